@@ -1,0 +1,35 @@
+/*
+ * V3D 4.2 MMU as the compute engine sees it: a software table from GPU page to host page.
+ *
+ * v3d_mmu.c fills it from the guest's page table (one level, u32 a 4 KiB page; entry = frame number 23:0,
+ * bit 28 valid, bit 29 writable; source: Linux drivers/gpu/drm/v3d/v3d_mmu.c) and empties it on a TLB clear.
+ */
+#ifndef GRAMOPHONE_V3D_MMU_H
+#define GRAMOPHONE_V3D_MMU_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { V3D_PAGE_SHIFT = 12, V3D_PAGE_BYTES = 1 << 12, V3D_PAGES = 1 << 20 };
+
+#define V3D_TLB_WRITABLE 1u /* low bits of an entry; host pages are 4 KiB aligned */
+
+struct v3d_mmu {
+    /* tlb[va >> 12]: host page address | V3D_TLB_*, or 0: not looked up yet (call v3d_mmu_fill). */
+    uintptr_t *tlb;
+    /* touched[va >> 12]: bit 0 read, bit 1 written; always kept. Plain relaxed byte stores from workers are fine. */
+    uint8_t *touched;
+    /* access[va >> 12]: NULL, or 4096 bytes of VGPU_ACCESS_* a byte of the page; only with track_access, in which
+     * case v3d_csd_run is called with threads == 1 and the engine calls v3d_mmu_note() for every access. */
+    bool track;
+    void *owner;
+};
+
+/* Slow path: look `va` up in the page table. Returns the new tlb entry, or 0 on a fault (invalid page, or
+ * nothing behind it). Thread-safe. */
+uintptr_t v3d_mmu_fill(struct v3d_mmu *mmu, uint32_t va);
+
+/* Note one access for the access map (track only). */
+void v3d_mmu_note(struct v3d_mmu *mmu, uint32_t va, uint32_t bytes, bool write);
+
+#endif

@@ -1,0 +1,29 @@
+/*
+ * The compute engine of a V3D 4.2: decodes and executes QPU machine code for one CSD dispatch.
+ *
+ * Knows nothing of registers or interrupts; v3d_device.c does. Memory goes through struct v3d_mmu.
+ */
+#ifndef GRAMOPHONE_V3D_QPU_H
+#define GRAMOPHONE_V3D_QPU_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "v3d_mmu.h"
+
+struct v3d_csd_result {
+    uint64_t instructions;
+    uint64_t bytes_read, bytes_written;
+    bool faulted;       /* MMU fault: address and kind below; the dispatch was abandoned */
+    bool fault_write;   /* a write to a page that is not writable (else: page not valid) */
+    uint32_t fault_va;
+    char error[256];    /* not empty: unknown opcode, signal, field...; names address, instruction and bits */
+};
+
+/*
+ * Run one dispatch to its end. cfg: the seven CSD queued-configuration words. threads: worker threads (>= 1).
+ * Workgroups are spread over the threads; the result does not depend on their number for race-free shaders.
+ */
+void v3d_csd_run(struct v3d_mmu *mmu, const uint32_t cfg[7], unsigned threads, struct v3d_csd_result *result);
+
+#endif

@@ -1,0 +1,108 @@
+/*
+ * Virtual GPU: the one interface behind which every virtual GPU stands.
+ *
+ * The same library is loaded by Python (cffi), by the QEMU device plugin and by the recorder. A virtual GPU
+ * behaves as hardware does at the register, MMU, job and interrupt level, executes the GPU's real machine
+ * code, and fails loudly: an unknown register, opcode or bit sets an error that names it and stops the GPU.
+ *
+ * Threading: all calls come from one thread (QEMU holds its big lock). The library starts worker threads of
+ * its own for compute; no callback is made from them.
+ */
+#ifndef GRAMOPHONE_VGPU_H
+#define GRAMOPHONE_VGPU_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct vgpu vgpu;
+
+/* What the virtual GPU asks of the machine it sits in. */
+struct vgpu_host {
+    void *ctx;
+    /* Host pointer for physical address `pa`. On return *len is the number of bytes that are contiguous from
+     * there (at least one). NULL: nothing is there, the access is a bus error. The pointer stays valid. */
+    uint8_t *(*memory)(void *ctx, uint64_t pa, uint64_t *len);
+    /* Level of interrupt line `line` (index in the GPU profile's order) changed. */
+    void (*interrupt)(void *ctx, unsigned line, bool level);
+    /* Ask for vgpu_advance() no earlier than delay_ns from now; NULL: the owner polls vgpu_advance(). */
+    void (*schedule)(void *ctx, uint64_t delay_ns);
+};
+
+struct vgpu_options {
+    uint64_t latency_ns; /* from job start to completion interrupt, and of each busy bit; 0: at once */
+    uint32_t threads;    /* worker threads for compute; 0: one a host core */
+    bool track_access;   /* keep the per-byte access map (vgpu_access) */
+    uint32_t hang_job;   /* test aid: this compute job (1-based) never completes; 0: none */
+    uint32_t fault_job;  /* test aid: this compute job (1-based) reports an MMU fault; 0: none */
+};
+
+struct vgpu_counters {
+    uint64_t reads, writes;           /* register accesses */
+    uint64_t interrupts;              /* rising edges on any line */
+    uint64_t jobs;                    /* compute jobs completed */
+    uint64_t list_jobs;               /* bin and render lists completed */
+    uint64_t instructions;            /* shader instructions executed (one = one instruction word of one thread) */
+    uint64_t bytes_read, bytes_written; /* by shaders, through the MMU */
+    uint64_t faults;                  /* MMU faults raised */
+    uint64_t resets;
+};
+
+/* Create the GPU named as its profile ("v3d42"). NULL with *error set (static text) on an unknown name. */
+vgpu *vgpu_create(const char *gpu, const struct vgpu_host *host, const struct vgpu_options *options, const char **error);
+void vgpu_destroy(vgpu *gpu);
+
+/* Register access by byte offset in the register window (layout: trace_format/gpus/NAME.toml). */
+uint32_t vgpu_read32(vgpu *gpu, uint32_t offset);
+void vgpu_write32(vgpu *gpu, uint32_t offset, uint32_t value);
+
+/* Size of the register window in bytes, and number of interrupt lines. */
+uint32_t vgpu_window_bytes(const vgpu *gpu);
+unsigned vgpu_interrupt_lines(const vgpu *gpu);
+bool vgpu_interrupt_level(const vgpu *gpu, unsigned line);
+
+/* Complete what is due at the virtual time now_ns (monotonic, chosen by the owner). */
+void vgpu_advance(vgpu *gpu, uint64_t now_ns);
+
+/* NULL, or what the virtual GPU does not model and was asked to do: names register / opcode / bit and where.
+ * Once set, the GPU has stopped: reads give 0xdeadbeef, writes are ignored. */
+const char *vgpu_error(const vgpu *gpu);
+
+void vgpu_counters_get(const vgpu *gpu, struct vgpu_counters *out);
+
+/*
+ * Access map of one physical 4 KiB page since creation (track_access only): one byte a byte of the page,
+ * made of VGPU_ACCESS_*. Returns the number of pages with any access; fills up to `count` page addresses in
+ * ascending order when pages is not NULL.
+ */
+#define VGPU_ACCESS_READ_FIRST 1u /* read by the GPU before the GPU wrote it: its initial content matters */
+#define VGPU_ACCESS_READ 2u
+#define VGPU_ACCESS_WRITTEN 4u
+size_t vgpu_access_pages(const vgpu *gpu, uint64_t *pages, size_t count);
+bool vgpu_access(const vgpu *gpu, uint64_t pa, uint8_t map[4096]); /* false: page was not accessed */
+void vgpu_access_clear(vgpu *gpu);                                  /* forget; a new observation begins */
+
+/* Observer for the recorder; all are optional (NULL). Called on the owner's thread, in order. */
+struct vgpu_observer {
+    void *ctx;
+    void (*read)(void *ctx, uint32_t offset, uint32_t value);
+    void (*write)(void *ctx, uint32_t offset, uint32_t value);
+    void (*interrupt)(void *ctx, unsigned line, bool level);
+    /* A job is about to run (compute: kind 0; bin list: 1; render list: 2): before it touches memory. */
+    void (*job_start)(void *ctx, unsigned kind);
+    void (*job_end)(void *ctx, unsigned kind);
+};
+void vgpu_observe(vgpu *gpu, const struct vgpu_observer *observer);
+
+/* Walk the current GPU address space: calls visit for each run of pages contiguous in both address spaces.
+ * flags: 1 readable, 2 writable. Returns the number of mapped pages. */
+size_t vgpu_walk(vgpu *gpu, void (*visit)(void *ctx, uint64_t va, uint64_t pa, uint64_t bytes, uint32_t flags), void *ctx);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
