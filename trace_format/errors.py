@@ -1,0 +1,100 @@
+"""Errors of the trace format: each names the file, the offset, what was expected and what was found."""
+
+from __future__ import annotations
+
+
+class GramophoneError(Exception):
+    """Base of every error a user can cause; the command prints it as one sentence and exits with status 2."""
+
+
+class TraceError(GramophoneError):
+    """A trace (or signed trace) that is not what the format says.
+
+    Args:
+        what: what is wrong, in words.
+        offset: byte offset in the file, None where no single place is at fault.
+        expected: what the format asks for.
+        found: what is there.
+        file: name of the file; filled in by whoever knows it.
+    """
+
+    def __init__(
+        self, what: str, *, offset: int | None = None, expected: object = None, found: object = None, file: str = ""
+    ) -> None:
+        super().__init__(what)
+        self.what = what
+        self.offset = offset
+        self.expected = expected
+        self.found = found
+        self.file = file
+
+    def __str__(self) -> str:
+        place = self.file + (f" at offset {self.offset:#x}" if self.offset is not None else "")
+        text = f"{place}: {self.what}" if place else self.what
+        if self.expected is not None:
+            text += f": expected {self.expected}, found {self.found}"
+        return text
+
+
+class TruncatedError(TraceError):
+    """The file ends before the structure does."""
+
+
+class MagicError(TraceError):
+    """The file is not of this kind at all."""
+
+
+class VersionError(TraceError):
+    """The file is of a version that this program does not read."""
+
+
+class ReservedError(TraceError):
+    """A reserved bit or byte is not zero, or a field holds a value outside its range."""
+
+
+class SectionError(TraceError):
+    """The section table is wrong."""
+
+
+class UnknownSectionError(SectionError):
+    """A section of unknown type that is not marked optional."""
+
+
+class SectionRangeError(SectionError):
+    """A section lies outside the file, overlaps another, is misaligned or leaves a gap."""
+
+
+class SlotError(TraceError):
+    """A slot that contradicts itself or the manifest."""
+
+
+class DuplicateSlotError(SlotError):
+    """Two slots carry one name."""
+
+
+class ManifestError(TraceError):
+    """A manifest that contradicts itself or the rest of the trace."""
+
+
+class ActionError(TraceError):
+    """An action that the format does not allow."""
+
+
+class UnknownActionError(ActionError):
+    """An opcode that is not in the action table."""
+
+
+class ActionRangeError(ActionError):
+    """An action whose operands reach outside the memory budget, the image, the slots or the register window."""
+
+
+class ChunkHashError(TraceError):
+    """A chunk's SHA-256 is not what the head says."""
+
+
+class CodecError(TraceError):
+    """A section does not decode to what the section table says."""
+
+
+class ProfileError(TraceError):
+    """A GPU profile that contradicts itself, or a GPU that has none."""

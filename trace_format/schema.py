@@ -1,0 +1,223 @@
+"""The one description of every fixed structure of the format, in `construct`.
+
+Everything is little-endian, naturally aligned and of fixed size. The emitters (`trace_format.emit`) walk these
+objects to write the C header, docs/FORMAT.md, the Kaitai and the ImHex description; nothing is said twice.
+Only the vocabulary below is used, so that the walker stays small: `u8` .. `u64`, `Text`, `Blob`, `Reserved`,
+`Const`, `List` and the enumerations.
+"""
+
+from __future__ import annotations
+
+import enum
+from typing import Any
+
+from construct import Array, Bytes, Const, Construct, Int8ul, Int16ul, Int32ul, Int64ul, Struct, Subconstruct
+
+u8, u16, u32, u64 = Int8ul, Int16ul, Int32ul, Int64ul
+
+VERSION_MAJOR = 1
+VERSION_MINOR = 0
+TRACE_MAGIC = b"\x89GTR\r\n\x1a\n"  # as PNG's: a transfer that mangles line ends or strips bit 7 is seen at once
+SIGNED_MAGIC = b"\x89GSG\r\n\x1a\n"
+ALIGNMENT = 8
+PAGE_BYTES = 4096
+MAX_SECTIONS = 64
+MAX_SLOTS = 64
+MAX_RANK = 6
+MAX_HEAD_BYTES = 1 << 20
+MAX_ENVELOPE_BYTES = 1024
+MIN_CHUNK_BYTES = 4096
+MAX_CHUNK_BYTES = 65536
+KEEP_SLOTS = 8
+LZMA_MAX_LC_LP = 4
+
+
+class Text(Subconstruct):  # type: ignore[misc]
+    """UTF-8 of at most `size` bytes, filled up with NUL; no NUL inside."""
+
+    def __init__(self, size: int) -> None:
+        super().__init__(Bytes(size))
+        self.size = size
+
+
+class Blob(Subconstruct):  # type: ignore[misc]
+    """`size` raw bytes (an identifier or a hash)."""
+
+    def __init__(self, size: int) -> None:
+        super().__init__(Bytes(size))
+        self.size = size
+
+
+class Reserved(Subconstruct):  # type: ignore[misc]
+    """`size` bytes that must be zero."""
+
+    def __init__(self, size: int) -> None:
+        super().__init__(Const(bytes(size)))
+        self.size = size
+
+
+class List(Array):  # type: ignore[misc]
+    """A fixed number of numbers."""
+
+    def __init__(self, count: int, item: Construct) -> None:
+        super().__init__(count, item)
+        self.count = count
+        self.item = item
+
+
+class SectionType(enum.IntEnum):
+    """What a section holds. The first three lie in the head, which is what the signature covers."""
+
+    MANIFEST = 1
+    SLOTS = 2
+    CHUNKS = 3
+    ACTIONS = 16
+    IMAGE = 17
+    NOTES = 32
+
+
+class Codec(enum.IntEnum):
+    """How a section's bytes are stored."""
+
+    STORED = 0
+    LZMA = 1  # raw LZMA1 stream without end marker; codec_param = (pb * 5 + lp) * 9 + lc, lc + lp <= 4
+
+
+class Gpu(enum.IntEnum):
+    """GPU families; a profile `gpus/NAME.toml` each."""
+
+    V3D42 = 1
+    MALI_G71 = 2
+
+
+class SlotKind(enum.IntEnum):
+    """Which way a slot's data goes."""
+
+    INPUT = 1
+    OUTPUT = 2
+    PARAMETER = 3
+
+
+class DType(enum.IntEnum):
+    """Element types of slots; the value's order is never reused."""
+
+    FLOAT32 = 1
+    FLOAT16 = 2
+    INT32 = 3
+    UINT32 = 4
+    INT16 = 5
+    UINT16 = 6
+    INT8 = 7
+    UINT8 = 8
+
+
+DTYPE_BYTES = {
+    DType.FLOAT32: 4,
+    DType.FLOAT16: 2,
+    DType.INT32: 4,
+    DType.UINT32: 4,
+    DType.INT16: 2,
+    DType.UINT16: 2,
+    DType.INT8: 1,
+    DType.UINT8: 1,
+}
+
+HEADER_FLAG_RAW = 1  # a recording that no pass has touched
+SECTION_FLAG_OPTIONAL = 1  # a reader that does not know the type may pass over it
+SLOT_FLAG_BOUND = 1  # the image holds a value; a caller may leave it out
+
+Header = Struct(
+    "magic" / Const(TRACE_MAGIC) * "file magic",
+    "version_major" / u16 * "readers refuse another major version",
+    "version_minor" / u16 * "grows when something optional is added",
+    "header_bytes" / u32 * "size of this structure: 64",
+    "trace_bytes" / u64 * "size of the whole trace",
+    "head_bytes" / u32 * "size of the head (header, section table, manifest, slots, chunk hashes): the signed payload",
+    "chunk_bytes" / u32 * "size of a chunk of the body, a power of two from 4096 to 65536; the last may be shorter",
+    "chunk_count" / u32 * "number of chunks; (trace_bytes - head_bytes) / chunk_bytes, rounded up",
+    "section_count" / u16 * "entries of the section table, which follows this header",
+    "flags" / u16 * "bit 0: raw recording; others must be zero",
+    "reserved" / Reserved(24) * "must be zero",
+)
+
+Section = Struct(
+    "type" / u16 * "SectionType",
+    "flags" / u16 * "bit 0: optional; others must be zero",
+    "codec" / u8 * "Codec",
+    "codec_param" / u8 * "properties byte of LZMA; 0 where stored",
+    "reserved" / Reserved(2) * "must be zero",
+    "offset" / u64 * "from the start of the trace, a multiple of 8, ascending, gaps shorter than 8 and zero",
+    "stored_bytes" / u64 * "bytes in the file",
+    "raw_bytes" / u64 * "bytes after decoding",
+)
+
+Manifest = Struct(
+    "name" / Text(64) * "name of the trace",
+    "trace_id" / Blob(16) * "identity: SHA-256 of actions and image, first 16 bytes",
+    "source_hash" / Blob(32) * "SHA-256 of the raw recording's file; zero in a raw recording",
+    "security_version" / u32 * "compared with the device's rollback counter",
+    "gpu" / u32 * "Gpu",
+    "gpu_id" / u32 * "expected value of the profile's identity register",
+    "gpu_id_mask" / u32 * "bits of gpu_id that are compared",
+    "revision_min" / u32 * "lowest value of the profile's revision field that the trace was made for",
+    "revision_max" / u32 * "highest value of it",
+    "core_mask" / u64 * "shader cores that must be there",
+    "profile_id" / u64 * "register policy: first 8 bytes of the SHA-256 of the GPU profile, as a number",
+    "carveout_bytes" / u64 * "memory that the trace addresses, a multiple of 4096, at most 4 GiB",
+    "image_bytes" / u64 * "the image is decoded to the carve-out's first image_bytes bytes",
+    "va_bytes" / u64 * "GPU virtual addresses used lie below this; sizes the page table",
+    "time_budget_us" / u64 * "a replay that takes longer is stopped (microseconds)",
+    "action_count" / u32 * "actions in the stream",
+    "job_count" / u32 * "jobs in one replay",
+    "retry_limit" / u32 * "resets and retries allowed for one replay",
+    "slot_count" / u32 * "entries of the slots section",
+    "recorder" / Text(32) * "what made the recording",
+    "kernel" / Text(64) * "operating system kernel and its GPU driver",
+    "driver" / Text(64) * "user-space GPU driver",
+    "framework" / Text(64) * "machine learning framework",
+    "reserved" / Reserved(88) * "must be zero",
+)
+
+Slot = Struct(
+    "name" / Text(32) * "unique within the trace",
+    "kind" / u8 * "SlotKind",
+    "dtype" / u8 * "DType",
+    "rank" / u8 * "dimensions used, 1 to 6",
+    "flags" / u8 * "bit 0: bound, the image holds a value; others must be zero",
+    "address_space" / u16 * "GPU address space",
+    "reserved" / Reserved(2) * "must be zero",
+    "address" / u64 * "GPU virtual address of the first element",
+    "dims" / List(MAX_RANK, u32) * "shape, outermost first; unused ones zero",
+    "strides" / List(MAX_RANK, u32) * "bytes from an element to the next along each dimension; unused ones zero",
+    "reserved2" / Reserved(32) * "must be zero",
+)
+
+Action = Struct(
+    "op" / u8 * "opcode, see the action table",
+    "flags" / u8 * "by opcode",
+    "arg" / u16 * "by opcode",
+    "value" / u32 * "by opcode",
+    "a" / u32 * "by opcode",
+    "b" / u32 * "by opcode",
+)
+
+SignedHeader = Struct(
+    "magic" / Const(SIGNED_MAGIC) * "file magic",
+    "version_major" / u16 * "readers refuse another major version",
+    "version_minor" / u16 * "grows when something optional is added",
+    "envelope_bytes" / u32 * "size of the COSE message that follows, at most 1024; zero bytes fill up to 8",
+    "trace_bytes" / u64 * "size of the trace, which follows the envelope",
+    "reserved" / Reserved(8) * "must be zero",
+)
+
+# name -> (structure, one line of what it is); the order of docs/FORMAT.md
+STRUCTURES: dict[str, tuple[Any, str]] = {
+    "signed_header": (SignedHeader, "start of a signed trace (.sgtr)"),
+    "header": (Header, "start of a trace (.gtr)"),
+    "section": (Section, "entry of the section table"),
+    "manifest": (Manifest, "what the trace is, for which GPU, and what it may use"),
+    "slot": (Slot, "typed input, output or parameter"),
+    "action": (Action, "one step of the replay"),
+}
+ENUMERATIONS: tuple[type[enum.IntEnum], ...] = (SectionType, Codec, Gpu, SlotKind, DType)
+HEAD_SECTIONS = (SectionType.MANIFEST, SectionType.SLOTS, SectionType.CHUNKS)
