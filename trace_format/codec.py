@@ -1,0 +1,72 @@
+"""Section codecs: stored, and raw LZMA1 as liblzma writes it (the device has a decoder of its own).
+
+LZMA was chosen because the device's decoder is small (about 1.5 KB of code), the encoder is the standard
+library's, and traces come out no larger than `xz -9e` of the same bytes (docs/adr/0002-lzma-sections.md).
+"""
+
+from __future__ import annotations
+
+import lzma
+
+from trace_format.errors import CodecError
+from trace_format.schema import LZMA_MAX_LC_LP, Codec
+
+# (lc, lp, pb) tried for every section: liblzma's default, and two that know of 4-byte and 2-byte data.
+_CHOICES = ((3, 0, 2), (0, 2, 2), (3, 0, 0), (1, 2, 2), (2, 2, 2))
+# A stored section costs the device a copy, LZMA about ten instructions a bit: not worth it for a few per cent.
+MIN_GAIN = 0.04
+
+
+def _filter(lc: int, lp: int, pb: int, raw_bytes: int) -> list[dict[str, int]]:
+    return [
+        {
+            "id": lzma.FILTER_LZMA1,
+            "preset": 9 | lzma.PRESET_EXTREME,
+            "lc": lc,
+            "lp": lp,
+            "pb": pb,
+            "dict_size": max(4096, raw_bytes),
+        }
+    ]
+
+
+def encode(raw: bytes, *, compress: bool = True) -> tuple[Codec, int, bytes]:
+    """Store `raw` in the smallest way: (codec, codec_param, stored bytes)."""
+    if not compress or not raw:
+        return Codec.STORED, 0, raw
+    best: tuple[Codec, int, bytes] = (Codec.STORED, 0, raw)
+    for lc, lp, pb in _CHOICES:
+        packed = lzma.compress(raw, format=lzma.FORMAT_RAW, filters=_filter(lc, lp, pb, len(raw)))
+        if len(packed) < len(best[2]):
+            best = (Codec.LZMA, (pb * 5 + lp) * 9 + lc, packed)
+    return best if len(best[2]) <= len(raw) * (1 - MIN_GAIN) else (Codec.STORED, 0, raw)
+
+
+def decode(codec: int, param: int, stored: bytes, raw_bytes: int, *, offset: int) -> bytes:
+    """The section's bytes, exactly `raw_bytes` of them.
+
+    Args:
+        offset: where the section lies in the file, for the error.
+
+    Raises:
+        CodecError: unknown codec, bad parameters, or data that does not decode to `raw_bytes` bytes.
+    """
+    if codec == Codec.STORED:
+        if param:
+            raise CodecError("stored section has a codec parameter", offset=offset, expected=0, found=param)
+        if len(stored) != raw_bytes:
+            raise CodecError("stored section's two sizes differ", offset=offset, expected=raw_bytes, found=len(stored))
+        return stored
+    if codec != Codec.LZMA:
+        raise CodecError("unknown codec", offset=offset, expected=[int(c) for c in Codec], found=codec)
+    lc, lp, pb = param % 9, param // 9 % 5, param // 45
+    if pb > 4 or lc + lp > LZMA_MAX_LC_LP:
+        raise CodecError("LZMA properties out of range", offset=offset, expected="lc + lp <= 4, pb <= 4", found=param)
+    decoder = lzma.LZMADecompressor(format=lzma.FORMAT_RAW, filters=_filter(lc, lp, pb, raw_bytes))
+    try:
+        raw = decoder.decompress(stored, max_length=raw_bytes + 1)
+    except lzma.LZMAError as error:
+        raise CodecError(f"LZMA data is damaged ({error})", offset=offset) from None
+    if len(raw) != raw_bytes:
+        raise CodecError("LZMA data decodes to another size", offset=offset, expected=raw_bytes, found=len(raw))
+    return raw

@@ -1,0 +1,319 @@
+"""Where things lie in a trace file: header, section table, head, chunks. Knows nothing of what sections mean."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from construct import Const
+
+from trace_format import codec
+from trace_format.errors import (
+    MagicError,
+    ReservedError,
+    SectionError,
+    SectionRangeError,
+    TraceError,
+    TruncatedError,
+    UnknownSectionError,
+    VersionError,
+)
+from trace_format.schema import (
+    ALIGNMENT,
+    HEAD_SECTIONS,
+    HEADER_FLAG_RAW,
+    MAX_CHUNK_BYTES,
+    MAX_HEAD_BYTES,
+    MAX_SECTIONS,
+    MIN_CHUNK_BYTES,
+    SECTION_FLAG_OPTIONAL,
+    STRUCTURES,
+    TRACE_MAGIC,
+    VERSION_MAJOR,
+    VERSION_MINOR,
+    Codec,
+    Header,
+    List,
+    Reserved,
+    Section,
+    SectionType,
+    Text,
+)
+
+HASH_BYTES = 32
+
+
+@dataclass
+class Part:
+    """A section: its bytes as stored, and how to decode them."""
+
+    type: int
+    stored: bytes
+    flags: int = 0
+    codec: int = Codec.STORED
+    codec_param: int = 0
+    raw_bytes: int = -1
+    offset: int = 0
+
+    def __post_init__(self) -> None:
+        if self.raw_bytes < 0:
+            self.raw_bytes = len(self.stored)
+
+    @classmethod
+    def encoded(cls, type: SectionType, raw: bytes, compress: bool, flags: int = 0) -> Part:
+        """A section of `raw`, compressed where that is worth it."""
+        method, param, stored = codec.encode(raw, compress=compress)
+        return cls(type, stored, flags, method, param, len(raw))
+
+    def decode(self) -> bytes:
+        """The section's bytes; CodecError."""
+        return codec.decode(self.codec, self.codec_param, self.stored, self.raw_bytes, offset=self.offset)
+
+
+class Parts(list[Part]):
+    """The sections of a file, in order."""
+
+    def all(self, type: int) -> list[Part]:
+        """All sections of a type."""
+        return [part for part in self if part.type == type]
+
+    def one(self, type: int) -> Part:
+        """The only section of a type; SectionError when there is none, or more."""
+        found = self.all(type)
+        if len(found) != 1:
+            raise SectionError(f"{SectionType(type).name} sections", expected=1, found=len(found))
+        return found[0]
+
+    def chunk_hashes(self, data: bytes, header: dict[str, Any]) -> Iterator[tuple[bytes, bytes]]:
+        """For each chunk of the body, the SHA-256 that the head says and the one it has."""
+        hashes = self.one(SectionType.CHUNKS).stored
+        for index in range(header["chunk_count"]):
+            start = header["head_bytes"] + index * header["chunk_bytes"]
+            chunk = data[start : min(start + header["chunk_bytes"], header["trace_bytes"])]
+            yield hashes[index * HASH_BYTES : (index + 1) * HASH_BYTES], hashlib.sha256(chunk).digest()
+
+
+@contextlib.contextmanager
+def naming(file: str) -> Iterator[None]:
+    """Put the file's name into every TraceError that passes."""
+    try:
+        yield
+    except TraceError as error:
+        error.file = error.file or file
+        raise
+
+
+def pack(structure: str, values: dict[str, Any]) -> bytes:
+    """Bytes of a structure of the schema; texts are given as str, reserved fields are left out."""
+    fields = {}
+    for item in STRUCTURES[structure][0].subcons:
+        if isinstance(_kind(item), (Reserved, Const)):
+            continue
+        value = values[item.name]
+        if isinstance(_kind(item), Text):
+            text = value.encode()
+            if len(text) > _kind(item).size or b"\0" in text:
+                raise ReservedError(f"{item.name} {value!r} is longer than {_kind(item).size} bytes or has a NUL")
+            value = text.ljust(_kind(item).size, b"\0")
+        fields[item.name] = value
+    return bytes(STRUCTURES[structure][0].build(fields))
+
+
+def unpack(structure: str, data: bytes, offset: int) -> dict[str, Any]:
+    """The fields of a structure, which must fill `data` exactly.
+
+    Raises:
+        TruncatedError, MagicError, ReservedError: with the offset of the field at fault.
+    """
+    shape = STRUCTURES[structure][0]
+    if len(data) != shape.sizeof():
+        kind = TruncatedError if len(data) < shape.sizeof() else SectionError
+        raise kind(f"size of the {structure}", offset=offset, expected=shape.sizeof(), found=len(data))
+    values: dict[str, Any] = {}
+    at = 0
+    for item in shape.subcons:
+        size, kind = item.sizeof(), _kind(item)
+        field = data[at : at + size]
+        where = offset + at
+        at += size
+        if isinstance(kind, Reserved):
+            if any(field):
+                raise ReservedError(f"{structure}: reserved bytes", offset=where, expected="zero", found=field.hex())
+        elif isinstance(kind, Const):
+            if field != kind.value:
+                raise MagicError("not a Gramophone file", offset=where, expected=kind.value.hex(), found=field.hex())
+        elif isinstance(kind, Text):
+            values[item.name] = _text(structure, item.name, field, where)
+        elif isinstance(kind, List):
+            values[item.name] = tuple(kind.parse(field))
+        else:
+            values[item.name] = kind.parse(field)
+    return values
+
+
+def assemble(head: list[Part], body: list[Part], chunk_bytes: int, flags: int) -> bytes:
+    """A trace file of these sections; the chunk hashes are added to the head."""
+    table_bytes = Header.sizeof() + Section.sizeof() * (len(head) + 1 + len(body))
+    body_data = b"".join(_aligned(part.stored) for part in body)
+    count = -(-len(body_data) // chunk_bytes)
+    hashes = b"".join(
+        hashlib.sha256(body_data[i * chunk_bytes : (i + 1) * chunk_bytes]).digest() for i in range(count)
+    )
+    head = [*head, Part(SectionType.CHUNKS, hashes)]
+    head_data = b"".join(_aligned(part.stored) for part in head)
+    head_bytes = table_bytes + len(head_data)
+    trace_bytes = head_bytes + len(body_data)
+    table = b""
+    offset = table_bytes
+    for part in head + body:
+        table += pack(
+            "section",
+            {
+                "type": part.type,
+                "flags": part.flags,
+                "codec": part.codec,
+                "codec_param": part.codec_param,
+                "offset": offset,
+                "stored_bytes": len(part.stored),
+                "raw_bytes": part.raw_bytes,
+            },
+        )
+        offset += len(_aligned(part.stored))
+    header = pack(
+        "header",
+        {
+            "version_major": VERSION_MAJOR,
+            "version_minor": VERSION_MINOR,
+            "header_bytes": Header.sizeof(),
+            "trace_bytes": trace_bytes,
+            "head_bytes": head_bytes,
+            "chunk_bytes": chunk_bytes,
+            "chunk_count": count,
+            "section_count": len(head) + len(body),
+            "flags": flags,
+        },
+    )
+    result = header + table + head_data + body_data
+    disassemble(result)  # what is written can be read
+    return result
+
+
+def disassemble(data: bytes) -> tuple[dict[str, Any], Parts]:
+    """Header and sections of a trace file, every rule of the layout checked; chunk hashes are not compared."""
+    header = read_header(data)
+    count, head_bytes = header["section_count"], header["head_bytes"]
+    if len(data) != header["trace_bytes"]:
+        kind = TruncatedError if len(data) < header["trace_bytes"] else SectionRangeError
+        raise kind("size of the file", offset=len(data), expected=header["trace_bytes"], found=len(data))
+    position = Header.sizeof() + count * Section.sizeof()
+    parts = Parts()
+    for index in range(count):
+        at = Header.sizeof() + index * Section.sizeof()
+        part, position = _section(data, at, position, header)
+        parts.append(part)
+    if position != header["trace_bytes"]:
+        raise SectionRangeError("end of the last section", offset=position, expected=header["trace_bytes"], found=position)
+    kinds = [part.type for part in parts]
+    if kinds[: len(HEAD_SECTIONS)] != list(HEAD_SECTIONS):
+        raise SectionError("the head's sections", offset=Header.sizeof(), expected=[int(k) for k in HEAD_SECTIONS], found=kinds[:3])
+    last = parts[len(HEAD_SECTIONS) - 1]
+    end = last.offset + len(_aligned(last.stored))
+    if end != head_bytes:
+        raise SectionRangeError("end of the head", offset=end, expected=head_bytes, found=end)
+    chunks = -(-(header["trace_bytes"] - head_bytes) // header["chunk_bytes"])
+    if header["chunk_count"] != chunks or len(last.stored) != chunks * HASH_BYTES:
+        raise SectionError("number of chunk hashes", offset=last.offset, expected=chunks, found=header["chunk_count"])
+    _check_order(parts)
+    return header, parts
+
+
+def read_header(data: bytes) -> dict[str, Any]:
+    """The header alone, its own rules checked."""
+    if len(data) < Header.sizeof():
+        raise TruncatedError("too short for a trace header", offset=len(data), expected=Header.sizeof(), found=len(data))
+    if data[: len(TRACE_MAGIC)] != TRACE_MAGIC:
+        raise MagicError("not a trace", offset=0, expected=TRACE_MAGIC.hex(), found=data[:8].hex())
+    major = int.from_bytes(data[8:10], "little")
+    if major != VERSION_MAJOR:
+        raise VersionError("version of the format", offset=8, expected=VERSION_MAJOR, found=major)
+    header = unpack("header", data[: Header.sizeof()], 0)
+    chunk = header["chunk_bytes"]
+    for wrong, what, offset, expected, found in (
+        (header["version_minor"] > VERSION_MINOR, "minor version", 10, f"at most {VERSION_MINOR}", header["version_minor"]),
+        (header["header_bytes"] != Header.sizeof(), "header_bytes", 12, Header.sizeof(), header["header_bytes"]),
+        (header["head_bytes"] > MAX_HEAD_BYTES, "head_bytes", 24, f"at most {MAX_HEAD_BYTES}", header["head_bytes"]),
+        (header["head_bytes"] > header["trace_bytes"], "head_bytes", 24, "at most trace_bytes", header["head_bytes"]),
+        (
+            chunk & (chunk - 1) or not MIN_CHUNK_BYTES <= chunk <= MAX_CHUNK_BYTES,
+            "chunk_bytes",
+            28,
+            "a power of two from 4096 to 65536",
+            chunk,
+        ),
+        (not 3 <= header["section_count"] <= MAX_SECTIONS, "section_count", 36, f"3 to {MAX_SECTIONS}", header["section_count"]),
+        (header["flags"] & ~HEADER_FLAG_RAW, "reserved header flags", 38, 0, header["flags"]),
+    ):
+        if wrong:
+            error = VersionError if offset == 10 else ReservedError
+            raise error(what, offset=offset, expected=expected, found=found)
+    if Header.sizeof() + header["section_count"] * Section.sizeof() > header["head_bytes"]:
+        raise SectionRangeError("section table reaches beyond the head", offset=36, found=header["section_count"], expected="fewer sections")
+    return header
+
+
+def _section(data: bytes, at: int, position: int, header: dict[str, Any]) -> tuple[Part, int]:
+    row = unpack("section", data[at : at + Section.sizeof()], at)
+    if row["flags"] & ~SECTION_FLAG_OPTIONAL:
+        raise ReservedError("reserved section flags", offset=at + 2, expected=0, found=hex(row["flags"]))
+    if row["type"] not in list(SectionType) and not row["flags"] & SECTION_FLAG_OPTIONAL:
+        raise UnknownSectionError("section type", offset=at, expected=[int(t) for t in SectionType], found=row["type"])
+    if row["offset"] != position:
+        raise SectionRangeError("offset of a section", offset=at + 8, expected=position, found=row["offset"])
+    end = row["offset"] + row["stored_bytes"]
+    aligned = -(-end // ALIGNMENT) * ALIGNMENT
+    if aligned > header["trace_bytes"]:
+        raise SectionRangeError("section reaches beyond the file", offset=at + 16, expected=header["trace_bytes"], found=end)
+    if any(data[end:aligned]):
+        raise ReservedError("padding behind a section", offset=end, expected="zero", found=data[end:aligned].hex())
+    if row["type"] in HEAD_SECTIONS and (row["codec"] != Codec.STORED or row["raw_bytes"] != row["stored_bytes"]):
+        raise SectionError("a head section must be stored as it is", offset=at + 4, expected=0, found=row["codec"])
+    if row["raw_bytes"] > 1 << 32:
+        raise SectionRangeError("raw_bytes of a section", offset=at + 24, expected="at most 4 GiB", found=row["raw_bytes"])
+    part = Part(
+        row["type"], data[row["offset"] : end], row["flags"], row["codec"], row["codec_param"], row["raw_bytes"], row["offset"]
+    )
+    return part, aligned
+
+
+def _check_order(parts: Parts) -> None:
+    """Body: ACTIONS once and first, then IMAGE sections, then optional ones."""
+    body = parts[len(HEAD_SECTIONS) :]
+    rank = {SectionType.ACTIONS: 0, SectionType.IMAGE: 1}
+    order = [rank.get(SectionType(p.type), 2) if p.type in list(SectionType) else 2 for p in body]
+    if order != sorted(order) or order.count(0) != 1 or len(parts.all(SectionType.NOTES)) > 1:
+        raise SectionError("order of the body's sections", expected="ACTIONS, IMAGE..., optional ones", found=[p.type for p in body])
+    for part in body:
+        if part.type in HEAD_SECTIONS:
+            raise SectionError("a head section in the body", offset=part.offset, found=part.type, expected="none")
+
+
+def _aligned(data: bytes) -> bytes:
+    return data + bytes(-len(data) % ALIGNMENT)
+
+
+def _text(structure: str, name: str, field: bytes, offset: int) -> str:
+    text = field.rstrip(b"\0")
+    if b"\0" in text:
+        raise ReservedError(f"{structure}.{name}: bytes behind the text's end", offset=offset, expected="zero", found=field.hex())
+    try:
+        return text.decode()
+    except UnicodeDecodeError:
+        raise ReservedError(f"{structure}.{name} is not UTF-8", offset=offset, expected="UTF-8", found=field.hex()) from None
+
+
+def _kind(item: Any) -> Any:
+    """The field type under construct's Renamed wrapper."""
+    return item.subcon

@@ -1,0 +1,368 @@
+"""A trace in memory, and its bytes.
+
+`Trace.parse` accepts exactly what docs/FORMAT.md allows and `Trace.build` writes it; a raw recording and an
+optimised trace are the same thing with another flag.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from trace_format import codec, layout, profile
+from trace_format.actions import ACTION_DTYPE, Op
+from trace_format.errors import (
+    ChunkHashError,
+    DuplicateSlotError,
+    ManifestError,
+    ReservedError,
+    SectionError,
+    SlotError,
+)
+from trace_format.schema import (
+    DTYPE_BYTES,
+    HEADER_FLAG_RAW,
+    MAX_RANK,
+    MAX_SLOTS,
+    PAGE_BYTES,
+    SECTION_FLAG_OPTIONAL,
+    SLOT_FLAG_BOUND,
+    DType,
+    SectionType,
+    Slot as SlotStruct,
+    SlotKind,
+)
+from trace_format.validate import Actions, check_actions, job_count
+
+DEFAULT_CHUNK_BYTES = 16384
+IMAGE_SECTION_BYTES = 1 << 20  # one compressed section at most: bounds the cost of trying compression
+
+
+@dataclass(frozen=True)
+class Slot:
+    """A typed input, output or parameter in GPU memory.
+
+    Attributes:
+        name: unique within the trace.
+        kind: direction.
+        dtype: element type.
+        shape: dimensions, outermost first, 1 to 6 of them.
+        strides: bytes from an element to the next along each dimension.
+        address: GPU virtual address of the first element.
+        address_space: GPU address space.
+        bound: the image holds a value, so a caller may leave the slot out.
+    """
+
+    name: str
+    kind: SlotKind
+    dtype: DType
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    address: int
+    address_space: int = 0
+    bound: bool = False
+
+    @property
+    def span(self) -> int:
+        """Bytes from the first element's first to the last element's last."""
+        steps = zip(self.shape, self.strides, strict=True)
+        return sum((n - 1) * s for n, s in steps) + DTYPE_BYTES[self.dtype]
+
+    @property
+    def numpy_dtype(self) -> np.dtype[Any]:
+        """The element type for NumPy."""
+        return np.dtype(self.dtype.name.lower()).newbyteorder("<")
+
+
+@dataclass
+class Trace:
+    """Everything a trace says.
+
+    `actions` is an array of ACTION_DTYPE; `image` the bytes that lie at the start of the carve-out; `meta` the
+    manifest's own fields (name, security_version, texts, budgets); what follows from the rest is filled in by
+    `build`. `notes` is free JSON for people (provenance, passes applied); the device passes over it.
+    """
+
+    gpu: str
+    actions: Actions
+    image: bytes
+    carveout_bytes: int
+    va_bytes: int
+    slots: list[Slot] = field(default_factory=list)
+    meta: dict[str, Any] = field(default_factory=dict)
+    notes: dict[str, Any] = field(default_factory=dict)
+    raw: bool = False
+
+    META_DEFAULTS = {
+        "name": "",
+        "source_hash": bytes(32),
+        "security_version": 0,
+        "revision_min": 0,
+        "revision_max": 0xFFFFFFFF,
+        "core_mask": 1,
+        "time_budget_us": 60_000_000,
+        "retry_limit": 2,
+        "recorder": "",
+        "kernel": "",
+        "driver": "",
+        "framework": "",
+    }
+
+    @property
+    def profile(self) -> profile.Profile:
+        """Profile of the GPU that the trace is for."""
+        return profile.load(self.gpu)
+
+    @property
+    def jobs(self) -> int:
+        """Number of jobs in one replay."""
+        return job_count(self.actions)
+
+    @property
+    def trace_id(self) -> bytes:
+        """Identity: first 16 bytes of the SHA-256 of actions and image."""
+        return hashlib.sha256(self.actions.tobytes() + self.image).digest()[:16]
+
+    def slot(self, name: str) -> Slot:
+        """The slot called `name`; SlotError naming those that exist."""
+        for slot in self.slots:
+            if slot.name == name:
+                return slot
+        raise SlotError(f"no slot {name!r}; there are: {', '.join(s.name for s in self.slots) or 'none'}")
+
+    def with_(self, **changes: Any) -> Trace:
+        """A copy with some attributes replaced."""
+        return replace(self, **changes)
+
+    def check(self, where: str = "") -> None:
+        """Raise the error of the first rule that the contents break."""
+        gpu = self.profile
+        if self.carveout_bytes % PAGE_BYTES or not 0 < self.carveout_bytes <= 1 << 32:
+            raise ManifestError(
+                f"{where}carveout_bytes is out of range",
+                expected="a multiple of 4096, at most 4 GiB",
+                found=self.carveout_bytes,
+            )
+        if len(self.image) > self.carveout_bytes:
+            raise ManifestError(
+                f"{where}image is larger than the carve-out", expected=self.carveout_bytes, found=len(self.image)
+            )
+        if self.va_bytes % PAGE_BYTES or not 0 < self.va_bytes <= 1 << gpu.mmu["va_bits"]:
+            raise ManifestError(
+                f"{where}va_bytes is out of range",
+                expected=f"a multiple of 4096, at most 2^{gpu.mmu['va_bits']}",
+                found=self.va_bytes,
+            )
+        _check_slots(self.slots, self.va_bytes, where)
+        check_actions(
+            self.actions,
+            image_bytes=len(self.image),
+            carveout_bytes=self.carveout_bytes,
+            va_bytes=self.va_bytes,
+            slot_count=len(self.slots),
+            window_bytes=gpu.window_bytes,
+            lines=len(gpu.interrupts),
+            where=where,
+        )
+
+    def build(self, *, compress: bool = True, chunk_bytes: int = DEFAULT_CHUNK_BYTES) -> bytes:
+        """The trace's bytes. The same trace always gives the same bytes."""
+        self.check()
+        gpu = self.profile
+        meta = self.META_DEFAULTS | self.meta
+        manifest = meta | {
+            "trace_id": self.trace_id,
+            "gpu": int(gpu.gpu),
+            "gpu_id": gpu.identity_value,
+            "gpu_id_mask": gpu.identity_mask,
+            "profile_id": gpu.profile_id,
+            "carveout_bytes": self.carveout_bytes,
+            "image_bytes": len(self.image),
+            "va_bytes": self.va_bytes,
+            "action_count": len(self.actions),
+            "job_count": self.jobs,
+            "slot_count": len(self.slots),
+        }
+        head = [
+            layout.Part(SectionType.MANIFEST, layout.pack("manifest", manifest)),
+            layout.Part(SectionType.SLOTS, b"".join(_slot_bytes(s) for s in self.slots)),
+        ]
+        body = [layout.Part.encoded(SectionType.ACTIONS, self.actions.tobytes(), compress)]
+        for start in range(0, len(self.image), IMAGE_SECTION_BYTES):
+            piece = self.image[start : start + IMAGE_SECTION_BYTES]
+            body.append(layout.Part.encoded(SectionType.IMAGE, piece, compress))
+        if self.notes:
+            text = json.dumps(self.notes, sort_keys=True, separators=(",", ":")).encode()
+            body.append(layout.Part.encoded(SectionType.NOTES, text, compress, SECTION_FLAG_OPTIONAL))
+        return layout.assemble(head, body, chunk_bytes, HEADER_FLAG_RAW if self.raw else 0)
+
+    @classmethod
+    def parse(cls, data: bytes, file: str = "") -> Trace:
+        """Read a trace; every byte is checked.
+
+        Args:
+            data: the whole file.
+            file: its name, for errors.
+
+        Raises:
+            TraceError: the subclass and its offset say what is wrong.
+        """
+        with layout.naming(file):
+            return cls._parse(data)
+
+    @classmethod
+    def _parse(cls, data: bytes) -> Trace:
+        header, sections = layout.disassemble(data)
+        manifest = layout.unpack("manifest", sections.one(SectionType.MANIFEST).stored, sections.one(1).offset)
+        for index, (wanted, found) in enumerate(sections.chunk_hashes(data, header)):
+            if wanted != found:
+                start = header["head_bytes"] + index * header["chunk_bytes"]
+                raise ChunkHashError(
+                    f"chunk {index} is damaged", offset=start, expected=wanted.hex(), found=found.hex()
+                )
+        slots_part = sections.one(SectionType.SLOTS)
+        size = SlotStruct.sizeof()
+        if len(slots_part.stored) != manifest["slot_count"] * size:
+            raise SectionError(
+                "size of the slots section",
+                offset=slots_part.offset,
+                expected=manifest["slot_count"] * size,
+                found=len(slots_part.stored),
+            )
+        slots = [
+            _slot_parse(slots_part.stored[i : i + size], slots_part.offset + i)
+            for i in range(0, len(slots_part.stored), size)
+        ]
+        packed_actions = sections.one(SectionType.ACTIONS)
+        if packed_actions.raw_bytes != manifest["action_count"] * ACTION_DTYPE.itemsize:
+            raise SectionError(
+                "size of the actions section",
+                offset=packed_actions.offset,
+                expected=manifest["action_count"] * ACTION_DTYPE.itemsize,
+                found=packed_actions.raw_bytes,
+            )
+        image_parts = sections.all(SectionType.IMAGE)
+        total = sum(part.raw_bytes for part in image_parts)
+        if total != manifest["image_bytes"]:
+            raise ManifestError("size of the image", expected=manifest["image_bytes"], found=total)
+        if total > manifest["carveout_bytes"]:
+            raise ManifestError(
+                "image is larger than the carve-out", expected=manifest["carveout_bytes"], found=total
+            )
+        gpu = profile.for_gpu(manifest["gpu"])
+        if manifest["profile_id"] != gpu.profile_id:
+            raise ManifestError(
+                f"made for another register policy of {gpu.name}",
+                expected=f"{gpu.profile_id:#018x}",
+                found=f"{manifest['profile_id']:#018x}",
+            )
+        notes_parts = sections.all(SectionType.NOTES)
+        trace = cls(
+            gpu=gpu.name,
+            actions=np.frombuffer(packed_actions.decode(), dtype=ACTION_DTYPE),
+            image=b"".join(part.decode() for part in image_parts),
+            carveout_bytes=manifest["carveout_bytes"],
+            va_bytes=manifest["va_bytes"],
+            slots=slots,
+            meta={key: manifest[key] for key in cls.META_DEFAULTS},
+            notes=_notes(notes_parts[0]) if notes_parts else {},
+            raw=bool(header["flags"] & HEADER_FLAG_RAW),
+        )
+        trace.check()
+        if manifest["job_count"] != trace.jobs:
+            raise ManifestError("number of jobs", expected=trace.jobs, found=manifest["job_count"])
+        if manifest["trace_id"] != trace.trace_id:
+            raise ManifestError("trace_id", expected=trace.trace_id.hex(), found=manifest["trace_id"].hex())
+        if manifest["gpu_id"] != gpu.identity_value or manifest["gpu_id_mask"] != gpu.identity_mask:
+            raise ManifestError("identity register", expected=hex(gpu.identity_value), found=hex(manifest["gpu_id"]))
+        return trace
+
+    @classmethod
+    def read(cls, path: str | Path) -> Trace:
+        """Read a trace file."""
+        return cls.parse(Path(path).read_bytes(), str(path))
+
+
+def _slot_bytes(slot: Slot) -> bytes:
+    pad = (0,) * (MAX_RANK - len(slot.shape))
+    return layout.pack(
+        "slot",
+        {
+            "name": slot.name,
+            "kind": int(slot.kind),
+            "dtype": int(slot.dtype),
+            "rank": len(slot.shape),
+            "flags": SLOT_FLAG_BOUND if slot.bound else 0,
+            "address_space": slot.address_space,
+            "address": slot.address,
+            "dims": slot.shape + pad,
+            "strides": slot.strides + pad,
+        },
+    )
+
+
+def _slot_parse(data: bytes, offset: int) -> Slot:
+    row = layout.unpack("slot", data, offset)
+    rank = row["rank"]
+    if not 1 <= rank <= MAX_RANK:
+        raise SlotError("rank of a slot", offset=offset, expected=f"1 to {MAX_RANK}", found=rank)
+    if any(row["dims"][rank:]) or any(row["strides"][rank:]):
+        raise ReservedError("unused dimensions of a slot are not zero", offset=offset)
+    if row["flags"] & ~SLOT_FLAG_BOUND:
+        raise ReservedError("reserved slot flags", offset=offset, expected=0, found=hex(row["flags"]))
+    if row["kind"] not in list(SlotKind) or row["dtype"] not in list(DType):
+        raise SlotError("kind or element type of a slot", offset=offset, found=(row["kind"], row["dtype"]), expected="known ones")
+    return Slot(
+        row["name"],
+        SlotKind(row["kind"]),
+        DType(row["dtype"]),
+        tuple(row["dims"][:rank]),
+        tuple(row["strides"][:rank]),
+        row["address"],
+        row["address_space"],
+        bool(row["flags"] & SLOT_FLAG_BOUND),
+    )
+
+
+def _check_slots(slots: list[Slot], va_bytes: int, where: str) -> None:
+    if len(slots) > MAX_SLOTS:
+        raise SlotError(f"{where}too many slots", expected=f"at most {MAX_SLOTS}", found=len(slots))
+    seen = set()
+    for slot in slots:
+        if not slot.name or slot.name in seen:
+            raise DuplicateSlotError(f"{where}slot name {slot.name!r} is empty or used twice")
+        seen.add(slot.name)
+        if len(slot.shape) != len(slot.strides) or not 1 <= len(slot.shape) <= MAX_RANK:
+            raise SlotError(f"{where}slot {slot.name}: rank", expected=f"1 to {MAX_RANK}", found=len(slot.shape))
+        size = DTYPE_BYTES[slot.dtype]
+        for dim, stride in zip(slot.shape, slot.strides, strict=True):
+            if not 0 < dim <= 0xFFFFFFFF or not size <= stride <= 0xFFFFFFFF:
+                raise SlotError(
+                    f"{where}slot {slot.name}: dimension {dim} with stride {stride}",
+                    expected=f"at least 1 with at least {size}",
+                    found=(dim, stride),
+                )
+        if slot.address % size or any(stride % size for stride in slot.strides):
+            raise SlotError(f"{where}slot {slot.name}: address or stride is not a multiple of the element size")
+        if slot.address + slot.span > va_bytes:
+            raise SlotError(
+                f"{where}slot {slot.name} reaches beyond va_bytes", expected=va_bytes, found=slot.address + slot.span
+            )
+
+
+def _notes(part: layout.Part) -> dict[str, Any]:
+    try:
+        notes = json.loads(part.decode())
+    except ValueError as error:
+        raise SectionError(f"notes are not JSON ({error})", offset=part.offset) from None
+    if not isinstance(notes, dict):
+        raise SectionError("notes are not a JSON object", offset=part.offset)
+    return notes
+
+
+__all__ = ["Op", "Slot", "Trace"]
