@@ -85,7 +85,11 @@ ACTIONS: dict[Op, ActionType] = {
         ActionType(
             Op.REG_READ_ONCE,
             "read a register; a value that differs under the mask is a divergence",
-            {**_REG, "value": ("expected", "value of the recording"), "a": ("mask", "bits that are compared")},
+            {
+                **_REG,
+                "value": ("expected", "value of the recording"),
+                "a": ("mask", "bits that are compared"),
+            },
             {FLAG_IGNORE: ("ignore", "read for its effect only; mask must be zero")},
         ),
         ActionType(
@@ -101,7 +105,11 @@ ACTIONS: dict[Op, ActionType] = {
         ActionType(
             Op.REG_WRITE,
             "write a register; with a partial mask, read, replace the bits of the mask, write",
-            {**_REG, "value": ("value", "bits to write"), "a": ("mask", "bits that are replaced; all ones: plain write")},
+            {
+                **_REG,
+                "value": ("value", "bits to write"),
+                "a": ("mask", "bits that are replaced; all ones: plain write"),
+            },
         ),
         ActionType(
             Op.REG_READ_KEEP,
@@ -176,7 +184,8 @@ assert set(ACTIONS) == set(Op)
 
 def action(op: Op, *, flags: int = 0, arg: int = 0, value: int = 0, a: int = 0, b: int = 0) -> np.void:
     """One action as a record of `ACTION_DTYPE`."""
-    return np.array((op, flags, arg, value, a, b), dtype=ACTION_DTYPE)[()]  # type: ignore[no-any-return]
+    record: np.void = np.array([(op, flags, arg, value, a, b)], dtype=ACTION_DTYPE)[0]
+    return record
 
 
 def va_page(record: np.void) -> int:

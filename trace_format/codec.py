@@ -55,18 +55,24 @@ def decode(codec: int, param: int, stored: bytes, raw_bytes: int, *, offset: int
         if param:
             raise CodecError("stored section has a codec parameter", offset=offset, expected=0, found=param)
         if len(stored) != raw_bytes:
-            raise CodecError("stored section's two sizes differ", offset=offset, expected=raw_bytes, found=len(stored))
+            raise CodecError(
+                "stored section's two sizes differ", offset=offset, expected=raw_bytes, found=len(stored)
+            )
         return stored
     if codec != Codec.LZMA:
         raise CodecError("unknown codec", offset=offset, expected=[int(c) for c in Codec], found=codec)
     lc, lp, pb = param % 9, param // 9 % 5, param // 45
     if pb > 4 or lc + lp > LZMA_MAX_LC_LP:
-        raise CodecError("LZMA properties out of range", offset=offset, expected="lc + lp <= 4, pb <= 4", found=param)
+        raise CodecError(
+            "LZMA properties out of range", offset=offset, expected="lc + lp <= 4, pb <= 4", found=param
+        )
     decoder = lzma.LZMADecompressor(format=lzma.FORMAT_RAW, filters=_filter(lc, lp, pb, raw_bytes))
     try:
         raw = decoder.decompress(stored, max_length=raw_bytes + 1)
     except lzma.LZMAError as error:
         raise CodecError(f"LZMA data is damaged ({error})", offset=offset) from None
     if len(raw) != raw_bytes:
-        raise CodecError("LZMA data decodes to another size", offset=offset, expected=raw_bytes, found=len(raw))
+        raise CodecError(
+            "LZMA data decodes to another size", offset=offset, expected=raw_bytes, found=len(raw)
+        )
     return raw

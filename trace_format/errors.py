@@ -19,7 +19,13 @@ class TraceError(GramophoneError):
     """
 
     def __init__(
-        self, what: str, *, offset: int | None = None, expected: object = None, found: object = None, file: str = ""
+        self,
+        what: str,
+        *,
+        offset: int | None = None,
+        expected: object = None,
+        found: object = None,
+        file: str = "",
     ) -> None:
         super().__init__(what)
         self.what = what

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from construct import Const
+from construct import Const, Renamed
 
 from trace_format import codec
 from trace_format.errors import (
@@ -116,7 +116,9 @@ def pack(structure: str, values: dict[str, Any]) -> bytes:
         if isinstance(_kind(item), Text):
             text = value.encode()
             if len(text) > _kind(item).size or b"\0" in text:
-                raise ReservedError(f"{item.name} {value!r} is longer than {_kind(item).size} bytes or has a NUL")
+                raise ReservedError(
+                    f"{item.name} {value!r} is longer than {_kind(item).size} bytes or has a NUL"
+                )
             value = text.ljust(_kind(item).size, b"\0")
         fields[item.name] = value
     return bytes(STRUCTURES[structure][0].build(fields))
@@ -141,10 +143,14 @@ def unpack(structure: str, data: bytes, offset: int) -> dict[str, Any]:
         at += size
         if isinstance(kind, Reserved):
             if any(field):
-                raise ReservedError(f"{structure}: reserved bytes", offset=where, expected="zero", found=field.hex())
+                raise ReservedError(
+                    f"{structure}: reserved bytes", offset=where, expected="zero", found=field.hex()
+                )
         elif isinstance(kind, Const):
             if field != kind.value:
-                raise MagicError("not a Gramophone file", offset=where, expected=kind.value.hex(), found=field.hex())
+                raise MagicError(
+                    "not a Gramophone file", offset=where, expected=kind.value.hex(), found=field.hex()
+                )
         elif isinstance(kind, Text):
             values[item.name] = _text(structure, item.name, field, where)
         elif isinstance(kind, List):
@@ -215,17 +221,26 @@ def disassemble(data: bytes) -> tuple[dict[str, Any], Parts]:
         part, position = _section(data, at, position, header)
         parts.append(part)
     if position != header["trace_bytes"]:
-        raise SectionRangeError("end of the last section", offset=position, expected=header["trace_bytes"], found=position)
+        raise SectionRangeError(
+            "end of the last section", offset=position, expected=header["trace_bytes"], found=position
+        )
     kinds = [part.type for part in parts]
     if kinds[: len(HEAD_SECTIONS)] != list(HEAD_SECTIONS):
-        raise SectionError("the head's sections", offset=Header.sizeof(), expected=[int(k) for k in HEAD_SECTIONS], found=kinds[:3])
+        raise SectionError(
+            "the head's sections",
+            offset=Header.sizeof(),
+            expected=[int(k) for k in HEAD_SECTIONS],
+            found=kinds[:3],
+        )
     last = parts[len(HEAD_SECTIONS) - 1]
     end = last.offset + len(_aligned(last.stored))
     if end != head_bytes:
         raise SectionRangeError("end of the head", offset=end, expected=head_bytes, found=end)
     chunks = -(-(header["trace_bytes"] - head_bytes) // header["chunk_bytes"])
     if header["chunk_count"] != chunks or len(last.stored) != chunks * HASH_BYTES:
-        raise SectionError("number of chunk hashes", offset=last.offset, expected=chunks, found=header["chunk_count"])
+        raise SectionError(
+            "number of chunk hashes", offset=last.offset, expected=chunks, found=header["chunk_count"]
+        )
     _check_order(parts)
     return header, parts
 
@@ -233,7 +248,9 @@ def disassemble(data: bytes) -> tuple[dict[str, Any], Parts]:
 def read_header(data: bytes) -> dict[str, Any]:
     """The header alone, its own rules checked."""
     if len(data) < Header.sizeof():
-        raise TruncatedError("too short for a trace header", offset=len(data), expected=Header.sizeof(), found=len(data))
+        raise TruncatedError(
+            "too short for a trace header", offset=len(data), expected=Header.sizeof(), found=len(data)
+        )
     if data[: len(TRACE_MAGIC)] != TRACE_MAGIC:
         raise MagicError("not a trace", offset=0, expected=TRACE_MAGIC.hex(), found=data[:8].hex())
     major = int.from_bytes(data[8:10], "little")
@@ -242,10 +259,34 @@ def read_header(data: bytes) -> dict[str, Any]:
     header = unpack("header", data[: Header.sizeof()], 0)
     chunk = header["chunk_bytes"]
     for wrong, what, offset, expected, found in (
-        (header["version_minor"] > VERSION_MINOR, "minor version", 10, f"at most {VERSION_MINOR}", header["version_minor"]),
-        (header["header_bytes"] != Header.sizeof(), "header_bytes", 12, Header.sizeof(), header["header_bytes"]),
-        (header["head_bytes"] > MAX_HEAD_BYTES, "head_bytes", 24, f"at most {MAX_HEAD_BYTES}", header["head_bytes"]),
-        (header["head_bytes"] > header["trace_bytes"], "head_bytes", 24, "at most trace_bytes", header["head_bytes"]),
+        (
+            header["version_minor"] > VERSION_MINOR,
+            "minor version",
+            10,
+            f"at most {VERSION_MINOR}",
+            header["version_minor"],
+        ),
+        (
+            header["header_bytes"] != Header.sizeof(),
+            "header_bytes",
+            12,
+            Header.sizeof(),
+            header["header_bytes"],
+        ),
+        (
+            header["head_bytes"] > MAX_HEAD_BYTES,
+            "head_bytes",
+            24,
+            f"at most {MAX_HEAD_BYTES}",
+            header["head_bytes"],
+        ),
+        (
+            header["head_bytes"] > header["trace_bytes"],
+            "head_bytes",
+            24,
+            "at most trace_bytes",
+            header["head_bytes"],
+        ),
         (
             chunk & (chunk - 1) or not MIN_CHUNK_BYTES <= chunk <= MAX_CHUNK_BYTES,
             "chunk_bytes",
@@ -253,14 +294,25 @@ def read_header(data: bytes) -> dict[str, Any]:
             "a power of two from 4096 to 65536",
             chunk,
         ),
-        (not 3 <= header["section_count"] <= MAX_SECTIONS, "section_count", 36, f"3 to {MAX_SECTIONS}", header["section_count"]),
+        (
+            not 3 <= header["section_count"] <= MAX_SECTIONS,
+            "section_count",
+            36,
+            f"3 to {MAX_SECTIONS}",
+            header["section_count"],
+        ),
         (header["flags"] & ~HEADER_FLAG_RAW, "reserved header flags", 38, 0, header["flags"]),
     ):
         if wrong:
             error = VersionError if offset == 10 else ReservedError
             raise error(what, offset=offset, expected=expected, found=found)
     if Header.sizeof() + header["section_count"] * Section.sizeof() > header["head_bytes"]:
-        raise SectionRangeError("section table reaches beyond the head", offset=36, found=header["section_count"], expected="fewer sections")
+        raise SectionRangeError(
+            "section table reaches beyond the head",
+            offset=36,
+            found=header["section_count"],
+            expected="fewer sections",
+        )
     return header
 
 
@@ -269,21 +321,39 @@ def _section(data: bytes, at: int, position: int, header: dict[str, Any]) -> tup
     if row["flags"] & ~SECTION_FLAG_OPTIONAL:
         raise ReservedError("reserved section flags", offset=at + 2, expected=0, found=hex(row["flags"]))
     if row["type"] not in list(SectionType) and not row["flags"] & SECTION_FLAG_OPTIONAL:
-        raise UnknownSectionError("section type", offset=at, expected=[int(t) for t in SectionType], found=row["type"])
+        raise UnknownSectionError(
+            "section type", offset=at, expected=[int(t) for t in SectionType], found=row["type"]
+        )
     if row["offset"] != position:
         raise SectionRangeError("offset of a section", offset=at + 8, expected=position, found=row["offset"])
     end = row["offset"] + row["stored_bytes"]
     aligned = -(-end // ALIGNMENT) * ALIGNMENT
     if aligned > header["trace_bytes"]:
-        raise SectionRangeError("section reaches beyond the file", offset=at + 16, expected=header["trace_bytes"], found=end)
+        raise SectionRangeError(
+            "section reaches beyond the file", offset=at + 16, expected=header["trace_bytes"], found=end
+        )
     if any(data[end:aligned]):
-        raise ReservedError("padding behind a section", offset=end, expected="zero", found=data[end:aligned].hex())
-    if row["type"] in HEAD_SECTIONS and (row["codec"] != Codec.STORED or row["raw_bytes"] != row["stored_bytes"]):
-        raise SectionError("a head section must be stored as it is", offset=at + 4, expected=0, found=row["codec"])
+        raise ReservedError(
+            "padding behind a section", offset=end, expected="zero", found=data[end:aligned].hex()
+        )
+    if row["type"] in HEAD_SECTIONS and (
+        row["codec"] != Codec.STORED or row["raw_bytes"] != row["stored_bytes"]
+    ):
+        raise SectionError(
+            "a head section must be stored as it is", offset=at + 4, expected=0, found=row["codec"]
+        )
     if row["raw_bytes"] > 1 << 32:
-        raise SectionRangeError("raw_bytes of a section", offset=at + 24, expected="at most 4 GiB", found=row["raw_bytes"])
+        raise SectionRangeError(
+            "raw_bytes of a section", offset=at + 24, expected="at most 4 GiB", found=row["raw_bytes"]
+        )
     part = Part(
-        row["type"], data[row["offset"] : end], row["flags"], row["codec"], row["codec_param"], row["raw_bytes"], row["offset"]
+        row["type"],
+        data[row["offset"] : end],
+        row["flags"],
+        row["codec"],
+        row["codec_param"],
+        row["raw_bytes"],
+        row["offset"],
     )
     return part, aligned
 
@@ -294,10 +364,16 @@ def _check_order(parts: Parts) -> None:
     rank = {SectionType.ACTIONS: 0, SectionType.IMAGE: 1}
     order = [rank.get(SectionType(p.type), 2) if p.type in list(SectionType) else 2 for p in body]
     if order != sorted(order) or order.count(0) != 1 or len(parts.all(SectionType.NOTES)) > 1:
-        raise SectionError("order of the body's sections", expected="ACTIONS, IMAGE..., optional ones", found=[p.type for p in body])
+        raise SectionError(
+            "order of the body's sections",
+            expected="ACTIONS, IMAGE..., optional ones",
+            found=[p.type for p in body],
+        )
     for part in body:
         if part.type in HEAD_SECTIONS:
-            raise SectionError("a head section in the body", offset=part.offset, found=part.type, expected="none")
+            raise SectionError(
+                "a head section in the body", offset=part.offset, found=part.type, expected="none"
+            )
 
 
 def _aligned(data: bytes) -> bytes:
@@ -307,13 +383,22 @@ def _aligned(data: bytes) -> bytes:
 def _text(structure: str, name: str, field: bytes, offset: int) -> str:
     text = field.rstrip(b"\0")
     if b"\0" in text:
-        raise ReservedError(f"{structure}.{name}: bytes behind the text's end", offset=offset, expected="zero", found=field.hex())
+        raise ReservedError(
+            f"{structure}.{name}: bytes behind the text's end",
+            offset=offset,
+            expected="zero",
+            found=field.hex(),
+        )
     try:
         return text.decode()
     except UnicodeDecodeError:
-        raise ReservedError(f"{structure}.{name} is not UTF-8", offset=offset, expected="UTF-8", found=field.hex()) from None
+        raise ReservedError(
+            f"{structure}.{name} is not UTF-8", offset=offset, expected="UTF-8", found=field.hex()
+        ) from None
 
 
 def _kind(item: Any) -> Any:
-    """The field type under construct's Renamed wrapper."""
-    return item.subcon
+    """The field type under construct's wrappers, one each for the name and the documentation."""
+    while isinstance(item, Renamed):
+        item = item.subcon
+    return item

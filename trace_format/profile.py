@@ -93,7 +93,9 @@ class Profile:
         try:
             return self.registers[name]
         except KeyError:
-            raise ProfileError(f"GPU profile {self.name} has no register {name}", file=f"{self.name}.toml") from None
+            raise ProfileError(
+                f"GPU profile {self.name} has no register {name}", file=f"{self.name}.toml"
+            ) from None
 
     def describe(self, offset: int) -> str:
         """Name of the register at a byte offset, or the offset where it has none."""
@@ -104,7 +106,9 @@ class Profile:
 def names() -> list[str]:
     """Names of all GPUs that have a profile."""
     folder = resources.files("trace_format") / "gpus"
-    return sorted(entry.name.removesuffix(".toml") for entry in folder.iterdir() if entry.name.endswith(".toml"))
+    return sorted(
+        entry.name.removesuffix(".toml") for entry in folder.iterdir() if entry.name.endswith(".toml")
+    )
 
 
 @functools.cache
@@ -132,7 +136,9 @@ def _parse(file: str, text: bytes) -> Profile:
         by_offset: dict[int, Register] = {}
         for register in registers.values():
             if register.offset in by_offset:
-                raise ProfileError(f"{register.name} and {by_offset[register.offset].name} share an offset", file=file)
+                raise ProfileError(
+                    f"{register.name} and {by_offset[register.offset].name} share an offset", file=file
+                )
             if register.offset + 4 > data["window_bytes"]:
                 raise ProfileError(f"{register.name} lies outside the register window", file=file)
             by_offset[register.offset] = register
@@ -153,7 +159,13 @@ def _parse(file: str, text: bytes) -> Profile:
             revision=_field(registers, identity["revision"]),
             mmu=data["mmu"],
             jobs=tuple(
-                Job(kind, registers[j["start"]], interrupts.index(j["done_line"]), registers[j["done"]], j["done_bits"])
+                Job(
+                    kind,
+                    registers[j["start"]],
+                    interrupts.index(j["done_line"]),
+                    registers[j["done"]],
+                    j["done_bits"],
+                )
                 for kind, j in data["jobs"].items()
             ),
             profile_id=int.from_bytes(hashlib.sha256(text).digest()[:8], "little"),
@@ -178,7 +190,9 @@ def _registers(file: str, data: dict[str, Any]) -> list[tuple[str, Register]]:
             limits: dict[str, int] = {} if driver else replay
             may, must = limits.get("bits"), limits.get("set", 0)
             if may is not None and (may & ~bits or must & ~may):
-                raise ProfileError(f"{block}.{name}: a trace may write bits that the register lacks", file=file)
+                raise ProfileError(
+                    f"{block}.{name}: a trace may write bits that the register lacks", file=file
+                )
             full = f"{block}.{name}"
             found.append(
                 (

@@ -17,7 +17,9 @@ u8, u16, u32, u64 = Int8ul, Int16ul, Int32ul, Int64ul
 
 VERSION_MAJOR = 1
 VERSION_MINOR = 0
-TRACE_MAGIC = b"\x89GTR\r\n\x1a\n"  # as PNG's: a transfer that mangles line ends or strips bit 7 is seen at once
+TRACE_MAGIC = (
+    b"\x89GTR\r\n\x1a\n"  # as PNG's: a transfer that mangles line ends or strips bit 7 is seen at once
+)
 SIGNED_MAGIC = b"\x89GSG\r\n\x1a\n"
 ALIGNMENT = 8
 PAGE_BYTES = 4096
@@ -132,8 +134,12 @@ Header = Struct(
     "version_minor" / u16 * "grows when something optional is added",
     "header_bytes" / u32 * "size of this structure: 64",
     "trace_bytes" / u64 * "size of the whole trace",
-    "head_bytes" / u32 * "size of the head (header, section table, manifest, slots, chunk hashes): the signed payload",
-    "chunk_bytes" / u32 * "size of a chunk of the body, a power of two from 4096 to 65536; the last may be shorter",
+    "head_bytes"
+    / u32
+    * "size of the head (header, section table, manifest, slots, chunk hashes): the signed payload",
+    "chunk_bytes"
+    / u32
+    * "size of a chunk of the body, a power of two from 4096 to 65536; the last may be shorter",
     "chunk_count" / u32 * "number of chunks; (trace_bytes - head_bytes) / chunk_bytes, rounded up",
     "section_count" / u16 * "entries of the section table, which follows this header",
     "flags" / u16 * "bit 0: raw recording; others must be zero",
@@ -188,7 +194,9 @@ Slot = Struct(
     "reserved" / Reserved(2) * "must be zero",
     "address" / u64 * "GPU virtual address of the first element",
     "dims" / List(MAX_RANK, u32) * "shape, outermost first; unused ones zero",
-    "strides" / List(MAX_RANK, u32) * "bytes from an element to the next along each dimension; unused ones zero",
+    "strides"
+    / List(MAX_RANK, u32)
+    * "bytes from an element to the next along each dimension; unused ones zero",
     "reserved2" / Reserved(32) * "must be zero",
 )
 

@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from trace_format import codec, layout, profile
-from trace_format.actions import ACTION_DTYPE, Op
+from trace_format import layout, profile
+from trace_format.actions import ACTION_DTYPE
 from trace_format.errors import (
     ChunkHashError,
     DuplicateSlotError,
@@ -34,8 +34,10 @@ from trace_format.schema import (
     SLOT_FLAG_BOUND,
     DType,
     SectionType,
-    Slot as SlotStruct,
     SlotKind,
+)
+from trace_format.schema import (
+    Slot as SlotStruct,
 )
 from trace_format.validate import Actions, check_actions, job_count
 
@@ -150,7 +152,9 @@ class Trace:
             )
         if len(self.image) > self.carveout_bytes:
             raise ManifestError(
-                f"{where}image is larger than the carve-out", expected=self.carveout_bytes, found=len(self.image)
+                f"{where}image is larger than the carve-out",
+                expected=self.carveout_bytes,
+                found=len(self.image),
             )
         if self.va_bytes % PAGE_BYTES or not 0 < self.va_bytes <= 1 << gpu.mmu["va_bits"]:
             raise ManifestError(
@@ -218,7 +222,9 @@ class Trace:
     @classmethod
     def _parse(cls, data: bytes) -> Trace:
         header, sections = layout.disassemble(data)
-        manifest = layout.unpack("manifest", sections.one(SectionType.MANIFEST).stored, sections.one(1).offset)
+        manifest = layout.unpack(
+            "manifest", sections.one(SectionType.MANIFEST).stored, sections.one(1).offset
+        )
         for index, (wanted, found) in enumerate(sections.chunk_hashes(data, header)):
             if wanted != found:
                 start = header["head_bytes"] + index * header["chunk_bytes"]
@@ -279,7 +285,9 @@ class Trace:
         if manifest["trace_id"] != trace.trace_id:
             raise ManifestError("trace_id", expected=trace.trace_id.hex(), found=manifest["trace_id"].hex())
         if manifest["gpu_id"] != gpu.identity_value or manifest["gpu_id_mask"] != gpu.identity_mask:
-            raise ManifestError("identity register", expected=hex(gpu.identity_value), found=hex(manifest["gpu_id"]))
+            raise ManifestError(
+                "identity register", expected=hex(gpu.identity_value), found=hex(manifest["gpu_id"])
+            )
         return trace
 
     @classmethod
@@ -316,7 +324,12 @@ def _slot_parse(data: bytes, offset: int) -> Slot:
     if row["flags"] & ~SLOT_FLAG_BOUND:
         raise ReservedError("reserved slot flags", offset=offset, expected=0, found=hex(row["flags"]))
     if row["kind"] not in list(SlotKind) or row["dtype"] not in list(DType):
-        raise SlotError("kind or element type of a slot", offset=offset, found=(row["kind"], row["dtype"]), expected="known ones")
+        raise SlotError(
+            "kind or element type of a slot",
+            offset=offset,
+            found=(row["kind"], row["dtype"]),
+            expected="known ones",
+        )
     return Slot(
         row["name"],
         SlotKind(row["kind"]),
@@ -338,7 +351,9 @@ def _check_slots(slots: list[Slot], va_bytes: int, where: str) -> None:
             raise DuplicateSlotError(f"{where}slot name {slot.name!r} is empty or used twice")
         seen.add(slot.name)
         if len(slot.shape) != len(slot.strides) or not 1 <= len(slot.shape) <= MAX_RANK:
-            raise SlotError(f"{where}slot {slot.name}: rank", expected=f"1 to {MAX_RANK}", found=len(slot.shape))
+            raise SlotError(
+                f"{where}slot {slot.name}: rank", expected=f"1 to {MAX_RANK}", found=len(slot.shape)
+            )
         size = DTYPE_BYTES[slot.dtype]
         for dim, stride in zip(slot.shape, slot.strides, strict=True):
             if not 0 < dim <= 0xFFFFFFFF or not size <= stride <= 0xFFFFFFFF:
@@ -348,10 +363,14 @@ def _check_slots(slots: list[Slot], va_bytes: int, where: str) -> None:
                     found=(dim, stride),
                 )
         if slot.address % size or any(stride % size for stride in slot.strides):
-            raise SlotError(f"{where}slot {slot.name}: address or stride is not a multiple of the element size")
+            raise SlotError(
+                f"{where}slot {slot.name}: address or stride is not a multiple of the element size"
+            )
         if slot.address + slot.span > va_bytes:
             raise SlotError(
-                f"{where}slot {slot.name} reaches beyond va_bytes", expected=va_bytes, found=slot.address + slot.span
+                f"{where}slot {slot.name} reaches beyond va_bytes",
+                expected=va_bytes,
+                found=slot.address + slot.span,
             )
 
 
@@ -363,6 +382,3 @@ def _notes(part: layout.Part) -> dict[str, Any]:
     if not isinstance(notes, dict):
         raise SectionError("notes are not a JSON object", offset=part.offset)
     return notes
-
-
-__all__ = ["Op", "Slot", "Trace"]

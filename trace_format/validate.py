@@ -42,12 +42,19 @@ def check_actions(
     table = _Table()
     op = actions["op"]
     _raise_first(
-        table.known[op] == 0, actions, UnknownActionError, "unknown opcode", where, lambda r: f"{int(r['op']):#04x}"
+        table.known[op] == 0,
+        actions,
+        UnknownActionError,
+        "unknown opcode",
+        where,
+        lambda r: f"{int(r['op']):#04x}",
     )
     bad = (actions["flags"] & ~table.flags[op]) != 0
     for name in _OPERANDS:
         bad |= (actions[name] != 0) & (table.used[name][op] == 0)
-    _raise_first(bad, actions, ReservedError, "a field that this action does not use is not zero", where, _describe)
+    _raise_first(
+        bad, actions, ReservedError, "a field that this action does not use is not zero", where, _describe
+    )
     wide = {name: actions[name].astype(np.int64) for name in _OPERANDS}
     page_count = carveout_bytes // PAGE_BYTES
 
@@ -56,7 +63,9 @@ def check_actions(
 
     registers = [o for o, row in ACTIONS.items() if row.fields.get("arg", ("",))[0] == "register"]
     check(registers, wide["arg"] * 4 >= window_bytes, ActionRangeError, "register outside the window")
-    check([Op.REG_READ_KEEP, Op.REG_WRITE_KEPT], wide["b"] >= KEEP_SLOTS, ActionRangeError, "no such kept value")
+    check(
+        [Op.REG_READ_KEEP, Op.REG_WRITE_KEPT], wide["b"] >= KEEP_SLOTS, ActionRangeError, "no such kept value"
+    )
     check(
         [Op.WAIT_IRQ, Op.IRQ_ENTER, Op.IRQ_EXIT],
         wide["arg"] >= lines,
@@ -72,8 +81,15 @@ def check_actions(
     pages = [Op.MAP_GPU_MEM, Op.UNMAP_GPU_MEM]
     va = wide["a"] | (wide["arg"] >> 4) << 32
     check(pages, wide["value"] == 0, ActionError, "no pages")
-    check(pages, va + wide["value"] > va_bytes // PAGE_BYTES, ActionRangeError, "virtual pages outside va_bytes")
-    check([Op.MAP_GPU_MEM], wide["b"] + wide["value"] > page_count, ActionRangeError, "pages outside the carve-out")
+    check(
+        pages, va + wide["value"] > va_bytes // PAGE_BYTES, ActionRangeError, "virtual pages outside va_bytes"
+    )
+    check(
+        [Op.MAP_GPU_MEM],
+        wide["b"] + wide["value"] > page_count,
+        ActionRangeError,
+        "pages outside the carve-out",
+    )
     check([Op.MAP_GPU_MEM], actions["flags"] == 0, ActionError, "a mapping without any permission")
     fills = [Op.UPLOAD, Op.CLEAR]
     check(fills, wide["value"] == 0, ActionError, "no bytes")
@@ -120,5 +136,3 @@ def _raise_first(
 def job_count(actions: Actions) -> int:
     """Number of jobs in the stream."""
     return int(np.count_nonzero(actions["op"] == Op.JOB))
-
-
