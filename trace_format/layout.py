@@ -116,9 +116,7 @@ def pack(structure: str, values: dict[str, Any]) -> bytes:
         if isinstance(_kind(item), Text):
             text = value.encode()
             if len(text) > _kind(item).size or b"\0" in text:
-                raise ReservedError(
-                    f"{item.name} {value!r} is longer than {_kind(item).size} bytes or has a NUL"
-                )
+                raise ReservedError(f"{item.name} {value!r} is longer than {_kind(item).size} bytes or has a NUL")
             value = text.ljust(_kind(item).size, b"\0")
         fields[item.name] = value
     return bytes(STRUCTURES[structure][0].build(fields))
@@ -333,15 +331,9 @@ def _section(data: bytes, at: int, position: int, header: dict[str, Any]) -> tup
             "section reaches beyond the file", offset=at + 16, expected=header["trace_bytes"], found=end
         )
     if any(data[end:aligned]):
-        raise ReservedError(
-            "padding behind a section", offset=end, expected="zero", found=data[end:aligned].hex()
-        )
-    if row["type"] in HEAD_SECTIONS and (
-        row["codec"] != Codec.STORED or row["raw_bytes"] != row["stored_bytes"]
-    ):
-        raise SectionError(
-            "a head section must be stored as it is", offset=at + 4, expected=0, found=row["codec"]
-        )
+        raise ReservedError("padding behind a section", offset=end, expected="zero", found=data[end:aligned].hex())
+    if row["type"] in HEAD_SECTIONS and (row["codec"] != Codec.STORED or row["raw_bytes"] != row["stored_bytes"]):
+        raise SectionError("a head section must be stored as it is", offset=at + 4, expected=0, found=row["codec"])
     if row["raw_bytes"] > 1 << 32:
         raise SectionRangeError(
             "raw_bytes of a section", offset=at + 24, expected="at most 4 GiB", found=row["raw_bytes"]
@@ -371,9 +363,7 @@ def _check_order(parts: Parts) -> None:
         )
     for part in body:
         if part.type in HEAD_SECTIONS:
-            raise SectionError(
-                "a head section in the body", offset=part.offset, found=part.type, expected="none"
-            )
+            raise SectionError("a head section in the body", offset=part.offset, found=part.type, expected="none")
 
 
 def _aligned(data: bytes) -> bytes:

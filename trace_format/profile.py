@@ -106,9 +106,7 @@ class Profile:
 def names() -> list[str]:
     """Names of all GPUs that have a profile."""
     folder = resources.files("trace_format") / "gpus"
-    return sorted(
-        entry.name.removesuffix(".toml") for entry in folder.iterdir() if entry.name.endswith(".toml")
-    )
+    return sorted(entry.name.removesuffix(".toml") for entry in folder.iterdir() if entry.name.endswith(".toml"))
 
 
 @functools.cache
@@ -190,9 +188,7 @@ def _registers(file: str, data: dict[str, Any]) -> list[tuple[str, Register]]:
             limits: dict[str, int] = {} if driver else replay
             may, must = limits.get("bits"), limits.get("set", 0)
             if may is not None and (may & ~bits or must & ~may):
-                raise ProfileError(
-                    f"{block}.{name}: a trace may write bits that the register lacks", file=file
-                )
+                raise ProfileError(f"{block}.{name}: a trace may write bits that the register lacks", file=file)
             full = f"{block}.{name}"
             found.append(
                 (

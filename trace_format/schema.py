@@ -17,9 +17,7 @@ u8, u16, u32, u64 = Int8ul, Int16ul, Int32ul, Int64ul
 
 VERSION_MAJOR = 1
 VERSION_MINOR = 0
-TRACE_MAGIC = (
-    b"\x89GTR\r\n\x1a\n"  # as PNG's: a transfer that mangles line ends or strips bit 7 is seen at once
-)
+TRACE_MAGIC = b"\x89GTR\r\n\x1a\n"  # as PNG's: a transfer that mangles line ends or strips bit 7 is seen at once
 SIGNED_MAGIC = b"\x89GSG\r\n\x1a\n"
 ALIGNMENT = 8
 PAGE_BYTES = 4096
@@ -194,9 +192,7 @@ Slot = Struct(
     "reserved" / Reserved(2) * "must be zero",
     "address" / u64 * "GPU virtual address of the first element",
     "dims" / List(MAX_RANK, u32) * "shape, outermost first; unused ones zero",
-    "strides"
-    / List(MAX_RANK, u32)
-    * "bytes from an element to the next along each dimension; unused ones zero",
+    "strides" / List(MAX_RANK, u32) * "bytes from an element to the next along each dimension; unused ones zero",
     "reserved2" / Reserved(32) * "must be zero",
 )
 

@@ -10,7 +10,7 @@ import hashlib
 import json
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -42,7 +42,10 @@ from trace_format.schema import (
 from trace_format.validate import Actions, check_actions, job_count
 
 DEFAULT_CHUNK_BYTES = 16384
-IMAGE_SECTION_BYTES = 1 << 20  # one compressed section at most: bounds the cost of trying compression
+IMAGE_SECTION_BYTES = (
+    1 << 20
+)  # a section each, so that weights that do not compress are stored, the rest is packed
+MAX_IMAGE_SECTIONS = 48
 
 
 @dataclass(frozen=True)
@@ -100,7 +103,7 @@ class Trace:
     notes: dict[str, Any] = field(default_factory=dict)
     raw: bool = False
 
-    META_DEFAULTS = {
+    META_DEFAULTS: ClassVar[dict[str, Any]] = {
         "name": "",
         "source_hash": bytes(32),
         "security_version": 0,
@@ -197,8 +200,9 @@ class Trace:
             layout.Part(SectionType.SLOTS, b"".join(_slot_bytes(s) for s in self.slots)),
         ]
         body = [layout.Part.encoded(SectionType.ACTIONS, self.actions.tobytes(), compress)]
-        for start in range(0, len(self.image), IMAGE_SECTION_BYTES):
-            piece = self.image[start : start + IMAGE_SECTION_BYTES]
+        step = max(IMAGE_SECTION_BYTES, -(-len(self.image) // MAX_IMAGE_SECTIONS))
+        for start in range(0, len(self.image), step):
+            piece = self.image[start : start + step]
             body.append(layout.Part.encoded(SectionType.IMAGE, piece, compress))
         if self.notes:
             text = json.dumps(self.notes, sort_keys=True, separators=(",", ":")).encode()
@@ -222,9 +226,7 @@ class Trace:
     @classmethod
     def _parse(cls, data: bytes) -> Trace:
         header, sections = layout.disassemble(data)
-        manifest = layout.unpack(
-            "manifest", sections.one(SectionType.MANIFEST).stored, sections.one(1).offset
-        )
+        manifest = layout.unpack("manifest", sections.one(SectionType.MANIFEST).stored, sections.one(1).offset)
         for index, (wanted, found) in enumerate(sections.chunk_hashes(data, header)):
             if wanted != found:
                 start = header["head_bytes"] + index * header["chunk_bytes"]
@@ -351,9 +353,7 @@ def _check_slots(slots: list[Slot], va_bytes: int, where: str) -> None:
             raise DuplicateSlotError(f"{where}slot name {slot.name!r} is empty or used twice")
         seen.add(slot.name)
         if len(slot.shape) != len(slot.strides) or not 1 <= len(slot.shape) <= MAX_RANK:
-            raise SlotError(
-                f"{where}slot {slot.name}: rank", expected=f"1 to {MAX_RANK}", found=len(slot.shape)
-            )
+            raise SlotError(f"{where}slot {slot.name}: rank", expected=f"1 to {MAX_RANK}", found=len(slot.shape))
         size = DTYPE_BYTES[slot.dtype]
         for dim, stride in zip(slot.shape, slot.strides, strict=True):
             if not 0 < dim <= 0xFFFFFFFF or not size <= stride <= 0xFFFFFFFF:
@@ -363,9 +363,7 @@ def _check_slots(slots: list[Slot], va_bytes: int, where: str) -> None:
                     found=(dim, stride),
                 )
         if slot.address % size or any(stride % size for stride in slot.strides):
-            raise SlotError(
-                f"{where}slot {slot.name}: address or stride is not a multiple of the element size"
-            )
+            raise SlotError(f"{where}slot {slot.name}: address or stride is not a multiple of the element size")
         if slot.address + slot.span > va_bytes:
             raise SlotError(
                 f"{where}slot {slot.name} reaches beyond va_bytes",

@@ -63,9 +63,7 @@ def check_actions(
 
     registers = [o for o, row in ACTIONS.items() if row.fields.get("arg", ("",))[0] == "register"]
     check(registers, wide["arg"] * 4 >= window_bytes, ActionRangeError, "register outside the window")
-    check(
-        [Op.REG_READ_KEEP, Op.REG_WRITE_KEPT], wide["b"] >= KEEP_SLOTS, ActionRangeError, "no such kept value"
-    )
+    check([Op.REG_READ_KEEP, Op.REG_WRITE_KEPT], wide["b"] >= KEEP_SLOTS, ActionRangeError, "no such kept value")
     check(
         [Op.WAIT_IRQ, Op.IRQ_ENTER, Op.IRQ_EXIT],
         wide["arg"] >= lines,
@@ -81,9 +79,7 @@ def check_actions(
     pages = [Op.MAP_GPU_MEM, Op.UNMAP_GPU_MEM]
     va = wide["a"] | (wide["arg"] >> 4) << 32
     check(pages, wide["value"] == 0, ActionError, "no pages")
-    check(
-        pages, va + wide["value"] > va_bytes // PAGE_BYTES, ActionRangeError, "virtual pages outside va_bytes"
-    )
+    check(pages, va + wide["value"] > va_bytes // PAGE_BYTES, ActionRangeError, "virtual pages outside va_bytes")
     check(
         [Op.MAP_GPU_MEM],
         wide["b"] + wide["value"] > page_count,
