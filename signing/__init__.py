@@ -1,0 +1,1 @@
+"""Keys, signers and the signed trace: COSE_Sign1 (RFC 9052) with a detached payload."""

@@ -1,0 +1,235 @@
+"""The signed trace's bytes: header, COSE_Sign1 message, padding, trace.
+
+Every signed trace has exactly one encoding, and only that one is read: a bit that could be flipped without
+notice would be a bit that the signature does not cover. The COSE message is 92 bytes, of which only the
+algorithm (26 or 27, that is -7 or -8), the key id and the signature vary:
+
+    d2 84                              tag 18, array of 4
+       55 a2 01 26 04 50 <16 bytes>    protected header, byte string of {1: algorithm, 4: key id}
+       a0                              unprotected header, empty
+       f6                              payload, nil: it is the head of the trace
+       58 40 <64 bytes>                signature
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import cbor2
+
+from signing.errors import EnvelopeError
+from signing.keys import KID_BYTES, SIGNATURE_BYTES, Algorithm
+from trace_format import layout
+from trace_format.errors import (
+    MagicError,
+    ReservedError,
+    SectionRangeError,
+    TraceError,
+    TruncatedError,
+    VersionError,
+)
+from trace_format.schema import (
+    ALIGNMENT,
+    MAX_ENVELOPE_BYTES,
+    SIGNED_MAGIC,
+    TRACE_MAGIC,
+    VERSION_MAJOR,
+    VERSION_MINOR,
+    SignedHeader,
+)
+
+COSE_SIGN1_TAG = 18  # RFC 9052, table 1
+HEADER_ALGORITHM = 1  # RFC 9052, table 2
+HEADER_KID = 4
+
+
+@dataclass(frozen=True)
+class Envelope:
+    """A COSE_Sign1 message without its payload.
+
+    Attributes:
+        algorithm: how it is signed.
+        kid: 16 bytes, which key it is signed with.
+        signature: 64 bytes.
+    """
+
+    algorithm: Algorithm
+    kid: bytes
+    signature: bytes
+
+    def encode(self) -> bytes:
+        """The message's bytes."""
+        protected = protected_header(self.algorithm, self.kid)
+        message: list[object] = [protected, {}, None, self.signature]
+        return cbor2.dumps(cbor2.CBORTag(COSE_SIGN1_TAG, message), canonical=True)
+
+    @classmethod
+    def decode(cls, data: bytes) -> Envelope:
+        """Read a message; EnvelopeError, its offset from the start, unless it is as `encode` writes it."""
+        message = _loads(data, "the envelope")
+        if not isinstance(message, cbor2.CBORTag) or message.tag != COSE_SIGN1_TAG:
+            raise EnvelopeError(
+                "not a COSE_Sign1 message", offset=0, expected=f"tag {COSE_SIGN1_TAG}", found=_short(message)
+            )
+        if not isinstance(message.value, list) or len(message.value) != 4:
+            raise EnvelopeError(
+                "COSE_Sign1 message", offset=1, expected="an array of 4", found=_short(message.value)
+            )
+        protected, unprotected, payload, signature = message.value
+        if not isinstance(unprotected, dict) or unprotected:
+            raise EnvelopeError(
+                "unprotected header", offset=0, expected="an empty map", found=_short(unprotected)
+            )
+        if payload is not None:
+            raise EnvelopeError("payload", offset=0, expected="nil (detached)", found=_short(payload))
+        if not isinstance(signature, bytes) or len(signature) != SIGNATURE_BYTES:
+            raise EnvelopeError(
+                "signature", offset=0, expected=f"{SIGNATURE_BYTES} bytes", found=_short(signature)
+            )
+        algorithm, kid = _read_protected(protected)
+        envelope = cls(algorithm, kid, signature)
+        canonical = envelope.encode()
+        if data != canonical:
+            at = next(
+                (i for i, (a, b) in enumerate(zip(data, canonical, strict=False)) if a != b), len(canonical)
+            )
+            raise EnvelopeError(
+                "not the canonical encoding",
+                offset=at,
+                expected=canonical[at : at + 1].hex() or "the end",
+                found=data[at : at + 1].hex() or "the end",
+            )
+        return envelope
+
+
+@dataclass(frozen=True)
+class SignedTrace:
+    """A signed trace taken apart; nothing is verified.
+
+    Attributes:
+        envelope: the signature and whose it is.
+        trace: the trace's bytes.
+        offset: where the trace starts in the file.
+    """
+
+    envelope: Envelope
+    trace: bytes
+    offset: int
+
+
+def protected_header(algorithm: Algorithm, kid: bytes) -> bytes:
+    """The signed part of the message's header."""
+    return cbor2.dumps({HEADER_ALGORITHM: int(algorithm), HEADER_KID: kid}, canonical=True)
+
+
+def to_be_signed(algorithm: Algorithm, kid: bytes, head: bytes) -> bytes:
+    """The bytes that are signed: Sig_structure of RFC 9052, 4.4, with the trace's head as payload."""
+    return cbor2.dumps(["Signature1", protected_header(algorithm, kid), b"", head], canonical=True)
+
+
+def join(envelope: Envelope, trace: bytes) -> bytes:
+    """The signed trace's bytes."""
+    message = envelope.encode()
+    values = {
+        "version_major": VERSION_MAJOR,
+        "version_minor": VERSION_MINOR,
+        "envelope_bytes": len(message),
+        "trace_bytes": len(trace),
+    }
+    return layout.pack("signed_header", values) + message + bytes(-len(message) % ALIGNMENT) + trace
+
+
+def split(data: bytes) -> SignedTrace:
+    """Take a signed trace apart.
+
+    Raises:
+        TraceError: the subclass and its offset in the file say what is wrong. The trace is not looked at.
+    """
+    size = SignedHeader.sizeof()
+    if data[: len(TRACE_MAGIC)] == TRACE_MAGIC:
+        raise MagicError(
+            "a trace that is not signed", offset=0, expected=SIGNED_MAGIC.hex(), found=TRACE_MAGIC.hex()
+        )
+    if len(data) < size:
+        raise TruncatedError("too short for a signed trace", offset=len(data), expected=size, found=len(data))
+    if data[: len(SIGNED_MAGIC)] != SIGNED_MAGIC:
+        raise MagicError("not a signed trace", offset=0, expected=SIGNED_MAGIC.hex(), found=data[:8].hex())
+    header = layout.unpack("signed_header", data[:size], 0)
+    # nothing signs this header: a reader takes only the very version it knows
+    version = (header["version_major"], header["version_minor"])
+    if version != (VERSION_MAJOR, VERSION_MINOR):
+        raise VersionError(
+            "version of the signed trace",
+            offset=8,
+            expected=f"{VERSION_MAJOR}.{VERSION_MINOR}",
+            found=f"{version[0]}.{version[1]}",
+        )
+    envelope_bytes = header["envelope_bytes"]
+    if not 0 < envelope_bytes <= MAX_ENVELOPE_BYTES:
+        raise SectionRangeError(
+            "envelope_bytes", offset=12, expected=f"1 to {MAX_ENVELOPE_BYTES}", found=envelope_bytes
+        )
+    end = size + envelope_bytes
+    start = -(-end // ALIGNMENT) * ALIGNMENT
+    total = start + header["trace_bytes"]
+    if len(data) != total:
+        kind = TruncatedError if len(data) < total else SectionRangeError
+        raise kind("size of the file", offset=min(len(data), total), expected=total, found=len(data))
+    with shifted(size):
+        envelope = Envelope.decode(data[size:end])
+    if any(data[end:start]):
+        raise ReservedError(
+            "padding behind the envelope", offset=end, expected="zero", found=data[end:start].hex()
+        )
+    return SignedTrace(envelope, data[start:], start)
+
+
+@contextlib.contextmanager
+def shifted(offset: int) -> Iterator[None]:
+    """Make the offsets of TraceErrors that pass count from the file's start, `offset` bytes earlier."""
+    try:
+        yield
+    except TraceError as error:
+        if error.offset is not None:
+            error.offset += offset
+        raise
+
+
+def _read_protected(protected: Any) -> tuple[Algorithm, bytes]:
+    if not isinstance(protected, bytes):
+        raise EnvelopeError("protected header", offset=0, expected="a byte string", found=_short(protected))
+    header = _loads(protected, "the protected header")
+    if not isinstance(header, dict) or set(header) != {HEADER_ALGORITHM, HEADER_KID}:
+        raise EnvelopeError(
+            "protected header",
+            offset=0,
+            expected="a map of 1 (algorithm) and 4 (key id)",
+            found=_short(header),
+        )
+    algorithm, kid = header[HEADER_ALGORITHM], header[HEADER_KID]
+    if not isinstance(algorithm, int) or algorithm not in list(Algorithm):
+        raise EnvelopeError(
+            "algorithm",
+            offset=0,
+            expected=" or ".join(f"{a} ({a.title})" for a in Algorithm),
+            found=_short(algorithm),
+        )
+    if not isinstance(kid, bytes) or len(kid) != KID_BYTES:
+        raise EnvelopeError("key id", offset=0, expected=f"{KID_BYTES} bytes", found=_short(kid))
+    return Algorithm(algorithm), kid
+
+
+def _loads(data: bytes, what: str) -> Any:
+    try:
+        return cbor2.loads(data)
+    except (cbor2.CBORDecodeError, RecursionError) as error:
+        raise EnvelopeError(f"{what} is not CBOR ({error})", offset=0) from None
+
+
+def _short(value: object) -> str:
+    """A foreign value in an error message, on one line and not too long."""
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."

@@ -1,0 +1,80 @@
+"""Signing a trace."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from signing import envelope, keys
+from signing.errors import SignerError
+from trace_format import layout
+from trace_format.errors import MagicError
+from trace_format.schema import SIGNED_MAGIC, TRACE_MAGIC
+from trace_format.trace import Trace
+
+
+class Signer(Protocol):
+    """Whoever holds a private key: a file, a token, another machine."""
+
+    @property
+    def alg(self) -> keys.Algorithm:
+        """Algorithm of the signatures."""
+
+    @property
+    def kid(self) -> bytes:
+        """Id of the key, 16 bytes."""
+
+    def sign(self, tbs: bytes) -> bytes:
+        """Signature of 64 bytes over `tbs`: r || s for ES256, as RFC 8032 gives it for EdDSA."""
+
+
+@dataclass(frozen=True)
+class FileSigner:
+    """Signs with a private key that was read from a file."""
+
+    key: keys.PrivateKey
+
+    @property
+    def public(self) -> keys.PublicKey:
+        """The public key that belongs to it."""
+        return keys.PublicKey(self.key.public_key())
+
+    @property
+    def alg(self) -> keys.Algorithm:
+        """Algorithm of the signatures."""
+        return self.public.algorithm
+
+    @property
+    def kid(self) -> bytes:
+        """Id of the key, 16 bytes."""
+        return self.public.kid
+
+    def sign(self, tbs: bytes) -> bytes:
+        """Signature of 64 bytes; the same bytes always give the same one."""
+        return keys.sign(self.key, tbs)
+
+
+def sign_trace(trace: bytes, signer: Signer, *, file: str = "") -> bytes:
+    """The signed trace's bytes.
+
+    Args:
+        trace: a trace's bytes; they are checked in full first, so that nothing malformed gets a signature.
+        signer: who signs.
+        file: the trace's name, for errors.
+
+    Raises:
+        TraceError: the trace is not what the format says, or is signed already.
+        SignerError: the signer gave no signature of 64 bytes.
+    """
+    if trace[: len(SIGNED_MAGIC)] == SIGNED_MAGIC:
+        raise MagicError(
+            "signed already", offset=0, expected=TRACE_MAGIC.hex(), found=SIGNED_MAGIC.hex(), file=file
+        )
+    Trace.parse(trace, file)
+    head = trace[: layout.read_header(trace)["head_bytes"]]
+    signature = signer.sign(envelope.to_be_signed(signer.alg, signer.kid, head))
+    if len(signature) != keys.SIGNATURE_BYTES:
+        raise SignerError(
+            f"the signer gave {len(signature)} bytes instead of a signature of {keys.SIGNATURE_BYTES}"
+        )
+    return envelope.join(envelope.Envelope(signer.alg, signer.kid, signature), trace)
