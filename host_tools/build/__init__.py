@@ -1,0 +1,55 @@
+"""From a raw recording to a trace worth signing: passes, and the pipeline that runs them."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from host_tools.build.passes import PASSES
+from trace_format.errors import GramophoneError
+from trace_format.trace import Trace
+
+
+@dataclass(frozen=True)
+class Step:
+    """What one pass did: sizes after it."""
+
+    name: str
+    actions: int
+    image_bytes: int
+    carveout_bytes: int
+
+
+def build(
+    raw: Trace,
+    *,
+    skip: Sequence[str] = (),
+    source: bytes | None = None,
+    progress: Callable[[Step], None] = lambda step: None,
+) -> Trace:
+    """Run all passes but those in `skip`.
+
+    Args:
+        raw: the recording.
+        skip: names of passes to leave out.
+        source: the recording's file, whose SHA-256 goes into the manifest.
+        progress: called after every pass.
+
+    Raises:
+        GramophoneError: a name in `skip` is no pass.
+    """
+    unknown = sorted(set(skip) - PASSES.keys())
+    if unknown:
+        raise GramophoneError(f"no pass called {', '.join(unknown)}; there are: {', '.join(PASSES)}")
+    trace = raw
+    applied = []
+    for item in PASSES.values():
+        if item.name not in skip:
+            trace = item.apply(trace)
+            applied.append(item.name)
+            progress(Step(item.name, len(trace.actions), len(trace.image), trace.carveout_bytes))
+    trace = trace.with_(raw=False, notes={**trace.notes, "passes": applied})
+    if source is not None:
+        trace = trace.with_(meta={**trace.meta, "source_hash": hashlib.sha256(source).digest()})
+    return trace

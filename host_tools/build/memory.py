@@ -1,0 +1,306 @@
+"""A trace's memory as a model that passes change, and the trace that a model stands for.
+
+A trace says by MAP, UPLOAD and CLEAR actions what GPU-visible memory is. `Memory.of` gathers that into pages:
+where each is mapped, what it holds when a replay starts and which of those bytes matter. Passes edit pages;
+`Memory.emit` writes the actions anew, in one canonical order:
+
+    prologue registers, MAPs | REPLAY_START | CLEARs, UPLOADs, COPY_TO_GPU | jobs with late UPLOADs | COPY_FROM_GPU
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trace_format.actions import ACTION_DTYPE, MAP_WRITE, Op, action, va_operands
+from trace_format.schema import PAGE_BYTES, SlotKind
+from trace_format.trace import Trace
+
+Bytes = NDArray[np.uint8]
+Mask = NDArray[np.bool_]
+MERGE_GAP = 64  # an UPLOAD action costs 16 bytes and some instructions: closer runs become one
+_INITIAL = (Op.UPLOAD, Op.CLEAR)
+_MAPPING = (Op.MAP_GPU_MEM, Op.UNMAP_GPU_MEM)
+
+
+@dataclass
+class Page:
+    """One physical page of GPU-visible memory.
+
+    Attributes:
+        frame: page number in the carve-out.
+        content: what it holds when a replay starts, PAGE_BYTES bytes.
+        live: bytes whose initial value must be there; the rest may be anything.
+        in_image: the page is mapped where the image has it, so it costs no copy (relocation decides).
+    """
+
+    frame: int
+    content: Bytes
+    live: Mask
+    in_image: bool = False
+
+
+@dataclass(frozen=True)
+class Mapping:
+    """A GPU virtual page: its frame and MAP_* permissions."""
+
+    frame: int
+    flags: int
+
+
+class Conflict(Exception):
+    """The trace changes a mapping while jobs run; passes over memory leave it as it is."""
+
+
+@dataclass
+class Late:
+    """Bytes that the CPU writes between jobs: before action `before` of the register stream."""
+
+    before: int
+    to: int
+    data: bytes
+
+
+@dataclass
+class Memory:
+    """See the module's text. `prologue` and `stream` hold every action that is not about memory."""
+
+    trace: Trace
+    prologue: NDArray[np.void]
+    stream: NDArray[np.void]
+    mappings: dict[tuple[int, int], Mapping] = field(default_factory=dict)  # (address space, virtual page)
+    pages: dict[int, Page] = field(default_factory=dict)
+    late: list[Late] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, trace: Trace) -> Memory:
+        """Gather the memory of a trace.
+
+        Raises:
+            Conflict: a virtual page is mapped to two frames, or unmapped while jobs still run.
+        """
+        actions = trace.actions
+        ops = actions["op"]
+        start = _first(ops == Op.REPLAY_START, len(actions))
+        first_job = _first(ops == Op.JOB, len(actions))
+        last_job = len(actions) - 1 - _first(ops[::-1] == Op.JOB, len(actions))
+        memory = cls(trace, actions[:0], actions[:0])
+        other = ~np.isin(ops, [int(o) for o in (*_INITIAL, *_MAPPING, Op.REPLAY_START)])
+        position = np.cumsum(other)
+        for index in np.flatnonzero(~other):
+            row = actions[index]
+            op = int(row["op"])
+            if op == Op.MAP_GPU_MEM:
+                memory._map(row)
+            elif op == Op.UNMAP_GPU_MEM and index < last_job:
+                raise Conflict(f"action {index} unmaps memory between jobs")
+            elif op in _INITIAL and index < first_job:
+                memory._fill(row)
+            elif op in _INITIAL:
+                source = int(row["b"])
+                data = (
+                    trace.image[source : source + int(row["value"])]
+                    if op == Op.UPLOAD
+                    else bytes(int(row["value"]))
+                )
+                memory.late.append(Late(int(position[index]), int(row["a"]), data))
+        in_prologue = np.arange(len(actions)) < start
+        memory.prologue = actions[other & in_prologue]
+        memory.stream = actions[other & ~in_prologue]
+        for item in memory.late:
+            item.before -= len(memory.prologue)
+        for mapping in memory.mappings.values():
+            memory._page(mapping.frame)
+        image = np.frombuffer(trace.image, np.uint8)
+        for frame, page in memory.pages.items():
+            if (frame + 1) * PAGE_BYTES <= len(image):
+                page.content = image[frame * PAGE_BYTES : (frame + 1) * PAGE_BYTES].copy()
+                page.in_image = True
+        return memory
+
+    def _map(self, row: np.void) -> None:
+        space = int(row["arg"]) & 15
+        base = int(row["a"]) | (int(row["arg"]) >> 4) << 32
+        for i in range(int(row["value"])):
+            new = Mapping(int(row["b"]) + i, int(row["flags"]))
+            old = self.mappings.setdefault((space, base + i), new)
+            if old != new:
+                raise Conflict(f"virtual page {base + i:#x} of address space {space} is mapped twice")
+
+    def _page(self, frame: int) -> Page:
+        if frame not in self.pages:
+            self.pages[frame] = Page(frame, np.zeros(PAGE_BYTES, np.uint8), np.zeros(PAGE_BYTES, np.bool_))
+        return self.pages[frame]
+
+    def _fill(self, row: np.void) -> None:
+        at, left, source = int(row["a"]), int(row["value"]), int(row["b"])
+        upload = int(row["op"]) == Op.UPLOAD
+        image = np.frombuffer(self.trace.image, np.uint8)
+        while left:
+            page, inside = self._page(at // PAGE_BYTES), at % PAGE_BYTES
+            size = min(left, PAGE_BYTES - inside)
+            page.content[inside : inside + size] = image[source : source + size] if upload else 0
+            page.live[inside : inside + size] = True
+            at, left, source = at + size, left - size, source + size
+
+    def slot_frames(self, *kinds: SlotKind) -> set[int]:
+        """Frames that hold slots of these kinds."""
+        found = set()
+        for slot in self.trace.slots:
+            if slot.kind in kinds:
+                pages = range(slot.address // PAGE_BYTES, (slot.address + slot.span - 1) // PAGE_BYTES + 1)
+                found |= {self.mappings[slot.address_space, va].frame for va in pages}
+        return found
+
+    def late_frames(self) -> set[int]:
+        """Frames that the CPU writes between jobs."""
+        return {
+            f for x in self.late for f in range(x.to // PAGE_BYTES, (x.to + len(x.data) - 1) // PAGE_BYTES + 1)
+        }
+
+    def written_frames(self) -> set[int]:
+        """Frames that cannot lie in the image: a job, the CPU or a caller may write them."""
+        by_gpu = {m.frame for m in self.mappings.values() if m.flags & MAP_WRITE}
+        return by_gpu | self.late_frames() | self.slot_frames(SlotKind.INPUT, SlotKind.PARAMETER)
+
+    def emit(self, carveout_bytes: int | None = None) -> Trace:
+        """The trace that this model stands for; the image is packed anew."""
+        image = _Image()
+        for page in sorted((p for p in self.pages.values() if p.in_image), key=lambda p: p.frame):
+            image.place(page)
+        fills = self._initial(image)
+        stream = []
+        at = 0
+        for item in sorted(self.late, key=lambda x: x.before):
+            stream.append(self.stream[at : item.before])
+            source = image.append(item.data)
+            stream.append(_one(action(Op.UPLOAD, value=len(item.data), a=item.to, b=source)))
+            at = item.before
+        stream.append(self.stream[at:])
+        parts = [*self._prologue(), _one(action(Op.REPLAY_START)), fills, *stream]
+        return self.trace.with_(
+            actions=np.concatenate(parts),
+            image=image.bytes(),
+            carveout_bytes=carveout_bytes or self.trace.carveout_bytes,
+            raw=False,
+        )
+
+    def _prologue(self) -> list[NDArray[np.void]]:
+        """Maps go before the page table is set, so that the GPU never sees it half made."""
+        at = _first(self.prologue["op"] == Op.SET_GPU_PGTABLE, len(self.prologue))
+        return [self.prologue[:at], self._maps(), self.prologue[at:]]
+
+    def _maps(self) -> NDArray[np.void]:
+        rows: list[np.void] = []
+        run: tuple[int, int, int, int, int] | None = None  # space, va page, frame, pages, flags
+        for (space, va), mapping in sorted(self.mappings.items()):
+            if run and (space, va, mapping.frame, mapping.flags) == (
+                run[0],
+                run[1] + run[3],
+                run[2] + run[3],
+                run[4],
+            ):
+                run = (*run[:3], run[3] + 1, run[4])
+                continue
+            if run:
+                rows.append(_map_row(run))
+            run = (space, va, mapping.frame, 1, mapping.flags)
+        if run:
+            rows.append(_map_row(run))
+        return np.array(rows, dtype=ACTION_DTYPE)
+
+    def _initial(self, image: _Image) -> NDArray[np.void]:
+        """CLEAR and UPLOAD actions that bring the pages outside the image to their initial content."""
+        clears, uploads = [], []
+        for page in sorted((p for p in self.pages.values() if not p.in_image), key=lambda p: p.frame):
+            base = page.frame * PAGE_BYTES
+            for start, end in runs(page.live & (page.content == 0), 1):
+                _extend(clears, base + start, base + end)
+            for start, end in runs(page.live & (page.content != 0), MERGE_GAP):
+                _extend(uploads, base + start, base + end)
+        rows = [action(Op.CLEAR, value=end - start, a=start) for start, end in _merged(clears, uploads)]
+        for start, end in uploads:
+            data = b"".join(
+                self._content(at, min(end, (at // PAGE_BYTES + 1) * PAGE_BYTES)) for at in _cuts(start, end)
+            )
+            rows.append(action(Op.UPLOAD, value=end - start, a=start, b=image.append(data)))
+        return np.array(rows, dtype=ACTION_DTYPE)
+
+    def _content(self, start: int, end: int) -> bytes:
+        inside = start % PAGE_BYTES
+        return self.pages[start // PAGE_BYTES].content[inside : inside + end - start].tobytes()
+
+
+class _Image:
+    """The image being written: whole pages first, at the frames they keep, then pieces."""
+
+    def __init__(self) -> None:
+        self.data = bytearray()
+        self.pieces: dict[bytes, int] = {}
+
+    def place(self, page: Page) -> None:
+        at = page.frame * PAGE_BYTES
+        if at < len(self.data):
+            raise ValueError(f"two pages of the image at frame {page.frame}")
+        self.data += bytes(at - len(self.data)) + page.content.tobytes()
+
+    def append(self, data: bytes) -> int:
+        if data not in self.pieces:
+            self.pieces[data] = len(self.data)
+            self.data += data
+        return self.pieces[data]
+
+    def bytes(self) -> bytes:
+        return bytes(self.data)
+
+
+def runs(mask: Mask, gap: int) -> list[tuple[int, int]]:
+    """Runs of True as (start, end); runs closer than `gap` become one."""
+    where = np.flatnonzero(mask)
+    if not len(where):
+        return []
+    breaks = np.flatnonzero(np.diff(where) > gap)
+    starts = where[np.concatenate(([0], breaks + 1))]
+    ends = where[np.concatenate((breaks, [len(where) - 1]))] + 1
+    return list(zip(starts.tolist(), ends.tolist(), strict=True))
+
+
+def _extend(found: list[tuple[int, int]], start: int, end: int) -> None:
+    """Append a run, joining it to the last one where they touch."""
+    if found and found[-1][1] == start:
+        found[-1] = (found[-1][0], end)
+    else:
+        found.append((start, end))
+
+
+def _merged(clears: list[tuple[int, int]], uploads: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Clears joined across the uploads that overwrite the gap afterwards: fewer actions, same result."""
+    merged: list[tuple[int, int]] = []
+    filled = dict(uploads)
+    for start, end in clears:
+        if merged and filled.get(merged[-1][1]) == start:
+            merged[-1] = (merged[-1][0], end)
+        else:
+            merged.append((start, end))
+    return merged
+
+
+def _cuts(start: int, end: int) -> list[int]:
+    """Starts of the pieces of [start, end) that lie in one page each."""
+    return [start, *range((start // PAGE_BYTES + 1) * PAGE_BYTES, end, PAGE_BYTES)]
+
+
+def _map_row(run: tuple[int, int, int, int, int]) -> np.void:
+    space, va, frame, pages, flags = run
+    return action(Op.MAP_GPU_MEM, flags=flags, value=pages, b=frame, **va_operands(space, va))
+
+
+def _one(row: np.void) -> NDArray[np.void]:
+    return np.array([row], dtype=ACTION_DTYPE)
+
+
+def _first(mask: Mask, default: int) -> int:
+    found = np.flatnonzero(mask)
+    return int(found[0]) if len(found) else default

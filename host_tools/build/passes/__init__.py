@@ -1,0 +1,25 @@
+"""Passes: each a named function Trace -> Trace that keeps outputs and GPU-visible memory as they are."""
+
+from host_tools.build.passes import memory_passes, mmu_passes, register_passes
+from host_tools.build.passes.registry import Pass
+
+# In the order in which `gramophone build` runs them.
+PASSES: dict[str, Pass] = {
+    item.name: item
+    for item in (
+        register_passes.mask_volatile_bits,
+        register_passes.fold_polls,
+        register_passes.trim_intervals,
+        register_passes.fold_interrupts,
+        register_passes.drop_no_op_lists,
+        mmu_passes.map_once,
+        register_passes.drop_repeated_cache_maintenance,
+        memory_passes.drop_dead_memory,
+        memory_passes.map_read_only,
+        memory_passes.share_duplicate_pages,
+        memory_passes.relocate,
+        memory_passes.trim_address_space,
+    )
+}
+
+__all__ = ["PASSES", "Pass"]

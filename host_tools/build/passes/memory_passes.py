@@ -1,0 +1,129 @@
+"""Passes over memory: what must travel, where it lies."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from host_tools.build.memory import Conflict, Mapping, Memory
+from host_tools.build.observe import observe
+from host_tools.build.passes.registry import trace_pass
+from trace_format.actions import MAP_WRITE
+from trace_format.schema import PAGE_BYTES, SlotKind
+from trace_format.trace import Trace
+
+GUARD_PAGES = 1  # hardware fetches ahead of what it executes: the page behind one that is used stays mapped
+
+
+def _over_memory(function: Callable[[Memory], Trace]) -> Callable[[Trace], Trace]:
+    """Apply to the trace's memory model; a trace that remaps memory between jobs is left as it is."""
+
+    def apply(trace: Trace) -> Trace:
+        try:
+            return function(Memory.of(trace))
+        except Conflict:
+            return trace
+
+    apply.__doc__ = function.__doc__
+    return apply
+
+
+@trace_pass("dead-memory")
+@_over_memory
+def drop_dead_memory(memory: Memory) -> Trace:
+    """Drop what no job reads: pages no job touches, and initial bytes that are overwritten or never read.
+
+    Found by replaying on the virtual GPU with several inputs; where accesses depend on the data, pages that a
+    job touches keep all their bytes.
+    """
+    seen = observe(memory.trace)
+    needed_slots = memory.slot_frames(*SlotKind)
+    touched = {key for key, m in memory.mappings.items() if seen.touched(m.frame) or m.frame in needed_slots}
+    guards = {(space, page + i) for space, page in touched for i in range(1, GUARD_PAGES + 1)}
+    memory.mappings = {key: m for key, m in memory.mappings.items() if key in touched | guards}
+    frames = {m.frame for m in memory.mappings.values()}
+    memory.late = [item for item in memory.late if any(f in frames for f in _frames(item.to, len(item.data)))]
+    memory.pages = {frame: page for frame, page in memory.pages.items() if frame in frames}
+    keep = memory.late_frames() | memory.slot_frames(SlotKind.INPUT, SlotKind.PARAMETER)
+    for frame, page in memory.pages.items():
+        dead = ~seen.needed(frame)
+        if frame not in keep:
+            page.live &= ~dead
+            page.content[~page.live] = 0
+    return memory.emit()
+
+
+def _frames(start: int, size: int) -> range:
+    return range(start // PAGE_BYTES, (start + size - 1) // PAGE_BYTES + 1)
+
+
+@trace_pass("read-only")
+@_over_memory
+def map_read_only(memory: Memory) -> Trace:
+    """Map pages that no job writes without write permission, so that the GPU cannot."""
+    seen = observe(memory.trace)
+    writable = {m.frame for m in memory.mappings.values() if seen.written(m.frame)}
+    if not seen.depends_on_data:
+        memory.mappings = {
+            key: m if m.frame in writable else Mapping(m.frame, m.flags & ~MAP_WRITE)
+            for key, m in memory.mappings.items()
+        }
+    return memory.emit()
+
+
+@trace_pass("duplicate-pages")
+@_over_memory
+def share_duplicate_pages(memory: Memory) -> Trace:
+    """Keep pages of equal content once, zero pages among them, where nothing ever writes them."""
+    fixed = memory.pages.keys() - memory.written_frames()
+    home: dict[bytes, int] = {}
+    target = {}
+    for frame in sorted(fixed):
+        target[frame] = home.setdefault(memory.pages[frame].content.tobytes(), frame)
+    memory.mappings = {key: Mapping(target.get(m.frame, m.frame), m.flags) for key, m in memory.mappings.items()}
+    for frame, kept in target.items():
+        if frame != kept:
+            del memory.pages[frame]
+    return memory.emit()
+
+
+@trace_pass("relocate")
+@_over_memory
+def relocate(memory: Memory) -> Trace:
+    """Move all memory into one carve-out: pages that nothing writes are used where the image has them."""
+    written = memory.written_frames()
+    fixed = sorted(memory.pages.keys() - written)
+    order = {frame: va for (_, va), m in sorted(memory.mappings.items(), reverse=True) for frame in [m.frame]}
+    fixed.sort(key=lambda frame: order[frame])
+    working = sorted(memory.pages.keys() & written, key=lambda frame: order[frame])
+    for frame in fixed:
+        memory.pages[frame].in_image = True
+    for frame in working:
+        memory.pages[frame].in_image = False
+    image_frames = {frame: index for index, frame in enumerate(fixed)}
+    far = 1 << 19  # while the size of the image is not known: 2 GiB
+    _renumber(memory, image_frames | {frame: far + index for index, frame in enumerate(working)})
+    base = -(-len(memory.emit(1 << 32).image) // PAGE_BYTES)
+    _renumber(memory, {frame: frame if frame < far else frame - far + base for frame in memory.pages})
+    return memory.emit(max(1, base + len(working)) * PAGE_BYTES)
+
+
+def _renumber(memory: Memory, target: dict[int, int]) -> None:
+    memory.mappings = {key: Mapping(target[m.frame], m.flags) for key, m in memory.mappings.items()}
+    memory.pages = {target[frame]: page for frame, page in memory.pages.items()}
+    for frame, page in memory.pages.items():
+        page.frame = frame
+    for item in memory.late:
+        # A late upload crosses no page border: the recorder cuts them there.
+        item.to = target[item.to // PAGE_BYTES] * PAGE_BYTES + item.to % PAGE_BYTES
+
+
+@trace_pass("trim-address-space")
+def trim_address_space(trace: Trace) -> Trace:
+    """Lower va_bytes to what is mapped, which sizes the page table on the device."""
+    try:
+        memory = Memory.of(trace)
+    except Conflict:
+        return trace
+    top = max((va for _, va in memory.mappings), default=0) + 1
+    granule = trace.profile.mmu["granule_bytes"]
+    return trace.with_(va_bytes=-(-top * PAGE_BYTES // granule) * granule, raw=False)

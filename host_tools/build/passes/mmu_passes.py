@@ -1,0 +1,45 @@
+"""Passes over address spaces: mappings that never change are made once, before the first job."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from host_tools.build.memory import Conflict, Memory
+from host_tools.build.passes.registry import trace_pass
+from trace_format.actions import Op
+from trace_format.trace import Trace
+
+
+@trace_pass("map-once")
+def map_once(trace: Trace) -> Trace:
+    """Make all mappings before the page table is set, and drop the TLB flushes between jobs.
+
+    Left as it is where a virtual page is remapped between jobs.
+    """
+    try:
+        memory = Memory.of(trace)
+    except Conflict:
+        return trace
+    if not (memory.prologue["op"] == Op.SET_GPU_PGTABLE).any():
+        return trace
+    flush = [trace.profile.register(name).index for name in trace.profile.mmu["flush"]]
+    register_ops = [int(Op.REG_WRITE), int(Op.REG_READ_ONCE), int(Op.REG_READ_WAIT)]
+    flushes = np.isin(memory.stream["op"], register_ops) & np.isin(memory.stream["arg"], flush)
+    kept = np.cumsum(~flushes)
+    for item in memory.late:
+        item.before = int(kept[item.before - 1]) if item.before else 0
+    memory.stream = memory.stream[~flushes]
+    return _with_one_flush(memory, flush)
+
+
+def _with_one_flush(memory: Memory, flush: list[int]) -> Trace:
+    """Keep, of the flushes in the prologue, those up to the first complete one behind SET_GPU_PGTABLE."""
+    rows = memory.prologue
+    at = int(np.argmax(rows["op"] == Op.SET_GPU_PGTABLE))
+    is_flush = np.isin(rows["arg"], flush) & np.isin(
+        rows["op"], [int(Op.REG_WRITE), int(Op.REG_READ_ONCE), int(Op.REG_READ_WAIT)]
+    )
+    behind = np.arange(len(rows)) > at
+    groups = np.cumsum(np.diff(np.concatenate(([0], (is_flush & behind).astype(np.int8)))) == 1)
+    memory.prologue = rows[~(is_flush & behind & (groups > 1))]
+    return memory.emit()

@@ -1,0 +1,127 @@
+"""Passes over register accesses and interrupts."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from host_tools.build.passes.registry import trace_pass
+from trace_format.actions import ACTION_DTYPE, ALL_BITS, FLAG_IGNORE, Op, action
+from trace_format.profile import Job, Profile
+from trace_format.trace import Trace
+
+POLL_TIMEOUT_US = 100_000  # Linux v3d_gem.c and v3d_mmu.c give these handshakes 100 ms
+
+
+@trace_pass("volatile")
+def mask_volatile_bits(trace: Trace) -> Trace:
+    """Stop comparing bits that the hardware changes by itself (counters, debug words)."""
+    actions = trace.actions.copy()
+    for register in trace.profile.registers.values():
+        if register.volatile:
+            reads = (actions["op"] == Op.REG_READ_ONCE) & (actions["arg"] == register.index)
+            actions["a"][reads] &= ~np.uint32(register.volatile)
+            ignored = reads & (actions["a"] == 0)
+            actions["flags"][ignored] |= FLAG_IGNORE
+            actions["value"][ignored] = 0
+    return trace.with_(actions=actions, raw=False)
+
+
+@trace_pass("polls")
+def fold_polls(trace: Trace) -> Trace:
+    """Turn runs of reads of a busy bit into one wait for its end."""
+    actions = trace.actions
+    busy = {r.index: r.busy for r in trace.profile.registers.values() if r.busy}
+    out: list[np.void] = []
+    for row in actions:
+        bits = busy.get(int(row["arg"]), 0) if int(row["op"]) == Op.REG_READ_ONCE else 0
+        if not bits:
+            out.append(row)
+            continue
+        wait = action(Op.REG_READ_WAIT, arg=int(row["arg"]), value=0, a=bits, b=POLL_TIMEOUT_US)
+        if int(row["value"]) & bits == 0 and not (out and out[-1] == wait):
+            out.append(wait)
+    return trace.with_(actions=np.array(out, dtype=ACTION_DTYPE), raw=False)
+
+
+@trace_pass("intervals")
+def trim_intervals(trace: Trace) -> Trace:
+    """Drop recorded idle time: no register of the profile asks for a minimum interval."""
+    return trace.with_(actions=trace.actions[trace.actions["op"] != Op.INTERVAL], raw=False)
+
+
+@trace_pass("interrupts")
+def fold_interrupts(trace: Trace) -> Trace:
+    """Drop the marks of interrupt handlers; the wait, the status read and the clear stay."""
+    ops = trace.actions["op"]
+    return trace.with_(actions=trace.actions[(ops != Op.IRQ_ENTER) & (ops != Op.IRQ_EXIT)], raw=False)
+
+
+@trace_pass("no-op-lists")
+def drop_no_op_lists(trace: Trace) -> Trace:
+    """Drop bin and render jobs, which in a compute recording only signal fences.
+
+    The virtual GPU refuses any list that would draw, so in a trace that replays they touch no memory.
+    """
+    gpu = trace.profile
+    lists = {job.start.index: job for job in gpu.jobs if job.kind in ("bin", "render")}
+    actions = trace.actions
+    drop = np.zeros(len(actions), np.bool_)
+    writes = actions["op"] == Op.REG_WRITE
+    for index in np.flatnonzero(writes & np.isin(actions["arg"], list(lists))):
+        drop |= _list_job(actions, int(index), lists[int(actions["arg"][index])])
+    for name, register in gpu.registers.items():
+        if name.startswith(("core0.CLE_CT0Q", "core0.CLE_CT1Q", "core0.PTB_")):
+            drop |= writes & (actions["arg"] == register.index)
+    return _renumbered(trace, actions[~drop])
+
+
+def _list_job(actions: NDArray[np.void], start: int, job: Job) -> NDArray[np.bool_]:
+    """Marks the start of a list job, its job boundary, and the service of its interrupt."""
+    drop = np.zeros(len(actions), np.bool_)
+    drop[start] = True
+    if start and actions["op"][start - 1] == Op.JOB:
+        drop[start - 1] = True
+    for index in range(start + 1, len(actions)):
+        row = actions[index]
+        op, offset = int(row["op"]), int(row["arg"]) * 4
+        if (op == Op.WAIT_IRQ and int(row["arg"]) == job.line) or (
+            op == Op.REG_READ_ONCE and offset == job.done.offset and int(row["value"]) == job.done_bits
+        ):
+            drop[index] = True
+        elif op == Op.REG_WRITE and int(row["value"]) == job.done_bits and drop[index - 1]:
+            drop[index] = True
+            return drop
+        else:
+            break
+    return np.zeros(len(actions), np.bool_)  # its interrupt was served together with another: leave it
+
+
+@trace_pass("cache-maintenance")
+def drop_repeated_cache_maintenance(trace: Trace) -> Trace:
+    """Drop a cache flush that is followed by the same flush with no job in between."""
+    gpu = trace.profile
+    maintenance = {gpu.register(name).index for name in _maintenance_registers(gpu)}
+    out: list[np.void] = []
+    for row in trace.actions:
+        out.append(row)
+        for size in (1, 2):  # W L2TCACTL; W SLCACTL
+            tail, before = out[-size:], out[-2 * size : -size]
+            if len(before) == size and tail == before and all(_plain_write(r, maintenance) for r in tail):
+                del out[-size:]
+    return trace.with_(actions=np.array(out, dtype=ACTION_DTYPE), raw=False)
+
+
+def _maintenance_registers(gpu: Profile) -> list[str]:
+    return [n for n in ("core0.CTL_L2TCACTL", "core0.CTL_SLCACTL", "core0.CTL_L2CACTL") if n in gpu.registers]
+
+
+def _plain_write(row: np.void, registers: set[int]) -> bool:
+    return int(row["op"]) == Op.REG_WRITE and int(row["a"]) == ALL_BITS and int(row["arg"]) in registers
+
+
+def _renumbered(trace: Trace, actions: NDArray[np.void]) -> Trace:
+    actions = actions.copy()
+    jobs = np.flatnonzero(actions["op"] == Op.JOB)
+    actions["value"][jobs] = np.arange(len(jobs))
+    return trace.with_(actions=actions, raw=False)

@@ -1,0 +1,215 @@
+"""The replay of a trace in Python, on a virtual GPU: slow, plain, and independent of the C core.
+
+Passes use it to see which memory a trace's jobs touch, equivalence tests to compare two traces, the recorder to
+find outputs. It is the second opinion on what an action means; the firmware's opinion is tee_replayer/.
+"""
+
+from __future__ import annotations
+
+import mmap
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from host_tools.vgpu import VirtualGpu
+from trace_format.actions import ACTIONS, FLAG_IGNORE, MAP_WRITE, Op, va_page
+from trace_format.errors import GramophoneError
+from trace_format.schema import PAGE_BYTES, SlotKind
+from trace_format.trace import Slot, Trace
+
+MAX_POLLS = 100_000
+ALL_BITS = 0xFFFFFFFF
+
+
+class DivergenceError(GramophoneError):
+    """The virtual GPU did not do what the trace says."""
+
+
+class V3dTables:
+    """Page tables of the V3D: one u32 a page (frame 23:0, valid 28, writable 29), one address space."""
+
+    VALID, WRITABLE = 1 << 28, 1 << 29
+
+    def __init__(self, run: Interpreter, at: int) -> None:
+        self.run = run
+        self.at = at
+        self.bytes = (1 << 32) // PAGE_BYTES * 4
+        self.table = run.memory[at : at + self.bytes].view("<u4")
+
+    def map(self, space: int, page: int, frame: int, count: int, flags: int) -> None:
+        """Map `count` pages."""
+        entry = self.VALID | (self.WRITABLE if flags & MAP_WRITE else 0)
+        self.table[page : page + count] = np.arange(frame, frame + count, dtype=np.uint32) | np.uint32(entry)
+
+    def unmap(self, space: int, page: int, count: int) -> None:
+        """Remove `count` pages."""
+        self.table[page : page + count] = 0
+
+    def set(self, space: int) -> None:
+        """Point the GPU at the table."""
+        gpu = self.run.gpu_profile
+        self.run.gpu.write32(gpu.register("hub.MMU_PT_PA_BASE").offset, self.at >> 12)
+        scratch = (self.at + self.bytes) >> 12
+        self.run.gpu.write32(gpu.register("hub.MMU_ILLEGAL_ADDR").offset, scratch | 1 << 31)
+
+    def translate(self, space: int, va: int) -> int:
+        """Offset in the carve-out of a virtual address; DivergenceError when it is not mapped."""
+        entry = int(self.table[va >> 12])
+        if not entry & self.VALID:
+            raise DivergenceError(f"GPU address {va:#x} is not mapped")
+        return (entry & 0xFFFFFF) << 12 | va & 0xFFF
+
+
+TABLES = {"v3d-flat": V3dTables}
+
+
+@dataclass
+class Interpreter:
+    """One device: a carve-out (offset = physical address), page tables behind it, and the virtual GPU.
+
+    Args:
+        trace: what to replay.
+        track: keep the access map (`host_tools.build.observe` reads it).
+    """
+
+    trace: Trace
+    track: bool = False
+    kept: dict[int, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.gpu_profile = self.trace.profile
+        size = self.trace.carveout_bytes + (8 << 20)
+        self._map = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | mmap.MAP_NORESERVE)
+        self.memory: NDArray[np.uint8] = np.frombuffer(self._map, np.uint8)
+        self.gpu = VirtualGpu(self.trace.gpu, memory=self.memory, base=0, track_access=self.track)
+        self.tables = TABLES[self.gpu_profile.mmu["format"]](self, self.trace.carveout_bytes)
+        image = np.frombuffer(self.trace.image, np.uint8)
+        self.memory[: len(image)] = image
+        self.outputs: dict[str, NDArray[Any]] = {}
+        self.started = False
+
+    def close(self) -> None:
+        """Free the virtual GPU and the memory."""
+        self.gpu.close()
+
+    def run(self, inputs: Mapping[str, NDArray[Any]] | None = None) -> dict[str, NDArray[Any]]:
+        """One replay; returns the outputs.
+
+        Args:
+            inputs: arrays by slot name, of the slot's shape; what is left out keeps its recorded value.
+
+        Raises:
+            DivergenceError: names the action, what was expected and what was seen.
+        """
+        actions = self.trace.actions
+        starts = np.flatnonzero(actions["op"] == Op.REPLAY_START)
+        first = int(starts[0]) + 1 if len(starts) and self.started else 0
+        self.started = True
+        self.inputs = dict(inputs or {})
+        for index in range(first, len(actions)):
+            try:
+                self._step(actions[index])
+            except DivergenceError as error:
+                name = ACTIONS[Op(int(actions[index]["op"]))].name
+                raise DivergenceError(f"action {index} ({name}): {error}") from None
+        return self.outputs
+
+    def _step(self, row: np.void) -> None:
+        op, arg, value, a, b = (int(row[n]) for n in ("op", "arg", "value", "a", "b"))
+        gpu, offset = self.gpu, arg * 4
+        if op == Op.REG_READ_ONCE:
+            seen = gpu.read32(offset)
+            if not int(row["flags"]) & FLAG_IGNORE and (seen ^ value) & a:
+                raise DivergenceError(self._differs(offset, value, a, seen))
+        elif op == Op.REG_READ_WAIT:
+            self._poll(offset, value, a)
+        elif op == Op.REG_WRITE:
+            old = 0 if a == ALL_BITS else gpu.read32(offset)
+            gpu.write32(offset, (old & ~a) | (value & a))
+        elif op == Op.REG_READ_KEEP:
+            self.kept[b] = gpu.read32(offset)
+        elif op == Op.REG_WRITE_KEPT:
+            gpu.write32(offset, self.kept[b])
+        elif op == Op.SET_GPU_PGTABLE:
+            self.tables.set(arg)
+        elif op == Op.MAP_GPU_MEM:
+            self.tables.map(arg & 15, va_page(row), b, value, int(row["flags"]))
+        elif op == Op.UNMAP_GPU_MEM:
+            self.tables.unmap(arg & 15, va_page(row), value)
+        elif op == Op.UPLOAD:
+            self.memory[a : a + value] = self.memory[b : b + value]
+        elif op == Op.CLEAR:
+            self.memory[a : a + value] = 0
+        elif op == Op.COPY_TO_GPU:
+            self._copy_in(self.trace.slots[arg])
+        elif op == Op.COPY_FROM_GPU:
+            slot = self.trace.slots[arg]
+            self.outputs[slot.name] = self.read_slot(slot)
+        elif op == Op.WAIT_IRQ and not gpu.interrupt_level(arg):
+            raise DivergenceError(f"interrupt line {arg} stays inactive")
+
+    def _poll(self, offset: int, value: int, mask: int) -> None:
+        for _ in range(MAX_POLLS):
+            seen = self.gpu.read32(offset)
+            if not (seen ^ value) & mask:
+                return
+        raise DivergenceError(self._differs(offset, value, mask, seen))
+
+    def _differs(self, offset: int, value: int, mask: int, seen: int) -> str:
+        name = self.gpu_profile.describe(offset)
+        return f"{name}: expected {value:#010x} under mask {mask:#010x}, found {seen:#010x}"
+
+    def _elements(self, slot: Slot) -> NDArray[np.int64]:
+        """Carve-out offset of every element, in the slot's shape."""
+        offsets = np.zeros(slot.shape, np.int64)
+        for axis, (dim, stride) in enumerate(zip(slot.shape, slot.strides, strict=True)):
+            offsets += (np.arange(dim) * stride).reshape([-1 if i == axis else 1 for i in range(len(slot.shape))])
+        offsets += slot.address
+        pages, inverse = np.unique(offsets >> 12, return_inverse=True)
+        frames = np.array([self.tables.translate(slot.address_space, int(p) << 12) for p in pages], np.int64)
+        result: NDArray[np.int64] = frames[inverse].reshape(slot.shape) + (offsets & 0xFFF)
+        return result
+
+    def _copy_in(self, slot: Slot) -> None:
+        if slot.name not in self.inputs:
+            if slot.kind == SlotKind.INPUT and not slot.bound:
+                raise DivergenceError(f"input {slot.name} is missing and the recording has no value for it")
+            return
+        data = np.ascontiguousarray(self.inputs[slot.name], dtype=slot.numpy_dtype)
+        if data.shape != slot.shape:
+            raise DivergenceError(f"slot {slot.name}: shape {data.shape}, expected {slot.shape}")
+        offsets, size = self._elements(slot), data.itemsize
+        flat = data.reshape(-1).view(np.uint8).reshape(-1, size)
+        for byte in range(size):
+            self.memory[offsets.reshape(-1) + byte] = flat[:, byte]
+
+    def read_slot(self, slot: Slot) -> NDArray[Any]:
+        """The slot's tensor as it is in memory now."""
+        offsets, size = self._elements(slot).reshape(-1), slot.numpy_dtype.itemsize
+        flat = np.stack([self.memory[offsets + byte] for byte in range(size)], axis=1)
+        result: NDArray[Any] = np.ascontiguousarray(flat).view(slot.numpy_dtype).reshape(slot.shape)
+        return result
+
+    def visible(self) -> dict[tuple[int, int], bytes]:
+        """GPU-visible memory: content of every mapped page by (address space, virtual page)."""
+        found: dict[tuple[int, int], bytes] = {}
+        for row in self.trace.actions[self.trace.actions["op"] == Op.MAP_GPU_MEM]:
+            space, base = int(row["arg"]) & 15, va_page(row)
+            for page in range(base, base + int(row["value"])):
+                at = self.tables.translate(space, page << 12)
+                found[space, page] = self.memory[at : at + PAGE_BYTES].tobytes()
+        return found
+
+
+@contextmanager
+def interpreter(trace: Trace, *, track: bool = False) -> Iterator[Interpreter]:
+    """An Interpreter that is closed at the end."""
+    run = Interpreter(trace, track)
+    try:
+        yield run
+    finally:
+        run.close()
