@@ -80,9 +80,7 @@ class Envelope:
             )
         protected, unprotected, payload, signature = message.value
         if not isinstance(unprotected, dict) or unprotected:
-            raise EnvelopeError(
-                "unprotected header", offset=0, expected="an empty map", found=_short(unprotected)
-            )
+            raise EnvelopeError("unprotected header", offset=0, expected="an empty map", found=_short(unprotected))
         if payload is not None:
             raise EnvelopeError("payload", offset=0, expected="nil (detached)", found=_short(payload))
         if not isinstance(signature, bytes) or len(signature) != SIGNATURE_BYTES:
@@ -93,9 +91,7 @@ class Envelope:
         envelope = cls(algorithm, kid, signature)
         canonical = envelope.encode()
         if data != canonical:
-            at = next(
-                (i for i, (a, b) in enumerate(zip(data, canonical, strict=False)) if a != b), len(canonical)
-            )
+            at = next((i for i, (a, b) in enumerate(zip(data, canonical, strict=False)) if a != b), len(canonical))
             raise EnvelopeError(
                 "not the canonical encoding",
                 offset=at,

@@ -116,9 +116,7 @@ def generate(algorithm: Algorithm) -> PrivateKey:
 
 def private_pem(key: PrivateKey, passphrase: bytes | None = None) -> bytes:
     """The key as a PKCS#8 PEM file, encrypted when there is a passphrase (not empty)."""
-    how: KeySerializationEncryption = (
-        NoEncryption() if passphrase is None else BestAvailableEncryption(passphrase)
-    )
+    how: KeySerializationEncryption = NoEncryption() if passphrase is None else BestAvailableEncryption(passphrase)
     return key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, how)
 
 

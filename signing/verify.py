@@ -78,9 +78,7 @@ def verify_trace(data: bytes, keys: Iterable[PublicKey], *, file: str = "") -> V
     key = trusted.get(kid)
     if key is None:
         known = ", ".join(sorted(k.hex() for k in trusted)) or "none"
-        return result(
-            Verdict.UNKNOWN_KEY, f"{place}signed by an unknown key: expected {known}, found {kid.hex()}"
-        )
+        return result(Verdict.UNKNOWN_KEY, f"{place}signed by an unknown key: expected {known}, found {kid.hex()}")
     if key.algorithm != algorithm:
         return result(
             Verdict.BAD_SIGNATURE,

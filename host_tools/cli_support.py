@@ -1,0 +1,94 @@
+"""What all commands share: `--json`, exit statuses and errors in one sentence.
+
+A command is a function that returns an `Outcome`:
+
+    @click.command(cls=GramophoneCommand, example="gramophone count net.gtr")
+    @click.argument("file", type=FILE)
+    def count(file: Path) -> Outcome:
+        "Count the actions of a trace."
+        return Outcome({"actions": 3}, "3 actions")
+
+Standard output is the result alone; messages and progress go to standard error through `say` (or rich's
+`Console(stderr=True)`). Exit status: 0, 1 if the outcome is not ok, 2 for usage and bad input.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NoReturn
+
+import click
+
+from trace_format.errors import GramophoneError
+
+FILE = click.Path(path_type=Path)  # opened by the command, so that a missing one is an error as any other
+
+
+class UsageError(GramophoneError):
+    """Options that do not fit together."""
+
+
+@dataclass
+class Outcome:
+    """What a command found out.
+
+    Attributes:
+        data: the fields of the JSON object; "ok" is put before them.
+        text: the same for people, without a newline at the end; "" prints nothing.
+        ok: False if the answer is no.
+    """
+
+    data: dict[str, Any] = field(default_factory=dict)
+    text: str = ""
+    ok: bool = True
+
+
+def say(message: str) -> None:
+    """Tell the user something that is not the result."""
+    click.echo(message, err=True)
+
+
+class GramophoneCommand(click.Command):
+    """A command whose function returns an `Outcome`; `example` is shown by `--help`."""
+
+    def __init__(self, *args: Any, example: str, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.example = example
+        self.params.append(
+            click.Option(["--json", "as_json"], is_flag=True, help="Print the result as one JSON object.")
+        )
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Show the example, as it is to be typed."""
+        with formatter.section("Example"):
+            for line in self.example.splitlines():
+                formatter.write(f"  {line}\n")
+
+    def invoke(self, ctx: click.Context) -> NoReturn:
+        """Run the command, print its outcome and end with its exit status."""
+        as_json = ctx.params.pop("as_json")
+        try:
+            outcome: Outcome = super().invoke(ctx)
+        except GramophoneError as error:
+            _fail(ctx, str(error), as_json)
+        except OSError as error:
+            if error.errno == errno.EPIPE:  # whoever read our output has gone; click knows what to do
+                raise
+            _fail(ctx, f"{error.filename}: {error.strerror}" if error.filename else str(error), as_json)
+        except click.Abort:
+            _fail(ctx, "interrupted", as_json)
+        if as_json:
+            click.echo(json.dumps({"ok": outcome.ok, **outcome.data}))
+        elif outcome.text:
+            click.echo(outcome.text)
+        ctx.exit(0 if outcome.ok else 1)
+
+
+def _fail(ctx: click.Context, message: str, as_json: bool) -> NoReturn:
+    say("error: " + " ".join(message.split()))
+    if as_json:
+        click.echo(json.dumps({"ok": False, "error": message}))
+    ctx.exit(2)

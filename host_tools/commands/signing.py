@@ -1,0 +1,193 @@
+"""`gramophone keygen`, `getpub`, `keyinfo`, `sign` and `verify`."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+
+from host_tools.cli_support import FILE, GramophoneCommand, Outcome, UsageError, say
+from host_tools.files import write_atomically
+from signing import keys
+from signing.errors import PassphraseError
+from signing.sign import FileSigner, sign_trace
+from signing.verify import Verdict, verify_trace
+from trace_format.errors import GramophoneError
+
+ALGORITHMS = {"es256": keys.Algorithm.ES256, "eddsa": keys.Algorithm.EDDSA}
+
+
+def passphrase_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Options that say where a passphrase comes from."""
+    function = click.option(
+        "--passphrase-env", metavar="NAME", help="The passphrase is in this environment variable."
+    )(function)
+    return click.option("--passphrase-file", type=FILE, help="The passphrase is the first line of this file.")(
+        function
+    )
+
+
+def given_passphrase(file: Path | None, env: str | None) -> bytes | None:
+    """The passphrase that the options name, None if they name none; PassphraseError when it is not there."""
+    if file and env:
+        raise UsageError("--passphrase-file and --passphrase-env exclude each other")
+    if file:
+        where, passphrase = str(file), file.read_bytes().split(b"\n", 1)[0].removesuffix(b"\r")
+    elif env:
+        where, passphrase = f"environment variable {env}", os.environb.get(os.fsencode(env), b"")
+    else:
+        return None
+    if not passphrase:
+        raise PassphraseError("no passphrase there", file=where)
+    return passphrase
+
+
+def read_private_key(path: Path, passphrase: bytes | None) -> keys.PrivateKey:
+    """Read a private key; asks for its passphrase if there is somebody to ask."""
+    pem = path.read_bytes()
+    if passphrase is None and keys.is_encrypted(pem, str(path)) and sys.stdin.isatty():
+        passphrase = click.prompt(f"Passphrase of {path}", hide_input=True, err=True).encode()
+    return keys.load_private_key(pem, passphrase, file=str(path))
+
+
+def read_any_key(path: Path, passphrase: bytes | None) -> tuple[keys.PublicKey, str]:
+    """The public half of a key file, and the file's PEM label."""
+    pem = path.read_bytes()
+    label = keys.pem_label(pem, str(path))
+    if label == "PUBLIC KEY":
+        return keys.load_public_key(pem, file=str(path)), label
+    return FileSigner(read_private_key(path, passphrase)).public, label
+
+
+def _key_data(key: keys.PublicKey) -> dict[str, Any]:
+    return {"algorithm": key.algorithm.title, "key_id": key.kid.hex()}
+
+
+@click.command(
+    cls=GramophoneCommand,
+    example="gramophone keygen -o owner.pem --ask-passphrase",
+)
+@click.option("-o", "--output", type=FILE, required=True, help="File to write, readable by you alone.")
+@click.option(
+    "--algorithm", type=click.Choice(list(ALGORITHMS)), default="es256", show_default=True, help="Kind of key."
+)
+@passphrase_options
+@click.option("--ask-passphrase", is_flag=True, help="Type the passphrase.")
+@click.option("--force", is_flag=True, help="Replace the file if it exists; its key is lost.")
+def keygen(
+    output: Path,
+    algorithm: str,
+    passphrase_file: Path | None,
+    passphrase_env: str | None,
+    ask_passphrase: bool,
+    force: bool,
+) -> Outcome:
+    """Make a private key (PEM, PKCS#8), encrypted if there is a passphrase."""
+    passphrase = given_passphrase(passphrase_file, passphrase_env)
+    if ask_passphrase:
+        if passphrase is not None:
+            raise UsageError("--ask-passphrase excludes the other passphrase options")
+        passphrase = click.prompt("Passphrase", hide_input=True, confirmation_prompt=True, err=True).encode()
+    key = keys.generate(ALGORITHMS[algorithm])
+    try:
+        write_atomically(output, keys.private_pem(key, passphrase), mode=0o600, overwrite=force)
+    except FileExistsError:
+        raise GramophoneError(f"{output}: exists; --force replaces it, and its key is lost") from None
+    if passphrase is None:
+        say("note: the key is not encrypted; whoever reads the file can sign")
+    data = _key_data(FileSigner(key).public)
+    return Outcome(
+        {"file": str(output), **data, "encrypted": passphrase is not None},
+        f"{output}: {data['algorithm']} key {data['key_id']}",
+    )
+
+
+@click.command(cls=GramophoneCommand, example="gramophone getpub owner.pem -o owner.pub.pem")
+@click.argument("key", type=FILE)
+@click.option("-o", "--output", type=FILE, help="File to write; standard output if left out.")
+@click.option("--c", "as_c", is_flag=True, help="As C arrays: key id, and the key as a device needs it.")
+@passphrase_options
+def getpub(
+    key: Path, output: Path | None, as_c: bool, passphrase_file: Path | None, passphrase_env: str | None
+) -> Outcome:
+    """Get the public key of a key file (PEM)."""
+    public, _ = read_any_key(key, given_passphrase(passphrase_file, passphrase_env))
+    text = public.c_source() if as_c else public.pem().decode()
+    if output:
+        write_atomically(output, text.encode())
+        return Outcome({"file": str(output), **_key_data(public)}, f"{output}: key {public.kid.hex()}")
+    return Outcome({"text": text, **_key_data(public)}, text.removesuffix("\n"))
+
+
+@click.command(cls=GramophoneCommand, example="gramophone keyinfo owner.pem")
+@click.argument("key", type=FILE)
+@passphrase_options
+def keyinfo(key: Path, passphrase_file: Path | None, passphrase_env: str | None) -> Outcome:
+    """Say what is in a key file."""
+    public, label = read_any_key(key, given_passphrase(passphrase_file, passphrase_env))
+    data = {
+        "file": str(key),
+        **_key_data(public),
+        "private": label != "PUBLIC KEY",
+        "encrypted": label == "ENCRYPTED PRIVATE KEY",
+        "public_key": public.raw.hex(),
+    }
+    kind = {"PUBLIC KEY": "public", "PRIVATE KEY": "private, not encrypted"}.get(label, "private, encrypted")
+    rows = {
+        "algorithm": data["algorithm"],
+        "key id": data["key_id"],
+        "kind": kind,
+        "public key": data["public_key"],
+    }
+    return Outcome(data, "\n".join(f"{name + ':':12}{value}" for name, value in rows.items()))
+
+
+@click.command(cls=GramophoneCommand, example="gramophone sign net.gtr --key owner.pem -o net.sgtr")
+@click.argument("trace", type=FILE)
+@click.option("--key", type=FILE, required=True, help="Private key (PEM, PKCS#8).")
+@click.option("-o", "--output", type=FILE, required=True, help="File to write.")
+@passphrase_options
+def sign(
+    trace: Path, key: Path, output: Path, passphrase_file: Path | None, passphrase_env: str | None
+) -> Outcome:
+    """Sign a trace. The same trace and key always give the same bytes."""
+    data = trace.read_bytes()
+    signer = FileSigner(read_private_key(key, given_passphrase(passphrase_file, passphrase_env)))
+    signed = sign_trace(data, signer, file=str(trace))
+    write_atomically(output, signed)
+    return Outcome(
+        {"file": str(output), **_key_data(signer.public), "trace_bytes": len(data), "bytes": len(signed)},
+        f"{output}: {len(signed)} bytes, signed by {signer.alg.title} key {signer.kid.hex()}",
+    )
+
+
+@click.command(cls=GramophoneCommand, example="gramophone verify net.sgtr --key owner.pub.pem")
+@click.argument("trace", type=FILE)
+@click.option("--key", type=FILE, required=True, multiple=True, help="Trusted public key (PEM); repeatable.")
+def verify(trace: Path, key: tuple[Path, ...]) -> Outcome:
+    """Check who signed a trace, and that no bit of it has changed since.
+
+    Exit status 1: it is a signed trace, but not what the owner of a trusted key signed.
+    """
+    trusted = [keys.load_public_key(path.read_bytes(), file=str(path)) for path in key]
+    result = verify_trace(trace.read_bytes(), trusted, file=str(trace))
+    if result.verdict == Verdict.MALFORMED:
+        raise GramophoneError(result.reason)
+    return Outcome(
+        {
+            "file": str(trace),
+            "verdict": result.verdict.value,
+            "reason": result.reason,
+            "algorithm": result.algorithm.title if result.algorithm else None,
+            "key_id": result.kid.hex() if result.kid else None,
+        },
+        f"{'verified' if result else 'REFUSED'}: {result.reason}",
+        result.ok,
+    )
+
+
+COMMANDS: list[click.Command] = [keygen, getpub, keyinfo, sign, verify]

@@ -1,0 +1,42 @@
+"""Writing files so that nobody ever sees half of one."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from pathlib import Path
+
+
+def write_atomically(path: str | Path, data: bytes, *, mode: int = 0o666, overwrite: bool = True) -> None:
+    """Write a whole file, or leave everything as it was.
+
+    Args:
+        path: the file; through a symbolic link, what it points to.
+        data: its new content.
+        mode: permission bits of the new file, less the umask.
+        overwrite: whether a file that exists is replaced.
+
+    Raises:
+        FileExistsError: the file exists and is not to be replaced.
+        OSError: whatever the file system objects to; `filename` is `path`.
+    """
+    target = Path(os.path.realpath(path))
+    temporary = target.with_name(f".{target.name[:100]}.{secrets.token_hex(8)}.tmp")
+    try:
+        if target.exists() and not target.is_file():
+            raise OSError(0, "not a regular file")  # a rename would replace a device such as /dev/null
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+        try:
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            if overwrite:
+                temporary.replace(target)
+            else:
+                os.link(temporary, target)  # unlike a rename, fails where the target exists
+        finally:
+            temporary.unlink(missing_ok=True)
+    except OSError as error:
+        error.filename, error.filename2 = str(path), None
+        raise
