@@ -1,0 +1,1 @@
+"""Emitters: each writes one description of the format from the one schema."""

@@ -1,0 +1,53 @@
+"""`python -m trace_format.emit`: write every generated description; `--check`: exit 1 when one is stale."""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from trace_format.emit import c_header
+
+EMITTERS: dict[str, Callable[[], str]] = {
+    c_header.FILE: c_header.emit,
+}
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Write or check the generated files; returns the exit status."""
+    parser = argparse.ArgumentParser(prog="python -m trace_format.emit", description=__doc__)
+    parser.add_argument("--check", action="store_true", help="write nothing; exit 1 with a diff if a file is stale")
+    parser.add_argument(
+        "--root",
+        type=Path,
+        default=Path(__file__).resolve().parents[2],
+        help="root of the source tree (default: the one this module is in)",
+    )
+    options = parser.parse_args(arguments)
+    stale = False
+    for name, emit in EMITTERS.items():
+        path, text = options.root / name, emit()
+        old = path.read_text(encoding="utf-8") if path.exists() else ""
+        if old == text:
+            continue
+        stale = True
+        if options.check:
+            sys.stdout.writelines(
+                difflib.unified_diff(
+                    old.splitlines(keepends=True), text.splitlines(keepends=True), name, f"{name} (from the schema)"
+                )
+            )
+        else:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            temporary = path.with_name(path.name + ".tmp")
+            temporary.write_text(text, encoding="utf-8")
+            os.replace(temporary, path)
+            print(f"wrote {name}")
+    return 1 if stale and options.check else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
