@@ -213,7 +213,8 @@ class Memory:
 
     def _initial(self, image: _Image) -> NDArray[np.void]:
         """CLEAR and UPLOAD actions that bring the pages outside the image to their initial content."""
-        clears, uploads = [], []
+        clears: list[tuple[int, int]] = []
+        uploads: list[tuple[int, int]] = []
         for page in sorted((p for p in self.pages.values() if not p.in_image), key=lambda p: p.frame):
             base = page.frame * PAGE_BYTES
             for start, end in runs(page.live & (page.content == 0), 1):

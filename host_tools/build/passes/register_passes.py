@@ -69,19 +69,20 @@ def drop_no_op_lists(trace: Trace) -> Trace:
     drop = np.zeros(len(actions), np.bool_)
     writes = actions["op"] == Op.REG_WRITE
     for index in np.flatnonzero(writes & np.isin(actions["arg"], list(lists))):
-        drop |= _list_job(actions, int(index), lists[int(actions["arg"][index])])
+        job = _list_job(actions, int(index), lists[int(actions["arg"][index])])
+        if not job.any():
+            return trace  # its interrupt was served together with another's: nothing to cut out
+        drop |= job
     for name, register in gpu.registers.items():
         if name.startswith(("core0.CLE_CT0Q", "core0.CLE_CT1Q", "core0.PTB_")):
             drop |= writes & (actions["arg"] == register.index)
-    return _renumbered(trace, actions[~drop])
+    return trace.with_(actions=actions[~drop], raw=False)
 
 
 def _list_job(actions: NDArray[np.void], start: int, job: Job) -> NDArray[np.bool_]:
-    """Marks the start of a list job, its job boundary, and the service of its interrupt."""
+    """Marks the start of a list job and the service of its interrupt; nothing when they cannot be told apart."""
     drop = np.zeros(len(actions), np.bool_)
     drop[start] = True
-    if start and actions["op"][start - 1] == Op.JOB:
-        drop[start - 1] = True
     for index in range(start + 1, len(actions)):
         row = actions[index]
         op, offset = int(row["op"]), int(row["arg"]) * 4
@@ -94,7 +95,7 @@ def _list_job(actions: NDArray[np.void], start: int, job: Job) -> NDArray[np.boo
             return drop
         else:
             break
-    return np.zeros(len(actions), np.bool_)  # its interrupt was served together with another: leave it
+    return np.zeros(len(actions), np.bool_)
 
 
 @trace_pass("cache-maintenance")
@@ -118,10 +119,3 @@ def _maintenance_registers(gpu: Profile) -> list[str]:
 
 def _plain_write(row: np.void, registers: set[int]) -> bool:
     return int(row["op"]) == Op.REG_WRITE and int(row["a"]) == ALL_BITS and int(row["arg"]) in registers
-
-
-def _renumbered(trace: Trace, actions: NDArray[np.void]) -> Trace:
-    actions = actions.copy()
-    jobs = np.flatnonzero(actions["op"] == Op.JOB)
-    actions["value"][jobs] = np.arange(len(jobs))
-    return trace.with_(actions=actions, raw=False)

@@ -1,0 +1,129 @@
+"""Commands over traces: build, diff, dump."""
+
+from __future__ import annotations
+
+import difflib
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+from host_tools.audit.text import describe_actions, describe_slot
+from host_tools.build import Step, build
+from host_tools.build.passes import PASSES
+from host_tools.cli_support import FILE, GramophoneCommand, Outcome
+from host_tools.files import write_atomically
+from trace_format.trace import Trace
+
+OUTPUT = click.option("-o", "--output", type=FILE, required=True, help="Where to write the result.")
+
+
+def facts(trace: Trace) -> dict[str, Any]:
+    """What every command says of a trace."""
+    return {
+        "name": trace.meta.get("name", ""),
+        "trace_id": trace.trace_id.hex(),
+        "gpu": trace.gpu,
+        "raw": trace.raw,
+        "jobs": trace.jobs,
+        "actions": len(trace.actions),
+        "image_bytes": len(trace.image),
+        "carveout_bytes": trace.carveout_bytes,
+        "va_bytes": trace.va_bytes,
+        "slots": [
+            {
+                "name": s.name,
+                "kind": s.kind.name.lower(),
+                "dtype": s.dtype.name.lower(),
+                "shape": list(s.shape),
+                "strides": list(s.strides),
+                "address": s.address,
+                "bound": s.bound,
+            }
+            for s in trace.slots
+        ],
+        **{
+            k: v.hex() if isinstance(v, bytes) else v
+            for k, v in trace.meta.items()
+            if k in ("security_version", "source_hash", "recorder", "kernel", "driver", "framework")
+        },
+    }
+
+
+@click.command(
+    "build",
+    cls=GramophoneCommand,
+    example="gramophone build raw.gtr -o net.gtr\ngramophone build raw.gtr -o net.gtr --skip relocate",
+    help="Turn a raw recording into a trace worth signing.\n\nPasses, in order: " + ", ".join(PASSES) + ".",
+)
+@click.argument("raw", type=FILE)
+@OUTPUT
+@click.option("--skip", metavar="PASS", multiple=True, help="Leave out a pass (again for more).")
+@click.option("--name", help="Name of the trace; default: the recording's.")
+@click.option("--security-version", type=click.IntRange(0, 2**32 - 1), help="For the device's rollback counter.")
+def build_command(
+    raw: Path, output: Path, skip: tuple[str, ...], name: str | None, security_version: int | None
+) -> Outcome:
+    """See `help`."""
+    data = raw.read_bytes()
+    trace = Trace.parse(data, str(raw))
+    steps: list[Step] = []
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task("reading")
+
+        def done(step: Step) -> None:
+            steps.append(step)
+            progress.update(task, description=f"{step.name}: {step.actions} actions, {step.image_bytes} bytes")
+
+        trace = build(trace, skip=skip, source=data, progress=done)
+        if name is not None:
+            trace.meta["name"] = name
+        if security_version is not None:
+            trace.meta["security_version"] = security_version
+        progress.update(task, description="compressing")
+        result = trace.build()
+    write_atomically(output, result)
+    rows = [f"{'pass':20} {'actions':>9} {'image bytes':>12} {'carve-out bytes':>16}"]
+    rows += [f"{s.name:20} {s.actions:9} {s.image_bytes:12} {s.carveout_bytes:16}" for s in steps]
+    rows.append(f"{output}: {len(result)} bytes, {trace.jobs} jobs, {len(trace.actions)} actions")
+    passes = [vars(step) for step in steps]
+    return Outcome({**facts(trace), "trace_bytes": len(result), "passes": passes}, "\n".join(rows))
+
+
+@click.command("dump", cls=GramophoneCommand, example="gramophone dump net.gtr")
+@click.argument("file", type=FILE)
+def dump_command(file: Path) -> Outcome:
+    """Print what a trace says: manifest, slots and every action."""
+    trace = Trace.read(file)
+    data = facts(trace)
+    lines = [f"{key:16} {value}" for key, value in data.items() if key != "slots"]
+    lines += [f"slot             {describe_slot(slot)}" for slot in trace.slots]
+    actions = describe_actions(trace)
+    lines += [f"{index:6}  {text}" for index, text in enumerate(actions)]
+    return Outcome({**data, "action_list": actions, "notes": trace.notes}, "\n".join(lines))
+
+
+@click.command("diff", cls=GramophoneCommand, example="gramophone diff raw.gtr net.gtr")
+@click.argument("old", type=FILE)
+@click.argument("new", type=FILE)
+def diff_command(old: Path, new: Path) -> Outcome:
+    """Show what differs between two traces, for example what a pass changed. Exit status 1 if anything does."""
+    before, after = Trace.read(old), Trace.read(new)
+    lines = list(difflib.unified_diff(_lines(before), _lines(after), str(old), str(new), lineterm="", n=2))
+    same_image = before.image == after.image
+    if not same_image:
+        lines.append(f"image: {len(before.image)} bytes -> {len(after.image)} bytes")
+    same = not lines
+    data = {"same": same, "same_image": same_image, "diff": lines}
+    return Outcome(data, "\n".join(lines) or "no difference", ok=same)
+
+
+def _lines(trace: Trace) -> list[str]:
+    manifest = [f"{k} {v}" for k, v in facts(trace).items() if k not in ("slots", "trace_id")]
+    return manifest + [describe_slot(s) for s in trace.slots] + describe_actions(trace)
+
+
+COMMANDS = [build_command, dump_command, diff_command]
