@@ -208,7 +208,7 @@ def _load(structure: Structure) -> Iterator[str]:
         elif field.kind is Kind.TEXT:
             checks.append(f"!gr_is_text({at}, {field.size}u)")
         elif field.flags is not None:
-            checks.append(f"({_number(field.size, at)} & ~{sum(field.flags.values())}u) != 0"
+            checks.append(f"({_number(field.size, at)} & ~{sum(field.flags.values())}u) != 0")
     yield f"static inline bool gr_{name}_load(struct gr_{name} *out, const uint8_t *p, size_t n)"
     yield "{"
     for check in checks:
