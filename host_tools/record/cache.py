@@ -1,0 +1,33 @@
+"""Where recording keeps what it downloaded and built: the user's cache folder, never the checkout."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import mkdtemp
+
+
+def cache_dir(*parts: str) -> Path:
+    """Folder `parts` of Gramophone's cache, created when missing.
+
+    It lies in $XDG_CACHE_HOME, else ~/.cache, as the XDG base directory specification says (a relative
+    $XDG_CACHE_HOME is to be ignored).
+    """
+    home = os.environ.get("XDG_CACHE_HOME", "")
+    base = Path(home) if os.path.isabs(home) else Path.home() / ".cache"
+    folder = base.joinpath("gramophone", *parts)
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+@contextmanager
+def written_whole(path: Path) -> Iterator[Path]:
+    """Give a temporary path beside `path`; renamed to `path` on success, removed on failure."""
+    folder = Path(mkdtemp(prefix=f".{path.name}.", dir=path.parent))
+    temporary = folder / path.name
+    try:
+        yield temporary
+        os.replace(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
+        folder.rmdir()

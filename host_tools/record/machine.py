@@ -1,0 +1,182 @@
+"""Boots the recording machine: stock QEMU, Debian's kernel, the guest root, and the virtual GPU as a device.
+
+Everything that could differ between two runs is fixed: time counts executed instructions (-icount), random numbers
+come from a seed, the clock starts at a fixed date, the kernel is not moved about. The same job on the same root gives
+the same recording, bit for bit.
+"""
+
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from host_tools.record import initramfs
+from host_tools.record.console import parse_frames
+from host_tools.record.devicetree import PLACEMENTS, with_gpu
+from host_tools.record.errors import RecordError
+from host_tools.record.root import RecordRoot
+
+QEMU = "qemu-system-aarch64"
+MEMORY_MB = 2048
+MACHINE = (
+    "-cpu", "cortex-a72", "-smp", "1", "-m", str(MEMORY_MB), "-nic", "none", "-display", "none", "-monitor", "none",
+    # Shared memory: the virtual GPU maps the guest's pages into an address space of its own.
+    "-object", f"memory-backend-memfd,id=ram,size={MEMORY_MB}M,share=on", "-no-reboot", "-nodefaults",
+    "-icount", "shift=1,sleep=off", "-seed", "42", "-rtc", "base=2026-01-01,clock=vm",
+)
+VIRT = "virt,gic-version=3,memory-backend=ram"
+KERNEL_ARGUMENTS = "console=ttyAMA0 panic=-1 quiet nokaslr"
+GUEST = Path(__file__).parent / "guest"
+# What v3d and panfrost say when a job failed (Linux drivers/gpu/drm/{v3d,panfrost,scheduler}); the program that
+# submitted it is told nothing of it.
+DRIVER_TROUBLE = re.compile(
+    r"(v3d|panfrost|\[drm).*(MMU error|Resetting GPU|hang|gpu reset|Unhandled Page fault|timeout|\*ERROR\*)", re.IGNORECASE
+)
+
+
+@dataclass(frozen=True)
+class GuestJob:
+    """What the guest is to do.
+
+    Attributes:
+        command: shell script; its output and exit status come back, and every file that it leaves in /out.
+        files: content by guest path, without the leading "/".
+        programs: those of `files` that are executable.
+        gpu: key of `devicetree.PLACEMENTS`.
+    """
+
+    command: str
+    files: Mapping[str, bytes] = field(default_factory=dict)
+    programs: frozenset[str] = frozenset()
+    gpu: str = "v3d42"
+
+
+@dataclass(frozen=True)
+class GuestResult:
+    """What came of a job that ran to its end.
+
+    Attributes:
+        output: the command's standard output and error.
+        files: content of the files left in /out, by path below it.
+        dmesg: the kernel's messages.
+        seconds: the command's run time in the guest's own clock.
+    """
+
+    output: str
+    files: dict[str, bytes]
+    dmesg: str
+    seconds: float
+
+
+def boot(
+    job: GuestJob, root: RecordRoot, plugin: Path, plugin_args: Mapping[str, str] | None = None, *, timeout: float = 900
+) -> GuestResult:
+    """Boot the machine, run the job, power off.
+
+    Args:
+        job: what to run.
+        root: from `record_root()`.
+        plugin: the virtual GPU as a QEMU plugin.
+        plugin_args: more arguments of the plugin (capture, stats); where the GPU sits is added here.
+        timeout: host seconds until the machine is given up.
+
+    Raises:
+        RecordError: QEMU is missing or failed, the kernel panicked, the machine did not power off in time, the command
+            failed, or the GPU's driver reported a hang or a fault.
+    """
+    if shutil.which(QEMU) is None:
+        raise RecordError(f"{QEMU} is missing: apt-get install qemu-system-arm")
+    placement = PLACEMENTS[job.gpu]
+    arguments = {"base": f"{placement.base:#x}", "irq": str(placement.irqs[0]), **(plugin_args or {})}
+    plugin_option = ",".join([str(plugin).replace(",", ",,"), *(f"{key}={value}" for key, value in arguments.items())])
+    with tempfile.TemporaryDirectory(prefix="gramophone-") as name:
+        folder = Path(name)
+        (folder / "tree.dtb").write_bytes(_device_tree(folder, job.gpu))
+        with (folder / "initrd").open("wb") as initrd, root.base.open("rb") as base:
+            shutil.copyfileobj(base, initrd)
+            initrd.write(_job_archive(job, placement.module))
+        command = [
+            QEMU, "-M", VIRT, *MACHINE, "-kernel", str(root.kernel), "-initrd", str(folder / "initrd"),
+            "-dtb", str(folder / "tree.dtb"), "-append", KERNEL_ARGUMENTS,
+            "-serial", f"file:{folder / 'console'}", "-plugin", plugin_option,
+        ]
+        stderr = _run(command, folder / "console", timeout)
+        return _result((folder / "console").read_bytes(), stderr)
+
+
+def _device_tree(folder: Path, gpu: str) -> bytes:
+    dump = folder / "virt.dtb"
+    _run([QEMU, "-M", f"{VIRT},dumpdtb={dump}", *MACHINE], None, 60)
+    return with_gpu(dump.read_bytes(), gpu)
+
+
+def _job_archive(job: GuestJob, module: str) -> bytes:
+    files = {
+        **job.files,
+        "init": (GUEST / "init").read_bytes(),
+        "job/command": job.command.encode(),
+        "job/driver": module.encode(),
+    }
+    return initramfs.job_archive(files, {"init", *job.programs})
+
+
+def _run(command: list[str], console: Path | None, timeout: float) -> str:
+    """Run QEMU to its end; its standard error."""
+    try:
+        process = subprocess.run(
+            command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, timeout=timeout, check=False
+        )
+    except subprocess.TimeoutExpired as error:
+        last = _last_lines(console.read_bytes() if console and console.exists() else b"")
+        raise RecordError(f"the recording machine did not power off within {timeout:.0f} s; its console ended: {last}") from error
+    stderr = process.stderr.decode(errors="replace")
+    if process.returncode:
+        raise RecordError(f"{QEMU} failed with status {process.returncode}: {_last_lines(process.stderr)}")
+    return stderr
+
+
+def _result(console: bytes, stderr: str) -> GuestResult:
+    """Read what the guest sent, and judge it.
+
+    Raises:
+        RecordError: as `boot`.
+    """
+    panic = re.search(rb"Kernel panic[^\r\n]*", console)
+    if panic:
+        raise RecordError(f"the guest's kernel panicked: {panic[0].decode(errors='replace')}")
+    frames = parse_frames(console)
+    if "insmod" in frames:
+        raise RecordError(f"the guest could not load the GPU's driver: {frames['insmod'].decode(errors='replace').strip()}")
+    if "status" not in frames:
+        raise RecordError(f"the guest ended before its job did: {_last_lines(console)} {_last_lines(stderr.encode())}")
+    status = int(frames["status"])
+    output = frames["output"].decode(errors="replace")
+    dmesg = frames["dmesg"].decode(errors="replace")
+    trouble = DRIVER_TROUBLE.search(dmesg)
+    if trouble:
+        raise RecordError(f"the GPU's driver reported trouble: {trouble[0].strip()}")
+    if status:
+        raise RecordError(f"the guest's program failed with status {status}: {_last_lines(frames['output'], 15)}")
+    begin, end = map(float, frames["uptime"].split())
+    files = {name.removeprefix("out/"): data for name, data in frames.items() if name.startswith("out/")}
+    return GuestResult(output, files, dmesg, end - begin)
+
+
+def _last_lines(text: bytes, count: int = 5) -> str:
+    lines = [line.strip() for line in text.decode(errors="replace").splitlines() if line.strip()]
+    return " | ".join(lines[-count:]) or "(nothing)"
+
+
+def _main() -> None:
+    from host_tools.record.root import record_root
+
+    plugin, command, *rest = sys.argv[1:]
+    print(boot(GuestJob(command), record_root(), Path(plugin), dict(item.split("=", 1) for item in rest)))
+
+
+if __name__ == "__main__":
+    _main()

@@ -1,0 +1,156 @@
+"""Prepares what the recording machine boots: `python -m host_tools.record.root` (`make record-root`).
+
+Kernel, Mesa and Python come from Debian's archive, ncnn from PyPI, all unmodified. A recording's provenance, and the
+hashes it is compared with, are keyed by the versions in the root's manifest.
+"""
+
+import argparse
+import hashlib
+import json
+import shutil
+import sys
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from tempfile import mkdtemp
+
+from rich.console import Console
+
+from host_tools.record import cpio, elf, initramfs, kernel_modules, wheels
+from host_tools.record.apt import AptRoot
+from host_tools.record.cache import cache_dir, written_whole
+from host_tools.record.errors import RecordError
+
+SUITE, ARCHITECTURE = "trixie", "arm64"
+PACKAGES = ("linux-image-arm64", "mesa-vulkan-drivers", "libvulkan1", "python3.13", "busybox-static")
+# Taken as present: no file of the guest uses them, and the first alone would double the download.
+UNUSED = ("libllvm19", "initramfs-tools", "linux-initramfs-tool", "debconf", "tzdata", "libx11-data", "kmod")
+# The kernel's modules that a GPU driver can depend on; the rest (file systems, network, sound) is not unpacked.
+MODULE_FOLDERS = tuple(f"kernel/drivers/{name}/" for name in ("gpu", "devfreq", "soc", "pmdomain", "iommu", "virtio"))
+
+
+@dataclass(frozen=True)
+class RecordRoot:
+    """The prepared root.
+
+    Attributes:
+        folder: where it lies in the cache.
+        kernel: the kernel's image.
+        tree: extracted file tree of the packages, from which a program's libraries are taken.
+        base: the guest's initramfs, without a recording's own files.
+        versions: package name -> version, of everything in it.
+        key: names this set of packages; recordings with the same key can be compared bit for bit.
+    """
+
+    folder: Path
+    kernel: Path
+    tree: Path
+    base: Path
+    versions: dict[str, str]
+    key: str
+
+
+def record_root() -> RecordRoot:
+    """The root prepared last.
+
+    Raises:
+        RecordError: none was prepared, it is incomplete, or it was built by another version of this tool.
+    """
+    current = cache_dir("record") / "current"
+    advice = "run `make record-root`"
+    try:
+        folder = current.parent / current.read_text(encoding="ascii").strip()
+        manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
+        versions = {package["name"]: package["version"] for package in manifest["packages"]}
+        root = RecordRoot(folder, folder / "vmlinuz", folder / "tree", folder / "base.cpio", versions, manifest["key"])
+        built_by = manifest["builder"]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise RecordError(f"the recording root is not prepared ({error}): {advice}") from error
+    if built_by != _builder():
+        raise RecordError(f"the recording root was built by another version of this tool: {advice}")
+    return root
+
+
+def prepare(update: bool = False) -> RecordRoot:
+    """Download, unpack and build what is missing.
+
+    Args:
+        update: look for newer packages in the suite (else an index fetched earlier is used).
+
+    Raises:
+        RecordError: a package cannot be fetched, or does not hold what the guest needs.
+    """
+    apt = AptRoot(SUITE, ARCHITECTURE, "record", assume=UNUSED)
+    if update:
+        apt.update()
+    debs = apt.download(PACKAGES)
+    wheel = wheels.ncnn_wheel()
+    packages = [
+        *({"name": deb.name, "version": deb.version, "sha256": deb.sha256, "file": deb.path.name} for deb in debs),
+        {"name": wheel.name, "version": wheel.version, "sha256": wheel.sha256, "file": wheel.path.name},
+    ]
+    key = hashlib.sha256((_builder() + json.dumps(packages)).encode()).hexdigest()[:16]
+    folder = cache_dir("record") / key
+    if not (folder / "manifest.json").exists():
+        building = Path(mkdtemp(prefix=".building.", dir=folder.parent))
+        try:
+            _build(building, apt, wheel)
+            manifest = {"key": key, "builder": _builder(), "suite": SUITE, "architecture": ARCHITECTURE,
+                        "packages": packages}
+            (building / "manifest.json").write_text(json.dumps(manifest, indent=1) + "\n", encoding="utf-8")
+            shutil.rmtree(folder, ignore_errors=True)  # without a manifest it was never finished
+            building.rename(folder)
+        finally:
+            shutil.rmtree(building, ignore_errors=True)
+    with written_whole(folder.parent / "current") as path:
+        path.write_text(key + "\n", encoding="ascii")
+    return record_root()
+
+
+def _build(folder: Path, apt: AptRoot, wheel: wheels.Wheel) -> None:
+    console = Console(stderr=True)
+    with console.status("unpacking the guest's packages"):
+        apt.extract(folder / "tree", keep=_wanted)
+        wheels.extract(wheel, folder / "tree" / initramfs.PACKAGES)
+    kernels = sorted((folder / "tree" / "boot").glob("vmlinuz-*"))
+    if len(kernels) != 1:
+        raise RecordError(f"expected one kernel in the packages, found {[path.name for path in kernels]}")
+    version = kernels[0].name.removeprefix("vmlinuz-")
+    with console.status("building the guest's root file system"):
+        (folder / "base.cpio").write_bytes(initramfs.base_archive(folder / "tree", version))
+    shutil.copyfile(kernels[0], folder / "vmlinuz")
+
+
+def _wanted(path: str) -> bool:
+    """Whether the guest, or a recorded program, can need this file of a package."""
+    if path.startswith("usr/lib/modules/"):
+        rest = path.split("/", 4)[-1]
+        return not rest.startswith("kernel/") or rest.endswith("/") or rest.startswith(MODULE_FOLDERS)
+    return not path.startswith(("usr/share/doc/", "usr/share/man/", "usr/share/locale/", "usr/share/lintian/"))
+
+
+def _builder() -> str:
+    """Hash of the code that decides what is in a root, so that a change of it makes a new one."""
+    digest = hashlib.sha256()
+    for module in (cpio, elf, initramfs, kernel_modules, sys.modules[__name__]):
+        digest.update(Path(str(module.__file__)).read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def main() -> int:
+    """Command line of `make record-root`."""
+    parser = argparse.ArgumentParser(prog="python -m host_tools.record.root", description=__doc__)
+    parser.add_argument("--update", action="store_true", help="look for newer packages")
+    console = Console(stderr=True)
+    try:
+        root = prepare(parser.parse_args().update)
+    except RecordError as error:
+        console.print(f"error: {error}", markup=False, highlight=False)
+        return 2
+    shown = {name: root.versions[name] for name in ("linux-image-arm64", "mesa-vulkan-drivers", "python3.13", "ncnn")}
+    console.print(f"recording root {root.key} in {root.folder}", markup=False, highlight=False, soft_wrap=True)
+    console.print(", ".join(f"{name} {version}" for name, version in shown.items()), highlight=False)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
