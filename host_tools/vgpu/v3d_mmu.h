@@ -15,14 +15,15 @@ enum { V3D_PAGE_SHIFT = 12, V3D_PAGE_BYTES = 1 << 12, V3D_PAGES = 1 << 20 };
 #define V3D_TLB_WRITABLE 1u /* low bits of an entry; host pages are 4 KiB aligned */
 
 struct v3d_mmu {
-    /* tlb[va >> 12]: host page address | V3D_TLB_*, or 0: not looked up yet (call v3d_mmu_fill). */
+    /* tlb[va >> 12]: host page address | V3D_TLB_*, or 0: call v3d_mmu_fill. */
     uintptr_t *tlb;
-    /* touched[va >> 12]: bit 0 read, bit 1 written; always kept. Plain relaxed byte stores from workers are fine. */
+    /* touched[va >> 12]: bit 0 read, bit 1 written; always kept. Plain relaxed byte stores from workers are
+     * fine. */
     uint8_t *touched;
-    /* access[va >> 12]: NULL, or 4096 bytes of VGPU_ACCESS_* a byte of the page; only with track_access, in which
-     * case v3d_csd_run is called with threads == 1 and the engine calls v3d_mmu_note() for every access. */
+    /* Keep the access map: v3d_csd_run is called with threads == 1, and the engine calls v3d_mmu_note() for
+     * every access. */
     bool track;
-    void *owner;
+    void *owner; /* state of v3d_mmu.c */
 };
 
 /* Slow path: look `va` up in the page table. Returns the new tlb entry, or 0 on a fault (invalid page, or

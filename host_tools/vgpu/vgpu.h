@@ -42,18 +42,19 @@ struct vgpu_options {
 };
 
 struct vgpu_counters {
-    uint64_t reads, writes;           /* register accesses */
-    uint64_t interrupts;              /* rising edges on any line */
-    uint64_t jobs;                    /* compute jobs completed */
-    uint64_t list_jobs;               /* bin and render lists completed */
-    uint64_t instructions;            /* shader instructions executed (one = one instruction word of one thread) */
+    uint64_t reads, writes; /* register accesses */
+    uint64_t interrupts;    /* rising edges on any line */
+    uint64_t jobs;          /* compute jobs completed */
+    uint64_t list_jobs;     /* bin and render lists completed */
+    uint64_t instructions;  /* shader instructions executed (one = one instruction word of one thread) */
     uint64_t bytes_read, bytes_written; /* by shaders, through the MMU */
-    uint64_t faults;                  /* MMU faults raised */
+    uint64_t faults;                    /* MMU faults raised */
     uint64_t resets;
 };
 
 /* Create the GPU named as its profile ("v3d42"). NULL with *error set (static text) on an unknown name. */
-vgpu *vgpu_create(const char *gpu, const struct vgpu_host *host, const struct vgpu_options *options, const char **error);
+vgpu *vgpu_create(const char *gpu, const struct vgpu_host *host, const struct vgpu_options *options,
+                  const char **error);
 void vgpu_destroy(vgpu *gpu);
 
 /* Register access by byte offset in the register window (layout: trace_format/gpus/NAME.toml). */
@@ -84,7 +85,7 @@ void vgpu_counters_get(const vgpu *gpu, struct vgpu_counters *out);
 #define VGPU_ACCESS_WRITTEN 4u
 size_t vgpu_access_pages(const vgpu *gpu, uint64_t *pages, size_t count);
 bool vgpu_access(const vgpu *gpu, uint64_t pa, uint8_t map[4096]); /* false: page was not accessed */
-void vgpu_access_clear(vgpu *gpu);                                  /* forget; a new observation begins */
+void vgpu_access_clear(vgpu *gpu);                                 /* forget; a new observation begins */
 
 /* Observer for the recorder; all are optional (NULL). Called on the owner's thread, in order. */
 struct vgpu_observer {
@@ -98,9 +99,16 @@ struct vgpu_observer {
 };
 void vgpu_observe(vgpu *gpu, const struct vgpu_observer *observer);
 
-/* Walk the current GPU address space: calls visit for each run of pages contiguous in both address spaces.
- * flags: 1 readable, 2 writable. Returns the number of mapped pages. */
-size_t vgpu_walk(vgpu *gpu, void (*visit)(void *ctx, uint64_t va, uint64_t pa, uint64_t bytes, uint32_t flags), void *ctx);
+/* Walk the current GPU address space as the GPU sees it (after its last job started: changes that the GPU has
+ * not been told of do not show). Calls visit for each run of pages that are contiguous in both address spaces
+ * and alike in flags (VGPU_PAGE_*). Returns the number of mapped pages. */
+#define VGPU_PAGE_READABLE 1u
+#define VGPU_PAGE_WRITABLE 2u
+#define VGPU_PAGE_READ 4u    /* read by the latest job */
+#define VGPU_PAGE_WRITTEN 8u /* written by the latest job */
+size_t vgpu_walk(vgpu *gpu,
+                 void (*visit)(void *ctx, uint64_t va, uint64_t pa, uint64_t bytes, uint32_t flags),
+                 void *ctx);
 
 #ifdef __cplusplus
 }

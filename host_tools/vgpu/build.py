@@ -1,0 +1,151 @@
+"""Compiles the virtual GPU: the shared library for Python, and the plugin for QEMU.
+
+Results are kept in a build folder under a name made from a hash of everything that went in, so a build happens
+once for a given state of the sources and a stale one is never used.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+CFLAGS = (
+    "-O3 -march=native -ffp-contract=off -pthread -std=gnu11 -fPIC -Wall -Wextra -Wconversion -Werror"
+).split()
+QEMU = "qemu-system-aarch64"
+# QEMU release series -> plugin interface version that a plugin for it declares. The device uses QEMU's internal
+# functions (qemu/qemu_abi.h), so only series that it was tried with are here.
+QEMU_PLUGIN_VERSIONS = {"7.2": 1, "10.0": 2}
+
+
+class BuildError(Exception):
+    """A compiler or QEMU is missing or of an unknown version, or a compilation failed."""
+
+
+def build_folder() -> Path:
+    """Folder for build results: build/vgpu in the checkout, else in the user's cache folder."""
+    checkout = HERE.parent.parent
+    local = checkout / "build" / "vgpu"
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "gramophone" / "vgpu"
+    for folder in (local, cache):
+        if folder is local and not (checkout / "pyproject.toml").exists():
+            continue
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError:
+            continue
+        if os.access(folder, os.W_OK):
+            return folder
+    raise BuildError(f"no writable build folder: tried {local} and {cache}")
+
+
+def gpu_sources() -> list[Path]:
+    """The C files of the virtual GPU itself."""
+    recorder = recorder_sources()
+    return [path for path in sorted(HERE.glob("*.c")) if path not in recorder]
+
+
+def recorder_sources() -> list[Path]:
+    """The C files of the recorder in the device."""
+    return [HERE / "recorder.c", HERE / "output_file.c"]
+
+
+def _compiler() -> str:
+    compiler = os.environ.get("CC", "cc")
+    if shutil.which(compiler) is None:
+        raise BuildError(f"no C compiler: {compiler!r} is not installed (apt-get install gcc)")
+    return compiler
+
+
+def _machine() -> str:
+    """What -march=native depends on."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return os.uname().machine
+    return "\n".join(line for line in lines if line.startswith(("flags", "Features", "model name")))[:8192]
+
+
+def shared_object(name: str, sources: Sequence[Path], flags: Sequence[str] = ()) -> Path:
+    """Compiles C files into one shared object, unless that was done before.
+
+    Args:
+        name: first part of the file name.
+        sources: C files. Every header of this folder and its sub-folder is taken into account.
+        flags: further compiler flags.
+
+    Returns:
+        Path of the shared object.
+
+    Raises:
+        BuildError: no compiler, or the compilation failed (its output is in the message).
+    """
+    command = [_compiler(), *CFLAGS, *flags]
+    digest = hashlib.sha256("\0".join([*command, _machine()]).encode())
+    for path in [*sources, *sorted(HERE.rglob("*.h"))]:
+        digest.update(path.name.encode() + b"\0" + hashlib.sha256(path.read_bytes()).digest())
+    target = build_folder() / f"{name}-{digest.hexdigest()[:16]}.so"
+    if target.exists():
+        return target
+    with tempfile.TemporaryDirectory(dir=target.parent) as folder:
+        output = Path(folder) / target.name
+        command += ["-shared", "-I", str(HERE), "-o", str(output), *map(str, sources), "-lm"]
+        result = subprocess.run(command, capture_output=True, text=True, check=False)
+        if result.returncode != 0:
+            raise BuildError(f"compiling {name} failed:\n{result.stderr.strip()}")
+        os.replace(output, target)
+    return target
+
+
+def library() -> Path:
+    """The virtual GPU as a shared library with the interface of vgpu.h."""
+    return shared_object("vgpu", gpu_sources())
+
+
+def qemu_series(qemu: str = QEMU) -> str:
+    """Release series of a QEMU binary, such as "7.2".
+
+    Raises:
+        BuildError: QEMU is not there or does not tell its version.
+    """
+    path = shutil.which(qemu)
+    if path is None:
+        raise BuildError(f"{qemu} is not installed (apt-get install qemu-system-arm)")
+    output = subprocess.run([path, "--version"], capture_output=True, text=True, check=False).stdout
+    match = re.search(r"version (\d+\.\d+)", output)
+    if match is None:
+        raise BuildError(f"{path} --version: expected 'version N.N', found {output[:80]!r}")
+    return match.group(1)
+
+
+def qemu_plugin(qemu: str = QEMU, gpu: Sequence[Path] | None = None) -> Path:
+    """The QEMU plugin that attaches the virtual GPU and the recorder.
+
+    Args:
+        qemu: the QEMU that it is for (name or path).
+        gpu: C files of the GPU, if not those of this folder.
+
+    Raises:
+        BuildError: as shared_object, or an unknown QEMU release series.
+    """
+    series = qemu_series(qemu)
+    if series not in QEMU_PLUGIN_VERSIONS:
+        known = ", ".join(QEMU_PLUGIN_VERSIONS)
+        raise BuildError(f"{qemu} is of series {series}; the plugin knows the internals of {known} only")
+    major, minor = series.split(".")
+    flags = [
+        "-fvisibility=hidden",  # no name of ours may get in the way of one of QEMU's
+        f"-DQEMU_MAJOR={major}",
+        f"-DQEMU_MINOR={minor}",
+        f"-DPLUGIN_VERSION={QEMU_PLUGIN_VERSIONS[series]}",
+    ]
+    own = sorted((HERE / "qemu").glob("*.c"))
+    sources = [*own, *recorder_sources(), *(gpu_sources() if gpu is None else gpu)]
+    return shared_object("qemu_plugin", sources, flags)

@@ -1,0 +1,367 @@
+#include "recorder.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "output_file.h"
+
+enum { PAGE_SHIFT = 12, PAGE_BYTES = 1 << PAGE_SHIFT, GPU_PAGES = 1 << 20 };
+
+enum record_kind {
+    RECORD_READ = 1,
+    RECORD_WRITE,
+    RECORD_INTERRUPT,
+    RECORD_JOB_START,
+    RECORD_JOB_END,
+    RECORD_IDLE,
+    RECORD_MAP,
+    RECORD_UNMAP,
+    RECORD_ZERO_PAGES,
+    RECORD_NEW_PAGE,
+    RECORD_KNOWN_PAGE,
+    RECORD_BYTES,
+    RECORD_END,
+};
+
+/* Two changed ranges closer than this are written as one: a record costs 16 bytes. */
+enum { MERGE_GAP = 16 };
+
+static const uint8_t zero_page[PAGE_BYTES];
+
+/* One mapped GPU page. */
+struct page {
+    uint64_t pa;
+    uint32_t flags;
+    uint32_t seen;   /* walk number that last met it; 0: not mapped */
+    uint8_t *shadow; /* content as the GPU and the CPU last agreed on it */
+};
+
+/* A page content written out before, found by hash. */
+struct content {
+    uint64_t hash;
+    uint8_t *bytes;
+    uint32_t id;
+};
+
+struct recorder {
+    struct output_file out;
+    vgpu *gpu;
+    struct vgpu_host host;
+    uint64_t (*now)(void *ctx);
+    void *ctx;
+    uint64_t last_ns;
+    uint64_t records;
+    uint32_t ordinal, walk;
+    struct page *pages; /* GPU_PAGES of them */
+    struct content *contents;
+    size_t content_slots;
+    uint32_t content_count;
+    bool failed;
+};
+
+static void put_bytes(struct recorder *r, const void *bytes, size_t count)
+{
+    if (fwrite(bytes, 1, count, r->out.file) != count)
+        r->failed = true;
+}
+
+static void put_words(struct recorder *r, uint32_t kind, uint32_t delta, uint32_t a, uint32_t b)
+{
+    uint32_t words[4] = {kind, delta, a, b};
+    put_bytes(r, words, sizeof(words));
+    r->records++;
+}
+
+static void put_record(struct recorder *r, uint32_t kind, uint32_t a, uint32_t b)
+{
+    uint64_t now = r->now(r->ctx), delta = now - r->last_ns;
+    r->last_ns = now;
+    if (delta > UINT32_MAX) {
+        put_words(r, RECORD_IDLE, 0, (uint32_t)delta, (uint32_t)(delta >> 32));
+        delta = 0;
+    }
+    put_words(r, kind, (uint32_t)delta, a, b);
+}
+
+static void on_read(void *ctx, uint32_t offset, uint32_t value)
+{
+    put_record(ctx, RECORD_READ, offset, value);
+}
+
+static void on_write(void *ctx, uint32_t offset, uint32_t value)
+{
+    put_record(ctx, RECORD_WRITE, offset, value);
+}
+
+static void on_interrupt(void *ctx, unsigned line, bool level)
+{
+    put_record(ctx, RECORD_INTERRUPT, line, level);
+}
+
+static uint64_t hash_page(const uint8_t *bytes)
+{
+    uint64_t hash = 0x9e3779b97f4a7c15u;
+    for (size_t i = 0; i < PAGE_BYTES; i += 8) {
+        uint64_t word;
+        memcpy(&word, bytes + i, sizeof(word));
+        hash = (hash ^ word) * 0xff51afd7ed558ccdu;
+        hash ^= hash >> 32;
+    }
+    return hash;
+}
+
+/* The slot with this content, or the free slot where it belongs. */
+static struct content *find_content(struct content *table, size_t slots, uint64_t hash, const uint8_t *bytes)
+{
+    size_t i = (size_t)hash & (slots - 1);
+    while (table[i].bytes && (table[i].hash != hash || memcmp(table[i].bytes, bytes, PAGE_BYTES) != 0))
+        i = (i + 1) & (slots - 1);
+    return &table[i];
+}
+
+static bool grow_contents(struct recorder *r)
+{
+    size_t slots = r->content_slots ? 2 * r->content_slots : 1024;
+    struct content *table = calloc(slots, sizeof(*table));
+    if (!table)
+        return false;
+    for (size_t i = 0; i < r->content_slots; i++)
+        if (r->contents[i].bytes)
+            *find_content(table, slots, r->contents[i].hash, r->contents[i].bytes) = r->contents[i];
+    free(r->contents);
+    r->contents = table;
+    r->content_slots = slots;
+    return true;
+}
+
+/* The whole content of a page that is not all zero. */
+static void put_content(struct recorder *r, uint32_t index, const uint8_t *bytes)
+{
+    if (2 * (size_t)r->content_count >= r->content_slots && !grow_contents(r)) {
+        r->failed = true;
+        return;
+    }
+    uint64_t hash = hash_page(bytes);
+    struct content *content = find_content(r->contents, r->content_slots, hash, bytes);
+    if (content->bytes) {
+        put_record(r, RECORD_KNOWN_PAGE, index, content->id);
+        return;
+    }
+    content->bytes = malloc(PAGE_BYTES);
+    if (!content->bytes) {
+        r->failed = true;
+        return;
+    }
+    memcpy(content->bytes, bytes, PAGE_BYTES);
+    content->hash = hash;
+    content->id = r->content_count++;
+    put_record(r, RECORD_NEW_PAGE, index, content->id);
+    put_bytes(r, bytes, PAGE_BYTES);
+}
+
+/* What changed in a page since its shadow was taken. */
+static void put_changes(struct recorder *r, uint32_t index, const uint8_t *bytes)
+{
+    uint8_t *shadow = r->pages[index].shadow;
+    if (memcmp(shadow, bytes, PAGE_BYTES) == 0)
+        return;
+    for (uint32_t i = 0; i < PAGE_BYTES; i++) {
+        if (shadow[i] == bytes[i])
+            continue;
+        uint32_t end = i + 1;
+        for (uint32_t j = end; j < PAGE_BYTES && j < end + MERGE_GAP; j++)
+            if (shadow[j] != bytes[j])
+                end = j + 1;
+        put_record(r, RECORD_BYTES, index << PAGE_SHIFT | i, end - i);
+        put_bytes(r, bytes + i, end - i);
+        put_bytes(r, zero_page, (0u - (end - i)) % 16);
+        i = end;
+    }
+    memcpy(shadow, bytes, PAGE_BYTES);
+}
+
+/* Host pointer to a physical page; NULL when the GPU has nothing there. */
+static const uint8_t *host_page(const struct recorder *r, uint64_t pa)
+{
+    uint64_t bytes = 0;
+    const uint8_t *page = r->host.memory(r->host.ctx, pa, &bytes);
+    return page && bytes >= PAGE_BYTES ? page : NULL;
+}
+
+static void visit_mappings(void *ctx, uint64_t va, uint64_t pa, uint64_t bytes, uint32_t flags)
+{
+    struct recorder *r = ctx;
+    uint32_t first = (uint32_t)(va >> PAGE_SHIFT), count = (uint32_t)(bytes >> PAGE_SHIFT);
+    flags &= VGPU_PAGE_READABLE | VGPU_PAGE_WRITABLE;
+    for (uint32_t i = 0; i < count; i++) {
+        struct page *page = &r->pages[first + i];
+        uint64_t page_pa = pa + ((uint64_t)i << PAGE_SHIFT);
+        bool known = page->seen && page->pa == page_pa && page->flags == flags;
+        page->seen = r->walk;
+        if (known)
+            continue;
+        page->pa = page_pa;
+        page->flags = flags;
+        free(page->shadow);
+        page->shadow = NULL;
+    }
+}
+
+/* Pages of the run [first, first + count) that have no shadow yet are new: say so, run by run. */
+static void put_new_mappings(struct recorder *r, uint32_t first, uint32_t count)
+{
+    for (uint32_t i = first; i < first + count; i++) {
+        if (r->pages[i].shadow)
+            continue;
+        uint32_t start = i;
+        while (i + 1 < first + count && !r->pages[i + 1].shadow)
+            i++;
+        uint32_t tail[4] = {(uint32_t)r->pages[start].pa, (uint32_t)(r->pages[start].pa >> 32),
+                            r->pages[start].flags, 0};
+        put_record(r, RECORD_MAP, start, i + 1 - start);
+        put_bytes(r, tail, sizeof(tail));
+    }
+}
+
+static void visit_content(void *ctx, uint64_t va, uint64_t pa, uint64_t bytes, uint32_t flags)
+{
+    struct recorder *r = ctx;
+    uint32_t first = (uint32_t)(va >> PAGE_SHIFT), end = first + (uint32_t)(bytes >> PAGE_SHIFT), zeros = 0;
+    (void)pa;
+    (void)flags;
+    put_new_mappings(r, first, end - first);
+    for (uint32_t i = first; i < end; i++) {
+        struct page *page = &r->pages[i];
+        const uint8_t *host = host_page(r, page->pa);
+        if (!host)
+            continue; /* the GPU fails on it if it is ever used */
+        if (page->shadow) {
+            put_changes(r, i, host);
+            continue;
+        }
+        page->shadow = malloc(PAGE_BYTES);
+        if (!page->shadow) {
+            r->failed = true;
+            return;
+        }
+        memcpy(page->shadow, host, PAGE_BYTES);
+        if (memcmp(host, zero_page, PAGE_BYTES) != 0) {
+            put_content(r, i, host);
+            continue;
+        }
+        zeros++;
+        bool last = i + 1 == end || r->pages[i + 1].shadow || !host_page(r, r->pages[i + 1].pa) ||
+                    memcmp(host_page(r, r->pages[i + 1].pa), zero_page, PAGE_BYTES) != 0;
+        if (last) {
+            put_record(r, RECORD_ZERO_PAGES, i + 1 - zeros, zeros);
+            zeros = 0;
+        }
+    }
+}
+
+static void put_unmappings(struct recorder *r)
+{
+    for (uint32_t i = 0; i < GPU_PAGES; i++) {
+        if (!r->pages[i].seen || r->pages[i].seen == r->walk)
+            continue;
+        uint32_t first = i;
+        while (i < GPU_PAGES && r->pages[i].seen && r->pages[i].seen != r->walk) {
+            free(r->pages[i].shadow);
+            r->pages[i] = (struct page){0};
+            i++;
+        }
+        put_record(r, RECORD_UNMAP, first, i - first);
+    }
+}
+
+static void on_job_start(void *ctx, unsigned kind)
+{
+    struct recorder *r = ctx;
+    r->walk++;
+    vgpu_walk(r->gpu, visit_mappings, r);
+    put_unmappings(r);
+    vgpu_walk(r->gpu, visit_content, r);
+    r->ordinal++;
+    put_record(r, RECORD_JOB_START, kind, r->ordinal);
+}
+
+static void refresh_written(void *ctx, uint64_t va, uint64_t pa, uint64_t bytes, uint32_t flags)
+{
+    struct recorder *r = ctx;
+    (void)pa;
+    if (!(flags & VGPU_PAGE_WRITTEN))
+        return;
+    for (uint64_t i = va >> PAGE_SHIFT; i < (va + bytes) >> PAGE_SHIFT; i++) {
+        const uint8_t *host = host_page(r, r->pages[i].pa);
+        if (host && r->pages[i].shadow)
+            memcpy(r->pages[i].shadow, host, PAGE_BYTES);
+    }
+}
+
+static void on_job_end(void *ctx, unsigned kind)
+{
+    struct recorder *r = ctx;
+    vgpu_walk(r->gpu, refresh_written, r);
+    put_record(r, RECORD_JOB_END, kind, r->ordinal);
+}
+
+static void free_recorder(struct recorder *r)
+{
+    if (!r)
+        return;
+    for (size_t i = 0; r->pages && i < GPU_PAGES; i++)
+        free(r->pages[i].shadow);
+    for (size_t i = 0; i < r->content_slots; i++)
+        free(r->contents[i].bytes);
+    free(r->contents);
+    free(r->pages);
+    free(r);
+}
+
+struct recorder *recorder_open(const char *path, const char *gpu_name, vgpu *gpu,
+                               const struct vgpu_host *host, uint64_t (*now)(void *ctx), void *ctx,
+                               const char **error)
+{
+    struct recorder *r = calloc(1, sizeof(*r));
+    char name[16] = {0};
+    if (!r || !(r->pages = calloc(GPU_PAGES, sizeof(*r->pages))))
+        *error = "out of memory";
+    else if (strlen(gpu_name) > sizeof(name))
+        *error = "GPU name too long";
+    else if (!output_open(&r->out, path))
+        *error = strerror(errno);
+    if (!r || !r->out.file) {
+        free_recorder(r);
+        return NULL;
+    }
+    r->gpu = gpu;
+    r->host = *host;
+    r->now = now;
+    r->ctx = ctx;
+    r->last_ns = now(ctx);
+    memcpy(name, gpu_name, strlen(gpu_name));
+    uint32_t sizes[2] = {vgpu_window_bytes(gpu), vgpu_interrupt_lines(gpu)};
+    put_bytes(r, "GRAMCAP1", 8);
+    put_bytes(r, sizes, sizeof(sizes));
+    put_bytes(r, name, sizeof(name));
+    const struct vgpu_observer observer = {r, on_read, on_write, on_interrupt, on_job_start, on_job_end};
+    vgpu_observe(gpu, &observer);
+    return r;
+}
+
+bool recorder_close(struct recorder *r)
+{
+    static const struct vgpu_observer nobody;
+    struct vgpu_counters counters;
+    uint64_t records = r->records, zero = 0;
+    vgpu_observe(r->gpu, &nobody);
+    vgpu_counters_get(r->gpu, &counters);
+    put_words(r, RECORD_END, 0, vgpu_error(r->gpu) != NULL, 0);
+    put_bytes(r, &records, sizeof(records));
+    put_bytes(r, &counters, sizeof(counters));
+    put_bytes(r, &zero, sizeof(zero));
+    bool good = output_close(&r->out, !r->failed);
+    free_recorder(r);
+    return good;
+}

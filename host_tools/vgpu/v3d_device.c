@@ -1,0 +1,244 @@
+/* A virtual V3D 4.2: registers. Sequences and meanings: Linux drivers/gpu/drm/v3d (v3d_gem.c, v3d_mmu.c,
+ * v3d_irq.c). */
+#include "v3d_device.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "v3d_translate.h"
+
+static void set_reset_values(struct v3d_device *dev, uint32_t first, uint32_t end)
+{
+    for (size_t i = 0; i < v3d_register_count; i++)
+        if (v3d_registers[i].offset >= first && v3d_registers[i].offset < end)
+            *v3d_reg(dev, v3d_registers[i].offset) = v3d_registers[i].reset;
+}
+
+void v3d_reset(struct v3d_device *dev)
+{
+    set_reset_values(dev, V3D_HUB, V3D_BRIDGE);
+    dev->pending_count = 0;
+    memset(dev->busy, 0, sizeof(dev->busy));
+    dev->mmuc_flush_ns = dev->tlb_clear_ns = dev->l2t_ns = 0;
+    dev->mmuc_clean = dev->mmu_stale = true;
+    v3d_update_interrupt(dev);
+}
+
+void v3d_update_interrupt(struct v3d_device *dev)
+{
+    /* A V3D 4.2 wires hub and core to one line. */
+    bool level = (*v3d_reg(dev, CORE_INT_STS) & ~*v3d_reg(dev, CORE_INT_MSK_STS)) ||
+                 (*v3d_reg(dev, HUB_INT_STS) & ~*v3d_reg(dev, HUB_INT_MSK_STS));
+    vgpu_set_level(&dev->base, 0, level);
+}
+
+static struct vgpu *create(void)
+{
+    struct v3d_device *dev = calloc(1, sizeof(*dev));
+    if (dev && !v3d_mmu_init(&dev->mmu, &dev->base)) {
+        v3d_mmu_free(&dev->mmu);
+        free(dev);
+        return NULL;
+    }
+    return dev ? &dev->base : NULL;
+}
+
+static void start(struct vgpu *gpu)
+{
+    struct v3d_device *dev = v3d_device_of(gpu);
+    dev->has_power_blocks = gpu->family->window_bytes == V3D_PI4_WINDOW_BYTES;
+    dev->mmu.track = gpu->options.track_access;
+    for (size_t i = 0; i < v3d_register_count; i++)
+        dev->known[v3d_registers[i].offset / 4] = (uint8_t)(i + 1);
+    set_reset_values(dev, V3D_BRIDGE, V3D_PI4_WINDOW_BYTES);
+    v3d_reset(dev);
+}
+
+static void destroy(struct vgpu *gpu)
+{
+    struct v3d_device *dev = v3d_device_of(gpu);
+    v3d_mmu_free(&dev->mmu);
+    free(dev);
+}
+
+static void fail_access(struct v3d_device *dev, const char *what, uint32_t offset, const char *why)
+{
+    vgpu_fail(&dev->base, "v3d42: %s %s 0x%04x: %s", what, v3d_block_name(offset), offset % V3D_BLOCK_BYTES,
+              why);
+}
+
+/* The description of a register that may be accessed so now, or NULL after failing. */
+static const struct v3d_register *find(struct v3d_device *dev, uint32_t offset,
+                                       enum v3d_register_access access)
+{
+    const char *what = access == V3D_READ_ONLY ? "read of" : "write to";
+    if (offset >= HUB_TFU_FIRST && offset <= HUB_TFU_LAST) {
+        fail_access(dev, what, offset, "the texture formatting unit (TFU) is not modelled");
+        return NULL;
+    }
+    if (!dev->known[offset / 4]) {
+        fail_access(dev, what, offset, "unknown register");
+        return NULL;
+    }
+    const struct v3d_register *known = &v3d_registers[dev->known[offset / 4] - 1];
+    if (!(known->access & access)) {
+        vgpu_fail(&dev->base, "v3d42: %s %s 0x%04x (%s): the register is %s", what, v3d_block_name(offset),
+                  offset % V3D_BLOCK_BYTES, known->name,
+                  known->access == V3D_READ_ONLY ? "read-only" : "write-only");
+        return NULL;
+    }
+    if (offset < V3D_BRIDGE && *v3d_reg(dev, BRIDGE_SW_INIT_1) & SW_INIT_V3D_CLK_108) {
+        fail_access(dev, what, offset, "the GPU is held in reset by the bridge (SW_INIT_1)");
+        return NULL;
+    }
+    if (dev->has_power_blocks && offset < V3D_WINDOW_BYTES && !v3d_power_is_on(dev, offset))
+        return NULL;
+    return known;
+}
+
+static uint32_t read32(struct vgpu *gpu, uint32_t offset)
+{
+    struct v3d_device *dev = v3d_device_of(gpu);
+    if (!find(dev, offset, V3D_READ_ONLY))
+        return 0;
+    uint32_t value = *v3d_reg(dev, offset);
+    if (offset == HUB_MMUC_CONTROL && gpu->now_ns < dev->mmuc_flush_ns)
+        value |= MMUC_FLUSHING;
+    if (offset == HUB_MMU_CTL && gpu->now_ns < dev->tlb_clear_ns)
+        value |= MMU_TLB_CLEARING;
+    if (offset == CORE_L2TCACTL && gpu->now_ns >= dev->l2t_ns)
+        value &= ~(L2TCACTL_TMUWCF | L2TCACTL_L2TFLS);
+    return value;
+}
+
+static void write_mmu_cache_control(struct v3d_device *dev, uint32_t value)
+{
+    if (value & MMUC_FLUSH) {
+        dev->mmuc_flush_ns = dev->base.now_ns + dev->base.options.latency_ns;
+        dev->mmuc_clean = true;
+    }
+    *v3d_reg(dev, HUB_MMUC_CONTROL) = value & MMUC_ENABLE;
+}
+
+static void write_mmu_control(struct v3d_device *dev, uint32_t value)
+{
+    uint32_t old = *v3d_reg(dev, HUB_MMU_CTL);
+    if (value & MMU_TLB_CLEAR) {
+        dev->tlb_clear_ns = dev->base.now_ns + dev->base.options.latency_ns;
+        /* What the MMU cache still holds would come back into the TLB. */
+        if (dev->mmuc_clean || !(*v3d_reg(dev, HUB_MMUC_CONTROL) & MMUC_ENABLE))
+            dev->mmu_stale = true;
+    }
+    /* Violation bits are cleared by writing one. */
+    *v3d_reg(dev, HUB_MMU_CTL) =
+        (value & ~(MMU_TLB_CLEAR | MMU_TLB_CLEARING | MMU_VIOLATIONS)) | (old & MMU_VIOLATIONS & ~value);
+}
+
+static void write_l2t_control(struct v3d_device *dev, uint32_t value)
+{
+    uint32_t mode = (value & L2TCACTL_FLM) >> 1;
+    if (mode != L2T_FLUSH && mode != L2T_CLEAN) {
+        vgpu_fail(&dev->base, "v3d42: write to core 0x0030 (L2TCACTL) of 0x%08x: L2T mode %u is not modelled",
+                  value, mode);
+        return;
+    }
+    dev->l2t_ns = dev->base.now_ns + dev->base.options.latency_ns;
+    *v3d_reg(dev, CORE_L2TCACTL) = value;
+}
+
+static void write_bridge_reset(struct v3d_device *dev, uint32_t value)
+{
+    uint32_t *init = v3d_reg(dev, BRIDGE_SW_INIT_1);
+    if (value & ~*init & SW_INIT_V3D_CLK_108) {
+        v3d_reset(dev);
+        dev->base.counters.resets++;
+    }
+    *init = value;
+}
+
+static void write_queued_config(struct v3d_device *dev, uint32_t offset, uint32_t value)
+{
+    if (*v3d_reg(dev, CORE_CSD_STATUS) & CSD_HAVE_QUEUED) {
+        fail_access(dev, "write to", offset, "a dispatch is queued already; it would be overwritten");
+        return;
+    }
+    *v3d_reg(dev, offset) = value;
+    if (offset == CORE_CSD_QUEUED_CFG0)
+        v3d_csd_submit(dev);
+}
+
+static void write_interrupt(struct v3d_device *dev, uint32_t offset, uint32_t value)
+{
+    uint32_t base = offset < V3D_CORE ? V3D_HUB : V3D_CORE;
+    uint32_t *status = v3d_reg(dev, base + HUB_INT_STS), *mask = v3d_reg(dev, base + HUB_INT_MSK_STS);
+    switch (offset - base) {
+    case HUB_INT_SET: *status |= value; break;
+    case HUB_INT_CLR: *status &= ~value; break;
+    case HUB_INT_MSK_SET: *mask |= value; break;
+    case HUB_INT_MSK_CLR: *mask &= ~value; break;
+    }
+    v3d_update_interrupt(dev);
+}
+
+static void write32(struct vgpu *gpu, uint32_t offset, uint32_t value)
+{
+    struct v3d_device *dev = v3d_device_of(gpu);
+    const struct v3d_register *known = find(dev, offset, V3D_WRITE_ONLY);
+    if (!known)
+        return;
+    if (value & ~known->writable) {
+        vgpu_fail(gpu, "v3d42: write to %s 0x%04x (%s) of 0x%08x: reserved or not modelled bits 0x%08x",
+                  v3d_block_name(offset), offset % V3D_BLOCK_BYTES, known->name, value,
+                  value & ~known->writable);
+        return;
+    }
+    switch (offset) {
+    case HUB_INT_SET:
+    case HUB_INT_CLR:
+    case HUB_INT_MSK_SET:
+    case HUB_INT_MSK_CLR:
+    case CORE_INT_SET:
+    case CORE_INT_CLR:
+    case CORE_INT_MSK_SET:
+    case CORE_INT_MSK_CLR: write_interrupt(dev, offset, value); return;
+    case HUB_MMUC_CONTROL: write_mmu_cache_control(dev, value); return;
+    case HUB_MMU_CTL: write_mmu_control(dev, value); return;
+    case HUB_MMU_ADDR_CAP: dev->mmu_stale = true; break; /* a comparator, not cached */
+    case CORE_SLCACTL:
+        return; /* invalidates the slices' caches, which the model does not have; reads as zero */
+    case CORE_L2TCACTL: write_l2t_control(dev, value); return;
+    case BRIDGE_SW_INIT_1: write_bridge_reset(dev, value); return;
+    case CORE_CT0QEA:
+    case CORE_CT1QEA:
+        *v3d_reg(dev, offset) = value;
+        v3d_list_submit(dev, offset == CORE_CT0QEA ? VGPU_JOB_BIN : VGPU_JOB_RENDER);
+        return;
+    }
+    if (offset >= CORE_CSD_QUEUED_CFG0 && offset <= CORE_CSD_QUEUED_CFG6)
+        write_queued_config(dev, offset, value);
+    else if (offset >= V3D_PM)
+        v3d_power_write(dev, known, value);
+    else
+        *v3d_reg(dev, offset) = value;
+}
+
+static void advance(struct vgpu *gpu)
+{
+    v3d_jobs_advance(v3d_device_of(gpu));
+}
+
+static size_t walk(struct vgpu *gpu,
+                   void (*visit)(void *ctx, uint64_t va, uint64_t pa, uint64_t bytes, uint32_t flags),
+                   void *ctx)
+{
+    return v3d_mmu_walk(&v3d_device_of(gpu)->mmu, visit, ctx);
+}
+
+#define FAMILY(family_name, bytes)                                                                           \
+    {                                                                                                        \
+        .name = family_name, .window_bytes = bytes, .interrupt_lines = 1, .create = create, .start = start,  \
+        .destroy = destroy, .read32 = read32, .write32 = write32, .advance = advance, .walk = walk           \
+    }
+
+const struct vgpu_family v3d42_family = FAMILY("v3d42", V3D_WINDOW_BYTES);
+const struct vgpu_family v3d42_pi4_family = FAMILY("v3d42-pi4", V3D_PI4_WINDOW_BYTES);

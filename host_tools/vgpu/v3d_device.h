@@ -1,0 +1,55 @@
+/* State of a virtual V3D 4.2. */
+#ifndef GRAMOPHONE_V3D_DEVICE_H
+#define GRAMOPHONE_V3D_DEVICE_H
+
+#include "v3d_mmu.h"
+#include "v3d_registers.h"
+#include "vgpu_device.h"
+
+enum { V3D_ENGINES = 3, V3D_CSD_WORDS = 7 }; /* an engine is a job kind: compute, bin, render */
+
+struct v3d_completion {
+    unsigned engine;
+    uint64_t due_ns;
+};
+
+struct v3d_device {
+    struct vgpu base; /* first: a struct vgpu * is a struct v3d_device * */
+    struct v3d_mmu mmu;
+    bool has_power_blocks;
+    uint32_t reg[V3D_PI4_WINDOW_BYTES / 4];     /* by window offset */
+    uint8_t known[V3D_PI4_WINDOW_BYTES / 4];    /* index into v3d_registers + 1 */
+    struct v3d_completion pending[V3D_ENGINES]; /* jobs that will end, in order */
+    unsigned pending_count;
+    uint32_t compute_jobs_started;
+    bool busy[V3D_ENGINES];
+    uint64_t mmuc_flush_ns, tlb_clear_ns, l2t_ns; /* when the busy bits fall */
+    bool mmuc_clean, mmu_stale; /* the MMU cache was flushed since the last load; the table must be loaded */
+};
+
+static inline struct v3d_device *v3d_device_of(struct vgpu *gpu)
+{
+    return (struct v3d_device *)gpu;
+}
+
+/* The register at an offset. */
+static inline uint32_t *v3d_reg(struct v3d_device *dev, uint32_t offset)
+{
+    return &dev->reg[offset / 4];
+}
+
+/* Hub, core and bridge to their reset values; jobs in flight are gone. */
+void v3d_reset(struct v3d_device *dev);
+void v3d_update_interrupt(struct v3d_device *dev);
+
+/* v3d_jobs.c: job starts and ends. */
+void v3d_csd_submit(struct v3d_device *dev);
+void v3d_list_submit(struct v3d_device *dev, unsigned engine);
+void v3d_jobs_advance(struct v3d_device *dev);
+
+/* v3d_power.c: power blocks of a Raspberry Pi 4. */
+void v3d_power_write(struct v3d_device *dev, const struct v3d_register *known, uint32_t value);
+/* May the GPU's own registers be reached? If not, the GPU has failed. */
+bool v3d_power_is_on(struct v3d_device *dev, uint32_t offset);
+
+#endif

@@ -1,0 +1,217 @@
+/*
+ * V3D MMU: one level, an entry of 32 bits a 4 KiB page (Linux drivers/gpu/drm/v3d/v3d_mmu.c).
+ *
+ * The whole table is taken in at the first job after its caches were cleared, and every page is resolved to a
+ * host pointer then, on the owner's thread. The engine's worker threads only look up; what is missing then is
+ * a fault. A table that changes without a flush therefore shows its old state, the worst that real caches do.
+ */
+#include "v3d_mmu.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "v3d_translate.h"
+
+#define PTE_FRAME 0x00ffffffu
+#define PTE_VALID (1u << 28)
+#define PTE_WRITEABLE (1u << 29)
+/* Hints that a run of entries is one big page; each entry still holds its own frame. Bit 30 (64 KiB) is set
+ * by kernels since 6.13, bit 31 (1 MiB) has always been defined. */
+#define PTE_SIZE_HINTS (3u << 30)
+#define PTE_RESERVED (~(PTE_FRAME | PTE_VALID | PTE_WRITEABLE | PTE_SIZE_HINTS))
+
+enum { TOUCHED_READ = 1, TOUCHED_WRITTEN = 2 };
+
+struct mmu_state {
+    struct vgpu *gpu;
+    uint32_t *pte;  /* the table as last loaded */
+    uint32_t pages; /* entries below the cap */
+    uint64_t table_pa;
+    uint64_t run_pa, run_bytes; /* the last range of host memory looked up */
+    uint8_t *run;
+};
+
+static struct mmu_state *state_of(const struct v3d_mmu *mmu)
+{
+    return mmu->owner;
+}
+
+bool v3d_mmu_init(struct v3d_mmu *mmu, struct vgpu *gpu)
+{
+    struct mmu_state *state = calloc(1, sizeof(*state));
+    mmu->owner = state;
+    mmu->tlb = calloc(V3D_PAGES, sizeof(*mmu->tlb));
+    mmu->touched = calloc(V3D_PAGES, sizeof(*mmu->touched));
+    if (state) {
+        state->gpu = gpu;
+        state->pte = calloc(V3D_PAGES, sizeof(*state->pte));
+    }
+    return state && state->pte && mmu->tlb && mmu->touched;
+}
+
+void v3d_mmu_free(struct v3d_mmu *mmu)
+{
+    if (mmu->owner)
+        free(state_of(mmu)->pte);
+    free(mmu->owner);
+    free(mmu->tlb);
+    free(mmu->touched);
+}
+
+/* Host pointer to the whole page of a frame, or NULL. */
+static uint8_t *host_page(struct mmu_state *state, uint32_t frame)
+{
+    uint64_t pa = (uint64_t)frame << V3D_PAGE_SHIFT;
+    if (!state->run || pa < state->run_pa || pa - state->run_pa >= state->run_bytes) {
+        const struct vgpu_host *host = &state->gpu->host;
+        uint64_t bytes = 0;
+        state->run = host->memory ? host->memory(host->ctx, pa, &bytes) : NULL;
+        state->run_pa = pa;
+        state->run_bytes = bytes;
+    }
+    if (!state->run || state->run_bytes - (pa - state->run_pa) < V3D_PAGE_BYTES)
+        return NULL;
+    uint8_t *page = state->run + (pa - state->run_pa);
+    if ((uintptr_t)page % V3D_PAGE_BYTES) {
+        vgpu_fail(state->gpu, "host memory of physical page 0x%llx is not 4 KiB aligned",
+                  (unsigned long long)pa);
+        return NULL;
+    }
+    return page;
+}
+
+static uintptr_t resolve(struct mmu_state *state, uint32_t index, uint32_t pte)
+{
+    if (!(pte & PTE_VALID))
+        return 0;
+    if (pte & PTE_RESERVED) {
+        vgpu_fail(state->gpu, "mmu: entry of GPU page 0x%x at physical 0x%llx is 0x%08x: reserved bits 0x%x",
+                  index << V3D_PAGE_SHIFT, (unsigned long long)(state->table_pa + 4 * (uint64_t)index), pte,
+                  pte & PTE_RESERVED);
+        return 0;
+    }
+    uint8_t *page = host_page(state, pte & PTE_FRAME);
+    return page ? (uintptr_t)page | (pte & PTE_WRITEABLE ? V3D_TLB_WRITABLE : 0) : 0;
+}
+
+/* Entries [first, first + count) are now those at `table`, or invalid when it is NULL. */
+static void take_entries(struct v3d_mmu *mmu, uint32_t first, uint32_t count, const uint8_t *table)
+{
+    struct mmu_state *state = state_of(mmu);
+    for (uint32_t i = first; i < first + count; i++) {
+        uint32_t pte = 0;
+        if (table)
+            memcpy(&pte, table + 4 * (size_t)(i - first), sizeof(pte));
+        if (pte == state->pte[i])
+            continue;
+        state->pte[i] = pte;
+        mmu->tlb[i] = resolve(state, i, pte);
+    }
+}
+
+bool v3d_mmu_load(struct v3d_mmu *mmu, uint64_t table_pa, uint32_t pages)
+{
+    struct mmu_state *state = state_of(mmu);
+    const struct vgpu_host *host = &state->gpu->host;
+    uint32_t i = 0;
+    state->table_pa = table_pa;
+    state->pages = pages;
+    while (i < pages) {
+        uint64_t bytes = 0, pa = table_pa + 4 * (uint64_t)i;
+        const uint8_t *table = host->memory ? host->memory(host->ctx, pa, &bytes) : NULL;
+        if (!table || bytes < 4) {
+            vgpu_fail(state->gpu,
+                      "mmu: page table at physical 0x%llx (%u entries): nothing is at 0x%llx; bus error",
+                      (unsigned long long)table_pa, pages, (unsigned long long)pa);
+            return false;
+        }
+        uint32_t count = bytes / 4 < pages - i ? (uint32_t)(bytes / 4) : pages - i;
+        take_entries(mmu, i, count, table);
+        i += count;
+    }
+    take_entries(mmu, pages, V3D_PAGES - pages, NULL);
+    return !vgpu_error(state->gpu);
+}
+
+void v3d_mmu_begin_job(struct v3d_mmu *mmu)
+{
+    memset(mmu->touched, 0, V3D_PAGES);
+}
+
+uintptr_t v3d_mmu_fill(struct v3d_mmu *mmu, uint32_t va)
+{
+    return mmu->tlb[va >> V3D_PAGE_SHIFT];
+}
+
+enum v3d_fault v3d_mmu_explain(const struct v3d_mmu *mmu, uint32_t va, bool write, uint64_t *pa)
+{
+    const struct mmu_state *state = state_of(mmu);
+    uint32_t index = va >> V3D_PAGE_SHIFT, pte = state->pte[index];
+    *pa = (uint64_t)(pte & PTE_FRAME) << V3D_PAGE_SHIFT | (va & (V3D_PAGE_BYTES - 1));
+    if (index >= state->pages)
+        return V3D_FAULT_CAP;
+    if (!(pte & PTE_VALID))
+        return V3D_FAULT_INVALID;
+    if (write && !(pte & PTE_WRITEABLE))
+        return V3D_FAULT_READ_ONLY;
+    return mmu->tlb[index] ? V3D_FAULT_NONE : V3D_FAULT_BUS;
+}
+
+void v3d_mmu_note(struct v3d_mmu *mmu, uint32_t va, uint32_t bytes, bool write)
+{
+    struct mmu_state *state = state_of(mmu);
+    while (bytes) {
+        uint32_t in_page = V3D_PAGE_BYTES - (va & (V3D_PAGE_BYTES - 1));
+        uint32_t n = bytes < in_page ? bytes : in_page;
+        uint64_t pa;
+        if (v3d_mmu_explain(mmu, va, write, &pa) == V3D_FAULT_NONE &&
+            !access_map_note(&state->gpu->access, pa, n, write))
+            vgpu_fail(state->gpu, "access map: out of memory");
+        va += n;
+        bytes -= n;
+    }
+}
+
+bool v3d_mmu_read8(struct v3d_mmu *mmu, uint32_t va, uint8_t *value)
+{
+    uintptr_t page = mmu->tlb[va >> V3D_PAGE_SHIFT] & ~(uintptr_t)(V3D_PAGE_BYTES - 1);
+    if (!page)
+        return false;
+    *value = ((const uint8_t *)page)[va & (V3D_PAGE_BYTES - 1)];
+    mmu->touched[va >> V3D_PAGE_SHIFT] |= TOUCHED_READ;
+    if (mmu->track)
+        v3d_mmu_note(mmu, va, 1, false);
+    return true;
+}
+
+static uint32_t walk_flags(const struct v3d_mmu *mmu, uint32_t index)
+{
+    uint32_t flags = VGPU_PAGE_READABLE;
+    if (state_of(mmu)->pte[index] & PTE_WRITEABLE)
+        flags |= VGPU_PAGE_WRITABLE;
+    if (mmu->touched[index] & TOUCHED_READ)
+        flags |= VGPU_PAGE_READ;
+    if (mmu->touched[index] & TOUCHED_WRITTEN)
+        flags |= VGPU_PAGE_WRITTEN;
+    return flags;
+}
+
+size_t v3d_mmu_walk(const struct v3d_mmu *mmu,
+                    void (*visit)(void *ctx, uint64_t va, uint64_t pa, uint64_t bytes, uint32_t flags),
+                    void *ctx)
+{
+    const struct mmu_state *state = state_of(mmu);
+    size_t mapped = 0;
+    for (uint32_t i = 0; i < state->pages; i++) {
+        if (!(state->pte[i] & PTE_VALID))
+            continue;
+        uint32_t first = i, frame = state->pte[i] & PTE_FRAME, flags = walk_flags(mmu, i);
+        while (i + 1 < state->pages && state->pte[i + 1] & PTE_VALID &&
+               (state->pte[i + 1] & PTE_FRAME) == frame + (i + 1 - first) && walk_flags(mmu, i + 1) == flags)
+            i++;
+        mapped += i + 1 - first;
+        visit(ctx, (uint64_t)first << V3D_PAGE_SHIFT, (uint64_t)frame << V3D_PAGE_SHIFT,
+              (uint64_t)(i + 1 - first) << V3D_PAGE_SHIFT, flags);
+    }
+    return mapped;
+}

@@ -1,0 +1,40 @@
+/* The device's side of the V3D MMU: the page table, and why a translation failed. v3d_mmu.h is the engine's
+ * side. */
+#ifndef GRAMOPHONE_V3D_TRANSLATE_H
+#define GRAMOPHONE_V3D_TRANSLATE_H
+
+#include "v3d_mmu.h"
+#include "vgpu_device.h"
+
+enum v3d_fault {
+    V3D_FAULT_NONE,
+    V3D_FAULT_CAP,       /* at or above ADDR_CAP */
+    V3D_FAULT_INVALID,   /* entry not valid */
+    V3D_FAULT_READ_ONLY, /* write to an entry without the writable bit */
+    V3D_FAULT_BUS,       /* entry valid, nothing behind it */
+};
+
+bool v3d_mmu_init(struct v3d_mmu *mmu, struct vgpu *gpu);
+void v3d_mmu_free(struct v3d_mmu *mmu);
+
+/*
+ * Take in the page table of `pages` entries at table_pa, as the hardware sees it until its caches are next
+ * cleared. False: the GPU has failed (reserved bits in an entry, table not in memory).
+ */
+bool v3d_mmu_load(struct v3d_mmu *mmu, uint64_t table_pa, uint32_t pages);
+
+/* A new job: forget what the last one touched. */
+void v3d_mmu_begin_job(struct v3d_mmu *mmu);
+
+/* What an access to `va` gives; with V3D_FAULT_BUS, *pa is the physical address. */
+enum v3d_fault v3d_mmu_explain(const struct v3d_mmu *mmu, uint32_t va, bool write, uint64_t *pa);
+
+/* Read for the control list executor: one byte. False on a fault. */
+bool v3d_mmu_read8(struct v3d_mmu *mmu, uint32_t va, uint8_t *value);
+
+/* vgpu_walk */
+size_t v3d_mmu_walk(const struct v3d_mmu *mmu,
+                    void (*visit)(void *ctx, uint64_t va, uint64_t pa, uint64_t bytes, uint32_t flags),
+                    void *ctx);
+
+#endif

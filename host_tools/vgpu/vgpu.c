@@ -1,0 +1,177 @@
+/* The parts that all virtual GPUs share: choice by name, counters, interrupt lines, observer, error state. */
+#include "vgpu.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "vgpu_device.h"
+
+static const struct vgpu_family *const families[] = {&v3d42_family, &v3d42_pi4_family};
+
+enum { STOPPED_READ = (int)0xdeadbeef };
+
+vgpu *vgpu_create(const char *name, const struct vgpu_host *host, const struct vgpu_options *options,
+                  const char **error)
+{
+    for (size_t i = 0; i < sizeof(families) / sizeof(families[0]); i++) {
+        if (strcmp(families[i]->name, name) != 0)
+            continue;
+        struct vgpu *gpu = families[i]->create();
+        if (!gpu) {
+            *error = "out of memory";
+            return NULL;
+        }
+        gpu->family = families[i];
+        gpu->host = *host;
+        gpu->options = *options;
+        gpu->family->start(gpu);
+        return gpu;
+    }
+    *error = "unknown GPU name (known: v3d42, v3d42-pi4)";
+    return NULL;
+}
+
+void vgpu_destroy(vgpu *gpu)
+{
+    if (!gpu)
+        return;
+    access_map_clear(&gpu->access);
+    gpu->family->destroy(gpu);
+}
+
+static bool offset_is_good(struct vgpu *gpu, const char *what, uint32_t offset)
+{
+    if (offset % 4 == 0 && offset < gpu->family->window_bytes)
+        return true;
+    vgpu_fail(gpu, "%s: %s at window offset 0x%x: not a register (window of 0x%x bytes, 32-bit words)",
+              gpu->family->name, what, offset, gpu->family->window_bytes);
+    return false;
+}
+
+uint32_t vgpu_read32(vgpu *gpu, uint32_t offset)
+{
+    uint32_t value = (uint32_t)STOPPED_READ;
+    if (!gpu->error[0] && offset_is_good(gpu, "read", offset)) {
+        gpu->counters.reads++;
+        value = gpu->family->read32(gpu, offset);
+        if (gpu->error[0])
+            value = (uint32_t)STOPPED_READ;
+        else if (gpu->observer.read)
+            gpu->observer.read(gpu->observer.ctx, offset, value);
+    }
+    return value;
+}
+
+void vgpu_write32(vgpu *gpu, uint32_t offset, uint32_t value)
+{
+    if (gpu->error[0] || !offset_is_good(gpu, "write", offset))
+        return;
+    gpu->counters.writes++;
+    if (gpu->observer.write)
+        gpu->observer.write(gpu->observer.ctx, offset, value);
+    gpu->family->write32(gpu, offset, value);
+}
+
+uint32_t vgpu_window_bytes(const vgpu *gpu)
+{
+    return gpu->family->window_bytes;
+}
+
+unsigned vgpu_interrupt_lines(const vgpu *gpu)
+{
+    return gpu->family->interrupt_lines;
+}
+
+bool vgpu_interrupt_level(const vgpu *gpu, unsigned line)
+{
+    return line < gpu->family->interrupt_lines && gpu->level[line];
+}
+
+void vgpu_advance(vgpu *gpu, uint64_t now_ns)
+{
+    if (gpu->error[0])
+        return;
+    if (now_ns < gpu->now_ns) {
+        vgpu_fail(gpu, "%s: time went backwards, from %llu ns to %llu ns", gpu->family->name,
+                  (unsigned long long)gpu->now_ns, (unsigned long long)now_ns);
+        return;
+    }
+    gpu->now_ns = now_ns;
+    gpu->family->advance(gpu);
+}
+
+const char *vgpu_error(const vgpu *gpu)
+{
+    return gpu->error[0] ? gpu->error : NULL;
+}
+
+void vgpu_counters_get(const vgpu *gpu, struct vgpu_counters *out)
+{
+    *out = gpu->counters;
+}
+
+size_t vgpu_access_pages(const vgpu *gpu, uint64_t *pages, size_t count)
+{
+    return access_map_pages(&gpu->access, pages, count);
+}
+
+bool vgpu_access(const vgpu *gpu, uint64_t pa, uint8_t map[4096])
+{
+    const uint8_t *flags = access_map_find(&gpu->access, pa);
+    if (flags)
+        memcpy(map, flags, 4096);
+    return flags != NULL;
+}
+
+void vgpu_access_clear(vgpu *gpu)
+{
+    access_map_clear(&gpu->access);
+}
+
+void vgpu_observe(vgpu *gpu, const struct vgpu_observer *observer)
+{
+    gpu->observer = *observer;
+}
+
+size_t vgpu_walk(vgpu *gpu,
+                 void (*visit)(void *ctx, uint64_t va, uint64_t pa, uint64_t bytes, uint32_t flags),
+                 void *ctx)
+{
+    return gpu->family->walk(gpu, visit, ctx);
+}
+
+void vgpu_fail(struct vgpu *gpu, const char *format, ...)
+{
+    if (gpu->error[0])
+        return;
+    va_list args;
+    va_start(args, format);
+    vsnprintf(gpu->error, sizeof(gpu->error), format, args);
+    va_end(args);
+}
+
+void vgpu_set_level(struct vgpu *gpu, unsigned line, bool level)
+{
+    if (gpu->level[line] == level)
+        return;
+    gpu->level[line] = level;
+    gpu->counters.interrupts += level;
+    if (gpu->observer.interrupt)
+        gpu->observer.interrupt(gpu->observer.ctx, line, level);
+    if (gpu->host.interrupt)
+        gpu->host.interrupt(gpu->host.ctx, line, level);
+}
+
+void vgpu_job_start(struct vgpu *gpu, unsigned kind)
+{
+    if (gpu->observer.job_start)
+        gpu->observer.job_start(gpu->observer.ctx, kind);
+}
+
+void vgpu_job_end(struct vgpu *gpu, unsigned kind)
+{
+    if (gpu->observer.job_end)
+        gpu->observer.job_end(gpu->observer.ctx, kind);
+}

@@ -1,0 +1,56 @@
+/*
+ * What stands between vgpu.h and a GPU family: the state that every virtual GPU has, and the operations that
+ * a family provides. A family's device struct begins with struct vgpu.
+ */
+#ifndef GRAMOPHONE_VGPU_DEVICE_H
+#define GRAMOPHONE_VGPU_DEVICE_H
+
+#include "access_map.h"
+#include "vgpu.h"
+
+enum { VGPU_MAX_INTERRUPT_LINES = 4 };
+
+/* Job kinds of vgpu_observer. */
+enum { VGPU_JOB_COMPUTE = 0, VGPU_JOB_BIN = 1, VGPU_JOB_RENDER = 2 };
+
+struct vgpu_family {
+    const char *name;
+    uint32_t window_bytes;
+    unsigned interrupt_lines;
+    /* Allocate the device, zeroed but for its private parts; NULL when memory is short. */
+    struct vgpu *(*create)(void);
+    /* host and options are in place: bring the device to its reset state. */
+    void (*start)(struct vgpu *gpu);
+    void (*destroy)(struct vgpu *gpu);
+    /* offset is a multiple of four inside the window, and the GPU has not failed. */
+    uint32_t (*read32)(struct vgpu *gpu, uint32_t offset);
+    void (*write32)(struct vgpu *gpu, uint32_t offset, uint32_t value);
+    /* gpu->now_ns has moved: complete what is due. */
+    void (*advance)(struct vgpu *gpu);
+    size_t (*walk)(struct vgpu *gpu,
+                   void (*visit)(void *ctx, uint64_t va, uint64_t pa, uint64_t bytes, uint32_t flags),
+                   void *ctx);
+};
+
+extern const struct vgpu_family v3d42_family;
+extern const struct vgpu_family v3d42_pi4_family;
+
+struct vgpu {
+    const struct vgpu_family *family;
+    struct vgpu_host host;
+    struct vgpu_options options;
+    struct vgpu_observer observer;
+    struct vgpu_counters counters;
+    struct access_map access;
+    uint64_t now_ns;
+    bool level[VGPU_MAX_INTERRUPT_LINES];
+    char error[384];
+};
+
+/* Stop the GPU with an error; the first one stays. */
+__attribute__((format(printf, 2, 3))) void vgpu_fail(struct vgpu *gpu, const char *format, ...);
+void vgpu_set_level(struct vgpu *gpu, unsigned line, bool level);
+void vgpu_job_start(struct vgpu *gpu, unsigned kind);
+void vgpu_job_end(struct vgpu *gpu, unsigned kind);
+
+#endif
