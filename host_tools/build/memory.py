@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from trace_format.actions import ACTION_DTYPE, MAP_WRITE, Op, action, va_operands
+from trace_format.actions import ACTION_DTYPE, MAP_WRITE, Op, action, va_operands, va_page
 from trace_format.schema import PAGE_BYTES, SlotKind
 from trace_format.trace import Trace
 
@@ -79,13 +79,12 @@ class Memory:
         """Gather the memory of a trace.
 
         Raises:
-            Conflict: a virtual page is mapped to two frames, or unmapped while jobs still run.
+            Conflict: a virtual page is mapped to two frames.
         """
         actions = trace.actions
         ops = actions["op"]
         start = _first(ops == Op.REPLAY_START, len(actions))
         first_job = _first(ops == Op.JOB, len(actions))
-        last_job = len(actions) - 1 - _first(ops[::-1] == Op.JOB, len(actions))
         memory = cls(trace, actions[:0], actions[:0])
         other = ~np.isin(ops, [int(o) for o in (*_INITIAL, *_MAPPING, Op.REPLAY_START)])
         position = np.cumsum(other)
@@ -94,8 +93,8 @@ class Memory:
             op = int(row["op"])
             if op == Op.MAP_GPU_MEM:
                 memory._map(row)
-            elif op == Op.UNMAP_GPU_MEM and index < last_job:
-                raise Conflict(f"action {index} unmaps memory between jobs")
+            elif op == Op.UNMAP_GPU_MEM and index < first_job:
+                memory._unmap(row)  # later ones are left out: memory that stays mapped harms no job
             elif op in _INITIAL and index < first_job:
                 memory._fill(row)
             elif op in _INITIAL:
@@ -111,8 +110,9 @@ class Memory:
         memory.stream = actions[other & ~in_prologue]
         for item in memory.late:
             item.before -= len(memory.prologue)
-        for mapping in memory.mappings.values():
-            memory._page(mapping.frame)
+        mapped = {mapping.frame for mapping in memory.mappings.values()}
+        memory.pages = {frame: memory._page(frame) for frame in sorted(mapped)}
+        memory.late = [item for item in memory.late if item.to // PAGE_BYTES in mapped]
         image = np.frombuffer(trace.image, np.uint8)
         for frame, page in memory.pages.items():
             if (frame + 1) * PAGE_BYTES <= len(image):
@@ -122,12 +122,16 @@ class Memory:
 
     def _map(self, row: np.void) -> None:
         space = int(row["arg"]) & 15
-        base = int(row["a"]) | (int(row["arg"]) >> 4) << 32
+        base = va_page(row)
         for i in range(int(row["value"])):
             new = Mapping(int(row["b"]) + i, int(row["flags"]))
             old = self.mappings.setdefault((space, base + i), new)
             if old != new:
                 raise Conflict(f"virtual page {base + i:#x} of address space {space} is mapped twice")
+
+    def _unmap(self, row: np.void) -> None:
+        for page in range(va_page(row), va_page(row) + int(row["value"])):
+            self.mappings.pop((int(row["arg"]) & 15, page), None)
 
     def _page(self, frame: int) -> Page:
         if frame not in self.pages:
@@ -175,8 +179,11 @@ class Memory:
         at = 0
         for item in sorted(self.late, key=lambda x: x.before):
             stream.append(self.stream[at : item.before])
-            source = image.append(item.data)
-            stream.append(_one(action(Op.UPLOAD, value=len(item.data), a=item.to, b=source)))
+            size = len(item.data)
+            if any(item.data):
+                stream.append(_one(action(Op.UPLOAD, value=size, a=item.to, b=image.append(item.data))))
+            else:
+                stream.append(_one(action(Op.CLEAR, value=size, a=item.to)))
             at = item.before
         stream.append(self.stream[at:])
         parts = [*self._prologue(), _one(action(Op.REPLAY_START)), fills, *stream]

@@ -1,0 +1,91 @@
+"""Following tensors through memory by differences: any affine layout is found, and nothing else."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from host_tools.record.tensors import PairedMemory, Placement, find, pairs_of
+
+
+def _memory(size, placements, seed=0):
+    """Two noise memories of `size` words at GPU address 0x1000 with (tensor pair, placement) laid into them."""
+    generator = np.random.default_rng(seed)
+    noise = generator.integers(1 << 31, 1 << 32, size, np.uint32)
+    memories = [noise.copy(), noise.copy()]
+    for tensors, placement in placements:
+        for memory, tensor in zip(memories, tensors, strict=True):
+            for index in np.ndindex(tensor.shape):
+                at = placement.address + sum(i * s for i, s in zip(index, placement.strides, strict=True))
+                memory[(at - 0x1000) // 4] = np.float32(tensor[index]).view(np.uint32)
+    return PairedMemory({0x1000: memories[0]}, {0x1000: memories[1]})
+
+
+def _tensors(shape, seed=1):
+    generator = np.random.default_rng(seed)
+    return tuple(generator.random(shape, np.float32) for _ in range(2))
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    shape=st.lists(st.integers(1, 6), min_size=1, max_size=4).map(tuple),
+    order=st.randoms(use_true_random=False),
+    pad=st.integers(0, 3),
+    start=st.integers(0, 50),
+)
+def test_any_affine_layout_is_found(shape, order, pad, start):
+    axes = list(range(len(shape)))
+    order.shuffle(axes)
+    strides = [0] * len(shape)
+    step = 4
+    for axis in axes:
+        strides[axis] = step
+        step *= shape[axis] + pad
+    placement = Placement(0x1000 + 4 * start, tuple(strides))
+    tensors = _tensors(shape)
+    found = find(_memory(start + step // 4 + 64, [(tensors, placement)]), pairs_of(*tensors))
+    assert len(found) == 1
+    assert found[0].address == placement.address
+    for axis, size in enumerate(shape):
+        assert size == 1 or found[0].strides[axis] == strides[axis]
+
+
+def test_two_copies_are_both_found():
+    tensors = _tensors((2, 3))
+    places = [Placement(0x1000, (12, 4)), Placement(0x1100, (32, 8))]
+    memory = _memory(256, [(tensors, p) for p in places])
+    assert find(memory, pairs_of(*tensors)) == places
+
+
+def test_zeros_of_an_activation_do_not_hide_the_tensor():
+    tensors = tuple(np.maximum(t - 0.5, 0) for t in _tensors((4, 5, 6)))
+    place = Placement(0x1040, (128, 24, 4))
+    memory = _memory(256, [(tensors, place)])
+    assert place in find(memory, pairs_of(*tensors))
+
+
+def test_a_tensor_that_is_not_there_is_not_found():
+    memory = _memory(256, [])
+    assert find(memory, pairs_of(*_tensors((3, 3)))) == []
+
+
+def test_a_tensor_with_one_wrong_element_is_not_found():
+    tensors = _tensors((3, 3))
+    place = Placement(0x1000, (12, 4))
+    memory = _memory(256, [(tensors, place)])
+    other = tuple(t.copy() for t in tensors)
+    other[0][2, 2] += 1
+    assert find(memory, pairs_of(*other)) == []
+
+
+def test_constant_tensors_cannot_be_followed():
+    tensors = tuple(np.zeros((64, 64), np.float32) for _ in range(2))
+    memory = _memory(8192, [(tensors, Placement(0x1000, (256, 4)))])
+    with pytest.raises(ValueError, match="repeat too often"):
+        find(memory, pairs_of(*tensors))
+
+
+def test_differing_words():
+    tensors = _tensors((2, 2))
+    memory = _memory(64, [(tensors, Placement(0x1008, (8, 4)))])
+    assert memory.differing().tolist() == [0x1008, 0x100C, 0x1010, 0x1014]
