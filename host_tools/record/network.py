@@ -1,0 +1,159 @@
+"""Recording an ncnn network: three boots of the unmodified stack, compared, become one raw trace with slots."""
+
+from __future__ import annotations
+
+import hashlib
+import tempfile
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from host_tools.record.convert import convert
+from host_tools.record.errors import RecordError
+from host_tools.record.machine import MEMORY_MB, boot
+from host_tools.record.ncnn_job import Float32, NcnnResult, ncnn_job, ncnn_result
+from host_tools.record.root import RecordRoot, record_root
+from host_tools.record.slots import with_slots
+from host_tools.vgpu.build import qemu_plugin
+from trace_format.trace import Trace
+
+TOLERANCE = 1e-4  # largest difference to ncnn's CPU result, relative to the largest value of the tensor
+INPUT_SEEDS = (1, 2)
+WEIGHT_SEED = 3
+RAM_END = 0x4000_0000 + (MEMORY_MB << 20)  # the virt machine's RAM begins at 1 GiB (QEMU hw/arm/virt.c)
+_HALF_PRECISION_TAG = 0x01306B47  # ncnn's mark of a float16 weight blob (ncnn src/modelbin.cpp)
+
+
+@dataclass(frozen=True)
+class Run:
+    """One boot: its capture as a trace without slots, its inputs and what the guest computed."""
+
+    trace: Trace
+    inputs: dict[str, Float32]
+    result: NcnnResult
+
+
+def record_network(
+    param: bytes,
+    weights: bytes,
+    shapes: Mapping[str, tuple[int, ...]],
+    *,
+    name: str,
+    gpu: str = "v3d42",
+    tolerance: float = TOLERANCE,
+    progress: Callable[[str], None] = lambda what: None,
+) -> Trace:
+    """Record one inference of a network.
+
+    Args:
+        param, weights: ncnn's text and binary files.
+        shapes: shape of each input blob (channels, height, width), no batch dimension.
+        name: name of the trace.
+        tolerance: see TOLERANCE.
+        progress: called with what is being done.
+
+    Raises:
+        RecordError: no GPU job, a hang or fault, a result that differs from ncnn's CPU result, a job stream that
+            depends on the data, or tensors that cannot be found in memory.
+    """
+    progress("preparing the recording machine")
+    root = record_root()
+    plugin = qemu_plugin()
+    inputs = [random_inputs(shapes, seed) for seed in INPUT_SEEDS]
+    plans = [(weights, inputs[0]), (weights, inputs[1]), (other_weights(weights), inputs[0])]
+    progress("recording: 3 boots of the whole stack")
+    with tempfile.TemporaryDirectory(prefix="gramophone-") as folder, ThreadPoolExecutor(2) as pool:
+        jobs = [
+            pool.submit(_record, root, plugin, Path(folder) / f"{i}.capture", param, w, x, name, gpu)
+            for i, (w, x) in enumerate(plans)
+        ]
+        runs = [job.result() for job in jobs]
+    for run in runs:
+        check_result(run.result, tolerance)
+    progress("following inputs, outputs and parameters")
+    first, second, third = runs
+    return with_slots(
+        first.trace,
+        second.trace,
+        third.trace,
+        (first.inputs, second.inputs),
+        (first.result.outputs, second.result.outputs),
+    )
+
+
+def _record(
+    root: RecordRoot,
+    plugin: Path,
+    capture: Path,
+    param: bytes,
+    weights: bytes,
+    inputs: dict[str, Float32],
+    name: str,
+    gpu: str,
+) -> Run:
+    job = ncnn_job(param, weights, inputs, reference=True, gpu=gpu)
+    result = ncnn_result(boot(job, root, plugin, {"gpu": gpu, "capture": str(capture)}))
+    versions = result.versions
+    meta = {
+        "name": name,
+        "recorder": "gramophone 0.1.0",
+        "kernel": root.versions["kernel"],
+        "driver": versions["device"],
+        "framework": f"ncnn {versions['ncnn']}",
+    }
+    notes = {
+        "packages": root.versions,
+        "guest": versions,
+        "param_sha256": hashlib.sha256(param).hexdigest(),
+        "weights_sha256": hashlib.sha256(weights).hexdigest(),
+    }
+    return Run(convert(capture, ram_end=RAM_END, meta=meta, notes=notes), inputs, result)
+
+
+def random_inputs(shapes: Mapping[str, tuple[int, ...]], seed: int) -> dict[str, Float32]:
+    """Inputs of distinct values in (0, 1), which can be followed through memory."""
+    generator = np.random.default_rng(seed)
+    return {name: generator.random(shape, dtype=np.float32) for name, shape in shapes.items()}
+
+
+def other_weights(weights: bytes) -> bytes:
+    """The same file with every float32 weight changed by up to a quarter; tags and zeros stay.
+
+    Raises:
+        RecordError: the file holds float16 weights.
+    """
+    words = np.frombuffer(weights[: len(weights) // 4 * 4], "<u4")
+    if (words == _HALF_PRECISION_TAG).any():
+        raise RecordError("the weights are stored as float16; convert the network to float32 weights")
+    values = words.view("<f4").copy()
+    with np.errstate(invalid="ignore"):
+        plausible = np.isfinite(values) & (np.abs(values) > 1e-30) & (np.abs(values) < 1e30)
+    factors = np.random.default_rng(WEIGHT_SEED).uniform(0.75, 1.25, len(values)).astype(np.float32)
+    values[plausible] *= factors[plausible]
+    return values.tobytes() + weights[len(values) * 4 :]
+
+
+def check_result(result: NcnnResult, tolerance: float) -> None:
+    """Compare the guest's GPU result with ncnn's CPU result in the same guest.
+
+    Raises:
+        RecordError: names the tensor, the largest relative difference and the tolerance.
+    """
+    for name, reference in result.reference.items():
+        difference = relative_difference(result.outputs[name], reference)
+        if not difference <= tolerance:
+            raise RecordError(
+                f"output {name} differs from ncnn's CPU result by {difference:.2e} of its largest value, "
+                f"tolerance {tolerance:.0e}"
+            )
+
+
+def relative_difference(found: Float32, reference: Float32) -> float:
+    """Largest absolute difference over the largest absolute value of the reference."""
+    if found.shape != reference.shape:
+        return float("inf")
+    largest = float(np.max(np.abs(reference)))
+    return float(np.max(np.abs(found.astype(np.float64) - reference))) / (largest or 1.0)

@@ -1,0 +1,182 @@
+"""Inputs, outputs and parameters of a recording, from the differences between recordings.
+
+Three recordings of one program are compared: two that differ in the inputs, one that differs in the weights.
+What the GPU is told to do must be the same in all; memory may differ only where an input or a parameter lies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from host_tools.audit.text import describe_action
+from host_tools.build.memory import Memory, runs
+from host_tools.build.observe import Observation, observe
+from host_tools.emulate.interpreter import interpreter
+from host_tools.record.errors import RecordError
+from host_tools.record.tensors import WORD, PairedMemory, Placement, find, pairs_of
+from trace_format.actions import ACTION_DTYPE, Op, action
+from trace_format.schema import PAGE_BYTES, DType, SlotKind
+from trace_format.trace import Slot, Trace
+
+Tensors = Mapping[str, NDArray[np.float32]]
+Words = dict[int, NDArray[np.uint32]]
+MAX_PARAMETERS = 48  # parameter slots; more runs of weights than this are joined
+# Where memory is filled is compared by content; time is not compared.
+_NOT_COMPARED = [int(op) for op in (Op.UPLOAD, Op.CLEAR, Op.INTERVAL)]
+
+
+def same_stream(first: Trace, second: Trace, what: str) -> None:
+    """Check that two recordings tell the GPU the same, up to the last job.
+
+    Raises:
+        RecordError: names the first action that differs.
+    """
+    one, two = _stream(first), _stream(second)
+    shorter = min(len(one), len(two))
+    differs = np.flatnonzero(one[:shorter] != two[:shorter])
+    if not len(differs) and len(one) == len(two):
+        return
+    at = int(differs[0]) if len(differs) else shorter
+    says = [describe_action(s[at], first.profile, []) if at < len(s) else "its end" for s in (one, two)]
+    raise RecordError(
+        f"the job stream depends on the {what}: access {at} is {says[0]} in one recording, {says[1]} in another"
+    )
+
+
+def _stream(trace: Trace) -> NDArray[np.void]:
+    jobs = np.flatnonzero(trace.actions["op"] == Op.JOB)
+    head = trace.actions[: jobs[-1] + 2]  # the last job and the write that starts it
+    return head[~np.isin(head["op"], _NOT_COMPARED)]
+
+
+def with_slots(
+    first: Trace,
+    second: Trace,
+    other_weights: Trace,
+    inputs: tuple[Tensors, Tensors],
+    outputs: tuple[Tensors, Tensors],
+) -> Trace:
+    """The first recording, with its slots.
+
+    Args:
+        first, second: recordings with the two sets of inputs.
+        other_weights: recording with the first inputs and other weights.
+        inputs, outputs: the tensors of the two recordings by blob name, float32.
+
+    Raises:
+        RecordError: an input or output is not found, or memory depends on the inputs in another way.
+    """
+    same_stream(first, second, "inputs")
+    same_stream(first, other_weights, "weights")
+    seen = observe(first)
+    memory, memory2, memory3 = (Memory.of(trace) for trace in (first, second, other_weights))
+    if memory.mappings != memory2.mappings or memory.mappings != memory3.mappings:
+        raise RecordError("GPU mappings depend on the inputs or the weights")
+    if memory.late != memory2.late:
+        raise RecordError("memory that the CPU changes between jobs depends on the inputs")
+    paired = PairedMemory(_initial(memory, seen), _initial(memory2, seen))
+    slots = [_input(paired, name, inputs[0][name], inputs[1][name]) for name in inputs[0]]
+    _check_explained(paired, slots)
+    slots += _outputs(first, second, outputs)
+    slots += _parameters(PairedMemory(_initial(memory, seen), _initial(memory3, seen)))
+    return _add(first, slots)
+
+
+def _initial(memory: Memory, seen: Observation) -> Words:
+    """The words that jobs read before writing them, as the first job finds them."""
+    words: Words = {}
+    for (_, page), mapping in memory.mappings.items():
+        needed = seen.needed(mapping.frame).reshape(-1, WORD).any(axis=1)
+        content = memory.pages[mapping.frame].content.view("<u4")
+        for start, end in runs(needed, 1):
+            words[page * PAGE_BYTES + start * WORD] = content[start:end]
+    return words
+
+
+def _input(paired: PairedMemory, name: str, first: NDArray[np.float32], second: NDArray[np.float32]) -> Slot:
+    places = find(paired, pairs_of(first, second))
+    if not places:
+        raise RecordError(
+            f"input {name} does not stand in GPU memory as it is given; does the program convert it?"
+        )
+    if len(places) > 1:
+        where = ", ".join(f"{p.address:#x}" for p in places)
+        raise RecordError(f"jobs read input {name} in {len(places)} places: {where}")
+    return _slot(name, SlotKind.INPUT, first.shape, places[0])
+
+
+def _slot(name: str, kind: SlotKind, shape: tuple[int, ...], place: Placement) -> Slot:
+    bound = kind != SlotKind.OUTPUT
+    return Slot(name, kind, DType.FLOAT32, shape, place.strides, place.address, bound=bound)
+
+
+def _check_explained(paired: PairedMemory, slots: list[Slot]) -> None:
+    explained = np.concatenate([_addresses(slot) for slot in slots] or [np.zeros(0, np.int64)])
+    rest = np.setdiff1d(paired.differing(), explained)
+    if len(rest):
+        raise RecordError(
+            f"{len(rest)} words of memory that jobs read depend on the inputs but are not part of one; "
+            f"the first is at GPU address {int(rest[0]):#x}"
+        )
+
+
+def _addresses(slot: Slot) -> NDArray[np.int64]:
+    grid = np.full(slot.shape, slot.address, np.int64)
+    for axis, (size, stride) in enumerate(zip(slot.shape, slot.strides, strict=True)):
+        grid += (np.arange(size) * stride).reshape([-1 if a == axis else 1 for a in range(len(slot.shape))])
+    return grid.reshape(-1)
+
+
+def _outputs(first: Trace, second: Trace, outputs: tuple[Tensors, Tensors]) -> list[Slot]:
+    """Replay both recordings on the virtual GPU and look for what the guest got."""
+    finals = []
+    for trace in (first, second):
+        with interpreter(trace) as run:
+            run.run()
+            finals.append({page << 12: np.frombuffer(data, "<u4") for (_, page), data in run.visible().items()})
+    paired = PairedMemory(*finals)
+    slots = []
+    for name, tensor in outputs[0].items():
+        places = find(paired, pairs_of(tensor, outputs[1][name]))
+        if not places:
+            raise RecordError(f"a replay of the recording does not leave output {name} anywhere in GPU memory")
+        slots.append(_slot(name, SlotKind.OUTPUT, tensor.shape, places[0]))
+    return slots
+
+
+def _parameters(paired: PairedMemory) -> list[Slot]:
+    """Runs of words that depend on the weights, as flat tensors in GPU layout."""
+    where = paired.differing()
+    gap = 16 * WORD
+    while True:
+        breaks = np.flatnonzero(np.diff(where) > gap)
+        if len(breaks) < MAX_PARAMETERS:
+            break
+        gap *= 4
+    starts = where[np.concatenate(([0], breaks + 1))] if len(where) else where
+    ends = where[np.concatenate((breaks, [len(where) - 1]))] + WORD if len(where) else where
+    return [
+        _slot(f"param{i}", SlotKind.PARAMETER, ((end - start) // WORD,), Placement(start, (WORD,)))
+        for i, (start, end) in enumerate(zip(starts.tolist(), ends.tolist(), strict=True))
+    ]
+
+
+def _add(trace: Trace, slots: list[Slot]) -> Trace:
+    """Copies in before the first job, copies out behind everything."""
+    jobs = np.flatnonzero(trace.actions["op"] == Op.JOB)
+    copies = {
+        op: np.array(
+            [
+                action(op, arg=i)
+                for i, s in enumerate(slots)
+                if (s.kind == SlotKind.OUTPUT) == (op == Op.COPY_FROM_GPU)
+            ],
+            dtype=ACTION_DTYPE,
+        )
+        for op in (Op.COPY_TO_GPU, Op.COPY_FROM_GPU)
+    }
+    parts = [trace.actions[: jobs[0]], copies[Op.COPY_TO_GPU], trace.actions[jobs[0] :], copies[Op.COPY_FROM_GPU]]
+    return trace.with_(actions=np.concatenate(parts), slots=slots)
