@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from host_tools.emulate.interpreter import interpreter
-from host_tools.vgpu import ACCESS_READ_FIRST, ACCESS_WRITTEN
+from host_tools.vgpu.binding import ACCESS_READ_FIRST, ACCESS_WRITTEN
 from trace_format.schema import PAGE_BYTES, SlotKind
 from trace_format.trace import Trace
 
@@ -74,4 +74,4 @@ def observe(trace: Trace) -> Observation:
 def _accesses(trace: Trace, inputs: Mapping[str, NDArray[Any]]) -> dict[int, NDArray[np.uint8]]:
     with interpreter(trace, track=True) as run:
         run.run(inputs)
-        return {pa // PAGE_BYTES: run.gpu.access(pa) for pa in run.gpu.access_pages()}
+        return {pa // PAGE_BYTES: flags for pa, flags in run.gpu.access_map().items()}

@@ -15,13 +15,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from host_tools.vgpu import VirtualGpu
+from host_tools.vgpu.binding import VgpuError, VirtualGpu
 from trace_format.actions import ACTIONS, FLAG_IGNORE, MAP_WRITE, Op, va_page
 from trace_format.errors import GramophoneError
 from trace_format.schema import PAGE_BYTES, SlotKind
 from trace_format.trace import Slot, Trace
 
 MAX_POLLS = 100_000
+MAP_NORESERVE = 0x4000  # Linux; the mmap module names it from Python 3.13 on
 ALL_BITS = 0xFFFFFFFF
 
 
@@ -83,9 +84,9 @@ class Interpreter:
     def __post_init__(self) -> None:
         self.gpu_profile = self.trace.profile
         size = self.trace.carveout_bytes + (8 << 20)
-        self._map = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | mmap.MAP_NORESERVE)
+        self._map = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | MAP_NORESERVE)
         self.memory: NDArray[np.uint8] = np.frombuffer(self._map, np.uint8)
-        self.gpu = VirtualGpu(self.trace.gpu, memory=self.memory, base=0, track_access=self.track)
+        self.gpu = VirtualGpu(self.trace.gpu, {0: self.memory}, track_access=self.track)
         self.tables = TABLES[self.gpu_profile.mmu["format"]](self, self.trace.carveout_bytes)
         image = np.frombuffer(self.trace.image, np.uint8)
         self.memory[: len(image)] = image
@@ -113,7 +114,7 @@ class Interpreter:
         for index in range(first, len(actions)):
             try:
                 self._step(actions[index])
-            except DivergenceError as error:
+            except (DivergenceError, VgpuError) as error:
                 name = ACTIONS[Op(int(actions[index]["op"]))].name
                 raise DivergenceError(f"action {index} ({name}): {error}") from None
         return self.outputs
