@@ -16,9 +16,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-CFLAGS = (
-    "-O3 -march=native -ffp-contract=off -pthread -std=gnu11 -fPIC -Wall -Wextra -Wconversion -Werror"
-).split()
+CFLAGS = ["-O3", "-march=native", "-ffp-contract=off", "-pthread", "-std=gnu11", "-fPIC"]
+CFLAGS += ["-Wall", "-Wextra", "-Wconversion", "-Werror"]
 QEMU = "qemu-system-aarch64"
 # QEMU release series -> plugin interface version that a plugin for it declares. The device uses QEMU's internal
 # functions (qemu/qemu_abi.h), so only series that it was tried with are here.
@@ -46,10 +45,17 @@ def build_folder() -> Path:
     raise BuildError(f"no writable build folder: tried {local} and {cache}")
 
 
-def gpu_sources() -> list[Path]:
-    """The C files of the virtual GPU itself."""
+def gpu_sources(engine: Path | None = None) -> list[Path]:
+    """The C files of the virtual GPU itself.
+
+    Args:
+        engine: a C file to take the place of the V3D's compute engine (v3d_qpu.h), for tests of the device alone.
+    """
     recorder = recorder_sources()
-    return [path for path in sorted(HERE.glob("*.c")) if path not in recorder]
+    sources = [path for path in sorted(HERE.glob("*.c")) if path not in recorder]
+    if engine is None:
+        return sources
+    return [path for path in sources if not path.name.startswith(("v3d_qpu", "v3d_csd"))] + [engine]
 
 
 def recorder_sources() -> list[Path]:
@@ -104,9 +110,9 @@ def shared_object(name: str, sources: Sequence[Path], flags: Sequence[str] = ())
     return target
 
 
-def library() -> Path:
-    """The virtual GPU as a shared library with the interface of vgpu.h."""
-    return shared_object("vgpu", gpu_sources())
+def library(engine: Path | None = None) -> Path:
+    """The virtual GPU as a shared library with the interface of vgpu.h; `engine` as in gpu_sources."""
+    return shared_object("vgpu", gpu_sources(engine))
 
 
 def qemu_series(qemu: str = QEMU) -> str:
@@ -125,12 +131,12 @@ def qemu_series(qemu: str = QEMU) -> str:
     return match.group(1)
 
 
-def qemu_plugin(qemu: str = QEMU, gpu: Sequence[Path] | None = None) -> Path:
+def qemu_plugin(qemu: str = QEMU, engine: Path | None = None) -> Path:
     """The QEMU plugin that attaches the virtual GPU and the recorder.
 
     Args:
         qemu: the QEMU that it is for (name or path).
-        gpu: C files of the GPU, if not those of this folder.
+        engine: as in gpu_sources.
 
     Raises:
         BuildError: as shared_object, or an unknown QEMU release series.
@@ -147,5 +153,5 @@ def qemu_plugin(qemu: str = QEMU, gpu: Sequence[Path] | None = None) -> Path:
         f"-DPLUGIN_VERSION={QEMU_PLUGIN_VERSIONS[series]}",
     ]
     own = sorted((HERE / "qemu").glob("*.c"))
-    sources = [*own, *recorder_sources(), *(gpu_sources() if gpu is None else gpu)]
+    sources = [*own, *recorder_sources(), *gpu_sources(engine)]
     return shared_object("qemu_plugin", sources, flags)

@@ -1,11 +1,14 @@
-/* Test double of the compute engine: touches nothing, or does what a configuration word asks for.
- *
- * cfg4 chooses: 0 nothing; 1 reads the word at cfg6; 2 writes 0xc0ffee at cfg6; 3 both; 4 reports an error.
- * Works as the real engine does: through the translation table, noting what it touches. */
+/*
+ * Test double of the compute engine: a dispatch does nothing, unless its shader address (cfg5) is ACTION + n.
+ * Bits of n: 1 reads the word at cfg6; 2 writes 0xc0ffee at cfg6; 4 reports an error. It works as the real
+ * engine does: through the translation table, noting what it touches.
+ */
 #include <stdio.h>
-#include <string.h>
 
 #include "v3d_qpu.h"
+
+#define ACTION 0xd0b1e000u
+enum { READ = 1, WRITE = 2, ERROR = 4 };
 
 static uint32_t *translate(struct v3d_mmu *mmu, uint32_t va, bool write, struct v3d_csd_result *result)
 {
@@ -26,16 +29,17 @@ static uint32_t *translate(struct v3d_mmu *mmu, uint32_t va, bool write, struct 
 
 void v3d_csd_run(struct v3d_mmu *mmu, const uint32_t cfg[7], unsigned threads, struct v3d_csd_result *result)
 {
+    uint32_t action = (cfg[5] & ~0xfu) == ACTION ? cfg[5] & 0xf : 0;
     (void)threads;
     result->instructions = 1;
-    if (cfg[4] == 4)
+    if (action & ERROR)
         snprintf(result->error, sizeof(result->error), "instruction at 0x%08x: asked to fail", cfg[5]);
-    if (cfg[4] == 1 || cfg[4] == 3) {
+    if (action & READ) {
         if (!translate(mmu, cfg[6], false, result))
             return;
         result->bytes_read += 4;
     }
-    if (cfg[4] == 2 || cfg[4] == 3) {
+    if (action & WRITE) {
         uint32_t *word = translate(mmu, cfg[6], true, result);
         if (!word)
             return;

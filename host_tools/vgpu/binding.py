@@ -1,0 +1,233 @@
+"""The virtual GPU from Python: a thin class over the C library, whose declarations are read from vgpu.h itself."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import cffi
+import numpy as np
+import numpy.typing as npt
+
+from host_tools.vgpu import build
+
+PAGE_BYTES = 4096
+_HEADER = Path(__file__).with_name("vgpu.h")
+
+
+def header_constants(header: str) -> dict[str, int]:
+    """Values of the `#define NAME 1u` lines of a C header."""
+    return {m[1]: int(m[2], 0) for m in re.finditer(r"^#define (\w+) (\d\w*?)u\b", header, re.MULTILINE)}
+
+
+_CONSTANTS = header_constants(_HEADER.read_text())
+ACCESS_READ_FIRST = _CONSTANTS["VGPU_ACCESS_READ_FIRST"]
+ACCESS_READ = _CONSTANTS["VGPU_ACCESS_READ"]
+ACCESS_WRITTEN = _CONSTANTS["VGPU_ACCESS_WRITTEN"]
+
+
+class VgpuError(Exception):
+    """The virtual GPU was asked for what it does not model; the message names it and where."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Counters:
+    """What the GPU has done since its creation; fields as in struct vgpu_counters."""
+
+    reads: int
+    writes: int
+    interrupts: int
+    jobs: int
+    list_jobs: int
+    instructions: int
+    bytes_read: int
+    bytes_written: int
+    faults: int
+    resets: int
+
+
+@dataclasses.dataclass(frozen=True)
+class PageRun:
+    """A run of pages contiguous in GPU and physical addresses: a row of vgpu_walk."""
+
+    va: int
+    pa: int
+    bytes: int
+    flags: int
+
+
+def c_declarations(header: str) -> str:
+    """The declarations of a C header as cffi takes them: no preprocessor lines, no C++ branch."""
+    header = re.sub(r"#ifdef __cplusplus.*?#endif", "", header, flags=re.DOTALL)
+    return re.sub(r"^#.*$", "", header, flags=re.MULTILINE)
+
+
+_ffi = cffi.FFI()
+_ffi.cdef(c_declarations(_HEADER.read_text()))
+
+
+@functools.cache
+def _load(path: Path) -> Any:
+    return _ffi.dlopen(str(path))
+
+
+class VirtualGpu:
+    """A virtual GPU over memory of this process.
+
+    Args:
+        gpu: name of the GPU profile.
+        memory: physical base address -> memory there: any writable buffer that starts at a multiple of 4096
+            in this process (an mmap, or a NumPy uint8 array over one).
+        latency_ns: from a job's start to its completion, and of every busy bit; see advance().
+        threads: worker threads; 0: one a core.
+        track_access: keep the access map.
+        hang_job, fault_job: test aids: the compute job (from 1) that never completes, or faults.
+        on_interrupt: called with (line, level) at each change.
+        schedule: called with a delay in ns after which advance() is to be called; without it the owner polls.
+        library: shared library to use instead of the usual one.
+
+    Raises:
+        VgpuError: unknown GPU name.
+        ValueError: unaligned memory.
+    """
+
+    def __init__(
+        self,
+        gpu: str = "v3d42",
+        memory: Mapping[int, Any] | None = None,
+        *,
+        latency_ns: int = 0,
+        threads: int = 0,
+        track_access: bool = False,
+        hang_job: int = 0,
+        fault_job: int = 0,
+        on_interrupt: Callable[[int, bool], None] | None = None,
+        schedule: Callable[[int], None] | None = None,
+        library: Path | None = None,
+    ) -> None:
+        self._gpu = _ffi.NULL
+        self._lib = _load(library or build.library())
+        self._regions = sorted(
+            (base, _ffi.from_buffer("uint8_t[]", buffer, require_writable=True))
+            for base, buffer in (memory or {}).items()
+        )
+        for base, region in self._regions:
+            if int(_ffi.cast("uintptr_t", region)) % PAGE_BYTES or base % PAGE_BYTES:
+                raise ValueError(f"memory at {base:#x} does not start at a multiple of {PAGE_BYTES}")
+        self._memory = _ffi.callback("uint8_t *(void *, uint64_t, uint64_t *)", self._find_memory)
+        self._interrupt = _ffi.NULL
+        if on_interrupt is not None:
+            self._interrupt = _ffi.callback(
+                "void(void *, unsigned, bool)", lambda _ctx, line, level: on_interrupt(line, level)
+            )
+        self._schedule = _ffi.NULL
+        if schedule is not None:
+            self._schedule = _ffi.callback("void(void *, uint64_t)", lambda _ctx, delay: schedule(delay))
+        host = _ffi.new("struct vgpu_host *", (_ffi.NULL, self._memory, self._interrupt, self._schedule))
+        options = _ffi.new("struct vgpu_options *", (latency_ns, threads, track_access, hang_job, fault_job))
+        error = _ffi.new("const char **")
+        self._gpu = self._lib.vgpu_create(gpu.encode(), host, options, error)
+        if self._gpu == _ffi.NULL:
+            raise VgpuError(f"{gpu}: {_ffi.string(error[0]).decode()}")
+
+    def _find_memory(self, _ctx: Any, pa: int, length: Any) -> Any:
+        for base, region in self._regions:
+            if base <= pa < base + len(region):
+                length[0] = base + len(region) - pa
+                return region + (pa - base)
+        return _ffi.NULL
+
+    def close(self) -> None:
+        """Frees the GPU; it must not be used afterwards."""
+        self._lib.vgpu_destroy(self._gpu)
+        self._gpu = _ffi.NULL
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        if self._gpu != _ffi.NULL:
+            self.close()
+
+    @property
+    def error(self) -> str | None:
+        """Why the GPU stopped, if it has."""
+        text = self._lib.vgpu_error(self._gpu)
+        return None if text == _ffi.NULL else _ffi.string(text).decode(errors="replace")
+
+    def _check(self) -> None:
+        error = self.error
+        if error is not None:
+            raise VgpuError(error)
+
+    def read32(self, offset: int) -> int:
+        """Reads a register. Raises VgpuError when the GPU stops, or has stopped."""
+        value = int(self._lib.vgpu_read32(self._gpu, offset))
+        self._check()
+        return value
+
+    def write32(self, offset: int, value: int) -> None:
+        """Writes a register; a job that this starts has run on return. Raises VgpuError as read32."""
+        self._lib.vgpu_write32(self._gpu, offset, value)
+        self._check()
+
+    def advance(self, now_ns: int) -> None:
+        """Completes what is due at virtual time `now_ns`. Raises VgpuError as read32."""
+        self._lib.vgpu_advance(self._gpu, now_ns)
+        self._check()
+
+    def interrupt_level(self, line: int = 0) -> bool:
+        """Level of an interrupt line."""
+        return bool(self._lib.vgpu_interrupt_level(self._gpu, line))
+
+    @property
+    def window_bytes(self) -> int:
+        """Size of the register window."""
+        return int(self._lib.vgpu_window_bytes(self._gpu))
+
+    def counters(self) -> Counters:
+        """The counters as of now."""
+        raw = _ffi.new("struct vgpu_counters *")
+        self._lib.vgpu_counters_get(self._gpu, raw)
+        return Counters(*(int(getattr(raw, field.name)) for field in dataclasses.fields(Counters)))
+
+    def access_map(self) -> dict[int, npt.NDArray[np.uint8]]:
+        """What jobs accessed since creation or clear_access (track_access only).
+
+        Returns:
+            Physical page address -> uint8[4096] of ACCESS_* flags, ascending.
+        """
+        count = self._lib.vgpu_access_pages(self._gpu, _ffi.NULL, 0)
+        pages = _ffi.new("uint64_t[]", count)
+        self._lib.vgpu_access_pages(self._gpu, pages, count)
+        found = {}
+        for page in pages:
+            flags = np.empty(PAGE_BYTES, np.uint8)
+            self._lib.vgpu_access(self._gpu, page, _ffi.from_buffer("uint8_t[]", flags))
+            found[int(page)] = flags
+        return found
+
+    def clear_access(self) -> None:
+        """Empties the access map."""
+        self._lib.vgpu_access_clear(self._gpu)
+
+    def mappings(self) -> list[PageRun]:
+        """The GPU's address space as its latest job saw it, in ascending order."""
+        rows: list[PageRun] = []
+
+        @_ffi.callback("void(void *, uint64_t, uint64_t, uint64_t, uint32_t)")  # type: ignore[untyped-decorator]
+        def visit(_ctx: Any, va: int, pa: int, size: int, flags: int) -> None:
+            rows.append(PageRun(va, pa, size, flags))
+
+        self._lib.vgpu_walk(self._gpu, visit, _ffi.NULL)
+        return rows
