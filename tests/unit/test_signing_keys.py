@@ -1,0 +1,242 @@
+"""Keys: published vectors, PEM files good and bad, key id and C source."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import subprocess
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric import dsa, ec, ed448, ed25519, rsa, x25519
+from cryptography.hazmat.primitives.serialization import (
+    BestAvailableEncryption,
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    PublicFormat,
+)
+from ecdsa import VerifyingKey
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from signing_samples import ED25519_SEED, EDDSA, ES256, SIGNERS
+
+from signing import keys
+from signing.errors import KeyFileError, PassphraseError
+from signing.sign import FileSigner
+
+RFC6979_SAMPLE = (  # RFC 6979, A.2.5: P-256, SHA-256, message "sample"
+    "efd48b2aacb6a8fd1140dd9cd45e81d69d2c877b56aaf991c34d0ea84eaf3716"
+    "f7cb1c942d657c41d436c7a1b6e29f65f3e900dbb9aff4064dc4ab2f843acda8"
+)
+RFC8032_EMPTY = (  # RFC 8032, 7.1 test 1: empty message
+    "e5564300c360ac729086e2cc806e828a84877f1eb8e5d974d873e065224901555"
+    "fb8821590a33bacc61e39701cf9b46bd25bf5f0595bbe24655141438e7a100b"
+)
+
+
+def test_es256_gives_the_signature_of_rfc_6979() -> None:
+    assert ES256.sign(b"sample").hex() == RFC6979_SAMPLE
+
+
+def test_eddsa_gives_the_signature_of_rfc_8032() -> None:
+    assert EDDSA.sign(b"").hex() == RFC8032_EMPTY
+
+
+@pytest.mark.parametrize("name", SIGNERS)
+@given(message=st.binary(max_size=200))
+@settings(deadline=None, max_examples=20)
+def test_signature_is_verified_by_an_independent_library(name: str, message: bytes) -> None:
+    public = SIGNERS[name].public
+    theirs = VerifyingKey.from_pem(public.pem().decode())
+    ours = SIGNERS[name].sign(message)
+    assert public.verify(ours, message)
+    arguments = {"hashfunc": hashlib.sha256} if name == "es256" else {}
+    assert theirs.verify(ours, message, **arguments)
+
+
+@pytest.mark.parametrize("name", SIGNERS)
+@pytest.mark.parametrize(
+    "signature",
+    [b"", bytes(63), bytes(64), bytes(65), b"\xff" * 64, bytes(32) + b"\x01" * 32, b"\x01" * 32 + bytes(32)],
+)
+def test_malformed_signature_is_refused(name: str, signature: bytes) -> None:
+    assert not SIGNERS[name].public.verify(signature, b"message")
+
+
+@pytest.mark.parametrize("algorithm", keys.Algorithm)
+@pytest.mark.parametrize("passphrase", [None, b"x", "süß 秘密".encode()])
+def test_private_key_file_round_trip(algorithm: keys.Algorithm, passphrase: bytes | None) -> None:
+    key = keys.generate(algorithm)
+    pem = keys.private_pem(key, passphrase)
+    assert keys.is_encrypted(pem) == (passphrase is not None)
+    again = keys.load_private_key(pem, passphrase)
+    assert FileSigner(again).public.raw == FileSigner(key).public.raw
+    assert FileSigner(again).alg == algorithm
+    assert keys.load_public_key(FileSigner(key).public.pem()).kid == FileSigner(again).kid
+
+
+def test_generated_keys_differ() -> None:
+    assert len({FileSigner(keys.generate(a)).kid for a in keys.Algorithm for _ in range(4)}) == 8
+
+
+@pytest.mark.parametrize("name", SIGNERS)
+def test_key_id_is_the_hash_of_the_public_key_as_openssl_writes_it(name: str) -> None:
+    public = SIGNERS[name].public
+    der = subprocess.run(
+        ["openssl", "pkey", "-pubin", "-outform", "DER"], input=public.pem(), capture_output=True, check=True
+    ).stdout
+    assert public.kid == hashlib.sha256(der).digest()[:16]
+    assert der.endswith(public.raw)
+
+
+def test_key_id_does_not_depend_on_how_the_point_is_written() -> None:
+    compressed = subprocess.run(
+        ["openssl", "ec", "-pubin", "-conv_form", "compressed"],
+        input=ES256.public.pem(),
+        capture_output=True,
+        check=True,
+    ).stdout
+    assert compressed != ES256.public.pem()
+    assert keys.load_public_key(compressed).kid == ES256.kid
+
+
+@pytest.mark.parametrize("cipher", [["-v2", "aes256"], ["-scrypt"], ["-v2", "aes128", "-v2prf", "hmacWithSHA512"]])
+def test_key_encrypted_by_openssl_is_read(cipher: list[str]) -> None:
+    pem = subprocess.run(
+        ["openssl", "pkcs8", "-topk8", *cipher, "-passout", "pass:horse"],
+        input=keys.private_pem(ES256.key),
+        capture_output=True,
+        check=True,
+    ).stdout
+    assert FileSigner(keys.load_private_key(pem, b"horse")).kid == ES256.kid
+
+
+@pytest.mark.parametrize("name", SIGNERS)
+def test_c_source_compiles_and_holds_the_key(name: str) -> None:
+    public = SIGNERS[name].public
+    text = public.c_source("board_key")
+    for array, data in (("board_key_kid", public.kid), ("board_key", public.raw)):
+        body = re.search(rf"const uint8_t {array}\[{len(data)}\] = \{{([^}}]*)\}};", text)
+        assert body
+        assert bytes(int(byte, 16) for byte in re.findall("0x[0-9a-f]{2}", body[1])) == data
+    # the arrays are meant for firmware, where they are declared elsewhere
+    command = ["cc", "-std=c11", "-Wall", "-Wextra", "-Werror", "-fsyntax-only", "-x", "c", "-"]
+    subprocess.run(command, input=text.encode(), check=True)
+
+
+def _private(key: object, format: PrivateFormat = PrivateFormat.PKCS8) -> bytes:
+    return key.private_bytes(Encoding.PEM, format, NoEncryption())  # type: ignore[attr-defined]
+
+
+def _public(key: object) -> bytes:
+    return key.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)  # type: ignore[attr-defined]
+
+
+GOOD = keys.private_pem(ES256.key)
+ENCRYPTED = keys.private_pem(ES256.key, b"right")
+CUT = b"\n".join([*GOOD.splitlines()[:2], GOOD.splitlines()[-1]]) + b"\n"
+P384 = ec.generate_private_key(ec.SECP384R1())
+RSA = rsa.generate_private_key(65537, 2048)
+
+BAD_PRIVATE = {
+    "empty": (b"", "not a PEM key file: expected one PEM object, found 0"),
+    "text": (b"hello\n", "not a PEM key file"),
+    "random": (hashlib.sha512(b"x").digest() * 4, "not a PEM key file"),
+    "der": (b"\x30\x81\x87" + bytes(135), "not a PEM key file"),
+    "two keys": (GOOD + GOOD, "expected one PEM object, found 2"),
+    "no end": (b"\n".join(GOOD.splitlines()[:-1]), "damaged private key"),
+    "cut": (CUT, "damaged private key"),
+    "not base64": (b"-----BEGIN PRIVATE KEY-----\n!!!!\n-----END PRIVATE KEY-----\n", "damaged private key"),
+    "public": (ES256.public.pem(), "this is a public key; a private one is needed"),
+    "sec1": (_private(ES256.key, PrivateFormat.TraditionalOpenSSL), "'openssl pkcs8 -topk8' converts"),
+    "certificate": (GOOD.replace(b"PRIVATE KEY", b"CERTIFICATE"), "found 'CERTIFICATE'"),
+    "p-384": (_private(P384), "an elliptic curve key on secp384r1"),
+    "secp256k1": (_private(ec.generate_private_key(ec.SECP256K1())), "secp256k1"),
+    "rsa": (_private(RSA), "expected an ECDSA key on P-256 or an Ed25519 key, found an RSA"),
+    "dsa": (_private(dsa.generate_private_key(1024)), "found an DSA"),
+    "ed448": (_private(ed448.Ed448PrivateKey.generate()), "found an Ed448"),
+    "x25519": (_private(x25519.X25519PrivateKey.generate()), "found an X25519"),
+}
+BAD_PUBLIC = {
+    "empty": (b"", "not a PEM key file"),
+    "private": (GOOD, "'gramophone getpub' makes it"),
+    "encrypted private": (ENCRYPTED, "'gramophone getpub' makes it"),
+    "cut": (
+        b"-----BEGIN PUBLIC KEY-----\nMFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAE\n-----END PUBLIC KEY-----\n",
+        "damaged public key",
+    ),
+    "not on the curve": (
+        re.sub(rb"[A-Za-z0-9+/]{12}==", b"AAAAAAAAAAAA==", ES256.public.pem()),
+        "damaged public key",
+    ),
+    "p-384": (_public(P384), "secp384r1"),
+    "rsa": (_public(RSA), "an RSA"),
+    "x25519": (_public(x25519.X25519PrivateKey.generate()), "an X25519"),
+}
+
+
+@pytest.mark.parametrize("name", BAD_PRIVATE)
+def test_bad_private_key_file(name: str) -> None:
+    pem, reason = BAD_PRIVATE[name]
+    with pytest.raises(KeyFileError) as caught:
+        keys.load_private_key(pem, file="k.pem")
+    assert str(caught.value).startswith("k.pem: ")
+    assert reason in str(caught.value)
+
+
+@pytest.mark.parametrize("name", BAD_PUBLIC)
+def test_bad_public_key_file(name: str) -> None:
+    pem, reason = BAD_PUBLIC[name]
+    with pytest.raises(KeyFileError) as caught:
+        keys.load_public_key(pem, file="p.pem")
+    assert str(caught.value).startswith("p.pem: ")
+    assert reason in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("pem", "passphrase", "reason"),
+    [
+        (ENCRYPTED, None, "the key is encrypted and no passphrase was given"),
+        (ENCRYPTED, b"", "the key is encrypted and no passphrase was given"),
+        (ENCRYPTED, b"wrong", "wrong passphrase"),
+        (ENCRYPTED, b"x" * 2000, "wrong passphrase"),
+        (GOOD, b"right", "the key is not encrypted"),
+    ],
+)
+def test_passphrase_that_does_not_fit(pem: bytes, passphrase: bytes | None, reason: str) -> None:
+    with pytest.raises(PassphraseError, match=reason):
+        keys.load_private_key(pem, passphrase, file="k.pem")
+
+
+def test_encrypted_key_of_another_kind() -> None:
+    pem = P384.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, BestAvailableEncryption(b"right"))
+    with pytest.raises(KeyFileError, match="secp384r1"):
+        keys.load_private_key(pem, b"right")
+
+
+@given(st.binary(max_size=300))
+def test_any_bytes_in_a_pem_frame_are_a_key_or_an_error(body: bytes) -> None:
+    for label in (b"PRIVATE KEY", b"ENCRYPTED PRIVATE KEY", b"PUBLIC KEY"):
+        pem = b"-----BEGIN " + label + b"-----\n" + body + b"\n-----END " + label + b"-----\n"
+        with pytest.raises(KeyFileError):
+            keys.load_private_key(pem, b"x" if label.startswith(b"ENC") else None)
+        with pytest.raises(KeyFileError):
+            keys.load_public_key(pem)
+
+
+@given(at=st.integers(0, 400), byte=st.integers(0, 255))
+@settings(deadline=None)
+def test_changed_key_file_is_a_key_or_an_error(at: int, byte: int) -> None:
+    for pem, passphrase in ((GOOD, None), (ENCRYPTED, b"right")):
+        changed = bytearray(pem)
+        changed[at % len(pem)] = byte
+        try:
+            key = keys.load_private_key(bytes(changed), passphrase)
+        except KeyFileError:
+            continue
+        assert FileSigner(key).public.verify(keys.sign(key, b"m"), b"m")
+
+
+def test_seed_is_the_published_key() -> None:
+    assert isinstance(EDDSA.key, ed25519.Ed25519PrivateKey)
+    assert EDDSA.key.private_bytes_raw() == ED25519_SEED
