@@ -23,6 +23,7 @@ from trace_format.errors import (
 )
 from trace_format.schema import (
     ALIGNMENT,
+    HASH_BYTES,
     HEAD_SECTIONS,
     HEADER_FLAG_RAW,
     MAX_CHUNK_BYTES,
@@ -42,8 +43,6 @@ from trace_format.schema import (
     SectionType,
     Text,
 )
-
-HASH_BYTES = 32
 
 
 @dataclass

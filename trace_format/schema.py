@@ -30,6 +30,7 @@ MIN_CHUNK_BYTES = 4096
 MAX_CHUNK_BYTES = 65536
 KEEP_SLOTS = 8
 LZMA_MAX_LC_LP = 4
+HASH_BYTES = 32  # SHA-256
 
 
 class Text(Subconstruct):  # type: ignore[misc]

@@ -9,17 +9,23 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from trace_format.emit import c_header
+from trace_format.emit import c_header, imhex, kaitai, markdown
 
 EMITTERS: dict[str, Callable[[], str]] = {
     c_header.FILE: c_header.emit,
+    markdown.FILE: markdown.emit,
+    kaitai.FILE: kaitai.emit,
+    kaitai.SIGNED_FILE: kaitai.emit_signed,
+    imhex.FILE: imhex.emit,
 }
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Write or check the generated files; returns the exit status."""
     parser = argparse.ArgumentParser(prog="python -m trace_format.emit", description=__doc__)
-    parser.add_argument("--check", action="store_true", help="write nothing; exit 1 with a diff if a file is stale")
+    parser.add_argument(
+        "--check", action="store_true", help="write nothing; exit 1 with a diff if a file is stale"
+    )
     parser.add_argument(
         "--root",
         type=Path,
@@ -35,11 +41,8 @@ def main(arguments: list[str] | None = None) -> int:
             continue
         stale = True
         if options.check:
-            sys.stdout.writelines(
-                difflib.unified_diff(
-                    old.splitlines(keepends=True), text.splitlines(keepends=True), name, f"{name} (from the schema)"
-                )
-            )
+            lines = (part.splitlines(keepends=True) for part in (old, text))
+            sys.stdout.writelines(difflib.unified_diff(*lines, name, f"{name} (from the schema)"))
         else:
             path.parent.mkdir(parents=True, exist_ok=True)
             temporary = path.with_name(path.name + ".tmp")

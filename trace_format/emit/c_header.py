@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Iterator
 
 from trace_format.actions import ACTIONS, Op
@@ -20,9 +21,9 @@ PROLOGUE = """\
  *
  * Freestanding C11. `gr_<structure>_load` decodes a structure from little-endian bytes, one byte at a time, so it
  * needs no alignment and no byte order. It returns false, and leaves *out as it was, when fewer than
- * GR_<STRUCTURE>_BYTES bytes are there, the magic differs, a reserved byte or flag bit is not zero, or a text goes on
- * behind its first NUL. Ranges, enumerations, versions and UTF-8 are the caller's to check. The caller must own
- * the bytes: memory that another world can write must be copied first.
+ * GR_<STRUCTURE>_BYTES bytes are there, the magic differs, a reserved byte or flag bit is not zero, or a text goes
+ * on behind its first NUL. Ranges, enumerations, versions and UTF-8 are the caller's to check. The caller must
+ * own the bytes: memory that another world can write must be copied first.
  */
 #ifndef GRAMOPHONE_TRACE_H
 #define GRAMOPHONE_TRACE_H
@@ -137,10 +138,11 @@ def _constants() -> Iterator[str]:
         for field in structure.fields:
             if field.kind is Kind.MAGIC:
                 number = int.from_bytes(field.magic, "little")
-                yield f"#define GR_{structure.name.upper()}_MAGIC UINT64_C({number:#018x}) /* {_quoted(field.magic)} */"
+                name = f"GR_{structure.name.upper()}_MAGIC"
+                yield f"#define {name} UINT64_C({number:#018x}) /* {_quoted(field.magic)} */"
 
 
-def _enumeration(values: type) -> Iterator[str]:
+def _enumeration(values: type[enum.IntEnum]) -> Iterator[str]:
     name = snake(values.__name__)
     yield f"/* {' '.join((values.__doc__ or '').split())} */"
     yield f"enum gr_{name} {{"
@@ -171,8 +173,8 @@ def _layout(structure: Structure) -> Iterator[str]:
         yield f"#define GR_{upper}_AT_{field.name.upper()} {field.offset}u"
     yield f'_Static_assert(sizeof({layout}) == GR_{upper}_BYTES, "size of {structure.name}");'
     for field in structure.fields:
-        at = f"GR_{upper}_AT_{field.name.upper()}"
-        yield f'_Static_assert(offsetof({layout}, {field.name}) == {at}, "offset of {structure.name}.{field.name}");'
+        at, what = f"GR_{upper}_AT_{field.name.upper()}", f"offset of {structure.name}.{field.name}"
+        yield f'_Static_assert(offsetof({layout}, {field.name}) == {at}, "{what}");'
     last = structure.fields[-1]
     yield (
         f"_Static_assert(GR_{upper}_AT_{last.name.upper()} + {last.size}u == GR_{upper}_BYTES, "

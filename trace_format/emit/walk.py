@@ -150,4 +150,5 @@ def _enumeration(structure: str, name: str, doc: str) -> type[enum.IntEnum] | No
 
 def _flags(structure: str) -> dict[str, int]:
     prefix = f"{structure.upper()}_FLAG_"
-    return {name.removeprefix(prefix).lower(): value for name, value in constants().items() if name.startswith(prefix)}
+    names = (name for name in constants() if name.startswith(prefix))
+    return {name.removeprefix(prefix).lower(): constants()[name] for name in names}

@@ -4,9 +4,9 @@
  *
  * Freestanding C11. `gr_<structure>_load` decodes a structure from little-endian bytes, one byte at a time, so it
  * needs no alignment and no byte order. It returns false, and leaves *out as it was, when fewer than
- * GR_<STRUCTURE>_BYTES bytes are there, the magic differs, a reserved byte or flag bit is not zero, or a text goes on
- * behind its first NUL. Ranges, enumerations, versions and UTF-8 are the caller's to check. The caller must own
- * the bytes: memory that another world can write must be copied first.
+ * GR_<STRUCTURE>_BYTES bytes are there, the magic differs, a reserved byte or flag bit is not zero, or a text goes
+ * on behind its first NUL. Ranges, enumerations, versions and UTF-8 are the caller's to check. The caller must
+ * own the bytes: memory that another world can write must be copied first.
  */
 #ifndef GRAMOPHONE_TRACE_H
 #define GRAMOPHONE_TRACE_H
@@ -28,6 +28,7 @@
 #define GR_MAX_CHUNK_BYTES 65536u
 #define GR_KEEP_SLOTS 8u
 #define GR_LZMA_MAX_LC_LP 4u
+#define GR_HASH_BYTES 32u
 #define GR_HEADER_FLAG_RAW 1u
 #define GR_SECTION_FLAG_OPTIONAL 1u
 #define GR_SLOT_FLAG_BOUND 1u
