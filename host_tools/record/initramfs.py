@@ -22,7 +22,7 @@ DRIVERS = ("v3d", "panfrost")
 # Parts of the standard library that no guest program uses and that are large.
 STDLIB_LEFT_OUT = {"lib-dynload", "ensurepip", "pydoc_data", "unittest", "turtledemo", "tkinter", "idlelib", "__pycache__"}
 USR_LINKS = {"bin": "usr/bin", "sbin": "usr/sbin", "lib": "usr/lib"}
-FOLDERS = ("dev", "proc", "sys", "tmp", "out", "cache", "usr/sbin")
+FOLDERS = ("dev", "proc", "sys", "tmp", "out", "cache", "usr/sbin", f"{STDLIB}/lib-dynload")
 
 
 def base_archive(tree: Path, kernel_version: str) -> bytes:

@@ -8,7 +8,6 @@ the same recording, bit for bit.
 import re
 import shutil
 import subprocess
-import sys
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -72,6 +71,17 @@ class GuestResult:
     seconds: float
 
 
+def qemu_version() -> str:
+    """Version line of the machine's emulator.
+
+    Raises:
+        RecordError: it is not installed.
+    """
+    if shutil.which(QEMU) is None:
+        raise RecordError(f"{QEMU} is missing: apt-get install qemu-system-arm")
+    return subprocess.run([QEMU, "--version"], capture_output=True, text=True, check=True).stdout.splitlines()[0]
+
+
 def boot(
     job: GuestJob, root: RecordRoot, plugin: Path, plugin_args: Mapping[str, str] | None = None, *, timeout: float = 900
 ) -> GuestResult:
@@ -88,8 +98,7 @@ def boot(
         RecordError: QEMU is missing or failed, the kernel panicked, the machine did not power off in time, the command
             failed, or the GPU's driver reported a hang or a fault.
     """
-    if shutil.which(QEMU) is None:
-        raise RecordError(f"{QEMU} is missing: apt-get install qemu-system-arm")
+    qemu_version()
     placement = PLACEMENTS[job.gpu]
     arguments = {"base": f"{placement.base:#x}", "irq": str(placement.irqs[0]), **(plugin_args or {})}
     plugin_option = ",".join([str(plugin).replace(",", ",,"), *(f"{key}={value}" for key, value in arguments.items())])
@@ -169,14 +178,3 @@ def _result(console: bytes, stderr: str) -> GuestResult:
 def _last_lines(text: bytes, count: int = 5) -> str:
     lines = [line.strip() for line in text.decode(errors="replace").splitlines() if line.strip()]
     return " | ".join(lines[-count:]) or "(nothing)"
-
-
-def _main() -> None:
-    from host_tools.record.root import record_root
-
-    plugin, command, *rest = sys.argv[1:]
-    print(boot(GuestJob(command), record_root(), Path(plugin), dict(item.split("=", 1) for item in rest)))
-
-
-if __name__ == "__main__":
-    _main()

@@ -1,0 +1,80 @@
+"""The guest job that runs one inference of an ncnn network on the GPU, and what it answers."""
+
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from host_tools.record.errors import RecordError
+from host_tools.record.machine import GUEST, GuestJob, GuestResult
+
+Float32 = npt.NDArray[np.float32]
+
+
+@dataclass(frozen=True)
+class NcnnResult:
+    """What the guest computed and on what.
+
+    Attributes:
+        outputs: the GPU's results by blob name, float32.
+        reference: ncnn's CPU results in the same guest; empty when not asked for.
+        versions: "ncnn", "python", "device", "vulkan" as the guest reported them.
+    """
+
+    outputs: dict[str, Float32]
+    reference: dict[str, Float32]
+    versions: dict[str, str]
+
+
+def ncnn_job(
+    param: bytes, weights: bytes, inputs: Mapping[str, Float32], outputs: Sequence[str] = (), *,
+    reference: bool = False, gpu: str = "v3d42",
+) -> GuestJob:
+    """Job of one inference.
+
+    Args:
+        param: the network, ncnn's text form.
+        weights: its weights, ncnn's `.bin`.
+        inputs: array of each input blob, shape without a batch dimension (channels, height, width).
+        outputs: blobs to compute; empty: all outputs of the network.
+        reference: also run ncnn's CPU back end in the guest, after the GPU's part.
+        gpu: key of `devicetree.PLACEMENTS`.
+    """
+    files = {
+        "job/net.param": param,
+        "job/net.bin": weights,
+        "job/guest_ncnn.py": (GUEST / "guest_ncnn.py").read_bytes(),
+    }
+    # -S: no site packages set-up, which imports much; -B: no compiled files are written.
+    words = ["python3.13", "-S", "-B", "/job/guest_ncnn.py", "/job/net.param", "/job/net.bin", "/out"]
+    words += ["--reference"] if reference else []
+    for index, (name, array) in enumerate(inputs.items()):
+        files[f"job/input{index}"] = np.ascontiguousarray(array, dtype="<f4").tobytes()
+        words += ["--input", f"{name}=/job/input{index}={'x'.join(map(str, array.shape))}"]
+    for name in outputs:
+        words += ["--output", name]
+    return GuestJob(shlex.join(words), files, gpu=gpu)
+
+
+def ncnn_result(result: GuestResult) -> NcnnResult:
+    """What the guest's program reported.
+
+    Raises:
+        RecordError: the report is missing or does not fit the files that came with it.
+    """
+    arrays: dict[str, dict[str, Float32]] = {"gpu": {}, "cpu": {}}
+    versions = {}
+    try:
+        for line in result.files["report"].decode().splitlines():
+            key, _, rest = line.partition(" ")
+            if key == "output":
+                kind, index, name, shape = rest.split(" ")
+                data = np.frombuffer(result.files[f"{kind}/{index}"], dtype="<f4")
+                arrays[kind][name] = data.reshape([int(size) for size in shape.split("x")])
+            else:
+                versions[key] = rest
+    except (KeyError, ValueError) as error:
+        raise RecordError(f"the guest's report does not fit the files that it sent: {error!r}") from error
+    return NcnnResult(arrays["gpu"], arrays["cpu"], versions)

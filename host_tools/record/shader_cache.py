@@ -1,0 +1,69 @@
+"""Mesa's shader cache, kept between recordings: without it, compiling shaders is most of a recording's time.
+
+A job's cache is what the same job leaves behind when it starts with none. The first recording of a job therefore boots
+twice: once unrecorded for the cache, then with it; later ones find it in the user's cache folder. Either way the
+recorded run starts from the same bytes (docs/adr/0003-shader-cache.md).
+"""
+
+import hashlib
+import io
+import tarfile
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from host_tools.record.cache import cache_dir, written_whole
+from host_tools.record.errors import RecordError
+from host_tools.record.machine import GuestJob, boot, qemu_version
+from host_tools.record.root import RecordRoot
+
+GUEST_FOLDER = "cache"  # guest/init points Mesa to it
+ARCHIVE = "shader-cache.tar.gz"
+# Keep the job's exit status: the archive is made whether or not it failed.
+SAVE = f"status=$?; tar -c -C /{GUEST_FOLDER} . | gzip -1 >/out/{ARCHIVE}; (exit $status)"
+
+
+def with_shader_cache(
+    job: GuestJob, warming: GuestJob, root: RecordRoot, plugin: Path, plugin_args: Mapping[str, str] | None = None
+) -> GuestJob:
+    """The job with the cache that `warming` leaves in the folder where Mesa looks for it.
+
+    Args:
+        job: what will be recorded.
+        warming: the same work with data that does not vary (inputs of zeros), so that its cache fits every recording.
+        root: from `record_root()`.
+        plugin: as `machine.boot`.
+        plugin_args: as `machine.boot`, without a recording.
+
+    Raises:
+        RecordError: as `machine.boot`, or a kept cache that is not an archive.
+    """
+    path = cache_dir("record", "shaders") / f"{_key(warming, root)}.tar.gz"
+    if not path.exists():
+        command = f"{warming.command}\n{SAVE}"
+        result = boot(replace(warming, command=command), root, plugin, plugin_args)
+        with written_whole(path) as temporary:
+            temporary.write_bytes(result.files[ARCHIVE])
+    return replace(job, files={**job.files, **_unpack(path)})
+
+
+def _key(job: GuestJob, root: RecordRoot) -> str:
+    digest = hashlib.sha256(f"{root.key}\0{qemu_version()}\0{job.gpu}\0{job.command}\0".encode())
+    for path, data in sorted(job.files.items()):
+        digest.update(f"{path}\0{len(data)}\0".encode())
+        digest.update(data)
+    return digest.hexdigest()[:32]
+
+
+def _unpack(path: Path) -> dict[str, bytes]:
+    """Guest path -> content of a kept cache."""
+    files = {}
+    try:
+        with tarfile.open(fileobj=io.BytesIO(path.read_bytes()), mode="r:gz") as archive:
+            for member in archive:
+                stream = archive.extractfile(member) if member.isfile() else None
+                if stream is not None:
+                    files[f"{GUEST_FOLDER}/{member.name.removeprefix('./')}"] = stream.read()
+    except (tarfile.TarError, OSError, EOFError) as error:
+        raise RecordError(f"{path}: expected a shader cache as tar.gz: {error}; remove it and run again") from error
+    return files
