@@ -41,8 +41,8 @@ def main(arguments: list[str] | None = None) -> int:
             continue
         stale = True
         if options.check:
-            lines = (part.splitlines(keepends=True) for part in (old, text))
-            sys.stdout.writelines(difflib.unified_diff(*lines, name, f"{name} (from the schema)"))
+            before, after = old.splitlines(keepends=True), text.splitlines(keepends=True)
+            sys.stdout.writelines(difflib.unified_diff(before, after, name, f"{name} (from the schema)"))
         else:
             path.parent.mkdir(parents=True, exist_ok=True)
             temporary = path.with_name(path.name + ".tmp")

@@ -46,7 +46,7 @@ so the signature covers every byte of the trace. Any COSE library can check it; 
   P-256 with SHA-256, signature r || s of 64 bytes) or -8 (EdDSA: Ed25519, 64 bytes). The key id is the first 16
   bytes of the SHA-256 of the public key as DER SubjectPublicKeyInfo (for P-256 with an uncompressed point).
 - The unprotected header is the empty map. The payload is nil. External additional data is empty.
-- The CBOR is in core deterministic encoding (RFC 8949, 4.2.1), so that a message has exactly one form, of 92 bytes.
+- The CBOR is in core deterministic encoding (RFC 8949, 4.2.1), so that a message has one form only, of 92 bytes.
 - Nothing signs the signed header itself, so a reader takes only the very version that it knows, major and minor.
 - The trace ends where the file ends.
 """
@@ -65,10 +65,10 @@ Rules, in the order in which a reader can check them:
 1. The file starts with the header, and is exactly `trace_bytes` long. `head_bytes` is at most {max_head}. A reader
    refuses another major version than its own and a greater minor one.
 2. `chunk_bytes` is a power of two from {min_chunk} to {max_chunk}.
-3. The section table follows the header: `section_count` entries, 3 to {max_sections}.
+3. The section table follows the header: `section_count` entries, at most {max_sections}.
 4. Sections lie in the order of the table, the first right behind the table. Each starts at the next multiple of
-   {alignment} behind the one before, and the up to {gap} bytes between are zero. The file ends at the first multiple
-   of {alignment} behind the last.
+   {alignment} behind the one before, and the up to {gap} bytes between are zero. The file ends at the next
+   multiple of {alignment} behind the last.
 5. The first three sections are MANIFEST, SLOTS and CHUNKS, in this order, once each, stored without a codec; their
    end is the end of the head, `head_bytes`.
 6. Then come exactly one ACTIONS section, any number of IMAGE sections, and optional sections, in this order. There
@@ -91,8 +91,8 @@ _CODECS = """\
 
 - `STORED`: the bytes as they are; `codec_param` is 0 and `raw_bytes` equals `stored_bytes`.
 - `LZMA`: one raw LZMA1 stream: no file header, no end marker; it decodes to exactly `raw_bytes` bytes.
-  `codec_param` is LZMA's properties byte, (pb * 5 + lp) * 9 + lc, with lc + lp at most {lc_lp} and pb at most 4, so
-  that the decoder's tables have a fixed size. The dictionary is the decoded section itself.
+  `codec_param` is LZMA's properties byte, (pb * 5 + lp) * 9 + lc, with lc + lp at most {lc_lp} and pb at most 4,
+  so that the decoder's tables have a fixed size. The dictionary is the decoded section itself.
 """
 
 _SECTIONS = """\
@@ -112,7 +112,7 @@ _MANIFEST_RULES = """\
 depend on compression, on chunk size or on the manifest. `profile_id` binds the trace to one version of the
 GPU's register policy (`trace_format/gpus/NAME.toml`): a replayer that was generated from another refuses it.
 
-**Memory.** The trace addresses one **carve-out** of physical memory, by offset; only the device knows where it lies.
+**Memory.** The trace addresses one **carve-out** of physical memory, by offset; only the device knows its place.
 The image fills it from offset 0; the rest is zero before the first replay. `carveout_bytes` is a multiple of
 {page}, not zero and at most 4 GiB; `va_bytes` is a multiple of {page}, not zero and within what the GPU's MMU can
 map. `Upload` and `Clear` never write to the image; only slots do, and the GPU where it is mapped writable.
