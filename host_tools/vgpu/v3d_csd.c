@@ -1,0 +1,312 @@
+/*
+ * Compute dispatch: workgroups into supergroups, supergroups into batches of sixteen lanes, batches onto
+ * worker threads.
+ *
+ * Configuration words: 0 to 2: workgroups x, y, z << 16 | offset; 3: (batches per supergroup - 1) << 12 |
+ * workgroups per supergroup << 8 (0: 16) | workgroup size (0: 256), bits 20:25 highest supergroup id and bit
+ * 26 "may overlap the dispatch before", which permit concurrency and change no result; 4: batches - 1; 5:
+ * code address | propagate NaN 4 | single segment 2 | four threads 1; 6: uniforms. Source: Mesa 22.3.6,
+ * src/broadcom/vulkan/v3dv_cmd_buffer.c (cmd_buffer_create_csd_job).
+ */
+#include "v3d_qpu.h"
+#include "v3d_qpu_thread.h"
+
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    CFG3_KNOWN = 0x07ffffff,
+    CFG5_FOUR_THREADS = 1,
+    CFG5_SINGLE_SEGMENT = 2,
+    CFG5_PROPAGATE_NAN = 4,
+    CFG5_FLAGS = 7,
+    /* Threads that a V3D 4.2 holds at once (8 QPUs of 4): scratch memory has room for no more. */
+    HARDWARE_THREADS = 32,
+    MAX_WORKERS = 64,
+    /* Instructions that must be left to do for another worker thread to be worth its start. */
+    WORTH_A_WORKER = 200000,
+};
+
+struct dispatch {
+    const uint32_t *cfg;
+    uint32_t count[3], offset[3]; /* workgroups */
+    uint32_t workgroup_size, workgroups_per_supergroup, index_bits;
+    uint64_t workgroups, supergroups;
+    struct qpu_program program;
+    uint64_t next;   /* supergroup to take; atomic */
+    uint64_t failed; /* lowest supergroup that failed, or UINT64_MAX; atomic */
+};
+
+struct worker_run {
+    struct dispatch *dispatch;
+    struct qpu_worker worker;
+    struct qpu_thread *threads; /* one, or with barriers as many as a supergroup has batches */
+    uint64_t failed;            /* supergroup, or UINT64_MAX */
+};
+
+static bool refuse(struct v3d_csd_result *result, const char *what, unsigned word, uint32_t value)
+{
+    snprintf(result->error, sizeof result->error, "CSD configuration word %u = 0x%08" PRIx32 ": %s", word,
+             value, what);
+    return false;
+}
+
+static uint32_t batches_of(const struct dispatch *d, uint64_t supergroup)
+{
+    uint64_t left = d->workgroups - supergroup * d->workgroups_per_supergroup;
+    uint64_t groups = left < d->workgroups_per_supergroup ? left : d->workgroups_per_supergroup;
+
+    return (uint32_t)((groups * d->workgroup_size + QPU_LANES - 1) / QPU_LANES);
+}
+
+static bool read_configuration(struct dispatch *d, struct v3d_csd_result *result)
+{
+    const uint32_t *cfg = d->cfg;
+
+    for (unsigned i = 0; i < 3; i++) {
+        d->count[i] = cfg[i] >> 16;
+        d->offset[i] = cfg[i] & 0xffff;
+        if (d->count[i] == 0)
+            return refuse(result, "no workgroups", i, cfg[i]);
+    }
+    if (cfg[3] & ~(uint32_t)CFG3_KNOWN)
+        return refuse(result, "bits 31:27 have no known meaning", 3, cfg[3]);
+    d->workgroup_size = cfg[3] & 0xff ? cfg[3] & 0xff : 256;
+    d->workgroups_per_supergroup = cfg[3] >> 8 & 15 ? cfg[3] >> 8 & 15 : 16;
+    d->workgroups = (uint64_t)d->count[0] * d->count[1] * d->count[2];
+    d->supergroups = (d->workgroups + d->workgroups_per_supergroup - 1) / d->workgroups_per_supergroup;
+    d->index_bits = 6; /* of the local index: enough for the workgroup, at least 64 */
+    while (1u << d->index_bits < d->workgroup_size)
+        d->index_bits++;
+
+    uint32_t full = (d->workgroups_per_supergroup * d->workgroup_size + QPU_LANES - 1) / QPU_LANES;
+    uint64_t batches = (d->supergroups - 1) * full + batches_of(d, d->supergroups - 1);
+    if ((cfg[3] >> 12 & 0xff) + 1 != full)
+        return refuse(result, "batches per supergroup do not fit the workgroups", 3, cfg[3]);
+    if ((uint64_t)cfg[4] + 1 != batches)
+        return refuse(result, "number of batches does not fit the workgroups", 4, cfg[4]);
+    if (!(cfg[5] & CFG5_PROPAGATE_NAN))
+        return refuse(result, "a dispatch that does not propagate NaN is not modelled", 5, cfg[5]);
+    if (cfg[6] % 4)
+        return refuse(result, "uniforms at an address that is no multiple of 4", 6, cfg[6]);
+    return true;
+}
+
+/*
+ * The state in which a batch starts: rf0 = workgroup x | y << 16; rf2 = workgroup z | workgroup within the
+ * supergroup << 16 | local index << (32 - index_bits). (Mesa, nir_to_vir.c: cs_payload.) Lanes beyond the
+ * last workgroup have an empty sample mask; their payload is that of the dispatch's first lane.
+ */
+static void start_thread(struct qpu_thread *t, struct worker_run *run, uint64_t supergroup, uint32_t batch)
+{
+    const struct dispatch *d = run->dispatch;
+    uint64_t first = supergroup * d->workgroups_per_supergroup;
+
+    /* The register file starts as zero: on the device it holds what the thread before left. */
+    memset(t, 0, sizeof *t);
+    for (uint8_t i = 0; i < QPU_SMALL_IMMEDIATES; i++)
+        t->slot[QPU_SLOT_IMM + i] = qpu_splat(qpu_small_immediate(i));
+    for (uint32_t lane = 0; lane < QPU_LANES; lane++) {
+        uint32_t item = batch * QPU_LANES + lane, within = item / d->workgroup_size;
+        uint64_t group = first + within;
+        bool exists = within < d->workgroups_per_supergroup && group < d->workgroups;
+
+        if (!exists)
+            group = within = item = 0;
+        uint32_t x = (uint32_t)(group % d->count[0]) + d->offset[0];
+        uint32_t y = (uint32_t)(group / d->count[0] % d->count[1]) + d->offset[1];
+        uint32_t z = (uint32_t)(group / d->count[0] / d->count[1]) + d->offset[2];
+
+        t->msf[lane] = exists;
+        t->slot[QPU_SLOT_RF][lane] = (x & 0xffff) | y << 16;
+        t->payload[lane] = (z & 0xffff) | within << 16 | (item % d->workgroup_size) << (32 - d->index_bits);
+    }
+    t->slot[QPU_SLOT_RF + 2] = t->payload;
+    t->worker = &run->worker;
+    t->uniform_va = d->cfg[6];
+    t->tmu_config = UINT32_MAX;
+    t->tmu_fifo_limit = d->cfg[5] & CFG5_FOUR_THREADS ? QPU_TMU_FIFO / 4 : QPU_TMU_FIFO;
+    t->last_section = d->cfg[5] & CFG5_SINGLE_SEGMENT;
+    t->resume = d->program.uop;
+}
+
+/* Run batches that may wait for each other: round after round, up to the next barrier. */
+static bool run_together(struct worker_run *run, uint64_t supergroup, uint32_t batches)
+{
+    for (uint32_t b = 0; b < batches; b++) {
+        start_thread(&run->threads[b], run, supergroup, b);
+        run->threads[b].thread_index = b;
+    }
+    for (;;) {
+        uint32_t waiting = 0, ended = 0;
+
+        for (uint32_t b = 0; b < batches; b++) {
+            struct qpu_thread *t = &run->threads[b];
+
+            if (t->state != QPU_ENDED)
+                qpu_thread_run(t);
+            if (t->state == QPU_FAILED)
+                return false;
+            waiting += t->state == QPU_AT_BARRIER;
+            ended += t->state == QPU_ENDED;
+        }
+        if (ended == batches)
+            break;
+        if (waiting != batches) {
+            snprintf(run->worker.error, sizeof run->worker.error,
+                     "hang: of %" PRIu32 " batches in supergroup %" PRIu64 ", %" PRIu32
+                     " wait at a barrier that the others ended without reaching",
+                     batches, supergroup, waiting);
+            return false;
+        }
+    }
+    for (uint32_t b = 0; b < batches; b++)
+        run->worker.instructions += run->threads[b].instructions;
+    return true;
+}
+
+static bool run_supergroup(struct worker_run *run, uint64_t supergroup)
+{
+    uint32_t batches = batches_of(run->dispatch, supergroup);
+
+    if (run->dispatch->program.uses_barrier)
+        return run_together(run, supergroup, batches);
+    for (uint32_t b = 0; b < batches; b++) {
+        struct qpu_thread *t = run->threads;
+
+        start_thread(t, run, supergroup, b);
+        qpu_thread_run(t);
+        if (t->state != QPU_ENDED)
+            return false;
+        run->worker.instructions += t->instructions;
+    }
+    return true;
+}
+
+/* Take supergroups in ascending order until none is left. Every one below a failed one is still run, so that
+ * the lowest failure is found whatever the number of workers. */
+static void *work(void *argument)
+{
+    struct worker_run *run = argument;
+    struct dispatch *d = run->dispatch;
+
+    for (;;) {
+        uint64_t supergroup = __atomic_fetch_add(&d->next, 1, __ATOMIC_RELAXED);
+
+        if (supergroup >= d->supergroups || supergroup > __atomic_load_n(&d->failed, __ATOMIC_RELAXED))
+            return NULL;
+        if (!run_supergroup(run, supergroup)) {
+            run->failed = supergroup;
+            uint64_t lowest = __atomic_load_n(&d->failed, __ATOMIC_RELAXED);
+            while (supergroup < lowest && !__atomic_compare_exchange_n(&d->failed, &lowest, supergroup, false,
+                                                                       __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+                ;
+            return NULL;
+        }
+    }
+}
+
+static bool prepare(struct worker_run *run, struct dispatch *d, struct v3d_mmu *mmu)
+{
+    size_t threads = d->program.uses_barrier ? batches_of(d, 0) : 1;
+
+    run->dispatch = d;
+    run->worker.mmu = mmu;
+    run->worker.program = &d->program;
+    run->failed = UINT64_MAX;
+    run->threads = aligned_alloc(_Alignof(struct qpu_thread), threads * sizeof *run->threads);
+    return run->threads;
+}
+
+/*
+ * How many more workers the dispatch gets, once its first supergroup has run. None when supergroups must not
+ * overlap: the driver allocates shared memory for one supergroup at a time and scratch memory by hardware
+ * thread, and who gets which must not depend on the number of workers.
+ */
+static unsigned extra_workers(const struct dispatch *d, const struct qpu_worker *first, unsigned threads)
+{
+    uint64_t left = (d->supergroups - 1) * first->instructions;
+
+    if (d->program.uses_barrier || d->program.uses_thread_index || first->shared_memory || first->mmu->track)
+        return 0;
+    uint64_t useful = left / WORTH_A_WORKER;
+    if (useful > d->supergroups - 1)
+        useful = d->supergroups - 1;
+    if (threads > MAX_WORKERS)
+        threads = MAX_WORKERS;
+    return useful < threads ? (unsigned)useful : threads - 1;
+}
+
+static void run_workers(struct worker_run *runs, unsigned workers)
+{
+    pthread_t ids[MAX_WORKERS];
+    bool started[MAX_WORKERS] = {false};
+
+    for (unsigned i = 1; i < workers; i++)
+        started[i] = pthread_create(&ids[i], NULL, work, &runs[i]) == 0; /* if not: the others do its share */
+    work(&runs[0]);
+    for (unsigned i = 1; i < workers; i++)
+        if (started[i])
+            pthread_join(ids[i], NULL);
+}
+
+static void collect(const struct dispatch *d, const struct worker_run *runs, unsigned workers,
+                    struct v3d_csd_result *result)
+{
+    for (unsigned i = 0; i < workers; i++) {
+        const struct qpu_worker *worker = &runs[i].worker;
+
+        result->instructions += worker->instructions;
+        result->bytes_read += worker->bytes_read;
+        result->bytes_written += worker->bytes_written;
+        if (runs[i].failed == UINT64_MAX || runs[i].failed != d->failed)
+            continue;
+        result->faulted = worker->faulted;
+        result->fault_write = worker->fault_write;
+        result->fault_va = worker->fault_va;
+        memcpy(result->error, worker->error, sizeof result->error);
+    }
+}
+
+void v3d_csd_run(struct v3d_mmu *mmu, const uint32_t cfg[7], unsigned threads, struct v3d_csd_result *result)
+{
+    struct dispatch d = {.cfg = cfg, .failed = UINT64_MAX};
+    unsigned workers = 1;
+
+    *result = (struct v3d_csd_result){0};
+    if (!read_configuration(&d, result))
+        return;
+    struct worker_run *runs = calloc(MAX_WORKERS, sizeof *runs);
+    bool ready = false;
+    if (runs) {
+        runs[0].worker.mmu = mmu;
+        ready = qpu_program_build(&d.program, &runs[0].worker, cfg[5] & ~(uint32_t)CFG5_FLAGS,
+                                  cfg[5] & CFG5_SINGLE_SEGMENT) &&
+                prepare(&runs[0], &d, mmu);
+    }
+    if (!ready) {
+        snprintf(result->error, sizeof result->error, "out of host memory for a compute dispatch");
+    } else if ((d.program.uses_barrier && batches_of(&d, 0) > HARDWARE_THREADS)) {
+        snprintf(result->error, sizeof result->error,
+                 "hang: a supergroup of %" PRIu32 " batches with a barrier, the GPU holds %d at once",
+                 batches_of(&d, 0), HARDWARE_THREADS);
+    } else {
+        d.next = 1;
+        if (!run_supergroup(&runs[0], 0)) {
+            runs[0].failed = d.failed = 0;
+        } else if (d.supergroups > 1) {
+            unsigned extra = extra_workers(&d, &runs[0].worker, threads);
+            while (workers <= extra && prepare(&runs[workers], &d, mmu))
+                workers++;
+            run_workers(runs, workers);
+        }
+        collect(&d, runs, workers, result);
+    }
+    for (unsigned i = 0; runs && i < MAX_WORKERS; i++)
+        free(runs[i].threads);
+    free(runs);
+    qpu_program_free(&d.program);
+}

@@ -1,0 +1,268 @@
+/* Control of a QPU thread: uniform streams, branches, thread switches, memory and errors. */
+#include "v3d_qpu_thread.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+/* ---- errors and memory ---- */
+
+const struct qpu_uop *qpu_fail(struct qpu_thread *t, const struct qpu_uop *u, const char *format, ...)
+{
+    struct qpu_worker *worker = t->worker;
+    const struct qpu_program *program = worker->program;
+    va_list args;
+    int n = snprintf(worker->error, sizeof worker->error,
+                     "QPU instruction at 0x%08" PRIx32 " (0x%016" PRIx64 "): ", program->va + 8 * u->index,
+                     u->index < program->count ? program->instr[u->index].word : 0);
+
+    va_start(args, format);
+    vsnprintf(worker->error + n, sizeof worker->error - (size_t)n, format, args);
+    va_end(args);
+    t->state = QPU_FAILED;
+    return NULL;
+}
+
+const struct qpu_uop *qpu_fault(struct qpu_thread *t, uint32_t va, bool write)
+{
+    t->worker->faulted = true;
+    t->worker->fault_va = va;
+    t->worker->fault_write = write;
+    t->state = QPU_FAILED;
+    return NULL;
+}
+
+uint8_t *qpu_host_slow(struct qpu_worker *worker, uint32_t va, uint32_t bytes, bool write)
+{
+    struct v3d_mmu *mmu = worker->mmu;
+    uint32_t page = va >> V3D_PAGE_SHIFT;
+    uintptr_t entry = mmu->tlb[page];
+
+    if (entry == 0)
+        entry = v3d_mmu_fill(mmu, va);
+    if (entry == 0 || (write && !(entry & V3D_TLB_WRITABLE)))
+        return NULL;
+    uint8_t *host = (uint8_t *)(entry & ~(uintptr_t)(V3D_PAGE_BYTES - 1));
+
+    mmu->touched[page] |= write ? 2 : 1;
+    if (mmu->track) {
+        v3d_mmu_note(mmu, va, bytes, write);
+    } else {
+        struct qpu_tlb *tlb = write ? &worker->writable : &worker->readable;
+
+        tlb->page[page % QPU_TLB_ENTRIES] = page + 1;
+        tlb->host[page % QPU_TLB_ENTRIES] = host;
+    }
+    return host + va % V3D_PAGE_BYTES;
+}
+
+const struct qpu_uop *qpu_stop_error(struct qpu_thread *t, const struct qpu_uop *u)
+{
+    return qpu_fail(t, u, "%s", t->worker->program->reason[u->index]);
+}
+
+/* The code itself is not mapped. */
+const struct qpu_uop *qpu_stop_fault(struct qpu_thread *t, const struct qpu_uop *u)
+{
+    return qpu_fault(t, u->value, false);
+}
+
+/* ---- uniforms ---- */
+
+static bool load_word(struct qpu_thread *t, uint32_t va, uint32_t *value)
+{
+    const uint8_t *at = qpu_host(t->worker, va, 4, false);
+
+    if (!at) {
+        qpu_fault(t, va, false);
+        return false;
+    }
+    __builtin_memcpy(value, at, sizeof *value);
+    t->worker->bytes_read += 4;
+    return true;
+}
+
+bool qpu_pop_uniform(struct qpu_thread *t, uint32_t *value)
+{
+    if (!load_word(t, t->uniform_va, value))
+        return false;
+    t->uniform_va += 4;
+    return true;
+}
+
+const struct qpu_uop *qpu_load_uniform(struct qpu_thread *t, const struct qpu_uop *u)
+{
+    uint32_t value;
+
+    if (!qpu_pop_uniform(t, &value))
+        return NULL;
+    t->slot[u->dst] = qpu_splat(value);
+    return u + 1;
+}
+
+const struct qpu_uop *qpu_load_unifa(struct qpu_thread *t, const struct qpu_uop *u)
+{
+    uint32_t value;
+
+    if (!load_word(t, t->unifa_va, &value))
+        return NULL;
+    t->unifa_va += 4;
+    t->slot[u->dst] = qpu_splat(value);
+    return u + 1;
+}
+
+/* ---- writes to magic addresses; u->a is the slot with the value ---- */
+
+/* The first lane's value counts. */
+const struct qpu_uop *qpu_write_unifa(struct qpu_thread *t, const struct qpu_uop *u)
+{
+    if (qpu_mask_bits(qpu_condition(t, u->cond)) & 1)
+        t->unifa_va = t->slot[u->a][0] & ~3u;
+    return u + 1;
+}
+
+/* r5: each quad gets its first lane's value. */
+const struct qpu_uop *qpu_write_r5(struct qpu_thread *t, const struct qpu_uop *u)
+{
+    qpu_u32 value = t->slot[u->a];
+
+    for (int lane = 0; lane < QPU_LANES; lane++)
+        value[lane] = value[lane & ~3];
+    t->slot[u->dst] = qpu_select(qpu_condition(t, u->cond), value, t->slot[u->dst]);
+    return u + 1;
+}
+
+const struct qpu_uop *qpu_write_r5rep(struct qpu_thread *t, const struct qpu_uop *u)
+{
+    t->slot[u->dst] = qpu_select(qpu_condition(t, u->cond), qpu_splat(t->slot[u->a][0]), t->slot[u->dst]);
+    return u + 1;
+}
+
+/* The result is in r4 two instructions later; code may not read r4 before, so it can be there at once. */
+const struct qpu_uop *qpu_write_sfu(struct qpu_thread *t, const struct qpu_uop *u)
+{
+    qpu_u32 result = qpu_sfu((uint8_t)u->value, t->slot[u->a]);
+
+    t->slot[u->dst] = qpu_select(qpu_condition(t, u->cond), result, t->slot[u->dst]);
+    return u + 1;
+}
+
+const struct qpu_uop *qpu_write_barrier(struct qpu_thread *t, const struct qpu_uop *u)
+{
+    t->barrier = true;
+    return u + 1;
+}
+
+/* ---- branches ---- */
+
+static bool branch_taken(const struct qpu_thread *t, const struct qpu_branch *branch)
+{
+    unsigned a = qpu_mask_bits(t->flag_a), count = 0xffff;
+
+    if (branch->msfign != QPU_MSFIGN_NONE) {
+        count = qpu_mask_bits(t->msf != 0);
+        if (branch->msfign == QPU_MSFIGN_Q) {
+            count |= count >> 1;
+            count = ((count | count >> 2) & 0x1111) * 15;
+        }
+    }
+    switch (branch->cond) {
+    case QPU_BRANCH_A0: return a & 1;
+    case QPU_BRANCH_NA0: return !(a & 1);
+    case QPU_BRANCH_ALLA: return !(~a & count);
+    case QPU_BRANCH_ANYNA: return ~a & count;
+    case QPU_BRANCH_ANYA: return a & count;
+    case QPU_BRANCH_ALLNA: return !(a & count);
+    default: return true;
+    }
+}
+
+const struct qpu_uop *qpu_branch_decide(struct qpu_thread *t, const struct qpu_uop *u)
+{
+    const struct qpu_program *program = t->worker->program;
+    const struct qpu_branch *branch = &program->instr[u->index].branch;
+    bool taken = branch_taken(t, branch);
+    uint32_t next = program->va + 8 * (u->index + 4), target = next + (uint32_t)branch->offset;
+    uint32_t uniforms = t->uniform_va;
+
+    if (branch->uniforms) {
+        uint32_t value = 0;
+
+        if (branch->uniform_destination == QPU_DEST_REGFILE)
+            uniforms = t->slot[QPU_SLOT_RF + branch->raddr_a][0];
+        else if (!qpu_pop_uniform(t, &value)) /* taken or not */
+            return NULL;
+        else
+            uniforms = branch->uniform_destination == QPU_DEST_RELATIVE ? t->uniform_va + value : value;
+    }
+    if (!taken)
+        return u + 1;
+    if (uniforms % 4)
+        return qpu_fail(t, u, "uniform stream moved to 0x%08" PRIx32 ", which is no multiple of 4", uniforms);
+    t->uniform_va = uniforms;
+    if (branch->destination == QPU_DEST_ABSOLUTE)
+        target = (uint32_t)branch->offset;
+    else if (branch->destination == QPU_DEST_REGFILE)
+        target = t->slot[QPU_SLOT_RF + branch->raddr_a][0];
+    if ((target - program->va) % 8 || (target - program->va) / 8 >= program->count)
+        return qpu_fail(t, u,
+                        "branch to 0x%08" PRIx32 ", outside the shader (0x%08" PRIx32 " and %" PRIu32
+                        " instructions)",
+                        target, program->va, program->count);
+    t->branch_to = &program->uop[program->first[(target - program->va) / 8]];
+    return u + 1;
+}
+
+/* Count the straight run that ends with instruction `last`. */
+static bool count_run(struct qpu_thread *t, const struct qpu_uop *u, uint32_t last)
+{
+    t->instructions += last + 1 - t->run_start;
+    t->run_start = last + 1;
+    if (t->instructions <= QPU_THREAD_LIMIT)
+        return true;
+    qpu_fail(t, u, "hang: one thread ran more than %llu instructions", QPU_THREAD_LIMIT);
+    return false;
+}
+
+/* After the third delay slot of a branch. */
+const struct qpu_uop *qpu_branch_commit(struct qpu_thread *t, const struct qpu_uop *u)
+{
+    const struct qpu_uop *to = t->branch_to;
+
+    if (!to)
+        return u + 1;
+    t->branch_to = NULL;
+    if (!count_run(t, u, u->index))
+        return NULL;
+    t->run_start = to->index;
+    return to;
+}
+
+/* ---- thread switches ---- */
+
+/* After the second delay slot of thrsw; u->value: two in a row, which announces the last section. */
+const struct qpu_uop *qpu_switch_commit(struct qpu_thread *t, const struct qpu_uop *u)
+{
+    if (t->last_section) {
+        if (!count_run(t, u, u->index))
+            return NULL;
+        t->state = QPU_ENDED;
+        return NULL;
+    }
+    t->last_section = u->value;
+    if (!t->barrier)
+        return u + 1;
+    t->barrier = false;
+    t->state = QPU_AT_BARRIER;
+    t->resume = u + 1;
+    return NULL;
+}
+
+void qpu_thread_run(struct qpu_thread *t)
+{
+    const struct qpu_uop *u = t->resume;
+
+    t->state = QPU_READY;
+    while (u)
+        u = u->run(t, u);
+}

@@ -1,0 +1,439 @@
+/*
+ * Translation of a shader into micro-operations.
+ *
+ * In one instruction both ALUs read before either writes, and signals deliver last. Micro-operations run one
+ * after the other, so they are put in an order in which that makes no difference; where there is none, the
+ * register that would be overwritten too early is copied first.
+ */
+#include "v3d_qpu_thread.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    MAX_INSTRUCTIONS = 1 << 16,
+    MAX_UOPS = 12, /* of one instruction */
+    BRANCH_DELAY = 3,
+    SWITCH_DELAY = 2,
+};
+
+static bool has_thrsw(const struct qpu_program *program, uint32_t i)
+{
+    return i < program->count && (program->instr[i].signals & QPU_SIG_THRSW);
+}
+
+/* A thrsw that switches. Of two in a row the second only announces the last section. */
+static bool switches_at(const struct qpu_program *program, uint32_t i)
+{
+    return has_thrsw(program, i) && !(i > 0 && has_thrsw(program, i - 1));
+}
+
+/* ---- what cannot run ---- */
+
+static const char *unmodelled_destination(uint8_t op, uint8_t waddr, bool magic)
+{
+    if (op == QPU_OP_FCMP || op == QPU_OP_MULTOP || op == QPU_OP_SETMSF)
+        return magic && waddr == QPU_MAGIC_NOP ? NULL
+                                               : "written result of an operation that is used for its effect";
+    if ((op == QPU_OP_BARRIERID) != (magic && waddr == QPU_MAGIC_SYNCB))
+        return "barrierid without syncb, or the reverse";
+    if (!magic || waddr <= QPU_MAGIC_NOP)
+        return NULL;
+    if (!qpu_magic_name(waddr))
+        return "reserved magic write address";
+    if (waddr >= QPU_MAGIC_TMUC && waddr <= QPU_MAGIC_TMUHSLOD)
+        return "TMU texture lookup: not modelled";
+    switch (waddr) {
+    case QPU_MAGIC_UNIFA:
+    case QPU_MAGIC_TMUD:
+    case QPU_MAGIC_TMUA:
+    case QPU_MAGIC_TMUAU:
+    case QPU_MAGIC_SYNCB:
+    case QPU_MAGIC_RECIP:
+    case QPU_MAGIC_RSQRT:
+    case QPU_MAGIC_EXP:
+    case QPU_MAGIC_LOG:
+    case QPU_MAGIC_SIN:
+    case QPU_MAGIC_R5REP: return NULL;
+    default: return "write address that is not modelled (TLB, VPM, TMUL, sync, syncu, rsqrt2)";
+    }
+}
+
+static const char *unmodelled_alu(const struct qpu_alu *alu)
+{
+    bool carry = alu->flag_op == QPU_FLAG_PUSHC || alu->flag_op >= QPU_FLAG_ANDC;
+
+    if (alu->op == QPU_OP_NOP)
+        return alu->flag_op ? "flags of nop" : NULL;
+    if (!qpu_alu_handlers(alu->op).full)
+        return "operation that is not modelled";
+    switch (alu->op) {
+    case QPU_OP_ADD:
+    case QPU_OP_SUB:
+    case QPU_OP_MADD:
+    case QPU_OP_MSUB:
+    case QPU_OP_MIN:
+    case QPU_OP_FCMP: break;
+    case QPU_OP_VFMUL:
+    case QPU_OP_VFMIN:
+    case QPU_OP_VFMAX:
+    case QPU_OP_VFPACK:
+    case QPU_OP_VADD:
+    case QPU_OP_VSUB:
+    case QPU_OP_TMUWT:
+    case QPU_OP_BARRIERID:
+    case QPU_OP_SETMSF:
+        if (alu->flag_op != QPU_FLAG_NONE)
+            return "flags of an operation for which they are not modelled";
+        break;
+    default:
+        if (carry)
+            return "carry of an operation for which it is not modelled";
+    }
+    if (alu->op == QPU_OP_FCMP && alu->pack != QPU_PACK_NONE)
+        return "packed fcmp";
+    return unmodelled_destination(alu->op, alu->waddr, alu->magic);
+}
+
+/* Why instruction i of the program cannot run, or NULL. */
+static const char *unmodelled(const struct qpu_program *program, uint32_t i)
+{
+    const struct qpu_instr *instr = &program->instr[i];
+    const char *reason;
+    bool thrsw = instr->signals & QPU_SIG_THRSW;
+
+    for (uint32_t back = 1; back <= BRANCH_DELAY && back <= i; back++) {
+        const struct qpu_instr *before = &program->instr[i - back];
+
+        if (before->is_branch && (instr->is_branch || thrsw))
+            return "branch or thrsw in the delay slots of a branch";
+        if (back <= SWITCH_DELAY && switches_at(program, i - back) && instr->is_branch)
+            return "branch in the delay slots of thrsw";
+        if (back == SWITCH_DELAY && switches_at(program, i - back) && thrsw)
+            return "thrsw in the delay slots of thrsw";
+    }
+    if (instr->is_branch) {
+        const struct qpu_branch *branch = &instr->branch;
+        bool link = branch->destination == QPU_DEST_LINK ||
+                    (branch->uniforms && branch->uniform_destination == QPU_DEST_LINK);
+        return link ? "link register: not modelled" : NULL;
+    }
+    if (instr->signals & (QPU_SIG_LDVARY | QPU_SIG_LDTLB | QPU_SIG_LDTLBU))
+        return "signal that makes no sense in a compute shader (ldvary, ldtlb, ldtlbu)";
+    if (instr->signals & QPU_SIG_WRTMUC)
+        return "wrtmuc: TMU texture lookups are not modelled";
+    if (instr->signals & (QPU_SIG_UCB | QPU_SIG_ROT))
+        return "signal that is not modelled (ucb, rot)";
+    if ((reason = unmodelled_alu(&instr->add)) || (reason = unmodelled_alu(&instr->mul)))
+        return reason;
+    if ((instr->signals & QPU_SIG_ADDRESSED) &&
+        (reason = unmodelled_destination(QPU_OP_NOP, instr->sig_addr, instr->sig_magic)))
+        return reason;
+    unsigned uniform_reads =
+        (instr->signals & QPU_SIG_LDUNIF ? 1 : 0) + (instr->signals & QPU_SIG_LDUNIFRF ? 1 : 0);
+
+    uniform_reads += instr->add.op != QPU_OP_NOP && instr->add.magic && instr->add.waddr == QPU_MAGIC_TMUAU;
+    uniform_reads += instr->mul.op != QPU_OP_NOP && instr->mul.magic && instr->mul.waddr == QPU_MAGIC_TMUAU;
+    return uniform_reads > 1 ? "two reads of the uniform stream" : NULL;
+}
+
+/* ---- reading the code ---- */
+
+static bool grow(struct qpu_program *program, uint32_t capacity)
+{
+    struct qpu_instr *instr = realloc(program->instr, capacity * sizeof *instr);
+    char **reason;
+
+    if (instr)
+        program->instr = instr;
+    if (!instr || !(reason = realloc(program->reason, (capacity + 1) * sizeof *reason)))
+        return false;
+    program->reason = reason;
+    return true;
+}
+
+/*
+ * Decode from program->va to the end of the thread's code: two delay slots after the thread switch that ends
+ * the last section, or the furthest branch target if that is beyond. *mapped: false when the code runs off
+ * the mapped pages.
+ */
+static bool read_code(struct qpu_program *program, struct qpu_worker *worker, bool single_segment,
+                      bool *mapped)
+{
+    uint32_t furthest = 0, end = UINT32_MAX, capacity = 0, i = 0;
+    bool last_section = single_segment, switching = false;
+
+    *mapped = true;
+    for (; i < MAX_INSTRUCTIONS && (end == UINT32_MAX || i <= end || i <= furthest); i++) {
+        const uint8_t *at = qpu_host(worker, program->va + 8 * i, 8, false);
+        const char *reason = NULL;
+        uint64_t word;
+
+        if (!at) {
+            *mapped = false;
+            break;
+        }
+        if (i == capacity && !grow(program, capacity = capacity ? 2 * capacity : 256))
+            return false;
+        memcpy(&word, at, sizeof word);
+        struct qpu_instr *instr = &program->instr[i];
+        bool decoded = qpu_decode(word, instr, &reason);
+
+        program->reason[i] = NULL;
+        program->count = i + 1;
+        if (!decoded && !(program->reason[i] = strdup(reason)))
+            return false;
+        if (!decoded && i >= furthest)
+            break;
+        if (!decoded)
+            continue;
+        if (instr->is_branch && instr->branch.destination == QPU_DEST_RELATIVE && instr->branch.offset >= 0) {
+            uint32_t target = i + 4 + (uint32_t)instr->branch.offset / 8;
+            furthest = target < MAX_INSTRUCTIONS && target > furthest ? target : furthest;
+        }
+        bool thrsw = instr->signals & QPU_SIG_THRSW;
+        if (thrsw && switching)
+            last_section = true;
+        else if (thrsw && last_section && end == UINT32_MAX)
+            end = i + SWITCH_DELAY;
+        switching = thrsw;
+    }
+    if (program->count == 0 && !grow(program, 1))
+        return false;
+    program->reason[program->count] = NULL;
+    return true;
+}
+
+/* ---- micro-operations ---- */
+
+struct emitter {
+    struct qpu_program *program;
+    struct qpu_uop *next;
+    uint32_t index;
+};
+
+static struct qpu_uop *emit(struct emitter *e, qpu_run *run)
+{
+    struct qpu_uop *u = e->next++;
+
+    *u = (struct qpu_uop){.run = run, .index = e->index};
+    return u;
+}
+
+static uint8_t source_slot(const struct qpu_instr *instr, uint8_t mux)
+{
+    if (mux == QPU_MUX_A)
+        return (uint8_t)(QPU_SLOT_RF + instr->raddr_a);
+    if (mux != QPU_MUX_B)
+        return (uint8_t)(QPU_SLOT_ACC + mux);
+    return (uint8_t)((instr->signals & QPU_SIG_SMALL_IMM ? QPU_SLOT_IMM : QPU_SLOT_RF) + instr->raddr_b);
+}
+
+/* The slot that a write ends up in: SLOT_VOID for queues and the like. */
+static uint8_t final_slot(uint8_t waddr, bool magic)
+{
+    if (!magic)
+        return (uint8_t)(QPU_SLOT_RF + waddr);
+    if (waddr <= QPU_MAGIC_R5)
+        return (uint8_t)(QPU_SLOT_ACC + waddr);
+    if (waddr >= QPU_MAGIC_RECIP && waddr <= QPU_MAGIC_SIN)
+        return QPU_SLOT_ACC + QPU_MAGIC_R4;
+    return waddr == QPU_MAGIC_R5REP ? QPU_SLOT_ACC + QPU_MAGIC_R5 : QPU_SLOT_VOID;
+}
+
+/* Whether the final slot takes the result as it is. */
+static bool written_directly(uint8_t waddr, bool magic)
+{
+    return !magic || waddr < QPU_MAGIC_R5 || waddr == QPU_MAGIC_NOP;
+}
+
+/* Bring the value in slot `from` to a magic address that is not a plain register. */
+static void emit_magic_write(struct emitter *e, uint8_t waddr, uint8_t from, uint8_t cond)
+{
+    static const uint8_t sfu[] = {QPU_OP_RECIP, QPU_OP_RSQRT, QPU_OP_EXP, QPU_OP_LOG, QPU_OP_SIN};
+    qpu_run *run;
+    uint32_t value = 0;
+
+    switch (waddr) {
+    case QPU_MAGIC_R5: run = qpu_write_r5; break;
+    case QPU_MAGIC_R5REP: run = qpu_write_r5rep; break;
+    case QPU_MAGIC_UNIFA: run = qpu_write_unifa; break;
+    case QPU_MAGIC_SYNCB: run = qpu_write_barrier; break;
+    case QPU_MAGIC_TMUD: run = qpu_tmu_data; break;
+    case QPU_MAGIC_TMUA: run = qpu_tmu_address; break;
+    case QPU_MAGIC_TMUAU:
+        run = qpu_tmu_address;
+        value = 1;
+        break;
+    default: run = qpu_write_sfu; value = sfu[waddr - QPU_MAGIC_RECIP];
+    }
+    struct qpu_uop *u = emit(e, run);
+    u->a = from;
+    u->dst = final_slot(waddr, true);
+    u->cond = cond;
+    u->value = value;
+}
+
+/* An ALU's work: sources in slots `a` and `b`. */
+static void emit_alu(struct emitter *e, const struct qpu_alu *alu, uint8_t temporary, uint8_t a, uint8_t b)
+{
+    struct qpu_alu_handlers handlers = qpu_alu_handlers(alu->op);
+    bool direct = written_directly(alu->waddr, alu->magic);
+    uint8_t cond = direct || alu->op == QPU_OP_SETMSF ? alu->cond : QPU_COND_ALWAYS;
+    bool plain = handlers.plain && cond == QPU_COND_ALWAYS && !alu->flag_op && !alu->pack &&
+                 !alu->unpack[0] && !alu->unpack[1];
+    struct qpu_uop *u = emit(e, plain ? handlers.plain : handlers.full);
+
+    u->dst = direct ? final_slot(alu->waddr, alu->magic) : temporary;
+    u->a = a;
+    u->b = b;
+    u->unpack_a = alu->unpack[0];
+    u->unpack_b = alu->unpack[1];
+    u->pack = alu->pack;
+    u->cond = cond;
+    u->flag_op = alu->flag_op;
+    if (!direct)
+        emit_magic_write(e, alu->waddr, temporary, alu->cond);
+}
+
+static bool reads_flags(const struct qpu_alu *alu)
+{
+    return alu->cond != QPU_COND_ALWAYS || alu->op == QPU_OP_FLAFIRST || alu->op == QPU_OP_FLNAFIRST;
+}
+
+static bool reads_slot(const struct qpu_instr *instr, const struct qpu_alu *alu, uint8_t slot)
+{
+    for (unsigned i = 0; i < qpu_op_sources(alu->op); i++)
+        if (source_slot(instr, alu->mux[i]) == slot)
+            return true;
+    return false;
+}
+
+static void emit_alus(struct emitter *e, const struct qpu_instr *instr)
+{
+    const struct qpu_alu *first = &instr->add, *second = &instr->mul;
+    bool add_first = second->flag_op && reads_flags(first);
+    bool mul_first = first->flag_op && reads_flags(second);
+    bool add_spoils = reads_slot(instr, second, final_slot(first->waddr, first->magic));
+    bool mul_spoils = reads_slot(instr, first, final_slot(second->waddr, second->magic));
+
+    if (first->op == QPU_OP_NOP || second->op == QPU_OP_NOP) {
+        const struct qpu_alu *only = first->op == QPU_OP_NOP ? second : first;
+
+        if (only->op != QPU_OP_NOP)
+            emit_alu(e, only, QPU_SLOT_ADD, source_slot(instr, only->mux[0]),
+                     source_slot(instr, only->mux[1]));
+        return;
+    }
+    if (mul_first || (!add_first && add_spoils && !mul_spoils)) {
+        first = &instr->mul;
+        second = &instr->add;
+    }
+    uint8_t sources[2], spoiled = final_slot(first->waddr, first->magic);
+    bool copied = false;
+    for (unsigned i = 0; i < 2; i++) {
+        sources[i] = source_slot(instr, second->mux[i]);
+        if (i < qpu_op_sources(second->op) && sources[i] == spoiled) {
+            if (!copied) {
+                struct qpu_uop *copy = emit(e, qpu_alu_handlers(QPU_OP_MOV).plain);
+
+                copy->dst = QPU_SLOT_OLD;
+                copy->a = spoiled;
+                copied = true;
+            }
+            sources[i] = QPU_SLOT_OLD;
+        }
+    }
+    emit_alu(e, first, QPU_SLOT_ADD, source_slot(instr, first->mux[0]), source_slot(instr, first->mux[1]));
+    emit_alu(e, second, QPU_SLOT_MUL, sources[0], sources[1]);
+}
+
+static void emit_load(struct emitter *e, qpu_run *run, uint8_t waddr, bool magic)
+{
+    /* A load brings the same value to every lane of r5, or one to each: nothing to broadcast. */
+    bool direct = written_directly(waddr, magic) || waddr == QPU_MAGIC_R5;
+
+    emit(e, run)->dst = direct ? final_slot(waddr, magic) : QPU_SLOT_ADD;
+    if (!direct)
+        emit_magic_write(e, waddr, QPU_SLOT_ADD, QPU_COND_ALWAYS);
+}
+
+static void emit_signals(struct emitter *e, const struct qpu_instr *instr)
+{
+    if (instr->signals & QPU_SIG_LDTMU)
+        emit_load(e, qpu_tmu_load, instr->sig_addr, instr->sig_magic);
+    if (instr->signals & QPU_SIG_LDUNIF)
+        emit_load(e, qpu_load_uniform, QPU_MAGIC_R5, true);
+    if (instr->signals & QPU_SIG_LDUNIFRF)
+        emit_load(e, qpu_load_uniform, instr->sig_addr, instr->sig_magic);
+    if (instr->signals & QPU_SIG_LDUNIFA)
+        emit_load(e, qpu_load_unifa, QPU_MAGIC_R5, true);
+    if (instr->signals & QPU_SIG_LDUNIFARF)
+        emit_load(e, qpu_load_unifa, instr->sig_addr, instr->sig_magic);
+}
+
+static void emit_instruction(struct emitter *e)
+{
+    struct qpu_program *program = e->program;
+    uint32_t i = e->index;
+    const struct qpu_instr *instr = &program->instr[i];
+
+    if (program->reason[i]) {
+        emit(e, qpu_stop_error);
+        return;
+    }
+    if (instr->is_branch) {
+        emit(e, qpu_branch_decide);
+    } else {
+        program->uses_barrier |= instr->add.op == QPU_OP_BARRIERID;
+        program->uses_thread_index |= instr->add.op == QPU_OP_TIDX;
+        emit_alus(e, instr);
+        emit_signals(e, instr);
+    }
+    if (i >= SWITCH_DELAY && switches_at(program, i - SWITCH_DELAY))
+        emit(e, qpu_switch_commit)->value = has_thrsw(program, i - SWITCH_DELAY + 1);
+    if (i >= BRANCH_DELAY && !program->reason[i - BRANCH_DELAY] && program->instr[i - BRANCH_DELAY].is_branch)
+        emit(e, qpu_branch_commit);
+}
+
+bool qpu_program_build(struct qpu_program *program, struct qpu_worker *worker, uint32_t va,
+                       bool single_segment)
+{
+    bool mapped;
+
+    *program = (struct qpu_program){.va = va};
+    if (!read_code(program, worker, single_segment, &mapped))
+        return false;
+    program->first = malloc((program->count + 1) * sizeof *program->first);
+    program->uop = malloc((program->count + 1) * MAX_UOPS * sizeof *program->uop);
+    if (!program->first || !program->uop)
+        return false;
+    for (uint32_t i = 0; i < program->count; i++) {
+        const char *reason = program->reason[i] ? NULL : unmodelled(program, i);
+
+        if (reason && !(program->reason[i] = strdup(reason)))
+            return false;
+    }
+    struct emitter e = {program, program->uop, 0};
+    for (; e.index < program->count; e.index++) {
+        program->first[e.index] = (uint32_t)(e.next - program->uop);
+        emit_instruction(&e);
+    }
+    if (mapped)
+        program->reason[program->count] = strdup("the thread runs past the end of the shader");
+    if (mapped && !program->reason[program->count])
+        return false;
+    emit(&e, mapped ? qpu_stop_error : qpu_stop_fault)->value = va + 8 * program->count;
+    return true;
+}
+
+void qpu_program_free(struct qpu_program *program)
+{
+    for (uint32_t i = 0; program->reason && i <= program->count; i++)
+        free(program->reason[i]);
+    free(program->reason);
+    free(program->instr);
+    free(program->first);
+    free(program->uop);
+}

@@ -1,0 +1,109 @@
+/* Sixteen lanes as GCC vectors. Compiles to one register each with AVX-512, to several without. */
+#ifndef GRAMOPHONE_V3D_QPU_VEC_H
+#define GRAMOPHONE_V3D_QPU_VEC_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#ifdef __AVX512F__
+#include <immintrin.h>
+#endif
+
+enum { QPU_LANES = 16, QPU_QUADS = 4 };
+
+typedef uint32_t qpu_u32 __attribute__((vector_size(64), may_alias));
+typedef int32_t qpu_i32 __attribute__((vector_size(64), may_alias));
+typedef float qpu_f32 __attribute__((vector_size(64), may_alias));
+typedef uint32_t qpu_quad __attribute__((vector_size(16), may_alias));
+/* A vector in memory that need not be aligned. */
+typedef uint32_t qpu_u32_unaligned __attribute__((vector_size(64), may_alias, aligned(1)));
+typedef uint32_t qpu_quad_unaligned __attribute__((vector_size(16), may_alias, aligned(1)));
+
+#define QPU_LANE_NUMBERS ((qpu_u32){0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15})
+
+static inline qpu_u32 qpu_splat(uint32_t value)
+{
+    return (qpu_u32){0} + value;
+}
+
+/* A mask has all bits of a lane set or clear: the result of a comparison. */
+static inline qpu_u32 qpu_select(qpu_i32 mask, qpu_u32 yes, qpu_u32 no)
+{
+    return ((qpu_u32)mask & yes) | (~(qpu_u32)mask & no);
+}
+
+/* Bit i of the result: lane i of the mask. */
+static inline unsigned qpu_mask_bits(qpu_i32 mask)
+{
+#ifdef __AVX512F__
+    return _mm512_test_epi32_mask((__m512i)mask, (__m512i)mask);
+#else
+    qpu_u32 weighted = (qpu_u32)mask & (1u << QPU_LANE_NUMBERS);
+    unsigned bits = 0;
+
+    for (int i = 0; i < QPU_LANES; i++)
+        bits |= weighted[i];
+    return bits;
+#endif
+}
+
+static inline qpu_i32 qpu_mask_from_bits(unsigned bits)
+{
+    return (qpu_i32)((qpu_splat(bits) & (1u << QPU_LANE_NUMBERS)) != 0);
+}
+
+static inline bool qpu_any(qpu_u32 v)
+{
+#ifdef __AVX512F__
+    return _mm512_test_epi32_mask((__m512i)v, (__m512i)v) != 0;
+#else
+    qpu_quad q[QPU_QUADS];
+
+    __builtin_memcpy(q, &v, sizeof q);
+    q[0] |= q[1] | q[2] | q[3];
+    return (q[0][0] | q[0][1] | q[0][2] | q[0][3]) != 0;
+#endif
+}
+
+/*
+ * Every NaN that arithmetic produces is the same quiet NaN: x86-64 and AArch64 differ in the sign of a NaN
+ * they make and in which operand's payload they keep, and results must not depend on the host.
+ */
+#define QPU_NAN 0x7fc00000u
+
+static inline qpu_u32 qpu_float_result(qpu_f32 f)
+{
+    return qpu_select(f == f, (qpu_u32)f, qpu_splat(QPU_NAN));
+}
+
+/* Half precision, IEEE 754 binary16 in the low 16 bits; subnormals are kept. */
+static inline qpu_u32 qpu_half_to_single(qpu_u32 half)
+{
+    const qpu_u32 rebias = qpu_splat(112u << 23);
+    qpu_u32 bits = (half & 0x7fff) << 13;
+    qpu_u32 exponent = bits & (31u << 23);
+    qpu_u32 normal = bits + rebias;
+    qpu_u32 special = bits + rebias + rebias; /* infinity, NaN: exponent 31 becomes 255 */
+    /* Subnormal: read the mantissa as if it had exponent 2^-14 and an implicit one, then take the one away.
+     */
+    qpu_f32 subnormal = (qpu_f32)(normal + (1u << 23)) - (qpu_f32)qpu_splat(113u << 23);
+    qpu_u32 result = qpu_select(exponent == 0, (qpu_u32)subnormal, normal);
+
+    result = qpu_select(exponent == 31u << 23, special, result);
+    result = qpu_select((qpu_i32)((result & 0x7fffffff) > 0x7f800000), qpu_splat(QPU_NAN), result);
+    return qpu_select((qpu_i32)(result == QPU_NAN), result, result | (half & 0x8000) << 16);
+}
+
+/* To nearest, ties to even. */
+static inline qpu_u32 qpu_single_to_half(qpu_u32 single)
+{
+    qpu_u32 sign = (single >> 16) & 0x8000, magnitude = single & 0x7fffffff;
+    qpu_u32 normal = (magnitude + qpu_splat(0xfffu - (112u << 23)) + ((magnitude >> 13) & 1)) >> 13;
+    /* Adding 0.5 leaves a subnormal half's value in the low mantissa bits, rounded by the addition. */
+    qpu_u32 subnormal = (qpu_u32)((qpu_f32)magnitude + 0.5f) - 0x3f000000u;
+    qpu_u32 result = qpu_select((qpu_i32)(magnitude < 0x38800000), subnormal, normal);
+
+    result = qpu_select((qpu_i32)(magnitude >= 0x47800000), qpu_splat(0x7c00), result) | sign;
+    return qpu_select((qpu_i32)(magnitude > 0x7f800000), qpu_splat(0x7e00), result);
+}
+
+#endif
