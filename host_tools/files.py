@@ -21,7 +21,7 @@ def write_atomically(path: str | Path, data: bytes, *, mode: int = 0o666, overwr
         OSError: whatever the file system objects to; `filename` is `path`.
     """
     target = Path(os.path.realpath(path))
-    temporary = target.with_name(f".{target.name[:100]}.{secrets.token_hex(8)}.tmp")
+    temporary = target.with_name(f".gramophone.{secrets.token_hex(8)}.tmp")
     try:
         if target.exists() and not target.is_file():
             raise OSError(0, "not a regular file")  # a rename would replace a device such as /dev/null

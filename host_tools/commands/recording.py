@@ -1,0 +1,125 @@
+"""Commands that record: `gramophone record ncnn` and `gramophone record run`."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console
+
+from host_tools.cli_support import FILE, GramophoneCommand, Outcome, UsageError
+from host_tools.commands.traces import OUTPUT, facts
+from host_tools.files import write_atomically
+from host_tools.record.network import TOLERANCE, record_network
+from host_tools.record.program import record_program
+from trace_format import profile
+from trace_format.trace import Trace
+
+GPU = click.option("--gpu", default="v3d42", type=click.Choice(profile.names()), help="Virtual GPU to record on.")
+
+
+class _Shape(click.ParamType):
+    """NAME=1x28x28."""
+
+    name = "NAME=SHAPE"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[str, tuple[int, ...]]:
+        match = re.fullmatch(r"([^=]+)=(\d+(?:[x,]\d+)*)", str(value))
+        if match is None:
+            self.fail(
+                f"expected NAME=SHAPE such as data=1x28x28 (channels, height, width), found {value!r}", param, ctx
+            )
+        shape = tuple(int(n) for n in re.split("[x,]", match[2]))
+        if 0 in shape or len(shape) > 4:
+            self.fail(f"expected 1 to 4 dimensions of at least 1, found {value!r}", param, ctx)
+        return match[1], shape
+
+
+@click.group("record")
+def record() -> None:
+    """Record what the unmodified GPU stack does, on a virtual GPU in an emulated machine."""
+
+
+@record.command(
+    "ncnn",
+    cls=GramophoneCommand,
+    example="gramophone record ncnn lenet.param lenet.bin --input data=1x28x28 -o lenet.raw.gtr",
+)
+@click.argument("param", type=FILE)
+@click.argument("weights", type=FILE)
+@click.option("--input", "inputs", type=_Shape(), multiple=True, required=True, help="Input blob and its shape.")
+@OUTPUT
+@click.option("--name", help="Name of the trace; default: that of PARAM.")
+@GPU
+@click.option(
+    "--tolerance",
+    default=TOLERANCE,
+    show_default=True,
+    help="Largest difference to ncnn's CPU result, relative to the largest value.",
+)
+def record_ncnn(
+    param: Path,
+    weights: Path,
+    inputs: tuple[tuple[str, tuple[int, ...]], ...],
+    output: Path,
+    name: str | None,
+    gpu: str,
+    tolerance: float,
+) -> Outcome:
+    """Record one inference of an ncnn network: Debian's kernel and Mesa, PyPI's ncnn, all unmodified.
+
+    Inputs, outputs and parameters are found by recording three times with different data.
+    """
+    if len(dict(inputs)) != len(inputs):
+        raise UsageError("an input is given twice")
+    console = Console(stderr=True)
+    with console.status("recording") as status:
+        trace = record_network(
+            param.read_bytes(),
+            weights.read_bytes(),
+            dict(inputs),
+            name=name or param.stem,
+            gpu=gpu,
+            tolerance=tolerance,
+            progress=status.update,
+        )
+    return _written(trace, output)
+
+
+@record.command(
+    "run",
+    cls=GramophoneCommand,
+    example="gramophone record run --gpu v3d42 -o vadd.raw.gtr -- ./vadd relu.spv",
+)
+@GPU
+@OUTPUT
+@click.option("--name", help="Name of the trace; default: that of PROGRAM.")
+@click.option("--file", "files", type=FILE, multiple=True, help="File that the program needs beside it.")
+@click.argument("program", type=FILE)
+@click.argument("args", nargs=-1)
+def record_run(
+    gpu: str, output: Path, name: str | None, files: tuple[Path, ...], program: Path, args: tuple[str, ...]
+) -> Outcome:
+    """Record any aarch64 program that uses the GPU; arguments that name files here are taken along.
+
+    Such a recording has no slots: nothing is known of the program's tensors.
+    """
+    with Console(stderr=True).status("recording"):
+        trace = record_program(program, args, files, name=name or program.name, gpu=gpu)
+    return _written(trace, output)
+
+
+def _written(trace: Trace, output: Path) -> Outcome:
+    data = trace.build(compress=False)
+    write_atomically(output, data)
+    return Outcome(
+        {**facts(trace), "trace_bytes": len(data)},
+        f"{output}: {len(data)} bytes, {trace.jobs} jobs, {len(trace.actions)} actions, {len(trace.slots)} slots",
+    )
+
+
+COMMANDS = [record]
