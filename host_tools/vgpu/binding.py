@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from host_tools.vgpu import build
+from trace_format.errors import GramophoneError
 
 PAGE_BYTES = 4096
 _HEADER = Path(__file__).with_name("vgpu.h")
@@ -31,7 +32,7 @@ ACCESS_READ = _CONSTANTS["VGPU_ACCESS_READ"]
 ACCESS_WRITTEN = _CONSTANTS["VGPU_ACCESS_WRITTEN"]
 
 
-class VgpuError(Exception):
+class VgpuError(GramophoneError):
     """The virtual GPU was asked for what it does not model; the message names it and where."""
 
 

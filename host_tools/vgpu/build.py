@@ -15,6 +15,8 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
+from trace_format.errors import GramophoneError
+
 HERE = Path(__file__).resolve().parent
 CFLAGS = ["-O3", "-march=native", "-ffp-contract=off", "-pthread", "-std=gnu11", "-fPIC"]
 CFLAGS += ["-Wall", "-Wextra", "-Wconversion", "-Werror"]
@@ -24,7 +26,7 @@ QEMU = "qemu-system-aarch64"
 QEMU_PLUGIN_VERSIONS = {"7.2": 1, "10.0": 2}
 
 
-class BuildError(Exception):
+class BuildError(GramophoneError):
     """A compiler or QEMU is missing or of an unknown version, or a compilation failed."""
 
 

@@ -121,6 +121,6 @@ const size_t v3d_register_count = sizeof(v3d_registers) / sizeof(v3d_registers[0
 
 const char *v3d_block_name(uint32_t offset)
 {
-    static const char *const names[] = {"hub", "core", "bridge", "pm", "asb", "rpivid_asb"};
+    static const char *const names[] = {"hub", "core0", "bridge", "pm", "asb", "rpivid_asb"};
     return names[offset / V3D_BLOCK_BYTES];
 }

@@ -167,7 +167,7 @@ struct v3d_register {
 extern const struct v3d_register v3d_registers[];
 extern const size_t v3d_register_count;
 
-/* "hub", "core", "bridge"... of a window offset. */
+/* "hub", "core0", "bridge"... of a window offset. */
 const char *v3d_block_name(uint32_t offset);
 
 #endif

@@ -1,0 +1,348 @@
+"""Reads captures: what the recorder in the device wrote (host_tools/vgpu/recorder.h describes the bytes)."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+import numpy as np
+
+from trace_format.errors import TraceError
+
+MAGIC = b"GRAMCAP1"
+PAGE_BYTES = 4096
+GPU_PAGES = 1 << 20
+JOB_KINDS = 3
+ALIGNMENT = 16
+COUNTER_NAMES = (
+    "reads",
+    "writes",
+    "interrupts",
+    "jobs",
+    "list_jobs",
+    "instructions",
+    "bytes_read",
+    "bytes_written",
+    "faults",
+    "resets",
+)
+
+_HEADER = struct.Struct("<8sII16s")
+_RECORD = struct.Struct("<IIII")
+_MAP_TAIL = struct.Struct("<QII")
+_END_TAIL = struct.Struct(f"<Q{len(COUNTER_NAMES)}QQ")
+
+
+class CaptureError(TraceError):
+    """A file that is not a capture, or a capture that is damaged or was cut off."""
+
+
+@dataclass(frozen=True)
+class Header:
+    """What a capture begins with."""
+
+    gpu: str
+    window_bytes: int
+    interrupt_lines: int
+
+
+@dataclass(frozen=True)
+class Event:
+    """Base of all events. delta_ns: virtual time since the event before, in nanoseconds."""
+
+    delta_ns: int
+
+
+@dataclass(frozen=True)
+class Read(Event):
+    """A register read; offset in the register window, in bytes."""
+
+    offset: int
+    value: int
+
+
+@dataclass(frozen=True)
+class Write(Event):
+    """A register write; offset in the register window, in bytes."""
+
+    offset: int
+    value: int
+
+
+@dataclass(frozen=True)
+class Interrupt(Event):
+    """An interrupt line changed its level."""
+
+    line: int
+    level: bool
+
+
+@dataclass(frozen=True)
+class JobStart(Event):
+    """A job (kind 0 compute, 1 bin list, 2 render list) is about to run; ordinals count from 1."""
+
+    kind: int
+    ordinal: int
+
+
+@dataclass(frozen=True)
+class JobEnd(Event):
+    """A job touches memory no more."""
+
+    kind: int
+    ordinal: int
+
+
+@dataclass(frozen=True)
+class Map(Event):
+    """GPU pages [page, page + pages) are now at physical address pa and up."""
+
+    page: int
+    pages: int
+    pa: int
+    writable: bool
+
+
+@dataclass(frozen=True)
+class Unmap(Event):
+    """GPU pages that are mapped no more."""
+
+    page: int
+    pages: int
+
+
+@dataclass(frozen=True)
+class ZeroPages(Event):
+    """GPU pages whose content is all zero."""
+
+    page: int
+    pages: int
+
+
+@dataclass(frozen=True)
+class NewPage(Event):
+    """Content of a GPU page, seen for the first time."""
+
+    page: int
+    content: int
+    data: bytes
+
+
+@dataclass(frozen=True)
+class KnownPage(Event):
+    """Content of a GPU page: that of an earlier NewPage."""
+
+    page: int
+    content: int
+
+
+@dataclass(frozen=True)
+class Bytes(Event):
+    """What the CPU changed inside one mapped page, by GPU address."""
+
+    va: int
+    data: bytes
+
+
+@dataclass(frozen=True)
+class End(Event):
+    """The last event. failed: the GPU had stopped with an error; counters by name as in struct vgpu_counters."""
+
+    failed: bool
+    counters: dict[str, int]
+
+
+def read_header(path: Path) -> Header:
+    """Reads the header of a capture.
+
+    Raises:
+        CaptureError: not a capture, or cut off.
+    """
+    with _open(path) as file:
+        return _Reader(path, file).header
+
+
+def read_capture(path: Path) -> Iterator[Event]:
+    """Reads the events of a capture in order; the last one is End.
+
+    Raises:
+        CaptureError: anything that a recorder cannot have written, named by its offset in the file.
+    """
+    with _open(path) as file:
+        yield from _Reader(path, file).events()
+
+
+def _open(path: Path) -> BinaryIO:
+    try:
+        return path.open("rb")
+    except OSError as error:
+        raise CaptureError(error.strerror or "cannot be opened", file=str(path)) from error
+
+
+class _Reader:
+    """State of one pass over a capture."""
+
+    def __init__(self, path: Path, file: BinaryIO) -> None:
+        self.path = path
+        self.file = file
+        self.offset = 0  # of the record being read
+        self.position = 0
+        self.records = 0
+        self.contents = 0
+        self.ordinal = 0
+        self.running: int | None = None  # kind of the job that started last, until it ends
+        self.mapped = np.zeros(GPU_PAGES, bool)
+        self.header = self._header()
+        self.levels = [False] * self.header.interrupt_lines
+
+    def fail(self, what: str, expected: object = None, found: object = None) -> CaptureError:
+        return CaptureError(what, file=str(self.path), offset=self.offset, expected=expected, found=found)
+
+    def require(self, good: bool, what: str, expected: object, found: object) -> None:
+        if not good:
+            raise self.fail(what, expected, found)
+
+    def take(self, count: int, what: str) -> bytes:
+        data = self.file.read(count)
+        self.position += len(data)
+        if len(data) != count:
+            raise self.fail(f"the capture was cut off in {what}", f"{count} bytes", len(data))
+        return data
+
+    def _header(self) -> Header:
+        magic, window, lines, name = _HEADER.unpack(self.take(_HEADER.size, "its header"))
+        self.require(magic == MAGIC, "not a capture: magic", MAGIC, magic)
+        text = name.rstrip(b"\0")
+        good_name = text.isascii() and text.decode("ascii", "replace").isprintable() and text != b""
+        self.require(good_name, "name of the GPU", "printable ASCII", name)
+        self.require(window % 4 == 0 and 0 < window <= 1 << 24, "size of the register window", "words", window)
+        self.require(0 < lines <= 32, "number of interrupt lines", "1 to 32", lines)
+        return Header(text.decode(), window, lines)
+
+    def events(self) -> Iterator[Event]:
+        while True:
+            event = self._next()
+            yield event
+            if isinstance(event, End):
+                return
+
+    def _next(self) -> Event:
+        self.offset = self.position
+        kind, delta, a, b = _RECORD.unpack(self.take(_RECORD.size, "a record (no end record)"))
+        if kind == 6:
+            idle = a | b << 32
+            self.require(delta == 0 and b != 0, "idle record", "delta 0 and more than 32 bits", (delta, idle))
+            self.records += 1
+            self.offset = self.position
+            kind, delta, a, b = _RECORD.unpack(self.take(_RECORD.size, "a record (no end record)"))
+            good = delta == 0 and kind not in (6, 13)
+            self.require(good, "record after idle", "an event with delta 0", (kind, delta))
+            delta = idle
+        parse = _PARSERS.get(kind)
+        if parse is None:
+            raise self.fail("kind of record", "1 to 13", kind)
+        event = parse(self, delta, a, b)
+        self.records += 1
+        return event
+
+    def _register(self, offset: int) -> None:
+        good = offset % 4 == 0 and offset < self.header.window_bytes
+        self.require(good, "register offset", f"a word below {self.header.window_bytes:#x}", f"{offset:#x}")
+
+    def _read(self, delta: int, a: int, b: int) -> Read:
+        self._register(a)
+        return Read(delta, a, b)
+
+    def _write(self, delta: int, a: int, b: int) -> Write:
+        self._register(a)
+        return Write(delta, a, b)
+
+    def _interrupt(self, delta: int, a: int, b: int) -> Interrupt:
+        self.require(a < len(self.levels), "interrupt line", f"below {len(self.levels)}", a)
+        self.require(b == (not self.levels[a]), "interrupt level", int(not self.levels[a]), b)
+        self.levels[a] = bool(b)
+        return Interrupt(delta, a, bool(b))
+
+    def _job_start(self, delta: int, a: int, b: int) -> JobStart:
+        self.require(a < JOB_KINDS, "job kind", f"below {JOB_KINDS}", a)
+        self.require(b == self.ordinal + 1, "job ordinal", self.ordinal + 1, b)
+        self.ordinal, self.running = b, a
+        return JobStart(delta, a, b)
+
+    def _job_end(self, delta: int, a: int, b: int) -> JobEnd:
+        self.require((a, b) == (self.running, self.ordinal), "end of job", (self.running, self.ordinal), (a, b))
+        self.running = None
+        return JobEnd(delta, a, b)
+
+    def _pages(self, page: int, pages: int) -> slice:
+        good = pages > 0 and page + pages <= GPU_PAGES
+        self.require(good, "run of pages", f"1 or more, below {GPU_PAGES:#x}", (page, pages))
+        return slice(page, page + pages)
+
+    def _mapped(self, page: int, pages: int) -> None:
+        good = bool(self.mapped[self._pages(page, pages)].all())
+        self.require(good, "run of pages", "mapped ones", (page, pages))
+
+    def _map(self, delta: int, a: int, b: int) -> Map:
+        run = self._pages(a, b)
+        pa, flags, reserved = _MAP_TAIL.unpack(self.take(_MAP_TAIL.size, "a mapping"))
+        self.require(pa % PAGE_BYTES == 0, "physical address", "a multiple of 4096", pa)
+        self.require(flags in (1, 3) and reserved == 0, "flags of a mapping", "1 or 3, then 0", (flags, reserved))
+        self.mapped[run] = True
+        return Map(delta, a, b, pa, flags == 3)
+
+    def _unmap(self, delta: int, a: int, b: int) -> Unmap:
+        self._mapped(a, b)
+        self.mapped[a : a + b] = False
+        return Unmap(delta, a, b)
+
+    def _zero_pages(self, delta: int, a: int, b: int) -> ZeroPages:
+        self._mapped(a, b)
+        return ZeroPages(delta, a, b)
+
+    def _new_page(self, delta: int, a: int, b: int) -> NewPage:
+        self._mapped(a, 1)
+        self.require(b == self.contents, "content id", self.contents, b)
+        self.contents += 1
+        return NewPage(delta, a, b, self.take(PAGE_BYTES, "the content of a page"))
+
+    def _known_page(self, delta: int, a: int, b: int) -> KnownPage:
+        self._mapped(a, 1)
+        self.require(b < self.contents, "content id", f"below {self.contents}", b)
+        return KnownPage(delta, a, b)
+
+    def _bytes(self, delta: int, a: int, b: int) -> Bytes:
+        good = b > 0 and a % PAGE_BYTES + b <= PAGE_BYTES
+        self.require(good, "changed bytes", "a range inside one page", (a, b))
+        self._mapped(a // PAGE_BYTES, 1)
+        data = self.take(b, "changed bytes")
+        padding = self.take(-b % ALIGNMENT, "changed bytes")
+        self.require(not any(padding), "padding", "zeros", padding)
+        return Bytes(delta, a, data)
+
+    def _end(self, delta: int, a: int, b: int) -> End:
+        records, *counters, reserved = _END_TAIL.unpack(self.take(_END_TAIL.size, "the end record"))
+        good = a <= 1 and (delta, b, reserved) == (0, 0, 0)
+        self.require(good, "end record", "flags 0 or 1, zeros", (delta, a, b, reserved))
+        self.require(records == self.records, "number of records", self.records, records)
+        self.require(not self.file.read(1), "end of file", "nothing behind the end record", "more bytes")
+        return End(delta, bool(a), dict(zip(COUNTER_NAMES, counters, strict=True)))
+
+
+_PARSERS = {
+    1: _Reader._read,
+    2: _Reader._write,
+    3: _Reader._interrupt,
+    4: _Reader._job_start,
+    5: _Reader._job_end,
+    7: _Reader._map,
+    8: _Reader._unmap,
+    9: _Reader._zero_pages,
+    10: _Reader._new_page,
+    11: _Reader._known_page,
+    12: _Reader._bytes,
+    13: _Reader._end,
+}
