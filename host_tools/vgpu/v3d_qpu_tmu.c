@@ -4,8 +4,9 @@
  *
  * Each access takes the low byte of the configuration that tmuau last brought, shifting it; when nothing is
  * left the byte is 0xff (a regular 32-bit access, lane by lane). Byte: element type 2:0, operation 6:3,
- * bit 7 set: active lanes only, clear: every lane of a quad that has an active one.
- * Source: Mesa 22.3.6, nir_to_vir.c (GENERAL_TMU_LOOKUP_*), cle/v3d_packet_v33.xml ("TMU Op").
+ * bit 7 set: only lanes with a sample mask, clear: every lane of a quad that has one (spilled registers are
+ * kept for such lanes too); the condition of the write to tmua then selects among these. Source: Mesa 22.3.6,
+ * nir_to_vir.c (GENERAL_TMU_LOOKUP_*), cle/v3d_packet_v33.xml ("TMU Op").
  */
 #include "v3d_qpu_thread.h"
 
@@ -281,14 +282,13 @@ const struct qpu_uop *qpu_tmu_address(struct qpu_thread *t, const struct qpu_uop
     t->tmu_config = t->tmu_config >> 8 | 0xff000000;
 
     struct access access = {.address = t->slot[u->a], .type = config & 7, .operation = config >> 3 & 15};
-    qpu_i32 active = qpu_condition(t, u->cond) & (t->msf != 0);
+    unsigned exist = qpu_mask_bits(t->msf != 0);
 
-    access.lanes = qpu_mask_bits(active);
     if (!(config & 0x80)) {
-        unsigned quads = access.lanes | access.lanes >> 1;
-        quads = (quads | quads >> 2) & 0x1111;
-        access.lanes = quads * 15;
+        unsigned quads = exist | exist >> 1;
+        exist = ((quads | quads >> 2) & 0x1111) * 15;
     }
+    access.lanes = exist & qpu_mask_bits(qpu_condition(t, u->cond));
     access.components = access.type >= TMU_TYPE_VEC2 && access.type <= TMU_TYPE_VEC4 ? access.type : 1;
     access.bytes = access.type == TMU_TYPE_S8 || access.type == TMU_TYPE_U8     ? 1
                    : access.type == TMU_TYPE_S16 || access.type == TMU_TYPE_U16 ? 2
