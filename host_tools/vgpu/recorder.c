@@ -34,6 +34,7 @@ struct page {
     uint64_t pa;
     uint32_t flags;
     uint32_t seen;   /* walk number that last met it; 0: not mapped */
+    bool fresh;      /* mapped or remapped since the last job */
     uint8_t *shadow; /* content as the GPU and the CPU last agreed on it */
 };
 
@@ -57,6 +58,8 @@ struct recorder {
     struct content *contents;
     size_t content_slots;
     uint32_t content_count;
+    uint64_t *written; /* physical pages that the latest job wrote */
+    size_t written_count;
     bool failed;
 };
 
@@ -203,19 +206,20 @@ static void visit_mappings(void *ctx, uint64_t va, uint64_t pa, uint64_t bytes, 
             continue;
         page->pa = page_pa;
         page->flags = flags;
+        page->fresh = true;
         free(page->shadow);
         page->shadow = NULL;
     }
 }
 
-/* Pages of the run [first, first + count) that have no shadow yet are new: say so, run by run. */
+/* Say which pages of the run [first, first + count) are new. */
 static void put_new_mappings(struct recorder *r, uint32_t first, uint32_t count)
 {
     for (uint32_t i = first; i < first + count; i++) {
-        if (r->pages[i].shadow)
+        if (!r->pages[i].fresh)
             continue;
         uint32_t start = i;
-        while (i + 1 < first + count && !r->pages[i + 1].shadow)
+        while (i + 1 < first + count && r->pages[i + 1].fresh)
             i++;
         uint32_t tail[4] = {(uint32_t)r->pages[start].pa, (uint32_t)(r->pages[start].pa >> 32),
                             r->pages[start].flags, 0};
@@ -224,38 +228,46 @@ static void put_new_mappings(struct recorder *r, uint32_t first, uint32_t count)
     }
 }
 
+static bool is_fresh_zero_page(const struct recorder *r, uint32_t index)
+{
+    const uint8_t *host = r->pages[index].fresh ? host_page(r, r->pages[index].pa) : NULL;
+    return host && memcmp(host, zero_page, PAGE_BYTES) == 0;
+}
+
+/* The whole content of a new page is in the stream now. */
+static void take_shadow(struct recorder *r, uint32_t index, const uint8_t *bytes)
+{
+    struct page *page = &r->pages[index];
+    page->fresh = false;
+    page->shadow = malloc(PAGE_BYTES);
+    if (page->shadow)
+        memcpy(page->shadow, bytes, PAGE_BYTES);
+    else
+        r->failed = true;
+}
+
 static void visit_content(void *ctx, uint64_t va, uint64_t pa, uint64_t bytes, uint32_t flags)
 {
     struct recorder *r = ctx;
-    uint32_t first = (uint32_t)(va >> PAGE_SHIFT), end = first + (uint32_t)(bytes >> PAGE_SHIFT), zeros = 0;
+    uint32_t first = (uint32_t)(va >> PAGE_SHIFT), end = first + (uint32_t)(bytes >> PAGE_SHIFT);
     (void)pa;
     (void)flags;
     put_new_mappings(r, first, end - first);
     for (uint32_t i = first; i < end; i++) {
-        struct page *page = &r->pages[i];
-        const uint8_t *host = host_page(r, page->pa);
-        if (!host)
-            continue; /* the GPU fails on it if it is ever used */
-        if (page->shadow) {
-            put_changes(r, i, host);
-            continue;
-        }
-        page->shadow = malloc(PAGE_BYTES);
-        if (!page->shadow) {
-            r->failed = true;
-            return;
-        }
-        memcpy(page->shadow, host, PAGE_BYTES);
-        if (memcmp(host, zero_page, PAGE_BYTES) != 0) {
+        const uint8_t *host = host_page(r, r->pages[i].pa);
+        if (is_fresh_zero_page(r, i)) {
+            uint32_t start = i;
+            for (; i < end && is_fresh_zero_page(r, i); i++)
+                take_shadow(r, i, zero_page);
+            put_record(r, RECORD_ZERO_PAGES, start, i - start);
+            i--;
+        } else if (!host) {
+            r->pages[i].fresh = false; /* nothing there: the GPU fails on it if it is ever used */
+        } else if (r->pages[i].fresh) {
             put_content(r, i, host);
-            continue;
-        }
-        zeros++;
-        bool last = i + 1 == end || r->pages[i + 1].shadow || !host_page(r, r->pages[i + 1].pa) ||
-                    memcmp(host_page(r, r->pages[i + 1].pa), zero_page, PAGE_BYTES) != 0;
-        if (last) {
-            put_record(r, RECORD_ZERO_PAGES, i + 1 - zeros, zeros);
-            zeros = 0;
+            take_shadow(r, i, host);
+        } else if (r->pages[i].shadow) {
+            put_changes(r, i, host);
         }
     }
 }
@@ -286,23 +298,51 @@ static void on_job_start(void *ctx, unsigned kind)
     put_record(r, RECORD_JOB_START, kind, r->ordinal);
 }
 
-static void refresh_written(void *ctx, uint64_t va, uint64_t pa, uint64_t bytes, uint32_t flags)
+static void collect_written(void *ctx, uint64_t va, uint64_t pa, uint64_t bytes, uint32_t flags)
 {
     struct recorder *r = ctx;
-    (void)pa;
+    size_t count = (size_t)(bytes >> PAGE_SHIFT);
+    (void)va;
     if (!(flags & VGPU_PAGE_WRITTEN))
         return;
-    for (uint64_t i = va >> PAGE_SHIFT; i < (va + bytes) >> PAGE_SHIFT; i++) {
-        const uint8_t *host = host_page(r, r->pages[i].pa);
-        if (host && r->pages[i].shadow)
-            memcpy(r->pages[i].shadow, host, PAGE_BYTES);
+    uint64_t *written = realloc(r->written, (r->written_count + count) * sizeof(*written));
+    if (!written) {
+        r->failed = true;
+        return;
+    }
+    r->written = written;
+    for (size_t i = 0; i < count; i++)
+        r->written[r->written_count++] = pa + ((uint64_t)i << PAGE_SHIFT);
+}
+
+static int compare_u64(const void *a, const void *b)
+{
+    uint64_t x, y;
+    memcpy(&x, a, sizeof(x));
+    memcpy(&y, b, sizeof(y));
+    return (x > y) - (x < y);
+}
+
+/* Take over what the job wrote, in every GPU page that shows a physical page it wrote to. */
+static void refresh_written(struct recorder *r)
+{
+    r->written_count = 0;
+    vgpu_walk(r->gpu, collect_written, r);
+    if (!r->written_count)
+        return;
+    qsort(r->written, r->written_count, sizeof(*r->written), compare_u64);
+    for (uint32_t i = 0; i < GPU_PAGES; i++) {
+        struct page *page = &r->pages[i];
+        if (page->shadow &&
+            bsearch(&page->pa, r->written, r->written_count, sizeof(*r->written), compare_u64))
+            memcpy(page->shadow, host_page(r, page->pa), PAGE_BYTES);
     }
 }
 
 static void on_job_end(void *ctx, unsigned kind)
 {
     struct recorder *r = ctx;
-    vgpu_walk(r->gpu, refresh_written, r);
+    refresh_written(r);
     put_record(r, RECORD_JOB_END, kind, r->ordinal);
 }
 
@@ -315,6 +355,7 @@ static void free_recorder(struct recorder *r)
     for (size_t i = 0; i < r->content_slots; i++)
         free(r->contents[i].bytes);
     free(r->contents);
+    free(r->written);
     free(r->pages);
     free(r);
 }

@@ -30,22 +30,17 @@ static inline qpu_u32 source(const struct qpu_thread *t, uint8_t slot, uint8_t u
     }
 }
 
-static inline qpu_i32 negative(qpu_u32 v)
+/* Set or combine the flags, by the condition z, n or c. */
+static inline void update_flags(struct qpu_thread *t, uint8_t flag_op, qpu_i32 z, qpu_i32 n, qpu_i32 c)
 {
-    return (qpu_i32)v >> 31;
-}
-
-/* Set or combine the flags. The conditions come in the order z, n, c of the encoding. */
-static void update_flags(struct qpu_thread *t, uint8_t flag_op, qpu_i32 z, qpu_i32 n, qpu_i32 c)
-{
-    const qpu_i32 conditions[3] = {z, n, c};
+    int which = flag_op <= QPU_FLAG_PUSHC ? flag_op - QPU_FLAG_PUSHZ : (flag_op - QPU_FLAG_ANDZ) / 4;
+    qpu_i32 x = which == 0 ? z : which == 1 ? n : c;
 
     if (flag_op <= QPU_FLAG_PUSHC) {
         t->flag_b = t->flag_a;
-        t->flag_a = conditions[flag_op - QPU_FLAG_PUSHZ];
+        t->flag_a = x;
         return;
     }
-    qpu_i32 x = conditions[(flag_op - QPU_FLAG_ANDZ) / 4];
     switch ((flag_op - QPU_FLAG_ANDZ) % 4) {
     case 0: t->flag_a &= x; break;
     case 1: t->flag_a &= ~x; break;
@@ -70,7 +65,7 @@ static inline void finish(struct qpu_thread *t, const struct qpu_uop *u, qpu_u32
         value = qpu_select(qpu_condition(t, u->cond), value, old);
     t->slot[u->dst] = value;
     if (u->flag_op != QPU_FLAG_NONE)
-        update_flags(t, u->flag_op, (qpu_i32)((is_float ? result << 1 : result) == 0), negative(result),
+        update_flags(t, u->flag_op, (qpu_i32)((is_float ? result << 1 : result) == 0), (qpu_i32)result < 0,
                      carry);
 }
 

@@ -132,13 +132,10 @@ static inline uint8_t *qpu_host(struct qpu_worker *worker, uint32_t va, uint32_t
 /* Lanes for which a condition holds. */
 static inline qpu_i32 qpu_condition(const struct qpu_thread *thread, uint8_t cond)
 {
-    switch (cond) {
-    case QPU_COND_IFA: return thread->flag_a;
-    case QPU_COND_IFB: return thread->flag_b;
-    case QPU_COND_IFNA: return ~thread->flag_a;
-    case QPU_COND_IFNB: return ~thread->flag_b;
-    default: return ~(qpu_i32){0};
-    }
+    if (cond == QPU_COND_ALWAYS)
+        return ~(qpu_i32){0};
+    qpu_i32 flag = cond == QPU_COND_IFA || cond == QPU_COND_IFNA ? thread->flag_a : thread->flag_b;
+    return cond >= QPU_COND_IFNA ? ~flag : flag;
 }
 
 /* Handlers of the micro-operations, by file. */

@@ -46,12 +46,9 @@ struct access {
     unsigned bytes; /* of one component */
 };
 
-static bool push_result(struct qpu_thread *t, const struct qpu_uop *u, unsigned count)
+static const struct qpu_uop *fifo_overflow(struct qpu_thread *t, const struct qpu_uop *u)
 {
-    if (t->tmu_fifo_count + count <= t->tmu_fifo_limit)
-        return true;
-    qpu_fail(t, u, "TMU result FIFO overflows its %u entries", t->tmu_fifo_limit);
-    return false;
+    return qpu_fail(t, u, "TMU result FIFO overflows its %u entries", t->tmu_fifo_limit);
 }
 
 static qpu_u32 *fifo_entry(struct qpu_thread *t, unsigned ahead)
@@ -80,11 +77,12 @@ static uint32_t load_element(const uint8_t *at, unsigned type)
     }
 }
 
+/* Elements of less than 32 bits, and vectors that wrap. */
 static const struct qpu_uop *load_each(struct qpu_thread *t, const struct qpu_uop *u,
                                        const struct access *access)
 {
     for (unsigned c = 0; c < access->components; c++) {
-        qpu_u32 result = {0}; /* lanes that take no part: unknown on the device, zero here */
+        qpu_u32 result = {0};
 
         for (unsigned lane = 0; lane < QPU_LANES; lane++) {
             if (!(access->lanes >> lane & 1))
@@ -100,24 +98,10 @@ static const struct qpu_uop *load_each(struct qpu_thread *t, const struct qpu_uo
     return u + 1;
 }
 
-/* All lanes in the page at `page`, words that do not wrap. */
-static void load_page_words(struct qpu_thread *t, const struct access *access, const uint8_t *page)
+/* Words at `at` of each lane into the FIFO. */
+static inline void load_words(struct qpu_thread *t, unsigned components, const uint8_t *const at[QPU_LANES])
 {
-    const qpu_u32 offset = access->address & (V3D_PAGE_BYTES - 1);
-    const qpu_u32 from_first = access->address - access->address[0];
-
-    if (!qpu_any(from_first)) { /* one address for all lanes */
-        for (unsigned c = 0; c < access->components; c++)
-            *fifo_entry(t, c) = qpu_splat(*(const word_any *)(page + offset[0] + 4 * c));
-    } else if (access->components == 1 && !qpu_any(from_first ^ QPU_LANE_NUMBERS * 4)) { /* consecutive */
-        *fifo_entry(t, 0) = (qpu_u32) * (const qpu_u32_unaligned *)(page + offset[0]);
-    } else if (access->components == 1) {
-        qpu_u32 result;
-
-        for (int lane = 0; lane < QPU_LANES; lane++)
-            result[lane] = *(const word_any *)(page + offset[lane]);
-        *fifo_entry(t, 0) = result;
-    } else if (access->components == 4) { /* four lanes' vectors make four columns of four */
+    if (components == 4) { /* the vectors of four lanes are four columns of four */
         qpu_quad *column[4];
 
         for (unsigned c = 0; c < 4; c++)
@@ -126,47 +110,98 @@ static void load_page_words(struct qpu_thread *t, const struct access *access, c
             qpu_quad row[4];
 
             for (int i = 0; i < 4; i++)
-                row[i] = (qpu_quad) * (const qpu_quad_unaligned *)(page + offset[4 * quad + i]);
-            for (int c = 0; c < 4; c++)
-                column[c][quad] = (qpu_quad){row[0][c], row[1][c], row[2][c], row[3][c]};
+                row[i] = (qpu_quad) * (const qpu_quad_unaligned *)at[4 * quad + i];
+            qpu_quad low01 = __builtin_shuffle(row[0], row[1], (qpu_quad){0, 4, 1, 5});
+            qpu_quad low23 = __builtin_shuffle(row[2], row[3], (qpu_quad){0, 4, 1, 5});
+            qpu_quad high01 = __builtin_shuffle(row[0], row[1], (qpu_quad){2, 6, 3, 7});
+            qpu_quad high23 = __builtin_shuffle(row[2], row[3], (qpu_quad){2, 6, 3, 7});
+            column[0][quad] = __builtin_shuffle(low01, low23, (qpu_quad){0, 1, 4, 5});
+            column[1][quad] = __builtin_shuffle(low01, low23, (qpu_quad){2, 3, 6, 7});
+            column[2][quad] = __builtin_shuffle(high01, high23, (qpu_quad){0, 1, 4, 5});
+            column[3][quad] = __builtin_shuffle(high01, high23, (qpu_quad){2, 3, 6, 7});
         }
-    } else {
-        for (unsigned c = 0; c < access->components; c++) {
-            qpu_u32 result;
+        return;
+    }
+    for (unsigned c = 0; c < components; c++) {
+        qpu_u32 result;
 
-            for (int lane = 0; lane < QPU_LANES; lane++)
-                result[lane] = *(const word_any *)(page + offset[lane] + 4 * c);
-            *fifo_entry(t, c) = result;
-        }
+        for (int lane = 0; lane < QPU_LANES; lane++)
+            result[lane] = *(const word_any *)(at[lane] + 4 * c);
+        *fifo_entry(t, c) = result;
     }
 }
 
-/* Host page if all lanes take part, lie in one page and do not wrap; else NULL. */
+/* All lanes in the page at `page`, words that do not wrap. */
+static void load_page_words(struct qpu_thread *t, const struct access *access, const uint8_t *page)
+{
+    const qpu_u32 offset = access->address & (V3D_PAGE_BYTES - 1);
+    const qpu_u32 from_first = access->address - access->address[0];
+    const uint8_t *at[QPU_LANES];
+
+    if (!qpu_any(from_first)) { /* one address for all lanes */
+        for (unsigned c = 0; c < access->components; c++)
+            *fifo_entry(t, c) = qpu_splat(*(const word_any *)(page + offset[0] + 4 * c));
+    } else if (access->components == 1 && !qpu_any(from_first ^ QPU_LANE_NUMBERS * 4)) { /* consecutive */
+        *fifo_entry(t, 0) = (qpu_u32) * (const qpu_u32_unaligned *)(page + offset[0]);
+    } else {
+        for (int lane = 0; lane < QPU_LANES; lane++)
+            at[lane] = page + offset[lane];
+        load_words(t, access->components, at);
+    }
+}
+
+/* Words that do not wrap, anywhere. Lanes that take no part get zero (on the device: unknown). */
+static const struct qpu_uop *load_far_words(struct qpu_thread *t, const struct qpu_uop *u,
+                                            const struct access *access)
+{
+    static const uint8_t nothing[16];
+    const uint8_t *at[QPU_LANES];
+
+    for (unsigned lane = 0; lane < QPU_LANES; lane++) {
+        at[lane] = nothing;
+        if (!(access->lanes >> lane & 1))
+            continue;
+        uint32_t va = access->address[lane];
+        at[lane] = qpu_host(t->worker, va, 4 * access->components, false);
+        if (!at[lane])
+            return qpu_fault(t, va, false);
+    }
+    load_words(t, access->components, at);
+    return u + 1;
+}
+
+/* Host page if all lanes take part and lie in one page; else NULL. The access must not wrap. */
 static uint8_t *common_page(struct qpu_thread *t, const struct access *access, bool write)
 {
     uint32_t first = access->address[0];
-    qpu_u32 elsewhere = (access->address ^ first) >> V3D_PAGE_SHIFT;
-    qpu_u32 wraps = (qpu_u32)((access->address & 15) + 4 * access->components > 16);
 
-    if (access->lanes != 0xffff || access->type < TMU_TYPE_VEC2 || access->bytes != 4 ||
-        t->worker->mmu->track)
-        return NULL;
-    if (access->components == 1 ? qpu_any(elsewhere) : qpu_any(elsewhere | wraps))
+    if (access->lanes != 0xffff || t->worker->mmu->track ||
+        qpu_any((access->address ^ first) & ~(uint32_t)(V3D_PAGE_BYTES - 1)))
         return NULL;
     return qpu_host(t->worker, first & ~(uint32_t)(V3D_PAGE_BYTES - 1), V3D_PAGE_BYTES, write);
 }
 
+/* Whether the access is of whole words and no vector goes past the end of its 16 bytes. */
+static bool plain_words(const struct access *access)
+{
+    if (access->components == 1)
+        return access->bytes == 4;
+    return !qpu_any((qpu_u32)((access->address & 15) > 16 - 4 * access->components));
+}
+
 static const struct qpu_uop *load(struct qpu_thread *t, const struct qpu_uop *u, const struct access *access)
 {
-    if (!push_result(t, u, access->components))
-        return NULL;
-    const uint8_t *page = common_page(t, access, false);
     const struct qpu_uop *next = u + 1;
+    const uint8_t *page;
 
-    if (page)
+    if (t->tmu_fifo_count + access->components > t->tmu_fifo_limit)
+        return fifo_overflow(t, u);
+    if (!plain_words(access))
+        next = load_each(t, u, access);
+    else if ((page = common_page(t, access, false)))
         load_page_words(t, access, page);
     else
-        next = load_each(t, u, access);
+        next = load_far_words(t, u, access);
     t->tmu_fifo_count += access->components;
     t->worker->bytes_read += (unsigned)__builtin_popcount(access->lanes) * access->components * access->bytes;
     return next;
@@ -176,10 +211,11 @@ static const struct qpu_uop *load(struct qpu_thread *t, const struct qpu_uop *u,
 
 static const struct qpu_uop *store(struct qpu_thread *t, const struct qpu_uop *u, const struct access *access)
 {
-    uint8_t *page = common_page(t, access, true);
+    bool consecutive = access->components == 1 && access->bytes == 4 &&
+                       !qpu_any((access->address - access->address[0]) ^ QPU_LANE_NUMBERS * 4);
+    uint8_t *page = consecutive ? common_page(t, access, true) : NULL;
 
-    if (page && access->components == 1 &&
-        !qpu_any((access->address - access->address[0]) ^ QPU_LANE_NUMBERS * 4)) {
+    if (page) {
         *(qpu_u32_unaligned *)(page + access->address[0] % V3D_PAGE_BYTES) =
             (qpu_u32_unaligned)t->tmu_data[0];
     } else {
@@ -237,8 +273,8 @@ static const struct qpu_uop *atomic(struct qpu_thread *t, const struct qpu_uop *
     if (access->type != (want == 2 ? TMU_TYPE_VEC2 : TMU_TYPE_U32))
         return qpu_fail(t, u, "atomic TMU operation %u on element type %u is not modelled", operation,
                         access->type);
-    if (!push_result(t, u, 1))
-        return NULL;
+    if (t->tmu_fifo_count == t->tmu_fifo_limit)
+        return fifo_overflow(t, u);
     for (unsigned lane = 0; lane < QPU_LANES; lane++) {
         if (!(access->lanes >> lane & 1))
             continue;
