@@ -5,6 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
+
+settings.register_profile("gramophone", deadline=None)  # tests are not timed: the machine is shared
+settings.load_profile("gramophone")
 
 
 @pytest.fixture(scope="session")

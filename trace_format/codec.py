@@ -23,7 +23,7 @@ def _compress(raw: bytes, choice: tuple[int, int, int], preset: int) -> bytes:
 
 
 def _filter(lc: int, lp: int, pb: int, raw_bytes: int, preset: int) -> list[dict[str, int]]:
-    size = max(4096, raw_bytes)
+    size = min(max(4096, raw_bytes), 0xFFFFFFFF)
     return [{"id": lzma.FILTER_LZMA1, "preset": preset, "lc": lc, "lp": lp, "pb": pb, "dict_size": size}]
 
 
@@ -70,6 +70,15 @@ def decode(codec: int, param: int, stored: bytes, raw_bytes: int, *, offset: int
         raw = decoder.decompress(stored, max_length=raw_bytes + 1)
     except lzma.LZMAError as error:
         raise CodecError(f"LZMA data is damaged ({error})", offset=offset) from None
+    except MemoryError:
+        raise CodecError(f"no memory to decode {raw_bytes} bytes", offset=offset) from None
     if len(raw) != raw_bytes:
         raise CodecError("LZMA data decodes to another size", offset=offset, expected=raw_bytes, found=len(raw))
+    if not decoder.eof or decoder.unused_data:
+        raise CodecError(
+            "end of the LZMA data",
+            offset=offset,
+            expected="an end marker and nothing behind it",
+            found=f"{len(decoder.unused_data)} bytes behind it" if decoder.eof else "no end marker",
+        )
     return raw

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from construct import Const, Renamed
+from construct import Const, ConstructError, Renamed
 
 from trace_format import codec
 from trace_format.errors import (
@@ -106,7 +106,11 @@ def naming(file: str) -> Iterator[None]:
 
 
 def pack(structure: str, values: dict[str, Any]) -> bytes:
-    """Bytes of a structure of the schema; texts are given as str, reserved fields are left out."""
+    """Bytes of a structure of the schema; texts are given as str, reserved fields are left out.
+
+    Raises:
+        ReservedError: a text is too long or has a NUL, or a value does not fit its field.
+    """
     fields = {}
     for item in STRUCTURES[structure][0].subcons:
         if isinstance(_kind(item), (Reserved, Const)):
@@ -118,7 +122,10 @@ def pack(structure: str, values: dict[str, Any]) -> bytes:
                 raise ReservedError(f"{item.name} {value!r} is longer than {_kind(item).size} bytes or has a NUL")
             value = text.ljust(_kind(item).size, b"\0")
         fields[item.name] = value
-    return bytes(STRUCTURES[structure][0].build(fields))
+    try:
+        return bytes(STRUCTURES[structure][0].build(fields))
+    except ConstructError as error:
+        raise ReservedError(f"{structure}: a value is out of range ({str(error).splitlines()[-1]})") from None
 
 
 def unpack(structure: str, data: bytes, offset: int) -> dict[str, Any]:

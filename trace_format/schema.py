@@ -81,7 +81,7 @@ class Codec(enum.IntEnum):
     """How a section's bytes are stored."""
 
     STORED = 0
-    LZMA = 1  # raw LZMA1 stream without end marker; codec_param = (pb * 5 + lp) * 9 + lc, lc + lp <= 4
+    LZMA = 1  # raw LZMA1 stream with end marker; codec_param = (pb * 5 + lp) * 9 + lc, lc + lp <= 4
 
 
 class Gpu(enum.IntEnum):

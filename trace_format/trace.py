@@ -375,7 +375,7 @@ def _check_slots(slots: list[Slot], va_bytes: int, where: str) -> None:
 def _notes(part: layout.Part) -> dict[str, Any]:
     try:
         notes = json.loads(part.decode())
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise SectionError(f"notes are not JSON ({error})", offset=part.offset) from None
     if not isinstance(notes, dict):
         raise SectionError("notes are not a JSON object", offset=part.offset)

@@ -90,9 +90,10 @@ _CODECS = """\
 ### Codecs
 
 - `STORED`: the bytes as they are; `codec_param` is 0 and `raw_bytes` equals `stored_bytes`.
-- `LZMA`: one raw LZMA1 stream: no file header, no end marker; it decodes to exactly `raw_bytes` bytes.
-  `codec_param` is LZMA's properties byte, (pb * 5 + lp) * 9 + lc, with lc + lp at most {lc_lp} and pb at most 4,
-  so that the decoder's tables have a fixed size. The dictionary is the decoded section itself.
+- `LZMA`: one raw LZMA1 stream, as liblzma writes it: no file header, an end marker, nothing behind the marker. It
+  decodes to exactly `raw_bytes` bytes; a decoder that counts them need not read the marker. `codec_param` is
+  LZMA's properties byte, (pb * 5 + lp) * 9 + lc, with lc + lp at most {lc_lp} and pb at most 4, so that the
+  decoder's tables have a fixed size. The dictionary is the decoded section itself.
 """
 
 _SECTIONS = """\

@@ -1,0 +1,158 @@
+"""GPU profiles: the ones that ship are consistent, and a contradiction in one is found and named."""
+
+from __future__ import annotations
+
+import re
+from importlib import resources
+
+import pytest
+
+from trace_format import profile
+from trace_format.errors import ProfileError
+from trace_format.schema import Gpu
+
+SMALL = """\
+name = "small"
+title = "A small GPU"
+gpu = "V3D42"
+window_bytes = 0x100
+interrupts = ["job", "mmu"]
+
+[identity]
+register = "hub.IDENT"
+id_mask = 0xff
+id = 0x24
+cores = { register = "hub.IDENT", shift = 8, bits = 4 }
+revision = { register = "core.REVISION", shift = 16, bits = 8 }
+
+[mmu]
+va_bits = 32
+
+[jobs]
+compute = { start = "core.START", done_line = "mmu", done = "core.DONE", done_bits = 1 }
+
+[blocks]
+hub = { base = 0x00, bytes = 0x20 }
+core = { base = 0x40, bytes = 0x20 }
+
+[registers.hub]
+IDENT = { offset = 0x0, access = "r" }
+TABLE = { offset = 0x4, access = "rw", bits = 0xffffffff, replay = "driver" }
+
+[registers.core]
+START = { offset = 0x0, access = "w", bits = 0xf, busy = 0x10, replay = { bits = 0x7, set = 0x1 } }
+DONE = { offset = 0x4, access = "r", volatile = 0xf0 }
+REVISION = { offset = 0x1c, access = "r" }
+"""
+
+
+def parse(text: str) -> profile.Profile:
+    """Parse the text of a profile."""
+    return profile._parse("small.toml", text.encode())
+
+
+def test_everything_is_read() -> None:
+    gpu = parse(SMALL)
+    assert (gpu.name, gpu.title, gpu.gpu, gpu.window_bytes) == ("small", "A small GPU", Gpu.V3D42, 0x100)
+    assert gpu.interrupts == ("job", "mmu")
+    assert (gpu.identity.name, gpu.identity_value, gpu.identity_mask) == ("hub.IDENT", 0x24, 0xFF)
+    assert (gpu.cores.register.name, gpu.cores.shift, gpu.cores.bits) == ("hub.IDENT", 8, 4)
+    assert (gpu.revision.register.offset, gpu.revision.shift, gpu.revision.bits) == (0x5C, 16, 8)
+    start = gpu.register("core.START")
+    assert (start.offset, start.index, start.readable, start.writable) == (0x40, 0x10, False, True)
+    assert (start.bits, start.busy, start.replay_bits, start.replay_set) == (0xF, 0x10, 0x7, 0x1)
+    assert not start.driver
+    assert gpu.register("core.DONE").volatile == 0xF0
+    table = gpu.register("hub.TABLE")
+    assert (table.readable, table.writable, table.replay_bits, table.driver) == (True, True, None, True)
+    assert gpu.register("hub.IDENT").replay_bits is None
+    (job,) = gpu.jobs
+    assert (job.kind, job.start.name, job.line, job.done.name, job.done_bits) == (
+        "compute",
+        "core.START",
+        1,
+        "core.DONE",
+        1,
+    )
+    assert gpu.by_offset[0x44] is gpu.register("core.DONE")
+    assert gpu.describe(0x44) == "core.DONE"
+    assert gpu.describe(0x48) == "0x0048"
+
+
+def test_the_profile_id_is_that_of_the_text() -> None:
+    assert parse(SMALL).profile_id == parse(SMALL).profile_id
+    assert parse(SMALL).profile_id != parse(SMALL + "# another\n").profile_id
+    assert parse(SMALL).profile_id < 1 << 64
+
+
+@pytest.mark.parametrize("name", profile.names())
+def test_profiles_that_ship(name: str) -> None:
+    gpu = profile.load(name)
+    assert gpu.name == name
+    assert profile.for_gpu(gpu.gpu) is gpu
+    assert gpu.identity_value & ~gpu.identity_mask == 0
+    assert gpu.identity.readable
+    for register in gpu.registers.values():
+        assert register.readable or register.writable, register.name
+        assert register.writable or not (register.bits or register.driver), register.name
+        assert register.replay_bits is None or register.writable, register.name
+        assert gpu.describe(register.offset) == register.name
+    for job in gpu.jobs:
+        assert job.start.replay_bits, f"{job.kind}: a trace must be able to start a job"
+        assert job.done.readable
+        assert job.done_bits
+
+
+def test_names_and_numbers() -> None:
+    assert "v3d42" in profile.names()
+    with pytest.raises(ProfileError, match=r"no profile for GPU 'none'; there are: .*v3d42"):
+        profile.load("none")
+    with pytest.raises(ProfileError, match="no profile for GPU number 77"):
+        profile.for_gpu(77)
+    with pytest.raises(ProfileError, match=r"v3d42.toml: GPU profile v3d42 has no register hub.NONE"):
+        profile.load("v3d42").register("hub.NONE")
+
+
+def test_every_gpu_profile_is_packed_with_the_module() -> None:
+    folder = resources.files("trace_format") / "gpus"
+    assert {entry.name for entry in folder.iterdir()} == {f"{name}.toml" for name in profile.names()}
+
+
+MALFORMED: list[tuple[str, str, str, str]] = [
+    # name, what is replaced (a regular expression), by what, message
+    ("not TOML", r"\[mmu\]", "[mmu", "malformed GPU profile"),
+    ("no name", r'name = "small"\n', "", "KeyError('name')"),
+    ("unknown GPU", "V3D42", "V3D99", "KeyError('V3D99')"),
+    ("no window", r"window_bytes = 0x100\n", "", "KeyError('window_bytes')"),
+    ("a text for a number", "= 0x100", '= "big"', "malformed GPU profile: TypeError"),
+    ("no blocks", r"\[blocks\]", "[blocked]", "KeyError('blocks')"),
+    ("registers without a block", r"hub = \{", "bus = {", "KeyError('hub')"),
+    ("identity is no register", r'register = "hub.IDENT"\nid', 'register = "hub.ID"\nid', "KeyError('hub.ID')"),
+    ("revision is no register", "core.REVISION", "core.REV", "KeyError('core.REV')"),
+    ("job starts nowhere", "core.START", "core.GO", "KeyError('core.GO')"),
+    ("job ends on no line", 'done_line = "mmu"', 'done_line = "irq"', "malformed GPU profile: ValueError"),
+    ("unknown key", "busy = 0x10", "bussy = 0x10", "core.START has unknown keys ['bussy']"),
+    ("not word aligned", "offset = 0x1c", "offset = 0x1e", "core.REVISION is misplaced"),
+    ("outside its block", "offset = 0x1c", "offset = 0x20", "core.REVISION is misplaced"),
+    ("before its block", "offset = 0x1c", "offset = -4", "core.REVISION is misplaced"),
+    ("two at one place", "offset = 0x1c", "offset = 0x4", "core.REVISION and core.DONE share an offset"),
+    ("overlapping blocks", "base = 0x40", "base = 0x00", "core.START and hub.IDENT share an offset"),
+    ("outside the window", "= 0x100", "= 0x5c", "core.REVISION lies outside the register window"),
+    ("replay of bits it lacks", "bits = 0x7,", "bits = 0x17,", "core.START: a trace may write bits"),
+    ("must set what it may not", "set = 0x1", "set = 0x8", "core.START: a trace may write bits"),
+]
+
+
+@pytest.mark.parametrize(("name", "what", "by", "message"), MALFORMED, ids=[row[0] for row in MALFORMED])
+def test_malformed_profiles(name: str, what: str, by: str, message: str) -> None:
+    text, count = re.subn(what, by, SMALL, count=1)
+    assert count == 1
+    with pytest.raises(ProfileError) as caught:
+        parse(text)
+    assert str(caught.value).startswith("small.toml")
+    assert message in str(caught.value)
+
+
+def test_a_profile_that_is_not_text() -> None:
+    with pytest.raises(ProfileError, match="malformed GPU profile: UnicodeDecodeError"):
+        profile._parse("x.toml", b"\xff\xfe")

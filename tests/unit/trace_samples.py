@@ -1,0 +1,255 @@
+"""Random structures and random valid traces, and ways to damage a trace's bytes."""
+
+from __future__ import annotations
+
+import hashlib
+import struct
+from typing import Any
+
+import numpy as np
+from hypothesis import strategies as st
+
+from trace_format import layout, profile
+from trace_format.actions import ACTION_DTYPE, ACTIONS, FLAG_IGNORE, Op, action, va_operands
+from trace_format.schema import (
+    DTYPE_BYTES,
+    KEEP_SLOTS,
+    PAGE_BYTES,
+    STRUCTURES,
+    Blob,
+    DType,
+    Header,
+    List,
+    Reserved,
+    Section,
+    SectionType,
+    SlotKind,
+    Text,
+)
+from trace_format.trace import Slot, Trace
+
+CARVEOUT = 16 * PAGE_BYTES
+VA_BYTES = 64 * PAGE_BYTES
+WORD = st.integers(0, 0xFFFFFFFF)
+WINDOW = profile.load("v3d42").window_bytes
+
+
+def texts(size: int) -> st.SearchStrategy[str]:
+    """Texts of at most `size` bytes of UTF-8, without NUL."""
+    letters = st.characters(codec="utf-8", exclude_characters="\0")
+    return st.text(letters, max_size=size).filter(lambda text: len(text.encode()) <= size)
+
+
+def structures(name: str) -> st.SearchStrategy[dict[str, Any]]:
+    """Values of the fields of a structure, as `layout.pack` takes them."""
+    fields: dict[str, st.SearchStrategy[Any]] = {}
+    for item in STRUCTURES[name][0].subcons:
+        kind = layout._kind(item)
+        if isinstance(kind, Text):
+            fields[item.name] = texts(kind.size)
+        elif isinstance(kind, Blob):
+            fields[item.name] = st.binary(min_size=kind.size, max_size=kind.size)
+        elif isinstance(kind, List):
+            limit = (1 << 8 * kind.item.sizeof()) - 1
+            fields[item.name] = st.tuples(*[st.integers(0, limit)] * kind.count)
+        elif not isinstance(kind, Reserved) and item.name != "magic":
+            fields[item.name] = st.integers(0, (1 << 8 * kind.sizeof()) - 1)
+    return st.fixed_dictionaries(fields)
+
+
+@st.composite
+def slots(draw: st.DrawFn, name: str) -> Slot:
+    """A valid slot."""
+    dtype = draw(st.sampled_from(DType))
+    size = DTYPE_BYTES[dtype]
+    shape = draw(st.lists(st.integers(1, 4), min_size=1, max_size=6))
+    strides = [size * draw(st.integers(1, 4)) for _ in shape]
+    return Slot(
+        name,
+        draw(st.sampled_from(SlotKind)),
+        dtype,
+        tuple(shape),
+        tuple(strides),
+        size * draw(st.integers(0, PAGE_BYTES // size)),
+        draw(st.integers(0, 3)),
+        draw(st.booleans()),
+    )
+
+
+@st.composite
+def actions(draw: st.DrawFn, op: Op, image_bytes: int, slot_count: int) -> np.void:
+    """A valid action; `Job` and `ReplayStart` are left to `traces`."""
+    row = ACTIONS[op]
+    values = {name: draw(WORD) for name in row.fields}
+    meaning = {meaning: name for name, (meaning, _) in row.fields.items()}
+    flags = draw(st.sampled_from([0, *row.flags]))
+    if "register" in meaning:
+        values["arg"] = draw(st.integers(0, WINDOW // 4 - 1))
+    if "keep" in meaning:
+        values["b"] = draw(st.integers(0, KEEP_SLOTS - 1))
+    if "line" in meaning:
+        values["arg"] = 0
+    if "slot" in meaning:
+        values["arg"] = draw(st.integers(0, slot_count - 1))
+    if "timeout_us" in meaning:
+        values[meaning["timeout_us"]] = draw(st.integers(1, 0xFFFFFFFF))
+    if flags == FLAG_IGNORE and op == Op.REG_READ_ONCE:
+        values["a"] = 0
+    if op == Op.SET_GPU_PGTABLE:
+        values["arg"] = draw(st.integers(0, 15))
+    if op in (Op.MAP_GPU_MEM, Op.UNMAP_GPU_MEM):
+        page = draw(st.integers(0, VA_BYTES // PAGE_BYTES - 1))
+        values |= va_operands(draw(st.integers(0, 15)), page)
+        values["value"] = draw(st.integers(1, min(VA_BYTES // PAGE_BYTES - page, CARVEOUT // PAGE_BYTES)))
+    if op == Op.MAP_GPU_MEM:
+        flags = draw(st.integers(1, 7))
+        values["b"] = draw(st.integers(0, CARVEOUT // PAGE_BYTES - values["value"]))
+    if op in (Op.UPLOAD, Op.CLEAR):
+        most = CARVEOUT - image_bytes if op == Op.CLEAR else min(CARVEOUT - image_bytes, image_bytes)
+        values["value"] = draw(st.integers(1, most))
+        values["a"] = draw(st.integers(image_bytes, CARVEOUT - values["value"]))
+    if op == Op.UPLOAD:
+        values["b"] = draw(st.integers(0, image_bytes - values["value"]))
+    return action(op, flags=flags, **values)
+
+
+@st.composite
+def traces(draw: st.DrawFn) -> Trace:
+    """A valid trace for the V3D 4.2."""
+    image = draw(st.binary(max_size=3 * PAGE_BYTES))
+    names = draw(st.lists(texts(32).filter(bool), max_size=4, unique=True))
+    found = [draw(slots(name)) for name in names]
+    possible = set(Op) - {Op.REPLAY_START}
+    if not found:
+        possible -= {Op.COPY_TO_GPU, Op.COPY_FROM_GPU}
+    if not image:
+        possible -= {Op.UPLOAD}
+    stream, jobs = [], 0
+    for op in draw(st.lists(st.sampled_from(sorted(possible)), max_size=30)):
+        if op == Op.JOB:
+            stream.append(action(op, value=jobs))
+            jobs += 1
+        else:
+            stream.append(draw(actions(op, len(image), len(found))))
+    if draw(st.booleans()):
+        stream.insert(draw(st.integers(0, len(stream))), action(Op.REPLAY_START))
+    manifest = draw(structures("manifest"))
+    return Trace(
+        gpu="v3d42",
+        actions=np.array(stream, dtype=ACTION_DTYPE),
+        image=image,
+        carveout_bytes=CARVEOUT,
+        va_bytes=VA_BYTES,
+        slots=found,
+        meta={key: manifest[key] for key in Trace.META_DEFAULTS},
+        notes=draw(st.dictionaries(st.text(), st.none() | st.booleans() | st.integers() | st.text(), max_size=3)),
+        raw=draw(st.booleans()),
+    )
+
+
+def sample() -> Trace:
+    """A small trace with every kind of action, two slots, an image that packs well and notes."""
+    return Trace(
+        gpu="v3d42",
+        actions=np.array(
+            [
+                action(Op.SET_GPU_PGTABLE, arg=0),
+                action(Op.MAP_GPU_MEM, flags=7, value=8, a=16),
+                action(Op.CLEAR, value=64, a=3 * PAGE_BYTES),
+                action(Op.REPLAY_START),
+                action(Op.REG_READ_ONCE, arg=3, value=0x24, a=0xFF),
+                action(Op.COPY_TO_GPU, arg=0),
+                action(Op.UPLOAD, value=32, a=4 * PAGE_BYTES, b=16),
+                action(Op.JOB),
+                action(Op.REG_WRITE, arg=0x1241, value=7, a=0xFFFFFFFF),
+                action(Op.INTERVAL, value=10),
+                action(Op.WAIT_IRQ, arg=0, value=1000),
+                action(Op.IRQ_ENTER),
+                action(Op.REG_READ_KEEP, arg=0x14, b=1),
+                action(Op.REG_WRITE_KEPT, arg=0x16, b=1),
+                action(Op.REG_READ_WAIT, arg=0x14, a=1, b=500),
+                action(Op.IRQ_EXIT),
+                action(Op.COPY_FROM_GPU, arg=1),
+                action(Op.UNMAP_GPU_MEM, value=8, a=16),
+            ],
+            dtype=ACTION_DTYPE,
+        ),
+        image=bytes(range(64)) * 128 + b"end",
+        carveout_bytes=CARVEOUT,
+        va_bytes=VA_BYTES,
+        slots=[
+            Slot("input", SlotKind.INPUT, DType.FLOAT32, (2, 3), (12, 4), 0x10000, bound=True),
+            Slot("output", SlotKind.OUTPUT, DType.FLOAT16, (5,), (2,), 0x10100),
+        ],
+        meta={"name": "sample", "recorder": "by hand", "security_version": 3},
+        notes={"passes": ["none"]},
+    )
+
+
+def offset_of(structure: str, field: str) -> int:
+    """Offset of a field in a structure of the schema."""
+    offset = 0
+    for item in STRUCTURES[structure][0].subcons:
+        if item.name == field:
+            return offset
+        offset += item.sizeof()
+    raise KeyError(field)
+
+
+def size_of(structure: str, field: str) -> int:
+    """Bytes of a field in a structure of the schema."""
+    return int(next(item.sizeof() for item in STRUCTURES[structure][0].subcons if item.name == field))
+
+
+class Damage:
+    """The bytes of a trace, to be changed field by field.
+
+    Args:
+        data: a valid trace.
+    """
+
+    def __init__(self, data: bytes) -> None:
+        self.data = bytearray(data)
+        self.types = [self.entry(i, "type") for i in range(self.header("section_count"))]
+
+    def header(self, field: str, value: int | None = None) -> int:
+        """A field of the header, set to `value` if there is one."""
+        return self._number(0, "header", field, value)
+
+    def entry(self, index: int, field: str, value: int | None = None) -> int:
+        """A field of entry `index` of the section table, set to `value` if there is one."""
+        return self._number(Header.sizeof() + index * Section.sizeof(), "section", field, value)
+
+    def manifest(self, field: str, value: int | None = None) -> int:
+        """A field of the manifest, set to `value` if there is one."""
+        return self._number(self.start(SectionType.MANIFEST), "manifest", field, value)
+
+    def slot(self, index: int, field: str, value: int | None = None) -> int:
+        """A field of slot `index`, set to `value` if there is one."""
+        return self._number(self.start(SectionType.SLOTS) + 128 * index, "slot", field, value)
+
+    def start(self, type: SectionType) -> int:
+        """Offset of the first section of a type."""
+        return self.entry(self.types.index(type), "offset")
+
+    def put(self, offset: int, data: bytes) -> None:
+        """Overwrite bytes."""
+        self.data[offset : offset + len(data)] = data
+
+    def rehash(self) -> None:
+        """Make the chunk hashes fit the body."""
+        head, chunk = self.header("head_bytes"), self.header("chunk_bytes")
+        for index in range(self.header("chunk_count")):
+            body = self.data[head + index * chunk : head + (index + 1) * chunk]
+            self.put(self.start(SectionType.CHUNKS) + 32 * index, hashlib.sha256(body).digest())
+
+    def _number(self, base: int, structure: str, field: str, value: int | None) -> int:
+        at, size = base + offset_of(structure, field), size_of(structure, field)
+        if value is not None:
+            self.put(at, value.to_bytes(size, "little"))
+        return int.from_bytes(self.data[at : at + size], "little")
+
+
+def list_item(offset: int, index: int, value: int) -> tuple[int, bytes]:
+    """Where and what to write to make item `index` of a list of u32 at `offset` be `value`."""
+    return offset + 4 * index, struct.pack("<I", value)
