@@ -1,4 +1,4 @@
-"""Helpers for tests of the virtual V3D: the device with a test double for its compute engine, and memory for it."""
+"""Helpers for tests of the virtual V3D: the device with a test double as its compute engine, and its memory."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ ENGINE_DOUBLE = Path(__file__).parent / "vgpu" / "csd_double.c"
 MAP_NORESERVE = 0x4000  # Linux; the mmap module lacks the name before Python 3.13
 PTE_VALID, PTE_WRITEABLE = 1 << 28, 1 << 29
 
-# The lists of V3DV's "no-op" job (Mesa src/broadcom/vulkan/v3dvx_queue.c, packets of cle/v3d_packet_v33.xml), with the
-# generic tile list at TILE_LIST_VA.
+# The lists of V3DV's "no-op" job (Mesa src/broadcom/vulkan/v3dvx_queue.c, packets of cle/v3d_packet_v33.xml), with
+# the generic tile list at TILE_LIST_VA.
 BIN_LIST = bytes([119, 0, 120, 0, 0, 0, 0, 0, 0, 0, 0, 19, 6, 4])
 TILE_LIST = bytes([125, 26, 21, 0, 29, 8, *[0] * 11, 27, 18])
 TILE_LIST_VA = 0x13000

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 import vgpu_model
+
 from host_tools.vgpu import VirtualGpu
 
 BLOCKS = {"hub": 0x0, "core": 0x4000, "brdg": 0x8000, "pm": 0xC000, "asb": 0x10000, "rasb": 0x14000}
@@ -51,7 +52,8 @@ def guest_memory(log: list[Access | Interrupt]) -> vgpu_model.Ram:
     frame = TILE_LIST_PA
     ram.map(table, vgpu_model.TILE_LIST_VA, [frame])
     ram.put(frame, vgpu_model.TILE_LIST)
-    for va, data in sorted({(w.value, LISTS[w.offset]) for w in writes if w.block == "core" and w.offset in LISTS}):
+    starts = [w for w in writes if w.block == "core" and w.offset in LISTS]
+    for va, data in sorted({(w.value, LISTS[w.offset]) for w in starts}):
         frame += 0x1000
         ram.map(table, va, [frame])
         ram.put(frame + va % 0x1000, data)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from host_tools.vgpu import VgpuError
 from vgpu_model import (
     BIN_DONE,
     BIN_LIST,
@@ -20,6 +19,8 @@ from vgpu_model import (
     WRITE,
     Board,
 )
+
+from host_tools.vgpu import VgpuError
 
 Boards = Callable[..., Board]
 
@@ -42,7 +43,8 @@ def test_dispatch_completes_before_the_write_returns(board: Boards) -> None:
 def test_current_configuration(board: Boards) -> None:
     b = board(hang_job=1)
     b.dispatch(READ)
-    assert [b.core(0x920 + 4 * i) for i in (0, 1, 2, 3, 5, 6)] == [b.core(0x904 + 4 * i) for i in (0, 1, 2, 3, 5, 6)]
+    for i in (0, 1, 2, 3, 5, 6):
+        assert b.core(0x920 + 4 * i) == b.core(0x904 + 4 * i)
     assert b.core(0x930) == 0  # no batch left to hand out
 
 
@@ -172,7 +174,7 @@ def test_second_list_while_one_runs(board: Boards) -> None:
     b = board(latency_ns=10)
     b.lists((0x10000, BIN_LIST))
     b.run_list(0x10000, len(BIN_LIST))
-    with pytest.raises(VgpuError, match="bin list .* submitted while another runs"):
+    with pytest.raises(VgpuError, match=r"bin list .* submitted while another runs"):
         b.run_list(0x10000, len(BIN_LIST))
 
 

@@ -6,10 +6,11 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from host_tools.vgpu import ACCESS_READ, ACCESS_READ_FIRST, ACCESS_WRITTEN, VgpuError
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from vgpu_model import CSD_DONE, DATA, MMU_ON, PTE_VALID, PTE_WRITEABLE, READ, TABLE, WRITE, Board
+
+from host_tools.vgpu import ACCESS_READ, ACCESS_READ_FIRST, ACCESS_WRITTEN, VgpuError
 
 Boards = Callable[..., Board]
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from host_tools.vgpu import VgpuError, VirtualGpu
 from vgpu_model import BRIDGE, CORE, CSD_DONE, MMU_ON, PM, RPIVID, Board, library
+
+from host_tools.vgpu import VgpuError, VirtualGpu
 
 Boards = Callable[..., Board]
 
@@ -161,5 +162,5 @@ def test_power_bridge_and_password(board: Boards) -> None:
     with pytest.raises(VgpuError, match="bus bridge is stopped"):
         b.hub(0xC)
     b = board(mmu=False, gpu="v3d42-pi4")
-    with pytest.raises(VgpuError, match="pm 0x010c .* password 0x00, expected 0x5a"):
+    with pytest.raises(VgpuError, match=r"pm 0x010c .* password 0x00, expected 0x5a"):
         b.gpu.write32(PM + 0x10C, 0x40)

@@ -1,11 +1,16 @@
-// Start of a test program at EL3 on QEMU's "virt" with secure=on: stack, vectors, main(), semihosting exit.
+// Start of a test program on QEMU's "virt": at EL3 with secure=on, at EL1 without (NORMAL_WORLD). Stack, vectors,
+// main(), semihosting exit.
     .section .text.start, "ax"
     .global _start
 _start:
     ldr     x0, =stack_top
     mov     sp, x0
     adr     x0, vectors
+#ifdef NORMAL_WORLD
+    msr     vbar_el1, x0
+#else
     msr     vbar_el3, x0
+#endif
     isb
     bl      main
 // finish(status in x0): semihosting SYS_EXIT, reason "application exit"
@@ -20,6 +25,7 @@ finish:
     hlt     #0xf000
 1:  b       1b
 
+#ifndef NORMAL_WORLD
 // run_normal_world(code in w0, address in w1, vectors of EL1 in w2)
     .global run_normal_world
 run_normal_world:
@@ -38,6 +44,7 @@ run_normal_world:
     msr     scr_el3, x1
     isb
     eret
+#endif
 
     .balign 2048
 vectors:
@@ -47,6 +54,9 @@ vectors:
     .endr
 
 exception:
+#ifdef NORMAL_WORLD
+    mrs     x1, esr_el1
+#else
     ldr     x2, =saved_sp
     ldr     x1, [x2]
     cbz     x1, unexpected
@@ -60,6 +70,7 @@ exception:
     ret
 unexpected:
     mrs     x1, esr_el3
+#endif
     lsr     x1, x1, #26
     add     x0, x1, #100            // exit status: 100 + exception class
     b       finish

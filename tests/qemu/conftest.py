@@ -1,0 +1,26 @@
+"""Fixtures of the tests that need QEMU."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import vgpu_model
+from bare_metal import Run, require, run_program
+
+from host_tools.vgpu import build
+
+
+@pytest.fixture(scope="session")
+def plugin() -> Path:
+    """The plugin with the test double as compute engine."""
+    require(build.QEMU, "qemu-system-arm")
+    return build.qemu_plugin(engine=vgpu_model.ENGINE_DOUBLE)
+
+
+@pytest.fixture
+def run(plugin: Path, tmp_path: Path) -> Callable[..., Run]:
+    """bare_metal.run_program with that plugin."""
+    return functools.partial(run_program, plugin, tmp_path)
