@@ -138,8 +138,9 @@ static void write_l2t_control(struct v3d_device *dev, uint32_t value)
 {
     uint32_t mode = (value & L2TCACTL_FLM) >> 1;
     if (mode != L2T_FLUSH && mode != L2T_CLEAN) {
-        vgpu_fail(&dev->base, "v3d42: write to core0 0x0030 (L2TCACTL) of 0x%08x: L2T mode %u is not modelled",
-                  value, mode);
+        vgpu_fail(&dev->base,
+                  "v3d42: write to core0 0x0030 (L2TCACTL) of 0x%08x: L2T mode %u is not modelled", value,
+                  mode);
         return;
     }
     dev->l2t_ns = dev->base.now_ns + dev->base.options.latency_ns;
