@@ -57,6 +57,11 @@ class V3dTables:
         scratch = (self.at + self.bytes) >> 12
         self.run.gpu.write32(gpu.register("hub.MMU_ILLEGAL_ADDR").offset, scratch | 1 << 31)
 
+    def mapped(self) -> dict[tuple[int, int], int]:
+        """Carve-out offset of every mapped page, by (address space, virtual page)."""
+        pages = np.flatnonzero(self.table & self.VALID)
+        return {(0, int(page)): int(self.table[page] & 0xFFFFFF) << 12 for page in pages}
+
     def translate(self, space: int, va: int) -> int:
         """Offset in the carve-out of a virtual address; DivergenceError when it is not mapped."""
         entry = int(self.table[va >> 12])
@@ -197,13 +202,7 @@ class Interpreter:
 
     def visible(self) -> dict[tuple[int, int], bytes]:
         """GPU-visible memory: content of every mapped page by (address space, virtual page)."""
-        found: dict[tuple[int, int], bytes] = {}
-        for row in self.trace.actions[self.trace.actions["op"] == Op.MAP_GPU_MEM]:
-            space, base = int(row["arg"]) & 15, va_page(row)
-            for page in range(base, base + int(row["value"])):
-                at = self.tables.translate(space, page << 12)
-                found[space, page] = self.memory[at : at + PAGE_BYTES].tobytes()
-        return found
+        return {key: self.memory[at : at + PAGE_BYTES].tobytes() for key, at in self.tables.mapped().items()}
 
 
 @contextmanager

@@ -21,6 +21,7 @@ from host_tools.record.root import RecordRoot
 
 QEMU = "qemu-system-aarch64"
 MEMORY_MB = 2048
+RAM_END = 0x4000_0000 + (MEMORY_MB << 20)  # the virt machine's RAM begins at 1 GiB (QEMU hw/arm/virt.c)
 MACHINE = (
     "-cpu", "cortex-a72", "-smp", "1", "-m", str(MEMORY_MB), "-nic", "none", "-display", "none", "-monitor", "none",
     # Shared memory: the virtual GPU maps the guest's pages into an address space of its own.

@@ -13,9 +13,10 @@ import numpy as np
 
 from host_tools.record.convert import convert
 from host_tools.record.errors import RecordError
-from host_tools.record.machine import MEMORY_MB, boot
+from host_tools.record.machine import RAM_END, boot
 from host_tools.record.ncnn_job import Float32, NcnnResult, ncnn_job, ncnn_result
 from host_tools.record.root import RecordRoot, record_root
+from host_tools.record.shader_cache import with_shader_cache
 from host_tools.record.slots import with_slots
 from host_tools.vgpu.build import qemu_plugin
 from trace_format.trace import Trace
@@ -23,7 +24,6 @@ from trace_format.trace import Trace
 TOLERANCE = 1e-4  # largest difference to ncnn's CPU result, relative to the largest value of the tensor
 INPUT_SEEDS = (1, 2)
 WEIGHT_SEED = 3
-RAM_END = 0x4000_0000 + (MEMORY_MB << 20)  # the virt machine's RAM begins at 1 GiB (QEMU hw/arm/virt.c)
 _HALF_PRECISION_TAG = 0x01306B47  # ncnn's mark of a float16 weight blob (ncnn src/modelbin.cpp)
 
 
@@ -94,14 +94,20 @@ def _record(
     name: str,
     gpu: str,
 ) -> Run:
-    job = ncnn_job(param, weights, inputs, reference=True, gpu=gpu)
+    job = with_shader_cache(
+        ncnn_job(param, weights, inputs, reference=True, gpu=gpu),
+        warming=ncnn_job(param, bytes(len(weights)), {k: np.zeros_like(x) for k, x in inputs.items()}, gpu=gpu),
+        root=root,
+        plugin=plugin,
+        plugin_args={"gpu": gpu},
+    )
     result = ncnn_result(boot(job, root, plugin, {"gpu": gpu, "capture": str(capture)}))
     versions = result.versions
     meta = {
         "name": name,
         "recorder": "gramophone 0.1.0",
-        "kernel": root.versions["kernel"],
-        "driver": versions["device"],
+        "kernel": root.kernel_name,
+        "driver": root.driver_name,
         "framework": f"ncnn {versions['ncnn']}",
     }
     notes = {

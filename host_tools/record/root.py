@@ -37,7 +37,7 @@ class RecordRoot:
         kernel: the kernel's image.
         tree: extracted file tree of the packages, from which a program's libraries are taken.
         base: the guest's initramfs, without a recording's own files.
-        versions: package name -> version, of everything in it.
+        versions: package name -> version, of everything in it; "kernel" is the kernel's release.
         key: names this set of packages; recordings with the same key can be compared bit for bit.
     """
 
@@ -47,6 +47,17 @@ class RecordRoot:
     base: Path
     versions: dict[str, str]
     key: str
+
+    @property
+    def kernel_name(self) -> str:
+        """Kernel and its version, for a manifest."""
+        name = next(name for name in self.versions if name.startswith("linux-image"))
+        return f"Debian {name.removesuffix('-unsigned')} {self.versions[name]}"[:64]
+
+    @property
+    def driver_name(self) -> str:
+        """User-space driver and its version, for a manifest."""
+        return f"Debian mesa-vulkan-drivers {self.versions['mesa-vulkan-drivers']}"[:64]
 
 
 def record_root() -> RecordRoot:
@@ -61,6 +72,7 @@ def record_root() -> RecordRoot:
         folder = current.parent / current.read_text(encoding="ascii").strip()
         manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
         versions = {package["name"]: package["version"] for package in manifest["packages"]}
+        versions["kernel"] = manifest["kernel"]
         root = RecordRoot(folder, folder / "vmlinuz", folder / "tree", folder / "base.cpio", versions, manifest["key"])
         built_by = manifest["builder"]
     except (OSError, ValueError, KeyError, TypeError) as error:
@@ -93,9 +105,10 @@ def prepare(update: bool = False) -> RecordRoot:
     if not (folder / "manifest.json").exists():
         building = Path(mkdtemp(prefix=".building.", dir=folder.parent))
         try:
-            _build(building, apt, wheel)
-            manifest = {"key": key, "builder": _builder(), "suite": SUITE, "architecture": ARCHITECTURE,
-                        "packages": packages}
+            manifest = {
+                "key": key, "builder": _builder(), "suite": SUITE, "architecture": ARCHITECTURE,
+                "kernel": _build(building, apt, wheel), "packages": packages,
+            }
             (building / "manifest.json").write_text(json.dumps(manifest, indent=1) + "\n", encoding="utf-8")
             shutil.rmtree(folder, ignore_errors=True)  # without a manifest it was never finished
             building.rename(folder)
@@ -106,7 +119,8 @@ def prepare(update: bool = False) -> RecordRoot:
     return record_root()
 
 
-def _build(folder: Path, apt: AptRoot, wheel: wheels.Wheel) -> None:
+def _build(folder: Path, apt: AptRoot, wheel: wheels.Wheel) -> str:
+    """Fill `folder`; the kernel's release."""
     console = Console(stderr=True)
     with console.status("unpacking the guest's packages"):
         apt.extract(folder / "tree", keep=_wanted)
@@ -118,6 +132,7 @@ def _build(folder: Path, apt: AptRoot, wheel: wheels.Wheel) -> None:
     with console.status("building the guest's root file system"):
         (folder / "base.cpio").write_bytes(initramfs.base_archive(folder / "tree", version))
     shutil.copyfile(kernels[0], folder / "vmlinuz")
+    return version
 
 
 def _wanted(path: str) -> bool:
@@ -146,7 +161,7 @@ def main() -> int:
     except RecordError as error:
         console.print(f"error: {error}", markup=False, highlight=False)
         return 2
-    shown = {name: root.versions[name] for name in ("linux-image-arm64", "mesa-vulkan-drivers", "python3.13", "ncnn")}
+    shown = {name: root.versions[name] for name in ("kernel", "mesa-vulkan-drivers", "python3.13", "ncnn")}
     console.print(f"recording root {root.key} in {root.folder}", markup=False, highlight=False, soft_wrap=True)
     console.print(", ".join(f"{name} {version}" for name, version in shown.items()), highlight=False)
     return 0

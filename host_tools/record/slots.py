@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from host_tools.audit.text import describe_action
 from host_tools.build.memory import Memory, runs
 from host_tools.build.observe import Observation, observe
-from host_tools.emulate.interpreter import interpreter
+from host_tools.emulate.interpreter import Interpreter, interpreter
 from host_tools.record.errors import RecordError
 from host_tools.record.tensors import WORD, PairedMemory, Placement, find, pairs_of
 from trace_format.actions import ACTION_DTYPE, Op, action
@@ -136,7 +136,7 @@ def _outputs(first: Trace, second: Trace, outputs: tuple[Tensors, Tensors]) -> l
     for trace in (first, second):
         with interpreter(trace) as run:
             run.run()
-            finals.append({page << 12: np.frombuffer(data, "<u4") for (_, page), data in run.visible().items()})
+            finals.append(_final(run, Memory.of(trace)))
     paired = PairedMemory(*finals)
     slots = []
     for name, tensor in outputs[0].items():
@@ -145,6 +145,12 @@ def _outputs(first: Trace, second: Trace, outputs: tuple[Tensors, Tensors]) -> l
             raise RecordError(f"a replay of the recording does not leave output {name} anywhere in GPU memory")
         slots.append(_slot(name, SlotKind.OUTPUT, tensor.shape, places[0]))
     return slots
+
+
+def _final(run: Interpreter, memory: Memory) -> Words:
+    """The words of every page that jobs could see, by GPU address, as they are now."""
+    words = run.memory.view("<u4").reshape(-1, PAGE_BYTES // WORD)
+    return {page * PAGE_BYTES: words[m.frame].copy() for (_, page), m in memory.mappings.items()}
 
 
 def _parameters(paired: PairedMemory) -> list[Slot]:
@@ -165,8 +171,11 @@ def _parameters(paired: PairedMemory) -> list[Slot]:
 
 
 def _add(trace: Trace, slots: list[Slot]) -> Trace:
-    """Copies in before the first job, copies out behind everything."""
-    jobs = np.flatnonzero(trace.actions["op"] == Op.JOB)
+    """Copies in before the first job; copies out behind the last one, before its memory is unmapped."""
+    ops = trace.actions["op"]
+    jobs = np.flatnonzero(ops == Op.JOB)
+    changes = np.flatnonzero(np.isin(ops, [int(Op.MAP_GPU_MEM), int(Op.UNMAP_GPU_MEM)]))
+    end = int(next((at for at in changes if at > jobs[-1]), len(ops)))
     copies = {
         op: np.array(
             [
@@ -178,5 +187,6 @@ def _add(trace: Trace, slots: list[Slot]) -> Trace:
         )
         for op in (Op.COPY_TO_GPU, Op.COPY_FROM_GPU)
     }
-    parts = [trace.actions[: jobs[0]], copies[Op.COPY_TO_GPU], trace.actions[jobs[0] :], copies[Op.COPY_FROM_GPU]]
+    head, body, tail = trace.actions[: jobs[0]], trace.actions[jobs[0] : end], trace.actions[end:]
+    parts = [head, copies[Op.COPY_TO_GPU], body, copies[Op.COPY_FROM_GPU], tail]
     return trace.with_(actions=np.concatenate(parts), slots=slots)
