@@ -1,0 +1,23 @@
+/* The crypto seam: SHA-256 and ES256 verification, by a library. */
+#ifndef GRAMOPHONE_CRYPTO_H
+#define GRAMOPHONE_CRYPTO_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct gr_sha256 {
+    uint64_t opaque[16];
+};
+
+void gr_sha256_init(struct gr_sha256 *hash);
+void gr_sha256_update(struct gr_sha256 *hash, const void *data, size_t bytes);
+void gr_sha256_final(const struct gr_sha256 *hash, uint8_t digest[32]);
+
+/* Far apart, and neither is a value that a skipped call would leave behind. */
+#define GR_SIGNATURE_GOOD 0x627bf322u
+#define GR_SIGNATURE_BAD 0x9d840cddu
+
+/* ES256: key 04 || x || y, signature r || s. */
+uint32_t gr_signature_verify(const uint8_t digest[32], const uint8_t key[65], const uint8_t signature[64]);
+
+#endif

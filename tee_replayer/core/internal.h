@@ -1,0 +1,74 @@
+/* What the files of the core share. Nothing here is for callers. */
+#ifndef GRAMOPHONE_INTERNAL_H
+#define GRAMOPHONE_INTERNAL_H
+
+#include "gramophone_trace.h"
+#include "replayer.h"
+
+void *memcpy(void *restrict to, const void *restrict from, size_t bytes);
+void *memset(void *to, int byte, size_t bytes);
+
+/* A register of the profile that a trace may touch; consecutive ones with the same rights share a row. */
+struct gr_register {
+    uint16_t first;  /* byte offset / 4 */
+    uint8_t count;   /* registers in the row */
+    uint8_t access;  /* GR_ACCESS_* */
+    uint32_t bits;   /* bits that a write may set */
+    uint32_t always; /* bits that every write must set */
+};
+
+#define GR_ACCESS_READ 1u
+#define GR_ACCESS_WRITE 2u
+
+/* Stream over the body of a trace: each chunk is copied into secure memory, hashed there, then handed out. */
+struct gr_stream {
+    const struct gr_source *source;
+    uint64_t offset;       /* in the signed file, of the next chunk */
+    uint64_t left;         /* bytes of the body behind the current chunk */
+    const uint8_t *hashes; /* of the next chunk */
+    uint8_t *chunk;        /* buffer of chunk_bytes */
+    uint32_t chunk_bytes;
+    uint32_t index;          /* number of the next chunk */
+    const uint8_t *at, *end; /* what of the current chunk is not handed out yet */
+    enum gr_status status;   /* the first failure; from then on the stream gives zeros */
+};
+
+/* Up to `want` bytes, at least one, of the current or the next chunk; 0: the stream has failed. */
+uint32_t gr_stream_take(struct gr_stream *s, uint64_t want, const uint8_t **data);
+
+/* Decode raw LZMA1 until `out` is full. *stored: bytes of input; on return those that are left over (an end
+ * marker). probabilities: GR_LZMA_BYTES, as much as any properties that the format allows need. */
+bool gr_lzma_decode(struct gr_stream *s, uint64_t *stored, uint8_t *out, uint64_t out_bytes,
+                    uint8_t properties, uint16_t *probabilities);
+#define GR_LZMA_BYTES ((1848u + (0x300u << GR_LZMA_MAX_LC_LP)) * 2u)
+
+/* The action at an index; false when it is malformed. */
+bool gr_action_at(const struct gr_replayer *r, uint32_t index, struct gr_action *action);
+
+/* Everything about an action that can be judged without running it. */
+enum gr_status gr_check_action(const struct gr_replayer *r, const struct gr_action *action);
+
+/* What an action names, for the report: a register's byte offset, a slot or an interrupt line. */
+uint32_t gr_action_names(const struct gr_action *action);
+
+/* Whether a trace may write this value to a register, by its byte offset / 4, and which bits it may set
+ * there. */
+bool gr_may_write(uint32_t index, uint32_t value);
+uint32_t gr_writable_bits(uint32_t index);
+
+/* Slots: check one while loading, tell whether a caller must bind it, copy one during a replay. */
+enum gr_status gr_check_slot(const struct gr_replayer *r, uint32_t slot);
+bool gr_needs_data(const struct gr_replayer *r, uint32_t slot);
+enum gr_status gr_copy_slot(struct gr_replayer *r, uint32_t slot, bool to_gpu);
+
+/* Overwrite with zeros that the compiler cannot leave out. `bytes` and `to` are multiples of 8. */
+void gr_wipe(void *to, uint64_t bytes);
+
+#define GR_STATE_LOADED 0x9ec04eceu
+/* More resets than this are not tried, whatever the trace allows. */
+#define GR_RETRY_LIMIT 8u
+
+_Static_assert(GR_SLOTS == GR_MAX_SLOTS && GR_KEPT == GR_KEEP_SLOTS, "replayer.h has the format's limits");
+_Static_assert(sizeof(struct gr_replayer) % 8 == 0, "gr_wipe takes it");
+
+#endif

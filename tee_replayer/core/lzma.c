@@ -1,0 +1,196 @@
+/*
+ * Raw LZMA1 decoder (format: Igor Pavlov's public domain LZMA specification, 2015). The output is its own
+ * dictionary, so it needs no memory but the probabilities. Written for size: every bit goes through one
+ * function.
+ */
+#include "internal.h"
+
+/* Where the probabilities lie: states 0-11, position states 0-15. */
+enum {
+    STATES = 12,
+    FIRST_MATCH_STATE = 7,
+    LENGTH = 2 + 2 * 16 * 8 + 256, /* two choices, low and middle by position state, high */
+    IS_MATCH = 0,
+    IS_REP = IS_MATCH + STATES * 16,
+    IS_REP_G0 = IS_REP + STATES,
+    IS_REP_G1 = IS_REP_G0 + STATES,
+    IS_REP_G2 = IS_REP_G1 + STATES,
+    IS_REP0_LONG = IS_REP_G2 + STATES,
+    DISTANCE_SLOT = IS_REP0_LONG + STATES * 16,
+    DISTANCE_LOW = DISTANCE_SLOT + 4 * 64,
+    ALIGN = DISTANCE_LOW + 115,
+    MATCH_LENGTH = ALIGN + 16,
+    REP_LENGTH = MATCH_LENGTH + LENGTH,
+    LITERAL = REP_LENGTH + LENGTH,
+};
+_Static_assert((LITERAL + (0x300u << GR_LZMA_MAX_LC_LP)) * 2u <= GR_LZMA_BYTES, "room for the probabilities");
+
+struct lzma {
+    struct gr_stream *stream;
+    uint64_t left; /* input bytes of this section */
+    uint32_t range, code;
+    bool failed;
+    uint16_t *probability;
+};
+
+static uint32_t next_byte(struct lzma *d)
+{
+    const uint8_t *byte;
+    if (d->left == 0 || gr_stream_take(d->stream, 1, &byte) == 0) {
+        d->failed = true;
+        return 0;
+    }
+    d->left--;
+    return *byte;
+}
+
+static void normalize(struct lzma *d)
+{
+    if (d->range < 1u << 24) {
+        d->range <<= 8;
+        d->code = d->code << 8 | next_byte(d);
+    }
+}
+
+static uint32_t decode_bit(struct lzma *d, uint32_t index)
+{
+    normalize(d);
+    uint32_t p = d->probability[index];
+    const uint32_t bound = (d->range >> 11) * p;
+    const uint32_t bit = d->code >= bound;
+    if (bit) {
+        d->range -= bound;
+        d->code -= bound;
+        p -= p >> 5;
+    } else {
+        d->range = bound;
+        p += (2048 - p) >> 5;
+    }
+    d->probability[index] = (uint16_t)p;
+    return bit;
+}
+
+static uint32_t decode_tree(struct lzma *d, uint32_t index, uint32_t bits)
+{
+    uint32_t node = 1;
+    for (uint32_t i = 0; i < bits; i++)
+        node = node << 1 | decode_bit(d, index + node);
+    return node - (1u << bits);
+}
+
+static uint32_t decode_reverse(struct lzma *d, uint32_t index, uint32_t bits)
+{
+    uint32_t node = 1, value = 0;
+    for (uint32_t i = 0; i < bits; i++) {
+        const uint32_t bit = decode_bit(d, index + node);
+        node = node << 1 | bit;
+        value |= bit << i;
+    }
+    return value;
+}
+
+static uint32_t decode_length(struct lzma *d, uint32_t index, uint32_t position)
+{
+    if (!decode_bit(d, index))
+        return 2 + decode_tree(d, index + 2 + position * 8, 3);
+    if (!decode_bit(d, index + 1))
+        return 10 + decode_tree(d, index + 2 + 16 * 8 + position * 8, 3);
+    return 18 + decode_tree(d, index + 2 + 2 * 16 * 8, 8);
+}
+
+static uint32_t decode_distance(struct lzma *d, uint32_t length)
+{
+    const uint32_t slot = decode_tree(d, DISTANCE_SLOT + 64 * (length < 6 ? length - 2 : 3), 6);
+    if (slot < 4)
+        return slot;
+    uint32_t bits = (slot >> 1) - 1;
+    const uint32_t distance = (2 | (slot & 1)) << bits;
+    if (slot < 14)
+        return distance + decode_reverse(d, DISTANCE_LOW + distance - slot, bits);
+    uint32_t direct = 0;
+    for (; bits > 4; bits--) {
+        normalize(d);
+        d->range >>= 1;
+        const uint32_t bit = d->code >= d->range;
+        d->code -= bit ? d->range : 0;
+        direct = direct << 1 | bit;
+    }
+    return distance + (direct << 4) + decode_reverse(d, ALIGN, 4);
+}
+
+static uint32_t decode_literal(struct lzma *d, uint32_t index, bool after_match, uint32_t match)
+{
+    uint32_t node = 1;
+    /* Behind a match, the byte at the match's distance guides the first bits, until one differs from it. */
+    while (after_match && node < 0x100) {
+        const uint32_t guide = match >> 7 & 1;
+        match <<= 1;
+        const uint32_t bit = decode_bit(d, index + ((1 + guide) << 8) + node);
+        node = node << 1 | bit;
+        after_match = bit == guide;
+    }
+    while (node < 0x100)
+        node = node << 1 | decode_bit(d, index + node);
+    return node & 0xff;
+}
+
+bool gr_lzma_decode(struct gr_stream *s, uint64_t *stored, uint8_t *out, uint64_t out_bytes,
+                    uint8_t properties, uint16_t *probability)
+{
+    const uint32_t lc = properties % 9, lp = properties / 9 % 5, pb = properties / 45;
+    if (pb > 4 || lc + lp > GR_LZMA_MAX_LC_LP)
+        return false;
+    for (uint32_t i = 0; i < LITERAL + (0x300u << (lc + lp)); i++)
+        probability[i] = 1024;
+    struct lzma d = {.stream = s, .left = *stored, .range = UINT32_MAX, .probability = probability};
+    d.failed = next_byte(&d) != 0;
+    for (uint32_t i = 0; i < 4; i++)
+        d.code = d.code << 8 | next_byte(&d);
+
+    uint32_t state = 0, rep[4] = {0, 0, 0, 0};
+    uint64_t at = 0;
+    while (at < out_bytes) {
+        const uint32_t position = (uint32_t)at & ((1u << pb) - 1);
+        uint32_t length = 1;
+        if (!decode_bit(&d, IS_MATCH + state * 16 + position)) {
+            const uint32_t before = at ? out[at - 1] : 0;
+            const uint32_t context = ((uint32_t)at & ((1u << lp) - 1)) << lc | before >> (8 - lc);
+            const bool after_match = state >= FIRST_MATCH_STATE;
+            if (after_match && rep[0] >= at)
+                return false;
+            const uint32_t match = after_match ? out[at - rep[0] - 1] : 0;
+            out[at++] = (uint8_t)decode_literal(&d, LITERAL + 0x300 * context, after_match, match);
+            state = state < 4 ? 0 : state < 10 ? state - 3 : state - 6;
+        } else {
+            const bool literals_before = state < FIRST_MATCH_STATE;
+            if (!decode_bit(&d, IS_REP + state)) {
+                rep[3] = rep[2];
+                rep[2] = rep[1];
+                rep[1] = rep[0];
+                length = decode_length(&d, MATCH_LENGTH, position);
+                rep[0] = decode_distance(&d, length);
+                state = literals_before ? 7 : 10;
+            } else {
+                uint32_t which = 0;
+                if (decode_bit(&d, IS_REP_G0 + state))
+                    which = decode_bit(&d, IS_REP_G1 + state) ? 2 + decode_bit(&d, IS_REP_G2 + state) : 1;
+                const bool is_long = which || decode_bit(&d, IS_REP0_LONG + state * 16 + position);
+                const uint32_t distance = rep[which];
+                for (; which; which--)
+                    rep[which] = rep[which - 1];
+                rep[0] = distance;
+                if (is_long)
+                    length = decode_length(&d, REP_LENGTH, position);
+                state = !literals_before ? 11 : is_long ? 8 : 9;
+            }
+            if (rep[0] >= at || length > out_bytes - at)
+                return false;
+            for (; length; length--, at++)
+                out[at] = out[at - rep[0] - 1];
+        }
+        if (d.failed)
+            return false;
+    }
+    *stored = d.left;
+    return true;
+}

@@ -1,0 +1,165 @@
+/*
+ * The replayer: verifies a signed trace, loads it into a carve-out of secure memory, replays it on the GPU.
+ *
+ * Freestanding C11: no heap, no libc (memcpy and memset come from the port), no recursion; every loop is
+ * bounded and every wait has a timeout. All state lies in one struct gr_replayer. A caller does
+ *
+ *     gr_load, then as often as wanted { gr_bind for each slot, gr_run }, then gr_unload
+ *
+ * and reads r->report when a status is not GR_STATUS_OK. What the caller owes:
+ *   - the replayer, the stack and the carve-out lie in secure memory; only this code and the GPU reach the
+ * carve-out;
+ *   - the GPU's clock and power are on, and nobody else drives it;
+ *   - the four gr_port functions, and the crypto seam (crypto.h).
+ * What lies behind struct gr_source and behind bound slots may be anyone's: each byte is copied once, then
+ * used.
+ */
+#ifndef GRAMOPHONE_REPLAYER_H
+#define GRAMOPHONE_REPLAYER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Every status: name, value, meaning. Any two values differ in 10 bits or more, and so from 0 and from all
+ * ones: a glitch does not turn one into another. Those from DIVERGED to FAULT are worth a reset and another
+ * try. */
+#define GR_STATUS_LIST(X)                                                                                    \
+    X(OK, 0xf0480ff9u, "done")                                                                               \
+    X(ARGUMENT, 0x86dc283cu, "a function was called with a value that it does not take")                     \
+    X(MEMORY, 0x2cb6916du, "the secure memory is too small or misaligned for this trace")                    \
+    X(READ, 0x47eaa099u, "the signed trace could not be read")                                               \
+    X(FORMAT, 0x593942a4u, "this is not a signed trace")                                                     \
+    X(VERSION, 0xca118783u, "the trace is of a version that this replayer does not read")                    \
+    X(SIZE, 0x9bf13331u, "the sizes of the signed trace contradict each other")                              \
+    X(ENVELOPE, 0x1509bb0au, "the envelope is not the one encoding of an ES256 COSE_Sign1 message")          \
+    X(KEY, 0x56670b14u, "the trace is signed with another key than this device's")                           \
+    X(SIGNATURE, 0x12e1bc76u, "the signature does not belong to this trace")                                 \
+    X(HEADER, 0xf5ec52edu, "the trace's header is malformed")                                                \
+    X(SECTIONS, 0x2e416788u, "the trace's section table is malformed")                                       \
+    X(MANIFEST, 0x5c906158u, "the trace's manifest is malformed")                                            \
+    X(TARGET, 0x59ba1b0du, "the trace is for another GPU family")                                            \
+    X(PROFILE, 0x985fb4e7u, "the trace was made under another register policy")                              \
+    X(ROLLBACK, 0x5d32fe61u, "the trace is older than this device accepts")                                  \
+    X(SLOTS, 0x64c7a500u, "a slot of the trace is malformed")                                                \
+    X(CHUNK, 0x59e2d153u, "a chunk of the trace is not what the signed head says")                           \
+    X(CODEC, 0x58151a99u, "a section of the trace does not decode")                                          \
+    X(ACTION, 0xe693ae2du, "an action of the trace is malformed")                                            \
+    X(REGISTER, 0x3eaabe17u, "the policy does not allow this register access")                               \
+    X(RANGE, 0x68b4aef7u, "an address lies outside what the trace may use")                                  \
+    X(IDENTITY, 0x13e783e7u, "the GPU is not one that the trace was made for")                               \
+    X(FLOW, 0x142c8364u, "a step of the verification was left out")                                          \
+    X(STATE, 0x260df254u, "no trace is loaded")                                                              \
+    X(UNBOUND, 0x178854f2u, "an input without a recorded value was given no data")                           \
+    X(DIVERGED, 0x3b041641u, "a register has another value than in the recording")                           \
+    X(TIMEOUT, 0xadd9ca88u, "a register did not get the value waited for in time")                           \
+    X(NO_IRQ, 0x35c719c2u, "an interrupt did not come in time")                                              \
+    X(FAULT, 0xe8e3574fu, "the GPU reported a memory fault")                                                 \
+    X(BUDGET, 0x855dbf55u, "the trace's time budget is used up")                                             \
+    X(REQUEST, 0xdcb0b82eu, "the request is malformed")
+
+enum gr_status {
+#define GR_STATUS_ENUM(name, value, text) GR_STATUS_##name = (int32_t)(value),
+    GR_STATUS_LIST(GR_STATUS_ENUM)
+#undef GR_STATUS_ENUM
+};
+
+enum gr_phase { GR_PHASE_NONE, GR_PHASE_LOAD, GR_PHASE_PROLOGUE, GR_PHASE_REPLAY };
+
+/* What happened last. After a failed load only status, phase and offset are meaningful. */
+struct gr_report {
+    enum gr_status status;
+    uint32_t phase;  /* enum gr_phase */
+    uint32_t action; /* index of the action that failed */
+    uint32_t op;     /* its opcode */
+    uint32_t
+        offset; /* register (byte offset), slot or interrupt line that it names; load: index of the item */
+    uint32_t expected; /* value that it waited for, of the bits it compares */
+    uint32_t seen;     /* value that was there instead, of the same bits; for a fault the MMU's status bits */
+    uint32_t retries;  /* resets after a divergence in the last gr_run */
+    uint32_t jobs;     /* jobs of the last gr_run's last try */
+    uint32_t reserved; /* zero */
+    uint64_t actions;  /* actions executed by the last gr_run, all tries */
+    uint64_t secure_bytes; /* carve-out memory in use */
+};
+
+/* The carve-out. */
+struct gr_memory {
+    uint8_t *base;  /* as the CPU sees it */
+    uint64_t phys;  /* as the GPU sees it, a multiple of 4096 */
+    uint64_t bytes; /* size */
+};
+
+/* Where the signed trace comes from: copies `bytes` bytes from `offset`; false when it cannot. */
+struct gr_source {
+    bool (*read)(void *ctx, uint64_t offset, uint8_t *to, uint32_t bytes);
+    void *ctx;
+};
+
+/* Whom and what the device accepts. */
+struct gr_policy {
+    const uint8_t *key;            /* 65 bytes: P-256 public key, 04 || x || y */
+    const uint8_t *key_id;         /* 16 bytes */
+    uint32_t min_security_version; /* the rollback counter: older traces are refused */
+};
+
+/* A slot, for callers that describe or check what they bind. */
+struct gr_slot_info {
+    char name[33];
+    uint8_t kind, dtype, rank;
+    bool bound; /* the trace holds a value */
+    uint32_t dims[6];
+    uint64_t bytes; /* of dense data */
+};
+
+enum { GR_SLOTS = 64, GR_KEPT = 8 };
+
+/* State; its fields are the replayer's own, but for `report`. */
+struct gr_replayer {
+    struct gr_report report;
+    struct gr_memory memory;
+    uint8_t *high;      /* from here to the carve-out's end: head, actions, workspace */
+    uint64_t low_bytes; /* from its start: the trace's memory, page table, scratch page */
+    const uint8_t *actions;
+    const uint8_t *slots;
+    uint32_t action_count, replay_start, job_count, slot_count, retry_limit;
+    uint32_t state;
+    uint64_t carveout_bytes, image_bytes, va_bytes, time_budget_us;
+    uint64_t deadline_us;
+    struct { /* for the nano driver */
+        volatile uint32_t *table;
+        uint64_t table_phys, scratch_phys;
+    } mmu;
+    uint8_t *bound[GR_SLOTS]; /* the caller's data */
+    uint32_t kept[GR_KEPT];
+    bool touched; /* the GPU has been written to */
+    bool started; /* the prologue is done */
+};
+
+/* Verify a signed trace and load it. No register is written; the GPU's identity is read. A failed load leaves
+ * nothing behind in the carve-out. */
+enum gr_status gr_load(struct gr_replayer *r, const struct gr_memory *memory, const struct gr_source *source,
+                       uint64_t signed_bytes, const struct gr_policy *policy);
+
+uint32_t gr_slot_count(const struct gr_replayer *r);
+bool gr_slot_info(const struct gr_replayer *r, uint32_t slot, struct gr_slot_info *info);
+
+/* Bind dense data in C order to a slot, for all following runs; NULL with 0 bytes unbinds. The memory must
+ * not touch the carve-out. An input that is not bound keeps the recording's value, an output is not copied.
+ */
+enum gr_status gr_bind(struct gr_replayer *r, uint32_t slot, void *data, uint64_t bytes);
+
+/* Replay once. On a divergence the GPU is reset and the replay tried again, as often as the trace allows. */
+enum gr_status gr_run(struct gr_replayer *r);
+
+/* Reset the GPU when it was used, and wipe the carve-out and *r, but for the report. */
+void gr_unload(struct gr_replayer *r);
+
+/* The port: the GPU's registers by byte offset in its window, its interrupt lines, and a clock that only
+ * grows. gr_port_write32 orders earlier memory writes before the register's. */
+uint32_t gr_port_read32(uint32_t offset);
+void gr_port_write32(uint32_t offset, uint32_t value);
+bool gr_port_wait_irq(unsigned line, uint32_t timeout_us); /* true once the line is active */
+uint64_t gr_port_now_us(void);
+
+#endif

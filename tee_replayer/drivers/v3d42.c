@@ -1,0 +1,95 @@
+/*
+ * Nano driver for the Broadcom V3D 4.2. Facts: Linux 6.1 drivers/gpu/drm/v3d (v3d_gem.c: reset; v3d_mmu.c:
+ * table).
+ *
+ * The page table is flat: one word a page, frame number 23:0, valid bit 28, writable bit 29. The hardware's
+ * table is 4 MiB for 4 GiB; MMU_ADDR_CAP (12 bits, in MiB) lets it be as short as the addresses in use.
+ */
+#include "driver.h"
+#include "gr_target.h"
+#include "internal.h"
+
+enum {
+    PAGE_SHIFT = 12,
+    MIB_PAGES = 256,     /* granule of the cap */
+    CAP_MAX_MIB = 0xfff, /* 4 GiB does not fit: no cap, full table */
+};
+#define PTE_VALID (1u << 28)
+#define PTE_WRITABLE (1u << 29)
+#define CAP_ENABLE (1u << 31)
+#define ILLEGAL_ADDR_ENABLE (1u << 31)
+#define BRIDGE_MAJOR(revision) ((revision) >> 8 & 0xff)
+#define AXICFG_RESET 0xfu
+#define MMU_CTL_FAULTS 0x08101000u /* cap exceeded, page invalid, write violation */
+
+static uint32_t va_mib(uint64_t va_bytes)
+{
+    return (uint32_t)((va_bytes + 0xfffff) >> 20);
+}
+
+/* Entries of the table. No document says whether the cap is the first address refused or the last megabyte
+ * allowed, so a capped table has a megabyte more, which stays empty. */
+static uint32_t table_pages(uint64_t va_bytes)
+{
+    const uint32_t mib = va_mib(va_bytes);
+    return (mib <= CAP_MAX_MIB ? mib + 1 : mib) * MIB_PAGES;
+}
+
+uint64_t gr_driver_bytes(uint64_t va_bytes)
+{
+    const uint64_t table =
+        ((uint64_t)table_pages(va_bytes) * 4 + GR_PAGE_BYTES - 1) & ~(uint64_t)(GR_PAGE_BYTES - 1);
+    return table + GR_PAGE_BYTES;
+}
+
+void gr_driver_reset(struct gr_replayer *r)
+{
+    gr_driver_unmap(r, 0, table_pages(r->va_bytes));
+    if (BRIDGE_MAJOR(gr_port_read32(GR_BRIDGE_REVISION)) == 2) {
+        gr_port_write32(GR_BRIDGE_SW_INIT_0, 1);
+        gr_port_write32(GR_BRIDGE_SW_INIT_0, 0);
+        gr_port_write32(GR_HUB_AXICFG,
+                        AXICFG_RESET); /* the reset may write to the hub's address 0 (GFXH-1383) */
+    } else {
+        gr_port_write32(GR_BRIDGE_SW_INIT_1, 1);
+        gr_port_write32(GR_BRIDGE_SW_INIT_1, 0);
+    }
+}
+
+void gr_driver_set_table(struct gr_replayer *r)
+{
+    const uint32_t mib = va_mib(r->va_bytes);
+    gr_port_write32(GR_HUB_MMU_PT_PA_BASE, (uint32_t)(r->mmu.table_phys >> PAGE_SHIFT));
+    gr_port_write32(GR_HUB_MMU_ADDR_CAP, mib <= CAP_MAX_MIB ? CAP_ENABLE | mib : 0);
+    gr_port_write32(GR_HUB_MMU_ILLEGAL_ADDR,
+                    ILLEGAL_ADDR_ENABLE | (uint32_t)(r->mmu.scratch_phys >> PAGE_SHIFT));
+}
+
+void gr_driver_map(struct gr_replayer *r, uint32_t va_page, uint32_t pages, uint32_t page,
+                   uint32_t permissions)
+{
+    const uint32_t entry = ((uint32_t)(r->memory.phys >> PAGE_SHIFT) + page) | PTE_VALID |
+                           (permissions & GR_MAP_GPU_MEM_WRITE ? PTE_WRITABLE : 0);
+    for (uint32_t i = 0; i < pages; i++)
+        r->mmu.table[va_page + i] = entry + i;
+}
+
+void gr_driver_unmap(struct gr_replayer *r, uint32_t va_page, uint32_t pages)
+{
+    for (uint32_t i = 0; i < pages; i++)
+        r->mmu.table[va_page + i] = 0;
+}
+
+uint64_t gr_driver_translate(const struct gr_replayer *r, uint64_t va)
+{
+    const uint32_t entry = r->mmu.table[va >> PAGE_SHIFT];
+    if (!(entry & PTE_VALID))
+        return UINT64_MAX;
+    const uint64_t page = (entry & 0xffffff) - (r->memory.phys >> PAGE_SHIFT);
+    return page << PAGE_SHIFT | (va & (GR_PAGE_BYTES - 1));
+}
+
+uint32_t gr_driver_fault(void)
+{
+    return gr_port_read32(GR_HUB_MMU_CTL) & MMU_CTL_FAULTS;
+}

@@ -1,0 +1,158 @@
+/*
+ * Host port. Time is virtual: it grows by a fixed amount with every look at the clock, at a register or at an
+ * interrupt line, so a replay on the virtual GPU always takes the same course, and a wait for something that
+ * never comes ends at once.
+ */
+#include "host.h"
+#include "crypto.h"
+#include "internal.h"
+
+#include <stdlib.h>
+
+enum { TICK_NS = 1000 };
+
+struct gr_host {
+    struct gr_replayer replayer; /* first: gr_wipe wants it aligned */
+    struct gr_host_gpu gpu;
+    struct gr_memory memory;
+    uint64_t now_ns, writes;
+    const uint8_t *file;
+    uint64_t file_bytes;
+};
+
+/* The replayer that is running on this thread: the port's functions carry no context. */
+static _Thread_local struct gr_host *current;
+
+static void tick(uint64_t ns)
+{
+    current->now_ns += ns;
+    if (current->gpu.advance)
+        current->gpu.advance(current->gpu.ctx, current->now_ns);
+}
+
+uint32_t gr_port_read32(uint32_t offset)
+{
+    tick(TICK_NS);
+    return current->gpu.read32(current->gpu.ctx, offset);
+}
+
+void gr_port_write32(uint32_t offset, uint32_t value)
+{
+    current->writes++;
+    current->gpu.write32(current->gpu.ctx, offset, value);
+}
+
+bool gr_port_wait_irq(unsigned line, uint32_t timeout_us)
+{
+    const uint64_t end = current->now_ns + (uint64_t)timeout_us * 1000;
+    while (!current->gpu.interrupt_level(current->gpu.ctx, line)) {
+        if (current->now_ns >= end)
+            return false;
+        tick(TICK_NS);
+    }
+    return true;
+}
+
+uint64_t gr_port_now_us(void)
+{
+    tick(TICK_NS);
+    return current->now_ns / 1000;
+}
+
+static bool read_file(void *ctx, uint64_t offset, uint8_t *to, uint32_t bytes)
+{
+    const struct gr_host *host = ctx;
+    if (offset > host->file_bytes || bytes > host->file_bytes - offset)
+        return false;
+    memcpy(to, host->file + offset, bytes);
+    return true;
+}
+
+struct gr_host *gr_host_new(const struct gr_host_gpu *gpu, uint8_t *base, uint64_t phys, uint64_t bytes)
+{
+    struct gr_host *host = calloc(1, sizeof *host);
+    if (host) {
+        host->gpu = *gpu;
+        host->memory = (struct gr_memory){base, phys, bytes};
+    }
+    return host;
+}
+
+void gr_host_free(struct gr_host *host)
+{
+    free(host);
+}
+
+uint32_t gr_host_load(struct gr_host *host, const uint8_t *file, uint64_t bytes, const uint8_t *key,
+                      const uint8_t *key_id, uint32_t min_security_version)
+{
+    const struct gr_policy policy = {key, key_id, min_security_version};
+    const struct gr_source source = {read_file, host};
+    current = host;
+    host->file = file;
+    host->file_bytes = bytes;
+    const enum gr_status status = gr_load(&host->replayer, &host->memory, &source, bytes, &policy);
+    host->file = NULL;
+    host->file_bytes = 0;
+    return (uint32_t)status;
+}
+
+uint32_t gr_host_bind(struct gr_host *host, uint32_t slot, void *data, uint64_t bytes)
+{
+    return (uint32_t)gr_bind(&host->replayer, slot, data, bytes);
+}
+
+uint32_t gr_host_run(struct gr_host *host)
+{
+    current = host;
+    return (uint32_t)gr_run(&host->replayer);
+}
+
+void gr_host_unload(struct gr_host *host)
+{
+    current = host;
+    gr_unload(&host->replayer);
+}
+
+const struct gr_report *gr_host_report(const struct gr_host *host)
+{
+    return &host->replayer.report;
+}
+
+uint64_t gr_host_writes(const struct gr_host *host)
+{
+    return host->writes;
+}
+
+int64_t gr_host_lzma(const uint8_t *data, uint64_t stored, uint8_t *out, uint64_t out_bytes,
+                     uint8_t properties, uint32_t chunk_bytes)
+{
+    const uint64_t chunks = (stored + chunk_bytes - 1) / chunk_bytes;
+    uint8_t *hashes = malloc((size_t)chunks * 32 + 1), *chunk = malloc(chunk_bytes);
+    uint16_t *probabilities = malloc(GR_LZMA_BYTES);
+    struct gr_host host = {.file = data, .file_bytes = stored};
+    const struct gr_source source = {read_file, &host};
+    int64_t result = -1;
+    if (hashes && chunk && probabilities) {
+        for (uint64_t i = 0; i < chunks; i++) {
+            const uint64_t at = i * chunk_bytes;
+            struct gr_sha256 hash;
+            gr_sha256_init(&hash);
+            gr_sha256_update(&hash, data + at,
+                             (size_t)(stored - at < chunk_bytes ? stored - at : chunk_bytes));
+            gr_sha256_final(&hash, hashes + i * 32);
+        }
+        struct gr_stream stream = {.source = &source,
+                                   .left = stored,
+                                   .hashes = hashes,
+                                   .chunk = chunk,
+                                   .chunk_bytes = chunk_bytes,
+                                   .status = GR_STATUS_OK};
+        if (gr_lzma_decode(&stream, &stored, out, out_bytes, properties, probabilities))
+            result = (int64_t)stored;
+    }
+    free(hashes);
+    free(chunk);
+    free(probabilities);
+    return result;
+}

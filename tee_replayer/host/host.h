@@ -1,0 +1,36 @@
+/* The replayer as a host library: the port's four functions are callbacks (as vgpu.h has them), the signed
+ * trace and the carve-out are memory. Also the declarations that tee_replayer/hostlib.py hands to cffi. */
+#ifndef GRAMOPHONE_HOST_H
+#define GRAMOPHONE_HOST_H
+
+#include "replayer.h"
+
+struct gr_host_gpu {
+    void *ctx;
+    uint32_t (*read32)(void *ctx, uint32_t offset);
+    void (*write32)(void *ctx, uint32_t offset, uint32_t value);
+    bool (*interrupt_level)(void *ctx, unsigned line);
+    void (*advance)(void *ctx, uint64_t now_ns); /* may be NULL */
+};
+
+struct gr_host;
+
+/* One replayer over one carve-out of `bytes` at `base`, which the GPU sees at `phys`. NULL: out of memory. */
+struct gr_host *gr_host_new(const struct gr_host_gpu *gpu, uint8_t *base, uint64_t phys, uint64_t bytes);
+void gr_host_free(struct gr_host *host);
+
+uint32_t gr_host_load(struct gr_host *host, const uint8_t *file, uint64_t bytes, const uint8_t *key,
+                      const uint8_t *key_id, uint32_t min_security_version);
+uint32_t gr_host_bind(struct gr_host *host, uint32_t slot, void *data, uint64_t bytes);
+uint32_t gr_host_run(struct gr_host *host);
+void gr_host_unload(struct gr_host *host);
+const struct gr_report *gr_host_report(const struct gr_host *host);
+
+/* Register writes since gr_host_new. */
+uint64_t gr_host_writes(const struct gr_host *host);
+
+/* The decoder alone, over input in chunks of chunk_bytes: bytes left over, or -1. For tests. */
+int64_t gr_host_lzma(const uint8_t *data, uint64_t stored, uint8_t *out, uint64_t out_bytes,
+                     uint8_t properties, uint32_t chunk_bytes);
+
+#endif

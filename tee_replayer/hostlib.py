@@ -1,0 +1,199 @@
+"""The replayer's core as a shared library of this machine, and its Python binding.
+
+It is the same C that goes into firmware; only the port differs: registers are callbacks given as C function
+pointers, so that with the virtual GPU no Python runs between the core and the registers.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import cffi
+
+from signing.keys import Algorithm, PublicKey
+from tee_replayer import crypto, target
+from tee_replayer.status import CORE, ReplayError, Report
+from trace_format.errors import GramophoneError
+from trace_format.profile import Profile
+
+HERE = CORE.parent
+GENERATED = HERE.parent / "trace_format" / "generated"
+CFLAGS = "-std=c11 -O2 -g -fPIC -shared -fvisibility=default".split()
+OWN_CFLAGS = "-Wall -Wextra -Wconversion -Werror".split()
+_FIELDS = tuple(Report.__dataclass_fields__)
+
+
+def own_sources(profile: Profile) -> list[Path]:
+    """The C files of ours that a host library is made of."""
+    return [
+        *sorted(CORE.glob("*.c")),
+        target.driver_source(profile),
+        HERE / "crypto" / "bearssl.c",
+        HERE / "host" / "host.c",
+    ]
+
+
+def build(profile: Profile, bearssl: Path, folder: Path, extra: tuple[str, ...] = ()) -> Path:
+    """Compile the library for one GPU, unless that was done before.
+
+    Args:
+        profile: the GPU.
+        bearssl: BearSSL's source tree.
+        folder: where builds are kept, under a name made from a hash of all that went in.
+        extra: further compiler flags (sanitizers).
+
+    Raises:
+        GramophoneError: no compiler, or the compilation failed (its output is in the message).
+    """
+    compiler = os.environ.get("CC", "cc")
+    if shutil.which(compiler) is None:
+        raise GramophoneError(f"no C compiler: {compiler!r} is not installed (apt-get install gcc)")
+    text = target.header(profile)
+    own = own_sources(profile)
+    theirs = [bearssl / name for name in crypto.SOURCES]
+    headers = [*CORE.glob("*.h"), *(HERE / "host").glob("*.h"), GENERATED / "gramophone_trace.h"]
+    digest = hashlib.sha256("\0".join([text, compiler, *CFLAGS, *OWN_CFLAGS, *extra]).encode())
+    for path in [*own, *sorted(headers), *theirs]:
+        digest.update(path.name.encode() + b"\0" + hashlib.sha256(path.read_bytes()).digest())
+    result = folder / f"replayer-{profile.name}-{digest.hexdigest()[:16]}.so"
+    if result.exists():
+        return result
+    folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=folder) as name:
+        work = Path(name)
+        (work / "gr_target.h").write_text(text)
+        include = [f"-I{path}" for path in (work, CORE, HERE / "host", GENERATED)]
+        system = [f"-isystem{bearssl / part}" for part in ("inc", "src")]
+        objects = []
+        for index, source in enumerate([*own, *theirs]):
+            objects.append(work / f"{index}.o")
+            warnings = OWN_CFLAGS if source in own else []
+            _compile(
+                [
+                    compiler,
+                    *CFLAGS,
+                    *warnings,
+                    *extra,
+                    *include,
+                    *system,
+                    "-c",
+                    "-o",
+                    str(objects[-1]),
+                    str(source),
+                ]
+            )
+        _compile([compiler, *CFLAGS, *extra, "-o", str(work / result.name), *map(str, objects)])
+        os.replace(work / result.name, result)
+    return result
+
+
+def _compile(command: list[str]) -> None:
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise GramophoneError(f"compiling the replayer failed: {' '.join(command)}\n{done.stderr.strip()}")
+
+
+@functools.cache
+def _ffi() -> cffi.FFI:
+    """Declarations: struct gr_report, and what host.h has."""
+    ffi = cffi.FFI()
+    text = (CORE / "replayer.h").read_text()
+    report = re.search(r"^struct gr_report \{.*?^\};", text, re.DOTALL | re.MULTILINE)
+    assert report is not None
+    host = re.sub(r"^#.*$", "", (HERE / "host" / "host.h").read_text(), flags=re.MULTILINE)
+    ffi.cdef(report[0].replace("enum gr_status", "uint32_t") + host)
+    return ffi
+
+
+class HostReplayer:
+    """A replayer over a carve-out in this process.
+
+    Args:
+        library: from `build`.
+        profile: the GPU.
+        gpu: `(ctx, read32, write32, interrupt_level, advance)` as cffi pointers or addresses; see host/host.h.
+        carveout: writable memory that the GPU sees at `phys`; must stay where it is.
+        phys: GPU bus address of the carve-out.
+    """
+
+    def __init__(self, library: Path, profile: Profile, gpu: tuple[Any, ...], carveout: Any, phys: int) -> None:
+        ffi = _ffi()
+        self._lib = _open(library)
+        self._profile = profile
+        self._carveout = ffi.from_buffer("uint8_t[]", carveout, require_writable=True)
+        struct = ffi.new("struct gr_host_gpu *")
+        kinds = dict(ffi.typeof(struct[0]).fields)
+        for field, value in zip(("ctx", "read32", "write32", "interrupt_level", "advance"), gpu, strict=True):
+            setattr(struct, field, ffi.cast(kinds[field].type, value))
+        self._gpu = struct, gpu
+        host = self._lib.gr_host_new(struct, self._carveout, phys, len(self._carveout))
+        if host == ffi.NULL:
+            raise MemoryError("gr_host_new")
+        self._host = ffi.gc(host, self._lib.gr_host_free)
+        self._bound: dict[int, Any] = {}
+
+    @property
+    def report(self) -> Report:
+        """What happened last."""
+        report = self._lib.gr_host_report(self._host)
+        return Report(*(int(getattr(report, name)) for name in _FIELDS))
+
+    @property
+    def writes(self) -> int:
+        """Registers written so far."""
+        return int(self._lib.gr_host_writes(self._host))
+
+    def load(self, signed: bytes, key: PublicKey, min_security_version: int = 0) -> Report:
+        """Verify and load a signed trace; ReplayError when it is refused, ValueError when the key is no ES256 key."""
+        if key.algorithm is not Algorithm.ES256:
+            raise ValueError(f"a device verifies ES256, this is an {key.algorithm.title} key")
+        self._bound.clear()
+        return self._checked(
+            self._lib.gr_host_load(self._host, signed, len(signed), key.raw, key.kid, min_security_version)
+        )
+
+    def bind(self, slot: int, data: Any) -> None:
+        """Bind a writable, dense buffer to a slot for all following runs; ReplayError when its size is wrong."""
+        buffer = _ffi().from_buffer("uint8_t[]", data, require_writable=True)
+        self._bound[slot] = buffer
+        status = self._lib.gr_host_bind(self._host, slot, buffer, len(buffer))
+        empty = Report(status, 0, 0, 0, slot, 0, 0, 0, 0, 0, 0)
+        if not empty.ok:
+            raise ReplayError(empty, self._profile)
+
+    def run(self) -> Report:
+        """Replay once; ReplayError when it fails."""
+        return self._checked(self._lib.gr_host_run(self._host))
+
+    def unload(self) -> None:
+        """Reset the GPU and wipe the carve-out."""
+        self._lib.gr_host_unload(self._host)
+        self._bound.clear()
+
+    def _checked(self, status: int) -> Report:
+        report = self.report
+        if not report.ok or status != report.status:
+            raise ReplayError(report, self._profile)
+        return report
+
+
+@functools.cache
+def _open(library: Path) -> Any:
+    return _ffi().dlopen(str(library))
+
+
+def lzma_decode(
+    library: Path, data: bytes, out_bytes: int, properties: int, chunk_bytes: int
+) -> tuple[int, bytes]:
+    """The device's LZMA decoder alone: (bytes of input left over, or -1 when it refuses the data; the output)."""
+    out = _ffi().new("uint8_t[]", max(out_bytes, 1))
+    left = _open(library).gr_host_lzma(data, len(data), out, out_bytes, properties, chunk_bytes)
+    return int(left), bytes(out)[:out_bytes]

@@ -1,0 +1,107 @@
+"""What a replayer reports, in words. The statuses are read from core/replayer.h, so nothing is said twice."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from trace_format.actions import ACTIONS, Op
+from trace_format.errors import GramophoneError
+from trace_format.profile import Profile
+
+CORE = Path(__file__).resolve().parent / "core"
+_ROW = re.compile(r'^ *X\((\w+), (0x[0-9a-f]{8})u, "([^"]+)"\)', re.MULTILINE)
+PHASES = ("start", "loading", "prologue", "replay")
+_REGISTER_OPS = {op for op, row in ACTIONS.items() if row.fields.get("arg", ("",))[0] == "register"}
+_WITH_ACTION = {"ACTION", "REGISTER", "RANGE", "DIVERGED", "TIMEOUT", "NO_IRQ", "FAULT", "BUDGET"}
+_WITH_VALUES = {"IDENTITY", "DIVERGED", "TIMEOUT"}
+
+
+@dataclass(frozen=True)
+class Status:
+    """One row of GR_STATUS_LIST."""
+
+    name: str
+    value: int
+    text: str
+
+
+@cache
+def statuses() -> dict[int, Status]:
+    """All statuses by value."""
+    text = (CORE / "replayer.h").read_text()
+    return {int(value, 16): Status(name, int(value, 16), what) for name, value, what in _ROW.findall(text)}
+
+
+def value_of(name: str) -> int:
+    """Value of the status GR_STATUS_`name`."""
+    return next(status.value for status in statuses().values() if status.name == name)
+
+
+@dataclass(frozen=True)
+class Report:
+    """struct gr_report of core/replayer.h; `offset` is a register's byte offset, a slot, a line, or an index."""
+
+    status: int
+    phase: int
+    action: int
+    op: int
+    offset: int
+    expected: int
+    seen: int
+    retries: int
+    jobs: int
+    actions: int
+    secure_bytes: int
+
+    @property
+    def ok(self) -> bool:
+        """Whether it is a success."""
+        return self.name == "OK"
+
+    @property
+    def name(self) -> str:
+        """Name of the status without GR_STATUS_, or its number when there is no such status."""
+        known = statuses().get(self.status)
+        return known.name if known else f"{self.status:#010x}"
+
+    def describe(self, profile: Profile) -> str:
+        """One sentence: what happened, at which action, what was expected and what was seen."""
+        known = statuses().get(self.status)
+        text = known.text if known else f"the replayer reports an unknown status {self.status:#010x}"
+        if self.name in _WITH_ACTION:
+            text += f", action {self.action}: {self._action(profile)}"
+        elif self.name in ("SLOTS", "UNBOUND"):
+            text += f": slot {self.offset}"
+        elif self.name in ("CHUNK", "SECTIONS", "CODEC"):
+            text += f": {'chunk' if self.name == 'CHUNK' else 'section'} {self.offset}"
+        if self.name in _WITH_VALUES:
+            text += f": expected {self.expected:#x}, found {self.seen:#x}"
+        if self.name == "FAULT":
+            text += f": MMU status {self.seen:#010x}"
+        if self.retries:
+            text += f" (after {self.retries} resets)"
+        return text
+
+    def _action(self, profile: Profile) -> str:
+        if self.op not in list(Op):
+            return f"unknown opcode {self.op:#04x}"
+        row = ACTIONS[Op(self.op)]
+        if row.op in _REGISTER_OPS:
+            return f"{row.name} {profile.describe(self.offset)}"
+        return f"{row.name} {row.fields['arg'][0]} {self.offset}" if "arg" in row.fields else row.name
+
+
+class ReplayError(GramophoneError):
+    """A replayer refused a trace, or the replay failed.
+
+    Args:
+        report: what it reported.
+        profile: the GPU, for the register names.
+    """
+
+    def __init__(self, report: Report, profile: Profile) -> None:
+        super().__init__(report.describe(profile))
+        self.report = report

@@ -1,0 +1,88 @@
+"""What the C core must know of one GPU, as C source: identity, limits, register policy. Made from its profile."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from trace_format.errors import ProfileError
+from trace_format.profile import Profile, Register
+
+HERE = Path(__file__).resolve().parent
+READ, WRITE = 1, 2  # GR_ACCESS_* of core/internal.h
+
+
+def driver_source(profile: Profile) -> Path:
+    """The nano driver's C file; ProfileError when this GPU has none."""
+    path = HERE / "drivers" / f"{profile.name}.c"
+    if not path.exists():
+        known = ", ".join(sorted(p.stem for p in path.parent.glob("*.c")))
+        raise ProfileError(f"no nano driver for GPU {profile.name}; there are: {known}")
+    return path
+
+
+def register_name(register: Register) -> str:
+    """Name in C: GR_HUB_MMU_CTL."""
+    return "GR_" + re.sub(r"\W", "_", register.name).upper()
+
+
+def rows(profile: Profile) -> list[tuple[int, int, int, int, int, str]]:
+    """The registers that a trace may touch: (first index, count, access, bits, always, name of the first).
+
+    Consecutive registers with the same rights share a row.
+    """
+    found: list[tuple[int, int, int, int, int, str]] = []
+    for offset in sorted(profile.by_offset):
+        register = profile.by_offset[offset]
+        may_write = register.replay_bits is not None and not register.driver
+        access = (READ if register.readable else 0) | (WRITE if may_write else 0)
+        rights = (access, register.replay_bits or 0, register.replay_set)
+        if not access:
+            continue
+        last = found[-1] if found else None
+        if last and last[0] + last[1] == register.index and last[2:5] == rights and last[1] < 255:
+            found[-1] = (last[0], last[1] + 1, *rights, last[5])
+        else:
+            found.append((register.index, 1, *rights, register.name))
+    return found
+
+
+def header(profile: Profile) -> str:
+    """The text of `gr_target.h`."""
+    source = driver_source(profile).read_text()
+    used = [r for r in profile.registers.values() if re.search(rf"\b{register_name(r)}\b", source)]
+    lines = [
+        f"/* {profile.title}: from the GPU profile {profile.name}.toml; do not edit. */",
+        "#ifndef GRAMOPHONE_TARGET_H",
+        "#define GRAMOPHONE_TARGET_H",
+        "",
+        f"#define GR_TARGET_GPU {int(profile.gpu)}u",
+        f"#define GR_PROFILE_ID UINT64_C({profile.profile_id:#018x})",
+        f"#define GR_VA_BITS {profile.mmu['va_bits']}",
+        f"#define GR_PA_BITS {profile.mmu['pa_bits']}",
+        "#define GR_ADDRESS_SPACES 1u",
+        f"#define GR_INTERRUPT_LINES {len(profile.interrupts)}u",
+        "",
+        f"#define GR_ID_OFFSET {profile.identity.offset:#06x}u",
+    ]
+    for name, field in (("CORES", profile.cores), ("REVISION", profile.revision)):
+        lines += [
+            f"#define GR_{name}_OFFSET {field.register.offset:#06x}u",
+            f"#define GR_{name}_SHIFT {field.shift}",
+            f"#define GR_{name}_MASK {(1 << field.bits) - 1:#x}u",
+        ]
+    lines += ["", "/* Registers that the nano driver uses: byte offsets in the window. */"]
+    lines += [f"#define {register_name(r)} {r.offset:#06x}u" for r in used]
+    lines += [
+        "",
+        "/* What a trace may do: first register (byte offset / 4), number of registers, access (1 read, 2 write),",
+        " * bits that it may set, bits that it must set. */",
+        "#define GR_REGISTER_ROWS \\",
+    ]
+    body = [
+        f"    {{{index:#06x}, {count}, {access}, {bits:#010x}u, {always:#010x}u}}, /* {name}"
+        f"{f' and {count - 1} more' if count > 1 else ''} */"
+        for index, count, access, bits, always, name in rows(profile)
+    ]
+    lines += [f"{line} \\" for line in body[:-1]] + [body[-1]]
+    return "\n".join([*lines, "", "#endif", ""])
