@@ -9,12 +9,12 @@
  */
 #include "v3d_qpu_thread.h"
 
-static inline qpu_u32 replicate(qpu_u32 low_half)
+QPU_INLINE qpu_u32 replicate(qpu_u32 low_half)
 {
     return (low_half & 0xffff) | low_half << 16;
 }
 
-static inline qpu_u32 source(const struct qpu_thread *t, uint8_t slot, uint8_t unpack)
+QPU_INLINE qpu_u32 source(const struct qpu_thread *t, uint8_t slot, uint8_t unpack)
 {
     qpu_u32 v = t->slot[slot];
 
@@ -31,7 +31,7 @@ static inline qpu_u32 source(const struct qpu_thread *t, uint8_t slot, uint8_t u
 }
 
 /* Set or combine the flags, by the condition z, n or c. */
-static inline void update_flags(struct qpu_thread *t, uint8_t flag_op, qpu_i32 z, qpu_i32 n, qpu_i32 c)
+QPU_INLINE void update_flags(struct qpu_thread *t, uint8_t flag_op, qpu_i32 z, qpu_i32 n, qpu_i32 c)
 {
     int which = flag_op <= QPU_FLAG_PUSHC ? flag_op - QPU_FLAG_PUSHZ : (flag_op - QPU_FLAG_ANDZ) / 4;
     qpu_i32 x = which == 0 ? z : which == 1 ? n : c;
@@ -50,8 +50,8 @@ static inline void update_flags(struct qpu_thread *t, uint8_t flag_op, qpu_i32 z
 }
 
 /* Condition, packing and flags of a result. A float result is zero whatever its sign. */
-static inline void finish(struct qpu_thread *t, const struct qpu_uop *u, qpu_u32 result, bool is_float,
-                          qpu_i32 carry)
+QPU_INLINE void finish(struct qpu_thread *t, const struct qpu_uop *u, qpu_u32 result, bool is_float,
+                       qpu_i32 carry)
 {
     qpu_u32 value = result, old = t->slot[u->dst];
 
@@ -133,12 +133,12 @@ static inline void finish(struct qpu_thread *t, const struct qpu_uop *u, qpu_u32
 
 /* ---- integers ---- */
 
-static inline qpu_u32 rotate_right(qpu_u32 a, qpu_u32 b)
+QPU_INLINE qpu_u32 rotate_right(qpu_u32 a, qpu_u32 b)
 {
     return a >> (b & 31) | a << (-b & 31);
 }
 
-static inline qpu_u32 count_leading_zeros(qpu_u32 a)
+QPU_INLINE qpu_u32 count_leading_zeros(qpu_u32 a)
 {
     qpu_u32 r;
 
@@ -148,7 +148,7 @@ static inline qpu_u32 count_leading_zeros(qpu_u32 a)
 }
 
 /* Sign-extended low 24 bits. */
-static inline qpu_u32 signed24(qpu_u32 a)
+QPU_INLINE qpu_u32 signed24(qpu_u32 a)
 {
     return (qpu_u32)((qpu_i32)(a << 8) >> 8);
 }
@@ -178,7 +178,7 @@ INTEGER1(mov, a)
  * The workgroup's number among those in memory sits in bits 16 and up of rf2; a shader that shifts it out
  * addresses shared memory with it (Mesa, nir_to_vir.c: cs_shared_offset). The dispatcher wants to know.
  */
-static inline qpu_u32 shift_right(struct qpu_thread *t, qpu_u32 a, qpu_u32 b)
+QPU_INLINE qpu_u32 shift_right(struct qpu_thread *t, qpu_u32 a, qpu_u32 b)
 {
     if (__builtin_expect(b[0] == 16, 0) && !qpu_any(a ^ t->payload))
         t->worker->shared_memory = true;
@@ -190,14 +190,14 @@ INTEGER2(shr, shift_right(t, a, b), NO_CARRY)
  * A 32-bit product takes two steps: multop leaves the sum of the two mixed products of a high byte and a
  * low 24-bit part in rtop, umul24 adds it, shifted, to the product of the low parts and clears it.
  */
-static inline qpu_u32 multop_apply(struct qpu_thread *t, qpu_u32 a, qpu_u32 b)
+QPU_INLINE qpu_u32 multop_apply(struct qpu_thread *t, qpu_u32 a, qpu_u32 b)
 {
     t->rtop = (a >> 24) * (b & 0xffffff) + (a & 0xffffff) * (b >> 24);
     return t->rtop;
 }
 INTEGER2(multop, multop_apply(t, a, b), NO_CARRY)
 
-static inline qpu_u32 umul24_apply(struct qpu_thread *t, qpu_u32 a, qpu_u32 b)
+QPU_INLINE qpu_u32 umul24_apply(struct qpu_thread *t, qpu_u32 a, qpu_u32 b)
 {
     qpu_u32 result = (a & 0xffffff) * (b & 0xffffff) + (t->rtop << 24);
 
@@ -209,7 +209,7 @@ INTEGER2(umul24, umul24_apply(t, a, b), NO_CARRY)
 /* ---- single precision ---- */
 
 /* NaN if either is; -0 is less than +0, so that the order of the operands does not matter. */
-static inline qpu_u32 float_min(qpu_f32 a, qpu_f32 b)
+QPU_INLINE qpu_u32 float_min(qpu_f32 a, qpu_f32 b)
 {
     qpu_u32 r = qpu_select(a < b, (qpu_u32)a, (qpu_u32)b);
 
@@ -217,7 +217,7 @@ static inline qpu_u32 float_min(qpu_f32 a, qpu_f32 b)
     return qpu_select((a != a) | (b != b), qpu_splat(QPU_NAN), r);
 }
 
-static inline qpu_u32 float_max(qpu_f32 a, qpu_f32 b)
+QPU_INLINE qpu_u32 float_max(qpu_f32 a, qpu_f32 b)
 {
     qpu_u32 r = qpu_select(a > b, (qpu_u32)a, (qpu_u32)b);
 
@@ -242,7 +242,7 @@ FULL(fcmp)
     return u + 1;
 }
 
-static inline qpu_u32 round_lanes(qpu_u32 bits, float (*round)(float))
+QPU_INLINE qpu_u32 round_lanes(qpu_u32 bits, float (*round)(float))
 {
     qpu_f32 a = (qpu_f32)bits;
 
@@ -274,7 +274,7 @@ FLOAT1(ffloor, round_lanes(a, round_down))
 FLOAT1(fceil, round_lanes(a, round_up))
 
 /* Out of range: the nearest integer there is; NaN: 0. (Vulkan leaves both undefined; no source tells.) */
-static inline qpu_u32 to_signed(qpu_u32 bits)
+QPU_INLINE qpu_u32 to_signed(qpu_u32 bits)
 {
     qpu_f32 a = (qpu_f32)bits;
     qpu_u32 r;
@@ -287,7 +287,7 @@ static inline qpu_u32 to_signed(qpu_u32 bits)
     return r;
 }
 
-static inline qpu_u32 to_unsigned(qpu_u32 bits)
+QPU_INLINE qpu_u32 to_unsigned(qpu_u32 bits)
 {
     qpu_f32 a = (qpu_f32)bits;
     qpu_u32 r;
@@ -302,11 +302,18 @@ INTEGER1(ftoiz, to_signed(a))
 INTEGER1(ftouz, to_unsigned(a))
 FLOAT1(itof, (qpu_u32) __builtin_convertvector((qpu_i32)a, qpu_f32))
 FLOAT1(utof, (qpu_u32) __builtin_convertvector(a, qpu_f32))
-FLOAT1(recip, qpu_sfu(QPU_OP_RECIP, a))
-FLOAT1(rsqrt, qpu_sfu(QPU_OP_RSQRT, a))
-FLOAT1(exp, qpu_sfu(QPU_OP_EXP, a))
-FLOAT1(log, qpu_sfu(QPU_OP_LOG, a))
-FLOAT1(sin, qpu_sfu(QPU_OP_SIN, a))
+
+QPU_INLINE qpu_u32 special(uint8_t op, qpu_u32 x)
+{
+    qpu_sfu(op, &x);
+    return x;
+}
+
+FLOAT1(recip, special(QPU_OP_RECIP, a))
+FLOAT1(rsqrt, special(QPU_OP_RSQRT, a))
+FLOAT1(exp, special(QPU_OP_EXP, a))
+FLOAT1(log, special(QPU_OP_LOG, a))
+FLOAT1(sin, special(QPU_OP_SIN, a))
 
 /* ---- half precision: two values a lane ---- */
 
@@ -337,7 +344,7 @@ FULL(vfpack)
 /* ---- no operands ---- */
 
 /* One in the first lane of the mask, zero elsewhere. */
-static inline qpu_u32 first_lane(qpu_i32 mask)
+QPU_INLINE qpu_u32 first_lane(qpu_i32 mask)
 {
     unsigned bits = qpu_mask_bits(mask);
 

@@ -141,8 +141,9 @@ const struct qpu_uop *qpu_write_r5rep(struct qpu_thread *t, const struct qpu_uop
 /* The result is in r4 two instructions later; code may not read r4 before, so it can be there at once. */
 const struct qpu_uop *qpu_write_sfu(struct qpu_thread *t, const struct qpu_uop *u)
 {
-    qpu_u32 result = qpu_sfu((uint8_t)u->value, t->slot[u->a]);
+    qpu_u32 result = t->slot[u->a];
 
+    qpu_sfu((uint8_t)u->value, &result);
     t->slot[u->dst] = qpu_select(qpu_condition(t, u->cond), result, t->slot[u->dst]);
     return u + 1;
 }

@@ -77,9 +77,9 @@ static float sfu_sin(float x)
     return to_single(odd ? -(y * sum) : y * sum);
 }
 
-qpu_u32 qpu_sfu(uint8_t op, qpu_u32 x)
+void qpu_sfu(uint8_t op, qpu_u32 *x)
 {
-    qpu_f32 in = (qpu_f32)x, out = in;
+    qpu_f32 in = (qpu_f32)*x, out = in;
 
     for (int i = 0; i < QPU_LANES; i++)
         switch (op) {
@@ -89,5 +89,5 @@ qpu_u32 qpu_sfu(uint8_t op, qpu_u32 x)
         case QPU_OP_LOG: out[i] = sfu_log(in[i]); break;
         default: out[i] = sfu_sin(in[i]); break;
         }
-    return qpu_float_result(out);
+    *x = qpu_float_result(out);
 }

@@ -130,7 +130,7 @@ static inline uint8_t *qpu_host(struct qpu_worker *worker, uint32_t va, uint32_t
 }
 
 /* Lanes for which a condition holds. */
-static inline qpu_i32 qpu_condition(const struct qpu_thread *thread, uint8_t cond)
+QPU_INLINE qpu_i32 qpu_condition(const struct qpu_thread *thread, uint8_t cond)
 {
     if (cond == QPU_COND_ALWAYS)
         return ~(qpu_i32){0};
@@ -144,7 +144,7 @@ struct qpu_alu_handlers {
     qpu_run *full;  /* NULL: the operation is not modelled */
 };
 struct qpu_alu_handlers qpu_alu_handlers(uint8_t op); /* v3d_qpu_alu.c */
-qpu_u32 qpu_sfu(uint8_t op, qpu_u32 x);               /* v3d_qpu_sfu.c; op: RECIP, RSQRT, EXP, LOG, SIN */
+void qpu_sfu(uint8_t op, qpu_u32 *x); /* v3d_qpu_sfu.c; RECIP, RSQRT, EXP, LOG or SIN of *x, in place */
 qpu_run qpu_tmu_data, qpu_tmu_address, qpu_tmu_load, qpu_tmu_wait;                        /* v3d_qpu_tmu.c */
 qpu_run qpu_write_r5, qpu_write_r5rep, qpu_write_sfu, qpu_write_unifa, qpu_write_barrier; /* v3d_qpu_exec.c */
 qpu_run qpu_load_uniform, qpu_load_unifa, qpu_branch_decide, qpu_branch_commit, qpu_switch_commit;

@@ -111,14 +111,14 @@ static inline void load_words(struct qpu_thread *t, unsigned components, const u
 
             for (int i = 0; i < 4; i++)
                 row[i] = (qpu_quad) * (const qpu_quad_unaligned *)at[4 * quad + i];
-            qpu_quad low01 = __builtin_shuffle(row[0], row[1], (qpu_quad){0, 4, 1, 5});
-            qpu_quad low23 = __builtin_shuffle(row[2], row[3], (qpu_quad){0, 4, 1, 5});
-            qpu_quad high01 = __builtin_shuffle(row[0], row[1], (qpu_quad){2, 6, 3, 7});
-            qpu_quad high23 = __builtin_shuffle(row[2], row[3], (qpu_quad){2, 6, 3, 7});
-            column[0][quad] = __builtin_shuffle(low01, low23, (qpu_quad){0, 1, 4, 5});
-            column[1][quad] = __builtin_shuffle(low01, low23, (qpu_quad){2, 3, 6, 7});
-            column[2][quad] = __builtin_shuffle(high01, high23, (qpu_quad){0, 1, 4, 5});
-            column[3][quad] = __builtin_shuffle(high01, high23, (qpu_quad){2, 3, 6, 7});
+            qpu_quad low01 = __builtin_shufflevector(row[0], row[1], 0, 4, 1, 5);
+            qpu_quad low23 = __builtin_shufflevector(row[2], row[3], 0, 4, 1, 5);
+            qpu_quad high01 = __builtin_shufflevector(row[0], row[1], 2, 6, 3, 7);
+            qpu_quad high23 = __builtin_shufflevector(row[2], row[3], 2, 6, 3, 7);
+            column[0][quad] = __builtin_shufflevector(low01, low23, 0, 1, 4, 5);
+            column[1][quad] = __builtin_shufflevector(low01, low23, 2, 3, 6, 7);
+            column[2][quad] = __builtin_shufflevector(high01, high23, 0, 1, 4, 5);
+            column[3][quad] = __builtin_shufflevector(high01, high23, 2, 3, 6, 7);
         }
         return;
     }

@@ -8,6 +8,11 @@
 #include <immintrin.h>
 #endif
 
+/* How vectors are passed depends on the instruction set, which compilers warn of: functions that take or
+ * return them are always inlined. */
+#pragma GCC diagnostic ignored "-Wpsabi"
+#define QPU_INLINE static inline __attribute__((always_inline))
+
 enum { QPU_LANES = 16, QPU_QUADS = 4 };
 
 typedef uint32_t qpu_u32 __attribute__((vector_size(64), may_alias));
@@ -20,19 +25,19 @@ typedef uint32_t qpu_quad_unaligned __attribute__((vector_size(16), may_alias, a
 
 #define QPU_LANE_NUMBERS ((qpu_u32){0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15})
 
-static inline qpu_u32 qpu_splat(uint32_t value)
+QPU_INLINE qpu_u32 qpu_splat(uint32_t value)
 {
     return (qpu_u32){0} + value;
 }
 
 /* A mask has all bits of a lane set or clear: the result of a comparison. */
-static inline qpu_u32 qpu_select(qpu_i32 mask, qpu_u32 yes, qpu_u32 no)
+QPU_INLINE qpu_u32 qpu_select(qpu_i32 mask, qpu_u32 yes, qpu_u32 no)
 {
     return ((qpu_u32)mask & yes) | (~(qpu_u32)mask & no);
 }
 
 /* Bit i of the result: lane i of the mask. */
-static inline unsigned qpu_mask_bits(qpu_i32 mask)
+QPU_INLINE unsigned qpu_mask_bits(qpu_i32 mask)
 {
 #ifdef __AVX512F__
     return _mm512_test_epi32_mask((__m512i)mask, (__m512i)mask);
@@ -46,12 +51,12 @@ static inline unsigned qpu_mask_bits(qpu_i32 mask)
 #endif
 }
 
-static inline qpu_i32 qpu_mask_from_bits(unsigned bits)
+QPU_INLINE qpu_i32 qpu_mask_from_bits(unsigned bits)
 {
     return (qpu_i32)((qpu_splat(bits) & (1u << QPU_LANE_NUMBERS)) != 0);
 }
 
-static inline bool qpu_any(qpu_u32 v)
+QPU_INLINE bool qpu_any(qpu_u32 v)
 {
 #ifdef __AVX512F__
     return _mm512_test_epi32_mask((__m512i)v, (__m512i)v) != 0;
@@ -70,13 +75,13 @@ static inline bool qpu_any(qpu_u32 v)
  */
 #define QPU_NAN 0x7fc00000u
 
-static inline qpu_u32 qpu_float_result(qpu_f32 f)
+QPU_INLINE qpu_u32 qpu_float_result(qpu_f32 f)
 {
     return qpu_select(f == f, (qpu_u32)f, qpu_splat(QPU_NAN));
 }
 
 /* Half precision, IEEE 754 binary16 in the low 16 bits; subnormals are kept. */
-static inline qpu_u32 qpu_half_to_single(qpu_u32 half)
+QPU_INLINE qpu_u32 qpu_half_to_single(qpu_u32 half)
 {
     const qpu_u32 rebias = qpu_splat(112u << 23);
     qpu_u32 bits = (half & 0x7fff) << 13;
@@ -94,7 +99,7 @@ static inline qpu_u32 qpu_half_to_single(qpu_u32 half)
 }
 
 /* To nearest, ties to even. */
-static inline qpu_u32 qpu_single_to_half(qpu_u32 single)
+QPU_INLINE qpu_u32 qpu_single_to_half(qpu_u32 single)
 {
     qpu_u32 sign = (single >> 16) & 0x8000, magnitude = single & 0x7fffffff;
     qpu_u32 normal = (magnitude + qpu_splat(0xfffu - (112u << 23)) + ((magnitude >> 13) & 1)) >> 13;
