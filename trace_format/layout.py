@@ -44,6 +44,8 @@ from trace_format.schema import (
     Text,
 )
 
+REQUIRED = (*HEAD_SECTIONS, SectionType.ACTIONS, SectionType.IMAGE)  # never flagged optional
+
 
 @dataclass
 class Part:
@@ -328,6 +330,9 @@ def _section(data: bytes, at: int, position: int, header: dict[str, Any]) -> tup
         raise UnknownSectionError(
             "section type", offset=at, expected=[int(t) for t in SectionType], found=row["type"]
         )
+    optional = 0 if row["type"] in REQUIRED else SECTION_FLAG_OPTIONAL
+    if row["flags"] != optional:
+        raise ReservedError("optional flag of a section", offset=at + 2, expected=optional, found=row["flags"])
     if row["offset"] != position:
         raise SectionRangeError("offset of a section", offset=at + 8, expected=position, found=row["offset"])
     end = row["offset"] + row["stored_bytes"]
@@ -338,8 +343,11 @@ def _section(data: bytes, at: int, position: int, header: dict[str, Any]) -> tup
         )
     if any(data[end:aligned]):
         raise ReservedError("padding behind a section", offset=end, expected="zero", found=data[end:aligned].hex())
-    if row["type"] in HEAD_SECTIONS and (row["codec"] != Codec.STORED or row["raw_bytes"] != row["stored_bytes"]):
-        raise SectionError("a head section must be stored as it is", offset=at + 4, expected=0, found=row["codec"])
+    coding = (row["codec"], row["codec_param"], row["raw_bytes"])
+    if row["type"] in HEAD_SECTIONS and coding != (Codec.STORED, 0, row["stored_bytes"]):
+        raise SectionError(
+            "a head section must be stored as it is", offset=at + 4, expected=(0, 0), found=coding[:2]
+        )
     if row["raw_bytes"] > 1 << 32:
         raise SectionRangeError(
             "raw_bytes of a section", offset=at + 24, expected="at most 4 GiB", found=row["raw_bytes"]

@@ -74,7 +74,7 @@ Rules, in the order in which a reader can check them:
 6. Then come exactly one ACTIONS section, any number of IMAGE sections, and optional sections, in this order. There
    is at most one NOTES section.
 7. A section of unknown type is an error unless its flag `optional` is set; then a reader passes over it. Its
-   place and its bytes are checked all the same.
+   place and its bytes are checked all the same. Of the types below, NOTES has the flag set, and no other has.
 8. No section is larger than 4 GiB after decoding.
 
 ### Chunks
