@@ -35,7 +35,7 @@ class TraceError(GramophoneError):
         self.file = file
 
     def __str__(self) -> str:
-        place = self.file + (f" at offset {self.offset:#x}" if self.offset is not None else "")
+        place = (self.file + (f" at offset {self.offset:#x}" if self.offset is not None else "")).strip()
         text = f"{place}: {self.what}" if place else self.what
         if self.expected is not None:
             text += f": expected {self.expected}, found {self.found}"

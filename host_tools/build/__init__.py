@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
+from numpy.typing import NDArray
+
+from host_tools.build.parameters import bind
 from host_tools.build.passes import PASSES
 from trace_format.errors import GramophoneError
 from trace_format.trace import Trace
@@ -25,6 +29,7 @@ def build(
     raw: Trace,
     *,
     skip: Sequence[str] = (),
+    parameters: Mapping[str, NDArray[Any]] | None = None,
     source: bytes | None = None,
     progress: Callable[[Step], None] = lambda step: None,
 ) -> Trace:
@@ -33,16 +38,17 @@ def build(
     Args:
         raw: the recording.
         skip: names of passes to leave out.
+        parameters: values for parameter slots, by name.
         source: the recording's file, whose SHA-256 goes into the manifest.
         progress: called after every pass.
 
     Raises:
-        GramophoneError: a name in `skip` is no pass.
+        GramophoneError: a name in `skip` is no pass, or a parameter does not fit its slot.
     """
     unknown = sorted(set(skip) - PASSES.keys())
     if unknown:
         raise GramophoneError(f"no pass called {', '.join(unknown)}; there are: {', '.join(PASSES)}")
-    trace = raw
+    trace = bind(raw, parameters or {})
     applied = []
     for item in PASSES.values():
         if item.name not in skip:

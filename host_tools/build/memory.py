@@ -224,11 +224,12 @@ class Memory:
         uploads: list[tuple[int, int]] = []
         for page in sorted((p for p in self.pages.values() if not p.in_image), key=lambda p: p.frame):
             base = page.frame * PAGE_BYTES
-            for start, end in runs(page.live & (page.content == 0), 1):
+            # Clearing too much is cheap and harmless: what must not be zero is uploaded afterwards.
+            for start, end in runs(page.live & (page.content == 0), PAGE_BYTES):
                 _extend(clears, base + start, base + end)
             for start, end in runs(page.live & (page.content != 0), MERGE_GAP):
                 _extend(uploads, base + start, base + end)
-        rows = [action(Op.CLEAR, value=end - start, a=start) for start, end in _merged(clears, uploads)]
+        rows = [action(Op.CLEAR, value=end - start, a=start) for start, end in clears]
         for start, end in uploads:
             data = b"".join(
                 self._content(at, min(end, (at // PAGE_BYTES + 1) * PAGE_BYTES)) for at in _cuts(start, end)
@@ -281,18 +282,6 @@ def _extend(found: list[tuple[int, int]], start: int, end: int) -> None:
         found[-1] = (found[-1][0], end)
     else:
         found.append((start, end))
-
-
-def _merged(clears: list[tuple[int, int]], uploads: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Clears joined across the uploads that overwrite the gap afterwards: fewer actions, same result."""
-    merged: list[tuple[int, int]] = []
-    filled = dict(uploads)
-    for start, end in clears:
-        if merged and filled.get(merged[-1][1]) == start:
-            merged[-1] = (merged[-1][0], end)
-        else:
-            merged.append((start, end))
-    return merged
 
 
 def _cuts(start: int, end: int) -> list[int]:

@@ -15,6 +15,7 @@ from host_tools.build import Step, build
 from host_tools.build.passes import PASSES
 from host_tools.cli_support import FILE, GramophoneCommand, Outcome
 from host_tools.files import write_atomically
+from host_tools.tensors import Assignment, load
 from trace_format.trace import Trace
 
 OUTPUT = click.option("-o", "--output", type=FILE, required=True, help="Where to write the result.")
@@ -60,15 +61,24 @@ def facts(trace: Trace) -> dict[str, Any]:
 )
 @click.argument("raw", type=FILE)
 @OUTPUT
+@click.option(
+    "--param", "parameters", type=Assignment(), multiple=True, help="Value of a parameter slot, a .npy file."
+)
 @click.option("--skip", metavar="PASS", multiple=True, help="Leave out a pass (again for more).")
 @click.option("--name", help="Name of the trace; default: the recording's.")
 @click.option("--security-version", type=click.IntRange(0, 2**32 - 1), help="For the device's rollback counter.")
 def build_command(
-    raw: Path, output: Path, skip: tuple[str, ...], name: str | None, security_version: int | None
+    raw: Path,
+    output: Path,
+    parameters: tuple[tuple[str, Path], ...],
+    skip: tuple[str, ...],
+    name: str | None,
+    security_version: int | None,
 ) -> Outcome:
     """See `help`."""
     data = raw.read_bytes()
     trace = Trace.parse(data, str(raw))
+    values = {slot: load(path, trace.slot(slot)) for slot, path in parameters}
     steps: list[Step] = []
     columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
@@ -78,7 +88,7 @@ def build_command(
             steps.append(step)
             progress.update(task, description=f"{step.name}: {step.actions} actions, {step.image_bytes} bytes")
 
-        trace = build(trace, skip=skip, source=data, progress=done)
+        trace = build(trace, skip=skip, parameters=values, source=data, progress=done)
         if name is not None:
             trace.meta["name"] = name
         if security_version is not None:

@@ -7,6 +7,7 @@ from host_tools.build.passes.registry import Pass
 PASSES: dict[str, Pass] = {
     item.name: item
     for item in (
+        memory_passes.make_parameters_constant,
         register_passes.mask_volatile_bits,
         register_passes.fold_polls,
         register_passes.trim_intervals,
@@ -14,8 +15,8 @@ PASSES: dict[str, Pass] = {
         register_passes.drop_no_op_lists,
         mmu_passes.map_once,
         register_passes.drop_repeated_cache_maintenance,
-        memory_passes.drop_dead_memory,
         memory_passes.map_read_only,
+        memory_passes.drop_dead_memory,
         memory_passes.share_duplicate_pages,
         memory_passes.relocate,
         memory_passes.trim_address_space,

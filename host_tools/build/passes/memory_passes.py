@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from host_tools.build.memory import Conflict, Mapping, Memory
 from host_tools.build.observe import observe
+from host_tools.build.parameters import drop_bound
 from host_tools.build.passes.registry import trace_pass
 from trace_format.actions import MAP_WRITE
 from trace_format.schema import PAGE_BYTES, SlotKind
@@ -25,6 +26,12 @@ def _over_memory(function: Callable[[Memory], Trace]) -> Callable[[Trace], Trace
 
     apply.__doc__ = function.__doc__
     return apply
+
+
+@trace_pass("constants")
+def make_parameters_constant(trace: Trace) -> Trace:
+    """Drop the slots of parameters that have a value, so that weights are constant memory."""
+    return drop_bound(trace)
 
 
 @trace_pass("dead-memory")
