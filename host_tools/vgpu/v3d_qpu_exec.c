@@ -36,7 +36,7 @@ uint8_t *qpu_host_slow(struct qpu_worker *worker, uint32_t va, uint32_t bytes, b
 {
     struct v3d_mmu *mmu = worker->mmu;
     uint32_t page = va >> V3D_PAGE_SHIFT;
-    uintptr_t entry = mmu->tlb[page];
+    uintptr_t entry = __atomic_load_n(&mmu->tlb[page], __ATOMIC_RELAXED);
 
     if (entry == 0)
         entry = v3d_mmu_fill(mmu, va);
@@ -44,7 +44,7 @@ uint8_t *qpu_host_slow(struct qpu_worker *worker, uint32_t va, uint32_t bytes, b
         return NULL;
     uint8_t *host = (uint8_t *)(entry & ~(uintptr_t)(V3D_PAGE_BYTES - 1));
 
-    mmu->touched[page] |= write ? 2 : 1;
+    __atomic_fetch_or(&mmu->touched[page], write ? 2 : 1, __ATOMIC_RELAXED);
     if (mmu->track) {
         v3d_mmu_note(mmu, va, bytes, write);
     } else {
