@@ -14,7 +14,7 @@ from trace_format.errors import GramophoneError
 from trace_format.trace import Slot
 
 
-class Assignment(click.ParamType):
+class Assignment(click.ParamType[Any]):
     """SLOT=FILE."""
 
     name = "SLOT=FILE.npy"

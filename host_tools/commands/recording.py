@@ -20,7 +20,7 @@ from trace_format.trace import Trace
 GPU = click.option("--gpu", default="v3d42", type=click.Choice(profile.names()), help="Virtual GPU to record on.")
 
 
-class _Shape(click.ParamType):
+class _Shape(click.ParamType[Any]):
     """NAME=1x28x28."""
 
     name = "NAME=SHAPE"

@@ -1,1 +1,7 @@
 """The demo: a LeNet trained on real handwritten digits, and the digits it is shown."""
+
+from pathlib import Path
+
+FOLDER = Path(__file__).parent / "lenet"
+PARAM, WEIGHTS = FOLDER / "lenet.param", FOLDER / "lenet.bin"
+RAW = FOLDER / "lenet.raw.gtr"  # the committed recording; `make record-demo` makes it anew

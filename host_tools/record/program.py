@@ -42,8 +42,8 @@ def record_program(program: Path, args: Sequence[str], files: Sequence[Path], *,
         raise RecordError(f"two files have one name: {', '.join(sorted(names))}")
     content = {f"work/{path.name}": path.read_bytes() for path in (program, *extra)}
     guest_program = f"work/{program.name}"
-    for path, host in closure(root.tree, [guest_program], {guest_program: program}).items():
-        content.setdefault(path, host.read_bytes())
+    for guest_path, host in closure(root.tree, [guest_program], {guest_program: program}).items():
+        content.setdefault(guest_path, host.read_bytes())
     command = shlex.join(["cd", "/work"]) + " && " + shlex.join([f"./{program.name}", *guest_args])
     job = GuestJob(command, content, frozenset(content), gpu=gpu)
     with tempfile.TemporaryDirectory(prefix="gramophone-") as folder:

@@ -89,7 +89,7 @@ def _initial(memory: Memory, seen: Observation) -> Words:
     """The words that jobs read before writing them, as the first job finds them."""
     words: Words = {}
     for (_, page), mapping in memory.mappings.items():
-        needed = seen.needed(mapping.frame).reshape(-1, WORD).any(axis=1)
+        needed: NDArray[np.bool_] = np.any(seen.needed(mapping.frame).reshape(-1, WORD), axis=1)
         content = memory.pages[mapping.frame].content.view("<u4")
         for start, end in runs(needed, 1):
             words[page * PAGE_BYTES + start * WORD] = content[start:end]

@@ -49,9 +49,9 @@ class PairedMemory:
 
     def places(self, pair: int) -> NDArray[np.int64]:
         """Addresses at which a pair stands."""
-        low, high = np.searchsorted(self._sorted, [np.uint64(pair)] * 2).tolist()
+        low = int(np.searchsorted(self._sorted, np.uint64(pair), side="left"))
         high = int(np.searchsorted(self._sorted, np.uint64(pair), side="right"))
-        return self._addresses[self._order[low:high]]
+        return np.asarray(self._addresses[self._order[low:high]], np.int64)
 
     def counts(self, pairs: NDArray[np.uint64]) -> NDArray[np.int64]:
         """In how many places each of the pairs stands."""

@@ -1,0 +1,103 @@
+"""Every pass keeps outputs and GPU-visible memory, alone and after the ones before it, on a real recording."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from host_tools.build import build
+from host_tools.build.equivalence import difference
+from host_tools.build.observe import random_inputs
+from host_tools.build.passes import PASSES
+from host_tools.demo import RAW
+from host_tools.emulate.interpreter import interpreter
+from trace_format.actions import MAP_WRITE, Op
+from trace_format.errors import GramophoneError, SlotError
+from trace_format.schema import SlotKind
+from trace_format.trace import Trace
+
+
+@pytest.fixture(scope="module")
+def raw() -> Trace:
+    return Trace.read(RAW)
+
+
+@pytest.fixture(scope="module")
+def inputs(raw):
+    return random_inputs(raw, seed=99)
+
+
+@pytest.mark.parametrize("name", PASSES)
+def test_a_pass_alone_changes_nothing_that_can_be_seen(raw, inputs, name):
+    after = PASSES[name](raw)
+    assert difference(raw, after, inputs) == ""
+    assert Trace.parse(after.build(compress=False)).trace_id == after.trace_id
+
+
+def test_every_pass_after_the_ones_before_it(raw, inputs):
+    trace = raw
+    for item in PASSES.values():
+        after = item(trace)
+        assert difference(trace, after, inputs) == "", item.name
+        trace = after
+        if item.name == "no-op-lists":
+            jobs_alone = after  # from here on, memory that only the dropped lists read need not be there
+    assert difference(jobs_alone, trace, inputs, replays=2) == ""
+
+
+@pytest.mark.parametrize("name", PASSES)
+def test_leaving_out_one_pass_still_gives_a_working_trace(raw, inputs, name):
+    trace = build(raw, skip=[name])
+    assert name not in trace.notes["passes"]
+    with interpreter(raw) as one, interpreter(trace) as two:
+        assert np.array_equal(one.run(inputs)["prob"], two.run(inputs)["prob"])
+
+
+def test_the_comparison_sees_a_changed_weight(raw, inputs):
+    slot = next(s for s in raw.slots if s.kind == SlotKind.PARAMETER)
+    changed = build(raw, parameters={slot.name: np.zeros(slot.shape, np.float32)}, skip=["relocate"])
+    assert "differs" in difference(build(raw, skip=["relocate"]), changed, inputs)
+
+
+def test_parameters_travel_into_the_trace(raw, inputs):
+    """Weights read out of the recording and bound again give the recording's results."""
+    with interpreter(PASSES["map-once"](raw)) as run:  # the recording itself unmaps its weights at the end
+        expected = run.run(inputs)["prob"]
+        weights = {s.name: run.read_slot(s) for s in raw.slots if s.kind == SlotKind.PARAMETER}
+    trace = build(raw, parameters=weights)
+    assert all(s.kind != SlotKind.PARAMETER for s in trace.slots)
+    with interpreter(trace) as run:
+        assert np.array_equal(run.run(inputs)["prob"], expected)
+
+
+def test_a_parameter_of_another_shape_is_refused(raw):
+    slot = next(s for s in raw.slots if s.kind == SlotKind.PARAMETER)
+    with pytest.raises(SlotError, match="shape of parameter"):
+        build(raw, parameters={slot.name: np.zeros(3, np.float32)})
+
+
+def test_an_input_cannot_be_bound_as_a_parameter(raw):
+    with pytest.raises(SlotError, match="not a parameter"):
+        build(raw, parameters={"data": np.zeros((1, 28, 28), np.float32)})
+
+
+def test_an_unknown_pass_is_named(raw):
+    with pytest.raises(GramophoneError, match="no pass called unroll"):
+        build(raw, skip=["unroll"])
+
+
+def test_what_the_passes_leave(raw):
+    """The finished trace: no idle time, no handler marks, no list jobs, weights and code read-only, one flush."""
+    trace = build(raw)
+    ops = trace.actions["op"]
+    for gone in (Op.INTERVAL, Op.IRQ_ENTER, Op.IRQ_EXIT, Op.UNMAP_GPU_MEM):
+        assert not (ops == gone).any(), gone
+    maps = trace.actions[ops == Op.MAP_GPU_MEM]
+    read_only = maps["b"] < -(-len(trace.image) // 4096)
+    assert (maps["flags"][read_only] & MAP_WRITE == 0).all()
+    assert read_only.any()
+    assert trace.jobs == raw.jobs
+    flush = trace.profile.register("hub.MMUC_CONTROL").index
+    assert ((ops == Op.REG_WRITE) & (trace.actions["arg"] == flush)).sum() <= 2  # enable, flush
+    assert trace.carveout_bytes < 1 << 20
+    assert Path(RAW).stat().st_size > len(trace.build())
