@@ -1,0 +1,305 @@
+"""The generated descriptions: up to date, and read by programs that know nothing of the schema.
+
+The C header has tests of its own, in tests/emulated. There is no ImHex in any package registry, so its pattern is
+checked by a reader of the language's structure and enumeration declarations, written here.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+from markdown_it import MarkdownIt
+from trace_samples import Damage, sample
+
+from signing.keys import Algorithm, PublicKey, generate
+from signing.sign import FileSigner, sign_trace
+from trace_format import errors, layout, schema
+from trace_format.actions import ACTION_DTYPE, ACTIONS
+from trace_format.emit import __main__ as emit
+from trace_format.emit import imhex, kaitai, markdown, walk
+from trace_format.schema import STRUCTURES, SectionType
+
+ROOT = Path(__file__).resolve().parents[2]
+KAITAI_FOLDER = ROOT / "build" / "npm" / "node_modules"
+KAITAI_INSTALL = "npm install --prefix build/npm kaitai-struct-compiler@0.11.0"
+
+
+# --- the command
+
+
+def test_the_committed_files_are_up_to_date(capsys: pytest.CaptureFixture[str]) -> None:
+    status = emit.main(["--check"])
+    assert status == 0, capsys.readouterr().out
+
+
+def test_write_then_check_then_notice_a_change(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    at_root = ["--root", str(tmp_path)]
+    assert emit.main([*at_root, "--check"]) == 1, "files that are missing are stale"
+    assert list(tmp_path.rglob("*")) == [], "--check writes nothing"
+    assert emit.main(at_root) == 0
+    written = {str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*") if path.is_file()}
+    assert written == set(emit.EMITTERS)
+    assert emit.main([*at_root, "--check"]) == 0
+    for name in emit.EMITTERS:
+        path = tmp_path / name
+        good = path.read_text()
+        path.write_text(good.replace("magic", "magik", 1))
+        capsys.readouterr()
+        assert emit.main([*at_root, "--check"]) == 1
+        out = capsys.readouterr().out
+        assert f"--- {name}\n" in out
+        assert out.count("\n@@ ") == 1
+        path.write_text(good)
+    assert emit.main([*at_root, "--check"]) == 0
+
+
+def test_a_structure_that_grows_is_seen_everywhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = {name: emitter() for name, emitter in emit.EMITTERS.items()}
+    grown = schema.Struct(*schema.Slot.subcons, "colour" / schema.u64 * "a field that was not there")
+    monkeypatch.setitem(STRUCTURES, "slot", (grown, STRUCTURES["slot"][1]))
+    for name, emitter in emit.EMITTERS.items():
+        if name != kaitai.SIGNED_FILE:  # imports the other one
+            assert "colour" in emitter()
+            assert emitter() != before[name]
+
+
+# --- FORMAT.md
+
+
+def test_format_document_names_everything() -> None:
+    text = markdown.emit()
+    for structure in walk.structures():
+        assert f"**`{structure.name}`**, {structure.size} bytes" in text
+        for field in structure.fields:
+            assert f"| {field.offset} | {field.size} | `{field.name}` |" in text
+    for row in ACTIONS.values():
+        assert f"| `{row.op:#04x}` | **{row.name}** | {row.what} |" in text
+    for name, error in vars(errors).items():
+        if isinstance(error, type) and issubclass(error, errors.TraceError):
+            assert f"`{name}`" in text
+    assert not re.search(r"\{\w+\}", text), "a placeholder was left"
+    tables = [token for token in MarkdownIt().enable("table").parse(text) if token.type == "tr_open"]
+    heads = len(STRUCTURES) + 2  # and those of actions and errors
+    fields = sum(len(structure.fields) for structure in walk.structures())
+    classes = [e for e in vars(errors).values() if isinstance(e, type) and issubclass(e, errors.TraceError)]
+    assert len(tables) == heads + fields + len(ACTIONS) + len(classes)
+
+
+def run_snippet(folder: Path, signed: bytes, key: bytes) -> None:
+    """Run the program of FORMAT.md in a process of its own."""
+    (folder / "trace.sgtr").write_bytes(signed)
+    (folder / "key.bin").write_bytes(key)
+    (code,) = re.findall(r"```python\n(.*?)```", markdown.emit(), re.DOTALL)
+    subprocess.run([sys.executable, "-c", code], cwd=folder, check=True, capture_output=True)
+
+
+def test_the_program_in_the_format_document_verifies_a_trace(tmp_path: Path) -> None:
+    pytest.importorskip("pycose", reason="pycose is missing: pip install pycose")
+    key = generate(Algorithm.ES256)
+    trace = sample().build(compress=False, chunk_bytes=4096)
+    signed = sign_trace(trace, FileSigner(key))
+    run_snippet(tmp_path, signed, PublicKey(key.public_key()).raw)
+    start = len(signed) - len(trace)
+    for at in (start + 200, len(signed) - 7, start + 5000):
+        bad = bytearray(signed)
+        bad[at] ^= 1
+        with pytest.raises(subprocess.CalledProcessError) as caught:
+            run_snippet(tmp_path, bytes(bad), PublicKey(key.public_key()).raw)
+        assert b"AssertionError" in caught.value.stderr
+    other = generate(Algorithm.ES256)
+    with pytest.raises(subprocess.CalledProcessError):
+        run_snippet(tmp_path, signed, PublicKey(other.public_key()).raw)
+
+
+# --- Kaitai Struct
+
+
+@pytest.fixture(scope="module")
+def kaitai_modules(tmp_path_factory: pytest.TempPathFactory) -> dict[str, ModuleType]:
+    """The generated descriptions, compiled to Python by Kaitai's own compiler."""
+    yaml = pytest.importorskip("yaml", reason="PyYAML is missing: pip install pyyaml")
+    pytest.importorskip("kaitaistruct", reason="kaitaistruct is missing: pip install kaitaistruct")
+    if not shutil.which("node"):
+        pytest.skip("node is missing: apt-get install nodejs npm")
+    if not (KAITAI_FOLDER / "kaitai-struct-compiler").is_dir():
+        pytest.skip(f"kaitai-struct-compiler is missing: {KAITAI_INSTALL}")
+    specs = {"gramophone_trace": kaitai.emit(), "gramophone_signed_trace": kaitai.emit_signed()}
+    done = subprocess.run(
+        ["node", Path(__file__).with_name("kaitai_compile.js"), KAITAI_FOLDER, "gramophone_signed_trace"],
+        input=json.dumps({name: yaml.safe_load(text) for name, text in specs.items()}),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    folder = tmp_path_factory.mktemp("kaitai")
+    for name, text in json.loads(done.stdout).items():
+        (folder / name).write_text(text)
+    sys.path.insert(0, str(folder))
+    try:
+        return {name: importlib.import_module(name) for name in specs}
+    finally:
+        sys.path.remove(str(folder))
+
+
+def expect_same(structure: str, parsed: Any, data: bytes, offset: int) -> None:
+    """Compare what Kaitai parsed with what the schema says of the same bytes, field by field."""
+    size = STRUCTURES[structure][0].sizeof()
+    values = layout.unpack(structure, data[offset : offset + size], offset)
+    shape = next(s for s in walk.structures() if s.name == structure)
+    for field in shape.fields:
+        found = getattr(parsed, field.name)
+        if field.kind is walk.Kind.RESERVED:
+            assert found == bytes(field.size)
+        elif field.kind is walk.Kind.MAGIC:
+            assert found == field.magic
+        elif field.kind is walk.Kind.LIST:
+            assert tuple(found) == values[field.name]
+        else:
+            assert found == values[field.name], f"{structure}.{field.name}"
+
+
+@pytest.mark.parametrize("compress", [False, True])
+def test_kaitai_reads_every_field(kaitai_modules: dict[str, ModuleType], compress: bool) -> None:
+    trace = sample()
+    trace.meta |= {"kernel": "ядро 6.1", "driver": "x" * 64}
+    data = trace.build(compress=compress, chunk_bytes=4096)
+    check_parsed(kaitai_modules["gramophone_trace"].GramophoneTrace.from_bytes(data), data)
+
+
+def check_parsed(parsed: Any, data: bytes) -> None:
+    """Compare everything that Kaitai made of a trace with its bytes."""
+    damage = Damage(data)
+    expect_same("header", parsed.header, data, 0)
+    assert len(parsed.sections) == damage.header("section_count")
+    packed = 0
+    for index, section in enumerate(parsed.sections):
+        expect_same("section", section, data, 64 + 32 * index)
+        start, size = damage.entry(index, "offset"), damage.entry(index, "stored_bytes")
+        stored = data[start : start + size]
+        assert section.stored == stored
+        packed += damage.entry(index, "codec") != schema.Codec.STORED
+        if damage.entry(index, "codec") != schema.Codec.STORED:
+            assert section.content is None
+        elif section.type == SectionType.MANIFEST:
+            expect_same("manifest", section.content, data, start)
+        elif section.type == SectionType.SLOTS:
+            assert len(section.content.slots) == 2
+            for i, slot in enumerate(section.content.slots):
+                expect_same("slot", slot, data, start + 128 * i)
+        elif section.type == SectionType.CHUNKS:
+            assert section.content.sha256 == [stored[i : i + 32] for i in range(0, size, 32)]
+        elif section.type == SectionType.ACTIONS:
+            rows = np.frombuffer(stored, ACTION_DTYPE)
+            names = ACTION_DTYPE.names or ()
+            assert [tuple(int(getattr(a, n)) for n in names) for a in section.content.actions] == rows.tolist()
+        else:
+            assert section.content == stored
+    assert (packed > 0) == (damage.header("chunk_count") == 1)
+
+
+def test_kaitai_reads_a_signed_trace(kaitai_modules: dict[str, ModuleType]) -> None:
+    trace = sample().build()
+    signed = sign_trace(trace, FileSigner(generate(Algorithm.EDDSA)))
+    parsed = kaitai_modules["gramophone_signed_trace"].GramophoneSignedTrace.from_bytes(signed)
+    expect_same("signed_header", parsed.header, signed, 0)
+    size = parsed.header.envelope_bytes
+    assert parsed.envelope == signed[32 : 32 + size]
+    assert len(parsed.padding) == -size % 8
+    check_parsed(parsed.trace, trace)
+
+
+def test_kaitai_refuses_magic_and_reserved_bytes(kaitai_modules: dict[str, ModuleType]) -> None:
+    kaitaistruct = importlib.import_module("kaitaistruct")
+    read = kaitai_modules["gramophone_trace"].GramophoneTrace.from_bytes
+    data = sample().build()
+    for at in (0, 7, 40, 63, 64 + 6):
+        bad = bytearray(data)
+        bad[at] ^= 1
+        with pytest.raises(kaitaistruct.ValidationNotEqualError):
+            read(bytes(bad))
+
+
+# --- ImHex
+
+
+def hexpat() -> tuple[
+    dict[str, int], dict[str, tuple[int, dict[str, int]]], dict[str, list[tuple[str, int, str]]]
+]:
+    """Read the pattern's declarations: sizes of types, enumerations, fixed structures.
+
+    Returns:
+        Bytes of every type of fixed size; size and values of every enumeration; name, size and comment of every
+        member of the structures whose members all have a fixed size.
+    """
+    text = imhex.emit()
+    sizes = {"u8": 1, "char": 1, "u16": 2, "u32": 4, "u64": 8}
+    enums: dict[str, tuple[int, dict[str, int]]] = {}
+    structs: dict[str, list[tuple[str, int, str]]] = {}
+    member = re.compile(r'\s*(\w+) (\w+)(?:\[(\d+)\])?(?: \[\[comment\(("(?:[^"\\]|\\.)*")\)\]\])?;')
+    for kind, name, base, body in re.findall(
+        r"^(enum|struct) (\w+)(?: : (\w+))? \{\n(.*?)^\};", text, re.M | re.S
+    ):
+        assert name not in sizes, f"{name} is declared twice"
+        if kind == "enum":
+            values = {n: int(v, 0) for n, v in re.findall(r"^    (\w+) = (\w+),$", body, re.M)}
+            assert len(values) == len(body.splitlines())
+            enums[name] = (sizes[base], values)
+            sizes[name] = sizes[base]
+            continue
+        rows = [member.fullmatch(line) for line in body.splitlines()]
+        if all(rows):
+            found = [row.groups() for row in rows if row]
+            structs[name] = [
+                (label, sizes[of] * int(count or 1), json.loads(comment or '""'))
+                for of, label, count, comment in found
+            ]
+            sizes[name] = sum(size for _, size, _ in structs[name])
+        else:
+            of = set(re.findall(r"^\s*([A-Z]\w+) \w+(?:\[.*?\])?(?: @.*)?;", body, re.M))
+            assert of <= set(sizes) | {"SectionView", "Trace", "SignedTrace"}, f"{name} uses what is not declared"
+    return sizes, enums, structs
+
+
+def test_imhex_structures_have_the_schemas_fields() -> None:
+    _, _, structs = hexpat()
+    for structure in walk.structures():
+        name = "".join(part.capitalize() for part in structure.name.split("_"))
+        shape = STRUCTURES[structure.name][0]
+        assert structs.pop(name) == [(s.name, s.sizeof(), s.docs) for s in shape.subcons]
+    assert structs == {"ChunkHash": [("sha256", 32, "")]}
+
+
+def test_imhex_enumerations_have_the_schemas_values() -> None:
+    sizes, enums, _ = hexpat()
+    for values in walk.enumerations():
+        size, found = enums.pop(values.__name__)
+        assert found == {item.name: item.value for item in values}
+        assert size == sizes[values.__name__]
+    assert enums == {}
+
+
+def test_imhex_pattern_is_well_formed() -> None:
+    text = imhex.emit()
+    code = re.sub(r'//[^\n]*|"(?:[^"\\]|\\.)*"', "", text)
+    for left, right in ("{}", "()", "[]"):
+        depth = 0
+        for letter in code:
+            depth += (letter == left) - (letter == right)
+            assert depth >= 0
+        assert depth == 0
+    for base, item in re.findall(r"\b(Codec|SectionType)::(\w+)", code):
+        assert item in getattr(schema, base).__members__
+    assert f"{int.from_bytes(schema.SIGNED_MAGIC, 'little'):#018x}" in code
+    for placed in re.findall(r"@ ([^;\[]+)", code):
+        assert placed.strip() in ("0x00", "addressof(parent.header) + entry.offset")
