@@ -354,6 +354,10 @@ def _check_slots(slots: list[Slot], va_bytes: int, where: str) -> None:
         seen.add(slot.name)
         if len(slot.shape) != len(slot.strides) or not 1 <= len(slot.shape) <= MAX_RANK:
             raise SlotError(f"{where}slot {slot.name}: rank", expected=f"1 to {MAX_RANK}", found=len(slot.shape))
+        if not 0 <= slot.address_space < 16:
+            raise SlotError(
+                f"{where}slot {slot.name}: no such address space", expected="0 to 15", found=slot.address_space
+            )
         size = DTYPE_BYTES[slot.dtype]
         for dim, stride in zip(slot.shape, slot.strides, strict=True):
             if not 0 < dim <= 0xFFFFFFFF or not size <= stride <= 0xFFFFFFFF:

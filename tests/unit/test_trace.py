@@ -561,6 +561,13 @@ MALFORMED: list[tuple[str, Edit, type[TraceError], int | None, str]] = [
         "not a multiple of the element size",
     ),
     (
+        "slot in address space 16",
+        slot(0, "address_space", 16),
+        errors.SlotError,
+        None,
+        "slot input: no such address space: expected 0 to 15, found 16",
+    ),
+    (
         "slot beyond va_bytes",
         slot(1, "address", 0x3FFF8),
         errors.SlotError,

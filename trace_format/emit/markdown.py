@@ -122,7 +122,7 @@ map. `Upload` and `Clear` never write to the image; only slots do, and the GPU w
 _SLOT_RULES = """\
 - Names are not empty and unique. The rank is 1 to {max_rank}; every dimension in use is at least 1.
 - Strides are in bytes, at least the element's size and a multiple of it; so is the address.
-- The element with the greatest address ends at or below `va_bytes`.
+- The element with the greatest address ends at or below `va_bytes`. Address spaces are 0 to 15.
 - A replay must be given a value for each input and parameter that is not bound.
 """
 

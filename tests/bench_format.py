@@ -1,0 +1,109 @@
+"""Benchmark: how fast traces are parsed. Not a test: `python tests/bench_format.py [--json]`, run by `make bench`.
+
+Parses one stream of actions three ways in one run: plain `construct`, the NumPy type derived from the same schema,
+and that with every rule of the action table checked, as `Trace.parse` does. Then a whole trace.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+from construct import GreedyRange
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from trace_format.actions import ACTION_DTYPE, Op, action
+from trace_format.schema import PAGE_BYTES, Action
+from trace_format.trace import Trace
+from trace_format.validate import check_actions
+
+CONSTRUCT_ACTIONS = 20_000  # plain construct is slow; its rate does not depend on the length
+ACTIONS = 4_000_000
+IMAGE_BYTES = 64 << 20
+CARVEOUT_BYTES = IMAGE_BYTES + (1 << 20)
+
+
+def rate(work: Callable[[], object], size: int, repeats: int) -> float:
+    """Best MB/s of some runs."""
+    best = float("inf")
+    for _ in range(repeats):
+        start = time.perf_counter()
+        work()
+        best = min(best, time.perf_counter() - start)
+    return size / best / 1e6
+
+
+def stream(count: int) -> np.ndarray:
+    """A stream as recordings have them: register accesses, waits, mappings, uploads."""
+    pattern = [
+        action(Op.REG_WRITE, arg=0x1241, value=7, a=0xFFFFFFFF),
+        action(Op.REG_READ_ONCE, arg=0x14, value=1, a=0xFF),
+        action(Op.REG_READ_WAIT, arg=0x14, a=1, b=500),
+        action(Op.MAP_GPU_MEM, flags=7, value=8, a=16),
+        action(Op.UPLOAD, value=32, a=IMAGE_BYTES, b=16),
+        action(Op.WAIT_IRQ, value=1000),
+        action(Op.IRQ_ENTER),
+        action(Op.IRQ_EXIT),
+    ]
+    return np.tile(np.array(pattern, dtype=ACTION_DTYPE), count // len(pattern))
+
+
+def checked(data: bytes) -> None:
+    """Actions from bytes, every rule checked."""
+    check_actions(
+        np.frombuffer(data, dtype=ACTION_DTYPE),
+        image_bytes=IMAGE_BYTES,
+        carveout_bytes=CARVEOUT_BYTES,
+        va_bytes=64 * PAGE_BYTES,
+        slot_count=0,
+        window_bytes=0xC000,
+        lines=1,
+        where="",
+    )
+
+
+def touched(data: bytes) -> int:
+    """Actions from bytes, every field of every one read."""
+    rows = np.frombuffer(data, dtype=ACTION_DTYPE)
+    return sum(int(rows[name].max()) for name in ACTION_DTYPE.names or ())
+
+
+def measure() -> dict[str, float]:
+    """MB/s by what is parsed, all of this run."""
+    short, long = stream(CONSTRUCT_ACTIONS).tobytes(), stream(ACTIONS).tobytes()
+    rows = GreedyRange(Action).parse(short)
+    fields = [[row[name] for name in ACTION_DTYPE.names or ()] for row in rows[:64]]
+    if fields != [list(row) for row in np.frombuffer(short, ACTION_DTYPE)[:64].tolist()]:
+        raise SystemExit("construct and NumPy read different actions")
+    image = np.random.default_rng(1).integers(0, 256, IMAGE_BYTES, dtype=np.uint8).tobytes()
+    trace = Trace("v3d42", stream(1 << 20), image, CARVEOUT_BYTES, 64 * PAGE_BYTES)
+    whole = trace.build(compress=False, chunk_bytes=65536)
+    return {
+        "actions, plain construct": rate(lambda: GreedyRange(Action).parse(short), len(short), 2),
+        "actions, NumPy, all fields read": rate(lambda: touched(long), len(long), 3),
+        "actions, NumPy, all rules checked": rate(lambda: checked(long), len(long), 3),
+        "whole trace, hashes and rules checked": rate(lambda: Trace.parse(whole), len(whole), 3),
+    }
+
+
+def main() -> None:
+    """Print the table, or one JSON object."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--json", action="store_true", help="one JSON object on standard output")
+    options = parser.parse_args()
+    result = measure()
+    if options.json:
+        print(json.dumps({name: round(value, 1) for name, value in result.items()}))
+        return
+    for name, value in result.items():
+        print(f"{name:40} {value:10.1f} MB/s")
+
+
+if __name__ == "__main__":
+    main()
