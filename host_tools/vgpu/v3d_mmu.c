@@ -20,7 +20,7 @@
 #define PTE_SIZE_HINTS (3u << 30)
 #define PTE_RESERVED (~(PTE_FRAME | PTE_VALID | PTE_WRITEABLE | PTE_SIZE_HINTS))
 
-enum { TOUCHED_READ = 1, TOUCHED_WRITTEN = 2 };
+enum { TOUCHED_READ = 1, TOUCHED_WRITTEN = 2, TABLE_STRIDE = 1024 };
 
 struct mmu_state {
     struct vgpu *gpu;
@@ -98,14 +98,20 @@ static uintptr_t resolve(struct mmu_state *state, uint32_t index, uint32_t pte)
 static void take_entries(struct v3d_mmu *mmu, uint32_t first, uint32_t count, const uint8_t *table)
 {
     struct mmu_state *state = state_of(mmu);
-    for (uint32_t i = first; i < first + count; i++) {
-        uint32_t pte = 0;
-        if (table)
-            memcpy(&pte, table + 4 * (size_t)(i - first), sizeof(pte));
-        if (pte == state->pte[i])
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t pte = 0, *old = &state->pte[first + i];
+        /* Most of the table is as before: pass over a stretch of it at a time. */
+        if (table && i % TABLE_STRIDE == 0 && count - i >= TABLE_STRIDE &&
+            memcmp(old, table + 4 * (size_t)i, 4 * TABLE_STRIDE) == 0) {
+            i += TABLE_STRIDE - 1;
             continue;
-        state->pte[i] = pte;
-        mmu->tlb[i] = resolve(state, i, pte);
+        }
+        if (table)
+            memcpy(&pte, table + 4 * (size_t)i, sizeof(pte));
+        if (pte == *old)
+            continue;
+        *old = pte;
+        mmu->tlb[first + i] = resolve(state, first + i, pte);
     }
 }
 

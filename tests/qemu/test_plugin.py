@@ -35,6 +35,12 @@ def test_normal_world_device_reaches_guest_ram(run: Runner) -> None:
     assert (stats["jobs"], stats["secure_accesses"], stats["refused_accesses"]) == (1, 0, 0)
 
 
+def test_pieces_of_the_window_can_be_elsewhere(run: Runner) -> None:
+    """Core 0 where the program looks for it, by map=; the bridge far away; base= places the hub alone."""
+    result = run(plugin_args={"map": "0x4000:0x4000:0x0b004000+0x8000:0x1000:0x0c000000"})
+    assert (result.status, result.errors) == (0, "")
+
+
 @pytest.mark.parametrize("defines", [[], ["NORMAL_WORLD"]])
 def test_latency_is_virtual_time(run: Runner, defines: list[str]) -> None:
     def polls(latency: int) -> tuple[int, int]:
@@ -98,6 +104,10 @@ def test_hang_is_seen_by_the_guest(run: Runner) -> None:
         ({"sekure": "on"}, 'bad plugin argument "sekure=on"'),
         ({"gpu": "g71"}, "gramophone: g71: unknown GPU name"),
         ({"map": "0xc000:0x100:0xfe100000"}, "gramophone: map: not a piece of the register window"),
+        ({"map": "0x4000:0x4000"}, 'bad plugin argument "map=0x4000:0x4000"'),
+        ({"map": "0x4000:0x4000:0+"}, 'bad plugin argument "map=0x4000:0x4000:0+"'),
+        ({"map": "+".join(["0x4000:0x4000:0"] * 8)}, 'bad plugin argument "map='),
+        ({"stats": "/nowhere/stats.json"}, "gramophone: /nowhere/stats.json: No such file"),
         ({"capture": "/nowhere/run.cap"}, "gramophone: /nowhere/run.cap: No such file"),
     ],
 )

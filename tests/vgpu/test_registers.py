@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from vgpu_model import BRIDGE, CORE, CSD_DONE, MMU_ON, PM, RPIVID, Board, library
 
 from host_tools.vgpu import VgpuError, VirtualGpu
@@ -139,6 +141,35 @@ def test_no_access_while_in_reset(board: Boards) -> None:
     b.gpu.write32(BRIDGE + 0xC, 1)
     with pytest.raises(VgpuError, match="held in reset by the bridge"):
         b.hub(0xC)
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    st.lists(
+        st.tuples(
+            st.one_of(
+                st.integers(0, 0x60).map(lambda word: 4 * word),
+                st.integers(0, 0x60).map(lambda word: CORE + 4 * word),
+                st.integers(0x400, 0x490).map(lambda word: 4 * word),
+                st.integers(CORE // 4 + 0x240, CORE // 4 + 0x252).map(lambda word: 4 * word),
+                st.integers(0, 0x18000),
+            ),
+            st.one_of(st.none(), st.sampled_from([0, 1, 2, 3, 4, MMU_ON]), st.integers(0, 0xFFFFFFFF)),
+        ),
+        max_size=40,
+    )
+)
+def test_any_access_works_or_fails_for_good(accesses: list[tuple[int, int | None]]) -> None:
+    with Board().gpu as gpu:
+        for offset, value in accesses:
+            was_failed = gpu.error
+            try:
+                gpu.read32(offset) if value is None else gpu.write32(offset, value)
+                raised = False
+            except VgpuError:
+                raised = True
+            assert raised == (gpu.error is not None)
+            assert was_failed in (None, gpu.error)
 
 
 def test_power_sequence(board: Boards) -> None:

@@ -1,21 +1,8 @@
 /*
- * QEMU plugin: a virtual GPU as a memory-mapped device with its interrupt, on the machine "virt".
- *
- *   -plugin qemu_plugin.so,gpu=v3d42,base=0xb000000,irq=100,capture=run.cap,stats=run.json
- *   -plugin
- * qemu_plugin.so,gpu=v3d42,base=0xb000000,irq=100,secure=on,carveout=0x60000000:0x4000000,stats=run.json
- *
- *   gpu=NAME           GPU profile (default v3d42)
- *   base=ADDR          physical address of the first three blocks of the register window (of all of it,
- * without map) map=OFF:SIZE:ADDR  puts a further piece of the register window elsewhere; may be repeated
- *   irq=N              shared peripheral interrupt of line 0; line i is N + i
- *   latency=NS         from job start to completion, and of busy bits; virtual time (default 0)
- *   threads=N          worker threads (default: one a host core)
- *   ram=ADDR           where guest RAM starts (default 0x40000000, as on "virt")
- *   secure=on          the device answers the secure world only, and its memory is the carve-out only
- *   carveout=ADDR:SIZE secure RAM to add; the normal world gets an external abort there, even over its own
- * RAM capture=FILE       record (recorder.h) stats=FILE         counters as JSON, at exit hang=N, fault=N
- * test aids: compute job N never completes, or faults
+ * QEMU plugin: a virtual GPU as a memory-mapped device with its interrupt, on the machine "virt"; arguments.h
+ * says how it is asked for. For recording it serves the normal world and reaches all guest RAM. For replay it
+ * serves the secure world and reaches a carve-out of secure RAM, which it adds to the machine and walls off
+ * from the normal world.
  *
  * The device runs in QEMU's threads under its big lock. Completions come from a timer of the virtual clock,
  * also with no latency: unlike a bottom half, it fires at a defined guest instruction under -icount. Guest
@@ -26,7 +13,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "arguments.h"
 #include "output_file.h"
 #include "qemu_abi.h"
 #include "recorder.h"
@@ -39,18 +28,7 @@ EXPORT int qemu_plugin_install(uint64_t id, const void *info, int argc, char **a
 
 int qemu_plugin_version = PLUGIN_VERSION;
 
-enum {
-    MAX_PIECES = 8,
-    EXIT_GPU_FAILED = 3,
-    DEVICE_PRIORITY = 100,
-    WALL_PRIORITY = 50,
-    CARVEOUT_PRIORITY = 10
-};
-
-/* A piece of the register window and where the guest finds it. */
-struct piece {
-    uint64_t offset, size, address;
-};
+enum { EXIT_GPU_FAILED = 3, DEVICE_PRIORITY = 100, WALL_PRIORITY = 50, CARVEOUT_PRIORITY = 10 };
 
 struct memory {
     uint64_t base, size;
@@ -58,13 +36,7 @@ struct memory {
 };
 
 static struct {
-    const char *gpu_name, *capture_path, *stats_path;
-    uint64_t base, irq, ram_base, carveout_base, carveout_size;
-    bool has_base, has_irq, secure;
-    struct piece pieces[MAX_PIECES];
-    unsigned piece_count;
-    struct vgpu_options options;
-
+    struct arguments arguments;
     vgpu *gpu;
     struct recorder *recorder;
     struct memory memory; /* all that the GPU reaches */
@@ -73,7 +45,7 @@ static struct {
     struct qemu_notifier machine_done;
     uint64_t secure_accesses, normal_accesses, refused_accesses, refused_memory;
     bool finished;
-} device = {.gpu_name = "v3d42", .ram_base = 0x40000000};
+} device;
 
 __attribute__((noreturn)) static void die(const char *what, const char *why)
 {
@@ -105,7 +77,7 @@ static void put_stats(FILE *file)
     const char *error = vgpu_error(device.gpu);
     vgpu_counters_get(device.gpu, &c);
     fputs("{\"gpu\": ", file);
-    put_json_string(file, device.gpu_name);
+    put_json_string(file, device.arguments.gpu_name);
     fputs(", \"error\": ", file);
     if (error)
         put_json_string(file, error);
@@ -135,27 +107,33 @@ static void put_stats(FILE *file)
     fputs("}\n", file);
 }
 
-static void write_stats(void)
+static bool write_stats(void)
 {
     struct output_file out;
-    bool good = output_open(&out, device.stats_path);
+    bool good = output_open(&out, device.arguments.stats_path);
     if (good) {
         put_stats(out.file);
         good = output_close(&out, !ferror(out.file));
     }
     if (!good)
-        fprintf(stderr, "gramophone: %s: %s\n", device.stats_path, strerror(errno));
+        fprintf(stderr, "gramophone: %s: %s\n", device.arguments.stats_path, strerror(errno));
+    return good;
 }
 
 static void finish(void)
 {
+    bool good = true;
     if (device.finished || !device.gpu)
         return;
     device.finished = true;
-    if (device.recorder && !recorder_close(device.recorder))
-        fprintf(stderr, "gramophone: %s: writing failed\n", device.capture_path);
-    if (device.stats_path)
-        write_stats();
+    if (device.recorder && !recorder_close(device.recorder)) {
+        fprintf(stderr, "gramophone: %s: writing failed\n", device.arguments.capture_path);
+        good = false;
+    }
+    if (device.arguments.stats_path)
+        good = write_stats() && good;
+    if (!good)
+        _exit(EXIT_FAILURE); /* an exit handler has no other way to change the status */
 }
 
 /* After every call that may run the GPU. */
@@ -203,7 +181,7 @@ static bool admit(qemu_attrs attrs)
 {
     bool secure = attrs >> QEMU_ATTRS_SECURE_BIT & 1;
     *(secure ? &device.secure_accesses : &device.normal_accesses) += 1;
-    if (device.secure && !secure) {
+    if (device.arguments.secure && !secure) {
         device.refused_accesses++;
         return false;
     }
@@ -285,24 +263,25 @@ static void add_carveout(void)
     if (!secure_root || error)
         die("carveout", "the machine has no secure memory (use -M virt,secure=on)");
     MemoryRegion *ram = qemu_room(), *wall = qemu_room();
-    memory_region_init_ram(ram, NULL, "gramophone-carveout", device.carveout_size, &error);
+    memory_region_init_ram(ram, NULL, "gramophone-carveout", device.arguments.carveout_size, &error);
     if (error)
         die("carveout", "QEMU cannot allocate it");
-    memory_region_add_subregion_overlap((MemoryRegion *)secure_root, device.carveout_base, ram,
+    memory_region_add_subregion_overlap((MemoryRegion *)secure_root, device.arguments.carveout_base, ram,
                                         CARVEOUT_PRIORITY);
-    memory_region_init_io(wall, NULL, &wall_ops, NULL, "gramophone-wall", device.carveout_size);
-    memory_region_add_subregion_overlap(get_system_memory(), device.carveout_base, wall, WALL_PRIORITY);
-    device.memory =
-        (struct memory){device.carveout_base, device.carveout_size, memory_region_get_ram_ptr(ram)};
+    memory_region_init_io(wall, NULL, &wall_ops, NULL, "gramophone-wall", device.arguments.carveout_size);
+    memory_region_add_subregion_overlap(get_system_memory(), device.arguments.carveout_base, wall,
+                                        WALL_PRIORITY);
+    device.memory = (struct memory){device.arguments.carveout_base, device.arguments.carveout_size,
+                                    memory_region_get_ram_ptr(ram)};
 }
 
 static void find_ram(void)
 {
     hwaddr length = UINT64_C(1) << 40;
-    void *host = address_space_map(&address_space_memory, device.ram_base, &length, true, 0);
+    void *host = address_space_map(&address_space_memory, device.arguments.ram_base, &length, true, 0);
     if (!host || length < 1 << 20) /* a device gives a bounce buffer of a page */
         die("ram", "no guest RAM there");
-    device.memory = (struct memory){device.ram_base, length, host};
+    device.memory = (struct memory){device.arguments.ram_base, length, host};
 }
 
 static void find_interrupts(void)
@@ -314,13 +293,17 @@ static void find_interrupts(void)
     if (!gic || ambiguous)
         die("irq", "the machine has no Arm interrupt controller, or several");
     for (unsigned i = 0; i < vgpu_interrupt_lines(device.gpu); i++)
-        device.irqs[i] = qdev_get_gpio_in(gic, (int)device.irq + (int)i);
+        device.irqs[i] = qdev_get_gpio_in(gic, (int)device.arguments.irq + (int)i);
 }
 
 static void place_pieces(void)
 {
-    for (unsigned i = 0; i < device.piece_count; i++) {
-        const struct piece *piece = &device.pieces[i];
+    uint64_t size = vgpu_window_bytes(device.gpu);
+    for (unsigned i = 0; i < device.arguments.piece_count; i++)
+        size = device.arguments.pieces[i].offset < size ? device.arguments.pieces[i].offset : size;
+    device.arguments.pieces[device.arguments.piece_count++] = (struct piece){0, size, device.arguments.base};
+    for (unsigned i = 0; i < device.arguments.piece_count; i++) {
+        const struct piece *piece = &device.arguments.pieces[i];
         if (piece->offset % 4 || !piece->size || piece->offset + piece->size > vgpu_window_bytes(device.gpu))
             die("map", "not a piece of the register window");
         MemoryRegion *region = qemu_room();
@@ -333,10 +316,10 @@ static void place_pieces(void)
 static void start_recorder(const struct vgpu_host *host)
 {
     const char *error = NULL;
-    device.recorder =
-        recorder_open(device.capture_path, device.gpu_name, device.gpu, host, now_ns, NULL, &error);
+    device.recorder = recorder_open(device.arguments.capture_path, device.arguments.gpu_name, device.gpu,
+                                    host, now_ns, NULL, &error);
     if (!device.recorder)
-        die(device.capture_path, error);
+        die(device.arguments.capture_path, error);
 }
 
 static void on_machine_done(struct qemu_notifier *notifier, void *data)
@@ -345,102 +328,20 @@ static void on_machine_done(struct qemu_notifier *notifier, void *data)
         .memory = gpu_memory, .interrupt = gpu_interrupt, .schedule = gpu_schedule};
     const char *error = NULL;
     (void)notifier, (void)data;
-    if (device.carveout_size)
+    if (device.arguments.carveout_size)
         add_carveout();
     else
         find_ram();
     device.timer = qemu_room();
     timer_init_full(device.timer, NULL, QEMU_CLOCK_VIRTUAL, QEMU_SCALE_NS, 0, on_timer, NULL);
-    device.gpu = vgpu_create(device.gpu_name, &host, &device.options, &error);
+    device.gpu = vgpu_create(device.arguments.gpu_name, &host, &device.arguments.options, &error);
     if (!device.gpu)
-        die(device.gpu_name, error);
-    if (device.piece_count < MAX_PIECES) {
-        /* base= places what no map= does: all of the window up to the first mapped piece. */
-        uint64_t size = vgpu_window_bytes(device.gpu);
-        for (unsigned i = 0; i < device.piece_count; i++)
-            size = device.pieces[i].offset < size ? device.pieces[i].offset : size;
-        device.pieces[device.piece_count++] = (struct piece){0, size, device.base};
-    }
+        die(device.arguments.gpu_name, error);
     place_pieces();
     find_interrupts();
-    if (device.capture_path)
+    if (device.arguments.capture_path)
         start_recorder(&host);
     atexit(finish);
-}
-
-static bool parse_numbers(const char *text, unsigned count, uint64_t *const out[])
-{
-    for (unsigned i = 0; i < count; i++) {
-        char *end;
-        errno = 0;
-        *out[i] = strtoull(text, &end, 0);
-        if (end == text || errno || *end != (i + 1 < count ? ':' : '\0') || strchr("-+ \t", *text))
-            return false;
-        text = end + 1;
-    }
-    return true;
-}
-
-static bool parse_number(const char *text, uint64_t *out)
-{
-    return parse_numbers(text, 1, &out);
-}
-
-static bool parse_u32(const char *text, uint32_t *out)
-{
-    uint64_t number;
-    bool good = parse_number(text, &number) && number <= UINT32_MAX;
-    *out = good ? (uint32_t)number : 0;
-    return good;
-}
-
-static bool parse_piece(const char *text)
-{
-    if (device.piece_count + 1 >= MAX_PIECES)
-        return false;
-    struct piece *piece = &device.pieces[device.piece_count++];
-    return parse_numbers(text, 3, (uint64_t *const[]){&piece->offset, &piece->size, &piece->address});
-}
-
-static bool parse_switch(const char *text, bool *out)
-{
-    *out = strcmp(text, "on") == 0;
-    return *out || strcmp(text, "off") == 0;
-}
-
-/* One argument, "name=value". */
-static bool parse_argument(const char *name, size_t length, const char *value)
-{
-#define IS(text) (length == sizeof(text) - 1 && memcmp(name, text, length) == 0)
-    if (IS("gpu"))
-        return device.gpu_name = value, *value != '\0';
-    if (IS("capture"))
-        return device.capture_path = value, *value != '\0';
-    if (IS("stats"))
-        return device.stats_path = value, *value != '\0';
-    if (IS("base"))
-        return device.has_base = parse_number(value, &device.base);
-    if (IS("irq"))
-        return device.has_irq = parse_number(value, &device.irq) && device.irq < 988;
-    if (IS("ram"))
-        return parse_number(value, &device.ram_base);
-    if (IS("map"))
-        return parse_piece(value);
-    if (IS("latency"))
-        return parse_number(value, &device.options.latency_ns);
-    if (IS("threads"))
-        return parse_u32(value, &device.options.threads);
-    if (IS("hang"))
-        return parse_u32(value, &device.options.hang_job);
-    if (IS("fault"))
-        return parse_u32(value, &device.options.fault_job);
-    if (IS("secure"))
-        return parse_switch(value, &device.secure);
-    if (IS("carveout"))
-        return parse_numbers(value, 2, (uint64_t *const[]){&device.carveout_base, &device.carveout_size}) &&
-               device.carveout_size && !((device.carveout_base | device.carveout_size) & 0xfff);
-#undef IS
-    return false;
 }
 
 static bool is_known_qemu(void)
@@ -459,21 +360,8 @@ static bool is_known_qemu(void)
 int qemu_plugin_install(uint64_t id, const void *info, int argc, char **argv)
 {
     (void)id, (void)info;
-    if (!is_known_qemu())
+    if (!is_known_qemu() || !arguments_parse(&device.arguments, argc, argv))
         return -1;
-    for (int i = 0; i < argc; i++) {
-        /* QEMU frees the arguments when this function returns. */
-        const char *argument = strdup(argv[i]), *equals = argument ? strchr(argument, '=') : NULL;
-        if (!equals || !parse_argument(argument, (size_t)(equals - argument), equals + 1)) {
-            fprintf(stderr, "gramophone: bad plugin argument \"%s\"\n", argv[i]);
-            return -1;
-        }
-    }
-    if (!device.has_base || !device.has_irq || device.secure != (device.carveout_size != 0)) {
-        fprintf(stderr,
-                "gramophone: plugin arguments: base= and irq= are needed; secure=on goes with carveout=\n");
-        return -1;
-    }
     device.machine_done.notify = on_machine_done;
     qemu_add_machine_init_done_notifier(&device.machine_done);
     return 0;
