@@ -15,7 +15,7 @@ from host_tools.record.convert import convert
 from host_tools.record.errors import RecordError
 from host_tools.record.machine import RAM_END, boot
 from host_tools.record.ncnn_job import Float32, NcnnResult, ncnn_job, ncnn_result
-from host_tools.record.root import RecordRoot, record_root
+from host_tools.record.root import RecordRoot, ready_root
 from host_tools.record.shader_cache import with_shader_cache
 from host_tools.record.slots import with_slots
 from host_tools.vgpu.build import qemu_plugin
@@ -60,7 +60,7 @@ def record_network(
             depends on the data, or tensors that cannot be found in memory.
     """
     progress("preparing the recording machine")
-    root = record_root()
+    root = ready_root()
     plugin = qemu_plugin()
     inputs = [random_inputs(shapes, seed) for seed in INPUT_SEEDS]
     plans = [(weights, inputs[0]), (weights, inputs[1]), (other_weights(weights), inputs[0])]

@@ -11,7 +11,7 @@ from host_tools.record.convert import convert
 from host_tools.record.errors import RecordError
 from host_tools.record.elf import closure
 from host_tools.record.machine import RAM_END, GuestJob, boot
-from host_tools.record.root import record_root
+from host_tools.record.root import ready_root
 from host_tools.vgpu.build import qemu_plugin
 from trace_format.trace import Trace
 
@@ -28,7 +28,7 @@ def record_program(program: Path, args: Sequence[str], files: Sequence[Path], *,
     Raises:
         RecordError: not an aarch64 ELF, a library is missing, the program failed, or no GPU job was submitted.
     """
-    root = record_root()
+    root = ready_root()
     guest_args = []
     extra = list(files)
     for arg in args:

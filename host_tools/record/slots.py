@@ -24,8 +24,9 @@ from trace_format.trace import Slot, Trace
 Tensors = Mapping[str, NDArray[np.float32]]
 Words = dict[int, NDArray[np.uint32]]
 MAX_PARAMETERS = 48  # parameter slots; more runs of weights than this are joined
-# Where memory is filled is compared by content; time is not compared.
-_NOT_COMPARED = [int(op) for op in (Op.UPLOAD, Op.CLEAR, Op.INTERVAL)]
+# Memory is compared by GPU address and content: which physical pages the guest finds free is not the GPU's business.
+# Time is not compared.
+_NOT_COMPARED = [int(op) for op in (Op.MAP_GPU_MEM, Op.UNMAP_GPU_MEM, Op.UPLOAD, Op.CLEAR, Op.INTERVAL)]
 
 
 def same_stream(first: Trace, second: Trace, what: str) -> None:
@@ -71,27 +72,47 @@ def with_slots(
     """
     same_stream(first, second, "inputs")
     same_stream(first, other_weights, "weights")
-    seen = observe(first)
     memory, memory2, memory3 = (Memory.of(trace) for trace in (first, second, other_weights))
-    if memory.mappings != memory2.mappings or memory.mappings != memory3.mappings:
-        raise RecordError("GPU mappings depend on the inputs or the weights")
-    if memory.late != memory2.late:
+    _same_mappings(memory, memory2, "inputs")
+    _same_mappings(memory, memory3, "weights")
+    if _late(memory) != _late(memory2):
         raise RecordError("memory that the CPU changes between jobs depends on the inputs")
-    paired = PairedMemory(_initial(memory, seen), _initial(memory2, seen))
+    needed = _needed(memory, observe(first))
+    paired = PairedMemory(_initial(memory, needed), _initial(memory2, needed))
     slots = [_input(paired, name, inputs[0][name], inputs[1][name]) for name in inputs[0]]
     _check_explained(paired, slots)
     slots += _outputs(first, second, outputs)
-    slots += _parameters(PairedMemory(_initial(memory, seen), _initial(memory3, seen)))
+    slots += _parameters(PairedMemory(_initial(memory, needed), _initial(memory3, needed)))
     return _add(first, slots)
 
 
-def _initial(memory: Memory, seen: Observation) -> Words:
-    """The words that jobs read before writing them, as the first job finds them."""
+def _same_mappings(first: Memory, other: Memory, what: str) -> None:
+    one, two = ({key: m.flags for key, m in memory.mappings.items()} for memory in (first, other))
+    differing = sorted(key for key in one.keys() | two.keys() if one.get(key) != two.get(key))
+    if differing:
+        raise RecordError(
+            f"GPU mappings depend on the {what}: the first that differs is page {differing[0][1]:#x}"
+        )
+
+
+def _late(memory: Memory) -> list[tuple[int, tuple[int, int], int, bytes]]:
+    """What the CPU writes between jobs, by GPU page."""
+    pages = {m.frame: key for key, m in memory.mappings.items()}
+    return [(x.before, pages[x.to // PAGE_BYTES], x.to % PAGE_BYTES, x.data) for x in memory.late]
+
+
+def _needed(memory: Memory, seen: Observation) -> dict[int, list[tuple[int, int]]]:
+    """Runs of words in every GPU page that jobs read before writing them."""
+    masks = {page: seen.needed(m.frame).reshape(-1, WORD) for (_, page), m in memory.mappings.items()}
+    return {page: runs(np.any(mask, axis=1), 1) for page, mask in masks.items()}
+
+
+def _initial(memory: Memory, needed: dict[int, list[tuple[int, int]]]) -> Words:
+    """Those words by GPU address, as the first job finds them."""
     words: Words = {}
     for (_, page), mapping in memory.mappings.items():
-        needed: NDArray[np.bool_] = np.any(seen.needed(mapping.frame).reshape(-1, WORD), axis=1)
         content = memory.pages[mapping.frame].content.view("<u4")
-        for start, end in runs(needed, 1):
+        for start, end in needed[page]:
             words[page * PAGE_BYTES + start * WORD] = content[start:end]
     return words
 
