@@ -99,6 +99,7 @@ def test_hang_is_seen_by_the_guest(run: Runner) -> None:
         ({"irq": ""}, "base= and irq= are needed"),
         ({"carveout": ""}, "secure=on goes with carveout="),
         ({"carveout": "0x60000001:0x1000"}, 'bad plugin argument "carveout=0x60000001:0x1000"'),
+        ({"irq": "256"}, 'bad plugin argument "irq=256"'),
         ({"base": "here"}, 'bad plugin argument "base=here"'),
         ({"latency": "-1"}, 'bad plugin argument "latency=-1"'),
         ({"sekure": "on"}, 'bad plugin argument "sekure=on"'),

@@ -81,7 +81,7 @@ static bool parse(const char *name, const char *value, struct arguments *out)
     if (!strcmp(name, "base"))
         return out->has_base = parse_number(value, &out->base);
     if (!strcmp(name, "irq"))
-        return out->has_irq = parse_number(value, &out->irq) && out->irq < 988; /* SPIs of a GIC */
+        return out->has_irq = parse_number(value, &out->irq) && out->irq < SPI_COUNT;
     if (!strcmp(name, "ram"))
         return parse_number(value, &out->ram_base);
     if (!strcmp(name, "map"))

@@ -24,6 +24,9 @@
 
 enum { MAX_PIECES = 8 };
 
+/* Shared peripheral interrupts of "virt"; inputs of its controller behind them are a CPU's own. */
+enum { SPI_COUNT = 256 };
+
 /* A piece of the register window and where the guest finds it. */
 struct piece {
     uint64_t offset, size, address;

@@ -292,6 +292,8 @@ static void find_interrupts(void)
         gic = object_resolve_path_type("", "arm_gic_common", &ambiguous);
     if (!gic || ambiguous)
         die("irq", "the machine has no Arm interrupt controller, or several");
+    if (device.arguments.irq + vgpu_interrupt_lines(device.gpu) > SPI_COUNT)
+        die("irq", "the last line is not a shared peripheral interrupt");
     for (unsigned i = 0; i < vgpu_interrupt_lines(device.gpu); i++)
         device.irqs[i] = qdev_get_gpio_in(gic, (int)device.arguments.irq + (int)i);
 }
