@@ -21,7 +21,7 @@ from urllib.parse import unquote
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
 
-from host_tools.record.cache import cache_dir
+from host_tools.record.cache import cache_dir, locked
 from host_tools.record.errors import RecordError
 
 KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
@@ -62,8 +62,8 @@ def mirror_uri(etc: Path = APT_ETC) -> str:
             if "main" in components and SUITE_ALIASES & set(suites):
                 return uri.rstrip("/")
     raise RecordError(
-        f"no Debian archive among this machine's apt sources ({etc}/sources.list, {etc}/sources.list.d): expected a "
-        "source with component main and a suite of Debian's; add one, packages are fetched through it"
+        f"no Debian archive among this machine's apt sources ({etc}/sources.list, {etc}/sources.list.d): expected "
+        "a source with component main and a suite of Debian's; add one, packages are fetched through it"
     )
 
 
@@ -104,23 +104,31 @@ class AptRoot:
         self.folder = cache_dir("apt", f"{name}-{suite}-{arch}")
         self.debs: list[Deb] = []
         self._config = self.folder / "apt.conf"
+        self._lock = self.folder / "in-use"
         for part in ("lists/partial", "cache/archives/partial", "debs", "partial"):
             (self.folder / part).mkdir(parents=True, exist_ok=True)
-        self._write_config(mirror_uri(), assume)
+        with locked(self._lock):
+            self._write_config(mirror_uri(), assume)
 
     def _write_config(self, uri: str, assume: Iterable[str]) -> None:
         (self.folder / "mirror.sources").write_text(
             f"Types: deb deb-src\nURIs: {uri}\nSuites: {self.suite}\nComponents: main\nSigned-By: {KEYRING}\n"
         )
-        (self.folder / "status").write_text("".join(
-            f"Package: {package}\nStatus: install ok installed\nArchitecture: {self.arch}\nMulti-Arch: same\n"
-            f"Version: 99999:0\nMaintainer: none\nDescription: taken as present\n\n"
-            for package in sorted(assume)
-        ))
+        (self.folder / "status").write_text(
+            "".join(
+                f"Package: {package}\nStatus: install ok installed\nArchitecture: {self.arch}\nMulti-Arch: same\n"
+                f"Version: 99999:0\nMaintainer: none\nDescription: taken as present\n\n"
+                for package in sorted(assume)
+            )
+        )
         self._config.write_text(apt_config(self.folder, self.arch))
 
     def update(self) -> None:
         """Fetch the suite's package indexes."""
+        with locked(self._lock):
+            self._update()
+
+    def _update(self) -> None:
         self._run(["apt-get", "update", "-q", "-o", "Acquire::Retries=3"])
 
     def download(self, names: Iterable[str]) -> list[Deb]:
@@ -130,24 +138,27 @@ class AptRoot:
             The packages, sorted by name; also added to `self.debs`.
 
         Raises:
-            RecordError: unknown package, no network, or a file whose hash is not the one that the signed index gives.
+            RecordError: unknown package, no network, or a file whose hash is not that of the signed index.
         """
         names = list(names)
-        if not any((self.folder / "lists").glob("*_Packages*")):
-            self.update()
-        try:
-            debs = self._fetch(names)
-        except RecordError:
-            # An index older than the last point release names files that are gone: refresh once.
-            self.update()
-            debs = self._fetch(names)
+        with locked(self._lock):
+            if not any((self.folder / "lists").glob("*_Packages*")):
+                self._update()
+            try:
+                debs = self._fetch(names)
+            except RecordError:
+                # An index older than the last point release names files that are gone: refresh once.
+                self._update()
+                debs = self._fetch(names)
         self.debs = sorted({*self.debs, *debs}, key=lambda deb: deb.name)
         return debs
 
     def _fetch(self, names: list[str]) -> list[Deb]:
-        plan = parse_uris(self._run([
-            "apt-get", "install", "-y", "-q", "--print-uris", "-o", "Acquire::ForceHash=SHA256", *names
-        ]))
+        plan = parse_uris(
+            self._run(
+                ["apt-get", "install", "-y", "-q", "--print-uris", "-o", "Acquire::ForceHash=SHA256", *names]
+            )
+        )
         wanted = [Deb(*item[:3], self.folder / "debs" / item[3], *item[4:]) for item in plan]
         missing = [deb for deb in wanted if not _is_whole(deb, deb.path)]
         if missing:
@@ -160,16 +171,27 @@ class AptRoot:
         left = [deb for deb in missing if not deb.path.exists()]
         if not left:
             return
-        command = ["apt-get", "download", "-q", "-o", "Acquire::Retries=3", *(f"{d.name}={d.version}" for d in left)]
+        command = [
+            "apt-get",
+            "download",
+            "-q",
+            "-o",
+            "Acquire::Retries=3",
+            *(f"{d.name}={d.version}" for d in left),
+        ]
         with _progress() as progress:
             task = progress.add_task(f"{len(left)} packages of {self.suite}", total=sum(deb.size for deb in left))
-            self._run(command, cwd=partial, poll=lambda: progress.update(
-                task, completed=sum(_size(partial / deb.path.name) for deb in left)
-            ))
+            self._run(
+                command,
+                cwd=partial,
+                poll=lambda: progress.update(task, completed=sum(_size(partial / deb.path.name) for deb in left)),
+            )
         _collect(left, partial)
         for deb in left:
             if not deb.path.exists():
-                raise RecordError(f"{deb.path.name}: downloaded file is not what the index says (sha256 {deb.sha256})")
+                raise RecordError(
+                    f"{deb.path.name}: downloaded file is not what the index says (sha256 {deb.sha256})"
+                )
 
     def extract(self, directory: Path, keep: Callable[[str], bool] = lambda path: True) -> None:
         """Unpack the downloaded packages into `directory` (made when missing), as `dpkg -x` does.
@@ -180,7 +202,9 @@ class AptRoot:
         """
         directory.mkdir(parents=True, exist_ok=True)
         for deb in self.debs:
-            with subprocess.Popen(["dpkg-deb", "--fsys-tarfile", str(deb.path)], stdout=subprocess.PIPE) as process:
+            with subprocess.Popen(
+                ["dpkg-deb", "--fsys-tarfile", str(deb.path)], stdout=subprocess.PIPE
+            ) as process:
                 assert process.stdout is not None
                 with tarfile.open(fileobj=process.stdout, mode="r|") as tar:
                     for member in tar:
@@ -201,11 +225,12 @@ class AptRoot:
         """
         if shutil.which("dpkg-source") is None:
             raise RecordError("dpkg-source is missing: apt-get install dpkg-dev")
-        if not any((self.folder / "lists").glob("*_Sources*")):
-            self.update()
         directory.mkdir(parents=True, exist_ok=True)
         before = set(directory.iterdir())
-        self._run(["apt-get", "source", "-q", "-o", "Acquire::Retries=3", name], cwd=directory)
+        with locked(self._lock):
+            if not any((self.folder / "lists").glob("*_Sources*")):
+                self._update()
+            self._run(["apt-get", "source", "-q", "-o", "Acquire::Retries=3", name], cwd=directory)
         trees = [path for path in set(directory.iterdir()) - before if path.is_dir()]
         if len(trees) != 1:
             raise RecordError(f"source of {name}: expected one new tree in {directory}, found {len(trees)}")
@@ -213,12 +238,21 @@ class AptRoot:
 
     def _run(self, command: list[str], cwd: Path | None = None, poll: Callable[[], None] = lambda: None) -> str:
         """Run an apt program under this configuration; its standard output."""
-        environment = os.environ | {"APT_CONFIG": str(self._config), "LC_ALL": "C", "DEBIAN_FRONTEND": "noninteractive"}
+        environment = os.environ | {
+            "APT_CONFIG": str(self._config),
+            "LC_ALL": "C",
+            "DEBIAN_FRONTEND": "noninteractive",
+        }
         output = self.folder / "apt.log"
         try:
             with output.open("w+") as log:
                 process = subprocess.Popen(
-                    command, cwd=cwd, env=environment, stdout=log, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL
+                    command,
+                    cwd=cwd,
+                    env=environment,
+                    stdout=log,
+                    stderr=subprocess.STDOUT,
+                    stdin=subprocess.DEVNULL,
                 )
                 while process.poll() is None:
                     poll()
@@ -226,7 +260,9 @@ class AptRoot:
                 log.seek(0)
                 text = log.read()
         except FileNotFoundError as error:
-            raise RecordError(f"{command[0]} is missing: recording takes its packages from Debian through apt") from error
+            raise RecordError(
+                f"{command[0]} is missing: recording takes its packages from Debian through apt"
+            ) from error
         if process.returncode:
             lines = [line for line in text.splitlines() if line.startswith(("E:", "W:"))] or text.splitlines()[-3:]
             raise RecordError(f"{' '.join(command[:2])} ({self.suite}, {self.arch}) failed: {'; '.join(lines)}")

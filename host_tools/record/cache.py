@@ -1,5 +1,6 @@
 """Where recording keeps what it downloaded and built: the user's cache folder, never the checkout."""
 
+import fcntl
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,6 +19,14 @@ def cache_dir(*parts: str) -> Path:
     folder = base.joinpath("gramophone", *parts)
     folder.mkdir(parents=True, exist_ok=True)
     return folder
+
+
+@contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Hold the lock file `path`: others, threads and processes alike, wait for their turn."""
+    with path.open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)  # given up when the file is closed
+        yield
 
 
 @contextmanager

@@ -25,8 +25,8 @@ def parse_frames(console: bytes) -> dict[str, bytes]:
     """Files by name, in the order sent.
 
     Raises:
-        RecordError: a frame that is cut short, nested, sent twice, not base64, or whose length or hash differs; names
-            the console's line.
+        RecordError: a frame that is cut short, nested, sent twice, not base64, or whose length or hash differs;
+            names the console's line.
     """
     frames: dict[str, bytes] = {}
     name, size, digest, chunks = "", 0, "", list[str]()

@@ -1,7 +1,7 @@
 """cpio archives in the "newc" format, as the kernel's initramfs unpacker reads them.
 
-The format is the kernel's Documentation/driver-api/early-userspace/buffer-format.rst: a header of 13
-eight-digit hexadecimal fields after the magic 070701, the name with its NUL padded to 4 bytes, the data padded to 4 bytes.
+The format is the kernel's Documentation/driver-api/early-userspace/buffer-format.rst: a header of 13 eight-digit
+hexadecimal fields after the magic 070701, the name with its NUL, the data; name and data are padded to 4 bytes.
 The kernel unpacks archives that follow one another, so that a small one can be laid over a large cached one.
 
 Archives are deterministic: entries in path order, no times, no owners, inode numbers by position.
@@ -47,7 +47,9 @@ class Archive:
         if pure.is_absolute() or ".." in pure.parts or not pure.parts:
             raise ValueError(f"path in an archive must be relative and plain: {path!r}")
         for parent in pure.parents:
-            if parent.parts and not stat.S_ISLNK(self.entries.setdefault(str(parent), Entry(stat.S_IFDIR | 0o755)).mode):
+            if parent.parts and not stat.S_ISLNK(
+                self.entries.setdefault(str(parent), Entry(stat.S_IFDIR | 0o755)).mode
+            ):
                 self.entries[str(parent)] = Entry(stat.S_IFDIR | 0o755)
         self.entries[str(pure)] = entry
 
@@ -80,7 +82,9 @@ def parse(blob: bytes) -> dict[str, Entry]:
     while offset < len(blob):
         header = blob[offset : offset + 110]
         if len(header) < 110 or not header.startswith(MAGIC):
-            raise ValueError(f"cpio: expected a {MAGIC.decode()} header of 110 bytes at offset {offset}, found {header[:6]!r}")
+            raise ValueError(
+                f"cpio: expected a {MAGIC.decode()} header of 110 bytes at offset {offset}, found {header[:6]!r}"
+            )
         try:
             fields = [int(header[at : at + 8], 16) for at in range(6, 110, 8)]
         except ValueError as error:

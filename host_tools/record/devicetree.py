@@ -12,7 +12,7 @@ import libfdt
 
 SPI, LEVEL_HIGH = 0, 4  # interrupt specifier of the Arm GIC binding: kind, number, trigger
 V3D_BLOCK = 0x4000
-# Free in the virt machine's memory map (QEMU hw/arm/virt.c: virtio ends at 0x0a004000, platform bus at 0x0c000000).
+# Free in the virt machine's memory map (QEMU hw/arm/virt.c: virtio ends at 0x0a004000, platform bus: 0x0c000000).
 VIRT_GAP = 0x0B00_0000
 POWER_DOMAIN_V3D, RESET_V3D = 1, 0  # dt-bindings/soc/bcm2835-pm.h
 
@@ -22,12 +22,14 @@ class Placement:
     """Where a GPU sits in the recording machine.
 
     Args:
+        gpu: name of its profile.
         base: physical address of its register window.
         irqs: shared peripheral interrupt numbers, in the order of the GPU profile's lines.
         module: kernel module of its driver.
         add: writes its nodes into a tree.
     """
 
+    gpu: str
     base: int
     irqs: tuple[int, ...]
     module: str
@@ -42,7 +44,7 @@ class Tree:
         self._fdt.resize(len(blob) + 0x4000)
 
     def add(self, name: str, properties: Mapping[str, str | list[int]]) -> None:
-        """Add a node under the root. Values: text, NUL-terminated (inner NULs separate a list), or 32-bit cells."""
+        """Add a node under the root. Values: text (inner NULs separate a list of strings), or 32-bit cells."""
         node = self._fdt.add_subnode(0, name)
         for key, value in properties.items():
             data = value.encode() + b"\0" if isinstance(value, str) else struct.pack(f">{len(value)}I", *value)
@@ -50,7 +52,7 @@ class Tree:
 
     def new_phandle(self) -> int:
         """A phandle that no node has yet."""
-        return int(libfdt.fdt_get_max_phandle(self._fdt._fdt)) + 1  # noqa: SLF001 (the wrapper lacks it)
+        return int(libfdt.fdt_get_max_phandle(self._fdt._fdt)) + 1  # the wrapper lacks it
 
     def to_bytes(self) -> bytes:
         """The tree as a flattened blob."""
@@ -70,45 +72,73 @@ def _interrupts(placement: Placement) -> list[int]:
 def _add_v3d(tree: Tree, placement: Placement) -> None:
     """V3D 4.2 with the reset bridge in place of a reset controller: no power domain is needed."""
     blocks = [(placement.base + index * V3D_BLOCK, V3D_BLOCK) for index in range(3)]
-    tree.add(f"gpu@{placement.base:x}", {
-        "compatible": "brcm,2711-v3d", "reg": _regs(*blocks), "reg-names": "hub\0core0\0bridge",
-        "interrupts": _interrupts(placement),
-    })
+    tree.add(
+        f"gpu@{placement.base:x}",
+        {
+            "compatible": "brcm,2711-v3d",
+            "reg": _regs(*blocks),
+            "reg-names": "hub\0core0\0bridge",
+            "interrupts": _interrupts(placement),
+        },
+    )
 
 
 def _add_v3d_pi4(tree: Tree, placement: Placement) -> None:
     """V3D 4.2 as in bcm2711.dtsi: real addresses, powered and reset by the power-management block."""
     power = tree.new_phandle()
-    tree.add("power@fe100000", {
-        "compatible": "brcm,bcm2711-pm\0brcm,bcm2835-pm-wdt",
-        "reg": _regs((0xFE10_0000, 0x114), (0xFE00_A000, 0x24), (0xFEC1_1000, 0x20)),
-        "reg-names": "pm\0asb\0rpivid_asb", "phandle": [power],
-        "#power-domain-cells": [1], "#reset-cells": [1],
-    })
+    tree.add(
+        "power@fe100000",
+        {
+            "compatible": "brcm,bcm2711-pm\0brcm,bcm2835-pm-wdt",
+            "reg": _regs((0xFE10_0000, 0x114), (0xFE00_A000, 0x24), (0xFEC1_1000, 0x20)),
+            "reg-names": "pm\0asb\0rpivid_asb",
+            "phandle": [power],
+            "#power-domain-cells": [1],
+            "#reset-cells": [1],
+        },
+    )
     blocks = [(placement.base + index * V3D_BLOCK, V3D_BLOCK) for index in range(2)]
-    tree.add(f"gpu@{placement.base:x}", {
-        "compatible": "brcm,2711-v3d", "reg": _regs(*blocks), "reg-names": "hub\0core0",
-        "interrupts": _interrupts(placement),
-        "power-domains": [power, POWER_DOMAIN_V3D], "resets": [power, RESET_V3D],
-    })
+    tree.add(
+        f"gpu@{placement.base:x}",
+        {
+            "compatible": "brcm,2711-v3d",
+            "reg": _regs(*blocks),
+            "reg-names": "hub\0core0",
+            "interrupts": _interrupts(placement),
+            "power-domains": [power, POWER_DOMAIN_V3D],
+            "resets": [power, RESET_V3D],
+        },
+    )
 
 
 def _add_mali(tree: Tree, placement: Placement) -> None:
     """A Mali of the Bifrost family with a fixed clock."""
     clock = tree.new_phandle()
-    tree.add("gpu-clock", {
-        "compatible": "fixed-clock", "#clock-cells": [0], "clock-frequency": [500_000_000], "phandle": [clock],
-    })
-    tree.add(f"gpu@{placement.base:x}", {
-        "compatible": "arm,mali-bifrost", "reg": _regs((placement.base, 0x4000)),
-        "interrupts": _interrupts(placement), "interrupt-names": "job\0mmu\0gpu", "clocks": [clock],
-    })
+    tree.add(
+        "gpu-clock",
+        {
+            "compatible": "fixed-clock",
+            "#clock-cells": [0],
+            "clock-frequency": [500_000_000],
+            "phandle": [clock],
+        },
+    )
+    tree.add(
+        f"gpu@{placement.base:x}",
+        {
+            "compatible": "arm,mali-bifrost",
+            "reg": _regs((placement.base, 0x4000)),
+            "interrupts": _interrupts(placement),
+            "interrupt-names": "job\0mmu\0gpu",
+            "clocks": [clock],
+        },
+    )
 
 
 PLACEMENTS = {
-    "v3d42": Placement(VIRT_GAP, (100,), "v3d", _add_v3d),
-    "v3d42-pi4": Placement(0xFEC0_0000, (74,), "v3d", _add_v3d_pi4),
-    "g71": Placement(VIRT_GAP, (100, 101, 102), "panfrost", _add_mali),
+    "v3d42": Placement("v3d42", VIRT_GAP, (100,), "v3d", _add_v3d),
+    "v3d42-pi4": Placement("v3d42", 0xFEC0_0000, (74,), "v3d", _add_v3d_pi4),
+    "g71": Placement("g71", VIRT_GAP, (100, 101, 102), "panfrost", _add_mali),
 }
 
 

@@ -10,6 +10,8 @@ from elftools.elf.segments import InterpSegment
 
 from host_tools.record.errors import RecordError
 
+# Dynamic tags read here, and the attribute in which pyelftools gives their text.
+TEXT_TAGS = {"DT_NEEDED": "needed", "DT_RPATH": "rpath", "DT_RUNPATH": "runpath"}
 LIBRARY_FOLDERS = ("usr/lib/aarch64-linux-gnu", "lib/aarch64-linux-gnu", "usr/lib", "lib")
 
 
@@ -47,7 +49,9 @@ def closure(root: Path, programs: Iterable[str], extra: dict[str, Path] | None =
 
 def _links(host: Path) -> tuple[str, list[str], list[str]]:
     """Interpreter ("" when none), needed libraries and run path of one ELF file."""
-    interpreter, needed, run_path = "", [], []
+    interpreter = ""
+    needed: list[str] = []
+    run_path: list[str] = []
     try:
         with host.open("rb") as file:
             elf = ELFFile(file)
@@ -58,10 +62,11 @@ def _links(host: Path) -> tuple[str, list[str], list[str]]:
                     interpreter = segment.get_interp_name()
             dynamic = elf.get_section_by_name(".dynamic")
             for tag in dynamic.iter_tags() if isinstance(dynamic, DynamicSection) else ():
+                value = getattr(tag, TEXT_TAGS.get(tag.entry.d_tag, ""), "")
                 if tag.entry.d_tag == "DT_NEEDED":
-                    needed.append(tag.needed)
-                elif tag.entry.d_tag in ("DT_RPATH", "DT_RUNPATH"):
-                    run_path += (tag.rpath if tag.entry.d_tag == "DT_RPATH" else tag.runpath).split(":")
+                    needed.append(value)
+                elif value:
+                    run_path += value.split(":")
     except FileNotFoundError as error:
         raise RecordError(f"{host}: file is missing") from error
     except ELFError as error:

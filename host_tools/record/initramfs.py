@@ -1,6 +1,6 @@
 """The guest's root file system: one large archive made once from packages, one small one for each recording.
 
-The kernel unpacks both into memory, the second over the first. Nothing of the host gets in: no times, owners or names.
+The kernel unpacks both into memory, the second over the first. Nothing of the host gets in: no times, no owners.
 """
 
 import stat
@@ -16,11 +16,24 @@ PYTHON = "usr/bin/python3.13"
 STDLIB = "usr/lib/python3.13"
 PACKAGES = "usr/lib/python3/dist-packages"
 # Loaded at run time, so no program's closure names them: Vulkan's loader, the drivers it loads, ncnn's module.
-LOADED = (f"{LIBRARIES}/libvulkan.so.1", f"{LIBRARIES}/libvulkan_broadcom.so", f"{LIBRARIES}/libvulkan_panfrost.so")
+LOADED = (
+    f"{LIBRARIES}/libvulkan.so.1",
+    f"{LIBRARIES}/libvulkan_broadcom.so",
+    f"{LIBRARIES}/libvulkan_panfrost.so",
+)
 ICDS = ("broadcom_icd.json", "panfrost_icd.json")
 DRIVERS = ("v3d", "panfrost")
 # Parts of the standard library that no guest program uses and that are large.
-STDLIB_LEFT_OUT = {"lib-dynload", "ensurepip", "pydoc_data", "unittest", "turtledemo", "tkinter", "idlelib", "__pycache__"}
+STDLIB_LEFT_OUT = {
+    "lib-dynload",
+    "ensurepip",
+    "pydoc_data",
+    "unittest",
+    "turtledemo",
+    "tkinter",
+    "idlelib",
+    "__pycache__",
+}
 USR_LINKS = {"bin": "usr/bin", "sbin": "usr/sbin", "lib": "usr/lib"}
 FOLDERS = ("dev", "proc", "sys", "tmp", "out", "cache", "usr/sbin", f"{STDLIB}/lib-dynload")
 
@@ -40,7 +53,9 @@ def base_archive(tree: Path, kernel_version: str) -> bytes:
     ncnn = sorted(str(path.relative_to(tree)) for path in (tree / PACKAGES / "ncnn").glob("*.so"))
     add_host_files(archive, closure(tree, ["usr/bin/busybox", PYTHON, *LOADED, *ncnn]))
     add_host_files(archive, {str(path.relative_to(tree)): path for path in _python_files(tree)})
-    add_host_files(archive, {f"usr/share/vulkan/icd.d/{name}": tree / "usr/share/vulkan/icd.d" / name for name in ICDS})
+    add_host_files(
+        archive, {f"usr/share/vulkan/icd.d/{name}": tree / "usr/share/vulkan/icd.d" / name for name in ICDS}
+    )
     for driver in DRIVERS:
         modules = load_order(tree / "usr/lib/modules" / kernel_version, [driver])
         for name, data in modules.items():

@@ -1,10 +1,11 @@
 """Boots the recording machine: stock QEMU, Debian's kernel, the guest root, and the virtual GPU as a device.
 
 Everything that could differ between two runs is fixed: time counts executed instructions (-icount), random numbers
-come from a seed, the clock starts at a fixed date, the kernel is not moved about. The same job on the same root gives
-the same recording, bit for bit.
+come from a seed, the clock starts at a fixed date, the kernel is not moved about. The same job on the same root
+gives the same recording, bit for bit.
 """
 
+import json
 import re
 import shutil
 import subprocess
@@ -23,10 +24,29 @@ QEMU = "qemu-system-aarch64"
 MEMORY_MB = 2048
 RAM_END = 0x4000_0000 + (MEMORY_MB << 20)  # the virt machine's RAM begins at 1 GiB (QEMU hw/arm/virt.c)
 MACHINE = (
-    "-cpu", "cortex-a72", "-smp", "1", "-m", str(MEMORY_MB), "-nic", "none", "-display", "none", "-monitor", "none",
+    "-cpu",
+    "cortex-a72",
+    "-smp",
+    "1",
+    "-m",
+    str(MEMORY_MB),
+    "-nic",
+    "none",
+    "-display",
+    "none",
+    "-monitor",
+    "none",
     # Shared memory: the virtual GPU maps the guest's pages into an address space of its own.
-    "-object", f"memory-backend-memfd,id=ram,size={MEMORY_MB}M,share=on", "-no-reboot", "-nodefaults",
-    "-icount", "shift=1,sleep=off", "-seed", "42", "-rtc", "base=2026-01-01,clock=vm",
+    "-object",
+    f"memory-backend-memfd,id=ram,size={MEMORY_MB}M,share=on",
+    "-no-reboot",
+    "-nodefaults",
+    "-icount",
+    "shift=1,sleep=off",
+    "-seed",
+    "42",
+    "-rtc",
+    "base=2026-01-01,clock=vm",
 )
 VIRT = "virt,gic-version=3,memory-backend=ram"
 KERNEL_ARGUMENTS = "console=ttyAMA0 panic=-1 quiet nokaslr"
@@ -34,7 +54,8 @@ GUEST = Path(__file__).parent / "guest"
 # What v3d and panfrost say when a job failed (Linux drivers/gpu/drm/{v3d,panfrost,scheduler}); the program that
 # submitted it is told nothing of it.
 DRIVER_TROUBLE = re.compile(
-    r"(v3d|panfrost|\[drm).*(MMU error|Resetting GPU|hang|gpu reset|Unhandled Page fault|timeout|\*ERROR\*)", re.IGNORECASE
+    r"(v3d|panfrost|\[drm).*(MMU error|Resetting GPU|hang|gpu reset|Unhandled Page fault|timeout|\*ERROR\*)",
+    re.IGNORECASE,
 )
 
 
@@ -47,12 +68,14 @@ class GuestJob:
         files: content by guest path, without the leading "/".
         programs: those of `files` that are executable.
         gpu: key of `devicetree.PLACEMENTS`.
+        uses_gpu: a run in which no compute job reached the GPU is an error.
     """
 
     command: str
     files: Mapping[str, bytes] = field(default_factory=dict)
     programs: frozenset[str] = frozenset()
     gpu: str = "v3d42"
+    uses_gpu: bool = True
 
 
 @dataclass(frozen=True)
@@ -64,12 +87,14 @@ class GuestResult:
         files: content of the files left in /out, by path below it.
         dmesg: the kernel's messages.
         seconds: the command's run time in the guest's own clock.
+        counters: the virtual GPU's: "jobs", "instructions", "faults", ...
     """
 
     output: str
     files: dict[str, bytes]
     dmesg: str
     seconds: float
+    counters: dict[str, int]
 
 
 def qemu_version() -> str:
@@ -84,7 +109,12 @@ def qemu_version() -> str:
 
 
 def boot(
-    job: GuestJob, root: RecordRoot, plugin: Path, plugin_args: Mapping[str, str] | None = None, *, timeout: float = 900
+    job: GuestJob,
+    root: RecordRoot,
+    plugin: Path,
+    plugin_args: Mapping[str, str] | None = None,
+    *,
+    timeout: float = 900,
 ) -> GuestResult:
     """Boot the machine, run the job, power off.
 
@@ -92,30 +122,78 @@ def boot(
         job: what to run.
         root: from `record_root()`.
         plugin: the virtual GPU as a QEMU plugin.
-        plugin_args: more arguments of the plugin (capture, stats); where the GPU sits is added here.
+        plugin_args: more arguments of the plugin (capture, latency); where the GPU sits is added here.
         timeout: host seconds until the machine is given up.
 
     Raises:
-        RecordError: QEMU is missing or failed, the kernel panicked, the machine did not power off in time, the command
-            failed, or the GPU's driver reported a hang or a fault.
+        RecordError: QEMU is missing or failed, the kernel panicked, the machine did not power off in time, the
+            command failed, no job reached the GPU, or it or its driver reported a hang or a fault.
     """
     qemu_version()
     placement = PLACEMENTS[job.gpu]
-    arguments = {"base": f"{placement.base:#x}", "irq": str(placement.irqs[0]), **(plugin_args or {})}
-    plugin_option = ",".join([str(plugin).replace(",", ",,"), *(f"{key}={value}" for key, value in arguments.items())])
     with tempfile.TemporaryDirectory(prefix="gramophone-") as name:
         folder = Path(name)
+        arguments = {
+            "gpu": placement.gpu,
+            "base": f"{placement.base:#x}",
+            "irq": str(placement.irqs[0]),
+            **(plugin_args or {}),
+            "stats": str(folder / "stats.json"),
+        }
         (folder / "tree.dtb").write_bytes(_device_tree(folder, job.gpu))
         with (folder / "initrd").open("wb") as initrd, root.base.open("rb") as base:
             shutil.copyfileobj(base, initrd)
             initrd.write(_job_archive(job, placement.module))
         command = [
-            QEMU, "-M", VIRT, *MACHINE, "-kernel", str(root.kernel), "-initrd", str(folder / "initrd"),
-            "-dtb", str(folder / "tree.dtb"), "-append", KERNEL_ARGUMENTS,
-            "-serial", f"file:{folder / 'console'}", "-plugin", plugin_option,
+            QEMU,
+            "-M",
+            VIRT,
+            *MACHINE,
+            "-kernel",
+            str(root.kernel),
+            "-initrd",
+            str(folder / "initrd"),
+            "-dtb",
+            str(folder / "tree.dtb"),
+            "-append",
+            KERNEL_ARGUMENTS,
+            "-serial",
+            f"file:{folder / 'console'}",
+            "-plugin",
+            _option(str(plugin), arguments),
         ]
         stderr = _run(command, folder / "console", timeout)
-        return _result((folder / "console").read_bytes(), stderr)
+        counters = _counters(folder / "stats.json")
+        result = _result((folder / "console").read_bytes(), stderr, counters)
+    if job.uses_gpu and not counters["jobs"]:
+        raise RecordError(
+            f"no compute job reached the GPU; the program said: {_last_lines(result.output.encode())}"
+        )
+    return result
+
+
+def _option(name: str, arguments: Mapping[str, str]) -> str:
+    """A QEMU option `name,key=value,..`; a comma in a value is written twice."""
+    return ",".join(
+        word.replace(",", ",,") for word in (name, *(f"{key}={value}" for key, value in arguments.items()))
+    )
+
+
+def _counters(stats: Path) -> dict[str, int]:
+    """The virtual GPU's counters.
+
+    Raises:
+        RecordError: it stopped at something that it does not model, or raised MMU faults.
+    """
+    try:
+        values = json.loads(stats.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise RecordError(f"the virtual GPU left no counters: {error}") from error
+    if values["error"] is not None:
+        raise RecordError(f"the virtual GPU stopped: {values['error']}")
+    if values["faults"]:
+        raise RecordError(f"the GPU raised {values['faults']} MMU faults")
+    return {key: value for key, value in values.items() if isinstance(value, int)}
 
 
 def _device_tree(folder: Path, gpu: str) -> bytes:
@@ -138,18 +216,25 @@ def _run(command: list[str], console: Path | None, timeout: float) -> str:
     """Run QEMU to its end; its standard error."""
     try:
         process = subprocess.run(
-            command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, timeout=timeout, check=False
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            timeout=timeout,
+            check=False,
         )
     except subprocess.TimeoutExpired as error:
         last = _last_lines(console.read_bytes() if console and console.exists() else b"")
-        raise RecordError(f"the recording machine did not power off within {timeout:.0f} s; its console ended: {last}") from error
+        raise RecordError(
+            f"the recording machine did not power off within {timeout:.0f} s; its console ended: {last}"
+        ) from error
     stderr = process.stderr.decode(errors="replace")
     if process.returncode:
         raise RecordError(f"{QEMU} failed with status {process.returncode}: {_last_lines(process.stderr)}")
     return stderr
 
 
-def _result(console: bytes, stderr: str) -> GuestResult:
+def _result(console: bytes, stderr: str, counters: dict[str, int]) -> GuestResult:
     """Read what the guest sent, and judge it.
 
     Raises:
@@ -160,9 +245,13 @@ def _result(console: bytes, stderr: str) -> GuestResult:
         raise RecordError(f"the guest's kernel panicked: {panic[0].decode(errors='replace')}")
     frames = parse_frames(console)
     if "insmod" in frames:
-        raise RecordError(f"the guest could not load the GPU's driver: {frames['insmod'].decode(errors='replace').strip()}")
+        raise RecordError(
+            f"the guest could not load the GPU's driver: {frames['insmod'].decode(errors='replace').strip()}"
+        )
     if "status" not in frames:
-        raise RecordError(f"the guest ended before its job did: {_last_lines(console)} {_last_lines(stderr.encode())}")
+        raise RecordError(
+            f"the guest ended before its job did: {_last_lines(console)} {_last_lines(stderr.encode())}"
+        )
     status = int(frames["status"])
     output = frames["output"].decode(errors="replace")
     dmesg = frames["dmesg"].decode(errors="replace")
@@ -173,7 +262,7 @@ def _result(console: bytes, stderr: str) -> GuestResult:
         raise RecordError(f"the guest's program failed with status {status}: {_last_lines(frames['output'], 15)}")
     begin, end = map(float, frames["uptime"].split())
     files = {name.removeprefix("out/"): data for name, data in frames.items() if name.startswith("out/")}
-    return GuestResult(output, files, dmesg, end - begin)
+    return GuestResult(output, files, dmesg, end - begin, counters)
 
 
 def _last_lines(text: bytes, count: int = 5) -> str:

@@ -29,8 +29,13 @@ class NcnnResult:
 
 
 def ncnn_job(
-    param: bytes, weights: bytes, inputs: Mapping[str, Float32], outputs: Sequence[str] = (), *,
-    reference: bool = False, gpu: str = "v3d42",
+    param: bytes,
+    weights: bytes,
+    inputs: Mapping[str, Float32],
+    outputs: Sequence[str] = (),
+    *,
+    reference: bool = False,
+    gpu: str = "v3d42",
 ) -> GuestJob:
     """Job of one inference.
 

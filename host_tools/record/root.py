@@ -1,7 +1,7 @@
 """Prepares what the recording machine boots: `python -m host_tools.record.root` (`make record-root`).
 
-Kernel, Mesa and Python come from Debian's archive, ncnn from PyPI, all unmodified. A recording's provenance, and the
-hashes it is compared with, are keyed by the versions in the root's manifest.
+Kernel, Mesa and Python come from Debian's archive, ncnn from PyPI, all unmodified. A recording's provenance, and
+the hashes it is compared with, are keyed by the versions in the root's manifest.
 """
 
 import argparse
@@ -9,7 +9,7 @@ import hashlib
 import json
 import shutil
 import sys
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from tempfile import mkdtemp
 
@@ -17,7 +17,7 @@ from rich.console import Console
 
 from host_tools.record import cpio, elf, initramfs, kernel_modules, wheels
 from host_tools.record.apt import AptRoot
-from host_tools.record.cache import cache_dir, written_whole
+from host_tools.record.cache import cache_dir, locked, written_whole
 from host_tools.record.errors import RecordError
 
 SUITE, ARCHITECTURE = "trixie", "arm64"
@@ -25,7 +25,9 @@ PACKAGES = ("linux-image-arm64", "mesa-vulkan-drivers", "libvulkan1", "python3.1
 # Taken as present: no file of the guest uses them, and the first alone would double the download.
 UNUSED = ("libllvm19", "initramfs-tools", "linux-initramfs-tool", "debconf", "tzdata", "libx11-data", "kmod")
 # The kernel's modules that a GPU driver can depend on; the rest (file systems, network, sound) is not unpacked.
-MODULE_FOLDERS = tuple(f"kernel/drivers/{name}/" for name in ("gpu", "devfreq", "soc", "pmdomain", "iommu", "virtio"))
+MODULE_FOLDERS = tuple(
+    f"kernel/drivers/{name}/" for name in ("gpu", "devfreq", "soc", "pmdomain", "iommu", "virtio")
+)
 
 
 @dataclass(frozen=True)
@@ -71,15 +73,27 @@ def record_root() -> RecordRoot:
     try:
         folder = current.parent / current.read_text(encoding="ascii").strip()
         manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
+        if manifest["builder"] != _builder():
+            raise RecordError(f"the recording root was built by another version of this tool: {advice}")
         versions = {package["name"]: package["version"] for package in manifest["packages"]}
         versions["kernel"] = manifest["kernel"]
-        root = RecordRoot(folder, folder / "vmlinuz", folder / "tree", folder / "base.cpio", versions, manifest["key"])
-        built_by = manifest["builder"]
+        return RecordRoot(
+            folder, folder / "vmlinuz", folder / "tree", folder / "base.cpio", versions, manifest["key"]
+        )
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise RecordError(f"the recording root is not prepared ({error}): {advice}") from error
-    if built_by != _builder():
-        raise RecordError(f"the recording root was built by another version of this tool: {advice}")
-    return root
+
+
+def ready_root() -> RecordRoot:
+    """The root prepared last, or one prepared now when there is none that fits this version of the tool.
+
+    Raises:
+        RecordError: as `prepare`.
+    """
+    try:
+        return record_root()
+    except RecordError:
+        return prepare()
 
 
 def prepare(update: bool = False) -> RecordRoot:
@@ -91,6 +105,11 @@ def prepare(update: bool = False) -> RecordRoot:
     Raises:
         RecordError: a package cannot be fetched, or does not hold what the guest needs.
     """
+    with locked(cache_dir("record") / "in-use"):
+        return _prepare(update)
+
+
+def _prepare(update: bool) -> RecordRoot:
     apt = AptRoot(SUITE, ARCHITECTURE, "record", assume=UNUSED)
     if update:
         apt.update()
@@ -106,8 +125,12 @@ def prepare(update: bool = False) -> RecordRoot:
         building = Path(mkdtemp(prefix=".building.", dir=folder.parent))
         try:
             manifest = {
-                "key": key, "builder": _builder(), "suite": SUITE, "architecture": ARCHITECTURE,
-                "kernel": _build(building, apt, wheel), "packages": packages,
+                "key": key,
+                "builder": _builder(),
+                "suite": SUITE,
+                "architecture": ARCHITECTURE,
+                "kernel": _build(building, apt, wheel),
+                "packages": packages,
             }
             (building / "manifest.json").write_text(json.dumps(manifest, indent=1) + "\n", encoding="utf-8")
             shutil.rmtree(folder, ignore_errors=True)  # without a manifest it was never finished
@@ -116,6 +139,9 @@ def prepare(update: bool = False) -> RecordRoot:
             shutil.rmtree(building, ignore_errors=True)
     with written_whole(folder.parent / "current") as path:
         path.write_text(key + "\n", encoding="ascii")
+    for other in folder.parent.glob("[0-9a-f]" * len(key)):
+        if other != folder:
+            shutil.rmtree(other)  # of older packages or an older version of this tool: some 200 MB
     return record_root()
 
 
@@ -140,6 +166,8 @@ def _wanted(path: str) -> bool:
     if path.startswith("usr/lib/modules/"):
         rest = path.split("/", 4)[-1]
         return not rest.startswith("kernel/") or rest.endswith("/") or rest.startswith(MODULE_FOLDERS)
+    if path.startswith(f"{initramfs.LIBRARIES}/libvulkan_"):
+        return path in initramfs.LOADED
     return not path.startswith(("usr/share/doc/", "usr/share/man/", "usr/share/locale/", "usr/share/lintian/"))
 
 

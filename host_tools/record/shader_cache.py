@@ -1,8 +1,8 @@
 """Mesa's shader cache, kept between recordings: without it, compiling shaders is most of a recording's time.
 
-A job's cache is what the same job leaves behind when it starts with none. The first recording of a job therefore boots
-twice: once unrecorded for the cache, then with it; later ones find it in the user's cache folder. Either way the
-recorded run starts from the same bytes (docs/adr/0003-shader-cache.md).
+A job's cache is what the same job leaves behind when it starts with none. The first recording of a job therefore
+boots twice: once unrecorded for the cache, then with it; later ones find it in the user's cache folder. Either way
+the recorded run starts from the same bytes (docs/adr/0003-shader-cache.md).
 """
 
 import hashlib
@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from host_tools.record.cache import cache_dir, written_whole
+from host_tools.record.cache import cache_dir, locked, written_whole
 from host_tools.record.errors import RecordError
 from host_tools.record.machine import GuestJob, boot, qemu_version
 from host_tools.record.root import RecordRoot
@@ -30,7 +30,7 @@ def with_shader_cache(
 
     Args:
         job: what will be recorded.
-        warming: the same work with data that does not vary (inputs of zeros), so that its cache fits every recording.
+        warming: the same work on data that does not vary (zeros), so that its cache fits every recording.
         root: from `record_root()`.
         plugin: as `machine.boot`.
         plugin_args: as `machine.boot`, without a recording.
@@ -39,11 +39,12 @@ def with_shader_cache(
         RecordError: as `machine.boot`, or a kept cache that is not an archive.
     """
     path = cache_dir("record", "shaders") / f"{_key(warming, root)}.tar.gz"
-    if not path.exists():
-        command = f"{warming.command}\n{SAVE}"
-        result = boot(replace(warming, command=command), root, plugin, plugin_args)
-        with written_whole(path) as temporary:
-            temporary.write_bytes(result.files[ARCHIVE])
+    with locked(path.with_suffix(".lock")):
+        if not path.exists():
+            command = f"{warming.command}\n{SAVE}"
+            result = boot(replace(warming, command=command), root, plugin, plugin_args)
+            with written_whole(path) as temporary:
+                temporary.write_bytes(result.files[ARCHIVE])
     return replace(job, files={**job.files, **_unpack(path)})
 
 
@@ -65,5 +66,7 @@ def _unpack(path: Path) -> dict[str, bytes]:
                 if stream is not None:
                     files[f"{GUEST_FOLDER}/{member.name.removeprefix('./')}"] = stream.read()
     except (tarfile.TarError, OSError, EOFError) as error:
-        raise RecordError(f"{path}: expected a shader cache as tar.gz: {error}; remove it and run again") from error
+        raise RecordError(
+            f"{path}: expected a shader cache as tar.gz: {error}; remove it and run again"
+        ) from error
     return files

@@ -10,8 +10,7 @@ from pathlib import Path
 from host_tools.record.cache import cache_dir
 from host_tools.record.errors import RecordError
 
-# The guest's Python is Debian's (see root.py); the wheel must be built for it. pyproject.toml pins the same ncnn for
-# the host, whose CPU back end is the reference.
+# The guest's Python is Debian's (root.py); the wheel must be built for it.
 PYTHON_VERSION = "3.13"
 NCNN_VERSION = "1.0.20261020"
 # glibc versions that the guest's (2.41) satisfies, newest first; pip does not expand the older ones by itself.
@@ -40,8 +39,19 @@ def ncnn_wheel() -> Wheel:
         platforms = [word for platform in PLATFORMS for word in ("--platform", platform)]
         # pip writes to a temporary folder and moves the finished wheel.
         command = [
-            sys.executable, "-m", "pip", "download", "--no-deps", "--only-binary", ":all:", *platforms,
-            "--python-version", PYTHON_VERSION, "--dest", str(folder), f"ncnn=={NCNN_VERSION}",
+            sys.executable,
+            "-m",
+            "pip",
+            "download",
+            "--no-deps",
+            "--only-binary",
+            ":all:",
+            *platforms,
+            "--python-version",
+            PYTHON_VERSION,
+            "--dest",
+            str(folder),
+            f"ncnn=={NCNN_VERSION}",
         ]
         result = subprocess.run(command, capture_output=True, text=True, check=False)
         if result.returncode:

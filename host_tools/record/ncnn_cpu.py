@@ -1,0 +1,42 @@
+"""ncnn's own CPU back end on this machine: the reference that recordings and replays are compared with."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from host_tools.record.errors import RecordError
+from host_tools.record.guest.guest_ncnn import infer, load
+
+Float32 = npt.NDArray[np.float32]
+
+
+def run(
+    param: Path, weights: Path, inputs: Mapping[str, Float32], outputs: Sequence[str] = ()
+) -> dict[str, Float32]:
+    """One inference in float32 on one thread.
+
+    Args:
+        param: the network, ncnn's text form.
+        weights: its weights, ncnn's `.bin`.
+        inputs: array of each input blob, without a batch dimension (channels, height, width).
+        outputs: blobs to compute; empty: all outputs of the network.
+
+    Returns:
+        Array of each output blob.
+
+    Raises:
+        RecordError: a file is missing or not what ncnn loads, or an input or output is not in the network.
+    """
+    for path in (param, weights):
+        if not path.is_file():
+            raise RecordError(f"{path}: file is missing")
+    try:
+        net = load(str(param), str(weights), gpu=False)
+        names = list(outputs) or list(net.output_names())
+        arrays = {name: np.ascontiguousarray(array, dtype=np.float32) for name, array in inputs.items()}
+        results = infer(net, arrays, names)
+    except ValueError as error:
+        raise RecordError(f"{param}: {error}") from error
+    return {name: np.array(result, dtype=np.float32) for name, result in zip(names, results, strict=True)}
