@@ -192,6 +192,13 @@ class VirtualGpu:
         return bool(self._lib.vgpu_interrupt_level(self._gpu, line))
 
     @property
+    def c_interface(self) -> tuple[Any, Any, Any, Any, Any]:
+        """For C code that drives the GPU itself: the handle, then vgpu_read32, vgpu_write32, vgpu_interrupt_level and
+        vgpu_advance as pointers."""
+        names = ("vgpu_read32", "vgpu_write32", "vgpu_interrupt_level", "vgpu_advance")
+        return (self._gpu, *(_ffi.addressof(self._lib, name) for name in names))  # type: ignore[return-value]
+
+    @property
     def window_bytes(self) -> int:
         """Size of the register window."""
         return int(self._lib.vgpu_window_bytes(self._gpu))

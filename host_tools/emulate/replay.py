@@ -1,0 +1,156 @@
+"""What all runners share: the caller's tensors checked against the trace's slots, and the result of a replay."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from signing import envelope
+from tee_replayer.status import Report
+from trace_format.errors import GramophoneError, TraceError
+from trace_format.profile import Profile
+from trace_format.schema import SlotKind
+from trace_format.trace import Slot, Trace
+
+Tensor = npt.NDArray[Any]
+
+
+class InputError(GramophoneError):
+    """A tensor that does not fit the trace's slots."""
+
+
+class RunnerError(GramophoneError):
+    """The emulator itself failed: it is missing, did not end, or gave no answer."""
+
+
+@dataclass(frozen=True)
+class Instructions:
+    """Instructions that the device's CPU executed: until the signature was good, for the rest of loading, and for the
+    last replay. They include waiting for the GPU."""
+
+    verify: int
+    load: int
+    replay: int
+
+
+@dataclass(frozen=True)
+class ReplayResult:
+    """What came of a replay.
+
+    Attributes:
+        ok: whether the trace was accepted and every replay went through.
+        device: what it ran on, in words.
+        report: what the replayer reported; counts are of the last replay.
+        outputs: slot name -> tensor, after the last replay; empty unless ok.
+        instructions: None where the runner cannot count.
+        trace_bytes: size of the signed trace.
+        error: one sentence; empty when ok.
+    """
+
+    ok: bool
+    device: str
+    report: Report
+    outputs: dict[str, Tensor]
+    instructions: Instructions | None
+    trace_bytes: int
+    error: str = ""
+
+    @property
+    def jobs(self) -> int:
+        """GPU jobs of one replay."""
+        return self.report.jobs
+
+    @property
+    def actions(self) -> int:
+        """Actions executed by the last replay."""
+        return self.report.actions
+
+    @property
+    def retries(self) -> int:
+        """Resets after a divergence in the last replay."""
+        return self.report.retries
+
+    @property
+    def secure_bytes(self) -> int:
+        """Carve-out memory in use."""
+        return self.report.secure_bytes
+
+
+@dataclass
+class Buffer:
+    """Memory for a slot: dense, in C order."""
+
+    index: int
+    slot: Slot
+    data: Tensor
+
+
+@dataclass
+class Buffers:
+    """The caller's inputs, and room for all outputs, in the order of the slots."""
+
+    rows: list[Buffer] = field(default_factory=list)
+
+    @property
+    def outputs(self) -> dict[str, Tensor]:
+        """Slot name -> tensor."""
+        return {row.slot.name: row.data for row in self.rows if row.slot.kind == SlotKind.OUTPUT}
+
+
+def open_trace(signed: bytes) -> Trace | None:
+    """The trace inside, for its slots alone; None when it is damaged: to refuse it is the device's part."""
+    try:
+        return Trace.parse(envelope.split(signed).trace)
+    except TraceError:
+        return None
+
+
+def bind(trace: Trace | None, inputs: Mapping[str, Tensor]) -> Buffers:
+    """Check the inputs and make room for the outputs.
+
+    Args:
+        trace: None binds nothing.
+        inputs: slot name -> tensor of the slot's type and shape; inputs left out keep the recording's value.
+
+    Raises:
+        InputError: no such input, or another type or shape.
+    """
+    buffers = Buffers()
+    if trace is None:
+        return buffers
+    known = {slot.name for slot in trace.slots if slot.kind != SlotKind.OUTPUT}
+    for name in inputs:
+        if name not in known:
+            raise InputError(f"no input {name!r}; there are: {', '.join(sorted(known)) or 'none'}")
+    for index, slot in enumerate(trace.slots):
+        if slot.kind == SlotKind.OUTPUT:
+            buffers.rows.append(Buffer(index, slot, np.zeros(slot.shape, slot.numpy_dtype)))
+        elif slot.name in inputs:
+            given = np.asarray(inputs[slot.name])
+            if given.shape != slot.shape or given.dtype != slot.numpy_dtype:
+                raise InputError(
+                    f"input {slot.name}: expected {slot.numpy_dtype} of shape {slot.shape}, "
+                    f"found {given.dtype} of shape {given.shape}"
+                )
+            buffers.rows.append(Buffer(index, slot, np.array(given, slot.numpy_dtype, order="C")))
+    return buffers
+
+
+def result(
+    report: Report, device: str, buffers: Buffers, instructions: Instructions | None, signed: bytes, gpu: Profile
+) -> ReplayResult:
+    """The result of a replay that ended with `report`."""
+    ok = report.ok
+    return ReplayResult(
+        ok=ok,
+        device=device,
+        report=report,
+        outputs=buffers.outputs if ok else {},
+        instructions=instructions,
+        trace_bytes=len(signed),
+        error="" if ok else report.describe(gpu),
+    )

@@ -1,0 +1,77 @@
+"""Replays on the virtual GPU in this process: the host build of the replayer's core, no emulator in between."""
+
+from __future__ import annotations
+
+import mmap
+from collections.abc import Mapping
+from pathlib import Path
+
+from host_tools.emulate import bearssl
+from host_tools.emulate.replay import ReplayResult, Tensor, bind, open_trace, result
+from host_tools.record.cache import cache_dir
+from host_tools.vgpu.binding import VgpuError, VirtualGpu
+from signing.keys import PublicKey
+from tee_replayer import hostlib
+from tee_replayer.status import ReplayError
+from trace_format import profile as profiles
+
+CARVEOUT_PHYS = 0x1_0000_0000
+# Beside the trace's own memory: page table (4 MiB at most), head (1 MiB), actions, workspace.
+LOADER_BYTES = 16 << 20
+MIN_CARVEOUT_BYTES = 32 << 20
+DEVICE = "virtual GPU, replayer on the host"
+
+
+def library(gpu: str = "v3d42") -> Path:
+    """The host build of the replayer for a GPU, from the cache."""
+    return hostlib.build(profiles.load(gpu), bearssl.source(), cache_dir("replayer"))
+
+
+def replay(
+    signed: bytes,
+    key: PublicKey,
+    inputs: Mapping[str, Tensor] | None = None,
+    *,
+    gpu: str = "v3d42",
+    repeat: int = 1,
+    min_security_version: int = 0,
+    hang_job: int = 0,
+    fault_job: int = 0,
+) -> ReplayResult:
+    """Verify, load and replay a signed trace.
+
+    Args:
+        signed: the file.
+        key: whose traces are accepted; an ES256 key.
+        inputs: slot name -> tensor; those left out keep the recording's value.
+        gpu: the virtual GPU.
+        repeat: replays in a row; the outputs are the last one's.
+        min_security_version: older traces are refused.
+        hang_job, fault_job: test aids: the compute job (from 1) that never completes, or faults.
+
+    Raises:
+        InputError: a tensor does not fit.
+        VgpuError: the trace asks the virtual GPU for something that it does not model.
+        ValueError: no ES256 key.
+    """
+    profile = profiles.load(gpu)
+    trace = open_trace(signed)
+    buffers = bind(trace, inputs or {})
+    size = max(MIN_CARVEOUT_BYTES, (trace.carveout_bytes + trace.actions.nbytes if trace else 0) + LOADER_BYTES)
+    carveout = mmap.mmap(-1, size)
+    with VirtualGpu(
+        gpu, {CARVEOUT_PHYS: carveout}, hang_job=hang_job, fault_job=fault_job
+    ) as device:
+        replayer = hostlib.HostReplayer(library(gpu), profile, device.c_interface, carveout, CARVEOUT_PHYS)
+        try:
+            report = replayer.load(signed, key, min_security_version)
+            for row in buffers.rows:
+                replayer.bind(row.index, row.data)
+            for _ in range(repeat):
+                report = replayer.run()
+        except ReplayError as error:
+            report = error.report
+        if device.error is not None:
+            raise VgpuError(device.error)
+        replayer.unload()
+    return result(report, DEVICE, buffers, None, signed, profile)
