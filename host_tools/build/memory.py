@@ -9,6 +9,7 @@ where each is mapped, what it holds when a replay starts and which of those byte
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -169,6 +170,15 @@ class Memory:
         by_gpu = {m.frame for m in self.mappings.values() if m.flags & MAP_WRITE}
         return by_gpu | self.late_frames() | self.slot_frames(SlotKind.INPUT, SlotKind.PARAMETER)
 
+    def behaviour(self) -> bytes:
+        """A digest of what jobs do and find, leaving out permissions: equal digests, equal accesses."""
+        digest = hashlib.sha256(self.prologue.tobytes() + self.stream.tobytes())
+        digest.update(repr(sorted((key, m.frame) for key, m in self.mappings.items())).encode())
+        digest.update(repr([(x.before, x.to, x.data) for x in self.late]).encode())
+        for frame in sorted(self.pages):
+            digest.update(self.pages[frame].content.tobytes() + self.pages[frame].live.tobytes())
+        return digest.digest()
+
     def emit(self, carveout_bytes: int | None = None) -> Trace:
         """The trace that this model stands for; the image is packed anew."""
         image = _Image()
@@ -224,12 +234,11 @@ class Memory:
         uploads: list[tuple[int, int]] = []
         for page in sorted((p for p in self.pages.values() if not p.in_image), key=lambda p: p.frame):
             base = page.frame * PAGE_BYTES
-            # Clearing too much is cheap and harmless: what must not be zero is uploaded afterwards.
             for start, end in runs(page.live & (page.content == 0), PAGE_BYTES):
                 _extend(clears, base + start, base + end)
             for start, end in runs(page.live & (page.content != 0), MERGE_GAP):
                 _extend(uploads, base + start, base + end)
-        rows = [action(Op.CLEAR, value=end - start, a=start) for start, end in clears]
+        rows = [action(Op.CLEAR, value=end - start, a=start) for start, end in _joined(clears)]
         for start, end in uploads:
             data = b"".join(
                 self._content(at, min(end, (at // PAGE_BYTES + 1) * PAGE_BYTES)) for at in _cuts(start, end)
@@ -282,6 +291,17 @@ def _extend(found: list[tuple[int, int]], start: int, end: int) -> None:
         found[-1] = (found[-1][0], end)
     else:
         found.append((start, end))
+
+
+def _joined(clears: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Clears less than a page apart as one: too much does no harm, what is not zero is uploaded afterwards."""
+    joined: list[tuple[int, int]] = []
+    for start, end in clears:
+        if joined and start - joined[-1][1] < PAGE_BYTES:
+            joined[-1] = (joined[-1][0], end)
+        else:
+            joined.append((start, end))
+    return joined
 
 
 def _cuts(start: int, end: int) -> list[int]:

@@ -24,7 +24,7 @@ from trace_format.trace import Slot, Trace
 Tensors = Mapping[str, NDArray[np.float32]]
 Words = dict[int, NDArray[np.uint32]]
 MAX_PARAMETERS = 48  # parameter slots; more runs of weights than this are joined
-# Memory is compared by GPU address and content: which physical pages the guest finds free is not the GPU's business.
+# Memory is compared by GPU address and content: which physical pages the guest finds free is its own business.
 # Time is not compared.
 _NOT_COMPARED = [int(op) for op in (Op.MAP_GPU_MEM, Op.UNMAP_GPU_MEM, Op.UPLOAD, Op.CLEAR, Op.INTERVAL)]
 
@@ -77,7 +77,7 @@ def with_slots(
     _same_mappings(memory, memory3, "weights")
     if _late(memory) != _late(memory2):
         raise RecordError("memory that the CPU changes between jobs depends on the inputs")
-    needed = _needed(memory, observe(first))
+    needed = _needed(memory, observe(memory))
     paired = PairedMemory(_initial(memory, needed), _initial(memory2, needed))
     slots = [_input(paired, name, inputs[0][name], inputs[1][name]) for name in inputs[0]]
     _check_explained(paired, slots)

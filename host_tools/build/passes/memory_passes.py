@@ -42,7 +42,7 @@ def drop_dead_memory(memory: Memory) -> Trace:
     Found by replaying on the virtual GPU with several inputs; where accesses depend on the data, pages that a
     job touches keep all their bytes.
     """
-    seen = observe(memory.trace)
+    seen = observe(memory)
     needed_slots = memory.slot_frames(*SlotKind)
     touched = {key for key, m in memory.mappings.items() if seen.touched(m.frame) or m.frame in needed_slots}
     guards = {(space, page + i) for space, page in touched for i in range(1, GUARD_PAGES + 1)}
@@ -67,7 +67,7 @@ def _frames(start: int, size: int) -> range:
 @_over_memory
 def map_read_only(memory: Memory) -> Trace:
     """Map pages that no job writes without write permission, so that the GPU cannot."""
-    seen = observe(memory.trace)
+    seen = observe(memory)
     writable = {m.frame for m in memory.mappings.values() if seen.written(m.frame)}
     if not seen.depends_on_data:
         memory.mappings = {
