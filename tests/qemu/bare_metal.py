@@ -29,7 +29,7 @@ SECURE_RAM, DRAM = 0x0E000000, 0x40000000  # of the machine "virt"
 
 @dataclass
 class Run:
-    """How a run ended. stats is None when the plugin wrote none."""
+    """How a run ended. errors: the plugin's lines on standard error; stats: None when the plugin wrote none."""
 
     status: int
     errors: str
@@ -80,4 +80,5 @@ def run_program(plugin: Path, folder: Path, *defines: str, plugin_args: dict[str
         check=False,
     )
     found = json.loads(stats.read_text()) if stats.exists() else None
-    return Run(result.returncode, result.stderr, found, capture)
+    own = "".join(line for line in result.stderr.splitlines(True) if "gramophone: " in line)
+    return Run(result.returncode, own, found, capture)

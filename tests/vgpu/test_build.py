@@ -1,0 +1,66 @@
+"""Building the C library: kept results, and clear errors."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from host_tools.vgpu import build
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(build, "build_folder", lambda: tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("source") / "one.c"
+    path.write_text("int one(void);\nint one(void) { return 1; }\n")
+    return path
+
+
+def test_built_once(folder: Path, source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = build.shared_object("one", [source])
+    assert list(folder.iterdir()) == [first]
+    monkeypatch.setattr(build.subprocess, "run", None)  # a compilation now would fail
+    assert build.shared_object("one", [source]) == first
+
+
+def test_a_changed_source_is_built_anew(folder: Path, source: Path) -> None:
+    first = build.shared_object("one", [source])
+    source.write_text(source.read_text().replace("return 1", "return 2"))
+    assert build.shared_object("one", [source]) != first
+
+
+def test_flags_count(folder: Path, source: Path) -> None:
+    assert build.shared_object("one", [source]) != build.shared_object("one", [source], ["-DX"])
+
+
+def test_failure_leaves_nothing(folder: Path, source: Path) -> None:
+    source.write_text("int one(void) { return two; }\n")
+    with pytest.raises(build.BuildError, match=r"compiling one failed:\n.*one\.c"):
+        build.shared_object("one", [source])
+    assert list(folder.iterdir()) == []
+
+
+def test_no_compiler(folder: Path, source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CC", "no-such-compiler")
+    with pytest.raises(build.BuildError, match="'no-such-compiler' is not installed"):
+        build.shared_object("one", [source])
+
+
+def test_no_qemu() -> None:
+    with pytest.raises(build.BuildError, match="no-such-qemu is not installed"):
+        build.qemu_series("no-such-qemu")
+
+
+def test_not_qemu() -> None:
+    with pytest.raises(build.BuildError, match=r"expected 'version N\.N', found 'true "):
+        build.qemu_series("true")
+
+
+def test_folder_of_the_checkout() -> None:
+    assert build.build_folder() == Path(__file__).parents[2] / "build" / "vgpu"
