@@ -55,6 +55,9 @@ class Report:
     jobs: int
     actions: int
     secure_bytes: int
+    verify_us: int = 0
+    load_us: int = 0
+    replay_us: int = 0
 
     @property
     def ok(self) -> bool:

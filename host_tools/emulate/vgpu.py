@@ -59,9 +59,7 @@ def replay(
     buffers = bind(trace, inputs or {})
     size = max(MIN_CARVEOUT_BYTES, (trace.carveout_bytes + trace.actions.nbytes if trace else 0) + LOADER_BYTES)
     carveout = mmap.mmap(-1, size)
-    with VirtualGpu(
-        gpu, {CARVEOUT_PHYS: carveout}, hang_job=hang_job, fault_job=fault_job
-    ) as device:
+    with VirtualGpu(gpu, {CARVEOUT_PHYS: carveout}, hang_job=hang_job, fault_job=fault_job) as device:
         replayer = hostlib.HostReplayer(library(gpu), profile, device.c_interface, carveout, CARVEOUT_PHYS)
         try:
             report = replayer.load(signed, key, min_security_version)

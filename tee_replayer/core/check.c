@@ -29,7 +29,7 @@ uint32_t gr_writable_bits(uint32_t index)
 
 bool gr_action_at(const struct gr_replayer *r, uint32_t index, struct gr_action *action)
 {
-    return gr_action_load(action, r->actions + (size_t)index * GR_ACTION_BYTES, GR_ACTION_BYTES);
+    return gr_action_load(action, gr_aligned(r->actions + (size_t)index * GR_ACTION_BYTES), GR_ACTION_BYTES);
 }
 
 static bool is_within(uint64_t at, uint64_t bytes, uint64_t from, uint64_t to)

@@ -3,27 +3,27 @@
 #ifndef GRAMOPHONE_DRIVER_H
 #define GRAMOPHONE_DRIVER_H
 
-#include "replayer.h"
+#include "internal.h"
 
 /* Memory that the driver needs behind the trace's carve-out, in whole pages. The GPU reaches only the last
  * page of it: the scratch page that illegal accesses are sent to. */
-uint64_t gr_driver_bytes(uint64_t va_bytes);
+GR_INTERNAL uint64_t gr_driver_bytes(uint64_t va_bytes);
 
 /* Reset the GPU and empty the page table. */
-void gr_driver_reset(struct gr_replayer *r);
+GR_INTERNAL void gr_driver_reset(struct gr_replayer *r);
 
 /* Point the GPU at the page table. */
-void gr_driver_set_table(struct gr_replayer *r);
+GR_INTERNAL void gr_driver_set_table(struct gr_replayer *r);
 
 /* Map or unmap pages; the caller has checked the ranges. Permissions: GR_MAP_GPU_MEM_*. */
-void gr_driver_map(struct gr_replayer *r, uint32_t va_page, uint32_t pages, uint32_t page,
-                   uint32_t permissions);
-void gr_driver_unmap(struct gr_replayer *r, uint32_t va_page, uint32_t pages);
+GR_INTERNAL void gr_driver_map(struct gr_replayer *r, uint32_t va_page, uint32_t pages, uint32_t page,
+                               uint32_t permissions);
+GR_INTERNAL void gr_driver_unmap(struct gr_replayer *r, uint32_t va_page, uint32_t pages);
 
 /* Carve-out offset behind a GPU virtual address below va_bytes; UINT64_MAX when nothing is mapped there. */
-uint64_t gr_driver_translate(const struct gr_replayer *r, uint64_t va);
+GR_INTERNAL uint64_t gr_driver_translate(const struct gr_replayer *r, uint64_t va);
 
 /* Bits that tell of a memory fault; 0 when there is none. */
-uint32_t gr_driver_fault(void);
+GR_INTERNAL uint32_t gr_driver_fault(void);
 
 #endif

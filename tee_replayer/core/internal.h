@@ -2,8 +2,28 @@
 #ifndef GRAMOPHONE_INTERNAL_H
 #define GRAMOPHONE_INTERNAL_H
 
+#include <stddef.h>
+#include <stdint.h>
+
+/* The format's loads go byte by byte; inlined where the compiler knows the alignment (gr_aligned), they
+ * become one instruction. */
+static inline __attribute__((always_inline)) uint16_t gr_load16(const uint8_t *p);
+static inline __attribute__((always_inline)) uint32_t gr_load32(const uint8_t *p);
+static inline __attribute__((always_inline)) uint64_t gr_load64(const uint8_t *p);
+
 #include "gramophone_trace.h"
 #include "replayer.h"
+
+/* A structure of the trace in the carve-out: all of them lie at multiples of 8. */
+static inline const uint8_t *gr_aligned(const uint8_t *p)
+{
+    return __builtin_assume_aligned(p, 8);
+}
+
+/* `static` where everything is one file. */
+#ifndef GR_INTERNAL
+#define GR_INTERNAL
+#endif
 
 void *memcpy(void *restrict to, const void *restrict from, size_t bytes);
 void *memset(void *to, int byte, size_t bytes);
@@ -34,35 +54,35 @@ struct gr_stream {
 };
 
 /* Up to `want` bytes, at least one, of the current or the next chunk; 0: the stream has failed. */
-uint32_t gr_stream_take(struct gr_stream *s, uint64_t want, const uint8_t **data);
+GR_INTERNAL uint32_t gr_stream_take(struct gr_stream *s, uint64_t want, const uint8_t **data);
 
 /* Decode raw LZMA1 until `out` is full. *stored: bytes of input; on return those that are left over (an end
  * marker). probabilities: GR_LZMA_BYTES, as much as any properties that the format allows need. */
-bool gr_lzma_decode(struct gr_stream *s, uint64_t *stored, uint8_t *out, uint64_t out_bytes,
-                    uint8_t properties, uint16_t *probabilities);
+GR_INTERNAL bool gr_lzma_decode(struct gr_stream *s, uint64_t *stored, uint8_t *out, uint64_t out_bytes,
+                                uint8_t properties, uint16_t *probabilities);
 #define GR_LZMA_BYTES ((1848u + (0x300u << GR_LZMA_MAX_LC_LP)) * 2u)
 
 /* The action at an index; false when it is malformed. */
-bool gr_action_at(const struct gr_replayer *r, uint32_t index, struct gr_action *action);
+GR_INTERNAL bool gr_action_at(const struct gr_replayer *r, uint32_t index, struct gr_action *action);
 
 /* Everything about an action that can be judged without running it. */
-enum gr_status gr_check_action(const struct gr_replayer *r, const struct gr_action *action);
+GR_INTERNAL enum gr_status gr_check_action(const struct gr_replayer *r, const struct gr_action *action);
 
 /* What an action names, for the report: a register's byte offset, a slot or an interrupt line. */
-uint32_t gr_action_names(const struct gr_action *action);
+GR_INTERNAL uint32_t gr_action_names(const struct gr_action *action);
 
 /* Whether a trace may write this value to a register, by its byte offset / 4, and which bits it may set
  * there. */
-bool gr_may_write(uint32_t index, uint32_t value);
-uint32_t gr_writable_bits(uint32_t index);
+GR_INTERNAL bool gr_may_write(uint32_t index, uint32_t value);
+GR_INTERNAL uint32_t gr_writable_bits(uint32_t index);
 
 /* Slots: check one while loading, tell whether a caller must bind it, copy one during a replay. */
-enum gr_status gr_check_slot(const struct gr_replayer *r, uint32_t slot);
-bool gr_needs_data(const struct gr_replayer *r, uint32_t slot);
-enum gr_status gr_copy_slot(struct gr_replayer *r, uint32_t slot, bool to_gpu);
+GR_INTERNAL enum gr_status gr_check_slot(const struct gr_replayer *r, uint32_t slot);
+GR_INTERNAL bool gr_needs_data(const struct gr_replayer *r, uint32_t slot);
+GR_INTERNAL enum gr_status gr_copy_slot(struct gr_replayer *r, uint32_t slot, bool to_gpu);
 
 /* Overwrite with zeros that the compiler cannot leave out. `bytes` and `to` are multiples of 8. */
-void gr_wipe(void *to, uint64_t bytes);
+GR_INTERNAL void gr_wipe(void *to, uint64_t bytes);
 
 #define GR_STATE_LOADED 0x9ec04eceu
 /* More resets than this are not tried, whatever the trace allows. */

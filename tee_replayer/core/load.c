@@ -36,9 +36,9 @@ struct loader {
     struct gr_replayer *r;
     const struct gr_source *source;
     const struct gr_policy *policy;
-    uint8_t start[START_BYTES]; /* signed header, envelope, padding, the trace's header */
-    uint8_t *head;              /* copy of the head in the carve-out */
-    uint8_t *top;               /* memory from here to the carve-out's end is taken */
+    _Alignas(8) uint8_t start[START_BYTES]; /* signed header, envelope, padding, the trace's header */
+    uint8_t *head;                          /* copy of the head in the carve-out */
+    uint8_t *top;                           /* memory from here to the carve-out's end is taken */
     struct gr_header header;
     struct gr_section head_section[HEAD_SECTIONS]; /* manifest, slots, chunk hashes */
     uint64_t image_bytes, action_bytes;
@@ -74,7 +74,7 @@ static enum gr_status check_envelope(struct loader *l, uint64_t signed_bytes)
     if (!l->source->read(l->source->ctx, 0, l->start, START_BYTES))
         return GR_STATUS_READ;
     struct gr_signed_header header;
-    if (!gr_signed_header_load(&header, l->start, GR_SIGNED_HEADER_BYTES))
+    if (!gr_signed_header_load(&header, gr_aligned(l->start), GR_SIGNED_HEADER_BYTES))
         return GR_STATUS_FORMAT;
     if (header.version_major != GR_VERSION_MAJOR || header.version_minor != GR_VERSION_MINOR)
         return GR_STATUS_VERSION;
@@ -94,7 +94,7 @@ static enum gr_status check_envelope(struct loader *l, uint64_t signed_bytes)
 static enum gr_status copy_head(struct loader *l, uint64_t signed_bytes)
 {
     struct gr_header *h = &l->header;
-    if (!gr_header_load(h, l->start + TRACE_AT, GR_HEADER_BYTES))
+    if (!gr_header_load(h, gr_aligned(l->start + TRACE_AT), GR_HEADER_BYTES))
         return GR_STATUS_HEADER;
     if (h->version_major != GR_VERSION_MAJOR || h->version_minor > GR_VERSION_MINOR)
         return GR_STATUS_VERSION;
@@ -149,7 +149,8 @@ static enum gr_status check_signature(struct loader *l)
 
 static bool section_at(const struct loader *l, uint32_t index, struct gr_section *section)
 {
-    return gr_section_load(section, l->head + GR_HEADER_BYTES + index * GR_SECTION_BYTES, GR_SECTION_BYTES);
+    return gr_section_load(section, gr_aligned(l->head + GR_HEADER_BYTES + index * GR_SECTION_BYTES),
+                           GR_SECTION_BYTES);
 }
 
 /* The section table: the head's three sections, ACTIONS, IMAGE sections, optional ones, without gaps or
@@ -219,7 +220,7 @@ static enum gr_status check_manifest(struct loader *l)
     const struct gr_section *at = &l->head_section[0], *slots = &l->head_section[1];
     struct gr_manifest m;
     if (at->stored_bytes != GR_MANIFEST_BYTES ||
-        !gr_manifest_load(&m, l->head + at->offset, GR_MANIFEST_BYTES))
+        !gr_manifest_load(&m, gr_aligned(l->head + at->offset), GR_MANIFEST_BYTES))
         return GR_STATUS_MANIFEST;
     if (m.gpu != GR_TARGET_GPU)
         return GR_STATUS_TARGET;
@@ -356,11 +357,13 @@ static enum gr_status check_actions(struct gr_replayer *r)
 
 static enum gr_status load(struct loader *l, uint64_t signed_bytes)
 {
+    const uint64_t start = gr_port_now_us();
     enum gr_status status = check_envelope(l, signed_bytes);
     if (status == GR_STATUS_OK)
         status = copy_head(l, signed_bytes);
     if (status == GR_STATUS_OK)
         status = check_signature(l);
+    const uint64_t verified = gr_port_now_us();
     if (status == GR_STATUS_OK)
         status = check_sections(l);
     if (status == GR_STATUS_OK)
@@ -371,6 +374,8 @@ static enum gr_status load(struct loader *l, uint64_t signed_bytes)
         status = check_actions(l->r);
     if (status == GR_STATUS_OK && l->r->state != GR_STATE_LOADED)
         status = GR_STATUS_FLOW;
+    l->r->report.verify_us = verified - start;
+    l->r->report.load_us = gr_port_now_us() - verified;
     return status;
 }
 

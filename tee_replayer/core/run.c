@@ -148,11 +148,13 @@ enum gr_status gr_run(struct gr_replayer *r)
     const volatile uint32_t *state = &r->state; /* read once more: a glitch would have to hit twice */
     if (*state != GR_STATE_LOADED)
         return r->report.status = GR_STATUS_FLOW;
-    r->deadline_us = gr_port_now_us() + r->time_budget_us;
+    const uint64_t start = gr_port_now_us();
+    r->deadline_us = start + r->time_budget_us;
     r->report.retries = 0;
     r->report.actions = 0;
     for (;;) {
         r->report.status = try_once(r);
+        r->report.replay_us = gr_port_now_us() - start;
         if (r->report.status == GR_STATUS_OK)
             return GR_STATUS_OK;
         const bool again = is_divergence(r) && r->report.retries < r->retry_limit;

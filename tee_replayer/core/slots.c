@@ -5,7 +5,7 @@
 
 static bool load_slot(const struct gr_replayer *r, uint32_t index, struct gr_slot *slot)
 {
-    return gr_slot_load(slot, r->slots + (size_t)index * GR_SLOT_BYTES, GR_SLOT_BYTES);
+    return gr_slot_load(slot, gr_aligned(r->slots + (size_t)index * GR_SLOT_BYTES), GR_SLOT_BYTES);
 }
 
 /* Bytes of dense data; 0 when they are more than any memory budget. */

@@ -1,0 +1,1 @@
+/* BearSSL includes it and needs nothing of it. */

@@ -1,0 +1,52 @@
+/*
+ * The mailbox: how the normal world asks for a replay, and gets the answer. It lies in normal-world memory,
+ * so the firmware copies every field once, checks the copy and uses only that. Little-endian; reserved fields
+ * are zero.
+ *
+ *     mailbox base            request (struct mailbox_request)
+ *     + MAILBOX_RESPONSE_AT   response (struct mailbox_response), written once, magic last
+ *     anywhere behind it      signed trace, inputs, outputs; offsets count from the mailbox base
+ *
+ * host_tools/emulate/mailbox.py is its twin.
+ */
+#ifndef GRAMOPHONE_MAILBOX_H
+#define GRAMOPHONE_MAILBOX_H
+
+#include <stdint.h>
+
+#define MAILBOX_REQUEST_MAGIC UINT64_C(0x3151455258424d47)  /* "GMBXREQ1" */
+#define MAILBOX_RESPONSE_MAGIC UINT64_C(0x3150534558424d47) /* "GMBXESP1" */
+#define MAILBOX_RESPONSE_AT 4096
+#define MAILBOX_DATA_AT 8192
+#define MAILBOX_BUFFERS 64
+
+/* Data for a slot, or room for it: dense, in C order. */
+struct mailbox_buffer {
+    uint32_t slot; /* index in the trace */
+    uint32_t reserved;
+    uint64_t offset;
+    uint64_t bytes;
+};
+
+struct mailbox_request {
+    uint64_t magic;
+    uint64_t trace_offset; /* of the signed trace */
+    uint64_t trace_bytes;
+    uint32_t repeat;       /* replays */
+    uint32_t buffer_count; /* at most MAILBOX_BUFFERS */
+    struct mailbox_buffer buffers[MAILBOX_BUFFERS];
+};
+
+/* The report of core/replayer.h, field by field, and how many replays were done. */
+struct mailbox_response {
+    uint64_t magic;
+    uint32_t status, phase, action, op, offset, expected, seen, retries, jobs, replays;
+    uint64_t actions, secure_bytes;
+    uint64_t verify_us, load_us, replay_us;
+};
+
+_Static_assert(sizeof(struct mailbox_buffer) == 24, "size of mailbox_buffer");
+_Static_assert(sizeof(struct mailbox_request) == 32 + 24 * MAILBOX_BUFFERS, "size of mailbox_request");
+_Static_assert(sizeof(struct mailbox_response) == 88, "size of mailbox_response");
+
+#endif

@@ -1,0 +1,39 @@
+// Reset and exceptions at EL3, secure. The vector table is the first 2 KiB of the image: EL3 runs on its own stack
+// pointer and never drops to another level, so only the four entries at 0x200 can be taken, and the rest is code.
+    .section .text.reset, "ax"
+    .global _start
+_start:
+    mrs x0, mpidr_el1
+    tst x0, #0xff                   // the other cores wait for ever
+    b.eq 1f
+0:  wfe
+    b 0b
+1:  ldr x0, =gr_stack_end
+    mov sp, x0
+    ldr x0, =gr_bss_start
+    ldr x1, =gr_bss_end
+2:  cmp x0, x1
+    b.hs 3f
+    str xzr, [x0], #8
+    b 2b
+3:  adr x0, _start
+    msr vbar_el3, x0
+    msr cptr_el3, xzr               // floating point does not trap (a compiler may copy with it)
+    isb
+    b gr_main
+
+    .section .text.vectors, "ax"
+exception:                          // synchronous, at 0x200: what goes wrong ends here
+    ldr x0, =gr_stack_end           // the old stack may be the reason
+    mov sp, x0
+    mrs x0, esr_el3
+    mrs x1, elr_el3
+    mrs x2, far_el3
+    b gr_exception
+    .ltorg
+    .balign 128
+    b exception                     // interrupts stay masked; an asynchronous abort does not come back either
+    .balign 128
+    b exception
+    .balign 128
+    b exception

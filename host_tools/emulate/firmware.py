@@ -1,0 +1,123 @@
+"""Firmware for the emulators: generated, compiled, and kept in the cache; and what an ELF says about its board."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import struct
+import subprocess
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from elftools.common.exceptions import ELFError
+from elftools.elf.elffile import ELFFile
+
+from host_tools.emulate import bearssl
+from host_tools.emulate.replay import RunnerError
+from host_tools.record.cache import cache_dir
+from signing.keys import PublicKey
+from tee_replayer.generate import generate
+
+CROSS = "aarch64-linux-gnu-"
+ELF, BINARY = "firmware.elf", "firmware.bin"
+
+
+@dataclass(frozen=True)
+class Board:
+    """struct gr_board of baremetal/board.h, as the firmware has it."""
+
+    gpu_base: int
+    carveout_base: int
+    carveout_bytes: int
+    mailbox_base: int
+    mailbox_bytes: int
+    gic_base: int
+    uart_base: int
+    gpu_spi: int
+
+
+@dataclass(frozen=True)
+class Firmware:
+    """A compiled firmware.
+
+    Attributes:
+        folder: with firmware.elf and firmware.bin.
+        board: where it expects what.
+        segments: (address, contents) to load; the rest of memory starts as zero.
+        entry: address of the first instruction.
+    """
+
+    folder: Path
+    board: Board
+    segments: tuple[tuple[int, bytes], ...]
+    entry: int
+
+    @property
+    def binary(self) -> Path:
+        """The image for the reset address."""
+        return self.folder / BINARY
+
+
+def compile_firmware(folder: Path) -> None:
+    """Run make in a generated folder; RunnerError with the compiler's words when it fails."""
+    if shutil.which(f"{CROSS}gcc") is None:
+        raise RunnerError("no aarch64 cross compiler: apt-get install gcc-aarch64-linux-gnu")
+    command = ["make", "-s", "-C", str(folder), f"-j{os.cpu_count() or 1}"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise RunnerError(f"{folder}: the firmware does not compile:\n{(done.stderr or done.stdout).strip()}")
+
+
+def load(folder: Path) -> Firmware:
+    """Read a compiled firmware; RunnerError when there is none, or it is another program."""
+    path = folder / ELF
+    if not path.is_file():
+        raise RunnerError(f"{path} is missing: 'make -C {folder}' makes it")
+    try:
+        with path.open("rb") as file:
+            elf = ELFFile(file)
+            segments = tuple(
+                (segment["p_paddr"], segment.data())
+                for segment in elf.iter_segments("PT_LOAD")
+                if segment["p_filesz"]
+            )
+            table = elf.get_section_by_name(".symtab")
+            found = table.get_symbol_by_name("gr_board") if table else None
+            if not found:
+                raise RunnerError(f"{path}: not a Gramophone firmware: it has no symbol gr_board")
+            at, size = found[0]["st_value"], struct.calcsize("<8Q")
+            base, data = next((b, d) for b, d in segments if b <= at and at + size <= b + len(d))
+            board = Board(*struct.unpack_from("<8Q", data, at - base))
+            return Firmware(folder, board, segments, int(elf.header["e_entry"]))
+    except (ELFError, StopIteration) as error:
+        raise RunnerError(f"{path}: not an ELF file of a firmware ({error})") from error
+
+
+def build(key: PublicKey, gpu: str = "v3d42", min_security_version: int = 0) -> Firmware:
+    """The firmware for a key on the emulated board, from the cache.
+
+    Raises:
+        GenerateError: no ES256 key.
+        RunnerError: it does not compile.
+    """
+    cache = cache_dir("firmware")
+    with tempfile.TemporaryDirectory(dir=cache) as name:
+        fresh = generate(
+            gpu,
+            "qemu-virt",
+            key,
+            Path(name) / "out",
+            bearssl=bearssl.source(),
+            min_security_version=min_security_version,
+        )
+        digest = hashlib.sha256()
+        for path in sorted(fresh.rglob("*")):
+            if path.is_file():
+                digest.update(str(path.relative_to(fresh)).encode() + b"\0" + path.read_bytes())
+        kept = cache / digest.hexdigest()[:16]
+        if not kept.exists():
+            compile_firmware(fresh)
+            os.rename(fresh, kept)
+    return load(kept)

@@ -1,0 +1,49 @@
+"""Puts the core, one nano driver and one GPU's tables into two files that drop into any tree."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from tee_replayer import target
+from tee_replayer.hostlib import GENERATED
+from tee_replayer.status import CORE
+from trace_format.profile import Profile
+
+_OWN_INCLUDE = re.compile(r'^#include "[\w.]+"\n', re.MULTILINE)
+_GUARD = re.compile(r"^#(ifndef|define) GRAMOPHONE_\w+_H\n|^#endif\n*\Z", re.MULTILINE)
+# core files in reading order: what is used comes before its users
+_CORE_SOURCES = ("lzma.c", "stream.c", "check.c", "slots.c", "load.c", "run.c")
+
+
+def header(notice: str, key: str) -> str:
+    """Text of replayer.h: the public interface, the crypto seam and the declaration of the key (`key`)."""
+    public = (CORE / "replayer.h").read_text()
+    parts = [_part(CORE / "crypto.h"), "/* The device's key. */\n" + key]
+    body = "\n".join([public.removesuffix("#endif\n"), *parts])
+    return f"{notice}\n{body}\n#endif\n"
+
+
+def source(profile: Profile, notice: str, key: str) -> str:
+    """Text of replayer.c; `key` is the definition of the key."""
+    names = {path.name for path in CORE.glob("*.c")}
+    assert names == set(_CORE_SOURCES), names
+    parts = [
+        _part(GENERATED / "gramophone_trace.h"),
+        f"/* {'-' * 40} target */\n{_bare(target.header(profile))}",
+        _part(CORE / "internal.h"),
+        _part(CORE / "driver.h"),
+        _part(target.driver_source(profile)),
+        *(_part(CORE / name) for name in _CORE_SOURCES),
+        "/* The device's key. */\n" + key,
+    ]
+    return "\n".join([notice, '#include "replayer.h"\n\n#define GR_INTERNAL static\n', *parts])
+
+
+def _part(path: Path) -> str:
+    return f"/* {'-' * 40} {path.name} */\n{_bare(path.read_text())}"
+
+
+def _bare(text: str) -> str:
+    """A file without its include guard and without includes of ours."""
+    return re.sub(r"\n{3,}", "\n\n", _OWN_INCLUDE.sub("", _GUARD.sub("", text))).strip() + "\n"

@@ -1,0 +1,128 @@
+"""Generates the replayer for one GPU, platform and key: sources, Makefile and the crypto library's files.
+
+The folder stands alone: `make -C out` needs a cross compiler and nothing of this project.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from importlib import resources
+from pathlib import Path
+
+from signing.keys import Algorithm, PublicKey
+from tee_replayer import amalgamate, crypto
+from trace_format import profile as profiles
+from trace_format.errors import GramophoneError
+from trace_format.schema import VERSION_MAJOR, VERSION_MINOR
+
+# platform -> files of baremetal/ that it takes; the port comes last
+PLATFORMS = {
+    "qemu-virt": (
+        "startup.S",
+        "firmware.ld",
+        "board.h",
+        "mailbox.h",
+        "main.c",
+        "string.c",
+        "include/limits.h",
+        "include/string.h",
+        "qemu_virt.c",
+    ),
+}
+HERE = Path(__file__).resolve().parent
+
+
+class GenerateError(GramophoneError):
+    """What was asked for cannot be generated."""
+
+
+def generate(
+    gpu: str, platform: str, key: PublicKey, out: Path, *, bearssl: Path, min_security_version: int = 0
+) -> Path:
+    """Write a replayer's sources.
+
+    Args:
+        gpu: name of the GPU profile.
+        platform: one of PLATFORMS.
+        key: whose traces the device accepts.
+        out: folder; made, or replaced when it is one that this function wrote.
+        bearssl: BearSSL's source tree.
+        min_security_version: older traces are refused.
+
+    Returns:
+        `out`.
+
+    Raises:
+        GenerateError: unknown platform, a key of another kind than ES256, or `out` holds something else.
+        ProfileError: unknown GPU.
+    """
+    profile = profiles.load(gpu)
+    if platform not in PLATFORMS:
+        raise GenerateError(f"no platform {platform!r}; there are: {', '.join(PLATFORMS)}")
+    if key.algorithm is not Algorithm.ES256:
+        raise GenerateError(
+            f"the key is an {key.algorithm.title} key, and this device build verifies ES256 only: "
+            "sign with a P-256 key ('gramophone keygen' makes one)"
+        )
+    if not 0 <= min_security_version < 1 << 32:
+        raise GenerateError(f"security version {min_security_version} is out of range: expected 0 to 2^32 - 1")
+    version = crypto.version(bearssl)
+    if out.exists() and not (out.is_dir() and (not any(out.iterdir()) or (out / "replayer.c").is_file())):
+        raise GenerateError(f"{out} exists and is not a generated replayer; name another folder")
+    notice = (
+        f"/* Gramophone replayer for {profile.title} on {platform}; generated, do not edit.\n"
+        f" *   trace format      {VERSION_MAJOR}.{VERSION_MINOR}\n"
+        f" *   GPU profile       {profile.name} {profile.profile_id:#018x}\n"
+        f" *   key               ES256 {key.kid.hex()}\n"
+        f" *   security version  at least {min_security_version}\n"
+        f" *   crypto            BearSSL {version}\n"
+        " */"
+    )
+    out.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=out.parent, prefix=f".{out.name}.") as name:
+        work = Path(name) / "new"
+        work.mkdir()
+        declaration, definition = _key(key, min_security_version)
+        (work / "replayer.h").write_text(amalgamate.header(notice, declaration))
+        (work / "replayer.c").write_text(amalgamate.source(profile, notice, definition))
+        seam = (HERE / "crypto" / "bearssl.c").read_text()
+        (work / "crypto.c").write_text(seam.replace('#include "crypto.h"', '#include "replayer.h"'))
+        board = resources.files("baremetal")
+        for file in PLATFORMS[platform]:
+            target = work / file
+            target.parent.mkdir(exist_ok=True)
+            target.write_bytes((board / file).read_bytes())
+        makefile = (HERE / "firmware" / "Makefile").read_text()
+        port = PLATFORMS[platform][-1].removesuffix(".c")
+        (work / "Makefile").write_text(makefile.replace("@PORT@", port).replace("@CRYPTO@", _crypto_objects()))
+        shutil.copyfile(HERE / "firmware" / "size.py", work / "size.py")
+        _copy_crypto(bearssl, work / "bearssl")
+        if out.exists():
+            os.rename(out, Path(name) / "old")
+        os.rename(work, out)
+    return out
+
+
+def _key(key: PublicKey, min_security_version: int) -> tuple[str, str]:
+    """Declaration and definition of what the device is made for."""
+    declaration = (
+        f"#define GR_MIN_SECURITY_VERSION {min_security_version}u\n"
+        "extern const uint8_t gr_device_key[65];\n"
+        "extern const uint8_t gr_device_key_id[16];\n"
+    )
+    source = key.c_source("gr_device_key").replace("gr_device_key_kid", "gr_device_key_id")
+    return declaration, source.replace("#include <stdint.h>\n\n", "")
+
+
+def _crypto_objects() -> str:
+    return " \\\n  ".join(f"bearssl/{name.removesuffix('.c')}.o" for name in crypto.SOURCES)
+
+
+def _copy_crypto(bearssl: Path, to: Path) -> None:
+    headers = [*(bearssl / "inc").glob("*.h"), bearssl / "src" / "inner.h", bearssl / "src" / "config.h"]
+    for path in [*headers, bearssl / crypto.LICENCE, *(bearssl / name for name in crypto.SOURCES)]:
+        target = to / path.relative_to(bearssl)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(path, target)
