@@ -1,0 +1,149 @@
+"""Commands that make replayers and run them: generate, replay."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+from rich.console import Console
+
+from host_tools.cli_support import FILE, GramophoneCommand, Outcome, UsageError
+from host_tools.emulate import RUNNERS, bearssl, run
+from host_tools.emulate.replay import ReplayResult, open_trace
+from host_tools.files import write_atomically
+from host_tools.tensors import Assignment, load, npy
+from signing.keys import PublicKey, load_public_key
+from tee_replayer.generate import PLATFORMS
+from tee_replayer.generate import generate as generate_sources
+from trace_format import profile
+from trace_format.errors import GramophoneError
+
+KEY = click.option("--key", type=FILE, required=True, help="Public key (PEM) of whom to trust.")
+MIN_VERSION = click.option(
+    "--min-security-version", type=click.IntRange(0, 2**32 - 1), default=0, help="Older traces are refused."
+)
+
+
+def public_key(path: Path) -> PublicKey:
+    """The key in a file; errors name the file."""
+    return load_public_key(path.read_bytes(), file=str(path))
+
+
+@click.command(
+    "generate",
+    cls=GramophoneCommand,
+    example="gramophone generate --gpu v3d42 --platform qemu-virt --key pub.pem -o out\nmake -C out size",
+)
+@click.option("--gpu", required=True, type=click.Choice(profile.names()), help="GPU to drive.")
+@click.option("--platform", required=True, type=click.Choice(sorted(PLATFORMS)), help="Board or environment.")
+@KEY
+@click.option("-o", "--output", type=FILE, required=True, help="Folder to write; one written before is replaced.")
+@MIN_VERSION
+def generate_command(gpu: str, platform: str, key: Path, output: Path, min_security_version: int) -> Outcome:
+    """Write a replayer for one target: replayer.c and replayer.h, the port, and a Makefile."""
+    trusted = public_key(key)
+    with Console(stderr=True).status("fetching BearSSL's source"):
+        crypto = bearssl.source()
+    folder = generate_sources(
+        gpu, platform, trusted, output, bearssl=crypto, min_security_version=min_security_version
+    )
+    files = sorted(
+        str(p.relative_to(folder)) for p in folder.rglob("*") if p.is_file() and "bearssl" not in p.parts
+    )
+    data = {"folder": str(folder), "gpu": gpu, "platform": platform, "key_id": trusted.kid.hex(), "files": files}
+    return Outcome(data, f"{folder}: {', '.join(files)}\nnext: make -C {folder}")
+
+
+@click.command(
+    "replay",
+    cls=GramophoneCommand,
+    example="gramophone replay net.sgtr --key pub.pem --input data=digit.npy --output prob=prob.npy --on qemu",
+)
+@click.argument("signed", type=FILE)
+@KEY
+@click.option("--input", "inputs", type=Assignment(), multiple=True, help="Value of an input slot, a .npy file.")
+@click.option("--output", "outputs", type=Assignment(), multiple=True, help="Where to write an output slot.")
+@click.option(
+    "--on", "runner", type=click.Choice(RUNNERS), default="vgpu", show_default=True, help="What to run on."
+)
+@click.option("--firmware", type=FILE, help="Folder of `generate`, after make; default: one is made for this key.")
+@click.option("--repeat", type=click.IntRange(1, 1_000_000), default=1, help="Replays in a row.")
+@MIN_VERSION
+def replay_command(
+    signed: Path,
+    key: Path,
+    inputs: tuple[tuple[str, Path], ...],
+    outputs: tuple[tuple[str, Path], ...],
+    runner: str,
+    firmware: Path | None,
+    repeat: int,
+    min_security_version: int,
+) -> Outcome:
+    """Verify, load and replay a signed trace, in the secure world of an emulated device or on the virtual GPU."""
+    data = signed.read_bytes()
+    trusted = public_key(key)
+    trace = open_trace(data)
+    for what, pairs in (("input", inputs), ("output", outputs)):
+        if len(dict(pairs)) != len(pairs):
+            raise UsageError(f"an {what} is given twice")
+    tensors = {}
+    if trace is not None:
+        tensors = {name: load(path, trace.slot(name)) for name, path in inputs}
+        for name, _ in outputs:
+            trace.slot(name)
+    with Console(stderr=True).status(f"replaying on {runner}"):
+        result = run(
+            runner,
+            data,
+            trusted,
+            tensors,
+            firmware=firmware,
+            repeat=repeat,
+            min_security_version=min_security_version,
+        )
+    written = {}
+    for name, path in outputs if result.ok else ():
+        if name not in result.outputs:
+            raise GramophoneError(f"slot {name} is no output; outputs: {', '.join(result.outputs) or 'none'}")
+        write_atomically(path, npy(result.outputs[name]))
+        written[name] = str(path)
+    return Outcome(_json(result, written), _text(result, written), ok=result.ok)
+
+
+def _json(result: ReplayResult, written: dict[str, str]) -> dict[str, object]:
+    counts = result.instructions
+    found: dict[str, object] = {
+        "device": result.device,
+        "jobs": result.jobs,
+        "actions": result.actions,
+        "retries": result.retries,
+        "outputs": {
+            name: {"file": written.get(name), "shape": list(array.shape), "dtype": array.dtype.name}
+            for name, array in result.outputs.items()
+        },
+        "instructions": counts and {"verify": counts.verify, "load": counts.load, "replay": counts.replay},
+        "trace_bytes": result.trace_bytes,
+        "secure_bytes": result.secure_bytes,
+    }
+    if not result.ok:
+        found["error"] = result.error
+    return found
+
+
+def _text(result: ReplayResult, written: dict[str, str]) -> str:
+    if not result.ok:
+        return f"refused on {result.device}: {result.error}"
+    lines = [
+        f"{result.device}: {result.jobs} jobs, {result.actions} actions, {result.retries} retries, "
+        f"trace {result.trace_bytes} bytes, secure memory {result.secure_bytes} bytes"
+    ]
+    if result.instructions:
+        n = result.instructions
+        lines.append(f"instructions: verify {n.verify:,}, load {n.load:,}, replay {n.replay:,}")
+    for name, array in result.outputs.items():
+        where = f" -> {written[name]}" if name in written else ""
+        lines.append(f"{name}: {array.dtype.name} {list(array.shape)}{where}")
+    return "\n".join(lines)
+
+
+COMMANDS = [generate_command, replay_command]
