@@ -167,7 +167,7 @@ class AptRoot:
 
     def _download_missing(self, missing: list[Deb]) -> None:
         partial = self.folder / "partial"
-        _collect(missing, partial)  # what an interrupted run had finished
+        collect(missing, partial)  # what an interrupted run had finished
         left = [deb for deb in missing if not deb.path.exists()]
         if not left:
             return
@@ -186,7 +186,7 @@ class AptRoot:
                 cwd=partial,
                 poll=lambda: progress.update(task, completed=sum(_size(partial / deb.path.name) for deb in left)),
             )
-        _collect(left, partial)
+        collect(left, partial)
         for deb in left:
             if not deb.path.exists():
                 raise RecordError(
@@ -309,7 +309,7 @@ def parse_uris(text: str) -> list[tuple[str, str, str, str, int, str]]:
     return found
 
 
-def _collect(debs: Iterable[Deb], partial: Path) -> None:
+def collect(debs: Iterable[Deb], partial: Path) -> None:
     """Move the files in `partial` that are whole to their place."""
     for deb in debs:
         if _is_whole(deb, partial / deb.path.name):

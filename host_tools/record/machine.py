@@ -164,7 +164,7 @@ def boot(
         ]
         stderr = _run(command, folder / "console", timeout)
         counters = _counters(folder / "stats.json")
-        result = _result((folder / "console").read_bytes(), stderr, counters)
+        result = read_console((folder / "console").read_bytes(), stderr, counters)
     if job.uses_gpu and not counters["jobs"]:
         raise RecordError(
             f"no compute job reached the GPU; the program said: {_last_lines(result.output.encode())}"
@@ -234,8 +234,13 @@ def _run(command: list[str], console: Path | None, timeout: float) -> str:
     return stderr
 
 
-def _result(console: bytes, stderr: str, counters: dict[str, int]) -> GuestResult:
+def read_console(console: bytes, stderr: str, counters: dict[str, int]) -> GuestResult:
     """Read what the guest sent, and judge it.
+
+    Args:
+        console: all that it wrote to its console.
+        stderr: QEMU's messages, for the error's text.
+        counters: the virtual GPU's, passed on.
 
     Raises:
         RecordError: as `boot`.

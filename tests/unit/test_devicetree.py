@@ -1,0 +1,76 @@
+"""The GPU's nodes in the recording machine's device tree, read back with libfdt."""
+
+import struct
+
+import libfdt
+import pytest
+
+from host_tools.record.devicetree import PLACEMENTS, with_gpu
+
+BASE = 0x0B00_0000
+
+
+def small_tree() -> bytes:
+    """Root with two-cell addresses, as QEMU's virt machine has it, and one node with a phandle."""
+    tree = libfdt.FdtSw()
+    tree.INC_SIZE = 4096
+    tree.finish_reservemap()
+    with tree.add_node(""):
+        tree.property_u32("#address-cells", 2)
+        tree.property_u32("#size-cells", 2)
+        with tree.add_node("intc"):
+            tree.property_u32("phandle", 0x8002)
+    return bytes(tree.as_fdt().as_bytearray())
+
+
+def node(blob: bytes, path: str) -> dict[str, bytes]:
+    tree = libfdt.Fdt(blob)
+    offset = tree.path_offset(path)
+    found = {}
+    at = tree.first_property_offset(offset, libfdt.QUIET_NOTFOUND)
+    while at >= 0:
+        prop = tree.get_property_by_offset(at)
+        found[prop.name] = bytes(prop)
+        at = tree.next_property_offset(at, libfdt.QUIET_NOTFOUND)
+    return found
+
+
+def cells(*values: int) -> bytes:
+    return struct.pack(f">{len(values)}I", *values)
+
+
+def test_v3d() -> None:
+    assert node(with_gpu(small_tree(), "v3d42"), "/gpu@b000000") == {
+        "compatible": b"brcm,2711-v3d\0",
+        "reg": cells(0, BASE, 0, 0x4000, 0, BASE + 0x4000, 0, 0x4000, 0, BASE + 0x8000, 0, 0x4000),
+        "reg-names": b"hub\0core0\0bridge\0",
+        "interrupts": cells(0, 100, 4),
+    }
+
+
+def test_v3d_with_the_power_domains_of_a_pi4() -> None:
+    blob = with_gpu(small_tree(), "v3d42-pi4")
+    power, gpu = node(blob, "/power@fe100000"), node(blob, "/gpu@fec00000")
+    assert power["phandle"] == cells(0x8003)
+    assert power["reg"] == cells(0, 0xFE100000, 0, 0x114, 0, 0xFE00A000, 0, 0x24, 0, 0xFEC11000, 0, 0x20)
+    assert (power["#power-domain-cells"], power["#reset-cells"]) == (cells(1), cells(1))
+    assert gpu["reg"] == cells(0, 0xFEC00000, 0, 0x4000, 0, 0xFEC04000, 0, 0x4000)
+    assert (gpu["power-domains"], gpu["resets"]) == (cells(0x8003, 1), cells(0x8003, 0))
+    assert gpu["interrupts"] == cells(0, 74, 4)
+
+
+def test_mali() -> None:
+    blob = with_gpu(small_tree(), "g71")
+    gpu, clock = node(blob, "/gpu@b000000"), node(blob, "/gpu-clock")
+    assert gpu["compatible"] == b"arm,mali-bifrost\0"
+    assert gpu["interrupts"] == cells(0, 100, 4, 0, 101, 4, 0, 102, 4)
+    assert gpu["interrupt-names"] == b"job\0mmu\0gpu\0"
+    assert gpu["clocks"] == clock["phandle"] == cells(0x8003)
+
+
+@pytest.mark.parametrize("gpu", PLACEMENTS)
+def test_what_was_in_the_tree_stays(gpu: str) -> None:
+    before, after = small_tree(), with_gpu(small_tree(), gpu)
+    assert node(after, "/") == node(before, "/")
+    assert node(after, "/intc") == node(before, "/intc")
+    assert len(after) == libfdt.Fdt(after).totalsize()

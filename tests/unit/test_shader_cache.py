@@ -1,0 +1,82 @@
+"""When the shader cache is made anew, when it is taken, and what in it is refused."""
+
+import io
+import tarfile
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from host_tools.record import shader_cache
+from host_tools.record.errors import RecordError
+from host_tools.record.machine import GuestJob, GuestResult
+from host_tools.record.root import RecordRoot
+
+JOB = GuestJob("run", {"job/input": b"\1\2"})
+WARMING = GuestJob("run", {"job/input": b"\0\0"})
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> RecordRoot:
+    return RecordRoot(tmp_path, tmp_path / "vmlinuz", tmp_path / "tree", tmp_path / "base.cpio", {}, "key")
+
+
+@pytest.fixture
+def boots(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[GuestJob]:
+    """Jobs that were booted; the machine is replaced by one that leaves a cache of one file."""
+    done: list[GuestJob] = []
+
+    def boot(job: GuestJob, *args: object) -> GuestResult:
+        done.append(job)
+        archive = io.BytesIO()
+        with tarfile.open(fileobj=archive, mode="w:gz") as tar:
+            member = tarfile.TarInfo("./part0/shaders.db")
+            member.size = 3
+            tar.addfile(member, io.BytesIO(b"abc"))
+        return GuestResult("", {shader_cache.ARCHIVE: archive.getvalue()}, "", 1.0, {})
+
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr(shader_cache, "boot", boot)
+    monkeypatch.setattr(shader_cache, "qemu_version", lambda: "7.2")
+    return done
+
+
+def test_made_once_and_laid_beside_the_jobs_own_files(root: RecordRoot, boots: list[GuestJob]) -> None:
+    first = shader_cache.with_shader_cache(JOB, WARMING, root, Path("plugin"))
+    assert first.files == {"job/input": b"\1\2", "cache/part0/shaders.db": b"abc"}
+    assert shader_cache.with_shader_cache(JOB, WARMING, root, Path("plugin")) == first
+    assert [job.files for job in boots] == [WARMING.files]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda job, root: (replace(job, command="other"), root),
+        lambda job, root: (replace(job, files={"job/input": b"\0\0\0"}), root),
+        lambda job, root: (replace(job, files={"job/inpu": b"t\0\0"}), root),
+        lambda job, root: (replace(job, gpu="g71"), root),
+        lambda job, root: (job, replace(root, key="other packages")),
+    ],
+    ids=["command", "content", "name", "gpu", "packages"],
+)
+def test_made_anew_when_anything_differs(
+    root: RecordRoot,
+    boots: list[GuestJob],
+    change: Callable[[GuestJob, RecordRoot], tuple[GuestJob, RecordRoot]],
+) -> None:
+    shader_cache.with_shader_cache(JOB, WARMING, root, Path("plugin"))
+    warming, root = change(WARMING, root)
+    shader_cache.with_shader_cache(JOB, warming, root, Path("plugin"))
+    assert len(boots) == 2
+
+
+@pytest.mark.parametrize("damage", [lambda b: b"", lambda b: b"junk" * 9, lambda b: b[: len(b) // 2]])
+def test_a_damaged_cache_is_named(
+    root: RecordRoot, boots: list[GuestJob], damage: Callable[[bytes], bytes]
+) -> None:
+    shader_cache.with_shader_cache(JOB, WARMING, root, Path("plugin"))
+    [kept] = shader_cache.cache_dir("record", "shaders").glob("*.tar.gz")
+    kept.write_bytes(damage(kept.read_bytes()))
+    with pytest.raises(RecordError, match="expected a shader cache"):
+        shader_cache.with_shader_cache(JOB, WARMING, root, Path("plugin"))
