@@ -140,7 +140,7 @@ QPU_INLINE qpu_u32 rotate_right(qpu_u32 a, qpu_u32 b)
 
 QPU_INLINE qpu_u32 count_leading_zeros(qpu_u32 a)
 {
-    qpu_u32 r;
+    qpu_u32 r = {0};
 
     for (int i = 0; i < QPU_LANES; i++)
         r[i] = a[i] ? (uint32_t)__builtin_clz(a[i]) : 32;
@@ -277,7 +277,7 @@ FLOAT1(fceil, round_lanes(a, round_up))
 QPU_INLINE qpu_u32 to_signed(qpu_u32 bits)
 {
     qpu_f32 a = (qpu_f32)bits;
-    qpu_u32 r;
+    qpu_u32 r = {0};
 
     for (int i = 0; i < QPU_LANES; i++)
         r[i] = a[i] != a[i]      ? 0
@@ -290,7 +290,7 @@ QPU_INLINE qpu_u32 to_signed(qpu_u32 bits)
 QPU_INLINE qpu_u32 to_unsigned(qpu_u32 bits)
 {
     qpu_f32 a = (qpu_f32)bits;
-    qpu_u32 r;
+    qpu_u32 r = {0};
 
     for (int i = 0; i < QPU_LANES; i++)
         r[i] = !(a[i] > 0.0f) ? 0 : a[i] >= 0x1p32f ? 0xffffffffu : (uint32_t)a[i];

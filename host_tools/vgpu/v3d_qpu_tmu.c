@@ -123,7 +123,7 @@ static inline void load_words(struct qpu_thread *t, unsigned components, const u
         return;
     }
     for (unsigned c = 0; c < components; c++) {
-        qpu_u32 result;
+        qpu_u32 result = {0};
 
         for (int lane = 0; lane < QPU_LANES; lane++)
             result[lane] = *(const word_any *)(at[lane] + 4 * c);

@@ -1,0 +1,65 @@
+/* Test double: an MMU over one flat piece of memory, and the entry points that the tests of the QPU call. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "v3d_qpu.h"
+#include "v3d_qpu_decode.h"
+
+/* GPU address of the memory; `writable` bytes from its start may be written. */
+struct flat {
+    uint8_t *memory;
+    uint32_t va, bytes, writable;
+    uint32_t read, written; /* bytes noted with track */
+};
+
+uintptr_t v3d_mmu_fill(struct v3d_mmu *mmu, uint32_t va)
+{
+    const struct flat *flat = mmu->owner;
+    uint32_t offset = va - flat->va;
+
+    if (va < flat->va || offset >= flat->bytes)
+        return 0;
+    uintptr_t page = (uintptr_t)(flat->memory + offset) & ~(uintptr_t)(V3D_PAGE_BYTES - 1);
+    page |= offset < flat->writable ? V3D_TLB_WRITABLE : 0;
+    __atomic_store_n(&mmu->tlb[va >> V3D_PAGE_SHIFT], page, __ATOMIC_RELAXED);
+    return page;
+}
+
+void v3d_mmu_note(struct v3d_mmu *mmu, uint32_t va, uint32_t bytes, bool write)
+{
+    struct flat *flat = mmu->owner;
+
+    (void)va;
+    *(write ? &flat->written : &flat->read) += bytes;
+}
+
+/* Run a dispatch; touched: one byte a page of the memory. Returns 0, or -1 without host memory. */
+int flat_run(struct flat *flat, const uint32_t cfg[7], unsigned threads, bool track,
+             struct v3d_csd_result *result, uint8_t *touched)
+{
+    struct v3d_mmu mmu = {.track = track, .owner = flat};
+
+    mmu.tlb = calloc(V3D_PAGES, sizeof *mmu.tlb);
+    mmu.touched = calloc(V3D_PAGES, 1);
+    if (mmu.tlb && mmu.touched) {
+        v3d_csd_run(&mmu, cfg, threads, result);
+        memcpy(touched, mmu.touched + (flat->va >> V3D_PAGE_SHIFT), flat->bytes >> V3D_PAGE_SHIFT);
+    }
+    free(mmu.tlb);
+    free(mmu.touched);
+    return mmu.tlb && mmu.touched ? 0 : -1;
+}
+
+/* The text of an instruction, or "!" and why it is none. */
+void flat_disassemble(uint64_t word, char *text, size_t size)
+{
+    struct qpu_instr instr;
+    const char *reason;
+
+    if (qpu_decode(word, &instr, &reason))
+        qpu_disassemble(&instr, text, size);
+    else
+        snprintf(text, size, "!%s", reason);
+}

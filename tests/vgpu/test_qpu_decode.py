@@ -1,0 +1,102 @@
+"""The QPU decoder and disassembler, against Mesa's disassembler and against an assembler of our own.
+
+qpu_golden.txt holds instruction words (of real compute shaders, chosen and random) with what Mesa's disassembler
+makes of them; make_qpu_golden.py remakes it.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from qpu_asm import assemble_line
+from qpu_bench import disassemble
+
+GOLDEN = [
+    (int(word, 16), text)
+    for word, text in (
+        line.split(" ", 1) for line in (Path(__file__).with_name("qpu_golden.txt")).read_text().splitlines()
+    )
+]
+# Where we differ from Mesa 22.3.6 on purpose: it takes V3D 3.3's vdwwt and vpmsetup for valid on 4.2, prints one
+# texture register under another's name, and has a branch condition 1 that it never makes.
+MESA_ONLY = re.compile(r"^(vdwwt|vpmsetup)")
+OUR_SIGNALS = re.compile(r"; (rot|ucb)$")  # Mesa does not print these
+
+
+def ours(word: int) -> str:
+    text = OUR_SIGNALS.sub("", disassemble(word)).replace("tmuhscm", "tmuscm")
+    return re.sub(r"reserved(\d+)", r"UNKNOWN \1", re.sub(r"\s+", " ", text)).strip()
+
+
+def normal(text: str) -> str:
+    return re.sub(r"waddr UNKNOWN |\.UNKNOWN(?=\d)", lambda m: ".UNKNOWN " if m[0][0] == "." else "UNKNOWN ", text)
+
+
+def unordered(text: str) -> str:
+    """Sources of commutative operations in one order: there the encoding, not the operation, tells them apart."""
+    return re.sub(
+        r"(\b(?:fadd|faddnf|fmin|fmax)[.a-z]* [^,;]+, )([^,;]+), ([^,;]+)",
+        lambda m: m[1] + ", ".join(sorted((m[2], m[3]))),
+        text,
+    )
+
+
+def test_golden_has_valid_and_reserved_words() -> None:
+    valid = [text for _, text in GOLDEN if text != "-"]
+    assert len(valid) > 1000
+    assert len(GOLDEN) - len(valid) > 30
+
+
+def test_text_equals_mesa() -> None:
+    differences = []
+    for word, text in GOLDEN:
+        mine = ours(word)
+        if text == "-":
+            if not mine.startswith("!") and "UNKNOWN" not in mine:
+                differences.append((hex(word), mine, "refused by Mesa"))
+        elif mine.startswith("!"):
+            branch = (word >> 58) == 0 and ("known meaning" in mine or "branch condition" in mine)
+            if not (branch or "uniform destination" in mine or MESA_ONLY.match(text)):
+                differences.append((hex(word), mine, text))
+        elif mine != normal(text) and not MESA_ONLY.match(text):
+            differences.append((hex(word), mine, text))
+    assert differences == []
+
+
+def test_assembler_and_disassembler_agree() -> None:
+    for word, _ in GOLDEN:
+        text = disassemble(word)
+        if text.startswith(("!", "ldvpm", "stvpm")) or "reserved" in text:
+            continue
+        assert unordered(disassemble(assemble_line(text))) == unordered(text), hex(word)
+
+
+@given(st.integers(0, 2**64 - 1))
+def test_any_word_is_text_or_a_reason(word: int) -> None:
+    text = disassemble(word)
+    assert text
+    if text.startswith("!"):
+        assert re.search(r"bits \d+:\d+ = 0x[0-9a-f]+", text)
+
+
+@pytest.mark.parametrize(
+    ("word", "reason"),
+    [
+        (0, "neither an ALU instruction nor a branch"),
+        (0x3C003186BB800000 & ~(31 << 53) | 26 << 53, "reserved signal"),
+        (0x3C003186BB800000 | 15 << 53 | 48, "reserved small immediate"),
+        (0x3C003186BB800000 & ~(127 << 46) | 16 << 46, "reserved condition"),
+        (0x3C00318600800000 | 52 << 24, "reserved add operation"),
+        (0x3C003186BB800000 & ~(63 << 58) | 11 << 58, "reserved mul operation"),
+        (16 << 53 | 1 << 32, "reserved branch condition"),
+        (16 << 53 | 3 << 21, "reserved branch lane selection"),
+        (16 << 53 | 1 << 23, "branch bits with no known meaning"),
+        (16 << 53 | 1 << 14 | 5 << 15, "reserved uniform destination"),
+    ],
+)
+def test_reserved_encodings_are_named(word: int, reason: str) -> None:
+    assert disassemble(word).startswith("!" + reason)
