@@ -272,4 +272,7 @@ enum { QPU_SMALL_IMMEDIATES = 48 };
 /* Write the instruction in readable form into text; returns what snprintf would. */
 int qpu_disassemble(const struct qpu_instr *instr, char *text, size_t size);
 
+/* For a word alone: its text, or, when false is returned, why it is no instruction. */
+bool v3d_qpu_describe(uint64_t word, char *text, size_t size);
+
 #endif

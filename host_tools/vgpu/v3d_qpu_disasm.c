@@ -131,3 +131,16 @@ int qpu_disassemble(const struct qpu_instr *instr, char *text, size_t size)
     }
     return out.length;
 }
+
+bool v3d_qpu_describe(uint64_t word, char *text, size_t size)
+{
+    struct qpu_instr instr;
+    const char *reason;
+    bool decoded = qpu_decode(word, &instr, &reason);
+
+    if (decoded)
+        qpu_disassemble(&instr, text, size);
+    else
+        snprintf(text, size, "%s", reason);
+    return decoded;
+}

@@ -1,11 +1,8 @@
 /* Test double: an MMU over one flat piece of memory, and the entry points that the tests of the QPU call. */
-#include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "v3d_qpu.h"
-#include "v3d_qpu_decode.h"
 
 /* GPU address of the memory; `writable` bytes from its start may be written. */
 struct flat {
@@ -50,16 +47,4 @@ int flat_run(struct flat *flat, const uint32_t cfg[7], unsigned threads, bool tr
     free(mmu.tlb);
     free(mmu.touched);
     return mmu.tlb && mmu.touched ? 0 : -1;
-}
-
-/* The text of an instruction, or "!" and why it is none. */
-void flat_disassemble(uint64_t word, char *text, size_t size)
-{
-    struct qpu_instr instr;
-    const char *reason;
-
-    if (qpu_decode(word, &instr, &reason))
-        qpu_disassemble(&instr, text, size);
-    else
-        snprintf(text, size, "!%s", reason);
 }

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import functools
-import struct
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -51,8 +50,8 @@ def library() -> ctypes.CDLL:
 def disassemble(word: int) -> str:
     """Text of one instruction, or "!" and a reason."""
     text = ctypes.create_string_buffer(256)
-    library().flat_disassemble(ctypes.c_uint64(word), text, ctypes.c_size_t(256))
-    return text.value.decode()
+    decoded = library().v3d_qpu_describe(ctypes.c_uint64(word), text, ctypes.c_size_t(256)) & 1
+    return ("" if decoded else "!") + text.value.decode()
 
 
 @dataclass
@@ -126,13 +125,14 @@ def dispatch(
     )
 
 
+ONE_SECTION = PROPAGATE_NAN | SINGLE_SEGMENT
+# rf10: DATA + 4 * lane; takes one uniform.
+LANE_ADDRESS = "eidx r0; nop; ldunifrf.rf9\nshl r0, r0, 2\nadd rf10, r0, rf9\n"
+STORE_RF30 = "nop; mov tmud, rf30\nnop; mov tmua, rf10\n"
+
 # Ends a thread that has one section (flags=SINGLE_SEGMENT) or the last of several.
 END = "nop; nop; thrsw\nnop; nop\nnop; nop\n"
 
 
 def float_bits(values: npt.ArrayLike) -> U32:
     return np.asarray(values, np.float32).view(np.uint32)
-
-
-def pack_float(value: float) -> int:
-    return int(struct.unpack("<I", struct.pack("<f", value))[0])

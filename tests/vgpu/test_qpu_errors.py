@@ -1,0 +1,155 @@
+"""What the compute engine must not pass silently: code that it does not model, hangs, MMU faults."""
+
+from __future__ import annotations
+
+import pytest
+from qpu_asm import assemble
+from qpu_bench import (
+    BASE,
+    CODE,
+    DATA,
+    END,
+    FOUR_THREADS,
+    LANE_ADDRESS,
+    ONE_SECTION,
+    PAGES,
+    READ_ONLY,
+    SINGLE_SEGMENT,
+    UNIFORMS,
+    dispatch,
+)
+
+ERRORS = {
+    "fadd tmus, r0, r1": "texture",
+    "nop; mov tmuc, r0": "texture",
+    "nop; nop; wrtmuc": "texture",
+    "nop; nop; rot": "not modelled",
+    "nop; nop; ucb": "not modelled",
+    "nop; nop; ldvary.rf1": "no sense in a compute shader",
+    "nop; nop; ldtlb.rf1": "no sense in a compute shader",
+    "nop; mov tlb, r0": "not modelled",
+    "nop; mov vpm, r0": "not modelled",
+    "nop; mov sync, r0": "not modelled",
+    "barrierid rf1": "barrierid",
+    "nop; mov syncb, r0": "barrierid",
+    "faddnf r0, r1, r2": "not modelled",
+    "rsqrt2 r0, r1": "not modelled",
+    "nop; mov rsqrt2, r0": "not modelled",
+    "fdx r0, r1": "not modelled",
+    "vfla r0": "not modelled",
+    "flpop r0, r1": "not modelled",
+    "lr r0": "not modelled",
+    "iid r0": "not modelled",
+    "revf r0": "not modelled",
+    "fcmp r0, r1, r2": "used for its effect",
+    "nop; multop r0, r1, r2": "used for its effect",
+    "max.pushc r0, r1, r2": "carry",
+    "vfmin.pushz r0, r1, r2": "flags",
+    "b lri": "link register",
+    "bu 0, lri": "link register",
+    "nop; mov tmuau, r0; ldunif": "two reads of the uniform stream",
+    "nop; nop; ldtmu.r0": "no TMU result",
+    "b -8000\nnop; nop\nnop; nop\nnop; nop": "outside the shader",
+    "nop; mov tmud, r0\nnop; mov tmud, r0\nnop; mov tmua, r0": "TMU data words",
+    "nop; mov tmua, 1": "no multiple",
+    "nop; nop; thrsw\nnop; nop\nnop; nop; thrsw": "thrsw in the delay slots of thrsw",
+    "nop; nop; thrsw\nb 0": "branch in the delay slots of thrsw",
+    "b 0\nb 0": "in the delay slots of a branch",
+    "b -32\nnop; nop\nnop; nop\nnop; nop": "hang",
+}
+
+
+@pytest.mark.parametrize("lines", ERRORS)
+def test_errors_name_the_instruction(lines: str) -> None:
+    outcome = dispatch(lines + "\n" + END, [], flags=ONE_SECTION)
+    assert ERRORS[lines] in outcome.error
+    assert outcome.error.startswith(f"QPU instruction at 0x{CODE:08x}"[:-2])
+    assert "(0x" in outcome.error
+    assert outcome.fault is None
+
+
+def test_reserved_word() -> None:
+    outcome = dispatch(assemble("nop; nop") + bytes(8), [], flags=ONE_SECTION)
+    assert outcome.error.startswith(f"QPU instruction at 0x{CODE + 8:08x} (0x0000000000000000): neither an ALU")
+
+
+def test_code_after_the_end_does_not_count() -> None:
+    assert dispatch(assemble(END) + bytes(8), [], flags=ONE_SECTION).error == ""
+
+
+def test_tmu_fifo_of_a_thread_among_four_overflows() -> None:
+    code = LANE_ADDRESS + "nop; mov tmua, rf10\n" * 5 + END
+    assert dispatch(code, [DATA], flags=ONE_SECTION).error == ""
+    assert "overflows its 4 entries" in dispatch(code, [DATA], flags=ONE_SECTION | FOUR_THREADS).error
+
+
+END_OF_MEMORY = BASE + PAGES * 4096
+
+
+@pytest.mark.parametrize("track", [False, True])
+@pytest.mark.parametrize(
+    ("lines", "fault"),
+    [
+        ("nop; mov tmua, r5", (END_OF_MEMORY, False)),
+        ("nop; mov tmud, r5\nnop; mov tmua, r5", (END_OF_MEMORY, True)),
+        ("nop; mov unifa, r5\nnop; nop; ldunifa", (END_OF_MEMORY, False)),
+        ("bu 0, a:unif\nnop; nop\nnop; nop\nnop; nop\nnop; nop; ldunif", (END_OF_MEMORY, False)),
+    ],
+)
+def test_faults(lines: str, fault: tuple[int, bool], track: bool) -> None:
+    uniforms = [END_OF_MEMORY, END_OF_MEMORY]
+    outcome = dispatch("nop; nop; ldunif\n" + lines + "\n" + END, uniforms, flags=ONE_SECTION, track=track)
+    assert outcome.fault == fault
+    assert outcome.error == ""
+
+
+def test_fault_on_a_read_only_page() -> None:
+    va = BASE + READ_ONLY * 4096
+    code = "nop; nop; ldunif\nnop; mov tmua, r5\nnop; nop; ldtmu.r0\nnop; mov tmud, r0\nnop; mov tmua, r5\n" + END
+    assert dispatch(code, [va], flags=ONE_SECTION).fault == (va, True)
+
+
+def test_code_that_runs_off_its_page() -> None:
+    last = END_OF_MEMORY - 8
+    outcome = dispatch("nop; nop", [], flags=ONE_SECTION, cfg={5: last | ONE_SECTION})
+    assert outcome.error  # the last word there is zero: no instruction
+    outcome = dispatch("nop; nop", [], cfg={5: END_OF_MEMORY | ONE_SECTION})
+    assert outcome.fault == (END_OF_MEMORY, False)
+
+
+@pytest.mark.parametrize("threads", [1, 4])
+def test_lowest_failing_workgroup_is_reported(threads: int) -> None:
+    """Workgroups 7 and up fault, each at an address of its own, after some work."""
+    code = """
+        nop; nop; ldunifrf.rf1                 # 7
+        nop; nop; ldunifrf.rf2                 # outside
+        nop; nop; ldunifrf.rf3                 # rounds
+        sub.pushz rf3, rf3, 1
+        b.na0 -40
+        nop; nop
+        nop; nop
+        nop; nop
+        sub.pushn -, rf0, rf1
+        shl r0, rf0, 12
+        add r0, r0, rf2
+        nop; mov.ifna tmua, r0
+    """
+    outcome = dispatch(
+        code + END, [7, END_OF_MEMORY, 3000], groups=(64, 1, 1), size=1, flags=ONE_SECTION, threads=threads
+    )
+    assert outcome.fault == (END_OF_MEMORY + 7 * 4096, False)
+
+
+@pytest.mark.parametrize(
+    ("cfg", "message"),
+    [
+        ({0: 0}, "word 0 = 0x00000000: no workgroups"),
+        ({3: 1 << 27 | 0x110}, "bits 31:27"),
+        ({3: 0x1110}, "batches per supergroup"),
+        ({4: 1}, "number of batches"),
+        ({5: CODE | SINGLE_SEGMENT}, "propagate NaN"),
+        ({6: UNIFORMS + 2}, "no multiple of 4"),
+    ],
+)
+def test_bad_configuration(cfg: dict[int, int], message: str) -> None:
+    assert message in dispatch(END, [], flags=ONE_SECTION, cfg=cfg).error
