@@ -129,7 +129,8 @@ class AptRoot:
             self._update()
 
     def _update(self) -> None:
-        self._run(["apt-get", "update", "-q", "-o", "Acquire::Retries=3"])
+        # Without the error mode, an index that could not be fetched is only a warning.
+        self._run(["apt-get", "update", "-q", "-o", "Acquire::Retries=3", "-o", "APT::Update::Error-Mode=any"])
 
     def download(self, names: Iterable[str]) -> list[Deb]:
         """Fetch packages and everything they depend on (no recommendations); finished files are kept and reused.
@@ -254,9 +255,13 @@ class AptRoot:
                     stderr=subprocess.STDOUT,
                     stdin=subprocess.DEVNULL,
                 )
-                while process.poll() is None:
-                    poll()
-                    time.sleep(0.1)
+                try:
+                    while process.poll() is None:
+                        poll()
+                        time.sleep(0.1)
+                finally:
+                    process.terminate()  # when interrupted; no effect on one that has ended
+                    process.wait()
                 log.seek(0)
                 text = log.read()
         except FileNotFoundError as error:

@@ -143,7 +143,7 @@ def boot(
         (folder / "tree.dtb").write_bytes(_device_tree(folder, job.gpu))
         with (folder / "initrd").open("wb") as initrd, root.base.open("rb") as base:
             shutil.copyfileobj(base, initrd)
-            initrd.write(_job_archive(job, placement.module))
+            initrd.write(job_archive(job))
         command = [
             QEMU,
             "-M",
@@ -202,12 +202,13 @@ def _device_tree(folder: Path, gpu: str) -> bytes:
     return with_gpu(dump.read_bytes(), gpu)
 
 
-def _job_archive(job: GuestJob, module: str) -> bytes:
+def job_archive(job: GuestJob) -> bytes:
+    """The part of the guest's initramfs that is the job's own; with the root it decides all that happens."""
     files = {
         **job.files,
         "init": (GUEST / "init").read_bytes(),
         "job/command": job.command.encode(),
-        "job/driver": module.encode(),
+        "job/driver": PLACEMENTS[job.gpu].module.encode(),
     }
     return initramfs.job_archive(files, {"init", *job.programs})
 

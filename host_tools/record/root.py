@@ -189,6 +189,9 @@ def main() -> int:
     except RecordError as error:
         console.print(f"error: {error}", markup=False, highlight=False)
         return 2
+    except KeyboardInterrupt:
+        console.print("interrupted; what is finished is kept, run it again to go on")
+        return 130
     shown = {name: root.versions[name] for name in ("kernel", "mesa-vulkan-drivers", "python3.13", "ncnn")}
     console.print(f"recording root {root.key} in {root.folder}", markup=False, highlight=False, soft_wrap=True)
     console.print(", ".join(f"{name} {version}" for name, version in shown.items()), highlight=False)

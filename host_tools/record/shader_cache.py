@@ -14,7 +14,7 @@ from pathlib import Path
 
 from host_tools.record.cache import cache_dir, locked, written_whole
 from host_tools.record.errors import RecordError
-from host_tools.record.machine import GuestJob, boot, qemu_version
+from host_tools.record.machine import GuestJob, boot, job_archive, qemu_version
 from host_tools.record.root import RecordRoot
 
 GUEST_FOLDER = "cache"  # guest/init points Mesa to it
@@ -38,22 +38,15 @@ def with_shader_cache(
     Raises:
         RecordError: as `machine.boot`, or a kept cache that is not an archive.
     """
-    path = cache_dir("record", "shaders") / f"{_key(warming, root)}.tar.gz"
+    warming = replace(warming, command=f"{warming.command}\n{SAVE}")
+    key = hashlib.sha256(f"{root.key}\0{qemu_version()}\0".encode() + job_archive(warming)).hexdigest()
+    path = cache_dir("record", "shaders") / f"{key[:32]}.tar.gz"
     with locked(path.with_suffix(".lock")):
         if not path.exists():
-            command = f"{warming.command}\n{SAVE}"
-            result = boot(replace(warming, command=command), root, plugin, plugin_args)
+            result = boot(warming, root, plugin, plugin_args)
             with written_whole(path) as temporary:
                 temporary.write_bytes(result.files[ARCHIVE])
     return replace(job, files={**job.files, **_unpack(path)})
-
-
-def _key(job: GuestJob, root: RecordRoot) -> str:
-    digest = hashlib.sha256(f"{root.key}\0{qemu_version()}\0{job.gpu}\0{job.command}\0".encode())
-    for path, data in sorted(job.files.items()):
-        digest.update(f"{path}\0{len(data)}\0".encode())
-        digest.update(data)
-    return digest.hexdigest()[:32]
 
 
 def _unpack(path: Path) -> dict[str, bytes]:
