@@ -1,0 +1,189 @@
+"""The main job on the committed LeNet recording: build, sign, replay on all runners, real firmware at EL3."""
+
+import json
+import lzma
+import random
+import re
+import subprocess
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from host_tools.build import build
+from host_tools.cli import main
+from host_tools.demo import PARAM, RAW, WEIGHTS
+from host_tools.demo.digits import load as load_digits
+from host_tools.demo.ncnn_model import classify
+from host_tools.emulate import RUNNERS, bearssl, firmware, qemu, run, vgpu
+from host_tools.record.network import TOLERANCE, relative_difference
+from signing.keys import Algorithm, generate, private_pem
+from signing.sign import FileSigner, sign_trace
+from tee_replayer.generate import generate as generate_sources
+from trace_format.trace import Trace
+
+KIB = 1024
+
+
+@pytest.fixture(scope="module")
+def signer():
+    return FileSigner(generate(Algorithm.ES256))
+
+
+@pytest.fixture(scope="module")
+def signed(signer):
+    data = RAW.read_bytes()
+    return sign_trace(build(Trace.parse(data), source=data).build(), signer)
+
+
+@pytest.fixture(scope="module")
+def folder(signer, tmp_path_factory):
+    out = tmp_path_factory.mktemp("firmware") / "out"
+    generate_sources("v3d42", "qemu-virt", signer.public, out, bearssl=bearssl.source())
+    firmware.compile_firmware(out)
+    return out
+
+
+@pytest.fixture(scope="module")
+def digits():
+    return load_digits()[:20]
+
+
+def test_all_runners_give_the_same_bytes(signed, signer, folder, digits):
+    for index in range(3):
+        pixels = digits.inputs()[index]
+        found = {
+            runner: run(runner, signed, signer.public, {"data": pixels}, firmware=folder) for runner in RUNNERS
+        }
+        assert all(result.ok for result in found.values()), {k: r.error for k, r in found.items()}
+        assert len({result.outputs["prob"].tobytes() for result in found.values()}) == 1
+        assert len({(result.jobs, result.actions, result.retries) for result in found.values()}) == 1
+
+
+def test_digits_that_were_not_recorded_as_ncnn_classifies_them(signed, signer, digits):
+    """Real digits; the recording was made with noise."""
+    found = np.stack(
+        [vgpu.replay(signed, signer.public, {"data": pixels}).outputs["prob"] for pixels in digits.inputs()]
+    )
+    reference = classify(PARAM, WEIGHTS, digits.inputs())
+    assert relative_difference(found, reference) <= TOLERANCE
+    assert (found.argmax(axis=1) == digits.labels).mean() >= 0.98
+
+
+def test_100_replays_in_a_row_in_the_secure_world(signed, signer, folder, digits):
+    once = qemu.replay(signed, signer.public, {"data": digits.inputs()[0]}, firmware=folder)
+    often = qemu.replay(signed, signer.public, {"data": digits.inputs()[0]}, firmware=folder, repeat=100)
+    assert often.ok, often.error
+    assert often.retries == 0
+    assert often.outputs["prob"].tobytes() == once.outputs["prob"].tobytes()
+
+
+def test_inputs_left_out_are_those_of_the_recording(signed, signer):
+    first = vgpu.replay(signed, signer.public)
+    slot = Trace.parse(RAW.read_bytes()).slot("data")
+    noise = np.random.default_rng(1).random(slot.shape, dtype=np.float32)  # seed of the first recorded input
+    assert (
+        first.outputs["prob"].tobytes()
+        == vgpu.replay(signed, signer.public, {"data": noise}).outputs["prob"].tobytes()
+    )
+
+
+def test_a_hung_job_is_reset_and_retried(signed, signer, folder, digits):
+    pixels = {"data": digits.inputs()[0]}
+    good = qemu.replay(signed, signer.public, pixels, firmware=folder)
+    for trouble in ("hang", "fault"):
+        result = qemu.replay(signed, signer.public, pixels, firmware=folder, plugin_args={trouble: "3"})
+        assert result.ok, result.error
+        assert result.retries == 1
+        assert result.outputs["prob"].tobytes() == good.outputs["prob"].tobytes()
+
+
+def test_flipped_bits_are_refused_before_any_register_is_written(signed, signer, folder, tmp_path):
+    """Sampled over the whole file on the host core; some of them in the real firmware."""
+    generator = random.Random(5)
+    places = [generator.randrange(len(signed) * 8) for _ in range(300)]
+    for place in places:
+        result = vgpu.replay(_flipped(signed, place), signer.public)
+        assert not result.ok
+        assert result.report.actions == 0, place
+    stats = tmp_path / "stats.json"
+    for place in places[:12]:
+        result = qemu.replay(
+            _flipped(signed, place), signer.public, firmware=folder, plugin_args={"stats": str(stats)}
+        )
+        assert not result.ok
+        assert json.loads(stats.read_text())["writes"] == 0, place
+
+
+def _flipped(data, place):
+    changed = bytearray(data)
+    changed[place // 8] ^= 1 << place % 8
+    return bytes(changed)
+
+
+def test_a_trace_of_another_signer_is_refused(signed, folder, signer, tmp_path):
+    stranger = FileSigner(generate(Algorithm.ES256))
+    other = sign_trace(build(Trace.read(RAW)).build(), stranger)
+    stats = tmp_path / "stats.json"
+    result = qemu.replay(other, signer.public, firmware=folder, plugin_args={"stats": str(stats)})
+    assert not result.ok
+    assert json.loads(stats.read_text())["writes"] == 0
+
+
+def test_sizes(signed, folder):
+    """Firmware: 20 KiB in all, 8 KiB of them ours. Trace: at most 1.1 times xz -9e of the recording."""
+    text = subprocess.run(
+        ["make", "-s", "-C", str(folder), "size"], capture_output=True, text=True, check=True
+    ).stdout
+    own, total = (
+        int(re.search(rf"^ *(\d+)  {name}", text, re.MULTILINE)[1])
+        for name in ("own code and constants", "code and read-only data in all")
+    )
+    assert own <= 8 * KIB
+    assert total <= 20 * KIB
+    packed = lzma.compress(RAW.read_bytes(), preset=9 | lzma.PRESET_EXTREME)
+    assert len(signed) <= 1.1 * len(packed)
+
+
+def test_the_commands_in_a_row(tmp_path, signer, digits):
+    """build, sign, verify, replay --json as a user types them; the object has exactly the documented keys."""
+    (tmp_path / "key.pem").write_bytes(private_pem(signer.key))
+    (tmp_path / "pub.pem").write_bytes(signer.public.pem())
+    np.save(tmp_path / "digit.npy", digits.inputs()[7])
+    run_ = _Commands(tmp_path)
+    run_("build", RAW, "-o", "net.gtr")
+    run_("sign", "net.gtr", "--key", "key.pem", "-o", "net.sgtr")
+    run_("verify", "net.sgtr", "--key", "pub.pem")
+    text = run_(
+        *("replay", "net.sgtr", "--key", "pub.pem", "--on", "qemu", "--json"),
+        *("--input", "data=digit.npy", "--output", "prob=prob.npy"),
+    )
+    found = json.loads(text)
+    assert set(found) == {
+        *("ok", "device", "jobs", "actions", "retries", "outputs", "instructions", "trace_bytes", "secure_bytes"),
+    }
+    assert found["outputs"]["prob"]["shape"] == [10]
+    assert found["outputs"]["prob"]["dtype"] == "float32"
+    assert set(found["instructions"]) == {"verify", "load", "replay"}
+    assert all(count > 0 for count in found["instructions"].values())
+    assert found["trace_bytes"] == (tmp_path / "net.sgtr").stat().st_size
+    assert np.load(tmp_path / "prob.npy").argmax() == digits.labels[7]
+
+
+class _Commands:
+    """Runs gramophone in a folder; relative names of files are in it."""
+
+    def __init__(self, folder):
+        self.folder = folder
+
+    def __call__(self, *words):
+        arguments = [self._path(str(word)) for word in words]
+        result = CliRunner().invoke(main, arguments, catch_exceptions=False)
+        assert result.exit_code == 0, result.output
+        return result.stdout
+
+    def _path(self, word):
+        if re.fullmatch(r"\w+\.(gtr|sgtr|pem|npy)", word):
+            return str(self.folder / word)
+        slot, equals, name = word.partition("=")
+        return f"{slot}={self.folder / name}" if equals else word
