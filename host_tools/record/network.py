@@ -13,7 +13,7 @@ import numpy as np
 
 from host_tools.record.convert import convert
 from host_tools.record.errors import RecordError
-from host_tools.record.machine import RAM_END, boot
+from host_tools.record.machine import RAM_END, boot, qemu_version
 from host_tools.record.ncnn_job import Float32, NcnnResult, ncnn_job, ncnn_result
 from host_tools.record.root import RecordRoot, ready_root
 from host_tools.record.shader_cache import with_shader_cache
@@ -112,6 +112,7 @@ def _record(
     }
     notes = {
         "packages": root.versions,
+        "qemu": qemu_version(),
         "guest": versions,
         "param_sha256": hashlib.sha256(param).hexdigest(),
         "weights_sha256": hashlib.sha256(weights).hexdigest(),

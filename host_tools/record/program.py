@@ -10,7 +10,7 @@ from pathlib import Path
 from host_tools.record.convert import convert
 from host_tools.record.errors import RecordError
 from host_tools.record.elf import closure
-from host_tools.record.machine import RAM_END, GuestJob, boot
+from host_tools.record.machine import RAM_END, GuestJob, boot, qemu_version
 from host_tools.record.root import ready_root
 from host_tools.vgpu.build import qemu_plugin
 from trace_format.trace import Trace
@@ -50,4 +50,4 @@ def record_program(program: Path, args: Sequence[str], files: Sequence[Path], *,
         capture = Path(folder) / "capture"
         boot(job, root, qemu_plugin(), {"gpu": gpu, "capture": str(capture)})
         meta = {"name": name, "recorder": "gramophone 0.1.0", "kernel": root.kernel_name, "driver": root.driver_name}
-        return convert(capture, ram_end=RAM_END, meta=meta, notes={"packages": root.versions})
+        return convert(capture, ram_end=RAM_END, meta=meta, notes={"packages": root.versions, "qemu": qemu_version()})

@@ -11,7 +11,7 @@ from host_tools.record import ncnn_cpu
 from host_tools.record.errors import RecordError
 from host_tools.record.machine import QEMU, GuestJob, boot
 from host_tools.record.ncnn_job import Float32, ncnn_job, ncnn_result
-from host_tools.record.root import RecordRoot, record_root
+from host_tools.record.root import RecordRoot, ready_root
 from host_tools.record.shader_cache import with_shader_cache
 from host_tools.vgpu.build import qemu_plugin
 
@@ -22,7 +22,7 @@ SHAPE = (3, 9, 7)  # rows and channels that no vector length divides
 def root() -> RecordRoot:
     require(QEMU, "qemu-system-arm")
     try:
-        return record_root()
+        return ready_root()
     except RecordError as error:
         pytest.skip(str(error))
 
