@@ -80,10 +80,12 @@ class Interpreter:
     Args:
         trace: what to replay.
         track: keep the access map (`host_tools.build.observe` reads it).
+        threads: of the virtual GPU; 0: one a core.
     """
 
     trace: Trace
     track: bool = False
+    threads: int = 0
     kept: dict[int, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -91,7 +93,7 @@ class Interpreter:
         size = self.trace.carveout_bytes + (8 << 20)
         self._map = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | MAP_NORESERVE)
         self.memory: NDArray[np.uint8] = np.frombuffer(self._map, np.uint8)
-        self.gpu = VirtualGpu(self.trace.gpu, {0: self.memory}, track_access=self.track)
+        self.gpu = VirtualGpu(self.trace.gpu, {0: self.memory}, track_access=self.track, threads=self.threads)
         self.tables = TABLES[self.gpu_profile.mmu["format"]](self, self.trace.carveout_bytes)
         image = np.frombuffer(self.trace.image, np.uint8)
         self.memory[: len(image)] = image
@@ -206,9 +208,9 @@ class Interpreter:
 
 
 @contextmanager
-def interpreter(trace: Trace, *, track: bool = False) -> Iterator[Interpreter]:
+def interpreter(trace: Trace, *, track: bool = False, threads: int = 0) -> Iterator[Interpreter]:
     """An Interpreter that is closed at the end."""
-    run = Interpreter(trace, track)
+    run = Interpreter(trace, track, threads)
     try:
         yield run
     finally:

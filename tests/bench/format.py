@@ -1,4 +1,4 @@
-"""Benchmark: how fast traces are parsed. Not a test: `python tests/bench_format.py [--json]`, run by `make bench`.
+"""Benchmark: how fast traces are parsed. Not a test: `python -m tests.bench format`.
 
 Parses one stream of actions three ways in one run: plain `construct`, the NumPy type derived from the same schema,
 and that with every rule of the action table checked, as `Trace.parse` does. Then a whole trace.
@@ -6,17 +6,11 @@ and that with every rule of the action table checked, as `Trace.parse` does. The
 
 from __future__ import annotations
 
-import argparse
-import json
-import sys
 import time
 from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
 from construct import GreedyRange
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from trace_format.actions import ACTION_DTYPE, Op, action
 from trace_format.schema import PAGE_BYTES, Action
@@ -90,20 +84,3 @@ def measure() -> dict[str, float]:
         "actions, NumPy, all rules checked": rate(lambda: checked(long), len(long), 3),
         "whole trace, hashes and rules checked": rate(lambda: Trace.parse(whole), len(whole), 3),
     }
-
-
-def main() -> None:
-    """Print the table, or one JSON object."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--json", action="store_true", help="one JSON object on standard output")
-    options = parser.parse_args()
-    result = measure()
-    if options.json:
-        print(json.dumps({name: round(value, 1) for name, value in result.items()}))
-        return
-    for name, value in result.items():
-        print(f"{name:40} {value:10.1f} MB/s")
-
-
-if __name__ == "__main__":
-    main()

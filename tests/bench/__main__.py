@@ -1,0 +1,75 @@
+"""`make bench`: measure and print tables. `python -m tests.bench [format] [lenet] [mobilenet] [squeezenet]`."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+
+from rich.console import Console
+from rich.table import Table
+
+from tests.bench import format as format_bench
+from tests.bench import networks
+
+SUBJECTS = ("format", "lenet", *networks.LARGE)
+
+
+def main() -> None:
+    """Print tables, or one JSON object."""
+    parser = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__)
+    parser.add_argument("subjects", nargs="*", help=f"what to measure; default: {' '.join(SUBJECTS)}")
+    parser.add_argument("--json", action="store_true", help="one JSON object on standard output")
+    options = parser.parse_args()
+    subjects = options.subjects or SUBJECTS
+    unknown = set(subjects) - set(SUBJECTS)
+    if unknown:
+        parser.error(f"unknown: {', '.join(sorted(unknown))}; there are: {', '.join(SUBJECTS)}")
+    rows = [networks.measure(name) for name in subjects if name != "format"]
+    parsing = format_bench.measure() if "format" in subjects else {}
+    firmware = networks.firmware_bytes() if rows else {}
+    if options.json:
+        table = [dataclasses.asdict(row) for row in rows]
+        print(json.dumps({"networks": table, "firmware_bytes": firmware, "format_mb_per_s": parsing}))
+        return
+    console = Console(highlight=False)
+    if rows:
+        console.print(_networks(rows))
+        console.print(_plain("firmware, v3d42 on qemu-virt, ES256 (bytes)", firmware, "{:,}"))
+    if parsing:
+        console.print(_plain("parsing actions (MB/s)", parsing, "{:,.1f}"))
+
+
+def _networks(rows: list[networks.Row]) -> Table:
+    """One column a network, one row a figure."""
+    table = Table("network", *(row.name for row in rows), box=None, pad_edge=False)
+    for column in table.columns[1:]:
+        column.justify = "right"
+    lines = {
+        "GPU jobs": [f"{r.jobs}" for r in rows],
+        "recording, bytes": [f"{r.raw_bytes:,}" for r in rows],
+        "recording under xz -9e, bytes": [f"{r.xz_bytes:,}" for r in rows],
+        "signed trace, bytes": [f"{r.signed_bytes:,}" for r in rows],
+        "  of xz -9e": [f"{r.signed_bytes / r.xz_bytes:.2f}" for r in rows],
+        "secure memory, bytes": [f"{r.secure_bytes:,}" for r in rows],
+        "verify signature, CPU instructions": [f"{r.verify:,}" for r in rows],
+        "hash and unpack, CPU instructions": [f"{r.load:,}" for r in rows],
+        "one replay, CPU instructions": [f"{r.replay:,}" for r in rows],
+        "one replay, shader instructions": [f"{r.shader_instructions:,}" for r in rows],
+        "virtual GPU, M shader instructions/s/core": [f"{r.shader_rate:,.0f}" for r in rows],
+    }
+    for name, cells in lines.items():
+        table.add_row(name, *cells)
+    return table
+
+
+def _plain(title: str, values: dict[str, int] | dict[str, float], form: str) -> Table:
+    table = Table("figure", "value", title=f"\n{title}", title_justify="left", box=None, pad_edge=False)
+    table.columns[1].justify = "right"
+    for name, value in values.items():
+        table.add_row(name, form.format(value))
+    return table
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,107 @@
+"""Benchmark: what networks cost, from the recording to the replay in the secure world.
+
+The demo network comes from the committed recording; the large ones are recorded (and kept in the user's cache).
+Sizes are bytes; instructions are counted by QEMU's instruction clock, at EL3, on the compiled firmware.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import lzma
+import time
+from dataclasses import dataclass
+
+
+from host_tools.build import build
+from host_tools.build.observe import random_inputs
+from host_tools.demo import RAW, models
+from host_tools.emulate import firmware, qemu, vgpu
+from host_tools.emulate.interpreter import interpreter
+from host_tools.record.cache import cache_dir, written_whole
+from host_tools.record.network import record_network
+from host_tools.record.root import ready_root
+from signing.keys import Algorithm, generate
+from signing.sign import FileSigner, sign_trace
+from trace_format.trace import Trace
+
+SEED = 11
+LARGE = {"mobilenet": ("mobilenet_v1", 224), "squeezenet": ("squeezenet_v1_1", 227)}
+
+
+@dataclass(frozen=True)
+class Row:
+    """Figures of one network; bytes and instructions."""
+
+    name: str
+    jobs: int
+    raw_bytes: int
+    xz_bytes: int
+    signed_bytes: int
+    secure_bytes: int
+    verify: int
+    load: int
+    replay: int
+    shader_instructions: int
+    shader_rate: float
+
+
+def raw_trace(name: str) -> bytes:
+    """The recording of a network: `lenet` as committed, the others recorded unless the cache has them."""
+    if name == "lenet":
+        return RAW.read_bytes()
+    builder, size = LARGE[name]
+    param, weights = getattr(models, builder)(seed=SEED, size=size)
+    key = hashlib.sha256(ready_root().key.encode() + param + weights).hexdigest()[:16]
+    kept = cache_dir("bench") / f"{name}-{key}.raw.gtr"
+    if not kept.exists():
+        trace = record_network(param, weights, {"data": (3, size, size)}, name=name)
+        with written_whole(kept) as path:
+            path.write_bytes(trace.build(compress=False))
+    return kept.read_bytes()
+
+
+def measure(name: str) -> Row:
+    """All figures of one network."""
+    data = raw_trace(name)
+    raw = Trace.parse(data)
+    trace = build(raw, source=data)
+    signer = FileSigner(generate(Algorithm.ES256))
+    signed = sign_trace(trace.build(), signer)
+    inputs = random_inputs(trace, SEED)
+    result = qemu.replay(signed, signer.public, inputs)
+    reference = vgpu.replay(signed, signer.public, inputs)
+    if not result.ok or result.outputs["prob"].tobytes() != reference.outputs["prob"].tobytes():
+        raise AssertionError(f"{name}: {result.error or 'runners disagree'}")
+    counted = result.instructions
+    assert counted is not None
+    shader_instructions, rate = _shaders(trace)
+    return Row(
+        name,
+        result.jobs,
+        len(data),
+        len(lzma.compress(data, preset=9 | lzma.PRESET_EXTREME)),
+        len(signed),
+        result.secure_bytes,
+        counted.verify,
+        counted.load,
+        counted.replay,
+        shader_instructions,
+        rate,
+    )
+
+
+def _shaders(trace: Trace) -> tuple[int, float]:
+    """Shader instructions of a replay, and millions a second and core, by CPU time on one thread."""
+    with interpreter(trace, threads=1) as run:
+        run.run()
+        first = run.gpu.counters().instructions
+        start = time.process_time()
+        run.run()
+        seconds = time.process_time() - start
+        return first, (run.gpu.counters().instructions - first) / seconds / 1e6
+
+
+def firmware_bytes() -> dict[str, int]:
+    """Bytes of the firmware for v3d42 on qemu-virt with ES256, as `make -C out size` counts them."""
+    folder = firmware.build(generate(Algorithm.ES256).public()).folder
+    return firmware.sizes(folder)
