@@ -11,7 +11,6 @@ import lzma
 import time
 from dataclasses import dataclass
 
-
 from host_tools.build import build
 from host_tools.build.observe import random_inputs
 from host_tools.demo import RAW, models
