@@ -1,42 +1,59 @@
 # Gramophone. `make` alone lists what there is.
 .DEFAULT_GOAL := help
-.PHONY: help setup system demo test test-fast lint bench record-root record-demo demo-train generated clean
+.PHONY: help setup setup-test system system-test demo test lint bench record-root record-demo demo-train generated clean
 
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 # What the commands need besides Python, by Debian package name.
-SYSTEM_PACKAGES := qemu-system-arm gcc-aarch64-linux-gnu libc6-dev-arm64-cross gcc libc6-dev make \
-    clang-format cppcheck valgrind npm dpkg-dev
-SYSTEM_COMMANDS := qemu-system-aarch64 aarch64-linux-gnu-gcc gcc clang-format cppcheck valgrind npm dpkg-source
+SYSTEM_PACKAGES := qemu-system-arm gcc-aarch64-linux-gnu libc6-dev-arm64-cross gcc libc6-dev make dpkg-dev
+SYSTEM_COMMANDS := qemu-system-aarch64 aarch64-linux-gnu-gcc gcc make dpkg-source
+# What the tests need beside that.
+TEST_PACKAGES := clang clang-format cppcheck valgrind npm cpio
+TEST_COMMANDS := clang clang-format cppcheck valgrind npm cpio
+KAITAI := build/npm/node_modules/kaitai-struct-compiler
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-setup: system $(BIN)/.installed ## everything that the other targets need, in .venv and from packages
+setup: system $(BIN)/.installed ## what every target needs, in .venv and from packages
 
-system:
-	@missing=; for c in $(SYSTEM_COMMANDS); do command -v $$c >/dev/null || missing="$$missing $$c"; done; \
+setup-test: setup system-test $(KAITAI) ## what the tests need beside that
+
+# $(call install,COMMANDS,PACKAGES): the packages, unless all commands are there
+define install
+	@missing=; for c in $(1); do command -v $$c >/dev/null || missing="$$missing $$c"; done; \
 	if [ -n "$$missing" ]; then \
 	    echo "installing packages for:$$missing" >&2; \
 	    if [ "$$(id -u)" = 0 ]; then run=; else run=sudo; fi; \
 	    $$run apt-get update -qq && \
-	    DEBIAN_FRONTEND=noninteractive $$run apt-get install -y -qq --no-install-recommends $(SYSTEM_PACKAGES) >/dev/null || \
-	    { echo "error: could not install; as root: apt-get install $(SYSTEM_PACKAGES)" >&2; exit 2; }; \
+	    $$run env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $(2) >/dev/null || \
+	    { echo "error: could not install; as root: apt-get install $(2)" >&2; exit 2; }; \
 	fi
+endef
+
+system:
+	$(call install,$(SYSTEM_COMMANDS),$(SYSTEM_PACKAGES))
+
+system-test:
+	$(call install,$(TEST_COMMANDS),$(TEST_PACKAGES))
+
+# Checks the Kaitai description; the tests that use it say so and are skipped where it cannot be had.
+$(KAITAI):
+	-@npm install --silent --no-audit --no-fund --prefix build/npm kaitai-struct-compiler@0.11.0 >/dev/null
 
 $(BIN)/.installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[dev]'
 	@touch $@
 
-demo: setup ## record-free tour: sign, generate, boot the secure world, classify digits, refuse a tampered trace
+demo: setup ## sign the committed recording, boot the secure world, classify digits, refuse a tampered trace
 	@$(BIN)/python -m host_tools.demo
 
-test: setup lint ## all tests and checks
+test: setup-test lint ## all tests and checks
 	$(BIN)/python -m pytest -n 2
 
-lint: setup ## ruff, mypy, clang-format, cppcheck, generated files up to date
+lint: setup-test ## ruff, mypy, clang-format, cppcheck, generated files up to date
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
