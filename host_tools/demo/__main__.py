@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -30,6 +31,8 @@ from trace_format.errors import GramophoneError
 from trace_format.trace import Trace
 
 DIGITS = 20
+Pixels = npt.NDArray[np.float32]
+PROGRESS = Console(stderr=True)  # what is being done; the results go to standard output
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -57,18 +60,17 @@ def _demo(console: Console, folder: Path, digits: Digits) -> bool:
         "The recording",
         f"{recording.jobs} GPU jobs of one LeNet inference, {len(recording.actions)} actions",
     )
-    console.print(
-        f"  stack: {recording.meta['framework']}, {recording.meta['driver']}, {recording.meta['kernel']}"
-    )
+    for part in ("framework", "driver", "kernel"):
+        console.print(f"  {part}: {recording.meta[part]}")
 
-    with console.status("building and signing"):
+    with PROGRESS.status("building and signing"):
         trace = build(recording, source=raw)
         key = generate(Algorithm.ES256)
         signer = FileSigner(key)
         signed = sign_trace(trace.build(), signer)
     _say(console, "Built and signed", f"{len(trace.actions)} actions, {len(signed)} bytes (recording: {len(raw)})")
 
-    with console.status("generating the replayer and compiling it for AArch64"):
+    with PROGRESS.status("generating the replayer and compiling it for AArch64"):
         firmware = generate_sources("v3d42", "qemu-virt", signer.public, folder / "out", bearssl=bearssl.source())
         compile_firmware(firmware)
     _say(
@@ -77,14 +79,12 @@ def _demo(console: Console, folder: Path, digits: Digits) -> bool:
         f"{(firmware / 'firmware.bin').stat().st_size} bytes, EL3, secure world of QEMU's virt",
     )
 
-    results = [
-        _classify(console, signed, signer.public, firmware, digits.inputs()[i], i) for i in range(len(digits))
-    ]
+    results = [_classify(signed, signer.public, firmware, digits.inputs()[i], i) for i in range(len(digits))]
     found = np.stack([result.outputs["prob"] for result in results if result.ok])
     if len(found) < len(results):
         console.print(f"refused: {next(result.error for result in results if not result.ok)}")
         return False
-    with console.status("asking ncnn's CPU path"):
+    with PROGRESS.status("asking ncnn's CPU path"):
         reference = classify(PARAM, WEIGHTS, digits.inputs())
     difference = relative_difference(found, reference)
     _show(console, digits, found, reference)
@@ -100,23 +100,19 @@ def _demo(console: Console, folder: Path, digits: Digits) -> bool:
     return refused and difference <= TOLERANCE and agree == len(digits)
 
 
-def _classify(
-    console: Console, signed: bytes, key: PublicKey, firmware: Path, pixels: np.ndarray, index: int
-) -> ReplayResult:
-    with console.status(f"booting the secure world, digit {index + 1}"):
+def _classify(signed: bytes, key: PublicKey, firmware: Path, pixels: Pixels, index: int) -> ReplayResult:
+    with PROGRESS.status(f"booting the secure world, digit {index + 1}"):
         return run("qemu", signed, key, {"data": pixels}, firmware=firmware)
 
 
-def _show(console: Console, digits: Digits, found: np.ndarray, reference: np.ndarray) -> None:
+def _show(console: Console, digits: Digits, found: Pixels, reference: Pixels) -> None:
     console.print()
     captions = []
     for label, ours, theirs in zip(digits.labels, found, reference, strict=True):
         guess = int(ours.argmax())
-        mark = "ok" if guess == label else f"is {label}"
-        same = "" if guess == theirs.argmax() else ", ncnn differs"
-        captions.append(
-            Text(f"{guess} {ours[guess]:.1%} {mark}{same}", style="green" if guess == label else "red")
-        )
+        differs = "" if guess == theirs.argmax() else f", ncnn {theirs.argmax()}"
+        text = f"{guess} {ours[guess]:.1%} is {label}{differs}"
+        captions.append(Text(text, style="green" if guess == label else "red"))
     picture.show(console, digits.images, captions, shrink=2)
 
 
@@ -125,7 +121,7 @@ def _tamper(console: Console, signed: bytes, key: PublicKey, firmware: Path) -> 
     tampered = bytearray(signed)
     tampered[at] ^= 1
     stats = firmware / "stats.json"
-    with console.status("replaying a tampered trace"):
+    with PROGRESS.status("replaying a tampered trace"):
         result = run("qemu", bytes(tampered), key, {}, firmware=firmware, plugin_args={"stats": str(stats)})
     writes = json.loads(stats.read_text())["writes"]
     _say(console, "Tampered", f"one bit flipped at byte {at}: " + ("NOT REFUSED" if result.ok else result.error))
