@@ -12,7 +12,7 @@
 #ifndef GRAMOPHONE_MAILBOX_H
 #define GRAMOPHONE_MAILBOX_H
 
-#include <stdint.h>
+#include "replayer.h"
 
 #define MAILBOX_REQUEST_MAGIC UINT64_C(0x3151455258424d47)  /* "GMBXREQ1" */
 #define MAILBOX_RESPONSE_MAGIC UINT64_C(0x3150534558424d47) /* "GMBXESP1" */
@@ -37,16 +37,16 @@ struct mailbox_request {
     struct mailbox_buffer buffers[MAILBOX_BUFFERS];
 };
 
-/* The report of core/replayer.h, field by field, and how many replays were done. */
 struct mailbox_response {
     uint64_t magic;
-    uint32_t status, phase, action, op, offset, expected, seen, retries, jobs, replays;
-    uint64_t actions, secure_bytes;
-    uint64_t verify_us, load_us, replay_us;
+    uint64_t replays; /* done */
+    struct gr_report report;
 };
 
 _Static_assert(sizeof(struct mailbox_buffer) == 24, "size of mailbox_buffer");
 _Static_assert(sizeof(struct mailbox_request) == 32 + 24 * MAILBOX_BUFFERS, "size of mailbox_request");
-_Static_assert(sizeof(struct mailbox_response) == 88, "size of mailbox_response");
+_Static_assert(sizeof(struct mailbox_response) == 96, "size of mailbox_response");
+_Static_assert(offsetof(struct gr_report, actions) == 40 && sizeof(enum gr_status) == 4,
+               "layout of gr_report");
 
 #endif

@@ -75,15 +75,11 @@ static uint32_t serve(void)
 
 static void respond(uint32_t replays)
 {
-    const struct gr_report *r = &replayer.report;
-    const struct mailbox_response response = {
-        0,          (uint32_t)r->status, r->phase, r->action, r->op,      r->offset,       r->expected,
-        r->seen,    r->retries,          r->jobs,  replays,   r->actions, r->secure_bytes, r->verify_us,
-        r->load_us, r->replay_us,
-    };
-    memcpy(shared(MAILBOX_RESPONSE_AT), &response, sizeof response);
+    struct mailbox_response *response = (struct mailbox_response *)(void *)shared(MAILBOX_RESPONSE_AT);
+    response->replays = replays;
+    response->report = replayer.report;
     __asm__ volatile("dsb sy" ::: "memory");
-    *(volatile uint64_t *)(void *)shared(MAILBOX_RESPONSE_AT) = MAILBOX_RESPONSE_MAGIC;
+    *(volatile uint64_t *)&response->magic = MAILBOX_RESPONSE_MAGIC;
 }
 
 _Noreturn void gr_main(void)

@@ -1,5 +1,6 @@
-// Reset and exceptions at EL3, secure. The vector table is the first 2 KiB of the image: EL3 runs on its own stack
-// pointer and never drops to another level, so only the four entries at 0x200 can be taken, and the rest is code.
+// Reset and exceptions at EL3, secure. The vector table is the first 2 KiB of the image. EL3 runs on its own stack
+// pointer, never drops to another level, and all interrupts and asynchronous aborts stay masked as they are at reset:
+// only the entry for synchronous exceptions, at 0x200, can be taken, and the rest is code.
     .section .text.reset, "ax"
     .global _start
 _start:
@@ -30,10 +31,3 @@ exception:                          // synchronous, at 0x200: what goes wrong en
     mrs x1, elr_el3
     mrs x2, far_el3
     b gr_exception
-    .ltorg
-    .balign 128
-    b exception                     // interrupts stay masked; an asynchronous abort does not come back either
-    .balign 128
-    b exception
-    .balign 128
-    b exception

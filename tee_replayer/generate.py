@@ -122,7 +122,11 @@ def _crypto_objects() -> str:
 
 def _copy_crypto(bearssl: Path, to: Path) -> None:
     headers = [*(bearssl / "inc").glob("*.h"), bearssl / "src" / "inner.h", bearssl / "src" / "config.h"]
-    for path in [*headers, bearssl / crypto.LICENCE, *(bearssl / name for name in crypto.SOURCES)]:
+    for path in [
+        *headers,
+        bearssl / crypto.LICENCE,
+        *(bearssl / name for name in (*crypto.SOURCES, *crypto.INCLUDED)),
+    ]:
         target = to / path.relative_to(bearssl)
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(path, target)

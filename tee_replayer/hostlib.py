@@ -61,7 +61,7 @@ def build(profile: Profile, bearssl: Path, folder: Path, extra: tuple[str, ...] 
     theirs = [bearssl / name for name in crypto.SOURCES]
     headers = [*CORE.glob("*.h"), *(HERE / "host").glob("*.h"), GENERATED / "gramophone_trace.h"]
     digest = hashlib.sha256("\0".join([text, compiler, *CFLAGS, *OWN_CFLAGS, *extra]).encode())
-    for path in [*own, *sorted(headers), *theirs]:
+    for path in [*own, *sorted(headers), *theirs, *(bearssl / name for name in crypto.INCLUDED)]:
         digest.update(path.name.encode() + b"\0" + hashlib.sha256(path.read_bytes()).digest())
     result = folder / f"replayer-{profile.name}-{digest.hexdigest()[:16]}.so"
     if result.exists():

@@ -10,6 +10,7 @@ from trace_format.profile import Profile, Register
 
 HERE = Path(__file__).resolve().parent
 READ, WRITE = 1, 2  # GR_ACCESS_* of core/internal.h
+MAX_RUN = 15  # struct gr_register there has so many bits
 
 
 def driver_source(profile: Profile) -> Path:
@@ -26,24 +27,24 @@ def register_name(register: Register) -> str:
     return "GR_" + re.sub(r"\W", "_", register.name).upper()
 
 
-def rows(profile: Profile) -> list[tuple[int, int, int, int, int, str]]:
-    """The registers that a trace may touch: (first index, count, access, bits, always, name of the first).
+def rows(profile: Profile) -> list[tuple[int, int, int, tuple[int, int], str]]:
+    """The registers that a trace may touch: (first index, count, access, (bits, always), name of the first).
 
     Consecutive registers with the same rights share a row.
     """
-    found: list[tuple[int, int, int, int, int, str]] = []
+    found: list[tuple[int, int, int, tuple[int, int], str]] = []
     for offset in sorted(profile.by_offset):
         register = profile.by_offset[offset]
         may_write = register.replay_bits is not None and not register.driver
         access = (READ if register.readable else 0) | (WRITE if may_write else 0)
-        rights = (access, register.replay_bits or 0, register.replay_set)
+        limits = (register.replay_bits or 0, register.replay_set)
         if not access:
             continue
         last = found[-1] if found else None
-        if last and last[0] + last[1] == register.index and last[2:5] == rights and last[1] < 255:
-            found[-1] = (last[0], last[1] + 1, *rights, last[5])
+        if last and last[0] + last[1] == register.index and last[2:4] == (access, limits) and last[1] < MAX_RUN:
+            found[-1] = (last[0], last[1] + 1, access, limits, last[4])
         else:
-            found.append((register.index, 1, *rights, register.name))
+            found.append((register.index, 1, access, limits, register.name))
     return found
 
 
@@ -73,16 +74,25 @@ def header(profile: Profile) -> str:
         ]
     lines += ["", "/* Registers that the nano driver uses: byte offsets in the window. */"]
     lines += [f"#define {register_name(r)} {r.offset:#06x}u" for r in used]
+    table = rows(profile)
+    kinds = sorted({limits for *_, limits, _ in table})
     lines += [
         "",
-        "/* What a trace may do: first register (byte offset / 4), number of registers, access (1 read, 2 write),",
-        " * bits that it may set, bits that it must set. */",
-        "#define GR_REGISTER_ROWS \\",
+        "/* What a trace may do: first register (byte offset / 4), number of registers, access (1 read, 2 write), which",
+        " * of the limits below. */",
+        *_macro(
+            "GR_REGISTER_ROWS",
+            [
+                f"{{{index:#06x}, {count}, {access}, {kinds.index(limits)}}}, /* {name}"
+                f"{f' and {count - 1} more' if count > 1 else ''} */"
+                for index, count, access, limits, name in table
+            ],
+        ),
+        "/* Bits that a write may set, and bits that it must set. */",
+        *_macro("GR_REGISTER_LIMITS", [f"{{{bits:#010x}u, {always:#010x}u}}," for bits, always in kinds]),
     ]
-    body = [
-        f"    {{{index:#06x}, {count}, {access}, {bits:#010x}u, {always:#010x}u}}, /* {name}"
-        f"{f' and {count - 1} more' if count > 1 else ''} */"
-        for index, count, access, bits, always, name in rows(profile)
-    ]
-    lines += [f"{line} \\" for line in body[:-1]] + [body[-1]]
     return "\n".join([*lines, "", "#endif", ""])
+
+
+def _macro(name: str, rows: list[str]) -> list[str]:
+    return [f"#define {name} \\", *(f"    {row} \\" for row in rows[:-1]), f"    {rows[-1]}"]

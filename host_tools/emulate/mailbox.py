@@ -12,7 +12,7 @@ REQUEST_MAGIC, RESPONSE_MAGIC = b"GMBXREQ1", b"GMBXESP1"
 RESPONSE_AT, DATA_AT, MAX_BUFFERS = 4096, 8192, 64
 _REQUEST = struct.Struct("<8sQQII")
 _BUFFER = struct.Struct("<IIQQ")
-_RESPONSE = struct.Struct("<8s10I5Q")
+_RESPONSE = struct.Struct("<8sQ10I5Q")
 _ALIGNMENT = 4096
 
 
@@ -64,10 +64,10 @@ def response(memory: memoryview, buffers: Buffers, places: Layout) -> Report:
     Raises:
         RunnerError: there is no answer.
     """
-    magic, *fields = _RESPONSE.unpack_from(memory, RESPONSE_AT)
+    magic, _replays, *fields = _RESPONSE.unpack_from(memory, RESPONSE_AT)
     if magic != RESPONSE_MAGIC:
         raise RunnerError("the firmware gave no answer")
-    status, phase, action, op, offset, expected, seen, retries, jobs, _replays, *wide = fields
+    *narrow, _reserved, actions, secure_bytes, verify_us, load_us, replay_us = fields
     for row, at in zip(buffers.rows, places.buffers_at, strict=True):
         row.data.reshape(-1).view("u1")[:] = memory[at : at + row.data.nbytes]
-    return Report(status, phase, action, op, offset, expected, seen, retries, jobs, *wide)
+    return Report(*narrow, actions, secure_bytes, verify_us, load_us, replay_us)

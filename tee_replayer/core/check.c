@@ -3,107 +3,94 @@
 #include "gr_target.h"
 #include "internal.h"
 
-static const struct gr_register registers[] = {GR_REGISTER_ROWS};
+/* What each opcode asks for. */
+enum {
+    READS = 1,          /* `arg` is a register that may be read */
+    WRITES = 2,         /* `arg` is a register that may be written */
+    KEEPS = 4,          /* `b` is a kept value */
+    HAS_VALUE = 8,      /* `value` (pages, bytes, a timeout) is not zero */
+    HAS_TIMEOUT = 0x10, /* `b` is not zero */
+    HAS_SPACE = 0x20,   /* `arg` is an address space and a part of a virtual page */
+    HAS_VA = 0x40,      /* `value` virtual pages from a page on */
+    HAS_PAGES = 0x80,   /* `value` carve-out pages from `b` on */
+    FROM_IMAGE = 0x100, /* `value` bytes of the image from `b` on */
+    TO_MEMORY = 0x200,  /* `value` bytes behind the image from `a` on */
+    HAS_SLOT = 0x400,   /* `arg` is a slot */
+    HAS_LINE = 0x800,   /* `arg` is an interrupt line */
+    SETS_BITS = 0x1000, /* those of `value` under the mask `a` */
+};
+/* Opcodes come in groups of at most six. */
+#define AT(op) ((op) >> 4) * 6 + ((op)&15)
+static const uint16_t needs[] = {
+    [AT(GR_OP_REG_READ_ONCE)] = READS,
+    [AT(GR_OP_REG_READ_WAIT)] = READS | HAS_TIMEOUT,
+    [AT(GR_OP_REG_WRITE)] = WRITES | SETS_BITS,
+    [AT(GR_OP_REG_READ_KEEP)] = READS | KEEPS,
+    [AT(GR_OP_REG_WRITE_KEPT)] = WRITES | KEEPS,
+    [AT(GR_OP_SET_GPU_PGTABLE)] = HAS_SPACE,
+    [AT(GR_OP_MAP_GPU_MEM)] = HAS_SPACE | HAS_VALUE | HAS_VA | HAS_PAGES,
+    [AT(GR_OP_UNMAP_GPU_MEM)] = HAS_SPACE | HAS_VALUE | HAS_VA,
+    [AT(GR_OP_UPLOAD)] = HAS_VALUE | FROM_IMAGE | TO_MEMORY,
+    [AT(GR_OP_CLEAR)] = HAS_VALUE | TO_MEMORY,
+    [AT(GR_OP_COPY_TO_GPU)] = HAS_SLOT,
+    [AT(GR_OP_COPY_FROM_GPU)] = HAS_SLOT,
+    [AT(GR_OP_WAIT_IRQ)] = HAS_VALUE | HAS_LINE,
+    [AT(GR_OP_IRQ_ENTER)] = HAS_LINE,
+    [AT(GR_OP_IRQ_EXIT)] = HAS_LINE,
+    [AT(GR_OP_REPLAY_START)] = 0, /* the last */
+};
 
-static const struct gr_register *find_register(uint32_t index, uint32_t access)
+static const struct gr_register registers[] = {GR_REGISTER_ROWS};
+static const struct gr_limits limits[] = {GR_REGISTER_LIMITS};
+_Static_assert(READS == GR_ACCESS_READ && WRITES == GR_ACCESS_WRITE, "the same bits");
+
+/* What a write may do; NULL when the register does not allow all of `access`. */
+static const struct gr_limits *find_register(uint32_t index, uint32_t access)
 {
     for (size_t i = 0; i < sizeof registers / sizeof registers[0]; i++) {
-        const struct gr_register *row = &registers[i];
-        if (index - row->first < row->count)
-            return (row->access & access) == access ? row : NULL;
+        const struct gr_register row = registers[i];
+        if (index - row.first < row.count && (row.access & access) == access)
+            return &limits[row.limits];
     }
     return NULL;
 }
 
-bool gr_may_write(uint32_t index, uint32_t value)
+const struct gr_limits *gr_write_limits(uint32_t index)
 {
-    const struct gr_register *row = find_register(index, GR_ACCESS_WRITE);
-    return row && (value & ~row->bits) == 0 && (value & row->always) == row->always;
+    return find_register(index, GR_ACCESS_WRITE);
 }
 
-uint32_t gr_writable_bits(uint32_t index)
+/* `count` items from `first` on lie below `end`. */
+static bool is_below(uint64_t first, uint64_t count, uint64_t end)
 {
-    const struct gr_register *row = find_register(index, GR_ACCESS_WRITE);
-    return row ? row->bits : 0;
+    return first + count <= end; /* no overflow: both are at most 44 bits wide */
 }
 
-bool gr_action_at(const struct gr_replayer *r, uint32_t index, struct gr_action *action)
+enum gr_status gr_fetch_action(struct gr_replayer *r, uint32_t index, struct gr_action *a)
 {
-    return gr_action_load(action, gr_aligned(r->actions + (size_t)index * GR_ACTION_BYTES), GR_ACTION_BYTES);
-}
-
-static bool is_within(uint64_t at, uint64_t bytes, uint64_t from, uint64_t to)
-{
-    return at >= from && at <= to && bytes <= to - at;
-}
-
-static enum gr_status check_write(const struct gr_action *a)
-{
-    if (a->a == UINT32_MAX)
-        return gr_may_write(a->arg, a->value) ? GR_STATUS_OK : GR_STATUS_REGISTER;
-    /* The bits that stay are only known when it runs. */
-    return find_register(a->arg, GR_ACCESS_READ | GR_ACCESS_WRITE) &&
-                   (a->value & a->a & ~gr_writable_bits(a->arg)) == 0
-               ? GR_STATUS_OK
-               : GR_STATUS_REGISTER;
-}
-
-enum gr_status gr_check_action(const struct gr_replayer *r, const struct gr_action *a)
-{
-    bool good = true;
-    switch (a->op) {
-    case GR_OP_REG_READ_ONCE:
-    case GR_OP_REG_READ_WAIT:
-    case GR_OP_REG_READ_KEEP:
-        if (!find_register(a->arg, GR_ACCESS_READ))
+    r->report.action = index;
+    if (!gr_action_load(a, gr_aligned(r->actions + (size_t)index * GR_ACTION_BYTES), GR_ACTION_BYTES))
+        return GR_STATUS_ACTION;
+    const uint32_t need = needs[AT(a->op)], arg = a->arg;
+    r->report.op = a->op;
+    r->report.offset = arg;
+    if (need & (READS | WRITES)) {
+        /* A write under a partial mask keeps the other bits. */
+        const struct gr_limits *row =
+            find_register(arg, need & SETS_BITS && ~a->a ? READS | WRITES : need & (READS | WRITES));
+        r->report.offset = arg * 4;
+        if (!row || (need & SETS_BITS && a->value & a->a & ~row->bits))
             return GR_STATUS_REGISTER;
-        if (a->op == GR_OP_REG_READ_ONCE)
-            good = !(a->flags & GR_REG_READ_ONCE_IGNORE) || a->a == 0;
-        else
-            good = a->op == GR_OP_REG_READ_WAIT ? a->b != 0 : a->b < GR_KEEP_SLOTS;
-        break;
-    case GR_OP_REG_WRITE: return check_write(a);
-    case GR_OP_REG_WRITE_KEPT:
-        if (!find_register(a->arg, GR_ACCESS_WRITE))
-            return GR_STATUS_REGISTER;
-        good = a->b < GR_KEEP_SLOTS;
-        break;
-    case GR_OP_SET_GPU_PGTABLE:
-        if (a->arg >= GR_ADDRESS_SPACES)
-            return GR_STATUS_RANGE;
-        break;
-    case GR_OP_MAP_GPU_MEM:
-        if (!is_within(a->b, a->value, 0, r->carveout_bytes / GR_PAGE_BYTES))
-            return GR_STATUS_RANGE;
-        good = a->flags != 0;
-        /* fall through */
-    case GR_OP_UNMAP_GPU_MEM:
-        if (gr_action_address_space(a) >= GR_ADDRESS_SPACES ||
-            !is_within(gr_action_va_page(a), a->value, 0, r->va_bytes / GR_PAGE_BYTES))
-            return GR_STATUS_RANGE;
-        good = good && a->value != 0;
-        break;
-    case GR_OP_UPLOAD:
-        if (!is_within(a->b, a->value, 0, r->image_bytes))
-            return GR_STATUS_RANGE;
-        /* fall through */
-    case GR_OP_CLEAR:
-        if (!is_within(a->a, a->value, r->image_bytes, r->carveout_bytes))
-            return GR_STATUS_RANGE;
-        good = a->value != 0;
-        break;
-    case GR_OP_COPY_TO_GPU:
-    case GR_OP_COPY_FROM_GPU:
-        if (a->arg >= r->slot_count)
-            return GR_STATUS_RANGE;
-        break;
-    case GR_OP_WAIT_IRQ: good = a->value != 0; /* fall through */
-    case GR_OP_IRQ_ENTER:
-    case GR_OP_IRQ_EXIT:
-        if (a->arg >= GR_INTERRUPT_LINES)
-            return GR_STATUS_RANGE;
-        break;
-    default: break; /* an unknown opcode does not get here (gr_action_load) */
     }
-    return good ? GR_STATUS_OK : GR_STATUS_ACTION;
+    if ((need & HAS_VALUE && a->value == 0) || (need & HAS_TIMEOUT && a->b == 0) ||
+        (need & KEEPS && a->b >= GR_KEEP_SLOTS))
+        return GR_STATUS_ACTION;
+    if ((need & HAS_SPACE && gr_action_address_space(a) >= GR_ADDRESS_SPACES) ||
+        (need & HAS_VA && !is_below(gr_action_va_page(a), a->value, r->va_bytes / GR_PAGE_BYTES)) ||
+        (need & HAS_PAGES && !is_below(a->b, a->value, r->carveout_bytes / GR_PAGE_BYTES)) ||
+        (need & FROM_IMAGE && !is_below(a->b, a->value, r->image_bytes)) ||
+        (need & TO_MEMORY && (a->a < r->image_bytes || !is_below(a->a, a->value, r->carveout_bytes))) ||
+        (need & HAS_SLOT && arg >= r->slot_count) || (need & HAS_LINE && arg >= GR_INTERRUPT_LINES))
+        return GR_STATUS_RANGE;
+    return GR_STATUS_OK;
 }

@@ -5,13 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct gr_sha256 {
-    uint64_t opaque[16];
-};
-
-void gr_sha256_init(struct gr_sha256 *hash);
-void gr_sha256_update(struct gr_sha256 *hash, const void *data, size_t bytes);
-void gr_sha256_final(const struct gr_sha256 *hash, uint8_t digest[32]);
+void gr_sha256(const void *data, size_t bytes, uint8_t digest[32]);
 
 /* Far apart, and neither is a value that a skipped call would leave behind. */
 #define GR_SIGNATURE_GOOD 0x627bf322u

@@ -20,7 +20,7 @@ GR_INTERNAL void gr_driver_map(struct gr_replayer *r, uint32_t va_page, uint32_t
                                uint32_t permissions);
 GR_INTERNAL void gr_driver_unmap(struct gr_replayer *r, uint32_t va_page, uint32_t pages);
 
-/* Carve-out offset behind a GPU virtual address below va_bytes; UINT64_MAX when nothing is mapped there. */
+/* Carve-out offset behind a GPU virtual address; UINT64_MAX when nothing is mapped there. */
 GR_INTERNAL uint64_t gr_driver_translate(const struct gr_replayer *r, uint64_t va);
 
 /* Bits that tell of a memory fault; 0 when there is none. */

@@ -30,11 +30,16 @@ void *memset(void *to, int byte, size_t bytes);
 
 /* A register of the profile that a trace may touch; consecutive ones with the same rights share a row. */
 struct gr_register {
-    uint16_t first;  /* byte offset / 4 */
-    uint8_t count;   /* registers in the row */
-    uint8_t access;  /* GR_ACCESS_* */
-    uint32_t bits;   /* bits that a write may set */
-    uint32_t always; /* bits that every write must set */
+    uint16_t first;      /* byte offset / 4 */
+    uint16_t count : 4;  /* registers in the row */
+    uint16_t access : 2; /* GR_ACCESS_* */
+    uint16_t limits : 8; /* index */
+};
+
+/* What a write may do. */
+struct gr_limits {
+    uint32_t bits;   /* that it may set */
+    uint32_t always; /* that it must set */
 };
 
 #define GR_ACCESS_READ 1u
@@ -62,23 +67,19 @@ GR_INTERNAL bool gr_lzma_decode(struct gr_stream *s, uint64_t *stored, uint8_t *
                                 uint8_t properties, uint16_t *probabilities);
 #define GR_LZMA_BYTES ((1848u + (0x300u << GR_LZMA_MAX_LC_LP)) * 2u)
 
-/* The action at an index; false when it is malformed. */
-GR_INTERNAL bool gr_action_at(const struct gr_replayer *r, uint32_t index, struct gr_action *action);
+/* Fetch an action and judge all that can be without running it; the report then names it. */
+GR_INTERNAL enum gr_status gr_fetch_action(struct gr_replayer *r, uint32_t index, struct gr_action *action);
 
-/* Everything about an action that can be judged without running it. */
-GR_INTERNAL enum gr_status gr_check_action(const struct gr_replayer *r, const struct gr_action *action);
+/* What a trace may write to a register (byte offset / 4); NULL: it may not. */
+GR_INTERNAL const struct gr_limits *gr_write_limits(uint32_t index);
 
-/* What an action names, for the report: a register's byte offset, a slot or an interrupt line. */
-GR_INTERNAL uint32_t gr_action_names(const struct gr_action *action);
+/* Compare secrets and hashes. */
+GR_INTERNAL bool gr_is_same(const uint8_t *a, const uint8_t *b, size_t bytes);
 
-/* Whether a trace may write this value to a register, by its byte offset / 4, and which bits it may set
- * there. */
-GR_INTERNAL bool gr_may_write(uint32_t index, uint32_t value);
-GR_INTERNAL uint32_t gr_writable_bits(uint32_t index);
-
-/* Slots: check one while loading, tell whether a caller must bind it, copy one during a replay. */
-GR_INTERNAL enum gr_status gr_check_slot(const struct gr_replayer *r, uint32_t slot);
-GR_INTERNAL bool gr_needs_data(const struct gr_replayer *r, uint32_t slot);
+/* Slots: bytes of dense data (0: malformed), whether the caller has still to bind it, copy one during a
+ * replay. */
+GR_INTERNAL uint64_t gr_slot_bytes(const struct gr_replayer *r, uint32_t slot);
+GR_INTERNAL bool gr_lacks_data(const struct gr_replayer *r, uint32_t slot);
 GR_INTERNAL enum gr_status gr_copy_slot(struct gr_replayer *r, uint32_t slot, bool to_gpu);
 
 /* Overwrite with zeros that the compiler cannot leave out. `bytes` and `to` are multiples of 8. */

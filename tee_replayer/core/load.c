@@ -7,43 +7,48 @@
 /* Sizes are fixed: the envelope has only one encoding (signing/envelope.py). */
 enum {
     KID_BYTES = 16,
-    PROTECTED_AT = 3,
-    PROTECTED_BYTES = 21,
-    KID_AT = 8,
+    ENVELOPE_AT = GR_SIGNED_HEADER_BYTES,
+    PROTECTED_AT = ENVELOPE_AT + 2,
+    PROTECTED_BYTES = 22,
+    KID_AT = ENVELOPE_AT + 8,
     BEHIND_KID = KID_AT + KID_BYTES,
     SIGNATURE_AT = BEHIND_KID + 4,
-    ENVELOPE_BYTES = SIGNATURE_AT + 64,
-    TRACE_AT = GR_SIGNED_HEADER_BYTES + ((ENVELOPE_BYTES + GR_ALIGNMENT - 1) & ~(GR_ALIGNMENT - 1)),
+    ENVELOPE_END = SIGNATURE_AT + 64,
+    TRACE_AT = (ENVELOPE_END + GR_ALIGNMENT - 1) & ~(GR_ALIGNMENT - 1),
     START_BYTES = TRACE_AT + GR_HEADER_BYTES,
     HEAD_SECTIONS = 3,
+    HEAD_MAX_BYTES = 0xfff8, /* 60 MiB of trace with chunks of 32 KiB; the format allows more */
+    CONTEXT_BYTES = 12,
+    LENGTH_BYTES = 4,
+    TO_BE_SIGNED_BYTES = CONTEXT_BYTES + PROTECTED_BYTES + LENGTH_BYTES,
 };
 
-/* Each step adds its number to r->state once it is done. Only all of them together, with the verdict on the
- * signature, make GR_STATE_LOADED: who skips a step, or the branch behind it, ends in another state. */
+/* Each step changes r->state once it is done. Only all of them together, with the verdict on the signature,
+ * make GR_STATE_LOADED: who skips a step, or the branch behind it, ends in another state. */
 enum step {
-    STEP_ENVELOPE = 0x2e704245,
-    STEP_HEADER = 0x320a88ea,
-    STEP_SECTIONS = 0x1e1b1471,
-    STEP_MANIFEST = 0x4350cc17,
-    STEP_BODY = 0x6f2c7a8c,
-    STEP_IDENTITY = 0x56846325,
+    STEP_ENVELOPE = 0x0007ffe0,
+    STEP_HEADER = 0x3c3c3c3c,
+    STEP_SECTIONS = 0x01ff01ff,
+    STEP_MANIFEST = 0x0ffe0ffe,
+    STEP_BODY = 0x00007fff,
+    STEP_IDENTITY = 0x70707070,
 };
 #define STEP_ACTIONS                                                                                         \
-    (GR_STATE_LOADED - GR_SIGNATURE_GOOD - STEP_ENVELOPE - STEP_HEADER - STEP_SECTIONS - STEP_MANIFEST -     \
-     STEP_BODY - STEP_IDENTITY)
+    (GR_STATE_LOADED ^ GR_SIGNATURE_GOOD ^ STEP_ENVELOPE ^ STEP_HEADER ^ STEP_SECTIONS ^ STEP_MANIFEST ^     \
+     STEP_BODY ^ STEP_IDENTITY)
 
 struct loader {
     struct gr_replayer *r;
     const struct gr_source *source;
     const struct gr_policy *policy;
-    _Alignas(8) uint8_t start[START_BYTES]; /* signed header, envelope, padding, the trace's header */
-    uint8_t *head;                          /* copy of the head in the carve-out */
-    uint8_t *top;                           /* memory from here to the carve-out's end is taken */
-    struct gr_header header;
-    struct gr_section head_section[HEAD_SECTIONS]; /* manifest, slots, chunk hashes */
-    uint64_t image_bytes, action_bytes;
+    uint64_t trace_bytes;
+    uint8_t *head; /* copy of the head in the carve-out */
+    const uint8_t *manifest, *slots;
+    uint32_t head_bytes, section_count;
+    uint64_t slot_bytes, image_bytes, action_bytes;
     uint16_t *probabilities;
     struct gr_stream stream;
+    _Alignas(8) uint8_t start[START_BYTES]; /* signed header, envelope, padding, the trace's header */
 };
 
 /* Memory for the loader's own use, from the carve-out's end downwards, 8-byte aligned; NULL when there is no
@@ -51,165 +56,202 @@ struct loader {
 static void *take_memory(struct loader *l, uint64_t bytes)
 {
     bytes = (bytes + 7) & ~(uint64_t)7;
-    if (bytes > (uint64_t)(l->top - l->r->memory.base))
+    if (bytes > (uint64_t)(l->r->high - l->r->memory.base))
         return NULL;
-    l->top -= bytes;
-    return l->top;
+    l->r->high -= bytes;
+    return l->r->high;
 }
 
-static bool is_same(const uint8_t *a, const uint8_t *b, size_t bytes)
+/* What the signed header and the envelope must be, up to the signature, but for sizes and key id. */
+static const uint8_t expected[SIGNATURE_AT] = {
+    0x89,
+    'G',
+    'S',
+    'G',
+    '\r',
+    '\n',
+    0x1a,
+    '\n', /* GR_SIGNED_HEADER_MAGIC */
+    GR_VERSION_MAJOR,
+    0,
+    GR_VERSION_MINOR,
+    0,
+    ENVELOPE_END - ENVELOPE_AT,
+    0,
+    0,
+    0, /* and its size */
+    [ENVELOPE_AT] = 0xd2,
+    0x84, /* COSE_Sign1 (tag 18), array of 4: */
+    0x55,
+    0xa2,
+    0x01,
+    0x26,
+    0x04,
+    0x50, /* byte string of {1: ES256, 4: key id} */
+    [BEHIND_KID] = 0xa0,
+    0xf6,
+    0x58,
+    0x40, /* {}, nil, byte string of 64 */
+};
+
+static bool is_expected(const struct loader *l, uint32_t from, uint32_t to)
 {
-    uint32_t differing = 0;
-    for (size_t i = 0; i < bytes; i++)
-        differing |= (uint32_t)(a[i] ^ b[i]);
-    return differing == 0;
+    return gr_is_same(l->start + from, expected + from, to - from);
 }
 
-static enum gr_status check_envelope(struct loader *l, uint64_t signed_bytes)
+static enum gr_status check_envelope(struct loader *l)
 {
-    static const uint8_t before_kid[KID_AT] = {0xd2, 0x84, 0x55, 0xa2, 0x01, 0x26, 0x04, 0x50};
-    static const uint8_t behind_kid[] = {0xa0, 0xf6, 0x58, 0x40};
-    if (signed_bytes < START_BYTES)
+    if (l->trace_bytes > UINT64_MAX - TRACE_AT) /* signed_bytes - TRACE_AT was negative */
         return GR_STATUS_SIZE;
     if (!l->source->read(l->source->ctx, 0, l->start, START_BYTES))
         return GR_STATUS_READ;
-    struct gr_signed_header header;
-    if (!gr_signed_header_load(&header, gr_aligned(l->start), GR_SIGNED_HEADER_BYTES))
+    if (!is_expected(l, 0, GR_SIGNED_HEADER_AT_VERSION_MAJOR))
         return GR_STATUS_FORMAT;
-    if (header.version_major != GR_VERSION_MAJOR || header.version_minor != GR_VERSION_MINOR)
+    if (!is_expected(l, GR_SIGNED_HEADER_AT_VERSION_MAJOR, GR_SIGNED_HEADER_AT_ENVELOPE_BYTES))
         return GR_STATUS_VERSION;
-    const uint8_t *envelope = l->start + GR_SIGNED_HEADER_BYTES;
-    if (header.envelope_bytes != ENVELOPE_BYTES || !is_same(envelope, before_kid, KID_AT) ||
-        !is_same(envelope + BEHIND_KID, behind_kid, sizeof behind_kid) ||
-        !gr_is_zero(envelope + ENVELOPE_BYTES, TRACE_AT - GR_SIGNED_HEADER_BYTES - ENVELOPE_BYTES))
+    if (!is_expected(l, GR_SIGNED_HEADER_AT_ENVELOPE_BYTES, GR_SIGNED_HEADER_AT_TRACE_BYTES) ||
+        !is_expected(l, GR_SIGNED_HEADER_AT_RESERVED, KID_AT) || !is_expected(l, BEHIND_KID, SIGNATURE_AT) ||
+        !gr_is_zero(l->start + ENVELOPE_END, TRACE_AT - ENVELOPE_END))
         return GR_STATUS_ENVELOPE;
-    if (!is_same(envelope + KID_AT, l->policy->key_id, KID_BYTES))
+    if (!gr_is_same(l->start + KID_AT, l->policy->key_id, KID_BYTES))
         return GR_STATUS_KEY;
-    if (header.trace_bytes != signed_bytes - TRACE_AT)
+    if (gr_load64(gr_aligned(l->start) + GR_SIGNED_HEADER_AT_TRACE_BYTES) != l->trace_bytes)
         return GR_STATUS_SIZE;
-    l->r->state += STEP_ENVELOPE;
+    l->r->state ^= STEP_ENVELOPE;
     return GR_STATUS_OK;
 }
 
-static enum gr_status copy_head(struct loader *l, uint64_t signed_bytes)
+static enum gr_status copy_head(struct loader *l)
 {
-    struct gr_header *h = &l->header;
-    if (!gr_header_load(h, gr_aligned(l->start + TRACE_AT), GR_HEADER_BYTES))
+    static const uint8_t version[] = {GR_VERSION_MAJOR, 0, GR_VERSION_MINOR, 0, GR_HEADER_BYTES, 0, 0, 0};
+    const uint8_t *header = gr_aligned(l->start + TRACE_AT);
+    if (!gr_is_magic(header, GR_HEADER_MAGIC))
         return GR_STATUS_HEADER;
-    if (h->version_major != GR_VERSION_MAJOR || h->version_minor > GR_VERSION_MINOR)
+    if (!gr_is_same(header + GR_HEADER_AT_VERSION_MAJOR, version, sizeof version))
         return GR_STATUS_VERSION;
-    if (h->trace_bytes != signed_bytes - TRACE_AT || h->head_bytes > h->trace_bytes)
+    l->head_bytes = gr_load32(header + GR_HEADER_AT_HEAD_BYTES);
+    if (gr_load64(header + GR_HEADER_AT_TRACE_BYTES) != l->trace_bytes || l->head_bytes > l->trace_bytes)
         return GR_STATUS_SIZE;
-    if (h->header_bytes != GR_HEADER_BYTES || h->head_bytes > GR_MAX_HEAD_BYTES ||
-        h->head_bytes % GR_ALIGNMENT || h->chunk_bytes < GR_MIN_CHUNK_BYTES ||
-        h->chunk_bytes > GR_MAX_CHUNK_BYTES || (h->chunk_bytes & (h->chunk_bytes - 1)) ||
-        h->section_count < 3 || h->section_count > GR_MAX_SECTIONS ||
-        GR_HEADER_BYTES + h->section_count * GR_SECTION_BYTES > h->head_bytes ||
-        h->chunk_count != (h->trace_bytes - h->head_bytes + h->chunk_bytes - 1) / h->chunk_bytes)
+    const uint32_t chunk_bytes = gr_load32(header + GR_HEADER_AT_CHUNK_BYTES);
+    l->stream.chunk_bytes = chunk_bytes;
+    l->stream.left = l->trace_bytes - l->head_bytes;
+    l->section_count = gr_load16(header + GR_HEADER_AT_SECTION_COUNT);
+    if (l->head_bytes > HEAD_MAX_BYTES || l->head_bytes % GR_ALIGNMENT || chunk_bytes < GR_MIN_CHUNK_BYTES ||
+        chunk_bytes > GR_MAX_CHUNK_BYTES || (chunk_bytes & (chunk_bytes - 1)) ||
+        l->section_count <= HEAD_SECTIONS || l->section_count > GR_MAX_SECTIONS ||
+        GR_HEADER_BYTES + l->section_count * GR_SECTION_BYTES > l->head_bytes ||
+        gr_load32(header + GR_HEADER_AT_CHUNK_COUNT) != (l->stream.left + chunk_bytes - 1) / chunk_bytes ||
+        gr_load16(header + GR_HEADER_AT_FLAGS) > GR_HEADER_FLAG_RAW ||
+        !gr_is_zero(header + GR_HEADER_AT_RESERVED, 24))
         return GR_STATUS_HEADER;
-    l->head = take_memory(l, h->head_bytes);
-    if (!l->head)
+    l->head = take_memory(l, l->head_bytes);
+    if (!l->head || !take_memory(l, TO_BE_SIGNED_BYTES))
         return GR_STATUS_MEMORY;
-    memcpy(l->head, l->start + TRACE_AT, GR_HEADER_BYTES);
+    memcpy(l->head, header, GR_HEADER_BYTES);
     if (!l->source->read(l->source->ctx, START_BYTES, l->head + GR_HEADER_BYTES,
-                         h->head_bytes - GR_HEADER_BYTES))
+                         l->head_bytes - GR_HEADER_BYTES))
         return GR_STATUS_READ;
-    l->r->state += STEP_HEADER;
+    l->r->state ^= STEP_HEADER;
     return GR_STATUS_OK;
 }
 
-/* RFC 9052, 4.4: the signature is over ["Signature1", protected header, h'', payload], in CBOR. */
+/* RFC 9052, 4.4: the signature is over ["Signature1", protected header, h'', payload], in CBOR. All that
+ * precedes the payload is put in front of the head's copy. */
 static enum gr_status check_signature(struct loader *l)
 {
-    static const uint8_t context[] = {0x84, 0x6a, 'S', 'i', 'g', 'n', 'a', 't', 'u', 'r', 'e', '1'};
-    const uint8_t *envelope = l->start + GR_SIGNED_HEADER_BYTES;
-    const uint32_t n = l->header.head_bytes;
-    /* The empty byte string, then the payload's length in the shortest form; a head has at least 256 bytes.
-     */
-    const uint8_t short_length[] = {0x40, 0x59, (uint8_t)(n >> 8), (uint8_t)n};
-    const uint8_t long_length[] = {0x40,      0x5a, (uint8_t)(n >> 24), (uint8_t)(n >> 16), (uint8_t)(n >> 8),
-                                   (uint8_t)n};
-    struct gr_sha256 hash;
+    static const uint8_t context[CONTEXT_BYTES] = {0x84, 0x6a, 'S', 'i', 'g', 'n',
+                                                   'a',  't',  'u', 'r', 'e', '1'};
+    uint8_t *to_be_signed = l->head - TO_BE_SIGNED_BYTES, *length = l->head - LENGTH_BYTES;
     uint8_t digest[32];
-    gr_sha256_init(&hash);
-    gr_sha256_update(&hash, context, sizeof context);
-    gr_sha256_update(&hash, envelope + PROTECTED_AT - 1, PROTECTED_BYTES + 1);
-    if (n < 0x10000)
-        gr_sha256_update(&hash, short_length, sizeof short_length);
-    else
-        gr_sha256_update(&hash, long_length, sizeof long_length);
-    gr_sha256_update(&hash, l->head, n);
-    gr_sha256_final(&hash, digest);
-    const volatile uint32_t verdict = gr_signature_verify(digest, l->policy->key, envelope + SIGNATURE_AT);
+    memcpy(to_be_signed, context, sizeof context);
+    memcpy(to_be_signed + sizeof context, l->start + PROTECTED_AT, PROTECTED_BYTES);
+    length[0] = 0x40; /* no bytes */
+    length[1] = 0x59; /* that many: */
+    length[2] = (uint8_t)(l->head_bytes >> 8);
+    length[3] = (uint8_t)l->head_bytes;
+    gr_sha256(to_be_signed, TO_BE_SIGNED_BYTES + l->head_bytes, digest);
+    const volatile uint32_t verdict = gr_signature_verify(digest, l->policy->key, l->start + SIGNATURE_AT);
     if (verdict != GR_SIGNATURE_GOOD)
         return GR_STATUS_SIGNATURE;
-    l->r->state += verdict;
+    l->r->state ^= verdict;
     return GR_STATUS_OK;
 }
 
-static bool section_at(const struct loader *l, uint32_t index, struct gr_section *section)
+static const uint8_t *section_at(const struct loader *l, uint32_t index)
 {
-    return gr_section_load(section, gr_aligned(l->head + GR_HEADER_BYTES + index * GR_SECTION_BYTES),
-                           GR_SECTION_BYTES);
+    return gr_aligned(l->head + GR_HEADER_BYTES + index * GR_SECTION_BYTES);
 }
 
 /* The section table: the head's three sections, ACTIONS, IMAGE sections, optional ones, without gaps or
  * overlaps. */
 static enum gr_status check_sections(struct loader *l)
 {
-    const uint32_t count = l->header.section_count;
-    uint64_t at = GR_HEADER_BYTES + count * GR_SECTION_BYTES;
-    uint32_t last = GR_SECTION_TYPE_ACTIONS;
-    for (uint32_t i = 0; i < count; i++) {
-        struct gr_section s;
+    uint64_t at = GR_HEADER_BYTES + l->section_count * GR_SECTION_BYTES;
+    uint32_t last = 0;
+    for (uint32_t i = 0; i < l->section_count; i++) {
+        const uint8_t *s = section_at(l, i), *data = l->head + at;
+        const uint32_t type = gr_load16(s + GR_SECTION_AT_TYPE), codec = s[GR_SECTION_AT_CODEC];
+        const uint32_t flags = gr_load16(s + GR_SECTION_AT_FLAGS);
+        const uint64_t stored = gr_load64(s + GR_SECTION_AT_STORED_BYTES),
+                       raw = gr_load64(s + GR_SECTION_AT_RAW_BYTES);
         l->r->report.offset = i;
-        if (!section_at(l, i, &s) || s.offset != at || s.stored_bytes > l->header.trace_bytes - at ||
-            s.raw_bytes > (uint64_t)1 << 32)
+        /* Each is as long as it says, and begins where the one before it ends. */
+        if (gr_load64(s + GR_SECTION_AT_OFFSET) != at || stored > l->trace_bytes - at ||
+            raw > (uint64_t)1 << 32 || gr_load16(s + GR_SECTION_AT_RESERVED) ||
+            flags > GR_SECTION_FLAG_OPTIONAL || codec > GR_CODEC_LZMA ||
+            (codec == GR_CODEC_STORED && (raw != stored || s[GR_SECTION_AT_CODEC_PARAM])))
             return GR_STATUS_SECTIONS;
-        at += (s.stored_bytes + GR_ALIGNMENT - 1) & ~(uint64_t)(GR_ALIGNMENT - 1);
-        if (at > l->header.trace_bytes ||
-            (s.codec == GR_CODEC_STORED ? s.codec_param || s.raw_bytes != s.stored_bytes
-                                        : s.codec != GR_CODEC_LZMA))
+        at += (stored + GR_ALIGNMENT - 1) & ~(uint64_t)(GR_ALIGNMENT - 1);
+        /* Types grow; only images repeat; what is optional comes behind them. */
+        const bool in_place = i < HEAD_SECTIONS
+                                  ? type == GR_SECTION_TYPE_MANIFEST + i && codec == GR_CODEC_STORED
+                              : i == HEAD_SECTIONS ? type == GR_SECTION_TYPE_ACTIONS
+                              : type == GR_SECTION_TYPE_IMAGE
+                                  ? last <= GR_SECTION_TYPE_IMAGE
+                                  : flags == GR_SECTION_FLAG_OPTIONAL && type > GR_SECTION_TYPE_IMAGE;
+        if (!in_place || at > l->trace_bytes)
             return GR_STATUS_SECTIONS;
-        if (i < HEAD_SECTIONS) {
-            if (s.type != GR_SECTION_TYPE_MANIFEST + i || s.codec != GR_CODEC_STORED)
+        last = type;
+        switch (type) {
+        case GR_SECTION_TYPE_MANIFEST:
+            if (stored != GR_MANIFEST_BYTES)
                 return GR_STATUS_SECTIONS;
-            l->head_section[i] = s;
-            if (i == HEAD_SECTIONS - 1 && at != l->header.head_bytes)
+            l->manifest = data;
+            break;
+        case GR_SECTION_TYPE_SLOTS:
+            l->slots = data;
+            l->slot_bytes = stored;
+            break;
+        case GR_SECTION_TYPE_CHUNKS:
+            if (at != l->head_bytes ||
+                stored != (l->stream.left + l->stream.chunk_bytes - 1) / l->stream.chunk_bytes * 32)
                 return GR_STATUS_SECTIONS;
-        } else if (i == HEAD_SECTIONS) {
-            if (s.type != GR_SECTION_TYPE_ACTIONS)
-                return GR_STATUS_SECTIONS;
-            l->action_bytes = s.raw_bytes;
-        } else if (s.type == GR_SECTION_TYPE_IMAGE && last <= GR_SECTION_TYPE_IMAGE) {
-            l->image_bytes += s.raw_bytes;
-            last = GR_SECTION_TYPE_IMAGE;
-        } else {
-            if (!(s.flags & GR_SECTION_FLAG_OPTIONAL) || s.type <= GR_SECTION_TYPE_IMAGE)
-                return GR_STATUS_SECTIONS;
-            last = GR_SECTION_TYPE_NOTES;
+            l->stream.hashes = data;
+            break;
+        case GR_SECTION_TYPE_ACTIONS: l->action_bytes = raw; break;
+        case GR_SECTION_TYPE_IMAGE: l->image_bytes += raw; break;
+        default: break; /* passed over */
         }
     }
-    const struct gr_section *chunks = &l->head_section[2];
-    if (count <= HEAD_SECTIONS || at != l->header.trace_bytes ||
-        chunks->stored_bytes != (uint64_t)l->header.chunk_count * 32)
+    if (at != l->trace_bytes)
         return GR_STATUS_SECTIONS;
-    l->stream.hashes = l->head + chunks->offset;
-    l->r->state += STEP_SECTIONS;
+    l->r->state ^= STEP_SECTIONS;
     return GR_STATUS_OK;
 }
 
 /* Reads only: nothing has been written to the GPU yet. */
-static enum gr_status check_identity(struct gr_replayer *r, const struct gr_manifest *m)
+static enum gr_status check_identity(struct gr_replayer *r, const uint8_t *m)
 {
+    const uint32_t mask = gr_load32(m + GR_MANIFEST_AT_GPU_ID_MASK);
     const uint32_t revision = gr_port_read32(GR_REVISION_OFFSET) >> GR_REVISION_SHIFT & GR_REVISION_MASK;
     const uint32_t cores = gr_port_read32(GR_CORES_OFFSET) >> GR_CORES_SHIFT & GR_CORES_MASK;
-    r->report.expected = m->gpu_id & m->gpu_id_mask;
-    r->report.seen = gr_port_read32(GR_ID_OFFSET) & m->gpu_id_mask;
-    if (r->report.seen != r->report.expected || revision < m->revision_min || revision > m->revision_max ||
-        cores >= 64 || m->core_mask >> cores)
+    r->report.expected = gr_load32(m + GR_MANIFEST_AT_GPU_ID) & mask;
+    r->report.seen = gr_port_read32(GR_ID_OFFSET) & mask;
+    if (r->report.seen != r->report.expected || revision < gr_load32(m + GR_MANIFEST_AT_REVISION_MIN) ||
+        revision > gr_load32(m + GR_MANIFEST_AT_REVISION_MAX) ||
+        gr_load64(m + GR_MANIFEST_AT_CORE_MASK) >> cores)
         return GR_STATUS_IDENTITY;
-    r->state += STEP_IDENTITY;
+    r->state ^= STEP_IDENTITY;
     return GR_STATUS_OK;
 }
 
@@ -217,68 +259,67 @@ static enum gr_status check_identity(struct gr_replayer *r, const struct gr_mani
 static enum gr_status check_manifest(struct loader *l)
 {
     struct gr_replayer *r = l->r;
-    const struct gr_section *at = &l->head_section[0], *slots = &l->head_section[1];
-    struct gr_manifest m;
-    if (at->stored_bytes != GR_MANIFEST_BYTES ||
-        !gr_manifest_load(&m, gr_aligned(l->head + at->offset), GR_MANIFEST_BYTES))
-        return GR_STATUS_MANIFEST;
-    if (m.gpu != GR_TARGET_GPU)
+    const uint8_t *m = gr_aligned(l->manifest);
+    if (gr_load32(m + GR_MANIFEST_AT_GPU) != GR_TARGET_GPU)
         return GR_STATUS_TARGET;
-    if (m.profile_id != GR_PROFILE_ID)
+    if (gr_load64(m + GR_MANIFEST_AT_PROFILE_ID) != GR_PROFILE_ID)
         return GR_STATUS_PROFILE;
-    if (m.security_version < l->policy->min_security_version)
+    if (gr_load32(m + GR_MANIFEST_AT_SECURITY_VERSION) < l->policy->min_security_version)
         return GR_STATUS_ROLLBACK;
-    if (m.carveout_bytes == 0 || m.carveout_bytes % GR_PAGE_BYTES || m.carveout_bytes > (uint64_t)1 << 32 ||
-        m.va_bytes == 0 || m.va_bytes % GR_PAGE_BYTES || m.va_bytes > (uint64_t)1 << GR_VA_BITS ||
-        m.image_bytes > m.carveout_bytes || m.image_bytes != l->image_bytes ||
-        m.time_budget_us > (uint64_t)1 << 48 || l->action_bytes != (uint64_t)m.action_count * GR_ACTION_BYTES)
+    r->carveout_bytes = gr_load64(m + GR_MANIFEST_AT_CARVEOUT_BYTES);
+    r->image_bytes = gr_load64(m + GR_MANIFEST_AT_IMAGE_BYTES);
+    r->va_bytes = gr_load64(m + GR_MANIFEST_AT_VA_BYTES);
+    r->time_budget_us = gr_load64(m + GR_MANIFEST_AT_TIME_BUDGET_US);
+    r->action_count = gr_load32(m + GR_MANIFEST_AT_ACTION_COUNT);
+    r->job_count = gr_load32(m + GR_MANIFEST_AT_JOB_COUNT);
+    r->slot_count = gr_load32(m + GR_MANIFEST_AT_SLOT_COUNT);
+    r->retry_limit = gr_load32(m + GR_MANIFEST_AT_RETRY_LIMIT);
+    if (r->retry_limit > GR_RETRY_LIMIT)
+        r->retry_limit = GR_RETRY_LIMIT;
+    /* One less: zero is too small. */
+    if (r->carveout_bytes - 1 >= (uint64_t)1 << 32 || r->va_bytes - 1 >= (uint64_t)1 << GR_VA_BITS ||
+        (r->carveout_bytes | r->va_bytes) % GR_PAGE_BYTES || r->image_bytes > r->carveout_bytes ||
+        r->image_bytes != l->image_bytes || r->time_budget_us >= (uint64_t)1 << 48 ||
+        l->action_bytes != (uint64_t)r->action_count * GR_ACTION_BYTES ||
+        !gr_is_zero(m + GR_MANIFEST_AT_RESERVED, GR_MANIFEST_BYTES - GR_MANIFEST_AT_RESERVED))
         return GR_STATUS_MANIFEST;
-    if (m.slot_count > GR_MAX_SLOTS || slots->stored_bytes != (uint64_t)m.slot_count * GR_SLOT_BYTES)
+    if (r->slot_count > GR_MAX_SLOTS || l->slot_bytes != r->slot_count * GR_SLOT_BYTES)
         return GR_STATUS_SLOTS;
 
-    const uint64_t driver_bytes = gr_driver_bytes(m.va_bytes);
     uint8_t *actions = take_memory(l, l->action_bytes);
-    l->stream.chunk = take_memory(l, l->header.chunk_bytes);
+    l->stream.chunk = take_memory(l, l->stream.chunk_bytes);
     l->probabilities = take_memory(l, GR_LZMA_BYTES);
+    const uint64_t low_bytes = r->carveout_bytes + gr_driver_bytes(r->va_bytes);
     if (!actions || !l->stream.chunk || !l->probabilities ||
-        m.carveout_bytes + driver_bytes > (uint64_t)(l->top - r->memory.base))
+        low_bytes > (uint64_t)(l->r->high - r->memory.base))
         return GR_STATUS_MEMORY;
     r->actions = actions;
-    r->action_count = m.action_count;
-    r->slots = l->head + slots->offset;
-    r->slot_count = m.slot_count;
-    r->retry_limit = m.retry_limit < GR_RETRY_LIMIT ? m.retry_limit : GR_RETRY_LIMIT;
-    r->carveout_bytes = m.carveout_bytes;
-    r->image_bytes = m.image_bytes;
-    r->va_bytes = m.va_bytes;
-    r->time_budget_us = m.time_budget_us;
-    r->job_count = m.job_count;
-    r->mmu.table = (volatile uint32_t *)(void *)(r->memory.base + m.carveout_bytes);
-    r->mmu.table_phys = r->memory.phys + m.carveout_bytes;
-    r->mmu.scratch_phys = r->mmu.table_phys + driver_bytes - GR_PAGE_BYTES;
-    r->low_bytes = m.carveout_bytes + driver_bytes;
-    r->report.secure_bytes = r->low_bytes + (uint64_t)(r->memory.base + r->memory.bytes - l->top);
+    r->slots = l->slots;
+    r->low_bytes = low_bytes;
+    r->report.secure_bytes = low_bytes + (uint64_t)(r->memory.base + r->memory.bytes - l->r->high);
     for (uint32_t i = 0; i < r->slot_count; i++) {
         r->report.offset = i;
-        if (gr_check_slot(r, i) != GR_STATUS_OK)
+        if (gr_slot_bytes(r, i) == 0)
             return GR_STATUS_SLOTS;
     }
-    r->state += STEP_MANIFEST;
-    return check_identity(r, &m);
+    r->state ^= STEP_MANIFEST;
+    return check_identity(r, m);
 }
 
 /* One section of the body, to `out`; NULL passes it over. */
-static bool load_section(struct loader *l, const struct gr_section *s, uint8_t *out)
+static bool load_section(struct loader *l, const uint8_t *s, uint8_t *out)
 {
-    uint64_t left = s->stored_bytes;
-    if (out && s->codec == GR_CODEC_LZMA) {
-        if (!gr_lzma_decode(&l->stream, &left, out, s->raw_bytes, s->codec_param, l->probabilities))
+    uint64_t left = gr_load64(s + GR_SECTION_AT_STORED_BYTES), room = gr_load64(s + GR_SECTION_AT_RAW_BYTES);
+    const uint64_t padding = -left % GR_ALIGNMENT;
+    if (out && s[GR_SECTION_AT_CODEC] == GR_CODEC_LZMA) {
+        if (!gr_lzma_decode(&l->stream, &left, out, room, s[GR_SECTION_AT_CODEC_PARAM], l->probabilities))
             return false;
         out = NULL; /* an end marker may follow */
     }
-    left += -s->stored_bytes % GR_ALIGNMENT;
-    uint64_t room = out ? s->raw_bytes : 0; /* the padding behind it is not copied */
-    while (left) {
+    if (!out)
+        room = 0;
+    /* What is copied, then what is passed over. */
+    for (left += padding; left;) {
         const uint8_t *data;
         const uint32_t n = gr_stream_take(&l->stream, room ? room : left, &data);
         if (n == 0)
@@ -299,68 +340,59 @@ static enum gr_status load_body(struct loader *l)
     struct gr_stream *stream = &l->stream;
     uint8_t *image = r->memory.base;
     stream->source = l->source;
-    stream->offset = TRACE_AT + (uint64_t)l->header.head_bytes;
-    stream->left = l->header.trace_bytes - l->header.head_bytes;
-    stream->chunk_bytes = l->header.chunk_bytes;
+    stream->offset = TRACE_AT + (uint64_t)l->head_bytes;
     stream->status = GR_STATUS_OK;
     gr_wipe(r->memory.base, r->low_bytes);
-    for (uint32_t i = HEAD_SECTIONS; i < l->header.section_count; i++) {
-        struct gr_section s;
-        if (!section_at(l, i, &s))
-            return GR_STATUS_FLOW;
-        uint8_t *out = NULL;
-        if (s.type == GR_SECTION_TYPE_ACTIONS)
-            out = (uint8_t *)(uintptr_t)r->actions;
-        if (s.type == GR_SECTION_TYPE_IMAGE) {
-            out = image;
-            image += s.raw_bytes;
-        }
+    for (uint32_t i = HEAD_SECTIONS; i < l->section_count; i++) {
+        const uint8_t *s = section_at(l, i);
+        const uint32_t type = gr_load16(s + GR_SECTION_AT_TYPE);
+        uint8_t *out = type == GR_SECTION_TYPE_ACTIONS ? (uint8_t *)(uintptr_t)r->actions
+                       : type == GR_SECTION_TYPE_IMAGE ? image
+                                                       : NULL;
+        if (out == image)
+            image += gr_load64(s + GR_SECTION_AT_RAW_BYTES);
         r->report.offset = i;
-        if (!load_section(l, &s, out)) {
-            r->report.offset = stream->status == GR_STATUS_OK ? i : stream->index;
-            return stream->status == GR_STATUS_OK ? GR_STATUS_CODEC : stream->status;
+        if (!load_section(l, s, out)) {
+            if (stream->status == GR_STATUS_OK)
+                return GR_STATUS_CODEC;
+            r->report.offset = stream->index;
+            return stream->status;
         }
     }
-    if (stream->index != l->header.chunk_count || stream->left || stream->at != stream->end)
+    if (stream->left || stream->at != stream->end)
         return GR_STATUS_FLOW;
-    r->state += STEP_BODY;
+    r->state ^= STEP_BODY;
     return GR_STATUS_OK;
 }
 
 static enum gr_status check_actions(struct gr_replayer *r)
 {
-    uint32_t jobs = 0;
-    bool started = false;
+    uint32_t jobs = 0, starts = 0;
     for (uint32_t i = 0; i < r->action_count; i++) {
         struct gr_action action;
-        r->report.action = i;
-        if (!gr_action_at(r, i, &action))
-            return GR_STATUS_ACTION;
-        r->report.op = action.op;
-        r->report.offset = gr_action_names(&action);
-        const enum gr_status status = gr_check_action(r, &action);
+        const enum gr_status status = gr_fetch_action(r, i, &action);
         if (status != GR_STATUS_OK)
             return status;
-        if ((action.op == GR_OP_JOB && action.value != jobs++) ||
-            (action.op == GR_OP_REPLAY_START && started))
+        if (action.op == GR_OP_JOB && action.value != jobs++)
             return GR_STATUS_ACTION;
         if (action.op == GR_OP_REPLAY_START) {
-            started = true;
+            if (starts++)
+                return GR_STATUS_ACTION;
             r->replay_start = i;
         }
     }
     if (jobs != r->job_count)
         return GR_STATUS_MANIFEST;
-    r->state += (uint32_t)STEP_ACTIONS;
+    r->state ^= STEP_ACTIONS;
     return GR_STATUS_OK;
 }
 
-static enum gr_status load(struct loader *l, uint64_t signed_bytes)
+static enum gr_status load(struct loader *l)
 {
     const uint64_t start = gr_port_now_us();
-    enum gr_status status = check_envelope(l, signed_bytes);
+    enum gr_status status = check_envelope(l);
     if (status == GR_STATUS_OK)
-        status = copy_head(l, signed_bytes);
+        status = copy_head(l);
     if (status == GR_STATUS_OK)
         status = check_signature(l);
     const uint64_t verified = gr_port_now_us();
@@ -388,10 +420,15 @@ enum gr_status gr_load(struct gr_replayer *r, const struct gr_memory *memory, co
         memory->bytes > (uint64_t)1 << GR_PA_BITS ||
         memory->phys > ((uint64_t)1 << GR_PA_BITS) - memory->bytes)
         return r->report.status = GR_STATUS_MEMORY;
-    struct loader l = {.r = r, .source = source, .policy = policy, .top = memory->base + memory->bytes};
     r->memory = *memory;
-    r->report.status = load(&l, signed_bytes);
-    r->high = l.top;
+    r->high = memory->base + memory->bytes;
+    struct loader l;
+    memset(&l, 0, sizeof l);
+    l.r = r;
+    l.source = source;
+    l.policy = policy;
+    l.trace_bytes = signed_bytes - TRACE_AT;
+    r->report.status = load(&l);
     if (r->report.status != GR_STATUS_OK)
         gr_unload(r);
     return r->report.status;
@@ -406,13 +443,9 @@ void gr_wipe(void *to, uint64_t bytes)
 
 void gr_unload(struct gr_replayer *r)
 {
-    const struct gr_report report = r->report;
     if (r->touched)
         gr_driver_reset(r);
-    if (r->high) {
-        gr_wipe(r->memory.base, r->low_bytes);
-        gr_wipe(r->high, (uint64_t)(r->memory.base + r->memory.bytes - r->high));
-    }
-    gr_wipe(r, sizeof *r);
-    r->report = report;
+    gr_wipe(r->memory.base, r->low_bytes);
+    gr_wipe(r->high, (uint64_t)(r->memory.base + r->memory.bytes - r->high));
+    gr_wipe(&r->memory, sizeof *r - offsetof(struct gr_replayer, memory));
 }

@@ -70,21 +70,14 @@ static uint32_t decode_bit(struct lzma *d, uint32_t index)
     return bit;
 }
 
-static uint32_t decode_tree(struct lzma *d, uint32_t index, uint32_t bits)
-{
-    uint32_t node = 1;
-    for (uint32_t i = 0; i < bits; i++)
-        node = node << 1 | decode_bit(d, index + node);
-    return node - (1u << bits);
-}
-
-static uint32_t decode_reverse(struct lzma *d, uint32_t index, uint32_t bits)
+/* A number of `bits` bits, each with the probability of its place in the tree; reversed: lowest bit first. */
+static uint32_t decode_tree(struct lzma *d, uint32_t index, uint32_t bits, bool reversed)
 {
     uint32_t node = 1, value = 0;
     for (uint32_t i = 0; i < bits; i++) {
         const uint32_t bit = decode_bit(d, index + node);
         node = node << 1 | bit;
-        value |= bit << i;
+        value = reversed ? value | bit << i : value << 1 | bit;
     }
     return value;
 }
@@ -92,21 +85,21 @@ static uint32_t decode_reverse(struct lzma *d, uint32_t index, uint32_t bits)
 static uint32_t decode_length(struct lzma *d, uint32_t index, uint32_t position)
 {
     if (!decode_bit(d, index))
-        return 2 + decode_tree(d, index + 2 + position * 8, 3);
+        return 2 + decode_tree(d, index + 2 + position * 8, 3, false);
     if (!decode_bit(d, index + 1))
-        return 10 + decode_tree(d, index + 2 + 16 * 8 + position * 8, 3);
-    return 18 + decode_tree(d, index + 2 + 2 * 16 * 8, 8);
+        return 10 + decode_tree(d, index + 2 + 16 * 8 + position * 8, 3, false);
+    return 18 + decode_tree(d, index + 2 + 2 * 16 * 8, 8, false);
 }
 
 static uint32_t decode_distance(struct lzma *d, uint32_t length)
 {
-    const uint32_t slot = decode_tree(d, DISTANCE_SLOT + 64 * (length < 6 ? length - 2 : 3), 6);
+    const uint32_t slot = decode_tree(d, DISTANCE_SLOT + 64 * (length < 6 ? length - 2 : 3), 6, false);
     if (slot < 4)
         return slot;
     uint32_t bits = (slot >> 1) - 1;
     const uint32_t distance = (2 | (slot & 1)) << bits;
     if (slot < 14)
-        return distance + decode_reverse(d, DISTANCE_LOW + distance - slot, bits);
+        return distance + decode_tree(d, DISTANCE_LOW + distance - slot, bits, true);
     uint32_t direct = 0;
     for (; bits > 4; bits--) {
         normalize(d);
@@ -115,23 +108,21 @@ static uint32_t decode_distance(struct lzma *d, uint32_t length)
         d->code -= bit ? d->range : 0;
         direct = direct << 1 | bit;
     }
-    return distance + (direct << 4) + decode_reverse(d, ALIGN, 4);
+    return distance + (direct << 4) + decode_tree(d, ALIGN, 4, true);
 }
 
-static uint32_t decode_literal(struct lzma *d, uint32_t index, bool after_match, uint32_t match)
+/* Behind a match, the byte at the match's distance guides the first bits, until one differs from it. */
+static uint8_t decode_literal(struct lzma *d, uint32_t index, bool guided, uint32_t match)
 {
     uint32_t node = 1;
-    /* Behind a match, the byte at the match's distance guides the first bits, until one differs from it. */
-    while (after_match && node < 0x100) {
+    while (node < 0x100) {
         const uint32_t guide = match >> 7 & 1;
         match <<= 1;
-        const uint32_t bit = decode_bit(d, index + ((1 + guide) << 8) + node);
+        const uint32_t bit = decode_bit(d, index + node + (guided ? (1 + guide) << 8 : 0));
         node = node << 1 | bit;
-        after_match = bit == guide;
+        guided = guided && bit == guide;
     }
-    while (node < 0x100)
-        node = node << 1 | decode_bit(d, index + node);
-    return node & 0xff;
+    return (uint8_t)node;
 }
 
 bool gr_lzma_decode(struct gr_stream *s, uint64_t *stored, uint8_t *out, uint64_t out_bytes,
@@ -147,50 +138,53 @@ bool gr_lzma_decode(struct gr_stream *s, uint64_t *stored, uint8_t *out, uint64_
     for (uint32_t i = 0; i < 4; i++)
         d.code = d.code << 8 | next_byte(&d);
 
-    uint32_t state = 0, rep[4] = {0, 0, 0, 0};
-    uint64_t at = 0;
-    while (at < out_bytes) {
+    uint32_t state = 0, rep0 = 0, rep1 = 0, rep2 = 0, rep3 = 0;
+    for (uint64_t at = 0; at < out_bytes;) {
         const uint32_t position = (uint32_t)at & ((1u << pb) - 1);
-        uint32_t length = 1;
         if (!decode_bit(&d, IS_MATCH + state * 16 + position)) {
             const uint32_t before = at ? out[at - 1] : 0;
             const uint32_t context = ((uint32_t)at & ((1u << lp) - 1)) << lc | before >> (8 - lc);
-            const bool after_match = state >= FIRST_MATCH_STATE;
-            if (after_match && rep[0] >= at)
-                return false;
-            const uint32_t match = after_match ? out[at - rep[0] - 1] : 0;
-            out[at++] = (uint8_t)decode_literal(&d, LITERAL + 0x300 * context, after_match, match);
+            const bool guided = state >= FIRST_MATCH_STATE; /* then rep0 has been checked */
+            out[at] = decode_literal(&d, LITERAL + 0x300 * context, guided, guided ? out[at - rep0 - 1] : 0);
+            at++;
             state = state < 4 ? 0 : state < 10 ? state - 3 : state - 6;
-        } else {
-            const bool literals_before = state < FIRST_MATCH_STATE;
-            if (!decode_bit(&d, IS_REP + state)) {
-                rep[3] = rep[2];
-                rep[2] = rep[1];
-                rep[1] = rep[0];
-                length = decode_length(&d, MATCH_LENGTH, position);
-                rep[0] = decode_distance(&d, length);
-                state = literals_before ? 7 : 10;
-            } else {
-                uint32_t which = 0;
-                if (decode_bit(&d, IS_REP_G0 + state))
-                    which = decode_bit(&d, IS_REP_G1 + state) ? 2 + decode_bit(&d, IS_REP_G2 + state) : 1;
-                const bool is_long = which || decode_bit(&d, IS_REP0_LONG + state * 16 + position);
-                const uint32_t distance = rep[which];
-                for (; which; which--)
-                    rep[which] = rep[which - 1];
-                rep[0] = distance;
-                if (is_long)
-                    length = decode_length(&d, REP_LENGTH, position);
-                state = !literals_before ? 11 : is_long ? 8 : 9;
-            }
-            if (rep[0] >= at || length > out_bytes - at)
-                return false;
-            for (; length; length--, at++)
-                out[at] = out[at - rep[0] - 1];
+            continue;
         }
-        if (d.failed)
+        uint32_t length = 0, next = 8;
+        if (!decode_bit(&d, IS_REP + state)) {
+            rep3 = rep2;
+            rep2 = rep1;
+            rep1 = rep0;
+            length = decode_length(&d, MATCH_LENGTH, position);
+            rep0 = decode_distance(&d, length);
+            next = 7;
+        } else if (!decode_bit(&d, IS_REP_G0 + state)) {
+            if (!decode_bit(&d, IS_REP0_LONG + state * 16 + position)) {
+                length = 1;
+                next = 9;
+            }
+        } else {
+            uint32_t distance = rep1;
+            if (decode_bit(&d, IS_REP_G1 + state)) {
+                distance = rep2;
+                if (decode_bit(&d, IS_REP_G2 + state)) {
+                    distance = rep3;
+                    rep3 = rep2;
+                }
+                rep2 = rep1;
+            }
+            rep1 = rep0;
+            rep0 = distance;
+        }
+        if (length == 0)
+            length = decode_length(&d, REP_LENGTH, position);
+        /* After two matches in a row, which kind the second was is only half remembered. */
+        state = state < FIRST_MATCH_STATE ? next : next == 7 ? 10 : 11;
+        if (rep0 >= at || length > out_bytes - at)
             return false;
+        for (; length; length--, at++)
+            out[at] = out[at - rep0 - 1];
     }
     *stored = d.left;
-    return true;
+    return !d.failed;
 }

@@ -115,7 +115,7 @@ struct gr_slot_info {
     uint64_t bytes; /* of dense data */
 };
 
-enum { GR_SLOTS = 64, GR_KEPT = 8 };
+enum { GR_SLOTS = 256, GR_KEPT = 8 };
 
 /* State; its fields are the replayer's own, but for `report`. */
 struct gr_replayer {
@@ -129,10 +129,6 @@ struct gr_replayer {
     uint32_t state;
     uint64_t carveout_bytes, image_bytes, va_bytes, time_budget_us;
     uint64_t deadline_us;
-    struct { /* for the nano driver */
-        volatile uint32_t *table;
-        uint64_t table_phys, scratch_phys;
-    } mmu;
     uint8_t *bound[GR_SLOTS]; /* the caller's data */
     uint32_t kept[GR_KEPT];
     bool touched; /* the GPU has been written to */

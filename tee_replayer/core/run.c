@@ -3,30 +3,32 @@
 #include "gr_target.h"
 #include "internal.h"
 
-uint32_t gr_action_names(const struct gr_action *a)
+/* Write the bits of `value` under `mask`; the register keeps its others, of those that a trace may set. */
+static enum gr_status write_register(uint32_t index, uint32_t value, uint32_t mask)
 {
-    return a->op <= GR_OP_REG_WRITE_KEPT ? a->arg * 4u : a->arg;
-}
-
-static enum gr_status write_register(uint32_t index, uint32_t value)
-{
-    if (!gr_may_write(index, value))
+    const struct gr_limits *limits = gr_write_limits(index);
+    if (!limits)
+        return GR_STATUS_REGISTER;
+    if (~mask)
+        value = (value & mask) | (gr_port_read32(index * 4) & ~mask & limits->bits);
+    if (value & ~limits->bits || limits->always & ~value)
         return GR_STATUS_REGISTER;
     gr_port_write32(index * 4, value);
     return GR_STATUS_OK;
 }
 
-static enum gr_status read_wait(struct gr_replayer *r, const struct gr_action *a)
+/* Read until the value under the mask is the one expected: once, without a timeout. */
+static enum gr_status read_until(struct gr_replayer *r, const struct gr_action *a)
 {
     const uint64_t start = gr_port_now_us();
     for (;;) {
-        /* The clock first: a register that got its value in time is read once more after a late return. */
+        /* The clock first: after a late return the register is read once more. */
         const uint64_t now = gr_port_now_us();
         r->report.seen = gr_port_read32(a->arg * 4u) & a->a;
         if (r->report.seen == r->report.expected)
             return GR_STATUS_OK;
         if (now - start >= a->b)
-            return GR_STATUS_TIMEOUT;
+            return a->b ? GR_STATUS_TIMEOUT : GR_STATUS_DIVERGED;
         if (now >= r->deadline_us)
             return GR_STATUS_BUDGET;
     }
@@ -34,71 +36,55 @@ static enum gr_status read_wait(struct gr_replayer *r, const struct gr_action *a
 
 static enum gr_status wait_irq(const struct gr_replayer *r, const struct gr_action *a)
 {
-    const uint64_t now = gr_port_now_us();
-    const uint64_t left = r->deadline_us > now ? r->deadline_us - now : 0;
+    const uint64_t left =
+        r->deadline_us - gr_port_now_us(); /* the deadline was not over before this action */
     if (gr_port_wait_irq(a->arg, a->value < left ? a->value : (uint32_t)left))
         return GR_STATUS_OK;
     return a->value < left ? GR_STATUS_NO_IRQ : GR_STATUS_BUDGET;
 }
 
-static enum gr_status interval(const struct gr_replayer *r, uint32_t us)
-{
-    const uint64_t start = gr_port_now_us();
-    for (uint64_t now = start; now - start < us; now = gr_port_now_us()) {
-        if (now >= r->deadline_us)
-            return GR_STATUS_BUDGET;
-    }
-    return GR_STATUS_OK;
-}
-
 static enum gr_status execute(struct gr_replayer *r, const struct gr_action *a)
 {
-    const enum gr_status status = gr_check_action(r, a);
-    if (status != GR_STATUS_OK)
-        return status;
+    uint8_t *base = r->memory.base;
+    const uint32_t offset = a->arg * 4u;
     r->report.expected = a->value & a->a;
     switch (a->op) {
     case GR_OP_REG_READ_ONCE:
-        r->report.seen = gr_port_read32(a->arg * 4u) & a->a;
-        return r->report.seen == r->report.expected ? GR_STATUS_OK : GR_STATUS_DIVERGED;
-    case GR_OP_REG_READ_WAIT: return read_wait(r, a);
-    case GR_OP_REG_WRITE: {
-        uint32_t value = a->value;
-        if (a->a != UINT32_MAX)
-            value = (value & a->a) | (gr_port_read32(a->arg * 4u) & ~a->a & gr_writable_bits(a->arg));
-        return write_register(a->arg, value);
-    }
-    case GR_OP_REG_READ_KEEP: r->kept[a->b] = gr_port_read32(a->arg * 4u); return GR_STATUS_OK;
-    case GR_OP_REG_WRITE_KEPT: return write_register(a->arg, r->kept[a->b]);
-    case GR_OP_SET_GPU_PGTABLE: gr_driver_set_table(r); return GR_STATUS_OK;
-    case GR_OP_MAP_GPU_MEM: gr_driver_map(r, a->a, a->value, a->b, a->flags); return GR_STATUS_OK;
-    case GR_OP_UNMAP_GPU_MEM: gr_driver_unmap(r, a->a, a->value); return GR_STATUS_OK;
-    case GR_OP_UPLOAD: memcpy(r->memory.base + a->a, r->memory.base + a->b, a->value); return GR_STATUS_OK;
-    case GR_OP_CLEAR: memset(r->memory.base + a->a, 0, a->value); return GR_STATUS_OK;
+    case GR_OP_REG_READ_WAIT: return read_until(r, a);
+    case GR_OP_REG_WRITE: return write_register(a->arg, a->value, a->a);
+    case GR_OP_REG_READ_KEEP: r->kept[a->b] = gr_port_read32(offset); break;
+    case GR_OP_REG_WRITE_KEPT: return write_register(a->arg, r->kept[a->b], UINT32_MAX);
+    case GR_OP_SET_GPU_PGTABLE: gr_driver_set_table(r); break;
+    case GR_OP_MAP_GPU_MEM: gr_driver_map(r, a->a, a->value, a->b, a->flags); break;
+    case GR_OP_UNMAP_GPU_MEM: gr_driver_unmap(r, a->a, a->value); break;
+    case GR_OP_UPLOAD: memcpy(base + a->a, base + a->b, a->value); break;
+    case GR_OP_CLEAR: memset(base + a->a, 0, a->value); break;
     case GR_OP_COPY_TO_GPU: return gr_copy_slot(r, a->arg, true);
     case GR_OP_COPY_FROM_GPU: return gr_copy_slot(r, a->arg, false);
     case GR_OP_WAIT_IRQ: return wait_irq(r, a);
-    case GR_OP_INTERVAL: return interval(r, a->value);
-    case GR_OP_JOB: r->report.jobs++; return GR_STATUS_OK;
-    default: return GR_STATUS_OK; /* markers */
+    case GR_OP_INTERVAL:
+        for (const uint64_t start = gr_port_now_us(); gr_port_now_us() - start < a->value;)
+            if (gr_port_now_us() >= r->deadline_us)
+                return GR_STATUS_BUDGET;
+        break;
+    case GR_OP_JOB: r->report.jobs++; break;
+    default: break; /* markers */
     }
+    return GR_STATUS_OK;
 }
 
 static enum gr_status execute_range(struct gr_replayer *r, uint32_t from, uint32_t to)
 {
     for (uint32_t i = from; i < to; i++) {
         struct gr_action action;
-        r->report.action = i;
-        if (!gr_action_at(r, i, &action))
-            return GR_STATUS_ACTION;
-        r->report.op = action.op;
-        r->report.offset = gr_action_names(&action);
-        const enum gr_status status = execute(r, &action);
+        enum gr_status status = gr_fetch_action(r, i, &action);
+        if (status == GR_STATUS_OK && gr_port_now_us() >= r->deadline_us)
+            status = GR_STATUS_BUDGET;
+        if (status == GR_STATUS_OK)
+            status = execute(r, &action);
         if (status != GR_STATUS_OK)
             return status;
         r->report.actions++;
-        if (gr_port_now_us() >= r->deadline_us)
-            return GR_STATUS_BUDGET;
     }
     return GR_STATUS_OK;
 }
@@ -140,7 +126,7 @@ enum gr_status gr_run(struct gr_replayer *r)
     if (r->state != GR_STATE_LOADED)
         return r->report.status = GR_STATUS_STATE;
     for (uint32_t i = 0; i < r->slot_count; i++) {
-        if (!r->bound[i] && gr_needs_data(r, i)) {
+        if (gr_lacks_data(r, i)) {
             r->report.offset = i;
             return r->report.status = GR_STATUS_UNBOUND;
         }

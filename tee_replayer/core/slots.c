@@ -1,44 +1,36 @@
-/* Slots: the caller's dense data, in C order, to and from strided places in GPU memory. */
+/* Slots: the caller's dense data, in C order, to and from strided places in GPU memory. Where these lie is
+ * judged page by page when they are copied; gr_load only makes sure that the number of bytes is sound. */
 #include "driver.h"
 #include "gr_target.h"
 #include "internal.h"
 
-static bool load_slot(const struct gr_replayer *r, uint32_t index, struct gr_slot *slot)
+static const uint8_t *slot_at(const struct gr_replayer *r, uint32_t index)
 {
-    return gr_slot_load(slot, gr_aligned(r->slots + (size_t)index * GR_SLOT_BYTES), GR_SLOT_BYTES);
+    return gr_aligned(r->slots + (size_t)index * GR_SLOT_BYTES);
 }
 
-/* Bytes of dense data; 0 when they are more than any memory budget. */
-static uint64_t dense_bytes(const struct gr_slot *slot)
+static uint32_t dimension(const uint8_t *slot, uint32_t i)
 {
-    uint64_t bytes = gr_dtype_bytes(slot->dtype);
-    for (uint32_t i = 0; i < slot->rank; i++) {
-        bytes *= slot->dims[i];
+    return gr_load32(slot + GR_SLOT_AT_DIMS + 4 * i);
+}
+
+static uint32_t stride(const uint8_t *slot, uint32_t i)
+{
+    return gr_load32(slot + GR_SLOT_AT_STRIDES + 4 * i);
+}
+
+uint64_t gr_slot_bytes(const struct gr_replayer *r, uint32_t index)
+{
+    const uint8_t *slot = slot_at(r, index);
+    uint64_t bytes = gr_dtype_bytes(slot[GR_SLOT_AT_DTYPE]);
+    if (slot[GR_SLOT_AT_RANK] > GR_MAX_RANK)
+        return 0;
+    for (uint32_t i = 0; i < slot[GR_SLOT_AT_RANK]; i++) {
+        bytes *= dimension(slot, i);
         if (bytes > (uint64_t)1 << 32)
             return 0;
     }
     return bytes;
-}
-
-enum gr_status gr_check_slot(const struct gr_replayer *r, uint32_t index)
-{
-    struct gr_slot slot;
-    if (!load_slot(r, index, &slot) || slot.kind < GR_SLOT_KIND_INPUT || slot.kind > GR_SLOT_KIND_PARAMETER ||
-        slot.rank < 1 || slot.rank > GR_MAX_RANK || slot.address_space >= GR_ADDRESS_SPACES)
-        return GR_STATUS_SLOTS;
-    const uint32_t size = gr_dtype_bytes(slot.dtype);
-    if (size == 0 || slot.address % size || slot.address >= r->va_bytes || dense_bytes(&slot) == 0)
-        return GR_STATUS_SLOTS;
-    uint64_t end = slot.address + size;
-    for (uint32_t i = 0; i < GR_MAX_RANK; i++) {
-        const bool used = i < slot.rank;
-        if (used ? slot.strides[i] < size || slot.strides[i] % size : slot.dims[i] || slot.strides[i])
-            return GR_STATUS_SLOTS;
-        end += used ? (uint64_t)(slot.dims[i] - 1) * slot.strides[i] : 0;
-        if (end > r->va_bytes)
-            return GR_STATUS_SLOTS;
-    }
-    return GR_STATUS_OK;
 }
 
 uint32_t gr_slot_count(const struct gr_replayer *r)
@@ -48,37 +40,37 @@ uint32_t gr_slot_count(const struct gr_replayer *r)
 
 bool gr_slot_info(const struct gr_replayer *r, uint32_t index, struct gr_slot_info *info)
 {
-    struct gr_slot slot;
-    if (index >= gr_slot_count(r) || !load_slot(r, index, &slot))
+    if (index >= gr_slot_count(r))
         return false;
-    memcpy(info->name, slot.name, sizeof info->name);
-    memcpy(info->dims, slot.dims, sizeof info->dims);
-    info->kind = slot.kind;
-    info->dtype = slot.dtype;
-    info->rank = slot.rank;
-    info->bound = slot.flags & GR_SLOT_FLAG_BOUND;
-    info->bytes = dense_bytes(&slot);
+    const uint8_t *slot = slot_at(r, index);
+    memcpy(info->name, slot + GR_SLOT_AT_NAME, sizeof info->name - 1);
+    info->name[sizeof info->name - 1] = 0;
+    for (uint32_t i = 0; i < GR_MAX_RANK; i++)
+        info->dims[i] = dimension(slot, i);
+    info->kind = slot[GR_SLOT_AT_KIND];
+    info->dtype = slot[GR_SLOT_AT_DTYPE];
+    info->rank = slot[GR_SLOT_AT_RANK];
+    info->bound = slot[GR_SLOT_AT_FLAGS] & GR_SLOT_FLAG_BOUND;
+    info->bytes = gr_slot_bytes(r, index);
     return true;
 }
 
 enum gr_status gr_bind(struct gr_replayer *r, uint32_t index, void *data, uint64_t bytes)
 {
-    struct gr_slot slot;
-    if (index >= gr_slot_count(r) || !load_slot(r, index, &slot))
-        return r->state == GR_STATE_LOADED ? GR_STATUS_ARGUMENT : GR_STATUS_STATE;
+    if (r->state != GR_STATE_LOADED)
+        return GR_STATUS_STATE;
     const uintptr_t at = (uintptr_t)data, carveout = (uintptr_t)r->memory.base;
-    const bool apart = at + bytes >= at && (at >= carveout + r->memory.bytes || at + bytes <= carveout);
-    if (data ? bytes != dense_bytes(&slot) || !apart : bytes != 0)
+    if (index >= r->slot_count || bytes != (data ? gr_slot_bytes(r, index) : 0) || at + bytes < at ||
+        (at < carveout + r->memory.bytes && at + bytes > carveout))
         return GR_STATUS_ARGUMENT;
     r->bound[index] = data;
     return GR_STATUS_OK;
 }
 
-bool gr_needs_data(const struct gr_replayer *r, uint32_t index)
+bool gr_lacks_data(const struct gr_replayer *r, uint32_t index)
 {
-    struct gr_slot slot;
-    return !load_slot(r, index, &slot) ||
-           (slot.kind != GR_SLOT_KIND_OUTPUT && !(slot.flags & GR_SLOT_FLAG_BOUND));
+    const uint8_t *slot = slot_at(r, index);
+    return !r->bound[index] && slot[GR_SLOT_AT_KIND] != GR_SLOT_KIND_OUTPUT && !slot[GR_SLOT_AT_FLAGS];
 }
 
 /* Copy a run of bytes at a GPU virtual address, page by page. */
@@ -102,30 +94,24 @@ static enum gr_status copy_run(const struct gr_replayer *r, uint64_t va, uint8_t
 
 enum gr_status gr_copy_slot(struct gr_replayer *r, uint32_t index, bool to_gpu)
 {
-    struct gr_slot slot;
+    const uint8_t *slot = slot_at(r, index);
     uint8_t *data = r->bound[index];
-    if (!load_slot(r, index, &slot) || to_gpu == (slot.kind == GR_SLOT_KIND_OUTPUT))
+    if (to_gpu == (slot[GR_SLOT_AT_KIND] == GR_SLOT_KIND_OUTPUT))
         return GR_STATUS_ACTION;
     if (!data)
         return GR_STATUS_OK;
-    /* The innermost dimensions that lie densely are one run; the others are counted through. */
-    uint64_t run = gr_dtype_bytes(slot.dtype);
-    uint32_t outer = slot.rank;
-    for (; outer && slot.strides[outer - 1] == run; outer--)
-        run *= slot.dims[outer - 1];
-    uint32_t count[GR_MAX_RANK] = {0};
-    uint64_t va = slot.address;
-    for (uint64_t left = dense_bytes(&slot); left; left -= run, data += run) {
+    /* The innermost dimensions that lie densely are one run; the number of a run tells the other indices. */
+    uint64_t run = gr_dtype_bytes(slot[GR_SLOT_AT_DTYPE]);
+    uint32_t outer = slot[GR_SLOT_AT_RANK];
+    for (; outer && stride(slot, outer - 1) == run; outer--)
+        run *= dimension(slot, outer - 1);
+    for (uint64_t i = 0, runs = gr_slot_bytes(r, index) / run; i < runs; i++, data += run) {
+        uint64_t va = gr_load64(slot + GR_SLOT_AT_ADDRESS), left = i;
+        for (uint32_t k = outer; k--; left /= dimension(slot, k))
+            va += left % dimension(slot, k) * stride(slot, k);
         const enum gr_status status = copy_run(r, va, data, run, to_gpu);
         if (status != GR_STATUS_OK)
             return status;
-        for (uint32_t i = outer; i--;) {
-            va += slot.strides[i];
-            if (++count[i] < slot.dims[i])
-                break;
-            va -= (uint64_t)slot.dims[i] * slot.strides[i];
-            count[i] = 0;
-        }
     }
     return GR_STATUS_OK;
 }

@@ -13,7 +13,6 @@ SOURCES = (
     "src/codec/ccopy.c",
     "src/codec/dec32be.c",
     "src/codec/enc32be.c",
-    "src/ec/ec_p256_m31.c",
     "src/ec/ec_secp256r1.c",
     "src/ec/ec_secp384r1.c",
     "src/ec/ec_secp521r1.c",
@@ -36,13 +35,14 @@ SOURCES = (
     "src/int/i31_tmont.c",
     "src/int/i32_div32.c",
 )
+INCLUDED = ("src/ec/ec_p256_m31.c",)  # by bearssl.c
 LICENCE = "LICENSE.txt"
 
 
 def version(folder: Path) -> str:
     """Version of the BearSSL source tree `folder`, as Debian's changelog gives it; GramophoneError if it is none."""
     changelog = folder / "debian" / "changelog"
-    missing = [name for name in (*SOURCES, LICENCE, "inc/bearssl.h") if not (folder / name).is_file()]
+    missing = [name for name in (*SOURCES, *INCLUDED, LICENCE, "inc/bearssl.h") if not (folder / name).is_file()]
     if missing:
         raise GramophoneError(f"{folder}: not a BearSSL source tree: expected {missing[0]}, found none")
     match = re.match(r"bearssl \(([^)]+)\)", changelog.read_text() if changelog.is_file() else "")

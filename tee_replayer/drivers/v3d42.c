@@ -35,6 +35,11 @@ static uint32_t table_pages(uint64_t va_bytes)
     return (mib <= CAP_MAX_MIB ? mib + 1 : mib) * MIB_PAGES;
 }
 
+static volatile uint32_t *table(const struct gr_replayer *r)
+{
+    return (volatile uint32_t *)(void *)(r->memory.base + r->carveout_bytes);
+}
+
 uint64_t gr_driver_bytes(uint64_t va_bytes)
 {
     const uint64_t table =
@@ -59,10 +64,10 @@ void gr_driver_reset(struct gr_replayer *r)
 void gr_driver_set_table(struct gr_replayer *r)
 {
     const uint32_t mib = va_mib(r->va_bytes);
-    gr_port_write32(GR_HUB_MMU_PT_PA_BASE, (uint32_t)(r->mmu.table_phys >> PAGE_SHIFT));
+    gr_port_write32(GR_HUB_MMU_PT_PA_BASE, (uint32_t)((r->memory.phys + r->carveout_bytes) >> PAGE_SHIFT));
     gr_port_write32(GR_HUB_MMU_ADDR_CAP, mib <= CAP_MAX_MIB ? CAP_ENABLE | mib : 0);
     gr_port_write32(GR_HUB_MMU_ILLEGAL_ADDR,
-                    ILLEGAL_ADDR_ENABLE | (uint32_t)(r->mmu.scratch_phys >> PAGE_SHIFT));
+                    ILLEGAL_ADDR_ENABLE | (uint32_t)(((r->memory.phys + r->low_bytes) >> PAGE_SHIFT) - 1));
 }
 
 void gr_driver_map(struct gr_replayer *r, uint32_t va_page, uint32_t pages, uint32_t page,
@@ -71,18 +76,18 @@ void gr_driver_map(struct gr_replayer *r, uint32_t va_page, uint32_t pages, uint
     const uint32_t entry = ((uint32_t)(r->memory.phys >> PAGE_SHIFT) + page) | PTE_VALID |
                            (permissions & GR_MAP_GPU_MEM_WRITE ? PTE_WRITABLE : 0);
     for (uint32_t i = 0; i < pages; i++)
-        r->mmu.table[va_page + i] = entry + i;
+        table(r)[va_page + i] = entry + i;
 }
 
 void gr_driver_unmap(struct gr_replayer *r, uint32_t va_page, uint32_t pages)
 {
     for (uint32_t i = 0; i < pages; i++)
-        r->mmu.table[va_page + i] = 0;
+        table(r)[va_page + i] = 0;
 }
 
 uint64_t gr_driver_translate(const struct gr_replayer *r, uint64_t va)
 {
-    const uint32_t entry = r->mmu.table[va >> PAGE_SHIFT];
+    const uint32_t entry = va < r->va_bytes ? table(r)[va >> PAGE_SHIFT] : 0;
     if (!(entry & PTE_VALID))
         return UINT64_MAX;
     const uint64_t page = (entry & 0xffffff) - (r->memory.phys >> PAGE_SHIFT);

@@ -136,11 +136,8 @@ int64_t gr_host_lzma(const uint8_t *data, uint64_t stored, uint8_t *out, uint64_
     if (hashes && chunk && probabilities) {
         for (uint64_t i = 0; i < chunks; i++) {
             const uint64_t at = i * chunk_bytes;
-            struct gr_sha256 hash;
-            gr_sha256_init(&hash);
-            gr_sha256_update(&hash, data + at,
-                             (size_t)(stored - at < chunk_bytes ? stored - at : chunk_bytes));
-            gr_sha256_final(&hash, hashes + i * 32);
+            gr_sha256(data + at, (size_t)(stored - at < chunk_bytes ? stored - at : chunk_bytes),
+                      hashes + i * 32);
         }
         struct gr_stream stream = {.source = &source,
                                    .left = stored,
