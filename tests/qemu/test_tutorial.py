@@ -1,12 +1,12 @@
-"""The commands of README.md and docs/TUTORIAL.md are run, and what they print is compared with what is printed there.
+"""The commands of README.md and docs/TUTORIAL.md are run; what they print is compared with what is printed there.
 
-A fenced block ```console is run: lines that start with "$ " are commands ("> " continues one), the lines below are what
-they print, standard output and errors together. All blocks of a document share one shell, in a folder that looks like
-the checkout. A block ```console record is not run: it needs the record root, which is a large download.
+A fenced block ```console is run: lines that start with "$ " are commands ("> " continues one), the lines below are
+what they print, standard output and errors together. All blocks of a document share one shell, in a folder that
+looks like the checkout. A block ```console record is not run: it needs the record root, which is a large download.
 
-In the printed lines, `...` stands for anything, on a line of its own for any number of lines. Numbers of four digits
-and more may be off by a tenth: sizes and instruction counts depend on the versions of compiler and packages. Empty
-lines do not count.
+In the printed lines, `...` stands for anything, on a line of its own for any number of lines. Numbers of four
+digits and more may be off by a tenth: sizes and instruction counts depend on the versions of compiler and
+packages. Empty lines do not count.
 """
 
 from __future__ import annotations
@@ -152,7 +152,8 @@ def test_comparison_of_outputs() -> None:
 
 
 def test_blocks_of_a_document() -> None:
-    text = "$ no\n```console\n$ one \\\n> two\nout\n\n$ three\n```\n```console record\n$ four\n```\n```sh\n$ five\n```\n"
+    text = "$ no\n```console\n$ one \\\n> two\nout\n\n$ three\n```\n"
+    text += "```console record\n$ four\n```\n```sh\n$ five\n```\n"
     assert commands(text) == [Command(3, "one \\\ntwo", ["out"]), Command(7, "three")]
     with pytest.raises(AssertionError, match="line 1: ```console reecord"):
         commands("```console reecord\n")
