@@ -1,0 +1,130 @@
+"""The memory model that passes work on: whatever a trace says of memory, its model says the same."""
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from host_tools.build.memory import Conflict, Memory, runs
+from host_tools.build.passes import PASSES
+from host_tools.emulate.interpreter import interpreter
+from trace_format.actions import ACTION_DTYPE, MAP_READ, MAP_WRITE, Op, action, va_operands
+from trace_format.schema import PAGE_BYTES
+from trace_format.trace import Trace
+
+FRAMES = 12
+BASE = 64  # first frame behind the image
+IMAGE_BYTES = 4 * PAGE_BYTES
+
+
+@st.composite
+def traces(draw):
+    """Traces that map pages, fill them before the first job, and write some of them between jobs."""
+    frames = draw(st.lists(st.integers(0, FRAMES - 1), min_size=1, max_size=8, unique=True))
+    pages = draw(st.lists(st.integers(1, 40), min_size=len(frames), max_size=len(frames), unique=True))
+    rows = [
+        action(Op.MAP_GPU_MEM, flags=draw(st.sampled_from([MAP_READ, MAP_READ | MAP_WRITE])), value=1, b=BASE + f,
+               **va_operands(0, p))
+        for f, p in zip(frames, pages, strict=True)
+    ]  # fmt: skip
+    rows += [action(Op.SET_GPU_PGTABLE), action(Op.REPLAY_START)]
+    rows += draw(st.lists(_fill(frames), max_size=10))
+    for job in range(draw(st.integers(1, 3))):
+        rows.append(action(Op.JOB, value=job))
+        rows += draw(st.lists(_fill(frames), max_size=3))
+    generator = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    image = generator.integers(0, 256, IMAGE_BYTES, np.uint8)
+    image[: draw(st.integers(0, IMAGE_BYTES))] = 0
+    return Trace(
+        "v3d42",
+        np.array(rows, ACTION_DTYPE),
+        image.tobytes(),
+        (BASE + FRAMES) * PAGE_BYTES,
+        1 << 20,
+    )
+
+
+@st.composite
+def _fill(draw, frames):
+    """An UPLOAD or CLEAR inside one page."""
+    start = draw(st.integers(0, PAGE_BYTES - 1))
+    size = draw(st.integers(1, PAGE_BYTES - start))
+    to = (BASE + draw(st.sampled_from(frames))) * PAGE_BYTES + start
+    if draw(st.booleans()):
+        return action(Op.CLEAR, value=size, a=to)
+    return action(Op.UPLOAD, value=size, a=to, b=draw(st.integers(0, IMAGE_BYTES - size)))
+
+
+def _visible(trace, replays=1):
+    """GPU-visible memory after some replays, where the trace says what it is."""
+    with interpreter(trace) as run:
+        for _ in range(replays):
+            run.run()
+        return run.visible()
+
+
+@settings(max_examples=60)
+@given(traces())
+def test_a_trace_and_its_model_say_the_same(trace):
+    emitted = Memory.of(trace).emit()
+    emitted.check()
+    assert _visible(emitted, replays=2) == _visible(trace)
+
+
+@settings(max_examples=60)
+@given(traces())
+def test_emitting_twice_changes_nothing(trace):
+    once = Memory.of(trace).emit()
+    twice = Memory.of(once).emit()
+    assert np.array_equal(once.actions, twice.actions)
+    assert once.image == twice.image
+
+
+@settings(max_examples=40)
+@given(traces())
+def test_sharing_and_relocating_keep_what_is_initialised(trace):
+    """Bytes that the trace never initialises may hold anything; all others are as before."""
+    moved = PASSES["relocate"](PASSES["duplicate-pages"](trace))
+    moved.check()
+    before, after = _visible(trace), _visible(moved)
+    memory = Memory.of(trace)
+    assert before.keys() == after.keys()
+    late = memory.late_frames()
+    for key, mapping in memory.mappings.items():
+        known = memory.pages[mapping.frame].live | (mapping.frame in late)
+        one, two = (np.frombuffer(x[key], np.uint8) for x in (before, after))
+        if mapping.frame not in late:
+            assert np.array_equal(one[known], two[known])
+    assert moved.carveout_bytes <= trace.carveout_bytes
+
+
+@given(st.lists(st.booleans(), max_size=60), st.integers(1, 5))
+def test_runs_cover_what_they_must_and_little_more(mask, gap):
+    array = np.array(mask, np.bool_)
+    found = runs(array, gap)
+    covered = np.zeros(len(array), np.bool_)
+    for start, end in found:
+        assert array[start]
+        assert array[end - 1]
+        covered[start:end] = True
+    assert (covered | ~array).all()
+    for (_, end), (start, _) in itertools.pairwise(found):
+        assert start - end >= gap
+
+
+def test_a_page_mapped_twice_is_a_conflict_and_passes_leave_such_a_trace():
+    rows = [
+        action(Op.MAP_GPU_MEM, flags=MAP_READ, value=1, b=BASE, **va_operands(0, 1)),
+        action(Op.SET_GPU_PGTABLE),
+        action(Op.REPLAY_START),
+        action(Op.JOB, value=0),
+        action(Op.MAP_GPU_MEM, flags=MAP_READ, value=1, b=BASE + 1, **va_operands(0, 1)),
+        action(Op.JOB, value=1),
+    ]
+    trace = Trace("v3d42", np.array(rows, ACTION_DTYPE), b"", (BASE + 2) * PAGE_BYTES, 1 << 20)
+    with pytest.raises(Conflict):
+        Memory.of(trace)
+    for name in ("map-once", "read-only", "dead-memory", "duplicate-pages", "relocate", "trim-address-space"):
+        assert PASSES[name](trace) is trace

@@ -1,0 +1,117 @@
+"""Slots are found by differences, and a recording that depends on the data in any other way is refused.
+
+The recordings compared are the committed one and copies of it in which just one thing was changed.
+"""
+
+import numpy as np
+import pytest
+
+from host_tools.build.memory import Memory
+from host_tools.build.passes import PASSES
+from host_tools.demo import RAW
+from host_tools.emulate.interpreter import interpreter
+from host_tools.record.errors import RecordError
+from host_tools.record.slots import same_stream, with_slots
+from trace_format.actions import Op
+from trace_format.schema import PAGE_BYTES, SlotKind
+from trace_format.trace import Trace
+
+
+@pytest.fixture(scope="module")
+def recorded():
+    return PASSES["map-once"](Trace.read(RAW))
+
+
+@pytest.fixture(scope="module")
+def bare(recorded):
+    """As the recorder leaves it: no slots."""
+    copies = np.isin(recorded.actions["op"], [int(Op.COPY_TO_GPU), int(Op.COPY_FROM_GPU)])
+    return recorded.with_(actions=recorded.actions[~copies], slots=[])
+
+
+def _with_memory(trace, address, values):
+    """A copy of the recording in which the CPU had put other words at a GPU address."""
+    memory = Memory.of(trace)
+    data = np.ascontiguousarray(values, "<f4").view(np.uint8).reshape(-1)
+    for i, byte in enumerate(data):
+        page = memory.pages[memory.mappings[0, (address + i) // PAGE_BYTES].frame]
+        page.content[(address + i) % PAGE_BYTES] = byte
+        page.live[(address + i) % PAGE_BYTES] = True
+    return memory.emit()
+
+
+def _output(recorded, bare):
+    with interpreter(bare) as run:
+        run.run()
+        return {"prob": run.read_slot(recorded.slot("prob"))}
+
+
+@pytest.fixture(scope="module")
+def three(recorded, bare):
+    """Two recordings with different inputs, one with different weights, and the tensors."""
+    slot = recorded.slot("data")
+    with interpreter(recorded) as run:
+        run.run()
+        first = run.read_slot(slot)
+        weights = [(s, run.read_slot(s)) for s in recorded.slots if s.kind == SlotKind.PARAMETER]
+    second = np.random.default_rng(4).random(slot.shape, dtype=np.float32)
+    other = _with_memory(bare, slot.address, second)
+    third = bare
+    for parameter, values in weights:
+        third = _with_memory(
+            third, parameter.address, values * np.float32(1.25) + np.float32(0.001) * (values == 0)
+        )
+    inputs = {"data": first}, {"data": second}
+    return (bare, other, third), inputs, (_output(recorded, bare), _output(recorded, other))
+
+
+def test_the_slots_are_found_again(recorded, three):
+    traces, inputs, outputs = three
+    found = with_slots(*traces, inputs, outputs)
+    for name in ("data", "prob"):
+        assert found.slot(name) == recorded.slot(name)
+    ours = [(s.address, s.shape) for s in found.slots if s.kind == SlotKind.PARAMETER]
+    assert ours == [(s.address, s.shape) for s in recorded.slots if s.kind == SlotKind.PARAMETER]
+    with interpreter(found) as run:
+        assert np.array_equal(run.run({"data": inputs[1]["data"]})["prob"], outputs[1]["prob"])
+
+
+def test_a_register_that_depends_on_the_input_is_named(three):
+    (first, second, third), inputs, outputs = three
+    changed = second.actions.copy()
+    start = first.profile.register("core0.CSD_QUEUED_CFG0").index
+    row = np.flatnonzero((changed["op"] == Op.REG_WRITE) & (changed["arg"] == start))[2]
+    changed["value"][row] += 1 << 16
+    with pytest.raises(RecordError, match=r"depends on the inputs: access \d+ is RegWrite core0.CSD_QUEUED_CFG0"):
+        with_slots(first, second.with_(actions=changed), third, inputs, outputs)
+
+
+def test_a_recording_with_fewer_jobs_is_refused(three):
+    first = three[0][0]
+    jobs = np.flatnonzero(first.actions["op"] == Op.JOB)
+    shorter = first.with_(actions=first.actions[: jobs[-1]])
+    with pytest.raises(RecordError, match=r"depends on the inputs: access .* its end"):
+        same_stream(first, shorter, "inputs")
+
+
+def test_memory_that_depends_on_the_input_elsewhere_is_refused(recorded, three):
+    """A weight that changed with the input: not part of any input, but a job reads it."""
+    (first, second, third), inputs, outputs = three
+    weight = next(s for s in recorded.slots if s.kind == SlotKind.PARAMETER)
+    odd = _with_memory(second, weight.address, np.float32([0.125]))
+    with pytest.raises(RecordError, match=f"the first is at GPU address {weight.address:#x}"):
+        with_slots(first, odd, third, inputs, outputs)
+
+
+def test_an_input_that_is_not_in_memory_is_refused(three):
+    traces, inputs, outputs = three
+    converted = tuple({"data": x["data"] * np.float32(2)} for x in inputs)
+    with pytest.raises(RecordError, match="input data does not stand in GPU memory"):
+        with_slots(*traces, converted, outputs)
+
+
+def test_an_output_that_is_not_in_memory_is_refused(three):
+    traces, inputs, outputs = three
+    wrong = tuple({"prob": x["prob"][::-1].copy()} for x in outputs)
+    with pytest.raises(RecordError, match="does not leave output prob anywhere"):
+        with_slots(*traces, inputs, wrong)
