@@ -14,8 +14,9 @@ from trace_format.schema import LZMA_MAX_LC_LP, Codec
 # (lc, lp, pb): liblzma's default, one without position bits (text, code), and two for 4-byte elements.
 _CHOICES = ((3, 0, 2), (3, 0, 0), (0, 2, 2), (2, 2, 2))
 _SAMPLE_BYTES = 1 << 16  # what the choices compete on, taken from the middle
-# A stored section costs the device a copy, LZMA about ten instructions a bit: not worth it for a few per cent.
-MIN_GAIN = 0.04
+# A stored byte costs the device a copy, an LZMA literal some 300 instructions: weights, of which LZMA takes off
+# about a sixth, would make nearly all of the start-up (docs/adr/0002).
+MIN_GAIN = 0.25
 
 
 def _compress(raw: bytes, choice: tuple[int, int, int], preset: int) -> bytes:

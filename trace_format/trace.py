@@ -42,9 +42,8 @@ from trace_format.schema import (
 from trace_format.validate import Actions, check_actions, job_count
 
 DEFAULT_CHUNK_BYTES = 16384
-IMAGE_SECTION_BYTES = (
-    1 << 20
-)  # a section each, so that weights that do not compress are stored, the rest is packed
+# A section each, so that weights, which hardly shrink, are stored, and the rest is packed.
+IMAGE_SECTION_BYTES = 1 << 14
 MAX_IMAGE_SECTIONS = 48
 
 
