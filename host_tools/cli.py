@@ -7,7 +7,7 @@ import importlib
 import click
 
 # Modules of host_tools.commands, each with a list COMMANDS.
-SUBJECTS = ("recording", "traces", "signing", "replaying")
+SUBJECTS = ("recording", "importing", "traces", "signing", "replaying")
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})

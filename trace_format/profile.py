@@ -189,25 +189,29 @@ def _registers(file: str, data: dict[str, Any]) -> list[tuple[str, Register]]:
             may, must = limits.get("bits"), limits.get("set", 0)
             if may is not None and (may & ~bits or must & ~may):
                 raise ProfileError(f"{block}.{name}: a trace may write bits that the register lacks", file=file)
-            full = f"{block}.{name}"
-            found.append(
-                (
+            for prefix, base in _instances(block, where):
+                full = f"{prefix}.{name}"
+                register = Register(
                     full,
-                    Register(
-                        full,
-                        where["base"] + row["offset"],
-                        "r" in row["access"],
-                        "w" in row["access"],
-                        bits,
-                        row.get("busy", 0),
-                        row.get("volatile", 0),
-                        may,
-                        must,
-                        driver,
-                    ),
+                    base + row["offset"],
+                    "r" in row["access"],
+                    "w" in row["access"],
+                    bits,
+                    row.get("busy", 0),
+                    row.get("volatile", 0),
+                    may,
+                    must,
+                    driver,
                 )
-            )
+                found.append((full, register))
     return found
+
+
+def _instances(block: str, where: dict[str, int]) -> list[tuple[str, int]]:
+    """Name and base of a block, or of each of its `count` instances, which follow one another: js0, js1, ..."""
+    if "count" not in where:
+        return [(block, where["base"])]
+    return [(f"{block}{i}", where["base"] + i * where["bytes"]) for i in range(where["count"])]
 
 
 def _field(registers: dict[str, Register], row: dict[str, Any]) -> Field:

@@ -79,6 +79,23 @@ def test_everything_is_read() -> None:
     assert gpu.describe(0x48) == "0x0048"
 
 
+def test_a_block_can_be_repeated() -> None:
+    gpu = parse(
+        SMALL.replace("bytes = 0x20 }\n\n[registers.hub]", "bytes = 0x20, count = 3 }\n\n[registers.hub]").replace(
+            "core.", "core2."
+        )
+    )
+    assert [gpu.register(f"core{i}.DONE").offset for i in range(3)] == [0x44, 0x64, 0x84]
+    assert gpu.jobs[0].start is gpu.register("core2.START")
+    assert gpu.describe(0x64) == "core1.DONE"
+    with pytest.raises(ProfileError, match=r"core6\.START lies outside the register window"):
+        parse(
+            SMALL.replace("base = 0x40, bytes = 0x20", "base = 0x40, bytes = 0x20, count = 9").replace(
+                "core.", "core0."
+            )
+        )
+
+
 def test_the_profile_id_is_that_of_the_text() -> None:
     assert parse(SMALL).profile_id == parse(SMALL).profile_id
     assert parse(SMALL).profile_id != parse(SMALL + "# another\n").profile_id

@@ -1,0 +1,64 @@
+"""Commands that import what others recorded: `gramophone import gpureplay` and `... import regs-history`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from host_tools.cli_support import FILE, GramophoneCommand, Outcome
+from host_tools.commands.traces import OUTPUT, facts
+from host_tools.files import write_atomically
+from host_tools.record.gpureplay_trace import import_gpureplay
+from host_tools.record.regs_history import import_regs_history
+from trace_format.trace import Trace
+
+NAME = click.option("--name", help="Name of the trace; default: that of the recording.")
+
+
+@click.group("import")
+def import_group() -> None:
+    """Turn a recording that another tool made into a raw trace."""
+
+
+@import_group.command(
+    "gpureplay", cls=GramophoneCommand, example="gramophone import gpureplay recordings/mnist -o mnist.raw.gtr"
+)
+@click.argument("folder", type=FILE)
+@OUTPUT
+@NAME
+def gpureplay_command(folder: Path, output: Path, name: str | None) -> Outcome:
+    """Import a GPUReplay recording of a Mali G71.
+
+    FOLDER holds gr_io_history, gr_pgt, gr_mem_contents and gr_sync_as. The network's weights are not in such a
+    recording: each becomes a parameter slot.
+    """
+    return _written(import_gpureplay(folder, name or folder.resolve().name), output)
+
+
+@import_group.command(
+    "regs-history",
+    cls=GramophoneCommand,
+    example="gramophone import regs-history regs_history.txt -o registers.raw.gtr",
+)
+@click.argument("file", type=FILE)
+@OUTPUT
+@NAME
+def regs_history_command(file: Path, output: Path, name: str | None) -> Outcome:
+    """Import the register history that Arm's Mali driver prints in debugfs.
+
+    It says nothing of memory: the trace can be dumped and compared, but not replayed.
+    """
+    return _written(import_regs_history(file, name or file.stem), output)
+
+
+def _written(trace: Trace, output: Path) -> Outcome:
+    data = trace.build(compress=False)
+    write_atomically(output, data)
+    return Outcome(
+        {**facts(trace), "trace_bytes": len(data)},
+        f"{output}: {len(data)} bytes, {trace.jobs} jobs, {len(trace.actions)} actions, {len(trace.slots)} slots",
+    )
+
+
+COMMANDS = [import_group]

@@ -1,0 +1,81 @@
+"""Damaged GPUReplay recordings: the importer gives a valid trace or one of its own errors, nothing else."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+import mali_samples as m
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from host_tools.record.gpureplay_trace import import_gpureplay
+from host_tools.record.regs_history import import_regs_history
+from trace_format.errors import TraceError
+from trace_format.trace import Trace
+
+RUNS = int(os.environ.get("GRAMOPHONE_FUZZ_RUNS", "400"))
+GOOD = m.recording()
+NUMBERS = st.sampled_from([0, 1, 2, 3, 4, 0xFF, 1 << 31, (1 << 32) - 1, 1 << 40, 1 << 47, 1 << 63, (1 << 64) - 1])
+TEXTS = st.sampled_from([b",", b"\n", b"W", b"0x", b"ffffffff", b"0x00002400", b"0x000018e0,00000001\n", b"-"])
+
+
+@st.composite
+def damage(draw: st.DrawFn) -> dict[str, bytes]:
+    """The small recording with up to four changes: bytes, whole numbers, stretches lost, doubled or moved."""
+    files = {name: bytearray(data) for name, data in GOOD.items()}
+    for _ in range(draw(st.integers(1, 4))):
+        data = files[draw(st.sampled_from(m.NAMES))]
+        at = draw(st.integers(0, max(0, len(data) - 1)))
+        kind = draw(st.integers(0, 5))
+        if kind == 0:
+            data[at : at + 1] = draw(st.binary(min_size=1, max_size=4))
+        elif kind == 1:
+            data[at & ~7 : (at & ~7) + 8] = draw(NUMBERS).to_bytes(8, "little")
+        elif kind == 2:
+            del data[at : at + draw(st.integers(1, 5000))]
+        elif kind == 3:
+            data[at:at] = data[at : at + draw(st.integers(1, 5000))]
+        elif kind == 4:
+            data[at : at + 2] = draw(TEXTS)
+        else:
+            del data[at:]
+    return {name: bytes(data) for name, data in files.items()}
+
+
+def imports(run: Callable[[], Trace], folder: str) -> None:
+    """The result is valid, or the error is one of ours and names a file."""
+    message = folder
+    try:
+        run().check()
+    except TraceError as error:
+        message = str(error)
+    assert folder in message
+
+
+@settings(max_examples=RUNS)
+@given(damage())
+def test_damaged_recordings(files: dict[str, bytes]) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        path = m.write(Path(folder), files)
+        imports(lambda: import_gpureplay(path, "x"), folder)
+
+
+@settings(max_examples=RUNS)
+@given(st.binary(max_size=200), st.sampled_from(m.NAMES))
+def test_anything_as_a_file(data: bytes, name: str) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        path = m.write(Path(folder), {**GOOD, name: data})
+        imports(lambda: import_gpureplay(path, "x"), folder)
+
+
+@settings(max_examples=RUNS)
+@given(st.binary(max_size=200), st.integers(0, 300))
+def test_anything_in_a_register_history(data: bytes, at: int) -> None:
+    text = b"Last 1 register accesses of 1 total:\n     0: r: reg 0xffffff8000000000 val 60a00002\n"
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "history"
+        path.write_bytes(text[:at] + data + text[at:])
+        imports(lambda: import_regs_history(path, "x"), folder)
