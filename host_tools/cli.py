@@ -6,11 +6,13 @@ import importlib
 
 import click
 
+from host_tools.cli_support import GramophoneGroup
+
 # Modules of host_tools.commands, each with a list COMMANDS.
 SUBJECTS = ("recording", "importing", "traces", "signing", "replaying")
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=GramophoneGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="gramophone")
 def main() -> None:
     """Record what a GPU stack does once, sign it, replay it from the secure world."""

@@ -14,8 +14,10 @@ Standard output is the result alone; messages and progress go to standard error 
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NoReturn
@@ -25,6 +27,7 @@ import click
 from trace_format.errors import GramophoneError
 
 FILE = click.Path(path_type=Path)  # opened by the command, so that a missing one is an error as any other
+AS_JSON = "gramophone.as_json"  # key in the context's `meta`: whether --json is among the arguments
 
 
 class UsageError(GramophoneError):
@@ -78,7 +81,7 @@ class GramophoneCommand(click.Command):
             if error.errno == errno.EPIPE:  # whoever read our output has gone; click knows what to do
                 raise
             _fail(ctx, f"{error.filename}: {error.strerror}" if error.filename else str(error), as_json)
-        except click.Abort:
+        except (click.Abort, KeyboardInterrupt):
             _fail(ctx, "interrupted", as_json)
         if as_json:
             click.echo(json.dumps({"ok": outcome.ok, **outcome.data}))
@@ -87,8 +90,57 @@ class GramophoneCommand(click.Command):
         ctx.exit(0 if outcome.ok else 1)
 
 
-def _fail(ctx: click.Context, message: str, as_json: bool) -> NoReturn:
-    say("error: " + " ".join(message.split()))
+class GramophoneGroup(click.Group):
+    """The outermost group: wrong options and arguments are one sentence and, with `--json`, one object, too."""
+
+    def make_context(
+        self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
+    ) -> click.Context:
+        """Read the group's own options."""
+        as_json = "--json" in args[: args.index("--") if "--" in args else None]
+        with _usage_errors(as_json):
+            ctx = super().make_context(info_name, args, parent, **extra)
+        ctx.meta[AS_JSON] = as_json
+        return ctx
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Find the command, read its options and run it."""
+        with _usage_errors(ctx.meta[AS_JSON]):
+            return super().invoke(ctx)
+
+
+@contextlib.contextmanager
+def _usage_errors(as_json: bool) -> Iterator[None]:
+    """Turn click's usage errors into ours; a group without a command still shows its help."""
+    try:
+        yield
+    except click.exceptions.NoArgsIsHelpError:
+        raise
+    except click.UsageError as error:
+        hint = f" (see '{error.ctx.command_path} --help')" if error.ctx else ""
+        raise _OneSentence(error.format_message().rstrip(".") + hint, as_json) from None
+
+
+class _OneSentence(click.ClickException):
+    """An error that click is to show as `_tell` does."""
+
+    exit_code = 2
+
+    def __init__(self, message: str, as_json: bool) -> None:
+        super().__init__(message)
+        self.as_json = as_json
+
+    def show(self, file: Any = None) -> None:
+        _tell(self.message, self.as_json)
+
+
+def _tell(message: str, as_json: bool) -> None:
+    message = " ".join(message.split())
+    say(f"error: {message}")
     if as_json:
         click.echo(json.dumps({"ok": False, "error": message}))
+
+
+def _fail(ctx: click.Context, message: str, as_json: bool) -> NoReturn:
+    _tell(message, as_json)
     ctx.exit(2)
