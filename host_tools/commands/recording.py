@@ -9,15 +9,23 @@ from typing import Any
 import click
 from rich.console import Console
 
-from host_tools.cli_support import FILE, GramophoneCommand, Outcome, UsageError
+from host_tools.cli_support import FILE, GramophoneCommand, Outcome, UsageError, say
 from host_tools.commands.traces import OUTPUT, facts
-from host_tools.files import write_atomically
+from host_tools.files import check_writable, write_atomically
+from host_tools.record.devicetree import PLACEMENTS
 from host_tools.record.network import TOLERANCE, record_network
 from host_tools.record.program import record_program
+from host_tools.record.root import ready_root
 from trace_format import profile
 from trace_format.trace import Trace
 
-GPU = click.option("--gpu", default="v3d42", type=click.Choice(profile.names()), help="Virtual GPU to record on.")
+GPU = click.option(
+    "--gpu",
+    default="v3d42",
+    show_default=True,
+    type=click.Choice([name for name in profile.names() if name in PLACEMENTS]),
+    help="Virtual GPU to record on.",
+)
 
 
 class _Shape(click.ParamType[Any]):
@@ -76,11 +84,12 @@ def record_ncnn(
     """
     if len(dict(inputs)) != len(inputs):
         raise UsageError("an input is given twice")
-    console = Console(stderr=True)
-    with console.status("recording") as status:
+    network = param.read_bytes(), weights.read_bytes()
+    check_writable(output)
+    ready_root()  # shows progress of its own
+    with Console(stderr=True).status("recording") as status:
         trace = record_network(
-            param.read_bytes(),
-            weights.read_bytes(),
+            *network,
             dict(inputs),
             name=name or param.stem,
             gpu=gpu,
@@ -93,24 +102,32 @@ def record_ncnn(
 @record.command(
     "run",
     cls=GramophoneCommand,
-    example="gramophone record run --gpu v3d42 -o vadd.raw.gtr -- ./vadd relu.spv",
+    example="gramophone record run --gpu v3d42 -o vadd.raw.gtr -- ./vadd vadd.spv 1000",
 )
 @GPU
 @OUTPUT
 @click.option("--name", help="Name of the trace; default: that of PROGRAM.")
-@click.option("--file", "files", type=FILE, multiple=True, help="File that the program needs beside it.")
+@click.option("--file", "files", type=FILE, multiple=True, help="File or library that the program needs.")
 @click.argument("program", type=FILE)
 @click.argument("args", nargs=-1)
 def record_run(
     gpu: str, output: Path, name: str | None, files: tuple[Path, ...], program: Path, args: tuple[str, ...]
 ) -> Outcome:
-    """Record any aarch64 program that uses the GPU; arguments that name files here are taken along.
+    """Record any aarch64 program that uses the GPU, in one boot of Debian's kernel and Mesa.
 
-    Such a recording has no slots: nothing is known of the program's tensors.
+    It runs in a folder of its own, with every file given by --file and every argument that names a file here; what
+    it prints is passed on to standard error. Its shared libraries come from the given files or from the recording
+    root's packages. Such a recording has no slots: nothing is known of the program's tensors.
     """
-    with Console(stderr=True).status("recording"):
-        trace = record_program(program, args, files, name=name or program.name, gpu=gpu)
-    return _written(trace, output)
+    check_writable(output)
+    for path in (program, *files):
+        path.open("rb").close()
+    ready_root()  # shows progress of its own
+    with Console(stderr=True).status(f"recording {program.name}: one boot of the whole stack"):
+        run = record_program(program, args, files, name=name or program.name, gpu=gpu)
+    for line in run.output.splitlines():
+        say(f"{program.name}: {line}")
+    return _written(run.trace, output)
 
 
 def _written(trace: Trace, output: Path) -> Outcome:

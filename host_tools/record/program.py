@@ -5,49 +5,89 @@ from __future__ import annotations
 import shlex
 import tempfile
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from host_tools.record.convert import convert
-from host_tools.record.errors import RecordError
 from host_tools.record.elf import closure
+from host_tools.record.errors import RecordError
+from host_tools.record.initramfs import LIBRARIES
 from host_tools.record.machine import RAM_END, GuestJob, boot, qemu_version
-from host_tools.record.root import ready_root
+from host_tools.record.root import RecordRoot, ready_root
 from host_tools.vgpu.build import qemu_plugin
 from trace_format.trace import Trace
 
+FOLDER = "work"  # the program's working directory in the guest
 
-def record_program(program: Path, args: Sequence[str], files: Sequence[Path], *, name: str, gpu: str) -> Trace:
+
+@dataclass(frozen=True)
+class ProgramRun:
+    """What came of a program: the GPU's raw trace, and what the program printed."""
+
+    trace: Trace
+    output: str
+
+
+def record_program(
+    program: Path, args: Sequence[str], files: Sequence[Path], *, name: str, gpu: str
+) -> ProgramRun:
     """Boot the stack, run an aarch64 program in it and record the GPU.
 
     Args:
-        program: ELF file on this machine; the libraries it needs are taken from the record root.
+        program: ELF file on this machine; its libraries are taken from `files`, else from the record root.
         args: its arguments; one that names a file here is taken along and passed by its base name.
         files: more files for its working directory.
         name: name of the trace.
 
     Raises:
         RecordError: not an aarch64 ELF, a library is missing, the program failed, or no GPU job was submitted.
+        OSError: a file cannot be read.
     """
+    taken, guest_args = _arguments(args)
+    beside = _by_name([program, *files, *taken])
+    content = {f"{FOLDER}/{base}": path.read_bytes() for base, path in beside.items()}
     root = ready_root()
-    guest_args = []
-    extra = list(files)
-    for arg in args:
-        path = Path(arg)
-        if path.is_file():
-            extra.append(path)
-            arg = path.name
-        guest_args.append(arg)
-    names = [path.name for path in (program, *extra)]
-    if len(set(names)) != len(names):
-        raise RecordError(f"two files have one name: {', '.join(sorted(names))}")
-    content = {f"work/{path.name}": path.read_bytes() for path in (program, *extra)}
-    guest_program = f"work/{program.name}"
-    for guest_path, host in closure(root.tree, [guest_program], {guest_program: program}).items():
-        content.setdefault(guest_path, host.read_bytes())
-    command = shlex.join(["cd", "/work"]) + " && " + shlex.join([f"./{program.name}", *guest_args])
+    content |= _libraries(root, program, beside)
+    # Mesa's shader cache begins empty: to keep one takes a second boot (host_tools/record/shader_cache.py), and
+    # what the guest compiles is no part of the recording.
+    command = f"cd /{FOLDER} && {shlex.join([f'./{program.name}', *guest_args])}"
     job = GuestJob(command, content, frozenset(content), gpu=gpu)
     with tempfile.TemporaryDirectory(prefix="gramophone-") as folder:
         capture = Path(folder) / "capture"
-        boot(job, root, qemu_plugin(), {"gpu": gpu, "capture": str(capture)})
-        meta = {"name": name, "recorder": "gramophone 0.1.0", "kernel": root.kernel_name, "driver": root.driver_name}
-        return convert(capture, ram_end=RAM_END, meta=meta, notes={"packages": root.versions, "qemu": qemu_version()})
+        result = boot(job, root, qemu_plugin(), {"gpu": gpu, "capture": str(capture)})
+        meta = {"name": name, "recorder": "gramophone 0.1.0"}
+        meta |= {"kernel": root.kernel_name, "driver": root.driver_name}
+        notes = {"packages": root.versions, "qemu": qemu_version()}
+        return ProgramRun(convert(capture, ram_end=RAM_END, meta=meta, notes=notes), result.output)
+
+
+def _arguments(args: Sequence[str]) -> tuple[list[Path], list[str]]:
+    """The files among the arguments, and the arguments as the guest is to see them."""
+    files, seen = [], []
+    for arg in args:
+        path = Path(arg)
+        if path.is_file():
+            files.append(path)
+        seen.append(path.name if path.is_file() else arg)
+    return files, seen
+
+
+def _by_name(paths: Sequence[Path]) -> dict[str, Path]:
+    """Files by base name; one may be named twice, two of one name cannot lie in one folder."""
+    found: dict[str, Path] = {}
+    for path in paths:
+        other = found.setdefault(path.name, path)
+        if other.resolve() != path.resolve():
+            raise RecordError(f"{path} and {other} have one name, and the guest has one folder for both")
+    return found
+
+
+def _libraries(root: RecordRoot, program: Path, beside: dict[str, Path]) -> dict[str, bytes]:
+    """Guest path -> content of the libraries that the program needs; given ones go where the loader looks."""
+    given = {f"{LIBRARIES}/{base}": path for base, path in beside.items()}
+    guest_program = f"{FOLDER}/{program.name}"
+    try:
+        needed = closure(root.tree, [guest_program], {**given, guest_program: program})
+    except (ValueError, OSError) as error:  # pyelftools on texts and offsets that lead nowhere
+        raise RecordError(f"{program}: a damaged ELF program: {error}") from error
+    return {path: host.read_bytes() for path, host in needed.items() if path != guest_program}
