@@ -14,7 +14,7 @@ from click.testing import CliRunner, Result
 
 from host_tools.cli import main
 from host_tools.emulate import run as replay_on
-from host_tools.emulate.interpreter import Interpreter, V3dTables
+from host_tools.emulate.interpreter import Interpreter
 from host_tools.record.apt import AptRoot
 from host_tools.record.errors import RecordError
 from host_tools.record.initramfs import LIBRARIES
@@ -99,7 +99,6 @@ def sums() -> bytes:
 
 def gpu_memory(device: Interpreter) -> bytes:
     """All pages that the GPU sees, in the order of its addresses."""
-    assert isinstance(device.tables, V3dTables)
     pages = sorted(device.tables.mapped().items())
     return b"".join(device.memory[at : at + PAGE_BYTES].tobytes() for _, at in pages)
 
