@@ -41,8 +41,7 @@ struct gr_board {
 };
 extern const struct gr_board gr_board;
 
-/* Exception level 3 ends here: print a line "gramophone: WHAT NUMBER" and leave the emulator with an exit
- * status. */
-_Noreturn void gr_exit(const char *what, uint32_t number, uint32_t exit_status);
+/* The end: print a line, `what` and a number in hex, to the secure world's UART, and leave the emulator. */
+_Noreturn void gr_exit(char what, uint32_t number, uint32_t exit_status);
 
 #endif

@@ -53,20 +53,12 @@ bool gr_port_wait_irq(unsigned line, uint32_t timeout_us)
     }
 }
 
-static void print(const char *text)
+_Noreturn void gr_exit(char what, uint32_t number, uint32_t exit_status)
 {
-    for (; *text; text++)
-        *word(GR_UART_BASE + UART_DR) = (uint8_t)*text;
-}
-
-_Noreturn void gr_exit(const char *what, uint32_t number, uint32_t exit_status)
-{
-    char digits[] = " 00000000\n";
-    for (int i = 8; number; number >>= 4, i--)
-        digits[i] = "0123456789abcdef"[number & 15];
-    print("gramophone: ");
-    print(what);
-    print(digits);
+    *word(GR_UART_BASE + UART_DR) = (uint8_t)what;
+    for (int shift = 28; shift >= 0; shift -= 4)
+        *word(GR_UART_BASE + UART_DR) = (uint8_t) "0123456789abcdef"[number >> shift & 15];
+    *word(GR_UART_BASE + UART_DR) = '\n';
 #ifdef GR_SEMIHOSTING
     const uint64_t block[] = {SEMIHOSTING_EXIT_APPLICATION, exit_status};
     register uint64_t operation __asm__("x0") = SEMIHOSTING_EXIT;

@@ -27,7 +27,5 @@ _start:
 exception:                          // synchronous, at 0x200: what goes wrong ends here
     ldr x0, =gr_stack_end           // the old stack may be the reason
     mov sp, x0
-    mrs x0, esr_el3
-    mrs x1, elr_el3
-    mrs x2, far_el3
-    b gr_exception
+    mrs x0, elr_el3
+    b gr_exception                  // prints "!" and the address of the instruction

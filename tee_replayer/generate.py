@@ -25,7 +25,7 @@ PLATFORMS = {
         "board.h",
         "mailbox.h",
         "main.c",
-        "string.c",
+        "string.S",
         "include/limits.h",
         "include/string.h",
         "qemu_virt.c",

@@ -15,62 +15,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from host_tools.emulate.page_tables import TABLE_BYTES, TABLES, DivergenceError
 from host_tools.vgpu.binding import VgpuError, VirtualGpu
-from trace_format.actions import ACTIONS, FLAG_IGNORE, MAP_WRITE, Op, va_page
-from trace_format.errors import GramophoneError
+from trace_format.actions import ACTIONS, FLAG_IGNORE, Op, va_page
 from trace_format.schema import PAGE_BYTES, SlotKind
 from trace_format.trace import Slot, Trace
 
 MAX_POLLS = 100_000
 MAP_NORESERVE = 0x4000  # Linux; the mmap module names it from Python 3.13 on
 ALL_BITS = 0xFFFFFFFF
-
-
-class DivergenceError(GramophoneError):
-    """The virtual GPU did not do what the trace says."""
-
-
-class V3dTables:
-    """Page tables of the V3D: one u32 a page (frame 23:0, valid 28, writable 29), one address space."""
-
-    VALID, WRITABLE = 1 << 28, 1 << 29
-
-    def __init__(self, run: Interpreter, at: int) -> None:
-        self.run = run
-        self.at = at
-        self.bytes = (1 << 32) // PAGE_BYTES * 4
-        self.table = run.memory[at : at + self.bytes].view("<u4")
-
-    def map(self, space: int, page: int, frame: int, count: int, flags: int) -> None:
-        """Map `count` pages."""
-        entry = self.VALID | (self.WRITABLE if flags & MAP_WRITE else 0)
-        self.table[page : page + count] = np.arange(frame, frame + count, dtype=np.uint32) | np.uint32(entry)
-
-    def unmap(self, space: int, page: int, count: int) -> None:
-        """Remove `count` pages."""
-        self.table[page : page + count] = 0
-
-    def set(self, space: int) -> None:
-        """Point the GPU at the table."""
-        gpu = self.run.gpu_profile
-        self.run.gpu.write32(gpu.register("hub.MMU_PT_PA_BASE").offset, self.at >> 12)
-        scratch = (self.at + self.bytes) >> 12
-        self.run.gpu.write32(gpu.register("hub.MMU_ILLEGAL_ADDR").offset, scratch | 1 << 31)
-
-    def mapped(self) -> dict[tuple[int, int], int]:
-        """Carve-out offset of every mapped page, by (address space, virtual page)."""
-        pages = np.flatnonzero(self.table & self.VALID)
-        return {(0, int(page)): int(self.table[page] & 0xFFFFFF) << 12 for page in pages}
-
-    def translate(self, space: int, va: int) -> int:
-        """Offset in the carve-out of a virtual address; DivergenceError when it is not mapped."""
-        entry = int(self.table[va >> 12])
-        if not entry & self.VALID:
-            raise DivergenceError(f"GPU address {va:#x} is not mapped")
-        return (entry & 0xFFFFFF) << 12 | va & 0xFFF
-
-
-TABLES = {"v3d-flat": V3dTables}
 
 
 @dataclass
@@ -81,20 +34,31 @@ class Interpreter:
         trace: what to replay.
         track: keep the access map (`host_tools.build.observe` reads it).
         threads: of the virtual GPU; 0: one a core.
+        latency_ns: how long the virtual GPU takes for what takes time. Its clock moves with Interval actions and
+            while something is waited for.
     """
 
     trace: Trace
     track: bool = False
     threads: int = 0
+    latency_ns: int = 0
     kept: dict[int, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.gpu_profile = self.trace.profile
-        size = self.trace.carveout_bytes + (8 << 20)
+        size = self.trace.carveout_bytes + TABLE_BYTES
         self._map = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | MAP_NORESERVE)
         self.memory: NDArray[np.uint8] = np.frombuffer(self._map, np.uint8)
-        self.gpu = VirtualGpu(self.trace.gpu, {0: self.memory}, track_access=self.track, threads=self.threads)
-        self.tables = TABLES[self.gpu_profile.mmu["format"]](self, self.trace.carveout_bytes)
+        self.gpu = VirtualGpu(
+            self.trace.gpu,
+            {0: self.memory},
+            track_access=self.track,
+            threads=self.threads,
+            latency_ns=self.latency_ns,
+        )
+        self.now_ns = 0
+        make_tables = TABLES[self.gpu_profile.mmu["format"]]
+        self.tables = make_tables(self.gpu, self.gpu_profile, self.memory, self.trace.carveout_bytes)
         image = np.frombuffer(self.trace.image, np.uint8)
         self.memory[: len(image)] = image
         self.outputs: dict[str, NDArray[Any]] = {}
@@ -157,14 +121,28 @@ class Interpreter:
         elif op == Op.COPY_FROM_GPU:
             slot = self.trace.slots[arg]
             self.outputs[slot.name] = self.read_slot(slot)
-        elif op == Op.WAIT_IRQ and not gpu.interrupt_level(arg):
-            raise DivergenceError(f"interrupt line {arg} stays inactive")
+        elif op == Op.INTERVAL:
+            self._pass(value * 1000)
+        elif op == Op.WAIT_IRQ:
+            self._wait(arg, value)
+
+    def _pass(self, ns: int) -> None:
+        if self.latency_ns:
+            self.now_ns += ns
+            self.gpu.advance(self.now_ns)
+
+    def _wait(self, line: int, timeout_us: int) -> None:
+        if not self.gpu.interrupt_level(line):
+            self._pass(min(self.latency_ns, timeout_us * 1000))
+        if not self.gpu.interrupt_level(line):
+            raise DivergenceError(f"interrupt line {line} stays inactive")
 
     def _poll(self, offset: int, value: int, mask: int) -> None:
         for _ in range(MAX_POLLS):
             seen = self.gpu.read32(offset)
             if not (seen ^ value) & mask:
                 return
+            self._pass(1000)
         raise DivergenceError(self._differs(offset, value, mask, seen))
 
     def _differs(self, offset: int, value: int, mask: int, seen: int) -> str:

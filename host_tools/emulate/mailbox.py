@@ -9,7 +9,7 @@ from host_tools.emulate.replay import Buffers, RunnerError
 from tee_replayer.status import Report
 
 REQUEST_MAGIC, RESPONSE_MAGIC = b"GMBXREQ1", b"GMBXESP1"
-RESPONSE_AT, DATA_AT, MAX_BUFFERS = 4096, 8192, 64
+RESPONSE_AT, DATA_AT = 8192, 12288
 _REQUEST = struct.Struct("<8sQQII")
 _BUFFER = struct.Struct("<IIQQ")
 _RESPONSE = struct.Struct("<8sQ10I5Q")

@@ -18,26 +18,30 @@ enum {
     HAS_SLOT = 0x400,   /* `arg` is a slot */
     HAS_LINE = 0x800,   /* `arg` is an interrupt line */
     SETS_BITS = 0x1000, /* those of `value` under the mask `a` */
+    KNOWN = 0x8000,     /* there is such an opcode */
 };
-/* Opcodes come in groups of at most six. */
-#define AT(op) ((op) >> 4) * 6 + ((op)&15)
+/* Opcodes come in groups of at most six, 16 apart. */
+#define GROUP 6
+#define AT(op) (((op) >> 4) * GROUP + ((op)&15))
 static const uint16_t needs[] = {
-    [AT(GR_OP_REG_READ_ONCE)] = READS,
-    [AT(GR_OP_REG_READ_WAIT)] = READS | HAS_TIMEOUT,
-    [AT(GR_OP_REG_WRITE)] = WRITES | SETS_BITS,
-    [AT(GR_OP_REG_READ_KEEP)] = READS | KEEPS,
-    [AT(GR_OP_REG_WRITE_KEPT)] = WRITES | KEEPS,
-    [AT(GR_OP_SET_GPU_PGTABLE)] = HAS_SPACE,
-    [AT(GR_OP_MAP_GPU_MEM)] = HAS_SPACE | HAS_VALUE | HAS_VA | HAS_PAGES,
-    [AT(GR_OP_UNMAP_GPU_MEM)] = HAS_SPACE | HAS_VALUE | HAS_VA,
-    [AT(GR_OP_UPLOAD)] = HAS_VALUE | FROM_IMAGE | TO_MEMORY,
-    [AT(GR_OP_CLEAR)] = HAS_VALUE | TO_MEMORY,
-    [AT(GR_OP_COPY_TO_GPU)] = HAS_SLOT,
-    [AT(GR_OP_COPY_FROM_GPU)] = HAS_SLOT,
-    [AT(GR_OP_WAIT_IRQ)] = HAS_VALUE | HAS_LINE,
-    [AT(GR_OP_IRQ_ENTER)] = HAS_LINE,
-    [AT(GR_OP_IRQ_EXIT)] = HAS_LINE,
-    [AT(GR_OP_REPLAY_START)] = 0, /* the last */
+    [AT(GR_OP_REG_READ_ONCE)] = KNOWN | READS,
+    [AT(GR_OP_REG_READ_WAIT)] = KNOWN | READS | HAS_TIMEOUT,
+    [AT(GR_OP_REG_WRITE)] = KNOWN | WRITES | SETS_BITS,
+    [AT(GR_OP_REG_READ_KEEP)] = KNOWN | READS | KEEPS,
+    [AT(GR_OP_REG_WRITE_KEPT)] = KNOWN | WRITES | KEEPS,
+    [AT(GR_OP_SET_GPU_PGTABLE)] = KNOWN | HAS_SPACE,
+    [AT(GR_OP_MAP_GPU_MEM)] = KNOWN | HAS_SPACE | HAS_VALUE | HAS_VA | HAS_PAGES,
+    [AT(GR_OP_UNMAP_GPU_MEM)] = KNOWN | HAS_SPACE | HAS_VALUE | HAS_VA,
+    [AT(GR_OP_UPLOAD)] = KNOWN | HAS_VALUE | FROM_IMAGE | TO_MEMORY,
+    [AT(GR_OP_CLEAR)] = KNOWN | HAS_VALUE | TO_MEMORY,
+    [AT(GR_OP_COPY_TO_GPU)] = KNOWN | HAS_SLOT,
+    [AT(GR_OP_COPY_FROM_GPU)] = KNOWN | HAS_SLOT,
+    [AT(GR_OP_WAIT_IRQ)] = KNOWN | HAS_VALUE | HAS_LINE,
+    [AT(GR_OP_IRQ_ENTER)] = KNOWN | HAS_LINE,
+    [AT(GR_OP_IRQ_EXIT)] = KNOWN | HAS_LINE,
+    [AT(GR_OP_INTERVAL)] = KNOWN,
+    [AT(GR_OP_JOB)] = KNOWN,
+    [AT(GR_OP_REPLAY_START)] = KNOWN,
 };
 
 static const struct gr_register registers[] = {GR_REGISTER_ROWS};
@@ -68,12 +72,22 @@ static bool is_below(uint64_t first, uint64_t count, uint64_t end)
 
 enum gr_status gr_fetch_action(struct gr_replayer *r, uint32_t index, struct gr_action *a)
 {
+    const uint8_t *at = gr_aligned(r->actions + (size_t)index * GR_ACTION_BYTES);
+    *a = (struct gr_action){
+        .op = at[GR_ACTION_AT_OP],
+        .flags = at[GR_ACTION_AT_FLAGS],
+        .arg = gr_load16(at + GR_ACTION_AT_ARG),
+        .value = gr_load32(at + GR_ACTION_AT_VALUE),
+        .a = gr_load32(at + GR_ACTION_AT_A),
+        .b = gr_load32(at + GR_ACTION_AT_B),
+    };
+    const uint32_t op = a->op, arg = a->arg;
     r->report.action = index;
-    if (!gr_action_load(a, gr_aligned(r->actions + (size_t)index * GR_ACTION_BYTES), GR_ACTION_BYTES))
-        return GR_STATUS_ACTION;
-    const uint32_t need = needs[AT(a->op)], arg = a->arg;
-    r->report.op = a->op;
+    r->report.op = op;
     r->report.offset = arg;
+    if ((op & 15) >= GROUP || AT(op) >= sizeof needs / sizeof needs[0] || !needs[AT(op)])
+        return GR_STATUS_ACTION;
+    const uint32_t need = needs[AT(op)];
     if (need & (READS | WRITES)) {
         /* A write under a partial mask keeps the other bits. */
         const struct gr_limits *row =

@@ -18,7 +18,7 @@ GR_INTERNAL void gr_driver_set_table(struct gr_replayer *r);
 /* Map or unmap pages; the caller has checked the ranges. Permissions: GR_MAP_GPU_MEM_*. */
 GR_INTERNAL void gr_driver_map(struct gr_replayer *r, uint32_t va_page, uint32_t pages, uint32_t page,
                                uint32_t permissions);
-GR_INTERNAL void gr_driver_unmap(struct gr_replayer *r, uint32_t va_page, uint32_t pages);
+GR_NOINLINE GR_INTERNAL void gr_driver_unmap(struct gr_replayer *r, uint32_t va_page, uint32_t pages);
 
 /* Carve-out offset behind a GPU virtual address; UINT64_MAX when nothing is mapped there. */
 GR_INTERNAL uint64_t gr_driver_translate(const struct gr_replayer *r, uint64_t va);

@@ -5,17 +5,21 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* Where inlining makes the code smaller against the compiler's estimate, and where it does not. */
+#define GR_INLINE static inline __attribute__((always_inline))
+#define GR_NOINLINE __attribute__((noinline))
+
 /* The format's loads go byte by byte; inlined where the compiler knows the alignment (gr_aligned), they
  * become one instruction. */
-static inline __attribute__((always_inline)) uint16_t gr_load16(const uint8_t *p);
-static inline __attribute__((always_inline)) uint32_t gr_load32(const uint8_t *p);
-static inline __attribute__((always_inline)) uint64_t gr_load64(const uint8_t *p);
+GR_INLINE uint16_t gr_load16(const uint8_t *p);
+GR_INLINE uint32_t gr_load32(const uint8_t *p);
+GR_INLINE uint64_t gr_load64(const uint8_t *p);
 
 #include "gramophone_trace.h"
 #include "replayer.h"
 
 /* A structure of the trace in the carve-out: all of them lie at multiples of 8. */
-static inline const uint8_t *gr_aligned(const uint8_t *p)
+GR_INLINE const uint8_t *gr_aligned(const uint8_t *p)
 {
     return __builtin_assume_aligned(p, 8);
 }
@@ -50,6 +54,7 @@ struct gr_stream {
     const struct gr_source *source;
     uint64_t offset;       /* in the signed file, of the next chunk */
     uint64_t left;         /* bytes of the body behind the current chunk */
+    uint64_t section;      /* bytes left of the current section: no more is handed out */
     const uint8_t *hashes; /* of the next chunk */
     uint8_t *chunk;        /* buffer of chunk_bytes */
     uint32_t chunk_bytes;
@@ -58,13 +63,13 @@ struct gr_stream {
     enum gr_status status;   /* the first failure; from then on the stream gives zeros */
 };
 
-/* Up to `want` bytes, at least one, of the current or the next chunk; 0: the stream has failed. */
+/* Up to `want` bytes, at least one, of the section; 0: it is at its end, or the stream has failed. */
 GR_INTERNAL uint32_t gr_stream_take(struct gr_stream *s, uint64_t want, const uint8_t **data);
 
-/* Decode raw LZMA1 until `out` is full. *stored: bytes of input; on return those that are left over (an end
- * marker). probabilities: GR_LZMA_BYTES, as much as any properties that the format allows need. */
-GR_INTERNAL bool gr_lzma_decode(struct gr_stream *s, uint64_t *stored, uint8_t *out, uint64_t out_bytes,
-                                uint8_t properties, uint16_t *probabilities);
+/* Decode raw LZMA1 until `out` is full; false when the section is too short or damaged. probabilities:
+ * GR_LZMA_BYTES, as much as any properties that the format allows need. */
+GR_INTERNAL bool gr_lzma_decode(struct gr_stream *s, uint8_t *out, uint64_t out_bytes, uint8_t properties,
+                                uint16_t *probabilities);
 #define GR_LZMA_BYTES ((1848u + (0x300u << GR_LZMA_MAX_LC_LP)) * 2u)
 
 /* Fetch an action and judge all that can be without running it; the report then names it. */

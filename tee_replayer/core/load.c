@@ -1,4 +1,10 @@
-/* Verify and load: copy a part of the signed trace into secure memory, check it there, then use it. */
+/*
+ * Verify and load: copy a part of the signed trace into secure memory, check it there, then use it.
+ *
+ * The device judges what it acts upon, and derives what the format says twice. That reserved bytes are zero,
+ * and that texts and counts agree with the rest, is for the signer's program to see to; the signature covers
+ * them.
+ */
 #include "crypto.h"
 #include "driver.h"
 #include "gr_target.h"
@@ -17,13 +23,18 @@ enum {
     TRACE_AT = (ENVELOPE_END + GR_ALIGNMENT - 1) & ~(GR_ALIGNMENT - 1),
     START_BYTES = TRACE_AT + GR_HEADER_BYTES,
     HEAD_SECTIONS = 3,
+    MANIFEST = 0, /* their order */
+    SLOTS = 1,
+    CHUNKS = 2,
+    ACTIONS = 3,
     HEAD_MAX_BYTES = 0xfff8, /* 60 MiB of trace with chunks of 32 KiB; the format allows more */
     CONTEXT_BYTES = 12,
     LENGTH_BYTES = 4,
     TO_BE_SIGNED_BYTES = CONTEXT_BYTES + PROTECTED_BYTES + LENGTH_BYTES,
+    BEFORE_HEAD_BYTES = (TO_BE_SIGNED_BYTES + GR_ALIGNMENT - 1) & ~(GR_ALIGNMENT - 1),
 };
 
-/* Each step changes r->state once it is done. Only all of them together, with the verdict on the signature,
+/* Each step changes `state` once it is done. Only all of them together, with the verdict on the signature,
  * make GR_STATE_LOADED: who skips a step, or the branch behind it, ends in another state. */
 enum step {
     STEP_ENVELOPE = 0x0007ffe0,
@@ -42,10 +53,10 @@ struct loader {
     const struct gr_source *source;
     const struct gr_policy *policy;
     uint64_t trace_bytes;
-    uint8_t *head; /* copy of the head in the carve-out */
-    const uint8_t *manifest, *slots;
+    uint32_t state; /* becomes the replayer's */
+    uint8_t *head;  /* copy of the head in the carve-out */
     uint32_t head_bytes, section_count;
-    uint64_t slot_bytes, image_bytes, action_bytes;
+    uint64_t image_bytes;
     uint16_t *probabilities;
     struct gr_stream stream;
     _Alignas(8) uint8_t start[START_BYTES]; /* signed header, envelope, padding, the trace's header */
@@ -105,53 +116,61 @@ static enum gr_status check_envelope(struct loader *l)
         return GR_STATUS_SIZE;
     if (!l->source->read(l->source->ctx, 0, l->start, START_BYTES))
         return GR_STATUS_READ;
-    if (!is_expected(l, 0, GR_SIGNED_HEADER_AT_VERSION_MAJOR))
+    if (!is_expected(l, 0, GR_SIGNED_HEADER_AT_TRACE_BYTES))
         return GR_STATUS_FORMAT;
-    if (!is_expected(l, GR_SIGNED_HEADER_AT_VERSION_MAJOR, GR_SIGNED_HEADER_AT_ENVELOPE_BYTES))
-        return GR_STATUS_VERSION;
-    if (!is_expected(l, GR_SIGNED_HEADER_AT_ENVELOPE_BYTES, GR_SIGNED_HEADER_AT_TRACE_BYTES) ||
-        !is_expected(l, GR_SIGNED_HEADER_AT_RESERVED, KID_AT) || !is_expected(l, BEHIND_KID, SIGNATURE_AT) ||
-        !gr_is_zero(l->start + ENVELOPE_END, TRACE_AT - ENVELOPE_END))
+    if (!is_expected(l, GR_SIGNED_HEADER_AT_RESERVED, KID_AT) || !is_expected(l, BEHIND_KID, SIGNATURE_AT) ||
+        gr_load32(gr_aligned(l->start + TRACE_AT - GR_ALIGNMENT) + GR_ALIGNMENT - (TRACE_AT - ENVELOPE_END)))
         return GR_STATUS_ENVELOPE;
     if (!gr_is_same(l->start + KID_AT, l->policy->key_id, KID_BYTES))
         return GR_STATUS_KEY;
     if (gr_load64(gr_aligned(l->start) + GR_SIGNED_HEADER_AT_TRACE_BYTES) != l->trace_bytes)
         return GR_STATUS_SIZE;
-    l->r->state ^= STEP_ENVELOPE;
+    l->state ^= STEP_ENVELOPE;
     return GR_STATUS_OK;
 }
 
 static enum gr_status copy_head(struct loader *l)
 {
-    static const uint8_t version[] = {GR_VERSION_MAJOR, 0, GR_VERSION_MINOR, 0, GR_HEADER_BYTES, 0, 0, 0};
+    static const uint8_t expected_start[GR_HEADER_AT_TRACE_BYTES] = {
+        0x89,
+        'G',
+        'T',
+        'R',
+        '\r',
+        '\n',
+        0x1a,
+        '\n', /* GR_HEADER_MAGIC */
+        GR_VERSION_MAJOR,
+        0,
+        GR_VERSION_MINOR,
+        0,
+        GR_HEADER_BYTES,
+        0,
+        0,
+        0, /* and its size */
+    };
     const uint8_t *header = gr_aligned(l->start + TRACE_AT);
-    if (!gr_is_magic(header, GR_HEADER_MAGIC))
+    if (!gr_is_same(header, expected_start, sizeof expected_start))
         return GR_STATUS_HEADER;
-    if (!gr_is_same(header + GR_HEADER_AT_VERSION_MAJOR, version, sizeof version))
-        return GR_STATUS_VERSION;
-    l->head_bytes = gr_load32(header + GR_HEADER_AT_HEAD_BYTES);
-    if (gr_load64(header + GR_HEADER_AT_TRACE_BYTES) != l->trace_bytes || l->head_bytes > l->trace_bytes)
-        return GR_STATUS_SIZE;
     const uint32_t chunk_bytes = gr_load32(header + GR_HEADER_AT_CHUNK_BYTES);
+    l->head_bytes = gr_load32(header + GR_HEADER_AT_HEAD_BYTES);
+    l->section_count = gr_load16(header + GR_HEADER_AT_SECTION_COUNT);
     l->stream.chunk_bytes = chunk_bytes;
     l->stream.left = l->trace_bytes - l->head_bytes;
-    l->section_count = gr_load16(header + GR_HEADER_AT_SECTION_COUNT);
-    if (l->head_bytes > HEAD_MAX_BYTES || l->head_bytes % GR_ALIGNMENT || chunk_bytes < GR_MIN_CHUNK_BYTES ||
-        chunk_bytes > GR_MAX_CHUNK_BYTES || (chunk_bytes & (chunk_bytes - 1)) ||
-        l->section_count <= HEAD_SECTIONS || l->section_count > GR_MAX_SECTIONS ||
-        GR_HEADER_BYTES + l->section_count * GR_SECTION_BYTES > l->head_bytes ||
-        gr_load32(header + GR_HEADER_AT_CHUNK_COUNT) != (l->stream.left + chunk_bytes - 1) / chunk_bytes ||
-        gr_load16(header + GR_HEADER_AT_FLAGS) > GR_HEADER_FLAG_RAW ||
-        !gr_is_zero(header + GR_HEADER_AT_RESERVED, 24))
+    if (l->head_bytes > HEAD_MAX_BYTES || l->head_bytes > l->trace_bytes || l->head_bytes % GR_ALIGNMENT ||
+        chunk_bytes < GR_MIN_CHUNK_BYTES || chunk_bytes > GR_MAX_CHUNK_BYTES || chunk_bytes % GR_ALIGNMENT ||
+        l->section_count <= HEAD_SECTIONS ||
+        GR_HEADER_BYTES + l->section_count * GR_SECTION_BYTES > l->head_bytes)
         return GR_STATUS_HEADER;
-    l->head = take_memory(l, l->head_bytes);
-    if (!l->head || !take_memory(l, TO_BE_SIGNED_BYTES))
+    uint8_t *memory = take_memory(l, BEFORE_HEAD_BYTES + l->head_bytes);
+    if (!memory)
         return GR_STATUS_MEMORY;
+    l->head = memory + BEFORE_HEAD_BYTES;
     memcpy(l->head, header, GR_HEADER_BYTES);
     if (!l->source->read(l->source->ctx, START_BYTES, l->head + GR_HEADER_BYTES,
                          l->head_bytes - GR_HEADER_BYTES))
         return GR_STATUS_READ;
-    l->r->state ^= STEP_HEADER;
+    l->state ^= STEP_HEADER;
     return GR_STATUS_OK;
 }
 
@@ -173,75 +192,67 @@ static enum gr_status check_signature(struct loader *l)
     const volatile uint32_t verdict = gr_signature_verify(digest, l->policy->key, l->start + SIGNATURE_AT);
     if (verdict != GR_SIGNATURE_GOOD)
         return GR_STATUS_SIGNATURE;
-    l->r->state ^= verdict;
+    l->state ^= verdict;
     return GR_STATUS_OK;
 }
 
-static const uint8_t *section_at(const struct loader *l, uint32_t index)
+GR_INLINE const uint8_t *section_at(const struct loader *l, uint32_t index)
 {
-    return gr_aligned(l->head + GR_HEADER_BYTES + index * GR_SECTION_BYTES);
+    return l->head + GR_HEADER_BYTES + index * GR_SECTION_BYTES;
+}
+
+/* Where a section of the head lies; size of any section, decoded. */
+GR_INLINE const uint8_t *section_data(const struct loader *l, uint32_t index)
+{
+    return l->head + gr_load64(gr_aligned(section_at(l, index)) + GR_SECTION_AT_OFFSET);
+}
+
+GR_INLINE uint64_t section_bytes(const struct loader *l, uint32_t index)
+{
+    return gr_load64(gr_aligned(section_at(l, index)) + GR_SECTION_AT_RAW_BYTES);
 }
 
 /* The section table: the head's three sections, ACTIONS, IMAGE sections, optional ones, without gaps or
  * overlaps. */
 static enum gr_status check_sections(struct loader *l)
 {
+    static const uint8_t first[] = {GR_SECTION_TYPE_MANIFEST, GR_SECTION_TYPE_SLOTS, GR_SECTION_TYPE_CHUNKS,
+                                    GR_SECTION_TYPE_ACTIONS};
     uint64_t at = GR_HEADER_BYTES + l->section_count * GR_SECTION_BYTES;
-    uint32_t last = 0;
     for (uint32_t i = 0; i < l->section_count; i++) {
-        const uint8_t *s = section_at(l, i), *data = l->head + at;
+        const uint8_t *s = gr_aligned(section_at(l, i));
         const uint32_t type = gr_load16(s + GR_SECTION_AT_TYPE), codec = s[GR_SECTION_AT_CODEC];
-        const uint32_t flags = gr_load16(s + GR_SECTION_AT_FLAGS);
         const uint64_t stored = gr_load64(s + GR_SECTION_AT_STORED_BYTES),
                        raw = gr_load64(s + GR_SECTION_AT_RAW_BYTES);
         l->r->report.offset = i;
-        /* Each is as long as it says, and begins where the one before it ends. */
         if (gr_load64(s + GR_SECTION_AT_OFFSET) != at || stored > l->trace_bytes - at ||
-            raw > (uint64_t)1 << 32 || gr_load16(s + GR_SECTION_AT_RESERVED) ||
-            flags > GR_SECTION_FLAG_OPTIONAL || codec > GR_CODEC_LZMA ||
-            (codec == GR_CODEC_STORED && (raw != stored || s[GR_SECTION_AT_CODEC_PARAM])))
+            raw > (uint64_t)1 << 32 || (codec == GR_CODEC_STORED ? raw != stored : codec != GR_CODEC_LZMA) ||
+            (i < sizeof first
+                 ? type != first[i]
+                 : type != GR_SECTION_TYPE_IMAGE && !(s[GR_SECTION_AT_FLAGS] & GR_SECTION_FLAG_OPTIONAL)))
             return GR_STATUS_SECTIONS;
+        if (type == GR_SECTION_TYPE_IMAGE)
+            l->image_bytes += raw;
         at += (stored + GR_ALIGNMENT - 1) & ~(uint64_t)(GR_ALIGNMENT - 1);
-        /* Types grow; only images repeat; what is optional comes behind them. */
-        const bool in_place = i < HEAD_SECTIONS
-                                  ? type == GR_SECTION_TYPE_MANIFEST + i && codec == GR_CODEC_STORED
-                              : i == HEAD_SECTIONS ? type == GR_SECTION_TYPE_ACTIONS
-                              : type == GR_SECTION_TYPE_IMAGE
-                                  ? last <= GR_SECTION_TYPE_IMAGE
-                                  : flags == GR_SECTION_FLAG_OPTIONAL && type > GR_SECTION_TYPE_IMAGE;
-        if (!in_place || at > l->trace_bytes)
+        if (at > (i < HEAD_SECTIONS ? l->head_bytes : l->trace_bytes))
             return GR_STATUS_SECTIONS;
-        last = type;
-        switch (type) {
-        case GR_SECTION_TYPE_MANIFEST:
-            if (stored != GR_MANIFEST_BYTES)
-                return GR_STATUS_SECTIONS;
-            l->manifest = data;
-            break;
-        case GR_SECTION_TYPE_SLOTS:
-            l->slots = data;
-            l->slot_bytes = stored;
-            break;
-        case GR_SECTION_TYPE_CHUNKS:
-            if (at != l->head_bytes ||
-                stored != (l->stream.left + l->stream.chunk_bytes - 1) / l->stream.chunk_bytes * 32)
-                return GR_STATUS_SECTIONS;
-            l->stream.hashes = data;
-            break;
-        case GR_SECTION_TYPE_ACTIONS: l->action_bytes = raw; break;
-        case GR_SECTION_TYPE_IMAGE: l->image_bytes += raw; break;
-        default: break; /* passed over */
-        }
     }
-    if (at != l->trace_bytes)
+    /* The body begins where the head ends, so the first chunk begins there too; each chunk has its hash. */
+    if (at != l->trace_bytes ||
+        gr_load64(gr_aligned(section_at(l, ACTIONS)) + GR_SECTION_AT_OFFSET) != l->head_bytes ||
+        section_bytes(l, MANIFEST) != GR_MANIFEST_BYTES ||
+        section_bytes(l, CHUNKS) / 32 * l->stream.chunk_bytes < l->stream.left)
         return GR_STATUS_SECTIONS;
-    l->r->state ^= STEP_SECTIONS;
+    l->stream.hashes = section_data(l, CHUNKS);
+    l->state ^= STEP_SECTIONS;
     return GR_STATUS_OK;
 }
 
 /* Reads only: nothing has been written to the GPU yet. */
-static enum gr_status check_identity(struct gr_replayer *r, const uint8_t *m)
+static enum gr_status check_identity(struct loader *l, const uint8_t *m)
 {
+    struct gr_replayer *r = l->r;
+    m = gr_aligned(m);
     const uint32_t mask = gr_load32(m + GR_MANIFEST_AT_GPU_ID_MASK);
     const uint32_t revision = gr_port_read32(GR_REVISION_OFFSET) >> GR_REVISION_SHIFT & GR_REVISION_MASK;
     const uint32_t cores = gr_port_read32(GR_CORES_OFFSET) >> GR_CORES_SHIFT & GR_CORES_MASK;
@@ -251,7 +262,7 @@ static enum gr_status check_identity(struct gr_replayer *r, const uint8_t *m)
         revision > gr_load32(m + GR_MANIFEST_AT_REVISION_MAX) ||
         gr_load64(m + GR_MANIFEST_AT_CORE_MASK) >> cores)
         return GR_STATUS_IDENTITY;
-    r->state ^= STEP_IDENTITY;
+    l->state ^= STEP_IDENTITY;
     return GR_STATUS_OK;
 }
 
@@ -259,7 +270,7 @@ static enum gr_status check_identity(struct gr_replayer *r, const uint8_t *m)
 static enum gr_status check_manifest(struct loader *l)
 {
     struct gr_replayer *r = l->r;
-    const uint8_t *m = gr_aligned(l->manifest);
+    const uint8_t *m = gr_aligned(section_data(l, MANIFEST));
     if (gr_load32(m + GR_MANIFEST_AT_GPU) != GR_TARGET_GPU)
         return GR_STATUS_TARGET;
     if (gr_load64(m + GR_MANIFEST_AT_PROFILE_ID) != GR_PROFILE_ID)
@@ -267,34 +278,29 @@ static enum gr_status check_manifest(struct loader *l)
     if (gr_load32(m + GR_MANIFEST_AT_SECURITY_VERSION) < l->policy->min_security_version)
         return GR_STATUS_ROLLBACK;
     r->carveout_bytes = gr_load64(m + GR_MANIFEST_AT_CARVEOUT_BYTES);
-    r->image_bytes = gr_load64(m + GR_MANIFEST_AT_IMAGE_BYTES);
+    r->image_bytes = l->image_bytes;
     r->va_bytes = gr_load64(m + GR_MANIFEST_AT_VA_BYTES);
     r->time_budget_us = gr_load64(m + GR_MANIFEST_AT_TIME_BUDGET_US);
-    r->action_count = gr_load32(m + GR_MANIFEST_AT_ACTION_COUNT);
-    r->job_count = gr_load32(m + GR_MANIFEST_AT_JOB_COUNT);
-    r->slot_count = gr_load32(m + GR_MANIFEST_AT_SLOT_COUNT);
     r->retry_limit = gr_load32(m + GR_MANIFEST_AT_RETRY_LIMIT);
-    if (r->retry_limit > GR_RETRY_LIMIT)
-        r->retry_limit = GR_RETRY_LIMIT;
+    r->action_count = (uint32_t)(section_bytes(l, ACTIONS) / GR_ACTION_BYTES);
+    r->slot_count = (uint32_t)(section_bytes(l, SLOTS) / GR_SLOT_BYTES);
+    r->slots = section_data(l, SLOTS);
     /* One less: zero is too small. */
     if (r->carveout_bytes - 1 >= (uint64_t)1 << 32 || r->va_bytes - 1 >= (uint64_t)1 << GR_VA_BITS ||
-        (r->carveout_bytes | r->va_bytes) % GR_PAGE_BYTES || r->image_bytes > r->carveout_bytes ||
-        r->image_bytes != l->image_bytes || r->time_budget_us >= (uint64_t)1 << 48 ||
-        l->action_bytes != (uint64_t)r->action_count * GR_ACTION_BYTES ||
-        !gr_is_zero(m + GR_MANIFEST_AT_RESERVED, GR_MANIFEST_BYTES - GR_MANIFEST_AT_RESERVED))
+        (r->carveout_bytes | r->va_bytes) % GR_PAGE_BYTES || r->image_bytes > r->carveout_bytes)
         return GR_STATUS_MANIFEST;
-    if (r->slot_count > GR_MAX_SLOTS || l->slot_bytes != r->slot_count * GR_SLOT_BYTES)
+    if (r->slot_count > GR_MAX_SLOTS)
         return GR_STATUS_SLOTS;
 
-    uint8_t *actions = take_memory(l, l->action_bytes);
-    l->stream.chunk = take_memory(l, l->stream.chunk_bytes);
-    l->probabilities = take_memory(l, GR_LZMA_BYTES);
+    /* Actions, chunk, probabilities. */
+    const uint64_t action_bytes = (uint64_t)r->action_count * GR_ACTION_BYTES;
     const uint64_t low_bytes = r->carveout_bytes + gr_driver_bytes(r->va_bytes);
-    if (!actions || !l->stream.chunk || !l->probabilities ||
-        low_bytes > (uint64_t)(l->r->high - r->memory.base))
+    uint8_t *memory = take_memory(l, action_bytes + l->stream.chunk_bytes + GR_LZMA_BYTES);
+    if (!memory || low_bytes > (uint64_t)(memory - r->memory.base))
         return GR_STATUS_MEMORY;
-    r->actions = actions;
-    r->slots = l->slots;
+    r->actions = memory;
+    l->stream.chunk = memory + action_bytes;
+    l->probabilities = (uint16_t *)(void *)(l->stream.chunk + l->stream.chunk_bytes);
     r->low_bytes = low_bytes;
     r->report.secure_bytes = low_bytes + (uint64_t)(r->memory.base + r->memory.bytes - l->r->high);
     for (uint32_t i = 0; i < r->slot_count; i++) {
@@ -302,36 +308,40 @@ static enum gr_status check_manifest(struct loader *l)
         if (gr_slot_bytes(r, i) == 0)
             return GR_STATUS_SLOTS;
     }
-    r->state ^= STEP_MANIFEST;
-    return check_identity(r, m);
+    l->state ^= STEP_MANIFEST;
+    return check_identity(l, m);
 }
 
 /* One section of the body, to `out`; NULL passes it over. */
 static bool load_section(struct loader *l, const uint8_t *s, uint8_t *out)
 {
-    uint64_t left = gr_load64(s + GR_SECTION_AT_STORED_BYTES), room = gr_load64(s + GR_SECTION_AT_RAW_BYTES);
-    const uint64_t padding = -left % GR_ALIGNMENT;
+    s = gr_aligned(s);
+    const uint64_t stored = gr_load64(s + GR_SECTION_AT_STORED_BYTES),
+                   raw = gr_load64(s + GR_SECTION_AT_RAW_BYTES);
+    struct gr_stream *stream = &l->stream;
+    stream->section = stored;
     if (out && s[GR_SECTION_AT_CODEC] == GR_CODEC_LZMA) {
-        if (!gr_lzma_decode(&l->stream, &left, out, room, s[GR_SECTION_AT_CODEC_PARAM], l->probabilities))
+        if (!gr_lzma_decode(stream, out, raw, s[GR_SECTION_AT_CODEC_PARAM], l->probabilities))
             return false;
         out = NULL; /* an end marker may follow */
     }
-    if (!out)
-        room = 0;
-    /* What is copied, then what is passed over. */
-    for (left += padding; left;) {
+    for (uint64_t padding = -stored % GR_ALIGNMENT;;) {
         const uint8_t *data;
-        const uint32_t n = gr_stream_take(&l->stream, room ? room : left, &data);
-        if (n == 0)
-            return false;
-        if (room) {
-            memcpy(out, data, n);
-            out += n;
-            room -= n;
+        while (stream->section) {
+            const uint32_t n = gr_stream_take(stream, UINT64_MAX, &data);
+            if (n == 0)
+                return false;
+            if (out) {
+                memcpy(out, data, n);
+                out += n;
+            }
         }
-        left -= n;
+        if (padding == 0)
+            return true;
+        stream->section = padding;
+        padding = 0;
+        out = NULL;
     }
-    return true;
 }
 
 static enum gr_status load_body(struct loader *l)
@@ -344,7 +354,7 @@ static enum gr_status load_body(struct loader *l)
     stream->status = GR_STATUS_OK;
     gr_wipe(r->memory.base, r->low_bytes);
     for (uint32_t i = HEAD_SECTIONS; i < l->section_count; i++) {
-        const uint8_t *s = section_at(l, i);
+        const uint8_t *s = gr_aligned(section_at(l, i));
         const uint32_t type = gr_load16(s + GR_SECTION_AT_TYPE);
         uint8_t *out = type == GR_SECTION_TYPE_ACTIONS ? (uint8_t *)(uintptr_t)r->actions
                        : type == GR_SECTION_TYPE_IMAGE ? image
@@ -361,29 +371,22 @@ static enum gr_status load_body(struct loader *l)
     }
     if (stream->left || stream->at != stream->end)
         return GR_STATUS_FLOW;
-    r->state ^= STEP_BODY;
+    l->state ^= STEP_BODY;
     return GR_STATUS_OK;
 }
 
-static enum gr_status check_actions(struct gr_replayer *r)
+static enum gr_status check_actions(struct loader *l)
 {
-    uint32_t jobs = 0, starts = 0;
+    struct gr_replayer *r = l->r;
     for (uint32_t i = 0; i < r->action_count; i++) {
         struct gr_action action;
         const enum gr_status status = gr_fetch_action(r, i, &action);
         if (status != GR_STATUS_OK)
             return status;
-        if (action.op == GR_OP_JOB && action.value != jobs++)
-            return GR_STATUS_ACTION;
-        if (action.op == GR_OP_REPLAY_START) {
-            if (starts++)
-                return GR_STATUS_ACTION;
+        if (action.op == GR_OP_REPLAY_START)
             r->replay_start = i;
-        }
     }
-    if (jobs != r->job_count)
-        return GR_STATUS_MANIFEST;
-    r->state ^= STEP_ACTIONS;
+    l->state ^= STEP_ACTIONS;
     return GR_STATUS_OK;
 }
 
@@ -403,9 +406,10 @@ static enum gr_status load(struct loader *l)
     if (status == GR_STATUS_OK)
         status = load_body(l);
     if (status == GR_STATUS_OK)
-        status = check_actions(l->r);
-    if (status == GR_STATUS_OK && l->r->state != GR_STATE_LOADED)
+        status = check_actions(l);
+    if (status == GR_STATUS_OK && l->state != GR_STATE_LOADED)
         status = GR_STATUS_FLOW;
+    l->r->state = l->state;
     l->r->report.verify_us = verified - start;
     l->r->report.load_us = gr_port_now_us() - verified;
     return status;

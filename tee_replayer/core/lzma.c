@@ -27,7 +27,6 @@ _Static_assert((LITERAL + (0x300u << GR_LZMA_MAX_LC_LP)) * 2u <= GR_LZMA_BYTES, 
 
 struct lzma {
     struct gr_stream *stream;
-    uint64_t left; /* input bytes of this section */
     uint32_t range, code;
     bool failed;
     uint16_t *probability;
@@ -36,12 +35,10 @@ struct lzma {
 static uint32_t next_byte(struct lzma *d)
 {
     const uint8_t *byte;
-    if (d->left == 0 || gr_stream_take(d->stream, 1, &byte) == 0) {
-        d->failed = true;
-        return 0;
-    }
-    d->left--;
-    return *byte;
+    if (gr_stream_take(d->stream, 1, &byte))
+        return *byte;
+    d->failed = true;
+    return 0;
 }
 
 static void normalize(struct lzma *d)
@@ -125,15 +122,15 @@ static uint8_t decode_literal(struct lzma *d, uint32_t index, bool guided, uint3
     return (uint8_t)node;
 }
 
-bool gr_lzma_decode(struct gr_stream *s, uint64_t *stored, uint8_t *out, uint64_t out_bytes,
-                    uint8_t properties, uint16_t *probability)
+bool gr_lzma_decode(struct gr_stream *s, uint8_t *out, uint64_t out_bytes, uint8_t properties,
+                    uint16_t *probability)
 {
     const uint32_t lc = properties % 9, lp = properties / 9 % 5, pb = properties / 45;
     if (pb > 4 || lc + lp > GR_LZMA_MAX_LC_LP)
         return false;
     for (uint32_t i = 0; i < LITERAL + (0x300u << (lc + lp)); i++)
         probability[i] = 1024;
-    struct lzma d = {.stream = s, .left = *stored, .range = UINT32_MAX, .probability = probability};
+    struct lzma d = {.stream = s, .range = UINT32_MAX, .probability = probability};
     d.failed = next_byte(&d) != 0;
     for (uint32_t i = 0; i < 4; i++)
         d.code = d.code << 8 | next_byte(&d);
@@ -185,6 +182,5 @@ bool gr_lzma_decode(struct gr_stream *s, uint64_t *stored, uint8_t *out, uint64_
         for (; length; length--, at++)
             out[at] = out[at - rep0 - 1];
     }
-    *stored = d.left;
     return !d.failed;
 }

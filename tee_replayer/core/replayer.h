@@ -29,13 +29,12 @@
     X(ARGUMENT, 0xffffd821u, "a function was called with a value that it does not take")                     \
     X(MEMORY, 0xfff800ffu, "the secure memory is too small or misaligned for this trace")                    \
     X(READ, 0xd803ffffu, "the signed trace could not be read")                                               \
-    X(FORMAT, 0xef8b0000u, "this is not a signed trace")                                                     \
-    X(VERSION, 0xfe07fe07u, "the trace is of a version that this replayer does not read")                    \
+    X(FORMAT, 0xef8b0000u, "this is not a signed trace of format version 1.0")                               \
     X(SIZE, 0xffff07d0u, "the sizes of the signed trace contradict each other")                              \
     X(ENVELOPE, 0x0565ffffu, "the envelope is not the one encoding of an ES256 COSE_Sign1 message")          \
     X(KEY, 0x00009db9u, "the trace is signed with another key than this device's")                           \
     X(SIGNATURE, 0x3bfc0000u, "the signature does not belong to this trace")                                 \
-    X(HEADER, 0x000077cau, "the trace's header is malformed")                                                \
+    X(HEADER, 0x000077cau, "the trace's header is malformed, or of another version than 1.0")                \
     X(SECTIONS, 0x0000ab67u, "the trace's section table is malformed")                                       \
     X(MANIFEST, 0x03ff03ffu, "the trace's manifest is malformed")                                            \
     X(TARGET, 0x1ff81ff8u, "the trace is for another GPU family")                                            \
@@ -125,7 +124,7 @@ struct gr_replayer {
     uint64_t low_bytes; /* from its start: the trace's memory, page table, scratch page */
     const uint8_t *actions;
     const uint8_t *slots;
-    uint32_t action_count, replay_start, job_count, slot_count, retry_limit;
+    uint32_t action_count, replay_start, slot_count, retry_limit;
     uint32_t state;
     uint64_t carveout_bytes, image_bytes, va_bytes, time_budget_us;
     uint64_t deadline_us;

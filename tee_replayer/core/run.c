@@ -4,7 +4,7 @@
 #include "internal.h"
 
 /* Write the bits of `value` under `mask`; the register keeps its others, of those that a trace may set. */
-static enum gr_status write_register(uint32_t index, uint32_t value, uint32_t mask)
+GR_INLINE enum gr_status write_register(uint32_t index, uint32_t value, uint32_t mask)
 {
     const struct gr_limits *limits = gr_write_limits(index);
     if (!limits)
@@ -17,18 +17,22 @@ static enum gr_status write_register(uint32_t index, uint32_t value, uint32_t ma
     return GR_STATUS_OK;
 }
 
-/* Read until the value under the mask is the one expected: once, without a timeout. */
-static enum gr_status read_until(struct gr_replayer *r, const struct gr_action *a)
+/* Until `us` are over, or a register has the value expected under the mask; `late` is what it means that they
+ * are; no register is read when that is well. */
+static enum gr_status wait_for(struct gr_replayer *r, const struct gr_action *a, uint32_t us,
+                               enum gr_status late)
 {
     const uint64_t start = gr_port_now_us();
     for (;;) {
         /* The clock first: after a late return the register is read once more. */
         const uint64_t now = gr_port_now_us();
-        r->report.seen = gr_port_read32(a->arg * 4u) & a->a;
-        if (r->report.seen == r->report.expected)
-            return GR_STATUS_OK;
-        if (now - start >= a->b)
-            return a->b ? GR_STATUS_TIMEOUT : GR_STATUS_DIVERGED;
+        if (late != GR_STATUS_OK) {
+            r->report.seen = gr_port_read32(a->arg * 4u) & a->a;
+            if (r->report.seen == r->report.expected)
+                return GR_STATUS_OK;
+        }
+        if (now - start >= us)
+            return late;
         if (now >= r->deadline_us)
             return GR_STATUS_BUDGET;
     }
@@ -49,8 +53,8 @@ static enum gr_status execute(struct gr_replayer *r, const struct gr_action *a)
     const uint32_t offset = a->arg * 4u;
     r->report.expected = a->value & a->a;
     switch (a->op) {
-    case GR_OP_REG_READ_ONCE:
-    case GR_OP_REG_READ_WAIT: return read_until(r, a);
+    case GR_OP_REG_READ_ONCE: return wait_for(r, a, 0, GR_STATUS_DIVERGED);
+    case GR_OP_REG_READ_WAIT: return wait_for(r, a, a->b, GR_STATUS_TIMEOUT);
     case GR_OP_REG_WRITE: return write_register(a->arg, a->value, a->a);
     case GR_OP_REG_READ_KEEP: r->kept[a->b] = gr_port_read32(offset); break;
     case GR_OP_REG_WRITE_KEPT: return write_register(a->arg, r->kept[a->b], UINT32_MAX);
@@ -62,11 +66,7 @@ static enum gr_status execute(struct gr_replayer *r, const struct gr_action *a)
     case GR_OP_COPY_TO_GPU: return gr_copy_slot(r, a->arg, true);
     case GR_OP_COPY_FROM_GPU: return gr_copy_slot(r, a->arg, false);
     case GR_OP_WAIT_IRQ: return wait_irq(r, a);
-    case GR_OP_INTERVAL:
-        for (const uint64_t start = gr_port_now_us(); gr_port_now_us() - start < a->value;)
-            if (gr_port_now_us() >= r->deadline_us)
-                return GR_STATUS_BUDGET;
-        break;
+    case GR_OP_INTERVAL: return wait_for(r, a, a->value, GR_STATUS_OK);
     case GR_OP_JOB: r->report.jobs++; break;
     default: break; /* markers */
     }
@@ -131,9 +131,6 @@ enum gr_status gr_run(struct gr_replayer *r)
             return r->report.status = GR_STATUS_UNBOUND;
         }
     }
-    const volatile uint32_t *state = &r->state; /* read once more: a glitch would have to hit twice */
-    if (*state != GR_STATE_LOADED)
-        return r->report.status = GR_STATUS_FLOW;
     const uint64_t start = gr_port_now_us();
     r->deadline_us = start + r->time_budget_us;
     r->report.retries = 0;
@@ -143,7 +140,8 @@ enum gr_status gr_run(struct gr_replayer *r)
         r->report.replay_us = gr_port_now_us() - start;
         if (r->report.status == GR_STATUS_OK)
             return GR_STATUS_OK;
-        const bool again = is_divergence(r) && r->report.retries < r->retry_limit;
+        const bool again =
+            is_divergence(r) && r->report.retries < r->retry_limit && r->report.retries < GR_RETRY_LIMIT;
         /* Whatever it was, the GPU does nothing more with the carve-out. */
         gr_driver_reset(r);
         r->started = false;

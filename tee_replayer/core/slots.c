@@ -9,12 +9,12 @@ static const uint8_t *slot_at(const struct gr_replayer *r, uint32_t index)
     return gr_aligned(r->slots + (size_t)index * GR_SLOT_BYTES);
 }
 
-static uint32_t dimension(const uint8_t *slot, uint32_t i)
+GR_INLINE uint32_t dimension(const uint8_t *slot, uint32_t i)
 {
     return gr_load32(slot + GR_SLOT_AT_DIMS + 4 * i);
 }
 
-static uint32_t stride(const uint8_t *slot, uint32_t i)
+GR_INLINE uint32_t stride(const uint8_t *slot, uint32_t i)
 {
     return gr_load32(slot + GR_SLOT_AT_STRIDES + 4 * i);
 }
@@ -59,9 +59,7 @@ enum gr_status gr_bind(struct gr_replayer *r, uint32_t index, void *data, uint64
 {
     if (r->state != GR_STATE_LOADED)
         return GR_STATUS_STATE;
-    const uintptr_t at = (uintptr_t)data, carveout = (uintptr_t)r->memory.base;
-    if (index >= r->slot_count || bytes != (data ? gr_slot_bytes(r, index) : 0) || at + bytes < at ||
-        (at < carveout + r->memory.bytes && at + bytes > carveout))
+    if (index >= r->slot_count || bytes != (data ? gr_slot_bytes(r, index) : 0))
         return GR_STATUS_ARGUMENT;
     r->bound[index] = data;
     return GR_STATUS_OK;
@@ -83,8 +81,12 @@ static enum gr_status copy_run(const struct gr_replayer *r, uint64_t va, uint8_t
         const uint64_t place = gr_driver_translate(r, va);
         if (place < r->image_bytes || place >= r->carveout_bytes)
             return GR_STATUS_RANGE;
-        uint8_t *gpu = r->memory.base + place;
-        memcpy(to_gpu ? gpu : data, to_gpu ? data : gpu, (size_t)n);
+        uint8_t *from = data, *to = r->memory.base + place;
+        if (!to_gpu) {
+            from = to;
+            to = data;
+        }
+        memcpy(to, from, (size_t)n);
         va += n;
         data += n;
         bytes -= n;
@@ -98,20 +100,19 @@ enum gr_status gr_copy_slot(struct gr_replayer *r, uint32_t index, bool to_gpu)
     uint8_t *data = r->bound[index];
     if (to_gpu == (slot[GR_SLOT_AT_KIND] == GR_SLOT_KIND_OUTPUT))
         return GR_STATUS_ACTION;
-    if (!data)
-        return GR_STATUS_OK;
     /* The innermost dimensions that lie densely are one run; the number of a run tells the other indices. */
     uint64_t run = gr_dtype_bytes(slot[GR_SLOT_AT_DTYPE]);
     uint32_t outer = slot[GR_SLOT_AT_RANK];
     for (; outer && stride(slot, outer - 1) == run; outer--)
         run *= dimension(slot, outer - 1);
-    for (uint64_t i = 0, runs = gr_slot_bytes(r, index) / run; i < runs; i++, data += run) {
+    enum gr_status status = GR_STATUS_OK;
+    for (uint64_t i = 0, runs = data ? gr_slot_bytes(r, index) / run : 0; i < runs && status == GR_STATUS_OK;
+         i++) {
         uint64_t va = gr_load64(slot + GR_SLOT_AT_ADDRESS), left = i;
         for (uint32_t k = outer; k--; left /= dimension(slot, k))
             va += left % dimension(slot, k) * stride(slot, k);
-        const enum gr_status status = copy_run(r, va, data, run, to_gpu);
-        if (status != GR_STATUS_OK)
-            return status;
+        status = copy_run(r, va, data, run, to_gpu);
+        data += run;
     }
-    return GR_STATUS_OK;
+    return status;
 }

@@ -31,16 +31,17 @@ static enum gr_status next_chunk(struct gr_stream *s)
 
 uint32_t gr_stream_take(struct gr_stream *s, uint64_t want, const uint8_t **data)
 {
-    if (s->at == s->end) {
-        if (s->status != GR_STATUS_OK)
-            return 0;
+    if (s->at == s->end && s->status == GR_STATUS_OK && s->section)
         s->status = next_chunk(s);
-        if (s->status != GR_STATUS_OK)
-            return 0;
-    }
+    if (s->status != GR_STATUS_OK)
+        return 0;
     const uint64_t have = (uint64_t)(s->end - s->at);
-    const uint32_t bytes = (uint32_t)(want < have ? want : have);
+    if (want > have)
+        want = have;
+    if (want > s->section)
+        want = s->section;
     *data = s->at;
-    s->at += bytes;
-    return bytes;
+    s->at += want;
+    s->section -= want;
+    return (uint32_t)want;
 }

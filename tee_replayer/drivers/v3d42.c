@@ -18,8 +18,7 @@ enum {
 #define PTE_WRITABLE (1u << 29)
 #define CAP_ENABLE (1u << 31)
 #define ILLEGAL_ADDR_ENABLE (1u << 31)
-#define BRIDGE_MAJOR(revision) ((revision) >> 8 & 0xff)
-#define AXICFG_RESET 0xfu
+#define SW_INIT_V3D 1u             /* of a bridge of revision 7, the one seen with a V3D 4.2 */
 #define MMU_CTL_FAULTS 0x08101000u /* cap exceeded, page invalid, write violation */
 
 static uint32_t va_mib(uint64_t va_bytes)
@@ -50,15 +49,8 @@ uint64_t gr_driver_bytes(uint64_t va_bytes)
 void gr_driver_reset(struct gr_replayer *r)
 {
     gr_driver_unmap(r, 0, table_pages(r->va_bytes));
-    if (BRIDGE_MAJOR(gr_port_read32(GR_BRIDGE_REVISION)) == 2) {
-        gr_port_write32(GR_BRIDGE_SW_INIT_0, 1);
-        gr_port_write32(GR_BRIDGE_SW_INIT_0, 0);
-        gr_port_write32(GR_HUB_AXICFG,
-                        AXICFG_RESET); /* the reset may write to the hub's address 0 (GFXH-1383) */
-    } else {
-        gr_port_write32(GR_BRIDGE_SW_INIT_1, 1);
-        gr_port_write32(GR_BRIDGE_SW_INIT_1, 0);
-    }
+    gr_port_write32(GR_BRIDGE_SW_INIT_1, SW_INIT_V3D);
+    gr_port_write32(GR_BRIDGE_SW_INIT_1, 0);
 }
 
 void gr_driver_set_table(struct gr_replayer *r)

@@ -2,7 +2,7 @@
 
 Usage: size.py CROSS_COMPILE FIRMWARE.elf OBJECT... [--json]
 
-A symbol belongs to the object file that defines it; what the compiler inlined counts where it ended up.
+A symbol belongs to the object file that defines it. What the compiler inlined counts where it ended up.
 """
 
 import json
@@ -10,28 +10,26 @@ import re
 import subprocess
 import sys
 from collections import Counter
+from pathlib import Path
 
 FLASH = (".text", ".rodata")
-Row = tuple[int, str, str]  # bytes, symbol, object file
+CODE, CONSTANT = "FUNC", "OBJECT"
+CRYPTO, REPLAYER, PORT = "crypto library and its seam", "replayer", "port and start-up"
 
 
-def symbols(cross: str, file: str) -> list[tuple[int, str]]:
-    """(bytes, name) of each function and constant that `file` defines."""
-    command = [f"{cross}readelf", "-sW", file]
-    text = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-    rows = [line.split() for line in text.splitlines()]
-    names = sections(cross, file)
+def readelf(cross: str, *arguments: str) -> str:
+    return subprocess.run([f"{cross}readelf", *arguments], check=True, capture_output=True, text=True).stdout
+
+
+def symbols(cross: str, file: str) -> list[tuple[int, str, str]]:
+    """(bytes, kind, name) of each function and constant in the flash sections of `file`."""
+    names = dict(re.findall(r"^ *\[ *(\d+)\] (\S+)", readelf(cross, "-SW", file), re.MULTILINE))
+    rows = [line.split() for line in readelf(cross, "-sW", file).splitlines()]
     return [
-        (int(row[2], 0), row[7])
+        (int(row[2], 0), row[3], row[7])
         for row in rows
-        if len(row) == 8 and row[3] in ("FUNC", "OBJECT") and names.get(row[6], "").startswith(FLASH)
+        if len(row) == 8 and row[3] in (CODE, CONSTANT) and names.get(row[6], "").startswith(FLASH)
     ]
-
-
-def sections(cross: str, file: str) -> dict[str, str]:
-    """Names of the sections by number."""
-    text = subprocess.run([f"{cross}readelf", "-SW", file], check=True, capture_output=True, text=True).stdout
-    return dict(re.findall(r"^ *\[ *(\d+)\] (\S+)", text, re.MULTILINE))
 
 
 def base_name(name: str) -> str:
@@ -39,49 +37,58 @@ def base_name(name: str) -> str:
     return re.sub(r"(\.(constprop|isra|part|cold|lto_priv)(\.\d+)*|\.\d+)+$", "", name)
 
 
-def flash_bytes(cross: str, elf: str) -> int:
-    """Bytes of the sections that lie in flash: code and read-only data."""
-    text = subprocess.run([f"{cross}size", "-A", "-d", elf], check=True, capture_output=True, text=True).stdout
-    rows = [line.split() for line in text.splitlines()]
-    return sum(int(row[1]) for row in rows if len(row) == 3 and row[0].startswith(FLASH))
+def defining_source(name: str) -> str:
+    """The source of a function that its object does not keep: link-time optimisation inlines less."""
+    for path in sorted(Path().rglob("*.[ch]")):
+        if re.search(rf"^(static [\w ]+ \*?)?{name}\(", path.read_text(), re.MULTILINE):
+            return str(path)
+    return "?"
 
 
 def part(file: str) -> str:
-    if file.startswith("bearssl/") or file == "crypto.o":
-        return "crypto (BearSSL)"
-    return "replayer" if file == "replayer.o" else "port"
+    if file.startswith(("bearssl/", "crypto.")):
+        return CRYPTO
+    return REPLAYER if file.startswith("replayer.") else PORT
+
+
+def flash_bytes(cross: str, elf: str) -> int:
+    """Bytes of the sections that lie in flash: code and read-only data."""
+    rows = re.findall(r"^ *\[ *\d+\] (\S+) +\w+ +\w+ +\w+ +(\w+)", readelf(cross, "-SW", elf), re.MULTILINE)
+    return sum(int(size, 16) for name, size in rows if name.startswith(FLASH))
 
 
 def main() -> None:
     cross, elf, *objects = (argument for argument in sys.argv[1:] if argument != "--json")
-    homes = {base_name(name): file for file in objects for _, name in symbols(cross, file)}
-    rows: list[Row] = sorted(
-        ((size, name, homes.get(base_name(name), "?")) for size, name in symbols(cross, elf)), reverse=True
-    )
-    total = flash_bytes(cross, elf)
+    homes = {base_name(name): file for file in objects for _, _, name in symbols(cross, file)}
+    rows = []
+    for size, kind, name in symbols(cross, elf):
+        base = base_name(name)
+        rows.append((size, kind, name, homes.get(base) or defining_source(base)))
     files: Counter[str] = Counter()
-    parts: Counter[str] = Counter()
-    for size, _, file in rows:
+    sums: Counter[tuple[str, str]] = Counter()
+    for size, kind, _, file in rows:
         files[file] += size
-        parts[part(file)] += size
-    rest = total - sum(files.values())
-    parts["port"] += rest
-    own = parts["replayer"] + parts["port"]
+        sums[part(file), kind] += size
+    total = flash_bytes(cross, elf)
+    rest = total - sum(files.values())  # assembly, literals, jump tables, padding
+    sums[PORT, CODE] += rest
+    own = {kind: sums[REPLAYER, kind] + sums[PORT, kind] for kind in (CODE, CONSTANT)}
     if "--json" in sys.argv:
-        print(json.dumps({"total": total, "own": own, "crypto": total - own, "files": files, "rest": rest}))
+        crypto = sums[CRYPTO, CODE] + sums[CRYPTO, CONSTANT]
+        print(json.dumps({"own_code": own[CODE], "own_constants": own[CONSTANT], "crypto": crypto, "total": total}))
         return
-    for size, name, file in rows:
+    for size, _, name, file in sorted(rows, reverse=True):
         print(f"{size:6}  {name:34}{file}")
     print("-" * 60)
     for file, size in files.most_common():
         print(f"{size:6}  {file}")
-    print(f"{rest:6}  start-up code, vectors, literals, padding")
+    print(f"{rest:6}  start-up, string functions, literals, jump tables, padding")
     print("-" * 60)
-    print(f"{parts['replayer']:6}  replayer")
-    print(f"{parts['port']:6}  port and start-up")
-    print(f"{own:6}  own code and constants")
-    print(f"{total - own:6}  crypto library and its seam")
-    print(f"{total:6}  code and read-only data in all")
+    print("  code  constants")
+    for name in (REPLAYER, PORT, CRYPTO):
+        print(f"{sums[name, CODE]:6}  {sums[name, CONSTANT]:9}  {name}")
+    print(f"{own[CODE]:6}  {own[CONSTANT]:9}  our own")
+    print(f"{total:6}  in all")
 
 
 main()

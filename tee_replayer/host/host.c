@@ -141,12 +141,13 @@ int64_t gr_host_lzma(const uint8_t *data, uint64_t stored, uint8_t *out, uint64_
         }
         struct gr_stream stream = {.source = &source,
                                    .left = stored,
+                                   .section = stored,
                                    .hashes = hashes,
                                    .chunk = chunk,
                                    .chunk_bytes = chunk_bytes,
                                    .status = GR_STATUS_OK};
-        if (gr_lzma_decode(&stream, &stored, out, out_bytes, properties, probabilities))
-            result = (int64_t)stored;
+        if (gr_lzma_decode(&stream, out, out_bytes, properties, probabilities))
+            result = (int64_t)stream.section;
     }
     free(hashes);
     free(chunk);
