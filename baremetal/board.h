@@ -39,7 +39,6 @@ struct gr_board {
     uint64_t gpu_base, carveout_base, carveout_bytes, mailbox_base, mailbox_bytes, gic_base, uart_base,
         gpu_spi;
 };
-extern const struct gr_board gr_board;
 
 /* The end: print a line, `what` and a number in hex, to the secure world's UART, and leave the emulator. */
 _Noreturn void gr_exit(char what, uint32_t number, uint32_t exit_status);

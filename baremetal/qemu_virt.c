@@ -3,7 +3,7 @@
 #include "board.h"
 #include "replayer.h"
 
-__attribute__((used)) const struct gr_board gr_board = {
+__attribute__((used, section(".gramophone.board"))) static const struct gr_board gr_board = {
     GR_GPU_BASE,      GR_CARVEOUT_BASE, GR_CARVEOUT_BYTES, GR_MAILBOX_BASE,
     GR_MAILBOX_BYTES, GR_GIC_BASE,      GR_UART_BASE,      GR_GPU_SPI,
 };

@@ -79,7 +79,7 @@ class Report:
         elif self.name in ("SLOTS", "UNBOUND"):
             text += f": slot {self.offset}"
         elif self.name in ("CHUNK", "SECTIONS", "CODEC"):
-            text += f": {'chunk' if self.name == 'CHUNK' else 'section'} {self.offset}"
+            text += f": {'section' if self.name == 'SECTIONS' else 'chunk'} {self.offset}"
         if self.name in _WITH_VALUES:
             text += f": expected {self.expected:#x}, found {self.seen:#x}"
         if self.name == "FAULT":

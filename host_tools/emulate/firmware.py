@@ -22,6 +22,7 @@ from tee_replayer.generate import generate
 
 CROSS = "aarch64-linux-gnu-"
 ELF, BINARY = "firmware.elf", "firmware.bin"
+BOARD_SECTION, _BOARD = ".gramophone.board", "<8Q"
 
 
 @dataclass(frozen=True)
@@ -83,15 +84,12 @@ def load(folder: Path) -> Firmware:
                 for segment in elf.iter_segments("PT_LOAD")
                 if segment["p_filesz"]
             )
-            table = elf.get_section_by_name(".symtab")
-            found = table.get_symbol_by_name("gr_board") if table else None
-            if not found:
-                raise RunnerError(f"{path}: not a Gramophone firmware: it has no symbol gr_board")
-            at, size = found[0]["st_value"], struct.calcsize("<8Q")
-            base, data = next((b, d) for b, d in segments if b <= at and at + size <= b + len(d))
-            board = Board(*struct.unpack_from("<8Q", data, at - base))
+            section = elf.get_section_by_name(BOARD_SECTION)
+            if section is None or section.data_size != struct.calcsize(_BOARD):
+                raise RunnerError(f"{path}: not a Gramophone firmware: it has no section {BOARD_SECTION}")
+            board = Board(*struct.unpack(_BOARD, section.data()))
             return Firmware(folder, board, segments, int(elf.header["e_entry"]))
-    except (ELFError, StopIteration) as error:
+    except ELFError as error:
         raise RunnerError(f"{path}: not an ELF file of a firmware ({error})") from error
 
 

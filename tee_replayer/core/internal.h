@@ -63,12 +63,13 @@ struct gr_stream {
     enum gr_status status;   /* the first failure; from then on the stream gives zeros */
 };
 
-/* Up to `want` bytes, at least one, of the section; 0: it is at its end, or the stream has failed. */
-GR_INTERNAL uint32_t gr_stream_take(struct gr_stream *s, uint64_t want, const uint8_t **data);
+/* Bytes that can be taken from `at` on, of the current section; 0: it is at its end, or the stream has
+ * failed. Who takes them moves `at` and `section`. */
+GR_INTERNAL uint32_t gr_stream_ready(struct gr_stream *s);
 
-/* Decode raw LZMA1 until `out` is full; false when the section is too short or damaged. probabilities:
- * GR_LZMA_BYTES, as much as any properties that the format allows need. */
-GR_INTERNAL bool gr_lzma_decode(struct gr_stream *s, uint8_t *out, uint64_t out_bytes, uint8_t properties,
+/* Decode raw LZMA1 until `out` is full; the stream's status tells of damage. probabilities: GR_LZMA_BYTES, as
+ * much as any properties that the format allows need. */
+GR_INTERNAL void gr_lzma_decode(struct gr_stream *s, uint8_t *out, uint64_t out_bytes, uint8_t properties,
                                 uint16_t *probabilities);
 #define GR_LZMA_BYTES ((1848u + (0x300u << GR_LZMA_MAX_LC_LP)) * 2u)
 

@@ -112,8 +112,6 @@ static bool is_expected(const struct loader *l, uint32_t from, uint32_t to)
 
 static enum gr_status check_envelope(struct loader *l)
 {
-    if (l->trace_bytes > UINT64_MAX - TRACE_AT) /* signed_bytes - TRACE_AT was negative */
-        return GR_STATUS_SIZE;
     if (!l->source->read(l->source->ctx, 0, l->start, START_BYTES))
         return GR_STATUS_READ;
     if (!is_expected(l, 0, GR_SIGNED_HEADER_AT_TRACE_BYTES))
@@ -312,35 +310,19 @@ static enum gr_status check_manifest(struct loader *l)
     return check_identity(l, m);
 }
 
-/* One section of the body, to `out`; NULL passes it over. */
-static bool load_section(struct loader *l, const uint8_t *s, uint8_t *out)
+/* Copy what is left of the section, or pass it over. */
+static void take_section(struct gr_stream *s, uint8_t *out)
 {
-    s = gr_aligned(s);
-    const uint64_t stored = gr_load64(s + GR_SECTION_AT_STORED_BYTES),
-                   raw = gr_load64(s + GR_SECTION_AT_RAW_BYTES);
-    struct gr_stream *stream = &l->stream;
-    stream->section = stored;
-    if (out && s[GR_SECTION_AT_CODEC] == GR_CODEC_LZMA) {
-        if (!gr_lzma_decode(stream, out, raw, s[GR_SECTION_AT_CODEC_PARAM], l->probabilities))
-            return false;
-        out = NULL; /* an end marker may follow */
-    }
-    for (uint64_t padding = -stored % GR_ALIGNMENT;;) {
-        const uint8_t *data;
-        while (stream->section) {
-            const uint32_t n = gr_stream_take(stream, UINT64_MAX, &data);
-            if (n == 0)
-                return false;
-            if (out) {
-                memcpy(out, data, n);
-                out += n;
-            }
+    while (s->section) {
+        const uint32_t n = gr_stream_ready(s);
+        if (n == 0)
+            return;
+        if (out) {
+            memcpy(out, s->at, n);
+            out += n;
         }
-        if (padding == 0)
-            return true;
-        stream->section = padding;
-        padding = 0;
-        out = NULL;
+        s->at += n;
+        s->section -= n;
     }
 }
 
@@ -356,18 +338,26 @@ static enum gr_status load_body(struct loader *l)
     for (uint32_t i = HEAD_SECTIONS; i < l->section_count; i++) {
         const uint8_t *s = gr_aligned(section_at(l, i));
         const uint32_t type = gr_load16(s + GR_SECTION_AT_TYPE);
-        uint8_t *out = type == GR_SECTION_TYPE_ACTIONS ? (uint8_t *)(uintptr_t)r->actions
-                       : type == GR_SECTION_TYPE_IMAGE ? image
-                                                       : NULL;
-        if (out == image)
-            image += gr_load64(s + GR_SECTION_AT_RAW_BYTES);
-        r->report.offset = i;
-        if (!load_section(l, s, out)) {
-            if (stream->status == GR_STATUS_OK)
-                return GR_STATUS_CODEC;
-            r->report.offset = stream->index;
-            return stream->status;
+        const uint64_t raw = section_bytes(l, i);
+        uint8_t *out = NULL; /* what is optional is passed over */
+        if (i == ACTIONS)
+            out = (uint8_t *)(uintptr_t)r->actions;
+        if (type == GR_SECTION_TYPE_IMAGE) {
+            out = image;
+            image += raw;
         }
+        const uint64_t stored = gr_load64(s + GR_SECTION_AT_STORED_BYTES);
+        stream->section = stored;
+        if (out && s[GR_SECTION_AT_CODEC] == GR_CODEC_LZMA) {
+            gr_lzma_decode(stream, out, raw, s[GR_SECTION_AT_CODEC_PARAM], l->probabilities);
+            out = NULL; /* an end marker may follow */
+        }
+        take_section(stream, out);
+        stream->section += -stored % GR_ALIGNMENT;
+        take_section(stream, NULL);
+        r->report.offset = stream->index;
+        if (stream->status != GR_STATUS_OK)
+            return stream->status;
     }
     if (stream->left || stream->at != stream->end)
         return GR_STATUS_FLOW;
@@ -415,7 +405,7 @@ static enum gr_status load(struct loader *l)
     return status;
 }
 
-enum gr_status gr_load(struct gr_replayer *r, const struct gr_memory *memory, const struct gr_source *source,
+GR_NOINLINE enum gr_status gr_load(struct gr_replayer *r, const struct gr_memory *memory, const struct gr_source *source,
                        uint64_t signed_bytes, const struct gr_policy *policy)
 {
     memset(r, 0, sizeof *r);

@@ -28,17 +28,17 @@ _Static_assert((LITERAL + (0x300u << GR_LZMA_MAX_LC_LP)) * 2u <= GR_LZMA_BYTES, 
 struct lzma {
     struct gr_stream *stream;
     uint32_t range, code;
-    bool failed;
     uint16_t *probability;
 };
 
+/* Behind the end, or when the stream has failed: zeros. They decode to something, which nobody uses. */
 static uint32_t next_byte(struct lzma *d)
 {
-    const uint8_t *byte;
-    if (gr_stream_take(d->stream, 1, &byte))
-        return *byte;
-    d->failed = true;
-    return 0;
+    struct gr_stream *s = d->stream;
+    if (gr_stream_ready(s) == 0)
+        return 0;
+    s->section--;
+    return *s->at++;
 }
 
 static void normalize(struct lzma *d)
@@ -122,17 +122,18 @@ static uint8_t decode_literal(struct lzma *d, uint32_t index, bool guided, uint3
     return (uint8_t)node;
 }
 
-bool gr_lzma_decode(struct gr_stream *s, uint8_t *out, uint64_t out_bytes, uint8_t properties,
+void gr_lzma_decode(struct gr_stream *s, uint8_t *out, uint64_t out_bytes, uint8_t properties,
                     uint16_t *probability)
 {
     const uint32_t lc = properties % 9, lp = properties / 9 % 5, pb = properties / 45;
-    if (pb > 4 || lc + lp > GR_LZMA_MAX_LC_LP)
-        return false;
+    if (pb > 4 || lc + lp > GR_LZMA_MAX_LC_LP) {
+        s->status = GR_STATUS_CODEC;
+        return;
+    }
     for (uint32_t i = 0; i < LITERAL + (0x300u << (lc + lp)); i++)
         probability[i] = 1024;
     struct lzma d = {.stream = s, .range = UINT32_MAX, .probability = probability};
-    d.failed = next_byte(&d) != 0;
-    for (uint32_t i = 0; i < 4; i++)
+    for (uint32_t i = 0; i < 5; i++) /* the first is zero */
         d.code = d.code << 8 | next_byte(&d);
 
     uint32_t state = 0, rep0 = 0, rep1 = 0, rep2 = 0, rep3 = 0;
@@ -177,10 +178,11 @@ bool gr_lzma_decode(struct gr_stream *s, uint8_t *out, uint64_t out_bytes, uint8
             length = decode_length(&d, REP_LENGTH, position);
         /* After two matches in a row, which kind the second was is only half remembered. */
         state = state < FIRST_MATCH_STATE ? next : next == 7 ? 10 : 11;
-        if (rep0 >= at || length > out_bytes - at)
-            return false;
+        if (rep0 >= at || length > out_bytes - at) {
+            s->status = s->status == GR_STATUS_OK ? GR_STATUS_CODEC : s->status;
+            return;
+        }
         for (; length; length--, at++)
             out[at] = out[at - rep0 - 1];
     }
-    return !d.failed;
 }

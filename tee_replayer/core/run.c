@@ -121,7 +121,7 @@ static bool is_divergence(struct gr_replayer *r)
     return true;
 }
 
-enum gr_status gr_run(struct gr_replayer *r)
+GR_NOINLINE enum gr_status gr_run(struct gr_replayer *r)
 {
     if (r->state != GR_STATE_LOADED)
         return r->report.status = GR_STATUS_STATE;

@@ -29,19 +29,14 @@ static enum gr_status next_chunk(struct gr_stream *s)
     return GR_STATUS_OK;
 }
 
-uint32_t gr_stream_take(struct gr_stream *s, uint64_t want, const uint8_t **data)
+uint32_t gr_stream_ready(struct gr_stream *s)
 {
-    if (s->at == s->end && s->status == GR_STATUS_OK && s->section)
+    if (s->section == 0 && s->status == GR_STATUS_OK)
+        s->status = GR_STATUS_CODEC; /* it should have been longer */
+    if (s->at == s->end && s->status == GR_STATUS_OK)
         s->status = next_chunk(s);
     if (s->status != GR_STATUS_OK)
         return 0;
     const uint64_t have = (uint64_t)(s->end - s->at);
-    if (want > have)
-        want = have;
-    if (want > s->section)
-        want = s->section;
-    *data = s->at;
-    s->at += want;
-    s->section -= want;
-    return (uint32_t)want;
+    return (uint32_t)(have < s->section ? have : s->section);
 }

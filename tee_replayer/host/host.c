@@ -146,7 +146,8 @@ int64_t gr_host_lzma(const uint8_t *data, uint64_t stored, uint8_t *out, uint64_
                                    .chunk = chunk,
                                    .chunk_bytes = chunk_bytes,
                                    .status = GR_STATUS_OK};
-        if (gr_lzma_decode(&stream, out, out_bytes, properties, probabilities))
+        gr_lzma_decode(&stream, out, out_bytes, properties, probabilities);
+        if (stream.status == GR_STATUS_OK)
             result = (int64_t)stream.section;
     }
     free(hashes);
