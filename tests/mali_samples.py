@@ -19,9 +19,11 @@ NAMES = ("gr_io_history", "gr_pgt", "gr_mem_contents", "gr_sync_as")
 HISTORY, TABLES, CONTENTS, BUFFERS = NAMES
 
 
-def job_header(*, status: int = 0, kind: int = 4, index: int = 1, next_va: int = 0, first: int = 0) -> bytes:
+def job_header(
+    *, status: int = 0, kind: int = 4, index: int = 1, next_va: int = 0, first: int = 0, second: int = 0
+) -> bytes:
     """A 64-bit job header of 32 bytes (Mesa src/panfrost/lib/genxml/v6.xml) and a payload of zeros, 64 in all."""
-    return struct.pack("<IIQIHHQ", status, 0, 0, 1 | kind << 1 | index << 16, first, 0, next_va) + bytes(32)
+    return struct.pack("<IIQIHHQ", status, 0, 0, 1 | kind << 1 | index << 16, first, second, next_va) + bytes(32)
 
 
 def access(delay: int, write: bool, offset: int, value: int) -> bytes:

@@ -8,7 +8,8 @@
 
 #include "vgpu_device.h"
 
-static const struct vgpu_family *const families[] = {&v3d42_family, &v3d42_pi4_family};
+static const struct vgpu_family *const families[] = {&v3d42_family, &v3d42_pi4_family, &mali_g71_family,
+                                                     &mali_g71_arch60_family};
 
 enum { STOPPED_READ = (int)0xdeadbeef };
 
@@ -29,7 +30,7 @@ vgpu *vgpu_create(const char *name, const struct vgpu_host *host, const struct v
         gpu->family->start(gpu);
         return gpu;
     }
-    *error = "unknown GPU name (known: v3d42, v3d42-pi4)";
+    *error = "unknown GPU name (known: v3d42, v3d42-pi4, mali_g71, mali_g71-arch60)";
     return NULL;
 }
 

@@ -34,6 +34,8 @@ struct vgpu_family {
 
 extern const struct vgpu_family v3d42_family;
 extern const struct vgpu_family v3d42_pi4_family;
+extern const struct vgpu_family mali_g71_family;
+extern const struct vgpu_family mali_g71_arch60_family; /* its GPU_ID as Mesa asks for it */
 
 struct vgpu {
     const struct vgpu_family *family;

@@ -1,0 +1,266 @@
+/*
+ * A virtual Mali G71 (job manager generation): registers, reset, power, interrupts.
+ *
+ * Sequences and meanings: Linux 6.1 drivers/gpu/drm/panfrost (panfrost_gpu.c, panfrost_job.c, panfrost_mmu.c)
+ * and the GPUReplay recordings, which show that powering the tiler powers the L2 cache it needs.
+ */
+#include "mali_device.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define FLUSH_ID_MASK 0x00ffffffu
+#define ID_OF_ARCHITECTURE_6_0 0x60000002u
+
+uint64_t mali_due(struct mali_device *dev)
+{
+    uint64_t latency = dev->base.options.latency_ns;
+    if (latency && dev->base.host.schedule)
+        dev->base.host.schedule(dev->base.host.ctx, latency);
+    return dev->base.now_ns + latency;
+}
+
+/* The first JS or AS for an offset in any of them: they are described once. */
+static uint32_t canonical(uint32_t offset)
+{
+    if (offset >= MALI_JS && offset < MALI_JS + MALI_SLOTS * MALI_JS_BYTES)
+        return MALI_JS + (offset - MALI_JS) % MALI_JS_BYTES;
+    if (offset >= MALI_AS && offset < MALI_AS + MALI_SPACES * MALI_AS_BYTES)
+        return MALI_AS + (offset - MALI_AS) % MALI_AS_BYTES;
+    return offset;
+}
+
+static void update_lines(struct mali_device *dev)
+{
+    static const uint32_t blocks[MALI_LINES] = {JOB_IRQ_RAWSTAT, MMU_IRQ_RAWSTAT, GPU_IRQ_RAWSTAT};
+    for (unsigned line = 0; line < MALI_LINES; line++) {
+        uint32_t raw = *mali_reg(dev, blocks[line]), mask = *mali_reg(dev, blocks[line] + 8);
+        *mali_reg(dev, blocks[line] + 12) = raw & mask;
+        vgpu_set_level(&dev->base, line, raw & mask);
+    }
+}
+
+void mali_raise(struct mali_device *dev, uint32_t rawstat, uint32_t bits)
+{
+    *mali_reg(dev, rawstat) |= bits;
+    update_lines(dev);
+}
+
+void mali_flushed(struct mali_device *dev)
+{
+    uint32_t *id = mali_reg(dev, GPU_LATEST_FLUSH);
+    *id = (*id + 1) & FLUSH_ID_MASK;
+}
+
+/* Registers to their reset values; what GPU_IRQ_RAWSTAT says and the flush id stay. */
+static void reset(struct mali_device *dev)
+{
+    uint32_t raw = *mali_reg(dev, GPU_IRQ_RAWSTAT), flush = *mali_reg(dev, GPU_LATEST_FLUSH);
+    memset(dev->reg, 0, sizeof(dev->reg));
+    for (size_t i = 0; i < mali_register_count; i++)
+        *mali_reg(dev, mali_registers[i].offset) = mali_registers[i].reset;
+    if (dev->base.family == &mali_g71_arch60_family)
+        *mali_reg(dev, GPU_ID) = ID_OF_ARCHITECTURE_6_0;
+    *mali_reg(dev, GPU_IRQ_RAWSTAT) = raw;
+    *mali_reg(dev, GPU_LATEST_FLUSH) = flush;
+    for (unsigned kind = 0; kind < MALI_POWER_KINDS; kind++)
+        dev->power[kind] = (struct mali_power){.present = *mali_reg(dev, GPU_PRESENT + 16 * kind)};
+    memset(dev->space, 0, sizeof(dev->space));
+    memset(dev->slot, 0, sizeof(dev->slot));
+    dev->clean_ns = 0;
+    update_lines(dev);
+}
+
+static struct vgpu *create(void)
+{
+    struct mali_device *dev = calloc(1, sizeof(*dev));
+    return (struct vgpu *)dev;
+}
+
+static void start(struct vgpu *gpu)
+{
+    struct mali_device *dev = mali_device_of(gpu);
+    for (size_t i = 0; i < mali_register_count; i++) {
+        dev->known[mali_registers[i].offset / 4] = (uint16_t)(i + 1);
+        if (mali_registers[i].offset == GPU_LATEST_FLUSH)
+            *mali_reg(dev, GPU_LATEST_FLUSH) = mali_registers[i].reset;
+    }
+    reset(dev);
+}
+
+static void destroy(struct vgpu *gpu)
+{
+    struct mali_device *dev = mali_device_of(gpu);
+    free(dev->touched);
+    free(dev);
+}
+
+static const struct mali_register *find(struct mali_device *dev, uint32_t offset, enum mali_access access)
+{
+    const char *what = access == MALI_READ ? "read of" : "write to";
+    uint16_t index = dev->known[canonical(offset) / 4];
+    if (!index) {
+        vgpu_fail(&dev->base, "mali_g71: %s 0x%04x: unknown register", what, offset);
+        return NULL;
+    }
+    const struct mali_register *known = &mali_registers[index - 1];
+    if (!(known->access & access)) {
+        vgpu_fail(&dev->base, "mali_g71: %s 0x%04x (%s): the register is %s", what, offset, known->name,
+                  access == MALI_READ ? "write-only" : "read-only");
+        return NULL;
+    }
+    return known;
+}
+
+static bool is_power(uint32_t offset, uint32_t block)
+{
+    return offset >= block && offset < block + 16 * MALI_POWER_KINDS;
+}
+
+static uint32_t read32(struct vgpu *gpu, uint32_t offset)
+{
+    struct mali_device *dev = mali_device_of(gpu);
+    if (!find(dev, offset, MALI_READ))
+        return 0;
+    /* All cores are in the low words: a MP8 has eight. */
+    if (is_power(offset, GPU_READY) && offset % 8 == 0)
+        return dev->power[(offset - GPU_READY) / 16].ready;
+    if (is_power(offset, GPU_PWRTRANS) && offset % 8 == 0) {
+        const struct mali_power *power = &dev->power[(offset - GPU_PWRTRANS) / 16];
+        return power->on | power->off;
+    }
+    if (canonical(offset) == MALI_AS + AS_STATUS)
+        return gpu->now_ns < dev->space[(offset - MALI_AS) / MALI_AS_BYTES].busy_ns;
+    return *mali_reg(dev, offset);
+}
+
+static void power_advance(struct mali_device *dev)
+{
+    bool changed = false, waiting = false;
+    for (unsigned kind = 0; kind < MALI_POWER_KINDS; kind++) {
+        struct mali_power *power = &dev->power[kind];
+        if (!(power->on | power->off))
+            continue;
+        if (dev->base.now_ns < power->due_ns) {
+            waiting = true;
+            continue;
+        }
+        power->ready = (power->ready | power->on) & ~power->off;
+        power->on = power->off = 0;
+        changed = true;
+    }
+    if (changed)
+        mali_raise(dev, GPU_IRQ_RAWSTAT,
+                   GPU_IRQ_POWER_CHANGED_SINGLE | (waiting ? 0 : GPU_IRQ_POWER_CHANGED_ALL));
+}
+
+static void power_change(struct mali_device *dev, unsigned kind, uint32_t cores, bool on)
+{
+    struct mali_power *power = &dev->power[kind];
+    cores &= power->present;
+    if (on && cores && kind != MALI_L2)
+        power_change(dev, MALI_L2, UINT32_MAX, true);
+    cores &= on ? ~power->ready : power->ready;
+    if (!cores)
+        return;
+    power->on = on ? power->on | cores : power->on & ~cores;
+    power->off = on ? power->off & ~cores : power->off | cores;
+    power->due_ns = mali_due(dev);
+}
+
+static void command(struct mali_device *dev, uint32_t value)
+{
+    switch (value) {
+    case GPU_CMD_NOP: return;
+    case GPU_CMD_SOFT_RESET:
+    case GPU_CMD_HARD_RESET:
+        reset(dev);
+        dev->base.counters.resets++;
+        dev->reset_ns = mali_due(dev) + 1;
+        return;
+    case GPU_CMD_CLEAN:
+    case GPU_CMD_CLEAN_INV:
+        mali_flushed(dev);
+        dev->clean_ns = mali_due(dev) + 1;
+        return;
+    default:
+        vgpu_fail(&dev->base, "mali_g71: write to 0x%04x (gpu.COMMAND) of 0x%08x: command is not modelled",
+                  GPU_COMMAND, value);
+    }
+}
+
+static void advance(struct vgpu *gpu)
+{
+    struct mali_device *dev = mali_device_of(gpu);
+    if (dev->reset_ns && gpu->now_ns + 1 >= dev->reset_ns) {
+        dev->reset_ns = 0;
+        mali_raise(dev, GPU_IRQ_RAWSTAT, GPU_IRQ_RESET_COMPLETED);
+    }
+    if (dev->clean_ns && gpu->now_ns + 1 >= dev->clean_ns) {
+        dev->clean_ns = 0;
+        mali_raise(dev, GPU_IRQ_RAWSTAT, GPU_IRQ_CLEAN_CACHES_COMPLETED);
+    }
+    power_advance(dev);
+    mali_jobs_advance(dev);
+}
+
+static void write_register(struct mali_device *dev, uint32_t offset, uint32_t value)
+{
+    if (is_power(offset, GPU_PWRON) || is_power(offset, GPU_PWROFF)) {
+        bool on = is_power(offset, GPU_PWRON);
+        if (offset % 8 == 0)
+            power_change(dev, (offset - (on ? GPU_PWRON : GPU_PWROFF)) / 16, value, on);
+        return;
+    }
+    if (offset >= MALI_AS) {
+        *mali_reg(dev, offset) = value;
+        mali_space_write(dev, (offset - MALI_AS) / MALI_AS_BYTES, (offset - MALI_AS) % MALI_AS_BYTES, value);
+        return;
+    }
+    if (offset >= MALI_JS && offset < MALI_JS + MALI_SLOTS * MALI_JS_BYTES) {
+        mali_slot_write(dev, (offset - MALI_JS) / MALI_JS_BYTES, (offset - MALI_JS) % MALI_JS_BYTES, value);
+        return;
+    }
+    switch (offset) {
+    case GPU_COMMAND: command(dev, value); return;
+    case JOB_IRQ_CLEAR: mali_job_irq_clear(dev, value); break;
+    case GPU_IRQ_CLEAR: *mali_reg(dev, GPU_IRQ_RAWSTAT) &= ~value; break;
+    case MMU_IRQ_CLEAR: *mali_reg(dev, MMU_IRQ_RAWSTAT) &= ~value; break;
+    default: *mali_reg(dev, offset) = value;
+    }
+    update_lines(dev);
+}
+
+static void write32(struct vgpu *gpu, uint32_t offset, uint32_t value)
+{
+    struct mali_device *dev = mali_device_of(gpu);
+    const struct mali_register *known = find(dev, offset, MALI_WRITE);
+    if (!known)
+        return;
+    if (value & ~known->writable) {
+        vgpu_fail(gpu, "mali_g71: write to 0x%04x (%s) of 0x%08x: reserved or not modelled bits 0x%08x",
+                  offset, known->name, value, value & ~known->writable);
+        return;
+    }
+    write_register(dev, offset, value);
+    if (gpu->error[0])
+        return;
+    advance(gpu); /* what takes no time is done now */
+}
+
+static size_t walk(struct vgpu *gpu,
+                   void (*visit)(void *ctx, uint64_t va, uint64_t pa, uint64_t bytes, uint32_t flags),
+                   void *ctx)
+{
+    return mali_mmu_walk(mali_device_of(gpu), visit, ctx);
+}
+
+#define FAMILY(family_name)                                                                                  \
+    {                                                                                                        \
+        .name = family_name, .window_bytes = MALI_WINDOW_BYTES, .interrupt_lines = MALI_LINES,               \
+        .create = create, .start = start, .destroy = destroy, .read32 = read32, .write32 = write32,          \
+        .advance = advance, .walk = walk                                                                     \
+    }
+
+const struct vgpu_family mali_g71_family = FAMILY("mali_g71");
+const struct vgpu_family mali_g71_arch60_family = FAMILY("mali_g71-arch60");

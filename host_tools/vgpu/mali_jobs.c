@@ -1,0 +1,259 @@
+/*
+ * Job slots of a Mali G71 and the chains of job descriptors that they run.
+ *
+ * Slots: Linux 6.1 drivers/gpu/drm/panfrost/panfrost_job.c. Job headers: Mesa src/panfrost/lib/genxml/v6.xml
+ * (Job Header). A chain is walked whole when its slot starts and its end is told after the latency. Shaders
+ * are not executed: a compute job reads nothing but its header.
+ */
+#include "mali_device.h"
+
+#include <string.h>
+
+enum {
+    HEADER_BYTES = 32,
+    HEADER_ALIGNMENT = 64,
+    STATUS_BYTES = 16,  /* status, first incomplete task, fault pointer */
+    MAX_CHAIN = 0x10000 /* an index is of 16 bits */
+};
+enum { JOB_NULL = 1, JOB_WRITE_VALUE = 2, JOB_CACHE_FLUSH = 3, JOB_COMPUTE = 4 };
+enum { VALUE_CYCLES = 1, VALUE_TIMESTAMP = 2, VALUE_ZERO = 3, VALUE_8 = 4, VALUE_64 = 7 };
+
+/* Word 4 of a header. */
+#define HEADER_64_BIT 1u
+#define HEADER_TYPE(word) ((word) >> 1 & 0x7f)
+#define HEADER_RESERVED ((1u << 10) | (1u << 13))
+
+struct header {
+    uint32_t status, first_incomplete_task;
+    uint64_t fault_pointer;
+    uint32_t control; /* 64-bit 0, type 7:1, barrier 8, index 31:16 */
+    uint16_t depends[2];
+    uint64_t next;
+};
+_Static_assert(sizeof(struct header) == HEADER_BYTES, "layout of a job header");
+
+/* One chain on its way. */
+struct chain {
+    struct mali_device *dev;
+    unsigned slot, space;
+    uint64_t va; /* of the job at hand */
+    bool write_back;
+    uint8_t done[MAX_CHAIN / 8]; /* by index */
+};
+
+static bool fail(const struct chain *chain, const char *what, uint32_t value)
+{
+    vgpu_fail(&chain->dev->base, "mali_g71: job at GPU address 0x%llx (slot %u): %s (0x%x)",
+              (unsigned long long)chain->va, chain->slot, what, value);
+    return false;
+}
+
+static bool check(const struct chain *chain, const struct header *header)
+{
+    uint32_t control = header->control;
+    if (!(control & HEADER_64_BIT))
+        return fail(chain, "descriptors of 32 bits are not modelled", control);
+    if (control & HEADER_RESERVED)
+        return fail(chain, "reserved bits of the header are set", control & HEADER_RESERVED);
+    if (header->status || header->first_incomplete_task)
+        return fail(chain, "the status of an earlier run is still in the header", header->status);
+    for (unsigned i = 0; i < 2; i++) {
+        unsigned index = header->depends[i];
+        if (index && !(chain->done[index / 8] >> index % 8 & 1))
+            return fail(chain, "depends on a job that is not before it in the chain", index);
+    }
+    return true;
+}
+
+/* 0, or the exception that ends the chain. */
+static uint32_t write_value(struct chain *chain)
+{
+    struct {
+        uint64_t address;
+        uint32_t type, reserved;
+        uint64_t value;
+    } payload;
+    if (!mali_read(chain->dev, chain->space, chain->va + HEADER_BYTES, &payload, sizeof(payload)))
+        return MALI_JOB_READ_FAULT;
+    uint32_t bytes = 8;
+    if (payload.type == VALUE_CYCLES || payload.type == VALUE_TIMESTAMP) {
+        payload.value = chain->dev->base.now_ns;
+    } else if (payload.type == VALUE_ZERO) {
+        payload.value = 0;
+    } else if (payload.type >= VALUE_8 && payload.type <= VALUE_64) {
+        bytes = 1u << (payload.type - VALUE_8);
+    } else {
+        fail(chain, "unknown type of a write-value job", payload.type);
+        return 0;
+    }
+    return mali_write(chain->dev, chain->space, payload.address, &payload.value, bytes)
+               ? 0
+               : MALI_JOB_WRITE_FAULT;
+}
+
+static uint32_t run_job(struct chain *chain, const struct header *header)
+{
+    switch (HEADER_TYPE(header->control)) {
+    case JOB_NULL:
+    case JOB_COMPUTE: return 0;
+    case JOB_CACHE_FLUSH: mali_flushed(chain->dev); return 0;
+    case JOB_WRITE_VALUE: return write_value(chain);
+    default: fail(chain, "job type is not modelled", HEADER_TYPE(header->control)); return 0;
+    }
+}
+
+/* Runs one job and moves on to the next; 0, or the exception that ends the chain. */
+static uint32_t step(struct chain *chain)
+{
+    struct header header;
+    if (chain->va % HEADER_ALIGNMENT) {
+        fail(chain, "the header is not aligned to 64 bytes", (uint32_t)chain->va);
+        return 0;
+    }
+    if (!mali_read(chain->dev, chain->space, chain->va, &header, sizeof(header)))
+        return MALI_JOB_READ_FAULT;
+    if (!check(chain, &header))
+        return 0;
+    uint32_t exception = run_job(chain, &header);
+    unsigned index = header.control >> 16;
+    chain->done[index / 8] |= (uint8_t)(1u << index % 8);
+    header.status = exception ? exception : MALI_DONE;
+    if (chain->write_back && !mali_write(chain->dev, chain->space, chain->va, &header, STATUS_BYTES))
+        return MALI_JOB_WRITE_FAULT;
+    if (!exception)
+        chain->va = header.next;
+    return exception;
+}
+
+/* Status of the slot at the end of the chain. */
+static uint32_t run_chain(struct mali_device *dev, unsigned slot, uint32_t config)
+{
+    uint32_t at = MALI_JS + slot * MALI_JS_BYTES;
+    struct chain chain = {.dev = dev, .slot = slot, .space = config & JS_CONFIG_AS};
+    uint64_t affinity = mali_reg64(dev, at + JS_AFFINITY);
+    chain.write_back = !(config & JS_CONFIG_NO_WRITE_BACK);
+    chain.va = mali_reg64(dev, at + JS_HEAD);
+    dev->latest_space = chain.space;
+    dev->touched_count = 0;
+    if (!(affinity & dev->power[MALI_SHADER].present))
+        return MALI_JOB_AFFINITY_FAULT;
+    if (!(affinity & dev->power[MALI_SHADER].ready) || !dev->power[MALI_L2].ready)
+        return MALI_JOB_POWER_FAULT;
+    if (dev->base.options.fault_job && dev->chains_started == dev->base.options.fault_job) {
+        mali_mmu_inject_fault(dev, chain.space, chain.va);
+        return MALI_JOB_READ_FAULT;
+    }
+    uint32_t exception = 0;
+    for (unsigned jobs = 0; chain.va && !exception && !vgpu_error(&dev->base); jobs++) {
+        if (jobs == MAX_CHAIN)
+            fail(&chain, "the chain has no end", jobs);
+        else
+            exception = step(&chain);
+    }
+    *mali_reg(dev, at + JS_TAIL) = (uint32_t)chain.va;
+    *mali_reg(dev, at + JS_TAIL + 4) = (uint32_t)(chain.va >> 32);
+    return exception ? exception : MALI_DONE;
+}
+
+/* Takes over what waits in the _NEXT registers. */
+static void start(struct mali_device *dev, unsigned index)
+{
+    struct mali_slot *slot = &dev->slot[index];
+    uint32_t at = MALI_JS + index * MALI_JS_BYTES;
+    for (uint32_t offset = JS_HEAD; offset <= JS_CONFIG; offset += 4)
+        if (offset != JS_TAIL && offset != JS_TAIL + 4)
+            *mali_reg(dev, at + offset) = *mali_reg(dev, at + JS_NEXT + offset);
+    uint32_t config = *mali_reg(dev, at + JS_CONFIG), flush_id = *mali_reg(dev, at + JS_FLUSH_ID_NEXT);
+    if ((config & JS_CONFIG_AS) >= MALI_SPACES) {
+        vgpu_fail(&dev->base, "mali_g71: job in address space %u; there are %u", config & JS_CONFIG_AS,
+                  (unsigned)MALI_SPACES);
+        return;
+    }
+    *mali_reg(dev, at + JS_COMMAND_NEXT) = JS_CMD_NOP;
+    *slot = (struct mali_slot){.active = true};
+    dev->chains_started++;
+    /* With flush reduction, caches that were flushed since the job was made need no flush. */
+    if (config & JS_CONFIG_START_FLUSH &&
+        !(config & JS_CONFIG_FLUSH_REDUCTION && flush_id != *mali_reg(dev, GPU_LATEST_FLUSH)))
+        mali_flushed(dev);
+    vgpu_job_start(&dev->base, VGPU_JOB_COMPUTE);
+    slot->hangs = dev->base.options.hang_job && dev->chains_started == dev->base.options.hang_job;
+    if (!slot->hangs)
+        slot->status = run_chain(dev, index, config);
+    *mali_reg(dev, at + JS_STATUS) = MALI_ACTIVE;
+    slot->due_ns = mali_due(dev);
+}
+
+static void finish(struct mali_device *dev, unsigned index, uint32_t status)
+{
+    struct mali_slot *slot = &dev->slot[index];
+    uint32_t at = MALI_JS + index * MALI_JS_BYTES;
+    slot->active = false;
+    *mali_reg(dev, at + JS_STATUS) = status;
+    if (*mali_reg(dev, at + JS_CONFIG) & JS_CONFIG_END_FLUSH)
+        mali_flushed(dev);
+    if (status == MALI_DONE)
+        dev->base.counters.jobs++;
+    vgpu_job_end(&dev->base, VGPU_JOB_COMPUTE);
+    mali_raise(dev, JOB_IRQ_RAWSTAT, 1u << (status == MALI_DONE ? index : 16 + index));
+    if (slot->queued && status == MALI_DONE) /* after a failure the driver decides */
+        start(dev, index);
+}
+
+void mali_jobs_advance(struct mali_device *dev)
+{
+    for (unsigned i = 0; i < MALI_SLOTS && !vgpu_error(&dev->base); i++)
+        while (dev->slot[i].active && !dev->slot[i].hangs && dev->base.now_ns >= dev->slot[i].due_ns &&
+               !vgpu_error(&dev->base))
+            finish(dev, i, dev->slot[i].status);
+}
+
+/* Jobs are over before a soft stop could reach them, but for those that hang. */
+static void stop(struct mali_device *dev, unsigned index, uint32_t value)
+{
+    bool flag = *mali_reg(dev, MALI_JS + index * MALI_JS_BYTES + JS_CONFIG) & JS_CONFIG_JOB_CHAIN;
+    bool hard = value == JS_CMD_HARD_STOP || value == (flag ? JS_CMD_HARD_STOP_1 : JS_CMD_HARD_STOP_0);
+    if (value == JS_CMD_START)
+        vgpu_fail(&dev->base, "mali_g71: START in JS%u COMMAND; jobs start by COMMAND_NEXT", index);
+    else if (hard && dev->slot[index].active)
+        finish(dev, index, MALI_TERMINATED);
+}
+
+void mali_slot_write(struct mali_device *dev, unsigned index, uint32_t in_slot, uint32_t value)
+{
+    uint32_t at = MALI_JS + index * MALI_JS_BYTES;
+    struct mali_slot *slot = &dev->slot[index];
+    if (in_slot == JS_COMMAND) {
+        stop(dev, index, value);
+        return;
+    }
+    if (slot->queued && in_slot != JS_COMMAND_NEXT) {
+        vgpu_fail(&dev->base,
+                  "mali_g71: write to JS%u 0x%02x: a job is queued already; it would be overwritten", index,
+                  in_slot);
+        return;
+    }
+    *mali_reg(dev, at + in_slot) = value;
+    if (in_slot != JS_COMMAND_NEXT)
+        return;
+    if (value > JS_CMD_START) {
+        vgpu_fail(&dev->base, "mali_g71: command %u in JS%u COMMAND_NEXT is not modelled", value, index);
+        return;
+    }
+    slot->queued = value == JS_CMD_START;
+    if (slot->queued && !slot->active)
+        start(dev, index);
+}
+
+void mali_job_irq_clear(struct mali_device *dev, uint32_t bits)
+{
+    uint32_t *state = mali_reg(dev, JOB_JS_STATE);
+    *mali_reg(dev, JOB_IRQ_RAWSTAT) &= ~bits;
+    for (unsigned i = 0; i < MALI_SLOTS; i++) {
+        uint32_t slot_bits = 0x10001u << i;
+        if (!(bits & slot_bits))
+            continue;
+        *state &= ~slot_bits;
+        *state |= (dev->slot[i].active ? 1u << i : 0) | (dev->slot[i].queued ? 0x10000u << i : 0);
+    }
+}

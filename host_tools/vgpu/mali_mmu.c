@@ -1,0 +1,319 @@
+/*
+ * Address spaces of a Mali G71: two table formats of four levels, 512 entries of 64 bits each.
+ *
+ * AArch64 (TRANSCFG mode 6): table or page 3, block 1; access 7:6: 1 read and write, 3 read; access flag 10.
+ * Older (TRANSCFG mode 0, TRANSTAB 1:0 = 3; Linux drivers/iommu/io-pgtable-arm.c, ARM_MALI_LPAE): table 3,
+ * page or block 1 at every level; access bit 6 read, bit 7 write. Both: output address 47:12, no-execute 54.
+ *
+ * Tables are walked at every access, so that a change shows at once.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "mali_device.h"
+
+#define ADDRESS_MASK 0x0000fffffffff000u
+#define ACCESS_FLAG (1u << 10)
+#define TRANSCFG_MODE 0xfu
+#define TRANSCFG_KNOWN 0x7300000fu /* mode; attributes, shareability and allocation of table walks */
+
+enum {
+    PAGE_BITS = 12,
+    PAGE_BYTES = 1 << PAGE_BITS,
+    LEVEL_BITS = 9,
+    ENTRIES = 1 << LEVEL_BITS,
+    LAST_LEVEL = 3
+};
+enum { VA_BITS = 48, PA_BITS = 40 };
+enum { ACCESS_EXECUTE = 1, ACCESS_READ = 2, ACCESS_WRITE = 3 }; /* AS_FAULTSTATUS 9:8 */
+
+struct leaf {
+    uint64_t pa; /* of the address asked for */
+    bool readable, writable;
+    unsigned level;
+};
+
+static unsigned level_shift(unsigned level)
+{
+    return PAGE_BITS + LEVEL_BITS * (LAST_LEVEL - level);
+}
+
+/* Host memory of one object that may not cross a range, or NULL. */
+static uint8_t *host(struct mali_device *dev, uint64_t pa, uint64_t bytes)
+{
+    const struct vgpu_host *machine = &dev->base.host;
+    uint64_t room = 0;
+    uint8_t *at = machine->memory ? machine->memory(machine->ctx, pa, &room) : NULL;
+    return at && room >= bytes ? at : NULL;
+}
+
+static bool is_leaf(enum mali_mode mode, unsigned level, uint64_t entry)
+{
+    if (mode == MALI_LPAE)
+        return level > 0 && (entry & 3) == 1;
+    return level == LAST_LEVEL ? (entry & 3) == 3 : level > 0 && (entry & 3) == 1;
+}
+
+static bool is_table(unsigned level, uint64_t entry)
+{
+    return level < LAST_LEVEL && (entry & 3) == 3;
+}
+
+static void decode(enum mali_mode mode, uint64_t entry, struct leaf *leaf)
+{
+    unsigned access = (unsigned)(entry >> 6) & 3;
+    leaf->readable = mode == MALI_LPAE ? access & 1 : access == 1 || access == 3;
+    leaf->writable = mode == MALI_LPAE ? access & 2 : access == 1;
+}
+
+/* 0, or the exception. */
+static uint32_t translate(struct mali_device *dev, const struct mali_space *space, uint64_t va,
+                          struct leaf *leaf)
+{
+    *leaf = (struct leaf){.pa = va, .readable = true, .writable = true};
+    if (space->mode == MALI_IDENTITY)
+        return 0;
+    if (va >> VA_BITS)
+        return MALI_ADDRESS_IN_FAULT;
+    if (space->mode == MALI_UNMAPPED)
+        return MALI_TRANSLATION_FAULT;
+    uint64_t table = space->table;
+    for (unsigned level = 0; level <= LAST_LEVEL; level++) {
+        unsigned shift = level_shift(level);
+        const uint8_t *at = host(dev, table + 8 * (va >> shift & (ENTRIES - 1)), 8);
+        uint64_t entry;
+        if (!at)
+            return MALI_TABLE_BUS_FAULT + level;
+        memcpy(&entry, at, sizeof(entry));
+        leaf->level = level;
+        if ((entry & ADDRESS_MASK) >> PA_BITS && entry & 1)
+            return MALI_ADDRESS_OUT_FAULT + level;
+        if (is_leaf(space->mode, level, entry)) {
+            uint64_t inside = (1ull << shift) - 1;
+            if (space->mode == MALI_AARCH64 && !(entry & ACCESS_FLAG))
+                return MALI_ACCESS_FLAG_FAULT + level;
+            leaf->pa = (entry & ADDRESS_MASK & ~inside) | (va & inside);
+            decode(space->mode, entry, leaf);
+            return 0;
+        }
+        if (!is_table(level, entry))
+            return MALI_TRANSLATION_FAULT + level;
+        table = entry & ADDRESS_MASK;
+    }
+    return MALI_TRANSLATION_FAULT + LAST_LEVEL;
+}
+
+static void fault(struct mali_device *dev, unsigned space, uint64_t va, uint32_t exception, uint32_t access)
+{
+    uint32_t at = MALI_AS + space * MALI_AS_BYTES;
+    bool bus = exception >= MALI_TABLE_BUS_FAULT && exception < MALI_ACCESS_FLAG_FAULT;
+    *mali_reg(dev, at + AS_FAULTSTATUS) = exception | access << 8;
+    *mali_reg(dev, at + AS_FAULTADDRESS) = (uint32_t)va;
+    *mali_reg(dev, at + AS_FAULTADDRESS + 4) = (uint32_t)(va >> 32);
+    dev->base.counters.faults++;
+    mali_raise(dev, MMU_IRQ_RAWSTAT, 1u << (bus ? 16 + space : space));
+}
+
+void mali_mmu_inject_fault(struct mali_device *dev, unsigned space, uint64_t va)
+{
+    fault(dev, space, va, MALI_TRANSLATION_FAULT + LAST_LEVEL, ACCESS_READ);
+}
+
+static void touch(struct mali_device *dev, uint64_t va, uint32_t flags)
+{
+    uint64_t page = va >> PAGE_BITS;
+    for (size_t i = 0; i < dev->touched_count; i++) {
+        if (dev->touched[i].page == page) {
+            dev->touched[i].flags |= flags;
+            return;
+        }
+    }
+    if (dev->touched_count == dev->touched_room) {
+        size_t room = dev->touched_room ? 2 * dev->touched_room : 64;
+        struct mali_touched *bigger = realloc(dev->touched, room * sizeof(*bigger));
+        if (!bigger) {
+            vgpu_fail(&dev->base, "mali_g71: out of memory");
+            return;
+        }
+        dev->touched = bigger;
+        dev->touched_room = room;
+    }
+    dev->touched[dev->touched_count++] = (struct mali_touched){page, flags};
+}
+
+/* Host memory of `bytes` bytes in one page. */
+static uint8_t *access_page(struct mali_device *dev, unsigned index, uint64_t va, uint32_t bytes, bool write)
+{
+    struct leaf leaf;
+    uint32_t exception = translate(dev, &dev->space[index], va, &leaf);
+    if (!exception && !(write ? leaf.writable : leaf.readable))
+        exception = MALI_PERMISSION_FAULT + leaf.level;
+    uint8_t *at = exception ? NULL : host(dev, leaf.pa, bytes);
+    if (!exception && !at)
+        exception = MALI_TABLE_BUS_FAULT + leaf.level;
+    if (exception) {
+        fault(dev, index, va, exception, write ? ACCESS_WRITE : ACCESS_READ);
+        return NULL;
+    }
+    touch(dev, va, write ? VGPU_PAGE_WRITTEN : VGPU_PAGE_READ);
+    if (dev->base.options.track_access && !access_map_note(&dev->base.access, leaf.pa, bytes, write))
+        vgpu_fail(&dev->base, "access map: out of memory");
+    return at;
+}
+
+static uint32_t in_page(uint64_t va, uint32_t bytes)
+{
+    uint32_t room = PAGE_BYTES - (uint32_t)(va & (PAGE_BYTES - 1));
+    return bytes < room ? bytes : room;
+}
+
+bool mali_read(struct mali_device *dev, unsigned space, uint64_t va, void *data, uint32_t bytes)
+{
+    for (uint8_t *to = data; bytes;) {
+        uint32_t n = in_page(va, bytes);
+        const uint8_t *from = access_page(dev, space, va, n, false);
+        if (!from)
+            return false;
+        memcpy(to, from, n);
+        to += n;
+        va += n;
+        bytes -= n;
+        dev->base.counters.bytes_read += n;
+    }
+    return true;
+}
+
+bool mali_write(struct mali_device *dev, unsigned space, uint64_t va, const void *data, uint32_t bytes)
+{
+    for (const uint8_t *from = data; bytes;) {
+        uint32_t n = in_page(va, bytes);
+        uint8_t *to = access_page(dev, space, va, n, true);
+        if (!to)
+            return false;
+        memcpy(to, from, n);
+        from += n;
+        va += n;
+        bytes -= n;
+        dev->base.counters.bytes_written += n;
+    }
+    return true;
+}
+
+static void update(struct mali_device *dev, unsigned index)
+{
+    uint32_t at = MALI_AS + index * MALI_AS_BYTES;
+    uint64_t table = mali_reg64(dev, at + AS_TRANSTAB), config = mali_reg64(dev, at + AS_TRANSCFG);
+    struct mali_space *space = &dev->space[index];
+    if (config & ~(uint64_t)TRANSCFG_KNOWN) {
+        vgpu_fail(&dev->base,
+                  "mali_g71: update of address space %u with TRANSCFG 0x%llx: bits are not modelled", index,
+                  (unsigned long long)config);
+        return;
+    }
+    unsigned legacy = (unsigned)table & 3;
+    space->table = table & ADDRESS_MASK;
+    switch (config & TRANSCFG_MODE) {
+    case 0: space->mode = legacy == 3 ? MALI_LPAE : legacy == 2 ? MALI_IDENTITY : MALI_UNMAPPED; break;
+    case 1: space->mode = MALI_UNMAPPED; break;
+    case 2: space->mode = MALI_IDENTITY; break;
+    case 6: space->mode = MALI_AARCH64; break;
+    default:
+        vgpu_fail(&dev->base,
+                  "mali_g71: update of address space %u with TRANSCFG 0x%llx: mode is not modelled", index,
+                  (unsigned long long)config);
+    }
+}
+
+void mali_space_write(struct mali_device *dev, unsigned index, uint32_t in_space, uint32_t value)
+{
+    if (in_space != AS_COMMAND)
+        return;
+    struct mali_space *space = &dev->space[index];
+    if (dev->base.now_ns < space->busy_ns) {
+        vgpu_fail(&dev->base,
+                  "mali_g71: command %u for address space %u, which is at another one (AS_STATUS)", value,
+                  index);
+        return;
+    }
+    switch (value) {
+    case AS_CMD_NOP:
+    case AS_CMD_LOCK: /* no access can be under way between register writes: nothing to hold back */
+    case AS_CMD_UNLOCK: return;
+    case AS_CMD_UPDATE: update(dev, index); return;
+    case AS_CMD_FLUSH_PT:
+    case AS_CMD_FLUSH_MEM:
+        mali_flushed(dev);
+        space->busy_ns = mali_due(dev);
+        return;
+    default: vgpu_fail(&dev->base, "mali_g71: command %u for address space %u is not modelled", value, index);
+    }
+}
+
+/* A run of pages for vgpu_walk that grows as long as pages continue it. */
+struct run {
+    uint64_t va, pa, bytes;
+    uint32_t flags;
+    size_t pages;
+    void (*visit)(void *ctx, uint64_t va, uint64_t pa, uint64_t bytes, uint32_t flags);
+    void *ctx;
+};
+
+static void add_page(struct run *run, uint64_t va, uint64_t pa, uint32_t flags)
+{
+    run->pages++;
+    if (run->bytes && run->va + run->bytes == va && run->pa + run->bytes == pa && run->flags == flags) {
+        run->bytes += PAGE_BYTES;
+        return;
+    }
+    if (run->bytes)
+        run->visit(run->ctx, run->va, run->pa, run->bytes, run->flags);
+    run->va = va;
+    run->pa = pa;
+    run->flags = flags;
+    run->bytes = PAGE_BYTES;
+}
+
+static uint32_t touched_flags(const struct mali_device *dev, uint64_t va)
+{
+    for (size_t i = 0; i < dev->touched_count; i++)
+        if (dev->touched[i].page == va >> PAGE_BITS)
+            return dev->touched[i].flags;
+    return 0;
+}
+
+static void walk_table(struct mali_device *dev, uint64_t table, unsigned level, uint64_t base,
+                       struct run *run)
+{
+    enum mali_mode mode = dev->space[dev->latest_space].mode;
+    for (uint64_t i = 0; i < ENTRIES; i++) {
+        const uint8_t *at = host(dev, table + 8 * i, 8);
+        uint64_t entry, va = base | i << level_shift(level);
+        if (!at)
+            return;
+        memcpy(&entry, at, sizeof(entry));
+        if (is_table(level, entry)) {
+            walk_table(dev, entry & ADDRESS_MASK, level + 1, va, run);
+        } else if (is_leaf(mode, level, entry)) {
+            struct leaf leaf;
+            decode(mode, entry, &leaf);
+            uint32_t flags =
+                (leaf.readable ? VGPU_PAGE_READABLE : 0) | (leaf.writable ? VGPU_PAGE_WRITABLE : 0);
+            for (uint64_t offset = 0; offset < 1ull << level_shift(level); offset += PAGE_BYTES)
+                add_page(run, va + offset, (entry & ADDRESS_MASK) + offset,
+                         flags | touched_flags(dev, va + offset));
+        }
+    }
+}
+
+size_t mali_mmu_walk(struct mali_device *dev,
+                     void (*visit)(void *ctx, uint64_t va, uint64_t pa, uint64_t bytes, uint32_t flags),
+                     void *ctx)
+{
+    const struct mali_space *space = &dev->space[dev->latest_space];
+    struct run run = {.visit = visit, .ctx = ctx};
+    if (space->mode == MALI_LPAE || space->mode == MALI_AARCH64)
+        walk_table(dev, space->table, 0, 0, &run);
+    if (run.bytes)
+        visit(ctx, run.va, run.pa, run.bytes, run.flags);
+    return run.pages;
+}
