@@ -2,30 +2,21 @@
 
 from __future__ import annotations
 
-import errno
+import contextlib
 import os
 import secrets
+from collections.abc import Iterator
 from pathlib import Path
 
 
 def check_writable(path: str | Path) -> None:
-    """Find out before long work whether `write_atomically` can succeed; writes nothing.
+    """Find out, before long work, whether `write_atomically` can succeed; leaves nothing.
 
     Raises:
-        OSError: the folder is missing or not writable, or `path` is no regular file; `filename` is `path`.
+        OSError: as `write_atomically`.
     """
-    target = Path(os.path.realpath(path))
-    try:
-        if not target.parent.is_dir():
-            target.parent.stat()
-            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
-        if target.exists() and not target.is_file():
-            raise OSError(0, "not a regular file")  # a rename would replace a device such as /dev/null
-        if not os.access(target.parent, os.W_OK | os.X_OK):
-            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
-    except OSError as error:
-        error.filename = str(path)
-        raise
+    with _beside(path, 0o600) as (_, descriptor):
+        os.close(descriptor)
 
 
 def write_atomically(path: str | Path, data: bytes, *, mode: int = 0o666, overwrite: bool = True) -> None:
@@ -41,20 +32,29 @@ def write_atomically(path: str | Path, data: bytes, *, mode: int = 0o666, overwr
         FileExistsError: the file exists and is not to be replaced.
         OSError: whatever the file system objects to; `filename` is `path`.
     """
+    with _beside(path, mode) as (temporary, descriptor):
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        target = Path(os.path.realpath(path))
+        if overwrite:
+            temporary.replace(target)
+        else:
+            os.link(temporary, target)  # unlike a rename, fails where the target exists
+
+
+@contextlib.contextmanager
+def _beside(path: str | Path, mode: int) -> Iterator[tuple[Path, int]]:
+    """An open temporary file in the folder of `path`, gone in the end; OSErrors name `path`."""
     target = Path(os.path.realpath(path))
     temporary = target.with_name(f".gramophone.{secrets.token_hex(8)}.tmp")
     try:
-        check_writable(target)
+        if target.exists() and not target.is_file():
+            raise OSError(0, "not a regular file")  # a rename would replace a device such as /dev/null
         descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
         try:
-            with os.fdopen(descriptor, "wb") as file:
-                file.write(data)
-                file.flush()
-                os.fsync(file.fileno())
-            if overwrite:
-                temporary.replace(target)
-            else:
-                os.link(temporary, target)  # unlike a rename, fails where the target exists
+            yield temporary, descriptor
         finally:
             temporary.unlink(missing_ok=True)
     except OSError as error:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from pathlib import Path
+from tokenize import TokenError
 from typing import Any
 
 import click
@@ -12,6 +13,9 @@ from numpy.typing import NDArray
 
 from trace_format.errors import GramophoneError
 from trace_format.trace import Slot
+
+NPY_MAGIC = b"\x93NUMPY"  # numpy.lib.format
+ZIP_MAGIC = b"PK"
 
 
 class Assignment(click.ParamType[Any]):
@@ -31,14 +35,10 @@ def load(path: Path, slot: Slot) -> NDArray[Any]:
     """A tensor for a slot from a .npy file; a missing or extra leading dimension of 1 is forgiven.
 
     Raises:
-        GramophoneError: not a .npy file, or another shape or element type than the slot's.
+        GramophoneError: not a .npy file of numbers, or another shape or element type than the slot's.
+        OSError: the file cannot be read.
     """
-    try:
-        array = np.load(io.BytesIO(path.read_bytes()), allow_pickle=False)
-    except (ValueError, EOFError) as error:
-        raise GramophoneError(f"{path}: not a .npy file ({error})") from None
-    if not isinstance(array, np.ndarray):
-        raise GramophoneError(f"{path}: expected one array (.npy), found an archive of several")
+    array = _read(path)
     if array.dtype != slot.numpy_dtype:
         raise GramophoneError(
             f"{path}: element type for slot {slot.name}: expected {slot.numpy_dtype}, found {array.dtype}"
@@ -46,6 +46,22 @@ def load(path: Path, slot: Slot) -> NDArray[Any]:
     if squeezed(array.shape) != squeezed(slot.shape):
         raise GramophoneError(f"{path}: shape for slot {slot.name}: expected {slot.shape}, found {array.shape}")
     return np.ascontiguousarray(array).reshape(slot.shape)
+
+
+def _read(path: Path) -> NDArray[Any]:
+    """The array in a .npy file; GramophoneError when there is none."""
+    data = path.read_bytes()
+    if data.startswith(ZIP_MAGIC):
+        raise GramophoneError(f"{path}: expected one array (.npy), found an archive of several (.npz)")
+    if not data.startswith(NPY_MAGIC):
+        found = data[: len(NPY_MAGIC)].hex() or "nothing"
+        raise GramophoneError(f"{path} at offset 0x0: not a .npy file: expected {NPY_MAGIC.hex()}, found {found}")
+    try:
+        # The header is text that NumPy hands to Python's parser, and its shape decides how much is allocated.
+        array: NDArray[Any] = np.load(io.BytesIO(data), allow_pickle=False)
+    except (ValueError, TypeError, SyntaxError, EOFError, OverflowError, MemoryError, TokenError):
+        raise GramophoneError(f"{path}: a damaged .npy file, or one of elements that are no numbers") from None
+    return array
 
 
 def squeezed(shape: tuple[int, ...]) -> tuple[int, ...]:

@@ -13,13 +13,16 @@ READ, WRITE = 1, 2  # GR_ACCESS_* of core/internal.h
 MAX_RUN = 15  # struct gr_register there has so many bits
 
 
+def drivers() -> list[str]:
+    """Names of the GPUs that have a nano driver."""
+    return sorted(path.stem for path in (HERE / "drivers").glob("*.c"))
+
+
 def driver_source(profile: Profile) -> Path:
     """The nano driver's C file; ProfileError when this GPU has none."""
-    path = HERE / "drivers" / f"{profile.name}.c"
-    if not path.exists():
-        known = ", ".join(sorted(p.stem for p in path.parent.glob("*.c")))
-        raise ProfileError(f"no nano driver for GPU {profile.name}; there are: {known}")
-    return path
+    if profile.name not in drivers():
+        raise ProfileError(f"no nano driver for GPU {profile.name}; there are: {', '.join(drivers())}")
+    return HERE / "drivers" / f"{profile.name}.c"
 
 
 def register_name(register: Register) -> str:

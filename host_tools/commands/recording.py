@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from pathlib import Path
 from typing import Any
@@ -10,15 +11,17 @@ import click
 from rich.console import Console
 
 from host_tools.cli_support import FILE, GramophoneCommand, Outcome, UsageError, say
-from host_tools.commands.traces import OUTPUT, facts
+from host_tools.commands.traces import NAME, OUTPUT, default_name, facts
 from host_tools.files import check_writable, write_atomically
 from host_tools.record.devicetree import PLACEMENTS
-from host_tools.record.network import TOLERANCE, record_network
+from host_tools.record.network import TOLERANCE, NetworkError, record_network
 from host_tools.record.program import record_program
 from host_tools.record.root import ready_root
 from trace_format import profile
+from trace_format.errors import GramophoneError
 from trace_format.trace import Trace
 
+PARAM_MAGIC = b"7767517"
 GPU = click.option(
     "--gpu",
     default="v3d42",
@@ -61,7 +64,7 @@ def record() -> None:
 @click.argument("weights", type=FILE)
 @click.option("--input", "inputs", type=_Shape(), multiple=True, required=True, help="Input blob and its shape.")
 @OUTPUT
-@click.option("--name", help="Name of the trace; default: that of PARAM.")
+@click.option("--name", type=NAME, help="Name of the trace; default: that of PARAM.")
 @GPU
 @click.option(
     "--tolerance",
@@ -84,18 +87,24 @@ def record_ncnn(
     """
     if len(dict(inputs)) != len(inputs):
         raise UsageError("an input is given twice")
+    if not 0 <= tolerance < math.inf:
+        raise UsageError(f"--tolerance: expected a number from 0, found {tolerance}")
     network = param.read_bytes(), weights.read_bytes()
+    _check_param(param, network[0])
     check_writable(output)
     ready_root()  # shows progress of its own
-    with Console(stderr=True).status("recording") as status:
-        trace = record_network(
-            *network,
-            dict(inputs),
-            name=name or param.stem,
-            gpu=gpu,
-            tolerance=tolerance,
-            progress=status.update,
-        )
+    try:
+        with Console(stderr=True).status("recording") as status:
+            trace = record_network(
+                *network,
+                dict(inputs),
+                name=name or default_name(param.stem),
+                gpu=gpu,
+                tolerance=tolerance,
+                progress=status.update,
+            )
+    except NetworkError as error:
+        raise GramophoneError(f"{param}, {weights}: {error}") from error
     return _written(trace, output)
 
 
@@ -106,7 +115,7 @@ def record_ncnn(
 )
 @GPU
 @OUTPUT
-@click.option("--name", help="Name of the trace; default: that of PROGRAM.")
+@click.option("--name", type=NAME, help="Name of the trace; default: that of PROGRAM.")
 @click.option("--file", "files", type=FILE, multiple=True, help="File or library that the program needs.")
 @click.argument("program", type=FILE)
 @click.argument("args", nargs=-1)
@@ -124,10 +133,25 @@ def record_run(
         path.open("rb").close()
     ready_root()  # shows progress of its own
     with Console(stderr=True).status(f"recording {program.name}: one boot of the whole stack"):
-        run = record_program(program, args, files, name=name or program.name, gpu=gpu)
+        run = record_program(program, args, files, name=name or default_name(program.name), gpu=gpu)
     for line in run.output.splitlines():
         say(f"{program.name}: {line}")
     return _written(run.trace, output)
+
+
+def _check_param(path: Path, data: bytes) -> None:
+    """Refuse at once what ncnn would refuse in the guest (ncnn src/net.cpp: a magic number's line, then two counts)."""
+    lines = data[:80].split(b"\n")
+    if lines[0].strip() != PARAM_MAGIC:
+        raise GramophoneError(
+            f"{path} at offset 0x0: not an ncnn .param file: expected {PARAM_MAGIC.decode()!r} as its first line, "
+            f"found {lines[0][:20].decode('ascii', 'backslashreplace')!r}"
+        )
+    if not re.fullmatch(rb"\s*\d+\s+\d+\s*", lines[1] if len(lines) > 1 else b""):
+        raise GramophoneError(
+            f"{path} at offset {len(lines[0]) + 1:#x}: not an ncnn .param file: "
+            "expected numbers of layers and blobs as its second line"
+        )
 
 
 def _written(trace: Trace, output: Path) -> Outcome:

@@ -8,15 +8,18 @@ import click
 from rich.console import Console
 
 from host_tools.cli_support import FILE, GramophoneCommand, Outcome, UsageError
-from host_tools.emulate import RUNNERS, bearssl, run
+from host_tools.emulate import ON_THE_HOST, RUNNERS, bearssl, run
 from host_tools.emulate.replay import ReplayResult, open_trace
-from host_tools.files import write_atomically
+from host_tools.files import check_writable, write_atomically
 from host_tools.tensors import Assignment, load, npy
-from signing.keys import PublicKey, load_public_key
+from signing.keys import Algorithm, PublicKey, load_public_key
+from signing.verify import Verdict, verify_trace
 from tee_replayer.generate import PLATFORMS
 from tee_replayer.generate import generate as generate_sources
-from trace_format import profile
-from trace_format.errors import GramophoneError
+from tee_replayer.target import drivers
+from trace_format.errors import GramophoneError, SlotError
+from trace_format.schema import SlotKind
+from trace_format.trace import Slot, Trace
 
 KEY = click.option("--key", type=FILE, required=True, help="Public key (PEM) of whom to trust.")
 MIN_VERSION = click.option(
@@ -24,9 +27,14 @@ MIN_VERSION = click.option(
 )
 
 
-def public_key(path: Path) -> PublicKey:
-    """The key in a file; errors name the file."""
-    return load_public_key(path.read_bytes(), file=str(path))
+def device_key(path: Path) -> PublicKey:
+    """The key in a file; errors name the file. Devices verify ES256 only (docs/adr)."""
+    key = load_public_key(path.read_bytes(), file=str(path))
+    if key.algorithm is not Algorithm.ES256:
+        raise GramophoneError(
+            f"{path}: a device's key: expected ES256 ('gramophone keygen' makes one), found {key.algorithm.title}"
+        )
+    return key
 
 
 @click.command(
@@ -34,14 +42,14 @@ def public_key(path: Path) -> PublicKey:
     cls=GramophoneCommand,
     example="gramophone generate --gpu v3d42 --platform qemu-virt --key pub.pem -o out\nmake -C out size",
 )
-@click.option("--gpu", required=True, type=click.Choice(profile.names()), help="GPU to drive.")
+@click.option("--gpu", required=True, type=click.Choice(drivers()), help="GPU to drive.")
 @click.option("--platform", required=True, type=click.Choice(sorted(PLATFORMS)), help="Board or environment.")
 @KEY
 @click.option("-o", "--output", type=FILE, required=True, help="Folder to write; one written before is replaced.")
 @MIN_VERSION
 def generate_command(gpu: str, platform: str, key: Path, output: Path, min_security_version: int) -> Outcome:
     """Write a replayer for one target: replayer.c and replayer.h, the port, and a Makefile."""
-    trusted = public_key(key)
+    trusted = device_key(key)
     with Console(stderr=True).status("fetching BearSSL's source"):
         crypto = bearssl.source()
     folder = generate_sources(
@@ -80,17 +88,25 @@ def replay_command(
     min_security_version: int,
 ) -> Outcome:
     """Verify, load and replay a signed trace, in the secure world of an emulated device or on the virtual GPU."""
-    data = signed.read_bytes()
-    trusted = public_key(key)
-    trace = open_trace(data)
     for what, pairs in (("input", inputs), ("output", outputs)):
         if len(dict(pairs)) != len(pairs):
             raise UsageError(f"an {what} is given twice")
+    if firmware is not None and runner in ON_THE_HOST:
+        raise UsageError(f"--firmware has no use with --on {runner}: no firmware runs there")
+    data = signed.read_bytes()
+    trusted = device_key(key)
+    found = verify_trace(data, [trusted], file=str(signed))
+    if found.verdict == Verdict.MALFORMED:  # no signed trace at all; to refuse one is the device's part
+        raise GramophoneError(found.reason)
+    trace = open_trace(data)
     tensors = {}
     if trace is not None:
-        tensors = {name: load(path, trace.slot(name)) for name, path in inputs}
-        for name, _ in outputs:
-            trace.slot(name)
+        tensors = {
+            name: load(path, _slot(trace, name, SlotKind.INPUT, SlotKind.PARAMETER)) for name, path in inputs
+        }
+        for name, path in outputs:
+            _slot(trace, name, SlotKind.OUTPUT)
+            check_writable(path)
     with Console(stderr=True).status(f"replaying on {runner}"):
         result = run(
             runner,
@@ -103,11 +119,17 @@ def replay_command(
         )
     written = {}
     for name, path in outputs if result.ok else ():
-        if name not in result.outputs:
-            raise GramophoneError(f"slot {name} is no output; outputs: {', '.join(result.outputs) or 'none'}")
         write_atomically(path, npy(result.outputs[name]))
         written[name] = str(path)
     return Outcome(_json(result, written), _text(result, written), ok=result.ok)
+
+
+def _slot(trace: Trace, name: str, *kinds: SlotKind) -> Slot:
+    """The slot of one of some kinds; SlotError naming those that there are."""
+    slots = {slot.name: slot for slot in trace.slots if slot.kind in kinds}
+    if name not in slots:
+        raise SlotError(f"no {kinds[0].name.lower()} {name!r}; there are: {', '.join(slots) or 'none'}")
+    return slots[name]
 
 
 def _json(result: ReplayResult, written: dict[str, str]) -> dict[str, object]:

@@ -13,12 +13,52 @@ from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from host_tools.audit.text import describe_actions, describe_slot
 from host_tools.build import Step, build
 from host_tools.build.passes import PASSES
-from host_tools.cli_support import FILE, GramophoneCommand, Outcome
-from host_tools.files import write_atomically
+from host_tools.cli_support import FILE, GramophoneCommand, Outcome, UsageError
+from host_tools.files import check_writable, write_atomically
 from host_tools.tensors import Assignment, load
+from signing.envelope import shifted, split
+from trace_format import layout
+from trace_format.schema import SIGNED_MAGIC, STRUCTURES
 from trace_format.trace import Trace
 
+NAME_BYTES = next(item.sizeof() for item in STRUCTURES["manifest"][0].subcons if item.name == "name")
 OUTPUT = click.option("-o", "--output", type=FILE, required=True, help="Where to write the result.")
+
+
+class _Name(click.ParamType[str]):
+    """A trace's name: what fits into the manifest."""
+
+    name = "TEXT"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        name = str(value)
+        if not name or default_name(name) != name:
+            self.fail(f"expected 1 to {NAME_BYTES} bytes of UTF-8, found {name!r}", param, ctx)
+        return name
+
+
+NAME = _Name()
+
+
+def default_name(text: str) -> str:
+    """As much of a file's name as fits into the manifest."""
+    return text.encode(errors="replace")[:NAME_BYTES].decode(errors="ignore")
+
+
+def read_trace(path: Path) -> tuple[Trace, dict[str, str]]:
+    """The trace in a file, signed or not, and who claims to have signed it: nothing is verified here.
+
+    Raises:
+        TraceError: it is neither.
+    """
+    data = path.read_bytes()
+    if not data.startswith(SIGNED_MAGIC):
+        return Trace.parse(data, str(path)), {}
+    with layout.naming(str(path)):
+        signed = split(data)
+        claim = {"algorithm": signed.envelope.algorithm.title, "key_id": signed.envelope.kid.hex()}
+        with shifted(signed.offset):
+            return Trace.parse(signed.trace), claim
 
 
 def facts(trace: Trace) -> dict[str, Any]:
@@ -65,7 +105,7 @@ def facts(trace: Trace) -> dict[str, Any]:
     "--param", "parameters", type=Assignment(), multiple=True, help="Value of a parameter slot, a .npy file."
 )
 @click.option("--skip", metavar="PASS", multiple=True, help="Leave out a pass (again for more).")
-@click.option("--name", help="Name of the trace; default: the recording's.")
+@click.option("--name", type=NAME, help="Name of the trace; default: the recording's.")
 @click.option("--security-version", type=click.IntRange(0, 2**32 - 1), help="For the device's rollback counter.")
 def build_command(
     raw: Path,
@@ -76,12 +116,16 @@ def build_command(
     security_version: int | None,
 ) -> Outcome:
     """See `help`."""
+    if len(dict(parameters)) != len(parameters):
+        raise UsageError("a parameter is given twice")
     data = raw.read_bytes()
+    check_writable(output)
     trace = Trace.parse(data, str(raw))
     values = {slot: load(path, trace.slot(slot)) for slot, path in parameters}
     steps: list[Step] = []
     columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+    console = Console(stderr=True)
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
         task = progress.add_task("reading")
 
         def done(step: Step) -> None:
@@ -106,14 +150,17 @@ def build_command(
 @click.command("dump", cls=GramophoneCommand, example="gramophone dump net.gtr")
 @click.argument("file", type=FILE)
 def dump_command(file: Path) -> Outcome:
-    """Print what a trace says: manifest, slots and every action."""
-    trace = Trace.read(file)
+    """Print what a trace says: manifest, slots and every action. A signature is named, not verified."""
+    trace, claim = read_trace(file)
     data = facts(trace)
-    lines = [f"{key:16} {value}" for key, value in data.items() if key != "slots"]
+    lines = [f"signed by        {claim['algorithm']} key {claim['key_id']} (not verified)"] if claim else []
+    lines += [f"{key:16} {value}" for key, value in data.items() if key != "slots"]
     lines += [f"slot             {describe_slot(slot)}" for slot in trace.slots]
     actions = describe_actions(trace)
     lines += [f"{index:6}  {text}" for index, text in enumerate(actions)]
-    return Outcome({**data, "action_list": actions, "notes": trace.notes}, "\n".join(lines))
+    return Outcome(
+        {**data, "signature": claim or None, "action_list": actions, "notes": trace.notes}, "\n".join(lines)
+    )
 
 
 @click.command("diff", cls=GramophoneCommand, example="gramophone diff raw.gtr net.gtr")
@@ -121,7 +168,7 @@ def dump_command(file: Path) -> Outcome:
 @click.argument("new", type=FILE)
 def diff_command(old: Path, new: Path) -> Outcome:
     """Show what differs between two traces, for example what a pass changed. Exit status 1 if anything does."""
-    before, after = Trace.read(old), Trace.read(new)
+    before, after = read_trace(old)[0], read_trace(new)[0]
     lines = list(difflib.unified_diff(_lines(before), _lines(after), str(old), str(new), lineterm="", n=2))
     same_image = before.image == after.image
     if not same_image:

@@ -89,7 +89,13 @@ def load(folder: Path) -> Firmware:
                 raise RunnerError(f"{path}: not a Gramophone firmware: it has no section {BOARD_SECTION}")
             board = Board(*struct.unpack(_BOARD, section.data()))
             return Firmware(folder, board, segments, int(elf.header["e_entry"]))
-    except ELFError as error:
+    except (
+        ELFError,
+        ValueError,
+        OSError,
+        MemoryError,
+        struct.error,
+    ) as error:  # sizes and offsets that lead nowhere
         raise RunnerError(f"{path}: not an ELF file of a firmware ({error})") from error
 
 

@@ -59,6 +59,20 @@ DRIVER_TROUBLE = re.compile(
 )
 
 
+class ProgramError(RecordError):
+    """The guest's program ended with a status that is not 0.
+
+    Args:
+        status: that status.
+        output: all that the program printed.
+    """
+
+    def __init__(self, status: int, output: str) -> None:
+        said = _last_lines(output.encode(), 15)
+        super().__init__(f"the guest's program failed with status {status}: {said}")
+        self.output = output
+
+
 @dataclass(frozen=True)
 class GuestJob:
     """What the guest is to do.
@@ -265,7 +279,7 @@ def read_console(console: bytes, stderr: str, counters: dict[str, int]) -> Guest
     if trouble:
         raise RecordError(f"the GPU's driver reported trouble: {trouble[0].strip()}")
     if status:
-        raise RecordError(f"the guest's program failed with status {status}: {_last_lines(frames['output'], 15)}")
+        raise ProgramError(status, output)
     begin, end = map(float, frames["uptime"].split())
     files = {name.removeprefix("out/"): data for name, data in frames.items() if name.startswith("out/")}
     return GuestResult(output, files, dmesg, end - begin, counters)

@@ -13,7 +13,7 @@ import numpy as np
 
 from host_tools.record.convert import convert
 from host_tools.record.errors import RecordError
-from host_tools.record.machine import RAM_END, boot, qemu_version
+from host_tools.record.machine import RAM_END, ProgramError, boot, qemu_version
 from host_tools.record.ncnn_job import Float32, NcnnResult, ncnn_job, ncnn_result
 from host_tools.record.root import RecordRoot, ready_root
 from host_tools.record.shader_cache import with_shader_cache
@@ -25,6 +25,10 @@ TOLERANCE = 1e-4  # largest difference to ncnn's CPU result, relative to the lar
 INPUT_SEEDS = (1, 2)
 WEIGHT_SEED = 3
 _HALF_PRECISION_TAG = 0x01306B47  # ncnn's mark of a float16 weight blob (ncnn src/modelbin.cpp)
+
+
+class NetworkError(RecordError):
+    """ncnn did not take the network's files, or the inputs for it."""
 
 
 @dataclass(frozen=True)
@@ -56,6 +60,7 @@ def record_network(
         progress: called with what is being done.
 
     Raises:
+        NetworkError: ncnn cannot run it.
         RecordError: no GPU job, a hang or fault, a result that differs from ncnn's CPU result, a job stream that
             depends on the data, or tensors that cannot be found in memory.
     """
@@ -94,14 +99,18 @@ def _record(
     name: str,
     gpu: str,
 ) -> Run:
-    job = with_shader_cache(
-        ncnn_job(param, weights, inputs, reference=True, gpu=gpu),
-        warming=ncnn_job(param, bytes(len(weights)), {k: np.zeros_like(x) for k, x in inputs.items()}, gpu=gpu),
-        root=root,
-        plugin=plugin,
-        plugin_args={"gpu": gpu},
-    )
-    result = ncnn_result(boot(job, root, plugin, {"gpu": gpu, "capture": str(capture)}))
+    zeros = {name: np.zeros_like(x) for name, x in inputs.items()}
+    try:
+        job = with_shader_cache(
+            ncnn_job(param, weights, inputs, reference=True, gpu=gpu),
+            warming=ncnn_job(param, bytes(len(weights)), zeros, gpu=gpu),
+            root=root,
+            plugin=plugin,
+            plugin_args={"gpu": gpu},
+        )
+        result = ncnn_result(boot(job, root, plugin, {"gpu": gpu, "capture": str(capture)}))
+    except ProgramError as error:
+        raise NetworkError(f"ncnn cannot run the network: {_without_traceback(error.output)}") from error
     versions = result.versions
     meta = {
         "name": name,
@@ -118,6 +127,12 @@ def _record(
         "weights_sha256": hashlib.sha256(weights).hexdigest(),
     }
     return Run(convert(capture, ram_end=RAM_END, meta=meta, notes=notes), inputs, result)
+
+
+def _without_traceback(output: str) -> str:
+    """What the guest's Python program, and ncnn in it, said of what is wrong."""
+    lines = [line for line in output.splitlines() if line.strip() and not line.startswith((" ", "Traceback"))]
+    return " | ".join(lines[-5:]) or "it said nothing"
 
 
 def random_inputs(shapes: Mapping[str, tuple[int, ...]], seed: int) -> dict[str, Float32]:

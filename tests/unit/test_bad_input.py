@@ -1,0 +1,385 @@
+"""Every command, every file that it takes, every way in which such a file can be bad: one sentence and status 2.
+
+What needs the recording machine, or a replayer, is in tests/qemu/test_bad_input.py.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import random
+import shlex
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import click
+import numpy as np
+import pytest
+from click.testing import CliRunner, Result
+from signing_samples import EDDSA, ES256
+
+from host_tools.cli import main
+from signing import keys
+from signing.sign import sign_trace
+from trace_format.actions import MAP_READ, MAP_WRITE, Op, action, va_operands
+from trace_format.schema import PAGE_BYTES, DType, SlotKind
+from trace_format.trace import Slot, Trace
+
+SHAPE = (2, 3)
+STRIDES = (12, 4)
+VERSION_OFFSET = 8  # of a trace's header and of a signed trace's
+
+
+def trace() -> bytes:
+    """A valid raw trace with a slot of each kind."""
+    kinds = {"x": SlotKind.INPUT, "w": SlotKind.PARAMETER, "y": SlotKind.OUTPUT}
+    slots = [
+        Slot(name, kind, DType.FLOAT32, SHAPE, STRIDES, 64 * index, 0, True)
+        for index, (name, kind) in enumerate(kinds.items())
+    ]
+    rows = [
+        action(Op.MAP_GPU_MEM, flags=MAP_READ | MAP_WRITE, value=1, b=8, **va_operands(0, 0)),
+        action(Op.REPLAY_START),
+        action(Op.COPY_TO_GPU, arg=0),
+        action(Op.COPY_TO_GPU, arg=1),
+        action(Op.JOB),
+        action(Op.COPY_FROM_GPU, arg=2),
+    ]
+    image = bytes(range(256))
+    size = 16 * PAGE_BYTES
+    return Trace("v3d42", np.array(rows), image, size, size, slots, meta={"name": "bad"}, raw=True).build()
+
+
+def npy(array: object) -> bytes:
+    """Bytes of a .npy file."""
+    file = io.BytesIO()
+    np.save(file, np.asarray(array))
+    return file.getvalue()
+
+
+def npz() -> bytes:
+    file = io.BytesIO()
+    np.savez(file, a=np.zeros(3))
+    return file.getvalue()
+
+
+def npy_header(text: str) -> bytes:
+    """A .npy file of version 1.0 with this text as header, and some data."""
+    return b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text.encode() + bytes(24)
+
+
+def changed(data: bytes, offset: int, value: int) -> bytes:
+    return data[:offset] + bytes([value]) + data[offset + 1 :]
+
+
+RAW = trace()
+SIGNED = sign_trace(RAW, ES256)
+PRIVATE, PUBLIC = keys.private_pem(ES256.key), ES256.public.pem()
+ARRAY = npy(np.zeros(SHAPE, np.float32))
+PARAM = b"7767517\n2 2\nInput data 0 1 data\nReLU out 1 1 data out\n"
+NOISE = random.Random(7).randbytes(5000)
+
+GOOD = {
+    "net.gtr": RAW,
+    "net.sgtr": SIGNED,
+    "key.pem": PRIVATE,
+    "pub.pem": PUBLIC,
+    "array.npy": ARRAY,
+    "horse.txt": b"horse\n",
+    "net.param": PARAM,
+    "net.bin": bytes(64),
+}
+
+ANY = {"empty": b"", "random": NOISE, "zeros": bytes(5000), "text": b"hello\n", "an archive": npz()}
+TRACE = {
+    **ANY,
+    "one byte": RAW[:1],
+    "cut in the header": RAW[:50],
+    "cut in the head": RAW[:400],
+    "cut in the body": RAW[:-16],
+    "too long": RAW + bytes(16),
+    "wrong version": changed(RAW, VERSION_OFFSET, 9),
+    "damaged body": changed(RAW, len(RAW) - 20, RAW[-20] ^ 1),
+    "cut, signed": SIGNED[:-1],
+    "wrong version, signed": changed(SIGNED, VERSION_OFFSET, 9),
+    "a key": PRIVATE,
+    "an array": ARRAY,
+}
+UNSIGNED = {**TRACE, "signed": SIGNED}
+SIGNED_TRACE = {
+    **ANY,
+    "cut in the header": SIGNED[:20],
+    "cut in the envelope": SIGNED[:100],
+    "cut in the body": SIGNED[:-1],
+    "too long": SIGNED + b"\0",
+    "wrong version": changed(SIGNED, VERSION_OFFSET, 9),
+    "not signed": RAW,
+    "a key": PRIVATE,
+    "an array": ARRAY,
+}
+KEY = {
+    **ANY,
+    "truncated": PRIVATE[: len(PRIVATE) // 2],
+    "damaged": PRIVATE.replace(b"M", b"N"),
+    "two of them": PRIVATE + PUBLIC,
+    "a trace": RAW,
+    "an array": ARRAY,
+    "only the frame": b"-----BEGIN PRIVATE KEY-----\n-----END PRIVATE KEY-----\n",
+}
+PRIVATE_KEY = {**KEY, "public": PUBLIC, "locked": keys.private_pem(ES256.key, b"horse")}
+PUBLIC_KEY = {**KEY, "private": PRIVATE, "damaged, public": PUBLIC.replace(b"M", b"N")}
+DEVICE_KEY = {**PUBLIC_KEY, "EdDSA": EDDSA.public.pem()}
+TENSOR = {
+    **ANY,
+    "truncated": ARRAY[:-1],
+    "cut in the header": ARRAY[:40],
+    "cut in the magic": ARRAY[:3],
+    "wrong version": changed(ARRAY, 6, 9),
+    "wrong shape": npy(np.zeros((3, 2), np.float32)),
+    "a number": npy(np.float32(1)),
+    "too many dimensions": npy(np.zeros((1, 2, 3, 1), np.float32)),
+    "wrong type": npy(np.zeros(SHAPE, np.float64)),
+    "wrong byte order": npy(np.zeros(SHAPE, ">f4")),
+    "objects": npy(np.array([[None] * 3] * 2, dtype=object)),
+    "a record": npy(np.zeros(SHAPE, [("a", "f4")])),
+    "huge": npy_header("{'descr': '<f4', 'fortran_order': False, 'shape': (1099511627776, 1048576), }\n"),
+    "overflowing": npy_header("{'descr': '<f4', 'fortran_order': False, 'shape': (2**70,), }\n"),
+    "open brackets": npy_header("{'descr': '<f4', 'fortran_order': False, 'shape': (((((((2, 3), }\n"),
+    "no type": npy_header("{'descr': 'nonsense', 'fortran_order': False, 'shape': (2, 3), }\n"),
+    "negative": npy_header("{'descr': '<f4', 'fortran_order': False, 'shape': (-2, -3), }\n"),
+    "not a dictionary": npy_header("[" * 500 + "\n"),
+    "a trace": RAW,
+}
+SECRET = {"empty": b"", "only a line end": b"\n"}
+NCNN_PARAM = {
+    **ANY,
+    "truncated": PARAM[:5],
+    "only the magic": PARAM[:8],
+    "wrong version": PARAM.replace(b"7767517", b"7767518"),
+    "binary form": (7767517).to_bytes(4, "little") + bytes(60),
+    "a trace": RAW,
+}
+NOTHING: dict[str, bytes] = {}  # any content is taken, or judged elsewhere
+
+# command line -> for each file in it, what is bad there
+COMMANDS: dict[str, dict[str, dict[str, bytes]]] = {
+    "build net.gtr -o out --param w=array.npy": {"net.gtr": UNSIGNED, "array.npy": TENSOR},
+    "dump net.gtr": {"net.gtr": TRACE},
+    "diff net.gtr other.gtr": {"net.gtr": TRACE, "other.gtr": TRACE},
+    "keygen -o out --passphrase-file horse.txt": {"horse.txt": SECRET},
+    "getpub key.pem -o out": {"key.pem": {**KEY, "locked": PRIVATE_KEY["locked"]}},
+    "keyinfo key.pem": {"key.pem": {**KEY, "locked": PRIVATE_KEY["locked"]}},
+    "sign net.gtr --key key.pem -o out": {"net.gtr": UNSIGNED, "key.pem": PRIVATE_KEY},
+    "sign net.gtr --key locked.pem -o out --passphrase-file horse.txt": {"horse.txt": SECRET},
+    "verify net.sgtr --key pub.pem": {"net.sgtr": SIGNED_TRACE, "pub.pem": PUBLIC_KEY},
+    "generate --gpu v3d42 --platform qemu-virt --key pub.pem -o out": {"pub.pem": DEVICE_KEY},
+    **{
+        f"replay net.sgtr --key pub.pem --input x=array.npy --on {runner}": {
+            "net.sgtr": SIGNED_TRACE,
+            "pub.pem": DEVICE_KEY,
+            "array.npy": TENSOR,
+        }
+        for runner in ("vgpu", "unicorn", "qemu")
+    },
+    "record ncnn net.param net.bin --input data=1x2x3 -o out": {"net.param": NCNN_PARAM, "net.bin": NOTHING},
+    "record run -o out --file horse.txt -- net.bin": {"net.bin": NOTHING, "horse.txt": NOTHING},
+}
+NOT_HERE = {"import"}  # its files: tests/unit/test_gpureplay.py, test_regs_history.py
+
+CASES = [
+    pytest.param(line, name, content, id=f"{line} | {name} {what}")
+    for line, files in COMMANDS.items()
+    for name, bad in files.items()
+    for what, content in {"missing": None, "a folder": "folder", **bad}.items()
+]
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A working folder with good files, and one for temporary files that must be empty in the end."""
+    work, temporary = tmp_path / "work", tmp_path / "tmp"
+    work.mkdir()
+    temporary.mkdir()
+    monkeypatch.chdir(work)
+    monkeypatch.setattr(tempfile, "tempdir", str(temporary))
+    for name, content in {**GOOD, "other.gtr": RAW, "locked.pem": PRIVATE_KEY["locked"]}.items():
+        Path(name).write_bytes(content)
+    yield work
+    assert list(temporary.iterdir()) == []
+
+
+def listing() -> list[tuple[Path, bytes]]:
+    """Every file here and its content."""
+    return sorted((path, path.read_bytes() if path.is_file() else b"") for path in Path().rglob("*"))
+
+
+def refused(words: list[str]) -> str:
+    """Run a command that must refuse, without and with --json; its sentence."""
+    before = listing()
+    result = run(words)
+    assert result.stdout == ""
+    sentence = check(result)
+    with_json = run(
+        [*words[:1], "--json", *words[1:]] if words[0] != "record" else [*words[:2], "--json", *words[2:]]
+    )
+    assert check(with_json) == sentence
+    assert with_json.stdout.count("\n") == 1
+    assert json.loads(with_json.stdout) == {"ok": False, "error": sentence}
+    assert listing() == before
+    return sentence
+
+
+def run(words: list[str]) -> Result:
+    return CliRunner().invoke(main, words, catch_exceptions=False)
+
+
+def check(result: Result) -> str:
+    assert result.exit_code == 2, result.output
+    assert result.stderr.startswith("error: "), result.stderr
+    assert result.stderr.count("\n") == 1
+    assert result.stderr.endswith("\n")
+    assert "Traceback" not in result.stderr
+    return result.stderr.removeprefix("error: ").removesuffix("\n")
+
+
+@pytest.mark.parametrize(("line", "name", "content"), CASES)
+def test_a_bad_file_is_named(line: str, name: str, content: bytes | str | None) -> None:
+    bad = Path(f"BAD{Path(name).suffix}")
+    if content == "folder":
+        bad.mkdir()
+    elif isinstance(content, bytes):
+        bad.write_bytes(content)
+    sentence = refused(shlex.split(line.replace(name, str(bad))))
+    assert sentence.startswith(f"{bad}"), sentence
+    if content is None:
+        assert sentence == f"{bad}: No such file or directory"
+    elif content == "folder":
+        assert sentence == f"{bad}: Is a directory"
+    elif name.endswith("gtr"):
+        assert " at offset 0x" in sentence
+
+
+@pytest.mark.parametrize(
+    "line", [line for line in COMMANDS if " -o out" in line and not line.startswith("generate")]
+)
+@pytest.mark.parametrize(
+    ("output", "reason"),
+    {
+        "gone/out": "No such file or directory",
+        "net.gtr/out": "Not a directory",
+        ".": "not a regular file",
+        "/proc/out": "No such file or directory",  # a folder where even root cannot write
+    }.items(),
+)
+def test_an_output_that_cannot_be_written(line: str, output: str, reason: str) -> None:
+    assert refused(shlex.split(line.replace("-o out", f"-o {output}"))) == f"{output}: {reason}"
+
+
+@pytest.mark.parametrize("option", ["", "--on qemu"])
+def test_an_output_of_replay_that_cannot_be_written(option: str) -> None:
+    line = f"replay net.sgtr --key pub.pem --output y=gone/y.npy {option}"
+    assert refused(shlex.split(line)) == "gone/y.npy: No such file or directory"
+
+
+FIRMWARE: dict[str, Callable[[Path], object]] = {
+    "missing": lambda path: None,
+    "a file": lambda path: path.write_bytes(NOISE),
+    "without an ELF": lambda path: path.mkdir(),
+    "with an empty ELF": lambda path: in_folder(path, b""),
+    "with noise": lambda path: in_folder(path, NOISE),
+    "with the start of an ELF": lambda path: in_folder(path, b"\x7fELF\x02\x01\x01" + bytes(9)),
+    "with an ELF of noise": lambda path: in_folder(path, b"\x7fELF\x02\x01\x01" + bytes(9) + NOISE),
+}
+
+
+def in_folder(path: Path, content: bytes) -> None:
+    path.mkdir()
+    for name in ("firmware.elf", "firmware.bin"):
+        (path / name).write_bytes(content)
+
+
+@pytest.mark.parametrize("runner", ["unicorn", "qemu"])
+@pytest.mark.parametrize("what", FIRMWARE)
+def test_firmware_that_is_none(runner: str, what: str) -> None:
+    FIRMWARE[what](Path("BAD"))
+    line = f"replay net.sgtr --key pub.pem --on {runner} --firmware BAD"
+    assert refused(shlex.split(line)).startswith("BAD/firmware.elf")
+
+
+USE = {
+    "": None,
+    "bogus": "No such command 'bogus'",
+    "--bogus": "No such option '--bogus'",
+    "build": "Missing argument 'RAW'",
+    "build net.gtr": "Missing option '-o' / '--output'",
+    "build net.gtr -o out --bogus": "No such option '--bogus'",
+    "build net.gtr more -o out": "Got unexpected extra argument (more)",
+    "build net.gtr -o": "Option '-o' requires an argument",
+    "build net.gtr -o out --param w": "Invalid value for '--param': expected SLOT=FILE.npy, found 'w'",
+    "build net.gtr -o out --param w=": "Invalid value for '--param': expected SLOT=FILE.npy, found 'w='",
+    "build net.gtr -o out --param q=array.npy": "no slot 'q'; there are: x, w, y",
+    "build net.gtr -o out --param x=array.npy": "slot x is an input, not a parameter",
+    "build net.gtr -o out --param w=array.npy --param w=array.npy": "a parameter is given twice",
+    "build net.gtr -o out --skip bogus": "no pass called bogus; there are: ",
+    "build net.gtr -o out --security-version 4294967296": "Invalid value for '--security-version'",
+    f"build net.gtr -o out --name {'n' * 100}": "Invalid value for '--name'",
+    "dump": "Missing argument 'FILE'",
+    "diff net.gtr": "Missing argument 'NEW'",
+    "keygen": "Missing option '-o' / '--output'",
+    "getpub": "Missing argument 'KEY'",
+    "keyinfo": "Missing argument 'KEY'",
+    "sign net.gtr -o out": "Missing option '--key'",
+    "sign net.gtr --key key.pem": "Missing option '-o' / '--output'",
+    "verify net.sgtr": "Missing option '--key'",
+    "generate --gpu v3d42 --key pub.pem -o out": "Missing option '--platform'. Choose from: qemu-virt",
+    "generate --gpu x --platform qemu-virt --key pub.pem -o out": "Invalid value for '--gpu': 'x' is not",
+    "generate --gpu mali_g71 --platform qemu-virt --key pub.pem -o out": "Invalid value for '--gpu'",
+    "replay net.sgtr": "Missing option '--key'",
+    "replay net.sgtr --key pub.pem --on moon": "Invalid value for '--on': 'moon' is not one of",
+    "replay net.sgtr --key pub.pem --repeat 0": "Invalid value for '--repeat'",
+    "replay net.sgtr --key pub.pem --firmware out": "--firmware has no use with --on vgpu",
+    "replay net.sgtr --key pub.pem --input q=array.npy": "no input 'q'; there are: x, w",
+    "replay net.sgtr --key pub.pem --input y=array.npy": "no input 'y'; there are: x, w",
+    "replay net.sgtr --key pub.pem --output x=out": "no output 'x'; there are: y",
+    "replay net.sgtr --key pub.pem --input x=array.npy --input x=array.npy": "an input is given twice",
+    "replay net.sgtr --key pub.pem --output y=out --output y=out": "an output is given twice",
+    "record bogus": "No such command 'bogus'",
+    "record ncnn net.param": "Missing argument 'WEIGHTS'",
+    "record ncnn net.param net.bin -o out": "Missing option '--input'",
+    "record ncnn net.param net.bin --input data -o out": "Invalid value for '--input': expected NAME=SHAPE",
+    "record ncnn net.param net.bin --input data=1x0 -o out": "Invalid value for '--input': expected 1 to 4 dim",
+    "record ncnn net.param net.bin --input data=1x1x1x1x1 -o out": "Invalid value for '--input': expected 1 to 4",
+    "record ncnn net.param net.bin --input a=1 --input a=1 -o out": "an input is given twice",
+    "record ncnn net.param net.bin --input a=1 --tolerance x -o out": "Invalid value for '--tolerance'",
+    "record ncnn net.param net.bin --input a=1 --tolerance nan -o out": "--tolerance: expected a number",
+    f"record ncnn net.param net.bin --input a=1 -o out --name {'n' * 100}": "Invalid value for '--name'",
+    "record run -o out": "Missing argument 'PROGRAM'",
+    "record run net.bin": "Missing option '-o' / '--output'",
+    "record run --gpu mali_g71 -o out net.bin": "Invalid value for '--gpu': 'mali_g71' is not 'v3d42'",
+}
+
+
+@pytest.mark.parametrize("line", [line for line, reason in USE.items() if reason])
+def test_wrong_use(line: str) -> None:
+    words = shlex.split(line)
+    if len(words) > 1 or words[0].startswith("-"):
+        sentence = refused(words)
+    else:
+        sentence = check(run(words))
+        with_json = run([*words, "--json"])
+        assert json.loads(with_json.stdout) == {"ok": False, "error": sentence}
+    assert sentence.startswith(str(USE[line])), sentence
+
+
+def test_all_commands_are_here() -> None:
+    assert main.commands.keys() - NOT_HERE == {line.split()[0] for line in COMMANDS}
+    for line, files in COMMANDS.items():
+        words = shlex.split(line)
+        command = main.commands[words[0]]
+        if isinstance(command, click.Group):
+            assert command.commands.keys() == {
+                other.split()[1] for other in COMMANDS if other.startswith(words[0])
+            }
+        named = {word.rpartition("=")[2] for word in words}
+        assert files.keys() <= named
