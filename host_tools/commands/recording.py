@@ -140,7 +140,7 @@ def record_run(
 
 
 def _check_param(path: Path, data: bytes) -> None:
-    """Refuse at once what ncnn would refuse in the guest (ncnn src/net.cpp: a magic number's line, then two counts)."""
+    """Refuse at once what ncnn would refuse in the guest (ncnn src/net.cpp: magic number, newline, two counts)."""
     lines = data[:80].split(b"\n")
     if lines[0].strip() != PARAM_MAGIC:
         raise GramophoneError(

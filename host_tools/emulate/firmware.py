@@ -74,11 +74,12 @@ def compile_firmware(folder: Path) -> None:
 def load(folder: Path) -> Firmware:
     """Read a compiled firmware; RunnerError when there is none, or it is another program."""
     path = folder / ELF
-    if not path.is_file():
-        raise RunnerError(f"{path} is missing: 'make -C {folder}' makes it")
+    for file in (path, folder / BINARY):
+        if not file.is_file():
+            raise RunnerError(f"{file} is missing: 'make -C {folder}' makes it")
     try:
-        with path.open("rb") as file:
-            elf = ELFFile(file)
+        with path.open("rb") as stream:
+            elf = ELFFile(stream)
             segments = tuple(
                 (segment["p_paddr"], segment.data())
                 for segment in elf.iter_segments("PT_LOAD")

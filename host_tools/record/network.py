@@ -75,7 +75,11 @@ def record_network(
             pool.submit(_record, root, plugin, Path(folder) / f"{i}.capture", param, w, x, name, gpu)
             for i, (w, x) in enumerate(plans)
         ]
-        runs = [job.result() for job in jobs]
+        try:
+            runs = [job.result() for job in jobs]
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)  # what fails once fails three times
+            raise
     for run in runs:
         check_result(run.result, tolerance)
     progress("following inputs, outputs and parameters")
@@ -130,8 +134,9 @@ def _record(
 
 
 def _without_traceback(output: str) -> str:
-    """What the guest's Python program, and ncnn in it, said of what is wrong."""
-    lines = [line for line in output.splitlines() if line.strip() and not line.startswith((" ", "Traceback"))]
+    """What ncnn and the program around it said of what is wrong; lines on the GPU itself begin with "["."""
+    other = (" ", "[", "Traceback")
+    lines = [line for line in output.splitlines() if line.strip() and not line.startswith(other)]
     return " | ".join(lines[-5:]) or "it said nothing"
 
 

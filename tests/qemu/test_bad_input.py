@@ -1,0 +1,159 @@
+"""Bad input that only the recording machine, the crypto library's source or a replayer can tell from good."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from bare_metal import COMPILER, require
+from click.testing import CliRunner, Result
+
+from host_tools.cli import main
+from host_tools.demo import PARAM, RAW, WEIGHTS
+from host_tools.emulate import RUNNERS, firmware
+from host_tools.record.errors import RecordError
+from host_tools.record.machine import QEMU
+from host_tools.record.root import ready_root
+from signing.keys import Algorithm, generate, private_pem
+from signing.sign import FileSigner, sign_trace
+
+TRACE_START = 128  # of a signed trace: the head, which is what the signature covers
+
+
+@pytest.fixture(scope="module")
+def signer() -> FileSigner:
+    return FileSigner(generate(Algorithm.ES256))
+
+
+@pytest.fixture(scope="module")
+def compiled(signer: FileSigner) -> firmware.Firmware:
+    require(QEMU, "qemu-system-arm")
+    require(COMPILER, "gcc-aarch64-linux-gnu")
+    return firmware.build(signer.public)
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, signer: FileSigner) -> None:
+    """A working folder with good files."""
+    monkeypatch.chdir(tmp_path)
+    Path("net.sgtr").write_bytes(sign_trace(RAW.read_bytes(), signer))
+    Path("pub.pem").write_bytes(signer.public.pem())
+    Path("net.param").write_bytes(PARAM.read_bytes())
+    Path("net.bin").write_bytes(WEIGHTS.read_bytes())
+
+
+def run(line: str) -> Result:
+    return CliRunner().invoke(main, shlex.split(line), catch_exceptions=False)
+
+
+def refused(line: str) -> str:
+    """The one sentence of a command that fails and leaves nothing."""
+    before = sorted(Path().rglob("*"))
+    result = run(line)
+    assert result.exit_code == 2, result.output
+    assert result.stdout == ""
+    assert result.stderr.startswith("error: ")
+    assert result.stderr.count("\n") == 1
+    assert "Traceback" not in result.stderr
+    assert sorted(Path().rglob("*")) == before
+    return result.stderr.removeprefix("error: ").strip()
+
+
+NETWORKS: dict[str, tuple[str, Callable[[bytes], bytes], str, str]] = {
+    "truncated weights": ("net.bin", lambda data: data[:100], "data=1x28x28", "cannot load these weights"),
+    "truncated network": (
+        "net.param",
+        lambda data: b"".join(data.splitlines(True)[:2]),
+        "data=1x28x28",
+        "cannot load this network",
+    ),
+    "another input": (
+        "net.param",
+        lambda data: data,
+        "image=1x28x28",
+        "no input blob 'image'; the network has data",
+    ),
+}
+
+
+@pytest.mark.parametrize("what", NETWORKS)
+def test_a_network_that_ncnn_does_not_take(what: str) -> None:
+    require(QEMU, "qemu-system-arm")
+    try:
+        ready_root()
+    except RecordError as error:
+        pytest.skip(str(error))
+    name, damage, shape, reason = NETWORKS[what]
+    Path(name).write_bytes(damage(Path(name).read_bytes()))
+    sentence = refused(f"record ncnn net.param net.bin --input {shape} -o out")
+    assert sentence.startswith("net.param, net.bin: ncnn cannot run the network: "), sentence
+    assert reason in sentence
+
+
+@pytest.mark.parametrize(
+    ("output", "reason"),
+    [
+        ("pub.pem", "pub.pem exists and is not a generated replayer"),
+        (".", ". exists and is not a generated replayer"),
+        ("pub.pem/out", "pub.pem"),
+        ("/proc/out", "/proc/"),
+    ],
+)
+def test_a_replayer_that_cannot_be_written(output: str, reason: str) -> None:
+    line = f"generate --gpu v3d42 --platform qemu-virt --key pub.pem -o {output}"
+    assert refused(line).startswith(reason)
+
+
+@pytest.mark.parametrize("runner", ["unicorn", "qemu"])
+@pytest.mark.parametrize("kept", [0, 20, 100, 2000, 20000, -2000])
+def test_a_truncated_firmware(compiled: firmware.Firmware, runner: str, kept: int) -> None:
+    Path("fw").mkdir()
+    Path("fw/firmware.elf").write_bytes((compiled.folder / "firmware.elf").read_bytes()[:kept])
+    Path("fw/firmware.bin").write_bytes((compiled.folder / "firmware.bin").read_bytes())
+    sentence = refused(f"replay net.sgtr --key pub.pem --on {runner} --firmware fw")
+    assert sentence.startswith("fw/firmware.elf: not a"), sentence
+
+
+def test_a_firmware_without_its_image(compiled: firmware.Firmware) -> None:
+    Path("fw").mkdir()
+    Path("fw/firmware.elf").write_bytes((compiled.folder / "firmware.elf").read_bytes())
+    sentence = refused("replay net.sgtr --key pub.pem --on qemu --firmware fw")
+    assert sentence == "fw/firmware.bin is missing: 'make -C fw' makes it"
+
+
+@pytest.mark.parametrize("runner", RUNNERS)
+@pytest.mark.parametrize("what", ["another signer", "a damaged head", "a damaged body"])
+def test_a_well_formed_trace_is_refused_with_status_1(compiled: object, runner: str, what: str) -> None:
+    """The answer is no, on standard output; nothing is written."""
+    data = bytearray(Path("net.sgtr").read_bytes())
+    if what == "another signer":
+        data = bytearray(sign_trace(RAW.read_bytes(), FileSigner(generate(Algorithm.ES256))))
+    else:
+        data[TRACE_START + 200 if what == "a damaged head" else -20] ^= 1
+    Path("net.sgtr").write_bytes(data)
+    line = f"replay net.sgtr --key pub.pem --output prob=out.npy --on {runner}"
+    result = run(line)
+    assert result.exit_code == 1, result.output
+    assert result.stderr == ""
+    assert result.stdout.startswith("refused on ")
+    assert result.stdout.count("\n") == 1
+    found = json.loads(run(line + " --json").stdout)
+    assert found["ok"] is False
+    assert found["error"] in result.stdout
+    assert found["outputs"] == {}
+    assert not Path("out.npy").exists()
+
+
+def test_no_temporary_files_of_commands_that_refuse(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(temporary))
+    Path("key.pem").write_bytes(private_pem(generate(Algorithm.ES256)))
+    assert run("replay net.sgtr --key key.pem --on qemu").exit_code == 2
+    Path("net.sgtr").write_bytes(b"")
+    assert run("replay net.sgtr --key pub.pem --on qemu").exit_code == 2
+    assert list(temporary.iterdir()) == []
