@@ -1,6 +1,6 @@
 """Every command, every file that it takes, every way in which such a file can be bad: one sentence and status 2.
 
-What needs the recording machine, or a replayer, is in tests/qemu/test_bad_input.py.
+What needs the recording machine, or a replayer, is in tests/qemu/test_refusals.py.
 """
 
 from __future__ import annotations
