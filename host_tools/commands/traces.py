@@ -14,10 +14,13 @@ from host_tools.audit.text import describe_actions, describe_slot
 from host_tools.build import Step, build
 from host_tools.build.passes import PASSES
 from host_tools.cli_support import FILE, GramophoneCommand, Outcome, UsageError
+from host_tools.emulate.page_tables import DivergenceError
 from host_tools.files import check_writable, write_atomically
 from host_tools.tensors import Assignment, load
+from host_tools.vgpu.binding import VgpuError
 from signing.envelope import shifted, split
 from trace_format import layout
+from trace_format.errors import GramophoneError
 from trace_format.schema import SIGNED_MAGIC, STRUCTURES
 from trace_format.trace import Trace
 
@@ -132,7 +135,10 @@ def build_command(
             steps.append(step)
             progress.update(task, description=f"{step.name}: {step.actions} actions, {step.image_bytes} bytes")
 
-        trace = build(trace, skip=skip, parameters=values, source=data, progress=done)
+        try:
+            trace = build(trace, skip=skip, parameters=values, source=data, progress=done)
+        except (DivergenceError, VgpuError) as error:  # passes run the trace
+            raise GramophoneError(f"{raw}: {error}") from error
         if name is not None:
             trace.meta["name"] = name
         if security_version is not None:

@@ -8,6 +8,7 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 from bare_metal import COMPILER, require
 from click.testing import CliRunner, Result
@@ -20,6 +21,8 @@ from host_tools.record.machine import QEMU
 from host_tools.record.root import ready_root
 from signing.keys import Algorithm, generate, private_pem
 from signing.sign import FileSigner, sign_trace
+from trace_format.actions import Op
+from trace_format.trace import Trace
 
 TRACE_START = 128  # of a signed trace: the head, which is what the signature covers
 
@@ -92,6 +95,16 @@ def test_a_network_that_ncnn_does_not_take(what: str) -> None:
     sentence = refused(f"record ncnn net.param net.bin --input {shape} -o out")
     assert sentence.startswith("net.param, net.bin: ncnn cannot run the network: "), sentence
     assert reason in sentence
+
+
+def test_a_recording_that_the_virtual_gpu_contradicts() -> None:
+    raw = Trace.read(RAW)
+    actions = raw.actions.copy()
+    actions["value"][np.flatnonzero((actions["op"] == Op.REG_READ_ONCE) & (actions["a"] != 0))[0]] ^= 1
+    Path("net.gtr").write_bytes(raw.with_(actions=actions).build(compress=False))
+    sentence = refused("build net.gtr -o out")
+    assert sentence.startswith("net.gtr: action "), sentence
+    assert ": expected 0x" in sentence
 
 
 @pytest.mark.parametrize(
