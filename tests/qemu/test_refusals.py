@@ -8,7 +8,6 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-import numpy as np
 import pytest
 from bare_metal import COMPILER, require
 from click.testing import CliRunner, Result
@@ -100,7 +99,7 @@ def test_a_network_that_ncnn_does_not_take(what: str) -> None:
 def test_a_recording_that_the_virtual_gpu_contradicts() -> None:
     raw = Trace.read(RAW)
     actions = raw.actions.copy()
-    actions["value"][np.flatnonzero((actions["op"] == Op.REG_READ_ONCE) & (actions["a"] != 0))[0]] ^= 1
+    actions["value"][(actions["op"] == Op.REG_READ_ONCE) & (actions["a"] != 0)] ^= 1
     Path("net.gtr").write_bytes(raw.with_(actions=actions).build(compress=False))
     sentence = refused("build net.gtr -o out")
     assert sentence.startswith("net.gtr: action "), sentence
