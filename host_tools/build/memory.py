@@ -119,6 +119,7 @@ class Memory:
             if (frame + 1) * PAGE_BYTES <= len(image):
                 page.content = image[frame * PAGE_BYTES : (frame + 1) * PAGE_BYTES].copy()
                 page.in_image = True
+                page.live[:] = True
         return memory
 
     def _map(self, row: np.void) -> None:
@@ -234,10 +235,13 @@ class Memory:
         uploads: list[tuple[int, int]] = []
         for page in sorted((p for p in self.pages.values() if not p.in_image), key=lambda p: p.frame):
             base = page.frame * PAGE_BYTES
-            for start, end in runs(page.live & (page.content == 0), PAGE_BYTES):
-                _extend(clears, base + start, base + end)
-            for start, end in runs(page.live & (page.content != 0), MERGE_GAP):
+            pieces = runs(page.live & (page.content != 0), MERGE_GAP)
+            zeros = page.live.copy()
+            for start, end in pieces:
+                zeros[start:end] = False  # the upload brings its zeros along
                 _extend(uploads, base + start, base + end)
+            for start, end in runs(zeros, PAGE_BYTES):
+                _extend(clears, base + start, base + end)
         rows = [action(Op.CLEAR, value=end - start, a=start) for start, end in _joined(clears)]
         for start, end in uploads:
             data = b"".join(

@@ -4,6 +4,7 @@
  * The same library is loaded by Python (cffi), by the QEMU device plugin and by the recorder. A virtual GPU
  * behaves as hardware does at the register, MMU, job and interrupt level, executes the GPU's real machine
  * code, and fails loudly: an unknown register, opcode or bit sets an error that names it and stops the GPU.
+ * The Mali executes no shaders yet: its jobs end without having touched more than their headers.
  *
  * Threading: all calls come from one thread (QEMU holds its big lock). The library starts worker threads of
  * its own for compute; no callback is made from them.
@@ -52,7 +53,7 @@ struct vgpu_counters {
     uint64_t resets;
 };
 
-/* Create the GPU named as its profile ("v3d42"). NULL with *error set (static text) on an unknown name. */
+/* Create the GPU named as its profile ("v3d42", "mali_g71"). NULL with *error set (static text) on an unknown name. */
 vgpu *vgpu_create(const char *gpu, const struct vgpu_host *host, const struct vgpu_options *options,
                   const char **error);
 void vgpu_destroy(vgpu *gpu);

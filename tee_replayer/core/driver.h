@@ -12,7 +12,7 @@ GR_INTERNAL uint64_t gr_driver_bytes(uint64_t va_bytes);
 /* Reset the GPU and empty the page table. */
 GR_INTERNAL void gr_driver_reset(struct gr_replayer *r);
 
-/* Point the GPU at the page table. */
+/* Point the GPU at the page table and turn translation on. */
 GR_INTERNAL void gr_driver_set_table(struct gr_replayer *r);
 
 /* Map or unmap pages; the caller has checked the ranges. Permissions: GR_MAP_GPU_MEM_*. */

@@ -96,6 +96,7 @@ static enum gr_status try_once(struct gr_replayer *r)
         r->report.phase = GR_PHASE_PROLOGUE;
         r->touched = true;
         gr_driver_reset(r);
+        gr_driver_set_table(r); /* from the start: no job of any trace runs without the replayer's table */
         const enum gr_status status = execute_range(r, 0, r->replay_start);
         if (status != GR_STATUS_OK)
             return status;

@@ -18,7 +18,8 @@ enum {
 #define PTE_WRITABLE (1u << 29)
 #define CAP_ENABLE (1u << 31)
 #define ILLEGAL_ADDR_ENABLE (1u << 31)
-#define SW_INIT_V3D 1u             /* of a bridge of revision 7, the one seen with a V3D 4.2 */
+#define SW_INIT_V3D 1u         /* of a bridge of revision 7, the one seen with a V3D 4.2 */
+#define MMU_CTL_ON 0x060d0c01u /* enabled, faults abort and interrupt; the profile lets no trace clear it */
 #define MMU_CTL_FAULTS 0x08101000u /* cap exceeded, page invalid, write violation */
 
 static uint32_t va_mib(uint64_t va_bytes)
@@ -60,6 +61,7 @@ void gr_driver_set_table(struct gr_replayer *r)
     gr_port_write32(GR_HUB_MMU_ADDR_CAP, mib <= CAP_MAX_MIB ? CAP_ENABLE | mib : 0);
     gr_port_write32(GR_HUB_MMU_ILLEGAL_ADDR,
                     ILLEGAL_ADDR_ENABLE | (uint32_t)(((r->memory.phys + r->low_bytes) >> PAGE_SHIFT) - 1));
+    gr_port_write32(GR_HUB_MMU_CTL, MMU_CTL_ON);
 }
 
 void gr_driver_map(struct gr_replayer *r, uint32_t va_page, uint32_t pages, uint32_t page,

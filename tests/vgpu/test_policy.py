@@ -21,7 +21,7 @@ from signing.keys import Algorithm, generate
 from signing.sign import FileSigner, sign_trace
 from tee_replayer.status import PHASES
 from trace_format import layout
-from trace_format.actions import ACTION_DTYPE, Op
+from trace_format.actions import ACTION_DTYPE, ACTIONS, Op, action
 from trace_format.schema import HASH_BYTES, PAGE_BYTES, SectionType, SlotKind
 from trace_format.trace import Trace
 
@@ -239,3 +239,14 @@ def given(trace: Trace) -> dict[str, np.ndarray]:
     slot = trace.slots[0]
     assert slot.kind == SlotKind.INPUT
     return {slot.name: np.zeros(slot.shape, np.float32)}
+
+
+def test_a_job_before_any_table_is_set_finds_no_memory(trace: Trace, signer: FileSigner) -> None:
+    """Translation is on, over the replayer's own empty table, before the first action of any trace."""
+    start = first(trace.actions, Op.JOB)
+    configuration = trace.actions[start - 8 : start + 3]
+    rows = [action(Op.REPLAY_START), *configuration[configuration["op"] != Op.COPY_TO_GPU]]
+    bare = trace.with_(actions=np.array(rows, ACTION_DTYPE), slots=[], meta={**trace.meta, "retry_limit": 0})
+    report = vgpu.replay(sign_trace(bare.build(), signer), signer.public).report
+    assert report.name == "FAULT"
+    assert ACTIONS[Op(report.op)].name == "WaitIrq"
