@@ -26,8 +26,8 @@ from trace_format.profile import Profile
 
 HERE = CORE.parent
 GENERATED = HERE.parent / "trace_format" / "generated"
-CFLAGS = "-std=c11 -O2 -g -fPIC -shared -fvisibility=default".split()
-OWN_CFLAGS = "-Wall -Wextra -Wconversion -Werror".split()
+CFLAGS = ["-std=c11", "-O2", "-g", "-fPIC", "-shared", "-fvisibility=default"]
+OWN_CFLAGS = ["-Wall", "-Wextra", "-Wconversion", "-Werror"]
 _FIELDS = tuple(Report.__dataclass_fields__)
 
 
@@ -152,7 +152,7 @@ class HostReplayer:
         return int(self._lib.gr_host_writes(self._host))
 
     def load(self, signed: bytes, key: PublicKey, min_security_version: int = 0) -> Report:
-        """Verify and load a signed trace; ReplayError when it is refused, ValueError when the key is no ES256 key."""
+        """Verify and load a signed trace; ReplayError when it is refused, ValueError for a key not of ES256."""
         if key.algorithm is not Algorithm.ES256:
             raise ValueError(f"a device verifies ES256, this is an {key.algorithm.title} key")
         self._bound.clear()

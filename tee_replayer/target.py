@@ -81,8 +81,8 @@ def header(profile: Profile) -> str:
     kinds = sorted({limits for *_, limits, _ in table})
     lines += [
         "",
-        "/* What a trace may do: first register (byte offset / 4), number of registers, access (1 read, 2 write), which",
-        " * of the limits below. */",
+        "/* What a trace may do: first register (byte offset / 4), number of registers, access (1 read, 2 write),",
+        " * which of the limits below. */",
         *_macro(
             "GR_REGISTER_ROWS",
             [

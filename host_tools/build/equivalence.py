@@ -30,7 +30,7 @@ def difference(before: Trace, after: Trace, inputs: Mapping[str, NDArray[Any]], 
         for _ in range(replays):
             outputs = one.run(inputs), two.run(inputs)
         for name, array in outputs[0].items():
-            if not np.array_equal(array, outputs[1].get(name)):
+            if name not in outputs[1] or not np.array_equal(array, outputs[1][name]):
                 return f"output {name} differs"
         if outputs[0].keys() != outputs[1].keys():
             return f"outputs {sorted(outputs[0])} became {sorted(outputs[1])}"

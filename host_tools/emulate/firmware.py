@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import shutil
 import struct
 import subprocess
@@ -126,3 +127,22 @@ def build(key: PublicKey, gpu: str = "v3d42", min_security_version: int = 0) -> 
             compile_firmware(fresh)
             os.rename(fresh, kept)
     return load(kept)
+
+
+def sizes(folder: Path) -> dict[str, int]:
+    """Bytes of a compiled firmware by part, as `make size` counts them.
+
+    Raises:
+        RunnerError: the report fails, or is not understood.
+    """
+    done = subprocess.run(["make", "-s", "-C", str(folder), "size"], capture_output=True, text=True, check=False)
+    parts = re.findall(r"^ *(\d+) +(\d+)  (.+)$", done.stdout, re.MULTILINE)
+    total = re.search(r"^ *(\d+)  in all$", done.stdout, re.MULTILINE)
+    if done.returncode or not parts or not total:
+        raise RunnerError(f"make -C {folder} size: not understood: {(done.stderr or done.stdout).strip()}")
+    found = {
+        f"{name} {what}": int(n)
+        for row in parts
+        for n, what, name in ((row[0], "code", row[2]), (row[1], "constants", row[2]))
+    }
+    return found | {"in all, code and constants": int(total[1])}

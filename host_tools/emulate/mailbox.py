@@ -70,4 +70,4 @@ def response(memory: memoryview, buffers: Buffers, places: Layout) -> Report:
     *narrow, _reserved, actions, secure_bytes, verify_us, load_us, replay_us = fields
     for row, at in zip(buffers.rows, places.buffers_at, strict=True):
         row.data.reshape(-1).view("u1")[:] = memory[at : at + row.data.nbytes]
-    return Report(*narrow, actions, secure_bytes, verify_us, load_us, replay_us)
+    return Report(*(*narrow, actions, secure_bytes, verify_us, load_us, replay_us))

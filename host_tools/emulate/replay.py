@@ -29,7 +29,7 @@ class RunnerError(GramophoneError):
 
 @dataclass(frozen=True)
 class Instructions:
-    """Instructions that the device's CPU executed: until the signature was good, for the rest of loading, and for the
+    """Instructions that the device's CPU executed: until the signature was good, for the rest of loading, for the
     last replay. They include waiting for the GPU."""
 
     verify: int

@@ -1,6 +1,6 @@
 """Replays on Unicorn: the same firmware ELF at EL3, without a machine around it, for quick tests.
 
-Unicorn has no interrupt controller, no clock that can be trusted and no secure world: the runner gives the firmware
+Unicorn has no interrupt controller, no clock to be trusted and no secure world: the runner gives the firmware
 one register of the GIC, a virtual counter, and memory. Registers reach the virtual GPU through `mmio_map`.
 """
 
@@ -74,10 +74,10 @@ def replay(
     size = -(-mailbox.layout(signed, buffers).size // PAGE) * PAGE
     dram = np.frombuffer(mmap.mmap(-1, size), np.uint8)
     carveout = np.frombuffer(mmap.mmap(-1, fw.board.carveout_bytes), np.uint8)
-    places = mailbox.request(memoryview(dram), signed, buffers, repeat)
+    places = mailbox.request(dram.data, signed, buffers, repeat)
     with VirtualGpu(gpu, {fw.board.carveout_base: carveout}, hang_job=hang_job, fault_job=fault_job) as device:
         Machine(fw, device, carveout, dram).run()
-    report = mailbox.response(memoryview(dram), buffers, places)
+    report = mailbox.response(dram.data, buffers, places)
     return result(report, DEVICE, buffers, None, signed, profiles.load(gpu))
 
 

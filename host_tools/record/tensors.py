@@ -68,7 +68,8 @@ class PairedMemory:
 
     def differing(self) -> NDArray[np.int64]:
         """Addresses of the words that differ between the two memories."""
-        return self._addresses[self._pairs >> np.uint64(32) != self._pairs & np.uint64(0xFFFFFFFF)]
+        found = self._pairs >> np.uint64(32) != self._pairs & np.uint64(0xFFFFFFFF)
+        return np.asarray(self._addresses[found], np.int64)
 
 
 def pairs_of(first: NDArray[np.float32], second: NDArray[np.float32]) -> NDArray[np.uint64]:

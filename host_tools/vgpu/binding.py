@@ -196,7 +196,7 @@ class VirtualGpu:
         """For C code that drives the GPU itself: the handle, then vgpu_read32, vgpu_write32, vgpu_interrupt_level
         and vgpu_advance as pointers."""
         names = ("vgpu_read32", "vgpu_write32", "vgpu_interrupt_level", "vgpu_advance")
-        return (self._gpu, *(_ffi.addressof(self._lib, name) for name in names))  # type: ignore[return-value]
+        return (self._gpu, *(_ffi.addressof(self._lib, name) for name in names))
 
     @property
     def window_bytes(self) -> int:

@@ -14,10 +14,10 @@
 struct v3d_csd_result {
     uint64_t instructions;
     uint64_t bytes_read, bytes_written;
-    bool faulted;       /* MMU fault: address and kind below; the dispatch was abandoned */
-    bool fault_write;   /* a write to a page that is not writable (else: page not valid) */
+    bool faulted;     /* MMU fault: address and kind below; the dispatch was abandoned */
+    bool fault_write; /* a write to a page that is not writable (else: page not valid) */
     uint32_t fault_va;
-    char error[256];    /* not empty: unknown opcode, signal, field...; names address, instruction and bits */
+    char error[256]; /* not empty: unknown opcode, signal, field...; names address, instruction and bits */
 };
 
 /*

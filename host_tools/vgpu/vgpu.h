@@ -53,7 +53,8 @@ struct vgpu_counters {
     uint64_t resets;
 };
 
-/* Create the GPU named as its profile ("v3d42", "mali_g71"). NULL with *error set (static text) on an unknown name. */
+/* Create the GPU named as its profile ("v3d42", "mali_g71"). NULL with *error set (static text) on an
+ * unknown name. */
 vgpu *vgpu_create(const char *gpu, const struct vgpu_host *host, const struct vgpu_options *options,
                   const char **error);
 void vgpu_destroy(vgpu *gpu);

@@ -405,8 +405,9 @@ static enum gr_status load(struct loader *l)
     return status;
 }
 
-GR_NOINLINE enum gr_status gr_load(struct gr_replayer *r, const struct gr_memory *memory, const struct gr_source *source,
-                       uint64_t signed_bytes, const struct gr_policy *policy)
+GR_NOINLINE enum gr_status gr_load(struct gr_replayer *r, const struct gr_memory *memory,
+                                   const struct gr_source *source, uint64_t signed_bytes,
+                                   const struct gr_policy *policy)
 {
     memset(r, 0, sizeof *r);
     r->report.phase = GR_PHASE_LOAD;

@@ -40,7 +40,7 @@ LICENCE = "LICENSE.txt"
 
 
 def version(folder: Path) -> str:
-    """Version of the BearSSL source tree `folder`, as Debian's changelog gives it; GramophoneError if it is none."""
+    """Version of the BearSSL source in `folder`, as Debian's changelog gives it; GramophoneError if it is none."""
     changelog = folder / "debian" / "changelog"
     missing = [name for name in (*SOURCES, *INCLUDED, LICENCE, "inc/bearssl.h") if not (folder / name).is_file()]
     if missing:

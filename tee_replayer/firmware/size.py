@@ -75,7 +75,8 @@ def main() -> None:
     own = {kind: sums[REPLAYER, kind] + sums[PORT, kind] for kind in (CODE, CONSTANT)}
     if "--json" in sys.argv:
         crypto = sums[CRYPTO, CODE] + sums[CRYPTO, CONSTANT]
-        print(json.dumps({"own_code": own[CODE], "own_constants": own[CONSTANT], "crypto": crypto, "total": total}))
+        found = {"own_code": own[CODE], "own_constants": own[CONSTANT], "crypto": crypto, "total": total}
+        print(json.dumps(found))
         return
     for size, _, name, file in sorted(rows, reverse=True):
         print(f"{size:6}  {name:34}{file}")

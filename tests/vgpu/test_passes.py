@@ -81,6 +81,13 @@ def test_an_input_cannot_be_bound_as_a_parameter(raw):
         build(raw, parameters={"data": np.zeros((1, 28, 28), np.float32)})
 
 
+def test_a_built_trace_can_be_built_again(raw, inputs):
+    once = build(raw)
+    twice = build(once)
+    assert difference(once, twice, inputs, replays=2) == ""
+    assert twice.carveout_bytes <= once.carveout_bytes
+
+
 def test_an_unknown_pass_is_named(raw):
     with pytest.raises(GramophoneError, match="no pass called unroll"):
         build(raw, skip=["unroll"])
