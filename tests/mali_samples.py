@@ -57,8 +57,8 @@ def history() -> list[bytes]:
     rows = [
         (0, False, 0x0, 0x60A00002),
         (521, False, 0x14, 0x2830),
-        (1000, True, 0x28, 0x100),
-        (521, True, 0x30, 1),
+        (1000, True, 0x30, 1),
+        (521, True, 0x28, 0x100),  # behind the reset, which clears the mask
         (40_000, False, 0x2C, 0x100),
         (521, True, 0x24, 0x100),
         (521, True, 0x28, 0x10581),
