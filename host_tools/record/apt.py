@@ -343,7 +343,8 @@ def _extract_member(tar: tarfile.TarFile, member: tarfile.TarInfo, directory: Pa
     target.parent.mkdir(parents=True, exist_ok=True)
     if target.is_symlink() or target.exists():
         target.unlink()
-    tar.extract(member, directory, set_attrs=member.isreg(), filter="tar")
+    tar.extraction_filter = getattr(tarfile, "tar_filter", None)  # Python before 3.11.4 has no filters
+    tar.extract(member, directory, set_attrs=member.isreg())
 
 
 def _progress() -> Progress:
