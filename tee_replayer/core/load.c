@@ -224,7 +224,8 @@ static enum gr_status check_sections(struct loader *l)
                        raw = gr_load64(s + GR_SECTION_AT_RAW_BYTES);
         l->r->report.offset = i;
         if (gr_load64(s + GR_SECTION_AT_OFFSET) != at || stored > l->trace_bytes - at ||
-            raw > (uint64_t)1 << 32 || (codec == GR_CODEC_STORED ? raw != stored : codec != GR_CODEC_LZMA) ||
+            raw > (uint64_t)1 << 32 ||
+            (codec == GR_CODEC_STORED ? raw != stored : codec != GR_CODEC_LZMA || i < HEAD_SECTIONS) ||
             (i < sizeof first
                  ? type != first[i]
                  : type != GR_SECTION_TYPE_IMAGE && !(s[GR_SECTION_AT_FLAGS] & GR_SECTION_FLAG_OPTIONAL)))

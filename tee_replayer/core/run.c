@@ -52,6 +52,7 @@ static enum gr_status execute(struct gr_replayer *r, const struct gr_action *a)
     uint8_t *base = r->memory.base;
     const uint32_t offset = a->arg * 4u;
     r->report.expected = a->value & a->a;
+    r->report.seen = 0;
     switch (a->op) {
     case GR_OP_REG_READ_ONCE: return wait_for(r, a, 0, GR_STATUS_DIVERGED);
     case GR_OP_REG_READ_WAIT: return wait_for(r, a, a->b, GR_STATUS_TIMEOUT);

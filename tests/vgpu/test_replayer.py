@@ -1,0 +1,492 @@
+"""The replayer's core, in its build for this machine, over a GPU that is only registers."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+import replayer_samples as s
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from replayer_samples import PAGE, Device, Parts, read, register, signed, trace, write
+
+from signing.keys import Algorithm, PublicKey, generate
+from signing.sign import FileSigner, sign_trace
+from tee_replayer.status import ReplayError, Report, statuses
+from trace_format.actions import Op, action
+from trace_format.schema import SectionType
+
+EDDSA = FileSigner(generate(Algorithm.EDDSA))
+INPUT = np.arange(6, dtype="<f4").reshape(2, 3)
+
+
+def flipped(data: bytes, bit: int) -> bytes:
+    """The data with one bit turned over."""
+    changed = bytearray(data)
+    changed[bit // 8] ^= 1 << bit % 8
+    return bytes(changed)
+
+
+def refusal(device: Device, data: bytes) -> Report:
+    """Load something that must be refused: no register is written, nothing stays in the carve-out."""
+    before = device.replayer.writes
+    with pytest.raises(ReplayError) as error:
+        device.replayer.load(data, s.KEY)
+    assert device.replayer.writes == before
+    assert device.is_wiped
+    return error.value.report
+
+
+def failure(device: Device, data: bytes) -> Report:
+    """Load a trace, and replay it in vain: the GPU is reset afterwards."""
+    device.replayer.load(data, s.KEY)
+    with pytest.raises(ReplayError) as error:
+        device.replayer.run()
+    assert device.gpu.log[-1][0].startswith("bridge.")
+    device.replayer.unload()
+    assert device.is_wiped
+    return error.value.report
+
+
+@pytest.fixture
+def device() -> Device:
+    return Device()
+
+
+def test_it_replays(device: Device) -> None:
+    replayer = device.replayer
+    assert replayer.load(signed(trace()), s.KEY).ok
+    assert device.memory[: len(s.IMAGE)] == s.IMAGE
+    data, out = INPUT.copy(), np.zeros_like(INPUT)
+    replayer.bind(0, data)
+    replayer.bind(1, out)
+    report = replayer.run()
+    assert (report.jobs, report.actions, report.retries) == (1, len(s.PROLOGUE + s.REPLAY), 0)
+    assert np.array_equal(out, INPUT)
+    at = s.MEMORY_PAGE * PAGE
+    assert device.memory[at : at + 100] == s.IMAGE[8:108]
+    data[:] = 7
+    assert replayer.run().actions == len(s.REPLAY) + 1, "the prologue runs once"
+    assert np.array_equal(out, data)
+    assert device.gpu.resets == 1
+    replayer.unload()
+    assert device.is_wiped
+    assert device.gpu.resets == 2
+
+
+def test_the_page_table_is_short_and_capped(device: Device) -> None:
+    device.replayer.load(signed(trace()), s.KEY)
+    device.replayer.run()
+    written = dict(device.gpu.log)
+    table = (written["hub.MMU_PT_PA_BASE"] << 12) - s.CARVEOUT_PHYS
+    assert table == 16 * PAGE, "right behind the trace's memory"
+    assert written["hub.MMU_ADDR_CAP"] == 1 << 31 | 1, "one MiB"
+    scratch = ((written["hub.MMU_ILLEGAL_ADDR"] & 0x7FFFFFFF) << 12) - s.CARVEOUT_PHYS
+    entries = np.frombuffer(device.memory, "<u4", (scratch - table) // 4, table)
+    valid = np.flatnonzero(entries)
+    assert list(valid) == [s.VA + i for i in range(4)]
+    frames = entries[valid] & 0xFFFFFF
+    assert list(frames) == [(s.CARVEOUT_PHYS >> 12) + s.MEMORY_PAGE + i for i in range(4)]
+    assert scratch - table >= 2 * 256 * 4, "a wrong guess about the cap meets empty entries"
+
+
+def test_translation_is_on_before_the_first_action(device: Device) -> None:
+    device.replayer.load(signed(trace(write("core0.INT_CLR", 0x80))), s.KEY)
+    device.replayer.run()
+    names = [name for name, _ in device.gpu.log]
+    driver = ["hub.MMU_PT_PA_BASE", "hub.MMU_ADDR_CAP", "hub.MMU_ILLEGAL_ADDR", "hub.MMU_CTL"]
+    assert names == ["bridge.SW_INIT_1", "bridge.SW_INIT_1", *driver, "core0.INT_CLR"]
+    assert dict(device.gpu.log)["hub.MMU_CTL"] & s.MMU_ON == s.MMU_ON
+
+
+def test_every_flipped_bit_is_refused(device: Device) -> None:
+    small = trace(*s.PROLOGUE[:1], image=bytes(16), slots=[], carveout_bytes=8 * PAGE)
+    data = signed(small)
+    device.replayer.load(data, s.KEY)
+    device.replayer.unload()
+    names = {refusal(device, flipped(data, bit)).name for bit in range(len(data) * 8)}
+    assert device.gpu.log == []
+    assert names >= {"FORMAT", "ENVELOPE", "KEY", "SIGNATURE", "SIZE", "CHUNK"}
+    assert "FLOW" not in names
+
+
+def test_every_shorter_and_longer_file_is_refused(device: Device) -> None:
+    data = signed(trace())
+    for size in range(len(data)):
+        assert refusal(device, data[:size]).name in ("READ", "SIZE")
+    assert refusal(device, data + bytes(8)).name == "SIZE"
+
+
+def test_other_files_are_refused(device: Device) -> None:
+    data = signed(trace())
+    assert refusal(device, bytes(500)).name == "FORMAT"
+    assert refusal(device, trace().build() + bytes(100)).name == "FORMAT"
+    assert refusal(device, sign_trace(trace().build(), EDDSA)).name == "ENVELOPE"
+    other = PublicKey(generate(Algorithm.ES256).public_key())
+    with pytest.raises(ReplayError, match="another key"):
+        device.replayer.load(data, other)
+    with pytest.raises(ValueError, match="ES256"):
+        device.replayer.load(data, EDDSA.public)
+
+
+def test_older_traces_are_refused(device: Device) -> None:
+    data = signed(trace(meta={"security_version": 3}))
+    assert device.replayer.load(data, s.KEY, 3).ok
+    device.replayer.unload()
+    with pytest.raises(ReplayError, match="older"):
+        device.replayer.load(data, s.KEY, 4)
+
+
+def test_a_small_carveout_is_refused() -> None:
+    data = signed(trace())
+    need = Device().replayer.load(data, s.KEY).secure_bytes
+    assert Device(carveout_bytes=need).replayer.load(data, s.KEY).ok
+    assert refusal(Device(carveout_bytes=need - 8), data).name == "MEMORY"
+
+
+JOB, REG, PGTABLE, MAP, UPLOAD, COPY = 6, 2, 1, 0, 3, 5
+HUGE = 0xFFFFFFFF
+HOSTILE: dict[str, tuple[Callable[[Parts], Parts], str]] = {
+    "unknown opcode": (lambda p: p.action(JOB, op=0x77, value=0), "ACTION"),
+    "opcode beside its group": (lambda p: p.action(JOB, op=0x06, value=0), "ACTION"),
+    "opcode zero": (lambda p: p.action(JOB, op=0, value=0), "ACTION"),
+    "register that only the driver writes": (
+        lambda p: p.action(REG, arg=register("hub.MMU_PT_PA_BASE")),
+        "REGISTER",
+    ),
+    "reset register": (lambda p: p.action(REG, arg=register("bridge.SW_INIT_1"), value=1), "REGISTER"),
+    "read-only register": (lambda p: p.action(REG, arg=register("hub.IDENT1")), "REGISTER"),
+    "MMU bypass": (lambda p: p.action(REG, arg=register("hub.MMU_BYPASS_START"), value=0), "REGISTER"),
+    "register that is not there": (lambda p: p.action(REG, arg=0x2FF), "REGISTER"),
+    "register outside the window": (lambda p: p.action(REG, arg=0xFFFF), "REGISTER"),
+    "bits outside the policy": (
+        lambda p: p.action(REG, arg=register("core0.CTL_L2CACTL"), value=2),
+        "REGISTER",
+    ),
+    "bits outside the policy, masked": (
+        lambda p: p.action(REG, arg=register("core0.CTL_L2CACTL"), value=2, a=2),
+        "REGISTER",
+    ),
+    "read of a write-only register": (
+        lambda p: p.action(REG, op=Op.REG_READ_ONCE, arg=register("hub.INT_CLR"), value=0, a=0),
+        "REGISTER",
+    ),
+    "masked write of a write-only register": (
+        lambda p: p.action(REG, arg=register("hub.INT_CLR"), value=1, a=1),
+        "REGISTER",
+    ),
+    "kept value outside": (
+        lambda p: p.action(REG, op=Op.REG_READ_KEEP, arg=register("hub.IDENT1"), value=0, a=0, b=8),
+        "ACTION",
+    ),
+    "wait without timeout": (lambda p: p.action(REG, op=Op.REG_READ_WAIT), "ACTION"),
+    "interrupt without timeout": (lambda p: p.action(JOB, op=Op.WAIT_IRQ, value=0), "ACTION"),
+    "interrupt line outside": (lambda p: p.action(JOB, op=Op.WAIT_IRQ, arg=1, value=5), "RANGE"),
+    "address space outside": (lambda p: p.action(PGTABLE, arg=1), "RANGE"),
+    "map into another address space": (lambda p: p.action(MAP, arg=1), "RANGE"),
+    "map outside the carve-out": (lambda p: p.action(MAP, b=13), "RANGE"),
+    "map far outside the carve-out": (lambda p: p.action(MAP, b=HUGE, value=2), "RANGE"),
+    "map the page table": (lambda p: p.action(MAP, b=16, value=1), "RANGE"),
+    "map outside the virtual pages": (lambda p: p.action(MAP, a=29), "RANGE"),
+    "map far outside the virtual pages": (lambda p: p.action(MAP, arg=0xFFF0), "RANGE"),
+    "map very many pages": (lambda p: p.action(MAP, value=HUGE), "RANGE"),
+    "map no pages": (lambda p: p.action(MAP, value=0), "ACTION"),
+    "unmap outside": (lambda p: p.action(MAP, op=Op.UNMAP_GPU_MEM, flags=0, b=0, a=30), "RANGE"),
+    "upload into the image": (lambda p: p.action(UPLOAD, a=len(s.IMAGE) - 8), "RANGE"),
+    "upload outside the carve-out": (lambda p: p.action(UPLOAD, a=16 * PAGE - 99), "RANGE"),
+    "upload from outside the image": (lambda p: p.action(UPLOAD, b=len(s.IMAGE) - 99), "RANGE"),
+    "upload very much": (lambda p: p.action(UPLOAD, value=HUGE), "RANGE"),
+    "upload nothing": (lambda p: p.action(UPLOAD, value=0), "ACTION"),
+    "clear the image": (lambda p: p.action(UPLOAD, op=Op.CLEAR, a=0, b=0), "RANGE"),
+    "clear outside": (lambda p: p.action(UPLOAD, op=Op.CLEAR, value=HUGE, b=0), "RANGE"),
+    "slot outside": (lambda p: p.action(COPY, arg=2), "RANGE"),
+    "slot with too many dimensions": (lambda p: p.slot(0, "rank", 7), "SLOTS"),
+    "slot of unknown type": (lambda p: p.slot(0, "dtype", 9), "SLOTS"),
+    "slot of no elements": (lambda p: p.slot(1, "dims", 0), "SLOTS"),
+    "slot of very many elements": (lambda p: p.slot(1, "dims", HUGE << 32 | HUGE), "SLOTS"),
+    "another GPU": (lambda p: p.manifest("gpu", 2), "TARGET"),
+    "another policy": (lambda p: p.manifest("profile_id", 1), "PROFILE"),
+    "another identity": (lambda p: p.manifest("gpu_id", 0x33), "IDENTITY"),
+    "a later revision": (lambda p: p.manifest("revision_min", 15), "IDENTITY"),
+    "an earlier revision": (lambda p: p.manifest("revision_max", 13), "IDENTITY"),
+    "more cores": (lambda p: p.manifest("core_mask", 3), "IDENTITY"),
+    "no carve-out": (lambda p: p.manifest("carveout_bytes", 0), "MANIFEST"),
+    "carve-out of half a page": (lambda p: p.manifest("carveout_bytes", 16 * PAGE + 8), "MANIFEST"),
+    "carve-out beyond 4 GiB": (lambda p: p.manifest("carveout_bytes", (1 << 32) + PAGE), "MANIFEST"),
+    "carve-out beyond all memory": (lambda p: p.manifest("carveout_bytes", (1 << 64) - PAGE), "MANIFEST"),
+    "carve-out larger than the memory": (lambda p: p.manifest("carveout_bytes", 1 << 30), "MEMORY"),
+    "carve-out smaller than the image": (
+        lambda p: p.entry(SectionType.IMAGE, "raw_bytes", 1 << 32).entry(SectionType.IMAGE, "codec", 1),
+        "MANIFEST",
+    ),
+    "no virtual pages": (lambda p: p.manifest("va_bytes", 0), "MANIFEST"),
+    "virtual pages beyond the MMU": (lambda p: p.manifest("va_bytes", (1 << 32) + PAGE), "MANIFEST"),
+    "page table larger than the memory": (lambda p: p.manifest("va_bytes", 1 << 32), "MEMORY"),
+    "chunks of an odd size": (lambda p: p.header("chunk_bytes", 16388), "HEADER"),
+    "tiny chunks": (lambda p: p.header("chunk_bytes", 2048), "HEADER"),
+    "huge chunks": (lambda p: p.header("chunk_bytes", 1 << 20), "HEADER"),
+    "too few sections": (lambda p: p.header("section_count", 3), "HEADER"),
+    "too many sections": (lambda p: p.header("section_count", 60), "HEADER"),
+    "compressed slots": (
+        lambda p: p.entry(SectionType.SLOTS, "codec", 1).entry(SectionType.SLOTS, "raw_bytes", 128 * 200),
+        "SECTIONS",
+    ),
+    "compressed manifest": (lambda p: p.entry(SectionType.MANIFEST, "codec", 1), "SECTIONS"),
+    "compressed hashes": (lambda p: p.entry(SectionType.CHUNKS, "codec", 1), "SECTIONS"),
+    "too few hashes": (
+        lambda p: p.entry(SectionType.CHUNKS, "stored_bytes", 0).entry(SectionType.CHUNKS, "raw_bytes", 0),
+        "SECTIONS",
+    ),
+    "unknown codec": (lambda p: p.entry(SectionType.ACTIONS, "codec", 2), "SECTIONS"),
+    "unknown section": (lambda p: p.entry(SectionType.IMAGE, "type", 99), "SECTIONS"),
+    "sections out of order": (lambda p: p.entry(SectionType.ACTIONS, "type", 17), "SECTIONS"),
+    "section elsewhere": (lambda p: p.entry(SectionType.IMAGE, "offset", 8), "SECTIONS"),
+    "section beyond the file": (
+        lambda p: p.entry(SectionType.IMAGE, "stored_bytes", 1 << 40).entry(
+            SectionType.IMAGE, "raw_bytes", 1 << 40
+        ),
+        "SECTIONS",
+    ),
+    "section of all bytes there are": (
+        lambda p: p.entry(SectionType.IMAGE, "stored_bytes", (1 << 64) - 1).entry(SectionType.IMAGE, "codec", 1),
+        "SECTIONS",
+    ),
+    "stored section of two sizes": (lambda p: p.entry(SectionType.IMAGE, "raw_bytes", 8), "SECTIONS"),
+    "damaged compression": (lambda p: p.entry(SectionType.IMAGE, "codec", 1), "CODEC"),
+    "compression with wrong properties": (
+        lambda p: p.entry(SectionType.IMAGE, "codec", 1).entry(SectionType.IMAGE, "codec_param", 255),
+        "CODEC",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_hostile_trace_is_refused_though_it_is_signed(device: Device, name: str) -> None:
+    damage, status = HOSTILE[name]
+    report = refusal(device, damage(Parts.of()).signed())
+    assert report.name == status
+    assert device.gpu.log == []
+
+
+def test_the_samples_of_hostility_start_from_something_good(device: Device) -> None:
+    assert device.replayer.load(Parts.of().signed(), s.KEY).ok
+
+
+@pytest.mark.parametrize(
+    ("damage", "status"),
+    [
+        (lambda p: p.slot(0, "address", 0), "RANGE"),  # not mapped
+        (lambda p: p.slot(0, "address", 1 << 40), "RANGE"),  # beyond the page table
+        (lambda p: p.slot(0, "address", (1 << 64) - 4), "RANGE"),
+        (lambda p: p.slot(0, "strides", 0x7FFFFFFC), "RANGE"),  # leaves the mapping with its second row
+        (lambda p: p.slot(0, "address", (s.VA + 4) * PAGE - 8), "RANGE"),  # in the middle of a row
+        (lambda p: p.slot(0, "kind", 2), "ACTION"),  # an output that goes in
+        (lambda p: p.action(MAP, b=0), "RANGE"),  # behind the slot is the image
+    ],
+)
+def test_a_slot_that_reaches_outside_stops_the_replay(
+    device: Device, damage: Callable[[Parts], Parts], status: str
+) -> None:
+    # the image takes up the pages that the last case maps
+    sample = trace(image=bytes(4 * PAGE))
+    sample = sample.with_(slots=s.slots())
+    device.replayer.load(damage(Parts.of(sample)).signed(), s.KEY)
+    before = bytes(device.memory)
+    data = INPUT.copy()
+    device.replayer.bind(0, data)
+    with pytest.raises(ReplayError) as error:
+        device.replayer.run()
+    assert error.value.report.name == status
+    assert before[: 4 * PAGE] == device.memory[: 4 * PAGE], "the image is as it was"
+    assert device.gpu.resets == 2, "no second try"
+
+
+@pytest.mark.parametrize(
+    ("live", "allowed"), [(0x060D0C01, True), (0x060D0C00, False), (0x160D0C01, False), (0, False)]
+)
+def test_a_kept_value_obeys_the_policy(device: Device, live: int, allowed: bool) -> None:
+    sample = trace(
+        action(Op.REG_READ_KEEP, arg=register("hub.MMU_HIT"), b=2),
+        action(Op.REG_WRITE_KEPT, arg=register("hub.MMU_CTL"), b=2),
+    )
+    device.gpu.set("hub.MMU_HIT", live)
+    if allowed:
+        device.replayer.load(signed(sample), s.KEY)
+        device.replayer.run()
+        assert ("hub.MMU_CTL", live) in device.gpu.log
+    else:
+        assert failure(device, signed(sample)).name == "REGISTER"
+        assert ("hub.MMU_CTL", live) not in device.gpu.log
+
+
+def test_a_masked_write_keeps_the_other_bits(device: Device) -> None:
+    device.gpu.set("hub.MMU_CTL", s.MMU_ON | 0x80)  # bit 7 is the hardware's own
+    device.replayer.load(signed(trace(write("hub.MMU_CTL", 0x4, mask=0x4))), s.KEY)
+    device.replayer.run()
+    assert ("hub.MMU_CTL", s.MMU_ON | 0x4) in device.gpu.log
+    device.gpu.set("hub.MMU_CTL", 0)
+    with pytest.raises(ReplayError):  # what must be set is not
+        device.replayer.run()
+
+
+def test_an_input_without_a_value_must_be_bound(device: Device) -> None:
+    device.replayer.load(signed(trace(slots=s.slots(bound=False))), s.KEY)
+    with pytest.raises(ReplayError, match="given no data: slot 0"):
+        device.replayer.run()
+    assert device.gpu.log == []
+    device.replayer.bind(0, INPUT.copy())
+    device.replayer.run()
+
+
+def test_a_buffer_of_another_size_is_not_bound(device: Device) -> None:
+    device.replayer.load(signed(trace()), s.KEY)
+    for slot, size in ((0, 23), (0, 25), (2, 24), (HUGE, 24)):
+        with pytest.raises(ReplayError):
+            device.replayer.bind(slot, bytearray(size))
+
+
+def test_nothing_runs_without_a_loaded_trace(device: Device) -> None:
+    with pytest.raises(ReplayError, match="no trace is loaded"):
+        device.replayer.run()
+    device.replayer.load(signed(trace()), s.KEY)
+    device.replayer.unload()
+    with pytest.raises(ReplayError, match="no trace is loaded"):
+        device.replayer.run()
+    assert device.gpu.log == []
+
+
+@pytest.mark.parametrize("retries", [0, 1, 5, 1000])
+def test_a_divergence_is_tried_again_then_reported(device: Device, retries: int) -> None:
+    sample = trace(
+        *s.PROLOGUE, action(Op.JOB, value=0), read("core0.INT_STS", 0x80, 0xFF), meta={"retry_limit": retries}
+    )
+    device.gpu.set("core0.INT_STS", 0x105)
+    report = failure(device, signed(sample))
+    assert report.name == "DIVERGED"
+    assert report.action == len(s.PROLOGUE) + 1
+    assert report.offset == s.GPU.register("core0.INT_STS").offset
+    assert (report.expected, report.seen, report.jobs) == (0x80, 0x05, 1)
+    assert report.retries == min(retries, 8), "a compiled limit holds, too"
+    text = report.describe(s.GPU)
+    assert "action 6: RegReadOnce core0.INT_STS: expected 0x80, found 0x5" in text
+
+
+def test_a_second_try_may_succeed(device: Device) -> None:
+    def recover(name: str, _value: int) -> None:
+        if name == "bridge.SW_INIT_1" and device.gpu.resets == 2:
+            device.gpu.set("core0.INT_STS", 0x80)
+
+    device.gpu.on_write = recover
+    device.replayer.load(signed(trace(*s.PROLOGUE, read("core0.INT_STS", 0x80))), s.KEY)
+    report = device.replayer.run()
+    assert (report.retries, report.actions) == (1, 2 * len(s.PROLOGUE) + 1)
+
+
+@pytest.mark.parametrize(
+    ("last", "status"),
+    [
+        (action(Op.REG_READ_WAIT, arg=register("core0.INT_STS"), value=1, a=1, b=500), "TIMEOUT"),
+        (action(Op.WAIT_IRQ, value=500), "NO_IRQ"),
+    ],
+)
+@pytest.mark.parametrize("fault", [False, True])
+def test_a_wait_ends(device: Device, last: np.void, status: str, fault: bool) -> None:
+    if fault:
+        status = "FAULT"
+        device.gpu.on_write = lambda name, value: device.gpu.set(
+            "hub.MMU_CTL", value | 0x00100000 if name == "hub.MMU_CTL" else device.gpu.values.get(0x1200, 0)
+        )
+    report = failure(device, signed(trace(*s.PROLOGUE, last)))
+    assert (report.name, report.retries, report.action) == (status, 2, len(s.PROLOGUE))
+    assert report.seen == (0x00100000 if fault else 0)
+
+
+@pytest.mark.parametrize(
+    "endless",
+    [
+        action(Op.REG_READ_WAIT, arg=register("core0.INT_STS"), value=1, a=1, b=HUGE),
+        action(Op.WAIT_IRQ, value=HUGE),
+        action(Op.INTERVAL, value=HUGE),
+    ],
+)
+def test_the_time_budget_ends_everything(device: Device, endless: np.void) -> None:
+    report = failure(device, signed(trace(endless, meta={"time_budget_us": 3000})))
+    assert (report.name, report.retries) == ("BUDGET", 0)
+    assert 3000 <= report.replay_us < 4000
+
+
+def test_an_interval_passes(device: Device) -> None:
+    device.replayer.load(signed(trace(action(Op.INTERVAL, value=700))), s.KEY)
+    assert device.replayer.run().replay_us >= 700
+
+
+def test_waiting_ends_when_the_interrupt_comes(device: Device) -> None:
+    device.gpu.interrupt = True
+    device.replayer.load(
+        signed(trace(action(Op.WAIT_IRQ, value=1), action(Op.IRQ_ENTER), action(Op.IRQ_EXIT))), s.KEY
+    )
+    assert device.replayer.run().actions == 3
+
+
+@settings(max_examples=60)
+@given(st.data())
+def test_strided_slots(data: st.DataObject) -> None:
+    shape = tuple(data.draw(st.lists(st.integers(1, 5), min_size=1, max_size=6)))
+    strides: tuple[int, ...] = ()
+    inner = 4
+    for n in reversed(shape):
+        step = inner + 4 * data.draw(st.integers(0, 3))
+        strides = (step, *strides)
+        inner = step * n
+    if inner > 3 * PAGE:
+        return
+    sample = trace(slots=s.slots(shape, strides))
+    device = Device()
+    device.replayer.load(signed(sample), s.KEY)
+    given_ = np.random.default_rng(0).random(shape).astype("<f4")
+    out = np.zeros_like(given_)
+    device.replayer.bind(0, given_.copy())
+    device.replayer.bind(1, out)
+    device.replayer.run()
+    assert np.array_equal(out, given_)
+    memory = np.frombuffer(device.memory, np.uint8, inner, (s.MEMORY_PAGE + 1) * PAGE)
+    assert np.array_equal(np.lib.stride_tricks.as_strided(memory.view("<f4"), shape, strides), given_)
+    assert np.count_nonzero(memory.view("<f4")) <= given_.size, "nothing between the elements"
+
+
+def test_what_a_trace_may_write_is_what_the_profile_says(device: Device) -> None:
+    for register_ in s.GPU.registers.values():
+        allowed = register_.replay_bits is not None and not register_.driver
+        bits = (register_.replay_bits or 0) | register_.replay_set
+        sample = Parts.of(trace(write("hub.INT_CLR", 0)))
+        data = sample.action(0, arg=register_.index, value=bits).signed()
+        if not allowed:
+            assert refusal(device, data).name == "REGISTER", register_.name
+            continue
+        device.replayer.load(data, s.KEY)
+        device.replayer.run()
+        assert (register_.name, bits) in device.gpu.log
+        for bit in (1 << n for n in range(32)):
+            if bit & ~bits:
+                more = sample.action(0, value=bits | bit).signed()
+                assert refusal(device, more).name == "REGISTER", register_.name
+                break
+
+
+def test_statuses_are_far_apart() -> None:
+    values = [0, 0xFFFFFFFF, *statuses()]
+    assert len(statuses()) == len({status.name for status in statuses().values()}) >= 30
+    assert min((a ^ b).bit_count() for a, b in itertools.combinations(values, 2)) >= 10
+
+
+def test_image_sections_follow_each_other(device: Device) -> None:
+    rng = np.random.default_rng(1)
+    image = rng.bytes(5000) + bytes(3000) + s.IMAGE
+    sample = trace(action(Op.REPLAY_START), image=image, slots=[])
+    for compress in (False, True):
+        data = sample.build(compress=compress, chunk_bytes=4096)
+        device.replayer.load(signed(data), s.KEY)
+        assert device.memory[: len(image)] == image
+        device.replayer.unload()
