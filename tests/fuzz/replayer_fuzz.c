@@ -58,7 +58,7 @@ static bool load_and_run(const uint8_t *data, size_t bytes, const uint8_t *key, 
         gr_host_unload(host);
     }
     for (size_t i = 0; i < gr_host_report(host)->secure_bytes && loaded; i++)
-        if (carveout[i] && i < CARVEOUT_BYTES)
+        if (i < CARVEOUT_BYTES && carveout[i])
             abort();
     gr_host_free(host);
     free(carveout);

@@ -1,4 +1,4 @@
-"""Hostile traces and LZMA data through the replayer's core, compiled with sanitizers: no access beside its memory."""
+"""Hostile traces and LZMA data through the core, compiled with sanitizers: no access beside its memory."""
 
 from __future__ import annotations
 
