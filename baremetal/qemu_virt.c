@@ -40,7 +40,7 @@ uint64_t gr_port_now_us(void)
     return ticks / frequency * 1000000 + ticks % frequency * 1000000 / frequency;
 }
 
-bool gr_port_wait_irq(unsigned line, uint32_t timeout_us)
+__attribute__((noinline)) bool gr_port_wait_irq(unsigned line, uint32_t timeout_us)
 {
     const uint32_t id = GIC_SPI_BASE + GR_GPU_SPI + line;
     const uint64_t start = gr_port_now_us();

@@ -69,8 +69,8 @@ GR_INTERNAL uint32_t gr_stream_ready(struct gr_stream *s);
 
 /* Decode raw LZMA1 until `out` is full; the stream's status tells of damage. probabilities: GR_LZMA_BYTES, as
  * much as any properties that the format allows need. */
-GR_INTERNAL void gr_lzma_decode(struct gr_stream *s, uint8_t *out, uint64_t out_bytes, uint8_t properties,
-                                uint16_t *probabilities);
+GR_NOINLINE GR_INTERNAL void gr_lzma_decode(struct gr_stream *s, uint8_t *out, uint64_t out_bytes,
+                                            uint8_t properties, uint16_t *probabilities);
 #define GR_LZMA_BYTES ((1848u + (0x300u << GR_LZMA_MAX_LC_LP)) * 2u)
 
 /* Fetch an action and judge all that can be without running it; the report then names it. */

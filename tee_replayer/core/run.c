@@ -19,8 +19,8 @@ GR_INLINE enum gr_status write_register(uint32_t index, uint32_t value, uint32_t
 
 /* Until `us` are over, or a register has the value expected under the mask; `late` is what it means that they
  * are; no register is read when that is well. */
-static enum gr_status wait_for(struct gr_replayer *r, const struct gr_action *a, uint32_t us,
-                               enum gr_status late)
+GR_INLINE enum gr_status wait_for(struct gr_replayer *r, const struct gr_action *a, uint32_t us,
+                                  enum gr_status late)
 {
     const uint64_t start = gr_port_now_us();
     for (;;) {

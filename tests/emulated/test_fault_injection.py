@@ -1,0 +1,148 @@
+"""Fault injection: skip any one instruction of the verification, and a damaged trace is still refused.
+
+The model is the one of MCUboot's tests: a glitch makes the processor pass over one instruction. Everything that
+the firmware itself executes from the library's verdict on is tried, one instruction a run. A glitch may fall into
+the nano driver, which resets the GPU or points it at a page table; that starts nothing. Nothing of the trace may
+reach the GPU.
+"""
+
+from __future__ import annotations
+
+import mmap
+import shutil
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import replayer_samples as s
+import unicorn as uc
+from elftools.elf.elffile import ELFFile
+from replayer_samples import signed, trace
+from unicorn import arm64_const as arm64
+
+from host_tools.emulate import firmware, mailbox, unicorn
+from host_tools.emulate.replay import Buffers, RunnerError
+from host_tools.vgpu.binding import VgpuError, VirtualGpu
+
+BAD = 0x9D840CDD  # GR_SIGNATURE_BAD of core/crypto.h
+GOOD = 0x627BF322
+DRIVER = {
+    "bridge.SW_INIT_1",
+    *(f"hub.{name}" for name in ("MMU_PT_PA_BASE", "MMU_ADDR_CAP", "MMU_ILLEGAL_ADDR", "MMU_CTL")),
+}
+STEPS = 400  # instructions of ours behind the decisive call
+
+
+@pytest.fixture(scope="module")
+def fw() -> firmware.Firmware:
+    if shutil.which(f"{firmware.CROSS}gcc") is None:
+        pytest.skip("no cross compiler: apt-get install gcc-aarch64-linux-gnu")
+    return firmware.build(s.KEY)
+
+
+def functions(folder: Path) -> dict[str, tuple[int, int]]:
+    """Address and size of each function."""
+    with (folder / firmware.ELF).open("rb") as file:
+        table = ELFFile(file).get_section_by_name(".symtab")
+        return {
+            symbol.name.partition(".")[0]: (symbol["st_value"], symbol["st_size"])
+            for symbol in table.iter_symbols()
+            if symbol["st_info"]["type"] == "STT_FUNC"
+        }
+
+
+@dataclass
+class Attack:
+    """One run of the firmware over a damaged trace.
+
+    Args:
+        fw: the firmware.
+        data: the damaged trace.
+        after: function from whose return on instructions are counted; the crypto functions are not executed but
+            answer `verdict` and digests of zero, which makes a run short and every hash wrong.
+        skip: number of the instruction that is skipped, -1 for none.
+    """
+
+    fw: firmware.Firmware
+    data: bytes
+    after: str
+    verdict: int
+    skip: int = -1
+    count: int = field(default=0, init=False)
+    counting: bool = field(default=False, init=False)
+    written: set[str] = field(default_factory=set, init=False)
+    accepted: bool = field(default=False, init=False)
+
+    def run(self) -> Attack:
+        board = self.fw.board
+        self.names = functions(self.fw.folder)
+        dram = np.frombuffer(mmap.mmap(-1, 1 << 16), np.uint8)
+        carveout = np.frombuffer(mmap.mmap(-1, board.carveout_bytes), np.uint8)
+        places = mailbox.request(dram.data, self.data, Buffers(), 1)
+        with VirtualGpu("v3d42", {board.carveout_base: carveout}) as device:
+            write32 = device.write32
+
+            def note(offset: int, value: int) -> None:
+                self.written.add(s.GPU.describe(offset))
+                write32(offset, value)
+
+            device.write32 = note  # type: ignore[method-assign]
+            machine = unicorn.Machine(self.fw, device, carveout, dram)
+            engine = machine._uc
+            end = max(at + size for at, size in self.names.values())
+            engine.hook_add(uc.UC_HOOK_CODE, self._step, None, 0, end)
+            try:
+                machine.run()
+                self.accepted = mailbox.response(dram.data, Buffers(), places).ok
+            except (RunnerError, VgpuError):
+                pass  # it crashed or hung: no access to the GPU, and that is what counts
+        return self
+
+    def _step(self, engine: Any, at: int, _size: int, _user: Any) -> None:
+        for name in ("gr_signature_verify", "gr_sha256"):
+            if at == self.names[name][0]:
+                if name == "gr_signature_verify":
+                    engine.reg_write(arm64.UC_ARM64_REG_X0, self.verdict)
+                self.counting = self.counting or name == self.after
+                engine.reg_write(arm64.UC_ARM64_REG_PC, engine.reg_read(arm64.UC_ARM64_REG_LR))
+                return
+        if not self.counting:
+            return
+        self.count += 1
+        if self.count - 1 == self.skip:
+            engine.reg_write(arm64.UC_ARM64_REG_PC, at + 4)
+        if self.count > 200_000:  # a glitch made a loop endless
+            engine.emu_stop()
+
+
+@pytest.mark.parametrize(
+    ("after", "verdict"), [("gr_signature_verify", BAD), ("gr_sha256", GOOD)], ids=["signature", "chunk"]
+)
+def test_no_single_skipped_instruction_lets_a_damaged_trace_through(
+    fw: firmware.Firmware, after: str, verdict: int
+) -> None:
+    data = signed(trace(*s.PROLOGUE, s.write("core0.INT_CLR", 0x80), slots=[]))
+    plain = Attack(fw, data, after, verdict).run()
+    assert plain.written == set()
+    assert not plain.accepted
+    assert plain.count > 20
+    for skip in range(min(plain.count, STEPS)):
+        attack = Attack(fw, data, after, verdict, skip).run()
+        assert attack.written <= DRIVER, f"instruction {skip} behind {after}"
+        assert not attack.accepted, f"instruction {skip} behind {after}"
+
+
+def test_the_attack_would_be_seen(fw: firmware.Firmware) -> None:
+    """Where nothing is damaged but the verdict is good, registers are written: the test above can fail."""
+    sample = trace(*s.PROLOGUE, s.write("core0.INT_CLR", 0x80), slots=[])
+
+    class Honest(Attack):
+        def _step(self, engine: Any, at: int, _size: int, _user: Any) -> None:
+            if at == self.names["gr_signature_verify"][0]:
+                engine.reg_write(arm64.UC_ARM64_REG_X0, self.verdict)
+                engine.reg_write(arm64.UC_ARM64_REG_PC, engine.reg_read(arm64.UC_ARM64_REG_LR))
+
+    attack = Honest(fw, signed(sample), "gr_sha256", GOOD).run()
+    assert attack.written == DRIVER | {"core0.INT_CLR"}

@@ -1,0 +1,200 @@
+"""The firmware of the secure world, generated and compiled, on Unicorn."""
+
+from __future__ import annotations
+
+import mmap
+import shutil
+import struct
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+import replayer_samples as s
+from replayer_samples import signed, trace
+
+from host_tools.emulate import bearssl, firmware, mailbox, unicorn, vgpu
+from host_tools.emulate.replay import Buffers, RunnerError
+from host_tools.vgpu.binding import VirtualGpu
+from signing.keys import Algorithm, PublicKey
+from signing.keys import generate as new_key
+from tee_replayer.generate import GenerateError, generate
+from tee_replayer.status import Report
+from trace_format.actions import Op, action
+from trace_format.errors import ProfileError
+
+INPUT = np.arange(6, dtype="<f4").reshape(2, 3)
+CROSS_GCC = f"{firmware.CROSS}gcc"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A compiled firmware."""
+    if shutil.which(CROSS_GCC) is None:
+        pytest.skip(f"{CROSS_GCC} is missing: apt-get install gcc-aarch64-linux-gnu")
+    out = tmp_path_factory.mktemp("firmware") / "out"
+    generate("v3d42", "qemu-virt", s.KEY, out, bearssl=bearssl.source(), min_security_version=2)
+    firmware.compile_firmware(out)
+    return out
+
+
+def good() -> bytes:
+    return signed(trace(meta={"security_version": 2, "name": "small"}))
+
+
+def test_it_replays_as_the_host_does(folder: Path) -> None:
+    for repeat in (1, 3):
+        here = vgpu.replay(good(), s.KEY, {"in": INPUT}, repeat=repeat)
+        there = unicorn.replay(good(), s.KEY, {"in": INPUT}, firmware=folder, repeat=repeat)
+        assert there.ok, there.error
+        assert np.array_equal(there.outputs["out"], INPUT)
+        assert here.outputs["out"].tobytes() == there.outputs["out"].tobytes()
+        assert (here.jobs, here.actions, here.retries, here.secure_bytes) == (
+            there.jobs,
+            there.actions,
+            there.retries,
+            there.secure_bytes,
+        )
+
+
+@pytest.mark.parametrize(
+    ("sample", "status"),
+    [
+        (trace(), "ROLLBACK"),
+        (trace(s.write("bridge.SW_INIT_1", 1), meta={"security_version": 2}), "REGISTER"),
+        (trace(s.read("hub.IDENT1", 0x77, 0xFF), meta={"security_version": 2, "retry_limit": 1}), "DIVERGED"),
+        (trace(action(Op.WAIT_IRQ, value=300), meta={"security_version": 2}), "NO_IRQ"),
+    ],
+)
+def test_it_reports_as_the_host_does(folder: Path, sample: object, status: str) -> None:
+    data = signed(sample)  # type: ignore[arg-type]
+    here = vgpu.replay(data, s.KEY, min_security_version=2)
+    there = unicorn.replay(data, s.KEY, firmware=folder)
+    assert there.report.name == here.report.name == status
+    assert there.error == here.error
+    assert there.outputs == {}
+
+
+def test_another_key_is_refused(folder: Path) -> None:
+    key = PublicKey(new_key(Algorithm.ES256).public_key())
+    assert unicorn.replay(good(), key, firmware=folder).ok, "the firmware has its own key"
+    own = firmware.build(key)
+    assert unicorn.replay(good(), key, firmware=own.folder).report.name == "KEY"
+
+
+def answer(folder: Path, request: bytes, size: int = 1 << 16) -> Report:
+    """What the firmware answers to a request in raw bytes."""
+    fw = firmware.load(folder)
+    dram = np.frombuffer(mmap.mmap(-1, size), np.uint8)
+    dram[: len(request)] = np.frombuffer(request, np.uint8)
+    carveout = np.frombuffer(mmap.mmap(-1, fw.board.carveout_bytes), np.uint8)
+    with VirtualGpu("v3d42", {fw.board.carveout_base: carveout}) as device:
+        unicorn.Machine(fw, device, carveout, dram).run()
+        assert device.counters().writes == 0
+    assert not carveout[: 1 << 20].any()
+    return mailbox.response(dram.data, Buffers(), mailbox.Layout(0, (), 0))
+
+
+HUGE = (1 << 64) - 1
+REQUESTS = {
+    "nothing": b"",
+    "another magic": struct.pack("<8sQQII", b"GMBXREQ2", 12288, 500, 1, 0),
+    "trace in the request": struct.pack("<8sQQII", b"GMBXREQ1", 0, 500, 1, 0),
+    "trace in the response": struct.pack("<8sQQII", b"GMBXREQ1", 12280, 500, 1, 0),
+    "trace outside": struct.pack("<8sQQII", b"GMBXREQ1", 0x70000001, 0, 1, 0),
+    "trace far outside": struct.pack("<8sQQII", b"GMBXREQ1", HUGE - 7, 500, 1, 0),
+    "trace reaches outside": struct.pack("<8sQQII", b"GMBXREQ1", 12288, 0x70000000, 1, 0),
+    "trace of all memory": struct.pack("<8sQQII", b"GMBXREQ1", 12288, HUGE, 1, 0),
+    "very many buffers": struct.pack("<8sQQII", b"GMBXREQ1", 12288, 500, 1, 257),
+}
+
+
+@pytest.mark.parametrize("name", REQUESTS)
+def test_a_malformed_request_is_refused(folder: Path, name: str) -> None:
+    assert answer(folder, REQUESTS[name]).name == "REQUEST"
+
+
+@pytest.mark.parametrize(
+    "buffer",
+    [
+        (0, 0, 0, 24),  # over the request
+        (0, 0, 8192, 24),  # over the response
+        (0, 0, 0xFFFFFFFF_C6000000, 24),  # the carve-out, by wrapping around
+        (0, 0, 0xB8000000, 24),  # the carve-out
+        (0, 0, 0x6FFFFFF8, 24),
+        (0, 0, 0xF000, 23),
+        (2, 0, 0xF000, 24),
+        (0xFFFFFFFF, 0, 0xF000, 24),
+    ],
+)
+def test_a_malformed_buffer_is_refused(folder: Path, buffer: tuple[int, ...]) -> None:
+    data = good()
+    request = struct.pack("<8sQQII", b"GMBXREQ1", 12288, len(data), 1, 1) + struct.pack("<IIQQ", *buffer)
+    assert answer(folder, request.ljust(12288, b"\0") + data).name == "REQUEST"
+
+
+def test_a_crash_is_reported_and_ends(folder: Path) -> None:
+    """The trace lies where there is no memory: a data abort, not an endless loop."""
+    fw = firmware.load(folder)
+    dram = np.frombuffer(mmap.mmap(-1, 1 << 16), np.uint8)
+    dram[:32] = np.frombuffer(struct.pack("<8sQQII", b"GMBXREQ1", 0x60000000, 500, 1, 0), np.uint8)
+    carveout = np.frombuffer(mmap.mmap(-1, fw.board.carveout_bytes), np.uint8)
+    with VirtualGpu("v3d42", {fw.board.carveout_base: carveout}) as device, pytest.raises(RunnerError):
+        unicorn.Machine(fw, device, carveout, dram).run()
+
+
+def test_the_folder_stands_alone(folder: Path, tmp_path: Path) -> None:
+    names = {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
+    assert {"replayer.c", "replayer.h", "Makefile", "bearssl/LICENSE.txt", "firmware.elf"} <= names
+    text = (folder / "replayer.c").read_text()
+    assert s.KEY.kid.hex() in text
+    assert f"{s.GPU.profile_id:#018x}" in text
+    # the two files drop into any tree: nothing else of ours is needed to compile them
+    for name in ("replayer.c", "replayer.h"):
+        shutil.copy(folder / name, tmp_path)
+    strict = ["-std=c11", "-Wall", "-Wextra", "-Wconversion", "-Werror", "-ffreestanding", "-c"]
+    subprocess.run([CROSS_GCC, *strict, "-o", "replayer.o", "replayer.c"], cwd=tmp_path, check=True)
+    compiled = subprocess.run(
+        [f"{firmware.CROSS}nm", "-u", "replayer.o"], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    assert set(compiled.stdout.replace("U", " ").split()) == {
+        *("gr_port_read32", "gr_port_write32", "gr_port_wait_irq", "gr_port_now_us"),
+        *("gr_sha256", "gr_signature_verify", "memcpy", "memset"),
+    }
+
+
+def test_generating_twice_gives_the_same(folder: Path, tmp_path: Path) -> None:
+    generate("v3d42", "qemu-virt", s.KEY, tmp_path / "out", bearssl=bearssl.source(), min_security_version=2)
+    for path in (p for p in (tmp_path / "out").rglob("*") if p.is_file()):
+        assert path.read_bytes() == (folder / path.relative_to(tmp_path / "out")).read_bytes(), path
+    generate("v3d42", "qemu-virt", s.KEY, tmp_path / "out", bearssl=bearssl.source())
+    assert "at least 0" in (tmp_path / "out" / "replayer.c").read_text()
+
+
+def test_what_cannot_be_generated(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    with pytest.raises(GenerateError, match="EdDSA key, and this device build verifies ES256 only"):
+        generate(
+            "v3d42", "qemu-virt", PublicKey(new_key(Algorithm.EDDSA).public_key()), out, bearssl=bearssl.source()
+        )
+    with pytest.raises(GenerateError, match="no platform 'pdp11'; there are: qemu-virt"):
+        generate("v3d42", "pdp11", s.KEY, out, bearssl=bearssl.source())
+    with pytest.raises(ProfileError, match="no profile for GPU 'voodoo'"):
+        generate("voodoo", "qemu-virt", s.KEY, out, bearssl=bearssl.source())
+    with pytest.raises(ProfileError, match="no nano driver for GPU mali_g71"):
+        generate("mali_g71", "qemu-virt", s.KEY, out, bearssl=bearssl.source())
+    assert not out.exists()
+    out.mkdir()
+    (out / "thesis.txt").write_text("important")
+    with pytest.raises(GenerateError, match="is not a generated replayer"):
+        generate("v3d42", "qemu-virt", s.KEY, out, bearssl=bearssl.source())
+    assert (out / "thesis.txt").read_text() == "important"
+
+
+@pytest.mark.parametrize("content", [None, b"", b"\x7fELF", bytes(500)])
+def test_a_folder_without_firmware(tmp_path: Path, content: bytes | None) -> None:
+    if content is not None:
+        (tmp_path / "firmware.elf").write_bytes(content)
+        (tmp_path / "firmware.bin").write_bytes(b"")
+    with pytest.raises(RunnerError, match=r"firmware\.elf"):
+        firmware.load(tmp_path)
