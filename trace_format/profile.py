@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import json
 import tomllib
 from dataclasses import dataclass
 from importlib import resources
@@ -127,6 +128,12 @@ def for_gpu(gpu: int) -> Profile:
     raise ProfileError(f"no profile for GPU number {gpu}")
 
 
+def _profile_id(data: dict[str, Any]) -> int:
+    """Of what the profile says, as canonical JSON: its comments and its layout do not make traces invalid."""
+    canonical = json.dumps(data, sort_keys=True, separators=(",", ":")).encode()
+    return int.from_bytes(hashlib.sha256(canonical).digest()[:8], "little")
+
+
 def _parse(file: str, text: bytes) -> Profile:
     try:
         data = tomllib.loads(text.decode())
@@ -166,7 +173,7 @@ def _parse(file: str, text: bytes) -> Profile:
                 )
                 for kind, j in data["jobs"].items()
             ),
-            profile_id=int.from_bytes(hashlib.sha256(text).digest()[:8], "little"),
+            profile_id=_profile_id(data),
         )
     except (KeyError, ValueError, TypeError) as error:
         raise ProfileError(f"malformed GPU profile: {error!r}", file=file) from error

@@ -167,7 +167,9 @@ Manifest = Struct(
     "revision_min" / u32 * "lowest value of the profile's revision field that the trace was made for",
     "revision_max" / u32 * "highest value of it",
     "core_mask" / u64 * "shader cores that must be there",
-    "profile_id" / u64 * "register policy: first 8 bytes of the SHA-256 of the GPU profile, as a number",
+    "profile_id"
+    / u64
+    * "register policy: first 8 bytes of the SHA-256 of the GPU profile as canonical JSON, as a number",
     "carveout_bytes" / u64 * "memory that the trace addresses, a multiple of 4096, at most 4 GiB",
     "image_bytes" / u64 * "the image is decoded to the carve-out's first image_bytes bytes",
     "va_bytes" / u64 * "GPU virtual addresses used lie below this; sizes the page table",

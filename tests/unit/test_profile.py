@@ -96,9 +96,11 @@ def test_a_block_can_be_repeated() -> None:
         )
 
 
-def test_the_profile_id_is_that_of_the_text() -> None:
-    assert parse(SMALL).profile_id == parse(SMALL).profile_id
-    assert parse(SMALL).profile_id != parse(SMALL + "# another\n").profile_id
+def test_the_profile_id_is_that_of_what_the_profile_says() -> None:
+    assert parse(SMALL).profile_id == parse("# a comment\n" + SMALL + "\n").profile_id
+    assert (
+        parse(SMALL).profile_id != parse(SMALL.replace("window_bytes = 0x100", "window_bytes = 0x200")).profile_id
+    )
     assert parse(SMALL).profile_id < 1 << 64
 
 

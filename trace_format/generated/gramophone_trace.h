@@ -330,7 +330,7 @@ struct gr_manifest {
     uint32_t revision_min; /* lowest value of the profile's revision field that the trace was made for */
     uint32_t revision_max; /* highest value of it */
     uint64_t core_mask; /* shader cores that must be there */
-    uint64_t profile_id; /* register policy: first 8 bytes of the SHA-256 of the GPU profile, as a number */
+    uint64_t profile_id; /* register policy: first 8 bytes of the SHA-256 of the GPU profile as canonical JSON, as a number */
     uint64_t carveout_bytes; /* memory that the trace addresses, a multiple of 4096, at most 4 GiB */
     uint64_t image_bytes; /* the image is decoded to the carve-out's first image_bytes bytes */
     uint64_t va_bytes; /* GPU virtual addresses used lie below this; sizes the page table */

@@ -138,7 +138,7 @@ types:
         doc: "shader cores that must be there"
       - id: profile_id
         type: u8
-        doc: "register policy: first 8 bytes of the SHA-256 of the GPU profile, as a number"
+        doc: "register policy: first 8 bytes of the SHA-256 of the GPU profile as canonical JSON, as a number"
       - id: carveout_bytes
         type: u8
         doc: "memory that the trace addresses, a multiple of 4096, at most 4 GiB"
