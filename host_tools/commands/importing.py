@@ -9,7 +9,7 @@ import click
 from host_tools.cli_support import FILE, GramophoneCommand, Outcome
 from host_tools.commands.traces import OUTPUT, facts
 from host_tools.files import write_atomically
-from host_tools.record.gpureplay_trace import import_gpureplay
+from host_tools.record.gpureplay_trace import DEFAULT_GPU, gpus, import_gpureplay
 from host_tools.record.regs_history import import_regs_history
 from trace_format.trace import Trace
 
@@ -27,13 +27,16 @@ def import_group() -> None:
 @click.argument("folder", type=FILE)
 @OUTPUT
 @NAME
-def gpureplay_command(folder: Path, output: Path, name: str | None) -> Outcome:
-    """Import a GPUReplay recording of a Mali G71.
+@click.option(
+    "--gpu", type=click.Choice(gpus()), default=DEFAULT_GPU, show_default=True, help="GPU that it was made on."
+)
+def gpureplay_command(folder: Path, output: Path, name: str | None, gpu: str) -> Outcome:
+    """Import a GPUReplay recording of a Mali.
 
     FOLDER holds gr_io_history, gr_pgt, gr_mem_contents and gr_sync_as. The network's weights are not in such a
     recording: each becomes a parameter slot.
     """
-    return _written(import_gpureplay(folder, name or folder.resolve().name), output)
+    return _written(import_gpureplay(folder, name or folder.resolve().name, gpu), output)
 
 
 @import_group.command(

@@ -18,14 +18,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from host_tools.record import gpureplay, kbase
+from host_tools.record import gpureplay, kbase, mali_tables
 from host_tools.record.gpureplay import BUFFERS, CONTENTS, HISTORY, TABLES
 from trace_format import layout, profile
 from trace_format.actions import ACTION_DTYPE, Op, action, va_operands
 from trace_format.schema import MAX_SLOTS, PAGE_BYTES, DType, SlotKind
 from trace_format.trace import Slot, Trace
 
-GPU = "mali_g71"
+DEFAULT_GPU = "mali_g71"
 HEADER_BYTES, HEADER_STATUS_BYTES, HEADER_NEXT = (
     32,
     16,
@@ -60,23 +60,29 @@ class _Memory:
         return None if data is None else bytes(data[inside : inside + size])
 
 
-def import_gpureplay(folder: Path, name: str) -> Trace:
+def gpus() -> list[str]:
+    """Names of the GPUs whose recordings can be imported."""
+    return [name for name in profile.names() if profile.load(name).mmu["format"] in mali_tables.FORMATS]
+
+
+def import_gpureplay(folder: Path, name: str, gpu_name: str = DEFAULT_GPU) -> Trace:
     """Read a recording of four files and turn it into a raw trace.
 
     Args:
         folder: where the files lie.
         name: of the trace.
+        gpu_name: one of `gpus()`, on which it was made.
 
     Raises:
         TraceError: HistoryError, PageTableError, ContentsError, BuffersError or AccessError.
         OSError: a file cannot be read.
     """
-    gpu = profile.load(GPU)
+    gpu = profile.load(gpu_name)
     data = {part: (folder / part).read_bytes() for part in (HISTORY, TABLES, CONTENTS, BUFFERS)}
     with layout.naming(str(folder / HISTORY)):
         accesses = gpureplay.read_history(data[HISTORY], gpu)
     with layout.naming(str(folder / TABLES)):
-        tables = gpureplay.read_tables(data[TABLES], gpu)
+        tables = mali_tables.read_tables(data[TABLES], gpu)
     with layout.naming(str(folder / CONTENTS)):
         regions = gpureplay.read_contents(data[CONTENTS], gpu)
         memory = _memory(data[CONTENTS], regions, tables)
@@ -92,7 +98,7 @@ def import_gpureplay(folder: Path, name: str) -> Trace:
     image, fills, carveout_bytes = _image(memory, str(folder / CONTENTS))
     actions = _assemble(stream, memory, len(image) // PAGE_BYTES, fills, slots)
     return Trace(
-        gpu=GPU,
+        gpu=gpu_name,
         actions=actions,
         image=image,
         carveout_bytes=carveout_bytes,
@@ -117,9 +123,9 @@ def import_gpureplay(folder: Path, name: str) -> Trace:
     )
 
 
-def _memory(data: bytes, regions: Sequence[gpureplay.Region], tables: gpureplay.PageTables) -> _Memory:
+def _memory(data: bytes, regions: Sequence[gpureplay.Region], tables: mali_tables.PageTables) -> _Memory:
     """Regions say what the GPU may do; pages that only the page table has (theirs are gone) are as it says."""
-    runs = [gpureplay.Run(region.start, region.pages, region.permissions) for region in regions]
+    runs = [mali_tables.Run(region.start, region.pages, region.permissions) for region in regions]
     flags: dict[int, int] = {}
     for run in runs:
         for page in range(run.start // PAGE_BYTES, run.start // PAGE_BYTES + run.pages):
@@ -144,7 +150,7 @@ def _memory(data: bytes, regions: Sequence[gpureplay.Region], tables: gpureplay.
     return memory
 
 
-def _same_table(tables: gpureplay.PageTables, access: kbase.Access, space: int, table: int) -> None:
+def _same_table(tables: mali_tables.PageTables, access: kbase.Access, space: int, table: int) -> None:
     if table != tables.root:
         raise kbase.AccessError(
             f"address space {space} is pointed at a page table that was not saved",

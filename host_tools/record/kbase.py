@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from host_tools.record.mali_tables import FORMATS
 from trace_format.actions import ALL_BITS, Op, action
 from trace_format.errors import TraceError
 from trace_format.profile import Profile, Register
@@ -18,8 +19,6 @@ from trace_format.profile import Profile, Register
 IRQ_TIMEOUT_US = 5_000_000  # ten times the 500 ms after which Linux calls a job hung (panfrost_job.c)
 START = 1  # JS_COMMAND (panfrost_regs.h)
 FLUSH_ID = 0  # which kept value carries the live flush id
-ADRMODE = 0xF  # of TRANSCFG: how an address space translates
-UNMAPPED, AARCH64_4K = 1, 6
 AS_UPDATE = 1
 RESETS = (1, 2)  # of GPU_COMMAND: soft and hard
 
@@ -161,18 +160,18 @@ class _Converter:
 
     def _update(self, access: Access, space: int) -> None:
         block = f"as{space}"
-        table, config = self._pair(block, "TRANSTAB"), self._pair(block, "TRANSCFG")
-        mode = config & ADRMODE
-        if not table and mode in (0, UNMAPPED):
+        base, config = self._pair(block, "TRANSTAB"), self._pair(block, "TRANSCFG")
+        layout = FORMATS[self.gpu.mmu["format"]]
+        if layout.is_unmapped(base, config):
             return
-        if mode != AARCH64_4K:
+        if not layout.is_set(base, config):
             raise AccessError(
                 f"address space {space} is set to another page table format",
                 offset=access.offset,
-                expected=f"TRANSCFG with mode {AARCH64_4K} (AArch64, 4 KiB)",
-                found=f"{config:#x}",
+                expected=f"TRANSCFG with {layout.title}",
+                found=f"TRANSCFG {config:#x}, TRANSTAB {base:#x}",
             )
-        self.check_table(access, space, table)
+        self.check_table(access, space, layout.table(base))
 
     def _flush_id(self, access: Access) -> None:
         if access.value not in self.flush_ids:

@@ -14,10 +14,11 @@ from click.testing import CliRunner
 from mali_samples import BUFFERS, CODE, CONTENTS, DATA, HISTORY, JOBS, PAGE, SCRATCH, TABLES
 
 from host_tools.cli import main
-from host_tools.record import gpureplay
-from host_tools.record.gpureplay import BuffersError, ContentsError, HistoryError, PageTableError
+from host_tools.record import mali_tables
+from host_tools.record.gpureplay import BuffersError, ContentsError, HistoryError
 from host_tools.record.gpureplay_trace import import_gpureplay
 from host_tools.record.kbase import AccessError
+from host_tools.record.mali_tables import PageTableError
 from trace_format.actions import ALL_BITS, MAP_EXECUTE, MAP_READ, MAP_WRITE, Op, va_page
 from trace_format.profile import load
 from trace_format.schema import DType, SlotKind
@@ -163,7 +164,7 @@ def test_a_block_of_2_mib() -> None:
     data = struct.pack("<4Q", size, m.ROOT, 0, 6) + b"".join(tables) + struct.pack("<Q", m.END_MARK)
     start = CODE & ~0x1FFFFF
     flags = MAP_READ | MAP_WRITE | MAP_EXECUTE
-    assert gpureplay.read_tables(data, GPU).runs == [gpureplay.Run(start, 1024, flags)]
+    assert mali_tables.read_tables(data, GPU).runs == [mali_tables.Run(start, 1024, flags)]
 
 
 def patch(name: str, at: int, form: str, *values: int) -> Callable[[Files], None]:
