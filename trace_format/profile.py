@@ -71,7 +71,12 @@ class Job:
 
 @dataclass(frozen=True)
 class Profile:
-    """A GPU, as far as traces and replayers need to know it."""
+    """A GPU, as far as traces and replayers need to know it.
+
+    Attributes:
+        cores: shader cores that there are: their number, or a bit for each where `cores_are_mask`.
+        mmu: page table format and its constants; `address_spaces` only where there are several.
+    """
 
     name: str
     title: str
@@ -84,6 +89,7 @@ class Profile:
     identity_mask: int
     identity_value: int
     cores: Field
+    cores_are_mask: bool
     revision: Field
     mmu: dict[str, Any]
     jobs: tuple[Job, ...]
@@ -115,8 +121,11 @@ def load(name: str) -> Profile:
     """The profile of GPU `name`; ProfileError when there is none or it contradicts itself."""
     if name not in names():
         raise ProfileError(f"no profile for GPU {name!r}; there are: {', '.join(names())}")
-    text = (resources.files("trace_format") / "gpus" / f"{name}.toml").read_bytes()
-    return _parse(f"{name}.toml", text)
+    return _parse(f"{name}.toml", _text(name))
+
+
+def _text(name: str) -> bytes:
+    return (resources.files("trace_format") / "gpus" / f"{name}.toml").read_bytes()
 
 
 def for_gpu(gpu: int) -> Profile:
@@ -134,9 +143,31 @@ def _profile_id(data: dict[str, Any]) -> int:
     return int.from_bytes(hashlib.sha256(canonical).digest()[:8], "little")
 
 
+def _data(file: str, text: bytes) -> dict[str, Any]:
+    """What a profile says; one that is `like` another says only what differs."""
+    data = tomllib.loads(text.decode())
+    like = data.pop("like", None)
+    if like is None:
+        return data
+    if like not in names():
+        raise ProfileError(f"it is like {like!r}, which has no profile; there are: {', '.join(names())}", file=file)
+    base = tomllib.loads(_text(like).decode())
+    if "like" in base:
+        raise ProfileError(f"it is like {like}, which is like another one itself", file=file)
+    return _over(base, data)
+
+
+def _over(base: dict[str, Any], own: dict[str, Any]) -> dict[str, Any]:
+    """A copy of `base` with what `own` has, tables one by one."""
+    return base | {
+        key: _over(base[key], value) if isinstance(value, dict) and isinstance(base.get(key), dict) else value
+        for key, value in own.items()
+    }
+
+
 def _parse(file: str, text: bytes) -> Profile:
     try:
-        data = tomllib.loads(text.decode())
+        data = _data(file, text)
         registers = dict(_registers(file, data))
         by_offset: dict[int, Register] = {}
         for register in registers.values():
@@ -161,6 +192,7 @@ def _parse(file: str, text: bytes) -> Profile:
             identity_mask=identity["id_mask"],
             identity_value=identity["id"],
             cores=_field(registers, identity["cores"]),
+            cores_are_mask=identity["cores"].get("is_mask", False),
             revision=_field(registers, identity["revision"]),
             mmu=data["mmu"],
             jobs=tuple(

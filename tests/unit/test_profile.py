@@ -96,6 +96,23 @@ def test_a_block_can_be_repeated() -> None:
         )
 
 
+def test_a_profile_can_be_like_another() -> None:
+    """It says what differs: here the name, the identity's value and one register."""
+    base = profile.load("v3d42")
+    gpu = parse(
+        'like = "v3d42"\nname = "x"\n[identity]\nid = 7\n[registers.hub]\nEXTRA = {offset = 0xffc, access = "r"}'
+    )
+    assert (gpu.name, gpu.identity_value, gpu.title, gpu.mmu) == ("x", 7, base.title, base.mmu)
+    assert gpu.identity_mask == base.identity_mask
+    assert gpu.registers.keys() - base.registers.keys() == {"hub.EXTRA"}
+    assert all(gpu.registers[name] == register for name, register in base.registers.items())
+    assert gpu.profile_id != base.profile_id
+    with pytest.raises(ProfileError, match=r"small\.toml: it is like 'v3d', which has no profile; there are: "):
+        parse('like = "v3d"')
+    with pytest.raises(ProfileError, match=r"small\.toml: it is like mali_g52, which is like another one itself"):
+        parse('like = "mali_g52"')
+
+
 def test_the_profile_id_is_that_of_what_the_profile_says() -> None:
     assert parse(SMALL).profile_id == parse("# a comment\n" + SMALL + "\n").profile_id
     assert (

@@ -292,6 +292,8 @@ enums:
       id: v3d42
     2:
       id: mali_g71
+    3:
+      id: mali_g52
   slot_kind:
     1:
       id: input
