@@ -150,7 +150,7 @@ def _data(file: str, text: bytes) -> dict[str, Any]:
     if like is None:
         return data
     if like not in names():
-        raise ProfileError(f"it is like {like!r}, which has no profile; there are: {', '.join(names())}", file=file)
+        raise ProfileError(f"it is like {like!r}, which has none; there are: {', '.join(names())}", file=file)
     base = tomllib.loads(_text(like).decode())
     if "like" in base:
         raise ProfileError(f"it is like {like}, which is like another one itself", file=file)

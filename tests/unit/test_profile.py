@@ -107,7 +107,7 @@ def test_a_profile_can_be_like_another() -> None:
     assert gpu.registers.keys() - base.registers.keys() == {"hub.EXTRA"}
     assert all(gpu.registers[name] == register for name, register in base.registers.items())
     assert gpu.profile_id != base.profile_id
-    with pytest.raises(ProfileError, match=r"small\.toml: it is like 'v3d', which has no profile; there are: "):
+    with pytest.raises(ProfileError, match=r"small\.toml: it is like 'v3d', which has none; there are: "):
         parse('like = "v3d"')
     with pytest.raises(ProfileError, match=r"small\.toml: it is like mali_g52, which is like another one itself"):
         parse('like = "mali_g52"')
