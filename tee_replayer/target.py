@@ -64,7 +64,7 @@ def header(profile: Profile) -> str:
         f"#define GR_PROFILE_ID UINT64_C({profile.profile_id:#018x})",
         f"#define GR_VA_BITS {profile.mmu['va_bits']}",
         f"#define GR_PA_BITS {profile.mmu['pa_bits']}",
-        "#define GR_ADDRESS_SPACES 1u",
+        f"#define GR_ADDRESS_SPACES {profile.mmu.get('address_spaces', 1)}u",
         f"#define GR_INTERRUPT_LINES {len(profile.interrupts)}u",
         "",
         f"#define GR_ID_OFFSET {profile.identity.offset:#06x}u",
@@ -75,6 +75,13 @@ def header(profile: Profile) -> str:
             f"#define GR_{name}_SHIFT {field.shift}",
             f"#define GR_{name}_MASK {(1 << field.bits) - 1:#x}u",
         ]
+    cores = "(value)" if profile.cores_are_mask else "(((uint64_t)1 << (value)) - 1)"
+    lines.append(f"#define GR_CORES_TO_MASK(value) {cores}")
+    lines += [
+        f"#define GR_MMU_{name.upper()} UINT64_C({profile.mmu[name]:#x})"
+        for name in ("config", "attributes")
+        if name in profile.mmu
+    ]
     lines += ["", "/* Registers that the nano driver uses: byte offsets in the window. */"]
     lines += [f"#define {register_name(r)} {r.offset:#06x}u" for r in used]
     table = rows(profile)

@@ -72,15 +72,7 @@ static bool is_below(uint64_t first, uint64_t count, uint64_t end)
 
 enum gr_status gr_fetch_action(struct gr_replayer *r, uint32_t index, struct gr_action *a)
 {
-    const uint8_t *at = gr_aligned(r->actions + (size_t)index * GR_ACTION_BYTES);
-    *a = (struct gr_action){
-        .op = at[GR_ACTION_AT_OP],
-        .flags = at[GR_ACTION_AT_FLAGS],
-        .arg = gr_load16(at + GR_ACTION_AT_ARG),
-        .value = gr_load32(at + GR_ACTION_AT_VALUE),
-        .a = gr_load32(at + GR_ACTION_AT_A),
-        .b = gr_load32(at + GR_ACTION_AT_B),
-    };
+    *a = gr_action_at(r, index);
     const uint32_t op = a->op, arg = a->arg;
     r->report.action = index;
     r->report.op = op;

@@ -5,23 +5,23 @@
 
 #include "internal.h"
 
-/* Memory that the driver needs behind the trace's carve-out, in whole pages. The GPU reaches only the last
- * page of it: the scratch page that illegal accesses are sent to. */
-GR_INTERNAL uint64_t gr_driver_bytes(uint64_t va_bytes);
+/* Memory that the driver needs behind the trace's carve-out, in whole pages: enough for every mapping that
+ * the trace makes. All actions are loaded and checked. */
+GR_INTERNAL uint64_t gr_driver_bytes(const struct gr_replayer *r);
 
-/* Reset the GPU and empty the page table. */
-GR_INTERNAL void gr_driver_reset(struct gr_replayer *r);
+/* Reset the GPU; false when it does not come out of it. Either way it does nothing more with the carve-out,
+ * as far as registers can bring that about. Before the next mapping the core clears the driver's memory. */
+GR_INTERNAL bool gr_driver_reset(struct gr_replayer *r);
 
-/* Point the GPU at the page table and turn translation on. */
-GR_INTERNAL void gr_driver_set_table(struct gr_replayer *r);
+/* Point an address space of the GPU at its page table, and turn translation on. */
+GR_INTERNAL void gr_driver_set_table(struct gr_replayer *r, uint32_t space);
 
-/* Map or unmap pages; the caller has checked the ranges. Permissions: GR_MAP_GPU_MEM_*. */
-GR_INTERNAL void gr_driver_map(struct gr_replayer *r, uint32_t va_page, uint32_t pages, uint32_t page,
-                               uint32_t permissions);
-GR_NOINLINE GR_INTERNAL void gr_driver_unmap(struct gr_replayer *r, uint32_t va_page, uint32_t pages);
+/* Map or unmap pages, as the action says; its ranges are checked. */
+GR_INTERNAL enum gr_status gr_driver_map(struct gr_replayer *r, const struct gr_action *a);
+GR_INTERNAL enum gr_status gr_driver_unmap(struct gr_replayer *r, const struct gr_action *a);
 
 /* Carve-out offset behind a GPU virtual address; UINT64_MAX when nothing is mapped there. */
-GR_INTERNAL uint64_t gr_driver_translate(const struct gr_replayer *r, uint64_t va);
+GR_INTERNAL uint64_t gr_driver_translate(const struct gr_replayer *r, uint32_t space, uint64_t va);
 
 /* Bits that tell of a memory fault; 0 when there is none. */
 GR_INTERNAL uint32_t gr_driver_fault(void);

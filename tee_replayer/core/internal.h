@@ -24,6 +24,20 @@ GR_INLINE const uint8_t *gr_aligned(const uint8_t *p)
     return __builtin_assume_aligned(p, 8);
 }
 
+/* An action of a loaded trace, not judged. */
+GR_INLINE struct gr_action gr_action_at(const struct gr_replayer *r, uint32_t index)
+{
+    const uint8_t *at = gr_aligned(r->actions + (size_t)index * GR_ACTION_BYTES);
+    return (struct gr_action){
+        .op = at[GR_ACTION_AT_OP],
+        .flags = at[GR_ACTION_AT_FLAGS],
+        .arg = gr_load16(at + GR_ACTION_AT_ARG),
+        .value = gr_load32(at + GR_ACTION_AT_VALUE),
+        .a = gr_load32(at + GR_ACTION_AT_A),
+        .b = gr_load32(at + GR_ACTION_AT_B),
+    };
+}
+
 /* `static` where everything is one file. */
 #ifndef GR_INTERNAL
 #define GR_INTERNAL

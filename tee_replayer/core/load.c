@@ -259,7 +259,7 @@ static enum gr_status check_identity(struct loader *l, const uint8_t *m)
     r->report.seen = gr_port_read32(GR_ID_OFFSET) & mask;
     if (r->report.seen != r->report.expected || revision < gr_load32(m + GR_MANIFEST_AT_REVISION_MIN) ||
         revision > gr_load32(m + GR_MANIFEST_AT_REVISION_MAX) ||
-        gr_load64(m + GR_MANIFEST_AT_CORE_MASK) >> cores)
+        gr_load64(m + GR_MANIFEST_AT_CORE_MASK) & ~GR_CORES_TO_MASK(cores))
         return GR_STATUS_IDENTITY;
     l->state ^= STEP_IDENTITY;
     return GR_STATUS_OK;
@@ -293,15 +293,13 @@ static enum gr_status check_manifest(struct loader *l)
 
     /* Actions, chunk, probabilities. */
     const uint64_t action_bytes = (uint64_t)r->action_count * GR_ACTION_BYTES;
-    const uint64_t low_bytes = r->carveout_bytes + gr_driver_bytes(r->va_bytes);
     uint8_t *memory = take_memory(l, action_bytes + l->stream.chunk_bytes + GR_LZMA_BYTES);
-    if (!memory || low_bytes > (uint64_t)(memory - r->memory.base))
+    if (!memory || r->carveout_bytes > (uint64_t)(memory - r->memory.base))
         return GR_STATUS_MEMORY;
+    r->low_bytes = r->carveout_bytes;
     r->actions = memory;
     l->stream.chunk = memory + action_bytes;
     l->probabilities = (uint16_t *)(void *)(l->stream.chunk + l->stream.chunk_bytes);
-    r->low_bytes = low_bytes;
-    r->report.secure_bytes = low_bytes + (uint64_t)(r->memory.base + r->memory.bytes - l->r->high);
     for (uint32_t i = 0; i < r->slot_count; i++) {
         r->report.offset = i;
         if (gr_slot_bytes(r, i) == 0)
@@ -377,6 +375,11 @@ static enum gr_status check_actions(struct loader *l)
         if (action.op == GR_OP_REPLAY_START)
             r->replay_start = i;
     }
+    const uint64_t low_bytes = r->low_bytes + gr_driver_bytes(r);
+    if (low_bytes > (uint64_t)(r->high - r->memory.base))
+        return GR_STATUS_MEMORY;
+    r->low_bytes = low_bytes;
+    r->report.secure_bytes = low_bytes + (uint64_t)(r->memory.base + r->memory.bytes - r->high);
     l->state ^= STEP_ACTIONS;
     return GR_STATUS_OK;
 }

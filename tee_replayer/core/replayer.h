@@ -10,6 +10,8 @@
  *   - the replayer, the stack and the carve-out lie in secure memory; only this code and the GPU reach the
  * carve-out;
  *   - the GPU's clock and power are on, and nobody else drives it;
+ *   - CPU and GPU see the same bytes in the carve-out: it is mapped without caches, or as memory that the GPU
+ *     snoops. Page tables and job descriptors lie in it, and the core has no cache maintenance of its own;
  *   - the four gr_port functions, and the crypto seam (crypto.h).
  * What lies behind struct gr_source and behind bound slots may be anyone's: each byte is copied once, then
  * used.
@@ -54,6 +56,7 @@
     X(TIMEOUT, 0x7c7c7c7cu, "a register did not get the value waited for in time")                           \
     X(NO_IRQ, 0x00f800f8u, "an interrupt did not come in time")                                              \
     X(FAULT, 0x800f800fu, "the GPU reported a memory fault")                                                 \
+    X(RESET, 0xaaaaaaaau, "the GPU does not come out of a reset")                                            \
     X(BUDGET, 0x66666666u, "the trace's time budget is used up")                                             \
     X(REQUEST, 0x99999999u, "the request is malformed")
 
@@ -128,6 +131,7 @@ struct gr_replayer {
     uint32_t state;
     uint64_t carveout_bytes, image_bytes, va_bytes, time_budget_us;
     uint64_t deadline_us;
+    uint64_t tables;          /* page tables in use, of drivers that take them as needed */
     uint8_t *bound[GR_SLOTS]; /* the caller's data */
     uint32_t kept[GR_KEPT];
     bool touched; /* the GPU has been written to */
@@ -144,6 +148,8 @@ bool gr_slot_info(const struct gr_replayer *r, uint32_t slot, struct gr_slot_inf
 
 /* Bind dense data in C order to a slot, for all following runs; NULL with 0 bytes unbinds. The memory must
  * not touch the carve-out. An input that is not bound keeps the recording's value, an output is not copied.
+ * Parameters are copied in the prologue: binding one makes the next gr_run start with a reset and the
+ * prologue.
  */
 enum gr_status gr_bind(struct gr_replayer *r, uint32_t slot, void *data, uint64_t bytes);
 

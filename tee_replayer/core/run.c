@@ -59,9 +59,9 @@ static enum gr_status execute(struct gr_replayer *r, const struct gr_action *a)
     case GR_OP_REG_WRITE: return write_register(a->arg, a->value, a->a);
     case GR_OP_REG_READ_KEEP: r->kept[a->b] = gr_port_read32(offset); break;
     case GR_OP_REG_WRITE_KEPT: return write_register(a->arg, r->kept[a->b], UINT32_MAX);
-    case GR_OP_SET_GPU_PGTABLE: gr_driver_set_table(r); break;
-    case GR_OP_MAP_GPU_MEM: gr_driver_map(r, a->a, a->value, a->b, a->flags); break;
-    case GR_OP_UNMAP_GPU_MEM: gr_driver_unmap(r, a->a, a->value); break;
+    case GR_OP_SET_GPU_PGTABLE: gr_driver_set_table(r, gr_action_address_space(a)); break;
+    case GR_OP_MAP_GPU_MEM: return gr_driver_map(r, a);
+    case GR_OP_UNMAP_GPU_MEM: return gr_driver_unmap(r, a);
     case GR_OP_UPLOAD: memcpy(base + a->a, base + a->b, a->value); break;
     case GR_OP_CLEAR: memset(base + a->a, 0, a->value); break;
     case GR_OP_COPY_TO_GPU: return gr_copy_slot(r, a->arg, true);
@@ -96,8 +96,11 @@ static enum gr_status try_once(struct gr_replayer *r)
     if (!r->started) {
         r->report.phase = GR_PHASE_PROLOGUE;
         r->touched = true;
-        gr_driver_reset(r);
-        gr_driver_set_table(r); /* from the start: no job of any trace runs without the replayer's table */
+        if (!gr_driver_reset(r))
+            return GR_STATUS_RESET;
+        gr_wipe(r->memory.base + r->carveout_bytes, r->low_bytes - r->carveout_bytes);
+        /* From the start: no job of any trace runs without the replayer's table. */
+        gr_driver_set_table(r, 0);
         const enum gr_status status = execute_range(r, 0, r->replay_start);
         if (status != GR_STATUS_OK)
             return status;

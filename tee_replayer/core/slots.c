@@ -14,6 +14,11 @@ GR_INLINE uint32_t dimension(const uint8_t *slot, uint32_t i)
     return gr_load32(slot + GR_SLOT_AT_DIMS + 4 * i);
 }
 
+GR_INLINE uint32_t address_space(const uint8_t *slot)
+{
+    return gr_load16(slot + GR_SLOT_AT_ADDRESS_SPACE);
+}
+
 GR_INLINE uint32_t stride(const uint8_t *slot, uint32_t i)
 {
     return gr_load32(slot + GR_SLOT_AT_STRIDES + 4 * i);
@@ -23,7 +28,7 @@ uint64_t gr_slot_bytes(const struct gr_replayer *r, uint32_t index)
 {
     const uint8_t *slot = slot_at(r, index);
     uint64_t bytes = gr_dtype_bytes(slot[GR_SLOT_AT_DTYPE]);
-    if (slot[GR_SLOT_AT_RANK] > GR_MAX_RANK)
+    if (slot[GR_SLOT_AT_RANK] > GR_MAX_RANK || address_space(slot) >= GR_ADDRESS_SPACES)
         return 0;
     for (uint32_t i = 0; i < slot[GR_SLOT_AT_RANK]; i++) {
         bytes *= dimension(slot, i);
@@ -62,6 +67,8 @@ enum gr_status gr_bind(struct gr_replayer *r, uint32_t index, void *data, uint64
     if (index >= r->slot_count || bytes != (data ? gr_slot_bytes(r, index) : 0))
         return GR_STATUS_ARGUMENT;
     r->bound[index] = data;
+    if (slot_at(r, index)[GR_SLOT_AT_KIND] == GR_SLOT_KIND_PARAMETER)
+        r->started = false;
     return GR_STATUS_OK;
 }
 
@@ -72,13 +79,13 @@ bool gr_lacks_data(const struct gr_replayer *r, uint32_t index)
 }
 
 /* Copy a run of bytes at a GPU virtual address, page by page. */
-static enum gr_status copy_run(const struct gr_replayer *r, uint64_t va, uint8_t *data, uint64_t bytes,
-                               bool to_gpu)
+static enum gr_status copy_run(const struct gr_replayer *r, uint32_t space, uint64_t va, uint8_t *data,
+                               uint64_t bytes, bool to_gpu)
 {
     while (bytes) {
         const uint64_t in_page = GR_PAGE_BYTES - va % GR_PAGE_BYTES;
         const uint64_t n = bytes < in_page ? bytes : in_page;
-        const uint64_t place = gr_driver_translate(r, va);
+        const uint64_t place = gr_driver_translate(r, space, va);
         if (place < r->image_bytes || place >= r->carveout_bytes)
             return GR_STATUS_RANGE;
         uint8_t *from = data, *to = r->memory.base + place;
@@ -111,7 +118,7 @@ enum gr_status gr_copy_slot(struct gr_replayer *r, uint32_t index, bool to_gpu)
         uint64_t va = gr_load64(slot + GR_SLOT_AT_ADDRESS), left = i;
         for (uint32_t k = outer; k--; left /= dimension(slot, k))
             va += left % dimension(slot, k) * stride(slot, k);
-        status = copy_run(r, va, data, run, to_gpu);
+        status = copy_run(r, address_space(slot), va, data, run, to_gpu);
         data += run;
     }
     return status;

@@ -40,22 +40,26 @@ static volatile uint32_t *table(const struct gr_replayer *r)
     return (volatile uint32_t *)(void *)(r->memory.base + r->carveout_bytes);
 }
 
-uint64_t gr_driver_bytes(uint64_t va_bytes)
+/* The page table, and the scratch page that illegal accesses are sent to: the only one that the GPU reaches.
+ */
+uint64_t gr_driver_bytes(const struct gr_replayer *r)
 {
     const uint64_t table =
-        ((uint64_t)table_pages(va_bytes) * 4 + GR_PAGE_BYTES - 1) & ~(uint64_t)(GR_PAGE_BYTES - 1);
+        ((uint64_t)table_pages(r->va_bytes) * 4 + GR_PAGE_BYTES - 1) & ~(uint64_t)(GR_PAGE_BYTES - 1);
     return table + GR_PAGE_BYTES;
 }
 
-void gr_driver_reset(struct gr_replayer *r)
+bool gr_driver_reset(struct gr_replayer *r)
 {
-    gr_driver_unmap(r, 0, table_pages(r->va_bytes));
+    (void)r;
     gr_port_write32(GR_BRIDGE_SW_INIT_1, SW_INIT_V3D);
     gr_port_write32(GR_BRIDGE_SW_INIT_1, 0);
+    return true; /* no register tells */
 }
 
-void gr_driver_set_table(struct gr_replayer *r)
+void gr_driver_set_table(struct gr_replayer *r, uint32_t space)
 {
+    (void)space; /* there is one */
     const uint32_t mib = va_mib(r->va_bytes);
     gr_port_write32(GR_HUB_MMU_PT_PA_BASE, (uint32_t)((r->memory.phys + r->carveout_bytes) >> PAGE_SHIFT));
     gr_port_write32(GR_HUB_MMU_ADDR_CAP, mib <= CAP_MAX_MIB ? CAP_ENABLE | mib : 0);
@@ -64,23 +68,25 @@ void gr_driver_set_table(struct gr_replayer *r)
     gr_port_write32(GR_HUB_MMU_CTL, MMU_CTL_ON);
 }
 
-void gr_driver_map(struct gr_replayer *r, uint32_t va_page, uint32_t pages, uint32_t page,
-                   uint32_t permissions)
+enum gr_status gr_driver_map(struct gr_replayer *r, const struct gr_action *a)
 {
-    const uint32_t entry = ((uint32_t)(r->memory.phys >> PAGE_SHIFT) + page) | PTE_VALID |
-                           (permissions & GR_MAP_GPU_MEM_WRITE ? PTE_WRITABLE : 0);
-    for (uint32_t i = 0; i < pages; i++)
-        table(r)[va_page + i] = entry + i;
+    const uint32_t entry = ((uint32_t)(r->memory.phys >> PAGE_SHIFT) + a->b) | PTE_VALID |
+                           (a->flags & GR_MAP_GPU_MEM_WRITE ? PTE_WRITABLE : 0);
+    for (uint32_t i = 0; i < a->value; i++)
+        table(r)[a->a + i] = entry + i;
+    return GR_STATUS_OK;
 }
 
-void gr_driver_unmap(struct gr_replayer *r, uint32_t va_page, uint32_t pages)
+enum gr_status gr_driver_unmap(struct gr_replayer *r, const struct gr_action *a)
 {
-    for (uint32_t i = 0; i < pages; i++)
-        table(r)[va_page + i] = 0;
+    for (uint32_t i = 0; i < a->value; i++)
+        table(r)[a->a + i] = 0;
+    return GR_STATUS_OK;
 }
 
-uint64_t gr_driver_translate(const struct gr_replayer *r, uint64_t va)
+uint64_t gr_driver_translate(const struct gr_replayer *r, uint32_t space, uint64_t va)
 {
+    (void)space;
     const uint32_t entry = va < r->va_bytes ? table(r)[va >> PAGE_SHIFT] : 0;
     if (!(entry & PTE_VALID))
         return UINT64_MAX;

@@ -1,0 +1,207 @@
+/*
+ * Nano driver for the Arm Mali G71. Facts: Linux 6.1 drivers/gpu/drm/panfrost (panfrost_gpu.c: reset;
+ * panfrost_mmu.c: address spaces); entries as in the page tables of the GPUReplay recordings.
+ *
+ * Page tables have four levels of 512 entries of 64 bits. Levels 0 to 2 hold tables, level 2 also blocks of 2
+ * MiB, level 3 pages. The first tables behind the carve-out are the roots of the address spaces; the others
+ * are taken in the order of need, and given back by a reset alone.
+ */
+#include "driver.h"
+#include "gr_target.h"
+#include "internal.h"
+
+enum {
+    LEVEL_BITS = 9,
+    ENTRIES = 1 << LEVEL_BITS,
+    BLOCK_BYTES = ENTRIES * GR_PAGE_BYTES,
+    ROOT_SHIFT = 3 * LEVEL_BITS, /* of a page number */
+    VA_PAGE_BITS = GR_VA_BITS - 12,
+    SPACE_BYTES = GR_AS1_COMMAND - GR_AS0_COMMAND,
+    SOFT_RESET = 1, /* gpu.COMMAND */
+    HARD_RESET = 2,
+    RESET_COMPLETED = 0x100, /* gpu.IRQ_RAWSTAT */
+    RESET_TIMEOUT_US = 10000,
+    TRANSLATION_OFF = 1, /* TRANSCFG: unmapped, every access faults */
+    UPDATE = 1,          /* as.COMMAND */
+};
+#define TYPE UINT64_C(3)
+#define TABLE UINT64_C(3) /* or page, on the last level */
+#define BLOCK UINT64_C(1)
+#define PAGE_TO_BLOCK (TABLE ^ BLOCK)
+#define READ_WRITE (UINT64_C(1) << 6)
+#define READ_ONLY (UINT64_C(3) << 6)
+#define INNER_SHAREABLE (UINT64_C(3) << 8)
+#define ACCESS_FLAG (UINT64_C(1) << 10)
+#define NO_EXECUTE (UINT64_C(1) << 54)
+#define ADDRESS ((UINT64_C(1) << 48) - GR_PAGE_BYTES)
+
+static void write64(uint32_t offset, uint64_t value)
+{
+    gr_port_write32(offset, (uint32_t)value);
+    gr_port_write32(offset + 4, (uint32_t)(value >> 32));
+}
+
+/* The table at an offset of the carve-out. */
+static uint64_t *table_at(const struct gr_replayer *r, uint64_t offset)
+{
+    return (uint64_t *)(void *)(r->memory.base + offset);
+}
+
+static uint64_t root_offset(const struct gr_replayer *r, uint32_t space)
+{
+    return r->carveout_bytes + (uint64_t)space * GR_PAGE_BYTES;
+}
+
+static uint64_t offset_of(const struct gr_replayer *r, uint64_t entry)
+{
+    return (entry & ADDRESS) - r->memory.phys;
+}
+
+static uint32_t index_of(uint64_t page, uint32_t shift)
+{
+    return (uint32_t)(page >> shift) & (ENTRIES - 1);
+}
+
+/* A table for each range of a table's size that a mapping touches, but for the range that the mapping before
+ * it ended in. A range where blocks serve counts too: unmapping a part of a block takes its table. No
+ * overflow: there are at most 2^28 actions (load.c), of 2^20 pages each (check.c). */
+uint64_t gr_driver_bytes(const struct gr_replayer *r)
+{
+    uint64_t tables = GR_ADDRESS_SPACES, before = UINT64_MAX;
+    for (uint32_t i = 0; i < r->action_count; i++) {
+        const struct gr_action a = gr_action_at(r, i);
+        if (a.op != GR_OP_MAP_GPU_MEM)
+            continue;
+        const uint64_t first = (uint64_t)gr_action_address_space(&a) << VA_PAGE_BITS | gr_action_va_page(&a);
+        const uint64_t last = first + a.value - 1;
+        for (uint32_t shift = ROOT_SHIFT; shift; shift -= LEVEL_BITS)
+            tables += (last >> shift) - (first >> shift) + (first >> shift != before >> shift);
+        before = last;
+    }
+    return tables * GR_PAGE_BYTES;
+}
+
+static bool reset(uint32_t command)
+{
+    gr_port_write32(GR_GPU_IRQ_CLEAR, RESET_COMPLETED);
+    gr_port_write32(GR_GPU_COMMAND, command);
+    const uint64_t start = gr_port_now_us();
+    for (;;) {
+        const bool late = gr_port_now_us() - start >= RESET_TIMEOUT_US;
+        if (gr_port_read32(GR_GPU_IRQ_RAWSTAT) & RESET_COMPLETED)
+            return true;
+        if (late)
+            return false;
+    }
+}
+
+bool gr_driver_reset(struct gr_replayer *r)
+{
+    gr_port_write32(GR_GPU_IRQ_MASK, 0);
+    gr_port_write32(GR_JOB_IRQ_MASK, 0);
+    gr_port_write32(GR_MMU_IRQ_MASK, 0);
+    const bool done = reset(SOFT_RESET) || reset(HARD_RESET);
+    gr_port_write32(GR_GPU_IRQ_CLEAR, RESET_COMPLETED);
+    gr_port_write32(GR_JOB_IRQ_CLEAR, UINT32_MAX);
+    gr_port_write32(GR_MMU_IRQ_CLEAR, UINT32_MAX);
+    for (uint32_t at = 0; at < GR_ADDRESS_SPACES * SPACE_BYTES; at += SPACE_BYTES) {
+        write64(GR_AS0_TRANSCFG_LO + at, TRANSLATION_OFF);
+        write64(GR_AS0_TRANSTAB_LO + at, 0);
+        gr_port_write32(GR_AS0_COMMAND + at, UPDATE);
+    }
+    r->tables = GR_ADDRESS_SPACES;
+    return done;
+}
+
+/* The trace tells the GPU to take it over, as its driver did. */
+void gr_driver_set_table(struct gr_replayer *r, uint32_t space)
+{
+    const uint32_t at = space * SPACE_BYTES;
+    write64(GR_AS0_TRANSCFG_LO + at, GR_MMU_CONFIG);
+    write64(GR_AS0_TRANSTAB_LO + at, r->memory.phys + root_offset(r, space));
+    write64(GR_AS0_MEMATTR_LO + at, GR_MMU_ATTRIBUTES);
+}
+
+/* The table that an entry leads to. Where there is none, one is made: of the pages of the block that is
+ * there, or an empty one. NULL: there is no room for it. */
+static uint64_t *table_below(struct gr_replayer *r, uint64_t *entry)
+{
+    if ((*entry & TYPE) != TABLE) {
+        const uint64_t offset = r->carveout_bytes + r->tables * GR_PAGE_BYTES;
+        if (offset >= r->low_bytes)
+            return NULL;
+        r->tables++;
+        for (uint32_t i = 0; i < ENTRIES && *entry; i++)
+            table_at(r, offset)[i] = (*entry ^ PAGE_TO_BLOCK) + (uint64_t)i * GR_PAGE_BYTES;
+        *entry = (r->memory.phys + offset) | TABLE;
+    }
+    return table_at(r, offset_of(r, *entry));
+}
+
+/* The entry of level 2 for a page. NULL: there is no table for it, and it is not to be made or cannot be. */
+static uint64_t *entry_for(struct gr_replayer *r, uint32_t space, uint64_t page, bool make)
+{
+    uint64_t *entry = table_at(r, root_offset(r, space)) + index_of(page, ROOT_SHIFT);
+    for (uint32_t shift = ROOT_SHIFT - LEVEL_BITS; shift; shift -= LEVEL_BITS) {
+        uint64_t *table = make || *entry ? table_below(r, entry) : NULL;
+        if (!table)
+            return NULL;
+        entry = table + index_of(page, shift);
+    }
+    return entry;
+}
+
+/* Make an action's pages those from the page of `leaf`, an entry, on, or unmap them (0). */
+static enum gr_status set_pages(struct gr_replayer *r, const struct gr_action *a, uint64_t leaf)
+{
+    const uint64_t step = leaf ? GR_PAGE_BYTES : 0;
+    uint64_t page = gr_action_va_page(a), n;
+    for (uint64_t left = a->value; left; left -= n) {
+        const uint32_t first = index_of(page, 0);
+        n = left < ENTRIES - first ? left : ENTRIES - first;
+        uint64_t *entry = entry_for(r, gr_action_address_space(a), page, leaf);
+        if (!entry && leaf)
+            return GR_STATUS_MEMORY;
+        if (entry && n == ENTRIES && (*entry & TYPE) != TABLE && !(leaf & ADDRESS & (BLOCK_BYTES - 1))) {
+            *entry = leaf & ~PAGE_TO_BLOCK;
+        } else if (entry && (leaf || *entry)) {
+            uint64_t *pages = table_below(r, entry);
+            if (!pages)
+                return GR_STATUS_MEMORY;
+            for (uint32_t i = 0; i < n; i++)
+                pages[first + i] = leaf + i * step;
+        }
+        page += n;
+        leaf += n * step;
+    }
+    return GR_STATUS_OK;
+}
+
+enum gr_status gr_driver_map(struct gr_replayer *r, const struct gr_action *a)
+{
+    return set_pages(r, a,
+                     (r->memory.phys + (uint64_t)a->b * GR_PAGE_BYTES) | TABLE | INNER_SHAREABLE |
+                         ACCESS_FLAG | (a->flags & GR_MAP_GPU_MEM_WRITE ? READ_WRITE : READ_ONLY) |
+                         (a->flags & GR_MAP_GPU_MEM_EXECUTE ? 0 : NO_EXECUTE));
+}
+
+enum gr_status gr_driver_unmap(struct gr_replayer *r, const struct gr_action *a)
+{
+    return set_pages(r, a, 0);
+}
+
+uint64_t gr_driver_translate(const struct gr_replayer *r, uint32_t space, uint64_t va)
+{
+    uint64_t entry = va < r->va_bytes ? (r->memory.phys + root_offset(r, space)) | TABLE : 0,
+             shift = GR_VA_BITS;
+    while (shift > 12 && (entry & TYPE) == TABLE) {
+        shift -= LEVEL_BITS;
+        entry = table_at(r, offset_of(r, entry))[va >> shift & (ENTRIES - 1)];
+    }
+    return entry ? offset_of(r, entry) + (va & ((UINT64_C(1) << shift) - 1)) : UINT64_MAX;
+}
+
+uint32_t gr_driver_fault(void)
+{
+    return gr_port_read32(GR_MMU_IRQ_RAWSTAT);
+}
