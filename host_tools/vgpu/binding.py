@@ -77,6 +77,11 @@ def _load(path: Path) -> Any:
     return _ffi.dlopen(str(path))
 
 
+def executes_shaders(gpu: str) -> bool:
+    """Whether the virtual GPU of that name computes what its jobs compute."""
+    return bool(_load(build.library()).vgpu_executes_shaders(gpu.encode()))
+
+
 class VirtualGpu:
     """A virtual GPU over memory of this process.
 

@@ -13,25 +13,38 @@ static const struct vgpu_family *const families[] = {&v3d42_family, &v3d42_pi4_f
 
 enum { STOPPED_READ = (int)0xdeadbeef };
 
+static const struct vgpu_family *find_family(const char *name)
+{
+    for (size_t i = 0; i < sizeof(families) / sizeof(families[0]); i++)
+        if (strcmp(families[i]->name, name) == 0)
+            return families[i];
+    return NULL;
+}
+
 vgpu *vgpu_create(const char *name, const struct vgpu_host *host, const struct vgpu_options *options,
                   const char **error)
 {
-    for (size_t i = 0; i < sizeof(families) / sizeof(families[0]); i++) {
-        if (strcmp(families[i]->name, name) != 0)
-            continue;
-        struct vgpu *gpu = families[i]->create();
-        if (!gpu) {
-            *error = "out of memory";
-            return NULL;
-        }
-        gpu->family = families[i];
-        gpu->host = *host;
-        gpu->options = *options;
-        gpu->family->start(gpu);
-        return gpu;
+    const struct vgpu_family *family = find_family(name);
+    if (!family) {
+        *error = "unknown GPU name (known: v3d42, v3d42-pi4, mali_g71, mali_g71-arch60)";
+        return NULL;
     }
-    *error = "unknown GPU name (known: v3d42, v3d42-pi4, mali_g71, mali_g71-arch60)";
-    return NULL;
+    struct vgpu *gpu = family->create();
+    if (!gpu) {
+        *error = "out of memory";
+        return NULL;
+    }
+    gpu->family = family;
+    gpu->host = *host;
+    gpu->options = *options;
+    gpu->family->start(gpu);
+    return gpu;
+}
+
+bool vgpu_executes_shaders(const char *name)
+{
+    const struct vgpu_family *family = find_family(name);
+    return family && family->executes_shaders;
 }
 
 void vgpu_destroy(vgpu *gpu)

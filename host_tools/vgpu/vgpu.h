@@ -59,6 +59,9 @@ vgpu *vgpu_create(const char *gpu, const struct vgpu_host *host, const struct vg
                   const char **error);
 void vgpu_destroy(vgpu *gpu);
 
+/* Whether the GPU of that name executes shaders: where it does not, what jobs compute is not computed. */
+bool vgpu_executes_shaders(const char *gpu);
+
 /* Register access by byte offset in the register window (layout: trace_format/gpus/NAME.toml). */
 uint32_t vgpu_read32(vgpu *gpu, uint32_t offset);
 void vgpu_write32(vgpu *gpu, uint32_t offset, uint32_t value);
@@ -108,6 +111,7 @@ void vgpu_observe(vgpu *gpu, const struct vgpu_observer *observer);
 #define VGPU_PAGE_WRITABLE 2u
 #define VGPU_PAGE_READ 4u    /* read by the latest job */
 #define VGPU_PAGE_WRITTEN 8u /* written by the latest job */
+#define VGPU_PAGE_EXECUTABLE 16u
 size_t vgpu_walk(vgpu *gpu,
                  void (*visit)(void *ctx, uint64_t va, uint64_t pa, uint64_t bytes, uint32_t flags),
                  void *ctx);

@@ -17,6 +17,7 @@ struct vgpu_family {
     const char *name;
     uint32_t window_bytes;
     unsigned interrupt_lines;
+    bool executes_shaders;
     /* Allocate the device, zeroed but for its private parts; NULL when memory is short. */
     struct vgpu *(*create)(void);
     /* host and options are in place: bring the device to its reset state. */
