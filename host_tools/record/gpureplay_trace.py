@@ -1,8 +1,9 @@
 """A raw trace from a GPUReplay recording.
 
-The carve-out is filled anew: the image holds the saved pages that are not zero, behind it lies every mapped page,
-in the order of virtual addresses. Pages were saved after the run, so the status that the GPU wrote into job
-headers is taken out of them; else the job manager would take the jobs for done.
+The carve-out is filled anew: the image holds the saved pages that are not zero. Behind it lies every mapped
+page, in the order of virtual addresses, with a free page between any two regions, so that passes can tell them
+apart. Pages were saved after the run, so the status that the GPU wrote into job headers is taken out of them;
+else the job manager would take the jobs for done.
 """
 
 from __future__ import annotations
@@ -13,7 +14,6 @@ import struct
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,12 +42,14 @@ class _Memory:
     Attributes:
         pages: virtual page numbers, ascending (n).
         flags: MAP_* of each (n).
+        regions: number of the region that each belongs to, ascending (n).
         contents: virtual page number -> 4096 bytes, of saved pages that are not zero.
         zero: virtual page numbers of saved pages that are zero.
     """
 
     pages: NDArray[np.int64]
     flags: NDArray[np.uint8]
+    regions: NDArray[np.int64]
     contents: dict[int, bytearray]
     zero: set[int]
 
@@ -127,14 +129,20 @@ def _memory(data: bytes, regions: Sequence[gpureplay.Region], tables: mali_table
     """Regions say what the GPU may do; pages that only the page table has (theirs are gone) are as it says."""
     runs = [mali_tables.Run(region.start, region.pages, region.permissions) for region in regions]
     flags: dict[int, int] = {}
-    for run in runs:
+    owner: dict[int, int] = {}
+    for index, run in enumerate(runs):
         for page in range(run.start // PAGE_BYTES, run.start // PAGE_BYTES + run.pages):
             flags[page] = flags.get(page, 0) | run.flags  # a later region in its place
-    for run in tables.runs:
+            owner.setdefault(page, index)
+    for index, run in enumerate(tables.runs, len(runs)):
         for page in range(run.start // PAGE_BYTES, run.start // PAGE_BYTES + run.pages):
             flags.setdefault(page, run.flags)
+            owner.setdefault(page, index)
     pages = np.array(sorted(flags), np.int64)
-    memory = _Memory(pages, np.array([flags[int(page)] for page in pages], np.uint8), {}, set())
+    kinds = np.array([flags[int(page)] for page in pages], np.uint8)
+    border = np.diff(np.array([owner[int(page)] for page in pages])) != 0
+    border |= (np.diff(pages) != 1) | (np.diff(kinds) != 0)
+    memory = _Memory(pages, kinds, np.concatenate(([0], np.cumsum(border))), {}, set())
     for region in regions:
         for index, at in enumerate(region.contents):
             page, content = region.start // PAGE_BYTES + index, data[at : at + PAGE_BYTES]
@@ -202,22 +210,26 @@ def _slots(buffers: Sequence[gpureplay.Buffer], memory: _Memory, space: int) -> 
     return slots
 
 
-def _runs(pages: NDArray[np.int64], *same: NDArray[Any]) -> Iterator[slice]:
-    """Stretches of pages that follow one another and are alike in `same`."""
-    cut = np.diff(pages) != 1
-    for values in same:
-        cut |= np.diff(values) != 0
+def _runs(pages: NDArray[np.int64], memory: _Memory) -> Iterator[slice]:
+    """Stretches of pages that follow one another in one region."""
+    cut = np.diff(memory.regions[np.searchsorted(memory.pages, pages)]) != 0
+    cut |= np.diff(pages) != 1
     borders = [0, *(np.flatnonzero(cut) + 1).tolist(), len(pages)]
     for first, end in itertools.pairwise(borders):
         if first < end:
             yield slice(first, end)
 
 
+def _frame(memory: _Memory, base: int, index: int) -> int:
+    """Where the mapped page with this index lies in the carve-out."""
+    return base + index + int(memory.regions[index])
+
+
 def _image(memory: _Memory, file: str) -> tuple[bytes, list[np.void], int]:
     """The image, the actions that fill memory from it, and the size of the carve-out."""
     saved = np.array(sorted(memory.contents), np.int64)
     base = len(saved)
-    carveout = (base + len(memory.pages)) * PAGE_BYTES
+    carveout = _frame(memory, base, len(memory.pages) - 1) * PAGE_BYTES + PAGE_BYTES
     if carveout > CARVEOUT_LIMIT:
         raise gpureplay.ContentsError(
             "the recording needs too much memory",
@@ -227,14 +239,14 @@ def _image(memory: _Memory, file: str) -> tuple[bytes, list[np.void], int]:
         )
 
     def place(page: int) -> int:
-        return (base + int(np.searchsorted(memory.pages, page))) * PAGE_BYTES
+        return _frame(memory, base, int(np.searchsorted(memory.pages, page))) * PAGE_BYTES
 
     fills = []
-    for run in _runs(saved):
+    for run in _runs(saved, memory):
         size = (run.stop - run.start) * PAGE_BYTES
         fills.append(action(Op.UPLOAD, value=size, a=place(int(saved[run.start])), b=run.start * PAGE_BYTES))
     zero = np.array(sorted(memory.zero), np.int64)
-    for run in _runs(zero):
+    for run in _runs(zero, memory):
         fills.append(action(Op.CLEAR, value=(run.stop - run.start) * PAGE_BYTES, a=place(int(zero[run.start]))))
     return b"".join(memory.contents[int(page)] for page in saved), fills, carveout
 
@@ -248,11 +260,11 @@ def _assemble(
             Op.MAP_GPU_MEM,
             flags=int(memory.flags[run.start]),
             value=run.stop - run.start,
-            b=base + run.start,
+            b=_frame(memory, base, run.start),
             **va_operands(space, int(memory.pages[run.start])),
         )
         for space in sorted(stream.spaces)
-        for run in _runs(memory.pages, memory.flags)
+        for run in _runs(memory.pages, memory)
     ]
     copies = [action(Op.COPY_TO_GPU, arg=i) for i, slot in enumerate(slots) if slot.kind != SlotKind.OUTPUT]
     output = [action(Op.COPY_FROM_GPU, arg=i) for i, slot in enumerate(slots) if slot.kind == SlotKind.OUTPUT]

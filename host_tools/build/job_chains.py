@@ -1,0 +1,277 @@
+"""Job chains in GPU memory, and what of memory a chain can reach: for GPUs with a job manager (Mali, Bifrost).
+
+Descriptor layouts: Mesa 22.3.6 src/panfrost/lib/genxml/v6.xml (Job Header, Compute Job, Draw, Renderer State,
+Shader, Uniform Buffer, Local Storage). Where a pointer's target has a known layout, exactly its bytes are
+reached. Any other word of reached memory that could be an address counts as one: its region is reached from
+there to its end, and searched in turn. A shader may run to the end of its region.
+
+Two things are taken for granted: programs compute no address from the data of buffers (OpenCL and Vulkan 1.0
+shaders cannot), and a buffer is named by its start, so nothing is reached below the address given.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections import defaultdict
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from host_tools.build.memory import Memory
+from trace_format.actions import MAP_EXECUTE, Op
+from trace_format.errors import TraceError
+from trace_format.profile import Profile
+from trace_format.schema import PAGE_BYTES
+
+HEADER_BYTES, STATUS_BYTES, DESCRIPTOR_BYTES = 32, 16, 192
+ALIGNMENT = 64  # of job headers
+NULL, WRITE_VALUE, CACHE_FLUSH, COMPUTE = 1, 2, 3, 4  # job types
+PAYLOAD_BYTES = {NULL: 0, WRITE_VALUE: 24, CACHE_FLUSH: 8, COMPUTE: DESCRIPTOR_BYTES - HEADER_BYTES}
+DRAW = 64  # where a compute job's draw descriptor lies
+UNIFORM_BUFFERS, PUSH_UNIFORMS, STATE, THREAD_STORAGE = 24, 48, 56, 112  # pointers in a draw descriptor
+OTHER_POINTERS = (16, 32, 40, 64, 72, 80, 88, 96, 104)  # positions, textures, samplers, attributes, varyings, ...
+STATE_BYTES, STORAGE_BYTES = 64, 32
+MAX_CHAIN = 0x10000  # a job's index has 16 bits
+VA_MASK = (1 << 48) - 1
+
+
+class ChainError(TraceError):
+    """A job chain that cannot be followed."""
+
+
+@dataclass(frozen=True)
+class Region:
+    """Memory that was allocated as one: consecutive pages of one kind, consecutive in the carve-out too.
+
+    Attributes:
+        space: address space.
+        page: first virtual page number.
+        pages: how many.
+        frame: first page in the carve-out.
+        flags: MAP_*.
+    """
+
+    space: int
+    page: int
+    pages: int
+    frame: int
+    flags: int
+
+
+@dataclass(frozen=True)
+class Chain:
+    """A job chain: its number, its address space and the address of its first header."""
+
+    index: int
+    space: int
+    head: int
+
+
+@dataclass
+class Reach:
+    """What job chains can reach.
+
+    Attributes:
+        needed: frame -> PAGE_BYTES booleans: bytes whose initial value a job may read.
+        chains: region -> numbers of the chains that can reach it.
+        first: region -> lowest virtual page of it that a chain can reach.
+    """
+
+    needed: dict[int, NDArray[np.bool_]] = field(default_factory=dict)
+    chains: dict[Region, set[int]] = field(default_factory=lambda: defaultdict(set))
+    first: dict[Region, int] = field(default_factory=dict)
+
+    def add(self, region: Region, va: int, chain: int) -> None:
+        """A chain reaches a region from an address on."""
+        self.chains[region].add(chain)
+        self.first[region] = min(self.first.get(region, region.page + region.pages), va // PAGE_BYTES)
+
+
+def has_job_chains(gpu: Profile) -> bool:
+    """Whether jobs of this GPU are described in memory, in chains."""
+    return "js0.HEAD_NEXT_LO" in gpu.registers
+
+
+def regions(memory: Memory) -> list[Region]:
+    """All regions, by address. A recording leaves a free page between the frames of any two."""
+    found: list[Region] = []
+    for (space, page), m in sorted(memory.mappings.items()):
+        last = found[-1] if found else None
+        if last and (space, page, m.frame, m.flags) == (
+            last.space,
+            last.page + last.pages,
+            last.frame + last.pages,
+            last.flags,
+        ):
+            found[-1] = Region(last.space, last.page, last.pages + 1, last.frame, last.flags)
+        else:
+            found.append(Region(space, page, 1, m.frame, m.flags))
+    return found
+
+
+def chains(memory: Memory) -> list[Chain]:
+    """The chains that a trace submits, in order."""
+    gpu = memory.trace.profile
+    starts = {job.start.index: job.start.name.partition(".")[0] for job in gpu.jobs}
+    written: dict[str, int] = {}
+    found: list[Chain] = []
+    for row in np.concatenate([memory.prologue, memory.stream]):
+        if int(row["op"]) != Op.REG_WRITE:
+            continue
+        register = gpu.by_offset.get(int(row["arg"]) * 4)
+        if register is None:
+            continue
+        written[register.name] = int(row["value"])
+        if register.index in starts and int(row["value"]) == 1:
+            slot = starts[register.index]
+            head = written.get(f"{slot}.HEAD_NEXT_LO", 0) | written.get(f"{slot}.HEAD_NEXT_HI", 0) << 32
+            found.append(Chain(len(found), written.get(f"{slot}.CONFIG_NEXT", 0) & 0xF, head))
+    return found
+
+
+def reach(memory: Memory) -> Reach:
+    """What the trace's chains can reach.
+
+    Raises:
+        ChainError: a chain leaves what is mapped, has no end, or has a job of a type whose descriptor is unknown.
+    """
+    walker = _Walker(memory)
+    for chain in chains(memory):
+        walker.walk(chain)
+    return walker.reach
+
+
+class _Walker:
+    def __init__(self, memory: Memory) -> None:
+        self.memory = memory
+        self.reach = Reach()
+        self.by_page = {
+            (region.space, page): region
+            for region in regions(memory)
+            for page in range(region.page, region.page + region.pages)
+        }
+        self.chain = Chain(0, 0, 0)
+        self.searched: dict[Region, int] = {}  # by the chain at hand: from this virtual page on
+        self.pointers: dict[int, list[int]] = {}
+
+    def walk(self, chain: Chain) -> None:
+        """Follow one chain."""
+        self.chain = chain
+        self.searched = {}
+        va, jobs = chain.head, 0
+        while va:
+            jobs += 1
+            if jobs > MAX_CHAIN:
+                raise ChainError(f"job chain {chain.index} has no end")
+            va = self._job(va)
+
+    def _region(self, va: int) -> Region | None:
+        return self.by_page.get((self.chain.space, va // PAGE_BYTES))
+
+    def _bytes(self, va: int, size: int, what: str) -> bytes:
+        """Bytes with a known meaning: they are needed."""
+        parts = []
+        end = va + size
+        while va < end:
+            region = self._region(va)
+            if region is None:
+                raise ChainError(f"job chain {self.chain.index}: {what} at GPU address {va:#x} is not mapped")
+            inside = va % PAGE_BYTES
+            here = min(end - va, PAGE_BYTES - inside)
+            frame = region.frame + va // PAGE_BYTES - region.page
+            self.reach.add(region, va, self.chain.index)
+            self._needed(frame)[inside : inside + here] = True
+            parts.append(self.memory.pages[frame].content[inside : inside + here].tobytes())
+            va += here
+        return b"".join(parts)
+
+    def _needed(self, frame: int) -> NDArray[np.bool_]:
+        return self.reach.needed.setdefault(frame, np.zeros(PAGE_BYTES, np.bool_))
+
+    def _job(self, va: int) -> int:
+        """One job; returns the address of the next one, 0 at the end."""
+        if va % ALIGNMENT:
+            raise ChainError(f"job chain {self.chain.index}: the job header at {va:#x} is not aligned")
+        control, _, following = struct.unpack_from("<IIQ", self._bytes(va, HEADER_BYTES, "job header"), 16)
+        kind = control >> 1 & 0x7F
+        if kind not in PAYLOAD_BYTES:
+            raise ChainError(f"job chain {self.chain.index}: the job at {va:#x} is of unknown type {kind}")
+        payload = self._bytes(va + HEADER_BYTES, PAYLOAD_BYTES[kind], "job payload")
+        if kind == COMPUTE:
+            self._draw(payload[DRAW - HEADER_BYTES :])
+        elif kind == WRITE_VALUE:
+            self._touch(struct.unpack_from("<Q", payload)[0])
+        return int(following)
+
+    def _draw(self, draw: bytes) -> None:
+        def pointer(at: int) -> int:
+            return int(struct.unpack_from("<Q", draw, at)[0]) & VA_MASK
+
+        state = self._bytes(pointer(STATE) & ~0xF, STATE_BYTES, "renderer state")
+        shader, buffers = struct.unpack_from("<Q8xB", state)
+        push = struct.unpack_from("<I", state, 48)[0] >> 15 & 0x7F
+        self._code(shader & VA_MASK & ~0xF)
+        if buffers:
+            table = self._bytes(pointer(UNIFORM_BUFFERS), 8 * buffers, "table of uniform buffers")
+            for (entry,) in struct.iter_unpack("<Q", table):
+                if entry:
+                    self._words(self._bytes((entry >> 12) << 4, 16 * ((entry & 0xFFF) + 1), "uniform buffer"))
+        if push:
+            self._words(self._bytes(pointer(PUSH_UNIFORMS), 8 * push, "push uniforms"))
+        if pointer(THREAD_STORAGE):
+            storage = self._bytes(pointer(THREAD_STORAGE), STORAGE_BYTES, "thread storage")
+            for base in struct.unpack_from("<QQ", storage, 8):
+                self._touch(base & VA_MASK)  # scratch memory: what it holds before a job means nothing
+        self._words(b"".join(draw[at : at + 8] for at in OTHER_POINTERS))
+
+    def _code(self, va: int) -> None:
+        """A shader; where it ends is not known."""
+        region = self._region(va)
+        if region is None or not region.flags & MAP_EXECUTE:
+            raise ChainError(f"job chain {self.chain.index}: the shader at {va:#x} is not in executable memory")
+        self.reach.add(region, va, self.chain.index)
+        for page in range(va // PAGE_BYTES, region.page + region.pages):
+            first = va % PAGE_BYTES if page == va // PAGE_BYTES else 0
+            self._needed(region.frame + page - region.page)[first:] = True
+
+    def _touch(self, va: int) -> None:
+        region = self._region(va)
+        if region is not None:
+            self.reach.add(region, va, self.chain.index)
+
+    def _words(self, data: bytes) -> None:
+        """Words that may be addresses, at any multiple of 4."""
+        for at in range(0, len(data) - 7, 4):
+            self._search(int(struct.unpack_from("<Q", data, at)[0]) & VA_MASK)
+
+    def _search(self, va: int) -> None:
+        """Reach a region from an address on, and what its content from there on may point to."""
+        pending = [va]
+        while pending:
+            va = pending.pop()
+            region = self._region(va)
+            if region is None:
+                continue
+            first, end = va // PAGE_BYTES, self.searched.get(region, region.page + region.pages)
+            if first >= end:
+                continue
+            self.searched[region] = first
+            self.reach.add(region, va, self.chain.index)
+            for page in range(first, end):
+                pending += self._pointers(region.frame + page - region.page)
+
+    def _pointers(self, frame: int) -> list[int]:
+        """Addresses, one a page, that the words of a page may be; all of its content is needed."""
+        if frame not in self.pointers:
+            page = self.memory.pages[frame]
+            if page.live.any():
+                self._needed(frame)[:] = True
+            found: set[int] = set()
+            if page.content.any():
+                words = page.content.view("<u4").astype(np.uint64)
+                values = (words[:-1] | words[1:] << np.uint64(32)) & np.uint64(VA_MASK)
+                found = set((values // PAGE_BYTES).tolist())
+            targets = (number * PAGE_BYTES for number in sorted(found))
+            self.pointers[frame] = [target for target in targets if self._region(target)]
+        return self.pointers[frame]
