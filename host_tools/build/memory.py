@@ -24,6 +24,9 @@ Mask = NDArray[np.bool_]
 MERGE_GAP = 64  # an UPLOAD action costs 16 bytes and some instructions: closer runs become one
 _INITIAL = (Op.UPLOAD, Op.CLEAR)
 _MAPPING = (Op.MAP_GPU_MEM, Op.UNMAP_GPU_MEM)
+_BLANK_CONTENT: Bytes = np.zeros(PAGE_BYTES, np.uint8)
+_BLANK_MASK: Mask = np.zeros(PAGE_BYTES, np.bool_)
+_BLANK_CONTENT.flags.writeable = _BLANK_MASK.flags.writeable = False
 
 
 @dataclass
@@ -41,6 +44,23 @@ class Page:
     content: Bytes
     live: Mask
     in_image: bool = False
+
+    @classmethod
+    def blank(cls, frame: int) -> Page:
+        """A page of which nothing is known. Blank pages share their arrays: there may be very many."""
+        return cls(frame, _BLANK_CONTENT, _BLANK_MASK)
+
+    def own(self) -> None:
+        """Before the page's arrays are changed."""
+        if self.content is _BLANK_CONTENT:
+            self.content = np.zeros(PAGE_BYTES, np.uint8)
+        if self.live is _BLANK_MASK:
+            self.live = np.zeros(PAGE_BYTES, np.bool_)
+
+    @property
+    def is_blank(self) -> bool:
+        """No byte of it matters when a replay starts."""
+        return self.live is _BLANK_MASK
 
 
 @dataclass(frozen=True)
@@ -119,7 +139,7 @@ class Memory:
             if (frame + 1) * PAGE_BYTES <= len(image):
                 page.content = image[frame * PAGE_BYTES : (frame + 1) * PAGE_BYTES].copy()
                 page.in_image = True
-                page.live[:] = True
+                page.live = np.ones(PAGE_BYTES, np.bool_)
         return memory
 
     def _map(self, row: np.void) -> None:
@@ -137,7 +157,7 @@ class Memory:
 
     def _page(self, frame: int) -> Page:
         if frame not in self.pages:
-            self.pages[frame] = Page(frame, np.zeros(PAGE_BYTES, np.uint8), np.zeros(PAGE_BYTES, np.bool_))
+            self.pages[frame] = Page.blank(frame)
         return self.pages[frame]
 
     def _fill(self, row: np.void) -> None:
@@ -147,6 +167,7 @@ class Memory:
         while left:
             page, inside = self._page(at // PAGE_BYTES), at % PAGE_BYTES
             size = min(left, PAGE_BYTES - inside)
+            page.own()
             page.content[inside : inside + size] = image[source : source + size] if upload else 0
             page.live[inside : inside + size] = True
             at, left, source = at + size, left - size, source + size
@@ -233,7 +254,8 @@ class Memory:
         """CLEAR and UPLOAD actions that bring the pages outside the image to their initial content."""
         clears: list[tuple[int, int]] = []
         uploads: list[tuple[int, int]] = []
-        for page in sorted((p for p in self.pages.values() if not p.in_image), key=lambda p: p.frame):
+        kept = (p for p in self.pages.values() if not p.in_image and not p.is_blank)
+        for page in sorted(kept, key=lambda p: p.frame):
             base = page.frame * PAGE_BYTES
             pieces = runs(page.live & (page.content != 0), MERGE_GAP)
             zeros = page.live.copy()

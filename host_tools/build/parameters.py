@@ -40,12 +40,23 @@ def bind(trace: Trace, values: Mapping[str, NDArray[Any]]) -> Trace:
 
 
 def _store(memory: Memory, slot: Slot, array: NDArray[Any]) -> None:
-    for index in np.ndindex(slot.shape):
-        at = slot.address + sum(i * s for i, s in zip(index, slot.strides, strict=True))
-        page = memory.pages[memory.mappings[slot.address_space, at // PAGE_BYTES].frame]
-        inside = at % PAGE_BYTES
-        page.content[inside : inside + array.itemsize] = np.frombuffer(array[index].tobytes(), np.uint8)
-        page.live[inside : inside + array.itemsize] = True
+    """Put a tensor where its slot says. What lies densely is stored as a run of bytes."""
+    dense, size = len(slot.shape), array.itemsize
+    while dense and slot.strides[dense - 1] == size:
+        dense -= 1
+        size *= slot.shape[dense]
+    runs = np.ascontiguousarray(array).view(np.uint8).reshape(-1, size)
+    for index, run in zip(np.ndindex(slot.shape[:dense]), runs, strict=True):
+        at = slot.address + sum(i * s for i, s in zip(index, slot.strides, strict=False))
+        done = 0
+        while done < size:
+            page = memory.pages[memory.mappings[slot.address_space, (at + done) // PAGE_BYTES].frame]
+            inside = (at + done) % PAGE_BYTES
+            here = min(size - done, PAGE_BYTES - inside)
+            page.own()
+            page.content[inside : inside + here] = run[done : done + here]
+            page.live[inside : inside + here] = True
+            done += here
 
 
 def drop_bound(trace: Trace) -> Trace:

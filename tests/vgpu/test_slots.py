@@ -35,6 +35,7 @@ def _with_memory(trace, address, values):
     data = np.ascontiguousarray(values, "<f4").view(np.uint8).reshape(-1)
     for i, byte in enumerate(data):
         page = memory.pages[memory.mappings[0, (address + i) // PAGE_BYTES].frame]
+        page.own()
         page.content[(address + i) % PAGE_BYTES] = byte
         page.live[(address + i) % PAGE_BYTES] = True
     return memory.emit()

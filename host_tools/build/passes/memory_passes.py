@@ -53,7 +53,7 @@ def drop_dead_memory(memory: Memory) -> Trace:
     keep = memory.late_frames() | memory.slot_frames(SlotKind.INPUT, SlotKind.PARAMETER)
     for frame, page in memory.pages.items():
         dead = ~seen.needed(frame)
-        if frame not in keep:
+        if frame not in keep and not page.is_blank:
             page.live &= ~dead
             page.content[~page.live] = 0
     return memory.emit()
