@@ -17,6 +17,7 @@ from host_tools.record.devicetree import PLACEMENTS
 from host_tools.record.network import TOLERANCE, NetworkError, record_network
 from host_tools.record.program import record_program
 from host_tools.record.root import ready_root
+from host_tools.vgpu.binding import executes_shaders
 from trace_format import profile
 from trace_format.errors import GramophoneError
 from trace_format.trace import Trace
@@ -89,6 +90,10 @@ def record_ncnn(
         raise UsageError("an input is given twice")
     if not 0 <= tolerance < math.inf:
         raise UsageError(f"--tolerance: expected a number from 0, found {tolerance}")
+    if not executes_shaders(gpu):
+        raise UsageError(
+            f"--gpu {gpu}: this virtual GPU runs no shaders, so that a network has no results to check"
+        )
     network = param.read_bytes(), weights.read_bytes()
     _check_param(param, network[0])
     check_writable(output)
@@ -127,6 +132,9 @@ def record_run(
     It runs in a folder of its own, with every file given by --file and every argument that names a file here; what
     it prints is passed on to standard error. Its shared libraries come from the given files or from the recording
     root's packages. Such a recording has no slots: nothing is known of the program's tensors.
+
+    The virtual Mali runs no shaders: jobs are submitted and end, but compute nothing. The program must put up with
+    that, for an exit status other than 0 is an error.
     """
     check_writable(output)
     for path in (program, *files):
@@ -136,7 +144,7 @@ def record_run(
         run = record_program(program, args, files, name=name or default_name(program.name), gpu=gpu)
     for line in run.output.splitlines():
         say(f"{program.name}: {line}")
-    return _written(run.trace, output)
+    return _written(run.trace, output, run.computes)
 
 
 def _check_param(path: Path, data: bytes) -> None:
@@ -154,13 +162,15 @@ def _check_param(path: Path, data: bytes) -> None:
         )
 
 
-def _written(trace: Trace, output: Path) -> Outcome:
+def _written(trace: Trace, output: Path, computes: bool = True) -> Outcome:
     data = trace.build(compress=False)
     write_atomically(output, data)
-    return Outcome(
-        {**facts(trace), "trace_bytes": len(data)},
-        f"{output}: {len(data)} bytes, {trace.jobs} jobs, {len(trace.actions)} actions, {len(trace.slots)} slots",
+    text = (
+        f"{output}: {len(data)} bytes, {trace.jobs} jobs, {len(trace.actions)} actions, {len(trace.slots)} slots"
     )
+    if not computes:
+        text += "\ncompute: none (this virtual GPU runs no shaders: the program saw no results)"
+    return Outcome({**facts(trace), "trace_bytes": len(data), "compute": "full" if computes else "none"}, text)
 
 
 COMMANDS = [record]

@@ -17,6 +17,7 @@ PAGE_BYTES = 4096
 GPU_PAGES = 1 << 20
 JOB_KINDS = 3
 ALIGNMENT = 16
+READABLE, WRITABLE, EXECUTABLE = 1, 2, 16  # flags of a mapping
 COUNTER_NAMES = (
     "reads",
     "writes",
@@ -104,6 +105,7 @@ class Map(Event):
     pages: int
     pa: int
     writable: bool
+    executable: bool
 
 
 @dataclass(frozen=True)
@@ -171,8 +173,16 @@ def read_capture(path: Path) -> Iterator[Event]:
     Raises:
         CaptureError: anything that a recorder cannot have written, named by its offset in the file.
     """
+    for _, event in read_records(path):
+        yield event
+
+
+def read_records(path: Path) -> Iterator[tuple[int, Event]]:
+    """As `read_capture`; with each event the offset in the file, in bytes, at which its record begins."""
     with _open(path) as file:
-        yield from _Reader(path, file).events()
+        reader = _Reader(path, file)
+        for event in reader.events():
+            yield reader.offset, event
 
 
 def _open(path: Path) -> BinaryIO:
@@ -290,9 +300,10 @@ class _Reader:
         run = self._pages(a, b)
         pa, flags, reserved = _MAP_TAIL.unpack(self.take(_MAP_TAIL.size, "a mapping"))
         self.require(pa % PAGE_BYTES == 0, "physical address", "a multiple of 4096", pa)
-        self.require(flags in (1, 3) and reserved == 0, "flags of a mapping", "1 or 3, then 0", (flags, reserved))
+        good = flags & ~(WRITABLE | EXECUTABLE) == READABLE and reserved == 0
+        self.require(good, "flags of a mapping", "1 and of 2 and 16 any, then 0", (flags, reserved))
         self.mapped[run] = True
-        return Map(delta, a, b, pa, flags == 3)
+        return Map(delta, a, b, pa, bool(flags & WRITABLE), bool(flags & EXECUTABLE))
 
     def _unmap(self, delta: int, a: int, b: int) -> Unmap:
         self._mapped(a, b)

@@ -1,26 +1,34 @@
 """From a capture of the recorder in the device to a raw trace.
 
-Nothing is left out: every register access, interrupt and memory change stands in the raw trace, in order.
-A raw trace's carve-out offsets are the guest's physical addresses, so its carve-out reaches from 0 to the end
-of the guest's RAM; the image must end below the RAM.
+Nothing is left out: every register access, interrupt and memory change stands in the raw trace, in order (of a
+Mali: until its driver closes down, panfrost.py). A raw trace's carve-out offsets are the guest's physical
+addresses, so its carve-out reaches from 0 to the end of the guest's RAM; the image must end below the RAM.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
-from host_tools.record import capture
+from host_tools.record import capture, panfrost
 from host_tools.record.errors import RecordError
-from trace_format import profile
+from trace_format import layout, profile
 from trace_format.actions import ACTION_DTYPE, ALL_BITS, MAP_EXECUTE, MAP_READ, MAP_WRITE, Op, action, va_operands
+from trace_format.profile import Profile
 from trace_format.schema import PAGE_BYTES
 from trace_format.trace import Trace
 
 IRQ_TIMEOUT_US = 5_000_000  # ten times the 500 ms after which the Linux driver calls a job hung (v3d_sched.c)
 COMPUTE = 0  # kind of job
+# The register that starts a compute job -> the one that drivers write first of those that describe it (Linux
+# v3d_sched.c, panfrost_job.c). The GPU may keep none of them once the job runs.
+FIRST_WRITTEN = {
+    "core0.CSD_QUEUED_CFG0": "core0.CSD_QUEUED_CFG1",
+    **{f"js{slot}.COMMAND_NEXT": f"js{slot}.HEAD_NEXT_LO" for slot in range(3)},
+}
 
 
 def convert(path: Path, *, ram_end: int, meta: dict[str, Any], notes: dict[str, Any]) -> Trace:
@@ -33,11 +41,13 @@ def convert(path: Path, *, ram_end: int, meta: dict[str, Any], notes: dict[str, 
         notes: provenance for people.
 
     Raises:
-        RecordError: no compute job was submitted, or the GPU failed, faulted or was reset while recording.
+        RecordError: no compute job was submitted, or the GPU failed, faulted or hung while recording.
+        TraceError: a damaged capture, or register accesses that cannot be replayed.
     """
     builder = _Builder(path)
-    for event in capture.read_capture(path):
-        builder.take(event)
+    with layout.naming(str(path)):
+        for at, event in capture.read_records(path):
+            builder.take(at, event)
     end = builder.end
     if end is None or end.failed:
         raise RecordError(f"{path}: the virtual GPU failed while recording")
@@ -47,27 +57,81 @@ def convert(path: Path, *, ram_end: int, meta: dict[str, Any], notes: dict[str, 
         raise RecordError(f"{path}: no GPU job was submitted; did the program fall back to the CPU?")
     if builder.jobs != end.counters["jobs"]:
         raise RecordError(
-            f"{path}: {builder.jobs} jobs were started, {end.counters['jobs']} completed: the GPU hung"
+            f"{path}: {builder.jobs} jobs were started, {end.counters['jobs']} completed: others failed or hung"
         )
+    with layout.naming(str(path)):
+        builder.registers.finish()
     return Trace(
         gpu=builder.gpu.name,
         actions=np.array(builder.actions, dtype=ACTION_DTYPE),
         image=bytes(builder.image),
         carveout_bytes=ram_end,
         va_bytes=1 << builder.gpu.mmu["va_bits"],
-        meta=meta,
+        meta={**builder.registers.meta, **meta},
         notes=notes,
         raw=True,
     )
+
+
+class _Registers(Protocol):
+    """What the register accesses of a GPU family become.
+
+    Attributes:
+        actions: all that has been made; the builder adds to them too.
+    """
+
+    actions: list[np.void]
+
+    @property
+    def space(self) -> int:
+        """Address space of the latest job."""
+
+    @property
+    def meta(self) -> dict[str, Any]:
+        """What the accesses say for the manifest."""
+
+    def take_event(self, at: int, event: capture.Event) -> None:
+        """Add what an access means; other events are the builder's. at: place in the capture, in bytes."""
+
+    def finish(self) -> None:
+        """There are no more events."""
+
+
+class _V3d:
+    """Every access is one action, but for registers that the replayer's driver writes."""
+
+    space = 0
+    meta: ClassVar[dict[str, Any]] = {}
+
+    def __init__(self, gpu: Profile) -> None:
+        self.base = gpu.register(gpu.mmu["base"]).offset
+        self.driver_registers = {register.offset for register in gpu.registers.values() if register.driver}
+        self.actions: list[np.void] = []
+
+    def take_event(self, at: int, event: capture.Event) -> None:
+        match event:
+            case capture.Read(offset=offset, value=value):
+                self.actions.append(action(Op.REG_READ_ONCE, arg=offset // 4, value=value, a=ALL_BITS))
+            case capture.Write(offset=offset, value=value) if offset not in self.driver_registers:
+                self.actions.append(action(Op.REG_WRITE, arg=offset // 4, value=value, a=ALL_BITS))
+            case capture.Write(offset=offset) if offset == self.base:
+                self.actions.append(action(Op.SET_GPU_PGTABLE, arg=0))
+            # The other ones carry addresses of the recorded machine; the replayer's driver writes its own.
+
+    def finish(self) -> None:
+        pass
+
+
+_FAMILIES: dict[str, Callable[[Profile], _Registers]] = {"v3d-flat": _V3d, "mali-aarch64": panfrost.Registers}
 
 
 class _Builder:
     """Turns events into actions, one after the other."""
 
     def __init__(self, path: Path) -> None:
-        self.gpu = profile.load(capture.read_header(path).gpu)
-        self.driver_registers = {r.offset: r.name for r in self.gpu.registers.values() if r.driver}
-        self.actions: list[np.void] = []
+        self.gpu = profile.load(capture.read_header(path).gpu.partition("-")[0])  # without the variant
+        self.registers = _FAMILIES[self.gpu.mmu["format"]](self.gpu)
+        self.actions = self.registers.actions
         self.memory: list[np.void] = []  # what must happen before the next job
         self.image = bytearray()
         self.frames: dict[int, int] = {}  # GPU page -> physical page
@@ -76,47 +140,38 @@ class _Builder:
         self.replay_started = False
         self.end: capture.End | None = None
 
-    def take(self, event: capture.Event) -> None:
-        """Add what an event means."""
+    def take(self, at: int, event: capture.Event) -> None:
+        """Add what an event means; `at`: where it stands in the capture, in bytes."""
         if event.delta_ns >= 1000 and self.actions:
             self.actions.append(action(Op.INTERVAL, value=min(event.delta_ns // 1000, ALL_BITS)))
         match event:
-            case capture.Read():
-                self.actions.append(action(Op.REG_READ_ONCE, arg=event.offset // 4, value=event.value, a=ALL_BITS))
-            case capture.Write():
-                self._write(event)
             case capture.Interrupt(level=True):
                 self.actions.append(action(Op.WAIT_IRQ, arg=event.line, value=IRQ_TIMEOUT_US))
                 self.actions.append(action(Op.IRQ_ENTER, arg=event.line))
             case capture.Interrupt():
                 self.actions.append(action(Op.IRQ_EXIT, arg=event.line))
             case capture.JobStart():
-                self._job(event.kind)
+                self._job(at, event.kind)
             case capture.End():
                 self.end = event
-            case capture.JobEnd():
+            case capture.Read() | capture.Write() | capture.JobEnd():
                 pass
             case _:
                 self._memory(event)
-
-    def _write(self, event: capture.Write) -> None:
-        name = self.driver_registers.get(event.offset)
-        if name is None:
-            self.actions.append(action(Op.REG_WRITE, arg=event.offset // 4, value=event.value, a=ALL_BITS))
-        elif name == self.gpu.mmu["base"]:
-            self.actions.append(action(Op.SET_GPU_PGTABLE, arg=0))
-        # The other ones carry addresses of the recorded machine; the replayer's driver writes its own.
+        self.registers.take_event(at, event)
 
     def _memory(self, event: capture.Event) -> None:
         add = self.memory.append
         match event:
             case capture.Map():
-                flags = MAP_READ | MAP_EXECUTE | (MAP_WRITE if event.writable else 0)
+                flags = MAP_READ | MAP_WRITE * event.writable | MAP_EXECUTE * event.executable
                 frame = event.pa // PAGE_BYTES
-                add(action(Op.MAP_GPU_MEM, flags=flags, value=event.pages, b=frame, **va_operands(0, event.page)))
+                at = va_operands(self.registers.space, event.page)
+                add(action(Op.MAP_GPU_MEM, flags=flags, value=event.pages, b=frame, **at))
                 self.frames |= {event.page + i: frame + i for i in range(event.pages)}
             case capture.Unmap():
-                add(action(Op.UNMAP_GPU_MEM, value=event.pages, **va_operands(0, event.page)))
+                at = va_operands(self.registers.space, event.page)
+                add(action(Op.UNMAP_GPU_MEM, value=event.pages, **at))
             case capture.ZeroPages():
                 for page in range(event.page, event.page + event.pages):
                     add(action(Op.CLEAR, value=PAGE_BYTES, a=self.frames[page] * PAGE_BYTES))
@@ -139,14 +194,9 @@ class _Builder:
         to = self.frames[va // PAGE_BYTES] * PAGE_BYTES + va % PAGE_BYTES
         self.memory.append(action(Op.UPLOAD, value=size, a=to, b=source))
 
-    def _job(self, kind: int) -> None:
+    def _job(self, where: int, kind: int) -> None:
         """What the job finds in memory goes before the register write that started it."""
-        starts = {job.start.index for job in self.gpu.jobs}
-        at = next(
-            i
-            for i in range(len(self.actions) - 1, -1, -1)
-            if int(self.actions[i]["op"]) == Op.REG_WRITE and int(self.actions[i]["arg"]) in starts
-        )
+        at = self._last_write(where, {job.start.index for job in self.gpu.jobs})
         before = self.memory
         self.memory = []
         if not self.replay_started:
@@ -155,7 +205,18 @@ class _Builder:
             fills = [row for row in before if int(row["op"]) != Op.MAP_GPU_MEM]
             before = [*maps, action(Op.REPLAY_START), *fills]
             self.replay_started = True
+            if kind == COMPUTE:
+                start = self.gpu.by_offset[int(self.actions[at]["arg"]) * 4].name
+                at = self._last_write(where, {self.gpu.register(FIRST_WRITTEN[start]).index})
         if kind == COMPUTE:
             before.append(action(Op.JOB, value=self.jobs))
             self.jobs += 1
         self.actions[at:at] = before
+
+    def _last_write(self, where: int, registers: set[int]) -> int:
+        """Index of the latest write to any of these registers, for the job at `where` in the capture."""
+        for i in range(len(self.actions) - 1, -1, -1):
+            if int(self.actions[i]["op"]) == Op.REG_WRITE and int(self.actions[i]["arg"]) in registers:
+                return i
+        names = sorted(self.gpu.by_offset[index * 4].name for index in registers)
+        raise capture.CaptureError(f"a job starts, but {' and '.join(names)} were never written", offset=where)

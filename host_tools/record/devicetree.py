@@ -22,11 +22,12 @@ class Placement:
     """Where a GPU sits in the recording machine.
 
     Args:
-        gpu: name of its profile.
+        gpu: name of the virtual GPU: that of its profile, with a variant behind a dash.
         base: physical address of its register window.
-        irqs: shared peripheral interrupt numbers, in the order of the GPU profile's lines.
+        irqs: shared peripheral interrupt numbers, in the order of the GPU profile's lines; one behind the other.
         module: kernel module of its driver.
         add: writes its nodes into a tree.
+        setup: shell commands without which its user-space driver refuses to work.
     """
 
     gpu: str
@@ -34,6 +35,7 @@ class Placement:
     irqs: tuple[int, ...]
     module: str
     add: Callable[["Tree", "Placement"], None]
+    setup: str = ""
 
 
 class Tree:
@@ -138,7 +140,17 @@ def _add_mali(tree: Tree, placement: Placement) -> None:
 PLACEMENTS = {
     "v3d42": Placement("v3d42", VIRT_GAP, (100,), "v3d", _add_v3d),
     "v3d42-pi4": Placement("v3d42", 0xFEC0_0000, (74,), "v3d", _add_v3d_pi4),
-    "g71": Placement("g71", VIRT_GAP, (100, 101, 102), "panfrost", _add_mali),
+    "mali_g71": Placement(
+        "mali_g71-arch60",  # Mesa knows no other GPU_ID of this family
+        VIRT_GAP,
+        (100, 101, 102),
+        "panfrost",
+        _add_mali,
+        # Mesa src/panfrost/vulkan/panvk_physical_device.c: Bifrost is not conformant, and the driver's identity is
+        # made of its file's time, which may not be 0.
+        "export PAN_I_WANT_A_BROKEN_VULKAN_DRIVER=1\n"
+        "touch -d @1 /usr/lib/aarch64-linux-gnu/libvulkan_panfrost.so\n",
+    ),
 }
 
 

@@ -1,4 +1,4 @@
-"""From the register accesses of Arm's kbase driver (job manager GPUs) to actions.
+"""From the register accesses of Arm's kbase driver (job manager GPUs) to actions; panfrost.py builds on it.
 
 Every access becomes an action, in order, but for those that carry an address of the recorded machine: writes of an
 address space's table, attributes and configuration, in whose place the replayer's driver sets its own.
@@ -92,13 +92,20 @@ def find(gpu: Profile, offset: int, write: bool) -> Register | str:
     return register
 
 
-class _Converter:
+def any_table(access: Access, space: int, table: int) -> None:
+    """A `check_table` that nothing is asked of."""
+
+
+class Converter:
     """Holds what the registers were last written, as far as later accesses depend on it."""
 
-    def __init__(self, gpu: Profile, strict: bool, check_table: Callable[[Access, int, int], None]) -> None:
+    def __init__(
+        self, gpu: Profile, strict: bool = True, check_table: Callable[[Access, int, int], None] = any_table
+    ) -> None:
         self.gpu = gpu
         self.strict = strict
         self.check_table = check_table
+        self.formats = [FORMATS[gpu.mmu["format"]]]  # that address spaces may be set to
         self.starts = {job.start.offset for job in gpu.jobs}
         self.written: dict[str, int] = {}
         self.flush_ids: set[int] = set()
@@ -113,14 +120,15 @@ class _Converter:
             self._add(Op.INTERVAL, value=min(self.rest_ns // 1000, ALL_BITS))
         self.rest_ns %= 1000
         if access.write:
-            self._write(access)
+            self.write(access)
         else:
-            self._read(access)
+            self.read(access)
 
     def _add(self, op: Op, **operands: int) -> None:
         self.stream.actions.append(action(op, **operands))
 
-    def _read(self, access: Access) -> None:
+    def read(self, access: Access) -> None:
+        """Add what a read means."""
         register, value = access.register, access.value
         if register.name == "gpu.LATEST_FLUSH":
             self.kept_at = len(self.stream.actions)
@@ -132,7 +140,12 @@ class _Converter:
             self._add(Op.WAIT_IRQ, arg=self.gpu.interrupts.index(block), value=IRQ_TIMEOUT_US)
         self._add(Op.REG_READ_ONCE, arg=register.index, value=value, a=ALL_BITS)
 
-    def _write(self, access: Access) -> None:
+    def write(self, access: Access) -> None:
+        """Add what a write means.
+
+        Raises:
+            AccessError: page table format, flush id or address space that cannot be replayed.
+        """
         register, value = access.register, access.value
         self.written[register.name] = value
         block, _, name = register.name.partition(".")
@@ -161,17 +174,17 @@ class _Converter:
     def _update(self, access: Access, space: int) -> None:
         block = f"as{space}"
         base, config = self._pair(block, "TRANSTAB"), self._pair(block, "TRANSCFG")
-        layout = FORMATS[self.gpu.mmu["format"]]
-        if layout.is_unmapped(base, config):
+        if any(layout.is_unmapped(base, config) for layout in self.formats):
             return
-        if not layout.is_set(base, config):
+        found = next((layout for layout in self.formats if layout.is_set(base, config)), None)
+        if found is None:
             raise AccessError(
                 f"address space {space} is set to another page table format",
                 offset=access.offset,
-                expected=f"TRANSCFG with {layout.title}",
+                expected=f"TRANSCFG with {' or '.join(layout.title for layout in self.formats)}",
                 found=f"TRANSCFG {config:#x}, TRANSTAB {base:#x}",
             )
-        self.check_table(access, space, layout.table(base))
+        self.check_table(access, space, found.table(base))
 
     def _flush_id(self, access: Access) -> None:
         if access.value not in self.flush_ids:
@@ -184,6 +197,12 @@ class _Converter:
         self._add(Op.REG_WRITE_KEPT, arg=access.register.index, b=FLUSH_ID)
 
     def _submit(self, access: Access, block: str) -> None:
+        if not self.stream.chains:
+            self.stream.restart = len(self.stream.actions) if self.kept_at is None else self.kept_at
+        self._add(Op.JOB, value=len(self.stream.chains))
+        self._note_chain(access, block)
+
+    def _note_chain(self, access: Access, block: str) -> None:
         space = self.written.get(f"{block}.CONFIG_NEXT", 0) & 0xF
         if self.strict and space not in self.stream.spaces:
             raise AccessError(
@@ -192,10 +211,7 @@ class _Converter:
                 expected=f"one of {sorted(self.stream.spaces)}",
                 found=space,
             )
-        if not self.stream.chains:
-            self.stream.restart = len(self.stream.actions) if self.kept_at is None else self.kept_at
         self.stream.cores |= self._pair(block, "AFFINITY_NEXT")
-        self._add(Op.JOB, value=len(self.stream.chains))
         self.stream.chains.append(Chain(access.offset, self._pair(block, "HEAD_NEXT"), space))
 
 
@@ -204,7 +220,7 @@ def convert(
     gpu: Profile,
     *,
     strict: bool = True,
-    check_table: Callable[[Access, int, int], None] = lambda access, space, table: None,
+    check_table: Callable[[Access, int, int], None] = any_table,
 ) -> Stream:
     """Turn register accesses into actions.
 
@@ -217,7 +233,7 @@ def convert(
     Raises:
         AccessError: page table format, flush id or address space that cannot be replayed.
     """
-    converter = _Converter(gpu, strict, check_table)
+    converter = Converter(gpu, strict, check_table)
     for access in accesses:
         converter.take(access)
     return converter.stream

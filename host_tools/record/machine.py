@@ -218,11 +218,12 @@ def _device_tree(folder: Path, gpu: str) -> bytes:
 
 def job_archive(job: GuestJob) -> bytes:
     """The part of the guest's initramfs that is the job's own; with the root it decides all that happens."""
+    placement = PLACEMENTS[job.gpu]
     files = {
         **job.files,
         "init": (GUEST / "init").read_bytes(),
-        "job/command": job.command.encode(),
-        "job/driver": PLACEMENTS[job.gpu].module.encode(),
+        "job/command": (placement.setup + job.command).encode(),
+        "job/driver": placement.module.encode(),
     }
     return initramfs.job_archive(files, {"init", *job.programs})
 

@@ -9,11 +9,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from host_tools.record.convert import convert
+from host_tools.record.devicetree import PLACEMENTS
 from host_tools.record.elf import closure
 from host_tools.record.errors import RecordError
 from host_tools.record.initramfs import LIBRARIES
-from host_tools.record.machine import RAM_END, GuestJob, boot, qemu_version
+from host_tools.record.machine import RAM_END, GuestJob, ProgramError, boot, qemu_version
 from host_tools.record.root import RecordRoot, ready_root
+from host_tools.vgpu.binding import executes_shaders
 from host_tools.vgpu.build import qemu_plugin
 from trace_format.trace import Trace
 
@@ -22,10 +24,17 @@ FOLDER = "work"  # the program's working directory in the guest
 
 @dataclass(frozen=True)
 class ProgramRun:
-    """What came of a program: the GPU's raw trace, and what the program printed."""
+    """What came of a program.
+
+    Attributes:
+        trace: the GPU's raw trace.
+        output: what the program printed.
+        computes: whether the virtual GPU ran its shaders; else memory holds no results.
+    """
 
     trace: Trace
     output: str
+    computes: bool
 
 
 def record_program(
@@ -41,6 +50,7 @@ def record_program(
 
     Raises:
         RecordError: not an aarch64 ELF, a library is missing, the program failed, or no GPU job was submitted.
+        TraceError: register accesses that cannot be replayed.
         OSError: a file cannot be read.
     """
     taken, guest_args = _arguments(args)
@@ -54,11 +64,20 @@ def record_program(
     job = GuestJob(command, content, frozenset(content), gpu=gpu)
     with tempfile.TemporaryDirectory(prefix="gramophone-") as folder:
         capture = Path(folder) / "capture"
-        result = boot(job, root, qemu_plugin(), {"gpu": gpu, "capture": str(capture)})
+        computes = executes_shaders(PLACEMENTS[gpu].gpu)
+        try:
+            result = boot(job, root, qemu_plugin(), {"capture": str(capture)})
+        except ProgramError as error:
+            if computes:
+                raise
+            raise RecordError(
+                f"{error} (this virtual GPU runs no shaders: what the program computes is wrong)"
+            ) from error
         meta = {"name": name, "recorder": "gramophone 0.1.0"}
         meta |= {"kernel": root.kernel_name, "driver": root.driver_name}
         notes = {"packages": root.versions, "qemu": qemu_version()}
-        return ProgramRun(convert(capture, ram_end=RAM_END, meta=meta, notes=notes), result.output)
+        trace = convert(capture, ram_end=RAM_END, meta=meta, notes=notes)
+    return ProgramRun(trace, result.output, computes)
 
 
 def _arguments(args: Sequence[str]) -> tuple[list[Path], list[str]]:

@@ -133,8 +133,6 @@ static uint32_t run_chain(struct mali_device *dev, unsigned slot, uint32_t confi
     uint64_t affinity = mali_reg64(dev, at + JS_AFFINITY);
     chain.write_back = !(config & JS_CONFIG_NO_WRITE_BACK);
     chain.va = mali_reg64(dev, at + JS_HEAD);
-    dev->latest_space = chain.space;
-    dev->touched_count = 0;
     if (!(affinity & dev->power[MALI_SHADER].present))
         return MALI_JOB_AFFINITY_FAULT;
     if (!(affinity & dev->power[MALI_SHADER].ready) || !dev->power[MALI_L2].ready)
@@ -176,6 +174,8 @@ static void start(struct mali_device *dev, unsigned index)
     if (config & JS_CONFIG_START_FLUSH &&
         !(config & JS_CONFIG_FLUSH_REDUCTION && flush_id != *mali_reg(dev, GPU_LATEST_FLUSH)))
         mali_flushed(dev);
+    dev->latest_space = config & JS_CONFIG_AS;
+    dev->touched_count = 0;
     vgpu_job_start(&dev->base, VGPU_JOB_COMPUTE);
     slot->hangs = dev->base.options.hang_job && dev->chains_started == dev->base.options.hang_job;
     if (!slot->hangs)

@@ -14,6 +14,7 @@
 
 #define ADDRESS_MASK 0x0000fffffffff000u
 #define ACCESS_FLAG (1u << 10)
+#define NO_EXECUTE (UINT64_C(1) << 54)
 #define TRANSCFG_MODE 0xfu
 #define TRANSCFG_KNOWN 0x7300000fu /* mode; attributes, shareability and allocation of table walks */
 
@@ -29,7 +30,7 @@ enum { ACCESS_EXECUTE = 1, ACCESS_READ = 2, ACCESS_WRITE = 3 }; /* AS_FAULTSTATU
 
 struct leaf {
     uint64_t pa; /* of the address asked for */
-    bool readable, writable;
+    bool readable, writable, executable;
     unsigned level;
 };
 
@@ -64,6 +65,7 @@ static void decode(enum mali_mode mode, uint64_t entry, struct leaf *leaf)
     unsigned access = (unsigned)(entry >> 6) & 3;
     leaf->readable = mode == MALI_LPAE ? access & 1 : access == 1 || access == 3;
     leaf->writable = mode == MALI_LPAE ? access & 2 : access == 1;
+    leaf->executable = !(entry & NO_EXECUTE);
 }
 
 /* 0, or the exception. */
@@ -296,8 +298,9 @@ static void walk_table(struct mali_device *dev, uint64_t table, unsigned level, 
         } else if (is_leaf(mode, level, entry)) {
             struct leaf leaf;
             decode(mode, entry, &leaf);
-            uint32_t flags =
-                (leaf.readable ? VGPU_PAGE_READABLE : 0) | (leaf.writable ? VGPU_PAGE_WRITABLE : 0);
+            uint32_t flags = (leaf.readable ? VGPU_PAGE_READABLE : 0) |
+                             (leaf.writable ? VGPU_PAGE_WRITABLE : 0) |
+                             (leaf.executable ? VGPU_PAGE_EXECUTABLE : 0);
             for (uint64_t offset = 0; offset < 1ull << level_shift(level); offset += PAGE_BYTES)
                 add_page(run, va + offset, (entry & ADDRESS_MASK) + offset,
                          flags | touched_flags(dev, va + offset));

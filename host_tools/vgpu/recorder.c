@@ -28,6 +28,7 @@ enum record_kind {
 enum { MERGE_GAP = 16 };
 
 static const uint8_t zero_page[PAGE_BYTES];
+static const char out_of_memory[] = "out of memory";
 
 /* One mapped GPU page. */
 struct page {
@@ -60,13 +61,19 @@ struct recorder {
     uint32_t content_count;
     uint64_t *written; /* physical pages that the latest job wrote */
     size_t written_count;
-    bool failed;
+    const char *error; /* NULL, or why there will be no capture */
 };
+
+static void fail(struct recorder *r, const char *error)
+{
+    if (!r->error)
+        r->error = error;
+}
 
 static void put_bytes(struct recorder *r, const void *bytes, size_t count)
 {
     if (fwrite(bytes, 1, count, r->out.file) != count)
-        r->failed = true;
+        fail(r, "writing failed");
 }
 
 static void put_words(struct recorder *r, uint32_t kind, uint32_t delta, uint32_t a, uint32_t b)
@@ -142,7 +149,7 @@ static bool grow_contents(struct recorder *r)
 static void put_content(struct recorder *r, uint32_t index, const uint8_t *bytes)
 {
     if (2 * (size_t)r->content_count >= r->content_slots && !grow_contents(r)) {
-        r->failed = true;
+        fail(r, out_of_memory);
         return;
     }
     uint64_t hash = hash_page(bytes);
@@ -153,7 +160,7 @@ static void put_content(struct recorder *r, uint32_t index, const uint8_t *bytes
     }
     content->bytes = malloc(PAGE_BYTES);
     if (!content->bytes) {
-        r->failed = true;
+        fail(r, out_of_memory);
         return;
     }
     memcpy(content->bytes, bytes, PAGE_BYTES);
@@ -184,6 +191,12 @@ static void put_changes(struct recorder *r, uint32_t index, const uint8_t *bytes
     memcpy(shadow, bytes, PAGE_BYTES);
 }
 
+/* Whether a capture can say where these pages are. */
+static bool fits(uint64_t va, uint64_t bytes)
+{
+    return (va + bytes - 1) >> PAGE_SHIFT < GPU_PAGES;
+}
+
 /* Host pointer to a physical page; NULL when the GPU has nothing there. */
 static const uint8_t *host_page(const struct recorder *r, uint64_t pa)
 {
@@ -196,7 +209,11 @@ static void visit_mappings(void *ctx, uint64_t va, uint64_t pa, uint64_t bytes, 
 {
     struct recorder *r = ctx;
     uint32_t first = (uint32_t)(va >> PAGE_SHIFT), count = (uint32_t)(bytes >> PAGE_SHIFT);
-    flags &= VGPU_PAGE_READABLE | VGPU_PAGE_WRITABLE;
+    flags &= VGPU_PAGE_READABLE | VGPU_PAGE_WRITABLE | VGPU_PAGE_EXECUTABLE;
+    if (!fits(va, bytes)) {
+        fail(r, "a GPU address above 4 GiB is mapped");
+        return;
+    }
     for (uint32_t i = 0; i < count; i++) {
         struct page *page = &r->pages[first + i];
         uint64_t page_pa = pa + ((uint64_t)i << PAGE_SHIFT);
@@ -243,7 +260,7 @@ static void take_shadow(struct recorder *r, uint32_t index, const uint8_t *bytes
     if (page->shadow)
         memcpy(page->shadow, bytes, PAGE_BYTES);
     else
-        r->failed = true;
+        fail(r, out_of_memory);
 }
 
 static void visit_content(void *ctx, uint64_t va, uint64_t pa, uint64_t bytes, uint32_t flags)
@@ -252,6 +269,8 @@ static void visit_content(void *ctx, uint64_t va, uint64_t pa, uint64_t bytes, u
     uint32_t first = (uint32_t)(va >> PAGE_SHIFT), end = first + (uint32_t)(bytes >> PAGE_SHIFT);
     (void)pa;
     (void)flags;
+    if (!fits(va, bytes))
+        return;
     put_new_mappings(r, first, end - first);
     for (uint32_t i = first; i < end; i++) {
         const uint8_t *host = host_page(r, r->pages[i].pa);
@@ -307,7 +326,7 @@ static void collect_written(void *ctx, uint64_t va, uint64_t pa, uint64_t bytes,
         return;
     uint64_t *written = realloc(r->written, (r->written_count + count) * sizeof(*written));
     if (!written) {
-        r->failed = true;
+        fail(r, out_of_memory);
         return;
     }
     r->written = written;
@@ -367,7 +386,7 @@ struct recorder *recorder_open(const char *path, const char *gpu_name, vgpu *gpu
     struct recorder *r = calloc(1, sizeof(*r));
     char name[16] = {0};
     if (!r || !(r->pages = calloc(GPU_PAGES, sizeof(*r->pages))))
-        *error = "out of memory";
+        *error = out_of_memory;
     else if (strlen(gpu_name) > sizeof(name))
         *error = "GPU name too long";
     else if (!output_open(&r->out, path))
@@ -391,7 +410,7 @@ struct recorder *recorder_open(const char *path, const char *gpu_name, vgpu *gpu
     return r;
 }
 
-bool recorder_close(struct recorder *r)
+bool recorder_close(struct recorder *r, const char **error)
 {
     static const struct vgpu_observer nobody;
     struct vgpu_counters counters;
@@ -402,7 +421,8 @@ bool recorder_close(struct recorder *r)
     put_bytes(r, &records, sizeof(records));
     put_bytes(r, &counters, sizeof(counters));
     put_bytes(r, &zero, sizeof(zero));
-    bool good = output_close(&r->out, !r->failed);
+    *error = r->error ? r->error : "writing failed";
+    bool good = output_close(&r->out, !r->error);
     free_recorder(r);
     return good;
 }

@@ -3,7 +3,8 @@
  *
  * A capture is a stream of little-endian records, written in the order of events. It begins with the 8 bytes
  * "GRAMCAP1", a u32 with the bytes of the register window, a u32 with the number of interrupt lines, and the
- * name of the GPU in 16 bytes, padded with zeros. Then records, each of 16 bytes with data behind some:
+ * name of the GPU (its profile's, with a variant behind a dash) in 16 bytes, padded with zeros. Then records,
+ * each of 16 bytes with data behind some:
  *
  *   u32 kind, u32 delta, u32 a, u32 b      delta: virtual nanoseconds since the record before
  *
@@ -23,12 +24,12 @@
  *   13 end          flags, 0               u64 records before this one, the ten u64 of struct
  *                                          vgpu_counters, u64 0; flags bit 0: the GPU had failed
  *
- * Flags of a mapping: 1 readable, 2 writable.
+ * Flags of a mapping: 1 readable, 2 writable, 16 executable.
  *
  * A GPU page is a GPU address >> 12. Records 7 to 12 stand before the "job start" that finds memory so. A
  * newly mapped (or remapped) page is followed by its whole content; a page that stays mapped only by what the
- * CPU changed since the last job, for the recorder keeps a copy and refreshes it with what the GPU wrote. A
- * file that does not finish with "end" was cut off.
+ * CPU changed since the last job, for the recorder keeps a copy and refreshes it with what the GPU wrote. Of
+ * a GPU with several address spaces it is the job's. A file that does not finish with "end" was cut off.
  */
 #ifndef GRAMOPHONE_RECORDER_H
 #define GRAMOPHONE_RECORDER_H
@@ -43,8 +44,8 @@ struct recorder *recorder_open(const char *path, const char *gpu_name, vgpu *gpu
                                const struct vgpu_host *host, uint64_t (*now)(void *ctx), void *ctx,
                                const char **error);
 
-/* Write the end record and finish the file. False: some write failed, and there is no file. Frees the
- * recorder. */
-bool recorder_close(struct recorder *recorder);
+/* Write the end record and finish the file. False: something failed, *error says what (static text), and
+ * there is no file. Frees the recorder. */
+bool recorder_close(struct recorder *recorder, const char **error);
 
 #endif

@@ -192,7 +192,7 @@ bool v3d_mmu_read8(struct v3d_mmu *mmu, uint32_t va, uint8_t *value)
 
 static uint32_t walk_flags(const struct v3d_mmu *mmu, uint32_t index)
 {
-    uint32_t flags = VGPU_PAGE_READABLE;
+    uint32_t flags = VGPU_PAGE_READABLE | VGPU_PAGE_EXECUTABLE;
     if (state_of(mmu)->pte[index] & PTE_WRITEABLE)
         flags |= VGPU_PAGE_WRITABLE;
     if (mmu->touched[index] & TOUCHED_READ)

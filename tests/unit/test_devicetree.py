@@ -60,7 +60,7 @@ def test_v3d_with_the_power_domains_of_a_pi4() -> None:
 
 
 def test_mali() -> None:
-    blob = with_gpu(small_tree(), "g71")
+    blob = with_gpu(small_tree(), "mali_g71")
     gpu, clock = node(blob, "/gpu@b000000"), node(blob, "/gpu-clock")
     assert gpu["compatible"] == b"arm,mali-bifrost\0"
     assert gpu["interrupts"] == cells(0, 100, 4, 0, 101, 4, 0, 102, 4)

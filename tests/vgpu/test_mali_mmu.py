@@ -180,10 +180,10 @@ def test_the_walk() -> None:
     board.put_job(VA + PAGE)
     board.submit(VA + PAGE)
     assert [(run.va, run.pa, run.bytes, run.flags) for run in board.gpu.mappings()] == [
-        (VA, DATA, PAGE, 3),
-        (VA + PAGE, DATA + PAGE, PAGE, 15),
-        (VA + 2 * PAGE, DATA + 2 * PAGE, 2 * PAGE, 3),
-        (VA + 4 * PAGE, DATA + 4 * PAGE, PAGE, 1),
+        (VA, DATA, PAGE, 16 | 3),
+        (VA + PAGE, DATA + PAGE, PAGE, 16 | 15),
+        (VA + 2 * PAGE, DATA + 2 * PAGE, 2 * PAGE, 16 | 3),
+        (VA + 4 * PAGE, DATA + 4 * PAGE, PAGE, 16 | 1),
     ]
     touched = board.gpu.access_map()
     assert list(touched) == [DATA + PAGE]

@@ -153,10 +153,10 @@ def test_walk(board: Boards) -> None:
     b.dispatch(READ | WRITE, 0x12000)
     runs = [(run.va, run.pa - DATA, run.bytes, run.flags) for run in b.gpu.mappings()]
     assert runs == [
-        (0x10000, 0x0000, 0x2000, 3),
-        (0x12000, 0x2000, 0x1000, 3 | 4 | 8),
-        (0x13000, 0x3000, 0x1000, 3),
-        (0x14000, 0x4000, 0x1000, 1),
+        (0x10000, 0x0000, 0x2000, 16 | 3),
+        (0x12000, 0x2000, 0x1000, 16 | 3 | 4 | 8),
+        (0x13000, 0x3000, 0x1000, 16 | 3),
+        (0x14000, 0x4000, 0x1000, 16 | 1),
     ]
 
 

@@ -46,7 +46,11 @@ class Recorder:
         return self.ffi.from_buffer("uint8_t[]", self.ram.bytes) + (pa - self.ram.base)
 
     def close(self) -> bool:
-        return bool(self.lib.recorder_close(self.raw))
+        error = self.ffi.new("const char **")
+        if self.lib.recorder_close(self.raw, error):
+            return True
+        self.error = self.ffi.string(error[0]).decode()
+        return False
 
 
 def library() -> Path:
@@ -134,12 +138,12 @@ def test_contents_are_written_once(board: Board, tmp_path: Path) -> None:
     recorder.close()
     events = list(capture.read_capture(tmp_path / "a.cap"))
     assert [e for e in events[:-1] if not isinstance(e, (capture.Read, capture.Write))] == [
-        capture.Map(0, 0x10, 4, DATA, True),
+        capture.Map(0, 0x10, 4, DATA, True, True),
         capture.NewPage(0, 0x10, 0, b"same" * 1024),
         capture.ZeroPages(0, 0x11, 1),
         capture.KnownPage(0, 0x12, 0),
         capture.KnownPage(0, 0x13, 0),
-        capture.Map(0, 0x14, 1, DATA + 4 * PAGE, False),
+        capture.Map(0, 0x14, 1, DATA + 4 * PAGE, False, True),
         capture.ZeroPages(0, 0x14, 1),
         capture.JobStart(0, 0, 1),
         capture.JobEnd(0, 0, 1),

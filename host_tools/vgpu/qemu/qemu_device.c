@@ -122,12 +122,13 @@ static bool write_stats(void)
 
 static void finish(void)
 {
+    const char *error = NULL;
     bool good = true;
     if (device.finished || !device.gpu)
         return;
     device.finished = true;
-    if (device.recorder && !recorder_close(device.recorder)) {
-        fprintf(stderr, "gramophone: %s: writing failed\n", device.arguments.capture_path);
+    if (device.recorder && !recorder_close(device.recorder, &error)) {
+        fprintf(stderr, "gramophone: %s: %s\n", device.arguments.capture_path, error);
         good = false;
     }
     if (device.arguments.stats_path)
