@@ -15,7 +15,7 @@ from signing.keys import Algorithm, PublicKey
 from tee_replayer import amalgamate, crypto
 from trace_format import profile as profiles
 from trace_format.errors import GramophoneError
-from trace_format.schema import VERSION_MAJOR, VERSION_MINOR
+from trace_format.schema import PAGE_BYTES, VERSION_MAJOR, VERSION_MINOR
 
 # platform -> files of baremetal/ that it takes; the port comes last
 PLATFORMS = {
@@ -39,7 +39,14 @@ class GenerateError(GramophoneError):
 
 
 def generate(
-    gpu: str, platform: str, key: PublicKey, out: Path, *, bearssl: Path, min_security_version: int = 0
+    gpu: str,
+    platform: str,
+    key: PublicKey,
+    out: Path,
+    *,
+    bearssl: Path,
+    min_security_version: int = 0,
+    carveout_bytes: int | None = None,
 ) -> Path:
     """Write a replayer's sources.
 
@@ -50,12 +57,14 @@ def generate(
         out: folder; made, or replaced when it is one that this function wrote.
         bearssl: BearSSL's source tree.
         min_security_version: older traces are refused.
+        carveout_bytes: secure memory for traces, a multiple of 4096; without it as much as baremetal/board.h says.
 
     Returns:
         `out`.
 
     Raises:
-        GenerateError: unknown platform, a key of another kind than ES256, or `out` holds something else.
+        GenerateError: unknown platform, a key of another kind than ES256, an odd size, or `out` holds something
+            else.
         ProfileError: unknown GPU.
     """
     profile = profiles.load(gpu)
@@ -68,6 +77,10 @@ def generate(
         )
     if not 0 <= min_security_version < 1 << 32:
         raise GenerateError(f"security version {min_security_version} is out of range: expected 0 to 2^32 - 1")
+    if carveout_bytes is not None and (carveout_bytes <= 0 or carveout_bytes % PAGE_BYTES):
+        raise GenerateError(
+            f"the carve-out is of {carveout_bytes} bytes: expected a multiple of {PAGE_BYTES} above 0"
+        )
     version = crypto.version(bearssl)
     if out.exists() and not (out.is_dir() and (not any(out.iterdir()) or (out / "replayer.c").is_file())):
         raise GenerateError(f"{out} exists and is not a generated replayer; name another folder")
@@ -96,7 +109,10 @@ def generate(
             target.write_bytes((board / file).read_bytes())
         makefile = (HERE / "firmware" / "Makefile").read_text()
         port = PLATFORMS[platform][-1].removesuffix(".c")
-        (work / "Makefile").write_text(makefile.replace("@PORT@", port).replace("@CRYPTO@", _crypto_objects()))
+        board_flags = f" -DGR_CARVEOUT_BYTES={carveout_bytes:#x}" if carveout_bytes else ""
+        for mark, text in (("@PORT@", port), ("@CRYPTO@", _crypto_objects()), (" @BOARD@", board_flags)):
+            makefile = makefile.replace(mark, text)
+        (work / "Makefile").write_text(makefile)
         shutil.copyfile(HERE / "firmware" / "size.py", work / "size.py")
         _copy_crypto(bearssl, work / "bearssl")
         if out.exists():

@@ -9,7 +9,7 @@ from rich.console import Console
 
 from host_tools.cli_support import FILE, GramophoneCommand, Outcome, UsageError
 from host_tools.emulate import ON_THE_HOST, RUNNERS, bearssl, run
-from host_tools.emulate.replay import ReplayResult, open_trace
+from host_tools.emulate.replay import NONE, ReplayResult, open_trace
 from host_tools.files import check_writable, write_atomically
 from host_tools.tensors import Assignment, load, npy
 from signing.keys import Algorithm, PublicKey, load_public_key
@@ -21,6 +21,7 @@ from trace_format.errors import GramophoneError, SlotError
 from trace_format.schema import SlotKind
 from trace_format.trace import Slot, Trace
 
+MIB = 1 << 20
 KEY = click.option("--key", type=FILE, required=True, help="Public key (PEM) of whom to trust.")
 MIN_VERSION = click.option(
     "--min-security-version", type=click.IntRange(0, 2**32 - 1), default=0, help="Older traces are refused."
@@ -47,13 +48,24 @@ def device_key(path: Path) -> PublicKey:
 @KEY
 @click.option("-o", "--output", type=FILE, required=True, help="Folder to write; one written before is replaced.")
 @MIN_VERSION
-def generate_command(gpu: str, platform: str, key: Path, output: Path, min_security_version: int) -> Outcome:
+@click.option(
+    "--carveout-mib", type=click.IntRange(1, 1 << 20), help="Secure memory for traces; default: the board's."
+)
+def generate_command(
+    gpu: str, platform: str, key: Path, output: Path, min_security_version: int, carveout_mib: int | None
+) -> Outcome:
     """Write a replayer for one target: replayer.c and replayer.h, the port, and a Makefile."""
     trusted = device_key(key)
     with Console(stderr=True).status("fetching BearSSL's source"):
         crypto = bearssl.source()
     folder = generate_sources(
-        gpu, platform, trusted, output, bearssl=crypto, min_security_version=min_security_version
+        gpu,
+        platform,
+        trusted,
+        output,
+        bearssl=crypto,
+        min_security_version=min_security_version,
+        carveout_bytes=carveout_mib and carveout_mib * MIB,
     )
     files = sorted(
         str(p.relative_to(folder)) for p in folder.rglob("*") if p.is_file() and "bearssl" not in p.parts
@@ -74,6 +86,7 @@ def generate_command(gpu: str, platform: str, key: Path, output: Path, min_secur
 @click.option(
     "--on", "runner", type=click.Choice(RUNNERS), default="vgpu", show_default=True, help="What to run on."
 )
+@click.option("--gpu", help="Virtual GPU, with its variant; default: the one that the trace is for.")
 @click.option("--firmware", type=FILE, help="Folder of `generate`, after make; default: one is made for this key.")
 @click.option("--repeat", type=click.IntRange(1, 1_000_000), default=1, help="Replays in a row.")
 @MIN_VERSION
@@ -83,6 +96,7 @@ def replay_command(
     inputs: tuple[tuple[str, Path], ...],
     outputs: tuple[tuple[str, Path], ...],
     runner: str,
+    gpu: str | None,
     firmware: Path | None,
     repeat: int,
     min_security_version: int,
@@ -113,6 +127,7 @@ def replay_command(
             data,
             trusted,
             tensors,
+            gpu=gpu,
             firmware=firmware,
             repeat=repeat,
             min_security_version=min_security_version,
@@ -136,6 +151,7 @@ def _json(result: ReplayResult, written: dict[str, str]) -> dict[str, object]:
     counts = result.instructions
     found: dict[str, object] = {
         "device": result.device,
+        "compute": result.compute,
         "jobs": result.jobs,
         "actions": result.actions,
         "retries": result.retries,
@@ -162,6 +178,8 @@ def _text(result: ReplayResult, written: dict[str, str]) -> str:
     if result.instructions:
         n = result.instructions
         lines.append(f"instructions: verify {n.verify:,}, load {n.load:,}, replay {n.replay:,}")
+    if result.compute == NONE:
+        lines.append("warning: this virtual GPU runs no shaders; outputs hold what was in memory, not results")
     for name, array in result.outputs.items():
         where = f" -> {written[name]}" if name in written else ""
         lines.append(f"{name}: {array.dtype.name} {list(array.shape)}{where}")

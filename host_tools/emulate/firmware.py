@@ -16,12 +16,13 @@ from elftools.common.exceptions import ELFError
 from elftools.elf.elffile import ELFFile
 
 from host_tools.emulate import bearssl
-from host_tools.emulate.replay import RunnerError
+from host_tools.emulate.replay import DEFAULT_GPU, RunnerError, profile_of
 from host_tools.record.cache import cache_dir
 from signing.keys import PublicKey
 from tee_replayer.generate import generate
 
 CROSS = "aarch64-linux-gnu-"
+CARVEOUT_STEP = 256 << 20  # so that few firmwares serve many traces
 ELF, BINARY = "firmware.elf", "firmware.bin"
 BOARD_SECTION, _BOARD = ".gramophone.board", "<8Q"
 
@@ -101,8 +102,16 @@ def load(folder: Path) -> Firmware:
         raise RunnerError(f"{path}: not an ELF file of a firmware ({error})") from error
 
 
-def build(key: PublicKey, gpu: str = "v3d42", min_security_version: int = 0) -> Firmware:
+def build(
+    key: PublicKey, gpu: str = DEFAULT_GPU, min_security_version: int = 0, *, carveout_bytes: int = 0
+) -> Firmware:
     """The firmware for a key on the emulated board, from the cache.
+
+    Args:
+        key: whose traces it accepts.
+        gpu: the virtual GPU.
+        min_security_version: older traces are refused.
+        carveout_bytes: secure memory that there must be at least.
 
     Raises:
         GenerateError: no ES256 key.
@@ -111,12 +120,13 @@ def build(key: PublicKey, gpu: str = "v3d42", min_security_version: int = 0) -> 
     cache = cache_dir("firmware")
     with tempfile.TemporaryDirectory(dir=cache) as name:
         fresh = generate(
-            gpu,
+            profile_of(gpu).name,
             "qemu-virt",
             key,
             Path(name) / "out",
             bearssl=bearssl.source(),
             min_security_version=min_security_version,
+            carveout_bytes=-(-carveout_bytes // CARVEOUT_STEP) * CARVEOUT_STEP or None,
         )
         digest = hashlib.sha256()
         for path in sorted(fresh.rglob("*")):

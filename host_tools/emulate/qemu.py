@@ -15,10 +15,19 @@ from pathlib import Path
 
 from host_tools.emulate import firmware as firmwares
 from host_tools.emulate import mailbox
-from host_tools.emulate.replay import Instructions, ReplayResult, RunnerError, Tensor, bind, open_trace, result
+from host_tools.emulate.replay import (
+    Instructions,
+    ReplayResult,
+    RunnerError,
+    Tensor,
+    bind,
+    gpu_of,
+    open_trace,
+    result,
+    secure_bytes,
+)
 from host_tools.vgpu import build
 from signing.keys import PublicKey
-from trace_format import profile as profiles
 
 DRAM_BASE = 0x40000000  # of the machine "virt"
 MIB = 1 << 20
@@ -31,7 +40,7 @@ def replay(
     key: PublicKey,
     inputs: Mapping[str, Tensor] | None = None,
     *,
-    gpu: str = "v3d42",
+    gpu: str | None = None,
     repeat: int = 1,
     min_security_version: int = 0,
     firmware: Path | None = None,
@@ -44,7 +53,7 @@ def replay(
         signed: the file.
         key: whose traces the firmware accepts; an ES256 key.
         inputs: slot name -> tensor; those left out keep the recording's value.
-        gpu: the virtual GPU.
+        gpu: the virtual GPU; without it that of the trace.
         repeat: replays in a row; the outputs are the last one's.
         min_security_version: older traces are refused.
         firmware: folder of a compiled firmware; without it one is made for `key`.
@@ -55,12 +64,18 @@ def replay(
         InputError: a tensor does not fit.
         RunnerError: QEMU is missing, did not end, or gave no answer; its own words are in the message.
     """
-    fw = firmwares.load(firmware) if firmware else firmwares.build(key, gpu, min_security_version)
+    trace = open_trace(signed)
+    gpu = gpu_of(trace, gpu)
+    fw = (
+        firmwares.load(firmware)
+        if firmware
+        else firmwares.build(key, gpu, min_security_version, carveout_bytes=secure_bytes(trace))
+    )
     board = fw.board
     qemu = shutil.which(build.QEMU)
     if qemu is None:
         raise RunnerError(f"{build.QEMU} is not installed (apt-get install qemu-system-arm)")
-    buffers = bind(open_trace(signed), inputs or {})
+    buffers = bind(trace, inputs or {})
     need = board.mailbox_base - DRAM_BASE + mailbox.layout(signed, buffers).size
     ram_bytes = -(-need // MIB) * MIB
     with tempfile.TemporaryDirectory(prefix="gramophone-") as name:
@@ -83,7 +98,7 @@ def replay(
                 finally:
                     memory.release()
     instructions = Instructions(*(us * NS_PER_US for us in (report.verify_us, report.load_us, report.replay_us)))
-    return result(report, DEVICE, buffers, instructions, signed, profiles.load(gpu))
+    return result(report, DEVICE, buffers, instructions, signed, gpu)
 
 
 def _run(

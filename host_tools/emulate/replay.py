@@ -9,14 +9,22 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from host_tools.vgpu.binding import executes_shaders
 from signing import envelope
 from tee_replayer.status import Report
+from trace_format import profile as profiles
+from trace_format.actions import Op
 from trace_format.errors import GramophoneError, TraceError
 from trace_format.profile import Profile
-from trace_format.schema import SlotKind
+from trace_format.schema import PAGE_BYTES, SlotKind
 from trace_format.trace import Slot, Trace
 
 Tensor = npt.NDArray[Any]
+
+DEFAULT_GPU = "v3d42"
+# Beside the trace's own memory: page table of a V3D (4 MiB at most), head (1 MiB), chunk, workspace.
+LOADER_BYTES = 16 << 20
+FULL, NONE = "full", "none"  # ReplayResult.compute
 
 
 class InputError(GramophoneError):
@@ -48,6 +56,8 @@ class ReplayResult:
         outputs: slot name -> tensor, after the last replay; empty unless ok.
         instructions: None where the runner cannot count.
         trace_bytes: size of the signed trace.
+        compute: what the virtual GPU computes of the jobs: FULL or NONE. With NONE no shader runs: the jobs go
+            through, and outputs are what was in memory.
         error: one sentence; empty when ok.
     """
 
@@ -57,6 +67,7 @@ class ReplayResult:
     outputs: dict[str, Tensor]
     instructions: Instructions | None
     trace_bytes: int
+    compute: str
     error: str = ""
 
     @property
@@ -109,6 +120,26 @@ def open_trace(signed: bytes) -> Trace | None:
         return None
 
 
+def gpu_of(trace: Trace | None, gpu: str | None) -> str:
+    """The virtual GPU to take: `gpu`, or else the trace's; for a damaged trace any will do."""
+    return gpu or (trace.gpu if trace else DEFAULT_GPU)
+
+
+def profile_of(gpu: str) -> Profile:
+    """The profile of a virtual GPU, whose name may have a variant behind a dash."""
+    return profiles.load(gpu.partition("-")[0])
+
+
+def secure_bytes(trace: Trace | None) -> int:
+    """Secure memory that a replayer may need for a trace: no less than it takes (tee_replayer/core/load.c)."""
+    if trace is None:
+        return LOADER_BYTES
+    maps = trace.actions[trace.actions["op"] == Op.MAP_GPU_MEM]
+    # Tables of four levels: 8 bytes a page, and a table begun and one ended on each level below the root.
+    tables = 8 * int(maps["value"].sum(dtype=np.int64)) + len(maps) * 6 * PAGE_BYTES
+    return trace.carveout_bytes + trace.actions.nbytes + tables + LOADER_BYTES
+
+
 def bind(trace: Trace | None, inputs: Mapping[str, Tensor]) -> Buffers:
     """Check the inputs and make room for the outputs.
 
@@ -141,9 +172,9 @@ def bind(trace: Trace | None, inputs: Mapping[str, Tensor]) -> Buffers:
 
 
 def result(
-    report: Report, device: str, buffers: Buffers, instructions: Instructions | None, signed: bytes, gpu: Profile
+    report: Report, device: str, buffers: Buffers, instructions: Instructions | None, signed: bytes, gpu: str
 ) -> ReplayResult:
-    """The result of a replay that ended with `report`."""
+    """The result of a replay on the virtual GPU `gpu` that ended with `report`."""
     ok = report.ok
     return ReplayResult(
         ok=ok,
@@ -152,5 +183,6 @@ def result(
         outputs=buffers.outputs if ok else {},
         instructions=instructions,
         trace_bytes=len(signed),
-        error="" if ok else report.describe(gpu),
+        compute=FULL if executes_shaders(gpu) else NONE,
+        error="" if ok else report.describe(profile_of(gpu)),
     )

@@ -22,12 +22,13 @@ from host_tools.emulate.replay import (
     RunnerError,
     Tensor,
     bind,
+    gpu_of,
     open_trace,
     result,
+    secure_bytes,
 )
 from host_tools.vgpu.binding import VgpuError, VirtualGpu
 from signing.keys import PublicKey
-from trace_format import profile as profiles
 
 PAGE = 4096
 SECURE_RAM, SECURE_RAM_BYTES = 0x0E000000, 0x01000000  # of QEMU's machine "virt"
@@ -45,10 +46,11 @@ def replay(
     key: PublicKey,
     inputs: Mapping[str, Tensor] | None = None,
     *,
-    gpu: str = "v3d42",
+    gpu: str | None = None,
     repeat: int = 1,
     min_security_version: int = 0,
     firmware: Path | None = None,
+    latency_ns: int = 0,
     hang_job: int = 0,
     fault_job: int = 0,
 ) -> ReplayResult:
@@ -58,10 +60,11 @@ def replay(
         signed: the file.
         key: whose traces the firmware accepts; an ES256 key.
         inputs: slot name -> tensor; those left out keep the recording's value.
-        gpu: the virtual GPU.
+        gpu: the virtual GPU; without it that of the trace.
         repeat: replays in a row; the outputs are the last one's.
         min_security_version: older traces are refused.
         firmware: folder of a compiled firmware; without it one is made for `key`.
+        latency_ns: how long the virtual GPU takes for what takes time.
         hang_job, fault_job: test aids: the compute job (from 1) that never completes, or faults.
 
     Raises:
@@ -69,16 +72,23 @@ def replay(
         VgpuError: the trace asks the virtual GPU for something that it does not model.
         RunnerError: the firmware crashed or gave no answer.
     """
-    fw = firmwares.load(firmware) if firmware else firmwares.build(key, gpu, min_security_version)
-    buffers = bind(open_trace(signed), inputs or {})
+    trace = open_trace(signed)
+    gpu = gpu_of(trace, gpu)
+    fw = (
+        firmwares.load(firmware)
+        if firmware
+        else firmwares.build(key, gpu, min_security_version, carveout_bytes=secure_bytes(trace))
+    )
+    buffers = bind(trace, inputs or {})
     size = -(-mailbox.layout(signed, buffers).size // PAGE) * PAGE
     dram = np.frombuffer(mmap.mmap(-1, size), np.uint8)
     carveout = np.frombuffer(mmap.mmap(-1, fw.board.carveout_bytes), np.uint8)
     places = mailbox.request(dram.data, signed, buffers, repeat)
-    with VirtualGpu(gpu, {fw.board.carveout_base: carveout}, hang_job=hang_job, fault_job=fault_job) as device:
+    memory = {fw.board.carveout_base: carveout}
+    with VirtualGpu(gpu, memory, latency_ns=latency_ns, hang_job=hang_job, fault_job=fault_job) as device:
         Machine(fw, device, carveout, dram).run()
     report = mailbox.response(dram.data, buffers, places)
-    return result(report, DEVICE, buffers, None, signed, profiles.load(gpu))
+    return result(report, DEVICE, buffers, None, signed, gpu)
 
 
 class Machine:
@@ -131,12 +141,14 @@ class Machine:
         self._guarded(lambda: self._device.write32(offset, value))
 
     def _gic_read(self, _uc: Any, offset: int, _size: int, _user: Any) -> int:
-        """GICD_ISPENDR of the GPU's line; time passes."""
-        number = GIC_SPI_BASE + self._fw.board.gpu_spi
-        if offset != GICD_ISPENDR + number // 32 * 4:
-            return 0
+        """GICD_ISPENDR, of the GPU's lines; time passes."""
         self._guarded(self._pass_time)
-        return int(self._device.interrupt_level()) << number % 32
+        pending = 0
+        for line in range(self._device.interrupt_lines):
+            number = GIC_SPI_BASE + self._fw.board.gpu_spi + line
+            if offset == GICD_ISPENDR + number // 32 * 4:
+                pending |= int(self._device.interrupt_level(line)) << number % 32
+        return pending
 
     def _uart_write(self, _uc: Any, offset: int, _size: int, value: int, _user: Any) -> None:
         if offset == 0:

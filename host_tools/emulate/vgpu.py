@@ -7,24 +7,30 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from host_tools.emulate import bearssl
-from host_tools.emulate.replay import ReplayResult, Tensor, bind, open_trace, result
+from host_tools.emulate.replay import (
+    DEFAULT_GPU,
+    ReplayResult,
+    Tensor,
+    bind,
+    gpu_of,
+    open_trace,
+    profile_of,
+    result,
+    secure_bytes,
+)
 from host_tools.record.cache import cache_dir
 from host_tools.vgpu.binding import VgpuError, VirtualGpu
 from signing.keys import PublicKey
 from tee_replayer import hostlib
 from tee_replayer.status import ReplayError
-from trace_format import profile as profiles
 
 CARVEOUT_PHYS = 0x1_0000_0000
-# Beside the trace's own memory: page table (4 MiB at most), head (1 MiB), actions, workspace.
-LOADER_BYTES = 16 << 20
-MIN_CARVEOUT_BYTES = 32 << 20
 DEVICE = "virtual GPU, replayer on the host"
 
 
-def library(gpu: str = "v3d42") -> Path:
+def library(gpu: str = DEFAULT_GPU) -> Path:
     """The host build of the replayer for a GPU, from the cache."""
-    return hostlib.build(profiles.load(gpu), bearssl.source(), cache_dir("replayer"))
+    return hostlib.build(profile_of(gpu), bearssl.source(), cache_dir("replayer"))
 
 
 def replay(
@@ -32,9 +38,10 @@ def replay(
     key: PublicKey,
     inputs: Mapping[str, Tensor] | None = None,
     *,
-    gpu: str = "v3d42",
+    gpu: str | None = None,
     repeat: int = 1,
     min_security_version: int = 0,
+    latency_ns: int = 0,
     hang_job: int = 0,
     fault_job: int = 0,
 ) -> ReplayResult:
@@ -44,9 +51,10 @@ def replay(
         signed: the file.
         key: whose traces are accepted; an ES256 key.
         inputs: slot name -> tensor; those left out keep the recording's value.
-        gpu: the virtual GPU.
+        gpu: the virtual GPU; without it that of the trace.
         repeat: replays in a row; the outputs are the last one's.
         min_security_version: older traces are refused.
+        latency_ns: how long the virtual GPU takes for what takes time.
         hang_job, fault_job: test aids: the compute job (from 1) that never completes, or faults.
 
     Raises:
@@ -54,13 +62,13 @@ def replay(
         VgpuError: the trace asks the virtual GPU for something that it does not model.
         ValueError: no ES256 key.
     """
-    profile = profiles.load(gpu)
     trace = open_trace(signed)
+    gpu = gpu_of(trace, gpu)
     buffers = bind(trace, inputs or {})
-    size = max(MIN_CARVEOUT_BYTES, (trace.carveout_bytes + trace.actions.nbytes if trace else 0) + LOADER_BYTES)
-    carveout = mmap.mmap(-1, size)
-    with VirtualGpu(gpu, {CARVEOUT_PHYS: carveout}, hang_job=hang_job, fault_job=fault_job) as device:
-        replayer = hostlib.HostReplayer(library(gpu), profile, device.c_interface, carveout, CARVEOUT_PHYS)
+    carveout = mmap.mmap(-1, secure_bytes(trace))
+    memory = {CARVEOUT_PHYS: carveout}
+    with VirtualGpu(gpu, memory, latency_ns=latency_ns, hang_job=hang_job, fault_job=fault_job) as device:
+        replayer = hostlib.HostReplayer(library(gpu), profile_of(gpu), device.c_interface, carveout, CARVEOUT_PHYS)
         try:
             report = replayer.load(signed, key, min_security_version)
             for row in buffers.rows:
@@ -72,4 +80,4 @@ def replay(
         if device.error is not None:
             raise VgpuError(device.error)
         replayer.unload()
-    return result(report, DEVICE, buffers, None, signed, profile)
+    return result(report, DEVICE, buffers, None, signed, gpu)

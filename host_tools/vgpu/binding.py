@@ -208,6 +208,11 @@ class VirtualGpu:
         """Size of the register window."""
         return int(self._lib.vgpu_window_bytes(self._gpu))
 
+    @property
+    def interrupt_lines(self) -> int:
+        """Number of interrupt lines."""
+        return int(self._lib.vgpu_interrupt_lines(self._gpu))
+
     def counters(self) -> Counters:
         """The counters as of now."""
         raw = _ffi.new("struct vgpu_counters *")

@@ -153,8 +153,10 @@ def test_the_commands_in_a_row(tmp_path, signer, digits):
     )
     found = json.loads(text)
     assert set(found) == {
-        *("ok", "device", "jobs", "actions", "retries", "outputs", "instructions", "trace_bytes", "secure_bytes"),
+        *("ok", "device", "compute", "jobs", "actions", "retries", "outputs", "instructions"),
+        *("trace_bytes", "secure_bytes"),
     }
+    assert found["compute"] == "full"
     assert found["outputs"]["prob"]["shape"] == [10]
     assert found["outputs"]["prob"]["dtype"] == "float32"
     assert set(found["instructions"]) == {"verify", "load", "replay"}
