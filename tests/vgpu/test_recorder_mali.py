@@ -1,0 +1,94 @@
+"""The recorder in a Mali: the memory of each job, in the job's address space."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import mali_model as m
+import pytest
+from mali_model import AARCH64, DATA, LEAF, NX, PAGE, RO, RW, TABLE_ROOT, MaliBoard
+from recorder_model import Recorder, library
+
+from host_tools.record import capture
+
+NAME = "mali_g71-arch60"
+LOW = 0xA000000  # as panfrost maps
+
+
+@pytest.fixture
+def board() -> Iterator[MaliBoard]:
+    """Page i from LOW on is page i from DATA on, for i below 3: code, data, constants."""
+    made = MaliBoard(gpu=NAME, mmu=False, library=library())
+    made.ram.put(TABLE_ROOT, bytes(PAGE))  # nothing is mapped above 4 GiB
+    for i, bits in enumerate((RO, RW | NX, RO | NX)):
+        made.tables.set(LOW + i * PAGE, DATA + i * PAGE | LEAF | bits)
+    made.table(AARCH64, TABLE_ROOT)
+    yield made
+    made.gpu.close()
+
+
+def events(path: Path) -> list[capture.Event]:
+    """All but register accesses and the end."""
+    return [e for e in list(capture.read_capture(path))[:-1] if not isinstance(e, (capture.Read, capture.Write))]
+
+
+def test_a_job_and_what_the_cpu_changes_after_it(board: MaliBoard, tmp_path: Path) -> None:
+    job = LOW + PAGE
+    board.ram.put(DATA + PAGE, m.job_header())
+    recorder = Recorder(board, tmp_path / "a.cap", NAME)
+    board.submit(job)
+    assert board.ram.word(DATA + PAGE) == 1  # done: the GPU's, so no change of the CPU's
+    board.ram.put(DATA + PAGE + 512, b"new")
+    board.write(0x1004, 2)
+    board.ram.put(DATA + PAGE, bytes(4))  # what a driver does that submits a job again
+    board.submit(job)
+    assert recorder.close()
+    assert capture.read_header(tmp_path / "a.cap") == capture.Header(NAME, 0x4000, 3)
+    content = m.job_header().ljust(PAGE, b"\0")
+    assert events(tmp_path / "a.cap") == [
+        capture.Map(0, LOW >> 12, 1, DATA, writable=False, executable=True),
+        capture.ZeroPages(0, LOW >> 12, 1),
+        capture.Map(0, job >> 12, 1, DATA + PAGE, writable=True, executable=False),
+        capture.NewPage(0, job >> 12, 0, content),
+        capture.Map(0, (LOW >> 12) + 2, 1, DATA + 2 * PAGE, writable=False, executable=False),
+        capture.ZeroPages(0, (LOW >> 12) + 2, 1),
+        capture.JobStart(0, 0, 1),
+        capture.JobEnd(0, 0, 1),
+        capture.Interrupt(0, 0, True),
+        capture.Interrupt(0, 0, False),
+        capture.Bytes(0, job, b"\0"),
+        capture.Bytes(0, job + 512, b"new"),
+        capture.JobStart(0, 0, 2),
+        capture.JobEnd(0, 0, 2),
+        capture.Interrupt(0, 0, True),
+    ]
+
+
+def test_the_first_job_is_in_another_address_space(board: MaliBoard, tmp_path: Path) -> None:
+    other = TABLE_ROOT + 64 * PAGE
+    board.ram.put(other, bytes(PAGE))
+    board.ram.put(other, board.ram.bytes[TABLE_ROOT - board.ram.base :][:8].tobytes())
+    board.table(1, 0)  # space 0 is off
+    board.table(AARCH64, other, space=3)
+    board.ram.put(DATA + PAGE, m.job_header())
+    recorder = Recorder(board, tmp_path / "a.cap", NAME)
+    board.submit(LOW + PAGE, config=m.FLUSHES | 3)
+    assert recorder.close()
+    maps = [e for e in events(tmp_path / "a.cap") if isinstance(e, capture.Map)]
+    assert [(e.page, e.pa) for e in maps] == [((LOW >> 12) + i, DATA + i * PAGE) for i in range(3)]
+
+
+def test_a_mapping_above_4_gib_is_refused(board: MaliBoard, tmp_path: Path) -> None:
+    board.ram.put(DATA + PAGE, m.job_header())
+    recorder = Recorder(board, tmp_path / "a.cap", NAME)
+    board.tables.set((1 << 32) - PAGE, DATA | LEAF | RW)
+    board.submit(LOW + PAGE)
+    assert recorder.error == ""
+    board.tables.set(1 << 32, DATA + PAGE | LEAF | RW)  # follows, also in physical memory
+    board.write(0x1004, 2)
+    board.ram.put(DATA + PAGE, bytes(4))
+    board.submit(LOW + PAGE)
+    assert not recorder.close()
+    assert recorder.error == "a GPU address above 4 GiB is mapped"
+    assert list(tmp_path.iterdir()) == []
