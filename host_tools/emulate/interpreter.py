@@ -63,6 +63,7 @@ class Interpreter:
         self.memory[: len(image)] = image
         self.outputs: dict[str, NDArray[Any]] = {}
         self.started = False
+        self._parameters: dict[str, NDArray[Any] | None] = {}
 
     def close(self) -> None:
         """Free the virtual GPU and the memory."""
@@ -71,17 +72,25 @@ class Interpreter:
     def run(self, inputs: Mapping[str, NDArray[Any]] | None = None) -> dict[str, NDArray[Any]]:
         """One replay; returns the outputs.
 
+        Parameters are copied in the prologue: when other arrays are given for them than in the run before, it runs
+        again, as after binding one on the device (`gr_bind` in tee_replayer/core/replayer.h).
+
         Args:
-            inputs: arrays by slot name, of the slot's shape; what is left out keeps its recorded value.
+            inputs: arrays by slot name, of the slot's shape; what is left out keeps its recorded value, or what
+                memory holds where a parameter has none: that is refused on the device, but enough to see what
+                jobs touch.
 
         Raises:
             DivergenceError: names the action, what was expected and what was seen.
         """
         actions = self.trace.actions
         starts = np.flatnonzero(actions["op"] == Op.REPLAY_START)
-        first = int(starts[0]) + 1 if len(starts) and self.started else 0
-        self.started = True
         self.inputs = dict(inputs or {})
+        parameters = {s.name: self.inputs.get(s.name) for s in self.trace.slots if s.kind == SlotKind.PARAMETER}
+        rebound = any(self._parameters.get(name) is not array for name, array in parameters.items())
+        first = int(starts[0]) + 1 if len(starts) and self.started and not rebound else 0
+        self._parameters = parameters
+        self.started = True
         for index in range(first, len(actions)):
             try:
                 self._step(actions[index])
@@ -149,15 +158,25 @@ class Interpreter:
         name = self.gpu_profile.describe(offset)
         return f"{name}: expected {value:#010x} under mask {mask:#010x}, found {seen:#010x}"
 
+    def _pages(self, slot: Slot) -> Iterator[tuple[int, slice]]:
+        """Of a dense slot: carve-out offset and bytes of the data, page by page."""
+        start, size = 0, slot.span
+        while start < size:
+            va = slot.address + start
+            end = min(size, start + PAGE_BYTES - va % PAGE_BYTES)
+            yield self.tables.translate(slot.address_space, va), slice(start, end)
+            start = end
+
     def _elements(self, slot: Slot) -> NDArray[np.int64]:
-        """Carve-out offset of every element, in the slot's shape."""
+        """Carve-out offset of every byte: a row for each element, in C order."""
         offsets = np.zeros(slot.shape, np.int64)
         for axis, (dim, stride) in enumerate(zip(slot.shape, slot.strides, strict=True)):
             offsets += (np.arange(dim) * stride).reshape([-1 if i == axis else 1 for i in range(len(slot.shape))])
         offsets += slot.address
         pages, inverse = np.unique(offsets >> 12, return_inverse=True)
         frames = np.array([self.tables.translate(slot.address_space, int(p) << 12) for p in pages], np.int64)
-        result: NDArray[np.int64] = frames[inverse].reshape(slot.shape) + (offsets & 0xFFF)
+        first = frames[inverse].reshape(-1, 1) + (offsets & 0xFFF).reshape(-1, 1)
+        result: NDArray[np.int64] = first + np.arange(slot.numpy_dtype.itemsize)
         return result
 
     def _copy_in(self, slot: Slot) -> None:
@@ -168,17 +187,23 @@ class Interpreter:
         data = np.ascontiguousarray(self.inputs[slot.name], dtype=slot.numpy_dtype)
         if data.shape != slot.shape:
             raise DivergenceError(f"slot {slot.name}: shape {data.shape}, expected {slot.shape}")
-        offsets, size = self._elements(slot), data.itemsize
-        flat = data.reshape(-1).view(np.uint8).reshape(-1, size)
-        for byte in range(size):
-            self.memory[offsets.reshape(-1) + byte] = flat[:, byte]
+        flat = data.reshape(-1).view(np.uint8)
+        if data.strides == slot.strides:
+            for at, part in self._pages(slot):
+                self.memory[at : at + part.stop - part.start] = flat[part]
+        else:
+            self.memory[self._elements(slot)] = flat.reshape(-1, data.itemsize)
 
     def read_slot(self, slot: Slot) -> NDArray[Any]:
         """The slot's tensor as it is in memory now."""
-        offsets, size = self._elements(slot).reshape(-1), slot.numpy_dtype.itemsize
-        flat = np.stack([self.memory[offsets + byte] for byte in range(size)], axis=1)
-        result: NDArray[Any] = np.ascontiguousarray(flat).view(slot.numpy_dtype).reshape(slot.shape)
-        return result
+        data = np.empty(slot.shape, slot.numpy_dtype)
+        flat = data.reshape(-1).view(np.uint8)
+        if data.strides == slot.strides:
+            for at, part in self._pages(slot):
+                flat[part] = self.memory[at : at + part.stop - part.start]
+        else:
+            flat.reshape(-1, data.itemsize)[:] = self.memory[self._elements(slot)]
+        return data
 
     def visible(self) -> dict[tuple[int, int], bytes]:
         """GPU-visible memory: content of every mapped page by (address space, virtual page)."""

@@ -14,8 +14,8 @@ from host_tools.emulate.interpreter import Interpreter
 from host_tools.emulate.page_tables import DivergenceError
 from host_tools.record.gpureplay_trace import import_gpureplay
 from trace_format.actions import Op
-from trace_format.schema import SlotKind
-from trace_format.trace import Trace
+from trace_format.schema import DType, SlotKind
+from trace_format.trace import Slot, Trace
 
 LATENCY = 6_000
 
@@ -34,13 +34,53 @@ def values(trace: Trace, value: float) -> dict[str, np.ndarray]:
 def test_it_is_replayed_again_and_again(tmp_path: Path) -> None:
     trace = imported(tmp_path, m.recording())
     device = Interpreter(trace, latency_ns=LATENCY)
+    given = values(trace, 7)
     for run in range(1, 4):
-        device.run(values(trace, run))
+        device.run(given | {"input": given["input"] * run})
         counters = device.gpu.counters()
         assert (counters.jobs, counters.resets, counters.faults) == (2 * run, 1, 0)
         at = device.tables.translate(0, JOBS)
         assert device.memory[at : at + 0xC0].tobytes() == m.jobs_page()
-        assert np.array_equal(device.read_slot(trace.slot("param1")), np.full(1024, run, np.float32))
+        assert np.array_equal(device.read_slot(trace.slot("param1")), np.full(1024, 7, np.float32))
+        assert np.array_equal(device.read_slot(trace.slot("input")), given["input"] * run)
+    device.close()
+
+
+def test_parameters_are_copied_once_until_others_are_given(tmp_path: Path) -> None:
+    trace = imported(tmp_path, m.recording())
+    rows, slot = trace.actions, trace.slot("param1")
+    copies = rows["op"] == Op.COPY_TO_GPU
+    early = np.array([trace.slots[arg].kind == SlotKind.PARAMETER for arg in rows["arg"] * copies]) & copies
+    start = int(np.flatnonzero(rows["op"] == Op.REPLAY_START)[0])
+    moved = trace.with_(actions=np.concatenate([rows[:start], rows[early], rows[start:][~early[start:]]]))
+    device = Interpreter(moved, latency_ns=LATENCY)
+    given = values(trace, 7)
+    device.run(given)
+    at = device.tables.translate(0, slot.address)
+    device.memory[at : at + 4] = 0  # a second copy would show
+    device.run(given)
+    assert device.read_slot(slot)[0] == 0
+    for run, other in ((2, given | {"param1": given["param1"] + 1}), (3, {"input": given["input"]})):
+        device.run(other)
+        assert device.gpu.counters().resets == run, "the prologue ran again"
+    assert np.array_equal(device.read_slot(slot), np.full(1024, 8, np.float32))
+    device.close()
+
+
+def test_dense_and_strided_slots_are_copied_alike(tmp_path: Path) -> None:
+    """Bytes across page borders, by pages and by elements."""
+    trace = imported(tmp_path, m.recording())
+    device = Interpreter(trace, latency_ns=LATENCY)
+    device.run(values(trace, 1))
+    rows = np.random.default_rng(1).random((600, 3), np.float32)
+    dense = Slot("dense", SlotKind.INPUT, DType.FLOAT32, (600, 4), (16, 4), DATA + 0x50)
+    strided = Slot("strided", SlotKind.INPUT, DType.FLOAT32, (600, 3), (16, 4), DATA + 0x50)
+    device.inputs = {"dense": np.pad(rows, ((0, 0), (0, 1)))}
+    device._copy_in(dense)
+    assert np.array_equal(device.read_slot(strided), rows)
+    device.inputs = {"strided": rows + 1}
+    device._copy_in(strided)
+    assert np.array_equal(device.read_slot(dense), np.pad(rows + 1, ((0, 0), (0, 1))))
     device.close()
 
 
