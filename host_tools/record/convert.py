@@ -219,4 +219,4 @@ class _Builder:
             if int(self.actions[i]["op"]) == Op.REG_WRITE and int(self.actions[i]["arg"]) in registers:
                 return i
         names = sorted(self.gpu.by_offset[index * 4].name for index in registers)
-        raise capture.CaptureError(f"a job starts, but {' and '.join(names)} were never written", offset=where)
+        raise capture.CaptureError(f"a job starts, but nothing was written to {' or '.join(names)}", offset=where)

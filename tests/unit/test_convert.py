@@ -1,0 +1,319 @@
+"""From captures to raw traces: what events become, and captures that cannot become a trace."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from host_tools.audit.text import describe_actions
+from host_tools.record.capture import CaptureError
+from host_tools.record.convert import convert
+from host_tools.record.errors import RecordError
+from host_tools.record.kbase import AccessError
+from trace_format import profile
+from trace_format.actions import Op
+from trace_format.errors import GramophoneError, ProfileError
+from trace_format.trace import Trace
+
+RAM_END = 0xC000_0000
+PA = 0x4B00_0000  # of the one page that the GPU sees
+PAGE = 0xA000  # its GPU page
+HEAD = PAGE << 12
+GPU_ID, LATEST_FLUSH, GPU_COMMAND, SHADER_PWROFF = 0x0, 0x38, 0x30, 0x1C0
+JOB_RAWSTAT, JOB_CLEAR, JOB_MASK, JOB_STATUS = 0x1000, 0x1004, 0x1008, 0x100C
+TABLE, MEMORY_ATTRIBUTES, AS_COMMAND, TABLE_CONFIG = 0x2400, 0x2408, 0x2418, 0x2430
+HEAD_NEXT, AFFINITY_NEXT, CONFIG_NEXT, COMMAND_NEXT, FLUSH_NEXT = 0x18C0, 0x18D0, 0x18D8, 0x18E0, 0x18F0
+LPAE_TABLE, FLUSHES = 0x4B944007, 0x87B00
+
+
+def record(kind: int, a: int, b: int, delta: int = 0) -> bytes:
+    """A record of a capture, without what may follow it (recorder.h)."""
+    return struct.pack("<IIII", kind, delta, a, b)
+
+
+def read(offset: int, value: int, delta: int = 20) -> bytes:
+    return record(1, offset, value, delta)
+
+
+def write(offset: int, value: int, delta: int = 20) -> bytes:
+    return record(2, offset, value, delta)
+
+
+def interrupt(level: int, line: int = 0) -> bytes:
+    return record(3, line, level)
+
+
+def end(records: int, *, jobs: int, faults: int = 0, failed: bool = False) -> bytes:
+    counters = [0, 0, 0, jobs, 0, 0, 0, 0, faults, 0]
+    return record(13, int(failed), 0) + struct.pack("<12Q", records, *counters, 0)
+
+
+def capture(
+    rows: Sequence[bytes], *, gpu: str = "mali_g71-arch60", jobs: int | None = None, **flags: int
+) -> bytes:
+    """A whole capture; `jobs`: how many are said to have been completed, as many as there are if left out."""
+    window, lines = (0x4000, 3) if gpu.startswith("mali") else (0xC000, 1)
+    done = jobs if jobs is not None else sum(row[:4] == struct.pack("<I", 5) for row in rows)
+    head = struct.pack("<8sII16s", b"GRAMCAP1", window, lines, gpu.encode())
+    return head + b"".join(rows) + end(len(rows), jobs=done, **flags)
+
+
+MAP = record(7, PAGE, 1) + struct.pack("<QII", PA, 3, 0)
+CONTENT = record(10, PAGE, 0) + bytes([9]) * 4096
+TABLE_SET = [
+    write(TABLE, LPAE_TABLE),
+    write(TABLE + 4, 0),
+    write(MEMORY_ATTRIBUTES, 0x888D88),
+    write(MEMORY_ATTRIBUTES + 4, 0),
+    write(AS_COMMAND, 1),
+]
+TABLE_OFF = [write(TABLE, 0), write(TABLE + 4, 0), write(AS_COMMAND, 1)]
+PROBE = [read(GPU_ID, 0x60000002), write(GPU_COMMAND, 1), write(JOB_MASK, 0x70007, delta=5000), *TABLE_SET]
+SERVICE = [
+    read(JOB_STATUS, 2),
+    write(JOB_MASK, 0),
+    interrupt(0),
+    write(JOB_CLEAR, 2),
+    read(JOB_RAWSTAT, 0),
+    write(JOB_MASK, 0x70007),
+]
+CLOSE = [*TABLE_OFF, write(JOB_MASK, 0), write(SHADER_PWROFF, 0xFF)]
+
+
+def job(
+    number: int = 1, memory: Sequence[bytes] = (MAP, CONTENT), *, flush: int = 0, config: int = FLUSHES
+) -> list[bytes]:
+    """A job that is submitted, and its interrupt."""
+    return [
+        write(HEAD_NEXT, HEAD),
+        write(HEAD_NEXT + 4, 0),
+        write(AFFINITY_NEXT, 0xF0),
+        write(AFFINITY_NEXT + 4, 0),
+        write(CONFIG_NEXT, config),
+        write(FLUSH_NEXT, flush),
+        write(COMMAND_NEXT, 1),
+        *memory,
+        record(4, 0, number),
+        record(5, 0, number),
+        interrupt(1),
+    ]
+
+
+def first_job(**options: int) -> list[bytes]:
+    return [*job(**options), *SERVICE]
+
+
+def convert_bytes(path: Path, data: bytes) -> Trace:
+    """Through a file, and back from the bytes of the trace: what validation refuses does not pass."""
+    (path / "a.cap").write_bytes(data)
+    trace = convert(path / "a.cap", ram_end=RAM_END, meta={"name": "x"}, notes={})
+    return Trace.parse(trace.build())
+
+
+def test_what_the_accesses_of_panfrost_become(tmp_path: Path) -> None:
+    changed = record(12, HEAD, 1) + bytes(16)
+    second = [read(LATEST_FLUSH, 0x77), *job(2, [changed], flush=0x77), *SERVICE]
+    trace = convert_bytes(tmp_path, capture([*PROBE, *first_job(), *second, *CLOSE]))
+    service = [
+        "WaitIrq job within 5000000 us",
+        "IrqEnter job",
+        "RegReadOnce job.IRQ_STATUS == 0x00000002",
+        "RegWrite job.IRQ_MASK = 0x00000000",
+        "IrqExit job",
+        "RegWrite job.IRQ_CLEAR = 0x00000002",
+        "RegReadOnce job.IRQ_RAWSTAT == 0x00000000",
+        "RegWrite job.IRQ_MASK = 0x00070007",
+    ]
+    next_job = [
+        f"RegWrite js1.HEAD_NEXT_LO = {HEAD:#010x}",
+        "RegWrite js1.HEAD_NEXT_HI = 0x00000000",
+        "RegWrite js1.AFFINITY_NEXT_LO = 0x000000f0",
+        "RegWrite js1.AFFINITY_NEXT_HI = 0x00000000",
+        "RegWrite js1.CONFIG_NEXT = 0x00087b00",
+        "RegReadKeep gpu.LATEST_FLUSH kept[0]",
+        "RegWriteKept js1.FLUSH_ID_NEXT kept[0]",
+    ]
+    assert list(describe_actions(trace)) == [
+        "RegReadOnce gpu.GPU_ID == 0x60000002 mask 0xf00fffff",
+        "RegWrite gpu.COMMAND = 0x00000001",
+        "Interval 5 us",
+        "RegWrite job.IRQ_MASK = 0x00070007",
+        "SetGpuPgtable as0",
+        "RegWrite as0.COMMAND = 0x00000001",
+        f"MapGpuMem as0 {HEAD:#010x}..{HEAD + 0xFFF:#010x} (1 page) -> {PA:#x} rw-",
+        "ReplayStart",
+        f"Upload 4096 bytes image 0x0 -> {PA:#x}",
+        "Job 0",
+        *next_job,
+        "RegWrite js1.COMMAND_NEXT = 0x00000001",
+        *service,
+        *next_job,
+        f"Upload 1 bytes image 0x1000 -> {PA:#x}",
+        "Job 1",
+        "RegWrite js1.COMMAND_NEXT = 0x00000001",
+        *service,  # and nothing of what the driver closes down
+    ]
+    assert trace.gpu == "mali_g71"
+    assert trace.meta["core_mask"] == 0xF0
+    assert trace.image == bytes([9]) * 4096 + b"\0"
+
+
+def test_memory_lies_in_the_jobs_address_space(tmp_path: Path) -> None:
+    table = [record(2, struct.unpack_from("<I", row, 8)[0] + 3 * 0x40, 1) for row in TABLE_SET]
+    table[0] = write(TABLE + 3 * 0x40, LPAE_TABLE)
+    trace = convert_bytes(tmp_path, capture([PROBE[2], *table, *first_job(config=FLUSHES | 3)]))
+    rows = {int(row["op"]): int(row["arg"]) & 15 for row in trace.actions}
+    assert rows[Op.SET_GPU_PGTABLE] == rows[Op.MAP_GPU_MEM] == 3
+
+
+def test_a_driver_that_does_not_mask_interrupts(tmp_path: Path) -> None:
+    service = [read(JOB_STATUS, 2), write(JOB_CLEAR, 2), interrupt(0)]
+    trace = convert_bytes(tmp_path, capture([*PROBE, *job(), *service, *CLOSE]))
+    assert list(describe_actions(trace))[-2:] == ["RegWrite job.IRQ_CLEAR = 0x00000002", "IrqExit job"]
+
+
+def without(rows: Sequence[bytes], kind: int, offset: int) -> list[bytes]:
+    """Without the accesses of one kind to one register."""
+    return [row for row in rows if row[:4] + row[8:12] != struct.pack("<II", kind, offset)]
+
+
+START = len(PROBE)
+BAD: dict[str, tuple[bytes, type[GramophoneError], str]] = {
+    "no job": (capture([*PROBE, *CLOSE]), RecordError, "no GPU job was submitted"),
+    "nothing": (capture([]), RecordError, "no GPU job was submitted"),
+    "a job failed": (capture([*PROBE, *first_job()], jobs=0), RecordError, "1 jobs were started, 0 completed"),
+    "faults": (capture([*PROBE, *first_job()], faults=2), RecordError, "the GPU raised 2 MMU faults"),
+    "the model gave up": (
+        capture([*PROBE, *first_job()], failed=True),
+        RecordError,
+        "the virtual GPU failed while recording",
+    ),
+    "unknown register": (capture([read(0x3FF0, 0)]), AccessError, "at offset 0x20: unknown register 0x3ff0"),
+    "write of a read-only register": (capture([write(GPU_ID, 0)]), AccessError, "gpu.GPU_ID is read-only"),
+    "read of a write-only register": (capture([read(AS_COMMAND, 0)]), AccessError, "as0.COMMAND is write-only"),
+    "flush id never read": (
+        capture([*PROBE, *first_job(flush=5)]),
+        AccessError,
+        "a flush id that was never read: expected a value that LATEST_FLUSH had before, found 0x5",
+    ),
+    "no page table": (
+        capture([PROBE[2], *first_job()]),
+        AccessError,
+        "a job in an address space that has no page table",
+    ),
+    "job in another address space": (
+        capture([*PROBE, *first_job(config=FLUSHES | 1)]),
+        AccessError,
+        r"no page table: expected one of \[0\], found 1",
+    ),
+    "jobs in two address spaces": (
+        capture(
+            [
+                *PROBE,
+                write(TABLE + 0x40, LPAE_TABLE),
+                write(AS_COMMAND + 0x40, 1),
+                *first_job(),
+                *job(2, [], config=FLUSHES | 1),
+                *SERVICE,
+            ]
+        ),
+        AccessError,
+        r"jobs in several address spaces: expected one, found \[0, 1\]",
+    ),
+    "no translation": (
+        capture([write(TABLE_CONFIG, 2), *PROBE, *first_job()]),
+        AccessError,
+        "address space 0 is set to another page table format",
+    ),
+    "identity in the older format": (
+        capture([write(TABLE, LPAE_TABLE & ~1), write(AS_COMMAND, 1)]),
+        AccessError,
+        "address space 0 is set to another page table format",
+    ),
+    "no end of the interrupt": (
+        capture([*PROBE, *job()]),
+        AccessError,
+        "ends before the driver has dealt with the end of the last job",
+    ),
+    "interrupts stay masked": (
+        capture([*PROBE, *job(), *SERVICE[:-1]]),
+        AccessError,
+        "ends before the driver has dealt with the end of the last job",
+    ),
+    "a job that nothing started": (
+        capture([*PROBE, *without(first_job(), 2, COMMAND_NEXT)]),
+        CaptureError,
+        "a job starts, but nothing was written to js0.COMMAND_NEXT or js1.COMMAND_NEXT or js2.COMMAND_NEXT",
+    ),
+    "a job without a chain": (
+        capture([*PROBE, *without(first_job(), 2, HEAD_NEXT)]),
+        CaptureError,
+        "a job starts, but nothing was written to js1.HEAD_NEXT_LO",
+    ),
+    "cut off": (capture([*PROBE, *first_job()])[:-1], CaptureError, "cut off in the end record"),
+    "a GPU that has no profile": (capture([], gpu="mali_g99-x"), ProfileError, "no profile for GPU 'mali_g99'"),
+    "V3D: no job": (capture([write(0, 1)], gpu="v3d42"), RecordError, "no GPU job was submitted"),
+    "V3D: a job that nothing started": (
+        capture([MAP, record(4, 0, 1), record(5, 0, 1)], gpu="v3d42"),
+        CaptureError,
+        "a job starts, but",
+    ),
+    "V3D: a job without a configuration": (
+        capture([write(0x4904, 1), record(4, 0, 1), record(5, 0, 1)], gpu="v3d42"),
+        CaptureError,
+        "a job starts, but nothing was written to core0.CSD_QUEUED_CFG1",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_captures_that_are_refused(tmp_path: Path, name: str) -> None:
+    data, error, message = BAD[name]
+    with pytest.raises(error, match=message) as caught:
+        convert_bytes(tmp_path, data)
+    if not isinstance(caught.value, ProfileError):
+        assert str(caught.value).startswith(str(tmp_path / "a.cap"))
+
+
+GOOD = capture([*PROBE, *first_job(), read(LATEST_FLUSH, 9), *job(2, [], flush=9), *SERVICE, *CLOSE])
+
+
+@settings(max_examples=300)
+@given(
+    st.lists(st.tuples(st.integers(0, len(GOOD) - 1), st.binary(min_size=1, max_size=4)), min_size=1, max_size=3)
+)
+def test_damaged_captures_give_a_trace_or_a_sentence(
+    tmp_path_factory: pytest.TempPathFactory, changes: list[tuple[int, bytes]]
+) -> None:
+    data = bytearray(GOOD)
+    for at, new in changes:
+        data[at : at + len(new)] = new
+    try:
+        trace = convert_bytes(tmp_path_factory.mktemp("capture"), bytes(data))
+    except GramophoneError:
+        return
+    assert trace.jobs == 2
+    assert trace.profile is profile.load("mali_g71")
+
+
+def test_a_v3d_job_is_repeated_with_all_its_registers(tmp_path: Path) -> None:
+    """A replay that starts with a compute job writes its whole configuration anew."""
+    configuration = [write(0x4908 + 4 * i, 0x10 + i) for i in range(6)]
+    rows = [
+        write(0x4030, 1),
+        *configuration,
+        write(0x4904, 0x1000),
+        MAP,
+        CONTENT,
+        record(4, 0, 1),
+        record(5, 0, 1),
+    ]
+    trace = convert_bytes(tmp_path, capture(rows, gpu="v3d42"))
+    ops = trace.actions["op"].tolist()
+    assert ops.index(Op.REPLAY_START) == 2  # behind the cache flush and the mapping
+    assert ops[ops.index(Op.JOB) + 1 :] == [Op.REG_WRITE] * 7
