@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 END_MARK = 0xFFFFFFFFFF
@@ -31,13 +31,13 @@ def access(delay: int, write: bool, offset: int, value: int) -> bytes:
     return b"%d,%s,0x%08x,%08x\n" % (delay, b"W" if write else b"R", offset, value)
 
 
-def submission(head: int, flush: int, *, job_slot: int = 1) -> list[bytes]:
+def submission(head: int, flush: int, *, job_slot: int = 1, cores: int = 0xFF) -> list[bytes]:
     """Accesses that submit a chain and serve its interrupt."""
     at = 0x1800 + 0x80 * job_slot
     writes = [
         (0x40, head & 0xFFFFFFFF),
         (0x44, head >> 32),
-        (0x50, 0xFF),
+        (0x50, cores),
         (0x54, 0),
         (0x58, 0x87B00),
         (0x70, flush),
@@ -98,6 +98,12 @@ def leaf(va: int, flags: int) -> int:
     return entry | (1 << 54 if flags & 8 else 0)
 
 
+def leaf_lpae(va: int, flags: int) -> int:
+    """The same in the older format: a page is of type 1, bit 6 allows reading, bit 7 writing."""
+    entry = physical(va) | 0x401 | (0x40 if flags & 0x2000 else 0) | (0x80 if flags & 4 else 0)
+    return entry | (1 << 54 if flags & 8 else 0)
+
+
 def physical(va: int) -> int:
     """Where the recorded machine had a page."""
     return FIRST_PHYSICAL + (va & 0xFFFFF)
@@ -108,10 +114,16 @@ def indices(va: int) -> list[int]:
     return [va >> shift & 511 for shift in (39, 30, 21, 12)]
 
 
-def page_tables(pages: Sequence[tuple[int, int]]) -> list[bytes]:
+def page_tables(
+    pages: Sequence[tuple[int, int]],
+    *,
+    encode: Callable[[int, int], int] = leaf,
+    base: int = ROOT,
+    config: int = CONFIG,
+) -> list[bytes]:
     """The pieces of gr_pgt for pages (address, region flags) below one last-level table."""
     a, b, c, _ = indices(CODE)
-    leaves = {indices(va)[3]: leaf(va, flags) for va, flags in pages}
+    leaves = {indices(va)[3]: encode(va, flags) for va, flags in pages}
     tables = [
         table(ROOT, 0, {a: TABLE_1 | 0x403}),
         table(TABLE_1, 1, {b: TABLE_2 | 0x403}),
@@ -119,7 +131,7 @@ def page_tables(pages: Sequence[tuple[int, int]]) -> list[bytes]:
         table(TABLE_3, 3, leaves),
     ]
     size = 32 + sum(map(len, tables)) + 8
-    return [struct.pack("<4Q", size, ROOT, ATTRIBUTES, CONFIG), *tables, struct.pack("<Q", END_MARK)]
+    return [struct.pack("<4Q", size, base, ATTRIBUTES, config), *tables, struct.pack("<Q", END_MARK)]
 
 
 def region(

@@ -13,13 +13,14 @@ from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from host_tools.audit.text import describe_actions, describe_slot
 from host_tools.build import Step, build
 from host_tools.build.passes import PASSES
+from host_tools.build.rules import Applied, retarget
 from host_tools.cli_support import FILE, GramophoneCommand, Outcome, UsageError
 from host_tools.emulate.page_tables import DivergenceError
 from host_tools.files import check_writable, write_atomically
 from host_tools.tensors import Assignment, load
 from host_tools.vgpu.binding import VgpuError
 from signing.envelope import shifted, split
-from trace_format import layout
+from trace_format import layout, profile
 from trace_format.errors import GramophoneError
 from trace_format.schema import SIGNED_MAGIC, STRUCTURES
 from trace_format.trace import Trace
@@ -99,7 +100,7 @@ def facts(trace: Trace) -> dict[str, Any]:
 @click.command(
     "build",
     cls=GramophoneCommand,
-    example="gramophone build raw.gtr -o net.gtr\ngramophone build raw.gtr -o net.gtr --skip relocate",
+    example="gramophone build raw.gtr -o net.gtr\ngramophone build g52.raw.gtr -o net.gtr --target mali_g71",
     help="Turn a raw recording into a trace worth signing.\n\nPasses, in order: " + ", ".join(PASSES) + ".",
 )
 @click.argument("raw", type=FILE)
@@ -108,6 +109,11 @@ def facts(trace: Trace) -> dict[str, Any]:
     "--param", "parameters", type=Assignment(), multiple=True, help="Value of a parameter slot, a .npy file."
 )
 @click.option("--skip", metavar="PASS", multiple=True, help="Leave out a pass (again for more).")
+@click.option(
+    "--target",
+    type=click.Choice(profile.names()),
+    help="GPU that the trace is for, where it is another than the recorded one: changes what its rules say.",
+)
 @click.option("--name", type=NAME, help="Name of the trace; default: the recording's.")
 @click.option("--security-version", type=click.IntRange(0, 2**32 - 1), help="For the device's rollback counter.")
 def build_command(
@@ -115,6 +121,7 @@ def build_command(
     output: Path,
     parameters: tuple[tuple[str, Path], ...],
     skip: tuple[str, ...],
+    target: str | None,
     name: str | None,
     security_version: int | None,
 ) -> Outcome:
@@ -124,6 +131,10 @@ def build_command(
     data = raw.read_bytes()
     check_writable(output)
     trace = Trace.parse(data, str(raw))
+    changes: list[Applied] = []
+    if target not in (None, trace.gpu):
+        with layout.naming(str(raw)):
+            trace, changes = retarget(trace, target)
     values = {slot: load(path, trace.slot(slot)) for slot, path in parameters}
     steps: list[Step] = []
     columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
@@ -146,11 +157,13 @@ def build_command(
         progress.update(task, description="compressing")
         result = trace.build()
     write_atomically(output, result)
-    rows = [f"{'pass':20} {'actions':>9} {'image bytes':>12} {'carve-out bytes':>16}"]
+    rows = [f"{'rule':28} {'places':>7}"] if changes else []
+    rows += [f"{c.rule:28} {c.places:7}" for c in changes]
+    rows += [f"{'pass':20} {'actions':>9} {'image bytes':>12} {'carve-out bytes':>16}"]
     rows += [f"{s.name:20} {s.actions:9} {s.image_bytes:12} {s.carveout_bytes:16}" for s in steps]
     rows.append(f"{output}: {len(result)} bytes, {trace.jobs} jobs, {len(trace.actions)} actions")
-    passes = [vars(step) for step in steps]
-    return Outcome({**facts(trace), "trace_bytes": len(result), "passes": passes}, "\n".join(rows))
+    done_by = {"rules": [vars(c) for c in changes], "passes": [vars(s) for s in steps]}
+    return Outcome({**facts(trace), "trace_bytes": len(result), **done_by}, "\n".join(rows))
 
 
 @click.command("dump", cls=GramophoneCommand, example="gramophone dump net.gtr")
