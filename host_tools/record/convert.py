@@ -44,7 +44,7 @@ def convert(path: Path, *, ram_end: int, meta: dict[str, Any], notes: dict[str, 
         RecordError: no compute job was submitted, or the GPU failed, faulted or hung while recording.
         TraceError: a damaged capture, or register accesses that cannot be replayed.
     """
-    builder = _Builder(path)
+    builder = _Builder(path, ram_end)
     with layout.naming(str(path)):
         for at, event in capture.read_records(path):
             builder.take(at, event)
@@ -128,7 +128,8 @@ _FAMILIES: dict[str, Callable[[Profile], _Registers]] = {"v3d-flat": _V3d, "mali
 class _Builder:
     """Turns events into actions, one after the other."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, ram_end: int) -> None:
+        self.ram_end = ram_end
         self.gpu = profile.load(capture.read_header(path).gpu.partition("-")[0])  # without the variant
         self.registers = _FAMILIES[self.gpu.mmu["format"]](self.gpu)
         self.actions = self.registers.actions
@@ -157,15 +158,20 @@ class _Builder:
             case capture.Read() | capture.Write() | capture.JobEnd():
                 pass
             case _:
-                self._memory(event)
+                self._memory(at, event)
         self.registers.take_event(at, event)
 
-    def _memory(self, event: capture.Event) -> None:
+    def _memory(self, where: int, event: capture.Event) -> None:
         add = self.memory.append
         match event:
             case capture.Map():
                 flags = MAP_READ | MAP_WRITE * event.writable | MAP_EXECUTE * event.executable
                 frame = event.pa // PAGE_BYTES
+                if event.pa + event.pages * PAGE_BYTES > self.ram_end:
+                    found = f"{event.pa:#x} and {event.pages} pages"
+                    raise capture.CaptureError(
+                        "mapped memory", offset=where, expected=f"below {self.ram_end:#x}", found=found
+                    )
                 at = va_operands(self.registers.space, event.page)
                 add(action(Op.MAP_GPU_MEM, flags=flags, value=event.pages, b=frame, **at))
                 self.frames |= {event.page + i: frame + i for i in range(event.pages)}

@@ -255,6 +255,11 @@ BAD: dict[str, tuple[bytes, type[GramophoneError], str]] = {
         CaptureError,
         "a job starts, but nothing was written to js1.HEAD_NEXT_LO",
     ),
+    "memory behind the guest's": (
+        capture([record(7, PAGE, 2) + struct.pack("<QII", RAM_END - 4096, 3, 0)]),
+        CaptureError,
+        "at offset 0x20: mapped memory: expected below 0xc0000000, found 0xbffff000 and 2 pages",
+    ),
     "cut off": (capture([*PROBE, *first_job()])[:-1], CaptureError, "cut off in the end record"),
     "a GPU that has no profile": (capture([], gpu="mali_g99-x"), ProfileError, "no profile for GPU 'mali_g99'"),
     "V3D: no job": (capture([write(0, 1)], gpu="v3d42"), RecordError, "no GPU job was submitted"),
