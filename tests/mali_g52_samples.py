@@ -16,6 +16,7 @@ BASE = m.ROOT | 7  # TRANSTAB: a table, walks read inner caches
 SPLIT_8, SPLIT_7 = 0x20000000, 0x1C000000
 WORD, WORD_G71 = 0xAF0060020C1765B9, 0xA10040020C176591
 STATE_1, STATE_2 = JOBS + 0x400, JOBS + 0x440
+UNIFORM_TABLE, UNIFORMS, PUSH = JOBS + 0x600, JOBS + 0x640, JOBS + 0x680
 DECOY = JOBS + 0x800  # no job leads to it
 
 # In the code page, by offset: the word, as a rule means it or not.
@@ -25,7 +26,7 @@ WORDS = {0x008: True, 0x018: True, 0x020: False, 0x02C: False, 0x108: True, 0xFF
 def compute_job(*, split: int, state: int, index: int = 1, next_va: int = 0, status: int = 1) -> bytes:
     """A descriptor of 192 bytes: header 32, invocation 8, parameters 24, draw 128 (genxml v7)."""
     header = m.job_header(status=status, index=index, next_va=next_va)[:32]
-    draw = struct.pack("<14IQ", 2, *[0] * 13, state)
+    draw = struct.pack("<I20xQ16xQQ", 2, UNIFORM_TABLE, PUSH, state)
     return header + struct.pack("<8I", 10, 0x41041040, split, *[0] * 5) + draw.ljust(128, b"\0")
 
 
@@ -38,7 +39,7 @@ def renderer_state(properties: int, preload: int) -> bytes:
 
 
 def jobs_page(*, g71: bool = False) -> bytes:
-    """A chain of two jobs at JOBS, a single job at JOBS + 0x180, their states, and what looks the same at DECOY.
+    """A chain of two jobs at JOBS, one job at JOBS + 0x180, what they share, and what looks the same at DECOY.
 
     The second job is split another way; the third has a state that is right as it is but for its preload.
     """
@@ -49,6 +50,8 @@ def jobs_page(*, g71: bool = False) -> bytes:
         0x180: compute_job(split=split, state=STATE_2),
         0x400: renderer_state(0x08000001 | registers, 0x029000 | preload),
         0x440: renderer_state(0x08000801, 0x097080 | preload),
+        0x600: struct.pack("<Q", UNIFORMS << 8),  # one buffer of 16 bytes: address / 16 from bit 12 on, size - 1
+        0x680: struct.pack("<3Q", DATA, DATA + 0x100, DATA + 2 * PAGE),
         0x800: compute_job(split=SPLIT_8, state=STATE_1) + renderer_state(0x08002001, 0x029000),
     }
     page = bytearray(PAGE)

@@ -93,26 +93,32 @@ def read_history(data: bytes, gpu: Profile) -> list[kbase.Access]:
     """
     if not data:
         raise HistoryError("the file is empty", offset=0)
-    accesses = []
-    at = 0
+    accesses: list[kbase.Access] = []
+    at, identified = 0, False
     for number, line in enumerate(data.split(b"\n"), start=1):
         if at == len(data):
             break
         if at + len(line) == len(data):
             raise HistoryError(f"line {number} is cut off: it has no end", offset=at)
-        accesses.append(_access(line, number, at, gpu))
+        access = _access(line, number, at, gpu)
+        if access.register is gpu.identity and not identified:
+            _identify(access, gpu)
+            identified = True
+        accesses.append(access)
         at += len(line) + 1
-    first = next((a for a in accesses if a.register is gpu.identity and not a.write), None)
-    if first is None:
+    if not identified:
         raise HistoryError(f"{gpu.identity.name} is never read: of which GPU is this?", offset=0)
-    if first.value & gpu.identity_mask != gpu.identity_value:
-        raise HistoryError(
-            f"made on another GPU than a {gpu.title}",
-            offset=first.offset,
-            expected=f"{gpu.identity_value:#010x} under mask {gpu.identity_mask:#010x}",
-            found=f"{first.value:#010x}",
-        )
     return accesses
+
+
+def _identify(access: kbase.Access, gpu: Profile) -> None:
+    if access.value & gpu.identity_mask != gpu.identity_value:
+        raise HistoryError(
+            f"made on another GPU than the {gpu.title}",
+            offset=access.offset,
+            expected=f"{gpu.identity_value:#010x} under mask {gpu.identity_mask:#010x}",
+            found=f"{access.value:#010x}",
+        )
 
 
 def _access(line: bytes, number: int, at: int, gpu: Profile) -> kbase.Access:
