@@ -173,6 +173,11 @@ class HostReplayer:
         """Replay once; ReplayError when it fails."""
         return self._checked(self._lib.gr_host_run(self._host))
 
+    def translate(self, space: int, va: int) -> int | None:
+        """Carve-out offset behind a GPU address of the loaded trace, as the driver's page tables have it."""
+        at = int(self._lib.gr_host_translate(self._host, space, va))
+        return None if at == (1 << 64) - 1 else at
+
     def unload(self) -> None:
         """Reset the GPU and wipe the carve-out."""
         self._lib.gr_host_unload(self._host)

@@ -75,7 +75,7 @@ def header(profile: Profile) -> str:
             f"#define GR_{name}_SHIFT {field.shift}",
             f"#define GR_{name}_MASK {(1 << field.bits) - 1:#x}u",
         ]
-    cores = "(value)" if profile.cores_are_mask else "(((uint64_t)1 << (value)) - 1)"
+    cores = "((uint64_t)(value))" if profile.cores_are_mask else "(((uint64_t)1 << (value)) - 1)"
     lines.append(f"#define GR_CORES_TO_MASK(value) {cores}")
     lines += [
         f"#define GR_MMU_{name.upper()} UINT64_C({profile.mmu[name]:#x})"

@@ -33,7 +33,10 @@ VA = 0x10  # first virtual page of the sample's working memory
 MEMORY_PAGE = 4  # where it lies in the carve-out
 MMU_ON = 0x060D0C01
 IMAGE = bytes(range(256)) * 8
-IDENT = {"hub.IDENT1": 0x124, "hub.IDENT3": 0xE00}
+IDENT = {
+    "v3d42": {"hub.IDENT1": 0x124, "hub.IDENT3": 0xE00},
+    "mali_g71": {"gpu.GPU_ID": 0x60A00002, "gpu.SHADER_PRESENT_LO": 0xFF},
+}
 
 
 def register(name: str) -> int:
@@ -173,6 +176,7 @@ class Registers:
     `on_write` may change `values`; `log` has every write.
     """
 
+    gpu: profile.Profile = GPU
     values: dict[int, int] = field(default_factory=dict)
     log: list[tuple[str, int]] = field(default_factory=list)
     on_write: Callable[[str, int], None] = lambda name, value: None
@@ -180,7 +184,7 @@ class Registers:
 
     def __post_init__(self) -> None:
         ffi = hostlib._ffi()
-        self.values |= {GPU.register(name).offset: value for name, value in IDENT.items()}
+        self.values |= {self.gpu.register(name).offset: value for name, value in IDENT[self.gpu.name].items()}
 
         @ffi.callback("uint32_t(void *, uint32_t)")  # type: ignore[untyped-decorator]
         def read32(_ctx: Any, offset: int) -> int:
@@ -188,7 +192,7 @@ class Registers:
 
         @ffi.callback("void(void *, uint32_t, uint32_t)")  # type: ignore[untyped-decorator]
         def write32(_ctx: Any, offset: int, value: int) -> None:
-            name = GPU.describe(offset)
+            name = self.gpu.describe(offset)
             self.log.append((name, value))
             self.values[offset] = value
             self.on_write(name, value)
@@ -201,7 +205,7 @@ class Registers:
 
     def set(self, name: str, value: int) -> None:
         """Give a register a value."""
-        self.values[GPU.register(name).offset] = value
+        self.values[self.gpu.register(name).offset] = value
 
     @property
     def resets(self) -> int:
@@ -209,22 +213,24 @@ class Registers:
         return self.log.count(("bridge.SW_INIT_1", 1))
 
 
-def library() -> Path:
+def library(gpu: profile.Profile = GPU) -> Path:
     """The replayer for this machine; skips where BearSSL's source cannot be had."""
     try:
         source = bearssl.source()
     except OSError as error:
         pytest.skip(f"BearSSL's source cannot be fetched: {error}")
-    return hostlib.build(GPU, source, cache_dir("replayer"))
+    return hostlib.build(gpu, source, cache_dir("replayer"))
 
 
 class Device:
-    """The replayer with a carve-out and a GPU."""
+    """The replayer with a carve-out and a GPU that is only registers."""
 
     def __init__(self, gpu: Registers | None = None, carveout_bytes: int = CARVEOUT_BYTES) -> None:
         self.gpu = gpu or Registers()
         self.memory = bytearray(carveout_bytes)
-        self.replayer = hostlib.HostReplayer(library(), GPU, self.gpu.c_interface, self.memory, CARVEOUT_PHYS)
+        self.replayer = hostlib.HostReplayer(
+            library(self.gpu.gpu), self.gpu.gpu, self.gpu.c_interface, self.memory, CARVEOUT_PHYS
+        )
 
     @property
     def is_wiped(self) -> bool:

@@ -5,6 +5,7 @@
  */
 #include "host.h"
 #include "crypto.h"
+#include "driver.h"
 #include "internal.h"
 
 #include <stdlib.h>
@@ -122,6 +123,11 @@ const struct gr_report *gr_host_report(const struct gr_host *host)
 uint64_t gr_host_writes(const struct gr_host *host)
 {
     return host->writes;
+}
+
+uint64_t gr_host_translate(const struct gr_host *host, uint32_t space, uint64_t va)
+{
+    return gr_driver_translate(&host->replayer, space, va);
 }
 
 int64_t gr_host_lzma(const uint8_t *data, uint64_t stored, uint8_t *out, uint64_t out_bytes,

@@ -33,4 +33,8 @@ uint64_t gr_host_writes(const struct gr_host *host);
 int64_t gr_host_lzma(const uint8_t *data, uint64_t stored, uint8_t *out, uint64_t out_bytes,
                      uint8_t properties, uint32_t chunk_bytes);
 
+/* The driver's view of its page tables: carve-out offset behind a GPU virtual address, or UINT64_MAX. A trace
+ * is loaded. For tests. */
+uint64_t gr_host_translate(const struct gr_host *host, uint32_t space, uint64_t va);
+
 #endif

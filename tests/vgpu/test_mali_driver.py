@@ -1,0 +1,357 @@
+"""The Mali's nano driver, in the replayer's build for this machine: page tables, reset, address spaces."""
+
+from __future__ import annotations
+
+import itertools
+import mmap
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+import replayer_samples as s
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from replayer_samples import PAGE, Device, Parts, Registers, signed
+
+from host_tools.emulate.page_tables import MaliTables
+from host_tools.vgpu.binding import VirtualGpu
+from tee_replayer import hostlib
+from tee_replayer.status import ReplayError
+from trace_format import profile
+from trace_format.actions import ACTION_DTYPE, MAP_EXECUTE, MAP_READ, MAP_WRITE, Op, action, va_operands
+from trace_format.schema import DType, SlotKind
+from trace_format.trace import Slot, Trace
+
+GPU = profile.load("mali_g71")
+SPACES, ENTRIES = 8, 512
+UPDATE, UNMAPPED = 1, 1
+RESET_COMPLETED = 0x100
+FRAMES = 3 * ENTRIES
+VA_PAGES = 1 << 36
+EDGES = (0, ENTRIES, 5 * ENTRIES, 1 << 18, 1 << 27, 3 << 27, VA_PAGES - ENTRIES)
+
+
+def write(name: str, value: int) -> np.void:
+    return action(Op.REG_WRITE, arg=GPU.register(name).index, value=value, a=0xFFFFFFFF)
+
+
+def map_(space: int, page: int, frame: int, pages: int, flags: int = MAP_READ | MAP_WRITE) -> np.void:
+    return action(Op.MAP_GPU_MEM, flags=flags, value=pages, b=frame, **va_operands(space, page))
+
+
+def unmap(space: int, page: int, pages: int) -> np.void:
+    return action(Op.UNMAP_GPU_MEM, value=pages, **va_operands(space, page))
+
+
+def submit(space: int) -> list[np.void]:
+    """A job in an address space; without power it ends at once, but the GPU looks at that space from now on."""
+    values = {"HEAD_NEXT_LO": 0, "HEAD_NEXT_HI": 0, "AFFINITY_NEXT_LO": 1, "CONFIG_NEXT": space, "COMMAND_NEXT": 1}
+    return [write(f"js1.{name}", value) for name, value in values.items()]
+
+
+def trace(*actions: np.void, **changes: Any) -> Trace:
+    """A trace of these actions, without image and slots."""
+    return Trace(
+        "mali_g71",
+        np.array(list(actions), dtype=ACTION_DTYPE),
+        b"",
+        carveout_bytes=FRAMES * PAGE,
+        va_bytes=VA_PAGES * PAGE,
+        slots=[],
+        meta={"core_mask": 0xFF},
+    ).with_(**changes)
+
+
+class Board:
+    """The replayer and the virtual Mali over one carve-out."""
+
+    def __init__(self, sample: Trace, carveout_bytes: int = 8 << 20) -> None:
+        self.memory = np.frombuffer(mmap.mmap(-1, carveout_bytes), np.uint8)
+        self.gpu = VirtualGpu("mali_g71", {s.CARVEOUT_PHYS: self.memory})
+        self.replayer = hostlib.HostReplayer(
+            s.library(GPU), GPU, self.gpu.c_interface, self.memory, s.CARVEOUT_PHYS
+        )
+        self.report = self.replayer.load(signed(sample), s.KEY)
+
+
+@pytest.fixture(scope="module")
+def reference() -> Callable[[], MaliTables]:
+    """Makes empty page tables of the interpreter's, whose entries hold carve-out offsets."""
+    gpu = VirtualGpu("mali_g71")
+    return lambda: MaliTables(gpu, GPU, np.zeros(16 << 20, np.uint8), FRAMES * PAGE)
+
+
+@st.composite
+def changes(draw: st.DrawFn) -> list[np.void]:
+    """Mappings and their removal, most of them at borders of tables, many of them fit for blocks."""
+    found = []
+    for _ in range(draw(st.integers(1, 8))):
+        space = draw(st.sampled_from((0, 0, 3, 7)))
+        page = max(0, draw(st.sampled_from(EDGES)) + draw(st.sampled_from((0, 0, 0, -1, -3, 5, 511))))
+        pages = min(draw(st.sampled_from((1, 3, 200, 511, 512, 513, 1024, 1030))), VA_PAGES - page)
+        if draw(st.integers(0, 3)) == 0:
+            found.append(unmap(space, page, pages))
+            continue
+        frame = draw(st.one_of(st.just(page % ENTRIES), st.integers(0, FRAMES)))
+        flags = draw(st.sampled_from((MAP_READ, MAP_READ | MAP_WRITE, MAP_READ | MAP_EXECUTE)))
+        found.append(map_(space, page, min(frame, FRAMES - pages), pages, flags))
+    return found
+
+
+def apply(tables: MaliTables, rows: list[np.void]) -> None:
+    """What the interpreter does with the actions."""
+    for row in rows:
+        space, page, pages = int(row["arg"]) & 15, int(row["a"]) | int(row["arg"]) >> 4 << 32, int(row["value"])
+        if row["op"] == Op.MAP_GPU_MEM:
+            tables.map(space, page, int(row["b"]), pages, int(row["flags"]))
+        elif row["op"] == Op.UNMAP_GPU_MEM:
+            tables.unmap(space, page, pages)
+
+
+def walk(memory: np.ndarray, root: int) -> Iterator[tuple[int, int]]:
+    """Pages and entries of their own, as the format's description has them: (virtual page, entry of that page)."""
+    todo = [(root, 0, 0)]
+    while todo:
+        table, level, base = todo.pop()
+        entries = memory[table : table + PAGE].view("<u8")
+        for index in np.flatnonzero(entries):
+            entry, page = int(entries[index]), base << 9 | int(index)
+            if level == 3:
+                assert entry & 3 == 3
+                yield page, entry
+            elif entry & 3 == 1:
+                assert level == 2
+                assert entry & 0x1FF000 == 0, "a block is aligned"
+                yield from ((page << 9 | i, (entry | 2) + i * PAGE) for i in range(ENTRIES))
+            else:
+                assert entry & 0xFFF == 3
+                todo.append(((entry & 0xFFFFFFFFF000) - s.CARVEOUT_PHYS, level + 1, page))
+
+
+@settings(max_examples=60)
+@given(rows=changes(), data=st.data())
+def test_tables_are_what_the_actions_say(
+    reference: Callable[[], MaliTables], rows: list[np.void], data: st.DataObject
+) -> None:
+    """The driver's own view, the entries in memory and the virtual GPU's view, after one replay and after two."""
+    space = data.draw(st.sampled_from((0, 3, 7)))
+    turn_on = [action(Op.SET_GPU_PGTABLE, arg=space), write(f"as{space}.COMMAND", UPDATE)]
+    start = data.draw(st.integers(0, len(rows)))
+    board = Board(trace(*turn_on, *rows[:start], action(Op.REPLAY_START), *rows[start:], *submit(space)))
+    tables = reference()
+    todo = rows
+    for _ in range(2):
+        board.replayer.run()
+        apply(tables, todo)
+        todo = rows[start:]
+        mapped = tables.mapped()
+        for one in range(SPACES):
+            root = (FRAMES + one) * PAGE
+            entries = dict(walk(board.memory, root))
+            offsets = {page: (entry & 0xFFFFFFFFF000) - s.CARVEOUT_PHYS for page, entry in entries.items()}
+            assert offsets == {page: at for (space_, page), at in mapped.items() if space_ == one}
+            leaves = {
+                page: entry ^ at for (page, entry), at in zip(entries.items(), offsets.values(), strict=True)
+            }
+            flags = {
+                page: int(tables._leaves(one, page, False)[page % ENTRIES]) ^ at for page, at in offsets.items()
+            }
+            assert {page: bits & 0xFFF | bits & 1 << 54 for page, bits in leaves.items()} == {
+                page: bits & 0xFFF | bits & 1 << 54 for page, bits in flags.items()
+            }
+        near = {max(0, page + d) for _, page in mapped for d in (-1, 0, 1)} | {
+            int(row["a"]) | int(row["arg"]) >> 4 << 32 for row in rows
+        }
+        for one, page in itertools.product((0, 3, 5), sorted(near)[:: max(1, len(near) // 40)]):
+            at = mapped.get((one, page))
+            assert board.replayer.translate(one, page * PAGE + 77) == (None if at is None else at + 77)
+        seen = {
+            run.va // PAGE + i: (run.pa - s.CARVEOUT_PHYS + i * PAGE, run.flags)
+            for run in board.gpu.mappings()
+            for i in range(run.bytes // PAGE)
+        }
+        assert {page: at for page, (at, _) in seen.items()} == {
+            page: at for (one, page), at in mapped.items() if one == space
+        }
+        for page, (_, bits) in seen.items():
+            entry = int(tables._leaves(space, page, False)[page % ENTRIES])
+            assert bool(bits & 2) == (entry >> 6 & 3 == 1)
+    board.gpu.close()
+
+
+def test_aligned_memory_is_mapped_in_blocks() -> None:
+    sample = trace(map_(0, 5 * ENTRIES, ENTRIES, 2 * ENTRIES), unmap(0, 6 * ENTRIES + 7, 2))
+    board = Board(sample.with_(actions=sample.actions[:1]))
+    board.replayer.run()
+    level_2 = (FRAMES + SPACES + 1) * PAGE
+    entries = board.memory[level_2 : level_2 + PAGE].view("<u8")
+    assert [int(entry) & 3 for entry in entries[4:8]] == [0, 1, 1, 0]
+    board = Board(sample)
+    board.replayer.run()
+    entries = board.memory[level_2 : level_2 + PAGE].view("<u8")
+    assert [int(entry) & 3 for entry in entries[4:8]] == [0, 1, 3, 0], "split: a part of it went"
+    assert board.replayer.translate(0, (6 * ENTRIES + 6) * PAGE) == (2 * ENTRIES + 6) * PAGE
+    assert board.replayer.translate(0, (6 * ENTRIES + 7) * PAGE) is None
+
+
+def test_memory_for_tables_is_what_the_mappings_need() -> None:
+    """Eight roots, and tables for what the mappings touch, neighbours sharing theirs; all of it is checked."""
+
+    def tables(*rows: np.void) -> int:
+        device = Device(Registers(GPU), carveout_bytes=16 << 20)
+        here = device.replayer.load(signed(trace(*rows)), s.KEY).secure_bytes
+        bare = device.replayer.load(signed(trace(*[action(Op.IRQ_ENTER)] * len(rows))), s.KEY).secure_bytes
+        assert (here - bare) % PAGE == 0
+        return (here - bare) // PAGE
+
+    assert tables(map_(0, 100, 0, 1)) == 3
+    assert tables(map_(0, 100, 0, 1), map_(0, 101, 9, 400)) == 3
+    assert tables(map_(0, 100, 0, 1), map_(0, 101, 9, 500)) == 4
+    assert tables(map_(0, 100, 0, 1), map_(1, 101, 0, 1)) == 6, "another address space"
+    assert tables(map_(0, (1 << 27) - 1, 0, 2)) == 6, "both sides of a level 1 table"
+    assert tables(unmap(0, 0, 0xFFFFFFFF)) == 0
+    far = [map_(i % SPACES, i << 27, 0, 1) for i in range(400)]
+    assert tables(*far) == 1200
+
+
+def test_tables_that_do_not_fit_are_refused() -> None:
+    sample = trace(*[map_(i % SPACES, i << 27, 0, 1) for i in range(511)])
+    need = Board(sample, carveout_bytes=32 << 20).report.secure_bytes
+    Board(sample, carveout_bytes=need).replayer.run()
+    with pytest.raises(ReplayError, match="secure memory is too small"):
+        Board(sample, carveout_bytes=need - 8)
+    device = Device(Registers(GPU), carveout_bytes=need - 8)
+    with pytest.raises(ReplayError):
+        device.replayer.load(signed(sample), s.KEY)
+    assert device.is_wiped
+
+
+def answering(device: Device, commands: tuple[int, ...]) -> None:
+    """Make the GPU complete resets by these commands."""
+
+    def answer(name: str, value: int) -> None:
+        if name == "gpu.COMMAND":
+            device.gpu.set("gpu.IRQ_RAWSTAT", RESET_COMPLETED if value in commands else 0)
+
+    device.gpu.on_write = answer
+
+
+@pytest.mark.parametrize(("commands", "written"), [((1,), [1]), ((2,), [1, 2])])
+def test_it_resets_softly_or_hard(commands: tuple[int, ...], written: list[int]) -> None:
+    device = Device(Registers(GPU), carveout_bytes=8 << 20)
+    answering(device, commands)
+    device.replayer.load(signed(trace(write("js0.HEAD_NEXT_LO", 64))), s.KEY)
+    device.replayer.run()
+    assert [value for name, value in device.gpu.log if name == "gpu.COMMAND"] == written
+    names = [name for name, _ in device.gpu.log]
+    assert names[:3] == ["gpu.IRQ_MASK", "job.IRQ_MASK", "mmu.IRQ_MASK"]
+    updates = [i for i, name in enumerate(names) if name.endswith(".COMMAND") and name.startswith("as")]
+    assert len(updates) == SPACES
+    assert updates[-1] < names.index("js0.HEAD_NEXT_LO")
+    assert [dict(device.gpu.log[: updates[-1] + 1])[f"as{i}.TRANSCFG_LO"] for i in range(SPACES)] == [UNMAPPED] * 8
+
+
+def test_a_gpu_that_never_comes_out_of_a_reset_is_given_up() -> None:
+    device = Device(Registers(GPU), carveout_bytes=8 << 20)
+    device.replayer.load(signed(trace(write("js0.HEAD_NEXT_LO", 64))), s.KEY)
+    with pytest.raises(ReplayError, match="does not come out of a reset") as error:
+        device.replayer.run()
+    report = error.value.report
+    assert (report.name, report.retries, report.actions) == ("RESET", 0, 0)
+    assert 20_000 <= report.replay_us < 50_000
+    assert "js0.HEAD_NEXT_LO" not in dict(device.gpu.log)
+    assert dict(device.gpu.log)["as7.TRANSCFG_LO"] == UNMAPPED
+    device.replayer.unload()
+    assert device.is_wiped
+
+
+def test_each_address_space_has_its_table() -> None:
+    device = Device(Registers(GPU), carveout_bytes=8 << 20)
+    answering(device, (1,))
+    device.replayer.load(signed(trace(*[action(Op.SET_GPU_PGTABLE, arg=i) for i in (3, 7)])), s.KEY)
+    device.replayer.run()
+    written = dict(device.gpu.log)
+    for space in (0, 3, 7):  # 0: from the start
+        root = s.CARVEOUT_PHYS + (FRAMES + space) * PAGE
+        low, high = (written[f"as{space}.TRANSTAB_{half}"] for half in ("LO", "HI"))
+        assert low | high << 32 == root
+        assert written[f"as{space}.TRANSCFG_LO"] == GPU.mmu["config"]
+        attributes = written[f"as{space}.MEMATTR_LO"] | written[f"as{space}.MEMATTR_HI"] << 32
+        assert attributes == GPU.mmu["attributes"]
+    assert written["as1.TRANSCFG_LO"] == UNMAPPED
+
+
+SLOT = Slot("x", SlotKind.INPUT, DType.FLOAT32, (PAGE // 2,), (4,), 0xFFFFAC000800, address_space=3, bound=True)
+
+
+def test_a_slot_lies_in_its_address_space() -> None:
+    page = SLOT.address // PAGE
+    rows = [map_(0, page, 20, 3), map_(3, page, 10, 3), action(Op.COPY_TO_GPU)]
+    board = Board(trace(*rows, slots=[SLOT]))
+    data = np.random.default_rng(1).random(SLOT.shape, np.float32)
+    board.replayer.bind(0, data)
+    board.replayer.run()
+    assert board.memory[10 * PAGE + 0x800 :][: data.nbytes].tobytes() == data.tobytes()
+    assert not board.memory[20 * PAGE : 23 * PAGE].any()
+
+
+HOSTILE: dict[str, tuple[Callable[[Parts], Parts], str]] = {
+    "map into an address space that is not there": (lambda p: p.action(0, arg=8), "RANGE"),
+    "page table of one that is not there": (lambda p: p.action(1, arg=15), "RANGE"),
+    "slot in one that is not there": (lambda p: p.slot(0, "address_space", 8), "SLOTS"),
+    "slot in one far away": (lambda p: p.slot(0, "address_space", 0x103), "SLOTS"),
+    "map beyond 48 bits": (lambda p: p.action(0, arg=0x1000), "RANGE"),
+    "map across 48 bits": (lambda p: p.action(0, arg=0xFFF0, a=0xFFFFFFFF, value=2), "RANGE"),
+    "map the page table": (lambda p: p.action(0, b=FRAMES), "RANGE"),
+    "table of its own": (lambda p: p.action(2, arg=GPU.register("as0.TRANSTAB_LO").index), "REGISTER"),
+    "translation switched": (lambda p: p.action(2, arg=GPU.register("as0.TRANSCFG_LO").index), "REGISTER"),
+    "protected mode": (lambda p: p.action(2, arg=GPU.register("gpu.COMMAND").index, value=9), "REGISTER"),
+    "job stopped by COMMAND": (lambda p: p.action(2, arg=GPU.register("js1.COMMAND").index, value=2), "REGISTER"),
+    "fourth interrupt line": (lambda p: p.action(2, op=Op.WAIT_IRQ, arg=3, a=0), "RANGE"),
+    "more cores than there are": (lambda p: p.manifest("core_mask", 0x1FF), "IDENTITY"),
+    "a core far away": (lambda p: p.manifest("core_mask", 1 << 63), "IDENTITY"),
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_hostile_trace_is_refused_though_it_is_signed(name: str) -> None:
+    sample = trace(
+        map_(0, 0xFFFFAC000, 10, 1),
+        action(Op.SET_GPU_PGTABLE),
+        write("as0.COMMAND", UPDATE),
+        slots=[SLOT],
+    )
+    device = Device(Registers(GPU), carveout_bytes=8 << 20)
+    assert device.replayer.load(Parts.of(sample).signed(), s.KEY).ok
+    damage, status = HOSTILE[name]
+    with pytest.raises(ReplayError) as error:
+        device.replayer.load(damage(Parts.of(sample)).signed(), s.KEY)
+    assert error.value.report.name == status
+    assert device.gpu.log == []
+    assert device.is_wiped
+
+
+def test_a_space_number_with_other_bits_stays_in_bounds() -> None:
+    device = Device(Registers(GPU), carveout_bytes=8 << 20)
+    answering(device, (1,))
+    sample = Parts.of(trace(action(Op.SET_GPU_PGTABLE))).action(0, arg=0xFFF2).signed()
+    device.replayer.load(sample, s.KEY)
+    device.replayer.run()
+    low = s.CARVEOUT_PHYS + (FRAMES + 2) * PAGE & 0xFFFFFFFF
+    assert device.gpu.log[-6:][2] == ("as2.TRANSTAB_LO", low)
+
+
+@pytest.mark.parametrize(
+    ("present", "asked", "fits"),
+    [(0xFF, 0xF0, True), (0x0F, 0x0F, True), (0x0F, 0x10, False), (0xF0, 0x11, False)],
+)
+def test_cores_are_a_mask(present: int, asked: int, fits: bool) -> None:
+    device = Device(Registers(GPU), carveout_bytes=8 << 20)
+    device.gpu.set("gpu.SHADER_PRESENT_LO", present)
+    sample = signed(trace(action(Op.JOB), meta={"core_mask": asked}))
+    if fits:
+        assert device.replayer.load(sample, s.KEY).ok
+    else:
+        with pytest.raises(ReplayError, match="not one that the trace was made for"):
+            device.replayer.load(sample, s.KEY)
