@@ -1,4 +1,4 @@
-"""Damaged GPUReplay recordings: the importer gives a valid trace or one of its own errors, nothing else."""
+"""Damaged GPUReplay recordings: importer and rules give a valid trace or one of their own errors, nothing else."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
+import mali_g52_samples as g52
 import mali_samples as m
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from host_tools.build.rules import RuleError, retarget
 from host_tools.record.gpureplay_trace import import_gpureplay
 from host_tools.record.regs_history import import_regs_history
 from trace_format.errors import TraceError
@@ -23,9 +25,9 @@ TEXTS = st.sampled_from([b",", b"\n", b"W", b"0x", b"ffffffff", b"0x00002400", b
 
 
 @st.composite
-def damage(draw: st.DrawFn) -> dict[str, bytes]:
-    """The small recording with up to four changes: bytes, whole numbers, stretches lost, doubled or moved."""
-    files = {name: bytearray(data) for name, data in GOOD.items()}
+def damage(draw: st.DrawFn, good: dict[str, bytes] = GOOD) -> dict[str, bytes]:
+    """A small recording with up to four changes: bytes, whole numbers, stretches lost, doubled or moved."""
+    files = {name: bytearray(data) for name, data in good.items()}
     for _ in range(draw(st.integers(1, 4))):
         data = files[draw(st.sampled_from(m.NAMES))]
         at = draw(st.integers(0, max(0, len(data) - 1)))
@@ -61,6 +63,23 @@ def test_damaged_recordings(files: dict[str, bytes]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = m.write(Path(folder), files)
         imports(lambda: import_gpureplay(path, "x"), folder)
+
+
+@settings(max_examples=RUNS)
+@given(damage(g52.recording()))
+def test_damaged_recordings_for_another_gpu(files: dict[str, bytes]) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        path = m.write(Path(folder), files)
+
+        def run() -> Trace:
+            raw = import_gpureplay(path, "x", "mali_g52")
+            try:
+                return retarget(raw, "mali_g71")[0]
+            except RuleError as error:
+                error.file = folder
+                raise
+
+        imports(run, folder)
 
 
 @settings(max_examples=RUNS)

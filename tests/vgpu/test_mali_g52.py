@@ -1,4 +1,4 @@
-"""A recording of a Mali G52 on a virtual Mali G71: import, rules, replay; its page tables as hardware sees them."""
+"""A Mali G52 recording on a virtual Mali G71: import, rules, replay; its page tables as hardware sees them."""
 
 from __future__ import annotations
 
