@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 from collections.abc import Callable
 
@@ -15,8 +16,10 @@ from replayer_samples import PAGE, Device, Parts, read, register, signed, trace,
 from signing.keys import Algorithm, PublicKey, generate
 from signing.sign import FileSigner, sign_trace
 from tee_replayer.status import ReplayError, Report, statuses
-from trace_format.actions import Op, action
-from trace_format.schema import SectionType
+from tee_replayer.target import drivers
+from trace_format import profile
+from trace_format.actions import ALL_BITS, Op, action
+from trace_format.schema import SectionType, SlotKind
 
 EDDSA = FileSigner(generate(Algorithm.EDDSA))
 INPUT = np.arange(6, dtype="<f4").reshape(2, 3)
@@ -73,6 +76,31 @@ def test_it_replays(device: Device) -> None:
     assert device.gpu.resets == 1
     replayer.unload()
     assert device.is_wiped
+    assert device.gpu.resets == 2
+
+
+def test_a_parameter_is_copied_once_until_it_is_bound_anew(device: Device) -> None:
+    """Its copy stands in the prologue. The input's, behind it, goes to other memory in each replay."""
+    value, data = s.slots()
+    weights = dataclasses.replace(value, name="w", kind=SlotKind.PARAMETER, bound=False)
+    inputs = dataclasses.replace(value, name="x", address=(s.VA + 3) * PAGE)
+    prologue = [*s.PROLOGUE[:3], action(Op.COPY_TO_GPU), action(Op.REPLAY_START)]
+    replay = [action(Op.COPY_TO_GPU, arg=1), action(Op.COPY_FROM_GPU, arg=2)]
+    device.replayer.load(signed(trace(*prologue, *replay, slots=[weights, inputs, data])), s.KEY)
+    with pytest.raises(ReplayError, match="no data: slot 0") as error:
+        device.replayer.run()
+    assert error.value.report.actions == 0
+    first, out = INPUT.copy(), np.zeros_like(INPUT)
+    device.replayer.bind(0, first)
+    device.replayer.bind(2, out)
+    for run in (7, 3):
+        device.replayer.bind(1, INPUT * run)  # inputs do not start anything anew
+        assert device.replayer.run().actions == run
+        assert np.array_equal(out, INPUT)
+        first += 100  # not seen: it is copied already
+    device.replayer.bind(0, INPUT + 1)
+    assert device.replayer.run().actions == 7
+    assert np.array_equal(out, INPUT + 1)
     assert device.gpu.resets == 2
 
 
@@ -456,11 +484,19 @@ def test_strided_slots(data: st.DataObject) -> None:
     assert np.count_nonzero(memory.view("<f4")) <= given_.size, "nothing between the elements"
 
 
-def test_what_a_trace_may_write_is_what_the_profile_says(device: Device) -> None:
-    for register_ in s.GPU.registers.values():
+@pytest.mark.parametrize("name", drivers())
+def test_what_a_trace_may_write_is_what_the_profile_says(name: str) -> None:
+    gpu = profile.load(name)
+    device = Device(s.Registers(gpu))
+    if name == "mali_g71":
+        device.gpu.set("gpu.IRQ_RAWSTAT", 0x100)  # it comes out of resets
+    any_write = action(
+        Op.REG_WRITE, arg=next(r.index for r in gpu.registers.values() if r.replay_bits), a=ALL_BITS
+    )
+    for register_ in gpu.registers.values():
         allowed = register_.replay_bits is not None and not register_.driver
         bits = (register_.replay_bits or 0) | register_.replay_set
-        sample = Parts.of(trace(write("hub.INT_CLR", 0)))
+        sample = Parts.of(trace(any_write, gpu=name, slots=[]))
         data = sample.action(0, arg=register_.index, value=bits).signed()
         if not allowed:
             assert refusal(device, data).name == "REGISTER", register_.name
