@@ -1,8 +1,11 @@
 """From a capture of the recorder in the device to a raw trace.
 
 Nothing is left out: every register access, interrupt and memory change stands in the raw trace, in order (of a
-Mali: until its driver closes down, panfrost.py). A raw trace's carve-out offsets are the guest's physical
-addresses, so its carve-out reaches from 0 to the end of the guest's RAM; the image must end below the RAM.
+Mali: until its driver closes down, panfrost.py).
+
+Of a V3D, carve-out offsets are the guest's physical addresses, so that the carve-out reaches from 0 to the end of
+the guest's RAM; the image must end below the RAM. Of a Mali, memory is laid out anew behind the image: what is
+consecutive for the GPU is so in the carve-out too, for passes take that for one buffer (build/job_chains.py).
 """
 
 from __future__ import annotations
@@ -12,6 +15,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from host_tools.record import capture, panfrost
 from host_tools.record.errors import RecordError
@@ -23,6 +27,7 @@ from trace_format.trace import Trace
 
 IRQ_TIMEOUT_US = 5_000_000  # ten times the 500 ms after which the Linux driver calls a job hung (v3d_sched.c)
 COMPUTE = 0  # kind of job
+MAX_PAGES = 1 << 20  # a carve-out is at most 4 GiB
 # The register that starts a compute job -> the one that drivers write first of those that describe it (Linux
 # v3d_sched.c, panfrost_job.c). The GPU may keep none of them once the job runs.
 FIRST_WRITTEN = {
@@ -60,12 +65,12 @@ def convert(path: Path, *, ram_end: int, meta: dict[str, Any], notes: dict[str, 
             f"{path}: {builder.jobs} jobs were started, {end.counters['jobs']} completed: others failed or hung"
         )
     with layout.naming(str(path)):
-        builder.registers.finish()
+        actions, image, carveout_bytes = builder.finish()
     return Trace(
         gpu=builder.gpu.name,
-        actions=np.array(builder.actions, dtype=ACTION_DTYPE),
-        image=bytes(builder.image),
-        carveout_bytes=ram_end,
+        actions=actions,
+        image=image,
+        carveout_bytes=carveout_bytes,
         va_bytes=1 << builder.gpu.mmu["va_bits"],
         meta={**builder.registers.meta, **meta},
         notes=notes,
@@ -78,9 +83,11 @@ class _Registers(Protocol):
 
     Attributes:
         actions: all that has been made; the builder adds to them too.
+        new_layout: whether memory is laid out anew.
     """
 
     actions: list[np.void]
+    new_layout: bool
 
     @property
     def space(self) -> int:
@@ -100,6 +107,7 @@ class _Registers(Protocol):
 class _V3d:
     """Every access is one action, but for registers that the replayer's driver writes."""
 
+    new_layout = False
     space = 0
     meta: ClassVar[dict[str, Any]] = {}
 
@@ -135,7 +143,12 @@ class _Builder:
         self.actions = self.registers.actions
         self.memory: list[np.void] = []  # what must happen before the next job
         self.image = bytearray()
-        self.frames: dict[int, int] = {}  # GPU page -> physical page
+        self.frames: dict[int, int] = {}  # GPU page -> page in the carve-out
+        self.physical: dict[int, int] = {}  # GPU page -> page of the guest's
+        self.next_frame = 0
+        self.next_page: tuple[int, int] | None = (
+            None  # GPU page and flags that would continue what was mapped last
+        )
         self.contents: dict[int, int] = {}  # content id -> offset in the image
         self.jobs = 0
         self.replay_started = False
@@ -166,18 +179,14 @@ class _Builder:
         match event:
             case capture.Map():
                 flags = MAP_READ | MAP_WRITE * event.writable | MAP_EXECUTE * event.executable
-                frame = event.pa // PAGE_BYTES
-                if event.pa + event.pages * PAGE_BYTES > self.ram_end:
-                    found = f"{event.pa:#x} and {event.pages} pages"
-                    raise capture.CaptureError(
-                        "mapped memory", offset=where, expected=f"below {self.ram_end:#x}", found=found
-                    )
+                frame = self._place(where, event, flags)
                 at = va_operands(self.registers.space, event.page)
                 add(action(Op.MAP_GPU_MEM, flags=flags, value=event.pages, b=frame, **at))
-                self.frames |= {event.page + i: frame + i for i in range(event.pages)}
             case capture.Unmap():
                 at = va_operands(self.registers.space, event.page)
                 add(action(Op.UNMAP_GPU_MEM, value=event.pages, **at))
+                for page in range(event.page, event.page + event.pages):
+                    del self.physical[page]
             case capture.ZeroPages():
                 for page in range(event.page, event.page + event.pages):
                     add(action(Op.CLEAR, value=PAGE_BYTES, a=self.frames[page] * PAGE_BYTES))
@@ -190,6 +199,26 @@ class _Builder:
                 self._upload(event.va, self._append(event.data), len(event.data))
             case _:
                 raise AssertionError(f"unhandled event {event}")
+
+    def _place(self, where: int, event: capture.Map, flags: int) -> int:
+        """First page in the carve-out of what is mapped."""
+        physical = event.pa // PAGE_BYTES
+        if event.pa + event.pages * PAGE_BYTES > self.ram_end:
+            found = f"{event.pa:#x} and {event.pages} pages"
+            raise capture.CaptureError(
+                "mapped memory", offset=where, expected=f"below {self.ram_end:#x}", found=found
+            )
+        frame = physical
+        if self.registers.new_layout:
+            if self.next_page != (event.page, flags):
+                self.next_frame += 1  # tells apart what is not one buffer
+            frame = self.next_frame
+            self.next_frame += event.pages
+            self._check_carveout(self.next_frame)
+            self.next_page = event.page + event.pages, flags
+        self.frames |= {event.page + i: frame + i for i in range(event.pages)}
+        self.physical |= {event.page + i: physical + i for i in range(event.pages)}
+        return frame
 
     def _append(self, data: bytes) -> int:
         at = len(self.image)
@@ -205,6 +234,9 @@ class _Builder:
         at = self._last_write(where, {job.start.index for job in self.gpu.jobs})
         before = self.memory
         self.memory = []
+        self.next_page = None
+        if self.registers.new_layout and len(set(self.physical.values())) != len(self.physical):
+            raise capture.CaptureError("a page of memory is mapped at two GPU addresses", offset=where)
         if not self.replay_started:
             # The first memory that any job sees begins the part that every replay repeats.
             maps = [row for row in before if int(row["op"]) == Op.MAP_GPU_MEM]
@@ -226,3 +258,21 @@ class _Builder:
                 return i
         names = sorted(self.gpu.by_offset[index * 4].name for index in registers)
         raise capture.CaptureError(f"a job starts, but nothing was written to {' or '.join(names)}", offset=where)
+
+    def _check_carveout(self, pages: int) -> None:
+        if pages > MAX_PAGES:
+            raise capture.CaptureError(
+                "the recording needs too much memory", expected=f"at most {MAX_PAGES} pages", found=pages
+            )
+
+    def finish(self) -> tuple[NDArray[np.void], bytes, int]:
+        """Actions, image and size of the carve-out, in bytes."""
+        self.registers.finish()
+        actions = np.array(self.actions, dtype=ACTION_DTYPE)
+        if not self.registers.new_layout:
+            return actions, bytes(self.image), self.ram_end
+        base = -(-len(self.image) // PAGE_BYTES)
+        self._check_carveout(base + self.next_frame)
+        actions["b"][actions["op"] == Op.MAP_GPU_MEM] += base
+        actions["a"][np.isin(actions["op"], [Op.UPLOAD, Op.CLEAR])] += base * PAGE_BYTES
+        return actions, bytes(self.image), (base + self.next_frame) * PAGE_BYTES

@@ -21,6 +21,8 @@ ASLEEP = 0  # flush id of a job that was made while the GPU was off (Linux panfr
 class Registers(kbase.Converter):
     """Turns accesses into actions, until the driver closes down."""
 
+    new_layout = True
+
     def __init__(self, gpu: Profile) -> None:
         super().__init__(gpu)
         self.formats = list(FORMATS.values())

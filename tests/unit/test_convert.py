@@ -145,15 +145,15 @@ def test_what_the_accesses_of_panfrost_become(tmp_path: Path) -> None:
         "RegWrite job.IRQ_MASK = 0x00070007",
         "SetGpuPgtable as0",
         "RegWrite as0.COMMAND = 0x00000001",
-        f"MapGpuMem as0 {HEAD:#010x}..{HEAD + 0xFFF:#010x} (1 page) -> {PA:#x} rw-",
+        f"MapGpuMem as0 {HEAD:#010x}..{HEAD + 0xFFF:#010x} (1 page) -> 0x00003000 rw-",
         "ReplayStart",
-        f"Upload 4096 bytes image 0x0 -> {PA:#x}",
+        "Upload 4096 bytes image 0x0 -> 0x00003000",
         "Job 0",
         *next_job,
         "RegWrite js1.COMMAND_NEXT = 0x00000001",
         *service,
         *next_job,
-        f"Upload 1 bytes image 0x1000 -> {PA:#x}",
+        "Upload 1 bytes image 0x1000 -> 0x00003000",
         "Job 1",
         "RegWrite js1.COMMAND_NEXT = 0x00000001",
         *service,  # and nothing of what the driver closes down
@@ -169,6 +169,33 @@ def test_memory_lies_in_the_jobs_address_space(tmp_path: Path) -> None:
     trace = convert_bytes(tmp_path, capture([PROBE[2], *table, *first_job(config=FLUSHES | 3)]))
     rows = {int(row["op"]): int(row["arg"]) & 15 for row in trace.actions}
     assert rows[Op.SET_GPU_PGTABLE] == rows[Op.MAP_GPU_MEM] == 3
+
+
+def test_what_the_gpu_sees_in_one_piece_is_so_in_the_carve_out(tmp_path: Path) -> None:
+    """Runs of pages, here scattered over the guest's memory, by where they end up."""
+
+    def mapped(page: int, pages: int, pa: int, flags: int = 3) -> bytes:
+        return record(7, page, pages) + struct.pack("<QII", pa, flags, 0)
+
+    first = [
+        mapped(PAGE, 2, PA),
+        mapped(PAGE + 2, 3, PA - 0x8000),  # goes on with what is before
+        mapped(PAGE + 5, 1, PA + 0x2000, 16 | 3),  # of another kind
+        mapped(PAGE + 7, 1, PA + 0x3000, 16 | 3),  # does not follow
+    ]
+    again = [record(8, PAGE, 2), mapped(PAGE + 8, 1, PA)]  # mapped later, where memory was given back
+    rows = [*PROBE, *job(1, first), *SERVICE, *job(2, again), *SERVICE]
+    trace = convert_bytes(tmp_path, capture(rows))
+    maps = trace.actions[trace.actions["op"] == Op.MAP_GPU_MEM]
+    assert [(int(row["a"]) - PAGE, int(row["value"]), int(row["b"])) for row in maps] == [
+        (0, 2, 1),
+        (2, 3, 3),
+        (5, 1, 7),
+        (7, 1, 9),
+        (8, 1, 11),
+    ]
+    assert [int(row["flags"]) for row in maps] == [3, 3, 7, 7, 3]
+    assert trace.carveout_bytes == 12 << 12
 
 
 def test_a_driver_that_does_not_mask_interrupts(tmp_path: Path) -> None:
@@ -259,6 +286,16 @@ BAD: dict[str, tuple[bytes, type[GramophoneError], str]] = {
         capture([record(7, PAGE, 2) + struct.pack("<QII", RAM_END - 4096, 3, 0)]),
         CaptureError,
         "at offset 0x20: mapped memory: expected below 0xc0000000, found 0xbffff000 and 2 pages",
+    ),
+    "memory that has two addresses": (
+        capture([*PROBE, *job(memory=[MAP, record(7, PAGE + 9, 1) + MAP[16:]])]),
+        CaptureError,
+        "a page of memory is mapped at two GPU addresses",
+    ),
+    "too much memory": (
+        capture([record(7, 0, 0x7FFFF) + struct.pack("<QII", 0x40000000, flags, 0) for flags in (1, 3, 1)]),
+        CaptureError,
+        "the recording needs too much memory: expected at most 1048576 pages",
     ),
     "cut off": (capture([*PROBE, *first_job()])[:-1], CaptureError, "cut off in the end record"),
     "a GPU that has no profile": (capture([], gpu="mali_g99-x"), ProfileError, "no profile for GPU 'mali_g99'"),
