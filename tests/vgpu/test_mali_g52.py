@@ -69,7 +69,7 @@ def test_without_rules_it_is_not(tmp_path: Path) -> None:
 
 
 def test_the_commands(tmp_path: Path) -> None:
-    """From the files to a built trace; an own value for the parameter, since passes run the trace."""
+    """From the files to the replayer in C; the parameter has a value, since passes run the trace."""
     raw, out, value = tmp_path / "raw.gtr", tmp_path / "out.gtr", tmp_path / "param0.npy"
     m.write(tmp_path, g52.recording())
     np.save(value, np.arange(1024, dtype=np.float32))
@@ -85,11 +85,14 @@ def test_the_commands(tmp_path: Path) -> None:
     assert "rule" not in run("build", out, "-o", tmp_path / "again.gtr", "--target", "mali_g71")
     trace = Trace.read(out)
     assert (trace.gpu, trace.jobs, trace.raw) == ("mali_g71", 2, False)
-    device = Interpreter(trace, latency_ns=LATENCY)
-    for run_ in (1, 2):
-        device.run({"input": np.full(16, run_, np.float32)})
-    assert device.gpu.counters().jobs == 4
-    device.close()
+    key, public, signed, given = (tmp_path / name for name in ("key.pem", "pub.pem", "out.sgtr", "input.npy"))
+    np.save(given, np.ones(16, np.float32))
+    run("keygen", "-o", key)
+    run("getpub", key, "-o", public)
+    run("sign", out, "--key", key, "-o", signed)
+    text = run("replay", signed, "--key", public, "--input", f"input={given}", "--on", "vgpu", "--repeat", 2)
+    assert "2 jobs" in text
+    assert "0 retries" in text
 
 
 def test_lpae_tables_as_the_hardware_walks_them() -> None:

@@ -1,0 +1,36 @@
+"""The rules to a Mali G71, held against what Arm's own driver wrote for one: there is nothing left to change."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from host_tools.build.rules import RuleFile, apply
+from host_tools.build.rules.file import load
+from host_tools.record.gpureplay_trace import import_gpureplay
+
+# Recording, jobs that the driver itself split at 8; registers that are read before they are set are dropped.
+RECORDINGS = [("mnist", 1), ("alexnet", 6), ("mobilenet", 1)]
+
+
+@pytest.mark.parametrize(("name", "split"), RECORDINGS)
+def test_a_g71s_recordings_have_the_values_that_the_rules_give(recordings: Path, name: str, split: int) -> None:
+    shipped = load("mali_g52", "mali_g71")
+    to_itself = RuleFile(shipped.file, "mali_g71", "mali_g71", shipped.rules)
+    trace = import_gpureplay(recordings / "gpureplay" / name, name)
+    new, applied = apply(trace, to_itself)
+    places = {a.rule: a.places for a in applied}
+    assert places == {
+        "job-task-split": split,
+        "shader-register-allocation": 0,
+        "preload": 0,
+        "shader-word": 0,
+        "identity": 43,
+        "power-override": 0,
+        "job-manager-settings": 1,
+        "core-settings": 3,
+        "coherency": 0,
+    }
+    assert sum(a != b for a, b in zip(trace.image, new.image, strict=True)) == split
+    assert len(trace.actions) - len(new.actions) == 43 + 1 + 3
