@@ -25,21 +25,49 @@ from unicorn import arm64_const as arm64
 from host_tools.emulate import firmware, mailbox, unicorn
 from host_tools.emulate.replay import Buffers, RunnerError
 from host_tools.vgpu.binding import VgpuError, VirtualGpu
+from tee_replayer.target import drivers
+from trace_format import profile
+from trace_format.actions import ALL_BITS, Op, action
+from trace_format.trace import Trace
 
 BAD = 0x9D840CDD  # GR_SIGNATURE_BAD of core/crypto.h
 GOOD = 0x627BF322
+# What a nano driver writes.
 DRIVER = {
-    "bridge.SW_INIT_1",
-    *(f"hub.{name}" for name in ("MMU_PT_PA_BASE", "MMU_ADDR_CAP", "MMU_ILLEGAL_ADDR", "MMU_CTL")),
+    "v3d42": {
+        "bridge.SW_INIT_1",
+        *(f"hub.{name}" for name in ("MMU_PT_PA_BASE", "MMU_ADDR_CAP", "MMU_ILLEGAL_ADDR", "MMU_CTL")),
+    },
+    "mali_g71": {
+        "gpu.COMMAND",
+        *(f"{block}.IRQ_{name}" for block in ("gpu", "job", "mmu") for name in ("MASK", "CLEAR")),
+        *(f"as{i}.{name}_{half}" for i in range(8) for name in ("TRANSCFG", "TRANSTAB") for half in ("LO", "HI")),
+        *(f"as{i}.COMMAND" for i in range(8)),
+        *("as0.MEMATTR_LO", "as0.MEMATTR_HI"),
+    },
 }
+# A write that only a trace makes.
+TRACE = {"v3d42": "core0.INT_CLR", "mali_g71": "js0.HEAD_NEXT_LO"}
 STEPS = 400  # instructions of ours behind the decisive call
 
 
+@pytest.fixture(scope="module", params=drivers())
+def gpu(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
 @pytest.fixture(scope="module")
-def fw() -> firmware.Firmware:
+def fw(gpu: str) -> firmware.Firmware:
     if shutil.which(f"{firmware.CROSS}gcc") is None:
         pytest.skip("no cross compiler: apt-get install gcc-aarch64-linux-gnu")
-    return firmware.build(s.KEY)
+    return firmware.build(s.KEY, gpu)
+
+
+def sample(gpu: str) -> Trace:
+    """Maps memory and writes a register."""
+    register = profile.load(gpu).register(TRACE[gpu])
+    rows = [*s.PROLOGUE[:2], action(Op.REG_WRITE, arg=register.index, value=0x80, a=ALL_BITS)]
+    return trace(*rows, gpu=gpu, slots=[])
 
 
 def functions(folder: Path) -> dict[str, tuple[int, int]]:
@@ -59,6 +87,7 @@ class Attack:
 
     Args:
         fw: the firmware.
+        gpu: the virtual GPU.
         data: the damaged trace.
         after: function from whose return on instructions are counted; the crypto functions are not executed but
             answer `verdict` and digests of zero, which makes a run short and every hash wrong.
@@ -66,6 +95,7 @@ class Attack:
     """
 
     fw: firmware.Firmware
+    gpu: str
     data: bytes
     after: str
     verdict: int
@@ -81,11 +111,12 @@ class Attack:
         dram = np.frombuffer(mmap.mmap(-1, 1 << 16), np.uint8)
         carveout = np.frombuffer(mmap.mmap(-1, board.carveout_bytes), np.uint8)
         places = mailbox.request(dram.data, self.data, Buffers(), 1)
-        with VirtualGpu("v3d42", {board.carveout_base: carveout}) as device:
+        describe = profile.load(self.gpu).describe
+        with VirtualGpu(self.gpu, {board.carveout_base: carveout}) as device:
             write32 = device.write32
 
             def note(offset: int, value: int) -> None:
-                self.written.add(s.GPU.describe(offset))
+                self.written.add(describe(offset))
                 write32(offset, value)
 
             device.write32 = note  # type: ignore[method-assign]
@@ -121,22 +152,21 @@ class Attack:
     ("after", "verdict"), [("gr_signature_verify", BAD), ("gr_sha256", GOOD)], ids=["signature", "chunk"]
 )
 def test_no_single_skipped_instruction_lets_a_damaged_trace_through(
-    fw: firmware.Firmware, after: str, verdict: int
+    fw: firmware.Firmware, gpu: str, after: str, verdict: int
 ) -> None:
-    data = signed(trace(*s.PROLOGUE, s.write("core0.INT_CLR", 0x80), slots=[]))
-    plain = Attack(fw, data, after, verdict).run()
+    data = signed(sample(gpu))
+    plain = Attack(fw, gpu, data, after, verdict).run()
     assert plain.written == set()
     assert not plain.accepted
     assert plain.count > 20
     for skip in range(min(plain.count, STEPS)):
-        attack = Attack(fw, data, after, verdict, skip).run()
-        assert attack.written <= DRIVER, f"instruction {skip} behind {after}"
+        attack = Attack(fw, gpu, data, after, verdict, skip).run()
+        assert attack.written <= DRIVER[gpu], f"instruction {skip} behind {after}"
         assert not attack.accepted, f"instruction {skip} behind {after}"
 
 
-def test_the_attack_would_be_seen(fw: firmware.Firmware) -> None:
+def test_the_attack_would_be_seen(fw: firmware.Firmware, gpu: str) -> None:
     """Where nothing is damaged but the verdict is good, registers are written: the test above can fail."""
-    sample = trace(*s.PROLOGUE, s.write("core0.INT_CLR", 0x80), slots=[])
 
     class Honest(Attack):
         def _step(self, engine: Any, at: int, _size: int, _user: Any) -> None:
@@ -144,5 +174,5 @@ def test_the_attack_would_be_seen(fw: firmware.Firmware) -> None:
                 engine.reg_write(arm64.UC_ARM64_REG_X0, self.verdict)
                 engine.reg_write(arm64.UC_ARM64_REG_PC, engine.reg_read(arm64.UC_ARM64_REG_LR))
 
-    attack = Honest(fw, signed(sample), "gr_sha256", GOOD).run()
-    assert attack.written == DRIVER | {"core0.INT_CLR"}
+    attack = Honest(fw, gpu, signed(sample(gpu)), "gr_sha256", GOOD).run()
+    assert attack.written == DRIVER[gpu] | {TRACE[gpu]}

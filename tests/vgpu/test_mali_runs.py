@@ -112,7 +112,7 @@ def write(name: str, value: int) -> np.void:
 @pytest.mark.parametrize("space", range(8))
 @pytest.mark.parametrize("before", ["nothing", "update", "reset and update"])
 def test_a_job_without_a_table_finds_no_memory(space: int, before: str) -> None:
-    """Memory is mapped, but no SetGpuPgtable points the GPU at it. Space 0 has a table from the start, an empty one."""
+    """Memory is mapped, but no SetGpuPgtable points the GPU at it. Space 0 has a table from the start: empty."""
     rows = [
         action(Op.MAP_GPU_MEM, flags=MAP_READ | MAP_WRITE, value=1, **va_operands(other, DATA // PAGE))
         for other in range(1, 8)

@@ -1,0 +1,115 @@
+"""The Mali's firmware, generated and compiled, on Unicorn; its size; carve-outs of other sizes."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import mali_samples as m
+import numpy as np
+import pytest
+import replayer_samples as s
+from replayer_samples import signed, trace
+
+from host_tools.build.passes import PASSES
+from host_tools.emulate import bearssl, firmware, unicorn, vgpu
+from host_tools.emulate.replay import Tensor
+from host_tools.record.gpureplay_trace import import_gpureplay
+from tee_replayer.generate import GenerateError, generate
+from trace_format.actions import Op, action
+from trace_format.schema import SlotKind
+from trace_format.trace import Trace
+
+KIB, MIB = 1 << 10, 1 << 20
+LATENCY = 6_000
+GCC = f"{firmware.CROSS}gcc"
+
+
+def compiled(folder: Path, gpu: str = "mali_g71", carveout_bytes: int | None = None) -> Path:
+    if shutil.which(GCC) is None:
+        pytest.skip(f"{GCC} is missing: apt-get install gcc-aarch64-linux-gnu")
+    out = folder / "out"
+    generate(gpu, "qemu-virt", s.KEY, out, bearssl=bearssl.source(), carveout_bytes=carveout_bytes)
+    firmware.compile_firmware(out)
+    return out
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return compiled(tmp_path_factory.mktemp("firmware"))
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> Trace:
+    """A recording made by hand; waits are short, for Unicorn stops at each look at the clock."""
+    found = import_gpureplay(m.write(tmp_path, m.recording()), "small")
+    for step in ("volatile", "polls"):
+        found = PASSES[step].apply(found)
+    actions = found.actions.copy()
+    actions["value"][actions["op"] == Op.WAIT_IRQ] = 3000
+    actions["value"][actions["op"] == Op.INTERVAL] = 30
+    return found.with_(actions=actions)
+
+
+def values(sample: Trace, value: float) -> dict[str, Tensor]:
+    return {
+        slot.name: np.full(slot.shape, value, np.float32) for slot in sample.slots if slot.kind != SlotKind.OUTPUT
+    }
+
+
+def test_it_fits_in_20_kib(folder: Path) -> None:
+    assert firmware.sizes(folder)["in all, code and constants"] <= 20 * KIB
+
+
+@pytest.mark.parametrize("trouble", [{}, {"hang_job": 2}, {"fault_job": 1}])
+@pytest.mark.parametrize("retries", [0, 1])
+def test_it_replays_and_reports_as_the_host_does(
+    folder: Path, small: Trace, trouble: dict[str, int], retries: int
+) -> None:
+    data = signed(small.with_(meta=small.meta | {"retry_limit": retries}))
+    here = vgpu.replay(data, s.KEY, values(small, 1), latency_ns=LATENCY, **trouble)
+    there = unicorn.replay(data, s.KEY, values(small, 1), firmware=folder, latency_ns=LATENCY, **trouble)
+    assert there.ok == (not trouble or retries == 1)
+    assert (here.report.name, here.error) == (there.report.name, there.error)
+    assert (here.jobs, here.actions, here.retries, here.secure_bytes, here.compute) == (
+        there.jobs,
+        there.actions,
+        there.retries,
+        there.secure_bytes,
+        there.compute,
+    )
+
+
+@pytest.mark.parametrize("line", range(3))
+def test_each_interrupt_line_is_its_own(folder: Path, line: int) -> None:
+    """The GPU's reset is done, and its interrupt is the only one."""
+    enable = action(Op.REG_WRITE, arg=0x28 // 4, value=0x100, a=0xFFFFFFFF)
+    again = action(Op.REG_WRITE, arg=0x30 // 4, value=1, a=0xFFFFFFFF)
+    wait = action(Op.WAIT_IRQ, arg=line, value=200)
+    sample = trace(again, enable, wait, gpu="mali_g71", slots=[], meta={"retry_limit": 0})
+    result = unicorn.replay(signed(sample), s.KEY, firmware=folder)
+    assert result.report.name == ("OK" if line == 2 else "NO_IRQ")
+
+
+def test_a_firmware_refuses_the_traces_of_another_gpu(folder: Path) -> None:
+    assert unicorn.replay(signed(trace()), s.KEY, firmware=folder).report.name == "TARGET"
+
+
+def test_the_carveout_is_what_was_asked_for(tmp_path: Path) -> None:
+    sample = signed(trace(carveout_bytes=300 * MIB))
+    for size, status in ((2 * MIB, "MEMORY"), (320 * MIB, "OK")):
+        out = compiled(tmp_path, "v3d42", size)
+        assert firmware.load(out).board.carveout_bytes == size
+        assert unicorn.replay(sample, s.KEY, firmware=out).report.name == status
+    for size in (0, 4095, -4096):
+        with pytest.raises(GenerateError, match="expected a multiple of 4096"):
+            compiled(tmp_path, "v3d42", size)
+
+
+@pytest.mark.parametrize("mib", [100, 700])
+def test_runners_make_the_carveout_as_large_as_the_trace_needs(mib: int) -> None:
+    sample = signed(trace(carveout_bytes=mib * MIB))
+    for runner in (vgpu, unicorn):
+        result = runner.replay(sample, s.KEY)
+        assert result.ok, result.error
+        assert result.secure_bytes > mib * MIB
