@@ -54,7 +54,8 @@ GUEST = Path(__file__).parent / "guest"
 # What v3d and panfrost say when a job failed (Linux drivers/gpu/drm/{v3d,panfrost,scheduler}); the program that
 # submitted it is told nothing of it.
 DRIVER_TROUBLE = re.compile(
-    r"(v3d|panfrost|\[drm).*(MMU error|Resetting GPU|hang|gpu reset|Unhandled Page fault|timeout|\*ERROR\*)",
+    r"(v3d|panfrost|\[drm).*"
+    r"(MMU error|Resetting GPU|hang|gpu reset|Unhandled Page fault|js fault|timeout|\*ERROR\*)",
     re.IGNORECASE,
 )
 

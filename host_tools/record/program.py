@@ -53,15 +53,8 @@ def record_program(
         TraceError: register accesses that cannot be replayed.
         OSError: a file cannot be read.
     """
-    taken, guest_args = _arguments(args)
-    beside = _by_name([program, *files, *taken])
-    content = {f"{FOLDER}/{base}": path.read_bytes() for base, path in beside.items()}
     root = ready_root()
-    content |= _libraries(root, program, beside)
-    # Mesa's shader cache begins empty: to keep one takes a second boot (host_tools/record/shader_cache.py), and
-    # what the guest compiles is no part of the recording.
-    command = f"cd /{FOLDER} && {shlex.join([f'./{program.name}', *guest_args])}"
-    job = GuestJob(command, content, frozenset(content), gpu=gpu)
+    job = program_job(root, program, args, files, gpu)
     with tempfile.TemporaryDirectory(prefix="gramophone-") as folder:
         capture = Path(folder) / "capture"
         computes = executes_shaders(PLACEMENTS[gpu].gpu)
@@ -78,6 +71,18 @@ def record_program(
         notes = {"packages": root.versions, "qemu": qemu_version()}
         trace = convert(capture, ram_end=RAM_END, meta=meta, notes=notes)
     return ProgramRun(trace, result.output, computes)
+
+
+def program_job(root: RecordRoot, program: Path, args: Sequence[str], files: Sequence[Path], gpu: str) -> GuestJob:
+    """What the guest is to do for `record_program`; raises what that raises before the boot."""
+    taken, guest_args = _arguments(args)
+    beside = _by_name([program, *files, *taken])
+    content = {f"{FOLDER}/{base}": path.read_bytes() for base, path in beside.items()}
+    content |= _libraries(root, program, beside)
+    # Mesa's shader cache begins empty: to keep one takes a second boot (host_tools/record/shader_cache.py), and
+    # what the guest compiles is no part of the recording.
+    command = f"cd /{FOLDER} && {shlex.join([f'./{program.name}', *guest_args])}"
+    return GuestJob(command, content, frozenset(content), gpu=gpu)
 
 
 def _arguments(args: Sequence[str]) -> tuple[list[Path], list[str]]:

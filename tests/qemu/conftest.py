@@ -9,7 +9,11 @@ from pathlib import Path
 import pytest
 import vgpu_model
 from bare_metal import Run, require, run_program
+from guest_programs import compile_vadd
 
+from host_tools.record.errors import RecordError
+from host_tools.record.machine import QEMU
+from host_tools.record.root import RecordRoot, ready_root
 from host_tools.vgpu import build
 
 
@@ -24,3 +28,19 @@ def plugin() -> Path:
 def run(plugin: Path, tmp_path: Path) -> Callable[..., Run]:
     """bare_metal.run_program with that plugin."""
     return functools.partial(run_program, plugin, tmp_path)
+
+
+@pytest.fixture(scope="session")
+def root() -> RecordRoot:
+    """What the recording machine boots."""
+    require(QEMU, "qemu-system-arm")
+    try:
+        return ready_root()
+    except RecordError as error:
+        pytest.skip(str(error))
+
+
+@pytest.fixture(scope="session")
+def vadd(root: RecordRoot, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A Vulkan program for the guest."""
+    return compile_vadd(root, tmp_path_factory.mktemp("vadd"))

@@ -3,56 +3,24 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
-from bare_metal import COMPILER, require
 from click.testing import CliRunner, Result
+from guest_programs import SHADER, cross_compile, record, refused
 
 from host_tools.cli import main
 from host_tools.emulate import run as replay_on
 from host_tools.emulate.interpreter import Interpreter
-from host_tools.record.apt import AptRoot
-from host_tools.record.errors import RecordError
-from host_tools.record.initramfs import LIBRARIES
-from host_tools.record.machine import QEMU
-from host_tools.record.root import ARCHITECTURE, SUITE, UNUSED, RecordRoot, ready_root
+from host_tools.record.root import RecordRoot
 from signing.keys import Algorithm, generate
 from signing.sign import FileSigner, sign_trace
 from trace_format.schema import PAGE_BYTES
 from trace_format.trace import Trace
 
-VADD = Path(__file__).parent / "vadd"
-SHADER = VADD / "vadd.spv"
 COUNT = 3000  # three pages an array, and no multiple of the work group
-CFLAGS = ["-std=c11", "-O1", "-Wall", "-Wextra", "-Werror", "-Wconversion"]
-
-
-@pytest.fixture(scope="module")
-def root() -> RecordRoot:
-    require(QEMU, "qemu-system-arm")
-    require(COMPILER, "gcc-aarch64-linux-gnu")
-    try:
-        return ready_root()
-    except RecordError as error:
-        pytest.skip(str(error))
-
-
-@pytest.fixture(scope="module")
-def vadd(root: RecordRoot, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The program, compiled with the guest's own Vulkan headers and loader."""
-    folder = tmp_path_factory.mktemp("vadd")
-    apt = AptRoot(SUITE, ARCHITECTURE, "record", assume=UNUSED)
-    apt.download(["libvulkan-dev"])
-    apt.extract(folder, keep=lambda path: path.startswith(("usr/include/vulkan/", "usr/include/vk_video/")))
-    loader = root.tree / LIBRARIES / "libvulkan.so.1"
-    cross_compile(
-        VADD / "vadd.c", folder / "vadd", f"-I{folder / 'usr/include'}", loader, "-Wl,--allow-shlib-undefined"
-    )
-    return folder / "vadd"
 
 
 @pytest.fixture(scope="module")
@@ -68,27 +36,6 @@ def replayed(recorded: tuple[Result, Path]) -> Iterator[Interpreter]:
     device.run()
     yield device
     device.close()
-
-
-def cross_compile(source: Path, output: Path, *options: object) -> None:
-    subprocess.run([COMPILER, *CFLAGS, source, "-o", output, *map(str, options)], check=True)
-
-
-def record(*words: object, status: int = 0) -> Result:
-    result = CliRunner().invoke(main, ["record", "run", *map(str, words)], catch_exceptions=False)
-    assert result.exit_code == status, result.output
-    return result
-
-
-def refused(tmp_path: Path, *words: object) -> str:
-    """The one sentence of a recording that fails and leaves no file."""
-    before = sorted(tmp_path.iterdir())
-    result = record("-o", tmp_path / "out.gtr", *words, status=2)
-    assert result.stdout == ""
-    assert result.stderr.startswith("error: ")
-    assert result.stderr.count("\n") == 1
-    assert sorted(tmp_path.iterdir()) == before
-    return result.stderr.removeprefix("error: ").strip()
 
 
 def sums() -> bytes:

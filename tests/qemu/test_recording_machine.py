@@ -4,27 +4,17 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from bare_metal import require
 
 from host_tools.demo.models import NcnnWriter
 from host_tools.record import ncnn_cpu
 from host_tools.record.errors import RecordError
-from host_tools.record.machine import QEMU, GuestJob, boot
+from host_tools.record.machine import GuestJob, boot
 from host_tools.record.ncnn_job import Float32, ncnn_job, ncnn_result
-from host_tools.record.root import RecordRoot, ready_root
+from host_tools.record.root import RecordRoot
 from host_tools.record.shader_cache import with_shader_cache
 from host_tools.vgpu.build import qemu_plugin
 
 SHAPE = (3, 9, 7)  # rows and channels that no vector length divides
-
-
-@pytest.fixture(scope="session")
-def root() -> RecordRoot:
-    require(QEMU, "qemu-system-arm")
-    try:
-        return ready_root()
-    except RecordError as error:
-        pytest.skip(str(error))
 
 
 @pytest.fixture(scope="session")

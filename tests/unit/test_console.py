@@ -105,13 +105,14 @@ def test_a_good_session() -> None:
             "status 7: .*ValueError: no such blob",
         ),
         (session(dmesg=b"[ 5] v3d b000000.gpu: [drm] *ERROR* Resetting GPU for hang.\n"), "Resetting GPU"),
+        (session(dmesg=b"[ 5] panfrost b000000.gpu: js fault, js=1, status=DATA_INVALID_FAULT\n"), "js fault"),
         (
             session(dmesg=b"[ 5] v3d b000000.gpu: MMU error from client L2T (0) at 0xdead00, pte invalid\n"),
             "MMU error",
         ),
         (session(dmesg=b"[ 5] panfrost b000000.gpu: Unhandled Page fault in AS0 at VA 0x0\n"), "Page fault"),
     ],
-    ids=["panic", "insmod", "no status", "program failed", "hang", "MMU fault", "Mali page fault"],
+    ids=["panic", "insmod", "no status", "program failed", "hang", "Mali job", "MMU fault", "Mali page fault"],
 )
 def test_sessions_that_went_wrong(console: bytes, message: str) -> None:
     with pytest.raises(RecordError, match=message):
