@@ -11,6 +11,7 @@ shaders cannot), and a buffer is named by its start, so nothing is reached below
 
 from __future__ import annotations
 
+import functools
 import struct
 from collections import defaultdict
 from dataclasses import dataclass, field
@@ -73,12 +74,12 @@ class Reach:
     """What job chains can reach.
 
     Attributes:
-        needed: frame -> PAGE_BYTES booleans: bytes whose initial value a job may read.
+        initial: frame -> PAGE_BYTES booleans: bytes whose initial value a job may read.
         chains: region -> numbers of the chains that can reach it.
         first: region -> lowest virtual page of it that a chain can reach.
     """
 
-    needed: dict[int, NDArray[np.bool_]] = field(default_factory=dict)
+    initial: dict[int, NDArray[np.bool_]] = field(default_factory=dict)
     chains: dict[Region, set[int]] = field(default_factory=lambda: defaultdict(set))
     first: dict[Region, int] = field(default_factory=dict)
 
@@ -86,6 +87,22 @@ class Reach:
         """A chain reaches a region from an address on."""
         self.chains[region].add(chain)
         self.first[region] = min(self.first.get(region, region.page + region.pages), va // PAGE_BYTES)
+
+    def touched(self, frame: int) -> bool:
+        """Some chain can reach the page."""
+        return frame in self._frames
+
+    def needed(self, frame: int) -> NDArray[np.bool_]:
+        """Bytes of the page whose initial value some chain may read."""
+        return self.initial.get(frame, np.zeros(PAGE_BYTES, np.bool_))
+
+    @functools.cached_property
+    def _frames(self) -> set[int]:
+        return {
+            region.frame + page - region.page
+            for region, first in self.first.items()
+            for page in range(first, region.page + region.pages)
+        }
 
 
 def has_job_chains(gpu: Profile) -> bool:
@@ -146,11 +163,14 @@ class _Walker:
     def __init__(self, memory: Memory) -> None:
         self.memory = memory
         self.reach = Reach()
-        self.by_page = {
-            (region.space, page): region
-            for region in regions(memory)
-            for page in range(region.page, region.page + region.pages)
-        }
+        self.by_page: dict[tuple[int, int], Region] = {}
+        self.content: dict[Region, list[int]] = {}  # virtual pages that the recording has
+        for region in regions(memory):
+            pages = range(region.page, region.page + region.pages)
+            self.by_page |= {(region.space, page): region for page in pages}
+            frames = range(region.frame, region.frame + region.pages)
+            kept = [page for page, frame in zip(pages, frames, strict=True) if not memory.pages[frame].is_blank]
+            self.content[region] = kept
         self.chain = Chain(0, 0, 0)
         self.searched: dict[Region, int] = {}  # by the chain at hand: from this virtual page on
         self.pointers: dict[int, list[int]] = {}
@@ -187,7 +207,7 @@ class _Walker:
         return b"".join(parts)
 
     def _needed(self, frame: int) -> NDArray[np.bool_]:
-        return self.reach.needed.setdefault(frame, np.zeros(PAGE_BYTES, np.bool_))
+        return self.reach.initial.setdefault(frame, np.zeros(PAGE_BYTES, np.bool_))
 
     def _job(self, va: int) -> int:
         """One job; returns the address of the next one, 0 at the end."""
@@ -258,15 +278,15 @@ class _Walker:
                 continue
             self.searched[region] = first
             self.reach.add(region, va, self.chain.index)
-            for page in range(first, end):
-                pending += self._pointers(region.frame + page - region.page)
+            for page in self.content[region]:
+                if first <= page < end:
+                    pending += self._pointers(region.frame + page - region.page)
 
     def _pointers(self, frame: int) -> list[int]:
         """Addresses, one a page, that the words of a page may be; all of its content is needed."""
         if frame not in self.pointers:
             page = self.memory.pages[frame]
-            if page.live.any():
-                self._needed(frame)[:] = True
+            self._needed(frame)[:] = True
             found: set[int] = set()
             if page.content.any():
                 words = page.content.view("<u4").astype(np.uint64)

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from host_tools.build import planning
+from host_tools.build.job_chains import Reach, has_job_chains, reach
 from host_tools.build.memory import Conflict, Mapping, Memory
-from host_tools.build.observe import observe
+from host_tools.build.observe import Observation, observe
 from host_tools.build.parameters import drop_bound
 from host_tools.build.passes.registry import trace_pass
 from trace_format.actions import MAP_WRITE
 from trace_format.schema import PAGE_BYTES, SlotKind
 from trace_format.trace import Trace
 
+FAR = 1 << 19  # a page of the carve-out behind any image, for memory whose place is not known yet: 2 GiB
 GUARD_PAGES = 1  # hardware fetches ahead of what it executes: the page behind one that is used stays mapped
 
 
@@ -40,13 +43,14 @@ def drop_dead_memory(memory: Memory) -> Trace:
     """Drop what no job reads: pages no job touches, and initial bytes that are overwritten or never read.
 
     Found by replaying on the virtual GPU with several inputs; where accesses depend on the data, pages that a
-    job touches keep all their bytes.
+    job touches keep all their bytes. Where jobs are chains in memory, by what the chains can reach.
     """
-    seen = observe(memory)
+    chained = has_job_chains(memory.trace.profile)
+    seen: Reach | Observation = reach(memory) if chained else observe(memory)
     needed_slots = memory.slot_frames(*SlotKind)
     touched = {key for key, m in memory.mappings.items() if seen.touched(m.frame) or m.frame in needed_slots}
-    guards = {(space, page + i) for space, page in touched for i in range(1, GUARD_PAGES + 1)}
-    memory.mappings = {key: m for key, m in memory.mappings.items() if key in touched | guards}
+    kept = touched | {(space, page + i) for space, page in touched for i in range(1, GUARD_PAGES + 1)}
+    memory.mappings = {key: m for key, m in memory.mappings.items() if key in kept}
     frames = {m.frame for m in memory.mappings.values()}
     memory.late = [item for item in memory.late if any(f in frames for f in _frames(item.to, len(item.data)))]
     memory.pages = {frame: page for frame, page in memory.pages.items() if frame in frames}
@@ -66,7 +70,12 @@ def _frames(start: int, size: int) -> range:
 @trace_pass("read-only")
 @_over_memory
 def map_read_only(memory: Memory) -> Trace:
-    """Map pages that no job writes without write permission, so that the GPU cannot."""
+    """Map pages that no job writes without write permission, so that the GPU cannot.
+
+    Seen by replaying on the virtual GPU; not done for GPUs whose shaders it does not execute.
+    """
+    if has_job_chains(memory.trace.profile):
+        return memory.emit()  # which pages shaders write is not known
     seen = observe(memory)
     writable = {m.frame for m in memory.mappings.values() if seen.written(m.frame)}
     if not seen.depends_on_data:
@@ -93,25 +102,46 @@ def share_duplicate_pages(memory: Memory) -> Trace:
     return memory.emit()
 
 
+@trace_pass("plan-memory")
+@_over_memory
+def plan_memory(memory: Memory) -> Trace:
+    """Let regions that job chains never use at the same time share pages; place large ones for 2 MiB blocks.
+
+    Needs job chains in memory; other traces are left as they are, and those in which regions share pages already.
+    """
+    working = memory.pages.keys() & memory.written_frames()
+    mapped = sum(m.frame in working for m in memory.mappings.values())
+    if not has_job_chains(memory.trace.profile) or mapped > len(working):
+        return memory.emit()
+    start = FAR + -(-len(relocate(memory.trace).image) // PAGE_BYTES) % planning.BLOCK_PAGES
+    placement = planning.place(planning.items(memory, reach(memory), working), start)
+    _renumber(memory, {frame: frame for frame in memory.pages} | planning.frames_of(placement))
+    return memory.emit(1 << 32)
+
+
 @trace_pass("relocate")
 @_over_memory
 def relocate(memory: Memory) -> Trace:
-    """Move all memory into one carve-out: pages that nothing writes are used where the image has them."""
+    """Move all memory into one carve-out: pages that nothing writes are used where the image has them.
+
+    Where page tables have blocks, the rest keeps its order and its place in a block.
+    """
     written = memory.written_frames()
-    fixed = sorted(memory.pages.keys() - written)
     order = {frame: va for (_, va), m in sorted(memory.mappings.items(), reverse=True) for frame in [m.frame]}
-    fixed.sort(key=lambda frame: order[frame])
+    fixed = sorted(memory.pages.keys() - written, key=lambda frame: order[frame])
     working = sorted(memory.pages.keys() & written, key=lambda frame: order[frame])
-    for frame in fixed:
-        memory.pages[frame].in_image = True
-    for frame in working:
-        memory.pages[frame].in_image = False
-    image_frames = {frame: index for index, frame in enumerate(fixed)}
-    far = 1 << 19  # while the size of the image is not known: 2 GiB
-    _renumber(memory, image_frames | {frame: far + index for index, frame in enumerate(working)})
+    for frame in memory.pages:
+        memory.pages[frame].in_image = frame not in written
+    granule = planning.BLOCK_PAGES if has_job_chains(memory.trace.profile) and working else 1
+    low = min(working, default=0)
+    target = {frame: index for index, frame in enumerate(fixed)}
+    for index, frame in enumerate(working):  # while the size of the image is not known: far behind it
+        target[frame] = FAR + (frame - low + low % granule if granule > 1 else index)
+    _renumber(memory, target)
     base = -(-len(memory.emit(1 << 32).image) // PAGE_BYTES)
-    _renumber(memory, {frame: frame if frame < far else frame - far + base for frame in memory.pages})
-    return memory.emit(max(1, base + len(working)) * PAGE_BYTES)
+    shift = base + (low - base) % granule - FAR - low % granule
+    _renumber(memory, {frame: frame if frame < FAR else frame + shift for frame in memory.pages})
+    return memory.emit((max(memory.pages, default=0) + 1) * PAGE_BYTES)
 
 
 def _renumber(memory: Memory, target: dict[int, int]) -> None:
