@@ -18,8 +18,18 @@ enum { CARVEOUT_BYTES = 1 << 18, CHUNK_BYTES = 64 };
 
 static uint32_t read32(void *ctx, uint32_t offset)
 {
+    /* Identity of a V3D at 0xc and 0x14, of a Mali at 0 and 0x100; at 0x20 a Mali says that its reset is
+     * done.
+     */
     (void)ctx;
-    return offset == 0xc ? 0x124 : offset == 0x14 ? 0xe00 : 0;
+    switch (offset) {
+    case 0x0: return 0x60a00002;
+    case 0xc: return 0x124;
+    case 0x14: return 0xe00;
+    case 0x20: return 0x100;
+    case 0x100: return 0xff;
+    default: return 0;
+    }
 }
 
 static void write32(void *ctx, uint32_t offset, uint32_t value)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import lzma
 import random
 import shutil
@@ -17,22 +18,32 @@ import replayer_samples as s
 from host_tools.emulate import bearssl
 from tee_replayer import crypto, hostlib, target
 from tee_replayer.status import CORE
+from tee_replayer.target import drivers
+from trace_format import profile
+from trace_format.actions import MAP_READ, MAP_WRITE, Op, action, va_operands
+from trace_format.profile import Profile
 from trace_format.schema import SectionType
+from trace_format.trace import Trace
 
 SANITIZERS = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-g", "-O1"]
 TRACES, STREAMS = 1500, 3000
 
 
+@pytest.fixture(scope="module", params=drivers())
+def gpu(request: pytest.FixtureRequest) -> Profile:
+    return profile.load(request.param)
+
+
 @pytest.fixture(scope="module")
-def fuzzer(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def fuzzer(gpu: Profile, tmp_path_factory: pytest.TempPathFactory) -> Path:
     compiler = shutil.which("cc")
     if compiler is None:
         pytest.skip("no C compiler: apt-get install gcc")
     folder = tmp_path_factory.mktemp("fuzzer")
-    (folder / "gr_target.h").write_text(target.header(s.GPU))
+    (folder / "gr_target.h").write_text(target.header(gpu))
     source = bearssl.source()
     include = [folder, CORE, hostlib.HERE / "host", hostlib.GENERATED, source / "inc", source / "src"]
-    files = [*hostlib.own_sources(s.GPU), *(source / name for name in crypto.SOURCES)]
+    files = [*hostlib.own_sources(gpu), *(source / name for name in crypto.SOURCES)]
     program = folder / "replayer_fuzz"
     flags = ["-std=c11", "-w", *SANITIZERS, *(f"-I{path}" for path in include)]
     here = Path(__file__).with_name("replayer_fuzz.c")
@@ -50,11 +61,27 @@ def run(program: Path, folder: Path, records: Iterable[bytes], *arguments: str) 
     return count, accepted
 
 
-def mutations(rng: random.Random) -> Iterable[bytes]:
+def sample(gpu: Profile) -> Trace:
+    """Maps and unmaps memory, on both sides of a 2 MiB border, and copies a slot."""
+    if gpu.name == s.GPU.name:
+        return s.trace()
+    rows = [
+        action(Op.MAP_GPU_MEM, flags=MAP_READ | MAP_WRITE, value=6, b=s.MEMORY_PAGE, **va_operands(0, 510)),
+        action(Op.UNMAP_GPU_MEM, value=1, **va_operands(0, 515)),
+        action(Op.SET_GPU_PGTABLE),
+        *s.PROLOGUE[3:],
+        action(Op.COPY_TO_GPU),
+        action(Op.COPY_FROM_GPU, arg=1),
+    ]
+    slots = [dataclasses.replace(slot, address=511 * s.PAGE) for slot in s.slots()]
+    return s.trace(*rows, gpu=gpu.name, va_bytes=1 << 48, slots=slots)
+
+
+def mutations(rng: random.Random, trace: Trace) -> Iterable[bytes]:
     """Signed traces with some bytes overwritten, most of them in the places that are interpreted."""
     extremes = (0, 1, 2, 7, 0x7F, 0x80, 0xFF)
     for compress in (False, True):
-        good = s.trace().build(compress=compress, chunk_bytes=4096)
+        good = trace.build(compress=compress, chunk_bytes=4096)
         for _ in range(TRACES // 2):
             parts = s.Parts(bytearray(good))
             places = [
@@ -74,10 +101,10 @@ def mutations(rng: random.Random) -> Iterable[bytes]:
                 yield s.signed(bytes(parts.data))
 
 
-def test_hostile_signed_traces(fuzzer: Path, tmp_path: Path) -> None:
+def test_hostile_signed_traces(fuzzer: Path, gpu: Profile, tmp_path: Path) -> None:
     (tmp_path / "key").write_bytes(s.KEY.raw)
     (tmp_path / "kid").write_bytes(s.KEY.kid)
-    records = [s.signed(s.trace()), *mutations(random.Random(1))]
+    records = [s.signed(sample(gpu)), *mutations(random.Random(1), sample(gpu))]
     arguments = ("traces", str(tmp_path / "key"), str(tmp_path / "kid"))
     count, accepted = run(fuzzer, tmp_path, records, *arguments)
     assert count == len(records)
