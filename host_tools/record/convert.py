@@ -100,6 +100,9 @@ class _Registers(Protocol):
     def take_event(self, at: int, event: capture.Event) -> None:
         """Add what an access means; other events are the builder's. at: place in the capture, in bytes."""
 
+    def flush_tables(self) -> list[np.void]:
+        """Actions that make the GPU see mappings that changed after its page table was set."""
+
     def finish(self) -> None:
         """There are no more events."""
 
@@ -126,6 +129,9 @@ class _V3d:
                 self.actions.append(action(Op.SET_GPU_PGTABLE, arg=0))
             # The other ones carry addresses of the recorded machine; the replayer's driver writes its own.
 
+    def flush_tables(self) -> list[np.void]:
+        return []  # the recorded flush stays before the job, too; a trace that is built maps all at once
+
     def finish(self) -> None:
         pass
 
@@ -143,7 +149,8 @@ class _Builder:
         self.actions = self.registers.actions
         self.memory: list[np.void] = []  # what must happen before the next job
         self.image = bytearray()
-        self.frames: dict[int, int] = {}  # GPU page -> page in the carve-out
+        self.mapped: dict[int, tuple[int, int]] = {}  # GPU page -> page in the carve-out and MAP_* flags
+        self.mapped_first: dict[int, tuple[int, int]] = {}  # as the first job finds it
         self.physical: dict[int, int] = {}  # GPU page -> page of the guest's
         self.next_frame = 0
         self.next_page: tuple[int, int] | None = (
@@ -186,10 +193,10 @@ class _Builder:
                 at = va_operands(self.registers.space, event.page)
                 add(action(Op.UNMAP_GPU_MEM, value=event.pages, **at))
                 for page in range(event.page, event.page + event.pages):
-                    del self.physical[page]
+                    del self.mapped[page], self.physical[page]
             case capture.ZeroPages():
                 for page in range(event.page, event.page + event.pages):
-                    add(action(Op.CLEAR, value=PAGE_BYTES, a=self.frames[page] * PAGE_BYTES))
+                    add(action(Op.CLEAR, value=PAGE_BYTES, a=self.mapped[page][0] * PAGE_BYTES))
             case capture.NewPage():
                 self.contents[event.content] = self._append(event.data)
                 self._upload(event.page * PAGE_BYTES, self.contents[event.content], PAGE_BYTES)
@@ -216,7 +223,7 @@ class _Builder:
             self.next_frame += event.pages
             self._check_carveout(self.next_frame)
             self.next_page = event.page + event.pages, flags
-        self.frames |= {event.page + i: frame + i for i in range(event.pages)}
+        self.mapped |= {event.page + i: (frame + i, flags) for i in range(event.pages)}
         self.physical |= {event.page + i: physical + i for i in range(event.pages)}
         return frame
 
@@ -226,7 +233,7 @@ class _Builder:
         return at
 
     def _upload(self, va: int, source: int, size: int) -> None:
-        to = self.frames[va // PAGE_BYTES] * PAGE_BYTES + va % PAGE_BYTES
+        to = self.mapped[va // PAGE_BYTES][0] * PAGE_BYTES + va % PAGE_BYTES
         self.memory.append(action(Op.UPLOAD, value=size, a=to, b=source))
 
     def _job(self, where: int, kind: int) -> None:
@@ -237,15 +244,18 @@ class _Builder:
         self.next_page = None
         if self.registers.new_layout and len(set(self.physical.values())) != len(self.physical):
             raise capture.CaptureError("a page of memory is mapped at two GPU addresses", offset=where)
+        maps = [row for row in before if int(row["op"]) in (Op.MAP_GPU_MEM, Op.UNMAP_GPU_MEM)]
+        fills = [row for row in before if int(row["op"]) not in (Op.MAP_GPU_MEM, Op.UNMAP_GPU_MEM)]
         if not self.replay_started:
             # The first memory that any job sees begins the part that every replay repeats.
-            maps = [row for row in before if int(row["op"]) == Op.MAP_GPU_MEM]
-            fills = [row for row in before if int(row["op"]) != Op.MAP_GPU_MEM]
             before = [*maps, action(Op.REPLAY_START), *fills]
             self.replay_started = True
+            self.mapped_first = dict(self.mapped)
             if kind == COMPUTE:
                 start = self.gpu.by_offset[int(self.actions[at]["arg"]) * 4].name
                 at = self._last_write(where, {self.gpu.register(FIRST_WRITTEN[start]).index})
+        elif maps and self.registers.new_layout:
+            before = [*maps, *self.registers.flush_tables(), *fills]
         if kind == COMPUTE:
             before.append(action(Op.JOB, value=self.jobs))
             self.jobs += 1
@@ -259,6 +269,15 @@ class _Builder:
         names = sorted(self.gpu.by_offset[index * 4].name for index in registers)
         raise capture.CaptureError(f"a job starts, but nothing was written to {' or '.join(names)}", offset=where)
 
+    def _map_again(self) -> list[np.void]:
+        """Mappings of the first job that later ones found changed: the next replay must see them again."""
+        space = self.registers.space
+        return [
+            action(Op.MAP_GPU_MEM, flags=flags, value=1, b=frame, **va_operands(space, page))
+            for page, (frame, flags) in sorted(self.mapped_first.items())
+            if self.mapped.get(page) != (frame, flags)
+        ]
+
     def _check_carveout(self, pages: int) -> None:
         if pages > MAX_PAGES:
             raise capture.CaptureError(
@@ -268,9 +287,13 @@ class _Builder:
     def finish(self) -> tuple[NDArray[np.void], bytes, int]:
         """Actions, image and size of the carve-out, in bytes."""
         self.registers.finish()
-        actions = np.array(self.actions, dtype=ACTION_DTYPE)
         if not self.registers.new_layout:
-            return actions, bytes(self.image), self.ram_end
+            return np.array(self.actions, dtype=ACTION_DTYPE), bytes(self.image), self.ram_end
+        restored = self._map_again()
+        if restored:
+            start = self.actions.index(action(Op.REPLAY_START)) + 1
+            self.actions[start:start] = [*restored, *self.registers.flush_tables()]
+        actions = np.array(self.actions, dtype=ACTION_DTYPE)
         base = -(-len(self.image) // PAGE_BYTES)
         self._check_carveout(base + self.next_frame)
         actions["b"][actions["op"] == Op.MAP_GPU_MEM] += base

@@ -10,11 +10,15 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from host_tools.record import capture, kbase
 from host_tools.record.mali_tables import FORMATS
-from trace_format.actions import ALL_BITS, Op
+from trace_format.actions import ALL_BITS, Op, action
 from trace_format.profile import Profile
 
+LOCK_ALL, AS_LOCK, AS_FLUSH_PT = 0x3F, 2, 4  # Linux panfrost_mmu.c, panfrost_regs.h
+FLUSH_TIMEOUT_US = 100_000
 ASLEEP = 0  # flush id of a job that was made while the GPU was off (Linux panfrost_gpu.c): nothing to flush, then
 
 
@@ -74,6 +78,20 @@ class Registers(kbase.Converter):
     def meta(self) -> dict[str, Any]:
         """What the accesses say for the manifest."""
         return {"core_mask": self.stream.cores}
+
+    def flush_tables(self) -> list[np.void]:
+        """Actions that make the GPU see mappings that changed: those of panfrost, over all addresses. Its own came
+        when the driver had changed them; in the trace that is before they change, for memory is put in place right
+        before the job."""
+        name = f"as{self.space}"
+        status = self.gpu.register(f"{name}.STATUS")
+        idle = action(Op.REG_READ_WAIT, arg=status.index, value=0, a=status.busy, b=FLUSH_TIMEOUT_US)
+
+        def write(register: str, value: int) -> np.void:
+            return action(Op.REG_WRITE, arg=self.gpu.register(f"{name}.{register}").index, value=value, a=ALL_BITS)
+
+        lock = [write("LOCKADDR_LO", LOCK_ALL), write("LOCKADDR_HI", 0), write("COMMAND", AS_LOCK), idle]
+        return [idle, *lock, write("COMMAND", AS_FLUSH_PT), idle]
 
     def finish(self) -> None:
         """Leave out what the driver did after the last job: it takes the GPU's page table and power away, which

@@ -183,8 +183,8 @@ def test_what_the_gpu_sees_in_one_piece_is_so_in_the_carve_out(tmp_path: Path) -
         mapped(PAGE + 5, 1, PA + 0x2000, 16 | 3),  # of another kind
         mapped(PAGE + 7, 1, PA + 0x3000, 16 | 3),  # does not follow
     ]
-    again = [record(8, PAGE, 2), mapped(PAGE + 8, 1, PA)]  # mapped later, where memory was given back
-    rows = [*PROBE, *job(1, first), *SERVICE, *job(2, again), *SERVICE]
+    later = [mapped(PAGE + 8, 1, PA + 0x4000, 16 | 3)]  # follows, but was not there before
+    rows = [*PROBE, *job(1, first), *SERVICE, *job(2, later), *SERVICE]
     trace = convert_bytes(tmp_path, capture(rows))
     maps = trace.actions[trace.actions["op"] == Op.MAP_GPU_MEM]
     assert [(int(row["a"]) - PAGE, int(row["value"]), int(row["b"])) for row in maps] == [
@@ -194,8 +194,49 @@ def test_what_the_gpu_sees_in_one_piece_is_so_in_the_carve_out(tmp_path: Path) -
         (7, 1, 9),
         (8, 1, 11),
     ]
-    assert [int(row["flags"]) for row in maps] == [3, 3, 7, 7, 3]
+    assert [int(row["flags"]) for row in maps] == [3, 3, 7, 7, 7]
     assert trace.carveout_bytes == 12 << 12
+
+
+def test_mappings_that_change_are_those_of_the_first_job_again_in_the_next_replay(tmp_path: Path) -> None:
+    """The first page goes to other memory, the second is not mapped any more; the third comes later and stays."""
+
+    def mapped(page: int, pa: int) -> bytes:
+        return record(7, page, 1) + struct.pack("<QII", pa, 3, 0)
+
+    first = [mapped(PAGE, PA), mapped(PAGE + 1, PA + 0x1000), record(9, PAGE, 2)]
+    second = [record(8, PAGE + 1, 1), mapped(PAGE, PA + 0x5000), mapped(PAGE + 2, PA), CONTENT]
+    rows = [*PROBE, *job(1, first), *SERVICE, *job(2, second), *SERVICE]
+    listing = list(describe_actions(convert_bytes(tmp_path, capture(rows))))
+    flush = [
+        "RegReadWait as0.STATUS == 0x00000000 mask 0x00000001 within 100000 us",
+        "RegWrite as0.LOCKADDR_LO = 0x0000003f",
+        "RegWrite as0.LOCKADDR_HI = 0x00000000",
+        "RegWrite as0.COMMAND = 0x00000002",
+        "RegReadWait as0.STATUS == 0x00000000 mask 0x00000001 within 100000 us",
+        "RegWrite as0.COMMAND = 0x00000004",
+        "RegReadWait as0.STATUS == 0x00000000 mask 0x00000001 within 100000 us",
+    ]
+    maps = [
+        "MapGpuMem as0 0x0a000000..0x0a000fff (1 page) -> 0x00002000 rw-",
+        "MapGpuMem as0 0x0a001000..0x0a001fff (1 page) -> 0x00003000 rw-",
+    ]
+    start = listing.index("ReplayStart")
+    assert listing[start - 2 : start] == maps
+    assert listing[start + 1 :][: len(maps) + len(flush) + 2] == [
+        *maps,
+        *flush,
+        "Clear 4096 bytes at 0x00002000",
+        "Clear 4096 bytes at 0x00003000",
+    ]
+    later = listing.index("UnmapGpuMem as0 0x0a001000..0x0a001fff (1 page)")
+    assert listing[later + 1 :][: len(flush) + 4] == [
+        "MapGpuMem as0 0x0a000000..0x0a000fff (1 page) -> 0x00005000 rw-",
+        "MapGpuMem as0 0x0a002000..0x0a002fff (1 page) -> 0x00007000 rw-",
+        *flush,
+        "Upload 4096 bytes image 0x0 -> 0x00005000",
+        "Job 1",
+    ]
 
 
 def test_a_driver_that_does_not_mask_interrupts(tmp_path: Path) -> None:

@@ -10,7 +10,10 @@ import pytest
 from mali_model import AARCH64, DATA, LEAF, NX, PAGE, RO, RW, TABLE_ROOT, MaliBoard
 from recorder_model import Recorder, library
 
+from host_tools.emulate.interpreter import Interpreter
 from host_tools.record import capture
+from host_tools.record.convert import convert
+from trace_format.trace import Trace
 
 NAME = "mali_g71-arch60"
 LOW = 0xA000000  # as panfrost maps
@@ -92,3 +95,38 @@ def test_a_mapping_above_4_gib_is_refused(board: MaliBoard, tmp_path: Path) -> N
     assert not recorder.close()
     assert recorder.error == "a GPU address above 4 GiB is mapped"
     assert list(tmp_path.iterdir()) == []
+
+
+def serve(board: MaliBoard) -> None:
+    """What a driver does when a job of slot 1 has ended."""
+    assert board.read(0x100C) == 2
+    board.write(0x1008, 0)
+    board.write(0x1004, 2)
+    board.write(0x1008, 0x70007)
+
+
+def test_memory_that_moves_between_jobs_replays_again_and_again(tmp_path: Path) -> None:
+    """The second job's header is at the same address in other memory; each replay finds both without a status."""
+    board = MaliBoard(gpu=NAME, power=False, mmu=False, library=library())
+    board.ram.put(TABLE_ROOT, bytes(PAGE))
+    board.tables.set(LOW, DATA | LEAF | RW | NX)
+    board.ram.put(DATA, m.job_header(kind=1))
+    recorder = Recorder(board, tmp_path / "a.cap", NAME)
+    for register, value in ((0x1A0, 1), (0x180, 0xFF), (0x1008, 0x70007)):
+        board.write(register, value)
+    board.table(AARCH64, TABLE_ROOT)
+    board.submit(LOW)
+    serve(board)
+    board.tables.set(LOW, DATA + PAGE | LEAF | RW | NX)
+    board.ram.put(DATA + PAGE, m.job_header(kind=4))
+    board.submit(LOW)
+    serve(board)
+    assert recorder.close()
+    board.gpu.close()
+    trace = convert(tmp_path / "a.cap", ram_end=DATA + 8 * PAGE, meta={}, notes={})
+    device = Interpreter(Trace.parse(trace.build()))
+    for replays in range(1, 4):
+        device.run()
+        assert device.gpu.counters().jobs == 2 * replays
+    assert [content[:17] for content in device.visible().values()] == [m.job_header(status=1, kind=4)[:17]]
+    device.close()
