@@ -51,12 +51,16 @@ _Static_assert(READS == GR_ACCESS_READ && WRITES == GR_ACCESS_WRITE, "the same b
 /* What a write may do; NULL when the register does not allow all of `access`. */
 static const struct gr_limits *find_register(uint32_t index, uint32_t access)
 {
-    for (size_t i = 0; i < sizeof registers / sizeof registers[0]; i++) {
-        const struct gr_register row = registers[i];
-        if (index - row.first < row.count && (row.access & access) == access)
-            return &limits[row.limits];
+    uint32_t low = 0, high = sizeof registers / sizeof registers[0];
+    while (high - low > 1) { /* the row, if there is one, is in [low, high) */
+        const uint32_t middle = (low + high) / 2;
+        if (registers[middle].first <= index)
+            low = middle;
+        else
+            high = middle;
     }
-    return NULL;
+    const struct gr_register row = registers[low];
+    return index - row.first < row.count && (row.access & access) == access ? &limits[row.limits] : NULL;
 }
 
 const struct gr_limits *gr_write_limits(uint32_t index)
