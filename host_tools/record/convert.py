@@ -159,6 +159,7 @@ class _Builder:
         self.contents: dict[int, int] = {}  # content id -> offset in the image
         self.jobs = 0
         self.replay_started = False
+        self.latest_start = -1  # index of the write that started the latest job
         self.end: capture.End | None = None
 
     def take(self, at: int, event: capture.Event) -> None:
@@ -237,8 +238,12 @@ class _Builder:
         self.memory.append(action(Op.UPLOAD, value=size, a=to, b=source))
 
     def _job(self, where: int, kind: int) -> None:
-        """What the job finds in memory goes before the register write that started it."""
-        at = self._last_write(where, {job.start.index for job in self.gpu.jobs})
+        """What the job finds in memory goes before the register write that started it: where a replay begins, and
+        for a Mali always, before all writes that describe it."""
+        at = start = self._last_write(where, {job.start.index for job in self.gpu.jobs})
+        if kind == COMPUTE and (not self.replay_started or self.registers.new_layout):
+            first = FIRST_WRITTEN[self.gpu.by_offset[int(self.actions[start]["arg"]) * 4].name]
+            at = self._last_write(where, {self.gpu.register(first).index})
         before = self.memory
         self.memory = []
         self.next_page = None
@@ -251,19 +256,17 @@ class _Builder:
             before = [*maps, action(Op.REPLAY_START), *fills]
             self.replay_started = True
             self.mapped_first = dict(self.mapped)
-            if kind == COMPUTE:
-                start = self.gpu.by_offset[int(self.actions[at]["arg"]) * 4].name
-                at = self._last_write(where, {self.gpu.register(FIRST_WRITTEN[start]).index})
         elif maps and self.registers.new_layout:
             before = [*maps, *self.registers.flush_tables(), *fills]
         if kind == COMPUTE:
             before.append(action(Op.JOB, value=self.jobs))
             self.jobs += 1
         self.actions[at:at] = before
+        self.latest_start = start + len(before)
 
     def _last_write(self, where: int, registers: set[int]) -> int:
         """Index of the latest write to any of these registers, for the job at `where` in the capture."""
-        for i in range(len(self.actions) - 1, -1, -1):
+        for i in range(len(self.actions) - 1, self.latest_start, -1):
             if int(self.actions[i]["op"]) == Op.REG_WRITE and int(self.actions[i]["arg"]) in registers:
                 return i
         names = sorted(self.gpu.by_offset[index * 4].name for index in registers)

@@ -152,9 +152,9 @@ def test_what_the_accesses_of_panfrost_become(tmp_path: Path) -> None:
         *next_job,
         "RegWrite js1.COMMAND_NEXT = 0x00000001",
         *service,
-        *next_job,
         "Upload 1 bytes image 0x1000 -> 0x00003000",
         "Job 1",
+        *next_job,
         "RegWrite js1.COMMAND_NEXT = 0x00000001",
         *service,  # and nothing of what the driver closes down
     ]
@@ -317,6 +317,16 @@ BAD: dict[str, tuple[bytes, type[GramophoneError], str]] = {
         capture([*PROBE, *without(first_job(), 2, COMMAND_NEXT)]),
         CaptureError,
         "a job starts, but nothing was written to js0.COMMAND_NEXT or js1.COMMAND_NEXT or js2.COMMAND_NEXT",
+    ),
+    "a later job that nothing started": (
+        capture([*PROBE, *first_job(), *without(job(2, []), 2, COMMAND_NEXT), *SERVICE]),
+        CaptureError,
+        "a job starts, but nothing was written to js0.COMMAND_NEXT",
+    ),
+    "a later job without a chain": (
+        capture([*PROBE, *first_job(), *without(job(2, []), 2, HEAD_NEXT), *SERVICE]),
+        CaptureError,
+        "a job starts, but nothing was written to js1.HEAD_NEXT_LO",
     ),
     "a job without a chain": (
         capture([*PROBE, *without(first_job(), 2, HEAD_NEXT)]),
