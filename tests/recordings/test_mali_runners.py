@@ -1,0 +1,106 @@
+"""GPUReplay's recordings from import to replay on all runners: firmware at EL3, and the core on this machine."""
+
+from __future__ import annotations
+
+import functools
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from host_tools.build import build
+from host_tools.cli import main
+from host_tools.emulate import RUNNERS, run
+from host_tools.emulate.replay import Tensor
+from host_tools.record.gpureplay_trace import import_gpureplay
+from host_tools.vgpu.build import QEMU
+from signing.keys import Algorithm, generate, private_pem
+from signing.sign import FileSigner, sign_trace
+from trace_format.schema import SlotKind
+from trace_format.trace import Trace
+
+JOBS = {"mnist": 23, "alexnet": 60, "mobilenet": 104}
+SIGNER = FileSigner(generate(Algorithm.ES256))
+NEEDS = {"unicorn": ("aarch64-linux-gnu-gcc",), "qemu": ("aarch64-linux-gnu-gcc", QEMU)}
+
+
+@functools.cache
+def signed(folder: Path) -> tuple[Trace, bytes]:
+    """A recording, built and signed."""
+    raw = import_gpureplay(folder, folder.name)
+    trace = build(raw, source=raw.build())
+    return trace, sign_trace(trace.build(), SIGNER)
+
+
+def require(runner: str) -> None:
+    for program in NEEDS.get(runner, ()):
+        if shutil.which(program) is None:
+            pytest.skip(f"{program} is not installed")
+
+
+def values(trace: Trace, seed: int) -> dict[str, Tensor]:
+    """A random input; parameters of zeros, which take as long to copy as others."""
+    generator = np.random.default_rng(seed)
+    return {
+        slot.name: generator.random(slot.shape, np.float32)
+        if slot.kind == SlotKind.INPUT
+        else np.zeros(slot.shape, np.float32)
+        for slot in trace.slots
+        if slot.kind != SlotKind.OUTPUT
+    }
+
+
+@pytest.mark.parametrize("name", JOBS)
+@pytest.mark.parametrize("runner", RUNNERS)
+def test_every_runner_replays_every_recording(recordings: Path, name: str, runner: str) -> None:
+    require(runner)
+    trace, data = signed(recordings / "gpureplay" / name)
+    for seed, repeat in ((1, 1), (2, 2)):
+        result = run(runner, data, SIGNER.public, values(trace, seed), repeat=repeat)
+        assert result.ok, result.error
+        assert (result.jobs, result.retries, result.compute) == (JOBS[name], 0, "none")
+        assert list(result.outputs) == ["output"]
+        assert result.secure_bytes > trace.carveout_bytes
+
+
+@pytest.mark.parametrize("name", JOBS)
+def test_parameters_must_be_given(recordings: Path, name: str) -> None:
+    trace, data = signed(recordings / "gpureplay" / name)
+    first = next(i for i, slot in enumerate(trace.slots) if slot.kind == SlotKind.PARAMETER)
+    given = values(trace, 1)
+    del given[trace.slots[first].name]
+    result = run("vgpu", data, SIGNER.public, given)
+    assert (result.report.name, result.report.offset, result.actions) == ("UNBOUND", first, 0)
+
+
+@pytest.mark.parametrize("runner", RUNNERS)
+def test_the_commands_in_a_row(
+    recordings: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, runner: str
+) -> None:
+    """As a user types them; replay says that nothing was computed."""
+    require(runner)
+    monkeypatch.chdir(tmp_path)
+    Path("key.pem").write_bytes(private_pem(SIGNER.key))
+    Path("pub.pem").write_bytes(SIGNER.public.pem())
+
+    def command(*words: str | Path) -> str:
+        result = CliRunner().invoke(main, [str(word) for word in words])
+        assert result.exit_code == 0, result.output
+        return result.stdout
+
+    command("import", "gpureplay", recordings / "gpureplay" / "mnist", "-o", "raw.gtr")
+    command("build", "raw.gtr", "-o", "net.gtr")
+    command("sign", "net.gtr", "--key", "key.pem", "-o", "net.sgtr")
+    command("verify", "net.sgtr", "--key", "pub.pem")
+    trace = Trace.read(Path("net.gtr"))
+    options: list[str] = ["--key", "pub.pem", "--on", runner, "--output", "output=output.npy"]
+    for name, array in values(trace, 3).items():
+        np.save(f"{name}.npy", array)
+        options += ["--input", f"{name}={name}.npy"]
+    found = json.loads(command("replay", "net.sgtr", *options, "--json"))
+    assert (found["compute"], found["jobs"]) == ("none", JOBS["mnist"])
+    assert np.load("output.npy").shape == trace.slot("output").shape
+    assert "warning: this virtual GPU runs no shaders" in command("replay", "net.sgtr", *options)
