@@ -33,7 +33,7 @@ def register_name(register: Register) -> str:
 def rows(profile: Profile) -> list[tuple[int, int, int, tuple[int, int], str]]:
     """The registers that a trace may touch: (first index, count, access, (bits, always), name of the first).
 
-    Consecutive registers with the same rights share a row.
+    In ascending order, for the core bisects them. Consecutive registers with the same rights share a row.
     """
     found: list[tuple[int, int, int, tuple[int, int], str]] = []
     for offset in sorted(profile.by_offset):
