@@ -57,6 +57,8 @@ def test_everything_is_read() -> None:
     assert gpu.interrupts == ("job", "mmu")
     assert (gpu.identity.name, gpu.identity_value, gpu.identity_mask) == ("hub.IDENT", 0x24, 0xFF)
     assert (gpu.cores.register.name, gpu.cores.shift, gpu.cores.bits) == ("hub.IDENT", 8, 4)
+    assert not gpu.cores_are_mask
+    assert parse(SMALL.replace("bits = 4 }", "bits = 4, is_mask = true }")).cores_are_mask
     assert (gpu.revision.register.offset, gpu.revision.shift, gpu.revision.bits) == (0x5C, 16, 8)
     start = gpu.register("core.START")
     assert (start.offset, start.index, start.readable, start.writable) == (0x40, 0x10, False, True)
