@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,11 +12,15 @@ import pytest
 from click.testing import CliRunner, Result
 from guest_programs import SHADER, record, refused
 
+from host_tools.build import build
 from host_tools.cli import main
+from host_tools.demo import PARAM, RAW, WEIGHTS
 from host_tools.emulate import run as replay_on
 from host_tools.emulate.interpreter import Interpreter
+from host_tools.record.convert import convert
 from host_tools.record.errors import RecordError
-from host_tools.record.machine import GuestJob, boot
+from host_tools.record.machine import RAM_END, GuestJob, boot
+from host_tools.record.ncnn_job import ncnn_job
 from host_tools.record.program import program_job
 from host_tools.record.root import RecordRoot
 from host_tools.vgpu import VirtualGpu
@@ -194,6 +199,22 @@ def test_a_program_without_jobs(root: RecordRoot, tmp_path: Path) -> None:
     busybox = root.tree / "usr/bin/busybox"
     said = refused(tmp_path, "--gpu", "mali_g71", "--", busybox, "echo", "done")
     assert said == "no compute job reached the GPU; the program said: done"
+
+
+def test_a_network(root: RecordRoot, tmp_path: Path) -> None:
+    """ncnn submits what it submits to a V3D; in the trace that is built, jobs still find the network's input."""
+    pixels = np.random.default_rng(1).random((1, 28, 28), dtype=np.float32)
+    job = replace(ncnn_job(PARAM.read_bytes(), WEIGHTS.read_bytes(), {"data": pixels}), gpu="mali_g71")
+    boot(job, root, qemu_plugin(), {"capture": str(tmp_path / "lenet.cap")})
+    raw = convert(tmp_path / "lenet.cap", ram_end=RAM_END, meta={"name": "lenet"}, notes={})
+    assert raw.jobs == Trace.read(RAW).jobs
+    for trace in (raw, build(raw)):
+        device = Interpreter(trace)
+        for replays in (1, 2):
+            device.run()
+            assert device.gpu.counters().jobs == replays * raw.jobs
+        assert pixels.tobytes() in gpu_memory(device)
+        device.close()
 
 
 @pytest.mark.parametrize(
