@@ -12,6 +12,7 @@ from rich.console import Console
 
 from host_tools.cli_support import FILE, GramophoneCommand, Outcome, UsageError, say
 from host_tools.commands.traces import NAME, OUTPUT, default_name, facts
+from host_tools.emulate.replay import FULL, NONE
 from host_tools.files import check_writable, write_atomically
 from host_tools.record.devicetree import PLACEMENTS
 from host_tools.record.network import TOLERANCE, NetworkError, record_network
@@ -169,8 +170,8 @@ def _written(trace: Trace, output: Path, computes: bool = True) -> Outcome:
         f"{output}: {len(data)} bytes, {trace.jobs} jobs, {len(trace.actions)} actions, {len(trace.slots)} slots"
     )
     if not computes:
-        text += "\ncompute: none (this virtual GPU runs no shaders: the program saw no results)"
-    return Outcome({**facts(trace), "trace_bytes": len(data), "compute": "full" if computes else "none"}, text)
+        text += f"\ncompute: {NONE} (this virtual GPU runs no shaders: the program saw no results)"
+    return Outcome({**facts(trace), "trace_bytes": len(data), "compute": FULL if computes else NONE}, text)
 
 
 COMMANDS = [record]
