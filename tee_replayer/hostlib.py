@@ -195,10 +195,8 @@ def _open(library: Path) -> Any:
     return _ffi().dlopen(str(library))
 
 
-def lzma_decode(
-    library: Path, data: bytes, out_bytes: int, properties: int, chunk_bytes: int
-) -> tuple[int, bytes]:
-    """The device's LZMA decoder alone: (bytes of input left over, or -1 when it refuses the data; the output)."""
+def inflate(library: Path, data: bytes, out_bytes: int, chunk_bytes: int) -> tuple[int, bytes]:
+    """The device's DEFLATE decoder alone: (bytes of input left over, or -1 when it refuses the data; the output)."""
     out = _ffi().new("uint8_t[]", max(out_bytes, 1))
-    left = _open(library).gr_host_lzma(data, len(data), out, out_bytes, properties, chunk_bytes)
+    left = _open(library).gr_host_inflate(data, len(data), out, out_bytes, chunk_bytes)
     return int(left), bytes(out)[:out_bytes]

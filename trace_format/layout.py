@@ -44,6 +44,7 @@ from trace_format.schema import (
     Text,
 )
 
+STORED_SECTIONS = (SectionType.MANIFEST, SectionType.CHUNKS)
 REQUIRED = (*HEAD_SECTIONS, SectionType.ACTIONS, SectionType.IMAGE)  # never flagged optional
 
 
@@ -55,7 +56,6 @@ class Part:
     stored: bytes
     flags: int = 0
     codec: int = Codec.STORED
-    codec_param: int = 0
     raw_bytes: int = -1
     offset: int = 0
 
@@ -66,12 +66,12 @@ class Part:
     @classmethod
     def encoded(cls, type: SectionType, raw: bytes, compress: bool, flags: int = 0) -> Part:
         """A section of `raw`, compressed where that is worth it."""
-        method, param, stored = codec.encode(raw, compress=compress)
-        return cls(type, stored, flags, method, param, len(raw))
+        method, stored = codec.encode(raw, compress=compress)
+        return cls(type, stored, flags, method, len(raw))
 
     def decode(self) -> bytes:
         """The section's bytes; CodecError."""
-        return codec.decode(self.codec, self.codec_param, self.stored, self.raw_bytes, offset=self.offset)
+        return codec.decode(self.codec, self.stored, self.raw_bytes, offset=self.offset)
 
 
 class Parts(list[Part]):
@@ -187,7 +187,6 @@ def assemble(head: list[Part], body: list[Part], chunk_bytes: int, flags: int) -
                 "type": part.type,
                 "flags": part.flags,
                 "codec": part.codec,
-                "codec_param": part.codec_param,
                 "offset": offset,
                 "stored_bytes": len(part.stored),
                 "raw_bytes": part.raw_bytes,
@@ -343,10 +342,10 @@ def _section(data: bytes, at: int, position: int, header: dict[str, Any]) -> tup
         )
     if any(data[end:aligned]):
         raise ReservedError("padding behind a section", offset=end, expected="zero", found=data[end:aligned].hex())
-    coding = (row["codec"], row["codec_param"], row["raw_bytes"])
-    if row["type"] in HEAD_SECTIONS and coding != (Codec.STORED, 0, row["stored_bytes"]):
+    is_stored = row["codec"] == Codec.STORED and row["raw_bytes"] == row["stored_bytes"]
+    if row["type"] in STORED_SECTIONS and not is_stored:
         raise SectionError(
-            "a head section must be stored as it is", offset=at + 4, expected=(0, 0), found=coding[:2]
+            "manifest and chunk hashes must be stored as they are", offset=at + 4, expected=0, found=row["codec"]
         )
     if row["raw_bytes"] > 1 << 32:
         raise SectionRangeError(
@@ -357,7 +356,6 @@ def _section(data: bytes, at: int, position: int, header: dict[str, Any]) -> tup
         data[row["offset"] : end],
         row["flags"],
         row["codec"],
-        row["codec_param"],
         row["raw_bytes"],
         row["offset"],
     )

@@ -29,7 +29,6 @@ MAX_ENVELOPE_BYTES = 1024
 MIN_CHUNK_BYTES = 4096
 MAX_CHUNK_BYTES = 65536
 KEEP_SLOTS = 8
-LZMA_MAX_LC_LP = 4
 HASH_BYTES = 32  # SHA-256
 
 
@@ -81,7 +80,7 @@ class Codec(enum.IntEnum):
     """How a section's bytes are stored."""
 
     STORED = 0
-    LZMA = 1  # raw LZMA1 stream with end marker; codec_param = (pb * 5 + lp) * 9 + lc, lc + lp <= 4
+    DEFLATE = 1  # RFC 1951, without any frame
 
 
 class Gpu(enum.IntEnum):
@@ -150,8 +149,7 @@ Section = Struct(
     "type" / u16 * "SectionType",
     "flags" / u16 * "bit 0: optional; others must be zero",
     "codec" / u8 * "Codec",
-    "codec_param" / u8 * "properties byte of LZMA; 0 where stored",
-    "reserved" / Reserved(2) * "must be zero",
+    "reserved" / Reserved(3) * "must be zero",
     "offset" / u64 * "from the start of the trace, a multiple of 8, ascending, gaps shorter than 8 and zero",
     "stored_bytes" / u64 * "bytes in the file",
     "raw_bytes" / u64 * "bytes after decoding",

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 
-from trace_format import layout, profile
+from trace_format import codec, layout, profile
 from trace_format.actions import ACTION_DTYPE
 from trace_format.errors import (
     ChunkHashError,
@@ -196,12 +197,10 @@ class Trace:
         }
         head = [
             layout.Part(SectionType.MANIFEST, layout.pack("manifest", manifest)),
-            layout.Part(SectionType.SLOTS, b"".join(_slot_bytes(s) for s in self.slots)),
+            layout.Part.encoded(SectionType.SLOTS, b"".join(_slot_bytes(s) for s in self.slots), compress),
         ]
         body = [layout.Part.encoded(SectionType.ACTIONS, self.actions.tobytes(), compress)]
-        step = max(IMAGE_SECTION_BYTES, -(-len(self.image) // MAX_IMAGE_SECTIONS))
-        for start in range(0, len(self.image), step):
-            piece = self.image[start : start + step]
+        for piece in _image_pieces(self.image, compress):
             body.append(layout.Part.encoded(SectionType.IMAGE, piece, compress))
         if self.notes:
             text = json.dumps(self.notes, sort_keys=True, separators=(",", ":")).encode()
@@ -234,16 +233,17 @@ class Trace:
                 )
         slots_part = sections.one(SectionType.SLOTS)
         size = SlotStruct.sizeof()
-        if len(slots_part.stored) != manifest["slot_count"] * size:
+        if slots_part.raw_bytes != manifest["slot_count"] * size:
             raise SectionError(
                 "size of the slots section",
                 offset=slots_part.offset,
                 expected=manifest["slot_count"] * size,
-                found=len(slots_part.stored),
+                found=slots_part.raw_bytes,
             )
+        slot_data = slots_part.decode()
         slots = [
-            _slot_parse(slots_part.stored[i : i + size], slots_part.offset + i)
-            for i in range(0, len(slots_part.stored), size)
+            _slot_parse(slot_data[i : i + size], slots_part.offset + (0 if slots_part.codec else i))
+            for i in range(0, len(slot_data), size)
         ]
         packed_actions = sections.one(SectionType.ACTIONS)
         if packed_actions.raw_bytes != manifest["action_count"] * ACTION_DTYPE.itemsize:
@@ -373,6 +373,20 @@ def _check_slots(slots: list[Slot], va_bytes: int, where: str) -> None:
                 expected=va_bytes,
                 found=slot.address + slot.span,
             )
+
+
+def _image_pieces(image: bytes, compress: bool) -> Iterator[bytes]:
+    """The image, cut where it changes between what packs well (code, descriptors) and what does not (weights)."""
+    step = max(IMAGE_SECTION_BYTES, -(-len(image) // MAX_IMAGE_SECTIONS))
+    begin, packed = 0, False
+    for at in range(0, len(image), step):
+        worth = compress and codec.is_worth_packing(image[at : at + step])
+        if at and worth != packed:
+            yield image[begin:at]
+            begin = at
+        packed = worth
+    if image:
+        yield image[begin:]
 
 
 def _notes(part: layout.Part) -> dict[str, Any]:

@@ -274,12 +274,18 @@ class _Builder:
 
     def _map_again(self) -> list[np.void]:
         """Mappings of the first job that later ones found changed: the next replay must see them again."""
-        space = self.registers.space
-        return [
-            action(Op.MAP_GPU_MEM, flags=flags, value=1, b=frame, **va_operands(space, page))
-            for page, (frame, flags) in sorted(self.mapped_first.items())
-            if self.mapped.get(page) != (frame, flags)
-        ]
+        rows: list[np.void] = []
+        following = None
+        for page, (frame, flags) in sorted(self.mapped_first.items()):
+            if self.mapped.get(page) == (frame, flags):
+                continue
+            if following == (page, frame, flags):
+                rows[-1]["value"] += 1
+            else:
+                at = va_operands(self.registers.space, page)
+                rows.append(action(Op.MAP_GPU_MEM, flags=flags, value=1, b=frame, **at))
+            following = page + 1, frame + 1, flags
+        return rows
 
     def _check_carveout(self, pages: int) -> None:
         if pages > MAX_PAGES:

@@ -81,11 +81,10 @@ struct gr_stream {
  * failed. Who takes them moves `at` and `section`. */
 GR_INTERNAL uint32_t gr_stream_ready(struct gr_stream *s);
 
-/* Decode raw LZMA1 until `out` is full; the stream's status tells of damage. probabilities: GR_LZMA_BYTES, as
- * much as any properties that the format allows need. */
-GR_NOINLINE GR_INTERNAL void gr_lzma_decode(struct gr_stream *s, uint8_t *out, uint64_t out_bytes,
-                                            uint8_t properties, uint16_t *probabilities);
-#define GR_LZMA_BYTES ((1848u + (0x300u << GR_LZMA_MAX_LC_LP)) * 2u)
+/* Decode the section, DEFLATE, to `out`, which it must fill; the stream's status tells of damage. space:
+ * GR_INFLATE_BYTES for tables, aligned to 2. */
+GR_NOINLINE GR_INTERNAL void gr_inflate(struct gr_stream *s, uint8_t *out, uint64_t out_bytes, void *space);
+#define GR_INFLATE_BYTES 3584u
 
 /* Fetch an action and judge all that can be without running it; the report then names it. */
 GR_INTERNAL enum gr_status gr_fetch_action(struct gr_replayer *r, uint32_t index, struct gr_action *action);

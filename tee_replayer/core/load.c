@@ -57,7 +57,7 @@ struct loader {
     uint8_t *head;  /* copy of the head in the carve-out */
     uint32_t head_bytes, section_count;
     uint64_t image_bytes;
-    uint16_t *probabilities;
+    void *space; /* of the decoder */
     struct gr_stream stream;
     _Alignas(8) uint8_t start[START_BYTES]; /* signed header, envelope, padding, the trace's header */
 };
@@ -210,6 +210,11 @@ GR_INLINE uint64_t section_bytes(const struct loader *l, uint32_t index)
     return gr_load64(gr_aligned(section_at(l, index)) + GR_SECTION_AT_RAW_BYTES);
 }
 
+GR_INLINE uint64_t stored_bytes(const struct loader *l, uint32_t index)
+{
+    return gr_load64(gr_aligned(section_at(l, index)) + GR_SECTION_AT_STORED_BYTES);
+}
+
 /* The section table: the head's three sections, ACTIONS, IMAGE sections, optional ones, without gaps or
  * overlaps. */
 static enum gr_status check_sections(struct loader *l)
@@ -225,7 +230,8 @@ static enum gr_status check_sections(struct loader *l)
         l->r->report.offset = i;
         if (gr_load64(s + GR_SECTION_AT_OFFSET) != at || stored > l->trace_bytes - at ||
             raw > (uint64_t)1 << 32 ||
-            (codec == GR_CODEC_STORED ? raw != stored : codec != GR_CODEC_LZMA || i < HEAD_SECTIONS) ||
+            (codec == GR_CODEC_STORED ? raw != stored
+                                      : codec != GR_CODEC_DEFLATE || i == MANIFEST || i == CHUNKS) ||
             (i < sizeof first
                  ? type != first[i]
                  : type != GR_SECTION_TYPE_IMAGE && !(s[GR_SECTION_AT_FLAGS] & GR_SECTION_FLAG_OPTIONAL)))
@@ -265,6 +271,33 @@ static enum gr_status check_identity(struct loader *l, const uint8_t *m)
     return GR_STATUS_OK;
 }
 
+/* Copy what is left of the section, or pass it over. */
+static void take_rest(struct gr_stream *s, uint8_t *out)
+{
+    while (s->section) {
+        const uint32_t n = gr_stream_ready(s);
+        if (n == 0)
+            return;
+        if (out) {
+            memcpy(out, s->at, n);
+            out += n;
+        }
+        s->at += n;
+        s->section -= n;
+    }
+}
+
+/* The next section of the stream, decoded to `out`, or passed over. */
+static void take_section(const struct loader *l, struct gr_stream *s, uint32_t index, uint8_t *out)
+{
+    s->section = stored_bytes(l, index);
+    if (out && gr_aligned(section_at(l, index))[GR_SECTION_AT_CODEC] == GR_CODEC_DEFLATE) {
+        gr_inflate(s, out, section_bytes(l, index), l->space);
+        out = NULL;
+    }
+    take_rest(s, out);
+}
+
 /* The manifest, the slots, and where everything goes in the carve-out. */
 static enum gr_status check_manifest(struct loader *l)
 {
@@ -283,7 +316,6 @@ static enum gr_status check_manifest(struct loader *l)
     r->retry_limit = gr_load32(m + GR_MANIFEST_AT_RETRY_LIMIT);
     r->action_count = (uint32_t)(section_bytes(l, ACTIONS) / GR_ACTION_BYTES);
     r->slot_count = (uint32_t)(section_bytes(l, SLOTS) / GR_SLOT_BYTES);
-    r->slots = section_data(l, SLOTS);
     /* One less: zero is too small. */
     if (r->carveout_bytes - 1 >= (uint64_t)1 << 32 || r->va_bytes - 1 >= (uint64_t)1 << GR_VA_BITS ||
         (r->carveout_bytes | r->va_bytes) % GR_PAGE_BYTES || r->image_bytes > r->carveout_bytes)
@@ -291,15 +323,23 @@ static enum gr_status check_manifest(struct loader *l)
     if (r->slot_count > GR_MAX_SLOTS)
         return GR_STATUS_SLOTS;
 
-    /* Actions, chunk, probabilities. */
+    /* Actions, slots, chunk, the decoder's tables. */
     const uint64_t action_bytes = (uint64_t)r->action_count * GR_ACTION_BYTES;
-    uint8_t *memory = take_memory(l, action_bytes + l->stream.chunk_bytes + GR_LZMA_BYTES);
+    const uint32_t slot_bytes = r->slot_count * GR_SLOT_BYTES;
+    uint8_t *memory = take_memory(l, action_bytes + slot_bytes + l->stream.chunk_bytes + GR_INFLATE_BYTES);
     if (!memory || r->carveout_bytes > (uint64_t)(memory - r->memory.base))
         return GR_STATUS_MEMORY;
     r->low_bytes = r->carveout_bytes;
     r->actions = memory;
-    l->stream.chunk = memory + action_bytes;
-    l->probabilities = (uint16_t *)(void *)(l->stream.chunk + l->stream.chunk_bytes);
+    memory += action_bytes;
+    r->slots = memory;
+    l->stream.chunk = memory + slot_bytes;
+    l->space = l->stream.chunk + l->stream.chunk_bytes;
+    struct gr_stream stream = {.at = section_data(l, SLOTS), .status = GR_STATUS_OK};
+    stream.end = stream.at + stored_bytes(l, SLOTS);
+    take_section(l, &stream, SLOTS, memory);
+    if (stream.status != GR_STATUS_OK)
+        return stream.status;
     for (uint32_t i = 0; i < r->slot_count; i++) {
         r->report.offset = i;
         if (gr_slot_bytes(r, i) == 0)
@@ -307,22 +347,6 @@ static enum gr_status check_manifest(struct loader *l)
     }
     l->state ^= STEP_MANIFEST;
     return check_identity(l, m);
-}
-
-/* Copy what is left of the section, or pass it over. */
-static void take_section(struct gr_stream *s, uint8_t *out)
-{
-    while (s->section) {
-        const uint32_t n = gr_stream_ready(s);
-        if (n == 0)
-            return;
-        if (out) {
-            memcpy(out, s->at, n);
-            out += n;
-        }
-        s->at += n;
-        s->section -= n;
-    }
 }
 
 static enum gr_status load_body(struct loader *l)
@@ -337,23 +361,16 @@ static enum gr_status load_body(struct loader *l)
     for (uint32_t i = HEAD_SECTIONS; i < l->section_count; i++) {
         const uint8_t *s = gr_aligned(section_at(l, i));
         const uint32_t type = gr_load16(s + GR_SECTION_AT_TYPE);
-        const uint64_t raw = section_bytes(l, i);
         uint8_t *out = NULL; /* what is optional is passed over */
         if (i == ACTIONS)
             out = (uint8_t *)(uintptr_t)r->actions;
         if (type == GR_SECTION_TYPE_IMAGE) {
             out = image;
-            image += raw;
+            image += section_bytes(l, i);
         }
-        const uint64_t stored = gr_load64(s + GR_SECTION_AT_STORED_BYTES);
-        stream->section = stored;
-        if (out && s[GR_SECTION_AT_CODEC] == GR_CODEC_LZMA) {
-            gr_lzma_decode(stream, out, raw, s[GR_SECTION_AT_CODEC_PARAM], l->probabilities);
-            out = NULL; /* an end marker may follow */
-        }
-        take_section(stream, out);
-        stream->section += -stored % GR_ALIGNMENT;
-        take_section(stream, NULL);
+        take_section(l, stream, i, out);
+        stream->section = -stored_bytes(l, i) % GR_ALIGNMENT;
+        take_rest(stream, NULL);
         r->report.offset = stream->index;
         if (stream->status != GR_STATUS_OK)
             return stream->status;

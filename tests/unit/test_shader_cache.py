@@ -55,7 +55,7 @@ def test_made_once_and_laid_beside_the_jobs_own_files(root: RecordRoot, boots: l
         lambda job, root: (replace(job, command="other"), root),
         lambda job, root: (replace(job, files={"job/input": b"\0\0\0"}), root),
         lambda job, root: (replace(job, files={"job/inpu": b"t\0\0"}), root),
-        lambda job, root: (replace(job, gpu="g71"), root),
+        lambda job, root: (replace(job, gpu="mali_g71"), root),
         lambda job, root: (job, replace(root, key="other packages")),
     ],
     ids=["command", "content", "name", "gpu", "packages"],

@@ -257,9 +257,9 @@ HOSTILE: dict[str, tuple[Callable[[Parts], Parts], str]] = {
     "huge chunks": (lambda p: p.header("chunk_bytes", 1 << 20), "HEADER"),
     "too few sections": (lambda p: p.header("section_count", 3), "HEADER"),
     "too many sections": (lambda p: p.header("section_count", 60), "HEADER"),
-    "compressed slots": (
+    "slots that are not compressed": (
         lambda p: p.entry(SectionType.SLOTS, "codec", 1).entry(SectionType.SLOTS, "raw_bytes", 128 * 200),
-        "SECTIONS",
+        "CODEC",
     ),
     "compressed manifest": (lambda p: p.entry(SectionType.MANIFEST, "codec", 1), "SECTIONS"),
     "compressed hashes": (lambda p: p.entry(SectionType.CHUNKS, "codec", 1), "SECTIONS"),
@@ -283,10 +283,6 @@ HOSTILE: dict[str, tuple[Callable[[Parts], Parts], str]] = {
     ),
     "stored section of two sizes": (lambda p: p.entry(SectionType.IMAGE, "raw_bytes", 8), "SECTIONS"),
     "damaged compression": (lambda p: p.entry(SectionType.IMAGE, "codec", 1), "CODEC"),
-    "compression with wrong properties": (
-        lambda p: p.entry(SectionType.IMAGE, "codec", 1).entry(SectionType.IMAGE, "codec_param", 255),
-        "CODEC",
-    ),
 }
 
 

@@ -26,7 +26,7 @@ meta:
 _TRACE = """\
 doc: |
   A recording of what a GPU stack makes a GPU do, to be replayed without that stack; see docs/FORMAT.md.
-  Sections that are packed (codec `lzma`) are given as they are stored; Kaitai Struct has no raw LZMA.
+  Sections that are packed (codec `deflate`) are given as they are stored; Kaitai Struct knows only framed DEFLATE.
 seq:
   - id: header
     type: header

@@ -69,8 +69,8 @@ Rules, in the order in which a reader can check them:
 4. Sections lie in the order of the table, the first right behind the table. Each starts at the next multiple of
    {alignment} behind the one before, and the up to {gap} bytes between are zero. The file ends at the next
    multiple of {alignment} behind the last.
-5. The first three sections are MANIFEST, SLOTS and CHUNKS, in this order, once each, stored without a codec; their
-   end is the end of the head, `head_bytes`.
+5. The first three sections are MANIFEST, SLOTS and CHUNKS, in this order, once each; their end is the end of the
+   head, `head_bytes`. MANIFEST and CHUNKS are stored without a codec.
 6. Then come exactly one ACTIONS section, any number of IMAGE sections, and optional sections, in this order. There
    is at most one NOTES section.
 7. A section of unknown type is an error unless its flag `optional` is set; then a reader passes over it. Its
@@ -89,11 +89,10 @@ compare, use it. Chunks know nothing of sections; a section may start or end ins
 _CODECS = """\
 ### Codecs
 
-- `STORED`: the bytes as they are; `codec_param` is 0 and `raw_bytes` equals `stored_bytes`.
-- `LZMA`: one raw LZMA1 stream, as liblzma writes it: no file header, an end marker, nothing behind the marker. It
-  decodes to exactly `raw_bytes` bytes; a decoder that counts them need not read the marker. `codec_param` is
-  LZMA's properties byte, (pb * 5 + lp) * 9 + lc, with lc + lp at most {lc_lp} and pb at most 4, so that the
-  decoder's tables have a fixed size. The dictionary is the decoded section itself.
+- `STORED`: the bytes as they are; `raw_bytes` equals `stored_bytes`.
+- `DEFLATE`: one stream of RFC 1951, without a frame (zlib's or gzip's), nothing behind its last block. It decodes
+  to exactly `raw_bytes` bytes; a decoder that counts them need not read the end of the last block. Its window is
+  the decoded section itself, so that a decoder needs no memory for it.
 """
 
 _SECTIONS = """\
@@ -189,7 +188,6 @@ def emit() -> str:
         "max_slots": schema.MAX_SLOTS,
         "max_rank": schema.MAX_RANK,
         "hash_bytes": schema.HASH_BYTES,
-        "lc_lp": schema.LZMA_MAX_LC_LP,
         "action_bytes": shapes["action"].size,
     }
 

@@ -27,7 +27,6 @@
 #define GR_MIN_CHUNK_BYTES 4096u
 #define GR_MAX_CHUNK_BYTES 65536u
 #define GR_KEEP_SLOTS 8u
-#define GR_LZMA_MAX_LC_LP 4u
 #define GR_HASH_BYTES 32u
 #define GR_HEADER_FLAG_RAW 1u
 #define GR_SECTION_FLAG_OPTIONAL 1u
@@ -48,7 +47,7 @@ enum gr_section_type {
 /* How a section's bytes are stored. */
 enum gr_codec {
     GR_CODEC_STORED = 0x00,
-    GR_CODEC_LZMA = 0x01,
+    GR_CODEC_DEFLATE = 0x01,
 };
 
 /* GPU families; a profile `gpus/NAME.toml` each. */
@@ -198,8 +197,7 @@ struct gr_section_layout {
     uint16_t type;
     uint16_t flags;
     uint8_t codec;
-    uint8_t codec_param;
-    uint8_t reserved[2];
+    uint8_t reserved[3];
     uint64_t offset;
     uint64_t stored_bytes;
     uint64_t raw_bytes;
@@ -209,8 +207,7 @@ struct gr_section_layout {
 #define GR_SECTION_AT_TYPE 0u
 #define GR_SECTION_AT_FLAGS 2u
 #define GR_SECTION_AT_CODEC 4u
-#define GR_SECTION_AT_CODEC_PARAM 5u
-#define GR_SECTION_AT_RESERVED 6u
+#define GR_SECTION_AT_RESERVED 5u
 #define GR_SECTION_AT_OFFSET 8u
 #define GR_SECTION_AT_STORED_BYTES 16u
 #define GR_SECTION_AT_RAW_BYTES 24u
@@ -218,21 +215,19 @@ _Static_assert(sizeof(struct gr_section_layout) == GR_SECTION_BYTES, "size of se
 _Static_assert(offsetof(struct gr_section_layout, type) == GR_SECTION_AT_TYPE, "offset of section.type");
 _Static_assert(offsetof(struct gr_section_layout, flags) == GR_SECTION_AT_FLAGS, "offset of section.flags");
 _Static_assert(offsetof(struct gr_section_layout, codec) == GR_SECTION_AT_CODEC, "offset of section.codec");
-_Static_assert(offsetof(struct gr_section_layout, codec_param) == GR_SECTION_AT_CODEC_PARAM, "offset of section.codec_param");
 _Static_assert(offsetof(struct gr_section_layout, reserved) == GR_SECTION_AT_RESERVED, "offset of section.reserved");
 _Static_assert(offsetof(struct gr_section_layout, offset) == GR_SECTION_AT_OFFSET, "offset of section.offset");
 _Static_assert(offsetof(struct gr_section_layout, stored_bytes) == GR_SECTION_AT_STORED_BYTES, "offset of section.stored_bytes");
 _Static_assert(offsetof(struct gr_section_layout, raw_bytes) == GR_SECTION_AT_RAW_BYTES, "offset of section.raw_bytes");
 _Static_assert(GR_SECTION_AT_RAW_BYTES + 8u == GR_SECTION_BYTES, "end of section");
 _Static_assert((uint16_t)GR_SECTION_TYPE_NOTES == GR_SECTION_TYPE_NOTES, "section.type holds every section_type");
-_Static_assert((uint8_t)GR_CODEC_LZMA == GR_CODEC_LZMA, "section.codec holds every codec");
+_Static_assert((uint8_t)GR_CODEC_DEFLATE == GR_CODEC_DEFLATE, "section.codec holds every codec");
 
 /* Entry of the section table. */
 struct gr_section {
     uint16_t type; /* SectionType */
     uint16_t flags; /* bit 0: optional; others must be zero */
     uint8_t codec; /* Codec */
-    uint8_t codec_param; /* properties byte of LZMA; 0 where stored */
     uint64_t offset; /* from the start of the trace, a multiple of 8, ascending, gaps shorter than 8 and zero */
     uint64_t stored_bytes; /* bytes in the file */
     uint64_t raw_bytes; /* bytes after decoding */
@@ -608,12 +603,11 @@ static inline bool gr_section_load(struct gr_section *out, const uint8_t *p, siz
         return false;
     if ((gr_load16(p + GR_SECTION_AT_FLAGS) & ~1u) != 0)
         return false;
-    if (!gr_is_zero(p + GR_SECTION_AT_RESERVED, 2u))
+    if (!gr_is_zero(p + GR_SECTION_AT_RESERVED, 3u))
         return false;
     out->type = gr_load16(p + GR_SECTION_AT_TYPE);
     out->flags = gr_load16(p + GR_SECTION_AT_FLAGS);
     out->codec = p[GR_SECTION_AT_CODEC];
-    out->codec_param = p[GR_SECTION_AT_CODEC_PARAM];
     out->offset = gr_load64(p + GR_SECTION_AT_OFFSET);
     out->stored_bytes = gr_load64(p + GR_SECTION_AT_STORED_BYTES);
     out->raw_bytes = gr_load64(p + GR_SECTION_AT_RAW_BYTES);

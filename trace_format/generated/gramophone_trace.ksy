@@ -7,7 +7,7 @@ meta:
   endian: le
 doc: |
   A recording of what a GPU stack makes a GPU do, to be replayed without that stack; see docs/FORMAT.md.
-  Sections that are packed (codec `lzma`) are given as they are stored; Kaitai Struct has no raw LZMA.
+  Sections that are packed (codec `deflate`) are given as they are stored; Kaitai Struct knows only framed DEFLATE.
 seq:
   - id: header
     type: header
@@ -66,11 +66,8 @@ types:
         type: u1
         enum: codec
         doc: "Codec"
-      - id: codec_param
-        type: u1
-        doc: "properties byte of LZMA; 0 where stored"
       - id: reserved
-        contents: [0, 0]
+        contents: [0, 0, 0]
         doc: "must be zero"
       - id: offset
         type: u8
@@ -286,7 +283,7 @@ enums:
     0:
       id: stored
     1:
-      id: lzma
+      id: deflate
   gpu:
     1:
       id: v3d42
