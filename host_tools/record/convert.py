@@ -20,7 +20,17 @@ from numpy.typing import NDArray
 from host_tools.record import capture, panfrost
 from host_tools.record.errors import RecordError
 from trace_format import layout, profile
-from trace_format.actions import ACTION_DTYPE, ALL_BITS, MAP_EXECUTE, MAP_READ, MAP_WRITE, Op, action, va_operands
+from trace_format.actions import (
+    ACTION_DTYPE,
+    ALL_BITS,
+    MAP_EXECUTE,
+    MAP_READ,
+    MAP_WRITE,
+    Op,
+    action,
+    va_operands,
+    va_page,
+)
 from trace_format.profile import Profile
 from trace_format.schema import PAGE_BYTES
 from trace_format.trace import Trace
@@ -251,6 +261,8 @@ class _Builder:
             raise capture.CaptureError("a page of memory is mapped at two GPU addresses", offset=where)
         maps = [row for row in before if int(row["op"]) in (Op.MAP_GPU_MEM, Op.UNMAP_GPU_MEM)]
         fills = [row for row in before if int(row["op"]) not in (Op.MAP_GPU_MEM, Op.UNMAP_GPU_MEM)]
+        if self.registers.new_layout:
+            maps = _joined(maps)
         if not self.replay_started:
             # The first memory that any job sees begins the part that every replay repeats.
             before = [*maps, action(Op.REPLAY_START), *fills]
@@ -274,18 +286,13 @@ class _Builder:
 
     def _map_again(self) -> list[np.void]:
         """Mappings of the first job that later ones found changed: the next replay must see them again."""
-        rows: list[np.void] = []
-        following = None
-        for page, (frame, flags) in sorted(self.mapped_first.items()):
-            if self.mapped.get(page) == (frame, flags):
-                continue
-            if following == (page, frame, flags):
-                rows[-1]["value"] += 1
-            else:
-                at = va_operands(self.registers.space, page)
-                rows.append(action(Op.MAP_GPU_MEM, flags=flags, value=1, b=frame, **at))
-            following = page + 1, frame + 1, flags
-        return rows
+        space = self.registers.space
+        rows = [
+            action(Op.MAP_GPU_MEM, flags=flags, value=1, b=frame, **va_operands(space, page))
+            for page, (frame, flags) in sorted(self.mapped_first.items())
+            if self.mapped.get(page) != (frame, flags)
+        ]
+        return _joined(rows)
 
     def _check_carveout(self, pages: int) -> None:
         if pages > MAX_PAGES:
@@ -308,3 +315,21 @@ class _Builder:
         actions["b"][actions["op"] == Op.MAP_GPU_MEM] += base
         actions["a"][np.isin(actions["op"], [Op.UPLOAD, Op.CLEAR])] += base * PAGE_BYTES
         return actions, bytes(self.image), (base + self.next_frame) * PAGE_BYTES
+
+
+def _joined(maps: list[np.void]) -> list[np.void]:
+    """Mappings, those that go on where the one before ends as one with it; unmappings stay."""
+    joined: list[np.void] = []
+    for row in maps:
+        last = joined[-1] if joined else row
+        pages = int(last["value"])
+        if (
+            last is not row
+            and int(last["op"]) == int(row["op"]) == Op.MAP_GPU_MEM
+            and (last["flags"], int(last["arg"]) & 15) == (row["flags"], int(row["arg"]) & 15)
+            and (va_page(last) + pages, int(last["b"]) + pages) == (va_page(row), int(row["b"]))
+        ):
+            last["value"] += row["value"]
+        else:
+            joined.append(row)
+    return joined

@@ -201,6 +201,21 @@ def test_a_program_without_jobs(root: RecordRoot, tmp_path: Path) -> None:
     assert said == "no compute job reached the GPU; the program said: done"
 
 
+def test_two_programs_one_after_the_other(root: RecordRoot, vadd: Path, tmp_path: Path) -> None:
+    """The GPU sleeps between them; the second has the same addresses in other memory."""
+    path = tmp_path / "two.gtr"
+    script = f"./vadd {SHADER.name} 3000 2 unchecked; sleep 1; ./vadd {SHADER.name} 2000 1 unchecked"
+    busybox = root.tree / "usr/bin/busybox"
+    record("--gpu", "mali_g71", "-o", path, "--file", vadd, "--file", SHADER, "--", busybox, "sh", "-c", script)
+    trace = Trace.read(path)
+    assert trace.actions["op"].tolist().count(Op.SET_GPU_PGTABLE) == 2
+    device = Interpreter(trace)
+    for replays in (1, 2, 3):
+        device.run()
+        assert device.gpu.counters().jobs == 3 * replays
+    device.close()
+
+
 def test_a_network(root: RecordRoot, tmp_path: Path) -> None:
     """ncnn submits what it submits to a V3D; in the trace that is built, jobs still find the network's input."""
     pixels = np.random.default_rng(1).random((1, 28, 28), dtype=np.float32)
