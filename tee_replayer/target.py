@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 from trace_format.errors import ProfileError
-from trace_format.profile import Profile, Register
+from trace_format.profile import Block, Profile, Register
 
 HERE = Path(__file__).resolve().parent
 READ, WRITE = 1, 2  # GR_ACCESS_* of core/internal.h
@@ -33,11 +33,14 @@ def register_name(register: Register) -> str:
 def rows(profile: Profile) -> list[tuple[int, int, int, tuple[int, int], str]]:
     """The registers that a trace may touch: (first index, count, access, (bits, always), name of the first).
 
-    In ascending order, for the core bisects them. Consecutive registers with the same rights share a row.
+    In ascending order, for the core bisects them. Consecutive registers with the same rights share a row. Of
+    repeated blocks only the first is there: see `first_of_block`.
     """
     found: list[tuple[int, int, int, tuple[int, int], str]] = []
     for offset in sorted(profile.by_offset):
         register = profile.by_offset[offset]
+        if any(b.base + b.bytes <= offset < b.base + b.bytes * b.count for b in repeated(profile)):
+            continue
         may_write = register.replay_bits is not None and not register.driver
         access = (READ if register.readable else 0) | (WRITE if may_write else 0)
         limits = (register.replay_bits or 0, register.replay_set)
@@ -49,6 +52,23 @@ def rows(profile: Profile) -> list[tuple[int, int, int, tuple[int, int], str]]:
         else:
             found.append((register.index, 1, access, limits, register.name))
     return found
+
+
+def repeated(profile: Profile) -> list[Block]:
+    """Blocks that are there several times, and lie so that masking an offset leads to the first."""
+    return [
+        b for b in profile.blocks.values() if b.count > 1 and b.bytes.bit_count() == 1 and b.base % b.bytes == 0
+    ]
+
+
+def first_of_block(profile: Profile) -> str:
+    """C expression: the index of the register in the first of repeated blocks that stands for that of `index`."""
+    text = "(index)"
+    for block in repeated(profile):
+        first, words = block.base // 4, block.bytes // 4
+        inside = f"(index) - {first:#x}u < {words * block.count:#x}u"
+        text = f"({inside} ? {first:#x}u + ((index) & {words - 1:#x}u) : {text})"
+    return text
 
 
 def header(profile: Profile) -> str:
@@ -90,6 +110,7 @@ def header(profile: Profile) -> str:
         "",
         "/* What a trace may do: first register (byte offset / 4), number of registers, access (1 read, 2 write),",
         " * which of the limits below. */",
+        f"#define GR_FIRST_OF_BLOCK(index) {first_of_block(profile)}",
         *_macro(
             "GR_REGISTER_ROWS",
             [

@@ -59,6 +59,15 @@ class Field:
 
 
 @dataclass(frozen=True)
+class Block:
+    """Where registers lie: the same ones `count` times, `bytes` apart, from `base` on."""
+
+    base: int
+    bytes: int
+    count: int
+
+
+@dataclass(frozen=True)
 class Job:
     """How a kind of job is started and its end is seen."""
 
@@ -83,6 +92,7 @@ class Profile:
     gpu: Gpu
     window_bytes: int
     interrupts: tuple[str, ...]
+    blocks: dict[str, Block]
     registers: dict[str, Register]
     by_offset: dict[int, Register]
     identity: Register
@@ -186,6 +196,10 @@ def _parse(file: str, text: bytes) -> Profile:
             gpu=Gpu[data["gpu"]],
             window_bytes=data["window_bytes"],
             interrupts=interrupts,
+            blocks={
+                name: Block(where["base"], where["bytes"], where.get("count", 1))
+                for name, where in data["blocks"].items()
+            },
             registers=registers,
             by_offset=by_offset,
             identity=registers[identity["register"]],

@@ -51,6 +51,7 @@ _Static_assert(READS == GR_ACCESS_READ && WRITES == GR_ACCESS_WRITE, "the same b
 /* What a write may do; NULL when the register does not allow all of `access`. */
 static const struct gr_limits *find_register(uint32_t index, uint32_t access)
 {
+    index = GR_FIRST_OF_BLOCK(index); /* the same registers in other places have the same rights */
     uint32_t low = 0, high = sizeof registers / sizeof registers[0];
     while (high - low > 1) { /* the row, if there is one, is in [low, high) */
         const uint32_t middle = (low + high) / 2;

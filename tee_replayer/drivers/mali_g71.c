@@ -62,15 +62,15 @@ static uint32_t index_of(uint64_t page, uint32_t shift)
     return (uint32_t)(page >> shift) & (ENTRIES - 1);
 }
 
-/* A table for each range of a table's size that a mapping touches, but for the range that the mapping before
- * it ended in. A range where blocks serve counts too: unmapping a part of a block takes its table. No
- * overflow: there are at most 2^28 actions (load.c), of 2^20 pages each (check.c). */
+/* A table for each range of a table's size that is mapped or unmapped, but for the range that the action
+ * before ended in. A range where a block serves counts too: a change in the block takes its table. No
+ * overflow: there are at most 2^28 actions (load.c), which touch at most 2^23 ranges each. */
 uint64_t gr_driver_bytes(const struct gr_replayer *r)
 {
     uint64_t tables = GR_ADDRESS_SPACES, before = UINT64_MAX;
     for (uint32_t i = 0; i < r->action_count; i++) {
         const struct gr_action a = gr_action_at(r, i);
-        if (a.op != GR_OP_MAP_GPU_MEM)
+        if (a.op != GR_OP_MAP_GPU_MEM && a.op != GR_OP_UNMAP_GPU_MEM)
             continue;
         const uint64_t first = (uint64_t)gr_action_address_space(&a) << VA_PAGE_BITS | gr_action_va_page(&a);
         const uint64_t last = first + a.value - 1;
@@ -81,36 +81,31 @@ uint64_t gr_driver_bytes(const struct gr_replayer *r)
     return tables * GR_PAGE_BYTES;
 }
 
-static bool reset(uint32_t command)
-{
-    gr_port_write32(GR_GPU_IRQ_CLEAR, RESET_COMPLETED);
-    gr_port_write32(GR_GPU_COMMAND, command);
-    const uint64_t start = gr_port_now_us();
-    for (;;) {
-        const bool late = gr_port_now_us() - start >= RESET_TIMEOUT_US;
-        if (gr_port_read32(GR_GPU_IRQ_RAWSTAT) & RESET_COMPLETED)
-            return true;
-        if (late)
-            return false;
-    }
-}
-
 bool gr_driver_reset(struct gr_replayer *r)
 {
+    bool is_done = false;
     gr_port_write32(GR_GPU_IRQ_MASK, 0);
     gr_port_write32(GR_JOB_IRQ_MASK, 0);
     gr_port_write32(GR_MMU_IRQ_MASK, 0);
-    const bool done = reset(SOFT_RESET) || reset(HARD_RESET);
+    for (uint32_t command = SOFT_RESET; command <= HARD_RESET && !is_done; command++) {
+        gr_port_write32(GR_GPU_IRQ_CLEAR, RESET_COMPLETED);
+        gr_port_write32(GR_GPU_COMMAND, command);
+        const uint64_t start = gr_port_now_us();
+        bool is_late = false;
+        while (!is_done && !is_late) {
+            is_late = gr_port_now_us() - start >= RESET_TIMEOUT_US;
+            is_done = gr_port_read32(GR_GPU_IRQ_RAWSTAT) & RESET_COMPLETED;
+        }
+    }
     gr_port_write32(GR_GPU_IRQ_CLEAR, RESET_COMPLETED);
     gr_port_write32(GR_JOB_IRQ_CLEAR, UINT32_MAX);
     gr_port_write32(GR_MMU_IRQ_CLEAR, UINT32_MAX);
     for (uint32_t at = 0; at < GR_ADDRESS_SPACES * SPACE_BYTES; at += SPACE_BYTES) {
-        write64(GR_AS0_TRANSCFG_LO + at, TRANSLATION_OFF);
-        write64(GR_AS0_TRANSTAB_LO + at, 0);
+        gr_port_write32(GR_AS0_TRANSCFG_LO + at, TRANSLATION_OFF);
         gr_port_write32(GR_AS0_COMMAND + at, UPDATE);
     }
     r->tables = GR_ADDRESS_SPACES;
-    return done;
+    return is_done;
 }
 
 /* The trace tells the GPU to take it over, as its driver did. */
@@ -138,12 +133,12 @@ static uint64_t *table_below(struct gr_replayer *r, uint64_t *entry)
     return table_at(r, offset_of(r, *entry));
 }
 
-/* The entry of level 2 for a page. NULL: there is no table for it, and it is not to be made or cannot be. */
-static uint64_t *entry_for(struct gr_replayer *r, uint32_t space, uint64_t page, bool make)
+/* The entry of level 2 for a page; tables that lead there are made. NULL: there is no room for one. */
+static uint64_t *entry_for(struct gr_replayer *r, uint32_t space, uint64_t page)
 {
     uint64_t *entry = table_at(r, root_offset(r, space)) + index_of(page, ROOT_SHIFT);
     for (uint32_t shift = ROOT_SHIFT - LEVEL_BITS; shift; shift -= LEVEL_BITS) {
-        uint64_t *table = make || *entry ? table_below(r, entry) : NULL;
+        uint64_t *table = table_below(r, entry);
         if (!table)
             return NULL;
         entry = table + index_of(page, shift);
@@ -159,12 +154,12 @@ static enum gr_status set_pages(struct gr_replayer *r, const struct gr_action *a
     for (uint64_t left = a->value; left; left -= n) {
         const uint32_t first = index_of(page, 0);
         n = left < ENTRIES - first ? left : ENTRIES - first;
-        uint64_t *entry = entry_for(r, gr_action_address_space(a), page, leaf);
-        if (!entry && leaf)
+        uint64_t *entry = entry_for(r, gr_action_address_space(a), page);
+        if (!entry)
             return GR_STATUS_MEMORY;
-        if (entry && n == ENTRIES && (*entry & TYPE) != TABLE && !(leaf & ADDRESS & (BLOCK_BYTES - 1))) {
+        if (n == ENTRIES && (*entry & TYPE) != TABLE && !(leaf & ADDRESS & (BLOCK_BYTES - 1))) {
             *entry = leaf & ~PAGE_TO_BLOCK;
-        } else if (entry && (leaf || *entry)) {
+        } else {
             uint64_t *pages = table_below(r, entry);
             if (!pages)
                 return GR_STATUS_MEMORY;

@@ -41,9 +41,8 @@ DRIVER = {
     "mali_g71": {
         "gpu.COMMAND",
         *(f"{block}.IRQ_{name}" for block in ("gpu", "job", "mmu") for name in ("MASK", "CLEAR")),
-        *(f"as{i}.{name}_{half}" for i in range(8) for name in ("TRANSCFG", "TRANSTAB") for half in ("LO", "HI")),
-        *(f"as{i}.COMMAND" for i in range(8)),
-        *("as0.MEMATTR_LO", "as0.MEMATTR_HI"),
+        *(f"as{i}.{name}" for i in range(8) for name in ("TRANSCFG_LO", "COMMAND")),
+        *(f"as0.{name}_{half}" for name in ("TRANSCFG", "TRANSTAB", "MEMATTR") for half in ("LO", "HI")),
     },
 }
 # A write that only a trace makes.

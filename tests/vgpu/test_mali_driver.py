@@ -210,7 +210,8 @@ def test_memory_for_tables_is_what_the_mappings_need() -> None:
     assert tables(map_(0, 100, 0, 1), map_(0, 101, 9, 500)) == 4
     assert tables(map_(0, 100, 0, 1), map_(1, 101, 0, 1)) == 6, "another address space"
     assert tables(map_(0, (1 << 27) - 1, 0, 2)) == 6, "both sides of a level 1 table"
-    assert tables(unmap(0, 0, 0xFFFFFFFF)) == 0
+    assert tables(map_(0, 100, 0, 1), unmap(0, 90, 20)) == 3
+    assert tables(map_(0, 100, 0, 1), unmap(0, 90, 3 * ENTRIES)) == 6
     far = [map_(i % SPACES, i << 27, 0, 1) for i in range(400)]
     assert tables(*far) == 1200
 
@@ -222,9 +223,10 @@ def test_tables_that_do_not_fit_are_refused() -> None:
     with pytest.raises(ReplayError, match="secure memory is too small"):
         Board(sample, carveout_bytes=need - 8)
     device = Device(Registers(GPU), carveout_bytes=need - 8)
-    with pytest.raises(ReplayError):
-        device.replayer.load(signed(sample), s.KEY)
-    assert device.is_wiped
+    for rows in (sample.actions, [unmap(i % SPACES, 0, 0xFFFFFFFF) for i in range(2000)]):
+        with pytest.raises(ReplayError, match="secure memory is too small"):
+            device.replayer.load(signed(trace(*rows)), s.KEY)
+        assert device.is_wiped
 
 
 def answering(device: Device, commands: tuple[int, ...]) -> None:
