@@ -154,7 +154,10 @@ class _Builder:
 
     def __init__(self, path: Path, ram_end: int) -> None:
         self.ram_end = ram_end
-        self.gpu = profile.load(capture.read_header(path).gpu.partition("-")[0])  # without the variant
+        name = capture.read_header(path).gpu
+        self.gpu = profile.load(name.partition("-")[0])  # without the variant
+        if self.gpu.mmu["format"] not in _FAMILIES:
+            raise RecordError(f"{path}: there is no virtual GPU {name} that could have been recorded")
         self.registers = _FAMILIES[self.gpu.mmu["format"]](self.gpu)
         self.actions = self.registers.actions
         self.memory: list[np.void] = []  # what must happen before the next job
@@ -163,9 +166,7 @@ class _Builder:
         self.mapped_first: dict[int, tuple[int, int]] = {}  # as the first job finds it
         self.physical: dict[int, int] = {}  # GPU page -> page of the guest's
         self.next_frame = 0
-        self.next_page: tuple[int, int] | None = (
-            None  # GPU page and flags that would continue what was mapped last
-        )
+        self.next_page: tuple[int, int] | None = None  # page and flags that would go on with what was mapped last
         self.contents: dict[int, int] = {}  # content id -> offset in the image
         self.jobs = 0
         self.replay_started = False
@@ -250,10 +251,14 @@ class _Builder:
     def _job(self, where: int, kind: int) -> None:
         """What the job finds in memory goes before the register write that started it: where a replay begins, and
         for a Mali always, before all writes that describe it."""
-        at = start = self._last_write(where, {job.start.index for job in self.gpu.jobs})
+        starts = {job.start.name for job in self.gpu.jobs}
+        if kind == COMPUTE:
+            starts &= FIRST_WRITTEN.keys()
+        at = start = self._last_write(where, starts)
         if kind == COMPUTE and (not self.replay_started or self.registers.new_layout):
-            first = FIRST_WRITTEN[self.gpu.by_offset[int(self.actions[start]["arg"]) * 4].name]
-            at = self._last_write(where, {self.gpu.register(first).index})
+            at = self._last_write(
+                where, {FIRST_WRITTEN[self.gpu.by_offset[int(self.actions[start]["arg"]) * 4].name]}
+            )
         before = self.memory
         self.memory = []
         self.next_page = None
@@ -276,13 +281,14 @@ class _Builder:
         self.actions[at:at] = before
         self.latest_start = start + len(before)
 
-    def _last_write(self, where: int, registers: set[int]) -> int:
+    def _last_write(self, where: int, names: set[str]) -> int:
         """Index of the latest write to any of these registers, for the job at `where` in the capture."""
+        registers = {self.gpu.register(name).index for name in names}
         for i in range(len(self.actions) - 1, self.latest_start, -1):
             if int(self.actions[i]["op"]) == Op.REG_WRITE and int(self.actions[i]["arg"]) in registers:
                 return i
-        names = sorted(self.gpu.by_offset[index * 4].name for index in registers)
-        raise capture.CaptureError(f"a job starts, but nothing was written to {' or '.join(names)}", offset=where)
+        found = " or ".join(sorted(names))
+        raise capture.CaptureError(f"a job starts, but nothing was written to {found}", offset=where)
 
     def _map_again(self) -> list[np.void]:
         """Mappings of the first job that later ones found changed: the next replay must see them again."""

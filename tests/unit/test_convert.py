@@ -28,6 +28,7 @@ GPU_ID, LATEST_FLUSH, GPU_COMMAND, SHADER_PWROFF = 0x0, 0x38, 0x30, 0x1C0
 JOB_RAWSTAT, JOB_CLEAR, JOB_MASK, JOB_STATUS = 0x1000, 0x1004, 0x1008, 0x100C
 TABLE, MEMORY_ATTRIBUTES, AS_COMMAND, TABLE_CONFIG = 0x2400, 0x2408, 0x2418, 0x2430
 HEAD_NEXT, AFFINITY_NEXT, CONFIG_NEXT, COMMAND_NEXT, FLUSH_NEXT = 0x18C0, 0x18D0, 0x18D8, 0x18E0, 0x18F0
+BIN_START = profile.load("v3d42").register("core0.CLE_CT0QEA").offset
 LPAE_TABLE, FLUSHES = 0x4B944007, 0x87B00
 
 
@@ -346,11 +347,22 @@ BAD: dict[str, tuple[bytes, type[GramophoneError], str]] = {
     ),
     "cut off": (capture([*PROBE, *first_job()])[:-1], CaptureError, "cut off in the end record"),
     "a GPU that has no profile": (capture([], gpu="mali_g99-x"), ProfileError, "no profile for GPU 'mali_g99'"),
+    "a GPU that is not emulated": (capture([], gpu="mali_g52"), RecordError, "there is no virtual GPU mali_g52"),
     "V3D: no job": (capture([write(0, 1)], gpu="v3d42"), RecordError, "no GPU job was submitted"),
     "V3D: a job that nothing started": (
         capture([MAP, record(4, 0, 1), record(5, 0, 1)], gpu="v3d42"),
         CaptureError,
-        "a job starts, but",
+        "a job starts, but nothing was written to core0.CSD_QUEUED_CFG0",
+    ),
+    "V3D: a list that nothing started": (
+        capture([MAP, record(4, 2, 1), record(5, 2, 1)], gpu="v3d42"),
+        CaptureError,
+        "nothing was written to core0.CLE_CT0QEA or core0.CLE_CT1QEA or core0.CSD_QUEUED_CFG0",
+    ),
+    "V3D: a compute job that a list started": (
+        capture([write(BIN_START, 1), record(4, 0, 1), record(5, 0, 1)], gpu="v3d42"),
+        CaptureError,
+        "nothing was written to core0.CSD_QUEUED_CFG0",
     ),
     "V3D: a job without a configuration": (
         capture([write(0x4904, 1), record(4, 0, 1), record(5, 0, 1)], gpu="v3d42"),
@@ -369,33 +381,40 @@ def test_captures_that_are_refused(tmp_path: Path, name: str) -> None:
         assert str(caught.value).startswith(str(tmp_path / "a.cap"))
 
 
+CONFIGURATION = [write(0x4908 + 4 * i, 0x10 + i) for i in range(6)]
+V3D = [
+    *[write(BIN_START, 1), MAP, CONTENT, record(4, 1, 1), record(5, 1, 1), interrupt(1), interrupt(0)],
+    *[*CONFIGURATION, write(0x4904, 0x1000), record(12, HEAD, 1) + bytes(16), record(4, 0, 2), record(5, 0, 2)],
+]
+GOOD_V3D = capture(V3D, gpu="v3d42", jobs=1)
 GOOD = capture([*PROBE, *first_job(), read(LATEST_FLUSH, 9), *job(2, [], flush=9), *SERVICE, *CLOSE])
 
 
 @settings(max_examples=300)
 @given(
-    st.lists(st.tuples(st.integers(0, len(GOOD) - 1), st.binary(min_size=1, max_size=4)), min_size=1, max_size=3)
+    st.sampled_from([GOOD, GOOD_V3D]),
+    st.lists(st.tuples(st.floats(0, 0.999), st.binary(min_size=1, max_size=4)), max_size=3),
 )
 def test_damaged_captures_give_a_trace_or_a_sentence(
-    tmp_path_factory: pytest.TempPathFactory, changes: list[tuple[int, bytes]]
+    tmp_path_factory: pytest.TempPathFactory, good: bytes, changes: list[tuple[float, bytes]]
 ) -> None:
-    data = bytearray(GOOD)
-    for at, new in changes:
+    data = bytearray(good)
+    for where, new in changes:
+        at = int(where * len(data))
         data[at : at + len(new)] = new
     try:
         trace = convert_bytes(tmp_path_factory.mktemp("capture"), bytes(data))
     except GramophoneError:
+        assert changes
         return
-    assert trace.jobs == 2
-    assert trace.profile is profile.load("mali_g71")
+    assert trace.jobs == (2 if good is GOOD else 1)
 
 
 def test_a_v3d_job_is_repeated_with_all_its_registers(tmp_path: Path) -> None:
     """A replay that starts with a compute job writes its whole configuration anew."""
-    configuration = [write(0x4908 + 4 * i, 0x10 + i) for i in range(6)]
     rows = [
         write(0x4030, 1),
-        *configuration,
+        *CONFIGURATION,
         write(0x4904, 0x1000),
         MAP,
         CONTENT,
