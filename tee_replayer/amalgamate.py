@@ -13,7 +13,7 @@ from trace_format.profile import Profile
 _OWN_INCLUDE = re.compile(r'^#include "[\w.]+"\n', re.MULTILINE)
 _GUARD = re.compile(r"^#(ifndef|define) GRAMOPHONE_\w+_H\n|^#endif\n*\Z", re.MULTILINE)
 # core files in reading order: what is used comes before its users
-_CORE_SOURCES = ("inflate.c", "stream.c", "check.c", "slots.c", "load.c", "run.c")
+_CORE_SOURCES = ("lz4.c", "stream.c", "check.c", "slots.c", "load.c", "run.c")
 
 
 def header(notice: str, key: str) -> str:

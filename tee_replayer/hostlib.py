@@ -31,22 +31,22 @@ OWN_CFLAGS = ["-Wall", "-Wextra", "-Wconversion", "-Werror"]
 _FIELDS = tuple(Report.__dataclass_fields__)
 
 
-def own_sources(profile: Profile) -> list[Path]:
+def own_sources(profile: Profile, bearssl: bool = True) -> list[Path]:
     """The C files of ours that a host library is made of."""
     return [
         *sorted(CORE.glob("*.c")),
         target.driver_source(profile),
-        HERE / "crypto" / "bearssl.c",
+        HERE / "crypto" / ("bearssl.c" if bearssl else "openssl.c"),
         HERE / "host" / "host.c",
     ]
 
 
-def build(profile: Profile, bearssl: Path, folder: Path, extra: tuple[str, ...] = ()) -> Path:
+def build(profile: Profile, bearssl: Path | None, folder: Path, extra: tuple[str, ...] = ()) -> Path:
     """Compile the library for one GPU, unless that was done before.
 
     Args:
         profile: the GPU.
-        bearssl: BearSSL's source tree.
+        bearssl: BearSSL's source tree; None: OpenSSL's libcrypto of this machine does the cryptography.
         folder: where builds are kept, under a name made from a hash of all that went in.
         extra: further compiler flags (sanitizers).
 
@@ -57,11 +57,12 @@ def build(profile: Profile, bearssl: Path, folder: Path, extra: tuple[str, ...] 
     if shutil.which(compiler) is None:
         raise GramophoneError(f"no C compiler: {compiler!r} is not installed (apt-get install gcc)")
     text = target.header(profile)
-    own = own_sources(profile)
-    theirs = [bearssl / name for name in crypto.SOURCES]
+    own = own_sources(profile, bearssl is not None)
+    theirs = [bearssl / name for name in crypto.SOURCES] if bearssl else []
+    included = [bearssl / name for name in crypto.INCLUDED] if bearssl else []
     headers = [*CORE.glob("*.h"), *(HERE / "host").glob("*.h"), GENERATED / "gramophone_trace.h"]
     digest = hashlib.sha256("\0".join([text, compiler, *CFLAGS, *OWN_CFLAGS, *extra]).encode())
-    for path in [*own, *sorted(headers), *theirs, *(bearssl / name for name in crypto.INCLUDED)]:
+    for path in [*own, *sorted(headers), *theirs, *included]:
         digest.update(path.name.encode() + b"\0" + hashlib.sha256(path.read_bytes()).digest())
     result = folder / f"replayer-{profile.name}-{digest.hexdigest()[:16]}.so"
     if result.exists():
@@ -71,7 +72,8 @@ def build(profile: Profile, bearssl: Path, folder: Path, extra: tuple[str, ...] 
         work = Path(name)
         (work / "gr_target.h").write_text(text)
         include = [f"-I{path}" for path in (work, CORE, HERE / "host", GENERATED)]
-        system = [f"-isystem{bearssl / part}" for part in ("inc", "src")]
+        system = [f"-isystem{bearssl / part}" for part in ("inc", "src")] if bearssl else []
+        libraries = [] if bearssl else ["-lcrypto"]
         objects = []
         for index, source in enumerate([*own, *theirs]):
             objects.append(work / f"{index}.o")
@@ -90,7 +92,7 @@ def build(profile: Profile, bearssl: Path, folder: Path, extra: tuple[str, ...] 
                     str(source),
                 ]
             )
-        _compile([compiler, *CFLAGS, *extra, "-o", str(work / result.name), *map(str, objects)])
+        _compile([compiler, *CFLAGS, *extra, "-o", str(work / result.name), *map(str, objects), *libraries])
         os.replace(work / result.name, result)
     return result
 
@@ -195,8 +197,8 @@ def _open(library: Path) -> Any:
     return _ffi().dlopen(str(library))
 
 
-def inflate(library: Path, data: bytes, out_bytes: int, chunk_bytes: int) -> tuple[int, bytes]:
-    """The device's DEFLATE decoder alone: (bytes of input left over, or -1 when it refuses the data; the output)."""
+def lz4_decode(library: Path, data: bytes, out_bytes: int, chunk_bytes: int) -> tuple[int, bytes]:
+    """The device's LZ4 decoder alone: (bytes of input left over, or -1 when it refuses the data; the output)."""
     out = _ffi().new("uint8_t[]", max(out_bytes, 1))
-    left = _open(library).gr_host_inflate(data, len(data), out, out_bytes, chunk_bytes)
+    left = _open(library).gr_host_lz4(data, len(data), out, out_bytes, chunk_bytes)
     return int(left), bytes(out)[:out_bytes]

@@ -80,7 +80,7 @@ class Codec(enum.IntEnum):
     """How a section's bytes are stored."""
 
     STORED = 0
-    DEFLATE = 1  # RFC 1951, without any frame
+    LZ4 = 1  # one block, without a frame
 
 
 class Gpu(enum.IntEnum):

@@ -21,7 +21,8 @@ from trace_format.trace import Trace
 
 Bytes = NDArray[np.uint8]
 Mask = NDArray[np.bool_]
-MERGE_GAP = 64  # an UPLOAD action costs 16 bytes and some instructions: closer runs become one
+MERGE_GAP = 256  # an UPLOAD action costs 16 bytes and hundreds of instructions: closer runs become one
+CLEAR_GAP = 1024  # so does a CLEAR, whose bytes cost nothing in the file
 _INITIAL = (Op.UPLOAD, Op.CLEAR)
 _MAPPING = (Op.MAP_GPU_MEM, Op.UNMAP_GPU_MEM)
 _BLANK_CONTENT: Bytes = np.zeros(PAGE_BYTES, np.uint8)
@@ -172,11 +173,11 @@ class Memory:
             page.live[inside : inside + size] = True
             at, left, source = at + size, left - size, source + size
 
-    def slot_frames(self, *kinds: SlotKind) -> set[int]:
-        """Frames that hold slots of these kinds."""
+    def slot_frames(self, *kinds: SlotKind, bound: bool = False) -> set[int]:
+        """Frames that hold slots of these kinds, or of these kinds and with a recorded value."""
         found = set()
         for slot in self.trace.slots:
-            if slot.kind in kinds:
+            if slot.kind in kinds and (slot.bound or not bound):
                 pages = range(slot.address // PAGE_BYTES, (slot.address + slot.span - 1) // PAGE_BYTES + 1)
                 found |= {self.mappings[slot.address_space, va].frame for va in pages}
         return found
@@ -262,7 +263,7 @@ class Memory:
             for start, end in pieces:
                 zeros[start:end] = False  # the upload brings its zeros along
                 _extend(uploads, base + start, base + end)
-            for start, end in runs(zeros, PAGE_BYTES):
+            for start, end in runs(zeros, CLEAR_GAP):
                 _extend(clears, base + start, base + end)
         rows = [action(Op.CLEAR, value=end - start, a=start) for start, end in _joined(clears)]
         for start, end in uploads:
@@ -320,10 +321,10 @@ def _extend(found: list[tuple[int, int]], start: int, end: int) -> None:
 
 
 def _joined(clears: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Clears less than a page apart as one: too much does no harm, what is not zero is uploaded afterwards."""
+    """Clears that are close as one: too much does no harm, what is not zero is uploaded afterwards."""
     joined: list[tuple[int, int]] = []
     for start, end in clears:
-        if joined and start - joined[-1][1] < PAGE_BYTES:
+        if joined and start - joined[-1][1] < CLEAR_GAP:
             joined[-1] = (joined[-1][0], end)
         else:
             joined.append((start, end))

@@ -64,11 +64,6 @@ static const struct gr_limits *find_register(uint32_t index, uint32_t access)
     return index - row.first < row.count && (row.access & access) == access ? &limits[row.limits] : NULL;
 }
 
-const struct gr_limits *gr_write_limits(uint32_t index)
-{
-    return find_register(index, GR_ACCESS_WRITE);
-}
-
 /* `count` items from `first` on lie below `end`. */
 static bool is_below(uint64_t first, uint64_t count, uint64_t end)
 {
@@ -82,6 +77,7 @@ enum gr_status gr_fetch_action(struct gr_replayer *r, uint32_t index, struct gr_
     r->report.action = index;
     r->report.op = op;
     r->report.offset = arg;
+    r->limits = NULL;
     if ((op & 15) >= GROUP || AT(op) >= sizeof needs / sizeof needs[0] || !needs[AT(op)])
         return GR_STATUS_ACTION;
     const uint32_t need = needs[AT(op)];
@@ -92,6 +88,8 @@ enum gr_status gr_fetch_action(struct gr_replayer *r, uint32_t index, struct gr_
         r->report.offset = arg * 4;
         if (!row || (need & SETS_BITS && a->value & a->a & ~row->bits))
             return GR_STATUS_REGISTER;
+        if (need & WRITES)
+            r->limits = row;
     }
     if ((need & HAS_VALUE && a->value == 0) || (need & HAS_TIMEOUT && a->b == 0) ||
         (need & KEEPS && a->b >= GR_KEEP_SLOTS))

@@ -81,16 +81,11 @@ struct gr_stream {
  * failed. Who takes them moves `at` and `section`. */
 GR_INTERNAL uint32_t gr_stream_ready(struct gr_stream *s);
 
-/* Decode the section, DEFLATE, to `out`, which it must fill; the stream's status tells of damage. space:
- * GR_INFLATE_BYTES for tables, aligned to 2. */
-GR_NOINLINE GR_INTERNAL void gr_inflate(struct gr_stream *s, uint8_t *out, uint64_t out_bytes, void *space);
-#define GR_INFLATE_BYTES 3584u
+/* Decode the section, an LZ4 block, to `out`, which it must fill; the stream's status tells of damage. */
+GR_NOINLINE GR_INTERNAL void gr_lz4_decode(struct gr_stream *s, uint8_t *out, uint64_t out_bytes);
 
 /* Fetch an action and judge all that can be without running it; the report then names it. */
 GR_INTERNAL enum gr_status gr_fetch_action(struct gr_replayer *r, uint32_t index, struct gr_action *action);
-
-/* What a trace may write to a register (byte offset / 4); NULL: it may not. */
-GR_INTERNAL const struct gr_limits *gr_write_limits(uint32_t index);
 
 /* Compare secrets and hashes. */
 GR_INTERNAL bool gr_is_same(const uint8_t *a, const uint8_t *b, size_t bytes);

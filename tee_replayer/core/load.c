@@ -57,7 +57,6 @@ struct loader {
     uint8_t *head;  /* copy of the head in the carve-out */
     uint32_t head_bytes, section_count;
     uint64_t image_bytes;
-    void *space; /* of the decoder */
     struct gr_stream stream;
     _Alignas(8) uint8_t start[START_BYTES]; /* signed header, envelope, padding, the trace's header */
 };
@@ -231,7 +230,7 @@ static enum gr_status check_sections(struct loader *l)
         if (gr_load64(s + GR_SECTION_AT_OFFSET) != at || stored > l->trace_bytes - at ||
             raw > (uint64_t)1 << 32 ||
             (codec == GR_CODEC_STORED ? raw != stored
-                                      : codec != GR_CODEC_DEFLATE || i == MANIFEST || i == CHUNKS) ||
+                                      : codec != GR_CODEC_LZ4 || i == MANIFEST || i == CHUNKS) ||
             (i < sizeof first
                  ? type != first[i]
                  : type != GR_SECTION_TYPE_IMAGE && !(s[GR_SECTION_AT_FLAGS] & GR_SECTION_FLAG_OPTIONAL)))
@@ -291,8 +290,8 @@ static void take_rest(struct gr_stream *s, uint8_t *out)
 static void take_section(const struct loader *l, struct gr_stream *s, uint32_t index, uint8_t *out)
 {
     s->section = stored_bytes(l, index);
-    if (out && gr_aligned(section_at(l, index))[GR_SECTION_AT_CODEC] == GR_CODEC_DEFLATE) {
-        gr_inflate(s, out, section_bytes(l, index), l->space);
+    if (out && gr_aligned(section_at(l, index))[GR_SECTION_AT_CODEC] == GR_CODEC_LZ4) {
+        gr_lz4_decode(s, out, section_bytes(l, index));
         out = NULL;
     }
     take_rest(s, out);
@@ -323,10 +322,10 @@ static enum gr_status check_manifest(struct loader *l)
     if (r->slot_count > GR_MAX_SLOTS)
         return GR_STATUS_SLOTS;
 
-    /* Actions, slots, chunk, the decoder's tables. */
+    /* Actions, slots, chunk. */
     const uint64_t action_bytes = (uint64_t)r->action_count * GR_ACTION_BYTES;
     const uint32_t slot_bytes = r->slot_count * GR_SLOT_BYTES;
-    uint8_t *memory = take_memory(l, action_bytes + slot_bytes + l->stream.chunk_bytes + GR_INFLATE_BYTES);
+    uint8_t *memory = take_memory(l, action_bytes + slot_bytes + l->stream.chunk_bytes);
     if (!memory || r->carveout_bytes > (uint64_t)(memory - r->memory.base))
         return GR_STATUS_MEMORY;
     r->low_bytes = r->carveout_bytes;
@@ -334,7 +333,6 @@ static enum gr_status check_manifest(struct loader *l)
     memory += action_bytes;
     r->slots = memory;
     l->stream.chunk = memory + slot_bytes;
-    l->space = l->stream.chunk + l->stream.chunk_bytes;
     struct gr_stream stream = {.at = section_data(l, SLOTS), .status = GR_STATUS_OK};
     stream.end = stream.at + stored_bytes(l, SLOTS);
     take_section(l, &stream, SLOTS, memory);

@@ -131,8 +131,9 @@ struct gr_replayer {
     uint32_t state;
     uint64_t carveout_bytes, image_bytes, va_bytes, time_budget_us;
     uint64_t deadline_us;
-    uint64_t tables;          /* page tables in use, of drivers that take them as needed */
-    uint8_t *bound[GR_SLOTS]; /* the caller's data */
+    uint64_t tables;                /* page tables in use, of drivers that take them as needed */
+    uint8_t *bound[GR_SLOTS];       /* the caller's data */
+    const struct gr_limits *limits; /* of the register that the latest action writes; NULL: it writes none */
     uint32_t kept[GR_KEPT];
     bool touched; /* the GPU has been written to */
     bool started; /* the prologue is done */

@@ -4,9 +4,10 @@
 #include "internal.h"
 
 /* Write the bits of `value` under `mask`; the register keeps its others, of those that a trace may set. */
-GR_INLINE enum gr_status write_register(uint32_t index, uint32_t value, uint32_t mask)
+GR_INLINE enum gr_status write_register(const struct gr_replayer *r, uint32_t index, uint32_t value,
+                                        uint32_t mask)
 {
-    const struct gr_limits *limits = gr_write_limits(index);
+    const struct gr_limits *limits = r->limits;
     if (!limits)
         return GR_STATUS_REGISTER;
     if (~mask)
@@ -56,9 +57,9 @@ static enum gr_status execute(struct gr_replayer *r, const struct gr_action *a)
     switch (a->op) {
     case GR_OP_REG_READ_ONCE: return wait_for(r, a, 0, GR_STATUS_DIVERGED);
     case GR_OP_REG_READ_WAIT: return wait_for(r, a, a->b, GR_STATUS_TIMEOUT);
-    case GR_OP_REG_WRITE: return write_register(a->arg, a->value, a->a);
+    case GR_OP_REG_WRITE: return write_register(r, a->arg, a->value, a->a);
     case GR_OP_REG_READ_KEEP: r->kept[a->b] = gr_port_read32(offset); break;
-    case GR_OP_REG_WRITE_KEPT: return write_register(a->arg, r->kept[a->b], UINT32_MAX);
+    case GR_OP_REG_WRITE_KEPT: return write_register(r, a->arg, r->kept[a->b], UINT32_MAX);
     case GR_OP_SET_GPU_PGTABLE: gr_driver_set_table(r, gr_action_address_space(a)); break;
     case GR_OP_MAP_GPU_MEM: return gr_driver_map(r, a);
     case GR_OP_UNMAP_GPU_MEM: return gr_driver_unmap(r, a);

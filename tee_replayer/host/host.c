@@ -130,16 +130,15 @@ uint64_t gr_host_translate(const struct gr_host *host, uint32_t space, uint64_t 
     return gr_driver_translate(&host->replayer, space, va);
 }
 
-int64_t gr_host_inflate(const uint8_t *data, uint64_t stored, uint8_t *out, uint64_t out_bytes,
-                        uint32_t chunk_bytes)
+int64_t gr_host_lz4(const uint8_t *data, uint64_t stored, uint8_t *out, uint64_t out_bytes,
+                    uint32_t chunk_bytes)
 {
     const uint64_t chunks = (stored + chunk_bytes - 1) / chunk_bytes;
     uint8_t *hashes = malloc((size_t)chunks * 32 + 1), *chunk = malloc(chunk_bytes);
-    void *space = malloc(GR_INFLATE_BYTES);
     struct gr_host host = {.file = data, .file_bytes = stored};
     const struct gr_source source = {read_file, &host};
     int64_t result = -1;
-    if (hashes && chunk && space) {
+    if (hashes && chunk) {
         for (uint64_t i = 0; i < chunks; i++) {
             const uint64_t at = i * chunk_bytes;
             gr_sha256(data + at, (size_t)(stored - at < chunk_bytes ? stored - at : chunk_bytes),
@@ -152,12 +151,11 @@ int64_t gr_host_inflate(const uint8_t *data, uint64_t stored, uint8_t *out, uint
                                    .chunk = chunk,
                                    .chunk_bytes = chunk_bytes,
                                    .status = GR_STATUS_OK};
-        gr_inflate(&stream, out, out_bytes, space);
+        gr_lz4_decode(&stream, out, out_bytes);
         if (stream.status == GR_STATUS_OK)
             result = (int64_t)stream.section;
     }
     free(hashes);
     free(chunk);
-    free(space);
     return result;
 }

@@ -30,8 +30,8 @@ const struct gr_report *gr_host_report(const struct gr_host *host);
 uint64_t gr_host_writes(const struct gr_host *host);
 
 /* The decoder alone, over input in chunks of chunk_bytes: bytes left over, or -1. For tests. */
-int64_t gr_host_inflate(const uint8_t *data, uint64_t stored, uint8_t *out, uint64_t out_bytes,
-                        uint32_t chunk_bytes);
+int64_t gr_host_lz4(const uint8_t *data, uint64_t stored, uint8_t *out, uint64_t out_bytes,
+                    uint32_t chunk_bytes);
 
 /* The driver's view of its page tables: carve-out offset behind a GPU virtual address, or UINT64_MAX. A trace
  * is loaded. For tests. */

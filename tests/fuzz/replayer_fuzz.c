@@ -2,7 +2,7 @@
  * Runs the replayer's core over hostile input, to be compiled with sanitizers.
  *
  *   replayer_fuzz traces KEY KEY_ID FILE   loads and replays each record of FILE
- *   replayer_fuzz inflate FILE             decodes each record: output size (u32), DEFLATE data
+ *   replayer_fuzz lz4 FILE                 decodes each record: output size (u32), LZ4 data
  *
  * A record is its size (u32, little-endian) and its bytes. Each lies in an allocation of its own, so that any
  * access beside it is found; so do the carve-out and the output. Prints how many were accepted.
@@ -82,7 +82,7 @@ static bool decode(const uint8_t *data, size_t bytes)
     uint32_t out_bytes;
     memcpy(&out_bytes, data, sizeof out_bytes);
     uint8_t *out = malloc(out_bytes);
-    const bool good = gr_host_inflate(data + 4, bytes - 4, out, out_bytes, CHUNK_BYTES) >= 0;
+    const bool good = gr_host_lz4(data + 4, bytes - 4, out, out_bytes, CHUNK_BYTES) >= 0;
     free(out);
     return good;
 }
@@ -91,7 +91,7 @@ int main(int argc, char **argv)
 {
     size_t bytes, key_bytes, id_bytes;
     const bool traces = argc == 5 && !strcmp(argv[1], "traces");
-    if (!traces && (argc != 3 || strcmp(argv[1], "inflate")))
+    if (!traces && (argc != 3 || strcmp(argv[1], "lz4")))
         return 2;
     uint8_t *key = traces ? slurp(argv[2], &key_bytes) : NULL,
             *key_id = traces ? slurp(argv[3], &id_bytes) : NULL;

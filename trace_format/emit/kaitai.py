@@ -26,7 +26,7 @@ meta:
 _TRACE = """\
 doc: |
   A recording of what a GPU stack makes a GPU do, to be replayed without that stack; see docs/FORMAT.md.
-  Sections that are packed (codec `deflate`) are given as they are stored; Kaitai Struct knows only framed DEFLATE.
+  Sections that are packed (codec `lz4`) are given as they are stored; Kaitai Struct has no LZ4.
 seq:
   - id: header
     type: header

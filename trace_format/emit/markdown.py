@@ -90,9 +90,8 @@ _CODECS = """\
 ### Codecs
 
 - `STORED`: the bytes as they are; `raw_bytes` equals `stored_bytes`.
-- `DEFLATE`: one stream of RFC 1951, without a frame (zlib's or gzip's), nothing behind its last block. It decodes
-  to exactly `raw_bytes` bytes; a decoder that counts them need not read the end of the last block. Its window is
-  the decoded section itself, so that a decoder needs no memory for it.
+- `LZ4`: one LZ4 block, without a frame, which decodes to exactly `raw_bytes` bytes. Its window is the decoded
+  section itself, so that a decoder needs no memory for it.
 """
 
 _SECTIONS = """\

@@ -47,7 +47,7 @@ enum gr_section_type {
 /* How a section's bytes are stored. */
 enum gr_codec {
     GR_CODEC_STORED = 0x00,
-    GR_CODEC_DEFLATE = 0x01,
+    GR_CODEC_LZ4 = 0x01,
 };
 
 /* GPU families; a profile `gpus/NAME.toml` each. */
@@ -221,7 +221,7 @@ _Static_assert(offsetof(struct gr_section_layout, stored_bytes) == GR_SECTION_AT
 _Static_assert(offsetof(struct gr_section_layout, raw_bytes) == GR_SECTION_AT_RAW_BYTES, "offset of section.raw_bytes");
 _Static_assert(GR_SECTION_AT_RAW_BYTES + 8u == GR_SECTION_BYTES, "end of section");
 _Static_assert((uint16_t)GR_SECTION_TYPE_NOTES == GR_SECTION_TYPE_NOTES, "section.type holds every section_type");
-_Static_assert((uint8_t)GR_CODEC_DEFLATE == GR_CODEC_DEFLATE, "section.codec holds every codec");
+_Static_assert((uint8_t)GR_CODEC_LZ4 == GR_CODEC_LZ4, "section.codec holds every codec");
 
 /* Entry of the section table. */
 struct gr_section {

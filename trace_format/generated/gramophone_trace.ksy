@@ -7,7 +7,7 @@ meta:
   endian: le
 doc: |
   A recording of what a GPU stack makes a GPU do, to be replayed without that stack; see docs/FORMAT.md.
-  Sections that are packed (codec `deflate`) are given as they are stored; Kaitai Struct knows only framed DEFLATE.
+  Sections that are packed (codec `lz4`) are given as they are stored; Kaitai Struct has no LZ4.
 seq:
   - id: header
     type: header
@@ -283,7 +283,7 @@ enums:
     0:
       id: stored
     1:
-      id: deflate
+      id: lz4
   gpu:
     1:
       id: v3d42

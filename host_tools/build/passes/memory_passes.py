@@ -54,7 +54,7 @@ def drop_dead_memory(memory: Memory) -> Trace:
     frames = {m.frame for m in memory.mappings.values()}
     memory.late = [item for item in memory.late if any(f in frames for f in _frames(item.to, len(item.data)))]
     memory.pages = {frame: page for frame, page in memory.pages.items() if frame in frames}
-    keep = memory.late_frames() | memory.slot_frames(SlotKind.INPUT, SlotKind.PARAMETER)
+    keep = memory.late_frames() | memory.slot_frames(SlotKind.INPUT, SlotKind.PARAMETER, bound=True)
     for frame, page in memory.pages.items():
         dead = ~seen.needed(frame)
         if frame not in keep and not page.is_blank:
