@@ -1,4 +1,4 @@
-"""`make bench`: measure and print tables. `python -m tests.bench [format] [lenet] [mobilenet] [squeezenet]`."""
+"""`make bench`: measure and print tables. `python -m tests.bench [format] [mali] [lenet] [mobilenet] ...`."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from rich.console import Console
 from rich.table import Table
 
 from tests.bench import format as format_bench
-from tests.bench import networks
+from tests.bench import mali, networks
 
-SUBJECTS = ("format", "lenet", *networks.LARGE)
+SUBJECTS = ("format", "mali", "lenet", *networks.LARGE)
 
 
 def main() -> None:
@@ -25,26 +25,31 @@ def main() -> None:
     unknown = set(subjects) - set(SUBJECTS)
     if unknown:
         parser.error(f"unknown: {', '.join(sorted(unknown))}; there are: {', '.join(SUBJECTS)}")
-    rows = [networks.measure(name) for name in subjects if name != "format"]
+    rows = [networks.measure(name) for name in subjects if name not in ("format", "mali")]
+    malis = [mali.measure(name) for name in mali.ORIGINAL] if "mali" in subjects else []
     parsing = format_bench.measure() if "format" in subjects else {}
     firmware = networks.firmware_bytes() if rows else {}
+    mali_firmware = mali.firmware_bytes() if malis else {}
     if options.json:
         table = [dataclasses.asdict(row) for row in rows]
-        print(json.dumps({"networks": table, "firmware_bytes": firmware, "format_mb_per_s": parsing}))
+        recordings = {"mali": [dataclasses.asdict(row) for row in malis], "mali_firmware_bytes": mali_firmware}
+        print(
+            json.dumps({"networks": table, "firmware_bytes": firmware, **recordings, "format_mb_per_s": parsing})
+        )
         return
     console = Console(highlight=False)
     if rows:
         console.print(_networks(rows))
         console.print(_plain("firmware, v3d42 on qemu-virt, ES256 (bytes)", firmware, "{:,}"))
+    if malis:
+        console.print(_columns("recording", [row.name for row in malis], mali.lines(malis)))
+        console.print(_plain("firmware, mali_g71 on qemu-virt, ES256 (bytes)", mali_firmware, "{:,}"))
     if parsing:
         console.print(_plain("parsing actions (MB/s)", parsing, "{:,.1f}"))
 
 
 def _networks(rows: list[networks.Row]) -> Table:
     """One column a network, one row a figure."""
-    table = Table("network", *(row.name for row in rows), box=None, pad_edge=False)
-    for column in table.columns[1:]:
-        column.justify = "right"
     lines = {
         "GPU jobs": [f"{r.jobs}" for r in rows],
         "recording, bytes": [f"{r.raw_bytes:,}" for r in rows],
@@ -58,6 +63,13 @@ def _networks(rows: list[networks.Row]) -> Table:
         "one replay, shader instructions": [f"{r.shader_instructions:,}" for r in rows],
         "virtual GPU, M shader instructions/s/core": [f"{r.shader_rate:,.0f}" for r in rows],
     }
+    return _columns("network", [row.name for row in rows], lines)
+
+
+def _columns(title: str, names: list[str], lines: dict[str, list[str]]) -> Table:
+    table = Table(title, *names, box=None, pad_edge=False)
+    for column in table.columns[1:]:
+        column.justify = "right"
     for name, cells in lines.items():
         table.add_row(name, *cells)
     return table

@@ -30,6 +30,7 @@ SOURCE = Path(__file__).with_name("count_replay.c")
 PARTS = ("load", "first", "second", "third")
 X86 = os.uname().machine == "x86_64"
 CLEARING = "gr_wipe"
+COPYING = "gr_copy_slot"
 SIGNATURE = "gr_signature_verify"
 _NAME = re.compile(r"(c?(?:ob|fn))=\((\d+)\)(?: (.*))?$")
 
@@ -42,11 +43,13 @@ class Cost:
         work: all but what is named below.
         signature: to check the signature.
         clearing: to overwrite the carve-out with zeros, which depends on its size alone.
+        copying: to copy the caller's inputs, parameters and outputs.
     """
 
     work: int
     signature: int
     clearing: int
+    copying: int
 
     @property
     def without_clearing(self) -> int:
@@ -152,5 +155,5 @@ def _cost(text: str, library: str) -> Cost:
                 called = False
                 current["cob"] = current["ob"]
     signature = inclusive[SIGNATURE]
-    clearing = own[CLEARING]
-    return Cost(sum(own.values()) - signature - clearing, signature, clearing)
+    clearing, copying = own[CLEARING], inclusive[COPYING]
+    return Cost(sum(own.values()) - signature - clearing - copying, signature, clearing, copying)

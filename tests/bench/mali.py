@@ -1,0 +1,141 @@
+"""Benchmark: the public GPUReplay recordings of a Mali G71, beside what their own replayer costs.
+
+GRAMOPHONE_RECORDINGS names the folder that holds the recordings (`mnist`, `alexnet`, `mobilenet`, with four files
+each); without it, `../shared/recordings/gpureplay` beside the project. Instructions on the host are callgrind's,
+with OpenSSL for the cryptography; on the device QEMU's, with BearSSL. Parameters are not in the recordings: they
+are bound to zeros at run time, and copying them is told apart.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from host_tools.build import build
+from host_tools.emulate import firmware, qemu
+from host_tools.record.gpureplay_trace import import_gpureplay
+from signing.keys import Algorithm, generate
+from signing.sign import FileSigner, sign_trace
+from tests.bench import instructions
+from trace_format.schema import PAGE_BYTES, SlotKind
+
+FOLDER = Path(
+    os.environ.get(
+        "GRAMOPHONE_RECORDINGS", Path(__file__).resolve().parents[2].parent / "shared/recordings/gpureplay"
+    )
+)
+GPU = "mali_g71"
+
+
+@dataclass(frozen=True)
+class Original:
+    """What the original replayer costs, and the size of its recording under `xz -9e`.
+
+    Measured on x86-64 with gcc -O3 and callgrind, kernel work not counted; it neither verifies nor clears. Pages
+    are those that the recording maps. (The project's facts on the Mali G71.)
+    """
+
+    xz_bytes: int
+    start: int
+    replay: int
+    pages: int
+
+
+ORIGINAL = {
+    "mnist": Original(27_532, 10_181_773, 2_371_342, 1_185),
+    "alexnet": Original(83_452, 61_082_820, 5_716_162, 174_563),
+    "mobilenet": Original(46_676, 40_555_827, 8_843_646, 11_456),
+}
+
+
+@dataclass(frozen=True)
+class Row:
+    """Figures of one recording; bytes and instructions. `host` and `device` are of the same signed trace."""
+
+    name: str
+    jobs: int
+    signed_bytes: int
+    secure_bytes: int
+    memory_bytes: int
+    start: int
+    clearing: int
+    prologue: int
+    replay: int
+    copying: int
+    copied_bytes: int
+    device_verify: int
+    device_load: int
+    device_replay: int
+
+
+def measure(name: str) -> Row:
+    """All figures of one recording."""
+    folder = FOLDER / name
+    trace = build(import_gpureplay(folder, name))
+    signer = FileSigner(generate(Algorithm.ES256))
+    signed = sign_trace(trace.build(), signer)
+    inputs = {
+        slot.name: np.zeros(slot.shape, slot.numpy_dtype) for slot in trace.slots if slot.kind != SlotKind.OUTPUT
+    }
+    result = qemu.replay(signed, signer.public, inputs)
+    if not result.ok or result.jobs != trace.jobs or result.instructions is None:
+        raise AssertionError(f"{name}: {result.error or 'not all jobs are done'}")
+    host = instructions.count(signed, signer.public, trace, openssl=True)
+    load, steady = host["load"], host["second"]
+    return Row(
+        name,
+        result.jobs,
+        len(signed),
+        result.secure_bytes,
+        trace.carveout_bytes,
+        load.without_clearing,
+        load.clearing,
+        host["first"].work - steady.work,
+        steady.work,
+        steady.copying,
+        sum(array.nbytes for array in inputs.values()),
+        result.instructions.verify,
+        result.instructions.load,
+        result.instructions.replay,
+    )
+
+
+def firmware_bytes() -> dict[str, int]:
+    """Bytes of the firmware for mali_g71 on qemu-virt with ES256, as `make -C out size` counts them."""
+    key = FileSigner(generate(Algorithm.ES256)).public
+    return firmware.sizes(firmware.build(key, gpu=GPU).folder)
+
+
+def lines(rows: list[Row]) -> dict[str, list[str]]:
+    """What to print: a line a figure, a cell a recording; ratios to the original's."""
+    originals = [ORIGINAL[row.name] for row in rows]
+
+    def ratio(ours: list[int], theirs: list[int]) -> list[str]:
+        return [f"1/{their / our:.1f}" for our, their in zip(ours, theirs, strict=True)]
+
+    start, replay = [r.start for r in rows], [r.replay for r in rows]
+    return {
+        "GPU jobs": [f"{r.jobs}" for r in rows],
+        "original recording under xz -9e, bytes": [f"{o.xz_bytes:,}" for o in originals],
+        "signed trace, bytes": [f"{r.signed_bytes:,}" for r in rows],
+        "  of xz -9e": [f"{r.signed_bytes / o.xz_bytes:.2f}" for r, o in zip(rows, originals, strict=True)],
+        "original, GPU memory, bytes": [f"{o.pages * PAGE_BYTES:,}" for o in originals],
+        "GPU memory, bytes": [f"{r.memory_bytes:,}" for r in rows],
+        "secure memory in all, bytes": [f"{r.secure_bytes:,}" for r in rows],
+        "original, start-up, host": [f"{o.start:,}" for o in originals],
+        "start-up with signature check, host": [f"{n:,}" for n in start],
+        "  to the original's": ratio(start, [o.start for o in originals]),
+        "  and clearing memory, host": [f"{r.clearing:,}" for r in rows],
+        "  and the first replay's prologue, host": [f"{r.prologue:,}" for r in rows],
+        "original, a replay, host": [f"{o.replay:,}" for o in originals],
+        "a replay, host": [f"{n:,}" for n in replay],
+        "  to the original's ": ratio(replay, [o.replay for o in originals]),
+        "  and copying input and parameters, host": [f"{r.copying:,}" for r in rows],
+        "  bytes copied": [f"{r.copied_bytes:,}" for r in rows],
+        "verify signature, device": [f"{r.device_verify:,}" for r in rows],
+        "clear, hash and unpack, device": [f"{r.device_load:,}" for r in rows],
+        "a replay with copying, device": [f"{r.device_replay:,}" for r in rows],
+    }
