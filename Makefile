@@ -9,8 +9,8 @@ BIN := $(VENV)/bin
 SYSTEM_PACKAGES := qemu-system-arm gcc-aarch64-linux-gnu libc6-dev-arm64-cross gcc libc6-dev make dpkg-dev
 SYSTEM_COMMANDS := qemu-system-aarch64 aarch64-linux-gnu-gcc gcc make dpkg-source
 # What the tests need beside that.
-TEST_PACKAGES := clang clang-format cppcheck valgrind npm cpio
-TEST_COMMANDS := clang clang-format cppcheck valgrind npm cpio
+TEST_PACKAGES := clang clang-format cppcheck valgrind npm cpio libssl-dev
+TEST_COMMANDS := clang clang-format cppcheck valgrind npm cpio /usr/include/openssl/ec.h
 KAITAI := build/npm/node_modules/kaitai-struct-compiler
 
 help: ## this list
@@ -20,9 +20,9 @@ setup: system $(BIN)/.installed ## what every target needs, in .venv and from pa
 
 setup-test: setup system-test $(KAITAI) ## what the tests need beside that
 
-# $(call install,COMMANDS,PACKAGES): the packages, unless all commands are there
+# $(call install,COMMANDS,PACKAGES): the packages, unless all commands (and files) are there
 define install
-	@missing=; for c in $(1); do command -v $$c >/dev/null || missing="$$missing $$c"; done; \
+	@missing=; for c in $(1); do command -v $$c >/dev/null || [ -e $$c ] || missing="$$missing $$c"; done; \
 	if [ -n "$$missing" ]; then \
 	    echo "installing packages for:$$missing" >&2; \
 	    if [ "$$(id -u)" = 0 ]; then run=; else run=sudo; fi; \
@@ -65,7 +65,7 @@ lint: setup-test ## ruff, mypy, clang-format, cppcheck, generated files up to da
 generated: setup ## write anew what is generated from the schema
 	$(BIN)/python -m trace_format.emit
 
-bench: setup ## measure; prints tables
+bench: setup system-test ## measure; prints tables
 	$(BIN)/python -m tests.bench
 
 record-root: setup ## kernel, Mesa and ncnn for recordings, from packages, into the user's cache

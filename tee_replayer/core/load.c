@@ -242,7 +242,8 @@ static enum gr_status check_sections(struct loader *l)
             return GR_STATUS_SECTIONS;
     }
     /* The body begins where the head ends, so the first chunk begins there too; each chunk has its hash. */
-    if (at != l->trace_bytes ||
+    if (at != l->trace_bytes || section_bytes(l, SLOTS) % GR_SLOT_BYTES ||
+        section_bytes(l, ACTIONS) % GR_ACTION_BYTES ||
         gr_load64(gr_aligned(section_at(l, ACTIONS)) + GR_SECTION_AT_OFFSET) != l->head_bytes ||
         section_bytes(l, MANIFEST) != GR_MANIFEST_BYTES ||
         section_bytes(l, CHUNKS) / 32 * l->stream.chunk_bytes < l->stream.left)

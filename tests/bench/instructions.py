@@ -29,6 +29,7 @@ from trace_format.trace import Trace
 SOURCE = Path(__file__).with_name("count_replay.c")
 PARTS = ("load", "first", "second", "third")
 X86 = os.uname().machine == "x86_64"
+OPENSSL_HEADER = Path("/usr/include/openssl/ec.h")
 CLEARING = "gr_wipe"
 COPYING = "gr_copy_slot"
 SIGNATURE = "gr_signature_verify"
@@ -68,6 +69,8 @@ def count(signed: bytes, key: PublicKey, trace: Trace, *, openssl: bool) -> dict
     """
     if shutil.which("valgrind") is None:
         raise GramophoneError("valgrind is not installed (apt-get install valgrind)")
+    if openssl and not OPENSSL_HEADER.exists():
+        raise GramophoneError(f"{OPENSSL_HEADER} is missing (apt-get install libssl-dev)")
     profile = trace.profile
     replayer = hostlib.build(profile, None if openssl else bearssl.source(), cache_dir("replayer"))
     # Without this machine's vector instructions, which valgrind may not know.

@@ -261,6 +261,14 @@ HOSTILE: dict[str, tuple[Callable[[Parts], Parts], str]] = {
         lambda p: p.entry(SectionType.SLOTS, "codec", 1).entry(SectionType.SLOTS, "raw_bytes", 128 * 200),
         "CODEC",
     ),
+    "slots of an odd size": (
+        lambda p: p.entry(SectionType.SLOTS, "codec", 1).entry(SectionType.SLOTS, "raw_bytes", 128 + 8),
+        "SECTIONS",
+    ),
+    "actions of an odd size": (
+        lambda p: p.entry(SectionType.ACTIONS, "codec", 1).entry(SectionType.ACTIONS, "raw_bytes", 16 * 3 + 8),
+        "SECTIONS",
+    ),
     "compressed manifest": (lambda p: p.entry(SectionType.MANIFEST, "codec", 1), "SECTIONS"),
     "compressed hashes": (lambda p: p.entry(SectionType.CHUNKS, "codec", 1), "SECTIONS"),
     "too few hashes": (
