@@ -16,12 +16,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trace_format.actions import ACTION_DTYPE, MAP_WRITE, Op, action, va_operands, va_page
+from trace_format.errors import SlotError
 from trace_format.schema import PAGE_BYTES, SlotKind
 from trace_format.trace import Trace
 
 Bytes = NDArray[np.uint8]
 Mask = NDArray[np.bool_]
 MERGE_GAP = 256  # an UPLOAD action costs 16 bytes and hundreds of instructions: closer runs become one
+BLOCK_PAGES = 512  # one table entry maps 2 MiB where virtual and physical address agree below that
 CLEAR_GAP = 1024  # so does a CLEAR, whose bytes cost nothing in the file
 _INITIAL = (Op.UPLOAD, Op.CLEAR)
 _MAPPING = (Op.MAP_GPU_MEM, Op.UNMAP_GPU_MEM)
@@ -174,12 +176,19 @@ class Memory:
             at, left, source = at + size, left - size, source + size
 
     def slot_frames(self, *kinds: SlotKind, bound: bool = False) -> set[int]:
-        """Frames that hold slots of these kinds, or of these kinds and with a recorded value."""
+        """Frames that hold slots of these kinds, or of these kinds and with a recorded value.
+
+        Raises:
+            SlotError: some of a slot is not mapped.
+        """
         found = set()
         for slot in self.trace.slots:
             if slot.kind in kinds and (slot.bound or not bound):
                 pages = range(slot.address // PAGE_BYTES, (slot.address + slot.span - 1) // PAGE_BYTES + 1)
-                found |= {self.mappings[slot.address_space, va].frame for va in pages}
+                for va in pages:
+                    if (slot.address_space, va) not in self.mappings:
+                        raise SlotError(f"slot {slot.name} is not mapped at GPU address {va * PAGE_BYTES:#x}")
+                    found.add(self.mappings[slot.address_space, va].frame)
         return found
 
     def late_frames(self) -> set[int]:
@@ -202,8 +211,32 @@ class Memory:
             digest.update(self.pages[frame].content.tobytes() + self.pages[frame].live.tobytes())
         return digest.digest()
 
+    def move(self, target: dict[int, int]) -> None:
+        """Give every frame the number that `target` says."""
+        self.mappings = {key: Mapping(target[m.frame], m.flags) for key, m in self.mappings.items()}
+        self.pages = {target[frame]: page for frame, page in self.pages.items()}
+        for frame, page in self.pages.items():
+            page.frame = frame
+        for item in self.late:
+            # A late upload crosses no page border: the recorder cuts them there.
+            item.to = target[item.to // PAGE_BYTES] * PAGE_BYTES + item.to % PAGE_BYTES
+
     def emit(self, carveout_bytes: int | None = None) -> Trace:
-        """The trace that this model stands for; the image is packed anew."""
+        """The trace that this model stands for; the image is packed anew.
+
+        Where the image has grown over pages that do not lie in it, they all move up, by whole blocks of a page
+        table: what lies in the image when the trace is read again must be what lies there now.
+        """
+        trace = self._emit(carveout_bytes or self.trace.carveout_bytes)
+        image_pages = -(-len(trace.image) // PAGE_BYTES)
+        covered = max((image_pages - frame for frame, page in self.pages.items() if not page.in_image), default=0)
+        if covered <= 0:
+            return trace
+        by = -(-covered // BLOCK_PAGES) * BLOCK_PAGES
+        self.move({frame: frame + (0 if page.in_image else by) for frame, page in self.pages.items()})
+        return self._emit(trace.carveout_bytes + by * PAGE_BYTES)
+
+    def _emit(self, carveout_bytes: int) -> Trace:
         image = _Image()
         for page in sorted((p for p in self.pages.values() if p.in_image), key=lambda p: p.frame):
             image.place(page)
@@ -223,7 +256,7 @@ class Memory:
         return self.trace.with_(
             actions=np.concatenate(parts),
             image=image.bytes(),
-            carveout_bytes=carveout_bytes or self.trace.carveout_bytes,
+            carveout_bytes=carveout_bytes,
             raw=False,
         )
 

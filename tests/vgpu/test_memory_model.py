@@ -8,11 +8,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from host_tools.build.memory import Conflict, Memory, runs
+from host_tools.build.parameters import bind
 from host_tools.build.passes import PASSES
 from host_tools.emulate.interpreter import interpreter
 from trace_format.actions import ACTION_DTYPE, MAP_READ, MAP_WRITE, Op, action, va_operands
-from trace_format.schema import PAGE_BYTES
-from trace_format.trace import Trace
+from trace_format.schema import PAGE_BYTES, DType, SlotKind
+from trace_format.trace import Slot, Trace
 
 FRAMES = 12
 BASE = 64  # first frame behind the image
@@ -128,3 +129,40 @@ def test_a_page_mapped_twice_is_a_conflict_and_passes_leave_such_a_trace():
         Memory.of(trace)
     for name in ("map-once", "read-only", "dead-memory", "duplicate-pages", "relocate", "trim-address-space"):
         assert PASSES[name](trace) is trace
+
+
+def test_a_value_bound_to_a_parameter_leaves_all_other_memory_as_it_is():
+    """The image grows by the value, over the frames right behind it; they must make room."""
+    generator = np.random.default_rng(1)
+    image = generator.integers(0, 256, IMAGE_BYTES, np.uint8)
+    first, pages = IMAGE_BYTES // PAGE_BYTES, 9
+    rows = [
+        action(Op.MAP_GPU_MEM, flags=MAP_READ | MAP_WRITE, value=pages, b=first, **va_operands(0, 1)),
+        action(Op.SET_GPU_PGTABLE),
+        action(Op.REPLAY_START),
+        action(Op.UPLOAD, value=IMAGE_BYTES, a=first * PAGE_BYTES, b=0),
+        action(Op.JOB, value=0),
+        action(Op.UPLOAD, value=8, a=(first + 1) * PAGE_BYTES, b=0),
+    ]
+    values = generator.standard_normal(4500).astype(np.float32)
+    slot = Slot("w", SlotKind.PARAMETER, DType.FLOAT32, values.shape, (4,), 5 * PAGE_BYTES)
+    trace = Trace(
+        "v3d42",
+        np.array(rows, ACTION_DTYPE),
+        image.tobytes(),
+        (first + pages) * PAGE_BYTES,
+        1 << 20,
+        slots=[slot],
+    )
+    bound = bind(trace, {"w": values})
+    bound.check()
+    before, after = _visible(trace), _visible(bound, replays=2)
+    assert before.keys() == after.keys()
+    weights = b"".join(after[key] for key in sorted(after))[4 * PAGE_BYTES :]
+    assert weights[: values.nbytes] == values.tobytes()
+    for (space, page), content in before.items():
+        if page < slot.address // PAGE_BYTES:
+            assert after[space, page] == content
+    for name in ("map-once", "duplicate-pages", "relocate"):
+        bound = PASSES[name](bound)
+        assert _visible(bound) == after

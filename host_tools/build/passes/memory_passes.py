@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from host_tools.build import planning
 from host_tools.build.job_chains import Reach, has_job_chains, reach
-from host_tools.build.memory import Conflict, Mapping, Memory
+from host_tools.build.memory import BLOCK_PAGES, Conflict, Mapping, Memory
 from host_tools.build.observe import Observation, observe
 from host_tools.build.parameters import drop_bound
 from host_tools.build.passes.registry import trace_pass
@@ -113,9 +113,9 @@ def plan_memory(memory: Memory) -> Trace:
     mapped = sum(m.frame in working for m in memory.mappings.values())
     if not has_job_chains(memory.trace.profile) or mapped > len(working):
         return memory.emit()
-    start = FAR + -(-len(relocate(memory.trace).image) // PAGE_BYTES) % planning.BLOCK_PAGES
+    start = FAR + -(-len(relocate(memory.trace).image) // PAGE_BYTES) % BLOCK_PAGES
     placement = planning.place(planning.items(memory, reach(memory), working), start)
-    _renumber(memory, {frame: frame for frame in memory.pages} | planning.frames_of(placement))
+    memory.move({frame: frame for frame in memory.pages} | planning.frames_of(placement))
     return memory.emit(1 << 32)
 
 
@@ -132,26 +132,16 @@ def relocate(memory: Memory) -> Trace:
     working = sorted(memory.pages.keys() & written, key=lambda frame: order[frame])
     for frame in memory.pages:
         memory.pages[frame].in_image = frame not in written
-    granule = planning.BLOCK_PAGES if has_job_chains(memory.trace.profile) and working else 1
+    granule = BLOCK_PAGES if has_job_chains(memory.trace.profile) and working else 1
     low = min(working, default=0)
     target = {frame: index for index, frame in enumerate(fixed)}
     for index, frame in enumerate(working):  # while the size of the image is not known: far behind it
         target[frame] = FAR + (frame - low + low % granule if granule > 1 else index)
-    _renumber(memory, target)
+    memory.move(target)
     base = -(-len(memory.emit(1 << 32).image) // PAGE_BYTES)
     shift = base + (low - base) % granule - FAR - low % granule
-    _renumber(memory, {frame: frame if frame < FAR else frame + shift for frame in memory.pages})
+    memory.move({frame: frame if frame < FAR else frame + shift for frame in memory.pages})
     return memory.emit((max(memory.pages, default=0) + 1) * PAGE_BYTES)
-
-
-def _renumber(memory: Memory, target: dict[int, int]) -> None:
-    memory.mappings = {key: Mapping(target[m.frame], m.flags) for key, m in memory.mappings.items()}
-    memory.pages = {target[frame]: page for frame, page in memory.pages.items()}
-    for frame, page in memory.pages.items():
-        page.frame = frame
-    for item in memory.late:
-        # A late upload crosses no page border: the recorder cuts them there.
-        item.to = target[item.to // PAGE_BYTES] * PAGE_BYTES + item.to % PAGE_BYTES
 
 
 @trace_pass("trim-address-space")
