@@ -41,32 +41,41 @@ class ChainError(TraceError):
     """A job chain that cannot be followed."""
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class Region:
-    """Memory that was allocated as one: consecutive pages of one kind, consecutive in the carve-out too.
+    """Memory that was allocated as one: consecutive pages of one kind.
 
     Attributes:
         space: address space.
         page: first virtual page number.
-        pages: how many.
-        frame: first page in the carve-out.
         flags: MAP_*.
+        frames: page in the carve-out of each page.
     """
 
     space: int
     page: int
-    pages: int
-    frame: int
     flags: int
+    frames: list[int] = field(default_factory=list)
+
+    @property
+    def end(self) -> int:
+        """Virtual page number behind the last."""
+        return self.page + len(self.frames)
+
+    def frame(self, page: int) -> int:
+        """Page in the carve-out of a virtual page."""
+        return self.frames[page - self.page]
 
 
 @dataclass(frozen=True)
 class Chain:
-    """A job chain: its number, its address space and the address of its first header."""
+    """A job chain: its number, its address space, the address of its first header, and which action of the
+    memory model's stream starts it (one of the prologue: less than 0)."""
 
     index: int
     space: int
     head: int
+    start: int
 
 
 @dataclass
@@ -74,11 +83,13 @@ class Reach:
     """What job chains can reach.
 
     Attributes:
+        regions: all regions, by address.
         initial: frame -> PAGE_BYTES booleans: bytes whose initial value a job may read.
         chains: region -> numbers of the chains that can reach it.
         first: region -> lowest virtual page of it that a chain can reach.
     """
 
+    regions: list[Region]
     initial: dict[int, NDArray[np.bool_]] = field(default_factory=dict)
     chains: dict[Region, set[int]] = field(default_factory=lambda: defaultdict(set))
     first: dict[Region, int] = field(default_factory=dict)
@@ -86,7 +97,7 @@ class Reach:
     def add(self, region: Region, va: int, chain: int) -> None:
         """A chain reaches a region from an address on."""
         self.chains[region].add(chain)
-        self.first[region] = min(self.first.get(region, region.page + region.pages), va // PAGE_BYTES)
+        self.first[region] = min(self.first.get(region, region.end), va // PAGE_BYTES)
 
     def touched(self, frame: int) -> bool:
         """Some chain can reach the page."""
@@ -98,11 +109,7 @@ class Reach:
 
     @functools.cached_property
     def _frames(self) -> set[int]:
-        return {
-            region.frame + page - region.page
-            for region, first in self.first.items()
-            for page in range(first, region.page + region.pages)
-        }
+        return {frame for region, first in self.first.items() for frame in region.frames[first - region.page :]}
 
 
 def has_job_chains(gpu: Profile) -> bool:
@@ -111,19 +118,23 @@ def has_job_chains(gpu: Profile) -> bool:
 
 
 def regions(memory: Memory) -> list[Region]:
-    """All regions, by address. A recording leaves a free page between the frames of any two."""
+    """All regions, by address.
+
+    A recording leaves a free page between the frames of any two. In a trace that was built before, pages of one
+    region may lie anywhere, and regions whose addresses follow one another may count as one.
+    """
+    used = {m.frame for m in memory.mappings.values()}
     found: list[Region] = []
     for (space, page), m in sorted(memory.mappings.items()):
         last = found[-1] if found else None
-        if last and (space, page, m.frame, m.flags) == (
-            last.space,
-            last.page + last.pages,
-            last.frame + last.pages,
-            last.flags,
-        ):
-            found[-1] = Region(last.space, last.page, last.pages + 1, last.frame, last.flags)
+        if last is None or (space, page, m.flags) != (last.space, last.end, last.flags):
+            found.append(Region(space, page, m.flags))
         else:
-            found.append(Region(space, page, 1, m.frame, m.flags))
+            before = last.frames[-1]
+            in_image = memory.pages[before].in_image or memory.pages[m.frame].in_image
+            if m.frame == before + 2 and before + 1 not in used and not in_image:
+                found.append(Region(space, page, m.flags))
+        found[-1].frames.append(m.frame)
     return found
 
 
@@ -133,7 +144,8 @@ def chains(memory: Memory) -> list[Chain]:
     starts = {job.start.index: job.start.name.partition(".")[0] for job in gpu.jobs}
     written: dict[str, int] = {}
     found: list[Chain] = []
-    for row in np.concatenate([memory.prologue, memory.stream]):
+    rows = np.concatenate([memory.prologue, memory.stream])
+    for at, row in enumerate(rows, -len(memory.prologue)):
         if int(row["op"]) != Op.REG_WRITE:
             continue
         register = gpu.by_offset.get(int(row["arg"]) * 4)
@@ -143,7 +155,7 @@ def chains(memory: Memory) -> list[Chain]:
         if register.index in starts and int(row["value"]) == 1:
             slot = starts[register.index]
             head = written.get(f"{slot}.HEAD_NEXT_LO", 0) | written.get(f"{slot}.HEAD_NEXT_HI", 0) << 32
-            found.append(Chain(len(found), written.get(f"{slot}.CONFIG_NEXT", 0) & 0xF, head))
+            found.append(Chain(len(found), written.get(f"{slot}.CONFIG_NEXT", 0) & 0xF, head, at))
     return found
 
 
@@ -162,29 +174,47 @@ def reach(memory: Memory) -> Reach:
 class _Walker:
     def __init__(self, memory: Memory) -> None:
         self.memory = memory
-        self.reach = Reach()
+        self.reach = Reach(regions(memory))
+        self.bytes: dict[int, NDArray[np.uint8]] = {}  # of frames that the recording has
+        self.bytes |= {frame: page.content for frame, page in memory.pages.items() if not page.is_blank}
+        self.bytes |= {frame: memory.pages[frame].content.copy() for frame in memory.late_frames()}
+        self.late = sorted(memory.late, key=lambda item: item.before)
         self.by_page: dict[tuple[int, int], Region] = {}
         self.content: dict[Region, list[int]] = {}  # virtual pages that the recording has
-        for region in regions(memory):
-            pages = range(region.page, region.page + region.pages)
-            self.by_page |= {(region.space, page): region for page in pages}
-            frames = range(region.frame, region.frame + region.pages)
-            kept = [page for page, frame in zip(pages, frames, strict=True) if not memory.pages[frame].is_blank]
+        for region in self.reach.regions:
+            self.by_page |= {(region.space, page): region for page in range(region.page, region.end)}
+            kept = [page for page, frame in enumerate(region.frames, region.page) if frame in self.bytes]
             self.content[region] = kept
-        self.chain = Chain(0, 0, 0)
+        self.chain = Chain(0, 0, 0, 0)
         self.searched: dict[Region, int] = {}  # by the chain at hand: from this virtual page on
-        self.pointers: dict[int, list[int]] = {}
+        self.pointers: dict[tuple[Region, int], list[int]] = {}
 
     def walk(self, chain: Chain) -> None:
         """Follow one chain."""
         self.chain = chain
         self.searched = {}
+        self._fill(chain.start)
         va, jobs = chain.head, 0
         while va:
             jobs += 1
             if jobs > MAX_CHAIN:
                 raise ChainError(f"job chain {chain.index} has no end")
             va = self._job(va)
+
+    def _fill(self, start: int) -> None:
+        """Do what the CPU writes until a chain starts."""
+        while self.late and self.late[0].before <= start:
+            item = self.late.pop(0)
+            at = 0
+            while at < len(item.data):
+                frame, inside = divmod(item.to + at, PAGE_BYTES)
+                here = min(len(item.data) - at, PAGE_BYTES - inside)
+                self.bytes[frame][inside : inside + here] = np.frombuffer(item.data, np.uint8)[at : at + here]
+                at += here
+            self.pointers.clear()
+
+    def _content(self, frame: int) -> NDArray[np.uint8]:
+        return self.bytes[frame] if frame in self.bytes else self.memory.pages[frame].content
 
     def _region(self, va: int) -> Region | None:
         return self.by_page.get((self.chain.space, va // PAGE_BYTES))
@@ -199,10 +229,10 @@ class _Walker:
                 raise ChainError(f"job chain {self.chain.index}: {what} at GPU address {va:#x} is not mapped")
             inside = va % PAGE_BYTES
             here = min(end - va, PAGE_BYTES - inside)
-            frame = region.frame + va // PAGE_BYTES - region.page
+            frame = region.frame(va // PAGE_BYTES)
             self.reach.add(region, va, self.chain.index)
             self._needed(frame)[inside : inside + here] = True
-            parts.append(self.memory.pages[frame].content[inside : inside + here].tobytes())
+            parts.append(self._content(frame)[inside : inside + here].tobytes())
             va += here
         return b"".join(parts)
 
@@ -251,9 +281,9 @@ class _Walker:
         if region is None or not region.flags & MAP_EXECUTE:
             raise ChainError(f"job chain {self.chain.index}: the shader at {va:#x} is not in executable memory")
         self.reach.add(region, va, self.chain.index)
-        for page in range(va // PAGE_BYTES, region.page + region.pages):
+        for page in range(va // PAGE_BYTES, region.end):
             first = va % PAGE_BYTES if page == va // PAGE_BYTES else 0
-            self._needed(region.frame + page - region.page)[first:] = True
+            self._needed(region.frame(page))[first:] = True
 
     def _touch(self, va: int) -> None:
         region = self._region(va)
@@ -273,25 +303,29 @@ class _Walker:
             region = self._region(va)
             if region is None:
                 continue
-            first, end = va // PAGE_BYTES, self.searched.get(region, region.page + region.pages)
+            first, end = va // PAGE_BYTES, self.searched.get(region, region.end)
             if first >= end:
                 continue
             self.searched[region] = first
             self.reach.add(region, va, self.chain.index)
             for page in self.content[region]:
                 if first <= page < end:
-                    pending += self._pointers(region.frame + page - region.page)
+                    pending += self._pointers(region, page)
 
-    def _pointers(self, frame: int) -> list[int]:
-        """Addresses, one a page, that the words of a page may be; all of its content is needed."""
-        if frame not in self.pointers:
-            page = self.memory.pages[frame]
+    def _pointers(self, region: Region, page: int) -> list[int]:
+        """Addresses, one a page, that the words of a page may be, also one that goes on in the next page."""
+        key = region, page
+        if key not in self.pointers:
+            frame = region.frame(page)
             self._needed(frame)[:] = True
+            content = self._content(frame)
+            if page + 1 < region.end:
+                content = np.concatenate([content, self._content(region.frame(page + 1))[:4]])
             found: set[int] = set()
-            if page.content.any():
-                words = page.content.view("<u4").astype(np.uint64)
+            if content.any():
+                words = content.view("<u4").astype(np.uint64)
                 values = (words[:-1] | words[1:] << np.uint64(32)) & np.uint64(VA_MASK)
                 found = set((values // PAGE_BYTES).tolist())
             targets = (number * PAGE_BYTES for number in sorted(found))
-            self.pointers[frame] = [target for target in targets if self._region(target)]
-        return self.pointers[frame]
+            self.pointers[key] = [target for target in targets if self._region(target)]
+        return self.pointers[key]

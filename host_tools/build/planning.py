@@ -12,20 +12,27 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from host_tools.build.job_chains import Reach, Region, regions
-from host_tools.build.memory import Memory
+from host_tools.build.job_chains import Reach, Region
+from host_tools.build.memory import BLOCK_PAGES, Memory
 from trace_format.actions import Op
 from trace_format.schema import SlotKind
 
-BLOCK_PAGES = 512  # one table entry maps 2 MiB where virtual and physical address agree below that
 ALWAYS = (-1, 1 << 32)
 
 
 @dataclass(frozen=True)
 class Item:
-    """A region to be placed, and the first and last chain that uses it."""
+    """Pages that keep together, and the first and last chain that uses them.
 
-    region: Region
+    Attributes:
+        page: virtual page number of the first.
+        frame: where they begin in the carve-out now.
+        pages: how many.
+    """
+
+    page: int
+    frame: int
+    pages: int
     first: int
     last: int
 
@@ -35,14 +42,14 @@ class Item:
 
     @property
     def block_offset(self) -> int | None:
-        """Where in a block the region must begin, when blocks can map some of it."""
-        begin = -(-self.region.page // BLOCK_PAGES) * BLOCK_PAGES
-        fits = begin + BLOCK_PAGES <= self.region.page + self.region.pages
-        return self.region.page % BLOCK_PAGES if fits else None
+        """Where in a block the pages must begin, when blocks can map some of them."""
+        begin = -(-self.page // BLOCK_PAGES) * BLOCK_PAGES
+        fits = begin + BLOCK_PAGES <= self.page + self.pages
+        return self.page % BLOCK_PAGES if fits else None
 
 
 def items(memory: Memory, reach: Reach, working: set[int]) -> list[Item]:
-    """All regions of working frames, with the time that each is in use.
+    """All working frames: those that follow one another in a region, with the time that the region is in use.
 
     Args:
         reach: of the same memory.
@@ -52,20 +59,29 @@ def items(memory: Memory, reach: Reach, working: set[int]) -> list[Item]:
     own |= {frame for frame, page in memory.pages.items() if not page.is_blank}
     one_by_one = _one_by_one(memory)
     found = []
-    for region in regions(memory):
-        frames = set(range(region.frame, region.frame + region.pages))
-        if not frames <= working:
-            continue
+    for region in reach.regions:
         chains = reach.chains.get(region)
-        if chains and one_by_one and not frames & own:
-            found.append(Item(region, min(chains), max(chains)))
+        shared = chains and one_by_one and own.isdisjoint(region.frames)
+        use = (min(chains), max(chains)) if chains and shared else ALWAYS
+        found += [Item(region.page + at, region.frames[at], pages, *use) for at, pages in _runs(region, working)]
+    return found
+
+
+def _runs(region: Region, working: set[int]) -> list[tuple[int, int]]:
+    """Working frames of a region that follow one another: where they begin in the region, how many they are."""
+    found: list[tuple[int, int]] = []
+    for at, frame in enumerate(region.frames):
+        if frame not in working:
+            continue
+        if found and sum(found[-1]) == at and region.frames[at - 1] + 1 == frame:
+            found[-1] = found[-1][0], found[-1][1] + 1
         else:
-            found.append(Item(region, *ALWAYS))
+            found.append((at, 1))
     return found
 
 
 def _one_by_one(memory: Memory) -> bool:
-    """Whether each chain is waited for before the next one starts."""
+    """Whether each chain is waited for before the next one starts, the last one before the next replay."""
     gpu = memory.trace.profile
     starts = {job.start.index for job in gpu.jobs}
     lines = {job.line for job in gpu.jobs}
@@ -78,21 +94,21 @@ def _one_by_one(memory: Memory) -> bool:
             running = True
         elif op == Op.WAIT_IRQ and arg in lines:
             running = False
-    return True
+    return not running
 
 
-def place(found: Iterable[Item], start: int) -> dict[Region, int]:
-    """First frame of every region, from `start` on."""
+def place(found: Iterable[Item], start: int) -> dict[Item, int]:
+    """Where every item begins, from `start` on."""
     placed: list[tuple[int, Item]] = []
-    for item in sorted(found, key=lambda x: (-x.region.pages, x.region.space, x.region.page)):
-        taken = sorted((at, at + other.region.pages) for at, other in placed if item.meets(other))
+    for item in sorted(found, key=lambda x: (-x.pages, x.page, x.frame)):
+        taken = sorted((at, at + other.pages) for at, other in placed if item.meets(other))
         at = _aligned(start, item)
         for low, high in taken:
-            if at + item.region.pages <= low:
+            if at + item.pages <= low:
                 break
             at = _aligned(max(at, high), item)
         placed.append((at, item))
-    return {item.region: at for at, item in placed}
+    return {item: at for at, item in placed}
 
 
 def _aligned(frame: int, item: Item) -> int:
@@ -100,6 +116,6 @@ def _aligned(frame: int, item: Item) -> int:
     return frame if offset is None else frame + (offset - frame) % BLOCK_PAGES
 
 
-def frames_of(placement: dict[Region, int]) -> dict[int, int]:
+def frames_of(placement: dict[Item, int]) -> dict[int, int]:
     """New frame of every frame."""
-    return {region.frame + i: at + i for region, at in placement.items() for i in range(region.pages)}
+    return {item.frame + i: at + i for item, at in placement.items() for i in range(item.pages)}

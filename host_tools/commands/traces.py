@@ -14,15 +14,15 @@ from host_tools.audit.text import describe_actions, describe_slot
 from host_tools.build import Step, build
 from host_tools.build.passes import PASSES
 from host_tools.build.rules import Applied, retarget
-from host_tools.cli_support import FILE, GramophoneCommand, Outcome, UsageError
+from host_tools.cli_support import FILE, GramophoneCommand, Outcome
 from host_tools.emulate.page_tables import DivergenceError
 from host_tools.files import check_writable, write_atomically
-from host_tools.tensors import Assignment, load
+from host_tools.tensors import Assignment, assigned, load_all, without_value
 from host_tools.vgpu.binding import VgpuError
 from signing.envelope import shifted, split
 from trace_format import layout, profile
-from trace_format.errors import GramophoneError
-from trace_format.schema import SIGNED_MAGIC, STRUCTURES
+from trace_format.errors import GramophoneError, listed
+from trace_format.schema import SIGNED_MAGIC, STRUCTURES, SlotKind
 from trace_format.trace import Trace
 
 NAME_BYTES = next(item.sizeof() for item in STRUCTURES["manifest"][0].subcons if item.name == "name")
@@ -106,7 +106,11 @@ def facts(trace: Trace) -> dict[str, Any]:
 @click.argument("raw", type=FILE)
 @OUTPUT
 @click.option(
-    "--param", "parameters", type=Assignment(), multiple=True, help="Value of a parameter slot, a .npy file."
+    "--param",
+    "parameters",
+    type=Assignment(folders=True),
+    multiple=True,
+    help="Value of a parameter slot, or a folder of such.",
 )
 @click.option("--skip", metavar="PASS", multiple=True, help="Leave out a pass (again for more).")
 @click.option(
@@ -119,15 +123,14 @@ def facts(trace: Trace) -> dict[str, Any]:
 def build_command(
     raw: Path,
     output: Path,
-    parameters: tuple[tuple[str, Path], ...],
+    parameters: tuple[tuple[str | None, Path], ...],
     skip: tuple[str, ...],
     target: str | None,
     name: str | None,
     security_version: int | None,
 ) -> Outcome:
     """See `help`."""
-    if len(dict(parameters)) != len(parameters):
-        raise UsageError("a parameter is given twice")
+    files = assigned("parameter", parameters)
     data = raw.read_bytes()
     check_writable(output)
     trace = Trace.parse(data, str(raw))
@@ -135,7 +138,7 @@ def build_command(
     if target not in (None, trace.gpu):
         with layout.naming(str(raw)):
             trace, changes = retarget(trace, target)
-    values = {slot: load(path, trace.slot(slot)) for slot, path in parameters}
+    values = load_all(trace, files, SlotKind.PARAMETER)
     steps: list[Step] = []
     columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
     console = Console(stderr=True)
@@ -147,7 +150,8 @@ def build_command(
             progress.update(task, description=f"{step.name}: {step.actions} actions, {step.image_bytes} bytes")
 
         try:
-            trace = build(trace, skip=skip, parameters=values, source=data, progress=done)
+            with layout.naming(str(raw)):
+                trace = build(trace, skip=skip, parameters=values, source=data, progress=done)
         except (DivergenceError, VgpuError) as error:  # passes run the trace
             raise GramophoneError(f"{raw}: {error}") from error
         if name is not None:
@@ -159,9 +163,14 @@ def build_command(
     write_atomically(output, result)
     rows = [f"{'rule':28} {'places':>7}"] if changes else []
     rows += [f"{c.rule:28} {c.places:7}" for c in changes]
-    rows += [f"{'pass':20} {'actions':>9} {'image bytes':>12} {'carve-out bytes':>16}"]
-    rows += [f"{s.name:20} {s.actions:9} {s.image_bytes:12} {s.carveout_bytes:16}" for s in steps]
-    rows.append(f"{output}: {len(result)} bytes, {trace.jobs} jobs, {len(trace.actions)} actions")
+    rows += [f"{'pass':20} {'actions':>9} {'image bytes':>12} {'memory bytes':>12}"]
+    rows += [f"{s.name:20} {s.actions:9} {s.image_bytes:12} {s.memory_bytes:12}" for s in steps]
+    rows.append(
+        f"{output}: {len(result)} bytes, {trace.jobs} jobs, {len(trace.actions)} actions, "
+        f"carve-out {trace.carveout_bytes} bytes"
+    )
+    if missing := without_value(trace):
+        rows.append(f"a replay must be given: {listed(missing)}")
     done_by = {"rules": [vars(c) for c in changes], "passes": [vars(s) for s in steps]}
     return Outcome({**facts(trace), "trace_bytes": len(result), **done_by}, "\n".join(rows))
 
