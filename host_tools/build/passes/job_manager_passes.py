@@ -121,17 +121,23 @@ def drop_unused_flush_ids(trace: Trace) -> Trace:
     """Drop live values that are read but not used before they are read again."""
     unused: set[int] = set()
     pending: dict[int, int] = {}
+    fresh: set[int] = set()  # read in this replay
+    carried: set[int] = set()  # used by the next replay before it reads them
     for i, row in enumerate(trace.actions):
         op, kept = int(row["op"]), int(row["b"])
         if op == Op.REG_READ_KEEP:
             if kept in pending:
                 unused.add(pending[kept])
             pending[kept] = i
+            fresh.add(kept)
         elif op == Op.REG_WRITE_KEPT:
             pending.pop(kept, None)
+            if kept not in fresh:
+                carried.add(kept)
         elif op == Op.REPLAY_START:
             pending.clear()  # every replay may use what the prologue has read
-    unused |= set(pending.values())
+            fresh.clear()
+    unused |= {i for kept, i in pending.items() if kept not in carried}
     return _trace(trace, [row for i, row in enumerate(trace.actions) if i not in unused])
 
 
@@ -140,7 +146,8 @@ def drop_unused_flush_ids(trace: Trace) -> Trace:
 def set_address_spaces_once(trace: Trace) -> Trace:
     """Point address spaces at their page tables in the prologue, and drop TLB maintenance: no mapping changes.
 
-    Flushes of the GPU's caches through an address space stay.
+    Flushes of the GPU's caches through an address space stay. A trace is left as it is where replays change
+    mappings, or reset the GPU, which switches its address spaces off.
     """
     ops = trace.actions["op"]
     starts = np.flatnonzero(ops == Op.REPLAY_START)
@@ -149,7 +156,12 @@ def set_address_spaces_once(trace: Trace) -> Trace:
     gpu = trace.profile
     registers = {r.index: n for n, r in gpu.registers.items() if ADDRESS_SPACE.match(n)}
     prologue, stream = list(trace.actions[: starts[0]]), list(trace.actions[starts[0] :])
+    if any(_resets(row, gpu.register("gpu.COMMAND").index) for row in stream):
+        return trace
     spaces = {int(row["arg"]) & 15 for row in prologue if int(row["op"]) == Op.SET_GPU_PGTABLE}
+    for space in sorted(spaces):
+        if not _takes_effect(prologue, gpu, space):
+            prologue += _update(gpu, space)
     out: list[np.void] = []
     kept_command = -1  # whose status is waited for
     for row in stream:
@@ -168,6 +180,17 @@ def set_address_spaces_once(trace: Trace) -> Trace:
             kept_command = -1
             out.append(row)
     return _trace(trace, prologue + out)
+
+
+def _takes_effect(rows: list[np.void], gpu: Profile, space: int) -> bool:
+    """Whether the address space is updated behind the last time that it is pointed at its table."""
+    command, found = gpu.register(f"as{space}.COMMAND").index, False
+    for row in rows:
+        if int(row["op"]) == Op.SET_GPU_PGTABLE and int(row["arg"]) & 15 == space:
+            found = False
+        elif int(row["op"]) == Op.REG_WRITE and int(row["arg"]) == command and int(row["value"]) == UPDATE:
+            found = True
+    return found
 
 
 def _update(gpu: Profile, space: int) -> list[np.void]:

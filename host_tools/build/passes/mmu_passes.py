@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from host_tools.build.job_chains import has_job_chains
 from host_tools.build.memory import Conflict, Memory
 from host_tools.build.passes.registry import trace_pass
 from trace_format.actions import Op
@@ -14,7 +15,8 @@ from trace_format.trace import Trace
 def map_once(trace: Trace) -> Trace:
     """Make all mappings before the page table is set, and drop the TLB flushes between jobs.
 
-    Left as it is where a virtual page is remapped between jobs.
+    Left as it is where a virtual page is remapped between jobs. Where an address space's commands flush caches
+    too (job manager), they stay: `address-spaces` tells one from the other.
     """
     try:
         memory = Memory.of(trace)
@@ -22,7 +24,8 @@ def map_once(trace: Trace) -> Trace:
         return trace
     if not (memory.prologue["op"] == Op.SET_GPU_PGTABLE).any():
         return trace
-    flush = [trace.profile.register(name).index for name in trace.profile.mmu["flush"]]
+    names = [] if has_job_chains(trace.profile) else trace.profile.mmu["flush"]
+    flush = [trace.profile.register(name).index for name in names]
     register_ops = [int(Op.REG_WRITE), int(Op.REG_READ_ONCE), int(Op.REG_READ_WAIT)]
     flushes = np.isin(memory.stream["op"], register_ops) & np.isin(memory.stream["arg"], flush)
     kept = np.cumsum(~flushes)
