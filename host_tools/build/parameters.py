@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from host_tools.build.memory import Memory
+from host_tools.build.memory import Conflict, Memory
 from trace_format.actions import Op
 from trace_format.errors import SlotError
 from trace_format.schema import PAGE_BYTES, SlotKind
@@ -23,11 +23,15 @@ def bind(trace: Trace, values: Mapping[str, NDArray[Any]]) -> Trace:
         values: array by slot name, of the slot's shape; converted to its element type.
 
     Raises:
-        SlotError: no such parameter, or another shape.
+        SlotError: no such parameter, another shape, or memory that the recording maps anew between jobs.
     """
     if not values:
         return trace
-    memory = Memory.of(trace)
+    try:
+        memory = Memory.of(trace)
+    except Conflict as error:
+        raise SlotError(f"parameters cannot be bound: {error}") from None
+    memory.slot_frames(SlotKind.PARAMETER)  # all of them are mapped
     for name, array in values.items():
         slot = trace.slot(name)
         if slot.kind != SlotKind.PARAMETER:
