@@ -2,6 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
+
+def listed(names: Iterable[str], most: int = 8) -> str:
+    """Names for a sentence: the first ones, and how many there are when there are more."""
+    every = list(names)
+    more = f", ... ({len(every)} in all)" if len(every) > most else ""
+    return ", ".join(every[:most]) + more or "none"
+
 
 class GramophoneError(Exception):
     """Base of every error a user can cause; the command prints it as one sentence and exits with status 2."""

@@ -24,6 +24,7 @@ from trace_format.errors import (
     ReservedError,
     SectionError,
     SlotError,
+    listed,
 )
 from trace_format.schema import (
     DTYPE_BYTES,
@@ -138,7 +139,7 @@ class Trace:
         for slot in self.slots:
             if slot.name == name:
                 return slot
-        raise SlotError(f"no slot {name!r}; there are: {', '.join(s.name for s in self.slots) or 'none'}")
+        raise SlotError(f"no slot {name!r}; there are: {listed(s.name for s in self.slots)}")
 
     def with_(self, **changes: Any) -> Trace:
         """A copy with some attributes replaced."""

@@ -7,22 +7,30 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from host_tools.build.parameters import bind
 from host_tools.build.passes import PASSES
+from trace_format.actions import Op
 from trace_format.errors import GramophoneError
+from trace_format.schema import PAGE_BYTES
 from trace_format.trace import Trace
 
 
 @dataclass(frozen=True)
 class Step:
-    """What one pass did: sizes after it."""
+    """What one pass did: sizes after it.
+
+    Attributes:
+        memory_bytes: pages of the carve-out that are mapped or hold the image. The carve-out's own size says
+            little before memory is put together: it is that of the recorded machine's memory.
+    """
 
     name: str
     actions: int
     image_bytes: int
-    carveout_bytes: int
+    memory_bytes: int
 
 
 def build(
@@ -54,8 +62,19 @@ def build(
         if item.name not in skip:
             trace = item.apply(trace)
             applied.append(item.name)
-            progress(Step(item.name, len(trace.actions), len(trace.image), trace.carveout_bytes))
+            progress(Step(item.name, len(trace.actions), len(trace.image), memory_bytes(trace)))
     trace = trace.with_(raw=False, notes={**trace.notes, "passes": applied})
     if source is not None:
         trace = trace.with_(meta={**trace.meta, "source_hash": hashlib.sha256(source).digest()})
     return trace
+
+
+def memory_bytes(trace: Trace) -> int:
+    """Pages of the carve-out that are mapped at some time or hold the image, in bytes."""
+    maps = trace.actions[trace.actions["op"] == Op.MAP_GPU_MEM]
+    starts = np.concatenate([[0], maps["b"].astype(np.int64)])
+    ends = starts + np.concatenate([[-(-len(trace.image) // PAGE_BYTES)], maps["value"]])
+    order = np.argsort(starts)
+    starts, ends = starts[order], np.maximum.accumulate(ends[order])
+    fresh = ends - np.maximum(starts, np.concatenate([[0], ends[:-1]]))
+    return int(np.maximum(fresh, 0).sum()) * PAGE_BYTES

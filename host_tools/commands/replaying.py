@@ -11,15 +11,14 @@ from host_tools.cli_support import FILE, GramophoneCommand, Outcome, UsageError
 from host_tools.emulate import ON_THE_HOST, RUNNERS, bearssl, run
 from host_tools.emulate.replay import NONE, ReplayResult, open_trace
 from host_tools.files import check_writable, write_atomically
-from host_tools.tensors import Assignment, load, npy
+from host_tools.tensors import Assignment, assigned, load_all, npy, slot_of, without_value
 from signing.keys import Algorithm, PublicKey, load_public_key
 from signing.verify import Verdict, verify_trace
 from tee_replayer.generate import PLATFORMS
 from tee_replayer.generate import generate as generate_sources
 from tee_replayer.target import drivers
-from trace_format.errors import GramophoneError, SlotError
+from trace_format.errors import GramophoneError, SlotError, listed
 from trace_format.schema import SlotKind
-from trace_format.trace import Slot, Trace
 
 MIB = 1 << 20
 KEY = click.option("--key", type=FILE, required=True, help="Public key (PEM) of whom to trust.")
@@ -81,7 +80,13 @@ def generate_command(
 )
 @click.argument("signed", type=FILE)
 @KEY
-@click.option("--input", "inputs", type=Assignment(), multiple=True, help="Value of an input slot, a .npy file.")
+@click.option(
+    "--input",
+    "inputs",
+    type=Assignment(folders=True),
+    multiple=True,
+    help="Value of an input slot, or a folder of such.",
+)
 @click.option("--output", "outputs", type=Assignment(), multiple=True, help="Where to write an output slot.")
 @click.option(
     "--on", "runner", type=click.Choice(RUNNERS), default="vgpu", show_default=True, help="What to run on."
@@ -93,8 +98,8 @@ def generate_command(
 def replay_command(
     signed: Path,
     key: Path,
-    inputs: tuple[tuple[str, Path], ...],
-    outputs: tuple[tuple[str, Path], ...],
+    inputs: tuple[tuple[str | None, Path], ...],
+    outputs: tuple[tuple[str | None, Path], ...],
     runner: str,
     gpu: str | None,
     firmware: Path | None,
@@ -102,9 +107,7 @@ def replay_command(
     min_security_version: int,
 ) -> Outcome:
     """Verify, load and replay a signed trace, in the secure world of an emulated device or on the virtual GPU."""
-    for what, pairs in (("input", inputs), ("output", outputs)):
-        if len(dict(pairs)) != len(pairs):
-            raise UsageError(f"an {what} is given twice")
+    values, targets = assigned("input", inputs), assigned("output", outputs)
     if firmware is not None and runner in ON_THE_HOST:
         raise UsageError(f"--firmware has no use with --on {runner}: no firmware runs there")
     data = signed.read_bytes()
@@ -115,12 +118,16 @@ def replay_command(
     trace = open_trace(data)
     tensors = {}
     if trace is not None:
-        tensors = {
-            name: load(path, _slot(trace, name, SlotKind.INPUT, SlotKind.PARAMETER)) for name, path in inputs
-        }
-        for name, path in outputs:
-            _slot(trace, name, SlotKind.OUTPUT)
+        tensors = load_all(trace, values, SlotKind.INPUT, SlotKind.PARAMETER)
+        for name, path in targets.items():
+            slot_of(trace, name, SlotKind.OUTPUT)
             check_writable(path)
+        missing = [name for name in without_value(trace) if name not in tensors]
+        if missing and found.ok:  # what is not verified is the device's to refuse
+            raise SlotError(
+                f"{signed}: no value for {listed(missing)}: give --input SLOT=FILE.npy for each, or --input "
+                "FOLDER with SLOT.npy files; 'gramophone build --param' makes parameters a part of the trace"
+            )
     with Console(stderr=True).status(f"replaying on {runner}"):
         result = run(
             runner,
@@ -133,18 +140,10 @@ def replay_command(
             min_security_version=min_security_version,
         )
     written = {}
-    for name, path in outputs if result.ok else ():
+    for name, path in targets.items() if result.ok else ():
         write_atomically(path, npy(result.outputs[name]))
         written[name] = str(path)
     return Outcome(_json(result, written), _text(result, written), ok=result.ok)
-
-
-def _slot(trace: Trace, name: str, *kinds: SlotKind) -> Slot:
-    """The slot of one of some kinds; SlotError naming those that there are."""
-    slots = {slot.name: slot for slot in trace.slots if slot.kind in kinds}
-    if name not in slots:
-        raise SlotError(f"no {kinds[0].name.lower()} {name!r}; there are: {', '.join(slots) or 'none'}")
-    return slots[name]
 
 
 def _json(result: ReplayResult, written: dict[str, str]) -> dict[str, object]:

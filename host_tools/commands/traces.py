@@ -110,7 +110,7 @@ def facts(trace: Trace) -> dict[str, Any]:
     "parameters",
     type=Assignment(folders=True),
     multiple=True,
-    help="Value of a parameter slot, or a folder of such.",
+    help="Value of a parameter slot, or a folder with SLOT.npy files.",
 )
 @click.option("--skip", metavar="PASS", multiple=True, help="Leave out a pass (again for more).")
 @click.option(

@@ -14,7 +14,7 @@ from signing import envelope
 from tee_replayer.status import Report
 from trace_format import profile as profiles
 from trace_format.actions import Op
-from trace_format.errors import GramophoneError, TraceError
+from trace_format.errors import GramophoneError, TraceError, listed
 from trace_format.profile import Profile
 from trace_format.schema import PAGE_BYTES, SlotKind
 from trace_format.trace import Slot, Trace
@@ -153,10 +153,10 @@ def bind(trace: Trace | None, inputs: Mapping[str, Tensor]) -> Buffers:
     buffers = Buffers()
     if trace is None:
         return buffers
-    known = {slot.name for slot in trace.slots if slot.kind != SlotKind.OUTPUT}
+    known = [slot.name for slot in trace.slots if slot.kind != SlotKind.OUTPUT]
     for name in inputs:
         if name not in known:
-            raise InputError(f"no input {name!r}; there are: {', '.join(sorted(known)) or 'none'}")
+            raise InputError(f"no input {name!r}; there are: {listed(known)}")
     for index, slot in enumerate(trace.slots):
         if slot.kind == SlotKind.OUTPUT:
             buffers.rows.append(Buffer(index, slot, np.zeros(slot.shape, slot.numpy_dtype)))
