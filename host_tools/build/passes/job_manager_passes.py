@@ -15,7 +15,7 @@ from host_tools.build.job_chains import has_job_chains
 from host_tools.build.passes.register_passes import POLL_TIMEOUT_US
 from host_tools.build.passes.registry import trace_pass
 from trace_format.actions import ACTION_DTYPE, ALL_BITS, FLAG_IGNORE, Op, action
-from trace_format.profile import Profile
+from trace_format.profile import Profile, Register
 from trace_format.trace import Trace
 
 READS = (int(Op.REG_READ_ONCE), int(Op.REG_READ_WAIT))
@@ -178,7 +178,7 @@ def set_address_spaces_once(trace: Trace) -> Trace:
             out.append(row)
         elif name.endswith(".STATUS") and gpu.register(name[:-6] + "COMMAND").index == kept_command:
             kept_command = -1
-            out.append(row)
+            out.append(_idle(gpu.register(name)))
     return _trace(trace, prologue + out)
 
 
@@ -194,9 +194,10 @@ def _takes_effect(rows: list[np.void], gpu: Profile, space: int) -> bool:
 
 
 def _update(gpu: Profile, space: int) -> list[np.void]:
-    """Wait until the address space is idle, then let its registers take effect."""
-    status, command = gpu.register(f"as{space}.STATUS"), gpu.register(f"as{space}.COMMAND")
-    return [
-        action(Op.REG_READ_WAIT, arg=status.index, value=0, a=status.busy, b=POLL_TIMEOUT_US),
-        action(Op.REG_WRITE, arg=command.index, value=UPDATE, a=ALL_BITS),
-    ]
+    """Wait until the address space is idle, let its registers take effect, and wait for that."""
+    idle, command = _idle(gpu.register(f"as{space}.STATUS")), gpu.register(f"as{space}.COMMAND")
+    return [idle, action(Op.REG_WRITE, arg=command.index, value=UPDATE, a=ALL_BITS), idle]
+
+
+def _idle(status: Register) -> np.void:
+    return action(Op.REG_READ_WAIT, arg=status.index, value=0, a=status.busy, b=POLL_TIMEOUT_US)
