@@ -27,11 +27,10 @@ enum {
     SLOTS = 1,
     CHUNKS = 2,
     ACTIONS = 3,
-    HEAD_MAX_BYTES = 0xfff8, /* 60 MiB of trace with chunks of 32 KiB; the format allows more */
     CONTEXT_BYTES = 12,
-    LENGTH_BYTES = 4,
-    TO_BE_SIGNED_BYTES = CONTEXT_BYTES + PROTECTED_BYTES + LENGTH_BYTES,
-    BEFORE_HEAD_BYTES = (TO_BE_SIGNED_BYTES + GR_ALIGNMENT - 1) & ~(GR_ALIGNMENT - 1),
+    LENGTH_MAX_BYTES = 6, /* h'', and how long the payload is */
+    BEFORE_HEAD_BYTES =
+        (CONTEXT_BYTES + PROTECTED_BYTES + LENGTH_MAX_BYTES + GR_ALIGNMENT - 1) & ~(GR_ALIGNMENT - 1),
 };
 
 /* Each step changes `state` once it is done. Only all of them together, with the verdict on the signature,
@@ -154,7 +153,7 @@ static enum gr_status copy_head(struct loader *l)
     l->section_count = gr_load16(header + GR_HEADER_AT_SECTION_COUNT);
     l->stream.chunk_bytes = chunk_bytes;
     l->stream.left = l->trace_bytes - l->head_bytes;
-    if (l->head_bytes > HEAD_MAX_BYTES || l->head_bytes > l->trace_bytes || l->head_bytes % GR_ALIGNMENT ||
+    if (l->head_bytes > GR_MAX_HEAD_BYTES || l->head_bytes > l->trace_bytes || l->head_bytes % GR_ALIGNMENT ||
         chunk_bytes < GR_MIN_CHUNK_BYTES || chunk_bytes > GR_MAX_CHUNK_BYTES || chunk_bytes % GR_ALIGNMENT ||
         l->section_count <= HEAD_SECTIONS ||
         GR_HEADER_BYTES + l->section_count * GR_SECTION_BYTES > l->head_bytes)
@@ -177,15 +176,21 @@ static enum gr_status check_signature(struct loader *l)
 {
     static const uint8_t context[CONTEXT_BYTES] = {0x84, 0x6a, 'S', 'i', 'g', 'n',
                                                    'a',  't',  'u', 'r', 'e', '1'};
-    uint8_t *to_be_signed = l->head - TO_BE_SIGNED_BYTES, *length = l->head - LENGTH_BYTES;
-    uint8_t digest[32];
+    const uint32_t size = l->head_bytes; /* more than 255: CBOR says it in 16 bits, or else in 32 */
+    uint8_t *to_be_signed = l->head, digest[32];
+    *--to_be_signed = (uint8_t)size;
+    *--to_be_signed = (uint8_t)(size >> 8);
+    if (size > 0xffff) {
+        *--to_be_signed = (uint8_t)(size >> 16);
+        *--to_be_signed = (uint8_t)(size >> 24);
+    }
+    *--to_be_signed = size > 0xffff ? 0x5a : 0x59;
+    *--to_be_signed = 0x40; /* no bytes */
+    to_be_signed -= PROTECTED_BYTES;
+    memcpy(to_be_signed, l->start + PROTECTED_AT, PROTECTED_BYTES);
+    to_be_signed -= sizeof context;
     memcpy(to_be_signed, context, sizeof context);
-    memcpy(to_be_signed + sizeof context, l->start + PROTECTED_AT, PROTECTED_BYTES);
-    length[0] = 0x40; /* no bytes */
-    length[1] = 0x59; /* that many: */
-    length[2] = (uint8_t)(l->head_bytes >> 8);
-    length[3] = (uint8_t)l->head_bytes;
-    gr_sha256(to_be_signed, TO_BE_SIGNED_BYTES + l->head_bytes, digest);
+    gr_sha256(to_be_signed, (uint32_t)(l->head - to_be_signed) + size, digest);
     const volatile uint32_t verdict = gr_signature_verify(digest, l->policy->key, l->start + SIGNATURE_AT);
     if (verdict != GR_SIGNATURE_GOOD)
         return GR_STATUS_SIGNATURE;

@@ -521,6 +521,26 @@ def test_statuses_are_far_apart() -> None:
     assert min((a ^ b).bit_count() for a, b in itertools.combinations(values, 2)) >= 10
 
 
+@pytest.mark.parametrize("pages", [2000, 2023, 2024, 9000])
+def test_a_head_of_any_size(pages: int) -> None:
+    """The signed structure gives the head's size in 16 bits, or in 32 when there are more chunks than that."""
+    sample = trace(
+        action(Op.REPLAY_START),
+        image=bytes(pages * PAGE),
+        carveout_bytes=(pages + 16) * PAGE,
+        slots=[],
+    )
+    data = signed(sample, chunk_bytes=PAGE)
+    head_bytes = int.from_bytes(data[128 + 24 : 128 + 28], "little")
+    assert (head_bytes > 0xFFFF) == (pages > 2023)
+    device = Device(carveout_bytes=(pages + 64) * PAGE + head_bytes)
+    device.replayer.load(data, s.KEY)
+    device.replayer.run()
+    device.replayer.unload()
+    assert device.is_wiped
+    assert refusal(device, flipped(data, 8 * (128 + head_bytes - 8))).name == "SIGNATURE"
+
+
 def test_image_sections_follow_each_other(device: Device) -> None:
     rng = np.random.default_rng(1)
     image = rng.bytes(5000) + bytes(3000) + s.IMAGE
