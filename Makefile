@@ -1,6 +1,6 @@
 # Gramophone. `make` alone lists what there is.
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-test system system-test demo test lint bench record-root record-demo demo-train generated clean
+.PHONY: help setup setup-test system system-test demo test lint bench optee record-root record-demo demo-train generated clean
 
 PYTHON ?= python3
 VENV := .venv
@@ -67,6 +67,10 @@ generated: setup ## write anew what is generated from the schema
 
 bench: setup system-test ## measure; prints tables
 	$(BIN)/python -m tests.bench
+
+optee: setup ## build TF-A and OP-TEE with the replayer as a pseudo-TA, boot them in QEMU, replay
+	$(call install,/usr/include/openssl/sha.h,libssl-dev)
+	@$(BIN)/python -m host_tools.optee
 
 record-root: setup ## kernel, Mesa and ncnn for recordings, from packages, into the user's cache
 	$(BIN)/python -m host_tools.record.root

@@ -1,6 +1,7 @@
 """Generates the replayer for one GPU, platform and key: sources, Makefile and the crypto library's files.
 
-The folder stands alone: `make -C out` needs a cross compiler and nothing of this project.
+A bare-metal folder stands alone: `make -C out` needs a cross compiler and nothing of this project. That for
+OP-TEE becomes a part of OP-TEE's core, and uses the core's crypto.
 """
 
 from __future__ import annotations
@@ -15,10 +16,11 @@ from signing.keys import Algorithm, PublicKey
 from tee_replayer import amalgamate, crypto
 from trace_format import profile as profiles
 from trace_format.errors import GramophoneError
+from trace_format.profile import Profile
 from trace_format.schema import PAGE_BYTES, VERSION_MAJOR, VERSION_MINOR
 
 # platform -> files of baremetal/ that it takes; the port comes last
-PLATFORMS = {
+_BARE_METAL = {
     "qemu-virt": (
         "startup.S",
         "firmware.ld",
@@ -31,6 +33,10 @@ PLATFORMS = {
         "qemu_virt.c",
     ),
 }
+OPTEE = "optee"
+PLATFORMS = (*_BARE_METAL, OPTEE)
+OPTEE_CARVEOUT_BYTES = 256 << 20
+OPTEE_CARVEOUT_STEP = 2 << 20  # of the core's large mappings
 HERE = Path(__file__).resolve().parent
 
 
@@ -44,7 +50,7 @@ def generate(
     key: PublicKey,
     out: Path,
     *,
-    bearssl: Path,
+    bearssl: Path | None = None,
     min_security_version: int = 0,
     carveout_bytes: int | None = None,
 ) -> Path:
@@ -55,9 +61,9 @@ def generate(
         platform: one of PLATFORMS.
         key: whose traces the device accepts.
         out: folder; made, or replaced when it is one that this function wrote.
-        bearssl: BearSSL's source tree.
+        bearssl: BearSSL's source tree, for platforms other than OP-TEE.
         min_security_version: older traces are refused.
-        carveout_bytes: secure memory for traces, a multiple of 4096; without it as much as baremetal/board.h says.
+        carveout_bytes: secure memory for traces, a multiple of 4096; without it the platform's own size.
 
     Returns:
         `out`.
@@ -81,7 +87,15 @@ def generate(
         raise GenerateError(
             f"the carve-out is of {carveout_bytes} bytes: expected a multiple of {PAGE_BYTES} above 0"
         )
-    version = crypto.version(bearssl)
+    if platform == OPTEE:
+        bearssl = None
+        library = "OP-TEE's core crypto"
+        if carveout_bytes and carveout_bytes % OPTEE_CARVEOUT_STEP:
+            raise GenerateError(f"the carve-out is of {carveout_bytes} bytes: OP-TEE takes multiples of 2 MiB")
+    elif bearssl is None:
+        raise GenerateError(f"the platform {platform} needs BearSSL's source")
+    else:
+        library = f"BearSSL {crypto.version(bearssl)}"
     if out.exists() and not (out.is_dir() and (not any(out.iterdir()) or (out / "replayer.c").is_file())):
         raise GenerateError(f"{out} exists and is not a generated replayer; name another folder")
     notice = (
@@ -90,7 +104,7 @@ def generate(
         f" *   GPU profile       {profile.name} {profile.profile_id:#018x}\n"
         f" *   key               ES256 {key.kid.hex()}\n"
         f" *   security version  at least {min_security_version}\n"
-        f" *   crypto            BearSSL {version}\n"
+        f" *   crypto            {library}\n"
         " */"
     )
     out.parent.mkdir(parents=True, exist_ok=True)
@@ -100,25 +114,45 @@ def generate(
         declaration, definition = _key(key, min_security_version)
         (work / "replayer.h").write_text(amalgamate.header(notice, declaration))
         (work / "replayer.c").write_text(amalgamate.source(profile, notice, definition))
-        seam = (HERE / "crypto" / "bearssl.c").read_text()
-        (work / "crypto.c").write_text(seam.replace('#include "crypto.h"', '#include "replayer.h"'))
-        board = resources.files("baremetal")
-        for file in PLATFORMS[platform]:
-            target = work / file
-            target.parent.mkdir(exist_ok=True)
-            target.write_bytes((board / file).read_bytes())
-        makefile = (HERE / "firmware" / "Makefile").read_text()
-        port = PLATFORMS[platform][-1].removesuffix(".c")
-        board_flags = f" -DGR_CARVEOUT_BYTES={carveout_bytes:#x}" if carveout_bytes else ""
-        for mark, text in (("@PORT@", port), ("@CRYPTO@", _crypto_objects()), (" @BOARD@", board_flags)):
-            makefile = makefile.replace(mark, text)
-        (work / "Makefile").write_text(makefile)
-        shutil.copyfile(HERE / "firmware" / "size.py", work / "size.py")
-        _copy_crypto(bearssl, work / "bearssl")
+        if bearssl is None:
+            _copy_pseudo_ta(profile, work, carveout_bytes or OPTEE_CARVEOUT_BYTES)
+        else:
+            _copy_bare_metal(platform, work, bearssl, carveout_bytes)
         if out.exists():
             os.rename(out, Path(name) / "old")
         os.rename(work, out)
     return out
+
+
+def _copy_pseudo_ta(profile: Profile, work: Path, carveout_bytes: int) -> None:
+    for source in (HERE / "optee").iterdir():
+        text = source.read_text()
+        for mark, value in (
+            ("@WINDOW@", f"{profile.window_bytes:#x}"),
+            ("@LINES@", str(len(profile.interrupts))),
+            ("@CARVEOUT@", f"{carveout_bytes:#x}"),
+            ("@STAGING@", f"{carveout_bytes // 4:#x}"),
+        ):
+            text = text.replace(mark, value)
+        (work / source.name).write_text(text)
+
+
+def _copy_bare_metal(platform: str, work: Path, bearssl: Path, carveout_bytes: int | None) -> None:
+    seam = (HERE / "crypto" / "bearssl.c").read_text()
+    (work / "crypto.c").write_text(seam.replace('#include "crypto.h"', '#include "replayer.h"'))
+    board = resources.files("baremetal")
+    for file in _BARE_METAL[platform]:
+        target = work / file
+        target.parent.mkdir(exist_ok=True)
+        target.write_bytes((board / file).read_bytes())
+    makefile = (HERE / "firmware" / "Makefile").read_text()
+    port = _BARE_METAL[platform][-1].removesuffix(".c")
+    board_flags = f" -DGR_CARVEOUT_BYTES={carveout_bytes:#x}" if carveout_bytes else ""
+    for mark, text in (("@PORT@", port), ("@CRYPTO@", _crypto_objects()), (" @BOARD@", board_flags)):
+        makefile = makefile.replace(mark, text)
+    (work / "Makefile").write_text(makefile)
+    shutil.copyfile(HERE / "firmware" / "size.py", work / "size.py")
+    _copy_crypto(bearssl, work / "bearssl")
 
 
 def _key(key: PublicKey, min_security_version: int) -> tuple[str, str]:

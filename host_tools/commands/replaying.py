@@ -8,7 +8,7 @@ import click
 from rich.console import Console
 
 from host_tools.cli_support import FILE, GramophoneCommand, Outcome, UsageError
-from host_tools.emulate import ON_THE_HOST, RUNNERS, bearssl, run
+from host_tools.emulate import ON_THE_HOST, OPTEE, RUNNERS, bearssl, run
 from host_tools.emulate.replay import NONE, ReplayResult, open_trace
 from host_tools.files import check_writable, write_atomically
 from host_tools.tensors import Assignment, assigned, load_all, npy, slot_of, without_value
@@ -53,10 +53,15 @@ def device_key(path: Path) -> PublicKey:
 def generate_command(
     gpu: str, platform: str, key: Path, output: Path, min_security_version: int, carveout_mib: int | None
 ) -> Outcome:
-    """Write a replayer for one target: replayer.c and replayer.h, the port, and a Makefile."""
+    """Write a replayer for one target: replayer.c and replayer.h, the port, and a Makefile.
+
+    For the platform "optee" it is a pseudo-TA, a part of OP-TEE's core; sub.mk says how it gets in.
+    """
     trusted = device_key(key)
-    with Console(stderr=True).status("fetching BearSSL's source"):
-        crypto = bearssl.source()
+    crypto = None
+    if platform != OPTEE:
+        with Console(stderr=True).status("fetching BearSSL's source"):
+            crypto = bearssl.source()
     folder = generate_sources(
         gpu,
         platform,
@@ -70,7 +75,8 @@ def generate_command(
         str(p.relative_to(folder)) for p in folder.rglob("*") if p.is_file() and "bearssl" not in p.parts
     )
     data = {"folder": str(folder), "gpu": gpu, "platform": platform, "key_id": trusted.kid.hex(), "files": files}
-    return Outcome(data, f"{folder}: {', '.join(files)}\nnext: make -C {folder}")
+    following = f"see {folder}/sub.mk" if platform == OPTEE else f"make -C {folder}"
+    return Outcome(data, f"{folder}: {', '.join(files)}\nnext: {following}")
 
 
 @click.command(
@@ -89,10 +95,17 @@ def generate_command(
 )
 @click.option("--output", "outputs", type=Assignment(), multiple=True, help="Where to write an output slot.")
 @click.option(
-    "--on", "runner", type=click.Choice(RUNNERS), default="vgpu", show_default=True, help="What to run on."
+    "--on",
+    "runner",
+    type=click.Choice((*RUNNERS, OPTEE)),
+    default="vgpu",
+    show_default=True,
+    help="What to run on.",
 )
 @click.option("--gpu", help="Virtual GPU, with its variant; default: the one that the trace is for.")
-@click.option("--firmware", type=FILE, help="Folder of `generate`, after make; default: one is made for this key.")
+@click.option(
+    "--firmware", type=FILE, help="Folder of `generate`, after make where it has one; default: for this key."
+)
 @click.option("--repeat", type=click.IntRange(1, 1_000_000), default=1, help="Replays in a row.")
 @MIN_VERSION
 def replay_command(

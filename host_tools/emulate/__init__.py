@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from signing.keys import PublicKey
 
 RUNNERS = ("vgpu", "unicorn", "qemu")
+OPTEE = "optee"  # a runner too; it needs OP-TEE and TF-A, built from Debian's sources
 ON_THE_HOST = ("vgpu",)  # without firmware
 
 

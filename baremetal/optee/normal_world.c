@@ -1,0 +1,117 @@
+/* The normal world of the emulated machine: serves one request from the mailbox by the pseudo-TA. The trace
+ * and the tensors go through shared memory in chunks. */
+#include "normal_world.h"
+#include "gramophone_pta.h"
+#include "mailbox.h"
+#include "tee_client.h"
+
+void *memcpy(void *restrict to, const void *restrict from, size_t bytes);
+
+enum { EXIT_OK = 0, EXIT_REFUSED = 1, EXIT_EXCEPTION = 2 };
+
+static const uint8_t *shared(uint64_t offset)
+{
+    return (const uint8_t *)(uintptr_t)(NORMAL_WORLD_MAILBOX + offset);
+}
+
+static uint32_t load(uint32_t session, const struct mailbox_request *request)
+{
+    uint32_t result = tee_invoke(session, GRAMOPHONE_LOAD_BEGIN,
+                                 (struct tee_param[TEE_PARAMS]){{TEE_VALUE_IN, (uint32_t)request->trace_bytes,
+                                                                 request->trace_bytes >> 32}});
+    for (uint64_t done = 0; !result && done < request->trace_bytes; done += TEE_CHUNK_BYTES) {
+        const uint64_t left = request->trace_bytes - done;
+        const uint64_t bytes = left < TEE_CHUNK_BYTES ? left : TEE_CHUNK_BYTES;
+        memcpy(tee_chunk(), shared(request->trace_offset + done), bytes);
+        result = tee_invoke(session, GRAMOPHONE_LOAD_DATA,
+                            (struct tee_param[TEE_PARAMS]){{TEE_MEMREF_IN, (uintptr_t)tee_chunk(), bytes}});
+    }
+    return result ? result : tee_invoke(session, GRAMOPHONE_LOAD, (struct tee_param[TEE_PARAMS]){{0}});
+}
+
+/* Pass an input on, or an output back. */
+static uint32_t transfer(uint32_t session, const struct mailbox_buffer *buffer, bool output)
+{
+    uint32_t result = 0;
+    for (uint64_t done = 0; !result && done < buffer->bytes; done += TEE_CHUNK_BYTES) {
+        uint8_t *data = (uint8_t *)(uintptr_t)shared(buffer->offset + done);
+        const uint64_t left = buffer->bytes - done;
+        const uint64_t bytes = left < TEE_CHUNK_BYTES ? left : TEE_CHUNK_BYTES;
+        struct tee_param params[TEE_PARAMS] = {
+            {TEE_VALUE_IN, buffer->slot, done},
+            {output ? TEE_MEMREF_OUT : TEE_MEMREF_IN, (uintptr_t)tee_chunk(), bytes}};
+        if (!output)
+            memcpy(tee_chunk(), data, bytes);
+        result = tee_invoke(session, output ? GRAMOPHONE_GET_OUTPUT : GRAMOPHONE_SET_INPUT, params);
+        if (output && !result)
+            memcpy(data, tee_chunk(), bytes);
+    }
+    return result;
+}
+
+/* All the request's buffers whose slots are outputs, or are not. */
+static uint32_t transfer_all(uint32_t session, uint32_t count, bool output)
+{
+    uint32_t result = 0;
+    for (uint32_t i = 0; !result && i < count; i++) {
+        struct mailbox_buffer buffer;
+        struct gramophone_slot slot;
+        memcpy(&buffer, shared(sizeof(struct mailbox_request) + i * sizeof buffer), sizeof buffer);
+        result =
+            tee_invoke(session, GRAMOPHONE_DESCRIBE,
+                       (struct tee_param[TEE_PARAMS]){{TEE_VALUE_IN, buffer.slot, 0},
+                                                      {TEE_MEMREF_OUT, (uintptr_t)tee_chunk(), sizeof slot}});
+        if (result)
+            break;
+        memcpy(&slot, tee_chunk(), sizeof slot);
+        if ((slot.kind == GRAMOPHONE_OUTPUT) == output)
+            result = transfer(session, &buffer, output);
+    }
+    return result;
+}
+
+static uint32_t serve(uint32_t session, const struct mailbox_request *request, uint64_t *replays)
+{
+    uint32_t result = load(session, request);
+    if (!result)
+        result = transfer_all(session, request->buffer_count, false);
+    for (uint32_t i = 0; !result && i < request->repeat; i++) {
+        result = tee_invoke(session, GRAMOPHONE_RUN, (struct tee_param[TEE_PARAMS]){{0}});
+        *replays += !result;
+    }
+    return result ? result : transfer_all(session, request->buffer_count, true);
+}
+
+static void get_log(uint32_t session, struct gr_report *report)
+{
+    struct tee_param params[TEE_PARAMS] = {{TEE_MEMREF_OUT, (uintptr_t)tee_chunk(), sizeof *report}};
+    if (!tee_invoke(session, GRAMOPHONE_GET_LOG, params))
+        memcpy(report, tee_chunk(), sizeof *report);
+}
+
+int normal_world(void)
+{
+    static const uint8_t uuid[16] = GRAMOPHONE_PTA_UUID_BYTES;
+    struct normal_world_response response = {.result = TEE_CALL_FAILED};
+    struct mailbox_request request;
+    uint32_t session;
+    memcpy(&request, shared(0), sizeof request);
+    if (tee_start())
+        response.result = tee_open(uuid, &session);
+    response.origin = tee_origin();
+    if (!response.result) {
+        response.result = serve(session, &request, &response.mailbox.replays);
+        response.origin = tee_origin();
+        get_log(session, &response.mailbox.report);
+        tee_close(session);
+    }
+    response.mailbox.magic = MAILBOX_RESPONSE_MAGIC;
+    memcpy((uint8_t *)(uintptr_t)shared(MAILBOX_RESPONSE_AT), &response, sizeof response);
+    return response.result ? EXIT_REFUSED : EXIT_OK;
+}
+
+int normal_world_exception(uint64_t address, uint64_t syndrome)
+{
+    (void)address, (void)syndrome;
+    return EXIT_EXCEPTION;
+}

@@ -1,0 +1,1 @@
+"""OP-TEE and TF-A from Debian's sources, built with the pseudo-TA into one firmware image for QEMU."""

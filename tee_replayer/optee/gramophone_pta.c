@@ -1,0 +1,289 @@
+/*
+ * The pseudo-TA: sessions, parameters, and where data lies. gramophone_pta.h says what its commands do.
+ *
+ * The core calls a pseudo-TA that is not TA_FLAG_CONCURRENT one command at a time. The carve-out's last part,
+ * the staging area, is the CPU's alone: the replayer gives the GPU addresses in its own part only.
+ */
+#include "gramophone_pta.h"
+
+#include <kernel/pseudo_ta.h>
+#include <string.h>
+#include <util.h>
+
+#include "optee_port.h"
+
+enum { SLOT_ALIGNMENT = 64 };
+
+#define NONE TEE_PARAM_TYPE_NONE
+#define VALUE TEE_PARAM_TYPE_VALUE_INPUT
+#define IN TEE_PARAM_TYPE_MEMREF_INPUT
+#define OUT TEE_PARAM_TYPE_MEMREF_OUTPUT
+
+static struct {
+    struct gr_replayer replayer;
+    struct gr_memory memory; /* the replayer's part of the carve-out */
+    uint8_t *staging;
+    uint64_t signed_bytes;   /* of the trace that is being sent; 0: none is */
+    uint64_t received_bytes; /* of it, in the staging area */
+    uint64_t staged_bytes;   /* of the staging area that may not be zero */
+    bool in_use, loaded, computed;
+} device;
+
+static TEE_Result result_of(enum gr_status status)
+{
+    return GRAMOPHONE_RESULT(status);
+}
+
+static void wipe_staging(void)
+{
+    memset(device.staging, 0, device.staged_bytes);
+    device.staged_bytes = 0;
+    device.signed_bytes = 0;
+    device.received_bytes = 0;
+}
+
+static void unload(void)
+{
+    if (device.loaded)
+        gr_unload(&device.replayer);
+    device.loaded = false;
+    device.computed = false;
+    wipe_staging();
+}
+
+/* Where a slot's data lies in the staging area, and what slot it is; a slot's place depends on those before
+ * it alone. */
+static TEE_Result find_slot(uint32_t slot, struct gr_slot_info *info, uint8_t **data)
+{
+    uint64_t at = 0;
+    for (uint32_t i = 0;; i++) {
+        if (!gr_slot_info(&device.replayer, i, info))
+            return TEE_ERROR_ITEM_NOT_FOUND;
+        if (info->bytes > GR_STAGING_BYTES - at)
+            return TEE_ERROR_OUT_OF_MEMORY;
+        *data = device.staging + at;
+        if (i == slot)
+            return TEE_SUCCESS;
+        at += ROUNDUP(info->bytes, SLOT_ALIGNMENT);
+    }
+}
+
+/* The slot that a command's first parameter names, and where in its data the offset there leads. */
+static TEE_Result find_piece(const TEE_Param params[TEE_NUM_PARAMS], bool output, struct gr_slot_info *info,
+                             uint8_t **piece)
+{
+    const uint64_t offset = params[0].value.b;
+    TEE_Result result = TEE_ERROR_BAD_STATE;
+    if (device.loaded)
+        result = find_slot(params[0].value.a, info, piece);
+    if (result == TEE_SUCCESS && ((info->kind == GRAMOPHONE_OUTPUT) != output || offset > info->bytes))
+        result = TEE_ERROR_BAD_PARAMETERS;
+    if (result == TEE_SUCCESS)
+        *piece += offset;
+    return result;
+}
+
+static TEE_Result answer(TEE_Param *param, const void *data, size_t bytes)
+{
+    const size_t room = param->memref.size;
+    param->memref.size = bytes;
+    if (room < bytes)
+        return TEE_ERROR_SHORT_BUFFER;
+    memcpy(param->memref.buffer, data, bytes);
+    return TEE_SUCCESS;
+}
+
+static TEE_Result load_begin(TEE_Param params[TEE_NUM_PARAMS])
+{
+    const uint64_t bytes = reg_pair_to_64(params[0].value.b, params[0].value.a);
+    unload();
+    if (!bytes)
+        return TEE_ERROR_BAD_PARAMETERS;
+    if (bytes > GR_STAGING_BYTES)
+        return TEE_ERROR_OUT_OF_MEMORY;
+    device.signed_bytes = bytes;
+    return TEE_SUCCESS;
+}
+
+static TEE_Result load_data(TEE_Param params[TEE_NUM_PARAMS])
+{
+    const size_t bytes = params[0].memref.size;
+    if (!device.signed_bytes)
+        return TEE_ERROR_BAD_STATE;
+    if (bytes > device.signed_bytes - device.received_bytes)
+        return TEE_ERROR_EXCESS_DATA;
+    memcpy(device.staging + device.received_bytes, params[0].memref.buffer, bytes);
+    device.received_bytes += bytes;
+    device.staged_bytes = device.received_bytes;
+    return TEE_SUCCESS;
+}
+
+static bool read_staged(void *ctx, uint64_t offset, uint8_t *to, uint32_t bytes)
+{
+    (void)ctx;
+    if (offset > device.signed_bytes || bytes > device.signed_bytes - offset)
+        return false;
+    memcpy(to, device.staging + offset, bytes);
+    return true;
+}
+
+/* Give each slot its place, and each output its memory. */
+static TEE_Result place_slots(void)
+{
+    for (uint32_t slot = 0; slot < gr_slot_count(&device.replayer); slot++) {
+        struct gr_slot_info info;
+        uint8_t *data = NULL;
+        TEE_Result result = find_slot(slot, &info, &data);
+        if (result == TEE_SUCCESS && info.kind == GRAMOPHONE_OUTPUT)
+            result = result_of(gr_bind(&device.replayer, slot, data, info.bytes));
+        if (result != TEE_SUCCESS)
+            return result;
+        device.staged_bytes = (uint64_t)(data - device.staging) + info.bytes;
+    }
+    return TEE_SUCCESS;
+}
+
+static TEE_Result load(TEE_Param params[TEE_NUM_PARAMS] __unused)
+{
+    static const struct gr_policy policy = {gr_device_key, gr_device_key_id, GR_MIN_SECURITY_VERSION};
+    const struct gr_source source = {read_staged, NULL};
+    TEE_Result result = TEE_ERROR_BAD_STATE;
+    if (!device.signed_bytes || device.received_bytes != device.signed_bytes)
+        return TEE_ERROR_BAD_STATE;
+    result = result_of(gr_load(&device.replayer, &device.memory, &source, device.signed_bytes, &policy));
+    device.loaded = result == TEE_SUCCESS;
+    wipe_staging();
+    if (device.loaded)
+        result = place_slots();
+    if (result != TEE_SUCCESS)
+        unload();
+    return result;
+}
+
+static TEE_Result describe(TEE_Param params[TEE_NUM_PARAMS])
+{
+    struct gr_slot_info info;
+    struct gramophone_slot slot = {};
+    if (!device.loaded)
+        return TEE_ERROR_BAD_STATE;
+    if (params[0].value.b)
+        return TEE_ERROR_BAD_PARAMETERS;
+    if (!gr_slot_info(&device.replayer, params[0].value.a, &info))
+        return TEE_ERROR_ITEM_NOT_FOUND;
+    memcpy(slot.name, info.name, sizeof info.name);
+    slot.kind = info.kind;
+    slot.dtype = info.dtype;
+    slot.rank = info.rank;
+    slot.bound = info.bound;
+    memcpy(slot.dims, info.dims, sizeof slot.dims);
+    slot.bytes = info.bytes;
+    return answer(&params[1], &slot, sizeof slot);
+}
+
+static TEE_Result set_input(TEE_Param params[TEE_NUM_PARAMS])
+{
+    struct gr_slot_info info;
+    uint8_t *piece = NULL;
+    const uint64_t offset = params[0].value.b, bytes = params[1].memref.size;
+    const TEE_Result result = find_piece(params, false, &info, &piece);
+    if (result != TEE_SUCCESS)
+        return result;
+    if (bytes > info.bytes - offset)
+        return TEE_ERROR_BAD_PARAMETERS;
+    memcpy(piece, params[1].memref.buffer, bytes);
+    if (offset + bytes < info.bytes)
+        return TEE_SUCCESS;
+    return result_of(gr_bind(&device.replayer, params[0].value.a, piece - offset, info.bytes));
+}
+
+static TEE_Result run(TEE_Param params[TEE_NUM_PARAMS] __unused)
+{
+    TEE_Result result = TEE_ERROR_BAD_STATE;
+    if (device.loaded)
+        result = result_of(gr_run(&device.replayer));
+    device.computed = result == TEE_SUCCESS;
+    return result;
+}
+
+static TEE_Result get_output(TEE_Param params[TEE_NUM_PARAMS])
+{
+    struct gr_slot_info info;
+    uint8_t *piece = NULL;
+    const TEE_Result result = find_piece(params, true, &info, &piece);
+    if (result != TEE_SUCCESS)
+        return result;
+    if (!device.computed)
+        return TEE_ERROR_BAD_STATE;
+    return answer(&params[1], piece, MIN(params[1].memref.size, info.bytes - params[0].value.b));
+}
+
+static TEE_Result unload_command(TEE_Param params[TEE_NUM_PARAMS] __unused)
+{
+    unload();
+    return TEE_SUCCESS;
+}
+
+static TEE_Result get_log(TEE_Param params[TEE_NUM_PARAMS])
+{
+    if (!device.replayer.report.status)
+        return TEE_ERROR_BAD_STATE;
+    return answer(&params[0], &device.replayer.report, sizeof device.replayer.report);
+}
+
+static const struct {
+    uint32_t types;
+    TEE_Result (*run)(TEE_Param params[TEE_NUM_PARAMS]);
+} commands[] = {
+    [GRAMOPHONE_LOAD_BEGIN] = {TEE_PARAM_TYPES(VALUE, NONE, NONE, NONE), load_begin},
+    [GRAMOPHONE_LOAD_DATA] = {TEE_PARAM_TYPES(IN, NONE, NONE, NONE), load_data},
+    [GRAMOPHONE_LOAD] = {TEE_PARAM_TYPES(NONE, NONE, NONE, NONE), load},
+    [GRAMOPHONE_DESCRIBE] = {TEE_PARAM_TYPES(VALUE, OUT, NONE, NONE), describe},
+    [GRAMOPHONE_SET_INPUT] = {TEE_PARAM_TYPES(VALUE, IN, NONE, NONE), set_input},
+    [GRAMOPHONE_RUN] = {TEE_PARAM_TYPES(NONE, NONE, NONE, NONE), run},
+    [GRAMOPHONE_GET_OUTPUT] = {TEE_PARAM_TYPES(VALUE, OUT, NONE, NONE), get_output},
+    [GRAMOPHONE_UNLOAD] = {TEE_PARAM_TYPES(NONE, NONE, NONE, NONE), unload_command},
+    [GRAMOPHONE_GET_LOG] = {TEE_PARAM_TYPES(OUT, NONE, NONE, NONE), get_log},
+};
+
+static TEE_Result invoke_command(void *session __unused, uint32_t command, uint32_t types,
+                                 TEE_Param params[TEE_NUM_PARAMS])
+{
+    if (command >= ARRAY_SIZE(commands))
+        return TEE_ERROR_NOT_SUPPORTED;
+    if (types != commands[command].types)
+        return TEE_ERROR_BAD_PARAMETERS;
+    return commands[command].run(params);
+}
+
+static TEE_Result open_session(uint32_t types, TEE_Param params[TEE_NUM_PARAMS] __unused, void **session)
+{
+    struct gr_memory carveout;
+    if (types != TEE_PARAM_TYPES(NONE, NONE, NONE, NONE))
+        return TEE_ERROR_BAD_PARAMETERS;
+    if (is_caller_ta_with_pan())
+        return TEE_ERROR_ACCESS_DENIED;
+    if (device.in_use)
+        return TEE_ERROR_BUSY;
+    if (!gr_optee_start(&carveout) || carveout.bytes <= GR_STAGING_BYTES)
+        return TEE_ERROR_GENERIC;
+    device.memory = carveout;
+    device.memory.bytes -= GR_STAGING_BYTES;
+    device.staging = carveout.base + device.memory.bytes;
+    device.in_use = true;
+    *session = &device;
+    return TEE_SUCCESS;
+}
+
+/* The core also closes a session that did not open. */
+static void close_session(void *session)
+{
+    if (!session)
+        return;
+    unload();
+    memset(&device, 0, sizeof device);
+}
+
+/* cppcheck-suppress syntaxError ; a macro of OP-TEE's */
+pseudo_ta_register(.uuid = GRAMOPHONE_PTA_UUID, .name = "gramophone.pta", .flags = PTA_DEFAULT_FLAGS,
+                   .open_session_entry_point = open_session, .close_session_entry_point = close_session,
+                   .invoke_command_entry_point = invoke_command);

@@ -1,0 +1,73 @@
+/*
+ * The replayer as a pseudo-TA of OP-TEE: for clients.
+ *
+ * One session at a time: it has the GPU. A client does
+ *
+ *     LOAD_BEGIN, LOAD_DATA until all is there, LOAD,
+ *     then as often as wanted { SET_INPUT for each input, RUN, GET_OUTPUT for each output }, then UNLOAD
+ *
+ * Each piece of shared memory is copied to secure memory before anything looks at it, and is not read again.
+ * Closing the session unloads: the GPU is reset, the memory wiped.
+ *
+ * Every command returns TEE_SUCCESS, what the replayer found (GRAMOPHONE_RESULT of a GR_STATUS; replayer.h
+ * has their meaning), or
+ *   TEE_ERROR_BAD_PARAMETERS  parameters of other types than the command's, a slot's piece that lies outside
+ *                             the slot, an output where an input is meant or the other way round
+ *   TEE_ERROR_BAD_STATE       out of turn: nothing is loaded, not all data is there, no output was computed
+ *   TEE_ERROR_EXCESS_DATA     more data than LOAD_BEGIN said
+ *   TEE_ERROR_OUT_OF_MEMORY   the trace, or its inputs and outputs, do not fit the secure memory
+ *   TEE_ERROR_SHORT_BUFFER    no room for the answer; the size is set to what it takes
+ *   TEE_ERROR_ITEM_NOT_FOUND  the trace has no such slot
+ *   TEE_ERROR_NOT_SUPPORTED   no such command
+ * Opening a session returns TEE_SUCCESS, or
+ *   TEE_ERROR_BUSY            another session has the GPU
+ *   TEE_ERROR_ACCESS_DENIED   the caller is a TA in a core with CFG_PAN, whose memory the core may not read
+ *   TEE_ERROR_GENERIC         the core has not mapped the GPU or the secure memory
+ */
+#ifndef GRAMOPHONE_PTA_H
+#define GRAMOPHONE_PTA_H
+
+#include "replayer.h"
+
+/* clang-format off */
+#define GRAMOPHONE_PTA_UUID { 0xceefca54, 0xd0d0, 0x4b26, { 0x8a, 0x4f, 0x86, 0x6b, 0x50, 0xec, 0x5b, 0xb8 } }
+/* The same, as RFC 4122 puts it in memory: for clients that build their own messages. */
+#define GRAMOPHONE_PTA_UUID_BYTES { 0xce, 0xef, 0xca, 0x54, 0xd0, 0xd0, 0x4b, 0x26, \
+                                    0x8a, 0x4f, 0x86, 0x6b, 0x50, 0xec, 0x5b, 0xb8 }
+/* clang-format on */
+
+/* The TEE_Result of a status: in the range that GlobalPlatform leaves to implementations for errors, by the
+ * status's own low bits, so that it does not change when other statuses come. */
+#define GRAMOPHONE_RESULT(status)                                                                            \
+    ((uint32_t)(status) == (uint32_t)GR_STATUS_OK ? 0u : 0x80000000u | ((uint32_t)(status)&0x0fffffffu))
+
+/* Parameters in the order of the command; those not named are of type NONE. */
+enum gramophone_command {
+    GRAMOPHONE_LOAD_BEGIN, /* value in: bytes of the signed trace, low and high half. Unloads what was there
+                            */
+    GRAMOPHONE_LOAD_DATA,  /* memref in: the next bytes of it */
+    GRAMOPHONE_LOAD,       /* verify and load what has been sent; no GPU register is written */
+    GRAMOPHONE_DESCRIBE,   /* value in: slot, 0; memref out: struct gramophone_slot */
+    GRAMOPHONE_SET_INPUT, /* value in: slot, offset; memref in: dense data in C order from there on. The piece
+                             that ends with the slot makes it count, for all following runs */
+    GRAMOPHONE_RUN,       /* replay once */
+    GRAMOPHONE_GET_OUTPUT, /* value in: slot, offset; memref out: dense data in C order from there on, as much
+                              as there is room for */
+    GRAMOPHONE_UNLOAD,     /* reset the GPU, wipe the memory */
+    GRAMOPHONE_GET_LOG,    /* memref out: struct gr_report of the last LOAD or RUN */
+};
+
+enum gramophone_slot_kind { GRAMOPHONE_INPUT = 1, GRAMOPHONE_OUTPUT = 2, GRAMOPHONE_PARAMETER = 3 };
+
+struct gramophone_slot {
+    char name[40];        /* ends with 0 */
+    uint32_t kind;        /* enum gramophone_slot_kind */
+    uint32_t dtype, rank; /* as in the trace (docs/FORMAT.md) */
+    uint32_t bound;       /* 1: the recording has a value */
+    uint32_t dims[6];
+    uint64_t bytes; /* of dense data */
+};
+
+_Static_assert(sizeof(struct gramophone_slot) == 88, "layout of gramophone_slot");
+
+#endif

@@ -1,0 +1,31 @@
+# Gramophone's pseudo-TA: replays signed GPU recordings. Put this folder at core/pta/gramophone, add
+#     subdirs-$(CFG_GRAMOPHONE_PTA) += gramophone
+# to core/pta/sub.mk, and build OP-TEE with CFG_GRAMOPHONE_PTA=y. What follows is a board's; set on the command line or
+# in its conf.mk, or else as on QEMU's machine "virt".
+
+# The GPU: its register window, the interrupt id (32 + SPI) of its first line, and the GIC's distributor.
+CFG_GRAMOPHONE_GPU_BASE ?= 0x0b000000
+CFG_GRAMOPHONE_GPU_BYTES ?= @WINDOW@
+CFG_GRAMOPHONE_GPU_INTID ?= 132
+CFG_GRAMOPHONE_GICD_BASE ?= 0x08000000
+# Secure memory that the GPU sees at the same address, in multiples of 2 MiB, where the platform maps memory (below
+# 4 GiB by default). Its last part, a multiple of 4096, takes the signed trace while it is loaded, then inputs and
+# outputs.
+CFG_GRAMOPHONE_CARVEOUT_BASE ?= 0xc0000000
+CFG_GRAMOPHONE_CARVEOUT_BYTES ?= @CARVEOUT@
+CFG_GRAMOPHONE_STAGING_BYTES ?= @STAGING@
+
+srcs-y += gramophone_pta.c
+srcs-y += optee_port.c
+srcs-y += optee_crypto.c
+srcs-y += replayer.c
+
+# Each makes the code smaller.
+cflags-y += -Os -fomit-frame-pointer -fno-shrink-wrap -fno-guess-branch-probability -fno-tree-loop-im \
+  -fno-move-loop-invariants -fno-tree-tail-merge -fno-jump-tables
+cflags-replayer.c-y += -Wno-declaration-after-statement -Wno-redundant-decls -Wno-shadow
+cppflags-optee_port.c-y += -DGR_GPU_LINES=@LINES@ \
+  -DGR_GPU_BASE=$(CFG_GRAMOPHONE_GPU_BASE) -DGR_GPU_BYTES=$(CFG_GRAMOPHONE_GPU_BYTES) \
+  -DGR_GPU_INTID=$(CFG_GRAMOPHONE_GPU_INTID) -DGR_GICD_BASE=$(CFG_GRAMOPHONE_GICD_BASE) \
+  -DGR_CARVEOUT_BASE=$(CFG_GRAMOPHONE_CARVEOUT_BASE) -DGR_CARVEOUT_BYTES=$(CFG_GRAMOPHONE_CARVEOUT_BYTES)
+cppflags-gramophone_pta.c-y += -DGR_STAGING_BYTES=$(CFG_GRAMOPHONE_STAGING_BYTES)

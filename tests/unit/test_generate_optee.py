@@ -1,0 +1,77 @@
+"""`generate --platform optee`: a pseudo-TA's folder, as far as it can be told without OP-TEE."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from host_tools.emulate.replay import RunnerError
+from host_tools.optee import build
+from signing.keys import Algorithm, PublicKey, generate
+from tee_replayer.generate import GenerateError
+from tee_replayer.generate import generate as generate_sources
+from trace_format import profile as profiles
+
+MIB = 1 << 20
+KEY = PublicKey(generate(Algorithm.ES256).public_key())
+
+
+@pytest.mark.parametrize("gpu", ["v3d42", "mali_g71"])
+def test_the_folder(gpu: str, tmp_path: Path) -> None:
+    out = generate_sources(gpu, "optee", KEY, tmp_path / "out", min_security_version=7)
+    files = {path.name: path.read_text() for path in out.iterdir()}
+    sources = {"gramophone_pta.c", "optee_port.c", "optee_crypto.c", "replayer.c"}
+    assert files.keys() == {*sources, "gramophone_pta.h", "optee_port.h", "replayer.h", "sub.mk"}
+    assert set(re.findall(r"^srcs-y \+= (\S+)$", files["sub.mk"], re.MULTILINE)) == sources
+    profile = profiles.load(gpu)
+    assert f"CFG_GRAMOPHONE_GPU_BYTES ?= {profile.window_bytes:#x}\n" in files["sub.mk"]
+    assert f"-DGR_GPU_LINES={len(profile.interrupts)} " in files["sub.mk"]
+    assert "GR_MIN_SECURITY_VERSION 7u" in files["replayer.h"]
+    assert not any(re.search(r"@[A-Z]+@", text) for text in files.values())
+
+
+def test_both_forms_of_the_uuid_are_the_same(tmp_path: Path) -> None:
+    text = (generate_sources("v3d42", "optee", KEY, tmp_path / "out") / "gramophone_pta.h").read_text()
+    numbers, octets = (
+        re.findall(r"0x([0-9a-f]+)", part) for part in text.split("_UUID ")[1].split("_UUID_BYTES ")
+    )
+    assert "".join(octets[:16]) == "".join(numbers)
+
+
+@given(st.integers(1, 512))
+def test_the_board_is_read_back(tmp_path_factory: pytest.TempPathFactory, steps: int) -> None:
+    out = tmp_path_factory.mktemp("optee") / "out"
+    generate_sources("v3d42", "optee", KEY, out, carveout_bytes=steps * 2 * MIB)
+    assert build.read_board(out).carveout_bytes == steps * 2 * MIB
+
+
+@pytest.mark.parametrize("size", [4096, 3 * MIB, 2 * MIB + 4096])
+def test_a_carveout_that_the_core_cannot_map(size: int, tmp_path: Path) -> None:
+    with pytest.raises(GenerateError, match="multiples of 2 MiB"):
+        generate_sources("v3d42", "optee", KEY, tmp_path / "out", carveout_bytes=size)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("", "expected a line CFG_GRAMOPHONE_GPU_BASE"),
+        ("CFG_GRAMOPHONE_GPU_BASE ?= 0x1\n", "CFG_GRAMOPHONE_GPU_INTID"),
+        ("CFG_GRAMOPHONE_GPU_BASE ?= here\n", "CFG_GRAMOPHONE_GPU_BASE"),
+        (None, "No such file"),
+    ],
+)
+def test_a_folder_that_is_no_pseudo_ta(text: str | None, reason: str, tmp_path: Path) -> None:
+    if text is not None:
+        (tmp_path / "sub.mk").write_text(text)
+    with pytest.raises(RunnerError, match=reason):
+        build.read_board(tmp_path)
+
+
+def test_a_bare_metal_platform_needs_the_crypto_library(tmp_path: Path) -> None:
+    with pytest.raises(GenerateError, match="needs BearSSL"):
+        generate_sources("v3d42", "qemu-virt", KEY, tmp_path / "out")
