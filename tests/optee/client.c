@@ -1,0 +1,154 @@
+/*
+ * A normal world that misuses the pseudo-TA. It takes the request from the mailbox; its number of replays
+ * says what to do: 0 walks through the commands, in and out of turn, and writes each TEE_Result behind the
+ * mailbox's response; other numbers read what the normal world may not. test_client.py knows what to expect.
+ */
+#include "gramophone_pta.h"
+#include "normal_world.h"
+#include "tee_client.h"
+
+void *memcpy(void *restrict to, const void *restrict from, size_t bytes);
+void *memset(void *to, int byte, size_t bytes);
+
+enum { WALK = 0, READ_GPU = 1, READ_CARVEOUT = 2 };
+enum { GPU = 0x0b000000, SECURE_RAM = 0x0e100000, INPUT = 0, OUTPUT = 1, FAR = 1 << 20 };
+#define CARVEOUT UINT64_C(0xc0000000)
+
+#define INVOKE(session, command, ...)                                                                        \
+    tee_invoke(session, command, (struct tee_param[TEE_PARAMS]){__VA_ARGS__})
+#define NOTHING                                                                                              \
+    {                                                                                                        \
+        TEE_NONE, 0, 0                                                                                       \
+    }
+#define NUMBERS(a, b)                                                                                        \
+    {                                                                                                        \
+        TEE_VALUE_IN, a, b                                                                                   \
+    }
+#define CHUNK(kind, bytes)                                                                                   \
+    {                                                                                                        \
+        kind, (uintptr_t)tee_chunk(), bytes                                                                  \
+    }
+
+static struct {
+    struct mailbox_response mailbox;
+    uint32_t result, origin;
+    uint32_t count;
+    uint32_t results[64];
+} answer;
+
+static void *mailbox(uint64_t offset)
+{
+    return (void *)(uintptr_t)(NORMAL_WORLD_MAILBOX + offset);
+}
+
+static void note(uint32_t result)
+{
+    answer.results[answer.count++] = result;
+}
+
+/* The signed trace, which fits one chunk; the chunk changes before it is checked. */
+static uint32_t load(uint32_t session, const struct mailbox_request *request)
+{
+    uint32_t result = INVOKE(session, GRAMOPHONE_LOAD_BEGIN, NUMBERS(request->trace_bytes, 0));
+    memcpy(tee_chunk(), mailbox(request->trace_offset), request->trace_bytes);
+    if (!result)
+        result = INVOKE(session, GRAMOPHONE_LOAD_DATA, CHUNK(TEE_MEMREF_IN, request->trace_bytes));
+    memset(tee_chunk(), 0xff, request->trace_bytes);
+    return result ? result : INVOKE(session, GRAMOPHONE_LOAD, NOTHING);
+}
+
+static void before_loading(uint32_t session)
+{
+    note(INVOKE(session, 99, NOTHING));
+    note(INVOKE(session, GRAMOPHONE_LOAD_DATA, CHUNK(TEE_MEMREF_IN, 8)));
+    note(INVOKE(session, GRAMOPHONE_LOAD, NOTHING));
+    note(INVOKE(session, GRAMOPHONE_DESCRIBE, NUMBERS(INPUT, 0), CHUNK(TEE_MEMREF_OUT, 88)));
+    note(INVOKE(session, GRAMOPHONE_SET_INPUT, NUMBERS(INPUT, 0), CHUNK(TEE_MEMREF_IN, 8)));
+    note(INVOKE(session, GRAMOPHONE_RUN, NOTHING));
+    note(INVOKE(session, GRAMOPHONE_GET_OUTPUT, NUMBERS(OUTPUT, 0), CHUNK(TEE_MEMREF_OUT, 8)));
+    note(INVOKE(session, GRAMOPHONE_GET_LOG, CHUNK(TEE_MEMREF_OUT, sizeof(struct gr_report))));
+    note(INVOKE(session, GRAMOPHONE_UNLOAD, NOTHING));
+}
+
+static void loading(uint32_t session)
+{
+    note(INVOKE(session, GRAMOPHONE_LOAD_BEGIN, CHUNK(TEE_MEMREF_IN, 8)));
+    note(INVOKE(session, GRAMOPHONE_LOAD_BEGIN, NUMBERS(8, 0), NUMBERS(8, 0)));
+    note(INVOKE(session, GRAMOPHONE_LOAD_BEGIN, NUMBERS(0, 0)));
+    note(INVOKE(session, GRAMOPHONE_LOAD_BEGIN, NUMBERS(0, 1)));
+    note(INVOKE(session, GRAMOPHONE_LOAD_BEGIN, NUMBERS(4096, 0)));
+    note(INVOKE(session, GRAMOPHONE_LOAD_DATA, CHUNK(TEE_MEMREF_OUT, 8)));
+    note(INVOKE(session, GRAMOPHONE_LOAD_DATA, {TEE_MEMREF_IN, SECURE_RAM, 8}));
+    note(INVOKE(session, GRAMOPHONE_LOAD_DATA, CHUNK(TEE_MEMREF_IN, 4097)));
+    note(INVOKE(session, GRAMOPHONE_LOAD_DATA, CHUNK(TEE_MEMREF_IN, 0)));
+    note(INVOKE(session, GRAMOPHONE_LOAD, NOTHING));
+    note(INVOKE(session, GRAMOPHONE_LOAD_DATA, CHUNK(TEE_MEMREF_IN, 4096)));
+    note(INVOKE(session, GRAMOPHONE_LOAD, NOTHING));
+}
+
+static void loaded(uint32_t session, uint64_t input_bytes, uint64_t output_bytes)
+{
+    note(INVOKE(session, GRAMOPHONE_DESCRIBE, NUMBERS(99, 0), CHUNK(TEE_MEMREF_OUT, 88)));
+    note(INVOKE(session, GRAMOPHONE_DESCRIBE, NUMBERS(INPUT, 1), CHUNK(TEE_MEMREF_OUT, 88)));
+    note(INVOKE(session, GRAMOPHONE_DESCRIBE, NUMBERS(INPUT, 0), CHUNK(TEE_MEMREF_OUT, 87)));
+    note(INVOKE(session, GRAMOPHONE_SET_INPUT, NUMBERS(OUTPUT, 0), CHUNK(TEE_MEMREF_IN, 8)));
+    note(INVOKE(session, GRAMOPHONE_SET_INPUT, NUMBERS(99, 0), CHUNK(TEE_MEMREF_IN, 8)));
+    note(INVOKE(session, GRAMOPHONE_SET_INPUT, NUMBERS(INPUT, 0), CHUNK(TEE_MEMREF_IN, input_bytes + 1)));
+    note(INVOKE(session, GRAMOPHONE_SET_INPUT, NUMBERS(INPUT, input_bytes), CHUNK(TEE_MEMREF_IN, 1)));
+    note(INVOKE(session, GRAMOPHONE_SET_INPUT, NUMBERS(INPUT, 0xffffffff), CHUNK(TEE_MEMREF_IN, 1)));
+    note(INVOKE(session, GRAMOPHONE_GET_OUTPUT, NUMBERS(OUTPUT, 0), CHUNK(TEE_MEMREF_OUT, 8)));
+    note(INVOKE(session, GRAMOPHONE_RUN, NUMBERS(1, 0)));
+    note(INVOKE(session, GRAMOPHONE_RUN, NOTHING));
+    note(INVOKE(session, GRAMOPHONE_GET_OUTPUT, NUMBERS(INPUT, 0), CHUNK(TEE_MEMREF_OUT, 8)));
+    note(INVOKE(session, GRAMOPHONE_GET_OUTPUT, NUMBERS(OUTPUT, FAR), CHUNK(TEE_MEMREF_OUT, 8)));
+    struct tee_param params[TEE_PARAMS] = {NUMBERS(OUTPUT, 4), CHUNK(TEE_MEMREF_OUT, FAR)};
+    note(tee_invoke(session, GRAMOPHONE_GET_OUTPUT, params));
+    note(params[1].b == output_bytes - 4 ? 0 : 1);
+    note(INVOKE(session, GRAMOPHONE_GET_LOG, CHUNK(TEE_MEMREF_OUT, 8)));
+}
+
+static void walk(const struct mailbox_request *request)
+{
+    static const uint8_t uuid[16] = GRAMOPHONE_PTA_UUID_BYTES;
+    struct mailbox_buffer buffers[2]; /* of the input and the output */
+    uint32_t session, second;
+    memcpy(buffers, mailbox(sizeof *request), sizeof buffers);
+    note(tee_open(uuid, &session));
+    note(tee_open(uuid, &second));
+    before_loading(session);
+    loading(session);
+    note(load(session, request));
+    loaded(session, buffers[0].bytes, buffers[1].bytes);
+    note(tee_close(session)); /* without UNLOAD */
+    note(tee_open(uuid, &session));
+    note(INVOKE(session, GRAMOPHONE_RUN, NOTHING));
+    note(load(session, request));
+    note(INVOKE(session, GRAMOPHONE_RUN, NOTHING));
+    note(INVOKE(session, GRAMOPHONE_UNLOAD, NOTHING));
+    note(INVOKE(session, GRAMOPHONE_RUN, NOTHING));
+    note(tee_close(session));
+}
+
+static int finish(int status)
+{
+    memcpy(mailbox(MAILBOX_RESPONSE_AT), &answer, sizeof answer);
+    return status;
+}
+
+int normal_world(void)
+{
+    struct mailbox_request request;
+    memcpy(&request, mailbox(0), sizeof request);
+    if (request.repeat == WALK && tee_start())
+        walk(&request);
+    else
+        note(*(volatile uint32_t *)(uintptr_t)(request.repeat == READ_GPU ? GPU : CARVEOUT));
+    return finish(0);
+}
+
+int normal_world_exception(uint64_t address, uint64_t syndrome)
+{
+    (void)address;
+    answer.result = (uint32_t)syndrome;
+    return finish(1);
+}

@@ -1,0 +1,55 @@
+"""Fixtures of the tests that need OP-TEE, built from Debian's sources."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from host_tools.build import build
+from host_tools.demo import RAW
+from host_tools.emulate.replay import RunnerError
+from host_tools.optee import build as optee
+from host_tools.record.errors import RecordError
+from host_tools.vgpu.build import QEMU
+from signing.keys import Algorithm, generate
+from signing.sign import FileSigner, sign_trace
+from tee_replayer.generate import generate as generate_sources
+from trace_format.trace import Trace
+
+MIN_SECURITY_VERSION = 3
+
+
+@pytest.fixture(scope="session")
+def signer() -> FileSigner:
+    return FileSigner(generate(Algorithm.ES256))
+
+
+@pytest.fixture(scope="session")
+def network() -> Trace:
+    """The demo network as a built trace, as new as the device asks for."""
+    data = RAW.read_bytes()
+    trace = build(Trace.parse(data), source=data)
+    return trace.with_(meta={**trace.meta, "security_version": MIN_SECURITY_VERSION})
+
+
+@pytest.fixture(scope="session")
+def signed(network: Trace, signer: FileSigner) -> bytes:
+    return sign_trace(network.build(), signer)
+
+
+@pytest.fixture(scope="session")
+def pta(signer: FileSigner, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A pseudo-TA that OP-TEE has been built with; the tests are skipped when it cannot be."""
+    if shutil.which(QEMU) is None:
+        pytest.skip(f"{QEMU} is not installed: apt-get install qemu-system-arm")
+    folder = tmp_path_factory.mktemp("optee") / "pta"
+    generate_sources("v3d42", "optee", signer.public, folder, min_security_version=MIN_SECURITY_VERSION)
+    try:
+        for package in (optee.CORE, optee.TFA):
+            optee.source(*package)
+    except (RecordError, RunnerError) as error:
+        pytest.skip(f"OP-TEE's sources or tools are not to be had: {error}")
+    optee.core_of(pta=folder)  # what does not compile fails the tests
+    return folder

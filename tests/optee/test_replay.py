@@ -1,0 +1,120 @@
+"""The demo network through OP-TEE's pseudo-TA: the bytes of the bare-metal firmware; refusals, each its own."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from host_tools.cli import main
+from host_tools.demo.digits import load as load_digits
+from host_tools.emulate import optee, qemu
+from host_tools.optee import build as optee_build
+from signing.keys import Algorithm, generate
+from signing.sign import FileSigner, sign_trace
+from tee_replayer.status import statuses, value_of
+from trace_format.trace import Trace
+
+KIB = 1024
+TRACE_START = 128  # of a signed trace: the head, which is what the signature covers
+
+
+def test_the_same_bytes_as_the_bare_metal_firmware(signed: bytes, signer: FileSigner, pta: Path) -> None:
+    for pixels in load_digits()[:2].inputs():
+        inputs = {"data": pixels}
+        expected = qemu.replay(signed, signer.public, inputs)
+        found = optee.replay(signed, signer.public, inputs, firmware=pta)
+        assert found.ok, found.error
+        assert found.outputs["prob"].tobytes() == expected.outputs["prob"].tobytes()
+        assert (found.jobs, found.actions, found.retries) == (expected.jobs, expected.actions, 0)
+
+
+def test_inputs_left_out_and_replays_in_a_row(signed: bytes, signer: FileSigner, pta: Path) -> None:
+    once = optee.replay(signed, signer.public, firmware=pta)
+    often = optee.replay(signed, signer.public, firmware=pta, repeat=20)
+    assert often.ok, often.error
+    assert np.ptp(once.outputs["prob"]) > 0
+    assert often.outputs["prob"].tobytes() == once.outputs["prob"].tobytes()
+
+
+@pytest.mark.parametrize("trouble", ["hang", "fault"])
+def test_a_hung_job_is_reset_and_retried(signed: bytes, signer: FileSigner, pta: Path, trouble: str) -> None:
+    good = optee.replay(signed, signer.public, firmware=pta)
+    found = optee.replay(signed, signer.public, firmware=pta, plugin_args={trouble: "3"})
+    assert found.ok, found.error
+    assert found.retries == 1
+    assert found.outputs["prob"].tobytes() == good.outputs["prob"].tobytes()
+
+
+def _flipped(data: bytes, at: int) -> bytes:
+    changed = bytearray(data)
+    changed[at] ^= 1
+    return bytes(changed)
+
+
+def _refused(kind: str, network: Trace, signed: bytes, signer: FileSigner) -> bytes:
+    match kind:
+        case "KEY":
+            return sign_trace(network.build(), FileSigner(generate(Algorithm.ES256)))
+        case "ROLLBACK":
+            older = {**network.meta, "security_version": network.meta["security_version"] - 1}
+            return sign_trace(network.with_(meta=older).build(), signer)
+        case "SIGNATURE":
+            return _flipped(signed, TRACE_START + 200)
+        case "CHUNK":
+            return _flipped(signed, len(signed) - 20)
+        case _:
+            return signed[: len(signed) // 2]
+
+
+@pytest.mark.parametrize("status", ["KEY", "ROLLBACK", "SIGNATURE", "CHUNK", "SIZE"])
+def test_refused_before_any_register_is_written(
+    status: str, network: Trace, signed: bytes, signer: FileSigner, pta: Path, tmp_path: Path
+) -> None:
+    """`replay` compares the TEE_Result that the client got with the report's status."""
+    stats = tmp_path / "stats.json"
+    data = _refused(status, network, signed, signer)
+    found = optee.replay(data, signer.public, firmware=pta, plugin_args={"stats": str(stats)})
+    assert not found.ok
+    assert found.report.status == value_of(status)
+    assert found.outputs == {}
+    counts = json.loads(stats.read_text())
+    assert counts["writes"] == 0
+    assert counts["normal_accesses"] == 0
+
+
+def test_each_status_has_its_own_tee_result() -> None:
+    errors = [status.value for status in statuses().values() if status.name != "OK"]
+    assert len({optee.tee_result(value) for value in errors}) == len(errors) > 20
+    assert all(0x80000000 <= optee.tee_result(value) < 0x90000000 for value in errors)
+
+
+def test_the_command(signed: bytes, signer: FileSigner, pta: Path, tmp_path: Path) -> None:
+    (tmp_path / "net.sgtr").write_bytes(signed)
+    (tmp_path / "pub.pem").write_bytes(signer.public.pem())
+    line = f"replay {tmp_path}/net.sgtr --key {tmp_path}/pub.pem --firmware {pta} --json "
+    line += f"--output prob={tmp_path}/out.npy --on optee"
+    found = CliRunner().invoke(main, shlex.split(line), catch_exceptions=False)
+    assert found.exit_code == 0, found.output
+    assert json.loads(found.stdout)["device"] == optee.DEVICE
+    assert np.load(tmp_path / "out.npy").tobytes() == qemu.replay(signed, signer.public).outputs["prob"].tobytes()
+
+
+def test_a_folder_that_is_no_pseudo_ta(signed: bytes, signer: FileSigner, tmp_path: Path) -> None:
+    (tmp_path / "net.sgtr").write_bytes(signed)
+    (tmp_path / "pub.pem").write_bytes(signer.public.pem())
+    line = f"replay {tmp_path}/net.sgtr --key {tmp_path}/pub.pem --on optee --firmware {tmp_path}"
+    found = CliRunner().invoke(main, shlex.split(line), catch_exceptions=False)
+    assert found.exit_code == 2
+    assert found.stderr.startswith(f"error: {tmp_path}/sub.mk: No such file")
+
+
+def test_size(pta: Path) -> None:
+    """What the pseudo-TA adds to OP-TEE's core: code, constants and initialised data of its objects."""
+    sizes = optee_build.sizes(pta)
+    assert set(sizes) == {"gramophone_pta.o", "optee_port.o", "optee_crypto.o", "replayer.o"}
+    assert sum(sizes.values()) <= 12 * KIB
