@@ -318,3 +318,15 @@ def test_making_mappings_once_keeps_a_malis_commands() -> None:
         return found.actions[found.actions["op"] <= Op.REG_WRITE].tolist()
 
     assert commands(PASSES["map-once"](source)) == commands(source)
+
+
+def test_repeated_flushes_of_an_address_space_are_one() -> None:
+    """With no job in between the second has nothing to flush; flushes of other spaces are other ones."""
+    flush = [write("as0.COMMAND", 5), idle()]
+    other = [write("as1.COMMAND", 5), idle(1)]
+    assert after("cache-maintenance", *flush, *flush, *flush) == flush
+    assert after("cache-maintenance", *flush, *other, *flush) == flush + other + flush
+    job = [action(Op.JOB)]
+    assert after("cache-maintenance", *flush, *job, *flush, *flush) == flush + job + flush
+    unlike = [write("as0.COMMAND", 4), idle()]
+    assert after("cache-maintenance", *flush, *unlike, *flush) == flush + unlike + flush

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -101,21 +103,28 @@ def _list_job(actions: NDArray[np.void], start: int, job: Job) -> NDArray[np.boo
 @trace_pass("cache-maintenance")
 def drop_repeated_cache_maintenance(trace: Trace) -> Trace:
     """Drop a cache flush that is followed by the same flush with no job in between."""
-    gpu = trace.profile
-    maintenance = {gpu.register(name).index for name in _maintenance_registers(gpu)}
+    commands, states = _maintenance_registers(trace.profile)
     out: list[np.void] = []
     for row in trace.actions:
         out.append(row)
-        for size in (1, 2):  # W L2TCACTL; W SLCACTL
+        for size in (1, 2):  # of a V3D: L2TCACTL, SLCACTL; of a Mali: an address space's command, its status
             tail, before = out[-size:], out[-2 * size : -size]
-            if len(before) == size and tail == before and all(_plain_write(r, maintenance) for r in tail):
+            if len(before) == size and tail == before and all(_maintains(r, commands, states) for r in tail):
                 del out[-size:]
     return trace.with_(actions=np.array(out, dtype=ACTION_DTYPE), raw=False)
 
 
-def _maintenance_registers(gpu: Profile) -> list[str]:
-    return [n for n in ("core0.CTL_L2TCACTL", "core0.CTL_SLCACTL", "core0.CTL_L2CACTL") if n in gpu.registers]
+def _maintenance_registers(gpu: Profile) -> tuple[set[int], set[int]]:
+    """Registers that flush caches when they are written, and those that tell when it is done."""
+    names = ("core0.CTL_L2TCACTL", "core0.CTL_SLCACTL", "core0.CTL_L2CACTL")
+    commands = {gpu.registers[name].index for name in names if name in gpu.registers}
+    spaces = [name for name in gpu.registers if re.fullmatch(r"as\d+\.(COMMAND|STATUS)", name)]
+    commands |= {gpu.register(name).index for name in spaces if name.endswith("COMMAND")}
+    return commands, {gpu.register(name).index for name in spaces if name.endswith("STATUS")}
 
 
-def _plain_write(row: np.void, registers: set[int]) -> bool:
-    return int(row["op"]) == Op.REG_WRITE and int(row["a"]) == ALL_BITS and int(row["arg"]) in registers
+def _maintains(row: np.void, commands: set[int], states: set[int]) -> bool:
+    op, register = int(row["op"]), int(row["arg"])
+    if op == Op.REG_WRITE:
+        return int(row["a"]) == ALL_BITS and register in commands
+    return op == Op.REG_READ_WAIT and register in states
