@@ -51,13 +51,13 @@ BL33_FLAGS = (
 )
 MAKE_OWN = ("MAKEFLAGS", "MFLAGS", "MAKELEVEL")
 NORMAL_WORLD = "normal_world.c"
-SETTING = re.compile(r"^CFG_GRAMOPHONE_(\w+) \?= (0x[0-9a-f]+|\d+)$", re.MULTILINE)  # of sub.mk
+SETTING = re.compile(r"^GRAMOPHONE_(\w+) \?= (0x[0-9a-f]+|\d+)$", re.MULTILINE)  # of sub.mk
 MIN_CARVEOUT_BYTES = 256 * MIB  # so that few images serve many traces
 
 
 @dataclass(frozen=True)
 class Board:
-    """Where the pseudo-TA expects what: CFG_GRAMOPHONE_ in its sub.mk."""
+    """Where the pseudo-TA expects what: GRAMOPHONE_ in its sub.mk."""
 
     gpu_base: int
     gpu_intid: int
@@ -147,7 +147,7 @@ def read_board(pta: Path) -> Board:
     try:
         return Board(*(found[name] for name in ("gpu_base", "gpu_intid", "carveout_base", "carveout_bytes")))
     except KeyError as error:
-        raise RunnerError(f"{file}: expected a line CFG_GRAMOPHONE_{error.args[0].upper()}, found none") from None
+        raise RunnerError(f"{file}: expected a line GRAMOPHONE_{error.args[0].upper()}, found none") from None
 
 
 def core_of(pta: Path) -> Path:

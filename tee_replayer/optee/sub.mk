@@ -4,16 +4,16 @@
 # in its conf.mk, or else as on QEMU's machine "virt".
 
 # The GPU: its register window, the interrupt id (32 + SPI) of its first line, and the GIC's distributor.
-CFG_GRAMOPHONE_GPU_BASE ?= 0x0b000000
-CFG_GRAMOPHONE_GPU_BYTES ?= @WINDOW@
-CFG_GRAMOPHONE_GPU_INTID ?= 132
-CFG_GRAMOPHONE_GICD_BASE ?= 0x08000000
+GRAMOPHONE_GPU_BASE ?= 0x0b000000
+GRAMOPHONE_GPU_BYTES ?= @WINDOW@
+GRAMOPHONE_GPU_INTID ?= 132
+GRAMOPHONE_GICD_BASE ?= 0x08000000
 # Secure memory that the GPU sees at the same address, in multiples of 2 MiB, where the platform maps memory (below
 # 4 GiB by default). Its last part, a multiple of 4096, takes the signed trace while it is loaded, then inputs and
 # outputs.
-CFG_GRAMOPHONE_CARVEOUT_BASE ?= 0xc0000000
-CFG_GRAMOPHONE_CARVEOUT_BYTES ?= @CARVEOUT@
-CFG_GRAMOPHONE_STAGING_BYTES ?= @STAGING@
+GRAMOPHONE_CARVEOUT_BASE ?= 0xc0000000
+GRAMOPHONE_CARVEOUT_BYTES ?= @CARVEOUT@
+GRAMOPHONE_STAGING_BYTES ?= @STAGING@
 
 srcs-y += gramophone_pta.c
 srcs-y += optee_port.c
@@ -25,7 +25,7 @@ cflags-y += -Os -fomit-frame-pointer -fno-shrink-wrap -fno-guess-branch-probabil
   -fno-move-loop-invariants -fno-tree-tail-merge -fno-jump-tables
 cflags-replayer.c-y += -Wno-declaration-after-statement -Wno-redundant-decls -Wno-shadow
 cppflags-optee_port.c-y += -DGR_GPU_LINES=@LINES@ \
-  -DGR_GPU_BASE=$(CFG_GRAMOPHONE_GPU_BASE) -DGR_GPU_BYTES=$(CFG_GRAMOPHONE_GPU_BYTES) \
-  -DGR_GPU_INTID=$(CFG_GRAMOPHONE_GPU_INTID) -DGR_GICD_BASE=$(CFG_GRAMOPHONE_GICD_BASE) \
-  -DGR_CARVEOUT_BASE=$(CFG_GRAMOPHONE_CARVEOUT_BASE) -DGR_CARVEOUT_BYTES=$(CFG_GRAMOPHONE_CARVEOUT_BYTES)
-cppflags-gramophone_pta.c-y += -DGR_STAGING_BYTES=$(CFG_GRAMOPHONE_STAGING_BYTES)
+  -DGR_GPU_BASE=$(GRAMOPHONE_GPU_BASE) -DGR_GPU_BYTES=$(GRAMOPHONE_GPU_BYTES) \
+  -DGR_GPU_INTID=$(GRAMOPHONE_GPU_INTID) -DGR_GICD_BASE=$(GRAMOPHONE_GICD_BASE) \
+  -DGR_CARVEOUT_BASE=$(GRAMOPHONE_CARVEOUT_BASE) -DGR_CARVEOUT_BYTES=$(GRAMOPHONE_CARVEOUT_BYTES)
+cppflags-gramophone_pta.c-y += -DGR_STAGING_BYTES=$(GRAMOPHONE_STAGING_BYTES)

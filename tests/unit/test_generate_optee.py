@@ -28,7 +28,7 @@ def test_the_folder(gpu: str, tmp_path: Path) -> None:
     assert files.keys() == {*sources, "gramophone_pta.h", "optee_port.h", "replayer.h", "sub.mk"}
     assert set(re.findall(r"^srcs-y \+= (\S+)$", files["sub.mk"], re.MULTILINE)) == sources
     profile = profiles.load(gpu)
-    assert f"CFG_GRAMOPHONE_GPU_BYTES ?= {profile.window_bytes:#x}\n" in files["sub.mk"]
+    assert f"GRAMOPHONE_GPU_BYTES ?= {profile.window_bytes:#x}\n" in files["sub.mk"]
     assert f"-DGR_GPU_LINES={len(profile.interrupts)} " in files["sub.mk"]
     assert "GR_MIN_SECURITY_VERSION 7u" in files["replayer.h"]
     assert not any(re.search(r"@[A-Z]+@", text) for text in files.values())
@@ -59,9 +59,9 @@ def test_a_carveout_that_the_core_cannot_map(size: int, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("", "expected a line CFG_GRAMOPHONE_GPU_BASE"),
-        ("CFG_GRAMOPHONE_GPU_BASE ?= 0x1\n", "CFG_GRAMOPHONE_GPU_INTID"),
-        ("CFG_GRAMOPHONE_GPU_BASE ?= here\n", "CFG_GRAMOPHONE_GPU_BASE"),
+        ("", "expected a line GRAMOPHONE_GPU_BASE"),
+        ("GRAMOPHONE_GPU_BASE ?= 0x1\n", "GRAMOPHONE_GPU_INTID"),
+        ("GRAMOPHONE_GPU_BASE ?= here\n", "GRAMOPHONE_GPU_BASE"),
         (None, "No such file"),
     ],
 )
