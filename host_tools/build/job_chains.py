@@ -185,6 +185,10 @@ class _Walker:
             self.by_page |= {(region.space, page): region for page in range(region.page, region.end)}
             kept = [page for page, frame in enumerate(region.frames, region.page) if frame in self.bytes]
             self.content[region] = kept
+        self.mapped = {
+            space: np.array(sorted(page for other, page in self.by_page if other == space), np.uint64)
+            for space in {region.space for region in self.reach.regions}
+        }
         self.chain = Chain(0, 0, 0, 0)
         self.searched: dict[Region, int] = {}  # by the chain at hand: from this virtual page on
         self.pointers: dict[tuple[Region, int], list[int]] = {}
@@ -321,11 +325,12 @@ class _Walker:
             content = self._content(frame)
             if page + 1 < region.end:
                 content = np.concatenate([content, self._content(region.frame(page + 1))[:4]])
-            found: set[int] = set()
+            found: list[int] = []
             if content.any():
                 words = content.view("<u4").astype(np.uint64)
                 values = (words[:-1] | words[1:] << np.uint64(32)) & np.uint64(VA_MASK)
-                found = set((values // PAGE_BYTES).tolist())
-            targets = (number * PAGE_BYTES for number in sorted(found))
-            self.pointers[key] = [target for target in targets if self._region(target)]
+                numbers, mapped = np.unique(values // PAGE_BYTES), self.mapped[region.space]
+                place = np.minimum(np.searchsorted(mapped, numbers), len(mapped) - 1)
+                found = numbers[mapped[place] == numbers].tolist()
+            self.pointers[key] = [number * PAGE_BYTES for number in found]
         return self.pointers[key]
