@@ -40,6 +40,7 @@ NORMAL_WORLD_BASE = 0x60000000  # where TF-A starts it: baremetal/optee/normal_w
 DRAM_BYTES = 1057 * MIB
 RESULT = struct.Struct("<II")
 RESULT_AT = mailbox.RESPONSE_AT + 96  # behind struct mailbox_response
+OUT_OF_MEMORY = 0xFFFF000C  # GlobalPlatform's TEE_ERROR_OUT_OF_MEMORY
 ERROR, STATUS_BITS = 0x80000000, 0x0FFFFFFF  # GRAMOPHONE_RESULT of tee_replayer/optee/gramophone_pta.h
 SLOT_ALIGNMENT = 64  # gramophone_pta.c
 DEVICE = "QEMU virt, OP-TEE, secure world"
@@ -102,8 +103,15 @@ def replay(
                     code, origin = RESULT.unpack_from(memory, RESULT_AT)
                 finally:
                     memory.release()
+    if code == OUT_OF_MEMORY:
+        raise RunnerError(
+            "the signed trace, or its inputs and outputs, do not fit the pseudo-TA's staging area, a quarter of "
+            f"{image.board.carveout_bytes} bytes: 'gramophone generate --carveout-mib' makes it larger"
+        )
     if code != (0 if report.ok else tee_result(report.status)):
-        raise RunnerError(f"OP-TEE answered {code:#010x} from origin {origin}, the replayer {report.name}: {said}")
+        raise RunnerError(
+            f"OP-TEE answered {code:#010x} from origin {origin}, the replayer {report.name}. {said}".strip()
+        )
     instructions = Instructions(*(us * NS_PER_US for us in (report.verify_us, report.load_us, report.replay_us)))
     return result(report, DEVICE, buffers, instructions, signed, gpu)
 

@@ -40,7 +40,7 @@ SWITCH = "CFG_GRAMOPHONE_PTA"
 CORE_BINARIES = ("tee-header_v2.bin", "tee-pager_v2.bin", "tee-pageable_v2.bin")
 TFA_FLAGS = (
     *("PLAT=qemu", f"CROSS_COMPILE={CROSS}", "SPD=opteed", "BL32_RAM_LOCATION=tdram"),
-    "QEMU_USE_GIC_DRIVER=QEMU_GICV3",
+    *("QEMU_USE_GIC_DRIVER=QEMU_GICV3", "LOG_LEVEL=10"),  # errors alone
 )
 TFA_BINARIES = ("bl1.bin", "bl2.bin", "bl31.bin")
 FIP_AT = 256 << 10  # in the flash image: PLAT_QEMU_FIP_BASE of TF-A's platform_def.h
@@ -153,7 +153,7 @@ def read_board(pta: Path) -> Board:
 def core_of(pta: Path) -> Path:
     """Folder with OP-TEE's core, as three binaries, with the pseudo-TA in `pta`."""
     tree = source(*CORE)
-    kept = cache_dir("optee", "cores") / digest_of([(tree.name, b""), *_contents(pta)])
+    kept = cache_dir("optee", "cores") / digest_of([(tree.name, " ".join(CORE_FLAGS).encode()), *_contents(pta)])
     with locked(cache_dir("optee") / "core-in-use"):
         if not kept.exists():
             _compile_core(tree, pta, kept)
@@ -197,7 +197,7 @@ def sizes(pta: Path) -> dict[str, int]:
 def tfa_build() -> Path:
     """Folder with TF-A's stages for the machine and its fiptool."""
     tree = source(*TFA)
-    kept = cache_dir("optee", "tfa") / tree.name
+    kept = cache_dir("optee", "tfa") / digest_of([(tree.name, " ".join(TFA_FLAGS).encode())])
     with locked(cache_dir("optee") / "tfa-in-use"):
         if not kept.exists():
             out = tree.parent / f"{tree.name}.out"

@@ -13,9 +13,11 @@ from click.testing import CliRunner
 from host_tools.cli import main
 from host_tools.demo.digits import load as load_digits
 from host_tools.emulate import optee, qemu
+from host_tools.emulate.replay import RunnerError
 from host_tools.optee import build as optee_build
 from signing.keys import Algorithm, generate
 from signing.sign import FileSigner, sign_trace
+from tee_replayer.generate import generate as generate_sources
 from tee_replayer.status import statuses, value_of
 from trace_format.trace import Trace
 
@@ -110,6 +112,16 @@ def test_a_folder_that_is_no_pseudo_ta(signed: bytes, signer: FileSigner, tmp_pa
     found = CliRunner().invoke(main, shlex.split(line), catch_exceptions=False)
     assert found.exit_code == 2
     assert found.stderr.startswith(f"error: {tmp_path}/sub.mk: No such file")
+
+
+def test_a_trace_that_does_not_fit_the_staging_area(
+    network: Trace, signer: FileSigner, pta: Path, tmp_path: Path
+) -> None:
+    """A carve-out of 2 MiB leaves 512 KiB."""
+    small = generate_sources("v3d42", "optee", signer.public, tmp_path / "small", carveout_bytes=2 << 20)
+    larger = network.with_(notes={"filler": np.random.default_rng(1).bytes(600 * KIB).hex()})
+    with pytest.raises(RunnerError, match="do not fit the pseudo-TA's staging area"):
+        optee.replay(sign_trace(larger.build(), signer), signer.public, firmware=small)
 
 
 def test_size(pta: Path) -> None:
