@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trace_format.actions import ACTION_DTYPE, MAP_WRITE, Op, action, va_operands, va_page
-from trace_format.errors import SlotError
+from trace_format.errors import ManifestError, SlotError
 from trace_format.schema import PAGE_BYTES, SlotKind
 from trace_format.trace import Trace
 
@@ -25,6 +25,7 @@ Mask = NDArray[np.bool_]
 MERGE_GAP = 256  # an UPLOAD action costs 16 bytes and hundreds of instructions: closer runs become one
 BLOCK_PAGES = 512  # one table entry maps 2 MiB where virtual and physical address agree below that
 CLEAR_GAP = 1024  # so does a CLEAR, whose bytes cost nothing in the file
+CARVEOUT_LIMIT = 1 << 32  # offsets in actions have 32 bits
 _INITIAL = (Op.UPLOAD, Op.CLEAR)
 _MAPPING = (Op.MAP_GPU_MEM, Op.UNMAP_GPU_MEM)
 _BLANK_CONTENT: Bytes = np.zeros(PAGE_BYTES, np.uint8)
@@ -221,11 +222,18 @@ class Memory:
             # A late upload crosses no page border: the recorder cuts them there.
             item.to = target[item.to // PAGE_BYTES] * PAGE_BYTES + item.to % PAGE_BYTES
 
+    def image_pages(self) -> int:
+        """Size of the image that `emit` would pack, in pages."""
+        return -(-len(self._emit(self.trace.carveout_bytes).image) // PAGE_BYTES)
+
     def emit(self, carveout_bytes: int | None = None) -> Trace:
         """The trace that this model stands for; the image is packed anew.
 
         Where the image has grown over pages that do not lie in it, they all move up, by whole blocks of a page
         table: what lies in the image when the trace is read again must be what lies there now.
+
+        Raises:
+            ManifestError: a carve-out cannot be that large.
         """
         trace = self._emit(carveout_bytes or self.trace.carveout_bytes)
         image_pages = -(-len(trace.image) // PAGE_BYTES)
@@ -237,6 +245,11 @@ class Memory:
         return self._emit(trace.carveout_bytes + by * PAGE_BYTES)
 
     def _emit(self, carveout_bytes: int) -> Trace:
+        needed = (max(self.pages, default=0) + 1) * PAGE_BYTES
+        if needed > CARVEOUT_LIMIT:
+            raise ManifestError(
+                "the trace needs too much memory", expected=f"at most {CARVEOUT_LIMIT} bytes", found=needed
+            )
         image = _Image()
         for page in sorted((p for p in self.pages.values() if p.in_image), key=lambda p: p.frame):
             image.place(page)

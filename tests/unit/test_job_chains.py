@@ -394,3 +394,22 @@ def test_a_chain_that_cannot_be_followed(content: bytes, head: int, text: str, t
 def test_the_second_of_two_chains_is_named() -> None:
     with pytest.raises(ChainError, match="job chain 1: job header at GPU address 0xffff80200000 is not mapped"):
         PASSES["dead-memory"](trace(areas(jobs()), submit(JOBS), submit(DATA)))
+
+
+def test_dead_memory_goes_but_for_a_page_behind_what_is_reached() -> None:
+    """Below a pointer, and regions that nothing leads to; hardware fetches ahead of what it executes."""
+    content = jobs(push=pointer(DATA + 2 * PAGE))
+    others = [
+        Area(DATA, 4, data=page({0: b"below", 2 * PAGE: b"reached"}, pages=4)),
+        Area(DATA + 4 * PAGE, 3, data=b"behind"),
+        Area(MORE, data=b"dead"),
+    ]
+    made = trace(areas(content, *others), submit(JOBS), Late(MORE + 8, b"late"), submit(JOBS))
+    memory = Memory.of(PASSES["dead-memory"](made))
+    assert [page - DATA // PAGE for _, page in memory.mappings if page >= DATA // PAGE] == [2, 3, 4]
+    assert memory.pages[memory.mappings[0, DATA // PAGE + 2].frame].content[:7].tobytes() == b"reached"
+    assert not memory.pages[memory.mappings[0, DATA // PAGE + 4].frame].content.any()
+    assert memory.late == []
+    built = build(made)
+    assert b"reached" in built.image
+    assert not any(text in built.image for text in (b"below", b"behind", b"dead", b"late"))

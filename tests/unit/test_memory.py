@@ -10,7 +10,9 @@ from mali_chains import PAGE, RW, Area, header, submit, trace
 from numpy.typing import NDArray
 
 from host_tools.build.memory import CLEAR_GAP, MERGE_GAP, Memory
+from host_tools.build.passes import PASSES
 from trace_format.actions import Op
+from trace_format.errors import ManifestError
 from trace_format.trace import Trace
 
 JOBS, BASE = 0x100000, 0x200000
@@ -156,3 +158,35 @@ def test_saved_pages_are_known_whole() -> None:
     page = memory.pages[memory.mappings[0, JOBS // PAGE].frame]
     assert page.live.all()
     assert not page.in_image, "a job writes there"
+
+
+def far_apart(frame: int) -> Trace:
+    """Two pages with content, one of them at the carve-out's end; nothing between them is mapped."""
+    memory = Memory.of(trace([Area(JOBS, data=header(1)), Area(BASE, 1, RW, b"far")], submit(JOBS)))
+    here = memory.mappings[0, BASE // PAGE].frame
+    memory.move({other: frame if other == here else other for other in memory.pages})
+    made = memory.emit((frame + 1) * PAGE)
+    made.check()
+    return made
+
+
+def test_a_carve_out_of_almost_4_gib() -> None:
+    """Regions that pages lie between keep their distance; planning brings them together."""
+    source = far_apart((1 << 20) - 1000)
+    moved = PASSES["relocate"](source)
+    moved.check()
+    memory = Memory.of(moved)
+    frames = [memory.mappings[0, va // PAGE].frame for va in (JOBS, BASE)]
+    assert memory.pages[frames[1]].content[:3].tobytes() == b"far"
+    assert moved.carveout_bytes > 4_000_000_000
+    planned = PASSES["relocate"](PASSES["plan-memory"](source))
+    planned.check()
+    assert planned.carveout_bytes <= 4 * PAGE
+    assert b"far" in planned.image
+
+
+def test_more_than_a_carve_out_can_be_is_refused() -> None:
+    memory = Memory.of(far_apart((1 << 20) - 1))
+    memory.move({frame: frame + 1 for frame in memory.pages})
+    with pytest.raises(ManifestError, match="needs too much memory: expected at most 4294967296 bytes, found 42"):
+        memory.emit()

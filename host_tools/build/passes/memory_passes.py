@@ -14,7 +14,6 @@ from trace_format.actions import MAP_WRITE
 from trace_format.schema import PAGE_BYTES, SlotKind
 from trace_format.trace import Trace
 
-FAR = 1 << 19  # a page of the carve-out behind any image, for memory whose place is not known yet: 2 GiB
 GUARD_PAGES = 1  # hardware fetches ahead of what it executes: the page behind one that is used stays mapped
 
 
@@ -113,10 +112,18 @@ def plan_memory(memory: Memory) -> Trace:
     mapped = sum(m.frame in working for m in memory.mappings.values())
     if not has_job_chains(memory.trace.profile) or mapped > len(working):
         return memory.emit()
-    start = FAR + -(-len(relocate(memory.trace).image) // PAGE_BYTES) % BLOCK_PAGES
-    placement = planning.place(planning.items(memory, reach(memory), working), start)
-    memory.move({frame: frame for frame in memory.pages} | planning.frames_of(placement))
-    return memory.emit(1 << 32)
+    target = {frame: frame for frame, page in memory.pages.items() if page.in_image}
+    first = -(-len(memory.trace.image) // PAGE_BYTES)
+    for frame in memory.pages:
+        if frame not in working and frame not in target:
+            target[frame] = first
+            first += 1
+    image_pages = -(-len(relocate(memory.trace).image) // PAGE_BYTES)  # planned memory will follow it
+    placement = planning.place(
+        planning.items(memory, reach(memory), working), first + (image_pages - first) % BLOCK_PAGES
+    )
+    memory.move(target | planning.frames_of(placement))
+    return memory.emit((max(memory.pages, default=0) + 1) * PAGE_BYTES)
 
 
 @trace_pass("relocate")
@@ -134,13 +141,16 @@ def relocate(memory: Memory) -> Trace:
         memory.pages[frame].in_image = frame not in written
     granule = BLOCK_PAGES if has_job_chains(memory.trace.profile) and working else 1
     low = min(working, default=0)
+
+    def place(base: int) -> dict[int, int]:
+        begin = base + (low - base) % granule
+        return {frame: begin + (frame - low if granule > 1 else i) for i, frame in enumerate(working)}
+
     target = {frame: index for index, frame in enumerate(fixed)}
-    for index, frame in enumerate(working):  # while the size of the image is not known: far behind it
-        target[frame] = FAR + (frame - low + low % granule if granule > 1 else index)
-    memory.move(target)
-    base = -(-len(memory.emit(1 << 32).image) // PAGE_BYTES)
-    shift = base + (low - base) % granule - FAR - low % granule
-    memory.move({frame: frame if frame < FAR else frame + shift for frame in memory.pages})
+    guess = place(len(fixed))  # the image is larger, by what is uploaded from it
+    memory.move(target | guess)
+    moved = place(memory.image_pages())
+    memory.move({frame: frame for frame in target.values()} | {guess[frame]: moved[frame] for frame in working})
     return memory.emit((max(memory.pages, default=0) + 1) * PAGE_BYTES)
 
 
