@@ -7,13 +7,13 @@ from pathlib import Path
 import click
 
 from host_tools.cli_support import FILE, GramophoneCommand, Outcome
-from host_tools.commands.traces import OUTPUT, facts
+from host_tools.commands.traces import NAME, OUTPUT, default_name, facts
 from host_tools.files import write_atomically
 from host_tools.record.gpureplay_trace import DEFAULT_GPU, gpus, import_gpureplay
 from host_tools.record.regs_history import import_regs_history
 from trace_format.trace import Trace
 
-NAME = click.option("--name", help="Name of the trace; default: that of the recording.")
+NAMED = click.option("--name", type=NAME, help="Name of the trace; default: that of the recording.")
 
 
 @click.group("import")
@@ -26,7 +26,7 @@ def import_group() -> None:
 )
 @click.argument("folder", type=FILE)
 @OUTPUT
-@NAME
+@NAMED
 @click.option(
     "--gpu", type=click.Choice(gpus()), default=DEFAULT_GPU, show_default=True, help="GPU that it was made on."
 )
@@ -36,7 +36,7 @@ def gpureplay_command(folder: Path, output: Path, name: str | None, gpu: str) ->
     FOLDER holds gr_io_history, gr_pgt, gr_mem_contents and gr_sync_as. The network's weights are not in such a
     recording: each becomes a parameter slot.
     """
-    return _written(import_gpureplay(folder, name or folder.resolve().name, gpu), output)
+    return _written(import_gpureplay(folder, name or default_name(folder.resolve().name), gpu), output)
 
 
 @import_group.command(
@@ -46,13 +46,13 @@ def gpureplay_command(folder: Path, output: Path, name: str | None, gpu: str) ->
 )
 @click.argument("file", type=FILE)
 @OUTPUT
-@NAME
+@NAMED
 def regs_history_command(file: Path, output: Path, name: str | None) -> Outcome:
     """Import the register history that Arm's Mali driver prints in debugfs.
 
     It says nothing of memory: the trace can be dumped and compared, but not replayed.
     """
-    return _written(import_regs_history(file, name or file.stem), output)
+    return _written(import_regs_history(file, name or default_name(file.stem)), output)
 
 
 def _written(trace: Trace, output: Path) -> Outcome:

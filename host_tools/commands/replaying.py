@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -9,7 +10,7 @@ from rich.console import Console
 
 from host_tools.cli_support import FILE, GramophoneCommand, Outcome, UsageError
 from host_tools.emulate import ON_THE_HOST, OPTEE, RUNNERS, bearssl, run
-from host_tools.emulate.replay import NONE, ReplayResult, open_trace
+from host_tools.emulate.replay import NONE, ReplayResult, open_trace, secure_bytes
 from host_tools.files import check_writable, write_atomically
 from host_tools.tensors import Assignment, assigned, load_all, npy, slot_of, without_value
 from signing.keys import Algorithm, PublicKey, load_public_key
@@ -91,7 +92,7 @@ def generate_command(
     "inputs",
     type=Assignment(folders=True),
     multiple=True,
-    help="Value of an input slot, or a folder of such.",
+    help="Value of an input or parameter slot, or a folder with SLOT.npy files.",
 )
 @click.option("--output", "outputs", type=Assignment(), multiple=True, help="Where to write an output slot.")
 @click.option(
@@ -152,6 +153,10 @@ def replay_command(
             repeat=repeat,
             min_security_version=min_security_version,
         )
+    if trace is not None and result.report.name == "MEMORY":
+        enough = -(-secure_bytes(trace) // MIB)
+        hint = f"{result.error}; 'gramophone generate --carveout-mib {enough}' gives it enough"
+        result = replace(result, error=hint)
     written = {}
     for name, path in targets.items() if result.ok else ():
         write_atomically(path, npy(result.outputs[name]))

@@ -1,0 +1,45 @@
+"""What `gramophone replay` says of a refusal that the user can do something about."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+from signing_samples import ES256, small_trace
+
+from host_tools.cli import main
+from host_tools.emulate import replay
+from signing.sign import sign_trace
+from tee_replayer.status import Report, value_of
+from trace_format.trace import Trace
+
+
+def report(status: str) -> Report:
+    return Report(value_of(status), 1, 0, 0, 0, 0, 0, 0, 0, 0, 0)
+
+
+@pytest.mark.parametrize(("status", "hint"), [("MEMORY", True), ("ROLLBACK", False)])
+def test_a_carveout_that_is_too_small(
+    status: str, hint: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The size that is named suffices by the runners' own estimate."""
+
+    def device(_: str, signed: bytes, *__: Any, **___: Any) -> replay.ReplayResult:
+        return replay.result(report(status), "a device", replay.Buffers(), None, signed, "v3d42")
+
+    monkeypatch.setattr("host_tools.commands.replaying.run", device)
+    monkeypatch.chdir(tmp_path)
+    trace = small_trace()
+    Path("net.sgtr").write_bytes(sign_trace(trace, ES256))
+    Path("pub.pem").write_bytes(ES256.public.pem())
+    done = CliRunner().invoke(main, ["replay", "net.sgtr", "--key", "pub.pem"], catch_exceptions=False)
+    assert done.exit_code == 1
+    assert done.stdout.startswith("refused on a device: ")
+    found = re.search(r"; 'gramophone generate --carveout-mib (\d+)' gives it enough$", done.stdout.rstrip())
+    assert (found is not None) == hint
+    if found:
+        enough = replay.secure_bytes(Trace.parse(trace))
+        assert enough <= int(found[1]) << 20 < enough + (1 << 20)
