@@ -81,11 +81,11 @@ def replay(
         RunnerError: OP-TEE cannot be built, QEMU is missing, did not end, or the pseudo-TA gave no report.
     """
     trace = open_trace(signed)
-    gpu = gpu_of(trace, gpu)
+    gpu = gpu_of(signed, gpu)
     if firmware:
         image = optee.image_of(firmware)
     else:
-        sizes = {"secure_bytes": secure_bytes(trace), "staged_bytes": staged_bytes(trace, signed)}
+        sizes = {"secure_bytes": secure_bytes(trace, signed), "staged_bytes": staged_bytes(trace, signed)}
         image = optee.image(key, gpu, min_security_version, **sizes)
     buffers = bind(trace, inputs or {})
     if mailbox.layout(signed, buffers).size > NORMAL_WORLD_BASE - MAILBOX_BASE:

@@ -65,11 +65,11 @@ def replay(
         RunnerError: QEMU is missing, did not end, or gave no answer; its own words are in the message.
     """
     trace = open_trace(signed)
-    gpu = gpu_of(trace, gpu)
+    gpu = gpu_of(signed, gpu)
     fw = (
         firmwares.load(firmware)
         if firmware
-        else firmwares.build(key, gpu, min_security_version, carveout_bytes=secure_bytes(trace))
+        else firmwares.build(key, gpu, min_security_version, carveout_bytes=secure_bytes(trace, signed))
     )
     board = fw.board
     qemu = shutil.which(build.QEMU)

@@ -12,11 +12,13 @@ import numpy.typing as npt
 from host_tools.vgpu.binding import executes_shaders
 from signing import envelope
 from tee_replayer.status import Report
+from tee_replayer.target import drivers
+from trace_format import layout
 from trace_format import profile as profiles
 from trace_format.actions import Op
-from trace_format.errors import GramophoneError, TraceError, listed
+from trace_format.errors import GramophoneError, ProfileError, TraceError, listed
 from trace_format.profile import Profile
-from trace_format.schema import PAGE_BYTES, SlotKind
+from trace_format.schema import PAGE_BYTES, SectionType, SlotKind
 from trace_format.trace import Slot, Trace
 
 Tensor = npt.NDArray[Any]
@@ -120,9 +122,22 @@ def open_trace(signed: bytes) -> Trace | None:
         return None
 
 
-def gpu_of(trace: Trace | None, gpu: str | None) -> str:
-    """The virtual GPU to take: `gpu`, or else the trace's; for a damaged trace any will do."""
-    return gpu or (trace.gpu if trace else DEFAULT_GPU)
+def claimed(signed: bytes) -> dict[str, Any]:
+    """The manifest of a trace that may be damaged elsewhere; empty when it cannot be read."""
+    try:
+        part = layout.disassemble(envelope.split(signed).trace)[1].one(SectionType.MANIFEST)
+        return layout.unpack("manifest", part.stored, part.offset)
+    except TraceError:
+        return {}
+
+
+def gpu_of(signed: bytes, gpu: str | None) -> str:
+    """The virtual GPU to take: `gpu`, or else the one that the trace is for; where there is none, any will do."""
+    try:
+        claim = profiles.for_gpu(claimed(signed).get("gpu", -1)).name
+    except ProfileError:
+        claim = ""
+    return gpu or (claim if claim in drivers() else DEFAULT_GPU)
 
 
 def profile_of(gpu: str) -> Profile:
@@ -130,10 +145,15 @@ def profile_of(gpu: str) -> Profile:
     return profiles.load(gpu.partition("-")[0])
 
 
-def secure_bytes(trace: Trace | None) -> int:
-    """Secure memory that a replayer may need for a trace: no less than it takes (tee_replayer/core/load.c)."""
+def secure_bytes(trace: Trace | None, signed: bytes = b"") -> int:
+    """Secure memory that a replayer may need for a trace: no less than it takes (tee_replayer/core/load.c).
+
+    Args:
+        trace: None where it is damaged; then the device must come as far as finding that out.
+        signed: the file.
+    """
     if trace is None:
-        return LOADER_BYTES
+        return min(int(claimed(signed).get("carveout_bytes", 0)), 1 << 32) + LOADER_BYTES
     maps = trace.actions[trace.actions["op"] == Op.MAP_GPU_MEM]
     # Tables of four levels: 8 bytes a page, and a table begun and one ended on each level below the root.
     tables = 8 * int(maps["value"].sum(dtype=np.int64)) + len(maps) * 6 * PAGE_BYTES

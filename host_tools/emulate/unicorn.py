@@ -73,11 +73,11 @@ def replay(
         RunnerError: the firmware crashed or gave no answer.
     """
     trace = open_trace(signed)
-    gpu = gpu_of(trace, gpu)
+    gpu = gpu_of(signed, gpu)
     fw = (
         firmwares.load(firmware)
         if firmware
-        else firmwares.build(key, gpu, min_security_version, carveout_bytes=secure_bytes(trace))
+        else firmwares.build(key, gpu, min_security_version, carveout_bytes=secure_bytes(trace, signed))
     )
     buffers = bind(trace, inputs or {})
     size = -(-mailbox.layout(signed, buffers).size // PAGE) * PAGE

@@ -63,9 +63,9 @@ def replay(
         ValueError: no ES256 key.
     """
     trace = open_trace(signed)
-    gpu = gpu_of(trace, gpu)
+    gpu = gpu_of(signed, gpu)
     buffers = bind(trace, inputs or {})
-    carveout = mmap.mmap(-1, secure_bytes(trace))
+    carveout = mmap.mmap(-1, secure_bytes(trace, signed))
     memory = {CARVEOUT_PHYS: carveout}
     with VirtualGpu(gpu, memory, latency_ns=latency_ns, hang_job=hang_job, fault_job=fault_job) as device:
         replayer = hostlib.HostReplayer(library(gpu), profile_of(gpu), device.c_interface, carveout, CARVEOUT_PHYS)

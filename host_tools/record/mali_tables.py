@@ -127,7 +127,7 @@ def read_tables(data: bytes, gpu: Profile) -> PageTables:
         )
     size, base, attributes, config = struct.unpack_from("<4Q", data)
     if size != len(data):
-        raise PageTableError("size of the file", offset=0, expected=len(data), found=size)
+        raise PageTableError("size of the file", offset=0, expected=size, found=len(data))
     limit = 1 << gpu.mmu["pa_bits"]
     root = layout.table(base)
     if root == 0 or root % PAGE_BYTES or root >= limit:

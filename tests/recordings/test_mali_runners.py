@@ -19,6 +19,7 @@ from host_tools.record.gpureplay_trace import import_gpureplay
 from host_tools.vgpu.build import QEMU
 from signing.keys import Algorithm, generate, private_pem
 from signing.sign import FileSigner, sign_trace
+from signing.verify import verify_trace
 from trace_format.schema import SlotKind
 from trace_format.trace import Trace
 
@@ -104,3 +105,16 @@ def test_the_commands_in_a_row(
     assert (found["compute"], found["jobs"]) == ("none", JOBS["mnist"])
     assert np.load("output.npy").shape == trace.slot("output").shape
     assert "warning: this virtual GPU runs no shaders" in command("replay", "net.sgtr", *options)
+
+
+@pytest.mark.parametrize("runner", RUNNERS)
+def test_a_flipped_bit_is_found_where_it_is(recordings: Path, runner: str) -> None:
+    """Also on the device that is made for a trace that cannot be parsed: of its GPU, with memory enough."""
+    require(runner)
+    _, data = signed(recordings / "gpureplay" / "alexnet")
+    damaged = bytearray(data)
+    damaged[-9] ^= 1
+    found = run(runner, bytes(damaged), SIGNER.public, {})
+    assert not found.ok
+    assert found.report.name == "CHUNK"
+    assert f"chunk {found.report.offset}" in verify_trace(bytes(damaged), [SIGNER.public]).reason
