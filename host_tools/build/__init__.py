@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from host_tools.build.parameters import bind
 from host_tools.build.passes import PASSES
 from trace_format.actions import Op
-from trace_format.errors import GramophoneError
+from trace_format.errors import GramophoneError, TraceError
 from trace_format.schema import PAGE_BYTES
 from trace_format.trace import Trace
 
@@ -51,11 +51,14 @@ def build(
         progress: called after every pass.
 
     Raises:
-        GramophoneError: a name in `skip` is no pass, or a parameter does not fit its slot.
+        GramophoneError: a name in `skip` is no pass, a parameter does not fit its slot, or the recording holds no
+            GPU memory.
     """
     unknown = sorted(set(skip) - PASSES.keys())
     if unknown:
         raise GramophoneError(f"no pass called {', '.join(unknown)}; there are: {', '.join(PASSES)}")
+    if raw.jobs and not (raw.actions["op"] == Op.MAP_GPU_MEM).any():
+        raise TraceError("it holds registers only, no GPU memory: it can be dumped and compared, not built")
     trace = bind(raw, parameters or {})
     applied = []
     for item in PASSES.values():

@@ -57,6 +57,12 @@ def test_the_command(tmp_path: Path) -> None:
     result = CliRunner().invoke(main, ["import", "regs-history", str(path), "-o", str(out)])
     assert result.exit_code == 0, result.output
     assert Trace.read(out).jobs == 2
+    built = CliRunner().invoke(main, ["build", str(out), "-o", str(tmp_path / "built.gtr")])
+    assert built.exit_code == 2
+    assert built.stderr == (
+        f"error: {out}: it holds registers only, no GPU memory: it can be dumped and compared, not built\n"
+    )
+    assert not (tmp_path / "built.gtr").exists()
 
 
 GOOD = text()
