@@ -72,36 +72,16 @@ static void *take_memory(struct loader *l, uint64_t bytes)
 }
 
 /* What the signed header and the envelope must be, up to the signature, but for sizes and key id. */
+/* clang-format off */
 static const uint8_t expected[SIGNATURE_AT] = {
-    0x89,
-    'G',
-    'S',
-    'G',
-    '\r',
-    '\n',
-    0x1a,
-    '\n', /* GR_SIGNED_HEADER_MAGIC */
-    GR_VERSION_MAJOR,
-    0,
-    GR_VERSION_MINOR,
-    0,
-    ENVELOPE_END - ENVELOPE_AT,
-    0,
-    0,
-    0, /* and its size */
-    [ENVELOPE_AT] = 0xd2,
-    0x84, /* COSE_Sign1 (tag 18), array of 4: */
-    0x55,
-    0xa2,
-    0x01,
-    0x26,
-    0x04,
-    0x50, /* byte string of {1: ES256, 4: key id} */
-    [BEHIND_KID] = 0xa0,
-    0xf6,
-    0x58,
-    0x40, /* {}, nil, byte string of 64 */
+    0x89, 'G', 'S', 'G', '\r', '\n', 0x1a, '\n', /* GR_SIGNED_HEADER_MAGIC */
+    GR_VERSION_MAJOR, 0, GR_VERSION_MINOR, 0,
+    ENVELOPE_END - ENVELOPE_AT, 0, 0, 0,
+    [ENVELOPE_AT] = 0xd2, 0x84, /* COSE_Sign1 (tag 18), array of 4: */
+    0x55, 0xa2, 0x01, 0x26, 0x04, 0x50, /* byte string of {1: ES256, 4: key id} */
+    [BEHIND_KID] = 0xa0, 0xf6, 0x58, 0x40, /* {}, nil, byte string of 64 */
 };
+/* clang-format on */
 
 static bool is_expected(const struct loader *l, uint32_t from, uint32_t to)
 {
@@ -127,24 +107,13 @@ static enum gr_status check_envelope(struct loader *l)
 
 static enum gr_status copy_head(struct loader *l)
 {
+    /* clang-format off */
     static const uint8_t expected_start[GR_HEADER_AT_TRACE_BYTES] = {
-        0x89,
-        'G',
-        'T',
-        'R',
-        '\r',
-        '\n',
-        0x1a,
-        '\n', /* GR_HEADER_MAGIC */
-        GR_VERSION_MAJOR,
-        0,
-        GR_VERSION_MINOR,
-        0,
-        GR_HEADER_BYTES,
-        0,
-        0,
-        0, /* and its size */
+        0x89, 'G', 'T', 'R', '\r', '\n', 0x1a, '\n', /* GR_HEADER_MAGIC */
+        GR_VERSION_MAJOR, 0, GR_VERSION_MINOR, 0,
+        GR_HEADER_BYTES, 0, 0, 0,
     };
+    /* clang-format on */
     const uint8_t *header = gr_aligned(l->start + TRACE_AT);
     if (!gr_is_same(header, expected_start, sizeof expected_start))
         return GR_STATUS_HEADER;

@@ -47,8 +47,8 @@ void gr_lz4_decode(struct gr_stream *s, uint8_t *out, uint64_t out_bytes)
         }
         if (left == 0) /* the last sequence has no match */
             return;
-        uint32_t distance = next_byte(s);
-        distance |= next_byte(s) << 8;
+        uint64_t distance = next_byte(s);
+        distance |= (uint64_t)next_byte(s) << 8;
         length = MIN_MATCH + take_length(s, token & LONG);
         if (distance - 1 >= out_bytes - left || length > left)
             break;
@@ -56,7 +56,7 @@ void gr_lz4_decode(struct gr_stream *s, uint8_t *out, uint64_t out_bytes)
         /* What the match overlaps is there once it was copied: each piece can be longer than the one before.
          */
         while (length) {
-            const uint32_t n = distance < length ? distance : (uint32_t)length;
+            const uint64_t n = distance < length ? distance : length;
             memcpy(out, out - distance, n);
             out += n;
             length -= n;
