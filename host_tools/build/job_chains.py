@@ -26,7 +26,9 @@ from trace_format.profile import Profile
 from trace_format.schema import PAGE_BYTES
 
 HEADER_BYTES, STATUS_BYTES, DESCRIPTOR_BYTES = 32, 16, 192
+HEADER_CONTROL, HEADER_NEXT = 16, 24  # in a header: 64-bit descriptor 0, type 7:1; address of the next one
 ALIGNMENT = 64  # of job headers
+START = 1  # JS_COMMAND (Linux panfrost_regs.h)
 NULL, WRITE_VALUE, CACHE_FLUSH, COMPUTE = 1, 2, 3, 4  # job types
 PAYLOAD_BYTES = {NULL: 0, WRITE_VALUE: 24, CACHE_FLUSH: 8, COMPUTE: DESCRIPTOR_BYTES - HEADER_BYTES}
 DRAW = 64  # where a compute job's draw descriptor lies
@@ -138,24 +140,39 @@ def regions(memory: Memory) -> list[Region]:
     return found
 
 
+class JobStarts:
+    """Follows the writes of a job slot's registers up to the one that starts a chain."""
+
+    def __init__(self, gpu: Profile) -> None:
+        self.gpu = gpu
+        self.slots = {job.start.index: job.start.name.partition(".")[0] for job in gpu.jobs}
+        self.written: dict[int, int] = {}
+
+    def take(self, row: np.void) -> tuple[int, int] | None:
+        """Let an action happen; the address space and the head of the chain that it starts, if it does."""
+        if int(row["op"]) != Op.REG_WRITE:
+            return None
+        index, value, mask = int(row["arg"]), int(row["value"]), int(row["a"])
+        self.written[index] = self.written.get(index, 0) & ~mask | value & mask
+        if index not in self.slots or self.written[index] != START:
+            return None
+        slot = self.slots[index]
+        head = self._register(f"{slot}.HEAD_NEXT_LO") | self._register(f"{slot}.HEAD_NEXT_HI") << 32
+        return self._register(f"{slot}.CONFIG_NEXT") & 0xF, head
+
+    def _register(self, name: str) -> int:
+        return self.written.get(self.gpu.register(name).index, 0)
+
+
 def chains(memory: Memory) -> list[Chain]:
     """The chains that a trace submits, in order."""
-    gpu = memory.trace.profile
-    starts = {job.start.index: job.start.name.partition(".")[0] for job in gpu.jobs}
-    written: dict[str, int] = {}
+    starts = JobStarts(memory.trace.profile)
     found: list[Chain] = []
     rows = np.concatenate([memory.prologue, memory.stream])
     for at, row in enumerate(rows, -len(memory.prologue)):
-        if int(row["op"]) != Op.REG_WRITE:
-            continue
-        register = gpu.by_offset.get(int(row["arg"]) * 4)
-        if register is None:
-            continue
-        written[register.name] = int(row["value"])
-        if register.index in starts and int(row["value"]) == 1:
-            slot = starts[register.index]
-            head = written.get(f"{slot}.HEAD_NEXT_LO", 0) | written.get(f"{slot}.HEAD_NEXT_HI", 0) << 32
-            found.append(Chain(len(found), written.get(f"{slot}.CONFIG_NEXT", 0) & 0xF, head, at))
+        started = starts.take(row)
+        if started is not None:
+            found.append(Chain(len(found), *started, at))
     return found
 
 
@@ -247,10 +264,13 @@ class _Walker:
         """One job; returns the address of the next one, 0 at the end."""
         if va % ALIGNMENT:
             raise ChainError(f"job chain {self.chain.index}: the job header at {va:#x} is not aligned")
-        control, _, following = struct.unpack_from("<IIQ", self._bytes(va, HEADER_BYTES, "job header"), 16)
+        header = self._bytes(va, HEADER_BYTES, "job header")
+        control, _, following = struct.unpack_from("<IIQ", header, HEADER_CONTROL)
         kind = control >> 1 & 0x7F
         if kind not in PAYLOAD_BYTES:
             raise ChainError(f"job chain {self.chain.index}: the job at {va:#x} is of unknown type {kind}")
+        if not control & 1:
+            raise ChainError(f"job chain {self.chain.index}: the job at {va:#x} has a descriptor of 32 bits")
         payload = self._bytes(va + HEADER_BYTES, PAYLOAD_BYTES[kind], "job payload")
         if kind == COMPUTE:
             self._draw(payload[DRAW - HEADER_BYTES :])

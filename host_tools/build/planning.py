@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from host_tools.build.job_chains import Reach, Region
+from host_tools.build.job_chains import JobStarts, Reach, Region
 from host_tools.build.memory import BLOCK_PAGES, Memory
 from trace_format.actions import Op
 from trace_format.schema import SlotKind
@@ -83,16 +83,15 @@ def _runs(region: Region, working: set[int]) -> list[tuple[int, int]]:
 def _one_by_one(memory: Memory) -> bool:
     """Whether each chain is waited for before the next one starts, the last one before the next replay."""
     gpu = memory.trace.profile
-    starts = {job.start.index for job in gpu.jobs}
+    starts = JobStarts(gpu)
     lines = {job.line for job in gpu.jobs}
     running = False
     for row in memory.stream:
-        op, arg = int(row["op"]), int(row["arg"])
-        if op == Op.REG_WRITE and arg in starts and int(row["value"]) == 1:
+        if starts.take(row):
             if running:
                 return False
             running = True
-        elif op == Op.WAIT_IRQ and arg in lines:
+        elif int(row["op"]) == Op.WAIT_IRQ and int(row["arg"]) in lines:
             running = False
     return not running
 

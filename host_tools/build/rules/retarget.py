@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from host_tools.build.job_chains import HEADER_CONTROL, HEADER_NEXT, JobStarts
 from host_tools.build.rules import file
 from host_tools.build.rules.file import CodeRule, DescriptorRule, RegisterRule, RuleError, RuleFile
 from host_tools.build.rules.memory import UNKNOWN, ImageView, Offsets
@@ -23,10 +24,7 @@ from trace_format.schema import PAGE_BYTES
 from trace_format.trace import Trace
 from trace_format.validate import Actions
 
-# Job Header (Mesa 22.3.6 src/panfrost/lib/genxml/v6.xml and v7.xml): word 4 has 64-bit 0, type 7:1
-HEADER_CONTROL, HEADER_NEXT = 16, 24
 ADDRESS = 0xFFFF_FFFF_FFF0  # of a descriptor: 48 bits; the lowest four, which may be flags, are left out
-START = 1  # JS_COMMAND (Linux panfrost_regs.h)
 REGISTER_OPS = [op for op, row in ACTIONS.items() if row.fields.get("arg", ("",))[0] == "register"]
 LINE_OPS = [op for op, row in ACTIONS.items() if row.fields.get("arg", ("",))[0] == "line"]
 READS, WRITES = (Op.REG_READ_ONCE, Op.REG_READ_WAIT, Op.REG_READ_KEEP), (Op.REG_WRITE, Op.REG_WRITE_KEPT)
@@ -88,8 +86,7 @@ class _Patcher:
         self.places = places
         self.descriptors = [r for r in rules.rules if isinstance(r, DescriptorRule)]
         self.code = [r for r in rules.rules if isinstance(r, CodeRule)]
-        self.starts = {job.start.index: job.start.name.partition(".")[0] for job in trace.profile.jobs}
-        self.written: dict[int, int] = {}
+        self.starts = JobStarts(trace.profile)
         self.patched = self.view.image.copy()
         self.targets: defaultdict[int, set[int]] = defaultdict(set)  # byte of the image -> carve-out offsets
         self.bits: defaultdict[int, dict[str, int]] = defaultdict(dict)  # byte of the image -> bits, by rule
@@ -101,21 +98,14 @@ class _Patcher:
         for at, row in enumerate(self.trace.actions):
             self.at = at
             self.view.take(row)
-            if int(row["op"]) == Op.REG_WRITE:
-                index, value, mask = int(row["arg"]), int(row["value"]), int(row["a"])
-                self.written[index] = self.written.get(index, 0) & ~mask | value & mask
-                if index in self.starts and self.written[index] == START:
-                    self._chain(self.starts[index])
-                    self._code()
+            started = self.starts.take(row)
+            if started is not None:
+                self._chain(*started)
+                self._code()
         self._check_shared()
         return self.patched.tobytes()
 
-    def _register(self, name: str) -> int:
-        return self.written.get(self.trace.profile.register(name).index, 0)
-
-    def _chain(self, slot: str) -> None:
-        va = self._register(f"{slot}.HEAD_NEXT_LO") | self._register(f"{slot}.HEAD_NEXT_HI") << 32
-        space = self._register(f"{slot}.CONFIG_NEXT") & 0xF
+    def _chain(self, space: int, va: int) -> None:
         seen: set[int] = set()
         while va:
             if va in seen:
