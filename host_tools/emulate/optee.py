@@ -1,24 +1,16 @@
-"""Replays through OP-TEE: TF-A, OP-TEE's core with our pseudo-TA, and a small normal world on stock QEMU.
-
-The virtual GPU and the carve-out are secure-only. As in `qemu.py`, the normal world's memory is a file that this
-process maps too, and time counts instructions; those of the core are among them.
+"""Replays through OP-TEE: TF-A, OP-TEE's core with our pseudo-TA, and a small normal world, in the machine of
+`secure_machine.py`. The instructions counted include the core's.
 """
 
 from __future__ import annotations
 
-import mmap
-import shutil
 import struct
-import subprocess
-import tempfile
 from collections.abc import Mapping
 from math import prod
 from pathlib import Path
 
-from host_tools.emulate import mailbox
-from host_tools.emulate.qemu import DRAM_BASE, MIB, NS_PER_US
+from host_tools.emulate import mailbox, secure_machine
 from host_tools.emulate.replay import (
-    Instructions,
     ReplayResult,
     RunnerError,
     Tensor,
@@ -28,8 +20,8 @@ from host_tools.emulate.replay import (
     result,
     secure_bytes,
 )
+from host_tools.emulate.secure_machine import DRAM_BASE, MIB, SPI_BASE, dram, instructions
 from host_tools.optee import build as optee
-from host_tools.vgpu import build
 from signing.keys import PublicKey
 from trace_format.schema import DTYPE_BYTES
 from trace_format.trace import Trace
@@ -90,19 +82,12 @@ def replay(
     buffers = bind(trace, inputs or {})
     if mailbox.layout(signed, buffers).size > NORMAL_WORLD_BASE - MAILBOX_BASE:
         raise RunnerError("the trace and its tensors do not fit the emulated machine's memory")
-    with tempfile.TemporaryDirectory(prefix="gramophone-") as name:
-        path = Path(name) / "dram"
-        with path.open("w+b") as file:
-            file.truncate(DRAM_BYTES)
-            with mmap.mmap(file.fileno(), DRAM_BYTES) as dram:
-                memory = memoryview(dram)[MAILBOX_BASE - DRAM_BASE : NORMAL_WORLD_BASE - DRAM_BASE]
-                try:
-                    places = mailbox.request(memory, signed, buffers, repeat)
-                    said = run(image, path, gpu, plugin_args or {}, timeout_s)
-                    report = mailbox.response(memory, buffers, places)
-                    code, origin = RESULT.unpack_from(memory, RESULT_AT)
-                finally:
-                    memory.release()
+    inside = slice(MAILBOX_BASE - DRAM_BASE, NORMAL_WORLD_BASE - DRAM_BASE)
+    with dram(DRAM_BYTES) as (path, memory), memory[inside] as shared:
+        places = mailbox.request(shared, signed, buffers, repeat)
+        said = run(image, path, gpu, plugin_args, timeout_s)
+        report = mailbox.response(shared, buffers, places)
+        code, origin = RESULT.unpack_from(shared, RESULT_AT)
     if code == OUT_OF_MEMORY:
         raise RunnerError(
             "the signed trace, or its inputs and outputs, do not fit the pseudo-TA's staging area, a quarter of "
@@ -112,8 +97,7 @@ def replay(
         raise RunnerError(
             f"OP-TEE answered {code:#010x} from origin {origin}, the replayer {report.name}. {said}".strip()
         )
-    instructions = Instructions(*(us * NS_PER_US for us in (report.verify_us, report.load_us, report.replay_us)))
-    return result(report, DEVICE, buffers, instructions, signed, gpu)
+    return result(report, DEVICE, buffers, instructions(report), signed, gpu)
 
 
 def staged_bytes(trace: Trace | None, signed: bytes) -> int:
@@ -122,12 +106,14 @@ def staged_bytes(trace: Trace | None, signed: bytes) -> int:
     return max(len(signed), sum(prod(slot.shape) * DTYPE_BYTES[slot.dtype] + SLOT_ALIGNMENT for slot in slots))
 
 
-def run(image: optee.Image, dram: Path, gpu: str, plugin_args: Mapping[str, str], timeout_s: float) -> str:
+def run(
+    image: optee.Image, memory: Path, gpu: str, plugin_args: Mapping[str, str] | None, timeout_s: float
+) -> str:
     """Run the machine to the normal world's exit.
 
     Args:
         image: the firmware.
-        dram: file of DRAM_BYTES, the normal world's memory.
+        memory: file of the normal world's memory, DRAM_BYTES long.
         gpu: the virtual GPU.
         plugin_args: further arguments of the QEMU plugin.
         timeout_s: of real time.
@@ -138,32 +124,15 @@ def run(image: optee.Image, dram: Path, gpu: str, plugin_args: Mapping[str, str]
     Raises:
         RunnerError: QEMU is missing, did not end, or the normal world took an exception.
     """
-    qemu = shutil.which(build.QEMU)
-    if qemu is None:
-        raise RunnerError(f"{build.QEMU} is not installed (apt-get install qemu-system-arm)")
     board = image.board
-    arguments = {
-        "gpu": gpu,
-        "base": f"{board.gpu_base:#x}",
-        "irq": str(board.gpu_intid - 32),
-        "secure": "on",
-        "carveout": f"{board.carveout_base:#x}:{board.carveout_bytes:#x}",
-    } | dict(plugin_args)
-    option = ",".join([str(build.qemu_plugin()), *(f"{name}={value}" for name, value in arguments.items())])
-    memory = f"memory-backend-file,id=ram,size={DRAM_BYTES},mem-path={dram},share=on"
-    command = [
-        *(qemu, "-M", "virt,secure=on,gic-version=3,memory-backend=ram", "-object", memory),
-        *("-m", f"{DRAM_BYTES // MIB}M", "-cpu", "cortex-a72", "-smp", "1", "-nic", "none", "-display", "none"),
-        *("-monitor", "none", "-serial", "stdio", "-serial", "file:/dev/stderr", "-semihosting"),
-        *("-icount", "shift=0,sleep=off", "-bios", str(image.path), "-plugin", option),
-    ]
-    try:
-        done = subprocess.run(
-            command, capture_output=True, text=True, errors="replace", timeout=timeout_s, check=False
-        )
-    except subprocess.TimeoutExpired:
-        raise RunnerError(f"QEMU did not end within {timeout_s:.0f} s") from None
-    said = " ".join((done.stdout + done.stderr).split())
-    if done.returncode not in (0, 1):  # of the normal world's own exit: accepted, refused
-        raise RunnerError(f"QEMU ended with status {done.returncode}: {said or 'it said nothing'}")
-    return said
+    machine = secure_machine.Machine(
+        image=image.path,
+        gic=3,
+        serials=("stdio", "file:/dev/stderr"),
+        gpu=gpu,
+        gpu_base=board.gpu_base,
+        gpu_spi=board.gpu_intid - SPI_BASE,
+        carveout_base=board.carveout_base,
+        carveout_bytes=board.carveout_bytes,
+    )
+    return secure_machine.run(machine, memory, plugin_args, timeout_s)

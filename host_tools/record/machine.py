@@ -19,6 +19,7 @@ from host_tools.record.console import parse_frames
 from host_tools.record.devicetree import PLACEMENTS, with_gpu
 from host_tools.record.errors import RecordError
 from host_tools.record.root import RecordRoot
+from host_tools.vgpu.build import plugin_option
 
 QEMU = "qemu-system-aarch64"
 MEMORY_MB = 2048
@@ -175,7 +176,7 @@ def boot(
             "-serial",
             f"file:{folder / 'console'}",
             "-plugin",
-            _option(str(plugin), arguments),
+            plugin_option(plugin, arguments),
         ]
         stderr = _run(command, folder / "console", timeout)
         counters = _counters(folder / "stats.json")
@@ -185,13 +186,6 @@ def boot(
             f"no compute job reached the GPU; the program said: {_last_lines(result.output.encode())}"
         )
     return result
-
-
-def _option(name: str, arguments: Mapping[str, str]) -> str:
-    """A QEMU option `name,key=value,..`; a comma in a value is written twice."""
-    return ",".join(
-        word.replace(",", ",,") for word in (name, *(f"{key}={value}" for key, value in arguments.items()))
-    )
 
 
 def _counters(stats: Path) -> dict[str, int]:

@@ -12,7 +12,7 @@ import re
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from trace_format.errors import GramophoneError
@@ -157,3 +157,14 @@ def qemu_plugin(qemu: str = QEMU, engine: Path | None = None) -> Path:
     own = sorted((HERE / "qemu").glob("*.c"))
     sources = [*own, *recorder_sources(), *gpu_sources(engine)]
     return shared_object("qemu_plugin", sources, flags)
+
+
+def plugin_option(plugin: Path, arguments: Mapping[str, str]) -> str:
+    """Value of QEMU's option -plugin: the device plugin and its arguments.
+
+    Args:
+        plugin: from `qemu_plugin`.
+        arguments: as qemu/arguments.h says; a comma in one is written twice.
+    """
+    words = [str(plugin), *(f"{name}={value}" for name, value in arguments.items())]
+    return ",".join(word.replace(",", ",,") for word in words)

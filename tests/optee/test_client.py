@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import json
-import mmap
 import struct
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from host_tools.emulate import mailbox, optee
-from host_tools.emulate.replay import bind
+from host_tools.emulate import mailbox, optee, secure_machine
+from host_tools.emulate.replay import bind, open_trace
 from host_tools.optee import build
 from tee_replayer.status import value_of
 from trace_format.schema import SlotKind
@@ -85,23 +84,17 @@ def image(pta: Path) -> build.Image:
 
 def boot(image: build.Image, signed: bytes, mode: int, folder: Path) -> tuple[int, list[int], dict[str, int]]:
     """Run client.c: (syndrome of an exception, noted results, the device's counters)."""
-    path, stats = folder / "dram", folder / "stats.json"
-    trace = optee.open_trace(signed)
+    stats = folder / "stats.json"
+    trace = open_trace(signed)
     assert trace
     assert [slot.kind for slot in trace.slots] == [SlotKind.INPUT, SlotKind.OUTPUT]
-    with path.open("w+b") as file:
-        file.truncate(optee.DRAM_BYTES)
-        with mmap.mmap(file.fileno(), optee.DRAM_BYTES) as dram:
-            memory = memoryview(dram)[optee.MAILBOX_BASE - optee.DRAM_BASE :]
-            try:
-                inputs = {slot.name: np.zeros(slot.shape, slot.numpy_dtype) for slot in trace.slots[:1]}
-                mailbox.request(memory, signed, bind(trace, inputs), mode)
-                optee.run(image, path, "v3d42", {"stats": str(stats)}, 60)
-                syndrome, _origin, count = struct.unpack_from("<3I", memory, optee.RESULT_AT)
-                found = list(struct.unpack_from(f"<{count}I", memory, optee.RESULT_AT + 12))
-            finally:
-                memory.release()
-    path.unlink()
+    inputs = {slot.name: np.zeros(slot.shape, slot.numpy_dtype) for slot in trace.slots[:1]}
+    inside = slice(optee.MAILBOX_BASE - secure_machine.DRAM_BASE, None)
+    with secure_machine.dram(optee.DRAM_BYTES) as (path, memory), memory[inside] as shared:
+        mailbox.request(shared, signed, bind(trace, inputs), mode)
+        optee.run(image, path, "v3d42", {"stats": str(stats)}, 60)
+        syndrome, _origin, count = struct.unpack_from("<3I", shared, optee.RESULT_AT)
+        found = list(struct.unpack_from(f"<{count}I", shared, optee.RESULT_AT + 12))
     return syndrome, found, json.loads(stats.read_text())
 
 
