@@ -20,23 +20,34 @@ import numpy as np
 from numpy.typing import NDArray
 
 from host_tools.build.memory import Memory
+from host_tools.mali import (
+    CONFIG_SPACE,
+    CONTROL_WIDE,
+    HEADER_ALIGNMENT,
+    HEADER_BYTES,
+    HEADER_CONTROL,
+    START,
+    VA_MASK,
+    JobType,
+    job_type,
+)
 from trace_format.actions import MAP_EXECUTE, Op
 from trace_format.errors import TraceError
 from trace_format.profile import Profile
 from trace_format.schema import PAGE_BYTES
 
-HEADER_BYTES, STATUS_BYTES, DESCRIPTOR_BYTES = 32, 16, 192
-HEADER_CONTROL, HEADER_NEXT = 16, 24  # in a header: 64-bit descriptor 0, type 7:1; address of the next one
-ALIGNMENT = 64  # of job headers
-START = 1  # JS_COMMAND (Linux panfrost_regs.h)
-NULL, WRITE_VALUE, CACHE_FLUSH, COMPUTE = 1, 2, 3, 4  # job types
-PAYLOAD_BYTES = {NULL: 0, WRITE_VALUE: 24, CACHE_FLUSH: 8, COMPUTE: DESCRIPTOR_BYTES - HEADER_BYTES}
+DESCRIPTOR_BYTES = 192  # of a compute job, with its header
+PAYLOAD_BYTES: dict[int, int] = {
+    JobType.NULL: 0,
+    JobType.WRITE_VALUE: 24,
+    JobType.CACHE_FLUSH: 8,
+    JobType.COMPUTE: DESCRIPTOR_BYTES - HEADER_BYTES,
+}
 DRAW = 64  # where a compute job's draw descriptor lies
 UNIFORM_BUFFERS, PUSH_UNIFORMS, STATE, THREAD_STORAGE = 24, 48, 56, 112  # pointers in a draw descriptor
 OTHER_POINTERS = (16, 32, 40, 64, 72, 80, 88, 96, 104)  # positions, textures, samplers, attributes, varyings, ...
 STATE_BYTES, STORAGE_BYTES = 64, 32
 MAX_CHAIN = 0x10000  # a job's index has 16 bits
-VA_MASK = (1 << 48) - 1
 
 
 class ChainError(TraceError):
@@ -158,7 +169,7 @@ class JobStarts:
             return None
         slot = self.slots[index]
         head = self._register(f"{slot}.HEAD_NEXT_LO") | self._register(f"{slot}.HEAD_NEXT_HI") << 32
-        return self._register(f"{slot}.CONFIG_NEXT") & 0xF, head
+        return self._register(f"{slot}.CONFIG_NEXT") & CONFIG_SPACE, head
 
     def _register(self, name: str) -> int:
         return self.written.get(self.gpu.register(name).index, 0)
@@ -262,19 +273,19 @@ class _Walker:
 
     def _job(self, va: int) -> int:
         """One job; returns the address of the next one, 0 at the end."""
-        if va % ALIGNMENT:
+        if va % HEADER_ALIGNMENT:
             raise ChainError(f"job chain {self.chain.index}: the job header at {va:#x} is not aligned")
         header = self._bytes(va, HEADER_BYTES, "job header")
         control, _, following = struct.unpack_from("<IIQ", header, HEADER_CONTROL)
-        kind = control >> 1 & 0x7F
+        kind = job_type(control)
         if kind not in PAYLOAD_BYTES:
             raise ChainError(f"job chain {self.chain.index}: the job at {va:#x} is of unknown type {kind}")
-        if not control & 1:
+        if not control & CONTROL_WIDE:
             raise ChainError(f"job chain {self.chain.index}: the job at {va:#x} has a descriptor of 32 bits")
         payload = self._bytes(va + HEADER_BYTES, PAYLOAD_BYTES[kind], "job payload")
-        if kind == COMPUTE:
+        if kind == JobType.COMPUTE:
             self._draw(payload[DRAW - HEADER_BYTES :])
-        elif kind == WRITE_VALUE:
+        elif kind == JobType.WRITE_VALUE:
             self._touch(struct.unpack_from("<Q", payload)[0])
         return int(following)
 

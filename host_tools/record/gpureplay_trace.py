@@ -18,6 +18,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from host_tools.mali import HEADER_ALIGNMENT, HEADER_BYTES, HEADER_NEXT, HEADER_STATUS_BYTES
 from host_tools.record import gpureplay, kbase, mali_tables
 from host_tools.record.gpureplay import BUFFERS, CONTENTS, HISTORY, TABLES
 from trace_format import layout, profile
@@ -26,12 +27,6 @@ from trace_format.schema import MAX_SLOTS, PAGE_BYTES, DType, SlotKind
 from trace_format.trace import Slot, Trace
 
 DEFAULT_GPU = "mali_g71"
-HEADER_BYTES, HEADER_STATUS_BYTES, HEADER_NEXT = (
-    32,
-    16,
-    24,
-)  # of a job header (Mesa src/panfrost/lib/genxml/v6.xml)
-HEADER_ALIGNMENT = 64
 CARVEOUT_LIMIT = 1 << 32
 
 

@@ -11,16 +11,14 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from host_tools import mali
 from host_tools.record.mali_tables import FORMATS
 from trace_format.actions import ALL_BITS, Op, action
 from trace_format.errors import TraceError
 from trace_format.profile import Profile, Register
 
 IRQ_TIMEOUT_US = 5_000_000  # ten times the 500 ms after which Linux calls a job hung (panfrost_job.c)
-START = 1  # JS_COMMAND (panfrost_regs.h)
 FLUSH_ID = 0  # which kept value carries the live flush id
-AS_UPDATE = 1
-RESETS = (1, 2)  # of GPU_COMMAND: soft and hard
 
 
 class AccessError(TraceError):
@@ -152,14 +150,14 @@ class Converter:
         if register.driver:
             self._driver_register(access, int(block[2:]), name)
             return
-        if name == "COMMAND" and block.startswith("as") and value == AS_UPDATE:
+        if name == "COMMAND" and block.startswith("as") and value == mali.SpaceCommand.UPDATE:
             self._update(access, int(block[2:]))
         if name == "FLUSH_ID_NEXT" and (self.flush_ids or self.strict):
             self._flush_id(access)
             return
-        if block == "gpu" and (("_PWRO" in name and value) or (name == "COMMAND" and value in RESETS)):
+        if block == "gpu" and (("_PWRO" in name and value) or (name == "COMMAND" and value in mali.RESETS)):
             self.stream.restart = None  # once there are jobs: the GPU is not left as the first one found it
-        if register.offset in self.starts and value == START:
+        if register.offset in self.starts and value == mali.START:
             self._submit(access, block)
         self._add(Op.REG_WRITE, arg=register.index, value=value, a=ALL_BITS)
 
@@ -203,7 +201,7 @@ class Converter:
         self._note_chain(access, block)
 
     def _note_chain(self, access: Access, block: str) -> None:
-        space = self.written.get(f"{block}.CONFIG_NEXT", 0) & 0xF
+        space = self.written.get(f"{block}.CONFIG_NEXT", 0) & mali.CONFIG_SPACE
         if self.strict and space not in self.stream.spaces:
             raise AccessError(
                 "a job in an address space that has no page table",

@@ -12,13 +12,12 @@ from typing import Any
 
 import numpy as np
 
+from host_tools.mali import LOCK_ALL, SpaceCommand, carried_out, idle
 from host_tools.record import capture, kbase
 from host_tools.record.mali_tables import FORMATS
 from trace_format.actions import ALL_BITS, Op, action
 from trace_format.profile import Profile
 
-LOCK_ALL, AS_LOCK, AS_FLUSH_PT = 0x3F, 2, 4  # Linux panfrost_mmu.c, panfrost_regs.h
-FLUSH_TIMEOUT_US = 100_000
 ASLEEP = 0  # flush id of a job that was made while the GPU was off (Linux panfrost_gpu.c): nothing to flush, then
 
 
@@ -83,15 +82,15 @@ class Registers(kbase.Converter):
         """Actions that make the GPU see mappings that changed: those of panfrost, over all addresses. Its own came
         when the driver had changed them; in the trace that is before they change, for memory is put in place right
         before the job."""
-        name = f"as{self.space}"
-        status = self.gpu.register(f"{name}.STATUS")
-        idle = action(Op.REG_READ_WAIT, arg=status.index, value=0, a=status.busy, b=FLUSH_TIMEOUT_US)
-
-        def write(register: str, value: int) -> np.void:
-            return action(Op.REG_WRITE, arg=self.gpu.register(f"{name}.{register}").index, value=value, a=ALL_BITS)
-
-        lock = [write("LOCKADDR_LO", LOCK_ALL), write("LOCKADDR_HI", 0), write("COMMAND", AS_LOCK), idle]
-        return [idle, *lock, write("COMMAND", AS_FLUSH_PT), idle]
+        space = f"as{self.space}"
+        low, high = (self.gpu.register(f"{space}.LOCKADDR_{half}").index for half in ("LO", "HI"))
+        return [
+            idle(self.gpu.register(f"{space}.STATUS")),
+            action(Op.REG_WRITE, arg=low, value=LOCK_ALL, a=ALL_BITS),
+            action(Op.REG_WRITE, arg=high, value=0, a=ALL_BITS),
+            *carried_out(self.gpu, self.space, SpaceCommand.LOCK),
+            *carried_out(self.gpu, self.space, SpaceCommand.FLUSH_PT),
+        ]
 
     def finish(self) -> None:
         """Leave out what the driver did after the last job: it takes the GPU's page table and power away, which

@@ -29,7 +29,7 @@ from mali_chains import (
 )
 
 from host_tools.build import build
-from host_tools.build.job_chains import COMPUTE, ChainError, Reach, chains, reach, regions
+from host_tools.build.job_chains import ChainError, Reach, chains, reach, regions
 from host_tools.build.memory import Memory
 from host_tools.build.passes import PASSES
 from host_tools.cli import main
@@ -335,7 +335,7 @@ BROKEN = {
     ),
     "a draw": (page({0: header(DRAW)}), JOBS, "the job at 0xffff80100000 is of unknown type 7"),
     "a descriptor of 32 bits": (
-        page({16: struct.pack("<I", COMPUTE << 1)}),
+        page({16: struct.pack("<I", 4 << 1)}),
         JOBS,
         "the job at 0xffff80100000 has a descriptor of 32 bits",
     ),

@@ -14,17 +14,16 @@ import numpy as np
 from host_tools.build.job_chains import has_job_chains
 from host_tools.build.passes.register_passes import POLL_TIMEOUT_US
 from host_tools.build.passes.registry import trace_pass
+from host_tools.mali import RESETS, SpaceCommand, carried_out, idle
 from trace_format.actions import ACTION_DTYPE, ALL_BITS, FLAG_IGNORE, Op, action
-from trace_format.profile import Profile, Register
+from trace_format.profile import Profile
 from trace_format.trace import Trace
 
 READS = (int(Op.REG_READ_ONCE), int(Op.REG_READ_WAIT))
 POWER_STATE = re.compile(r"gpu\.(SHADER|TILER|L2)_(READY|PWRTRANS)_(LO|HI)")
 POWER_REQUEST = re.compile(r"gpu\.(SHADER|TILER|L2)_PWRO(N|FF)_(LO|HI)")
-RESETS = (1, 2)  # of gpu.COMMAND: soft and hard
 SNAPSHOTS = ("job.IRQ_RAWSTAT", "job.JS_STATE")
 ADDRESS_SPACE = re.compile(r"as\d+\.")
-UPDATE, FLUSH_MEM = 1, 5  # of as*.COMMAND
 
 
 def _with_job_manager(function: Callable[[Trace], Trace]) -> Callable[[Trace], Trace]:
@@ -173,31 +172,27 @@ def set_address_spaces_once(trace: Trace) -> Trace:
                 prologue += [row, *_update(gpu, space)]
         elif not name:
             out.append(row)
-        elif name.endswith(".COMMAND") and int(row["value"]) == FLUSH_MEM:
+        elif name.endswith(".COMMAND") and int(row["value"]) == SpaceCommand.FLUSH_MEM:
             kept_command = int(row["arg"])
             out.append(row)
         elif name.endswith(".STATUS") and gpu.register(name[:-6] + "COMMAND").index == kept_command:
             kept_command = -1
-            out.append(_idle(gpu.register(name)))
+            out.append(idle(gpu.register(name)))
     return _trace(trace, prologue + out)
 
 
 def _takes_effect(rows: list[np.void], gpu: Profile, space: int) -> bool:
     """Whether the address space is updated behind the last time that it is pointed at its table."""
     command, found = gpu.register(f"as{space}.COMMAND").index, False
+    update = Op.REG_WRITE, command, SpaceCommand.UPDATE
     for row in rows:
         if int(row["op"]) == Op.SET_GPU_PGTABLE and int(row["arg"]) & 15 == space:
             found = False
-        elif int(row["op"]) == Op.REG_WRITE and int(row["arg"]) == command and int(row["value"]) == UPDATE:
+        elif (int(row["op"]), int(row["arg"]), int(row["value"])) == update:
             found = True
     return found
 
 
 def _update(gpu: Profile, space: int) -> list[np.void]:
     """Wait until the address space is idle, let its registers take effect, and wait for that."""
-    idle, command = _idle(gpu.register(f"as{space}.STATUS")), gpu.register(f"as{space}.COMMAND")
-    return [idle, action(Op.REG_WRITE, arg=command.index, value=UPDATE, a=ALL_BITS), idle]
-
-
-def _idle(status: Register) -> np.void:
-    return action(Op.REG_READ_WAIT, arg=status.index, value=0, a=status.busy, b=POLL_TIMEOUT_US)
+    return [idle(gpu.register(f"as{space}.STATUS")), *carried_out(gpu, space, SpaceCommand.UPDATE)]

@@ -33,21 +33,12 @@ from importlib import resources
 from itertools import combinations
 from typing import Any
 
+from host_tools.mali import JobType
 from trace_format import profile
 from trace_format.errors import TraceError
 
-# Job Type (Mesa 22.3.6 src/panfrost/lib/genxml/v7.xml)
-JOB_TYPES = {
-    "write-value": 2,
-    "cache-flush": 3,
-    "compute": 4,
-    "vertex": 5,
-    "geometry": 6,
-    "tiler": 7,
-    "fused": 8,
-    "fragment": 9,
-    "indexed-vertex": 10,
-}
+# That have a descriptor behind their header.
+JOB_TYPES = {kind.name.lower().replace("_", "-"): kind for kind in JobType if kind != JobType.NULL}
 MAX_OFFSET = 4096  # no descriptor is as large
 
 

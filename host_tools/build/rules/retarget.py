@@ -13,10 +13,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from host_tools.build.job_chains import HEADER_CONTROL, HEADER_NEXT, JobStarts
+from host_tools.build.job_chains import JobStarts
 from host_tools.build.rules import file
 from host_tools.build.rules.file import CodeRule, DescriptorRule, RegisterRule, RuleError, RuleFile
 from host_tools.build.rules.memory import UNKNOWN, ImageView, Offsets
+from host_tools.mali import CONTROL_WIDE, HEADER_CONTROL, HEADER_NEXT, VA_MASK, job_type
 from trace_format import profile
 from trace_format.actions import ACTION_DTYPE, ACTIONS, ALL_BITS, Op
 from trace_format.profile import Profile, Register
@@ -24,7 +25,7 @@ from trace_format.schema import PAGE_BYTES
 from trace_format.trace import Trace
 from trace_format.validate import Actions
 
-ADDRESS = 0xFFFF_FFFF_FFF0  # of a descriptor: 48 bits; the lowest four, which may be flags, are left out
+ADDRESS = VA_MASK & ~0xF  # of a descriptor; the lowest four bits may be flags
 REGISTER_OPS = [op for op, row in ACTIONS.items() if row.fields.get("arg", ("",))[0] == "register"]
 LINE_OPS = [op for op, row in ACTIONS.items() if row.fields.get("arg", ("",))[0] == "line"]
 READS, WRITES = (Op.REG_READ_ONCE, Op.REG_READ_WAIT, Op.REG_READ_KEEP), (Op.REG_WRITE, Op.REG_WRITE_KEPT)
@@ -112,10 +113,10 @@ class _Patcher:
                 raise self._fail(f"the job chain comes back to {va:#x}")
             seen.add(va)
             control = self._read(space, va + HEADER_CONTROL, 4, "a job header")
-            if not control & 1:
+            if not control & CONTROL_WIDE:
                 raise self._fail(f"the job at {va:#x} has a descriptor of 32 bits")
             for rule in self.descriptors:
-                if rule.job == control >> 1 & 0x7F:
+                if rule.job == job_type(control):
                     self._field(rule, space, va)
             va = self._read(space, va + HEADER_NEXT, 8, "a job header")
 
