@@ -31,6 +31,7 @@ from host_tools.mali import (
     JobType,
     job_type,
 )
+from host_tools.pages import pieces
 from trace_format.actions import MAP_EXECUTE, Op
 from trace_format.errors import TraceError
 from trace_format.profile import Profile
@@ -237,12 +238,9 @@ class _Walker:
         """Do what the CPU writes until a chain starts."""
         while self.late and self.late[0].before <= start:
             item = self.late.pop(0)
-            at = 0
-            while at < len(item.data):
-                frame, inside = divmod(item.to + at, PAGE_BYTES)
-                here = min(len(item.data) - at, PAGE_BYTES - inside)
-                self.bytes[frame][inside : inside + here] = np.frombuffer(item.data, np.uint8)[at : at + here]
-                at += here
+            data = np.frombuffer(item.data, np.uint8)
+            for frame, inside, part in pieces(item.to, len(data)):
+                self.bytes[frame][inside] = data[part]
             self.pointers.clear()
 
     def _content(self, frame: int) -> NDArray[np.uint8]:
@@ -253,20 +251,17 @@ class _Walker:
 
     def _bytes(self, va: int, size: int, what: str) -> bytes:
         """Bytes with a known meaning: they are needed."""
-        parts = []
-        end = va + size
-        while va < end:
-            region = self._region(va)
+        found = []
+        for page, inside, part in pieces(va, size):
+            at = va + part.start
+            region = self._region(at)
             if region is None:
-                raise ChainError(f"job chain {self.chain.index}: {what} at GPU address {va:#x} is not mapped")
-            inside = va % PAGE_BYTES
-            here = min(end - va, PAGE_BYTES - inside)
-            frame = region.frame(va // PAGE_BYTES)
-            self.reach.add(region, va, self.chain.index)
-            self._needed(frame)[inside : inside + here] = True
-            parts.append(self._content(frame)[inside : inside + here].tobytes())
-            va += here
-        return b"".join(parts)
+                raise ChainError(f"job chain {self.chain.index}: {what} at GPU address {at:#x} is not mapped")
+            self.reach.add(region, at, self.chain.index)
+            frame = region.frame(page)
+            self._needed(frame)[inside] = True
+            found.append(self._content(frame)[inside].tobytes())
+        return b"".join(found)
 
     def _needed(self, frame: int) -> NDArray[np.bool_]:
         return self.reach.initial.setdefault(frame, np.zeros(PAGE_BYTES, np.bool_))

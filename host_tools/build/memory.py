@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from host_tools.pages import pages_of, pieces
 from trace_format.actions import ACTION_DTYPE, MAP_WRITE, Op, action, va_operands, va_page
 from trace_format.errors import ManifestError, SlotError
 from trace_format.schema import PAGE_BYTES, SlotKind
@@ -61,6 +62,12 @@ class Page:
         if self.live is _BLANK_MASK:
             self.live = np.zeros(PAGE_BYTES, np.bool_)
 
+    def put(self, part: slice, content: Bytes | int) -> None:
+        """Give some of the page's bytes a content, which must be there when a replay starts."""
+        self.own()
+        self.content[part] = content
+        self.live[part] = True
+
     @property
     def is_blank(self) -> bool:
         """No byte of it matters when a replay starts."""
@@ -86,6 +93,11 @@ class Late:
     before: int
     to: int
     data: bytes
+
+    @property
+    def frames(self) -> range:
+        """Where they lie."""
+        return pages_of(self.to, len(self.data))
 
 
 @dataclass
@@ -165,16 +177,10 @@ class Memory:
         return self.pages[frame]
 
     def _fill(self, row: np.void) -> None:
-        at, left, source = int(row["a"]), int(row["value"]), int(row["b"])
-        upload = int(row["op"]) == Op.UPLOAD
-        image = np.frombuffer(self.trace.image, np.uint8)
-        while left:
-            page, inside = self._page(at // PAGE_BYTES), at % PAGE_BYTES
-            size = min(left, PAGE_BYTES - inside)
-            page.own()
-            page.content[inside : inside + size] = image[source : source + size] if upload else 0
-            page.live[inside : inside + size] = True
-            at, left, source = at + size, left - size, source + size
+        size, source = int(row["value"]), int(row["b"])
+        data = np.frombuffer(self.trace.image, np.uint8)[source : source + size]
+        for frame, inside, part in pieces(int(row["a"]), size):
+            self._page(frame).put(inside, data[part] if int(row["op"]) == Op.UPLOAD else 0)
 
     def slot_frames(self, *kinds: SlotKind, bound: bool = False) -> set[int]:
         """Frames that hold slots of these kinds, or of these kinds and with a recorded value.
@@ -185,8 +191,7 @@ class Memory:
         found = set()
         for slot in self.trace.slots:
             if slot.kind in kinds and (slot.bound or not bound):
-                pages = range(slot.address // PAGE_BYTES, (slot.address + slot.span - 1) // PAGE_BYTES + 1)
-                for va in pages:
+                for va in pages_of(slot.address, slot.span):
                     if (slot.address_space, va) not in self.mappings:
                         raise SlotError(f"slot {slot.name} is not mapped at GPU address {va * PAGE_BYTES:#x}")
                     found.add(self.mappings[slot.address_space, va].frame)
@@ -194,9 +199,7 @@ class Memory:
 
     def late_frames(self) -> set[int]:
         """Frames that the CPU writes between jobs."""
-        return {
-            f for x in self.late for f in range(x.to // PAGE_BYTES, (x.to + len(x.data) - 1) // PAGE_BYTES + 1)
-        }
+        return {frame for item in self.late for frame in item.frames}
 
     def written_frames(self) -> set[int]:
         """Frames that cannot lie in the image: a job, the CPU or a caller may write them."""
@@ -304,24 +307,18 @@ class Memory:
         kept = (p for p in self.pages.values() if not p.in_image and not p.is_blank)
         for page in sorted(kept, key=lambda p: p.frame):
             base = page.frame * PAGE_BYTES
-            pieces = runs(page.live & (page.content != 0), MERGE_GAP)
             zeros = page.live.copy()
-            for start, end in pieces:
+            for start, end in runs(page.live & (page.content != 0), MERGE_GAP):
                 zeros[start:end] = False  # the upload brings its zeros along
                 _extend(uploads, base + start, base + end)
             for start, end in runs(zeros, CLEAR_GAP):
                 _extend(clears, base + start, base + end)
         rows = [action(Op.CLEAR, value=end - start, a=start) for start, end in _joined(clears)]
         for start, end in uploads:
-            data = b"".join(
-                self._content(at, min(end, (at // PAGE_BYTES + 1) * PAGE_BYTES)) for at in _cuts(start, end)
-            )
+            parts = [self.pages[frame].content[inside] for frame, inside, _ in pieces(start, end - start)]
+            data = np.concatenate(parts).tobytes()
             rows.append(action(Op.UPLOAD, value=end - start, a=start, b=image.append(data)))
         return np.array(rows, dtype=ACTION_DTYPE)
-
-    def _content(self, start: int, end: int) -> bytes:
-        inside = start % PAGE_BYTES
-        return self.pages[start // PAGE_BYTES].content[inside : inside + end - start].tobytes()
 
 
 class _Image:
@@ -375,11 +372,6 @@ def _joined(clears: list[tuple[int, int]]) -> list[tuple[int, int]]:
         else:
             joined.append((start, end))
     return joined
-
-
-def _cuts(start: int, end: int) -> list[int]:
-    """Starts of the pieces of [start, end) that lie in one page each."""
-    return [start, *range((start // PAGE_BYTES + 1) * PAGE_BYTES, end, PAGE_BYTES)]
 
 
 def _map_row(run: tuple[int, int, int, int, int]) -> np.void:

@@ -10,9 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from host_tools.build.memory import Conflict, Memory
+from host_tools.pages import pieces
 from trace_format.actions import Op
 from trace_format.errors import SlotError
-from trace_format.schema import PAGE_BYTES, SlotKind
+from trace_format.schema import SlotKind
 from trace_format.trace import Slot, Trace
 
 
@@ -52,15 +53,8 @@ def _store(memory: Memory, slot: Slot, array: NDArray[Any]) -> None:
     runs = np.ascontiguousarray(array).view(np.uint8).reshape(-1, size)
     for index, run in zip(np.ndindex(slot.shape[:dense]), runs, strict=True):
         at = slot.address + sum(i * s for i, s in zip(index, slot.strides, strict=False))
-        done = 0
-        while done < size:
-            page = memory.pages[memory.mappings[slot.address_space, (at + done) // PAGE_BYTES].frame]
-            inside = (at + done) % PAGE_BYTES
-            here = min(size - done, PAGE_BYTES - inside)
-            page.own()
-            page.content[inside : inside + here] = run[done : done + here]
-            page.live[inside : inside + here] = True
-            done += here
+        for page, inside, part in pieces(at, size):
+            memory.pages[memory.mappings[slot.address_space, page].frame].put(inside, run[part])
 
 
 def drop_bound(trace: Trace) -> Trace:

@@ -51,7 +51,7 @@ def drop_dead_memory(memory: Memory) -> Trace:
     kept = touched | {(space, page + i) for space, page in touched for i in range(1, GUARD_PAGES + 1)}
     memory.mappings = {key: m for key, m in memory.mappings.items() if key in kept}
     frames = {m.frame for m in memory.mappings.values()}
-    memory.late = [item for item in memory.late if any(f in frames for f in _frames(item.to, len(item.data)))]
+    memory.late = [item for item in memory.late if not frames.isdisjoint(item.frames)]
     memory.pages = {frame: page for frame, page in memory.pages.items() if frame in frames}
     keep = memory.late_frames() | memory.slot_frames(SlotKind.INPUT, SlotKind.PARAMETER, bound=True)
     for frame, page in memory.pages.items():
@@ -60,10 +60,6 @@ def drop_dead_memory(memory: Memory) -> Trace:
             page.live &= ~dead
             page.content[~page.live] = 0
     return memory.emit()
-
-
-def _frames(start: int, size: int) -> range:
-    return range(start // PAGE_BYTES, (start + size - 1) // PAGE_BYTES + 1)
 
 
 @trace_pass("read-only")

@@ -7,6 +7,7 @@ from collections import defaultdict
 import numpy as np
 from numpy.typing import NDArray
 
+from host_tools.pages import pieces
 from trace_format.actions import MAP_EXECUTE, Op, va_page
 from trace_format.schema import PAGE_BYTES
 from trace_format.trace import Trace
@@ -27,9 +28,7 @@ class ImageView:
         self.mapped: set[int] = set()  # frames that are or were mapped
         self.executable: set[int] = set()  # those that a shader may be executed from
         self.changed: set[int] = set()  # executable frames whose content may be new; the caller empties it
-        self._fills: defaultdict[int, list[tuple[int, int, int]]] = defaultdict(
-            list
-        )  # frame -> start, end, source
+        self._fills: defaultdict[int, list[tuple[slice, int]]] = defaultdict(list)  # frame -> where in it, source
         self._built: dict[int, tuple[int, Offsets]] = {}  # by frame: of how many fills, sources
 
     def take(self, row: np.void) -> None:
@@ -49,15 +48,11 @@ class ImageView:
         elif op in (Op.UPLOAD, Op.CLEAR):
             self._fill(int(row["a"]), int(row["value"]), int(row["b"]) if op == Op.UPLOAD else None)
 
-    def _fill(self, at: int, left: int, source: int | None) -> None:
-        while left:
-            inside = at % PAGE_BYTES
-            size = min(left, PAGE_BYTES - inside)
-            frame = at // PAGE_BYTES
-            self._fills[frame].append((inside, inside + size, ZERO if source is None else source))
+    def _fill(self, at: int, size: int, source: int | None) -> None:
+        for frame, inside, part in pieces(at, size):
+            self._fills[frame].append((inside, ZERO if source is None else source + part.start))
             if frame in self.executable:
                 self.changed.add(frame)
-            at, left, source = at + size, left - size, None if source is None else source + size
 
     def has_content(self, frame: int) -> bool:
         """Whether any byte of a frame is known."""
@@ -70,8 +65,9 @@ class ImageView:
         if found is None or age != len(fills):
             found = np.arange(frame * PAGE_BYTES, (frame + 1) * PAGE_BYTES, dtype=np.int64)
             found[found >= len(self.image)] = UNKNOWN  # a frame of the image holds what the image holds
-            for start, end, source in fills:
-                found[start:end] = ZERO if source == ZERO else np.arange(source, source + end - start)
+            for inside, source in fills:
+                size = inside.stop - inside.start
+                found[inside] = ZERO if source == ZERO else np.arange(source, source + size)
             self._built[frame] = (len(fills), found)
         return found
 
@@ -79,14 +75,12 @@ class ImageView:
         """Carve-out offsets and sources of `size` bytes at a GPU address; None where one is not mapped."""
         places: list[Offsets] = []
         sources: list[Offsets] = []
-        while size:
-            frame, inside = self.pages.get((space, va // PAGE_BYTES)), va % PAGE_BYTES
+        for page, inside, _ in pieces(va, size):
+            frame = self.pages.get((space, page))
             if frame is None:
                 return None
-            count = min(size, PAGE_BYTES - inside)
-            places.append(np.arange(inside, inside + count) + frame * PAGE_BYTES)
-            sources.append(self.sources(frame)[inside : inside + count])
-            va, size = va + count, size - count
+            places.append(np.arange(inside.start, inside.stop) + frame * PAGE_BYTES)
+            sources.append(self.sources(frame)[inside])
         return np.concatenate(places), np.concatenate(sources)
 
     def values(self, sources: Offsets) -> NDArray[np.uint8]:
