@@ -47,7 +47,7 @@ static uint32_t serve(struct gr_replayer *replayer, struct mailbox_request *requ
 {
     static const struct gr_memory memory = {(uint8_t *)(uintptr_t)GR_CARVEOUT_BASE, GR_CARVEOUT_BASE,
                                             GR_CARVEOUT_BYTES};
-    static const struct gr_policy policy = {gr_device_key, gr_device_key_id, GR_MIN_SECURITY_VERSION};
+    const struct gr_policy policy = gr_device_policy();
     const struct gr_source source = {read_trace, request};
     uint32_t replays = 0;
     if (gr_load(replayer, &memory, &source, request->trace_bytes, &policy) != GR_STATUS_OK)

@@ -16,16 +16,16 @@ _GUARD = re.compile(r"^#(ifndef|define) GRAMOPHONE_\w+_H\n|^#endif\n*\Z", re.MUL
 _CORE_SOURCES = ("lz4.c", "stream.c", "check.c", "slots.c", "load.c", "run.c")
 
 
-def header(notice: str, key: str) -> str:
-    """Text of replayer.h: the public interface, the crypto seam and the declaration of the key (`key`)."""
+def header(notice: str, device: str) -> str:
+    """Text of replayer.h: the public interface, the crypto seam, and the declaration of the device's constant."""
     public = (CORE / "replayer.h").read_text()
-    parts = [_part(CORE / "crypto.h"), "/* The device's key. */\n" + key]
+    parts = [_part(CORE / "crypto.h"), device]
     body = "\n".join([public.removesuffix("#endif\n"), *parts])
     return f"{notice}\n{body}\n#endif\n"
 
 
-def source(profile: Profile, notice: str, key: str) -> str:
-    """Text of replayer.c; `key` is the definition of the key."""
+def source(profile: Profile, notice: str, device: str) -> str:
+    """Text of replayer.c; `device` is the definition of the device's constant."""
     names = {path.name for path in CORE.glob("*.c")}
     assert names == set(_CORE_SOURCES), names
     parts = [
@@ -35,7 +35,7 @@ def source(profile: Profile, notice: str, key: str) -> str:
         _part(CORE / "driver.h"),
         _part(target.driver_source(profile)),
         *(_part(CORE / name) for name in _CORE_SOURCES),
-        "/* The device's key. */\n" + key,
+        device,
     ]
     return "\n".join([notice, '#include "replayer.h"\n\n#define GR_INTERNAL static\n', *parts])
 

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from signing.keys import Algorithm, PublicKey
 from tee_replayer import amalgamate, crypto
+from tee_replayer.device import Device
 from trace_format import profile as profiles
 from trace_format.errors import GramophoneError
 from trace_format.profile import Profile
@@ -111,9 +112,9 @@ def generate(
     with tempfile.TemporaryDirectory(dir=out.parent, prefix=f".{out.name}.") as name:
         work = Path(name) / "new"
         work.mkdir()
-        declaration, definition = _key(key, min_security_version)
-        (work / "replayer.h").write_text(amalgamate.header(notice, declaration))
-        (work / "replayer.c").write_text(amalgamate.source(profile, notice, definition))
+        device = Device(platform, profile.profile_id, min_security_version, key)
+        (work / "replayer.h").write_text(amalgamate.header(notice, device.declaration()))
+        (work / "replayer.c").write_text(amalgamate.source(profile, notice, device.definition()))
         if bearssl is None:
             _copy_pseudo_ta(profile, work, carveout_bytes or OPTEE_CARVEOUT_BYTES)
         else:
@@ -153,17 +154,6 @@ def _copy_bare_metal(platform: str, work: Path, bearssl: Path, carveout_bytes: i
     (work / "Makefile").write_text(makefile)
     shutil.copyfile(HERE / "firmware" / "size.py", work / "size.py")
     _copy_crypto(bearssl, work / "bearssl")
-
-
-def _key(key: PublicKey, min_security_version: int) -> tuple[str, str]:
-    """Declaration and definition of what the device is made for."""
-    declaration = (
-        f"#define GR_MIN_SECURITY_VERSION {min_security_version}u\n"
-        "extern const uint8_t gr_device_key[65];\n"
-        "extern const uint8_t gr_device_key_id[16];\n"
-    )
-    source = key.c_source("gr_device_key").replace("gr_device_key_kid", "gr_device_key_id")
-    return declaration, source.replace("#include <stdint.h>\n\n", "")
 
 
 def _crypto_objects() -> str:

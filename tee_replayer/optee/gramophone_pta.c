@@ -145,7 +145,7 @@ static TEE_Result place_slots(void)
 
 static TEE_Result load(TEE_Param params[TEE_NUM_PARAMS] __unused)
 {
-    static const struct gr_policy policy = {gr_device_key, gr_device_key_id, GR_MIN_SECURITY_VERSION};
+    const struct gr_policy policy = gr_device_policy();
     const struct gr_source source = {read_staged, NULL};
     TEE_Result result = TEE_ERROR_BAD_STATE;
     if (!device.signed_bytes || device.received_bytes != device.signed_bytes)
