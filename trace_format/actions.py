@@ -193,8 +193,13 @@ def va_page(record: np.void) -> int:
     return int(record["a"]) | (int(record["arg"]) >> 4) << 32
 
 
-def va_operands(address_space: int, page: int) -> dict[str, int]:
-    """Fields `arg` and `a` of a map or unmap action; the inverse of `va_page`."""
-    if not 0 <= address_space < 16 or not 0 <= page < 1 << 44:
-        raise ValueError(f"address space {address_space}, virtual page {page:#x} cannot be encoded")
-    return {"arg": address_space | (page >> 32) << 4, "a": page & ALL_BITS}
+def space_of(record: np.void) -> int:
+    """Address space of a map or unmap action, or of one that sets a page table."""
+    return int(record["arg"]) & 15
+
+
+def va_operands(space: int, page: int) -> dict[str, int]:
+    """Fields `arg` and `a` of a map or unmap action; the inverse of `space_of` and `va_page`."""
+    if not 0 <= space < 16 or not 0 <= page < 1 << 44:
+        raise ValueError(f"address space {space}, virtual page {page:#x} cannot be encoded")
+    return {"arg": space | (page >> 32) << 4, "a": page & ALL_BITS}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from trace_format.actions import ACTIONS, ALL_BITS, FLAG_IGNORE, Op, va_page
+from trace_format.actions import ACTIONS, ALL_BITS, FLAG_IGNORE, Op, space_of, va_page
 from trace_format.profile import Profile
 from trace_format.schema import PAGE_BYTES
 from trace_format.trace import Slot, Trace
@@ -28,7 +28,7 @@ def describe_action(row: np.void, gpu: Profile, slots: list[Slot]) -> str:
         return f"{name} {register} kept[{b}]"
     if op in (Op.MAP_GPU_MEM, Op.UNMAP_GPU_MEM):
         start = va_page(row) * PAGE_BYTES
-        text = f"{name} as{arg & 15} {start:#010x}..{start + value * PAGE_BYTES - 1:#010x} ({_pages(value)})"
+        text = f"{name} as{space_of(row)} {start:#010x}..{start + value * PAGE_BYTES - 1:#010x} ({_pages(value)})"
         return (
             text
             if op == Op.UNMAP_GPU_MEM

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from host_tools.pages import pages_of, pieces
-from trace_format.actions import ACTION_DTYPE, MAP_WRITE, Op, action, va_operands, va_page
+from trace_format.actions import ACTION_DTYPE, MAP_WRITE, Op, action, space_of, va_operands, va_page
 from trace_format.errors import ManifestError, SlotError
 from trace_format.schema import PAGE_BYTES, SlotKind
 from trace_format.trace import Trace
@@ -159,8 +159,7 @@ class Memory:
         return memory
 
     def _map(self, row: np.void) -> None:
-        space = int(row["arg"]) & 15
-        base = va_page(row)
+        space, base = space_of(row), va_page(row)
         for i in range(int(row["value"])):
             new = Mapping(int(row["b"]) + i, int(row["flags"]))
             old = self.mappings.setdefault((space, base + i), new)
@@ -169,7 +168,7 @@ class Memory:
 
     def _unmap(self, row: np.void) -> None:
         for page in range(va_page(row), va_page(row) + int(row["value"])):
-            self.mappings.pop((int(row["arg"]) & 15, page), None)
+            self.mappings.pop((space_of(row), page), None)
 
     def _page(self, frame: int) -> Page:
         if frame not in self.pages:

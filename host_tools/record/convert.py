@@ -28,6 +28,7 @@ from trace_format.actions import (
     MAP_WRITE,
     Op,
     action,
+    space_of,
     va_operands,
     va_page,
 )
@@ -332,7 +333,7 @@ def _joined(maps: list[np.void]) -> list[np.void]:
         if (
             last is not row
             and int(last["op"]) == int(row["op"]) == Op.MAP_GPU_MEM
-            and (last["flags"], int(last["arg"]) & 15) == (row["flags"], int(row["arg"]) & 15)
+            and (last["flags"], space_of(last)) == (row["flags"], space_of(row))
             and (va_page(last) + pages, int(last["b"]) + pages) == (va_page(row), int(row["b"]))
         ):
             last["value"] += row["value"]

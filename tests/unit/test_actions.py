@@ -17,6 +17,7 @@ from trace_format.actions import (
     MAP_WRITE,
     Op,
     action,
+    space_of,
     va_operands,
     va_page,
 )
@@ -58,7 +59,7 @@ def test_numpy_and_construct_read_the_same_actions(rows: list[tuple[int, ...]]) 
 def test_virtual_pages_round_trip(space: int, page: int) -> None:
     record = action(Op.UNMAP_GPU_MEM, value=1, **va_operands(space, page))
     assert va_page(record) == page
-    assert int(record["arg"]) & 15 == space
+    assert space_of(record) == int(record["arg"]) & 15 == space
 
 
 @pytest.mark.parametrize(("space", "page"), [(16, 0), (-1, 0), (0, 1 << 44), (0, -1)])

@@ -15,7 +15,7 @@ from host_tools.build.job_chains import has_job_chains
 from host_tools.build.passes.register_passes import POLL_TIMEOUT_US
 from host_tools.build.passes.registry import trace_pass
 from host_tools.mali import RESETS, SpaceCommand, carried_out, idle
-from trace_format.actions import ACTION_DTYPE, ALL_BITS, FLAG_IGNORE, Op, action
+from trace_format.actions import ACTION_DTYPE, ALL_BITS, FLAG_IGNORE, Op, action, space_of
 from trace_format.profile import Profile
 from trace_format.trace import Trace
 
@@ -157,7 +157,7 @@ def set_address_spaces_once(trace: Trace) -> Trace:
     prologue, stream = list(trace.actions[: starts[0]]), list(trace.actions[starts[0] :])
     if any(_resets(row, gpu.register("gpu.COMMAND").index) for row in stream):
         return trace
-    spaces = {int(row["arg"]) & 15 for row in prologue if int(row["op"]) == Op.SET_GPU_PGTABLE}
+    spaces = {space_of(row) for row in prologue if int(row["op"]) == Op.SET_GPU_PGTABLE}
     for space in sorted(spaces):
         if not _takes_effect(prologue, gpu, space):
             prologue += _update(gpu, space)
@@ -166,7 +166,7 @@ def set_address_spaces_once(trace: Trace) -> Trace:
     for row in stream:
         name = registers.get(int(row["arg"]), "") if int(row["op"]) in (*READS, int(Op.REG_WRITE)) else ""
         if int(row["op"]) == Op.SET_GPU_PGTABLE:
-            space = int(row["arg"]) & 15
+            space = space_of(row)
             if space not in spaces:
                 spaces.add(space)
                 prologue += [row, *_update(gpu, space)]
@@ -186,7 +186,7 @@ def _takes_effect(rows: list[np.void], gpu: Profile, space: int) -> bool:
     command, found = gpu.register(f"as{space}.COMMAND").index, False
     update = Op.REG_WRITE, command, SpaceCommand.UPDATE
     for row in rows:
-        if int(row["op"]) == Op.SET_GPU_PGTABLE and int(row["arg"]) & 15 == space:
+        if int(row["op"]) == Op.SET_GPU_PGTABLE and space_of(row) == space:
             found = False
         elif (int(row["op"]), int(row["arg"]), int(row["value"])) == update:
             found = True

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from host_tools.pages import pieces
-from trace_format.actions import MAP_EXECUTE, Op, va_page
+from trace_format.actions import MAP_EXECUTE, Op, space_of, va_page
 from trace_format.schema import PAGE_BYTES
 from trace_format.trace import Trace
 
@@ -35,7 +35,7 @@ class ImageView:
         """Let an action happen; those that are not about memory are passed over."""
         op = int(row["op"])
         if op == Op.MAP_GPU_MEM:
-            space, page, frame = int(row["arg"]) & 15, va_page(row), int(row["b"])
+            space, page, frame = space_of(row), va_page(row), int(row["b"])
             frames = range(frame, frame + int(row["value"]))
             self.pages.update(((space, page + i), frame) for i, frame in enumerate(frames))
             self.mapped.update(frames)
@@ -44,7 +44,7 @@ class ImageView:
                 self.changed.update(frames)
         elif op == Op.UNMAP_GPU_MEM:
             for page in range(va_page(row), va_page(row) + int(row["value"])):
-                self.pages.pop((int(row["arg"]) & 15, page), None)
+                self.pages.pop((space_of(row), page), None)
         elif op in (Op.UPLOAD, Op.CLEAR):
             self._fill(int(row["a"]), int(row["value"]), int(row["b"]) if op == Op.UPLOAD else None)
 
