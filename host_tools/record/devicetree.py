@@ -47,7 +47,13 @@ class Tree:
 
     def add(self, name: str, properties: Mapping[str, str | list[int]]) -> None:
         """Add a node under the root. Values: text (inner NULs separate a list of strings), or 32-bit cells."""
-        node = self._fdt.add_subnode(0, name)
+        self._set(self._fdt.add_subnode(0, name), properties)
+
+    def set(self, path: str, properties: Mapping[str, str | list[int]]) -> None:
+        """Set properties of a node that is there; values as in `add`."""
+        self._set(self._fdt.path_offset(path), properties)
+
+    def _set(self, node: int, properties: Mapping[str, str | list[int]]) -> None:
         for key, value in properties.items():
             data = value.encode() + b"\0" if isinstance(value, str) else struct.pack(f">{len(value)}I", *value)
             self._fdt.setprop(node, key, data)

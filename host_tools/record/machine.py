@@ -70,7 +70,7 @@ class ProgramError(RecordError):
     """
 
     def __init__(self, status: int, output: str) -> None:
-        said = _last_lines(output.encode(), 15)
+        said = last_lines(output.encode(), 15)
         super().__init__(f"the guest's program failed with status {status}: {said}")
         self.output = output
 
@@ -179,20 +179,22 @@ def boot(
             plugin_option(plugin, arguments),
         ]
         stderr = _run(command, folder / "console", timeout)
-        counters = _counters(folder / "stats.json")
+        counters = read_counters(folder / "stats.json")
+        if counters["faults"]:
+            raise RecordError(f"the GPU raised {counters['faults']} MMU faults")
         result = read_console((folder / "console").read_bytes(), stderr, counters)
     if job.uses_gpu and not counters["jobs"]:
         raise RecordError(
-            f"no compute job reached the GPU; the program said: {_last_lines(result.output.encode())}"
+            f"no compute job reached the GPU; the program said: {last_lines(result.output.encode())}"
         )
     return result
 
 
-def _counters(stats: Path) -> dict[str, int]:
+def read_counters(stats: Path) -> dict[str, int]:
     """The virtual GPU's counters.
 
     Raises:
-        RecordError: it stopped at something that it does not model, or raised MMU faults.
+        RecordError: there are none, or it stopped at something that it does not model.
     """
     try:
         values = json.loads(stats.read_text(encoding="utf-8"))
@@ -200,8 +202,6 @@ def _counters(stats: Path) -> dict[str, int]:
         raise RecordError(f"the virtual GPU left no counters: {error}") from error
     if values["error"] is not None:
         raise RecordError(f"the virtual GPU stopped: {values['error']}")
-    if values["faults"]:
-        raise RecordError(f"the GPU raised {values['faults']} MMU faults")
     return {key: value for key, value in values.items() if isinstance(value, int)}
 
 
@@ -214,11 +214,16 @@ def _device_tree(folder: Path, gpu: str) -> bytes:
 def job_archive(job: GuestJob) -> bytes:
     """The part of the guest's initramfs that is the job's own; with the root it decides all that happens."""
     placement = PLACEMENTS[job.gpu]
+    return guest_archive(job, placement.module, placement.setup + job.command)
+
+
+def guest_archive(job: GuestJob, driver: str, command: str) -> bytes:
+    """The job's files with what guest/init asks for: the driver to load first, and a command."""
     files = {
         **job.files,
         "init": (GUEST / "init").read_bytes(),
-        "job/command": (placement.setup + job.command).encode(),
-        "job/driver": placement.module.encode(),
+        "job/command": command.encode(),
+        "job/driver": driver.encode(),
     }
     return initramfs.job_archive(files, {"init", *job.programs})
 
@@ -235,13 +240,13 @@ def _run(command: list[str], console: Path | None, timeout: float) -> str:
             check=False,
         )
     except subprocess.TimeoutExpired as error:
-        last = _last_lines(console.read_bytes() if console and console.exists() else b"")
+        last = last_lines(console.read_bytes() if console and console.exists() else b"")
         raise RecordError(
             f"the recording machine did not power off within {timeout:.0f} s; its console ended: {last}"
         ) from error
     stderr = process.stderr.decode(errors="replace")
     if process.returncode:
-        raise RecordError(f"{QEMU} failed with status {process.returncode}: {_last_lines(process.stderr)}")
+        raise RecordError(f"{QEMU} failed with status {process.returncode}: {last_lines(process.stderr)}")
     return stderr
 
 
@@ -266,7 +271,7 @@ def read_console(console: bytes, stderr: str, counters: dict[str, int]) -> Guest
         )
     if "status" not in frames:
         raise RecordError(
-            f"the guest ended before its job did: {_last_lines(console)} {_last_lines(stderr.encode())}"
+            f"the guest ended before its job did: {last_lines(console)} {last_lines(stderr.encode())}"
         )
     status = int(frames["status"])
     output = frames["output"].decode(errors="replace")
@@ -281,6 +286,7 @@ def read_console(console: bytes, stderr: str, counters: dict[str, int]) -> Guest
     return GuestResult(output, files, dmesg, end - begin, counters)
 
 
-def _last_lines(text: bytes, count: int = 5) -> str:
+def last_lines(text: bytes, count: int = 5) -> str:
+    """The last `count` lines of a text that say something."""
     lines = [line.strip() for line in text.decode(errors="replace").splitlines() if line.strip()]
     return " | ".join(lines[-count:]) or "(nothing)"

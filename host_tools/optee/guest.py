@@ -1,0 +1,74 @@
+"""What Debian's guest of the recording machine needs beside it to use OP-TEE: an archive laid over its root.
+
+The packages are those of the root's own suite, so that the kernel's modules fit its kernel.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import tempfile
+from pathlib import Path
+
+from host_tools.record import elf, initramfs, kernel_modules
+from host_tools.record.apt import AptRoot
+from host_tools.record.cache import cache_dir, locked, written_whole
+from host_tools.record.cpio import Archive
+from host_tools.record.errors import RecordError
+from host_tools.record.root import ARCHITECTURE, SUITE, UNUSED, RecordRoot
+
+MODULE = "optee"
+# The kernel's modules, the supplicant, what Python's cffi needs to call a C library.
+PACKAGES = ("linux-image-arm64", "tee-supplicant", "python3-cffi-backend")
+SUPPLICANT = "usr/sbin/tee-supplicant"
+LIBRARIES = ("libteec.so.2",)
+CFFI = "usr/lib/python3/dist-packages"
+TAS, STORAGE = "usr/lib/optee_armtz", "var/lib/tee"
+MODULES = "kernel/drivers/tee/"
+
+
+def layer(root: RecordRoot) -> Path:
+    """The archive, made once for a recording root.
+
+    Raises:
+        RecordError: a package cannot be had, or is of another kernel than the root's.
+    """
+    own = hashlib.sha256(Path(__file__).read_bytes()).hexdigest()[:16]
+    path = cache_dir("optee", "guests") / f"{root.key}-{own}.cpio"
+    with locked(path.parent / "in-use"):
+        if not path.exists():
+            with written_whole(path) as temporary, tempfile.TemporaryDirectory(dir=path.parent) as tree:
+                temporary.write_bytes(_archive(root, Path(tree)))
+    return path
+
+
+def _archive(root: RecordRoot, tree: Path) -> bytes:
+    apt = AptRoot(SUITE, ARCHITECTURE, "record", assume=UNUSED)
+    apt.download(PACKAGES)
+    apt.extract(tree, keep=_wanted)
+    release = root.versions["kernel"]
+    modules = tree / "usr/lib/modules" / release
+    if not modules.is_dir():
+        found = ", ".join(path.name for path in modules.parent.glob("*")) or "none"
+        raise RecordError(
+            f"expected the modules of kernel {release}, that of the recording root, found those of {found}: "
+            "run `make record-root`"
+        )
+    archive = Archive()
+    libraries = [f"{initramfs.LIBRARIES}/{name}" for name in LIBRARIES]
+    cffi = sorted(str(path.relative_to(tree)) for path in (tree / CFFI).glob("_cffi_backend*.so"))
+    initramfs.add_host_files(archive, elf.closure(tree, [SUPPLICANT, *libraries, *cffi]))
+    needed = kernel_modules.load_order(modules, [MODULE])
+    for name, data in needed.items():
+        archive.add_file(f"usr/lib/modules/{name}.ko", data)
+    archive.add_file(f"usr/lib/modules/{MODULE}.order", "".join(f"{name}.ko\n" for name in needed).encode())
+    for folder in (TAS, STORAGE):
+        archive.add_folder(folder)
+    return archive.to_bytes()
+
+
+def _wanted(path: str) -> bool:
+    """Whether the archive can need this file of a package."""
+    if path.startswith("usr/lib/modules/"):
+        rest = path.split("/", 4)[-1]
+        return not rest.startswith("kernel/") or rest.endswith("/") or rest.startswith(MODULES)
+    return path.startswith(("usr/lib/", "usr/sbin/")) and not path.startswith("usr/lib/python3.")
