@@ -107,7 +107,12 @@ def staged_bytes(trace: Trace | None, signed: bytes) -> int:
 
 
 def run(
-    image: optee.Image, memory: Path, gpu: str, plugin_args: Mapping[str, str] | None, timeout_s: float
+    image: optee.Image,
+    memory: Path,
+    gpu: str,
+    plugin_args: Mapping[str, str] | None,
+    timeout_s: float,
+    cpus: int = 1,
 ) -> str:
     """Run the machine to the normal world's exit.
 
@@ -117,6 +122,7 @@ def run(
         gpu: the virtual GPU.
         plugin_args: further arguments of the QEMU plugin.
         timeout_s: of real time.
+        cpus: cores.
 
     Returns:
         What QEMU and the machine's serial ports said, in one line.
@@ -134,5 +140,7 @@ def run(
         gpu_spi=board.gpu_intid - SPI_BASE,
         carveout_base=board.carveout_base,
         carveout_bytes=board.carveout_bytes,
+        firewall=board.firewall_base,
+        cpus=cpus,
     )
     return secure_machine.run(machine, memory, plugin_args, timeout_s)

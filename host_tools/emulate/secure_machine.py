@@ -23,6 +23,7 @@ DRAM_BASE = 0x40000000  # QEMU hw/arm/virt.c
 MIB = 1 << 20
 SPI_BASE = 32  # interrupt id of the first shared peripheral interrupt
 NS_PER_US = 1000
+ICOUNT = ("-icount", "shift=0,sleep=off")
 EXITS = (0, 1)  # of the guest's own: accepted, refused
 
 
@@ -38,6 +39,9 @@ class Machine:
         gpu_base: its register window.
         gpu_spi: shared peripheral interrupt of its first line.
         carveout_base, carveout_bytes: secure memory that it reaches.
+        firewall: register that gives the GPU from the normal world to the secure world; 0: it is always secure.
+        cpus: cores. With several, time does not count instructions: they run at once.
+        options: further options of QEMU.
     """
 
     image: Path
@@ -48,6 +52,9 @@ class Machine:
     gpu_spi: int
     carveout_base: int
     carveout_bytes: int
+    firewall: int = 0
+    cpus: int = 1
+    options: tuple[str, ...] = ()
 
 
 @contextmanager
@@ -82,16 +89,18 @@ def run(machine: Machine, memory: Path, plugin_args: Mapping[str, str] | None, t
         "irq": str(machine.gpu_spi),
         "secure": "on",
         "carveout": f"{machine.carveout_base:#x}:{machine.carveout_bytes:#x}",
-    } | dict(plugin_args or {})
+    }
+    if machine.firewall:
+        arguments["firewall"] = f"{machine.firewall:#x}"
+    arguments |= dict(plugin_args or {})
     size = memory.stat().st_size
-    # Cores take turns under -icount, so that a run with several is as repeatable as with one.
     command = [
         *(_qemu(), "-M", f"virt,secure=on,gic-version={machine.gic},memory-backend=ram"),
         *("-object", f"memory-backend-file,id=ram,size={size},mem-path={memory},share=on"),
         *("-m", f"{size // MIB}M", "-cpu", "cortex-a72", "-smp", str(machine.cpus), "-nic", "none"),
         *("-display", "none", "-monitor", "none", "-serial", machine.serials[0], "-serial", machine.serials[1]),
-        *("-semihosting", "-icount", "shift=0,sleep=off", "-bios", str(machine.image)),
-        *("-plugin", build.plugin_option(build.qemu_plugin(), arguments)),
+        *("-semihosting", "-bios", str(machine.image), *(ICOUNT if machine.cpus == 1 else ())),
+        *("-plugin", build.plugin_option(build.qemu_plugin(), arguments), *machine.options),
     ]
     return _run(command, timeout_s)
 

@@ -228,6 +228,11 @@ static void advance(struct vgpu *gpu)
     v3d_jobs_advance(v3d_device_of(gpu));
 }
 
+static void memory_changed(struct vgpu *gpu)
+{
+    v3d_mmu_memory_changed(&v3d_device_of(gpu)->mmu);
+}
+
 static size_t walk(struct vgpu *gpu,
                    void (*visit)(void *ctx, uint64_t va, uint64_t pa, uint64_t bytes, uint32_t flags),
                    void *ctx)
@@ -239,7 +244,7 @@ static size_t walk(struct vgpu *gpu,
     {                                                                                                        \
         .name = family_name, .window_bytes = bytes, .interrupt_lines = 1, .executes_shaders = true,          \
         .create = create, .start = start, .destroy = destroy, .read32 = read32, .write32 = write32,          \
-        .advance = advance, .walk = walk                                                                     \
+        .advance = advance, .memory_changed = memory_changed, .walk = walk                                   \
     }
 
 const struct vgpu_family v3d42_family = FAMILY("v3d42", V3D_WINDOW_BYTES);

@@ -139,6 +139,14 @@ bool v3d_mmu_load(struct v3d_mmu *mmu, uint64_t table_pa, uint32_t pages)
     return !vgpu_error(state->gpu);
 }
 
+void v3d_mmu_memory_changed(struct v3d_mmu *mmu)
+{
+    struct mmu_state *state = state_of(mmu);
+    state->run = NULL;
+    for (uint32_t i = 0; i < state->pages; i++)
+        mmu->tlb[i] = resolve(state, i, state->pte[i]);
+}
+
 void v3d_mmu_begin_job(struct v3d_mmu *mmu)
 {
     memset(mmu->touched, 0, V3D_PAGES);

@@ -23,6 +23,9 @@ void v3d_mmu_free(struct v3d_mmu *mmu);
  */
 bool v3d_mmu_load(struct v3d_mmu *mmu, uint64_t table_pa, uint32_t pages);
 
+/* What lies behind physical addresses has changed. */
+void v3d_mmu_memory_changed(struct v3d_mmu *mmu);
+
 /* A new job: forget what the last one touched. */
 void v3d_mmu_begin_job(struct v3d_mmu *mmu);
 

@@ -126,6 +126,12 @@ void vgpu_counters_get(const vgpu *gpu, struct vgpu_counters *out)
     *out = gpu->counters;
 }
 
+void vgpu_memory_changed(vgpu *gpu)
+{
+    if (gpu->family->memory_changed)
+        gpu->family->memory_changed(gpu);
+}
+
 size_t vgpu_access_pages(const vgpu *gpu, uint64_t *pages, size_t count)
 {
     return access_map_pages(&gpu->access, pages, count);

@@ -26,7 +26,8 @@ typedef struct vgpu vgpu;
 struct vgpu_host {
     void *ctx;
     /* Host pointer for physical address `pa`. On return *len is the number of bytes that are contiguous from
-     * there (at least one). NULL: nothing is there, the access is a bus error. The pointer stays valid. */
+     * there (at least one). NULL: nothing is there, the access is a bus error. The pointer stays valid until
+     * vgpu_memory_changed(). */
     uint8_t *(*memory)(void *ctx, uint64_t pa, uint64_t *len);
     /* Level of interrupt line `line` (index in the GPU profile's order) changed. */
     void (*interrupt)(void *ctx, unsigned line, bool level);
@@ -79,6 +80,9 @@ void vgpu_advance(vgpu *gpu, uint64_t now_ns);
 const char *vgpu_error(const vgpu *gpu);
 
 void vgpu_counters_get(const vgpu *gpu, struct vgpu_counters *out);
+
+/* The owner's memory callback now gives other pointers: forget those that it gave before. */
+void vgpu_memory_changed(vgpu *gpu);
 
 /*
  * Access map of one physical 4 KiB page since creation (track_access only): one byte a byte of the page,

@@ -28,6 +28,8 @@ struct vgpu_family {
     void (*write32)(struct vgpu *gpu, uint32_t offset, uint32_t value);
     /* gpu->now_ns has moved: complete what is due. */
     void (*advance)(struct vgpu *gpu);
+    /* NULL for a family that keeps no pointers of the host's. */
+    void (*memory_changed)(struct vgpu *gpu);
     size_t (*walk)(struct vgpu *gpu,
                    void (*visit)(void *ctx, uint64_t va, uint64_t pa, uint64_t bytes, uint32_t flags),
                    void *ctx);

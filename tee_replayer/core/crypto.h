@@ -5,13 +5,18 @@
 #include <stddef.h>
 #include <stdint.h>
 
-void gr_sha256(const void *data, size_t bytes, uint8_t digest[32]);
+#ifndef GR_API
+#define GR_API
+#endif
+
+GR_API void gr_sha256(const void *data, size_t bytes, uint8_t digest[32]);
 
 /* Far apart, and neither is a value that a skipped call would leave behind. */
 #define GR_SIGNATURE_GOOD 0x627bf322u
 #define GR_SIGNATURE_BAD 0x9d840cddu
 
 /* ES256: key 04 || x || y, signature r || s. */
-uint32_t gr_signature_verify(const uint8_t digest[32], const uint8_t key[65], const uint8_t signature[64]);
+GR_API uint32_t gr_signature_verify(const uint8_t digest[32], const uint8_t key[65],
+                                    const uint8_t signature[64]);
 
 #endif

@@ -283,6 +283,7 @@ static enum gr_status check_manifest(struct loader *l)
         return GR_STATUS_PROFILE;
     if (gr_load32(m + GR_MANIFEST_AT_SECURITY_VERSION) < l->policy->min_security_version)
         return GR_STATUS_ROLLBACK;
+    r->manifest = m;
     r->carveout_bytes = gr_load64(m + GR_MANIFEST_AT_CARVEOUT_BYTES);
     r->image_bytes = l->image_bytes;
     r->va_bytes = gr_load64(m + GR_MANIFEST_AT_VA_BYTES);

@@ -23,6 +23,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* `static` where replayer.c, the port and the caller are compiled as one file, which makes them smaller. */
+#ifndef GR_API
+#define GR_API
+#endif
+
 /* Every status: name, value, meaning. Any two values differ in 10 bits or more, and so from 0 and from all
  * ones: a glitch does not turn one into another. Each is a constant of one AArch64 instruction. Those from
  * DIVERGED to FAULT are worth a reset and another try. */
@@ -127,6 +132,7 @@ struct gr_replayer {
     uint64_t low_bytes; /* from its start: the trace's memory, page table, scratch page */
     const uint8_t *actions;
     const uint8_t *slots;
+    const uint8_t *manifest; /* of the loaded trace, as in its file (docs/FORMAT.md) */
     uint32_t action_count, replay_start, slot_count, retry_limit;
     uint32_t state;
     uint64_t carveout_bytes, image_bytes, va_bytes, time_budget_us;
@@ -141,30 +147,31 @@ struct gr_replayer {
 
 /* Verify a signed trace and load it. No register is written; the GPU's identity is read. A failed load leaves
  * nothing behind in the carve-out. */
-enum gr_status gr_load(struct gr_replayer *r, const struct gr_memory *memory, const struct gr_source *source,
-                       uint64_t signed_bytes, const struct gr_policy *policy);
+GR_API enum gr_status gr_load(struct gr_replayer *r, const struct gr_memory *memory,
+                              const struct gr_source *source, uint64_t signed_bytes,
+                              const struct gr_policy *policy);
 
-uint32_t gr_slot_count(const struct gr_replayer *r);
-bool gr_slot_info(const struct gr_replayer *r, uint32_t slot, struct gr_slot_info *info);
+GR_API uint32_t gr_slot_count(const struct gr_replayer *r);
+GR_API bool gr_slot_info(const struct gr_replayer *r, uint32_t slot, struct gr_slot_info *info);
 
 /* Bind dense data in C order to a slot, for all following runs; NULL with 0 bytes unbinds. The memory must
  * not touch the carve-out. An input that is not bound keeps the recording's value, an output is not copied.
  * Parameters are copied in the prologue: binding one makes the next gr_run start with a reset and the
  * prologue.
  */
-enum gr_status gr_bind(struct gr_replayer *r, uint32_t slot, void *data, uint64_t bytes);
+GR_API enum gr_status gr_bind(struct gr_replayer *r, uint32_t slot, void *data, uint64_t bytes);
 
 /* Replay once. On a divergence the GPU is reset and the replay tried again, as often as the trace allows. */
-enum gr_status gr_run(struct gr_replayer *r);
+GR_API enum gr_status gr_run(struct gr_replayer *r);
 
 /* Reset the GPU when it was used, and wipe the carve-out and *r, but for the report. */
-void gr_unload(struct gr_replayer *r);
+GR_API void gr_unload(struct gr_replayer *r);
 
 /* The port: the GPU's registers by byte offset in its window, its interrupt lines, and a clock that only
  * grows. gr_port_write32 orders earlier memory writes before the register's. */
-uint32_t gr_port_read32(uint32_t offset);
-void gr_port_write32(uint32_t offset, uint32_t value);
-bool gr_port_wait_irq(unsigned line, uint32_t timeout_us); /* true once the line is active */
-uint64_t gr_port_now_us(void);
+GR_API uint32_t gr_port_read32(uint32_t offset);
+GR_API void gr_port_write32(uint32_t offset, uint32_t value);
+GR_API bool gr_port_wait_irq(unsigned line, uint32_t timeout_us); /* true once the line is active */
+GR_API uint64_t gr_port_now_us(void);
 
 #endif

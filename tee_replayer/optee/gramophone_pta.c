@@ -7,6 +7,7 @@
 #include "gramophone_pta.h"
 
 #include <kernel/pseudo_ta.h>
+#include <kernel/user_access.h>
 #include <string.h>
 #include <util.h>
 
@@ -83,13 +84,21 @@ static TEE_Result find_piece(const TEE_Param params[TEE_NUM_PARAMS], bool output
     return result;
 }
 
+/* Between secure memory and a parameter's, which may be a TA's: in a core with CFG_PAN that is another's. */
+static void copy(void *to, const void *from, size_t bytes)
+{
+    enter_user_access();
+    memcpy(to, from, bytes);
+    exit_user_access();
+}
+
 static TEE_Result answer(TEE_Param *param, const void *data, size_t bytes)
 {
     const size_t room = param->memref.size;
     param->memref.size = bytes;
     if (room < bytes)
         return TEE_ERROR_SHORT_BUFFER;
-    memcpy(param->memref.buffer, data, bytes);
+    copy(param->memref.buffer, data, bytes);
     return TEE_SUCCESS;
 }
 
@@ -112,7 +121,7 @@ static TEE_Result load_data(TEE_Param params[TEE_NUM_PARAMS])
         return TEE_ERROR_BAD_STATE;
     if (bytes > device.signed_bytes - device.received_bytes)
         return TEE_ERROR_EXCESS_DATA;
-    memcpy(device.staging + device.received_bytes, params[0].memref.buffer, bytes);
+    copy(device.staging + device.received_bytes, params[0].memref.buffer, bytes);
     device.received_bytes += bytes;
     device.staged_bytes = device.received_bytes;
     return TEE_SUCCESS;
@@ -143,7 +152,7 @@ static TEE_Result place_slots(void)
     return TEE_SUCCESS;
 }
 
-static TEE_Result load(TEE_Param params[TEE_NUM_PARAMS] __unused)
+static TEE_Result verify_and_load(TEE_Param params[TEE_NUM_PARAMS] __unused)
 {
     const struct gr_policy policy = gr_device_policy();
     const struct gr_source source = {read_staged, NULL};
@@ -190,7 +199,7 @@ static TEE_Result set_input(TEE_Param params[TEE_NUM_PARAMS])
         return result;
     if (bytes > info.bytes - offset)
         return TEE_ERROR_BAD_PARAMETERS;
-    memcpy(piece, params[1].memref.buffer, bytes);
+    copy(piece, params[1].memref.buffer, bytes);
     if (offset + bytes < info.bytes)
         return TEE_SUCCESS;
     return result_of(gr_bind(&device.replayer, params[0].value.a, piece - offset, info.bytes));
@@ -230,19 +239,27 @@ static TEE_Result get_log(TEE_Param params[TEE_NUM_PARAMS])
     return answer(&params[0], &device.replayer.report, sizeof device.replayer.report);
 }
 
+static TEE_Result describe_trace(TEE_Param params[TEE_NUM_PARAMS])
+{
+    if (!device.loaded)
+        return TEE_ERROR_BAD_STATE;
+    return answer(&params[0], device.replayer.manifest, GR_MANIFEST_BYTES);
+}
+
 static const struct {
     uint32_t types;
     TEE_Result (*run)(TEE_Param params[TEE_NUM_PARAMS]);
 } commands[] = {
     [GRAMOPHONE_LOAD_BEGIN] = {TEE_PARAM_TYPES(VALUE, NONE, NONE, NONE), load_begin},
     [GRAMOPHONE_LOAD_DATA] = {TEE_PARAM_TYPES(IN, NONE, NONE, NONE), load_data},
-    [GRAMOPHONE_LOAD] = {TEE_PARAM_TYPES(NONE, NONE, NONE, NONE), load},
+    [GRAMOPHONE_LOAD] = {TEE_PARAM_TYPES(NONE, NONE, NONE, NONE), verify_and_load},
     [GRAMOPHONE_DESCRIBE] = {TEE_PARAM_TYPES(VALUE, OUT, NONE, NONE), describe},
     [GRAMOPHONE_SET_INPUT] = {TEE_PARAM_TYPES(VALUE, IN, NONE, NONE), set_input},
     [GRAMOPHONE_RUN] = {TEE_PARAM_TYPES(NONE, NONE, NONE, NONE), run},
     [GRAMOPHONE_GET_OUTPUT] = {TEE_PARAM_TYPES(VALUE, OUT, NONE, NONE), get_output},
     [GRAMOPHONE_UNLOAD] = {TEE_PARAM_TYPES(NONE, NONE, NONE, NONE), unload_command},
     [GRAMOPHONE_GET_LOG] = {TEE_PARAM_TYPES(OUT, NONE, NONE, NONE), get_log},
+    [GRAMOPHONE_DESCRIBE_TRACE] = {TEE_PARAM_TYPES(OUT, NONE, NONE, NONE), describe_trace},
 };
 
 static TEE_Result invoke_command(void *session __unused, uint32_t command, uint32_t types,
@@ -260,15 +277,16 @@ static TEE_Result open_session(uint32_t types, TEE_Param params[TEE_NUM_PARAMS] 
     struct gr_memory carveout;
     if (types != TEE_PARAM_TYPES(NONE, NONE, NONE, NONE))
         return TEE_ERROR_BAD_PARAMETERS;
-    if (is_caller_ta_with_pan())
-        return TEE_ERROR_ACCESS_DENIED;
     if (device.in_use)
         return TEE_ERROR_BUSY;
-    if (!gr_optee_start(&carveout) || carveout.bytes <= GR_STAGING_BYTES)
+    if (!gr_optee_find(&carveout) || carveout.bytes <= GR_STAGING_BYTES)
         return TEE_ERROR_GENERIC;
     device.memory = carveout;
     device.memory.bytes -= GR_STAGING_BYTES;
     device.staging = carveout.base + device.memory.bytes;
+    gr_optee_take();
+    if (SHARED_GPU && !gr_driver_reset(&device.replayer))
+        return TEE_ERROR_GENERIC;
     device.in_use = true;
     *session = &device;
     return TEE_SUCCESS;
@@ -280,6 +298,9 @@ static void close_session(void *session)
     if (!session)
         return;
     unload();
+    /* What does not come out of a reset stays here. */
+    if (SHARED_GPU && gr_driver_reset(&device.replayer))
+        gr_optee_give_back();
     memset(&device, 0, sizeof device);
 }
 

@@ -7,7 +7,9 @@
  *     then as often as wanted { SET_INPUT for each input, RUN, GET_OUTPUT for each output }, then UNLOAD
  *
  * Each piece of shared memory is copied to secure memory before anything looks at it, and is not read again.
- * Closing the session unloads: the GPU is reset, the memory wiped.
+ * Closing the session unloads: the GPU is reset, the memory wiped. Where the normal world has the GPU between
+ * sessions, opening one closes the board's firewall and resets the GPU; closing it resets the GPU, then opens
+ * the firewall.
  *
  * Every command returns TEE_SUCCESS, what the replayer found (GRAMOPHONE_RESULT of a GR_STATUS; replayer.h
  * has their meaning), or
@@ -21,8 +23,8 @@
  *   TEE_ERROR_NOT_SUPPORTED   no such command
  * Opening a session returns TEE_SUCCESS, or
  *   TEE_ERROR_BUSY            another session has the GPU
- *   TEE_ERROR_ACCESS_DENIED   the caller is a TA in a core with CFG_PAN, whose memory the core may not read
- *   TEE_ERROR_GENERIC         the core has not mapped the GPU or the secure memory
+ *   TEE_ERROR_GENERIC         the core has not mapped the GPU or the secure memory, or the GPU that the
+ * normal world had does not come out of a reset
  */
 #ifndef GRAMOPHONE_PTA_H
 #define GRAMOPHONE_PTA_H
@@ -55,6 +57,7 @@ enum gramophone_command {
                               as there is room for */
     GRAMOPHONE_UNLOAD,     /* reset the GPU, wipe the memory */
     GRAMOPHONE_GET_LOG,    /* memref out: struct gr_report of the last LOAD or RUN */
+    GRAMOPHONE_DESCRIBE_TRACE, /* memref out: the loaded trace's manifest, as in its file (docs/FORMAT.md) */
 };
 
 enum gramophone_slot_kind { GRAMOPHONE_INPUT = 1, GRAMOPHONE_OUTPUT = 2, GRAMOPHONE_PARAMETER = 3 };

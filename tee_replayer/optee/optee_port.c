@@ -15,24 +15,57 @@
 #include <mm/core_memprot.h>
 #include <mm/core_mmu.h>
 
-#define GICD_ISPENDR 0x200
+enum { GICD_IGROUPR = 0x080, GICD_ISPENDR = 0x200, GICD_IGRPMODR = 0xd00 };
+
+/* GR_FIREWALL_BASE: a word that says whose the GPU and its memory accesses are, 1 the secure world's, 0 the
+ * normal world's; a board with another firewall puts it here. 0: the GPU is always the secure world's. */
+enum { FIREWALL_BYTES = 0x1000 };
 
 register_phys_mem(MEM_AREA_IO_SEC, GR_GPU_BASE, GR_GPU_BYTES);
 register_phys_mem_pgdir(MEM_AREA_IO_SEC, GR_CARVEOUT_BASE, GR_CARVEOUT_BYTES);
+#if GR_FIREWALL_BASE
+register_phys_mem(MEM_AREA_IO_SEC, GR_FIREWALL_BASE, FIREWALL_BYTES);
+#endif
 
-static vaddr_t gpu, distributor;
+static vaddr_t gpu, distributor, firewall;
 
-bool gr_optee_start(struct gr_memory *carveout)
+bool gr_optee_find(struct gr_memory *carveout)
 {
-    struct itr_chip *chip = interrupt_get_main_chip();
     gpu = (vaddr_t)phys_to_virt(GR_GPU_BASE, MEM_AREA_IO_SEC, GR_GPU_BYTES);
     distributor = (vaddr_t)phys_to_virt(GR_GICD_BASE, MEM_AREA_IO_SEC, 0x1000);
     carveout->base = phys_to_virt(GR_CARVEOUT_BASE, MEM_AREA_IO_SEC, GR_CARVEOUT_BYTES);
     carveout->phys = GR_CARVEOUT_BASE;
     carveout->bytes = GR_CARVEOUT_BYTES;
+    if (GR_FIREWALL_BASE)
+        firewall = (vaddr_t)phys_to_virt(GR_FIREWALL_BASE, MEM_AREA_IO_SEC, FIREWALL_BYTES);
+    return gpu && distributor && carveout->base && (!GR_FIREWALL_BASE || firewall);
+}
+
+static void set_firewall(uint32_t owner)
+{
+    if (GR_FIREWALL_BASE)
+        io_write32(firewall, owner);
+    dsb();
+}
+
+void gr_optee_take(void)
+{
+    struct itr_chip *chip = interrupt_get_main_chip();
+    set_firewall(1);
     for (size_t line = 0; line < GR_GPU_LINES; line++)
         interrupt_configure(chip, GR_GPU_INTID + line, IRQ_TYPE_LEVEL_HIGH, 0);
-    return gpu && distributor && carveout->base;
+}
+
+/* OP-TEE's driver has no way to make an interrupt the normal world's. It stays disabled until that enables
+ * it. */
+void gr_optee_give_back(void)
+{
+    for (size_t id = GR_GPU_INTID; id < GR_GPU_INTID + GR_GPU_LINES; id++) {
+        const vaddr_t word = distributor + id / 32 * 4;
+        io_clrbits32(word + GICD_IGRPMODR, BIT32(id % 32));
+        io_setbits32(word + GICD_IGROUPR, BIT32(id % 32));
+    }
+    set_firewall(0);
 }
 
 uint32_t gr_port_read32(uint32_t offset)

@@ -4,8 +4,15 @@
 
 #include "replayer.h"
 
-/* Find the mappings that the core made at boot, and make the GPU's interrupts the secure world's own. False
- * when a mapping is missing. */
-bool gr_optee_start(struct gr_memory *carveout);
+enum { SHARED_GPU = GR_FIREWALL_BASE != 0 };
+
+/* Find the mappings that the core made at boot. False when one is missing. */
+GR_API bool gr_optee_find(struct gr_memory *carveout);
+
+/* Make the GPU the secure world's: the board's firewall where it has one, and the interrupts. */
+GR_API void gr_optee_take(void);
+
+/* Make it the normal world's. */
+GR_API void gr_optee_give_back(void);
 
 #endif

@@ -8,6 +8,9 @@ GRAMOPHONE_GPU_BASE ?= 0x0b000000
 GRAMOPHONE_GPU_BYTES ?= @WINDOW@
 GRAMOPHONE_GPU_INTID ?= 132
 GRAMOPHONE_GICD_BASE ?= 0x08000000
+# Where the normal world has the GPU between sessions: the firewall that says whose it is (optee_port.c); 0: the GPU is
+# always the secure world's.
+GRAMOPHONE_FIREWALL_BASE ?= @FIREWALL@
 # Secure memory that the GPU sees at the same address, in multiples of 2 MiB, where the platform maps memory (below
 # 4 GiB by default). Its last part, a multiple of 4096, takes the signed trace while it is loaded, then inputs and
 # outputs.
@@ -15,17 +18,16 @@ GRAMOPHONE_CARVEOUT_BASE ?= 0xc0000000
 GRAMOPHONE_CARVEOUT_BYTES ?= @CARVEOUT@
 GRAMOPHONE_STAGING_BYTES ?= @STAGING@
 
-srcs-y += gramophone_pta.c
-srcs-y += optee_port.c
-srcs-y += optee_crypto.c
-srcs-y += replayer.c
+# All in one: see there.
+srcs-y += gramophone.c
 
 # Each makes the code smaller.
 cflags-y += -Os -fomit-frame-pointer -fno-shrink-wrap -fno-guess-branch-probability -fno-tree-loop-im \
   -fno-move-loop-invariants -fno-tree-tail-merge -fno-jump-tables
-cflags-replayer.c-y += -Wno-declaration-after-statement -Wno-redundant-decls -Wno-shadow
-cppflags-optee_port.c-y += -DGR_GPU_LINES=@LINES@ \
+cflags-y += -Wno-declaration-after-statement -Wno-redundant-decls -Wno-shadow
+cppflags-y += -DGR_GPU_LINES=@LINES@ \
   -DGR_GPU_BASE=$(GRAMOPHONE_GPU_BASE) -DGR_GPU_BYTES=$(GRAMOPHONE_GPU_BYTES) \
   -DGR_GPU_INTID=$(GRAMOPHONE_GPU_INTID) -DGR_GICD_BASE=$(GRAMOPHONE_GICD_BASE) \
-  -DGR_CARVEOUT_BASE=$(GRAMOPHONE_CARVEOUT_BASE) -DGR_CARVEOUT_BYTES=$(GRAMOPHONE_CARVEOUT_BYTES)
-cppflags-gramophone_pta.c-y += -DGR_STAGING_BYTES=$(GRAMOPHONE_STAGING_BYTES)
+  -DGR_FIREWALL_BASE=$(GRAMOPHONE_FIREWALL_BASE) \
+  -DGR_CARVEOUT_BASE=$(GRAMOPHONE_CARVEOUT_BASE) -DGR_CARVEOUT_BYTES=$(GRAMOPHONE_CARVEOUT_BYTES) \
+  -DGR_STAGING_BYTES=$(GRAMOPHONE_STAGING_BYTES)

@@ -23,10 +23,11 @@ KEY = PublicKey(generate(Algorithm.ES256).public_key())
 @pytest.mark.parametrize("gpu", ["v3d42", "mali_g71"])
 def test_the_folder(gpu: str, tmp_path: Path) -> None:
     out = generate_sources(gpu, "optee", KEY, tmp_path / "out", min_security_version=7)
-    files = {path.name: path.read_text() for path in out.iterdir()}
+    files = {path.name: path.read_text() for path in out.iterdir() if path.is_file()}
     sources = {"gramophone_pta.c", "optee_port.c", "optee_crypto.c", "replayer.c"}
-    assert files.keys() == {*sources, "gramophone_pta.h", "optee_port.h", "replayer.h", "sub.mk"}
-    assert set(re.findall(r"^srcs-y \+= (\S+)$", files["sub.mk"], re.MULTILINE)) == sources
+    assert files.keys() >= {*sources, "gramophone.c", "gramophone_pta.h", "optee_port.h", "replayer.h", "sub.mk"}
+    assert re.findall(r"^srcs-y \+= (\S+)$", files["sub.mk"], re.MULTILINE) == ["gramophone.c"]
+    assert set(re.findall(r'^#include "(\S+)"$', files["gramophone.c"], re.MULTILINE)) == sources
     profile = profiles.load(gpu)
     assert f"GRAMOPHONE_GPU_BYTES ?= {profile.window_bytes:#x}\n" in files["sub.mk"]
     assert f"-DGR_GPU_LINES={len(profile.interrupts)} " in files["sub.mk"]
@@ -47,6 +48,17 @@ def test_the_board_is_read_back(tmp_path_factory: pytest.TempPathFactory, steps:
     out = tmp_path_factory.mktemp("optee") / "out"
     generate_sources("v3d42", "optee", KEY, out, carveout_bytes=steps * 2 * MIB)
     assert build.read_board(out).carveout_bytes == steps * 2 * MIB
+
+
+@pytest.mark.parametrize(("share", "base"), [(False, 0), (True, 0x0B02_0000)])
+def test_a_gpu_shared_with_the_normal_world(share: bool, base: int, tmp_path: Path) -> None:
+    out = generate_sources("v3d42", "optee", KEY, tmp_path / "out", share_gpu=share)
+    assert build.read_board(out).firewall_base == base
+
+
+def test_bare_metal_shares_no_gpu(tmp_path: Path) -> None:
+    with pytest.raises(GenerateError, match="cannot be shared"):
+        generate_sources("v3d42", "qemu-virt", KEY, tmp_path / "out", share_gpu=True)
 
 
 @pytest.mark.parametrize("size", [4096, 3 * MIB, 2 * MIB + 4096])

@@ -96,6 +96,8 @@ static bool parse(const char *name, const char *value, struct arguments *out)
         return parse_u32(value, &out->options.fault_job);
     if (!strcmp(name, "secure"))
         return parse_switch(value, &out->secure);
+    if (!strcmp(name, "firewall"))
+        return parse_number(value, &out->firewall) && out->firewall && !(out->firewall & 0xfff);
     if (!strcmp(name, "carveout"))
         return parse_carveout(value, out);
     return false;
@@ -114,9 +116,11 @@ bool arguments_parse(struct arguments *arguments, int argc, char **argv)
             return false;
         }
     }
-    if (!arguments->has_base || !arguments->has_irq || arguments->secure != (arguments->carveout_size != 0)) {
+    if (!arguments->has_base || !arguments->has_irq || arguments->secure != (arguments->carveout_size != 0) ||
+        (arguments->firewall && !arguments->secure)) {
         fprintf(stderr,
-                "gramophone: plugin arguments: base= and irq= are needed; secure=on goes with carveout=\n");
+                "gramophone: plugin arguments: base= and irq= are needed; secure=on goes with carveout=, "
+                "firewall= with both\n");
         return false;
     }
     return true;

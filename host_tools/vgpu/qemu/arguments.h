@@ -3,6 +3,7 @@
  *
  *   gpu=v3d42,base=0xb000000,irq=100,capture=run.cap,stats=run.json
  *   gpu=v3d42,base=0xb000000,irq=100,secure=on,carveout=0x60000000:0x4000000,stats=run.json
+ *   gpu=v3d42,base=0xb000000,irq=100,secure=on,carveout=0x60000000:0x4000000,firewall=0xb020000
  *
  *   gpu=NAME            GPU profile (default v3d42)
  *   base=ADDR           physical address of the register window, up to the first piece in map=
@@ -13,9 +14,10 @@
  *   ram=ADDR            where guest RAM starts (default 0x40000000, as on "virt")
  *   secure=on           the device answers the secure world only, and reaches the carve-out only
  *   carveout=ADDR:SIZE  secure RAM to add; an access of the normal world aborts, even over its own RAM
- *   capture=FILE        record (recorder.h)
- *   stats=FILE          counters as JSON, at exit
- *   hang=N, fault=N     test aids: compute job N never completes, or faults
+ *   firewall=ADDR       the GPU begins as the normal world's, and reaches guest RAM. The word at ADDR, for
+ * the secure world alone, says whose it is: 1 makes it the secure world's (and ends a recording), 0 gives it
+ * back capture=FILE        record (recorder.h) stats=FILE          counters as JSON, at exit hang=N, fault=N
+ * test aids: compute job N never completes, or faults
  */
 #ifndef GRAMOPHONE_QEMU_ARGUMENTS_H
 #define GRAMOPHONE_QEMU_ARGUMENTS_H
@@ -34,7 +36,7 @@ struct piece {
 
 struct arguments {
     const char *gpu_name, *capture_path, *stats_path;
-    uint64_t base, irq, ram_base, carveout_base, carveout_size;
+    uint64_t base, irq, ram_base, carveout_base, carveout_size, firewall;
     bool has_base, has_irq, secure;
     struct piece pieces[MAX_PIECES];
     unsigned piece_count; /* at most MAX_PIECES - 1: one is left for what base= puts */

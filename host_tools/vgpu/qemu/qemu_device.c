@@ -2,7 +2,7 @@
  * QEMU plugin: a virtual GPU as a memory-mapped device with its interrupt, on the machine "virt"; arguments.h
  * says how it is asked for. For recording it serves the normal world and reaches all guest RAM. For replay it
  * serves the secure world and reaches a carve-out of secure RAM, which it adds to the machine and walls off
- * from the normal world.
+ * from the normal world. With a firewall, which of the two it is changes as the secure world says.
  *
  * The device runs in QEMU's threads under its big lock. Completions come from a timer of the virtual clock,
  * also with no latency: unlike a bottom half, it fires at a defined guest instruction under -icount. Guest
@@ -39,12 +39,13 @@ static struct {
     struct arguments arguments;
     vgpu *gpu;
     struct recorder *recorder;
-    struct memory memory; /* all that the GPU reaches */
+    struct memory ram, carveout;
+    bool is_secure; /* serves the secure world, reaches the carve-out; else the normal world and guest RAM */
     void *irqs[16];
     QEMUTimer *timer;
     struct qemu_notifier machine_done;
-    uint64_t secure_accesses, normal_accesses, refused_accesses, refused_memory;
-    bool finished;
+    uint64_t secure_accesses, normal_accesses, refused_accesses, refused_memory, handovers;
+    bool finished, failed;
 } device;
 
 __attribute__((noreturn)) static void die(const char *what, const char *why)
@@ -101,6 +102,7 @@ static void put_stats(FILE *file)
         {"normal_accesses", device.normal_accesses},
         {"refused_accesses", device.refused_accesses},
         {"refused_memory", device.refused_memory},
+        {"handovers", device.handovers},
     };
     for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
         fprintf(file, ", \"%s\": %" PRIu64, numbers[i].name, numbers[i].value);
@@ -120,20 +122,25 @@ static bool write_stats(void)
     return good;
 }
 
-static void finish(void)
+static void stop_recording(void)
 {
     const char *error = NULL;
-    bool good = true;
+    if (device.recorder && !recorder_close(device.recorder, &error)) {
+        fprintf(stderr, "gramophone: %s: %s\n", device.arguments.capture_path, error);
+        device.failed = true;
+    }
+    device.recorder = NULL;
+}
+
+static void finish(void)
+{
     if (device.finished || !device.gpu)
         return;
     device.finished = true;
-    if (device.recorder && !recorder_close(device.recorder, &error)) {
-        fprintf(stderr, "gramophone: %s: %s\n", device.arguments.capture_path, error);
-        good = false;
-    }
-    if (device.arguments.stats_path)
-        good = write_stats() && good;
-    if (!good)
+    stop_recording();
+    if (device.arguments.stats_path && !write_stats())
+        device.failed = true;
+    if (device.failed)
         _exit(EXIT_FAILURE); /* an exit handler has no other way to change the status */
 }
 
@@ -150,11 +157,12 @@ static void stop_on_error(void)
 
 static uint8_t *gpu_memory(void *ctx, uint64_t pa, uint64_t *bytes)
 {
+    const struct memory *memory = device.is_secure ? &device.carveout : &device.ram;
     (void)ctx;
-    if (pa < device.memory.base || pa - device.memory.base >= device.memory.size)
+    if (pa < memory->base || pa - memory->base >= memory->size)
         return NULL;
-    *bytes = device.memory.size - (pa - device.memory.base);
-    return device.memory.host + (pa - device.memory.base);
+    *bytes = memory->size - (pa - memory->base);
+    return memory->host + (pa - memory->base);
 }
 
 static void gpu_interrupt(void *ctx, unsigned line, bool level)
@@ -182,7 +190,7 @@ static bool admit(qemu_attrs attrs)
 {
     bool secure = attrs >> QEMU_ATTRS_SECURE_BIT & 1;
     *(secure ? &device.secure_accesses : &device.normal_accesses) += 1;
-    if (device.arguments.secure && !secure) {
+    if (device.is_secure && !secure) {
         device.refused_accesses++;
         return false;
     }
@@ -248,6 +256,42 @@ static const struct qemu_region_ops wall_ops = {
     .impl = {.min = 1, .max = 8, .unaligned = true},
 };
 
+static qemu_result firewall_read(void *opaque, hwaddr offset, uint64_t *value, unsigned size,
+                                 qemu_attrs attrs)
+{
+    (void)opaque, (void)offset, (void)size;
+    *value = device.is_secure;
+    return attrs >> QEMU_ATTRS_SECURE_BIT & 1 ? QEMU_TX_OK : QEMU_TX_ERROR;
+}
+
+static qemu_result firewall_write(void *opaque, hwaddr offset, uint64_t value, unsigned size,
+                                  qemu_attrs attrs)
+{
+    (void)opaque, (void)size;
+    if (!(attrs >> QEMU_ATTRS_SECURE_BIT & 1) || offset || value > 1) {
+        device.refused_accesses++;
+        return QEMU_TX_ERROR;
+    }
+    if (device.is_secure == (value == 1))
+        return QEMU_TX_OK;
+    vgpu_advance(device.gpu, now_ns(NULL));
+    if (value)
+        stop_recording();
+    device.is_secure = value;
+    device.handovers++;
+    vgpu_memory_changed(device.gpu);
+    stop_on_error();
+    return QEMU_TX_OK;
+}
+
+static const struct qemu_region_ops firewall_ops = {
+    .read_with_attrs = firewall_read,
+    .write_with_attrs = firewall_write,
+    .endianness = QEMU_LITTLE_ENDIAN,
+    .valid = {.min = 4, .max = 4},
+    .impl = {.min = 4, .max = 4},
+};
+
 /* Room for an object of QEMU's; it lives as long as the process. */
 static void *qemu_room(void)
 {
@@ -272,8 +316,8 @@ static void add_carveout(void)
     memory_region_init_io(wall, NULL, &wall_ops, NULL, "gramophone-wall", device.arguments.carveout_size);
     memory_region_add_subregion_overlap(get_system_memory(), device.arguments.carveout_base, wall,
                                         WALL_PRIORITY);
-    device.memory = (struct memory){device.arguments.carveout_base, device.arguments.carveout_size,
-                                    memory_region_get_ram_ptr(ram)};
+    device.carveout = (struct memory){device.arguments.carveout_base, device.arguments.carveout_size,
+                                      memory_region_get_ram_ptr(ram)};
 }
 
 static void find_ram(void)
@@ -282,7 +326,7 @@ static void find_ram(void)
     void *host = address_space_map(&address_space_memory, device.arguments.ram_base, &length, true, 0);
     if (!host || length < 1 << 20) /* a device gives a bounce buffer of a page */
         die("ram", "no guest RAM there");
-    device.memory = (struct memory){device.arguments.ram_base, length, host};
+    device.ram = (struct memory){device.arguments.ram_base, length, host};
 }
 
 static void find_interrupts(void)
@@ -316,6 +360,14 @@ static void place_pieces(void)
     }
 }
 
+static void add_firewall(void)
+{
+    MemoryRegion *region = qemu_room();
+    memory_region_init_io(region, NULL, &firewall_ops, NULL, "gramophone-firewall", 0x1000);
+    memory_region_add_subregion_overlap(get_system_memory(), device.arguments.firewall, region,
+                                        DEVICE_PRIORITY);
+}
+
 static void start_recorder(const struct vgpu_host *host)
 {
     const char *error = NULL;
@@ -331,9 +383,10 @@ static void on_machine_done(struct qemu_notifier *notifier, void *data)
         .memory = gpu_memory, .interrupt = gpu_interrupt, .schedule = gpu_schedule};
     const char *error = NULL;
     (void)notifier, (void)data;
+    device.is_secure = device.arguments.secure && !device.arguments.firewall;
     if (device.arguments.carveout_size)
         add_carveout();
-    else
+    if (!device.is_secure)
         find_ram();
     device.timer = qemu_room();
     timer_init_full(device.timer, NULL, QEMU_CLOCK_VIRTUAL, QEMU_SCALE_NS, 0, on_timer, NULL);
@@ -342,6 +395,8 @@ static void on_machine_done(struct qemu_notifier *notifier, void *data)
         die(device.arguments.gpu_name, error);
     place_pieces();
     find_interrupts();
+    if (device.arguments.firewall)
+        add_firewall();
     if (device.arguments.capture_path)
         start_recorder(&host);
     atexit(finish);
