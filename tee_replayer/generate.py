@@ -15,6 +15,7 @@ from pathlib import Path
 from signing.keys import Algorithm, PublicKey
 from tee_replayer import amalgamate, crypto
 from tee_replayer.device import Device
+from tee_replayer.hostlib import GENERATED
 from trace_format import profile as profiles
 from trace_format.errors import GramophoneError
 from trace_format.profile import Profile
@@ -35,8 +36,10 @@ _BARE_METAL = {
     ),
 }
 OPTEE = "optee"
+OPTEE_PARTS = ("ta", "client")  # beside the pseudo-TA
 PLATFORMS = (*_BARE_METAL, OPTEE)
 OPTEE_CARVEOUT_BYTES = 256 << 20
+OPTEE_FIREWALL_BASE = 0x0B02_0000  # of the virtual machine: host_tools/vgpu/qemu
 OPTEE_CARVEOUT_STEP = 2 << 20  # of the core's large mappings
 HERE = Path(__file__).resolve().parent
 
@@ -54,6 +57,7 @@ def generate(
     bearssl: Path | None = None,
     min_security_version: int = 0,
     carveout_bytes: int | None = None,
+    share_gpu: bool = False,
 ) -> Path:
     """Write a replayer's sources.
 
@@ -65,6 +69,7 @@ def generate(
         bearssl: BearSSL's source tree, for platforms other than OP-TEE.
         min_security_version: older traces are refused.
         carveout_bytes: secure memory for traces, a multiple of 4096; without it the platform's own size.
+        share_gpu: the normal world has the GPU between sessions (OP-TEE, on a board with a firewall for it).
 
     Returns:
         `out`.
@@ -93,6 +98,8 @@ def generate(
         library = "OP-TEE's core crypto"
         if carveout_bytes and carveout_bytes % OPTEE_CARVEOUT_STEP:
             raise GenerateError(f"the carve-out is of {carveout_bytes} bytes: OP-TEE takes multiples of 2 MiB")
+    elif share_gpu:
+        raise GenerateError(f"on {platform} the GPU cannot be shared with the normal world: OP-TEE hands it over")
     elif bearssl is None:
         raise GenerateError(f"the platform {platform} needs BearSSL's source")
     else:
@@ -116,7 +123,7 @@ def generate(
         (work / "replayer.h").write_text(amalgamate.header(notice, device.declaration()))
         (work / "replayer.c").write_text(amalgamate.source(profile, notice, device.definition()))
         if bearssl is None:
-            _copy_pseudo_ta(profile, work, carveout_bytes or OPTEE_CARVEOUT_BYTES)
+            _copy_pseudo_ta(profile, work, carveout_bytes or OPTEE_CARVEOUT_BYTES, share_gpu)
         else:
             _copy_bare_metal(platform, work, bearssl, carveout_bytes)
         if out.exists():
@@ -125,17 +132,30 @@ def generate(
     return out
 
 
-def _copy_pseudo_ta(profile: Profile, work: Path, carveout_bytes: int) -> None:
-    for source in (HERE / "optee").iterdir():
+def _copy_pseudo_ta(profile: Profile, work: Path, carveout_bytes: int, share_gpu: bool) -> None:
+    """The pseudo-TA, and in folders that stand alone what calls it: the TA, the normal world's library."""
+    values = {
+        "@WINDOW@": f"{profile.window_bytes:#x}",
+        "@LINES@": str(len(profile.interrupts)),
+        "@CARVEOUT@": f"{carveout_bytes:#x}",
+        "@STAGING@": f"{carveout_bytes // 4:#x}",
+        "@FIREWALL@": f"{OPTEE_FIREWALL_BASE if share_gpu else 0:#x}",
+    }
+    for source in _files(HERE / "optee"):
         text = source.read_text()
-        for mark, value in (
-            ("@WINDOW@", f"{profile.window_bytes:#x}"),
-            ("@LINES@", str(len(profile.interrupts))),
-            ("@CARVEOUT@", f"{carveout_bytes:#x}"),
-            ("@STAGING@", f"{carveout_bytes // 4:#x}"),
-        ):
+        for mark, value in values.items():
             text = text.replace(mark, value)
         (work / source.name).write_text(text)
+    headers = [work / "replayer.h", work / "gramophone_pta.h", GENERATED / "gramophone_trace.h"]
+    headers.append(HERE / "optee" / "ta" / "gramophone_ta.h")
+    for part in OPTEE_PARTS:
+        (work / part).mkdir()
+        for source in [*_files(HERE / "optee" / part), *headers]:
+            shutil.copyfile(source, work / part / source.name)
+
+
+def _files(folder: Path) -> list[Path]:
+    return [path for path in folder.iterdir() if path.is_file()]
 
 
 def _copy_bare_metal(platform: str, work: Path, bearssl: Path, carveout_bytes: int | None) -> None:

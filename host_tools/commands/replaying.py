@@ -51,8 +51,17 @@ def device_key(path: Path) -> PublicKey:
 @click.option(
     "--carveout-mib", type=click.IntRange(1, 1 << 20), help="Secure memory for traces; default: the board's."
 )
+@click.option(
+    "--share-gpu", is_flag=True, help="The normal world has the GPU between sessions (platform optee alone)."
+)
 def generate_command(
-    gpu: str, platform: str, key: Path, output: Path, min_security_version: int, carveout_mib: int | None
+    gpu: str,
+    platform: str,
+    key: Path,
+    output: Path,
+    min_security_version: int,
+    carveout_mib: int | None,
+    share_gpu: bool,
 ) -> Outcome:
     """Write a replayer for one target: replayer.c and replayer.h, the port, and a Makefile.
 
@@ -71,6 +80,7 @@ def generate_command(
         bearssl=crypto,
         min_security_version=min_security_version,
         carveout_bytes=carveout_mib and carveout_mib * MIB,
+        share_gpu=share_gpu,
     )
     files = sorted(
         str(p.relative_to(folder)) for p in folder.rglob("*") if p.is_file() and "bearssl" not in p.parts

@@ -77,8 +77,8 @@ def replay(
     if firmware:
         image = optee.image_of(firmware)
     else:
-        sizes = {"secure_bytes": secure_bytes(trace, signed), "staged_bytes": staged_bytes(trace, signed)}
-        image = optee.image(key, gpu, min_security_version, **sizes)
+        need, staged = secure_bytes(trace, signed), staged_bytes(trace, signed)
+        image = optee.image(key, gpu, min_security_version, secure_bytes=need, staged_bytes=staged)
     buffers = bind(trace, inputs or {})
     if mailbox.layout(signed, buffers).size > NORMAL_WORLD_BASE - MAILBOX_BASE:
         raise RunnerError("the trace and its tensors do not fit the emulated machine's memory")

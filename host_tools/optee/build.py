@@ -14,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cache
 from importlib import resources
 from pathlib import Path
@@ -37,6 +37,8 @@ CORE_FLAGS = (
     *(f"CROSS_COMPILE64={CROSS}", f"CROSS_COMPILE_core={CROSS}", "CFG_TEE_CORE_LOG_LEVEL=1"),
 )
 SWITCH = "CFG_GRAMOPHONE_PTA"
+PTA_OBJECT = "gramophone.o"
+PTA_SUFFIXES = (".c", ".h", ".mk")
 CORE_BINARIES = ("tee-header_v2.bin", "tee-pager_v2.bin", "tee-pageable_v2.bin")
 TFA_FLAGS = (
     *("PLAT=qemu", f"CROSS_COMPILE={CROSS}", "SPD=opteed", "BL32_RAM_LOCATION=tdram"),
@@ -63,6 +65,7 @@ class Board:
     gpu_intid: int
     carveout_base: int
     carveout_bytes: int
+    firewall_base: int
 
 
 @dataclass(frozen=True)
@@ -80,6 +83,7 @@ def image(
     *,
     secure_bytes: int = 0,
     staged_bytes: int = 0,
+    normal_world: Path | None = None,
 ) -> Image:
     """The image for a key, from the cache.
 
@@ -89,6 +93,7 @@ def image(
         min_security_version: older traces are refused.
         secure_bytes: memory that the replayer must have at least.
         staged_bytes: of the signed trace, or of all its slots; what is larger.
+        normal_world: as `image_of`.
 
     Raises:
         GramophoneError: no ES256 key, a source cannot be had, or it does not compile; see `image_of`.
@@ -104,7 +109,7 @@ def image(
             min_security_version=min_security_version,
             carveout_bytes=-(-need // MIN_CARVEOUT_BYTES) * MIN_CARVEOUT_BYTES or MIN_CARVEOUT_BYTES,
         )
-        return image_of(folder)
+        return image_of(folder, normal_world)
 
 
 def image_of(pta: Path, normal_world: Path | None = None) -> Image:
@@ -130,7 +135,7 @@ def image_of(pta: Path, normal_world: Path | None = None) -> Image:
             options = {"tb-fw": bl2, "soc-fw": bl31, "tos-fw": header, "tos-fw-extra1": pager}
             options |= {"tos-fw-extra2": pageable, "nt-fw": str(bl33)}
             flags = [text for name, file in options.items() for text in (f"--{name}", file)]
-            _run([str(tfa / "fiptool"), "create", *flags, str(fip)], "the firmware image package")
+            run_program([str(tfa / "fiptool"), "create", *flags, str(fip)], "the firmware image package")
             temporary.write_bytes(Path(bl1).read_bytes().ljust(FIP_AT, b"\0") + fip.read_bytes())
             fip.unlink()
     return Image(path, board)
@@ -145,7 +150,7 @@ def read_board(pta: Path) -> Board:
         raise RunnerError(f"{file}: {error.strerror}: 'gramophone generate --platform optee' writes it") from None
     found = {name.lower(): int(value, 0) for name, value in SETTING.findall(text)}
     try:
-        return Board(*(found[name] for name in ("gpu_base", "gpu_intid", "carveout_base", "carveout_bytes")))
+        return Board(*(found[field.name] for field in fields(Board)))
     except KeyError as error:
         raise RunnerError(f"{file}: expected a line GRAMOPHONE_{error.args[0].upper()}, found none") from None
 
@@ -180,17 +185,15 @@ def _compile_core(tree: Path, pta: Path, kept: Path) -> None:
     command = ["make", "-s", "-C", str(tree), f"-j{os.cpu_count() or 1}", *CORE_FLAGS, f"{SWITCH}=y", f"O={out}"]
     targets = [str(out / "core" / name) for name in CORE_BINARIES]
     # Its scripts import cryptography and elftools, which this interpreter has.
-    _run([*command, f"PYTHON3={sys.executable}", *targets], "OP-TEE's core")
-    objects = [out / "core" / "pta" / "gramophone" / f"{name[:-2]}.o" for name in contents if name.endswith(".c")]
-    _keep([*(Path(target) for target in targets), *objects], kept)
+    run_program([*command, f"PYTHON3={sys.executable}", *targets], "OP-TEE's core")
+    _keep([*(Path(target) for target in targets), out / "core" / "pta" / "gramophone" / PTA_OBJECT], kept)
 
 
-def sizes(pta: Path) -> dict[str, int]:
-    """Bytes that each of the pseudo-TA's objects adds to the core's binary: code, constants, initialised data."""
-    objects = sorted(core_of(pta).glob("*.o"))
-    said = _run([f"{CROSS}size", *map(str, objects)], "the report of sizes")
-    rows = (line.split() for line in said.splitlines()[1:])
-    return {Path(row[-1]).name: int(row[0]) + int(row[1]) for row in rows}
+def added_bytes(pta: Path) -> int:
+    """Bytes that the pseudo-TA adds to the core's binary: code, constants, initialised data."""
+    said = run_program([f"{CROSS}size", str(core_of(pta) / PTA_OBJECT)], "the report of sizes")
+    text, data = said.splitlines()[1].split()[:2]
+    return int(text) + int(data)
 
 
 @cache
@@ -202,7 +205,7 @@ def tfa_build() -> Path:
         if not kept.exists():
             out = tree.parent / f"{tree.name}.out"
             command = ["make", "-s", "-C", str(tree), f"-j{os.cpu_count() or 1}", *TFA_FLAGS, f"BUILD_BASE={out}"]
-            _run([*command, "bl1", "bl2", "bl31", "fiptool"], "TF-A")
+            run_program([*command, "bl1", "bl2", "bl31", "fiptool"], "TF-A")
             built = [out / "qemu" / "release" / name for name in TFA_BINARIES]
             _keep([*built, tree / "tools" / "fiptool" / "fiptool"], kept)
     return kept
@@ -250,8 +253,8 @@ def compile_normal_world(program: Path | None = None) -> Path:
         with written_whole(kept) as temporary:
             elf = temporary.with_suffix(".elf")
             flags = [*BL33_FLAGS, *(f"-I{folder}" for folder in folders), "-T", str(script)]
-            _run([f"{CROSS}gcc", *flags, "-o", str(elf), *map(str, sources)], "the normal world")
-            _run([f"{CROSS}objcopy", "-O", "binary", str(elf), str(temporary)], "the normal world")
+            run_program([f"{CROSS}gcc", *flags, "-o", str(elf), *map(str, sources)], "the normal world")
+            run_program([f"{CROSS}objcopy", "-O", "binary", str(elf), str(temporary)], "the normal world")
             elf.unlink()
     return kept
 
@@ -264,8 +267,9 @@ def digest_of(parts: Iterable[tuple[str, bytes]]) -> str:
     return digest.hexdigest()[:16]
 
 
-def _contents(folder: Path) -> list[tuple[str, bytes]]:
-    return [(path.name, path.read_bytes()) for path in sorted(folder.iterdir()) if path.is_file()]
+def _contents(pta: Path) -> list[tuple[str, bytes]]:
+    """The pseudo-TA's own files; beside them lie what calls it and words for people."""
+    return [(path.name, path.read_bytes()) for path in sorted(pta.iterdir()) if path.suffix in PTA_SUFFIXES]
 
 
 def _keep(files: Iterable[Path], kept: Path) -> None:
@@ -277,7 +281,7 @@ def _keep(files: Iterable[Path], kept: Path) -> None:
         os.rename(fresh, kept)
 
 
-def _run(command: list[str], what: str) -> str:
+def run_program(command: list[str], what: str) -> str:
     """Run a program: what it said; RunnerError with the last lines of what it said when it fails."""
     # A make around this process must not hand its own flags and job server down.
     clean = {name: value for name, value in os.environ.items() if name not in MAKE_OWN}
