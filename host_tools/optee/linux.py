@@ -1,0 +1,103 @@
+"""OP-TEE's machine with Debian's Linux as the normal world; jobs are those of the recording machine.
+
+TF-A starts a small program (baremetal/optee/linux.c) that jumps to the kernel. Kernel, initramfs and device tree
+lie in memory when the machine starts; TF-A and OP-TEE add their own nodes to the tree (psci, firmware/optee,
+reserved-memory), as they do on a board. The carve-out begins where the normal world's memory ends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from importlib import resources
+from pathlib import Path
+
+from host_tools.emulate.replay import RunnerError
+from host_tools.emulate.secure_machine import DRAM_BASE, MIB, SPI_BASE, Machine, dram, run
+from host_tools.optee import guest
+from host_tools.optee.build import Image
+from host_tools.record.devicetree import Tree
+from host_tools.record.machine import (
+    KERNEL_ARGUMENTS,
+    GuestJob,
+    GuestResult,
+    guest_archive,
+    last_lines,
+    read_console,
+    read_counters,
+)
+from host_tools.record.root import ready_root
+
+NORMAL_WORLD = Path(str(resources.files("baremetal"))) / "optee" / "linux.c"
+DRAM_BYTES = 2048 * MIB
+KERNEL = 0x48000000  # linux.c
+INITRD = 0x61000000  # behind the place where TF-A puts linux.c
+# As the recording machine, so that a run can be repeated.
+FIXED = ("-seed", "42", "-rtc", "base=2026-01-01,clock=vm", "-no-reboot")
+SUPPLICANT = f"tee-supplicant --daemonize --ta-path /{guest.TAS} --fs-parent-path /{guest.STORAGE} || exit"
+
+
+def boot(
+    image: Image,
+    job: GuestJob,
+    *,
+    gpu: str,
+    plugin_args: Mapping[str, str] | None = None,
+    timeout_s: float = 600,
+) -> GuestResult:
+    """Boot the machine, run the job, power off.
+
+    Args:
+        image: firmware whose normal world is NORMAL_WORLD.
+        job: what to run; the supplicant runs already. TAs belong in the folder guest.TAS.
+        gpu: the virtual GPU.
+        plugin_args: further arguments of the QEMU plugin.
+        timeout_s: of real time.
+
+    Raises:
+        RecordError: the guest's parts cannot be had, its kernel panicked, or the command failed.
+        RunnerError: QEMU is missing or did not end.
+    """
+    root = ready_root()
+    initrd = root.base.read_bytes() + guest.layer(root).read_bytes()
+    initrd += guest_archive(job, guest.MODULE, f"{SUPPLICANT}\n{job.command}")
+    with dram(DRAM_BYTES) as (path, memory):
+        console, stats, tree = (path.with_name(name) for name in ("console", "stats.json", "tree"))
+        board = image.board
+        machine = Machine(
+            image=image.path,
+            gic=3,
+            serials=(f"file:{console}", "file:/dev/stderr"),
+            gpu=gpu,
+            gpu_base=board.gpu_base,
+            gpu_spi=board.gpu_intid - SPI_BASE,
+            carveout_base=board.carveout_base,
+            carveout_bytes=board.carveout_bytes,
+        )
+        run(replace(machine, options=("-machine", f"dumpdtb={tree}")), path, None, timeout_s)
+        tree.write_bytes(_device_tree(tree.read_bytes(), len(initrd)))
+        _put(memory, KERNEL, root.kernel.read_bytes())
+        _put(memory, INITRD, initrd)
+        machine = replace(machine, options=("-dtb", str(tree), *FIXED))
+        try:
+            said = run(machine, path, {**(plugin_args or {}), "stats": str(stats)}, timeout_s)
+        except RunnerError as error:
+            ended = last_lines(console.read_bytes()) if console.exists() else "(nothing)"
+            raise RunnerError(f"{error}; Linux said: {ended}") from error
+        return read_console(console.read_bytes(), said, read_counters(stats))
+
+
+def _device_tree(blob: bytes, initrd_bytes: int) -> bytes:
+    """QEMU's tree with what a boot loader says to the kernel."""
+    tree = Tree(blob)
+    ends = {"start": INITRD, "end": INITRD + initrd_bytes}
+    cells = {f"linux,initrd-{name}": [at >> 32, at & 0xFFFF_FFFF] for name, at in ends.items()}
+    tree.set("/chosen", {"bootargs": KERNEL_ARGUMENTS, **cells})
+    return tree.to_bytes()
+
+
+def _put(memory: memoryview, address: int, data: bytes) -> None:
+    at = address - DRAM_BASE
+    if len(data) > len(memory) - at:
+        raise RunnerError(f"the guest's {len(data)} bytes do not fit its memory from {address:#x} on")
+    memory[at : at + len(data)] = data
