@@ -84,7 +84,7 @@ def header(profile: Profile) -> str:
         f"#define GR_PROFILE_ID UINT64_C({profile.profile_id:#018x})",
         f"#define GR_VA_BITS {profile.mmu['va_bits']}",
         f"#define GR_PA_BITS {profile.mmu['pa_bits']}",
-        f"#define GR_ADDRESS_SPACES {profile.mmu.get('address_spaces', 1)}u",
+        f"#define GR_ADDRESS_SPACES {profile.address_spaces}u",
         f"#define GR_INTERRUPT_LINES {len(profile.interrupts)}u",
         "",
         f"#define GR_ID_OFFSET {profile.identity.offset:#06x}u",

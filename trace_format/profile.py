@@ -105,6 +105,11 @@ class Profile:
     jobs: tuple[Job, ...]
     profile_id: int
 
+    @property
+    def address_spaces(self) -> int:
+        """How many address spaces the GPU has."""
+        return int(self.mmu.get("address_spaces", 1))
+
     def register(self, name: str) -> Register:
         """The register called `block.NAME`; ProfileError when there is none."""
         try:

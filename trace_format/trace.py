@@ -166,7 +166,7 @@ class Trace:
                 expected=f"a multiple of 4096, at most 2^{gpu.mmu['va_bits']}",
                 found=self.va_bytes,
             )
-        _check_slots(self.slots, self.va_bytes, where)
+        _check_slots(self.slots, self.va_bytes, gpu.address_spaces, where)
         check_actions(
             self.actions,
             image_bytes=len(self.image),
@@ -175,6 +175,7 @@ class Trace:
             slot_count=len(self.slots),
             window_bytes=gpu.window_bytes,
             lines=len(gpu.interrupts),
+            address_spaces=gpu.address_spaces,
             where=where,
         )
 
@@ -344,7 +345,7 @@ def _slot_parse(data: bytes, offset: int) -> Slot:
     )
 
 
-def _check_slots(slots: list[Slot], va_bytes: int, where: str) -> None:
+def _check_slots(slots: list[Slot], va_bytes: int, address_spaces: int, where: str) -> None:
     if len(slots) > MAX_SLOTS:
         raise SlotError(f"{where}too many slots", expected=f"at most {MAX_SLOTS}", found=len(slots))
     seen = set()
@@ -354,9 +355,11 @@ def _check_slots(slots: list[Slot], va_bytes: int, where: str) -> None:
         seen.add(slot.name)
         if len(slot.shape) != len(slot.strides) or not 1 <= len(slot.shape) <= MAX_RANK:
             raise SlotError(f"{where}slot {slot.name}: rank", expected=f"1 to {MAX_RANK}", found=len(slot.shape))
-        if not 0 <= slot.address_space < 16:
+        if not 0 <= slot.address_space < address_spaces:
             raise SlotError(
-                f"{where}slot {slot.name}: no such address space", expected="0 to 15", found=slot.address_space
+                f"{where}slot {slot.name}: no such address space",
+                expected=f"less than {address_spaces}",
+                found=slot.address_space,
             )
         size = DTYPE_BYTES[slot.dtype]
         for dim, stride in zip(slot.shape, slot.strides, strict=True):

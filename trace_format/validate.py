@@ -25,6 +25,7 @@ def check_actions(
     slot_count: int,
     window_bytes: int,
     lines: int,
+    address_spaces: int,
     where: str,
 ) -> None:
     """Raise the error of the first action that breaks a rule.
@@ -34,6 +35,7 @@ def check_actions(
         image_bytes, carveout_bytes, va_bytes, slot_count: from the manifest.
         window_bytes: size of the GPU's register window.
         lines: number of its interrupt lines.
+        address_spaces: number of its address spaces.
         where: "FILE: " or "", put before "action N" in messages.
 
     Raises:
@@ -75,8 +77,9 @@ def check_actions(
     check([Op.REG_READ_WAIT], wide["b"] == 0, ActionError, "timeout is zero")
     ignored = (actions["flags"] & FLAG_IGNORE) != 0
     check([Op.REG_READ_ONCE], ignored & (wide["a"] != 0), ActionError, "an ignored value has a mask")
-    check([Op.SET_GPU_PGTABLE], wide["arg"] >= 16, ActionRangeError, "no such address space")
     pages = [Op.MAP_GPU_MEM, Op.UNMAP_GPU_MEM]
+    check([Op.SET_GPU_PGTABLE], wide["arg"] >= address_spaces, ActionRangeError, "no such address space")
+    check(pages, wide["arg"] & 15 >= address_spaces, ActionRangeError, "no such address space")
     va = wide["a"] | (wide["arg"] >> 4) << 32
     check(pages, wide["value"] == 0, ActionError, "no pages")
     check(pages, va + wide["value"] > va_bytes // PAGE_BYTES, ActionRangeError, "virtual pages outside va_bytes")

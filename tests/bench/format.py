@@ -58,6 +58,7 @@ def checked(data: bytes) -> None:
         slot_count=0,
         window_bytes=0xC000,
         lines=1,
+        address_spaces=1,
         where="",
     )
 

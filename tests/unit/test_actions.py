@@ -28,12 +28,13 @@ from trace_format.validate import check_actions, job_count
 IMAGE = 4 * PAGE_BYTES
 OPERANDS = ("arg", "value", "a", "b")
 WINDOW = 0xC000
+SPACES = 8
 ALL = 0xFFFFFFFF
 RWX = MAP_READ | MAP_WRITE | MAP_EXECUTE
 
 
 def check(*records: np.void) -> None:
-    """Check a stream against a carve-out of 16 pages, an image of 4, 2 slots and one interrupt line."""
+    """Check a stream against a carve-out of 16 pages, an image of 4, 2 slots, one interrupt line, 8 spaces."""
     check_actions(
         np.array(list(records), dtype=ACTION_DTYPE),
         image_bytes=IMAGE,
@@ -42,6 +43,7 @@ def check(*records: np.void) -> None:
         slot_count=2,
         window_bytes=WINDOW,
         lines=1,
+        address_spaces=SPACES,
         where="x.gtr: ",
     )
 
@@ -71,7 +73,7 @@ def test_virtual_pages_that_cannot_be_encoded(space: int, page: int) -> None:
 @pytest.mark.parametrize("op", sorted(set(Op) - {Op.JOB, Op.REPLAY_START}), ids=lambda op: op.name)
 @given(data=st.data())
 def test_valid_actions_pass(op: Op, data: st.DataObject) -> None:
-    check(data.draw(actions(op, IMAGE, 2)))
+    check(data.draw(actions(op, IMAGE, 2, SPACES)))
 
 
 def test_every_row_is_complete() -> None:
@@ -137,7 +139,20 @@ MALFORMED: list[tuple[str, np.void, type[TraceError], str]] = [
     ("wait for ever for a line", action(Op.WAIT_IRQ), ActionError, "timeout is zero"),
     ("wait for ever for a register", action(Op.REG_READ_WAIT), ActionError, "timeout is zero"),
     ("ignored with a mask", action(Op.REG_READ_ONCE, flags=FLAG_IGNORE, a=1), ActionError, "has a mask"),
+    ("address space 8", action(Op.SET_GPU_PGTABLE, arg=8), ActionRangeError, "no such address space"),
     ("address space 16", action(Op.SET_GPU_PGTABLE, arg=16), ActionRangeError, "no such address space"),
+    (
+        "map into address space 8",
+        action(Op.MAP_GPU_MEM, flags=RWX, value=1, **va_operands(8, 0)),
+        ActionRangeError,
+        "no such address space",
+    ),
+    (
+        "unmap from address space 15",
+        action(Op.UNMAP_GPU_MEM, value=1, **va_operands(15, 0)),
+        ActionRangeError,
+        "no such address space",
+    ),
     ("map nothing", action(Op.MAP_GPU_MEM, flags=RWX), ActionError, "no pages"),
     ("unmap nothing", action(Op.UNMAP_GPU_MEM), ActionError, "no pages"),
     (

@@ -557,11 +557,11 @@ MALFORMED: list[tuple[str, Edit, type[TraceError], int | None, str]] = [
         "not a multiple of the element size",
     ),
     (
-        "slot in address space 16",
-        slot(0, "address_space", 16),
+        "slot in address space 1",
+        slot(0, "address_space", 1),
         errors.SlotError,
         None,
-        "slot input: no such address space: expected 0 to 15, found 16",
+        "slot input: no such address space: expected less than 1, found 1",
     ),
     (
         "slot beyond va_bytes",
@@ -681,6 +681,21 @@ def test_two_notes_are_refused() -> None:
 def test_raw_flag_and_bound_slots_survive(bound: int) -> None:
     trace = sample().with_(raw=bool(bound))
     assert Trace.parse(trace.build()).raw is bool(bound)
+
+
+@pytest.mark.parametrize(("gpu", "spaces"), [("v3d42", 1), ("mali_g71", 8), ("mali_g52", 8)])
+def test_address_spaces_are_those_of_the_gpu(gpu: str, spaces: int) -> None:
+    def trace(slot_space: int, table_space: int) -> Trace:
+        rows = np.array([action(Op.SET_GPU_PGTABLE, arg=table_space)], dtype=ACTION_DTYPE)
+        slot = Slot("x", SlotKind.INPUT, DType.INT8, (1,), (1,), 0, slot_space)
+        return Trace(gpu, rows, b"", CARVEOUT, CARVEOUT, [slot])
+
+    found = trace(spaces - 1, spaces - 1)
+    assert same(Trace.parse(found.build()), found)
+    with pytest.raises(errors.SlotError, match=f"expected less than {spaces}, found {spaces}"):
+        trace(spaces, 0).build()
+    with pytest.raises(errors.ActionRangeError, match=r"action 0: no such address space: SetGpuPgtable"):
+        trace(0, spaces).build()
 
 
 UNBUILDABLE: list[tuple[str, dict[str, object], type[TraceError], str]] = [

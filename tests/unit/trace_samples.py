@@ -71,13 +71,12 @@ def slots(draw: st.DrawFn, name: str) -> Slot:
         tuple(shape),
         tuple(strides),
         size * draw(st.integers(0, PAGE_BYTES // size)),
-        draw(st.integers(0, 3)),
-        draw(st.booleans()),
+        bound=draw(st.booleans()),
     )
 
 
 @st.composite
-def actions(draw: st.DrawFn, op: Op, image_bytes: int, slot_count: int) -> np.void:
+def actions(draw: st.DrawFn, op: Op, image_bytes: int, slot_count: int, spaces: int = 1) -> np.void:
     """A valid action; `Job` and `ReplayStart` are left to `traces`."""
     row = ACTIONS[op]
     values = {name: draw(WORD) for name in row.fields}
@@ -96,10 +95,10 @@ def actions(draw: st.DrawFn, op: Op, image_bytes: int, slot_count: int) -> np.vo
     if flags == FLAG_IGNORE and op == Op.REG_READ_ONCE:
         values["a"] = 0
     if op == Op.SET_GPU_PGTABLE:
-        values["arg"] = draw(st.integers(0, 15))
+        values["arg"] = draw(st.integers(0, spaces - 1))
     if op in (Op.MAP_GPU_MEM, Op.UNMAP_GPU_MEM):
         page = draw(st.integers(0, VA_BYTES // PAGE_BYTES - 1))
-        values |= va_operands(draw(st.integers(0, 15)), page)
+        values |= va_operands(draw(st.integers(0, spaces - 1)), page)
         values["value"] = draw(st.integers(1, min(VA_BYTES // PAGE_BYTES - page, CARVEOUT // PAGE_BYTES)))
     if op == Op.MAP_GPU_MEM:
         flags = draw(st.integers(1, 7))

@@ -121,7 +121,8 @@ map. `Upload` and `Clear` never write to the image; only slots do, and the GPU w
 _SLOT_RULES = """\
 - Names are not empty and unique. The rank is 1 to {max_rank}; every dimension in use is at least 1.
 - Strides are in bytes, at least the element's size and a multiple of it; so is the address.
-- The element with the greatest address ends at or below `va_bytes`. Address spaces are 0 to 15.
+- The element with the greatest address ends at or below `va_bytes`.
+- The GPU has the address space, by its profile.
 - A replay must be given a value for each input and parameter that is not bound.
 """
 
@@ -134,7 +135,7 @@ Pages are of {page} bytes. Besides:
 - `MapGpuMem` has at least one permission. It and `UnmapGpuMem` name at least one page; virtual pages end at or
   below `va_bytes`, carve-out pages inside the carve-out.
 - `Upload` and `Clear` write behind the image and inside the carve-out; `Upload` reads inside the image.
-- Interrupt lines, slots and kept values exist; address spaces are 0 to 15.
+- Interrupt lines, address spaces, slots and kept values exist; those of the GPU are the profile's to say.
 - There is at most one `ReplayStart`. Without it the whole stream is run in every replay.
 - `Job` actions count from 0 without a gap.
 """
