@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from signing_samples import ES256, flipped
 
-from tee_replayer.device import MAGIC, Device, DeviceError, find
+from tee_replayer.device import Device, DeviceError, find
 
 DEVICE = Device("qemu-virt", 0x0123456789ABCDEF, 7, ES256.public)
 
