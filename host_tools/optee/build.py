@@ -38,6 +38,8 @@ CORE_FLAGS = (
 )
 SWITCH = "CFG_GRAMOPHONE_PTA"
 PTA_OBJECT = "gramophone.o"
+TA_KEY = "keys/default_ta.pem"  # in OP-TEE's tree
+IN_USE = "core-in-use"  # lock of OP-TEE's tree
 PTA_SUFFIXES = (".c", ".h", ".mk")
 CORE_BINARIES = ("tee-header_v2.bin", "tee-pager_v2.bin", "tee-pageable_v2.bin")
 TFA_FLAGS = (
@@ -112,19 +114,20 @@ def image(
         return image_of(folder, normal_world)
 
 
-def image_of(pta: Path, normal_world: Path | None = None) -> Image:
+def image_of(pta: Path, normal_world: Path | None = None, ta_key: bytes = b"") -> Image:
     """The image with the pseudo-TA in `pta`, a folder that `generate --platform optee` wrote.
 
     Args:
         pta: the folder.
         normal_world: C source of the program in the normal world; without it ours, which serves the mailbox.
+        ta_key: as `core_of`.
 
     Raises:
         RunnerError: no such folder, a program that is needed is missing, or something does not compile.
         RecordError: a source package cannot be had.
     """
     board = read_board(pta)
-    core, tfa = core_of(pta), tfa_build()
+    core, tfa = core_of(pta, ta_key), tfa_build()
     bl33 = compile_normal_world(normal_world)
     parts = [*(tfa / name for name in TFA_BINARIES), *(core / name for name in CORE_BINARIES), bl33]
     path = cache_dir("optee", "images") / f"{digest_of((p.name, p.read_bytes()) for p in parts)}.bin"
@@ -155,17 +158,26 @@ def read_board(pta: Path) -> Board:
         raise RunnerError(f"{file}: expected a line GRAMOPHONE_{error.args[0].upper()}, found none") from None
 
 
-def core_of(pta: Path) -> Path:
-    """Folder with OP-TEE's core, as three binaries, with the pseudo-TA in `pta`."""
+def core_of(pta: Path, ta_key: bytes = b"") -> Path:
+    """Folder with OP-TEE's core, as three binaries, with the pseudo-TA in `pta`.
+
+    Args:
+        pta: the folder.
+        ta_key: public key (PEM, RSA) of whom the core takes TAs from; without it OP-TEE's own, whose private part
+            everybody has.
+    """
     tree = source(*CORE)
-    kept = cache_dir("optee", "cores") / digest_of([(tree.name, " ".join(CORE_FLAGS).encode()), *_contents(pta)])
-    with locked(cache_dir("optee") / "core-in-use"):
+    parts = [(tree.name, " ".join(CORE_FLAGS).encode()), *_contents(pta)]
+    if ta_key:
+        parts.append(("ta_key", ta_key))
+    kept = cache_dir("optee", "cores") / digest_of(parts)
+    with locked(cache_dir("optee") / IN_USE):
         if not kept.exists():
-            _compile_core(tree, pta, kept)
+            _compile_core(tree, pta, kept, ta_key or (tree / TA_KEY).read_bytes())
     return kept
 
 
-def _compile_core(tree: Path, pta: Path, kept: Path) -> None:
+def _compile_core(tree: Path, pta: Path, kept: Path, ta_key: bytes) -> None:
     """In the one tree that there is, where most objects are those of the last build."""
     folders = tree / "core" / "pta" / "sub.mk"
     line = f"subdirs-$({SWITCH}) += gramophone\n"
@@ -179,14 +191,43 @@ def _compile_core(tree: Path, pta: Path, kept: Path) -> None:
         if old.name not in contents:
             old.unlink()
     for name, data in contents.items():
-        if not (place / name).exists() or (place / name).read_bytes() != data:
-            (place / name).write_bytes(data)
-    out = tree.parent / f"{tree.name}.out"
-    command = ["make", "-s", "-C", str(tree), f"-j{os.cpu_count() or 1}", *CORE_FLAGS, f"{SWITCH}=y", f"O={out}"]
-    targets = [str(out / "core" / name) for name in CORE_BINARIES]
+        _write_changed(place / name, data)
+    key = tree.parent / "ta_key.pem"
+    _write_changed(key, ta_key)
+    out = _out_of(tree)
+    targets = [out / "core" / name for name in CORE_BINARIES]
+    _make(tree, "OP-TEE's core", f"{SWITCH}=y", f"TA_PUBLIC_KEY={key}", *map(str, targets))
+    _keep([*targets, out / "core" / "pta" / "gramophone" / PTA_OBJECT], kept)
+
+
+def ta_dev_kit() -> Path:
+    """Folder with OP-TEE's development kit for TAs (its TA_DEV_KIT_DIR)."""
+    tree = source(*CORE)
+    kept = cache_dir("optee", "kits") / digest_of([(tree.name, " ".join(CORE_FLAGS).encode())])
+    with locked(cache_dir("optee") / IN_USE):
+        if not kept.exists():
+            _make(tree, "OP-TEE's development kit for TAs", "ta_dev_kit")
+            with tempfile.TemporaryDirectory(dir=kept.parent) as name:
+                shutil.copytree(_out_of(tree) / "export-ta_arm64", Path(name) / kept.name)
+                os.rename(Path(name) / kept.name, kept)
+    return kept
+
+
+def _make(tree: Path, what: str, *arguments: str) -> None:
+    """Run OP-TEE's make."""
     # Its scripts import cryptography and elftools, which this interpreter has.
-    run_program([*command, f"PYTHON3={sys.executable}", *targets], "OP-TEE's core")
-    _keep([*(Path(target) for target in targets), out / "core" / "pta" / "gramophone" / PTA_OBJECT], kept)
+    settings = [*CORE_FLAGS, f"O={_out_of(tree)}", f"PYTHON3={sys.executable}"]
+    run_program(["make", "-s", "-C", str(tree), f"-j{os.cpu_count() or 1}", *settings, *arguments], what)
+
+
+def _out_of(tree: Path) -> Path:
+    return tree.parent / f"{tree.name}.out"
+
+
+def _write_changed(path: Path, data: bytes) -> None:
+    """Write a file unless it is so already: make goes by its time."""
+    if not path.exists() or path.read_bytes() != data:
+        path.write_bytes(data)
 
 
 def added_bytes(pta: Path) -> int:

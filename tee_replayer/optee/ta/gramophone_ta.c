@@ -1,0 +1,223 @@
+/*
+ * The TA: policy, then the pseudo-TA.
+ *
+ * Memory that a client shares may change at any time. It is copied once, into `piece`, and only that goes on;
+ * so nothing here looks at it.
+ */
+#include <tee_internal_api.h>
+#include <tee_internal_api_extensions.h>
+
+#include "gramophone_ta.h"
+#include "policy.h"
+#include "rollback.h"
+
+enum { PIECE_BYTES = 64 << 10 };
+
+#define NONE TEE_PARAM_TYPE_NONE
+#define VALUE TEE_PARAM_TYPE_VALUE_INPUT
+#define IN TEE_PARAM_TYPE_MEMREF_INPUT
+#define OUT TEE_PARAM_TYPE_MEMREF_OUTPUT
+
+/* An instance has one session, and one command at a time. */
+static uint8_t piece[PIECE_BYTES];
+static TEE_TASessionHandle pta;
+
+static TEE_Result invoke(uint32_t command, uint32_t types, TEE_Param params[TEE_NUM_PARAMS])
+{
+    uint32_t origin = 0;
+    return TEE_InvokeTACommand(pta, TEE_TIMEOUT_INFINITE, command, types, params, &origin);
+}
+
+static TEE_Result invoke_plain(uint32_t command)
+{
+    TEE_Param none[TEE_NUM_PARAMS] = {0};
+    return invoke(command, TEE_PARAM_TYPES(NONE, NONE, NONE, NONE), none);
+}
+
+static size_t at_most_a_piece(size_t bytes)
+{
+    return bytes < PIECE_BYTES ? bytes : PIECE_BYTES;
+}
+
+/* Whether a command's offset can grow by `bytes`. */
+static bool can_advance(const TEE_Param *place, size_t bytes)
+{
+    return bytes <= UINT32_MAX && place->value.b <= UINT32_MAX - (uint32_t)bytes;
+}
+
+/* A command that takes data: piece by piece, each `advance` behind the one before. */
+static TEE_Result send(uint32_t command, uint32_t types, TEE_Param params[TEE_NUM_PARAMS], size_t memref,
+                       bool advance)
+{
+    TEE_Param own[TEE_NUM_PARAMS] = {0};
+    const uint8_t *data = params[memref].memref.buffer;
+    const size_t bytes = params[memref].memref.size;
+    TEE_Result result = TEE_SUCCESS;
+    size_t done = 0;
+    if (advance && !can_advance(&params[0], bytes))
+        return TEE_ERROR_BAD_PARAMETERS;
+    do {
+        const size_t next = at_most_a_piece(bytes - done);
+        if (advance) {
+            own[0].value.a = params[0].value.a;
+            own[0].value.b = params[0].value.b + (uint32_t)done;
+        }
+        TEE_MemMove(piece, data + done, next);
+        own[memref].memref.buffer = piece;
+        own[memref].memref.size = next;
+        result = invoke(command, types, own);
+        done += next;
+    } while (result == TEE_SUCCESS && done < bytes);
+    return result;
+}
+
+/* A command that answers with something that fits one piece. */
+static TEE_Result ask(uint32_t command, uint32_t types, TEE_Param params[TEE_NUM_PARAMS], size_t memref)
+{
+    TEE_Param own[TEE_NUM_PARAMS] = {0};
+    const size_t room = at_most_a_piece(params[memref].memref.size);
+    if (memref)
+        own[0].value = params[0].value;
+    own[memref].memref.buffer = piece;
+    own[memref].memref.size = room;
+    const TEE_Result result = invoke(command, types, own);
+    const size_t bytes = own[memref].memref.size;
+    if (result == TEE_SUCCESS && bytes > room)
+        return TEE_ERROR_GENERIC;
+    if (result == TEE_SUCCESS)
+        TEE_MemMove(params[memref].memref.buffer, piece, bytes);
+    if (result == TEE_SUCCESS || result == TEE_ERROR_SHORT_BUFFER)
+        params[memref].memref.size = bytes;
+    return result;
+}
+
+static TEE_Result get_output(uint32_t types, TEE_Param params[TEE_NUM_PARAMS])
+{
+    const size_t room = params[1].memref.size;
+    uint8_t *data = params[1].memref.buffer;
+    TEE_Result result = TEE_SUCCESS;
+    size_t done = 0, asked = 0, got = 0;
+    if (!can_advance(&params[0], room))
+        return TEE_ERROR_BAD_PARAMETERS;
+    do {
+        TEE_Param next[TEE_NUM_PARAMS] = {0};
+        asked = at_most_a_piece(room - done);
+        next[0].value.a = params[0].value.a;
+        next[0].value.b = params[0].value.b + (uint32_t)done;
+        next[1].memref.buffer = data + done;
+        next[1].memref.size = asked;
+        result = ask(GRAMOPHONE_GET_OUTPUT, types, next, 1);
+        got = result == TEE_SUCCESS ? next[1].memref.size : 0;
+        done += got;
+    } while (got == asked && done < room);
+    params[1].memref.size = done;
+    return result;
+}
+
+static bool trace_allowed(const char *name)
+{
+    size_t count = 0;
+    for (; policy_traces[count]; count++)
+        if (!strcmp(policy_traces[count], name))
+            return true;
+    return count == 0;
+}
+
+/* Whether the trace that has just been verified and loaded may be replayed. */
+static TEE_Result admit(void)
+{
+    TEE_Param params[TEE_NUM_PARAMS] = {0};
+    struct gr_manifest manifest;
+    params[0].memref.buffer = piece;
+    params[0].memref.size = GR_MANIFEST_BYTES;
+    TEE_Result result = invoke(GRAMOPHONE_DESCRIBE_TRACE, TEE_PARAM_TYPES(OUT, NONE, NONE, NONE), params);
+    if (result != TEE_SUCCESS)
+        return result;
+    if (!gr_manifest_load(&manifest, piece, params[0].memref.size))
+        return TEE_ERROR_BAD_FORMAT;
+    return trace_allowed(manifest.name) ? rollback_check(&manifest) : GRAMOPHONE_TA_ERROR_TRACE;
+}
+
+static TEE_Result load(void)
+{
+    TEE_Result result = invoke_plain(GRAMOPHONE_LOAD);
+    if (result == TEE_SUCCESS) {
+        result = admit();
+        if (result != TEE_SUCCESS)
+            (void)invoke_plain(GRAMOPHONE_UNLOAD); /* which cannot fail */
+    }
+    return result;
+}
+
+/* The commands' parameters, as the pseudo-TA has them. */
+static const uint32_t types_of[] = {
+    [GRAMOPHONE_LOAD_BEGIN] = TEE_PARAM_TYPES(VALUE, NONE, NONE, NONE),
+    [GRAMOPHONE_LOAD_DATA] = TEE_PARAM_TYPES(IN, NONE, NONE, NONE),
+    [GRAMOPHONE_LOAD] = TEE_PARAM_TYPES(NONE, NONE, NONE, NONE),
+    [GRAMOPHONE_DESCRIBE] = TEE_PARAM_TYPES(VALUE, OUT, NONE, NONE),
+    [GRAMOPHONE_SET_INPUT] = TEE_PARAM_TYPES(VALUE, IN, NONE, NONE),
+    [GRAMOPHONE_RUN] = TEE_PARAM_TYPES(NONE, NONE, NONE, NONE),
+    [GRAMOPHONE_GET_OUTPUT] = TEE_PARAM_TYPES(VALUE, OUT, NONE, NONE),
+    [GRAMOPHONE_UNLOAD] = TEE_PARAM_TYPES(NONE, NONE, NONE, NONE),
+    [GRAMOPHONE_GET_LOG] = TEE_PARAM_TYPES(OUT, NONE, NONE, NONE),
+    [GRAMOPHONE_DESCRIBE_TRACE] = TEE_PARAM_TYPES(OUT, NONE, NONE, NONE),
+};
+
+TEE_Result TA_InvokeCommandEntryPoint(void *session __unused, uint32_t command, uint32_t types,
+                                      TEE_Param params[TEE_NUM_PARAMS])
+{
+    if (command >= sizeof types_of / sizeof *types_of)
+        return TEE_ERROR_NOT_SUPPORTED;
+    if (types != types_of[command])
+        return TEE_ERROR_BAD_PARAMETERS;
+    switch (command) {
+    case GRAMOPHONE_LOAD: return load();
+    case GRAMOPHONE_LOAD_DATA: return send(command, types, params, 0, false);
+    case GRAMOPHONE_SET_INPUT: return send(command, types, params, 1, true);
+    case GRAMOPHONE_GET_OUTPUT: return get_output(types, params);
+    case GRAMOPHONE_DESCRIBE: return ask(command, types, params, 1);
+    case GRAMOPHONE_GET_LOG:
+    case GRAMOPHONE_DESCRIBE_TRACE: return ask(command, types, params, 0);
+    default: return invoke(command, types, params); /* no memory among its parameters */
+    }
+}
+
+static bool client_allowed(const TEE_Identity *client)
+{
+    for (size_t i = 0; i < sizeof policy_clients / sizeof *policy_clients; i++) {
+        const struct policy_client *known = &policy_clients[i];
+        if (known->login == client->login &&
+            (known->anyone || !TEE_MemCompare(&known->uuid, &client->uuid, sizeof client->uuid)))
+            return true;
+    }
+    return false;
+}
+
+TEE_Result TA_OpenSessionEntryPoint(uint32_t types, TEE_Param params[TEE_NUM_PARAMS] __unused,
+                                    void **session __unused)
+{
+    static const TEE_UUID uuid = GRAMOPHONE_PTA_UUID;
+    TEE_Param none[TEE_NUM_PARAMS] = {0};
+    TEE_Identity client = {0};
+    uint32_t origin = 0;
+    if (types != TEE_PARAM_TYPES(NONE, NONE, NONE, NONE))
+        return TEE_ERROR_BAD_PARAMETERS;
+    if (TEE_GetPropertyAsIdentity(TEE_PROPSET_CURRENT_CLIENT, "gpd.client.identity", &client) !=
+            TEE_SUCCESS ||
+        !client_allowed(&client))
+        return TEE_ERROR_ACCESS_DENIED;
+    return TEE_OpenTASession(&uuid, TEE_TIMEOUT_INFINITE, types, none, &pta, &origin);
+}
+
+void TA_CloseSessionEntryPoint(void *session __unused)
+{
+    TEE_CloseTASession(pta);
+    pta = TEE_HANDLE_NULL;
+}
+
+TEE_Result TA_CreateEntryPoint(void)
+{
+    return TEE_SUCCESS;
+}
+
+void TA_DestroyEntryPoint(void) {}

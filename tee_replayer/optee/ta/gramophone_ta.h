@@ -1,0 +1,24 @@
+/*
+ * The TA that applications call: for clients. It takes the pseudo-TA's commands (gramophone_pta.h) and passes
+ * them on, where policy.h allows. Results of its own:
+ *   TEE_ERROR_ACCESS_DENIED      of opening a session: policy_clients does not name this client
+ *   GRAMOPHONE_TA_ERROR_OLDER    of LOAD: a newer version of this trace has been loaded before
+ *   GRAMOPHONE_TA_ERROR_TRACE    of LOAD: policy_traces does not name this trace
+ *   GRAMOPHONE_TA_ERROR_COUNTER  of LOAD: the version loaded before cannot be read or written: no secure
+ * storage After these results of LOAD nothing is loaded.
+ */
+#ifndef GRAMOPHONE_TA_H
+#define GRAMOPHONE_TA_H
+
+#include "gramophone_pta.h"
+
+/* clang-format off */
+#define GRAMOPHONE_TA_UUID { 0x905abb08, 0xb3d9, 0x44d5, { 0xbe, 0xaf, 0xde, 0xfa, 0xa4, 0xf2, 0xfb, 0x9e } }
+/* clang-format on */
+
+/* In the range of GRAMOPHONE_RESULT, and equal to that of no status. */
+#define GRAMOPHONE_TA_ERROR_OLDER 0x85a10001u
+#define GRAMOPHONE_TA_ERROR_TRACE 0x85a10002u
+#define GRAMOPHONE_TA_ERROR_COUNTER 0x85a10003u
+
+#endif

@@ -1,0 +1,40 @@
+/*
+ * Who may replay, and what: for the firmware engineer to edit.
+ *
+ * A client is who it is by the kernel's word, so a policy is as good as the kernel: it tells the normal
+ * world's programs apart, and does not keep a compromised kernel out. For Linux the identity of a user or a
+ * group is the UUID, version 5, of "uid=N" or "gid=N" (N in hexadecimal) in a name space of its own
+ * (drivers/tee/tee_core.c, tee_session_calc_client_uuid). In Python:
+ *     uuid.uuid5(uuid.UUID("58ac9ca0-2086-4683-a1b8-ec4bc08e01b6"), f"uid={uid:x}")
+ */
+#ifndef GRAMOPHONE_POLICY_H
+#define GRAMOPHONE_POLICY_H
+
+#include <tee_internal_api.h>
+
+struct policy_client {
+    uint32_t login; /* TEE_LOGIN_* */
+    bool anyone;    /* who logs in so, whatever its UUID */
+    TEE_UUID uuid;
+};
+
+static const struct policy_client policy_clients[] = {
+    /* the user root */
+    {TEE_LOGIN_USER, false, {0xef0180a3, 0x13f3, 0x5d1c, {0xb7, 0xf5, 0x88, 0x8c, 0x0e, 0x21, 0x05, 0x9a}}},
+    /* other TAs */
+    {TEE_LOGIN_TRUSTED_APP, true, {0}},
+};
+
+/* Names of the traces that may be replayed; with none before the NULL, all that the device's key has signed.
+ */
+static const char *const policy_traces[] = {NULL};
+
+/*
+ * Where the highest version of each trace is kept. What OP-TEE has the normal world keep (REE FS) it notices
+ * to be changed, but not to be taken back, all of it, to an earlier state; with an RPMB it notices that too
+ * (CFG_RPMB_FS, CFG_REE_FS_INTEGRITY_RPMB). The device's own minimum, of `generate --min-security-version`,
+ * holds in any case.
+ */
+#define POLICY_STORAGE TEE_STORAGE_PRIVATE
+
+#endif

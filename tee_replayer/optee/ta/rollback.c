@@ -1,0 +1,61 @@
+/* One object for each trace's name; its identifier is the name as the manifest has it, filled up with zeros.
+ */
+#include "rollback.h"
+
+#include "gramophone_ta.h"
+#include "policy.h"
+
+enum { NAME_BYTES = 64 };
+
+_Static_assert(NAME_BYTES <= TEE_OBJECT_ID_MAX_LEN, "a trace's name can be an object's identifier");
+
+struct counter {
+    uint32_t version;
+};
+
+/* The highest version; 0 when there is none yet. */
+static TEE_Result read_counter(const char name[NAME_BYTES], struct counter *counter)
+{
+    TEE_ObjectHandle object = TEE_HANDLE_NULL;
+    size_t bytes = 0;
+    TEE_Result result =
+        TEE_OpenPersistentObject(POLICY_STORAGE, name, NAME_BYTES, TEE_DATA_FLAG_ACCESS_READ, &object);
+    if (result == TEE_ERROR_ITEM_NOT_FOUND) {
+        counter->version = 0;
+        return TEE_SUCCESS;
+    }
+    if (result != TEE_SUCCESS)
+        return result;
+    result = TEE_ReadObjectData(object, counter, sizeof *counter, &bytes);
+    TEE_CloseObject(object);
+    return result == TEE_SUCCESS && bytes != sizeof *counter ? TEE_ERROR_CORRUPT_OBJECT : result;
+}
+
+/* The object is replaced as a whole or not at all (GlobalPlatform Internal Core API,
+ * TEE_DATA_FLAG_OVERWRITE). */
+static TEE_Result write_counter(const char name[NAME_BYTES], const struct counter *counter)
+{
+    TEE_ObjectHandle object = TEE_HANDLE_NULL;
+    const TEE_Result result = TEE_CreatePersistentObject(
+        POLICY_STORAGE, name, NAME_BYTES,
+        TEE_DATA_FLAG_ACCESS_READ | TEE_DATA_FLAG_ACCESS_WRITE | TEE_DATA_FLAG_OVERWRITE, TEE_HANDLE_NULL,
+        counter, sizeof *counter, &object);
+    if (result == TEE_SUCCESS)
+        TEE_CloseObject(object);
+    return result;
+}
+
+TEE_Result rollback_check(const struct gr_manifest *manifest)
+{
+    const struct counter offered = {manifest->security_version};
+    struct counter highest = {0};
+    char name[NAME_BYTES];
+    TEE_MemMove(name, manifest->name, NAME_BYTES);
+    if (read_counter(name, &highest) != TEE_SUCCESS)
+        return GRAMOPHONE_TA_ERROR_COUNTER;
+    if (offered.version < highest.version)
+        return GRAMOPHONE_TA_ERROR_OLDER;
+    if (offered.version > highest.version && write_counter(name, &offered) != TEE_SUCCESS)
+        return GRAMOPHONE_TA_ERROR_COUNTER;
+    return TEE_SUCCESS;
+}

@@ -1,0 +1,2 @@
+srcs-y += gramophone_ta.c
+srcs-y += rollback.c

@@ -1,0 +1,14 @@
+/* What OP-TEE's TA development kit asks a TA for. Each session has an instance of its own. */
+#ifndef USER_TA_HEADER_DEFINES_H
+#define USER_TA_HEADER_DEFINES_H
+
+#include "gramophone_ta.h"
+
+#define TA_UUID GRAMOPHONE_TA_UUID
+#define TA_FLAGS 0
+#define TA_STACK_SIZE (8 * 1024)
+#define TA_DATA_SIZE (16 * 1024)
+#define TA_VERSION "1.0"
+#define TA_DESCRIPTION "Replays signed GPU recordings for applications"
+
+#endif
