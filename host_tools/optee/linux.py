@@ -16,7 +16,7 @@ from host_tools.emulate.replay import RunnerError
 from host_tools.emulate.secure_machine import DRAM_BASE, MIB, SPI_BASE, Machine, dram, run
 from host_tools.optee import guest
 from host_tools.optee.build import Image
-from host_tools.record.devicetree import Tree
+from host_tools.record.devicetree import PLACEMENTS, Tree, with_gpu
 from host_tools.record.machine import (
     KERNEL_ARGUMENTS,
     GuestJob,
@@ -34,6 +34,7 @@ KERNEL = 0x48000000  # linux.c
 INITRD = 0x61000000  # behind the place where TF-A puts linux.c
 # As the recording machine, so that a run can be repeated.
 FIXED = ("-seed", "42", "-rtc", "base=2026-01-01,clock=vm", "-no-reboot")
+LOAD = f"for module in $(cat /usr/lib/modules/{guest.MODULE}.order); do insmod /usr/lib/modules/$module; done"
 SUPPLICANT = f"tee-supplicant --daemonize --ta-path /{guest.TAS} --fs-parent-path /{guest.STORAGE} || exit"
 
 
@@ -41,41 +42,49 @@ def boot(
     image: Image,
     job: GuestJob,
     *,
-    gpu: str,
+    gpu: str | None = None,
     plugin_args: Mapping[str, str] | None = None,
     timeout_s: float = 600,
 ) -> GuestResult:
     """Boot the machine, run the job, power off.
 
     Args:
-        image: firmware whose normal world is NORMAL_WORLD.
+        image: firmware whose normal world is NORMAL_WORLD. If its pseudo-TA shares the GPU, the guest has it at
+            first, with its driver loaded.
         job: what to run; the supplicant runs already. TAs belong in the folder guest.TAS.
-        gpu: the virtual GPU.
+        gpu: the virtual GPU; without it the job's.
         plugin_args: further arguments of the QEMU plugin.
         timeout_s: of real time.
 
     Raises:
         RecordError: the guest's parts cannot be had, its kernel panicked, or the command failed.
-        RunnerError: QEMU is missing or did not end.
+        RunnerError: QEMU is missing or did not end, or the GPU is not where the guest looks for it.
     """
-    root = ready_root()
+    root, board, placement = ready_root(), image.board, PLACEMENTS[job.gpu]
+    driver, commands = guest.MODULE, [SUPPLICANT, job.command]
+    shared = bool(board.firewall_base)
+    if shared:
+        if (board.gpu_base, board.gpu_intid) != (placement.base, SPI_BASE + placement.irqs[0]):
+            raise RunnerError(f"the pseudo-TA's GPU is not where the guest has {job.gpu}")
+        driver, commands = placement.module, [LOAD, SUPPLICANT, placement.setup + job.command]
     initrd = root.base.read_bytes() + guest.layer(root).read_bytes()
-    initrd += guest_archive(job, guest.MODULE, f"{SUPPLICANT}\n{job.command}")
+    initrd += guest_archive(job, driver, "\n".join(commands))
     with dram(DRAM_BYTES) as (path, memory):
         console, stats, tree = (path.with_name(name) for name in ("console", "stats.json", "tree"))
-        board = image.board
         machine = Machine(
             image=image.path,
             gic=3,
             serials=(f"file:{console}", "file:/dev/stderr"),
-            gpu=gpu,
+            gpu=gpu or placement.gpu,
             gpu_base=board.gpu_base,
             gpu_spi=board.gpu_intid - SPI_BASE,
             carveout_base=board.carveout_base,
             carveout_bytes=board.carveout_bytes,
+            firewall=board.firewall_base,
         )
         run(replace(machine, options=("-machine", f"dumpdtb={tree}")), path, None, timeout_s)
-        tree.write_bytes(_device_tree(tree.read_bytes(), len(initrd)))
+        blob = tree.read_bytes()
+        tree.write_bytes(_device_tree(with_gpu(blob, job.gpu) if shared else blob, len(initrd)))
         _put(memory, KERNEL, root.kernel.read_bytes())
         _put(memory, INITRD, initrd)
         machine = replace(machine, options=("-dtb", str(tree), *FIXED))
