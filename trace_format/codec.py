@@ -5,6 +5,8 @@ LZ4 was chosen for the start-up and the decoder's size, against DEFLATE and LZMA
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import lz4.block
 
 from trace_format.errors import CodecError
@@ -12,6 +14,9 @@ from trace_format.schema import Codec
 
 # Weights, which hardly shrink, are stored: the device copies them at once.
 MIN_GAIN = 0.05
+# A section each, so that weights are stored and the rest is packed.
+IMAGE_SECTION_BYTES = 1 << 14
+MAX_IMAGE_SECTIONS = 48
 _LEVEL = 12  # the highest: the best parse that there is
 _MAX_RATIO = 255  # a byte of LZ4 stands for no more
 
@@ -23,6 +28,20 @@ def _pack(raw: bytes, **options: object) -> bytes:
 def is_worth_packing(raw: bytes) -> bool:
     """Whether LZ4 takes off enough, tried fast."""
     return len(_pack(raw)) <= len(raw) * (1 - MIN_GAIN)
+
+
+def image_pieces(image: bytes, compress: bool) -> Iterator[bytes]:
+    """The image, cut where it changes between what packs well (code, descriptors) and what does not (weights)."""
+    step = max(IMAGE_SECTION_BYTES, -(-len(image) // MAX_IMAGE_SECTIONS))
+    begin, packed = 0, False
+    for at in range(0, len(image), step):
+        worth = compress and is_worth_packing(image[at : at + step])
+        if at and worth != packed:
+            yield image[begin:at]
+            begin = at
+        packed = worth
+    if image:
+        yield image[begin:]
 
 
 def encode(raw: bytes, *, compress: bool = True) -> tuple[Codec, bytes]:

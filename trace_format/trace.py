@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator
+import math
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar
@@ -44,9 +44,6 @@ from trace_format.schema import (
 from trace_format.validate import Actions, check_actions, job_count
 
 DEFAULT_CHUNK_BYTES = 16384
-# A section each, so that weights, which hardly shrink, are stored, and the rest is packed.
-IMAGE_SECTION_BYTES = 1 << 14
-MAX_IMAGE_SECTIONS = 48
 
 
 @dataclass(frozen=True)
@@ -78,6 +75,11 @@ class Slot:
         """Bytes from the first element's first to the last element's last."""
         steps = zip(self.shape, self.strides, strict=True)
         return sum((n - 1) * s for n, s in steps) + DTYPE_BYTES[self.dtype]
+
+    @property
+    def dense_bytes(self) -> int:
+        """Size of its tensor as callers hold it: the elements in C order with nothing between them."""
+        return math.prod(self.shape) * DTYPE_BYTES[self.dtype]
 
     @property
     def numpy_dtype(self) -> np.dtype[Any]:
@@ -202,7 +204,7 @@ class Trace:
             layout.Part.encoded(SectionType.SLOTS, b"".join(_slot_bytes(s) for s in self.slots), compress),
         ]
         body = [layout.Part.encoded(SectionType.ACTIONS, self.actions.tobytes(), compress)]
-        for piece in _image_pieces(self.image, compress):
+        for piece in codec.image_pieces(self.image, compress):
             body.append(layout.Part.encoded(SectionType.IMAGE, piece, compress))
         if self.notes:
             text = json.dumps(self.notes, sort_keys=True, separators=(",", ":")).encode()
@@ -377,20 +379,6 @@ def _check_slots(slots: list[Slot], va_bytes: int, address_spaces: int, where: s
                 expected=va_bytes,
                 found=slot.address + slot.span,
             )
-
-
-def _image_pieces(image: bytes, compress: bool) -> Iterator[bytes]:
-    """The image, cut where it changes between what packs well (code, descriptors) and what does not (weights)."""
-    step = max(IMAGE_SECTION_BYTES, -(-len(image) // MAX_IMAGE_SECTIONS))
-    begin, packed = 0, False
-    for at in range(0, len(image), step):
-        worth = compress and codec.is_worth_packing(image[at : at + step])
-        if at and worth != packed:
-            yield image[begin:at]
-            begin = at
-        packed = worth
-    if image:
-        yield image[begin:]
 
 
 def _notes(part: layout.Part) -> dict[str, Any]:

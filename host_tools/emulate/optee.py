@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Mapping
-from math import prod
 from pathlib import Path
 
 from host_tools.emulate import mailbox, secure_machine
@@ -23,7 +22,6 @@ from host_tools.emulate.replay import (
 from host_tools.emulate.secure_machine import DRAM_BASE, MIB, SPI_BASE, dram, instructions
 from host_tools.optee import build as optee
 from signing.keys import PublicKey
-from trace_format.schema import DTYPE_BYTES
 from trace_format.trace import Trace
 
 MAILBOX_BASE = 0x48000000  # baremetal/optee/normal_world.h
@@ -103,7 +101,7 @@ def replay(
 def staged_bytes(trace: Trace | None, signed: bytes) -> int:
     """The staging area that the pseudo-TA needs: first for the signed trace, then for all slots."""
     slots = trace.slots if trace else ()
-    return max(len(signed), sum(prod(slot.shape) * DTYPE_BYTES[slot.dtype] + SLOT_ALIGNMENT for slot in slots))
+    return max(len(signed), sum(slot.dense_bytes + SLOT_ALIGNMENT for slot in slots))
 
 
 def run(

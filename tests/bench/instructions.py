@@ -6,7 +6,6 @@ memcpy and memset. The virtual GPU behind the registers is not counted: on a dev
 
 from __future__ import annotations
 
-import math
 import os
 import re
 import shutil
@@ -77,7 +76,7 @@ def count(signed: bytes, key: PublicKey, trace: Trace, *, openssl: bool) -> dict
     # Without this machine's vector instructions, which valgrind may not know.
     device = vgpu_build.shared_object("vgpu_plain", vgpu_build.gpu_sources(), ["-march=x86-64"] if X86 else [])
     slots = [
-        f"{index}:{slot.numpy_dtype.itemsize * math.prod(slot.shape)}"
+        f"{index}:{slot.dense_bytes}"
         for index, slot in enumerate(trace.slots)
         if slot.kind == SlotKind.OUTPUT or not slot.bound
     ]

@@ -17,7 +17,7 @@ from trace_format import codec, errors, layout, schema
 from trace_format.actions import ACTION_DTYPE, Op, action
 from trace_format.errors import TraceError
 from trace_format.schema import Codec, DType, SectionType, SlotKind
-from trace_format.trace import DEFAULT_CHUNK_BYTES, MAX_IMAGE_SECTIONS, Slot, Trace
+from trace_format.trace import DEFAULT_CHUNK_BYTES, Slot, Trace
 
 HEADER, ENTRY, MANIFEST, SLOT = (s.sizeof() for s in (schema.Header, schema.Section, schema.Manifest, schema.Slot))
 SECTIONS = 6  # of the sample: manifest, slots, chunks, actions, image, notes
@@ -96,6 +96,7 @@ def test_slots_by_name() -> None:
     trace = sample()
     assert trace.slot("output").dtype is DType.FLOAT16
     assert trace.slot("input").span == 12 + 2 * 4 + 4
+    assert trace.slot("input").dense_bytes == 2 * 3 * 4
     assert trace.slot("input").numpy_dtype == np.dtype("<f4")
     with pytest.raises(errors.SlotError, match="no slot 'x'; there are: input, output"):
         trace.slot("x")
@@ -108,7 +109,7 @@ def test_large_images_are_cut_into_sections() -> None:
     image = (noise + bytes(1 << 18)) * 6
     trace = sample().with_(image=image, carveout_bytes=4 << 20, actions=sample().actions[:2])
     data = trace.build()
-    assert 2 < Damage(data).types.count(SectionType.IMAGE) <= MAX_IMAGE_SECTIONS
+    assert 2 < Damage(data).types.count(SectionType.IMAGE) <= codec.MAX_IMAGE_SECTIONS
     assert Trace.parse(data).image == image
 
 
