@@ -25,6 +25,7 @@ MAX_SECTIONS = 64
 MAX_SLOTS = 256  # a network of the public Mali recordings has 138 parameters, a slot each
 MAX_RANK = 6
 MAX_HEAD_BYTES = 1 << 20
+MAX_CARVEOUT_BYTES = 1 << 32  # offsets in actions have 32 bits
 MAX_ENVELOPE_BYTES = 1024
 MIN_CHUNK_BYTES = 4096
 MAX_CHUNK_BYTES = 65536

@@ -29,6 +29,7 @@ from trace_format.errors import (
 from trace_format.schema import (
     DTYPE_BYTES,
     HEADER_FLAG_RAW,
+    MAX_CARVEOUT_BYTES,
     MAX_RANK,
     MAX_SLOTS,
     PAGE_BYTES,
@@ -150,7 +151,7 @@ class Trace:
     def check(self, where: str = "") -> None:
         """Raise the error of the first rule that the contents break."""
         gpu = self.profile
-        if self.carveout_bytes % PAGE_BYTES or not 0 < self.carveout_bytes <= 1 << 32:
+        if self.carveout_bytes % PAGE_BYTES or not 0 < self.carveout_bytes <= MAX_CARVEOUT_BYTES:
             raise ManifestError(
                 f"{where}carveout_bytes is out of range",
                 expected="a multiple of 4096, at most 4 GiB",

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from host_tools.pages import pages_of, pieces
 from trace_format.actions import ACTION_DTYPE, MAP_WRITE, Op, action, space_of, va_operands, va_page
 from trace_format.errors import ManifestError, SlotError
-from trace_format.schema import PAGE_BYTES, SlotKind
+from trace_format.schema import MAX_CARVEOUT_BYTES, PAGE_BYTES, SlotKind
 from trace_format.trace import Trace
 
 Bytes = NDArray[np.uint8]
@@ -26,7 +26,6 @@ Mask = NDArray[np.bool_]
 MERGE_GAP = 256  # an UPLOAD action costs 16 bytes and hundreds of instructions: closer runs become one
 BLOCK_PAGES = 512  # one table entry maps 2 MiB where virtual and physical address agree below that
 CLEAR_GAP = 1024  # so does a CLEAR, whose bytes cost nothing in the file
-CARVEOUT_LIMIT = 1 << 32  # offsets in actions have 32 bits
 _INITIAL = (Op.UPLOAD, Op.CLEAR)
 _MAPPING = (Op.MAP_GPU_MEM, Op.UNMAP_GPU_MEM)
 _BLANK_CONTENT: Bytes = np.zeros(PAGE_BYTES, np.uint8)
@@ -248,9 +247,9 @@ class Memory:
 
     def _emit(self, carveout_bytes: int) -> Trace:
         needed = (max(self.pages, default=0) + 1) * PAGE_BYTES
-        if needed > CARVEOUT_LIMIT:
+        if needed > MAX_CARVEOUT_BYTES:
             raise ManifestError(
-                "the trace needs too much memory", expected=f"at most {CARVEOUT_LIMIT} bytes", found=needed
+                "the trace needs too much memory", expected=f"at most {MAX_CARVEOUT_BYTES} bytes", found=needed
             )
         image = _Image()
         for page in sorted((p for p in self.pages.values() if p.in_image), key=lambda p: p.frame):

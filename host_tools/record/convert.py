@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from host_tools.record import capture, panfrost
 from host_tools.record.errors import RecordError
+from host_tools.record.kbase import IRQ_TIMEOUT_US
 from trace_format import layout, profile
 from trace_format.actions import (
     ACTION_DTYPE,
@@ -33,12 +34,11 @@ from trace_format.actions import (
     va_page,
 )
 from trace_format.profile import Profile
-from trace_format.schema import PAGE_BYTES
+from trace_format.schema import MAX_CARVEOUT_BYTES, PAGE_BYTES
 from trace_format.trace import Trace
 
-IRQ_TIMEOUT_US = 5_000_000  # ten times the 500 ms after which the Linux driver calls a job hung (v3d_sched.c)
 COMPUTE = 0  # kind of job
-MAX_PAGES = 1 << 20  # a carve-out is at most 4 GiB
+MAX_PAGES = MAX_CARVEOUT_BYTES // PAGE_BYTES
 # The register that starts a compute job -> the one that drivers write first of those that describe it (Linux
 # v3d_sched.c, panfrost_job.c). The GPU may keep none of them once the job runs.
 FIRST_WRITTEN = {

@@ -23,11 +23,10 @@ from host_tools.record import gpureplay, kbase, mali_tables
 from host_tools.record.gpureplay import BUFFERS, CONTENTS, HISTORY, TABLES
 from trace_format import layout, profile
 from trace_format.actions import ACTION_DTYPE, Op, action, va_operands
-from trace_format.schema import MAX_SLOTS, PAGE_BYTES, DType, SlotKind
+from trace_format.schema import MAX_CARVEOUT_BYTES, MAX_SLOTS, PAGE_BYTES, DType, SlotKind
 from trace_format.trace import Slot, Trace
 
 DEFAULT_GPU = "mali_g71"
-CARVEOUT_LIMIT = 1 << 32
 
 
 @dataclass
@@ -225,10 +224,10 @@ def _image(memory: _Memory, file: str) -> tuple[bytes, list[np.void], int]:
     saved = np.array(sorted(memory.contents), np.int64)
     base = len(saved)
     carveout = _frame(memory, base, len(memory.pages) - 1) * PAGE_BYTES + PAGE_BYTES
-    if carveout > CARVEOUT_LIMIT:
+    if carveout > MAX_CARVEOUT_BYTES:
         raise gpureplay.ContentsError(
             "the recording needs too much memory",
-            expected=f"at most {CARVEOUT_LIMIT} bytes",
+            expected=f"at most {MAX_CARVEOUT_BYTES} bytes",
             found=carveout,
             file=file,
         )

@@ -14,9 +14,9 @@ from dataclasses import dataclass, field
 from trace_format.actions import MAP_EXECUTE, MAP_READ, MAP_WRITE
 from trace_format.errors import TraceError
 from trace_format.profile import Profile
-from trace_format.schema import PAGE_BYTES
+from trace_format.schema import MAX_CARVEOUT_BYTES, PAGE_BYTES
 
-MAX_PAGES = 1 << 20  # a carve-out is at most 4 GiB
+MAX_PAGES = MAX_CARVEOUT_BYTES // PAGE_BYTES
 TABLE_END = 0xFF_FFFF_FFFF
 TABLE_ENTRIES = 512
 TABLE_BYTES = 8 + 8 * TABLE_ENTRIES

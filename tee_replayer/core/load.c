@@ -292,7 +292,7 @@ static enum gr_status check_manifest(struct loader *l)
     r->action_count = (uint32_t)(section_bytes(l, ACTIONS) / GR_ACTION_BYTES);
     r->slot_count = (uint32_t)(section_bytes(l, SLOTS) / GR_SLOT_BYTES);
     /* One less: zero is too small. */
-    if (r->carveout_bytes - 1 >= (uint64_t)1 << 32 || r->va_bytes - 1 >= (uint64_t)1 << GR_VA_BITS ||
+    if (r->carveout_bytes - 1 >= GR_MAX_CARVEOUT_BYTES || r->va_bytes - 1 >= (uint64_t)1 << GR_VA_BITS ||
         (r->carveout_bytes | r->va_bytes) % GR_PAGE_BYTES || r->image_bytes > r->carveout_bytes)
         return GR_STATUS_MANIFEST;
     if (r->slot_count > GR_MAX_SLOTS)
