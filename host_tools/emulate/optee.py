@@ -22,6 +22,7 @@ from host_tools.emulate.replay import (
 from host_tools.emulate.secure_machine import DRAM_BASE, MIB, SPI_BASE, dram, instructions
 from host_tools.optee import build as optee
 from signing.keys import PublicKey
+from tee_replayer.status import Report
 from trace_format.trace import Trace
 
 MAILBOX_BASE = 0x48000000  # baremetal/optee/normal_world.h
@@ -72,11 +73,7 @@ def replay(
     """
     trace = open_trace(signed)
     gpu = gpu_of(signed, gpu)
-    if firmware:
-        image = optee.image_of(firmware)
-    else:
-        need, staged = secure_bytes(trace, signed), staged_bytes(trace, signed)
-        image = optee.image(key, gpu, min_security_version, secure_bytes=need, staged_bytes=staged)
+    image = image_for(signed, key, gpu, min_security_version, firmware)
     buffers = bind(trace, inputs or {})
     if mailbox.layout(signed, buffers).size > NORMAL_WORLD_BASE - MAILBOX_BASE:
         raise RunnerError("the trace and its tensors do not fit the emulated machine's memory")
@@ -86,6 +83,41 @@ def replay(
         said = run(image, path, gpu, plugin_args, timeout_s)
         report = mailbox.response(shared, buffers, places)
         code, origin = RESULT.unpack_from(shared, RESULT_AT)
+    check_answer(code, origin, report, image, said)
+    return result(report, DEVICE, buffers, instructions(report), signed, gpu)
+
+
+def image_for(
+    signed: bytes,
+    key: PublicKey,
+    gpu: str,
+    min_security_version: int,
+    firmware: Path | None,
+    normal_world: Path | None = None,
+) -> optee.Image:
+    """The image that a replay boots: with the pseudo-TA in `firmware`, or else one that the trace fits.
+
+    The arguments are those of `replay`, `normal_world` that of `host_tools.optee.build.image_of`.
+    """
+    if firmware:
+        return optee.image_of(firmware, normal_world)
+    trace = open_trace(signed)
+    return optee.image(
+        key,
+        gpu,
+        min_security_version,
+        secure_bytes=secure_bytes(trace, signed),
+        staged_bytes=staged_bytes(trace, signed),
+        normal_world=normal_world,
+    )
+
+
+def check_answer(code: int, origin: int, report: Report, image: optee.Image, said: str) -> None:
+    """Compare the TEE_Result of the first call that failed, or 0, with the replayer's report.
+
+    Raises:
+        RunnerError: they do not say the same: the replayer was not asked, or was not heard.
+    """
     if code == OUT_OF_MEMORY:
         raise RunnerError(
             "the signed trace, or its inputs and outputs, do not fit the pseudo-TA's staging area, a quarter of "
@@ -95,7 +127,6 @@ def replay(
         raise RunnerError(
             f"OP-TEE answered {code:#010x} from origin {origin}, the replayer {report.name}. {said}".strip()
         )
-    return result(report, DEVICE, buffers, instructions(report), signed, gpu)
 
 
 def staged_bytes(trace: Trace | None, signed: bytes) -> int:
@@ -128,11 +159,17 @@ def run(
     Raises:
         RunnerError: QEMU is missing, did not end, or the normal world took an exception.
     """
+    machine = machine_of(image, gpu, "stdio", cpus=cpus)
+    return secure_machine.run(machine, memory, plugin_args, timeout_s)
+
+
+def machine_of(image: optee.Image, gpu: str, serial: str, cpus: int = 1) -> secure_machine.Machine:
+    """The machine that an image is for; `serial` is what QEMU makes of the normal world's port."""
     board = image.board
-    machine = secure_machine.Machine(
+    return secure_machine.Machine(
         image=image.path,
         gic=3,
-        serials=("stdio", "file:/dev/stderr"),
+        serials=(serial, "file:/dev/stderr"),
         gpu=gpu,
         gpu_base=board.gpu_base,
         gpu_spi=board.gpu_intid - SPI_BASE,
@@ -141,4 +178,3 @@ def run(
         firewall=board.firewall_base,
         cpus=cpus,
     )
-    return secure_machine.run(machine, memory, plugin_args, timeout_s)

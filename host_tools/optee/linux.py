@@ -12,8 +12,9 @@ from dataclasses import replace
 from importlib import resources
 from pathlib import Path
 
+from host_tools.emulate.optee import machine_of
 from host_tools.emulate.replay import RunnerError
-from host_tools.emulate.secure_machine import DRAM_BASE, MIB, SPI_BASE, Machine, dram, run
+from host_tools.emulate.secure_machine import DRAM_BASE, MIB, SPI_BASE, dram, run
 from host_tools.optee import guest
 from host_tools.optee.build import Image
 from host_tools.record.devicetree import PLACEMENTS, Tree, with_gpu
@@ -71,17 +72,7 @@ def boot(
     initrd += guest_archive(job, driver, "\n".join(commands))
     with dram(DRAM_BYTES) as (path, memory):
         console, stats, tree = (path.with_name(name) for name in ("console", "stats.json", "tree"))
-        machine = Machine(
-            image=image.path,
-            gic=3,
-            serials=(f"file:{console}", "file:/dev/stderr"),
-            gpu=gpu or placement.gpu,
-            gpu_base=board.gpu_base,
-            gpu_spi=board.gpu_intid - SPI_BASE,
-            carveout_base=board.carveout_base,
-            carveout_bytes=board.carveout_bytes,
-            firewall=board.firewall_base,
-        )
+        machine = machine_of(image, gpu or placement.gpu, f"file:{console}")
         run(replace(machine, options=("-machine", f"dumpdtb={tree}")), path, None, timeout_s)
         blob = tree.read_bytes()
         tree.write_bytes(_device_tree(with_gpu(blob, job.gpu) if shared else blob, len(initrd)))
