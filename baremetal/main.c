@@ -1,7 +1,6 @@
 /* The firmware's program: one request from the mailbox, one answer. */
-#include "board.h"
 #include "mailbox.h"
-#include "replayer.h"
+#include "port.h"
 
 void *memcpy(void *restrict to, const void *restrict from, size_t bytes);
 
@@ -61,15 +60,33 @@ static uint32_t serve(struct gr_replayer *replayer, struct mailbox_request *requ
     return replays;
 }
 
+/* The same, with the GPU on meanwhile and off again. */
+static uint32_t serve_with_power(struct gr_replayer *replayer, struct mailbox_request *request)
+{
+    uint32_t replays = 0, silent = gr_board_gpu_on();
+    if (!silent)
+        replays = serve(replayer, request);
+    else
+        replayer->report = (struct gr_report){0};
+    const uint32_t silent_off = gr_board_gpu_off();
+    silent = silent ? silent : silent_off;
+    if (silent) {
+        replayer->report.status = GR_STATUS_POWER;
+        replayer->report.offset = silent;
+    }
+    return replays;
+}
+
 _Noreturn void gr_main(void)
 {
     struct gr_replayer replayer;
     struct mailbox_request request;
     struct mailbox_response *response = (struct mailbox_response *)(void *)shared(MAILBOX_RESPONSE_AT);
+    gr_board_start();
     memcpy(&request, shared(0), sizeof request);
     if (request.magic == MAILBOX_REQUEST_MAGIC && request.buffer_count <= MAILBOX_BUFFERS &&
         is_shared(request.trace_offset, request.trace_bytes))
-        response->replays = serve(&replayer, &request);
+        response->replays = serve_with_power(&replayer, &request);
     else
         replayer.report = (struct gr_report){.status = GR_STATUS_REQUEST};
     response->report = replayer.report;

@@ -9,11 +9,11 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-from importlib import resources
 from pathlib import Path
 
 from signing.keys import Algorithm, PublicKey
-from tee_replayer import amalgamate, crypto
+from tee_replayer import amalgamate, bare_metal, crypto
+from tee_replayer.bare_metal import BOARDS
 from tee_replayer.device import Device
 from tee_replayer.hostlib import GENERATED
 from trace_format import profile as profiles
@@ -21,23 +21,9 @@ from trace_format.errors import GramophoneError
 from trace_format.profile import Profile
 from trace_format.schema import PAGE_BYTES, VERSION_MAJOR, VERSION_MINOR
 
-# platform -> files of baremetal/ that it takes; the port comes last
-_BARE_METAL = {
-    "qemu-virt": (
-        "startup.S",
-        "firmware.ld",
-        "board.h",
-        "mailbox.h",
-        "main.c",
-        "string.S",
-        "include/limits.h",
-        "include/string.h",
-        "qemu_virt.c",
-    ),
-}
 OPTEE = "optee"
 OPTEE_PARTS = ("ta", "client")  # beside the pseudo-TA
-PLATFORMS = (*_BARE_METAL, OPTEE)
+PLATFORMS = (*BOARDS, OPTEE)
 OPTEE_CARVEOUT_BYTES = 256 << 20
 OPTEE_FIREWALL_BASE = 0x0B02_0000  # of the virtual machine: host_tools/vgpu/qemu
 OPTEE_CARVEOUT_STEP = 2 << 20  # of the core's large mappings
@@ -82,6 +68,9 @@ def generate(
     profile = profiles.load(gpu)
     if platform not in PLATFORMS:
         raise GenerateError(f"no platform {platform!r}; there are: {', '.join(PLATFORMS)}")
+    board = BOARDS.get(platform)
+    if board and board.gpu not in (None, gpu):
+        raise GenerateError(f"the GPU of {platform} is {board.gpu}, not {gpu}")
     if key.algorithm is not Algorithm.ES256:
         raise GenerateError(
             f"the key is an {key.algorithm.title} key, and this device build verifies ES256 only: "
@@ -113,6 +102,7 @@ def generate(
         f" *   key               ES256 {key.kid.hex()}\n"
         f" *   security version  at least {min_security_version}\n"
         f" *   crypto            {library}\n"
+        f"{board.notice if board else ''}"
         " */"
     )
     out.parent.mkdir(parents=True, exist_ok=True)
@@ -125,7 +115,7 @@ def generate(
         if bearssl is None:
             _copy_pseudo_ta(profile, work, carveout_bytes or OPTEE_CARVEOUT_BYTES, share_gpu)
         else:
-            _copy_bare_metal(platform, work, bearssl, carveout_bytes)
+            bare_metal.write(BOARDS[platform], work, bearssl, carveout_bytes)
         if out.exists():
             os.rename(out, Path(name) / "old")
         os.rename(work, out)
@@ -156,37 +146,3 @@ def _copy_pseudo_ta(profile: Profile, work: Path, carveout_bytes: int, share_gpu
 
 def _files(folder: Path) -> list[Path]:
     return [path for path in folder.iterdir() if path.is_file()]
-
-
-def _copy_bare_metal(platform: str, work: Path, bearssl: Path, carveout_bytes: int | None) -> None:
-    seam = (HERE / "crypto" / "bearssl.c").read_text()
-    (work / "crypto.c").write_text(seam.replace('#include "crypto.h"', '#include "replayer.h"'))
-    board = resources.files("baremetal")
-    for file in _BARE_METAL[platform]:
-        target = work / file
-        target.parent.mkdir(exist_ok=True)
-        target.write_bytes((board / file).read_bytes())
-    makefile = (HERE / "firmware" / "Makefile").read_text()
-    port = _BARE_METAL[platform][-1].removesuffix(".c")
-    board_flags = f" -DGR_CARVEOUT_BYTES={carveout_bytes:#x}" if carveout_bytes else ""
-    for mark, text in (("@PORT@", port), ("@CRYPTO@", _crypto_objects()), (" @BOARD@", board_flags)):
-        makefile = makefile.replace(mark, text)
-    (work / "Makefile").write_text(makefile)
-    shutil.copyfile(HERE / "firmware" / "size.py", work / "size.py")
-    _copy_crypto(bearssl, work / "bearssl")
-
-
-def _crypto_objects() -> str:
-    return " \\\n  ".join(f"bearssl/{name.removesuffix('.c')}.o" for name in crypto.SOURCES)
-
-
-def _copy_crypto(bearssl: Path, to: Path) -> None:
-    headers = [*(bearssl / "inc").glob("*.h"), bearssl / "src" / "inner.h", bearssl / "src" / "config.h"]
-    for path in [
-        *headers,
-        bearssl / crypto.LICENCE,
-        *(bearssl / name for name in (*crypto.SOURCES, *crypto.INCLUDED)),
-    ]:
-        target = to / path.relative_to(bearssl)
-        target.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(path, target)

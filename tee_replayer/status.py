@@ -80,6 +80,8 @@ class Report:
             text += f": slot {self.offset}"
         elif self.name in ("CHUNK", "SECTIONS", "CODEC"):
             text += f": {'section' if self.name == 'SECTIONS' else 'chunk'} {self.offset}"
+        elif self.name == "POWER":
+            text += f": register {self.offset:#010x}"
         if self.name in _WITH_VALUES:
             text += f": expected {self.expected:#x}, found {self.seen:#x}"
         if self.name == "FAULT":

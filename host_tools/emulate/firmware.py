@@ -24,12 +24,12 @@ from tee_replayer.generate import generate
 CROSS = "aarch64-linux-gnu-"
 CARVEOUT_STEP = 256 << 20  # so that few firmwares serve many traces
 ELF, BINARY = "firmware.elf", "firmware.bin"
-BOARD_SECTION, _BOARD = ".gramophone.board", "<8Q"
+BOARD_SECTION, _BOARD = ".gramophone.board", "<9Q"
 
 
 @dataclass(frozen=True)
 class Board:
-    """struct gr_board of baremetal/board.h, as the firmware has it."""
+    """struct gr_board of baremetal/port.h, as the firmware has it."""
 
     gpu_base: int
     carveout_base: int
@@ -39,6 +39,7 @@ class Board:
     gic_base: int
     uart_base: int
     gpu_spi: int
+    power_base: int
 
 
 @dataclass(frozen=True)
@@ -49,12 +50,14 @@ class Firmware:
         folder: with firmware.elf and firmware.bin.
         board: where it expects what.
         segments: (address, contents) to load; the rest of memory starts as zero.
+        ram: (address, size) of its data and stack.
         entry: address of the first instruction.
     """
 
     folder: Path
     board: Board
     segments: tuple[tuple[int, bytes], ...]
+    ram: tuple[int, int]
     entry: int
 
     @property
@@ -82,16 +85,18 @@ def load(folder: Path) -> Firmware:
     try:
         with path.open("rb") as stream:
             elf = ELFFile(stream)
-            segments = tuple(
-                (segment["p_paddr"], segment.data())
-                for segment in elf.iter_segments("PT_LOAD")
-                if segment["p_filesz"]
-            )
+            loads = list(elf.iter_segments("PT_LOAD"))
+            segments = tuple((part["p_paddr"], part.data()) for part in loads if part["p_filesz"])
+            rams = [(part["p_paddr"], part["p_memsz"]) for part in loads if not part["p_filesz"]]
             section = elf.get_section_by_name(BOARD_SECTION)
             if section is None or section.data_size != struct.calcsize(_BOARD):
                 raise RunnerError(f"{path}: not a Gramophone firmware: it has no section {BOARD_SECTION}")
+            if len(rams) != 1:
+                raise RunnerError(
+                    f"{path}: not a Gramophone firmware: expected data in one segment, found {len(rams)}"
+                )
             board = Board(*struct.unpack(_BOARD, section.data()))
-            return Firmware(folder, board, segments, int(elf.header["e_entry"]))
+            return Firmware(folder, board, segments, rams[0], int(elf.header["e_entry"]))
     except (
         ELFError,
         ValueError,

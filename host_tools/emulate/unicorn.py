@@ -31,7 +31,6 @@ from host_tools.vgpu.binding import VgpuError, VirtualGpu
 from signing.keys import PublicKey
 
 PAGE = 4096
-SECURE_RAM, SECURE_RAM_BYTES = 0x0E000000, 0x01000000  # of QEMU's machine "virt"
 PSTATE_EL3 = 0x3CD  # EL3, own stack pointer, all exceptions masked
 GICD_ISPENDR, GIC_SPI_BASE = 0x200, 32
 COUNTER_HZ = 62_500_000  # as QEMU's
@@ -91,6 +90,12 @@ def replay(
     return result(report, DEVICE, buffers, None, signed, gpu)
 
 
+def _pages(base: int, size: int) -> tuple[int, int]:
+    """The whole pages that a range lies in: (address, size)."""
+    start = base & -PAGE
+    return start, -(-(base + size) // PAGE) * PAGE - start
+
+
 class Machine:
     """The firmware in Unicorn, with what it needs of a board."""
 
@@ -105,10 +110,9 @@ class Machine:
         self._uc = uc = unicorn.Uc(unicorn.UC_ARCH_ARM64, unicorn.UC_MODE_ARM)
         uc.ctl_set_cpu_model(arm64.UC_CPU_ARM64_A72)
         for base, data in fw.segments:
-            start, end = base & -PAGE, -(-(base + len(data)) // PAGE) * PAGE
-            uc.mem_map(start, end - start, unicorn.UC_PROT_READ | unicorn.UC_PROT_EXEC)
+            uc.mem_map(*_pages(base, len(data)), unicorn.UC_PROT_READ | unicorn.UC_PROT_EXEC)
             uc.mem_write(base, data)
-        uc.mem_map(SECURE_RAM, SECURE_RAM_BYTES)
+        uc.mem_map(*_pages(*fw.ram), unicorn.UC_PROT_READ | unicorn.UC_PROT_WRITE)
         self._shared = carveout, dram  # Unicorn keeps only their addresses
         for base, memory in ((board.carveout_base, carveout), (board.mailbox_base, dram)):
             uc.mem_map_ptr(base, memory.size, unicorn.UC_PROT_READ | unicorn.UC_PROT_WRITE, memory.ctypes.data)

@@ -63,7 +63,8 @@
     X(FAULT, 0x800f800fu, "the GPU reported a memory fault")                                                 \
     X(RESET, 0xaaaaaaaau, "the GPU does not come out of a reset")                                            \
     X(BUDGET, 0x66666666u, "the trace's time budget is used up")                                             \
-    X(REQUEST, 0x99999999u, "the request is malformed")
+    X(REQUEST, 0x99999999u, "the request is malformed")                                                      \
+    X(POWER, 0x33333333u, "the GPU's power or clock control does not answer")
 
 enum gr_status {
 #define GR_STATUS_ENUM(name, value, text) GR_STATUS_##name = (int32_t)(value),

@@ -1,10 +1,16 @@
-/* Where things are on QEMU's machine "virt" with a secure world; -D sets another place. The numbers are also
- * in the firmware as `gr_board`, where the runners read them. */
+/* Board: QEMU's machine "virt" with a secure world, and Unicorn with the same map. -D sets another number;
+ * all of them are in the firmware too, as `gr_board`, where the runners read them. Facts: QEMU hw/arm/virt.c.
+ */
 #ifndef GRAMOPHONE_BOARD_H
 #define GRAMOPHONE_BOARD_H
 
-#include <stdint.h>
-
+/* Code and constants: flash, at the reset address. Data and stack: secure RAM. */
+#ifndef GR_ROM_BASE
+#define GR_ROM_BASE 0x00000000
+#endif
+#ifndef GR_RAM_BASE
+#define GR_RAM_BASE 0x0e000000
+#endif
 /* The GPU: its register window, and its interrupt (shared peripheral interrupt number, after GIC's own 32).
  */
 #ifndef GR_GPU_BASE
@@ -27,20 +33,15 @@
 #ifndef GR_MAILBOX_BYTES
 #define GR_MAILBOX_BYTES 0x70000000
 #endif
-/* GICv2 distributor, and the secure world's PL011 UART. */
+/* GICv2 distributor, and the secure world's PL011 UART, whose characters need no time. */
 #ifndef GR_GIC_BASE
 #define GR_GIC_BASE 0x08000000
 #endif
 #ifndef GR_UART_BASE
 #define GR_UART_BASE 0x09040000
 #endif
-
-struct gr_board {
-    uint64_t gpu_base, carveout_base, carveout_bytes, mailbox_base, mailbox_bytes, gic_base, uart_base,
-        gpu_spi;
-};
-
-/* The end: print a line, `what` and a number in hex, to the secure world's UART, and leave the emulator. */
-_Noreturn void gr_exit(char what, uint32_t number, uint32_t exit_status);
+#define GR_UART_TIMEOUT_US 0
+/* The GPU is always on. */
+#define GR_POWER_BASE 0
 
 #endif

@@ -1,0 +1,63 @@
+/* The part of the port that is the same on all boards: clock, interrupts of a GICv2, PL011. Interrupts are
+ * polled at the distributor: a replay has nothing else to do, and needs no handler that could be entered at a
+ * bad time. GICD_ISPENDR tells a line's level whether or not the interrupt is enabled (Arm IHI 0048B, 4.3.7).
+ */
+#include "port.h"
+
+__attribute__((used, section(".gramophone.board"))) static const struct gr_board gr_board = {
+    GR_GPU_BASE, GR_CARVEOUT_BASE, GR_CARVEOUT_BYTES, GR_MAILBOX_BASE, GR_MAILBOX_BYTES,
+    GR_GIC_BASE, GR_UART_BASE,     GR_GPU_SPI,        GR_POWER_BASE,
+};
+
+enum {
+    GIC_SPI_BASE = 32,
+    GICD_ISPENDR = 0x200,
+    UART_DR = 0,
+    UART_FR = 0x18,
+    UART_FR_TXFF = 1 << 5,
+};
+
+uint64_t gr_port_now_us(void)
+{
+    uint64_t ticks, frequency;
+    __asm__ volatile("isb\n\tmrs %0, cntpct_el0\n\tmrs %1, cntfrq_el0"
+                     : "=r"(ticks), "=r"(frequency)::"memory");
+    return ticks / frequency * 1000000 + ticks % frequency * 1000000 / frequency;
+}
+
+bool gr_port_wait_word(uint64_t address, uint32_t mask, uint32_t value, uint32_t timeout_us)
+{
+    const uint64_t start = gr_port_now_us();
+    for (;;) {
+        /* The clock first: after a late return the register is read once more. */
+        const bool late = gr_port_now_us() - start >= timeout_us;
+        if ((*gr_word(address) & mask) == value)
+            return true;
+        if (late)
+            return false;
+    }
+}
+
+__attribute__((noinline)) bool gr_port_wait_irq(unsigned line, uint32_t timeout_us)
+{
+    const uint32_t id = GIC_SPI_BASE + GR_GPU_SPI + line, bit = UINT32_C(1) << id % 32;
+    return gr_port_wait_word(GR_GIC_BASE + GICD_ISPENDR + id / 32 * 4, bit, bit, timeout_us);
+}
+
+static void put(char character)
+{
+    if (GR_UART_TIMEOUT_US)
+        gr_port_wait_word(GR_UART_BASE + UART_FR, UART_FR_TXFF, 0, GR_UART_TIMEOUT_US);
+    *gr_word(GR_UART_BASE + UART_DR) = (uint8_t)character;
+}
+
+_Noreturn void gr_exit(char what, uint32_t number, uint32_t exit_status)
+{
+    put(what);
+    for (int shift = 28; shift >= 0; shift -= 4)
+        put("0123456789abcdef"[number >> shift & 15]);
+    put('\n');
+    gr_board_end(exit_status);
+    for (;;)
+        __asm__ volatile("wfi");
+}

@@ -1,0 +1,50 @@
+/* What the ports of all boards share (port.c), and what a board has of its own: NAME.c, and its numbers in
+ * NAME.h, which is board.h in a generated folder. */
+#ifndef GRAMOPHONE_PORT_H
+#define GRAMOPHONE_PORT_H
+
+#include "board.h"
+#include "replayer.h"
+
+/* The board's numbers, for the runners: section .gramophone.board. `power_base` tells which block switches
+ * the GPU on, 0: none. */
+struct gr_board {
+    uint64_t gpu_base, carveout_base, carveout_bytes, mailbox_base, mailbox_bytes, gic_base, uart_base,
+        gpu_spi, power_base;
+};
+
+/* A device's register. */
+static inline volatile uint32_t *gr_word(uint64_t address)
+{
+    return (volatile uint32_t *)(uintptr_t)address;
+}
+
+/* Wait until a register has a value under a mask; false: it had not in `timeout_us`. */
+bool gr_port_wait_word(uint64_t address, uint32_t mask, uint32_t value, uint32_t timeout_us);
+
+/* Registers of the GPU, as they are where nothing stands in between: for gr_port_read32 and gr_port_write32.
+ */
+static inline uint32_t gr_gpu_read(uint32_t offset)
+{
+    return *gr_word(GR_GPU_BASE + (uint64_t)offset);
+}
+
+static inline void gr_gpu_write(uint32_t offset, uint32_t value)
+{
+    __asm__ volatile("dsb sy" ::: "memory");
+    *gr_word(GR_GPU_BASE + (uint64_t)offset) = value;
+}
+
+/* The end: print a line, `what` and a number in hex, to the UART, and leave for good. */
+_Noreturn void gr_exit(char what, uint32_t number, uint32_t exit_status);
+
+/* The board's own: what the rest relies on, the counter before all. Called once, first. */
+void gr_board_start(void);
+/* Switch the GPU on and off. 0, or the address of a register that did not answer in time: from then on the
+ * GPU is not touched any more. */
+uint32_t gr_board_gpu_on(void);
+uint32_t gr_board_gpu_off(void);
+/* After the last line; what comes next on this board. May return: the core waits for ever. */
+void gr_board_end(uint32_t exit_status);
+
+#endif

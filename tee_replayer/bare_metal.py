@@ -1,0 +1,88 @@
+"""What a bare-metal replayer has beside the core: port, start-up, Makefile and the crypto library's files."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+
+from tee_replayer import crypto
+
+HERE = Path(__file__).resolve().parent
+# Files of baremetal/ that every board takes.
+_COMMON = (
+    *("startup.S", "firmware.ld", "mailbox.h", "main.c", "port.h", "port.c", "string.S"),
+    *("include/limits.h", "include/string.h"),
+)
+
+
+@dataclass(frozen=True)
+class Board:
+    """A board that there is a port for.
+
+    Attributes:
+        port: name of its files in baremetal/: PORT.c, and PORT.h, which becomes board.h.
+        gpu: its GPU's profile; None: the emulated machine takes any.
+        is_silicon: a real board, which the port has not met.
+    """
+
+    port: str
+    gpu: str | None
+    is_silicon: bool
+
+    @property
+    def notice(self) -> str:
+        """Line of the generated files' head; empty for an emulated machine."""
+        return (
+            " *   port              has run in emulation alone, has not met silicon\n" if self.is_silicon else ""
+        )
+
+
+BOARDS = {
+    "qemu-virt": Board("qemu_virt", None, False),
+    "rpi4": Board("rpi4", "v3d42", True),
+    "hikey960": Board("hikey960", "mali_g71", True),
+}
+
+
+def write(board: Board, folder: Path, bearssl: Path, carveout_bytes: int | None) -> None:
+    """Write a board's files.
+
+    Args:
+        board: which.
+        folder: to write to; it has replayer.c and replayer.h.
+        bearssl: BearSSL's source tree.
+        carveout_bytes: secure memory for traces; None: the board's own size.
+    """
+    seam = (HERE / "crypto" / "bearssl.c").read_text()
+    (folder / "crypto.c").write_text(seam.replace('#include "crypto.h"', '#include "replayer.h"'))
+    source = resources.files("baremetal")
+    own = {f"{board.port}.c": f"{board.port}.c", f"{board.port}.h": "board.h"}
+    for name, copy in (dict.fromkeys(_COMMON) | own).items():
+        target = folder / (copy or name)
+        target.parent.mkdir(exist_ok=True)
+        target.write_bytes((source / name).read_bytes())
+    makefile = (HERE / "firmware" / "Makefile").read_text()
+    flags = f" -DGR_CARVEOUT_BYTES={carveout_bytes:#x}" if carveout_bytes else ""
+    for mark, text in (("@PORT@", board.port), ("@CRYPTO@", _crypto_objects()), (" @BOARD@", flags)):
+        makefile = makefile.replace(mark, text)
+    (folder / "Makefile").write_text(makefile)
+    shutil.copyfile(HERE / "firmware" / "size.py", folder / "size.py")
+    _copy_crypto(bearssl, folder / "bearssl")
+
+
+def _crypto_objects() -> str:
+    return " \\\n  ".join(f"bearssl/{name.removesuffix('.c')}.o" for name in crypto.SOURCES)
+
+
+def _copy_crypto(bearssl: Path, to: Path) -> None:
+    headers = [*(bearssl / "inc").glob("*.h"), bearssl / "src" / "inner.h", bearssl / "src" / "config.h"]
+    for path in [
+        *headers,
+        bearssl / crypto.LICENCE,
+        *(bearssl / name for name in (*crypto.SOURCES, *crypto.INCLUDED)),
+    ]:
+        target = to / path.relative_to(bearssl)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(path, target)
