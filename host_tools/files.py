@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import secrets
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -48,7 +47,7 @@ def write_atomically(path: str | Path, data: bytes, *, mode: int = 0o666, overwr
 def _beside(path: str | Path, mode: int) -> Iterator[tuple[Path, int]]:
     """An open temporary file in the folder of `path`, gone in the end; OSErrors name `path`."""
     target = Path(os.path.realpath(path))
-    temporary = target.with_name(f".gramophone.{secrets.token_hex(8)}.tmp")
+    temporary = target.with_name(f".gramophone.{os.urandom(8).hex()}.tmp")
     try:
         if target.exists() and not target.is_file():
             raise OSError(0, "not a regular file")  # a rename would replace a device such as /dev/null

@@ -4,6 +4,7 @@
  * Memory that a client shares may change at any time. It is copied once, into `piece`, and only that goes on;
  * so nothing here looks at it.
  */
+#include <string.h>
 #include <tee_internal_api.h>
 #include <tee_internal_api_extensions.h>
 

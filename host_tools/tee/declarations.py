@@ -1,0 +1,51 @@
+"""Makes `_binding.py`, the C library's declarations for cffi: `python -m host_tools.tee.declarations`.
+
+The module it writes needs cffi's backend alone, not its parser of C, which takes seconds on a small device.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import tempfile
+from importlib import resources
+from pathlib import Path
+
+import cffi
+
+from host_tools.files import write_atomically
+from host_tools.vgpu.binding import c_declarations
+from tee_replayer.hostlib import GENERATED
+
+MODULE = "_binding"
+TARGET = Path(__file__).with_name(f"{MODULE}.py")
+REPLAYER = Path(str(resources.files("tee_replayer")))
+# struct -> the header that has it
+STRUCTS = {
+    "gr_report": REPLAYER / "core" / "replayer.h",
+    "gramophone_slot": REPLAYER / "optee" / "gramophone_pta.h",
+    "gr_manifest": GENERATED / "gramophone_trace.h",
+}
+CLIENT = REPLAYER / "optee" / "client" / "gramophone_tee.h"
+
+
+def binding() -> str:
+    """Text of `_binding.py`."""
+    ffi = cffi.FFI()
+    ffi.cdef("".join(_struct(name, header) for name, header in STRUCTS.items()))
+    ffi.cdef(c_declarations(CLIENT.read_text()))
+    ffi.set_source(MODULE, None)
+    with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(None):  # it says what it does
+        path = Path(folder) / "binding.py"
+        ffi.emit_python_code(str(path))
+        return path.read_text()
+
+
+def _struct(name: str, header: Path) -> str:
+    found = re.search(rf"^struct {name} \{{.*?^\}};", header.read_text(), re.DOTALL | re.MULTILINE)
+    assert found, f"{header}: no struct {name}"
+    return found[0].replace("enum gr_status", "uint32_t") + "\n"
+
+
+if __name__ == "__main__":
+    write_atomically(TARGET, binding().encode())
