@@ -114,7 +114,7 @@ def plan_memory(memory: Memory) -> Trace:
         if frame not in working and frame not in target:
             target[frame] = first
             first += 1
-    image_pages = -(-len(relocate(memory.trace).image) // PAGE_BYTES)  # planned memory will follow it
+    image_pages = _relocate(Memory.of(memory.trace))  # planned memory will follow the image of that size
     placement = planning.place(
         planning.items(memory, reach(memory), working), first + (image_pages - first) % BLOCK_PAGES
     )
@@ -129,6 +129,12 @@ def relocate(memory: Memory) -> Trace:
 
     Where page tables have blocks, the rest keeps its order and its place in a block.
     """
+    _relocate(memory)
+    return memory.emit((max(memory.pages, default=0) + 1) * PAGE_BYTES)
+
+
+def _relocate(memory: Memory) -> int:
+    """See `relocate`; returns the size of the image, in pages."""
     written = memory.written_frames()
     order = {frame: va for (_, va), m in sorted(memory.mappings.items(), reverse=True) for frame in [m.frame]}
     fixed = sorted(memory.pages.keys() - written, key=lambda frame: order[frame])
@@ -145,9 +151,10 @@ def relocate(memory: Memory) -> Trace:
     target = {frame: index for index, frame in enumerate(fixed)}
     guess = place(len(fixed))  # the image is larger, by what is uploaded from it
     memory.move(target | guess)
-    moved = place(memory.image_pages())
+    image_pages = memory.image_pages()
+    moved = place(image_pages)
     memory.move({frame: frame for frame in target.values()} | {guess[frame]: moved[frame] for frame in working})
-    return memory.emit((max(memory.pages, default=0) + 1) * PAGE_BYTES)
+    return image_pages
 
 
 @trace_pass("trim-address-space")
