@@ -17,11 +17,11 @@ from host_tools.record.errors import RecordError
 from host_tools.record.root import ARCHITECTURE, SUITE, UNUSED, RecordRoot
 
 MODULE = "optee"
-# The kernel's modules, the supplicant, what Python's cffi needs to call a C library.
+# The kernel's modules, the supplicant, and what host_tools/tee needs.
 PACKAGES = ("linux-image-arm64", "tee-supplicant", "python3-cffi-backend")
 SUPPLICANT = "usr/sbin/tee-supplicant"
-LIBRARIES = ("libteec.so.2",)
-CFFI = "usr/lib/python3/dist-packages"
+LIBTEEC = f"{initramfs.LIBRARIES}/libteec.so.2"
+EXTENSIONS = ("usr/lib/python3/dist-packages/_cffi_backend.*.so", f"{initramfs.STDLIB}/lib-dynload/mmap.*.so")
 TAS, STORAGE = "usr/lib/optee_armtz", "var/lib/tee"
 MODULES = "kernel/drivers/tee/"
 
@@ -54,15 +54,17 @@ def _archive(root: RecordRoot, tree: Path) -> bytes:
             "run `make record-root`"
         )
     archive = Archive()
-    libraries = [f"{initramfs.LIBRARIES}/{name}" for name in LIBRARIES]
-    cffi = sorted(str(path.relative_to(tree)) for path in (tree / CFFI).glob("_cffi_backend*.so"))
-    initramfs.add_host_files(archive, elf.closure(tree, [SUPPLICANT, *libraries, *cffi]))
+    extensions = [str(path.relative_to(tree)) for pattern in EXTENSIONS for path in tree.glob(pattern)]
+    if len(extensions) != len(EXTENSIONS):
+        raise RecordError(f"expected one file each of {', '.join(EXTENSIONS)} in the packages, found {extensions}")
+    initramfs.add_host_files(archive, elf.closure(tree, [SUPPLICANT, LIBTEEC, *extensions]))
     needed = kernel_modules.load_order(modules, [MODULE])
     for name, data in needed.items():
         archive.add_file(f"usr/lib/modules/{name}.ko", data)
     archive.add_file(f"usr/lib/modules/{MODULE}.order", "".join(f"{name}.ko\n" for name in needed).encode())
     for folder in (TAS, STORAGE):
         archive.add_folder(folder)
+    archive.add_link("usr/bin/python3", f"/{initramfs.PYTHON}")
     return archive.to_bytes()
 
 
@@ -71,4 +73,4 @@ def _wanted(path: str) -> bool:
     if path.startswith("usr/lib/modules/"):
         rest = path.split("/", 4)[-1]
         return not rest.startswith("kernel/") or rest.endswith("/") or rest.startswith(MODULES)
-    return path.startswith(("usr/lib/", "usr/sbin/")) and not path.startswith("usr/lib/python3.")
+    return path.startswith(("usr/lib/", "usr/sbin/"))
