@@ -16,7 +16,9 @@ from signing import keys
 from signing.errors import PassphraseError
 from signing.sign import FileSigner, sign_trace
 from signing.verify import Verdict, verify_trace
+from trace_format import layout
 from trace_format.errors import GramophoneError
+from trace_format.schema import HEADER_FLAG_RAW
 
 ALGORITHMS = {"es256": keys.Algorithm.ES256, "eddsa": keys.Algorithm.EDDSA}
 
@@ -159,6 +161,11 @@ def sign(
     signer = FileSigner(read_private_key(key, given_passphrase(passphrase_file, passphrase_env)))
     signed = sign_trace(data, signer, file=str(trace))
     write_atomically(output, signed)
+    if layout.read_header(data)["flags"] & HEADER_FLAG_RAW:
+        say(
+            f"warning: {trace} is a raw recording, which another device may not be able to replay; "
+            "'gramophone build' makes a trace of it"
+        )
     return Outcome(
         {"file": str(output), **_key_data(signer.public), "trace_bytes": len(data), "bytes": len(signed)},
         f"{output}: {len(signed)} bytes, signed by {signer.alg.title} key {signer.kid.hex()}",

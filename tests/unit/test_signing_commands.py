@@ -20,6 +20,7 @@ from signing_samples import ES256, flipped, small_trace
 from host_tools.commands.signing import COMMANDS
 from signing import keys
 from signing.verify import verify_trace
+from trace_format.trace import Trace
 
 GROUP = click.Group(name="gramophone", commands=COMMANDS)
 ROOT = Path(__file__).parents[2]
@@ -88,6 +89,15 @@ def test_signing_twice_gives_the_same_file() -> None:
     for output in ("a.sgtr", "b.sgtr"):
         run("sign", "net.gtr", "--key", "key.pem", "-o", output)
     assert Path("a.sgtr").read_bytes() == Path("b.sgtr").read_bytes()
+
+
+def test_a_raw_recording_is_signed_with_a_warning() -> None:
+    built = run("sign", "net.gtr", "--key", "key.pem", "-o", "net.sgtr")
+    _write("raw.gtr", Trace.read("net.gtr").with_(raw=True).build())
+    raw = run("sign", "raw.gtr", "--key", "key.pem", "-o", "raw.sgtr")
+    assert built.stderr == ""
+    assert raw.stderr.startswith("warning: raw.gtr is a raw recording, ")
+    assert run_json("verify", "raw.sgtr", "--key", "pub.pem")["verdict"] == "verified"
 
 
 def test_private_key_file_is_for_its_owner_alone() -> None:
