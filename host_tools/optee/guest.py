@@ -9,12 +9,14 @@ import hashlib
 import tempfile
 from pathlib import Path
 
+from host_tools.optee.client import LIBRARY, library
 from host_tools.record import elf, initramfs, kernel_modules
 from host_tools.record.apt import AptRoot
 from host_tools.record.cache import cache_dir, locked, written_whole
 from host_tools.record.cpio import Archive
 from host_tools.record.errors import RecordError
 from host_tools.record.root import ARCHITECTURE, SUITE, UNUSED, RecordRoot
+from host_tools.tee.bundle import bundle
 
 MODULE = "optee"
 # The kernel's modules, the supplicant, and what host_tools/tee needs.
@@ -24,6 +26,16 @@ LIBTEEC = f"{initramfs.LIBRARIES}/libteec.so.2"
 EXTENSIONS = ("usr/lib/python3/dist-packages/_cffi_backend.*.so", f"{initramfs.STDLIB}/lib-dynload/mmap.*.so")
 TAS, STORAGE = "usr/lib/optee_armtz", "var/lib/tee"
 MODULES = "kernel/drivers/tee/"
+
+
+def client() -> tuple[dict[str, bytes], frozenset[str]]:
+    """`gramophone-tee` and its library by guest path, and those of them that are programs.
+
+    Raises:
+        GramophoneError: as `host_tools.optee.client.library`.
+    """
+    program = "usr/bin/gramophone-tee"
+    return {program: bundle(), f"{initramfs.LIBRARIES}/{LIBRARY}": library().read_bytes()}, frozenset([program])
 
 
 def layer(root: RecordRoot) -> Path:

@@ -52,7 +52,7 @@ def boot(
     Args:
         image: firmware whose normal world is NORMAL_WORLD. If its pseudo-TA shares the GPU, the guest has it at
             first, with its driver loaded.
-        job: what to run; the supplicant runs already. TAs belong in the folder guest.TAS.
+        job: what to run. `gramophone-tee` is there, the supplicant runs; TAs belong in the folder guest.TAS.
         gpu: the virtual GPU; without it the job's.
         plugin_args: further arguments of the QEMU plugin.
         timeout_s: of real time.
@@ -68,6 +68,8 @@ def boot(
         if (board.gpu_base, board.gpu_intid) != (placement.base, SPI_BASE + placement.irqs[0]):
             raise RunnerError(f"the pseudo-TA's GPU is not where the guest has {job.gpu}")
         driver, commands = placement.module, [LOAD, SUPPLICANT, placement.setup + job.command]
+    files, programs = guest.client()
+    job = replace(job, files={**files, **job.files}, programs=job.programs | programs)
     initrd = root.base.read_bytes() + guest.layer(root).read_bytes()
     initrd += guest_archive(job, driver, "\n".join(commands))
     with dram(DRAM_BYTES) as (path, memory):

@@ -59,7 +59,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         options = parser().parse_args(given)
         data, text = options.run(options)
     except TeeError as error:
-        code = {"result": f"{error.result:#010x}", "origin": error.origin}
+        code = {"result": f"{error.result:#010x}", "origin": error.origin, "log": error.log}
         return _fail(str(error), 1 if error.refused else 2, as_json, code)
     except GramophoneError as error:
         return _fail(str(error), 2, as_json)
@@ -148,7 +148,10 @@ def _load(session: Session, path: Path) -> None:
         if not path.stat().st_size:
             raise GramophoneError(f"{path}: expected a signed trace, found an empty file")
         data = stack.enter_context(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
-        session.load(data)
+        try:
+            session.load(data)
+        except TeeError as error:
+            raise _with_log(session, error) from None
 
 
 def info(options: argparse.Namespace) -> tuple[dict[str, Any], str]:
@@ -163,11 +166,7 @@ def info(options: argparse.Namespace) -> tuple[dict[str, Any], str]:
             data[name] = session.text(getattr(manifest, name))
         for name in ("security_version", "gpu", "job_count", "action_count", "slot_count", "carveout_bytes"):
             data[name] = int(getattr(manifest, name))
-        data |= {
-            "secure_bytes": int(log.secure_bytes),
-            "verify_us": int(log.verify_us),
-            "load_us": int(log.load_us),
-        }
+        data |= {name: log[name] for name in ("secure_bytes", "verify_us", "load_us")}
     return data, "\n".join(f"{name}: {value}" for name, value in data.items())
 
 
@@ -227,19 +226,17 @@ def run_trace(options: argparse.Namespace) -> tuple[dict[str, Any], str]:
             try:
                 session.run()
             except TeeError as error:
-                raise _explained(session, error, replay) from None
+                raise _explained(_with_log(session, error), replay) from None
         log = session.log()
         results = {slot: session.output(slot.index, slot.bytes) for slot in targets}
     for slot, data in results.items():
         write_atomically(targets[slot], npy.npy(slot.dtype, slot.shape, data))
     written = {slot.name: str(path) for slot, path in targets.items()}
-    figures = {name: int(getattr(log, name)) for name in ("jobs", "actions", "retries", "secure_bytes")}
-    times = {name: int(getattr(log, name)) for name in ("verify_us", "load_us", "replay_us")}
-    lines = [", ".join(f"{name} {value}" for name, value in {**figures, **times}.items())]
+    figures = ("jobs", "actions", "retries", "secure_bytes", "verify_us", "load_us", "replay_us")
+    lines = [", ".join(f"{name} {log[name]}" for name in figures)]
     lines += [f"{name} -> {path}" for name, path in written.items()]
-    return {"via": options.via, "replays": options.repeat, **figures, **times, "outputs": written}, "\n".join(
-        lines
-    )
+    answer = {"via": options.via, "replays": options.repeat, "log": log, "outputs": written}
+    return answer, "\n".join(lines)
 
 
 def _unique(what: str, given: list[tuple[str, Path]]) -> dict[str, Path]:
@@ -264,16 +261,23 @@ def _values(inputs: dict[str, Path], taking: dict[str, Slot]) -> dict[Slot, byte
     return {slot: npy.load(path, slot.name, slot.dtype, slot.shape) for slot, path in known.items()}
 
 
-def _explained(session: Session, error: TeeError, replay: int) -> TeeError:
-    """The error of a replay, with the action that failed."""
+def _with_log(session: Session, error: TeeError) -> TeeError:
+    """The error of a load or a replay, with the replayer's report where there is one."""
     try:
         log = session.log()
     except TeeError:
         return error
-    where = f"replay {replay + 1}, action {log.action}, opcode {log.op:#04x}, operand {log.offset:#x}"
-    return TeeError(
-        f"{error}; {where}: expected {log.expected:#x}, found {log.seen:#x}", error.result, error.origin
-    )
+    return TeeError(str(error), error.result, error.origin, log)
+
+
+def _explained(error: TeeError, replay: int) -> TeeError:
+    """The error of a replay, with the action that failed in its text."""
+    log = error.log
+    if log is None:
+        return error
+    where = f"replay {replay + 1}, action {log['action']}, opcode {log['op']:#04x}, operand {log['offset']:#x}"
+    text = f"{error}; {where}: expected {log['expected']:#x}, found {log['seen']:#x}"
+    return TeeError(text, error.result, error.origin, log)
 
 
 if __name__ == "__main__":

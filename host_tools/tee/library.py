@@ -28,12 +28,14 @@ class TeeError(GramophoneError):
         text: what happened.
         result: the TEEC_Result.
         origin: who gave it: TEEC_ORIGIN_*.
+        log: what the replayer reports of a load or replay.
     """
 
-    def __init__(self, text: str, result: int, origin: int) -> None:
+    def __init__(self, text: str, result: int, origin: int, log: dict[str, int] | None = None) -> None:
         super().__init__(text)
         self.result = result
         self.origin = origin
+        self.log = log
 
     @property
     def refused(self) -> bool:
@@ -79,8 +81,8 @@ class Session:
 
     def load(self, signed: Any) -> None:
         """Send a signed trace (any buffer), have it verified and loaded; TeeError when it is refused."""
-        data = self._ffi.from_buffer(signed)
-        self._call("loading", self._lib.gramophone_tee_load, data, len(data))
+        with self._ffi.from_buffer(signed) as data:
+            self._call("loading", self._lib.gramophone_tee_load, data, len(data))
 
     def manifest(self) -> Any:
         """The loaded trace's `struct gr_manifest`."""
@@ -111,11 +113,11 @@ class Session:
         self._call(f"reading slot {slot}", self._lib.gramophone_tee_get_output, slot, data, size)
         return bytes(self._ffi.buffer(data))
 
-    def log(self) -> Any:
-        """How the last load or run went, also one that failed: `struct gr_report`."""
+    def log(self) -> dict[str, int]:
+        """How the last load or run went, also one that failed: the fields of `struct gr_report`."""
         report = self._ffi.new("struct gr_report *")
         self._call("reading the log", self._lib.gramophone_tee_log, report)
-        return report
+        return {name: int(getattr(report, name)) for name in dir(report) if name != "reserved"}
 
     def text(self, value: Any) -> str:
         """A text or a hash of a structure: text up to its 0, bytes in hexadecimal."""

@@ -1,0 +1,88 @@
+"""Replays through OP-TEE with Debian's Linux as the normal world: `gramophone-tee` asks the pseudo-TA over libteec.
+
+Time counts instructions, those of the kernels' interrupts among them.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import shlex
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from host_tools.emulate.optee import check_answer, image_for
+from host_tools.emulate.replay import (
+    Buffers,
+    ReplayResult,
+    RunnerError,
+    Tensor,
+    bind,
+    gpu_of,
+    open_trace,
+    result,
+)
+from host_tools.emulate.secure_machine import instructions
+from host_tools.optee import linux
+from host_tools.record.machine import GuestJob
+from host_tools.tensors import npy
+from signing.keys import PublicKey
+from tee_replayer.status import Report
+from trace_format.schema import SlotKind
+
+DEVICE = "QEMU virt, OP-TEE and Linux, secure world"
+ANSWER = "answer.json"
+
+
+def replay(
+    signed: bytes,
+    key: PublicKey,
+    inputs: Mapping[str, Tensor] | None = None,
+    *,
+    gpu: str | None = None,
+    repeat: int = 1,
+    min_security_version: int = 0,
+    firmware: Path | None = None,
+    timeout_s: float = 1200,
+    plugin_args: Mapping[str, str] | None = None,
+) -> ReplayResult:
+    """Boot OP-TEE and Linux, have `gramophone-tee` replay a signed trace.
+
+    Arguments and errors are those of `host_tools.emulate.optee.replay`.
+
+    Raises:
+        RecordError: the guest's parts cannot be had, or it failed.
+    """
+    gpu = gpu_of(signed, gpu)
+    image = image_for(signed, key, gpu, min_security_version, firmware, linux.NORMAL_WORLD)
+    buffers = bind(open_trace(signed), inputs or {})
+    job = _job(signed, buffers, repeat)
+    done = linux.boot(image, job, gpu=gpu, plugin_args=plugin_args, timeout_s=timeout_s)
+    try:
+        answer: dict[str, Any] = json.loads(done.files[ANSWER])
+        report = Report(**answer["log"])
+        for row in buffers.rows if answer["ok"] else ():
+            if row.slot.kind == SlotKind.OUTPUT:
+                row.data[...] = np.load(io.BytesIO(done.files[f"{row.index}.npy"]), allow_pickle=False)
+    except (KeyError, ValueError, TypeError) as error:
+        raise RunnerError(f"gramophone-tee gave no answer that makes sense: {done.output.strip()}") from error
+    code, origin = int(answer.get("result", "0"), 0), int(answer.get("origin", 0))
+    check_answer(code, origin, report, image, done.output.strip())
+    return result(report, DEVICE, buffers, instructions(report), signed, gpu)
+
+
+def _job(signed: bytes, buffers: Buffers, repeat: int) -> GuestJob:
+    """`gramophone-tee`, whose answer and output slots come back as files."""
+    files = {"job/net.sgtr": signed}
+    words = ["gramophone-tee", "run", "/job/net.sgtr", "--via", "pta", "--json", "--repeat", str(repeat)]
+    for row in buffers.rows:
+        if row.slot.kind == SlotKind.OUTPUT:
+            words += ["--output", f"{row.slot.name}=/out/{row.index}.npy"]
+        else:
+            files[f"job/{row.index}.npy"] = npy(row.data)
+            words += ["--input", f"{row.slot.name}=/job/{row.index}.npy"]
+    # A refusal is an answer too.
+    return GuestJob(f"{shlex.join(words)} >/out/{ANSWER} || true", files, uses_gpu=False)
