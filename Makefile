@@ -6,8 +6,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 # What the commands need besides Python, by Debian package name.
-SYSTEM_PACKAGES := qemu-system-arm gcc-aarch64-linux-gnu libc6-dev-arm64-cross gcc libc6-dev make dpkg-dev
-SYSTEM_COMMANDS := qemu-system-aarch64 aarch64-linux-gnu-gcc gcc make dpkg-source
+SYSTEM_PACKAGES := qemu-system-arm gcc-aarch64-linux-gnu libc6-dev-arm64-cross gcc libc6-dev make dpkg-dev dosfstools mtools
+SYSTEM_COMMANDS := qemu-system-aarch64 aarch64-linux-gnu-gcc gcc make dpkg-source mcopy /usr/sbin/mkfs.fat
 # What the tests need beside that.
 TEST_PACKAGES := clang clang-format cppcheck valgrind npm cpio libssl-dev
 TEST_COMMANDS := clang clang-format cppcheck valgrind npm cpio /usr/include/openssl/ec.h

@@ -9,7 +9,7 @@ import click
 from host_tools.cli_support import GramophoneGroup
 
 # Modules of host_tools.commands, each with a list COMMANDS.
-SUBJECTS = ("recording", "importing", "traces", "signing", "replaying")
+SUBJECTS = ("recording", "importing", "traces", "signing", "replaying", "flashing")
 
 
 @click.group(cls=GramophoneGroup, context_settings={"help_option_names": ["-h", "--help"]})

@@ -58,6 +58,14 @@ def request(memory: memoryview, signed: bytes, buffers: Buffers, repeat: int) ->
     return places
 
 
+def trace_in(memory: bytes) -> tuple[int, int] | None:
+    """Where a request has the signed trace: from, to; None when this is no request. Nothing else is judged."""
+    if not memory.startswith(REQUEST_MAGIC) or len(memory) < _REQUEST.size:
+        return None
+    _magic, at, size, _repeat, _buffers = _REQUEST.unpack_from(memory)
+    return at, at + size
+
+
 def response(memory: memoryview, buffers: Buffers, places: Layout) -> Report:
     """Read the firmware's answer, and the outputs into the buffers.
 

@@ -1,0 +1,133 @@
+"""`gramophone flash`: what a board is flashed with, packed and checked."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console
+
+from host_tools.cli_support import FILE, GramophoneCommand, Outcome, UsageError, say
+from host_tools.commands.replaying import device_key
+from host_tools.files import check_writable, write_atomically
+from host_tools.flash.boards import TA_KEY
+from host_tools.flash.check import Checked
+from host_tools.flash.check import check as check_image
+from host_tools.flash.manifest import Manifest, sha256
+from host_tools.flash.pack import Sources, pack
+from host_tools.flash.signed_ta import PUBLISHED_KEY
+
+SHOWN = 16  # digits of a hash in the text; --json has all
+
+
+@click.command(
+    "flash",
+    cls=GramophoneCommand,
+    example=(
+        "gramophone flash out --to card.img --trace net.sgtr --boot-firmware /boot/firmware\n"
+        "gramophone flash --check card.img --key pub.pem"
+    ),
+)
+@click.argument("out", type=FILE, required=False)
+@click.option("--to", "image", type=FILE, help="Image to write.")
+@click.option("--trace", "traces", type=FILE, multiple=True, help="Signed trace to put into it; repeatable.")
+@click.option("--fip", type=FILE, help="TF-A's firmware image package of the board (optee, hikey960).")
+@click.option("--core", type=FILE, help="Folder with OP-TEE's core as built for the board (optee).")
+@click.option("--ta-key", type=FILE, help="Private key (PEM, RSA) to sign the TA with (optee).")
+@click.option("--boot-firmware", type=FILE, help="Folder with Raspberry Pi's own boot files (rpi4).")
+@click.option(
+    "--check", "checked", type=FILE, help="Image to read back instead: a file, device or unpacked folder."
+)
+@click.option("--key", type=FILE, help="Public key (PEM) that the device must have (--check).")
+def flash_command(
+    out: Path | None,
+    image: Path | None,
+    traces: tuple[Path, ...],
+    fip: Path | None,
+    core: Path | None,
+    ta_key: Path | None,
+    boot_firmware: Path | None,
+    checked: Path | None,
+    key: Path | None,
+) -> Outcome:
+    """Pack a generated folder for its board, or check what is in an image.
+
+    OUT is what `generate` wrote, after make where it is bare metal. The image is an SD card for rpi4, a flash
+    image for qemu-virt, and an archive of what is to be flashed for optee and hikey960. Each holds a manifest.
+
+    Exit status of --check: 1 when something in the image is not what it must be, 2 when it is no image of ours.
+    """
+    sources = Sources(traces, fip, core, ta_key, boot_firmware)
+    if checked is not None:
+        if out is not None or image is not None or sources != Sources():
+            raise UsageError("--check takes an image and --key alone")
+        with Console(stderr=True).status("checking"):
+            found = check_image(checked, device_key(key) if key else None)
+        _warn(found.manifest)
+        return Outcome(_checked_data(checked, found), _checked_text(checked, found), found.ok)
+    if out is None or image is None or key is not None:
+        raise UsageError("expected either OUT --to IMAGE, or --check IMAGE [--key KEY]")
+    check_writable(image)
+    with Console(stderr=True).status("packing"):
+        data, manifest = pack(out, sources)
+    write_atomically(image, data)
+    _warn(manifest)
+    written = {"file": str(image), "manifest_sha256": sha256(manifest.encode())}
+    lines = [
+        f"{image}: {len(data)} bytes for {manifest.platform}, {len(manifest.pieces)} pieces",
+        *_text(manifest),
+        f"manifest         sha256 {written['manifest_sha256']}",
+    ]
+    return Outcome({**written, **asdict(manifest)}, "\n".join(lines))
+
+
+def _warn(manifest: Manifest | None) -> None:
+    """Say what nobody may overlook."""
+    if manifest and any(ta.key_sha256 == PUBLISHED_KEY for ta in manifest.trusted_applications):
+        say(
+            f"warning: {TA_KEY} is the key that OP-TEE publishes: anybody can sign TAs for this core; see --ta-key"
+        )
+
+
+def _text(manifest: Manifest) -> list[str]:
+    rows = [
+        ("device", f"{manifest.gpu} (profile {manifest.profile_id}), ES256 key {manifest.key_id}"),
+        ("", f"traces of security version {manifest.min_security_version} or newer"),
+    ]
+    rows += [
+        ("trace", f"{t.file}: {t.name!r}, security version {t.security_version}, signed by {t.key_id}")
+        for t in manifest.traces
+    ]
+    rows += [
+        ("TA", f"{ta.file}: version {ta.version}, signed by {ta.key_sha256[:SHOWN]}...")
+        for ta in manifest.trusted_applications
+    ]
+    rows += [("missing", f"{missing.name}: {missing.why}") for missing in manifest.missing]
+    pieces = [f"{p.offset:#12x} {p.bytes:10}  {p.sha256[:SHOWN]}  {p.name}" for p in manifest.pieces]
+    return [f"{name:16} {text}" for name, text in rows] + [
+        f"{'offset':>12} {'bytes':>10}  {'sha256':{SHOWN}}",
+        *pieces,
+    ]
+
+
+def _checked_data(path: Path, found: Checked) -> dict[str, Any]:
+    return {
+        "file": str(path),
+        "kind": found.kind,
+        "manifest_sha256": found.manifest_sha256,
+        "manifest": asdict(found.manifest) if found.manifest else None,
+        "findings": [asdict(finding) for finding in found.findings],
+    }
+
+
+def _checked_text(path: Path, found: Checked) -> str:
+    if not found.ok:
+        return "\n".join([f"{path}: NOT what it must be:", *(f"  {finding}" for finding in found.findings)])
+    assert found.manifest is not None  # or there were a finding
+    lines = [f"{path}: {found.kind} for {found.manifest.platform}; all of it is what it must be"]
+    return "\n".join([*lines, *_text(found.manifest), f"manifest         sha256 {found.manifest_sha256}"])
+
+
+COMMANDS: list[click.Command] = [flash_command]

@@ -1,0 +1,148 @@
+"""Reads an image back and proves what is in it: its own bytes against its manifest, and against a key."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from host_tools.flash.boards import LAYOUTS
+from host_tools.flash.containers import File, Opened, open_image
+from host_tools.flash.contents import Contents, Finding, read
+from host_tools.flash.errors import ImageError
+from host_tools.flash.manifest import NAME, Manifest, key_sha256, sha256
+from host_tools.flash.pack import image_sha256
+from signing.keys import PublicKey
+from trace_format import layout
+
+
+@dataclass(frozen=True)
+class Checked:
+    """What came of a check.
+
+    Attributes:
+        kind: "archive", "folder", "flash" or "card".
+        manifest: None where it cannot be read.
+        manifest_sha256: hash of its bytes, to compare with what `flash` said; in hex.
+        contents: what the image's own bytes say.
+        findings: what does not match; empty when all does.
+    """
+
+    kind: str
+    manifest: Manifest | None
+    manifest_sha256: str
+    contents: Contents
+    findings: tuple[Finding, ...]
+
+    @property
+    def ok(self) -> bool:
+        """Whether all matches."""
+        return not self.findings
+
+
+def check(path: Path, key: PublicKey | None = None) -> Checked:
+    """Check an image.
+
+    Args:
+        path: a file, a device or a folder to which an archive was unpacked.
+        key: the device's key as it should be.
+
+    Raises:
+        ImageError: it is no image of ours; with the file's name.
+        OSError: it cannot be read.
+    """
+    with layout.naming(str(path)):
+        opened = open_image(path)
+        if NAME not in opened.files:
+            raise ImageError("not an image that 'gramophone flash' wrote", expected=f"a file {NAME}", found="none")
+        platform = _platform(opened)
+    text = opened.files[NAME].data
+    findings: list[Finding] = []
+    manifest = None
+    try:
+        manifest = Manifest.decode(text)
+    except ImageError as error:
+        findings.append(Finding(NAME, error.offset, error.what, _text(error.expected), _text(error.found)))
+    contents = read(_placed(opened, manifest), platform)
+    findings += contents.findings
+    if manifest is not None:
+        findings += _compare(manifest, contents)
+        if opened.data is not None:
+            findings += _compare_image(manifest, opened.data, opened.files[NAME])
+    if key is not None and contents.device is not None and contents.device.key.kid != key.kid:
+        findings.append(
+            Finding(*contents.place, "the device's key", key_sha256(key), key_sha256(contents.device.key))
+        )
+    return Checked(opened.kind, manifest, sha256(text), contents, tuple(findings))
+
+
+def _platform(opened: Opened) -> str:
+    """The platform whose files these are, whatever the manifest says."""
+    container = "archive" if opened.kind == "folder" else opened.kind
+    found: dict[str, int] = {}
+    for platform, board in LAYOUTS.items():
+        files = {name.removesuffix("/soc-fw") for name in board.firmware}
+        if board.container == container and files <= opened.files.keys():
+            found[platform] = len(files)
+    if found:
+        return max(found, key=lambda platform: found[platform])
+    raise ImageError(
+        "not an image that 'gramophone flash' wrote",
+        expected="the files of one of the platforms " + ", ".join(LAYOUTS),
+        found=", ".join(sorted(opened.files)[:8]),
+    )
+
+
+def _placed(opened: Opened, manifest: Manifest | None) -> Mapping[str, File]:
+    """The files, those of a folder where they lay in the archive: there they have no place of their own."""
+    if opened.kind != "folder" or manifest is None:
+        return opened.files
+    places = {piece.name: piece.offset for piece in manifest.pieces}
+    return {name: File(places.get(name, 0), file.data) for name, file in opened.files.items()}
+
+
+def _compare(manifest: Manifest, contents: Contents) -> list[Finding]:
+    """The manifest against what the image's bytes say."""
+    found: list[Finding] = []
+    for name, value in contents.fields().items():
+        claimed = getattr(manifest, name)
+        if isinstance(value, tuple):
+            found += _compare_rows(name, claimed, value)
+        elif claimed != value:
+            found.append(Finding(NAME, None, f"{name}, which the image's bytes say", _text(value), _text(claimed)))
+    return found
+
+
+def _compare_rows(field: str, claimed: Sequence[Any], told: Sequence[Any]) -> list[Finding]:
+    """A list of the manifest, row by row; the first field of a row is its name."""
+    claims, facts = ({next(iter(vars(row).values())): row for row in rows} for rows in (claimed, told))
+    findings = []
+    for name in [*claims, *(name for name in facts if name not in claims)]:
+        claim, fact = claims.get(name), facts.get(name)
+        place = getattr(fact, "offset", None)
+        if claim is None or fact is None:
+            where = ("in the manifest", "not there") if fact is None else ("nothing", "there")
+            findings.append(Finding(name, place, f"one of the {field.replace('_', ' ')}", *where))
+            continue
+        for item, value in vars(claim).items():
+            if getattr(fact, item) != value:
+                findings.append(Finding(name, place, item, _text(value), _text(getattr(fact, item))))
+    if not findings and list(claimed) != list(told):
+        findings.append(
+            Finding(NAME, None, f"order of the {field.replace('_', ' ')}", "by their place", "another")
+        )
+    return findings
+
+
+def _compare_image(manifest: Manifest, data: bytes, place: File) -> list[Finding]:
+    if manifest.image_bytes != len(data):
+        return [Finding("", len(data), "size of the image", str(manifest.image_bytes), str(len(data)))]
+    found = image_sha256(data, place)
+    if manifest.image_sha256 == found:
+        return []
+    return [Finding("", None, f"sha256 of all but {NAME}", manifest.image_sha256, found)]
+
+
+def _text(value: object) -> str:
+    return "" if value is None else str(value)

@@ -1,0 +1,224 @@
+"""Packs what `gramophone generate` wrote for what a platform is flashed with, the manifest included."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from host_tools.emulate import firmware as firmwares
+from host_tools.emulate import mailbox
+from host_tools.emulate.replay import bind, open_trace
+from host_tools.flash import boards, contents, fip, sdcard
+from host_tools.flash.boards import FIP, LAYOUTS, REQUEST
+from host_tools.flash.containers import FIRMWARE, File, pack_archive, pack_flash, take_apart
+from host_tools.flash.errors import FlashError
+from host_tools.flash.manifest import NAME, Manifest, sha256, tool
+from host_tools.optee import build as optee
+from host_tools.optee.ta import KIT_KEY, build_ta, public_part
+from host_tools.tensors import without_value
+from trace_format import layout
+from trace_format.errors import listed
+
+Files = dict[str, bytes]
+BUILDERS: dict[str, Callable[[Mapping[str, bytes]], bytes]] = {
+    "archive": pack_archive,
+    "flash": pack_flash,
+    "card": sdcard.write,
+}
+MAX_ROUNDS = 4  # the first without a manifest, the second with it; sizes of the image follow
+_NOTICE = re.compile(r"/\* Gramophone replayer for .+ on ([\w-]+); generated")
+# Of Raspberry Pi's boot partition, besides start4.elf and fixup4.dat; each is taken where the folder has it.
+_BOOT_FIRMWARE = ("start4.elf", "fixup4.dat", "bcm2711-rpi-4-b.dtb", "overlays/disable-bt.dtbo")
+
+
+@dataclass(frozen=True)
+class Sources:
+    """What an image is made of besides the generated folder; what its platform has no use for is an error.
+
+    Attributes:
+        traces: signed traces.
+        fip: TF-A's firmware image package of the board.
+        core: folder with OP-TEE's core as built for the board, with the pseudo-TA in it.
+        ta_key: private key (PEM, RSA) that the TA is signed with.
+        boot_firmware: folder with Raspberry Pi's own boot files.
+    """
+
+    traces: Sequence[Path] = ()
+    fip: Path | None = None
+    core: Path | None = None
+    ta_key: Path | None = None
+    boot_firmware: Path | None = None
+
+
+_OPTIONAL = {"qemu-virt": (), "rpi4": ("boot_firmware",), "hikey960": ("fip",), "optee": ("fip", "core", "ta_key")}
+
+
+def pack(out: Path, sources: Sources) -> tuple[bytes, Manifest]:
+    """The image for a generated folder.
+
+    Args:
+        out: what `gramophone generate` wrote, after make where it is bare metal.
+        sources: what else goes into it.
+
+    Returns:
+        The image, and the manifest in it.
+
+    Raises:
+        FlashError: no such folder, something that does not fit the platform, or a trace that the device refuses.
+        GramophoneError: a file is not what it should be, or something cannot be built.
+    """
+    platform = platform_of(out)
+    for name in ("fip", "core", "ta_key", "boot_firmware"):
+        if getattr(sources, name) is not None and name not in _OPTIONAL[platform]:
+            raise FlashError(f"--{name.replace('_', '-')} has no use for the platform {platform}")
+    traces = _traces(sources.traces)
+    files = _PACKERS[platform](out, sources, traces)
+    return _with_manifest(platform, {**files, **traces})
+
+
+def platform_of(out: Path) -> str:
+    """The platform that a folder was generated for; FlashError when it was not."""
+    header = out / "replayer.h"
+    try:
+        found = _NOTICE.match(header.read_text(encoding="utf-8", errors="replace"))
+    except OSError as error:
+        raise FlashError(f"{header}: {error.strerror}: 'gramophone generate' writes it") from None
+    if found is None or found[1] not in LAYOUTS:
+        raise FlashError(f"{header}: expected a head with one of the platforms {', '.join(LAYOUTS)}")
+    return found[1]
+
+
+def _traces(paths: Sequence[Path]) -> Files:
+    found: Files = {}
+    for path in paths:
+        name = f"{path.stem}{boards.TRACES}"
+        if name in found:
+            raise FlashError(f"{path}: there are two traces called {name}")
+        found[name] = path.read_bytes()
+    return found
+
+
+def _request(traces: Files, board: firmwares.Board) -> bytes:
+    """What lies at the mailbox's address for the first trace to be replayed with its recorded inputs."""
+    name, signed = next(iter(traces.items()))
+    trace = open_trace(signed)
+    if trace is not None and (open_slots := without_value(trace)):
+        raise FlashError(f"{name}: no value for {listed(open_slots)}, and nobody to give one on this board")
+    buffers = bind(trace, {})
+    size = mailbox.layout(signed, buffers).size
+    if size > board.mailbox_bytes:
+        raise FlashError(
+            f"{name}: the mailbox's memory: expected at least {size} bytes, found {board.mailbox_bytes}"
+        )
+    memory = bytearray(size)
+    mailbox.request(memoryview(memory), signed, buffers, 1)
+    return bytes(memory)
+
+
+def _qemu_virt(out: Path, _sources: Sources, _traces: Files) -> Files:
+    return {FIRMWARE: firmwares.load(out).binary.read_bytes()}
+
+
+def _rpi4(out: Path, sources: Sources, traces: Files) -> Files:
+    firmware = firmwares.load(out)
+    files = {boards.ARMSTUB: firmware.binary.read_bytes()}
+    lines = [
+        "# Gramophone: only an armstub starts at EL3, at address 0.",
+        "arm_64bit=1",
+        f"armstub={boards.ARMSTUB}",
+    ]
+    lines += ["enable_gic=1", "# UART 0 on pins 14 and 15.", "enable_uart=1", "dtoverlay=disable-bt"]
+    if traces:
+        files[REQUEST] = _request(traces, firmware.board)
+        lines += ["# The mailbox.", f"initramfs {REQUEST} {firmware.board.mailbox_base:#010x}"]
+    lines += ["# The boot loader asks for a kernel; nothing enters this one.", f"kernel={boards.ARMSTUB}", ""]
+    for name in _BOOT_FIRMWARE:
+        if sources.boot_firmware is not None and (sources.boot_firmware / name).is_file():
+            files[name] = (sources.boot_firmware / name).read_bytes()
+    return {boards.CONFIG: "\n".join(lines).encode(), **files}
+
+
+def _hikey960(out: Path, sources: Sources, traces: Files) -> Files:
+    firmware = firmwares.load(out)
+    data = firmware.binary.read_bytes()
+    where = firmware.segments[0][0]
+    if where != boards.HIKEY960_BL31 or len(data) > boards.HIKEY960_BL31_BYTES:
+        raise FlashError(
+            f"{firmware.binary}: expected TF-A's BL31, at most {boards.HIKEY960_BL31_BYTES} bytes for "
+            f"{boards.HIKEY960_BL31:#x}, found {len(data)} bytes for {where:#x}"
+        )
+    images = {"soc-fw": data} | ({"nt-fw": _request(traces, firmware.board)} if traces else {})
+    script = (
+        "#!/bin/sh -e\n"
+        "# With the board in fastboot mode. What its owner has to bring is in gramophone.json, under 'missing'.\n"
+        'cd "$(dirname "$0")"\n'
+        f"fastboot flash fip {FIP}\n"
+    )
+    return {FIP: _package(sources, images), boards.FLASH_SCRIPT: script.encode()}
+
+
+def _optee(out: Path, sources: Sources, _traces: Files) -> Files:
+    key = sources.ta_key or optee.ta_dev_kit() / KIT_KEY
+    trusted = public_part(key)
+    core = sources.core or optee.core_of(out, trusted if sources.ta_key else b"")
+    files = {name: _read(core / name) for name in boards.CORE.values()}
+    images = {part: files[name] for part, name in boards.CORE.items()}
+    if sources.core is None and sources.fip is None:  # of QEMU's machine "virt", which runs as it is
+        stages = {name: (optee.tfa_build() / name).read_bytes() for name in optee.TFA_BINARIES}
+        files["bl1.bin"] = stages["bl1.bin"]
+        images |= {"tb-fw": stages["bl2.bin"], "soc-fw": stages["bl31.bin"]}
+        images["nt-fw"] = optee.compile_normal_world().read_bytes()
+    ta = build_ta(out / "ta", sources.ta_key)
+    return {FIP: _package(sources, images), **files, ta.name: ta.read_bytes(), boards.TA_KEY: trusted}
+
+
+_PACKERS: dict[str, Callable[[Path, Sources, Files], Files]] = {
+    "qemu-virt": _qemu_virt,
+    "rpi4": _rpi4,
+    "hikey960": _hikey960,
+    "optee": _optee,
+}
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise FlashError(f"{path}: {error.strerror}: expected OP-TEE's core, as its build names it") from None
+
+
+def _package(sources: Sources, images: Files) -> bytes:
+    """The board's own package with these images, or one of them alone."""
+    if sources.fip is None:
+        return fip.build(images)
+    with layout.naming(str(sources.fip)):
+        return fip.update(sources.fip.read_bytes(), images)
+
+
+def _with_manifest(platform: str, files: Files) -> tuple[bytes, Manifest]:
+    """The image of these files and their manifest, which lies last and so moves no other file."""
+    build = BUILDERS[LAYOUTS[platform].container]
+    text = b""
+    for _ in range(MAX_ROUNDS):
+        image = build({**files, NAME: text})
+        opened = take_apart(image)
+        held = contents.read(opened.files, platform)
+        if held.findings:
+            raise FlashError(str(held.findings[0]))
+        manifest = Manifest(tool=tool(), image_bytes=len(image), image_sha256="0" * 64, **held.fields())
+        if manifest.encode() == text:
+            break
+        text = manifest.encode()
+    else:
+        raise FlashError(f"{platform}: the manifest's size does not settle")
+    place = opened.files[NAME]
+    manifest = replace(manifest, image_sha256=image_sha256(image, place))
+    return image[: place.offset] + manifest.encode() + image[place.offset + len(text) :], manifest
+
+
+def image_sha256(image: bytes, manifest: File) -> str:
+    """SHA-256 of an image with the manifest's own bytes taken as zeros, in hex."""
+    end = manifest.offset + len(manifest.data)
+    return sha256(image[: manifest.offset] + bytes(len(manifest.data)) + image[end:])
