@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from trace_format.actions import ACTIONS, Op
+from trace_format.actions import ACTIONS, Op, ops_on
 from trace_format.errors import GramophoneError
 from trace_format.profile import Profile
 
 CORE = Path(__file__).resolve().parent / "core"
 _ROW = re.compile(r'^ *X\((\w+), (0x[0-9a-f]{8})u, "([^"]+)"\)', re.MULTILINE)
 PHASES = ("start", "loading", "prologue", "replay")
-_REGISTER_OPS = {op for op, row in ACTIONS.items() if row.fields.get("arg", ("",))[0] == "register"}
+_REGISTER_OPS = ops_on("register")
 _WITH_ACTION = {"ACTION", "REGISTER", "RANGE", "DIVERGED", "TIMEOUT", "NO_IRQ", "FAULT", "BUDGET"}
 _WITH_VALUES = {"IDENTITY", "DIVERGED", "TIMEOUT"}
 

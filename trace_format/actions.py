@@ -182,6 +182,11 @@ ACTIONS: dict[Op, ActionType] = {
 assert set(ACTIONS) == set(Op)
 
 
+def ops_on(what: str) -> list[Op]:
+    """Opcodes whose `arg` names one of these: "register", "line" or "slot"."""
+    return [op for op, row in ACTIONS.items() if row.fields.get("arg", ("",))[0] == what]
+
+
 def action(op: Op, *, flags: int = 0, arg: int = 0, value: int = 0, a: int = 0, b: int = 0) -> np.void:
     """One action as a record of `ACTION_DTYPE`."""
     record: np.void = np.array([(op, flags, arg, value, a, b)], dtype=ACTION_DTYPE)[0]

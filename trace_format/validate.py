@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trace_format.actions import ACTIONS, FLAG_IGNORE, Op
+from trace_format.actions import ACTIONS, FLAG_IGNORE, Op, ops_on
 from trace_format.errors import ActionError, ActionRangeError, ReservedError, UnknownActionError
 from trace_format.schema import KEEP_SLOTS, PAGE_BYTES
 
@@ -63,16 +63,11 @@ def check_actions(
     def check(ops: Sequence[Op], wrong: NDArray[np.bool_], error: type[ActionError], what: str) -> None:
         _raise_first(np.isin(op, [int(o) for o in ops]) & wrong, actions, error, what, where, _describe)
 
-    registers = [o for o, row in ACTIONS.items() if row.fields.get("arg", ("",))[0] == "register"]
-    check(registers, wide["arg"] * 4 >= window_bytes, ActionRangeError, "register outside the window")
+    beyond = wide["arg"] * 4 >= window_bytes
+    check(ops_on("register"), beyond, ActionRangeError, "register outside the window")
     check([Op.REG_READ_KEEP, Op.REG_WRITE_KEPT], wide["b"] >= KEEP_SLOTS, ActionRangeError, "no such kept value")
-    check(
-        [Op.WAIT_IRQ, Op.IRQ_ENTER, Op.IRQ_EXIT],
-        wide["arg"] >= lines,
-        ActionRangeError,
-        "no such interrupt line",
-    )
-    check([Op.COPY_TO_GPU, Op.COPY_FROM_GPU], wide["arg"] >= slot_count, ActionRangeError, "no such slot")
+    check(ops_on("line"), wide["arg"] >= lines, ActionRangeError, "no such interrupt line")
+    check(ops_on("slot"), wide["arg"] >= slot_count, ActionRangeError, "no such slot")
     check([Op.WAIT_IRQ], wide["value"] == 0, ActionError, "timeout is zero")
     check([Op.REG_READ_WAIT], wide["b"] == 0, ActionError, "timeout is zero")
     ignored = (actions["flags"] & FLAG_IGNORE) != 0

@@ -12,6 +12,7 @@ import pytest
 import replayer_samples as s
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from mali_chains import write
 from replayer_samples import PAGE, Device, Parts, Registers, signed
 
 from host_tools.emulate.page_tables import MaliTables
@@ -30,10 +31,6 @@ RESET_COMPLETED = 0x100
 FRAMES = 3 * ENTRIES
 VA_PAGES = 1 << 36
 EDGES = (0, ENTRIES, 5 * ENTRIES, 1 << 18, 1 << 27, 3 << 27, VA_PAGES - ENTRIES)
-
-
-def write(name: str, value: int) -> np.void:
-    return action(Op.REG_WRITE, arg=GPU.register(name).index, value=value, a=0xFFFFFFFF)
 
 
 def map_(space: int, page: int, frame: int, pages: int, flags: int = MAP_READ | MAP_WRITE) -> np.void:

@@ -8,6 +8,7 @@ import mali_samples as m
 import numpy as np
 import pytest
 import replayer_samples as s
+from mali_chains import write
 from mali_samples import CONTENTS, DATA, PAGE
 from replayer_samples import signed
 
@@ -103,10 +104,6 @@ def submission(space: int) -> list[np.void]:
         "js1.COMMAND_NEXT": 1,
     }
     return [write(name, value) for name, value in values.items()]
-
-
-def write(name: str, value: int) -> np.void:
-    return action(Op.REG_WRITE, arg=GPU.register(name).index, value=value, a=ALL_BITS)
 
 
 @pytest.mark.parametrize("space", range(8))

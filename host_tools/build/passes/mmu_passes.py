@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from host_tools.build.job_chains import has_job_chains
 from host_tools.build.memory import Conflict, Memory
@@ -26,8 +27,7 @@ def map_once(trace: Trace) -> Trace:
         return trace
     names = [] if has_job_chains(trace.profile) else trace.profile.mmu["flush"]
     flush = [trace.profile.register(name).index for name in names]
-    register_ops = [int(Op.REG_WRITE), int(Op.REG_READ_ONCE), int(Op.REG_READ_WAIT)]
-    flushes = np.isin(memory.stream["op"], register_ops) & np.isin(memory.stream["arg"], flush)
+    flushes = _accesses(memory.stream, flush)
     kept = np.cumsum(~flushes)
     for item in memory.late:
         item.before = int(kept[item.before - 1]) if item.before else 0
@@ -35,13 +35,16 @@ def map_once(trace: Trace) -> Trace:
     return _with_one_flush(memory, flush)
 
 
+def _accesses(rows: NDArray[np.void], registers: list[int]) -> NDArray[np.bool_]:
+    accesses = np.isin(rows["op"], [Op.REG_WRITE, Op.REG_READ_ONCE, Op.REG_READ_WAIT])
+    return accesses & np.isin(rows["arg"], registers)
+
+
 def _with_one_flush(memory: Memory, flush: list[int]) -> Trace:
     """Keep, of the flushes in the prologue, those up to the first complete one behind SET_GPU_PGTABLE."""
     rows = memory.prologue
     at = int(np.argmax(rows["op"] == Op.SET_GPU_PGTABLE))
-    is_flush = np.isin(rows["arg"], flush) & np.isin(
-        rows["op"], [int(Op.REG_WRITE), int(Op.REG_READ_ONCE), int(Op.REG_READ_WAIT)]
-    )
+    is_flush = _accesses(rows, flush)
     behind = np.arange(len(rows)) > at
     groups = np.cumsum(np.diff(np.concatenate(([0], (is_flush & behind).astype(np.int8)))) == 1)
     memory.prologue = rows[~(is_flush & behind & (groups > 1))]

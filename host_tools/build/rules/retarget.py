@@ -19,15 +19,14 @@ from host_tools.build.rules.file import CodeRule, DescriptorRule, RegisterRule, 
 from host_tools.build.rules.memory import UNKNOWN, ImageView, Offsets
 from host_tools.mali import CONTROL_WIDE, HEADER_CONTROL, HEADER_NEXT, VA_MASK, job_type
 from trace_format import profile
-from trace_format.actions import ACTION_DTYPE, ACTIONS, ALL_BITS, Op
+from trace_format.actions import ACTION_DTYPE, ALL_BITS, Op, ops_on
 from trace_format.profile import Profile, Register
 from trace_format.schema import PAGE_BYTES
 from trace_format.trace import Trace
 from trace_format.validate import Actions
 
 ADDRESS = VA_MASK & ~0xF  # of a descriptor; the lowest four bits may be flags
-REGISTER_OPS = [op for op, row in ACTIONS.items() if row.fields.get("arg", ("",))[0] == "register"]
-LINE_OPS = [op for op, row in ACTIONS.items() if row.fields.get("arg", ("",))[0] == "line"]
+REGISTER_OPS, LINE_OPS = ops_on("register"), ops_on("line")
 READS, WRITES = (Op.REG_READ_ONCE, Op.REG_READ_WAIT, Op.REG_READ_KEEP), (Op.REG_WRITE, Op.REG_WRITE_KEPT)
 
 
