@@ -9,7 +9,7 @@ import click
 from rich.console import Console
 
 from host_tools.cli_support import FILE, GramophoneCommand, Outcome, UsageError
-from host_tools.emulate import ON_THE_HOST, OPTEE, RUNNERS, bearssl, run
+from host_tools.emulate import NORMAL_WORLDS, ON_THE_HOST, OPTEE, RUNNERS, bearssl, run
 from host_tools.emulate.replay import NONE, ReplayResult, open_trace, secure_bytes
 from host_tools.files import check_writable, write_atomically
 from host_tools.tensors import Assignment, assigned, load_all, npy, slot_of, without_value
@@ -113,6 +113,11 @@ def generate_command(
     show_default=True,
     help="What to run on.",
 )
+@click.option(
+    "--normal-world",
+    type=click.Choice(tuple(NORMAL_WORLDS)),
+    help="Who asks OP-TEE: a small program (the default), or Debian's Linux with gramophone-tee.",
+)
 @click.option("--gpu", help="Virtual GPU, with its variant; default: the one that the trace is for.")
 @click.option(
     "--firmware", type=FILE, help="Folder of `generate`, after make where it has one; default: for this key."
@@ -125,6 +130,7 @@ def replay_command(
     inputs: tuple[tuple[str | None, Path], ...],
     outputs: tuple[tuple[str | None, Path], ...],
     runner: str,
+    normal_world: str | None,
     gpu: str | None,
     firmware: Path | None,
     repeat: int,
@@ -132,6 +138,8 @@ def replay_command(
 ) -> Outcome:
     """Verify, load and replay a signed trace, in the secure world of an emulated device or on the virtual GPU."""
     values, targets = assigned("input", inputs), assigned("output", outputs)
+    if normal_world and runner != OPTEE:
+        raise UsageError(f"--normal-world has no use with --on {runner}: only optee has one")
     if firmware is not None and runner in ON_THE_HOST:
         raise UsageError(f"--firmware has no use with --on {runner}: no firmware runs there")
     data = signed.read_bytes()
@@ -154,7 +162,7 @@ def replay_command(
             )
     with Console(stderr=True).status(f"replaying on {runner}"):
         result = run(
-            runner,
+            NORMAL_WORLDS[normal_world] if normal_world else runner,
             data,
             trusted,
             tensors,

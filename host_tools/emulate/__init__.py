@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 RUNNERS = ("vgpu", "unicorn", "qemu")
 OPTEE = "optee"  # a runner too; it needs OP-TEE and TF-A, built from Debian's sources
+NORMAL_WORLDS = {"bare-metal": OPTEE, "linux": "optee_linux"}  # of OP-TEE's machine -> runner
 ON_THE_HOST = ("vgpu",)  # without firmware
 
 

@@ -1,4 +1,4 @@
-"""Replays through OP-TEE with Debian's Linux as the normal world: `gramophone-tee` asks the pseudo-TA over libteec.
+"""Replays through OP-TEE with Debian's Linux as the normal world: there `gramophone-tee` asks the pseudo-TA.
 
 Time counts instructions, those of the kernels' interrupts among them.
 """
@@ -9,6 +9,7 @@ import io
 import json
 import shlex
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from host_tools.emulate.replay import (
     bind,
     gpu_of,
     open_trace,
+    profile_of,
     result,
 )
 from host_tools.emulate.secure_machine import instructions
@@ -59,7 +61,7 @@ def replay(
     gpu = gpu_of(signed, gpu)
     image = image_for(signed, key, gpu, min_security_version, firmware, linux.NORMAL_WORLD)
     buffers = bind(open_trace(signed), inputs or {})
-    job = _job(signed, buffers, repeat)
+    job = replace(_job(signed, buffers, repeat), gpu=profile_of(gpu).name)
     done = linux.boot(image, job, gpu=gpu, plugin_args=plugin_args, timeout_s=timeout_s)
     try:
         answer: dict[str, Any] = json.loads(done.files[ANSWER])

@@ -344,6 +344,7 @@ USE = {
     "replay net.sgtr --key pub.pem --gpu v3d42-moon": "v3d42-moon: unknown GPU name (known: v3d42, v3d42-pi4",
     "replay net.sgtr --key pub.pem --gpu mali_g52": "mali_g52: unknown GPU name",
     "replay net.sgtr --key pub.pem --firmware out": "--firmware has no use with --on vgpu",
+    "replay net.sgtr --key pub.pem --normal-world linux": "--normal-world has no use with --on vgpu",
     "replay net.sgtr --key pub.pem --input q=array.npy": "no input 'q'; there are: x, w",
     "replay net.sgtr --key pub.pem --input y=array.npy": "no input 'y'; there are: x, w",
     "replay net.sgtr --key pub.pem --output x=out": "no output 'x'; there are: y",
