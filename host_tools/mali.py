@@ -1,4 +1,4 @@
-"""What recordings and passes must know of Mali GPUs with a job manager: commands, job headers, addresses.
+"""What recordings and passes must know of Mali GPUs with a job manager: commands, job headers, how jobs start.
 
 Sources: Linux 6.1 drivers/gpu/drm/panfrost (panfrost_regs.h: commands; panfrost_mmu.c: address spaces); Mesa
 22.3.6 src/panfrost/lib/genxml/v6.xml (Job Header, Job Type).
@@ -49,6 +49,11 @@ class JobType(enum.IntEnum):
     INDEXED_VERTEX = 10
 
 
+def has_job_manager(gpu: Profile) -> bool:
+    """Whether jobs of this GPU are described in memory, in chains."""
+    return "js0.HEAD_NEXT_LO" in gpu.registers
+
+
 def job_type(control: int) -> int:
     """Type of a job by the 32-bit word at HEADER_CONTROL: a JobType where there is such a job."""
     return control >> 1 & 0x7F
@@ -66,3 +71,27 @@ def carried_out(gpu: Profile, space: int, command: SpaceCommand) -> list[np.void
         action(Op.REG_WRITE, arg=register.index, value=command, a=ALL_BITS),
         idle(gpu.register(f"as{space}.STATUS")),
     ]
+
+
+class JobStarts:
+    """Follows the writes of a job slot's registers up to the one that starts a chain."""
+
+    def __init__(self, gpu: Profile) -> None:
+        self.gpu = gpu
+        self.slots = {job.start.index: job.start.name.partition(".")[0] for job in gpu.jobs}
+        self.written: dict[int, int] = {}
+
+    def take(self, row: np.void) -> tuple[int, int] | None:
+        """Let an action happen; the address space and the head of the chain that it starts, if it does."""
+        if int(row["op"]) != Op.REG_WRITE:
+            return None
+        index, value, mask = int(row["arg"]), int(row["value"]), int(row["a"])
+        self.written[index] = self.written.get(index, 0) & ~mask | value & mask
+        if index not in self.slots or self.written[index] != START:
+            return None
+        slot = self.slots[index]
+        head = self._register(f"{slot}.HEAD_NEXT_LO") | self._register(f"{slot}.HEAD_NEXT_HI") << 32
+        return self._register(f"{slot}.CONFIG_NEXT") & CONFIG_SPACE, head
+
+    def _register(self, name: str) -> int:
+        return self.written.get(self.gpu.register(name).index, 0)

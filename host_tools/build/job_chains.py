@@ -21,20 +21,18 @@ from numpy.typing import NDArray
 
 from host_tools.build.memory import Memory
 from host_tools.mali import (
-    CONFIG_SPACE,
     CONTROL_WIDE,
     HEADER_ALIGNMENT,
     HEADER_BYTES,
     HEADER_CONTROL,
-    START,
     VA_MASK,
+    JobStarts,
     JobType,
     job_type,
 )
 from host_tools.pages import pieces
-from trace_format.actions import MAP_EXECUTE, Op
+from trace_format.actions import MAP_EXECUTE
 from trace_format.errors import TraceError
-from trace_format.profile import Profile
 from trace_format.schema import PAGE_BYTES
 
 DESCRIPTOR_BYTES = 192  # of a compute job, with its header
@@ -126,11 +124,6 @@ class Reach:
         return {frame for region, first in self.first.items() for frame in region.frames[first - region.page :]}
 
 
-def has_job_chains(gpu: Profile) -> bool:
-    """Whether jobs of this GPU are described in memory, in chains."""
-    return "js0.HEAD_NEXT_LO" in gpu.registers
-
-
 def regions(memory: Memory) -> list[Region]:
     """All regions, by address.
 
@@ -150,30 +143,6 @@ def regions(memory: Memory) -> list[Region]:
                 found.append(Region(space, page, m.flags))
         found[-1].frames.append(m.frame)
     return found
-
-
-class JobStarts:
-    """Follows the writes of a job slot's registers up to the one that starts a chain."""
-
-    def __init__(self, gpu: Profile) -> None:
-        self.gpu = gpu
-        self.slots = {job.start.index: job.start.name.partition(".")[0] for job in gpu.jobs}
-        self.written: dict[int, int] = {}
-
-    def take(self, row: np.void) -> tuple[int, int] | None:
-        """Let an action happen; the address space and the head of the chain that it starts, if it does."""
-        if int(row["op"]) != Op.REG_WRITE:
-            return None
-        index, value, mask = int(row["arg"]), int(row["value"]), int(row["a"])
-        self.written[index] = self.written.get(index, 0) & ~mask | value & mask
-        if index not in self.slots or self.written[index] != START:
-            return None
-        slot = self.slots[index]
-        head = self._register(f"{slot}.HEAD_NEXT_LO") | self._register(f"{slot}.HEAD_NEXT_HI") << 32
-        return self._register(f"{slot}.CONFIG_NEXT") & CONFIG_SPACE, head
-
-    def _register(self, name: str) -> int:
-        return self.written.get(self.gpu.register(name).index, 0)
 
 
 def chains(memory: Memory) -> list[Chain]:

@@ -12,8 +12,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from host_tools.build.job_chains import JobStarts, Reach, Region
+from host_tools.build.job_chains import Reach, Region
 from host_tools.build.memory import BLOCK_PAGES, Memory
+from host_tools.mali import JobStarts
 from trace_format.actions import Op
 from trace_format.schema import SlotKind
 

@@ -11,10 +11,9 @@ from collections.abc import Callable
 
 import numpy as np
 
-from host_tools.build.job_chains import has_job_chains
 from host_tools.build.passes.register_passes import POLL_TIMEOUT_US
 from host_tools.build.passes.registry import trace_pass
-from host_tools.mali import RESETS, SpaceCommand, carried_out, idle
+from host_tools.mali import RESETS, SpaceCommand, carried_out, has_job_manager, idle
 from trace_format.actions import ACTION_DTYPE, ALL_BITS, FLAG_IGNORE, Op, action, space_of
 from trace_format.profile import Profile
 from trace_format.trace import Trace
@@ -28,7 +27,7 @@ ADDRESS_SPACE = re.compile(r"as\d+\.")
 
 def _with_job_manager(function: Callable[[Trace], Trace]) -> Callable[[Trace], Trace]:
     def apply(trace: Trace) -> Trace:
-        return function(trace) if has_job_chains(trace.profile) else trace
+        return function(trace) if has_job_manager(trace.profile) else trace
 
     apply.__doc__ = function.__doc__
     return apply

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from host_tools.build import planning
-from host_tools.build.job_chains import Reach, has_job_chains, reach
+from host_tools.build.job_chains import Reach, reach
 from host_tools.build.memory import BLOCK_PAGES, Conflict, Mapping, Memory
 from host_tools.build.observe import Observation, observe
 from host_tools.build.parameters import drop_bound
 from host_tools.build.passes.registry import trace_pass
+from host_tools.mali import has_job_manager
 from trace_format.actions import MAP_WRITE
 from trace_format.schema import PAGE_BYTES, SlotKind
 from trace_format.trace import Trace
@@ -44,7 +45,7 @@ def drop_dead_memory(memory: Memory) -> Trace:
     Found by replaying on the virtual GPU with several inputs; where accesses depend on the data, pages that a
     job touches keep all their bytes. Where jobs are chains in memory, by what the chains can reach.
     """
-    chained = has_job_chains(memory.trace.profile)
+    chained = has_job_manager(memory.trace.profile)
     seen: Reach | Observation = reach(memory) if chained else observe(memory)
     needed_slots = memory.slot_frames(*SlotKind)
     touched = {key for key, m in memory.mappings.items() if seen.touched(m.frame) or m.frame in needed_slots}
@@ -69,7 +70,7 @@ def map_read_only(memory: Memory) -> Trace:
 
     Seen by replaying on the virtual GPU; not done for GPUs whose shaders it does not execute.
     """
-    if has_job_chains(memory.trace.profile):
+    if has_job_manager(memory.trace.profile):
         return memory.emit()  # which pages shaders write is not known
     seen = observe(memory)
     writable = {m.frame for m in memory.mappings.values() if seen.written(m.frame)}
@@ -106,7 +107,7 @@ def plan_memory(memory: Memory) -> Trace:
     """
     working = memory.pages.keys() & memory.written_frames()
     mapped = sum(m.frame in working for m in memory.mappings.values())
-    if not has_job_chains(memory.trace.profile) or mapped > len(working):
+    if not has_job_manager(memory.trace.profile) or mapped > len(working):
         return memory.emit()
     target = {frame: frame for frame, page in memory.pages.items() if page.in_image}
     first = -(-len(memory.trace.image) // PAGE_BYTES)
@@ -141,7 +142,7 @@ def _relocate(memory: Memory) -> int:
     working = sorted(memory.pages.keys() & written, key=lambda frame: order[frame])
     for frame in memory.pages:
         memory.pages[frame].in_image = frame not in written
-    granule = BLOCK_PAGES if has_job_chains(memory.trace.profile) and working else 1
+    granule = BLOCK_PAGES if has_job_manager(memory.trace.profile) and working else 1
     low = min(working, default=0)
 
     def place(base: int) -> dict[int, int]:

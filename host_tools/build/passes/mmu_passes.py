@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from host_tools.build.job_chains import has_job_chains
 from host_tools.build.memory import Conflict, Memory
 from host_tools.build.passes.registry import trace_pass
+from host_tools.mali import has_job_manager
 from trace_format.actions import Op
 from trace_format.trace import Trace
 
@@ -25,7 +25,7 @@ def map_once(trace: Trace) -> Trace:
         return trace
     if not (memory.prologue["op"] == Op.SET_GPU_PGTABLE).any():
         return trace
-    names = [] if has_job_chains(trace.profile) else trace.profile.mmu["flush"]
+    names = [] if has_job_manager(trace.profile) else trace.profile.mmu["flush"]
     flush = [trace.profile.register(name).index for name in names]
     flushes = _accesses(memory.stream, flush)
     kept = np.cumsum(~flushes)

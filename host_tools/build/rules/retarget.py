@@ -13,11 +13,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from host_tools.build.job_chains import JobStarts
 from host_tools.build.rules import file
 from host_tools.build.rules.file import CodeRule, DescriptorRule, RegisterRule, RuleError, RuleFile
 from host_tools.build.rules.memory import UNKNOWN, ImageView, Offsets
-from host_tools.mali import CONTROL_WIDE, HEADER_CONTROL, HEADER_NEXT, VA_MASK, job_type
+from host_tools.mali import CONTROL_WIDE, HEADER_CONTROL, HEADER_NEXT, VA_MASK, JobStarts, job_type
 from trace_format import profile
 from trace_format.actions import ACTION_DTYPE, ALL_BITS, Op, ops_on
 from trace_format.profile import Profile, Register
