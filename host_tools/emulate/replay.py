@@ -18,7 +18,7 @@ from trace_format import profile as profiles
 from trace_format.actions import Op
 from trace_format.errors import GramophoneError, ProfileError, TraceError, listed
 from trace_format.profile import Profile
-from trace_format.schema import PAGE_BYTES, SectionType, SlotKind
+from trace_format.schema import MAX_CARVEOUT_BYTES, PAGE_BYTES, SectionType, SlotKind
 from trace_format.trace import Slot, Trace
 
 Tensor = npt.NDArray[Any]
@@ -153,7 +153,7 @@ def secure_bytes(trace: Trace | None, signed: bytes = b"") -> int:
         signed: the file.
     """
     if trace is None:
-        return min(int(claimed(signed).get("carveout_bytes", 0)), 1 << 32) + LOADER_BYTES
+        return min(int(claimed(signed).get("carveout_bytes", 0)), MAX_CARVEOUT_BYTES) + LOADER_BYTES
     maps = trace.actions[trace.actions["op"] == Op.MAP_GPU_MEM]
     # Tables of four levels: 8 bytes a page, and a table begun and one ended on each level below the root.
     tables = 8 * int(maps["value"].sum(dtype=np.int64)) + len(maps) * 6 * PAGE_BYTES
