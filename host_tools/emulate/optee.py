@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from host_tools.emulate import mailbox, secure_machine
@@ -142,6 +143,7 @@ def run(
     plugin_args: Mapping[str, str] | None,
     timeout_s: float,
     cpus: int = 1,
+    icount: bool = True,
 ) -> str:
     """Run the machine to the normal world's exit.
 
@@ -152,6 +154,7 @@ def run(
         plugin_args: further arguments of the QEMU plugin.
         timeout_s: of real time.
         cpus: cores.
+        icount: time counts instructions; else it is real.
 
     Returns:
         What QEMU and the machine's serial ports said, in one line.
@@ -159,11 +162,11 @@ def run(
     Raises:
         RunnerError: QEMU is missing, did not end, or the normal world took an exception.
     """
-    machine = machine_of(image, gpu, "stdio", cpus=cpus)
+    machine = replace(machine_of(image, gpu, "stdio"), cpus=cpus, icount=icount)
     return secure_machine.run(machine, memory, plugin_args, timeout_s)
 
 
-def machine_of(image: optee.Image, gpu: str, serial: str, cpus: int = 1) -> secure_machine.Machine:
+def machine_of(image: optee.Image, gpu: str, serial: str) -> secure_machine.Machine:
     """The machine that an image is for; `serial` is what QEMU makes of the normal world's port."""
     board = image.board
     return secure_machine.Machine(
@@ -176,5 +179,4 @@ def machine_of(image: optee.Image, gpu: str, serial: str, cpus: int = 1) -> secu
         carveout_base=board.carveout_base,
         carveout_bytes=board.carveout_bytes,
         firewall=board.firewall_base,
-        cpus=cpus,
     )

@@ -40,7 +40,8 @@ class Machine:
         gpu_spi: shared peripheral interrupt of its first line.
         carveout_base, carveout_bytes: secure memory that it reaches.
         firewall: register that gives the GPU from the normal world to the secure world; 0: it is always secure.
-        cpus: cores. With several, time does not count instructions: they run at once.
+        cpus: cores.
+        icount: time counts instructions, cores take turns; else cores run at once, and faster.
         options: further options of QEMU.
     """
 
@@ -54,6 +55,7 @@ class Machine:
     carveout_bytes: int
     firewall: int = 0
     cpus: int = 1
+    icount: bool = True
     options: tuple[str, ...] = ()
 
 
@@ -99,7 +101,7 @@ def run(machine: Machine, memory: Path, plugin_args: Mapping[str, str] | None, t
         *("-object", f"memory-backend-file,id=ram,size={size},mem-path={memory},share=on"),
         *("-m", f"{size // MIB}M", "-cpu", "cortex-a72", "-smp", str(machine.cpus), "-nic", "none"),
         *("-display", "none", "-monitor", "none", "-serial", machine.serials[0], "-serial", machine.serials[1]),
-        *("-semihosting", "-bios", str(machine.image), *(ICOUNT if machine.cpus == 1 else ())),
+        *("-semihosting", "-bios", str(machine.image), *(ICOUNT if machine.icount else ())),
         *("-plugin", build.plugin_option(build.qemu_plugin(), arguments), *machine.options),
     ]
     return _run(command, timeout_s)

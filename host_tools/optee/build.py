@@ -35,6 +35,7 @@ OPENSSL_HEADER = Path("/usr/include/openssl/sha.h")
 CORE_FLAGS = (
     *("PLATFORM=vexpress-qemu_armv8a", "CFG_ARM64_core=y", "CFG_ARM_GICV3=y", "CFG_USER_TA_TARGETS=ta_arm64"),
     *(f"CROSS_COMPILE64={CROSS}", f"CROSS_COMPILE_core={CROSS}", "CFG_TEE_CORE_LOG_LEVEL=1"),
+    "CFG_WITH_STATS=y",  # the core tells how much of its heap is in use
 )
 SWITCH = "CFG_GRAMOPHONE_PTA"
 PTA_OBJECT = "gramophone.o"

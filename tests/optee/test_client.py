@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import struct
 from pathlib import Path
 
-import numpy as np
 import pytest
+from programs import run_program
 
-from host_tools.emulate import mailbox, optee, secure_machine
-from host_tools.emulate.replay import bind, open_trace
+from host_tools.emulate import optee
 from host_tools.optee import build
 from tee_replayer.status import value_of
-from trace_format.schema import SlotKind
 
 SUCCESS, BAD_PARAMETERS, BAD_STATE, EXCESS_DATA = 0, 0xFFFF0006, 0xFFFF0007, 0xFFFF0004
 ITEM_NOT_FOUND, NOT_SUPPORTED, OUT_OF_MEMORY = 0xFFFF0008, 0xFFFF000A, 0xFFFF000C
@@ -82,35 +79,27 @@ def image(pta: Path) -> build.Image:
     return build.image_of(pta, Path(__file__).with_name("client.c"))
 
 
-def boot(image: build.Image, signed: bytes, mode: int, folder: Path) -> tuple[int, list[int], dict[str, int]]:
+def boot(image: build.Image, signed: bytes, mode: int) -> tuple[int, list[int], dict[str, int]]:
     """Run client.c: (syndrome of an exception, noted results, the device's counters)."""
-    stats = folder / "stats.json"
-    trace = open_trace(signed)
-    assert trace
-    assert [slot.kind for slot in trace.slots] == [SlotKind.INPUT, SlotKind.OUTPUT]
-    inputs = {slot.name: np.zeros(slot.shape, slot.numpy_dtype) for slot in trace.slots[:1]}
-    inside = slice(optee.MAILBOX_BASE - secure_machine.DRAM_BASE, None)
-    with secure_machine.dram(optee.DRAM_BYTES) as (path, memory), memory[inside] as shared:
-        mailbox.request(shared, signed, bind(trace, inputs), mode)
-        optee.run(image, path, "v3d42", {"stats": str(stats)}, 60)
-        syndrome, _origin, count = struct.unpack_from("<3I", shared, optee.RESULT_AT)
-        found = list(struct.unpack_from(f"<{count}I", shared, optee.RESULT_AT + 12))
-    return syndrome, found, json.loads(stats.read_text())
+    data, counts = run_program(image, signed, mode)
+    syndrome, _origin, count = struct.unpack_from("<3I", data)
+    return syndrome, list(struct.unpack_from(f"<{count}I", data, 12)), counts
 
 
-def test_each_command_in_and_out_of_turn(image: build.Image, signed: bytes, tmp_path: Path) -> None:
-    syndrome, found, counts = boot(image, signed, WALK, tmp_path)
+def test_each_command_in_and_out_of_turn(image: build.Image, signed: bytes) -> None:
+    syndrome, found, counts = boot(image, signed, WALK)
     assert syndrome == 0
     assert dict(zip(STEPS, map(hex, found), strict=True)) == {step: hex(code) for step, code in STEPS.items()}
     assert counts["jobs"] == 2 * 14
     assert counts["normal_accesses"] == 0
+    assert counts["carveout_bytes_left"] == 0
 
 
 @pytest.mark.parametrize(("mode", "counter"), [(READ_GPU, "refused_accesses"), (READ_CARVEOUT, "refused_memory")])
 def test_the_normal_world_gets_an_external_abort(
-    image: build.Image, signed: bytes, mode: int, counter: str, tmp_path: Path
+    image: build.Image, signed: bytes, mode: int, counter: str
 ) -> None:
-    syndrome, found, counts = boot(image, signed, mode, tmp_path)
+    syndrome, found, counts = boot(image, signed, mode)
     assert (syndrome >> 26, syndrome & 0x3F) == (DATA_ABORT, EXTERNAL_ABORT)
     assert found == []
     assert counts[counter] == 1

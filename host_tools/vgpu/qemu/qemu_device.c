@@ -8,17 +8,15 @@
  * also with no latency: unlike a bottom half, it fires at a defined guest instruction under -icount. Guest
  * time stands still while shaders run.
  */
-#include <errno.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "arguments.h"
-#include "output_file.h"
 #include "qemu_abi.h"
 #include "recorder.h"
+#include "stats.h"
 #include "vgpu.h"
 
 #define EXPORT __attribute__((visibility("default")))
@@ -60,66 +58,32 @@ static uint64_t now_ns(void *ctx)
     return (uint64_t)qemu_clock_get_ns(QEMU_CLOCK_VIRTUAL);
 }
 
-static void put_json_string(FILE *file, const char *text)
+/* Bytes that are not zero. */
+static uint64_t count_nonzero(const struct memory *memory)
 {
-    fputc('"', file);
-    for (; *text; text++) {
-        if (*text == '"' || *text == '\\')
-            fputc('\\', file);
-        if ((unsigned char)*text >= 0x20)
-            fputc(*text, file);
+    static const uint8_t zeros[4096];
+    uint64_t count = 0;
+    for (const uint8_t *page = memory->host; page < memory->host + memory->size; page += sizeof(zeros)) {
+        if (memcmp(page, zeros, sizeof(zeros)) == 0)
+            continue;
+        for (size_t i = 0; i < sizeof(zeros); i++)
+            count += page[i] != 0;
     }
-    fputc('"', file);
+    return count;
 }
 
-static void put_stats(FILE *file)
+static bool write_stats(void)
 {
-    struct vgpu_counters c;
-    const char *error = vgpu_error(device.gpu);
-    vgpu_counters_get(device.gpu, &c);
-    fputs("{\"gpu\": ", file);
-    put_json_string(file, device.arguments.gpu_name);
-    fputs(", \"error\": ", file);
-    if (error)
-        put_json_string(file, error);
-    else
-        fputs("null", file);
-    const struct {
-        const char *name;
-        uint64_t value;
-    } numbers[] = {
-        {"reads", c.reads},
-        {"writes", c.writes},
-        {"interrupts", c.interrupts},
-        {"jobs", c.jobs},
-        {"list_jobs", c.list_jobs},
-        {"instructions", c.instructions},
-        {"bytes_read", c.bytes_read},
-        {"bytes_written", c.bytes_written},
-        {"faults", c.faults},
-        {"resets", c.resets},
+    const struct stats_number numbers[] = {
         {"secure_accesses", device.secure_accesses},
         {"normal_accesses", device.normal_accesses},
         {"refused_accesses", device.refused_accesses},
         {"refused_memory", device.refused_memory},
         {"handovers", device.handovers},
+        {"carveout_bytes_left", count_nonzero(&device.carveout)},
     };
-    for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
-        fprintf(file, ", \"%s\": %" PRIu64, numbers[i].name, numbers[i].value);
-    fputs("}\n", file);
-}
-
-static bool write_stats(void)
-{
-    struct output_file out;
-    bool good = output_open(&out, device.arguments.stats_path);
-    if (good) {
-        put_stats(out.file);
-        good = output_close(&out, !ferror(out.file));
-    }
-    if (!good)
-        fprintf(stderr, "gramophone: %s: %s\n", device.arguments.stats_path, strerror(errno));
-    return good;
+    return stats_write(device.arguments.stats_path, device.arguments.gpu_name, device.gpu, numbers,
+                       sizeof(numbers) / sizeof(numbers[0]));
 }
 
 static void stop_recording(void)

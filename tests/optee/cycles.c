@@ -1,0 +1,122 @@
+/*
+ * A normal world that loads, replays and unloads again and again, each time in a session of its own, and
+ * reads how much of its heaps the core has allocated, before and after (struct answer), for test_cycles.py.
+ */
+#include "gramophone_pta.h"
+#include "normal_world.h"
+#include "tee_client.h"
+
+void *memcpy(void *restrict to, const void *restrict from, size_t bytes);
+
+/* OP-TEE's lib/libutee/include/pta_stats.h */
+#define STATS_UUID_BYTES                                                                                     \
+    {                                                                                                        \
+        0xd9, 0x6a, 0x5b, 0x40, 0xe2, 0xc7, 0xb1, 0xaf, 0x87, 0x94, 0x10, 0x02, 0xa5, 0xd5, 0xc6, 0x1b       \
+    }
+enum { STATS_ALLOCATIONS = 1, STATS_CORE_HEAP = 1, WARM_UP = 3, INPUT = 0, OUTPUT = 1 };
+
+struct heap {
+    char name[32];
+    uint64_t free_squares;
+    uint32_t allocated, max_allocated, size, failures, biggest_failure, used_at_failure;
+};
+
+static struct {
+    struct mailbox_response mailbox;
+    uint32_t result, origin;    /* of the first call that failed */
+    uint32_t cycles, different; /* done; with another output than the first one's */
+    struct heap before, after;
+} answer;
+
+static uint32_t first[1024];
+
+static void *mailbox(uint64_t offset)
+{
+    return (void *)(uintptr_t)(NORMAL_WORLD_MAILBOX + offset);
+}
+
+#define INVOKE(session, command, ...)                                                                        \
+    tee_invoke(session, command, (struct tee_param[TEE_PARAMS]){__VA_ARGS__})
+
+static uint32_t read_heap(struct heap *heap)
+{
+    static const uint8_t uuid[16] = STATS_UUID_BYTES;
+    uint32_t session, result = tee_open(uuid, &session);
+    if (result)
+        return result;
+    result = INVOKE(session, STATS_ALLOCATIONS, {TEE_VALUE_IN, STATS_CORE_HEAP, 0},
+                    {TEE_MEMREF_OUT, (uintptr_t)tee_chunk(), sizeof *heap});
+    memcpy(heap, tee_chunk(), sizeof *heap);
+    return result ? result : tee_close(session);
+}
+
+/* One session: load, an input, a replay, an output. Every other one ends without UNLOAD. */
+static uint32_t cycle(const struct mailbox_request *request, const struct mailbox_buffer buffers[2])
+{
+    static const uint8_t uuid[16] = GRAMOPHONE_PTA_UUID_BYTES;
+    uint32_t session, result = tee_open(uuid, &session);
+    if (result)
+        return result;
+    result = INVOKE(session, GRAMOPHONE_LOAD_BEGIN, {TEE_VALUE_IN, request->trace_bytes, 0});
+    memcpy(tee_chunk(), mailbox(request->trace_offset), request->trace_bytes);
+    if (!result)
+        result = INVOKE(session, GRAMOPHONE_LOAD_DATA,
+                        {TEE_MEMREF_IN, (uintptr_t)tee_chunk(), request->trace_bytes});
+    if (!result)
+        result = INVOKE(session, GRAMOPHONE_LOAD, {0});
+    memcpy(tee_chunk(), mailbox(buffers[INPUT].offset), buffers[INPUT].bytes);
+    if (!result)
+        result = INVOKE(session, GRAMOPHONE_SET_INPUT, {TEE_VALUE_IN, INPUT, 0},
+                        {TEE_MEMREF_IN, (uintptr_t)tee_chunk(), buffers[INPUT].bytes});
+    if (!result)
+        result = INVOKE(session, GRAMOPHONE_RUN, {0});
+    if (!result)
+        result = INVOKE(session, GRAMOPHONE_GET_OUTPUT, {TEE_VALUE_IN, OUTPUT, 0},
+                        {TEE_MEMREF_OUT, (uintptr_t)tee_chunk(), buffers[OUTPUT].bytes});
+    if (!result && answer.cycles % 2)
+        result = INVOKE(session, GRAMOPHONE_UNLOAD, {0});
+    const uint32_t closed = tee_close(session);
+    return result ? result : closed;
+}
+
+static void compare(uint64_t bytes)
+{
+    const uint32_t *output = tee_chunk();
+    bool is_same = true;
+    if (!answer.cycles)
+        memcpy(first, output, bytes);
+    for (uint64_t i = 0; i < bytes / 4; i++)
+        is_same &= output[i] == first[i];
+    answer.different += !is_same;
+}
+
+int normal_world(void)
+{
+    struct mailbox_request request;
+    struct mailbox_buffer buffers[2];
+    memcpy(&request, mailbox(0), sizeof request);
+    memcpy(buffers, mailbox(sizeof request), sizeof buffers);
+    if (!tee_start() || request.trace_bytes > TEE_CHUNK_BYTES || buffers[OUTPUT].bytes > sizeof first)
+        answer.result = TEE_CALL_FAILED;
+    for (; !answer.result && answer.cycles < request.repeat; answer.cycles++) {
+        if (answer.cycles == WARM_UP)
+            answer.result = read_heap(&answer.before);
+        if (!answer.result)
+            answer.result = cycle(&request, buffers);
+        if (!answer.result)
+            compare(buffers[OUTPUT].bytes);
+    }
+    if (!answer.result)
+        answer.result = read_heap(&answer.after);
+    answer.origin = tee_origin();
+    memcpy(mailbox(MAILBOX_RESPONSE_AT), &answer, sizeof answer);
+    return 0;
+}
+
+int normal_world_exception(uint64_t address, uint64_t syndrome)
+{
+    (void)address;
+    answer.result = (uint32_t)syndrome;
+    memcpy(mailbox(MAILBOX_RESPONSE_AT), &answer, sizeof answer);
+    return 1;
+}

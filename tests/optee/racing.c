@@ -1,0 +1,198 @@
+/*
+ * A normal world with two cores: while the first sends a signed trace to the pseudo-TA, the second changes
+ * the shared memory as fast as it can, in each chunk of the trace once; then while the trace is checked and
+ * replayed. What came of it stands behind the mailbox's response (struct answer), for test_racing.py.
+ */
+#include "gramophone_pta.h"
+#include "normal_world.h"
+#include "tee_client.h"
+
+void *memcpy(void *restrict to, const void *restrict from, size_t bytes);
+void secure_call(uint64_t registers[8]);
+void second_core(void);
+
+#define PSCI_CPU_ON 0xc4000003u /* Arm DEN0022, 5.1.4 */
+enum { CHUNK_BYTES = 4096, TRIES = 1000, MAX_CHUNKS = 256, OUTPUT = 1, OUTPUT_BYTES = 4096, SECOND = 1 };
+
+struct outcome {
+    uint32_t result;  /* of LOAD */
+    uint32_t changes; /* of the shared memory while the core copied the chunk */
+    uint32_t same;    /* 1: loaded, replayed, and the output is that of the trace left alone */
+};
+
+static struct {
+    struct mailbox_response mailbox;
+    uint32_t result, origin; /* of what must succeed */
+    uint32_t count;
+    struct outcome chunks[MAX_CHUNKS], loaded;
+} answer;
+
+static uint8_t expected[OUTPUT_BYTES];
+static uint32_t output_bytes;
+
+/* The second core's orders. */
+static struct {
+    uint8_t *volatile target; /* byte to change; NULL: rest */
+    volatile uint32_t changes;
+    volatile uint32_t resting;
+} attack;
+
+__asm__(".global second_core\n"
+        "second_core:\n"
+        "    ldr x0, =second_stack_end\n"
+        "    mov sp, x0\n"
+        "    b attack_for_ever\n"
+        ".bss\n"
+        ".balign 16\n"
+        "    .space 4096\n"
+        "second_stack_end:\n"
+        ".text\n");
+
+__attribute__((used, noreturn)) static void attack_for_ever(void) __asm__("attack_for_ever");
+static void attack_for_ever(void)
+{
+    for (;;) {
+        uint8_t *target = attack.target;
+        attack.resting = !target;
+        if (target) {
+            *(volatile uint8_t *)target ^= 0xff;
+            attack.changes++;
+        }
+    }
+}
+
+static void start_attack(uint8_t *target)
+{
+    const uint32_t before = attack.changes;
+    attack.target = target;
+    while (attack.changes - before < 2)
+        ;
+}
+
+static void end_attack(void)
+{
+    attack.target = NULL;
+    while (!attack.resting)
+        ;
+}
+
+static void *mailbox(uint64_t offset)
+{
+    return (void *)(uintptr_t)(NORMAL_WORLD_MAILBOX + offset);
+}
+
+#define INVOKE(session, command, ...)                                                                        \
+    tee_invoke(session, command, (struct tee_param[TEE_PARAMS]){__VA_ARGS__})
+
+/* Send the trace, with chunk `attacked` under attack; how often it changed while it was copied. */
+static uint32_t send(uint32_t session, const struct mailbox_request *request, uint64_t attacked,
+                     uint32_t *result)
+{
+    uint32_t changes = 0;
+    *result = INVOKE(session, GRAMOPHONE_LOAD_BEGIN, {TEE_VALUE_IN, request->trace_bytes, 0});
+    for (uint64_t done = 0; !*result && done < request->trace_bytes; done += CHUNK_BYTES) {
+        const uint64_t left = request->trace_bytes - done, bytes = left < CHUNK_BYTES ? left : CHUNK_BYTES;
+        const bool is_attacked = done / CHUNK_BYTES == attacked;
+        uint8_t *chunk = tee_chunk();
+        memcpy(chunk, mailbox(request->trace_offset + done), bytes);
+        if (is_attacked)
+            start_attack(chunk + bytes / 2);
+        const uint32_t before = attack.changes;
+        *result = INVOKE(session, GRAMOPHONE_LOAD_DATA, {TEE_MEMREF_IN, (uintptr_t)chunk, bytes});
+        if (is_attacked) {
+            changes = attack.changes - before;
+            end_attack();
+        }
+    }
+    return changes;
+}
+
+static bool is_expected(const uint8_t *output)
+{
+    for (uint32_t i = 0; i < output_bytes; i++)
+        if (output[i] != expected[i])
+            return false;
+    return true;
+}
+
+static uint32_t replay(uint32_t session)
+{
+    const uint32_t result = INVOKE(session, GRAMOPHONE_RUN, {0});
+    return result ? result
+                  : INVOKE(session, GRAMOPHONE_GET_OUTPUT, {TEE_VALUE_IN, OUTPUT, 0},
+                           {TEE_MEMREF_OUT, (uintptr_t)tee_chunk(), output_bytes});
+}
+
+static void attack_chunk(uint32_t session, const struct mailbox_request *request, uint32_t chunk)
+{
+    struct outcome *outcome = &answer.chunks[chunk];
+    for (uint32_t i = 0; i < TRIES && !outcome->changes && !answer.result; i++)
+        outcome->changes = send(session, request, chunk, &answer.result);
+    outcome->result = INVOKE(session, GRAMOPHONE_LOAD, {0});
+    if (!outcome->result)
+        outcome->same = !replay(session) && is_expected(tee_chunk());
+}
+
+/* The trace is in the secure world: from here on nothing that the normal world does to its own memory counts.
+ */
+static void attack_after_sending(uint32_t session, const struct mailbox_request *request)
+{
+    send(session, request, UINT64_MAX, &answer.result);
+    start_attack((uint8_t *)tee_chunk() + CHUNK_BYTES / 2);
+    const uint32_t before = attack.changes;
+    answer.loaded.result = INVOKE(session, GRAMOPHONE_LOAD, {0});
+    if (!answer.loaded.result)
+        answer.loaded.result = INVOKE(session, GRAMOPHONE_RUN, {0});
+    answer.loaded.changes = attack.changes - before;
+    end_attack();
+    answer.loaded.same = !replay(session) && is_expected(tee_chunk());
+}
+
+static void race(const struct mailbox_request *request)
+{
+    static const uint8_t uuid[16] = GRAMOPHONE_PTA_UUID_BYTES;
+    uint64_t start[8] = {PSCI_CPU_ON, SECOND, (uintptr_t)second_core, 0};
+    struct mailbox_buffer buffers[2]; /* of the input and the output */
+    uint32_t session = 0;
+    memcpy(buffers, mailbox(sizeof *request), sizeof buffers);
+    output_bytes = (uint32_t)buffers[1].bytes;
+    secure_call(start);
+    answer.result = (uint32_t)start[0];
+    if (!answer.result)
+        answer.result = tee_open(uuid, &session);
+    if (!answer.result)
+        send(session, request, UINT64_MAX, &answer.result);
+    if (!answer.result)
+        answer.result = INVOKE(session, GRAMOPHONE_LOAD, {0});
+    if (!answer.result)
+        answer.result = replay(session);
+    memcpy(expected, tee_chunk(), output_bytes);
+    const uint64_t chunks = (request->trace_bytes + CHUNK_BYTES - 1) / CHUNK_BYTES;
+    for (; !answer.result && answer.count < chunks; answer.count++)
+        attack_chunk(session, request, answer.count);
+    if (!answer.result)
+        attack_after_sending(session, request);
+    if (!answer.result)
+        answer.result = tee_close(session);
+}
+
+int normal_world(void)
+{
+    struct mailbox_request request;
+    memcpy(&request, mailbox(0), sizeof request);
+    if (!tee_start() || request.trace_bytes > (uint64_t)MAX_CHUNKS * CHUNK_BYTES)
+        answer.result = TEE_CALL_FAILED;
+    else
+        race(&request);
+    answer.origin = tee_origin();
+    memcpy(mailbox(MAILBOX_RESPONSE_AT), &answer, sizeof answer);
+    return 0;
+}
+
+int normal_world_exception(uint64_t address, uint64_t syndrome)
+{
+    (void)address;
+    answer.result = (uint32_t)syndrome;
+    memcpy(mailbox(MAILBOX_RESPONSE_AT), &answer, sizeof answer);
+    return 1;
+}
