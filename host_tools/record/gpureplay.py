@@ -168,13 +168,7 @@ def _regions(data: bytes, gpu: Profile) -> Iterator[Region]:
                 expected="multiples of 4096",
                 found=f"{start:#x} to {end:#x}",
             )
-        if not start < end <= 1 << gpu.mmu["va_bits"]:
-            raise ContentsError(
-                "addresses of a region",
-                offset=at,
-                expected=f"start before end, below 2^{gpu.mmu['va_bits']}",
-                found=f"{start:#x} to {end:#x}",
-            )
+        _check_addresses(ContentsError, "a region", at, start, end, gpu)
         if pages > (end - start) // PAGE_BYTES:
             raise ContentsError(
                 "a region has more pages than addresses",
@@ -200,6 +194,16 @@ def _regions(data: bytes, gpu: Profile) -> Iterator[Region]:
         contents = tuple(_pages(data, first, start, pages, gpu)) if valid else ()
         yield Region(at, start, end, pages, flags, contents)
         at = first + len(contents) * (16 + PAGE_BYTES)
+
+
+def _check_addresses(error: type[TraceError], what: str, at: int, start: int, end: int, gpu: Profile) -> None:
+    if not start < end <= 1 << gpu.mmu["va_bits"]:
+        raise error(
+            f"addresses of {what}",
+            offset=at,
+            expected=f"start before end, below 2^{gpu.mmu['va_bits']}",
+            found=f"{start:#x} to {end:#x}",
+        )
 
 
 def _pages(data: bytes, at: int, start: int, pages: int, gpu: Profile) -> Iterator[int]:
@@ -240,13 +244,7 @@ def read_buffers(data: bytes, gpu: Profile) -> list[Buffer]:
     found: dict[tuple[int, int], Buffer] = {}
     for at in range(4, len(data), 24):
         start, end, size = struct.unpack_from("<QQQ", data, at)
-        if not start < end <= 1 << gpu.mmu["va_bits"]:
-            raise BuffersError(
-                "addresses of a buffer",
-                offset=at,
-                expected=f"start before end, below 2^{gpu.mmu['va_bits']}",
-                found=f"{start:#x} to {end:#x}",
-            )
+        _check_addresses(BuffersError, "a buffer", at, start, end, gpu)
         if size != end - start:
             raise BuffersError(
                 "size of a buffer", offset=at + 16, expected=f"{end - start:#x}", found=f"{size:#x}"

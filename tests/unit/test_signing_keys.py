@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 import subprocess
+from collections.abc import Callable
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric import dsa, ec, ed448, ed25519, rsa, x25519
@@ -175,21 +176,15 @@ BAD_PUBLIC = {
 }
 
 
-@pytest.mark.parametrize("name", BAD_PRIVATE)
-def test_bad_private_key_file(name: str) -> None:
-    pem, reason = BAD_PRIVATE[name]
+BAD = [pytest.param(keys.load_private_key, *row, id=f"private: {name}") for name, row in BAD_PRIVATE.items()]
+BAD += [pytest.param(keys.load_public_key, *row, id=f"public: {name}") for name, row in BAD_PUBLIC.items()]
+
+
+@pytest.mark.parametrize(("load", "pem", "reason"), BAD)
+def test_bad_key_file(load: Callable[..., object], pem: bytes, reason: str) -> None:
     with pytest.raises(KeyFileError) as caught:
-        keys.load_private_key(pem, file="k.pem")
+        load(pem, file="k.pem")
     assert str(caught.value).startswith("k.pem: ")
-    assert reason in str(caught.value)
-
-
-@pytest.mark.parametrize("name", BAD_PUBLIC)
-def test_bad_public_key_file(name: str) -> None:
-    pem, reason = BAD_PUBLIC[name]
-    with pytest.raises(KeyFileError) as caught:
-        keys.load_public_key(pem, file="p.pem")
-    assert str(caught.value).startswith("p.pem: ")
     assert reason in str(caught.value)
 
 
