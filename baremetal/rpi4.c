@@ -54,7 +54,7 @@ enum {
 #define LOCAL_PRESCALER UINT64_C(0xff800008)
 
 static bool is_on;      /* the GPU answers: no reset, clock on, bridges open */
-static uint32_t silent; /* register that did not answer in time: the GPU stays in reset */
+static uint32_t silent; /* first register that did not answer in time: the GPU stays in reset */
 
 static void write_protected(uint64_t address, uint32_t clear, uint32_t set)
 {
@@ -73,7 +73,7 @@ static bool set_bridge(uint64_t control, bool open)
 {
     write_protected(control, ASB_REQ_STOP, open ? 0 : ASB_REQ_STOP);
     const bool done = gr_port_wait_word(control, ASB_ACK, open ? 0 : ASB_ACK, ASB_TIMEOUT_US);
-    if (!done)
+    if (!done && !silent)
         silent = (uint32_t)control;
     return done;
 }

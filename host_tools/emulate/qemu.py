@@ -9,6 +9,7 @@ from host_tools.emulate import firmware as firmwares
 from host_tools.emulate import mailbox
 from host_tools.emulate.replay import (
     ReplayResult,
+    RunnerError,
     Tensor,
     bind,
     gpu_of,
@@ -49,7 +50,8 @@ def replay(
 
     Raises:
         InputError: a tensor does not fit.
-        RunnerError: QEMU is missing, did not end, or gave no answer; its own words are in the message.
+        RunnerError: the firmware is for a real board, or QEMU is missing, did not end, or gave no answer; its own
+            words are in the message.
     """
     trace = open_trace(signed)
     gpu = gpu_of(signed, gpu)
@@ -59,6 +61,8 @@ def replay(
         else firmwares.build(key, gpu, min_security_version, carveout_bytes=secure_bytes(trace, signed))
     )
     board = fw.board
+    if board.power_base:
+        raise RunnerError(f"{firmware}: made for a board that QEMU does not have; its model: --on unicorn")
     buffers = bind(trace, inputs or {})
     machine = Machine(
         image=fw.binary,

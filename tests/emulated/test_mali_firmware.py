@@ -2,59 +2,30 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 
-import mali_samples as m
-import numpy as np
 import pytest
 import replayer_samples as s
+from firmware_samples import compiled, small_mali, values
 from replayer_samples import signed, trace
 
-from host_tools.build.passes import PASSES
-from host_tools.emulate import bearssl, firmware, unicorn, vgpu
-from host_tools.emulate.replay import Tensor
-from host_tools.record.gpureplay_trace import import_gpureplay
-from tee_replayer.generate import GenerateError, generate
+from host_tools.emulate import firmware, unicorn, vgpu
+from tee_replayer.generate import GenerateError
 from trace_format.actions import Op, action
-from trace_format.schema import SlotKind
 from trace_format.trace import Trace
 
 KIB, MIB = 1 << 10, 1 << 20
 LATENCY = 6_000
-GCC = f"{firmware.CROSS}gcc"
-
-
-def compiled(folder: Path, gpu: str = "mali_g71", carveout_bytes: int | None = None) -> Path:
-    if shutil.which(GCC) is None:
-        pytest.skip(f"{GCC} is missing: apt-get install gcc-aarch64-linux-gnu")
-    out = folder / "out"
-    generate(gpu, "qemu-virt", s.KEY, out, bearssl=bearssl.source(), carveout_bytes=carveout_bytes)
-    firmware.compile_firmware(out)
-    return out
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return compiled(tmp_path_factory.mktemp("firmware"))
+    return compiled(tmp_path_factory.mktemp("firmware"), "mali_g71")
 
 
 @pytest.fixture
 def small(tmp_path: Path) -> Trace:
-    """A recording made by hand; waits are short, for Unicorn stops at each look at the clock."""
-    found = import_gpureplay(m.write(tmp_path, m.recording()), "small")
-    for step in ("volatile", "polls"):
-        found = PASSES[step].apply(found)
-    actions = found.actions.copy()
-    actions["value"][actions["op"] == Op.WAIT_IRQ] = 3000
-    actions["value"][actions["op"] == Op.INTERVAL] = 30
-    return found.with_(actions=actions)
-
-
-def values(sample: Trace, value: float) -> dict[str, Tensor]:
-    return {
-        slot.name: np.full(slot.shape, value, np.float32) for slot in sample.slots if slot.kind != SlotKind.OUTPUT
-    }
+    return small_mali(tmp_path)
 
 
 def test_it_fits_in_20_kib(folder: Path) -> None:
@@ -98,12 +69,12 @@ def test_a_firmware_refuses_the_traces_of_another_gpu(folder: Path) -> None:
 def test_the_carveout_is_what_was_asked_for(tmp_path: Path) -> None:
     sample = signed(trace(carveout_bytes=300 * MIB))
     for size, status in ((2 * MIB, "MEMORY"), (320 * MIB, "OK")):
-        out = compiled(tmp_path, "v3d42", size)
+        out = compiled(tmp_path, "v3d42", carveout_bytes=size)
         assert firmware.load(out).board.carveout_bytes == size
         assert unicorn.replay(sample, s.KEY, firmware=out).report.name == status
     for size in (0, 4095, -4096):
         with pytest.raises(GenerateError, match="expected a multiple of 4096"):
-            compiled(tmp_path, "v3d42", size)
+            compiled(tmp_path, "v3d42", carveout_bytes=size)
 
 
 @pytest.mark.parametrize("mib", [100, 700])
