@@ -272,11 +272,25 @@ static TEE_Result invoke_command(void *session __unused, uint32_t command, uint3
     return commands[command].run(params);
 }
 
+/* Under GR_TA_ONLY, so that there is no way round the TA's policy. */
+static bool caller_allowed(void)
+{
+#ifdef GR_TA_ONLY
+    static const TEE_UUID ta = GRAMOPHONE_TA_UUID;
+    const struct ts_session *caller = ts_get_calling_session();
+    return caller && !memcmp(&caller->ctx->uuid, &ta, sizeof ta);
+#else
+    return true;
+#endif
+}
+
 static TEE_Result open_session(uint32_t types, TEE_Param params[TEE_NUM_PARAMS] __unused, void **session)
 {
     struct gr_memory carveout;
     if (types != TEE_PARAM_TYPES(NONE, NONE, NONE, NONE))
         return TEE_ERROR_BAD_PARAMETERS;
+    if (!caller_allowed())
+        return TEE_ERROR_ACCESS_DENIED;
     if (device.in_use)
         return TEE_ERROR_BUSY;
     if (!gr_optee_find(&carveout) || carveout.bytes <= GR_STAGING_BYTES)

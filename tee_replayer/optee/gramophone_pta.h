@@ -23,6 +23,7 @@
  *   TEE_ERROR_NOT_SUPPORTED   no such command
  * Opening a session returns TEE_SUCCESS, or
  *   TEE_ERROR_BUSY            another session has the GPU
+ *   TEE_ERROR_ACCESS_DENIED   the caller is not the TA for applications (GRAMOPHONE_TA_ONLY in sub.mk)
  *   TEE_ERROR_GENERIC         the core has not mapped the GPU or the secure memory, or the GPU that the
  * normal world had does not come out of a reset
  */
@@ -36,6 +37,8 @@
 /* The same, as RFC 4122 puts it in memory: for clients that build their own messages. */
 #define GRAMOPHONE_PTA_UUID_BYTES { 0xce, 0xef, 0xca, 0x54, 0xd0, 0xd0, 0x4b, 0x26, \
                                     0x8a, 0x4f, 0x86, 0x6b, 0x50, 0xec, 0x5b, 0xb8 }
+/* The TA for applications (ta/gramophone_ta.h). */
+#define GRAMOPHONE_TA_UUID { 0x905abb08, 0xb3d9, 0x44d5, { 0xbe, 0xaf, 0xde, 0xfa, 0xa4, 0xf2, 0xfb, 0x9e } }
 /* clang-format on */
 
 /* The TEE_Result of a status: in the range that GlobalPlatform leaves to implementations for errors, by the

@@ -18,6 +18,10 @@ GRAMOPHONE_CARVEOUT_BASE ?= 0xc0000000
 GRAMOPHONE_CARVEOUT_BYTES ?= @CARVEOUT@
 GRAMOPHONE_STAGING_BYTES ?= @STAGING@
 
+# y: only the TA for applications (ta/) opens sessions, so that there is no way round its policy.
+GRAMOPHONE_TA_ONLY ?= n
+cppflags-$(GRAMOPHONE_TA_ONLY) += -DGR_TA_ONLY
+
 # All in one: see there.
 srcs-y += gramophone.c
 

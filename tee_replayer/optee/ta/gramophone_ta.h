@@ -12,10 +12,6 @@
 
 #include "gramophone_pta.h"
 
-/* clang-format off */
-#define GRAMOPHONE_TA_UUID { 0x905abb08, 0xb3d9, 0x44d5, { 0xbe, 0xaf, 0xde, 0xfa, 0xa4, 0xf2, 0xfb, 0x9e } }
-/* clang-format on */
-
 /* In the range of GRAMOPHONE_RESULT, and equal to that of no status. */
 #define GRAMOPHONE_TA_ERROR_OLDER 0x85a10001u
 #define GRAMOPHONE_TA_ERROR_TRACE 0x85a10002u

@@ -1,0 +1,332 @@
+"""The TA's own sources, compiled for this machine over a TEE that is played in this process."""
+
+from __future__ import annotations
+
+import subprocess
+import uuid
+from pathlib import Path
+from typing import Any
+
+import cffi
+import numpy as np
+import pytest
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+
+from host_tools.emulate.optee import tee_result
+from host_tools.emulate.replay import RunnerError
+from host_tools.optee import build as optee
+from host_tools.optee import client, ta
+from host_tools.record.errors import RecordError
+from tee_replayer.status import statuses
+from trace_format import layout
+
+SOURCES = client.SOURCES.with_name("ta")
+SUCCESS, ACCESS_DENIED, BAD_PARAMETERS, NOT_SUPPORTED = 0, 0xFFFF0001, 0xFFFF0006, 0xFFFF000A
+SHORT_BUFFER, BUSY, CORRUPT, NO_SPACE = 0xFFFF0010, 0xFFFF000D, 0xF0100001, 0xFFFF3041
+OLDER, TRACE, COUNTER = 0x85A10001, 0x85A10002, 0x85A10003  # gramophone_ta.h
+LOAD_BEGIN, LOAD_DATA, LOAD, DESCRIBE, SET_INPUT, RUN, GET_OUTPUT, UNLOAD, GET_LOG, DESCRIBE_TRACE = range(10)
+NONE, VALUE, IN, OUT = 0, 1, 5, 6  # TEE_PARAM_TYPES
+PUBLIC, USER, GROUP, TRUSTED_APP = 0, 1, 2, 0xF0000000  # TEE_LOGIN_*
+PIECE = 64 << 10  # gramophone_ta.c
+LINUX = uuid.UUID("58ac9ca0-2086-4683-a1b8-ec4bc08e01b6")  # policy.h
+NOBODY = uuid.UUID(int=0)
+FUNCTIONS = """
+    typedef union { struct { void *buffer; size_t size; } memref; struct { uint32_t a, b; } value; } TEE_Param;
+    struct fake_call { uint32_t command, types, a, b; uint64_t bytes; };
+    uint32_t TA_OpenSessionEntryPoint(uint32_t types, TEE_Param params[4], void **session);
+    uint32_t TA_InvokeCommandEntryPoint(void *session, uint32_t command, uint32_t types, TEE_Param params[4]);
+    void TA_CloseSessionEntryPoint(void *session);
+    void fake_reset(void);
+    void fake_client(uint32_t login, const uint8_t uuid[16]);
+    void fake_manifest(const uint8_t *manifest);
+    void fake_fail(uint32_t command, uint32_t result);
+    void fake_storage(uint32_t open_result, uint32_t create_result, uint32_t read_less);
+    void fake_slot(uint64_t bytes);
+    uint32_t fake_count(void);
+    const struct fake_call *fake_call(uint32_t index);
+    bool fake_loaded(void);
+    bool fake_open(void);
+    const uint8_t *fake_data(uint64_t *bytes);
+    uint32_t fake_objects(void);
+"""
+
+
+def compiled(folder: Path, policy: str) -> Any:
+    """The TA as a library, with the text of a policy.h."""
+    try:
+        optee.source(*optee.CORE)
+    except (RecordError, RunnerError) as error:
+        pytest.skip(f"OP-TEE's source or tools are not to be had: {error}")
+    kit = optee.ta_dev_kit()
+    (folder / "policy.h").write_text(policy)
+    for name in ("gramophone_ta.c", "rollback.c"):
+        (folder / name).write_bytes((SOURCES / name).read_bytes())
+    flags = ["-std=gnu11", "-Wall", "-Wextra", "-Wconversion", "-Werror", "-fPIC", "-shared", "-D__LP64__=1"]
+    includes = [f"-I{path}" for path in (folder, SOURCES, *client.INCLUDES)] + [f"-isystem{kit / 'include'}"]
+    sources = [folder / "gramophone_ta.c", folder / "rollback.c", Path(__file__).with_name("fake_tee_api.c")]
+    out = folder / "ta.so"
+    subprocess.run(["gcc", *flags, *includes, "-DTRACE_LEVEL=1", "-o", str(out), *map(str, sources)], check=True)
+    return out
+
+
+class Ta:
+    """The TA and what is played around it."""
+
+    def __init__(self, library: Path) -> None:
+        self.ffi = cffi.FFI()
+        self.ffi.cdef(FUNCTIONS)
+        self.lib = self.ffi.dlopen(str(library))
+        self.clear()
+
+    def clear(self) -> None:
+        self.lib.fake_reset()
+        self.log_in(USER, uuid.uuid5(LINUX, "uid=0"))
+
+    def log_in(self, login: int, who: uuid.UUID) -> None:
+        self.lib.fake_client(login, who.bytes_le)  # a TEE_UUID's numbers are the machine's own
+
+    def open(self) -> int:
+        session = self.ffi.new("void **")
+        return int(self.lib.TA_OpenSessionEntryPoint(NONE, self.ffi.new("TEE_Param[4]"), session))
+
+    def close(self) -> None:
+        self.lib.TA_CloseSessionEntryPoint(self.ffi.NULL)
+
+    def invoke(self, command: int, *values: tuple[int, int] | Any) -> int:
+        """A command with numbers, or buffers: bytes go in, bytearrays come out (cut to what was answered)."""
+        params, types, held = self.ffi.new("TEE_Param[4]"), 0, []
+        for index, value in enumerate(values):
+            if isinstance(value, tuple):
+                params[index].value.a, params[index].value.b = value
+                types |= VALUE << 4 * index
+            else:
+                held.append(self.ffi.from_buffer(value))
+                params[index].memref.buffer = self.ffi.cast("void *", held[-1])
+                params[index].memref.size = len(value)
+                types |= (IN if isinstance(value, bytes) else OUT) << 4 * index
+        result = int(self.lib.TA_InvokeCommandEntryPoint(self.ffi.NULL, command, types, params))
+        self.sizes = [params[index].memref.size for index in range(4)]
+        for buffer in held:
+            self.ffi.release(buffer)
+        return result
+
+    def load(self, version: int, name: str = "lenet") -> int:
+        """LOAD of a trace that the pseudo-TA takes."""
+        self.lib.fake_manifest(manifest(name, version))
+        return self.invoke(LOAD)
+
+    @property
+    def calls(self) -> list[tuple[int, int, int, int, int]]:
+        rows = (self.lib.fake_call(index) for index in range(self.lib.fake_count()))
+        return [(row.command, row.types, row.a, row.b, row.bytes) for row in rows]
+
+
+def manifest(name: str, version: int) -> bytes:
+    """A manifest with this name and version; what else is in it the TA does not look at."""
+    fields = layout.unpack("manifest", bytes(512), 0)
+    return layout.pack("manifest", {**fields, "name": name, "security_version": version})
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return compiled(tmp_path_factory.mktemp("ta"), (SOURCES / "policy.h").read_text())
+
+
+@pytest.fixture
+def device(library: Path) -> Ta:
+    found = Ta(library)
+    assert found.open() == SUCCESS
+    return found
+
+
+@pytest.mark.parametrize(
+    ("login", "who", "allowed"),
+    [
+        (USER, uuid.uuid5(LINUX, "uid=0"), True),
+        (USER, uuid.uuid5(LINUX, "uid=3e8"), False),
+        (USER, NOBODY, False),
+        (GROUP, uuid.uuid5(LINUX, "uid=0"), False),
+        (PUBLIC, NOBODY, False),
+        (PUBLIC, uuid.uuid5(LINUX, "uid=0"), False),
+        (TRUSTED_APP, uuid.UUID(int=77), True),
+    ],
+)
+def test_who_may_open_a_session(login: int, who: uuid.UUID, allowed: bool, library: Path) -> None:
+    device = Ta(library)
+    device.log_in(login, who)
+    assert device.open() == (SUCCESS if allowed else ACCESS_DENIED)
+    assert device.lib.fake_open() == allowed
+    if allowed:
+        device.close()
+        assert not device.lib.fake_open()
+
+
+def test_a_second_session(device: Ta) -> None:
+    assert device.open() == BUSY
+
+
+def test_versions_only_grow(device: Ta) -> None:
+    for version, expected in ((3, SUCCESS), (3, SUCCESS), (5, SUCCESS), (4, OLDER), (0, OLDER), (5, SUCCESS)):
+        assert device.load(version) == expected
+        assert device.lib.fake_loaded() == (expected == SUCCESS)
+    device.close()
+    assert device.open() == SUCCESS
+    assert device.load(4) == OLDER
+    assert device.load(0, "another") == SUCCESS
+    assert device.lib.fake_objects() == 1  # version 0 needs none
+    assert device.load(1, "another") == SUCCESS
+    assert device.load(2**32 - 1, "lenet") == SUCCESS
+    assert device.load(5) == OLDER
+    assert device.lib.fake_objects() == 2
+
+
+def test_the_longest_name_has_a_counter_of_its_own(device: Ta) -> None:
+    longest = "n" * 64
+    assert device.load(2, longest) == SUCCESS
+    assert device.load(1, longest[:-1]) == SUCCESS
+    assert device.load(1, longest) == OLDER
+
+
+@pytest.mark.parametrize(
+    "storage", [(CORRUPT, 0, 0), (0, NO_SPACE, 0), (0, 0, 1), (0, 0, 4)], ids=["open", "create", "short", "empty"]
+)
+def test_without_storage_nothing_is_loaded(storage: tuple[int, int, int], device: Ta) -> None:
+    assert device.load(5) == SUCCESS
+    device.lib.fake_storage(*storage)
+    assert device.load(6) == COUNTER
+    assert not device.lib.fake_loaded()
+    device.lib.fake_storage(0, 0, 0)
+    assert device.load(5) == SUCCESS
+
+
+def test_a_trace_that_is_refused_leaves_the_counter(device: Ta) -> None:
+    device.lib.fake_fail(LOAD, tee_result(next(iter(statuses()))))
+    assert device.load(9) == tee_result(next(iter(statuses())))
+    device.lib.fake_fail(DESCRIBE_TRACE, BUSY)
+    assert device.load(9) == BUSY
+    assert not device.lib.fake_loaded()
+    device.lib.fake_fail(LOAD, 0)
+    assert device.load(1) == SUCCESS
+
+
+def test_an_allow_list_of_traces(tmp_path: Path, library: Path) -> None:
+    policy = (SOURCES / "policy.h").read_text()
+    changed = policy.replace("policy_traces[] = {NULL}", 'policy_traces[] = {"lenet", "mobilenet", NULL}')
+    assert changed != policy
+    device = Ta(compiled(tmp_path, changed))
+    assert device.open() == SUCCESS
+    found = [device.load(1, name) for name in ("lenet", "mobilenet", "lene", "lenet2", "")]
+    assert found == [SUCCESS, SUCCESS, TRACE, TRACE, TRACE]
+    assert not device.lib.fake_loaded()
+
+
+@pytest.mark.parametrize("size", [0, 1, PIECE - 1, PIECE, PIECE + 1, 3 * PIECE + 5])
+def test_data_goes_in_and_out_in_pieces(size: int, device: Ta) -> None:
+    data = np.random.default_rng(size).bytes(size)
+    sizes = [PIECE] * (size // PIECE) + ([size % PIECE] if size % PIECE or not size else [])
+    starts = [PIECE * index for index in range(len(sizes))]
+    assert device.invoke(LOAD_DATA, data) == SUCCESS
+    assert device.invoke(SET_INPUT, (3, 100), data) == SUCCESS
+    rows = [(LOAD_DATA, IN, 0, 0, n) for n in sizes]
+    rows += [(SET_INPUT, VALUE | IN << 4, 3, 100 + at, n) for at, n in zip(starts, sizes, strict=True)]
+    assert device.calls == rows
+    count = device.ffi.new("uint64_t *")
+    assert bytes(device.ffi.buffer(device.lib.fake_data(count), 2 * size)) == data + data
+    assert count[0] == 2 * size
+    device.lib.fake_slot(size + 100)
+    out = bytearray(size)
+    assert device.invoke(GET_OUTPUT, (4, 100), out) == SUCCESS
+    assert device.sizes[1] == size
+    assert out == bytes((100 + index) % 251 for index in range(size))
+
+
+@pytest.mark.parametrize("slot", [0, 10, PIECE, PIECE + 10, 2 * PIECE])
+def test_an_output_that_is_smaller_than_the_room(slot: int, device: Ta) -> None:
+    device.lib.fake_slot(slot)
+    out = bytearray(2 * PIECE + 20)
+    assert device.invoke(GET_OUTPUT, (0, 0), out) == SUCCESS
+    assert device.sizes[1] == slot
+    assert out[:slot] == bytes(index % 251 for index in range(slot))
+    assert not any(out[slot:])
+
+
+def test_an_error_ends_a_transfer(device: Ta) -> None:
+    for command in (LOAD_DATA, SET_INPUT, GET_OUTPUT):
+        device.lib.fake_reset()
+        device.lib.fake_slot(4 * PIECE)
+        device.lib.fake_fail(command, BUSY)
+        data: Any = bytearray(3 * PIECE) if command == GET_OUTPUT else bytes(3 * PIECE)
+        values = (data,) if command == LOAD_DATA else ((0, 0), data)
+        assert device.invoke(command, *values) == BUSY
+        assert len(device.calls) == 1
+
+
+def test_offsets_that_would_wrap(device: Ta) -> None:
+    for command, data in ((SET_INPUT, bytes(2)), (GET_OUTPUT, bytearray(2))):
+        assert device.invoke(command, (0, 0xFFFFFFFE), data) == BAD_PARAMETERS
+    assert device.calls == []
+
+
+def test_short_answers(device: Ta) -> None:
+    assert device.invoke(DESCRIBE, (0, 0), bytearray(87)) == SHORT_BUFFER
+    assert device.sizes[1] == 88
+    slot = bytearray(88)
+    assert device.invoke(DESCRIBE, (0, 0), slot) == SUCCESS
+    assert slot.startswith(b"data\0")
+    device.lib.fake_manifest(manifest("lenet", 7))
+    answer = bytearray(600)
+    assert device.invoke(DESCRIBE_TRACE, answer) == SUCCESS
+    assert device.sizes[0] == 512
+    assert answer[:512] == manifest("lenet", 7)
+
+
+@pytest.mark.parametrize(
+    ("command", "values", "expected"),
+    [
+        (99, (), NOT_SUPPORTED),
+        (LOAD_BEGIN, (b"x",), BAD_PARAMETERS),
+        (LOAD_BEGIN, ((1, 0), (1, 0)), BAD_PARAMETERS),
+        (LOAD_DATA, (bytearray(8),), BAD_PARAMETERS),
+        (LOAD, ((1, 0),), BAD_PARAMETERS),
+        (SET_INPUT, (b"x",), BAD_PARAMETERS),
+        (GET_OUTPUT, ((0, 0), b"x"), BAD_PARAMETERS),
+        (GET_LOG, (b"x",), BAD_PARAMETERS),
+        (RUN, (b"x",), BAD_PARAMETERS),
+    ],
+)
+def test_parameters_of_other_types(command: int, values: tuple[Any, ...], expected: int, device: Ta) -> None:
+    assert device.invoke(command, *values) == expected
+    assert device.calls == []
+
+
+def test_commands_without_memory_go_on_as_they_are(device: Ta) -> None:
+    assert device.invoke(LOAD_BEGIN, (7, 1)) == SUCCESS
+    assert [device.invoke(command) for command in (RUN, UNLOAD)] == [SUCCESS, SUCCESS]
+    assert device.calls == [(LOAD_BEGIN, VALUE, 7, 1, 0), (RUN, NONE, 0, 0, 0), (UNLOAD, NONE, 0, 0, 0)]
+
+
+def test_results_of_its_own_are_no_status() -> None:
+    assert not {OLDER, TRACE, COUNTER} & {tee_result(value) for value in statuses()}
+
+
+def test_keys_that_cannot_sign_a_ta(tmp_path: Path) -> None:
+    path = tmp_path / "key.pem"
+    path.write_bytes(b"no key")
+    with pytest.raises(RunnerError, match=r"key.pem: expected a private RSA key"):
+        ta.public_part(path)
+    key = ec.generate_private_key(ec.SECP256R1())
+    path.write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
+    with pytest.raises(RunnerError, match="found one of another kind"):
+        ta.public_part(path)
+    good = rsa.generate_private_key(65537, 2048)
+    path.write_bytes(good.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
+    assert ta.public_part(path).startswith(b"-----BEGIN PUBLIC KEY-----")
+
+
+def test_a_folder_that_is_no_ta(tmp_path: Path) -> None:
+    with pytest.raises(RunnerError, match="Makefile: No such file"):
+        ta.build_ta(tmp_path)
+    (tmp_path / "Makefile").write_text("all:\n")
+    with pytest.raises(RunnerError, match="expected a line BINARY := UUID"):
+        ta.build_ta(tmp_path)
