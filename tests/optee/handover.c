@@ -1,0 +1,96 @@
+/*
+ * A normal world that has the GPU between sessions: it reads and writes the GPU's registers, has the secure
+ * world replay a trace, and looks at the GPU again. The request's number of replays says when else it tries
+ * to reach the GPU. What came of it stands behind the mailbox's response (struct answer), for
+ * test_handover.py.
+ */
+#include "gramophone_pta.h"
+#include "normal_world.h"
+#include "tee_client.h"
+
+void *memcpy(void *restrict to, const void *restrict from, size_t bytes);
+
+enum { BETWEEN = 0, IN_SESSION = 1, FIREWALL = 2, CARVEOUT = 3 };
+#define CARVEOUT_BASE UINT64_C(0xc0000000)
+enum { GPU = 0x0b000000, FIREWALL_BASE = 0x0b020000 };
+/* trace_format/gpus/v3d42.toml */
+enum { HUB_IDENT1 = GPU + 0x000c, CORE_INT_MSK_STS = GPU + 0x405c, CORE_INT_MSK_CLR = GPU + 0x4064 };
+
+static struct {
+    struct mailbox_response mailbox;
+    uint32_t result, origin; /* of the first call that failed; or an exception's syndrome */
+    uint32_t before, after;  /* the GPU's identity */
+    uint32_t mask_reset, mask_before, mask_after; /* of its interrupts */
+} answer;
+
+static volatile uint32_t *at(uint64_t address)
+{
+    return (volatile uint32_t *)(uintptr_t)address;
+}
+
+static void *mailbox(uint64_t offset)
+{
+    return (void *)(uintptr_t)(NORMAL_WORLD_MAILBOX + offset);
+}
+
+#define INVOKE(session, command, ...)                                                                        \
+    tee_invoke(session, command, (struct tee_param[TEE_PARAMS]){__VA_ARGS__})
+
+static uint32_t replay(uint32_t session, const struct mailbox_request *request)
+{
+    uint32_t result = INVOKE(session, GRAMOPHONE_LOAD_BEGIN, {TEE_VALUE_IN, request->trace_bytes, 0});
+    memcpy(tee_chunk(), mailbox(request->trace_offset), request->trace_bytes);
+    if (!result)
+        result = INVOKE(session, GRAMOPHONE_LOAD_DATA,
+                        {TEE_MEMREF_IN, (uintptr_t)tee_chunk(), request->trace_bytes});
+    if (!result)
+        result = INVOKE(session, GRAMOPHONE_LOAD, {0});
+    return result ? result : INVOKE(session, GRAMOPHONE_RUN, {0});
+}
+
+static uint32_t hand_over(const struct mailbox_request *request)
+{
+    static const uint8_t uuid[16] = GRAMOPHONE_PTA_UUID_BYTES;
+    uint32_t session, result;
+    answer.before = *at(HUB_IDENT1);
+    answer.mask_reset = *at(CORE_INT_MSK_STS);
+    *at(CORE_INT_MSK_CLR) = 1;
+    answer.mask_before = *at(CORE_INT_MSK_STS);
+    result = tee_open(uuid, &session);
+    if (!result)
+        result = replay(session, request);
+    if (request->repeat == IN_SESSION)
+        *at(HUB_IDENT1);
+    if (!result)
+        result = tee_close(session);
+    answer.after = *at(HUB_IDENT1);
+    answer.mask_after = *at(CORE_INT_MSK_STS);
+    return result;
+}
+
+static void leave_answer(void)
+{
+    memcpy(mailbox(MAILBOX_RESPONSE_AT), &answer, sizeof answer);
+}
+
+int normal_world(void)
+{
+    struct mailbox_request request;
+    memcpy(&request, mailbox(0), sizeof request);
+    if (request.repeat == FIREWALL)
+        *at(FIREWALL_BASE) = 0;
+    if (request.repeat == CARVEOUT)
+        *at(CARVEOUT_BASE) = 0;
+    answer.result = tee_start() ? hand_over(&request) : TEE_CALL_FAILED;
+    answer.origin = tee_origin();
+    leave_answer();
+    return 0;
+}
+
+int normal_world_exception(uint64_t address, uint64_t syndrome)
+{
+    (void)address;
+    answer.result = (uint32_t)syndrome;
+    leave_answer();
+    return 1;
+}
