@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -18,3 +19,10 @@ def recordings() -> Path:
     if not folder.is_dir():
         pytest.skip(f"no recordings at {folder}: they are shared beside the checkout, not part of it")
     return folder
+
+
+@pytest.fixture(scope="session")
+def shared_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder that all processes of a run of the tests have in common (pytest-xdist's own are inside it)."""
+    base = tmp_path_factory.getbasetemp()
+    return base.parent if "PYTEST_XDIST_WORKER" in os.environ else base

@@ -9,6 +9,7 @@ import subprocess
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import networks
 import numpy as np
 import pytest
 from click.testing import CliRunner
@@ -17,7 +18,7 @@ from host_tools.cli import main
 from host_tools.demo import PARAM, RAW, WEIGHTS
 from host_tools.demo.digits import load as load_digits
 from host_tools.demo.record import same_versions
-from host_tools.emulate import optee_linux, qemu
+from host_tools.emulate import optee, optee_linux, qemu
 from host_tools.emulate.optee import tee_result
 from host_tools.optee import build, client, guest, linux
 from host_tools.record.convert import convert
@@ -128,6 +129,20 @@ def test_a_damaged_trace_is_refused(root: RecordRoot, signed: bytes, signer: Fil
     assert not found.ok
     assert found.report.status == value_of("CHUNK")
     assert found.outputs == {}
+
+
+def test_mobilenet_in_both_normal_worlds(
+    root: RecordRoot, network: Trace, signer: FileSigner, pta: Path, shared_folder: Path
+) -> None:
+    trace = networks.built("mobilenet_v1", shared_folder)
+    meta = {**trace.meta, "security_version": network.meta["security_version"]}
+    signed = sign_trace(trace.with_(meta=meta).build(), signer)
+    inputs = {"data": networks.picture("mobilenet_v1")}
+    expected = qemu.replay(signed, signer.public, inputs).outputs["prob"]
+    for runner in (optee, optee_linux):
+        found = runner.replay(signed, signer.public, inputs, firmware=pta)
+        assert found.ok, found.error
+        assert found.outputs["prob"].tobytes() == expected.tobytes()
 
 
 @pytest.fixture(scope="module")

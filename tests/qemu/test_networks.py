@@ -2,15 +2,14 @@
 
 from pathlib import Path
 
-import numpy as np
+import networks
 import pytest
 
-from host_tools.build import build
-from host_tools.demo import RAW, models
+from host_tools.demo import RAW
 from host_tools.demo.record import record, same_versions
 from host_tools.emulate import qemu
 from host_tools.record import ncnn_cpu
-from host_tools.record.network import TOLERANCE, record_network, relative_difference
+from host_tools.record.network import TOLERANCE, relative_difference
 from signing.keys import Algorithm, generate
 from signing.sign import FileSigner, sign_trace
 from trace_format.trace import Trace
@@ -24,23 +23,19 @@ def test_the_demo_recording_comes_out_identical() -> None:
     assert fresh.build(compress=False) == expected
 
 
-@pytest.mark.parametrize(
-    ("name", "size"), [("mobilenet_v1", 224), ("squeezenet_v1_1", 227)], ids=["MobileNetV1", "SqueezeNet"]
-)
-def test_networks_with_random_weights(name: str, size: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", networks.SIZES)
+def test_networks_with_random_weights(name: str, shared_folder: Path, tmp_path: Path) -> None:
     """fp32, an input that was not in the recording, three replays in a row, within 1e-4 of ncnn's CPU path."""
-    param, weights = getattr(models, name)(seed=11, size=size)
-    shape = (3, size, size)
-    raw = record_network(param, weights, {"data": shape}, name=name)
     signer = FileSigner(generate(Algorithm.ES256))
-    signed = sign_trace(build(raw).build(), signer)
-    picture = np.random.default_rng(77).normal(0, 1, shape).astype(np.float32)
-    result = qemu.replay(signed, signer.public, {"data": picture}, repeat=3)
+    signed = sign_trace(networks.built(name, shared_folder).build(), signer)
+    inputs = {"data": networks.picture(name)}
+    result = qemu.replay(signed, signer.public, inputs, repeat=3)
     assert result.ok, result.error
     assert result.retries == 0
+    param, weights = networks.network(name)
     (tmp_path / "net.param").write_bytes(param)
     (tmp_path / "net.bin").write_bytes(weights)
-    expected = ncnn_cpu.run(tmp_path / "net.param", tmp_path / "net.bin", {"data": picture})
+    expected = ncnn_cpu.run(tmp_path / "net.param", tmp_path / "net.bin", inputs)
     assert result.outputs.keys() == expected.keys()
     for blob, tensor in expected.items():
         assert relative_difference(result.outputs[blob], tensor) <= TOLERANCE
