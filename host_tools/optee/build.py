@@ -24,6 +24,7 @@ from host_tools.record.apt import AptRoot
 from host_tools.record.cache import cache_dir, locked, written_whole
 from signing.keys import PublicKey
 from tee_replayer.generate import OPTEE, generate
+from tee_replayer.hostlib import GENERATED
 
 CROSS = "aarch64-linux-gnu-"
 MIB = 1 << 20
@@ -285,7 +286,7 @@ def compile_normal_world(program: Path | None = None) -> Path:
         *(baremetal / "optee" / "start.S", baremetal / "string.S", baremetal / "optee" / "tee_client.c"),
         program or baremetal / "optee" / NORMAL_WORLD,
     ]
-    folders = [baremetal, baremetal / "optee", headers / "optee", headers / "core"]
+    folders = [baremetal, baremetal / "optee", headers / "optee", headers / "core", GENERATED]
     known = [*sources, *(file for folder in folders for file in sorted(folder.glob("*.[h]")))]
     script = baremetal / "optee" / "normal_world.ld"
     kept = cache_dir("optee", "normal-worlds") / (

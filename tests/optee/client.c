@@ -4,6 +4,7 @@
  * mailbox's response; other numbers read what the normal world may not. test_client.py knows what to expect.
  */
 #include "gramophone_pta.h"
+#include "gramophone_trace.h"
 #include "normal_world.h"
 #include "tee_client.h"
 
@@ -67,6 +68,7 @@ static void before_loading(uint32_t session)
     note(INVOKE(session, GRAMOPHONE_RUN, NOTHING));
     note(INVOKE(session, GRAMOPHONE_GET_OUTPUT, NUMBERS(OUTPUT, 0), CHUNK(TEE_MEMREF_OUT, 8)));
     note(INVOKE(session, GRAMOPHONE_GET_LOG, CHUNK(TEE_MEMREF_OUT, sizeof(struct gr_report))));
+    note(INVOKE(session, GRAMOPHONE_DESCRIBE_TRACE, CHUNK(TEE_MEMREF_OUT, FAR)));
     note(INVOKE(session, GRAMOPHONE_UNLOAD, NOTHING));
 }
 
@@ -105,6 +107,10 @@ static void loaded(uint32_t session, uint64_t input_bytes, uint64_t output_bytes
     note(tee_invoke(session, GRAMOPHONE_GET_OUTPUT, params));
     note(params[1].b == output_bytes - 4 ? 0 : 1);
     note(INVOKE(session, GRAMOPHONE_GET_LOG, CHUNK(TEE_MEMREF_OUT, 8)));
+    note(INVOKE(session, GRAMOPHONE_DESCRIBE_TRACE, CHUNK(TEE_MEMREF_OUT, 8)));
+    note(INVOKE(session, GRAMOPHONE_DESCRIBE_TRACE, CHUNK(TEE_MEMREF_OUT, FAR)));
+    const uint8_t *manifest = tee_chunk();
+    note(*(const uint32_t *)(const void *)(manifest + GR_MANIFEST_AT_SECURITY_VERSION));
 }
 
 static void walk(const struct mailbox_request *request)

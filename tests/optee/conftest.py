@@ -6,6 +6,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+from programs import MIN_SECURITY_VERSION
 
 from host_tools.build import build
 from host_tools.demo import RAW
@@ -17,8 +18,6 @@ from signing.keys import Algorithm, generate
 from signing.sign import FileSigner, sign_trace
 from tee_replayer.generate import generate as generate_sources
 from trace_format.trace import Trace
-
-MIN_SECURITY_VERSION = 3
 
 
 @pytest.fixture(scope="session")

@@ -13,6 +13,7 @@ from host_tools.emulate.replay import bind, open_trace
 from host_tools.optee import build
 from trace_format.schema import SlotKind
 
+MIN_SECURITY_VERSION = 3  # of the traces and the devices of these tests
 ANSWER_BYTES = 16384  # of what a program may leave behind the mailbox's response
 
 

@@ -6,7 +6,7 @@ import struct
 from pathlib import Path
 
 import pytest
-from programs import run_program
+from programs import MIN_SECURITY_VERSION, run_program
 
 from host_tools.emulate import optee
 from host_tools.optee import build
@@ -30,6 +30,7 @@ STEPS = {
     "RUN first": BAD_STATE,
     "GET_OUTPUT first": BAD_STATE,
     "GET_LOG first": BAD_STATE,
+    "DESCRIBE_TRACE first": BAD_STATE,
     "UNLOAD first": SUCCESS,
     # loading
     "LOAD_BEGIN with a memref": BAD_PARAMETERS,
@@ -62,6 +63,9 @@ STEPS = {
     "GET_OUTPUT with room to spare": SUCCESS,
     "its size is what is left of the slot": 0,
     "GET_LOG into too little": SHORT_BUFFER,
+    "DESCRIBE_TRACE into too little": SHORT_BUFFER,
+    "DESCRIBE_TRACE": SUCCESS,
+    "its security version": MIN_SECURITY_VERSION,
     # a session that ends without UNLOAD
     "close": SUCCESS,
     "open again": SUCCESS,
