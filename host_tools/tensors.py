@@ -12,11 +12,11 @@ import click
 import numpy as np
 from numpy.typing import NDArray
 
+from host_tools.tee.npy import MAGIC, squeezed
 from trace_format.errors import GramophoneError, SlotError, listed
 from trace_format.schema import SlotKind
 from trace_format.trace import Slot, Trace
 
-NPY_MAGIC = b"\x93NUMPY"  # numpy.lib.format
 ZIP_MAGIC = b"PK"
 
 
@@ -114,22 +114,15 @@ def _read(path: Path) -> NDArray[Any]:
     data = path.read_bytes()
     if data.startswith(ZIP_MAGIC):
         raise GramophoneError(f"{path}: expected one array (.npy), found an archive of several (.npz)")
-    if not data.startswith(NPY_MAGIC):
-        found = data[: len(NPY_MAGIC)].hex() or "nothing"
-        raise GramophoneError(f"{path} at offset 0x0: not a .npy file: expected {NPY_MAGIC.hex()}, found {found}")
+    if not data.startswith(MAGIC):
+        found = data[: len(MAGIC)].hex() or "nothing"
+        raise GramophoneError(f"{path} at offset 0x0: not a .npy file: expected {MAGIC.hex()}, found {found}")
     try:
         # The header is text that NumPy hands to Python's parser, and its shape decides how much is allocated.
         array: NDArray[Any] = np.load(io.BytesIO(data), allow_pickle=False)
     except (ValueError, TypeError, SyntaxError, EOFError, OverflowError, MemoryError, TokenError):
         raise GramophoneError(f"{path}: a damaged .npy file, or one of elements that are no numbers") from None
     return array
-
-
-def squeezed(shape: tuple[int, ...]) -> tuple[int, ...]:
-    """The shape without leading dimensions of 1."""
-    while len(shape) > 1 and shape[0] == 1:
-        shape = shape[1:]
-    return shape
 
 
 def npy(array: NDArray[Any]) -> bytes:

@@ -1,0 +1,102 @@
+"""`gramophone-tee` where there is no TEE: its arguments, what it imports, the file that devices get."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from host_tools.tee import bundle, cli, declarations, library
+
+
+def test_the_binding_is_that_of_the_headers() -> None:
+    """`python -m host_tools.tee.declarations` writes it anew."""
+    assert declarations.TARGET.read_text() == declarations.binding()
+
+
+def test_it_imports_nothing_heavy(tmp_path: Path) -> None:
+    """Modules of ours: those of the bundle. Others: the standard library and cffi's backend."""
+    code = "import sys; before = set(sys.modules); import host_tools.tee.cli; import host_tools.tee._binding; "
+    code += "print(*sorted(set(sys.modules) - before))"
+    said = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=bundle.ROOT
+    ).stdout.split()
+    ours = {name for name in said if name.partition(".")[0] in ("host_tools", "trace_format")}
+    bundled = {name.removesuffix(".py").removesuffix("/__init__").replace("/", ".") for name in bundle.FILES}
+    assert ours == bundled
+    others = {name.partition(".")[0] for name in said} - {"host_tools", "trace_format"}
+    assert others - sys.stdlib_module_names == {"_cffi_backend"}
+
+
+def test_the_bundle_runs_alone(tmp_path: Path) -> None:
+    program = tmp_path / "gramophone-tee"
+    program.write_bytes(bundle.bundle())
+    assert bundle.bundle() == program.read_bytes()
+    # -S: no site-packages, in which this project is installed
+    command = [sys.executable, "-S", str(program), "info", "--library", "none.so", "--json"]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
+    assert done.returncode == 2
+    found = json.loads(done.stdout)
+    assert found["error"].startswith("Python's cffi is missing: No module named '_cffi_backend'")
+    assert done.stderr == f"error: {found['error']}\n"
+    help_text = subprocess.run([*command[:3], "--help"], capture_output=True, text=True, check=True).stdout
+    assert "gramophone-tee run net.sgtr --input data=digit.npy" in " ".join(help_text.split())
+
+
+def test_the_file_for_devices_is_executable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "argv", ["bundle", "-o", str(tmp_path / "gramophone-tee")])
+    assert bundle.main() == 0
+    assert (tmp_path / "gramophone-tee").stat().st_mode & 0o111
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("", "the following arguments are required: COMMAND"),
+        ("replay net.sgtr", "invalid choice: 'replay'"),
+        ("run", "the following arguments are required: NET.sgtr"),
+        ("run net.sgtr --input data", "expected SLOT=FILE.npy, found 'data'"),
+        ("run net.sgtr --input =x", "expected SLOT=FILE.npy, found '=x'"),
+        ("run net.sgtr --output data=", "expected SLOT=FILE.npy, found 'data='"),
+        ("run net.sgtr --repeat 0", "expected 1 to 1000000, found '0'"),
+        ("run net.sgtr --repeat -1", "expected 1 to 1000000, found '-1'"),
+        ("run net.sgtr --repeat many", "expected 1 to 1000000, found 'many'"),
+        ("run net.sgtr --rep 2", "unrecognized arguments: --rep 2"),
+        ("info --via tz", "invalid choice: 'tz'"),
+        ("info --login root", "expected public, user or group=GID, found 'root'"),
+        ("info --login user=1", "expected public, user or group=GID, found 'user=1'"),
+        ("info --login group", "expected public, user or group=GID, found 'group'"),
+        ("info --login group=wheel", "expected public, user or group=GID, found 'group=wheel'"),
+        ("info --login group=4294967296", "expected a group's id below 2^32"),
+        ("run net.sgtr --input a=b --input a=c", "an input slot is given twice: a, a"),
+        ("run net.sgtr --output a=nowhere/out.npy", "nowhere/out.npy: No such file or directory"),
+        ("info --library nowhere.so", "nowhere.so cannot be loaded"),
+    ],
+)
+def test_errors_are_one_sentence_and_exit_status_2(
+    line: str, message: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert cli.main([*line.split(), "--json"]) == 2
+    shown = capsys.readouterr()
+    found = json.loads(shown.out)
+    assert not found["ok"]
+    assert message in found["error"]
+    assert shown.err == f"error: {found['error']}\n"
+
+
+def test_what_the_kernel_says_of_the_device(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(library, "DEVICE", tmp_path / "tee0")
+    assert "there is no TEE: is OP-TEE in the firmware" in library._hint("ta")
+    (tmp_path / "tee0").touch()
+    assert "tee-supplicant" in library._hint("ta")
+    assert "CFG_GRAMOPHONE_PTA=y" in library._hint("pta")
+
+    def refuse(*_: object) -> int:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(library.os, "open", refuse)
+    assert "no permission to use it" in library._hint("ta")
