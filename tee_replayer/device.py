@@ -9,7 +9,7 @@ from construct import Bytes, Const, Int32ul, Int64ul, Struct
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from signing.keys import KID_BYTES, PublicKey
-from trace_format.errors import GramophoneError
+from trace_format.errors import TraceError
 
 MAGIC = b"GRDEVICE"
 PLATFORM_BYTES = 16
@@ -26,7 +26,7 @@ _DEVICE = Struct(
 )
 
 
-class DeviceError(GramophoneError):
+class DeviceError(TraceError):
     """A constant that starts as `struct gr_device` does and contradicts itself."""
 
 
@@ -111,7 +111,7 @@ def find(data: bytes) -> Iterator[tuple[int, Device]]:
 
     Raises:
         DeviceError: behind the magic is what no build writes: the key's id is not that of the key, the point is
-            not on the curve, or reserved bytes are not zero. The message begins with the offset.
+            not on the curve, or reserved bytes are not zero; with the offset of the magic.
     """
     at = data.find(MAGIC)
     while at >= 0:
@@ -123,13 +123,13 @@ def _parse(data: bytes, at: int) -> Device:
     stored = data[at : at + _DEVICE.sizeof()]
     if len(stored) < _DEVICE.sizeof():
         raise DeviceError(
-            f"offset {at:#x}: the device's constant: expected {_DEVICE.sizeof()} bytes, found {len(stored)}"
+            "the device's constant", offset=at, expected=f"{_DEVICE.sizeof()} bytes", found=len(stored)
         )
     values = Struct(*_DEVICE.subcons[:-1]).parse(stored)  # what is reserved is judged with the whole, below
     try:
         point = ec.EllipticCurvePublicKey.from_encoded_point(ec.SECP256R1(), values.key)
     except ValueError:
-        raise DeviceError(f"offset {at:#x}: the device's key is not a point of P-256") from None
+        raise DeviceError("the device's key is not a point of P-256", offset=at) from None
     device = Device(
         values.platform.rstrip(b"\0").decode("ascii", "replace"),
         values.profile_id,
@@ -137,9 +137,8 @@ def _parse(data: bytes, at: int) -> Device:
         PublicKey(point),
     )
     if values.key_id != device.key.kid:
-        raise DeviceError(
-            f"offset {at:#x}: id of the device's key: expected {device.key.kid.hex()}, found {values.key_id.hex()}"
-        )
+        expected, found = device.key.kid.hex(), values.key_id.hex()
+        raise DeviceError("id of the device's key", offset=at, expected=expected, found=found)
     if not device.platform.isprintable() or not device.platform.isascii() or device.encoded != stored:
-        raise DeviceError(f"offset {at:#x}: the device's platform or reserved bytes are not what a build writes")
+        raise DeviceError("the device's platform or reserved bytes are not what a build writes", offset=at)
     return device

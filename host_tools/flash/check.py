@@ -53,17 +53,22 @@ def check(path: Path, key: PublicKey | None = None) -> Checked:
         OSError: it cannot be read.
     """
     with layout.naming(str(path)):
-        opened = open_image(path)
-        if NAME not in opened.files:
-            raise ImageError("not an image that 'gramophone flash' wrote", expected=f"a file {NAME}", found="none")
-        platform = _platform(opened)
+        return judge(open_image(path), key)
+
+
+def judge(opened: Opened, key: PublicKey | None = None) -> Checked:
+    """As `check`, of an image that was taken apart."""
+    if NAME not in opened.files:
+        raise ImageError("not an image that 'gramophone flash' wrote", expected=f"a file {NAME}", found="none")
+    platform = _platform(opened)
     text = opened.files[NAME].data
     findings: list[Finding] = []
     manifest = None
     try:
         manifest = Manifest.decode(text)
     except ImageError as error:
-        findings.append(Finding(NAME, error.offset, error.what, _text(error.expected), _text(error.found)))
+        at = opened.files[NAME].offset + error.offset if error.offset is not None else None
+        findings.append(Finding(NAME, at, error.what, _text(error.expected), _text(error.found)))
     contents = read(_placed(opened, manifest), platform)
     findings += contents.findings
     if manifest is not None:

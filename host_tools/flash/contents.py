@@ -1,4 +1,4 @@
-"""What an image holds, told by its own bytes: from them the manifest is derived, when it is written and checked."""
+"""What an image holds, told by its own bytes: so the manifest is made, and so it is checked."""
 
 from __future__ import annotations
 
@@ -176,7 +176,7 @@ def _find_device(contents: Contents) -> None:
                     contents.report(name, "a second device's constant", offset, "one", "another")
                 contents.device, contents.place = device, (name, piece.offset + offset)
         except DeviceError as error:
-            contents.report(name, str(error))
+            contents.report_error(name, error)
     if contents.device is None:
         contents.report(names[0], "no firmware of ours: it does not say what device it was made for")
     elif contents.device.platform != contents.platform:

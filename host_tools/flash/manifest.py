@@ -136,7 +136,7 @@ class Manifest:
         try:
             values = json.loads(data)
         except (ValueError, RecursionError) as error:
-            raise ImageError(f"{NAME} is not JSON ({error})", offset=0) from None
+            raise ImageError(f"{NAME} is not JSON ({error})", offset=getattr(error, "pos", 0)) from None
         if not isinstance(values, dict) or values.get("format") != FORMAT:
             found = values.get("format") if isinstance(values, dict) else type(values).__name__
             raise ImageError(f"format of {NAME}", offset=0, expected=FORMAT, found=found)

@@ -45,9 +45,9 @@ def test_every_flipped_bit_gives_another_device_or_none() -> None:
 @pytest.mark.parametrize(
     ("offset", "reason"),
     [
-        (32, "offset 0x0: id of the device's key: expected "),
-        (60, "offset 0x0: the device's key is not a point of P-256"),
-        (117, "offset 0x0: the device's platform or reserved bytes are not what a build writes"),
+        (32, "at offset 0x0: id of the device's key: expected "),
+        (60, "at offset 0x0: the device's key is not a point of P-256"),
+        (117, "at offset 0x0: the device's platform or reserved bytes are not what a build writes"),
     ],
 )
 def test_what_contradicts_itself_is_named(offset: int, reason: str) -> None:
@@ -57,5 +57,5 @@ def test_what_contradicts_itself_is_named(offset: int, reason: str) -> None:
 
 
 def test_a_cut_constant() -> None:
-    with pytest.raises(DeviceError, match="offset 0x3: the device's constant: expected 120 bytes, found 119"):
+    with pytest.raises(DeviceError, match="at offset 0x3: the device's constant: expected 120 bytes, found 119"):
         list(find(b"abc" + DEVICE.encoded[:-1]))

@@ -1,0 +1,85 @@
+"""Archives, folders and flash images: the same files give the same bytes, and are read back where they lie."""
+
+from __future__ import annotations
+
+import io
+import tarfile
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from host_tools.flash.containers import ARCHIVE_AT, FIRMWARE, open_image, pack_archive, pack_flash, take_apart
+from host_tools.flash.errors import ImageError
+
+NAMES = st.from_regex(r"[a-z0-9_]{1,8}(/[a-z0-9.]{1,8}[a-z])?", fullmatch=True)
+FILES = st.dictionaries(NAMES, st.binary(max_size=700), min_size=1, max_size=5)
+
+
+@given(FILES)
+def test_archive(files: dict[str, bytes]) -> None:
+    data = pack_archive(files)
+    assert data == pack_archive(files)
+    found = take_apart(data)
+    assert (found.kind, found.data) == ("archive", data)
+    assert {name: file.data for name, file in found.files.items()} == files
+    assert all(data[file.offset :].startswith(file.data) for file in found.files.values())
+
+
+@given(FILES, st.binary(min_size=1, max_size=2000).map(lambda data: data + b"\0"))
+def test_flash(files: dict[str, bytes], firmware: bytes) -> None:
+    data = pack_flash({FIRMWARE: firmware, **files})
+    assert len(data) % ARCHIVE_AT == 0
+    found = take_apart(data)
+    assert found.kind == "flash"
+    assert {name: file.data for name, file in found.files.items()} == {FIRMWARE: firmware, **files}
+    assert all(data[file.offset :].startswith(file.data) for file in found.files.values())
+
+
+def test_a_folder_is_what_was_unpacked(tmp_path: Path) -> None:
+    files = {"a.bin": b"1", "b/c.bin": b"2"}
+    with tarfile.open(fileobj=io.BytesIO(pack_archive(files))) as tar:
+        tar.extractall(tmp_path, filter="data")
+    found = open_image(tmp_path)
+    assert (found.kind, found.data) == ("folder", None)
+    assert {name: file.data for name, file in found.files.items()} == files
+
+
+def archive(*members: tarfile.TarInfo) -> bytes:
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w") as tar:
+        for member in members:
+            tar.addfile(member, io.BytesIO(bytes(member.size)))
+    return out.getvalue()
+
+
+def member(name: str, kind: bytes = tarfile.REGTYPE, size: int = 0) -> tarfile.TarInfo:
+    info = tarfile.TarInfo(name)
+    info.type, info.size = kind, size
+    return info
+
+
+MALFORMED = {
+    "empty": (b"", "not an image that 'gramophone flash' wrote"),
+    "text": (b"hello" * 1000, "not an image that 'gramophone flash' wrote"),
+    "a way out": (archive(member("../a")), "'../a' in the archive"),
+    "an absolute name": (archive(member("/a")), "'/a' in the archive"),
+    "a link": (archive(member("a", tarfile.SYMTYPE)), "'a' in the archive"),
+    "two of a name": (archive(member("a"), member("a")), "at offset 0x200: 'a' in the archive"),
+    "cut": (pack_archive({"a": bytes(9000)})[:4096], "'a' in the archive"),
+    "damaged head": (archive(member("a")).replace(b"a\0", b"b\0", 1), "not a tar archive"),
+}
+
+
+@pytest.mark.parametrize("name", MALFORMED)
+def test_malformed(name: str) -> None:
+    data, reason = MALFORMED[name]
+    with pytest.raises(ImageError) as error:
+        take_apart(data)
+    assert reason in str(error.value)
+
+
+def test_a_firmware_that_does_not_fit() -> None:
+    with pytest.raises(ImageError, match=r"size of firmware.bin: expected at most 262144, found 262145"):
+        pack_flash({FIRMWARE: bytes(ARCHIVE_AT + 1)})
