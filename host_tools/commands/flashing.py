@@ -37,6 +37,7 @@ SHOWN = 16  # digits of a hash in the text; --json has all
 @click.option("--core", type=FILE, help="Folder with OP-TEE's core as built for the board (optee).")
 @click.option("--ta-key", type=FILE, help="Private key (PEM, RSA) to sign the TA with (optee).")
 @click.option("--boot-firmware", type=FILE, help="Folder with Raspberry Pi's own boot files (rpi4).")
+@click.option("--kernel", type=FILE, help="Kernel to enter behind the replay; default: one that waits (rpi4).")
 @click.option(
     "--check", "checked", type=FILE, help="Image to read back instead: a file, device or unpacked folder."
 )
@@ -49,6 +50,7 @@ def flash_command(
     core: Path | None,
     ta_key: Path | None,
     boot_firmware: Path | None,
+    kernel: Path | None,
     checked: Path | None,
     key: Path | None,
 ) -> Outcome:
@@ -59,7 +61,7 @@ def flash_command(
 
     Exit status of --check: 1 when something in the image is not what it must be, 2 when it is no image of ours.
     """
-    sources = Sources(traces, fip, core, ta_key, boot_firmware)
+    sources = Sources(traces, fip, core, ta_key, boot_firmware, kernel)
     if checked is not None:
         if out is not None or image is not None or sources != Sources():
             raise UsageError("--check takes an image and --key alone")

@@ -2,7 +2,7 @@
 
 Facts: TF-A 2.12, docs/design/firmware-design.rst ("Firmware Image Package layout"),
 include/tools_share/firmware_image_package.h (structures, UUIDs), tools/fiptool/tbbr_config.c (names, order).
-What `build` writes is what `fiptool create` writes (tests/optee/test_flash.py).
+What `build` writes is what `fiptool create` writes (tests/optee/test_flash_optee.py).
 """
 
 from __future__ import annotations

@@ -43,6 +43,7 @@ class Sources:
         core: folder with OP-TEE's core as built for the board, with the pseudo-TA in it.
         ta_key: private key (PEM, RSA) that the TA is signed with.
         boot_firmware: folder with Raspberry Pi's own boot files.
+        kernel: what the firmware enters at EL2 once it has served its request; without it one that waits for ever.
     """
 
     traces: Sequence[Path] = ()
@@ -50,9 +51,15 @@ class Sources:
     core: Path | None = None
     ta_key: Path | None = None
     boot_firmware: Path | None = None
+    kernel: Path | None = None
 
 
-_OPTIONAL = {"qemu-virt": (), "rpi4": ("boot_firmware",), "hikey960": ("fip",), "optee": ("fip", "core", "ta_key")}
+_OPTIONAL = {
+    "qemu-virt": (),
+    "rpi4": ("boot_firmware", "kernel"),
+    "hikey960": ("fip",),
+    "optee": ("fip", "core", "ta_key"),
+}
 
 
 def pack(out: Path, sources: Sources) -> tuple[bytes, Manifest]:
@@ -70,7 +77,7 @@ def pack(out: Path, sources: Sources) -> tuple[bytes, Manifest]:
         GramophoneError: a file is not what it should be, or something cannot be built.
     """
     platform = platform_of(out)
-    for name in ("fip", "core", "ta_key", "boot_firmware"):
+    for name in ("fip", "core", "ta_key", "boot_firmware", "kernel"):
         if getattr(sources, name) is not None and name not in _OPTIONAL[platform]:
             raise FlashError(f"--{name.replace('_', '-')} has no use for the platform {platform}")
     traces = _traces(sources.traces)
@@ -133,7 +140,8 @@ def _rpi4(out: Path, sources: Sources, traces: Files) -> Files:
     if traces:
         files[REQUEST] = _request(traces, firmware.board)
         lines += ["# The mailbox.", f"initramfs {REQUEST} {firmware.board.mailbox_base:#010x}"]
-    lines += ["# The boot loader asks for a kernel; nothing enters this one.", f"kernel={boards.ARMSTUB}", ""]
+    files[boards.KERNEL] = sources.kernel.read_bytes() if sources.kernel else boards.PARKED
+    lines += ["# The normal world, behind the replay.", f"kernel={boards.KERNEL}", ""]
     for name in _BOOT_FIRMWARE:
         if sources.boot_firmware is not None and (sources.boot_firmware / name).is_file():
             files[name] = (sources.boot_firmware / name).read_bytes()

@@ -356,9 +356,12 @@ def test_boot_firmware(images: Callable[[str], Packed], tmp_path: Path) -> None:
     for name in ("start4.elf", "fixup4.dat", "overlays/disable-bt.dtbo", "other.elf"):
         (tmp_path / name).write_bytes(name.encode())
     folder = images("rpi4").folder
-    image, manifest = pack(folder, Sources([folder.parent / "net.sgtr"], boot_firmware=tmp_path))
+    (tmp_path / "Image").write_bytes(b"Linux")
+    traces = [folder.parent / "net.sgtr"]
+    image, manifest = pack(folder, Sources(traces, boot_firmware=tmp_path, kernel=tmp_path / "Image"))
     assert manifest.missing == ()
     assert take_apart(image).files["overlays/disable-bt.dtbo"].data == b"overlays/disable-bt.dtbo"
+    assert take_apart(image).files["kernel8.img"].data == b"Linux"
     assert "other.elf" not in take_apart(image).files
     assert judged(image).ok
     assert [need.name for need in images("rpi4").manifest.missing] == ["start4.elf", "fixup4.dat"]
