@@ -113,21 +113,23 @@ def image_for(
     )
 
 
-def check_answer(code: int, origin: int, report: Report, image: optee.Image, said: str) -> None:
-    """Compare the TEE_Result of the first call that failed, or 0, with the replayer's report.
+def check_answer(code: int, origin: int, report: Report | None, image: optee.Image, said: str) -> Report:
+    """Compare the TEE_Result of the first call that failed, or 0, with the replayer's report; that report.
 
     Raises:
-        RunnerError: they do not say the same: the replayer was not asked, or was not heard.
+        RunnerError: there is none, or they do not say the same: the replayer was not asked, or was not heard.
     """
     if code == OUT_OF_MEMORY:
         raise RunnerError(
             "the signed trace, or its inputs and outputs, do not fit the pseudo-TA's staging area, a quarter of "
             f"{image.board.carveout_bytes} bytes: 'gramophone generate --carveout-mib' makes it larger"
         )
-    if code != (0 if report.ok else tee_result(report.status)):
+    if report is None or code != (0 if report.ok else tee_result(report.status)):
+        name = report.name if report else "nothing"
         raise RunnerError(
-            f"OP-TEE answered {code:#010x} from origin {origin}, the replayer {report.name}. {said}".strip()
+            f"OP-TEE answered {code:#010x} from origin {origin}, the replayer {name}. {said}".strip()
         )
+    return report
 
 
 def staged_bytes(trace: Trace | None, signed: bytes) -> int:

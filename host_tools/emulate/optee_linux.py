@@ -63,16 +63,17 @@ def replay(
     buffers = bind(open_trace(signed), inputs or {})
     job = replace(_job(signed, buffers, repeat), gpu=profile_of(gpu).name)
     done = linux.boot(image, job, gpu=gpu, plugin_args=plugin_args, timeout_s=timeout_s)
+    said = done.output.strip()
     try:
         answer: dict[str, Any] = json.loads(done.files[ANSWER])
-        report = Report(**answer["log"])
+        code, origin = int(answer.get("result", "0"), 0), int(answer.get("origin", 0))
+        given = Report(**answer["log"]) if answer["log"] else None
         for row in buffers.rows if answer["ok"] else ():
             if row.slot.kind == SlotKind.OUTPUT:
                 row.data[...] = np.load(io.BytesIO(done.files[f"{row.index}.npy"]), allow_pickle=False)
-    except (KeyError, ValueError, TypeError) as error:
-        raise RunnerError(f"gramophone-tee gave no answer that makes sense: {done.output.strip()}") from error
-    code, origin = int(answer.get("result", "0"), 0), int(answer.get("origin", 0))
-    check_answer(code, origin, report, image, done.output.strip())
+    except (KeyError, ValueError, TypeError, AttributeError) as error:
+        raise RunnerError(f"gramophone-tee gave no answer that makes sense ({error!r}): {said}") from error
+    report = check_answer(code, origin, given, image, said)
     return result(report, DEVICE, buffers, instructions(report), signed, gpu)
 
 

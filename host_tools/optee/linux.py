@@ -61,13 +61,14 @@ def boot(
         RecordError: the guest's parts cannot be had, its kernel panicked, or the command failed.
         RunnerError: QEMU is missing or did not end, or the GPU is not where the guest looks for it.
     """
-    root, board, placement = ready_root(), image.board, PLACEMENTS[job.gpu]
+    board, placement = image.board, PLACEMENTS[job.gpu]
     driver, commands = guest.MODULE, [SUPPLICANT, job.command]
     shared = bool(board.firewall_base)
     if shared:
         if (board.gpu_base, board.gpu_intid) != (placement.base, SPI_BASE + placement.irqs[0]):
             raise RunnerError(f"the pseudo-TA's GPU is not where the guest has {job.gpu}")
         driver, commands = placement.module, [LOAD, SUPPLICANT, placement.setup + job.command]
+    root = ready_root()
     files, programs = guest.client()
     job = replace(job, files={**files, **job.files}, programs=job.programs | programs)
     initrd = root.base.read_bytes() + guest.layer(root).read_bytes()
@@ -77,7 +78,7 @@ def boot(
         machine = machine_of(image, gpu or placement.gpu, f"file:{console}")
         run(replace(machine, options=("-machine", f"dumpdtb={tree}")), path, None, timeout_s)
         blob = tree.read_bytes()
-        tree.write_bytes(_device_tree(with_gpu(blob, job.gpu) if shared else blob, len(initrd)))
+        tree.write_bytes(device_tree(with_gpu(blob, job.gpu) if shared else blob, len(initrd)))
         _put(memory, KERNEL, root.kernel.read_bytes())
         _put(memory, INITRD, initrd)
         machine = replace(machine, options=("-dtb", str(tree), *FIXED))
@@ -89,7 +90,7 @@ def boot(
         return read_console(console.read_bytes(), said, read_counters(stats))
 
 
-def _device_tree(blob: bytes, initrd_bytes: int) -> bytes:
+def device_tree(blob: bytes, initrd_bytes: int) -> bytes:
     """QEMU's tree with what a boot loader says to the kernel."""
     tree = Tree(blob)
     ends = {"start": INITRD, "end": INITRD + initrd_bytes}
