@@ -12,7 +12,7 @@ from rich.console import Console
 from host_tools.cli_support import FILE, GramophoneCommand, Outcome, UsageError, say
 from host_tools.commands.replaying import device_key
 from host_tools.files import check_writable, write_atomically
-from host_tools.flash.boards import TA_KEY
+from host_tools.flash.boards import CERTIFICATE, FIP, TA_KEY
 from host_tools.flash.check import Checked
 from host_tools.flash.check import check as check_image
 from host_tools.flash.manifest import Manifest, sha256
@@ -87,10 +87,14 @@ def flash_command(
 
 def _warn(manifest: Manifest | None) -> None:
     """Say what nobody may overlook."""
-    if manifest and any(ta.key_sha256 == PUBLISHED_KEY for ta in manifest.trusted_applications):
+    if manifest is None:
+        return
+    if any(ta.key_sha256 == PUBLISHED_KEY for ta in manifest.trusted_applications):
         say(
             f"warning: {TA_KEY} is the key that OP-TEE publishes: anybody can sign TAs for this core; see --ta-key"
         )
+    if any(piece.name.startswith(f"{FIP}/") and piece.name.endswith(CERTIFICATE) for piece in manifest.pieces):
+        say(f"warning: {FIP} has certificates, of its old contents: TF-A's cert_create makes new ones")
 
 
 def _text(manifest: Manifest) -> list[str]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from host_tools.flash.manifest import Missing
 
 FIP = "fip.bin"
+CERTIFICATE = "-cert"  # how fiptool's names of certificates end
 TRACES = ".sgtr"
 REQUEST = "request.bin"  # a mailbox with a trace (baremetal/mailbox.h)
 ARMSTUB = "armstub8-gramophone.bin"

@@ -378,6 +378,9 @@ def test_a_boards_own_package(images: Callable[[str], Packed], tmp_path: Path) -
         f"partition {name}" for name in ("ptable", "xloader", "fastboot")
     ]
     assert judged(image).ok
+    (tmp_path / "fip.bin").write_bytes(fip.build({"soc-fw": b"old", "soc-fw-cert": b"of the old"}))
+    made = run(f"flash {folder} --to {tmp_path}/image --fip {tmp_path}/fip.bin")
+    assert "warning: fip.bin has certificates, of its old contents" in made.stderr
 
 
 def test_an_unpacked_archive(images: Callable[[str], Packed], tmp_path: Path) -> None:
