@@ -12,6 +12,7 @@ from host_tools.cli_support import FILE, GramophoneCommand, Outcome, UsageError
 from host_tools.emulate import NORMAL_WORLDS, ON_THE_HOST, OPTEE, RUNNERS, bearssl, run
 from host_tools.emulate.replay import NONE, ReplayResult, open_trace, secure_bytes
 from host_tools.files import check_writable, write_atomically
+from host_tools.tee.bundle import bundle
 from host_tools.tensors import Assignment, assigned, load_all, npy, slot_of, without_value
 from signing.keys import Algorithm, PublicKey, load_public_key
 from signing.verify import Verdict, verify_trace
@@ -82,11 +83,13 @@ def generate_command(
         carveout_bytes=carveout_mib and carveout_mib * MIB,
         share_gpu=share_gpu,
     )
+    if platform == OPTEE:
+        write_atomically(folder / "client" / "gramophone-tee", bundle(), mode=0o777)
     files = sorted(
         str(p.relative_to(folder)) for p in folder.rglob("*") if p.is_file() and "bearssl" not in p.parts
     )
     data = {"folder": str(folder), "gpu": gpu, "platform": platform, "key_id": trusted.kid.hex(), "files": files}
-    following = f"see {folder}/sub.mk" if platform == OPTEE else f"make -C {folder}"
+    following = f"see {folder}/README.md" if platform == OPTEE else f"make -C {folder}"
     return Outcome(data, f"{folder}: {', '.join(files)}\nnext: {following}")
 
 

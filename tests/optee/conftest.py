@@ -12,7 +12,9 @@ from host_tools.build import build
 from host_tools.demo import RAW
 from host_tools.emulate.replay import RunnerError
 from host_tools.optee import build as optee
+from host_tools.optee import client, guest
 from host_tools.record.errors import RecordError
+from host_tools.record.root import RecordRoot, ready_root
 from host_tools.vgpu.build import QEMU
 from signing.keys import Algorithm, generate
 from signing.sign import FileSigner, sign_trace
@@ -52,3 +54,15 @@ def pta(signer: FileSigner, tmp_path_factory: pytest.TempPathFactory) -> Path:
         pytest.skip(f"OP-TEE's sources or tools are not to be had: {error}")
     optee.core_of(pta=folder)  # what does not compile fails the tests
     return folder
+
+
+@pytest.fixture(scope="session")
+def root(pta: Path) -> RecordRoot:
+    """What the guest with Linux is made of; the tests are skipped when it cannot be had."""
+    try:
+        found = ready_root()
+        guest.layer(found)
+        client.libteec()
+    except RecordError as error:
+        pytest.skip(str(error))
+    return found

@@ -20,13 +20,12 @@ from host_tools.demo.digits import load as load_digits
 from host_tools.demo.record import same_versions
 from host_tools.emulate import optee, optee_linux, qemu
 from host_tools.emulate.optee import tee_result
-from host_tools.optee import build, client, guest, linux
+from host_tools.optee import build, client, linux
 from host_tools.record.convert import convert
-from host_tools.record.errors import RecordError
 from host_tools.record.machine import RAM_END, GuestJob, GuestResult, qemu_version
 from host_tools.record.ncnn_job import Float32, ncnn_job
 from host_tools.record.network import TOLERANCE, relative_difference
-from host_tools.record.root import RecordRoot, ready_root
+from host_tools.record.root import RecordRoot
 from host_tools.record.shader_cache import with_shader_cache
 from host_tools.tensors import npy
 from host_tools.vgpu.build import qemu_plugin
@@ -51,18 +50,6 @@ held() {
 killed() { kill -9 $pid; wait $pid 2>/tmp/job; echo killed $1 $?; }
 peek() { devmem $2 32 $3 >/tmp/word 2>&1; echo peek $1 $?; }
 """
-
-
-@pytest.fixture(scope="module")
-def root(pta: Path) -> RecordRoot:
-    """What the guest is made of; the tests are skipped when it cannot be had."""
-    try:
-        found = ready_root()
-        guest.layer(found)
-        client.libteec()
-    except RecordError as error:
-        pytest.skip(str(error))
-    return found
 
 
 @pytest.fixture(scope="module")

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
+from host_tools.cli import main
 from host_tools.emulate.replay import RunnerError
-from host_tools.optee import build
+from host_tools.optee import build, ta
+from host_tools.tee.bundle import bundle
 from signing.keys import Algorithm, PublicKey, generate
-from tee_replayer.generate import GenerateError
+from tee_replayer.generate import OPTEE_PARTS, GenerateError
 from tee_replayer.generate import generate as generate_sources
 from trace_format import profile as profiles
 
@@ -41,6 +45,33 @@ def test_both_forms_of_the_uuid_are_the_same(tmp_path: Path) -> None:
         re.findall(r"0x([0-9a-f]+)", part) for part in text.split("_UUID ")[1].split("_UUID_BYTES ")
     )
     assert "".join(octets[:16]) == "".join(numbers)
+
+
+@pytest.mark.parametrize("part", OPTEE_PARTS)
+def test_what_calls_it_stands_alone(part: str, tmp_path: Path) -> None:
+    """Each header of ours that a source names lies beside it."""
+    out = generate_sources("v3d42", "optee", KEY, tmp_path / "out") / part
+    texts = {path.name: path.read_text() for path in out.iterdir()}
+    named = {name for text in texts.values() for name in re.findall(r'^#include "(\S+)"$', text, re.MULTILINE)}
+    assert named
+    assert named <= texts.keys()
+    assert "Makefile" in texts
+
+
+def test_the_ta_is_built_under_its_uuid(tmp_path: Path) -> None:
+    out = generate_sources("v3d42", "optee", KEY, tmp_path / "out")
+    text = (out / "gramophone_pta.h").read_text().partition("#define GRAMOPHONE_TA_UUID ")[2].partition("\n")[0]
+    assert ta.uuid_of(out / "ta").replace("-", "") == "".join(re.findall(r"0x([0-9a-f]+)", text))
+
+
+def test_the_command_adds_the_program_for_devices(tmp_path: Path) -> None:
+    (tmp_path / "pub.pem").write_bytes(KEY.pem())
+    line = f"generate --gpu v3d42 --platform optee --key {tmp_path}/pub.pem -o {tmp_path}/out --json"
+    found = CliRunner().invoke(main, line.split(), catch_exceptions=False)
+    assert found.exit_code == 0, found.output
+    assert "client/gramophone-tee" in json.loads(found.stdout)["files"]
+    assert (tmp_path / "out" / "client" / "gramophone-tee").read_bytes() == bundle()
+    assert generate_sources("v3d42", "optee", KEY, tmp_path / "out")  # such a folder is replaced
 
 
 @given(st.integers(1, 512))

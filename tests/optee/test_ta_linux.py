@@ -1,0 +1,164 @@
+"""The TA in OP-TEE's machine with Linux: replays through it, its policy, its counters, its signature."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from cryptography.hazmat.primitives.asymmetric import rsa
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+
+from host_tools.demo.digits import load as load_digits
+from host_tools.emulate import qemu
+from host_tools.optee import build, guest, linux, ta
+from host_tools.record.machine import GuestJob, GuestResult
+from host_tools.record.root import RecordRoot
+from host_tools.tensors import npy
+from signing.sign import FileSigner, sign_trace
+from trace_format.trace import Trace
+
+ACCESS_DENIED, SECURITY, API = 0xFFFF0001, 0xFFFF000F, 1
+OLDER, COUNTER = 0x85A10001, 0x85A10003  # gramophone_ta.h
+TA_ONLY = "GRAMOPHONE_TA_ONLY ?= "
+# Each line of `ask NAME ARGUMENTS` leaves what gramophone-tee answers in /out/NAME.
+SCRIPT = """
+ask() {{ name=$1; shift; gramophone-tee "$@" --json >/out/$name 2>/tmp/said; echo status $name $?; }}
+as_user() {{ python3 -c 'import os, sys; os.setuid(1000); os.execvp(sys.argv[1], sys.argv[1:])' "$@"; }}
+ask pta info --via pta
+ask public info --login public
+ask group info --login group=0
+as_user gramophone-tee info --json >/out/no_permission
+chmod 666 /dev/tee0
+as_user gramophone-tee info --json >/out/user
+ls /{storage} >/tmp/first
+ask run run /job/5 --input data=/job/data.npy --output prob=/out/prob.npy --repeat 2
+ask info info /job/5
+ask older load-check /job/4
+ask again load-check /job/4
+ask newer load-check /job/6
+ask no_longer load-check /job/5
+ask other_name load-check /job/other
+cp /job/default.ta /{tas}/{uuid}.ta; ask other_key info
+cp /job/tampered.ta /{tas}/{uuid}.ta; ask tampered info
+cp /job/good.ta /{tas}/{uuid}.ta; ask good load-check /job/6
+for file in $(ls /{storage}); do
+    grep -q -x "$file" /tmp/first && continue
+    dd if=/dev/zero of=/{storage}/$file bs=1 seek=4096 count=64 conv=notrunc 2>/tmp/dd
+done
+ask damaged load-check /job/6
+"""
+
+
+@dataclass(frozen=True)
+class Answers:
+    """What the guest's commands said."""
+
+    guest: GuestResult
+
+    def __getitem__(self, name: str) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads(self.guest.files[name])
+        return found
+
+    def code(self, name: str) -> int:
+        """The TEEC_Result of a command that failed."""
+        return int(self[name]["result"], 0)
+
+    def statuses(self) -> dict[str, int]:
+        """Exit statuses."""
+        found = re.findall(r"^status (\w+) (\d+)$", self.guest.output, re.MULTILINE)
+        return {name: int(status) for name, status in found}
+
+
+@pytest.fixture(scope="module")
+def answers(
+    root: RecordRoot, pta: Path, network: Trace, signer: FileSigner, tmp_path_factory: pytest.TempPathFactory
+) -> Answers:
+    """One boot: OP-TEE that takes TAs of a key of our own, and whose pseudo-TA only the TA may call."""
+    folder = tmp_path_factory.mktemp("ta")
+    for source in pta.glob("*.*"):
+        (folder / source.name).write_bytes(source.read_bytes())
+    settings = (folder / "sub.mk").read_text()
+    (folder / "sub.mk").write_text(settings.replace(f"{TA_ONLY}n", f"{TA_ONLY}y"))
+    key = folder / "key.pem"
+    private = rsa.generate_private_key(65537, 2048)
+    key.write_bytes(private.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
+    image = build.image_of(folder, linux.NORMAL_WORLD, ta.public_part(key))
+    good, default = ta.build_ta(pta / "ta", key), ta.build_ta(pta / "ta")
+    tampered = bytearray(good.read_bytes())
+    tampered[-100] ^= 1
+
+    def signed(version: int, name: str = "lenet") -> bytes:
+        meta = {**network.meta, "security_version": version, "name": name}
+        return sign_trace(network.with_(meta=meta).build(), signer)
+
+    files = {
+        "job/data.npy": npy(next(iter(load_digits()[:1].inputs()))),
+        "job/4": signed(4),
+        "job/5": signed(5),
+        "job/6": signed(6),
+        "job/other": signed(4, "other"),
+        "job/default.ta": default.read_bytes(),
+        "job/tampered.ta": bytes(tampered),
+        "job/good.ta": good.read_bytes(),
+        f"{guest.TAS}/{good.name}": good.read_bytes(),
+    }
+    script = SCRIPT.format(tas=guest.TAS, storage=guest.STORAGE, uuid=good.stem)
+    return Answers(linux.boot(image, GuestJob(script, files, uses_gpu=False)))
+
+
+def test_the_same_bytes_as_the_bare_metal_firmware(answers: Answers, signed: bytes, signer: FileSigner) -> None:
+    assert answers.statuses()["run"] == 0, answers.guest.output
+    expected = qemu.replay(signed, signer.public, {"data": next(iter(load_digits()[:1].inputs()))})
+    assert np.load(io.BytesIO(answers.guest.files["prob.npy"])).tobytes() == expected.outputs["prob"].tobytes()
+    assert answers["run"]["via"] == "ta"
+    assert answers["run"]["log"]["jobs"] == expected.jobs
+
+
+def test_the_manifest_comes_through(answers: Answers, network: Trace) -> None:
+    found = answers["info"]
+    assert (found["name"], found["security_version"]) == ("lenet", 5)
+    assert found["trace_id"] == network.trace_id.hex()
+    assert (found["job_count"], found["action_count"]) == (network.jobs, len(network.actions))
+
+
+def test_who_may_not(answers: Answers) -> None:
+    """No way round the TA, and only root through it."""
+    for name in ("pta", "public", "group", "user"):
+        assert answers.code(name) == ACCESS_DENIED, name
+    assert [answers.statuses()[name] for name in ("pta", "public", "group")] == [1, 1, 1]
+    assert answers["no_permission"]["origin"] == API
+    assert "no permission to use it" in answers["no_permission"]["error"]
+
+
+def test_an_older_version_is_refused(answers: Answers) -> None:
+    """Also in a session of its own, and only under the trace's own name."""
+    for name in ("older", "again", "no_longer"):
+        assert (answers.statuses()[name], answers.code(name)) == (1, OLDER)
+        assert "a newer version of this trace has been loaded before" in answers[name]["error"]
+    assert [answers.statuses()[name] for name in ("newer", "other_name")] == [0, 0]
+
+
+def test_a_ta_of_another_key_or_damaged_is_refused(answers: Answers) -> None:
+    for name in ("other_key", "tampered"):
+        assert answers.statuses()[name] == 2
+        assert answers.code(name) == SECURITY
+    assert answers.statuses()["good"] == 0
+
+
+def test_a_damaged_counter_is_no_counter(answers: Answers) -> None:
+    assert answers.statuses()["damaged"] == 1, answers["damaged"]
+    assert answers.code("damaged") == COUNTER
+
+
+def test_the_gpu_is_left_alone(answers: Answers) -> None:
+    """One trace ran, twice; nothing of it is left, and nobody else came to the GPU."""
+    counters = answers.guest.counters
+    assert counters["jobs"] == 2 * answers["run"]["log"]["jobs"]
+    assert counters["normal_accesses"] == 0
+    assert counters["carveout_bytes_left"] == 0
