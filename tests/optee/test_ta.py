@@ -63,6 +63,7 @@ def compiled(folder: Path, policy: str) -> Any:
     for name in ("gramophone_ta.c", "rollback.c"):
         (folder / name).write_bytes((SOURCES / name).read_bytes())
     flags = ["-std=gnu11", "-Wall", "-Wextra", "-Wconversion", "-Werror", "-fPIC", "-shared", "-D__LP64__=1"]
+    flags += ["-fsanitize=undefined", "-fsanitize-undefined-trap-on-error"]
     includes = [f"-I{path}" for path in (folder, SOURCES, *client.INCLUDES)] + [f"-isystem{kit / 'include'}"]
     sources = [folder / "gramophone_ta.c", folder / "rollback.c", Path(__file__).with_name("fake_tee_api.c")]
     out = folder / "ta.so"
