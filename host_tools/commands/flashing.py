@@ -113,7 +113,7 @@ def _text(manifest: Manifest) -> list[str]:
     rows += [("missing", f"{missing.name}: {missing.why}") for missing in manifest.missing]
     pieces = [f"{p.offset:#12x} {p.bytes:10}  {p.sha256[:SHOWN]}  {p.name}" for p in manifest.pieces]
     return [f"{name:16} {text}" for name, text in rows] + [
-        f"{'offset':>12} {'bytes':>10}  {'sha256':{SHOWN}}",
+        f"{'offset':>12} {'bytes':>10}  {'sha256':{SHOWN}}  piece",
         *pieces,
     ]
 

@@ -1,0 +1,36 @@
+"""The flash image for QEMU's machine boots as the firmware alone does."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+import replayer_samples as s
+from bare_metal import COMPILER, require
+from replayer_samples import signed, trace
+
+from host_tools.emulate import firmware, qemu
+from host_tools.flash.pack import Sources, pack
+from host_tools.vgpu import build
+
+
+@pytest.fixture
+def folder() -> Path:
+    """A compiled firmware, from the cache."""
+    require(build.QEMU, "qemu-system-arm")
+    require(COMPILER, "gcc-aarch64-linux-gnu")
+    return firmware.build(s.KEY).folder
+
+
+def test_the_image_boots(folder: Path, tmp_path: Path) -> None:
+    data = signed(trace())
+    (tmp_path / "net.sgtr").write_bytes(data)
+    image, _ = pack(folder, Sources([tmp_path / "net.sgtr"]))
+    shutil.copytree(folder, tmp_path / "out")
+    (tmp_path / "out" / "firmware.bin").write_bytes(image)
+    expected = qemu.replay(data, s.KEY, firmware=folder)
+    found = qemu.replay(data, s.KEY, firmware=tmp_path / "out")
+    assert found.ok, found.error
+    assert found.outputs["out"].tobytes() == expected.outputs["out"].tobytes()
+    assert found.instructions == expected.instructions
