@@ -150,7 +150,7 @@ def deaths(
 
 
 def test_clients_that_die_leave_all_in_order(
-    deaths: GuestResult, signed: bytes, signer: FileSigner, digit: Float32
+    deaths: GuestResult, network: Trace, signed: bytes, signer: FileSigner, digit: Float32
 ) -> None:
     steps = ["open", "load", "run"]
     assert said(deaths, "killed") == dict.fromkeys([*steps, "busy"], KILLED), deaths.output
@@ -159,6 +159,8 @@ def test_clients_that_die_leave_all_in_order(
         assert said(deaths, "status")[step] == 0, deaths.output
         assert array(deaths.files[f"{step}.npy"]).tobytes() == expected.tobytes()
         assert json.loads(deaths.files[f"{step}.json"])["log"]["retries"] == 0
+    replays = deaths.counters["jobs"] / network.jobs
+    assert replays > len(steps) + 1 + 1  # "run" was killed amid its replays
     assert deaths.counters["carveout_bytes_left"] == 0
     assert deaths.counters["normal_accesses"] == 0
 
