@@ -23,7 +23,9 @@ from host_tools.tensors import npy
 from signing.sign import FileSigner, sign_trace
 from trace_format.trace import Trace
 
-ACCESS_DENIED, SECURITY, API = 0xFFFF0001, 0xFFFF000F, 1
+ACCESS_DENIED, BUSY, SECURITY = 0xFFFF0001, 0xFFFF000D, 0xFFFF000F
+API = 1  # TEEC_ORIGIN_API
+KILLED = 128 + 9  # how a shell says so
 OLDER, COUNTER = 0x85A10001, 0x85A10003  # gramophone_ta.h
 TA_ONLY = "GRAMOPHONE_TA_ONLY ?= "
 # Each line of `ask NAME ARGUMENTS` leaves what gramophone-tee answers in /out/NAME.
@@ -39,6 +41,10 @@ as_user gramophone-tee info --json >/out/user
 ls /{storage} >/tmp/first
 ask run run /job/5 --input data=/job/data.npy --output prob=/out/prob.npy --repeat 2
 ask info info /job/5
+python3 /job/holder.py >/tmp/holder 2>&1 & pid=$! tries=0
+until grep -q ready /tmp/holder || [ $tries -ge 1000 ]; do usleep 1000; tries=$((tries + 1)); done
+ask busy info
+kill -9 $pid; wait $pid 2>/tmp/job; echo status killed $?
 ask older load-check /job/4
 ask again load-check /job/4
 ask newer load-check /job/6
@@ -52,6 +58,17 @@ for file in $(ls /{storage}); do
     dd if=/dev/zero of=/{storage}/$file bs=1 seek=4096 count=64 conv=notrunc 2>/tmp/dd
 done
 ask damaged load-check /job/6
+"""
+# A client that has run a trace and keeps its session, by gramophone-tee's own modules.
+HOLDER = b"""
+import sys, time
+sys.path.insert(0, "/usr/bin/gramophone-tee")
+from host_tools.tee.library import Session
+session = Session()
+session.load(open("/job/5", "rb").read())
+session.run()
+print("ready", flush=True)
+time.sleep(1000)
 """
 
 
@@ -99,6 +116,7 @@ def answers(
 
     files = {
         "job/data.npy": npy(next(iter(load_digits()[:1].inputs()))),
+        "job/holder.py": HOLDER,
         "job/4": signed(4),
         "job/5": signed(5),
         "job/6": signed(6),
@@ -144,6 +162,12 @@ def test_an_older_version_is_refused(answers: Answers) -> None:
     assert [answers.statuses()[name] for name in ("newer", "other_name")] == [0, 0]
 
 
+def test_a_client_that_dies_gives_the_gpu_back(answers: Answers) -> None:
+    assert (answers.statuses()["busy"], answers.code("busy")) == (2, BUSY)
+    assert answers.statuses()["killed"] == KILLED
+    assert answers.code("older") == OLDER, "the next client was not the replayer's"
+
+
 def test_a_ta_of_another_key_or_damaged_is_refused(answers: Answers) -> None:
     for name in ("other_key", "tampered"):
         assert answers.statuses()[name] == 2
@@ -157,8 +181,8 @@ def test_a_damaged_counter_is_no_counter(answers: Answers) -> None:
 
 
 def test_the_gpu_is_left_alone(answers: Answers) -> None:
-    """One trace ran, twice; nothing of it is left, and nobody else came to the GPU."""
+    """One trace ran, three times; nothing of it is left, and nobody else came to the GPU."""
     counters = answers.guest.counters
-    assert counters["jobs"] == 2 * answers["run"]["log"]["jobs"]
+    assert counters["jobs"] == 3 * answers["run"]["log"]["jobs"]
     assert counters["normal_accesses"] == 0
     assert counters["carveout_bytes_left"] == 0
