@@ -1,4 +1,4 @@
-"""`make bench`: measure and print tables. `python -m tests.bench [format] [mali] [lenet] [mobilenet] ...`."""
+"""`make bench`: measure and print tables. `python -m tests.bench [format] [mali] [optee] [lenet] ...`."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from rich.console import Console
 from rich.table import Table
 
 from tests.bench import format as format_bench
-from tests.bench import mali, networks
+from tests.bench import mali, networks, optee
 
-SUBJECTS = ("format", "mali", "lenet", *networks.LARGE)
+SUBJECTS = ("format", "mali", "optee", "lenet", *networks.LARGE)
 
 
 def main() -> None:
@@ -25,17 +25,17 @@ def main() -> None:
     unknown = set(subjects) - set(SUBJECTS)
     if unknown:
         parser.error(f"unknown: {', '.join(sorted(unknown))}; there are: {', '.join(SUBJECTS)}")
-    rows = [networks.measure(name) for name in subjects if name not in ("format", "mali")]
+    rows = [networks.measure(name) for name in subjects if name not in ("format", "mali", "optee")]
     malis = [mali.measure(name) for name in mali.ORIGINAL] if "mali" in subjects else []
     parsing = format_bench.measure() if "format" in subjects else {}
+    in_optee = optee.measure() if "optee" in subjects else {}
     firmware = networks.firmware_bytes() if rows else {}
     mali_firmware = mali.firmware_bytes() if malis else {}
     if options.json:
         table = [dataclasses.asdict(row) for row in rows]
         recordings = {"mali": [dataclasses.asdict(row) for row in malis], "mali_firmware_bytes": mali_firmware}
-        print(
-            json.dumps({"networks": table, "firmware_bytes": firmware, **recordings, "format_mb_per_s": parsing})
-        )
+        rest = {"optee": in_optee, "format_mb_per_s": parsing}
+        print(json.dumps({"networks": table, "firmware_bytes": firmware, **recordings, **rest}))
         return
     console = Console(highlight=False)
     if rows:
@@ -44,6 +44,8 @@ def main() -> None:
     if malis:
         console.print(_columns("recording", [row.name for row in malis], mali.lines(malis)))
         console.print(_plain("firmware, mali_g71 on qemu-virt, ES256 (bytes)", mali_firmware, "{:,}"))
+    if in_optee:
+        console.print(_plain("OP-TEE", in_optee, "{:,}"))
     if parsing:
         console.print(_plain("parsing actions (MB/s)", parsing, "{:,.1f}"))
 

@@ -1,0 +1,46 @@
+"""Benchmark: the replayer in OP-TEE: what it adds to the core, and what the demo network costs there."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+from host_tools.build import build
+from host_tools.demo import RAW
+from host_tools.emulate import optee as runner
+from host_tools.emulate import qemu
+from host_tools.optee.build import added_bytes
+from signing.keys import Algorithm, generate
+from signing.sign import FileSigner, sign_trace
+from tee_replayer.generate import OPTEE
+from tee_replayer.generate import generate as generate_sources
+from trace_format.trace import Trace
+
+BUILDS = {
+    "V3D 4.2": ("v3d42", False),
+    "V3D 4.2, shared with the normal world": ("v3d42", True),
+    "Mali G71": ("mali_g71", False),
+}
+
+
+def measure() -> dict[str, int]:
+    """Figures by name: bytes of the pseudo-TA, instructions of the demo network in OP-TEE and on bare metal.
+
+    Raises:
+        GramophoneError: OP-TEE cannot be built, or QEMU is missing.
+    """
+    signer = FileSigner(generate(Algorithm.ES256))
+    figures = {}
+    with tempfile.TemporaryDirectory() as name:
+        for title, (gpu, shared) in BUILDS.items():
+            folder = generate_sources(gpu, OPTEE, signer.public, Path(name) / "pta", share_gpu=shared)
+            figures[f"pseudo-TA for {title}, bytes"] = added_bytes(folder)
+    data = RAW.read_bytes()
+    signed = sign_trace(build(Trace.parse(data), source=data).build(), signer)
+    for title, replay in (("OP-TEE", runner.replay), ("bare metal", qemu.replay)):
+        result = replay(signed, signer.public)
+        assert result.instructions, result.error
+        figures[f"lenet in {title}: verify, CPU instructions"] = result.instructions.verify
+        figures[f"lenet in {title}: load"] = result.instructions.load
+        figures[f"lenet in {title}: one replay"] = result.instructions.replay
+    return figures
