@@ -1,4 +1,4 @@
-"""The client library for the normal world, compiled over Debian's libteec for the emulated machine's Linux."""
+"""The client library for the normal world, compiled over Debian's libteec, for the emulated machine's Linux."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 from host_tools.optee.build import CROSS, digest_of, run_program
 from host_tools.record.apt import AptRoot
-from host_tools.record.cache import cache_dir, locked, written_whole
+from host_tools.record.cache import cache_dir, locked
 from tee_replayer.hostlib import GENERATED
 
 SUITE, ARCHITECTURE = "trixie", "arm64"
@@ -53,9 +53,8 @@ def library() -> Path:
     kept = cache_dir("optee", "clients") / digest_of((file.name, file.read_bytes()) for file in files)
     kept.mkdir(exist_ok=True)
     if not (kept / LIBRARY).exists():
-        with written_whole(kept / LIBRARY) as temporary:
-            shutil.copyfile(compile_library(temporary.parent / "o", CROSS, teec / "lib"), temporary)
-            shutil.rmtree(temporary.parent / "o")
+        with tempfile.TemporaryDirectory(dir=kept) as out:
+            compile_library(Path(out), CROSS, teec / "lib").replace(kept / LIBRARY)
     return kept / LIBRARY
 
 
