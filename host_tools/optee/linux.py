@@ -33,6 +33,7 @@ NORMAL_WORLD = Path(str(resources.files("baremetal"))) / "optee" / "linux.c"
 DRAM_BYTES = 2048 * MIB
 KERNEL = 0x48000000  # linux.c
 INITRD = 0x61000000  # behind the place where TF-A puts linux.c
+MAGIC, MAGIC_AT = b"ARM\x64", 56  # of a kernel's header
 # As the recording machine, so that a run can be repeated.
 FIXED = ("-seed", "42", "-rtc", "base=2026-01-01,clock=vm", "-no-reboot")
 LOAD = f"for module in $(cat /usr/lib/modules/{guest.MODULE}.order); do insmod /usr/lib/modules/$module; done"
@@ -79,7 +80,7 @@ def boot(
         run(replace(machine, options=("-machine", f"dumpdtb={tree}")), path, None, timeout_s)
         blob = tree.read_bytes()
         tree.write_bytes(device_tree(with_gpu(blob, job.gpu) if shared else blob, len(initrd)))
-        _put(memory, KERNEL, root.kernel.read_bytes())
+        _put(memory, KERNEL, kernel_image(root.kernel))
         _put(memory, INITRD, initrd)
         machine = replace(machine, options=("-dtb", str(tree), *FIXED))
         try:
@@ -88,6 +89,18 @@ def boot(
             ended = last_lines(console.read_bytes()) if console.exists() else "(nothing)"
             raise RunnerError(f"{error}; Linux said: {ended}") from error
         return read_console(console.read_bytes(), said, read_counters(stats))
+
+
+def kernel_image(path: Path) -> bytes:
+    """A kernel to jump to (Linux Documentation/arch/arm64/booting.rst); RunnerError when it is another."""
+    data = path.read_bytes()
+    found = data[MAGIC_AT : MAGIC_AT + len(MAGIC)]
+    if found != MAGIC:
+        raise RunnerError(
+            f"{path}: offset {MAGIC_AT}: expected {MAGIC.hex()}, an arm64 kernel that is not compressed, "
+            f"found {found.hex() or 'nothing'}"
+        )
+    return data
 
 
 def device_tree(blob: bytes, initrd_bytes: int) -> bytes:

@@ -54,6 +54,14 @@ def test_a_shared_gpu_that_lies_elsewhere_than_the_guest_s() -> None:
         linux.boot(image, GuestJob("true"))
 
 
+@pytest.mark.parametrize("data", [b"", b"MZ\0\0zimg".ljust(4096, b"\0"), b"\x1f\x8b" + bytes(54) + b"ARM\x63"])
+def test_a_kernel_that_cannot_be_jumped_to(data: bytes, tmp_path: Path) -> None:
+    """Of no bytes, in an EFI wrapper, compressed."""
+    (tmp_path / "vmlinuz").write_bytes(data)
+    with pytest.raises(RunnerError, match="vmlinuz: offset 56: expected 41524d64"):
+        linux.kernel_image(tmp_path / "vmlinuz")
+
+
 class Packages:
     """As host_tools.record.apt.AptRoot; the packages' files are empty."""
 
