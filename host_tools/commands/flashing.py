@@ -130,10 +130,15 @@ def _checked_data(path: Path, found: Checked) -> dict[str, Any]:
 
 def _checked_text(path: Path, found: Checked) -> str:
     if not found.ok:
-        return "\n".join([f"{path}: NOT what it must be:", *(f"  {finding}" for finding in found.findings)])
+        return "\n".join([f"{path}: NOT what it must be:", *(f"  {_plain(str(row))}" for row in found.findings)])
     assert found.manifest is not None  # or there were a finding
     lines = [f"{path}: {found.kind} for {found.manifest.platform}; all of it is what it must be"]
     return "\n".join([*lines, *_text(found.manifest), f"manifest         sha256 {found.manifest_sha256}"])
+
+
+def _plain(text: str) -> str:
+    """A finding quotes the image, whose texts may be made to play tricks on a terminal."""
+    return "".join(char if char.isprintable() else ascii(char)[1:-1] for char in text)
 
 
 COMMANDS: list[click.Command] = [flash_command]

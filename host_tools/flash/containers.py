@@ -75,21 +75,20 @@ def open_image(path: Path) -> Opened:
     """
     if path.is_dir():
         names = sorted(p for p in path.rglob("*") if p.is_file())
-        return Opened("folder", {p.relative_to(path).as_posix(): File(0, p.read_bytes()) for p in names}, None)
-    data = sdcard.read_device(path)
-    return take_apart(data)
+        return _opened("folder", {p.relative_to(path).as_posix(): File(0, p.read_bytes()) for p in names}, None)
+    return take_apart(sdcard.read_device(path))
 
 
 def take_apart(data: bytes) -> Opened:
     """As `open_image`, of an image in memory."""
     if sdcard.is_card(data):
         files = {name: File(at, contents) for name, (at, contents) in sdcard.read(data).items()}
-        return Opened("card", files, data)
+        return _opened("card", files, data)
     if _is_archive(data, 0):
-        return Opened("archive", _read_archive(data, 0), data)
+        return _opened("archive", _read_archive(data, 0), data)
     if _is_archive(data, ARCHIVE_AT):
         files = _read_archive(data, ARCHIVE_AT)
-        return Opened("flash", {FIRMWARE: File(0, data[:ARCHIVE_AT].rstrip(ERASED))} | files, data)
+        return _opened("flash", {FIRMWARE: File(0, data[:ARCHIVE_AT].rstrip(ERASED))} | files, data)
     raise ImageError(
         "not an image that 'gramophone flash' wrote",
         expected="an archive, a card with a FAT file system, or a flash image",
@@ -97,8 +96,17 @@ def take_apart(data: bytes) -> Opened:
     )
 
 
+def _opened(kind: str, files: Mapping[str, File], data: bytes | None) -> Opened:
+    """An image whose files have names that can be written and printed."""
+    for name, file in files.items():
+        path = PurePosixPath(name)
+        if path.is_absolute() or ".." in path.parts or path.as_posix() != name or not name.isprintable():
+            raise ImageError(f"file {name!r}: expected a name without way out", offset=file.offset)
+    return Opened(kind, files, data)
+
+
 def _is_archive(data: bytes, at: int) -> bool:
-    return data[at + _TAR_MAGIC_AT :].startswith(_TAR_MAGIC)
+    return data[at + _TAR_MAGIC_AT : at + _TAR_MAGIC_AT + len(_TAR_MAGIC)] == _TAR_MAGIC
 
 
 def _read_archive(data: bytes, at: int) -> dict[str, File]:
@@ -106,25 +114,13 @@ def _read_archive(data: bytes, at: int) -> dict[str, File]:
     try:
         with tarfile.open(fileobj=io.BytesIO(data[at:]), mode="r:") as tar:
             for member in tar:
-                end = member.offset_data + member.size
-                if (
-                    not member.isreg()
-                    or member.name in files
-                    or not _is_plain(member.name)
-                    or end > len(data) - at
-                ):
-                    raise ImageError(
-                        f"{member.name!r} in the archive",
-                        offset=at + member.offset,
-                        expected="a file of its own name",
-                    )
                 start = at + member.offset_data
+                if not member.isreg() or member.name in files or start + member.size > len(data):
+                    raise ImageError(
+                        f"{member.name!r} in the archive: expected a file of its own name",
+                        offset=at + member.offset,
+                    )
                 files[member.name] = File(start, data[start : start + member.size])
-    except tarfile.TarError as error:
+    except (tarfile.TarError, ValueError, OverflowError) as error:  # sizes that are none
         raise ImageError(f"not a tar archive ({error})", offset=at) from None
     return files
-
-
-def _is_plain(name: str) -> bool:
-    path = PurePosixPath(name)
-    return not path.is_absolute() and ".." not in path.parts and path.as_posix() == name

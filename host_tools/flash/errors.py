@@ -52,6 +52,6 @@ def unpack(shape: Struct, data: bytes, offset: int, what: str) -> Any:
 
 def zeros(data: bytes, start: int, end: int, what: str) -> None:
     """ImageError unless the bytes from `start` to `end` are zero."""
-    for at in range(start, end):
-        if data[at]:
-            raise ImageError(what, offset=at, expected="zero", found=f"{data[at]:#04x}")
+    rest = data[start:end].lstrip(b"\0")
+    if rest:
+        raise ImageError(what, offset=min(end, len(data)) - len(rest), expected="zero", found=f"{rest[0]:#04x}")

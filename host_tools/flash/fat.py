@@ -7,7 +7,7 @@ Facts: Microsoft Extensible Firmware Initiative FAT32 File System Specification 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -64,6 +64,7 @@ class _Volume:
     data: bytes
     start: int
     boot: Any
+    used: set[int] = field(default_factory=set)  # clusters that a chain has: none is in two, or twice in one
 
     @property
     def cluster_bytes(self) -> int:
@@ -89,16 +90,17 @@ class _Volume:
         chain: list[int] = []
         cluster = first
         while cluster < END_OF_CHAIN:
-            if not FIRST_CLUSTER <= cluster < count or len(chain) >= count:
+            if not FIRST_CLUSTER <= cluster < count or cluster in self.used:
                 raise ImageError(
                     f"FAT: chain of {what}",
                     offset=self.start
                     + self.boot.reserved_sectors * SECTOR_BYTES
                     + 4 * (chain[-1] if chain else 0),
-                    expected=f"a cluster from {FIRST_CLUSTER} to {count - 1}, or the end",
+                    expected=f"a cluster from {FIRST_CLUSTER} to {count - 1} that no other has, or the end",
                     found=f"{cluster:#x}",
                 )
             chain.append(cluster)
+            self.used.add(cluster)
             cluster = int(entries[cluster]) & CLUSTER_BITS
         return chain
 

@@ -81,6 +81,8 @@ def pack(out: Path, sources: Sources) -> tuple[bytes, Manifest]:
         if getattr(sources, name) is not None and name not in _OPTIONAL[platform]:
             raise FlashError(f"--{name.replace('_', '-')} has no use for the platform {platform}")
     traces = _traces(sources.traces)
+    if sources.boot_firmware is not None and not sources.boot_firmware.is_dir():
+        raise FlashError(f"{sources.boot_firmware}: expected a folder with Raspberry Pi's boot files")
     files = _PACKERS[platform](out, sources, traces)
     return _with_manifest(platform, {**files, **traces})
 

@@ -114,7 +114,7 @@ def read(data: bytes) -> dict[str, tuple[int, bytes]]:
             expected=max(0, len(data) - start) // SECTOR_BYTES,
             found=table.sectors,
         )
-    zeros(data[:start], SECTOR_BYTES, start, "room before the partition")
+    zeros(data, SECTOR_BYTES, start, "room before the partition")
     return fat.read(data, start, end)
 
 

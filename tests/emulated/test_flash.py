@@ -21,7 +21,7 @@ import pytest
 import replayer_samples as s
 from click.testing import CliRunner, Result
 from firmware_samples import compiled, small_mali
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from replayer_samples import signed, trace
 
@@ -241,7 +241,7 @@ def test_whoever_packs_anew_is_known_by_the_key_alone(tmp_path: Path) -> None:
 
 
 @given(st.data())
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60)
 def test_every_flipped_bit_is_noticed(images: Callable[[str], Packed], data: st.DataObject) -> None:
     """But for the manifest's `tool`, which is a claim."""
     packed = images(data.draw(st.sampled_from(["qemu-virt", "hikey960"])))
@@ -305,6 +305,28 @@ def test_a_damaged_card_is_named(images: Callable[[str], Packed], name: str) -> 
     except ImageError as error:
         texts = [str(error)]
     assert any(reason in text for text in texts), texts
+
+
+@given(st.data())
+@settings(max_examples=50)
+def test_a_card_with_noise_is_read_or_refused(images: Callable[[str], Packed], data: st.DataObject) -> None:
+    """In the boot sector, the start of the tables, the root folder."""
+    card = writable(images("rpi4"))
+    root = card.index(b"CONFIG  TXT") - 64
+    start, size = data.draw(st.sampled_from([(1 << 20, 512), (FAT_AT, 64), (FAT_AT + 2048, 600), (root, 600)]))
+    noise = data.draw(st.binary(min_size=1, max_size=32))
+    at = start + data.draw(st.integers(0, size))
+    before = card[at : at + len(noise)]
+    card[at : at + len(noise)] = noise
+    with contextlib.suppress(ImageError):
+        assert take_apart(card).kind == "card"
+    card[at : at + len(noise)] = before
+
+
+@functools.cache
+def writable(packed: Packed) -> bytearray:
+    """An image to be changed and changed back, since it is large."""
+    return bytearray(packed.image)
 
 
 def test_other_programs_read_the_card(images: Callable[[str], Packed], tmp_path: Path) -> None:
@@ -435,6 +457,7 @@ def test_usage(images: Callable[[str], Packed], tmp_path: Path) -> None:
         f"flash {folder} --to {tmp_path}/x --fip y": "--fip has no use for the platform qemu-virt",
         f"flash {folder} --to {tmp_path}/x --trace {net} --trace {net}": "there are two traces called net.sgtr",
         f"flash {folder} --to {tmp_path}/x --trace {folder}/Makefile": "Makefile.sgtr",
+        f"flash {images('rpi4').folder} --to {tmp_path}/x --boot-firmware {net}": "expected a folder with",
         f"flash {board} --to {tmp_path}/x --fip {tmp_path}/no.fip": "no.fip at offset 0x0: FIP header",
     }
     for line, reason in cases.items():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import tarfile
 from pathlib import Path
@@ -63,13 +64,23 @@ def member(name: str, kind: bytes = tarfile.REGTYPE, size: int = 0) -> tarfile.T
 MALFORMED = {
     "empty": (b"", "not an image that 'gramophone flash' wrote"),
     "text": (b"hello" * 1000, "not an image that 'gramophone flash' wrote"),
-    "a way out": (archive(member("../a")), "'../a' in the archive"),
-    "an absolute name": (archive(member("/a")), "'/a' in the archive"),
+    "a way out": (archive(member("../a")), "file '../a': expected a name without way out"),
+    "an absolute name": (archive(member("/a")), "file '/a'"),
+    "a name for terminals": (archive(member("a\x1b[2J")), "file 'a\\x1b[2J'"),
+    "a name that is no text": (archive(member("\udcff")), "file '\\udcff'"),
     "a link": (archive(member("a", tarfile.SYMTYPE)), "'a' in the archive"),
     "two of a name": (archive(member("a"), member("a")), "at offset 0x200: 'a' in the archive"),
     "cut": (pack_archive({"a": bytes(9000)})[:4096], "'a' in the archive"),
     "damaged head": (archive(member("a")).replace(b"a\0", b"b\0", 1), "not a tar archive"),
 }
+
+
+@given(st.binary(min_size=1, max_size=8), st.integers(0, 1535))
+def test_a_damaged_archive_is_read_or_refused(noise: bytes, at: int) -> None:
+    data = bytearray(pack_archive({"a": b"1" * 600, "b": b"2"}))
+    data[at : at + len(noise)] = noise
+    with contextlib.suppress(ImageError):
+        assert take_apart(bytes(data)).kind == "archive"
 
 
 @pytest.mark.parametrize("name", MALFORMED)
