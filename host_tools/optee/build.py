@@ -232,13 +232,6 @@ def _write_changed(path: Path, data: bytes) -> None:
         path.write_bytes(data)
 
 
-def added_bytes(pta: Path) -> int:
-    """Bytes that the pseudo-TA adds to the core's binary: code, constants, initialised data."""
-    said = run_program([f"{CROSS}size", str(core_of(pta) / PTA_OBJECT)], "the report of sizes")
-    text, data = said.splitlines()[1].split()[:2]
-    return int(text) + int(data)
-
-
 @cache
 def tfa_build() -> Path:
     """Folder with TF-A's stages for the machine and its fiptool."""

@@ -10,6 +10,7 @@ from programs import run_program
 from test_client import DATA_ABORT, EXTERNAL_ABORT
 
 from host_tools.optee import build
+from host_tools.optee.size import added_bytes
 from signing.sign import FileSigner
 from tee_replayer.generate import generate as generate_sources
 
@@ -24,7 +25,7 @@ def image(pta: Path, signer: FileSigner, tmp_path_factory: pytest.TempPathFactor
     """`pta` is asked for, so that without OP-TEE the tests are skipped with its reason."""
     folder = tmp_path_factory.mktemp("shared") / "pta"
     generate_sources("v3d42", "optee", signer.public, folder, share_gpu=True)
-    assert build.added_bytes(folder) <= 12 * 1024
+    assert added_bytes(folder) <= 12 * 1024
     return build.image_of(folder, Path(__file__).with_name("handover.c"))
 
 
