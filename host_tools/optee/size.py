@@ -29,7 +29,7 @@ def added_bytes(pta: Path) -> int:
             and section["sh_type"] != "SHT_NOBITS"
             and section.name != ".eh_frame"
         ]
-        addresses = sum(
+        addresses: int = sum(
             relocation["r_info_type"] == ENUM_RELOC_TYPE_AARCH64["R_AARCH64_ABS64"]
             for section in kept
             if isinstance(table := elf.get_section_by_name(f".rela{section.name}"), RelocationSection)
