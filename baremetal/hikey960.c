@@ -38,7 +38,6 @@ enum {
 
     SHORT_US = 100,
     ANSWER_US = 300000,
-    COUNTER_HZ = 1920000,
 };
 
 static volatile uint32_t *mailbox(uint32_t offset)
@@ -107,7 +106,7 @@ void gr_port_write32(uint32_t offset, uint32_t value)
 
 void gr_board_start(void)
 {
-    __asm__ volatile("msr cntfrq_el0, %0" ::"r"((uint64_t)COUNTER_HZ));
+    __asm__ volatile("msr cntfrq_el0, %0" ::"r"((uint64_t)GR_COUNTER_HZ));
 }
 
 uint32_t gr_board_gpu_on(void)

@@ -14,6 +14,8 @@
 #ifndef GR_RAM_BASE
 #define GR_RAM_BASE 0x1ac78000
 #endif
+/* TF-A hikey960_common.c. */
+#define GR_COUNTER_HZ 1920000
 /* Mali-G71: lines JOB, MMU, GPU at 258, 259, 260. */
 #ifndef GR_GPU_BASE
 #define GR_GPU_BASE 0xe82c0000

@@ -7,8 +7,6 @@ void *memcpy(void *restrict to, const void *restrict from, size_t bytes);
 _Noreturn void gr_main(void);
 _Noreturn void gr_exception(uint64_t address);
 
-enum { EXIT_OK = 0, EXIT_REFUSED = 1, EXIT_EXCEPTION = 2 };
-
 static uint8_t *shared(uint64_t offset)
 {
     return (uint8_t *)(uintptr_t)(GR_MAILBOX_BASE + offset);

@@ -35,6 +35,8 @@ static inline void gr_gpu_write(uint32_t offset, uint32_t value)
     *gr_word(GR_GPU_BASE + (uint64_t)offset) = value;
 }
 
+enum { EXIT_OK = 0, EXIT_REFUSED = 1, EXIT_EXCEPTION = 2 };
+
 /* The end: print a line, `what` and a number in hex, to the UART, and leave for good. */
 _Noreturn void gr_exit(char what, uint32_t number, uint32_t exit_status);
 

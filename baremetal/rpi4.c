@@ -13,7 +13,6 @@
 
 enum {
     PASSWORD = 0x5a000000, /* of PM, bridges and clocks: in the upper byte of each write */
-    PASSWORD_MASK = 0x7f000000,
 
     PM_GRAFX = 0x10c, /* offset from the power management's base */
     PM_V3DRSTN = 1 << 6,
@@ -41,10 +40,16 @@ enum {
     GPFSEL_TWO_PINS = 077,
     GPFSEL_TWO_ALT0 = 044,
 
-    COUNTER_HZ = 54000000, /* the crystal's */
-    BRIDGE = 0x8000,       /* trace_format/gpus/v3d42.toml */
+    BRIDGE = 0x8000, /* trace_format/gpus/v3d42.toml */
     BRIDGE_SW_INIT_1 = 0x800c,
+
+    IMAGE_MAGIC_AT = 56, /* Linux Documentation/arm64/booting.rst */
+    IMAGE_MAGIC = 0x644d5241,
+    GICD_TYPER = 0x4,
+    GICD_TYPER_LINES = 31, /* groups of 32 interrupts, less one */
+    GICD_IGROUPR = 0x80,
 };
+#define PASSWORD_MASK UINT32_C(0xff000000)
 #define ASB_V3D_S_CTRL UINT64_C(0xfec11008) /* "RPiVid" bridges */
 #define ASB_V3D_M_CTRL UINT64_C(0xfec1100c)
 #define ASB_AXI_BRDG_ID UINT64_C(0xfec11020)
@@ -52,6 +57,10 @@ enum {
 #define GPFSEL1 UINT64_C(0xfe200004)
 #define LOCAL_CONTROL UINT64_C(0xff800000)
 #define LOCAL_PRESCALER UINT64_C(0xff800008)
+
+/* armstub8.S. The VideoCore's firmware has put the addresses there when the magic is cleared. */
+extern const volatile uint32_t gr_stub_magic, gr_stub_device_tree, gr_stub_kernel;
+_Noreturn void gr_next_world(uint64_t device_tree, uint64_t entry);
 
 static bool is_on;      /* the GPU answers: no reset, clock on, bridges open */
 static uint32_t silent; /* first register that did not answer in time: the GPU stays in reset */
@@ -136,7 +145,7 @@ void gr_board_start(void)
 {
     *gr_word(LOCAL_CONTROL) = 0;            /* the counter counts the crystal by ones... */
     *gr_word(LOCAL_PRESCALER) = 0x80000000; /* ...each of its cycles */
-    __asm__ volatile("msr cntfrq_el0, %0" ::"r"((uint64_t)COUNTER_HZ));
+    __asm__ volatile("msr cntfrq_el0, %0" ::"r"((uint64_t)GR_COUNTER_HZ));
     *gr_word(GPFSEL1) = (*gr_word(GPFSEL1) & ~((uint32_t)GPFSEL_TWO_PINS << GPFSEL1_SHIFT_14)) |
                         (uint32_t)GPFSEL_TWO_ALT0 << GPFSEL1_SHIFT_14;
     *gr_word(GR_UART_BASE + UART_CR) = 0;
@@ -146,7 +155,19 @@ void gr_board_start(void)
     *gr_word(GR_UART_BASE + UART_CR) = UART_ON_TX;
 }
 
+/* Enter the kernel, where there is one. After an exception the carve-out was not wiped: nothing more runs
+ * then. */
 void gr_board_end(uint32_t exit_status)
 {
-    (void)exit_status;
+    const uint64_t kernel = gr_stub_kernel;
+    if (exit_status > EXIT_REFUSED || gr_stub_magic || !kernel || kernel % 4 ||
+        *gr_word(kernel + IMAGE_MAGIC_AT) != IMAGE_MAGIC)
+        return;
+    const uint32_t groups = *gr_word(GR_GIC_BASE + GICD_TYPER) & GICD_TYPER_LINES;
+    for (uint32_t i = 1; i <= groups; i++)
+        *gr_word(GR_GIC_BASE + GICD_IGROUPR + i * 4) = UINT32_MAX;
+    uint64_t latency; /* L2CTLR_EL1 of the Cortex-A72: data RAM latency 3 cycles, setup 1 */
+    __asm__ volatile("mrs %0, s3_1_c11_c0_2" : "=r"(latency));
+    __asm__ volatile("msr s3_1_c11_c0_2, %0" ::"r"(latency | 0x22));
+    gr_next_world(gr_stub_device_tree, kernel);
 }

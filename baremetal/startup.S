@@ -1,13 +1,16 @@
 // Reset and exceptions at EL3, secure. The vector table is the first 2 KiB of the image. EL3 runs on its own stack
-// pointer, never drops to another level, and all interrupts and asynchronous aborts stay masked as they are at reset:
+// pointer, drops to no other level before the end, and all interrupts and asynchronous aborts stay masked as they are at reset:
 // only the entry for synchronous exceptions, at 0x200, can be taken, and the rest is code.
     .section .text.reset, "ax"
     .global _start
 _start:
     mrs x0, mpidr_el1
-    tst x0, #0xff                   // the other cores wait for ever
+    tst x0, #0xff
     b.eq 1f
-0:  wfe
+#ifdef GR_ARMSTUB_AT
+    b gr_other_core                 // armstub8.S
+#endif
+0:  wfe                             // the other cores wait for ever
     b 0b
 1:  ldr x0, =gr_stack_end
     mov sp, x0

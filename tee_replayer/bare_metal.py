@@ -23,6 +23,7 @@ class Board:
 
     Attributes:
         port: name of its files in baremetal/: PORT.c, and PORT.h, which becomes board.h.
+        parts: further sources of it there.
         gpu: its GPU's profile; None: the emulated machine takes any.
         is_silicon: a real board, which the port has not met.
     """
@@ -30,6 +31,7 @@ class Board:
     port: str
     gpu: str | None
     is_silicon: bool
+    parts: tuple[str, ...] = ()
 
     @property
     def notice(self) -> str:
@@ -41,7 +43,7 @@ class Board:
 
 BOARDS = {
     "qemu-virt": Board("qemu_virt", None, False),
-    "rpi4": Board("rpi4", "v3d42", True),
+    "rpi4": Board("rpi4", "v3d42", True, ("armstub8.S",)),
     "hikey960": Board("hikey960", "mali_g71", True),
 }
 
@@ -57,15 +59,16 @@ def write(board: Board, folder: Path, bearssl: Path, carveout_bytes: int | None)
     """
     seam = (HERE / "crypto" / "bearssl.c").read_text()
     (folder / "crypto.c").write_text(seam.replace('#include "crypto.h"', '#include "replayer.h"'))
-    source = resources.files("baremetal")
-    own = {f"{board.port}.c": f"{board.port}.c", f"{board.port}.h": "board.h"}
-    for name, copy in (dict.fromkeys(_COMMON) | own).items():
-        target = folder / (copy or name)
+    ports = resources.files("baremetal")
+    sources = (f"{board.port}.c", *board.parts)
+    for name in (*_COMMON, *sources, f"{board.port}.h"):
+        target = folder / ("board.h" if name == f"{board.port}.h" else name)
         target.parent.mkdir(exist_ok=True)
-        target.write_bytes((source / name).read_bytes())
+        target.write_bytes((ports / name).read_bytes())
     makefile = (HERE / "firmware" / "Makefile").read_text()
+    objects = " ".join(f"{Path(name).stem}.o" for name in sources)
     flags = f" -DGR_CARVEOUT_BYTES={carveout_bytes:#x}" if carveout_bytes else ""
-    for mark, text in (("@PORT@", board.port), ("@CRYPTO@", _crypto_objects()), (" @BOARD@", flags)):
+    for mark, text in (("@PORT@", objects), ("@CRYPTO@", _crypto_objects()), (" @BOARD@", flags)):
         makefile = makefile.replace(mark, text)
     (folder / "Makefile").write_text(makefile)
     shutil.copyfile(HERE / "firmware" / "size.py", folder / "size.py")

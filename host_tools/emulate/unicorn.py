@@ -39,7 +39,12 @@ PSTATE_EL3 = 0x3CD  # EL3, own stack pointer, all exceptions masked
 CPACR_EL1, CNTFRQ_EL0 = (1, 0, 3, 0, 2), (14, 0, 3, 3, 0)  # CRn, CRm, op0, op1, op2
 CNTPCT_EL0 = (14, 0, 3, 3, 1)
 UART_DR = 0
-GICD_ISPENDR, GIC_SPI_BASE = 0x200, 32
+# Registers of the Cortex-A72 that Unicorn's lacks, as "msr NAME, x0".
+A72_REGISTERS = {0xD519F220: "CPUECTLR_EL1", 0xD519B040: "L2CTLR_EL1"}
+READS, X28 = 1 << 21, 28  # in such an instruction; the registers from there on are not numbered in a row
+GICD_TYPER, GICD_ISPENDR, GIC_SPI_BASE = 0x4, 0x200, 32
+GIC_LINES = 7  # groups of 32 interrupts behind the first: a BCM2711's
+GIC_BYTES = 2 * PAGE  # distributor, and on boards the CPU interface behind it
 NS_PER_LOOK = 1000  # virtual time passes only when the firmware looks at the clock or at the interrupt
 NOWHERE = (1 << 64) - 4  # emulation ends by the exit alone
 HLT_SEMIHOSTING = 0xD45E0000  # hlt #0xf000
@@ -130,6 +135,8 @@ class Machine:
 
     Attributes:
         uart: what was sent.
+        a72: name -> value of registers that only this core has.
+        gic: offset -> value of the interrupt controller's registers that were written.
         gpu_accesses: of its registers; of those, gpu_writes.
         power: the model of the block that switches the GPU, or None.
     """
@@ -148,6 +155,8 @@ class Machine:
         self._failure: Exception | None = None
         self._ended = False
         self.uart = bytearray()
+        self.a72: dict[str, int] = {}
+        self.gic: dict[int, int] = {}
         self.gpu_accesses = self.gpu_writes = 0
         board = fw.board
         block = power_block(board)
@@ -163,7 +172,7 @@ class Machine:
             uc.mem_map_ptr(base, memory.size, unicorn.UC_PROT_READ | unicorn.UC_PROT_WRITE, memory.ctypes.data)
         window = block.WINDOW_BYTES if block else -(-device.window_bytes // PAGE) * PAGE
         uc.mmio_map(board.gpu_base, window, self._gpu_read, None, self._gpu_write, None)
-        uc.mmio_map(board.gic_base, PAGE, self._gic_read, None, None, None)
+        uc.mmio_map(board.gic_base, GIC_BYTES, self._gic_read, None, self._gic_write, None)
         uc.mmio_map(board.uart_base, PAGE, self._uart_read, None, self._uart_write, None)
         for page in block.PAGES if block else ():
             uc.mmio_map(page, PAGE, self._power_read, page, self._power_write, page)
@@ -211,6 +220,8 @@ class Machine:
 
     def _gic_read(self, _uc: Any, offset: int, _size: int, _user: Any) -> int:
         """GICD_ISPENDR, of the GPU's lines; time passes."""
+        if offset == GICD_TYPER:
+            return GIC_LINES
         self._guarded(self._pass_time)
         pending = 0
         for line in range(self._device.interrupt_lines):
@@ -218,6 +229,9 @@ class Machine:
             if offset == GICD_ISPENDR + number // 32 * 4:
                 pending |= int(self._device.interrupt_level(line)) << number % 32
         return pending
+
+    def _gic_write(self, _uc: Any, offset: int, _size: int, value: int, _user: Any) -> None:
+        self.gic[offset] = value
 
     def _uart_read(self, _uc: Any, _offset: int, _size: int, _user: Any) -> int:
         return 0  # of the flags: it takes a character
@@ -251,7 +265,24 @@ class Machine:
 
     def _exception(self, uc: Any, number: int, _user: Any) -> None:
         pc = uc.reg_read(arm64.UC_ARM64_REG_PC)
-        self._ended = int.from_bytes(uc.mem_read(pc, 4), "little") == HLT_SEMIHOSTING
+        instruction = int.from_bytes(uc.mem_read(pc, 4), "little")
+        if self._is_done_for_a72(uc, instruction):
+            uc.reg_write(arm64.UC_ARM64_REG_PC, pc + 4)
+            return
+        self._ended = instruction == HLT_SEMIHOSTING
         if not self._ended:
             self._failure = RunnerError(f"the firmware took exception {number} at {pc:#x}")
         uc.emu_stop()
+
+    def _is_done_for_a72(self, uc: Any, instruction: int) -> bool:
+        """Whether the instruction moves one of A72_REGISTERS; then that is done."""
+        number = instruction & 31
+        name = A72_REGISTERS.get(instruction & ~(READS | 31))
+        if name is None or number > X28:
+            return False
+        register = arm64.UC_ARM64_REG_X0 + number
+        if instruction & READS:
+            uc.reg_write(register, self.a72.get(name, 0))
+        else:
+            self.a72[name] = uc.reg_read(register)
+        return True

@@ -7,15 +7,12 @@ import subprocess
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 import replayer_samples as s
-import unicorn as uc
 from firmware_samples import compiled, small_mali, values
 from replayer_samples import signed, trace
-from unicorn import arm64_const as arm64
 
 from host_tools.build import build
 from host_tools.demo import RAW
@@ -36,16 +33,6 @@ from trace_format.trace import Trace
 
 KIB, MIB = 1 << 10, 1 << 20
 MAILBOX_CHANNEL = 0xE896B340
-
-
-@pytest.fixture(scope="module")
-def rpi4(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return compiled(tmp_path_factory.mktemp("rpi4"), "v3d42", "rpi4")
-
-
-@pytest.fixture(scope="module")
-def hikey960(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return compiled(tmp_path_factory.mktemp("hikey960"), "mali_g71", "hikey960")
 
 
 @pytest.fixture
@@ -315,21 +302,6 @@ def test_where_the_images_lie(rpi4: Path, hikey960: Path) -> None:
         assert firmware.sizes(folder)["in all, code and constants"] <= 20 * KIB
         for name in ("replayer.c", "replayer.h"):
             assert "has not met silicon" in (folder / name).read_text()
-
-
-def test_the_other_cores_wait(rpi4: Path) -> None:
-    def be_core_3(engine: Any, _at: int, _size: int, _user: Any) -> None:
-        engine.reg_write(arm64.UC_ARM64_REG_X0, 0x80000003)
-
-    fw = firmware.load(rpi4)
-    dram, carveout = (np.frombuffer(mmap.mmap(-1, MIB), np.uint8) for _ in range(2))
-    with VirtualGpu(Rpi4Power.GPU) as gpu:
-        machine = unicorn.Machine(fw, gpu, carveout, dram)
-        # behind the first instruction, which reads MPIDR_EL1
-        machine._uc.hook_add(uc.UC_HOOK_CODE, be_core_3, None, fw.entry + 4, fw.entry + 4)
-        machine._uc.emu_start(fw.entry, unicorn.NOWHERE, count=1000)
-        assert fw.entry + 4 < machine._uc.reg_read(arm64.UC_ARM64_REG_PC) < fw.entry + 0x14
-        assert power_of(machine).log == []
 
 
 def test_numbers_of_the_board_can_be_set(tmp_path: Path) -> None:
