@@ -447,9 +447,6 @@ def test_usage(images: Callable[[str], Packed], tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     (tmp_path / "no.fip").write_bytes(b"no package")
     cases = {
-        "flash": "expected either OUT --to IMAGE, or --check IMAGE",
-        f"flash {folder}": "expected either OUT",
-        f"flash {folder} --check x": "--check takes an image and --key alone",
         f"flash --check {net}": "net.sgtr: not an image that 'gramophone flash' wrote",
         f"flash --check {tmp_path}/nothing": "nothing: No such file",
         f"flash --check {tmp_path}/empty": "expected a file gramophone.json, found none",

@@ -182,6 +182,8 @@ COMMANDS: dict[str, dict[str, dict[str, bytes]]] = {
         }
         for runner in ("vgpu", "unicorn", "qemu")
     },
+    # Images, and what they are made of: tests/emulated/test_flash.py.
+    "flash --check net.gtr --key pub.pem": {"pub.pem": DEVICE_KEY},
     "record ncnn net.param net.bin --input data=1x2x3 -o out": {"net.param": NCNN_PARAM, "net.bin": NOTHING},
     "record run -o out --file horse.txt -- net.bin": {"net.bin": NOTHING, "horse.txt": NOTHING},
 }
@@ -332,7 +334,7 @@ USE = {
     "sign net.gtr -o out": "Missing option '--key'",
     "sign net.gtr --key key.pem": "Missing option '-o' / '--output'",
     "verify net.sgtr": "Missing option '--key'",
-    "generate --gpu v3d42 --key pub.pem -o out": "Missing option '--platform'. Choose from: optee",
+    "generate --gpu v3d42 --key pub.pem -o out": "Missing option '--platform'. Choose from: hikey960, optee",
     "generate --gpu x --platform qemu-virt --key pub.pem -o out": "Invalid value for '--gpu': 'x' is not",
     "generate --gpu mali_g52 --platform qemu-virt --key pub.pem -o out": "Invalid value for '--gpu'",
     "generate --gpu v3d42 --platform qemu-virt --key pub.pem -o out --carveout-mib 0": "Invalid value for '--carv",
@@ -350,6 +352,11 @@ USE = {
     "replay net.sgtr --key pub.pem --output x=out": "no output 'x'; there are: y",
     "replay net.sgtr --key pub.pem --input x=array.npy --input x=array.npy": "input 'x' is given twice: ",
     "replay net.sgtr --key pub.pem --output y=out --output y=out": "output 'y' is given twice: out and out",
+    "flash --to out": "expected either OUT --to IMAGE, or --check IMAGE",
+    "flash out --to out --key pub.pem": "expected either OUT",
+    "flash out --check net.gtr": "--check takes an image and --key alone",
+    "flash --check net.gtr --trace net.sgtr": "--check takes an image and --key alone",
+    "flash --check net.gtr": "net.gtr: not an image that 'gramophone flash' wrote",
     "record bogus": "No such command 'bogus'",
     "record ncnn net.param": "Missing argument 'WEIGHTS'",
     "record ncnn net.param net.bin -o out": "Missing option '--input'",
