@@ -8,10 +8,12 @@ import hashlib
 import io
 import json
 import mmap
+import os
 import shlex
 import shutil
 import subprocess
 import tarfile
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -345,32 +347,60 @@ def test_other_programs_read_the_card(images: Callable[[str], Packed], tmp_path:
 
 
 def test_what_the_card_makes_a_board_do(images: Callable[[str], Packed]) -> None:
-    """The stub from the card at address 0, the request where config.txt has it loaded: the trace is replayed."""
+    """What config.txt has loaded where: the stub at 0, the request at the mailbox."""
     packed = images("rpi4")
     files = {name: file.data for name, file in take_apart(packed.image).files.items()}
-    config = dict(
-        line.split("=") for line in files["config.txt"].decode().splitlines() if "=" in line and line[0] != "#"
-    )
+    lines = files["config.txt"].decode().splitlines()
+    config = dict(line.split("=") for line in lines if "=" in line and not line.startswith("#"))
     assert config["arm_64bit"] == "1"
-    load = next(
-        line.split() for line in files["config.txt"].decode().splitlines() if line.startswith("initramfs ")
-    )
+    assert config["kernel"] in files
+    name, where = next(line.split()[1:] for line in lines if line.startswith("initramfs "))
+    serve(packed, (0, files[config["armstub"]]), (int(where, 0), files[name]))
+
+
+def test_what_the_package_makes_a_board_do(images: Callable[[str], Packed]) -> None:
+    """BL31 and BL33 where TF-A's BL2 puts them (plat/hisilicon/hikey960/include/platform_def.h)."""
+    packed = images("hikey960")
+    found = fip.parse(take_apart(packed.image).files["fip.bin"].data).images
+    serve(packed, (0x1AC58000, found["soc-fw"].data), (0x1AC98000, found["nt-fw"].data))
+
+
+def serve(packed: Packed, stub: tuple[int, bytes], request: tuple[int, bytes]) -> None:
+    """Run what an image holds: it replays the image's trace as the host does."""
     fw = firmware.load(packed.folder)
-    assert int(load[2], 0) == fw.board.mailbox_base
-    fw = replace(fw, segments=((0, files[config["armstub"]]), *fw.segments[1:]))
-    request = files[load[1]]
-    dram = np.frombuffer(mmap.mmap(-1, -(-len(request) // 4096) * 4096), np.uint8)
-    dram[: len(request)] = np.frombuffer(request, np.uint8)
+    assert (fw.entry, fw.board.mailbox_base) == (stub[0], request[0])
+    fw = replace(fw, segments=(stub, *fw.segments[1:]))
+    dram = np.frombuffer(mmap.mmap(-1, -(-len(request[1]) // 4096) * 4096), np.uint8)
+    dram[: len(request[1])] = np.frombuffer(request[1], np.uint8)
     carveout = np.frombuffer(mmap.mmap(-1, fw.board.carveout_bytes), np.uint8)
-    buffers = bind(open_trace(files["net.sgtr"]), {})
+    data = take_apart(packed.image).files["net.sgtr"].data
+    buffers = bind(open_trace(data), {})
     block = unicorn.power_block(fw.board)
     assert block
-    with VirtualGpu(block.GPU, {fw.board.carveout_base: carveout}) as device:
+    with VirtualGpu(block.GPU, {fw.board.carveout_base: carveout}, latency_ns=6000) as device:
         unicorn.Machine(fw, device, carveout, dram).run()
-    report = mailbox.response(dram.data, buffers, mailbox.layout(files["net.sgtr"], buffers))
-    expected = vgpu.replay(files["net.sgtr"], s.KEY)
+    report = mailbox.response(dram.data, buffers, mailbox.layout(data, buffers))
+    expected = vgpu.replay(data, s.KEY, latency_ns=6000)
     assert report.name == "OK"
-    assert buffers.outputs["out"].tobytes() == expected.outputs["out"].tobytes()
+    assert report.jobs == expected.jobs
+    assert {name: array.tobytes() for name, array in buffers.outputs.items()} == {
+        name: array.tobytes() for name, array in expected.outputs.items()
+    }
+
+
+def test_a_device_is_read_as_far_as_it_was_written(images: Callable[[str], Packed], tmp_path: Path) -> None:
+    """A card is larger than its image, and behind that lies what was there before."""
+    packed = images("rpi4")
+    os.mkfifo(tmp_path / "card")
+
+    def write() -> None:
+        with contextlib.suppress(BrokenPipeError):
+            (tmp_path / "card").write_bytes(packed.image + b"before" * 1000)
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    assert sdcard.read_device(tmp_path / "card") == packed.image
+    writer.join()
 
 
 def test_boot_firmware(images: Callable[[str], Packed], tmp_path: Path) -> None:
