@@ -1,5 +1,5 @@
-/* The pseudo-TA as one file for the compiler: what is called once becomes part of its caller, which saves hundreds
- * of bytes. */
+/* The pseudo-TA as one file for the compiler: what is called once becomes part of its caller, which saves
+ * hundreds of bytes. */
 #define GR_API static
 #include "replayer.c"
 
