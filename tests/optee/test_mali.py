@@ -1,0 +1,36 @@
+"""A Mali G71 behind the pseudo-TA: three interrupt lines, job chains, a reset that must be waited for."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import replayer_samples as s
+from firmware_samples import small_mali, values
+
+from host_tools.emulate import optee, vgpu
+from tee_replayer.generate import generate as generate_sources
+
+
+@pytest.mark.parametrize("share_gpu", [False, True])
+@pytest.mark.parametrize("trouble", [{}, {"fault": "1"}])
+def test_it_replays_and_reports_as_the_host_does(
+    share_gpu: bool, trouble: dict[str, str], pta: Path, tmp_path: Path
+) -> None:
+    """`pta` is asked for, so that without OP-TEE the tests are skipped with its reason."""
+    folder = generate_sources("mali_g71", "optee", s.KEY, tmp_path / "pta", share_gpu=share_gpu)
+    sample, stats = small_mali(tmp_path), tmp_path / "stats.json"
+    data, inputs = s.signed(sample), values(sample, 1)
+    here = vgpu.replay(data, s.KEY, inputs, **({"fault_job": 1} if trouble else {}))
+    there = optee.replay(data, s.KEY, inputs, firmware=folder, plugin_args={"stats": str(stats)} | trouble)
+    assert there.ok, there.error
+    assert there.retries == (1 if trouble else 0)
+    assert (here.jobs, here.actions, here.retries) == (there.jobs, there.actions, there.retries)
+    assert here.outputs.keys() == there.outputs.keys()
+    for name, array in here.outputs.items():
+        assert there.outputs[name].tobytes() == array.tobytes()
+    counts = json.loads(stats.read_text())
+    assert counts["handovers"] == (2 if share_gpu else 0)
+    assert counts["normal_accesses"] == 0
+    assert counts["carveout_bytes_left"] == 0
