@@ -10,17 +10,20 @@
 
 void *memcpy(void *restrict to, const void *restrict from, size_t bytes);
 
-enum { BETWEEN = 0, IN_SESSION = 1, FIREWALL = 2, CARVEOUT = 3 };
+enum { BETWEEN = 0, IN_SESSION = 1, FIREWALL = 2, CARVEOUT = 3, BUSY = 4 };
 #define CARVEOUT_BASE UINT64_C(0xc0000000)
 enum { GPU = 0x0b000000, FIREWALL_BASE = 0x0b020000 };
 /* trace_format/gpus/v3d42.toml */
 enum { HUB_IDENT1 = GPU + 0x000c, CORE_INT_MSK_STS = GPU + 0x405c, CORE_INT_MSK_CLR = GPU + 0x4064 };
+enum { HUB_MMU_CTL = GPU + 0x1200, HUB_MMU_PT_PA_BASE = GPU + 0x1204, MMU_ON = 0x060d0c05 };
+enum { CORE_CSD_STATUS = GPU + 0x4900, CORE_CSD_QUEUED_CFG0 = GPU + 0x4904, TABLE = 0x50000000 };
 
 static struct {
     struct mailbox_response mailbox;
     uint32_t result, origin; /* of the first call that failed; or an exception's syndrome */
     uint32_t before, after;  /* the GPU's identity */
     uint32_t mask_reset, mask_before, mask_after; /* of its interrupts */
+    uint32_t job_before, job_after;               /* whether it has one */
 } answer;
 
 static volatile uint32_t *at(uint64_t address)
@@ -48,6 +51,17 @@ static uint32_t replay(uint32_t session, const struct mailbox_request *request)
     return result ? result : INVOKE(session, GRAMOPHONE_RUN, {0});
 }
 
+/* A job in an address space of the normal world; the test has the GPU never finish it. */
+static void start_job(void)
+{
+    *at(HUB_MMU_PT_PA_BASE) = TABLE >> 12;
+    *at(HUB_MMU_CTL) = MMU_ON;
+    for (uint32_t i = 6; i; i--)
+        *at(CORE_CSD_QUEUED_CFG0 + 4 * i) = 0;
+    *at(CORE_CSD_QUEUED_CFG0) = 1 << 16;
+    answer.job_before = *at(CORE_CSD_STATUS);
+}
+
 static uint32_t hand_over(const struct mailbox_request *request)
 {
     static const uint8_t uuid[16] = GRAMOPHONE_PTA_UUID_BYTES;
@@ -56,6 +70,8 @@ static uint32_t hand_over(const struct mailbox_request *request)
     answer.mask_reset = *at(CORE_INT_MSK_STS);
     *at(CORE_INT_MSK_CLR) = 1;
     answer.mask_before = *at(CORE_INT_MSK_STS);
+    if (request->repeat == BUSY)
+        start_job();
     result = tee_open(uuid, &session);
     if (!result)
         result = replay(session, request);
@@ -65,6 +81,7 @@ static uint32_t hand_over(const struct mailbox_request *request)
         result = tee_close(session);
     answer.after = *at(HUB_IDENT1);
     answer.mask_after = *at(CORE_INT_MSK_STS);
+    answer.job_after = *at(CORE_CSD_STATUS);
     return result;
 }
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +19,14 @@ ANSWER_BYTES = 16384  # of what a program may leave behind the mailbox's respons
 
 
 def run_program(
-    image: build.Image, signed: bytes, repeat: int, *, cpus: int = 1, icount: bool = True, timeout_s: float = 120
+    image: build.Image,
+    signed: bytes,
+    repeat: int,
+    *,
+    cpus: int = 1,
+    icount: bool = True,
+    plugin_args: Mapping[str, str] | None = None,
+    timeout_s: float = 120,
 ) -> tuple[bytes, dict[str, int]]:
     """Run a program for the normal world with a signed trace that has one input and one output.
 
@@ -28,6 +36,7 @@ def run_program(
         repeat: the request's number of replays, which each program has its own meaning for.
         cpus: cores.
         icount: time counts instructions.
+        plugin_args: further arguments of the QEMU plugin.
         timeout_s: of real time.
 
     Returns:
@@ -42,6 +51,7 @@ def run_program(
         stats = Path(name) / "stats.json"
         with memory[inside] as shared:
             mailbox.request(shared, signed, bind(trace, inputs), repeat)
-            optee.run(image, path, "v3d42", {"stats": str(stats)}, timeout_s, cpus, icount)
+            arguments = {"stats": str(stats)} | dict(plugin_args or {})
+            optee.run(image, path, "v3d42", arguments, timeout_s, cpus, icount)
             answer = bytes(shared[optee.RESULT_AT : optee.RESULT_AT + ANSWER_BYTES])
         return answer, json.loads(stats.read_text())

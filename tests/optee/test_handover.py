@@ -14,9 +14,12 @@ from host_tools.optee.size import added_bytes
 from signing.sign import FileSigner
 from tee_replayer.generate import generate as generate_sources
 
-BETWEEN, IN_SESSION, FIREWALL, CARVEOUT = 0, 1, 2, 3
+BETWEEN, IN_SESSION, FIREWALL, CARVEOUT, BUSY = 0, 1, 2, 3, 4
+HAVE_CURRENT = 2  # CSD_STATUS
 IDENT1 = 0x000E1124  # of the virtual V3D
-ANSWER = np.dtype([(name, "<u4") for name in ("result", "origin", "before", "after")] + [("masks", "<u4", 3)])
+ANSWER = np.dtype(
+    [*((name, "<u4") for name in ("result", "origin", "before", "after")), ("masks", "<u4", 3), ("job", "<u4", 2)]
+)
 JOBS = 14
 
 
@@ -40,6 +43,17 @@ def test_the_gpu_comes_back_reset(image: build.Image, signed: bytes) -> None:
     assert counts["jobs"] == JOBS
     assert counts["handovers"] == 2
     assert (counts["refused_accesses"], counts["refused_memory"]) == (0, 0)
+    assert counts["carveout_bytes_left"] == 0
+
+
+def test_a_job_that_the_normal_world_left_running_does_not_outlive_the_reset(
+    image: build.Image, signed: bytes
+) -> None:
+    data, counts = run_program(image, signed, BUSY, plugin_args={"hang": "1"})
+    answer = np.frombuffer(data, ANSWER, 1)[0]
+    assert hex(answer["result"]) == hex(0), f"from origin {answer['origin']}"
+    assert list(answer["job"] & HAVE_CURRENT) == [HAVE_CURRENT, 0]
+    assert counts["jobs"] == JOBS
     assert counts["carveout_bytes_left"] == 0
 
 
