@@ -280,7 +280,8 @@ def compile_normal_world(program: Path | None = None) -> Path:
         program or baremetal / "optee" / NORMAL_WORLD,
     ]
     folders = [baremetal, baremetal / "optee", headers / "optee", headers / "core", GENERATED]
-    known = [*sources, *(file for folder in folders for file in sorted(folder.glob("*.[h]")))]
+    seen = [*folders, *([program.parent] if program else [])]
+    known = [*sources, *(file for folder in seen for file in sorted(folder.glob("*.h")))]
     script = baremetal / "optee" / "normal_world.ld"
     kept = cache_dir("optee", "normal-worlds") / (
         digest_of((p.name, p.read_bytes()) for p in [*known, script]) + ".bin"

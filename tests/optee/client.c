@@ -3,20 +3,15 @@
  * says what to do: 0 walks through the commands, in and out of turn, and writes each TEE_Result behind the
  * mailbox's response; other numbers read what the normal world may not. test_client.py knows what to expect.
  */
-#include "gramophone_pta.h"
 #include "gramophone_trace.h"
-#include "normal_world.h"
-#include "tee_client.h"
+#include "program.h"
 
-void *memcpy(void *restrict to, const void *restrict from, size_t bytes);
 void *memset(void *to, int byte, size_t bytes);
 
 enum { WALK = 0, READ_GPU = 1, READ_CARVEOUT = 2 };
 enum { GPU = 0x0b000000, SECURE_RAM = 0x0e100000, INPUT = 0, OUTPUT = 1, FAR = 1 << 20 };
 #define CARVEOUT UINT64_C(0xc0000000)
 
-#define INVOKE(session, command, ...)                                                                        \
-    tee_invoke(session, command, (struct tee_param[TEE_PARAMS]){__VA_ARGS__})
 #define NOTHING                                                                                              \
     {                                                                                                        \
         TEE_NONE, 0, 0                                                                                       \
@@ -37,11 +32,6 @@ static struct {
     uint32_t results[64];
 } answer;
 
-static void *mailbox(uint64_t offset)
-{
-    return (void *)(uintptr_t)(NORMAL_WORLD_MAILBOX + offset);
-}
-
 static void note(uint32_t result)
 {
     answer.results[answer.count++] = result;
@@ -50,10 +40,7 @@ static void note(uint32_t result)
 /* The signed trace, which fits one chunk; the chunk changes before it is checked. */
 static uint32_t load(uint32_t session, const struct mailbox_request *request)
 {
-    uint32_t result = INVOKE(session, GRAMOPHONE_LOAD_BEGIN, NUMBERS(request->trace_bytes, 0));
-    memcpy(tee_chunk(), mailbox(request->trace_offset), request->trace_bytes);
-    if (!result)
-        result = INVOKE(session, GRAMOPHONE_LOAD_DATA, CHUNK(TEE_MEMREF_IN, request->trace_bytes));
+    const uint32_t result = send_trace(session, request);
     memset(tee_chunk(), 0xff, request->trace_bytes);
     return result ? result : INVOKE(session, GRAMOPHONE_LOAD, NOTHING);
 }
@@ -115,18 +102,17 @@ static void loaded(uint32_t session, uint64_t input_bytes, uint64_t output_bytes
 
 static void walk(const struct mailbox_request *request)
 {
-    static const uint8_t uuid[16] = GRAMOPHONE_PTA_UUID_BYTES;
     struct mailbox_buffer buffers[2]; /* of the input and the output */
     uint32_t session, second;
     memcpy(buffers, mailbox(sizeof *request), sizeof buffers);
-    note(tee_open(uuid, &session));
-    note(tee_open(uuid, &second));
+    note(open_session(&session));
+    note(open_session(&second));
     before_loading(session);
     loading(session);
     note(load(session, request));
     loaded(session, buffers[0].bytes, buffers[1].bytes);
     note(tee_close(session)); /* without UNLOAD */
-    note(tee_open(uuid, &session));
+    note(open_session(&session));
     note(INVOKE(session, GRAMOPHONE_RUN, NOTHING));
     note(load(session, request));
     note(INVOKE(session, GRAMOPHONE_RUN, NOTHING));
@@ -137,7 +123,7 @@ static void walk(const struct mailbox_request *request)
 
 static int finish(int status)
 {
-    memcpy(mailbox(MAILBOX_RESPONSE_AT), &answer, sizeof answer);
+    leave(&answer, sizeof answer);
     return status;
 }
 

@@ -2,11 +2,7 @@
  * A normal world that loads, replays and unloads again and again, each time in a session of its own, and
  * reads how much of its heaps the core has allocated, before and after (struct answer), for test_cycles.py.
  */
-#include "gramophone_pta.h"
-#include "normal_world.h"
-#include "tee_client.h"
-
-void *memcpy(void *restrict to, const void *restrict from, size_t bytes);
+#include "program.h"
 
 /* OP-TEE's lib/libutee/include/pta_stats.h */
 #define STATS_UUID_BYTES                                                                                     \
@@ -30,14 +26,6 @@ static struct {
 
 static uint32_t first[1024];
 
-static void *mailbox(uint64_t offset)
-{
-    return (void *)(uintptr_t)(NORMAL_WORLD_MAILBOX + offset);
-}
-
-#define INVOKE(session, command, ...)                                                                        \
-    tee_invoke(session, command, (struct tee_param[TEE_PARAMS]){__VA_ARGS__})
-
 static uint32_t read_heap(struct heap *heap)
 {
     static const uint8_t uuid[16] = STATS_UUID_BYTES;
@@ -53,15 +41,10 @@ static uint32_t read_heap(struct heap *heap)
 /* One session: load, an input, a replay, an output. Every other one ends without UNLOAD. */
 static uint32_t cycle(const struct mailbox_request *request, const struct mailbox_buffer buffers[2])
 {
-    static const uint8_t uuid[16] = GRAMOPHONE_PTA_UUID_BYTES;
-    uint32_t session, result = tee_open(uuid, &session);
+    uint32_t session, result = open_session(&session);
     if (result)
         return result;
-    result = INVOKE(session, GRAMOPHONE_LOAD_BEGIN, {TEE_VALUE_IN, request->trace_bytes, 0});
-    memcpy(tee_chunk(), mailbox(request->trace_offset), request->trace_bytes);
-    if (!result)
-        result = INVOKE(session, GRAMOPHONE_LOAD_DATA,
-                        {TEE_MEMREF_IN, (uintptr_t)tee_chunk(), request->trace_bytes});
+    result = send_trace(session, request);
     if (!result)
         result = INVOKE(session, GRAMOPHONE_LOAD, {0});
     memcpy(tee_chunk(), mailbox(buffers[INPUT].offset), buffers[INPUT].bytes);
@@ -109,7 +92,7 @@ int normal_world(void)
     if (!answer.result)
         answer.result = read_heap(&answer.after);
     answer.origin = tee_origin();
-    memcpy(mailbox(MAILBOX_RESPONSE_AT), &answer, sizeof answer);
+    leave(&answer, sizeof answer);
     return 0;
 }
 
@@ -117,6 +100,6 @@ int normal_world_exception(uint64_t address, uint64_t syndrome)
 {
     (void)address;
     answer.result = (uint32_t)syndrome;
-    memcpy(mailbox(MAILBOX_RESPONSE_AT), &answer, sizeof answer);
+    leave(&answer, sizeof answer);
     return 1;
 }

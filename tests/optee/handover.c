@@ -4,11 +4,7 @@
  * to reach the GPU. What came of it stands behind the mailbox's response (struct answer), for
  * test_handover.py.
  */
-#include "gramophone_pta.h"
-#include "normal_world.h"
-#include "tee_client.h"
-
-void *memcpy(void *restrict to, const void *restrict from, size_t bytes);
+#include "program.h"
 
 enum { BETWEEN = 0, IN_SESSION = 1, FIREWALL = 2, CARVEOUT = 3, BUSY = 4 };
 #define CARVEOUT_BASE UINT64_C(0xc0000000)
@@ -26,26 +22,9 @@ static struct {
     uint32_t job_before, job_after;               /* whether it has one */
 } answer;
 
-static volatile uint32_t *at(uint64_t address)
-{
-    return (volatile uint32_t *)(uintptr_t)address;
-}
-
-static void *mailbox(uint64_t offset)
-{
-    return (void *)(uintptr_t)(NORMAL_WORLD_MAILBOX + offset);
-}
-
-#define INVOKE(session, command, ...)                                                                        \
-    tee_invoke(session, command, (struct tee_param[TEE_PARAMS]){__VA_ARGS__})
-
 static uint32_t replay(uint32_t session, const struct mailbox_request *request)
 {
-    uint32_t result = INVOKE(session, GRAMOPHONE_LOAD_BEGIN, {TEE_VALUE_IN, request->trace_bytes, 0});
-    memcpy(tee_chunk(), mailbox(request->trace_offset), request->trace_bytes);
-    if (!result)
-        result = INVOKE(session, GRAMOPHONE_LOAD_DATA,
-                        {TEE_MEMREF_IN, (uintptr_t)tee_chunk(), request->trace_bytes});
+    uint32_t result = send_trace(session, request);
     if (!result)
         result = INVOKE(session, GRAMOPHONE_LOAD, {0});
     return result ? result : INVOKE(session, GRAMOPHONE_RUN, {0});
@@ -64,7 +43,6 @@ static void start_job(void)
 
 static uint32_t hand_over(const struct mailbox_request *request)
 {
-    static const uint8_t uuid[16] = GRAMOPHONE_PTA_UUID_BYTES;
     uint32_t session, result;
     answer.before = *at(HUB_IDENT1);
     answer.mask_reset = *at(CORE_INT_MSK_STS);
@@ -72,7 +50,7 @@ static uint32_t hand_over(const struct mailbox_request *request)
     answer.mask_before = *at(CORE_INT_MSK_STS);
     if (request->repeat == BUSY)
         start_job();
-    result = tee_open(uuid, &session);
+    result = open_session(&session);
     if (!result)
         result = replay(session, request);
     if (request->repeat == IN_SESSION)
@@ -85,11 +63,6 @@ static uint32_t hand_over(const struct mailbox_request *request)
     return result;
 }
 
-static void leave_answer(void)
-{
-    memcpy(mailbox(MAILBOX_RESPONSE_AT), &answer, sizeof answer);
-}
-
 int normal_world(void)
 {
     struct mailbox_request request;
@@ -100,7 +73,7 @@ int normal_world(void)
         *at(CARVEOUT_BASE) = 0;
     answer.result = tee_start() ? hand_over(&request) : TEE_CALL_FAILED;
     answer.origin = tee_origin();
-    leave_answer();
+    leave(&answer, sizeof answer);
     return 0;
 }
 
@@ -108,6 +81,6 @@ int normal_world_exception(uint64_t address, uint64_t syndrome)
 {
     (void)address;
     answer.result = (uint32_t)syndrome;
-    leave_answer();
+    leave(&answer, sizeof answer);
     return 1;
 }

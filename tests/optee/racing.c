@@ -3,11 +3,8 @@
  * the shared memory as fast as it can, in each chunk of the trace once; then while the trace is checked and
  * replayed. What came of it stands behind the mailbox's response (struct answer), for test_racing.py.
  */
-#include "gramophone_pta.h"
-#include "normal_world.h"
-#include "tee_client.h"
+#include "program.h"
 
-void *memcpy(void *restrict to, const void *restrict from, size_t bytes);
 void secure_call(uint64_t registers[8]);
 void second_core(void);
 
@@ -76,14 +73,6 @@ static void end_attack(void)
         ;
 }
 
-static void *mailbox(uint64_t offset)
-{
-    return (void *)(uintptr_t)(NORMAL_WORLD_MAILBOX + offset);
-}
-
-#define INVOKE(session, command, ...)                                                                        \
-    tee_invoke(session, command, (struct tee_param[TEE_PARAMS]){__VA_ARGS__})
-
 /* Send the trace, with chunk `attacked` under attack; how often it changed while it was copied. */
 static uint32_t send(uint32_t session, const struct mailbox_request *request, uint64_t attacked,
                      uint32_t *result)
@@ -150,7 +139,6 @@ static void attack_after_sending(uint32_t session, const struct mailbox_request 
 
 static void race(const struct mailbox_request *request)
 {
-    static const uint8_t uuid[16] = GRAMOPHONE_PTA_UUID_BYTES;
     uint64_t start[8] = {PSCI_CPU_ON, SECOND, (uintptr_t)second_core, 0};
     struct mailbox_buffer buffers[2]; /* of the input and the output */
     uint32_t session = 0;
@@ -159,7 +147,7 @@ static void race(const struct mailbox_request *request)
     secure_call(start);
     answer.result = (uint32_t)start[0];
     if (!answer.result)
-        answer.result = tee_open(uuid, &session);
+        answer.result = open_session(&session);
     if (!answer.result)
         send(session, request, UINT64_MAX, &answer.result);
     if (!answer.result)
@@ -185,7 +173,7 @@ int normal_world(void)
     else
         race(&request);
     answer.origin = tee_origin();
-    memcpy(mailbox(MAILBOX_RESPONSE_AT), &answer, sizeof answer);
+    leave(&answer, sizeof answer);
     return 0;
 }
 
@@ -193,6 +181,6 @@ int normal_world_exception(uint64_t address, uint64_t syndrome)
 {
     (void)address;
     answer.result = (uint32_t)syndrome;
-    memcpy(mailbox(MAILBOX_RESPONSE_AT), &answer, sizeof answer);
+    leave(&answer, sizeof answer);
     return 1;
 }
