@@ -4,8 +4,9 @@
  * The carve-out is mapped as device memory: the core has no type for memory without caches, and the replayer
  * no cache maintenance. Nothing accesses it unaligned: OP-TEE compiles with -mstrict-align.
  *
- * Interrupts are polled at the distributor, as in our bare-metal ports: they belong to the secure world, and
- * stay disabled, so that no CPU takes them.
+ * Interrupts belong to the secure world, stay disabled, and are polled at the distributor. Each wait must end
+ * in time, and the secure world has no timer that could wake it: a handler could only set what a loop looks
+ * at anyway. The normal world's interrupts are open meanwhile, so it goes on.
  */
 #include "optee_port.h"
 
