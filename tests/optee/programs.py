@@ -26,6 +26,7 @@ def run_program(
     cpus: int = 1,
     icount: bool = True,
     plugin_args: Mapping[str, str] | None = None,
+    extra: tuple[int, bytes] = (0, b""),
     timeout_s: float = 120,
 ) -> tuple[bytes, dict[str, int]]:
     """Run a program for the normal world with a signed trace that has one input and one output.
@@ -37,6 +38,7 @@ def run_program(
         cpus: cores.
         icount: time counts instructions.
         plugin_args: further arguments of the QEMU plugin.
+        extra: offset from the mailbox and data to put there.
         timeout_s: of real time.
 
     Returns:
@@ -51,6 +53,8 @@ def run_program(
         stats = Path(name) / "stats.json"
         with memory[inside] as shared:
             mailbox.request(shared, signed, bind(trace, inputs), repeat)
+            at, data = extra
+            shared[at : at + len(data)] = data
             arguments = {"stats": str(stats)} | dict(plugin_args or {})
             optee.run(image, path, "v3d42", arguments, timeout_s, cpus, icount)
             answer = bytes(shared[optee.RESULT_AT : optee.RESULT_AT + ANSWER_BYTES])
