@@ -117,6 +117,20 @@ def test_bad_folders() -> None:
     assert wrong == "weights/w2.npy: shape for slot w2: expected (2, 3), found (3, 3)"
 
 
+class Touch:
+    """Makes a file when it is unpickled."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Path.touch, (Path("ran"),)
+
+
+def test_pickled_objects_are_not_loaded() -> None:
+    np.save("weights/w2.npy", np.array([Touch()], object), allow_pickle=True)
+    for command in ("build net.gtr -o out --param weights", "replay net.sgtr --key pub.pem --input weights"):
+        assert refused(command).startswith("weights/w2.npy: ")
+    assert not Path("ran").exists()
+
+
 def test_a_trace_that_is_not_verified_is_left_to_the_device(monkeypatch: pytest.MonkeyPatch) -> None:
     """It says why it refuses; what values are lacking does not matter then."""
 
