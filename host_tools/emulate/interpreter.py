@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from host_tools.emulate.page_tables import TABLE_BYTES, TABLES, DivergenceError
+from host_tools.pages import pieces
 from host_tools.vgpu.binding import VgpuError, VirtualGpu
 from trace_format.actions import ACTIONS, FLAG_IGNORE, Op, va_page
 from trace_format.schema import PAGE_BYTES, SlotKind
@@ -160,12 +161,8 @@ class Interpreter:
 
     def _pages(self, slot: Slot) -> Iterator[tuple[int, slice]]:
         """Of a dense slot: carve-out offset and bytes of the data, page by page."""
-        start, size = 0, slot.span
-        while start < size:
-            va = slot.address + start
-            end = min(size, start + PAGE_BYTES - va % PAGE_BYTES)
-            yield self.tables.translate(slot.address_space, va), slice(start, end)
-            start = end
+        for page, inside, part in pieces(slot.address, slot.span):
+            yield self.tables.translate(slot.address_space, page * PAGE_BYTES + inside.start), part
 
     def _elements(self, slot: Slot) -> NDArray[np.int64]:
         """Carve-out offset of every byte: a row for each element, in C order."""
