@@ -121,12 +121,6 @@ static void walk(const struct mailbox_request *request)
     note(tee_close(session));
 }
 
-static int finish(int status)
-{
-    leave(&answer, sizeof answer);
-    return status;
-}
-
 int normal_world(void)
 {
     struct mailbox_request request;
@@ -135,12 +129,8 @@ int normal_world(void)
         walk(&request);
     else
         note(*(volatile uint32_t *)(uintptr_t)(request.repeat == READ_GPU ? GPU : CARVEOUT));
-    return finish(0);
+    leave(&answer, sizeof answer);
+    return 0;
 }
 
-int normal_world_exception(uint64_t address, uint64_t syndrome)
-{
-    (void)address;
-    answer.result = (uint32_t)syndrome;
-    return finish(1);
-}
+LEAVE_ON_EXCEPTION(answer)

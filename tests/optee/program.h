@@ -44,4 +44,14 @@ static inline void leave(const void *answer, size_t bytes)
     memcpy(mailbox(MAILBOX_RESPONSE_AT), answer, bytes);
 }
 
+/* Defines what an exception does: the program ends, and its syndrome is the answer's result. */
+#define LEAVE_ON_EXCEPTION(answer)                                                                           \
+    int normal_world_exception(uint64_t address, uint64_t syndrome)                                          \
+    {                                                                                                        \
+        (void)address;                                                                                       \
+        (answer).result = (uint32_t)syndrome;                                                                \
+        leave(&(answer), sizeof(answer));                                                                    \
+        return 1;                                                                                            \
+    }
+
 #endif

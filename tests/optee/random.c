@@ -79,10 +79,4 @@ int normal_world(void)
     return 0;
 }
 
-int normal_world_exception(uint64_t address, uint64_t syndrome)
-{
-    (void)address;
-    answer.result = (uint32_t)syndrome;
-    leave(&answer, sizeof answer);
-    return 1;
-}
+LEAVE_ON_EXCEPTION(answer)
