@@ -115,7 +115,14 @@ def _read_archive(data: bytes, at: int) -> dict[str, File]:
         with tarfile.open(fileobj=io.BytesIO(data[at:]), mode="r:") as tar:
             for member in tar:
                 start = at + member.offset_data
-                if not member.isreg() or member.name in files or start + member.size > len(data):
+                if start + member.size > len(data):
+                    raise ImageError(
+                        f"end of {member.name!r} in the archive",
+                        offset=at + member.offset,
+                        expected=f"at most {len(data):#x}",
+                        found=f"{start + member.size:#x}",
+                    )
+                if not member.isreg() or member.name in files:
                     raise ImageError(
                         f"{member.name!r} in the archive: expected a file of its own name",
                         offset=at + member.offset,

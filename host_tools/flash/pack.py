@@ -207,6 +207,14 @@ def _package(sources: Sources, images: Files) -> bytes:
         return fip.update(sources.fip.read_bytes(), images)
 
 
+def _in_piece(held: contents.Contents) -> contents.Finding:
+    """The first finding, by its offset in the piece: there is no image yet to look into."""
+    first = held.findings[0]
+    if first.offset is None or first.piece not in held.pieces:
+        return first
+    return replace(first, offset=first.offset - held.pieces[first.piece].offset)
+
+
 def _with_manifest(platform: str, files: Files) -> tuple[bytes, Manifest]:
     """The image of these files and their manifest, which lies last and so moves no other file."""
     build = BUILDERS[LAYOUTS[platform].container]
@@ -216,7 +224,7 @@ def _with_manifest(platform: str, files: Files) -> tuple[bytes, Manifest]:
         opened = take_apart(image)
         held = contents.read(opened.files, platform)
         if held.findings:
-            raise FlashError(str(held.findings[0]))
+            raise FlashError(str(_in_piece(held)))
         manifest = Manifest(tool=tool(), image_bytes=len(image), image_sha256="0" * 64, **held.fields())
         if manifest.encode() == text:
             break

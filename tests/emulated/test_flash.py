@@ -502,6 +502,16 @@ def test_traces_that_the_device_refuses(images: Callable[[str], Packed], tmp_pat
             pack(folder, Sources([tmp_path / f"{name}.sgtr"]))
 
 
+def test_a_damaged_trace_is_not_packed(images: Callable[[str], Packed], tmp_path: Path) -> None:
+    """The place named is that in the trace's own file."""
+    data = bytearray(sample("qemu-virt", tmp_path))
+    data[-1] ^= 1
+    (tmp_path / "a.sgtr").write_bytes(data)
+    with pytest.raises(FlashError, match=r"a\.sgtr at 0x") as caught:
+        pack(images("qemu-virt").folder, Sources(traces=(tmp_path / "a.sgtr",)))
+    assert int(str(caught.value).split(" at ")[1].split(":")[0], 0) < len(data)
+
+
 def test_a_trace_that_asks_for_inputs(images: Callable[[str], Packed], tmp_path: Path) -> None:
     (tmp_path / "a.sgtr").write_bytes(signed(trace(slots=s.slots(bound=False))))
     with pytest.raises(FlashError, match=r"a\.sgtr: no value for in, and nobody to give one"):

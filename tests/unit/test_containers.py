@@ -70,7 +70,7 @@ MALFORMED = {
     "a name that is no text": (archive(member("\udcff")), "file '\\udcff'"),
     "a link": (archive(member("a", tarfile.SYMTYPE)), "'a' in the archive"),
     "two of a name": (archive(member("a"), member("a")), "at offset 0x200: 'a' in the archive"),
-    "cut": (pack_archive({"a": bytes(9000)})[:4096], "'a' in the archive"),
+    "cut": (pack_archive({"a": bytes(9000)})[:4096], "end of 'a' in the archive"),
     "damaged head": (archive(member("a")).replace(b"a\0", b"b\0", 1), "not a tar archive"),
 }
 
