@@ -5,12 +5,13 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from host_tools.emulate import mailbox, secure_machine
 from host_tools.emulate.replay import (
+    Buffers,
     ReplayResult,
     RunnerError,
     Tensor,
@@ -43,6 +44,68 @@ def tee_result(status: int) -> int:
     return ERROR | status & STATUS_BITS
 
 
+@dataclass(frozen=True)
+class Answer:
+    """What the normal world got from OP-TEE.
+
+    Attributes:
+        code: TEE_Result of the first call that failed, or 0.
+        origin: who gave it (TEEC_ORIGIN).
+        report: the replayer's; None when there is none.
+        said: what else the machine said.
+    """
+
+    code: int
+    origin: int
+    report: Report | None
+    said: str
+
+
+@dataclass(frozen=True)
+class Question:
+    """What a normal world asks for: arguments of `replay`, and what became of them. `buffers` take the outputs."""
+
+    image: optee.Image
+    gpu: str
+    signed: bytes
+    buffers: Buffers
+    repeat: int
+    timeout_s: float
+    plugin_args: Mapping[str, str] | None
+
+
+@dataclass(frozen=True)
+class NormalWorld:
+    """Who asks.
+
+    Attributes:
+        device: the machine, in words.
+        program: as `host_tools.optee.build.image_of`.
+        ask: boots the machine.
+    """
+
+    device: str
+    program: Path | None
+    ask: Callable[[Question], Answer]
+
+
+def ask(question: Question) -> Answer:
+    """Boot the machine with the small normal world, which serves the mailbox."""
+    signed, buffers = question.signed, question.buffers
+    if mailbox.layout(signed, buffers).size > NORMAL_WORLD_BASE - MAILBOX_BASE:
+        raise RunnerError("the trace and its tensors do not fit the emulated machine's memory")
+    inside = slice(MAILBOX_BASE - DRAM_BASE, NORMAL_WORLD_BASE - DRAM_BASE)
+    with dram(DRAM_BYTES) as (path, memory), memory[inside] as shared:
+        places = mailbox.request(shared, signed, buffers, question.repeat)
+        said = run(question.image, path, question.gpu, question.plugin_args, question.timeout_s)
+        report = mailbox.response(shared, buffers, places)
+        code, origin = RESULT.unpack_from(shared, RESULT_AT)
+    return Answer(code, origin, report, said)
+
+
+BARE_METAL = NormalWorld(DEVICE, None, ask)
+
+
 def replay(
     signed: bytes,
     key: PublicKey,
@@ -54,6 +117,7 @@ def replay(
     firmware: Path | None = None,
     timeout_s: float = 600,
     plugin_args: Mapping[str, str] | None = None,
+    normal_world: NormalWorld = BARE_METAL,
 ) -> ReplayResult:
     """Boot OP-TEE, have its pseudo-TA verify, load and replay a signed trace.
 
@@ -67,6 +131,7 @@ def replay(
         firmware: folder that `generate --platform optee` wrote; without it one is made for `key`.
         timeout_s: of real time, for the whole run.
         plugin_args: further arguments of the QEMU plugin (host_tools/vgpu/qemu).
+        normal_world: who asks the pseudo-TA.
 
     Raises:
         InputError: a tensor does not fit.
@@ -74,27 +139,21 @@ def replay(
     """
     trace = open_trace(signed)
     gpu = gpu_of(signed, gpu)
-    image = image_for(signed, key, gpu, min_security_version, firmware)
+    image = image_for(trace, signed, key, gpu, min_security_version, firmware, normal_world.program)
     buffers = bind(trace, inputs or {})
-    if mailbox.layout(signed, buffers).size > NORMAL_WORLD_BASE - MAILBOX_BASE:
-        raise RunnerError("the trace and its tensors do not fit the emulated machine's memory")
-    inside = slice(MAILBOX_BASE - DRAM_BASE, NORMAL_WORLD_BASE - DRAM_BASE)
-    with dram(DRAM_BYTES) as (path, memory), memory[inside] as shared:
-        places = mailbox.request(shared, signed, buffers, repeat)
-        said = run(image, path, gpu, plugin_args, timeout_s)
-        report = mailbox.response(shared, buffers, places)
-        code, origin = RESULT.unpack_from(shared, RESULT_AT)
-    check_answer(code, origin, report, image, said)
-    return result(report, DEVICE, buffers, instructions(report), signed, gpu)
+    answer = normal_world.ask(Question(image, gpu, signed, buffers, repeat, timeout_s, plugin_args))
+    report = check_answer(answer, image)
+    return result(report, normal_world.device, buffers, instructions(report), signed, gpu)
 
 
 def image_for(
+    trace: Trace | None,
     signed: bytes,
     key: PublicKey,
     gpu: str,
     min_security_version: int,
     firmware: Path | None,
-    normal_world: Path | None = None,
+    normal_world: Path | None,
 ) -> optee.Image:
     """The image that a replay boots: with the pseudo-TA in `firmware`, or else one that the trace fits.
 
@@ -102,7 +161,6 @@ def image_for(
     """
     if firmware:
         return optee.image_of(firmware, normal_world)
-    trace = open_trace(signed)
     return optee.image(
         key,
         gpu,
@@ -113,21 +171,23 @@ def image_for(
     )
 
 
-def check_answer(code: int, origin: int, report: Report | None, image: optee.Image, said: str) -> Report:
-    """Compare the TEE_Result of the first call that failed, or 0, with the replayer's report; that report.
+def check_answer(answer: Answer, image: optee.Image) -> Report:
+    """Compare what the normal world got with the replayer's report; that report.
 
     Raises:
         RunnerError: there is none, or they do not say the same: the replayer was not asked, or was not heard.
     """
-    if code == OUT_OF_MEMORY:
+    if answer.code == OUT_OF_MEMORY:
         raise RunnerError(
             "the signed trace, or its inputs and outputs, do not fit the pseudo-TA's staging area, a quarter of "
             f"{image.board.carveout_bytes} bytes: 'gramophone generate --carveout-mib' makes it larger"
         )
-    if report is None or code != (0 if report.ok else tee_result(report.status)):
+    report = answer.report
+    if report is None or answer.code != (0 if report.ok else tee_result(report.status)):
         name = report.name if report else "nothing"
         raise RunnerError(
-            f"OP-TEE answered {code:#010x} from origin {origin}, the replayer {name}. {said}".strip()
+            f"OP-TEE answered {answer.code:#010x} from origin {answer.origin}, the replayer {name}. "
+            f"{answer.said}".strip()
         )
     return report
 

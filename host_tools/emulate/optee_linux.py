@@ -8,73 +8,51 @@ from __future__ import annotations
 import io
 import json
 import shlex
-from collections.abc import Mapping
 from dataclasses import replace
-from pathlib import Path
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from host_tools.emulate.optee import check_answer, image_for
-from host_tools.emulate.replay import (
-    Buffers,
-    ReplayResult,
-    RunnerError,
-    Tensor,
-    bind,
-    gpu_of,
-    open_trace,
-    profile_of,
-    result,
-)
-from host_tools.emulate.secure_machine import instructions
+from host_tools.emulate import optee
+from host_tools.emulate.optee import Answer, NormalWorld, Question
+from host_tools.emulate.replay import Buffers, RunnerError, profile_of
 from host_tools.optee import linux
 from host_tools.record.machine import GuestJob
 from host_tools.tensors import npy
-from signing.keys import PublicKey
 from tee_replayer.status import Report
 from trace_format.schema import SlotKind
 
 DEVICE = "QEMU virt, OP-TEE and Linux, secure world"
 ANSWER = "answer.json"
+TIMEOUT_S = 1200  # Linux boots first
 
 
-def replay(
-    signed: bytes,
-    key: PublicKey,
-    inputs: Mapping[str, Tensor] | None = None,
-    *,
-    gpu: str | None = None,
-    repeat: int = 1,
-    min_security_version: int = 0,
-    firmware: Path | None = None,
-    timeout_s: float = 1200,
-    plugin_args: Mapping[str, str] | None = None,
-) -> ReplayResult:
-    """Boot OP-TEE and Linux, have `gramophone-tee` replay a signed trace.
-
-    Arguments and errors are those of `host_tools.emulate.optee.replay`.
+def ask(question: Question) -> Answer:
+    """Boot the machine with Linux, have `gramophone-tee` replay.
 
     Raises:
         RecordError: the guest's parts cannot be had, or it failed.
+        RunnerError: as `host_tools.emulate.optee.replay`.
     """
-    gpu = gpu_of(signed, gpu)
-    image = image_for(signed, key, gpu, min_security_version, firmware, linux.NORMAL_WORLD)
-    buffers = bind(open_trace(signed), inputs or {})
-    job = replace(_job(signed, buffers, repeat), gpu=profile_of(gpu).name)
-    done = linux.boot(image, job, gpu=gpu, plugin_args=plugin_args, timeout_s=timeout_s)
+    buffers, gpu = question.buffers, question.gpu
+    job = replace(_job(question.signed, buffers, question.repeat), gpu=profile_of(gpu).name)
+    done = linux.boot(question.image, job, gpu=gpu, plugin_args=question.plugin_args, timeout_s=question.timeout_s)
     said = done.output.strip()
     try:
         answer: dict[str, Any] = json.loads(done.files[ANSWER])
         code, origin = int(answer.get("result", "0"), 0), int(answer.get("origin", 0))
-        given = Report(**answer["log"]) if answer["log"] else None
+        report = Report(**answer["log"]) if answer["log"] else None
         for row in buffers.rows if answer["ok"] else ():
             if row.slot.kind == SlotKind.OUTPUT:
                 row.data[...] = np.load(io.BytesIO(done.files[f"{row.index}.npy"]), allow_pickle=False)
     except (KeyError, ValueError, TypeError, AttributeError) as error:
         raise RunnerError(f"gramophone-tee gave no answer that makes sense ({error!r}): {said}") from error
-    report = check_answer(code, origin, given, image, said)
-    return result(report, DEVICE, buffers, instructions(report), signed, gpu)
+    return Answer(code, origin, report, said)
+
+
+LINUX = NormalWorld(DEVICE, linux.NORMAL_WORLD, ask)
+replay = partial(optee.replay, normal_world=LINUX, timeout_s=TIMEOUT_S)
 
 
 def _job(signed: bytes, buffers: Buffers, repeat: int) -> GuestJob:

@@ -13,9 +13,9 @@ from signing_samples import ES256
 from test_devicetree import cells, node, small_tree
 from trace_samples import sample
 
-from host_tools.emulate import optee_linux
+from host_tools.emulate import optee, optee_linux
 from host_tools.emulate.optee import OUT_OF_MEMORY, tee_result
-from host_tools.emulate.replay import RunnerError
+from host_tools.emulate.replay import ReplayResult, RunnerError
 from host_tools.optee import guest, linux
 from host_tools.optee.build import Board, Image
 from host_tools.record.cpio import Entry, parse
@@ -100,9 +100,7 @@ def test_packages_that_do_not_fit(
     assert not list(tmp_path.rglob("*.cpio"))
 
 
-def answered(
-    monkeypatch: pytest.MonkeyPatch, answer: bytes | None, files: dict[str, bytes]
-) -> optee_linux.ReplayResult:
+def answered(monkeypatch: pytest.MonkeyPatch, answer: bytes | None, files: dict[str, bytes]) -> ReplayResult:
     """What `replay` makes of a guest that leaves these files, and of the sample trace."""
     archive: dict[str, Entry] = {}
 
@@ -112,7 +110,7 @@ def answered(
         return GuestResult("error: what it said\n", left, "", 1.0, {})
 
     monkeypatch.setattr(linux, "boot", boot)
-    monkeypatch.setattr(optee_linux, "image_for", lambda *_: Image(Path("none"), BOARD))
+    monkeypatch.setattr(optee, "image_for", lambda *_: Image(Path("none"), BOARD))
     value = np.arange(6, dtype=np.float32).reshape(2, 3)
     signed = sign_trace(sample().build(), ES256)
     result = optee_linux.replay(signed, ES256.public, {"input": value}, repeat=5)
