@@ -107,12 +107,16 @@ def _compile(command: list[str]) -> None:
 def _ffi() -> cffi.FFI:
     """Declarations: struct gr_report, and what host.h has."""
     ffi = cffi.FFI()
-    text = (CORE / "replayer.h").read_text()
-    report = re.search(r"^struct gr_report \{.*?^\};", text, re.DOTALL | re.MULTILINE)
-    assert report is not None
     host = re.sub(r"^#.*$", "", (HERE / "host" / "host.h").read_text(), flags=re.MULTILINE)
-    ffi.cdef(report[0].replace("enum gr_status", "uint32_t") + host)
+    ffi.cdef(c_struct("gr_report", CORE / "replayer.h") + host)
     return ffi
+
+
+def c_struct(name: str, header: Path) -> str:
+    """Declaration of a structure in a C header, as cffi takes it: statuses are numbers there."""
+    found = re.search(rf"^struct {name} \{{.*?^\}};", header.read_text(), re.DOTALL | re.MULTILINE)
+    assert found, f"{header}: no struct {name}"
+    return found[0].replace("enum gr_status", "uint32_t") + "\n"
 
 
 class HostReplayer:

@@ -6,7 +6,6 @@ The module it writes needs cffi's backend alone, not its parser of C, which take
 from __future__ import annotations
 
 import contextlib
-import re
 import tempfile
 from importlib import resources
 from pathlib import Path
@@ -15,7 +14,7 @@ import cffi
 
 from host_tools.files import write_atomically
 from host_tools.vgpu.binding import c_declarations
-from tee_replayer.hostlib import GENERATED
+from tee_replayer.hostlib import GENERATED, c_struct
 
 MODULE = "_binding"
 TARGET = Path(__file__).with_name(f"{MODULE}.py")
@@ -32,19 +31,13 @@ CLIENT = REPLAYER / "optee" / "client" / "gramophone_tee.h"
 def binding() -> str:
     """Text of `_binding.py`."""
     ffi = cffi.FFI()
-    ffi.cdef("".join(_struct(name, header) for name, header in STRUCTS.items()))
+    ffi.cdef("".join(c_struct(name, header) for name, header in STRUCTS.items()))
     ffi.cdef(c_declarations(CLIENT.read_text()))
     ffi.set_source(MODULE, None)
     with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(None):  # it says what it does
         path = Path(folder) / "binding.py"
         ffi.emit_python_code(str(path))
         return path.read_text()
-
-
-def _struct(name: str, header: Path) -> str:
-    found = re.search(rf"^struct {name} \{{.*?^\}};", header.read_text(), re.DOTALL | re.MULTILINE)
-    assert found, f"{header}: no struct {name}"
-    return found[0].replace("enum gr_status", "uint32_t") + "\n"
 
 
 if __name__ == "__main__":

@@ -7,15 +7,11 @@
 #include <string.h>
 #include <tee_client_api.h>
 
+#include "fake_libteec.h"
 #include "gramophone_pta.h"
 #include "gramophone_trace.h"
 
 enum { CALLS = 4096, INPUT = 0, OUTPUT = 1, SLOTS = 2, MASK = 0x5a };
-
-struct fake_call {
-    uint32_t command, types, a, b;
-    uint64_t bytes;
-};
 
 static struct {
     struct fake_call calls[CALLS];
@@ -27,15 +23,6 @@ static struct {
     uint64_t trace_bytes, trace_done;
     bool computed;
 } fake;
-
-void fake_reset(uint32_t slot_bytes);
-void fake_fail(uint32_t at, uint32_t result);
-void fake_answer_less(uint32_t bytes);
-uint32_t fake_count(void);
-const struct fake_call *fake_call(uint32_t index);
-uint32_t fake_state(uint32_t which);
-const uint8_t *fake_trace(void);
-const uint8_t *fake_uuid(void);
 
 void fake_reset(uint32_t slot_bytes)
 {

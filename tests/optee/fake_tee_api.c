@@ -8,15 +8,11 @@
 #include <string.h>
 #include <tee_internal_api.h>
 
+#include "fake_tee_api.h"
 #include "gramophone_pta.h"
 #include "gramophone_trace.h"
 
 enum { OBJECTS = 8, CALLS = 4096, NAME_BYTES = 64 };
-
-struct fake_call {
-    uint32_t command, types, a, b;
-    uint64_t bytes;
-};
 
 static struct {
     struct fake_call calls[CALLS];
@@ -35,19 +31,6 @@ static struct {
     uint64_t data_bytes, slot_bytes;
 } fake;
 
-void fake_reset(void);
-void fake_client(uint32_t login, const uint8_t uuid[16]);
-void fake_manifest(const uint8_t manifest[GR_MANIFEST_BYTES]);
-void fake_fail(uint32_t command, uint32_t result);
-void fake_storage(uint32_t open_result, uint32_t create_result, uint32_t read_less);
-void fake_slot(uint64_t bytes);
-uint32_t fake_count(void);
-const struct fake_call *fake_call(uint32_t index);
-bool fake_loaded(void);
-bool fake_open(void);
-const uint8_t *fake_data(uint64_t *bytes);
-uint32_t fake_objects(void);
-
 void fake_reset(void)
 {
     memset(fake.objects, 0, sizeof fake.objects);
@@ -62,7 +45,7 @@ void fake_client(uint32_t login, const uint8_t uuid[16])
     memcpy(&fake.client, uuid, sizeof fake.client);
 }
 
-void fake_manifest(const uint8_t manifest[GR_MANIFEST_BYTES])
+void fake_manifest(const uint8_t *manifest)
 {
     memcpy(fake.manifest, manifest, sizeof fake.manifest);
 }

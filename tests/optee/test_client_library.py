@@ -18,6 +18,7 @@ from host_tools.optee import client
 from host_tools.record.errors import RecordError
 from host_tools.tee import cli, library
 from host_tools.tee.library import Session, TeeError
+from host_tools.vgpu.binding import c_declarations
 from tee_replayer.status import statuses, value_of
 from trace_format.errors import GramophoneError
 
@@ -28,17 +29,7 @@ CONTEXT, MEMORY, OPEN = 0x100, 0x101, 0x102  # fake_libteec.c
 NONE, VALUE, IN, OUT = 0, 1, 0xD, 0xE  # TEEC_PARAM_TYPES
 BAD_PARAMETERS, COMMUNICATION, BUSY, OUT_OF_MEMORY = 0xFFFF0006, 0xFFFF000E, 0xFFFF000D, 0xFFFF000C
 API, TEE, TRUSTED_APP = 1, 3, 4  # TEEC_ORIGIN_*
-FUNCTIONS = """
-    struct fake_call { uint32_t command, types, a, b; uint64_t bytes; };
-    void fake_reset(uint32_t slot_bytes);
-    void fake_fail(uint32_t at, uint32_t result);
-    void fake_answer_less(uint32_t bytes);
-    uint32_t fake_count(void);
-    const struct fake_call *fake_call(uint32_t index);
-    uint32_t fake_state(uint32_t which);
-    const uint8_t *fake_trace(void);
-    const uint8_t *fake_uuid(void);
-"""
+HEADER = Path(__file__).with_name("fake_libteec.h")
 
 
 class Fake:
@@ -46,7 +37,7 @@ class Fake:
 
     def __init__(self, teec: Path, built: Path) -> None:
         self.ffi = cffi.FFI()
-        self.ffi.cdef(FUNCTIONS)
+        self.ffi.cdef(c_declarations(HEADER.read_text()))
         # It has libteec's own name, so that the library finds it where it looks for libteec.
         self.lib = self.ffi.dlopen(str(teec), self.ffi.RTLD_GLOBAL | self.ffi.RTLD_NOW)
         self.built = str(built)

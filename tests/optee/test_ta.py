@@ -18,6 +18,7 @@ from host_tools.emulate.replay import RunnerError
 from host_tools.optee import build as optee
 from host_tools.optee import client, ta
 from host_tools.record.errors import RecordError
+from host_tools.vgpu.binding import c_declarations
 from tee_replayer.status import statuses
 from trace_format import layout
 
@@ -31,24 +32,12 @@ PUBLIC, USER, GROUP, TRUSTED_APP = 0, 1, 2, 0xF0000000  # TEE_LOGIN_*
 PIECE = 64 << 10  # gramophone_ta.c
 LINUX = uuid.UUID("58ac9ca0-2086-4683-a1b8-ec4bc08e01b6")  # policy.h
 NOBODY = uuid.UUID(int=0)
+HEADER = Path(__file__).with_name("fake_tee_api.h")
 FUNCTIONS = """
     typedef union { struct { void *buffer; size_t size; } memref; struct { uint32_t a, b; } value; } TEE_Param;
-    struct fake_call { uint32_t command, types, a, b; uint64_t bytes; };
     uint32_t TA_OpenSessionEntryPoint(uint32_t types, TEE_Param params[4], void **session);
     uint32_t TA_InvokeCommandEntryPoint(void *session, uint32_t command, uint32_t types, TEE_Param params[4]);
     void TA_CloseSessionEntryPoint(void *session);
-    void fake_reset(void);
-    void fake_client(uint32_t login, const uint8_t uuid[16]);
-    void fake_manifest(const uint8_t *manifest);
-    void fake_fail(uint32_t command, uint32_t result);
-    void fake_storage(uint32_t open_result, uint32_t create_result, uint32_t read_less);
-    void fake_slot(uint64_t bytes);
-    uint32_t fake_count(void);
-    const struct fake_call *fake_call(uint32_t index);
-    bool fake_loaded(void);
-    bool fake_open(void);
-    const uint8_t *fake_data(uint64_t *bytes);
-    uint32_t fake_objects(void);
 """
 
 
@@ -76,7 +65,7 @@ class Ta:
 
     def __init__(self, library: Path) -> None:
         self.ffi = cffi.FFI()
-        self.ffi.cdef(FUNCTIONS)
+        self.ffi.cdef(FUNCTIONS + c_declarations(HEADER.read_text()))
         self.lib = self.ffi.dlopen(str(library))
         self.clear()
 
