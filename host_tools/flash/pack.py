@@ -16,7 +16,7 @@ from host_tools.flash.containers import FIRMWARE, File, pack_archive, pack_flash
 from host_tools.flash.errors import FlashError
 from host_tools.flash.manifest import NAME, Manifest, sha256, tool
 from host_tools.optee import build as optee
-from host_tools.optee.ta import KIT_KEY, build_ta, public_part
+from host_tools.optee.ta import build_ta, public_part
 from host_tools.tensors import without_value
 from trace_format import layout
 from trace_format.errors import listed
@@ -170,7 +170,7 @@ def _hikey960(out: Path, sources: Sources, traces: Files) -> Files:
 
 
 def _optee(out: Path, sources: Sources, _traces: Files) -> Files:
-    key = sources.ta_key or optee.ta_dev_kit() / KIT_KEY
+    key = sources.ta_key or optee.ta_dev_kit() / optee.TA_KEY
     trusted = public_part(key)
     core = sources.core or optee.core_of(out, trusted if sources.ta_key else b"")
     files = {name: _read(core / name) for name in boards.CORE.values()}

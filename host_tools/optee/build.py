@@ -40,7 +40,7 @@ CORE_FLAGS = (
 )
 SWITCH = "CFG_GRAMOPHONE_PTA"
 PTA_OBJECT = "gramophone.o"
-TA_KEY = "keys/default_ta.pem"  # in OP-TEE's tree
+TA_KEY = "keys/default_ta.pem"  # in OP-TEE's tree, and in its development kit
 IN_USE = "core-in-use"  # lock of OP-TEE's tree
 PTA_SUFFIXES = (".c", ".h", ".mk")
 CORE_BINARIES = ("tee-header_v2.bin", "tee-pager_v2.bin", "tee-pageable_v2.bin")
@@ -223,6 +223,7 @@ def _make(tree: Path, what: str, *arguments: str) -> None:
 
 
 def _out_of(tree: Path) -> Path:
+    """Where a source tree is built."""
     return tree.parent / f"{tree.name}.out"
 
 
@@ -239,7 +240,7 @@ def tfa_build() -> Path:
     kept = cache_dir("optee", "tfa") / digest_of([(tree.name, " ".join(TFA_FLAGS).encode())])
     with locked(cache_dir("optee") / "tfa-in-use"):
         if not kept.exists():
-            out = tree.parent / f"{tree.name}.out"
+            out = _out_of(tree)
             command = ["make", "-s", "-C", str(tree), f"-j{os.cpu_count() or 1}", *TFA_FLAGS, f"BUILD_BASE={out}"]
             run_program([*command, "bl1", "bl2", "bl31", "fiptool"], "TF-A")
             built = [out / "qemu" / "release" / name for name in TFA_BINARIES]

@@ -12,10 +12,8 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat, load_pem_private_key
 
 from host_tools.emulate.replay import RunnerError
-from host_tools.optee.build import CROSS, digest_of, run_program, ta_dev_kit
+from host_tools.optee.build import CROSS, TA_KEY, digest_of, run_program, ta_dev_kit
 from host_tools.record.cache import cache_dir, locked, written_whole
-
-KIT_KEY = Path("keys", "default_ta.pem")  # of OP-TEE's development kit
 
 
 def build_ta(folder: Path, ta_key: Path | None = None) -> Path:
@@ -32,7 +30,7 @@ def build_ta(folder: Path, ta_key: Path | None = None) -> Path:
     """
     uuid = uuid_of(folder)
     kit = ta_dev_kit()
-    key = ta_key or kit / KIT_KEY
+    key = ta_key or kit / TA_KEY
     public_part(key)
     files = [path for path in sorted(folder.iterdir()) if path.is_file()]
     digest = digest_of((path.name, path.read_bytes()) for path in [*files, key])
