@@ -253,15 +253,19 @@ WRONG_SEQUENCES = {
 }
 
 
-@pytest.mark.parametrize("name", WRONG_SEQUENCES)
-def test_the_model_of_the_pi_refuses(name: str) -> None:
-    writes, why = WRONG_SEQUENCES[name]
-    with VirtualGpu(Rpi4Power.GPU) as gpu:
-        block = Rpi4Power(gpu)
+def refused_at_last(model: type[PowerBlock], writes: list[tuple[int, int]], why: str) -> None:
+    """The model takes all writes but the last."""
+    with VirtualGpu(model.GPU) as gpu:
+        block = model(gpu)
         for row in writes[:-1]:
             block.write(*row)
         with pytest.raises(RunnerError, match=why):
             block.write(*writes[-1])
+
+
+@pytest.mark.parametrize("name", WRONG_SEQUENCES)
+def test_the_model_of_the_pi_refuses(name: str) -> None:
+    refused_at_last(Rpi4Power, *WRONG_SEQUENCES[name])
 
 
 GOOD_MESSAGE = hikey960_message(400, first=True)
@@ -280,13 +284,7 @@ WRONG_MESSAGES = {
 
 @pytest.mark.parametrize("name", WRONG_MESSAGES)
 def test_the_model_of_the_hikey_refuses(name: str) -> None:
-    writes, why = WRONG_MESSAGES[name]
-    with VirtualGpu(Hikey960Power.GPU) as gpu:
-        block = Hikey960Power(gpu)
-        for row in writes[:-1]:
-            block.write(*row)
-        with pytest.raises(RunnerError, match=why):
-            block.write(*writes[-1])
+    refused_at_last(Hikey960Power, *WRONG_MESSAGES[name])
 
 
 def test_where_the_images_lie(rpi4: Path, hikey960: Path) -> None:
