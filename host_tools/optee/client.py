@@ -10,9 +10,9 @@ from pathlib import Path
 from host_tools.optee.build import CROSS, digest_of, run_program
 from host_tools.record.apt import AptRoot
 from host_tools.record.cache import cache_dir, locked
+from host_tools.record.root import ARCHITECTURE, SUITE
 from tee_replayer.hostlib import GENERATED
 
-SUITE, ARCHITECTURE = "trixie", "arm64"
 PACKAGE = "optee-client-dev"
 LIBRARY = "libgramophone_tee.so"
 TRIPLET = "aarch64-linux-gnu"

@@ -25,7 +25,7 @@ SUPPLICANT = "usr/sbin/tee-supplicant"
 LIBTEEC = f"{initramfs.LIBRARIES}/libteec.so.2"
 EXTENSIONS = ("usr/lib/python3/dist-packages/_cffi_backend.*.so", f"{initramfs.STDLIB}/lib-dynload/mmap.*.so")
 TAS, STORAGE = "usr/lib/optee_armtz", "var/lib/tee"
-MODULES = "kernel/drivers/tee/"
+MODULE_FOLDERS = ("kernel/drivers/tee/",)
 
 
 def client() -> tuple[dict[str, bytes], frozenset[str]]:
@@ -58,7 +58,7 @@ def _archive(root: RecordRoot, tree: Path) -> bytes:
     apt.download(PACKAGES)
     apt.extract(tree, keep=_wanted)
     release = root.versions["kernel"]
-    modules = tree / "usr/lib/modules" / release
+    modules = tree / initramfs.MODULES / release
     if not modules.is_dir():
         found = ", ".join(path.name for path in modules.parent.glob("*")) or "none"
         raise RecordError(
@@ -70,10 +70,7 @@ def _archive(root: RecordRoot, tree: Path) -> bytes:
     if len(extensions) != len(EXTENSIONS):
         raise RecordError(f"expected one file each of {', '.join(EXTENSIONS)} in the packages, found {extensions}")
     initramfs.add_host_files(archive, elf.closure(tree, [SUPPLICANT, LIBTEEC, *extensions]))
-    needed = kernel_modules.load_order(modules, [MODULE])
-    for name, data in needed.items():
-        archive.add_file(f"usr/lib/modules/{name}.ko", data)
-    archive.add_file(f"usr/lib/modules/{MODULE}.order", "".join(f"{name}.ko\n" for name in needed).encode())
+    initramfs.add_driver(archive, modules, MODULE)
     for folder in (TAS, STORAGE):
         archive.add_folder(folder)
     archive.add_link("usr/bin/python3", f"/{initramfs.PYTHON}")
@@ -82,7 +79,6 @@ def _archive(root: RecordRoot, tree: Path) -> bytes:
 
 def _wanted(path: str) -> bool:
     """Whether the archive can need this file of a package."""
-    if path.startswith("usr/lib/modules/"):
-        rest = path.split("/", 4)[-1]
-        return not rest.startswith("kernel/") or rest.endswith("/") or rest.startswith(MODULES)
+    if path.startswith(f"{initramfs.MODULES}/"):
+        return kernel_modules.is_wanted(path, MODULE_FOLDERS)
     return path.startswith(("usr/lib/", "usr/sbin/"))

@@ -15,6 +15,7 @@ LIBRARIES = "usr/lib/aarch64-linux-gnu"
 PYTHON = "usr/bin/python3.13"
 STDLIB = "usr/lib/python3.13"
 PACKAGES = "usr/lib/python3/dist-packages"
+MODULES = "usr/lib/modules"
 # Loaded at run time, so no program's closure names them: Vulkan's loader, the drivers it loads, ncnn's module.
 LOADED = (
     f"{LIBRARIES}/libvulkan.so.1",
@@ -57,12 +58,25 @@ def base_archive(tree: Path, kernel_version: str) -> bytes:
         archive, {f"usr/share/vulkan/icd.d/{name}": tree / "usr/share/vulkan/icd.d" / name for name in ICDS}
     )
     for driver in DRIVERS:
-        modules = load_order(tree / "usr/lib/modules" / kernel_version, [driver])
-        for name, data in modules.items():
-            archive.add_file(f"usr/lib/modules/{name}.ko", data)
-        order = "".join(f"{name}.ko\n" for name in modules)
-        archive.add_file(f"usr/lib/modules/{driver}.order", order.encode())
+        add_driver(archive, tree / MODULES / kernel_version, driver)
     return archive.to_bytes()
+
+
+def add_driver(archive: Archive, modules: Path, driver: str) -> None:
+    """Add a kernel module and those that it needs, and the order in which `init` loads them.
+
+    Args:
+        archive: to add to.
+        modules: `usr/lib/modules/VERSION` of the extracted kernel package.
+        driver: the module's name.
+
+    Raises:
+        RecordError: as `load_order`.
+    """
+    needed = load_order(modules, [driver])
+    for name, data in needed.items():
+        archive.add_file(f"{MODULES}/{name}.ko", data)
+    archive.add_file(f"{MODULES}/{driver}.order", "".join(f"{name}.ko\n" for name in needed).encode())
 
 
 def job_archive(files: Mapping[str, bytes], programs: Iterable[str] = ()) -> bytes:

@@ -12,6 +12,12 @@ from elftools.elf.elffile import ELFFile
 from host_tools.record.errors import RecordError
 
 
+def is_wanted(path: str, folders: tuple[str, ...]) -> bool:
+    """Whether a file of a kernel package is to be unpacked: of the modules, those in `folders` ("kernel/.../")."""
+    rest = path.split("/", 4)[-1]
+    return not rest.startswith("kernel/") or rest.endswith("/") or rest.startswith(folders)
+
+
 def load_order(modules: Path, names: list[str]) -> dict[str, bytes]:
     """Module name -> uncompressed `.ko`, dependencies first.
 

@@ -163,9 +163,8 @@ def _build(folder: Path, apt: AptRoot, wheel: wheels.Wheel) -> str:
 
 def _wanted(path: str) -> bool:
     """Whether the guest, or a recorded program, can need this file of a package."""
-    if path.startswith("usr/lib/modules/"):
-        rest = path.split("/", 4)[-1]
-        return not rest.startswith("kernel/") or rest.endswith("/") or rest.startswith(MODULE_FOLDERS)
+    if path.startswith(f"{initramfs.MODULES}/"):
+        return kernel_modules.is_wanted(path, MODULE_FOLDERS)
     if path.startswith(f"{initramfs.LIBRARIES}/libvulkan_"):
         return path in initramfs.LOADED
     return not path.startswith(("usr/share/doc/", "usr/share/man/", "usr/share/locale/", "usr/share/lintian/"))
