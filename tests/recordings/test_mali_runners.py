@@ -25,6 +25,7 @@ from trace_format.trace import Trace
 
 JOBS = {"mnist": 23, "alexnet": 60, "mobilenet": 104}
 SIGNER = FileSigner(generate(Algorithm.ES256))
+PACKAGES = {"aarch64-linux-gnu-gcc": "gcc-aarch64-linux-gnu", QEMU: "qemu-system-arm"}
 NEEDS = {"unicorn": ("aarch64-linux-gnu-gcc",), "qemu": ("aarch64-linux-gnu-gcc", QEMU)}
 
 
@@ -39,7 +40,7 @@ def signed(folder: Path) -> tuple[Trace, bytes]:
 def require(runner: str) -> None:
     for program in NEEDS.get(runner, ()):
         if shutil.which(program) is None:
-            pytest.skip(f"{program} is not installed")
+            pytest.skip(f"{program} is not installed: apt-get install {PACKAGES[program]}")
 
 
 def values(trace: Trace, seed: int) -> dict[str, Tensor]:

@@ -32,7 +32,7 @@ def verdict(library: Path, data: bytes) -> str:
 @pytest.fixture(scope="module")
 def openssl() -> Path:
     if not HEADER.exists():
-        pytest.skip(f"{HEADER} is missing (libssl-dev)")
+        pytest.skip(f"{HEADER} is missing: apt-get install libssl-dev")
     return hostlib.build(s.GPU, None, cache_dir("replayer"))
 
 
