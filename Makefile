@@ -70,10 +70,10 @@ bench: setup system-test ## measure; prints tables
 
 optee: setup ## build TF-A and OP-TEE with the replayer as a pseudo-TA, boot them in QEMU, replay
 	$(call install,/usr/include/openssl/sha.h,libssl-dev)
-	@$(BIN)/python -m host_tools.optee
+	@$(BIN)/python -m host_tools.demo.optee
 
 record-root: setup ## kernel, Mesa and ncnn for recordings, from packages, into the user's cache
-	$(BIN)/python -m host_tools.record.root
+	$(BIN)/python -m host_tools.machine.root
 
 record-demo: setup record-root ## record the demo network anew and compare with the committed recording
 	$(BIN)/python -m host_tools.demo.record

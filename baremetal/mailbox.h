@@ -7,7 +7,7 @@
  *     + MAILBOX_RESPONSE_AT   response (struct mailbox_response), written once, magic last
  *     anywhere behind it      signed trace, inputs, outputs; offsets count from the mailbox base
  *
- * host_tools/emulate/mailbox.py is its twin.
+ * host_tools/runners/mailbox.py is its twin.
  */
 #ifndef GRAMOPHONE_MAILBOX_H
 #define GRAMOPHONE_MAILBOX_H

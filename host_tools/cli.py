@@ -6,7 +6,7 @@ import importlib
 
 import click
 
-from host_tools.cli_support import GramophoneGroup
+from host_tools.commands.framework import GramophoneGroup
 
 # Modules of host_tools.commands, each with a list COMMANDS.
 SUBJECTS = ("recording", "importing", "traces", "signing", "replaying", "flashing")

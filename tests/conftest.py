@@ -1,4 +1,4 @@
-"""Fixtures of all test groups. Its presence puts this folder on the import path, for the helper modules in it."""
+"""Fixtures of all test groups."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 /* The normal world's part when that is Linux: starts the kernel that lies in memory
- * (host_tools/optee/linux.py). As Linux's Documentation/arch/arm64/booting.rst asks for: MMU and caches off,
- * the tree's address in x0. */
+ * (host_tools/runners/optee/linux_machine.py). As Linux's Documentation/arch/arm64/booting.rst asks for: MMU
+ * and caches off, the tree's address in x0. */
 #include "normal_world.h"
 
 /* The start of memory is where QEMU puts a device tree for firmware, and where TF-A and OP-TEE add to it. */

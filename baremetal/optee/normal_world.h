@@ -1,4 +1,4 @@
-/* The emulated machine's normal world, for host_tools/emulate/optee.py. */
+/* The emulated machine's normal world, for host_tools/runners/optee/bare_metal.py. */
 #ifndef GRAMOPHONE_NORMAL_WORLD_H
 #define GRAMOPHONE_NORMAL_WORLD_H
 

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import click
 
-from host_tools.cli_support import FILE, GramophoneCommand, Outcome
+from host_tools.commands.framework import FILE, GramophoneCommand, Outcome
 from host_tools.commands.traces import NAME, OUTPUT, default_name, facts
-from host_tools.files import write_atomically
-from host_tools.record.gpureplay_trace import DEFAULT_GPU, gpus, import_gpureplay
-from host_tools.record.regs_history import import_regs_history
+from host_tools.record.importers.gpureplay_trace import DEFAULT_GPU, gpus, import_gpureplay
+from host_tools.record.importers.regs_history import import_regs_history
+from host_tools.support.files import write_atomically
 from trace_format.trace import Trace
 
 NAMED = click.option("--name", type=NAME, help="Name of the trace; default: that of the recording.")

@@ -10,14 +10,14 @@ from typing import Any
 import click
 from rich.console import Console
 
-from host_tools.cli_support import FILE, GramophoneCommand, Outcome, UsageError, say
+from host_tools.commands.framework import FILE, GramophoneCommand, Outcome, UsageError, say
 from host_tools.commands.traces import NAME, OUTPUT, default_name, facts
-from host_tools.emulate.replay import FULL, NONE
-from host_tools.files import check_writable, write_atomically
-from host_tools.record.devicetree import PLACEMENTS
+from host_tools.machine.devicetree import PLACEMENTS
+from host_tools.machine.root import ready_root
 from host_tools.record.network import TOLERANCE, NetworkError, record_network
 from host_tools.record.program import record_program
-from host_tools.record.root import ready_root
+from host_tools.runners.replay import FULL, NONE
+from host_tools.support.files import check_writable, write_atomically
 from host_tools.vgpu.binding import executes_shaders
 from trace_format import profile
 from trace_format.errors import GramophoneError

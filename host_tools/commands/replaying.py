@@ -8,12 +8,12 @@ from pathlib import Path
 import click
 from rich.console import Console
 
-from host_tools.cli_support import FILE, GramophoneCommand, Outcome, UsageError
-from host_tools.emulate import NORMAL_WORLDS, ON_THE_HOST, OPTEE, RUNNERS, bearssl, run
-from host_tools.emulate.replay import NONE, ReplayResult, open_trace, secure_bytes
-from host_tools.files import check_writable, write_atomically
-from host_tools.tee.bundle import bundle
-from host_tools.tensors import Assignment, assigned, load_all, npy, slot_of, without_value
+from host_tools.commands.framework import FILE, GramophoneCommand, Outcome, UsageError
+from host_tools.runners import NORMAL_WORLDS, ON_THE_HOST, OPTEE, RUNNERS, bearssl, run
+from host_tools.runners.optee.bundle import bundle
+from host_tools.runners.replay import NONE, ReplayResult, open_trace, secure_bytes
+from host_tools.support.files import check_writable, write_atomically
+from host_tools.support.tensors import Assignment, assigned, load_all, npy, slot_of, without_value
 from signing.keys import Algorithm, PublicKey, load_public_key
 from signing.verify import Verdict, verify_trace
 from tee_replayer.generate import PLATFORMS
@@ -165,7 +165,7 @@ def replay_command(
             )
     with Console(stderr=True).status(f"replaying on {runner}"):
         result = run(
-            NORMAL_WORLDS[normal_world] if normal_world else runner,
+            NORMAL_WORLDS[normal_world or "bare-metal"] if runner == OPTEE else runner,
             data,
             trusted,
             tensors,

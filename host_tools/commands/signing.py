@@ -10,8 +10,8 @@ from typing import Any
 
 import click
 
-from host_tools.cli_support import FILE, GramophoneCommand, Outcome, UsageError, say
-from host_tools.files import write_atomically
+from host_tools.commands.framework import FILE, GramophoneCommand, Outcome, UsageError, say
+from host_tools.support.files import write_atomically
 from signing import keys
 from signing.errors import PassphraseError
 from signing.sign import FileSigner, sign_trace

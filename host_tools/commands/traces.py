@@ -10,14 +10,14 @@ import click
 from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-from host_tools.audit.text import describe_actions, describe_slot
-from host_tools.build import Step, build
-from host_tools.build.passes import PASSES
-from host_tools.build.rules import Applied, retarget
-from host_tools.cli_support import FILE, GramophoneCommand, Outcome
-from host_tools.emulate.page_tables import DivergenceError
-from host_tools.files import check_writable, write_atomically
-from host_tools.tensors import Assignment, assigned, load_all, without_value
+from host_tools.commands.framework import FILE, GramophoneCommand, Outcome
+from host_tools.model.description import describe_actions, describe_slot
+from host_tools.model.page_tables import DivergenceError
+from host_tools.passes import PASSES
+from host_tools.passes.pipeline import Step, build
+from host_tools.passes.rules import Applied, retarget
+from host_tools.support.files import check_writable, write_atomically
+from host_tools.support.tensors import Assignment, assigned, load_all, without_value
 from host_tools.vgpu.binding import VgpuError
 from signing.envelope import shifted, split
 from trace_format import layout, profile

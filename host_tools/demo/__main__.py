@@ -15,15 +15,15 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from host_tools.build import build
 from host_tools.demo import PARAM, RAW, WEIGHTS, picture
 from host_tools.demo.digits import Digits
 from host_tools.demo.digits import load as load_digits
 from host_tools.demo.ncnn_model import classify
-from host_tools.emulate import bearssl, run
-from host_tools.emulate.firmware import compile_firmware
-from host_tools.emulate.replay import ReplayResult
+from host_tools.passes.pipeline import build
 from host_tools.record.network import TOLERANCE, relative_difference
+from host_tools.runners import bearssl, run
+from host_tools.runners.firmware import compile_firmware
+from host_tools.runners.replay import ReplayResult
 from signing.keys import Algorithm, PublicKey, generate
 from signing.sign import FileSigner, sign_trace
 from tee_replayer.generate import generate as generate_sources

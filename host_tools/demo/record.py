@@ -6,10 +6,10 @@ import sys
 
 from rich.console import Console
 
-from host_tools.audit.text import describe_actions
 from host_tools.demo import PARAM, RAW, WEIGHTS
-from host_tools.files import write_atomically
+from host_tools.model.description import describe_actions
 from host_tools.record.network import record_network
+from host_tools.support.files import write_atomically
 from trace_format.errors import GramophoneError
 from trace_format.trace import Trace
 

@@ -6,20 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from host_tools.emulate import mailbox
 from host_tools.flash import boards, fip, signed_ta
 from host_tools.flash.boards import FIP, LAYOUTS, REQUEST, TA_KEY, Layout
 from host_tools.flash.containers import File
 from host_tools.flash.errors import ImageError
-from host_tools.flash.manifest import (
-    NAME,
-    Missing,
-    Piece,
-    SignedTrace,
-    TrustedApplication,
-    device_fields,
-    sha256,
-)
+from host_tools.flash.manifest import NAME, Missing, Piece, SignedTrace, TrustedApplication, device_fields, sha256
+from host_tools.runners import mailbox
 from signing import envelope
 from signing.errors import KeyFileError
 from signing.verify import verify_trace

@@ -7,17 +7,17 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from host_tools.emulate import firmware as firmwares
-from host_tools.emulate import mailbox
-from host_tools.emulate.replay import bind, open_trace
 from host_tools.flash import boards, contents, fip, sdcard
 from host_tools.flash.boards import FIP, LAYOUTS, REQUEST
 from host_tools.flash.containers import FIRMWARE, File, pack_archive, pack_flash, take_apart
 from host_tools.flash.errors import FlashError
 from host_tools.flash.manifest import NAME, Manifest, sha256, tool
-from host_tools.optee import build as optee
-from host_tools.optee.ta import build_ta, public_part
-from host_tools.tensors import without_value
+from host_tools.runners import firmware as firmwares
+from host_tools.runners import mailbox
+from host_tools.runners.optee import build as optee
+from host_tools.runners.optee.ta import build_ta, public_part
+from host_tools.runners.replay import bind, open_trace
+from host_tools.support.tensors import without_value
 from trace_format import layout
 from trace_format.errors import listed
 

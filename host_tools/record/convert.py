@@ -17,9 +17,10 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from host_tools.record import capture, panfrost
-from host_tools.record.errors import RecordError
-from host_tools.record.kbase import IRQ_TIMEOUT_US
+from host_tools.gpus.mali import panfrost
+from host_tools.gpus.mali.kbase import IRQ_TIMEOUT_US
+from host_tools.machine.errors import RecordError
+from host_tools.vgpu import capture
 from trace_format import layout, profile
 from trace_format.actions import (
     ACTION_DTYPE,

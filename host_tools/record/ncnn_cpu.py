@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from host_tools.record.errors import RecordError
+from host_tools.machine.errors import RecordError
 from host_tools.record.guest.guest_ncnn import infer, load
 
 Float32 = npt.NDArray[np.float32]

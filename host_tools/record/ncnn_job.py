@@ -3,13 +3,15 @@
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
-from host_tools.record.errors import RecordError
-from host_tools.record.machine import GUEST, GuestJob, GuestResult
+from host_tools.machine.boot import GuestJob, GuestResult
+from host_tools.machine.errors import RecordError
 
+GUEST_PROGRAM = Path(__file__).parent / "guest" / "guest_ncnn.py"
 Float32 = npt.NDArray[np.float32]
 
 
@@ -50,7 +52,7 @@ def ncnn_job(
     files = {
         "job/net.param": param,
         "job/net.bin": weights,
-        "job/guest_ncnn.py": (GUEST / "guest_ncnn.py").read_bytes(),
+        "job/guest_ncnn.py": GUEST_PROGRAM.read_bytes(),
     }
     # -S: no site packages set-up, which imports much; -B: no compiled files are written.
     words = ["python3.13", "-S", "-B", "/job/guest_ncnn.py", "/job/net.param", "/job/net.bin", "/out"]

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import numpy as np
 
+from host_tools.machine.boot import RAM_END, ProgramError, boot, qemu_version
+from host_tools.machine.errors import RecordError
+from host_tools.machine.root import RecordRoot, ready_root
 from host_tools.record.convert import convert
-from host_tools.record.errors import RecordError
-from host_tools.record.machine import RAM_END, ProgramError, boot, qemu_version
 from host_tools.record.ncnn_job import Float32, NcnnResult, ncnn_job, ncnn_result
-from host_tools.record.root import RecordRoot, ready_root
 from host_tools.record.shader_cache import with_shader_cache
 from host_tools.record.slots import with_slots
 from host_tools.vgpu.build import qemu_plugin

@@ -12,12 +12,12 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from host_tools.record.cache import cache_dir, locked, written_whole
-from host_tools.record.errors import RecordError
-from host_tools.record.machine import GuestJob, boot, job_archive, qemu_version
-from host_tools.record.root import RecordRoot
+from host_tools.machine.boot import GuestJob, boot, job_archive, qemu_version
+from host_tools.machine.errors import RecordError
+from host_tools.machine.root import RecordRoot
+from host_tools.support.cache import cache_dir, locked, written_whole
 
-GUEST_FOLDER = "cache"  # guest/init points Mesa to it
+GUEST_FOLDER = "cache"  # the guest's init points Mesa to it
 ARCHIVE = "shader-cache.tar.gz"
 # Keep the job's exit status: the archive is made whether or not it failed.
 SAVE = f"status=$?; tar -c -C /{GUEST_FOLDER} . | gzip -1 >/out/{ARCHIVE}; (exit $status)"

@@ -11,11 +11,11 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from host_tools.audit.text import describe_action
-from host_tools.build.memory import Memory, runs
-from host_tools.build.observe import Observation, observe
-from host_tools.emulate.interpreter import Interpreter, interpreter
-from host_tools.record.errors import RecordError
+from host_tools.machine.errors import RecordError
+from host_tools.model.description import describe_action
+from host_tools.model.interpreter import Interpreter, interpreter
+from host_tools.model.memory import Memory, runs
+from host_tools.model.observe import Observation, observe
 from host_tools.record.tensors import WORD, PairedMemory, Placement, find, pairs_of
 from trace_format.actions import ACTION_DTYPE, Op, action
 from trace_format.schema import PAGE_BYTES, DType, SlotKind

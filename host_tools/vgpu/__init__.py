@@ -1,13 +1,6 @@
 """Virtual GPUs: a C library (vgpu.h), its Python binding, and its plugin for QEMU."""
 
-from host_tools.vgpu.binding import (
-    ACCESS_READ,
-    ACCESS_READ_FIRST,
-    ACCESS_WRITTEN,
-    Counters,
-    VgpuError,
-    VirtualGpu,
-)
+from host_tools.vgpu.binding import ACCESS_READ, ACCESS_READ_FIRST, ACCESS_WRITTEN, Counters, VgpuError, VirtualGpu
 from host_tools.vgpu.build import BuildError, library, qemu_plugin
 
 __all__ = [

@@ -15,9 +15,9 @@ from collections import defaultdict
 from dataclasses import dataclass
 from pathlib import Path
 
-from host_tools.emulate import bearssl
-from host_tools.emulate.replay import secure_bytes
-from host_tools.record.cache import cache_dir
+from host_tools.runners import bearssl
+from host_tools.runners.replay import secure_bytes
+from host_tools.support.cache import cache_dir
 from host_tools.vgpu import build as vgpu_build
 from signing.keys import PublicKey
 from tee_replayer import hostlib

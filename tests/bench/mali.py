@@ -14,9 +14,9 @@ from pathlib import Path
 
 import numpy as np
 
-from host_tools.build import build
-from host_tools.emulate import firmware, qemu
-from host_tools.record.gpureplay_trace import import_gpureplay
+from host_tools.passes.pipeline import build
+from host_tools.record.importers.gpureplay_trace import import_gpureplay
+from host_tools.runners import firmware, qemu
 from signing.keys import Algorithm, generate
 from signing.sign import FileSigner, sign_trace
 from tests.bench import instructions

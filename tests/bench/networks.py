@@ -11,14 +11,14 @@ import lzma
 import time
 from dataclasses import dataclass
 
-from host_tools.build import build
-from host_tools.build.observe import random_inputs
 from host_tools.demo import RAW, models
-from host_tools.emulate import firmware, qemu, vgpu
-from host_tools.emulate.interpreter import interpreter
-from host_tools.record.cache import cache_dir, written_whole
+from host_tools.machine.root import ready_root
+from host_tools.model.interpreter import interpreter
+from host_tools.model.observe import random_inputs
+from host_tools.passes.pipeline import build
 from host_tools.record.network import record_network
-from host_tools.record.root import ready_root
+from host_tools.runners import firmware, qemu, vgpu
+from host_tools.support.cache import cache_dir, written_whole
 from signing.keys import Algorithm, generate
 from signing.sign import FileSigner, sign_trace
 from trace_format.trace import Trace

@@ -5,11 +5,11 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 
-from host_tools.build import build
 from host_tools.demo import RAW
-from host_tools.emulate import optee as runner
-from host_tools.emulate import qemu
-from host_tools.optee.size import added_bytes
+from host_tools.passes.pipeline import build
+from host_tools.runners import qemu
+from host_tools.runners.optee import bare_metal as runner
+from host_tools.runners.optee.size import added_bytes
 from signing.keys import Algorithm, generate
 from signing.sign import FileSigner, sign_trace
 from tee_replayer.generate import OPTEE

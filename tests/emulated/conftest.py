@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from firmware_samples import compiled
+
+from tests.support.firmware_samples import compiled
 
 
 @pytest.fixture(scope="session")

@@ -11,8 +11,8 @@ import pytest
 import unicorn as uc
 from unicorn import arm64_const as arm64
 
-from host_tools.emulate import firmware, unicorn
-from host_tools.emulate.power_rpi4 import Rpi4Power
+from host_tools.runners import firmware, unicorn
+from host_tools.runners.power.rpi4 import Rpi4Power
 from host_tools.vgpu.binding import VirtualGpu
 from tee_replayer.status import value_of
 

@@ -10,23 +10,23 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import replayer_samples as s
-from firmware_samples import compiled, small_mali, values
-from replayer_samples import signed, trace
 
-from host_tools.build import build
 from host_tools.demo import RAW
-from host_tools.emulate import bearssl, firmware, mailbox, qemu, unicorn, vgpu
-from host_tools.emulate.power import PowerBlock
-from host_tools.emulate.power_hikey960 import RATE, Hikey960Power
-from host_tools.emulate.power_rpi4 import ASB_MASTER, ASB_SLAVE, CM_V3DCTL, PM_GRAFX, Rpi4Power
-from host_tools.emulate.replay import RunnerError, Tensor, bind, open_trace
+from host_tools.passes.pipeline import build
+from host_tools.runners import bearssl, firmware, mailbox, qemu, unicorn, vgpu
+from host_tools.runners.power.block import PowerBlock
+from host_tools.runners.power.hikey960 import RATE, Hikey960Power
+from host_tools.runners.power.rpi4 import ASB_MASTER, ASB_SLAVE, CM_V3DCTL, PM_GRAFX, Rpi4Power
+from host_tools.runners.replay import RunnerError, Tensor, bind, open_trace
 from host_tools.vgpu.binding import VirtualGpu
 from signing.keys import Algorithm, generate
 from signing.sign import FileSigner, sign_trace
 from tee_replayer.generate import GenerateError
 from tee_replayer.generate import generate as generate_sources
 from tee_replayer.status import Report, value_of
+from tests.support import replayer_samples as s
+from tests.support.firmware_samples import compiled, small_mali, values
+from tests.support.replayer_samples import signed, trace
 from trace_format import profile
 from trace_format.actions import Op, action
 from trace_format.trace import Trace

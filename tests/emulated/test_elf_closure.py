@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from host_tools.record.elf import closure
-from host_tools.record.errors import RecordError
-from host_tools.record.kernel_modules import depends, load_order
+from host_tools.machine.elf import closure
+from host_tools.machine.errors import RecordError
+from host_tools.machine.kernel_modules import depends, load_order
 
 CC = "aarch64-linux-gnu-gcc"
 LIB = "usr/lib/aarch64-linux-gnu"

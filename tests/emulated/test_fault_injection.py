@@ -16,16 +16,16 @@ from typing import Any
 
 import numpy as np
 import pytest
-import replayer_samples as s
 import unicorn as uc
 from elftools.elf.elffile import ELFFile
-from replayer_samples import signed, trace
 from unicorn import arm64_const as arm64
 
-from host_tools.emulate import firmware, mailbox, unicorn
-from host_tools.emulate.replay import Buffers, RunnerError
+from host_tools.runners import firmware, mailbox, unicorn
+from host_tools.runners.replay import Buffers, RunnerError
 from host_tools.vgpu.binding import VgpuError, VirtualGpu
 from tee_replayer.target import drivers
+from tests.support import replayer_samples as s
+from tests.support.replayer_samples import signed, trace
 from trace_format import profile
 from trace_format.actions import ALL_BITS, Op, action
 from trace_format.trace import Trace

@@ -11,17 +11,17 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import replayer_samples as s
-from replayer_samples import signed, trace
 
-from host_tools.emulate import bearssl, firmware, mailbox, unicorn, vgpu
-from host_tools.emulate.replay import Buffers, RunnerError
+from host_tools.runners import bearssl, firmware, mailbox, unicorn, vgpu
+from host_tools.runners.replay import Buffers, RunnerError
 from host_tools.vgpu.binding import VirtualGpu
 from signing.keys import Algorithm, PublicKey
 from signing.keys import generate as new_key
 from tee_replayer import target
 from tee_replayer.generate import GenerateError, generate
 from tee_replayer.status import Report
+from tests.support import replayer_samples as s
+from tests.support.replayer_samples import signed, trace
 from trace_format.actions import Op, action
 from trace_format.errors import ProfileError
 

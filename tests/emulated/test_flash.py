@@ -20,27 +20,27 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import replayer_samples as s
 from click.testing import CliRunner, Result
-from firmware_samples import compiled, small_mali
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from replayer_samples import signed, trace
 
 from host_tools.cli import main
-from host_tools.emulate import firmware, mailbox, unicorn, vgpu
-from host_tools.emulate.replay import bind, open_trace
 from host_tools.flash import fip, sdcard
 from host_tools.flash.check import Checked, judge
 from host_tools.flash.containers import FIRMWARE, take_apart
 from host_tools.flash.errors import FlashError, ImageError
 from host_tools.flash.manifest import NAME, Manifest
 from host_tools.flash.pack import Sources, image_sha256, pack
+from host_tools.runners import firmware, mailbox, unicorn, vgpu
+from host_tools.runners.replay import bind, open_trace
 from host_tools.vgpu.binding import VirtualGpu
 from signing.keys import Algorithm, PublicKey, generate
 from signing.sign import FileSigner, sign_trace
 from tee_replayer.device import Device
 from tee_replayer.device import find as find_device
+from tests.support import replayer_samples as s
+from tests.support.firmware_samples import compiled, small_mali
+from tests.support.replayer_samples import signed, trace
 
 GPUS = {"qemu-virt": "v3d42", "rpi4": "v3d42", "hikey960": "mali_g71"}
 STRANGER = FileSigner(generate(Algorithm.ES256))

@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-import replayer_samples as s
-from firmware_samples import compiled, small_mali, values
-from replayer_samples import signed, trace
 
-from host_tools.emulate import firmware, unicorn, vgpu
+from host_tools.runners import firmware, unicorn, vgpu
 from tee_replayer.generate import GenerateError
+from tests.support import replayer_samples as s
+from tests.support.firmware_samples import compiled, small_mali, values
+from tests.support.replayer_samples import signed, trace
 from trace_format.actions import Op, action
 from trace_format.trace import Trace
 

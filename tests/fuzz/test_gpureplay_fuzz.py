@@ -7,14 +7,14 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-import mali_g52_samples as g52
-import mali_samples as m
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from host_tools.build.rules import RuleError, retarget
-from host_tools.record.gpureplay_trace import import_gpureplay
-from host_tools.record.regs_history import import_regs_history
+from host_tools.passes.rules import RuleError, retarget
+from host_tools.record.importers.gpureplay_trace import import_gpureplay
+from host_tools.record.importers.regs_history import import_regs_history
+from tests.support import mali_g52_samples as g52
+from tests.support import mali_samples as m
 from trace_format.errors import TraceError
 from trace_format.trace import Trace
 

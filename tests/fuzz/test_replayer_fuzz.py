@@ -13,12 +13,12 @@ from pathlib import Path
 import lz4.block
 import numpy as np
 import pytest
-import replayer_samples as s
 
-from host_tools.emulate import bearssl
+from host_tools.runners import bearssl
 from tee_replayer import crypto, hostlib, target
 from tee_replayer.status import CORE
 from tee_replayer.target import drivers
+from tests.support import replayer_samples as s
 from trace_format import profile
 from trace_format.actions import MAP_READ, MAP_WRITE, Op, action, va_operands
 from trace_format.profile import Profile

@@ -6,19 +6,19 @@ import shutil
 from pathlib import Path
 
 import pytest
-from programs import MIN_SECURITY_VERSION
 
-from host_tools.build import build
 from host_tools.demo import RAW
-from host_tools.emulate.replay import RunnerError
-from host_tools.optee import build as optee
-from host_tools.optee import client, guest
-from host_tools.record.errors import RecordError
-from host_tools.record.root import RecordRoot, ready_root
+from host_tools.machine.errors import RecordError
+from host_tools.machine.root import RecordRoot, ready_root
+from host_tools.passes.pipeline import build
+from host_tools.runners.optee import build as optee
+from host_tools.runners.optee import client, guest
+from host_tools.runners.replay import RunnerError
 from host_tools.vgpu.build import QEMU
 from signing.keys import Algorithm, generate
 from signing.sign import FileSigner, sign_trace
 from tee_replayer.generate import generate as generate_sources
+from tests.support.programs import MIN_SECURITY_VERSION
 from trace_format.trace import Trace
 
 

@@ -6,11 +6,11 @@ import struct
 from pathlib import Path
 
 import pytest
-from programs import MIN_SECURITY_VERSION, run_program
 
-from host_tools.emulate import optee
-from host_tools.optee import build
+from host_tools.runners.optee import bare_metal as optee
+from host_tools.runners.optee import build
 from tee_replayer.status import value_of
+from tests.support.programs import MIN_SECURITY_VERSION, run_program
 
 SUCCESS, BAD_PARAMETERS, BAD_STATE, EXCESS_DATA = 0, 0xFFFF0006, 0xFFFF0007, 0xFFFF0004
 ITEM_NOT_FOUND, NOT_SUPPORTED, OUT_OF_MEMORY = 0xFFFF0008, 0xFFFF000A, 0xFFFF000C

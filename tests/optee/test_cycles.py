@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-from programs import run_program
 
-from host_tools.optee import build
+from host_tools.runners.optee import build
+from tests.support.programs import run_program
 
 CYCLES = 1000
 JOBS = 14

@@ -16,7 +16,6 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
 from host_tools.cli import main
-from host_tools.emulate import optee as runner
 from host_tools.flash import fip, signed_ta
 from host_tools.flash.boards import CORE, TA_KEY
 from host_tools.flash.check import Checked, judge
@@ -24,7 +23,8 @@ from host_tools.flash.containers import File, take_apart
 from host_tools.flash.errors import FlashError
 from host_tools.flash.manifest import Manifest
 from host_tools.flash.pack import Sources, pack
-from host_tools.optee import build as optee
+from host_tools.runners.optee import bare_metal as runner
+from host_tools.runners.optee import build as optee
 from signing.sign import FileSigner
 
 

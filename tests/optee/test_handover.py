@@ -6,13 +6,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from programs import run_program
-from test_client import DATA_ABORT, EXTERNAL_ABORT
 
-from host_tools.optee import build
-from host_tools.optee.size import added_bytes
+from host_tools.runners.optee import build
+from host_tools.runners.optee.size import added_bytes
 from signing.sign import FileSigner
 from tee_replayer.generate import generate as generate_sources
+from tests.optee.test_client import DATA_ABORT, EXTERNAL_ABORT
+from tests.support.programs import run_program
 
 BETWEEN, IN_SESSION, FIREWALL, CARVEOUT, BUSY = 0, 1, 2, 3, 4
 HAVE_CURRENT = 2  # CSD_STATUS

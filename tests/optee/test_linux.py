@@ -9,7 +9,6 @@ import subprocess
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-import networks
 import numpy as np
 import pytest
 from click.testing import CliRunner
@@ -18,25 +17,29 @@ from host_tools.cli import main
 from host_tools.demo import PARAM, RAW, WEIGHTS
 from host_tools.demo.digits import load as load_digits
 from host_tools.demo.record import same_versions
-from host_tools.emulate import optee, optee_linux, qemu
-from host_tools.emulate.optee import tee_result
-from host_tools.optee import build, client, linux
+from host_tools.machine.boot import RAM_END, GuestJob, GuestResult, qemu_version
+from host_tools.machine.root import RecordRoot
 from host_tools.record.convert import convert
-from host_tools.record.machine import RAM_END, GuestJob, GuestResult, qemu_version
 from host_tools.record.ncnn_job import Float32, ncnn_job
 from host_tools.record.network import TOLERANCE, relative_difference
-from host_tools.record.root import RecordRoot
 from host_tools.record.shader_cache import with_shader_cache
-from host_tools.tensors import npy
+from host_tools.runners import qemu
+from host_tools.runners.optee import bare_metal as optee
+from host_tools.runners.optee import build, client
+from host_tools.runners.optee import linux as optee_linux
+from host_tools.runners.optee import linux_machine as linux
+from host_tools.runners.optee.bare_metal import tee_result
+from host_tools.support.tensors import npy
 from host_tools.vgpu.build import qemu_plugin
 from signing.keys import Algorithm, generate
 from signing.sign import FileSigner, sign_trace
 from tee_replayer.generate import OPTEE_FIREWALL_BASE
 from tee_replayer.generate import generate as generate_sources
 from tee_replayer.status import value_of
+from tests.support import networks
 from trace_format.trace import Trace
 
-GPU = "b000000.gpu"  # its device in the guest: host_tools/record/devicetree.py
+GPU = "b000000.gpu"  # its device in the guest: host_tools/machine/devicetree.py
 KILLED, BUS_ERROR = 128 + 9, 128 + 7  # how a shell says so
 RUN = "gramophone-tee run /job/net.sgtr --via pta --json --input data=/job/data.npy"
 # `held STEP` starts session.c, which goes as far as STEP and stays there; `killed` ends it and says how it ended.

@@ -6,11 +6,12 @@ import json
 from pathlib import Path
 
 import pytest
-import replayer_samples as s
-from firmware_samples import small_mali, values
 
-from host_tools.emulate import optee, vgpu
+from host_tools.runners import vgpu
+from host_tools.runners.optee import bare_metal as optee
 from tee_replayer.generate import generate as generate_sources
+from tests.support import replayer_samples as s
+from tests.support.firmware_samples import small_mali, values
 
 
 @pytest.mark.parametrize("share_gpu", [False, True])

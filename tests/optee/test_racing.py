@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-from programs import run_program
 
-from host_tools.emulate.optee import tee_result
-from host_tools.optee import build
+from host_tools.runners.optee import build
+from host_tools.runners.optee.bare_metal import tee_result
 from tee_replayer.status import statuses
+from tests.support.programs import run_program
 
 CHUNK_BYTES = 4096  # racing.c
 JOBS = 14

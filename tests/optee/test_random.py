@@ -8,11 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from programs import run_program
 
-from host_tools.emulate.optee import tee_result
-from host_tools.optee import build
+from host_tools.runners.optee import build
+from host_tools.runners.optee.bare_metal import tee_result
 from tee_replayer.status import statuses
+from tests.support.programs import run_program
 
 STEPS, STEPS_AT, PROPER, EVERY = 2000, 0x1000000, 0xFFFF, 100
 COMMANDS, LOAD_BEGIN, LOAD, UNLOAD = 10, 0, 2, 7  # enum gramophone_command

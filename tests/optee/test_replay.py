@@ -12,9 +12,10 @@ from click.testing import CliRunner
 
 from host_tools.cli import main
 from host_tools.demo.digits import load as load_digits
-from host_tools.emulate import optee, qemu
-from host_tools.emulate.replay import RunnerError
-from host_tools.optee.size import added_bytes
+from host_tools.runners import qemu
+from host_tools.runners.optee import bare_metal as optee
+from host_tools.runners.optee.size import added_bytes
+from host_tools.runners.replay import RunnerError
 from signing.keys import Algorithm, generate
 from signing.sign import FileSigner, sign_trace
 from tee_replayer.generate import generate as generate_sources

@@ -13,11 +13,11 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
-from host_tools.emulate.optee import tee_result
-from host_tools.emulate.replay import RunnerError
-from host_tools.optee import build as optee
-from host_tools.optee import client, ta
-from host_tools.record.errors import RecordError
+from host_tools.machine.errors import RecordError
+from host_tools.runners.optee import build as optee
+from host_tools.runners.optee import client, ta
+from host_tools.runners.optee.bare_metal import tee_result
+from host_tools.runners.replay import RunnerError
 from host_tools.vgpu.binding import c_declarations
 from tee_replayer.status import statuses
 from trace_format import layout

@@ -15,11 +15,12 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
 from host_tools.demo.digits import load as load_digits
-from host_tools.emulate import qemu
-from host_tools.optee import build, guest, linux, ta
-from host_tools.record.machine import GuestJob, GuestResult
-from host_tools.record.root import RecordRoot
-from host_tools.tensors import npy
+from host_tools.machine.boot import GuestJob, GuestResult
+from host_tools.machine.root import RecordRoot
+from host_tools.runners import qemu
+from host_tools.runners.optee import build, guest, ta
+from host_tools.runners.optee import linux_machine as linux
+from host_tools.support.tensors import npy
 from signing.sign import FileSigner, sign_trace
 from trace_format.trace import Trace
 
@@ -63,7 +64,7 @@ ask damaged load-check /job/6
 HOLDER = b"""
 import sys, time
 sys.path.insert(0, "/usr/bin/gramophone-tee")
-from host_tools.tee.library import Session
+from host_tools.device.library import Session
 session = Session()
 session.load(open("/job/5", "rb").read())
 session.run()

@@ -7,14 +7,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-import vgpu_model
-from bare_metal import Run, require, run_program
-from guest_programs import compile_vadd
 
-from host_tools.record.errors import RecordError
-from host_tools.record.machine import QEMU
-from host_tools.record.root import RecordRoot, ready_root
+from host_tools.machine.boot import QEMU
+from host_tools.machine.errors import RecordError
+from host_tools.machine.root import RecordRoot, ready_root
 from host_tools.vgpu import build
+from tests.support import vgpu_model
+from tests.support.bare_metal import Run, require, run_program
+from tests.support.guest_programs import compile_vadd
 
 
 @pytest.fixture(scope="session")

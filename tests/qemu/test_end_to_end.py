@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from host_tools.build import build
 from host_tools.cli import main
 from host_tools.demo import PARAM, RAW, WEIGHTS
 from host_tools.demo.digits import load as load_digits
 from host_tools.demo.ncnn_model import classify
-from host_tools.emulate import RUNNERS, bearssl, firmware, qemu, run, vgpu
+from host_tools.passes.pipeline import build
 from host_tools.record.network import TOLERANCE, relative_difference
+from host_tools.runners import RUNNERS, bearssl, firmware, qemu, run, vgpu
 from signing.keys import Algorithm, generate, private_pem
 from signing.sign import FileSigner, sign_trace
 from tee_replayer.generate import generate as generate_sources

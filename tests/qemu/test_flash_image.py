@@ -6,13 +6,13 @@ import shutil
 from pathlib import Path
 
 import pytest
-import replayer_samples as s
-from bare_metal import COMPILER, require
-from replayer_samples import signed, trace
 
-from host_tools.emulate import firmware, qemu
 from host_tools.flash.pack import Sources, pack
+from host_tools.runners import firmware, qemu
 from host_tools.vgpu import build
+from tests.support import replayer_samples as s
+from tests.support.bare_metal import COMPILER, require
+from tests.support.replayer_samples import signed, trace
 
 
 @pytest.fixture

@@ -2,16 +2,16 @@
 
 from pathlib import Path
 
-import networks
 import pytest
 
 from host_tools.demo import RAW
 from host_tools.demo.record import record, same_versions
-from host_tools.emulate import qemu
 from host_tools.record import ncnn_cpu
 from host_tools.record.network import TOLERANCE, relative_difference
+from host_tools.runners import qemu
 from signing.keys import Algorithm, generate
 from signing.sign import FileSigner, sign_trace
+from tests.support import networks
 from trace_format.trace import Trace
 
 

@@ -6,11 +6,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-import vgpu_model
-from bare_metal import Run, run_program
 
-from host_tools.record import capture
-from host_tools.vgpu import build
+from host_tools.vgpu import build, capture
+from tests.support import vgpu_model
+from tests.support.bare_metal import Run, run_program
 
 Runner = Callable[..., Run]
 

@@ -10,23 +10,23 @@ from pathlib import Path
 import numpy as np
 import pytest
 from click.testing import CliRunner, Result
-from guest_programs import SHADER, record, refused
 
-from host_tools.build import build
 from host_tools.cli import main
 from host_tools.demo import PARAM, RAW, WEIGHTS
-from host_tools.emulate import run as replay_on
-from host_tools.emulate.interpreter import Interpreter
+from host_tools.machine.boot import RAM_END, GuestJob, boot
+from host_tools.machine.errors import RecordError
+from host_tools.machine.root import RecordRoot
+from host_tools.model.interpreter import Interpreter
+from host_tools.passes.pipeline import build
 from host_tools.record.convert import convert
-from host_tools.record.errors import RecordError
-from host_tools.record.machine import RAM_END, GuestJob, boot
 from host_tools.record.ncnn_job import ncnn_job
 from host_tools.record.program import program_job
-from host_tools.record.root import RecordRoot
+from host_tools.runners import run as replay_on
 from host_tools.vgpu import VirtualGpu
 from host_tools.vgpu.build import qemu_plugin
 from signing.keys import Algorithm, generate
 from signing.sign import FileSigner, sign_trace
+from tests.support.guest_programs import SHADER, record, refused
 from trace_format import profile
 from trace_format.actions import Op
 from trace_format.schema import PAGE_BYTES

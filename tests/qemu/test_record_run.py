@@ -9,14 +9,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 from click.testing import CliRunner, Result
-from guest_programs import SHADER, cross_compile, record, refused
 
 from host_tools.cli import main
-from host_tools.emulate import run as replay_on
-from host_tools.emulate.interpreter import Interpreter
-from host_tools.record.root import RecordRoot
+from host_tools.machine.root import RecordRoot
+from host_tools.model.interpreter import Interpreter
+from host_tools.runners import run as replay_on
 from signing.keys import Algorithm, generate
 from signing.sign import FileSigner, sign_trace
+from tests.support.guest_programs import SHADER, cross_compile, record, refused
 from trace_format.schema import PAGE_BYTES
 from trace_format.trace import Trace
 

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from host_tools.demo.models import NcnnWriter
+from host_tools.machine.boot import GuestJob, boot
+from host_tools.machine.errors import RecordError
+from host_tools.machine.root import RecordRoot
 from host_tools.record import ncnn_cpu
-from host_tools.record.errors import RecordError
-from host_tools.record.machine import GuestJob, boot
 from host_tools.record.ncnn_job import Float32, ncnn_job, ncnn_result
-from host_tools.record.root import RecordRoot
 from host_tools.record.shader_cache import with_shader_cache
 from host_tools.vgpu.build import qemu_plugin
 

@@ -9,17 +9,17 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from bare_metal import COMPILER, require
 from click.testing import CliRunner, Result
 
 from host_tools.cli import main
 from host_tools.demo import PARAM, RAW, WEIGHTS
-from host_tools.emulate import RUNNERS, firmware
-from host_tools.record.errors import RecordError
-from host_tools.record.machine import QEMU
-from host_tools.record.root import ready_root
+from host_tools.machine.boot import QEMU
+from host_tools.machine.errors import RecordError
+from host_tools.machine.root import ready_root
+from host_tools.runners import RUNNERS, firmware
 from signing.keys import Algorithm, generate, private_pem
 from signing.sign import FileSigner, sign_trace
+from tests.support.bare_metal import COMPILER, require
 from trace_format.actions import Op
 from trace_format.trace import Trace
 

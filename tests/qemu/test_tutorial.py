@@ -20,9 +20,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-from bare_metal import COMPILER, require
 
 from host_tools.vgpu import build
+from tests.support.bare_metal import COMPILER, require
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 DOCUMENTS = ("README.md", "docs/TUTORIAL.md")

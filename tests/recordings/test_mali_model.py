@@ -19,12 +19,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from mali_model import DATA, MaliBoard
 
-from host_tools.build.passes import PASSES
-from host_tools.emulate.interpreter import Interpreter
-from host_tools.record import gpureplay
-from host_tools.record.gpureplay_trace import import_gpureplay
+from host_tools.model.interpreter import Interpreter
+from host_tools.passes import PASSES
+from host_tools.record.importers import gpureplay
+from host_tools.record.importers.gpureplay_trace import import_gpureplay
+from tests.support.mali_model import DATA, MaliBoard
 from trace_format import profile
 from trace_format.actions import Op
 from trace_format.schema import PAGE_BYTES, SlotKind

@@ -6,13 +6,13 @@ import functools
 from pathlib import Path
 
 import pytest
-from mali_watch import Reference
 
-from host_tools.build import build
-from host_tools.build.passes import PASSES
-from host_tools.record.gpureplay_trace import import_gpureplay
+from host_tools.passes import PASSES
+from host_tools.passes.pipeline import build
+from host_tools.record.importers.gpureplay_trace import import_gpureplay
 from signing.keys import Algorithm, generate
 from signing.sign import FileSigner, sign_trace
+from tests.support.mali_watch import Reference
 from trace_format.trace import Trace
 
 # Signed bytes at most: what xz -9e makes of the recording's four files.

@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from host_tools.build import build
 from host_tools.cli import main
-from host_tools.emulate import RUNNERS, run
-from host_tools.emulate.replay import Tensor
-from host_tools.record.gpureplay_trace import import_gpureplay
+from host_tools.passes.pipeline import build
+from host_tools.record.importers.gpureplay_trace import import_gpureplay
+from host_tools.runners import RUNNERS, run
+from host_tools.runners.replay import Tensor
 from host_tools.vgpu.build import QEMU
 from signing.keys import Algorithm, generate, private_pem
 from signing.sign import FileSigner, sign_trace

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-import vgpu_model
 
 from host_tools.vgpu import VirtualGpu
+from tests.support import vgpu_model
 
 BLOCKS = {"hub": 0x0, "core": 0x4000, "brdg": 0x8000, "pm": 0xC000, "asb": 0x10000, "rasb": 0x14000}
 LINE = re.compile(r"([RW]) (\w+) ([0-9a-f]{4}) 4 ([0-9a-f]{8})")

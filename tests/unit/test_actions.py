@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from trace_samples import CARVEOUT, VA_BYTES, actions
 
+from tests.support.trace_samples import CARVEOUT, VA_BYTES, actions
 from trace_format.actions import (
     ACTION_DTYPE,
     ACTIONS,

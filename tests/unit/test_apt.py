@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from host_tools.record import apt
-from host_tools.record.errors import RecordError
+from host_tools.machine import apt
+from host_tools.machine.errors import RecordError
 
 MIRROR = "http://mirror.example/debian"
 DEB822 = f"""# a comment

@@ -17,11 +17,11 @@ import click
 import numpy as np
 import pytest
 from click.testing import CliRunner, Result
-from signing_samples import EDDSA, ES256
 
 from host_tools.cli import main
 from signing import keys
 from signing.sign import sign_trace
+from tests.support.signing_samples import EDDSA, ES256
 from trace_format.actions import MAP_READ, MAP_WRITE, Op, action, va_operands
 from trace_format.schema import PAGE_BYTES, DType, SlotKind
 from trace_format.trace import Slot, Trace

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from host_tools.record.console import parse_frames
-from host_tools.record.errors import RecordError
-from host_tools.record.machine import read_console
+from host_tools.machine.boot import read_console
+from host_tools.machine.console import parse_frames
+from host_tools.machine.errors import RecordError
 from host_tools.record.ncnn_job import ncnn_result
 
 

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from host_tools.audit.text import describe_actions
-from host_tools.record.capture import CaptureError
+from host_tools.gpus.mali.kbase import AccessError
+from host_tools.machine.errors import RecordError
+from host_tools.model.description import describe_actions
 from host_tools.record.convert import convert
-from host_tools.record.errors import RecordError
-from host_tools.record.kbase import AccessError
+from host_tools.vgpu.capture import CaptureError
 from trace_format import profile
 from trace_format.actions import Op
 from trace_format.errors import GramophoneError, ProfileError

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from host_tools.record.cpio import Archive, Entry, parse
+from host_tools.machine.cpio import Archive, Entry, parse
 
 NAME = st.text("abcXYZ019._-+", min_size=1, max_size=9).filter(lambda name: name not in (".", ".."))
 # Files in one folder and links in another, so that no path is a file and a folder at once.

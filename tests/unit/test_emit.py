@@ -19,10 +19,10 @@ from typing import Any
 import numpy as np
 import pytest
 from markdown_it import MarkdownIt
-from trace_samples import Damage, sample
 
 from signing.keys import Algorithm, PublicKey, generate
 from signing.sign import FileSigner, sign_trace
+from tests.support.trace_samples import Damage, sample
 from trace_format import errors, layout, schema
 from trace_format.actions import ACTION_DTYPE, ACTIONS
 from trace_format.emit import __main__ as emit

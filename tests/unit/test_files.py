@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from host_tools.files import write_atomically
+from host_tools.support.files import write_atomically
 
 
 def test_new_file_has_the_mode_less_the_umask(tmp_path: Path) -> None:

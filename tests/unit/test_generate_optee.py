@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from host_tools.cli import main
-from host_tools.emulate.replay import RunnerError
-from host_tools.optee import build, ta
-from host_tools.tee.bundle import bundle
+from host_tools.runners.optee import build, ta
+from host_tools.runners.optee.bundle import bundle
+from host_tools.runners.replay import RunnerError
 from signing.keys import Algorithm, PublicKey, generate
 from tee_replayer.generate import OPTEE_PARTS, GenerateError
 from tee_replayer.generate import generate as generate_sources

@@ -7,18 +7,18 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import mali_samples as m
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from mali_samples import BUFFERS, CODE, CONTENTS, DATA, HISTORY, JOBS, PAGE, SCRATCH, TABLES
 
 from host_tools.cli import main
-from host_tools.record import mali_tables
-from host_tools.record.gpureplay import BuffersError, ContentsError, HistoryError
-from host_tools.record.gpureplay_trace import import_gpureplay
-from host_tools.record.kbase import AccessError
-from host_tools.record.mali_tables import PageTableError
+from host_tools.gpus.mali import mali_tables
+from host_tools.gpus.mali.kbase import AccessError
+from host_tools.gpus.mali.mali_tables import PageTableError
+from host_tools.record.importers.gpureplay import BuffersError, ContentsError, HistoryError
+from host_tools.record.importers.gpureplay_trace import import_gpureplay
+from tests.support import mali_samples as m
+from tests.support.mali_samples import BUFFERS, CODE, CONTENTS, DATA, HISTORY, JOBS, PAGE, SCRATCH, TABLES
 from trace_format.actions import ALL_BITS, MAP_EXECUTE, MAP_READ, MAP_WRITE, Op, va_page
 from trace_format.profile import load
 from trace_format.schema import DType, SlotKind

@@ -1,4 +1,4 @@
-"""The import rules of docs/DESIGN.md: which of the top-level folders may use which."""
+"""The import rules of docs/DESIGN.md: the top-level folders, and the floors of `host_tools`."""
 
 from __future__ import annotations
 
@@ -8,39 +8,101 @@ from pathlib import Path
 import pytest
 
 CHECKOUT = Path(__file__).resolve().parents[2]
-HOUSES = {
+FOLDERS = {
     "trace_format": set(),
     "signing": {"trace_format"},
     "tee_replayer": {"trace_format", "signing"},
     "baremetal": set(),
     "host_tools": {"trace_format", "signing", "tee_replayer", "baremetal"},
 }
+# Rooms of host_tools from the top down; a room imports only from floors below its own. Rooms of one floor do not
+# know each other.
+FLOORS = (
+    ("cli",),
+    ("commands",),
+    ("demo", "flash", "device"),
+    ("runners",),
+    ("record",),
+    ("passes",),
+    ("model",),
+    ("gpus",),
+    ("machine",),
+    ("vgpu",),
+    ("support",),
+)
 
 
 def imported(source: str) -> set[str]:
-    """Top-level names that a module imports, anywhere in it."""
+    """Modules, or names in them, that a module imports, anywhere in it."""
     names: set[str] = set()
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Import):
-            names |= {alias.name.split(".")[0] for alias in node.names}
+            names |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, "imports are absolute"
-            names.add((node.module or "").split(".")[0])
+            names |= {f"{node.module}.{alias.name}" for alias in node.names}
     return names
 
 
-@pytest.mark.parametrize("house", HOUSES)
-def test_a_house_uses_only_what_it_may(house: str) -> None:
-    modules = sorted((CHECKOUT / house).rglob("*.py"))
+def folders_of(names: set[str]) -> set[str]:
+    """Top-level folders of imported names."""
+    return {name.split(".")[0] for name in names}
+
+
+def rooms_of(names: set[str]) -> set[str]:
+    """Rooms of host_tools that imported names lie in."""
+    return {name.split(".")[1] for name in names if name.startswith("host_tools.")}
+
+
+def misplaced(files: dict[str, str], floors: tuple[tuple[str, ...], ...]) -> list[str]:
+    """Imports of modules (room/file -> source) that do not go down."""
+    floor = {room: level for level, rooms in enumerate(floors) for room in rooms}
+    return [
+        f"{path} imports from {room}"
+        for path, source in files.items()
+        for room in sorted(rooms_of(imported(source)))
+        if room != (own := path.removesuffix(".py").split("/")[0]) and floor[room] <= floor[own]
+    ]
+
+
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_a_top_level_folder_uses_only_what_it_may(folder: str) -> None:
+    modules = sorted((CHECKOUT / folder).rglob("*.py"))
     assert modules
+    forbidden = FOLDERS.keys() - FOLDERS[folder] - {folder}
     wrong = {
         str(path.relative_to(CHECKOUT)): found
         for path in modules
-        if (found := imported(path.read_text(encoding="utf-8")) & HOUSES.keys() - HOUSES[house] - {house})
+        if (found := folders_of(imported(path.read_text(encoding="utf-8"))) & forbidden)
     }
     assert not wrong
 
 
+def test_rooms_import_only_from_floors_below() -> None:
+    root = CHECKOUT / "host_tools"
+    files = {
+        str(path.relative_to(root)): path.read_text(encoding="utf-8")
+        for path in sorted(root.rglob("*.py"))
+        if path != root / "__init__.py"
+    }
+    assert {path.removesuffix(".py").split("/")[0] for path in files} == {
+        room for rooms in FLOORS for room in rooms
+    }
+    assert misplaced(files, FLOORS) == []
+
+
+def test_an_import_that_goes_up_or_sideways_is_found() -> None:
+    floors = (("top",), ("left", "right"), ("low",))
+    files = {
+        "top/a.py": "from host_tools.left import b\nfrom host_tools.low.c import d\n",
+        "left/a.py": "from host_tools import low, right\n",
+        "low/a.py": "def f():\n    import host_tools.top.a\n",
+        "low/b.py": "from host_tools.low import a\n",
+    }
+    assert misplaced(files, floors) == ["left/a.py imports from right", "low/a.py imports from top"]
+
+
 def test_imports_are_found() -> None:
     source = "import a.b, c\nfrom d.e import f\ndef g():\n    import h\n"
-    assert imported(source) == {"a", "c", "d", "h"}
+    assert imported(source) == {"a.b", "c", "d.e.f", "h"}
+    assert folders_of(imported(source)) == {"a", "c", "d", "h"}

@@ -10,7 +10,13 @@ import pytest
 from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
-from mali_chains import (
+
+from host_tools.cli import main
+from host_tools.model.job_chains import ChainError, Reach, chains, reach, regions
+from host_tools.model.memory import Memory
+from host_tools.passes import PASSES
+from host_tools.passes.pipeline import build
+from tests.support.mali_chains import (
     PAGE,
     RO,
     RW,
@@ -27,12 +33,6 @@ from mali_chains import (
     uniform_table,
     write_value,
 )
-
-from host_tools.build import build
-from host_tools.build.job_chains import ChainError, Reach, chains, reach, regions
-from host_tools.build.memory import Memory
-from host_tools.build.passes import PASSES
-from host_tools.cli import main
 from trace_format.trace import Trace
 
 CODE, JOBS, DATA, MORE, LAST = (0xFFFF80000000 + i * 0x100000 for i in range(5))

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from mali_chains import GPU, POLL_US, Area, power_on, read, set_table, submit, trace, wait, write
-from mali_samples import job_header
 
-from host_tools.build.passes import PASSES
+from host_tools.passes import PASSES
+from tests.support.mali_chains import GPU, POLL_US, Area, power_on, read, set_table, submit, trace, wait, write
+from tests.support.mali_samples import job_header
 from trace_format.actions import ACTION_DTYPE, ALL_BITS, FLAG_IGNORE, MAP_READ, Op, action, va_operands
 from trace_format.trace import Trace
 

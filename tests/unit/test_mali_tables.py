@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-import mali_g52_samples as g52
-import mali_samples as m
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from mali_samples import CODE, HISTORY, TABLES
-from mali_trees import ROOT, SIZES, Mapped, Tree
 
-from host_tools.record.gpureplay import HistoryError
-from host_tools.record.gpureplay_trace import gpus, import_gpureplay
-from host_tools.record.kbase import AccessError
-from host_tools.record.mali_tables import MAX_PAGES, PageTableError, Run, read_tables
+from host_tools.gpus.mali.kbase import AccessError
+from host_tools.gpus.mali.mali_tables import MAX_PAGES, PageTableError, Run, read_tables
+from host_tools.record.importers.gpureplay import HistoryError
+from host_tools.record.importers.gpureplay_trace import gpus, import_gpureplay
+from tests.support import mali_g52_samples as g52
+from tests.support import mali_samples as m
+from tests.support.mali_samples import CODE, HISTORY, TABLES
+from tests.support.mali_trees import ROOT, SIZES, Mapped, Tree
 from trace_format import profile
 from trace_format.actions import MAP_EXECUTE, MAP_READ, MAP_WRITE, Op, va_page
 from trace_format.trace import Trace

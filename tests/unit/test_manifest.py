@@ -13,15 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from host_tools.flash.errors import ImageError
-from host_tools.flash.manifest import (
-    FORMAT,
-    Manifest,
-    Missing,
-    Piece,
-    SignedTrace,
-    TrustedApplication,
-    gpu_name,
-)
+from host_tools.flash.manifest import FORMAT, Manifest, Missing, Piece, SignedTrace, TrustedApplication, gpu_name
 from trace_format import profile
 
 BOARDS = Path(__file__).resolve().parents[2] / "docs" / "BOARDS.md"

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from mali_chains import PAGE, RW, Area, header, submit, trace
 from numpy.typing import NDArray
 
-from host_tools.build.memory import CLEAR_GAP, MERGE_GAP, Memory
-from host_tools.build.passes import PASSES
+from host_tools.model.memory import CLEAR_GAP, MERGE_GAP, Memory
+from host_tools.passes import PASSES
+from tests.support.mali_chains import PAGE, RW, Area, header, submit, trace
 from trace_format.actions import Op
 from trace_format.errors import ManifestError
 from trace_format.trace import Trace

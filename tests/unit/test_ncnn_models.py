@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from host_tools.demo.models import MODELS, mobilenet_v1, squeezenet_v1_1
+from host_tools.machine.errors import RecordError
 from host_tools.record import ncnn_cpu
-from host_tools.record.errors import RecordError
 
 MAGIC = "7767517"
 

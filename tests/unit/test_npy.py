@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from host_tools.tee import npy
+from host_tools.support import npy
 from trace_format.schema import DTYPE_BYTES, DType
 
 FLOAT32 = 1

@@ -9,23 +9,25 @@ from typing import Any
 
 import numpy as np
 import pytest
-from signing_samples import ES256
-from test_devicetree import cells, node, small_tree
-from trace_samples import sample
 
-from host_tools.emulate import optee, optee_linux
-from host_tools.emulate.optee import OUT_OF_MEMORY, tee_result
-from host_tools.emulate.replay import ReplayResult, RunnerError
-from host_tools.optee import guest, linux
-from host_tools.optee.build import Board, Image
-from host_tools.record.cpio import Entry, parse
-from host_tools.record.devicetree import Tree
-from host_tools.record.errors import RecordError
-from host_tools.record.machine import GuestJob, GuestResult
-from host_tools.record.root import RecordRoot
-from host_tools.tensors import npy
+from host_tools.machine.boot import GuestJob, GuestResult
+from host_tools.machine.cpio import Entry, parse
+from host_tools.machine.devicetree import Tree
+from host_tools.machine.errors import RecordError
+from host_tools.machine.root import RecordRoot
+from host_tools.runners.optee import bare_metal as optee
+from host_tools.runners.optee import guest
+from host_tools.runners.optee import linux as optee_linux
+from host_tools.runners.optee import linux_machine as linux
+from host_tools.runners.optee.bare_metal import OUT_OF_MEMORY, tee_result
+from host_tools.runners.optee.build import Board, Image
+from host_tools.runners.replay import ReplayResult, RunnerError
+from host_tools.support.tensors import npy
 from signing.sign import sign_trace
 from tee_replayer.status import value_of
+from tests.support.device_trees import cells, node, small_tree
+from tests.support.signing_samples import ES256
+from tests.support.trace_samples import sample
 
 BOARD = Board(
     gpu_base=0x0B000000, gpu_intid=132, carveout_base=0xC0000000, carveout_bytes=1 << 28, firewall_base=0
@@ -63,7 +65,7 @@ def test_a_kernel_that_cannot_be_jumped_to(data: bytes, tmp_path: Path) -> None:
 
 
 class Packages:
-    """As host_tools.record.apt.AptRoot; the packages' files are empty."""
+    """As host_tools.machine.apt.AptRoot; the packages' files are empty."""
 
     files: tuple[str, ...] = ()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from host_tools.pages import pages_of, pieces
+from host_tools.support.pages import pages_of, pieces
 
 PAGE = 4096
 STARTS = st.integers(0, 3 * PAGE) | st.integers((1 << 48) - PAGE, 1 << 48)

@@ -10,12 +10,12 @@ import pytest
 from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from mali_chains import PAGE, RO, RW, Area, header, submit, trace
 from numpy.typing import NDArray
 
-from host_tools.build.memory import Memory
-from host_tools.build.parameters import bind, drop_bound
 from host_tools.cli import main
+from host_tools.model.memory import Memory
+from host_tools.passes.parameters import bind, drop_bound
+from tests.support.mali_chains import PAGE, RO, RW, Area, header, submit, trace
 from trace_format.actions import MAP_READ, Op, action, va_operands
 from trace_format.errors import SlotError
 from trace_format.schema import DTYPE_BYTES, DType, SlotKind

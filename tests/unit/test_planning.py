@@ -10,24 +10,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from mali_chains import (
-    PAGE,
-    RO,
-    RX,
-    Area,
-    Late,
-    compute,
-    page,
-    renderer_state,
-    submit,
-    trace,
-)
 
-from host_tools.build import build
-from host_tools.build.job_chains import reach
-from host_tools.build.memory import Memory
-from host_tools.build.passes import PASSES
-from host_tools.build.planning import ALWAYS, BLOCK_PAGES, Item, items, place
+from host_tools.model.job_chains import reach
+from host_tools.model.memory import Memory
+from host_tools.model.planning import ALWAYS, BLOCK_PAGES, Item, items, place
+from host_tools.passes import PASSES
+from host_tools.passes.pipeline import build
+from tests.support.mali_chains import PAGE, RO, RX, Area, Late, compute, page, renderer_state, submit, trace
 from trace_format.actions import Op, va_page
 from trace_format.schema import DType, SlotKind
 from trace_format.trace import Slot, Trace

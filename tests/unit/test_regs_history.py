@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import mali_samples as m
 import pytest
 from click.testing import CliRunner
 
 from host_tools.cli import main
-from host_tools.record.kbase import AccessError
-from host_tools.record.regs_history import RegsHistoryError, import_regs_history
+from host_tools.gpus.mali.kbase import AccessError
+from host_tools.record.importers.regs_history import RegsHistoryError, import_regs_history
+from tests.support import mali_samples as m
 from trace_format.actions import Op
 from trace_format.trace import Trace
 

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
-from signing_samples import ES256, small_trace
 
 from host_tools.cli import main
-from host_tools.emulate import replay
+from host_tools.runners import replay
 from signing.sign import sign_trace
 from tee_replayer.status import Report, value_of
+from tests.support.signing_samples import ES256, small_trace
 from trace_format.trace import Trace
 
 

@@ -6,19 +6,19 @@ import re
 from pathlib import Path
 from typing import Any
 
-import mali_g52_samples as g52
-import mali_samples as m
 import numpy as np
 import pytest
 from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
-from mali_samples import CODE, CONTENTS, DATA, HISTORY, JOBS, PAGE
 
-from host_tools.build.rules import RuleError, apply, available, retarget
-from host_tools.build.rules.file import JOB_TYPES, RuleFile, load, parse
 from host_tools.cli import main
-from host_tools.record.gpureplay_trace import import_gpureplay
+from host_tools.passes.rules import RuleError, apply, available, retarget
+from host_tools.passes.rules.file import JOB_TYPES, RuleFile, load, parse
+from host_tools.record.importers.gpureplay_trace import import_gpureplay
+from tests.support import mali_g52_samples as g52
+from tests.support import mali_samples as m
+from tests.support.mali_samples import CODE, CONTENTS, DATA, HISTORY, JOBS, PAGE
 from trace_format import profile
 from trace_format.actions import ALL_BITS, MAP_EXECUTE, MAP_READ, Op, action, va_page
 from trace_format.trace import Trace

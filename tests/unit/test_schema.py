@@ -6,8 +6,8 @@ import pytest
 from construct import ConstError, Struct
 from hypothesis import given
 from hypothesis import strategies as st
-from trace_samples import structures
 
+from tests.support.trace_samples import structures
 from trace_format import layout, schema
 from trace_format.emit import walk
 from trace_format.errors import MagicError, ReservedError, SectionError, TruncatedError

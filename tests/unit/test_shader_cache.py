@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from host_tools.machine.boot import GuestJob, GuestResult
+from host_tools.machine.errors import RecordError
+from host_tools.machine.root import RecordRoot
 from host_tools.record import shader_cache
-from host_tools.record.errors import RecordError
-from host_tools.record.machine import GuestJob, GuestResult
-from host_tools.record.root import RecordRoot
 
 JOB = GuestJob("run", {"job/input": b"\1\2"})
 WARMING = GuestJob("run", {"job/input": b"\0\0"})

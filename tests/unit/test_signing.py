@@ -13,13 +13,21 @@ from pycose.algorithms import EdDSA, Es256
 from pycose.headers import KID, Algorithm
 from pycose.keys import CoseKey, EC2Key, OKPKey
 from pycose.messages import CoseMessage, Sign1Message
-from signing_samples import ED25519_SEED, ENVELOPE_START, P256_SCALAR, SIGNERS, TRACE_START, flipped, small_trace
 
 from signing import keys
 from signing.envelope import Envelope, join, split, to_be_signed
 from signing.errors import SignerError
 from signing.sign import FileSigner, sign_trace
 from signing.verify import Verdict, verify_trace
+from tests.support.signing_samples import (
+    ED25519_SEED,
+    ENVELOPE_START,
+    P256_SCALAR,
+    SIGNERS,
+    TRACE_START,
+    flipped,
+    small_trace,
+)
 from trace_format import layout
 from trace_format.errors import MagicError, TraceError
 

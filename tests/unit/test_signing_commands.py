@@ -15,11 +15,11 @@ from typing import Any
 import click
 import pytest
 from click.testing import CliRunner, Result
-from signing_samples import ES256, flipped, small_trace
 
 from host_tools.commands.signing import COMMANDS
 from signing import keys
 from signing.verify import verify_trace
+from tests.support.signing_samples import ES256, flipped, small_trace
 from trace_format.trace import Trace
 
 GROUP = click.Group(name="gramophone", commands=COMMANDS)

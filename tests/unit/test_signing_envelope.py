@@ -7,13 +7,13 @@ import struct
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from signing_samples import ENVELOPE_BYTES, ENVELOPE_START, ES256, TRACE_START, small_trace
 
 from signing.envelope import Envelope, join, split, to_be_signed
 from signing.errors import EnvelopeError
 from signing.keys import Algorithm
 from signing.sign import sign_trace
 from signing.verify import Verdict, verify_trace
+from tests.support.signing_samples import ENVELOPE_BYTES, ENVELOPE_START, ES256, TRACE_START, small_trace
 from trace_format import layout
 from trace_format.errors import TraceError
 

@@ -19,11 +19,11 @@ from cryptography.hazmat.primitives.serialization import (
 from ecdsa import VerifyingKey
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from signing_samples import ED25519_SEED, EDDSA, ES256, SIGNERS
 
 from signing import keys
 from signing.errors import KeyFileError, PassphraseError
 from signing.sign import FileSigner
+from tests.support.signing_samples import ED25519_SEED, EDDSA, ES256, SIGNERS
 
 RFC6979_SAMPLE = (  # RFC 6979, A.2.5: P-256, SHA-256, message "sample"
     "efd48b2aacb6a8fd1140dd9cd45e81d69d2c877b56aaf991c34d0ea84eaf3716"

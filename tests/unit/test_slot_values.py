@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 from click.testing import CliRunner, Result
-from signing_samples import ES256
 
-from host_tools.build import memory_bytes
 from host_tools.cli import main
+from host_tools.passes.pipeline import memory_bytes
 from signing.sign import sign_trace
+from tests.support.signing_samples import ES256
 from trace_format.actions import ACTION_DTYPE, MAP_READ, MAP_WRITE, Op, action, va_operands
 from trace_format.errors import GramophoneError, listed
 from trace_format.schema import PAGE_BYTES, DType, SlotKind

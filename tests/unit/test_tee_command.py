@@ -9,17 +9,20 @@ from pathlib import Path
 
 import pytest
 
-from host_tools.tee import bundle, cli, declarations, library
+from host_tools.device import cli, declarations, library
+from host_tools.runners.optee import bundle
 
 
 def test_the_binding_is_that_of_the_headers() -> None:
-    """`python -m host_tools.tee.declarations` writes it anew."""
+    """`python -m host_tools.device.declarations` writes it anew."""
     assert declarations.TARGET.read_text() == declarations.binding()
 
 
 def test_it_imports_nothing_heavy(tmp_path: Path) -> None:
     """Modules of ours: those of the bundle. Others: the standard library and cffi's backend."""
-    code = "import sys; before = set(sys.modules); import host_tools.tee.cli; import host_tools.tee._binding; "
+    code = (
+        "import sys; before = set(sys.modules); import host_tools.device.cli; import host_tools.device._binding; "
+    )
     code += "print(*sorted(set(sys.modules) - before))"
     said = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=bundle.ROOT

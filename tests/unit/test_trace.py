@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from trace_samples import CARVEOUT, Damage, list_item, offset_of, sample, traces
 
+from tests.support.trace_samples import CARVEOUT, Damage, list_item, offset_of, sample, traces
 from trace_format import codec, errors, layout, schema
 from trace_format.actions import ACTION_DTYPE, Op, action
 from trace_format.errors import TraceError

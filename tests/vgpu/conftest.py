@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-import vgpu_model
-from vgpu_model import Board
+
+from tests.support import vgpu_model
+from tests.support.vgpu_model import Board
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from host_tools.record.capture import CaptureError, End, read_capture, read_header
+from host_tools.vgpu.capture import CaptureError, End, read_capture, read_header
 
 HEADER = struct.pack("<8sII16s", b"GRAMCAP1", 0xC000, 1, b"v3d42")
 

@@ -6,11 +6,11 @@ import random
 from pathlib import Path
 
 import pytest
-import replayer_samples as s
 
-from host_tools.record.cache import cache_dir
+from host_tools.support.cache import cache_dir
 from tee_replayer import hostlib
 from tee_replayer.status import ReplayError
+from tests.support import replayer_samples as s
 
 HEADER = Path("/usr/include/openssl/ec.h")
 GOOD = s.signed(s.trace())

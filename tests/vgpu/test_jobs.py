@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from vgpu_model import (
+
+from host_tools.vgpu import VgpuError
+from tests.support.vgpu_model import (
     BIN_DONE,
     BIN_LIST,
     CSD_DONE,
@@ -19,8 +21,6 @@ from vgpu_model import (
     WRITE,
     Board,
 )
-
-from host_tools.vgpu import VgpuError
 
 Boards = Callable[..., Board]
 

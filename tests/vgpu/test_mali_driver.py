@@ -9,16 +9,16 @@ from typing import Any
 
 import numpy as np
 import pytest
-import replayer_samples as s
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from mali_chains import write
-from replayer_samples import PAGE, Device, Parts, Registers, signed
 
-from host_tools.emulate.page_tables import MaliTables
+from host_tools.model.page_tables import MaliTables
 from host_tools.vgpu.binding import VirtualGpu
 from tee_replayer import hostlib
 from tee_replayer.status import ReplayError
+from tests.support import replayer_samples as s
+from tests.support.mali_chains import write
+from tests.support.replayer_samples import PAGE, Device, Parts, Registers, signed
 from trace_format import profile
 from trace_format.actions import ACTION_DTYPE, MAP_EXECUTE, MAP_READ, MAP_WRITE, Op, action, va_operands
 from trace_format.schema import DType, SlotKind

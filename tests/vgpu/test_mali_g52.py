@@ -5,22 +5,22 @@ from __future__ import annotations
 import mmap
 from pathlib import Path
 
-import mali_g52_samples as g52
-import mali_samples as m
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from mali_samples import CODE, DATA, JOBS, PAGE, SCRATCH
-from mali_trees import ROOT, Mapped, Tree
 
-from host_tools.build.passes import PASSES
-from host_tools.build.rules import retarget
 from host_tools.cli import main
-from host_tools.emulate.interpreter import Interpreter
-from host_tools.emulate.page_tables import DivergenceError
-from host_tools.record.gpureplay_trace import import_gpureplay
-from host_tools.record.mali_tables import read_tables
+from host_tools.gpus.mali.mali_tables import read_tables
+from host_tools.model.interpreter import Interpreter
+from host_tools.model.page_tables import DivergenceError
+from host_tools.passes import PASSES
+from host_tools.passes.rules import retarget
+from host_tools.record.importers.gpureplay_trace import import_gpureplay
 from host_tools.vgpu import VirtualGpu
+from tests.support import mali_g52_samples as g52
+from tests.support import mali_samples as m
+from tests.support.mali_samples import CODE, DATA, JOBS, PAGE, SCRATCH
+from tests.support.mali_trees import ROOT, Mapped, Tree
 from trace_format import profile
 from trace_format.actions import MAP_READ, MAP_WRITE
 from trace_format.schema import SlotKind

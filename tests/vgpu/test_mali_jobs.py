@@ -6,9 +6,9 @@ import struct
 from typing import Any
 
 import pytest
-from mali_model import FLUSHES, JOB, PAGE, VA, MaliBoard
 
 from host_tools.vgpu.binding import VgpuError
+from tests.support.mali_model import FLUSHES, JOB, PAGE, VA, MaliBoard
 
 NULL, WRITE_VALUE, CACHE_FLUSH, COMPUTE = 1, 2, 3, 4
 DONE, TERMINATED, ACTIVE = 1, 4, 8

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from mali_model import (
+
+from host_tools.vgpu.binding import VgpuError
+from tests.support.mali_model import (
     AARCH64,
     DATA,
     FLUSH_MEM,
@@ -21,8 +23,6 @@ from mali_model import (
     VA,
     MaliBoard,
 )
-
-from host_tools.vgpu.binding import VgpuError
 
 AS = 0x2400
 

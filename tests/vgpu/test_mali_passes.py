@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import struct
 
-import mali_samples as m
 import numpy as np
 import pytest
-from mali_chains import (
+
+from host_tools.model.page_tables import DivergenceError
+from host_tools.passes import PASSES
+from host_tools.passes.pipeline import build
+from host_tools.record.importers.gpureplay_trace import import_gpureplay
+from tests.support import mali_samples as m
+from tests.support.mali_chains import (
     RO,
     RW,
     RX,
@@ -28,13 +33,8 @@ from mali_chains import (
     write,
     write_value,
 )
-from mali_samples import BUFFERS, CODE, CONTENTS, DATA, HISTORY, JOBS, PAGE, SCRATCH, TABLES, access
-from mali_watch import Reference, Watch
-
-from host_tools.build import build
-from host_tools.build.passes import PASSES
-from host_tools.emulate.page_tables import DivergenceError
-from host_tools.record.gpureplay_trace import import_gpureplay
+from tests.support.mali_samples import BUFFERS, CODE, CONTENTS, DATA, HISTORY, JOBS, PAGE, SCRATCH, TABLES, access
+from tests.support.mali_watch import Reference, Watch
 from trace_format.actions import Op, va_page
 from trace_format.schema import DType, SlotKind
 from trace_format.trace import Slot, Trace

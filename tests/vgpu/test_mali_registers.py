@@ -6,10 +6,10 @@ import re
 from collections.abc import Callable, Iterator
 
 import pytest
-from mali_model import GPU, JOB, MMU, MaliBoard
 
 from host_tools.vgpu import VirtualGpu
 from host_tools.vgpu.binding import VgpuError
+from tests.support.mali_model import GPU, JOB, MMU, MaliBoard
 from trace_format.profile import load
 
 PROFILE = load("mali_g71")

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import mali_samples as m
 import numpy as np
 import pytest
-from mali_samples import CODE, DATA, HISTORY, JOBS, PAGE, SCRATCH
 
-from host_tools.build.passes import PASSES
-from host_tools.emulate.interpreter import Interpreter
-from host_tools.emulate.page_tables import DivergenceError
-from host_tools.record.gpureplay_trace import import_gpureplay
+from host_tools.model.interpreter import Interpreter
+from host_tools.model.page_tables import DivergenceError
+from host_tools.passes import PASSES
+from host_tools.record.importers.gpureplay_trace import import_gpureplay
+from tests.support import mali_samples as m
+from tests.support.mali_samples import CODE, DATA, HISTORY, JOBS, PAGE, SCRATCH
 from trace_format.actions import Op
 from trace_format.schema import DType, SlotKind
 from trace_format.trace import Slot, Trace

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import mali_samples as m
 import numpy as np
 import pytest
-import replayer_samples as s
-from mali_chains import write
-from mali_samples import CONTENTS, DATA, PAGE
-from replayer_samples import signed
 
-from host_tools.build.passes import PASSES
-from host_tools.emulate import vgpu
-from host_tools.emulate.replay import ReplayResult
-from host_tools.record.gpureplay_trace import import_gpureplay
+from host_tools.passes import PASSES
+from host_tools.record.importers.gpureplay_trace import import_gpureplay
+from host_tools.runners import vgpu
+from host_tools.runners.replay import ReplayResult
+from tests.support import mali_samples as m
+from tests.support import replayer_samples as s
+from tests.support.mali_chains import write
+from tests.support.mali_samples import CONTENTS, DATA, PAGE
+from tests.support.replayer_samples import signed
 from trace_format import profile
 from trace_format.actions import ALL_BITS, MAP_READ, MAP_WRITE, Op, action, va_operands
 from trace_format.schema import SlotKind

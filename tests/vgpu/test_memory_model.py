@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from host_tools.build.memory import Conflict, Memory, runs
-from host_tools.build.parameters import bind
-from host_tools.build.passes import PASSES
-from host_tools.emulate.interpreter import interpreter
+from host_tools.model.interpreter import interpreter
+from host_tools.model.memory import Conflict, Memory, runs
+from host_tools.passes import PASSES
+from host_tools.passes.parameters import bind
 from trace_format.actions import ACTION_DTYPE, MAP_READ, MAP_WRITE, Op, action, va_operands
 from trace_format.schema import PAGE_BYTES, DType, SlotKind
 from trace_format.trace import Slot, Trace

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from vgpu_model import CSD_DONE, DATA, MMU_ON, PTE_VALID, PTE_WRITEABLE, READ, TABLE, WRITE, Board
 
 from host_tools.vgpu import ACCESS_READ, ACCESS_READ_FIRST, ACCESS_WRITTEN, VgpuError
+from tests.support.vgpu_model import CSD_DONE, DATA, MMU_ON, PTE_VALID, PTE_WRITEABLE, READ, TABLE, WRITE, Board
 
 Boards = Callable[..., Board]
 

@@ -5,12 +5,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from host_tools.build import build
-from host_tools.build.equivalence import difference
-from host_tools.build.observe import random_inputs
-from host_tools.build.passes import PASSES
 from host_tools.demo import RAW
-from host_tools.emulate.interpreter import interpreter
+from host_tools.model.equivalence import difference
+from host_tools.model.interpreter import interpreter
+from host_tools.model.observe import random_inputs
+from host_tools.passes import PASSES
+from host_tools.passes.pipeline import build
 from trace_format.actions import MAP_WRITE, Op
 from trace_format.errors import GramophoneError, SlotError
 from trace_format.schema import SlotKind

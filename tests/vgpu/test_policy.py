@@ -12,10 +12,10 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from host_tools.build import build
 from host_tools.demo import RAW
-from host_tools.emulate import vgpu
-from host_tools.emulate.replay import ReplayResult
+from host_tools.passes.pipeline import build
+from host_tools.runners import vgpu
+from host_tools.runners.replay import ReplayResult
 from signing import envelope
 from signing.keys import Algorithm, generate
 from signing.sign import FileSigner, sign_trace

@@ -9,7 +9,8 @@ import numpy.typing as npt
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from qpu_bench import DATA, END, PROPAGATE_NAN, SINGLE_SEGMENT, U32, dispatch, float_bits
+
+from tests.support.qpu_bench import DATA, END, PROPAGATE_NAN, SINGLE_SEGMENT, U32, dispatch, float_bits
 
 F32 = npt.NDArray[np.float32]
 NAN, HALF_NAN = 0x7FC00000, 0x7E00

@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from qpu_asm import assemble_line
-from qpu_bench import disassemble
+
+from tests.support.qpu_asm import assemble_line
+from tests.support.qpu_bench import disassemble
 
 GOLDEN = [
     (int(word, 16), text)

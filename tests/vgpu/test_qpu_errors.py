@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from qpu_asm import assemble
-from qpu_bench import (
+
+from tests.support.qpu_asm import assemble
+from tests.support.qpu_bench import (
     BASE,
     CODE,
     DATA,

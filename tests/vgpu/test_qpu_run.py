@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from qpu_asm import assemble
-from qpu_bench import (
+
+from tests.support.qpu_asm import assemble
+from tests.support.qpu_bench import (
     BASE,
     CODE,
     DATA,

@@ -6,7 +6,8 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from qpu_bench import DATA, END, LANE_ADDRESS, ONE_SECTION, STORE_RF30, dispatch
+
+from tests.support.qpu_bench import DATA, END, LANE_ADDRESS, ONE_SECTION, STORE_RF30, dispatch
 
 PER_LANE, PER_QUAD = 0xFFFFFF80, 0xFFFFFF00
 REGULAR, S8, S16, VEC2, VEC3, VEC4, U8, U16, U32 = 15 << 3, 0, 1, 2, 3, 4, 5, 6, 7

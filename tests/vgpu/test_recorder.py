@@ -10,11 +10,10 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from recorder_model import Recorder, library
-from vgpu_model import DATA, READ, TABLE, WRITE, Board
 
-from host_tools.record import capture
-from host_tools.vgpu import VgpuError
+from host_tools.vgpu import VgpuError, capture
+from tests.support.recorder_model import Recorder, library
+from tests.support.vgpu_model import DATA, READ, TABLE, WRITE, Board
 
 PAGE = 4096
 

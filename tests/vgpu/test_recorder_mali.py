@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-import mali_model as m
 import pytest
-from mali_model import AARCH64, DATA, LEAF, NX, PAGE, RO, RW, TABLE_ROOT, MaliBoard
-from recorder_model import Recorder, library
 
-from host_tools.emulate.interpreter import Interpreter
-from host_tools.record import capture
+from host_tools.model.interpreter import Interpreter
 from host_tools.record.convert import convert
+from host_tools.vgpu import capture
+from tests.support import mali_model as m
+from tests.support.mali_model import AARCH64, DATA, LEAF, NX, PAGE, RO, RW, TABLE_ROOT, MaliBoard
+from tests.support.recorder_model import Recorder, library
 from trace_format.trace import Trace
 
 NAME = "mali_g71-arch60"

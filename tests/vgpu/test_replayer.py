@@ -8,15 +8,15 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-import replayer_samples as s
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from replayer_samples import PAGE, Device, Parts, read, register, signed, trace, write
 
 from signing.keys import Algorithm, PublicKey, generate
 from signing.sign import FileSigner, sign_trace
 from tee_replayer.status import ReplayError, Report, statuses
 from tee_replayer.target import drivers
+from tests.support import replayer_samples as s
+from tests.support.replayer_samples import PAGE, Device, Parts, read, register, signed, trace, write
 from trace_format import profile
 from trace_format.actions import ALL_BITS, Op, action
 from trace_format.schema import SectionType, SlotKind

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import lz4.block
 import pytest
-import replayer_samples as s
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tee_replayer import hostlib
+from tests.support import replayer_samples as s
 
 # pieces that repeat at near and far distances, so that every kind of match is used
 PIECES = st.lists(

@@ -6,11 +6,11 @@ The recordings compared are the committed one and copies of it in which just one
 import numpy as np
 import pytest
 
-from host_tools.build.memory import Memory
-from host_tools.build.passes import PASSES
 from host_tools.demo import RAW
-from host_tools.emulate.interpreter import interpreter
-from host_tools.record.errors import RecordError
+from host_tools.machine.errors import RecordError
+from host_tools.model.interpreter import interpreter
+from host_tools.model.memory import Memory
+from host_tools.passes import PASSES
 from host_tools.record.slots import same_stream, with_slots
 from trace_format.actions import Op
 from trace_format.schema import PAGE_BYTES, SlotKind

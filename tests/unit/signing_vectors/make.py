@@ -14,7 +14,7 @@ import sys
 from pathlib import Path
 
 HERE = Path(__file__).parent
-sys.path[:0] = [str(HERE.parent), str(HERE.parents[2])]
+sys.path.insert(0, str(HERE.parents[2]))
 
 from ecdsa import NIST256p, SigningKey  # noqa: E402
 from ecdsa.curves import Ed25519  # noqa: E402
@@ -22,7 +22,8 @@ from pycose.algorithms import EdDSA, Es256  # noqa: E402
 from pycose.headers import KID, Algorithm  # noqa: E402
 from pycose.keys import EC2Key, OKPKey  # noqa: E402
 from pycose.messages import Sign1Message  # noqa: E402
-from signing_samples import ED25519_SEED, P256_SCALAR, small_trace  # noqa: E402
+
+from tests.support.signing_samples import ED25519_SEED, P256_SCALAR, small_trace  # noqa: E402
 
 
 def signed(trace: bytes, algorithm: type, key: object, spki: bytes) -> bytes:

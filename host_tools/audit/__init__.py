@@ -1,1 +1,0 @@
-"""Telling people, and other programs, what a trace will do."""

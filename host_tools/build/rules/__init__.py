@@ -1,6 +1,0 @@
-"""Recordings of one GPU for another: rule files, and what applies them."""
-
-from host_tools.build.rules.file import RuleError, RuleFile, available
-from host_tools.build.rules.retarget import Applied, apply, retarget
-
-__all__ = ["Applied", "RuleError", "RuleFile", "apply", "available", "retarget"]

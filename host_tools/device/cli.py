@@ -1,0 +1,284 @@
+"""Replays signed traces on this device, through OP-TEE: the command `gramophone-tee`."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import mmap
+import sys
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NoReturn
+
+from host_tools.device.library import LIBRARY, LOGINS, VIAS, Session, TeeError
+from host_tools.support import npy
+from host_tools.support.files import check_writable, write_atomically
+from trace_format.errors import GramophoneError, SlotError, listed
+
+KINDS = {1: "input", 2: "output", 3: "parameter"}  # enum gramophone_slot_kind
+OUTPUT = 2
+EXAMPLE = "gramophone-tee run net.sgtr --input data=digit.npy --output prob=prob.npy"
+
+
+@dataclass(frozen=True)
+class Slot:
+    """What a trace takes or gives: `struct gramophone_slot`."""
+
+    index: int
+    name: str
+    kind: str
+    dtype: int
+    shape: tuple[int, ...]
+    bytes: int
+    bound: bool
+
+    def __str__(self) -> str:
+        recorded = ", has a recorded value" if self.bound else ""
+        return f"{self.kind} {self.name}: {npy.ELEMENTS[self.dtype][0]} {list(self.shape)}{recorded}"
+
+
+class UsageError(GramophoneError):
+    """Arguments that do not fit together."""
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser whose errors are as all others."""
+
+    def error(self, message: str) -> NoReturn:
+        """Leave it to `main`."""
+        raise UsageError(f"{message} (see '{self.prog} --help')")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The command; the exit status: 0, 1 if the answer is no, 2 for usage, bad input and what is missing."""
+    given = sys.argv[1:] if arguments is None else list(arguments)
+    as_json = "--json" in given
+    try:
+        options = parser().parse_args(given)
+        data, text = options.run(options)
+    except TeeError as error:
+        code = {"result": f"{error.result:#010x}", "origin": error.origin, "log": error.log}
+        return _fail(str(error), 1 if error.refused else 2, as_json, code)
+    except GramophoneError as error:
+        return _fail(str(error), 2, as_json)
+    except OSError as error:
+        return _fail(f"{error.filename}: {error.strerror}" if error.filename else str(error), 2, as_json)
+    except KeyboardInterrupt:
+        return _fail("interrupted", 2, as_json)
+    print(json.dumps({"ok": True, **data}) if as_json else text)
+    return 0
+
+
+def _fail(message: str, status: int, as_json: bool, more: dict[str, Any] | None = None) -> int:
+    message = " ".join(message.split())
+    print(f"error: {message}", file=sys.stderr)
+    if as_json:
+        print(json.dumps({"ok": False, "error": message, **(more or {})}))
+    return status
+
+
+def parser() -> Parser:
+    """All commands and their options."""
+    common = Parser(add_help=False)
+    common.add_argument(
+        "--via", choices=sorted(VIAS), default="ta", help="whom to call: the TA (default) or the pseudo-TA"
+    )
+    common.add_argument(
+        "--login",
+        type=_login,
+        default=("user", 0),
+        metavar="public|user|group=GID",
+        help="as whom, for the TA's policy; default: user",
+    )
+    common.add_argument("--library", default=LIBRARY, help="the C library; default: the system's")
+    common.add_argument("--json", action="store_true", help="print the result as one JSON object")
+    top = Parser(prog="gramophone-tee", description=__doc__, epilog=f"example: {EXAMPLE}")
+    commands = top.add_subparsers(required=True, metavar="COMMAND")
+
+    def command(
+        name: str, run: Callable[[argparse.Namespace], Any], text: str, nargs: str | None = None
+    ) -> Parser:
+        made = commands.add_parser(name, parents=[common], help=text, description=text, allow_abbrev=False)
+        made.set_defaults(run=run)
+        made.add_argument("signed", type=Path, metavar="NET.sgtr", nargs=nargs)
+        return made
+
+    command("info", info, "whether the replayer answers; with a trace, what it says of itself", "?")
+    command("slots", slots, "what a trace takes and gives")
+    command("load-check", load_check, "whether the device accepts a trace")
+    run = command("run", run_trace, "replay a trace")
+    run.add_argument("--input", type=_assignment, action="append", default=[], metavar="SLOT=FILE.npy")
+    run.add_argument("--output", type=_assignment, action="append", default=[], metavar="SLOT=FILE.npy")
+    run.add_argument("--repeat", type=_count, default=1, metavar="N", help="replays in a row")
+    return top
+
+
+def _login(value: str) -> tuple[str, int]:
+    name, equals, group = value.partition("=")
+    if name not in LOGINS or (name == "group") != bool(equals) or (equals and not group.isdecimal()):
+        raise argparse.ArgumentTypeError(f"expected public, user or group=GID, found {value!r}")
+    if equals and int(group) >= 1 << 32:
+        raise argparse.ArgumentTypeError(f"expected a group's id below 2^32, found {group}")
+    return name, int(group or 0)
+
+
+def _assignment(value: str) -> tuple[str, Path]:
+    slot, _, path = value.partition("=")
+    if not (slot and path):
+        raise argparse.ArgumentTypeError(f"expected SLOT=FILE.npy, found {value!r}")
+    return slot, Path(path)
+
+
+def _count(value: str) -> int:
+    if not value.isdecimal() or not 1 <= int(value) <= 1_000_000:
+        raise argparse.ArgumentTypeError(f"expected 1 to 1000000, found {value!r}")
+    return int(value)
+
+
+def _open(options: argparse.Namespace) -> Session:
+    login, group = options.login
+    return Session(options.via, login, group, options.library)
+
+
+def _load(session: Session, path: Path) -> None:
+    with ExitStack() as stack:
+        file = stack.enter_context(path.open("rb"))
+        if not path.stat().st_size:
+            raise GramophoneError(f"{path}: expected a signed trace, found an empty file")
+        data = stack.enter_context(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+        try:
+            session.load(data)
+        except TeeError as error:
+            raise _with_log(session, error) from None
+
+
+def info(options: argparse.Namespace) -> tuple[dict[str, Any], str]:
+    """What answers, and what the trace says of itself."""
+    with _open(options) as session:
+        data: dict[str, Any] = {"via": options.via}
+        if options.signed is None:
+            return data, f"the replayer answers, through the {options.via.upper()}"
+        _load(session, options.signed)
+        manifest, log = session.manifest(), session.log()
+        for name in ("name", "trace_id", "source_hash", "recorder", "kernel", "driver", "framework"):
+            data[name] = session.text(getattr(manifest, name))
+        for name in ("security_version", "gpu", "job_count", "action_count", "slot_count", "carveout_bytes"):
+            data[name] = int(getattr(manifest, name))
+        data |= {name: log[name] for name in ("secure_bytes", "verify_us", "load_us")}
+    return data, "\n".join(f"{name}: {value}" for name, value in data.items())
+
+
+def _slots(session: Session) -> list[Slot]:
+    found = []
+    for index, slot in enumerate(session.slots()):
+        if slot.kind not in KINDS or slot.dtype not in npy.ELEMENTS or slot.rank > len(slot.dims):
+            raise SlotError(f"slot {index} is of a kind or element type that this program does not know")
+        shape = tuple(int(size) for size in slot.dims[0 : slot.rank])
+        kind, name = KINDS[slot.kind], session.text(slot.name)
+        found.append(Slot(index, name, kind, int(slot.dtype), shape, int(slot.bytes), bool(slot.bound)))
+    return found
+
+
+def slots(options: argparse.Namespace) -> tuple[dict[str, Any], str]:
+    """What the trace takes and gives."""
+    with _open(options) as session:
+        _load(session, options.signed)
+        found = _slots(session)
+    rows = [
+        {
+            "name": slot.name,
+            "kind": slot.kind,
+            "dtype": npy.ELEMENTS[slot.dtype][0],
+            "shape": list(slot.shape),
+            "bytes": slot.bytes,
+            "bound": slot.bound,
+        }
+        for slot in found
+    ]
+    return {"slots": rows}, "\n".join(map(str, found))
+
+
+def load_check(options: argparse.Namespace) -> tuple[dict[str, Any], str]:
+    """Whether the device accepts the trace."""
+    with _open(options) as session:
+        _load(session, options.signed)
+        name = session.text(session.manifest().name)
+    return {"name": name}, f"{options.signed}: accepted ({name})"
+
+
+def run_trace(options: argparse.Namespace) -> tuple[dict[str, Any], str]:
+    """Replay the trace, write its outputs."""
+    inputs, outputs = _unique("input", options.input), _unique("output", options.output)
+    for path in outputs.values():
+        check_writable(path)
+    with _open(options) as session:
+        _load(session, options.signed)
+        found = _slots(session)
+        taking = {slot.name: slot for slot in found if slot.kind != KINDS[OUTPUT]}
+        giving = {slot.name: slot for slot in found if slot.kind == KINDS[OUTPUT]}
+        values = _values(inputs, taking)
+        targets = {_known("output", name, giving): path for name, path in outputs.items()}
+        for slot, value in values.items():
+            session.set_input(slot.index, value)
+        for replay in range(options.repeat):
+            try:
+                session.run()
+            except TeeError as error:
+                raise _explained(_with_log(session, error), replay) from None
+        log = session.log()
+        results = {slot: session.output(slot.index, slot.bytes) for slot in targets}
+    for slot, data in results.items():
+        write_atomically(targets[slot], npy.npy(slot.dtype, slot.shape, data))
+    written = {slot.name: str(path) for slot, path in targets.items()}
+    figures = ("jobs", "actions", "retries", "secure_bytes", "verify_us", "load_us", "replay_us")
+    lines = [", ".join(f"{name} {log[name]}" for name in figures)]
+    lines += [f"{name} -> {path}" for name, path in written.items()]
+    answer = {"via": options.via, "replays": options.repeat, "log": log, "outputs": written}
+    return answer, "\n".join(lines)
+
+
+def _unique(what: str, given: list[tuple[str, Path]]) -> dict[str, Path]:
+    files = dict(given)
+    if len(files) != len(given):
+        raise UsageError(f"an {what} slot is given twice: {', '.join(name for name, _ in given)}")
+    return files
+
+
+def _known(kind: str, name: str, slots: dict[str, Slot]) -> Slot:
+    if name not in slots:
+        raise SlotError(f"no {kind} {name!r}; there are: {listed(slots)}")
+    return slots[name]
+
+
+def _values(inputs: dict[str, Path], taking: dict[str, Slot]) -> dict[Slot, bytes]:
+    """Data for the slots that are given; each slot without a recorded value must be."""
+    missing = [name for name, slot in taking.items() if not slot.bound and name not in inputs]
+    known = {_known("input", name, taking): path for name, path in inputs.items()}
+    if missing:
+        raise SlotError(f"no value for {listed(missing)}: give --input SLOT=FILE.npy for each")
+    return {slot: npy.load(path, slot.name, slot.dtype, slot.shape) for slot, path in known.items()}
+
+
+def _with_log(session: Session, error: TeeError) -> TeeError:
+    """The error of a load or a replay, with the replayer's report where there is one."""
+    try:
+        log = session.log()
+    except TeeError:
+        return error
+    return TeeError(str(error), error.result, error.origin, log)
+
+
+def _explained(error: TeeError, replay: int) -> TeeError:
+    """The error of a replay, with the action that failed in its text."""
+    log = error.log
+    if log is None:
+        return error
+    where = f"replay {replay + 1}, action {log['action']}, opcode {log['op']:#04x}, operand {log['offset']:#x}"
+    text = f"{error}; {where}: expected {log['expected']:#x}, found {log['seen']:#x}"
+    return TeeError(text, error.result, error.origin, log)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,44 @@
+"""Makes `_binding.py`, the C library's declarations for cffi: `python -m host_tools.device.declarations`.
+
+The module it writes needs cffi's backend alone, not its parser of C, which takes seconds on a small device.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import tempfile
+from importlib import resources
+from pathlib import Path
+
+import cffi
+
+from host_tools.support.files import write_atomically
+from host_tools.vgpu.binding import c_declarations
+from tee_replayer.hostlib import GENERATED, c_struct
+
+MODULE = "_binding"
+TARGET = Path(__file__).with_name(f"{MODULE}.py")
+REPLAYER = Path(str(resources.files("tee_replayer")))
+# struct -> the header that has it
+STRUCTS = {
+    "gr_report": REPLAYER / "core" / "replayer.h",
+    "gramophone_slot": REPLAYER / "optee" / "gramophone_pta.h",
+    "gr_manifest": GENERATED / "gramophone_trace.h",
+}
+CLIENT = REPLAYER / "optee" / "client" / "gramophone_tee.h"
+
+
+def binding() -> str:
+    """Text of `_binding.py`."""
+    ffi = cffi.FFI()
+    ffi.cdef("".join(c_struct(name, header) for name, header in STRUCTS.items()))
+    ffi.cdef(c_declarations(CLIENT.read_text()))
+    ffi.set_source(MODULE, None)
+    with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(None):  # it says what it does
+        path = Path(folder) / "binding.py"
+        ffi.emit_python_code(str(path))
+        return path.read_text()
+
+
+if __name__ == "__main__":
+    write_atomically(TARGET, binding().encode())

@@ -1,0 +1,352 @@
+"""Debian packages of any suite and architecture, without touching the system's own apt.
+
+Each `AptRoot` is a private apt configuration: its own source list, indexes, status file and archive, in the
+user's cache folder. apt itself resolves dependencies, checks signatures (Debian's archive keyring) and hashes.
+The mirror is the one the machine's own apt uses; only the suite differs.
+"""
+
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tarfile
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import unquote
+
+from rich.console import Console
+from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
+
+from host_tools.machine.errors import RecordError
+from host_tools.support.cache import cache_dir, locked
+
+KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
+APT_ETC = Path("/etc/apt")
+OS_RELEASE = Path("/etc/os-release")
+# A source of Debian's main archive names one of these (or the machine's own codename) as a suite, exactly:
+# "bookworm-security" and a third party's "nodistro" are other archives.
+SUITE_ALIASES = {"oldstable", "stable", "testing", "unstable", "sid", "bullseye", "bookworm", "trixie", "forky"}
+
+
+@dataclass(frozen=True)
+class Deb:
+    """One package file: what apt chose, and its content's hash."""
+
+    name: str
+    version: str
+    architecture: str
+    path: Path
+    size: int
+    sha256: str
+
+
+def mirror_uri(etc: Path = APT_ETC) -> str:
+    """URI of the Debian archive that the machine's own apt uses.
+
+    Reads `sources.list`, `sources.list.d/*.list` (one line a source) and `*.sources` (deb822, sources.list(5)).
+
+    Raises:
+        RecordError: no source names a Debian suite with the component main.
+    """
+    files = [etc / "sources.list", *sorted((etc / "sources.list.d").glob("*"))]
+    for file in files:
+        if not file.is_file():
+            continue
+        text = file.read_text(encoding="utf-8", errors="replace")
+        sources = _deb822_sources(text) if file.suffix == ".sources" else _line_sources(text)
+        for uri, suites, components in sources:
+            if "main" in components and SUITE_ALIASES & set(suites):
+                return uri.rstrip("/")
+    raise RecordError(
+        f"no Debian archive among this machine's apt sources ({etc}/sources.list, {etc}/sources.list.d): expected "
+        "a source with component main and a suite of Debian's; add one, packages are fetched through it"
+    )
+
+
+def _line_sources(text: str) -> Iterable[tuple[str, list[str], list[str]]]:
+    for line in text.splitlines():
+        match = re.match(r"\s*deb\s+(?:\[[^\]]*\]\s+)?(\S+)\s+(\S+)\s+([^#]+)", line)
+        if match:
+            yield match[1], [match[2]], match[3].split()
+
+
+def _deb822_sources(text: str) -> Iterable[tuple[str, list[str], list[str]]]:
+    lines = "\n".join(line for line in text.splitlines() if not line.startswith("#"))
+    for stanza in re.split(r"\n\s*\n", lines):
+        fields: dict[str, list[str]] = {}
+        for field, value in re.findall(r"^([A-Za-z-]+):((?:.*)(?:\n[ \t].*)*)", stanza, re.MULTILINE):
+            fields[field.lower()] = value.split()
+        if "deb" not in fields.get("types", []) or fields.get("enabled", ["yes"]) == ["no"]:
+            continue
+        for uri in fields.get("uris", []):
+            yield uri, fields.get("suites", []), fields.get("components", [])
+
+
+class AptRoot:
+    """Packages of one suite and architecture under a private apt configuration.
+
+    Args:
+        suite: Debian suite by name, for example "trixie".
+        arch: Debian architecture, for example "arm64".
+        name: names the folder in the cache; roots with the same name share their downloads.
+        assume: packages taken as present, with whatever they alone would pull in (a compiler library of which
+            no needed file is a user, say). Something that does need them fails later, loudly, at its ELF closure.
+    """
+
+    def __init__(self, suite: str, arch: str, name: str, assume: Iterable[str] = ()) -> None:
+        if not KEYRING.is_file():
+            raise RecordError(f"{KEYRING} is missing: apt-get install debian-archive-keyring")
+        self.suite, self.arch = suite, arch
+        self.folder = cache_dir("apt", f"{name}-{suite}-{arch}")
+        self.debs: list[Deb] = []
+        self._config = self.folder / "apt.conf"
+        self._lock = self.folder / "in-use"
+        for part in ("lists/partial", "cache/archives/partial", "debs", "partial"):
+            (self.folder / part).mkdir(parents=True, exist_ok=True)
+        with locked(self._lock):
+            self._write_config(mirror_uri(), assume)
+
+    def _write_config(self, uri: str, assume: Iterable[str]) -> None:
+        (self.folder / "mirror.sources").write_text(
+            f"Types: deb deb-src\nURIs: {uri}\nSuites: {self.suite}\nComponents: main\nSigned-By: {KEYRING}\n"
+        )
+        (self.folder / "status").write_text(
+            "".join(
+                f"Package: {package}\nStatus: install ok installed\nArchitecture: {self.arch}\nMulti-Arch: same\n"
+                f"Version: 99999:0\nMaintainer: none\nDescription: taken as present\n\n"
+                for package in sorted(assume)
+            )
+        )
+        self._config.write_text(apt_config(self.folder, self.arch))
+
+    def update(self) -> None:
+        """Fetch the suite's package indexes."""
+        with locked(self._lock):
+            self._update()
+
+    def _update(self) -> None:
+        # Without the error mode, an index that could not be fetched is only a warning.
+        self._run(["apt-get", "update", "-q", "-o", "Acquire::Retries=3", "-o", "APT::Update::Error-Mode=any"])
+
+    def download(self, names: Iterable[str]) -> list[Deb]:
+        """Fetch packages and everything they depend on (no recommendations); finished files are kept and reused.
+
+        Returns:
+            The packages, sorted by name; also added to `self.debs`.
+
+        Raises:
+            RecordError: unknown package, no network, or a file whose hash is not that of the signed index.
+        """
+        names = list(names)
+        with locked(self._lock):
+            if not any((self.folder / "lists").glob("*_Packages*")):
+                self._update()
+            try:
+                debs = self._fetch(names)
+            except RecordError:
+                # An index older than the last point release names files that are gone: refresh once.
+                self._update()
+                debs = self._fetch(names)
+        self.debs = sorted({*self.debs, *debs}, key=lambda deb: deb.name)
+        return debs
+
+    def _fetch(self, names: list[str]) -> list[Deb]:
+        plan = parse_uris(
+            self._run(
+                ["apt-get", "install", "-y", "-q", "--print-uris", "-o", "Acquire::ForceHash=SHA256", *names]
+            )
+        )
+        wanted = [Deb(*item[:3], self.folder / "debs" / item[3], *item[4:]) for item in plan]
+        missing = [deb for deb in wanted if not _is_whole(deb, deb.path)]
+        if missing:
+            self._download_missing(missing)
+        return sorted(wanted, key=lambda deb: deb.name)
+
+    def _download_missing(self, missing: list[Deb]) -> None:
+        partial = self.folder / "partial"
+        collect(missing, partial)  # what an interrupted run had finished
+        left = [deb for deb in missing if not deb.path.exists()]
+        if not left:
+            return
+        command = [
+            "apt-get",
+            "download",
+            "-q",
+            "-o",
+            "Acquire::Retries=3",
+            *(f"{d.name}={d.version}" for d in left),
+        ]
+        with _progress() as progress:
+            task = progress.add_task(f"{len(left)} packages of {self.suite}", total=sum(deb.size for deb in left))
+            self._run(
+                command,
+                cwd=partial,
+                poll=lambda: progress.update(task, completed=sum(_size(partial / deb.path.name) for deb in left)),
+            )
+        collect(left, partial)
+        for deb in left:
+            if not deb.path.exists():
+                raise RecordError(
+                    f"{deb.path.name}: downloaded file is not what the index says (sha256 {deb.sha256})"
+                )
+
+    def extract(self, directory: Path, keep: Callable[[str], bool] = lambda path: True) -> None:
+        """Unpack the downloaded packages into `directory` (made when missing), as `dpkg -x` does.
+
+        Args:
+            directory: becomes the root of the file tree.
+            keep: called with each path, relative to the root, without a leading "./"; False leaves it out.
+        """
+        directory.mkdir(parents=True, exist_ok=True)
+        for deb in self.debs:
+            with subprocess.Popen(
+                ["dpkg-deb", "--fsys-tarfile", str(deb.path)], stdout=subprocess.PIPE
+            ) as process:
+                assert process.stdout is not None
+                with tarfile.open(fileobj=process.stdout, mode="r|") as tar:
+                    for member in tar:
+                        path = member.name.removeprefix("./")
+                        if keep(path) and not member.isdev():
+                            _extract_member(tar, member, directory, path)
+            if process.returncode:
+                raise RecordError(f"{deb.path}: dpkg-deb failed with status {process.returncode}")
+
+    def source(self, name: str, directory: Path) -> Path:
+        """Fetch and unpack the Debian source of package `name` under `directory`.
+
+        Returns:
+            The unpacked source tree.
+
+        Raises:
+            RecordError: unknown source, no network, or dpkg-dev is missing.
+        """
+        if shutil.which("dpkg-source") is None:
+            raise RecordError("dpkg-source is missing: apt-get install dpkg-dev")
+        directory.mkdir(parents=True, exist_ok=True)
+        before = set(directory.iterdir())
+        with locked(self._lock):
+            if not any((self.folder / "lists").glob("*_Sources*")):
+                self._update()
+            self._run(["apt-get", "source", "-q", "-o", "Acquire::Retries=3", name], cwd=directory)
+        trees = [path for path in set(directory.iterdir()) - before if path.is_dir()]
+        if len(trees) != 1:
+            raise RecordError(f"source of {name}: expected one new tree in {directory}, found {len(trees)}")
+        return trees[0]
+
+    def _run(self, command: list[str], cwd: Path | None = None, poll: Callable[[], None] = lambda: None) -> str:
+        """Run an apt program under this configuration; its standard output."""
+        environment = os.environ | {
+            "APT_CONFIG": str(self._config),
+            "LC_ALL": "C",
+            "DEBIAN_FRONTEND": "noninteractive",
+        }
+        output = self.folder / "apt.log"
+        try:
+            with output.open("w+") as log:
+                process = subprocess.Popen(
+                    command,
+                    cwd=cwd,
+                    env=environment,
+                    stdout=log,
+                    stderr=subprocess.STDOUT,
+                    stdin=subprocess.DEVNULL,
+                )
+                try:
+                    while process.poll() is None:
+                        poll()
+                        time.sleep(0.1)
+                finally:
+                    process.terminate()  # when interrupted; no effect on one that has ended
+                    process.wait()
+                log.seek(0)
+                text = log.read()
+        except FileNotFoundError as error:
+            raise RecordError(
+                f"{command[0]} is missing: recording takes its packages from Debian through apt"
+            ) from error
+        if process.returncode:
+            lines = [line for line in text.splitlines() if line.startswith(("E:", "W:"))] or text.splitlines()[-3:]
+            raise RecordError(f"{' '.join(command[:2])} ({self.suite}, {self.arch}) failed: {'; '.join(lines)}")
+        return text
+
+
+def apt_config(folder: Path, arch: str) -> str:
+    """The private configuration file: every path that apt would read or write system-wide lies in `folder`."""
+    return f"""APT::Architecture "{arch}";
+#clear APT::Architectures;
+APT::Architectures {{ "{arch}"; }};
+APT::Install-Recommends "false";
+APT::Get::Assume-Yes "true";
+APT::Sandbox::User "root";
+Acquire::Languages "none";
+Dir::Etc::SourceList "{folder}/mirror.sources";
+Dir::Etc::SourceParts "/dev/null";
+Dir::Etc::Preferences "/dev/null";
+Dir::Etc::PreferencesParts "/dev/null";
+Dir::State "{folder}";
+Dir::State::lists "{folder}/lists";
+Dir::State::status "{folder}/status";
+Dir::State::extended_states "{folder}/extended_states";
+Dir::Cache "{folder}/cache";
+Dir::Log "{folder}";
+"""
+
+
+def parse_uris(text: str) -> list[tuple[str, str, str, str, int, str]]:
+    """Parse `apt-get --print-uris`: (name, version, architecture, file name, bytes, sha256) of each package.
+
+    Raises:
+        RecordError: a line that is a package but has no SHA-256.
+    """
+    found = []
+    for line in text.splitlines():
+        if not line.startswith("'"):
+            continue
+        match = re.fullmatch(r"'[^']+' (([^_ ]+)_([^_ ]+)_([^_ ]+)\.deb) (\d+) SHA256:([0-9a-f]{64})\s*", line)
+        if match is None:
+            raise RecordError(f"apt-get --print-uris: expected 'URI' FILE BYTES SHA256:HASH, found: {line}")
+        file, name, version, arch, size, sha256 = match.groups()
+        found.append((name, unquote(version), arch, file, int(size), sha256))
+    return found
+
+
+def collect(debs: Iterable[Deb], partial: Path) -> None:
+    """Move the files in `partial` that are whole to their place."""
+    for deb in debs:
+        if _is_whole(deb, partial / deb.path.name):
+            os.replace(partial / deb.path.name, deb.path)
+
+
+def _is_whole(deb: Deb, path: Path) -> bool:
+    if _size(path) != deb.size:
+        return False
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest() == deb.sha256
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:
+        return 0
+
+
+def _extract_member(tar: tarfile.TarFile, member: tarfile.TarInfo, directory: Path, path: str) -> None:
+    target = directory / path
+    if member.isdir():
+        target.mkdir(parents=True, exist_ok=True)
+        return
+    target.parent.mkdir(parents=True, exist_ok=True)
+    if target.is_symlink() or target.exists():
+        target.unlink()
+    tar.extraction_filter = getattr(tarfile, "tar_filter", None)  # Python before 3.11.4 has no filters
+    tar.extract(member, directory, set_attrs=member.isreg())
+
+
+def _progress() -> Progress:
+    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
+    return Progress(*columns, console=Console(file=sys.stderr), transient=True)

@@ -1,0 +1,53 @@
+"""Whether two traces do the same: replayed on the virtual GPU, same outputs and same GPU-visible memory.
+
+Memory is compared by GPU address, where a job of the first trace read or wrote it: bytes that no job touches may
+be left out of a trace.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from host_tools.model.interpreter import Interpreter, interpreter
+from host_tools.model.memory import Memory
+from trace_format.schema import PAGE_BYTES
+from trace_format.trace import Trace
+
+
+def difference(before: Trace, after: Trace, inputs: Mapping[str, NDArray[Any]], replays: int = 1) -> str:
+    """The first difference in words, "" when there is none.
+
+    Args:
+        before, after: the traces; `before` must map every page that its jobs touch at its last job.
+        inputs: for the input slots of both.
+        replays: how many times in a row each is replayed.
+    """
+    with interpreter(before, track=True) as one, interpreter(after) as two:
+        for _ in range(replays):
+            outputs = one.run(inputs), two.run(inputs)
+        for name, array in outputs[0].items():
+            if name not in outputs[1] or not np.array_equal(array, outputs[1][name]):
+                return f"output {name} differs"
+        if outputs[0].keys() != outputs[1].keys():
+            return f"outputs {sorted(outputs[0])} became {sorted(outputs[1])}"
+        touched = {pa // PAGE_BYTES: flags != 0 for pa, flags in one.gpu.access_map().items()}
+        pages = _pages(one, before), _pages(two, after)
+        for (space, page), (frame, content) in pages[0].items():
+            if frame not in touched:
+                continue
+            if (space, page) not in pages[1]:
+                return f"GPU page {page:#x} is not mapped any more"
+            wrong = (content != pages[1][space, page][1]) & touched[frame]
+            if wrong.any():
+                return f"memory differs at GPU address {page * PAGE_BYTES + int(np.argmax(wrong)):#x}"
+    return ""
+
+
+def _pages(run: Interpreter, trace: Trace) -> dict[tuple[int, int], tuple[int, NDArray[np.uint8]]]:
+    """Frame and content of every page that jobs could see."""
+    memory = run.memory.reshape(-1, PAGE_BYTES)
+    return {key: (m.frame, memory[m.frame]) for key, m in Memory.of(trace).mappings.items()}

@@ -1,0 +1,331 @@
+"""Job chains in GPU memory, and what of memory a chain can reach: for GPUs with a job manager (Mali, Bifrost).
+
+Descriptor layouts: Mesa 22.3.6 src/panfrost/lib/genxml/v6.xml (Job Header, Compute Job, Draw, Renderer State,
+Shader, Uniform Buffer, Local Storage). Where a pointer's target has a known layout, exactly its bytes are
+reached. Any other word of reached memory that could be an address counts as one: its region is reached from
+there to its end, and searched in turn. A shader may run to the end of its region.
+
+Two things are taken for granted: programs compute no address from the data of buffers (OpenCL and Vulkan 1.0
+shaders cannot), and a buffer is named by its start, so nothing is reached below the address given.
+"""
+
+from __future__ import annotations
+
+import functools
+import struct
+from collections import defaultdict
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from host_tools.gpus.mali.job_manager import (
+    CONTROL_WIDE,
+    HEADER_ALIGNMENT,
+    HEADER_BYTES,
+    HEADER_CONTROL,
+    VA_MASK,
+    JobStarts,
+    JobType,
+    job_type,
+)
+from host_tools.model.memory import Memory
+from host_tools.support.pages import pieces
+from trace_format.actions import MAP_EXECUTE
+from trace_format.errors import TraceError
+from trace_format.schema import PAGE_BYTES
+
+DESCRIPTOR_BYTES = 192  # of a compute job, with its header
+PAYLOAD_BYTES: dict[int, int] = {
+    JobType.NULL: 0,
+    JobType.WRITE_VALUE: 24,
+    JobType.CACHE_FLUSH: 8,
+    JobType.COMPUTE: DESCRIPTOR_BYTES - HEADER_BYTES,
+}
+DRAW = 64  # where a compute job's draw descriptor lies
+UNIFORM_BUFFERS, PUSH_UNIFORMS, STATE, THREAD_STORAGE = 24, 48, 56, 112  # pointers in a draw descriptor
+OTHER_POINTERS = (16, 32, 40, 64, 72, 80, 88, 96, 104)  # positions, textures, samplers, attributes, varyings, ...
+STATE_BYTES, STORAGE_BYTES = 64, 32
+MAX_CHAIN = 0x10000  # a job's index has 16 bits
+
+
+class ChainError(TraceError):
+    """A job chain that cannot be followed."""
+
+
+@dataclass(eq=False)
+class Region:
+    """Memory that was allocated as one: consecutive pages of one kind.
+
+    Attributes:
+        space: address space.
+        page: first virtual page number.
+        flags: MAP_*.
+        frames: page in the carve-out of each page.
+    """
+
+    space: int
+    page: int
+    flags: int
+    frames: list[int] = field(default_factory=list)
+
+    @property
+    def end(self) -> int:
+        """Virtual page number behind the last."""
+        return self.page + len(self.frames)
+
+    def frame(self, page: int) -> int:
+        """Page in the carve-out of a virtual page."""
+        return self.frames[page - self.page]
+
+
+@dataclass(frozen=True)
+class Chain:
+    """A job chain: its number, its address space, the address of its first header, and which action of the
+    memory model's stream starts it (one of the prologue: less than 0)."""
+
+    index: int
+    space: int
+    head: int
+    start: int
+
+
+@dataclass
+class Reach:
+    """What job chains can reach.
+
+    Attributes:
+        regions: all regions, by address.
+        initial: frame -> PAGE_BYTES booleans: bytes whose initial value a job may read.
+        chains: region -> numbers of the chains that can reach it.
+        first: region -> lowest virtual page of it that a chain can reach.
+    """
+
+    regions: list[Region]
+    initial: dict[int, NDArray[np.bool_]] = field(default_factory=dict)
+    chains: dict[Region, set[int]] = field(default_factory=lambda: defaultdict(set))
+    first: dict[Region, int] = field(default_factory=dict)
+
+    def add(self, region: Region, va: int, chain: int) -> None:
+        """A chain reaches a region from an address on."""
+        self.chains[region].add(chain)
+        self.first[region] = min(self.first.get(region, region.end), va // PAGE_BYTES)
+
+    def touched(self, frame: int) -> bool:
+        """Some chain can reach the page."""
+        return frame in self._frames
+
+    def needed(self, frame: int) -> NDArray[np.bool_]:
+        """Bytes of the page whose initial value some chain may read."""
+        return self.initial.get(frame, np.zeros(PAGE_BYTES, np.bool_))
+
+    @functools.cached_property
+    def _frames(self) -> set[int]:
+        return {frame for region, first in self.first.items() for frame in region.frames[first - region.page :]}
+
+
+def regions(memory: Memory) -> list[Region]:
+    """All regions, by address.
+
+    A recording leaves a free page between the frames of any two. In a trace that was built before, pages of one
+    region may lie anywhere, and regions whose addresses follow one another may count as one.
+    """
+    used = {m.frame for m in memory.mappings.values()}
+    found: list[Region] = []
+    for (space, page), m in sorted(memory.mappings.items()):
+        last = found[-1] if found else None
+        if last is None or (space, page, m.flags) != (last.space, last.end, last.flags):
+            found.append(Region(space, page, m.flags))
+        else:
+            before = last.frames[-1]
+            in_image = memory.pages[before].in_image or memory.pages[m.frame].in_image
+            if m.frame == before + 2 and before + 1 not in used and not in_image:
+                found.append(Region(space, page, m.flags))
+        found[-1].frames.append(m.frame)
+    return found
+
+
+def chains(memory: Memory) -> list[Chain]:
+    """The chains that a trace submits, in order."""
+    starts = JobStarts(memory.trace.profile)
+    found: list[Chain] = []
+    rows = np.concatenate([memory.prologue, memory.stream])
+    for at, row in enumerate(rows, -len(memory.prologue)):
+        started = starts.take(row)
+        if started is not None:
+            found.append(Chain(len(found), *started, at))
+    return found
+
+
+def reach(memory: Memory) -> Reach:
+    """What the trace's chains can reach.
+
+    Raises:
+        ChainError: a chain leaves what is mapped, has no end, or has a job of a type whose descriptor is unknown.
+    """
+    walker = _Walker(memory)
+    for chain in chains(memory):
+        walker.walk(chain)
+    return walker.reach
+
+
+class _Walker:
+    def __init__(self, memory: Memory) -> None:
+        self.memory = memory
+        self.reach = Reach(regions(memory))
+        self.bytes: dict[int, NDArray[np.uint8]] = {}  # of frames that the recording has
+        self.bytes |= {frame: page.content for frame, page in memory.pages.items() if not page.is_blank}
+        self.bytes |= {frame: memory.pages[frame].content.copy() for frame in memory.late_frames()}
+        self.late = sorted(memory.late, key=lambda item: item.before)
+        self.by_page: dict[tuple[int, int], Region] = {}
+        self.content: dict[Region, list[int]] = {}  # virtual pages that the recording has
+        for region in self.reach.regions:
+            self.by_page |= {(region.space, page): region for page in range(region.page, region.end)}
+            kept = [page for page, frame in enumerate(region.frames, region.page) if frame in self.bytes]
+            self.content[region] = kept
+        self.mapped = {
+            space: np.array(sorted(page for other, page in self.by_page if other == space), np.uint64)
+            for space in {region.space for region in self.reach.regions}
+        }
+        self.chain = Chain(0, 0, 0, 0)
+        self.searched: dict[Region, int] = {}  # by the chain at hand: from this virtual page on
+        self.pointers: dict[tuple[Region, int], list[int]] = {}
+
+    def walk(self, chain: Chain) -> None:
+        """Follow one chain."""
+        self.chain = chain
+        self.searched = {}
+        self._fill(chain.start)
+        va, jobs = chain.head, 0
+        while va:
+            jobs += 1
+            if jobs > MAX_CHAIN:
+                raise ChainError(f"job chain {chain.index} has no end")
+            va = self._job(va)
+
+    def _fill(self, start: int) -> None:
+        """Do what the CPU writes until a chain starts."""
+        while self.late and self.late[0].before <= start:
+            item = self.late.pop(0)
+            data = np.frombuffer(item.data, np.uint8)
+            for frame, inside, part in pieces(item.to, len(data)):
+                self.bytes[frame][inside] = data[part]
+            self.pointers.clear()
+
+    def _content(self, frame: int) -> NDArray[np.uint8]:
+        return self.bytes[frame] if frame in self.bytes else self.memory.pages[frame].content
+
+    def _region(self, va: int) -> Region | None:
+        return self.by_page.get((self.chain.space, va // PAGE_BYTES))
+
+    def _bytes(self, va: int, size: int, what: str) -> bytes:
+        """Bytes with a known meaning: they are needed."""
+        found = []
+        for page, inside, part in pieces(va, size):
+            at = va + part.start
+            region = self._region(at)
+            if region is None:
+                raise ChainError(f"job chain {self.chain.index}: {what} at GPU address {at:#x} is not mapped")
+            self.reach.add(region, at, self.chain.index)
+            frame = region.frame(page)
+            self._needed(frame)[inside] = True
+            found.append(self._content(frame)[inside].tobytes())
+        return b"".join(found)
+
+    def _needed(self, frame: int) -> NDArray[np.bool_]:
+        return self.reach.initial.setdefault(frame, np.zeros(PAGE_BYTES, np.bool_))
+
+    def _job(self, va: int) -> int:
+        """One job; returns the address of the next one, 0 at the end."""
+        if va % HEADER_ALIGNMENT:
+            raise ChainError(f"job chain {self.chain.index}: the job header at {va:#x} is not aligned")
+        header = self._bytes(va, HEADER_BYTES, "job header")
+        control, _, following = struct.unpack_from("<IIQ", header, HEADER_CONTROL)
+        kind = job_type(control)
+        if kind not in PAYLOAD_BYTES:
+            raise ChainError(f"job chain {self.chain.index}: the job at {va:#x} is of unknown type {kind}")
+        if not control & CONTROL_WIDE:
+            raise ChainError(f"job chain {self.chain.index}: the job at {va:#x} has a descriptor of 32 bits")
+        payload = self._bytes(va + HEADER_BYTES, PAYLOAD_BYTES[kind], "job payload")
+        if kind == JobType.COMPUTE:
+            self._draw(payload[DRAW - HEADER_BYTES :])
+        elif kind == JobType.WRITE_VALUE:
+            self._touch(struct.unpack_from("<Q", payload)[0])
+        return int(following)
+
+    def _draw(self, draw: bytes) -> None:
+        def pointer(at: int) -> int:
+            return int(struct.unpack_from("<Q", draw, at)[0]) & VA_MASK
+
+        state = self._bytes(pointer(STATE) & ~0xF, STATE_BYTES, "renderer state")
+        shader, buffers = struct.unpack_from("<Q8xB", state)
+        push = struct.unpack_from("<I", state, 48)[0] >> 15 & 0x7F
+        self._code(shader & VA_MASK & ~0xF)
+        if buffers:
+            table = self._bytes(pointer(UNIFORM_BUFFERS), 8 * buffers, "table of uniform buffers")
+            for (entry,) in struct.iter_unpack("<Q", table):
+                if entry:
+                    self._words(self._bytes((entry >> 12) << 4, 16 * ((entry & 0xFFF) + 1), "uniform buffer"))
+        if push:
+            self._words(self._bytes(pointer(PUSH_UNIFORMS), 8 * push, "push uniforms"))
+        if pointer(THREAD_STORAGE):
+            storage = self._bytes(pointer(THREAD_STORAGE), STORAGE_BYTES, "thread storage")
+            for base in struct.unpack_from("<QQ", storage, 8):
+                self._touch(base & VA_MASK)  # scratch memory: what it holds before a job means nothing
+        self._words(b"".join(draw[at : at + 8] for at in OTHER_POINTERS))
+
+    def _code(self, va: int) -> None:
+        """A shader; where it ends is not known."""
+        region = self._region(va)
+        if region is None or not region.flags & MAP_EXECUTE:
+            raise ChainError(f"job chain {self.chain.index}: the shader at {va:#x} is not in executable memory")
+        self.reach.add(region, va, self.chain.index)
+        for page in range(va // PAGE_BYTES, region.end):
+            first = va % PAGE_BYTES if page == va // PAGE_BYTES else 0
+            self._needed(region.frame(page))[first:] = True
+
+    def _touch(self, va: int) -> None:
+        region = self._region(va)
+        if region is not None:
+            self.reach.add(region, va, self.chain.index)
+
+    def _words(self, data: bytes) -> None:
+        """Words that may be addresses, at any multiple of 4."""
+        for at in range(0, len(data) - 7, 4):
+            self._search(int(struct.unpack_from("<Q", data, at)[0]) & VA_MASK)
+
+    def _search(self, va: int) -> None:
+        """Reach a region from an address on, and what its content from there on may point to."""
+        pending = [va]
+        while pending:
+            va = pending.pop()
+            region = self._region(va)
+            if region is None:
+                continue
+            first, end = va // PAGE_BYTES, self.searched.get(region, region.end)
+            if first >= end:
+                continue
+            self.searched[region] = first
+            self.reach.add(region, va, self.chain.index)
+            for page in self.content[region]:
+                if first <= page < end:
+                    pending += self._pointers(region, page)
+
+    def _pointers(self, region: Region, page: int) -> list[int]:
+        """Addresses, one a page, that the words of a page may be, also one that goes on in the next page."""
+        key = region, page
+        if key not in self.pointers:
+            frame = region.frame(page)
+            self._needed(frame)[:] = True
+            content = self._content(frame)
+            if page + 1 < region.end:
+                content = np.concatenate([content, self._content(region.frame(page + 1))[:4]])
+            found: list[int] = []
+            if content.any():
+                words = content.view("<u4").astype(np.uint64)
+                values = (words[:-1] | words[1:] << np.uint64(32)) & np.uint64(VA_MASK)
+                numbers, mapped = np.unique(values // PAGE_BYTES), self.mapped[region.space]
+                place = np.minimum(np.searchsorted(mapped, numbers), len(mapped) - 1)
+                found = numbers[mapped[place] == numbers].tolist()
+            self.pointers[key] = [number * PAGE_BYTES for number in found]
+        return self.pointers[key]

@@ -1,0 +1,92 @@
+"""What a trace's jobs do to memory, seen by replaying it on the virtual GPU with the access map on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from host_tools.model.interpreter import interpreter
+from host_tools.model.memory import Memory
+from host_tools.vgpu.binding import ACCESS_READ_FIRST, ACCESS_WRITTEN
+from trace_format.schema import PAGE_BYTES, SlotKind
+from trace_format.trace import Trace
+
+SEEDS = (1,)  # of random inputs besides the recording's own: an access that depends on data shows as a difference
+
+
+@dataclass
+class Observation:
+    """Accesses of all jobs of a replay.
+
+    Attributes:
+        access: frame -> PAGE_BYTES flags (ACCESS_*), the union over the inputs tried.
+        depends_on_data: the inputs did not all give the same accesses.
+    """
+
+    access: dict[int, NDArray[np.uint8]]
+    depends_on_data: bool
+
+    def touched(self, frame: int) -> bool:
+        """Some job read or wrote the page."""
+        return frame in self.access
+
+    def needed(self, frame: int) -> NDArray[np.bool_]:
+        """Bytes of the page that a job reads before any job wrote them."""
+        if frame not in self.access:
+            return np.zeros(PAGE_BYTES, np.bool_)
+        flags = self.access[frame]
+        return (flags & ACCESS_READ_FIRST) != 0 if not self.depends_on_data else np.ones(PAGE_BYTES, np.bool_)
+
+    def written(self, frame: int) -> bool:
+        """Some job wrote to the page."""
+        return frame in self.access and bool((self.access[frame] & ACCESS_WRITTEN).any())
+
+
+def random_inputs(trace: Trace, seed: int) -> dict[str, NDArray[Any]]:
+    """Values for every input slot: uniform in [0, 1) for floats, 0 or 1 for integers."""
+    generator = np.random.default_rng(seed)
+    return {
+        slot.name: (
+            generator.random(slot.shape) if slot.numpy_dtype.kind == "f" else generator.integers(0, 2, slot.shape)
+        ).astype(slot.numpy_dtype)
+        for slot in trace.slots
+        if slot.kind == SlotKind.INPUT
+    }
+
+
+_latest: tuple[bytes, Observation] | None = None
+
+
+def observe(memory: Memory) -> Observation:
+    """Replay a trace with its own inputs and with random ones, and gather the accesses.
+
+    The latest observation is kept: passes that change permissions alone do not replay again.
+    """
+    global _latest
+    key = memory.behaviour()
+    if _latest is None or _latest[0] != key:
+        _latest = key, _observe(memory.trace)
+    return _latest[1]
+
+
+def _observe(trace: Trace) -> Observation:
+    runs = [_accesses(trace, {})]
+    if any(slot.kind == SlotKind.INPUT for slot in trace.slots):
+        runs += [_accesses(trace, random_inputs(trace, seed)) for seed in SEEDS]
+    first, union = runs[0], dict(runs[0])
+    differs = False
+    for other in runs[1:]:
+        differs |= other.keys() != first.keys() or any(not np.array_equal(first[f], other[f]) for f in first)
+        for frame, flags in other.items():
+            union[frame] = union[frame] | flags if frame in union else flags
+    return Observation(union, differs)
+
+
+def _accesses(trace: Trace, inputs: Mapping[str, NDArray[Any]]) -> dict[int, NDArray[np.uint8]]:
+    with interpreter(trace, track=True) as run:
+        run.run(inputs)
+        return {pa // PAGE_BYTES: flags for pa, flags in run.gpu.access_map().items()}

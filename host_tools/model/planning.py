@@ -1,0 +1,121 @@
+"""Where the working memory of job chains goes: regions that are never in use at the same time share pages.
+
+A region is in use from the first chain that can reach it to the last. When the recording has no content for it,
+nothing is known of what it holds before its first chain: sharing its pages then changes nothing that a program
+could rely on. Regions with content, slots and what the CPU writes between jobs have their pages to themselves.
+
+Offline placement, largest region first, each at the lowest place that is free while it is in use.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from host_tools.gpus.mali.job_manager import JobStarts
+from host_tools.model.job_chains import Reach, Region
+from host_tools.model.memory import BLOCK_PAGES, Memory
+from trace_format.actions import Op
+from trace_format.schema import SlotKind
+
+ALWAYS = (-1, 1 << 32)
+
+
+@dataclass(frozen=True)
+class Item:
+    """Pages that keep together, and the first and last chain that uses them.
+
+    Attributes:
+        page: virtual page number of the first.
+        frame: where they begin in the carve-out now.
+        pages: how many.
+    """
+
+    page: int
+    frame: int
+    pages: int
+    first: int
+    last: int
+
+    def meets(self, other: Item) -> bool:
+        """Whether both are in use at some time."""
+        return self.first <= other.last and other.first <= self.last
+
+    @property
+    def block_offset(self) -> int | None:
+        """Where in a block the pages must begin, when blocks can map some of them."""
+        begin = -(-self.page // BLOCK_PAGES) * BLOCK_PAGES
+        fits = begin + BLOCK_PAGES <= self.page + self.pages
+        return self.page % BLOCK_PAGES if fits else None
+
+
+def items(memory: Memory, reach: Reach, working: set[int]) -> list[Item]:
+    """All working frames: those that follow one another in a region, with the time that the region is in use.
+
+    Args:
+        reach: of the same memory.
+        working: frames that do not lie in the image.
+    """
+    own = memory.late_frames() | memory.slot_frames(*SlotKind)
+    own |= {frame for frame, page in memory.pages.items() if not page.is_blank}
+    one_by_one = _one_by_one(memory)
+    found = []
+    for region in reach.regions:
+        chains = reach.chains.get(region)
+        shared = chains and one_by_one and own.isdisjoint(region.frames)
+        use = (min(chains), max(chains)) if chains and shared else ALWAYS
+        found += [Item(region.page + at, region.frames[at], pages, *use) for at, pages in _runs(region, working)]
+    return found
+
+
+def _runs(region: Region, working: set[int]) -> list[tuple[int, int]]:
+    """Working frames of a region that follow one another: where they begin in the region, how many they are."""
+    found: list[tuple[int, int]] = []
+    for at, frame in enumerate(region.frames):
+        if frame not in working:
+            continue
+        if found and sum(found[-1]) == at and region.frames[at - 1] + 1 == frame:
+            found[-1] = found[-1][0], found[-1][1] + 1
+        else:
+            found.append((at, 1))
+    return found
+
+
+def _one_by_one(memory: Memory) -> bool:
+    """Whether each chain is waited for before the next one starts, the last one before the next replay."""
+    gpu = memory.trace.profile
+    starts = JobStarts(gpu)
+    lines = {job.line for job in gpu.jobs}
+    running = False
+    for row in memory.stream:
+        if starts.take(row):
+            if running:
+                return False
+            running = True
+        elif int(row["op"]) == Op.WAIT_IRQ and int(row["arg"]) in lines:
+            running = False
+    return not running
+
+
+def place(found: Iterable[Item], start: int) -> dict[Item, int]:
+    """Where every item begins, from `start` on."""
+    placed: list[tuple[int, Item]] = []
+    for item in sorted(found, key=lambda x: (-x.pages, x.page, x.frame)):
+        taken = sorted((at, at + other.pages) for at, other in placed if item.meets(other))
+        at = _aligned(start, item)
+        for low, high in taken:
+            if at + item.pages <= low:
+                break
+            at = _aligned(max(at, high), item)
+        placed.append((at, item))
+    return {item: at for at, item in placed}
+
+
+def _aligned(frame: int, item: Item) -> int:
+    offset = item.block_offset
+    return frame if offset is None else frame + (offset - frame) % BLOCK_PAGES
+
+
+def frames_of(placement: dict[Item, int]) -> dict[int, int]:
+    """New frame of every frame."""
+    return {item.frame + i: at + i for item, at in placement.items() for i in range(item.pages)}

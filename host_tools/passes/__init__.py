@@ -1,0 +1,31 @@
+"""Passes: each a named function Trace -> Trace that keeps outputs and GPU-visible memory as they are."""
+
+from host_tools.passes import job_manager_passes, memory_passes, mmu_passes, register_passes
+from host_tools.passes.registry import Pass
+
+# In the order in which `gramophone build` runs them.
+PASSES: dict[str, Pass] = {
+    item.name: item
+    for item in (
+        memory_passes.make_parameters_constant,
+        register_passes.mask_volatile_bits,
+        register_passes.fold_polls,
+        register_passes.trim_intervals,
+        register_passes.fold_interrupts,
+        register_passes.drop_no_op_lists,
+        job_manager_passes.fold_power_states,
+        job_manager_passes.drop_status_reads,
+        job_manager_passes.drop_unused_flush_ids,
+        job_manager_passes.set_address_spaces_once,
+        mmu_passes.map_once,
+        register_passes.drop_repeated_cache_maintenance,
+        memory_passes.map_read_only,
+        memory_passes.drop_dead_memory,
+        memory_passes.share_duplicate_pages,
+        memory_passes.plan_memory,
+        memory_passes.relocate,
+        memory_passes.trim_address_space,
+    )
+}
+
+__all__ = ["PASSES", "Pass"]

@@ -1,0 +1,317 @@
+"""Rule files: what has to be changed in a recording of one GPU so that another one can replay it, as data.
+
+A file SOURCE-to-TARGET.toml names both GPUs (`source`, `target`) and has a `[[rule]]` for each change. Every rule
+has a `name`, a `kind`, the `reason` for it and the source of the `fact`. Numbers in memory are little-endian.
+
+descriptor: a field of the descriptors of all jobs of one type.
+    job        type of job, by name
+    pointers   offsets of 64-bit GPU addresses: the first one's in the job's descriptor, the next one's where that
+               leads to, and so on; left out, the field is in the job's descriptor itself
+    offset     of the word, in bytes, from where that leads to
+    bits       of the word: 8, 16, 32 or 64
+    mask       bits of the field; left out, all
+    from, to   the field's value before and after, in place (not shifted)
+code: a word of executable memory.
+    bits       of the word: 32 or 64
+    align, offset   where it may lie: at addresses that leave `offset` when divided by `align`
+    from, to   its value before and after
+register: accesses to registers.
+    registers  their names; * stands for any text
+    to         value that writes are given; left out, writes are dropped. Reads are dropped either way.
+
+All rules look at the recording as it was. No two may apply in one place.
+"""
+
+from __future__ import annotations
+
+import math
+import tomllib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from importlib import resources
+from itertools import combinations
+from typing import Any
+
+from host_tools.gpus.mali.job_manager import JobType
+from trace_format import profile
+from trace_format.errors import TraceError
+
+# That have a descriptor behind their header.
+JOB_TYPES = {kind.name.lower().replace("_", "-"): kind for kind in JobType if kind != JobType.NULL}
+MAX_OFFSET = 4096  # no descriptor is as large
+
+
+class RuleError(TraceError):
+    """A rule file is malformed, or a rule cannot be applied."""
+
+
+@dataclass(frozen=True)
+class DescriptorRule:
+    """See the module's text; `job` is the type's number, `bytes` the size of the word."""
+
+    name: str
+    reason: str
+    fact: str
+    job: int
+    pointers: tuple[int, ...]
+    offset: int
+    bytes: int
+    mask: int
+    before: int
+    after: int
+
+
+@dataclass(frozen=True)
+class CodeRule:
+    """See the module's text; `bytes` is the size of the word."""
+
+    name: str
+    reason: str
+    fact: str
+    bytes: int
+    align: int
+    offset: int
+    before: int
+    after: int
+
+
+@dataclass(frozen=True)
+class RegisterRule:
+    """See the module's text; `registers` are all that the patterns mean."""
+
+    name: str
+    reason: str
+    fact: str
+    registers: tuple[str, ...]
+    to: int | None
+
+
+Rule = DescriptorRule | CodeRule | RegisterRule
+
+
+@dataclass(frozen=True)
+class RuleFile:
+    """All rules from one GPU to another."""
+
+    file: str
+    source: str
+    target: str
+    rules: tuple[Rule, ...]
+
+
+def available() -> list[tuple[str, str]]:
+    """(source, target) of all rule files."""
+    stems = [
+        e.name.removesuffix(".toml") for e in resources.files(__package__).iterdir() if e.name.endswith(".toml")
+    ]
+    return sorted((stem.partition("-to-")[0], stem.partition("-to-")[2]) for stem in stems)
+
+
+def load(source: str, target: str) -> RuleFile:
+    """The rules from GPU `source` to `target`; RuleError when there are none or their file is malformed."""
+    if (source, target) not in available():
+        pairs = ", ".join(f"{a} -> {b}" for a, b in available())
+        raise RuleError(f"no rules turn a recording of {source} into a trace for {target}; there are: {pairs}")
+    file = f"{source}-to-{target}.toml"
+    return parse(file, (resources.files(__package__) / file).read_bytes())
+
+
+def parse(file: str, text: bytes) -> RuleFile:
+    """Read a rule file.
+
+    Raises:
+        RuleError: naming the file and, by number and name, the rule.
+    """
+    try:
+        return _parse(file, text)
+    except RuleError as error:
+        error.file = file
+        raise
+
+
+def _parse(file: str, text: bytes) -> RuleFile:
+    try:
+        top = _Table(tomllib.loads(text.decode()), "the file")
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise RuleError(f"not TOML: {error}") from None
+    source, target = (top.take(key, str) for key in ("source", "target"))
+    for name in (source, target):
+        if name not in profile.names():
+            raise RuleError(f"no profile for GPU {name!r}; there are: {', '.join(profile.names())}")
+    if source == target or file != f"{source}-to-{target}.toml":
+        raise RuleError(
+            "source and target", expected="two GPUs that the file is named after", found=f"{source}, {target}"
+        )
+    rows = top.take("rule", list)
+    top.end()
+    if not rows:
+        raise RuleError("there is no rule")
+    rules = [
+        _rule(index, row, profile.load(source), profile.load(target)) for index, row in enumerate(rows, start=1)
+    ]
+    for (i, one), (j, other) in combinations(enumerate(rules, start=1), 2):
+        if one.name == other.name:
+            raise RuleError(f"rules {i} and {j} have one name, {one.name}")
+        if _overlap(one, other):
+            raise RuleError(f"rules {i} ({one.name}) and {j} ({other.name}) can apply in one place")
+    return RuleFile(file, source, target, tuple(rules))
+
+
+class _Table:
+    """A TOML table of which every key must be asked for once."""
+
+    def __init__(self, rows: dict[str, Any], where: str) -> None:
+        self.rows = dict(rows)
+        self.where = where
+        self.name = ""
+
+    def fail(self, what: str, expected: object = None, found: object = None) -> RuleError:
+        """An error in this table."""
+        return RuleError(f"{self.where}: {what}", expected=expected, found=found)
+
+    def take(self, key: str, kind: type, default: Any = None) -> Any:
+        """The value of a key, which must be of this type; without a default it must be there."""
+        if key not in self.rows:
+            if default is None:
+                raise self.fail(f"{key} is missing")
+            return default
+        value = self.rows.pop(key)
+        if type(value) is not kind:
+            raise self.fail(key, f"a value of type {kind.__name__}", repr(value))
+        return value
+
+    def text(self, key: str) -> str:
+        """A text that says something."""
+        value = str(self.take(key, str))
+        if not value.strip():
+            raise self.fail(f"{key} is empty")
+        return value
+
+    def number(self, key: str, limit: int, default: int | None = None) -> int:
+        """A number from 0 to below `limit`."""
+        value = int(self.take(key, int, default))
+        if not 0 <= value < limit:
+            raise self.fail(key, f"0 to {limit - 1:#x}", f"{value:#x}")
+        return value
+
+    def end(self) -> None:
+        """No key is left."""
+        if self.rows:
+            raise self.fail(f"unknown keys {', '.join(sorted(self.rows))}")
+
+
+def _rule(index: int, row: Any, source: profile.Profile, target: profile.Profile) -> Rule:
+    if not isinstance(row, dict):
+        raise RuleError(f"rule {index}", expected="a table", found=repr(row))
+    table = _Table(row, f"rule {index}")
+    table.name = table.text("name")
+    table.where += f" ({table.name})"
+    kind = table.take("kind", str)
+    texts = table.text("reason"), table.text("fact")
+    rule: Rule
+    if kind == "descriptor":
+        rule = _descriptor(table, *texts)
+    elif kind == "code":
+        rule = _code(table, *texts)
+    elif kind == "register":
+        rule = _register(table, *texts, source, target)
+    else:
+        raise table.fail("kind", "descriptor, code or register", repr(kind))
+    table.end()
+    return rule
+
+
+def _word(table: _Table, widths: tuple[int, ...]) -> int:
+    bits = int(table.take("bits", int))
+    if bits not in widths:
+        raise table.fail("bits", f"one of {', '.join(map(str, widths))}", bits)
+    return bits
+
+
+def _change(table: _Table, mask: int) -> tuple[int, int]:
+    before, after = (table.number(key, 1 << 64) for key in ("from", "to"))
+    for key, value in (("from", before), ("to", after)):
+        if value & ~mask:
+            raise table.fail(f"{key} has bits outside the field", f"bits of {mask:#x}", f"{value:#x}")
+    if before == after:
+        raise table.fail("from and to are the same", "a change", f"{before:#x}")
+    return before, after
+
+
+def _aligned(table: _Table, key: str, value: int, size: int) -> int:
+    if value % size:
+        raise table.fail(key, f"a multiple of {size}", value)
+    return value
+
+
+def _descriptor(table: _Table, reason: str, fact: str) -> DescriptorRule:
+    job = table.take("job", str)
+    if job not in JOB_TYPES:
+        raise table.fail("job", f"one of {', '.join(JOB_TYPES)}", repr(job))
+    pointers = table.take("pointers", list, [])
+    if any(type(p) is not int or p % 8 or not 0 <= p < MAX_OFFSET for p in pointers):
+        raise table.fail("pointers", f"multiples of 8 from 0 to below {MAX_OFFSET}", pointers)
+    bits = _word(table, (8, 16, 32, 64))
+    offset = _aligned(table, "offset", table.number("offset", MAX_OFFSET), bits // 8)
+    mask = table.number("mask", 1 << bits, (1 << bits) - 1)
+    before, after = _change(table, mask)
+    return DescriptorRule(
+        table.name, reason, fact, JOB_TYPES[job], tuple(pointers), offset, bits // 8, mask, before, after
+    )
+
+
+def _code(table: _Table, reason: str, fact: str) -> CodeRule:
+    bits = _word(table, (32, 64))
+    align = table.number("align", MAX_OFFSET + 1)
+    if align < bits // 8 or align & (align - 1):
+        raise table.fail("align", f"a power of two from {bits // 8} to {MAX_OFFSET}", align)
+    offset = _aligned(table, "offset", table.number("offset", align), bits // 8)
+    before, after = _change(table, (1 << bits) - 1)
+    return CodeRule(table.name, reason, fact, bits // 8, align, offset, before, after)
+
+
+def _register(
+    table: _Table, reason: str, fact: str, source: profile.Profile, target: profile.Profile
+) -> RegisterRule:
+    patterns = table.take("registers", list)
+    if not patterns or any(type(p) is not str for p in patterns):
+        raise table.fail("registers", "one name or more", patterns)
+    found: dict[str, None] = {}
+    for pattern in patterns:
+        names = [name for name in source.registers if fnmatchcase(name, pattern)]
+        if not names:
+            raise table.fail("registers", f"registers of {source.title}", repr(pattern))
+        found |= dict.fromkeys(names)
+    to = table.number("to", 1 << 32) if "to" in table.rows else None
+    for name in found if to is not None else ():
+        register = target.registers.get(name)
+        if register is None or register.replay_bits is None or (to or 0) & ~register.replay_bits:
+            raise table.fail(f"a trace for {target.title} may not write {to:#x} to {name}")
+    return RegisterRule(table.name, reason, fact, tuple(found), to)
+
+
+def _overlap(one: Rule, other: Rule) -> bool:
+    """Whether both rules can apply in one place."""
+    if isinstance(one, RegisterRule) and isinstance(other, RegisterRule):
+        return bool(set(one.registers) & set(other.registers))
+    if isinstance(one, DescriptorRule) and isinstance(other, DescriptorRule):
+        if (one.job, one.pointers) != (other.job, other.pointers):
+            return False
+        common = one.mask << 8 * one.offset & other.mask << 8 * other.offset
+        return bool(common) and not (one.before << 8 * one.offset ^ other.before << 8 * other.offset) & common
+    if isinstance(one, CodeRule) and isinstance(other, CodeRule):
+        return any(_same_bytes(one, other, shift) for shift in _shifts(one, other))
+    return False
+
+
+def _shifts(one: CodeRule, other: CodeRule) -> Iterator[int]:
+    """By how many bytes the other word can lie behind the first one so that they have bytes in common."""
+    step = math.gcd(one.align, other.align)
+    return (s for s in range(1 - other.bytes, one.bytes) if (one.offset + s - other.offset) % step == 0)
+
+
+def _same_bytes(one: CodeRule, other: CodeRule, shift: int) -> bool:
+    first, second = one.before.to_bytes(one.bytes, "little"), other.before.to_bytes(other.bytes, "little")
+    start, end = max(0, shift), min(one.bytes, shift + other.bytes)
+    return first[start:end] == second[start - shift : end - shift]

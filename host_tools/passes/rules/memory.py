@@ -1,0 +1,91 @@
+"""GPU-visible memory while a raw trace's actions run: for every byte, where in the image it comes from."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+import numpy as np
+from numpy.typing import NDArray
+
+from host_tools.support.pages import pieces
+from trace_format.actions import MAP_EXECUTE, Op, space_of, va_page
+from trace_format.schema import PAGE_BYTES
+from trace_format.trace import Trace
+
+Offsets = NDArray[np.int64]
+ZERO, UNKNOWN = -1, -2  # bytes that were cleared; bytes that nothing in the trace has written
+
+
+class ImageView:
+    """Feed it the actions one by one; then ask.
+
+    Nothing is copied: `sources` are built of a page only when it is asked for.
+    """
+
+    def __init__(self, trace: Trace) -> None:
+        self.image = np.frombuffer(trace.image, np.uint8)
+        self.pages: dict[tuple[int, int], int] = {}  # (address space, virtual page) -> frame
+        self.mapped: set[int] = set()  # frames that are or were mapped
+        self.executable: set[int] = set()  # those that a shader may be executed from
+        self.changed: set[int] = set()  # executable frames whose content may be new; the caller empties it
+        self._fills: defaultdict[int, list[tuple[slice, int]]] = defaultdict(list)  # frame -> where in it, source
+        self._built: dict[int, tuple[int, Offsets]] = {}  # by frame: of how many fills, sources
+
+    def take(self, row: np.void) -> None:
+        """Let an action happen; those that are not about memory are passed over."""
+        op = int(row["op"])
+        if op == Op.MAP_GPU_MEM:
+            space, page, frame = space_of(row), va_page(row), int(row["b"])
+            frames = range(frame, frame + int(row["value"]))
+            self.pages.update(((space, page + i), frame) for i, frame in enumerate(frames))
+            self.mapped.update(frames)
+            if int(row["flags"]) & MAP_EXECUTE:
+                self.executable.update(frames)
+                self.changed.update(frames)
+        elif op == Op.UNMAP_GPU_MEM:
+            for page in range(va_page(row), va_page(row) + int(row["value"])):
+                self.pages.pop((space_of(row), page), None)
+        elif op in (Op.UPLOAD, Op.CLEAR):
+            self._fill(int(row["a"]), int(row["value"]), int(row["b"]) if op == Op.UPLOAD else None)
+
+    def _fill(self, at: int, size: int, source: int | None) -> None:
+        for frame, inside, part in pieces(at, size):
+            self._fills[frame].append((inside, ZERO if source is None else source + part.start))
+            if frame in self.executable:
+                self.changed.add(frame)
+
+    def has_content(self, frame: int) -> bool:
+        """Whether any byte of a frame is known."""
+        return frame in self._fills or frame * PAGE_BYTES < len(self.image)
+
+    def sources(self, frame: int) -> Offsets:
+        """Offset in the image, ZERO or UNKNOWN of each of a frame's bytes (PAGE_BYTES)."""
+        fills = self._fills.get(frame, [])
+        age, found = self._built.get(frame, (-1, None))
+        if found is None or age != len(fills):
+            found = np.arange(frame * PAGE_BYTES, (frame + 1) * PAGE_BYTES, dtype=np.int64)
+            found[found >= len(self.image)] = UNKNOWN  # a frame of the image holds what the image holds
+            for inside, source in fills:
+                size = inside.stop - inside.start
+                found[inside] = ZERO if source == ZERO else np.arange(source, source + size)
+            self._built[frame] = (len(fills), found)
+        return found
+
+    def locate(self, space: int, va: int, size: int) -> tuple[Offsets, Offsets] | None:
+        """Carve-out offsets and sources of `size` bytes at a GPU address; None where one is not mapped."""
+        places: list[Offsets] = []
+        sources: list[Offsets] = []
+        for page, inside, _ in pieces(va, size):
+            frame = self.pages.get((space, page))
+            if frame is None:
+                return None
+            places.append(np.arange(inside.start, inside.stop) + frame * PAGE_BYTES)
+            sources.append(self.sources(frame)[inside])
+        return np.concatenate(places), np.concatenate(sources)
+
+    def values(self, sources: Offsets) -> NDArray[np.uint8]:
+        """The bytes; zero where they do not come from the image."""
+        known = sources >= 0
+        found = np.zeros(len(sources), np.uint8)
+        found[known] = self.image[sources[known]]
+        return found

@@ -1,0 +1,163 @@
+"""Firmware for the emulators: generated, compiled, and kept in the cache; and what an ELF says about its board."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shutil
+import struct
+import subprocess
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from elftools.common.exceptions import ELFError
+from elftools.elf.elffile import ELFFile
+
+from host_tools.runners import bearssl
+from host_tools.runners.replay import DEFAULT_GPU, RunnerError, profile_of
+from host_tools.support.cache import cache_dir
+from signing.keys import PublicKey
+from tee_replayer.generate import generate
+
+CROSS = "aarch64-linux-gnu-"
+CARVEOUT_STEP = 256 << 20  # so that few firmwares serve many traces
+ELF, BINARY = "firmware.elf", "firmware.bin"
+BOARD_SECTION, _BOARD = ".gramophone.board", "<9Q"
+
+
+@dataclass(frozen=True)
+class Board:
+    """struct gr_board of baremetal/port.h, as the firmware has it."""
+
+    gpu_base: int
+    carveout_base: int
+    carveout_bytes: int
+    mailbox_base: int
+    mailbox_bytes: int
+    gic_base: int
+    uart_base: int
+    gpu_spi: int
+    power_base: int
+
+
+@dataclass(frozen=True)
+class Firmware:
+    """A compiled firmware.
+
+    Attributes:
+        folder: with firmware.elf and firmware.bin.
+        board: where it expects what.
+        segments: (address, contents) to load; the rest of memory starts as zero.
+        ram: (address, size) of its data and stack.
+        entry: address of the first instruction.
+    """
+
+    folder: Path
+    board: Board
+    segments: tuple[tuple[int, bytes], ...]
+    ram: tuple[int, int]
+    entry: int
+
+    @property
+    def binary(self) -> Path:
+        """The image for the reset address."""
+        return self.folder / BINARY
+
+
+def compile_firmware(folder: Path) -> None:
+    """Run make in a generated folder; RunnerError with the compiler's words when it fails."""
+    if shutil.which(f"{CROSS}gcc") is None:
+        raise RunnerError("no aarch64 cross compiler: apt-get install gcc-aarch64-linux-gnu")
+    command = ["make", "-s", "-C", str(folder), f"-j{os.cpu_count() or 1}"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise RunnerError(f"{folder}: the firmware does not compile:\n{(done.stderr or done.stdout).strip()}")
+
+
+def load(folder: Path) -> Firmware:
+    """Read a compiled firmware; RunnerError when there is none, or it is another program."""
+    path = folder / ELF
+    for file in (path, folder / BINARY):
+        if not file.is_file():
+            raise RunnerError(f"{file} is missing: 'make -C {folder}' makes it")
+    try:
+        with path.open("rb") as stream:
+            elf = ELFFile(stream)
+            loads = list(elf.iter_segments("PT_LOAD"))
+            segments = tuple((part["p_paddr"], part.data()) for part in loads if part["p_filesz"])
+            rams = [(part["p_paddr"], part["p_memsz"]) for part in loads if not part["p_filesz"]]
+            section = elf.get_section_by_name(BOARD_SECTION)
+            if section is None or section.data_size != struct.calcsize(_BOARD):
+                raise RunnerError(f"{path}: not a Gramophone firmware: it has no section {BOARD_SECTION}")
+            if len(rams) != 1:
+                raise RunnerError(
+                    f"{path}: not a Gramophone firmware: expected data in one segment, found {len(rams)}"
+                )
+            board = Board(*struct.unpack(_BOARD, section.data()))
+            return Firmware(folder, board, segments, rams[0], int(elf.header["e_entry"]))
+    except (
+        ELFError,
+        ValueError,
+        OSError,
+        MemoryError,
+        struct.error,
+    ) as error:  # sizes and offsets that lead nowhere
+        raise RunnerError(f"{path}: not an ELF file of a firmware ({error})") from error
+
+
+def build(
+    key: PublicKey, gpu: str = DEFAULT_GPU, min_security_version: int = 0, *, carveout_bytes: int = 0
+) -> Firmware:
+    """The firmware for a key on the emulated board, from the cache.
+
+    Args:
+        key: whose traces it accepts.
+        gpu: the virtual GPU.
+        min_security_version: older traces are refused.
+        carveout_bytes: secure memory that there must be at least.
+
+    Raises:
+        GenerateError: no ES256 key.
+        RunnerError: it does not compile.
+    """
+    cache = cache_dir("firmware")
+    with tempfile.TemporaryDirectory(dir=cache) as name:
+        fresh = generate(
+            profile_of(gpu).name,
+            "qemu-virt",
+            key,
+            Path(name) / "out",
+            bearssl=bearssl.source(),
+            min_security_version=min_security_version,
+            carveout_bytes=-(-carveout_bytes // CARVEOUT_STEP) * CARVEOUT_STEP or None,
+        )
+        digest = hashlib.sha256()
+        for path in sorted(fresh.rglob("*")):
+            if path.is_file():
+                digest.update(str(path.relative_to(fresh)).encode() + b"\0" + path.read_bytes())
+        kept = cache / digest.hexdigest()[:16]
+        if not kept.exists():
+            compile_firmware(fresh)
+            os.rename(fresh, kept)
+    return load(kept)
+
+
+def sizes(folder: Path) -> dict[str, int]:
+    """Bytes of a compiled firmware by part, as `make size` counts them.
+
+    Raises:
+        RunnerError: the report fails, or is not understood.
+    """
+    done = subprocess.run(["make", "-s", "-C", str(folder), "size"], capture_output=True, text=True, check=False)
+    parts = re.findall(r"^ *(\d+) +(\d+)  (.+)$", done.stdout, re.MULTILINE)
+    total = re.search(r"^ *(\d+)  in all$", done.stdout, re.MULTILINE)
+    if done.returncode or not parts or not total:
+        raise RunnerError(f"make -C {folder} size: not understood: {(done.stderr or done.stdout).strip()}")
+    found = {
+        f"{name} {what}": int(n)
+        for row in parts
+        for n, what, name in ((row[0], "code", row[2]), (row[1], "constants", row[2]))
+    }
+    return found | {"in all, code and constants": int(total[1])}

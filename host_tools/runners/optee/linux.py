@@ -1,0 +1,69 @@
+"""Replays through OP-TEE with Debian's Linux as the normal world: there `gramophone-tee` asks the pseudo-TA.
+
+Time counts instructions, those of the kernels' interrupts among them.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import shlex
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from host_tools.machine.boot import GuestJob
+from host_tools.runners.optee import bare_metal as optee
+from host_tools.runners.optee import linux_machine as linux
+from host_tools.runners.optee.bare_metal import Answer, NormalWorld, Question
+from host_tools.runners.replay import Buffers, RunnerError, profile_of
+from host_tools.support.tensors import npy
+from tee_replayer.status import Report
+from trace_format.schema import SlotKind
+
+DEVICE = "QEMU virt, OP-TEE and Linux, secure world"
+ANSWER = "answer.json"
+TIMEOUT_S = 1200  # Linux boots first
+
+
+def ask(question: Question) -> Answer:
+    """Boot the machine with Linux, have `gramophone-tee` replay.
+
+    Raises:
+        RecordError: the guest's parts cannot be had, or it failed.
+        RunnerError: as `host_tools.runners.optee.bare_metal.replay`.
+    """
+    buffers, gpu = question.buffers, question.gpu
+    job = replace(_job(question.signed, buffers, question.repeat), gpu=profile_of(gpu).name)
+    done = linux.boot(question.image, job, gpu=gpu, plugin_args=question.plugin_args, timeout_s=question.timeout_s)
+    said = done.output.strip()
+    try:
+        answer: dict[str, Any] = json.loads(done.files[ANSWER])
+        code, origin = int(answer.get("result", "0"), 0), int(answer.get("origin", 0))
+        report = Report(**answer["log"]) if answer["log"] else None
+        for row in buffers.rows if answer["ok"] else ():
+            if row.slot.kind == SlotKind.OUTPUT:
+                row.data[...] = np.load(io.BytesIO(done.files[f"{row.index}.npy"]), allow_pickle=False)
+    except (KeyError, ValueError, TypeError, AttributeError) as error:
+        raise RunnerError(f"gramophone-tee gave no answer that makes sense ({error!r}): {said}") from error
+    return Answer(code, origin, report, said)
+
+
+LINUX = NormalWorld(DEVICE, linux.NORMAL_WORLD, ask)
+replay = partial(optee.replay, normal_world=LINUX, timeout_s=TIMEOUT_S)
+
+
+def _job(signed: bytes, buffers: Buffers, repeat: int) -> GuestJob:
+    """`gramophone-tee`, whose answer and output slots come back as files."""
+    files = {"job/net.sgtr": signed}
+    words = ["gramophone-tee", "run", "/job/net.sgtr", "--via", "pta", "--json", "--repeat", str(repeat)]
+    for row in buffers.rows:
+        if row.slot.kind == SlotKind.OUTPUT:
+            words += ["--output", f"{row.slot.name}=/out/{row.index}.npy"]
+        else:
+            files[f"job/{row.index}.npy"] = npy(row.data)
+            words += ["--input", f"{row.slot.name}=/job/{row.index}.npy"]
+    # A refusal is an answer too.
+    return GuestJob(f"{shlex.join(words)} >/out/{ANSWER} || true", files, uses_gpu=False)

@@ -1,0 +1,288 @@
+"""Replays on Unicorn: the same firmware ELF at EL3, without a machine around it, for quick tests.
+
+Unicorn has no interrupt controller, no clock to be trusted and no secure world: the runner gives the firmware
+one register of the GIC, a UART, a virtual counter, memory, and what switches the GPU on the firmware's board
+(power.py), each at its place on that board. Registers reach the virtual GPU through `mmio_map`.
+"""
+
+from __future__ import annotations
+
+import mmap
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import unicorn
+from unicorn import arm64_const as arm64
+
+from host_tools.runners import firmware as firmwares
+from host_tools.runners import mailbox
+from host_tools.runners.power.block import PowerBlock
+from host_tools.runners.power.hikey960 import Hikey960Power
+from host_tools.runners.power.rpi4 import Rpi4Power
+from host_tools.runners.replay import (
+    ReplayResult,
+    RunnerError,
+    Tensor,
+    bind,
+    gpu_of,
+    open_trace,
+    result,
+    secure_bytes,
+)
+from host_tools.vgpu.binding import VgpuError, VirtualGpu
+from signing.keys import PublicKey
+
+PAGE = 4096
+PSTATE_EL3 = 0x3CD  # EL3, own stack pointer, all exceptions masked
+CPACR_EL1, CNTFRQ_EL0 = (1, 0, 3, 0, 2), (14, 0, 3, 3, 0)  # CRn, CRm, op0, op1, op2
+CNTPCT_EL0 = (14, 0, 3, 3, 1)
+UART_DR = 0
+# Registers of the Cortex-A72 that Unicorn's lacks, as "msr NAME, x0".
+A72_REGISTERS = {0xD519F220: "CPUECTLR_EL1", 0xD519B040: "L2CTLR_EL1"}
+READS, X28 = 1 << 21, 28  # in such an instruction; the registers from there on are not numbered in a row
+GICD_TYPER, GICD_ISPENDR, GIC_SPI_BASE = 0x4, 0x200, 32
+GIC_LINES = 7  # groups of 32 interrupts behind the first: a BCM2711's
+GIC_BYTES = 2 * PAGE  # distributor, and on boards the CPU interface behind it
+NS_PER_LOOK = 1000  # virtual time passes only when the firmware looks at the clock or at the interrupt
+NOWHERE = (1 << 64) - 4  # emulation ends by the exit alone
+HLT_SEMIHOSTING = 0xD45E0000  # hlt #0xf000
+DEVICE = "Unicorn, EL3"
+POWER_BLOCKS: dict[int, type[PowerBlock]] = {block.PAGES[0]: block for block in (Rpi4Power, Hikey960Power)}
+
+
+def replay(
+    signed: bytes,
+    key: PublicKey,
+    inputs: Mapping[str, Tensor] | None = None,
+    *,
+    gpu: str | None = None,
+    repeat: int = 1,
+    min_security_version: int = 0,
+    firmware: Path | None = None,
+    latency_ns: int = 0,
+    hang_job: int = 0,
+    fault_job: int = 0,
+    power_answers: int | None = None,
+) -> ReplayResult:
+    """Run the firmware, have it verify, load and replay a signed trace.
+
+    Args:
+        signed: the file.
+        key: whose traces the firmware accepts; an ES256 key.
+        inputs: slot name -> tensor; those left out keep the recording's value.
+        gpu: the virtual GPU; without it that of the trace.
+        repeat: replays in a row; the outputs are the last one's.
+        min_security_version: older traces are refused.
+        firmware: folder of a compiled firmware; without it one is made for `key`.
+        latency_ns: how long the virtual GPU takes for what takes time.
+        hang_job, fault_job: test aids: the compute job (from 1) that never completes, or faults.
+        power_answers: test aid: how many requests the board's power block answers; None: all.
+
+    Raises:
+        InputError: a tensor does not fit.
+        VgpuError: the trace asks the virtual GPU for something that it does not model.
+        RunnerError: the firmware crashed or gave no answer.
+    """
+    trace = open_trace(signed)
+    if firmware:
+        fw = firmwares.load(firmware)
+    else:
+        size = secure_bytes(trace, signed)
+        fw = firmwares.build(key, gpu_of(signed, gpu), min_security_version, carveout_bytes=size)
+    block = power_block(fw.board)
+    if block and gpu not in (None, block.GPU):
+        raise RunnerError(
+            f"{firmware}: the firmware's board is a {block.TITLE}, which has a {block.GPU}, no {gpu}"
+        )
+    gpu = block.GPU if block else gpu_of(signed, gpu)
+    buffers = bind(trace, inputs or {})
+    size = -(-mailbox.layout(signed, buffers).size // PAGE) * PAGE
+    if size > fw.board.mailbox_bytes:
+        raise RunnerError(
+            f"the trace and its tensors need a mailbox of {size} bytes; "
+            f"the firmware's has {fw.board.mailbox_bytes}"
+        )
+    dram = np.frombuffer(mmap.mmap(-1, size), np.uint8)
+    carveout = np.frombuffer(mmap.mmap(-1, fw.board.carveout_bytes), np.uint8)
+    places = mailbox.request(dram.data, signed, buffers, repeat)
+    memory = {fw.board.carveout_base: carveout}
+    with VirtualGpu(gpu, memory, latency_ns=latency_ns, hang_job=hang_job, fault_job=fault_job) as device:
+        Machine(fw, device, carveout, dram, power_answers).run()
+    report = mailbox.response(dram.data, buffers, places)
+    name = f"{DEVICE}, {block.TITLE}" if block else DEVICE
+    return result(report, name, buffers, None, signed, gpu)
+
+
+def power_block(board: firmwares.Board) -> type[PowerBlock] | None:
+    """What switches the GPU of a board; None where it is always on. RunnerError when it is not known."""
+    if not board.power_base:
+        return None
+    if board.power_base not in POWER_BLOCKS:
+        raise RunnerError(f"there is no model of the power block at {board.power_base:#x}, the firmware's")
+    return POWER_BLOCKS[board.power_base]
+
+
+def _pages(base: int, size: int) -> tuple[int, int]:
+    """The whole pages that a range lies in: (address, size)."""
+    start = base & -PAGE
+    return start, -(-(base + size) // PAGE) * PAGE - start
+
+
+class Machine:
+    """The firmware in Unicorn, with what it needs of a board.
+
+    Attributes:
+        uart: what was sent.
+        a72: name -> value of registers that only this core has.
+        gic: offset -> value of the interrupt controller's registers that were written.
+        gpu_accesses: of its registers; of those, gpu_writes.
+        power: the model of the block that switches the GPU, or None.
+    """
+
+    def __init__(
+        self,
+        fw: firmwares.Firmware,
+        device: VirtualGpu,
+        carveout: Tensor,
+        dram: Tensor,
+        power_answers: int | None = None,
+    ) -> None:
+        self._fw = fw
+        self._device = device
+        self._now_ns = 0
+        self._failure: Exception | None = None
+        self._ended = False
+        self.uart = bytearray()
+        self.a72: dict[str, int] = {}
+        self.gic: dict[int, int] = {}
+        self.gpu_accesses = self.gpu_writes = 0
+        board = fw.board
+        block = power_block(board)
+        self.power = block(device, power_answers) if block else None
+        self._uc = uc = unicorn.Uc(unicorn.UC_ARCH_ARM64, unicorn.UC_MODE_ARM)
+        uc.ctl_set_cpu_model(arm64.UC_CPU_ARM64_A72)
+        for base, data in fw.segments:
+            uc.mem_map(*_pages(base, len(data)), unicorn.UC_PROT_READ | unicorn.UC_PROT_EXEC)
+            uc.mem_write(base, data)
+        uc.mem_map(*_pages(*fw.ram), unicorn.UC_PROT_READ | unicorn.UC_PROT_WRITE)
+        self._shared = carveout, dram  # Unicorn keeps only their addresses
+        for base, memory in ((board.carveout_base, carveout), (board.mailbox_base, dram)):
+            uc.mem_map_ptr(base, memory.size, unicorn.UC_PROT_READ | unicorn.UC_PROT_WRITE, memory.ctypes.data)
+        window = block.WINDOW_BYTES if block else -(-device.window_bytes // PAGE) * PAGE
+        uc.mmio_map(board.gpu_base, window, self._gpu_read, None, self._gpu_write, None)
+        uc.mmio_map(board.gic_base, GIC_BYTES, self._gic_read, None, self._gic_write, None)
+        uc.mmio_map(board.uart_base, PAGE, self._uart_read, None, self._uart_write, None)
+        for page in block.PAGES if block else ():
+            uc.mmio_map(page, PAGE, self._power_read, page, self._power_write, page)
+        uc.hook_add(unicorn.UC_HOOK_INTR, self._exception)
+        uc.hook_add(unicorn.UC_HOOK_INSN, self._counter, None, 1, 0, arm64.UC_ARM64_INS_MRS)
+        uc.reg_write(arm64.UC_ARM64_REG_PSTATE, PSTATE_EL3)
+        # Only the write of a system register makes Unicorn take notice of the new level: CPACR_EL1, no traps.
+        uc.reg_write(arm64.UC_ARM64_REG_CP_REG, (*CPACR_EL1, 3 << 20))
+
+    def run(self) -> None:
+        """From reset to the firmware's own exit; RunnerError or VgpuError when it does not get there."""
+        try:
+            self._uc.emu_start(self._fw.entry, NOWHERE)
+        except unicorn.UcError as error:
+            at = self._uc.reg_read(arm64.UC_ARM64_REG_PC)
+            self._failure = self._failure or RunnerError(f"the firmware crashed at {at:#x}: {error}")
+        if self._failure:
+            raise self._failure
+        # On an emulated machine the firmware leaves; on a board it waits for ever behind the line that tells.
+        if not self._ended and not self.uart.endswith(b"\n"):
+            raise RunnerError(f"the firmware stopped at {self._uc.reg_read(arm64.UC_ARM64_REG_PC):#x}")
+
+    def _gpu_read(self, _uc: Any, offset: int, size: int, _user: Any) -> int:
+        return self._guarded(lambda: self._reach_gpu().read32(offset)) if size == 4 else 0
+
+    def _gpu_write(self, _uc: Any, offset: int, _size: int, value: int, _user: Any) -> None:
+        self.gpu_writes += 1
+        self._guarded(lambda: self._reach_gpu().write32(offset, value))
+
+    def _reach_gpu(self) -> VirtualGpu:
+        self.gpu_accesses += 1
+        if self.power:
+            self.power.refuse(not self.power.is_on(), "an access to a GPU that is off: the bus waits for ever")
+        return self._device
+
+    def _power_read(self, _uc: Any, offset: int, _size: int, page: int) -> int:
+        assert self.power
+        block = self.power
+        return self._guarded(lambda: block.read(page + offset))
+
+    def _power_write(self, _uc: Any, offset: int, _size: int, value: int, page: int) -> None:
+        assert self.power
+        block = self.power
+        self._guarded(lambda: block.write(page + offset, value))
+
+    def _gic_read(self, _uc: Any, offset: int, _size: int, _user: Any) -> int:
+        """GICD_ISPENDR, of the GPU's lines; time passes."""
+        if offset == GICD_TYPER:
+            return GIC_LINES
+        self._guarded(self._pass_time)
+        pending = 0
+        for line in range(self._device.interrupt_lines):
+            number = GIC_SPI_BASE + self._fw.board.gpu_spi + line
+            if offset == GICD_ISPENDR + number // 32 * 4:
+                pending |= int(self._device.interrupt_level(line)) << number % 32
+        return pending
+
+    def _gic_write(self, _uc: Any, offset: int, _size: int, value: int, _user: Any) -> None:
+        self.gic[offset] = value
+
+    def _uart_read(self, _uc: Any, _offset: int, _size: int, _user: Any) -> int:
+        return 0  # of the flags: it takes a character
+
+    def _uart_write(self, _uc: Any, offset: int, _size: int, value: int, _user: Any) -> None:
+        if offset == UART_DR:
+            self.uart.append(value & 0xFF)
+
+    def _counter(self, uc: Any, register: int, system: Any, _user: Any) -> bool:
+        """CNTPCT_EL0 is virtual, at the rate in CNTFRQ_EL0; every other system register is Unicorn's own."""
+        if (system.crn, system.crm, system.op0, system.op1, system.op2) != CNTPCT_EL0:
+            return False
+        self._guarded(self._pass_time)
+        rate = uc.reg_read(arm64.UC_ARM64_REG_CP_REG, CNTFRQ_EL0)
+        uc.reg_write(register, self._now_ns * rate // 1_000_000_000)
+        return True
+
+    def _pass_time(self) -> int:
+        self._now_ns += NS_PER_LOOK
+        self._device.advance(self._now_ns)
+        return 0
+
+    def _guarded(self, access: Callable[[], int | None]) -> int:
+        """No exception may cross Unicorn: keep it, and stop."""
+        try:
+            return access() or 0
+        except (VgpuError, RunnerError) as error:
+            self._failure = self._failure or error
+            self._uc.emu_stop()
+            return 0
+
+    def _exception(self, uc: Any, number: int, _user: Any) -> None:
+        pc = uc.reg_read(arm64.UC_ARM64_REG_PC)
+        instruction = int.from_bytes(uc.mem_read(pc, 4), "little")
+        if self._is_done_for_a72(uc, instruction):
+            uc.reg_write(arm64.UC_ARM64_REG_PC, pc + 4)
+            return
+        self._ended = instruction == HLT_SEMIHOSTING
+        if not self._ended:
+            self._failure = RunnerError(f"the firmware took exception {number} at {pc:#x}")
+        uc.emu_stop()
+
+    def _is_done_for_a72(self, uc: Any, instruction: int) -> bool:
+        """Whether the instruction moves one of A72_REGISTERS; then that is done."""
+        number = instruction & 31
+        name = A72_REGISTERS.get(instruction & ~(READS | 31))
+        if name is None or number > X28:
+            return False
+        register = arm64.UC_ARM64_REG_X0 + number
+        if instruction & READS:
+            uc.reg_write(register, self.a72.get(name, 0))
+        else:
+            self.a72[name] = uc.reg_read(register)
+        return True

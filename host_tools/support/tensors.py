@@ -1,0 +1,132 @@
+"""Tensors on the command line: `SLOT=FILE.npy`, or a folder of `SLOT.npy`."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterable
+from pathlib import Path
+from tokenize import TokenError
+from typing import Any
+
+import click
+import numpy as np
+from numpy.typing import NDArray
+
+from host_tools.support.npy import MAGIC, squeezed
+from trace_format.errors import GramophoneError, SlotError, listed
+from trace_format.schema import SlotKind
+from trace_format.trace import Slot, Trace
+
+ZIP_MAGIC = b"PK"
+
+
+class Assignment(click.ParamType[Any]):
+    """SLOT=FILE; where `folders` are taken, also the path of a folder of SLOT.npy files, which has no slot."""
+
+    def __init__(self, *, folders: bool = False) -> None:
+        self.folders = folders
+        self.name = "SLOT=FILE.npy|FOLDER" if folders else "SLOT=FILE.npy"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[str | None, Path]:
+        """The two sides."""
+        if self.folders and Path(value).is_dir():
+            return None, Path(value)
+        slot, equals, path = str(value).partition("=")
+        if not (slot and equals and path):
+            folder = " or a folder of such files" if self.folders else ""
+            self.fail(f"expected SLOT=FILE.npy{folder}, found {value!r}", param, ctx)
+        return slot, Path(path)
+
+
+def assigned(what: str, given: Iterable[tuple[str | None, Path]]) -> dict[str, Path]:
+    """The files of slots, by slot.
+
+    Args:
+        what: what the option is about, for errors.
+        given: what `Assignment` makes of it.
+
+    Raises:
+        GramophoneError: a slot is given twice, or a folder has no .npy file.
+        OSError: a folder cannot be read.
+    """
+    files: dict[str, Path] = {}
+    for name, path in given:
+        found = [path] if name is not None else sorted(item for item in path.iterdir() if item.suffix == ".npy")
+        if not found:
+            raise GramophoneError(f"{path}: no .npy file in this folder")
+        for file in found:
+            slot = file.stem if name is None else name
+            if slot in files:
+                raise GramophoneError(f"{what} {slot!r} is given twice: {files[slot]} and {file}")
+            files[slot] = file
+    return files
+
+
+def load_all(trace: Trace, files: dict[str, Path], *kinds: SlotKind) -> dict[str, NDArray[Any]]:
+    """Tensors for a trace's slots of some kinds.
+
+    Raises:
+        SlotError: no such slot.
+        GramophoneError, OSError: as `load`.
+    """
+    return {name: load(path, slot_of(trace, name, *kinds)) for name, path in files.items()}
+
+
+def slot_of(trace: Trace, name: str, *kinds: SlotKind) -> Slot:
+    """The slot of one of some kinds; SlotError naming those that there are."""
+    slots = {slot.name: slot for slot in trace.slots if slot.kind in kinds}
+    if name not in slots:
+        raise SlotError(f"no {kinds[0].name.lower()} {name!r}; there are: {listed(slots)}")
+    return slots[name]
+
+
+def without_value(trace: Trace) -> list[str]:
+    """Names of the slots that a replay must be given, inputs first."""
+    return [
+        slot.name
+        for kind in (SlotKind.INPUT, SlotKind.PARAMETER)
+        for slot in trace.slots
+        if slot.kind == kind and not slot.bound
+    ]
+
+
+def load(path: Path, slot: Slot) -> NDArray[Any]:
+    """A tensor for a slot from a .npy file; a missing or extra leading dimension of 1 is forgiven.
+
+    Raises:
+        GramophoneError: not a .npy file of numbers, or another shape or element type than the slot's.
+        OSError: the file cannot be read.
+    """
+    array = _read(path)
+    if array.dtype != slot.numpy_dtype:
+        raise GramophoneError(
+            f"{path}: element type for slot {slot.name}: expected {slot.numpy_dtype}, found {array.dtype}"
+        )
+    if squeezed(array.shape) != squeezed(slot.shape):
+        raise GramophoneError(f"{path}: shape for slot {slot.name}: expected {slot.shape}, found {array.shape}")
+    return np.ascontiguousarray(array).reshape(slot.shape)
+
+
+def _read(path: Path) -> NDArray[Any]:
+    """The array in a .npy file; GramophoneError when there is none."""
+    data = path.read_bytes()
+    if data.startswith(ZIP_MAGIC):
+        raise GramophoneError(f"{path}: expected one array (.npy), found an archive of several (.npz)")
+    if not data.startswith(MAGIC):
+        found = data[: len(MAGIC)].hex() or "nothing"
+        raise GramophoneError(f"{path} at offset 0x0: not a .npy file: expected {MAGIC.hex()}, found {found}")
+    try:
+        # The header is text that NumPy hands to Python's parser, and its shape decides how much is allocated.
+        array: NDArray[Any] = np.load(io.BytesIO(data), allow_pickle=False)
+    except (ValueError, TypeError, SyntaxError, EOFError, OverflowError, MemoryError, TokenError):
+        raise GramophoneError(f"{path}: a damaged .npy file, or one of elements that are no numbers") from None
+    return array
+
+
+def npy(array: NDArray[Any]) -> bytes:
+    """Bytes of a .npy file."""
+    out = io.BytesIO()
+    np.save(out, array, allow_pickle=False)
+    return out.getvalue()

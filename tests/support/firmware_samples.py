@@ -1,0 +1,50 @@
+"""What the tests of compiled firmware share."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from host_tools.passes import PASSES
+from host_tools.record.importers.gpureplay_trace import import_gpureplay
+from host_tools.runners import bearssl, firmware
+from host_tools.runners.replay import Tensor
+from tee_replayer.generate import generate
+from tests.support import mali_samples as m
+from tests.support import replayer_samples as s
+from trace_format.actions import Op
+from trace_format.schema import SlotKind
+from trace_format.trace import Trace
+
+GCC = f"{firmware.CROSS}gcc"
+
+
+def compiled(folder: Path, gpu: str, platform: str = "qemu-virt", carveout_bytes: int | None = None) -> Path:
+    """A compiled firmware for the samples' key, in `folder`/out."""
+    if shutil.which(GCC) is None:
+        pytest.skip(f"{GCC} is missing: apt-get install gcc-aarch64-linux-gnu")
+    out = folder / "out"
+    generate(gpu, platform, s.KEY, out, bearssl=bearssl.source(), carveout_bytes=carveout_bytes)
+    firmware.compile_firmware(out)
+    return out
+
+
+def small_mali(folder: Path) -> Trace:
+    """A recording made by hand; waits are short, for Unicorn stops at each look at the clock."""
+    found = import_gpureplay(m.write(folder, m.recording()), "small")
+    for step in ("volatile", "polls"):
+        found = PASSES[step].apply(found)
+    actions = found.actions.copy()
+    actions["value"][actions["op"] == Op.WAIT_IRQ] = 3000
+    actions["value"][actions["op"] == Op.INTERVAL] = 30
+    return found.with_(actions=actions)
+
+
+def values(sample: Trace, value: float) -> dict[str, Tensor]:
+    """The same number for all inputs and parameters."""
+    return {
+        slot.name: np.full(slot.shape, value, np.float32) for slot in sample.slots if slot.kind != SlotKind.OUTPUT
+    }

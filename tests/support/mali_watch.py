@@ -1,0 +1,266 @@
+"""What the GPU finds in memory when a job starts: an interpreter that follows job chains as the GPU does.
+
+It shares nothing with host_tools/model/job_chains.py, so that each can be held against the other. Descriptor
+layouts: Mesa 22.3.6 src/panfrost/lib/genxml/v6.xml. A compute job has 192 bytes: header 32, invocation and
+parameters 32, draw 128; others have what their type needs.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from host_tools.model.interpreter import Interpreter
+from trace_format.actions import MAP_EXECUTE, MAP_WRITE, Op, va_page
+from trace_format.schema import SlotKind
+from trace_format.trace import Trace
+
+PAGE = 4096
+LATENCY_NS = 6_000  # of the recorded machine's power transitions
+ADDRESS = (1 << 48) - 1
+Values = Mapping[str, NDArray[np.float32]]
+
+
+@dataclass(frozen=True)
+class Part:
+    """Bytes that a job names: what they are, where they lie."""
+
+    what: str
+    space: int
+    va: int
+    size: int
+
+
+Found = dict[Part, NDArray[np.uint8]]
+
+
+class Watch(Interpreter):
+    """Looks at memory whenever a job is started: at what its chain names, or at given parts.
+
+    Attributes:
+        parts: what to look at, by job; None: what the chains name.
+        dirt: byte that fills the pages of the parts, as far as they lie behind the image, before each replay.
+        jobs: what was found, by job of the latest replay.
+    """
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.parts: list[list[Part]] | None = None
+        self.dirt: int | None = None
+        self.jobs: list[Found] = []
+        self.start = {
+            register.index: int(name[2])
+            for name, register in self.gpu_profile.registers.items()
+            if name.startswith("js") and name.endswith(".COMMAND_NEXT")
+        }
+        rows = self.trace.actions[self.trace.actions["op"] == Op.MAP_GPU_MEM]
+        self.code = {
+            (int(row["arg"]) & 15, va_page(row) + i): int(row["b"]) + i
+            for row in rows[(rows["flags"] & MAP_EXECUTE) != 0]
+            for i in range(int(row["value"]))
+        }
+
+    def run(self, inputs: Values | None = None) -> dict[str, NDArray[np.float32]]:
+        self.jobs = []
+        if self.started:
+            self._soil()
+        return super().run(inputs)
+
+    def _step(self, row: np.void) -> None:
+        op = int(row["op"])
+        if op == Op.REPLAY_START:
+            self._soil()
+        elif op == Op.REG_WRITE and int(row["arg"]) in self.start and int(row["value"]) == 1:
+            if self.parts is None:
+                parts = list(self._chain(self.start[int(row["arg"])]))
+            else:
+                parts = self.parts[len(self.jobs)]
+            self.jobs.append({part: self._read(part) for part in parts})
+        super()._step(row)
+
+    def _soil(self) -> None:
+        if self.dirt is None or self.parts is None:
+            return
+        pages = {
+            (part.space, page)
+            for job in self.parts
+            for part in job
+            for page in range(part.va // PAGE, (part.va + part.size - 1) // PAGE + 1)
+        }
+        for space, page in pages:
+            at = self.tables.translate(space, page * PAGE)
+            if at >= len(self.trace.image):
+                self.memory[at : at + PAGE] = self.dirt
+
+    def _read(self, part: Part) -> NDArray[np.uint8]:
+        va, end, pieces = part.va, part.va + part.size, []
+        while va < end:
+            here = min(end - va, PAGE - va % PAGE)
+            at = self.tables.translate(part.space, va)
+            pieces.append(self.memory[at : at + here])
+            va += here
+        return np.concatenate(pieces)
+
+    def _chain(self, slot: int) -> Iterator[Part]:
+        def register(offset: int) -> int:
+            return self.gpu.read32(0x1800 + 0x80 * slot + offset)
+
+        space = register(0x58) & 15
+        va = register(0x40) | register(0x44) << 32
+        while va:
+            header = Part("header", space, va, 32)
+            yield header
+            _, _, _, control, _, _, following = struct.unpack("<IIQIHHQ", self._read(header).tobytes())
+            kind = control >> 1 & 0x7F
+            if kind == 4:
+                job = Part("compute job", space, va, 192)
+                yield job
+                yield from self._compute(space, self._read(job).tobytes())
+            elif kind in (2, 3):
+                yield Part("payload", space, va + 32, {2: 24, 3: 8}[kind])
+            else:
+                assert kind == 1, f"job type {kind}"
+            va = following
+
+    def _compute(self, space: int, job: bytes) -> Iterator[Part]:
+        buffers, push, state, storage = (
+            int(struct.unpack_from("<Q", job, 64 + at)[0]) & ADDRESS for at in (24, 48, 56, 112)
+        )
+        renderer_state = Part("renderer state", space, state & ~15, 64)
+        yield renderer_state
+        words = np.frombuffer(self._read(renderer_state).tobytes(), "<u4")
+        yield self._shader(space, (int(words[0]) | int(words[1]) << 32) & ADDRESS & ~15)
+        count = int(words[4]) & 0xFF
+        if count:
+            table = Part("table of uniform buffers", space, buffers, 8 * count)
+            yield table
+            for (entry,) in struct.iter_unpack("<Q", self._read(table).tobytes()):
+                if entry:
+                    yield Part("uniform buffer", space, entry >> 12 << 4, ((entry & 0xFFF) + 1) * 16)
+        if int(words[12]) >> 15 & 0x7F:
+            yield Part("push uniforms", space, push, (int(words[12]) >> 15 & 0x7F) * 8)
+        if storage:
+            yield Part("thread storage", space, storage, 32)
+
+    def _shader(self, space: int, va: int) -> Part:
+        """To the end of its buffer: pages of code that follow one another, in the carve-out too."""
+        page = va // PAGE
+        while self.code.get((space, page + 1)) == self.code[space, page] + 1:
+            page += 1
+        return Part("shader", space, va, (page + 1) * PAGE - va)
+
+
+class Reference:
+    """What the jobs of a trace find, to compare other traces with that should do the same.
+
+    A raw trace does not say what all of the bytes are: those that differ with what lay in memory before are not
+    compared.
+    """
+
+    def __init__(self, trace: Trace) -> None:
+        self.trace = trace
+        self.inputs = {
+            s.name: np.full(s.shape, i + 1, np.float32)
+            for i, s in enumerate(trace.slots)
+            if s.kind != SlotKind.OUTPUT
+        }
+        device = Watch(trace, latency_ns=LATENCY_NS)
+        device.run(self.inputs)
+        self.jobs = device.jobs
+        device.close()
+        self.parts = [list(job) for job in self.jobs]
+        device = self.device(trace, 0xA5)
+        device.run(self.inputs)
+        self.known = [
+            {part: found == job[part] for part, found in before.items()}
+            for before, job in zip(self.jobs, device.jobs, strict=True)
+        ]
+        self.mapped = device.tables.mapped()
+        device.close()
+
+    def device(self, trace: Trace, dirt: int) -> Watch:
+        device = Watch(trace, latency_ns=LATENCY_NS)
+        device.parts, device.dirt = self.parts, dirt
+        return device
+
+    def difference(self, trace: Trace, runs: int = 3) -> str:
+        """The first difference in words that replays in a row show, "" when there is none."""
+        slots = {s.name: s for s in self.trace.slots}
+        if {s.name: s for s in trace.slots} != slots:
+            return "slots differ"
+        device = self.device(trace, 0)
+        try:
+            for run in range(1, runs + 1):
+                device.dirt = 0x5A * run & 0xFF
+                device.run(self.inputs)
+                counters = device.gpu.counters()
+                if (counters.jobs, counters.faults) != (run * len(self.jobs), 0):
+                    return f"replay {run}: {counters.jobs} jobs, {counters.faults} faults"
+                for index, job in enumerate(device.jobs):
+                    for part, found in job.items():
+                        known = self.known[index][part]
+                        if (found != self.jobs[index][part])[known].any():
+                            return f"replay {run}, job {index}: {part.what} at {part.va:#x}"
+                for name, value in self.inputs.items():
+                    if not np.array_equal(device.read_slot(slots[name]), value):
+                        return f"replay {run}: slot {name}"
+        finally:
+            device.close()
+        return ""
+
+    def conflicts(self, trace: Trace) -> list[str]:
+        """Memory that two jobs name, shared though a job between them names the other use of it.
+
+        A region counts as used from the first job to the last that has its address in a descriptor: less than
+        what chains can reach, but found without following anything.
+        """
+        uses = self._uses()
+        rows = trace.actions[(trace.actions["op"] == Op.MAP_GPU_MEM) & (trace.actions["flags"] & MAP_WRITE != 0)]
+        frames = {
+            (int(row["arg"]) & 15, va_page(row) + i): int(row["b"]) + i
+            for row in rows
+            for i in range(int(row["value"]))
+        }
+        owner: dict[int, list[tuple[int, int, int]]] = {}
+        for (space, first, end), (start, last) in uses.items():
+            for page in range(first, end):
+                if (space, page) in frames:
+                    owner.setdefault(frames[space, page], []).append((page, start, last))
+        found = []
+        for users in owner.values():
+            for i, (page, start, last) in enumerate(users):
+                for other, other_start, other_last in users[:i]:
+                    if start <= other_last and other_start <= last:
+                        found.append(f"pages {page:#x} and {other:#x}")
+        return found
+
+    def _uses(self) -> dict[tuple[int, int, int], tuple[int, int]]:
+        """(space, first page, end) of each region -> first and last job with an address in it; slots: always."""
+        rows = self.trace.actions[self.trace.actions["op"] == Op.MAP_GPU_MEM]
+        runs = sorted((int(row["arg"]) & 15, va_page(row), va_page(row) + int(row["value"])) for row in rows)
+        uses: dict[tuple[int, int, int], tuple[int, int]] = {}
+
+        def use(space: int, page: int, job: int) -> None:
+            for run in runs:
+                if run[0] == space and run[1] <= page < run[2]:
+                    first, last = uses.get(run, (job, job))
+                    uses[run] = min(first, job), max(last, job)
+
+        for index, job in enumerate(self.jobs):
+            named: set[tuple[int, int]] = set()
+            for part, content in job.items():
+                named.add((part.space, part.va // PAGE))
+                if part.what != "shader":
+                    words = np.frombuffer(content.tobytes(), "<u4").astype(np.uint64)
+                    values = (words[:-1] | words[1:] << np.uint64(32)) & np.uint64(ADDRESS)
+                    named |= {(part.space, int(value) // PAGE) for value in values}
+            for space, page in named & self.mapped.keys():
+                use(space, page, index)
+        for slot in self.trace.slots:
+            for job in (0, len(self.jobs)):
+                use(slot.address_space, slot.address // PAGE, job)
+        return uses

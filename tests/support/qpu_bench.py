@@ -1,0 +1,140 @@
+"""A bench for QPU code: a piece of memory, a shader, a dispatch (ctypes over v3d_csd_run)."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from host_tools.vgpu import build
+from tests.support.qpu_asm import assemble
+
+V3D = build.HERE.parent / "gpus" / "v3d" / "vgpu"
+BASE = 0x10000  # GPU address of the memory
+PAGES = 64
+READ_ONLY = 48  # first page that is not writable
+CODE, UNIFORMS, DATA = BASE, BASE + 0x8000, BASE + 0x10000
+PROPAGATE_NAN, SINGLE_SEGMENT, FOUR_THREADS = 4, 2, 1
+
+U32 = npt.NDArray[np.uint32]
+
+
+class _Flat(ctypes.Structure):
+    _fields_ = [("memory", ctypes.c_void_p)] + [
+        (n, ctypes.c_uint32) for n in ["va", "bytes", "writable", "read", "written"]
+    ]
+
+
+class _Result(ctypes.Structure):
+    _fields_ = [
+        ("instructions", ctypes.c_uint64),
+        ("bytes_read", ctypes.c_uint64),
+        ("bytes_written", ctypes.c_uint64),
+        ("faulted", ctypes.c_bool),
+        ("fault_write", ctypes.c_bool),
+        ("fault_va", ctypes.c_uint32),
+        ("error", ctypes.c_char * 256),
+    ]
+
+
+@functools.cache
+def library() -> ctypes.CDLL:
+    """The compute engine with a flat MMU."""
+    own = [V3D / "v3d_csd.c", *sorted(V3D.glob("v3d_qpu_*.c"))]
+    mmu = Path(__file__).parents[1] / "vgpu" / "flat_mmu.c"
+    return ctypes.CDLL(str(build.shared_object("qpu-bench", [*own, mmu])))
+
+
+def disassemble(word: int) -> str:
+    """Text of one instruction, or "!" and a reason."""
+    text = ctypes.create_string_buffer(256)
+    decoded = library().v3d_qpu_describe(ctypes.c_uint64(word), text, ctypes.c_size_t(256)) & 1
+    return ("" if decoded else "!") + text.value.decode()
+
+
+@dataclass
+class Outcome:
+    """What v3d_csd_run reported, and the memory afterwards."""
+
+    instructions: int
+    bytes_read: int
+    bytes_written: int
+    fault: tuple[int, bool] | None
+    error: str
+    touched: npt.NDArray[np.uint8]
+    noted: tuple[int, int]
+    memory: U32
+
+    def words(self, va: int, count: int) -> U32:
+        return self.memory[(va - BASE) // 4 :][:count]
+
+
+def dispatch(
+    code: str | bytes,
+    uniforms: list[int],
+    data: npt.ArrayLike = (),
+    *,
+    groups: tuple[int, int, int] = (1, 1, 1),
+    size: int = 16,
+    per_supergroup: int = 1,
+    flags: int = PROPAGATE_NAN,
+    threads: int = 1,
+    track: bool = False,
+    cfg: dict[int, int] | None = None,
+) -> Outcome:
+    """Runs a shader. `data` (words) goes to DATA; `cfg` overrides configuration words."""
+    raw = np.zeros(PAGES * 4096 + 4096, np.uint8)
+    start = -raw.ctypes.data % 4096
+    memory = raw[start : start + PAGES * 4096].view(np.uint32)
+    binary = code if isinstance(code, bytes) else assemble(code)
+    memory.view(np.uint8)[: len(binary)] = np.frombuffer(binary, np.uint8)
+    memory[(UNIFORMS - BASE) // 4 :][: len(uniforms)] = np.array(uniforms, np.uint64).astype(np.uint32)
+    values = np.asarray(data, np.uint32).ravel()
+    memory[(DATA - BASE) // 4 :][: values.size] = values
+    total = int(np.prod(groups))
+    full, rest = divmod(total, per_supergroup)
+    batches = full * -(-per_supergroup * size // 16) + -(-rest * size // 16)
+    words = [count << 16 for count in groups]
+    words += [(-(-per_supergroup * size // 16) - 1) << 12 | (per_supergroup & 15) << 8 | size & 255, batches - 1]
+    words += [CODE | flags, UNIFORMS]
+    for index, value in (cfg or {}).items():
+        words[index] = value
+    flat = _Flat(memory.ctypes.data, BASE, PAGES * 4096, READ_ONLY * 4096, 0, 0)
+    result, touched = _Result(), np.zeros(PAGES, np.uint8)
+    configuration = (ctypes.c_uint32 * 7)(*words)
+    status = library().flat_run(
+        ctypes.byref(flat),
+        configuration,
+        threads,
+        track,
+        ctypes.byref(result),
+        touched.ctypes.data_as(ctypes.c_void_p),
+    )
+    assert status == 0
+    return Outcome(
+        result.instructions,
+        result.bytes_read,
+        result.bytes_written,
+        (result.fault_va, result.fault_write) if result.faulted else None,
+        result.error.decode(),
+        touched,
+        (flat.read, flat.written),
+        memory.copy(),
+    )
+
+
+ONE_SECTION = PROPAGATE_NAN | SINGLE_SEGMENT
+# rf10: DATA + 4 * lane; takes one uniform.
+LANE_ADDRESS = "eidx r0; nop; ldunifrf.rf9\nshl r0, r0, 2\nadd rf10, r0, rf9\n"
+STORE_RF30 = "nop; mov tmud, rf30\nnop; mov tmua, rf10\n"
+
+# Ends a thread that has one section (flags=SINGLE_SEGMENT) or the last of several.
+END = "nop; nop; thrsw\nnop; nop\nnop; nop\n"
+
+
+def float_bits(values: npt.ArrayLike) -> U32:
+    return np.asarray(values, np.float32).view(np.uint32)

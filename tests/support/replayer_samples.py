@@ -1,0 +1,238 @@
+"""What the tests of the replayer share: small traces, signed hostile ones, and a GPU that is only registers."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from cryptography.hazmat.primitives.asymmetric import ec
+
+from host_tools.runners import bearssl
+from host_tools.support.cache import cache_dir
+from signing import envelope
+from signing.sign import FileSigner
+from tee_replayer import hostlib
+from trace_format import layout, profile
+from trace_format.actions import ACTION_DTYPE, ALL_BITS, MAP_READ, MAP_WRITE, Op, action
+from trace_format.schema import Action, DType, Section, SectionType, SlotKind
+from trace_format.schema import Header as HeaderStruct
+from trace_format.trace import Slot, Trace
+
+GPU = profile.load("v3d42")
+ES256 = FileSigner(ec.derive_private_key(0x6772616D6F70686F6E65, ec.SECP256R1()))  # no secret
+KEY = ES256.public
+CARVEOUT_PHYS = 0x1_0000_0000
+CARVEOUT_BYTES = 1 << 18
+PAGE = 4096
+VA = 0x10  # first virtual page of the sample's working memory
+MEMORY_PAGE = 4  # where it lies in the carve-out
+MMU_ON = 0x060D0C01
+IMAGE = bytes(range(256)) * 8
+IDENT = {
+    "v3d42": {"hub.IDENT1": 0x124, "hub.IDENT3": 0xE00},
+    "mali_g71": {"gpu.GPU_ID": 0x60A00002, "gpu.SHADER_PRESENT_LO": 0xFF},
+}
+
+
+def register(name: str) -> int:
+    """Word index of a register: the operand of register actions."""
+    return GPU.register(name).index
+
+
+def read(name: str, expected: int, mask: int = ALL_BITS) -> np.void:
+    """RegReadOnce."""
+    return action(Op.REG_READ_ONCE, arg=register(name), value=expected, a=mask)
+
+
+def write(name: str, value: int, mask: int = ALL_BITS) -> np.void:
+    """RegWrite."""
+    return action(Op.REG_WRITE, arg=register(name), value=value, a=mask)
+
+
+PROLOGUE = (
+    action(Op.MAP_GPU_MEM, flags=MAP_READ | MAP_WRITE, value=4, a=VA, b=MEMORY_PAGE),
+    action(Op.SET_GPU_PGTABLE),
+    write("hub.MMU_CTL", MMU_ON),
+    action(Op.UPLOAD, value=100, a=MEMORY_PAGE * PAGE, b=8),
+    action(Op.REPLAY_START),
+)
+REPLAY = (
+    action(Op.COPY_TO_GPU, arg=0),
+    action(Op.JOB, value=0),
+    write("core0.INT_CLR", 0x80),
+    action(Op.COPY_FROM_GPU, arg=1),
+)
+
+
+def slots(shape: tuple[int, ...] = (2, 3), strides: tuple[int, ...] = (64, 4), bound: bool = True) -> list[Slot]:
+    """An input and an output in the same memory, so that what goes in comes out."""
+    where = (VA + 1) * PAGE
+    return [
+        Slot("in", SlotKind.INPUT, DType.FLOAT32, shape, strides, where, bound=bound),
+        Slot("out", SlotKind.OUTPUT, DType.FLOAT32, shape, strides, where),
+    ]
+
+
+def trace(*actions: np.void, **changes: Any) -> Trace:
+    """A small trace; without actions, one that copies its input through GPU memory."""
+    return Trace(
+        "v3d42",
+        np.array(list(actions or PROLOGUE + REPLAY), dtype=ACTION_DTYPE),
+        IMAGE,
+        carveout_bytes=16 * PAGE,
+        va_bytes=32 * PAGE,
+        slots=slots(),
+        meta={"name": "small"},
+    ).with_(**changes)
+
+
+def signed(sample: Trace | bytes, **options: Any) -> bytes:
+    """Sign a trace as it is: nothing of it is checked, a hostile owner of the key signs what he likes."""
+    data = sample if isinstance(sample, bytes) else sample.build(compress=False, **options)
+    head = data[: int.from_bytes(data[24:28], "little")]
+    signature = ES256.sign(envelope.to_be_signed(ES256.alg, ES256.kid, head))
+    return envelope.join(envelope.Envelope(ES256.alg, ES256.kid, signature), data)
+
+
+@dataclass
+class Parts:
+    """A trace's bytes, to be damaged, then hashed and signed again."""
+
+    data: bytearray
+
+    @classmethod
+    def of(cls, sample: Trace | None = None) -> Parts:
+        """Of a trace whose sections are stored."""
+        return cls(bytearray((sample or trace()).build(compress=False)))
+
+    def section(self, kind: SectionType) -> tuple[int, int]:
+        """Where a section's table entry and its data lie."""
+        count = int.from_bytes(self.data[36:38], "little")
+        for index in range(count):
+            at = HeaderStruct.sizeof() + index * Section.sizeof()
+            if int.from_bytes(self.data[at : at + 2], "little") == kind:
+                return at, int.from_bytes(self.data[at + 8 : at + 16], "little")
+        raise ValueError(kind)
+
+    def patch(self, at: int, value: int, size: int) -> Parts:
+        """Overwrite a little-endian number."""
+        self.data[at : at + size] = value.to_bytes(size, "little")
+        return self
+
+    def action(self, index: int, **fields: int) -> Parts:
+        """Overwrite fields of an action."""
+        at = self.section(SectionType.ACTIONS)[1] + index * Action.sizeof()
+        record = np.frombuffer(bytes(self.data[at : at + Action.sizeof()]), ACTION_DTYPE).copy()
+        for name, value in fields.items():
+            record[name] = value
+        self.data[at : at + Action.sizeof()] = record.tobytes()
+        return self
+
+    def manifest(self, name: str, value: int) -> Parts:
+        """Overwrite a field of the manifest."""
+        return self._field(self.section(SectionType.MANIFEST)[1], "manifest", name, value)
+
+    def slot(self, index: int, name: str, value: int) -> Parts:
+        """Overwrite a field of a slot (of a list: its first item)."""
+        size = layout.STRUCTURES["slot"][0].sizeof()
+        return self._field(self.section(SectionType.SLOTS)[1] + index * size, "slot", name, value)
+
+    def entry(self, kind: SectionType, name: str, value: int) -> Parts:
+        """Overwrite a field of a section's table entry."""
+        return self._field(self.section(kind)[0], "section", name, value)
+
+    def header(self, name: str, value: int) -> Parts:
+        """Overwrite a field of the header."""
+        return self._field(0, "header", name, value)
+
+    def _field(self, at: int, structure: str, name: str, value: int) -> Parts:
+        for item in layout.STRUCTURES[structure][0].subcons:
+            if item.name == name:
+                size = item.sizeof()
+                return self.patch(at, value, min(size, 8) if size % 4 == 0 and size > 8 else size)
+            at += item.sizeof()
+        raise ValueError(name)
+
+    def signed(self) -> bytes:
+        """Hash the chunks again and sign."""
+        head, chunk = (int.from_bytes(self.data[at : at + 4], "little") for at in (24, 28))
+        at = self.section(SectionType.CHUNKS)[1]
+        for start in range(head, len(self.data), chunk or len(self.data)):
+            digest = hashlib.sha256(self.data[start : start + chunk]).digest()
+            self.data[at : at + 32] = digest
+            at += 32
+        return signed(bytes(self.data))
+
+
+@dataclass
+class Registers:
+    """A GPU that is only registers: a write is kept, a read gives what was written or `values` says.
+
+    `on_write` may change `values`; `log` has every write.
+    """
+
+    gpu: profile.Profile = GPU
+    values: dict[int, int] = field(default_factory=dict)
+    log: list[tuple[str, int]] = field(default_factory=list)
+    on_write: Callable[[str, int], None] = lambda name, value: None
+    interrupt: bool = False
+
+    def __post_init__(self) -> None:
+        ffi = hostlib._ffi()
+        self.values |= {self.gpu.register(name).offset: value for name, value in IDENT[self.gpu.name].items()}
+
+        @ffi.callback("uint32_t(void *, uint32_t)")  # type: ignore[untyped-decorator]
+        def read32(_ctx: Any, offset: int) -> int:
+            return self.values.get(offset, 0)
+
+        @ffi.callback("void(void *, uint32_t, uint32_t)")  # type: ignore[untyped-decorator]
+        def write32(_ctx: Any, offset: int, value: int) -> None:
+            name = self.gpu.describe(offset)
+            self.log.append((name, value))
+            self.values[offset] = value
+            self.on_write(name, value)
+
+        @ffi.callback("bool(void *, unsigned)")  # type: ignore[untyped-decorator]
+        def level(_ctx: Any, _line: int) -> bool:
+            return self.interrupt
+
+        self.c_interface = (ffi.NULL, read32, write32, level, ffi.NULL)
+
+    def set(self, name: str, value: int) -> None:
+        """Give a register a value."""
+        self.values[self.gpu.register(name).offset] = value
+
+    @property
+    def resets(self) -> int:
+        """How often the GPU was reset."""
+        return self.log.count(("bridge.SW_INIT_1", 1))
+
+
+def library(gpu: profile.Profile = GPU) -> Path:
+    """The replayer for this machine; skips where BearSSL's source cannot be had."""
+    try:
+        source = bearssl.source()
+    except OSError as error:
+        pytest.skip(f"BearSSL's source cannot be fetched: {error}")
+    return hostlib.build(gpu, source, cache_dir("replayer"))
+
+
+class Device:
+    """The replayer with a carve-out and a GPU that is only registers."""
+
+    def __init__(self, gpu: Registers | None = None, carveout_bytes: int = CARVEOUT_BYTES) -> None:
+        self.gpu = gpu or Registers()
+        self.memory = bytearray(carveout_bytes)
+        self.replayer = hostlib.HostReplayer(
+            library(self.gpu.gpu), self.gpu.gpu, self.gpu.c_interface, self.memory, CARVEOUT_PHYS
+        )
+
+    @property
+    def is_wiped(self) -> bool:
+        """Whether nothing is left in the carve-out."""
+        return not any(self.memory)
