@@ -19,6 +19,7 @@ from host_tools.machine import cpio, elf, initramfs, kernel_modules, wheels
 from host_tools.machine.apt import AptRoot
 from host_tools.machine.errors import RecordError
 from host_tools.support.cache import cache_dir, locked, written_whole
+from trace_format.errors import GramophoneError
 
 SUITE, ARCHITECTURE = "trixie", "arm64"
 PACKAGES = ("linux-image-arm64", "mesa-vulkan-drivers", "libvulkan1", "python3.13", "busybox-static")
@@ -185,7 +186,7 @@ def main() -> int:
     console = Console(stderr=True)
     try:
         root = prepare(parser.parse_args().update)
-    except RecordError as error:
+    except GramophoneError as error:
         console.print(f"error: {error}", markup=False, highlight=False)
         return 2
     except KeyboardInterrupt:
