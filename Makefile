@@ -20,6 +20,7 @@ help: ## this list
 
 setup: system $(BIN)/.installed ## what every target needs, in .venv and from packages
 
+setup-test: MORE_NEEDS = $(TEST_NEEDS) $(OPTEE_NEEDS)
 setup-test: setup system-test $(KAITAI) ## what the tests need beside that
 
 # $(call need,NEEDS): install the packages of what is missing, and no others. Of two makes at once, one installs.
@@ -33,8 +34,10 @@ define need
 	packages=$$(missing); [ -n "$$packages" ] || exit 0; \
 	echo "installing packages: $$packages" >&2; \
 	if [ "$$(id -u)" = 0 ]; then run=env; else run="sudo env"; fi; \
-	$$run apt-get update -qq; \
-	$$run DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $$packages >/dev/null; \
+	! command -v $${run%% *} >/dev/null || { \
+	    $$run apt-get update -qq; \
+	    $$run DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $$packages >/dev/null; \
+	}; \
 	packages=$$(missing); [ -z "$$packages" ] || \
 	    { echo "error: packages are missing and could not be installed; as root: apt-get install $$packages" >&2; exit 2; }
 endef
@@ -47,7 +50,7 @@ usable:
 	@[ -w . ] || { echo "error: $(CURDIR) cannot be written to; clone it into a folder that can" >&2; exit 2; }
 
 system: usable
-	$(call need,$$($(PYTHON) -c 'import ensurepip' 2>/dev/null || echo ensurepip:python3-venv) $(SYSTEM_NEEDS))
+	$(call need,$$($(PYTHON) -c 'import ensurepip' 2>/dev/null || echo ensurepip:python3-venv) $(SYSTEM_NEEDS) $(MORE_NEEDS))
 
 system-test: usable
 	$(call need,$(TEST_NEEDS) $(OPTEE_NEEDS))

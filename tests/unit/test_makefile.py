@@ -105,10 +105,17 @@ def test_a_user_without_sudo(machine: Machine) -> None:
     machine.add("kettle")
     status, said = machine.make("system")
     assert status == 2
-    assert said.endswith(
+    assert said == (
+        "installing packages: garden-tools\n"
         "error: packages are missing and could not be installed; as root: apt-get install garden-tools\n"
     )
     assert machine.asked == []
+
+
+def test_the_tests_ask_for_all_at_once(machine: Machine) -> None:
+    machine.add("id", USER)
+    _, said = machine.make("setup-test", "TEST_NEEDS=fork:kitchen spade:shed", "OPTEE_NEEDS=/no/header.h:headers")
+    assert said.endswith("as root: apt-get install garden-tools headers kitchen shed\n")
 
 
 def test_without_network(machine: Machine) -> None:
