@@ -1,16 +1,18 @@
 # Gramophone. `make` alone lists what there is.
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-test system system-test demo test lint bench optee record-root record-demo demo-train generated clean
+.PHONY: help setup setup-test usable system system-test demo test lint bench optee record-root record-demo demo-train generated clean
 
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-# What the commands need besides Python, by Debian package name.
-SYSTEM_PACKAGES := qemu-system-arm gcc-aarch64-linux-gnu libc6-dev-arm64-cross gcc libc6-dev make dpkg-dev dosfstools mtools
-SYSTEM_COMMANDS := qemu-system-aarch64 aarch64-linux-gnu-gcc gcc make dpkg-source mcopy /usr/sbin/mkfs.fat
-# What the tests need beside that.
-TEST_PACKAGES := clang clang-format cppcheck valgrind npm cpio libssl-dev
-TEST_COMMANDS := clang clang-format cppcheck valgrind npm cpio /usr/include/openssl/ec.h
+# What the commands need besides Python, as COMMAND:PACKAGE or FILE:PACKAGE, by Debian's names.
+SYSTEM_NEEDS := qemu-system-aarch64:qemu-system-arm make:make gcc:gcc /usr/include/stdlib.h:libc6-dev \
+    aarch64-linux-gnu-gcc:gcc-aarch64-linux-gnu /usr/aarch64-linux-gnu/include/stdlib.h:libc6-dev-arm64-cross \
+    dpkg-source:dpkg-dev /usr/share/keyrings/debian-archive-keyring.gpg:debian-archive-keyring \
+    fdtput:device-tree-compiler mcopy:mtools mkfs.fat:dosfstools
+# What the tests, and OP-TEE, need beside that.
+TEST_NEEDS := clang:clang cppcheck:cppcheck valgrind:valgrind npm:npm cpio:cpio openssl:openssl
+OPTEE_NEEDS := /usr/include/openssl/ec.h:libssl-dev
 KAITAI := build/npm/node_modules/kaitai-struct-compiler
 
 help: ## this list
@@ -18,34 +20,51 @@ help: ## this list
 
 setup: system $(BIN)/.installed ## what every target needs, in .venv and from packages
 
+setup-test: MORE_NEEDS = $(TEST_NEEDS) $(OPTEE_NEEDS)
 setup-test: setup system-test $(KAITAI) ## what the tests need beside that
 
-# $(call install,COMMANDS,PACKAGES): the packages, unless all commands (and files) are there
-define install
-	@missing=; for c in $(1); do command -v $$c >/dev/null || [ -e $$c ] || missing="$$missing $$c"; done; \
-	if [ -n "$$missing" ]; then \
-	    echo "installing packages for:$$missing" >&2; \
-	    if [ "$$(id -u)" = 0 ]; then run=; else run=sudo; fi; \
-	    $$run apt-get update -qq && \
-	    $$run env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $(2) >/dev/null || \
-	    { echo "error: could not install; as root: apt-get install $(2)" >&2; exit 2; }; \
-	fi
+# $(call need,NEEDS): install the packages of what is missing, and no others. Of two makes at once, one installs.
+define need
+	@export PATH="$$PATH:/usr/sbin:/sbin"; \
+	missing() { for need in $(1); do \
+	    command -v "$${need%:*}" >/dev/null || [ -e "$${need%:*}" ] || echo "$${need#*:}"; \
+	done | sort -u | xargs; }; \
+	[ -n "$$(missing)" ] || exit 0; \
+	exec 9</ && flock 9; \
+	packages=$$(missing); [ -n "$$packages" ] || exit 0; \
+	echo "installing packages: $$packages" >&2; \
+	if [ "$$(id -u)" = 0 ]; then run=env; else run="sudo env"; fi; \
+	! command -v $${run%% *} >/dev/null || { \
+	    $$run apt-get update -qq; \
+	    $$run DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $$packages >/dev/null; \
+	}; \
+	packages=$$(missing); [ -z "$$packages" ] || \
+	    { echo "error: packages are missing and could not be installed; as root: apt-get install $$packages" >&2; exit 2; }
 endef
 
-system:
-	$(call install,$(SYSTEM_COMMANDS),$(SYSTEM_PACKAGES))
+# What cannot be installed is said before anything is.
+usable:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || \
+	    { echo "error: expected Python 3.11 or newer, found $$($(PYTHON) --version 2>/dev/null || echo no $(PYTHON));" \
+	        "make PYTHON=... takes another, Debian's is: apt-get install python3-venv" >&2; exit 2; }
+	@[ -w . ] || { echo "error: $(CURDIR) cannot be written to; clone it into a folder that can" >&2; exit 2; }
 
-system-test:
-	$(call install,$(TEST_COMMANDS),$(TEST_PACKAGES))
+system: usable
+	$(call need,$$($(PYTHON) -c 'import ensurepip' 2>/dev/null || echo ensurepip:python3-venv) $(SYSTEM_NEEDS) $(MORE_NEEDS))
+
+system-test: usable
+	$(call need,$(TEST_NEEDS) $(OPTEE_NEEDS))
 
 # Checks the Kaitai description; the tests that use it say so and are skipped where it cannot be had.
 $(KAITAI):
-	-@npm install --silent --no-audit --no-fund --prefix build/npm kaitai-struct-compiler@0.11.0 >/dev/null
+	-@exec 9<. && flock 9; [ -d $@ ] || \
+	    npm install --silent --no-audit --no-fund --prefix build/npm kaitai-struct-compiler@0.11.0 >/dev/null
 
-$(BIN)/.installed: pyproject.toml
-	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[dev]'
-	@touch $@
+$(BIN)/.installed: pyproject.toml | system
+	@exec 9<. && flock 9; [ $@ -nt $< ] || \
+	    { $(PYTHON) -m venv $(VENV) && \
+	      $(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]' && touch $@; } || \
+	    { echo "error: $(VENV) could not be filled with what pyproject.toml names; pip needs PyPI, or a mirror" >&2; exit 2; }
 
 demo: setup ## sign the committed recording, boot the secure world, classify digits, refuse a tampered trace
 	@$(BIN)/python -m host_tools.demo
@@ -54,13 +73,13 @@ test: setup-test lint ## all tests and checks
 	$(BIN)/python -m pytest -n 2
 
 lint: setup-test ## ruff, mypy, clang-format, cppcheck, generated files up to date
-	$(BIN)/ruff check .
-	$(BIN)/ruff format --check .
-	$(BIN)/mypy
+	$(BIN)/python -m ruff check .
+	$(BIN)/python -m ruff format --check .
+	$(BIN)/python -m mypy
 	$(BIN)/python -m trace_format.emit --check
-	git ls-files '*.c' '*.h' | xargs clang-format --dry-run -Werror
+	git ls-files '*.c' '*.h' | xargs $(BIN)/clang-format --dry-run -Werror
 	cppcheck --quiet --std=c11 --error-exitcode=1 --inline-suppr --enable=warning,performance,portability \
-	    --suppress=missingIncludeSystem $$(git ls-files '*.c')
+	    --library=.cppcheck.cfg --suppress=missingIncludeSystem --suppress=normalCheckLevelMaxBranches $$(git ls-files '*.c')
 
 generated: setup ## write anew what is generated from the schema
 	$(BIN)/python -m trace_format.emit
@@ -69,7 +88,7 @@ bench: setup system-test ## measure; prints tables
 	$(BIN)/python -m tests.bench
 
 optee: setup ## build TF-A and OP-TEE with the replayer as a pseudo-TA, boot them in QEMU, replay
-	$(call install,/usr/include/openssl/sha.h,libssl-dev)
+	$(call need,$(OPTEE_NEEDS))
 	@$(BIN)/python -m host_tools.demo.optee
 
 record-root: setup ## kernel, Mesa and ncnn for recordings, from packages, into the user's cache

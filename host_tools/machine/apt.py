@@ -15,6 +15,7 @@ import tarfile
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import cmp_to_key
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -22,11 +23,12 @@ from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
 
 from host_tools.machine.errors import RecordError
+from host_tools.machine.tested import say_if_other
 from host_tools.support.cache import cache_dir, locked
 
 KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
 APT_ETC = Path("/etc/apt")
-OS_RELEASE = Path("/etc/os-release")
+DAY_S = 86400  # older indexes are fetched again when they lack what is looked for
 # A source of Debian's main archive names one of these (or the machine's own codename) as a suite, exactly:
 # "bookworm-security" and a third party's "nodistro" are other archives.
 SUITE_ALIASES = {"oldstable", "stable", "testing", "unstable", "sid", "bullseye", "bookworm", "trixie", "forky"}
@@ -151,6 +153,8 @@ class AptRoot:
                 # An index older than the last point release names files that are gone: refresh once.
                 self._update()
                 debs = self._fetch(names)
+        for deb in debs:
+            say_if_other(deb.name, deb.version)
         self.debs = sorted({*self.debs, *debs}, key=lambda deb: deb.name)
         return debs
 
@@ -215,24 +219,47 @@ class AptRoot:
             if process.returncode:
                 raise RecordError(f"{deb.path}: dpkg-deb failed with status {process.returncode}")
 
-    def source(self, name: str, directory: Path) -> Path:
+    def source_version(self, name: str, wanted: str) -> str:
+        """The version to take of a source: `wanted` if the suite has it, else the newest that it has.
+
+        Raises:
+            RecordError: unknown source, or no network.
+        """
+        with locked(self._lock):
+            found = self._source_versions(name)
+            if wanted not in found and self._index_age_s() > DAY_S:
+                try:
+                    self._update()
+                except RecordError:
+                    if not found:
+                        raise
+                found = self._source_versions(name)
+        if not found:
+            raise RecordError(f"{self.suite} has no source package {name}")
+        return wanted if wanted in found else max(found, key=cmp_to_key(_compare_versions))
+
+    def _source_versions(self, name: str) -> list[str]:
+        text = self._run(["apt-cache", "showsrc", "--only-source", name])
+        return re.findall(r"^Version: (\S+)$", text, re.MULTILINE)
+
+    def _index_age_s(self) -> float:
+        times = [file.stat().st_mtime for file in (self.folder / "lists").glob("*_Sources*")]
+        return time.time() - min(times, default=0.0)
+
+    def source(self, name: str, version: str, directory: Path) -> Path:
         """Fetch and unpack the Debian source of package `name` under `directory`.
 
         Returns:
             The unpacked source tree.
 
         Raises:
-            RecordError: unknown source, no network, or dpkg-dev is missing.
+            RecordError: unknown source or version, no network, or dpkg-dev is missing.
         """
         if shutil.which("dpkg-source") is None:
             raise RecordError("dpkg-source is missing: apt-get install dpkg-dev")
-        directory.mkdir(parents=True, exist_ok=True)
-        before = set(directory.iterdir())
         with locked(self._lock):
-            if not any((self.folder / "lists").glob("*_Sources*")):
-                self._update()
-            self._run(["apt-get", "source", "-q", "-o", "Acquire::Retries=3", name], cwd=directory)
-        trees = [path for path in set(directory.iterdir()) - before if path.is_dir()]
+            self._run(["apt-get", "source", "-q", "-o", "Acquire::Retries=3", f"{name}={version}"], cwd=directory)
+        trees = [path for path in directory.iterdir() if path.is_dir()]
         if len(trees) != 1:
             raise RecordError(f"source of {name}: expected one new tree in {directory}, found {len(trees)}")
         return trees[0]
@@ -282,6 +309,7 @@ APT::Architectures {{ "{arch}"; }};
 APT::Install-Recommends "false";
 APT::Get::Assume-Yes "true";
 APT::Sandbox::User "root";
+Acquire::GzipIndexes "true";
 Acquire::Languages "none";
 Dir::Etc::SourceList "{folder}/mirror.sources";
 Dir::Etc::SourceParts "/dev/null";
@@ -319,6 +347,11 @@ def collect(debs: Iterable[Deb], partial: Path) -> None:
     for deb in debs:
         if _is_whole(deb, partial / deb.path.name):
             os.replace(partial / deb.path.name, deb.path)
+
+
+def _compare_versions(first: str, second: str) -> int:
+    """As Debian orders them (deb-version(7))."""
+    return 1 if subprocess.run(["dpkg", "--compare-versions", first, "gt", second]).returncode == 0 else -1
 
 
 def _is_whole(deb: Deb, path: Path) -> bool:

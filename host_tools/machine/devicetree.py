@@ -4,17 +4,23 @@ Nodes follow the kernel's bindings: Documentation/devicetree/bindings/gpu/{brcm,
 soc/bcm/brcm,bcm2835-pm.yaml. The addresses of a placement are what the device plugin is told too.
 """
 
-import struct
-from collections.abc import Callable, Mapping
+import re
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
-import libfdt
+from host_tools.machine.errors import RecordError
 
 SPI, LEVEL_HIGH = 0, 4  # interrupt specifier of the Arm GIC binding: kind, number, trigger
 V3D_BLOCK = 0x4000
 # Free in the virt machine's memory map (QEMU hw/arm/virt.c: virtio ends at 0x0a004000, platform bus: 0x0c000000).
 VIRT_GAP = 0x0B00_0000
 POWER_DOMAIN_V3D, RESET_V3D = 1, 0  # dt-bindings/soc/bcm2835-pm.h
+PHANDLE = re.compile(r"^\s*phandle = <(0x[0-9a-f]+)>;", re.MULTILINE)
+
+Properties = Mapping[str, str | list[int]]
 
 
 @dataclass(frozen=True)
@@ -39,33 +45,53 @@ class Placement:
 
 
 class Tree:
-    """A device tree that nodes are added to."""
+    """A device tree that nodes are added to.
+
+    Raises:
+        RecordError: device-tree-compiler is missing, or the blob is no device tree.
+    """
 
     def __init__(self, blob: bytes) -> None:
-        self._fdt = libfdt.Fdt(bytearray(blob))
-        self._fdt.resize(len(blob) + 0x4000)
+        self._blob = blob
 
-    def add(self, name: str, properties: Mapping[str, str | list[int]]) -> None:
+    def add(self, name: str, properties: Properties) -> None:
         """Add a node under the root. Values: text (inner NULs separate a list of strings), or 32-bit cells."""
-        self._set(self._fdt.add_subnode(0, name), properties)
+        self._edit(["-c"], [f"/{name}"])
+        self.set(f"/{name}", properties)
 
-    def set(self, path: str, properties: Mapping[str, str | list[int]]) -> None:
+    def set(self, path: str, properties: Properties) -> None:
         """Set properties of a node that is there; values as in `add`."""
-        self._set(self._fdt.path_offset(path), properties)
+        for name, value in properties.items():
+            kind, words = ("s", value.split("\0")) if isinstance(value, str) else ("x", [f"{n:x}" for n in value])
+            self._edit(["-t", kind], [path, name, *words])
 
-    def _set(self, node: int, properties: Mapping[str, str | list[int]]) -> None:
-        for key, value in properties.items():
-            data = value.encode() + b"\0" if isinstance(value, str) else struct.pack(f">{len(value)}I", *value)
-            self._fdt.setprop(node, key, data)
+    def _edit(self, options: list[str], words: Iterable[str] = ()) -> None:
+        with tempfile.NamedTemporaryFile(suffix=".dtb") as file:
+            file.write(self._blob)
+            file.flush()
+            _run(["fdtput", *options, "--", file.name, *words])  # edits the file in place
+            self._blob = Path(file.name).read_bytes()
 
     def new_phandle(self) -> int:
         """A phandle that no node has yet."""
-        return int(libfdt.fdt_get_max_phandle(self._fdt._fdt)) + 1  # the wrapper lacks it
+        source = _run(["dtc", "-q", "-I", "dtb", "-O", "dts"], self._blob)
+        return max((int(value, 16) for value in PHANDLE.findall(source)), default=0) + 1
 
     def to_bytes(self) -> bytes:
         """The tree as a flattened blob."""
-        self._fdt.pack()
-        return bytes(self._fdt.as_bytearray()[: self._fdt.totalsize()])
+        return self._blob
+
+
+def _run(command: list[str], data: bytes = b"") -> str:
+    """Run a program of device-tree-compiler; its output."""
+    try:
+        done = subprocess.run(command, input=data, capture_output=True, check=True)
+    except FileNotFoundError:
+        raise RecordError(f"{command[0]} is missing: apt-get install device-tree-compiler") from None
+    except subprocess.CalledProcessError as error:
+        said = error.stderr.decode(errors="replace").strip()
+        raise RecordError(f"{command[0]} cannot edit the guest's device tree: {said}") from None
+    return done.stdout.decode()
 
 
 def _regs(*ranges: tuple[int, int]) -> list[int]:

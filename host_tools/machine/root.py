@@ -7,8 +7,10 @@ the hashes it is compared with, are keyed by the versions in the root's manifest
 import argparse
 import hashlib
 import json
+import os
 import shutil
 import sys
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import mkdtemp
@@ -19,11 +21,13 @@ from host_tools.machine import cpio, elf, initramfs, kernel_modules, wheels
 from host_tools.machine.apt import AptRoot
 from host_tools.machine.errors import RecordError
 from host_tools.support.cache import cache_dir, locked, written_whole
+from trace_format.errors import GramophoneError
 
 SUITE, ARCHITECTURE = "trixie", "arm64"
 PACKAGES = ("linux-image-arm64", "mesa-vulkan-drivers", "libvulkan1", "python3.13", "busybox-static")
 # Taken as present: no file of the guest uses them, and the first alone would double the download.
 UNUSED = ("libllvm19", "initramfs-tools", "linux-initramfs-tool", "debconf", "tzdata", "libx11-data", "kmod")
+KEPT_UNUSED_S = 7 * 86400
 # The kernel's modules that a GPU driver can depend on; the rest (file systems, network, sound) is not unpacked.
 MODULE_FOLDERS = tuple(
     f"kernel/drivers/{name}/" for name in ("gpu", "devfreq", "soc", "pmdomain", "iommu", "virtio")
@@ -68,7 +72,7 @@ def record_root() -> RecordRoot:
     Raises:
         RecordError: none was prepared, it is incomplete, or it was built by another version of this tool.
     """
-    current = cache_dir("record") / "current"
+    current = _current()
     advice = "run `make record-root`"
     try:
         folder = current.parent / current.read_text(encoding="ascii").strip()
@@ -77,6 +81,7 @@ def record_root() -> RecordRoot:
             raise RecordError(f"the recording root was built by another version of this tool: {advice}")
         versions = {package["name"]: package["version"] for package in manifest["packages"]}
         versions["kernel"] = manifest["kernel"]
+        os.utime(folder / "manifest.json")  # in use, says this to _remove_unused
         return RecordRoot(
             folder, folder / "vmlinuz", folder / "tree", folder / "base.cpio", versions, manifest["key"]
         )
@@ -137,12 +142,23 @@ def _prepare(update: bool) -> RecordRoot:
             building.rename(folder)
         finally:
             shutil.rmtree(building, ignore_errors=True)
-    with written_whole(folder.parent / "current") as path:
+    with written_whole(_current()) as path:
         path.write_text(key + "\n", encoding="ascii")
-    for other in folder.parent.glob("[0-9a-f]" * len(key)):
-        if other != folder:
-            shutil.rmtree(other)  # of older packages or an older version of this tool: some 200 MB
-    return record_root()
+    root = record_root()
+    _remove_unused(folder.parent)
+    return root
+
+
+def _current() -> Path:
+    """File with the key of the root prepared last; each version of this tool has its own, in whatever checkout."""
+    return cache_dir("record") / f"current-{_builder()}"
+
+
+def _remove_unused(folder: Path) -> None:
+    """Remove roots that nobody has used of late, of some 200 MB each: another checkout may be booting from one."""
+    for manifest in folder.glob("*/manifest.json"):
+        if time.time() - manifest.stat().st_mtime > KEPT_UNUSED_S:
+            shutil.rmtree(manifest.parent)
 
 
 def _build(folder: Path, apt: AptRoot, wheel: wheels.Wheel) -> str:
@@ -185,7 +201,7 @@ def main() -> int:
     console = Console(stderr=True)
     try:
         root = prepare(parser.parse_args().update)
-    except RecordError as error:
+    except GramophoneError as error:
         console.print(f"error: {error}", markup=False, highlight=False)
         return 2
     except KeyboardInterrupt:

@@ -7,17 +7,29 @@ from contextlib import contextmanager
 from pathlib import Path
 from tempfile import mkdtemp
 
+from trace_format.errors import GramophoneError
+
 
 def cache_dir(*parts: str) -> Path:
     """Folder `parts` of Gramophone's cache, created when missing.
 
     It lies in $XDG_CACHE_HOME, else ~/.cache, as the XDG base directory specification says (a relative
     $XDG_CACHE_HOME is to be ignored).
+
+    Raises:
+        GramophoneError: it cannot be written to.
     """
     home = os.environ.get("XDG_CACHE_HOME", "")
     base = Path(home) if os.path.isabs(home) else Path.home() / ".cache"
     folder = base.joinpath("gramophone", *parts)
-    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise GramophoneError(
+            f"{folder}: cannot be made ({error.strerror}); XDG_CACHE_HOME names another cache"
+        ) from None
+    if not os.access(folder, os.W_OK):
+        raise GramophoneError(f"{folder}: cannot be written to; XDG_CACHE_HOME names another cache")
     return folder
 
 

@@ -6,6 +6,7 @@ once for a given state of the sources and a stale one is never used.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import re
@@ -15,6 +16,7 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from host_tools.support.cache import cache_dir
 from trace_format.errors import GramophoneError
 
 HERE = Path(__file__).resolve().parent
@@ -36,17 +38,12 @@ def build_folder() -> Path:
     """Folder for build results: build/vgpu in the checkout, else in the user's cache folder."""
     checkout = HERE.parent.parent
     local = checkout / "build" / "vgpu"
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "gramophone" / "vgpu"
-    for folder in (local, cache):
-        if folder is local and not (checkout / "pyproject.toml").exists():
-            continue
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-        except OSError:
-            continue
-        if os.access(folder, os.W_OK):
-            return folder
-    raise BuildError(f"no writable build folder: tried {local} and {cache}")
+    if (checkout / "pyproject.toml").exists():
+        with contextlib.suppress(OSError):
+            local.mkdir(parents=True, exist_ok=True)
+        if os.access(local, os.W_OK):
+            return local
+    return cache_dir("vgpu")
 
 
 def gpu_sources(engine: Path | None = None) -> list[Path]:

@@ -101,6 +101,8 @@ int main(int argc, char **argv)
         uint32_t size;
         memcpy(&size, all + at, sizeof size);
         uint8_t *data = malloc(size);
+        if (!data)
+            return 2;
         memcpy(data, all + at + sizeof size, size);
         accepted += traces ? load_and_run(data, size, key, key_id) : decode(data, size);
         free(data);

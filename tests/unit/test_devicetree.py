@@ -1,9 +1,11 @@
-"""The GPU's nodes in the recording machine's device tree, read back with libfdt."""
+"""The GPU's nodes in the recording machine's device tree, read back with device-tree-compiler's other programs."""
 
-import libfdt
+from pathlib import Path
+
 import pytest
 
-from host_tools.machine.devicetree import PLACEMENTS, with_gpu
+from host_tools.machine.devicetree import PLACEMENTS, Tree, with_gpu
+from host_tools.machine.errors import RecordError
 from tests.support.device_trees import cells, node, small_tree
 
 BASE = 0x0B00_0000
@@ -43,4 +45,16 @@ def test_what_was_in_the_tree_stays(gpu: str) -> None:
     before, after = small_tree(), with_gpu(small_tree(), gpu)
     assert node(after, "/") == node(before, "/")
     assert node(after, "/intc") == node(before, "/intc")
-    assert len(after) == libfdt.Fdt(after).totalsize()
+    assert len(after) == int.from_bytes(after[4:8], "big")  # the header's totalsize
+
+
+def test_what_is_no_device_tree() -> None:
+    with pytest.raises(RecordError, match=r"fdtput cannot edit the guest's device tree: .*BADMAGIC"):
+        Tree(b"no tree").add("gpu", {})
+
+
+def test_without_the_tools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    blob = small_tree()
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(RecordError, match="is missing: apt-get install device-tree-compiler"):
+        with_gpu(blob, "v3d42")

@@ -1,7 +1,7 @@
 """Builds firmware images for QEMU's machine "virt": TF-A, OP-TEE's core with a pseudo-TA, a normal world.
 
-Sources come from Debian; trees, objects and images are kept in the user's cache folder. The first build takes
-minutes, that for another key seconds. To take newer sources, remove the folder `optee` of the cache.
+Sources come from Debian, of the versions in machine/tested.py; trees, objects and images are kept in the user's
+cache folder. The first build takes minutes, that for another key seconds.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from functools import cache
 from importlib import resources
 from pathlib import Path
 
-from host_tools.machine.apt import AptRoot
+from host_tools.machine import sources
 from host_tools.runners.replay import DEFAULT_GPU, RunnerError, profile_of
 from host_tools.support.cache import cache_dir, locked, written_whole
 from signing.keys import PublicKey
@@ -31,7 +31,8 @@ MIB = 1 << 20
 # (source package, suite): OP-TEE's core is new enough in unstable only, whose versions change.
 CORE, TFA = ("optee-os", "sid"), ("arm-trusted-firmware", "trixie")
 # Commands and headers beside the cross compiler, by Debian package: TF-A's fiptool links OpenSSL.
-NEEDS = {"dpkg-source": "dpkg-dev", "make": "make", "gcc": "gcc", f"{CROSS}gcc": "gcc-aarch64-linux-gnu"}
+NEEDS = {"dpkg-source": "dpkg-dev", "make": "make", "gcc": "gcc", "dtc": "device-tree-compiler"}
+NEEDS |= {f"{CROSS}gcc": "gcc-aarch64-linux-gnu"}
 OPENSSL_HEADER = Path("/usr/include/openssl/sha.h")
 CORE_FLAGS = (
     *("PLATFORM=vexpress-qemu_armv8a", "CFG_ARM64_core=y", "CFG_ARM_GICV3=y", "CFG_USER_TA_TARGETS=ta_arm64"),
@@ -248,9 +249,8 @@ def tfa_build() -> Path:
     return kept
 
 
-@cache
 def source(package: str, suite: str) -> Path:
-    """The unpacked source of a Debian package, fetched once.
+    """The unpacked source of a Debian package, of which TF-A or OP-TEE is built.
 
     Raises:
         RunnerError: a program that the builds need is missing.
@@ -261,15 +261,10 @@ def source(package: str, suite: str) -> Path:
         missing.append("libssl-dev")
     if missing:
         raise RunnerError(f"OP-TEE cannot be built: apt-get install {' '.join(missing)}")
-    folder = cache_dir("optee", "source", package)
-    with locked(cache_dir("optee") / f"{package}-in-use"):
-        kept = [path for path in folder.glob(f"{package}-*") if path.is_dir() and path.suffix != ".out"]
-        if kept:
-            return kept[0]
-        with tempfile.TemporaryDirectory(dir=cache_dir("optee")) as name:
-            tree = AptRoot(suite, "arm64", "optee").source(package, Path(name))
-            os.rename(tree, folder / tree.name)
-            return folder / tree.name
+    tree = sources.source(package, suite)
+    if len(str(tree).split()) > 1:
+        raise RunnerError(f"OP-TEE cannot be built in {tree}: make takes no path with a space; set XDG_CACHE_HOME")
+    return tree
 
 
 def compile_normal_world(program: Path | None = None) -> Path:

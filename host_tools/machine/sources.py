@@ -1,0 +1,33 @@
+"""Sources of Debian packages, each unpacked once into the user's cache folder."""
+
+import os
+import tempfile
+from functools import cache
+from pathlib import Path
+
+from host_tools.machine.apt import AptRoot
+from host_tools.machine.tested import TESTED, say_if_other
+from host_tools.support.cache import cache_dir, locked
+
+
+@cache
+def source(package: str, suite: str) -> Path:
+    """The source tree of a package: of the tested version, or the newest where the suite has that no more.
+
+    Returns:
+        The folder, whose name is the version.
+
+    Raises:
+        RecordError: it cannot be fetched.
+    """
+    folder = cache_dir("source", package)
+    with locked(folder / "in-use"):
+        tree = folder / TESTED[package]
+        if not tree.exists():
+            apt = AptRoot(suite, "all", "source")
+            tree = folder / apt.source_version(package, TESTED[package])
+            if not tree.exists():
+                with tempfile.TemporaryDirectory(dir=folder) as name:
+                    os.rename(apt.source(package, tree.name, Path(name)), tree)
+    say_if_other(package, tree.name)
+    return tree

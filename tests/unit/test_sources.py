@@ -1,0 +1,132 @@
+"""Sources of Debian packages: which version is taken, what is kept, what is said. No network."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from host_tools.machine import apt, sources
+from host_tools.machine.errors import RecordError
+from host_tools.machine.tested import TESTED, say_if_other
+from trace_format.errors import GramophoneError
+
+PACKAGE = "bearssl"
+WANTED = TESTED[PACKAGE]
+STANZA = "Package: bearssl\nBinary: libbearssl0\nVersion: {}\nPackage-List:\n libbearssl0 deb\n\n"
+
+
+class Archive(apt.AptRoot):
+    """A private apt whose programs answer from two lists: what the index says, and what a new index would say."""
+
+    now: tuple[str, ...] = ()
+    later: tuple[str, ...] | None = ()
+    asked: list[str]
+
+    def __init__(self, *arguments: object) -> None:
+        super().__init__("sid", "all", "test")
+
+    def _run(self, command: list[str], cwd: Path | None = None, poll: object = None) -> str:
+        self.asked.append(command[1])
+        if command[1] == "update":
+            if self.later is None:
+                raise RecordError("no network")
+            type(self).now = self.later
+        elif command[1] == "source":
+            assert cwd is not None
+            (cwd / "bearssl-0.6").mkdir()
+            (cwd / "bearssl_0.6.dsc").touch()
+        return "".join(STANZA.format(version) for version in self.now)
+
+
+@pytest.fixture
+def archive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> type[Archive]:
+    keyring = tmp_path / "keyring.gpg"
+    keyring.touch()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "a cache"))
+    monkeypatch.setattr(apt, "KEYRING", keyring)
+    monkeypatch.setattr(apt, "mirror_uri", lambda: "http://mirror.example/debian")
+    fake = type("Fake", (Archive,), {"asked": []})
+    monkeypatch.setattr(sources, "AptRoot", fake)
+    sources.source.cache_clear()
+    say_if_other.cache_clear()
+    return fake
+
+
+def fetched() -> str:
+    """Version of the tree that a new process would get."""
+    sources.source.cache_clear()
+    tree = sources.source(PACKAGE, "sid")
+    assert tree.is_dir()
+    assert [path.name for path in tree.parent.iterdir() if path.name.startswith("tmp")] == []
+    return tree.name
+
+
+def index(archive: type[Archive], age_s: float) -> None:
+    """An index file of that age."""
+    file = archive().folder / "lists" / "mirror_Sources"
+    file.touch()
+    os.utime(file, (time.time() - age_s,) * 2)
+
+
+def test_the_tested_version_is_fetched_once(archive: type[Archive], capsys: pytest.CaptureFixture[str]) -> None:
+    archive.later = ("9.9-1", WANTED, "0.1-1")
+    assert fetched() == WANTED
+    assert archive.asked == ["showsrc", "update", "showsrc", "source"]
+    assert fetched() == WANTED
+    assert len(archive.asked) == 4
+    assert capsys.readouterr().err == ""
+
+
+def test_an_old_index_that_has_it_will_do(archive: type[Archive]) -> None:
+    archive.now = (WANTED,)
+    index(archive, 100 * apt.DAY_S)
+    assert fetched() == WANTED
+    assert archive.asked == ["showsrc", "source"]
+
+
+@pytest.mark.parametrize(
+    ("versions", "newest"),
+    [(("0.7-1",), "0.7-1"), (("0.7-9", "0.7-10", "0.7~rc1-1"), "0.7-10"), (("9.9-1", "1:0.1-1"), "1:0.1-1")],
+    ids=["one", "several", "epoch"],
+)
+def test_the_newest_where_the_tested_version_is_gone(
+    versions: tuple[str, ...], newest: str, archive: type[Archive], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """In words, once a process, also when the tree is there already; a fresh index is not fetched again."""
+    archive.now = archive.later = versions
+    assert fetched() == newest
+    index(archive, 60)
+    archive.asked.clear()
+    assert fetched() == newest
+    assert archive.asked == ["showsrc"]
+    assert capsys.readouterr().err == f"warning: bearssl {newest} is taken from the archive; {WANTED} was tested\n"
+
+
+def test_without_network_the_old_index_will_do(archive: type[Archive]) -> None:
+    archive.now, archive.later = ("0.7-1",), None
+    index(archive, 2 * apt.DAY_S)
+    assert fetched() == "0.7-1"
+
+
+def test_neither_network_nor_index(archive: type[Archive]) -> None:
+    archive.later = None
+    with pytest.raises(RecordError, match="no network"):
+        fetched()
+
+
+def test_a_suite_without_the_package(archive: type[Archive]) -> None:
+    with pytest.raises(RecordError, match="sid has no source package bearssl"):
+        fetched()
+
+
+def test_a_cache_that_cannot_be_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    sources.source.cache_clear()
+    with pytest.raises(
+        GramophoneError, match=r"file/gramophone.*: cannot be made \(Not a directory\); XDG_CACHE_HOME"
+    ):
+        sources.source(PACKAGE, "sid")
