@@ -15,11 +15,13 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from trace_format.emit import GENERATED
 from trace_format.errors import GramophoneError
 
 HERE = Path(__file__).resolve().parent
 # The C models of the GPU families; what they share is in this folder.
 FAMILIES = sorted(HERE.parent.glob("gpus/*/vgpu"))
+FOLDERS = (HERE, *FAMILIES)
 CFLAGS = ["-O3", "-march=native", "-ffp-contract=off", "-pthread", "-std=gnu11", "-fPIC"]
 CFLAGS += ["-Wall", "-Wextra", "-Wconversion", "-Werror"]
 QEMU = "qemu-system-aarch64"
@@ -56,7 +58,7 @@ def gpu_sources(engine: Path | None = None) -> list[Path]:
         engine: a C file to take the place of the V3D's compute engine (v3d_qpu.h), for tests of the device alone.
     """
     recorder = recorder_sources()
-    sources = [path for folder in (HERE, *FAMILIES) for path in sorted(folder.glob("*.c")) if path not in recorder]
+    sources = [path for folder in FOLDERS for path in sorted(folder.glob("*.c")) if path not in recorder]
     if engine is None:
         return sources
     return [path for path in sources if not path.name.startswith(("v3d_qpu", "v3d_csd"))] + [engine]
@@ -88,7 +90,7 @@ def shared_object(name: str, sources: Sequence[Path], flags: Sequence[str] = ())
 
     Args:
         name: first part of the file name.
-        sources: C files. Every header of this folder, its sub-folder and the families is taken into account.
+        sources: C files. Every header of this folder, its sub-folder, the families and the schema is taken into account.
         flags: further compiler flags.
 
     Returns:
@@ -99,7 +101,7 @@ def shared_object(name: str, sources: Sequence[Path], flags: Sequence[str] = ())
     """
     command = [_compiler(), *CFLAGS, *flags]
     digest = hashlib.sha256("\0".join([*command, _machine()]).encode())
-    headers = [path for folder in (HERE, *FAMILIES) for path in sorted(folder.rglob("*.h"))]
+    headers = [path for folder in (*FOLDERS, GENERATED) for path in sorted(folder.rglob("*.h"))]
     for path in [*sources, *headers]:
         digest.update(path.name.encode() + b"\0" + hashlib.sha256(path.read_bytes()).digest())
     target = build_folder() / f"{name}-{digest.hexdigest()[:16]}.so"
@@ -107,7 +109,7 @@ def shared_object(name: str, sources: Sequence[Path], flags: Sequence[str] = ())
         return target
     with tempfile.TemporaryDirectory(dir=target.parent) as folder:
         output = Path(folder) / target.name
-        include = [f"-I{path}" for path in (HERE, *FAMILIES)]
+        include = [f"-I{path}" for path in (*FOLDERS, GENERATED)]
         command += ["-shared", *include, "-o", str(output), *map(str, sources), "-lm"]
         result = subprocess.run(command, capture_output=True, text=True, check=False)
         if result.returncode != 0:

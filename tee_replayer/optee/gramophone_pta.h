@@ -30,6 +30,7 @@
 #ifndef GRAMOPHONE_PTA_H
 #define GRAMOPHONE_PTA_H
 
+#include "gramophone_slot.h"
 #include "replayer.h"
 
 /* clang-format off */
@@ -64,16 +65,5 @@ enum gramophone_command {
 };
 
 enum gramophone_slot_kind { GRAMOPHONE_INPUT = 1, GRAMOPHONE_OUTPUT = 2, GRAMOPHONE_PARAMETER = 3 };
-
-struct gramophone_slot {
-    char name[40];        /* ends with 0 */
-    uint32_t kind;        /* enum gramophone_slot_kind */
-    uint32_t dtype, rank; /* as in the trace (docs/FORMAT.md) */
-    uint32_t bound;       /* 1: the recording has a value */
-    uint32_t dims[6];
-    uint64_t bytes; /* of dense data */
-};
-
-_Static_assert(sizeof(struct gramophone_slot) == 88, "layout of gramophone_slot");
 
 #endif

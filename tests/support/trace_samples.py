@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from trace_format import layout, profile
+from trace_format import packing, profile
 from trace_format.actions import ACTION_DTYPE, ACTIONS, FLAG_IGNORE, Op, action, va_operands
 from trace_format.schema import (
     DTYPE_BYTES,
@@ -41,10 +41,10 @@ def texts(size: int) -> st.SearchStrategy[str]:
 
 
 def structures(name: str) -> st.SearchStrategy[dict[str, Any]]:
-    """Values of the fields of a structure, as `layout.pack` takes them."""
+    """Values of the fields of a structure, as `packing.pack` takes them."""
     fields: dict[str, st.SearchStrategy[Any]] = {}
     for item in STRUCTURES[name][0].subcons:
-        kind = layout._kind(item)
+        kind = packing.kind_of(item)
         if isinstance(kind, Text):
             fields[item.name] = texts(kind.size)
         elif isinstance(kind, Blob):

@@ -23,7 +23,7 @@ from markdown_it import MarkdownIt
 from signing.keys import Algorithm, PublicKey, generate
 from signing.sign import FileSigner, sign_trace
 from tests.support.trace_samples import Damage, sample
-from trace_format import errors, layout, schema
+from trace_format import errors, packing, schema
 from trace_format.actions import ACTION_DTYPE, ACTIONS
 from trace_format.emit import __main__ as emit
 from trace_format.emit import imhex, kaitai, markdown, walk
@@ -155,7 +155,7 @@ def kaitai_modules(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Module
 def expect_same(structure: str, parsed: Any, data: bytes, offset: int) -> None:
     """Compare what Kaitai parsed with what the schema says of the same bytes, field by field."""
     size = STRUCTURES[structure][0].sizeof()
-    values = layout.unpack(structure, data[offset : offset + size], offset)
+    values = packing.unpack(structure, data[offset : offset + size], offset)
     shape = next(s for s in walk.structures() if s.name == structure)
     for field in shape.fields:
         found = getattr(parsed, field.name)

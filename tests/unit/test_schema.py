@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.trace_samples import structures
-from trace_format import layout, schema
+from trace_format import packing, schema
 from trace_format.emit import walk
 from trace_format.errors import MagicError, ReservedError, SectionError, TruncatedError
 from trace_format.schema import STRUCTURES
@@ -19,7 +19,7 @@ TEXTS = [(s, f) for s in walk.structures() for f in s.fields if f.kind is walk.K
 
 
 def values_of(name: str) -> dict[str, object]:
-    """Some values for `layout.pack`: zeros and empty texts."""
+    """Some values for `packing.pack`: zeros and empty texts."""
     zero: dict[walk.Kind, object] = {walk.Kind.NUMBER: 0, walk.Kind.TEXT: ""}
     shape = next(s for s in walk.structures() if s.name == name)
     values: dict[str, object] = {}
@@ -37,16 +37,16 @@ def values_of(name: str) -> dict[str, object]:
 @given(data=st.data())
 def test_pack_then_unpack_gives_the_same_values(name: str, data: st.DataObject) -> None:
     values = data.draw(structures(name))
-    packed = layout.pack(name, values)
+    packed = packing.pack(name, values)
     assert len(packed) == STRUCTURES[name][0].sizeof()
-    assert layout.unpack(name, packed, 0) == values
+    assert packing.unpack(name, packed, 0) == values
 
 
 @pytest.mark.parametrize("name", NAMES)
 @given(data=st.data())
 def test_construct_reads_what_pack_wrote(name: str, data: st.DataObject) -> None:
     values = data.draw(structures(name))
-    parsed = STRUCTURES[name][0].parse(layout.pack(name, values))
+    parsed = STRUCTURES[name][0].parse(packing.pack(name, values))
     for key, value in values.items():
         found = parsed[key]
         if isinstance(value, str):
@@ -60,24 +60,24 @@ def test_construct_reads_what_pack_wrote(name: str, data: st.DataObject) -> None
 def test_unpack_then_pack_gives_the_same_bytes(name: str, data: st.DataObject) -> None:
     """Every accepted encoding is the only one of its values."""
     shape = STRUCTURES[name][0]
-    packed = bytearray(layout.pack(name, data.draw(structures(name))))
+    packed = bytearray(packing.pack(name, data.draw(structures(name))))
     packed[data.draw(st.integers(0, len(packed) - 1))] = data.draw(st.integers(0, 255))
     try:
-        values = layout.unpack(name, bytes(packed), 0)
+        values = packing.unpack(name, bytes(packed), 0)
     except (MagicError, ReservedError):
         return
-    assert layout.pack(name, values) == bytes(packed)
+    assert packing.pack(name, values) == bytes(packed)
     assert shape.parse(bytes(packed)) is not None
 
 
 @pytest.mark.parametrize(("structure", "field"), RESERVED, ids=lambda x: x.name)
 def test_every_reserved_byte_must_be_zero(structure: walk.Structure, field: walk.Field) -> None:
-    packed = layout.pack(structure.name, values_of(structure.name))
+    packed = packing.pack(structure.name, values_of(structure.name))
     for at in range(field.offset, field.end):
         bad = bytearray(packed)
         bad[at] = 0x80
         with pytest.raises(ReservedError) as caught:
-            layout.unpack(structure.name, bytes(bad), 0x1000)
+            packing.unpack(structure.name, bytes(bad), 0x1000)
         assert caught.value.offset == 0x1000 + field.offset
         with pytest.raises(ConstError):
             STRUCTURES[structure.name][0].parse(bytes(bad))
@@ -89,31 +89,31 @@ def test_every_reserved_byte_must_be_zero(structure: walk.Structure, field: walk
     [(b"a\0b", "bytes behind the text's end"), (b"\xff", "is not UTF-8"), (b"\xc3", "is not UTF-8")],
 )
 def test_malformed_texts(structure: walk.Structure, field: walk.Field, damage: bytes, message: str) -> None:
-    packed = bytearray(layout.pack(structure.name, values_of(structure.name)))
+    packed = bytearray(packing.pack(structure.name, values_of(structure.name)))
     packed[field.offset : field.offset + len(damage)] = damage
     with pytest.raises(ReservedError, match=message) as caught:
-        layout.unpack(structure.name, bytes(packed), 0)
+        packing.unpack(structure.name, bytes(packed), 0)
     assert caught.value.offset == field.offset
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_wrong_size(name: str) -> None:
-    packed = layout.pack(name, values_of(name))
+    packed = packing.pack(name, values_of(name))
     for size in range(len(packed)):
         with pytest.raises(TruncatedError):
-            layout.unpack(name, packed[:size], 0)
+            packing.unpack(name, packed[:size], 0)
     with pytest.raises(SectionError):
-        layout.unpack(name, packed + b"\0", 0)
+        packing.unpack(name, packed + b"\0", 0)
 
 
 @pytest.mark.parametrize("name", ["header", "signed_header"])
 def test_every_bit_of_the_magic_counts(name: str) -> None:
-    packed = layout.pack(name, values_of(name))
+    packed = packing.pack(name, values_of(name))
     for bit in range(64):
         bad = bytearray(packed)
         bad[bit // 8] ^= 1 << bit % 8
         with pytest.raises(MagicError):
-            layout.unpack(name, bytes(bad), 0)
+            packing.unpack(name, bytes(bad), 0)
 
 
 @pytest.mark.parametrize(
@@ -130,7 +130,7 @@ def test_every_bit_of_the_magic_counts(name: str) -> None:
 )
 def test_pack_refuses_values_that_do_not_fit(field: str, value: object) -> None:
     with pytest.raises(ReservedError):
-        layout.pack("slot", values_of("slot") | {field: value})
+        packing.pack("slot", values_of("slot") | {field: value})
 
 
 def test_walk_agrees_with_construct() -> None:

@@ -7,9 +7,10 @@ import difflib
 import os
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
-from trace_format.emit import c_header, imhex, kaitai, markdown
+from trace_format.emit import c_header, c_memory, imhex, kaitai, markdown
 
 EMITTERS: dict[str, Callable[[], str]] = {
     c_header.FILE: c_header.emit,
@@ -17,6 +18,7 @@ EMITTERS: dict[str, Callable[[], str]] = {
     kaitai.FILE: kaitai.emit,
     kaitai.SIGNED_FILE: kaitai.emit_signed,
     imhex.FILE: imhex.emit,
+    **{c_memory.file_of(group): partial(c_memory.emit, group) for group in c_memory.MEMORY_FORMATS},
 }
 
 
