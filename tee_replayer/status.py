@@ -28,7 +28,7 @@ def value_of(name: str) -> int:
 
 @dataclass(frozen=True)
 class Report:
-    """The schema's `report` without its reserved field; `offset` is a register's byte offset, a slot, a line, or an index."""
+    """The schema's `report`; `offset` is a register's byte offset, a slot, a line, or an index."""
 
     status: int
     phase: int

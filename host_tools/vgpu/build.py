@@ -90,7 +90,7 @@ def shared_object(name: str, sources: Sequence[Path], flags: Sequence[str] = ())
 
     Args:
         name: first part of the file name.
-        sources: C files. Every header of this folder, its sub-folder, the families and the schema is taken into account.
+        sources: C files. Every header here, of the families and of the schema is taken into account.
         flags: further compiler flags.
 
     Returns:

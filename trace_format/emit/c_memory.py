@@ -26,7 +26,7 @@ def file_of(group: Format) -> str:
 
 def emit(group: Format) -> str:
     """The text of a format's header."""
-    guard = f"GRAMOPHONE_{group.name.upper()}_H"
+    guard = f"GRAMOPHONE_FORMAT_{group.name.upper()}_H"  # others have GRAMOPHONE_BOARD_H and the like
     includes = "".join(f'#include "{name}"\n' for name in group.includes)
     blocks = [
         f"{comment(f'{sentence(group.title)} {GENERATED_BY}')}\n#ifndef {guard}\n#define {guard}",
