@@ -12,8 +12,8 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "structures lie in mem
 /* Answer of GRAMOPHONE_DESCRIBE. */
 struct gramophone_slot {
     char name[40]; /* as in the trace, so of at most 32 bytes: there is a NUL behind it */
-    uint32_t kind; /* SlotKind */
-    uint32_t dtype; /* DType */
+    uint32_t kind; /* SlotKind, as in the trace */
+    uint32_t dtype; /* DType, as in the trace */
     uint32_t rank; /* dimensions used, 1 to 6 */
     uint32_t bound; /* 1: the recording has a value; else 0 */
     uint32_t dims[6]; /* shape, outermost first; unused ones zero */

@@ -9,8 +9,8 @@ from trace_format.schema.vocabulary import Format, List, Text, u32, u64
 
 Slot = Struct(
     "name" / Text(40) * "as in the trace, so of at most 32 bytes: there is a NUL behind it",
-    "kind" / u32 * "SlotKind",
-    "dtype" / u32 * "DType",
+    "kind" / u32 * "SlotKind, as in the trace",
+    "dtype" / u32 * "DType, as in the trace",
     "rank" / u32 * "dimensions used, 1 to 6",
     "bound" / u32 * "1: the recording has a value; else 0",
     "dims" / List(MAX_RANK, u32) * "shape, outermost first; unused ones zero",
