@@ -136,8 +136,8 @@ def _copy_pseudo_ta(profile: Profile, work: Path, carveout_bytes: int, share_gpu
         for mark, value in values.items():
             text = text.replace(mark, value)
         (work / source.name).write_text(text)
-    shutil.copyfile(GENERATED / "gramophone_slot.h", work / "gramophone_slot.h")
-    headers = [work / name for name in ("replayer.h", "gramophone_pta.h", "gramophone_slot.h")]
+    shutil.copyfile(GENERATED / "gramophone_optee.h", work / "gramophone_optee.h")
+    headers = [work / name for name in ("replayer.h", "gramophone_pta.h", "gramophone_optee.h")]
     headers += [GENERATED / "gramophone_trace.h", HERE / "optee" / "ta" / "gramophone_ta.h"]
     for part in OPTEE_PARTS:
         (work / part).mkdir()

@@ -15,12 +15,12 @@ import cffi
 from host_tools.support.files import write_atomically
 from host_tools.vgpu.binding import c_declarations
 from trace_format.emit import c_memory
-from trace_format.schema import OPTEE_SLOT, REPORT, TRACE
+from trace_format.schema import OPTEE, REPORT, TRACE
 
 MODULE = "_binding"
 TARGET = Path(__file__).with_name(f"{MODULE}.py")
 REPLAYER = Path(str(resources.files("tee_replayer")))
-STRUCTS = {"report": REPORT, "gramophone_slot": OPTEE_SLOT, "manifest": TRACE}
+STRUCTS = {"report": REPORT, "gramophone_slot": OPTEE, "manifest": TRACE}
 CLIENT = REPLAYER / "optee" / "client" / "gramophone_tee.h"
 
 

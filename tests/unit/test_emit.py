@@ -124,7 +124,7 @@ def test_format_document_names_everything() -> None:
     [
         ((schema.CAPTURE, schema.COUNTERS), markdown_capture),
         (
-            (schema.REPORT, schema.MAILBOX, schema.NORMAL_WORLD, schema.DEVICE, schema.BOARD, schema.OPTEE_SLOT),
+            (schema.REPORT, schema.MAILBOX, schema.NORMAL_WORLD, schema.DEVICE, schema.BOARD, schema.OPTEE),
             markdown_device,
         ),
     ],

@@ -55,7 +55,7 @@ def declaration(group: Format, name: str) -> str:
 def _constants(group: Format) -> Iterator[str]:
     upper = group.prefix.upper()
     for name, value in constants(group).items():
-        yield f"#define {upper}{name} {value}u"
+        yield f"#define {upper}{name} {value if value < 1 << 16 else hex(value)}u"
     for structure in structures(group):
         for field in structure.fields:
             if field.kind is Kind.MAGIC:

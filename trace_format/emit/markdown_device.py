@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from trace_format.emit.tables import described_table, structure_table
 from trace_format.emit.walk import structures
-from trace_format.schema import BOARD, DEVICE, MAILBOX, NORMAL_WORLD, OPTEE_SLOT, REPORT, Format
+from trace_format.schema import BOARD, DEVICE, MAILBOX, NORMAL_WORLD, OPTEE, REPORT, Format
 from trace_format.schema.report import Phase, Status
 
 FILE = "docs/FORMAT-DEVICE.md"
@@ -42,7 +42,8 @@ _OPTEE = """\
 
 The commands of the pseudo-TA, and their parameters, are in `tee_replayer/optee/gramophone_pta.h`. It answers
 `GRAMOPHONE_GET_LOG` with a `report`, `GRAMOPHONE_DESCRIBE_TRACE` with the trace's `manifest` as it lies in the
-file, and `GRAMOPHONE_DESCRIBE` with:
+file, and `GRAMOPHONE_DESCRIBE` with a `gramophone_slot`. The result of a command that the replayer refuses is
+its status: {error:#x} or'ed with the status's bits {status:#x}.
 """
 
 _FIRMWARE = """\
@@ -65,8 +66,10 @@ def emit() -> str:
         *_tables(MAILBOX),
         _NORMAL_WORLD,
         *_tables(NORMAL_WORLD),
-        _OPTEE,
-        *_tables(OPTEE_SLOT),
+        _OPTEE.format(
+            error=OPTEE.constants["GRAMOPHONE_RESULT_ERROR"], status=OPTEE.constants["GRAMOPHONE_RESULT_STATUS"]
+        ),
+        *_tables(OPTEE),
         _FIRMWARE,
         *_tables(DEVICE),
         *_tables(BOARD),

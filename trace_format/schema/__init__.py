@@ -6,7 +6,7 @@ Each format has a module here, in the words of `vocabulary.py`; the names of the
 from trace_format.schema.capture import CAPTURE, COUNTERS
 from trace_format.schema.firmware import BOARD, DEVICE
 from trace_format.schema.mailbox import MAILBOX, NORMAL_WORLD
-from trace_format.schema.optee import OPTEE_SLOT
+from trace_format.schema.optee import OPTEE
 from trace_format.schema.report import REPORT
 from trace_format.schema.trace import (
     ALIGNMENT,
@@ -47,7 +47,7 @@ from trace_format.schema.trace import (
 )
 from trace_format.schema.vocabulary import Blob, Format, List, Nested, Reserved, Text
 
-FORMATS = (TRACE, COUNTERS, CAPTURE, REPORT, MAILBOX, NORMAL_WORLD, DEVICE, BOARD, OPTEE_SLOT)
+FORMATS = (TRACE, COUNTERS, CAPTURE, REPORT, MAILBOX, NORMAL_WORLD, DEVICE, BOARD, OPTEE)
 
 __all__ = [
     "ALIGNMENT",
@@ -72,7 +72,7 @@ __all__ = [
     "MAX_SLOTS",
     "MIN_CHUNK_BYTES",
     "NORMAL_WORLD",
-    "OPTEE_SLOT",
+    "OPTEE",
     "PAGE_BYTES",
     "REPORT",
     "SECTION_FLAG_OPTIONAL",

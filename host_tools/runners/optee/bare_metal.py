@@ -26,6 +26,7 @@ from signing.keys import PublicKey
 from tee_replayer.status import Report
 from trace_format import packing
 from trace_format.schema.mailbox import MAILBOX_RESPONSE_AT
+from trace_format.schema.optee import GRAMOPHONE_RESULT_ERROR, GRAMOPHONE_RESULT_STATUS
 from trace_format.trace import Trace
 
 MAILBOX_BASE = 0x48000000  # baremetal/optee/normal_world.h
@@ -34,14 +35,13 @@ NORMAL_WORLD_BASE = 0x60000000  # where TF-A starts it: baremetal/optee/normal_w
 DRAM_BYTES = 1057 * MIB
 RESPONSE_BYTES = packing.size_of("normal_world_response")
 OUT_OF_MEMORY = 0xFFFF000C  # GlobalPlatform's TEE_ERROR_OUT_OF_MEMORY
-ERROR, STATUS_BITS = 0x80000000, 0x0FFFFFFF  # GRAMOPHONE_RESULT of tee_replayer/optee/gramophone_pta.h
 SLOT_ALIGNMENT = 64  # gramophone_pta.c
 DEVICE = "QEMU virt, OP-TEE, secure world"
 
 
 def tee_result(status: int) -> int:
     """The TEE_Result that the pseudo-TA gives for a replayer's status other than GR_STATUS_OK."""
-    return ERROR | status & STATUS_BITS
+    return GRAMOPHONE_RESULT_ERROR | status & GRAMOPHONE_RESULT_STATUS
 
 
 @dataclass(frozen=True)
