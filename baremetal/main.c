@@ -1,5 +1,5 @@
 /* The firmware's program: one request from the mailbox, one answer. */
-#include "mailbox.h"
+#include "gramophone_mailbox.h"
 #include "port.h"
 
 void *memcpy(void *restrict to, const void *restrict from, size_t bytes);

@@ -5,8 +5,15 @@
 #include "port.h"
 
 __attribute__((used, section(".gramophone.board"))) static const struct gr_board gr_board = {
-    GR_GPU_BASE, GR_CARVEOUT_BASE, GR_CARVEOUT_BYTES, GR_MAILBOX_BASE, GR_MAILBOX_BYTES,
-    GR_GIC_BASE, GR_UART_BASE,     GR_GPU_SPI,        GR_POWER_BASE,
+    .gpu_base = GR_GPU_BASE,
+    .carveout_base = GR_CARVEOUT_BASE,
+    .carveout_bytes = GR_CARVEOUT_BYTES,
+    .mailbox_base = GR_MAILBOX_BASE,
+    .mailbox_bytes = GR_MAILBOX_BYTES,
+    .gic_base = GR_GIC_BASE,
+    .uart_base = GR_UART_BASE,
+    .gpu_spi = GR_GPU_SPI,
+    .power_base = GR_POWER_BASE,
 };
 
 enum {

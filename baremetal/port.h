@@ -4,14 +4,8 @@
 #define GRAMOPHONE_PORT_H
 
 #include "board.h"
+#include "gramophone_board.h"
 #include "replayer.h"
-
-/* The board's numbers, for the runners: section .gramophone.board. `power_base` tells which block switches
- * the GPU on, 0: none. */
-struct gr_board {
-    uint64_t gpu_base, carveout_base, carveout_bytes, mailbox_base, mailbox_bytes, gic_base, uart_base,
-        gpu_spi, power_base;
-};
 
 /* A device's register. */
 static inline volatile uint32_t *gr_word(uint64_t address)

@@ -22,7 +22,7 @@ import cbor2
 
 from signing.errors import EnvelopeError
 from signing.keys import KID_BYTES, SIGNATURE_BYTES, Algorithm
-from trace_format import layout
+from trace_format import packing
 from trace_format.errors import (
     MagicError,
     ReservedError,
@@ -135,7 +135,7 @@ def join(envelope: Envelope, trace: bytes) -> bytes:
         "envelope_bytes": len(message),
         "trace_bytes": len(trace),
     }
-    return layout.pack("signed_header", values) + message + bytes(-len(message) % ALIGNMENT) + trace
+    return packing.pack("signed_header", values) + message + bytes(-len(message) % ALIGNMENT) + trace
 
 
 def split(data: bytes) -> SignedTrace:
@@ -153,7 +153,7 @@ def split(data: bytes) -> SignedTrace:
         raise TruncatedError("too short for a signed trace", offset=len(data), expected=size, found=len(data))
     if data[: len(SIGNED_MAGIC)] != SIGNED_MAGIC:
         raise MagicError("not a signed trace", offset=0, expected=SIGNED_MAGIC.hex(), found=data[:8].hex())
-    header = layout.unpack("signed_header", data[:size], 0)
+    header = packing.unpack("signed_header", data[:size], 0)
     # nothing signs this header: a reader takes only the very version it knows
     version = (header["version_major"], header["version_minor"])
     if version != (VERSION_MAJOR, VERSION_MINOR):

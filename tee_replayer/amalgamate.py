@@ -6,20 +6,21 @@ import re
 from pathlib import Path
 
 from tee_replayer import target
-from tee_replayer.hostlib import GENERATED
 from tee_replayer.status import CORE
+from trace_format.emit import GENERATED
 from trace_format.profile import Profile
 
 _OWN_INCLUDE = re.compile(r'^#include "[\w.]+"\n', re.MULTILINE)
 _GUARD = re.compile(r"^#(ifndef|define) GRAMOPHONE_\w+_H\n|^#endif\n*\Z", re.MULTILINE)
+_REPORT = "gramophone_report.h"
 # core files in reading order: what is used comes before its users
 _CORE_SOURCES = ("lz4.c", "stream.c", "check.c", "slots.c", "load.c", "run.c")
 
 
 def header(notice: str, device: str) -> str:
     """Text of replayer.h: the public interface, the crypto seam, and the declaration of the device's constant."""
-    public = (CORE / "replayer.h").read_text()
-    parts = [_part(CORE / "crypto.h"), device]
+    public = (CORE / "replayer.h").read_text().replace(f'#include "{_REPORT}"\n', part(GENERATED / _REPORT))
+    parts = [part(CORE / "crypto.h"), device]
     body = "\n".join([public.removesuffix("#endif\n"), *parts])
     return f"{notice}\n{body}\n#endif\n"
 
@@ -29,21 +30,21 @@ def source(profile: Profile, notice: str, device: str) -> str:
     names = {path.name for path in CORE.glob("*.c")}
     assert names == set(_CORE_SOURCES), names
     parts = [
-        _part(GENERATED / "gramophone_trace.h"),
+        part(GENERATED / "gramophone_trace.h"),
         f"/* {'-' * 40} target */\n{_bare(target.header(profile))}",
-        _part(CORE / "internal.h"),
-        _part(CORE / "driver.h"),
-        _part(target.driver_source(profile)),
-        *(_part(CORE / name) for name in _CORE_SOURCES),
+        part(CORE / "internal.h"),
+        part(CORE / "driver.h"),
+        part(target.driver_source(profile)),
+        *(part(CORE / name) for name in _CORE_SOURCES),
         device,
     ]
     return "\n".join([notice, '#include "replayer.h"\n\n#define GR_INTERNAL static\n', *parts])
 
 
-def _part(path: Path) -> str:
+def part(path: Path) -> str:
+    """A file as a part of a larger one: under its name, without its include guard and without includes of ours."""
     return f"/* {'-' * 40} {path.name} */\n{_bare(path.read_text())}"
 
 
 def _bare(text: str) -> str:
-    """A file without its include guard and without includes of ours."""
     return re.sub(r"\n{3,}", "\n\n", _OWN_INCLUDE.sub("", _GUARD.sub("", text))).strip() + "\n"

@@ -8,13 +8,15 @@ from importlib import resources
 from pathlib import Path
 
 from tee_replayer import crypto
+from trace_format.emit import GENERATED
 
 HERE = Path(__file__).resolve().parent
-# Files of baremetal/ that every board takes.
+# Files of baremetal/, and of the headers made from the schema, that every board takes.
 _COMMON = (
-    *("startup.S", "firmware.ld", "mailbox.h", "main.c", "port.h", "port.c", "string.S"),
+    *("startup.S", "firmware.ld", "main.c", "port.h", "port.c", "string.S"),
     *("include/limits.h", "include/string.h"),
 )
+_HEADERS = ("gramophone_mailbox.h", "gramophone_board.h")
 
 
 @dataclass(frozen=True)
@@ -65,6 +67,8 @@ def write(board: Board, folder: Path, bearssl: Path, carveout_bytes: int | None)
         target = folder / ("board.h" if name == f"{board.port}.h" else name)
         target.parent.mkdir(exist_ok=True)
         target.write_bytes((ports / name).read_bytes())
+    for name in _HEADERS:
+        shutil.copyfile(GENERATED / name, folder / name)
     makefile = (HERE / "firmware" / "Makefile").read_text()
     objects = " ".join(f"{Path(name).stem}.o" for name in sources)
     flags = f" -DGR_CARVEOUT_BYTES={carveout_bytes:#x}" if carveout_bytes else ""

@@ -5,25 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from construct import Bytes, Const, Int32ul, Int64ul, Struct
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from signing.keys import KID_BYTES, PublicKey
-from trace_format.errors import TraceError
+from signing.keys import PublicKey
+from tee_replayer import amalgamate
+from trace_format import packing
+from trace_format.emit import GENERATED
+from trace_format.errors import ReservedError, TraceError
+from trace_format.schema.firmware import DEVICE_MAGIC as MAGIC
 
-MAGIC = b"GRDEVICE"
-PLATFORM_BYTES = 16
-POINT_BYTES = 65
-# struct gr_device of `declaration`
-_DEVICE = Struct(
-    "magic" / Const(MAGIC),
-    "profile_id" / Int64ul,
-    "platform" / Bytes(PLATFORM_BYTES),
-    "key_id" / Bytes(KID_BYTES),
-    "min_security_version" / Int32ul,
-    "key" / Bytes(POINT_BYTES),
-    "reserved" / Const(bytes(3)),
-)
+SIZE = packing.size_of("device")
+_ROW = packing.Row("device")
 
 
 class DeviceError(TraceError):
@@ -51,21 +43,20 @@ class Device:
         """The constant as it lies in a firmware."""
         values = {
             "profile_id": self.profile_id,
-            "platform": self.platform.encode("ascii").ljust(PLATFORM_BYTES, b"\0"),
+            "platform": self.platform,
             "key_id": self.key.kid,
             "min_security_version": self.min_security_version,
             "key": self.key.raw,
         }
-        return bytes(_DEVICE.build(values))
+        return packing.pack("device", values)
 
     def definition(self) -> str:
         """The constant in C, where `struct gr_device` is declared."""
         key_id, key = (", ".join(f"{byte:#04x}" for byte in part) for part in (self.key.kid, self.key.raw))
-        magic = ", ".join(f"'{chr(byte)}'" for byte in MAGIC)
         return (
             "/* clang-format off */\n"
             "const struct gr_device gr_device = {\n"
-            f"    .magic = {{{magic}}},\n"
+            "    .magic = GR_DEVICE_MAGIC,\n"
             f"    .profile_id = UINT64_C({self.profile_id:#018x}),\n"
             f'    .platform = "{self.platform}",\n'
             "    .min_security_version = GR_MIN_SECURITY_VERSION,\n"
@@ -77,32 +68,23 @@ class Device:
 
     def declaration(self) -> str:
         """`struct gr_device` in C, and the policy that follows from it."""
-        return DECLARATION.replace("@VERSION@", str(self.min_security_version))
+        return (
+            f"#define GR_MIN_SECURITY_VERSION {self.min_security_version}u\n\n"
+            f"{amalgamate.part(GENERATED / 'gramophone_device.h')}\n{_DECLARATION}"
+        )
 
 
 # The version is read through a volatile pointer: what an image says is what the code compares with, whatever the
 # compiler makes of constants.
-DECLARATION = f"""\
-#define GR_MIN_SECURITY_VERSION @VERSION@u
-
-/* What the device was made for. 'gramophone flash --check' finds it in an image by its magic. */
-struct gr_device {{
-    uint8_t magic[{len(MAGIC)}];
-    uint64_t profile_id;
-    char platform[{PLATFORM_BYTES}]; /* filled up with NUL */
-    uint8_t key_id[{KID_BYTES}];
-    uint32_t min_security_version;
-    uint8_t key[{POINT_BYTES}];
-    uint8_t reserved[3];
-}};
-_Static_assert(sizeof(struct gr_device) == {_DEVICE.sizeof()}, "no padding");
+_DECLARATION = """\
+/* 'gramophone flash --check' finds it in an image by its magic. */
 extern const struct gr_device gr_device;
 
 static inline struct gr_policy gr_device_policy(void)
-{{
+{
     const volatile uint32_t *const version = &gr_device.min_security_version;
-    return (struct gr_policy){{gr_device.key, gr_device.key_id, *version}};
-}}
+    return (struct gr_policy){gr_device.key, gr_device.key_id, *version};
+}
 """
 
 
@@ -120,25 +102,21 @@ def find(data: bytes) -> Iterator[tuple[int, Device]]:
 
 
 def _parse(data: bytes, at: int) -> Device:
-    stored = data[at : at + _DEVICE.sizeof()]
-    if len(stored) < _DEVICE.sizeof():
-        raise DeviceError(
-            "the device's constant", offset=at, expected=f"{_DEVICE.sizeof()} bytes", found=len(stored)
-        )
-    values = Struct(*_DEVICE.subcons[:-1]).parse(stored)  # what is reserved is judged with the whole, below
+    stored = data[at : at + SIZE]
+    if len(stored) < SIZE:
+        raise DeviceError("the device's constant", offset=at, expected=f"{SIZE} bytes", found=len(stored))
+    row = _ROW.unpack(stored)
     try:
-        point = ec.EllipticCurvePublicKey.from_encoded_point(ec.SECP256R1(), values.key)
+        point = ec.EllipticCurvePublicKey.from_encoded_point(ec.SECP256R1(), row.key)
     except ValueError:
         raise DeviceError("the device's key is not a point of P-256", offset=at) from None
-    device = Device(
-        values.platform.rstrip(b"\0").decode("ascii", "replace"),
-        values.profile_id,
-        values.min_security_version,
-        PublicKey(point),
-    )
-    if values.key_id != device.key.kid:
-        expected, found = device.key.kid.hex(), values.key_id.hex()
-        raise DeviceError("id of the device's key", offset=at, expected=expected, found=found)
-    if not device.platform.isprintable() or not device.platform.isascii() or device.encoded != stored:
+    key = PublicKey(point)
+    if row.key_id != key.kid:
+        raise DeviceError("id of the device's key", offset=at, expected=key.kid.hex(), found=row.key_id.hex())
+    try:
+        platform = packing.unpack("device", stored, at)["platform"]
+    except ReservedError:
+        platform = "\0"
+    if not platform.isprintable() or not platform.isascii():
         raise DeviceError("the device's platform or reserved bytes are not what a build writes", offset=at)
-    return device
+    return Device(platform, row.profile_id, row.min_security_version, key)

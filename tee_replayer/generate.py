@@ -15,8 +15,8 @@ from signing.keys import Algorithm, PublicKey
 from tee_replayer import amalgamate, bare_metal, crypto
 from tee_replayer.bare_metal import BOARDS
 from tee_replayer.device import Device
-from tee_replayer.hostlib import GENERATED
 from trace_format import profile as profiles
+from trace_format.emit import GENERATED
 from trace_format.errors import GramophoneError
 from trace_format.profile import Profile
 from trace_format.schema import PAGE_BYTES, VERSION_MAJOR, VERSION_MINOR
@@ -136,8 +136,9 @@ def _copy_pseudo_ta(profile: Profile, work: Path, carveout_bytes: int, share_gpu
         for mark, value in values.items():
             text = text.replace(mark, value)
         (work / source.name).write_text(text)
-    headers = [work / "replayer.h", work / "gramophone_pta.h", GENERATED / "gramophone_trace.h"]
-    headers.append(HERE / "optee" / "ta" / "gramophone_ta.h")
+    shutil.copyfile(GENERATED / "gramophone_optee.h", work / "gramophone_optee.h")
+    headers = [work / name for name in ("replayer.h", "gramophone_pta.h", "gramophone_optee.h")]
+    headers += [GENERATED / "gramophone_trace.h", HERE / "optee" / "ta" / "gramophone_ta.h"]
     for part in OPTEE_PARTS:
         (work / part).mkdir()
         for source in [*_files(HERE / "optee" / part), *headers]:

@@ -21,11 +21,12 @@ import cffi
 from signing.keys import Algorithm, PublicKey
 from tee_replayer import crypto, target
 from tee_replayer.status import CORE, ReplayError, Report
+from trace_format.emit import GENERATED, c_memory
 from trace_format.errors import GramophoneError
 from trace_format.profile import Profile
+from trace_format.schema import REPORT
 
 HERE = CORE.parent
-GENERATED = HERE.parent / "trace_format" / "generated"
 CFLAGS = ["-std=c11", "-O2", "-g", "-fPIC", "-shared", "-fvisibility=default"]
 OWN_CFLAGS = ["-Wall", "-Wextra", "-Wconversion", "-Werror"]
 _FIELDS = tuple(Report.__dataclass_fields__)
@@ -60,7 +61,8 @@ def build(profile: Profile, bearssl: Path | None, folder: Path, extra: tuple[str
     own = own_sources(profile, bearssl is not None)
     theirs = [bearssl / name for name in crypto.SOURCES] if bearssl else []
     included = [bearssl / name for name in crypto.INCLUDED] if bearssl else []
-    headers = [*CORE.glob("*.h"), *(HERE / "host").glob("*.h"), GENERATED / "gramophone_trace.h"]
+    made = [GENERATED / name for name in ("gramophone_trace.h", "gramophone_report.h")]
+    headers = [*CORE.glob("*.h"), *(HERE / "host").glob("*.h"), *made]
     digest = hashlib.sha256("\0".join([text, compiler, *CFLAGS, *OWN_CFLAGS, *extra]).encode())
     for path in [*own, *sorted(headers), *theirs, *included]:
         digest.update(path.name.encode() + b"\0" + hashlib.sha256(path.read_bytes()).digest())
@@ -108,15 +110,8 @@ def _ffi() -> cffi.FFI:
     """Declarations: struct gr_report, and what host.h has."""
     ffi = cffi.FFI()
     host = re.sub(r"^#.*$", "", (HERE / "host" / "host.h").read_text(), flags=re.MULTILINE)
-    ffi.cdef(c_struct("gr_report", CORE / "replayer.h") + host)
+    ffi.cdef(c_memory.declaration(REPORT, "report") + host)
     return ffi
-
-
-def c_struct(name: str, header: Path) -> str:
-    """Declaration of a structure in a C header, as cffi takes it: statuses are numbers there."""
-    found = re.search(rf"^struct {name} \{{.*?^\}};", header.read_text(), re.DOTALL | re.MULTILINE)
-    assert found, f"{header}: no struct {name}"
-    return found[0].replace("enum gr_status", "uint32_t") + "\n"
 
 
 class HostReplayer:

@@ -1,48 +1,34 @@
-"""What a replayer reports, in words. The statuses are read from core/replayer.h, so nothing is said twice."""
+"""What a replayer reports, in words."""
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 
 from trace_format.actions import ACTIONS, Op, ops_on
 from trace_format.errors import GramophoneError
 from trace_format.profile import Profile
+from trace_format.schema.report import Status
 
 CORE = Path(__file__).resolve().parent / "core"
-_ROW = re.compile(r'^ *X\((\w+), (0x[0-9a-f]{8})u, "([^"]+)"\)', re.MULTILINE)
-PHASES = ("start", "loading", "prologue", "replay")
 _REGISTER_OPS = ops_on("register")
 _WITH_ACTION = {"ACTION", "REGISTER", "RANGE", "DIVERGED", "TIMEOUT", "NO_IRQ", "FAULT", "BUDGET"}
 _WITH_VALUES = {"IDENTITY", "DIVERGED", "TIMEOUT"}
 
 
-@dataclass(frozen=True)
-class Status:
-    """One row of GR_STATUS_LIST."""
-
-    name: str
-    value: int
-    text: str
-
-
-@cache
 def statuses() -> dict[int, Status]:
     """All statuses by value."""
-    text = (CORE / "replayer.h").read_text()
-    return {int(value, 16): Status(name, int(value, 16), what) for name, value, what in _ROW.findall(text)}
+    return {status.value: status for status in Status}
 
 
 def value_of(name: str) -> int:
     """Value of the status GR_STATUS_`name`."""
-    return next(status.value for status in statuses().values() if status.name == name)
+    return Status[name].value
 
 
 @dataclass(frozen=True)
 class Report:
-    """struct gr_report of core/replayer.h; `offset` is a register's byte offset, a slot, a line, or an index."""
+    """The schema's `report`; `offset` is a register's byte offset, a slot, a line, or an index."""
 
     status: int
     phase: int

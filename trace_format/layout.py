@@ -8,8 +8,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from construct import Const, ConstructError, Renamed
-
 from trace_format import codec
 from trace_format.errors import (
     MagicError,
@@ -21,6 +19,7 @@ from trace_format.errors import (
     UnknownSectionError,
     VersionError,
 )
+from trace_format.packing import pack, unpack
 from trace_format.schema import (
     ALIGNMENT,
     HASH_BYTES,
@@ -31,17 +30,13 @@ from trace_format.schema import (
     MAX_SECTIONS,
     MIN_CHUNK_BYTES,
     SECTION_FLAG_OPTIONAL,
-    STRUCTURES,
     TRACE_MAGIC,
     VERSION_MAJOR,
     VERSION_MINOR,
     Codec,
     Header,
-    List,
-    Reserved,
     Section,
     SectionType,
-    Text,
 )
 
 STORED_SECTIONS = (SectionType.MANIFEST, SectionType.CHUNKS)
@@ -105,65 +100,6 @@ def naming(file: str) -> Iterator[None]:
     except TraceError as error:
         error.file = error.file or file
         raise
-
-
-def pack(structure: str, values: dict[str, Any]) -> bytes:
-    """Bytes of a structure of the schema; texts are given as str, reserved fields are left out.
-
-    Raises:
-        ReservedError: a text is too long or has a NUL, or a value does not fit its field.
-    """
-    fields = {}
-    for item in STRUCTURES[structure][0].subcons:
-        if isinstance(_kind(item), (Reserved, Const)):
-            continue
-        value = values[item.name]
-        if isinstance(_kind(item), Text):
-            text = value.encode()
-            if len(text) > _kind(item).size or b"\0" in text:
-                raise ReservedError(f"{item.name} {value!r} is longer than {_kind(item).size} bytes or has a NUL")
-            value = text.ljust(_kind(item).size, b"\0")
-        fields[item.name] = value
-    try:
-        return bytes(STRUCTURES[structure][0].build(fields))
-    except ConstructError as error:
-        raise ReservedError(f"{structure}: a value is out of range ({str(error).splitlines()[-1]})") from None
-
-
-def unpack(structure: str, data: bytes, offset: int) -> dict[str, Any]:
-    """The fields of a structure, which must fill `data` exactly.
-
-    Raises:
-        TruncatedError, MagicError, ReservedError: with the offset of the field at fault.
-    """
-    shape = STRUCTURES[structure][0]
-    if len(data) != shape.sizeof():
-        kind = TruncatedError if len(data) < shape.sizeof() else SectionError
-        raise kind(f"size of the {structure}", offset=offset, expected=shape.sizeof(), found=len(data))
-    values: dict[str, Any] = {}
-    at = 0
-    for item in shape.subcons:
-        size, kind = item.sizeof(), _kind(item)
-        field = data[at : at + size]
-        where = offset + at
-        at += size
-        if isinstance(kind, Reserved):
-            if any(field):
-                raise ReservedError(
-                    f"{structure}: reserved bytes", offset=where, expected="zero", found=field.hex()
-                )
-        elif isinstance(kind, Const):
-            if field != kind.value:
-                raise MagicError(
-                    "not a Gramophone file", offset=where, expected=kind.value.hex(), found=field.hex()
-                )
-        elif isinstance(kind, Text):
-            values[item.name] = _text(structure, item.name, field, where)
-        elif isinstance(kind, List):
-            values[item.name] = tuple(kind.parse(field))
-        else:
-            values[item.name] = kind.parse(field)
-    return values
 
 
 def assemble(head: list[Part], body: list[Part], chunk_bytes: int, flags: int) -> bytes:
@@ -380,27 +316,3 @@ def _check_order(parts: Parts) -> None:
 
 def _aligned(data: bytes) -> bytes:
     return data + bytes(-len(data) % ALIGNMENT)
-
-
-def _text(structure: str, name: str, field: bytes, offset: int) -> str:
-    text = field.rstrip(b"\0")
-    if b"\0" in text:
-        raise ReservedError(
-            f"{structure}.{name}: bytes behind the text's end",
-            offset=offset,
-            expected="zero",
-            found=field.hex(),
-        )
-    try:
-        return text.decode()
-    except UnicodeDecodeError:
-        raise ReservedError(
-            f"{structure}.{name} is not UTF-8", offset=offset, expected="UTF-8", found=field.hex()
-        ) from None
-
-
-def _kind(item: Any) -> Any:
-    """The field type under construct's wrappers, one each for the name and the documentation."""
-    while isinstance(item, Renamed):
-        item = item.subcon
-    return item

@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from trace_format import codec, layout, profile
+from trace_format import codec, layout, packing, profile
 from trace_format.actions import ACTION_DTYPE
 from trace_format.errors import (
     ChunkHashError,
@@ -201,7 +201,7 @@ class Trace:
             "slot_count": len(self.slots),
         }
         head = [
-            layout.Part(SectionType.MANIFEST, layout.pack("manifest", manifest)),
+            layout.Part(SectionType.MANIFEST, packing.pack("manifest", manifest)),
             layout.Part.encoded(SectionType.SLOTS, b"".join(_slot_bytes(s) for s in self.slots), compress),
         ]
         body = [layout.Part.encoded(SectionType.ACTIONS, self.actions.tobytes(), compress)]
@@ -229,7 +229,7 @@ class Trace:
     @classmethod
     def _parse(cls, data: bytes) -> Trace:
         header, sections = layout.disassemble(data)
-        manifest = layout.unpack("manifest", sections.one(SectionType.MANIFEST).stored, sections.one(1).offset)
+        manifest = packing.unpack("manifest", sections.one(SectionType.MANIFEST).stored, sections.one(1).offset)
         for index, (wanted, found) in enumerate(sections.chunk_hashes(data, header)):
             if wanted != found:
                 start = header["head_bytes"] + index * header["chunk_bytes"]
@@ -304,7 +304,7 @@ class Trace:
 
 def _slot_bytes(slot: Slot) -> bytes:
     pad = (0,) * (MAX_RANK - len(slot.shape))
-    return layout.pack(
+    return packing.pack(
         "slot",
         {
             "name": slot.name,
@@ -321,7 +321,7 @@ def _slot_bytes(slot: Slot) -> bytes:
 
 
 def _slot_parse(data: bytes, offset: int) -> Slot:
-    row = layout.unpack("slot", data, offset)
+    row = packing.unpack("slot", data, offset)
     rank = row["rank"]
     if not 1 <= rank <= MAX_RANK:
         raise SlotError("rank of a slot", offset=offset, expected=f"1 to {MAX_RANK}", found=rank)

@@ -2,7 +2,6 @@
  * and the tensors go through shared memory in chunks. */
 #include "normal_world.h"
 #include "gramophone_pta.h"
-#include "mailbox.h"
 #include "tee_client.h"
 
 void *memcpy(void *restrict to, const void *restrict from, size_t bytes);

@@ -17,7 +17,7 @@ from host_tools.support import npy
 from host_tools.support.files import check_writable, write_atomically
 from trace_format.errors import GramophoneError, SlotError, listed
 
-KINDS = {1: "input", 2: "output", 3: "parameter"}  # enum gramophone_slot_kind
+KINDS = {1: "input", 2: "output", 3: "parameter"}  # SlotKind of the trace format
 OUTPUT = 2
 EXAMPLE = "gramophone-tee run net.sgtr --input data=digit.npy --output prob=prob.npy"
 

@@ -14,24 +14,20 @@ import cffi
 
 from host_tools.support.files import write_atomically
 from host_tools.vgpu.binding import c_declarations
-from tee_replayer.hostlib import GENERATED, c_struct
+from trace_format.emit import c_memory
+from trace_format.schema import OPTEE, REPORT, TRACE
 
 MODULE = "_binding"
 TARGET = Path(__file__).with_name(f"{MODULE}.py")
 REPLAYER = Path(str(resources.files("tee_replayer")))
-# struct -> the header that has it
-STRUCTS = {
-    "gr_report": REPLAYER / "core" / "replayer.h",
-    "gramophone_slot": REPLAYER / "optee" / "gramophone_pta.h",
-    "gr_manifest": GENERATED / "gramophone_trace.h",
-}
+STRUCTS = {"report": REPORT, "gramophone_slot": OPTEE, "manifest": TRACE}
 CLIENT = REPLAYER / "optee" / "client" / "gramophone_tee.h"
 
 
 def binding() -> str:
     """Text of `_binding.py`."""
     ffi = cffi.FFI()
-    ffi.cdef("".join(c_struct(name, header) for name, header in STRUCTS.items()))
+    ffi.cdef("".join(c_memory.declaration(group, name) for name, group in STRUCTS.items()))
     ffi.cdef(c_declarations(CLIENT.read_text()))
     ffi.set_source(MODULE, None)
     with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(None):  # it says what it does

@@ -9,7 +9,7 @@ from host_tools.flash.manifest import Missing
 FIP = "fip.bin"
 CERTIFICATE = "-cert"  # how fiptool's names of certificates end
 TRACES = ".sgtr"
-REQUEST = "request.bin"  # a mailbox with a trace (baremetal/mailbox.h)
+REQUEST = "request.bin"  # a mailbox with a trace (docs/FORMAT-DEVICE.md)
 ARMSTUB = "armstub8-gramophone.bin"
 CONFIG = "config.txt"
 KERNEL = "kernel8.img"

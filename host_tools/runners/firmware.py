@@ -6,11 +6,11 @@ import hashlib
 import os
 import re
 import shutil
-import struct
 import subprocess
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
+from struct import error as StructError
 
 from elftools.common.exceptions import ELFError
 from elftools.elf.elffile import ELFFile
@@ -20,16 +20,17 @@ from host_tools.runners.replay import DEFAULT_GPU, RunnerError, profile_of
 from host_tools.support.cache import cache_dir
 from signing.keys import PublicKey
 from tee_replayer.generate import generate
+from trace_format import packing
 
 CROSS = "aarch64-linux-gnu-"
 CARVEOUT_STEP = 256 << 20  # so that few firmwares serve many traces
 ELF, BINARY = "firmware.elf", "firmware.bin"
-BOARD_SECTION, _BOARD = ".gramophone.board", "<9Q"
+BOARD_SECTION = ".gramophone.board"
 
 
 @dataclass(frozen=True)
 class Board:
-    """struct gr_board of baremetal/port.h, as the firmware has it."""
+    """The schema's `board`, as the firmware has it."""
 
     gpu_base: int
     carveout_base: int
@@ -89,20 +90,20 @@ def load(folder: Path) -> Firmware:
             segments = tuple((part["p_paddr"], part.data()) for part in loads if part["p_filesz"])
             rams = [(part["p_paddr"], part["p_memsz"]) for part in loads if not part["p_filesz"]]
             section = elf.get_section_by_name(BOARD_SECTION)
-            if section is None or section.data_size != struct.calcsize(_BOARD):
+            if section is None or section.data_size != packing.size_of("board"):
                 raise RunnerError(f"{path}: not a Gramophone firmware: it has no section {BOARD_SECTION}")
             if len(rams) != 1:
                 raise RunnerError(
                     f"{path}: not a Gramophone firmware: expected data in one segment, found {len(rams)}"
                 )
-            board = Board(*struct.unpack(_BOARD, section.data()))
+            board = Board(**packing.unpack("board", section.data()))
             return Firmware(folder, board, segments, rams[0], int(elf.header["e_entry"]))
     except (
         ELFError,
         ValueError,
         OSError,
         MemoryError,
-        struct.error,
+        StructError,
     ) as error:  # sizes and offsets that lead nowhere
         raise RunnerError(f"{path}: not an ELF file of a firmware ({error})") from error
 

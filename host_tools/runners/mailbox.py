@@ -1,18 +1,16 @@
-"""The mailbox of the firmware, from the normal world's side: twin of baremetal/mailbox.h."""
+"""The mailbox of the firmware, from the normal world's side."""
 
 from __future__ import annotations
 
-import struct
 from dataclasses import dataclass
 
 from host_tools.runners.replay import Buffers, RunnerError
 from tee_replayer.status import Report
+from trace_format import packing
+from trace_format.errors import MagicError
+from trace_format.schema.mailbox import MAILBOX_DATA_AT, MAILBOX_RESPONSE_AT, REQUEST_MAGIC
 
-REQUEST_MAGIC, RESPONSE_MAGIC = b"GMBXREQ1", b"GMBXESP1"
-RESPONSE_AT, DATA_AT = 8192, 12288
-_REQUEST = struct.Struct("<8sQQII")
-_BUFFER = struct.Struct("<IIQQ")
-_RESPONSE = struct.Struct("<8sQ10I5Q")
+_REQUEST_BYTES, _BUFFER_BYTES = packing.size_of("mailbox_request"), packing.size_of("mailbox_buffer")
 _ALIGNMENT = 4096
 
 
@@ -33,7 +31,7 @@ class Layout:
 
 def layout(signed: bytes, buffers: Buffers) -> Layout:
     """Place the signed trace and the slots' data behind the mailbox."""
-    at = DATA_AT
+    at = MAILBOX_DATA_AT
     places = []
     for size in (len(signed), *(row.data.nbytes for row in buffers.rows)):
         places.append(at)
@@ -50,9 +48,17 @@ def request(memory: memoryview, signed: bytes, buffers: Buffers, repeat: int) ->
     places = layout(signed, buffers)
     if places.size > len(memory):
         raise RunnerError(f"the mailbox's memory is too small: expected {places.size} bytes, found {len(memory)}")
-    _REQUEST.pack_into(memory, 0, REQUEST_MAGIC, places.trace_at, len(signed), repeat, len(buffers.rows))
+    words = {
+        "trace_offset": places.trace_at,
+        "trace_bytes": len(signed),
+        "repeat": repeat,
+        "buffer_count": len(buffers.rows),
+    }
+    memory[:_REQUEST_BYTES] = packing.pack("mailbox_request", words)
     for index, (row, at) in enumerate(zip(buffers.rows, places.buffers_at, strict=True)):
-        _BUFFER.pack_into(memory, _REQUEST.size + index * _BUFFER.size, row.index, 0, at, row.data.nbytes)
+        buffer = packing.pack("mailbox_buffer", {"slot": row.index, "offset": at, "bytes": row.data.nbytes})
+        start = _REQUEST_BYTES + index * _BUFFER_BYTES
+        memory[start : start + _BUFFER_BYTES] = buffer
         memory[at : at + row.data.nbytes] = row.data.tobytes()
     memory[places.trace_at : places.trace_at + len(signed)] = signed
     return places
@@ -60,10 +66,10 @@ def request(memory: memoryview, signed: bytes, buffers: Buffers, repeat: int) ->
 
 def trace_in(memory: bytes) -> tuple[int, int] | None:
     """Where a request has the signed trace: from, to; None when this is no request. Nothing else is judged."""
-    if not memory.startswith(REQUEST_MAGIC) or len(memory) < _REQUEST.size:
+    if not memory.startswith(REQUEST_MAGIC) or len(memory) < _REQUEST_BYTES:
         return None
-    _magic, at, size, _repeat, _buffers = _REQUEST.unpack_from(memory)
-    return at, at + size
+    found = packing.unpack("mailbox_request", memory[:_REQUEST_BYTES])
+    return found["trace_offset"], found["trace_offset"] + found["trace_bytes"]
 
 
 def response(memory: memoryview, buffers: Buffers, places: Layout) -> Report:
@@ -72,10 +78,11 @@ def response(memory: memoryview, buffers: Buffers, places: Layout) -> Report:
     Raises:
         RunnerError: there is no answer.
     """
-    magic, _replays, *fields = _RESPONSE.unpack_from(memory, RESPONSE_AT)
-    if magic != RESPONSE_MAGIC:
-        raise RunnerError("the firmware gave no answer")
-    *narrow, _reserved, actions, secure_bytes, verify_us, load_us, replay_us = fields
+    found = bytes(memory[MAILBOX_RESPONSE_AT : MAILBOX_RESPONSE_AT + packing.size_of("mailbox_response")])
+    try:
+        report = packing.unpack("mailbox_response", found, MAILBOX_RESPONSE_AT)["report"]
+    except MagicError:
+        raise RunnerError("the firmware gave no answer") from None
     for row, at in zip(buffers.rows, places.buffers_at, strict=True):
         row.data.reshape(-1).view("u1")[:] = memory[at : at + row.data.nbytes]
-    return Report(*(*narrow, actions, secure_bytes, verify_us, load_us, replay_us))
+    return Report(**report)

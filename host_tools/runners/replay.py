@@ -13,7 +13,7 @@ from host_tools.vgpu.binding import executes_shaders
 from signing import envelope
 from tee_replayer.status import Report
 from tee_replayer.target import drivers
-from trace_format import layout
+from trace_format import layout, packing
 from trace_format import profile as profiles
 from trace_format.actions import Op
 from trace_format.errors import GramophoneError, ProfileError, TraceError, listed
@@ -126,7 +126,7 @@ def claimed(signed: bytes) -> dict[str, Any]:
     """The manifest of a trace that may be damaged elsewhere; empty when it cannot be read."""
     try:
         part = layout.disassemble(envelope.split(signed).trace)[1].one(SectionType.MANIFEST)
-        return layout.unpack("manifest", part.stored, part.offset)
+        return packing.unpack("manifest", part.stored, part.offset)
     except TraceError:
         return {}
 

@@ -15,7 +15,9 @@ import numpy as np
 import numpy.typing as npt
 
 from host_tools.vgpu import build
+from trace_format.emit import c_memory
 from trace_format.errors import GramophoneError
+from trace_format.schema import COUNTERS
 
 PAGE_BYTES = 4096
 _HEADER = Path(__file__).with_name("vgpu.h")
@@ -38,7 +40,7 @@ class VgpuError(GramophoneError):
 
 @dataclasses.dataclass(frozen=True)
 class Counters:
-    """What the GPU has done since its creation; fields as in struct vgpu_counters."""
+    """What the GPU has done since its creation; fields as in the schema's `vgpu_counters`."""
 
     reads: int
     writes: int
@@ -68,8 +70,9 @@ def c_declarations(header: str) -> str:
     return re.sub(r"^#.*$", "", header, flags=re.MULTILINE)
 
 
+DECLARATIONS = c_memory.declaration(COUNTERS, "vgpu_counters") + c_declarations(_HEADER.read_text())
 _ffi = cffi.FFI()
-_ffi.cdef(c_declarations(_HEADER.read_text()))
+_ffi.cdef(DECLARATIONS)
 
 
 @functools.cache

@@ -17,11 +17,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from host_tools.support.cache import cache_dir
+from trace_format.emit import GENERATED
 from trace_format.errors import GramophoneError
 
 HERE = Path(__file__).resolve().parent
 # The C models of the GPU families; what they share is in this folder.
 FAMILIES = sorted(HERE.parent.glob("gpus/*/vgpu"))
+FOLDERS = (HERE, *FAMILIES)
 CFLAGS = ["-O3", "-march=native", "-ffp-contract=off", "-pthread", "-std=gnu11", "-fPIC"]
 CFLAGS += ["-Wall", "-Wextra", "-Wconversion", "-Werror"]
 QEMU = "qemu-system-aarch64"
@@ -53,7 +55,7 @@ def gpu_sources(engine: Path | None = None) -> list[Path]:
         engine: a C file to take the place of the V3D's compute engine (v3d_qpu.h), for tests of the device alone.
     """
     recorder = recorder_sources()
-    sources = [path for folder in (HERE, *FAMILIES) for path in sorted(folder.glob("*.c")) if path not in recorder]
+    sources = [path for folder in FOLDERS for path in sorted(folder.glob("*.c")) if path not in recorder]
     if engine is None:
         return sources
     return [path for path in sources if not path.name.startswith(("v3d_qpu", "v3d_csd"))] + [engine]
@@ -85,7 +87,7 @@ def shared_object(name: str, sources: Sequence[Path], flags: Sequence[str] = ())
 
     Args:
         name: first part of the file name.
-        sources: C files. Every header of this folder, its sub-folder and the families is taken into account.
+        sources: C files. Every header here, of the families and of the schema is taken into account.
         flags: further compiler flags.
 
     Returns:
@@ -96,7 +98,7 @@ def shared_object(name: str, sources: Sequence[Path], flags: Sequence[str] = ())
     """
     command = [_compiler(), *CFLAGS, *flags]
     digest = hashlib.sha256("\0".join([*command, _machine()]).encode())
-    headers = [path for folder in (HERE, *FAMILIES) for path in sorted(folder.rglob("*.h"))]
+    headers = [path for folder in (*FOLDERS, GENERATED) for path in sorted(folder.rglob("*.h"))]
     for path in [*sources, *headers]:
         digest.update(path.name.encode() + b"\0" + hashlib.sha256(path.read_bytes()).digest())
     target = build_folder() / f"{name}-{digest.hexdigest()[:16]}.so"
@@ -104,7 +106,7 @@ def shared_object(name: str, sources: Sequence[Path], flags: Sequence[str] = ())
         return target
     with tempfile.TemporaryDirectory(dir=target.parent) as folder:
         output = Path(folder) / target.name
-        include = [f"-I{path}" for path in (HERE, *FAMILIES)]
+        include = [f"-I{path}" for path in (*FOLDERS, GENERATED)]
         command += ["-shared", *include, "-o", str(output), *map(str, sources), "-lm"]
         result = subprocess.run(command, capture_output=True, text=True, check=False)
         if result.returncode != 0:

@@ -1,40 +1,30 @@
-"""Reads captures: what the recorder in the device wrote (host_tools/vgpu/recorder.h describes the bytes)."""
+"""Reads captures: what the recorder in the device wrote (docs/FORMAT-CAPTURE.md)."""
 
 from __future__ import annotations
 
-import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import numpy as np
 
 from trace_format.errors import TraceError
-
-MAGIC = b"GRAMCAP1"
-PAGE_BYTES = 4096
-GPU_PAGES = 1 << 20
-JOB_KINDS = 3
-ALIGNMENT = 16
-READABLE, WRITABLE, EXECUTABLE = 1, 2, 16  # flags of a mapping
-COUNTER_NAMES = (
-    "reads",
-    "writes",
-    "interrupts",
-    "jobs",
-    "list_jobs",
-    "instructions",
-    "bytes_read",
-    "bytes_written",
-    "faults",
-    "resets",
+from trace_format.packing import Row
+from trace_format.schema.capture import (
+    CAPTURE_ALIGNMENT,
+    CAPTURE_JOB_KINDS,
+    CAPTURE_MAGIC,
+    CAPTURE_MAPPING_EXECUTABLE,
+    CAPTURE_MAPPING_READABLE,
+    CAPTURE_MAPPING_WRITABLE,
+    CAPTURE_PAGE_BYTES,
+    CAPTURE_PAGES,
+    RecordKind,
 )
 
-_HEADER = struct.Struct("<8sII16s")
-_RECORD = struct.Struct("<IIII")
-_MAP_TAIL = struct.Struct("<QII")
-_END_TAIL = struct.Struct(f"<Q{len(COUNTER_NAMES)}QQ")
+_HEADER, _RECORD = Row("capture_header"), Row("capture_record")
+_MAPPING, _END, _COUNTERS = Row("capture_mapping"), Row("capture_end"), Row("vgpu_counters")
 
 
 class CaptureError(TraceError):
@@ -151,7 +141,7 @@ class Bytes(Event):
 
 @dataclass(frozen=True)
 class End(Event):
-    """The last event. failed: the GPU had stopped with an error; counters by name as in struct vgpu_counters."""
+    """The last event. failed: the GPU had stopped with an error; counters by name as in `vgpu_counters`."""
 
     failed: bool
     counters: dict[str, int]
@@ -204,7 +194,7 @@ class _Reader:
         self.contents = 0
         self.ordinal = 0
         self.running: int | None = None  # kind of the job that started last, until it ends
-        self.mapped = np.zeros(GPU_PAGES, bool)
+        self.mapped = np.zeros(CAPTURE_PAGES, bool)
         self.header = self._header()
         self.levels = [False] * self.header.interrupt_lines
 
@@ -222,9 +212,13 @@ class _Reader:
             raise self.fail(f"the capture was cut off in {what}", f"{count} bytes", len(data))
         return data
 
+    def _row(self, row: Row, what: str) -> Any:
+        return row.unpack(self.take(row.size, what))
+
     def _header(self) -> Header:
-        magic, window, lines, name = _HEADER.unpack(self.take(_HEADER.size, "its header"))
-        self.require(magic == MAGIC, "not a capture: magic", MAGIC, magic)
+        found = self._row(_HEADER, "its header")
+        window, lines, name = found.window_bytes, found.interrupt_lines, found.gpu
+        self.require(found.magic == CAPTURE_MAGIC, "not a capture: magic", CAPTURE_MAGIC, found.magic)
         text = name.rstrip(b"\0")
         good_name = text.isascii() and text.decode("ascii", "replace").isprintable() and text != b""
         self.require(good_name, "name of the GPU", "printable ASCII", name)
@@ -241,20 +235,22 @@ class _Reader:
 
     def _next(self) -> Event:
         self.offset = self.position
-        kind, delta, a, b = _RECORD.unpack(self.take(_RECORD.size, "a record (no end record)"))
-        if kind == 6:
-            idle = a | b << 32
-            self.require(delta == 0 and b != 0, "idle record", "delta 0 and more than 32 bits", (delta, idle))
+        record = self._row(_RECORD, "a record (no end record)")
+        delta = record.delta
+        if record.kind == RecordKind.IDLE:
+            idle = record.a | record.b << 32
+            good = delta == 0 and record.b != 0
+            self.require(good, "idle record", "delta 0 and more than 32 bits", (delta, idle))
             self.records += 1
             self.offset = self.position
-            kind, delta, a, b = _RECORD.unpack(self.take(_RECORD.size, "a record (no end record)"))
-            good = delta == 0 and kind not in (6, 13)
-            self.require(good, "record after idle", "an event with delta 0", (kind, delta))
+            record = self._row(_RECORD, "a record (no end record)")
+            good = record.delta == 0 and record.kind not in (RecordKind.IDLE, RecordKind.END)
+            self.require(good, "record after idle", "an event with delta 0", (record.kind, record.delta))
             delta = idle
-        parse = _PARSERS.get(kind)
+        parse = _PARSERS.get(record.kind)
         if parse is None:
-            raise self.fail("kind of record", "1 to 13", kind)
-        event = parse(self, delta, a, b)
+            raise self.fail("kind of record", f"1 to {max(RecordKind)}", record.kind)
+        event = parse(self, delta, record.a, record.b)
         self.records += 1
         return event
 
@@ -277,7 +273,7 @@ class _Reader:
         return Interrupt(delta, a, bool(b))
 
     def _job_start(self, delta: int, a: int, b: int) -> JobStart:
-        self.require(a < JOB_KINDS, "job kind", f"below {JOB_KINDS}", a)
+        self.require(a < CAPTURE_JOB_KINDS, "job kind", f"below {CAPTURE_JOB_KINDS}", a)
         self.require(b == self.ordinal + 1, "job ordinal", self.ordinal + 1, b)
         self.ordinal, self.running = b, a
         return JobStart(delta, a, b)
@@ -288,8 +284,8 @@ class _Reader:
         return JobEnd(delta, a, b)
 
     def _pages(self, page: int, pages: int) -> slice:
-        good = pages > 0 and page + pages <= GPU_PAGES
-        self.require(good, "run of pages", f"1 or more, below {GPU_PAGES:#x}", (page, pages))
+        good = pages > 0 and page + pages <= CAPTURE_PAGES
+        self.require(good, "run of pages", f"1 or more, below {CAPTURE_PAGES:#x}", (page, pages))
         return slice(page, page + pages)
 
     def _mapped(self, page: int, pages: int) -> None:
@@ -298,12 +294,15 @@ class _Reader:
 
     def _map(self, delta: int, a: int, b: int) -> Map:
         run = self._pages(a, b)
-        pa, flags, reserved = _MAP_TAIL.unpack(self.take(_MAP_TAIL.size, "a mapping"))
-        self.require(pa % PAGE_BYTES == 0, "physical address", "a multiple of 4096", pa)
-        good = flags & ~(WRITABLE | EXECUTABLE) == READABLE and reserved == 0
-        self.require(good, "flags of a mapping", "1 and of 2 and 16 any, then 0", (flags, reserved))
+        found = self._row(_MAPPING, "a mapping")
+        pa, flags = found.address, found.flags
+        self.require(pa % CAPTURE_PAGE_BYTES == 0, "physical address", "a multiple of 4096", pa)
+        optional = CAPTURE_MAPPING_WRITABLE | CAPTURE_MAPPING_EXECUTABLE
+        good = flags & ~optional == CAPTURE_MAPPING_READABLE and not any(found.reserved)
+        self.require(good, "flags of a mapping", "1 and of 2 and 16 any, then 0", (flags, found.reserved.hex()))
         self.mapped[run] = True
-        return Map(delta, a, b, pa, bool(flags & WRITABLE), bool(flags & EXECUTABLE))
+        writable, executable = flags & CAPTURE_MAPPING_WRITABLE, flags & CAPTURE_MAPPING_EXECUTABLE
+        return Map(delta, a, b, pa, bool(writable), bool(executable))
 
     def _unmap(self, delta: int, a: int, b: int) -> Unmap:
         self._mapped(a, b)
@@ -318,7 +317,7 @@ class _Reader:
         self._mapped(a, 1)
         self.require(b == self.contents, "content id", self.contents, b)
         self.contents += 1
-        return NewPage(delta, a, b, self.take(PAGE_BYTES, "the content of a page"))
+        return NewPage(delta, a, b, self.take(CAPTURE_PAGE_BYTES, "the content of a page"))
 
     def _known_page(self, delta: int, a: int, b: int) -> KnownPage:
         self._mapped(a, 1)
@@ -326,34 +325,34 @@ class _Reader:
         return KnownPage(delta, a, b)
 
     def _bytes(self, delta: int, a: int, b: int) -> Bytes:
-        good = b > 0 and a % PAGE_BYTES + b <= PAGE_BYTES
+        good = b > 0 and a % CAPTURE_PAGE_BYTES + b <= CAPTURE_PAGE_BYTES
         self.require(good, "changed bytes", "a range inside one page", (a, b))
-        self._mapped(a // PAGE_BYTES, 1)
+        self._mapped(a // CAPTURE_PAGE_BYTES, 1)
         data = self.take(b, "changed bytes")
-        padding = self.take(-b % ALIGNMENT, "changed bytes")
+        padding = self.take(-b % CAPTURE_ALIGNMENT, "changed bytes")
         self.require(not any(padding), "padding", "zeros", padding)
         return Bytes(delta, a, data)
 
     def _end(self, delta: int, a: int, b: int) -> End:
-        records, *counters, reserved = _END_TAIL.unpack(self.take(_END_TAIL.size, "the end record"))
-        good = a <= 1 and (delta, b, reserved) == (0, 0, 0)
-        self.require(good, "end record", "flags 0 or 1, zeros", (delta, a, b, reserved))
-        self.require(records == self.records, "number of records", self.records, records)
+        found = self._row(_END, "the end record")
+        good = a <= 1 and (delta, b) == (0, 0) and not any(found.reserved)
+        self.require(good, "end record", "flags 0 or 1, zeros", (delta, a, b, found.reserved.hex()))
+        self.require(found.records == self.records, "number of records", self.records, found.records)
         self.require(not self.file.read(1), "end of file", "nothing behind the end record", "more bytes")
-        return End(delta, bool(a), dict(zip(COUNTER_NAMES, counters, strict=True)))
+        return End(delta, bool(a), _COUNTERS.unpack(found.counters)._asdict())
 
 
-_PARSERS = {
-    1: _Reader._read,
-    2: _Reader._write,
-    3: _Reader._interrupt,
-    4: _Reader._job_start,
-    5: _Reader._job_end,
-    7: _Reader._map,
-    8: _Reader._unmap,
-    9: _Reader._zero_pages,
-    10: _Reader._new_page,
-    11: _Reader._known_page,
-    12: _Reader._bytes,
-    13: _Reader._end,
+_PARSERS: dict[int, Callable[[_Reader, int, int, int], Event]] = {
+    RecordKind.READ: _Reader._read,
+    RecordKind.WRITE: _Reader._write,
+    RecordKind.INTERRUPT: _Reader._interrupt,
+    RecordKind.JOB_START: _Reader._job_start,
+    RecordKind.JOB_END: _Reader._job_end,
+    RecordKind.MAP: _Reader._map,
+    RecordKind.UNMAP: _Reader._unmap,
+    RecordKind.ZERO_PAGES: _Reader._zero_pages,
+    RecordKind.NEW_PAGE: _Reader._new_page,
+    RecordKind.KNOWN_PAGE: _Reader._known_page,
+    RecordKind.BYTES: _Reader._bytes,
+    RecordKind.END: _Reader._end,
 }

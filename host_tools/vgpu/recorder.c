@@ -4,25 +4,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "gramophone_capture.h"
 #include "output_file.h"
 
-enum { PAGE_SHIFT = 12, PAGE_BYTES = 1 << PAGE_SHIFT, GPU_PAGES = 1 << 20 };
+enum { PAGE_SHIFT = 12, PAGE_BYTES = GR_CAPTURE_PAGE_BYTES, GPU_PAGES = GR_CAPTURE_PAGES };
 
-enum record_kind {
-    RECORD_READ = 1,
-    RECORD_WRITE,
-    RECORD_INTERRUPT,
-    RECORD_JOB_START,
-    RECORD_JOB_END,
-    RECORD_IDLE,
-    RECORD_MAP,
-    RECORD_UNMAP,
-    RECORD_ZERO_PAGES,
-    RECORD_NEW_PAGE,
-    RECORD_KNOWN_PAGE,
-    RECORD_BYTES,
-    RECORD_END,
-};
+_Static_assert(1 << PAGE_SHIFT == PAGE_BYTES, "a page's size");
+_Static_assert(VGPU_PAGE_READABLE == GR_CAPTURE_MAPPING_READABLE &&
+                   VGPU_PAGE_WRITABLE == GR_CAPTURE_MAPPING_WRITABLE &&
+                   VGPU_PAGE_EXECUTABLE == GR_CAPTURE_MAPPING_EXECUTABLE,
+               "a mapping's flags are those of vgpu_walk");
 
 /* Two changed ranges closer than this are written as one: a record costs 16 bytes. */
 enum { MERGE_GAP = 16 };
@@ -76,37 +67,37 @@ static void put_bytes(struct recorder *r, const void *bytes, size_t count)
         fail(r, "writing failed");
 }
 
-static void put_words(struct recorder *r, uint32_t kind, uint32_t delta, uint32_t a, uint32_t b)
+static void put_at(struct recorder *r, enum gr_record_kind kind, uint32_t delta, uint32_t a, uint32_t b)
 {
-    uint32_t words[4] = {kind, delta, a, b};
-    put_bytes(r, words, sizeof(words));
+    const struct gr_capture_record record = {.kind = kind, .delta = delta, .a = a, .b = b};
+    put_bytes(r, &record, sizeof(record));
     r->records++;
 }
 
-static void put_record(struct recorder *r, uint32_t kind, uint32_t a, uint32_t b)
+static void put_record(struct recorder *r, enum gr_record_kind kind, uint32_t a, uint32_t b)
 {
     uint64_t now = r->now(r->ctx), delta = now - r->last_ns;
     r->last_ns = now;
     if (delta > UINT32_MAX) {
-        put_words(r, RECORD_IDLE, 0, (uint32_t)delta, (uint32_t)(delta >> 32));
+        put_at(r, GR_RECORD_KIND_IDLE, 0, (uint32_t)delta, (uint32_t)(delta >> 32));
         delta = 0;
     }
-    put_words(r, kind, (uint32_t)delta, a, b);
+    put_at(r, kind, (uint32_t)delta, a, b);
 }
 
 static void on_read(void *ctx, uint32_t offset, uint32_t value)
 {
-    put_record(ctx, RECORD_READ, offset, value);
+    put_record(ctx, GR_RECORD_KIND_READ, offset, value);
 }
 
 static void on_write(void *ctx, uint32_t offset, uint32_t value)
 {
-    put_record(ctx, RECORD_WRITE, offset, value);
+    put_record(ctx, GR_RECORD_KIND_WRITE, offset, value);
 }
 
 static void on_interrupt(void *ctx, unsigned line, bool level)
 {
-    put_record(ctx, RECORD_INTERRUPT, line, level);
+    put_record(ctx, GR_RECORD_KIND_INTERRUPT, line, level);
 }
 
 static uint64_t hash_page(const uint8_t *bytes)
@@ -155,7 +146,7 @@ static void put_content(struct recorder *r, uint32_t index, const uint8_t *bytes
     uint64_t hash = hash_page(bytes);
     struct content *content = find_content(r->contents, r->content_slots, hash, bytes);
     if (content->bytes) {
-        put_record(r, RECORD_KNOWN_PAGE, index, content->id);
+        put_record(r, GR_RECORD_KIND_KNOWN_PAGE, index, content->id);
         return;
     }
     content->bytes = malloc(PAGE_BYTES);
@@ -166,7 +157,7 @@ static void put_content(struct recorder *r, uint32_t index, const uint8_t *bytes
     memcpy(content->bytes, bytes, PAGE_BYTES);
     content->hash = hash;
     content->id = r->content_count++;
-    put_record(r, RECORD_NEW_PAGE, index, content->id);
+    put_record(r, GR_RECORD_KIND_NEW_PAGE, index, content->id);
     put_bytes(r, bytes, PAGE_BYTES);
 }
 
@@ -183,9 +174,9 @@ static void put_changes(struct recorder *r, uint32_t index, const uint8_t *bytes
         for (uint32_t j = end; j < PAGE_BYTES && j < end + MERGE_GAP; j++)
             if (shadow[j] != bytes[j])
                 end = j + 1;
-        put_record(r, RECORD_BYTES, index << PAGE_SHIFT | i, end - i);
+        put_record(r, GR_RECORD_KIND_BYTES, index << PAGE_SHIFT | i, end - i);
         put_bytes(r, bytes + i, end - i);
-        put_bytes(r, zero_page, (0u - (end - i)) % 16);
+        put_bytes(r, zero_page, (0u - (end - i)) % GR_CAPTURE_ALIGNMENT);
         i = end;
     }
     memcpy(shadow, bytes, PAGE_BYTES);
@@ -238,10 +229,10 @@ static void put_new_mappings(struct recorder *r, uint32_t first, uint32_t count)
         uint32_t start = i;
         while (i + 1 < first + count && r->pages[i + 1].fresh)
             i++;
-        uint32_t tail[4] = {(uint32_t)r->pages[start].pa, (uint32_t)(r->pages[start].pa >> 32),
-                            r->pages[start].flags, 0};
-        put_record(r, RECORD_MAP, start, i + 1 - start);
-        put_bytes(r, tail, sizeof(tail));
+        const struct gr_capture_mapping mapping = {.address = r->pages[start].pa,
+                                                   .flags = r->pages[start].flags};
+        put_record(r, GR_RECORD_KIND_MAP, start, i + 1 - start);
+        put_bytes(r, &mapping, sizeof(mapping));
     }
 }
 
@@ -278,7 +269,7 @@ static void visit_content(void *ctx, uint64_t va, uint64_t pa, uint64_t bytes, u
             uint32_t start = i;
             for (; i < end && is_fresh_zero_page(r, i); i++)
                 take_shadow(r, i, zero_page);
-            put_record(r, RECORD_ZERO_PAGES, start, i - start);
+            put_record(r, GR_RECORD_KIND_ZERO_PAGES, start, i - start);
             i--;
         } else if (!host) {
             r->pages[i].fresh = false; /* nothing there: the GPU fails on it if it is ever used */
@@ -302,7 +293,7 @@ static void put_unmappings(struct recorder *r)
             r->pages[i] = (struct page){0};
             i++;
         }
-        put_record(r, RECORD_UNMAP, first, i - first);
+        put_record(r, GR_RECORD_KIND_UNMAP, first, i - first);
     }
 }
 
@@ -314,7 +305,7 @@ static void on_job_start(void *ctx, unsigned kind)
     put_unmappings(r);
     vgpu_walk(r->gpu, visit_content, r);
     r->ordinal++;
-    put_record(r, RECORD_JOB_START, kind, r->ordinal);
+    put_record(r, GR_RECORD_KIND_JOB_START, kind, r->ordinal);
 }
 
 static void collect_written(void *ctx, uint64_t va, uint64_t pa, uint64_t bytes, uint32_t flags)
@@ -362,7 +353,7 @@ static void on_job_end(void *ctx, unsigned kind)
 {
     struct recorder *r = ctx;
     refresh_written(r);
-    put_record(r, RECORD_JOB_END, kind, r->ordinal);
+    put_record(r, GR_RECORD_KIND_JOB_END, kind, r->ordinal);
 }
 
 static void free_recorder(struct recorder *r)
@@ -384,10 +375,10 @@ struct recorder *recorder_open(const char *path, const char *gpu_name, vgpu *gpu
                                const char **error)
 {
     struct recorder *r = calloc(1, sizeof(*r));
-    char name[16] = {0};
+    struct gr_capture_header header = {.magic = GR_CAPTURE_HEADER_MAGIC};
     if (!r || !(r->pages = calloc(GPU_PAGES, sizeof(*r->pages))))
         *error = out_of_memory;
-    else if (strlen(gpu_name) > sizeof(name))
+    else if (strlen(gpu_name) > sizeof(header.gpu))
         *error = "GPU name too long";
     else if (!output_open(&r->out, path))
         *error = strerror(errno);
@@ -400,11 +391,10 @@ struct recorder *recorder_open(const char *path, const char *gpu_name, vgpu *gpu
     r->now = now;
     r->ctx = ctx;
     r->last_ns = now(ctx);
-    memcpy(name, gpu_name, strlen(gpu_name));
-    uint32_t sizes[2] = {vgpu_window_bytes(gpu), vgpu_interrupt_lines(gpu)};
-    put_bytes(r, "GRAMCAP1", 8);
-    put_bytes(r, sizes, sizeof(sizes));
-    put_bytes(r, name, sizeof(name));
+    header.window_bytes = vgpu_window_bytes(gpu);
+    header.interrupt_lines = vgpu_interrupt_lines(gpu);
+    memcpy(header.gpu, gpu_name, strlen(gpu_name));
+    put_bytes(r, &header, sizeof(header));
     const struct vgpu_observer observer = {r, on_read, on_write, on_interrupt, on_job_start, on_job_end};
     vgpu_observe(gpu, &observer);
     return r;
@@ -413,14 +403,11 @@ struct recorder *recorder_open(const char *path, const char *gpu_name, vgpu *gpu
 bool recorder_close(struct recorder *r, const char **error)
 {
     static const struct vgpu_observer nobody;
-    struct vgpu_counters counters;
-    uint64_t records = r->records, zero = 0;
+    struct gr_capture_end end = {.records = r->records};
     vgpu_observe(r->gpu, &nobody);
-    vgpu_counters_get(r->gpu, &counters);
-    put_words(r, RECORD_END, 0, vgpu_error(r->gpu) != NULL, 0);
-    put_bytes(r, &records, sizeof(records));
-    put_bytes(r, &counters, sizeof(counters));
-    put_bytes(r, &zero, sizeof(zero));
+    vgpu_counters_get(r->gpu, &end.counters);
+    put_at(r, GR_RECORD_KIND_END, 0, vgpu_error(r->gpu) != NULL, 0);
+    put_bytes(r, &end, sizeof(end));
     *error = r->error ? r->error : "writing failed";
     bool good = output_close(&r->out, !r->error);
     free_recorder(r);

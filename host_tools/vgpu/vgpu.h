@@ -16,6 +16,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "gramophone_counters.h" /* struct vgpu_counters */
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -41,17 +43,6 @@ struct vgpu_options {
     bool track_access;   /* keep the per-byte access map (vgpu_access) */
     uint32_t hang_job;   /* test aid: this compute job (1-based) never completes; 0: none */
     uint32_t fault_job;  /* test aid: this compute job (1-based) reports an MMU fault; 0: none */
-};
-
-struct vgpu_counters {
-    uint64_t reads, writes; /* register accesses */
-    uint64_t interrupts;    /* rising edges on any line */
-    uint64_t jobs;          /* compute jobs completed */
-    uint64_t list_jobs;     /* bin and render lists completed */
-    uint64_t instructions;  /* shader instructions executed (one = one instruction word of one thread) */
-    uint64_t bytes_read, bytes_written; /* by shaders, through the MMU */
-    uint64_t faults;                    /* MMU faults raised */
-    uint64_t resets;
 };
 
 /* Create the GPU named as its profile ("v3d42", "mali_g71"). NULL with *error set (static text) on an

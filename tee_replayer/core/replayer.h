@@ -23,76 +23,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "gramophone_report.h"
+
 /* `static` where replayer.c, the port and the caller are compiled as one file, which makes them smaller. */
 #ifndef GR_API
 #define GR_API
 #endif
-
-/* Every status: name, value, meaning. Any two values differ in 10 bits or more, and so from 0 and from all
- * ones: a glitch does not turn one into another. Each is a constant of one AArch64 instruction. Those from
- * DIVERGED to FAULT are worth a reset and another try. */
-#define GR_STATUS_LIST(X)                                                                                    \
-    X(OK, 0xc3c3c3c3u, "done")                                                                               \
-    X(ARGUMENT, 0xffffd821u, "a function was called with a value that it does not take")                     \
-    X(MEMORY, 0xfff800ffu, "the secure memory is too small or misaligned for this trace")                    \
-    X(READ, 0xd803ffffu, "the signed trace could not be read")                                               \
-    X(FORMAT, 0xef8b0000u, "this is not a signed trace of format version 1.0")                               \
-    X(SIZE, 0xffff07d0u, "the sizes of the signed trace contradict each other")                              \
-    X(ENVELOPE, 0x0565ffffu, "the envelope is not the one encoding of an ES256 COSE_Sign1 message")          \
-    X(KEY, 0x00009db9u, "the trace is signed with another key than this device's")                           \
-    X(SIGNATURE, 0x3bfc0000u, "the signature does not belong to this trace")                                 \
-    X(HEADER, 0x000077cau, "the trace's header is malformed, or of another version than 1.0")                \
-    X(SECTIONS, 0x0000ab67u, "the trace's section table is malformed")                                       \
-    X(MANIFEST, 0x03ff03ffu, "the trace's manifest is malformed")                                            \
-    X(TARGET, 0x1ff81ff8u, "the trace is for another GPU family")                                            \
-    X(PROFILE, 0x00fff000u, "the trace was made under another register policy")                              \
-    X(ROLLBACK, 0x001ffff8u, "the trace is older than this device accepts")                                  \
-    X(SLOTS, 0xf001f001u, "a slot of the trace is malformed")                                                \
-    X(CHUNK, 0xe0ffe0ffu, "a chunk of the trace is not what the signed head says")                           \
-    X(CODEC, 0xf800003fu, "a section of the trace does not decode")                                          \
-    X(ACTION, 0xa498ffffu, "an action of the trace is malformed")                                            \
-    X(REGISTER, 0x3f803f80u, "the policy does not allow this register access")                               \
-    X(RANGE, 0xf4770000u, "an address lies outside what the trace may use")                                  \
-    X(IDENTITY, 0xccccccccu, "the GPU is not one that the trace was made for")                               \
-    X(FLOW, 0xf0f0f0f0u, "a step of the verification was left out")                                          \
-    X(STATE, 0x0fffffc0u, "no trace is loaded")                                                              \
-    X(UNBOUND, 0xffff320eu, "an input without a recorded value was given no data")                           \
-    X(DIVERGED, 0x1f1f1f1fu, "a register has another value than in the recording")                           \
-    X(TIMEOUT, 0x7c7c7c7cu, "a register did not get the value waited for in time")                           \
-    X(NO_IRQ, 0x00f800f8u, "an interrupt did not come in time")                                              \
-    X(FAULT, 0x800f800fu, "the GPU reported a memory fault")                                                 \
-    X(RESET, 0xaaaaaaaau, "the GPU does not come out of a reset")                                            \
-    X(BUDGET, 0x66666666u, "the trace's time budget is used up")                                             \
-    X(REQUEST, 0x99999999u, "the request is malformed")                                                      \
-    X(POWER, 0x33333333u, "the GPU's power or clock control does not answer")
-
-enum gr_status {
-#define GR_STATUS_ENUM(name, value, text) GR_STATUS_##name = (int32_t)(value),
-    GR_STATUS_LIST(GR_STATUS_ENUM)
-#undef GR_STATUS_ENUM
-};
-
-enum gr_phase { GR_PHASE_NONE, GR_PHASE_LOAD, GR_PHASE_PROLOGUE, GR_PHASE_REPLAY };
-
-/* What happened last. After a failed load only status, phase and offset are meaningful. */
-struct gr_report {
-    enum gr_status status;
-    uint32_t phase;  /* enum gr_phase */
-    uint32_t action; /* index of the action that failed */
-    uint32_t op;     /* its opcode */
-    uint32_t
-        offset; /* register (byte offset), slot or interrupt line that it names; load: index of the item */
-    uint32_t expected; /* value that it waited for, of the bits it compares */
-    uint32_t seen;     /* value that was there instead, of the same bits; for a fault the MMU's status bits */
-    uint32_t retries;  /* resets after a divergence in the last gr_run */
-    uint32_t jobs;     /* jobs of the last gr_run's last try */
-    uint32_t reserved; /* zero */
-    uint64_t actions;  /* actions executed by the last gr_run, all tries */
-    uint64_t secure_bytes; /* carve-out memory in use */
-    uint64_t verify_us;    /* from gr_load's start until the signature was found good */
-    uint64_t load_us;      /* from there to its end */
-    uint64_t replay_us;    /* the last gr_run */
-};
 
 /* The carve-out. */
 struct gr_memory {

@@ -30,6 +30,7 @@
 #ifndef GRAMOPHONE_PTA_H
 #define GRAMOPHONE_PTA_H
 
+#include "gramophone_optee.h"
 #include "replayer.h"
 
 /* clang-format off */
@@ -41,10 +42,11 @@
 #define GRAMOPHONE_TA_UUID { 0x905abb08, 0xb3d9, 0x44d5, { 0xbe, 0xaf, 0xde, 0xfa, 0xa4, 0xf2, 0xfb, 0x9e } }
 /* clang-format on */
 
-/* The TEE_Result of a status: in the range that GlobalPlatform leaves to implementations for errors, by the
- * status's own low bits, so that it does not change when other statuses come. */
+/* The TEE_Result of a status. */
 #define GRAMOPHONE_RESULT(status)                                                                            \
-    ((uint32_t)(status) == (uint32_t)GR_STATUS_OK ? 0u : 0x80000000u | ((uint32_t)(status)&0x0fffffffu))
+    ((uint32_t)(status) == (uint32_t)GR_STATUS_OK                                                            \
+         ? 0u                                                                                                \
+         : GRAMOPHONE_RESULT_ERROR | ((uint32_t)(status)&GRAMOPHONE_RESULT_STATUS))
 
 /* Parameters in the order of the command; those not named are of type NONE. */
 enum gramophone_command {
@@ -62,18 +64,5 @@ enum gramophone_command {
     GRAMOPHONE_GET_LOG,    /* memref out: struct gr_report of the last LOAD or RUN */
     GRAMOPHONE_DESCRIBE_TRACE, /* memref out: the loaded trace's manifest, as in its file (docs/FORMAT.md) */
 };
-
-enum gramophone_slot_kind { GRAMOPHONE_INPUT = 1, GRAMOPHONE_OUTPUT = 2, GRAMOPHONE_PARAMETER = 3 };
-
-struct gramophone_slot {
-    char name[40];        /* ends with 0 */
-    uint32_t kind;        /* enum gramophone_slot_kind */
-    uint32_t dtype, rank; /* as in the trace (docs/FORMAT.md) */
-    uint32_t bound;       /* 1: the recording has a value */
-    uint32_t dims[6];
-    uint64_t bytes; /* of dense data */
-};
-
-_Static_assert(sizeof(struct gramophone_slot) == 88, "layout of gramophone_slot");
 
 #endif

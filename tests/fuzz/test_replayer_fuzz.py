@@ -21,6 +21,7 @@ from tee_replayer.target import drivers
 from tests.support import replayer_samples as s
 from trace_format import profile
 from trace_format.actions import MAP_READ, MAP_WRITE, Op, action, va_operands
+from trace_format.emit import GENERATED
 from trace_format.profile import Profile
 from trace_format.schema import SectionType
 from trace_format.trace import Trace
@@ -42,7 +43,7 @@ def fuzzer(gpu: Profile, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("fuzzer")
     (folder / "gr_target.h").write_text(target.header(gpu))
     source = bearssl.source()
-    include = [folder, CORE, hostlib.HERE / "host", hostlib.GENERATED, source / "inc", source / "src"]
+    include = [folder, CORE, hostlib.HERE / "host", GENERATED, source / "inc", source / "src"]
     files = [*hostlib.own_sources(gpu), *(source / name for name in crypto.SOURCES)]
     program = folder / "replayer_fuzz"
     flags = ["-std=c11", "-w", *SANITIZERS, *(f"-I{path}" for path in include)]

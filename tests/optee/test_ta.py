@@ -20,7 +20,7 @@ from host_tools.runners.optee.bare_metal import tee_result
 from host_tools.runners.replay import RunnerError
 from host_tools.vgpu.binding import c_declarations
 from tee_replayer.status import statuses
-from trace_format import layout
+from trace_format import packing
 
 SOURCES = client.SOURCES.with_name("ta")
 SUCCESS, ACCESS_DENIED, BAD_PARAMETERS, NOT_SUPPORTED = 0, 0xFFFF0001, 0xFFFF0006, 0xFFFF000A
@@ -114,8 +114,8 @@ class Ta:
 
 def manifest(name: str, version: int) -> bytes:
     """A manifest with this name and version; what else is in it the TA does not look at."""
-    fields = layout.unpack("manifest", bytes(512), 0)
-    return layout.pack("manifest", {**fields, "name": name, "security_version": version})
+    fields = packing.unpack("manifest", bytes(512), 0)
+    return packing.pack("manifest", {**fields, "name": name, "security_version": version})
 
 
 @pytest.fixture(scope="module")

@@ -13,9 +13,12 @@ from host_tools.runners import mailbox, secure_machine
 from host_tools.runners.optee import bare_metal as optee
 from host_tools.runners.optee import build
 from host_tools.runners.replay import bind, open_trace
+from trace_format import packing
 from trace_format.schema import SlotKind
+from trace_format.schema.mailbox import MAILBOX_RESPONSE_AT
 
 MIN_SECURITY_VERSION = 3  # of the traces and the devices of these tests
+RESULT_AT = MAILBOX_RESPONSE_AT + packing.size_of("mailbox_response")
 ANSWER_BYTES = 16384  # of what a program may leave behind the mailbox's response
 
 
@@ -58,5 +61,5 @@ def run_program(
             shared[at : at + len(data)] = data
             arguments = {"stats": str(stats)} | dict(plugin_args or {})
             optee.run(image, path, "v3d42", arguments, timeout_s, cpus, icount)
-            answer = bytes(shared[optee.RESULT_AT : optee.RESULT_AT + ANSWER_BYTES])
+            answer = bytes(shared[RESULT_AT : RESULT_AT + ANSWER_BYTES])
         return answer, json.loads(stats.read_text())

@@ -24,7 +24,7 @@ class Recorder:
     def __init__(self, board: Board | MaliBoard, path: Path, gpu_name: str = "v3d42") -> None:
         header = build.HERE / "recorder.h"
         self.ffi = cffi.FFI()
-        self.ffi.cdef(binding.c_declarations((build.HERE / "vgpu.h").read_text() + header.read_text()))
+        self.ffi.cdef(binding.DECLARATIONS + binding.c_declarations(header.read_text()))
         self.lib: Any = self.ffi.dlopen(str(library()))
         self.time = 0
         self.error = ""

@@ -9,17 +9,17 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from trace_format import layout, profile
+from trace_format import packing, profile
 from trace_format.actions import ACTION_DTYPE, ACTIONS, FLAG_IGNORE, Op, action, va_operands
 from trace_format.schema import (
     DTYPE_BYTES,
     KEEP_SLOTS,
     PAGE_BYTES,
-    STRUCTURES,
     Blob,
     DType,
     Header,
     List,
+    Nested,
     Reserved,
     Section,
     SectionType,
@@ -41,11 +41,13 @@ def texts(size: int) -> st.SearchStrategy[str]:
 
 
 def structures(name: str) -> st.SearchStrategy[dict[str, Any]]:
-    """Values of the fields of a structure, as `layout.pack` takes them."""
+    """Values of the fields of a structure, as `packing.pack` takes them."""
     fields: dict[str, st.SearchStrategy[Any]] = {}
-    for item in STRUCTURES[name][0].subcons:
-        kind = layout._kind(item)
-        if isinstance(kind, Text):
+    for item in packing.shape_of(name).subcons:
+        kind = packing.kind_of(item)
+        if isinstance(kind, Nested):
+            fields[item.name] = structures(kind.structure)
+        elif isinstance(kind, Text):
             fields[item.name] = texts(kind.size)
         elif isinstance(kind, Blob):
             fields[item.name] = st.binary(min_size=kind.size, max_size=kind.size)
@@ -188,7 +190,7 @@ def sample() -> Trace:
 def offset_of(structure: str, field: str) -> int:
     """Offset of a field in a structure of the schema."""
     offset = 0
-    for item in STRUCTURES[structure][0].subcons:
+    for item in packing.shape_of(structure).subcons:
         if item.name == field:
             return offset
         offset += item.sizeof()
@@ -197,7 +199,7 @@ def offset_of(structure: str, field: str) -> int:
 
 def size_of(structure: str, field: str) -> int:
     """Bytes of a field in a structure of the schema."""
-    return int(next(item.sizeof() for item in STRUCTURES[structure][0].subcons if item.name == field))
+    return int(next(item.sizeof() for item in packing.shape_of(structure).subcons if item.name == field))
 
 
 class Damage:

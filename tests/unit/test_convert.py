@@ -33,7 +33,7 @@ LPAE_TABLE, FLUSHES = 0x4B944007, 0x87B00
 
 
 def record(kind: int, a: int, b: int, delta: int = 0) -> bytes:
-    """A record of a capture, without what may follow it (recorder.h)."""
+    """A record of a capture, without what may follow it (docs/FORMAT-CAPTURE.md)."""
     return struct.pack("<IIII", kind, delta, a, b)
 
 

@@ -12,22 +12,35 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import numpy as np
 import pytest
+from construct import Struct
 from markdown_it import MarkdownIt
 
 from signing.keys import Algorithm, PublicKey, generate
 from signing.sign import FileSigner, sign_trace
 from tests.support.trace_samples import Damage, sample
-from trace_format import errors, layout, schema
+from trace_format import errors, packing, schema
 from trace_format.actions import ACTION_DTYPE, ACTIONS
 from trace_format.emit import __main__ as emit
-from trace_format.emit import imhex, kaitai, markdown, walk
+from trace_format.emit import (
+    imhex,
+    imhex_capture,
+    kaitai,
+    kaitai_capture,
+    markdown,
+    markdown_capture,
+    markdown_device,
+    walk,
+)
 from trace_format.schema import STRUCTURES, SectionType
+from trace_format.schema.capture import RecordKind
+from trace_format.schema.vocabulary import u64
 
 ROOT = Path(__file__).resolve().parents[2]
 KAITAI_FOLDER = ROOT / "build" / "npm" / "node_modules"
@@ -53,7 +66,7 @@ def test_write_then_check_then_notice_a_change(tmp_path: Path, capsys: pytest.Ca
     for name in emit.EMITTERS:
         path = tmp_path / name
         good = path.read_text()
-        path.write_text(good.replace("magic", "magik", 1))
+        path.write_text(good.replace("enerated", "enareted", 1))
         capsys.readouterr()
         assert emit.main([*at_root, "--check"]) == 1
         out = capsys.readouterr().out
@@ -63,14 +76,25 @@ def test_write_then_check_then_notice_a_change(tmp_path: Path, capsys: pytest.Ca
     assert emit.main([*at_root, "--check"]) == 0
 
 
-def test_a_structure_that_grows_is_seen_everywhere(monkeypatch: pytest.MonkeyPatch) -> None:
-    before = {name: emitter() for name, emitter in emit.EMITTERS.items()}
-    grown = schema.Struct(*schema.Slot.subcons, "colour" / schema.u64 * "a field that was not there")
-    monkeypatch.setitem(STRUCTURES, "slot", (grown, STRUCTURES["slot"][1]))
-    for name, emitter in emit.EMITTERS.items():
-        if name != kaitai.SIGNED_FILE:  # imports the other one
-            assert "colour" in emitter()
-            assert emitter() != before[name]
+def shapes_of(group: schema.Format) -> set[str]:
+    """Generated files that have a format's structures."""
+    if group is schema.TRACE:
+        own = {"docs/FORMAT.md", "gramophone_trace.h", "gramophone_trace.ksy", "gramophone_trace.hexpat"}
+    elif group in (schema.CAPTURE, schema.COUNTERS):
+        own = {"docs/FORMAT-CAPTURE.md", "gramophone_capture.ksy", "gramophone_capture.hexpat"}
+    else:
+        own = {"docs/FORMAT-DEVICE.md"}
+    return {name if "/" in name else f"trace_format/generated/{name}" for name in own} | {
+        f"trace_format/generated/gramophone_{group.name}.h"
+    }
+
+
+@pytest.mark.parametrize("group", schema.FORMATS, ids=lambda group: group.name)
+def test_a_structure_that_grows_is_seen_everywhere(group: schema.Format, monkeypatch: pytest.MonkeyPatch) -> None:
+    name, (shape, doc) = list(group.structures.items())[-2 if group is schema.TRACE else -1]
+    grown = Struct(*shape.subcons, "colour" / u64 * "a field that was not there")
+    monkeypatch.setitem(group.structures, name, (grown, doc))
+    assert {name for name, emitter in emit.EMITTERS.items() if "colour" in emitter()} == shapes_of(group)
 
 
 # --- FORMAT.md
@@ -93,6 +117,27 @@ def test_format_document_names_everything() -> None:
     fields = sum(len(structure.fields) for structure in walk.structures())
     classes = [e for e in vars(errors).values() if isinstance(e, type) and issubclass(e, errors.TraceError)]
     assert len(tables) == heads + fields + len(ACTIONS) + len(classes)
+
+
+@pytest.mark.parametrize(
+    ("groups", "document"),
+    [
+        ((schema.CAPTURE, schema.COUNTERS), markdown_capture),
+        (
+            (schema.REPORT, schema.MAILBOX, schema.NORMAL_WORLD, schema.DEVICE, schema.BOARD, schema.OPTEE),
+            markdown_device,
+        ),
+    ],
+)
+def test_the_other_documents_name_everything(groups: tuple[schema.Format, ...], document: Any) -> None:
+    text = document.emit()
+    for structure in (structure for group in groups for structure in walk.structures(group)):
+        assert f"**`{structure.name}`**, {structure.size} bytes" in text
+        for field in structure.fields:
+            assert f"| {field.offset} | {field.size} | `{field.name}` |" in text
+    for item in (item for group in groups for values in group.enumerations for item in values):
+        assert f"| `{item.name}` | {item.text} |" in text
+    assert not re.search(r"\{\w+\}", text), "a placeholder was left"
 
 
 def run_snippet(folder: Path, signed: bytes, key: bytes) -> None:
@@ -133,18 +178,23 @@ def kaitai_modules(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Module
         pytest.skip("node is missing: apt-get install nodejs npm")
     if not (KAITAI_FOLDER / "kaitai-struct-compiler").is_dir():
         pytest.skip(f"kaitai-struct-compiler is missing: {KAITAI_INSTALL}")
-    specs = {"gramophone_trace": kaitai.emit(), "gramophone_signed_trace": kaitai.emit_signed()}
-    done = subprocess.run(
-        ["node", Path(__file__).with_name("kaitai_compile.js"), KAITAI_FOLDER, "gramophone_signed_trace"],
-        input=json.dumps({name: yaml.safe_load(text) for name, text in specs.items()}),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
+    specs = {
+        "gramophone_trace": kaitai.emit(),
+        "gramophone_signed_trace": kaitai.emit_signed(),
+        "gramophone_capture": kaitai_capture.emit(),
+    }
     folder = tmp_path_factory.mktemp("kaitai")
-    for name, text in json.loads(done.stdout).items():
-        (folder / name).write_text(text)
+    for root in ("gramophone_signed_trace", "gramophone_capture"):  # the first imports the plain trace
+        done = subprocess.run(
+            ["node", Path(__file__).with_name("kaitai_compile.js"), KAITAI_FOLDER, root],
+            input=json.dumps({name: yaml.safe_load(text) for name, text in specs.items()}),
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        for name, text in json.loads(done.stdout).items():
+            (folder / name).write_text(text)
     sys.path.insert(0, str(folder))
     try:
         return {name: importlib.import_module(name) for name in specs}
@@ -155,7 +205,7 @@ def kaitai_modules(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Module
 def expect_same(structure: str, parsed: Any, data: bytes, offset: int) -> None:
     """Compare what Kaitai parsed with what the schema says of the same bytes, field by field."""
     size = STRUCTURES[structure][0].sizeof()
-    values = layout.unpack(structure, data[offset : offset + size], offset)
+    values = packing.unpack(structure, data[offset : offset + size], offset)
     shape = next(s for s in walk.structures() if s.name == structure)
     for field in shape.fields:
         found = getattr(parsed, field.name)
@@ -230,19 +280,49 @@ def test_kaitai_refuses_magic_and_reserved_bytes(kaitai_modules: dict[str, Modul
             read(bytes(bad))
 
 
+def test_kaitai_reads_a_capture(kaitai_modules: dict[str, ModuleType]) -> None:
+    mapping = packing.pack("capture_mapping", {"address": 0x41000000, "flags": 3})
+    counters = {name: index for index, name in enumerate(packing.Row("vgpu_counters").unpack(bytes(80))._fields)}
+    events = [
+        ((RecordKind.WRITE, 5, 0x1000, 3), b""),
+        ((RecordKind.MAP, 0, 0x10, 2), mapping),
+        ((RecordKind.NEW_PAGE, 0, 0x10, 0), b"\1" * 4096),
+        ((RecordKind.BYTES, 7, 0x10004, 3), b"abc" + bytes(13)),
+        ((RecordKind.BYTES, 0, 0x10004, 16), bytes(range(16))),
+        ((RecordKind.END, 0, 0, 0), packing.pack("capture_end", {"records": 5, "counters": counters})),
+    ]
+    header = packing.pack("capture_header", {"window_bytes": 0xC000, "interrupt_lines": 1, "gpu": "v3d42"})
+    record = packing.Row("capture_record")
+    rows = [record.pack(**dict(zip(("kind", "delta", "a", "b"), values, strict=True))) for values, _ in events]
+    data = header + b"".join(row + tail for row, (_, tail) in zip(rows, events, strict=True))
+    parsed = kaitai_modules["gramophone_capture"].GramophoneCapture.from_bytes(data)
+    assert (parsed.header.window_bytes, parsed.header.interrupt_lines, parsed.header.gpu) == (0xC000, 1, "v3d42")
+    found = [(e.record.kind.value, e.record.delta, e.record.a, e.record.b) for e in parsed.events]
+    assert found == [values for values, _ in events]
+    assert (parsed.events[1].data.address, parsed.events[1].data.flags) == (0x41000000, 3)
+    assert parsed.events[2].data.content == b"\1" * 4096
+    assert [event.data.content for event in parsed.events[3:5]] == [b"abc", bytes(range(16))]
+    last = parsed.events[5].data
+    assert last.records == 5
+    assert {name: getattr(last.counters, name) for name in counters} == counters
+    bad = bytearray(data)
+    bad[-1] = 1
+    with pytest.raises(importlib.import_module("kaitaistruct").ValidationNotEqualError):
+        kaitai_modules["gramophone_capture"].GramophoneCapture.from_bytes(bytes(bad))
+
+
 # --- ImHex
 
 
-def hexpat() -> tuple[
-    dict[str, int], dict[str, tuple[int, dict[str, int]]], dict[str, list[tuple[str, int, str]]]
-]:
-    """Read the pattern's declarations: sizes of types, enumerations, fixed structures.
+def hexpat(
+    text: str,
+) -> tuple[dict[str, int], dict[str, tuple[int, dict[str, int]]], dict[str, list[tuple[str, int, str]]]]:
+    """Read a pattern's declarations: sizes of types, enumerations, fixed structures.
 
     Returns:
         Bytes of every type of fixed size; size and values of every enumeration; name, size and comment of every
         member of the structures whose members all have a fixed size.
     """
-    text = imhex.emit()
     sizes = {"u8": 1, "char": 1, "u16": 2, "u32": 4, "u64": 8}
     enums: dict[str, tuple[int, dict[str, int]]] = {}
     structs: dict[str, list[tuple[str, int, str]]] = {}
@@ -267,37 +347,57 @@ def hexpat() -> tuple[
             sizes[name] = sum(size for _, size, _ in structs[name])
         else:
             of = set(re.findall(r"^\s*([A-Z]\w+) \w+(?:\[.*?\])?(?: @.*)?;", body, re.M))
-            assert of <= set(sizes) | {"SectionView", "Trace", "SignedTrace"}, f"{name} uses what is not declared"
+            assert of <= set(sizes) | {"SectionView", "Trace", "SignedTrace", "Event"}, (
+                f"{name} uses what is not declared"
+            )
     return sizes, enums, structs
 
 
-def test_imhex_structures_have_the_schemas_fields() -> None:
-    _, _, structs = hexpat()
-    for structure in walk.structures():
-        name = "".join(part.capitalize() for part in structure.name.split("_"))
-        shape = STRUCTURES[structure.name][0]
-        assert structs.pop(name) == [(s.name, s.sizeof(), s.docs) for s in shape.subcons]
-    assert structs == {"ChunkHash": [("sha256", 32, "")]}
+PATTERNS: dict[str, tuple[Callable[[], str], tuple[schema.Format, ...]]] = {
+    "trace": (imhex.emit, (schema.TRACE,)),
+    "capture": (imhex_capture.emit, (schema.CAPTURE, schema.COUNTERS)),
+}
 
 
-def test_imhex_enumerations_have_the_schemas_values() -> None:
-    sizes, enums, _ = hexpat()
-    for values in walk.enumerations():
+@pytest.mark.parametrize("name", PATTERNS)
+def test_imhex_structures_have_the_schemas_fields(name: str) -> None:
+    emitter, groups = PATTERNS[name]
+    _, _, structs = hexpat(emitter())
+    for structure in (structure for group in groups for structure in walk.structures(group)):
+        camel = "".join(part.capitalize() for part in structure.name.split("_"))
+        assert structs.pop(camel) == [
+            (s.name, s.sizeof(), s.docs) for s in packing.shape_of(structure.name).subcons
+        ]
+    assert structs == ({"ChunkHash": [("sha256", 32, "")]} if name == "trace" else {})
+
+
+@pytest.mark.parametrize("name", PATTERNS)
+def test_imhex_enumerations_have_the_schemas_values(name: str) -> None:
+    emitter, groups = PATTERNS[name]
+    sizes, enums, _ = hexpat(emitter())
+    for values in (values for group in groups for values in walk.enumerations(group)):
         size, found = enums.pop(values.__name__)
         assert found == {item.name: item.value for item in values}
         assert size == sizes[values.__name__]
     assert enums == {}
 
 
-def test_imhex_pattern_is_well_formed() -> None:
-    text = imhex.emit()
-    code = re.sub(r'//[^\n]*|"(?:[^"\\]|\\.)*"', "", text)
+@pytest.mark.parametrize("name", PATTERNS)
+def test_imhex_brackets_are_in_pairs(name: str) -> None:
+    code = re.sub(r'//[^\n]*|"(?:[^"\\]|\\.)*"', "", PATTERNS[name][0]())
     for left, right in ("{}", "()", "[]"):
         depth = 0
         for letter in code:
             depth += (letter == left) - (letter == right)
             assert depth >= 0
         assert depth == 0
+    for item in re.findall(r"\bRecordKind::(\w+)", code):
+        assert item in RecordKind.__members__
+
+
+def test_imhex_pattern_is_well_formed() -> None:
+    text = imhex.emit()
+    code = re.sub(r'//[^\n]*|"(?:[^"\\]|\\.)*"', "", text)
     for base, item in re.findall(r"\b(Codec|SectionType)::(\w+)", code):
         assert item in getattr(schema, base).__members__
     assert f"{int.from_bytes(schema.SIGNED_MAGIC, 'little'):#018x}" in code

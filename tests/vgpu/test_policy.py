@@ -19,10 +19,10 @@ from host_tools.runners.replay import ReplayResult
 from signing import envelope
 from signing.keys import Algorithm, generate
 from signing.sign import FileSigner, sign_trace
-from tee_replayer.status import PHASES
 from trace_format import layout
 from trace_format.actions import ACTION_DTYPE, ACTIONS, Op, action
 from trace_format.schema import HASH_BYTES, PAGE_BYTES, SectionType, SlotKind
+from trace_format.schema.report import Phase
 from trace_format.trace import Trace
 
 Actions = np.ndarray
@@ -209,7 +209,7 @@ def test_forbidden_actions_are_refused(trace: Trace, signer: FileSigner, name: s
     report = replay(trace, signer, edit).report
     assert (report.name, report.jobs, report.retries) == (status, 0, 0)
     if name not in JUDGED_WHEN_RUN:
-        assert PHASES[report.phase] == "loading"
+        assert report.phase == Phase.LOAD
 
 
 def test_a_slot_behind_the_page_table_is_refused(

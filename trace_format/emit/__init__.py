@@ -1,1 +1,5 @@
-"""Emitters: each writes one description of the format from the one schema."""
+"""Emitters: each writes one description of a format from the one schema."""
+
+from pathlib import Path
+
+GENERATED = Path(__file__).resolve().parents[1] / "generated"

@@ -7,9 +7,20 @@ import difflib
 import os
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
-from trace_format.emit import c_header, imhex, kaitai, markdown
+from trace_format.emit import (
+    c_header,
+    c_memory,
+    imhex,
+    imhex_capture,
+    kaitai,
+    kaitai_capture,
+    markdown,
+    markdown_capture,
+    markdown_device,
+)
 
 EMITTERS: dict[str, Callable[[], str]] = {
     c_header.FILE: c_header.emit,
@@ -17,6 +28,11 @@ EMITTERS: dict[str, Callable[[], str]] = {
     kaitai.FILE: kaitai.emit,
     kaitai.SIGNED_FILE: kaitai.emit_signed,
     imhex.FILE: imhex.emit,
+    markdown_capture.FILE: markdown_capture.emit,
+    markdown_device.FILE: markdown_device.emit,
+    kaitai_capture.FILE: kaitai_capture.emit,
+    imhex_capture.FILE: imhex_capture.emit,
+    **{c_memory.file_of(group): partial(c_memory.emit, group) for group in c_memory.MEMORY_FORMATS},
 }
 
 

@@ -6,12 +6,13 @@ import enum
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
-from construct import Const, Construct, FormatField, Renamed, Struct
+from construct import Const, FormatField, Struct
 
-from trace_format import schema
 from trace_format.actions import ACTIONS, Op
-from trace_format.schema import ENUMERATIONS, STRUCTURES, Blob, List, Reserved, Text
+from trace_format.packing import kind_of
+from trace_format.schema import ENUMERATIONS, TRACE, Blob, Format, List, Nested, Reserved, Text
 
 
 class Kind(enum.Enum):
@@ -23,6 +24,7 @@ class Kind(enum.Enum):
     BLOB = "blob"
     RESERVED = "reserved"
     LIST = "list"
+    STRUCTURE = "structure"
 
 
 @dataclass(frozen=True)
@@ -34,11 +36,12 @@ class Field:
         offset: bytes from the start of the structure.
         size: bytes in all.
         kind: what it is.
-        item_size: bytes of a number, or of one item of a list; 1 for bytes.
+        item_size: bytes of a number, or of one item of a list; 1 for bytes; all of a structure.
         doc: what it means, in one line.
         magic: the bytes that a `Kind.MAGIC` must be.
         enumeration: the enumeration that its values are from, if any.
         flags: bits that may be set, by name, where the field is a set of flags of the structure; None elsewhere.
+        structure: name of the structure that a `Kind.STRUCTURE` is.
     """
 
     name: str
@@ -50,6 +53,7 @@ class Field:
     magic: bytes = b""
     enumeration: type[enum.IntEnum] | None = None
     flags: dict[str, int] | None = None
+    structure: str = ""
 
     @property
     def count(self) -> int:
@@ -72,22 +76,22 @@ class Structure:
     fields: tuple[Field, ...]
 
 
-def structures() -> list[Structure]:
-    """All structures, in the order of the schema."""
+def structures(group: Format = TRACE) -> list[Structure]:
+    """All structures of a format, in the order of the schema."""
     return [
-        Structure(name, doc, struct.sizeof(), tuple(_fields(name, struct)))
-        for name, (struct, doc) in STRUCTURES.items()
+        Structure(name, doc, struct.sizeof(), tuple(_fields(group, name, struct)))
+        for name, (struct, doc) in group.structures.items()
     ]
 
 
-def enumerations() -> list[type[enum.IntEnum]]:
-    """All enumerations: those of the schema, then the opcodes."""
-    return [*ENUMERATIONS, Op]
+def enumerations(group: Format = TRACE) -> list[type[enum.IntEnum]]:
+    """All enumerations of a format; those of the trace end with the opcodes."""
+    return [*group.enumerations, *((Op,) if group is TRACE else ())]
 
 
-def constants() -> dict[str, int]:
-    """The schema's numbers by name, in the order of the schema."""
-    return {name: value for name, value in vars(schema).items() if name.isupper() and type(value) is int}
+def constants(group: Format = TRACE) -> dict[str, int]:
+    """The format's numbers by name, in the order of the schema."""
+    return dict(group.constants)
 
 
 def op_rule(op: Op) -> tuple[list[str], int]:
@@ -101,20 +105,29 @@ def snake(name: str) -> str:
     return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()
 
 
-def _fields(structure: str, struct: Struct) -> Iterator[Field]:
+def _fields(group: Format, structure: str, struct: Struct) -> Iterator[Field]:
     offset = 0
     for renamed in struct.subcons:
-        field = _field(structure, renamed, offset)
-        if field.offset % field.item_size:
+        field = _field(group, structure, renamed, offset)
+        if field.offset % _alignment(kind_of(renamed)):
             raise TypeError(f"{structure}.{field.name} is misaligned at offset {field.offset}")
         yield field
         offset = field.end
 
 
-def _field(structure: str, renamed: Renamed, offset: int) -> Field:
-    inner: Construct = renamed.subcon
-    while isinstance(inner, Renamed):  # `"name" / x * "doc"` wraps twice
-        inner = inner.subcon
+def _alignment(kind: Any) -> int:
+    match kind:
+        case FormatField():
+            return int(kind.sizeof())
+        case List():
+            return int(kind.item.sizeof())
+        case Nested():
+            return max(_alignment(kind_of(item)) for item in kind.shape.subcons)
+    return 1
+
+
+def _field(group: Format, structure: str, renamed: Any, offset: int) -> Field:
+    inner = kind_of(renamed)
     name, doc, size = renamed.name, renamed.docs, inner.sizeof()
     match inner:
         case FormatField():
@@ -125,8 +138,8 @@ def _field(structure: str, renamed: Renamed, offset: int) -> Field:
                 Kind.NUMBER,
                 size,
                 doc,
-                enumeration=_enumeration(structure, name, doc),
-                flags=_flags(structure) if name == "flags" and structure != "action" else None,
+                enumeration=_enumeration(group, structure, name, doc),
+                flags=_flags(group, structure) if name == "flags" else None,
             )
         case List():
             return Field(name, offset, size, Kind.LIST, inner.item.sizeof(), doc)
@@ -138,17 +151,21 @@ def _field(structure: str, renamed: Renamed, offset: int) -> Field:
             return Field(name, offset, size, Kind.RESERVED, 1, doc)
         case Const():
             return Field(name, offset, size, Kind.MAGIC, 1, doc, magic=inner.value)
+        case Nested():
+            return Field(name, offset, size, Kind.STRUCTURE, size, doc, structure=inner.structure)
     raise TypeError(f"{structure}.{name}: the schema's vocabulary has no {type(inner).__name__}")
 
 
-def _enumeration(structure: str, name: str, doc: str) -> type[enum.IntEnum] | None:
+def _enumeration(group: Format, structure: str, name: str, doc: str) -> type[enum.IntEnum] | None:
     """A field's enumeration: the schema names it as the whole description."""
     if (structure, name) == ("action", "op"):
         return Op
-    return next((e for e in ENUMERATIONS if e.__name__ == doc), None)
+    return next((e for e in (*group.enumerations, *ENUMERATIONS) if e.__name__ == doc), None)
 
 
-def _flags(structure: str) -> dict[str, int]:
+def _flags(group: Format, structure: str) -> dict[str, int] | None:
+    """Flags of a structure that the format has numbers for; None: the field says itself which there are."""
     prefix = f"{structure.upper()}_FLAG_"
-    names = (name for name in constants() if name.startswith(prefix))
-    return {name.removeprefix(prefix).lower(): constants()[name] for name in names}
+    return {
+        n.removeprefix(prefix).lower(): bit for n, bit in group.constants.items() if n.startswith(prefix)
+    } or None

@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -25,23 +24,24 @@ from host_tools.runners.replay import (
 from host_tools.runners.secure_machine import DRAM_BASE, MIB, SPI_BASE, dram, instructions
 from signing.keys import PublicKey
 from tee_replayer.status import Report
+from trace_format import packing
+from trace_format.schema.mailbox import MAILBOX_RESPONSE_AT
+from trace_format.schema.optee import GRAMOPHONE_RESULT_ERROR, GRAMOPHONE_RESULT_STATUS
 from trace_format.trace import Trace
 
 MAILBOX_BASE = 0x48000000  # baremetal/optee/normal_world.h
 NORMAL_WORLD_BASE = 0x60000000  # where TF-A starts it: baremetal/optee/normal_world.ld
 # TF-A's platform "qemu" leaves the normal world memory from 1 GiB on; OP-TEE's takes part of its end.
 DRAM_BYTES = 1057 * MIB
-RESULT = struct.Struct("<II")
-RESULT_AT = mailbox.RESPONSE_AT + 96  # behind struct mailbox_response
+RESPONSE_BYTES = packing.size_of("normal_world_response")
 OUT_OF_MEMORY = 0xFFFF000C  # GlobalPlatform's TEE_ERROR_OUT_OF_MEMORY
-ERROR, STATUS_BITS = 0x80000000, 0x0FFFFFFF  # GRAMOPHONE_RESULT of tee_replayer/optee/gramophone_pta.h
 SLOT_ALIGNMENT = 64  # gramophone_pta.c
 DEVICE = "QEMU virt, OP-TEE, secure world"
 
 
 def tee_result(status: int) -> int:
     """The TEE_Result that the pseudo-TA gives for a replayer's status other than GR_STATUS_OK."""
-    return ERROR | status & STATUS_BITS
+    return GRAMOPHONE_RESULT_ERROR | status & GRAMOPHONE_RESULT_STATUS
 
 
 @dataclass(frozen=True)
@@ -99,8 +99,9 @@ def ask(question: Question) -> Answer:
         places = mailbox.request(shared, signed, buffers, question.repeat)
         said = run(question.image, path, question.gpu, question.plugin_args, question.timeout_s)
         report = mailbox.response(shared, buffers, places)
-        code, origin = RESULT.unpack_from(shared, RESULT_AT)
-    return Answer(code, origin, report, said)
+        answer = bytes(shared[MAILBOX_RESPONSE_AT : MAILBOX_RESPONSE_AT + RESPONSE_BYTES])
+    found = packing.unpack("normal_world_response", answer, MAILBOX_RESPONSE_AT)
+    return Answer(found["result"], found["origin"], report, said)
 
 
 BARE_METAL = NormalWorld(DEVICE, None, ask)

@@ -24,7 +24,7 @@ from host_tools.runners.replay import DEFAULT_GPU, RunnerError, profile_of
 from host_tools.support.cache import cache_dir, locked, written_whole
 from signing.keys import PublicKey
 from tee_replayer.generate import OPTEE, generate
-from tee_replayer.hostlib import GENERATED
+from trace_format.emit import GENERATED
 
 CROSS = "aarch64-linux-gnu-"
 MIB = 1 << 20

@@ -11,7 +11,7 @@ from host_tools.machine.apt import AptRoot
 from host_tools.machine.root import ARCHITECTURE, SUITE
 from host_tools.runners.optee.build import CROSS, digest_of, run_program
 from host_tools.support.cache import cache_dir, locked
-from tee_replayer.hostlib import GENERATED
+from trace_format.emit import GENERATED
 
 PACKAGE = "optee-client-dev"
 LIBRARY = "libgramophone_tee.so"

@@ -27,15 +27,11 @@ static void put_numbers(FILE *file, const struct stats_number *numbers, size_t c
 
 static void put_counters(FILE *file, const vgpu *gpu)
 {
-    struct vgpu_counters c;
-    vgpu_counters_get(gpu, &c);
-    const struct stats_number numbers[] = {
-        {"reads", c.reads},           {"writes", c.writes},
-        {"interrupts", c.interrupts}, {"jobs", c.jobs},
-        {"list_jobs", c.list_jobs},   {"instructions", c.instructions},
-        {"bytes_read", c.bytes_read}, {"bytes_written", c.bytes_written},
-        {"faults", c.faults},         {"resets", c.resets},
-    };
+    struct vgpu_counters counters;
+    vgpu_counters_get(gpu, &counters);
+#define NUMBER(name) {#name, counters.name},
+    const struct stats_number numbers[] = {VGPU_COUNTERS_LIST(NUMBER)};
+#undef NUMBER
     put_numbers(file, numbers, sizeof(numbers) / sizeof(numbers[0]));
 }
 

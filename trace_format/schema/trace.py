@@ -1,9 +1,7 @@
-"""The one description of every fixed structure of the format, in `construct`.
+"""The trace and the signed trace: files.
 
-Everything is little-endian, naturally aligned and of fixed size. The emitters (`trace_format.emit`) walk these
-objects to write the C header, docs/FORMAT.md, the Kaitai and the ImHex description; nothing is said twice.
-Only the vocabulary below is used, so that the walker stays small: `u8` .. `u64`, `Text`, `Blob`, `Reserved`,
-`Const`, `List` and the enumerations.
+Everything is little-endian, naturally aligned and of fixed size. `trace_format.emit` writes the C header,
+docs/FORMAT.md, the Kaitai and the ImHex description from these objects; nothing is said twice.
 """
 
 from __future__ import annotations
@@ -11,9 +9,9 @@ from __future__ import annotations
 import enum
 from typing import Any
 
-from construct import Array, Bytes, Const, Construct, Int8ul, Int16ul, Int32ul, Int64ul, Struct, Subconstruct
+from construct import Const, Struct
 
-u8, u16, u32, u64 = Int8ul, Int16ul, Int32ul, Int64ul
+from trace_format.schema.vocabulary import Blob, Format, List, Reserved, Text, numbers, u8, u16, u32, u64
 
 VERSION_MAJOR = 1
 VERSION_MINOR = 0
@@ -31,39 +29,6 @@ MIN_CHUNK_BYTES = 4096
 MAX_CHUNK_BYTES = 65536
 KEEP_SLOTS = 8
 HASH_BYTES = 32  # SHA-256
-
-
-class Text(Subconstruct):  # type: ignore[misc]
-    """UTF-8 of at most `size` bytes, filled up with NUL; no NUL inside."""
-
-    def __init__(self, size: int) -> None:
-        super().__init__(Bytes(size))
-        self.size = size
-
-
-class Blob(Subconstruct):  # type: ignore[misc]
-    """`size` raw bytes (an identifier or a hash)."""
-
-    def __init__(self, size: int) -> None:
-        super().__init__(Bytes(size))
-        self.size = size
-
-
-class Reserved(Subconstruct):  # type: ignore[misc]
-    """`size` bytes that must be zero."""
-
-    def __init__(self, size: int) -> None:
-        super().__init__(Const(bytes(size)))
-        self.size = size
-
-
-class List(Array):  # type: ignore[misc]
-    """A fixed number of numbers."""
-
-    def __init__(self, count: int, item: Construct) -> None:
-        super().__init__(count, item)
-        self.count = count
-        self.item = item
 
 
 class SectionType(enum.IntEnum):
@@ -228,3 +193,4 @@ STRUCTURES: dict[str, tuple[Any, str]] = {
 }
 ENUMERATIONS: tuple[type[enum.IntEnum], ...] = (SectionType, Codec, Gpu, SlotKind, DType)
 HEAD_SECTIONS = (SectionType.MANIFEST, SectionType.SLOTS, SectionType.CHUNKS)
+TRACE = Format("trace", "the trace format", STRUCTURES, ENUMERATIONS, numbers(vars()))

@@ -1,0 +1,61 @@
+"""The mailbox: how the normal world asks a bare-metal firmware for a replay, and gets the answer."""
+
+from __future__ import annotations
+
+from construct import Const, Struct
+
+from trace_format.schema import trace
+from trace_format.schema.report import ReportStruct
+from trace_format.schema.vocabulary import Format, Nested, Reserved, numbers, u32, u64
+
+MAILBOX_RESPONSE_AT = 8192
+MAILBOX_DATA_AT = 12288
+MAILBOX_BUFFERS = trace.MAX_SLOTS
+REQUEST_MAGIC = b"GMBXREQ1"
+
+Request = Struct(
+    "magic" / Const(REQUEST_MAGIC) * "this is a request",
+    "trace_offset" / u64 * "of the signed trace",
+    "trace_bytes" / u64 * "size of the signed trace",
+    "repeat" / u32 * "replays",
+    "buffer_count" / u32 * "mailbox_buffer structures that follow, at most 256",
+)
+
+Buffer = Struct(
+    "slot" / u32 * "index in the trace",
+    "reserved" / Reserved(4) * "zero",
+    "offset" / u64 * "of the slot's data, or of room for it: dense, in C order",
+    "bytes" / u64 * "size of the slot's data",
+)
+
+Response = Struct(
+    "magic" / Const(b"GMBXESP1") * "this is the response, complete: written last",
+    "replays" / u64 * "replays done",
+    "report" / Nested("report", ReportStruct) * "the replayer's",
+)
+
+NormalWorldResponse = Struct(
+    "mailbox" / Nested("mailbox_response", Response) * "the report is zeros when the pseudo-TA gave none",
+    "result" / u32 * "TEE_Result of the first call that failed, or 0",
+    "origin" / u32 * "who gave it: TEEC_ORIGIN_*",
+)
+
+MAILBOX = Format(
+    "mailbox",
+    "the mailbox of a bare-metal firmware",
+    {
+        "mailbox_request": (Request, "what the firmware is asked for, at the mailbox's base"),
+        "mailbox_buffer": (Buffer, "data for a slot, or room for it"),
+        "mailbox_response": (Response, "the answer, at MAILBOX_RESPONSE_AT"),
+    },
+    constants=numbers(vars()),
+    prefix="",
+    includes=("replayer.h",),
+)
+NORMAL_WORLD = Format(
+    "normal_world",
+    "the mailbox's answer where OP-TEE is behind it",
+    {"normal_world_response": (NormalWorldResponse, "what the small normal world leaves at MAILBOX_RESPONSE_AT")},
+    prefix="",
+    includes=("gramophone_mailbox.h",),
+)
