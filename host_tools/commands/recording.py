@@ -12,7 +12,7 @@ from rich.console import Console
 
 from host_tools.commands.framework import FILE, GramophoneCommand, Outcome, UsageError, say
 from host_tools.commands.traces import NAME, OUTPUT, default_name, facts
-from host_tools.machine.devicetree import PLACEMENTS
+from host_tools.machine.placements import PLACEMENTS
 from host_tools.machine.root import ready_root
 from host_tools.record.network import TOLERANCE, NetworkError, record_network
 from host_tools.record.program import record_program

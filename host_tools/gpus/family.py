@@ -1,17 +1,21 @@
 """What is particular to a GPU family: one description each, which everything else asks.
 
-A family is a folder beside this file; its `__init__.py` has the description as FAMILY.
+A family is a folder beside this file; its `__init__.py` has the description as FAMILY. Rooms below this one find
+the rest in the folder by name: `vgpu/` is the C model (host_tools/vgpu/build.py), `guest.toml` says what the
+recording machine needs (host_tools/machine/placements.py).
 """
 
 from __future__ import annotations
 
 import functools
 import importlib
-import pkgutil
 import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-import host_tools.gpus
+from host_tools.gpus.conversion import Conversion
+from host_tools.gpus.page_tables import PageTables
+from host_tools.support.gpu_folders import FOLDERS
 from trace_format import profile as profiles
 from trace_format.errors import ProfileError
 from trace_format.profile import Profile
@@ -26,6 +30,10 @@ class Family:
 
     Attributes:
         gpus: names of its profiles.
+        page_tables: builds page tables for the virtual GPU.
+        conversion: makes actions of what the recorder saw of a GPU.
+        first_written: register that starts a compute job -> the one that drivers write first of those that
+            describe it. The GPU may keep none of them once the job runs.
         has_job_manager: jobs are chains of descriptors in memory, which a job manager fetches: what a job can
             reach is read from them. Otherwise registers describe a job, and replays show what it touches.
         block_pages: pages that one entry above the last level of page tables maps; 1: there are no such entries.
@@ -37,6 +45,9 @@ class Family:
     """
 
     gpus: tuple[str, ...]
+    page_tables: type[PageTables]
+    conversion: Callable[[Profile], Conversion]
+    first_written: Mapping[str, str]
     has_job_manager: bool
     block_pages: int
     tlb_only_flushes: bool
@@ -48,8 +59,7 @@ class Family:
 @functools.cache
 def families() -> tuple[Family, ...]:
     """All families."""
-    folders = [module.name for module in pkgutil.iter_modules(host_tools.gpus.__path__) if module.ispkg]
-    found: list[Family] = [importlib.import_module(f"host_tools.gpus.{name}").FAMILY for name in sorted(folders)]
+    found: list[Family] = [importlib.import_module(f"host_tools.gpus.{path.name}").FAMILY for path in FOLDERS]
     return tuple(found)
 
 

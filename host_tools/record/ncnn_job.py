@@ -47,7 +47,7 @@ def ncnn_job(
         inputs: array of each input blob, shape without a batch dimension (channels, height, width).
         outputs: blobs to compute; empty: all outputs of the network.
         reference: also run ncnn's CPU back end in the guest, after the GPU's part.
-        gpu: key of `devicetree.PLACEMENTS`.
+        gpu: key of `machine.placements.PLACEMENTS`.
     """
     files = {
         "job/net.param": param,

@@ -3,7 +3,8 @@
 import libfdt
 import pytest
 
-from host_tools.machine.devicetree import PLACEMENTS, with_gpu
+from host_tools.machine.devicetree import with_gpu
+from host_tools.machine.placements import PLACEMENTS
 from tests.support.device_trees import cells, node, small_tree
 
 BASE = 0x0B00_0000
