@@ -20,7 +20,6 @@ from trace_format import profile as profiles
 from trace_format.errors import ProfileError
 from trace_format.profile import Profile
 
-DEFAULT_GPU = "v3d42"
 NOTHING = re.compile(r"(?!)")  # matches no name
 
 

@@ -20,6 +20,7 @@ from host_tools.machine.devicetree import with_gpu
 from host_tools.machine.errors import RecordError
 from host_tools.machine.placements import DRIVERS, PLACEMENTS
 from host_tools.machine.root import RecordRoot
+from host_tools.support.gpu_folders import DEFAULT_GPU
 from host_tools.vgpu.build import plugin_option
 
 QEMU = "qemu-system-aarch64"
@@ -91,7 +92,7 @@ class GuestJob:
     command: str
     files: Mapping[str, bytes] = field(default_factory=dict)
     programs: frozenset[str] = frozenset()
-    gpu: str = "v3d42"
+    gpu: str = DEFAULT_GPU
     uses_gpu: bool = True
 
 

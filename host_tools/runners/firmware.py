@@ -15,9 +15,11 @@ from pathlib import Path
 from elftools.common.exceptions import ELFError
 from elftools.elf.elffile import ELFFile
 
+from host_tools.gpus.family import profile_of
 from host_tools.runners import bearssl
-from host_tools.runners.replay import DEFAULT_GPU, RunnerError, profile_of
+from host_tools.runners.replay import RunnerError
 from host_tools.support.cache import cache_dir
+from host_tools.support.gpu_folders import DEFAULT_GPU
 from signing.keys import PublicKey
 from tee_replayer.generate import generate
 

@@ -19,9 +19,11 @@ from functools import cache
 from importlib import resources
 from pathlib import Path
 
+from host_tools.gpus.family import profile_of
 from host_tools.machine.apt import AptRoot
-from host_tools.runners.replay import DEFAULT_GPU, RunnerError, profile_of
+from host_tools.runners.replay import RunnerError
 from host_tools.support.cache import cache_dir, locked, written_whole
+from host_tools.support.gpu_folders import DEFAULT_GPU
 from signing.keys import PublicKey
 from tee_replayer.generate import OPTEE, generate
 from tee_replayer.hostlib import GENERATED
