@@ -21,6 +21,7 @@ from host_tools.runners.replay import RunnerError
 from host_tools.support.cache import cache_dir
 from host_tools.support.gpu_folders import DEFAULT_GPU
 from signing.keys import PublicKey
+from tee_replayer.boards import QEMU_VIRT
 from tee_replayer.generate import generate
 
 CROSS = "aarch64-linux-gnu-"
@@ -128,7 +129,7 @@ def build(
     with tempfile.TemporaryDirectory(dir=cache) as name:
         fresh = generate(
             profile_of(gpu).name,
-            "qemu-virt",
+            QEMU_VIRT,
             key,
             Path(name) / "out",
             bearssl=bearssl.source(),

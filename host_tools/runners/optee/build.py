@@ -25,7 +25,8 @@ from host_tools.runners.replay import RunnerError
 from host_tools.support.cache import cache_dir, locked, written_whole
 from host_tools.support.gpu_folders import DEFAULT_GPU
 from signing.keys import PublicKey
-from tee_replayer.generate import OPTEE, generate
+from tee_replayer.boards import OPTEE
+from tee_replayer.generate import generate
 from tee_replayer.hostlib import GENERATED
 
 CROSS = "aarch64-linux-gnu-"
