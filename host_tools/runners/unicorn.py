@@ -172,9 +172,8 @@ class Machine:
         self._shared = carveout, dram  # Unicorn keeps only their addresses
         for base, memory in ((board.carveout_base, carveout), (board.mailbox_base, dram)):
             uc.mem_map_ptr(base, memory.size, unicorn.UC_PROT_READ | unicorn.UC_PROT_WRITE, memory.ctypes.data)
-        window = (
-            block.BOARD.gpu.window_bytes if block and block.BOARD.gpu else -(-device.window_bytes // PAGE) * PAGE
-        )
+        real = block.BOARD.gpu if block else None
+        window = real.window_bytes if real else -(-device.window_bytes // PAGE) * PAGE
         uc.mmio_map(board.gpu_base, window, self._gpu_read, None, self._gpu_write, None)
         uc.mmio_map(board.gic_base, GIC_BYTES, self._gic_read, None, self._gic_write, None)
         uc.mmio_map(board.uart_base, PAGE, self._uart_read, None, self._uart_write, None)
