@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import shutil
-from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
 
 from tee_replayer import crypto
+from tee_replayer.boards import Board
 from trace_format.emit import GENERATED
 
 HERE = Path(__file__).resolve().parent
@@ -19,42 +19,11 @@ _COMMON = (
 _HEADERS = ("gramophone_mailbox.h", "gramophone_board.h")
 
 
-@dataclass(frozen=True)
-class Board:
-    """A board that there is a port for.
-
-    Attributes:
-        port: name of its files in baremetal/: PORT.c, and PORT.h, which becomes board.h.
-        parts: further sources of it there.
-        gpu: its GPU's profile; None: the emulated machine takes any.
-        is_silicon: a real board, which the port has not met.
-    """
-
-    port: str
-    gpu: str | None
-    is_silicon: bool
-    parts: tuple[str, ...] = ()
-
-    @property
-    def notice(self) -> str:
-        """Line of the generated files' head; empty for an emulated machine."""
-        return (
-            " *   port              has run in emulation alone, has not met silicon\n" if self.is_silicon else ""
-        )
-
-
-BOARDS = {
-    "qemu-virt": Board("qemu_virt", None, False),
-    "rpi4": Board("rpi4", "v3d42", True, ("armstub8.S",)),
-    "hikey960": Board("hikey960", "mali_g71", True),
-}
-
-
 def write(board: Board, folder: Path, bearssl: Path, carveout_bytes: int | None) -> None:
     """Write a board's files.
 
     Args:
-        board: which.
+        board: which; it has a port.
         folder: to write to; it has replayer.c and replayer.h.
         bearssl: BearSSL's source tree.
         carveout_bytes: secure memory for traces; None: the board's own size.

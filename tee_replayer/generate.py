@@ -12,8 +12,8 @@ import tempfile
 from pathlib import Path
 
 from signing.keys import Algorithm, PublicKey
-from tee_replayer import amalgamate, bare_metal, crypto
-from tee_replayer.bare_metal import BOARDS
+from tee_replayer import amalgamate, bare_metal, boards, crypto
+from tee_replayer.boards import Optee
 from tee_replayer.device import Device
 from trace_format import profile as profiles
 from trace_format.emit import GENERATED
@@ -21,12 +21,7 @@ from trace_format.errors import GramophoneError
 from trace_format.profile import Profile
 from trace_format.schema import PAGE_BYTES, VERSION_MAJOR, VERSION_MINOR
 
-OPTEE = "optee"
 OPTEE_PARTS = ("ta", "client")  # beside the pseudo-TA
-PLATFORMS = (*BOARDS, OPTEE)
-OPTEE_CARVEOUT_BYTES = 256 << 20
-OPTEE_FIREWALL_BASE = 0x0B02_0000  # of the virtual machine: host_tools/vgpu/qemu
-OPTEE_CARVEOUT_STEP = 2 << 20  # of the core's large mappings
 HERE = Path(__file__).resolve().parent
 
 
@@ -49,7 +44,7 @@ def generate(
 
     Args:
         gpu: name of the GPU profile.
-        platform: one of PLATFORMS.
+        platform: one of `boards.names()`.
         key: whose traces the device accepts.
         out: folder; made, or replaced when it is one that this function wrote.
         bearssl: BearSSL's source tree, for platforms other than OP-TEE.
@@ -66,11 +61,11 @@ def generate(
         ProfileError: unknown GPU.
     """
     profile = profiles.load(gpu)
-    if platform not in PLATFORMS:
-        raise GenerateError(f"no platform {platform!r}; there are: {', '.join(PLATFORMS)}")
-    board = BOARDS.get(platform)
-    if board and board.gpu not in (None, gpu):
-        raise GenerateError(f"the GPU of {platform} is {board.gpu}, not {gpu}")
+    if platform not in boards.names():
+        raise GenerateError(f"no platform {platform!r}; there are: {', '.join(boards.names())}")
+    board = boards.load(platform)
+    if board.gpu and board.gpu.profile != gpu:
+        raise GenerateError(f"the GPU of {platform} is {board.gpu.profile}, not {gpu}")
     if key.algorithm is not Algorithm.ES256:
         raise GenerateError(
             f"the key is an {key.algorithm.title} key, and this device build verifies ES256 only: "
@@ -82,10 +77,10 @@ def generate(
         raise GenerateError(
             f"the carve-out is of {carveout_bytes} bytes: expected a multiple of {PAGE_BYTES} above 0"
         )
-    if platform == OPTEE:
+    if board.optee:
         bearssl = None
         library = "OP-TEE's core crypto"
-        if carveout_bytes and carveout_bytes % OPTEE_CARVEOUT_STEP:
+        if carveout_bytes and carveout_bytes % board.optee.carveout_step:
             raise GenerateError(f"the carve-out is of {carveout_bytes} bytes: OP-TEE takes multiples of 2 MiB")
     elif share_gpu:
         raise GenerateError(f"on {platform} the GPU cannot be shared with the normal world: OP-TEE hands it over")
@@ -102,7 +97,7 @@ def generate(
         f" *   key               ES256 {key.kid.hex()}\n"
         f" *   security version  at least {min_security_version}\n"
         f" *   crypto            {library}\n"
-        f"{board.notice if board else ''}"
+        f"{board.notice}"
         " */"
     )
     out.parent.mkdir(parents=True, exist_ok=True)
@@ -113,23 +108,24 @@ def generate(
         (work / "replayer.h").write_text(amalgamate.header(notice, device.declaration()))
         (work / "replayer.c").write_text(amalgamate.source(profile, notice, device.definition()))
         if bearssl is None:
-            _copy_pseudo_ta(profile, work, carveout_bytes or OPTEE_CARVEOUT_BYTES, share_gpu)
+            assert board.optee
+            _copy_pseudo_ta(profile, board.optee, work, carveout_bytes or board.optee.carveout_bytes, share_gpu)
         else:
-            bare_metal.write(BOARDS[platform], work, bearssl, carveout_bytes)
+            bare_metal.write(board, work, bearssl, carveout_bytes)
         if out.exists():
             os.rename(out, Path(name) / "old")
         os.rename(work, out)
     return out
 
 
-def _copy_pseudo_ta(profile: Profile, work: Path, carveout_bytes: int, share_gpu: bool) -> None:
+def _copy_pseudo_ta(profile: Profile, optee: Optee, work: Path, carveout_bytes: int, share_gpu: bool) -> None:
     """The pseudo-TA, and in folders that stand alone what calls it: the TA, the normal world's library."""
     values = {
         "@WINDOW@": f"{profile.window_bytes:#x}",
         "@LINES@": str(len(profile.interrupts)),
         "@CARVEOUT@": f"{carveout_bytes:#x}",
         "@STAGING@": f"{carveout_bytes // 4:#x}",
-        "@FIREWALL@": f"{OPTEE_FIREWALL_BASE if share_gpu else 0:#x}",
+        "@FIREWALL@": f"{optee.firewall_base if share_gpu else 0:#x}",
     }
     for source in _files(HERE / "optee"):
         text = source.read_text()

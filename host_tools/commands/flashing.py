@@ -11,10 +11,10 @@ from rich.console import Console
 
 from host_tools.commands.framework import FILE, GramophoneCommand, Outcome, UsageError, say
 from host_tools.commands.replaying import device_key
-from host_tools.flash.boards import CERTIFICATE, FIP, TA_KEY
 from host_tools.flash.check import Checked
 from host_tools.flash.check import check as check_image
 from host_tools.flash.manifest import Manifest, sha256
+from host_tools.flash.names import CERTIFICATE, FIP, TA_KEY
 from host_tools.flash.pack import Sources, pack
 from host_tools.flash.signed_ta import PUBLISHED_KEY
 from host_tools.support.files import check_writable, write_atomically

@@ -12,12 +12,13 @@ from rich.console import Console
 
 from host_tools.commands.framework import FILE, GramophoneCommand, Outcome, UsageError, say
 from host_tools.commands.traces import NAME, OUTPUT, default_name, facts
-from host_tools.machine.devicetree import PLACEMENTS
+from host_tools.machine.placements import PLACEMENTS
 from host_tools.machine.root import ready_root
 from host_tools.record.network import TOLERANCE, NetworkError, record_network
 from host_tools.record.program import record_program
 from host_tools.runners.replay import FULL, NONE
 from host_tools.support.files import check_writable, write_atomically
+from host_tools.support.gpu_folders import DEFAULT_GPU
 from host_tools.vgpu.binding import executes_shaders
 from trace_format import profile
 from trace_format.errors import GramophoneError
@@ -26,7 +27,7 @@ from trace_format.trace import Trace
 PARAM_MAGIC = b"7767517"
 GPU = click.option(
     "--gpu",
-    default="v3d42",
+    default=DEFAULT_GPU,
     show_default=True,
     type=click.Choice([name for name in profile.names() if name in PLACEMENTS]),
     help="Virtual GPU to record on.",

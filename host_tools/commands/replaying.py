@@ -16,7 +16,7 @@ from host_tools.support.files import check_writable, write_atomically
 from host_tools.support.tensors import Assignment, assigned, load_all, npy, slot_of, without_value
 from signing.keys import Algorithm, PublicKey, load_public_key
 from signing.verify import Verdict, verify_trace
-from tee_replayer.generate import PLATFORMS
+from tee_replayer import boards
 from tee_replayer.generate import generate as generate_sources
 from tee_replayer.target import drivers
 from trace_format.errors import GramophoneError, SlotError, listed
@@ -45,7 +45,7 @@ def device_key(path: Path) -> PublicKey:
     example="gramophone generate --gpu v3d42 --platform qemu-virt --key pub.pem -o out\nmake -C out size",
 )
 @click.option("--gpu", required=True, type=click.Choice(drivers()), help="GPU to drive.")
-@click.option("--platform", required=True, type=click.Choice(sorted(PLATFORMS)), help="Board or environment.")
+@click.option("--platform", required=True, type=click.Choice(boards.names()), help="Board or environment.")
 @KEY
 @click.option("-o", "--output", type=FILE, required=True, help="Folder to write; one written before is replaced.")
 @MIN_VERSION
@@ -70,7 +70,8 @@ def generate_command(
     """
     trusted = device_key(key)
     crypto = None
-    if platform != OPTEE:
+    optee = boards.load(platform).optee
+    if not optee:
         with Console(stderr=True).status("fetching BearSSL's source"):
             crypto = bearssl.source()
     folder = generate_sources(
@@ -83,13 +84,13 @@ def generate_command(
         carveout_bytes=carveout_mib and carveout_mib * MIB,
         share_gpu=share_gpu,
     )
-    if platform == OPTEE:
+    if optee:
         write_atomically(folder / "client" / "gramophone-tee", bundle(), mode=0o777)
     files = sorted(
         str(p.relative_to(folder)) for p in folder.rglob("*") if p.is_file() and "bearssl" not in p.parts
     )
     data = {"folder": str(folder), "gpu": gpu, "platform": platform, "key_id": trusted.kid.hex(), "files": files}
-    following = f"see {folder}/README.md" if platform == OPTEE else f"make -C {folder}"
+    following = f"see {folder}/README.md" if optee else f"make -C {folder}"
     return Outcome(data, f"{folder}: {', '.join(files)}\nnext: {following}")
 
 

@@ -11,8 +11,8 @@ from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from host_tools.commands.framework import FILE, GramophoneCommand, Outcome
+from host_tools.gpus.page_tables import DivergenceError
 from host_tools.model.description import describe_actions, describe_slot
-from host_tools.model.page_tables import DivergenceError
 from host_tools.passes import PASSES
 from host_tools.passes.pipeline import Step, build
 from host_tools.passes.rules import Applied, retarget

@@ -71,7 +71,9 @@ def _demo(console: Console, folder: Path, digits: Digits) -> bool:
     _say(console, "Built and signed", f"{len(trace.actions)} actions, {len(signed)} bytes (recording: {len(raw)})")
 
     with PROGRESS.status("generating the replayer and compiling it for AArch64"):
-        firmware = generate_sources("v3d42", "qemu-virt", signer.public, folder / "out", bearssl=bearssl.source())
+        firmware = generate_sources(
+            recording.gpu, "qemu-virt", signer.public, folder / "out", bearssl=bearssl.source()
+        )
         compile_firmware(firmware)
     _say(
         console,

@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from host_tools.flash.boards import LAYOUTS
 from host_tools.flash.containers import File, Opened, open_image
 from host_tools.flash.contents import Contents, Finding, read
 from host_tools.flash.errors import ImageError
 from host_tools.flash.manifest import NAME, Manifest, key_sha256, sha256
+from host_tools.flash.names import CONTAINERS
 from host_tools.flash.pack import image_sha256
 from signing.keys import PublicKey
+from tee_replayer import boards
 from trace_format import layout
 
 
@@ -86,15 +87,16 @@ def _platform(opened: Opened) -> str:
     """The platform whose files these are, whatever the manifest says."""
     container = "archive" if opened.kind == "folder" else opened.kind
     found: dict[str, int] = {}
-    for platform, board in LAYOUTS.items():
-        files = {name.removesuffix("/soc-fw") for name in board.firmware}
-        if board.container == container and files <= opened.files.keys():
+    for platform in boards.names():
+        image = boards.load(platform).image
+        files = {name.removesuffix("/soc-fw") for name in image.firmware}
+        if CONTAINERS[image.kind] == container and files <= opened.files.keys():
             found[platform] = len(files)
     if found:
         return max(found, key=lambda platform: found[platform])
     raise ImageError(
         "not an image that 'gramophone flash' wrote",
-        expected="the files of one of the platforms " + ", ".join(LAYOUTS),
+        expected="the files of one of the platforms " + ", ".join(boards.names()),
         found=", ".join(sorted(opened.files)[:8]),
     )
 

@@ -6,15 +6,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from host_tools.flash import boards, fip, signed_ta
-from host_tools.flash.boards import FIP, LAYOUTS, REQUEST, TA_KEY, Layout
+from host_tools.flash import fip, names, signed_ta
 from host_tools.flash.containers import File
 from host_tools.flash.errors import ImageError
 from host_tools.flash.manifest import NAME, Missing, Piece, SignedTrace, TrustedApplication, device_fields, sha256
+from host_tools.flash.names import FIP, REQUEST, TA_KEY
 from host_tools.runners import mailbox
 from signing import envelope
 from signing.errors import KeyFileError
 from signing.verify import verify_trace
+from tee_replayer import boards
+from tee_replayer.boards import Image
 from tee_replayer.device import Device, DeviceError, find
 from trace_format.errors import TraceError
 from trace_format.trace import Trace
@@ -65,9 +67,9 @@ class Contents:
     findings: list[Finding] = field(default_factory=list)
 
     @property
-    def layout(self) -> Layout:
+    def layout(self) -> Image:
         """What the platform's images are."""
-        return LAYOUTS[self.platform]
+        return boards.load(self.platform).image
 
     def fields(self) -> dict[str, Any]:
         """The manifest's fields that the image's bytes tell; without the device's when there is none."""
@@ -88,7 +90,7 @@ class Contents:
 
     def missing(self) -> tuple[Missing, ...]:
         """What the board needs and the image lacks."""
-        return tuple(need for need in self.layout.needed if need.name not in self.pieces)
+        return tuple(Missing(name, why) for name, why in self.layout.needed.items() if name not in self.pieces)
 
     def report(
         self, piece: str, what: str, offset: int | None = None, expected: object = "", found: object = ""
@@ -109,7 +111,7 @@ def read(files: Mapping[str, File], platform: str) -> Contents:
 
     Args:
         files: all of the image.
-        platform: one of LAYOUTS.
+        platform: one of `boards.names()`.
     """
     contents = Contents(platform)
     for name, file in files.items():
@@ -118,7 +120,7 @@ def read(files: Mapping[str, File], platform: str) -> Contents:
             _take_parts(contents, name, file)
     _find_device(contents)
     for name in sorted(files):
-        if name.endswith(boards.TRACES):
+        if name.endswith(names.TRACES):
             _read_trace(contents, name)
         elif name.endswith(".ta"):
             _read_ta(contents, name)
@@ -233,7 +235,7 @@ def _read_ta(contents: Contents, name: str) -> None:
 def _compare_copies(contents: Contents) -> None:
     """What is in the image twice must be the same."""
     pieces = contents.pieces
-    pairs = [(f"{FIP}/{part}", name) for part, name in boards.CORE.items() if name in pieces and pieces[name].data]
+    pairs = [(f"{FIP}/{part}", name) for part, name in names.CORE.items() if name in pieces and pieces[name].data]
     for one, other in pairs:
         if one not in pieces:
             contents.report(one, f"the package does not carry {other}")

@@ -7,17 +7,19 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from host_tools.flash import boards, contents, fip, sdcard
-from host_tools.flash.boards import FIP, LAYOUTS, REQUEST
+from host_tools.flash import contents, fip, names, sdcard
 from host_tools.flash.containers import FIRMWARE, File, pack_archive, pack_flash, take_apart
 from host_tools.flash.errors import FlashError
 from host_tools.flash.manifest import NAME, Manifest, sha256, tool
+from host_tools.flash.names import CONTAINERS, FIP, REQUEST
 from host_tools.runners import firmware as firmwares
 from host_tools.runners import mailbox
 from host_tools.runners.optee import build as optee
 from host_tools.runners.optee.ta import build_ta, public_part
 from host_tools.runners.replay import bind, open_trace
 from host_tools.support.tensors import without_value
+from tee_replayer import boards
+from tee_replayer.boards import Board
 from trace_format import layout
 from trace_format.errors import listed
 
@@ -54,14 +56,6 @@ class Sources:
     kernel: Path | None = None
 
 
-_OPTIONAL = {
-    "qemu-virt": (),
-    "rpi4": ("boot_firmware", "kernel"),
-    "hikey960": ("fip",),
-    "optee": ("fip", "core", "ta_key"),
-}
-
-
 def pack(out: Path, sources: Sources) -> tuple[bytes, Manifest]:
     """The image for a generated folder.
 
@@ -77,13 +71,14 @@ def pack(out: Path, sources: Sources) -> tuple[bytes, Manifest]:
         GramophoneError: a file is not what it should be, or something cannot be built.
     """
     platform = platform_of(out)
+    board = boards.load(platform)
     for name in ("fip", "core", "ta_key", "boot_firmware", "kernel"):
-        if getattr(sources, name) is not None and name not in _OPTIONAL[platform]:
+        if getattr(sources, name) is not None and name not in board.image.options:
             raise FlashError(f"--{name.replace('_', '-')} has no use for the platform {platform}")
     traces = _traces(sources.traces)
     if sources.boot_firmware is not None and not sources.boot_firmware.is_dir():
         raise FlashError(f"{sources.boot_firmware}: expected a folder with Raspberry Pi's boot files")
-    files = _PACKERS[platform](out, sources, traces)
+    files = _PACKERS[board.image.kind](board, out, sources, traces)
     return _with_manifest(platform, {**files, **traces})
 
 
@@ -94,15 +89,15 @@ def platform_of(out: Path) -> str:
         found = _NOTICE.match(header.read_text(encoding="utf-8", errors="replace"))
     except OSError as error:
         raise FlashError(f"{header}: {error.strerror}: 'gramophone generate' writes it") from None
-    if found is None or found[1] not in LAYOUTS:
-        raise FlashError(f"{header}: expected a head with one of the platforms {', '.join(LAYOUTS)}")
+    if found is None or found[1] not in boards.names():
+        raise FlashError(f"{header}: expected a head with one of the platforms {', '.join(boards.names())}")
     return found[1]
 
 
 def _traces(paths: Sequence[Path]) -> Files:
     found: Files = {}
     for path in paths:
-        name = f"{path.stem}{boards.TRACES}"
+        name = f"{path.stem}{names.TRACES}"
         if name in found:
             raise FlashError(f"{path}: there are two traces called {name}")
         found[name] = path.read_bytes()
@@ -126,38 +121,38 @@ def _request(traces: Files, board: firmwares.Board) -> bytes:
     return bytes(memory)
 
 
-def _qemu_virt(out: Path, _sources: Sources, _traces: Files) -> Files:
+def _flash(_board: Board, out: Path, _sources: Sources, _traces: Files) -> Files:
     return {FIRMWARE: firmwares.load(out).binary.read_bytes()}
 
 
-def _rpi4(out: Path, sources: Sources, traces: Files) -> Files:
+def _card(_board: Board, out: Path, sources: Sources, traces: Files) -> Files:
     firmware = firmwares.load(out)
-    files = {boards.ARMSTUB: firmware.binary.read_bytes()}
+    files = {names.ARMSTUB: firmware.binary.read_bytes()}
     lines = [
         "# Gramophone: only an armstub starts at EL3, at address 0.",
         "arm_64bit=1",
-        f"armstub={boards.ARMSTUB}",
+        f"armstub={names.ARMSTUB}",
     ]
     lines += ["enable_gic=1", "# UART 0 on pins 14 and 15.", "enable_uart=1", "dtoverlay=disable-bt"]
     if traces:
         files[REQUEST] = _request(traces, firmware.board)
         lines += ["# The mailbox.", f"initramfs {REQUEST} {firmware.board.mailbox_base:#010x}"]
-    files[boards.KERNEL] = sources.kernel.read_bytes() if sources.kernel else boards.PARKED
-    lines += ["# The normal world, behind the replay.", f"kernel={boards.KERNEL}", ""]
+    files[names.KERNEL] = sources.kernel.read_bytes() if sources.kernel else names.PARKED
+    lines += ["# The normal world, behind the replay.", f"kernel={names.KERNEL}", ""]
     for name in _BOOT_FIRMWARE:
         if sources.boot_firmware is not None and (sources.boot_firmware / name).is_file():
             files[name] = (sources.boot_firmware / name).read_bytes()
-    return {boards.CONFIG: "\n".join(lines).encode(), **files}
+    return {names.CONFIG: "\n".join(lines).encode(), **files}
 
 
-def _hikey960(out: Path, sources: Sources, traces: Files) -> Files:
+def _bl31(board: Board, out: Path, sources: Sources, traces: Files) -> Files:
     firmware = firmwares.load(out)
     data = firmware.binary.read_bytes()
     where = firmware.segments[0][0]
-    if where != boards.HIKEY960_BL31 or len(data) > boards.HIKEY960_BL31_BYTES:
+    if where != board.image.base or len(data) > board.image.bytes:
         raise FlashError(
-            f"{firmware.binary}: expected TF-A's BL31, at most {boards.HIKEY960_BL31_BYTES} bytes for "
-            f"{boards.HIKEY960_BL31:#x}, found {len(data)} bytes for {where:#x}"
+            f"{firmware.binary}: expected TF-A's BL31, at most {board.image.bytes} bytes for "
+            f"{board.image.base:#x}, found {len(data)} bytes for {where:#x}"
         )
     images = {"soc-fw": data} | ({"nt-fw": _request(traces, firmware.board)} if traces else {})
     script = (
@@ -166,28 +161,28 @@ def _hikey960(out: Path, sources: Sources, traces: Files) -> Files:
         'cd "$(dirname "$0")"\n'
         f"fastboot flash fip {FIP}\n"
     )
-    return {FIP: _package(sources, images), boards.FLASH_SCRIPT: script.encode()}
+    return {FIP: _package(sources, images), names.FLASH_SCRIPT: script.encode()}
 
 
-def _optee(out: Path, sources: Sources, _traces: Files) -> Files:
+def _optee(_board: Board, out: Path, sources: Sources, _traces: Files) -> Files:
     key = sources.ta_key or optee.ta_dev_kit() / optee.TA_KEY
     trusted = public_part(key)
     core = sources.core or optee.core_of(out, trusted if sources.ta_key else b"")
-    files = {name: _read(core / name) for name in boards.CORE.values()}
-    images = {part: files[name] for part, name in boards.CORE.items()}
+    files = {name: _read(core / name) for name in names.CORE.values()}
+    images = {part: files[name] for part, name in names.CORE.items()}
     if sources.core is None and sources.fip is None:  # of QEMU's machine "virt", which runs as it is
         stages = {name: (optee.tfa_build() / name).read_bytes() for name in optee.TFA_BINARIES}
         files["bl1.bin"] = stages["bl1.bin"]
         images |= {"tb-fw": stages["bl2.bin"], "soc-fw": stages["bl31.bin"]}
         images["nt-fw"] = optee.compile_normal_world().read_bytes()
     ta = build_ta(out / "ta", sources.ta_key)
-    return {FIP: _package(sources, images), **files, ta.name: ta.read_bytes(), boards.TA_KEY: trusted}
+    return {FIP: _package(sources, images), **files, ta.name: ta.read_bytes(), names.TA_KEY: trusted}
 
 
-_PACKERS: dict[str, Callable[[Path, Sources, Files], Files]] = {
-    "qemu-virt": _qemu_virt,
-    "rpi4": _rpi4,
-    "hikey960": _hikey960,
+_PACKERS: dict[str, Callable[[Board, Path, Sources, Files], Files]] = {
+    "flash": _flash,
+    "card": _card,
+    "bl31": _bl31,
     "optee": _optee,
 }
 
@@ -217,7 +212,7 @@ def _in_piece(held: contents.Contents) -> contents.Finding:
 
 def _with_manifest(platform: str, files: Files) -> tuple[bytes, Manifest]:
     """The image of these files and their manifest, which lies last and so moves no other file."""
-    build = BUILDERS[LAYOUTS[platform].container]
+    build = BUILDERS[CONTAINERS[boards.load(platform).image.kind]]
     text = b""
     for _ in range(MAX_ROUNDS):
         image = build({**files, NAME: text})

@@ -16,9 +16,11 @@ from pathlib import Path
 
 from host_tools.machine import initramfs
 from host_tools.machine.console import parse_frames
-from host_tools.machine.devicetree import PLACEMENTS, with_gpu
+from host_tools.machine.devicetree import with_gpu
 from host_tools.machine.errors import RecordError
+from host_tools.machine.placements import DRIVERS, PLACEMENTS
 from host_tools.machine.root import RecordRoot
+from host_tools.support.gpu_folders import DEFAULT_GPU
 from host_tools.vgpu.build import plugin_option
 
 QEMU = "qemu-system-aarch64"
@@ -52,10 +54,10 @@ MACHINE = (
 VIRT = "virt,gic-version=3,memory-backend=ram"
 KERNEL_ARGUMENTS = "console=ttyAMA0 panic=-1 quiet nokaslr"
 INIT = Path(__file__).with_name("init")
-# What v3d and panfrost say when a job failed (Linux drivers/gpu/drm/{v3d,panfrost,scheduler}); the program that
-# submitted it is told nothing of it.
+# What drivers (v3d, panfrost) say when a job failed (Linux drivers/gpu/drm/{v3d,panfrost,scheduler}); the program
+# that submitted it is told nothing of it.
 DRIVER_TROUBLE = re.compile(
-    r"(v3d|panfrost|\[drm).*"
+    rf"({'|'.join(driver.module for driver in DRIVERS)}|\[drm).*"
     r"(MMU error|Resetting GPU|hang|gpu reset|Unhandled Page fault|js fault|timeout|\*ERROR\*)",
     re.IGNORECASE,
 )
@@ -83,14 +85,14 @@ class GuestJob:
         command: shell script; its output and exit status come back, and every file that it leaves in /out.
         files: content by guest path, without the leading "/".
         programs: those of `files` that are executable.
-        gpu: key of `devicetree.PLACEMENTS`.
+        gpu: key of `placements.PLACEMENTS`.
         uses_gpu: a run in which no compute job reached the GPU is an error.
     """
 
     command: str
     files: Mapping[str, bytes] = field(default_factory=dict)
     programs: frozenset[str] = frozenset()
-    gpu: str = "v3d42"
+    gpu: str = DEFAULT_GPU
     uses_gpu: bool = True
 
 

@@ -10,20 +10,19 @@ from pathlib import Path
 from host_tools.machine.cpio import Archive
 from host_tools.machine.elf import closure
 from host_tools.machine.kernel_modules import load_order
+from host_tools.machine.placements import DRIVERS
 
 LIBRARIES = "usr/lib/aarch64-linux-gnu"
 PYTHON = "usr/bin/python3.13"
 STDLIB = "usr/lib/python3.13"
 PACKAGES = "usr/lib/python3/dist-packages"
 MODULES = "usr/lib/modules"
+ICDS = "usr/share/vulkan/icd.d"
 # Loaded at run time, so no program's closure names them: Vulkan's loader, the drivers it loads, ncnn's module.
 LOADED = (
     f"{LIBRARIES}/libvulkan.so.1",
-    f"{LIBRARIES}/libvulkan_broadcom.so",
-    f"{LIBRARIES}/libvulkan_panfrost.so",
+    *(f"{LIBRARIES}/{driver.library}" for driver in DRIVERS),
 )
-ICDS = ("broadcom_icd.json", "panfrost_icd.json")
-DRIVERS = ("v3d", "panfrost")
 # Parts of the standard library that no guest program uses and that are large.
 STDLIB_LEFT_OUT = {
     "lib-dynload",
@@ -54,11 +53,9 @@ def base_archive(tree: Path, kernel_version: str) -> bytes:
     ncnn = sorted(str(path.relative_to(tree)) for path in (tree / PACKAGES / "ncnn").glob("*.so"))
     add_host_files(archive, closure(tree, ["usr/bin/busybox", PYTHON, *LOADED, *ncnn]))
     add_host_files(archive, {str(path.relative_to(tree)): path for path in _python_files(tree)})
-    add_host_files(
-        archive, {f"usr/share/vulkan/icd.d/{name}": tree / "usr/share/vulkan/icd.d" / name for name in ICDS}
-    )
+    add_host_files(archive, {f"{ICDS}/{driver.icd}": tree / ICDS / driver.icd for driver in DRIVERS})
     for driver in DRIVERS:
-        add_driver(archive, tree / MODULES / kernel_version, driver)
+        add_driver(archive, tree / MODULES / kernel_version, driver.module)
     return archive.to_bytes()
 
 

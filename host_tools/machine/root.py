@@ -20,6 +20,7 @@ from rich.console import Console
 from host_tools.machine import cpio, elf, initramfs, kernel_modules, wheels
 from host_tools.machine.apt import AptRoot
 from host_tools.machine.errors import RecordError
+from host_tools.machine.placements import DRIVERS
 from host_tools.support.cache import cache_dir, locked, written_whole
 from trace_format.errors import GramophoneError
 
@@ -191,6 +192,7 @@ def _builder() -> str:
     digest = hashlib.sha256()
     for module in (cpio, elf, initramfs, kernel_modules, sys.modules[__name__]):
         digest.update(Path(str(module.__file__)).read_bytes())
+    digest.update(repr(DRIVERS).encode())
     return digest.hexdigest()[:16]
 
 

@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from host_tools.model.page_tables import TABLE_BYTES, TABLES, DivergenceError
+from host_tools.gpus.family import family_of
+from host_tools.gpus.page_tables import TABLE_BYTES, DivergenceError
 from host_tools.support.pages import pieces
 from host_tools.vgpu.binding import VgpuError, VirtualGpu
 from trace_format.actions import ACTIONS, FLAG_IGNORE, Op, va_page
@@ -58,7 +59,7 @@ class Interpreter:
             latency_ns=self.latency_ns,
         )
         self.now_ns = 0
-        make_tables = TABLES[self.gpu_profile.mmu["format"]]
+        make_tables = family_of(self.gpu_profile).page_tables
         self.tables = make_tables(self.gpu, self.gpu_profile, self.memory, self.trace.carveout_bytes)
         image = np.frombuffer(self.trace.image, np.uint8)
         self.memory[: len(image)] = image

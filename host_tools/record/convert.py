@@ -1,7 +1,7 @@
 """From a capture of the recorder in the device to a raw trace.
 
 Nothing is left out: every register access, interrupt and memory change stands in the raw trace, in order (of a
-Mali: until its driver closes down, panfrost.py).
+Mali: until its driver closes down, gpus/mali/panfrost.py).
 
 Of a V3D, carve-out offsets are the guest's physical addresses, so that the carve-out reaches from 0 to the end of
 the guest's RAM; the image must end below the RAM. Of a Mali, memory is laid out anew behind the image: what is
@@ -10,18 +10,18 @@ consecutive for the GPU is so in the carve-out too, for passes take that for one
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, ClassVar, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from host_tools.gpus.mali import panfrost
-from host_tools.gpus.mali.kbase import IRQ_TIMEOUT_US
+from host_tools.gpus.conversion import IRQ_TIMEOUT_US
+from host_tools.gpus.family import family_of, profile_of
 from host_tools.machine.errors import RecordError
+from host_tools.machine.placements import PLACEMENTS
 from host_tools.vgpu import capture
-from trace_format import layout, profile
+from trace_format import layout
 from trace_format.actions import (
     ACTION_DTYPE,
     ALL_BITS,
@@ -34,18 +34,11 @@ from trace_format.actions import (
     va_operands,
     va_page,
 )
-from trace_format.profile import Profile
 from trace_format.schema import MAX_CARVEOUT_BYTES, PAGE_BYTES
 from trace_format.trace import Trace
 
 COMPUTE = 0  # kind of job
 MAX_PAGES = MAX_CARVEOUT_BYTES // PAGE_BYTES
-# The register that starts a compute job -> the one that drivers write first of those that describe it (Linux
-# v3d_sched.c, panfrost_job.c). The GPU may keep none of them once the job runs.
-FIRST_WRITTEN = {
-    "core0.CSD_QUEUED_CFG0": "core0.CSD_QUEUED_CFG1",
-    **{f"js{slot}.COMMAND_NEXT": f"js{slot}.HEAD_NEXT_LO" for slot in range(3)},
-}
 
 
 def convert(path: Path, *, ram_end: int, meta: dict[str, Any], notes: dict[str, Any]) -> Trace:
@@ -90,77 +83,18 @@ def convert(path: Path, *, ram_end: int, meta: dict[str, Any], notes: dict[str, 
     )
 
 
-class _Registers(Protocol):
-    """What the register accesses of a GPU family become.
-
-    Attributes:
-        actions: all that has been made; the builder adds to them too.
-        new_layout: whether memory is laid out anew.
-    """
-
-    actions: list[np.void]
-    new_layout: bool
-
-    @property
-    def space(self) -> int:
-        """Address space of the latest job."""
-
-    @property
-    def meta(self) -> dict[str, Any]:
-        """What the accesses say for the manifest."""
-
-    def take_event(self, at: int, event: capture.Event) -> None:
-        """Add what an access means; other events are the builder's. at: place in the capture, in bytes."""
-
-    def flush_tables(self) -> list[np.void]:
-        """Actions that make the GPU see mappings that changed after its page table was set."""
-
-    def finish(self) -> None:
-        """There are no more events."""
-
-
-class _V3d:
-    """Every access is one action, but for registers that the replayer's driver writes."""
-
-    new_layout = False
-    space = 0
-    meta: ClassVar[dict[str, Any]] = {}
-
-    def __init__(self, gpu: Profile) -> None:
-        self.base = gpu.register(gpu.mmu["base"]).offset
-        self.driver_registers = {register.offset for register in gpu.registers.values() if register.driver}
-        self.actions: list[np.void] = []
-
-    def take_event(self, at: int, event: capture.Event) -> None:
-        match event:
-            case capture.Read(offset=offset, value=value):
-                self.actions.append(action(Op.REG_READ_ONCE, arg=offset // 4, value=value, a=ALL_BITS))
-            case capture.Write(offset=offset, value=value) if offset not in self.driver_registers:
-                self.actions.append(action(Op.REG_WRITE, arg=offset // 4, value=value, a=ALL_BITS))
-            case capture.Write(offset=offset) if offset == self.base:
-                self.actions.append(action(Op.SET_GPU_PGTABLE, arg=0))
-            # The other ones carry addresses of the recorded machine; the replayer's driver writes its own.
-
-    def flush_tables(self) -> list[np.void]:
-        return []  # the recorded flush stays before the job, too; a trace that is built maps all at once
-
-    def finish(self) -> None:
-        pass
-
-
-_FAMILIES: dict[str, Callable[[Profile], _Registers]] = {"v3d-flat": _V3d, "mali-aarch64": panfrost.Registers}
-
-
 class _Builder:
     """Turns events into actions, one after the other."""
 
     def __init__(self, path: Path, ram_end: int) -> None:
         self.ram_end = ram_end
         name = capture.read_header(path).gpu
-        self.gpu = profile.load(name.partition("-")[0])  # without the variant
-        if self.gpu.mmu["format"] not in _FAMILIES:
+        self.gpu = profile_of(name)
+        if self.gpu.name not in PLACEMENTS:
             raise RecordError(f"{path}: there is no virtual GPU {name} that could have been recorded")
-        self.registers = _FAMILIES[self.gpu.mmu["format"]](self.gpu)
+        family = family_of(self.gpu)
+        self.registers = family.conversion(self.gpu)
+        self.first_written = family.first_written
         self.actions = self.registers.actions
         self.memory: list[np.void] = []  # what must happen before the next job
         self.image = bytearray()
@@ -255,12 +189,11 @@ class _Builder:
         for a Mali always, before all writes that describe it."""
         starts = {job.start.name for job in self.gpu.jobs}
         if kind == COMPUTE:
-            starts &= FIRST_WRITTEN.keys()
+            starts &= self.first_written.keys()
         at = start = self._last_write(where, starts)
         if kind == COMPUTE and (not self.replay_started or self.registers.new_layout):
-            at = self._last_write(
-                where, {FIRST_WRITTEN[self.gpu.by_offset[int(self.actions[start]["arg"]) * 4].name]}
-            )
+            started = self.gpu.by_offset[int(self.actions[start]["arg"]) * 4].name
+            at = self._last_write(where, {self.first_written[started]})
         before = self.memory
         self.memory = []
         self.next_page = None

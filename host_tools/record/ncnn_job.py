@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from host_tools.machine.boot import GuestJob, GuestResult
 from host_tools.machine.errors import RecordError
+from host_tools.support.gpu_folders import DEFAULT_GPU
 
 GUEST_PROGRAM = Path(__file__).parent / "guest" / "guest_ncnn.py"
 Float32 = npt.NDArray[np.float32]
@@ -37,7 +38,7 @@ def ncnn_job(
     outputs: Sequence[str] = (),
     *,
     reference: bool = False,
-    gpu: str = "v3d42",
+    gpu: str = DEFAULT_GPU,
 ) -> GuestJob:
     """Job of one inference.
 
@@ -47,7 +48,7 @@ def ncnn_job(
         inputs: array of each input blob, shape without a batch dimension (channels, height, width).
         outputs: blobs to compute; empty: all outputs of the network.
         reference: also run ncnn's CPU back end in the guest, after the GPU's part.
-        gpu: key of `devicetree.PLACEMENTS`.
+        gpu: key of `machine.placements.PLACEMENTS`.
     """
     files = {
         "job/net.param": param,

@@ -18,6 +18,7 @@ from host_tools.record.convert import convert
 from host_tools.record.ncnn_job import Float32, NcnnResult, ncnn_job, ncnn_result
 from host_tools.record.shader_cache import with_shader_cache
 from host_tools.record.slots import with_slots
+from host_tools.support.gpu_folders import DEFAULT_GPU
 from host_tools.vgpu.build import qemu_plugin
 from trace_format.trace import Trace
 
@@ -46,7 +47,7 @@ def record_network(
     shapes: Mapping[str, tuple[int, ...]],
     *,
     name: str,
-    gpu: str = "v3d42",
+    gpu: str = DEFAULT_GPU,
     tolerance: float = TOLERANCE,
     progress: Callable[[str], None] = lambda what: None,
 ) -> Trace:

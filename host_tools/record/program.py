@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from host_tools.machine.boot import RAM_END, GuestJob, ProgramError, boot, qemu_version
-from host_tools.machine.devicetree import PLACEMENTS
 from host_tools.machine.elf import closure
 from host_tools.machine.errors import RecordError
 from host_tools.machine.initramfs import LIBRARIES
+from host_tools.machine.placements import PLACEMENTS
 from host_tools.machine.root import RecordRoot, ready_root
 from host_tools.record.convert import convert
 from host_tools.vgpu.binding import executes_shaders

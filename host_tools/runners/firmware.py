@@ -15,10 +15,13 @@ from struct import error as StructError
 from elftools.common.exceptions import ELFError
 from elftools.elf.elffile import ELFFile
 
+from host_tools.gpus.family import profile_of
 from host_tools.runners import bearssl
-from host_tools.runners.replay import DEFAULT_GPU, RunnerError, profile_of
+from host_tools.runners.replay import RunnerError
 from host_tools.support.cache import cache_dir
+from host_tools.support.gpu_folders import DEFAULT_GPU
 from signing.keys import PublicKey
+from tee_replayer.boards import QEMU_VIRT
 from tee_replayer.generate import generate
 from trace_format import packing
 
@@ -127,7 +130,7 @@ def build(
     with tempfile.TemporaryDirectory(dir=cache) as name:
         fresh = generate(
             profile_of(gpu).name,
-            "qemu-virt",
+            QEMU_VIRT,
             key,
             Path(name) / "out",
             bearssl=bearssl.source(),

@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from host_tools.gpus.family import profile_of
+from host_tools.support.gpu_folders import DEFAULT_GPU
 from host_tools.vgpu.binding import executes_shaders
 from signing import envelope
 from tee_replayer.status import Report
@@ -17,13 +19,11 @@ from trace_format import layout, packing
 from trace_format import profile as profiles
 from trace_format.actions import Op
 from trace_format.errors import GramophoneError, ProfileError, TraceError, listed
-from trace_format.profile import Profile
 from trace_format.schema import MAX_CARVEOUT_BYTES, PAGE_BYTES, SectionType, SlotKind
 from trace_format.trace import Slot, Trace
 
 Tensor = npt.NDArray[Any]
 
-DEFAULT_GPU = "v3d42"
 # Beside the trace's own memory: page table of a V3D (4 MiB at most), head (1 MiB), chunk, workspace.
 LOADER_BYTES = 16 << 20
 FULL, NONE = "full", "none"  # ReplayResult.compute
@@ -138,11 +138,6 @@ def gpu_of(signed: bytes, gpu: str | None) -> str:
     except ProfileError:
         claim = ""
     return gpu or (claim if claim in drivers() else DEFAULT_GPU)
-
-
-def profile_of(gpu: str) -> Profile:
-    """The profile of a virtual GPU, whose name may have a variant behind a dash."""
-    return profiles.load(gpu.partition("-")[0])
 
 
 def secure_bytes(trace: Trace | None, signed: bytes = b"") -> int:

@@ -18,9 +18,8 @@ from unicorn import arm64_const as arm64
 
 from host_tools.runners import firmware as firmwares
 from host_tools.runners import mailbox
+from host_tools.runners.power import model
 from host_tools.runners.power.block import PowerBlock
-from host_tools.runners.power.hikey960 import Hikey960Power
-from host_tools.runners.power.rpi4 import Rpi4Power
 from host_tools.runners.replay import (
     ReplayResult,
     RunnerError,
@@ -33,6 +32,7 @@ from host_tools.runners.replay import (
 )
 from host_tools.vgpu.binding import VgpuError, VirtualGpu
 from signing.keys import PublicKey
+from tee_replayer import boards
 
 PAGE = 4096
 PSTATE_EL3 = 0x3CD  # EL3, own stack pointer, all exceptions masked
@@ -49,7 +49,6 @@ NS_PER_LOOK = 1000  # virtual time passes only when the firmware looks at the cl
 NOWHERE = (1 << 64) - 4  # emulation ends by the exit alone
 HLT_SEMIHOSTING = 0xD45E0000  # hlt #0xf000
 DEVICE = "Unicorn, EL3"
-POWER_BLOCKS: dict[int, type[PowerBlock]] = {block.PAGES[0]: block for block in (Rpi4Power, Hikey960Power)}
 
 
 def replay(
@@ -119,9 +118,12 @@ def power_block(board: firmwares.Board) -> type[PowerBlock] | None:
     """What switches the GPU of a board; None where it is always on. RunnerError when it is not known."""
     if not board.power_base:
         return None
-    if board.power_base not in POWER_BLOCKS:
-        raise RunnerError(f"there is no model of the power block at {board.power_base:#x}, the firmware's")
-    return POWER_BLOCKS[board.power_base]
+    for described in map(boards.load, boards.names()):
+        if described.gpu and described.gpu.power_model:
+            block = model(described.gpu.power_model)
+            if block.PAGES[0] == board.power_base:
+                return block
+    raise RunnerError(f"there is no model of the power block at {board.power_base:#x}, the firmware's")
 
 
 def _pages(base: int, size: int) -> tuple[int, int]:
@@ -170,7 +172,8 @@ class Machine:
         self._shared = carveout, dram  # Unicorn keeps only their addresses
         for base, memory in ((board.carveout_base, carveout), (board.mailbox_base, dram)):
             uc.mem_map_ptr(base, memory.size, unicorn.UC_PROT_READ | unicorn.UC_PROT_WRITE, memory.ctypes.data)
-        window = block.WINDOW_BYTES if block else -(-device.window_bytes // PAGE) * PAGE
+        real = block.BOARD.gpu if block else None
+        window = real.window_bytes if real else -(-device.window_bytes // PAGE) * PAGE
         uc.mmio_map(board.gpu_base, window, self._gpu_read, None, self._gpu_write, None)
         uc.mmio_map(board.gic_base, GIC_BYTES, self._gic_read, None, self._gic_write, None)
         uc.mmio_map(board.uart_base, PAGE, self._uart_read, None, self._uart_write, None)

@@ -6,19 +6,19 @@ import mmap
 from collections.abc import Mapping
 from pathlib import Path
 
+from host_tools.gpus.family import profile_of
 from host_tools.runners import bearssl
 from host_tools.runners.replay import (
-    DEFAULT_GPU,
     ReplayResult,
     Tensor,
     bind,
     gpu_of,
     open_trace,
-    profile_of,
     result,
     secure_bytes,
 )
 from host_tools.support.cache import cache_dir
+from host_tools.support.gpu_folders import DEFAULT_GPU
 from host_tools.vgpu.binding import VgpuError, VirtualGpu
 from signing.keys import PublicKey
 from tee_replayer import hostlib

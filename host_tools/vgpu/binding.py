@@ -89,7 +89,7 @@ class VirtualGpu:
     """A virtual GPU over memory of this process.
 
     Args:
-        gpu: name of the GPU profile.
+        gpu: name of the virtual GPU: that of its profile, with a variant after a dash.
         memory: physical base address -> memory there: any writable buffer that starts at a multiple of 4096
             in this process (an mmap, or a NumPy uint8 array over one).
         latency_ns: from a job's start to its completion, and of every busy bit; see advance().
@@ -107,7 +107,7 @@ class VirtualGpu:
 
     def __init__(
         self,
-        gpu: str = "v3d42",
+        gpu: str,
         memory: Mapping[int, Any] | None = None,
         *,
         latency_ns: int = 0,

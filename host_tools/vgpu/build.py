@@ -14,15 +14,17 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from host_tools.support.cache import cache_dir
+from host_tools.support.gpu_folders import FOLDERS as GPUS
 from trace_format.emit import GENERATED
 from trace_format.errors import GramophoneError
 
 HERE = Path(__file__).resolve().parent
 # The C models of the GPU families; what they share is in this folder.
-FAMILIES = sorted(HERE.parent.glob("gpus/*/vgpu"))
+FAMILIES = [folder / "vgpu" for folder in GPUS]
 FOLDERS = (HERE, *FAMILIES)
 CFLAGS = ["-O3", "-march=native", "-ffp-contract=off", "-pthread", "-std=gnu11", "-fPIC"]
 CFLAGS += ["-Wall", "-Wextra", "-Wconversion", "-Werror"]
@@ -48,17 +50,26 @@ def build_folder() -> Path:
     return cache_dir("vgpu")
 
 
-def gpu_sources(engine: Path | None = None) -> list[Path]:
-    """The C files of the virtual GPU itself.
+@dataclass(frozen=True)
+class Double:
+    """A C file in place of a part of a model, for tests of the rest.
 
-    Args:
-        engine: a C file to take the place of the V3D's compute engine (v3d_qpu.h), for tests of the device alone.
+    Attributes:
+        source: the file.
+        replaces: how the names of the files begin that it takes the place of.
     """
+
+    source: Path
+    replaces: tuple[str, ...]
+
+
+def gpu_sources(double: Double | None = None) -> list[Path]:
+    """The C files of the virtual GPU itself; with a double, of a part of it."""
     recorder = recorder_sources()
     sources = [path for folder in FOLDERS for path in sorted(folder.glob("*.c")) if path not in recorder]
-    if engine is None:
+    if double is None:
         return sources
-    return [path for path in sources if not path.name.startswith(("v3d_qpu", "v3d_csd"))] + [engine]
+    return [path for path in sources if not path.name.startswith(double.replaces)] + [double.source]
 
 
 def recorder_sources() -> list[Path]:
@@ -115,9 +126,9 @@ def shared_object(name: str, sources: Sequence[Path], flags: Sequence[str] = ())
     return target
 
 
-def library(engine: Path | None = None) -> Path:
-    """The virtual GPU as a shared library with the interface of vgpu.h; `engine` as in gpu_sources."""
-    return shared_object("vgpu", gpu_sources(engine))
+def library(double: Double | None = None) -> Path:
+    """The virtual GPU as a shared library with the interface of vgpu.h; `double` as in gpu_sources."""
+    return shared_object("vgpu", gpu_sources(double))
 
 
 def qemu_series(qemu: str = QEMU) -> str:
@@ -136,12 +147,12 @@ def qemu_series(qemu: str = QEMU) -> str:
     return match.group(1)
 
 
-def qemu_plugin(qemu: str = QEMU, engine: Path | None = None) -> Path:
+def qemu_plugin(qemu: str = QEMU, double: Double | None = None) -> Path:
     """The QEMU plugin that attaches the virtual GPU and the recorder.
 
     Args:
         qemu: the QEMU that it is for (name or path).
-        engine: as in gpu_sources.
+        double: as in gpu_sources.
 
     Raises:
         BuildError: as shared_object, or an unknown QEMU release series.
@@ -158,7 +169,7 @@ def qemu_plugin(qemu: str = QEMU, engine: Path | None = None) -> Path:
         f"-DPLUGIN_VERSION={QEMU_PLUGIN_VERSIONS[series]}",
     ]
     own = sorted((HERE / "qemu").glob("*.c"))
-    sources = [*own, *recorder_sources(), *gpu_sources(engine)]
+    sources = [*own, *recorder_sources(), *gpu_sources(double)]
     return shared_object("qemu_plugin", sources, flags)
 
 

@@ -8,17 +8,29 @@
 
 #include "vgpu_device.h"
 
-static const struct vgpu_family *const families[] = {&v3d42_family, &v3d42_pi4_family, &mali_g71_family,
-                                                     &mali_g71_arch60_family};
+/* Where the linker put the section of VGPU_FAMILIES. */
+extern const struct vgpu_family *const __start_vgpu_families[] __attribute__((visibility("hidden")));
+extern const struct vgpu_family *const __stop_vgpu_families[] __attribute__((visibility("hidden")));
 
 enum { STOPPED_READ = (int)0xdeadbeef };
 
 static const struct vgpu_family *find_family(const char *name)
 {
-    for (size_t i = 0; i < sizeof(families) / sizeof(families[0]); i++)
-        if (strcmp(families[i]->name, name) == 0)
-            return families[i];
+    for (const struct vgpu_family *const *at = __start_vgpu_families; at != __stop_vgpu_families; at++)
+        if (strcmp((*at)->name, name) == 0)
+            return *at;
     return NULL;
+}
+
+static const char *unknown_name(void)
+{
+    static char text[256];
+    size_t used = (size_t)snprintf(text, sizeof(text), "unknown GPU name (known: ");
+    for (const struct vgpu_family *const *at = __start_vgpu_families; at != __stop_vgpu_families; at++)
+        if (used < sizeof(text))
+            used += (size_t)snprintf(text + used, sizeof(text) - used, "%s%s", (*at)->name,
+                                     at + 1 != __stop_vgpu_families ? ", " : ")");
+    return text;
 }
 
 vgpu *vgpu_create(const char *name, const struct vgpu_host *host, const struct vgpu_options *options,
@@ -26,7 +38,7 @@ vgpu *vgpu_create(const char *name, const struct vgpu_host *host, const struct v
 {
     const struct vgpu_family *family = find_family(name);
     if (!family) {
-        *error = "unknown GPU name (known: v3d42, v3d42-pi4, mali_g71, mali_g71-arch60)";
+        *error = unknown_name();
         return NULL;
     }
     struct vgpu *gpu = family->create();

@@ -35,10 +35,11 @@ struct vgpu_family {
                    void *ctx);
 };
 
-extern const struct vgpu_family v3d42_family;
-extern const struct vgpu_family v3d42_pi4_family;
-extern const struct vgpu_family mali_g71_family;
-extern const struct vgpu_family mali_g71_arch60_family; /* its GPU_ID as Mesa asks for it */
+/* Makes a family's GPUs known by their names: vgpu.c looks through what all families put into the section. */
+#define VGPU_FAMILIES(...)                                                                                   \
+    __attribute__((used, section("vgpu_families"),                                                           \
+                   aligned(sizeof(void *)))) static const struct vgpu_family *const registered[] = {         \
+        __VA_ARGS__}
 
 struct vgpu {
     const struct vgpu_family *family;

@@ -12,7 +12,7 @@ from host_tools.runners.optee import bare_metal as runner
 from host_tools.runners.optee.size import added_bytes
 from signing.keys import Algorithm, generate
 from signing.sign import FileSigner, sign_trace
-from tee_replayer.generate import OPTEE
+from tee_replayer.boards import OPTEE
 from tee_replayer.generate import generate as generate_sources
 from trace_format.trace import Trace
 

@@ -179,7 +179,7 @@ def test_what_cannot_be_generated(tmp_path: Path) -> None:
         generate(
             "v3d42", "qemu-virt", PublicKey(new_key(Algorithm.EDDSA).public_key()), out, bearssl=bearssl.source()
         )
-    with pytest.raises(GenerateError, match="no platform 'pdp11'; there are: qemu-virt"):
+    with pytest.raises(GenerateError, match=r"no platform 'pdp11'; there are: .*qemu-virt"):
         generate("v3d42", "pdp11", s.KEY, out, bearssl=bearssl.source())
     with pytest.raises(ProfileError, match="no profile for GPU 'voodoo'"):
         generate("voodoo", "qemu-virt", s.KEY, out, bearssl=bearssl.source())

@@ -17,11 +17,11 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 
 from host_tools.cli import main
 from host_tools.flash import fip, signed_ta
-from host_tools.flash.boards import CORE, TA_KEY
 from host_tools.flash.check import Checked, judge
 from host_tools.flash.containers import File, take_apart
 from host_tools.flash.errors import FlashError
 from host_tools.flash.manifest import Manifest
+from host_tools.flash.names import CORE, TA_KEY
 from host_tools.flash.pack import Sources, pack
 from host_tools.runners.optee import bare_metal as runner
 from host_tools.runners.optee import build as optee

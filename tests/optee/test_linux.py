@@ -33,7 +33,7 @@ from host_tools.support.tensors import npy
 from host_tools.vgpu.build import qemu_plugin
 from signing.keys import Algorithm, generate
 from signing.sign import FileSigner, sign_trace
-from tee_replayer.generate import OPTEE_FIREWALL_BASE
+from tee_replayer import boards
 from tee_replayer.generate import generate as generate_sources
 from tee_replayer.status import value_of
 from tests.support import networks
@@ -207,6 +207,9 @@ def hand_over(
         ncnn_job(param, weights, {"data": digit}), warming, root, qemu_plugin(), {"gpu": warming.gpu}
     )
     driver = "/sys/bus/platform/drivers/v3d"
+    optee_build = boards.load(boards.OPTEE).optee
+    assert optee_build
+    firewall = optee_build.firewall_base
     gpu, carveout = f"{build.read_board(pta).gpu_base:#x}", f"{build.read_board(pta).carveout_base:#x}"
     script = f"""
 ncnn() {{ {job.command} && mkdir /out/$1 && mv /out/gpu /out/report /out/$1 || exit; }}
@@ -216,7 +219,7 @@ peek before {gpu}
 held run
 peek during {gpu}
 peek carveout {carveout}
-peek firewall {OPTEE_FIREWALL_BASE:#x} 0
+peek firewall {firewall:#x} 0
 peek still {gpu}
 killed run
 peek between {gpu}

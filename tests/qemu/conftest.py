@@ -21,7 +21,7 @@ from tests.support.guest_programs import compile_vadd
 def plugin() -> Path:
     """The plugin with the test double as compute engine."""
     require(build.QEMU, "qemu-system-arm")
-    return build.qemu_plugin(engine=vgpu_model.ENGINE_DOUBLE)
+    return build.qemu_plugin(double=vgpu_model.ENGINE_DOUBLE)
 
 
 @pytest.fixture

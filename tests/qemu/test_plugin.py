@@ -95,7 +95,8 @@ def test_hang_is_seen_by_the_guest(run: Runner) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"irq": ""}, "base= and irq= are needed"),
+        ({"irq": ""}, "gpu=, base= and irq= are needed"),
+        ({"gpu": ""}, "gpu=, base= and irq= are needed"),
         ({"carveout": ""}, "secure=on goes with carveout="),
         ({"carveout": "0x60000001:0x1000"}, 'bad plugin argument "carveout=0x60000001:0x1000"'),
         ({"irq": "256"}, 'bad plugin argument "irq=256"'),
@@ -129,6 +130,6 @@ def test_plugin_for_another_release(plugin: Path, tmp_path: Path, monkeypatch: p
     other = next(known for known in build.QEMU_PLUGIN_VERSIONS if known != series)
     monkeypatch.setattr(build, "QEMU_PLUGIN_VERSIONS", {other: build.QEMU_PLUGIN_VERSIONS[series]})
     monkeypatch.setattr(build, "qemu_series", lambda qemu: other)
-    result = run_program(build.qemu_plugin(engine=vgpu_model.ENGINE_DOUBLE), tmp_path)
+    result = run_program(build.qemu_plugin(double=vgpu_model.ENGINE_DOUBLE), tmp_path)
     assert result.status == 1
     assert f"this plugin was compiled for QEMU {other}, but runs in {series}" in result.errors

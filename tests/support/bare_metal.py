@@ -66,7 +66,8 @@ def run_program(plugin: Path, folder: Path, *defines: str, plugin_args: dict[str
     stats, capture = folder / "stats.json", folder / "run.cap"
     stats.unlink(missing_ok=True)
     capture.unlink(missing_ok=True)
-    arguments = {"base": "0x0b000000", "irq": "100", "stats": str(stats), "capture": str(capture)}
+    arguments = {"gpu": "v3d42", "base": "0x0b000000", "irq": "100"}
+    arguments |= {"stats": str(stats), "capture": str(capture)}
     if not normal:
         arguments |= {"secure": "on", "carveout": "0x60000000:0x400000"}
     arguments |= plugin_args or {}

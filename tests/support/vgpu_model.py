@@ -13,7 +13,8 @@ import numpy.typing as npt
 
 from host_tools.vgpu import VirtualGpu, build
 
-ENGINE_DOUBLE = Path(__file__).parents[1] / "vgpu" / "csd_double.c"
+# Takes the place of the V3D's compute engine (v3d_qpu.h).
+ENGINE_DOUBLE = build.Double(Path(__file__).parents[1] / "vgpu" / "csd_double.c", ("v3d_qpu", "v3d_csd"))
 
 MAP_NORESERVE = 0x4000  # Linux; the mmap module lacks the name before Python 3.13
 PTE_VALID, PTE_WRITEABLE = 1 << 28, 1 << 29
@@ -82,7 +83,7 @@ class Board:
         self.gpu = VirtualGpu(
             memory={self.ram.base: self.ram.bytes},
             on_interrupt=lambda line, level: self.levels.append((line, level)),
-            **{"library": library(), **options},
+            **{"gpu": "v3d42", "library": library(), **options},
         )
         if mmu:
             self.mmu_on()

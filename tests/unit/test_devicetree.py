@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from host_tools.machine.devicetree import PLACEMENTS, Tree, with_gpu
+from host_tools.machine.devicetree import Tree, with_gpu
 from host_tools.machine.errors import RecordError
+from host_tools.machine.placements import PLACEMENTS
 from tests.support.device_trees import cells, node, small_tree
 
 BASE = 0x0B00_0000

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from host_tools.model.page_tables import MaliTables
+from host_tools.gpus.mali.page_tables import MaliTables
 from host_tools.vgpu.binding import VirtualGpu
 from tee_replayer import hostlib
 from tee_replayer.status import ReplayError

@@ -11,8 +11,8 @@ from click.testing import CliRunner
 
 from host_tools.cli import main
 from host_tools.gpus.mali.mali_tables import read_tables
+from host_tools.gpus.page_tables import DivergenceError
 from host_tools.model.interpreter import Interpreter
-from host_tools.model.page_tables import DivergenceError
 from host_tools.passes import PASSES
 from host_tools.passes.rules import retarget
 from host_tools.record.importers.gpureplay_trace import import_gpureplay

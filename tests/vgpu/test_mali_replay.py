@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from host_tools.gpus.page_tables import DivergenceError
 from host_tools.model.interpreter import Interpreter
-from host_tools.model.page_tables import DivergenceError
 from host_tools.passes import PASSES
 from host_tools.record.importers.gpureplay_trace import import_gpureplay
 from tests.support import mali_samples as m

@@ -1,0 +1,19 @@
+"""Arm Mali with a job manager: jobs are chains of descriptors in memory, page tables are trees."""
+
+import re
+
+from host_tools.gpus.family import Family
+from host_tools.gpus.mali.page_tables import MaliTables
+from host_tools.gpus.mali.panfrost import Registers
+
+FAMILY = Family(
+    gpus=("mali_g52", "mali_g71"),
+    page_tables=MaliTables,
+    conversion=Registers,
+    first_written={f"js{slot}.COMMAND_NEXT": f"js{slot}.HEAD_NEXT_LO" for slot in range(3)},  # panfrost_job.c
+    has_job_manager=True,
+    block_pages=512,  # 2 MiB
+    tlb_only_flushes=False,
+    cache_commands=re.compile(r"as\d+\.COMMAND"),
+    cache_states=re.compile(r"as\d+\.STATUS"),
+)

@@ -11,13 +11,13 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from host_tools.gpus.conversion import IRQ_TIMEOUT_US
 from host_tools.gpus.mali import job_manager as mali
 from host_tools.gpus.mali.mali_tables import FORMATS
 from trace_format.actions import ALL_BITS, Op, action
 from trace_format.errors import TraceError
 from trace_format.profile import Profile, Register
 
-IRQ_TIMEOUT_US = 5_000_000  # ten times the 500 ms after which Linux calls a job hung (panfrost_job.c, v3d_sched.c)
 FLUSH_ID = 0  # which kept value carries the live flush id
 
 

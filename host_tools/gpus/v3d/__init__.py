@@ -1,0 +1,19 @@
+"""Broadcom V3D: jobs are described by registers, page tables are flat."""
+
+import re
+
+from host_tools.gpus.family import Family
+from host_tools.gpus.v3d.conversion import Registers
+from host_tools.gpus.v3d.page_tables import V3dTables
+
+FAMILY = Family(
+    gpus=("v3d42",),
+    page_tables=V3dTables,
+    conversion=Registers,
+    first_written={"core0.CSD_QUEUED_CFG0": "core0.CSD_QUEUED_CFG1"},  # Linux v3d_sched.c
+    has_job_manager=False,
+    block_pages=1,
+    tlb_only_flushes=True,
+    cache_commands=re.compile(r"core0\.CTL_(L2T|SL|L2)CACTL"),
+    list_registers=re.compile(r"core0\.(CLE_CT[01]Q|PTB_).*"),
+)

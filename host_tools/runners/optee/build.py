@@ -19,11 +19,14 @@ from functools import cache
 from importlib import resources
 from pathlib import Path
 
+from host_tools.gpus.family import profile_of
 from host_tools.machine import sources
-from host_tools.runners.replay import DEFAULT_GPU, RunnerError, profile_of
+from host_tools.runners.replay import RunnerError
 from host_tools.support.cache import cache_dir, locked, written_whole
+from host_tools.support.gpu_folders import DEFAULT_GPU
 from signing.keys import PublicKey
-from tee_replayer.generate import OPTEE, generate
+from tee_replayer.boards import OPTEE
+from tee_replayer.generate import generate
 from trace_format.emit import GENERATED
 
 CROSS = "aarch64-linux-gnu-"

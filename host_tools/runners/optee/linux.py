@@ -14,11 +14,12 @@ from typing import Any
 
 import numpy as np
 
+from host_tools.gpus.family import profile_of
 from host_tools.machine.boot import GuestJob
 from host_tools.runners.optee import bare_metal as optee
 from host_tools.runners.optee import linux_machine as linux
 from host_tools.runners.optee.bare_metal import Answer, NormalWorld, Question
-from host_tools.runners.replay import Buffers, RunnerError, profile_of
+from host_tools.runners.replay import Buffers, RunnerError
 from host_tools.support.tensors import npy
 from tee_replayer.status import Report
 from trace_format.schema import SlotKind

@@ -21,7 +21,8 @@ from host_tools.machine.boot import (
     read_console,
     read_counters,
 )
-from host_tools.machine.devicetree import PLACEMENTS, Tree, with_gpu
+from host_tools.machine.devicetree import Tree, with_gpu
+from host_tools.machine.placements import PLACEMENTS
 from host_tools.machine.root import ready_root
 from host_tools.runners.optee import guest
 from host_tools.runners.optee.bare_metal import machine_of

@@ -11,23 +11,28 @@ from typing import ClassVar
 
 from host_tools.runners.replay import RunnerError
 from host_tools.vgpu.binding import VirtualGpu
+from tee_replayer.boards import Board
 
 
 class PowerBlock(abc.ABC):
     """Power, clock and reset of a board's GPU.
 
     Args:
-        device: the virtual GPU behind it, one of the kind GPU.
+        device: the virtual GPU behind it, of the kind that the board has.
         answers: how many requests it answers before it falls silent; None: all.
 
     Attributes:
         log: (address, value) of each write, in order.
     """
 
+    BOARD: ClassVar[Board]  # whose GPU is switched
     TITLE: ClassVar[str]
     GPU: ClassVar[str]  # the virtual GPU
-    WINDOW_BYTES: ClassVar[int]  # of the GPU's registers at the board's address
     PAGES: ClassVar[tuple[int, ...]]  # addresses of the 4 KiB pages that its registers lie in
+
+    def __init_subclass__(cls) -> None:
+        assert cls.BOARD.gpu
+        cls.TITLE, cls.GPU = cls.BOARD.title, cls.BOARD.gpu.virtual
 
     def __init__(self, device: VirtualGpu, answers: int | None = None) -> None:
         self.device = device

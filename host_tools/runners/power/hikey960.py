@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from host_tools.runners.power.block import PowerBlock
 from host_tools.vgpu.binding import VirtualGpu
+from tee_replayer import boards
 
 BASE = 0xE896B000
 CHANNEL = BASE + 13 * 0x40
@@ -25,9 +26,7 @@ LPM3, HOST = 1 << 3, 1 << 0  # interrupts: of the receiver, of the sender
 class Hikey960Power(PowerBlock):
     """The model; a request is a message."""
 
-    TITLE = "HiKey960"
-    GPU = "mali_g71"
-    WINDOW_BYTES = 0x4000
+    BOARD = boards.load("hikey960")
     PAGES = (BASE,)
 
     def __init__(self, device: VirtualGpu, answers: int | None = None) -> None:
@@ -78,3 +77,6 @@ class Hikey960Power(PowerBlock):
     def is_on(self) -> bool:
         """Whether there is a clock."""
         return self.rate != 0
+
+
+MODEL = Hikey960Power

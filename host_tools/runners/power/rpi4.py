@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from host_tools.runners.power.block import PowerBlock
 from host_tools.vgpu.binding import VirtualGpu
+from tee_replayer import boards
 
 PM_GRAFX, V3DRSTN = 0xFE10010C, 1 << 6
 CM_V3DCTL, CM_ENABLE = 0xFE101038, 1 << 4
@@ -24,9 +25,7 @@ WINDOW = {PM_GRAFX: 0xC10C, ASB_SLAVE: 0x14008, ASB_MASTER: 0x1400C, ASB_ID: 0x1
 class Rpi4Power(PowerBlock):
     """The model; a request is one to open or stop a bridge."""
 
-    TITLE = "Raspberry Pi 4"
-    GPU = "v3d42-pi4"
-    WINDOW_BYTES = 0x8000  # hub and core 0
+    BOARD = boards.load("rpi4")
     PAGES = (0xFE100000, 0xFE101000, 0xFE200000, 0xFEC11000, 0xFF800000)
 
     def __init__(self, device: VirtualGpu, answers: int | None = None) -> None:
@@ -94,3 +93,6 @@ class Rpi4Power(PowerBlock):
         """Clock on, no reset, both bridges open."""
         bridges = self._is_open(ASB_SLAVE) and self._is_open(ASB_MASTER)
         return bridges and bool(self._clock & CM_ENABLE) and bool(self._device(PM_GRAFX) & V3DRSTN)
+
+
+MODEL = Rpi4Power

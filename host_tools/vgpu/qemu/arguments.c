@@ -105,7 +105,7 @@ static bool parse(const char *name, const char *value, struct arguments *out)
 
 bool arguments_parse(struct arguments *arguments, int argc, char **argv)
 {
-    *arguments = (struct arguments){.gpu_name = "v3d42", .ram_base = 0x40000000};
+    *arguments = (struct arguments){.ram_base = 0x40000000};
     for (int i = 0; i < argc; i++) {
         char *copy = strdup(argv[i]), *equals = copy ? strchr(copy, '=') : NULL;
         if (equals)
@@ -116,11 +116,11 @@ bool arguments_parse(struct arguments *arguments, int argc, char **argv)
             return false;
         }
     }
-    if (!arguments->has_base || !arguments->has_irq || arguments->secure != (arguments->carveout_size != 0) ||
-        (arguments->firewall && !arguments->secure)) {
+    if (!arguments->gpu_name || !arguments->has_base || !arguments->has_irq ||
+        arguments->secure != (arguments->carveout_size != 0) || (arguments->firewall && !arguments->secure)) {
         fprintf(stderr,
-                "gramophone: plugin arguments: base= and irq= are needed; secure=on goes with carveout=, "
-                "firewall= with both\n");
+                "gramophone: plugin arguments: gpu=, base= and irq= are needed; secure=on goes with "
+                "carveout=, firewall= with both\n");
         return false;
     }
     return true;

@@ -5,7 +5,7 @@
  *   gpu=v3d42,base=0xb000000,irq=100,secure=on,carveout=0x60000000:0x4000000,stats=run.json
  *   gpu=v3d42,base=0xb000000,irq=100,secure=on,carveout=0x60000000:0x4000000,firewall=0xb020000
  *
- *   gpu=NAME            GPU profile (default v3d42)
+ *   gpu=NAME            virtual GPU: name of a profile, with a variant after a dash
  *   base=ADDR           physical address of the register window, up to the first piece in map=
  *   map=O:S:A[+O:S:A]   pieces of the register window that are elsewhere: offset, size, address
  *   irq=N               shared peripheral interrupt of line 0; line i is N + i

@@ -52,6 +52,8 @@ void mali_flushed(struct mali_device *dev)
     *id = (*id + 1) & FLUSH_ID_MASK;
 }
 
+static const struct vgpu_family mali_g71_arch60_family; /* its GPU_ID as Mesa asks for it */
+
 /* Registers to their reset values; what GPU_IRQ_RAWSTAT says and the flush id stay. */
 static void reset(struct mali_device *dev)
 {
@@ -262,5 +264,6 @@ static size_t walk(struct vgpu *gpu,
         .advance = advance, .walk = walk                                                                     \
     }
 
-const struct vgpu_family mali_g71_family = FAMILY("mali_g71");
-const struct vgpu_family mali_g71_arch60_family = FAMILY("mali_g71-arch60");
+static const struct vgpu_family mali_g71_family = FAMILY("mali_g71");
+static const struct vgpu_family mali_g71_arch60_family = FAMILY("mali_g71-arch60");
+VGPU_FAMILIES(&mali_g71_family, &mali_g71_arch60_family);

@@ -247,5 +247,6 @@ static size_t walk(struct vgpu *gpu,
         .advance = advance, .memory_changed = memory_changed, .walk = walk                                   \
     }
 
-const struct vgpu_family v3d42_family = FAMILY("v3d42", V3D_WINDOW_BYTES);
-const struct vgpu_family v3d42_pi4_family = FAMILY("v3d42-pi4", V3D_PI4_WINDOW_BYTES);
+static const struct vgpu_family v3d42_family = FAMILY("v3d42", V3D_WINDOW_BYTES);
+static const struct vgpu_family v3d42_pi4_family = FAMILY("v3d42-pi4", V3D_PI4_WINDOW_BYTES);
+VGPU_FAMILIES(&v3d42_family, &v3d42_pi4_family);

@@ -1,86 +1,17 @@
-"""Page tables that the interpreter builds for the virtual GPU, in the formats that GPU profiles name."""
+"""Page tables of a Mali: trees in AArch64 format."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from host_tools.gpus.page_tables import TABLE_BYTES, DivergenceError
 from host_tools.vgpu.binding import VirtualGpu
 from trace_format.actions import MAP_EXECUTE, MAP_WRITE
-from trace_format.errors import GramophoneError
 from trace_format.profile import Profile
 from trace_format.schema import PAGE_BYTES
-
-TABLE_BYTES = 16 << 20  # behind the carve-out: a flat table of 4 GiB, or as many tables of 4 KiB
-
-
-class DivergenceError(GramophoneError):
-    """The virtual GPU did not do what the trace says."""
-
-
-class PageTables(Protocol):
-    """What the interpreter asks of a format. Pages are virtual page numbers, frames those of the carve-out."""
-
-    def __init__(self, gpu: VirtualGpu, profile: Profile, memory: NDArray[np.uint8], at: int) -> None:
-        """Build in `memory` from offset `at`; physical addresses are offsets."""
-
-    def map(self, space: int, page: int, frame: int, count: int, flags: int) -> None:
-        """Map `count` pages with MAP_* flags."""
-
-    def unmap(self, space: int, page: int, count: int) -> None:
-        """Remove `count` pages."""
-
-    def set(self, space: int) -> None:
-        """Point the GPU's address space at its table."""
-
-    def mapped(self) -> dict[tuple[int, int], int]:
-        """Carve-out offset of every mapped page, by (address space, virtual page)."""
-
-    def translate(self, space: int, va: int) -> int:
-        """Offset in the carve-out of a virtual address; DivergenceError when it is not mapped."""
-
-
-class V3dTables:
-    """Page tables of the V3D: one u32 a page (frame 23:0, valid 28, writable 29), one address space."""
-
-    VALID, WRITABLE = 1 << 28, 1 << 29
-
-    def __init__(self, gpu: VirtualGpu, profile: Profile, memory: NDArray[np.uint8], at: int) -> None:
-        self.gpu = gpu
-        self.profile = profile
-        self.at = at
-        self.bytes = (1 << 32) // PAGE_BYTES * 4
-        self.table = memory[at : at + self.bytes].view("<u4")
-
-    def map(self, space: int, page: int, frame: int, count: int, flags: int) -> None:
-        """Map `count` pages."""
-        entry = self.VALID | (self.WRITABLE if flags & MAP_WRITE else 0)
-        self.table[page : page + count] = np.arange(frame, frame + count, dtype=np.uint32) | np.uint32(entry)
-
-    def unmap(self, space: int, page: int, count: int) -> None:
-        """Remove `count` pages."""
-        self.table[page : page + count] = 0
-
-    def set(self, space: int) -> None:
-        """Point the GPU at the table."""
-        self.gpu.write32(self.profile.register("hub.MMU_PT_PA_BASE").offset, self.at >> 12)
-        scratch = (self.at + self.bytes) >> 12
-        self.gpu.write32(self.profile.register("hub.MMU_ILLEGAL_ADDR").offset, scratch | 1 << 31)
-
-    def mapped(self) -> dict[tuple[int, int], int]:
-        """Carve-out offset of every mapped page, by (address space, virtual page)."""
-        pages = np.flatnonzero(self.table & self.VALID)
-        return {(0, int(page)): int(self.table[page] & 0xFFFFFF) << 12 for page in pages}
-
-    def translate(self, space: int, va: int) -> int:
-        """Offset in the carve-out of a virtual address; DivergenceError when it is not mapped."""
-        entry = int(self.table[va >> 12])
-        if not entry & self.VALID:
-            raise DivergenceError(f"GPU address {va:#x} is not mapped")
-        return (entry & 0xFFFFFF) << 12 | va & 0xFFF
 
 
 class MaliTables:
@@ -190,6 +121,3 @@ class MaliTables:
         if not entry:
             raise DivergenceError(f"GPU address {va:#x} is not mapped")
         return entry & self.ADDRESS | va % PAGE_BYTES
-
-
-TABLES: dict[str, type[PageTables]] = {"v3d-flat": V3dTables, "mali-aarch64": MaliTables}

@@ -1,0 +1,76 @@
+"""What is particular to a GPU family: one description each, which everything else asks.
+
+A family is a folder beside this file; its `__init__.py` has the description as FAMILY. Rooms below this one find
+the rest in the folder by name: `vgpu/` is the C model (host_tools/vgpu/build.py), `guest.toml` says what the
+recording machine needs (host_tools/machine/placements.py).
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from host_tools.gpus.conversion import Conversion
+from host_tools.gpus.page_tables import PageTables
+from host_tools.support.gpu_folders import FOLDERS
+from trace_format import profile as profiles
+from trace_format.errors import ProfileError
+from trace_format.profile import Profile
+
+NOTHING = re.compile(r"(?!)")  # matches no name
+
+
+@dataclass(frozen=True)
+class Family:
+    """A GPU family.
+
+    Attributes:
+        gpus: names of its profiles.
+        page_tables: builds page tables for the virtual GPU.
+        conversion: makes actions of what the recorder saw of a GPU.
+        first_written: register that starts a compute job -> the one that drivers write first of those that
+            describe it. The GPU may keep none of them once the job runs.
+        has_job_manager: jobs are chains of descriptors in memory, which a job manager fetches: what a job can
+            reach is read from them. Otherwise registers describe a job, and replays show what it touches.
+        block_pages: pages that one entry above the last level of page tables maps; 1: there are no such entries.
+        tlb_only_flushes: whether the profile's `mmu.flush` touches the TLB only, so that flushes between jobs may
+            go where mappings do not change; otherwise the same commands flush caches.
+        cache_commands: names of registers that flush caches when they are written.
+        cache_states: names of registers that tell when such a flush is done.
+        list_registers: names of registers that only describe bin and render lists.
+    """
+
+    gpus: tuple[str, ...]
+    page_tables: type[PageTables]
+    conversion: Callable[[Profile], Conversion]
+    first_written: Mapping[str, str]
+    has_job_manager: bool
+    block_pages: int
+    tlb_only_flushes: bool
+    cache_commands: re.Pattern[str]
+    cache_states: re.Pattern[str] = NOTHING
+    list_registers: re.Pattern[str] = NOTHING
+
+
+@functools.cache
+def families() -> tuple[Family, ...]:
+    """All families."""
+    found: list[Family] = [importlib.import_module(f"host_tools.gpus.{path.name}").FAMILY for path in FOLDERS]
+    return tuple(found)
+
+
+def profile_of(gpu: str) -> Profile:
+    """The profile of a virtual GPU, whose name may have a variant after a dash; ProfileError: there is none."""
+    return profiles.load(gpu.partition("-")[0])
+
+
+def family_of(gpu: Profile | str) -> Family:
+    """The family of a GPU, by its profile or by the name of a profile or virtual GPU; ProfileError: none."""
+    name = gpu.name if isinstance(gpu, Profile) else profile_of(gpu).name
+    for family in families():
+        if name in family.gpus:
+            return family
+    raise ProfileError(f"GPU {name} belongs to no family of host_tools/gpus")

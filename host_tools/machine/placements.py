@@ -1,0 +1,88 @@
+"""What the recording machine needs for each GPU: drivers, and where it sits. Read from `gpus/FAMILY/guest.toml`.
+
+A family's file has the drivers that the guest's root holds, then a table for each place that a GPU can have. Its
+nodes go into the device tree in order; of a node's properties
+
+- `reg` is a list of addresses and sizes; the first address becomes part of the node's name,
+- `interrupts` lists shared peripheral interrupts, active high,
+- `phandle = true` gives a phandle, which others name as "&NAME",
+- texts, lists of texts and lists of 32-bit cells are what they are in a device tree's source.
+
+The node called `gpu` says where the device plugin puts the virtual GPU. Where nothing real sets its place, it goes
+to 0x0b000000, which is free in the virt machine's memory map (QEMU hw/arm/virt.c: virtio ends at 0x0a004000, the
+platform bus begins at 0x0c000000), and to interrupts from 100.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from host_tools.support.gpu_folders import FOLDERS
+
+FILE = "guest.toml"
+GPU_NODE = "gpu"
+
+
+@dataclass(frozen=True)
+class Driver:
+    """What of a family's drivers the guest's root holds.
+
+    Attributes:
+        module: the kernel's module.
+        library: Mesa's Vulkan driver.
+        icd: the file that tells Vulkan's loader of it.
+    """
+
+    module: str
+    library: str
+    icd: str
+
+
+@dataclass(frozen=True)
+class Placement:
+    """Where a GPU sits in the recording machine.
+
+    Attributes:
+        gpu: name of the virtual GPU: that of its profile, with a variant after a dash.
+        module: kernel module of its driver.
+        nodes: of the device tree, in order; see this file's head.
+        setup: shell commands without which its user-space driver refuses to work.
+    """
+
+    gpu: str
+    module: str
+    nodes: tuple[dict[str, Any], ...]
+    setup: str = ""
+
+    @property
+    def _gpu_node(self) -> dict[str, Any]:
+        return next(node for node in self.nodes if node["name"] == GPU_NODE)
+
+    @property
+    def base(self) -> int:
+        """Physical address of the GPU's register window."""
+        return int(self._gpu_node["reg"][0][0])
+
+    @property
+    def irqs(self) -> tuple[int, ...]:
+        """Shared peripheral interrupt numbers in the order of the profile's lines; consecutive."""
+        return tuple(self._gpu_node["interrupts"])
+
+
+def read(file: Path) -> tuple[Driver, dict[str, Placement]]:
+    """Drivers and placements of one family."""
+    data = tomllib.loads(file.read_text(encoding="utf-8"))
+    driver = Driver(**{key: data.pop(key) for key in ("module", "library", "icd")})
+    placements = {
+        name: Placement(row["gpu"], driver.module, tuple(row["nodes"]), row.get("setup", ""))
+        for name, row in data.items()
+    }
+    return driver, placements
+
+
+_FAMILIES = [read(folder / FILE) for folder in FOLDERS if (folder / FILE).exists()]
+DRIVERS = tuple(driver for driver, _ in _FAMILIES)
+PLACEMENTS = {name: placement for _, placements in _FAMILIES for name, placement in placements.items()}
