@@ -1,5 +1,5 @@
-"""The patterns for ImHex, which is in no package registry: they are checked by a reader of the language's structure
-and enumeration declarations, written here.
+"""The patterns for ImHex, which is in no package registry: they are checked by a reader of the declarations of
+structures and enumerations, written here.
 """
 
 from __future__ import annotations
