@@ -14,6 +14,7 @@ import sys
 import tarfile
 import time
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cmp_to_key
 from pathlib import Path
@@ -226,13 +227,13 @@ class AptRoot:
             RecordError: unknown source, or no network.
         """
         with locked(self._lock):
+            age = self._sources_age_s()
+            if age is None:
+                self._update()  # without an index apt-cache has no answer
             found = self._source_versions(name)
-            if wanted not in found and self._index_age_s() > DAY_S:
-                try:
+            if wanted not in found and age is not None and age > DAY_S:
+                with suppress(RecordError):  # no network: what the old index says
                     self._update()
-                except RecordError:
-                    if not found:
-                        raise
                 found = self._source_versions(name)
         if not found:
             raise RecordError(f"{self.suite} has no source package {name}")
@@ -242,9 +243,10 @@ class AptRoot:
         text = self._run(["apt-cache", "showsrc", "--only-source", name])
         return re.findall(r"^Version: (\S+)$", text, re.MULTILINE)
 
-    def _index_age_s(self) -> float:
+    def _sources_age_s(self) -> float | None:
+        """Age of the index of sources; None when there is none."""
         times = [file.stat().st_mtime for file in (self.folder / "lists").glob("*_Sources*")]
-        return time.time() - min(times, default=0.0)
+        return time.time() - min(times) if times else None
 
     def source(self, name: str, version: str, directory: Path) -> Path:
         """Fetch and unpack the Debian source of package `name` under `directory`.
