@@ -70,7 +70,9 @@ def test_identity() -> None:
 '''
 
 GPU: Recipe = {
-    "trace_format/schema.py": _behind("trace_format/schema.py", "    MALI_G52 = 3\n", "    DUMMY1 = 99\n"),
+    "trace_format/schema/trace.py": _behind(
+        "trace_format/schema/trace.py", "    MALI_G52 = 3\n", "    DUMMY1 = 99\n"
+    ),
     "trace_format/gpus/dummy1.toml": _like(
         "trace_format/gpus/mali_g71.toml",
         ('name = "mali_g71"', 'name = "dummy1"'),
