@@ -12,7 +12,8 @@ DOCUMENTS = sorted(
     str(path.relative_to(CHECKOUT)) for path in (CHECKOUT / "README.md", *(CHECKOUT / "docs").rglob("*.md"))
 )
 LINK = re.compile(r"\]\(([^)#:]*)(?:#([^)]*))?\)")
-TEST = re.compile(r"`(tests/[\w/]+\.py)`((?:[:,] `test_\w+`)*)")
+# Capitals are placeholders (PORTING.md).
+TEST = re.compile(r"`(tests/[a-z0-9_/]+\.py)`((?:[:,] `test_\w+`)*)")
 
 
 def text_of(path: Path) -> str:

@@ -1,0 +1,174 @@
+"""Dummies for the recipes of docs/PORTING.md: the files that each has one write or change, and what they hold.
+
+A recipe is a mapping from file to a function that makes its text of the sources' tree.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+TREE = ("trace_format", "signing", "tee_replayer", "baremetal", "host_tools", "docs", "pyproject.toml")
+Recipe = dict[str, Callable[[], str]]
+
+
+def documented(section: str) -> list[str]:
+    """The files that a section of docs/PORTING.md lists."""
+    text = (CHECKOUT / "docs" / "PORTING.md").read_text(encoding="utf-8")
+    part = text.split(f"\n## {section}\n")[1].split("\n## ")[0]
+    return re.findall(r"^\d+\. `([^`]+)`", part, flags=re.MULTILINE)
+
+
+def _like(file: str, *changes: tuple[str, str]) -> Callable[[], str]:
+    """The text of another file, changed; each change must apply."""
+
+    def make() -> str:
+        text = (CHECKOUT / file).read_text(encoding="utf-8")
+        for old, new in changes:
+            assert old in text, f"{file}: {old!r}"
+            text = text.replace(old, new)
+        return text
+
+    return make
+
+
+def _behind(file: str, line: str, added: str) -> Callable[[], str]:
+    """A file with text added after a line that it has once."""
+    return _like(file, (line, f"{line}{added}"))
+
+
+FAMILY = '''"""A dummy: registers of a Mali, jobs described by registers."""
+
+import re
+
+from host_tools.gpus.dummy.conversion import Registers
+from host_tools.gpus.dummy.page_tables import DummyTables
+from host_tools.gpus.family import Family
+
+FAMILY = Family(
+    gpus=("dummy1",),
+    page_tables=DummyTables,
+    conversion=Registers,
+    first_written={},
+    has_job_manager=False,
+    block_pages=1,
+    tlb_only_flushes=True,
+    cache_commands=re.compile("gpu.COMMAND"),
+)
+'''
+
+GPU_TEST = '''"""The dummy's model."""
+
+from host_tools.vgpu.binding import VirtualGpu
+
+
+def test_identity() -> None:
+    with VirtualGpu("dummy1") as gpu:
+        assert gpu.read32(0) == 0x60000000
+'''
+
+GPU: Recipe = {
+    "trace_format/schema/trace.py": _behind(
+        "trace_format/schema/trace.py", "    MALI_G52 = 3\n", "    DUMMY1 = 99\n"
+    ),
+    "trace_format/gpus/dummy1.toml": _like(
+        "trace_format/gpus/mali_g71.toml",
+        ('name = "mali_g71"', 'name = "dummy1"'),
+        ('title = "Arm Mali G71"', 'title = "Dummy 1"'),
+        ('gpu = "MALI_G71"', 'gpu = "DUMMY1"'),
+    ),
+    "tee_replayer/drivers/dummy1.c": _like("tee_replayer/drivers/mali_g71.c"),
+    "host_tools/gpus/dummy/__init__.py": lambda: FAMILY,
+    "host_tools/gpus/dummy/page_tables.py": _like(
+        "host_tools/gpus/mali/page_tables.py", ("class MaliTables", "class DummyTables")
+    ),
+    "host_tools/gpus/dummy/conversion.py": _like("host_tools/gpus/v3d/conversion.py"),
+    "host_tools/gpus/dummy/guest.toml": _like(
+        "host_tools/gpus/mali/guest.toml",
+        ('module = "panfrost"', 'module = "dummy"'),
+        ("[mali_g71]", "[dummy1]"),
+        ("[[mali_g71.", "[[dummy1."),
+        ('gpu = "mali_g71-arch60"', 'gpu = "dummy1"'),
+    ),
+    "host_tools/gpus/dummy/vgpu/dummy_device.c": _like("tests/support/dummy_device.c"),
+    "tests/vgpu/test_dummy.py": lambda: GPU_TEST,
+}
+GPU_NAMES = {"NAME": "dummy1", "FAMILY": "dummy"}
+
+POWER = '''"""Power of the dummy board: one register, which does nothing."""
+
+from __future__ import annotations
+
+from host_tools.runners.power.block import PowerBlock
+from tee_replayer import boards
+
+
+class DummyPower(PowerBlock):
+    """The model."""
+
+    BOARD = boards.load("dummy-board")
+    PAGES = (0x10000000,)
+
+    def _read(self, address: int) -> int | None:
+        return 0 if address == self.PAGES[0] else None
+
+    def _write(self, address: int, value: int) -> bool:
+        return address == self.PAGES[0]
+
+    def is_on(self) -> bool:
+        """Always."""
+        return True
+
+
+MODEL = DummyPower
+'''
+
+BOARD: Recipe = {
+    "baremetal/boards/dummy-board.toml": _like(
+        "baremetal/boards/qemu-virt.toml",
+        ('title = "QEMU virt"', 'title = "Dummy board"'),
+        ('port = "qemu_virt"', 'port = "dummy_port"'),
+        ("is_silicon = false", "is_silicon = true"),
+        (
+            "[image]",
+            '[gpu]\nprofile = "v3d42"\nvirtual = "v3d42-pi4"\nwindow_bytes = 0x8000\npower_model = "dummy_board"\n'
+            "\n[image]",
+        ),
+    ),
+    "baremetal/dummy_port.h": _like("baremetal/qemu_virt.h"),
+    "baremetal/dummy_port.c": _like("baremetal/qemu_virt.c"),
+    "host_tools/runners/power/dummy_board.py": lambda: POWER,
+    "docs/BOARDS.md": _behind("docs/BOARDS.md", "# Boards\n", "\nThe dummy board gives nothing.\n"),
+}
+BOARD_NAMES = {"power/NAME": "power/dummy_board", "NAME": "dummy-board", "PORT": "dummy_port"}
+
+PASS_MODULE = '''"""A dummy pass."""
+
+from host_tools.passes.registry import trace_pass
+from trace_format.trace import Trace
+
+
+@trace_pass("dummy")
+def do_nothing(trace: Trace) -> Trace:
+    """Leave the trace as it is."""
+    return trace
+'''
+
+PASS: Recipe = {
+    "host_tools/passes/dummy_passes.py": lambda: PASS_MODULE,
+    "host_tools/passes/__init__.py": _like(
+        "host_tools/passes/__init__.py",
+        ("from host_tools.passes import ", "from host_tools.passes import dummy_passes, "),
+        (
+            "memory_passes.trim_address_space,\n",
+            "memory_passes.trim_address_space,\n        dummy_passes.do_nothing,\n",
+        ),
+    ),
+    "docs/DESIGN.md": _like(
+        "docs/DESIGN.md",
+        ("\n| `trim-address-space` |", "\n| `dummy` | nothing | nothing changes |\n| `trim-address-space` |"),
+    ),
+}
+PASS_NAMES = {"SUBJECT": "dummy"}

@@ -1,0 +1,198 @@
+"""The recipes of docs/PORTING.md, each followed with a dummy in a copy of the sources: no other file changes."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from host_tools.passes import PASSES
+from tee_replayer import crypto
+from tests.support import porting
+from tests.support.porting import CHECKOUT, TREE, Recipe, documented
+from tests.support.replayer_samples import KEY
+from tests.unit.test_imports import FLOORS, misplaced
+
+CROSS = "aarch64-linux-gnu-"
+LIMITS = {"A GPU": 9, "A board": 5, "A pass": 3, "An opcode": 4}
+CHOSEN = ("NAME", "FAMILY", "PORT", "SUBJECT")  # names that are chosen
+RECIPES = {
+    "A GPU": (porting.GPU, porting.GPU_NAMES),
+    "A board": (porting.BOARD, porting.BOARD_NAMES),
+    "A pass": (porting.PASS, porting.PASS_NAMES),
+}
+
+
+PREAMBLE = """
+import sys
+from pathlib import Path
+from click.testing import CliRunner
+from host_tools.cli import main
+
+folder = Path(sys.argv[1])
+def shown(command):
+    return " ".join(CliRunner().invoke(main, [*command.split(), "--help"]).output.split())
+"""
+
+
+class Tree:
+    """A copy of the sources in which a recipe was followed."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+
+    def run(self, script: str, folder: Path) -> None:
+        """Run a script with this tree's packages; it has `folder`, and `shown(COMMAND)`, the text of its help."""
+        environment = {**os.environ, "PYTHONPATH": str(self.root), "PYTHONDONTWRITEBYTECODE": "1"}
+        command = [sys.executable, "-c", PREAMBLE + script, str(folder)]
+        done = subprocess.run(command, cwd=self.root, env=environment, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
+
+    def follows_import_rules(self) -> bool:
+        """Whether imports go down only."""
+        rooms = self.root / "host_tools"
+        modules = [path for path in rooms.rglob("*.py") if path.parent != rooms or path.name != "__init__.py"]
+        sources = {str(path.relative_to(rooms)): path.read_text(encoding="utf-8") for path in modules}
+        return misplaced(sources, FLOORS) == []
+
+
+@pytest.fixture
+def follow(tmp_path: Path) -> Callable[[Recipe], Tree]:
+    def copy(recipe: Recipe) -> Tree:
+        root = tmp_path / "tree"
+        root.mkdir()
+        for name in TREE:
+            if (CHECKOUT / name).is_dir():
+                shutil.copytree(
+                    CHECKOUT / name, root / name, ignore=shutil.ignore_patterns("__pycache__", "*.gtr")
+                )
+            else:
+                shutil.copyfile(CHECKOUT / name, root / name)
+        for name, text in recipe.items():
+            (root / name).parent.mkdir(parents=True, exist_ok=True)
+            (root / name).write_text(text(), encoding="utf-8")
+        return Tree(root)
+
+    return copy
+
+
+@pytest.mark.parametrize("section", LIMITS)
+def test_a_recipe_is_short(section: str) -> None:
+    files = documented(section)
+    assert 0 < len(files) <= LIMITS[section]
+    assert len(set(files)) == len(files)
+    assert all((CHECKOUT / file).exists() for file in files if not any(word in file for word in CHOSEN))
+
+
+@pytest.mark.parametrize("section", RECIPES)
+def test_a_dummy_writes_the_files_of_its_recipe(section: str) -> None:
+    recipe, names = RECIPES[section]
+    files = documented(section)
+    for word, name in names.items():
+        files = [file.replace(word, name) for file in files]
+    assert files == list(recipe)
+
+
+GPU_SCRIPT = """
+from host_tools.commands.replaying import device_key
+from host_tools.gpus.family import family_of, profile_of
+from host_tools.machine.devicetree import with_gpu
+from host_tools.machine.placements import DRIVERS, PLACEMENTS
+from host_tools.vgpu.binding import VirtualGpu
+from host_tools.vgpu.build import Double, library
+from tee_replayer.generate import generate
+from tests.support.device_trees import small_tree
+from trace_format.emit.__main__ import main as emit
+from trace_format.profile import for_gpu
+
+assert (emit([]), emit(["--check"])) == (0, 0)
+assert "DUMMY1" in Path("docs/FORMAT.md").read_text()
+assert "dummy1" in shown("record run")
+assert "dummy1" in shown("generate")
+
+assert for_gpu(99) is profile_of("dummy1-variant")
+assert family_of("dummy1").page_tables.__name__ == "DummyTables"
+assert "dummy" in [driver.module for driver in DRIVERS]
+assert b"arm,mali-bifrost" in with_gpu(small_tree(), "dummy1")
+(folder / "nothing.c").write_text("typedef int nothing;")
+with VirtualGpu("dummy1", library=library(Double(folder / "nothing.c", ("v3d_", "mali_")))) as gpu:
+    assert gpu.read32(0) == 0x60000000
+generate("dummy1", "optee", device_key(folder / "key.pem"), folder / "out")
+"""
+
+
+def test_a_gpu(follow: Callable[[Recipe], Tree], tmp_path: Path) -> None:
+    tree = follow(porting.GPU)
+    shutil.copytree(CHECKOUT / "tests" / "support", tree.root / "tests" / "support")
+    (tree.root / "tests" / "__init__.py").touch()
+    (tmp_path / "key.pem").write_bytes(KEY.pem())
+    tree.run(GPU_SCRIPT, tmp_path)
+    compiler = shutil.which(f"{CROSS}gcc") or "cc"
+    flags = ["-std=c11", "-Os", "-ffreestanding", "-Wall", "-Wextra", "-Wconversion", "-Werror", "-c"]
+    subprocess.run(
+        [compiler, *flags, "-o", str(tmp_path / "replayer.o"), str(tmp_path / "out" / "replayer.c")], check=True
+    )
+    assert tree.follows_import_rules()
+
+
+BOARD_SCRIPT = """
+from host_tools.commands.replaying import device_key
+from host_tools.flash.pack import platform_of
+from host_tools.runners.firmware import Board
+from host_tools.runners.unicorn import power_block
+from tee_replayer.generate import generate
+
+assert "dummy-board" in shown("generate")
+out = generate("v3d42", "dummy-board", device_key(folder / "key.pem"), folder / "out", bearssl=folder / "bearssl")
+assert platform_of(out) == "dummy-board"
+block = power_block(Board(0, 0, 0, 0, 0, 0, 0, 0, power_base=0x10000000))
+assert (block.TITLE, block.GPU) == ("Dummy board", "v3d42-pi4")
+"""
+
+
+def test_a_board(follow: Callable[[Recipe], Tree], tmp_path: Path) -> None:
+    """Its own objects are compiled; the crypto library's stand-in is empty files."""
+    tree = follow(porting.BOARD)
+    for name in (
+        *crypto.SOURCES,
+        *crypto.INCLUDED,
+        crypto.LICENCE,
+        *("inc/bearssl.h", "src/inner.h", "src/config.h"),
+    ):
+        (tmp_path / "bearssl" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "bearssl" / name).touch()
+    (tmp_path / "key.pem").write_bytes(KEY.pem())
+    tree.run(BOARD_SCRIPT, tmp_path)
+    out = tmp_path / "out"
+    assert "has not met silicon" in (out / "replayer.h").read_text()
+    if shutil.which(f"{CROSS}gcc"):
+        objects = ["startup.o", "main.o", "port.o", "dummy_port.o", "string.o", "replayer.o"]
+        subprocess.run(["make", "-s", "-C", str(out), *objects], check=True)
+    assert tree.follows_import_rules()
+
+
+PASS_SCRIPT = """
+from host_tools.passes import PASSES
+
+assert "dummy." in shown("build")
+assert PASSES["dummy"].apply("trace") == "trace"
+"""
+
+
+def test_a_pass(follow: Callable[[Recipe], Tree], tmp_path: Path) -> None:
+    tree = follow(porting.PASS)
+    tree.run(PASS_SCRIPT, tmp_path)
+    assert tree.follows_import_rules()
+
+
+def test_every_pass_has_a_row_in_the_design() -> None:
+    text = (
+        (CHECKOUT / "docs" / "DESIGN.md").read_text(encoding="utf-8").split("\n## Passes\n")[1].split("\n## ")[0]
+    )
+    assert re.findall(r"^\| `([\w-]+)` \|", text, flags=re.MULTILINE) == list(PASSES)
