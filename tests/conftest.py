@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+pytest_plugins = ["tests.support.cpu_time"]
+
 settings.register_profile("gramophone", deadline=None)  # tests are not timed: the machine is shared
 settings.load_profile("gramophone")
 
