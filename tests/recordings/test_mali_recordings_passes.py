@@ -42,7 +42,7 @@ def reference(folder: Path) -> Reference:
 
 @pytest.fixture
 def folder(recordings: Path, name: str) -> Path:
-    return recordings / "gpureplay" / name
+    return recordings / name
 
 
 @pytest.mark.parametrize(("name", "most"), RECORDINGS.items())
@@ -75,7 +75,7 @@ def test_a_pass_alone(folder: Path, name: str, step: str) -> None:
 
 
 def test_the_passes_over_registers_alone(recordings: Path) -> None:
-    before = reference(recordings / "gpureplay" / "alexnet")
+    before = reference(recordings / "alexnet")
     for step in JOB_MANAGER:
         after = PASSES[step](before.trace)
         assert len(after.actions) < len(before.trace.actions), step
