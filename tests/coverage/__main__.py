@@ -4,9 +4,9 @@
     python -m tests.coverage compare NAME OTHER
 
 `run` runs the tests and keeps the result as build/coverage/NAME.json; `compare` lists what OTHER executed and NAME
-did not; its exit status is 1 if there is anything. Python is counted in all processes, the command's among them. C is
-counted where gcc made code of this machine: the replayer's core and drivers as a library, the virtual GPUs, the plugin
-in QEMU. Code that runs in Unicorn or in QEMU's guests is not counted; most of it is the same C.
+did not; its exit status is 1 if there is anything. Python is counted in all processes, the command's among them. C
+is counted where gcc made code of this machine: the replayer's core and drivers as a library, the virtual GPUs, the
+plugin in QEMU. Code that runs in Unicorn or in QEMU's guests is not counted; most of it is the same C.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ Points = dict[str, dict[str, list[str]]]  # file: {"all": names of lines and bra
 
 
 def compiler() -> Path:
-    """The wrapper. Its path has a random part: builds made with it are cached, and need the notes of their time."""
+    """The wrapper. Its path has a random part, since builds are cached by it and need the notes of their time."""
     known = sorted(OBJECTS.glob("*/cc"))
     if known:
         return known[0]
