@@ -17,14 +17,15 @@ from host_tools.record.importers.gpureplay_trace import import_gpureplay
 from host_tools.runners import RUNNERS, run
 from host_tools.runners.replay import Tensor
 from host_tools.vgpu.build import QEMU
-from signing.keys import Algorithm, generate, private_pem
-from signing.sign import FileSigner, sign_trace
+from signing.keys import private_pem
+from signing.sign import sign_trace
 from signing.verify import verify_trace
+from tests.support.signing_samples import ES256
 from trace_format.schema import SlotKind
 from trace_format.trace import Trace
 
 JOBS = {"mnist": 23, "alexnet": 60, "mobilenet": 104}
-SIGNER = FileSigner(generate(Algorithm.ES256))
+SIGNER = ES256  # firmware for it is kept
 PACKAGES = {"aarch64-linux-gnu-gcc": "gcc-aarch64-linux-gnu", QEMU: "qemu-system-arm"}
 NEEDS = {"unicorn": ("aarch64-linux-gnu-gcc",), "qemu": ("aarch64-linux-gnu-gcc", QEMU)}
 
