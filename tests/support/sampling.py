@@ -1,10 +1,11 @@
 """`--exhaustive`: tests of many like cases try all of them; without it, a sample.
 
 The sample is the same every time: the first and the last case, and others evenly between them. What was left out
-is listed at the end of the run. A test states what it may leave out in one of two ways:
+is listed at the end of the run. A test states what it may leave out in one of three ways:
 
 - the fixture `some_of` picks from cases that one test tries in a loop;
-- `@pytest.mark.sampled(N)` lets N of a test's parametrized cases run.
+- `@pytest.mark.sampled(N)` lets N of a test's parametrized cases run;
+- `@pytest.mark.exhaustive` leaves out the test or the case itself.
 
 Only tests whose cases all take the same paths may be sampled; docs/TESTING.md has the coverage of both.
 """
@@ -44,6 +45,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "exhaustive: runs with --exhaustive only")
     config.addinivalue_line(
         "markers", "sampled(most): without --exhaustive, so many of the parametrized cases run"
     )
@@ -65,14 +67,14 @@ def some_of(request: pytest.FixtureRequest) -> SomeOf:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Deselect what `@pytest.mark.sampled` leaves out."""
+    """Deselect what the two markers leave out."""
     if config.getoption("--exhaustive"):
         return
     tests: dict[str, list[pytest.Item]] = defaultdict(list)
     for item in items:
         if item.get_closest_marker("sampled"):
             tests[item.nodeid.partition("[")[0]].append(item)
-    left_out: set[pytest.Item] = set()
+    left_out = {item for item in items if item.get_closest_marker("exhaustive")}
     for cases in tests.values():
         marker = cases[0].get_closest_marker("sampled")
         assert marker is not None
