@@ -7,8 +7,9 @@ user and system, in all phases of a test; a fixture counts for the first test th
 from __future__ import annotations
 
 import os
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Generator
+from operator import itemgetter
 
 import pytest
 
@@ -34,7 +35,7 @@ def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.Tes
     global _last
     report = yield
     now = _now()
-    report.cpu_seconds, _last = now - _last, now
+    vars(report)["cpu_seconds"], _last = now - _last, now
     return report
 
 
@@ -42,8 +43,8 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     count = config.getoption("--cpu")
     if not count:
         return
-    tests: Counter[str] = Counter()
-    files: Counter[str] = Counter()
+    tests: dict[str, float] = defaultdict(float)
+    files: dict[str, float] = defaultdict(float)
     for reports in terminalreporter.stats.values():
         for report in reports:
             if isinstance(report, pytest.TestReport):
@@ -53,5 +54,5 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     terminalreporter.section(f"processor time: {sum(files.values()):.0f} s")
     for title, table in (("files", files), ("tests", tests)):
         terminalreporter.line(f"{title}:")
-        for name, seconds in table.most_common(count):
+        for name, seconds in sorted(table.items(), key=itemgetter(1), reverse=True)[:count]:
             terminalreporter.line(f"{seconds:9.2f} s  {name}")

@@ -20,7 +20,9 @@ from trace_format.errors import TraceError
 from trace_format.schema import Codec, DType, SectionType, SlotKind
 from trace_format.trace import DEFAULT_CHUNK_BYTES, Slot, Trace
 
-HEADER, ENTRY, MANIFEST, SLOT = (s.sizeof() for s in (schema.Header, schema.Section, schema.Manifest, schema.Slot))
+HEADER, ENTRY, MANIFEST, SLOT = (
+    int(s.sizeof()) for s in (schema.Header, schema.Section, schema.Manifest, schema.Slot)
+)
 SECTIONS = 6  # of the sample: manifest, slots, chunks, actions, image, notes
 MANIFEST_AT = HEADER + SECTIONS * ENTRY
 SLOTS_AT = MANIFEST_AT + MANIFEST
