@@ -1,6 +1,6 @@
 # Gramophone. `make` alone lists what there is.
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-test usable system system-test demo test lint bench optee record-root record-demo demo-train generated clean
+.PHONY: help setup setup-test usable system system-test demo check test test-all coverage lint bench optee record-root record-demo demo-train generated clean
 
 PYTHON ?= python3
 VENV := .venv
@@ -69,8 +69,21 @@ $(BIN)/.installed: pyproject.toml | system
 demo: setup ## sign the committed recording, boot the secure world, classify digits, refuse a tampered trace
 	@$(BIN)/python -m host_tools.demo
 
-test: setup-test lint ## all tests and checks
-	$(BIN)/python -m pytest -n 2
+# Tests that need neither a cross compiler nor an emulator.
+FAST_TESTS := tests/unit tests/vgpu
+PYTEST := $(BIN)/python -m pytest -n 2 --dist worksteal
+
+check: lint ## lint and the fast tests: three minutes
+	$(PYTEST) $(FAST_TESTS)
+
+test: lint ## all tests; of those with many like cases a sample
+	$(PYTEST)
+
+test-all: lint ## all tests, with all of their cases
+	$(PYTEST) --exhaustive
+
+coverage: setup-test ## lines and branches that `make test` executes, in Python and C (TESTS=... for some only)
+	$(BIN)/python -m tests.coverage run sampled -n 2 --dist worksteal $(TESTS)
 
 lint: setup-test ## ruff, mypy, clang-format, cppcheck, generated files up to date
 	$(BIN)/python -m ruff check .

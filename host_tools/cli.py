@@ -1,26 +1,52 @@
-"""The `gramophone` command: one group, its commands by subject in `host_tools.commands`."""
+"""The `gramophone` command: one group, its commands by subject in `host_tools.commands`.
+
+A command's module is imported when the command is asked for, so that help and the version need neither NumPy nor
+cryptography. The summaries are the first sentences of the commands' own help; a test compares them.
+"""
 
 from __future__ import annotations
 
-import importlib
-
 import click
 
-from host_tools.commands.framework import GramophoneGroup
+from host_tools.commands.framework import GramophoneGroup, LazyCommand
 
-# Modules of host_tools.commands, each with a list COMMANDS.
-SUBJECTS = ("recording", "importing", "traces", "signing", "replaying", "flashing")
+# Name: function, as module of host_tools.commands and name there; first sentence of its help.
+COMMANDS = {
+    "record": LazyCommand(
+        "recording.record", "Record what the unmodified GPU stack does, on a virtual GPU in an emulated machine."
+    ),
+    "import": LazyCommand("importing.import_group", "Turn a recording that another tool made into a raw trace."),
+    "build": LazyCommand("traces.build_command", "Turn a raw recording into a trace worth signing."),
+    "dump": LazyCommand("traces.dump_command", "Print what a trace says: manifest, slots and every action."),
+    "diff": LazyCommand(
+        "traces.diff_command", "Show what differs between two traces, for example what a pass changed."
+    ),
+    "keygen": LazyCommand(
+        "signing.keygen", "Make a private key (PEM, PKCS#8), encrypted if there is a passphrase."
+    ),
+    "getpub": LazyCommand("signing.getpub", "Get the public key of a key file (PEM)."),
+    "keyinfo": LazyCommand("signing.keyinfo", "Say what is in a key file."),
+    "sign": LazyCommand("signing.sign", "Sign a trace."),
+    "verify": LazyCommand("signing.verify", "Check who signed a trace, and that no bit of it has changed since."),
+    "generate": LazyCommand(
+        "replaying.generate_command",
+        "Write a replayer for one target: replayer.c and replayer.h, the port, and a Makefile.",
+    ),
+    "replay": LazyCommand(
+        "replaying.replay_command",
+        "Verify, load and replay a signed trace, in the secure world of an emulated device or on the virtual GPU.",
+    ),
+    "flash": LazyCommand(
+        "flashing.flash_command", "Pack a generated folder for its board, or check what is in an image."
+    ),
+}
 
 
-@click.group(cls=GramophoneGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=GramophoneGroup, lazy=COMMANDS, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="gramophone")
 def main() -> None:
     """Record what a GPU stack does once, sign it, replay it from the secure world."""
 
-
-for _subject in SUBJECTS:
-    for _command in importlib.import_module(f"host_tools.commands.{_subject}").COMMANDS:
-        main.add_command(_command)
 
 if __name__ == "__main__":
     main()

@@ -8,17 +8,31 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from tests.support.recordings import GPUREPLAY, REGISTER_LOGS, folder
+
+pytest_plugins = ["tests.support.cpu_time", "tests.support.sampling"]
+
 settings.register_profile("gramophone", deadline=None)  # tests are not timed: the machine is shared
 settings.load_profile("gramophone")
 
 
+def recordings_or_skip(kind: str) -> Path:
+    try:
+        return folder(kind)
+    except FileNotFoundError as error:
+        pytest.skip(str(error))
+
+
 @pytest.fixture(scope="session")
 def recordings() -> Path:
-    """The shared recordings of real GPU stacks."""
-    folder = Path(__file__).resolve().parents[2] / "shared" / "recordings"
-    if not folder.is_dir():
-        pytest.skip(f"no recordings at {folder}: they are shared beside the checkout, not part of it")
-    return folder
+    """The public GPUReplay recordings, a folder each."""
+    return recordings_or_skip(GPUREPLAY)
+
+
+@pytest.fixture(scope="session")
+def register_logs() -> Path:
+    """Logs of register accesses, a file each."""
+    return recordings_or_skip(REGISTER_LOGS)
 
 
 @pytest.fixture(scope="session")

@@ -139,6 +139,3 @@ def _checked_text(path: Path, found: Checked) -> str:
 def _plain(text: str) -> str:
     """A finding quotes the image, whose texts may be made to play tricks on a terminal."""
     return "".join(char if char.isprintable() else ascii(char)[1:-1] for char in text)
-
-
-COMMANDS: list[click.Command] = [flash_command]

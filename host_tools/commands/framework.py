@@ -16,8 +16,9 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import importlib
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NoReturn
@@ -90,8 +91,55 @@ class GramophoneCommand(click.Command):
         ctx.exit(0 if outcome.ok else 1)
 
 
+@dataclass(frozen=True)
+class LazyCommand:
+    """Where a command is, for a group that imports it only when it is asked for.
+
+    Attributes:
+        function: MODULE.FUNCTION below `host_tools.commands`.
+        summary: the first sentence of its help.
+    """
+
+    function: str
+    summary: str
+
+    def load(self) -> click.Command:
+        """The command itself."""
+        module, _, name = self.function.rpartition(".")
+        command: click.Command = getattr(importlib.import_module(f"{__package__}.{module}"), name)
+        return command
+
+
 class GramophoneGroup(click.Group):
-    """The outermost group: wrong options and arguments are one sentence and, with `--json`, one object, too."""
+    """The outermost group.
+
+    Its commands are lazy: `--help` prints their summaries without an import. Wrong options and arguments are one
+    sentence and, with `--json`, one object, too.
+    """
+
+    def __init__(self, *args: Any, lazy: Mapping[str, LazyCommand], **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.lazy = lazy
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Names of all commands, sorted."""
+        return sorted(self.lazy)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import a command; None if there is none of this name."""
+        return self.lazy[cmd_name].load() if cmd_name in self.lazy else None
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the summaries, each cut to one line as click does."""
+        names = self.list_commands(ctx)
+        limit = formatter.width - 6 - max(map(len, names))
+        with formatter.section("Commands"):
+            formatter.write_dl(
+                [
+                    (name, click.Command(name, help=self.lazy[name].summary).get_short_help_str(limit))
+                    for name in names
+                ]
+            )
 
     def make_context(
         self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any

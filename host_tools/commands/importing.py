@@ -62,6 +62,3 @@ def _written(trace: Trace, output: Path) -> Outcome:
         {**facts(trace), "trace_bytes": len(data)},
         f"{output}: {len(data)} bytes, {trace.jobs} jobs, {len(trace.actions)} actions, {len(trace.slots)} slots",
     )
-
-
-COMMANDS = [import_group]

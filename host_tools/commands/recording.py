@@ -173,6 +173,3 @@ def _written(trace: Trace, output: Path, computes: bool = True) -> Outcome:
     if not computes:
         text += f"\ncompute: {NONE} (this virtual GPU runs no shaders: the program saw no results)"
     return Outcome({**facts(trace), "trace_bytes": len(data), "compute": FULL if computes else NONE}, text)
-
-
-COMMANDS = [record]

@@ -223,6 +223,3 @@ def _text(result: ReplayResult, written: dict[str, str]) -> str:
         where = f" -> {written[name]}" if name in written else ""
         lines.append(f"{name}: {array.dtype.name} {list(array.shape)}{where}")
     return "\n".join(lines)
-
-
-COMMANDS = [generate_command, replay_command]

@@ -195,6 +195,3 @@ def verify(trace: Path, key: tuple[Path, ...]) -> Outcome:
         f"{'verified' if result else 'REFUSED'}: {result.reason}",
         result.ok,
     )
-
-
-COMMANDS: list[click.Command] = [keygen, getpub, keyinfo, sign, verify]

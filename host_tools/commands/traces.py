@@ -209,6 +209,3 @@ def diff_command(old: Path, new: Path) -> Outcome:
 def _lines(trace: Trace) -> list[str]:
     manifest = [f"{k} {v}" for k, v in facts(trace).items() if k not in ("slots", "trace_id")]
     return manifest + [describe_slot(s) for s in trace.slots] + describe_actions(trace)
-
-
-COMMANDS = [build_command, dump_command, diff_command]

@@ -1,16 +1,13 @@
 """Benchmark: the public GPUReplay recordings of a Mali G71, beside what their own replayer costs.
 
-GRAMOPHONE_RECORDINGS names the folder that holds the recordings (`mnist`, `alexnet`, `mobilenet`, with four files
-each); without it, `../shared/recordings/gpureplay` beside the project. Instructions on the host are callgrind's,
-with OpenSSL for the cryptography; on the device QEMU's, with BearSSL. Parameters are not in the recordings: they
-are bound to zeros at run time, and copying them is told apart.
+The recordings are found as the tests find them (tests/support/recordings.py). Instructions on the host are
+callgrind's, with OpenSSL for the cryptography; on the device QEMU's, with BearSSL. Parameters are not in the
+recordings: they are bound to zeros at run time, and copying them is told apart.
 """
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 
@@ -20,13 +17,9 @@ from host_tools.runners import firmware, qemu
 from signing.keys import Algorithm, generate
 from signing.sign import FileSigner, sign_trace
 from tests.bench import instructions
+from tests.support import recordings
 from trace_format.schema import PAGE_BYTES, SlotKind
 
-FOLDER = Path(
-    os.environ.get(
-        "GRAMOPHONE_RECORDINGS", Path(__file__).resolve().parents[2].parent / "shared/recordings/gpureplay"
-    )
-)
 GPU = "mali_g71"
 
 
@@ -73,7 +66,7 @@ class Row:
 
 def measure(name: str) -> Row:
     """All figures of one recording."""
-    folder = FOLDER / name
+    folder = recordings.folder(recordings.GPUREPLAY) / name
     trace = build(import_gpureplay(folder, name))
     signer = FileSigner(generate(Algorithm.ES256))
     signed = sign_trace(trace.build(), signer)

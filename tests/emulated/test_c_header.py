@@ -88,7 +88,7 @@ def test_no_compiler_warns(name: str, include: Path, tmp_path: Path) -> None:
     need(program, install)
     source = tmp_path / "use.c"
     source.write_text(every_load())
-    command = [program, *WARNINGS, *options, f"-I{include}", "-c", source, "-o", tmp_path / "use.o"]
+    command = [program, *WARNINGS, *options, f"-I{include}", "-c", str(source), "-o", str(tmp_path / "use.o")]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
 
@@ -259,7 +259,16 @@ def dump(include: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("dump")
     (folder / "dump.c").write_text(dumper())
     sanitizers = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-g", "-O1"]
-    command = ["gcc", "-std=c11", "-Wall", *sanitizers, f"-I{include}", folder / "dump.c", "-o", folder / "dump"]
+    command = [
+        "gcc",
+        "-std=c11",
+        "-Wall",
+        *sanitizers,
+        f"-I{include}",
+        str(folder / "dump.c"),
+        "-o",
+        str(folder / "dump"),
+    ]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return folder / "dump"

@@ -15,16 +15,17 @@ from host_tools.runners.optee import build as optee
 from host_tools.runners.optee import client, guest
 from host_tools.runners.replay import RunnerError
 from host_tools.vgpu.build import QEMU
-from signing.keys import Algorithm, generate
 from signing.sign import FileSigner, sign_trace
 from tee_replayer.generate import generate as generate_sources
 from tests.support.programs import MIN_SECURITY_VERSION
+from tests.support.signing_samples import ES256
 from trace_format.trace import Trace
 
 
 @pytest.fixture(scope="session")
 def signer() -> FileSigner:
-    return FileSigner(generate(Algorithm.ES256))
+    """Always the same key: it is compiled into the pseudo-TA, and builds of OP-TEE are kept by their contents."""
+    return ES256
 
 
 @pytest.fixture(scope="session")

@@ -62,6 +62,7 @@ def test_the_results_are_those_that_the_header_documents() -> None:
     assert "TEE_ERROR_BUSY" in sessions
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("seed", [1, 2])
 def test_random_commands(seed: int, pta: Path, signed: bytes) -> None:
     image = build.image_of(pta, Path(__file__).with_name("random.c"))

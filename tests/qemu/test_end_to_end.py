@@ -19,6 +19,7 @@ from host_tools.runners import RUNNERS, bearssl, firmware, qemu, run, vgpu
 from signing.keys import Algorithm, generate, private_pem
 from signing.sign import FileSigner, sign_trace
 from tee_replayer.generate import generate as generate_sources
+from tests.support.signing_samples import ES256
 from trace_format.trace import Trace
 
 KIB = 1024
@@ -26,7 +27,7 @@ KIB = 1024
 
 @pytest.fixture(scope="module")
 def signer():
-    return FileSigner(generate(Algorithm.ES256))
+    return ES256  # firmware for it is kept
 
 
 @pytest.fixture(scope="module")

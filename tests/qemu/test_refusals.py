@@ -20,6 +20,7 @@ from host_tools.runners import RUNNERS, firmware
 from signing.keys import Algorithm, generate, private_pem
 from signing.sign import FileSigner, sign_trace
 from tests.support.bare_metal import COMPILER, require
+from tests.support.signing_samples import ES256
 from trace_format.actions import Op
 from trace_format.trace import Trace
 
@@ -28,7 +29,7 @@ TRACE_START = 128  # of a signed trace: the head, which is what the signature co
 
 @pytest.fixture(scope="module")
 def signer() -> FileSigner:
-    return FileSigner(generate(Algorithm.ES256))
+    return ES256  # firmware for it is kept
 
 
 @pytest.fixture(scope="module")

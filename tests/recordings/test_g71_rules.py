@@ -18,7 +18,7 @@ RECORDINGS = [("mnist", 1), ("alexnet", 6), ("mobilenet", 1)]
 def test_a_g71s_recordings_have_the_values_that_the_rules_give(recordings: Path, name: str, split: int) -> None:
     shipped = load("mali_g52", "mali_g71")
     to_itself = RuleFile(shipped.file, "mali_g71", "mali_g71", shipped.rules)
-    trace = import_gpureplay(recordings / "gpureplay" / name, name)
+    trace = import_gpureplay(recordings / name, name)
     new, applied = apply(trace, to_itself)
     places = {a.rule: a.places for a in applied}
     assert places == {

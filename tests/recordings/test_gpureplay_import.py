@@ -23,7 +23,7 @@ RECORDINGS = [
 def test_import(
     recordings: Path, name: str, jobs: int, accesses: int, regions: int, tables: int, slots: int, pages: int
 ) -> None:
-    trace = import_gpureplay(recordings / "gpureplay" / name, name)
+    trace = import_gpureplay(recordings / name, name)
     assert Trace.parse(trace.build(compress=False)).trace_id == trace.trace_id
     assert trace.jobs == jobs
     assert len(trace.slots) == slots

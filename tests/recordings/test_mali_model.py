@@ -45,7 +45,7 @@ def place(device: Interpreter) -> None:
 @pytest.mark.parametrize(("name", "jobs"), RECORDINGS)
 def test_a_recordings_own_accesses(recordings: Path, name: str, jobs: int) -> None:
     """Its register accesses one by one, at its pace; only the page table and the flush id are the model's."""
-    folder = recordings / "gpureplay" / name
+    folder = recordings / name
     accesses = gpureplay.read_history((folder / gpureplay.HISTORY).read_bytes(), GPU)
     device = Interpreter(import_gpureplay(folder, name), latency_ns=POWER_NS)
     place(device)
@@ -80,7 +80,7 @@ def test_a_recordings_own_accesses(recordings: Path, name: str, jobs: int) -> No
 @pytest.mark.parametrize(("name", "jobs"), RECORDINGS)
 def test_a_recording_is_replayed_and_again(recordings: Path, name: str, jobs: int) -> None:
     """The imported trace, its polls folded and volatile bits masked; all job headers say done."""
-    folder = recordings / "gpureplay" / name
+    folder = recordings / name
     trace = import_gpureplay(folder, name)
     for step in ("volatile", "polls"):
         trace = PASSES[step].apply(trace)
@@ -119,7 +119,7 @@ def saved_headers(folder: Path) -> dict[int, bytes]:
 
 
 @pytest.mark.parametrize(("log", "jobs"), [("mali_g71_panfrost_probe.log", 0), ("mali_g71_panfrost_vadd.log", 1)])
-def test_panfrost(recordings: Path, log: str, jobs: int) -> None:
+def test_panfrost(register_logs: Path, log: str, jobs: int) -> None:
     """Accesses of Linux's panfrost; the log's feature words are those of another model, all else must be equal."""
     board = MaliBoard(power=False, mmu=False)
     # The guest's memory as far as the job needs it: a table in the older format, and the job's header.
@@ -129,7 +129,7 @@ def test_panfrost(recordings: Path, log: str, jobs: int) -> None:
     board.ram.bytes[0x30E3000:0x30E4000] = root
     board.ram.put(DATA + 0x40, struct.pack("<8I", 0, 0, 0, 0, 0x00010009, 0, 0, 0))
     done = 0
-    for number, line in enumerate((recordings / "full_system" / log).read_text().splitlines(), start=1):
+    for number, line in enumerate((register_logs / log).read_text().splitlines(), start=1):
         if line.startswith("#"):
             continue
         kind, offset, value = line.split()

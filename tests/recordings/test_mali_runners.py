@@ -17,14 +17,15 @@ from host_tools.record.importers.gpureplay_trace import import_gpureplay
 from host_tools.runners import RUNNERS, run
 from host_tools.runners.replay import Tensor
 from host_tools.vgpu.build import QEMU
-from signing.keys import Algorithm, generate, private_pem
-from signing.sign import FileSigner, sign_trace
+from signing.keys import private_pem
+from signing.sign import sign_trace
 from signing.verify import verify_trace
+from tests.support.signing_samples import ES256
 from trace_format.schema import SlotKind
 from trace_format.trace import Trace
 
 JOBS = {"mnist": 23, "alexnet": 60, "mobilenet": 104}
-SIGNER = FileSigner(generate(Algorithm.ES256))
+SIGNER = ES256  # firmware for it is kept
 PACKAGES = {"aarch64-linux-gnu-gcc": "gcc-aarch64-linux-gnu", QEMU: "qemu-system-arm"}
 NEEDS = {"unicorn": ("aarch64-linux-gnu-gcc",), "qemu": ("aarch64-linux-gnu-gcc", QEMU)}
 
@@ -59,7 +60,7 @@ def values(trace: Trace, seed: int) -> dict[str, Tensor]:
 @pytest.mark.parametrize("runner", RUNNERS)
 def test_every_runner_replays_every_recording(recordings: Path, name: str, runner: str) -> None:
     require(runner)
-    trace, data = signed(recordings / "gpureplay" / name)
+    trace, data = signed(recordings / name)
     for seed, repeat in ((1, 1), (2, 2)):
         result = run(runner, data, SIGNER.public, values(trace, seed), repeat=repeat)
         assert result.ok, result.error
@@ -70,7 +71,7 @@ def test_every_runner_replays_every_recording(recordings: Path, name: str, runne
 
 @pytest.mark.parametrize("name", JOBS)
 def test_parameters_must_be_given(recordings: Path, name: str) -> None:
-    trace, data = signed(recordings / "gpureplay" / name)
+    trace, data = signed(recordings / name)
     first = next(i for i, slot in enumerate(trace.slots) if slot.kind == SlotKind.PARAMETER)
     given = values(trace, 1)
     del given[trace.slots[first].name]
@@ -93,7 +94,7 @@ def test_the_commands_in_a_row(
         assert result.exit_code == 0, result.output
         return result.stdout
 
-    command("import", "gpureplay", recordings / "gpureplay" / "mnist", "-o", "raw.gtr")
+    command("import", "gpureplay", recordings / "mnist", "-o", "raw.gtr")
     command("build", "raw.gtr", "-o", "net.gtr")
     command("sign", "net.gtr", "--key", "key.pem", "-o", "net.sgtr")
     command("verify", "net.sgtr", "--key", "pub.pem")
@@ -112,7 +113,7 @@ def test_the_commands_in_a_row(
 def test_a_flipped_bit_is_found_where_it_is(recordings: Path, runner: str) -> None:
     """Also on the device that is made for a trace that cannot be parsed: of its GPU, with memory enough."""
     require(runner)
-    _, data = signed(recordings / "gpureplay" / "alexnet")
+    _, data = signed(recordings / "alexnet")
     damaged = bytearray(data)
     damaged[-9] ^= 1
     found = run(runner, bytes(damaged), SIGNER.public, {})

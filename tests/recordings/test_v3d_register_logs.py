@@ -71,9 +71,9 @@ def guest_memory(log: list[Access | Interrupt]) -> vgpu_model.Ram:
         ("v3d_vadd_pi4_power", {"gpu": "v3d42-pi4"}, 1),
     ],
 )
-def test_log(recordings: Path, name: str, options: dict[str, Any], jobs: int) -> None:
+def test_log(register_logs: Path, name: str, options: dict[str, Any], jobs: int) -> None:
     """No value is left out as volatile: all reads of these logs are reproduced."""
-    log = list(parse(recordings / "full_system" / f"{name}.log"))
+    log = list(parse(register_logs / f"{name}.log"))
     ram = guest_memory(log)
     levels: list[bool] = []
     reads = 0

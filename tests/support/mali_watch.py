@@ -261,6 +261,6 @@ class Reference:
             for space, page in named & self.mapped.keys():
                 use(space, page, index)
         for slot in self.trace.slots:
-            for job in (0, len(self.jobs)):
-                use(slot.address_space, slot.address // PAGE, job)
+            for index in (0, len(self.jobs)):
+                use(slot.address_space, slot.address // PAGE, index)
         return uses

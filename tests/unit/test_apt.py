@@ -1,5 +1,6 @@
 """Private apt configurations: which mirror, which paths, what apt answers. No network."""
 
+import hashlib
 import shutil
 import subprocess
 from pathlib import Path
@@ -144,7 +145,7 @@ def test_interrupted_downloads_are_taken_up_and_bad_ones_are_not(tmp_path: Path)
     (tmp_path / "partial").mkdir()
     (tmp_path / "debs").mkdir()
     good, bad = (
-        apt.Deb(name, "1", "arm64", tmp_path / "debs" / f"{name}.deb", 5, apt.hashlib.sha256(b"whole").hexdigest())
+        apt.Deb(name, "1", "arm64", tmp_path / "debs" / f"{name}.deb", 5, hashlib.sha256(b"whole").hexdigest())
         for name in ("good", "bad")
     )
     (tmp_path / "partial" / "good.deb").write_bytes(b"whole")

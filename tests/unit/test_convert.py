@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -55,7 +56,7 @@ def end(records: int, *, jobs: int, faults: int = 0, failed: bool = False) -> by
 
 
 def capture(
-    rows: Sequence[bytes], *, gpu: str = "mali_g71-arch60", jobs: int | None = None, **flags: int
+    rows: Sequence[bytes], *, gpu: str = "mali_g71-arch60", jobs: int | None = None, **flags: Any
 ) -> bytes:
     """A whole capture; `jobs`: how many are said to have been completed, as many as there are if left out."""
     window, lines = (0x4000, 3) if gpu.startswith("mali") else (0xC000, 1)
@@ -105,7 +106,7 @@ def job(
     ]
 
 
-def first_job(**options: int) -> list[bytes]:
+def first_job(**options: Any) -> list[bytes]:
     return [*job(**options), *SERVICE]
 
 

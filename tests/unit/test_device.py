@@ -6,8 +6,9 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from tee_replayer.device import MAGIC, Device, DeviceError, find
+from tee_replayer.device import Device, DeviceError, find
 from tests.support.signing_samples import ES256, flipped
+from trace_format.schema.firmware import DEVICE_MAGIC as MAGIC
 
 DEVICE = Device("qemu-virt", 0x0123456789ABCDEF, 7, ES256.public)
 

@@ -41,7 +41,7 @@ ReLU r 1 1 a positive
 AbsVal s 1 1 b magnitude
 """
     files = write(tmp_path, text.encode(), bytes(4))
-    results = ncnn_cpu.run(*files, {"data": np.float32([-2, 3])}, ["magnitude", "positive"])
+    results = ncnn_cpu.run(*files, {"data": np.array([-2, 3], np.float32)}, ["magnitude", "positive"])
     assert {name: array.tolist() for name, array in results.items()} == {"magnitude": [2, 3], "positive": [0, 3]}
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -111,7 +111,7 @@ def test_exactly_its_bytes_matter(slot: Slot, seed: int) -> None:
 
 
 @pytest.mark.parametrize("order", ["C", "F"])
-def test_an_array_in_any_order_of_memory(order: str) -> None:
+def test_an_array_in_any_order_of_memory(order: Literal["C", "F"]) -> None:
     slot = Slot("w", SlotKind.PARAMETER, DType.FLOAT32, (40, 50), (200, 4), BASE + 0xFF0)
     array = np.arange(2000, dtype=np.float32).reshape(40, 50)
     made = bind(source(slot), {"w": np.asarray(array, order=order)})

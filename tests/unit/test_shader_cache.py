@@ -12,6 +12,7 @@ from host_tools.machine.boot import GuestJob, GuestResult
 from host_tools.machine.errors import RecordError
 from host_tools.machine.root import RecordRoot
 from host_tools.record import shader_cache
+from host_tools.support.cache import cache_dir
 
 JOB = GuestJob("run", {"job/input": b"\1\2"})
 WARMING = GuestJob("run", {"job/input": b"\0\0"})
@@ -76,7 +77,7 @@ def test_a_damaged_cache_is_named(
     root: RecordRoot, boots: list[GuestJob], damage: Callable[[bytes], bytes]
 ) -> None:
     shader_cache.with_shader_cache(JOB, WARMING, root, Path("plugin"))
-    [kept] = shader_cache.cache_dir("record", "shaders").glob("*.tar.gz")
+    [kept] = cache_dir("record", "shaders").glob("*.tar.gz")
     kept.write_bytes(damage(kept.read_bytes()))
     with pytest.raises(RecordError, match="expected a shader cache"):
         shader_cache.with_shader_cache(JOB, WARMING, root, Path("plugin"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import struct
 import uuid
+from typing import Any
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec, padding, rsa, utils
@@ -77,7 +78,7 @@ def test_malformed(at: int, value: int, reason: str) -> None:
 
 
 def test_keys_of_another_kind() -> None:
-    pems = {
+    pems: dict[str, Any] = {
         "not a public key in PEM": b"hello",
         "found ECPublicKey": ec.generate_private_key(ec.SECP256R1()),
         "expected RSA of 2048 bits": rsa.generate_private_key(65537, 1024),

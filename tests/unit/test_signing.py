@@ -19,6 +19,7 @@ from signing.envelope import Envelope, join, split, to_be_signed
 from signing.errors import SignerError
 from signing.sign import FileSigner, sign_trace
 from signing.verify import Verdict, verify_trace
+from tests.support.sampling import SomeOf
 from tests.support.signing_samples import (
     ED25519_SEED,
     ENVELOPE_START,
@@ -122,11 +123,11 @@ def test_sign_and_verify(name: str, trace: bytes) -> None:
 
 
 @both
-def test_every_flipped_bit_is_refused(name: str) -> None:
+def test_every_flipped_bit_is_refused(name: str, some_of: SomeOf) -> None:
     signer = SIGNERS[name]
     signed = sign_trace(TRACE, signer)
     seen = set()
-    for bit in range(len(signed) * 8):
+    for bit in some_of(range(len(signed) * 8), 800):
         result = verify_trace(flipped(signed, bit), [signer.public])
         assert not result, bit
         assert result.trace is None
@@ -136,11 +137,11 @@ def test_every_flipped_bit_is_refused(name: str) -> None:
 
 
 @both
-def test_a_flipped_bit_of_every_byte_of_the_body_is_refused(name: str) -> None:
+def test_a_flipped_bit_of_every_byte_of_the_body_is_refused(name: str, some_of: SomeOf) -> None:
     signer = SIGNERS[name]
     signed = sign_trace(LONG_TRACE, signer)
     body = TRACE_START + len(head_of(LONG_TRACE))
-    for at in range(body, len(signed)):
+    for at in some_of(range(body, len(signed)), 800):
         result = verify_trace(flipped(signed, at * 8 + at % 8), [signer.public])
         chunk = (at - body) // 4096
         if result.verdict != Verdict.MALFORMED:  # zero bytes behind a section

@@ -12,24 +12,19 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import click
 import pytest
 from click.testing import CliRunner, Result
 
-from host_tools.commands.signing import COMMANDS
+from host_tools.cli import main
 from signing import keys
 from signing.verify import verify_trace
 from tests.support.signing_samples import ES256, flipped, small_trace
 from trace_format.trace import Trace
 
-GROUP = click.Group(name="gramophone", commands=COMMANDS)
+COMMANDS = [name for name, command in main.lazy.items() if command.function.startswith("signing.")]
 ROOT = Path(__file__).parents[2]
 # a process of its own, for exit statuses, terminals and tracebacks as they really are
-PROGRAM = [
-    sys.executable,
-    "-c",
-    "import click; from host_tools.commands.signing import COMMANDS; click.Group(name='g', commands=COMMANDS)()",
-]
+PROGRAM = [sys.executable, "-m", "host_tools.cli"]
 
 
 @pytest.fixture(autouse=True)
@@ -45,7 +40,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def run(*arguments: str, status: int = 0) -> Result:
-    result = CliRunner().invoke(GROUP, list(arguments))
+    result = CliRunner().invoke(main, list(arguments))
     assert result.exit_code == status, result.output
     return result
 
@@ -299,15 +294,15 @@ def test_bad_use(name: str) -> None:
     assert not [path for path in Path().iterdir() if path.name.endswith(".tmp")]
 
 
-@pytest.mark.parametrize("command", COMMANDS, ids=lambda c: str(c.name))
-def test_help_has_an_example_that_runs(command: click.Command, monkeypatch: pytest.MonkeyPatch) -> None:
-    text = run(str(command.name), "--help").stdout
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_has_an_example_that_runs(command: str) -> None:
+    text = run(command, "--help").stdout
     example = text.split("Example:\n")[1].split()
-    assert example[:2] == ["gramophone", command.name]
+    assert example[:2] == ["gramophone", command]
     run("sign", "net.gtr", "--key", "key.pem", "-o", "net.sgtr")
     Path("key.pem").rename("owner.pem")
     Path("pub.pem").rename("owner.pub.pem")
-    if command.name == "keygen":
+    if command == "keygen":
         Path("owner.pem").unlink()
         assert answer(example[1:], ["horse", "horse"])[0] == 0
     else:

@@ -6,6 +6,7 @@ import hashlib
 import re
 import subprocess
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric import dsa, ec, ed448, ed25519, rsa, x25519
@@ -125,12 +126,12 @@ def test_c_source_compiles_and_holds_the_key(name: str) -> None:
     subprocess.run(command, input=text.encode(), check=True)
 
 
-def _private(key: object, format: PrivateFormat = PrivateFormat.PKCS8) -> bytes:
-    return key.private_bytes(Encoding.PEM, format, NoEncryption())  # type: ignore[attr-defined]
+def _private(key: Any, format: PrivateFormat = PrivateFormat.PKCS8) -> bytes:
+    return bytes(key.private_bytes(Encoding.PEM, format, NoEncryption()))
 
 
-def _public(key: object) -> bytes:
-    return key.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)  # type: ignore[attr-defined]
+def _public(key: Any) -> bytes:
+    return bytes(key.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo))
 
 
 GOOD = keys.private_pem(ES256.key)

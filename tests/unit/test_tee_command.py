@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -101,5 +102,5 @@ def test_what_the_kernel_says_of_the_device(tmp_path: Path, monkeypatch: pytest.
     def refuse(*_: object) -> int:
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr(library.os, "open", refuse)
+    monkeypatch.setattr(os, "open", refuse)
     assert "no permission to use it" in library._hint("ta")

@@ -1,14 +1,22 @@
 """Following tensors through memory by differences: any affine layout is found, and nothing else."""
 
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from host_tools.record.tensors import PairedMemory, Placement, find, pairs_of
 
+Pair = tuple[NDArray[np.float32], NDArray[np.float32]]
 
-def _memory(size, placements, seed=0):
+
+def _memory(size: int, placements: Sequence[tuple[Pair, Placement]], seed: int = 0) -> PairedMemory:
     """Two noise memories of `size` words at GPU address 0x1000 with (tensor pair, placement) laid into them."""
     generator = np.random.default_rng(seed)
     noise = generator.integers(1 << 31, 1 << 32, size, np.uint32)
@@ -21,9 +29,9 @@ def _memory(size, placements, seed=0):
     return PairedMemory({0x1000: memories[0]}, {0x1000: memories[1]})
 
 
-def _tensors(shape, seed=1):
+def _tensors(shape: tuple[int, ...], seed: int = 1) -> Pair:
     generator = np.random.default_rng(seed)
-    return tuple(generator.random(shape, np.float32) for _ in range(2))
+    return generator.random(shape, np.float32), generator.random(shape, np.float32)
 
 
 @settings(max_examples=60, deadline=None)
@@ -33,7 +41,7 @@ def _tensors(shape, seed=1):
     pad=st.integers(0, 3),
     start=st.integers(0, 50),
 )
-def test_any_affine_layout_is_found(shape, order, pad, start):
+def test_any_affine_layout_is_found(shape: tuple[int, ...], order: random.Random, pad: int, start: int) -> None:
     axes = list(range(len(shape)))
     order.shuffle(axes)
     strides = [0] * len(shape)
@@ -50,42 +58,43 @@ def test_any_affine_layout_is_found(shape, order, pad, start):
         assert size == 1 or found[0].strides[axis] == strides[axis]
 
 
-def test_two_copies_are_both_found():
+def test_two_copies_are_both_found() -> None:
     tensors = _tensors((2, 3))
     places = [Placement(0x1000, (12, 4)), Placement(0x1100, (32, 8))]
     memory = _memory(256, [(tensors, p) for p in places])
     assert find(memory, pairs_of(*tensors)) == places
 
 
-def test_zeros_of_an_activation_do_not_hide_the_tensor():
-    tensors = tuple(np.maximum(t - 0.5, 0) for t in _tensors((4, 5, 6)))
+def test_zeros_of_an_activation_do_not_hide_the_tensor() -> None:
+    first, second = _tensors((4, 5, 6))
+    tensors = np.maximum(first - 0.5, 0), np.maximum(second - 0.5, 0)
     place = Placement(0x1040, (128, 24, 4))
     memory = _memory(256, [(tensors, place)])
     assert place in find(memory, pairs_of(*tensors))
 
 
-def test_a_tensor_that_is_not_there_is_not_found():
+def test_a_tensor_that_is_not_there_is_not_found() -> None:
     memory = _memory(256, [])
     assert find(memory, pairs_of(*_tensors((3, 3)))) == []
 
 
-def test_a_tensor_with_one_wrong_element_is_not_found():
+def test_a_tensor_with_one_wrong_element_is_not_found() -> None:
     tensors = _tensors((3, 3))
     place = Placement(0x1000, (12, 4))
     memory = _memory(256, [(tensors, place)])
-    other = tuple(t.copy() for t in tensors)
-    other[0][2, 2] += 1
-    assert find(memory, pairs_of(*other)) == []
+    other = tensors[0].copy()
+    other[2, 2] += 1
+    assert find(memory, pairs_of(other, tensors[1])) == []
 
 
-def test_constant_tensors_cannot_be_followed():
-    tensors = tuple(np.zeros((64, 64), np.float32) for _ in range(2))
+def test_constant_tensors_cannot_be_followed() -> None:
+    tensors = np.zeros((64, 64), np.float32), np.zeros((64, 64), np.float32)
     memory = _memory(8192, [(tensors, Placement(0x1000, (256, 4)))])
     with pytest.raises(ValueError, match="repeat too often"):
         find(memory, pairs_of(*tensors))
 
 
-def test_differing_words():
+def test_differing_words() -> None:
     tensors = _tensors((2, 2))
     memory = _memory(64, [(tensors, Placement(0x1008, (8, 4)))])
     assert memory.differing().tolist() == [0x1008, 0x100C, 0x1010, 0x1014]

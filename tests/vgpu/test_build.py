@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -25,7 +26,7 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_built_once(folder: Path, source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first = build.shared_object("one", [source])
     assert list(folder.iterdir()) == [first]
-    monkeypatch.setattr(build.subprocess, "run", None)  # a compilation now would fail
+    monkeypatch.setattr(subprocess, "run", None)  # a compilation now would fail
     assert build.shared_object("one", [source]) == first
 
 

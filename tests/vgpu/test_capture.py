@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import struct
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -42,7 +43,7 @@ GOOD = [
 GOOD_FILE = HEADER + b"".join(GOOD) + end(len(GOOD))
 
 
-def read(path: Path, data: bytes) -> list[object]:
+def read(path: Path, data: bytes) -> list[Any]:
     path.write_bytes(data)
     return list(read_capture(path))
 

@@ -17,6 +17,7 @@ from tee_replayer.status import ReplayError, Report, statuses
 from tee_replayer.target import drivers
 from tests.support import replayer_samples as s
 from tests.support.replayer_samples import PAGE, Device, Parts, read, register, signed, trace, write
+from tests.support.sampling import SomeOf
 from trace_format import profile
 from trace_format.actions import ALL_BITS, Op, action
 from trace_format.schema import SectionType, SlotKind
@@ -129,12 +130,12 @@ def test_translation_is_on_before_the_first_action(device: Device) -> None:
     assert dict(device.gpu.log)["hub.MMU_CTL"] & s.MMU_ON == s.MMU_ON
 
 
-def test_every_flipped_bit_is_refused(device: Device) -> None:
+def test_every_flipped_bit_is_refused(device: Device, some_of: SomeOf) -> None:
     small = trace(*s.PROLOGUE[:1], image=bytes(16), slots=[], carveout_bytes=8 * PAGE)
     data = signed(small)
     device.replayer.load(data, s.KEY)
     device.replayer.unload()
-    names = {refusal(device, flipped(data, bit)).name for bit in range(len(data) * 8)}
+    names = {refusal(device, flipped(data, bit)).name for bit in some_of(range(len(data) * 8), 800)}
     assert device.gpu.log == []
     assert names >= {"FORMAT", "ENVELOPE", "KEY", "SIGNATURE", "SIZE", "CHUNK"}
     assert "FLOW" not in names

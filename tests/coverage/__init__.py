@@ -1,0 +1,1 @@
+"""`make coverage`: lines and branches of Python and C that tests execute."""

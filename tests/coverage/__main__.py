@@ -1,0 +1,163 @@
+"""Measure and compare coverage.
+
+    python -m tests.coverage run NAME [arguments for pytest]
+    python -m tests.coverage compare NAME OTHER
+
+`run` runs the tests and keeps the result as build/coverage/NAME.json; `compare` lists what OTHER executed and NAME
+did not; its exit status is 1 if there is anything. Python is counted in all processes, the command's among them. C
+is counted where gcc made code of this machine: the replayer's core and drivers as a library, the virtual GPUs, the
+plugin in QEMU. Code that runs in Unicorn or in QEMU's guests is not counted; most of it is the same C.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+FOLDER = CHECKOUT / "build" / "coverage"
+OBJECTS = FOLDER / "c"  # what gcc notes of each compilation, with the counts beside it
+C_FOLDERS = ("host_tools", "tee_replayer", "baremetal")
+# Takes gcc's place. Each compilation has a folder for its notes: the objects' own folders are temporary.
+WRAPPER = """#!/bin/sh
+# gcc, which counts what is executed
+exec gcc --coverage -fprofile-abs-path -fprofile-update=atomic "$@" -dumpdir "$(mktemp -d "{folder}/XXXXXX")/"
+"""
+Points = dict[str, dict[str, list[str]]]  # file: {"all": names of lines and branches, "hit": those executed}
+
+
+def compiler() -> Path:
+    """The wrapper. Its path has a random part, since builds are cached by it and need the notes of their time."""
+    known = sorted(OBJECTS.glob("*/cc"))
+    if known:
+        return known[0]
+    OBJECTS.mkdir(parents=True, exist_ok=True)
+    folder = Path(tempfile.mkdtemp(dir=OBJECTS))
+    (folder / "cc").write_text(WRAPPER.format(folder=OBJECTS))
+    (folder / "cc").chmod(0o755)
+    return folder / "cc"
+
+
+def measure(arguments: list[str]) -> int:
+    """Run pytest; its exit status."""
+    for old in (*FOLDER.glob("python*"), *OBJECTS.rglob("*.gcda")):
+        old.unlink()
+    environment = {**os.environ, "CC": str(compiler())}
+    command = [
+        sys.executable,
+        "-m",
+        "coverage",
+        "run",
+        "-m",
+        "pytest",
+        "-p",
+        "tests.coverage.patience",
+        *arguments,
+    ]
+    status = subprocess.run(command, cwd=CHECKOUT, env=environment, check=False).returncode
+    subprocess.run([sys.executable, "-m", "coverage", "combine", "--quiet"], cwd=CHECKOUT, check=True)
+    return status
+
+
+def python_points() -> Points:
+    """Lines and branches of the Python files."""
+    file = FOLDER / "python.json"
+    command = [sys.executable, "-m", "coverage", "json", "--quiet", "-o", str(file)]
+    subprocess.run(command, cwd=CHECKOUT, check=True)
+    points: Points = {}
+    for name, found in json.loads(file.read_text())["files"].items():
+        hit = [
+            *map(str, found["executed_lines"]),
+            *(f"{at}->{to}" for at, to in found["executed_branches"]),
+        ]
+        missing = [*map(str, found["missing_lines"]), *(f"{at}->{to}" for at, to in found["missing_branches"])]
+        points[name] = {"all": [*hit, *missing], "hit": hit}
+    return points
+
+
+def c_points() -> Points:
+    """Lines and branches of the C files."""
+    file = FOLDER / "c.json"
+    filters = [f"--filter={CHECKOUT / name}/" for name in C_FOLDERS]
+    options = ["--merge-mode-functions=separate", "--gcov-ignore-errors=all", "--json", str(file)]
+    command = [sys.executable, "-m", "gcovr", "--root", str(CHECKOUT), *filters, *options, str(OBJECTS)]
+    subprocess.run(command, cwd=OBJECTS, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    points: Points = {}
+    for found in json.loads(file.read_text())["files"]:
+        counts = {str(line["line_number"]): line["count"] for line in found["lines"]}
+        for line in found["lines"]:
+            for index, branch in enumerate(line["branches"]):
+                counts[f"{line['line_number']}->{index}"] = branch["count"]
+        points[found["file"]] = {"all": list(counts), "hit": [name for name, count in counts.items() if count]}
+    return points
+
+
+def table(points: Points, title: str, group: Callable[[str], str]) -> Iterable[str]:
+    """A line for each group of files: lines and branches executed, and of how many."""
+    sums: dict[str, list[int]] = defaultdict(lambda: [0, 0, 0, 0])
+    for file, found in points.items():
+        for name in (group(file), "all"):
+            for part, names in enumerate((found["hit"], found["all"])):
+                branches = sum("->" in point for point in names)
+                sums[name][part] += len(names) - branches
+                sums[name][2 + part] += branches
+    yield f"{title:<44}{'lines':>20}{'branches':>22}"
+    for name in (*sorted(sums.keys() - {"all"}), "all"):
+        cells = (
+            f"{hit:>8,} of {every:>6,} {100 * hit / max(every, 1):4.0f}%"
+            for hit, every in zip(sums[name][::2], sums[name][1::2], strict=True)
+        )
+        yield f"{name:<42}" + "".join(cells)
+
+
+def kept(name: str) -> dict[str, Points]:
+    """What `run` kept."""
+    points: dict[str, Points] = json.loads((FOLDER / f"{name}.json").read_text())
+    return points
+
+
+def run(name: str, arguments: list[str]) -> int:
+    """Measure, keep the result and print the tables."""
+    if shutil.which("gcc") is None:
+        sys.exit("error: no gcc, whose counters are used: apt-get install gcc")
+    status = measure(arguments)
+    points = {"python": python_points(), "c": c_points()}
+    (FOLDER / f"{name}.json").write_text(json.dumps(points))
+    print(*table(points["python"], "Python, by folder", lambda file: str(Path(file).parent)), sep="\n")
+    print(*table(points["c"], "\nC, by file", str), sep="\n")
+    return status
+
+
+def compare(name: str, other: str) -> int:
+    """Print what the other run executed and this one did not; 1 if there is anything."""
+    lost = 0
+    for kind, points in kept(other).items():
+        mine = kept(name)[kind]
+        for file, found in sorted(points.items()):
+            missing = set(found["hit"]) - set(mine.get(file, {"hit": []})["hit"])
+            lost += len(missing)
+            if missing:
+                print(f"{file}: {', '.join(sorted(missing))}")
+    print(f"{lost} lines and branches that {other} executes, {name} does not")
+    return int(lost > 0)
+
+
+def main(arguments: list[str]) -> int:
+    match arguments:
+        case ["run", name, *rest]:
+            return run(name, rest)
+        case ["compare", name, other]:
+            return compare(name, other)
+    print(__doc__, file=sys.stderr)
+    return 2
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

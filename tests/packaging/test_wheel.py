@@ -1,0 +1,103 @@
+"""The wheel that `pip wheel .` makes: nothing is missing from it, and it works without the checkout.
+
+The wheel is built from a copy of the tracked files, so that nothing that lies about in the checkout gets in.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+VECTORS = CHECKOUT / "tests/unit/signing_vectors"
+PACKAGES = ("trace_format", "signing", "host_tools", "tee_replayer", "baremetal")
+# What pip says when it finds no package index.
+UNREACHABLE = ("No matching distribution found", "Failed to establish a new connection", "Network is unreachable")
+
+
+def environment() -> dict[str, str]:
+    """The environment without what would let Python find the checkout, or pip behave otherwise than for a user."""
+    names = {"PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV"}
+    return {name: value for name, value in os.environ.items() if name not in names}
+
+
+def pip(*arguments: str | Path, cwd: Path) -> None:
+    """Run pip; the test is skipped when there is no package index."""
+    command = [sys.executable, "-m", "pip", *map(str, arguments), "--quiet", "--disable-pip-version-check"]
+    done = subprocess.run(command, cwd=cwd, env=environment(), capture_output=True, text=True, check=False)
+    if any(words in done.stderr for words in UNREACHABLE):
+        pytest.skip(f"no package index: {done.stderr.strip().splitlines()[-1]}")
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.fixture(scope="module")
+def tracked() -> list[str]:
+    """Paths of the tracked files, relative to the checkout."""
+    if shutil.which("git") is None or not (CHECKOUT / ".git").exists():
+        pytest.skip(f"{CHECKOUT} is no checkout of git, which tells what belongs to the project")
+    command = ["git", "-C", str(CHECKOUT), "ls-files", "-z"]
+    listed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    return [name for name in listed.split("\0") if name and (CHECKOUT / name).is_file()]
+
+
+@pytest.fixture(scope="module")
+def wheel(tracked: list[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("wheel")
+    for name in tracked:
+        copy = folder / "source" / name
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(CHECKOUT / name, copy)
+    pip("wheel", "--no-deps", "--wheel-dir", folder, ".", cwd=folder / "source")
+    (found,) = folder.glob("gramophone-*.whl")
+    return found
+
+
+@pytest.fixture(scope="module")
+def gramophone(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The command, in a new environment that has the wheel and what it depends on."""
+    folder = tmp_path_factory.mktemp("installed")
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True)
+    pip("--python", folder / "bin" / "python", "install", "--no-compile", wheel, cwd=folder)
+    return folder / "bin" / "gramophone"
+
+
+def output_of(gramophone: Path, *arguments: str | Path) -> str:
+    """Standard output of the command, run outside the checkout; it must succeed."""
+    line = [str(gramophone), *map(str, arguments)]
+    done = subprocess.run(
+        line, cwd=gramophone.parent, env=environment(), capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, f"{line}: {done.stderr}"
+    return done.stdout
+
+
+def test_every_tracked_file_of_the_packages_is_in_the_wheel(wheel: Path, tracked: list[str]) -> None:
+    ours = {name for name in tracked if name.partition("/")[0] in PACKAGES}
+    names = {name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name}
+    assert (ours - names, names - ours) == (set(), set())
+
+
+def test_the_installed_command_works(wheel: Path, gramophone: Path, tmp_path: Path) -> None:
+    """From the committed recording to a replay on the virtual GPU, and to the C sources of a replayer."""
+
+    def command(*arguments: str | Path) -> Any:
+        return json.loads(output_of(gramophone, *arguments, "--json"))
+
+    assert output_of(gramophone, "--version").split()[-1] == wheel.name.split("-")[1]
+    assert command("verify", VECTORS / "es256.sgtr", "--key", VECTORS / "es256.pub.pem")["verdict"] == "verified"
+    key, public, built, signed = (tmp_path / name for name in ("key.pem", "pub.pem", "net.gtr", "net.sgtr"))
+    command("keygen", "-o", key)
+    command("getpub", key, "-o", public)
+    jobs = command("build", CHECKOUT / "host_tools/demo/lenet/lenet.raw.gtr", "-o", built)["jobs"]
+    command("sign", built, "--key", key, "-o", signed)
+    assert command("replay", signed, "--key", public, "--on", "vgpu")["jobs"] == jobs > 0
+    command("generate", "--gpu", "v3d42", "--platform", "qemu-virt", "--key", public, "-o", tmp_path / "out")
+    assert {"replayer.c", "replayer.h", "Makefile"} <= {path.name for path in (tmp_path / "out").iterdir()}
