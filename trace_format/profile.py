@@ -38,6 +38,7 @@ class Register:
         replay_bits: bits that a trace may set; None: a trace may not write the register.
         replay_set: bits that must be one in every write by a trace.
         driver: only the replayer's nano driver writes it.
+        hidden: no trace may touch it.
         reset: value that the virtual GPU has after a reset.
         modelled: the virtual GPU has it.
         model_lacks: bits that the virtual GPU refuses in a write although the hardware has them.
@@ -54,10 +55,11 @@ class Register:
     replay_bits: int | None
     replay_set: int
     driver: bool
-    reset: int = 0
-    modelled: bool = True
-    model_lacks: int = 0
-    source: str = ""
+    hidden: bool
+    reset: int
+    modelled: bool
+    model_lacks: int
+    source: str
 
     @property
     def model_bits(self) -> int:
@@ -109,14 +111,17 @@ class Profile:
     """A GPU, as far as traces and replayers need to know it.
 
     Attributes:
-        registers: those that a trace may read, by name; `by_offset` has the same ones.
-        others: those that no trace may touch.
+        like: name of the GPU whose profile it completes; "" otherwise.
+        registers: those that a trace may touch, by name; `by_offset` has the same ones.
+        others: those that no trace may touch, which the virtual GPU has or refuses by name.
         sources: where the facts come from: "registers", "reset".
+        bit_names: of a register `block.NAME`, a repeated block without its number: what bits are called, as masks.
         cores: shader cores that there are: their number, or a bit for each where `cores_are_mask`.
         mmu: page table format and its constants; `address_spaces` only where there are several.
     """
 
     name: str
+    like: str
     title: str
     gpu: Gpu
     window_bytes: int
@@ -126,6 +131,7 @@ class Profile:
     by_offset: dict[int, Register]
     others: tuple[Register, ...]
     sources: dict[str, str]
+    bit_names: dict[str, dict[str, int]]
     identity: Register
     identity_mask: int
     identity_value: int
@@ -204,22 +210,22 @@ def _for_traces(data: dict[str, Any]) -> dict[str, Any]:
         for block, rows in data["registers"].items()
         if block in blocks
     }
-    rest = {key: value for key, value in data.items() if key != "sources"}
+    rest = {key: value for key, value in data.items() if key not in ("sources", "bits")}
     return rest | {"blocks": blocks, "registers": registers}
 
 
-def _data(file: str, text: bytes) -> dict[str, Any]:
-    """What a profile says; one that is `like` another says only what differs."""
+def _data(file: str, text: bytes) -> tuple[str, dict[str, Any]]:
+    """What a profile says; one that is `like` another says only what differs. And that other's name, or ""."""
     data = tomllib.loads(text.decode())
-    like = data.pop("like", None)
-    if like is None:
-        return data
+    like = data.pop("like", "")
+    if not like:
+        return "", data
     if like not in names():
         raise ProfileError(f"it is like {like!r}, which has none; there are: {', '.join(names())}", file=file)
     base = tomllib.loads(_text(like).decode())
     if "like" in base:
         raise ProfileError(f"it is like {like}, which is like another one itself", file=file)
-    return _over(base, data)
+    return like, _over(base, data)
 
 
 def _over(base: dict[str, Any], own: dict[str, Any]) -> dict[str, Any]:
@@ -232,14 +238,15 @@ def _over(base: dict[str, Any], own: dict[str, Any]) -> dict[str, Any]:
 
 def _parse(file: str, text: bytes) -> Profile:
     try:
-        data = _data(file, text)
+        like, data = _data(file, text)
         found = _registers(file, data)
         _check_places(file, data["window_bytes"], found)
-        registers = {register.name: register for register, for_traces in found if for_traces}
+        registers = {register.name: register for register in found if not register.hidden}
         interrupts = tuple(data["interrupts"])
         identity = data["identity"]
         return Profile(
             name=data["name"],
+            like=like,
             title=data["title"],
             gpu=Gpu[data["gpu"]],
             window_bytes=data["window_bytes"],
@@ -250,8 +257,9 @@ def _parse(file: str, text: bytes) -> Profile:
             },
             registers=registers,
             by_offset={register.offset: register for register in registers.values()},
-            others=tuple(register for register, for_traces in found if not for_traces),
+            others=tuple(register for register in found if register.hidden),
             sources=data.get("sources", {}),
+            bit_names=_bit_names(file, data),
             identity=registers[identity["register"]],
             identity_mask=identity["id_mask"],
             identity_value=identity["id"],
@@ -275,26 +283,25 @@ def _parse(file: str, text: bytes) -> Profile:
         raise ProfileError(f"malformed GPU profile: {error!r}", file=file) from error
 
 
-def _check_places(file: str, window_bytes: int, found: list[tuple[Register, bool]]) -> None:
+def _check_places(file: str, window_bytes: int, found: list[Register]) -> None:
     by_offset: dict[int, Register] = {}
-    for register, for_traces in found:
+    for register in found:
         other = by_offset.setdefault(register.offset, register)
         if other is not register:
             raise ProfileError(f"{register.name} and {other.name} share an offset", file=file)
-        if for_traces and register.offset + 4 > window_bytes:
+        if not register.hidden and register.offset + 4 > window_bytes:
             raise ProfileError(f"{register.name} lies outside the register window", file=file)
 
 
-def _registers(file: str, data: dict[str, Any]) -> list[tuple[Register, bool]]:
-    """All registers, each with whether a trace may touch it."""
+def _registers(file: str, data: dict[str, Any]) -> list[Register]:
     found = []
     for block, rows in data["registers"].items():
         where = data["blocks"][block]
         for name, row in rows.items():
             _check_register(file, f"{block}.{name}", row, where)
-            for_traces = row.get("replay") != NO_TRACE and "board" not in where
+            hidden = row.get("replay") == NO_TRACE or "board" in where
             for prefix, base in _instances(block, where):
-                found.append((_register(f"{prefix}.{name}", base + row["offset"], row), for_traces))
+                found.append(_register(f"{prefix}.{name}", base + row["offset"], row, hidden))
     return found
 
 
@@ -312,7 +319,7 @@ def _check_register(file: str, name: str, row: dict[str, Any], where: dict[str, 
         raise ProfileError(f"{name}: the model lacks bits that the register lacks too", file=file)
 
 
-def _register(name: str, offset: int, row: dict[str, Any]) -> Register:
+def _register(name: str, offset: int, row: dict[str, Any], hidden: bool) -> Register:
     may, must = _limits(row)
     return Register(
         name,
@@ -325,6 +332,7 @@ def _register(name: str, offset: int, row: dict[str, Any]) -> Register:
         may,
         must,
         row.get("replay") == "driver",
+        hidden,
         row.get("reset", 0),
         row.get("model") != "none",
         _model_lacks(row),
@@ -349,6 +357,26 @@ def _model_lacks(row: dict[str, Any]) -> int:
             raise ValueError(f"model is {model!r}")
         return 0
     return int(model.get("lacks", 0))
+
+
+def _bit_names(file: str, data: dict[str, Any]) -> dict[str, dict[str, int]]:
+    found = {}
+    for block, rows in data.get("bits", {}).items():
+        for name, bits in rows.items():
+            full, row = f"{block}.{name}", data["registers"][block][name]
+            found[full] = {bit: _mask(where) for bit, where in bits.items()}
+            named = functools.reduce(int.__or__, found[full].values())
+            if named.bit_count() != sum(mask.bit_count() for mask in found[full].values()):
+                raise ProfileError(f"{full}: a bit has two names", file=file)
+            if "w" in row["access"] and named & ~(row["bits"] | row.get("busy", 0)):
+                raise ProfileError(f"{full}: a bit that has a name is not among its bits", file=file)
+    return found
+
+
+def _mask(where: int | list[int]) -> int:
+    """Of one bit, or of bits from a highest to a lowest."""
+    high, low = (where, where) if isinstance(where, int) else where
+    return (2 << high) - (1 << low)
 
 
 def _instances(block: str, where: dict[str, Any]) -> list[tuple[str, int]]:
