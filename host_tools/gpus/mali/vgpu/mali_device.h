@@ -1,4 +1,7 @@
-/* The virtual Mali G71: its state, and what its parts offer one another. It does not execute shaders. */
+/*
+ * The virtual Mali G71: its state, and what its parts offer one another. It does not execute shaders.
+ * Sources: see mali_device.c.
+ */
 #ifndef GRAMOPHONE_MALI_DEVICE_H
 #define GRAMOPHONE_MALI_DEVICE_H
 

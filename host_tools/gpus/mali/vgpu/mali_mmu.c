@@ -5,6 +5,9 @@
  * Older (TRANSCFG mode 0, TRANSTAB 1:0 = 3; Linux drivers/iommu/io-pgtable-arm.c, ARM_MALI_LPAE): table 3,
  * page or block 1 at every level; access bit 6 read, bit 7 write. Both: output address 47:12, no-execute 54.
  *
+ * Sources of the rest: page tables and TRANSCFG in the GPUReplay recordings; commands, status and faults:
+ * Linux 6.1 drivers/gpu/drm/panfrost (panfrost_regs.h, panfrost_mmu.c).
+ *
  * Tables are walked at every access, so that a change shows at once.
  */
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /*
  * Jobs of a virtual V3D 4.2: compute dispatches and control lists, their faults and their completion.
  *
- * A job does its work when it starts; its completion interrupt comes latency_ns later. Sequences: Linux
+ * A job does its work when it starts; its completion interrupt comes latency_ns later. Sequences: Linux 6.1
  * drivers/gpu/drm/v3d/v3d_sched.c; the queued and the current dispatch: the register names in v3d_regs.h.
  */
 #include <string.h>

@@ -1,7 +1,7 @@
 /*
  * Power of the V3D on a Raspberry Pi 4: the reset bit in PM_GRAFX and the two asynchronous AXI bridges
- * ("RPiVid ASB") between the GPU and the bus. Sequence: Linux drivers/soc/bcm/bcm2835-power.c: on: release
- * the reset, open the master then the slave bridge; off: the reverse.
+ * ("RPiVid ASB") between the GPU and the bus. Sequence: Linux 6.1 drivers/soc/bcm/bcm2835-power.c: on:
+ * release the reset, open the master then the slave bridge; off: the reverse.
  */
 #include "v3d_device.h"
 
