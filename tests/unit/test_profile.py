@@ -153,7 +153,7 @@ def test_the_profile_id_is_that_of_what_the_profile_says() -> None:
 
 @pytest.mark.parametrize(
     ("name", "profile_id"),
-    [("mali_g52", 0x492C378B294CE57E), ("mali_g71", 0x45CDE1AE3C1D2959), ("v3d42", 0x37DCA2187E2F71F6)],
+    [("mali_g52", 0x492C378B294CE57E), ("mali_g71", 0x45CDE1AE3C1D2959), ("v3d42", 0xA00D2933900259DB)],
 )
 def test_the_profile_ids_that_traces_have(name: str, profile_id: int) -> None:
     """A change here makes every trace for that GPU invalid: it must be meant."""
