@@ -1,4 +1,9 @@
-"""GPU profiles: registers, what a trace may do to them, MMU format and interrupts, read from `gpus/NAME.toml`."""
+"""GPU profiles: registers, what a trace may do to them, MMU format and interrupts, read from `gpus/NAME.toml`.
+
+`gpus/NAME.toml` is the one description of a GPU's registers. From it come the allow list that a device enforces
+(tee_replayer.target), the tables of the virtual GPU and docs/REGISTERS.md (both: trace_format.emit). What its keys
+mean is said at the head of v3d42.toml.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +19,9 @@ from trace_format.errors import ProfileError
 from trace_format.schema import Gpu
 
 ALL_BITS = 0xFFFFFFFF
+NO_TRACE = "none"  # value of `replay`: a trace may neither write nor read the register
+_FOR_TRACES = {"offset", "access", "bits", "busy", "volatile", "replay"}  # keys of a register
+_NOT_FOR_TRACES = {"reset", "source", "model"}
 
 
 @dataclass(frozen=True)
@@ -30,6 +38,11 @@ class Register:
         replay_bits: bits that a trace may set; None: a trace may not write the register.
         replay_set: bits that must be one in every write by a trace.
         driver: only the replayer's nano driver writes it.
+        hidden: no trace may touch it.
+        reset: value that the virtual GPU has after a reset.
+        modelled: the virtual GPU has it.
+        model_lacks: bits that the virtual GPU refuses in a write although the hardware has them.
+        source: where the facts come from, if not from the profile's sources; "" otherwise.
     """
 
     name: str
@@ -42,6 +55,16 @@ class Register:
     replay_bits: int | None
     replay_set: int
     driver: bool
+    hidden: bool
+    reset: int
+    modelled: bool
+    model_lacks: int
+    source: str
+
+    @property
+    def model_bits(self) -> int:
+        """Bits that may be set in a write to the virtual GPU; a busy bit may be written back as it was read."""
+        return (self.bits | self.busy) & ~self.model_lacks if self.writable else 0
 
     @property
     def index(self) -> int:
@@ -60,11 +83,16 @@ class Field:
 
 @dataclass(frozen=True)
 class Block:
-    """Where registers lie: the same ones `count` times, `bytes` apart, from `base` on."""
+    """Where registers lie: the same ones `count` times, `bytes` apart, from `base` on.
+
+    A block of a `board` is not the GPU's own: it follows the register window in the virtual GPU of that board, and
+    no trace can reach it.
+    """
 
     base: int
     bytes: int
     count: int
+    board: str = ""
 
 
 @dataclass(frozen=True)
@@ -83,11 +111,17 @@ class Profile:
     """A GPU, as far as traces and replayers need to know it.
 
     Attributes:
+        like: name of the GPU whose profile it completes; "" otherwise.
+        registers: those that a trace may touch, by name; `by_offset` has the same ones.
+        others: those that no trace may touch, which the virtual GPU has or refuses by name.
+        sources: where the facts come from: "registers", "reset".
+        bit_names: of a register `block.NAME`, a repeated block without its number: what bits are called, as masks.
         cores: shader cores that there are: their number, or a bit for each where `cores_are_mask`.
         mmu: page table format and its constants; `address_spaces` only where there are several.
     """
 
     name: str
+    like: str
     title: str
     gpu: Gpu
     window_bytes: int
@@ -95,6 +129,9 @@ class Profile:
     blocks: dict[str, Block]
     registers: dict[str, Register]
     by_offset: dict[int, Register]
+    others: tuple[Register, ...]
+    sources: dict[str, str]
+    bit_names: dict[str, dict[str, int]]
     identity: Register
     identity_mask: int
     identity_value: int
@@ -153,23 +190,42 @@ def for_gpu(gpu: int) -> Profile:
 
 
 def _profile_id(data: dict[str, Any]) -> int:
-    """Of what the profile says, as canonical JSON: its comments and its layout do not make traces invalid."""
-    canonical = json.dumps(data, sort_keys=True, separators=(",", ":")).encode()
+    """Of what the profile says of traces, as canonical JSON.
+
+    Its comments and its layout do not make traces invalid, nor does what is said only for the virtual GPU and for
+    the documents: sources, reset values, registers that no trace may touch.
+    """
+    canonical = json.dumps(_for_traces(data), sort_keys=True, separators=(",", ":")).encode()
     return int.from_bytes(hashlib.sha256(canonical).digest()[:8], "little")
 
 
-def _data(file: str, text: bytes) -> dict[str, Any]:
-    """What a profile says; one that is `like` another says only what differs."""
+def _for_traces(data: dict[str, Any]) -> dict[str, Any]:
+    blocks = {name: where for name, where in data["blocks"].items() if "board" not in where}
+    registers = {
+        block: {
+            name: {key: value for key, value in row.items() if key not in _NOT_FOR_TRACES}
+            for name, row in rows.items()
+            if row.get("replay") != NO_TRACE
+        }
+        for block, rows in data["registers"].items()
+        if block in blocks
+    }
+    rest = {key: value for key, value in data.items() if key not in ("sources", "bits")}
+    return rest | {"blocks": blocks, "registers": registers}
+
+
+def _data(file: str, text: bytes) -> tuple[str, dict[str, Any]]:
+    """What a profile says; one that is `like` another says only what differs. And that other's name, or ""."""
     data = tomllib.loads(text.decode())
-    like = data.pop("like", None)
-    if like is None:
-        return data
+    like = data.pop("like", "")
+    if not like:
+        return "", data
     if like not in names():
         raise ProfileError(f"it is like {like!r}, which has none; there are: {', '.join(names())}", file=file)
     base = tomllib.loads(_text(like).decode())
     if "like" in base:
         raise ProfileError(f"it is like {like}, which is like another one itself", file=file)
-    return _over(base, data)
+    return like, _over(base, data)
 
 
 def _over(base: dict[str, Any], own: dict[str, Any]) -> dict[str, Any]:
@@ -182,31 +238,28 @@ def _over(base: dict[str, Any], own: dict[str, Any]) -> dict[str, Any]:
 
 def _parse(file: str, text: bytes) -> Profile:
     try:
-        data = _data(file, text)
-        registers = dict(_registers(file, data))
-        by_offset: dict[int, Register] = {}
-        for register in registers.values():
-            if register.offset in by_offset:
-                raise ProfileError(
-                    f"{register.name} and {by_offset[register.offset].name} share an offset", file=file
-                )
-            if register.offset + 4 > data["window_bytes"]:
-                raise ProfileError(f"{register.name} lies outside the register window", file=file)
-            by_offset[register.offset] = register
+        like, data = _data(file, text)
+        found = _registers(file, data)
+        _check_places(file, data["window_bytes"], found)
+        registers = {register.name: register for register in found if not register.hidden}
         interrupts = tuple(data["interrupts"])
         identity = data["identity"]
         return Profile(
             name=data["name"],
+            like=like,
             title=data["title"],
             gpu=Gpu[data["gpu"]],
             window_bytes=data["window_bytes"],
             interrupts=interrupts,
             blocks={
-                name: Block(where["base"], where["bytes"], where.get("count", 1))
+                name: Block(where["base"], where["bytes"], where.get("count", 1), where.get("board", ""))
                 for name, where in data["blocks"].items()
             },
             registers=registers,
-            by_offset=by_offset,
+            by_offset={register.offset: register for register in registers.values()},
+            others=tuple(register for register in found if register.hidden),
+            sources=data.get("sources", {}),
+            bit_names=_bit_names(file, data),
             identity=registers[identity["register"]],
             identity_mask=identity["id_mask"],
             identity_value=identity["id"],
@@ -230,42 +283,103 @@ def _parse(file: str, text: bytes) -> Profile:
         raise ProfileError(f"malformed GPU profile: {error!r}", file=file) from error
 
 
-def _registers(file: str, data: dict[str, Any]) -> list[tuple[str, Register]]:
+def _check_places(file: str, window_bytes: int, found: list[Register]) -> None:
+    by_offset: dict[int, Register] = {}
+    for register in found:
+        other = by_offset.setdefault(register.offset, register)
+        if other is not register:
+            raise ProfileError(f"{register.name} and {other.name} share an offset", file=file)
+        if not register.hidden and register.offset + 4 > window_bytes:
+            raise ProfileError(f"{register.name} lies outside the register window", file=file)
+
+
+def _registers(file: str, data: dict[str, Any]) -> list[Register]:
     found = []
     for block, rows in data["registers"].items():
         where = data["blocks"][block]
         for name, row in rows.items():
-            unknown = row.keys() - {"offset", "access", "bits", "busy", "volatile", "replay"}
-            if unknown:
-                raise ProfileError(f"{block}.{name} has unknown keys {sorted(unknown)}", file=file)
-            if row["offset"] % 4 or not 0 <= row["offset"] < where["bytes"]:
-                raise ProfileError(f"{block}.{name} is misplaced", file=file, offset=row["offset"])
-            bits = row.get("bits", 0)
-            replay = row.get("replay", {})
-            driver = replay == "driver"
-            limits: dict[str, int] = {} if driver else replay
-            may, must = limits.get("bits"), limits.get("set", 0)
-            if may is not None and (may & ~bits or must & ~may):
-                raise ProfileError(f"{block}.{name}: a trace may write bits that the register lacks", file=file)
+            _check_register(file, f"{block}.{name}", row, where)
+            hidden = row.get("replay") == NO_TRACE or "board" in where
             for prefix, base in _instances(block, where):
-                full = f"{prefix}.{name}"
-                register = Register(
-                    full,
-                    base + row["offset"],
-                    "r" in row["access"],
-                    "w" in row["access"],
-                    bits,
-                    row.get("busy", 0),
-                    row.get("volatile", 0),
-                    may,
-                    must,
-                    driver,
-                )
-                found.append((full, register))
+                found.append(_register(f"{prefix}.{name}", base + row["offset"], row, hidden))
     return found
 
 
-def _instances(block: str, where: dict[str, int]) -> list[tuple[str, int]]:
+def _check_register(file: str, name: str, row: dict[str, Any], where: dict[str, Any]) -> None:
+    unknown = row.keys() - _FOR_TRACES - _NOT_FOR_TRACES
+    if unknown:
+        raise ProfileError(f"{name} has unknown keys {sorted(unknown)}", file=file)
+    if row["offset"] % 4 or not 0 <= row["offset"] < where["bytes"]:
+        raise ProfileError(f"{name} is misplaced", file=file, offset=row["offset"])
+    bits = row.get("bits", 0)
+    may, must = _limits(row)
+    if may is not None and (may & ~bits or must & ~may):
+        raise ProfileError(f"{name}: a trace may write bits that the register lacks", file=file)
+    if _model_lacks(row) & ~(bits | row.get("busy", 0)):
+        raise ProfileError(f"{name}: the model lacks bits that the register lacks too", file=file)
+
+
+def _register(name: str, offset: int, row: dict[str, Any], hidden: bool) -> Register:
+    may, must = _limits(row)
+    return Register(
+        name,
+        offset,
+        "r" in row["access"],
+        "w" in row["access"],
+        row.get("bits", 0),
+        row.get("busy", 0),
+        row.get("volatile", 0),
+        may,
+        must,
+        row.get("replay") == "driver",
+        hidden,
+        row.get("reset", 0),
+        row.get("model") != "none",
+        _model_lacks(row),
+        row.get("source", ""),
+    )
+
+
+def _limits(row: dict[str, Any]) -> tuple[int | None, int]:
+    """Bits that a trace may write (None: it may not write at all), and bits that it must write."""
+    replay = row.get("replay", {})
+    if isinstance(replay, str):
+        if replay not in ("driver", NO_TRACE):
+            raise ValueError(f"replay is {replay!r}")
+        return None, 0
+    return replay.get("bits"), replay.get("set", 0)
+
+
+def _model_lacks(row: dict[str, Any]) -> int:
+    model = row.get("model", {})
+    if isinstance(model, str):
+        if model != "none":
+            raise ValueError(f"model is {model!r}")
+        return 0
+    return int(model.get("lacks", 0))
+
+
+def _bit_names(file: str, data: dict[str, Any]) -> dict[str, dict[str, int]]:
+    found = {}
+    for block, rows in data.get("bits", {}).items():
+        for name, bits in rows.items():
+            full, row = f"{block}.{name}", data["registers"][block][name]
+            found[full] = {bit: _mask(where) for bit, where in bits.items()}
+            named = functools.reduce(int.__or__, found[full].values())
+            if named.bit_count() != sum(mask.bit_count() for mask in found[full].values()):
+                raise ProfileError(f"{full}: a bit has two names", file=file)
+            if "w" in row["access"] and named & ~(row["bits"] | row.get("busy", 0)):
+                raise ProfileError(f"{full}: a bit that has a name is not among its bits", file=file)
+    return found
+
+
+def _mask(where: int | list[int]) -> int:
+    """Of one bit, or of bits from a highest to a lowest."""
+    high, low = (where, where) if isinstance(where, int) else where
+    return (2 << high) - (1 << low)
+
+
+def _instances(block: str, where: dict[str, Any]) -> list[tuple[str, int]]:
     """Name and base of a block, or of each of its `count` instances, which follow one another: js0, js1, ..."""
     if "count" not in where:
         return [(block, where["base"])]

@@ -45,6 +45,34 @@ DONE = { offset = 0x4, access = "r", volatile = 0xf0 }
 REVISION = { offset = 0x1c, access = "r" }
 """
 
+# What concerns only the virtual GPU and the documents: see `with_more`.
+MORE = """
+SECRET = { offset = 0x8, access = "rw", bits = 0x3, replay = "none", model = { lacks = 0x2 } }
+ABSENT = { offset = 0xc, access = "r", model = "none", replay = "none" }
+
+[registers.power]
+GATE = { offset = 0x4, access = "rw", bits = 0xff000001, reset = 0x1, source = "the board's manual" }
+
+[sources]
+registers = "a header"
+
+[bits.core]
+START = { GO = 0, MODE = [2, 1], AT_WORK = 4 }
+"""
+
+
+def with_more(text: str) -> str:
+    """The profile with what a trace does not depend on."""
+    text = text.replace(
+        "[registers.hub]", 'power = { base = 0x100, bytes = 0x20, board = "B" }\n\n[registers.hub]'
+    )
+    return (
+        text.replace(
+            'IDENT = { offset = 0x0, access = "r" }', 'IDENT = { offset = 0x0, access = "r", reset = 0x24 }'
+        )
+        + MORE
+    )
+
 
 def parse(text: str) -> profile.Profile:
     """Parse the text of a profile."""
@@ -123,6 +151,55 @@ def test_the_profile_id_is_that_of_what_the_profile_says() -> None:
     assert parse(SMALL).profile_id < 1 << 64
 
 
+@pytest.mark.parametrize(
+    ("name", "profile_id"),
+    [("mali_g52", 0x492C378B294CE57E), ("mali_g71", 0x45CDE1AE3C1D2959), ("v3d42", 0xA00D2933900259DB)],
+)
+def test_the_profile_ids_that_traces_have(name: str, profile_id: int) -> None:
+    """A change here makes every trace for that GPU invalid: it must be meant."""
+    assert f"{profile.load(name).profile_id:#x}" == f"{profile_id:#x}"
+
+
+def test_what_no_trace_depends_on() -> None:
+    """It does not change the id, nor the registers that a trace may touch."""
+    plain, gpu = parse(SMALL), parse(with_more(SMALL))
+    assert gpu.profile_id == plain.profile_id
+    assert gpu.registers.keys() == plain.registers.keys()
+    assert gpu.by_offset.keys() == plain.by_offset.keys()
+    assert gpu.register("hub.IDENT").reset == 0x24
+    secret, absent, gate = gpu.others
+    assert [r.name for r in gpu.others] == ["core.SECRET", "core.ABSENT", "power.GATE"]
+    assert all(r.hidden and r.replay_bits is None for r in gpu.others)
+    assert (secret.model_bits, secret.modelled, absent.modelled) == (0x1, True, False)
+    assert (gate.offset, gate.reset, gate.source) == (0x104, 0x1, "the board's manual")
+    assert (gpu.blocks["power"].board, gpu.blocks["hub"].board) == ("B", "")
+    assert gpu.sources == {"registers": "a header"}
+    assert gpu.bit_names == {"core.START": {"GO": 0x1, "MODE": 0x6, "AT_WORK": 0x10}}
+    start = gpu.register("core.START")
+    assert start.model_bits == start.bits | start.busy
+    assert gpu.register("hub.IDENT").model_bits == 0
+
+
+@pytest.mark.parametrize(
+    ("what", "by", "message"),
+    [
+        ("lacks = 0x2", "lacks = 0x4", "core.SECRET: the model lacks bits that the register lacks too"),
+        ('model = "none"', 'model = "some"', "model is 'some'"),
+        ('replay = "none"', 'replay = "some"', "replay is 'some'"),
+        ("GO = 0", "GO = 1", "core.START: a bit has two names"),
+        ("GO = 0", "GO = 3, NO = 5", "core.START: a bit that has a name is not among its bits"),
+        ("START = { GO", "STOP = { GO", "KeyError('STOP')"),
+        ("SECRET = { offset = 0x8", "SECRET = { offset = 0x4", "core.SECRET and core.DONE share an offset"),
+        ("GATE = { offset = 0x4", "GATE = { offset = 0x24", "power.GATE is misplaced"),
+    ],
+)
+def test_contradictions_in_it(what: str, by: str, message: str) -> None:
+    text = with_more(SMALL)
+    assert what in text
+    with pytest.raises(ProfileError, match=re.escape(message)):
+        parse(text.replace(what, by, 1))
+
+
 @pytest.mark.parametrize("name", profile.names())
 def test_profiles_that_ship(name: str) -> None:
     gpu = profile.load(name)
@@ -135,6 +212,7 @@ def test_profiles_that_ship(name: str) -> None:
         assert register.writable or not (register.bits or register.driver), register.name
         assert register.replay_bits is None or register.writable, register.name
         assert gpu.describe(register.offset) == register.name
+    assert gpu.sources.keys() == {"registers", "reset"}
     for job in gpu.jobs:
         assert job.start.replay_bits, f"{job.kind}: a trace must be able to start a job"
         assert job.done.readable

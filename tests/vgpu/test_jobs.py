@@ -71,7 +71,7 @@ def test_a_full_queue_is_not_overwritten(board: Boards) -> None:
     b = board(latency_ns=100)
     b.dispatch()
     b.dispatch()
-    with pytest.raises(VgpuError, match="core0 0x0908: a dispatch is queued already"):
+    with pytest.raises(VgpuError, match=r"core0 0x0908 \(core0\.CSD_QUEUED_CFG1\): a dispatch is queued already"):
         b.dispatch()
 
 

@@ -1,8 +1,7 @@
-"""The virtual Mali's registers: which there are, reset, power, caches and interrupt lines."""
+"""The virtual Mali's registers: identity, reset, power, caches and interrupt lines."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -10,9 +9,7 @@ import pytest
 from host_tools.vgpu import VirtualGpu
 from host_tools.vgpu.binding import VgpuError
 from tests.support.mali_model import GPU, JOB, MMU, MaliBoard
-from trace_format.profile import load
 
-PROFILE = load("mali_g71")
 LATENCY = 5_000
 Make = Callable[..., MaliBoard]
 
@@ -28,40 +25,6 @@ def mali() -> Iterator[Make]:
     yield make
     for board in boards:
         board.gpu.close()
-
-
-def test_its_registers_are_the_profiles() -> None:
-    """Every word of the window can be read and written as the profile says, and not otherwise."""
-    for offset in range(0, PROFILE.window_bytes, 4):
-        register = PROFILE.by_offset.get(offset)
-        for write in (False, True):
-            with VirtualGpu("mali_g71") as gpu:
-                good = register is not None and (register.writable if write else register.readable)
-                try:
-                    gpu.write32(offset, 0) if write else gpu.read32(offset)
-                    error = None
-                except VgpuError as caught:
-                    error = str(caught)
-                assert (error is None) == good, (hex(offset), write, error)
-                if register and error:
-                    assert re.sub(r"\d+\.", ".", register.name) in error
-                assert error is None or f"0x{offset:04x}" in error
-
-
-@pytest.mark.parametrize("register", [r for r in PROFILE.registers.values() if r.writable], ids=lambda r: r.name)
-def test_writable_bits_are_the_profiles(register: object) -> None:
-    wrong = 0xFFFFFFFF & ~register.bits  # type: ignore[attr-defined]
-    if wrong:
-        bit = wrong & -wrong
-        with VirtualGpu("mali_g71") as gpu, pytest.raises(VgpuError, match=f"not modelled bits 0x{bit:08x}"):
-            gpu.write32(register.offset, bit)  # type: ignore[attr-defined]
-
-
-def test_the_window(mali: Make) -> None:
-    board = mali()
-    assert board.gpu.window_bytes == PROFILE.window_bytes
-    with pytest.raises(VgpuError, match="not a register"):
-        board.read(PROFILE.window_bytes)
 
 
 def test_two_identities(mali: Make) -> None:

@@ -20,6 +20,8 @@ from trace_format.emit import (
     markdown,
     markdown_capture,
     markdown_device,
+    register_map,
+    register_page,
 )
 
 EMITTERS: dict[str, Callable[[], str]] = {
@@ -33,6 +35,8 @@ EMITTERS: dict[str, Callable[[], str]] = {
     kaitai_capture.FILE: kaitai_capture.emit,
     imhex_capture.FILE: imhex_capture.emit,
     **{c_memory.file_of(group): partial(c_memory.emit, group) for group in c_memory.MEMORY_FORMATS},
+    register_page.FILE: register_page.emit,
+    **{file: partial(register_map.emit, gpu) for gpu, (file, _) in register_map.MAPS.items()},
 }
 
 
@@ -58,7 +62,7 @@ def main(arguments: list[str] | None = None) -> int:
         stale = True
         if options.check:
             before, after = old.splitlines(keepends=True), text.splitlines(keepends=True)
-            sys.stdout.writelines(difflib.unified_diff(before, after, name, f"{name} (from the schema)"))
+            sys.stdout.writelines(difflib.unified_diff(before, after, name, f"{name} (from its source)"))
         else:
             path.parent.mkdir(parents=True, exist_ok=True)
             temporary = path.with_name(path.name + ".tmp")

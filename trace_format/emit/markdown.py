@@ -106,8 +106,9 @@ _SECTIONS = """\
 _MANIFEST_RULES = """\
 `trace_id` is the first 16 bytes of the SHA-256 of the decoded actions followed by the image, so it does not
 depend on compression, on chunk size or on the manifest. `profile_id` binds the trace to one version of the
-GPU's register policy (`trace_format/gpus/NAME.toml`, hashed as JSON with sorted keys and no spaces, so that a
-comment changes nothing): a replayer that was generated from another refuses it.
+GPU's register policy: it is a hash of what `trace_format/gpus/NAME.toml` says of traces, as JSON with sorted keys
+and no spaces, so that a comment or a reset value changes nothing. A replayer that was generated from another
+refuses the trace.
 
 **Memory.** The trace addresses one **carve-out** of physical memory, by offset; only the device knows its place.
 The image fills it from offset 0; the rest is zero before the first replay. `carveout_bytes` is a multiple of

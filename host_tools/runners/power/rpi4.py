@@ -10,6 +10,7 @@ from __future__ import annotations
 from host_tools.runners.power.block import PowerBlock
 from host_tools.vgpu.binding import VirtualGpu
 from tee_replayer import boards
+from trace_format import profile
 
 PM_GRAFX, V3DRSTN = 0xFE10010C, 1 << 6
 CM_V3DCTL, CM_ENABLE = 0xFE101038, 1 << 4
@@ -18,8 +19,13 @@ REQUEST_STOP, ACKNOWLEDGE = 1, 2
 PASSWORD, PASSWORD_SHIFT = 0x5A, 24
 VALUE_MASK = (1 << PASSWORD_SHIFT) - 1
 BOARD = {0xFE200004: 0, 0xFF800000: 0, 0xFF800008: 0}  # pins, counter: values as the port leaves them
-# Where the virtual GPU has these blocks in its window: v3d_registers.h.
-WINDOW = {PM_GRAFX: 0xC10C, ASB_SLAVE: 0x14008, ASB_MASTER: 0x1400C, ASB_ID: 0x14020}
+_OFFSETS = {register.name: register.offset for register in profile.load("v3d42").others}
+WINDOW = {  # where the virtual GPU has these registers
+    PM_GRAFX: _OFFSETS["pm.GRAFX"],
+    ASB_SLAVE: _OFFSETS["rpivid_asb.V3D_S_CTRL"],
+    ASB_MASTER: _OFFSETS["rpivid_asb.V3D_M_CTRL"],
+    ASB_ID: _OFFSETS["rpivid_asb.AXI_BRDG_ID"],
+}
 
 
 class Rpi4Power(PowerBlock):

@@ -23,13 +23,14 @@ uint64_t mali_due(struct mali_device *dev)
 /* The first JS or AS for an offset in any of them: they are described once. */
 static uint32_t canonical(uint32_t offset)
 {
-    if (offset >= MALI_JS && offset < MALI_JS + MALI_SLOTS * MALI_JS_BYTES)
+    if (offset >= MALI_JS && offset < MALI_JS + MALI_JS_COUNT * MALI_JS_BYTES)
         return MALI_JS + (offset - MALI_JS) % MALI_JS_BYTES;
-    if (offset >= MALI_AS && offset < MALI_AS + MALI_SPACES * MALI_AS_BYTES)
+    if (offset >= MALI_AS && offset < MALI_AS + MALI_AS_COUNT * MALI_AS_BYTES)
         return MALI_AS + (offset - MALI_AS) % MALI_AS_BYTES;
     return offset;
 }
 
+/* RAWSTAT, CLEAR, MASK and STATUS follow one another in all three blocks. */
 static void update_lines(struct mali_device *dev)
 {
     static const uint32_t blocks[MALI_LINES] = {JOB_IRQ_RAWSTAT, MMU_IRQ_RAWSTAT, GPU_IRQ_RAWSTAT};
@@ -66,7 +67,7 @@ static void reset(struct mali_device *dev)
     *mali_reg(dev, GPU_IRQ_RAWSTAT) = raw;
     *mali_reg(dev, GPU_LATEST_FLUSH) = flush;
     for (unsigned kind = 0; kind < MALI_POWER_KINDS; kind++)
-        dev->power[kind] = (struct mali_power){.present = *mali_reg(dev, GPU_PRESENT + 16 * kind)};
+        dev->power[kind] = (struct mali_power){.present = *mali_reg(dev, GPU_SHADER_PRESENT_LO + 16 * kind)};
     memset(dev->space, 0, sizeof(dev->space));
     memset(dev->slot, 0, sizeof(dev->slot));
     dev->clean_ns = 0;
@@ -97,23 +98,27 @@ static void destroy(struct vgpu *gpu)
     free(dev);
 }
 
-static const struct mali_register *find(struct mali_device *dev, uint32_t offset, enum mali_access access)
+static const struct vgpu_register *find(struct mali_device *dev, uint32_t offset, uint8_t access)
 {
-    const char *what = access == MALI_READ ? "read of" : "write to";
+    const char *what = access == VGPU_READ ? "read of" : "write to";
     uint16_t index = dev->known[canonical(offset) / 4];
     if (!index) {
         vgpu_fail(&dev->base, "mali_g71: %s 0x%04x: unknown register", what, offset);
         return NULL;
     }
-    const struct mali_register *known = &mali_registers[index - 1];
+    const struct vgpu_register *known = &mali_registers[index - 1];
     if (!(known->access & access)) {
         vgpu_fail(&dev->base, "mali_g71: %s 0x%04x (%s): the register is %s", what, offset, known->name,
-                  access == MALI_READ ? "write-only" : "read-only");
+                  !known->access        ? "not modelled"
+                  : access == VGPU_READ ? "write-only"
+                                        : "read-only");
         return NULL;
     }
     return known;
 }
 
+/* Of power there are rows of registers: of the shader, the tiler and the L2 cache, 16 bytes each, low and
+ * high word. */
 static bool is_power(uint32_t offset, uint32_t block)
 {
     return offset >= block && offset < block + 16 * MALI_POWER_KINDS;
@@ -122,13 +127,13 @@ static bool is_power(uint32_t offset, uint32_t block)
 static uint32_t read32(struct vgpu *gpu, uint32_t offset)
 {
     struct mali_device *dev = mali_device_of(gpu);
-    if (!find(dev, offset, MALI_READ))
+    if (!find(dev, offset, VGPU_READ))
         return 0;
     /* All cores are in the low words: a MP8 has eight. */
-    if (is_power(offset, GPU_READY) && offset % 8 == 0)
-        return dev->power[(offset - GPU_READY) / 16].ready;
-    if (is_power(offset, GPU_PWRTRANS) && offset % 8 == 0) {
-        const struct mali_power *power = &dev->power[(offset - GPU_PWRTRANS) / 16];
+    if (is_power(offset, GPU_SHADER_READY_LO) && offset % 8 == 0)
+        return dev->power[(offset - GPU_SHADER_READY_LO) / 16].ready;
+    if (is_power(offset, GPU_SHADER_PWRTRANS_LO) && offset % 8 == 0) {
+        const struct mali_power *power = &dev->power[(offset - GPU_SHADER_PWRTRANS_LO) / 16];
         return power->on | power->off;
     }
     if (canonical(offset) == MALI_AS + AS_STATUS)
@@ -153,7 +158,7 @@ static void power_advance(struct mali_device *dev)
     }
     if (changed)
         mali_raise(dev, GPU_IRQ_RAWSTAT,
-                   GPU_IRQ_POWER_CHANGED_SINGLE | (waiting ? 0 : GPU_IRQ_POWER_CHANGED_ALL));
+                   GPU_IRQ_RAWSTAT_POWER_CHANGED_SINGLE | (waiting ? 0 : GPU_IRQ_RAWSTAT_POWER_CHANGED_ALL));
 }
 
 static void power_change(struct mali_device *dev, unsigned kind, uint32_t cores, bool on)
@@ -196,11 +201,11 @@ static void advance(struct vgpu *gpu)
     struct mali_device *dev = mali_device_of(gpu);
     if (dev->reset_ns && gpu->now_ns + 1 >= dev->reset_ns) {
         dev->reset_ns = 0;
-        mali_raise(dev, GPU_IRQ_RAWSTAT, GPU_IRQ_RESET_COMPLETED);
+        mali_raise(dev, GPU_IRQ_RAWSTAT, GPU_IRQ_RAWSTAT_RESET_COMPLETED);
     }
     if (dev->clean_ns && gpu->now_ns + 1 >= dev->clean_ns) {
         dev->clean_ns = 0;
-        mali_raise(dev, GPU_IRQ_RAWSTAT, GPU_IRQ_CLEAN_CACHES_COMPLETED);
+        mali_raise(dev, GPU_IRQ_RAWSTAT, GPU_IRQ_RAWSTAT_CLEAN_CACHES_COMPLETED);
     }
     power_advance(dev);
     mali_jobs_advance(dev);
@@ -208,10 +213,10 @@ static void advance(struct vgpu *gpu)
 
 static void write_register(struct mali_device *dev, uint32_t offset, uint32_t value)
 {
-    if (is_power(offset, GPU_PWRON) || is_power(offset, GPU_PWROFF)) {
-        bool on = is_power(offset, GPU_PWRON);
+    if (is_power(offset, GPU_SHADER_PWRON_LO) || is_power(offset, GPU_SHADER_PWROFF_LO)) {
+        bool on = is_power(offset, GPU_SHADER_PWRON_LO);
         if (offset % 8 == 0)
-            power_change(dev, (offset - (on ? GPU_PWRON : GPU_PWROFF)) / 16, value, on);
+            power_change(dev, (offset - (on ? GPU_SHADER_PWRON_LO : GPU_SHADER_PWROFF_LO)) / 16, value, on);
         return;
     }
     if (offset >= MALI_AS) {
@@ -219,7 +224,7 @@ static void write_register(struct mali_device *dev, uint32_t offset, uint32_t va
         mali_space_write(dev, (offset - MALI_AS) / MALI_AS_BYTES, (offset - MALI_AS) % MALI_AS_BYTES, value);
         return;
     }
-    if (offset >= MALI_JS && offset < MALI_JS + MALI_SLOTS * MALI_JS_BYTES) {
+    if (offset >= MALI_JS && offset < MALI_JS + MALI_JS_COUNT * MALI_JS_BYTES) {
         mali_slot_write(dev, (offset - MALI_JS) / MALI_JS_BYTES, (offset - MALI_JS) % MALI_JS_BYTES, value);
         return;
     }
@@ -236,12 +241,12 @@ static void write_register(struct mali_device *dev, uint32_t offset, uint32_t va
 static void write32(struct vgpu *gpu, uint32_t offset, uint32_t value)
 {
     struct mali_device *dev = mali_device_of(gpu);
-    const struct mali_register *known = find(dev, offset, MALI_WRITE);
+    const struct vgpu_register *known = find(dev, offset, VGPU_WRITE);
     if (!known)
         return;
-    if (value & ~known->writable) {
+    if (value & ~known->bits) {
         vgpu_fail(gpu, "mali_g71: write to 0x%04x (%s) of 0x%08x: reserved or not modelled bits 0x%08x",
-                  offset, known->name, value, value & ~known->writable);
+                  offset, known->name, value, value & ~known->bits);
         return;
     }
     write_register(dev, offset, value);

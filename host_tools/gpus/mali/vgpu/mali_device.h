@@ -1,4 +1,7 @@
-/* The virtual Mali G71: its state, and what its parts offer one another. It does not execute shaders. */
+/*
+ * The virtual Mali G71: its state, and what its parts offer one another. It does not execute shaders.
+ * Sources: see mali_device.c.
+ */
 #ifndef GRAMOPHONE_MALI_DEVICE_H
 #define GRAMOPHONE_MALI_DEVICE_H
 
@@ -41,8 +44,8 @@ struct mali_device {
     uint32_t reg[MALI_WINDOW_BYTES / 4];
     uint16_t known[MALI_WINDOW_BYTES / 4]; /* index in mali_registers + 1, for the first JS and AS */
     struct mali_power power[MALI_POWER_KINDS];
-    struct mali_space space[MALI_SPACES];
-    struct mali_slot slot[MALI_SLOTS];
+    struct mali_space space[MALI_AS_COUNT];
+    struct mali_slot slot[MALI_JS_COUNT];
     uint64_t reset_ns, clean_ns; /* when a command of the GPU is done; 0: none is at work */
     uint32_t chains_started;
     unsigned latest_space; /* of the latest chain */

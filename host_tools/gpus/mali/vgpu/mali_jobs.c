@@ -130,9 +130,9 @@ static uint32_t run_chain(struct mali_device *dev, unsigned slot, uint32_t confi
 {
     uint32_t at = MALI_JS + slot * MALI_JS_BYTES;
     struct chain chain = {.dev = dev, .slot = slot, .space = config & JS_CONFIG_AS};
-    uint64_t affinity = mali_reg64(dev, at + JS_AFFINITY);
+    uint64_t affinity = mali_reg64(dev, at + JS_AFFINITY_LO);
     chain.write_back = !(config & JS_CONFIG_NO_WRITE_BACK);
-    chain.va = mali_reg64(dev, at + JS_HEAD);
+    chain.va = mali_reg64(dev, at + JS_HEAD_LO);
     if (!(affinity & dev->power[MALI_SHADER].present))
         return MALI_JOB_AFFINITY_FAULT;
     if (!(affinity & dev->power[MALI_SHADER].ready) || !dev->power[MALI_L2].ready)
@@ -148,8 +148,8 @@ static uint32_t run_chain(struct mali_device *dev, unsigned slot, uint32_t confi
         else
             exception = step(&chain);
     }
-    *mali_reg(dev, at + JS_TAIL) = (uint32_t)chain.va;
-    *mali_reg(dev, at + JS_TAIL + 4) = (uint32_t)(chain.va >> 32);
+    *mali_reg(dev, at + JS_TAIL_LO) = (uint32_t)chain.va;
+    *mali_reg(dev, at + JS_TAIL_LO + 4) = (uint32_t)(chain.va >> 32);
     return exception ? exception : MALI_DONE;
 }
 
@@ -158,13 +158,13 @@ static void start(struct mali_device *dev, unsigned index)
 {
     struct mali_slot *slot = &dev->slot[index];
     uint32_t at = MALI_JS + index * MALI_JS_BYTES;
-    for (uint32_t offset = JS_HEAD; offset <= JS_CONFIG; offset += 4)
-        if (offset != JS_TAIL && offset != JS_TAIL + 4)
+    for (uint32_t offset = JS_HEAD_LO; offset <= JS_CONFIG; offset += 4)
+        if (offset != JS_TAIL_LO && offset != JS_TAIL_LO + 4)
             *mali_reg(dev, at + offset) = *mali_reg(dev, at + JS_NEXT + offset);
     uint32_t config = *mali_reg(dev, at + JS_CONFIG), flush_id = *mali_reg(dev, at + JS_FLUSH_ID_NEXT);
-    if ((config & JS_CONFIG_AS) >= MALI_SPACES) {
+    if ((config & JS_CONFIG_AS) >= MALI_AS_COUNT) {
         vgpu_fail(&dev->base, "mali_g71: job in address space %u; there are %u", config & JS_CONFIG_AS,
-                  (unsigned)MALI_SPACES);
+                  (unsigned)MALI_AS_COUNT);
         return;
     }
     *mali_reg(dev, at + JS_COMMAND_NEXT) = JS_CMD_NOP;
@@ -202,7 +202,7 @@ static void finish(struct mali_device *dev, unsigned index, uint32_t status)
 
 void mali_jobs_advance(struct mali_device *dev)
 {
-    for (unsigned i = 0; i < MALI_SLOTS && !vgpu_error(&dev->base); i++)
+    for (unsigned i = 0; i < MALI_JS_COUNT && !vgpu_error(&dev->base); i++)
         while (dev->slot[i].active && !dev->slot[i].hangs && dev->base.now_ns >= dev->slot[i].due_ns &&
                !vgpu_error(&dev->base))
             finish(dev, i, dev->slot[i].status);
@@ -249,7 +249,7 @@ void mali_job_irq_clear(struct mali_device *dev, uint32_t bits)
 {
     uint32_t *state = mali_reg(dev, JOB_JS_STATE);
     *mali_reg(dev, JOB_IRQ_RAWSTAT) &= ~bits;
-    for (unsigned i = 0; i < MALI_SLOTS; i++) {
+    for (unsigned i = 0; i < MALI_JS_COUNT; i++) {
         uint32_t slot_bits = 0x10001u << i;
         if (!(bits & slot_bits))
             continue;

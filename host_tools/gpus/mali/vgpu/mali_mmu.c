@@ -5,6 +5,9 @@
  * Older (TRANSCFG mode 0, TRANSTAB 1:0 = 3; Linux drivers/iommu/io-pgtable-arm.c, ARM_MALI_LPAE): table 3,
  * page or block 1 at every level; access bit 6 read, bit 7 write. Both: output address 47:12, no-execute 54.
  *
+ * Sources of the rest: page tables and TRANSCFG in the GPUReplay recordings; commands, status and faults:
+ * Linux 6.1 drivers/gpu/drm/panfrost (panfrost_regs.h, panfrost_mmu.c).
+ *
  * Tables are walked at every access, so that a change shows at once.
  */
 #include <stdlib.h>
@@ -110,8 +113,8 @@ static void fault(struct mali_device *dev, unsigned space, uint64_t va, uint32_t
     uint32_t at = MALI_AS + space * MALI_AS_BYTES;
     bool bus = exception >= MALI_TABLE_BUS_FAULT && exception < MALI_ACCESS_FLAG_FAULT;
     *mali_reg(dev, at + AS_FAULTSTATUS) = exception | access << 8;
-    *mali_reg(dev, at + AS_FAULTADDRESS) = (uint32_t)va;
-    *mali_reg(dev, at + AS_FAULTADDRESS + 4) = (uint32_t)(va >> 32);
+    *mali_reg(dev, at + AS_FAULTADDRESS_LO) = (uint32_t)va;
+    *mali_reg(dev, at + AS_FAULTADDRESS_LO + 4) = (uint32_t)(va >> 32);
     dev->base.counters.faults++;
     mali_raise(dev, MMU_IRQ_RAWSTAT, 1u << (bus ? 16 + space : space));
 }
@@ -204,7 +207,7 @@ bool mali_write(struct mali_device *dev, unsigned space, uint64_t va, const void
 static void update(struct mali_device *dev, unsigned index)
 {
     uint32_t at = MALI_AS + index * MALI_AS_BYTES;
-    uint64_t table = mali_reg64(dev, at + AS_TRANSTAB), config = mali_reg64(dev, at + AS_TRANSCFG);
+    uint64_t table = mali_reg64(dev, at + AS_TRANSTAB_LO), config = mali_reg64(dev, at + AS_TRANSCFG_LO);
     struct mali_space *space = &dev->space[index];
     if (config & ~(uint64_t)TRANSCFG_KNOWN) {
         vgpu_fail(&dev->base,

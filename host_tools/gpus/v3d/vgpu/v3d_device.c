@@ -1,4 +1,4 @@
-/* A virtual V3D 4.2: registers. Sequences and meanings: Linux drivers/gpu/drm/v3d (v3d_gem.c, v3d_mmu.c,
+/* A virtual V3D 4.2: registers. Sequences and meanings: Linux 6.1 drivers/gpu/drm/v3d (v3d_gem.c, v3d_mmu.c,
  * v3d_irq.c). */
 #include "v3d_device.h"
 
@@ -46,11 +46,11 @@ static struct vgpu *create(void)
 static void start(struct vgpu *gpu)
 {
     struct v3d_device *dev = v3d_device_of(gpu);
-    dev->has_power_blocks = gpu->family->window_bytes == V3D_PI4_WINDOW_BYTES;
+    dev->has_power_blocks = gpu->family->window_bytes == V3D_BOARD_WINDOW_BYTES;
     dev->mmu.track = gpu->options.track_access;
     for (size_t i = 0; i < v3d_register_count; i++)
-        dev->known[v3d_registers[i].offset / 4] = (uint8_t)(i + 1);
-    set_reset_values(dev, V3D_BRIDGE, V3D_PI4_WINDOW_BYTES);
+        dev->known[v3d_registers[i].offset / 4] = (uint16_t)(i + 1);
+    set_reset_values(dev, V3D_BRIDGE, V3D_BOARD_WINDOW_BYTES);
     v3d_reset(dev);
 }
 
@@ -61,33 +61,38 @@ static void destroy(struct vgpu *gpu)
     free(dev);
 }
 
+static const struct vgpu_register *known_register(const struct v3d_device *dev, uint32_t offset)
+{
+    return dev->known[offset / 4] ? &v3d_registers[dev->known[offset / 4] - 1] : NULL;
+}
+
 static void fail_access(struct v3d_device *dev, const char *what, uint32_t offset, const char *why)
 {
-    vgpu_fail(&dev->base, "v3d42: %s %s 0x%04x: %s", what, v3d_block_name(offset), offset % V3D_BLOCK_BYTES,
-              why);
+    const struct vgpu_register *known = known_register(dev, offset);
+    const struct vgpu_block *block = v3d_block(offset);
+    vgpu_fail(&dev->base, "v3d42: %s %s 0x%04x%s%s%s: %s", what, block->name, offset - block->offset,
+              known ? " (" : "", known ? known->name : "", known ? ")" : "", why);
 }
 
 /* The description of a register that may be accessed so now, or NULL after failing. */
-static const struct v3d_register *find(struct v3d_device *dev, uint32_t offset,
-                                       enum v3d_register_access access)
+static const struct vgpu_register *find(struct v3d_device *dev, uint32_t offset, uint8_t access)
 {
-    const char *what = access == V3D_READ_ONLY ? "read of" : "write to";
-    if (offset >= HUB_TFU_FIRST && offset <= HUB_TFU_LAST) {
-        fail_access(dev, what, offset, "the texture formatting unit (TFU) is not modelled");
-        return NULL;
-    }
-    if (!dev->known[offset / 4]) {
+    const char *what = access == VGPU_READ ? "read of" : "write to";
+    const struct vgpu_register *known = known_register(dev, offset);
+    if (!known) {
         fail_access(dev, what, offset, "unknown register");
         return NULL;
     }
-    const struct v3d_register *known = &v3d_registers[dev->known[offset / 4] - 1];
     if (!(known->access & access)) {
-        vgpu_fail(&dev->base, "v3d42: %s %s 0x%04x (%s): the register is %s", what, v3d_block_name(offset),
-                  offset % V3D_BLOCK_BYTES, known->name,
-                  known->access == V3D_READ_ONLY ? "read-only" : "write-only");
+        bool is_tfu = offset >= HUB_TFU_CS && offset <= HUB_TFU_CRC;
+        fail_access(dev, what, offset,
+                    is_tfu                ? "the texture formatting unit (TFU) is not modelled"
+                    : !known->access      ? "the register is not modelled"
+                    : access == VGPU_READ ? "the register is write-only"
+                                          : "the register is read-only");
         return NULL;
     }
-    if (offset < V3D_BRIDGE && *v3d_reg(dev, BRIDGE_SW_INIT_1) & SW_INIT_V3D_CLK_108) {
+    if (offset < V3D_BRIDGE && *v3d_reg(dev, BRIDGE_SW_INIT_1) & BRIDGE_SW_INIT_1_V3D_CLK_108) {
         fail_access(dev, what, offset, "the GPU is held in reset by the bridge (SW_INIT_1)");
         return NULL;
     }
@@ -99,44 +104,45 @@ static const struct v3d_register *find(struct v3d_device *dev, uint32_t offset,
 static uint32_t read32(struct vgpu *gpu, uint32_t offset)
 {
     struct v3d_device *dev = v3d_device_of(gpu);
-    if (!find(dev, offset, V3D_READ_ONLY))
+    if (!find(dev, offset, VGPU_READ))
         return 0;
     uint32_t value = *v3d_reg(dev, offset);
     if (offset == HUB_MMUC_CONTROL && gpu->now_ns < dev->mmuc_flush_ns)
-        value |= MMUC_FLUSHING;
+        value |= HUB_MMUC_CONTROL_FLUSHING;
     if (offset == HUB_MMU_CTL && gpu->now_ns < dev->tlb_clear_ns)
-        value |= MMU_TLB_CLEARING;
-    if (offset == CORE_L2TCACTL && gpu->now_ns >= dev->l2t_ns)
-        value &= ~(L2TCACTL_TMUWCF | L2TCACTL_L2TFLS);
+        value |= HUB_MMU_CTL_TLB_CLEARING;
+    if (offset == CORE_CTL_L2TCACTL && gpu->now_ns >= dev->l2t_ns)
+        value &= ~(CORE_CTL_L2TCACTL_TMUWCF | CORE_CTL_L2TCACTL_L2TFLS);
     return value;
 }
 
 static void write_mmu_cache_control(struct v3d_device *dev, uint32_t value)
 {
-    if (value & MMUC_FLUSH) {
+    if (value & HUB_MMUC_CONTROL_FLUSH) {
         dev->mmuc_flush_ns = dev->base.now_ns + dev->base.options.latency_ns;
         dev->mmuc_clean = true;
     }
-    *v3d_reg(dev, HUB_MMUC_CONTROL) = value & MMUC_ENABLE;
+    *v3d_reg(dev, HUB_MMUC_CONTROL) = value & HUB_MMUC_CONTROL_ENABLE;
 }
 
 static void write_mmu_control(struct v3d_device *dev, uint32_t value)
 {
     uint32_t old = *v3d_reg(dev, HUB_MMU_CTL);
-    if (value & MMU_TLB_CLEAR) {
+    if (value & HUB_MMU_CTL_TLB_CLEAR) {
         dev->tlb_clear_ns = dev->base.now_ns + dev->base.options.latency_ns;
         /* What the MMU cache still holds would come back into the TLB. */
-        if (dev->mmuc_clean || !(*v3d_reg(dev, HUB_MMUC_CONTROL) & MMUC_ENABLE))
+        if (dev->mmuc_clean || !(*v3d_reg(dev, HUB_MMUC_CONTROL) & HUB_MMUC_CONTROL_ENABLE))
             dev->mmu_stale = true;
     }
     /* Violation bits are cleared by writing one. */
     *v3d_reg(dev, HUB_MMU_CTL) =
-        (value & ~(MMU_TLB_CLEAR | MMU_TLB_CLEARING | MMU_VIOLATIONS)) | (old & MMU_VIOLATIONS & ~value);
+        (value & ~(HUB_MMU_CTL_TLB_CLEAR | HUB_MMU_CTL_TLB_CLEARING | MMU_VIOLATIONS)) |
+        (old & MMU_VIOLATIONS & ~value);
 }
 
 static void write_l2t_control(struct v3d_device *dev, uint32_t value)
 {
-    uint32_t mode = (value & L2TCACTL_FLM) >> 1;
+    uint32_t mode = (value & CORE_CTL_L2TCACTL_FLM) >> 1;
     if (mode != L2T_FLUSH && mode != L2T_CLEAN) {
         vgpu_fail(&dev->base,
                   "v3d42: write to core0 0x0030 (L2TCACTL) of 0x%08x: L2T mode %u is not modelled", value,
@@ -144,13 +150,13 @@ static void write_l2t_control(struct v3d_device *dev, uint32_t value)
         return;
     }
     dev->l2t_ns = dev->base.now_ns + dev->base.options.latency_ns;
-    *v3d_reg(dev, CORE_L2TCACTL) = value;
+    *v3d_reg(dev, CORE_CTL_L2TCACTL) = value;
 }
 
 static void write_bridge_reset(struct v3d_device *dev, uint32_t value)
 {
     uint32_t *init = v3d_reg(dev, BRIDGE_SW_INIT_1);
-    if (value & ~*init & SW_INIT_V3D_CLK_108) {
+    if (value & ~*init & BRIDGE_SW_INIT_1_V3D_CLK_108) {
         v3d_reset(dev);
         dev->base.counters.resets++;
     }
@@ -159,7 +165,7 @@ static void write_bridge_reset(struct v3d_device *dev, uint32_t value)
 
 static void write_queued_config(struct v3d_device *dev, uint32_t offset, uint32_t value)
 {
-    if (*v3d_reg(dev, CORE_CSD_STATUS) & CSD_HAVE_QUEUED) {
+    if (*v3d_reg(dev, CORE_CSD_STATUS) & CORE_CSD_STATUS_HAVE_QUEUED) {
         fail_access(dev, "write to", offset, "a dispatch is queued already; it would be overwritten");
         return;
     }
@@ -184,13 +190,13 @@ static void write_interrupt(struct v3d_device *dev, uint32_t offset, uint32_t va
 static void write32(struct vgpu *gpu, uint32_t offset, uint32_t value)
 {
     struct v3d_device *dev = v3d_device_of(gpu);
-    const struct v3d_register *known = find(dev, offset, V3D_WRITE_ONLY);
+    const struct vgpu_register *known = find(dev, offset, VGPU_WRITE);
     if (!known)
         return;
-    if (value & ~known->writable) {
+    if (value & ~known->bits) {
         vgpu_fail(gpu, "v3d42: write to %s 0x%04x (%s) of 0x%08x: reserved or not modelled bits 0x%08x",
-                  v3d_block_name(offset), offset % V3D_BLOCK_BYTES, known->name, value,
-                  value & ~known->writable);
+                  v3d_block(offset)->name, offset - v3d_block(offset)->offset, known->name, value,
+                  value & ~known->bits);
         return;
     }
     switch (offset) {
@@ -205,14 +211,14 @@ static void write32(struct vgpu *gpu, uint32_t offset, uint32_t value)
     case HUB_MMUC_CONTROL: write_mmu_cache_control(dev, value); return;
     case HUB_MMU_CTL: write_mmu_control(dev, value); return;
     case HUB_MMU_ADDR_CAP: dev->mmu_stale = true; break; /* a comparator, not cached */
-    case CORE_SLCACTL:
+    case CORE_CTL_SLCACTL:
         return; /* invalidates the slices' caches, which the model does not have; reads as zero */
-    case CORE_L2TCACTL: write_l2t_control(dev, value); return;
+    case CORE_CTL_L2TCACTL: write_l2t_control(dev, value); return;
     case BRIDGE_SW_INIT_1: write_bridge_reset(dev, value); return;
-    case CORE_CT0QEA:
-    case CORE_CT1QEA:
+    case CORE_CLE_CT0QEA:
+    case CORE_CLE_CT1QEA:
         *v3d_reg(dev, offset) = value;
-        v3d_list_submit(dev, offset == CORE_CT0QEA ? VGPU_JOB_BIN : VGPU_JOB_RENDER);
+        v3d_list_submit(dev, offset == CORE_CLE_CT0QEA ? VGPU_JOB_BIN : VGPU_JOB_RENDER);
         return;
     }
     if (offset >= CORE_CSD_QUEUED_CFG0 && offset <= CORE_CSD_QUEUED_CFG6)
@@ -248,5 +254,5 @@ static size_t walk(struct vgpu *gpu,
     }
 
 static const struct vgpu_family v3d42_family = FAMILY("v3d42", V3D_WINDOW_BYTES);
-static const struct vgpu_family v3d42_pi4_family = FAMILY("v3d42-pi4", V3D_PI4_WINDOW_BYTES);
+static const struct vgpu_family v3d42_pi4_family = FAMILY("v3d42-pi4", V3D_BOARD_WINDOW_BYTES);
 VGPU_FAMILIES(&v3d42_family, &v3d42_pi4_family);

@@ -1,4 +1,4 @@
-/* State of a virtual V3D 4.2. */
+/* State of a virtual V3D 4.2. Sources: see v3d_device.c. */
 #ifndef GRAMOPHONE_V3D_DEVICE_H
 #define GRAMOPHONE_V3D_DEVICE_H
 
@@ -17,8 +17,8 @@ struct v3d_device {
     struct vgpu base; /* first: a struct vgpu * is a struct v3d_device * */
     struct v3d_mmu mmu;
     bool has_power_blocks;
-    uint32_t reg[V3D_PI4_WINDOW_BYTES / 4];     /* by window offset */
-    uint8_t known[V3D_PI4_WINDOW_BYTES / 4];    /* index into v3d_registers + 1 */
+    uint32_t reg[V3D_BOARD_WINDOW_BYTES / 4];   /* by window offset */
+    uint16_t known[V3D_BOARD_WINDOW_BYTES / 4]; /* index into v3d_registers + 1 */
     struct v3d_completion pending[V3D_ENGINES]; /* jobs that will end, in order */
     unsigned pending_count;
     uint32_t compute_jobs_started;
@@ -48,7 +48,7 @@ void v3d_list_submit(struct v3d_device *dev, unsigned engine);
 void v3d_jobs_advance(struct v3d_device *dev);
 
 /* v3d_power.c: power blocks of a Raspberry Pi 4. */
-void v3d_power_write(struct v3d_device *dev, const struct v3d_register *known, uint32_t value);
+void v3d_power_write(struct v3d_device *dev, const struct vgpu_register *known, uint32_t value);
 /* May the GPU's own registers be reached? If not, the GPU has failed. */
 bool v3d_power_is_on(struct v3d_device *dev, uint32_t offset);
 

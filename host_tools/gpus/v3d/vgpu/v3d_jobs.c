@@ -1,7 +1,7 @@
 /*
  * Jobs of a virtual V3D 4.2: compute dispatches and control lists, their faults and their completion.
  *
- * A job does its work when it starts; its completion interrupt comes latency_ns later. Sequences: Linux
+ * A job does its work when it starts; its completion interrupt comes latency_ns later. Sequences: Linux 6.1
  * drivers/gpu/drm/v3d/v3d_sched.c; the queued and the current dispatch: the register names in v3d_regs.h.
  */
 #include <string.h>
@@ -22,12 +22,14 @@ static const struct {
     uint32_t status, abort, interrupt, hub_interrupt;
     const char *name;
 } violations[] = {
-    [V3D_FAULT_CAP] = {MMU_CAP_EXCEEDED, MMU_CAP_EXCEEDED_ABORT, MMU_CAP_EXCEEDED_INT, HUB_INT_MMU_CAP,
-                       "address above the cap"},
-    [V3D_FAULT_INVALID] = {MMU_PT_INVALID, MMU_PT_INVALID_ABORT | MMU_PT_INVALID_ENABLE, MMU_PT_INVALID_INT,
-                           HUB_INT_MMU_PTI, "page table entry not valid"},
-    [V3D_FAULT_READ_ONLY] = {MMU_WRITE_VIOLATION, MMU_WRITE_VIOLATION_ABORT, MMU_WRITE_VIOLATION_INT,
-                             HUB_INT_MMU_WRV, "write to a read-only page"},
+    [V3D_FAULT_CAP] = {HUB_MMU_CTL_CAP_EXCEEDED, HUB_MMU_CTL_CAP_EXCEEDED_ABORT, HUB_MMU_CTL_CAP_EXCEEDED_INT,
+                       HUB_INT_STS_MMU_CAP, "address above the cap"},
+    [V3D_FAULT_INVALID] = {HUB_MMU_CTL_PT_INVALID,
+                           HUB_MMU_CTL_PT_INVALID_ABORT | HUB_MMU_CTL_PT_INVALID_ENABLE,
+                           HUB_MMU_CTL_PT_INVALID_INT, HUB_INT_STS_MMU_PTI, "page table entry not valid"},
+    [V3D_FAULT_READ_ONLY] = {HUB_MMU_CTL_WRITE_VIOLATION, HUB_MMU_CTL_WRITE_VIOLATION_ABORT,
+                             HUB_MMU_CTL_WRITE_VIOLATION_INT, HUB_INT_STS_MMU_WRV,
+                             "write to a read-only page"},
 };
 
 static void raise_violation(struct v3d_device *dev, enum v3d_fault fault, uint32_t client, uint32_t va)
@@ -67,14 +69,14 @@ static void raise_fault(struct v3d_device *dev, uint32_t client, uint32_t va, bo
 /* The GPU's address space as of now. False: the GPU has failed. */
 static bool load_page_table(struct v3d_device *dev)
 {
-    if (!(*v3d_reg(dev, HUB_MMU_CTL) & MMU_ENABLE)) {
+    if (!(*v3d_reg(dev, HUB_MMU_CTL) & HUB_MMU_CTL_ENABLE)) {
         vgpu_fail(&dev->base, "v3d42: a job starts with the MMU off; only translated accesses are modelled");
         return false;
     }
     if (dev->mmu_stale) {
         uint32_t cap = *v3d_reg(dev, HUB_MMU_ADDR_CAP);
         /* The cap counts megabytes, of 256 pages each. */
-        uint32_t pages = cap & MMU_ADDR_CAP_ENABLE ? (cap & MMU_ADDR_CAP_MPAGE) << 8 : V3D_PAGES;
+        uint32_t pages = cap & HUB_MMU_ADDR_CAP_ENABLE ? (cap & HUB_MMU_ADDR_CAP_MPAGE) << 8 : V3D_PAGES;
         if (!v3d_mmu_load(&dev->mmu, (uint64_t)*v3d_reg(dev, HUB_MMU_PT_PA_BASE) << V3D_PAGE_SHIFT, pages))
             return false;
         dev->mmu_stale = dev->mmuc_clean = false;
@@ -132,7 +134,8 @@ static void start_csd(struct v3d_device *dev)
     memcpy(v3d_reg(dev, CORE_CSD_CURRENT_CFG0), config, sizeof(config));
     /* Counts the batches that are still to be handed out; the model hands out all of them at once. */
     *v3d_reg(dev, CORE_CSD_CURRENT_CFG4) = 0;
-    *status = (*status & ~CSD_HAVE_QUEUED) | CSD_HAVE_CURRENT | 1u << CSD_NUM_ACTIVE_SHIFT;
+    *status = (*status & ~CORE_CSD_STATUS_HAVE_QUEUED) | CORE_CSD_STATUS_HAVE_CURRENT |
+              1u << CORE_CSD_STATUS_NUM_ACTIVE_SHIFT;
     dev->busy[VGPU_JOB_COMPUTE] = true;
     dev->compute_jobs_started++;
     if (!load_page_table(dev))
@@ -156,7 +159,7 @@ static void complete_now_if_due(struct v3d_device *dev)
 void v3d_csd_submit(struct v3d_device *dev)
 {
     if (dev->busy[VGPU_JOB_COMPUTE])
-        *v3d_reg(dev, CORE_CSD_STATUS) |= CSD_HAVE_QUEUED;
+        *v3d_reg(dev, CORE_CSD_STATUS) |= CORE_CSD_STATUS_HAVE_QUEUED;
     else
         start_csd(dev);
     complete_now_if_due(dev);
@@ -165,8 +168,8 @@ void v3d_csd_submit(struct v3d_device *dev)
 void v3d_list_submit(struct v3d_device *dev, unsigned engine)
 {
     bool bin = engine == VGPU_JOB_BIN;
-    uint32_t begin = *v3d_reg(dev, bin ? CORE_CT0QBA : CORE_CT1QBA);
-    uint32_t end = *v3d_reg(dev, bin ? CORE_CT0QEA : CORE_CT1QEA);
+    uint32_t begin = *v3d_reg(dev, bin ? CORE_CLE_CT0QBA : CORE_CLE_CT1QBA);
+    uint32_t end = *v3d_reg(dev, bin ? CORE_CLE_CT0QEA : CORE_CLE_CT1QEA);
     struct v3d_list_result result;
     if (dev->busy[engine]) {
         vgpu_fail(&dev->base, "v3d42: %s list [0x%08x, 0x%08x) submitted while another runs: not modelled",
@@ -178,8 +181,8 @@ void v3d_list_submit(struct v3d_device *dev, unsigned engine)
     dev->busy[engine] = true;
     vgpu_job_start(&dev->base, engine);
     v3d_list_check(&dev->mmu, bin ? V3D_LIST_BIN : V3D_LIST_RENDER, begin, end, &result);
-    *v3d_reg(dev, bin ? CORE_CT0CA : CORE_CT1CA) = result.faulted ? result.fault_va : end;
-    *v3d_reg(dev, bin ? CORE_CT0EA : CORE_CT1EA) = end;
+    *v3d_reg(dev, bin ? CORE_CLE_CT0CA : CORE_CLE_CT1CA) = result.faulted ? result.fault_va : end;
+    *v3d_reg(dev, bin ? CORE_CLE_CT0EA : CORE_CLE_CT1EA) = end;
     vgpu_job_end(&dev->base, engine);
     if (result.error[0])
         vgpu_fail(&dev->base, "v3d42: %s", result.error);
@@ -192,22 +195,23 @@ void v3d_list_submit(struct v3d_device *dev, unsigned engine)
 
 static void complete(struct v3d_device *dev, unsigned engine)
 {
-    static const uint32_t done[V3D_ENGINES] = {[VGPU_JOB_COMPUTE] = CORE_INT_CSDDONE,
-                                               [VGPU_JOB_BIN] = CORE_INT_FLDONE,
-                                               [VGPU_JOB_RENDER] = CORE_INT_FRDONE};
+    static const uint32_t done[V3D_ENGINES] = {[VGPU_JOB_COMPUTE] = CORE_INT_STS_CSDDONE,
+                                               [VGPU_JOB_BIN] = CORE_INT_STS_FLDONE,
+                                               [VGPU_JOB_RENDER] = CORE_INT_STS_FRDONE};
     uint32_t *status = v3d_reg(dev, CORE_CSD_STATUS);
     dev->busy[engine] = false;
     *v3d_reg(dev, CORE_INT_STS) |= done[engine];
     if (engine == VGPU_JOB_COMPUTE) {
         uint32_t completed =
-            ((*status & CSD_NUM_COMPLETED) + (1u << CSD_NUM_COMPLETED_SHIFT)) & CSD_NUM_COMPLETED;
-        *status = completed | (*status & CSD_HAVE_QUEUED);
+            ((*status & CORE_CSD_STATUS_NUM_COMPLETED) + (1u << CORE_CSD_STATUS_NUM_COMPLETED_SHIFT)) &
+            CORE_CSD_STATUS_NUM_COMPLETED;
+        *status = completed | (*status & CORE_CSD_STATUS_HAVE_QUEUED);
         dev->base.counters.jobs++;
     } else {
         dev->base.counters.list_jobs++;
     }
     v3d_update_interrupt(dev);
-    if (*status & CSD_HAVE_QUEUED && !dev->busy[VGPU_JOB_COMPUTE])
+    if (*status & CORE_CSD_STATUS_HAVE_QUEUED && !dev->busy[VGPU_JOB_COMPUTE])
         start_csd(dev);
 }
 

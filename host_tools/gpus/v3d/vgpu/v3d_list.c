@@ -1,8 +1,8 @@
 /*
- * Packets: Mesa src/broadcom/cle/v3d_packet_v33.xml (for 4.1 and up). A list passes when every packet is in
- * the table below; none of them draws a primitive, loads or stores a buffer, but Store Tile Buffer General,
- * which passes with buffer "none" only. The binner of the chip also writes tile lists of its own into its
- * tile allocation memory; only the render list that follows reads them, and it stores nothing.
+ * Packets: Mesa 22.3.6, src/broadcom/cle/v3d_packet_v33.xml (for 4.1 and up). A list passes when every packet
+ * is in the table below; none of them draws a primitive, loads or stores a buffer, but Store Tile Buffer
+ * General, which passes with buffer "none" only. The binner of the chip also writes tile lists of its own
+ * into its tile allocation memory; only the render list that follows reads them, and it stores nothing.
  */
 #include "v3d_list.h"
 

@@ -1,6 +1,6 @@
 /*
  * Control lists of a V3D 4.2, as far as a GPU without a 3D pipeline can go: those that draw nothing and store
- * nothing. A compute-only Vulkan stack submits them to signal semaphores.
+ * nothing. A compute-only Vulkan stack submits them to signal semaphores. Sources: see v3d_list.c.
  */
 #ifndef GRAMOPHONE_V3D_LIST_H
 #define GRAMOPHONE_V3D_LIST_H

@@ -1,5 +1,5 @@
 /*
- * V3D MMU: one level, an entry of 32 bits a 4 KiB page (Linux drivers/gpu/drm/v3d/v3d_mmu.c).
+ * V3D MMU: one level, an entry of 32 bits a 4 KiB page (Linux 6.1 drivers/gpu/drm/v3d/v3d_mmu.c).
  *
  * The whole table is taken in at the first job after its caches were cleared, and every page is resolved to a
  * host pointer then, on the owner's thread. The engine's worker threads only look up; what is missing then is

@@ -2,7 +2,8 @@
  * V3D 4.2 MMU as the compute engine sees it: a software table from GPU page to host page.
  *
  * v3d_mmu.c fills it from the guest's page table (one level, u32 a 4 KiB page; entry = frame number 23:0,
- * bit 28 valid, bit 29 writable; source: Linux drivers/gpu/drm/v3d/v3d_mmu.c) and empties it on a TLB clear.
+ * bit 28 valid, bit 29 writable; source: Linux 6.1 drivers/gpu/drm/v3d/v3d_mmu.c) and empties it on a TLB
+ * clear.
  */
 #ifndef GRAMOPHONE_V3D_MMU_H
 #define GRAMOPHONE_V3D_MMU_H

@@ -2,6 +2,7 @@
  * The compute engine of a V3D 4.2: decodes and executes QPU machine code for one CSD dispatch.
  *
  * Knows nothing of registers or interrupts; v3d_device.c does. Memory goes through struct v3d_mmu.
+ * Sources: see v3d_csd.c and v3d_qpu_decode.h.
  */
 #ifndef GRAMOPHONE_V3D_QPU_H
 #define GRAMOPHONE_V3D_QPU_H

@@ -1,4 +1,5 @@
-/* Decoder of V3D 4.2 QPU instructions. Field layout, high bit first:
+/* Decoder of V3D 4.2 QPU instructions. Source: Mesa 22.3.6, src/broadcom/qpu (qpu_pack.c, qpu_instr.h). Field
+ * layout, high bit first:
  *   63:58 mul op   57:53 signal   52:46 condition or signal address   45 mul magic   44 add magic
  *   43:38 mul destination   37:32 add destination   31:24 add op   23:21 mul b   20:18 mul a
  *   17:15 add b   14:12 add a   11:6 raddr_a   5:0 raddr_b or small immediate

@@ -1,4 +1,9 @@
-/* Control of a QPU thread: uniform streams, branches, thread switches, memory and errors. */
+/*
+ * Control of a QPU thread: uniform streams, branches, thread switches, memory and errors.
+ *
+ * Sources: Mesa 22.3.6, src/broadcom/compiler (qpu_schedule.c, qpu_validate.c: delay slots, thread switches,
+ * the end of a program) and src/broadcom/qpu/qpu_instr.h (kinds of branches).
+ */
 #include "v3d_qpu_thread.h"
 
 #include <inttypes.h>

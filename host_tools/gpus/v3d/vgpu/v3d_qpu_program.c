@@ -1,5 +1,6 @@
 /*
- * Translation of a shader into micro-operations.
+ * Translation of a shader into micro-operations. Source of what an instruction does in which order:
+ * Mesa 22.3.6, src/broadcom/compiler (qpu_schedule.c, qpu_validate.c).
  *
  * In one instruction both ALUs read before either writes, and signals deliver last. Micro-operations run one
  * after the other, so they are put in an order in which that makes no difference; where there is none, the

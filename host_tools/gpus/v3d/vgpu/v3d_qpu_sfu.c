@@ -1,5 +1,6 @@
 /*
- * The special function unit: reciprocal, reciprocal square root, 2^x, log2 and sin(pi x).
+ * The special function unit: reciprocal, reciprocal square root, 2^x, log2 and sin(pi x). Which there are:
+ * Mesa 22.3.6, src/broadcom/qpu/qpu_instr.h; what they compute: src/broadcom/compiler/nir_to_vir.c.
  *
  * Silicon approximates and no public source says how. Here results are computed in double precision with
  * nothing but IEEE 754 basic operations and rounded once to single, so that they are the same on every host

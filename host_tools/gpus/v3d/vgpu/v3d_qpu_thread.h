@@ -3,6 +3,7 @@
  *
  * A shader is translated once a dispatch (v3d_qpu_program.c): every instruction word becomes one or a few
  * micro-operations with their operands resolved to slots, so that running them needs no decoding.
+ * Sources: see v3d_qpu_exec.c and v3d_qpu_decode.h.
  */
 #ifndef GRAMOPHONE_V3D_QPU_THREAD_H
 #define GRAMOPHONE_V3D_QPU_THREAD_H

@@ -6,7 +6,7 @@
  * left the byte is 0xff (a regular 32-bit access, lane by lane). Byte: element type 2:0, operation 6:3,
  * bit 7 set: only lanes with a sample mask, clear: every lane of a quad that has one (spilled registers are
  * kept for such lanes too); the condition of the write to tmua then selects among these. Source: Mesa 22.3.6,
- * nir_to_vir.c (GENERAL_TMU_LOOKUP_*), cle/v3d_packet_v33.xml ("TMU Op").
+ * src/broadcom: compiler/nir_to_vir.c (GENERAL_TMU_LOOKUP_*), cle/v3d_packet_v33.xml ("TMU Op").
  */
 #include "v3d_qpu_thread.h"
 

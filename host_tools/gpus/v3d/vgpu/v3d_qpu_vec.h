@@ -1,4 +1,5 @@
-/* Sixteen lanes as GCC vectors. Compiles to one register each with AVX-512, to several without. */
+/* Sixteen lanes (Mesa 22.3.6, src/broadcom/common/v3d_limits.h) as GCC vectors. Compiles to one register each
+ * with AVX-512, to several without. */
 #ifndef GRAMOPHONE_V3D_QPU_VEC_H
 #define GRAMOPHONE_V3D_QPU_VEC_H
 

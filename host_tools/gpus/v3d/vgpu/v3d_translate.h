@@ -1,5 +1,5 @@
 /* The device's side of the V3D MMU: the page table, and why a translation failed. v3d_mmu.h is the engine's
- * side. */
+ * side. Sources: see v3d_mmu.c. */
 #ifndef GRAMOPHONE_V3D_TRANSLATE_H
 #define GRAMOPHONE_V3D_TRANSLATE_H
 

@@ -1,0 +1,30 @@
+"""Every file of the virtual GPUs' models says in its first lines where its facts come from."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+GPUS = Path(__file__).resolve().parents[2] / "host_tools" / "gpus"
+FILES = sorted(path for path in GPUS.glob("*/vgpu/*") if path.suffix in (".c", ".h"))
+SOURCE = re.compile(r"Linux 6\.1\W|Mesa 22\.3\.6|GPUReplay recordings|trace_format/gpus/\w+\.toml")
+ELSEWHERE = re.compile(r"Sources: see (\w+\.[ch])(?: and (\w+\.[ch]))?\.")
+
+
+def first_comment(path: Path) -> str:
+    """The comment that the file begins with, as one line; that it is not to be formatted does not count."""
+    text = path.read_text().removeprefix("/* clang-format off */\n")
+    assert text.startswith("/*"), path
+    return " ".join(text[2 : text.index("*/")].replace("\n *", " ").split())
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
+def test_a_source_is_named(path: Path) -> None:
+    comment = first_comment(path)
+    elsewhere = ELSEWHERE.search(comment)
+    for comment_with_source in (
+        [first_comment(path.with_name(name)) for name in elsewhere.groups() if name] if elsewhere else [comment]
+    ):
+        assert SOURCE.search(comment_with_source), comment

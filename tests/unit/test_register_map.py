@@ -1,0 +1,71 @@
+"""What comes from the GPU profiles: the virtual GPUs' register maps, the page of registers, the allow list."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from markdown_it import MarkdownIt
+
+from tee_replayer import target
+from trace_format import profile
+from trace_format.emit import register_map, register_page
+
+
+@pytest.mark.parametrize(
+    ("name", "c_name"),
+    [
+        ("core0.INT_STS", "CORE_INT_STS"),
+        ("gpu.GPU_ID", "GPU_ID"),
+        ("js.STATUS", "JS_STATUS"),
+        ("rpivid_asb.V3D_S_CTRL", "RPIVID_ASB_V3D_S_CTRL"),
+    ],
+)
+def test_names_in_c(name: str, c_name: str) -> None:
+    assert register_map.c_name(name) == c_name
+
+
+@pytest.mark.parametrize("name", register_map.MAPS)
+def test_the_map_has_every_register_once(name: str) -> None:
+    gpu = profile.load(name)
+    text = register_map.emit(name)
+    offsets = dict(re.findall(r"^    ([A-Z]\w+) = (0x[0-9a-f]+),$", text, re.M))
+    rows = re.findall(r'\{"([\w.]+)", (0x[0-9a-f]+), (0x[0-9a-f]+)u, (0x[0-9a-f]+)u, (\d)\}', text)
+    assert len(rows) == len({row[0] for row in rows}) == len(register_map.table(gpu))
+    described = {r.offset: r for r in (*gpu.registers.values(), *gpu.others)}
+    for row, offset, reset, bits, access in rows:
+        register = described[int(offset, 16)]
+        block = row.partition(".")[0]
+        repeated = gpu.blocks[block].count > 1
+        assert register.name == (row.replace(block, f"{block}0", 1) if repeated else row)
+        assert int(offsets[register_map.c_name(row)], 16) == int(offset, 16) - repeated * gpu.blocks[block].base
+        assert (int(reset, 16), int(bits, 16)) == (register.reset, register.model_bits)
+        assert int(access) == (register.readable + 2 * register.writable if register.modelled else 0)
+    assert {row[0] for row in rows} >= gpu.bit_names.keys()
+
+
+def test_a_page_with_every_register() -> None:
+    text = register_page.emit()
+    for name in profile.names():
+        gpu = profile.load(name)
+        section = text.partition(f"(`{name}.toml`)")[2].partition("\n## ")[0]
+        own = [row for row, _, r in register_map.table(gpu) if not gpu.like or row not in described(gpu.like)]
+        assert re.findall(r"^\| `([\w.]+)` \| 0x[0-9a-f]+ \| (?:r|w|rw) \|", section, re.M) == own
+        for source in gpu.sources.values():
+            assert source in section
+    tables = [token for token in MarkdownIt().enable("table").parse(text) if token.type == "table_open"]
+    assert len(tables) == text.count("\n| --- |")
+
+
+def described(name: str) -> set[str]:
+    """Names of a GPU's registers, those of a repeated block once."""
+    return {row for row, _, _ in register_map.table(profile.load(name))}
+
+
+@pytest.mark.parametrize("name", profile.names())
+def test_no_device_allows_what_no_trace_may_touch(name: str) -> None:
+    gpu = profile.load(name)
+    allowed = {4 * (first + i) for first, count, *_ in target.rows(gpu) for i in range(count)}
+    assert allowed
+    assert allowed <= gpu.by_offset.keys()
+    assert not allowed & {register.offset for register in gpu.others}
