@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from host_tools.model.memory import Conflict, Memory
 from host_tools.support.pages import pieces
-from trace_format.actions import ops_on
+from trace_format.actions import Type, ops_with
 from trace_format.errors import SlotError
 from trace_format.schema import SlotKind
 from trace_format.trace import Slot, Trace
@@ -62,7 +62,7 @@ def drop_bound(trace: Trace) -> Trace:
     kept = [i for i, s in enumerate(trace.slots) if not (s.kind == SlotKind.PARAMETER and s.bound)]
     target = np.full(max(1, len(trace.slots)), -1, np.int64)
     target[kept] = np.arange(len(kept))
-    copies = np.isin(trace.actions["op"], ops_on("slot"))
+    copies = np.isin(trace.actions["op"], ops_with(Type.SLOT))
     actions = trace.actions.copy()
     actions["arg"][copies] = np.maximum(target[actions["arg"][copies]], 0)
     dropped = np.zeros(len(actions), np.bool_)

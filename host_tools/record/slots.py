@@ -17,7 +17,7 @@ from host_tools.model.interpreter import Interpreter, interpreter
 from host_tools.model.memory import Memory, runs
 from host_tools.model.observe import Observation, observe
 from host_tools.record.tensors import WORD, PairedMemory, Placement, find, pairs_of
-from trace_format.actions import ACTION_DTYPE, Op, action
+from trace_format.actions import ACTION_DTYPE, Op, action, of_record
 from trace_format.schema import PAGE_BYTES, DType, SlotKind
 from trace_format.trace import Slot, Trace
 
@@ -41,7 +41,7 @@ def same_stream(first: Trace, second: Trace, what: str) -> None:
     if not len(differs) and len(one) == len(two):
         return
     at = int(differs[0]) if len(differs) else shorter
-    says = [describe_action(s[at], first.profile, []) if at < len(s) else "its end" for s in (one, two)]
+    says = [describe_action(of_record(s[at]), first.profile, []) if at < len(s) else "its end" for s in (one, two)]
     raise RecordError(
         f"the job stream depends on the {what}: access {at} is {says[0]} in one recording, {says[1]} in another"
     )

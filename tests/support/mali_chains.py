@@ -21,7 +21,6 @@ from trace_format.actions import (
     MAP_WRITE,
     Op,
     action,
-    va_operands,
 )
 from trace_format.trace import Slot, Trace
 
@@ -184,7 +183,8 @@ def trace(
                 flags=area.flags,
                 value=area.pages,
                 b=frame,
-                **va_operands(area.space, area.va // PAGE),
+                address_space=area.space,
+                va_page=area.va // PAGE,
             )
         )
         place |= {area.va // PAGE + i: (frame + i) * PAGE for i in range(area.pages)}

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from host_tools.passes import PASSES
 from tests.support.mali_chains import GPU, POLL_US, Area, power_on, read, set_table, submit, trace, wait, write
 from tests.support.mali_samples import job_header
-from trace_format.actions import ACTION_DTYPE, ALL_BITS, FLAG_IGNORE, MAP_READ, Op, action, va_operands
+from trace_format.actions import ACTION_DTYPE, ALL_BITS, FLAG_IGNORE, MAP_READ, Op, action
 from trace_format.trace import Trace
 
 START = action(Op.REPLAY_START)
@@ -291,8 +291,8 @@ def test_address_spaces(
     assert after("address-spaces", *expected) == expected, "again it changes nothing"
 
 
-MAP = action(Op.MAP_GPU_MEM, flags=MAP_READ, value=1, **va_operands(0, 1))
-UNMAP = action(Op.UNMAP_GPU_MEM, value=1, **va_operands(0, 1))
+MAP = action(Op.MAP_GPU_MEM, flags=MAP_READ, value=1, address_space=0, va_page=1)
+UNMAP = action(Op.UNMAP_GPU_MEM, value=1, address_space=0, va_page=1)
 
 
 @pytest.mark.parametrize("row", [MAP, UNMAP, RESET, write("gpu.COMMAND", 2)], ids=["map", "unmap", "soft", "hard"])

@@ -20,7 +20,7 @@ from tests.support import replayer_samples as s
 from tests.support.mali_chains import write
 from tests.support.replayer_samples import PAGE, Device, Parts, Registers, signed
 from trace_format import profile
-from trace_format.actions import ACTION_DTYPE, MAP_EXECUTE, MAP_READ, MAP_WRITE, Op, action, va_operands
+from trace_format.actions import ACTION_DTYPE, MAP_EXECUTE, MAP_READ, MAP_WRITE, Op, action
 from trace_format.schema import DType, SlotKind
 from trace_format.trace import Slot, Trace
 
@@ -34,11 +34,11 @@ EDGES = (0, ENTRIES, 5 * ENTRIES, 1 << 18, 1 << 27, 3 << 27, VA_PAGES - ENTRIES)
 
 
 def map_(space: int, page: int, frame: int, pages: int, flags: int = MAP_READ | MAP_WRITE) -> np.void:
-    return action(Op.MAP_GPU_MEM, flags=flags, value=pages, b=frame, **va_operands(space, page))
+    return action(Op.MAP_GPU_MEM, flags=flags, value=pages, b=frame, address_space=space, va_page=page)
 
 
 def unmap(space: int, page: int, pages: int) -> np.void:
-    return action(Op.UNMAP_GPU_MEM, value=pages, **va_operands(space, page))
+    return action(Op.UNMAP_GPU_MEM, value=pages, address_space=space, va_page=page)
 
 
 def submit(space: int) -> list[np.void]:

@@ -17,7 +17,7 @@ from tests.support.mali_chains import write
 from tests.support.mali_samples import CONTENTS, DATA, PAGE
 from tests.support.replayer_samples import signed
 from trace_format import profile
-from trace_format.actions import ALL_BITS, MAP_READ, MAP_WRITE, Op, action, va_operands
+from trace_format.actions import ALL_BITS, MAP_READ, MAP_WRITE, Op, action
 from trace_format.schema import SlotKind
 from trace_format.trace import Trace
 
@@ -111,7 +111,7 @@ def submission(space: int) -> list[np.void]:
 def test_a_job_without_a_table_finds_no_memory(space: int, before: str) -> None:
     """Memory is mapped, but no SetGpuPgtable points the GPU at it. Space 0 has a table from the start: empty."""
     rows = [
-        action(Op.MAP_GPU_MEM, flags=MAP_READ | MAP_WRITE, value=1, **va_operands(other, DATA // PAGE))
+        action(Op.MAP_GPU_MEM, flags=MAP_READ | MAP_WRITE, value=1, address_space=other, va_page=DATA // PAGE)
         for other in range(1, 8)
     ]
     if before == "reset and update":

@@ -11,7 +11,7 @@ from host_tools.model.interpreter import interpreter
 from host_tools.model.memory import Conflict, Memory, runs
 from host_tools.passes import PASSES
 from host_tools.passes.parameters import bind
-from trace_format.actions import ACTION_DTYPE, MAP_READ, MAP_WRITE, Op, action, va_operands
+from trace_format.actions import ACTION_DTYPE, MAP_READ, MAP_WRITE, Op, action
 from trace_format.schema import PAGE_BYTES, DType, SlotKind
 from trace_format.trace import Slot, Trace
 
@@ -27,7 +27,7 @@ def traces(draw):
     pages = draw(st.lists(st.integers(1, 40), min_size=len(frames), max_size=len(frames), unique=True))
     rows = [
         action(Op.MAP_GPU_MEM, flags=draw(st.sampled_from([MAP_READ, MAP_READ | MAP_WRITE])), value=1, b=BASE + f,
-               **va_operands(0, p))
+               address_space=0, va_page=p)
         for f, p in zip(frames, pages, strict=True)
     ]  # fmt: skip
     rows += [action(Op.SET_GPU_PGTABLE), action(Op.REPLAY_START)]
@@ -117,11 +117,11 @@ def test_runs_cover_what_they_must_and_little_more(mask, gap):
 
 def test_a_page_mapped_twice_is_a_conflict_and_passes_leave_such_a_trace():
     rows = [
-        action(Op.MAP_GPU_MEM, flags=MAP_READ, value=1, b=BASE, **va_operands(0, 1)),
+        action(Op.MAP_GPU_MEM, flags=MAP_READ, value=1, b=BASE, address_space=0, va_page=1),
         action(Op.SET_GPU_PGTABLE),
         action(Op.REPLAY_START),
         action(Op.JOB, value=0),
-        action(Op.MAP_GPU_MEM, flags=MAP_READ, value=1, b=BASE + 1, **va_operands(0, 1)),
+        action(Op.MAP_GPU_MEM, flags=MAP_READ, value=1, b=BASE + 1, address_space=0, va_page=1),
         action(Op.JOB, value=1),
     ]
     trace = Trace("v3d42", np.array(rows, ACTION_DTYPE), b"", (BASE + 2) * PAGE_BYTES, 1 << 20)
@@ -137,7 +137,7 @@ def test_a_value_bound_to_a_parameter_leaves_all_other_memory_as_it_is():
     image = generator.integers(0, 256, IMAGE_BYTES, np.uint8)
     first, pages = IMAGE_BYTES // PAGE_BYTES, 9
     rows = [
-        action(Op.MAP_GPU_MEM, flags=MAP_READ | MAP_WRITE, value=pages, b=first, **va_operands(0, 1)),
+        action(Op.MAP_GPU_MEM, flags=MAP_READ | MAP_WRITE, value=pages, b=first, address_space=0, va_page=1),
         action(Op.SET_GPU_PGTABLE),
         action(Op.REPLAY_START),
         action(Op.UPLOAD, value=IMAGE_BYTES, a=first * PAGE_BYTES, b=0),

@@ -25,14 +25,14 @@ from host_tools.passes.rules import file
 from host_tools.passes.rules.file import CodeRule, DescriptorRule, RegisterRule, RuleError, RuleFile
 from host_tools.passes.rules.memory import UNKNOWN, ImageView, Offsets
 from trace_format import profile
-from trace_format.actions import ACTION_DTYPE, ALL_BITS, Op, ops_on
+from trace_format.actions import ACTION_DTYPE, ALL_BITS, REGISTER_OPS, Op, Type, ops_with
 from trace_format.profile import Profile, Register
 from trace_format.schema import PAGE_BYTES
 from trace_format.trace import Trace
 from trace_format.validate import Actions
 
 ADDRESS = VA_MASK & ~0xF  # of a descriptor; the lowest four bits may be flags
-REGISTER_OPS, LINE_OPS = ops_on("register"), ops_on("line")
+LINE_OPS = ops_with(Type.LINE)
 READS, WRITES = (Op.REG_READ_ONCE, Op.REG_READ_WAIT, Op.REG_READ_KEEP), (Op.REG_WRITE, Op.REG_WRITE_KEPT)
 
 
