@@ -43,14 +43,13 @@ __all__ = [
     "Type",
     "action",
     "actions_of",
-    "of_record",
+    "array_of",
     "operands_of",
+    "ops_with",
+    "rewritten",
     "space_of",
     "va_operands",
     "va_page",
-    "array_of",
-    "ops_with",
-    "rewritten",
 ]
 
 Actions = NDArray[np.void]
@@ -78,6 +77,11 @@ class Action(NamedTuple):
     value: int
     a: int
     b: int
+
+    @classmethod
+    def of(cls, record: np.void) -> Action:
+        """The action that a record of ACTION_DTYPE is."""
+        return cls._make(record.tolist())
 
     def __getattr__(self, name: str) -> int:
         operand = operands_of(self.op).get(name)
@@ -133,11 +137,6 @@ def _put(fields: dict[str, int], values: Mapping[str, int]) -> None:
             raise TypeError(f"{ACTIONS[Op(fields['op'])].name} has no operand {name}")
 
 
-def of_record(record: np.void) -> Action:
-    """The action that a record of ACTION_DTYPE is."""
-    return Action._make(record.tolist())
-
-
 def va_page(record: np.void | Action) -> int:
     """Virtual page number of a map or unmap action."""
     return Action._make(record.tolist() if isinstance(record, np.void) else record).va_page
@@ -177,7 +176,11 @@ class Columns:
     def __getattr__(self, name: str) -> Numbers:
         if name.startswith("_") or not any(o.name == name for row in ACTIONS.values() for o in row.operands):
             raise AttributeError(f"no action has an operand {name}")
-        return self._gather(lambda operand: operand.name == name)
+        found = np.full(len(self.rows), -1, np.int64)
+        for operand, which in self.each(*Type):
+            if operand.name == name:
+                found[which] = self.decode(operand)[which]
+        return found
 
     @property
     def op(self) -> NDArray[np.uint8]:
@@ -197,23 +200,22 @@ class Columns:
 
     def of(self, *types: Type) -> Numbers:
         """The operand of one of these types of every action, -1 where it has none."""
-        return self._gather(lambda operand: operand.type in types)
-
-    def _gather(self, wanted: Callable[[Operand], bool]) -> Numbers:
         found = np.full(len(self.rows), -1, np.int64)
-        for operand, which in self.each(wanted):
+        for operand, which in self.each(*types):
             found[which] = self.decode(operand)[which]
         return found
 
-    def each(self, wanted: Callable[[Operand], bool]) -> Iterator[tuple[Operand, NDArray[np.bool_]]]:
-        """Operands that are wanted, those that lie in the same place as one, and which actions have them.
+    def each(self, *types: Type) -> Iterator[tuple[Operand, NDArray[np.bool_]]]:
+        """Operands of these types, those that lie in the same place as one, and which actions have them.
 
         They come in the order of the fields that they begin in.
         """
         groups: dict[Any, tuple[Operand, list[Op]]] = {}
         for op, row in ACTIONS.items():
-            for operand in filter(wanted, row.operands):
-                groups.setdefault((operand.places, operand.type), (operand, []))[1].append(op)
+            for operand in row.operands:
+                if operand.type in types:
+                    key = operand.places, operand.type, operand.name
+                    groups.setdefault(key, (operand, []))[1].append(op)
         for operand, ops in sorted(groups.values(), key=lambda g: _FIELD_INDEX[g[0].places[0].field]):
             which = self.is_op(*ops)
             if which.any():
@@ -232,7 +234,7 @@ def rewritten(rows: Actions, change: Callable[[Numbers], Numbers], *types: Type)
     """A copy of the actions in which `change` has been applied to every operand of these types."""
     found = rows.copy()
     columns = Columns(rows)
-    for operand, which in columns.each(lambda o: o.type in types):
+    for operand, which in columns.each(*types):
         fields = {place.field: rows[place.field][which].astype(np.int64) for place in operand.places}
         operand.put(fields, change(columns.decode(operand)[which]))
         for field, values in fields.items():

@@ -142,7 +142,7 @@ def _broken(columns: Columns, limits: Limits) -> Iterator[tuple[Mask, type[Actio
     """Every rule, in order: which actions break it, its error and its words."""
     for rule in RULES:
         counts = columns.of(*(COUNTED_BY[type] for type in rule.types if type in COUNTED_BY))
-        for operand, which in columns.each(lambda operand, rule=rule: operand.type in rule.types):
+        for operand, which in columns.each(*rule.types):
             yield which & rule.broken(columns.decode(operand), counts, limits), rule.error, rule.what
     for op, row in ACTIONS.items():
         if row.flagless:

@@ -36,12 +36,12 @@ def rate(work: Callable[[], object], size: int, repeats: int) -> float:
 def stream(count: int) -> np.ndarray:
     """A stream as recordings have them: register accesses, waits, mappings, uploads."""
     pattern = [
-        action(Op.REG_WRITE, arg=0x1241, value=7, a=0xFFFFFFFF),
-        action(Op.REG_READ_ONCE, arg=0x14, value=1, a=0xFF),
-        action(Op.REG_READ_WAIT, arg=0x14, a=1, b=500),
-        action(Op.MAP_GPU_MEM, flags=7, value=8, a=16),
-        action(Op.UPLOAD, value=32, a=IMAGE_BYTES, b=16),
-        action(Op.WAIT_IRQ, value=1000),
+        action(Op.REG_WRITE, register=0x1241, value=7, mask=0xFFFFFFFF),
+        action(Op.REG_READ_ONCE, register=0x14, expected=1, mask=0xFF),
+        action(Op.REG_READ_WAIT, register=0x14, mask=1, timeout_us=500),
+        action(Op.MAP_GPU_MEM, flags=7, pages=8, a=16),
+        action(Op.UPLOAD, bytes=32, target=IMAGE_BYTES, source=16),
+        action(Op.WAIT_IRQ, timeout_us=1000),
         action(Op.IRQ_ENTER),
         action(Op.IRQ_EXIT),
     ]

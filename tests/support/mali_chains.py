@@ -104,15 +104,17 @@ def page(parts: dict[int, bytes], pages: int = 1) -> bytes:
 
 
 def write(name: str, value: int) -> np.void:
-    return action(Op.REG_WRITE, arg=GPU.register(name).index, value=value, a=ALL_BITS)
+    return action(Op.REG_WRITE, register=GPU.register(name).index, value=value, mask=ALL_BITS)
 
 
 def read(name: str, value: int) -> np.void:
-    return action(Op.REG_READ_ONCE, arg=GPU.register(name).index, value=value, a=ALL_BITS)
+    return action(Op.REG_READ_ONCE, register=GPU.register(name).index, expected=value, mask=ALL_BITS)
 
 
 def wait(name: str, value: int, mask: int = ALL_BITS) -> np.void:
-    return action(Op.REG_READ_WAIT, arg=GPU.register(name).index, value=value, a=mask, b=POLL_US)
+    return action(
+        Op.REG_READ_WAIT, register=GPU.register(name).index, expected=value, mask=mask, timeout_us=POLL_US
+    )
 
 
 def submit(head: int, *, slot: int = 1, space: int = 0, waits: bool = True) -> list[np.void]:
@@ -132,7 +134,7 @@ def submit(head: int, *, slot: int = 1, space: int = 0, waits: bool = True) -> l
 def served(slot: int = 1) -> list[np.void]:
     """Wait for a chain's end and clear the interrupt."""
     return [
-        action(Op.WAIT_IRQ, arg=0, value=IRQ_US),
+        action(Op.WAIT_IRQ, line=0, timeout_us=IRQ_US),
         read("job.IRQ_STATUS", 1 << slot),
         write("job.IRQ_CLEAR", 1 << slot),
     ]
@@ -152,7 +154,7 @@ def power_on() -> list[np.void]:
 
 
 def set_table(space: int = 0) -> list[np.void]:
-    return [action(Op.SET_GPU_PGTABLE, arg=space), write(f"as{space}.COMMAND", 1)]
+    return [action(Op.SET_GPU_PGTABLE, address_space=space), write(f"as{space}.COMMAND", 1)]
 
 
 def trace(
@@ -181,8 +183,8 @@ def trace(
             action(
                 Op.MAP_GPU_MEM,
                 flags=area.flags,
-                value=area.pages,
-                b=frame,
+                pages=area.pages,
+                frame=frame,
                 address_space=area.space,
                 va_page=area.va // PAGE,
             )
@@ -190,7 +192,7 @@ def trace(
         place |= {area.va // PAGE + i: (frame + i) * PAGE for i in range(area.pages)}
         if area.data is not None:
             data = area.data.ljust(-(-len(area.data) // PAGE) * PAGE, b"\0")
-            fills.append(action(Op.UPLOAD, value=len(data), a=frame * PAGE, b=len(image)))
+            fills.append(action(Op.UPLOAD, bytes=len(data), target=frame * PAGE, source=len(image)))
             image += data
         frame += area.pages + 1
     if prologue is None:
@@ -204,10 +206,10 @@ def trace(
     for item in _flat(stream):
         if isinstance(item, Late):
             to = place[item.va // PAGE] + item.va % PAGE
-            rows.append(action(Op.UPLOAD, value=len(item.data), a=to, b=len(image)))
+            rows.append(action(Op.UPLOAD, bytes=len(item.data), target=to, source=len(image)))
             image += item.data
         elif int(item["op"]) == Op.JOB:
-            rows.append(action(Op.JOB, value=jobs))
+            rows.append(action(Op.JOB, number=jobs))
             jobs += 1
         else:
             rows.append(item)

@@ -46,26 +46,26 @@ def register(name: str) -> int:
 
 def read(name: str, expected: int, mask: int = ALL_BITS) -> np.void:
     """RegReadOnce."""
-    return action(Op.REG_READ_ONCE, arg=register(name), value=expected, a=mask)
+    return action(Op.REG_READ_ONCE, register=register(name), expected=expected, mask=mask)
 
 
 def write(name: str, value: int, mask: int = ALL_BITS) -> np.void:
     """RegWrite."""
-    return action(Op.REG_WRITE, arg=register(name), value=value, a=mask)
+    return action(Op.REG_WRITE, register=register(name), value=value, mask=mask)
 
 
 PROLOGUE = (
-    action(Op.MAP_GPU_MEM, flags=MAP_READ | MAP_WRITE, value=4, a=VA, b=MEMORY_PAGE),
+    action(Op.MAP_GPU_MEM, flags=MAP_READ | MAP_WRITE, pages=4, a=VA, frame=MEMORY_PAGE),
     action(Op.SET_GPU_PGTABLE),
     write("hub.MMU_CTL", MMU_ON),
-    action(Op.UPLOAD, value=100, a=MEMORY_PAGE * PAGE, b=8),
+    action(Op.UPLOAD, bytes=100, target=MEMORY_PAGE * PAGE, source=8),
     action(Op.REPLAY_START),
 )
 REPLAY = (
-    action(Op.COPY_TO_GPU, arg=0),
-    action(Op.JOB, value=0),
+    action(Op.COPY_TO_GPU, slot=0),
+    action(Op.JOB, number=0),
     write("core0.INT_CLR", 0x80),
-    action(Op.COPY_FROM_GPU, arg=1),
+    action(Op.COPY_FROM_GPU, slot=1),
 )
 
 

@@ -78,7 +78,7 @@ def test_virtual_pages_that_cannot_be_encoded(space: int, page: int) -> None:
 def test_an_action_has_the_operands_of_its_opcode_and_no_others() -> None:
     wait = action(Op.REG_READ_WAIT, register=3, expected=5, mask=7, timeout_us=9)
     assert (wait.register, wait.expected, wait.mask, wait.timeout_us) == (3, 5, 7, 9)
-    assert wait == action(Op.REG_READ_WAIT, arg=3, value=5, a=7, b=9)
+    assert wait == action(Op.REG_READ_WAIT, register=3, expected=5, mask=7, timeout_us=9)
     assert wait.with_(mask=8, b=10) == action(Op.REG_READ_WAIT, register=3, expected=5, mask=8, timeout_us=10)
     with pytest.raises(AttributeError, match="0x02 has no operand keep"):
         assert wait.keep
@@ -170,27 +170,27 @@ MALFORMED: list[tuple[str, Action, type[TraceError], str]] = [
         )
         for op in REGISTER_OPS
     ),
-    ("keep 8", action(Op.REG_READ_KEEP, b=KEEP_SLOTS), ActionRangeError, "no such kept value"),
-    ("kept 8", action(Op.REG_WRITE_KEPT, b=ALL), ActionRangeError, "no such kept value"),
-    ("wait on line 1", action(Op.WAIT_IRQ, arg=1, value=1), ActionRangeError, "no such interrupt line"),
-    ("enter line 1", action(Op.IRQ_ENTER, arg=1), ActionRangeError, "no such interrupt line"),
-    ("exit line 0xffff", action(Op.IRQ_EXIT, arg=0xFFFF), ActionRangeError, "no such interrupt line"),
-    ("to slot 2", action(Op.COPY_TO_GPU, arg=2), ActionRangeError, "no such slot"),
-    ("from slot 2", action(Op.COPY_FROM_GPU, arg=2), ActionRangeError, "no such slot"),
+    ("keep 8", action(Op.REG_READ_KEEP, keep=KEEP_SLOTS), ActionRangeError, "no such kept value"),
+    ("kept 8", action(Op.REG_WRITE_KEPT, keep=ALL), ActionRangeError, "no such kept value"),
+    ("wait on line 1", action(Op.WAIT_IRQ, line=1, timeout_us=1), ActionRangeError, "no such interrupt line"),
+    ("enter line 1", action(Op.IRQ_ENTER, line=1), ActionRangeError, "no such interrupt line"),
+    ("exit line 0xffff", action(Op.IRQ_EXIT, line=0xFFFF), ActionRangeError, "no such interrupt line"),
+    ("to slot 2", action(Op.COPY_TO_GPU, slot=2), ActionRangeError, "no such slot"),
+    ("from slot 2", action(Op.COPY_FROM_GPU, slot=2), ActionRangeError, "no such slot"),
     ("wait for ever for a line", action(Op.WAIT_IRQ), ActionError, "timeout is zero"),
     ("wait for ever for a register", action(Op.REG_READ_WAIT), ActionError, "timeout is zero"),
-    ("ignored with a mask", action(Op.REG_READ_ONCE, flags=FLAG_IGNORE, a=1), ActionError, "has a mask"),
-    ("address space 8", action(Op.SET_GPU_PGTABLE, arg=8), ActionRangeError, "no such address space"),
-    ("address space 16", action(Op.SET_GPU_PGTABLE, arg=16), ActionRangeError, "no such address space"),
+    ("ignored with a mask", action(Op.REG_READ_ONCE, flags=FLAG_IGNORE, mask=1), ActionError, "has a mask"),
+    ("address space 8", action(Op.SET_GPU_PGTABLE, address_space=8), ActionRangeError, "no such address space"),
+    ("address space 16", action(Op.SET_GPU_PGTABLE, address_space=16), ActionRangeError, "no such address space"),
     (
         "map into address space 8",
-        action(Op.MAP_GPU_MEM, flags=RWX, value=1, address_space=8, va_page=0),
+        action(Op.MAP_GPU_MEM, flags=RWX, pages=1, address_space=8, va_page=0),
         ActionRangeError,
         "no such address space",
     ),
     (
         "unmap from address space 15",
-        action(Op.UNMAP_GPU_MEM, value=1, address_space=15, va_page=0),
+        action(Op.UNMAP_GPU_MEM, pages=1, address_space=15, va_page=0),
         ActionRangeError,
         "no such address space",
     ),
@@ -198,59 +198,64 @@ MALFORMED: list[tuple[str, Action, type[TraceError], str]] = [
     ("unmap nothing", action(Op.UNMAP_GPU_MEM), ActionError, "no pages"),
     (
         "map behind va_bytes",
-        action(Op.MAP_GPU_MEM, flags=RWX, value=2, a=VA_PAGES - 1),
+        action(Op.MAP_GPU_MEM, flags=RWX, pages=2, a=VA_PAGES - 1),
         ActionRangeError,
         "outside va_bytes",
     ),
     (
         "map far behind va_bytes",
-        action(Op.MAP_GPU_MEM, flags=RWX, value=1, address_space=0, va_page=1 << 43),
+        action(Op.MAP_GPU_MEM, flags=RWX, pages=1, address_space=0, va_page=1 << 43),
         ActionRangeError,
         "outside va_bytes",
     ),
-    ("unmap behind", action(Op.UNMAP_GPU_MEM, value=1, a=VA_PAGES), ActionRangeError, "outside va_bytes"),
-    ("unmap all", action(Op.UNMAP_GPU_MEM, value=ALL, a=1), ActionRangeError, "outside va_bytes"),
+    ("unmap behind", action(Op.UNMAP_GPU_MEM, pages=1, a=VA_PAGES), ActionRangeError, "outside va_bytes"),
+    ("unmap all", action(Op.UNMAP_GPU_MEM, pages=ALL, a=1), ActionRangeError, "outside va_bytes"),
     (
         "map behind the carve-out",
-        action(Op.MAP_GPU_MEM, flags=RWX, value=2, b=PAGES - 1),
+        action(Op.MAP_GPU_MEM, flags=RWX, pages=2, frame=PAGES - 1),
         ActionRangeError,
         "outside the carve-out",
     ),
     (
         "map that wraps",
-        action(Op.MAP_GPU_MEM, flags=RWX, value=2, b=ALL),
+        action(Op.MAP_GPU_MEM, flags=RWX, pages=2, frame=ALL),
         ActionRangeError,
         "outside the carve-out",
     ),
-    ("map without permission", action(Op.MAP_GPU_MEM, value=1), ActionError, "without any permission"),
-    ("upload nothing", action(Op.UPLOAD, a=IMAGE), ActionError, "no bytes"),
-    ("clear nothing", action(Op.CLEAR, a=IMAGE), ActionError, "no bytes"),
-    ("upload into the image", action(Op.UPLOAD, value=1, a=IMAGE - 1), ActionRangeError, "in the image"),
-    ("clear in the image", action(Op.CLEAR, value=1, a=0), ActionRangeError, "in the image"),
-    ("upload behind", action(Op.UPLOAD, value=2, a=CARVEOUT - 1), ActionRangeError, "target outside"),
-    ("clear behind", action(Op.CLEAR, value=1, a=CARVEOUT), ActionRangeError, "target outside"),
-    ("clear that wraps", action(Op.CLEAR, value=2, a=ALL), ActionRangeError, "target outside"),
+    ("map without permission", action(Op.MAP_GPU_MEM, pages=1), ActionError, "without any permission"),
+    ("upload nothing", action(Op.UPLOAD, target=IMAGE), ActionError, "no bytes"),
+    ("clear nothing", action(Op.CLEAR, target=IMAGE), ActionError, "no bytes"),
+    ("upload into the image", action(Op.UPLOAD, bytes=1, target=IMAGE - 1), ActionRangeError, "in the image"),
+    ("clear in the image", action(Op.CLEAR, bytes=1, target=0), ActionRangeError, "in the image"),
+    ("upload behind", action(Op.UPLOAD, bytes=2, target=CARVEOUT - 1), ActionRangeError, "target outside"),
+    ("clear behind", action(Op.CLEAR, bytes=1, target=CARVEOUT), ActionRangeError, "target outside"),
+    ("clear that wraps", action(Op.CLEAR, bytes=2, target=ALL), ActionRangeError, "target outside"),
     (
         "upload from behind the image",
-        action(Op.UPLOAD, value=2, a=IMAGE, b=IMAGE - 1),
+        action(Op.UPLOAD, bytes=2, target=IMAGE, source=IMAGE - 1),
         ActionRangeError,
         "source outside",
     ),
-    ("upload that wraps", action(Op.UPLOAD, value=1, a=IMAGE, b=ALL), ActionRangeError, "source outside"),
+    (
+        "upload that wraps",
+        action(Op.UPLOAD, bytes=1, target=IMAGE, source=ALL),
+        ActionRangeError,
+        "source outside",
+    ),
 ]
 
 
 @pytest.mark.parametrize(("name", "bad", "error", "message"), MALFORMED, ids=[row[0] for row in MALFORMED])
 def test_malformed_actions(name: str, bad: Action, error: type[TraceError], message: str) -> None:
     with pytest.raises(error) as caught:
-        check(action(Op.INTERVAL, value=1), bad)
+        check(action(Op.INTERVAL, us=1), bad)
     assert type(caught.value) is error
     assert str(caught.value).startswith("x.gtr: action 1: ")
     assert message in str(caught.value)
 
 
 def test_the_first_bad_action_is_named() -> None:
-    good, bad = action(Op.INTERVAL), action(Op.COPY_TO_GPU, arg=9)
+    good, bad = action(Op.INTERVAL), action(Op.COPY_TO_GPU, slot=9)
     with pytest.raises(ActionRangeError, match="action 3: no such slot: CopyToGpu with flags 0x0, arg 0x9"):
         check(good, good, good, bad, good, bad)
 
@@ -265,11 +270,11 @@ def test_second_replay_start() -> None:
 @pytest.mark.parametrize("numbers", [[1], [0, 0], [0, 2], [0, 1, 3], [ALL]])
 def test_job_numbers_count_from_zero(numbers: list[int]) -> None:
     with pytest.raises(ActionError, match="do not count from 0"):
-        check(*(action(Op.JOB, value=n) for n in numbers))
+        check(*(action(Op.JOB, number=n) for n in numbers))
 
 
 def test_jobs_are_counted() -> None:
-    stream = np.array([action(Op.JOB, value=n) for n in range(3)] + [action(Op.INTERVAL)], dtype=ACTION_DTYPE)
+    stream = np.array([action(Op.JOB, number=n) for n in range(3)] + [action(Op.INTERVAL)], dtype=ACTION_DTYPE)
     check(*stream)
     assert job_count(stream) == 3
     assert job_count(stream[:0]) == 0

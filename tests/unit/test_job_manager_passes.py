@@ -35,11 +35,11 @@ def after(step: str, *rows: np.void) -> list[np.void]:
 
 
 def keep(which: int = 0) -> np.void:
-    return action(Op.REG_READ_KEEP, arg=GPU.register("gpu.LATEST_FLUSH").index, b=which)
+    return action(Op.REG_READ_KEEP, register=GPU.register("gpu.LATEST_FLUSH").index, keep=which)
 
 
 def kept(which: int = 0) -> np.void:
-    return action(Op.REG_WRITE_KEPT, arg=GPU.register(JS1).index, b=which)
+    return action(Op.REG_WRITE_KEPT, register=GPU.register(JS1).index, keep=which)
 
 
 def idle(space: int = 0) -> np.void:
@@ -47,7 +47,7 @@ def idle(space: int = 0) -> np.void:
 
 
 def test_other_gpus_are_left_alone() -> None:
-    other = Trace("v3d42", np.array([action(Op.REG_READ_ONCE, arg=3, flags=FLAG_IGNORE)]), b"", 4096, 1 << 20)
+    other = Trace("v3d42", np.array([action(Op.REG_READ_ONCE, register=3, flags=FLAG_IGNORE)]), b"", 4096, 1 << 20)
     for step in ("power-states", "status-reads", "flush-ids", "address-spaces"):
         assert PASSES[step](other) is other
 
@@ -165,13 +165,13 @@ def _sections(rows: list[np.void], op: Op):
 
 def test_of_an_interrupts_service_wait_status_and_clear_stay() -> None:
     service = [
-        action(Op.WAIT_IRQ, arg=0, value=1),
+        action(Op.WAIT_IRQ, line=0, timeout_us=1),
         read("job.IRQ_STATUS", 2),
         write("job.IRQ_CLEAR", 2),
         read("job.JS_STATE", 0),
         read("job.IRQ_RAWSTAT", 0),
     ]
-    ignored = action(Op.REG_READ_ONCE, arg=GPU.register("js1.TAIL_LO").index, flags=FLAG_IGNORE)
+    ignored = action(Op.REG_READ_ONCE, register=GPU.register("js1.TAIL_LO").index, flags=FLAG_IGNORE)
     others = [wait("job.IRQ_RAWSTAT", 2), read("gpu.GPU_ID", 5), read("js1.STATUS", 1), keep(), kept()]
     writes = [write("job.IRQ_MASK", FLAG_IGNORE)]
     assert after("status-reads", *service, ignored, *others, *writes) == [*service[:3], *others, *writes]
@@ -291,8 +291,8 @@ def test_address_spaces(
     assert after("address-spaces", *expected) == expected, "again it changes nothing"
 
 
-MAP = action(Op.MAP_GPU_MEM, flags=MAP_READ, value=1, address_space=0, va_page=1)
-UNMAP = action(Op.UNMAP_GPU_MEM, value=1, address_space=0, va_page=1)
+MAP = action(Op.MAP_GPU_MEM, flags=MAP_READ, pages=1, address_space=0, va_page=1)
+UNMAP = action(Op.UNMAP_GPU_MEM, pages=1, address_space=0, va_page=1)
 
 
 @pytest.mark.parametrize("row", [MAP, UNMAP, RESET, write("gpu.COMMAND", 2)], ids=["map", "unmap", "soft", "hard"])

@@ -154,7 +154,7 @@ def test_nothing_to_bind() -> None:
 
 WEIGHTS = Slot("w", SlotKind.PARAMETER, DType.FLOAT32, (4,), (4,), BASE)
 BEYOND = Slot("w", SlotKind.PARAMETER, DType.FLOAT32, (4,), (4,), BASE + PAGES * PAGE - 8)
-MOVED = action(Op.MAP_GPU_MEM, flags=MAP_READ, value=1, b=1, address_space=0, va_page=BASE // PAGE)
+MOVED = action(Op.MAP_GPU_MEM, flags=MAP_READ, pages=1, frame=1, address_space=0, va_page=BASE // PAGE)
 
 
 def moved() -> Trace:

@@ -170,7 +170,7 @@ def test_an_upload_between_jobs_is_followed(tmp_path: Path, files: dict[str, byt
     page = maps[JOBS] + PAGE
     image = bytearray(trace.image)
     image[PAGE + 0x180 : PAGE + 0x240] = bytes(0xC0)
-    late = action(Op.UPLOAD, value=len(job), a=page + 0x180, b=len(image))
+    late = action(Op.UPLOAD, bytes=len(job), target=page + 0x180, source=len(image))
     image = image.ljust(4 * PAGE, b"\0")
     image[3 * PAGE : 3 * PAGE + len(job)] = job
     actions = shifted(trace, PAGE)
@@ -197,7 +197,7 @@ def test_bytes_that_are_used_elsewhere_too(tmp_path: Path, files: dict[str, byte
     """The page of code is also data in another place: there it must not change."""
     trace = imported(tmp_path, files)
     data = trace.carveout_bytes - PAGE
-    copy = action(Op.UPLOAD, value=PAGE, a=data, b=0)
+    copy = action(Op.UPLOAD, bytes=PAGE, target=data, source=0)
     at = int(np.flatnonzero(trace.actions["op"] == Op.UPLOAD)[0])
     actions = np.concatenate([trace.actions[:at], np.array([copy]), trace.actions[at:]])
     with pytest.raises(RuleError, match=f"the rules change the image at 0x8 .* used at {data + 8:#x} too"):
@@ -208,7 +208,7 @@ def test_a_page_of_the_image_that_is_mapped_itself(tmp_path: Path, files: dict[s
     """Mapped as data only, the page that is uploaded as code must not change; mapped as code, it may."""
     trace = imported(tmp_path, files)
     for flags, fails in ((MAP_READ, True), (MAP_READ | MAP_EXECUTE, False)):
-        extra = action(Op.MAP_GPU_MEM, flags=flags, value=1, b=0, arg=0, a=5)
+        extra = action(Op.MAP_GPU_MEM, flags=flags, pages=1, frame=0, arg=0, a=5)
         changed = trace.with_(actions=np.concatenate([np.array([extra]), trace.actions]))
         if fails:
             with pytest.raises(RuleError, match="the rules change the image at 0x8"):
@@ -355,10 +355,13 @@ def one_job(code: bytes) -> Trace:
         gpu="mali_g52",
         actions=np.array(
             [
-                action(Op.MAP_GPU_MEM, flags=MAP_READ | MAP_EXECUTE, value=1, b=2, **at),
-                action(Op.MAP_GPU_MEM, flags=MAP_READ, value=1, b=3, arg=at["arg"], a=at["a"] + 1),
-                action(Op.UPLOAD, value=2 * PAGE, a=2 * PAGE, b=0),
-                *[action(Op.REG_WRITE, arg=offset // 4, value=value, a=ALL_BITS) for offset, value in registers],
+                action(Op.MAP_GPU_MEM, flags=MAP_READ | MAP_EXECUTE, pages=1, frame=2, **at),
+                action(Op.MAP_GPU_MEM, flags=MAP_READ, pages=1, frame=3, arg=at["arg"], a=at["a"] + 1),
+                action(Op.UPLOAD, bytes=2 * PAGE, target=2 * PAGE, source=0),
+                *[
+                    action(Op.REG_WRITE, register=offset // 4, value=value, mask=ALL_BITS)
+                    for offset, value in registers
+                ],
             ]
         ),
         image=image,

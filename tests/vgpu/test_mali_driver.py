@@ -34,11 +34,11 @@ EDGES = (0, ENTRIES, 5 * ENTRIES, 1 << 18, 1 << 27, 3 << 27, VA_PAGES - ENTRIES)
 
 
 def map_(space: int, page: int, frame: int, pages: int, flags: int = MAP_READ | MAP_WRITE) -> np.void:
-    return action(Op.MAP_GPU_MEM, flags=flags, value=pages, b=frame, address_space=space, va_page=page)
+    return action(Op.MAP_GPU_MEM, flags=flags, pages=pages, frame=frame, address_space=space, va_page=page)
 
 
 def unmap(space: int, page: int, pages: int) -> np.void:
-    return action(Op.UNMAP_GPU_MEM, value=pages, address_space=space, va_page=page)
+    return action(Op.UNMAP_GPU_MEM, pages=pages, address_space=space, va_page=page)
 
 
 def submit(space: int) -> list[np.void]:
@@ -133,7 +133,7 @@ def test_tables_are_what_the_actions_say(
 ) -> None:
     """The driver's own view, the entries in memory and the virtual GPU's view, after one replay and after two."""
     space = data.draw(st.sampled_from((0, 3, 7)))
-    turn_on = [action(Op.SET_GPU_PGTABLE, arg=space), write(f"as{space}.COMMAND", UPDATE)]
+    turn_on = [action(Op.SET_GPU_PGTABLE, address_space=space), write(f"as{space}.COMMAND", UPDATE)]
     start = data.draw(st.integers(0, len(rows)))
     board = Board(trace(*turn_on, *rows[:start], action(Op.REPLAY_START), *rows[start:], *submit(space)))
     tables = reference()
@@ -268,7 +268,7 @@ def test_a_gpu_that_never_comes_out_of_a_reset_is_given_up() -> None:
 def test_each_address_space_has_its_table() -> None:
     device = Device(Registers(GPU), carveout_bytes=8 << 20)
     answering(device, (1,))
-    device.replayer.load(signed(trace(*[action(Op.SET_GPU_PGTABLE, arg=i) for i in (3, 7)])), s.KEY)
+    device.replayer.load(signed(trace(*[action(Op.SET_GPU_PGTABLE, address_space=i) for i in (3, 7)])), s.KEY)
     device.replayer.run()
     written = dict(device.gpu.log)
     for space in (0, 3, 7):  # 0: from the start
