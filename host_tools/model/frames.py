@@ -28,8 +28,7 @@ class Page:
     Attributes:
         frame: page number in the carve-out.
         content: what it holds when a replay starts, PAGE_BYTES bytes; zero where it is not live.
-        live: bytes whose initial value must be there; the rest may be anything. Neither array is changed in place
-            from outside: copies of a page share them.
+        live: bytes whose initial value must be there; the rest may be anything. Copies of a page share the arrays.
         in_image: the page is mapped where the image has it, so it costs no copy (relocation decides).
     """
 
@@ -44,15 +43,19 @@ class Page:
         """A page of which nothing is known. Blank pages share their arrays: there may be very many."""
         return cls(frame, _BLANK_CONTENT, _BLANK_MASK)
 
-    def put(self, part: slice, content: Bytes | int) -> None:
-        """Give some of the page's bytes a content, which must be there when a replay starts."""
+    def own(self) -> None:
+        """Before the page's arrays are changed in place."""
         if not self.live.flags.writeable:
             self.live = self.live.copy()
         if not self.content.flags.writeable:
             self.content = self.content.copy()
+        self._fills = None
+
+    def put(self, part: slice, content: Bytes | int) -> None:
+        """Give some of the page's bytes a content, which must be there when a replay starts."""
+        self.own()
         self.content[part] = content
         self.live[part] = True
-        self._fills = None
 
     def drop(self, dead: Mask) -> None:
         """Let go of the initial value of some bytes."""

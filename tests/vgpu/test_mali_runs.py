@@ -17,7 +17,7 @@ from tests.support.mali_chains import write
 from tests.support.mali_samples import CONTENTS, DATA, PAGE
 from tests.support.replayer_samples import signed
 from trace_format import profile
-from trace_format.actions import ALL_BITS, MAP_READ, MAP_WRITE, Op, action
+from trace_format.actions import ALL_BITS, MAP_READ, MAP_WRITE, Action, Op, action
 from trace_format.schema import SlotKind
 from trace_format.trace import Trace
 
@@ -92,7 +92,7 @@ def test_more_regions_than_the_original_can_hold(tmp_path: Path) -> None:
     assert result.jobs == 2
 
 
-def submission(space: int) -> list[np.void]:
+def submission(space: int) -> list[Action]:
     """Power on, and a job at DATA in an address space."""
     values = {
         "gpu.L2_PWRON_LO": 1,

@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from host_tools.model.frames import runs
 from host_tools.model.interpreter import interpreter
-from host_tools.model.memory import Conflict, Memory, runs
+from host_tools.model.memory import Conflict, Memory
 from host_tools.passes import PASSES
 from host_tools.passes.parameters import bind
 from trace_format.actions import ACTION_DTYPE, MAP_READ, MAP_WRITE, Op, action

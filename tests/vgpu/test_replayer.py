@@ -18,7 +18,7 @@ from tee_replayer.target import drivers
 from tests.support import replayer_samples as s
 from tests.support.replayer_samples import PAGE, Device, Parts, read, register, signed, trace, write
 from trace_format import profile
-from trace_format.actions import ALL_BITS, Op, action
+from trace_format.actions import ALL_BITS, Action, Op, action
 from trace_format.schema import SectionType, SlotKind
 
 EDDSA = FileSigner(generate(Algorithm.EDDSA))
@@ -427,7 +427,7 @@ def test_a_second_try_may_succeed(device: Device) -> None:
     ],
 )
 @pytest.mark.parametrize("fault", [False, True])
-def test_a_wait_ends(device: Device, last: np.void, status: str, fault: bool) -> None:
+def test_a_wait_ends(device: Device, last: Action, status: str, fault: bool) -> None:
     if fault:
         status = "FAULT"
         device.gpu.on_write = lambda name, value: device.gpu.set(
@@ -446,7 +446,7 @@ def test_a_wait_ends(device: Device, last: np.void, status: str, fault: bool) ->
         action(Op.INTERVAL, us=HUGE),
     ],
 )
-def test_the_time_budget_ends_everything(device: Device, endless: np.void) -> None:
+def test_the_time_budget_ends_everything(device: Device, endless: Action) -> None:
     report = failure(device, signed(trace(endless, meta={"time_budget_us": 3000})))
     assert (report.name, report.retries) == ("BUDGET", 0)
     assert 3000 <= report.replay_us < 4000
