@@ -47,9 +47,6 @@ __all__ = [
     "operands_of",
     "ops_with",
     "rewritten",
-    "space_of",
-    "va_operands",
-    "va_page",
 ]
 
 Actions = NDArray[np.void]
@@ -135,21 +132,6 @@ def _put(fields: dict[str, int], values: Mapping[str, int]) -> None:
             fields[name] = int(value)
         else:
             raise TypeError(f"{ACTIONS[Op(fields['op'])].name} has no operand {name}")
-
-
-def va_page(record: np.void | Action) -> int:
-    """Virtual page number of a map or unmap action."""
-    return Action._make(record.tolist() if isinstance(record, np.void) else record).va_page
-
-
-def space_of(record: np.void | Action) -> int:
-    """Address space of a map or unmap action, or of one that sets a page table."""
-    return Action._make(record.tolist() if isinstance(record, np.void) else record).address_space
-
-
-def va_operands(space: int, page: int) -> dict[str, int]:
-    """Operands of a map or unmap action."""
-    return {"address_space": space, "va_page": page}
 
 
 def actions_of(rows: Actions) -> Iterator[Action]:

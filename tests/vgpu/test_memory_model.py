@@ -27,8 +27,13 @@ def traces(draw):
     frames = draw(st.lists(st.integers(0, FRAMES - 1), min_size=1, max_size=8, unique=True))
     pages = draw(st.lists(st.integers(1, 40), min_size=len(frames), max_size=len(frames), unique=True))
     rows = [
-        action(Op.MAP_GPU_MEM, flags=draw(st.sampled_from([MAP_READ, MAP_READ | MAP_WRITE])), pages=1, frame=BASE + f,
-               address_space=0, va_page=p)
+        action(
+            Op.MAP_GPU_MEM,
+            flags=draw(st.sampled_from([MAP_READ, MAP_READ | MAP_WRITE])),
+            va_page=p,
+            pages=1,
+            frame=BASE + f,
+        )
         for f, p in zip(frames, pages, strict=True)
     ]  # fmt: skip
     rows += [action(Op.SET_GPU_PGTABLE), action(Op.REPLAY_START)]

@@ -12,8 +12,8 @@ OPERANDS = tuple(FIELD_BITS)
 RULE_FLAGS_SHIFT = 4
 RULE_KNOWN = 0x80
 KNOWN = 0x8000
-# What core/check.c checks: its name, the types of operands that it is for, the field that the operand begins in, and
-# what it means.
+# What core/check.c checks: its name, the types of operands that it is for, the field that the operand begins in,
+# and what it means.
 NEEDS = (
     ("READS", (Type.REGISTER_READ,), "arg", "a register that may be read"),
     ("WRITES", (Type.REGISTER_WRITTEN,), "arg", "a register that may be written"),
@@ -106,7 +106,8 @@ def _accessors() -> Iterator[str]:
             at += place.count
         names = " and ".join(row.name for row in ACTIONS.values() if operand in row.operands)
         yield f"/* {operand.what[0].upper() + operand.what[1:]}, of {names}. */"
-        yield f"static inline uint{64 if at > 32 else 32}_t gr_action_{operand.name}(const struct gr_action *action)"
+        type = f"uint{64 if at > 32 else 32}_t"
+        yield f"static inline {type} gr_action_{operand.name}(const struct gr_action *action)"
         yield "{"
         yield f"    return {' | '.join(parts)};"
         yield "}"

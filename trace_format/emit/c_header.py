@@ -220,8 +220,6 @@ def _kept(structure: Structure) -> list[Field]:
     return [field for field in structure.fields if field.kind not in (Kind.MAGIC, Kind.RESERVED)]
 
 
-
-
 def _dtype_bytes() -> Iterator[str]:
     yield "/* Bytes of an element of a slot; 0 for an unknown type. */"
     yield "static inline uint32_t gr_dtype_bytes(uint8_t dtype)"

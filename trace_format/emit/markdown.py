@@ -126,9 +126,9 @@ _SLOT_RULES = """\
 """
 
 _ACTION_RULES = """\
-Fields, bits of fields and flags that an action does not name below must be zero. An opcode that is not in the table
-is an error. Pages are of {page} bytes. `arg[15:4]` are bits 15 to 4 of `arg`; where an operand lies in two places,
-the first holds its lower bits. Besides:
+Fields, bits of fields and flags that an action does not name below must be zero. An opcode that is not in the
+table is an error. Pages are of {page} bytes. `arg[15:4]` are bits 15 to 4 of `arg`; where an operand lies in two
+places, the first holds its lower bits. Besides:
 
 {rules}
 """
@@ -234,9 +234,9 @@ def _places(operand: Operand) -> str:
 def _action_rules() -> Iterator[str]:
     """What operands and opcodes demand, a list item each."""
     for type, rule in RULES.items():
-        names = dict.fromkeys(o.name for row in ACTIONS.values() for o in row.operands if o.type is type)
+        names = dict.fromkeys(f"**{o.name}**" for row in ACTIONS.values() for o in row.operands if o.type is type)
         where = ", ".join(f"`{ACTIONS[op].name}`" for op in ops_with(type))
-        yield f"- {' and '.join(f'**{name}**' for name in names)} of {where}: {rule.format(keep=schema.KEEP_SLOTS)}."
+        yield f"- {' and '.join(names)} of {where}: {rule.format(keep=schema.KEEP_SLOTS)}."
     for row in ACTIONS.values():
         if row.flagless:
             yield f"- `{row.name}` has at least one flag."
