@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from trace_format.actions import ACTIONS, Op, ops_on
+from trace_format.actions import ACTIONS, Op
 from trace_format.errors import GramophoneError
+from trace_format.operands import FIELD_BITS, REGISTERS
 from trace_format.profile import Profile
 from trace_format.schema.report import Status
 
 CORE = Path(__file__).resolve().parent / "core"
-_REGISTER_OPS = ops_on("register")
 _WITH_ACTION = {"ACTION", "REGISTER", "RANGE", "DIVERGED", "TIMEOUT", "NO_IRQ", "FAULT", "BUDGET"}
 _WITH_VALUES = {"IDENTITY", "DIVERGED", "TIMEOUT"}
 
@@ -80,9 +80,11 @@ class Report:
         if self.op not in list(Op):
             return f"unknown opcode {self.op:#04x}"
         row = ACTIONS[Op(self.op)]
-        if row.op in _REGISTER_OPS:
+        if row.find(*REGISTERS):
             return f"{row.name} {profile.describe(self.offset)}"
-        return f"{row.name} {row.fields['arg'][0]} {self.offset}" if "arg" in row.fields else row.name
+        fields = {**dict.fromkeys(FIELD_BITS, 0), "arg": self.offset}  # of the others nothing is reported
+        named = [o for o in row.operands if {place.field for place in o.places} == {"arg"}]
+        return " ".join([row.name, *(f"{o.name} {o.decode(fields)}" for o in named)])
 
 
 class ReplayError(GramophoneError):

@@ -1,210 +1,230 @@
-"""The action table: what a replay is made of.
+"""Actions as programs use them: by the names of their operands.
 
-The set follows GPUReplay's published one (arXiv 2105.05085, table 2); `keep`, `clear`, `job` and `replay_start`
-are what real recordings and repeated replays need beyond it. Every action is one `Action` structure of 16 bytes
-(two 64-bit words), so that a stream of them is a NumPy array. Fields that an action does not name must be zero.
+Every action is one `Action` structure of 16 bytes (two 64-bit words), so that a stream of them is a NumPy array of
+ACTION_DTYPE. `Action` here is one of them, `Columns` are many; which operands there are is the action table's to
+say (`trace_format.opcodes`).
 """
 
 from __future__ import annotations
 
-import enum
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cache
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from trace_format.schema import Action
+from trace_format import schema
+from trace_format.opcodes import (
+    ACTIONS,
+    FLAG_IGNORE,
+    MAP_EXECUTE,
+    MAP_READ,
+    MAP_WRITE,
+    REGISTER_OPS,
+    Op,
+    ops_with,
+)
+from trace_format.operands import FIELD_BITS, Operand, Type
 
+__all__ = [
+    "ACTIONS",
+    "ACTION_DTYPE",
+    "ALL_BITS",
+    "FLAG_IGNORE",
+    "MAP_EXECUTE",
+    "MAP_READ",
+    "MAP_WRITE",
+    "REGISTER_OPS",
+    "Action",
+    "Actions",
+    "Columns",
+    "Op",
+    "Type",
+    "action",
+    "actions_of",
+    "array_of",
+    "operands_of",
+    "ops_with",
+    "rewritten",
+]
+
+Actions = NDArray[np.void]
+Numbers = NDArray[np.int64]
 ACTION_DTYPE = np.dtype(
     {
-        "names": [s.name for s in Action.subcons],
-        "formats": [f"<u{s.sizeof()}" for s in Action.subcons],
+        "names": [s.name for s in schema.Action.subcons],
+        "formats": [f"<u{s.sizeof()}" for s in schema.Action.subcons],
     }
 )
-assert ACTION_DTYPE.itemsize == Action.sizeof() == 16
+assert ACTION_DTYPE.itemsize == schema.Action.sizeof() == 16
 
 ALL_BITS = 0xFFFFFFFF
 
 
-class Op(enum.IntEnum):
-    """Opcodes."""
+class Action(NamedTuple):
+    """One action, with the operands of its opcode as attributes: `action.register`, `action.timeout_us`.
 
-    REG_READ_ONCE = 0x01
-    REG_READ_WAIT = 0x02
-    REG_WRITE = 0x03
-    REG_READ_KEEP = 0x04
-    REG_WRITE_KEPT = 0x05
-    SET_GPU_PGTABLE = 0x10
-    MAP_GPU_MEM = 0x11
-    UNMAP_GPU_MEM = 0x12
-    UPLOAD = 0x20
-    CLEAR = 0x21
-    COPY_TO_GPU = 0x22
-    COPY_FROM_GPU = 0x23
-    WAIT_IRQ = 0x30
-    IRQ_ENTER = 0x31
-    IRQ_EXIT = 0x32
-    INTERVAL = 0x33
-    JOB = 0x40
-    REPLAY_START = 0x41
-
-
-FLAG_IGNORE = 1  # REG_READ_ONCE: the value is not compared
-MAP_READ, MAP_WRITE, MAP_EXECUTE = 1, 2, 4  # MAP_GPU_MEM
-
-
-@dataclass(frozen=True)
-class ActionType:
-    """One row of the action table.
-
-    fields maps a field of `Action` to (name, meaning); flags maps a flag bit to (name, meaning).
+    A tuple of the structure's fields, so that a list of them becomes an array of ACTION_DTYPE.
     """
 
-    op: Op
-    what: str
-    fields: dict[str, tuple[str, str]] = field(default_factory=dict)
-    flags: dict[int, tuple[str, str]] = field(default_factory=dict)
+    op: int
+    flags: int
+    arg: int
+    value: int
+    a: int
+    b: int
+
+    @classmethod
+    def of(cls, record: np.void) -> Action:
+        """The action that a record of ACTION_DTYPE is."""
+        return cls._make(record.tolist())
+
+    def __getattr__(self, name: str) -> int:
+        operand = operands_of(self.op).get(name)
+        if operand is None:
+            raise AttributeError(f"opcode {self.op:#04x} has no operand {name}")
+        if operand.field:
+            return int(tuple.__getitem__(self, _FIELD_INDEX[operand.field]))
+        return int(operand.decode(self._asdict()))
+
+    def with_(self, **changes: int) -> Action:
+        """A copy with other operands, or fields of the structure, by name; raises as `action`."""
+        fields = self._asdict()
+        _put(fields, changes)
+        return Action(**fields)
+
+
+_FIELD_INDEX = {name: Action._fields.index(name) for name in FIELD_BITS}
+
+
+@cache
+def operands_of(op: int) -> dict[str, Operand]:
+    """Operands of an opcode by name; none of an unknown one."""
+    return {operand.name: operand for operand in ACTIONS[Op(op)].operands} if op in ACTIONS else {}
+
+
+def action(op: Op, *, flags: int = 0, **values: int) -> Action:
+    """One action.
+
+    Args:
+        op: its opcode.
+        flags: bits of `flags`.
+        values: operands by name; a name of a field of the structure stands for that field as a whole.
+
+    Raises:
+        TypeError: the opcode has no such operand.
+        ValueError: a number does not fit.
+    """
+    fields = {"op": int(op), "flags": int(flags), "arg": 0, "value": 0, "a": 0, "b": 0}
+    _put(fields, values)
+    return Action(**fields)
+
+
+def _put(fields: dict[str, int], values: Mapping[str, int]) -> None:
+    operands = operands_of(fields["op"])
+    for name, value in values.items():
+        if name in operands:
+            if not operands[name].fits(int(value)):
+                raise ValueError(f"{ACTIONS[Op(fields['op'])].name}: {name} {value:#x} cannot be encoded")
+            operands[name].put(fields, int(value))
+        elif name in fields:
+            fields[name] = int(value)
+        else:
+            raise TypeError(f"{ACTIONS[Op(fields['op'])].name} has no operand {name}")
+
+
+def actions_of(rows: Actions) -> Iterator[Action]:
+    """The actions of an array, one by one."""
+    return map(Action._make, rows.tolist())
+
+
+def array_of(actions: Iterable[Action | np.void]) -> Actions:
+    """Actions as an array of ACTION_DTYPE."""
+    return np.array(list(actions), dtype=ACTION_DTYPE)
+
+
+class Columns:
+    """Operands of many actions: `columns.register` has a number for every action, -1 where it has no such operand.
+
+    Args:
+        rows: array of ACTION_DTYPE.
+    """
+
+    def __init__(self, rows: Actions) -> None:
+        self.rows = rows
+        self._fields: dict[str, Numbers] = {}
+
+    def __getattr__(self, name: str) -> Numbers:
+        if name.startswith("_") or not any(o.name == name for row in ACTIONS.values() for o in row.operands):
+            raise AttributeError(f"no action has an operand {name}")
+        found = np.full(len(self.rows), -1, np.int64)
+        for operand, which in self.each(*Type):
+            if operand.name == name:
+                found[which] = self.decode(operand)[which]
+        return found
 
     @property
-    def name(self) -> str:
-        """Name as it is printed: RegReadOnce, MapGpuMem."""
-        return "".join(part.capitalize() for part in self.op.name.split("_"))
+    def op(self) -> NDArray[np.uint8]:
+        """Opcodes."""
+        codes: NDArray[np.uint8] = self.rows["op"]
+        return codes
+
+    @property
+    def flags(self) -> NDArray[np.uint8]:
+        """Flags."""
+        bits: NDArray[np.uint8] = self.rows["flags"]
+        return bits
+
+    def is_op(self, *ops: Op) -> NDArray[np.bool_]:
+        """Which actions have one of these opcodes."""
+        return _table(ops)[self.op]
+
+    def of(self, *types: Type) -> Numbers:
+        """The operand of one of these types of every action, -1 where it has none."""
+        found = np.full(len(self.rows), -1, np.int64)
+        for operand, which in self.each(*types):
+            found[which] = self.decode(operand)[which]
+        return found
+
+    def each(self, *types: Type) -> Iterator[tuple[Operand, NDArray[np.bool_]]]:
+        """Operands of these types, those that lie in the same place as one, and which actions have them.
+
+        They come in the order of the fields that they begin in.
+        """
+        groups: dict[Any, tuple[Operand, list[Op]]] = {}
+        for op, row in ACTIONS.items():
+            for operand in row.operands:
+                if operand.type in types:
+                    key = operand.places, operand.type, operand.name
+                    groups.setdefault(key, (operand, []))[1].append(op)
+        for operand, ops in sorted(groups.values(), key=lambda g: _FIELD_INDEX[g[0].places[0].field]):
+            which = self.is_op(*ops)
+            if which.any():
+                yield operand, which
+
+    def decode(self, operand: Operand) -> Numbers:
+        """What every action has where an operand lies, whether it has that operand or not."""
+        for place in operand.places:
+            if place.field not in self._fields:
+                self._fields[place.field] = self.rows[place.field].astype(np.int64)
+        value: Numbers = operand.decode(self._fields)
+        return value
 
 
-_REG = {"arg": ("register", "byte offset in the register window / 4")}
-_VA = {
-    "arg": ("address_space", "bits 3:0 GPU address space; bits 15:4 bits 43:32 of the virtual page number"),
-    "value": ("pages", "number of 4 KiB pages"),
-    "a": ("va_page", "bits 31:0 of the virtual page number"),
-}
-_LINE = {"arg": ("line", "interrupt line, index in the profile's order")}
-_SLOT = {"arg": ("slot", "index in the slots section")}
-
-ACTIONS: dict[Op, ActionType] = {
-    row.op: row
-    for row in (
-        ActionType(
-            Op.REG_READ_ONCE,
-            "read a register; a value that differs under the mask is a divergence",
-            {
-                **_REG,
-                "value": ("expected", "value of the recording"),
-                "a": ("mask", "bits that are compared"),
-            },
-            {FLAG_IGNORE: ("ignore", "read for its effect only; mask must be zero")},
-        ),
-        ActionType(
-            Op.REG_READ_WAIT,
-            "read a register until it has the value under the mask",
-            {
-                **_REG,
-                "value": ("expected", "value waited for"),
-                "a": ("mask", "bits that are compared"),
-                "b": ("timeout_us", "divergence after this many microseconds; not zero"),
-            },
-        ),
-        ActionType(
-            Op.REG_WRITE,
-            "write a register; with a partial mask, read, replace the bits of the mask, write",
-            {
-                **_REG,
-                "value": ("value", "bits to write"),
-                "a": ("mask", "bits that are replaced; all ones: plain write"),
-            },
-        ),
-        ActionType(
-            Op.REG_READ_KEEP,
-            "read a register and keep its live value",
-            {**_REG, "b": ("keep", "which of 8 kept values")},
-        ),
-        ActionType(
-            Op.REG_WRITE_KEPT,
-            "write a kept value to a register",
-            {**_REG, "b": ("keep", "which of 8 kept values")},
-        ),
-        ActionType(
-            Op.SET_GPU_PGTABLE,
-            "point the GPU's address space at the page table that the replayer built",
-            {"arg": ("address_space", "GPU address space")},
-        ),
-        ActionType(
-            Op.MAP_GPU_MEM,
-            "map carve-out pages into a GPU address space",
-            {**_VA, "b": ("page", "first page of the carve-out (offset / 4096)")},
-            {
-                MAP_READ: ("read", "the GPU may read"),
-                MAP_WRITE: ("write", "the GPU may write"),
-                MAP_EXECUTE: ("execute", "the GPU may fetch instructions"),
-            },
-        ),
-        ActionType(Op.UNMAP_GPU_MEM, "remove pages from a GPU address space", _VA),
-        ActionType(
-            Op.UPLOAD,
-            "copy bytes of the image to another place of the carve-out",
-            {
-                "value": ("bytes", "number of bytes, not zero"),
-                "a": ("to", "offset in the carve-out, behind the image"),
-                "b": ("from", "offset in the image"),
-            },
-        ),
-        ActionType(
-            Op.CLEAR,
-            "fill carve-out memory with zero",
-            {
-                "value": ("bytes", "number of bytes, not zero"),
-                "a": ("to", "offset in the carve-out, behind the image"),
-            },
-        ),
-        ActionType(Op.COPY_TO_GPU, "copy the caller's data into a slot", _SLOT),
-        ActionType(Op.COPY_FROM_GPU, "copy a slot's data out to the caller", _SLOT),
-        ActionType(
-            Op.WAIT_IRQ,
-            "wait until an interrupt line is active",
-            {**_LINE, "value": ("timeout_us", "divergence after this many microseconds; not zero")},
-        ),
-        ActionType(Op.IRQ_ENTER, "the recorded driver entered its interrupt handler", _LINE),
-        ActionType(Op.IRQ_EXIT, "the recorded driver left its interrupt handler", _LINE),
-        ActionType(
-            Op.INTERVAL,
-            "at least this much time between the previous and the next action",
-            {"value": ("us", "microseconds")},
-        ),
-        ActionType(
-            Op.JOB,
-            "the next actions submit a job; where a log, a checkpoint or a time budget looks",
-            {"value": ("index", "number of the job in the replay, from 0")},
-        ),
-        ActionType(
-            Op.REPLAY_START,
-            "actions before this one run once after loading and after a reset, those behind it in every replay",
-        ),
-    )
-}
-assert set(ACTIONS) == set(Op)
+def rewritten(rows: Actions, change: Callable[[Numbers], Numbers], *types: Type) -> Actions:
+    """A copy of the actions in which `change` has been applied to every operand of these types."""
+    found = rows.copy()
+    columns = Columns(rows)
+    for operand, which in columns.each(*types):
+        fields = {place.field: rows[place.field][which].astype(np.int64) for place in operand.places}
+        operand.put(fields, change(columns.decode(operand)[which]))
+        for field, values in fields.items():
+            found[field][which] = values
+    return found
 
 
-def ops_on(what: str) -> list[Op]:
-    """Opcodes whose `arg` names one of these: "register", "line" or "slot"."""
-    return [op for op, row in ACTIONS.items() if row.fields.get("arg", ("",))[0] == what]
-
-
-def action(op: Op, *, flags: int = 0, arg: int = 0, value: int = 0, a: int = 0, b: int = 0) -> np.void:
-    """One action as a record of `ACTION_DTYPE`."""
-    record: np.void = np.array([(op, flags, arg, value, a, b)], dtype=ACTION_DTYPE)[0]
-    return record
-
-
-def va_page(record: np.void) -> int:
-    """Virtual page number of a map or unmap action."""
-    return int(record["a"]) | (int(record["arg"]) >> 4) << 32
-
-
-def space_of(record: np.void) -> int:
-    """Address space of a map or unmap action, or of one that sets a page table."""
-    return int(record["arg"]) & 15
-
-
-def va_operands(space: int, page: int) -> dict[str, int]:
-    """Fields `arg` and `a` of a map or unmap action; the inverse of `space_of` and `va_page`."""
-    if not 0 <= space < 16 or not 0 <= page < 1 << 44:
-        raise ValueError(f"address space {space}, virtual page {page:#x} cannot be encoded")
-    return {"arg": space | (page >> 32) << 4, "a": page & ALL_BITS}
+def _table(ops: Iterable[Op]) -> NDArray[np.bool_]:
+    table = np.zeros(256, np.bool_)
+    table[[int(op) for op in ops]] = True
+    return table

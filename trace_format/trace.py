@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from trace_format import codec, layout, packing, profile
-from trace_format.actions import ACTION_DTYPE
+from trace_format.actions import ACTION_DTYPE, Actions
 from trace_format.errors import (
     ChunkHashError,
     DuplicateSlotError,
@@ -42,7 +42,7 @@ from trace_format.schema import (
 from trace_format.schema import (
     Slot as SlotStruct,
 )
-from trace_format.validate import Actions, check_actions, job_count
+from trace_format.validate import check_actions, job_count
 
 DEFAULT_CHUNK_BYTES = 16384
 

@@ -1,19 +1,95 @@
-"""What an action may say: every rule of the action table, checked over whole streams with NumPy."""
+"""What an action may say: the rules of the action table, checked over whole streams with NumPy."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from trace_format.actions import ACTIONS, FLAG_IGNORE, Op, ops_on
+from trace_format.actions import Actions, Columns, Numbers, Op
 from trace_format.errors import ActionError, ActionRangeError, ReservedError, UnknownActionError
+from trace_format.opcodes import ACTIONS
+from trace_format.operands import COUNTED_BY, FIELD_BITS, REGISTERS, Type
 from trace_format.schema import KEEP_SLOTS, PAGE_BYTES
 
-_OPERANDS = ("arg", "value", "a", "b")
-Actions = NDArray[np.void]
+__all__ = ["Actions", "check_actions", "job_count"]
+
+Mask = NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What the manifest and the GPU's profile allow.
+
+    Attributes:
+        image_bytes, carveout_bytes, va_bytes, slot_count: from the manifest.
+        window_bytes: size of the GPU's register window.
+        lines: number of its interrupt lines.
+        address_spaces: number of its address spaces.
+    """
+
+    image_bytes: int
+    carveout_bytes: int
+    va_bytes: int
+    slot_count: int
+    window_bytes: int
+    lines: int
+    address_spaces: int
+
+
+@dataclass(frozen=True)
+class Rule:
+    """What is wrong with an operand of a type.
+
+    Attributes:
+        types: of the operands that it is about.
+        error, what: the error, and its words.
+        broken: given operands, what counts the items of the range that each begins, and the limits.
+    """
+
+    types: tuple[Type, ...]
+    error: type[ActionError]
+    what: str
+    broken: Callable[[Numbers, Numbers, Limits], Mask]
+
+
+def _rule(
+    type: Type, error: type[ActionError], what: str, broken: Callable[[Numbers, Numbers, Limits], Mask]
+) -> Rule:
+    return Rule((type,), error, what, broken)
+
+
+# In the order in which they are checked. Ends are sums of numbers of at most 44 bits: nothing overflows.
+RULES = (
+    Rule(REGISTERS, ActionRangeError, "register outside the window", lambda x, n, of: x * 4 >= of.window_bytes),
+    _rule(Type.KEEP, ActionRangeError, "no such kept value", lambda x, n, of: x >= KEEP_SLOTS),
+    _rule(Type.LINE, ActionRangeError, "no such interrupt line", lambda x, n, of: x >= of.lines),
+    _rule(Type.SLOT, ActionRangeError, "no such slot", lambda x, n, of: x >= of.slot_count),
+    _rule(Type.TIMEOUT, ActionError, "timeout is zero", lambda x, n, of: x == 0),
+    _rule(Type.ADDRESS_SPACE, ActionRangeError, "no such address space", lambda x, n, of: x >= of.address_spaces),
+    _rule(Type.PAGES, ActionError, "no pages", lambda x, n, of: x == 0),
+    _rule(
+        Type.VA_PAGE,
+        ActionRangeError,
+        "virtual pages outside va_bytes",
+        lambda x, n, of: x + n > of.va_bytes // PAGE_BYTES,
+    ),
+    _rule(
+        Type.FRAME,
+        ActionRangeError,
+        "pages outside the carve-out",
+        lambda x, n, of: x + n > of.carveout_bytes // PAGE_BYTES,
+    ),
+    _rule(Type.BYTES, ActionError, "no bytes", lambda x, n, of: x == 0),
+    _rule(Type.TARGET, ActionRangeError, "target lies in the image", lambda x, n, of: x < of.image_bytes),
+    _rule(
+        Type.TARGET, ActionRangeError, "target outside the carve-out", lambda x, n, of: x + n > of.carveout_bytes
+    ),
+    _rule(Type.SOURCE, ActionRangeError, "source outside the image", lambda x, n, of: x + n > of.image_bytes),
+)
 
 
 def check_actions(
@@ -32,95 +108,76 @@ def check_actions(
 
     Args:
         actions: array of ACTION_DTYPE.
-        image_bytes, carveout_bytes, va_bytes, slot_count: from the manifest.
-        window_bytes: size of the GPU's register window.
-        lines: number of its interrupt lines.
-        address_spaces: number of its address spaces.
+        image_bytes, carveout_bytes, va_bytes, slot_count, window_bytes, lines, address_spaces: see `Limits`.
         where: "FILE: " or "", put before "action N" in messages.
 
     Raises:
         UnknownActionError, ReservedError, ActionRangeError, ActionError
     """
-    table = _Table()
-    op = actions["op"]
-    _raise_first(
-        table.known[op] == 0,
-        actions,
-        UnknownActionError,
-        "unknown opcode",
-        where,
-        lambda r: f"{int(r['op']):#04x}",
-    )
-    bad = (actions["flags"] & ~table.flags[op]) != 0
-    for name in _OPERANDS:
-        bad |= (actions[name] != 0) & (table.used[name][op] == 0)
-    _raise_first(
-        bad, actions, ReservedError, "a field that this action does not use is not zero", where, _describe
-    )
-    wide = {name: actions[name].astype(np.int64) for name in _OPERANDS}
-    page_count = carveout_bytes // PAGE_BYTES
-
-    def check(ops: Sequence[Op], wrong: NDArray[np.bool_], error: type[ActionError], what: str) -> None:
-        _raise_first(np.isin(op, [int(o) for o in ops]) & wrong, actions, error, what, where, _describe)
-
-    beyond = wide["arg"] * 4 >= window_bytes
-    check(ops_on("register"), beyond, ActionRangeError, "register outside the window")
-    check([Op.REG_READ_KEEP, Op.REG_WRITE_KEPT], wide["b"] >= KEEP_SLOTS, ActionRangeError, "no such kept value")
-    check(ops_on("line"), wide["arg"] >= lines, ActionRangeError, "no such interrupt line")
-    check(ops_on("slot"), wide["arg"] >= slot_count, ActionRangeError, "no such slot")
-    check([Op.WAIT_IRQ], wide["value"] == 0, ActionError, "timeout is zero")
-    check([Op.REG_READ_WAIT], wide["b"] == 0, ActionError, "timeout is zero")
-    ignored = (actions["flags"] & FLAG_IGNORE) != 0
-    check([Op.REG_READ_ONCE], ignored & (wide["a"] != 0), ActionError, "an ignored value has a mask")
-    pages = [Op.MAP_GPU_MEM, Op.UNMAP_GPU_MEM]
-    check([Op.SET_GPU_PGTABLE], wide["arg"] >= address_spaces, ActionRangeError, "no such address space")
-    check(pages, wide["arg"] & 15 >= address_spaces, ActionRangeError, "no such address space")
-    va = wide["a"] | (wide["arg"] >> 4) << 32
-    check(pages, wide["value"] == 0, ActionError, "no pages")
-    check(pages, va + wide["value"] > va_bytes // PAGE_BYTES, ActionRangeError, "virtual pages outside va_bytes")
-    check(
-        [Op.MAP_GPU_MEM],
-        wide["b"] + wide["value"] > page_count,
-        ActionRangeError,
-        "pages outside the carve-out",
-    )
-    check([Op.MAP_GPU_MEM], actions["flags"] == 0, ActionError, "a mapping without any permission")
-    fills = [Op.UPLOAD, Op.CLEAR]
-    check(fills, wide["value"] == 0, ActionError, "no bytes")
-    check(fills, wide["a"] < image_bytes, ActionRangeError, "target lies in the image")
-    check(fills, wide["a"] + wide["value"] > carveout_bytes, ActionRangeError, "target outside the carve-out")
-    check([Op.UPLOAD], wide["b"] + wide["value"] > image_bytes, ActionRangeError, "source outside the image")
-    starts = np.flatnonzero(op == Op.REPLAY_START)
-    if len(starts) > 1:
-        raise ActionError(f"{where}action {starts[1]}: a second ReplayStart")
-    jobs = actions["value"][op == Op.JOB]
-    if len(jobs) and not np.array_equal(jobs, np.arange(len(jobs))):
-        first = int(np.flatnonzero(jobs != np.arange(len(jobs)))[0])
-        raise ActionError(f"{where}job numbers do not count from 0", expected=first, found=int(jobs[first]))
+    limits = Limits(image_bytes, carveout_bytes, va_bytes, slot_count, window_bytes, lines, address_spaces)
+    columns = Columns(actions)
+    unknown = ~columns.is_op(*Op)
+    _raise_first(unknown, actions, UnknownActionError, "unknown opcode", where, lambda r: f"{int(r['op']):#04x}")
+    what = "a field that this action does not use is not zero"
+    _raise_first(_reserved(actions), actions, ReservedError, what, where, _describe)
+    for wrong, error, what in _broken(columns, limits):
+        _raise_first(wrong, actions, error, what, where, _describe)
+    _check_stream(columns, where)
 
 
-class _Table:
-    """The action table as arrays indexed by opcode."""
+def _reserved(actions: Actions) -> Mask:
+    """Which actions have something in fields, or bits of fields, that their opcode does not use."""
+    used = {name: np.zeros(256, np.uint32) for name in ("flags", *FIELD_BITS)}
+    for op, row in ACTIONS.items():
+        used["flags"][op] = sum(row.flags)
+        for place in (place for operand in row.operands for place in operand.places):
+            used[place.field][op] |= ((1 << place.count) - 1) << place.low
+    bad = np.zeros(len(actions), np.bool_)
+    for name, bits in used.items():
+        bad |= (actions[name] & ~bits[actions["op"]]) != 0
+    return bad
 
-    def __init__(self) -> None:
-        self.known = np.zeros(256, np.uint8)
-        self.flags = np.zeros(256, np.uint8)
-        self.used = {name: np.zeros(256, np.uint8) for name in _OPERANDS}
-        for op, row in ACTIONS.items():
-            self.known[op] = 1
-            for bit in row.flags:
-                self.flags[op] |= bit
-            for name in row.fields:
-                self.used[name][op] = 1
+
+def _broken(columns: Columns, limits: Limits) -> Iterator[tuple[Mask, type[ActionError], str]]:
+    """Every rule, in order: which actions break it, its error and its words."""
+    for rule in RULES:
+        counts = columns.of(*(COUNTED_BY[type] for type in rule.types if type in COUNTED_BY))
+        for operand, which in columns.each(*rule.types):
+            yield which & rule.broken(columns.decode(operand), counts, limits), rule.error, rule.what
+    for op, row in ACTIONS.items():
+        if row.flagless:
+            yield columns.is_op(op) & (columns.flags == 0), ActionError, row.flagless
+        for bit, flag in row.flags.items():
+            if flag.without:
+                given = columns.is_op(op) & (columns.flags & bit != 0)
+                yield given & (getattr(columns, flag.without) != 0), ActionError, flag.refusal
+
+
+def _check_stream(columns: Columns, where: str) -> None:
+    """Rules about actions of one opcode taken together."""
+    for op, row in ACTIONS.items():
+        here = columns.is_op(op)
+        if row.at_most_once and np.count_nonzero(here) > 1:
+            raise ActionError(f"{where}action {np.flatnonzero(here)[1]}: a second {row.name}")
+        number = row.find(Type.NUMBER)
+        if number:
+            found = columns.decode(number)[here]
+            wrong = np.flatnonzero(found != np.arange(len(found)))
+            if len(wrong):
+                raise ActionError(
+                    f"{where}{op.name.lower()} numbers do not count from 0",
+                    expected=int(wrong[0]),
+                    found=int(found[wrong[0]]),
+                )
 
 
 def _describe(record: np.void) -> str:
-    operands = ", ".join(f"{n} {int(record[n]):#x}" for n in ("flags", *_OPERANDS))
+    operands = ", ".join(f"{n} {int(record[n]):#x}" for n in ("flags", *FIELD_BITS))
     return f"{ACTIONS[Op(int(record['op']))].name} with {operands}"
 
 
 def _raise_first(
-    wrong: NDArray[np.bool_], actions: Actions, error: type[Exception], what: str, where: str, describe: Any
+    wrong: Mask, actions: Actions, error: type[Exception], what: str, where: str, describe: Any
 ) -> None:
     if wrong.any():
         index = int(np.argmax(wrong))

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
-import numpy as np
-
 from host_tools.vgpu import capture
+from trace_format.actions import Action
 
 IRQ_TIMEOUT_US = 5_000_000  # ten times the 500 ms after which Linux calls a job hung (panfrost_job.c, v3d_sched.c)
 
@@ -20,7 +19,7 @@ class Conversion(Protocol):
             one buffer (host_tools/model/job_chains.py), and the guest's pages are scattered.
     """
 
-    actions: list[np.void]
+    actions: list[Action]
     new_layout: bool
 
     @property
@@ -34,7 +33,7 @@ class Conversion(Protocol):
     def take_event(self, at: int, event: capture.Event) -> None:
         """Add what an access means; other events are the recorder's. at: place in the capture, in bytes."""
 
-    def flush_tables(self) -> list[np.void]:
+    def flush_tables(self) -> list[Action]:
         """Actions that make the GPU see mappings that changed after its page table was set."""
 
     def finish(self) -> None:

@@ -11,12 +11,13 @@ import functools
 import importlib
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from host_tools.gpus.conversion import Conversion
 from host_tools.gpus.page_tables import PageTables
 from host_tools.support.gpu_folders import FOLDERS
 from trace_format import profile as profiles
+from trace_format.actions import Actions
 from trace_format.errors import ProfileError
 from trace_format.profile import Profile
 
@@ -41,6 +42,7 @@ class Family:
         cache_commands: names of registers that flush caches when they are written.
         cache_states: names of registers that tell when such a flush is done.
         list_registers: names of registers that only describe bin and render lists.
+        passes: by name, in the order in which they run, passes over a trace's actions that are for its GPUs only.
     """
 
     gpus: tuple[str, ...]
@@ -53,6 +55,7 @@ class Family:
     cache_commands: re.Pattern[str]
     cache_states: re.Pattern[str] = NOTHING
     list_registers: re.Pattern[str] = NOTHING
+    passes: Mapping[str, Callable[[Actions, Profile], Actions]] = field(default_factory=dict)
 
 
 @functools.cache

@@ -2,53 +2,61 @@
 
 from __future__ import annotations
 
-import numpy as np
-
-from trace_format.actions import ACTIONS, ALL_BITS, FLAG_IGNORE, Op, space_of, va_page
+from trace_format.actions import ACTIONS, ALL_BITS, Action, Op, Type, actions_of
+from trace_format.operands import Operand
 from trace_format.profile import Profile
 from trace_format.schema import PAGE_BYTES
 from trace_format.trace import Slot, Trace
 
 
-def describe_action(row: np.void, gpu: Profile, slots: list[Slot]) -> str:
-    """One action in one line, registers by name: `RegWrite core0.INT_CLR = 0x00000080`."""
-    op = Op(int(row["op"]))
-    arg, value, a, b = (int(row[n]) for n in ("arg", "value", "a", "b"))
-    name, register = ACTIONS[op].name, gpu.describe(arg * 4)
-    masked = "" if a == ALL_BITS else f" mask {a:#010x}"
-    if op == Op.REG_READ_ONCE:
-        return f"{name} {register} " + (
-            "(any value)" if int(row["flags"]) & FLAG_IGNORE else f"== {value:#010x}{masked}"
-        )
-    if op == Op.REG_READ_WAIT:
-        return f"{name} {register} == {value:#010x}{masked} within {b} us"
-    if op == Op.REG_WRITE:
-        return f"{name} {register} = {value:#010x}{masked}"
-    if op in (Op.REG_READ_KEEP, Op.REG_WRITE_KEPT):
-        return f"{name} {register} kept[{b}]"
-    if op in (Op.MAP_GPU_MEM, Op.UNMAP_GPU_MEM):
-        start = va_page(row) * PAGE_BYTES
-        text = f"{name} as{space_of(row)} {start:#010x}..{start + value * PAGE_BYTES - 1:#010x} ({_pages(value)})"
-        return (
-            text
-            if op == Op.UNMAP_GPU_MEM
-            else f"{text} -> {b * PAGE_BYTES:#010x} {_permissions(int(row['flags']))}"
-        )
-    if op == Op.UPLOAD:
-        return f"{name} {value} bytes image {b:#x} -> {a:#010x}"
-    if op == Op.CLEAR:
-        return f"{name} {value} bytes at {a:#010x}"
-    if op in (Op.COPY_TO_GPU, Op.COPY_FROM_GPU):
-        return f"{name} slot {slots[arg].name}"
-    if op == Op.WAIT_IRQ:
-        return f"{name} {gpu.interrupts[arg]} within {value} us"
-    if op in (Op.IRQ_ENTER, Op.IRQ_EXIT):
-        return f"{name} {gpu.interrupts[arg]}"
-    if op == Op.SET_GPU_PGTABLE:
-        return f"{name} as{arg}"
-    if op == Op.INTERVAL:
-        return f"{name} {value} us"
-    return f"{name} {value}" if op == Op.JOB else name
+def describe_action(action: Action, gpu: Profile, slots: list[Slot]) -> str:
+    """One action in one line, registers by name: `RegWrite core0.INT_CLR = 0x00000080`.
+
+    What stands where is the action table's to say, how an operand of a type looks is said here.
+    """
+    row = ACTIONS[Op(action.op)]
+    words = {o.name: _word(o, action, gpu, slots) for o in row.operands}
+    if any(flag.letter for flag in row.flags.values()):
+        letters = (flag.letter if action.flags & bit else "-" for bit, flag in row.flags.items())
+        words["flags"] = "".join(letters)
+    chosen = next((f.words for bit, f in row.flags.items() if f.words and action.flags & bit), row.words)
+    text = (chosen or " ".join(f"{{{name}}}" for name in words)).format_map(words)
+    return f"{row.name} {text}".rstrip()
+
+
+def _word(operand: Operand, action: Action, gpu: Profile, slots: list[Slot]) -> str:
+    """An operand as a dump shows it."""
+    value: int = getattr(action, operand.name)
+    match operand.type:
+        case Type.REGISTER_READ | Type.REGISTER_WRITTEN:
+            return gpu.describe(value * 4)
+        case Type.EXPECTED | Type.BITS | Type.TARGET:
+            return f"{value:#010x}"
+        case Type.MASK:
+            return "" if value == ALL_BITS else f" mask {value:#010x}"
+        case Type.KEEP:
+            return f"kept[{value}]"
+        case Type.LINE:
+            return gpu.interrupts[value]
+        case Type.SLOT:
+            return f"slot {slots[value].name}"
+        case Type.TIMEOUT | Type.MICROSECONDS:
+            return f"{value} us"
+        case Type.ADDRESS_SPACE:
+            return f"as{value}"
+        case Type.VA_PAGE:
+            start, size = value * PAGE_BYTES, action.pages * PAGE_BYTES
+            return f"{start:#010x}..{start + size - 1:#010x}"
+        case Type.PAGES:
+            return "1 page" if value == 1 else f"{value} pages"
+        case Type.FRAME:
+            return f"{value * PAGE_BYTES:#010x}"
+        case Type.BYTES:
+            return f"{value} bytes"
+        case Type.SOURCE:
+            return f"{value:#x}"
+        case Type.NUMBER:
+            return str(value)
 
 
 def describe_slot(slot: Slot) -> str:
@@ -63,12 +71,4 @@ def describe_slot(slot: Slot) -> str:
 def describe_actions(trace: Trace) -> list[str]:
     """All actions of a trace, a line each, without numbers."""
     gpu = trace.profile
-    return [describe_action(row, gpu, trace.slots) for row in trace.actions]
-
-
-def _pages(count: int) -> str:
-    return "1 page" if count == 1 else f"{count} pages"
-
-
-def _permissions(flags: int) -> str:
-    return "".join(letter if flags & 1 << bit else "-" for bit, letter in enumerate("rwx"))
+    return [describe_action(action, gpu, trace.slots) for action in actions_of(trace.actions)]

@@ -19,13 +19,12 @@ from host_tools.gpus.family import family_of
 from host_tools.gpus.page_tables import TABLE_BYTES, DivergenceError
 from host_tools.support.pages import pieces
 from host_tools.vgpu.binding import VgpuError, VirtualGpu
-from trace_format.actions import ACTIONS, FLAG_IGNORE, Op, va_page
+from trace_format.actions import ACTIONS, ALL_BITS, FLAG_IGNORE, Action, Op, actions_of
 from trace_format.schema import PAGE_BYTES, SlotKind
 from trace_format.trace import Slot, Trace
 
 MAX_POLLS = 100_000
 MAP_NORESERVE = 0x4000  # Linux; the mmap module names it from Python 3.13 on
-ALL_BITS = 0xFFFFFFFF
 
 
 @dataclass
@@ -85,57 +84,58 @@ class Interpreter:
         Raises:
             DivergenceError: names the action, what was expected and what was seen.
         """
-        actions = self.trace.actions
-        starts = np.flatnonzero(actions["op"] == Op.REPLAY_START)
+        actions = list(actions_of(self.trace.actions))
+        first = next((i for i, row in enumerate(actions, 1) if row.op == Op.REPLAY_START), 0)
         self.inputs = dict(inputs or {})
         parameters = {s.name: self.inputs.get(s.name) for s in self.trace.slots if s.kind == SlotKind.PARAMETER}
         rebound = any(self._parameters.get(name) is not array for name, array in parameters.items())
-        first = int(starts[0]) + 1 if len(starts) and self.started and not rebound else 0
+        if rebound or not self.started:
+            first = 0
         self._parameters = parameters
         self.started = True
-        for index in range(first, len(actions)):
+        for index, row in enumerate(actions[first:], first):
             try:
-                self._step(actions[index])
+                self._step(row)
             except (DivergenceError, VgpuError) as error:
-                name = ACTIONS[Op(int(actions[index]["op"]))].name
+                name = ACTIONS[Op(row.op)].name
                 raise DivergenceError(f"action {index} ({name}): {error}") from None
         return self.outputs
 
-    def _step(self, row: np.void) -> None:
-        op, arg, value, a, b = (int(row[n]) for n in ("op", "arg", "value", "a", "b"))
-        gpu, offset = self.gpu, arg * 4
-        if op == Op.REG_READ_ONCE:
-            seen = gpu.read32(offset)
-            if not int(row["flags"]) & FLAG_IGNORE and (seen ^ value) & a:
-                raise DivergenceError(self._differs(offset, value, a, seen))
-        elif op == Op.REG_READ_WAIT:
-            self._poll(offset, value, a)
-        elif op == Op.REG_WRITE:
-            old = 0 if a == ALL_BITS else gpu.read32(offset)
-            gpu.write32(offset, (old & ~a) | (value & a))
-        elif op == Op.REG_READ_KEEP:
-            self.kept[b] = gpu.read32(offset)
-        elif op == Op.REG_WRITE_KEPT:
-            gpu.write32(offset, self.kept[b])
-        elif op == Op.SET_GPU_PGTABLE:
-            self.tables.set(arg)
-        elif op == Op.MAP_GPU_MEM:
-            self.tables.map(arg & 15, va_page(row), b, value, int(row["flags"]))
-        elif op == Op.UNMAP_GPU_MEM:
-            self.tables.unmap(arg & 15, va_page(row), value)
-        elif op == Op.UPLOAD:
-            self.memory[a : a + value] = self.memory[b : b + value]
-        elif op == Op.CLEAR:
-            self.memory[a : a + value] = 0
-        elif op == Op.COPY_TO_GPU:
-            self._copy_in(self.trace.slots[arg])
-        elif op == Op.COPY_FROM_GPU:
-            slot = self.trace.slots[arg]
-            self.outputs[slot.name] = self.read_slot(slot)
-        elif op == Op.INTERVAL:
-            self._pass(value * 1000)
-        elif op == Op.WAIT_IRQ:
-            self._wait(arg, value)
+    def _step(self, row: Action) -> None:
+        gpu = self.gpu
+        match row.op:
+            case Op.REG_READ_ONCE:
+                seen = gpu.read32(row.register * 4)
+                if not row.flags & FLAG_IGNORE and (seen ^ row.expected) & row.mask:
+                    raise DivergenceError(self._differs(row, seen))
+            case Op.REG_READ_WAIT:
+                self._poll(row)
+            case Op.REG_WRITE:
+                old = 0 if row.mask == ALL_BITS else gpu.read32(row.register * 4)
+                gpu.write32(row.register * 4, (old & ~row.mask) | (row.value & row.mask))
+            case Op.REG_READ_KEEP:
+                self.kept[row.keep] = gpu.read32(row.register * 4)
+            case Op.REG_WRITE_KEPT:
+                gpu.write32(row.register * 4, self.kept[row.keep])
+            case Op.SET_GPU_PGTABLE:
+                self.tables.set(row.address_space)
+            case Op.MAP_GPU_MEM:
+                self.tables.map(row.address_space, row.va_page, row.frame, row.pages, row.flags)
+            case Op.UNMAP_GPU_MEM:
+                self.tables.unmap(row.address_space, row.va_page, row.pages)
+            case Op.UPLOAD:
+                self.memory[row.target :][: row.bytes] = self.memory[row.source :][: row.bytes]
+            case Op.CLEAR:
+                self.memory[row.target :][: row.bytes] = 0
+            case Op.COPY_TO_GPU:
+                self._copy_in(self.trace.slots[row.slot])
+            case Op.COPY_FROM_GPU:
+                slot = self.trace.slots[row.slot]
+                self.outputs[slot.name] = self.read_slot(slot)
+            case Op.INTERVAL:
+                self._pass(row.us * 1000)
+            case Op.WAIT_IRQ:
+                self._wait(row.line, row.timeout_us)
 
     def _pass(self, ns: int) -> None:
         if self.latency_ns:
@@ -148,17 +148,17 @@ class Interpreter:
         if not self.gpu.interrupt_level(line):
             raise DivergenceError(f"interrupt line {line} stays inactive")
 
-    def _poll(self, offset: int, value: int, mask: int) -> None:
+    def _poll(self, row: Action) -> None:
         for _ in range(MAX_POLLS):
-            seen = self.gpu.read32(offset)
-            if not (seen ^ value) & mask:
+            seen = self.gpu.read32(row.register * 4)
+            if not (seen ^ row.expected) & row.mask:
                 return
             self._pass(1000)
-        raise DivergenceError(self._differs(offset, value, mask, seen))
+        raise DivergenceError(self._differs(row, seen))
 
-    def _differs(self, offset: int, value: int, mask: int, seen: int) -> str:
-        name = self.gpu_profile.describe(offset)
-        return f"{name}: expected {value:#010x} under mask {mask:#010x}, found {seen:#010x}"
+    def _differs(self, row: Action, seen: int) -> str:
+        name = self.gpu_profile.describe(row.register * 4)
+        return f"{name}: expected {row.expected:#010x} under mask {row.mask:#010x}, found {seen:#010x}"
 
     def _pages(self, slot: Slot) -> Iterator[tuple[int, slice]]:
         """Of a dense slot: carve-out offset and bytes of the data, page by page."""

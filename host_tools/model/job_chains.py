@@ -31,7 +31,7 @@ from host_tools.gpus.mali.job_manager import (
 )
 from host_tools.model.memory import Memory
 from host_tools.support.pages import pieces
-from trace_format.actions import MAP_EXECUTE
+from trace_format.actions import MAP_EXECUTE, actions_of
 from trace_format.errors import TraceError
 from trace_format.schema import PAGE_BYTES
 
@@ -150,7 +150,7 @@ def chains(memory: Memory) -> list[Chain]:
     starts = JobStarts(memory.trace.profile)
     found: list[Chain] = []
     rows = np.concatenate([memory.prologue, memory.stream])
-    for at, row in enumerate(rows, -len(memory.prologue)):
+    for at, row in enumerate(actions_of(rows), -len(memory.prologue)):
         started = starts.take(row)
         if started is not None:
             found.append(Chain(len(found), *started, at))

@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from host_tools.model.interpreter import interpreter
-from host_tools.model.memory import Memory
 from host_tools.vgpu.binding import ACCESS_READ_FIRST, ACCESS_WRITTEN
 from trace_format.schema import PAGE_BYTES, SlotKind
 from trace_format.trace import Trace
@@ -58,22 +57,8 @@ def random_inputs(trace: Trace, seed: int) -> dict[str, NDArray[Any]]:
     }
 
 
-_latest: tuple[bytes, Observation] | None = None
-
-
-def observe(memory: Memory) -> Observation:
-    """Replay a trace with its own inputs and with random ones, and gather the accesses.
-
-    The latest observation is kept: passes that change permissions alone do not replay again.
-    """
-    global _latest
-    key = memory.behaviour()
-    if _latest is None or _latest[0] != key:
-        _latest = key, _observe(memory.trace)
-    return _latest[1]
-
-
-def _observe(trace: Trace) -> Observation:
+def observe(trace: Trace) -> Observation:
+    """Replay a trace with its own inputs and with random ones, and gather the accesses."""
     runs = [_accesses(trace, {})]
     if any(slot.kind == SlotKind.INPUT for slot in trace.slots):
         runs += [_accesses(trace, random_inputs(trace, seed)) for seed in SEEDS]

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from host_tools.gpus.mali.job_manager import JobStarts
 from host_tools.model.job_chains import Reach, Region
 from host_tools.model.memory import BLOCK_PAGES, Memory
-from trace_format.actions import Op
+from trace_format.actions import Op, actions_of
 from trace_format.schema import SlotKind
 
 ALWAYS = (-1, 1 << 32)
@@ -87,12 +87,12 @@ def _one_by_one(memory: Memory) -> bool:
     starts = JobStarts(gpu)
     lines = {job.line for job in gpu.jobs}
     running = False
-    for row in memory.stream:
+    for row in actions_of(memory.stream):
         if starts.take(row):
             if running:
                 return False
             running = True
-        elif int(row["op"]) == Op.WAIT_IRQ and int(row["arg"]) in lines:
+        elif row.op == Op.WAIT_IRQ and row.line in lines:
             running = False
     return not running
 

@@ -1,7 +1,8 @@
-"""Passes: each a named function Trace -> Trace that keeps outputs and GPU-visible memory as they are."""
+"""Passes: each a named change of a program that keeps outputs and GPU-visible memory as they are."""
 
-from host_tools.passes import job_manager_passes, memory_passes, mmu_passes, register_passes
-from host_tools.passes.registry import Pass
+from host_tools.gpus.family import families
+from host_tools.passes import memory_passes, mmu_passes, register_passes
+from host_tools.passes.registry import Pass, family_pass
 
 # In the order in which `gramophone build` runs them.
 PASSES: dict[str, Pass] = {
@@ -13,10 +14,7 @@ PASSES: dict[str, Pass] = {
         register_passes.trim_intervals,
         register_passes.fold_interrupts,
         register_passes.drop_no_op_lists,
-        job_manager_passes.fold_power_states,
-        job_manager_passes.drop_status_reads,
-        job_manager_passes.drop_unused_flush_ids,
-        job_manager_passes.set_address_spaces_once,
+        *(family_pass(family, name) for family in families() for name in family.passes),
         mmu_passes.map_once,
         register_passes.drop_repeated_cache_maintenance,
         memory_passes.map_read_only,

@@ -2,51 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
-from host_tools.gpus.mali.job_manager import has_job_manager
+from host_tools.gpus.family import family_of
 from host_tools.model import planning
+from host_tools.model.frames import Mapping
 from host_tools.model.job_chains import Reach, reach
-from host_tools.model.memory import BLOCK_PAGES, Conflict, Mapping, Memory
-from host_tools.model.observe import Observation, observe
-from host_tools.passes.parameters import drop_bound
-from host_tools.passes.registry import trace_pass
+from host_tools.model.memory import BLOCK_PAGES, Memory
+from host_tools.model.observe import Observation
+from host_tools.model.program import Program
+from host_tools.passes.parameters import constant
+from host_tools.passes.registry import memory_pass, program_pass
 from trace_format.actions import MAP_WRITE
 from trace_format.schema import PAGE_BYTES, SlotKind
-from trace_format.trace import Trace
 
 GUARD_PAGES = 1  # hardware fetches ahead of what it executes: the page behind one that is used stays mapped
 
 
-def _over_memory(function: Callable[[Memory], Trace]) -> Callable[[Trace], Trace]:
-    """Apply to the trace's memory model; a trace that remaps memory between jobs is left as it is."""
-
-    def apply(trace: Trace) -> Trace:
-        try:
-            return function(Memory.of(trace))
-        except Conflict:
-            return trace
-
-    apply.__doc__ = function.__doc__
-    return apply
-
-
-@trace_pass("constants")
-def make_parameters_constant(trace: Trace) -> Trace:
+@program_pass("constants")
+def make_parameters_constant(program: Program) -> None:
     """Drop the slots of parameters that have a value, so that weights are constant memory."""
-    return drop_bound(trace)
+    constant(program)
 
 
-@trace_pass("dead-memory")
-@_over_memory
-def drop_dead_memory(memory: Memory) -> Trace:
+@memory_pass("dead-memory")
+def drop_dead_memory(program: Program) -> None:
     """Drop what no job reads: pages no job touches, and initial bytes that are overwritten or never read.
 
     Found by replaying on the virtual GPU with several inputs; where accesses depend on the data, pages that a
     job touches keep all their bytes. Where jobs are chains in memory, by what the chains can reach.
     """
-    chained = has_job_manager(memory.trace.profile)
-    seen: Reach | Observation = reach(memory) if chained else observe(memory)
+    memory = program.memory
+    chained = family_of(program.profile).has_job_manager
+    seen: Reach | Observation = reach(memory) if chained else program.observe()
     needed_slots = memory.slot_frames(*SlotKind)
     touched = {key for key, m in memory.mappings.items() if seen.touched(m.frame) or m.frame in needed_slots}
     kept = touched | {(space, page + i) for space, page in touched for i in range(1, GUARD_PAGES + 1)}
@@ -56,36 +42,33 @@ def drop_dead_memory(memory: Memory) -> Trace:
     memory.pages = {frame: page for frame, page in memory.pages.items() if frame in frames}
     keep = memory.late_frames() | memory.slot_frames(SlotKind.INPUT, SlotKind.PARAMETER, bound=True)
     for frame, page in memory.pages.items():
-        dead = ~seen.needed(frame)
         if frame not in keep and not page.is_blank:
-            page.live &= ~dead
-            page.content[~page.live] = 0
-    return memory.emit()
+            page.drop(~seen.needed(frame))
+    program.commit()
 
 
-@trace_pass("read-only")
-@_over_memory
-def map_read_only(memory: Memory) -> Trace:
+@memory_pass("read-only")
+def map_read_only(program: Program) -> None:
     """Map pages that no job writes without write permission, so that the GPU cannot.
 
     Seen by replaying on the virtual GPU; not done for GPUs whose shaders it does not execute.
     """
-    if has_job_manager(memory.trace.profile):
-        return memory.emit()  # which pages shaders write is not known
-    seen = observe(memory)
-    writable = {m.frame for m in memory.mappings.values() if seen.written(m.frame)}
-    if not seen.depends_on_data:
-        memory.mappings = {
-            key: m if m.frame in writable else Mapping(m.frame, m.flags & ~MAP_WRITE)
-            for key, m in memory.mappings.items()
-        }
-    return memory.emit()
+    memory = program.memory
+    if not family_of(program.profile).has_job_manager:  # else it is not known which pages shaders write
+        seen = program.observe()
+        writable = {m.frame for m in memory.mappings.values() if seen.written(m.frame)}
+        if not seen.depends_on_data:
+            memory.mappings = {
+                key: m if m.frame in writable else Mapping(m.frame, m.flags & ~MAP_WRITE)
+                for key, m in memory.mappings.items()
+            }
+    program.commit()
 
 
-@trace_pass("duplicate-pages")
-@_over_memory
-def share_duplicate_pages(memory: Memory) -> Trace:
+@memory_pass("duplicate-pages")
+def share_duplicate_pages(program: Program) -> None:
     """Keep pages of equal content once, zero pages among them, where nothing ever writes them."""
+    memory = program.memory
     fixed = memory.pages.keys() - memory.written_frames()
     home: dict[bytes, int] = {}
     target = {}
@@ -95,43 +78,48 @@ def share_duplicate_pages(memory: Memory) -> Trace:
     for frame, kept in target.items():
         if frame != kept:
             del memory.pages[frame]
-    return memory.emit()
+    program.commit()
 
 
-@trace_pass("plan-memory")
-@_over_memory
-def plan_memory(memory: Memory) -> Trace:
+@memory_pass("plan-memory")
+def plan_memory(program: Program) -> None:
     """Let regions that job chains never use at the same time share pages; place large ones for 2 MiB blocks.
 
     Needs job chains in memory; other traces are left as they are, and those in which regions share pages already.
     """
+    memory = program.memory
     working = memory.pages.keys() & memory.written_frames()
     mapped = sum(m.frame in working for m in memory.mappings.values())
-    if not has_job_manager(memory.trace.profile) or mapped > len(working):
-        return memory.emit()
+    if not family_of(program.profile).has_job_manager or mapped > len(working):
+        program.commit()
+        return
     target = {frame: frame for frame, page in memory.pages.items() if page.in_image}
-    first = -(-len(memory.trace.image) // PAGE_BYTES)
+    first = -(-program.sizes().image_bytes // PAGE_BYTES)
     for frame in memory.pages:
         if frame not in working and frame not in target:
             target[frame] = first
             first += 1
-    image_pages = _relocate(Memory.of(memory.trace))  # planned memory will follow the image of that size
+    image_pages = _relocate(memory.copy())  # planned memory will follow the image of that size
     placement = planning.place(
         planning.items(memory, reach(memory), working), first + (image_pages - first) % BLOCK_PAGES
     )
     memory.move(target | planning.frames_of(placement))
-    return memory.emit((max(memory.pages, default=0) + 1) * PAGE_BYTES)
+    _commit(program)
 
 
-@trace_pass("relocate")
-@_over_memory
-def relocate(memory: Memory) -> Trace:
+@memory_pass("relocate")
+def relocate(program: Program) -> None:
     """Move all memory into one carve-out: pages that nothing writes are used where the image has them.
 
     Where page tables have blocks, the rest keeps its order and its place in a block.
     """
-    _relocate(memory)
-    return memory.emit((max(memory.pages, default=0) + 1) * PAGE_BYTES)
+    _relocate(program.memory)
+    _commit(program)
+
+
+def _commit(program: Program) -> None:
+    """The carve-out ends where memory does."""
+    program.commit((max(program.memory.pages, default=0) + 1) * PAGE_BYTES)
 
 
 def _relocate(memory: Memory) -> int:
@@ -142,7 +130,7 @@ def _relocate(memory: Memory) -> int:
     working = sorted(memory.pages.keys() & written, key=lambda frame: order[frame])
     for frame in memory.pages:
         memory.pages[frame].in_image = frame not in written
-    granule = BLOCK_PAGES if has_job_manager(memory.trace.profile) and working else 1
+    granule = family_of(memory.trace.profile).block_pages if working else 1
     low = min(working, default=0)
 
     def place(base: int) -> dict[int, int]:
@@ -152,19 +140,15 @@ def _relocate(memory: Memory) -> int:
     target = {frame: index for index, frame in enumerate(fixed)}
     guess = place(len(fixed))  # the image is larger, by what is uploaded from it
     memory.move(target | guess)
-    image_pages = memory.image_pages()
+    image_pages = memory.packing().image_pages
     moved = place(image_pages)
     memory.move({frame: frame for frame in target.values()} | {guess[frame]: moved[frame] for frame in working})
     return image_pages
 
 
-@trace_pass("trim-address-space")
-def trim_address_space(trace: Trace) -> Trace:
+@memory_pass("trim-address-space")
+def trim_address_space(program: Program) -> None:
     """Lower va_bytes to what is mapped, which sizes the page table on the device."""
-    try:
-        memory = Memory.of(trace)
-    except Conflict:
-        return trace
-    top = max((va for _, va in memory.mappings), default=0) + 1
-    granule = trace.profile.mmu["granule_bytes"]
-    return trace.with_(va_bytes=-(-top * PAGE_BYTES // granule) * granule, raw=False)
+    top = max((va for _, va in program.memory.mappings), default=0) + 1
+    granule = program.profile.mmu["granule_bytes"]
+    program.replace(va_bytes=-(-top * PAGE_BYTES // granule) * granule)

@@ -7,124 +7,123 @@ import re
 import numpy as np
 from numpy.typing import NDArray
 
-from host_tools.passes.registry import trace_pass
-from trace_format.actions import ACTION_DTYPE, ALL_BITS, FLAG_IGNORE, Op, action
+from host_tools.gpus.family import family_of
+from host_tools.model.program import Program
+from host_tools.passes.registry import action_pass, program_pass
+from trace_format.actions import ALL_BITS, FLAG_IGNORE, Action, Actions, Columns, Op, action, actions_of, array_of
 from trace_format.profile import Job, Profile
-from trace_format.trace import Trace
 
 POLL_TIMEOUT_US = 100_000  # Linux v3d_gem.c and v3d_mmu.c give these handshakes 100 ms
 
 
-@trace_pass("volatile")
-def mask_volatile_bits(trace: Trace) -> Trace:
+@action_pass("volatile")
+def mask_volatile_bits(rows: Actions, gpu: Profile) -> Actions:
     """Stop comparing bits that the hardware changes by itself (counters, debug words)."""
-    actions = trace.actions.copy()
-    for register in trace.profile.registers.values():
-        if register.volatile:
-            reads = (actions["op"] == Op.REG_READ_ONCE) & (actions["arg"] == register.index)
-            actions["a"][reads] &= ~np.uint32(register.volatile)
-            ignored = reads & (actions["a"] == 0)
-            actions["flags"][ignored] |= FLAG_IGNORE
-            actions["value"][ignored] = 0
-    return trace.with_(actions=actions, raw=False)
+    volatile = {r.index: r.volatile for r in gpu.registers.values() if r.volatile}
+    columns = Columns(rows)
+    changed = rows.copy()
+    for at in np.flatnonzero(columns.is_op(Op.REG_READ_ONCE) & np.isin(columns.register, list(volatile))):
+        read = Action.of(rows[at])
+        mask = read.mask & ~volatile[read.register]
+        ignored = {} if mask else {"flags": read.flags | FLAG_IGNORE, "expected": 0}
+        changed[at] = read.with_(mask=mask, **ignored)
+    return changed
 
 
-@trace_pass("polls")
-def fold_polls(trace: Trace) -> Trace:
+@action_pass("polls")
+def fold_polls(rows: Actions, gpu: Profile) -> Actions:
     """Turn runs of reads of a busy bit into one wait for its end."""
-    actions = trace.actions
-    busy = {r.index: r.busy for r in trace.profile.registers.values() if r.busy}
-    out: list[np.void] = []
-    for row in actions:
-        bits = busy.get(int(row["arg"]), 0) if int(row["op"]) == Op.REG_READ_ONCE else 0
+    busy = {r.index: r.busy for r in gpu.registers.values() if r.busy}
+    out: list[Action] = []
+    for row in actions_of(rows):
+        bits = busy.get(row.register, 0) if row.op == Op.REG_READ_ONCE else 0
         if not bits:
             out.append(row)
             continue
-        wait = action(Op.REG_READ_WAIT, arg=int(row["arg"]), value=0, a=bits, b=POLL_TIMEOUT_US)
-        if int(row["value"]) & bits == 0 and not (out and out[-1] == wait):
+        wait = action(Op.REG_READ_WAIT, register=row.register, mask=bits, timeout_us=POLL_TIMEOUT_US)
+        if row.expected & bits == 0 and not (out and out[-1] == wait):
             out.append(wait)
-    return trace.with_(actions=np.array(out, dtype=ACTION_DTYPE), raw=False)
+    return array_of(out)
 
 
-@trace_pass("intervals")
-def trim_intervals(trace: Trace) -> Trace:
+@program_pass("intervals")
+def trim_intervals(program: Program) -> None:
     """Drop recorded idle time: no register of the profile asks for a minimum interval."""
-    return trace.with_(actions=trace.actions[trace.actions["op"] != Op.INTERVAL], raw=False)
+    program.drop(lambda rows: Columns(rows).is_op(Op.INTERVAL))
 
 
-@trace_pass("interrupts")
-def fold_interrupts(trace: Trace) -> Trace:
+@program_pass("interrupts")
+def fold_interrupts(program: Program) -> None:
     """Drop the marks of interrupt handlers; the wait, the status read and the clear stay."""
-    ops = trace.actions["op"]
-    return trace.with_(actions=trace.actions[(ops != Op.IRQ_ENTER) & (ops != Op.IRQ_EXIT)], raw=False)
+    program.drop(lambda rows: Columns(rows).is_op(Op.IRQ_ENTER, Op.IRQ_EXIT))
 
 
-@trace_pass("no-op-lists")
-def drop_no_op_lists(trace: Trace) -> Trace:
+@action_pass("no-op-lists")
+def drop_no_op_lists(rows: Actions, gpu: Profile) -> Actions:
     """Drop bin and render jobs, which in a compute recording only signal fences.
 
     The virtual GPU refuses any list that would draw, so in a trace that replays they touch no memory.
     """
-    gpu = trace.profile
     lists = {job.start.index: job for job in gpu.jobs if job.kind in ("bin", "render")}
-    actions = trace.actions
-    drop = np.zeros(len(actions), np.bool_)
-    writes = actions["op"] == Op.REG_WRITE
-    for index in np.flatnonzero(writes & np.isin(actions["arg"], list(lists))):
-        job = _list_job(actions, int(index), lists[int(actions["arg"][index])])
+    columns = Columns(rows)
+    written = np.where(columns.is_op(Op.REG_WRITE), columns.register, -1)
+    drop = np.zeros(len(rows), np.bool_)
+    for index in np.flatnonzero(np.isin(written, list(lists))):
+        job = _list_job(rows, int(index), lists[int(written[index])])
         if not job.any():
-            return trace  # its interrupt was served together with another's: nothing to cut out
+            return rows  # its interrupt was served together with another's: nothing to cut out
         drop |= job
-    for name, register in gpu.registers.items():
-        if name.startswith(("core0.CLE_CT0Q", "core0.CLE_CT1Q", "core0.PTB_")):
-            drop |= writes & (actions["arg"] == register.index)
-    return trace.with_(actions=actions[~drop], raw=False)
+    pattern = family_of(gpu).list_registers
+    describing = [register.index for name, register in gpu.registers.items() if pattern.fullmatch(name)]
+    kept: Actions = rows[~(drop | np.isin(written, describing))]
+    return kept
 
 
-def _list_job(actions: NDArray[np.void], start: int, job: Job) -> NDArray[np.bool_]:
+def _list_job(rows: Actions, start: int, job: Job) -> NDArray[np.bool_]:
     """Marks the start of a list job and the service of its interrupt; nothing when they cannot be told apart."""
-    drop = np.zeros(len(actions), np.bool_)
+    drop = np.zeros(len(rows), np.bool_)
     drop[start] = True
-    for index in range(start + 1, len(actions)):
-        row = actions[index]
-        op, offset = int(row["op"]), int(row["arg"]) * 4
-        if (op == Op.WAIT_IRQ and int(row["arg"]) == job.line) or (
-            op == Op.REG_READ_ONCE and offset == job.done.offset and int(row["value"]) == job.done_bits
+    for index in range(start + 1, len(rows)):
+        row = Action.of(rows[index])
+        if (row.op == Op.WAIT_IRQ and row.line == job.line) or (
+            row.op == Op.REG_READ_ONCE and row.register == job.done.index and row.expected == job.done_bits
         ):
             drop[index] = True
-        elif op == Op.REG_WRITE and int(row["value"]) == job.done_bits and drop[index - 1]:
+        elif row.op == Op.REG_WRITE and row.value == job.done_bits and drop[index - 1]:
             drop[index] = True
             return drop
         else:
             break
-    return np.zeros(len(actions), np.bool_)
+    return np.zeros(len(rows), np.bool_)
 
 
-@trace_pass("cache-maintenance")
-def drop_repeated_cache_maintenance(trace: Trace) -> Trace:
+@program_pass("cache-maintenance")
+def drop_repeated_cache_maintenance(program: Program) -> None:
     """Drop a cache flush that is followed by the same flush with no job in between."""
-    commands, states = _maintenance_registers(trace.profile)
-    out: list[np.void] = []
-    for row in trace.actions:
-        out.append(row)
+    gpu = program.profile
+    family = family_of(gpu)
+    commands, states = (_named(gpu, pattern) for pattern in (family.cache_commands, family.cache_states))
+    program.drop(lambda rows: _repeated(list(actions_of(rows)), commands, states))
+
+
+def _repeated(rows: list[Action], commands: set[int], states: set[int]) -> NDArray[np.bool_]:
+    drop = np.zeros(len(rows), np.bool_)
+    kept: list[int] = []
+    for index in range(len(rows)):
+        kept.append(index)
         for size in (1, 2):  # of a V3D: L2TCACTL, SLCACTL; of a Mali: an address space's command, its status
-            tail, before = out[-size:], out[-2 * size : -size]
+            tail, before = ([rows[i] for i in part] for part in (kept[-size:], kept[-2 * size : -size]))
             if len(before) == size and tail == before and all(_maintains(r, commands, states) for r in tail):
-                del out[-size:]
-    return trace.with_(actions=np.array(out, dtype=ACTION_DTYPE), raw=False)
+                drop[kept[-size:]] = True
+                del kept[-size:]
+    return drop
 
 
-def _maintenance_registers(gpu: Profile) -> tuple[set[int], set[int]]:
-    """Registers that flush caches when they are written, and those that tell when it is done."""
-    names = ("core0.CTL_L2TCACTL", "core0.CTL_SLCACTL", "core0.CTL_L2CACTL")
-    commands = {gpu.registers[name].index for name in names if name in gpu.registers}
-    spaces = [name for name in gpu.registers if re.fullmatch(r"as\d+\.(COMMAND|STATUS)", name)]
-    commands |= {gpu.register(name).index for name in spaces if name.endswith("COMMAND")}
-    return commands, {gpu.register(name).index for name in spaces if name.endswith("STATUS")}
+def _named(gpu: Profile, pattern: re.Pattern[str]) -> set[int]:
+    return {register.index for name, register in gpu.registers.items() if pattern.fullmatch(name)}
 
 
-def _maintains(row: np.void, commands: set[int], states: set[int]) -> bool:
-    op, register = int(row["op"]), int(row["arg"])
-    if op == Op.REG_WRITE:
-        return int(row["a"]) == ALL_BITS and register in commands
-    return op == Op.REG_READ_WAIT and register in states
+def _maintains(row: Action, commands: set[int], states: set[int]) -> bool:
+    if row.op == Op.REG_WRITE:
+        return row.mask == ALL_BITS and row.register in commands
+    return row.op == Op.REG_READ_WAIT and row.register in states

@@ -5,26 +5,78 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from host_tools.gpus.family import Family, family_of
+from host_tools.model.memory import Conflict
+from host_tools.model.program import Program
+from trace_format.actions import Actions
+from trace_format.profile import Profile
 from trace_format.trace import Trace
+
+ChangeActions = Callable[[Actions, Profile], Actions]
 
 
 @dataclass(frozen=True)
 class Pass:
-    """A named function Trace -> Trace; `what` is one line for people."""
+    """A named change of a program; `what` is one line for people."""
 
     name: str
     what: str
-    apply: Callable[[Trace], Trace]
+    edit: Callable[[Program], None]
+
+    def apply(self, trace: Trace) -> Trace:
+        """The pass by itself: the trace as it is where there is nothing to do."""
+        program = Program(trace)
+        self.edit(program)
+        return program.trace()
 
     def __call__(self, trace: Trace) -> Trace:
         """Apply the pass."""
         return self.apply(trace)
 
 
-def trace_pass(name: str) -> Callable[[Callable[[Trace], Trace]], Pass]:
-    """Make the decorated function a pass; the first line of its documentation says what it does."""
+def _what(function: Callable[..., object]) -> str:
+    return (function.__doc__ or "").splitlines()[0]
 
-    def register(function: Callable[[Trace], Trace]) -> Pass:
-        return Pass(name, (function.__doc__ or "").splitlines()[0], function)
+
+def program_pass(name: str) -> Callable[[Callable[[Program], None]], Pass]:
+    """Make the decorated function a pass; the first line of its documentation says what it does."""
+    return lambda function: Pass(name, _what(function), function)
+
+
+def action_pass(name: str) -> Callable[[ChangeActions], Pass]:
+    """Make a pass of a function that makes new actions of those of a GPU."""
+
+    return lambda function: Pass(name, _what(function), lambda program: _change(program, function))
+
+
+def family_pass(family: Family, name: str) -> Pass:
+    """The pass of this name of a GPU family; programs for other GPUs stay as they are."""
+    function = family.passes[name]
+
+    def edit(program: Program) -> None:
+        if family_of(program.profile) is family:
+            _change(program, function)
+
+    return Pass(name, _what(function), edit)
+
+
+def _change(program: Program, function: ChangeActions) -> None:
+    old = program.actions
+    new = function(old, program.profile)
+    if new is not old:
+        program.actions = new
+
+
+def memory_pass(name: str) -> Callable[[Callable[[Program], None]], Pass]:
+    """Make a pass of a function over a program's memory; one that remaps memory between jobs stays as it is."""
+
+    def register(function: Callable[[Program], None]) -> Pass:
+        def edit(program: Program) -> None:
+            try:
+                function(program)
+            except Conflict:
+                return
+
+        return Pass(name, _what(function), edit)
 
     return register

@@ -13,9 +13,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from host_tools.gpus.conversion import IRQ_TIMEOUT_US
 from host_tools.gpus.family import family_of, profile_of
 from host_tools.machine.errors import RecordError
@@ -23,16 +20,17 @@ from host_tools.machine.placements import PLACEMENTS
 from host_tools.vgpu import capture
 from trace_format import layout
 from trace_format.actions import (
-    ACTION_DTYPE,
     ALL_BITS,
     MAP_EXECUTE,
     MAP_READ,
     MAP_WRITE,
+    Action,
+    Actions,
     Op,
+    Type,
     action,
-    space_of,
-    va_operands,
-    va_page,
+    array_of,
+    rewritten,
 )
 from trace_format.schema import MAX_CARVEOUT_BYTES, PAGE_BYTES
 from trace_format.trace import Trace
@@ -96,7 +94,7 @@ class _Builder:
         self.registers = family.conversion(self.gpu)
         self.first_written = family.first_written
         self.actions = self.registers.actions
-        self.memory: list[np.void] = []  # what must happen before the next job
+        self.memory: list[Action] = []  # what must happen before the next job
         self.image = bytearray()
         self.mapped: dict[int, tuple[int, int]] = {}  # GPU page -> page in the carve-out and MAP_* flags
         self.mapped_first: dict[int, tuple[int, int]] = {}  # as the first job finds it
@@ -112,13 +110,13 @@ class _Builder:
     def take(self, at: int, event: capture.Event) -> None:
         """Add what an event means; `at`: where it stands in the capture, in bytes."""
         if event.delta_ns >= 1000 and self.actions:
-            self.actions.append(action(Op.INTERVAL, value=min(event.delta_ns // 1000, ALL_BITS)))
+            self.actions.append(action(Op.INTERVAL, us=min(event.delta_ns // 1000, ALL_BITS)))
         match event:
             case capture.Interrupt(level=True):
-                self.actions.append(action(Op.WAIT_IRQ, arg=event.line, value=IRQ_TIMEOUT_US))
-                self.actions.append(action(Op.IRQ_ENTER, arg=event.line))
+                self.actions.append(action(Op.WAIT_IRQ, line=event.line, timeout_us=IRQ_TIMEOUT_US))
+                self.actions.append(action(Op.IRQ_ENTER, line=event.line))
             case capture.Interrupt():
-                self.actions.append(action(Op.IRQ_EXIT, arg=event.line))
+                self.actions.append(action(Op.IRQ_EXIT, line=event.line))
             case capture.JobStart():
                 self._job(at, event.kind)
             case capture.End():
@@ -135,16 +133,16 @@ class _Builder:
             case capture.Map():
                 flags = MAP_READ | MAP_WRITE * event.writable | MAP_EXECUTE * event.executable
                 frame = self._place(where, event, flags)
-                at = va_operands(self.registers.space, event.page)
-                add(action(Op.MAP_GPU_MEM, flags=flags, value=event.pages, b=frame, **at))
+                where_mapped = {"address_space": self.registers.space, "va_page": event.page, "pages": event.pages}
+                add(action(Op.MAP_GPU_MEM, flags=flags, frame=frame, **where_mapped))
             case capture.Unmap():
-                at = va_operands(self.registers.space, event.page)
-                add(action(Op.UNMAP_GPU_MEM, value=event.pages, **at))
+                where_mapped = {"address_space": self.registers.space, "va_page": event.page, "pages": event.pages}
+                add(action(Op.UNMAP_GPU_MEM, **where_mapped))
                 for page in range(event.page, event.page + event.pages):
                     del self.mapped[page], self.physical[page]
             case capture.ZeroPages():
                 for page in range(event.page, event.page + event.pages):
-                    add(action(Op.CLEAR, value=PAGE_BYTES, a=self.mapped[page][0] * PAGE_BYTES))
+                    add(action(Op.CLEAR, bytes=PAGE_BYTES, target=self.mapped[page][0] * PAGE_BYTES))
             case capture.NewPage():
                 self.contents[event.content] = self._append(event.data)
                 self._upload(event.page * PAGE_BYTES, self.contents[event.content], PAGE_BYTES)
@@ -182,7 +180,7 @@ class _Builder:
 
     def _upload(self, va: int, source: int, size: int) -> None:
         to = self.mapped[va // PAGE_BYTES][0] * PAGE_BYTES + va % PAGE_BYTES
-        self.memory.append(action(Op.UPLOAD, value=size, a=to, b=source))
+        self.memory.append(action(Op.UPLOAD, bytes=size, target=to, source=source))
 
     def _job(self, where: int, kind: int) -> None:
         """What the job finds in memory goes before the register write that started it: where a replay begins, and
@@ -192,15 +190,15 @@ class _Builder:
             starts &= self.first_written.keys()
         at = start = self._last_write(where, starts)
         if kind == COMPUTE and (not self.replay_started or self.registers.new_layout):
-            started = self.gpu.by_offset[int(self.actions[start]["arg"]) * 4].name
+            started = self.gpu.by_offset[self.actions[start].register * 4].name
             at = self._last_write(where, {self.first_written[started]})
         before = self.memory
         self.memory = []
         self.next_page = None
         if self.registers.new_layout and len(set(self.physical.values())) != len(self.physical):
             raise capture.CaptureError("a page of memory is mapped at two GPU addresses", offset=where)
-        maps = [row for row in before if int(row["op"]) in (Op.MAP_GPU_MEM, Op.UNMAP_GPU_MEM)]
-        fills = [row for row in before if int(row["op"]) not in (Op.MAP_GPU_MEM, Op.UNMAP_GPU_MEM)]
+        maps = [row for row in before if row.op in (Op.MAP_GPU_MEM, Op.UNMAP_GPU_MEM)]
+        fills = [row for row in before if row.op not in (Op.MAP_GPU_MEM, Op.UNMAP_GPU_MEM)]
         if self.registers.new_layout:
             maps = _joined(maps)
         if not self.replay_started:
@@ -211,7 +209,7 @@ class _Builder:
         elif maps and self.registers.new_layout:
             before = [*maps, *self.registers.flush_tables(), *fills]
         if kind == COMPUTE:
-            before.append(action(Op.JOB, value=self.jobs))
+            before.append(action(Op.JOB, number=self.jobs))
             self.jobs += 1
         self.actions[at:at] = before
         self.latest_start = start + len(before)
@@ -220,16 +218,16 @@ class _Builder:
         """Index of the latest write to any of these registers, for the job at `where` in the capture."""
         registers = {self.gpu.register(name).index for name in names}
         for i in range(len(self.actions) - 1, self.latest_start, -1):
-            if int(self.actions[i]["op"]) == Op.REG_WRITE and int(self.actions[i]["arg"]) in registers:
+            if self.actions[i].op == Op.REG_WRITE and self.actions[i].register in registers:
                 return i
         found = " or ".join(sorted(names))
         raise capture.CaptureError(f"a job starts, but nothing was written to {found}", offset=where)
 
-    def _map_again(self) -> list[np.void]:
+    def _map_again(self) -> list[Action]:
         """Mappings of the first job that later ones found changed: the next replay must see them again."""
         space = self.registers.space
         rows = [
-            action(Op.MAP_GPU_MEM, flags=flags, value=1, b=frame, **va_operands(space, page))
+            action(Op.MAP_GPU_MEM, flags=flags, address_space=space, va_page=page, pages=1, frame=frame)
             for page, (frame, flags) in sorted(self.mapped_first.items())
             if self.mapped.get(page) != (frame, flags)
         ]
@@ -241,36 +239,35 @@ class _Builder:
                 "the recording needs too much memory", expected=f"at most {MAX_PAGES} pages", found=pages
             )
 
-    def finish(self) -> tuple[NDArray[np.void], bytes, int]:
+    def finish(self) -> tuple[Actions, bytes, int]:
         """Actions, image and size of the carve-out, in bytes."""
         self.registers.finish()
         if not self.registers.new_layout:
-            return np.array(self.actions, dtype=ACTION_DTYPE), bytes(self.image), self.ram_end
+            return array_of(self.actions), bytes(self.image), self.ram_end
         restored = self._map_again()
         if restored:
             start = self.actions.index(action(Op.REPLAY_START)) + 1
             self.actions[start:start] = [*restored, *self.registers.flush_tables()]
-        actions = np.array(self.actions, dtype=ACTION_DTYPE)
+        actions = array_of(self.actions)
         base = -(-len(self.image) // PAGE_BYTES)
         self._check_carveout(base + self.next_frame)
-        actions["b"][actions["op"] == Op.MAP_GPU_MEM] += base
-        actions["a"][np.isin(actions["op"], [Op.UPLOAD, Op.CLEAR])] += base * PAGE_BYTES
+        actions = rewritten(actions, lambda frames: frames + base, Type.FRAME)
+        actions = rewritten(actions, lambda targets: targets + base * PAGE_BYTES, Type.TARGET)
         return actions, bytes(self.image), (base + self.next_frame) * PAGE_BYTES
 
 
-def _joined(maps: list[np.void]) -> list[np.void]:
+def _joined(maps: list[Action]) -> list[Action]:
     """Mappings, those that go on where the one before ends as one with it; unmappings stay."""
-    joined: list[np.void] = []
+    joined: list[Action] = []
     for row in maps:
-        last = joined[-1] if joined else row
-        pages = int(last["value"])
-        if (
-            last is not row
-            and int(last["op"]) == int(row["op"]) == Op.MAP_GPU_MEM
-            and (last["flags"], space_of(last)) == (row["flags"], space_of(row))
-            and (va_page(last) + pages, int(last["b"]) + pages) == (va_page(row), int(row["b"]))
-        ):
-            last["value"] += row["value"]
+        last = joined[-1] if joined else None
+        if last is not None and last.op == row.op == Op.MAP_GPU_MEM and row == _going_on(last, row.pages):
+            joined[-1] = last.with_(pages=last.pages + row.pages)
         else:
             joined.append(row)
     return joined
+
+
+def _going_on(last: Action, pages: int) -> Action:
+    """The mapping of so many pages more that goes on where one ends."""
+    return last.with_(va_page=last.va_page + last.pages, frame=last.frame + last.pages, pages=pages)

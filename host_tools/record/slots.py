@@ -13,11 +13,12 @@ from numpy.typing import NDArray
 
 from host_tools.machine.errors import RecordError
 from host_tools.model.description import describe_action
+from host_tools.model.frames import runs
 from host_tools.model.interpreter import Interpreter, interpreter
-from host_tools.model.memory import Memory, runs
+from host_tools.model.memory import Memory
 from host_tools.model.observe import Observation, observe
 from host_tools.record.tensors import WORD, PairedMemory, Placement, find, pairs_of
-from trace_format.actions import ACTION_DTYPE, Op, action
+from trace_format.actions import ACTION_DTYPE, Action, Op, action
 from trace_format.schema import PAGE_BYTES, DType, SlotKind
 from trace_format.trace import Slot, Trace
 
@@ -41,7 +42,7 @@ def same_stream(first: Trace, second: Trace, what: str) -> None:
     if not len(differs) and len(one) == len(two):
         return
     at = int(differs[0]) if len(differs) else shorter
-    says = [describe_action(s[at], first.profile, []) if at < len(s) else "its end" for s in (one, two)]
+    says = [describe_action(Action.of(s[at]), first.profile, []) if at < len(s) else "its end" for s in (one, two)]
     raise RecordError(
         f"the job stream depends on the {what}: access {at} is {says[0]} in one recording, {says[1]} in another"
     )
@@ -77,7 +78,7 @@ def with_slots(
     _same_mappings(memory, memory3, "weights")
     if _late(memory) != _late(memory2):
         raise RecordError("memory that the CPU changes between jobs depends on the inputs")
-    needed = _needed(memory, observe(memory))
+    needed = _needed(memory, observe(first))
     paired = PairedMemory(_initial(memory, needed), _initial(memory2, needed))
     slots = [_input(paired, name, inputs[0][name], inputs[1][name]) for name in inputs[0]]
     _check_explained(paired, slots)

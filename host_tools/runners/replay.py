@@ -17,7 +17,7 @@ from tee_replayer.status import Report
 from tee_replayer.target import drivers
 from trace_format import layout, packing
 from trace_format import profile as profiles
-from trace_format.actions import Op
+from trace_format.actions import Columns, Op
 from trace_format.errors import GramophoneError, ProfileError, TraceError, listed
 from trace_format.schema import MAX_CARVEOUT_BYTES, PAGE_BYTES, SectionType, SlotKind
 from trace_format.trace import Slot, Trace
@@ -149,9 +149,10 @@ def secure_bytes(trace: Trace | None, signed: bytes = b"") -> int:
     """
     if trace is None:
         return min(int(claimed(signed).get("carveout_bytes", 0)), MAX_CARVEOUT_BYTES) + LOADER_BYTES
-    maps = trace.actions[trace.actions["op"] == Op.MAP_GPU_MEM]
+    columns = Columns(trace.actions)
+    maps = columns.pages[columns.is_op(Op.MAP_GPU_MEM)]
     # Tables of four levels: 8 bytes a page, and a table begun and one ended on each level below the root.
-    tables = 8 * int(maps["value"].sum(dtype=np.int64)) + len(maps) * 6 * PAGE_BYTES
+    tables = 8 * int(maps.sum()) + len(maps) * 6 * PAGE_BYTES
     return trace.carveout_bytes + trace.actions.nbytes + tables + LOADER_BYTES
 
 

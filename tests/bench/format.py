@@ -13,7 +13,8 @@ import numpy as np
 from construct import GreedyRange
 
 from trace_format.actions import ACTION_DTYPE, Op, action
-from trace_format.schema import PAGE_BYTES, Action
+from trace_format.schema import PAGE_BYTES
+from trace_format.schema import Action as Structure
 from trace_format.trace import Trace
 from trace_format.validate import check_actions
 
@@ -36,12 +37,12 @@ def rate(work: Callable[[], object], size: int, repeats: int) -> float:
 def stream(count: int) -> np.ndarray:
     """A stream as recordings have them: register accesses, waits, mappings, uploads."""
     pattern = [
-        action(Op.REG_WRITE, arg=0x1241, value=7, a=0xFFFFFFFF),
-        action(Op.REG_READ_ONCE, arg=0x14, value=1, a=0xFF),
-        action(Op.REG_READ_WAIT, arg=0x14, a=1, b=500),
-        action(Op.MAP_GPU_MEM, flags=7, value=8, a=16),
-        action(Op.UPLOAD, value=32, a=IMAGE_BYTES, b=16),
-        action(Op.WAIT_IRQ, value=1000),
+        action(Op.REG_WRITE, register=0x1241, value=7, mask=0xFFFFFFFF),
+        action(Op.REG_READ_ONCE, register=0x14, expected=1, mask=0xFF),
+        action(Op.REG_READ_WAIT, register=0x14, mask=1, timeout_us=500),
+        action(Op.MAP_GPU_MEM, flags=7, pages=8, a=16),
+        action(Op.UPLOAD, bytes=32, target=IMAGE_BYTES, source=16),
+        action(Op.WAIT_IRQ, timeout_us=1000),
         action(Op.IRQ_ENTER),
         action(Op.IRQ_EXIT),
     ]
@@ -72,7 +73,7 @@ def touched(data: bytes) -> int:
 def measure() -> dict[str, float]:
     """MB/s by what is parsed, all of this run."""
     short, long = stream(CONSTRUCT_ACTIONS).tobytes(), stream(ACTIONS).tobytes()
-    rows = GreedyRange(Action).parse(short)
+    rows = GreedyRange(Structure).parse(short)
     fields = [[row[name] for name in ACTION_DTYPE.names or ()] for row in rows[:64]]
     if fields != [list(row) for row in np.frombuffer(short, ACTION_DTYPE)[:64].tolist()]:
         raise SystemExit("construct and NumPy read different actions")
@@ -80,7 +81,7 @@ def measure() -> dict[str, float]:
     trace = Trace("v3d42", stream(1 << 20), image, CARVEOUT_BYTES, 64 * PAGE_BYTES)
     whole = trace.build(compress=False, chunk_bytes=65536)
     return {
-        "actions, plain construct": rate(lambda: GreedyRange(Action).parse(short), len(short), 2),
+        "actions, plain construct": rate(lambda: GreedyRange(Structure).parse(short), len(short), 2),
         "actions, NumPy, all fields read": rate(lambda: touched(long), len(long), 3),
         "actions, NumPy, all rules checked": rate(lambda: checked(long), len(long), 3),
         "whole trace, hashes and rules checked": rate(lambda: Trace.parse(whole), len(whole), 3),

@@ -67,7 +67,7 @@ def fw(gpu: str) -> firmware.Firmware:
 def sample(gpu: str) -> Trace:
     """Maps memory and writes a register."""
     register = profile.load(gpu).register(TRACE[gpu])
-    rows = [*s.PROLOGUE[:2], action(Op.REG_WRITE, arg=register.index, value=0x80, a=ALL_BITS)]
+    rows = [*s.PROLOGUE[:2], action(Op.REG_WRITE, register=register.index, value=0x80, mask=ALL_BITS)]
     return trace(*rows, gpu=gpu, slots=[])
 
 

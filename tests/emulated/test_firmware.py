@@ -65,7 +65,7 @@ def test_it_replays_as_the_host_does(folder: Path) -> None:
         (trace(), "ROLLBACK"),
         (trace(s.write("bridge.SW_INIT_1", 1), meta={"security_version": 2}), "REGISTER"),
         (trace(s.read("hub.IDENT1", 0x77, 0xFF), meta={"security_version": 2, "retry_limit": 1}), "DIVERGED"),
-        (trace(action(Op.WAIT_IRQ, value=300), meta={"security_version": 2}), "NO_IRQ"),
+        (trace(action(Op.WAIT_IRQ, timeout_us=300), meta={"security_version": 2}), "NO_IRQ"),
     ],
 )
 def test_it_reports_as_the_host_does(folder: Path, sample: object, status: str) -> None:

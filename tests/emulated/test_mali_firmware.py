@@ -54,9 +54,9 @@ def test_it_replays_and_reports_as_the_host_does(
 @pytest.mark.parametrize("line", range(3))
 def test_each_interrupt_line_is_its_own(folder: Path, line: int) -> None:
     """The GPU's reset is done, and its interrupt is the only one."""
-    enable = action(Op.REG_WRITE, arg=0x28 // 4, value=0x100, a=0xFFFFFFFF)
-    again = action(Op.REG_WRITE, arg=0x30 // 4, value=1, a=0xFFFFFFFF)
-    wait = action(Op.WAIT_IRQ, arg=line, value=200)
+    enable = action(Op.REG_WRITE, register=0x28 // 4, value=0x100, mask=0xFFFFFFFF)
+    again = action(Op.REG_WRITE, register=0x30 // 4, value=1, mask=0xFFFFFFFF)
+    wait = action(Op.WAIT_IRQ, line=line, timeout_us=200)
     sample = trace(again, enable, wait, gpu="mali_g71", slots=[], meta={"retry_limit": 0})
     result = unicorn.replay(signed(sample), s.KEY, firmware=folder)
     assert result.report.name == ("OK" if line == 2 else "NO_IRQ")

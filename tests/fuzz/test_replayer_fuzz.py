@@ -20,7 +20,7 @@ from tee_replayer.status import CORE
 from tee_replayer.target import drivers
 from tests.support import replayer_samples as s
 from trace_format import profile
-from trace_format.actions import MAP_READ, MAP_WRITE, Op, action, va_operands
+from trace_format.actions import MAP_READ, MAP_WRITE, Op, action
 from trace_format.emit import GENERATED
 from trace_format.profile import Profile
 from trace_format.schema import SectionType
@@ -67,12 +67,14 @@ def sample(gpu: Profile) -> Trace:
     if gpu.name == s.GPU.name:
         return s.trace()
     rows = [
-        action(Op.MAP_GPU_MEM, flags=MAP_READ | MAP_WRITE, value=6, b=s.MEMORY_PAGE, **va_operands(0, 510)),
-        action(Op.UNMAP_GPU_MEM, value=1, **va_operands(0, 515)),
+        action(
+            Op.MAP_GPU_MEM, flags=MAP_READ | MAP_WRITE, pages=6, frame=s.MEMORY_PAGE, address_space=0, va_page=510
+        ),
+        action(Op.UNMAP_GPU_MEM, pages=1, address_space=0, va_page=515),
         action(Op.SET_GPU_PGTABLE),
         *s.PROLOGUE[3:],
         action(Op.COPY_TO_GPU),
-        action(Op.COPY_FROM_GPU, arg=1),
+        action(Op.COPY_FROM_GPU, slot=1),
     ]
     slots = [dataclasses.replace(slot, address=511 * s.PAGE) for slot in s.slots()]
     return s.trace(*rows, gpu=gpu.name, va_bytes=1 << 48, slots=slots)

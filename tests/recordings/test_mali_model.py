@@ -26,7 +26,7 @@ from host_tools.record.importers import gpureplay
 from host_tools.record.importers.gpureplay_trace import import_gpureplay
 from tests.support.mali_model import DATA, MaliBoard
 from trace_format import profile
-from trace_format.actions import Op
+from trace_format.actions import Op, actions_of
 from trace_format.schema import PAGE_BYTES, SlotKind
 
 GPU = profile.load("mali_g71")
@@ -37,8 +37,8 @@ FEATURES = re.compile(r"gpu\.(GPU_ID|.*FEATURES.*|THREAD_.*)")
 
 def place(device: Interpreter) -> None:
     """Bring maps and memory into place, without the register accesses."""
-    for row in device.trace.actions:
-        if row["op"] in (Op.MAP_GPU_MEM, Op.UPLOAD, Op.CLEAR):
+    for row in actions_of(device.trace.actions):
+        if row.op in (Op.MAP_GPU_MEM, Op.UPLOAD, Op.CLEAR):
             device._step(row)
 
 

@@ -13,16 +13,7 @@ import numpy as np
 
 from tests.support.mali_samples import job_header
 from trace_format import profile
-from trace_format.actions import (
-    ACTION_DTYPE,
-    ALL_BITS,
-    MAP_EXECUTE,
-    MAP_READ,
-    MAP_WRITE,
-    Op,
-    action,
-    va_operands,
-)
+from trace_format.actions import ACTION_DTYPE, ALL_BITS, MAP_EXECUTE, MAP_READ, MAP_WRITE, Action, Op, action
 from trace_format.trace import Slot, Trace
 
 PAGE = 4096
@@ -104,19 +95,21 @@ def page(parts: dict[int, bytes], pages: int = 1) -> bytes:
     return bytes(content)
 
 
-def write(name: str, value: int) -> np.void:
-    return action(Op.REG_WRITE, arg=GPU.register(name).index, value=value, a=ALL_BITS)
+def write(name: str, value: int) -> Action:
+    return action(Op.REG_WRITE, register=GPU.register(name).index, value=value, mask=ALL_BITS)
 
 
-def read(name: str, value: int) -> np.void:
-    return action(Op.REG_READ_ONCE, arg=GPU.register(name).index, value=value, a=ALL_BITS)
+def read(name: str, value: int) -> Action:
+    return action(Op.REG_READ_ONCE, register=GPU.register(name).index, expected=value, mask=ALL_BITS)
 
 
-def wait(name: str, value: int, mask: int = ALL_BITS) -> np.void:
-    return action(Op.REG_READ_WAIT, arg=GPU.register(name).index, value=value, a=mask, b=POLL_US)
+def wait(name: str, value: int, mask: int = ALL_BITS) -> Action:
+    return action(
+        Op.REG_READ_WAIT, register=GPU.register(name).index, expected=value, mask=mask, timeout_us=POLL_US
+    )
 
 
-def submit(head: int, *, slot: int = 1, space: int = 0, waits: bool = True) -> list[np.void]:
+def submit(head: int, *, slot: int = 1, space: int = 0, waits: bool = True) -> list[Action]:
     """Start a chain; wait for its end and clear the interrupt."""
     rows = [
         action(Op.JOB),  # numbered by `trace`
@@ -130,16 +123,16 @@ def submit(head: int, *, slot: int = 1, space: int = 0, waits: bool = True) -> l
     return rows + (served(slot) if waits else [])
 
 
-def served(slot: int = 1) -> list[np.void]:
+def served(slot: int = 1) -> list[Action]:
     """Wait for a chain's end and clear the interrupt."""
     return [
-        action(Op.WAIT_IRQ, arg=0, value=IRQ_US),
+        action(Op.WAIT_IRQ, line=0, timeout_us=IRQ_US),
         read("job.IRQ_STATUS", 1 << slot),
         write("job.IRQ_CLEAR", 1 << slot),
     ]
 
 
-def power_on() -> list[np.void]:
+def power_on() -> list[Action]:
     return [
         write("gpu.COMMAND", 1),
         wait("gpu.IRQ_RAWSTAT", 0x100, 0x100),
@@ -152,15 +145,15 @@ def power_on() -> list[np.void]:
     ]
 
 
-def set_table(space: int = 0) -> list[np.void]:
-    return [action(Op.SET_GPU_PGTABLE, arg=space), write(f"as{space}.COMMAND", 1)]
+def set_table(space: int = 0) -> list[Action]:
+    return [action(Op.SET_GPU_PGTABLE, address_space=space), write(f"as{space}.COMMAND", 1)]
 
 
 def trace(
     areas: Sequence[Area],
-    *stream: np.void | Late | Iterable[np.void | Late],
+    *stream: Action | Late | Iterable[Action | Late],
     slots: Sequence[Slot] = (),
-    prologue: Sequence[np.void] | None = None,
+    prologue: Sequence[Action] | None = None,
 ) -> Trace:
     """A raw trace as an importer makes it: contents in the image, areas behind it with a free page between them.
 
@@ -182,15 +175,16 @@ def trace(
             action(
                 Op.MAP_GPU_MEM,
                 flags=area.flags,
-                value=area.pages,
-                b=frame,
-                **va_operands(area.space, area.va // PAGE),
+                pages=area.pages,
+                frame=frame,
+                address_space=area.space,
+                va_page=area.va // PAGE,
             )
         )
         place |= {area.va // PAGE + i: (frame + i) * PAGE for i in range(area.pages)}
         if area.data is not None:
             data = area.data.ljust(-(-len(area.data) // PAGE) * PAGE, b"\0")
-            fills.append(action(Op.UPLOAD, value=len(data), a=frame * PAGE, b=len(image)))
+            fills.append(action(Op.UPLOAD, bytes=len(data), target=frame * PAGE, source=len(image)))
             image += data
         frame += area.pages + 1
     if prologue is None:
@@ -204,10 +198,10 @@ def trace(
     for item in _flat(stream):
         if isinstance(item, Late):
             to = place[item.va // PAGE] + item.va % PAGE
-            rows.append(action(Op.UPLOAD, value=len(item.data), a=to, b=len(image)))
+            rows.append(action(Op.UPLOAD, bytes=len(item.data), target=to, source=len(image)))
             image += item.data
-        elif int(item["op"]) == Op.JOB:
-            rows.append(action(Op.JOB, value=jobs))
+        elif item.op == Op.JOB:
+            rows.append(action(Op.JOB, number=jobs))
             jobs += 1
         else:
             rows.append(item)
@@ -226,8 +220,8 @@ def trace(
     return found
 
 
-def _flat(stream: Iterable[np.void | Late | Iterable[np.void | Late]]) -> list[np.void | Late]:
-    found: list[np.void | Late] = []
+def _flat(stream: Iterable[Action | Late | Iterable[Action | Late]]) -> list[Action | Late]:
+    found: list[Action | Late] = []
     for item in stream:
-        found += [item] if isinstance(item, (np.void, Late)) else list(item)
+        found += [item] if isinstance(item, (Action, Late)) else list(item)
     return found

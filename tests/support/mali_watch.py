@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from host_tools.model.interpreter import Interpreter
-from trace_format.actions import MAP_EXECUTE, MAP_WRITE, Op, va_page
+from trace_format.actions import MAP_EXECUTE, MAP_WRITE, Action, Op, actions_of
 from trace_format.schema import SlotKind
 from trace_format.trace import Trace
 
@@ -57,12 +57,7 @@ class Watch(Interpreter):
             for name, register in self.gpu_profile.registers.items()
             if name.startswith("js") and name.endswith(".COMMAND_NEXT")
         }
-        rows = self.trace.actions[self.trace.actions["op"] == Op.MAP_GPU_MEM]
-        self.code = {
-            (int(row["arg"]) & 15, va_page(row) + i): int(row["b"]) + i
-            for row in rows[(rows["flags"] & MAP_EXECUTE) != 0]
-            for i in range(int(row["value"]))
-        }
+        self.code = _frames(self.trace, MAP_EXECUTE)
 
     def run(self, inputs: Values | None = None) -> dict[str, NDArray[np.float32]]:
         self.jobs = []
@@ -70,13 +65,12 @@ class Watch(Interpreter):
             self._soil()
         return super().run(inputs)
 
-    def _step(self, row: np.void) -> None:
-        op = int(row["op"])
-        if op == Op.REPLAY_START:
+    def _step(self, row: Action) -> None:
+        if row.op == Op.REPLAY_START:
             self._soil()
-        elif op == Op.REG_WRITE and int(row["arg"]) in self.start and int(row["value"]) == 1:
+        elif row.op == Op.REG_WRITE and row.register in self.start and row.value == 1:
             if self.parts is None:
-                parts = list(self._chain(self.start[int(row["arg"])]))
+                parts = list(self._chain(self.start[row.register]))
             else:
                 parts = self.parts[len(self.jobs)]
             self.jobs.append({part: self._read(part) for part in parts})
@@ -219,12 +213,7 @@ class Reference:
         what chains can reach, but found without following anything.
         """
         uses = self._uses()
-        rows = trace.actions[(trace.actions["op"] == Op.MAP_GPU_MEM) & (trace.actions["flags"] & MAP_WRITE != 0)]
-        frames = {
-            (int(row["arg"]) & 15, va_page(row) + i): int(row["b"]) + i
-            for row in rows
-            for i in range(int(row["value"]))
-        }
+        frames = _frames(trace, MAP_WRITE)
         owner: dict[int, list[tuple[int, int, int]]] = {}
         for (space, first, end), (start, last) in uses.items():
             for page in range(first, end):
@@ -240,8 +229,8 @@ class Reference:
 
     def _uses(self) -> dict[tuple[int, int, int], tuple[int, int]]:
         """(space, first page, end) of each region -> first and last job with an address in it; slots: always."""
-        rows = self.trace.actions[self.trace.actions["op"] == Op.MAP_GPU_MEM]
-        runs = sorted((int(row["arg"]) & 15, va_page(row), va_page(row) + int(row["value"])) for row in rows)
+        maps = [row for row in actions_of(self.trace.actions) if row.op == Op.MAP_GPU_MEM]
+        runs = sorted((row.address_space, row.va_page, row.va_page + row.pages) for row in maps)
         uses: dict[tuple[int, int, int], tuple[int, int]] = {}
 
         def use(space: int, page: int, job: int) -> None:
@@ -264,3 +253,13 @@ class Reference:
             for index in (0, len(self.jobs)):
                 use(slot.address_space, slot.address // PAGE, index)
         return uses
+
+
+def _frames(trace: Trace, flag: int) -> dict[tuple[int, int], int]:
+    """Frame of every virtual page that is mapped with a flag, by (address space, page)."""
+    return {
+        (row.address_space, row.va_page + i): row.frame + i
+        for row in actions_of(trace.actions)
+        if row.op == Op.MAP_GPU_MEM and row.flags & flag
+        for i in range(row.pages)
+    }

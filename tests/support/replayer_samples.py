@@ -18,8 +18,9 @@ from signing import envelope
 from signing.sign import FileSigner
 from tee_replayer import hostlib
 from trace_format import layout, profile
-from trace_format.actions import ACTION_DTYPE, ALL_BITS, MAP_READ, MAP_WRITE, Op, action
-from trace_format.schema import Action, DType, Section, SectionType, SlotKind
+from trace_format.actions import ACTION_DTYPE, ALL_BITS, MAP_READ, MAP_WRITE, Action, Op, action
+from trace_format.schema import Action as ActionStruct
+from trace_format.schema import DType, Section, SectionType, SlotKind
 from trace_format.schema import Header as HeaderStruct
 from trace_format.trace import Slot, Trace
 
@@ -44,28 +45,28 @@ def register(name: str) -> int:
     return GPU.register(name).index
 
 
-def read(name: str, expected: int, mask: int = ALL_BITS) -> np.void:
+def read(name: str, expected: int, mask: int = ALL_BITS) -> Action:
     """RegReadOnce."""
-    return action(Op.REG_READ_ONCE, arg=register(name), value=expected, a=mask)
+    return action(Op.REG_READ_ONCE, register=register(name), expected=expected, mask=mask)
 
 
-def write(name: str, value: int, mask: int = ALL_BITS) -> np.void:
+def write(name: str, value: int, mask: int = ALL_BITS) -> Action:
     """RegWrite."""
-    return action(Op.REG_WRITE, arg=register(name), value=value, a=mask)
+    return action(Op.REG_WRITE, register=register(name), value=value, mask=mask)
 
 
 PROLOGUE = (
-    action(Op.MAP_GPU_MEM, flags=MAP_READ | MAP_WRITE, value=4, a=VA, b=MEMORY_PAGE),
+    action(Op.MAP_GPU_MEM, flags=MAP_READ | MAP_WRITE, pages=4, a=VA, frame=MEMORY_PAGE),
     action(Op.SET_GPU_PGTABLE),
     write("hub.MMU_CTL", MMU_ON),
-    action(Op.UPLOAD, value=100, a=MEMORY_PAGE * PAGE, b=8),
+    action(Op.UPLOAD, bytes=100, target=MEMORY_PAGE * PAGE, source=8),
     action(Op.REPLAY_START),
 )
 REPLAY = (
-    action(Op.COPY_TO_GPU, arg=0),
-    action(Op.JOB, value=0),
+    action(Op.COPY_TO_GPU, slot=0),
+    action(Op.JOB, number=0),
     write("core0.INT_CLR", 0x80),
-    action(Op.COPY_FROM_GPU, arg=1),
+    action(Op.COPY_FROM_GPU, slot=1),
 )
 
 
@@ -78,7 +79,7 @@ def slots(shape: tuple[int, ...] = (2, 3), strides: tuple[int, ...] = (64, 4), b
     ]
 
 
-def trace(*actions: np.void, **changes: Any) -> Trace:
+def trace(*actions: Action, **changes: Any) -> Trace:
     """A small trace; without actions, one that copies its input through GPU memory."""
     return Trace(
         "v3d42",
@@ -126,11 +127,11 @@ class Parts:
 
     def action(self, index: int, **fields: int) -> Parts:
         """Overwrite fields of an action."""
-        at = self.section(SectionType.ACTIONS)[1] + index * Action.sizeof()
-        record = np.frombuffer(bytes(self.data[at : at + Action.sizeof()]), ACTION_DTYPE).copy()
+        at = self.section(SectionType.ACTIONS)[1] + index * ActionStruct.sizeof()
+        record = np.frombuffer(bytes(self.data[at : at + ActionStruct.sizeof()]), ACTION_DTYPE).copy()
         for name, value in fields.items():
             record[name] = value
-        self.data[at : at + Action.sizeof()] = record.tobytes()
+        self.data[at : at + ActionStruct.sizeof()] = record.tobytes()
         return self
 
     def manifest(self, name: str, value: int) -> Parts:

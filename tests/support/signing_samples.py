@@ -24,7 +24,7 @@ TRACE_START = 128
 
 def small_trace(image_bytes: int = 64) -> bytes:
     """A valid trace with an image of so many bytes, not compressed, in chunks of 4096 bytes."""
-    actions = np.array([action(Op.INTERVAL, value=7), action(Op.REPLAY_START), action(Op.INTERVAL, value=9)])
+    actions = np.array([action(Op.INTERVAL, us=7), action(Op.REPLAY_START), action(Op.INTERVAL, us=9)])
     image = (bytes(range(251)) * (image_bytes // 251 + 1))[:image_bytes]
     trace = Trace("v3d42", actions, image, carveout_bytes=1 << 16, va_bytes=1 << 20, meta={"name": "small"})
     return trace.build(compress=False, chunk_bytes=4096)

@@ -10,7 +10,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from trace_format import packing, profile
-from trace_format.actions import ACTION_DTYPE, ACTIONS, FLAG_IGNORE, Op, action, va_operands
+from trace_format.actions import ACTION_DTYPE, ACTIONS, FLAG_IGNORE, Action, Op, Type, action
 from trace_format.schema import (
     DTYPE_BYTES,
     KEEP_SLOTS,
@@ -30,7 +30,6 @@ from trace_format.trace import Slot, Trace
 
 CARVEOUT = 16 * PAGE_BYTES
 VA_BYTES = 64 * PAGE_BYTES
-WORD = st.integers(0, 0xFFFFFFFF)
 WINDOW = profile.load("v3d42").window_bytes
 
 
@@ -78,39 +77,38 @@ def slots(draw: st.DrawFn, name: str) -> Slot:
 
 
 @st.composite
-def actions(draw: st.DrawFn, op: Op, image_bytes: int, slot_count: int, spaces: int = 1) -> np.void:
+def actions(draw: st.DrawFn, op: Op, image_bytes: int, slot_count: int, spaces: int = 1) -> Action:
     """A valid action; `Job` and `ReplayStart` are left to `traces`."""
     row = ACTIONS[op]
-    values = {name: draw(WORD) for name in row.fields}
-    meaning = {meaning: name for name, (meaning, _) in row.fields.items()}
+    values = {operand.name: draw(st.integers(0, (1 << operand.bits) - 1)) for operand in row.operands}
     flags = draw(st.sampled_from([0, *row.flags]))
-    if "register" in meaning:
-        values["arg"] = draw(st.integers(0, WINDOW // 4 - 1))
-    if "keep" in meaning:
-        values["b"] = draw(st.integers(0, KEEP_SLOTS - 1))
-    if "line" in meaning:
-        values["arg"] = 0
-    if "slot" in meaning:
-        values["arg"] = draw(st.integers(0, slot_count - 1))
-    if "timeout_us" in meaning:
-        values[meaning["timeout_us"]] = draw(st.integers(1, 0xFFFFFFFF))
+    most = {
+        Type.REGISTER_READ: WINDOW // 4,
+        Type.REGISTER_WRITTEN: WINDOW // 4,
+        Type.KEEP: KEEP_SLOTS,
+        Type.LINE: 1,
+        Type.SLOT: slot_count,
+        Type.ADDRESS_SPACE: spaces,
+    }
+    for operand in row.operands:
+        if operand.type in most:
+            values[operand.name] = draw(st.integers(0, most[operand.type] - 1))
+        if operand.type is Type.TIMEOUT:
+            values[operand.name] = draw(st.integers(1, 0xFFFFFFFF))
     if flags == FLAG_IGNORE and op == Op.REG_READ_ONCE:
-        values["a"] = 0
-    if op == Op.SET_GPU_PGTABLE:
-        values["arg"] = draw(st.integers(0, spaces - 1))
+        values["mask"] = 0
     if op in (Op.MAP_GPU_MEM, Op.UNMAP_GPU_MEM):
-        page = draw(st.integers(0, VA_BYTES // PAGE_BYTES - 1))
-        values |= va_operands(draw(st.integers(0, spaces - 1)), page)
-        values["value"] = draw(st.integers(1, min(VA_BYTES // PAGE_BYTES - page, CARVEOUT // PAGE_BYTES)))
+        page = values["va_page"] = draw(st.integers(0, VA_BYTES // PAGE_BYTES - 1))
+        values["pages"] = draw(st.integers(1, min(VA_BYTES // PAGE_BYTES - page, CARVEOUT // PAGE_BYTES)))
     if op == Op.MAP_GPU_MEM:
         flags = draw(st.integers(1, 7))
-        values["b"] = draw(st.integers(0, CARVEOUT // PAGE_BYTES - values["value"]))
+        values["frame"] = draw(st.integers(0, CARVEOUT // PAGE_BYTES - values["pages"]))
     if op in (Op.UPLOAD, Op.CLEAR):
-        most = CARVEOUT - image_bytes if op == Op.CLEAR else min(CARVEOUT - image_bytes, image_bytes)
-        values["value"] = draw(st.integers(1, most))
-        values["a"] = draw(st.integers(image_bytes, CARVEOUT - values["value"]))
+        room = CARVEOUT - image_bytes if op == Op.CLEAR else min(CARVEOUT - image_bytes, image_bytes)
+        values["bytes"] = draw(st.integers(1, room))
+        values["target"] = draw(st.integers(image_bytes, CARVEOUT - values["bytes"]))
     if op == Op.UPLOAD:
-        values["b"] = draw(st.integers(0, image_bytes - values["value"]))
+        values["source"] = draw(st.integers(0, image_bytes - values["bytes"]))
     return action(op, flags=flags, **values)
 
 
@@ -154,24 +152,24 @@ def sample() -> Trace:
         gpu="v3d42",
         actions=np.array(
             [
-                action(Op.SET_GPU_PGTABLE, arg=0),
-                action(Op.MAP_GPU_MEM, flags=7, value=8, a=16),
-                action(Op.CLEAR, value=64, a=3 * PAGE_BYTES),
+                action(Op.SET_GPU_PGTABLE, address_space=0),
+                action(Op.MAP_GPU_MEM, flags=7, pages=8, a=16),
+                action(Op.CLEAR, bytes=64, target=3 * PAGE_BYTES),
                 action(Op.REPLAY_START),
-                action(Op.REG_READ_ONCE, arg=3, value=0x24, a=0xFF),
-                action(Op.COPY_TO_GPU, arg=0),
-                action(Op.UPLOAD, value=32, a=4 * PAGE_BYTES, b=16),
+                action(Op.REG_READ_ONCE, register=3, expected=0x24, mask=0xFF),
+                action(Op.COPY_TO_GPU, slot=0),
+                action(Op.UPLOAD, bytes=32, target=4 * PAGE_BYTES, source=16),
                 action(Op.JOB),
-                action(Op.REG_WRITE, arg=0x1241, value=7, a=0xFFFFFFFF),
-                action(Op.INTERVAL, value=10),
-                action(Op.WAIT_IRQ, arg=0, value=1000),
+                action(Op.REG_WRITE, register=0x1241, value=7, mask=0xFFFFFFFF),
+                action(Op.INTERVAL, us=10),
+                action(Op.WAIT_IRQ, line=0, timeout_us=1000),
                 action(Op.IRQ_ENTER),
-                action(Op.REG_READ_KEEP, arg=0x14, b=1),
-                action(Op.REG_WRITE_KEPT, arg=0x16, b=1),
-                action(Op.REG_READ_WAIT, arg=0x14, a=1, b=500),
+                action(Op.REG_READ_KEEP, register=0x14, keep=1),
+                action(Op.REG_WRITE_KEPT, register=0x16, keep=1),
+                action(Op.REG_READ_WAIT, register=0x14, mask=1, timeout_us=500),
                 action(Op.IRQ_EXIT),
-                action(Op.COPY_FROM_GPU, arg=1),
-                action(Op.UNMAP_GPU_MEM, value=8, a=16),
+                action(Op.COPY_FROM_GPU, slot=1),
+                action(Op.UNMAP_GPU_MEM, pages=8, a=16),
             ],
             dtype=ACTION_DTYPE,
         ),

@@ -15,14 +15,19 @@ from trace_format.actions import (
     MAP_EXECUTE,
     MAP_READ,
     MAP_WRITE,
+    Action,
+    Columns,
     Op,
+    Type,
     action,
-    space_of,
-    va_operands,
-    va_page,
+    actions_of,
+    array_of,
+    operands_of,
+    rewritten,
 )
 from trace_format.errors import ActionError, ActionRangeError, ReservedError, TraceError, UnknownActionError
-from trace_format.schema import KEEP_SLOTS, PAGE_BYTES, Action
+from trace_format.schema import KEEP_SLOTS, PAGE_BYTES
+from trace_format.schema import Action as Structure
 from trace_format.validate import check_actions, job_count
 
 IMAGE = 4 * PAGE_BYTES
@@ -33,7 +38,7 @@ ALL = 0xFFFFFFFF
 RWX = MAP_READ | MAP_WRITE | MAP_EXECUTE
 
 
-def check(*records: np.void) -> None:
+def check(*records: np.void | Action) -> None:
     """Check a stream against a carve-out of 16 pages, an image of 4, 2 slots, one interrupt line, 8 spaces."""
     check_actions(
         np.array(list(records), dtype=ACTION_DTYPE),
@@ -51,23 +56,55 @@ def check(*records: np.void) -> None:
 @given(st.lists(st.tuples(*[st.integers(0, (1 << b) - 1) for b in (8, 8, 16, 32, 32, 32)]), max_size=20))
 def test_numpy_and_construct_read_the_same_actions(rows: list[tuple[int, ...]]) -> None:
     data = np.array(rows, dtype=ACTION_DTYPE).tobytes()
-    names = [s.name for s in Action.subcons]
+    names = [s.name for s in Structure.subcons]
     for index, row in enumerate(rows):
-        parsed = Action.parse(data[16 * index : 16 * index + 16])
+        parsed = Structure.parse(data[16 * index : 16 * index + 16])
         assert tuple(parsed[name] for name in names) == row
 
 
 @given(st.integers(0, 15), st.integers(0, (1 << 44) - 1))
 def test_virtual_pages_round_trip(space: int, page: int) -> None:
-    record = action(Op.UNMAP_GPU_MEM, value=1, **va_operands(space, page))
-    assert va_page(record) == page
-    assert space_of(record) == int(record["arg"]) & 15 == space
+    record = action(Op.UNMAP_GPU_MEM, pages=1, address_space=space, va_page=page)
+    assert (record.address_space, record.va_page, record.pages) == (space, page, 1)
+    assert record.arg & 15 == space
 
 
 @pytest.mark.parametrize(("space", "page"), [(16, 0), (-1, 0), (0, 1 << 44), (0, -1)])
 def test_virtual_pages_that_cannot_be_encoded(space: int, page: int) -> None:
     with pytest.raises(ValueError, match="cannot be encoded"):
-        va_operands(space, page)
+        action(Op.UNMAP_GPU_MEM, address_space=space, va_page=page)
+
+
+def test_an_action_has_the_operands_of_its_opcode_and_no_others() -> None:
+    wait = action(Op.REG_READ_WAIT, register=3, expected=5, mask=7, timeout_us=9)
+    assert (wait.register, wait.expected, wait.mask, wait.timeout_us) == (3, 5, 7, 9)
+    assert wait == action(Op.REG_READ_WAIT, register=3, expected=5, mask=7, timeout_us=9)
+    assert wait.with_(mask=8, b=10) == action(Op.REG_READ_WAIT, register=3, expected=5, mask=8, timeout_us=10)
+    with pytest.raises(AttributeError, match="0x02 has no operand keep"):
+        assert wait.keep
+    with pytest.raises(AttributeError, match="0x99 has no operand keep"):
+        assert Action(0x99, 0, 0, 0, 0, 0).keep
+    with pytest.raises(TypeError, match="RegReadWait has no operand keep"):
+        action(Op.REG_READ_WAIT, keep=1)
+    with pytest.raises(ValueError, match="RegReadWait: register 0x10000 cannot be encoded"):
+        action(Op.REG_READ_WAIT, register=0x10000)
+
+
+@given(st.data())
+def test_columns_agree_with_single_actions(data: st.DataObject) -> None:
+    ops = data.draw(st.lists(st.sampled_from(sorted(set(Op) - {Op.JOB, Op.REPLAY_START})), max_size=8))
+    rows = array_of(data.draw(actions(op, IMAGE, 2, SPACES)) for op in ops)
+    columns = Columns(rows)
+    for name in ("register", "mask", "timeout_us", "address_space", "va_page", "frame", "target", "slot", "bytes"):
+        one_by_one = [getattr(a, name) if name in operands_of(a.op) else -1 for a in actions_of(rows)]
+        assert getattr(columns, name).tolist() == one_by_one
+    assert list(actions_of(rewritten(rows, lambda x: x, *Type))) == list(actions_of(rows))
+    moved = rewritten(rows, lambda x: x + 1, Type.VA_PAGE, Type.SLOT)
+    for old, new in zip(actions_of(rows), actions_of(moved), strict=True):
+        changes = {name: getattr(old, name) + 1 for name in ("va_page", "slot") if name in operands_of(old.op)}
+        assert new == old.with_(**changes)
+    with pytest.raises(AttributeError, match="no action has an operand colour"):
+        assert columns.colour
 
 
 @pytest.mark.parametrize("op", sorted(set(Op) - {Op.JOB, Op.REPLAY_START}), ids=lambda op: op.name)
@@ -82,6 +119,10 @@ def test_every_row_is_complete() -> None:
         assert row.what
         assert set(row.fields) <= set(OPERANDS)
         assert all(bit & (bit - 1) == 0 for bit in row.flags)
+        assert len({operand.type for operand in row.operands}) == len(row.operands), "no two of one type"
+        places = [place for operand in row.operands for place in operand.places]
+        taken = {(p.field, bit) for p in places for bit in range(p.low, p.low + p.count)}
+        assert len(taken) == sum(p.count for p in places), "operands do not overlap"
 
 
 VALID = {
@@ -119,7 +160,7 @@ def test_every_unknown_opcode_is_refused(code: int) -> None:
 
 REGISTER_OPS = (Op.REG_READ_ONCE, Op.REG_READ_WAIT, Op.REG_WRITE, Op.REG_READ_KEEP, Op.REG_WRITE_KEPT)
 PAGES, VA_PAGES = CARVEOUT // PAGE_BYTES, VA_BYTES // PAGE_BYTES
-MALFORMED: list[tuple[str, np.void, type[TraceError], str]] = [
+MALFORMED: list[tuple[str, Action, type[TraceError], str]] = [
     *(
         (
             f"{op.name} outside the window",
@@ -129,27 +170,27 @@ MALFORMED: list[tuple[str, np.void, type[TraceError], str]] = [
         )
         for op in REGISTER_OPS
     ),
-    ("keep 8", action(Op.REG_READ_KEEP, b=KEEP_SLOTS), ActionRangeError, "no such kept value"),
-    ("kept 8", action(Op.REG_WRITE_KEPT, b=ALL), ActionRangeError, "no such kept value"),
-    ("wait on line 1", action(Op.WAIT_IRQ, arg=1, value=1), ActionRangeError, "no such interrupt line"),
-    ("enter line 1", action(Op.IRQ_ENTER, arg=1), ActionRangeError, "no such interrupt line"),
-    ("exit line 0xffff", action(Op.IRQ_EXIT, arg=0xFFFF), ActionRangeError, "no such interrupt line"),
-    ("to slot 2", action(Op.COPY_TO_GPU, arg=2), ActionRangeError, "no such slot"),
-    ("from slot 2", action(Op.COPY_FROM_GPU, arg=2), ActionRangeError, "no such slot"),
+    ("keep 8", action(Op.REG_READ_KEEP, keep=KEEP_SLOTS), ActionRangeError, "no such kept value"),
+    ("kept 8", action(Op.REG_WRITE_KEPT, keep=ALL), ActionRangeError, "no such kept value"),
+    ("wait on line 1", action(Op.WAIT_IRQ, line=1, timeout_us=1), ActionRangeError, "no such interrupt line"),
+    ("enter line 1", action(Op.IRQ_ENTER, line=1), ActionRangeError, "no such interrupt line"),
+    ("exit line 0xffff", action(Op.IRQ_EXIT, line=0xFFFF), ActionRangeError, "no such interrupt line"),
+    ("to slot 2", action(Op.COPY_TO_GPU, slot=2), ActionRangeError, "no such slot"),
+    ("from slot 2", action(Op.COPY_FROM_GPU, slot=2), ActionRangeError, "no such slot"),
     ("wait for ever for a line", action(Op.WAIT_IRQ), ActionError, "timeout is zero"),
     ("wait for ever for a register", action(Op.REG_READ_WAIT), ActionError, "timeout is zero"),
-    ("ignored with a mask", action(Op.REG_READ_ONCE, flags=FLAG_IGNORE, a=1), ActionError, "has a mask"),
-    ("address space 8", action(Op.SET_GPU_PGTABLE, arg=8), ActionRangeError, "no such address space"),
-    ("address space 16", action(Op.SET_GPU_PGTABLE, arg=16), ActionRangeError, "no such address space"),
+    ("ignored with a mask", action(Op.REG_READ_ONCE, flags=FLAG_IGNORE, mask=1), ActionError, "has a mask"),
+    ("address space 8", action(Op.SET_GPU_PGTABLE, address_space=8), ActionRangeError, "no such address space"),
+    ("address space 16", action(Op.SET_GPU_PGTABLE, address_space=16), ActionRangeError, "no such address space"),
     (
         "map into address space 8",
-        action(Op.MAP_GPU_MEM, flags=RWX, value=1, **va_operands(8, 0)),
+        action(Op.MAP_GPU_MEM, flags=RWX, pages=1, address_space=8, va_page=0),
         ActionRangeError,
         "no such address space",
     ),
     (
         "unmap from address space 15",
-        action(Op.UNMAP_GPU_MEM, value=1, **va_operands(15, 0)),
+        action(Op.UNMAP_GPU_MEM, pages=1, address_space=15, va_page=0),
         ActionRangeError,
         "no such address space",
     ),
@@ -157,59 +198,64 @@ MALFORMED: list[tuple[str, np.void, type[TraceError], str]] = [
     ("unmap nothing", action(Op.UNMAP_GPU_MEM), ActionError, "no pages"),
     (
         "map behind va_bytes",
-        action(Op.MAP_GPU_MEM, flags=RWX, value=2, a=VA_PAGES - 1),
+        action(Op.MAP_GPU_MEM, flags=RWX, pages=2, a=VA_PAGES - 1),
         ActionRangeError,
         "outside va_bytes",
     ),
     (
         "map far behind va_bytes",
-        action(Op.MAP_GPU_MEM, flags=RWX, value=1, **va_operands(0, 1 << 43)),
+        action(Op.MAP_GPU_MEM, flags=RWX, pages=1, address_space=0, va_page=1 << 43),
         ActionRangeError,
         "outside va_bytes",
     ),
-    ("unmap behind", action(Op.UNMAP_GPU_MEM, value=1, a=VA_PAGES), ActionRangeError, "outside va_bytes"),
-    ("unmap all", action(Op.UNMAP_GPU_MEM, value=ALL, a=1), ActionRangeError, "outside va_bytes"),
+    ("unmap behind", action(Op.UNMAP_GPU_MEM, pages=1, a=VA_PAGES), ActionRangeError, "outside va_bytes"),
+    ("unmap all", action(Op.UNMAP_GPU_MEM, pages=ALL, a=1), ActionRangeError, "outside va_bytes"),
     (
         "map behind the carve-out",
-        action(Op.MAP_GPU_MEM, flags=RWX, value=2, b=PAGES - 1),
+        action(Op.MAP_GPU_MEM, flags=RWX, pages=2, frame=PAGES - 1),
         ActionRangeError,
         "outside the carve-out",
     ),
     (
         "map that wraps",
-        action(Op.MAP_GPU_MEM, flags=RWX, value=2, b=ALL),
+        action(Op.MAP_GPU_MEM, flags=RWX, pages=2, frame=ALL),
         ActionRangeError,
         "outside the carve-out",
     ),
-    ("map without permission", action(Op.MAP_GPU_MEM, value=1), ActionError, "without any permission"),
-    ("upload nothing", action(Op.UPLOAD, a=IMAGE), ActionError, "no bytes"),
-    ("clear nothing", action(Op.CLEAR, a=IMAGE), ActionError, "no bytes"),
-    ("upload into the image", action(Op.UPLOAD, value=1, a=IMAGE - 1), ActionRangeError, "in the image"),
-    ("clear in the image", action(Op.CLEAR, value=1, a=0), ActionRangeError, "in the image"),
-    ("upload behind", action(Op.UPLOAD, value=2, a=CARVEOUT - 1), ActionRangeError, "target outside"),
-    ("clear behind", action(Op.CLEAR, value=1, a=CARVEOUT), ActionRangeError, "target outside"),
-    ("clear that wraps", action(Op.CLEAR, value=2, a=ALL), ActionRangeError, "target outside"),
+    ("map without permission", action(Op.MAP_GPU_MEM, pages=1), ActionError, "without any permission"),
+    ("upload nothing", action(Op.UPLOAD, target=IMAGE), ActionError, "no bytes"),
+    ("clear nothing", action(Op.CLEAR, target=IMAGE), ActionError, "no bytes"),
+    ("upload into the image", action(Op.UPLOAD, bytes=1, target=IMAGE - 1), ActionRangeError, "in the image"),
+    ("clear in the image", action(Op.CLEAR, bytes=1, target=0), ActionRangeError, "in the image"),
+    ("upload behind", action(Op.UPLOAD, bytes=2, target=CARVEOUT - 1), ActionRangeError, "target outside"),
+    ("clear behind", action(Op.CLEAR, bytes=1, target=CARVEOUT), ActionRangeError, "target outside"),
+    ("clear that wraps", action(Op.CLEAR, bytes=2, target=ALL), ActionRangeError, "target outside"),
     (
         "upload from behind the image",
-        action(Op.UPLOAD, value=2, a=IMAGE, b=IMAGE - 1),
+        action(Op.UPLOAD, bytes=2, target=IMAGE, source=IMAGE - 1),
         ActionRangeError,
         "source outside",
     ),
-    ("upload that wraps", action(Op.UPLOAD, value=1, a=IMAGE, b=ALL), ActionRangeError, "source outside"),
+    (
+        "upload that wraps",
+        action(Op.UPLOAD, bytes=1, target=IMAGE, source=ALL),
+        ActionRangeError,
+        "source outside",
+    ),
 ]
 
 
 @pytest.mark.parametrize(("name", "bad", "error", "message"), MALFORMED, ids=[row[0] for row in MALFORMED])
-def test_malformed_actions(name: str, bad: np.void, error: type[TraceError], message: str) -> None:
+def test_malformed_actions(name: str, bad: Action, error: type[TraceError], message: str) -> None:
     with pytest.raises(error) as caught:
-        check(action(Op.INTERVAL, value=1), bad)
+        check(action(Op.INTERVAL, us=1), bad)
     assert type(caught.value) is error
     assert str(caught.value).startswith("x.gtr: action 1: ")
     assert message in str(caught.value)
 
 
 def test_the_first_bad_action_is_named() -> None:
-    good, bad = action(Op.INTERVAL), action(Op.COPY_TO_GPU, arg=9)
+    good, bad = action(Op.INTERVAL), action(Op.COPY_TO_GPU, slot=9)
     with pytest.raises(ActionRangeError, match="action 3: no such slot: CopyToGpu with flags 0x0, arg 0x9"):
         check(good, good, good, bad, good, bad)
 
@@ -224,11 +270,11 @@ def test_second_replay_start() -> None:
 @pytest.mark.parametrize("numbers", [[1], [0, 0], [0, 2], [0, 1, 3], [ALL]])
 def test_job_numbers_count_from_zero(numbers: list[int]) -> None:
     with pytest.raises(ActionError, match="do not count from 0"):
-        check(*(action(Op.JOB, value=n) for n in numbers))
+        check(*(action(Op.JOB, number=n) for n in numbers))
 
 
 def test_jobs_are_counted() -> None:
-    stream = np.array([action(Op.JOB, value=n) for n in range(3)] + [action(Op.INTERVAL)], dtype=ACTION_DTYPE)
+    stream = np.array([action(Op.JOB, number=n) for n in range(3)] + [action(Op.INTERVAL)], dtype=ACTION_DTYPE)
     check(*stream)
     assert job_count(stream) == 3
     assert job_count(stream[:0]) == 0

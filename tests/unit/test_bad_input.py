@@ -22,7 +22,7 @@ from host_tools.cli import main
 from signing import keys
 from signing.sign import sign_trace
 from tests.support.signing_samples import EDDSA, ES256
-from trace_format.actions import MAP_READ, MAP_WRITE, Op, action, va_operands
+from trace_format.actions import MAP_READ, MAP_WRITE, Op, action
 from trace_format.schema import PAGE_BYTES, DType, SlotKind
 from trace_format.trace import Slot, Trace
 
@@ -39,12 +39,12 @@ def trace() -> bytes:
         for index, (name, kind) in enumerate(kinds.items())
     ]
     rows = [
-        action(Op.MAP_GPU_MEM, flags=MAP_READ | MAP_WRITE, value=1, b=8, **va_operands(0, 0)),
+        action(Op.MAP_GPU_MEM, flags=MAP_READ | MAP_WRITE, pages=1, frame=8, address_space=0, va_page=0),
         action(Op.REPLAY_START),
-        action(Op.COPY_TO_GPU, arg=0),
-        action(Op.COPY_TO_GPU, arg=1),
+        action(Op.COPY_TO_GPU, slot=0),
+        action(Op.COPY_TO_GPU, slot=1),
         action(Op.JOB),
-        action(Op.COPY_FROM_GPU, arg=2),
+        action(Op.COPY_FROM_GPU, slot=2),
     ]
     image = bytes(range(256))
     size = 16 * PAGE_BYTES

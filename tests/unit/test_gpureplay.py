@@ -19,7 +19,7 @@ from host_tools.record.importers.gpureplay import BuffersError, ContentsError, H
 from host_tools.record.importers.gpureplay_trace import import_gpureplay
 from tests.support import mali_samples as m
 from tests.support.mali_samples import BUFFERS, CODE, CONTENTS, DATA, HISTORY, JOBS, PAGE, SCRATCH, TABLES
-from trace_format.actions import ALL_BITS, MAP_EXECUTE, MAP_READ, MAP_WRITE, Op, va_page
+from trace_format.actions import ALL_BITS, MAP_EXECUTE, MAP_READ, MAP_WRITE, Op, actions_of
 from trace_format.profile import load
 from trace_format.schema import DType, SlotKind
 from trace_format.trace import Trace
@@ -34,7 +34,7 @@ def trace(tmp_path: Path) -> Trace:
 
 
 def rows(trace: Trace, op: Op) -> list[Any]:
-    return [row for row in trace.actions if row["op"] == op]
+    return [row for row in actions_of(trace.actions) if row.op == op]
 
 
 def test_it_is_a_valid_trace(trace: Trace) -> None:
@@ -49,7 +49,7 @@ def test_it_is_a_valid_trace(trace: Trace) -> None:
 
 def test_every_access_is_there_in_order(trace: Trace) -> None:
     register_ops = (Op.REG_READ_ONCE, Op.REG_WRITE, Op.REG_READ_KEEP, Op.REG_WRITE_KEPT)
-    found = [(int(r["arg"]) * 4, int(r["op"]), int(r["value"])) for r in trace.actions if r["op"] in register_ops]
+    found = [(r.register * 4, r.op, r.value) for r in actions_of(trace.actions) if r.op in register_ops]
     expected = []
     for line in m.history():
         _, kind, offset, value = line.decode().strip().split(",")
@@ -67,13 +67,13 @@ def test_every_access_is_there_in_order(trace: Trace) -> None:
 
 def test_delays_become_intervals(trace: Trace) -> None:
     total = sum(int(line.split(b",")[0]) for line in m.history())
-    intervals = sum(int(r["value"]) for r in rows(trace, Op.INTERVAL))
+    intervals = sum(r.us for r in rows(trace, Op.INTERVAL))
     assert total // 1000 - 1 <= intervals <= total // 1000
 
 
 def test_the_page_table_is_the_replayers(trace: Trace) -> None:
-    assert [int(r["arg"]) for r in rows(trace, Op.SET_GPU_PGTABLE)] == [0]
-    maps = {va_page(r) * PAGE: (int(r["value"]), int(r["flags"])) for r in rows(trace, Op.MAP_GPU_MEM)}
+    assert [r.address_space for r in rows(trace, Op.SET_GPU_PGTABLE)] == [0]
+    maps = {r.va_page * PAGE: (r.pages, r.flags) for r in rows(trace, Op.MAP_GPU_MEM)}
     assert maps == {
         CODE: (1, MAP_READ | MAP_EXECUTE),
         JOBS: (1, MAP_READ | MAP_WRITE),
@@ -90,8 +90,8 @@ def test_job_headers_are_as_before_the_run(trace: Trace) -> None:
         assert expected[at] == 1
         expected[at : at + 16] = bytes(16)
     assert jobs == expected
-    assert [int(r["value"]) for r in rows(trace, Op.UPLOAD)] == [2 * PAGE] or len(rows(trace, Op.UPLOAD)) == 2
-    assert [int(r["value"]) for r in rows(trace, Op.CLEAR)] == [PAGE]
+    assert [r.bytes for r in rows(trace, Op.UPLOAD)] == [2 * PAGE] or len(rows(trace, Op.UPLOAD)) == 2
+    assert [r.bytes for r in rows(trace, Op.CLEAR)] == [PAGE]
 
 
 def test_slots(trace: Trace) -> None:
@@ -101,8 +101,8 @@ def test_slots(trace: Trace) -> None:
         ("input", SlotKind.INPUT, DType.FLOAT32, (16,), (4,), DATA),
         ("output", SlotKind.OUTPUT, DType.FLOAT32, (10,), (4,), DATA + 2 * PAGE),
     ]
-    assert [int(r["arg"]) for r in rows(trace, Op.COPY_TO_GPU)] == [0, 1, 2]
-    assert [int(r["arg"]) for r in rows(trace, Op.COPY_FROM_GPU)] == [3]
+    assert [r.slot for r in rows(trace, Op.COPY_TO_GPU)] == [0, 1, 2]
+    assert [r.slot for r in rows(trace, Op.COPY_FROM_GPU)] == [3]
 
 
 def test_a_replay_starts_where_the_first_jobs_flush_id_is_read(trace: Trace) -> None:
@@ -110,7 +110,9 @@ def test_a_replay_starts_where_the_first_jobs_flush_id_is_read(trace: Trace) -> 
     start = int(np.flatnonzero(ops == Op.REPLAY_START)[0])
     assert int(np.flatnonzero(ops == Op.REG_READ_KEEP)[0]) > start
     assert int(np.flatnonzero(ops == Op.SET_GPU_PGTABLE)[0]) > start
-    power = [i for i, r in enumerate(trace.actions) if r["op"] == Op.REG_WRITE and int(r["arg"]) * 4 == 0x180]
+    power = [
+        i for i, r in enumerate(actions_of(trace.actions)) if r.op == Op.REG_WRITE and r.register * 4 == 0x180
+    ]
     assert power[0] < start
 
 
@@ -122,7 +124,7 @@ def test_a_recording_that_powers_down_is_replayed_from_its_start(tmp_path: Path)
 
 
 def test_an_interrupt_handlers_read_waits_for_the_line(trace: Trace) -> None:
-    waits = [int(r["arg"]) for r in rows(trace, Op.WAIT_IRQ)]
+    waits = [r.line for r in rows(trace, Op.WAIT_IRQ)]
     assert waits == [GPU.interrupts.index("gpu"), *[GPU.interrupts.index("job")] * 2]
 
 
@@ -140,8 +142,8 @@ def test_pages_that_only_the_table_has_are_mapped(tmp_path: Path) -> None:
     files = m.recording()
     files[TABLES] = b"".join(m.page_tables([*m.mapped(), (0xFFFFAC040000, m.FLAGS_DATA)]))
     trace = import_gpureplay(m.write(tmp_path, files), "stale")
-    assert 0xFFFFAC040 in {int(va_page(r)) for r in rows(trace, Op.MAP_GPU_MEM)} or any(
-        va_page(r) <= 0xFFFFAC040 < va_page(r) + int(r["value"]) for r in rows(trace, Op.MAP_GPU_MEM)
+    assert 0xFFFFAC040 in {r.va_page for r in rows(trace, Op.MAP_GPU_MEM)} or any(
+        r.va_page <= 0xFFFFAC040 < r.va_page + r.pages for r in rows(trace, Op.MAP_GPU_MEM)
     )
 
 
@@ -149,7 +151,7 @@ def test_a_later_region_in_the_place_of_an_earlier_one(tmp_path: Path) -> None:
     files = m.recording()
     files[CONTENTS] += m.region(DATA + PAGE, m.FLAGS_CODE, pages=1)
     trace = import_gpureplay(m.write(tmp_path, files), "again")
-    flags = {va_page(r) * PAGE: int(r["flags"]) for r in rows(trace, Op.MAP_GPU_MEM)}
+    flags = {r.va_page * PAGE: r.flags for r in rows(trace, Op.MAP_GPU_MEM)}
     assert flags[DATA + PAGE] == MAP_READ | MAP_WRITE | MAP_EXECUTE
 
 
@@ -697,4 +699,4 @@ def test_the_command_says_what_is_wrong(tmp_path: Path) -> None:
 
 
 def test_all_bits_of_reads_are_kept(trace: Trace) -> None:
-    assert all(int(r["a"]) == ALL_BITS for r in rows(trace, Op.REG_READ_ONCE))
+    assert all(r.mask == ALL_BITS for r in rows(trace, Op.REG_READ_ONCE))

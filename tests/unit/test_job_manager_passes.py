@@ -12,7 +12,16 @@ from hypothesis import strategies as st
 from host_tools.passes import PASSES
 from tests.support.mali_chains import GPU, POLL_US, Area, power_on, read, set_table, submit, trace, wait, write
 from tests.support.mali_samples import job_header
-from trace_format.actions import ACTION_DTYPE, ALL_BITS, FLAG_IGNORE, MAP_READ, Op, action, va_operands
+from trace_format.actions import (
+    ACTION_DTYPE,
+    ALL_BITS,
+    FLAG_IGNORE,
+    MAP_READ,
+    Action,
+    Op,
+    action,
+    actions_of,
+)
 from trace_format.trace import Trace
 
 START = action(Op.REPLAY_START)
@@ -24,30 +33,30 @@ JOB = submit(0x1000)
 JS1 = "js1.FLUSH_ID_NEXT"
 
 
-def stream(*rows: np.void) -> Trace:
+def stream(*rows: Action) -> Trace:
     return Trace("mali_g71", np.array(list(rows), ACTION_DTYPE), b"", 4096, 1 << 48, raw=True)
 
 
-def after(step: str, *rows: np.void) -> list[np.void]:
+def after(step: str, *rows: Action) -> list[Action]:
     found = PASSES[step](stream(*rows))
     assert not found.raw
-    return list(found.actions)
+    return list(actions_of(found.actions))
 
 
-def keep(which: int = 0) -> np.void:
-    return action(Op.REG_READ_KEEP, arg=GPU.register("gpu.LATEST_FLUSH").index, b=which)
+def keep(which: int = 0) -> Action:
+    return action(Op.REG_READ_KEEP, register=GPU.register("gpu.LATEST_FLUSH").index, keep=which)
 
 
-def kept(which: int = 0) -> np.void:
-    return action(Op.REG_WRITE_KEPT, arg=GPU.register(JS1).index, b=which)
+def kept(which: int = 0) -> Action:
+    return action(Op.REG_WRITE_KEPT, register=GPU.register(JS1).index, keep=which)
 
 
-def idle(space: int = 0) -> np.void:
+def idle(space: int = 0) -> Action:
     return wait(f"as{space}.STATUS", 0, 1)
 
 
 def test_other_gpus_are_left_alone() -> None:
-    other = Trace("v3d42", np.array([action(Op.REG_READ_ONCE, arg=3, flags=FLAG_IGNORE)]), b"", 4096, 1 << 20)
+    other = Trace("v3d42", np.array([action(Op.REG_READ_ONCE, register=3, flags=FLAG_IGNORE)]), b"", 4096, 1 << 20)
     for step in ("power-states", "status-reads", "flush-ids", "address-spaces"):
         assert PASSES[step](other) is other
 
@@ -115,7 +124,7 @@ POWER = {
 
 
 @pytest.mark.parametrize(("before", "expected"), POWER.values(), ids=POWER.keys())
-def test_power_states(before: list[np.void], expected: list[np.void]) -> None:
+def test_power_states(before: list[Action], expected: list[Action]) -> None:
     assert after("power-states", *before) == expected
     assert after("power-states", *expected) == expected, "again it changes nothing"
 
@@ -134,30 +143,30 @@ def test_between_two_requests_the_last_recorded_value_is_waited_for_once(events:
     """Unless it is known since before: a request is a border, a reset is one that forgets."""
     rows = [(read if kind == "read" else write)(name, value) for kind, name, value in events]
     found = after("power-states", *rows)
-    assert [r for r in found if r["op"] == Op.REG_WRITE] == [r for r in rows if r["op"] == Op.REG_WRITE]
+    assert [r for r in found if r.op == Op.REG_WRITE] == [r for r in rows if r.op == Op.REG_WRITE]
     waits = list(_sections(found, Op.REG_READ_WAIT))
     known: dict[int, int] = {}
     for (last, forgets), got in zip(_sections(rows, Op.REG_READ_ONCE), waits, strict=True):
         if forgets:
             known = {}
-        finals = {int(row["arg"]): int(row["value"]) for row in last}
+        finals = {row.register: row.expected for row in last}
         expected = {index: value for index, value in finals.items() if known.get(index) != value}
-        assert Counter(int(row["arg"]) for row in got[0]) == Counter(list(expected))
-        assert {int(row["arg"]): int(row["value"]) for row in got[0]} == expected
-        assert all((row["a"], row["b"]) == (ALL_BITS, POLL_US) for row in got[0])
+        assert Counter(row.register for row in got[0]) == Counter(list(expected))
+        assert {row.register: row.expected for row in got[0]} == expected
+        assert all((row.mask, row.timeout_us) == (ALL_BITS, POLL_US) for row in got[0])
         known |= finals
 
 
-def _sections(rows: list[np.void], op: Op):
+def _sections(rows: list[Action], op: Op):
     """Actions of a kind between requests and resets, and whether the section begins with a reset."""
     requests = {GPU.register(name).index for name in (REQUEST, OFF, L2_REQUEST)}
-    section: list[np.void] = []
+    section: list[Action] = []
     forgets = False
     for row in rows:
-        if row["op"] == op:
+        if row.op == op:
             section.append(row)
-        reset = row["op"] == Op.REG_WRITE and row["arg"] == GPU.register("gpu.COMMAND").index and row["value"] == 1
-        if reset or (row["op"] == Op.REG_WRITE and int(row["arg"]) in requests and row["value"]):
+        reset = row.op == Op.REG_WRITE and row.register == GPU.register("gpu.COMMAND").index and row.value == 1
+        if reset or (row.op == Op.REG_WRITE and row.register in requests and row.value):
             yield section, forgets
             section, forgets = [], bool(reset)
     yield section, forgets
@@ -165,13 +174,13 @@ def _sections(rows: list[np.void], op: Op):
 
 def test_of_an_interrupts_service_wait_status_and_clear_stay() -> None:
     service = [
-        action(Op.WAIT_IRQ, arg=0, value=1),
+        action(Op.WAIT_IRQ, line=0, timeout_us=1),
         read("job.IRQ_STATUS", 2),
         write("job.IRQ_CLEAR", 2),
         read("job.JS_STATE", 0),
         read("job.IRQ_RAWSTAT", 0),
     ]
-    ignored = action(Op.REG_READ_ONCE, arg=GPU.register("js1.TAIL_LO").index, flags=FLAG_IGNORE)
+    ignored = action(Op.REG_READ_ONCE, register=GPU.register("js1.TAIL_LO").index, flags=FLAG_IGNORE)
     others = [wait("job.IRQ_RAWSTAT", 2), read("gpu.GPU_ID", 5), read("js1.STATUS", 1), keep(), kept()]
     writes = [write("job.IRQ_MASK", FLAG_IGNORE)]
     assert after("status-reads", *service, ignored, *others, *writes) == [*service[:3], *others, *writes]
@@ -206,7 +215,7 @@ KEPT = {
 
 
 @pytest.mark.parametrize(("before", "expected"), KEPT.values(), ids=KEPT.keys())
-def test_flush_ids(before: list[np.void], expected: list[np.void]) -> None:
+def test_flush_ids(before: list[Action], expected: list[Action]) -> None:
     assert after("flush-ids", *before) == expected
 
 
@@ -214,26 +223,26 @@ KEEPS = st.tuples(st.booleans(), st.integers(0, 1)).map(lambda x: (keep if x[0] 
 
 
 @given(st.lists(KEEPS, max_size=8), st.lists(KEEPS, max_size=12))
-def test_every_use_has_the_value_that_it_had(prologue: list[np.void], replayed: list[np.void]) -> None:
+def test_every_use_has_the_value_that_it_had(prologue: list[Action], replayed: list[Action]) -> None:
     """The values written in three replays, a value being the number of the read that it is of."""
 
-    def used(rows: list[np.void], names: dict[int, int]) -> list[int | None]:
+    def used(rows: list[Action], names: dict[int, int]) -> list[int | None]:
         at = rows.index(START)
         values: dict[int, int] = {}
         found = []
         for run in range(3):
             for i in range(0 if run == 0 else at, len(rows)):
-                if rows[i]["op"] == Op.REG_READ_KEEP:
-                    values[int(rows[i]["b"])] = run << 16 | names[i]
-                elif rows[i]["op"] == Op.REG_WRITE_KEPT:
-                    found.append(values.get(int(rows[i]["b"])))
+                if rows[i].op == Op.REG_READ_KEEP:
+                    values[rows[i].keep] = run << 16 | names[i]
+                elif rows[i].op == Op.REG_WRITE_KEPT:
+                    found.append(values.get(rows[i].keep))
         return found
 
     rows = [*prologue, START, *replayed]
-    for i, row in enumerate(rows):  # numbers the pass carries along, where reads have no operand
-        row["value"] = i if row["op"] == Op.REG_READ_KEEP else 0
+    # numbers the pass carries along, where reads have no operand
+    rows = [row._replace(value=i if row.op == Op.REG_READ_KEEP else 0) for i, row in enumerate(rows)]
     found = after("flush-ids", *rows)
-    names = [{i: int(row["value"]) for i, row in enumerate(x)} for x in (rows, found)]
+    names = [{i: row.value for i, row in enumerate(x)} for x in (rows, found)]
     assert used(found, names[1]) == used(rows, names[0])
 
 
@@ -284,19 +293,19 @@ SPACES = {
 
 @pytest.mark.parametrize(("prologue", "replayed", "first", "rest"), SPACES.values(), ids=SPACES.keys())
 def test_address_spaces(
-    prologue: list[np.void], replayed: list[np.void], first: list[np.void], rest: list[np.void]
+    prologue: list[Action], replayed: list[Action], first: list[Action], rest: list[Action]
 ) -> None:
     expected = [*first, START, *rest]
     assert after("address-spaces", *prologue, START, *replayed) == expected
     assert after("address-spaces", *expected) == expected, "again it changes nothing"
 
 
-MAP = action(Op.MAP_GPU_MEM, flags=MAP_READ, value=1, **va_operands(0, 1))
-UNMAP = action(Op.UNMAP_GPU_MEM, value=1, **va_operands(0, 1))
+MAP = action(Op.MAP_GPU_MEM, flags=MAP_READ, pages=1, address_space=0, va_page=1)
+UNMAP = action(Op.UNMAP_GPU_MEM, pages=1, address_space=0, va_page=1)
 
 
 @pytest.mark.parametrize("row", [MAP, UNMAP, RESET, write("gpu.COMMAND", 2)], ids=["map", "unmap", "soft", "hard"])
-def test_where_address_spaces_change_between_jobs_they_stay_as_they_are(row: np.void) -> None:
+def test_where_address_spaces_change_between_jobs_they_stay_as_they_are(row: Action) -> None:
     """A reset switches them off, too."""
     source = stream(MAP, *SET0, START, *JOB, row, *SET0, FLUSH_PT, idle(), *JOB)
     assert PASSES["address-spaces"](source).actions.tolist() == source.actions.tolist()

@@ -18,7 +18,7 @@ from tests.support import mali_samples as m
 from tests.support.mali_samples import CODE, HISTORY, TABLES
 from tests.support.mali_trees import ROOT, SIZES, Mapped, Tree
 from trace_format import profile
-from trace_format.actions import MAP_EXECUTE, MAP_READ, MAP_WRITE, Op, va_page
+from trace_format.actions import MAP_EXECUTE, MAP_READ, MAP_WRITE, Op, actions_of
 from trace_format.trace import Trace
 
 G52, G71 = profile.load("mali_g52"), profile.load("mali_g71")
@@ -97,10 +97,10 @@ def test_a_recording_of_a_g52(tmp_path: Path) -> None:
     trace = imported(tmp_path, g52.recording())
     assert (trace.gpu, trace.jobs, trace.meta["core_mask"], trace.raw) == ("mali_g52", 2, 3, True)
     assert Trace.parse(trace.build()).gpu == "mali_g52"
-    maps = {va_page(r) * PAGE: int(r["flags"]) for r in trace.actions if r["op"] == Op.MAP_GPU_MEM}
+    maps = {r.va_page * PAGE: r.flags for r in actions_of(trace.actions) if r.op == Op.MAP_GPU_MEM}
     assert maps[CODE] == MAP_READ | MAP_EXECUTE
     assert maps[m.JOBS] == MAP_READ | MAP_WRITE
-    assert [int(r["arg"]) for r in trace.actions if r["op"] == Op.SET_GPU_PGTABLE] == [0]
+    assert [r.address_space for r in actions_of(trace.actions) if r.op == Op.SET_GPU_PGTABLE] == [0]
 
 
 def test_gpus_that_recordings_can_be_of() -> None:

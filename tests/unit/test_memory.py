@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from host_tools.model.memory import CLEAR_GAP, MERGE_GAP, Memory
+from host_tools.model.frames import CLEAR_GAP, MERGE_GAP
+from host_tools.model.memory import Memory
 from host_tools.passes import PASSES
 from tests.support.mali_chains import PAGE, RW, Area, header, submit, trace
 from trace_format.actions import Op

@@ -16,7 +16,7 @@ from host_tools.cli import main
 from host_tools.model.memory import Memory
 from host_tools.passes.parameters import bind, drop_bound
 from tests.support.mali_chains import PAGE, RO, RW, Area, header, submit, trace
-from trace_format.actions import MAP_READ, Op, action, va_operands
+from trace_format.actions import MAP_READ, Op, action
 from trace_format.errors import SlotError
 from trace_format.schema import DTYPE_BYTES, DType, SlotKind
 from trace_format.trace import Slot, Trace
@@ -154,7 +154,7 @@ def test_nothing_to_bind() -> None:
 
 WEIGHTS = Slot("w", SlotKind.PARAMETER, DType.FLOAT32, (4,), (4,), BASE)
 BEYOND = Slot("w", SlotKind.PARAMETER, DType.FLOAT32, (4,), (4,), BASE + PAGES * PAGE - 8)
-MOVED = action(Op.MAP_GPU_MEM, flags=MAP_READ, value=1, b=1, **va_operands(0, BASE // PAGE))
+MOVED = action(Op.MAP_GPU_MEM, flags=MAP_READ, pages=1, frame=1, address_space=0, va_page=BASE // PAGE)
 
 
 def moved() -> Trace:

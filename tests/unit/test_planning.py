@@ -17,7 +17,7 @@ from host_tools.model.planning import ALWAYS, BLOCK_PAGES, Item, items, place
 from host_tools.passes import PASSES
 from host_tools.passes.pipeline import build
 from tests.support.mali_chains import PAGE, RO, RX, Area, Late, compute, page, renderer_state, submit, trace
-from trace_format.actions import Op, va_page
+from trace_format.actions import Op, actions_of
 from trace_format.schema import DType, SlotKind
 from trace_format.trace import Slot, Trace
 
@@ -107,10 +107,10 @@ def network(sizes: list[int], uses: list[list[int]], *, flags: int = 3, waits: b
 def frames(source: Trace) -> dict[int, set[int]]:
     """Carve-out pages of every region, by number; other memory by -1."""
     found: dict[int, set[int]] = {}
-    for row in source.actions[source.actions["op"] == Op.MAP_GPU_MEM]:
-        va = va_page(row) * PAGE
+    for row in actions_of(source.actions[source.actions["op"] == Op.MAP_GPU_MEM]):
+        va = row.va_page * PAGE
         number = (va - WORK) // SPACING if va >= WORK else -1
-        found.setdefault(number, set()).update(range(int(row["b"]), int(row["b"]) + int(row["value"])))
+        found.setdefault(number, set()).update(range(row.frame, row.frame + row.pages))
     return found
 
 
@@ -220,9 +220,9 @@ def test_what_no_chain_reaches_shares_with_none() -> None:
 
 def test_large_regions_lie_as_blocks_need_them() -> None:
     planned = build(network([1200, 3, 1200, 5], [[0, 1], [2, 3]]))
-    for row in planned.actions[planned.actions["op"] == Op.MAP_GPU_MEM]:
-        if int(row["value"]) >= BLOCK_PAGES:
-            assert (int(row["b"]) - va_page(row)) % BLOCK_PAGES == 0
+    for row in actions_of(planned.actions[planned.actions["op"] == Op.MAP_GPU_MEM]):
+        if row.pages >= BLOCK_PAGES:
+            assert (row.frame - row.va_page) % BLOCK_PAGES == 0
     assert {(0, 2), (1, 3)} <= overlap(planned)
 
 

@@ -20,7 +20,7 @@ from tests.support import mali_g52_samples as g52
 from tests.support import mali_samples as m
 from tests.support.mali_samples import CODE, CONTENTS, DATA, HISTORY, JOBS, PAGE
 from trace_format import profile
-from trace_format.actions import ALL_BITS, MAP_EXECUTE, MAP_READ, Op, action, va_page
+from trace_format.actions import ALL_BITS, MAP_EXECUTE, MAP_READ, Op, action, actions_of, array_of
 from trace_format.trace import Trace
 
 G71 = profile.load("mali_g71")
@@ -166,16 +166,16 @@ def test_an_upload_between_jobs_is_followed(tmp_path: Path, files: dict[str, byt
     """The second job's descriptor is only there when it starts; before that the page has other bytes."""
     trace = imported(tmp_path, files)
     job = before_a_run(g52.jobs_page())[0x180:0x240]
-    maps = {va_page(r) * PAGE: int(r["b"]) * PAGE for r in trace.actions if r["op"] == Op.MAP_GPU_MEM}
+    maps = {r.va_page * PAGE: r.frame * PAGE for r in actions_of(trace.actions) if r.op == Op.MAP_GPU_MEM}
     page = maps[JOBS] + PAGE
     image = bytearray(trace.image)
     image[PAGE + 0x180 : PAGE + 0x240] = bytes(0xC0)
-    late = action(Op.UPLOAD, value=len(job), a=page + 0x180, b=len(image))
+    late = action(Op.UPLOAD, bytes=len(job), target=page + 0x180, source=len(image))
     image = image.ljust(4 * PAGE, b"\0")
     image[3 * PAGE : 3 * PAGE + len(job)] = job
     actions = shifted(trace, PAGE)
     second = int(np.flatnonzero(actions["op"] == Op.JOB)[1])
-    actions = np.concatenate([actions[:second], np.array([late]), actions[second:]])
+    actions = np.concatenate([actions[:second], array_of([late]), actions[second:]])
     changed = trace.with_(actions=actions, image=bytes(image), carveout_bytes=trace.carveout_bytes + PAGE)
     changed.check()
     new, applied = retarget(changed, "mali_g71")
@@ -197,9 +197,9 @@ def test_bytes_that_are_used_elsewhere_too(tmp_path: Path, files: dict[str, byte
     """The page of code is also data in another place: there it must not change."""
     trace = imported(tmp_path, files)
     data = trace.carveout_bytes - PAGE
-    copy = action(Op.UPLOAD, value=PAGE, a=data, b=0)
+    copy = action(Op.UPLOAD, bytes=PAGE, target=data, source=0)
     at = int(np.flatnonzero(trace.actions["op"] == Op.UPLOAD)[0])
-    actions = np.concatenate([trace.actions[:at], np.array([copy]), trace.actions[at:]])
+    actions = np.concatenate([trace.actions[:at], array_of([copy]), trace.actions[at:]])
     with pytest.raises(RuleError, match=f"the rules change the image at 0x8 .* used at {data + 8:#x} too"):
         retarget(trace.with_(actions=actions), "mali_g71")
 
@@ -208,8 +208,8 @@ def test_a_page_of_the_image_that_is_mapped_itself(tmp_path: Path, files: dict[s
     """Mapped as data only, the page that is uploaded as code must not change; mapped as code, it may."""
     trace = imported(tmp_path, files)
     for flags, fails in ((MAP_READ, True), (MAP_READ | MAP_EXECUTE, False)):
-        extra = action(Op.MAP_GPU_MEM, flags=flags, value=1, b=0, arg=0, a=5)
-        changed = trace.with_(actions=np.concatenate([np.array([extra]), trace.actions]))
+        extra = action(Op.MAP_GPU_MEM, flags=flags, pages=1, frame=0, arg=0, a=5)
+        changed = trace.with_(actions=np.concatenate([array_of([extra]), trace.actions]))
         if fails:
             with pytest.raises(RuleError, match="the rules change the image at 0x8"):
                 retarget(changed, "mali_g71")
@@ -349,16 +349,18 @@ def one_job(code: bytes) -> Trace:
     """A page of code and a job of no interest: all that a rule needs."""
     image = code.ljust(PAGE, b"\0") + m.job_header(kind=1)[:32].ljust(PAGE, b"\0")
     page = CODE // PAGE
-    at = {"arg": (page >> 32) << 4, "a": page & ALL_BITS}
     registers = [(0x18C0, (CODE + PAGE) & ALL_BITS), (0x18C4, (CODE + PAGE) >> 32), (0x18E0, 1)]
     return Trace(
         gpu="mali_g52",
         actions=np.array(
             [
-                action(Op.MAP_GPU_MEM, flags=MAP_READ | MAP_EXECUTE, value=1, b=2, **at),
-                action(Op.MAP_GPU_MEM, flags=MAP_READ, value=1, b=3, arg=at["arg"], a=at["a"] + 1),
-                action(Op.UPLOAD, value=2 * PAGE, a=2 * PAGE, b=0),
-                *[action(Op.REG_WRITE, arg=offset // 4, value=value, a=ALL_BITS) for offset, value in registers],
+                action(Op.MAP_GPU_MEM, flags=MAP_READ | MAP_EXECUTE, va_page=page, pages=1, frame=2),
+                action(Op.MAP_GPU_MEM, flags=MAP_READ, va_page=page + 1, pages=1, frame=3),
+                action(Op.UPLOAD, bytes=2 * PAGE, target=2 * PAGE, source=0),
+                *[
+                    action(Op.REG_WRITE, register=offset // 4, value=value, mask=ALL_BITS)
+                    for offset, value in registers
+                ],
             ]
         ),
         image=image,

@@ -13,7 +13,7 @@ from host_tools.cli import main
 from host_tools.passes.pipeline import memory_bytes
 from signing.sign import sign_trace
 from tests.support.signing_samples import ES256
-from trace_format.actions import ACTION_DTYPE, MAP_READ, MAP_WRITE, Op, action, va_operands
+from trace_format.actions import ACTION_DTYPE, MAP_READ, MAP_WRITE, Op, action
 from trace_format.errors import GramophoneError, listed
 from trace_format.schema import PAGE_BYTES, DType, SlotKind
 from trace_format.trace import Slot, Trace
@@ -31,11 +31,11 @@ def trace() -> Trace:
         for index, (name, kind) in enumerate(zip(names, kinds, strict=True))
     ]
     rows = [
-        action(Op.MAP_GPU_MEM, flags=MAP_READ | MAP_WRITE, value=PAGES, b=FIRST, **va_operands(0, 0)),
+        action(Op.MAP_GPU_MEM, flags=MAP_READ | MAP_WRITE, pages=PAGES, frame=FIRST, address_space=0, va_page=0),
         action(Op.REPLAY_START),
-        *(action(Op.COPY_TO_GPU, arg=index) for index in range(PARAMETERS + 1)),
+        *(action(Op.COPY_TO_GPU, slot=index) for index in range(PARAMETERS + 1)),
         action(Op.JOB),
-        action(Op.COPY_FROM_GPU, arg=PARAMETERS + 1),
+        action(Op.COPY_FROM_GPU, slot=PARAMETERS + 1),
     ]
     size = 16 * PAGE_BYTES
     return Trace("v3d42", np.array(rows), bytes(range(256)), size, size, slots, meta={"name": "n"}, raw=True)
@@ -154,7 +154,7 @@ def test_memory_that_a_trace_needs() -> None:
     """Pages that are mapped or hold the image count once, wherever and however often they are mapped."""
     assert memory_bytes(trace()) == (PAGES + 1) * PAGE_BYTES
     rows = [
-        action(Op.MAP_GPU_MEM, flags=MAP_READ, value=count, b=frame, **va_operands(0, page))
+        action(Op.MAP_GPU_MEM, flags=MAP_READ, pages=count, frame=frame, address_space=0, va_page=page)
         for page, count, frame in [(0, 4, 8), (9, 4, 10), (20, 2, 0), (30, 3, 8)]
     ]
     image = bytes(PAGE_BYTES + 1)

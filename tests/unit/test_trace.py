@@ -690,7 +690,7 @@ def test_raw_flag_and_bound_slots_survive(bound: int) -> None:
 @pytest.mark.parametrize(("gpu", "spaces"), [("v3d42", 1), ("mali_g71", 8), ("mali_g52", 8)])
 def test_address_spaces_are_those_of_the_gpu(gpu: str, spaces: int) -> None:
     def trace(slot_space: int, table_space: int) -> Trace:
-        rows = np.array([action(Op.SET_GPU_PGTABLE, arg=table_space)], dtype=ACTION_DTYPE)
+        rows = np.array([action(Op.SET_GPU_PGTABLE, address_space=table_space)], dtype=ACTION_DTYPE)
         slot = Slot("x", SlotKind.INPUT, DType.INT8, (1,), (1,), 0, slot_space)
         return Trace(gpu, rows, b"", CARVEOUT, CARVEOUT, [slot])
 
@@ -738,7 +738,7 @@ UNBUILDABLE: list[tuple[str, dict[str, object], type[TraceError], str]] = [
     ),
     (
         "bad action",
-        {"actions": np.array([action(Op.COPY_TO_GPU, arg=2)], dtype=ACTION_DTYPE)},
+        {"actions": np.array([action(Op.COPY_TO_GPU, slot=2)], dtype=ACTION_DTYPE)},
         errors.ActionRangeError,
         "no such slot",
     ),

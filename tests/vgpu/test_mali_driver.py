@@ -20,7 +20,7 @@ from tests.support import replayer_samples as s
 from tests.support.mali_chains import write
 from tests.support.replayer_samples import PAGE, Device, Parts, Registers, signed
 from trace_format import profile
-from trace_format.actions import ACTION_DTYPE, MAP_EXECUTE, MAP_READ, MAP_WRITE, Op, action, va_operands
+from trace_format.actions import ACTION_DTYPE, MAP_EXECUTE, MAP_READ, MAP_WRITE, Action, Op, action
 from trace_format.schema import DType, SlotKind
 from trace_format.trace import Slot, Trace
 
@@ -33,21 +33,21 @@ VA_PAGES = 1 << 36
 EDGES = (0, ENTRIES, 5 * ENTRIES, 1 << 18, 1 << 27, 3 << 27, VA_PAGES - ENTRIES)
 
 
-def map_(space: int, page: int, frame: int, pages: int, flags: int = MAP_READ | MAP_WRITE) -> np.void:
-    return action(Op.MAP_GPU_MEM, flags=flags, value=pages, b=frame, **va_operands(space, page))
+def map_(space: int, page: int, frame: int, pages: int, flags: int = MAP_READ | MAP_WRITE) -> Action:
+    return action(Op.MAP_GPU_MEM, flags=flags, pages=pages, frame=frame, address_space=space, va_page=page)
 
 
-def unmap(space: int, page: int, pages: int) -> np.void:
-    return action(Op.UNMAP_GPU_MEM, value=pages, **va_operands(space, page))
+def unmap(space: int, page: int, pages: int) -> Action:
+    return action(Op.UNMAP_GPU_MEM, pages=pages, address_space=space, va_page=page)
 
 
-def submit(space: int) -> list[np.void]:
+def submit(space: int) -> list[Action]:
     """A job in an address space; without power it ends at once, but the GPU looks at that space from now on."""
     values = {"HEAD_NEXT_LO": 0, "HEAD_NEXT_HI": 0, "AFFINITY_NEXT_LO": 1, "CONFIG_NEXT": space, "COMMAND_NEXT": 1}
     return [write(f"js1.{name}", value) for name, value in values.items()]
 
 
-def trace(*actions: np.void, **changes: Any) -> Trace:
+def trace(*actions: Action, **changes: Any) -> Trace:
     """A trace of these actions, without image and slots."""
     return Trace(
         "mali_g71",
@@ -80,7 +80,7 @@ def reference() -> Callable[[], MaliTables]:
 
 
 @st.composite
-def changes(draw: st.DrawFn) -> list[np.void]:
+def changes(draw: st.DrawFn) -> list[Action]:
     """Mappings and their removal, most of them at borders of tables, many of them fit for blocks."""
     found = []
     for _ in range(draw(st.integers(1, 8))):
@@ -96,14 +96,13 @@ def changes(draw: st.DrawFn) -> list[np.void]:
     return found
 
 
-def apply(tables: MaliTables, rows: list[np.void]) -> None:
+def apply(tables: MaliTables, rows: list[Action]) -> None:
     """What the interpreter does with the actions."""
     for row in rows:
-        space, page, pages = int(row["arg"]) & 15, int(row["a"]) | int(row["arg"]) >> 4 << 32, int(row["value"])
-        if row["op"] == Op.MAP_GPU_MEM:
-            tables.map(space, page, int(row["b"]), pages, int(row["flags"]))
-        elif row["op"] == Op.UNMAP_GPU_MEM:
-            tables.unmap(space, page, pages)
+        if row.op == Op.MAP_GPU_MEM:
+            tables.map(row.address_space, row.va_page, row.frame, row.pages, row.flags)
+        elif row.op == Op.UNMAP_GPU_MEM:
+            tables.unmap(row.address_space, row.va_page, row.pages)
 
 
 def walk(memory: np.ndarray, root: int) -> Iterator[tuple[int, int]]:
@@ -129,11 +128,11 @@ def walk(memory: np.ndarray, root: int) -> Iterator[tuple[int, int]]:
 @settings(max_examples=60)
 @given(rows=changes(), data=st.data())
 def test_tables_are_what_the_actions_say(
-    reference: Callable[[], MaliTables], rows: list[np.void], data: st.DataObject
+    reference: Callable[[], MaliTables], rows: list[Action], data: st.DataObject
 ) -> None:
     """The driver's own view, the entries in memory and the virtual GPU's view, after one replay and after two."""
     space = data.draw(st.sampled_from((0, 3, 7)))
-    turn_on = [action(Op.SET_GPU_PGTABLE, arg=space), write(f"as{space}.COMMAND", UPDATE)]
+    turn_on = [action(Op.SET_GPU_PGTABLE, address_space=space), write(f"as{space}.COMMAND", UPDATE)]
     start = data.draw(st.integers(0, len(rows)))
     board = Board(trace(*turn_on, *rows[:start], action(Op.REPLAY_START), *rows[start:], *submit(space)))
     tables = reference()
@@ -157,9 +156,7 @@ def test_tables_are_what_the_actions_say(
             assert {page: bits & 0xFFF | bits & 1 << 54 for page, bits in leaves.items()} == {
                 page: bits & 0xFFF | bits & 1 << 54 for page, bits in flags.items()
             }
-        near = {max(0, page + d) for _, page in mapped for d in (-1, 0, 1)} | {
-            int(row["a"]) | int(row["arg"]) >> 4 << 32 for row in rows
-        }
+        near = {max(0, page + d) for _, page in mapped for d in (-1, 0, 1)} | {row.va_page for row in rows}
         for one, page in itertools.product((0, 3, 5), sorted(near)[:: max(1, len(near) // 40)]):
             at = mapped.get((one, page))
             assert board.replayer.translate(one, page * PAGE + 77) == (None if at is None else at + 77)
@@ -195,7 +192,7 @@ def test_aligned_memory_is_mapped_in_blocks() -> None:
 def test_memory_for_tables_is_what_the_mappings_need() -> None:
     """Eight roots, and tables for what the mappings touch, neighbours sharing theirs; all of it is checked."""
 
-    def tables(*rows: np.void) -> int:
+    def tables(*rows: Action) -> int:
         device = Device(Registers(GPU), carveout_bytes=16 << 20)
         here = device.replayer.load(signed(trace(*rows)), s.KEY).secure_bytes
         bare = device.replayer.load(signed(trace(*[action(Op.IRQ_ENTER)] * len(rows))), s.KEY).secure_bytes
@@ -268,7 +265,7 @@ def test_a_gpu_that_never_comes_out_of_a_reset_is_given_up() -> None:
 def test_each_address_space_has_its_table() -> None:
     device = Device(Registers(GPU), carveout_bytes=8 << 20)
     answering(device, (1,))
-    device.replayer.load(signed(trace(*[action(Op.SET_GPU_PGTABLE, arg=i) for i in (3, 7)])), s.KEY)
+    device.replayer.load(signed(trace(*[action(Op.SET_GPU_PGTABLE, address_space=i) for i in (3, 7)])), s.KEY)
     device.replayer.run()
     written = dict(device.gpu.log)
     for space in (0, 3, 7):  # 0: from the start

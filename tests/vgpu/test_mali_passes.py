@@ -35,7 +35,7 @@ from tests.support.mali_chains import (
 )
 from tests.support.mali_samples import BUFFERS, CODE, CONTENTS, DATA, HISTORY, JOBS, PAGE, SCRATCH, TABLES, access
 from tests.support.mali_watch import Reference, Watch
-from trace_format.actions import Op, va_page
+from trace_format.actions import Columns, Op
 from trace_format.schema import DType, SlotKind
 from trace_format.trace import Slot, Trace
 
@@ -228,7 +228,9 @@ def test_the_comparison_sees_shared_memory(raw: Trace, reference: Reference) -> 
     """Working memory of the first and second chain in one place is right; with the slots' it is not."""
     built = build(raw)
     maps = np.flatnonzero(built.actions["op"] == Op.MAP_GPU_MEM)
-    work, data = (next(i for i in maps if va_page(built.actions[i]) == va // PAGE) for va in (WORK[0], DATA))
+    work, data = (
+        next(i for i in maps if Columns(built.actions).va_page[i] == va // PAGE) for va in (WORK[0], DATA)
+    )
     rows = built.actions.copy()
     rows["b"][work] = rows["b"][data]
     assert reference.conflicts(built) == []

@@ -17,7 +17,7 @@ from tests.support.mali_chains import write
 from tests.support.mali_samples import CONTENTS, DATA, PAGE
 from tests.support.replayer_samples import signed
 from trace_format import profile
-from trace_format.actions import ALL_BITS, MAP_READ, MAP_WRITE, Op, action, va_operands
+from trace_format.actions import ALL_BITS, MAP_READ, MAP_WRITE, Action, Op, action
 from trace_format.schema import SlotKind
 from trace_format.trace import Trace
 
@@ -53,7 +53,7 @@ def test_a_recording_is_replayed(small: Trace) -> None:
 
 def test_what_goes_in_is_where_jobs_look_for_it(small: Trace) -> None:
     slot = next(slot for slot in small.slots if slot.name == "input")
-    copy = action(Op.COPY_FROM_GPU, arg=len(small.slots))
+    copy = action(Op.COPY_FROM_GPU, slot=len(small.slots))
     rows = np.append(small.actions, np.array([copy], small.actions.dtype))
     seen = slot.__class__("seen", SlotKind.OUTPUT, slot.dtype, slot.shape, slot.strides, slot.address)
     result = replay(small.with_(actions=rows, slots=[*small.slots, seen]), 7)
@@ -92,7 +92,7 @@ def test_more_regions_than_the_original_can_hold(tmp_path: Path) -> None:
     assert result.jobs == 2
 
 
-def submission(space: int) -> list[np.void]:
+def submission(space: int) -> list[Action]:
     """Power on, and a job at DATA in an address space."""
     values = {
         "gpu.L2_PWRON_LO": 1,
@@ -111,15 +111,15 @@ def submission(space: int) -> list[np.void]:
 def test_a_job_without_a_table_finds_no_memory(space: int, before: str) -> None:
     """Memory is mapped, but no SetGpuPgtable points the GPU at it. Space 0 has a table from the start: empty."""
     rows = [
-        action(Op.MAP_GPU_MEM, flags=MAP_READ | MAP_WRITE, value=1, **va_operands(other, DATA // PAGE))
+        action(Op.MAP_GPU_MEM, flags=MAP_READ | MAP_WRITE, pages=1, address_space=other, va_page=DATA // PAGE)
         for other in range(1, 8)
     ]
     if before == "reset and update":
-        rows += [write("gpu.COMMAND", 1), action(Op.INTERVAL, value=300)]
+        rows += [write("gpu.COMMAND", 1), action(Op.INTERVAL, us=300)]
     if before != "nothing":
         rows.append(write(f"as{space}.COMMAND", 1))
-    wait = [write("job.IRQ_MASK", ALL_BITS), action(Op.WAIT_IRQ, value=900)]
-    seen = action(Op.REG_READ_ONCE, arg=GPU.register("job.IRQ_STATUS").index, value=2, a=ALL_BITS)
+    wait = [write("job.IRQ_MASK", ALL_BITS), action(Op.WAIT_IRQ, timeout_us=900)]
+    seen = action(Op.REG_READ_ONCE, register=GPU.register("job.IRQ_STATUS").index, expected=2, mask=ALL_BITS)
     trace = Trace(
         "mali_g71",
         np.array([*rows, *submission(space), *wait, seen], rows[0].dtype),

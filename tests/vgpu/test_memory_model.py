@@ -7,11 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from host_tools.model.frames import runs
 from host_tools.model.interpreter import interpreter
-from host_tools.model.memory import Conflict, Memory, runs
+from host_tools.model.memory import Conflict, Memory
 from host_tools.passes import PASSES
 from host_tools.passes.parameters import bind
-from trace_format.actions import ACTION_DTYPE, MAP_READ, MAP_WRITE, Op, action, va_operands
+from trace_format.actions import ACTION_DTYPE, MAP_READ, MAP_WRITE, Op, action
 from trace_format.schema import PAGE_BYTES, DType, SlotKind
 from trace_format.trace import Slot, Trace
 
@@ -26,14 +27,19 @@ def traces(draw):
     frames = draw(st.lists(st.integers(0, FRAMES - 1), min_size=1, max_size=8, unique=True))
     pages = draw(st.lists(st.integers(1, 40), min_size=len(frames), max_size=len(frames), unique=True))
     rows = [
-        action(Op.MAP_GPU_MEM, flags=draw(st.sampled_from([MAP_READ, MAP_READ | MAP_WRITE])), value=1, b=BASE + f,
-               **va_operands(0, p))
+        action(
+            Op.MAP_GPU_MEM,
+            flags=draw(st.sampled_from([MAP_READ, MAP_READ | MAP_WRITE])),
+            va_page=p,
+            pages=1,
+            frame=BASE + f,
+        )
         for f, p in zip(frames, pages, strict=True)
     ]  # fmt: skip
     rows += [action(Op.SET_GPU_PGTABLE), action(Op.REPLAY_START)]
     rows += draw(st.lists(_fill(frames), max_size=10))
     for job in range(draw(st.integers(1, 3))):
-        rows.append(action(Op.JOB, value=job))
+        rows.append(action(Op.JOB, number=job))
         rows += draw(st.lists(_fill(frames), max_size=3))
     generator = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     image = generator.integers(0, 256, IMAGE_BYTES, np.uint8)
@@ -54,8 +60,8 @@ def _fill(draw, frames):
     size = draw(st.integers(1, PAGE_BYTES - start))
     to = (BASE + draw(st.sampled_from(frames))) * PAGE_BYTES + start
     if draw(st.booleans()):
-        return action(Op.CLEAR, value=size, a=to)
-    return action(Op.UPLOAD, value=size, a=to, b=draw(st.integers(0, IMAGE_BYTES - size)))
+        return action(Op.CLEAR, bytes=size, target=to)
+    return action(Op.UPLOAD, bytes=size, target=to, source=draw(st.integers(0, IMAGE_BYTES - size)))
 
 
 def _visible(trace, replays=1):
@@ -117,12 +123,12 @@ def test_runs_cover_what_they_must_and_little_more(mask, gap):
 
 def test_a_page_mapped_twice_is_a_conflict_and_passes_leave_such_a_trace():
     rows = [
-        action(Op.MAP_GPU_MEM, flags=MAP_READ, value=1, b=BASE, **va_operands(0, 1)),
+        action(Op.MAP_GPU_MEM, flags=MAP_READ, pages=1, frame=BASE, address_space=0, va_page=1),
         action(Op.SET_GPU_PGTABLE),
         action(Op.REPLAY_START),
-        action(Op.JOB, value=0),
-        action(Op.MAP_GPU_MEM, flags=MAP_READ, value=1, b=BASE + 1, **va_operands(0, 1)),
-        action(Op.JOB, value=1),
+        action(Op.JOB, number=0),
+        action(Op.MAP_GPU_MEM, flags=MAP_READ, pages=1, frame=BASE + 1, address_space=0, va_page=1),
+        action(Op.JOB, number=1),
     ]
     trace = Trace("v3d42", np.array(rows, ACTION_DTYPE), b"", (BASE + 2) * PAGE_BYTES, 1 << 20)
     with pytest.raises(Conflict):
@@ -137,12 +143,12 @@ def test_a_value_bound_to_a_parameter_leaves_all_other_memory_as_it_is():
     image = generator.integers(0, 256, IMAGE_BYTES, np.uint8)
     first, pages = IMAGE_BYTES // PAGE_BYTES, 9
     rows = [
-        action(Op.MAP_GPU_MEM, flags=MAP_READ | MAP_WRITE, value=pages, b=first, **va_operands(0, 1)),
+        action(Op.MAP_GPU_MEM, flags=MAP_READ | MAP_WRITE, pages=pages, frame=first, address_space=0, va_page=1),
         action(Op.SET_GPU_PGTABLE),
         action(Op.REPLAY_START),
-        action(Op.UPLOAD, value=IMAGE_BYTES, a=first * PAGE_BYTES, b=0),
-        action(Op.JOB, value=0),
-        action(Op.UPLOAD, value=8, a=(first + 1) * PAGE_BYTES, b=0),
+        action(Op.UPLOAD, bytes=IMAGE_BYTES, target=first * PAGE_BYTES, source=0),
+        action(Op.JOB, number=0),
+        action(Op.UPLOAD, bytes=8, target=(first + 1) * PAGE_BYTES, source=0),
     ]
     values = generator.standard_normal(4500).astype(np.float32)
     slot = Slot("w", SlotKind.PARAMETER, DType.FLOAT32, values.shape, (4,), 5 * PAGE_BYTES)

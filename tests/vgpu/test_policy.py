@@ -20,12 +20,11 @@ from signing import envelope
 from signing.keys import Algorithm, generate
 from signing.sign import FileSigner, sign_trace
 from trace_format import layout
-from trace_format.actions import ACTION_DTYPE, ACTIONS, Op, action
+from trace_format.actions import ACTION_DTYPE, ACTIONS, Actions, Op, action
 from trace_format.schema import HASH_BYTES, PAGE_BYTES, SectionType, SlotKind
 from trace_format.schema.report import Phase
 from trace_format.trace import Trace
 
-Actions = np.ndarray
 SLOT_ADDRESS_AT = 40  # docs/FORMAT.md, slot
 # A register's bits that must be set; with a partial mask, they depend on its value.
 JUDGED_WHEN_RUN = ("mmu_switched_off", "mmu_without_its_faults")

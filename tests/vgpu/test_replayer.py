@@ -19,7 +19,7 @@ from tests.support import replayer_samples as s
 from tests.support.replayer_samples import PAGE, Device, Parts, read, register, signed, trace, write
 from tests.support.sampling import SomeOf
 from trace_format import profile
-from trace_format.actions import ALL_BITS, Op, action
+from trace_format.actions import ALL_BITS, Action, Op, action
 from trace_format.schema import SectionType, SlotKind
 
 EDDSA = FileSigner(generate(Algorithm.EDDSA))
@@ -86,7 +86,7 @@ def test_a_parameter_is_copied_once_until_it_is_bound_anew(device: Device) -> No
     weights = dataclasses.replace(value, name="w", kind=SlotKind.PARAMETER, bound=False)
     inputs = dataclasses.replace(value, name="x", address=(s.VA + 3) * PAGE)
     prologue = [*s.PROLOGUE[:3], action(Op.COPY_TO_GPU), action(Op.REPLAY_START)]
-    replay = [action(Op.COPY_TO_GPU, arg=1), action(Op.COPY_FROM_GPU, arg=2)]
+    replay = [action(Op.COPY_TO_GPU, slot=1), action(Op.COPY_FROM_GPU, slot=2)]
     device.replayer.load(signed(trace(*prologue, *replay, slots=[weights, inputs, data])), s.KEY)
     with pytest.raises(ReplayError, match="no data: slot 0") as error:
         device.replayer.run()
@@ -341,8 +341,8 @@ def test_a_slot_that_reaches_outside_stops_the_replay(
 )
 def test_a_kept_value_obeys_the_policy(device: Device, live: int, allowed: bool) -> None:
     sample = trace(
-        action(Op.REG_READ_KEEP, arg=register("hub.MMU_HIT"), b=2),
-        action(Op.REG_WRITE_KEPT, arg=register("hub.MMU_CTL"), b=2),
+        action(Op.REG_READ_KEEP, register=register("hub.MMU_HIT"), keep=2),
+        action(Op.REG_WRITE_KEPT, register=register("hub.MMU_CTL"), keep=2),
     )
     device.gpu.set("hub.MMU_HIT", live)
     if allowed:
@@ -393,7 +393,7 @@ def test_nothing_runs_without_a_loaded_trace(device: Device) -> None:
 @pytest.mark.parametrize("retries", [0, 1, 5, 1000])
 def test_a_divergence_is_tried_again_then_reported(device: Device, retries: int) -> None:
     sample = trace(
-        *s.PROLOGUE, action(Op.JOB, value=0), read("core0.INT_STS", 0x80, 0xFF), meta={"retry_limit": retries}
+        *s.PROLOGUE, action(Op.JOB, number=0), read("core0.INT_STS", 0x80, 0xFF), meta={"retry_limit": retries}
     )
     device.gpu.set("core0.INT_STS", 0x105)
     report = failure(device, signed(sample))
@@ -420,12 +420,15 @@ def test_a_second_try_may_succeed(device: Device) -> None:
 @pytest.mark.parametrize(
     ("last", "status"),
     [
-        (action(Op.REG_READ_WAIT, arg=register("core0.INT_STS"), value=1, a=1, b=500), "TIMEOUT"),
-        (action(Op.WAIT_IRQ, value=500), "NO_IRQ"),
+        (
+            action(Op.REG_READ_WAIT, register=register("core0.INT_STS"), expected=1, mask=1, timeout_us=500),
+            "TIMEOUT",
+        ),
+        (action(Op.WAIT_IRQ, timeout_us=500), "NO_IRQ"),
     ],
 )
 @pytest.mark.parametrize("fault", [False, True])
-def test_a_wait_ends(device: Device, last: np.void, status: str, fault: bool) -> None:
+def test_a_wait_ends(device: Device, last: Action, status: str, fault: bool) -> None:
     if fault:
         status = "FAULT"
         device.gpu.on_write = lambda name, value: device.gpu.set(
@@ -439,26 +442,26 @@ def test_a_wait_ends(device: Device, last: np.void, status: str, fault: bool) ->
 @pytest.mark.parametrize(
     "endless",
     [
-        action(Op.REG_READ_WAIT, arg=register("core0.INT_STS"), value=1, a=1, b=HUGE),
-        action(Op.WAIT_IRQ, value=HUGE),
-        action(Op.INTERVAL, value=HUGE),
+        action(Op.REG_READ_WAIT, register=register("core0.INT_STS"), expected=1, mask=1, timeout_us=HUGE),
+        action(Op.WAIT_IRQ, timeout_us=HUGE),
+        action(Op.INTERVAL, us=HUGE),
     ],
 )
-def test_the_time_budget_ends_everything(device: Device, endless: np.void) -> None:
+def test_the_time_budget_ends_everything(device: Device, endless: Action) -> None:
     report = failure(device, signed(trace(endless, meta={"time_budget_us": 3000})))
     assert (report.name, report.retries) == ("BUDGET", 0)
     assert 3000 <= report.replay_us < 4000
 
 
 def test_an_interval_passes(device: Device) -> None:
-    device.replayer.load(signed(trace(action(Op.INTERVAL, value=700))), s.KEY)
+    device.replayer.load(signed(trace(action(Op.INTERVAL, us=700))), s.KEY)
     assert device.replayer.run().replay_us >= 700
 
 
 def test_waiting_ends_when_the_interrupt_comes(device: Device) -> None:
     device.gpu.interrupt = True
     device.replayer.load(
-        signed(trace(action(Op.WAIT_IRQ, value=1), action(Op.IRQ_ENTER), action(Op.IRQ_EXIT))), s.KEY
+        signed(trace(action(Op.WAIT_IRQ, timeout_us=1), action(Op.IRQ_ENTER), action(Op.IRQ_EXIT))), s.KEY
     )
     assert device.replayer.run().actions == 3
 
@@ -496,7 +499,7 @@ def test_what_a_trace_may_write_is_what_the_profile_says(name: str) -> None:
     if name == "mali_g71":
         device.gpu.set("gpu.IRQ_RAWSTAT", 0x100)  # it comes out of resets
     any_write = action(
-        Op.REG_WRITE, arg=next(r.index for r in gpu.registers.values() if r.replay_bits), a=ALL_BITS
+        Op.REG_WRITE, register=next(r.index for r in gpu.registers.values() if r.replay_bits), mask=ALL_BITS
     )
     for register_ in gpu.registers.values():
         allowed = register_.replay_bits is not None and not register_.driver

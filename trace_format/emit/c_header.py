@@ -6,14 +6,12 @@ import enum
 from collections.abc import Iterator
 
 from trace_format.actions import ACTIONS, Op
+from trace_format.emit import c_actions
 from trace_format.emit.c_parts import magic_number, member
-from trace_format.emit.walk import Field, Kind, Structure, constants, enumerations, op_rule, snake, structures
+from trace_format.emit.walk import Field, Kind, Structure, constants, enumerations, snake, structures
 from trace_format.schema import DTYPE_BYTES, DType
 
 FILE = "trace_format/generated/gramophone_trace.h"
-OPERANDS = ("arg", "value", "a", "b")
-RULE_FLAGS_SHIFT = 4
-RULE_KNOWN = 0x80
 
 PROLOGUE = """\
 /* clang-format off */
@@ -91,43 +89,21 @@ static inline void gr_load_bytes(uint8_t *out, const uint8_t *p, size_t n)
 }
 """
 
-ACTION_HELPERS = """\
-/* True when the opcode is known and every field that it does not use is zero. */
-static inline bool gr_action_valid(const struct gr_action *action)
-{
-    uint32_t rule = gr_op_rule(action->op);
-    return rule != 0 && (action->flags & ~(rule >> GR_RULE_FLAGS_SHIFT & GR_RULE_FLAGS_MASK)) == 0 &&
-           ((rule & GR_RULE_ARG) || action->arg == 0) && ((rule & GR_RULE_VALUE) || action->value == 0) &&
-           ((rule & GR_RULE_A) || action->a == 0) && ((rule & GR_RULE_B) || action->b == 0);
-}
-
-/* GPU address space of a map or unmap action. */
-static inline uint32_t gr_action_address_space(const struct gr_action *action)
-{
-    return action->arg & 0xfu;
-}
-
-/* Virtual page number of a map or unmap action. */
-static inline uint64_t gr_action_va_page(const struct gr_action *action)
-{
-    return action->a | (uint64_t)(action->arg >> 4) << 32;
-}
-"""
-
 
 def emit() -> str:
     """The text of the header."""
     blocks: list[str] = [PROLOGUE]
     blocks.append("\n".join(_constants()))
     blocks += ["\n".join(_enumeration(e)) for e in enumerations()]
-    blocks.append("\n".join(_flags()))
+    blocks.append(c_actions.flags())
     for structure in structures():
         blocks.append("\n".join(_layout(structure)))
         blocks.append("\n".join(_decoded(structure)))
     blocks.append(HELPERS.rstrip())
-    blocks.append("\n".join(_op_rule()))
+    blocks.append(c_actions.op_rules())
     blocks.append("\n".join(_dtype_bytes()))
-    blocks.append(ACTION_HELPERS.rstrip())
+    blocks.append(c_actions.needs())
+    blocks.append(c_actions.helpers())
     blocks += ["\n".join(_load(structure)) for structure in structures()]
     return "\n\n".join(block.rstrip() for block in blocks) + "\n\n#endif\n"
 
@@ -149,13 +125,6 @@ def _enumeration(values: type[enum.IntEnum]) -> Iterator[str]:
         what = f" /* {ACTIONS[item].what} */" if isinstance(item, Op) else ""
         yield f"    GR_{name.upper()}_{item.name} = {item:#04x},{what}"
     yield "};"
-
-
-def _flags() -> Iterator[str]:
-    yield "/* Flags of actions. */"
-    for op, row in ACTIONS.items():
-        for bit, (name, what) in row.flags.items():
-            yield f"#define GR_{op.name}_{name.upper()} {bit}u /* {what} */"
 
 
 def _layout(structure: Structure) -> Iterator[str]:
@@ -249,31 +218,6 @@ def _number(size: int, at: str) -> str:
 
 def _kept(structure: Structure) -> list[Field]:
     return [field for field in structure.fields if field.kind not in (Kind.MAGIC, Kind.RESERVED)]
-
-
-def _op_rule() -> Iterator[str]:
-    for bit, name in enumerate(OPERANDS):
-        yield f"#define GR_RULE_{name.upper()} {1 << bit}u /* the opcode uses `{name}`; else it must be zero */"
-    yield f"#define GR_RULE_FLAGS_SHIFT {RULE_FLAGS_SHIFT} /* bits of `flags` that it uses */"
-    yield "#define GR_RULE_FLAGS_MASK 7u"
-    yield f"#define GR_RULE_KNOWN {RULE_KNOWN:#x}u /* there is such an opcode */"
-    yield ""
-    yield "/* GR_RULE_* bits of an opcode; 0 for an unknown one. */"
-    yield "static inline uint8_t gr_op_rule(uint8_t op)"
-    yield "{"
-    yield f"    static const uint8_t rule[{max(Op) + 1}] = {{"
-    for op in Op:
-        yield f"        [GR_OP_{op.name}] = {_rule_bits(op):#04x},"
-    yield "    };"
-    yield "    return op < sizeof rule ? rule[op] : 0;"
-    yield "}"
-
-
-def _rule_bits(op: Op) -> int:
-    uses, flags = op_rule(op)
-    if flags > (RULE_KNOWN >> RULE_FLAGS_SHIFT) - 1:
-        raise TypeError(f"{op.name}: the C header's rule has room for flags 1, 2 and 4 only")
-    return RULE_KNOWN | flags << RULE_FLAGS_SHIFT | sum(1 << OPERANDS.index(name) for name in uses)
 
 
 def _dtype_bytes() -> Iterator[str]:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 from trace_format.actions import ACTIONS, Op
 from trace_format.emit.walk import Field, Kind, Structure, enumerations, snake, structures
+from trace_format.operands import FIELD_BITS, Operand
 from trace_format.schema import ALIGNMENT, HASH_BYTES, Codec, SectionType
 from trace_format.schema.vocabulary import Described
 
@@ -111,6 +112,8 @@ def emit() -> str:
             text += _SECTION_INSTANCES.format(
                 stored=snake(Codec.STORED.name), **{t.name.lower(): t.name.lower() for t in SectionType}
             )
+        if structure.name == "action":
+            text += "".join(_operands())
     text += _LISTS.format(hash_bytes=HASH_BYTES) + "enums:\n"
     for values in enumerations():
         text += "".join(enumeration_of(values))
@@ -132,6 +135,40 @@ def structure_type(structure: Structure) -> Iterator[str]:
         for line in _field(field):
             yield f"        {line}\n"
         yield f"        doc: {json.dumps(field.doc)}\n"
+
+
+def _operands() -> Iterator[str]:
+    """Operands of actions by name, each for the opcodes that have it."""
+    yield "    instances:\n"
+    names = dict.fromkeys(o.name for row in ACTIONS.values() for o in row.operands)
+    for name in names:
+        if name in FIELD_BITS:
+            continue  # a field of the structure, under its own name
+        where: dict[str, list[Op]] = {}
+        for row in ACTIONS.values():
+            for operand in row.operands:
+                if operand.name == name:
+                    where.setdefault(_expression(operand), []).append(row.op)
+        *others, (last, _) = where.items()
+        value = "".join(f"{_one_of(ops)} ? {expression} : " for expression, ops in others) + last
+        yield f"      {name}:\n        value: {json.dumps(value)}\n"
+        yield f"        if: {json.dumps(_one_of([op for ops in where.values() for op in ops]))}\n"
+
+
+def _expression(operand: Operand) -> str:
+    """Its value in the expression language; of all of a field: the field."""
+    if operand.field:
+        return operand.field
+    parts, at = [], 0
+    for place in operand.places:
+        part = place.field if place.is_whole else f"(({place.field} >> {place.low}) & {(1 << place.count) - 1})"
+        parts.append(f"{part} * {1 << at}" if at else part)
+        at += place.count
+    return " + ".join(parts)
+
+
+def _one_of(ops: list[Op]) -> str:
+    return "(" + " or ".join(f"op == op::{op.name.lower()}" for op in ops) + ")"
 
 
 def _field(field: Field) -> Iterator[str]:

@@ -11,6 +11,7 @@ from typing import Any
 from construct import Const, FormatField, Struct
 
 from trace_format.actions import ACTIONS, Op
+from trace_format.operands import FIELD_BITS
 from trace_format.packing import kind_of
 from trace_format.schema import ENUMERATIONS, TRACE, Blob, Format, List, Nested, Reserved, Text
 
@@ -97,7 +98,7 @@ def constants(group: Format = TRACE) -> dict[str, int]:
 def op_rule(op: Op) -> tuple[list[str], int]:
     """Fields of `action` that `op` uses (besides `op` and `flags`) and the mask of its flags."""
     row = ACTIONS[op]
-    return [name for name in ("arg", "value", "a", "b") if name in row.fields], sum(row.flags)
+    return [name for name in FIELD_BITS if name in row.fields], sum(row.flags)
 
 
 def snake(name: str) -> str:

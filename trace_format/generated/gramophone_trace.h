@@ -540,6 +540,45 @@ static inline uint32_t gr_dtype_bytes(uint8_t dtype)
     return dtype < sizeof bytes ? bytes[dtype] : 0;
 }
 
+/* What the operands of an opcode are: the core checks each (core/check.c). */
+#define GR_NEED_READS 0x1u /* `arg` is a register that may be read */
+#define GR_NEED_WRITES 0x2u /* `arg` is a register that may be written */
+#define GR_NEED_KEEPS 0x4u /* `b` is a kept value */
+#define GR_NEED_HAS_VALUE 0x8u /* `value` is pages, bytes or a timeout: not zero */
+#define GR_NEED_HAS_TIMEOUT 0x10u /* `b` is a timeout: not zero */
+#define GR_NEED_HAS_SPACE 0x20u /* `arg` is an address space, in its lowest bits */
+#define GR_NEED_HAS_VA 0x40u /* `a` is the first of `value` virtual pages, its lowest bits */
+#define GR_NEED_HAS_PAGES 0x80u /* `b` is the first of `value` pages of the carve-out */
+#define GR_NEED_FROM_IMAGE 0x100u /* `b` is the first of `value` bytes of the image */
+#define GR_NEED_TO_MEMORY 0x200u /* `a` is the first of `value` bytes after the image */
+#define GR_NEED_HAS_SLOT 0x400u /* `arg` is a slot */
+#define GR_NEED_HAS_LINE 0x800u /* `arg` is an interrupt line */
+#define GR_NEED_SETS_BITS 0x1000u /* `value` is bits of a register, those under the mask `a` */
+#define GR_NEED_KNOWN 0x8000u /* there is such an opcode */
+
+/* Opcodes come in groups, 16 apart, of at most so many. */
+#define GR_OP_GROUP 6u
+/* X(opcode, GR_NEED_* bits) for every opcode. */
+#define GR_OP_NEEDS(X) \
+    X(GR_OP_REG_READ_ONCE, GR_NEED_KNOWN | GR_NEED_READS) \
+    X(GR_OP_REG_READ_WAIT, GR_NEED_KNOWN | GR_NEED_READS | GR_NEED_HAS_TIMEOUT) \
+    X(GR_OP_REG_WRITE, GR_NEED_KNOWN | GR_NEED_WRITES | GR_NEED_SETS_BITS) \
+    X(GR_OP_REG_READ_KEEP, GR_NEED_KNOWN | GR_NEED_READS | GR_NEED_KEEPS) \
+    X(GR_OP_REG_WRITE_KEPT, GR_NEED_KNOWN | GR_NEED_WRITES | GR_NEED_KEEPS) \
+    X(GR_OP_SET_GPU_PGTABLE, GR_NEED_KNOWN | GR_NEED_HAS_SPACE) \
+    X(GR_OP_MAP_GPU_MEM, GR_NEED_KNOWN | GR_NEED_HAS_SPACE | GR_NEED_HAS_VA | GR_NEED_HAS_VALUE | GR_NEED_HAS_PAGES) \
+    X(GR_OP_UNMAP_GPU_MEM, GR_NEED_KNOWN | GR_NEED_HAS_SPACE | GR_NEED_HAS_VA | GR_NEED_HAS_VALUE) \
+    X(GR_OP_UPLOAD, GR_NEED_KNOWN | GR_NEED_HAS_VALUE | GR_NEED_TO_MEMORY | GR_NEED_FROM_IMAGE) \
+    X(GR_OP_CLEAR, GR_NEED_KNOWN | GR_NEED_HAS_VALUE | GR_NEED_TO_MEMORY) \
+    X(GR_OP_COPY_TO_GPU, GR_NEED_KNOWN | GR_NEED_HAS_SLOT) \
+    X(GR_OP_COPY_FROM_GPU, GR_NEED_KNOWN | GR_NEED_HAS_SLOT) \
+    X(GR_OP_WAIT_IRQ, GR_NEED_KNOWN | GR_NEED_HAS_LINE | GR_NEED_HAS_VALUE) \
+    X(GR_OP_IRQ_ENTER, GR_NEED_KNOWN | GR_NEED_HAS_LINE) \
+    X(GR_OP_IRQ_EXIT, GR_NEED_KNOWN | GR_NEED_HAS_LINE) \
+    X(GR_OP_INTERVAL, GR_NEED_KNOWN) \
+    X(GR_OP_JOB, GR_NEED_KNOWN) \
+    X(GR_OP_REPLAY_START, GR_NEED_KNOWN)
+
 /* True when the opcode is known and every field that it does not use is zero. */
 static inline bool gr_action_valid(const struct gr_action *action)
 {
@@ -549,13 +588,13 @@ static inline bool gr_action_valid(const struct gr_action *action)
            ((rule & GR_RULE_A) || action->a == 0) && ((rule & GR_RULE_B) || action->b == 0);
 }
 
-/* GPU address space of a map or unmap action. */
+/* GPU address space, of MapGpuMem and UnmapGpuMem. */
 static inline uint32_t gr_action_address_space(const struct gr_action *action)
 {
     return action->arg & 0xfu;
 }
 
-/* Virtual page number of a map or unmap action. */
+/* First virtual page (address / 4096), of MapGpuMem and UnmapGpuMem. */
 static inline uint64_t gr_action_va_page(const struct gr_action *action)
 {
     return action->a | (uint64_t)(action->arg >> 4) << 32;

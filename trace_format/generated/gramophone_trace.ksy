@@ -249,6 +249,55 @@ types:
       - id: b
         type: u4
         doc: "by opcode"
+    instances:
+      register:
+        value: "arg"
+        if: "(op == op::reg_read_once or op == op::reg_read_wait or op == op::reg_write or op == op::reg_read_keep or op == op::reg_write_kept)"
+      expected:
+        value: "value"
+        if: "(op == op::reg_read_once or op == op::reg_read_wait)"
+      mask:
+        value: "a"
+        if: "(op == op::reg_read_once or op == op::reg_read_wait or op == op::reg_write)"
+      timeout_us:
+        value: "(op == op::reg_read_wait) ? b : value"
+        if: "(op == op::reg_read_wait or op == op::wait_irq)"
+      keep:
+        value: "b"
+        if: "(op == op::reg_read_keep or op == op::reg_write_kept)"
+      address_space:
+        value: "(op == op::set_gpu_pgtable) ? arg : ((arg >> 0) & 15)"
+        if: "(op == op::set_gpu_pgtable or op == op::map_gpu_mem or op == op::unmap_gpu_mem)"
+      va_page:
+        value: "a + ((arg >> 4) & 4095) * 4294967296"
+        if: "(op == op::map_gpu_mem or op == op::unmap_gpu_mem)"
+      pages:
+        value: "value"
+        if: "(op == op::map_gpu_mem or op == op::unmap_gpu_mem)"
+      frame:
+        value: "b"
+        if: "(op == op::map_gpu_mem)"
+      bytes:
+        value: "value"
+        if: "(op == op::upload or op == op::clear)"
+      target:
+        value: "a"
+        if: "(op == op::upload or op == op::clear)"
+      source:
+        value: "b"
+        if: "(op == op::upload)"
+      slot:
+        value: "arg"
+        if: "(op == op::copy_to_gpu or op == op::copy_from_gpu)"
+      line:
+        value: "arg"
+        if: "(op == op::wait_irq or op == op::irq_enter or op == op::irq_exit)"
+      us:
+        value: "value"
+        if: "(op == op::interval)"
+      number:
+        value: "value"
+        if: "(op == op::job)"
   slots:
     seq:
       - id: slots

@@ -5,6 +5,7 @@ import re
 from host_tools.gpus.family import Family
 from host_tools.gpus.mali.page_tables import MaliTables
 from host_tools.gpus.mali.panfrost import Registers
+from host_tools.gpus.mali.passes import PASSES
 
 FAMILY = Family(
     gpus=("mali_g52", "mali_g71"),
@@ -16,4 +17,5 @@ FAMILY = Family(
     tlb_only_flushes=False,
     cache_commands=re.compile(r"as\d+\.COMMAND"),
     cache_states=re.compile(r"as\d+\.STATUS"),
+    passes=PASSES,
 )

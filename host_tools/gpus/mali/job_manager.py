@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import enum
 
-import numpy as np
-
-from trace_format.actions import ALL_BITS, Op, action
+from trace_format.actions import ALL_BITS, Action, Op, action
 from trace_format.profile import Profile, Register
 
 RESETS = (1, 2)  # of gpu.COMMAND: soft and hard
@@ -49,26 +47,23 @@ class JobType(enum.IntEnum):
     INDEXED_VERTEX = 10
 
 
-def has_job_manager(gpu: Profile) -> bool:
-    """Whether jobs of this GPU are described in memory, in chains."""
-    return "js0.HEAD_NEXT_LO" in gpu.registers
-
-
 def job_type(control: int) -> int:
     """Type of a job by the 32-bit word at HEADER_CONTROL: a JobType where there is such a job."""
     return control >> 1 & 0x7F
 
 
-def idle(status: Register) -> np.void:
+def idle(status: Register) -> Action:
     """The action that waits until an address space carries out no command; `status`: its as*.STATUS."""
-    return action(Op.REG_READ_WAIT, arg=status.index, value=0, a=status.busy, b=IDLE_TIMEOUT_US)
+    return action(
+        Op.REG_READ_WAIT, register=status.index, expected=0, mask=status.busy, timeout_us=IDLE_TIMEOUT_US
+    )
 
 
-def carried_out(gpu: Profile, space: int, command: SpaceCommand) -> list[np.void]:
+def carried_out(gpu: Profile, space: int, command: SpaceCommand) -> list[Action]:
     """Actions that give an address space, which is idle, a command and wait for its end."""
     register = gpu.register(f"as{space}.COMMAND")
     return [
-        action(Op.REG_WRITE, arg=register.index, value=command, a=ALL_BITS),
+        action(Op.REG_WRITE, register=register.index, value=command, mask=ALL_BITS),
         idle(gpu.register(f"as{space}.STATUS")),
     ]
 
@@ -81,11 +76,11 @@ class JobStarts:
         self.slots = {job.start.index: job.start.name.partition(".")[0] for job in gpu.jobs}
         self.written: dict[int, int] = {}
 
-    def take(self, row: np.void) -> tuple[int, int] | None:
+    def take(self, action: Action) -> tuple[int, int] | None:
         """Let an action happen; the address space and the head of the chain that it starts, if it does."""
-        if int(row["op"]) != Op.REG_WRITE:
+        if action.op != Op.REG_WRITE:
             return None
-        index, value, mask = int(row["arg"]), int(row["value"]), int(row["a"])
+        index, value, mask = action.register, action.value, action.mask
         self.written[index] = self.written.get(index, 0) & ~mask | value & mask
         if index not in self.slots or self.written[index] != START:
             return None

@@ -9,12 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-import numpy as np
-
 from host_tools.gpus.conversion import IRQ_TIMEOUT_US
 from host_tools.gpus.mali import job_manager as mali
 from host_tools.gpus.mali.mali_tables import FORMATS
-from trace_format.actions import ALL_BITS, Op, action
+from trace_format.actions import ALL_BITS, Action, Op, action
 from trace_format.errors import TraceError
 from trace_format.profile import Profile, Register
 
@@ -71,7 +69,7 @@ class Stream:
         restart: index of the action from which a replay can be repeated; None where only the whole can.
     """
 
-    actions: list[np.void] = field(default_factory=list)
+    actions: list[Action] = field(default_factory=list)
     chains: list[Chain] = field(default_factory=list)
     spaces: set[int] = field(default_factory=set)
     cores: int = 0

@@ -10,13 +10,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from host_tools.gpus.mali import kbase
 from host_tools.gpus.mali.job_manager import LOCK_ALL, SpaceCommand, carried_out, idle
 from host_tools.gpus.mali.mali_tables import FORMATS
 from host_tools.vgpu import capture
-from trace_format.actions import ALL_BITS, Op, action
+from trace_format.actions import ALL_BITS, Action, Op, action
 from trace_format.profile import Profile
 
 ASLEEP = 0  # flush id of a job that was made while the GPU was off (Linux panfrost_gpu.c): nothing to flush, then
@@ -79,7 +77,7 @@ class Registers(kbase.Converter):
         """What the accesses say for the manifest."""
         return {"core_mask": self.stream.cores}
 
-    def flush_tables(self) -> list[np.void]:
+    def flush_tables(self) -> list[Action]:
         """Actions that make the GPU see mappings that changed: those of panfrost, over all addresses. Its own came
         when the driver had changed them; in the trace that is before they change, for memory is put in place right
         before the job."""
@@ -87,8 +85,8 @@ class Registers(kbase.Converter):
         low, high = (self.gpu.register(f"{space}.LOCKADDR_{half}").index for half in ("LO", "HI"))
         return [
             idle(self.gpu.register(f"{space}.STATUS")),
-            action(Op.REG_WRITE, arg=low, value=LOCK_ALL, a=ALL_BITS),
-            action(Op.REG_WRITE, arg=high, value=0, a=ALL_BITS),
+            action(Op.REG_WRITE, register=low, value=LOCK_ALL, mask=ALL_BITS),
+            action(Op.REG_WRITE, register=high, value=0, mask=ALL_BITS),
             *carried_out(self.gpu, self.space, SpaceCommand.LOCK),
             *carried_out(self.gpu, self.space, SpaceCommand.FLUSH_PT),
         ]

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-import numpy as np
-
 from host_tools.vgpu import capture
-from trace_format.actions import ALL_BITS, Op, action
+from trace_format.actions import ALL_BITS, Action, Op, action
 from trace_format.profile import Profile
 
 
@@ -21,20 +19,20 @@ class Registers:
     def __init__(self, gpu: Profile) -> None:
         self.base = gpu.register(gpu.mmu["base"]).offset
         self.driver_registers = {register.offset for register in gpu.registers.values() if register.driver}
-        self.actions: list[np.void] = []
+        self.actions: list[Action] = []
 
     def take_event(self, at: int, event: capture.Event) -> None:
         """Add what an access means."""
         match event:
             case capture.Read(offset=offset, value=value):
-                self.actions.append(action(Op.REG_READ_ONCE, arg=offset // 4, value=value, a=ALL_BITS))
+                self.actions.append(action(Op.REG_READ_ONCE, register=offset // 4, expected=value, mask=ALL_BITS))
             case capture.Write(offset=offset, value=value) if offset not in self.driver_registers:
-                self.actions.append(action(Op.REG_WRITE, arg=offset // 4, value=value, a=ALL_BITS))
+                self.actions.append(action(Op.REG_WRITE, register=offset // 4, value=value, mask=ALL_BITS))
             case capture.Write(offset=offset) if offset == self.base:
-                self.actions.append(action(Op.SET_GPU_PGTABLE, arg=0))
+                self.actions.append(action(Op.SET_GPU_PGTABLE, address_space=0))
             # The other ones carry addresses of the recorded machine; the replayer's driver writes its own.
 
-    def flush_tables(self) -> list[np.void]:
+    def flush_tables(self) -> list[Action]:
         """None: the recorded flush stays before the job, too; a trace that is built maps all at once."""
         return []
 

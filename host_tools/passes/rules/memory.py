@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from host_tools.support.pages import pieces
-from trace_format.actions import MAP_EXECUTE, Op, space_of, va_page
+from trace_format.actions import MAP_EXECUTE, Action, Op
 from trace_format.schema import PAGE_BYTES
 from trace_format.trace import Trace
 
@@ -31,22 +31,21 @@ class ImageView:
         self._fills: defaultdict[int, list[tuple[slice, int]]] = defaultdict(list)  # frame -> where in it, source
         self._built: dict[int, tuple[int, Offsets]] = {}  # by frame: of how many fills, sources
 
-    def take(self, row: np.void) -> None:
+    def take(self, row: Action) -> None:
         """Let an action happen; those that are not about memory are passed over."""
-        op = int(row["op"])
-        if op == Op.MAP_GPU_MEM:
-            space, page, frame = space_of(row), va_page(row), int(row["b"])
-            frames = range(frame, frame + int(row["value"]))
+        if row.op == Op.MAP_GPU_MEM:
+            frames = range(row.frame, row.frame + row.pages)
+            space, page = row.address_space, row.va_page
             self.pages.update(((space, page + i), frame) for i, frame in enumerate(frames))
             self.mapped.update(frames)
-            if int(row["flags"]) & MAP_EXECUTE:
+            if row.flags & MAP_EXECUTE:
                 self.executable.update(frames)
                 self.changed.update(frames)
-        elif op == Op.UNMAP_GPU_MEM:
-            for page in range(va_page(row), va_page(row) + int(row["value"])):
-                self.pages.pop((space_of(row), page), None)
-        elif op in (Op.UPLOAD, Op.CLEAR):
-            self._fill(int(row["a"]), int(row["value"]), int(row["b"]) if op == Op.UPLOAD else None)
+        elif row.op == Op.UNMAP_GPU_MEM:
+            for page in range(row.va_page, row.va_page + row.pages):
+                self.pages.pop((row.address_space, page), None)
+        elif row.op in (Op.UPLOAD, Op.CLEAR):
+            self._fill(row.target, row.bytes, row.source if row.op == Op.UPLOAD else None)
 
     def _fill(self, at: int, size: int, source: int | None) -> None:
         for frame, inside, part in pieces(at, size):

@@ -25,14 +25,23 @@ from host_tools.passes.rules import file
 from host_tools.passes.rules.file import CodeRule, DescriptorRule, RegisterRule, RuleError, RuleFile
 from host_tools.passes.rules.memory import UNKNOWN, ImageView, Offsets
 from trace_format import profile
-from trace_format.actions import ACTION_DTYPE, ALL_BITS, Op, ops_on
+from trace_format.actions import (
+    ALL_BITS,
+    REGISTER_OPS,
+    Action,
+    Actions,
+    Op,
+    Type,
+    actions_of,
+    array_of,
+    ops_with,
+)
 from trace_format.profile import Profile, Register
 from trace_format.schema import PAGE_BYTES
 from trace_format.trace import Trace
-from trace_format.validate import Actions
 
 ADDRESS = VA_MASK & ~0xF  # of a descriptor; the lowest four bits may be flags
-REGISTER_OPS, LINE_OPS = ops_on("register"), ops_on("line")
+LINE_OPS = ops_with(Type.LINE)
 READS, WRITES = (Op.REG_READ_ONCE, Op.REG_READ_WAIT, Op.REG_READ_KEEP), (Op.REG_WRITE, Op.REG_WRITE_KEPT)
 
 
@@ -101,7 +110,7 @@ class _Patcher:
 
     def run(self) -> bytes:
         """The image as the target needs it."""
-        for at, row in enumerate(self.trace.actions):
+        for at, row in enumerate(actions_of(self.trace.actions)):
             self.at = at
             self.view.take(row)
             started = self.starts.take(row)
@@ -182,9 +191,11 @@ class _Patcher:
             if source // PAGE_BYTES in self.view.mapped:
                 self._check_place(source, source, places)
         changed = np.array(sorted(self.targets), np.int64)
-        for row in self.trace.actions[self.trace.actions["op"] == Op.UPLOAD]:
-            start, to = int(row["b"]), int(row["a"])
-            first, end = np.searchsorted(changed, [start, start + int(row["value"])])
+        for row in actions_of(self.trace.actions):
+            if row.op != Op.UPLOAD:
+                continue
+            start, to = row.source, row.target
+            first, end = np.searchsorted(changed, [start, start + row.bytes])
             for source in changed[first:end].tolist():
                 self._check_place(source, to + source - start, self.targets[source])
 
@@ -204,27 +215,27 @@ def _registers(trace: Trace, rules: RuleFile, places: Counter[str]) -> Actions:
     source, target = trace.profile, profile.load(rules.target)
     by_name = {name: rule for rule in rules.rules if isinstance(rule, RegisterRule) for name in rule.registers}
     lines = dict(_lines(source.interrupts, target.interrupts))
-    kept: list[np.void] = []
-    for at, old in enumerate(trace.actions):
-        row, op = old.copy(), Op(int(old["op"]))
-        if op in LINE_OPS:
-            row["arg"] = lines[int(row["arg"])]
-        elif op in REGISTER_OPS:
-            name = source.describe(int(row["arg"]) * 4)
+    kept: list[Action] = []
+    for at, row in enumerate(actions_of(trace.actions)):
+        new = row
+        if row.op in LINE_OPS:
+            new = row.with_(line=lines[row.line])
+        elif row.op in REGISTER_OPS:
+            name = source.describe(row.register * 4)
             rule = by_name.get(name)
             if rule is not None:
-                if op in (Op.REG_READ_KEEP, Op.REG_WRITE_KEPT):
+                if row.op in (Op.REG_READ_KEEP, Op.REG_WRITE_KEPT):
                     raise RuleError(
                         f"action {at}: rule {rule.name}: {name} carries a value from a read to a write"
                     )
-                if op != Op.REG_WRITE or rule.to is None:
+                if row.op != Op.REG_WRITE or rule.to is None:
                     places[rule.name] += 1
                     continue
-                row["value"], row["a"] = rule.to, ALL_BITS
-                places[rule.name] += bool(row != old)
-            row["arg"] = _allowed(at, row, target.registers.get(name), name, target).index
-        kept.append(row)
-    return np.array(kept, dtype=ACTION_DTYPE)
+                new = row.with_(value=rule.to, mask=ALL_BITS)
+                places[rule.name] += new != row
+            new = new.with_(register=_allowed(at, new, target.registers.get(name), name, target).index)
+        kept.append(new)
+    return array_of(kept)
 
 
 def _lines(source: Sequence[str], target: Sequence[str]) -> Iterator[tuple[int, int]]:
@@ -234,21 +245,20 @@ def _lines(source: Sequence[str], target: Sequence[str]) -> Iterator[tuple[int, 
         yield index, target.index(name)
 
 
-def _allowed(at: int, row: np.void, register: Register | None, name: str, gpu: Profile) -> Register:
+def _allowed(at: int, row: Action, register: Register | None, name: str, gpu: Profile) -> Register:
     """The register that an action touches, if a trace may do so; what a rule for it would have to change."""
     if register is None:
         raise RuleError(f"action {at}: {gpu.title} has no register {name}, and no rule is about it")
-    op, value, mask = Op(int(row["op"])), int(row["value"]), int(row["a"])
-    if op in READS and not register.readable:
+    if row.op in READS and not register.readable:
         raise RuleError(f"action {at}: a read of {name}, which is write-only on {gpu.title}; no rule is about it")
-    if op in WRITES and (register.replay_bits is None or register.driver):
+    if row.op in WRITES and (register.replay_bits is None or register.driver):
         raise RuleError(
             f"action {at}: a write to {name}, which a trace for {gpu.title} may not do; no rule is about it"
         )
-    if op == Op.REG_WRITE and value & mask & ~(register.replay_bits or 0):
+    if row.op == Op.REG_WRITE and row.value & row.mask & ~(register.replay_bits or 0):
         raise RuleError(
             f"action {at}: a write to {name}, and no rule is about it",
             expected=f"bits of {register.replay_bits:#x}",
-            found=f"{value & mask:#x}",
+            found=f"{row.value & row.mask:#x}",
         )
     return register

@@ -23,7 +23,7 @@ from host_tools.gpus.mali.job_manager import HEADER_ALIGNMENT, HEADER_BYTES, HEA
 from host_tools.record.importers import gpureplay
 from host_tools.record.importers.gpureplay import BUFFERS, CONTENTS, HISTORY, TABLES
 from trace_format import layout, profile
-from trace_format.actions import ACTION_DTYPE, Op, action, va_operands
+from trace_format.actions import Action, Actions, Op, action, array_of
 from trace_format.schema import MAX_CARVEOUT_BYTES, MAX_SLOTS, PAGE_BYTES, DType, SlotKind
 from trace_format.trace import Slot, Trace
 
@@ -220,7 +220,7 @@ def _frame(memory: _Memory, base: int, index: int) -> int:
     return base + index + int(memory.regions[index])
 
 
-def _image(memory: _Memory, file: str) -> tuple[bytes, list[np.void], int]:
+def _image(memory: _Memory, file: str) -> tuple[bytes, list[Action], int]:
     """The image, the actions that fill memory from it, and the size of the carve-out."""
     saved = np.array(sorted(memory.contents), np.int64)
     base = len(saved)
@@ -239,31 +239,33 @@ def _image(memory: _Memory, file: str) -> tuple[bytes, list[np.void], int]:
     fills = []
     for run in _runs(saved, memory):
         size = (run.stop - run.start) * PAGE_BYTES
-        fills.append(action(Op.UPLOAD, value=size, a=place(int(saved[run.start])), b=run.start * PAGE_BYTES))
+        fills.append(
+            action(Op.UPLOAD, bytes=size, target=place(int(saved[run.start])), source=run.start * PAGE_BYTES)
+        )
     zero = np.array(sorted(memory.zero), np.int64)
     for run in _runs(zero, memory):
-        fills.append(action(Op.CLEAR, value=(run.stop - run.start) * PAGE_BYTES, a=place(int(zero[run.start]))))
+        fills.append(
+            action(Op.CLEAR, bytes=(run.stop - run.start) * PAGE_BYTES, target=place(int(zero[run.start])))
+        )
     return b"".join(memory.contents[int(page)] for page in saved), fills, carveout
 
 
-def _assemble(
-    stream: kbase.Stream, memory: _Memory, base: int, fills: list[np.void], slots: list[Slot]
-) -> NDArray[np.void]:
+def _assemble(stream: kbase.Stream, memory: _Memory, base: int, fills: list[Action], slots: list[Slot]) -> Actions:
     """Maps; what runs once; the start of a replay with its memory; what runs in every replay; the output."""
     maps = [
         action(
             Op.MAP_GPU_MEM,
             flags=int(memory.flags[run.start]),
-            value=run.stop - run.start,
-            b=_frame(memory, base, run.start),
-            **va_operands(space, int(memory.pages[run.start])),
+            address_space=space,
+            va_page=int(memory.pages[run.start]),
+            pages=run.stop - run.start,
+            frame=_frame(memory, base, run.start),
         )
         for space in sorted(stream.spaces)
         for run in _runs(memory.pages, memory)
     ]
-    copies = [action(Op.COPY_TO_GPU, arg=i) for i, slot in enumerate(slots) if slot.kind != SlotKind.OUTPUT]
-    output = [action(Op.COPY_FROM_GPU, arg=i) for i, slot in enumerate(slots) if slot.kind == SlotKind.OUTPUT]
+    copies = [action(Op.COPY_TO_GPU, slot=i) for i, slot in enumerate(slots) if slot.kind != SlotKind.OUTPUT]
+    output = [action(Op.COPY_FROM_GPU, slot=i) for i, slot in enumerate(slots) if slot.kind == SlotKind.OUTPUT]
     start = stream.restart or 0
     mark = [] if stream.restart is None else [action(Op.REPLAY_START)]
-    rows = [*maps, *stream.actions[:start], *mark, *fills, *copies, *stream.actions[start:], *output]
-    return np.array(rows, dtype=ACTION_DTYPE)
+    return array_of([*maps, *stream.actions[:start], *mark, *fills, *copies, *stream.actions[start:], *output])

@@ -1,0 +1,130 @@
+"""What GPU-visible memory is made of: pages with their initial content, where they are mapped, what comes late."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from host_tools.support.pages import pages_of
+from trace_format.schema import PAGE_BYTES
+
+Bytes = NDArray[np.uint8]
+Mask = NDArray[np.bool_]
+Span = tuple[int, int]  # start, end
+MERGE_GAP = 256  # an UPLOAD action costs 16 bytes and hundreds of instructions: closer runs become one
+CLEAR_GAP = 1024  # so does a CLEAR, whose bytes cost nothing in the file
+_BLANK_CONTENT: Bytes = np.zeros(PAGE_BYTES, np.uint8)
+_BLANK_MASK: Mask = np.zeros(PAGE_BYTES, np.bool_)
+_ALL: Mask = np.ones(PAGE_BYTES, np.bool_)
+_BLANK_CONTENT.flags.writeable = _BLANK_MASK.flags.writeable = _ALL.flags.writeable = False
+
+
+@dataclass
+class Page:
+    """One physical page of GPU-visible memory.
+
+    Attributes:
+        frame: page number in the carve-out.
+        content: what it holds when a replay starts, PAGE_BYTES bytes; zero where it is not live.
+        live: bytes whose initial value must be there; the rest may be anything. Copies of a page share the arrays.
+        in_image: the page is mapped where the image has it, so it costs no copy (relocation decides).
+    """
+
+    frame: int
+    content: Bytes
+    live: Mask
+    in_image: bool = False
+    _fills: tuple[list[Span], list[Span]] | None = field(default=None, repr=False, compare=False)
+
+    @classmethod
+    def blank(cls, frame: int) -> Page:
+        """A page of which nothing is known. Blank pages share their arrays: there may be very many."""
+        return cls(frame, _BLANK_CONTENT, _BLANK_MASK)
+
+    def own(self) -> None:
+        """Before the page's arrays are changed in place."""
+        if not self.live.flags.writeable:
+            self.live = self.live.copy()
+        if not self.content.flags.writeable:
+            self.content = self.content.copy()
+        self._fills = None
+
+    def put(self, part: slice, content: Bytes | int) -> None:
+        """Give some of the page's bytes a content, which must be there when a replay starts."""
+        self.own()
+        self.content[part] = content
+        self.live[part] = True
+
+    def drop(self, dead: Mask) -> None:
+        """Let go of the initial value of some bytes."""
+        self.live = self.live & ~dead
+        self.content = np.where(self.live, self.content, np.uint8(0))
+        self._fills = None
+
+    def lie_in_image(self, content: Bytes) -> None:
+        """The page is one of the image: all its bytes are there from the beginning."""
+        self.content, self.live, self.in_image = content, _ALL, True
+        self._fills = None
+
+    @property
+    def is_blank(self) -> bool:
+        """No byte of it matters when a replay starts."""
+        return self.live is _BLANK_MASK
+
+    def fills(self) -> tuple[list[Span], list[Span]]:
+        """Runs of bytes to upload, and runs to clear before that: both may cover bytes that are not live."""
+        if self._fills is None:
+            zeros = self.live.copy()
+            uploads = runs(self.live & (self.content != 0), MERGE_GAP)
+            for start, end in uploads:
+                zeros[start:end] = False  # the upload brings its zeros along
+            self._fills = uploads, runs(zeros, CLEAR_GAP)
+        return self._fills
+
+    def settle(self, filled: list[Span]) -> None:
+        """From now on what actions fill is live: it cannot be told from what had to be filled."""
+        if self.in_image:
+            if self.live is not _ALL:
+                self.lie_in_image(self.content)
+        elif not filled:
+            self.content, self.live, self._fills = _BLANK_CONTENT, _BLANK_MASK, None
+        else:
+            live = np.zeros(PAGE_BYTES, np.bool_)
+            for start, end in filled:
+                live[start:end] = True
+            self.live = live
+
+
+@dataclass(frozen=True)
+class Mapping:
+    """A GPU virtual page: its frame and MAP_* permissions."""
+
+    frame: int
+    flags: int
+
+
+@dataclass
+class Late:
+    """Bytes that the CPU writes between jobs: before action `before` of the register stream."""
+
+    before: int
+    to: int
+    data: bytes
+
+    @property
+    def frames(self) -> range:
+        """Where they lie."""
+        return pages_of(self.to, len(self.data))
+
+
+def runs(mask: Mask, gap: int) -> list[Span]:
+    """Runs of True as (start, end); runs closer than `gap` become one."""
+    where = np.flatnonzero(mask)
+    if not len(where):
+        return []
+    breaks = np.flatnonzero(np.diff(where) > gap)
+    starts = where[np.concatenate(([0], breaks + 1))]
+    ends = where[np.concatenate((breaks, [len(where) - 1]))] + 1
+    return list(zip(starts.tolist(), ends.tolist(), strict=True))

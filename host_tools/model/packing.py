@@ -1,0 +1,122 @@
+"""How a memory model becomes an image and actions: which bytes are uploaded and cleared, and from where.
+
+The image has whole pages first, at the frames that they keep, then pieces for UPLOAD actions; equal ones once.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+
+import numpy as np
+
+from host_tools.model.frames import CLEAR_GAP, Late, Page, Span
+from host_tools.model.frames import Mapping as Mapped
+from host_tools.support.pages import pieces
+from trace_format.actions import Action, Op, action
+from trace_format.schema import PAGE_BYTES
+
+
+class Packing:
+    """What must be done about memory before and between jobs.
+
+    Args:
+        pages: by frame.
+        late: what the CPU writes between jobs.
+
+    Attributes:
+        clears, uploads: runs of the carve-out that are filled when a replay starts, uploads after clears.
+        image_bytes: size of the image.
+    """
+
+    def __init__(self, pages: Mapping[int, Page], late: Iterable[Late]) -> None:
+        self.whole = sorted((p for p in pages.values() if p.in_image), key=lambda p: p.frame)
+        if len({page.frame for page in self.whole}) != len(self.whole):
+            raise ValueError("two pages of the image at one frame")
+        self.image_bytes = (self.whole[-1].frame + 1) * PAGE_BYTES if self.whole else 0
+        self.clears: list[Span] = []
+        self.uploads: list[Span] = []
+        self._at: dict[bytes, int] = {}  # pieces of the image -> where they lie
+        for page in sorted(
+            (p for p in pages.values() if not p.in_image and not p.is_blank), key=lambda p: p.frame
+        ):
+            base = page.frame * PAGE_BYTES
+            uploads, clears = page.fills()
+            for start, end in uploads:
+                _extend(self.uploads, base + start, base + end, 1)
+            for start, end in clears:  # too much does no harm: what is not zero is uploaded afterwards
+                _extend(self.clears, base + start, base + end, CLEAR_GAP)
+        self._sources = [self._add(_content(pages, *span)) for span in self.uploads]
+        self._late = [(item, self._add(item.data) if any(item.data) else None) for item in late]
+
+    def _add(self, data: bytes) -> int:
+        if data not in self._at:
+            self._at[data] = self.image_bytes
+            self.image_bytes += len(data)
+        return self._at[data]
+
+    @property
+    def image_pages(self) -> int:
+        """Size of the image, in pages."""
+        return -(-self.image_bytes // PAGE_BYTES)
+
+    def image(self) -> bytes:
+        """The image itself."""
+        image = np.zeros(self.image_bytes, np.uint8)
+        for page in self.whole:
+            image[page.frame * PAGE_BYTES : (page.frame + 1) * PAGE_BYTES] = page.content
+        for data, at in self._at.items():
+            image[at : at + len(data)] = np.frombuffer(data, np.uint8)
+        return image.tobytes()
+
+    def fills(self) -> list[Action]:
+        """Actions that bring the pages outside the image to their initial content."""
+        found = [action(Op.CLEAR, bytes=end - start, target=start) for start, end in self.clears]
+        for (start, end), source in zip(self.uploads, self._sources, strict=True):
+            found.append(action(Op.UPLOAD, bytes=end - start, target=start, source=source))
+        return found
+
+    def late(self) -> list[tuple[int, Action]]:
+        """What the CPU writes between jobs: before which action of the stream, and the action that does it."""
+        found = []
+        for item, source in self._late:
+            where = {"bytes": len(item.data), "target": item.to}
+            does = action(Op.CLEAR, **where) if source is None else action(Op.UPLOAD, source=source, **where)
+            found.append((item.before, does))
+        return found
+
+    def filled(self) -> dict[int, list[Span]]:
+        """Runs that are filled when a replay starts, in each page that has any."""
+        found: defaultdict[int, list[Span]] = defaultdict(list)
+        for start, end in (*self.clears, *self.uploads):
+            for frame, inside, _ in pieces(start, end - start):
+                found[frame].append((inside.start, inside.stop))
+        return found
+
+
+def map_runs(mappings: Mapping[tuple[int, int], Mapped]) -> list[Action]:
+    """MAP actions for all mappings, one for pages that follow one another on both sides."""
+    found: list[tuple[int, int, int, int, int]] = []  # space, virtual page, frame, flags, pages
+    for (space, va), mapping in sorted(mappings.items()):
+        if found:
+            *first, flags, pages = found[-1]
+            if [space, va - pages, mapping.frame - pages, mapping.flags] == [*first, flags]:
+                found[-1] = (*found[-1][:4], pages + 1)
+                continue
+        found.append((space, va, mapping.frame, mapping.flags, 1))
+    return [
+        action(Op.MAP_GPU_MEM, flags=flags, address_space=space, va_page=va, pages=pages, frame=frame)
+        for space, va, frame, flags, pages in found
+    ]
+
+
+def _content(pages: Mapping[int, Page], start: int, end: int) -> bytes:
+    return b"".join(pages[frame].content[part].tobytes() for frame, part, _ in pieces(start, end - start))
+
+
+def _extend(found: list[Span], start: int, end: int, gap: int) -> None:
+    """Append a run, joining it to the last one where less than `gap` bytes are between."""
+    if found and start - found[-1][1] < gap:
+        found[-1] = (found[-1][0], end)
+    else:
+        found.append((start, end))

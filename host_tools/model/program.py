@@ -1,0 +1,152 @@
+"""A trace while passes change it.
+
+It is read once and written once. Until a pass has changed its memory, its actions are one stream; from then on
+they are register accesses and a memory model. Sizes are known without writing it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from host_tools.model.frames import Mask
+from host_tools.model.memory import Conflict, Memory
+from host_tools.model.observe import Observation, observe
+from host_tools.model.packing import Packing, map_runs
+from trace_format.actions import Actions, Columns, Op
+from trace_format.profile import Profile
+from trace_format.schema import PAGE_BYTES
+from trace_format.trace import Slot, Trace
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """How large a program is.
+
+    Attributes:
+        memory_bytes: pages of the carve-out that are mapped at some time or hold the image. The carve-out's own
+            size says little before memory is put together: it is that of the recorded machine's memory.
+    """
+
+    actions: int
+    image_bytes: int
+    memory_bytes: int
+
+
+class Program:
+    """A trace that can be changed.
+
+    Args:
+        trace: where it begins.
+    """
+
+    def __init__(self, trace: Trace) -> None:
+        self._trace = trace
+        self._memory: Memory | Conflict | None = None
+        self._packing: Packing | None = None  # of memory that has been changed
+        self._observed: tuple[bytes, Observation] | None = None
+
+    @property
+    def profile(self) -> Profile:
+        """Profile of the GPU."""
+        return self._trace.profile
+
+    @property
+    def slots(self) -> list[Slot]:
+        """Typed inputs, outputs and parameters."""
+        return self._trace.slots
+
+    @property
+    def actions(self) -> Actions:
+        """All actions; where a pass has changed memory, they are written for it."""
+        return self.trace().actions
+
+    @actions.setter
+    def actions(self, rows: Actions) -> None:
+        self._trace = self.trace().with_(actions=rows, raw=False)
+        self._memory = self._packing = None
+
+    def replace(self, **changes: Any) -> None:
+        """Change what is neither actions nor memory: slots, va_bytes, notes, meta, raw."""
+        self._trace = self._trace.with_(**{"raw": False} | changes)
+        if isinstance(self._memory, Memory):
+            self._memory.trace = self._trace
+
+    @property
+    def memory(self) -> Memory:
+        """Its memory, to be read, or to be changed and then given back with `commit`.
+
+        Raises:
+            Conflict: a virtual page is mapped to two frames.
+        """
+        if self._memory is None:
+            try:
+                self._memory = Memory.of(self._trace)
+            except Conflict as conflict:
+                self._memory = conflict
+        if isinstance(self._memory, Conflict):
+            raise self._memory
+        return self._memory
+
+    def commit(self, carveout_bytes: int | None = None) -> None:
+        """Memory has been changed; carveout_bytes: size of the carve-out from now on.
+
+        Raises:
+            ManifestError: a carve-out cannot be that large.
+        """
+        self._packing = self.memory.settle(carveout_bytes)
+        self._trace = self._trace.with_(raw=False)
+
+    def drop(self, find: Callable[[Actions], Mask]) -> None:
+        """Leave out the actions that `find` marks.
+
+        Args:
+            find: given actions that follow one another; where memory has been changed, those between two actions
+                on memory.
+        """
+        if self._packing is None:
+            self.actions = self._trace.actions[~find(self._trace.actions)]
+            return
+        memory = self.memory
+        rows = np.concatenate([memory.prologue, memory.stream])
+        memory.drop(np.concatenate([find(rows[part]) for part in memory.stretches()]))
+        self.commit()
+
+    def observe(self) -> Observation:
+        """What its jobs do to memory; kept while they do the same."""
+        key = self.memory.behaviour()
+        if self._observed is None or self._observed[0] != key:
+            self._observed = key, observe(self.trace())
+        return self._observed[1]
+
+    def sizes(self) -> Sizes:
+        """Its sizes."""
+        if self._packing is None:
+            trace = self._trace
+            return Sizes(len(trace.actions), len(trace.image), memory_bytes(trace))
+        memory, packing = self.memory, self._packing
+        fills = len(packing.clears) + len(packing.uploads) + len(memory.late)
+        rows = len(memory.prologue) + len(map_runs(memory.mappings)) + 1 + fills + len(memory.stream)
+        outside = sum(not page.in_image for page in memory.pages.values())
+        return Sizes(rows, packing.image_bytes, (packing.image_pages + outside) * PAGE_BYTES)
+
+    def trace(self) -> Trace:
+        """The trace that it is now; the one where it began when nothing has changed."""
+        if self._packing is None:
+            return self._trace
+        return self.memory.emit()
+
+
+def memory_bytes(trace: Trace) -> int:
+    """Pages of the carve-out that are mapped at some time or hold the image, in bytes."""
+    columns = Columns(trace.actions)
+    maps = columns.is_op(Op.MAP_GPU_MEM)
+    starts = np.concatenate([[0], columns.frame[maps]])
+    ends = starts + np.concatenate([[-(-len(trace.image) // PAGE_BYTES)], columns.pages[maps]])
+    order = np.argsort(starts)
+    starts, ends = starts[order], np.maximum.accumulate(ends[order])
+    fresh = ends - np.maximum(starts, np.concatenate([[0], ends[:-1]]))
+    return int(np.maximum(fresh, 0).sum()) * PAGE_BYTES
