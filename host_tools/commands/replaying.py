@@ -9,9 +9,10 @@ import click
 from rich.console import Console
 
 from host_tools.commands.framework import FILE, GramophoneCommand, Outcome, UsageError
-from host_tools.runners import NORMAL_WORLDS, ON_THE_HOST, OPTEE, RUNNERS, bearssl, run
+from host_tools.runners import NORMAL_WORLDS, OPTEE, WITHOUT_OPTEE, bearssl, run, runner_of
+from host_tools.runners.needs import open_trace, secure_bytes
 from host_tools.runners.optee.bundle import bundle
-from host_tools.runners.replay import NONE, ReplayResult, open_trace, secure_bytes
+from host_tools.runners.replay import NONE, ReplayRequest, ReplayResult
 from host_tools.support.files import check_writable, write_atomically
 from host_tools.support.tensors import Assignment, assigned, load_all, npy, slot_of, without_value
 from signing.keys import Algorithm, PublicKey, load_public_key
@@ -112,7 +113,7 @@ def generate_command(
 @click.option(
     "--on",
     "runner",
-    type=click.Choice((*RUNNERS, OPTEE)),
+    type=click.Choice((*WITHOUT_OPTEE, OPTEE)),
     default="vgpu",
     show_default=True,
     help="What to run on.",
@@ -144,7 +145,7 @@ def replay_command(
     values, targets = assigned("input", inputs), assigned("output", outputs)
     if normal_world and runner != OPTEE:
         raise UsageError(f"--normal-world has no use with --on {runner}: only optee has one")
-    if firmware is not None and runner in ON_THE_HOST:
+    if firmware is not None and "firmware" not in runner_of(runner).OPTIONS:
         raise UsageError(f"--firmware has no use with --on {runner}: no firmware runs there")
     data = signed.read_bytes()
     trusted = device_key(key)
@@ -165,16 +166,8 @@ def replay_command(
                 "FOLDER with SLOT.npy files; 'gramophone build --param' makes parameters a part of the trace"
             )
     with Console(stderr=True).status(f"replaying on {runner}"):
-        result = run(
-            NORMAL_WORLDS[normal_world or "bare-metal"] if runner == OPTEE else runner,
-            data,
-            trusted,
-            tensors,
-            gpu=gpu,
-            firmware=firmware,
-            repeat=repeat,
-            min_security_version=min_security_version,
-        )
+        request = ReplayRequest(data, trusted, tensors, gpu, repeat, min_security_version, firmware)
+        result = run(NORMAL_WORLDS[normal_world or "bare-metal"] if runner == OPTEE else runner, request)
     if trace is not None and result.report.name == "MEMORY":
         enough = -(-secure_bytes(trace) // MIB)
         hint = f"{result.error}; 'gramophone generate --carveout-mib {enough}' gives it enough"

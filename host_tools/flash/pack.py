@@ -14,9 +14,11 @@ from host_tools.flash.manifest import NAME, Manifest, sha256, tool
 from host_tools.flash.names import CONTAINERS, FIP, REQUEST
 from host_tools.runners import firmware as firmwares
 from host_tools.runners import mailbox
+from host_tools.runners.buffers import bind
+from host_tools.runners.needs import open_trace
 from host_tools.runners.optee import build as optee
+from host_tools.runners.optee.images import compile_normal_world
 from host_tools.runners.optee.ta import build_ta, public_part
-from host_tools.runners.replay import bind, open_trace
 from host_tools.support.tensors import without_value
 from tee_replayer import boards
 from tee_replayer.boards import Board
@@ -174,7 +176,7 @@ def _optee(_board: Board, out: Path, sources: Sources, _traces: Files) -> Files:
         stages = {name: (optee.tfa_build() / name).read_bytes() for name in optee.TFA_BINARIES}
         files["bl1.bin"] = stages["bl1.bin"]
         images |= {"tb-fw": stages["bl2.bin"], "soc-fw": stages["bl31.bin"]}
-        images["nt-fw"] = optee.compile_normal_world().read_bytes()
+        images["nt-fw"] = compile_normal_world().read_bytes()
     ta = build_ta(out / "ta", sources.ta_key)
     return {FIP: _package(sources, images), **files, ta.name: ta.read_bytes(), names.TA_KEY: trusted}
 

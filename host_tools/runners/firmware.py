@@ -17,13 +17,15 @@ from elftools.elf.elffile import ELFFile
 
 from host_tools.gpus.family import profile_of
 from host_tools.runners import bearssl
-from host_tools.runners.replay import RunnerError
+from host_tools.runners.needs import gpu_of, secure_bytes
+from host_tools.runners.replay import ReplayRequest, RunnerError
 from host_tools.support.cache import cache_dir
 from host_tools.support.gpu_folders import DEFAULT_GPU
 from signing.keys import PublicKey
 from tee_replayer.boards import QEMU_VIRT
 from tee_replayer.generate import generate
 from trace_format import packing
+from trace_format.trace import Trace
 
 CROSS = "aarch64-linux-gnu-"
 CARVEOUT_STEP = 256 << 20  # so that few firmwares serve many traces
@@ -146,6 +148,22 @@ def build(
             compile_firmware(fresh)
             os.rename(fresh, kept)
     return load(kept)
+
+
+def firmware_for(request: ReplayRequest, trace: Trace | None) -> Firmware:
+    """The firmware that a request names, or else one that is made for its key and that the trace fits.
+
+    Raises:
+        RunnerError: as `load` or `build`.
+    """
+    if request.firmware:
+        return load(request.firmware)
+    return build(
+        request.key,
+        gpu_of(request.signed, request.gpu),
+        request.min_security_version,
+        carveout_bytes=secure_bytes(trace, request.signed),
+    )
 
 
 def sizes(folder: Path) -> dict[str, int]:

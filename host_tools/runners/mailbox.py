@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from host_tools.runners.replay import Buffers, RunnerError
+from host_tools.runners.buffers import Buffers
+from host_tools.runners.replay import RunnerError
 from tee_replayer.status import Report
 from trace_format import packing
 from trace_format.errors import MagicError

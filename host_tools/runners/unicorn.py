@@ -8,8 +8,7 @@ one register of the GIC, a UART, a virtual counter, memory, and what switches th
 from __future__ import annotations
 
 import mmap
-from collections.abc import Callable, Mapping
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -18,20 +17,12 @@ from unicorn import arm64_const as arm64
 
 from host_tools.runners import firmware as firmwares
 from host_tools.runners import mailbox
+from host_tools.runners.buffers import bind
+from host_tools.runners.needs import gpu_of, open_trace
 from host_tools.runners.power import model
 from host_tools.runners.power.block import PowerBlock
-from host_tools.runners.replay import (
-    ReplayResult,
-    RunnerError,
-    Tensor,
-    bind,
-    gpu_of,
-    open_trace,
-    result,
-    secure_bytes,
-)
+from host_tools.runners.replay import ReplayRequest, ReplayResult, RunnerError, Tensor, result
 from host_tools.vgpu.binding import VgpuError, VirtualGpu
-from signing.keys import PublicKey
 from tee_replayer import boards
 
 PAGE = 4096
@@ -49,54 +40,26 @@ NS_PER_LOOK = 1000  # virtual time passes only when the firmware looks at the cl
 NOWHERE = (1 << 64) - 4  # emulation ends by the exit alone
 HLT_SEMIHOSTING = 0xD45E0000  # hlt #0xf000
 DEVICE = "Unicorn, EL3"
+OPTIONS = frozenset(("firmware", "latency_ns", "hang_job", "fault_job"))
 
 
-def replay(
-    signed: bytes,
-    key: PublicKey,
-    inputs: Mapping[str, Tensor] | None = None,
-    *,
-    gpu: str | None = None,
-    repeat: int = 1,
-    min_security_version: int = 0,
-    firmware: Path | None = None,
-    latency_ns: int = 0,
-    hang_job: int = 0,
-    fault_job: int = 0,
-    power_answers: int | None = None,
-) -> ReplayResult:
-    """Run the firmware, have it verify, load and replay a signed trace.
-
-    Args:
-        signed: the file.
-        key: whose traces the firmware accepts; an ES256 key.
-        inputs: slot name -> tensor; those left out keep the recording's value.
-        gpu: the virtual GPU; without it that of the trace.
-        repeat: replays in a row; the outputs are the last one's.
-        min_security_version: older traces are refused.
-        firmware: folder of a compiled firmware; without it one is made for `key`.
-        latency_ns: how long the virtual GPU takes for what takes time.
-        hang_job, fault_job: test aids: the compute job (from 1) that never completes, or faults.
-        power_answers: test aid: how many requests the board's power block answers; None: all.
+def replay(request: ReplayRequest) -> ReplayResult:
+    """As Runner: the firmware verifies, loads and replays.
 
     Raises:
-        InputError: a tensor does not fit.
         VgpuError: the trace asks the virtual GPU for something that it does not model.
-        RunnerError: the firmware crashed or gave no answer.
+        RunnerError: the firmware crashed, gave no answer, or is for another GPU or a smaller trace.
     """
+    signed, gpu = request.signed, request.gpu
     trace = open_trace(signed)
-    if firmware:
-        fw = firmwares.load(firmware)
-    else:
-        size = secure_bytes(trace, signed)
-        fw = firmwares.build(key, gpu_of(signed, gpu), min_security_version, carveout_bytes=size)
+    fw = firmwares.firmware_for(request, trace)
     block = power_block(fw.board)
     if block and gpu not in (None, block.GPU):
         raise RunnerError(
-            f"{firmware}: the firmware's board is a {block.TITLE}, which has a {block.GPU}, no {gpu}"
+            f"{request.firmware}: the firmware's board is a {block.TITLE}, which has a {block.GPU}, no {gpu}"
         )
     gpu = block.GPU if block else gpu_of(signed, gpu)
-    buffers = bind(trace, inputs or {})
+    buffers = bind(trace, request.inputs)
     size = -(-mailbox.layout(signed, buffers).size // PAGE) * PAGE
     if size > fw.board.mailbox_bytes:
         raise RunnerError(
@@ -105,13 +68,15 @@ def replay(
         )
     dram = np.frombuffer(mmap.mmap(-1, size), np.uint8)
     carveout = np.frombuffer(mmap.mmap(-1, fw.board.carveout_bytes), np.uint8)
-    places = mailbox.request(dram.data, signed, buffers, repeat)
+    places = mailbox.request(dram.data, signed, buffers, request.repeat)
     memory = {fw.board.carveout_base: carveout}
-    with VirtualGpu(gpu, memory, latency_ns=latency_ns, hang_job=hang_job, fault_job=fault_job) as device:
-        Machine(fw, device, carveout, dram, power_answers).run()
+    with VirtualGpu(
+        gpu, memory, latency_ns=request.latency_ns, hang_job=request.hang_job, fault_job=request.fault_job
+    ) as device:
+        Machine(fw, device, carveout, dram).run()
     report = mailbox.response(dram.data, buffers, places)
     name = f"{DEVICE}, {block.TITLE}" if block else DEVICE
-    return result(report, name, buffers, None, signed, gpu)
+    return result(report, name, buffers.outputs, None, signed, gpu)
 
 
 def power_block(board: firmwares.Board) -> type[PowerBlock] | None:

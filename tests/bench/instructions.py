@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from host_tools.runners import bearssl
-from host_tools.runners.replay import secure_bytes
+from host_tools.runners.needs import secure_bytes
 from host_tools.support.cache import cache_dir
 from host_tools.vgpu import build as vgpu_build
 from signing.keys import PublicKey

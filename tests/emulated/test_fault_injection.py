@@ -21,7 +21,8 @@ from elftools.elf.elffile import ELFFile
 from unicorn import arm64_const as arm64
 
 from host_tools.runners import firmware, mailbox, unicorn
-from host_tools.runners.replay import Buffers, RunnerError
+from host_tools.runners.buffers import Buffers
+from host_tools.runners.replay import RunnerError
 from host_tools.vgpu.binding import VgpuError, VirtualGpu
 from tee_replayer.target import drivers
 from tests.support import replayer_samples as s

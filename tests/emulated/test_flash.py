@@ -24,6 +24,7 @@ from click.testing import CliRunner, Result
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from host_tools import runners
 from host_tools.cli import main
 from host_tools.flash import fip, sdcard
 from host_tools.flash.check import Checked, judge
@@ -31,8 +32,10 @@ from host_tools.flash.containers import FIRMWARE, take_apart
 from host_tools.flash.errors import FlashError, ImageError
 from host_tools.flash.manifest import NAME, Manifest
 from host_tools.flash.pack import Sources, image_sha256, pack
-from host_tools.runners import firmware, mailbox, unicorn, vgpu
-from host_tools.runners.replay import bind, open_trace
+from host_tools.runners import firmware, mailbox, unicorn
+from host_tools.runners.buffers import bind
+from host_tools.runners.needs import open_trace
+from host_tools.runners.replay import ReplayRequest
 from host_tools.vgpu.binding import VirtualGpu
 from signing.keys import Algorithm, PublicKey, generate
 from signing.sign import FileSigner, sign_trace
@@ -380,7 +383,7 @@ def serve(packed: Packed, stub: tuple[int, bytes], request: tuple[int, bytes]) -
     with VirtualGpu(block.GPU, {fw.board.carveout_base: carveout}, latency_ns=6000) as device:
         unicorn.Machine(fw, device, carveout, dram).run()
     report = mailbox.response(dram.data, buffers, mailbox.layout(data, buffers))
-    expected = vgpu.replay(data, s.KEY, latency_ns=6000)
+    expected = runners.run("vgpu", ReplayRequest(data, s.KEY, latency_ns=6000))
     assert report.name == "OK"
     assert report.jobs == expected.jobs
     assert {name: array.tobytes() for name, array in buffers.outputs.items()} == {

@@ -17,7 +17,7 @@ from host_tools.device import cli, library
 from host_tools.device.library import Session, TeeError
 from host_tools.machine.errors import RecordError
 from host_tools.runners.optee import client
-from host_tools.runners.optee.bare_metal import tee_result
+from host_tools.runners.optee.normal_world import tee_result
 from host_tools.vgpu.binding import c_declarations
 from tee_replayer.status import statuses, value_of
 from trace_format.errors import GramophoneError

@@ -15,6 +15,7 @@ from click.testing import CliRunner
 from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
+from host_tools import runners
 from host_tools.cli import main
 from host_tools.flash import fip, signed_ta
 from host_tools.flash.check import Checked, judge
@@ -23,8 +24,9 @@ from host_tools.flash.errors import FlashError
 from host_tools.flash.manifest import Manifest
 from host_tools.flash.names import CORE, TA_KEY
 from host_tools.flash.pack import Sources, pack
-from host_tools.runners.optee import bare_metal as runner
 from host_tools.runners.optee import build as optee
+from host_tools.runners.optee import images, normal_world
+from host_tools.runners.replay import ReplayRequest
 from signing.sign import FileSigner
 
 
@@ -142,11 +144,11 @@ def test_the_package_boots(
     packed: Packed, signed: bytes, signer: FileSigner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """BL1 and the package as TF-A's platform "qemu" has them in flash."""
-    flash = packed.files["bl1.bin"].data.ljust(optee.FIP_AT, b"\0") + packed.files["fip.bin"].data
+    flash = packed.files["bl1.bin"].data.ljust(images.FIP_AT, b"\0") + packed.files["fip.bin"].data
     (tmp_path / "flash.bin").write_bytes(flash)
-    image = optee.Image(tmp_path / "flash.bin", optee.read_board(packed.folder))
-    monkeypatch.setattr(runner, "image_for", lambda *_: image)
-    found = runner.replay(signed, signer.public, firmware=packed.folder)
+    image = images.Image(tmp_path / "flash.bin", images.read_board(packed.folder))
+    monkeypatch.setattr(normal_world, "image_for", lambda *_: image)
+    found = runners.run("optee", ReplayRequest(signed, signer.public, firmware=packed.folder))
     assert found.ok, found.error
     assert found.jobs == 14
 

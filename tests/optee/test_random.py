@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from host_tools.runners.optee import build
-from host_tools.runners.optee.bare_metal import tee_result
+from host_tools.runners.optee import build, images
+from host_tools.runners.optee.normal_world import tee_result
 from tee_replayer.status import statuses
 from tests.support.programs import run_program
 
@@ -64,7 +64,7 @@ def test_the_results_are_those_that_the_header_documents() -> None:
 
 @pytest.mark.parametrize("seed", [1, 2])
 def test_random_commands(seed: int, pta: Path, signed: bytes) -> None:
-    image = build.image_of(pta, Path(__file__).with_name("random.c"))
+    image = images.image_of(pta, Path(__file__).with_name("random.c"))
     steps = random_steps(seed)
     data, counts = run_program(image, signed, STEPS, extra=(STEPS_AT, steps.tobytes()), timeout_s=600)
     answer = np.frombuffer(data, ANSWER, 1)[0]

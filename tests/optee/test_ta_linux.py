@@ -14,12 +14,13 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
+from host_tools import runners
 from host_tools.demo.digits import load as load_digits
 from host_tools.machine.boot import GuestJob, GuestResult
 from host_tools.machine.root import RecordRoot
-from host_tools.runners import qemu
-from host_tools.runners.optee import build, guest, ta
+from host_tools.runners.optee import guest, images, ta
 from host_tools.runners.optee import linux_machine as linux
+from host_tools.runners.replay import ReplayRequest
 from host_tools.support.tensors import npy
 from signing.sign import FileSigner, sign_trace
 from trace_format.trace import Trace
@@ -106,7 +107,7 @@ def answers(
     key = folder / "key.pem"
     private = rsa.generate_private_key(65537, 2048)
     key.write_bytes(private.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
-    image = build.image_of(folder, linux.NORMAL_WORLD, ta.public_part(key))
+    image = images.image_of(folder, linux.NORMAL_WORLD, ta.public_part(key))
     good, default = ta.build_ta(pta / "ta", key), ta.build_ta(pta / "ta")
     tampered = bytearray(good.read_bytes())
     tampered[-100] ^= 1
@@ -133,7 +134,9 @@ def answers(
 
 def test_the_same_bytes_as_the_bare_metal_firmware(answers: Answers, signed: bytes, signer: FileSigner) -> None:
     assert answers.statuses()["run"] == 0, answers.guest.output
-    expected = qemu.replay(signed, signer.public, {"data": next(iter(load_digits()[:1].inputs()))})
+    expected = runners.run(
+        "qemu", ReplayRequest(signed, signer.public, {"data": next(iter(load_digits()[:1].inputs()))})
+    )
     assert np.load(io.BytesIO(answers.guest.files["prob.npy"])).tobytes() == expected.outputs["prob"].tobytes()
     assert answers["run"]["via"] == "ta"
     assert answers["run"]["log"]["jobs"] == expected.jobs

@@ -14,6 +14,7 @@ from host_tools.cli import main
 from host_tools.machine.root import RecordRoot
 from host_tools.model.interpreter import Interpreter
 from host_tools.runners import run as replay_on
+from host_tools.runners.replay import ReplayRequest
 from signing.keys import Algorithm, generate
 from signing.sign import FileSigner, sign_trace
 from tests.support.guest_programs import SHADER, cross_compile, record, refused
@@ -77,7 +78,7 @@ def test_what_is_built_from_it_computes_the_same(recorded: tuple[Result, Path], 
     assert sums() in gpu_memory(device)
     device.close()
     signer = FileSigner(generate(Algorithm.ES256))
-    replay = replay_on("vgpu", sign_trace(built.read_bytes(), signer), signer.public, {}, repeat=3)
+    replay = replay_on("vgpu", ReplayRequest(sign_trace(built.read_bytes(), signer), signer.public, repeat=3))
     assert replay.ok, replay.error
     assert replay.jobs == 1
 

@@ -25,8 +25,8 @@ from host_tools.machine.devicetree import Tree, with_gpu
 from host_tools.machine.placements import PLACEMENTS
 from host_tools.machine.root import ready_root
 from host_tools.runners.optee import guest
-from host_tools.runners.optee.bare_metal import machine_of
-from host_tools.runners.optee.build import Image
+from host_tools.runners.optee.images import Image
+from host_tools.runners.optee.normal_world import machine_of
 from host_tools.runners.replay import RunnerError
 from host_tools.runners.secure_machine import DRAM_BASE, MIB, SPI_BASE, dram, run
 
