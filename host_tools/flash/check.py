@@ -54,11 +54,11 @@ def check(path: Path, key: PublicKey | None = None) -> Checked:
         OSError: it cannot be read.
     """
     with layout.naming(str(path)):
-        return judge(open_image(path), key)
+        return check_opened(open_image(path), key)
 
 
-def judge(opened: Opened, key: PublicKey | None = None) -> Checked:
-    """As `check`, of an image that was taken apart."""
+def check_opened(opened: Opened, key: PublicKey | None = None) -> Checked:
+    """As `check`, for an image that has been taken apart."""
     if NAME not in opened.files:
         raise ImageError("not an image that 'gramophone flash' wrote", expected=f"a file {NAME}", found="none")
     platform = _platform(opened)
@@ -121,9 +121,9 @@ def _compare(manifest: Manifest, contents: Contents) -> list[Finding]:
     return found
 
 
-def _compare_rows(field: str, claimed: Sequence[Any], told: Sequence[Any]) -> list[Finding]:
+def _compare_rows(field: str, claimed: Sequence[Any], actual: Sequence[Any]) -> list[Finding]:
     """A list of the manifest, row by row; the first field of a row is its name."""
-    claims, facts = ({next(iter(vars(row).values())): row for row in rows} for rows in (claimed, told))
+    claims, facts = ({next(iter(vars(row).values())): row for row in rows} for rows in (claimed, actual))
     findings = []
     for name in [*claims, *(name for name in facts if name not in claims)]:
         claim, fact = claims.get(name), facts.get(name)
@@ -135,7 +135,7 @@ def _compare_rows(field: str, claimed: Sequence[Any], told: Sequence[Any]) -> li
         for item, value in vars(claim).items():
             if getattr(fact, item) != value:
                 findings.append(Finding(name, place, item, _text(value), _text(getattr(fact, item))))
-    if not findings and list(claimed) != list(told):
+    if not findings and list(claimed) != list(actual):
         findings.append(
             Finding(NAME, None, f"order of the {field.replace('_', ' ')}", "by their place", "another")
         )

@@ -27,7 +27,7 @@ from hypothesis import strategies as st
 from host_tools import runners
 from host_tools.cli import main
 from host_tools.flash import fip, sdcard
-from host_tools.flash.check import Checked, judge
+from host_tools.flash.check import Checked, check_opened
 from host_tools.flash.containers import FIRMWARE, take_apart
 from host_tools.flash.errors import FlashError, ImageError
 from host_tools.flash.manifest import NAME, Manifest
@@ -110,8 +110,8 @@ def sample(platform: str, folder: Path) -> bytes:
     return signed(made.with_(slots=[replace(slot, bound=slot.kind.name != "OUTPUT") for slot in made.slots]))
 
 
-def judged(image: bytes, key: PublicKey | None = s.KEY) -> Checked:
-    return judge(take_apart(image), key)
+def checked(image: bytes, key: PublicKey | None = s.KEY) -> Checked:
+    return check_opened(take_apart(image), key)
 
 
 def reasons(found: Checked) -> list[str]:
@@ -119,7 +119,7 @@ def reasons(found: Checked) -> list[str]:
 
 
 def test_it_is_what_it_must_be(packed: Packed) -> None:
-    found = judged(packed.image)
+    found = checked(packed.image)
     assert found.ok, reasons(found)
     assert found.manifest == packed.manifest
     device = next(device for _, device in find_device((packed.folder / FIRMWARE).read_bytes()))
@@ -143,7 +143,7 @@ def test_the_same_sources_give_the_same_image(packed: Packed) -> None:
 
 
 def test_a_wrong_key_is_named(packed: Packed) -> None:
-    found = judged(packed.image, STRANGER.public)
+    found = checked(packed.image, STRANGER.public)
     assert len(found.findings) == 1
     assert "the device's key: expected" in reasons(found)[0]
     assert packed.image[found.findings[0].offset :].startswith(b"GRDEVICE")
@@ -230,7 +230,7 @@ def test_tampering_is_named(packed: Packed, name: str) -> None:
     change, reason = TAMPERINGS[name]
     image = change(packed)
     assert image != packed.image
-    found = judged(image)
+    found = checked(image)
     assert any(reason in text for text in reasons(found)), reasons(found)
 
 
@@ -241,8 +241,8 @@ def test_whoever_packs_anew_is_known_by_the_key_alone(tmp_path: Path) -> None:
     assert CliRunner().invoke(main, shlex.split(line)).exit_code == 0
     firmware.compile_firmware(tmp_path / "out")
     image, _ = pack(tmp_path / "out", Sources())
-    assert judged(image, None).ok
-    assert not judged(image, s.KEY).ok
+    assert checked(image, None).ok
+    assert not checked(image, s.KEY).ok
 
 
 @given(st.data())
@@ -255,7 +255,7 @@ def test_every_flipped_bit_is_noticed(images: Callable[[str], Packed], data: st.
     at = data.draw(st.integers(0, len(packed.image) - 1).filter(lambda at: not tool <= at < end))
     image = packed.flipped(at, data.draw(st.integers(0, 7)))
     with contextlib.suppress(ImageError):  # no image of ours any more
-        assert not judged(image).ok
+        assert not checked(image).ok
 
 
 FIP_TAMPERINGS = {
@@ -269,7 +269,7 @@ FIP_TAMPERINGS = {
 def test_a_damaged_package_is_named(images: Callable[[str], Packed], name: str) -> None:
     packed = images("hikey960")
     at, reason = FIP_TAMPERINGS[name]
-    found = judged(packed.flipped(packed.place("fip.bin") + at))
+    found = checked(packed.flipped(packed.place("fip.bin") + at))
     assert any(reason in text for text in reasons(found)), reasons(found)
 
 
@@ -306,7 +306,7 @@ CARD_TAMPERINGS: dict[str, tuple[Callable[[Packed], bytes], str]] = {
 def test_a_damaged_card_is_named(images: Callable[[str], Packed], name: str) -> None:
     change, reason = CARD_TAMPERINGS[name]
     try:
-        texts = reasons(judged(change(images("rpi4"))))
+        texts = reasons(checked(change(images("rpi4"))))
     except ImageError as error:
         texts = [str(error)]
     assert any(reason in text for text in texts), texts
@@ -418,7 +418,7 @@ def test_boot_firmware(images: Callable[[str], Packed], tmp_path: Path) -> None:
     assert take_apart(image).files["overlays/disable-bt.dtbo"].data == b"overlays/disable-bt.dtbo"
     assert take_apart(image).files["kernel8.img"].data == b"Linux"
     assert "other.elf" not in take_apart(image).files
-    assert judged(image).ok
+    assert checked(image).ok
     assert [need.name for need in images("rpi4").manifest.missing] == ["start4.elf", "fixup4.dat"]
 
 
@@ -432,7 +432,7 @@ def test_a_boards_own_package(images: Callable[[str], Packed], tmp_path: Path) -
     assert [need.name for need in manifest.missing] == [
         f"partition {name}" for name in ("ptable", "xloader", "fastboot")
     ]
-    assert judged(image).ok
+    assert checked(image).ok
     (tmp_path / "fip.bin").write_bytes(fip.build({"soc-fw": b"old", "soc-fw-cert": b"of the old"}))
     made = run(f"flash {folder} --to {tmp_path}/image --fip {tmp_path}/fip.bin")
     assert "warning: fip.bin has certificates, of its old contents" in made.stderr

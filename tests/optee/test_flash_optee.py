@@ -18,7 +18,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from host_tools import runners
 from host_tools.cli import main
 from host_tools.flash import fip, signed_ta
-from host_tools.flash.check import Checked, judge
+from host_tools.flash.check import Checked, check_opened
 from host_tools.flash.containers import File, take_apart
 from host_tools.flash.errors import FlashError
 from host_tools.flash.manifest import Manifest
@@ -60,8 +60,8 @@ def packed(pta: Path, signed: bytes, tmp_path_factory: pytest.TempPathFactory) -
     return Packed(pta, *pack(pta, Sources([trace])))
 
 
-def judged(image: bytes) -> Checked:
-    return judge(take_apart(image))
+def checked(image: bytes) -> Checked:
+    return check_opened(take_apart(image))
 
 
 def reasons(found: Checked) -> list[str]:
@@ -74,7 +74,7 @@ def fiptool(*arguments: str) -> str:
 
 
 def test_it_is_what_it_must_be(packed: Packed, signer: FileSigner) -> None:
-    found = judge(take_apart(packed.image), signer.public)
+    found = check_opened(take_apart(packed.image), signer.public)
     assert found.ok, reasons(found)
     assert packed.manifest.min_security_version == 3
     assert packed.manifest.missing == ()
@@ -182,7 +182,7 @@ TAMPERINGS: dict[str, tuple[Callable[[Packed], bytes], str]] = {
 @pytest.mark.parametrize("name", TAMPERINGS)
 def test_tampering_is_named(packed: Packed, name: str) -> None:
     change, reason = TAMPERINGS[name]
-    found = judged(change(packed))
+    found = checked(change(packed))
     assert not found.ok
     assert any(reason in text for text in reasons(found)), reasons(found)
 
