@@ -56,42 +56,42 @@ static uint32_t wait_for(uint32_t offset, uint32_t mask, uint32_t value, uint32_
 static uint32_t take_channel(void)
 {
     *mailbox(LOCK) = UNLOCK;
-    uint32_t silent = wait_for(LOCK, UINT32_MAX, 0, SHORT_US);
-    if (!silent && !(*mailbox(SOURCE) & ANSWER_BIT)) {
-        silent = wait_for(MODE, MODE_IDLE, MODE_IDLE, SHORT_US);
-        if (!silent) {
+    uint32_t failed = wait_for(LOCK, UINT32_MAX, 0, SHORT_US);
+    if (!failed && !(*mailbox(SOURCE) & ANSWER_BIT)) {
+        failed = wait_for(MODE, MODE_IDLE, MODE_IDLE, SHORT_US);
+        if (!failed) {
             *mailbox(SOURCE) = ANSWER_BIT;
-            silent = wait_for(SOURCE, ANSWER_BIT, ANSWER_BIT, 0);
+            failed = wait_for(SOURCE, ANSWER_BIT, ANSWER_BIT, 0);
         }
     }
-    return silent;
+    return failed;
 }
 
 /* After LPM3 took the message, the channel is made ready again. */
 static uint32_t wait_answer(void)
 {
-    const uint32_t silent = wait_for(MODE, MODE_ANSWERED, MODE_ANSWERED, ANSWER_US);
-    if (!silent)
+    const uint32_t failed = wait_for(MODE, MODE_ANSWERED, MODE_ANSWERED, ANSWER_US);
+    if (!failed)
         *mailbox(INTERRUPT_CLEAR) = ANSWER_BIT;
-    return silent;
+    return failed;
 }
 
 static uint32_t set_rate(uint32_t mhz)
 {
-    uint32_t silent = take_channel();
-    if (!silent && !(*mailbox(MODE) & MODE_READY))
-        silent = wait_answer();
-    if (silent)
-        return silent;
+    uint32_t failed = take_channel();
+    if (!failed && !(*mailbox(MODE) & MODE_READY))
+        failed = wait_answer();
+    if (failed)
+        return failed;
     *mailbox(INTERRUPT_MASK) = ~(uint32_t)DESTINATION_BIT;
     *mailbox(DESTINATION) = DESTINATION_BIT;
     *mailbox(MODE) = MODE_AUTOMATIC_ANSWER;
     for (uint32_t i = 0; i < MESSAGE_WORDS; i++)
         *mailbox(DATA + i * 4) = i == 0 ? SET_GPU_RATE : i == 1 ? mhz : 0;
     *mailbox(SEND) = ANSWER_BIT;
-    silent = wait_answer();
+    failed = wait_answer();
     /* LPM3 rounds the rate; none at all is no clock. */
-    return silent || *mailbox(GPU_RATE) ? silent : (uint32_t)(GR_POWER_BASE + GPU_RATE);
+    return failed || *mailbox(GPU_RATE) ? failed : (uint32_t)(GR_POWER_BASE + GPU_RATE);
 }
 
 uint32_t gr_port_read32(uint32_t offset)

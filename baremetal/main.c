@@ -61,16 +61,16 @@ static uint32_t serve(struct gr_replayer *replayer, struct mailbox_request *requ
 /* The same, with the GPU on meanwhile and off again. */
 static uint32_t serve_with_power(struct gr_replayer *replayer, struct mailbox_request *request)
 {
-    uint32_t replays = 0, silent = gr_board_gpu_on();
-    if (!silent)
+    uint32_t replays = 0, failed = gr_board_gpu_on();
+    if (!failed)
         replays = serve(replayer, request);
     else
         replayer->report = (struct gr_report){0};
-    const uint32_t silent_off = gr_board_gpu_off();
-    silent = silent ? silent : silent_off;
-    if (silent) {
+    const uint32_t failed_off = gr_board_gpu_off();
+    failed = failed ? failed : failed_off;
+    if (failed) {
         replayer->report.status = GR_STATUS_POWER;
-        replayer->report.offset = silent;
+        replayer->report.offset = failed;
     }
     return replays;
 }

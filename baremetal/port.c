@@ -37,10 +37,10 @@ bool gr_port_wait_word(uint64_t address, uint32_t mask, uint32_t value, uint32_t
     const uint64_t start = gr_port_now_us();
     for (;;) {
         /* The clock first: after a late return the register is read once more. */
-        const bool late = gr_port_now_us() - start >= timeout_us;
+        const bool timed_out = gr_port_now_us() - start >= timeout_us;
         if ((*gr_word(address) & mask) == value)
             return true;
-        if (late)
+        if (timed_out)
             return false;
     }
 }

@@ -63,7 +63,7 @@ extern const volatile uint32_t gr_stub_magic, gr_stub_device_tree, gr_stub_kerne
 _Noreturn void gr_next_world(uint64_t device_tree, uint64_t entry);
 
 static bool is_on;      /* the GPU answers: no reset, clock on, bridges open */
-static uint32_t silent; /* first register that did not answer in time: the GPU stays in reset */
+static uint32_t failed; /* first register that did not answer in time: the GPU stays in reset */
 
 static void write_protected(uint64_t address, uint32_t clear, uint32_t set)
 {
@@ -82,8 +82,8 @@ static bool set_bridge(uint64_t control, bool open)
 {
     write_protected(control, ASB_REQ_STOP, open ? 0 : ASB_REQ_STOP);
     const bool done = gr_port_wait_word(control, ASB_ACK, open ? 0 : ASB_ACK, ASB_TIMEOUT_US);
-    if (!done && !silent)
-        silent = (uint32_t)control;
+    if (!done && !failed)
+        failed = (uint32_t)control;
     return done;
 }
 
@@ -119,7 +119,7 @@ uint32_t gr_port_read32(uint32_t offset)
 
 void gr_port_write32(uint32_t offset, uint32_t value)
 {
-    if (offset == BRIDGE_SW_INIT_1 && !silent)
+    if (offset == BRIDGE_SW_INIT_1 && !failed)
         value ? switch_off() : switch_on();
     else if (is_on && offset < BRIDGE)
         gr_gpu_write(offset, value);
@@ -130,14 +130,14 @@ uint32_t gr_board_gpu_on(void)
     if (!gr_port_wait_word(ASB_AXI_BRDG_ID, UINT32_MAX, ASB_ID, 0))
         return (uint32_t)ASB_AXI_BRDG_ID;
     switch_on();
-    return silent;
+    return failed;
 }
 
 uint32_t gr_board_gpu_off(void)
 {
     if (is_on)
         switch_off();
-    return silent;
+    return failed;
 }
 
 /* As TF-A's port: plat/rpi/common/rpi4_bl31_setup.c (counter), rpi3_console_dual.c (UART). */

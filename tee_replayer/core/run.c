@@ -18,22 +18,22 @@ GR_INLINE enum gr_status write_register(const struct gr_replayer *r, uint32_t in
     return GR_STATUS_OK;
 }
 
-/* Until `us` are over, or a register has the value expected under the mask; `late` is what it means that they
- * are; no register is read when that is well. */
+/* Wait for `us`, or until a register has the value expected under the mask. `on_timeout` is the status when
+ * the time is over; if that is GR_STATUS_OK, no register is read. */
 GR_INLINE enum gr_status wait_for(struct gr_replayer *r, const struct gr_action *a, uint32_t us,
-                                  enum gr_status late)
+                                  enum gr_status on_timeout)
 {
     const uint64_t start = gr_port_now_us();
     for (;;) {
         /* The clock first: after a late return the register is read once more. */
         const uint64_t now = gr_port_now_us();
-        if (late != GR_STATUS_OK) {
+        if (on_timeout != GR_STATUS_OK) {
             r->report.seen = gr_port_read32(a->arg * 4u) & a->a;
             if (r->report.seen == r->report.expected)
                 return GR_STATUS_OK;
         }
         if (now - start >= us)
-            return late;
+            return on_timeout;
         if (now >= r->deadline_us)
             return GR_STATUS_BUDGET;
     }

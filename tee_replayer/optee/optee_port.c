@@ -91,10 +91,10 @@ bool gr_port_wait_irq(unsigned line, uint32_t timeout_us)
     const uint32_t id = GR_GPU_INTID + line;
     const uint64_t start = gr_port_now_us();
     for (;;) {
-        const bool late = gr_port_now_us() - start >= timeout_us;
+        const bool timed_out = gr_port_now_us() - start >= timeout_us;
         if (io_read32(distributor + GICD_ISPENDR + id / 32 * 4) >> id % 32 & 1)
             return true;
-        if (late)
+        if (timed_out)
             return false;
     }
 }

@@ -201,20 +201,20 @@ def test_the_gpu_is_off_at_the_end(rpi4: Path, hikey960: Path, mali: bytes, serv
 
 
 @pytest.mark.parametrize(
-    ("answers", "silent", "accesses"),
+    ("answers", "failed", "accesses"),
     [(0, ASB_MASTER, False), (1, ASB_SLAVE, False), (2, ASB_SLAVE, True), (3, ASB_MASTER, True)],
 )
 def test_a_bridge_that_never_answers(
-    rpi4: Path, serve: Callable[..., Served], answers: int, silent: int, accesses: bool
+    rpi4: Path, serve: Callable[..., Served], answers: int, failed: int, accesses: bool
 ) -> None:
     """While the GPU is switched on, or later, while it is reset: it stays in reset, and nothing waits for ever."""
     served = serve(rpi4, signed(trace()), answers)
-    assert (served.report.name, served.report.offset) == ("POWER", silent)
+    assert (served.report.name, served.report.offset) == ("POWER", failed)
     assert served.machine.uart == b"=33333333\n"
     assert (served.machine.gpu_accesses > 0) == accesses
     assert served.power.log[-1] == (PM_GRAFX, PASSWORD), "held in reset"
     assert is_wiped(served.carveout)
-    assert f"register {silent:#010x}" in served.report.describe(s.GPU)
+    assert f"register {failed:#010x}" in served.report.describe(s.GPU)
 
 
 @pytest.mark.parametrize(("answers", "replayed"), [(0, False), (1, True)])

@@ -18,8 +18,8 @@ class PowerBlock(abc.ABC):
     """Power, clock and reset of a board's GPU.
 
     Args:
-        device: the virtual GPU behind it, of the kind that the board has.
-        answers: how many requests it answers before it falls silent; None: all.
+        device: the virtual GPU that it switches, of the kind that the board has.
+        answers: how many requests it answers before it stops answering; None: all.
 
     Attributes:
         log: (address, value) of each write, in order.
