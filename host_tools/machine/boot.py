@@ -72,8 +72,8 @@ class ProgramError(RecordError):
     """
 
     def __init__(self, status: int, output: str) -> None:
-        said = last_lines(output.encode(), 15)
-        super().__init__(f"the guest's program failed with status {status}: {said}")
+        last = last_lines(output.encode(), 15)
+        super().__init__(f"the guest's program failed with status {status}: {last}")
         self.output = output
 
 

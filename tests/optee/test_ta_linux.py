@@ -30,36 +30,36 @@ API = 1  # TEEC_ORIGIN_API
 KILLED = 128 + 9  # how a shell says so
 OLDER, COUNTER = 0x85A10001, 0x85A10003  # gramophone_ta.h
 TA_ONLY = "GRAMOPHONE_TA_ONLY ?= "
-# Each line of `ask NAME ARGUMENTS` leaves what gramophone-tee answers in /out/NAME.
+# Each line of `query NAME ARGUMENTS` leaves what gramophone-tee answers in /out/NAME.
 SCRIPT = """
-ask() {{ name=$1; shift; gramophone-tee "$@" --json >/out/$name 2>/tmp/said; echo status $name $?; }}
+query() {{ name=$1; shift; gramophone-tee "$@" --json >/out/$name 2>/tmp/said; echo status $name $?; }}
 as_user() {{ python3 -c 'import os, sys; os.setuid(1000); os.execvp(sys.argv[1], sys.argv[1:])' "$@"; }}
-ask pta info --via pta
-ask public info --login public
-ask group info --login group=0
+query pta info --via pta
+query public info --login public
+query group info --login group=0
 as_user gramophone-tee info --json >/out/no_permission
 chmod 666 /dev/tee0
 as_user gramophone-tee info --json >/out/user
 ls /{storage} >/tmp/first
-ask run run /job/5 --input data=/job/data.npy --output prob=/out/prob.npy --repeat 2
-ask info info /job/5
+query run run /job/5 --input data=/job/data.npy --output prob=/out/prob.npy --repeat 2
+query info info /job/5
 python3 /job/holder.py >/tmp/holder 2>&1 & pid=$! tries=0
 until grep -q ready /tmp/holder || [ $tries -ge 1000 ]; do usleep 1000; tries=$((tries + 1)); done
-ask busy info
+query busy info
 kill -9 $pid; wait $pid 2>/tmp/job; echo status killed $?
-ask older load-check /job/4
-ask again load-check /job/4
-ask newer load-check /job/6
-ask no_longer load-check /job/5
-ask other_name load-check /job/other
-cp /job/default.ta /{tas}/{uuid}.ta; ask other_key info
-cp /job/tampered.ta /{tas}/{uuid}.ta; ask tampered info
-cp /job/good.ta /{tas}/{uuid}.ta; ask good load-check /job/6
+query older load-check /job/4
+query again load-check /job/4
+query newer load-check /job/6
+query no_longer load-check /job/5
+query other_name load-check /job/other
+cp /job/default.ta /{tas}/{uuid}.ta; query other_key info
+cp /job/tampered.ta /{tas}/{uuid}.ta; query tampered info
+cp /job/good.ta /{tas}/{uuid}.ta; query good load-check /job/6
 for file in $(ls /{storage}); do
     grep -q -x "$file" /tmp/first && continue
     dd if=/dev/zero of=/{storage}/$file bs=1 seek=4096 count=64 conv=notrunc 2>/tmp/dd
 done
-ask damaged load-check /job/6
+query damaged load-check /job/6
 """
 # A client that has run a trace and keeps its session, by gramophone-tee's own modules.
 HOLDER = b"""

@@ -342,13 +342,13 @@ def test_a_space_number_with_other_bits_stays_in_bounds() -> None:
 
 
 @pytest.mark.parametrize(
-    ("present", "asked", "fits"),
+    ("present", "requested", "fits"),
     [(0xFF, 0xF0, True), (0x0F, 0x0F, True), (0x0F, 0x10, False), (0xF0, 0x11, False)],
 )
-def test_cores_are_a_mask(present: int, asked: int, fits: bool) -> None:
+def test_cores_are_a_mask(present: int, requested: int, fits: bool) -> None:
     device = Device(Registers(GPU), carveout_bytes=8 << 20)
     device.gpu.set("gpu.SHADER_PRESENT_LO", present)
-    sample = signed(trace(action(Op.JOB), meta={"core_mask": asked}))
+    sample = signed(trace(action(Op.JOB), meta={"core_mask": requested}))
     if fits:
         assert device.replayer.load(sample, s.KEY).ok
     else:

@@ -175,7 +175,7 @@ def _keep(files: Iterable[Path], kept: Path) -> None:
 
 
 def run_program(command: list[str], what: str) -> str:
-    """Run a program: what it said; RunnerError with the last lines of what it said when it fails."""
+    """Run a program: what it printed; RunnerError with the last lines of that when it fails."""
     # A make around this process must not hand its own flags and job server down.
     clean = {name: value for name, value in os.environ.items() if name not in MAKE_OWN}
     try:

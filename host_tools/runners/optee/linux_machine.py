@@ -85,11 +85,11 @@ def boot(
         _put(memory, INITRD, initrd)
         machine = replace(machine, options=("-dtb", str(tree), *FIXED))
         try:
-            said = run(machine, path, {**(plugin_args or {}), "stats": str(stats)}, timeout_s)
+            output = run(machine, path, {**(plugin_args or {}), "stats": str(stats)}, timeout_s)
         except RunnerError as error:
             ended = last_lines(console.read_bytes()) if console.exists() else "(nothing)"
             raise RunnerError(f"{error}; Linux said: {ended}") from error
-        return read_console(console.read_bytes(), said, read_counters(stats))
+        return read_console(console.read_bytes(), output, read_counters(stats))
 
 
 def kernel_image(path: Path) -> bytes:
