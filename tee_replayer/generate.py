@@ -1,6 +1,6 @@
 """Generates the replayer for one GPU, platform and key: sources, Makefile and the crypto library's files.
 
-A bare-metal folder stands alone: `make -C out` needs a cross compiler and nothing of this project. That for
+A bare-metal folder is self-contained: `make -C out` needs a cross compiler and nothing of this project. That for
 OP-TEE becomes a part of OP-TEE's core, and uses the core's crypto.
 """
 
@@ -26,7 +26,7 @@ HERE = Path(__file__).resolve().parent
 
 
 class GenerateError(GramophoneError):
-    """What was asked for cannot be generated."""
+    """What was requested cannot be generated."""
 
 
 def generate(

@@ -1,8 +1,8 @@
 /*
  * The TA: policy, then the pseudo-TA.
  *
- * Memory that a client shares may change at any time. It is copied once, into `piece`, and only that goes on;
- * so nothing here looks at it.
+ * Memory that a client shares may change at any time. It is copied once, into `piece`, and only the copy is
+ * passed on; nothing here looks at the original.
  */
 #include <string.h>
 #include <tee_internal_api.h>
@@ -46,7 +46,7 @@ static bool can_advance(const TEE_Param *place, size_t bytes)
     return bytes <= UINT32_MAX && place->value.b <= UINT32_MAX - (uint32_t)bytes;
 }
 
-/* A command that takes data: piece by piece, each `advance` behind the one before. */
+/* A command that takes data: piece by piece; `advance`: each has the offset at which the one before ended. */
 static TEE_Result send(uint32_t command, uint32_t types, TEE_Param params[TEE_NUM_PARAMS], size_t memref,
                        bool advance)
 {
