@@ -12,7 +12,7 @@ static uint8_t *shared(uint64_t offset)
     return (uint8_t *)(uintptr_t)(GR_MAILBOX_BASE + offset);
 }
 
-/* Whether data lies in the mailbox's memory, behind the response. */
+/* Whether data lies in the mailbox's memory, after the response. */
 static bool is_shared(uint64_t offset, uint64_t bytes)
 {
     return offset >= MAILBOX_DATA_AT && offset <= GR_MAILBOX_BYTES && bytes <= GR_MAILBOX_BYTES - offset;
@@ -58,7 +58,7 @@ static uint32_t serve(struct gr_replayer *replayer, struct mailbox_request *requ
     return replays;
 }
 
-/* The same, with the GPU on meanwhile and off again. */
+/* The same, with the GPU switched on before and off after. */
 static uint32_t serve_with_power(struct gr_replayer *replayer, struct mailbox_request *request)
 {
     uint32_t replays = 0, failed = gr_board_gpu_on();

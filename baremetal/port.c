@@ -1,7 +1,7 @@
-/* The part of the port that is the same on all boards: clock, interrupts of a GICv2, PL011. Interrupts are
- * polled at the distributor: a replay has nothing else to do, and needs no handler that could be entered at a
- * bad time. GICD_ISPENDR tells a line's level whether or not the interrupt is enabled (Arm IHI 0048B, 4.3.7).
- */
+/* The part of the port that is the same on all boards: clock, interrupts of a GICv2, PL011. Interrupts
+ * are polled at the distributor: a replay has nothing else to do, and needs no handler that could be
+ * entered at a bad time. GICD_ISPENDR shows a line's level whether or not the interrupt is enabled
+ * (Arm IHI 0048B, 4.3.7). */
 #include "port.h"
 
 __attribute__((used, section(".gramophone.board"))) static const struct gr_board gr_board = {

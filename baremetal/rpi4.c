@@ -1,13 +1,14 @@
 /*
- * Port for the Raspberry Pi 4 at EL3. It has run in emulation alone and has not met silicon.
+ * Port for the Raspberry Pi 4 at EL3. It has run only in emulation, not on silicon.
  *
  * Power and reset of the V3D are outside of it: a reset bit in PM_GRAFX, a clock, and two asynchronous
  * bridges to the bus. Facts and order: Linux 6.1 drivers/soc/bcm/bcm2835-power.c (the domain GRAFX_V3D; that
- * of GRAFX itself is not switched on a BCM2711), drivers/clk/bcm/clk-bcm2835.c. What the VideoCore's firmware
- * owes: the clock's source and divider.
+ * of GRAFX itself is not switched on a BCM2711), drivers/clk/bcm/clk-bcm2835.c. The VideoCore's firmware must
+ * have set the clock's source and divider.
  *
- * The profile's bridge, of other chips with this GPU, is not there. Its one register that the nano driver
- * writes is translated: SW_INIT_1 holds the GPU in reset or lets it go, and here that is the whole sequence.
+ * The profile's bridge, of other chips with this GPU, is not there. Its one register that the nano
+ * driver writes is translated: SW_INIT_1 holds the GPU in reset or releases it, and here that stands
+ * for the whole sequence.
  */
 #include "port.h"
 
@@ -73,9 +74,8 @@ static void write_protected(uint64_t address, uint32_t clear, uint32_t set)
 static void set_clock(bool on)
 {
     write_protected(CM_V3DCTL, CM_ENABLE, on ? CM_ENABLE | CM_GATE : 0);
-    if (!on)
-        gr_port_wait_word(CM_V3DCTL, CM_BUSY, 0,
-                          CM_TIMEOUT_US); /* the divider ends its cycle; Linux goes on, too */
+    if (!on) /* the divider ends its cycle; on a timeout Linux goes on, too */
+        gr_port_wait_word(CM_V3DCTL, CM_BUSY, 0, CM_TIMEOUT_US);
 }
 
 static bool set_bridge(uint64_t control, bool open)
@@ -92,7 +92,7 @@ __attribute__((noinline)) static void switch_off(void)
     is_on = false;
     if (set_bridge(ASB_V3D_S_CTRL, false))
         set_bridge(ASB_V3D_M_CTRL, false);
-    /* Also when a bridge does not stop: a GPU in reset has no more wishes. */
+    /* Also when a bridge does not stop: a GPU in reset makes no more accesses. */
     set_clock(false);
     write_protected(GR_POWER_BASE + PM_GRAFX, PM_V3DRSTN, 0);
 }
@@ -113,7 +113,7 @@ __attribute__((noinline)) static void switch_on(void)
 
 uint32_t gr_port_read32(uint32_t offset)
 {
-    /* No access reaches a GPU that is off: the bus would wait for ever. */
+    /* No access reaches a GPU that is off: the bus would wait forever. */
     return is_on && offset < BRIDGE ? gr_gpu_read(offset) : UINT32_MAX;
 }
 
@@ -155,8 +155,8 @@ void gr_board_start(void)
     *gr_word(GR_UART_BASE + UART_CR) = UART_ON_TX;
 }
 
-/* Enter the kernel, where there is one. After an exception the carve-out was not wiped: nothing more runs
- * then. */
+/* Enter the kernel, where there is one. After an exception the carve-out has not been wiped:
+ * then nothing more runs. */
 void gr_board_end(uint32_t exit_status)
 {
     const uint64_t kernel = gr_stub_kernel;
