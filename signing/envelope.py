@@ -106,7 +106,7 @@ class SignedTrace:
     """A signed trace taken apart; nothing is verified.
 
     Attributes:
-        envelope: the signature and whose it is.
+        envelope: the signature and the key's id.
         trace: the trace's bytes.
         offset: where the trace starts in the file.
     """
@@ -177,9 +177,7 @@ def split(data: bytes) -> SignedTrace:
     with shifted(size):
         envelope = Envelope.decode(data[size:end])
     if any(data[end:start]):
-        raise ReservedError(
-            "padding behind the envelope", offset=end, expected="zero", found=data[end:start].hex()
-        )
+        raise ReservedError("padding after the envelope", offset=end, expected="zero", found=data[end:start].hex())
     return SignedTrace(envelope, data[start:], start)
 
 

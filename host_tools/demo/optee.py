@@ -1,4 +1,4 @@
-"""`make optee`: fetch and build TF-A and OP-TEE, and boot them with the demo network and a key of the moment."""
+"""`make optee`: fetch and build TF-A and OP-TEE, and boot them with the demo network and a temporary key."""
 
 from __future__ import annotations
 

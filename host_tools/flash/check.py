@@ -25,9 +25,9 @@ class Checked:
     Attributes:
         kind: "archive", "folder", "flash" or "card".
         manifest: None where it cannot be read.
-        manifest_sha256: hash of its bytes, to compare with what `flash` said; in hex.
+        manifest_sha256: hash of its bytes, to compare with what `flash` printed; in hex.
         contents: what the image's own bytes say.
-        findings: what does not match; empty when all does.
+        findings: what does not match; empty when everything does.
     """
 
     kind: str
@@ -38,7 +38,7 @@ class Checked:
 
     @property
     def ok(self) -> bool:
-        """Whether all matches."""
+        """Whether everything matches."""
         return not self.findings
 
 
@@ -50,7 +50,7 @@ def check(path: Path, key: PublicKey | None = None) -> Checked:
         key: the device's key as it should be.
 
     Raises:
-        ImageError: it is no image of ours; with the file's name.
+        ImageError: it is not an image of ours; with the file's name.
         OSError: it cannot be read.
     """
     with layout.naming(str(path)):
@@ -84,7 +84,7 @@ def check_opened(opened: Opened, key: PublicKey | None = None) -> Checked:
 
 
 def _platform(opened: Opened) -> str:
-    """The platform whose files these are, whatever the manifest says."""
+    """The platform that these files are for, whatever the manifest says."""
     container = "archive" if opened.kind == "folder" else opened.kind
     found: dict[str, int] = {}
     for platform in boards.names():
@@ -102,7 +102,7 @@ def _platform(opened: Opened) -> str:
 
 
 def _placed(opened: Opened, manifest: Manifest | None) -> Mapping[str, File]:
-    """The files, those of a folder where they lay in the archive: there they have no place of their own."""
+    """The files; those of a folder get their offsets in the archive, since they have none of their own."""
     if opened.kind != "folder" or manifest is None:
         return opened.files
     places = {piece.name: piece.offset for piece in manifest.pieces}

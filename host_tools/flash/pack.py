@@ -39,7 +39,7 @@ _BOOT_FIRMWARE = ("start4.elf", "fixup4.dat", "bcm2711-rpi-4-b.dtb", "overlays/d
 
 @dataclass(frozen=True)
 class Sources:
-    """What an image is made of besides the generated folder; what its platform has no use for is an error.
+    """What an image is made of besides the generated folder; what its platform cannot use is an error.
 
     Attributes:
         traces: signed traces.
@@ -47,7 +47,7 @@ class Sources:
         core: folder with OP-TEE's core as built for the board, with the pseudo-TA in it.
         ta_key: private key (PEM, RSA) that the TA is signed with.
         boot_firmware: folder with Raspberry Pi's own boot files.
-        kernel: what the firmware enters at EL2 once it has served its request; without it one that waits for ever.
+        kernel: what the firmware enters at EL2 once it has served its request; without it one that waits forever.
     """
 
     traces: Sequence[Path] = ()
@@ -111,7 +111,7 @@ def _request(traces: Files, board: firmwares.Board) -> bytes:
     name, signed = next(iter(traces.items()))
     trace = open_trace(signed)
     if trace is not None and (open_slots := without_value(trace)):
-        raise FlashError(f"{name}: no value for {listed(open_slots)}, and nobody to give one on this board")
+        raise FlashError(f"{name}: no value for {listed(open_slots)}, and nothing on this board gives one")
     buffers = bind(trace, {})
     size = mailbox.layout(signed, buffers).size
     if size > board.mailbox_bytes:
@@ -197,7 +197,7 @@ def _read(path: Path) -> bytes:
 
 
 def _package(sources: Sources, images: Files) -> bytes:
-    """The board's own package with these images, or one of them alone."""
+    """The board's own package with these images, or one with only them."""
     if sources.fip is None:
         return fip.build(images)
     with layout.naming(str(sources.fip)):

@@ -73,7 +73,7 @@ class Firmware:
 
 
 def compile_firmware(folder: Path) -> None:
-    """Run make in a generated folder; RunnerError with the compiler's words when it fails."""
+    """Run make in a generated folder; RunnerError with the compiler's output when it fails."""
     if shutil.which(f"{CROSS}gcc") is None:
         raise RunnerError("no aarch64 cross compiler: apt-get install gcc-aarch64-linux-gnu")
     command = ["make", "-s", "-C", str(folder), f"-j{os.cpu_count() or 1}"]
@@ -83,7 +83,7 @@ def compile_firmware(folder: Path) -> None:
 
 
 def load(folder: Path) -> Firmware:
-    """Read a compiled firmware; RunnerError when there is none, or it is another program."""
+    """Read a compiled firmware; RunnerError when there is none, or it is a different program."""
     path = folder / ELF
     for file in (path, folder / BINARY):
         if not file.is_file():
@@ -122,7 +122,7 @@ def build(
         key: whose traces it accepts.
         gpu: the virtual GPU.
         min_security_version: older traces are refused.
-        carveout_bytes: secure memory that there must be at least.
+        carveout_bytes: the least secure memory that it must have.
 
     Raises:
         GenerateError: no ES256 key.

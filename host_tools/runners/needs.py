@@ -21,7 +21,7 @@ LOADER_BYTES = 16 << 20
 
 
 def open_trace(signed: bytes) -> Trace | None:
-    """The trace inside, for its slots alone; None when it is damaged: to refuse it is the device's part."""
+    """The trace inside, only for its slots; None when it is damaged: refusing it is the device's part."""
     try:
         return Trace.parse(envelope.split(signed).trace)
     except TraceError:
@@ -38,7 +38,7 @@ def claimed(signed: bytes) -> dict[str, Any]:
 
 
 def gpu_of(signed: bytes, gpu: str | None) -> str:
-    """The virtual GPU to take: `gpu`, or else the one that the trace is for; where there is none, any will do."""
+    """The virtual GPU to use: `gpu`, or else the one that the trace is for; where there is none, any."""
     try:
         claim = profiles.for_gpu(claimed(signed).get("gpu", -1)).name
     except ProfileError:
@@ -50,7 +50,7 @@ def secure_bytes(trace: Trace | None, signed: bytes = b"") -> int:
     """Secure memory that a replayer may need for a trace: no less than it takes (tee_replayer/core/load.c).
 
     Args:
-        trace: None where it is damaged; then the device must come as far as finding that out.
+        trace: None where it is damaged; then the device must get far enough to find that out.
         signed: the file.
     """
     if trace is None:

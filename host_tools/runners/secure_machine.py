@@ -41,7 +41,7 @@ class Machine:
         carveout_base, carveout_bytes: secure memory that it reaches.
         firewall: register that gives the GPU from the normal world to the secure world; 0: it is always secure.
         cpus: cores.
-        icount: time counts instructions, cores take turns; else cores run at once, and faster.
+        icount: time counts instructions and cores take turns; otherwise cores run at once, and faster.
         options: further options of QEMU.
     """
 

@@ -1,8 +1,8 @@
 """Replays on Unicorn: the same firmware ELF at EL3, without a machine around it, for quick tests.
 
-Unicorn has no interrupt controller, no clock to be trusted and no secure world: the runner gives the firmware
+Unicorn has no interrupt controller, no reliable clock and no secure world: the runner gives the firmware
 one register of the GIC, a UART, a virtual counter, memory, and what switches the GPU on the firmware's board
-(power.py), each at its place on that board. Registers reach the virtual GPU through `mmio_map`.
+(power/), each at its place on that board. Registers reach the virtual GPU through `mmio_map`.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ CNTPCT_EL0 = (14, 0, 3, 3, 1)
 UART_DR = 0
 # Registers of the Cortex-A72 that Unicorn's lacks, as "msr NAME, x0".
 A72_REGISTERS = {0xD519F220: "CPUECTLR_EL1", 0xD519B040: "L2CTLR_EL1"}
-READS, X28 = 1 << 21, 28  # in such an instruction; the registers from there on are not numbered in a row
+READS, X28 = 1 << 21, 28  # in such an instruction; the later registers are not numbered consecutively
 GICD_TYPER, GICD_ISPENDR, GIC_SPI_BASE = 0x4, 0x200, 32
-GIC_LINES = 7  # groups of 32 interrupts behind the first: a BCM2711's
-GIC_BYTES = 2 * PAGE  # distributor, and on boards the CPU interface behind it
-NS_PER_LOOK = 1000  # virtual time passes only when the firmware looks at the clock or at the interrupt
-NOWHERE = (1 << 64) - 4  # emulation ends by the exit alone
+GIC_LINES = 7  # groups of 32 interrupts after the first: a BCM2711's
+GIC_BYTES = 2 * PAGE  # distributor, and on boards the CPU interface after it
+NS_PER_LOOK = 1000  # virtual time passes only when the firmware reads the clock or the interrupt
+NOWHERE = (1 << 64) - 4  # only the exit ends the emulation
 HLT_SEMIHOSTING = 0xD45E0000  # hlt #0xf000
 DEVICE = "Unicorn, EL3"
 OPTIONS = frozenset(("firmware", "latency_ns", "hang_job", "fault_job"))
@@ -47,7 +47,7 @@ def replay(request: ReplayRequest) -> ReplayResult:
     """As Runner: the firmware verifies, loads and replays.
 
     Raises:
-        VgpuError: the trace asks the virtual GPU for something that it does not model.
+        VgpuError: the trace needs something that the virtual GPU does not model.
         RunnerError: the firmware crashed, gave no answer, or is for another GPU or a smaller trace.
     """
     signed, gpu = request.signed, request.gpu
@@ -147,7 +147,7 @@ class Machine:
         uc.hook_add(unicorn.UC_HOOK_INTR, self._exception)
         uc.hook_add(unicorn.UC_HOOK_INSN, self._counter, None, 1, 0, arm64.UC_ARM64_INS_MRS)
         uc.reg_write(arm64.UC_ARM64_REG_PSTATE, PSTATE_EL3)
-        # Only the write of a system register makes Unicorn take notice of the new level: CPACR_EL1, no traps.
+        # Only a write of a system register makes Unicorn notice the new level: CPACR_EL1, no traps.
         uc.reg_write(arm64.UC_ARM64_REG_CP_REG, (*CPACR_EL1, 3 << 20))
 
     def run(self) -> None:
@@ -159,7 +159,7 @@ class Machine:
             self._failure = self._failure or RunnerError(f"the firmware crashed at {at:#x}: {error}")
         if self._failure:
             raise self._failure
-        # On an emulated machine the firmware leaves; on a board it waits for ever behind the line that tells.
+        # On an emulated machine the firmware exits; on a board it prints a line and then waits forever.
         if not self._ended and not self.uart.endswith(b"\n"):
             raise RunnerError(f"the firmware stopped at {self._uc.reg_read(arm64.UC_ARM64_REG_PC):#x}")
 
@@ -173,7 +173,7 @@ class Machine:
     def _reach_gpu(self) -> VirtualGpu:
         self.gpu_accesses += 1
         if self.power:
-            self.power.refuse(not self.power.is_on(), "an access to a GPU that is off: the bus waits for ever")
+            self.power.refuse(not self.power.is_on(), "an access to a GPU that is off: the bus waits forever")
         return self._device
 
     def _power_read(self, _uc: Any, offset: int, _size: int, page: int) -> int:
@@ -223,7 +223,7 @@ class Machine:
         return 0
 
     def _guarded(self, access: Callable[[], int | None]) -> int:
-        """No exception may cross Unicorn: keep it, and stop."""
+        """No exception may pass through Unicorn: keep it, and stop."""
         try:
             return access() or 0
         except (VgpuError, RunnerError) as error:
@@ -243,7 +243,7 @@ class Machine:
         uc.emu_stop()
 
     def _is_done_for_a72(self, uc: Any, instruction: int) -> bool:
-        """Whether the instruction moves one of A72_REGISTERS; then that is done."""
+        """Whether the instruction moves one of A72_REGISTERS; then do that."""
         number = instruction & 31
         name = A72_REGISTERS.get(instruction & ~(READS | 31))
         if name is None or number > X28:

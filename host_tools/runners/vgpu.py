@@ -1,4 +1,4 @@
-"""Replays on the virtual GPU in this process: the host build of the replayer's core, no emulator in between."""
+"""Replays on the virtual GPU in this process: the host build of the replayer's core, with no emulator."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def replay(request: ReplayRequest) -> ReplayResult:
     """As Runner.
 
     Raises:
-        VgpuError: the trace asks the virtual GPU for something that it does not model.
+        VgpuError: the trace needs something that the virtual GPU does not model.
         ValueError: no ES256 key.
     """
     trace = open_trace(request.signed)

@@ -484,7 +484,7 @@ def test_usage(images: Callable[[str], Packed], tmp_path: Path) -> None:
         f"flash --check {tmp_path}/nothing": "nothing: No such file",
         f"flash --check {tmp_path}/empty": "expected a file gramophone.json, found none",
         f"flash {tmp_path} --to {tmp_path}/x": "replayer.h: No such file or directory: 'gramophone",
-        f"flash {folder} --to {tmp_path}/x --fip y": "--fip has no use for the platform qemu-virt",
+        f"flash {folder} --to {tmp_path}/x --fip y": "--fip cannot be used for the platform qemu-virt",
         f"flash {folder} --to {tmp_path}/x --trace {net} --trace {net}": "there are two traces called net.sgtr",
         f"flash {folder} --to {tmp_path}/x --trace {folder}/Makefile": "Makefile.sgtr",
         f"flash {images('rpi4').folder} --to {tmp_path}/x --boot-firmware {net}": "expected a folder with",
@@ -517,7 +517,7 @@ def test_a_damaged_trace_is_not_packed(images: Callable[[str], Packed], tmp_path
 
 def test_a_trace_that_asks_for_inputs(images: Callable[[str], Packed], tmp_path: Path) -> None:
     (tmp_path / "a.sgtr").write_bytes(signed(trace(slots=s.slots(bound=False))))
-    with pytest.raises(FlashError, match=r"a\.sgtr: no value for in, and nobody to give one"):
+    with pytest.raises(FlashError, match=r"a\.sgtr: no value for in, and nothing on this board gives one"):
         pack(images("rpi4").folder, Sources([tmp_path / "a.sgtr"]))
 
 

@@ -249,7 +249,7 @@ MALFORMED_FILES = {
     "trace of 2^64": (header(trace_bytes=2**64 - 1), "size of the file"),
     "no trace": (header(trace_bytes=0)[:TRACE_START], "too short for a trace header"),
     "reserved bytes": (header(reserved=b"\0\0\0\1\0\0\0\0"), "reserved bytes"),
-    "padding": (SIGNED[:126] + b"\x01" + SIGNED[127:], "padding behind the envelope"),
+    "padding": (SIGNED[:126] + b"\x01" + SIGNED[127:], "padding after the envelope"),
     "a byte more": (SIGNED + b"\0", "size of the file"),
     "signed twice": (
         struct.pack("<8sHHIQ8x", b"\x89GSG\r\n\x1a\n", 1, 0, 92, len(SIGNED)) + SIGNED[32:128] + SIGNED,

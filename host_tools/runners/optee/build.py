@@ -30,7 +30,7 @@ OPENSSL_HEADER = Path("/usr/include/openssl/sha.h")
 CORE_FLAGS = (
     *("PLATFORM=vexpress-qemu_armv8a", "CFG_ARM64_core=y", "CFG_ARM_GICV3=y", "CFG_USER_TA_TARGETS=ta_arm64"),
     *(f"CROSS_COMPILE64={CROSS}", f"CROSS_COMPILE_core={CROSS}", "CFG_TEE_CORE_LOG_LEVEL=1"),
-    "CFG_WITH_STATS=y",  # the core tells how much of its heap is in use
+    "CFG_WITH_STATS=y",  # the core reports how much of its heap is in use
 )
 SWITCH = "CFG_GRAMOPHONE_PTA"
 PTA_OBJECT = "gramophone.o"
@@ -40,7 +40,7 @@ PTA_SUFFIXES = (".c", ".h", ".mk")
 CORE_BINARIES = ("tee-header_v2.bin", "tee-pager_v2.bin", "tee-pageable_v2.bin")
 TFA_FLAGS = (
     *("PLAT=qemu", f"CROSS_COMPILE={CROSS}", "SPD=opteed", "BL32_RAM_LOCATION=tdram"),
-    *("QEMU_USE_GIC_DRIVER=QEMU_GICV3", "LOG_LEVEL=10"),  # errors alone
+    *("QEMU_USE_GIC_DRIVER=QEMU_GICV3", "LOG_LEVEL=10"),  # only errors
 )
 TFA_BINARIES = ("bl1.bin", "bl2.bin", "bl31.bin")
 MAKE_OWN = ("MAKEFLAGS", "MFLAGS", "MAKELEVEL")
@@ -51,8 +51,8 @@ def core_of(pta: Path, ta_key: bytes = b"") -> Path:
 
     Args:
         pta: the folder.
-        ta_key: public key (PEM, RSA) of whom the core takes TAs from; without it OP-TEE's own, whose private part
-            everybody has.
+        ta_key: public key (PEM, RSA) of the signer whose TAs the core accepts; without it OP-TEE's own, whose
+            private part is public.
     """
     tree = source(*CORE)
     parts = [(tree.name, " ".join(CORE_FLAGS).encode()), *_contents(pta)]
@@ -66,7 +66,7 @@ def core_of(pta: Path, ta_key: bytes = b"") -> Path:
 
 
 def _compile_core(tree: Path, pta: Path, kept: Path, ta_key: bytes) -> None:
-    """In the one tree that there is, where most objects are those of the last build."""
+    """In the one source tree, where most objects are left from the last build."""
     folders = tree / "core" / "pta" / "sub.mk"
     line = f"subdirs-$({SWITCH}) += gramophone\n"
     text = folders.read_text()
@@ -114,7 +114,7 @@ def _out_of(tree: Path) -> Path:
 
 
 def _write_changed(path: Path, data: bytes) -> None:
-    """Write a file unless it is so already: make goes by its time."""
+    """Write a file unless it has this content: make goes by its time."""
     if not path.exists() or path.read_bytes() != data:
         path.write_bytes(data)
 
@@ -139,7 +139,7 @@ def source(package: str, suite: str) -> Path:
 
     Raises:
         RunnerError: a program that the builds need is missing.
-        RecordError: it cannot be had.
+        RecordError: it cannot be obtained.
     """
     missing = [name for program, name in NEEDS.items() if shutil.which(program) is None]
     if not OPENSSL_HEADER.is_file():
@@ -161,7 +161,7 @@ def digest_of(parts: Iterable[tuple[str, bytes]]) -> str:
 
 
 def _contents(pta: Path) -> list[tuple[str, bytes]]:
-    """The pseudo-TA's own files; beside them lie what calls it and words for people."""
+    """The pseudo-TA's own files; next to them lie what calls it and a README."""
     return [(path.name, path.read_bytes()) for path in sorted(pta.iterdir()) if path.suffix in PTA_SUFFIXES]
 
 

@@ -80,7 +80,7 @@ def image_for_key(
         normal_world: as `image_of`.
 
     Raises:
-        GramophoneError: no ES256 key, a source cannot be had, or it does not compile; see `image_of`.
+        GramophoneError: no ES256 key, a source cannot be obtained, or it does not compile; see `image_of`.
     """
     # generate() gives the staging area a quarter.
     need = max(-(-secure_bytes // 3) * 4, staged_bytes * 4)
@@ -101,12 +101,12 @@ def image_of(pta: Path, normal_world: Path | None = None, ta_key: bytes = b"") -
 
     Args:
         pta: the folder.
-        normal_world: C source of the program in the normal world; without it ours, which serves the mailbox.
+        normal_world: C source of the program in the normal world; without it our own, which serves the mailbox.
         ta_key: as `core_of`.
 
     Raises:
         RunnerError: no such folder, a program that is needed is missing, or something does not compile.
-        RecordError: a source package cannot be had.
+        RecordError: a source package cannot be obtained.
     """
     board = read_board(pta)
     core, tfa = core_of(pta, ta_key), tfa_build()

@@ -34,7 +34,7 @@ def replay(request: ReplayRequest) -> ReplayResult:
     """As Runner, and `host_tools.runners.optee.normal_world.replay`.
 
     Raises:
-        RecordError: the guest's parts cannot be had, or it failed.
+        RecordError: the guest's parts cannot be obtained, or it failed.
     """
     return normal_world.replay(request, LINUX)
 
@@ -75,5 +75,5 @@ def _job(signed: bytes, buffers: Buffers, repeat: int) -> GuestJob:
         else:
             files[f"job/{row.index}.npy"] = npy(row.data)
             words += ["--input", f"{row.slot.name}=/job/{row.index}.npy"]
-    # A refusal is an answer too.
+    # A refusal is an answer, too.
     return GuestJob(f"{shlex.join(words)} >/out/{ANSWER} || true", files, uses_gpu=False)

@@ -1,6 +1,6 @@
-"""What switches the GPU of an emulated board.
+"""Models of what switches the GPU of an emulated board.
 
-A block is a model of the registers that a firmware must work, in the right order, before the GPU answers. It fails
+A block is a model of the registers that a firmware must set, in the right order, before the GPU answers. It fails
 loudly: an unknown register, a wrong order, and an access to a GPU that is off stop the emulation.
 """
 

@@ -70,7 +70,7 @@ class Rpi4Power(PowerBlock):
     def _write_reset(self, value: int) -> None:
         was, now = bool(self._device(PM_GRAFX) & V3DRSTN), bool(value & V3DRSTN)
         open_bridges = [b for b in (ASB_SLAVE, ASB_MASTER) if self._is_open(b) and b not in self._requested]
-        self.refuse(now and not was and not self._was_clocked, "the reset ends without a clock that carries it in")
+        self.refuse(now and not was and not self._was_clocked, "the reset ends without a clock to propagate it")
         self.refuse(was and not now and bool(open_bridges) and not self._requested, "reset with open bridges")
         if not now:
             self._was_clocked = False
@@ -83,7 +83,7 @@ class Rpi4Power(PowerBlock):
             self.refuse(opens and not running, "a bridge is opened to a GPU in reset, or without clock")
             wrong = address == ASB_SLAVE and opens and not self._is_open(ASB_MASTER)
             wrong |= address == ASB_MASTER and not opens and self._is_open(ASB_SLAVE)
-            self.refuse(wrong, "the bridges are worked in the wrong order")
+            self.refuse(wrong, "the bridges are switched in the wrong order")
             if not self._answering():
                 self._requested[address] = value & REQUEST_STOP
                 return
