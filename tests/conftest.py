@@ -17,7 +17,7 @@ def recordings() -> Path:
     """The shared recordings of real GPU stacks."""
     folder = Path(__file__).resolve().parents[2] / "shared" / "recordings"
     if not folder.is_dir():
-        pytest.skip(f"no recordings at {folder}: they are shared beside the checkout, not part of it")
+        pytest.skip(f"no recordings at {folder}: they are shared next to the checkout, not part of it")
     return folder
 
 

@@ -1,7 +1,7 @@
 """Instructions of the replayer on the host, counted by callgrind: what it costs to load a trace and to replay it.
 
 Counted are the replayer's own functions with the crypto library in them, and what they spend in the C library's
-memcpy and memset. The virtual GPU behind the registers is not counted: on a device it is hardware.
+memcpy and memset. The virtual GPU is not counted: on a device it is hardware.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Cost:
     Attributes:
         work: all but what is named below.
         signature: to check the signature.
-        clearing: to overwrite the carve-out with zeros, which depends on its size alone.
+        clearing: to overwrite the carve-out with zeros, which depends only on its size.
         copying: to copy the caller's inputs, parameters and outputs.
     """
 

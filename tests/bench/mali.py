@@ -1,9 +1,9 @@
-"""Benchmark: the public GPUReplay recordings of a Mali G71, beside what their own replayer costs.
+"""Benchmark: the public GPUReplay recordings of a Mali G71, compared with what their own replayer costs.
 
 GRAMOPHONE_RECORDINGS names the folder that holds the recordings (`mnist`, `alexnet`, `mobilenet`, with four files
-each); without it, `../shared/recordings/gpureplay` beside the project. Instructions on the host are callgrind's,
+each); without it, `../shared/recordings/gpureplay` next to the project. Instructions on the host are callgrind's,
 with OpenSSL for the cryptography; on the device QEMU's, with BearSSL. Parameters are not in the recordings: they
-are bound to zeros at run time, and copying them is told apart.
+are bound to zeros at run time, and copying them is counted separately.
 """
 
 from __future__ import annotations

@@ -128,7 +128,7 @@ def test_a_divergence_resets_the_gpu_through_its_power_block(rpi4: Path, serve: 
     assert served.gpu.counters().resets == 3 + 3 + 1 + 1
 
 
-# What the port writes from reset on, in words of Linux 6.1 drivers/soc/bcm/bcm2835-power.c.
+# What the port writes after reset, in words of Linux 6.1 drivers/soc/bcm/bcm2835-power.c.
 PASSWORD = 0x5A000000
 CLOCK_ON, CLOCK_OFF = (CM_V3DCTL, PASSWORD | 0x50), (CM_V3DCTL, PASSWORD | 0x40)
 RPI4_START = [(0xFF800000, 0), (0xFF800008, 0x80000000), (0xFE200004, 0x24000)]
@@ -207,7 +207,7 @@ def test_the_gpu_is_off_at_the_end(rpi4: Path, hikey960: Path, mali: bytes, serv
 def test_a_bridge_that_never_answers(
     rpi4: Path, serve: Callable[..., Served], answers: int, failed: int, accesses: bool
 ) -> None:
-    """While the GPU is switched on, or later, while it is reset: it stays in reset, and nothing waits for ever."""
+    """While the GPU is switched on, or later, while it is reset: it stays in reset, and nothing waits forever."""
     served = serve(rpi4, signed(trace()), answers)
     assert (served.report.name, served.report.offset) == ("POWER", failed)
     assert served.machine.uart == b"=33333333\n"
@@ -294,7 +294,7 @@ def test_the_model_of_the_hikey_refuses(name: str) -> None:
 
 
 def test_where_the_images_lie(rpi4: Path, hikey960: Path) -> None:
-    """The stub below the kernel; the other in the place of BL31, and entered at its first byte."""
+    """The stub below the kernel; the other in place of BL31, and entered at its first byte."""
     for folder, start, limit in ((rpi4, 0, 0x80000), (hikey960, 0x1AC58000, 0x1AC98000)):
         fw = firmware.load(folder)
         (base, data), (ram, ram_bytes) = fw.segments[0], fw.ram

@@ -48,7 +48,7 @@ DRIVER = {
 }
 # A write that only a trace makes.
 TRACE = {"v3d42": "core0.INT_CLR", "mali_g71": "js0.HEAD_NEXT_LO"}
-STEPS = 400  # instructions of ours behind the decisive call
+STEPS = 400  # instructions of ours after the decisive call
 
 
 @pytest.fixture(scope="module", params=drivers())
@@ -89,7 +89,7 @@ class Attack:
         fw: the firmware.
         gpu: the virtual GPU.
         data: the damaged trace.
-        after: function from whose return on instructions are counted; the crypto functions are not executed but
+        after: function after whose return instructions are counted; the crypto functions are not executed but
             answer `verdict` and digests of zero, which makes a run short and every hash wrong.
         skip: number of the instruction that is skipped, -1 for none.
     """
@@ -161,8 +161,8 @@ def test_no_single_skipped_instruction_lets_a_damaged_trace_through(
     assert plain.count > 20
     for skip in range(min(plain.count, STEPS)):
         attack = Attack(fw, gpu, data, after, verdict, skip).run()
-        assert attack.written <= DRIVER[gpu], f"instruction {skip} behind {after}"
-        assert not attack.accepted, f"instruction {skip} behind {after}"
+        assert attack.written <= DRIVER[gpu], f"instruction {skip} after {after}"
+        assert not attack.accepted, f"instruction {skip} after {after}"
 
 
 def test_the_attack_would_be_seen(fw: firmware.Firmware, gpu: str) -> None:

@@ -170,7 +170,7 @@ def device_of(p: Packed) -> Device:
     return next(device for _, device in find_device(p.image))
 
 
-# What is done to an image of any platform -> what is said of it.
+# What is done to an image of any platform -> what is reported.
 TAMPERINGS: dict[str, tuple[Callable[[Packed], bytes], str]] = {
     "a byte of the firmware": (in_firmware, ": sha256: expected "),
     "the device's key replaced": (key_replaced, "the device's key: expected "),
@@ -254,7 +254,7 @@ def test_every_flipped_bit_is_noticed(images: Callable[[str], Packed], data: st.
     end = tool + len(packed.manifest.tool)
     at = data.draw(st.integers(0, len(packed.image) - 1).filter(lambda at: not tool <= at < end))
     image = packed.flipped(at, data.draw(st.integers(0, 7)))
-    with contextlib.suppress(ImageError):  # no image of ours any more
+    with contextlib.suppress(ImageError):  # not an image of ours any more
         assert not checked(image).ok
 
 
@@ -392,7 +392,7 @@ def serve(packed: Packed, stub: tuple[int, bytes], request: tuple[int, bytes]) -
 
 
 def test_a_device_is_read_as_far_as_it_was_written(images: Callable[[str], Packed], tmp_path: Path) -> None:
-    """A card is larger than its image, and behind that lies what was there before."""
+    """A card is larger than its image, and after that lies what was there before."""
     packed = images("rpi4")
     os.mkfifo(tmp_path / "card")
 

@@ -25,7 +25,7 @@ JOBS = 14
 
 @pytest.fixture(scope="module")
 def image(pta: Path, signer: FileSigner, tmp_path_factory: pytest.TempPathFactory) -> images.Image:
-    """`pta` is asked for, so that without OP-TEE the tests are skipped with its reason."""
+    """`pta` is requested so that without OP-TEE the tests are skipped with its reason."""
     folder = tmp_path_factory.mktemp("shared") / "pta"
     generate_sources("v3d42", "optee", signer.public, folder, share_gpu=True)
     assert added_bytes(folder) <= 12 * 1024

@@ -1,4 +1,4 @@
-"""A Mali G71 behind the pseudo-TA: three interrupt lines, job chains, a reset that must be waited for."""
+"""A Mali G71 driven by the pseudo-TA: three interrupt lines, job chains, a reset that must be waited for."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.support.firmware_samples import small_mali, values
 def test_it_replays_and_reports_as_the_host_does(
     share_gpu: bool, trouble: dict[str, str], pta: Path, tmp_path: Path
 ) -> None:
-    """`pta` is asked for, so that without OP-TEE the tests are skipped with its reason."""
+    """`pta` is requested so that without OP-TEE the tests are skipped with its reason."""
     folder = generate_sources("mali_g71", "optee", s.KEY, tmp_path / "pta", share_gpu=share_gpu)
     sample, stats = small_mali(tmp_path), tmp_path / "stats.json"
     data, inputs = s.signed(sample), values(sample, 1)

@@ -37,7 +37,7 @@ def random_steps(seed: int) -> NDArray[np.void]:
     """Commands that get far, by the right types and small numbers, and others that do not."""
     random = np.random.default_rng(seed)
     steps = np.zeros(STEPS, STEP)
-    # What begins anew is rare, so that the others find something loaded.
+    # Commands that start over are rare, so that the others find something loaded.
     weights = np.array([0.1 if command in (LOAD_BEGIN, UNLOAD) else 1 for command in range(COMMANDS + 2)])
     steps["command"] = random.choice(len(weights), STEPS, p=weights / weights.sum())
     for step in steps:

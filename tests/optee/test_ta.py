@@ -46,7 +46,7 @@ def compiled(folder: Path, policy: str) -> Any:
     try:
         optee.source(*optee.CORE)
     except (RecordError, RunnerError) as error:
-        pytest.skip(f"OP-TEE's source or tools are not to be had: {error}")
+        pytest.skip(f"OP-TEE's source or tools cannot be obtained: {error}")
     kit = optee.ta_dev_kit()
     (folder / "policy.h").write_text(policy)
     for name in ("gramophone_ta.c", "rollback.c"):

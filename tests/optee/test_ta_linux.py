@@ -76,7 +76,7 @@ time.sleep(1000)
 
 @dataclass(frozen=True)
 class Answers:
-    """What the guest's commands said."""
+    """What the guest's commands printed."""
 
     guest: GuestResult
 
@@ -185,7 +185,7 @@ def test_a_damaged_counter_is_no_counter(answers: Answers) -> None:
 
 
 def test_the_gpu_is_left_alone(answers: Answers) -> None:
-    """One trace ran, three times; nothing of it is left, and nobody else came to the GPU."""
+    """One trace ran, three times; nothing of it is left, and nobody else reached the GPU."""
     counters = answers.guest.counters
     assert counters["jobs"] == 3 * answers["run"]["log"]["jobs"]
     assert counters["normal_accesses"] == 0

@@ -1,4 +1,4 @@
-"""The flash image for QEMU's machine boots as the firmware alone does."""
+"""The flash image for QEMU's machine boots as the firmware on its own does."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bad input that only the recording machine, the crypto library's source or a replayer can tell from good."""
+"""Bad input that only the recording machine, the crypto library's source or a replayer can recognise."""
 
 from __future__ import annotations
 

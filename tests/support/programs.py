@@ -47,7 +47,7 @@ def run_program(
         timeout_s: of real time.
 
     Returns:
-        What lies behind `struct mailbox_response`, and the virtual GPU's counters.
+        What lies after `struct mailbox_response`, and the virtual GPU's counters.
     """
     trace = open_trace(signed)
     assert trace

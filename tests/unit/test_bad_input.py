@@ -160,7 +160,7 @@ NCNN_PARAM = {
     "binary form": (7767517).to_bytes(4, "little") + bytes(60),
     "a trace": RAW,
 }
-NOTHING: dict[str, bytes] = {}  # any content is taken, or judged elsewhere
+NOTHING: dict[str, bytes] = {}  # any content is accepted, or checked elsewhere
 
 # command line -> for each file in it, what is bad there
 COMMANDS: dict[str, dict[str, dict[str, bytes]]] = {

@@ -1,4 +1,4 @@
-"""`generate --platform optee`: a pseudo-TA's folder, as far as it can be told without OP-TEE."""
+"""`generate --platform optee`: a pseudo-TA's folder, as far as it can be checked without OP-TEE."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_both_forms_of_the_uuid_are_the_same(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("part", OPTEE_PARTS)
 def test_what_calls_it_stands_alone(part: str, tmp_path: Path) -> None:
-    """Each header of ours that a source names lies beside it."""
+    """Each header of ours that a source names lies next to it."""
     out = generate_sources("v3d42", "optee", KEY, tmp_path / "out") / part
     texts = {path.name: path.read_text() for path in out.iterdir()}
     named = {name for text in texts.values() for name in re.findall(r'^#include "(\S+)"$', text, re.MULTILINE)}

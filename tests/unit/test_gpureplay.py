@@ -188,7 +188,7 @@ def cut(name: str, size: int) -> Callable[[Files], None]:
 
 
 def put(name: str, data: bytes) -> Callable[[Files], None]:
-    """Another file in the place of one."""
+    """Another file in place of one."""
 
     def change(files: Files) -> None:
         files[name] = data
@@ -197,7 +197,7 @@ def put(name: str, data: bytes) -> Callable[[Files], None]:
 
 
 def add(name: str, data: bytes) -> Callable[[Files], None]:
-    """More bytes behind a file."""
+    """More bytes after a file's end."""
 
     def change(files: Files) -> None:
         files[name] += data
@@ -217,7 +217,7 @@ def line(text: bytes, index: int = 1) -> Callable[[Files], None]:
 
 
 def swap(name: str, old: bytes, new: bytes) -> Callable[[Files], None]:
-    """Another text in the place of the first one."""
+    """Another text in place of the first one."""
 
     def change(files: Files) -> None:
         assert old in files[name]

@@ -42,7 +42,7 @@ def unmap(space: int, page: int, pages: int) -> np.void:
 
 
 def submit(space: int) -> list[np.void]:
-    """A job in an address space; without power it ends at once, but the GPU looks at that space from now on."""
+    """A job in an address space; without power it ends at once, but after that the GPU uses that space."""
     values = {"HEAD_NEXT_LO": 0, "HEAD_NEXT_HI": 0, "AFFINITY_NEXT_LO": 1, "CONFIG_NEXT": space, "COMMAND_NEXT": 1}
     return [write(f"js1.{name}", value) for name, value in values.items()]
 

@@ -73,7 +73,7 @@ def test_a_job_that_fails_once_is_replayed_anew(small: Trace, trouble: str, job:
     [("hang_job", "NO_IRQ", "WaitIrq line 0"), ("fault_job", "FAULT", "MMU status 0x00000001")],
 )
 def test_a_job_that_fails_is_reported(small: Trace, trouble: str, status: str, text: str) -> None:
-    """A GPU that hangs ends a replay; the original replayer waits for it for ever."""
+    """A GPU that hangs ends a replay; the original replayer waits for it forever."""
     result = replay(small.with_(meta=small.meta | {"retry_limit": 0}), **{trouble: 2})
     assert (result.report.name, result.retries, result.jobs) == (status, 0, 2)
     assert text in result.error

@@ -1,7 +1,7 @@
 """Traces with a good signature that do what no trace may: the replayer's core refuses them.
 
 The host build of the core stands in for the device. `sign_trace` would not sign what the format forbids, so traces
-are changed in place, their chunks hashed anew, and the head signed directly.
+are changed in place, their chunks hashed again, and the head signed directly.
 """
 
 from __future__ import annotations
@@ -178,7 +178,7 @@ def signer() -> FileSigner:
 
 
 def forged(data: bytearray, signer: FileSigner) -> bytes:
-    """Hash the chunks anew and sign, whatever the trace says."""
+    """Hash the chunks again and sign, whatever the trace says."""
     header, parts = layout.disassemble(bytes(data))
     at = parts.one(SectionType.CHUNKS).offset
     for index in range(header["chunk_count"]):

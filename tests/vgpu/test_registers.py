@@ -34,7 +34,7 @@ def test_identity(board: Boards, offset: int, value: int) -> None:
 
 
 def test_agreement_with_the_profile(board: Boards) -> None:
-    """What the profile says can be read, the model answers, but for these."""
+    """What the profile says can be read, the model answers, except for these."""
     not_modelled = {
         *("hub.TFU_CS", "hub.TFU_SU", "hub.MMU_HIT", "hub.MMU_MISSES", "hub.MMU_STALLS", "hub.MMU_SHOOT_DOWN"),
         *("hub.MMU_BYPASS_START", "hub.MMU_BYPASS_END", "core0.CTL_L2CACTL", "bridge.SW_INIT_0"),
