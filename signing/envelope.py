@@ -154,7 +154,7 @@ def split(data: bytes) -> SignedTrace:
     if data[: len(SIGNED_MAGIC)] != SIGNED_MAGIC:
         raise MagicError("not a signed trace", offset=0, expected=SIGNED_MAGIC.hex(), found=data[:8].hex())
     header = packing.unpack("signed_header", data[:size], 0)
-    # nothing signs this header: a reader takes only the very version it knows
+    # nothing signs this header: a reader accepts only the exact version that it knows
     version = (header["version_major"], header["version_minor"])
     if version != (VERSION_MAJOR, VERSION_MINOR):
         raise VersionError(

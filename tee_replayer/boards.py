@@ -94,7 +94,7 @@ class Board:
     def notice(self) -> str:
         """Line of the generated files' head; empty for an emulated machine."""
         return (
-            " *   port              has run in emulation alone, has not met silicon\n" if self.is_silicon else ""
+            " *   port              has run only in emulation, not on silicon\n" if self.is_silicon else ""
         )
 
 

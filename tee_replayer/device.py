@@ -75,7 +75,7 @@ class Device:
 
 
 # The version is read through a volatile pointer: what an image says is what the code compares with, whatever the
-# compiler makes of constants.
+# compiler does with constants.
 _DECLARATION = """\
 /* 'gramophone flash --check' finds it in an image by its magic. */
 extern const struct gr_device gr_device;

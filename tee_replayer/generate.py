@@ -21,7 +21,7 @@ from trace_format.errors import GramophoneError
 from trace_format.profile import Profile
 from trace_format.schema import PAGE_BYTES, VERSION_MAJOR, VERSION_MINOR
 
-OPTEE_PARTS = ("ta", "client")  # beside the pseudo-TA
+OPTEE_PARTS = ("ta", "client")  # besides the pseudo-TA
 HERE = Path(__file__).resolve().parent
 
 
@@ -119,7 +119,7 @@ def generate(
 
 
 def _copy_pseudo_ta(profile: Profile, optee: Optee, work: Path, carveout_bytes: int, share_gpu: bool) -> None:
-    """The pseudo-TA, and in folders that stand alone what calls it: the TA, the normal world's library."""
+    """The pseudo-TA, and in self-contained folders what calls it: the TA, the normal world's library."""
     values = {
         "@WINDOW@": f"{profile.window_bytes:#x}",
         "@LINES@": str(len(profile.interrupts)),

@@ -76,7 +76,7 @@ def pack(out: Path, sources: Sources) -> tuple[bytes, Manifest]:
     board = boards.load(platform)
     for name in ("fip", "core", "ta_key", "boot_firmware", "kernel"):
         if getattr(sources, name) is not None and name not in board.image.options:
-            raise FlashError(f"--{name.replace('_', '-')} has no use for the platform {platform}")
+            raise FlashError(f"--{name.replace('_', '-')} cannot be used for the platform {platform}")
     traces = _traces(sources.traces)
     if sources.boot_firmware is not None and not sources.boot_firmware.is_dir():
         raise FlashError(f"{sources.boot_firmware}: expected a folder with Raspberry Pi's boot files")

@@ -1,4 +1,4 @@
-"""Every pass keeps outputs and GPU-visible memory, on its own and after the preceding ones, on a real recording."""
+"""Every pass keeps outputs and GPU-visible memory, alone and after the ones before it, on a real recording."""
 
 from pathlib import Path
 

@@ -38,7 +38,7 @@ def normal(text: str) -> str:
 
 
 def unordered(text: str) -> str:
-    """Sources of commutative operations in one order: there the encoding, not the operation, distinguishes them."""
+    """Sources of commutative operations in one order: there the encoding, not the operation, differs."""
     return re.sub(
         r"(\b(?:fadd|faddnf|fmin|fmax)[.a-z]* [^,;]+, )([^,;]+), ([^,;]+)",
         lambda m: m[1] + ", ".join(sorted((m[2], m[3]))),

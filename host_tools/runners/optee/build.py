@@ -23,7 +23,7 @@ from host_tools.support.cache import cache_dir, locked
 CROSS = "aarch64-linux-gnu-"
 # (source package, suite): OP-TEE's core is new enough in unstable only, whose versions change.
 CORE, TFA = ("optee-os", "sid"), ("arm-trusted-firmware", "trixie")
-# Commands and headers beside the cross compiler, by Debian package: TF-A's fiptool links OpenSSL.
+# Commands and headers besides the cross compiler, by Debian package: TF-A's fiptool links OpenSSL.
 NEEDS = {"dpkg-source": "dpkg-dev", "make": "make", "gcc": "gcc", "dtc": "device-tree-compiler"}
 NEEDS |= {f"{CROSS}gcc": "gcc-aarch64-linux-gnu"}
 OPENSSL_HEADER = Path("/usr/include/openssl/sha.h")
