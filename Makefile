@@ -1,4 +1,4 @@
-# Gramophone. `make` alone lists what there is.
+# Gramophone. Plain `make` lists what there is.
 .DEFAULT_GOAL := help
 .PHONY: help setup setup-test usable system system-test demo check test test-all coverage lint bench optee record-root record-demo demo-train generated clean
 
@@ -10,7 +10,7 @@ SYSTEM_NEEDS := qemu-system-aarch64:qemu-system-arm make:make gcc:gcc /usr/inclu
     aarch64-linux-gnu-gcc:gcc-aarch64-linux-gnu /usr/aarch64-linux-gnu/include/stdlib.h:libc6-dev-arm64-cross \
     dpkg-source:dpkg-dev /usr/share/keyrings/debian-archive-keyring.gpg:debian-archive-keyring \
     fdtput:device-tree-compiler mcopy:mtools mkfs.fat:dosfstools
-# What the tests, and OP-TEE, need beside that.
+# What the tests, and OP-TEE, need besides that.
 TEST_NEEDS := clang:clang cppcheck:cppcheck valgrind:valgrind npm:npm cpio:cpio openssl:openssl
 OPTEE_NEEDS := /usr/include/openssl/ec.h:libssl-dev
 KAITAI := build/npm/node_modules/kaitai-struct-compiler
@@ -21,7 +21,7 @@ help: ## this list
 setup: system $(BIN)/.installed ## what every target needs, in .venv and from packages
 
 setup-test: MORE_NEEDS = $(TEST_NEEDS) $(OPTEE_NEEDS)
-setup-test: setup system-test $(KAITAI) ## what the tests need beside that
+setup-test: setup system-test $(KAITAI) ## what the tests need besides that
 
 # $(call need,NEEDS): install the packages of what is missing, and no others. Of two makes at once, one installs.
 define need
@@ -55,7 +55,7 @@ system: usable
 system-test: usable
 	$(call need,$(TEST_NEEDS) $(OPTEE_NEEDS))
 
-# Checks the Kaitai description; the tests that use it say so and are skipped where it cannot be had.
+# Checks the Kaitai description; the tests that use it say so and are skipped where it cannot be obtained.
 $(KAITAI):
 	-@exec 9<. && flock 9; [ -d $@ ] || \
 	    npm install --silent --no-audit --no-fund --prefix build/npm kaitai-struct-compiler@0.11.0 >/dev/null
@@ -94,7 +94,7 @@ lint: setup-test ## ruff, mypy, clang-format, cppcheck, generated files up to da
 	cppcheck --quiet --std=c11 --error-exitcode=1 --inline-suppr --enable=warning,performance,portability \
 	    --library=.cppcheck.cfg --suppress=missingIncludeSystem --suppress=normalCheckLevelMaxBranches $$(git ls-files '*.c')
 
-generated: setup ## write anew what is generated from the schema
+generated: setup ## write again what is generated from the schema
 	$(BIN)/python -m trace_format.emit
 
 bench: setup system-test ## measure; prints tables
@@ -107,10 +107,10 @@ optee: setup ## build TF-A and OP-TEE with the replayer as a pseudo-TA, boot the
 record-root: setup ## kernel, Mesa and ncnn for recordings, from packages, into the user's cache
 	$(BIN)/python -m host_tools.machine.root
 
-record-demo: setup record-root ## record the demo network anew and compare with the committed recording
+record-demo: setup record-root ## record the demo network again and compare with the committed recording
 	$(BIN)/python -m host_tools.demo.record
 
-demo-train: setup ## train the demo network anew
+demo-train: setup ## train the demo network again
 	$(BIN)/python -m host_tools.demo.train
 
 clean: ## remove what was built here

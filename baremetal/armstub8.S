@@ -1,12 +1,12 @@
-// A Raspberry Pi's stub towards what comes next: the words in its first page that the VideoCore's firmware and Linux
-// know by address, and the way from EL3 to EL2, where they expect to be entered. The page is reserved in the device
-// tree. Facts: TF-A 2.12 docs/plat/rpi4.rst and plat/rpi/common (header, L2 latency), rpi4_bl31_setup.c; Linux
-// Documentation/arm64/booting.rst. It has run in emulation alone and has not met silicon.
+// A Raspberry Pi's stub for what runs next: the words in its first page that the VideoCore's firmware and
+// Linux know by address, and the way from EL3 to EL2, where they expect to be entered. The page is reserved in the
+// device tree. Facts: TF-A 2.12 docs/plat/rpi4.rst and plat/rpi/common (header, L2 latency), rpi4_bl31_setup.c;
+// Linux Documentation/arm64/booting.rst. It has run only in emulation, not on silicon.
     .section .text.armstub, "ax"        // at 0xd8
 spin_table:                             // "cpu-release-addr" of core n: spin_table + 8 * n; the last is the next two words
     .quad 0, 0, 0
 gr_stub_magic:
-    .word 0x5afe570b                    // 0xf0: ask for the addresses; the firmware clears it when they are there
+    .word 0x5afe570b                    // 0xf0: requests the addresses; the firmware clears it when they are there
     .word 0                             // version
 gr_stub_device_tree:
     .word 0                             // 0xf8
@@ -14,7 +14,7 @@ gr_stub_kernel:
     .word 0                             // 0xfc
 
     .global gr_stub_magic, gr_stub_device_tree, gr_stub_kernel, gr_other_core, gr_next_world
-gr_other_core:                          // until the kernel calls; all the while nothing but this runs on it
+gr_other_core:                          // until the kernel calls; until then nothing else runs on it
     mrs x2, mpidr_el1
     and x2, x2, #3
     adr x3, spin_table
@@ -25,7 +25,7 @@ gr_other_core:                          // until the kernel calls; all the while
     b.ne 0b
     mov x0, #0
 
-gr_next_world:                          // x0: device tree, x1: entry. This core leaves EL3 for good.
+gr_next_world:                          // x0: device tree, x1: entry. This core leaves EL3 permanently.
     ldr x2, =GR_GIC_BASE
     mov w3, #-1
     str w3, [x2, #0x80]                 // GICD_IGROUPR0, each core's own: its interrupts are the normal world's
@@ -41,7 +41,7 @@ gr_next_world:                          // x0: device tree, x1: entry. This core
     msr s3_1_c15_c2_1, x2
     ldr x2, =0x30c50830                 // MMU and caches off
     msr sctlr_el2, x2
-    mov x2, #0x5b1                      // AArch64, HVC, no SMC: nobody is at home at EL3
+    mov x2, #0x5b1                      // AArch64, HVC, no SMC: nothing at EL3 serves one
     msr scr_el3, x2
     mov x2, #0x3c9                      // EL2, own stack pointer, all masked
     msr spsr_el3, x2

@@ -1,15 +1,15 @@
 /*
- * Port for the HiKey960 at EL3. It has run in emulation alone and has not met silicon.
+ * Port for the HiKey960 at EL3. It has run only in emulation, not on silicon.
  *
- * Clock and voltage of the Mali are those of the SoC's power processor, LPM3; its firmware is TF-A's SCP_BL2,
+ * The SoC's power processor, LPM3, controls clock and voltage of the Mali; its firmware is TF-A's SCP_BL2,
  * which BL2 loads before this image. No driver of Linux switches the Mali's power on this board: the device
- * tree has a clock for it and no power domain. The clock's rate is asked for through a mailbox, as Linux
- * does. So LPM3's firmware owes a GPU that has power; cores and L2 cache are the GPU's own matter, and off
- * after its reset.
+ * tree has a clock for it and no power domain. The clock's rate is requested through a mailbox, as Linux
+ * does. So LPM3's firmware must have powered the GPU; cores and L2 cache are switched by the GPU itself, and
+ * off after its reset.
  *
- * Facts: Linux drivers/mailbox/hi3660-mailbox.c (sequence), drivers/clk/hisilicon/clk-hi3660-stub.c
- * (message), hi3660.dtsi (channel 13 to interrupt 3, answered at 0); TF-A hikey960_common.c (the counter's
- * rate).
+ * Facts: Linux drivers/mailbox/hi3660-mailbox.c (sequence),
+ * drivers/clk/hisilicon/clk-hi3660-stub.c (message), hi3660.dtsi (channel 13 to interrupt 3,
+ * answered at 0); TF-A hikey960_common.c (the counter's rate).
  */
 #include "port.h"
 
@@ -45,53 +45,53 @@ static volatile uint32_t *mailbox(uint32_t offset)
     return gr_word(GR_POWER_BASE + (uint64_t)offset);
 }
 
-/* 0, or the address of the register that did not get there. */
+/* 0, or the address of the register that did not reach the value. */
 static uint32_t wait_for(uint32_t offset, uint32_t mask, uint32_t value, uint32_t timeout_us)
 {
     const uint64_t address = GR_POWER_BASE + (uint64_t)offset;
     return gr_port_wait_word(address, mask, value, timeout_us) ? 0 : (uint32_t)address;
 }
 
-/* Make the channel ours and ready. */
+/* Acquire the channel and make it ready. */
 static uint32_t take_channel(void)
 {
     *mailbox(LOCK) = UNLOCK;
-    uint32_t silent = wait_for(LOCK, UINT32_MAX, 0, SHORT_US);
-    if (!silent && !(*mailbox(SOURCE) & ANSWER_BIT)) {
-        silent = wait_for(MODE, MODE_IDLE, MODE_IDLE, SHORT_US);
-        if (!silent) {
+    uint32_t failed = wait_for(LOCK, UINT32_MAX, 0, SHORT_US);
+    if (!failed && !(*mailbox(SOURCE) & ANSWER_BIT)) {
+        failed = wait_for(MODE, MODE_IDLE, MODE_IDLE, SHORT_US);
+        if (!failed) {
             *mailbox(SOURCE) = ANSWER_BIT;
-            silent = wait_for(SOURCE, ANSWER_BIT, ANSWER_BIT, 0);
+            failed = wait_for(SOURCE, ANSWER_BIT, ANSWER_BIT, 0);
         }
     }
-    return silent;
+    return failed;
 }
 
 /* After LPM3 took the message, the channel is made ready again. */
 static uint32_t wait_answer(void)
 {
-    const uint32_t silent = wait_for(MODE, MODE_ANSWERED, MODE_ANSWERED, ANSWER_US);
-    if (!silent)
+    const uint32_t failed = wait_for(MODE, MODE_ANSWERED, MODE_ANSWERED, ANSWER_US);
+    if (!failed)
         *mailbox(INTERRUPT_CLEAR) = ANSWER_BIT;
-    return silent;
+    return failed;
 }
 
 static uint32_t set_rate(uint32_t mhz)
 {
-    uint32_t silent = take_channel();
-    if (!silent && !(*mailbox(MODE) & MODE_READY))
-        silent = wait_answer();
-    if (silent)
-        return silent;
+    uint32_t failed = take_channel();
+    if (!failed && !(*mailbox(MODE) & MODE_READY))
+        failed = wait_answer();
+    if (failed)
+        return failed;
     *mailbox(INTERRUPT_MASK) = ~(uint32_t)DESTINATION_BIT;
     *mailbox(DESTINATION) = DESTINATION_BIT;
     *mailbox(MODE) = MODE_AUTOMATIC_ANSWER;
     for (uint32_t i = 0; i < MESSAGE_WORDS; i++)
         *mailbox(DATA + i * 4) = i == 0 ? SET_GPU_RATE : i == 1 ? mhz : 0;
     *mailbox(SEND) = ANSWER_BIT;
-    silent = wait_answer();
-    /* LPM3 rounds the rate; none at all is no clock. */
-    return silent || *mailbox(GPU_RATE) ? silent : (uint32_t)(GR_POWER_BASE + GPU_RATE);
+    failed = wait_answer();
+    /* LPM3 rounds the rate; 0 means no clock. */
+    return failed || *mailbox(GPU_RATE) ? failed : (uint32_t)(GR_POWER_BASE + GPU_RATE);
 }
 
 uint32_t gr_port_read32(uint32_t offset)

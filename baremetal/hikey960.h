@@ -1,6 +1,6 @@
-/* Board: HiKey960 (Kirin 960, Hi3660), in the place of TF-A's BL31: TF-A's BL2 loads it from the FIP and
- * enters it at EL3 on one core. -D sets another number; all of them are in the firmware too, as `gr_board`,
- * where the runners read them. It has run in emulation alone and has not met silicon.
+/* Board: HiKey960 (Kirin 960, Hi3660), in place of TF-A's BL31: TF-A's BL2 loads it from the FIP and
+ * enters it at EL3 on one core. -D overrides a number; all of them are in the firmware too, as `gr_board`,
+ * where the runners read them. It has run only in emulation, not on silicon.
  *
  * Facts: Linux arch/arm64/boot/dts/hisilicon/hi3660.dtsi, and hi3660-gpu.dtsi of the boards' kernel;
  * TF-A 2.12 plat/hisilicon/hikey960. */
@@ -38,8 +38,8 @@
 #ifndef GR_MAILBOX_BYTES
 #define GR_MAILBOX_BYTES 0x00200000
 #endif
-/* GIC-400's distributor, and UART 6, a PL011 (UART 5 on the first boards: 0xfdf05000), which BL2 has set up.
- */
+/* GIC-400's distributor, and UART 6, a PL011 (UART 5 on the first boards: 0xfdf05000), which
+ * BL2 has set up. */
 #ifndef GR_GIC_BASE
 #define GR_GIC_BASE 0xe82b1000
 #endif
@@ -51,7 +51,7 @@
 #ifndef GR_POWER_BASE
 #define GR_POWER_BASE 0xe896b000
 #endif
-/* The GPU's clock while it is used, and otherwise: rates of its operating points, in MHz. */
+/* The GPU's clock while it is in use, and when it is not: rates of its operating points, in MHz. */
 #ifndef GR_GPU_MHZ
 #define GR_GPU_MHZ 400
 #endif

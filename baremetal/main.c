@@ -12,7 +12,7 @@ static uint8_t *shared(uint64_t offset)
     return (uint8_t *)(uintptr_t)(GR_MAILBOX_BASE + offset);
 }
 
-/* Whether data lies in the mailbox's memory, behind the response. */
+/* Whether data lies in the mailbox's memory, after the response. */
 static bool is_shared(uint64_t offset, uint64_t bytes)
 {
     return offset >= MAILBOX_DATA_AT && offset <= GR_MAILBOX_BYTES && bytes <= GR_MAILBOX_BYTES - offset;
@@ -58,19 +58,19 @@ static uint32_t serve(struct gr_replayer *replayer, struct mailbox_request *requ
     return replays;
 }
 
-/* The same, with the GPU on meanwhile and off again. */
+/* The same, with the GPU switched on before and off after. */
 static uint32_t serve_with_power(struct gr_replayer *replayer, struct mailbox_request *request)
 {
-    uint32_t replays = 0, silent = gr_board_gpu_on();
-    if (!silent)
+    uint32_t replays = 0, failed = gr_board_gpu_on();
+    if (!failed)
         replays = serve(replayer, request);
     else
         replayer->report = (struct gr_report){0};
-    const uint32_t silent_off = gr_board_gpu_off();
-    silent = silent ? silent : silent_off;
-    if (silent) {
+    const uint32_t failed_off = gr_board_gpu_off();
+    failed = failed ? failed : failed_off;
+    if (failed) {
         replayer->report.status = GR_STATUS_POWER;
-        replayer->report.offset = silent;
+        replayer->report.offset = failed;
     }
     return replays;
 }

@@ -1,7 +1,7 @@
-/* The part of the port that is the same on all boards: clock, interrupts of a GICv2, PL011. Interrupts are
- * polled at the distributor: a replay has nothing else to do, and needs no handler that could be entered at a
- * bad time. GICD_ISPENDR tells a line's level whether or not the interrupt is enabled (Arm IHI 0048B, 4.3.7).
- */
+/* The part of the port that is the same on all boards: clock, interrupts of a GICv2, PL011. Interrupts
+ * are polled at the distributor: a replay has nothing else to do, and needs no handler that could be
+ * entered at a bad time. GICD_ISPENDR shows a line's level whether or not the interrupt is enabled
+ * (Arm IHI 0048B, 4.3.7). */
 #include "port.h"
 
 __attribute__((used, section(".gramophone.board"))) static const struct gr_board gr_board = {
@@ -37,10 +37,10 @@ bool gr_port_wait_word(uint64_t address, uint32_t mask, uint32_t value, uint32_t
     const uint64_t start = gr_port_now_us();
     for (;;) {
         /* The clock first: after a late return the register is read once more. */
-        const bool late = gr_port_now_us() - start >= timeout_us;
+        const bool timed_out = gr_port_now_us() - start >= timeout_us;
         if ((*gr_word(address) & mask) == value)
             return true;
-        if (late)
+        if (timed_out)
             return false;
     }
 }

@@ -13,11 +13,10 @@ static inline volatile uint32_t *gr_word(uint64_t address)
     return (volatile uint32_t *)(uintptr_t)address;
 }
 
-/* Wait until a register has a value under a mask; false: it had not in `timeout_us`. */
+/* Wait until a register has a value under a mask; false when it did not within `timeout_us`. */
 bool gr_port_wait_word(uint64_t address, uint32_t mask, uint32_t value, uint32_t timeout_us);
 
-/* Registers of the GPU, as they are where nothing stands in between: for gr_port_read32 and gr_port_write32.
- */
+/* Registers of the GPU, where the board has nothing in between: for gr_port_read32 and gr_port_write32. */
 static inline uint32_t gr_gpu_read(uint32_t offset)
 {
     return *gr_word(GR_GPU_BASE + (uint64_t)offset);
@@ -31,16 +30,16 @@ static inline void gr_gpu_write(uint32_t offset, uint32_t value)
 
 enum { EXIT_OK = 0, EXIT_REFUSED = 1, EXIT_EXCEPTION = 2 };
 
-/* The end: print a line, `what` and a number in hex, to the UART, and leave for good. */
+/* The end: print a line, `what` and a number in hex, to the UART, and never return. */
 _Noreturn void gr_exit(char what, uint32_t number, uint32_t exit_status);
 
-/* The board's own: what the rest relies on, the counter before all. Called once, first. */
+/* The board's own start-up: what the rest relies on, above all the counter. Called once, first. */
 void gr_board_start(void);
-/* Switch the GPU on and off. 0, or the address of a register that did not answer in time: from then on the
- * GPU is not touched any more. */
+/* Switch the GPU on and off. 0, or the address of a register that did not answer in time: after that the GPU
+ * is not touched any more. */
 uint32_t gr_board_gpu_on(void);
 uint32_t gr_board_gpu_off(void);
-/* After the last line; what comes next on this board. May return: the core waits for ever. */
+/* After the last line; what comes next on this board. May return: then the core waits forever. */
 void gr_board_end(uint32_t exit_status);
 
 #endif

@@ -1,5 +1,5 @@
-/* Port for QEMU's machine "virt" (and Unicorn with the same map) at EL3: the GPU is on, the end leaves the
- * emulator. */
+/* Port for QEMU's machine "virt" (and Unicorn with the same map) at EL3: the GPU is on, the
+ * end leaves the emulator. */
 #include "port.h"
 
 enum { SEMIHOSTING_EXIT = 0x18, SEMIHOSTING_EXIT_APPLICATION = 0x20026 };

@@ -1,6 +1,5 @@
-/* Board: QEMU's machine "virt" with a secure world, and Unicorn with the same map. -D sets another number;
- * all of them are in the firmware too, as `gr_board`, where the runners read them. Facts: QEMU hw/arm/virt.c.
- */
+/* Board: QEMU's machine "virt" with a secure world, and Unicorn with the same map. -D overrides a number; all
+ * of them are in the firmware too, as `gr_board`, where the runners read them. Facts: QEMU hw/arm/virt.c. */
 #ifndef GRAMOPHONE_BOARD_H
 #define GRAMOPHONE_BOARD_H
 
@@ -11,8 +10,8 @@
 #ifndef GR_RAM_BASE
 #define GR_RAM_BASE 0x0e000000
 #endif
-/* The GPU: its register window, and its interrupt (shared peripheral interrupt number, after GIC's own 32).
- */
+/* The GPU: its register window, and its interrupt (shared peripheral interrupt number,
+ * after GIC's own 32). */
 #ifndef GR_GPU_BASE
 #define GR_GPU_BASE 0x0b000000
 #endif
@@ -33,7 +32,7 @@
 #ifndef GR_MAILBOX_BYTES
 #define GR_MAILBOX_BYTES 0x70000000
 #endif
-/* GICv2 distributor, and the secure world's PL011 UART, whose characters need no time. */
+/* GICv2 distributor, and the secure world's PL011 UART, which needs no time for a character. */
 #ifndef GR_GIC_BASE
 #define GR_GIC_BASE 0x08000000
 #endif

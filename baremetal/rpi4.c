@@ -1,13 +1,14 @@
 /*
- * Port for the Raspberry Pi 4 at EL3. It has run in emulation alone and has not met silicon.
+ * Port for the Raspberry Pi 4 at EL3. It has run only in emulation, not on silicon.
  *
  * Power and reset of the V3D are outside of it: a reset bit in PM_GRAFX, a clock, and two asynchronous
  * bridges to the bus. Facts and order: Linux 6.1 drivers/soc/bcm/bcm2835-power.c (the domain GRAFX_V3D; that
- * of GRAFX itself is not switched on a BCM2711), drivers/clk/bcm/clk-bcm2835.c. What the VideoCore's firmware
- * owes: the clock's source and divider.
+ * of GRAFX itself is not switched on a BCM2711), drivers/clk/bcm/clk-bcm2835.c. The VideoCore's firmware must
+ * have set the clock's source and divider.
  *
- * The profile's bridge, of other chips with this GPU, is not there. Its one register that the nano driver
- * writes is translated: SW_INIT_1 holds the GPU in reset or lets it go, and here that is the whole sequence.
+ * The profile's bridge, of other chips with this GPU, is not there. Its one register that the nano
+ * driver writes is translated: SW_INIT_1 holds the GPU in reset or releases it, and here that stands
+ * for the whole sequence.
  */
 #include "port.h"
 
@@ -63,7 +64,7 @@ extern const volatile uint32_t gr_stub_magic, gr_stub_device_tree, gr_stub_kerne
 _Noreturn void gr_next_world(uint64_t device_tree, uint64_t entry);
 
 static bool is_on;      /* the GPU answers: no reset, clock on, bridges open */
-static uint32_t silent; /* first register that did not answer in time: the GPU stays in reset */
+static uint32_t failed; /* first register that did not answer in time: the GPU stays in reset */
 
 static void write_protected(uint64_t address, uint32_t clear, uint32_t set)
 {
@@ -73,17 +74,16 @@ static void write_protected(uint64_t address, uint32_t clear, uint32_t set)
 static void set_clock(bool on)
 {
     write_protected(CM_V3DCTL, CM_ENABLE, on ? CM_ENABLE | CM_GATE : 0);
-    if (!on)
-        gr_port_wait_word(CM_V3DCTL, CM_BUSY, 0,
-                          CM_TIMEOUT_US); /* the divider ends its cycle; Linux goes on, too */
+    if (!on) /* the divider ends its cycle; on a timeout Linux goes on, too */
+        gr_port_wait_word(CM_V3DCTL, CM_BUSY, 0, CM_TIMEOUT_US);
 }
 
 static bool set_bridge(uint64_t control, bool open)
 {
     write_protected(control, ASB_REQ_STOP, open ? 0 : ASB_REQ_STOP);
     const bool done = gr_port_wait_word(control, ASB_ACK, open ? 0 : ASB_ACK, ASB_TIMEOUT_US);
-    if (!done && !silent)
-        silent = (uint32_t)control;
+    if (!done && !failed)
+        failed = (uint32_t)control;
     return done;
 }
 
@@ -92,7 +92,7 @@ __attribute__((noinline)) static void switch_off(void)
     is_on = false;
     if (set_bridge(ASB_V3D_S_CTRL, false))
         set_bridge(ASB_V3D_M_CTRL, false);
-    /* Also when a bridge does not stop: a GPU in reset has no more wishes. */
+    /* Also when a bridge does not stop: a GPU in reset makes no more accesses. */
     set_clock(false);
     write_protected(GR_POWER_BASE + PM_GRAFX, PM_V3DRSTN, 0);
 }
@@ -113,13 +113,13 @@ __attribute__((noinline)) static void switch_on(void)
 
 uint32_t gr_port_read32(uint32_t offset)
 {
-    /* No access reaches a GPU that is off: the bus would wait for ever. */
+    /* No access reaches a GPU that is off: the bus would wait forever. */
     return is_on && offset < BRIDGE ? gr_gpu_read(offset) : UINT32_MAX;
 }
 
 void gr_port_write32(uint32_t offset, uint32_t value)
 {
-    if (offset == BRIDGE_SW_INIT_1 && !silent)
+    if (offset == BRIDGE_SW_INIT_1 && !failed)
         value ? switch_off() : switch_on();
     else if (is_on && offset < BRIDGE)
         gr_gpu_write(offset, value);
@@ -130,14 +130,14 @@ uint32_t gr_board_gpu_on(void)
     if (!gr_port_wait_word(ASB_AXI_BRDG_ID, UINT32_MAX, ASB_ID, 0))
         return (uint32_t)ASB_AXI_BRDG_ID;
     switch_on();
-    return silent;
+    return failed;
 }
 
 uint32_t gr_board_gpu_off(void)
 {
     if (is_on)
         switch_off();
-    return silent;
+    return failed;
 }
 
 /* As TF-A's port: plat/rpi/common/rpi4_bl31_setup.c (counter), rpi3_console_dual.c (UART). */
@@ -155,8 +155,8 @@ void gr_board_start(void)
     *gr_word(GR_UART_BASE + UART_CR) = UART_ON_TX;
 }
 
-/* Enter the kernel, where there is one. After an exception the carve-out was not wiped: nothing more runs
- * then. */
+/* Enter the kernel, where there is one. After an exception the carve-out has not been wiped:
+ * then nothing more runs. */
 void gr_board_end(uint32_t exit_status)
 {
     const uint64_t kernel = gr_stub_kernel;

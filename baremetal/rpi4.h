@@ -1,16 +1,15 @@
 /* Board: Raspberry Pi 4 (BCM2711), as armstub8.bin: the VideoCore's firmware puts it at address 0 and enters
- * it on all four cores at EL3. After the request an arm64 kernel, where there is one, is entered at EL2; else
- * the cores wait for ever. -D sets another number; all of them are in the firmware too, as `gr_board`, where
- * the runners read them. It has run in emulation alone and has not met silicon.
+ * it on all four cores at EL3. After the request an arm64 kernel, where there is one, is entered at EL2;
+ * otherwise the cores wait forever. -D overrides a number; all of them are in the firmware too, as
+ * `gr_board`, where the runners read them. It has run only in emulation, not on silicon.
  *
  * Facts: Linux 6.1 arch/arm/boot/dts/bcm2711.dtsi (seen from the cores, its bus address 0x7eXXXXXX is
- * 0xfeXXXXXX, and 0x40000000 is 0xff800000); TF-A 2.12 plat/rpi/rpi4/include and
- * docs/plat/rpi4.rst. */
+ * 0xfeXXXXXX, and 0x40000000 is 0xff800000); TF-A 2.12 plat/rpi/rpi4/include and docs/plat/rpi4.rst. */
 #ifndef GRAMOPHONE_BOARD_H
 #define GRAMOPHONE_BOARD_H
 
-/* DRAM from 0: the stub has what lies below the kernel's 0x80000, and keeps the first page, which the device
- * tree reserves. */
+/* DRAM from 0: the stub owns what lies below the kernel's 0x80000, and keeps the first page, which
+ * the device tree reserves. */
 #ifndef GR_ROM_BASE
 #define GR_ROM_BASE 0x00000000
 #endif
@@ -21,7 +20,7 @@
 #define GR_ARMSTUB_AT 0xd8
 /* The counter counts the crystal. */
 #define GR_COUNTER_HZ 54000000
-/* V3D: hub, and core 0 behind it. */
+/* V3D: hub, followed by core 0. */
 #ifndef GR_GPU_BASE
 #define GR_GPU_BASE 0xfec00000
 #endif

@@ -1,6 +1,6 @@
 // Reset and exceptions at EL3, secure. The vector table is the first 2 KiB of the image. EL3 runs on its own stack
-// pointer, drops to no other level before the end, and all interrupts and asynchronous aborts stay masked as they are at reset:
-// only the entry for synchronous exceptions, at 0x200, can be taken, and the rest is code.
+// pointer, drops to no other level before the end, and all interrupts and asynchronous aborts stay masked as they
+// are at reset: only the entry for synchronous exceptions, at 0x200, can be taken, and the rest is code.
     .section .text.reset, "ax"
     .global _start
 _start:
@@ -10,7 +10,7 @@ _start:
 #ifdef GR_ARMSTUB_AT
     b gr_other_core                 // armstub8.S
 #endif
-0:  wfe                             // the other cores wait for ever
+0:  wfe                             // the other cores wait forever
     b 0b
 1:  ldr x0, =gr_stack_end
     mov sp, x0
@@ -27,7 +27,7 @@ _start:
     b gr_main
 
     .section .text.vectors, "ax"
-exception:                          // synchronous, at 0x200: what goes wrong ends here
+exception:                          // synchronous, at 0x200: every error ends here
     ldr x0, =gr_stack_end           // the old stack may be the reason
     mov sp, x0
     mrs x0, elr_el3

@@ -106,7 +106,7 @@ class SignedTrace:
     """A signed trace taken apart; nothing is verified.
 
     Attributes:
-        envelope: the signature and whose it is.
+        envelope: the signature and the key's id.
         trace: the trace's bytes.
         offset: where the trace starts in the file.
     """
@@ -154,7 +154,7 @@ def split(data: bytes) -> SignedTrace:
     if data[: len(SIGNED_MAGIC)] != SIGNED_MAGIC:
         raise MagicError("not a signed trace", offset=0, expected=SIGNED_MAGIC.hex(), found=data[:8].hex())
     header = packing.unpack("signed_header", data[:size], 0)
-    # nothing signs this header: a reader takes only the very version it knows
+    # nothing signs this header: a reader accepts only the exact version that it knows
     version = (header["version_major"], header["version_minor"])
     if version != (VERSION_MAJOR, VERSION_MINOR):
         raise VersionError(
@@ -177,9 +177,7 @@ def split(data: bytes) -> SignedTrace:
     with shifted(size):
         envelope = Envelope.decode(data[size:end])
     if any(data[end:start]):
-        raise ReservedError(
-            "padding behind the envelope", offset=end, expected="zero", found=data[end:start].hex()
-        )
+        raise ReservedError("padding after the envelope", offset=end, expected="zero", found=data[end:start].hex())
     return SignedTrace(envelope, data[start:], start)
 
 

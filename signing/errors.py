@@ -10,7 +10,7 @@ class EnvelopeError(TraceError):
 
 
 class SignerError(GramophoneError):
-    """A signer that does not give what it must."""
+    """A signer that does not return what it must."""
 
 
 class KeyFileError(GramophoneError):
@@ -38,4 +38,4 @@ class KeyFileError(GramophoneError):
 
 
 class PassphraseError(KeyFileError):
-    """A passphrase that is missing, wrong or not asked for."""
+    """A passphrase that is missing, wrong or not needed."""

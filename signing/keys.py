@@ -159,7 +159,7 @@ def load_private_key(pem: bytes, passphrase: bytes | None = None, *, file: str =
         raise KeyFileError("not a key of a supported kind", expected=_KINDS, found=error, file=file) from None
     except ValueError:
         if encrypted:
-            # the padding of a block cipher cannot tell one from the other
+            # with the padding of a block cipher the two cannot be distinguished
             raise PassphraseError("wrong passphrase, or a damaged key", file=file) from None
         raise KeyFileError("a damaged private key", file=file) from None
     if isinstance(key, ed25519.Ed25519PrivateKey) or (

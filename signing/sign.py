@@ -14,7 +14,7 @@ from trace_format.trace import Trace
 
 
 class Signer(Protocol):
-    """Whoever holds a private key: a file, a token, another machine."""
+    """A holder of a private key: a file, a token, another machine."""
 
     @property
     def alg(self) -> keys.Algorithm:

@@ -27,7 +27,7 @@ class VerificationResult:
     """What came of a verification. It is true only if the trace is verified.
 
     Attributes:
-        verdict: which of the possible ends.
+        verdict: which of the possible outcomes.
         reason: one sentence, with the file's name, the offset, what was expected and what was found.
         algorithm, kid: of the signature, as the file says; None where the file is malformed.
         trace: the verified trace's bytes; None unless verified.
@@ -51,7 +51,7 @@ class VerificationResult:
 def verify_trace(data: bytes, keys: Iterable[PublicKey], *, file: str = "") -> VerificationResult:
     """Check a signed trace: the signature over its head, then the hash of every chunk of its body.
 
-    The trace's content (manifest, slots, actions) is not judged; `Trace.parse` does that.
+    The trace's content (manifest, slots, actions) is not checked here; `Trace.parse` does that.
 
     Args:
         data: the whole file.
@@ -59,7 +59,7 @@ def verify_trace(data: bytes, keys: Iterable[PublicKey], *, file: str = "") -> V
         file: the file's name, for the reason.
 
     Returns:
-        The result; bad input is no exception but a verdict.
+        The result; bad input is a verdict, not an exception.
     """
     place = f"{file}: " if file else ""
     try:

@@ -1,4 +1,4 @@
-"""What a bare-metal replayer has beside the core: port, start-up, Makefile and the crypto library's files."""
+"""What a bare-metal replayer has besides the core: port, start-up, Makefile and the crypto library's files."""
 
 from __future__ import annotations
 

@@ -93,9 +93,7 @@ class Board:
     @property
     def notice(self) -> str:
         """Line of the generated files' head; empty for an emulated machine."""
-        return (
-            " *   port              has run in emulation alone, has not met silicon\n" if self.is_silicon else ""
-        )
+        return " *   port              has run only in emulation, not on silicon\n" if self.is_silicon else ""
 
 
 def names() -> list[str]:

@@ -1,4 +1,4 @@
-"""What a device was made for: a constant in its firmware, which any image can be searched for."""
+"""What a device was made for: a constant in its firmware, which can be found in any image."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class Device:
 
 
 # The version is read through a volatile pointer: what an image says is what the code compares with, whatever the
-# compiler makes of constants.
+# compiler does with constants.
 _DECLARATION = """\
 /* 'gramophone flash --check' finds it in an image by its magic. */
 extern const struct gr_device gr_device;
@@ -92,8 +92,8 @@ def find(data: bytes) -> Iterator[tuple[int, Device]]:
     """All devices that an image holds, with their offsets.
 
     Raises:
-        DeviceError: behind the magic is what no build writes: the key's id is not that of the key, the point is
-            not on the curve, or reserved bytes are not zero; with the offset of the magic.
+        DeviceError: what follows the magic is not what a build writes: the key's id is not that of the key, the
+            point is not on the curve, or reserved bytes are not zero; with the offset of the magic.
     """
     at = data.find(MAGIC)
     while at >= 0:

@@ -1,6 +1,6 @@
 """Generates the replayer for one GPU, platform and key: sources, Makefile and the crypto library's files.
 
-A bare-metal folder stands alone: `make -C out` needs a cross compiler and nothing of this project. That for
+A bare-metal folder is self-contained: `make -C out` needs a cross compiler and nothing of this project. That for
 OP-TEE becomes a part of OP-TEE's core, and uses the core's crypto.
 """
 
@@ -21,12 +21,12 @@ from trace_format.errors import GramophoneError
 from trace_format.profile import Profile
 from trace_format.schema import PAGE_BYTES, VERSION_MAJOR, VERSION_MINOR
 
-OPTEE_PARTS = ("ta", "client")  # beside the pseudo-TA
+OPTEE_PARTS = ("ta", "client")  # besides the pseudo-TA
 HERE = Path(__file__).resolve().parent
 
 
 class GenerateError(GramophoneError):
-    """What was asked for cannot be generated."""
+    """What was requested cannot be generated."""
 
 
 def generate(
@@ -119,7 +119,7 @@ def generate(
 
 
 def _copy_pseudo_ta(profile: Profile, optee: Optee, work: Path, carveout_bytes: int, share_gpu: bool) -> None:
-    """The pseudo-TA, and in folders that stand alone what calls it: the TA, the normal world's library."""
+    """The pseudo-TA, and in self-contained folders what calls it: the TA, the normal world's library."""
     values = {
         "@WINDOW@": f"{profile.window_bytes:#x}",
         "@LINES@": str(len(profile.interrupts)),

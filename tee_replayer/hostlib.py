@@ -175,7 +175,7 @@ class HostReplayer:
         return self._checked(self._lib.gr_host_run(self._host))
 
     def translate(self, space: int, va: int) -> int | None:
-        """Carve-out offset behind a GPU address of the loaded trace, as the driver's page tables have it."""
+        """Carve-out offset that a GPU address of the loaded trace maps to, as the driver's page tables have it."""
         at = int(self._lib.gr_host_translate(self._host, space, va))
         return None if at == (1 << 64) - 1 else at
 
@@ -197,7 +197,7 @@ def _open(library: Path) -> Any:
 
 
 def lz4_decode(library: Path, data: bytes, out_bytes: int, chunk_bytes: int) -> tuple[int, bytes]:
-    """The device's LZ4 decoder alone: (bytes of input left over, or -1 when it refuses the data; the output)."""
+    """Only the device's LZ4 decoder: (bytes of input left over, or -1 when it refuses the data; the output)."""
     out = _ffi().new("uint8_t[]", max(out_bytes, 1))
     left = _open(library).gr_host_lz4(data, len(data), out, out_bytes, chunk_bytes)
     return int(left), bytes(out)[:out_bytes]

@@ -1,5 +1,5 @@
 /* The normal world's part when that is Linux: starts the kernel that lies in memory
- * (host_tools/runners/optee/linux_machine.py). As Linux's Documentation/arch/arm64/booting.rst asks for: MMU
+ * (host_tools/runners/optee/linux_machine.py). As Linux's Documentation/arch/arm64/booting.rst requires: MMU
  * and caches off, the tree's address in x0. */
 #include "normal_world.h"
 

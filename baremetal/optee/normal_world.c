@@ -1,5 +1,5 @@
-/* The normal world of the emulated machine: serves one request from the mailbox by the pseudo-TA. The trace
- * and the tensors go through shared memory in chunks. */
+/* The normal world of the emulated machine: serves one request from the mailbox through the pseudo-TA. The
+ * trace and the tensors go through shared memory in chunks. */
 #include "normal_world.h"
 #include "gramophone_pta.h"
 #include "tee_client.h"

@@ -29,7 +29,7 @@ void *memcpy(void *restrict to, const void *restrict from, size_t bytes);
 void *memset(void *to, int byte, size_t bytes);
 void secure_call(uint64_t registers[8]);
 
-/* The shared memory: a message, what the core asks for, and at its end the caller's chunk. */
+/* The shared memory: a message, what the core requests, and at its end the caller's chunk. */
 static struct {
     uint64_t base, free, end;
     uint32_t origin;
@@ -62,7 +62,7 @@ void *tee_chunk(void)
     return at(shared.end);
 }
 
-/* Memory that the core asks for is not given back: the core asks little, and keeps it. 0: there is none. */
+/* Memory that the core requests is not given back: it requests little, and keeps it. 0: there is none. */
 static uint64_t allocate(uint64_t bytes)
 {
     const uint64_t address = shared.free;

@@ -1,6 +1,6 @@
 /*
- * A client of OP-TEE with nothing beneath it: sessions and commands over OP-TEE's SMC interface, in the 2 MiB
- * of memory that the core reserves for sharing (CFG_CORE_RESERVED_SHM). One call at a time.
+ * A client of OP-TEE without an operating system: sessions and commands over OP-TEE's SMC interface, in the 2
+ * MiB of memory that the core reserves for sharing (CFG_CORE_RESERVED_SHM). One call at a time.
  */
 #ifndef GRAMOPHONE_TEE_CLIENT_H
 #define GRAMOPHONE_TEE_CLIENT_H
@@ -18,7 +18,7 @@ struct tee_param {
 
 enum { TEE_PARAMS = 4, TEE_CHUNK_BYTES = 1 << 20 };
 
-/* When the call itself did not get through: no TEE_Result, for it is that of no part of the TEE. */
+/* The call itself did not get through. Not a TEE_Result: no part of the TEE gave it. */
 #define TEE_CALL_FAILED 0xfffffffeu
 
 /* Find the shared memory. False when there is no OP-TEE with such memory. */

@@ -37,7 +37,7 @@ SHOWN = 16  # digits of a hash in the text; --json has all
 @click.option("--core", type=FILE, help="Folder with OP-TEE's core as built for the board (optee).")
 @click.option("--ta-key", type=FILE, help="Private key (PEM, RSA) to sign the TA with (optee).")
 @click.option("--boot-firmware", type=FILE, help="Folder with Raspberry Pi's own boot files (rpi4).")
-@click.option("--kernel", type=FILE, help="Kernel to enter behind the replay; default: one that waits (rpi4).")
+@click.option("--kernel", type=FILE, help="Kernel to enter after the replay; default: one that waits (rpi4).")
 @click.option(
     "--check", "checked", type=FILE, help="Image to read back instead: a file, device or unpacked folder."
 )
@@ -59,12 +59,13 @@ def flash_command(
     OUT is what `generate` wrote, after make where it is bare metal. The image is an SD card for rpi4, a flash
     image for qemu-virt, and an archive of what is to be flashed for optee and hikey960. Each holds a manifest.
 
-    Exit status of --check: 1 when something in the image is not what it must be, 2 when it is no image of ours.
+    Exit status of --check: 1 when something in the image is not what it must be, 2 when it is not
+    an image of ours.
     """
     sources = Sources(traces, fip, core, ta_key, boot_firmware, kernel)
     if checked is not None:
         if out is not None or image is not None or sources != Sources():
-            raise UsageError("--check takes an image and --key alone")
+            raise UsageError("--check takes only an image and --key")
         with Console(stderr=True).status("checking"):
             found = check_image(checked, device_key(key) if key else None)
         _warn(found.manifest)
@@ -86,7 +87,7 @@ def flash_command(
 
 
 def _warn(manifest: Manifest | None) -> None:
-    """Say what nobody may overlook."""
+    """Warn of what must not be overlooked."""
     if manifest is None:
         return
     if any(ta.key_sha256 == PUBLISHED_KEY for ta in manifest.trusted_applications):
@@ -131,11 +132,11 @@ def _checked_data(path: Path, found: Checked) -> dict[str, Any]:
 def _checked_text(path: Path, found: Checked) -> str:
     if not found.ok:
         return "\n".join([f"{path}: NOT what it must be:", *(f"  {_plain(str(row))}" for row in found.findings)])
-    assert found.manifest is not None  # or there were a finding
+    assert found.manifest is not None  # otherwise there is a finding
     lines = [f"{path}: {found.kind} for {found.manifest.platform}; all of it is what it must be"]
     return "\n".join([*lines, *_text(found.manifest), f"manifest         sha256 {found.manifest_sha256}"])
 
 
 def _plain(text: str) -> str:
-    """A finding quotes the image, whose texts may be made to play tricks on a terminal."""
+    """A finding quotes the image, whose texts may be crafted to deceive on a terminal."""
     return "".join(char if char.isprintable() else ascii(char)[1:-1] for char in text)

@@ -8,7 +8,7 @@ A command is a function that returns an `Outcome`:
         "Count the actions of a trace."
         return Outcome({"actions": 3}, "3 actions")
 
-Standard output is the result alone; messages and progress go to standard error through `say` (or rich's
+Standard output is only the result; messages and progress go to standard error through `say` (or rich's
 `Console(stderr=True)`). Exit status: 0, 1 if the outcome is not ok, 2 for usage and bad input.
 """
 
@@ -27,7 +27,7 @@ import click
 
 from trace_format.errors import GramophoneError
 
-FILE = click.Path(path_type=Path)  # opened by the command, so that a missing one is an error as any other
+FILE = click.Path(path_type=Path)  # opened by the command, so that a missing one is an error like any other
 AS_JSON = "gramophone.as_json"  # key in the context's `meta`: whether --json is among the arguments
 
 
@@ -66,7 +66,7 @@ class GramophoneCommand(click.Command):
         )
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Show the example, as it is to be typed."""
+        """Show the example as the user types it."""
         with formatter.section("Example"):
             for line in self.example.splitlines():
                 formatter.write(f"  {line}\n")
@@ -79,7 +79,7 @@ class GramophoneCommand(click.Command):
         except GramophoneError as error:
             _fail(ctx, str(error), as_json)
         except OSError as error:
-            if error.errno == errno.EPIPE:  # whoever read our output has gone; click knows what to do
+            if error.errno == errno.EPIPE:  # the reader of our output is gone; click knows what to do
                 raise
             _fail(ctx, f"{error.filename}: {error.strerror}" if error.filename else str(error), as_json)
         except (click.Abort, KeyboardInterrupt):

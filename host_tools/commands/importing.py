@@ -50,7 +50,7 @@ def gpureplay_command(folder: Path, output: Path, name: str | None, gpu: str) ->
 def regs_history_command(file: Path, output: Path, name: str | None) -> Outcome:
     """Import the register history that Arm's Mali driver prints in debugfs.
 
-    It says nothing of memory: the trace can be dumped and compared, but not replayed.
+    It has nothing about memory: the trace can be dumped and compared, but not replayed.
     """
     return _written(import_regs_history(file, name or default_name(file.stem)), output)
 

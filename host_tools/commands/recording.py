@@ -99,7 +99,7 @@ def record_ncnn(
     network = param.read_bytes(), weights.read_bytes()
     _check_param(param, network[0])
     check_writable(output)
-    ready_root()  # shows progress of its own
+    ready_root()  # shows its own progress
     try:
         with Console(stderr=True).status("recording") as status:
             trace = record_network(
@@ -131,17 +131,17 @@ def record_run(
 ) -> Outcome:
     """Record any aarch64 program that uses the GPU, in one boot of Debian's kernel and Mesa.
 
-    It runs in a folder of its own, with every file given by --file and every argument that names a file here; what
+    It runs in its own folder, with every file given by --file and every argument that names a file here; what
     it prints is passed on to standard error. Its shared libraries come from the given files or from the recording
     root's packages. Such a recording has no slots: nothing is known of the program's tensors.
 
-    The virtual Mali runs no shaders: jobs are submitted and end, but compute nothing. The program must put up with
-    that, for an exit status other than 0 is an error.
+    The virtual Mali runs no shaders: jobs are submitted and end, but compute nothing. The program must tolerate
+    that, since an exit status other than 0 is an error.
     """
     check_writable(output)
     for path in (program, *files):
         path.open("rb").close()
-    ready_root()  # shows progress of its own
+    ready_root()  # shows its own progress
     with Console(stderr=True).status(f"recording {program.name}: one boot of the whole stack"):
         run = record_program(program, args, files, name=name or default_name(program.name), gpu=gpu)
     for line in run.output.splitlines():

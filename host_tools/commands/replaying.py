@@ -1,4 +1,4 @@
-"""Commands that make replayers and run them: generate, replay."""
+"""Commands that generate replayers and run them: generate, replay."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ import click
 from rich.console import Console
 
 from host_tools.commands.framework import FILE, GramophoneCommand, Outcome, UsageError
-from host_tools.runners import NORMAL_WORLDS, ON_THE_HOST, OPTEE, RUNNERS, bearssl, run
+from host_tools.runners import NORMAL_WORLDS, OPTEE, WITHOUT_OPTEE, bearssl, run, runner_of
+from host_tools.runners.needs import open_trace, secure_bytes
 from host_tools.runners.optee.bundle import bundle
-from host_tools.runners.replay import NONE, ReplayResult, open_trace, secure_bytes
+from host_tools.runners.replay import NONE, ReplayRequest, ReplayResult
 from host_tools.support.files import check_writable, write_atomically
 from host_tools.support.tensors import Assignment, assigned, load_all, npy, slot_of, without_value
 from signing.keys import Algorithm, PublicKey, load_public_key
@@ -23,7 +24,7 @@ from trace_format.errors import GramophoneError, SlotError, listed
 from trace_format.schema import SlotKind
 
 MIB = 1 << 20
-KEY = click.option("--key", type=FILE, required=True, help="Public key (PEM) of whom to trust.")
+KEY = click.option("--key", type=FILE, required=True, help="Public key (PEM) of the signer to trust.")
 MIN_VERSION = click.option(
     "--min-security-version", type=click.IntRange(0, 2**32 - 1), default=0, help="Older traces are refused."
 )
@@ -53,7 +54,7 @@ def device_key(path: Path) -> PublicKey:
     "--carveout-mib", type=click.IntRange(1, 1 << 20), help="Secure memory for traces; default: the board's."
 )
 @click.option(
-    "--share-gpu", is_flag=True, help="The normal world has the GPU between sessions (platform optee alone)."
+    "--share-gpu", is_flag=True, help="The normal world has the GPU between sessions (platform optee only)."
 )
 def generate_command(
     gpu: str,
@@ -66,7 +67,7 @@ def generate_command(
 ) -> Outcome:
     """Write a replayer for one target: replayer.c and replayer.h, the port, and a Makefile.
 
-    For the platform "optee" it is a pseudo-TA, a part of OP-TEE's core; sub.mk says how it gets in.
+    For the platform "optee" it is a pseudo-TA, a part of OP-TEE's core; sub.mk says how to add it.
     """
     trusted = device_key(key)
     crypto = None
@@ -112,7 +113,7 @@ def generate_command(
 @click.option(
     "--on",
     "runner",
-    type=click.Choice((*RUNNERS, OPTEE)),
+    type=click.Choice((*WITHOUT_OPTEE, OPTEE)),
     default="vgpu",
     show_default=True,
     help="What to run on.",
@@ -120,7 +121,7 @@ def generate_command(
 @click.option(
     "--normal-world",
     type=click.Choice(tuple(NORMAL_WORLDS)),
-    help="Who asks OP-TEE: a small program (the default), or Debian's Linux with gramophone-tee.",
+    help="Client of OP-TEE: a small program (the default), or Debian's Linux with gramophone-tee.",
 )
 @click.option("--gpu", help="Virtual GPU, with its variant; default: the one that the trace is for.")
 @click.option(
@@ -143,13 +144,13 @@ def replay_command(
     """Verify, load and replay a signed trace, in the secure world of an emulated device or on the virtual GPU."""
     values, targets = assigned("input", inputs), assigned("output", outputs)
     if normal_world and runner != OPTEE:
-        raise UsageError(f"--normal-world has no use with --on {runner}: only optee has one")
-    if firmware is not None and runner in ON_THE_HOST:
-        raise UsageError(f"--firmware has no use with --on {runner}: no firmware runs there")
+        raise UsageError(f"--normal-world cannot be used with --on {runner}: only optee has one")
+    if firmware is not None and "firmware" not in runner_of(runner).OPTIONS:
+        raise UsageError(f"--firmware cannot be used with --on {runner}: no firmware runs there")
     data = signed.read_bytes()
     trusted = device_key(key)
     found = verify_trace(data, [trusted], file=str(signed))
-    if found.verdict == Verdict.MALFORMED:  # no signed trace at all; to refuse one is the device's part
+    if found.verdict == Verdict.MALFORMED:  # not a signed trace at all; refusing one is the device's part
         raise GramophoneError(found.reason)
     trace = open_trace(data)
     tensors = {}
@@ -159,22 +160,14 @@ def replay_command(
             slot_of(trace, name, SlotKind.OUTPUT)
             check_writable(path)
         missing = [name for name in without_value(trace) if name not in tensors]
-        if missing and found.ok:  # what is not verified is the device's to refuse
+        if missing and found.ok:  # what is not verified, the device refuses
             raise SlotError(
                 f"{signed}: no value for {listed(missing)}: give --input SLOT=FILE.npy for each, or --input "
                 "FOLDER with SLOT.npy files; 'gramophone build --param' makes parameters a part of the trace"
             )
     with Console(stderr=True).status(f"replaying on {runner}"):
-        result = run(
-            NORMAL_WORLDS[normal_world or "bare-metal"] if runner == OPTEE else runner,
-            data,
-            trusted,
-            tensors,
-            gpu=gpu,
-            firmware=firmware,
-            repeat=repeat,
-            min_security_version=min_security_version,
-        )
+        request = ReplayRequest(data, trusted, tensors, gpu, repeat, min_security_version, firmware)
+        result = run(NORMAL_WORLDS[normal_world or "bare-metal"] if runner == OPTEE else runner, request)
     if trace is not None and result.report.name == "MEMORY":
         enough = -(-secure_bytes(trace) // MIB)
         hint = f"{result.error}; 'gramophone generate --carveout-mib {enough}' gives it enough"

@@ -49,7 +49,7 @@ def given_passphrase(file: Path | None, env: str | None) -> bytes | None:
 
 
 def read_private_key(path: Path, passphrase: bytes | None) -> keys.PrivateKey:
-    """Read a private key; asks for its passphrase if there is somebody to ask."""
+    """Read a private key; prompts for its passphrase if there is a terminal."""
     pem = path.read_bytes()
     if passphrase is None and keys.is_encrypted(pem, str(path)) and sys.stdin.isatty():
         passphrase = click.prompt(f"Passphrase of {path}", hide_input=True, err=True).encode()
@@ -73,7 +73,7 @@ def _key_data(key: keys.PublicKey) -> dict[str, Any]:
     cls=GramophoneCommand,
     example="gramophone keygen -o owner.pem --ask-passphrase",
 )
-@click.option("-o", "--output", type=FILE, required=True, help="File to write, readable by you alone.")
+@click.option("-o", "--output", type=FILE, required=True, help="File to write, readable only by you.")
 @click.option(
     "--algorithm", type=click.Choice(list(ALGORITHMS)), default="es256", show_default=True, help="Kind of key."
 )

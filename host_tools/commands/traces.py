@@ -66,7 +66,7 @@ def read_trace(path: Path) -> tuple[Trace, dict[str, str]]:
 
 
 def facts(trace: Trace) -> dict[str, Any]:
-    """What every command says of a trace."""
+    """What every command says about a trace."""
     return {
         "name": trace.meta.get("name", ""),
         "trace_id": trace.trace_id.hex(),
@@ -116,7 +116,7 @@ def facts(trace: Trace) -> dict[str, Any]:
 @click.option(
     "--target",
     type=click.Choice(profile.names()),
-    help="GPU that the trace is for, where it is another than the recorded one: changes what its rules say.",
+    help="GPU that the trace is for, if not the recorded one: its rules say what changes.",
 )
 @click.option("--name", type=NAME, help="Name of the trace; default: the recording's.")
 @click.option("--security-version", type=click.IntRange(0, 2**32 - 1), help="For the device's rollback counter.")

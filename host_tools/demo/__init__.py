@@ -4,4 +4,4 @@ from pathlib import Path
 
 FOLDER = Path(__file__).parent / "lenet"
 PARAM, WEIGHTS = FOLDER / "lenet.param", FOLDER / "lenet.bin"
-RAW = FOLDER / "lenet.raw.gtr"  # the committed recording; `make record-demo` makes it anew
+RAW = FOLDER / "lenet.raw.gtr"  # the committed recording; `make record-demo` makes it again

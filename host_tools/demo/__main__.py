@@ -23,7 +23,7 @@ from host_tools.passes.pipeline import build
 from host_tools.record.network import TOLERANCE, relative_difference
 from host_tools.runners import bearssl, run
 from host_tools.runners.firmware import compile_firmware
-from host_tools.runners.replay import ReplayResult
+from host_tools.runners.replay import ReplayRequest, ReplayResult
 from signing.keys import Algorithm, PublicKey, generate
 from signing.sign import FileSigner, sign_trace
 from tee_replayer.generate import generate as generate_sources
@@ -104,7 +104,7 @@ def _demo(console: Console, folder: Path, digits: Digits) -> bool:
 
 def _classify(signed: bytes, key: PublicKey, firmware: Path, pixels: Pixels, index: int) -> ReplayResult:
     with PROGRESS.status(f"booting the secure world, digit {index + 1}"):
-        return run("qemu", signed, key, {"data": pixels}, firmware=firmware)
+        return run("qemu", ReplayRequest(signed, key, {"data": pixels}, firmware=firmware))
 
 
 def _show(console: Console, digits: Digits, found: Pixels, reference: Pixels) -> None:
@@ -124,7 +124,8 @@ def _tamper(console: Console, signed: bytes, key: PublicKey, firmware: Path) -> 
     tampered[at] ^= 1
     stats = firmware / "stats.json"
     with PROGRESS.status("replaying a tampered trace"):
-        result = run("qemu", bytes(tampered), key, {}, firmware=firmware, plugin_args={"stats": str(stats)})
+        request = ReplayRequest(bytes(tampered), key, firmware=firmware, plugin_args={"stats": str(stats)})
+        result = run("qemu", request)
     writes = json.loads(stats.read_text())["writes"]
     _say(console, "Tampered", f"one bit flipped at byte {at}: " + ("NOT REFUSED" if result.ok else result.error))
     console.print(f"  GPU register writes before the refusal: {writes}")

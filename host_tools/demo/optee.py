@@ -1,4 +1,4 @@
-"""`make optee`: fetch and build TF-A and OP-TEE, and boot them with the demo network and a key of the moment."""
+"""`make optee`: fetch and build TF-A and OP-TEE, and boot them with the demo network and a temporary key."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from rich.console import Console
 
 from host_tools.demo import RAW
 from host_tools.passes.pipeline import build
-from host_tools.runners import NORMAL_WORLDS, qemu, run
+from host_tools.runners import NORMAL_WORLDS, run
+from host_tools.runners.replay import ReplayRequest
 from signing.keys import Algorithm, generate
 from signing.sign import FileSigner, sign_trace
 from trace_format.errors import GramophoneError
@@ -21,15 +22,16 @@ def main() -> int:
     signer = FileSigner(generate(Algorithm.ES256))
     data = RAW.read_bytes()
     signed = sign_trace(build(Trace.parse(data), source=data).build(), signer)
-    expected = qemu.replay(signed, signer.public)
+    request = ReplayRequest(signed, signer.public)
+    expected = run("qemu", request)
     console = Console(stderr=True)
     all_same = True
     for name, runner in NORMAL_WORLDS.items():
         try:
             with console.status(f"{name}: building what is missing (minutes, the first time)"):
-                run(runner, signed, signer.public, {})
+                run(runner, request)
             start = time.monotonic()
-            found = run(runner, signed, signer.public, {})
+            found = run(runner, request)
             seconds = time.monotonic() - start
         except GramophoneError as error:
             print(f"OP-TEE is skipped, normal world {name}: {error}", file=sys.stderr)

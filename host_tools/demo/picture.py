@@ -1,4 +1,4 @@
-"""Draws digits in the terminal, beside one another, each with a caption.
+"""Draws digits in the terminal, side by side, each with a caption.
 
 A character cell is about twice as tall as wide, so it takes two pixels, one above the other: as a half block
 in 24-bit or 256-colour greys where the terminal has them, otherwise as one letter with about as much ink as

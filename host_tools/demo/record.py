@@ -1,4 +1,4 @@
-"""`make record-demo`: record the demo network anew and compare with the committed recording."""
+"""`make record-demo`: record the demo network again and compare with the committed recording."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ class UsageError(GramophoneError):
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser whose errors are as all others."""
+    """A parser whose errors are like all others."""
 
     def error(self, message: str) -> NoReturn:
         """Leave it to `main`."""

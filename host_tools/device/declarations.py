@@ -1,6 +1,6 @@
 """Makes `_binding.py`, the C library's declarations for cffi: `python -m host_tools.device.declarations`.
 
-The module it writes needs cffi's backend alone, not its parser of C, which takes seconds on a small device.
+The module it writes needs only cffi's backend, not its parser of C, which takes seconds on a small device.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def binding() -> str:
     ffi.cdef("".join(c_memory.declaration(group, name) for name, group in STRUCTS.items()))
     ffi.cdef(c_declarations(CLIENT.read_text()))
     ffi.set_source(MODULE, None)
-    with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(None):  # it says what it does
+    with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(None):  # it prints what it does
         path = Path(folder) / "binding.py"
         ffi.emit_python_code(str(path))
         return path.read_text()

@@ -1,4 +1,4 @@
-"""The C client library (tee_replayer/optee/client) from Python: one class, over cffi's backend alone."""
+"""The C client library (tee_replayer/optee/client) from Python: one class, over cffi's backend."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class TeeError(GramophoneError):
 
     @property
     def refused(self) -> bool:
-        """Whether the replayer or a policy said no; otherwise something is missing or wrong."""
+        """Whether the replayer or a policy refused; otherwise something is missing or wrong."""
         return self.result & REFUSAL_BITS == REFUSALS or self.result == ACCESS_DENIED
 
 
@@ -142,7 +142,7 @@ class Session:
 
 
 def _hint(via: str) -> str:
-    """What is missing, where nothing was found: libteec says no more when it cannot open a device."""
+    """What is missing, where nothing was found: libteec gives no details when it cannot open a device."""
     try:
         os.close(os.open(DEVICE, os.O_RDWR))
     except OSError as error:

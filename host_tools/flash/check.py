@@ -25,9 +25,9 @@ class Checked:
     Attributes:
         kind: "archive", "folder", "flash" or "card".
         manifest: None where it cannot be read.
-        manifest_sha256: hash of its bytes, to compare with what `flash` said; in hex.
+        manifest_sha256: hash of its bytes, to compare with what `flash` printed; in hex.
         contents: what the image's own bytes say.
-        findings: what does not match; empty when all does.
+        findings: what does not match; empty when everything does.
     """
 
     kind: str
@@ -38,7 +38,7 @@ class Checked:
 
     @property
     def ok(self) -> bool:
-        """Whether all matches."""
+        """Whether everything matches."""
         return not self.findings
 
 
@@ -50,15 +50,15 @@ def check(path: Path, key: PublicKey | None = None) -> Checked:
         key: the device's key as it should be.
 
     Raises:
-        ImageError: it is no image of ours; with the file's name.
+        ImageError: it is not an image of ours; with the file's name.
         OSError: it cannot be read.
     """
     with layout.naming(str(path)):
-        return judge(open_image(path), key)
+        return check_opened(open_image(path), key)
 
 
-def judge(opened: Opened, key: PublicKey | None = None) -> Checked:
-    """As `check`, of an image that was taken apart."""
+def check_opened(opened: Opened, key: PublicKey | None = None) -> Checked:
+    """As `check`, for an image that has been taken apart."""
     if NAME not in opened.files:
         raise ImageError("not an image that 'gramophone flash' wrote", expected=f"a file {NAME}", found="none")
     platform = _platform(opened)
@@ -84,7 +84,7 @@ def judge(opened: Opened, key: PublicKey | None = None) -> Checked:
 
 
 def _platform(opened: Opened) -> str:
-    """The platform whose files these are, whatever the manifest says."""
+    """The platform that these files are for, whatever the manifest says."""
     container = "archive" if opened.kind == "folder" else opened.kind
     found: dict[str, int] = {}
     for platform in boards.names():
@@ -102,7 +102,7 @@ def _platform(opened: Opened) -> str:
 
 
 def _placed(opened: Opened, manifest: Manifest | None) -> Mapping[str, File]:
-    """The files, those of a folder where they lay in the archive: there they have no place of their own."""
+    """The files; those of a folder get their offsets in the archive, since they have none of their own."""
     if opened.kind != "folder" or manifest is None:
         return opened.files
     places = {piece.name: piece.offset for piece in manifest.pieces}
@@ -121,9 +121,9 @@ def _compare(manifest: Manifest, contents: Contents) -> list[Finding]:
     return found
 
 
-def _compare_rows(field: str, claimed: Sequence[Any], told: Sequence[Any]) -> list[Finding]:
+def _compare_rows(field: str, claimed: Sequence[Any], actual: Sequence[Any]) -> list[Finding]:
     """A list of the manifest, row by row; the first field of a row is its name."""
-    claims, facts = ({next(iter(vars(row).values())): row for row in rows} for rows in (claimed, told))
+    claims, facts = ({next(iter(vars(row).values())): row for row in rows} for rows in (claimed, actual))
     findings = []
     for name in [*claims, *(name for name in facts if name not in claims)]:
         claim, fact = claims.get(name), facts.get(name)
@@ -135,7 +135,7 @@ def _compare_rows(field: str, claimed: Sequence[Any], told: Sequence[Any]) -> li
         for item, value in vars(claim).items():
             if getattr(fact, item) != value:
                 findings.append(Finding(name, place, item, _text(value), _text(getattr(fact, item))))
-    if not findings and list(claimed) != list(told):
+    if not findings and list(claimed) != list(actual):
         findings.append(
             Finding(NAME, None, f"order of the {field.replace('_', ' ')}", "by their place", "another")
         )

@@ -13,7 +13,7 @@ from host_tools.flash.errors import ImageError
 
 FIRMWARE = "firmware.bin"
 FLASH_SECTOR = 256 << 10  # of QEMU's machine "virt" (VIRT_FLASH_SECTOR_SIZE of its hw/arm/virt.c)
-ARCHIVE_AT = FLASH_SECTOR  # in a flash image, behind the firmware
+ARCHIVE_AT = FLASH_SECTOR  # in a flash image, after the firmware
 ERASED = b"\xff"  # what flash holds where nothing was written
 _TAR_MAGIC, _TAR_MAGIC_AT = b"ustar", 257  # POSIX.1-1988
 
@@ -58,7 +58,7 @@ def pack_archive(files: Mapping[str, bytes]) -> bytes:
 
 
 def pack_flash(files: Mapping[str, bytes]) -> bytes:
-    """The firmware at the reset address, an archive of the other files behind it, whole sectors."""
+    """The firmware at the reset address, then an archive of the other files, in whole sectors."""
     firmware = files[FIRMWARE]
     if len(firmware) > ARCHIVE_AT:
         raise ImageError(f"size of {FIRMWARE}", expected=f"at most {ARCHIVE_AT}", found=len(firmware))
@@ -70,7 +70,7 @@ def open_image(path: Path) -> Opened:
     """Take an image apart.
 
     Raises:
-        ImageError: it is none of those that `gramophone flash` writes, or its files cannot be told.
+        ImageError: it is none of those that `gramophone flash` writes, or its files cannot be determined.
         OSError: it cannot be read.
     """
     if path.is_dir():
@@ -80,7 +80,7 @@ def open_image(path: Path) -> Opened:
 
 
 def take_apart(data: bytes) -> Opened:
-    """As `open_image`, of an image in memory."""
+    """As `open_image`, for an image in memory."""
     if sdcard.is_card(data):
         files = {name: File(at, contents) for name, (at, contents) in sdcard.read(data).items()}
         return _opened("card", files, data)
@@ -101,7 +101,7 @@ def _opened(kind: str, files: Mapping[str, File], data: bytes | None) -> Opened:
     for name, file in files.items():
         path = PurePosixPath(name)
         if path.is_absolute() or ".." in path.parts or path.as_posix() != name or not name.isprintable():
-            raise ImageError(f"file {name!r}: expected a name without way out", offset=file.offset)
+            raise ImageError(f"file {name!r}: expected a name that stays in its folder", offset=file.offset)
     return Opened(kind, files, data)
 
 
@@ -128,6 +128,6 @@ def _read_archive(data: bytes, at: int) -> dict[str, File]:
                         offset=at + member.offset,
                     )
                 files[member.name] = File(start, data[start : start + member.size])
-    except (tarfile.TarError, ValueError, OverflowError) as error:  # sizes that are none
+    except (tarfile.TarError, ValueError, OverflowError) as error:  # sizes that make no sense
         raise ImageError(f"not a tar archive ({error})", offset=at) from None
     return files

@@ -1,4 +1,4 @@
-"""What an image holds, told by its own bytes: so the manifest is made, and so it is checked."""
+"""What an image holds, read from its own bytes: the manifest is made from that, and checked against it."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Contents:
     """What an image holds.
 
     Attributes:
-        platform: whose layout it was read as.
+        platform: the platform whose layout it was read with.
         pieces: files and parts of files with their bytes, by name.
         device: what the firmware was made for; None where its bytes do not say.
         place: piece that says so, and offset in the image.
@@ -72,7 +72,7 @@ class Contents:
         return boards.load(self.platform).image
 
     def fields(self) -> dict[str, Any]:
-        """The manifest's fields that the image's bytes tell; without the device's when there is none."""
+        """The manifest's fields that the image's bytes show; without the device's when there is none."""
         pieces = sorted(
             (
                 Piece(name, piece.offset, len(piece.data), sha256(piece.data))
@@ -101,7 +101,7 @@ class Contents:
         self.findings.append(Finding(piece, offset, what, str(expected), str(found)))
 
     def report_error(self, piece: str, error: TraceError) -> None:
-        """Note what a parser says of a piece."""
+        """Note what a parser says about a piece."""
         nothing = error.expected is None
         self.report(piece, error.what, error.offset, *(("", "") if nothing else (error.expected, error.found)))
 
@@ -178,7 +178,7 @@ def _find_device(contents: Contents) -> None:
 
 
 def _read_trace(contents: Contents, name: str) -> None:
-    """Judge a signed trace as the device will."""
+    """Check a signed trace as the device will."""
     data = contents.pieces[name].data
     device = contents.device
     try:
@@ -206,9 +206,9 @@ def _read_trace(contents: Contents, name: str) -> None:
 
 
 def _read_ta(contents: Contents, name: str) -> None:
-    """Judge a signed TA as OP-TEE's core will."""
+    """Check a signed TA as OP-TEE's core will."""
     if TA_KEY not in contents.pieces:
-        contents.report(name, f"whose signature it has is not told: expected {TA_KEY} beside it")
+        contents.report(name, f"its signer is unknown: expected {TA_KEY} in the image")
         return
     try:
         ta = signed_ta.parse(contents.pieces[name].data)
@@ -233,7 +233,7 @@ def _read_ta(contents: Contents, name: str) -> None:
 
 
 def _compare_copies(contents: Contents) -> None:
-    """What is in the image twice must be the same."""
+    """What the image holds twice must be equal."""
     pieces = contents.pieces
     pairs = [(f"{FIP}/{part}", name) for part, name in names.CORE.items() if name in pieces and pieces[name].data]
     for one, other in pairs:

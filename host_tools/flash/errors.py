@@ -14,7 +14,7 @@ class ImageError(TraceError):
 
 
 class FlashError(GramophoneError):
-    """What was asked for cannot be packed."""
+    """What was requested cannot be packed."""
 
 
 def unpack(shape: Struct, data: bytes, offset: int, what: str) -> Any:

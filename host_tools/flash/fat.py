@@ -59,12 +59,12 @@ MAX_DEPTH = 4
 
 @dataclass(frozen=True)
 class _Volume:
-    """A file system in `data` from `start` on."""
+    """A file system in `data`, at `start`."""
 
     data: bytes
     start: int
     boot: Any
-    used: set[int] = field(default_factory=set)  # clusters that a chain has: none is in two, or twice in one
+    used: set[int] = field(default_factory=set)  # clusters that belong to a chain: none is in two, or twice in one
 
     @property
     def cluster_bytes(self) -> int:

@@ -107,11 +107,11 @@ def parse(data: bytes) -> Package:
     while table[-1].uuid != END:
         if len(table) > MAX_ENTRIES:
             raise ImageError(
-                "FIP table", offset=at, expected=f"an end marker behind {MAX_ENTRIES} entries", found="none"
+                "FIP table", offset=at, expected=f"an end marker after {MAX_ENTRIES} entries", found="none"
             )
         at += ENTRY.sizeof()
         table.append(unpack(ENTRY, data, at, f"FIP entry {len(table)}"))
-    behind_table = at + ENTRY.sizeof()
+    table_end = at + ENTRY.sizeof()
     if table[-1].offset != len(data):
         raise ImageError(
             "FIP end marker: size of the package", offset=at, expected=len(data), found=table[-1].offset
@@ -123,31 +123,31 @@ def parse(data: bytes) -> Package:
         at = HEADER.sizeof() + index * ENTRY.sizeof()
         if name in images:
             raise ImageError(f"FIP entry {index}", offset=at, expected="a UUID of its own", found=name)
-        if entry.offset < behind_table or entry.offset > len(data) or entry.bytes > len(data) - entry.offset:
+        if entry.offset < table_end or entry.offset > len(data) or entry.bytes > len(data) - entry.offset:
             raise ImageError(
                 f"FIP entry {index} ({name}): place of the image",
                 offset=at + 16,
-                expected=f"in {behind_table:#x} to {len(data):#x}",
+                expected=f"in {table_end:#x} to {len(data):#x}",
                 found=f"{entry.bytes:#x} bytes at {entry.offset:#x}",
             )
         images[name] = Image(entry.offset, data[entry.offset : entry.offset + entry.bytes], entry.flags)
-    _check_gaps(data, behind_table, images)
+    _check_gaps(data, table_end, images)
     return Package(images, header.flags, len(data))
 
 
-def _check_gaps(data: bytes, behind_table: int, images: Mapping[str, Image]) -> None:
-    """What lies between images is padding."""
-    at = behind_table
+def _check_gaps(data: bytes, table_end: int, images: Mapping[str, Image]) -> None:
+    """Bytes between images are padding."""
+    at = table_end
     for name, image in sorted(images.items(), key=lambda row: row[1].offset):
         if image.offset < at:
             raise ImageError(f"FIP image {name} lies over another", offset=image.offset)
         zeros(data, at, image.offset, "FIP: padding between images")
         at = image.offset + len(image.data)
-    zeros(data, at, len(data), "FIP: padding behind the images")
+    zeros(data, at, len(data), "FIP: padding after the images")
 
 
 def build(images: Mapping[str, bytes], flags: int = 0) -> bytes:
-    """A package of images, in the order of fiptool's table, those with other UUIDs behind; none is empty.
+    """A package of images, in the order of fiptool's table, followed by those with other UUIDs; none is empty.
 
     Args:
         images: fiptool's name, or a UUID as text -> contents.
@@ -168,7 +168,7 @@ def build(images: Mapping[str, bytes], flags: int = 0) -> bytes:
 
 
 def update(package: bytes, images: Mapping[str, bytes]) -> bytes:
-    """The package with these images in the place of its own, as `fiptool update` does; ImageError as `parse`."""
+    """The package with these images in place of its own, as `fiptool update` does; ImageError as `parse`."""
     old = parse(package)
     return build({name: image.data for name, image in old.images.items()} | dict(images), old.flags)
 

@@ -1,7 +1,7 @@
 """The provisioning manifest: what an image holds, in canonical JSON, a part of the image itself.
 
 The manifest carries no signature. `check` compares it with what the image's own bytes say; who made the image is
-shown by comparing the manifest's or the image's hash with one that came another way.
+shown by comparing the manifest's or the image's hash with one from another source.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class TrustedApplication:
         file: piece that holds it.
         uuid: which TA.
         version: of its header.
-        key_sha256: SHA-256 of the SubjectPublicKeyInfo of whose signature it has, in hex.
+        key_sha256: SHA-256 of the SubjectPublicKeyInfo of its signer, in hex.
     """
 
     file: str
@@ -79,7 +79,7 @@ class TrustedApplication:
 
 @dataclass(frozen=True)
 class Missing:
-    """What the board needs beside the image, and its owner has to bring.
+    """What the board needs besides the image, and its owner must supply.
 
     Attributes:
         name: of the file or part.
@@ -106,7 +106,7 @@ class Manifest:
         pieces: every file of the image but the manifest, and parts of files, in the order of their offsets.
         traces: those in the image.
         trusted_applications: those in the image.
-        missing: what the board needs beside it.
+        missing: what the board needs besides it.
         image_bytes: size of the image.
         image_sha256: of the image with the manifest's own bytes taken as zeros, in hex.
     """

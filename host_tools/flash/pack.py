@@ -14,9 +14,11 @@ from host_tools.flash.manifest import NAME, Manifest, sha256, tool
 from host_tools.flash.names import CONTAINERS, FIP, REQUEST
 from host_tools.runners import firmware as firmwares
 from host_tools.runners import mailbox
+from host_tools.runners.buffers import bind
+from host_tools.runners.needs import open_trace
 from host_tools.runners.optee import build as optee
+from host_tools.runners.optee.images import compile_normal_world
 from host_tools.runners.optee.ta import build_ta, public_part
-from host_tools.runners.replay import bind, open_trace
 from host_tools.support.tensors import without_value
 from tee_replayer import boards
 from tee_replayer.boards import Board
@@ -37,7 +39,7 @@ _BOOT_FIRMWARE = ("start4.elf", "fixup4.dat", "bcm2711-rpi-4-b.dtb", "overlays/d
 
 @dataclass(frozen=True)
 class Sources:
-    """What an image is made of besides the generated folder; what its platform has no use for is an error.
+    """What an image is made of besides the generated folder; what its platform cannot use is an error.
 
     Attributes:
         traces: signed traces.
@@ -45,7 +47,7 @@ class Sources:
         core: folder with OP-TEE's core as built for the board, with the pseudo-TA in it.
         ta_key: private key (PEM, RSA) that the TA is signed with.
         boot_firmware: folder with Raspberry Pi's own boot files.
-        kernel: what the firmware enters at EL2 once it has served its request; without it one that waits for ever.
+        kernel: what the firmware enters at EL2 once it has served its request; without it one that waits forever.
     """
 
     traces: Sequence[Path] = ()
@@ -74,7 +76,7 @@ def pack(out: Path, sources: Sources) -> tuple[bytes, Manifest]:
     board = boards.load(platform)
     for name in ("fip", "core", "ta_key", "boot_firmware", "kernel"):
         if getattr(sources, name) is not None and name not in board.image.options:
-            raise FlashError(f"--{name.replace('_', '-')} has no use for the platform {platform}")
+            raise FlashError(f"--{name.replace('_', '-')} cannot be used for the platform {platform}")
     traces = _traces(sources.traces)
     if sources.boot_firmware is not None and not sources.boot_firmware.is_dir():
         raise FlashError(f"{sources.boot_firmware}: expected a folder with Raspberry Pi's boot files")
@@ -109,7 +111,7 @@ def _request(traces: Files, board: firmwares.Board) -> bytes:
     name, signed = next(iter(traces.items()))
     trace = open_trace(signed)
     if trace is not None and (open_slots := without_value(trace)):
-        raise FlashError(f"{name}: no value for {listed(open_slots)}, and nobody to give one on this board")
+        raise FlashError(f"{name}: no value for {listed(open_slots)}, and nothing on this board gives one")
     buffers = bind(trace, {})
     size = mailbox.layout(signed, buffers).size
     if size > board.mailbox_bytes:
@@ -174,7 +176,7 @@ def _optee(_board: Board, out: Path, sources: Sources, _traces: Files) -> Files:
         stages = {name: (optee.tfa_build() / name).read_bytes() for name in optee.TFA_BINARIES}
         files["bl1.bin"] = stages["bl1.bin"]
         images |= {"tb-fw": stages["bl2.bin"], "soc-fw": stages["bl31.bin"]}
-        images["nt-fw"] = optee.compile_normal_world().read_bytes()
+        images["nt-fw"] = compile_normal_world().read_bytes()
     ta = build_ta(out / "ta", sources.ta_key)
     return {FIP: _package(sources, images), **files, ta.name: ta.read_bytes(), names.TA_KEY: trusted}
 
@@ -195,7 +197,7 @@ def _read(path: Path) -> bytes:
 
 
 def _package(sources: Sources, images: Files) -> bytes:
-    """The board's own package with these images, or one of them alone."""
+    """The board's own package with these images, or one with only them."""
     if sources.fip is None:
         return fip.build(images)
     with layout.naming(str(sources.fip)):

@@ -34,7 +34,7 @@ MBR = Struct(
     "other_partitions" / Const(bytes(48)),
     "signature" / Const(b"\x55\xaa"),
 )
-BEYOND_CHS = b"\xfe\xff\xff"  # cylinder, head and sector of what they cannot count
+BEYOND_CHS = b"\xfe\xff\xff"  # cylinder, head and sector of what they cannot address
 VOLUME_ID = "47524d46"
 EPOCH = 315532800  # 1980-01-01, FAT's first day: the time of all files
 NEEDS = {"mkfs.fat": "dosfstools", "mcopy": "mtools", "mmd": "mtools"}

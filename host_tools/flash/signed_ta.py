@@ -85,9 +85,9 @@ def parse(data: bytes) -> SignedTa:
             expected=f"{PSS:#x} (RSA PSS) or {PKCS1:#x} (RSA PKCS 1)",
             found=f"{header.algorithm:#x}",
         )
-    behind = SIGNATURE_AT + header.signature_bytes
-    sub = unpack(SUBHEADER, data, behind, "UUID and version of a signed TA")
-    end = behind + SUBHEADER.sizeof() + header.image_bytes
+    signature_end = SIGNATURE_AT + header.signature_bytes
+    sub = unpack(SUBHEADER, data, signature_end, "UUID and version of a signed TA")
+    end = signature_end + SUBHEADER.sizeof() + header.image_bytes
     if end != len(data):
         raise ImageError("size of a signed TA", offset=8, expected=end, found=len(data))
     return SignedTa(
@@ -95,18 +95,18 @@ def parse(data: bytes) -> SignedTa:
         sub.version,
         header.algorithm,
         data[HASH_AT:SIGNATURE_AT],
-        data[:HASH_AT] + data[behind:],
-        data[SIGNATURE_AT:behind],
+        data[:HASH_AT] + data[signature_end:],
+        data[SIGNATURE_AT:signature_end],
     )
 
 
 def load_key(pem: bytes, file: str) -> rsa.RSAPublicKey:
-    """The public key that TAs are signed with; KeyFileError when it is none."""
+    """The public key that TAs are signed with; KeyFileError when there is none."""
     try:
         key = load_pem_public_key(pem)
     except (ValueError, UnsupportedAlgorithm):
         raise KeyFileError("not a public key in PEM", file=file) from None
-    if not isinstance(key, rsa.RSAPublicKey) or key.key_size < 2048:  # core/crypto/signed_hdr.c takes no less
+    if not isinstance(key, rsa.RSAPublicKey) or key.key_size < 2048:  # core/crypto/signed_hdr.c accepts no less
         raise KeyFileError(
             "not a key that TAs are signed with",
             expected="RSA of 2048 bits or more",

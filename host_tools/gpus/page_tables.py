@@ -1,4 +1,4 @@
-"""Page tables that the interpreter builds for the virtual GPU: what it asks of each family."""
+"""Page tables that the interpreter builds for the virtual GPU: what it needs from each family."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from host_tools.vgpu.binding import VirtualGpu
 from trace_format.errors import GramophoneError
 from trace_format.profile import Profile
 
-TABLE_BYTES = 16 << 20  # behind the carve-out: a flat table of 4 GiB, or as many tables of 4 KiB
+TABLE_BYTES = 16 << 20  # after the carve-out: a flat table of 4 GiB, or as many tables of 4 KiB
 
 
 class DivergenceError(GramophoneError):
@@ -19,7 +19,7 @@ class DivergenceError(GramophoneError):
 
 
 class PageTables(Protocol):
-    """What the interpreter asks of a format. Pages are virtual page numbers, frames those of the carve-out."""
+    """What the interpreter needs from a format. Pages are virtual page numbers, frames those of the carve-out."""
 
     def __init__(self, gpu: VirtualGpu, profile: Profile, memory: NDArray[np.uint8], at: int) -> None:
         """Build in `memory` from offset `at`; physical addresses are offsets."""

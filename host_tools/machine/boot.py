@@ -1,8 +1,8 @@
 """Boots the recording machine: stock QEMU, Debian's kernel, the guest root, and the virtual GPU as a device.
 
 Everything that could differ between two runs is fixed: time counts executed instructions (-icount), random numbers
-come from a seed, the clock starts at a fixed date, the kernel is not moved about. The same job on the same root
-gives the same recording, bit for bit.
+come from a seed, the clock starts at a fixed date, the kernel's address is not randomised. The same job on the
+same root gives the same recording, bit for bit.
 """
 
 import json
@@ -55,7 +55,7 @@ VIRT = "virt,gic-version=3,memory-backend=ram"
 KERNEL_ARGUMENTS = "console=ttyAMA0 panic=-1 quiet nokaslr"
 INIT = Path(__file__).with_name("init")
 # What drivers (v3d, panfrost) say when a job failed (Linux drivers/gpu/drm/{v3d,panfrost,scheduler}); the program
-# that submitted it is told nothing of it.
+# that submitted it is not informed.
 DRIVER_TROUBLE = re.compile(
     rf"({'|'.join(driver.module for driver in DRIVERS)}|\[drm).*"
     r"(MMU error|Resetting GPU|hang|gpu reset|Unhandled Page fault|js fault|timeout|\*ERROR\*)",
@@ -72,14 +72,14 @@ class ProgramError(RecordError):
     """
 
     def __init__(self, status: int, output: str) -> None:
-        said = last_lines(output.encode(), 15)
-        super().__init__(f"the guest's program failed with status {status}: {said}")
+        last = last_lines(output.encode(), 15)
+        super().__init__(f"the guest's program failed with status {status}: {last}")
         self.output = output
 
 
 @dataclass(frozen=True)
 class GuestJob:
-    """What the guest is to do.
+    """What the guest must do.
 
     Attributes:
         command: shell script; its output and exit status come back, and every file that it leaves in /out.
@@ -141,7 +141,7 @@ def boot(
         root: from `record_root()`.
         plugin: the virtual GPU as a QEMU plugin.
         plugin_args: more arguments of the plugin (capture, latency); where the GPU sits is added here.
-        timeout: host seconds until the machine is given up.
+        timeout: host seconds after which the machine is stopped.
 
     Raises:
         RecordError: QEMU is missing or failed, the kernel panicked, the machine did not power off in time, the
@@ -214,13 +214,13 @@ def _device_tree(folder: Path, gpu: str) -> bytes:
 
 
 def job_archive(job: GuestJob) -> bytes:
-    """The part of the guest's initramfs that is the job's own; with the root it decides all that happens."""
+    """The part of the guest's initramfs that is the job's own; with the root it determines all that happens."""
     placement = PLACEMENTS[job.gpu]
     return guest_archive(job, placement.module, placement.setup + job.command)
 
 
 def guest_archive(job: GuestJob, driver: str, command: str) -> bytes:
-    """The job's files with what guest/init asks for: the driver to load first, and a command."""
+    """The job's files with what the guest's init requires: the driver to load first, and a command."""
     files = {
         **job.files,
         "init": INIT.read_bytes(),
@@ -253,7 +253,7 @@ def _run(command: list[str], console: Path | None, timeout: float) -> str:
 
 
 def read_console(console: bytes, stderr: str, counters: dict[str, int]) -> GuestResult:
-    """Read what the guest sent, and judge it.
+    """Read what the guest sent, and check it.
 
     Args:
         console: all that it wrote to its console.
@@ -289,6 +289,6 @@ def read_console(console: bytes, stderr: str, counters: dict[str, int]) -> Guest
 
 
 def last_lines(text: bytes, count: int = 5) -> str:
-    """The last `count` lines of a text that say something."""
+    """The last `count` lines of a text that are not blank."""
     lines = [line.strip() for line in text.decode(errors="replace").splitlines() if line.strip()]
     return " | ".join(lines[-count:]) or "(nothing)"

@@ -6,8 +6,8 @@ A frame is one file:
     @<base64, any number of lines>
     @gramophone end NAME
 
-Lines that do not begin with "@" belong to nobody (boot messages) and are passed over, also inside a frame.
-The sender is guest/init.
+Lines that do not begin with "@" belong to no frame (boot messages) and are skipped, also inside one. The sender
+is the guest's init.
 """
 
 import base64

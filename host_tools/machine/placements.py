@@ -10,7 +10,7 @@ nodes go into the device tree in order; of a node's properties
 
 The node called `gpu` says where the device plugin puts the virtual GPU. Where nothing real sets its place, it goes
 to 0x0b000000, which is free in the virt machine's memory map (QEMU hw/arm/virt.c: virtio ends at 0x0a004000, the
-platform bus begins at 0x0c000000), and to interrupts from 100.
+platform bus begins at 0x0c000000), and to the interrupts that start at 100.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ GPU_NODE = "gpu"
 
 @dataclass(frozen=True)
 class Driver:
-    """What of a family's drivers the guest's root holds.
+    """The files of a family's drivers that the guest's root holds.
 
     Attributes:
         module: the kernel's module.
         library: Mesa's Vulkan driver.
-        icd: the file that tells Vulkan's loader of it.
+        icd: the file that announces it to Vulkan's loader.
     """
 
     module: str

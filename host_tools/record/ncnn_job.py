@@ -22,7 +22,7 @@ class NcnnResult:
 
     Attributes:
         outputs: the GPU's results by blob name, float32.
-        reference: ncnn's CPU results in the same guest; empty when not asked for.
+        reference: ncnn's CPU results in the same guest; empty when not requested.
         versions: "ncnn", "python", "device", "vulkan" as the guest reported them.
     """
 

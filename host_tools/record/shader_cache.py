@@ -1,6 +1,6 @@
 """Mesa's shader cache, kept between recordings: without it, compiling shaders is most of a recording's time.
 
-A job's cache is what the same job leaves behind when it starts with none. The first recording of a job therefore
+A job's cache is what the same job leaves when it starts with none. The first recording of a job therefore
 boots twice: once unrecorded for the cache, then with it; later ones find it in the user's cache folder. Either way
 the recorded run starts from the same bytes (docs/adr/0003-shader-cache.md).
 """

@@ -1,35 +1,38 @@
-"""Runners: what a replay can run on. Each module has `replay(signed, key, inputs, ...) -> ReplayResult`."""
+"""Runners: what a replay can run on. `run` is the one way in; `host_tools.runners.replay` is the interface."""
 
 from __future__ import annotations
 
 import importlib
-from collections.abc import Mapping
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from host_tools.runners.replay import ReplayResult, Tensor
-    from signing.keys import PublicKey
+    from host_tools.runners.replay import ReplayRequest, ReplayResult, Runner
 
-RUNNERS = ("vgpu", "unicorn", "qemu")
-OPTEE = "optee"  # needs OP-TEE and TF-A, built from Debian's sources
-NORMAL_WORLDS = {"bare-metal": "optee.bare_metal", "linux": "optee.linux"}  # of OP-TEE's machine -> module
-ON_THE_HOST = ("vgpu",)  # without firmware
+OPTEE = "optee"
+# Name -> module of this folder; imported when it is needed, since some take long.
+RUNNERS = {
+    "vgpu": "vgpu",
+    "unicorn": "unicorn",
+    "qemu": "qemu",
+    OPTEE: "optee.bare_metal",
+    f"{OPTEE}-linux": "optee.linux",
+}
+NORMAL_WORLDS = {"bare-metal": OPTEE, "linux": f"{OPTEE}-linux"}  # of OP-TEE's machine -> runner
+WITHOUT_OPTEE = tuple(name for name in RUNNERS if not name.startswith(OPTEE))  # nothing large to build
 
 
-def run(
-    runner: str,
-    signed: bytes,
-    key: PublicKey,
-    inputs: Mapping[str, Tensor],
-    *,
-    firmware: Path | None = None,
-    **options: Any,
-) -> ReplayResult:
-    """Replay on the runner called `runner`; the options are those of its `replay`."""
-    if runner not in ON_THE_HOST:
-        options["firmware"] = firmware
-    result: ReplayResult = importlib.import_module(f"host_tools.runners.{runner}").replay(
-        signed, key, inputs, **options
-    )
-    return result
+def runner_of(name: str) -> Runner:
+    """The runner called `name`."""
+    runner: Runner = importlib.import_module(f"host_tools.runners.{RUNNERS[name]}")
+    return runner
+
+
+def run(name: str, request: ReplayRequest) -> ReplayResult:
+    """Replay on the runner called `name`.
+
+    Raises:
+        RunnerError: the request has options that the runner does not have; or see its `replay`.
+    """
+    runner = runner_of(name)
+    request.check_options(name, runner.OPTIONS)
+    return runner.replay(request)

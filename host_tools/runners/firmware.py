@@ -17,13 +17,15 @@ from elftools.elf.elffile import ELFFile
 
 from host_tools.gpus.family import profile_of
 from host_tools.runners import bearssl
-from host_tools.runners.replay import RunnerError
+from host_tools.runners.needs import gpu_of, secure_bytes
+from host_tools.runners.replay import ReplayRequest, RunnerError
 from host_tools.support.cache import cache_dir
 from host_tools.support.gpu_folders import DEFAULT_GPU
 from signing.keys import PublicKey
 from tee_replayer.boards import QEMU_VIRT
 from tee_replayer.generate import generate
 from trace_format import packing
+from trace_format.trace import Trace
 
 CROSS = "aarch64-linux-gnu-"
 CARVEOUT_STEP = 256 << 20  # so that few firmwares serve many traces
@@ -71,7 +73,7 @@ class Firmware:
 
 
 def compile_firmware(folder: Path) -> None:
-    """Run make in a generated folder; RunnerError with the compiler's words when it fails."""
+    """Run make in a generated folder; RunnerError with the compiler's output when it fails."""
     if shutil.which(f"{CROSS}gcc") is None:
         raise RunnerError("no aarch64 cross compiler: apt-get install gcc-aarch64-linux-gnu")
     command = ["make", "-s", "-C", str(folder), f"-j{os.cpu_count() or 1}"]
@@ -81,7 +83,7 @@ def compile_firmware(folder: Path) -> None:
 
 
 def load(folder: Path) -> Firmware:
-    """Read a compiled firmware; RunnerError when there is none, or it is another program."""
+    """Read a compiled firmware; RunnerError when there is none, or it is a different program."""
     path = folder / ELF
     for file in (path, folder / BINARY):
         if not file.is_file():
@@ -120,7 +122,7 @@ def build(
         key: whose traces it accepts.
         gpu: the virtual GPU.
         min_security_version: older traces are refused.
-        carveout_bytes: secure memory that there must be at least.
+        carveout_bytes: the least secure memory that it must have.
 
     Raises:
         GenerateError: no ES256 key.
@@ -146,6 +148,22 @@ def build(
             compile_firmware(fresh)
             os.rename(fresh, kept)
     return load(kept)
+
+
+def firmware_for(request: ReplayRequest, trace: Trace | None) -> Firmware:
+    """The firmware that a request names, or else one that is made for its key and that the trace fits.
+
+    Raises:
+        RunnerError: as `load` or `build`.
+    """
+    if request.firmware:
+        return load(request.firmware)
+    return build(
+        request.key,
+        gpu_of(request.signed, request.gpu),
+        request.min_security_version,
+        carveout_bytes=secure_bytes(trace, request.signed),
+    )
 
 
 def sizes(folder: Path) -> dict[str, int]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from host_tools.runners.replay import Buffers, RunnerError
+from host_tools.runners.buffers import Buffers
+from host_tools.runners.replay import RunnerError
 from tee_replayer.status import Report
 from trace_format import packing
 from trace_format.errors import MagicError
@@ -30,7 +31,7 @@ class Layout:
 
 
 def layout(signed: bytes, buffers: Buffers) -> Layout:
-    """Place the signed trace and the slots' data behind the mailbox."""
+    """Place the signed trace and the slots' data after the mailbox."""
     at = MAILBOX_DATA_AT
     places = []
     for size in (len(signed), *(row.data.nbytes for row in buffers.rows)):
@@ -65,7 +66,7 @@ def request(memory: memoryview, signed: bytes, buffers: Buffers, repeat: int) ->
 
 
 def trace_in(memory: bytes) -> tuple[int, int] | None:
-    """Where a request has the signed trace: from, to; None when this is no request. Nothing else is judged."""
+    """Where a request has the signed trace: from, to; None when this is not a request. Nothing else is checked."""
     if not memory.startswith(REQUEST_MAGIC) or len(memory) < _REQUEST_BYTES:
         return None
     found = packing.unpack("mailbox_request", memory[:_REQUEST_BYTES])

@@ -2,68 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from pathlib import Path
-
 from host_tools.runners import firmware as firmwares
 from host_tools.runners import mailbox
-from host_tools.runners.replay import (
-    ReplayResult,
-    RunnerError,
-    Tensor,
-    bind,
-    gpu_of,
-    open_trace,
-    result,
-    secure_bytes,
-)
+from host_tools.runners.buffers import bind
+from host_tools.runners.needs import gpu_of, open_trace
+from host_tools.runners.replay import ReplayRequest, ReplayResult, RunnerError, result
 from host_tools.runners.secure_machine import DRAM_BASE, MIB, Machine, dram, instructions, run
-from signing.keys import PublicKey
 
 DEVICE = "QEMU virt, EL3, secure world"
+OPTIONS = frozenset(("firmware", "plugin_args", "timeout_s"))
+TIMEOUT_S = 600
 
 
-def replay(
-    signed: bytes,
-    key: PublicKey,
-    inputs: Mapping[str, Tensor] | None = None,
-    *,
-    gpu: str | None = None,
-    repeat: int = 1,
-    min_security_version: int = 0,
-    firmware: Path | None = None,
-    timeout_s: float = 600,
-    plugin_args: Mapping[str, str] | None = None,
-) -> ReplayResult:
-    """Boot the firmware, have it verify, load and replay a signed trace.
-
-    Args:
-        signed: the file.
-        key: whose traces the firmware accepts; an ES256 key.
-        inputs: slot name -> tensor; those left out keep the recording's value.
-        gpu: the virtual GPU; without it that of the trace.
-        repeat: replays in a row; the outputs are the last one's.
-        min_security_version: older traces are refused.
-        firmware: folder of a compiled firmware; without it one is made for `key`.
-        timeout_s: of real time, for the whole run.
-        plugin_args: further arguments of the QEMU plugin (host_tools/vgpu/qemu).
+def replay(request: ReplayRequest) -> ReplayResult:
+    """As Runner: the firmware verifies, loads and replays.
 
     Raises:
-        InputError: a tensor does not fit.
-        RunnerError: the firmware is for a real board, or QEMU is missing, did not end, or gave no answer; its own
-            words are in the message.
+        RunnerError: the firmware is for a real board, or QEMU is missing, did not end, or gave no answer; the
+            message has QEMU's own words.
     """
+    signed = request.signed
     trace = open_trace(signed)
-    gpu = gpu_of(signed, gpu)
-    fw = (
-        firmwares.load(firmware)
-        if firmware
-        else firmwares.build(key, gpu, min_security_version, carveout_bytes=secure_bytes(trace, signed))
-    )
+    gpu = gpu_of(signed, request.gpu)
+    fw = firmwares.firmware_for(request, trace)
     board = fw.board
     if board.power_base:
-        raise RunnerError(f"{firmware}: made for a board that QEMU does not have; its model: --on unicorn")
-    buffers = bind(trace, inputs or {})
+        raise RunnerError(f"{request.firmware}: made for a board that QEMU does not have; its model: --on unicorn")
+    buffers = bind(trace, request.inputs)
     machine = Machine(
         image=fw.binary,
         gic=2,
@@ -76,7 +41,7 @@ def replay(
     )
     need = board.mailbox_base - DRAM_BASE + mailbox.layout(signed, buffers).size
     with dram(-(-need // MIB) * MIB) as (path, memory), memory[board.mailbox_base - DRAM_BASE :] as shared:
-        places = mailbox.request(shared, signed, buffers, repeat)
-        run(machine, path, plugin_args, timeout_s)
+        places = mailbox.request(shared, signed, buffers, request.repeat)
+        run(machine, path, request.plugin_args, request.timeout_s or TIMEOUT_S)
         report = mailbox.response(shared, buffers, places)
-    return result(report, DEVICE, buffers, instructions(report), signed, gpu)
+    return result(report, DEVICE, buffers.outputs, instructions(report), signed, gpu)

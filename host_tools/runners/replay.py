@@ -1,32 +1,24 @@
-"""What all runners share: the caller's tensors checked against the trace's slots, and the result of a replay."""
+"""The interface of a runner: what a caller requests, what a runner takes and gives back, and the errors."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any, Protocol
 
-import numpy as np
 import numpy.typing as npt
 
 from host_tools.gpus.family import profile_of
-from host_tools.support.gpu_folders import DEFAULT_GPU
 from host_tools.vgpu.binding import executes_shaders
-from signing import envelope
+from signing.keys import PublicKey
 from tee_replayer.status import Report
-from tee_replayer.target import drivers
-from trace_format import layout, packing
-from trace_format import profile as profiles
-from trace_format.actions import Columns, Op
-from trace_format.errors import GramophoneError, ProfileError, TraceError, listed
-from trace_format.schema import MAX_CARVEOUT_BYTES, PAGE_BYTES, SectionType, SlotKind
-from trace_format.trace import Slot, Trace
+from trace_format.errors import GramophoneError, listed
 
 Tensor = npt.NDArray[Any]
 
-# Beside the trace's own memory: page table of a V3D (4 MiB at most), head (1 MiB), chunk, workspace.
-LOADER_BYTES = 16 << 20
 FULL, NONE = "full", "none"  # ReplayResult.compute
+EVERY_RUNNER = frozenset(("signed", "key", "inputs", "gpu", "repeat", "min_security_version"))  # takes these
 
 
 class InputError(GramophoneError):
@@ -35,6 +27,52 @@ class InputError(GramophoneError):
 
 class RunnerError(GramophoneError):
     """The emulator itself failed: it is missing, did not end, or gave no answer."""
+
+
+@dataclass(frozen=True)
+class ReplayRequest:
+    """A replay to be run. The attributes after `min_security_version` are options that only some runners have.
+
+    Attributes:
+        signed: the signed trace.
+        key: whose traces are accepted; an ES256 key.
+        inputs: slot name -> tensor; those left out keep the recording's value.
+        gpu: the virtual GPU; None: that of the trace.
+        repeat: replays in a row; the outputs are those of the last one.
+        min_security_version: older traces are refused.
+        firmware: folder that `generate` wrote, compiled where it has a make file; None: one is made for `key`.
+        plugin_args: further arguments of the QEMU plugin (host_tools/vgpu/qemu).
+        timeout_s: of real time, for the whole run; None: the runner's own.
+        latency_ns: how long the virtual GPU takes for what takes time.
+        hang_job, fault_job: test aids: the compute job (from 1) that never completes, or faults.
+    """
+
+    signed: bytes
+    key: PublicKey
+    inputs: Mapping[str, Tensor] = field(default_factory=dict)
+    gpu: str | None = None
+    repeat: int = 1
+    min_security_version: int = 0
+    firmware: Path | None = None
+    plugin_args: Mapping[str, str] | None = None
+    timeout_s: float | None = None
+    latency_ns: int = 0
+    hang_job: int = 0
+    fault_job: int = 0
+
+    def check_options(self, runner: str, options: frozenset[str]) -> None:
+        """Raise RunnerError for what is set and not among the runner's options, or contradicts another option."""
+        optional = [item for item in fields(self) if item.name not in EVERY_RUNNER]
+        given = [item.name for item in optional if getattr(self, item.name) != item.default]
+        if unknown := [name for name in given if name not in options]:
+            raise RunnerError(
+                f"the runner {runner} has no option {listed(unknown)}; it has: {listed(sorted(options))}"
+            )
+        if self.firmware is not None and self.min_security_version:
+            raise RunnerError(
+                f"{self.firmware}: the minimum security version is that which the firmware was generated with; "
+                "no other can be given"
+            )
 
 
 @dataclass(frozen=True)
@@ -93,102 +131,31 @@ class ReplayResult:
         return self.report.secure_bytes
 
 
-@dataclass
-class Buffer:
-    """Memory for a slot: dense, in C order."""
+class Runner(Protocol):
+    """What a replay can run on. Each runner is a module with these two names.
 
-    index: int
-    slot: Slot
-    data: Tensor
-
-
-@dataclass
-class Buffers:
-    """The caller's inputs, and room for all outputs, in the order of the slots."""
-
-    rows: list[Buffer] = field(default_factory=list)
-
-    @property
-    def outputs(self) -> dict[str, Tensor]:
-        """Slot name -> tensor."""
-        return {row.slot.name: row.data for row in self.rows if row.slot.kind == SlotKind.OUTPUT}
-
-
-def open_trace(signed: bytes) -> Trace | None:
-    """The trace inside, for its slots alone; None when it is damaged: to refuse it is the device's part."""
-    try:
-        return Trace.parse(envelope.split(signed).trace)
-    except TraceError:
-        return None
-
-
-def claimed(signed: bytes) -> dict[str, Any]:
-    """The manifest of a trace that may be damaged elsewhere; empty when it cannot be read."""
-    try:
-        part = layout.disassemble(envelope.split(signed).trace)[1].one(SectionType.MANIFEST)
-        return packing.unpack("manifest", part.stored, part.offset)
-    except TraceError:
-        return {}
-
-
-def gpu_of(signed: bytes, gpu: str | None) -> str:
-    """The virtual GPU to take: `gpu`, or else the one that the trace is for; where there is none, any will do."""
-    try:
-        claim = profiles.for_gpu(claimed(signed).get("gpu", -1)).name
-    except ProfileError:
-        claim = ""
-    return gpu or (claim if claim in drivers() else DEFAULT_GPU)
-
-
-def secure_bytes(trace: Trace | None, signed: bytes = b"") -> int:
-    """Secure memory that a replayer may need for a trace: no less than it takes (tee_replayer/core/load.c).
-
-    Args:
-        trace: None where it is damaged; then the device must come as far as finding that out.
-        signed: the file.
+    Attributes:
+        OPTIONS: attributes of ReplayRequest that it takes besides those that every runner takes (EVERY_RUNNER).
     """
-    if trace is None:
-        return min(int(claimed(signed).get("carveout_bytes", 0)), MAX_CARVEOUT_BYTES) + LOADER_BYTES
-    columns = Columns(trace.actions)
-    maps = columns.pages[columns.is_op(Op.MAP_GPU_MEM)]
-    # Tables of four levels: 8 bytes a page, and a table begun and one ended on each level below the root.
-    tables = 8 * int(maps.sum()) + len(maps) * 6 * PAGE_BYTES
-    return trace.carveout_bytes + trace.actions.nbytes + tables + LOADER_BYTES
 
+    OPTIONS: frozenset[str]
 
-def bind(trace: Trace | None, inputs: Mapping[str, Tensor]) -> Buffers:
-    """Check the inputs and make room for the outputs.
+    def replay(self, request: ReplayRequest) -> ReplayResult:
+        """Verify, load and replay a signed trace.
 
-    Args:
-        trace: None binds nothing.
-        inputs: slot name -> tensor of the slot's type and shape; inputs left out keep the recording's value.
-
-    Raises:
-        InputError: no such input, or another type or shape.
-    """
-    buffers = Buffers()
-    if trace is None:
-        return buffers
-    known = [slot.name for slot in trace.slots if slot.kind != SlotKind.OUTPUT]
-    for name in inputs:
-        if name not in known:
-            raise InputError(f"no input {name!r}; there are: {listed(known)}")
-    for index, slot in enumerate(trace.slots):
-        if slot.kind == SlotKind.OUTPUT:
-            buffers.rows.append(Buffer(index, slot, np.zeros(slot.shape, slot.numpy_dtype)))
-        elif slot.name in inputs:
-            given = np.asarray(inputs[slot.name])
-            if given.shape != slot.shape or given.dtype != slot.numpy_dtype:
-                raise InputError(
-                    f"input {slot.name}: expected {slot.numpy_dtype} of shape {slot.shape}, "
-                    f"found {given.dtype} of shape {given.shape}"
-                )
-            buffers.rows.append(Buffer(index, slot, np.array(given, slot.numpy_dtype, order="C")))
-    return buffers
+        Raises:
+            InputError: a tensor does not fit.
+            RunnerError: the emulator failed.
+        """
 
 
 def result(
-    report: Report, device: str, buffers: Buffers, instructions: Instructions | None, signed: bytes, gpu: str
+    report: Report,
+    device: str,
+    outputs: dict[str, Tensor],
+    instructions: Instructions | None,
+    signed: bytes,
+    gpu: str,
 ) -> ReplayResult:
     """The result of a replay on the virtual GPU `gpu` that ended with `report`."""
     ok = report.ok
@@ -196,7 +163,7 @@ def result(
         ok=ok,
         device=device,
         report=report,
-        outputs=buffers.outputs if ok else {},
+        outputs=outputs if ok else {},
         instructions=instructions,
         trace_bytes=len(signed),
         compute=FULL if executes_shaders(gpu) else NONE,

@@ -41,7 +41,7 @@ class Machine:
         carveout_base, carveout_bytes: secure memory that it reaches.
         firewall: register that gives the GPU from the normal world to the secure world; 0: it is always secure.
         cpus: cores.
-        icount: time counts instructions, cores take turns; else cores run at once, and faster.
+        icount: time counts instructions and cores take turns; otherwise cores run at once, and faster.
         options: further options of QEMU.
     """
 
@@ -80,7 +80,7 @@ def run(machine: Machine, memory: Path, plugin_args: Mapping[str, str] | None, t
         timeout_s: of real time.
 
     Returns:
-        What QEMU and the machine's serial ports said, in one line.
+        What QEMU and the machine's serial ports printed, in one line.
 
     Raises:
         RunnerError: QEMU is missing, did not end, or the guest took an exception.
@@ -126,7 +126,7 @@ def _run(command: Sequence[str], timeout_s: float) -> str:
         )
     except subprocess.TimeoutExpired:
         raise RunnerError(f"QEMU did not end within {timeout_s:.0f} s") from None
-    said = " ".join((done.stdout + done.stderr).split())
+    output = " ".join((done.stdout + done.stderr).split())
     if done.returncode not in EXITS:
-        raise RunnerError(f"QEMU ended with status {done.returncode}: {said or 'it said nothing'}")
-    return said
+        raise RunnerError(f"QEMU ended with status {done.returncode}: {output or 'it printed nothing'}")
+    return output

@@ -1,15 +1,14 @@
 """Replays on Unicorn: the same firmware ELF at EL3, without a machine around it, for quick tests.
 
-Unicorn has no interrupt controller, no clock to be trusted and no secure world: the runner gives the firmware
+Unicorn has no interrupt controller, no reliable clock and no secure world: the runner gives the firmware
 one register of the GIC, a UART, a virtual counter, memory, and what switches the GPU on the firmware's board
-(power.py), each at its place on that board. Registers reach the virtual GPU through `mmio_map`.
+(power/), each at its place on that board. Registers reach the virtual GPU through `mmio_map`.
 """
 
 from __future__ import annotations
 
 import mmap
-from collections.abc import Callable, Mapping
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -18,20 +17,12 @@ from unicorn import arm64_const as arm64
 
 from host_tools.runners import firmware as firmwares
 from host_tools.runners import mailbox
+from host_tools.runners.buffers import bind
+from host_tools.runners.needs import gpu_of, open_trace
 from host_tools.runners.power import model
 from host_tools.runners.power.block import PowerBlock
-from host_tools.runners.replay import (
-    ReplayResult,
-    RunnerError,
-    Tensor,
-    bind,
-    gpu_of,
-    open_trace,
-    result,
-    secure_bytes,
-)
+from host_tools.runners.replay import ReplayRequest, ReplayResult, RunnerError, Tensor, result
 from host_tools.vgpu.binding import VgpuError, VirtualGpu
-from signing.keys import PublicKey
 from tee_replayer import boards
 
 PAGE = 4096
@@ -41,62 +32,34 @@ CNTPCT_EL0 = (14, 0, 3, 3, 1)
 UART_DR = 0
 # Registers of the Cortex-A72 that Unicorn's lacks, as "msr NAME, x0".
 A72_REGISTERS = {0xD519F220: "CPUECTLR_EL1", 0xD519B040: "L2CTLR_EL1"}
-READS, X28 = 1 << 21, 28  # in such an instruction; the registers from there on are not numbered in a row
+READS, X28 = 1 << 21, 28  # in such an instruction; the later registers are not numbered consecutively
 GICD_TYPER, GICD_ISPENDR, GIC_SPI_BASE = 0x4, 0x200, 32
-GIC_LINES = 7  # groups of 32 interrupts behind the first: a BCM2711's
-GIC_BYTES = 2 * PAGE  # distributor, and on boards the CPU interface behind it
-NS_PER_LOOK = 1000  # virtual time passes only when the firmware looks at the clock or at the interrupt
-NOWHERE = (1 << 64) - 4  # emulation ends by the exit alone
+GIC_LINES = 7  # groups of 32 interrupts after the first: a BCM2711's
+GIC_BYTES = 2 * PAGE  # distributor, and on boards the CPU interface after it
+NS_PER_LOOK = 1000  # virtual time passes only when the firmware reads the clock or the interrupt
+NOWHERE = (1 << 64) - 4  # only the exit ends the emulation
 HLT_SEMIHOSTING = 0xD45E0000  # hlt #0xf000
 DEVICE = "Unicorn, EL3"
+OPTIONS = frozenset(("firmware", "latency_ns", "hang_job", "fault_job"))
 
 
-def replay(
-    signed: bytes,
-    key: PublicKey,
-    inputs: Mapping[str, Tensor] | None = None,
-    *,
-    gpu: str | None = None,
-    repeat: int = 1,
-    min_security_version: int = 0,
-    firmware: Path | None = None,
-    latency_ns: int = 0,
-    hang_job: int = 0,
-    fault_job: int = 0,
-    power_answers: int | None = None,
-) -> ReplayResult:
-    """Run the firmware, have it verify, load and replay a signed trace.
-
-    Args:
-        signed: the file.
-        key: whose traces the firmware accepts; an ES256 key.
-        inputs: slot name -> tensor; those left out keep the recording's value.
-        gpu: the virtual GPU; without it that of the trace.
-        repeat: replays in a row; the outputs are the last one's.
-        min_security_version: older traces are refused.
-        firmware: folder of a compiled firmware; without it one is made for `key`.
-        latency_ns: how long the virtual GPU takes for what takes time.
-        hang_job, fault_job: test aids: the compute job (from 1) that never completes, or faults.
-        power_answers: test aid: how many requests the board's power block answers; None: all.
+def replay(request: ReplayRequest) -> ReplayResult:
+    """As Runner: the firmware verifies, loads and replays.
 
     Raises:
-        InputError: a tensor does not fit.
-        VgpuError: the trace asks the virtual GPU for something that it does not model.
-        RunnerError: the firmware crashed or gave no answer.
+        VgpuError: the trace needs something that the virtual GPU does not model.
+        RunnerError: the firmware crashed, gave no answer, or is for another GPU or a smaller trace.
     """
+    signed, gpu = request.signed, request.gpu
     trace = open_trace(signed)
-    if firmware:
-        fw = firmwares.load(firmware)
-    else:
-        size = secure_bytes(trace, signed)
-        fw = firmwares.build(key, gpu_of(signed, gpu), min_security_version, carveout_bytes=size)
+    fw = firmwares.firmware_for(request, trace)
     block = power_block(fw.board)
     if block and gpu not in (None, block.GPU):
         raise RunnerError(
-            f"{firmware}: the firmware's board is a {block.TITLE}, which has a {block.GPU}, no {gpu}"
+            f"{request.firmware}: the firmware's board is a {block.TITLE}, which has a {block.GPU}, no {gpu}"
         )
     gpu = block.GPU if block else gpu_of(signed, gpu)
-    buffers = bind(trace, inputs or {})
+    buffers = bind(trace, request.inputs)
     size = -(-mailbox.layout(signed, buffers).size // PAGE) * PAGE
     if size > fw.board.mailbox_bytes:
         raise RunnerError(
@@ -105,13 +68,15 @@ def replay(
         )
     dram = np.frombuffer(mmap.mmap(-1, size), np.uint8)
     carveout = np.frombuffer(mmap.mmap(-1, fw.board.carveout_bytes), np.uint8)
-    places = mailbox.request(dram.data, signed, buffers, repeat)
+    places = mailbox.request(dram.data, signed, buffers, request.repeat)
     memory = {fw.board.carveout_base: carveout}
-    with VirtualGpu(gpu, memory, latency_ns=latency_ns, hang_job=hang_job, fault_job=fault_job) as device:
-        Machine(fw, device, carveout, dram, power_answers).run()
+    with VirtualGpu(
+        gpu, memory, latency_ns=request.latency_ns, hang_job=request.hang_job, fault_job=request.fault_job
+    ) as device:
+        Machine(fw, device, carveout, dram).run()
     report = mailbox.response(dram.data, buffers, places)
     name = f"{DEVICE}, {block.TITLE}" if block else DEVICE
-    return result(report, name, buffers, None, signed, gpu)
+    return result(report, name, buffers.outputs, None, signed, gpu)
 
 
 def power_block(board: firmwares.Board) -> type[PowerBlock] | None:
@@ -182,7 +147,7 @@ class Machine:
         uc.hook_add(unicorn.UC_HOOK_INTR, self._exception)
         uc.hook_add(unicorn.UC_HOOK_INSN, self._counter, None, 1, 0, arm64.UC_ARM64_INS_MRS)
         uc.reg_write(arm64.UC_ARM64_REG_PSTATE, PSTATE_EL3)
-        # Only the write of a system register makes Unicorn take notice of the new level: CPACR_EL1, no traps.
+        # Only a write of a system register makes Unicorn notice the new level: CPACR_EL1, no traps.
         uc.reg_write(arm64.UC_ARM64_REG_CP_REG, (*CPACR_EL1, 3 << 20))
 
     def run(self) -> None:
@@ -194,7 +159,7 @@ class Machine:
             self._failure = self._failure or RunnerError(f"the firmware crashed at {at:#x}: {error}")
         if self._failure:
             raise self._failure
-        # On an emulated machine the firmware leaves; on a board it waits for ever behind the line that tells.
+        # On an emulated machine the firmware exits; on a board it prints a line and then waits forever.
         if not self._ended and not self.uart.endswith(b"\n"):
             raise RunnerError(f"the firmware stopped at {self._uc.reg_read(arm64.UC_ARM64_REG_PC):#x}")
 
@@ -208,7 +173,7 @@ class Machine:
     def _reach_gpu(self) -> VirtualGpu:
         self.gpu_accesses += 1
         if self.power:
-            self.power.refuse(not self.power.is_on(), "an access to a GPU that is off: the bus waits for ever")
+            self.power.refuse(not self.power.is_on(), "an access to a GPU that is off: the bus waits forever")
         return self._device
 
     def _power_read(self, _uc: Any, offset: int, _size: int, page: int) -> int:
@@ -258,7 +223,7 @@ class Machine:
         return 0
 
     def _guarded(self, access: Callable[[], int | None]) -> int:
-        """No exception may cross Unicorn: keep it, and stop."""
+        """No exception may pass through Unicorn: keep it, and stop."""
         try:
             return access() or 0
         except (VgpuError, RunnerError) as error:
@@ -278,7 +243,7 @@ class Machine:
         uc.emu_stop()
 
     def _is_done_for_a72(self, uc: Any, instruction: int) -> bool:
-        """Whether the instruction moves one of A72_REGISTERS; then that is done."""
+        """Whether the instruction moves one of A72_REGISTERS; then do that."""
         number = instruction & 31
         name = A72_REGISTERS.get(instruction & ~(READS | 31))
         if name is None or number > X28:

@@ -1,4 +1,4 @@
-"""Where recording keeps what it downloaded and built: the user's cache folder, never the checkout."""
+"""Where downloads and builds are kept: the user's cache folder, never the checkout."""
 
 import fcntl
 import os
@@ -37,13 +37,13 @@ def cache_dir(*parts: str) -> Path:
 def locked(path: Path) -> Iterator[None]:
     """Hold the lock file `path`: others, threads and processes alike, wait for their turn."""
     with path.open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)  # given up when the file is closed
+        fcntl.flock(file, fcntl.LOCK_EX)  # released when the file is closed
         yield
 
 
 @contextmanager
 def written_whole(path: Path) -> Iterator[Path]:
-    """Give a temporary path beside `path`; renamed to `path` on success, removed on failure."""
+    """Give a temporary path next to `path`; renamed to `path` on success, removed on failure."""
     folder = Path(mkdtemp(prefix=f".{path.name}.", dir=path.parent))
     temporary = folder / path.name
     try:

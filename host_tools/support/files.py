@@ -1,4 +1,4 @@
-"""Writing files so that nobody ever sees half of one."""
+"""Writing files so that no reader ever sees half of one."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def write_atomically(path: str | Path, data: bytes, *, mode: int = 0o666, overwr
 
 @contextlib.contextmanager
 def _beside(path: str | Path, mode: int) -> Iterator[tuple[Path, int]]:
-    """An open temporary file in the folder of `path`, gone in the end; OSErrors name `path`."""
+    """An open temporary file in the folder of `path`, removed at the end; OSErrors name `path`."""
     target = Path(os.path.realpath(path))
     temporary = target.with_name(f".gramophone.{os.urandom(8).hex()}.tmp")
     try:

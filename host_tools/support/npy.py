@@ -28,7 +28,7 @@ ELEMENTS = {
 
 
 class NpyError(TraceError):
-    """A .npy file that is none, or not one that a slot takes."""
+    """A file that is not a .npy file, or not one that a slot takes."""
 
 
 @dataclass(frozen=True)
@@ -132,7 +132,7 @@ def npy(dtype: int, shape: tuple[int, ...], data: bytes) -> bytes:
 
     Args:
         dtype: element type, as in the trace format.
-        shape: outermost dimension first; of at most six.
+        shape: outermost dimension first; at most six.
         data: dense, in C order.
     """
     header = f"{{'descr': {ELEMENTS[dtype][1]!r}, 'fortran_order': False, 'shape': {shape!r}, }}"

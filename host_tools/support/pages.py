@@ -8,12 +8,12 @@ from trace_format.schema import PAGE_BYTES
 
 
 def pages_of(start: int, size: int) -> range:
-    """Numbers of the pages in which `size` bytes from `start` on lie; there is at least one byte."""
+    """Numbers of the pages that `size` bytes at `start` lie in; there is at least one byte."""
     return range(start // PAGE_BYTES, (start + size - 1) // PAGE_BYTES + 1)
 
 
 def pieces(start: int, size: int) -> Iterator[tuple[int, slice, slice]]:
-    """Cuts `size` bytes from `start` on at page borders: number of the page, where in it, where in the bytes."""
+    """Cuts `size` bytes at `start` at page boundaries: number of the page, where in it, where in the bytes."""
     done = 0
     while done < size:
         page, inside = divmod(start + done, PAGE_BYTES)

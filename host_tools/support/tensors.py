@@ -121,7 +121,7 @@ def _read(path: Path) -> NDArray[Any]:
         # The header is text that NumPy hands to Python's parser, and its shape decides how much is allocated.
         array: NDArray[Any] = np.load(io.BytesIO(data), allow_pickle=False)
     except (ValueError, TypeError, SyntaxError, EOFError, OverflowError, MemoryError, TokenError):
-        raise GramophoneError(f"{path}: a damaged .npy file, or one of elements that are no numbers") from None
+        raise GramophoneError(f"{path}: a damaged .npy file, or one with elements that are not numbers") from None
     return array
 
 

@@ -35,7 +35,7 @@ ACCESS_WRITTEN = _CONSTANTS["VGPU_ACCESS_WRITTEN"]
 
 
 class VgpuError(GramophoneError):
-    """The virtual GPU was asked for what it does not model; the message names it and where."""
+    """The virtual GPU met something that it does not model; the message says what and where."""
 
 
 @dataclasses.dataclass(frozen=True)

@@ -56,7 +56,7 @@ class Double:
 
     Attributes:
         source: the file.
-        replaces: how the names of the files begin that it takes the place of.
+        replaces: prefix of the names of the files that it replaces.
     """
 
     source: Path
@@ -135,7 +135,7 @@ def qemu_series(qemu: str = QEMU) -> str:
     """Release series of a QEMU binary, such as "7.2".
 
     Raises:
-        BuildError: QEMU is not there or does not tell its version.
+        BuildError: QEMU is missing or does not print its version.
     """
     path = shutil.which(qemu)
     if path is None:
@@ -163,7 +163,7 @@ def qemu_plugin(qemu: str = QEMU, double: Double | None = None) -> Path:
         raise BuildError(f"{qemu} is of series {series}; the plugin knows the internals of {known} only")
     major, minor = series.split(".")
     flags = [
-        "-fvisibility=hidden",  # no name of ours may get in the way of one of QEMU's
+        "-fvisibility=hidden",  # no symbol of ours may clash with one of QEMU's
         f"-DQEMU_MAJOR={major}",
         f"-DQEMU_MINOR={minor}",
         f"-DPLUGIN_VERSION={QEMU_PLUGIN_VERSIONS[series]}",

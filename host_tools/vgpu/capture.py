@@ -81,7 +81,7 @@ class JobStart(Event):
 
 @dataclass(frozen=True)
 class JobEnd(Event):
-    """A job touches memory no more."""
+    """A job has stopped touching memory."""
 
     kind: int
     ordinal: int
@@ -100,7 +100,7 @@ class Map(Event):
 
 @dataclass(frozen=True)
 class Unmap(Event):
-    """GPU pages that are mapped no more."""
+    """GPU pages that are no longer mapped."""
 
     page: int
     pages: int

@@ -12,8 +12,8 @@ struct output_file {
 
 /* False with errno set when the file cannot be created. */
 bool output_open(struct output_file *out, const char *path);
-/* Finish the file, or remove what there is of it unless `good`. False with errno set when it does not stand.
- */
+/* Finish the file; unless `good`, remove what has been written. False with errno set when it
+ * could not be finished. */
 bool output_close(struct output_file *out, bool good);
 
 #endif

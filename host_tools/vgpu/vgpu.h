@@ -1,5 +1,5 @@
 /*
- * Virtual GPU: the one interface behind which every virtual GPU stands.
+ * Virtual GPU: the one interface that every virtual GPU implements.
  *
  * The same library is loaded by Python (cffi), by the QEMU device plugin and by the recorder. A virtual GPU
  * behaves as hardware does at the register, MMU, job and interrupt level, executes the GPU's real machine
@@ -24,12 +24,12 @@ extern "C" {
 
 typedef struct vgpu vgpu;
 
-/* What the virtual GPU asks of the machine it sits in. */
+/* What the virtual GPU requires of the machine it sits in. */
 struct vgpu_host {
     void *ctx;
-    /* Host pointer for physical address `pa`. On return *len is the number of bytes that are contiguous from
-     * there (at least one). NULL: nothing is there, the access is a bus error. The pointer stays valid until
-     * vgpu_memory_changed(). */
+    /* Host pointer for physical address `pa`. On return *len is the number of bytes that are
+     * contiguous from there (at least one). NULL: nothing is there, the access is a bus error. The
+     * pointer stays valid until vgpu_memory_changed(). */
     uint8_t *(*memory)(void *ctx, uint64_t pa, uint64_t *len);
     /* Level of interrupt line `line` (index in the GPU profile's order) changed. */
     void (*interrupt)(void *ctx, unsigned line, bool level);
@@ -39,14 +39,14 @@ struct vgpu_host {
 
 struct vgpu_options {
     uint64_t latency_ns; /* from job start to completion interrupt, and of each busy bit; 0: at once */
-    uint32_t threads;    /* worker threads for compute; 0: one a host core */
+    uint32_t threads;    /* worker threads for compute; 0: one per host core */
     bool track_access;   /* keep the per-byte access map (vgpu_access) */
     uint32_t hang_job;   /* test aid: this compute job (1-based) never completes; 0: none */
     uint32_t fault_job;  /* test aid: this compute job (1-based) reports an MMU fault; 0: none */
 };
 
-/* Create the GPU named as its profile ("v3d42", "mali_g71"). NULL with *error set (static text) on an
- * unknown name. */
+/* Create the GPU named as its profile ("v3d42", "mali_g71"). NULL with *error set (static text)
+ * on an unknown name. */
 vgpu *vgpu_create(const char *gpu, const struct vgpu_host *host, const struct vgpu_options *options,
                   const char **error);
 void vgpu_destroy(vgpu *gpu);
@@ -66,13 +66,13 @@ bool vgpu_interrupt_level(const vgpu *gpu, unsigned line);
 /* Complete what is due at the virtual time now_ns (monotonic, chosen by the owner). */
 void vgpu_advance(vgpu *gpu, uint64_t now_ns);
 
-/* NULL, or what the virtual GPU does not model and was asked to do: names register / opcode / bit and where.
+/* NULL, or what was requested that the virtual GPU does not model: names register / opcode / bit and where.
  * Once set, the GPU has stopped: reads give 0xdeadbeef, writes are ignored. */
 const char *vgpu_error(const vgpu *gpu);
 
 void vgpu_counters_get(const vgpu *gpu, struct vgpu_counters *out);
 
-/* The owner's memory callback now gives other pointers: forget those that it gave before. */
+/* The owner's memory callback now gives other pointers: forget the earlier ones. */
 void vgpu_memory_changed(vgpu *gpu);
 
 /*
@@ -100,8 +100,8 @@ struct vgpu_observer {
 void vgpu_observe(vgpu *gpu, const struct vgpu_observer *observer);
 
 /* Walk the current GPU address space as the GPU sees it (after its last job started: changes that the GPU has
- * not been told of do not show). Calls visit for each run of pages that are contiguous in both address spaces
- * and alike in flags (VGPU_PAGE_*). Returns the number of mapped pages. */
+ * not been notified of do not show). Calls visit for each run of pages that are contiguous in both address
+ * spaces and alike in flags (VGPU_PAGE_*). Returns the number of mapped pages. */
 #define VGPU_PAGE_READABLE 1u
 #define VGPU_PAGE_WRITABLE 2u
 #define VGPU_PAGE_READ 4u    /* read by the latest job */

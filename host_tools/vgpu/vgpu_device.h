@@ -18,7 +18,7 @@ struct vgpu_family {
     uint32_t window_bytes;
     unsigned interrupt_lines;
     bool executes_shaders;
-    /* Allocate the device, zeroed but for its private parts; NULL when memory is short. */
+    /* Allocate the device, zeroed except for its private parts; NULL when memory is short. */
     struct vgpu *(*create)(void);
     /* host and options are in place: bring the device to its reset state. */
     void (*start)(struct vgpu *gpu);
@@ -26,7 +26,7 @@ struct vgpu_family {
     /* offset is a multiple of four inside the window, and the GPU has not failed. */
     uint32_t (*read32)(struct vgpu *gpu, uint32_t offset);
     void (*write32)(struct vgpu *gpu, uint32_t offset, uint32_t value);
-    /* gpu->now_ns has moved: complete what is due. */
+    /* gpu->now_ns has advanced: complete what is due. */
     void (*advance)(struct vgpu *gpu);
     /* NULL for a family that keeps no pointers of the host's. */
     void (*memory_changed)(struct vgpu *gpu);

@@ -11,7 +11,7 @@
 
 GR_API void gr_sha256(const void *data, size_t bytes, uint8_t digest[32]);
 
-/* Far apart, and neither is a value that a skipped call would leave behind. */
+/* Far apart, and neither is a value that a skipped call would leave. */
 #define GR_SIGNATURE_GOOD 0x627bf322u
 #define GR_SIGNATURE_BAD 0x9d840cddu
 

@@ -5,12 +5,12 @@
 
 #include "internal.h"
 
-/* Memory that the driver needs behind the trace's carve-out, in whole pages: enough for every mapping that
- * the trace makes. All actions are loaded and checked. */
+/* Memory that the driver needs after the trace's part of the carve-out, in whole pages: enough for every
+ * mapping that the trace makes. Called when all actions are loaded and checked. */
 GR_INTERNAL uint64_t gr_driver_bytes(const struct gr_replayer *r);
 
-/* Reset the GPU; false when it does not come out of it. Either way it does nothing more with the carve-out,
- * as far as registers can bring that about. Before the next mapping the core clears the driver's memory. */
+/* Reset the GPU; false when the reset does not complete. Either way the GPU stops using the carve-out, as far
+ * as registers can make it. Before the next mapping the core clears the driver's memory. */
 GR_INTERNAL bool gr_driver_reset(struct gr_replayer *r);
 
 /* Point an address space of the GPU at its page table, and turn translation on. */
@@ -20,10 +20,10 @@ GR_INTERNAL void gr_driver_set_table(struct gr_replayer *r, uint32_t space);
 GR_INTERNAL enum gr_status gr_driver_map(struct gr_replayer *r, const struct gr_action *a);
 GR_INTERNAL enum gr_status gr_driver_unmap(struct gr_replayer *r, const struct gr_action *a);
 
-/* Carve-out offset behind a GPU virtual address; UINT64_MAX when nothing is mapped there. */
+/* Carve-out offset that a GPU virtual address maps to; UINT64_MAX when nothing is mapped there. */
 GR_INTERNAL uint64_t gr_driver_translate(const struct gr_replayer *r, uint32_t space, uint64_t va);
 
-/* Bits that tell of a memory fault; 0 when there is none. */
+/* Bits that report a memory fault; 0 when there is none. */
 GR_INTERNAL uint32_t gr_driver_fault(void);
 
 #endif

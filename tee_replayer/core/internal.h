@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Where inlining makes the code smaller against the compiler's estimate, and where it does not. */
+/* Where inlining makes the code smaller although the compiler estimates otherwise, and the opposite. */
 #define GR_INLINE static inline __attribute__((always_inline))
 #define GR_NOINLINE __attribute__((noinline))
 
@@ -24,7 +24,7 @@ GR_INLINE const uint8_t *gr_aligned(const uint8_t *p)
     return __builtin_assume_aligned(p, 8);
 }
 
-/* An action of a loaded trace, not judged. */
+/* An action of a loaded trace, not validated. */
 GR_INLINE struct gr_action gr_action_at(const struct gr_replayer *r, uint32_t index)
 {
     const uint8_t *at = gr_aligned(r->actions + (size_t)index * GR_ACTION_BYTES);
@@ -67,31 +67,31 @@ struct gr_limits {
 struct gr_stream {
     const struct gr_source *source;
     uint64_t offset;       /* in the signed file, of the next chunk */
-    uint64_t left;         /* bytes of the body behind the current chunk */
-    uint64_t section;      /* bytes left of the current section: no more is handed out */
+    uint64_t left;         /* bytes of the body after the current chunk */
+    uint64_t section;      /* bytes left in the current section: no more is handed out */
     const uint8_t *hashes; /* of the next chunk */
     uint8_t *chunk;        /* buffer of chunk_bytes */
     uint32_t chunk_bytes;
     uint32_t index;          /* number of the next chunk */
-    const uint8_t *at, *end; /* what of the current chunk is not handed out yet */
-    enum gr_status status;   /* the first failure; from then on the stream gives zeros */
+    const uint8_t *at, *end; /* the part of the current chunk not handed out yet */
+    enum gr_status status;   /* the first failure; after it the stream yields zeros */
 };
 
-/* Bytes that can be taken from `at` on, of the current section; 0: it is at its end, or the stream has
- * failed. Who takes them moves `at` and `section`. */
+/* Bytes of the current section that can be taken at `at`; 0: it is at its end, or the stream has failed. The
+ * caller that takes them advances `at` and `section`. */
 GR_INTERNAL uint32_t gr_stream_ready(struct gr_stream *s);
 
-/* Decode the section, an LZ4 block, to `out`, which it must fill; the stream's status tells of damage. */
+/* Decode the section, an LZ4 block, to `out`, which it must fill; damage shows in the stream's status. */
 GR_NOINLINE GR_INTERNAL void gr_lz4_decode(struct gr_stream *s, uint8_t *out, uint64_t out_bytes);
 
-/* Fetch an action and judge all that can be without running it; the report then names it. */
+/* Fetch an action and check all that can be checked without running it; the report then names it. */
 GR_INTERNAL enum gr_status gr_fetch_action(struct gr_replayer *r, uint32_t index, struct gr_action *action);
 
 /* Compare secrets and hashes. */
 GR_INTERNAL bool gr_is_same(const uint8_t *a, const uint8_t *b, size_t bytes);
 
-/* Slots: bytes of dense data (0: malformed), whether the caller has still to bind it, copy one during a
- * replay. */
+/* Slots: bytes of dense data (0: malformed), whether the caller still has to bind it, copying
+ * one during a replay. */
 GR_INTERNAL uint64_t gr_slot_bytes(const struct gr_replayer *r, uint32_t slot);
 GR_INTERNAL bool gr_lacks_data(const struct gr_replayer *r, uint32_t slot);
 GR_INTERNAL enum gr_status gr_copy_slot(struct gr_replayer *r, uint32_t slot, bool to_gpu);
@@ -100,7 +100,7 @@ GR_INTERNAL enum gr_status gr_copy_slot(struct gr_replayer *r, uint32_t slot, bo
 GR_INTERNAL void gr_wipe(void *to, uint64_t bytes);
 
 #define GR_STATE_LOADED 0x9ec04eceu
-/* More resets than this are not tried, whatever the trace allows. */
+/* Limit of the resets that are tried, whatever the trace allows. */
 #define GR_RETRY_LIMIT 8u
 
 _Static_assert(GR_SLOTS == GR_MAX_SLOTS && GR_KEPT == GR_KEEP_SLOTS, "replayer.h has the format's limits");

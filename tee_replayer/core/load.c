@@ -1,9 +1,9 @@
 /*
  * Verify and load: copy a part of the signed trace into secure memory, check it there, then use it.
  *
- * The device judges what it acts upon, and derives what the format says twice. That reserved bytes are zero,
- * and that texts and counts agree with the rest, is for the signer's program to see to; the signature covers
- * them.
+ * The device checks what it acts on, and derives what the format states twice. That reserved
+ * bytes are zero, and that texts and counts agree with the rest, is checked by the signer's
+ * program; the signature covers them.
  */
 #include "crypto.h"
 #include "driver.h"
@@ -34,7 +34,7 @@ enum {
 };
 
 /* Each step changes `state` once it is done. Only all of them together, with the verdict on the signature,
- * make GR_STATE_LOADED: who skips a step, or the branch behind it, ends in another state. */
+ * make GR_STATE_LOADED: an attacker who skips a step, or the branch after it, ends in another state. */
 enum step {
     STEP_ENVELOPE = 0x0007ffe0,
     STEP_HEADER = 0x3c3c3c3c,
@@ -60,8 +60,8 @@ struct loader {
     _Alignas(8) uint8_t start[START_BYTES]; /* signed header, envelope, padding, the trace's header */
 };
 
-/* Memory for the loader's own use, from the carve-out's end downwards, 8-byte aligned; NULL when there is no
- * more. */
+/* Memory for the loader's own use, taken downwards from the carve-out's end, 8-byte aligned; NULL when
+ * there is none left. */
 static void *take_memory(struct loader *l, uint64_t bytes)
 {
     bytes = (bytes + 7) & ~(uint64_t)7;
@@ -71,7 +71,7 @@ static void *take_memory(struct loader *l, uint64_t bytes)
     return l->r->high;
 }
 
-/* What the signed header and the envelope must be, up to the signature, but for sizes and key id. */
+/* What the signed header and the envelope must be, up to the signature, except for sizes and key id. */
 /* clang-format off */
 static const uint8_t expected[SIGNATURE_AT] = {
     0x89, 'G', 'S', 'G', '\r', '\n', 0x1a, '\n', /* GR_SIGNED_HEADER_MAGIC */
@@ -188,8 +188,8 @@ GR_INLINE uint64_t stored_bytes(const struct loader *l, uint32_t index)
     return gr_load64(gr_aligned(section_at(l, index)) + GR_SECTION_AT_STORED_BYTES);
 }
 
-/* The section table: the head's three sections, ACTIONS, IMAGE sections, optional ones, without gaps or
- * overlaps. */
+/* The section table: the head's three sections, ACTIONS, IMAGE sections, optional ones,
+ * without gaps or overlaps. */
 static enum gr_status check_sections(struct loader *l)
 {
     static const uint8_t first[] = {GR_SECTION_TYPE_MANIFEST, GR_SECTION_TYPE_SLOTS, GR_SECTION_TYPE_CHUNKS,
@@ -245,7 +245,7 @@ static enum gr_status check_identity(struct loader *l, const uint8_t *m)
     return GR_STATUS_OK;
 }
 
-/* Copy what is left of the section, or pass it over. */
+/* Copy what is left of the section, or skip it. */
 static void take_rest(struct gr_stream *s, uint8_t *out)
 {
     while (s->section) {
@@ -261,7 +261,7 @@ static void take_rest(struct gr_stream *s, uint8_t *out)
     }
 }
 
-/* The next section of the stream, decoded to `out`, or passed over. */
+/* The next section of the stream, decoded to `out`, or skipped. */
 static void take_section(const struct loader *l, struct gr_stream *s, uint32_t index, uint8_t *out)
 {
     s->section = stored_bytes(l, index);
@@ -335,7 +335,7 @@ static enum gr_status load_body(struct loader *l)
     for (uint32_t i = HEAD_SECTIONS; i < l->section_count; i++) {
         const uint8_t *s = gr_aligned(section_at(l, i));
         const uint32_t type = gr_load16(s + GR_SECTION_AT_TYPE);
-        uint8_t *out = NULL; /* what is optional is passed over */
+        uint8_t *out = NULL; /* optional sections are skipped */
         if (i == ACTIONS)
             out = (uint8_t *)(uintptr_t)r->actions;
         if (type == GR_SECTION_TYPE_IMAGE) {

@@ -1,10 +1,10 @@
-/* Decoder of an LZ4 block (format: lz4_Block_format.md of the LZ4 project, 2022). The output is its own
- * window. */
+/* Decoder of an LZ4 block (format: lz4_Block_format.md of the LZ4 project, 2022). The output
+ * is its own window. */
 #include "internal.h"
 
 enum { MIN_MATCH = 4, LONG = 15 };
 
-/* Behind the end, or when the stream has failed: zero. What it decodes to nobody uses. */
+/* Zero after the end, or when the stream has failed: what that decodes to is not used. */
 static uint32_t next_byte(struct gr_stream *s)
 {
     if (gr_stream_ready(s) == 0)
@@ -13,8 +13,8 @@ static uint32_t next_byte(struct gr_stream *s)
     return *s->at++;
 }
 
-/* A length that begins in a token: if that has no room, bytes are added to it, up to the first that is not
- * 255. */
+/* A length that begins in a token: if it does not fit there, bytes are added to it, up to the first
+ * that is not 255. */
 static uint64_t take_length(struct gr_stream *s, uint64_t length)
 {
     uint32_t more = length == LONG ? 255 : 0;
@@ -53,8 +53,8 @@ void gr_lz4_decode(struct gr_stream *s, uint8_t *out, uint64_t out_bytes)
         if (distance - 1 >= out_bytes - left || length > left)
             break;
         left -= length;
-        /* What the match overlaps is there once it was copied: each piece can be longer than the one before.
-         */
+        /* What the match overlaps exists once it has been copied: each piece can be longer
+         * than the one before. */
         while (length) {
             const uint64_t n = distance < length ? distance : length;
             memcpy(out, out - distance, n);

@@ -6,15 +6,15 @@
  *
  *     gr_load, then as often as wanted { gr_bind for each slot, gr_run }, then gr_unload
  *
- * and reads r->report when a status is not GR_STATUS_OK. What the caller owes:
- *   - the replayer, the stack and the carve-out lie in secure memory; only this code and the GPU reach the
- * carve-out;
+ * and reads r->report when a status is not GR_STATUS_OK. What the caller must provide:
+ *   - the replayer, the stack and the carve-out lie in secure memory; only this code and the GPU reach
+ *     the carve-out;
  *   - the GPU's clock and power are on, and nobody else drives it;
  *   - CPU and GPU see the same bytes in the carve-out: it is mapped without caches, or as memory that the GPU
  *     snoops. Page tables and job descriptors lie in it, and the core has no cache maintenance of its own;
  *   - the four gr_port functions, and the crypto seam (crypto.h).
- * What lies behind struct gr_source and behind bound slots may be anyone's: each byte is copied once, then
- * used.
+ * The memory that struct gr_source and bound slots lead to may be anyone's: each byte is
+ * copied once, then used.
  */
 #ifndef GRAMOPHONE_REPLAYER_H
 #define GRAMOPHONE_REPLAYER_H
@@ -50,7 +50,7 @@ struct gr_policy {
     uint32_t min_security_version; /* the rollback counter: older traces are refused */
 };
 
-/* A slot, for callers that describe or check what they bind. */
+/* A slot, for callers that describe or validate what they bind. */
 struct gr_slot_info {
     char name[33];
     uint8_t kind, dtype, rank;
@@ -61,7 +61,7 @@ struct gr_slot_info {
 
 enum { GR_SLOTS = 256, GR_KEPT = 8 };
 
-/* State; its fields are the replayer's own, but for `report`. */
+/* State; its fields are the replayer's own, except `report`. */
 struct gr_replayer {
     struct gr_report report;
     struct gr_memory memory;
@@ -83,7 +83,7 @@ struct gr_replayer {
 };
 
 /* Verify a signed trace and load it. No register is written; the GPU's identity is read. A failed load leaves
- * nothing behind in the carve-out. */
+ * nothing in the carve-out. */
 GR_API enum gr_status gr_load(struct gr_replayer *r, const struct gr_memory *memory,
                               const struct gr_source *source, uint64_t signed_bytes,
                               const struct gr_policy *policy);
@@ -91,17 +91,16 @@ GR_API enum gr_status gr_load(struct gr_replayer *r, const struct gr_memory *mem
 GR_API uint32_t gr_slot_count(const struct gr_replayer *r);
 GR_API bool gr_slot_info(const struct gr_replayer *r, uint32_t slot, struct gr_slot_info *info);
 
-/* Bind dense data in C order to a slot, for all following runs; NULL with 0 bytes unbinds. The memory must
- * not touch the carve-out. An input that is not bound keeps the recording's value, an output is not copied.
- * Parameters are copied in the prologue: binding one makes the next gr_run start with a reset and the
- * prologue.
- */
+/* Bind dense data in C order to a slot, for all following runs; NULL with 0 bytes unbinds. The memory
+ * must not overlap the carve-out. An input that is not bound keeps the recording's value, an output is
+ * not copied. Parameters are copied in the prologue: binding one makes the next gr_run start with a
+ * reset and the prologue. */
 GR_API enum gr_status gr_bind(struct gr_replayer *r, uint32_t slot, void *data, uint64_t bytes);
 
 /* Replay once. On a divergence the GPU is reset and the replay tried again, as often as the trace allows. */
 GR_API enum gr_status gr_run(struct gr_replayer *r);
 
-/* Reset the GPU when it was used, and wipe the carve-out and *r, but for the report. */
+/* Reset the GPU if it was used, and wipe the carve-out and *r, except the report. */
 GR_API void gr_unload(struct gr_replayer *r);
 
 /* The port: the GPU's registers by byte offset in its window, its interrupt lines, and a clock that only

@@ -1,4 +1,4 @@
-/* Replay: execute the actions, and on a divergence reset the GPU and start over. */
+/* Replay: execute the actions, and after a divergence reset the GPU and start again. */
 #include "driver.h"
 #include "gr_target.h"
 #include "internal.h"
@@ -18,22 +18,22 @@ GR_INLINE enum gr_status write_register(const struct gr_replayer *r, uint32_t in
     return GR_STATUS_OK;
 }
 
-/* Until `us` are over, or a register has the value expected under the mask; `late` is what it means that they
- * are; no register is read when that is well. */
+/* Wait for `us`, or until a register has the value expected under the mask. `on_timeout` is the status when
+ * the time is over; if that is GR_STATUS_OK, no register is read. */
 GR_INLINE enum gr_status wait_for(struct gr_replayer *r, const struct gr_action *a, uint32_t us,
-                                  enum gr_status late)
+                                  enum gr_status on_timeout)
 {
     const uint64_t start = gr_port_now_us();
     for (;;) {
         /* The clock first: after a late return the register is read once more. */
         const uint64_t now = gr_port_now_us();
-        if (late != GR_STATUS_OK) {
+        if (on_timeout != GR_STATUS_OK) {
             r->report.seen = gr_port_read32(a->arg * 4u) & a->a;
             if (r->report.seen == r->report.expected)
                 return GR_STATUS_OK;
         }
         if (now - start >= us)
-            return late;
+            return on_timeout;
         if (now >= r->deadline_us)
             return GR_STATUS_BUDGET;
     }
@@ -41,8 +41,8 @@ GR_INLINE enum gr_status wait_for(struct gr_replayer *r, const struct gr_action 
 
 static enum gr_status wait_irq(const struct gr_replayer *r, const struct gr_action *a)
 {
-    const uint64_t left =
-        r->deadline_us - gr_port_now_us(); /* the deadline was not over before this action */
+    /* The deadline had not passed before this action. */
+    const uint64_t left = r->deadline_us - gr_port_now_us();
     if (gr_port_wait_irq(a->arg, a->value < left ? a->value : (uint32_t)left))
         return GR_STATUS_OK;
     return a->value < left ? GR_STATUS_NO_IRQ : GR_STATUS_BUDGET;
@@ -111,8 +111,7 @@ static enum gr_status try_once(struct gr_replayer *r)
     return execute_range(r, r->replay_start, r->action_count);
 }
 
-/* Whether a failure is the GPU's doing, so that another try may help; tells a memory fault from other ones.
- */
+/* Whether a failure is the GPU's doing, so that another attempt may help; distinguishes a memory fault. */
 static bool is_divergence(struct gr_replayer *r)
 {
     const enum gr_status status = r->report.status;
@@ -148,7 +147,7 @@ GR_NOINLINE enum gr_status gr_run(struct gr_replayer *r)
             return GR_STATUS_OK;
         const bool again =
             is_divergence(r) && r->report.retries < r->retry_limit && r->report.retries < GR_RETRY_LIMIT;
-        /* Whatever it was, the GPU does nothing more with the carve-out. */
+        /* Whatever the cause, the GPU stops using the carve-out. */
         gr_driver_reset(r);
         r->started = false;
         if (!again)

@@ -1,5 +1,5 @@
 /* Slots: the caller's dense data, in C order, to and from strided places in GPU memory. Where these lie is
- * judged page by page when they are copied; gr_load only makes sure that the number of bytes is sound. */
+ * checked page by page when they are copied; gr_load only makes sure that the number of bytes is valid. */
 #include "driver.h"
 #include "gr_target.h"
 #include "internal.h"
@@ -107,7 +107,8 @@ enum gr_status gr_copy_slot(struct gr_replayer *r, uint32_t index, bool to_gpu)
     uint8_t *data = r->bound[index];
     if (to_gpu == (slot[GR_SLOT_AT_KIND] == GR_SLOT_KIND_OUTPUT))
         return GR_STATUS_ACTION;
-    /* The innermost dimensions that lie densely are one run; the number of a run tells the other indices. */
+    /* The innermost dimensions that lie densely are one run; the other indices follow from the
+     * number of the run. */
     uint64_t run = gr_dtype_bytes(slot[GR_SLOT_AT_DTYPE]);
     uint32_t outer = slot[GR_SLOT_AT_RANK];
     for (; outer && stride(slot, outer - 1) == run; outer--)

@@ -2,7 +2,7 @@
 #include "crypto.h"
 #include "internal.h"
 
-/* Without leaving early, and in a way that two calls are two comparisons. */
+/* Without an early exit, and so that two calls remain two comparisons. */
 bool gr_is_same(const uint8_t *a, const uint8_t *b, size_t bytes)
 {
     volatile uint32_t differing = 0;

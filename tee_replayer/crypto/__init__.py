@@ -7,8 +7,8 @@ from pathlib import Path
 
 from trace_format.errors import GramophoneError
 
-# ES256 verification and SHA-256; the tables of the other two curves are named by the ECDSA code and dropped by the
-# linker.
+# ES256 verification and SHA-256; the tables of the other two curves are named by the ECDSA code and
+# dropped by the linker.
 SOURCES = (
     "src/codec/ccopy.c",
     "src/codec/dec32be.c",

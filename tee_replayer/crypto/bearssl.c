@@ -1,9 +1,9 @@
-/* The crypto seam over BearSSL: its only SHA-256, and of its P-256 implementations the fastest that fits,
- * ec_p256_m31. */
+/* The crypto seam over BearSSL: its only SHA-256, and of its P-256 implementations the
+ * fastest that fits, ec_p256_m31. */
 #include "crypto.h"
 #include "ec/ec_p256_m31.c" /* of BearSSL; included for its static functions */
 
-/* Not inlined into the core, so that the size report tells the two apart under link-time optimisation. */
+/* Not inlined into the core, so that the size report can separate the two under link-time optimisation. */
 #define SEAM __attribute__((noinline))
 
 SEAM void gr_sha256(const void *data, size_t bytes, uint8_t digest[32])
@@ -15,7 +15,7 @@ SEAM void gr_sha256(const void *data, size_t bytes, uint8_t digest[32])
 }
 
 /* x * A + y * G. Given no second point, BearSSL takes G and a table of its multiples: 1.8 KB of code and
- * data. Named, G goes the way of any point; a verification takes a fifth more instructions. */
+ * data. Given explicitly, G is treated as any point; a verification takes a fifth more instructions. */
 static uint32_t muladd(unsigned char *a, const unsigned char *b, size_t bytes, const unsigned char *x,
                        size_t x_bytes, const unsigned char *y, size_t y_bytes, int curve)
 {
@@ -28,7 +28,7 @@ static const br_ec_impl p256 = {.supported_curves = 1u << BR_EC_secp256r1, .mula
 SEAM uint32_t gr_signature_verify(const uint8_t digest[32], const uint8_t key[65],
                                   const uint8_t signature[64])
 {
-    /* BearSSL takes the point as not const, and does not write to it. */
+    /* BearSSL declares the point as not const, but does not write to it. */
     const br_ec_public_key public = {BR_EC_secp256r1, (unsigned char *)(uintptr_t)key, 65};
     const volatile uint32_t good = br_ecdsa_i31_vrfy_raw(&p256, digest, 32, &public, signature, 64);
     if (good != 1)

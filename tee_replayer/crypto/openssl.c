@@ -1,6 +1,6 @@
-/* The crypto seam over OpenSSL's libcrypto, for host builds that are to be fast. Its low-level functions are
- * deprecated, but neither read a configuration nor load providers at the first call, as their successors do.
- */
+/* The crypto seam over OpenSSL's libcrypto, for host builds that should be fast. Its low-level
+ * functions are deprecated, but neither read a configuration nor load providers at the first call,
+ * as their successors do. */
 #define OPENSSL_SUPPRESS_DEPRECATED
 #include <openssl/crypto.h>
 #include <openssl/ecdsa.h>
@@ -19,13 +19,13 @@ void gr_sha256(const void *data, size_t bytes, uint8_t digest[32])
 
 uint32_t gr_signature_verify(const uint8_t digest[32], const uint8_t key[65], const uint8_t signature[64])
 {
-    OPENSSL_init_crypto(OPENSSL_INIT_NO_LOAD_CONFIG, NULL); /* a configuration file has no say in it */
+    OPENSSL_init_crypto(OPENSSL_INIT_NO_LOAD_CONFIG, NULL); /* no configuration file may change it */
     EC_KEY *public = EC_KEY_new_by_curve_name(NID_X9_62_prime256v1);
     ECDSA_SIG *pair = ECDSA_SIG_new();
     BIGNUM *r = BN_bin2bn(signature, 32, NULL), *s = BN_bin2bn(signature + 32, 32, NULL);
     int good = 0;
     if (public && pair && r && s && ECDSA_SIG_set0(pair, r, s)) {
-        r = s = NULL; /* they are the pair's now */
+        r = s = NULL; /* the pair owns them now */
         good = EC_KEY_oct2key(public, key, 65, NULL) == 1 && ECDSA_do_verify(digest, 32, pair, public) == 1;
     }
     BN_free(r);

@@ -3,8 +3,8 @@
  * panfrost_mmu.c: address spaces); entries as in the page tables of the GPUReplay recordings.
  *
  * Page tables have four levels of 512 entries of 64 bits. Levels 0 to 2 hold tables, level 2 also blocks of 2
- * MiB, level 3 pages. The first tables behind the carve-out are the roots of the address spaces; the others
- * are taken in the order of need, and given back by a reset alone.
+ * MiB, level 3 pages. The first tables after the trace's memory are the roots of the address spaces; the
+ * others are taken as they are needed, and only a reset gives them back.
  */
 #include "driver.h"
 #include "gr_target.h"
@@ -62,8 +62,8 @@ static uint32_t index_of(uint64_t page, uint32_t shift)
     return (uint32_t)(page >> shift) & (ENTRIES - 1);
 }
 
-/* A table for each range of a table's size that is mapped or unmapped, but for the range that the action
- * before ended in. A range where a block serves counts too: a change in the block takes its table. No
+/* A table for each range of a table's size that is mapped or unmapped, except the range that the previous
+ * action ended in. A range where a block serves counts too: a change in the block takes its table. No
  * overflow: there are at most 2^28 actions (load.c), which touch at most 2^23 ranges each. */
 uint64_t gr_driver_bytes(const struct gr_replayer *r)
 {
@@ -108,7 +108,7 @@ bool gr_driver_reset(struct gr_replayer *r)
     return is_done;
 }
 
-/* The trace tells the GPU to take it over, as its driver did. */
+/* The trace makes the GPU take it over, as its driver did. */
 void gr_driver_set_table(struct gr_replayer *r, uint32_t space)
 {
     const uint32_t at = space * SPACE_BYTES;
@@ -146,7 +146,7 @@ static uint64_t *entry_for(struct gr_replayer *r, uint32_t space, uint64_t page)
     return entry;
 }
 
-/* Make an action's pages those from the page of `leaf`, an entry, on, or unmap them (0). */
+/* Map an action's pages to those that start with the page of `leaf`, an entry, or unmap them (0). */
 static enum gr_status set_pages(struct gr_replayer *r, const struct gr_action *a, uint64_t leaf)
 {
     const uint64_t step = leaf ? GR_PAGE_BYTES : 0;

@@ -1,6 +1,6 @@
 /*
- * Nano driver for the Broadcom V3D 4.2. Facts: Linux 6.1 drivers/gpu/drm/v3d (v3d_gem.c: reset; v3d_mmu.c:
- * table).
+ * Nano driver for the Broadcom V3D 4.2. Facts: Linux 6.1 drivers/gpu/drm/v3d
+ * (v3d_gem.c: reset; v3d_mmu.c: table).
  *
  * The page table is flat: one word a page, frame number 23:0, valid bit 28, writable bit 29. The hardware's
  * table is 4 MiB for 4 GiB; MMU_ADDR_CAP (12 bits, in MiB) lets it be as short as the addresses in use.
@@ -28,7 +28,7 @@ static uint32_t va_mib(uint64_t va_bytes)
 }
 
 /* Entries of the table. No document says whether the cap is the first address refused or the last megabyte
- * allowed, so a capped table has a megabyte more, which stays empty. */
+ * allowed, so a capped table has one more megabyte, which stays empty. */
 static uint32_t table_pages(uint64_t va_bytes)
 {
     const uint32_t mib = va_mib(va_bytes);
@@ -40,8 +40,8 @@ static volatile uint32_t *table(const struct gr_replayer *r)
     return (volatile uint32_t *)(void *)(r->memory.base + r->carveout_bytes);
 }
 
-/* The page table, and the scratch page that illegal accesses are sent to: the only one that the GPU reaches.
- */
+/* The page table, and the scratch page that illegal accesses are sent to: the only one
+ * that the GPU reaches. */
 uint64_t gr_driver_bytes(const struct gr_replayer *r)
 {
     const uint64_t table =
@@ -54,7 +54,7 @@ bool gr_driver_reset(struct gr_replayer *r)
     (void)r;
     gr_port_write32(GR_BRIDGE_SW_INIT_1, SW_INIT_V3D);
     gr_port_write32(GR_BRIDGE_SW_INIT_1, 0);
-    return true; /* no register tells */
+    return true; /* no register says so */
 }
 
 void gr_driver_set_table(struct gr_replayer *r, uint32_t space)

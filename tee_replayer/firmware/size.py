@@ -1,8 +1,8 @@
-"""Prints what of the firmware takes how many bytes of flash: by function and constant, by file, by part.
+"""Prints how many bytes of flash each part of the firmware takes: by function and constant, by file, by part.
 
 Usage: size.py CROSS_COMPILE FIRMWARE.elf OBJECT... [--json]
 
-A symbol belongs to the object file that defines it. What the compiler inlined counts where it ended up.
+A symbol belongs to the object file that defines it. Inlined code counts where it ended up.
 """
 
 import json

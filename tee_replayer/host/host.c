@@ -1,7 +1,7 @@
 /*
- * Host port. Time is virtual: it grows by a fixed amount with every look at the clock, at a register or at an
- * interrupt line, so a replay on the virtual GPU always takes the same course, and a wait for something that
- * never comes ends at once.
+ * Host port. Time is virtual: it advances by a fixed amount with every read of the clock, of a register or of
+ * an interrupt line, so a replay on the virtual GPU always takes the same course, and a wait for something
+ * that never happens ends at once.
  */
 #include "host.h"
 #include "crypto.h"
@@ -13,7 +13,7 @@
 enum { TICK_NS = 1000 };
 
 struct gr_host {
-    struct gr_replayer replayer; /* first: gr_wipe wants it aligned */
+    struct gr_replayer replayer; /* first: gr_wipe needs it aligned */
     struct gr_host_gpu gpu;
     struct gr_memory memory;
     uint64_t now_ns, writes;

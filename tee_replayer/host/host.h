@@ -29,12 +29,12 @@ const struct gr_report *gr_host_report(const struct gr_host *host);
 /* Register writes since gr_host_new. */
 uint64_t gr_host_writes(const struct gr_host *host);
 
-/* The decoder alone, over input in chunks of chunk_bytes: bytes left over, or -1. For tests. */
+/* Only the decoder, over input in chunks of chunk_bytes: bytes left over, or -1. For tests. */
 int64_t gr_host_lz4(const uint8_t *data, uint64_t stored, uint8_t *out, uint64_t out_bytes,
                     uint32_t chunk_bytes);
 
-/* The driver's view of its page tables: carve-out offset behind a GPU virtual address, or UINT64_MAX. A trace
- * is loaded. For tests. */
+/* The driver's view of its page tables: carve-out offset that a GPU virtual address maps to, or UINT64_MAX. A
+ * trace must be loaded. For tests. */
 uint64_t gr_host_translate(const struct gr_host *host, uint32_t space, uint64_t va);
 
 #endif

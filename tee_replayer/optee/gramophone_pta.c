@@ -2,7 +2,7 @@
  * The pseudo-TA: sessions, parameters, and where data lies. gramophone_pta.h says what its commands do.
  *
  * The core calls a pseudo-TA that is not TA_FLAG_CONCURRENT one command at a time. The carve-out's last part,
- * the staging area, is the CPU's alone: the replayer gives the GPU addresses in its own part only.
+ * the staging area, is for the CPU only: the replayer gives the GPU addresses in its own part.
  */
 #include "gramophone_pta.h"
 
@@ -52,8 +52,8 @@ static void unload(void)
     wipe_staging();
 }
 
-/* Where a slot's data lies in the staging area, and what slot it is; a slot's place depends on those before
- * it alone. */
+/* Where a slot's data lies in the staging area, and what slot it is; a slot's place depends only
+ * on those before it. */
 static TEE_Result find_slot(uint32_t slot, struct gr_slot_info *info, uint8_t **data)
 {
     uint64_t at = 0;
@@ -272,7 +272,7 @@ static TEE_Result invoke_command(void *session __unused, uint32_t command, uint3
     return commands[command].run(params);
 }
 
-/* Under GR_TA_ONLY, so that there is no way round the TA's policy. */
+/* Under GR_TA_ONLY, so that the TA's policy cannot be bypassed. */
 static bool caller_allowed(void)
 {
 #ifdef GR_TA_ONLY
@@ -312,7 +312,7 @@ static void close_session(void *session)
     if (!session)
         return;
     unload();
-    /* What does not come out of a reset stays here. */
+    /* A GPU that does not complete its reset stays here. */
     if (SHARED_GPU && gr_driver_reset(&device.replayer))
         gr_optee_give_back();
     memset(&device, 0, sizeof device);

@@ -7,16 +7,16 @@
  *     then as often as wanted { SET_INPUT for each input, RUN, GET_OUTPUT for each output }, then UNLOAD
  *
  * Each piece of shared memory is copied to secure memory before anything looks at it, and is not read again.
- * Closing the session unloads: the GPU is reset, the memory wiped. Where the normal world has the GPU between
- * sessions, opening one closes the board's firewall and resets the GPU; closing it resets the GPU, then opens
- * the firewall.
+ * Closing the session unloads: the GPU is reset, the memory wiped. Where the normal world has the GPU
+ * between sessions, opening one closes the board's firewall and resets the GPU; closing it resets the GPU,
+ * then opens the firewall.
  *
  * Every command returns TEE_SUCCESS, what the replayer found (GRAMOPHONE_RESULT of a GR_STATUS; replayer.h
  * has their meaning), or
  *   TEE_ERROR_BAD_PARAMETERS  parameters of other types than the command's, a slot's piece that lies outside
  *                             the slot, an output where an input is meant or the other way round
  *   TEE_ERROR_BAD_STATE       out of turn: nothing is loaded, not all data is there, no output was computed
- *   TEE_ERROR_EXCESS_DATA     more data than LOAD_BEGIN said
+ *   TEE_ERROR_EXCESS_DATA     more data than LOAD_BEGIN announced
  *   TEE_ERROR_OUT_OF_MEMORY   the trace, or its inputs and outputs, do not fit the secure memory
  *   TEE_ERROR_SHORT_BUFFER    no room for the answer; the size is set to what it takes
  *   TEE_ERROR_ITEM_NOT_FOUND  the trace has no such slot
@@ -24,8 +24,8 @@
  * Opening a session returns TEE_SUCCESS, or
  *   TEE_ERROR_BUSY            another session has the GPU
  *   TEE_ERROR_ACCESS_DENIED   the caller is not the TA for applications (GRAMOPHONE_TA_ONLY in sub.mk)
- *   TEE_ERROR_GENERIC         the core has not mapped the GPU or the secure memory, or the GPU that the
- * normal world had does not come out of a reset
+ *   TEE_ERROR_GENERIC         the core has not mapped the GPU or the secure memory, or the normal world's GPU
+ *                             does not complete its reset
  */
 #ifndef GRAMOPHONE_PTA_H
 #define GRAMOPHONE_PTA_H
@@ -50,19 +50,27 @@
 
 /* Parameters in the order of the command; those not named are of type NONE. */
 enum gramophone_command {
-    GRAMOPHONE_LOAD_BEGIN, /* value in: bytes of the signed trace, low and high half. Unloads what was there
-                            */
-    GRAMOPHONE_LOAD_DATA,  /* memref in: the next bytes of it */
-    GRAMOPHONE_LOAD,       /* verify and load what has been sent; no GPU register is written */
-    GRAMOPHONE_DESCRIBE,   /* value in: slot, 0; memref out: struct gramophone_slot */
-    GRAMOPHONE_SET_INPUT, /* value in: slot, offset; memref in: dense data in C order from there on. The piece
-                             that ends with the slot makes it count, for all following runs */
-    GRAMOPHONE_RUN,       /* replay once */
-    GRAMOPHONE_GET_OUTPUT, /* value in: slot, offset; memref out: dense data in C order from there on, as much
-                              as there is room for */
-    GRAMOPHONE_UNLOAD,     /* reset the GPU, wipe the memory */
-    GRAMOPHONE_GET_LOG,    /* memref out: struct gr_report of the last LOAD or RUN */
-    GRAMOPHONE_DESCRIBE_TRACE, /* memref out: the loaded trace's manifest, as in its file (docs/FORMAT.md) */
+    /* value in: bytes of the signed trace, low and high half. Unloads the previous one */
+    GRAMOPHONE_LOAD_BEGIN,
+    /* memref in: the next bytes of it */
+    GRAMOPHONE_LOAD_DATA,
+    /* verify and load what has been sent; no GPU register is written */
+    GRAMOPHONE_LOAD,
+    /* value in: slot, 0; memref out: struct gramophone_slot */
+    GRAMOPHONE_DESCRIBE,
+    /* value in: slot, offset; memref in: dense data in C order at that offset. The piece that ends the slot
+     * makes the input valid, for all following runs */
+    GRAMOPHONE_SET_INPUT,
+    /* replay once */
+    GRAMOPHONE_RUN,
+    /* value in: slot, offset; memref out: dense data in C order at that offset, as much as fits */
+    GRAMOPHONE_GET_OUTPUT,
+    /* reset the GPU, wipe the memory */
+    GRAMOPHONE_UNLOAD,
+    /* memref out: struct gr_report of the last LOAD or RUN */
+    GRAMOPHONE_GET_LOG,
+    /* memref out: the loaded trace's manifest, as in its file (docs/FORMAT.md) */
+    GRAMOPHONE_DESCRIBE_TRACE,
 };
 
 #endif

@@ -18,8 +18,9 @@
 
 enum { GICD_IGROUPR = 0x080, GICD_ISPENDR = 0x200, GICD_IGRPMODR = 0xd00 };
 
-/* GR_FIREWALL_BASE: a word that says whose the GPU and its memory accesses are, 1 the secure world's, 0 the
- * normal world's; a board with another firewall puts it here. 0: the GPU is always the secure world's. */
+/* GR_FIREWALL_BASE: a word that says which world the GPU and its memory accesses belong to, 1 the
+ * secure world, 0 the normal world; a board with another firewall puts it here. 0: the GPU is
+ * always the secure world's. */
 enum { FIREWALL_BYTES = 0x1000 };
 
 register_phys_mem(MEM_AREA_IO_SEC, GR_GPU_BASE, GR_GPU_BYTES);
@@ -57,8 +58,8 @@ void gr_optee_take(void)
         interrupt_configure(chip, GR_GPU_INTID + line, IRQ_TYPE_LEVEL_HIGH, 0);
 }
 
-/* OP-TEE's driver has no way to make an interrupt the normal world's. It stays disabled until that enables
- * it. */
+/* OP-TEE's driver has no way to give an interrupt to the normal world. It stays disabled
+ * until that enables it. */
 void gr_optee_give_back(void)
 {
     for (size_t id = GR_GPU_INTID; id < GR_GPU_INTID + GR_GPU_LINES; id++) {
@@ -91,10 +92,10 @@ bool gr_port_wait_irq(unsigned line, uint32_t timeout_us)
     const uint32_t id = GR_GPU_INTID + line;
     const uint64_t start = gr_port_now_us();
     for (;;) {
-        const bool late = gr_port_now_us() - start >= timeout_us;
+        const bool timed_out = gr_port_now_us() - start >= timeout_us;
         if (io_read32(distributor + GICD_ISPENDR + id / 32 * 4) >> id % 32 & 1)
             return true;
-        if (late)
+        if (timed_out)
             return false;
     }
 }

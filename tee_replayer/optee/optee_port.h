@@ -9,10 +9,10 @@ enum { SHARED_GPU = GR_FIREWALL_BASE != 0 };
 /* Find the mappings that the core made at boot. False when one is missing. */
 GR_API bool gr_optee_find(struct gr_memory *carveout);
 
-/* Make the GPU the secure world's: the board's firewall where it has one, and the interrupts. */
+/* Give the GPU to the secure world: the board's firewall where it has one, and the interrupts. */
 GR_API void gr_optee_take(void);
 
-/* Make it the normal world's. */
+/* Give it to the normal world. */
 GR_API void gr_optee_give_back(void);
 
 #endif

@@ -1,24 +1,24 @@
 # Gramophone's pseudo-TA: replays signed GPU recordings. Put this folder at core/pta/gramophone, add
 #     subdirs-$(CFG_GRAMOPHONE_PTA) += gramophone
-# to core/pta/sub.mk, and build OP-TEE with CFG_GRAMOPHONE_PTA=y. What follows is a board's; set on the command line or
-# in its conf.mk, or else as on QEMU's machine "virt".
+# to core/pta/sub.mk, and build OP-TEE with CFG_GRAMOPHONE_PTA=y. The settings below are a board's; set them on the
+# command line or in its conf.mk, or they are those of QEMU's machine "virt".
 
 # The GPU: its register window, the interrupt id (32 + SPI) of its first line, and the GIC's distributor.
 GRAMOPHONE_GPU_BASE ?= 0x0b000000
 GRAMOPHONE_GPU_BYTES ?= @WINDOW@
 GRAMOPHONE_GPU_INTID ?= 132
 GRAMOPHONE_GICD_BASE ?= 0x08000000
-# Where the normal world has the GPU between sessions: the firewall that says whose it is (optee_port.c); 0: the GPU is
-# always the secure world's.
+# Where the normal world has the GPU between sessions: the firewall that says which world owns it (optee_port.c);
+# 0: always the secure world.
 GRAMOPHONE_FIREWALL_BASE ?= @FIREWALL@
-# Secure memory that the GPU sees at the same address, in multiples of 2 MiB, where the platform maps memory (below
-# 4 GiB by default). Its last part, a multiple of 4096, takes the signed trace while it is loaded, then inputs and
-# outputs.
+# Secure memory that the GPU sees at the same address, in multiples of 2 MiB, where the platform maps memory
+# (below 4 GiB by default). Its last part, a multiple of 4096, takes the signed trace while it is loaded,
+# then inputs and outputs.
 GRAMOPHONE_CARVEOUT_BASE ?= 0xc0000000
 GRAMOPHONE_CARVEOUT_BYTES ?= @CARVEOUT@
 GRAMOPHONE_STAGING_BYTES ?= @STAGING@
 
-# y: only the TA for applications (ta/) opens sessions, so that there is no way round its policy.
+# y: only the TA for applications (ta/) opens sessions, so that its policy cannot be bypassed.
 GRAMOPHONE_TA_ONLY ?= n
 cppflags-$(GRAMOPHONE_TA_ONLY) += -DGR_TA_ONLY
 

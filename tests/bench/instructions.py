@@ -1,7 +1,7 @@
 """Instructions of the replayer on the host, counted by callgrind: what it costs to load a trace and to replay it.
 
 Counted are the replayer's own functions with the crypto library in them, and what they spend in the C library's
-memcpy and memset. The virtual GPU behind the registers is not counted: on a device it is hardware.
+memcpy and memset. The virtual GPU is not counted: on a device it is hardware.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from host_tools.runners import bearssl
-from host_tools.runners.replay import secure_bytes
+from host_tools.runners.needs import secure_bytes
 from host_tools.support.cache import cache_dir
 from host_tools.vgpu import build as vgpu_build
 from signing.keys import PublicKey
@@ -44,7 +44,7 @@ class Cost:
     Attributes:
         work: all but what is named below.
         signature: to check the signature.
-        clearing: to overwrite the carve-out with zeros, which depends on its size alone.
+        clearing: to overwrite the carve-out with zeros, which depends only on its size.
         copying: to copy the caller's inputs, parameters and outputs.
     """
 

@@ -1,8 +1,8 @@
-"""Benchmark: the public GPUReplay recordings of a Mali G71, beside what their own replayer costs.
+"""Benchmark: the public GPUReplay recordings of a Mali G71, compared with what their own replayer costs.
 
 The recordings are found as the tests find them (tests/support/recordings.py). Instructions on the host are
 callgrind's, with OpenSSL for the cryptography; on the device QEMU's, with BearSSL. Parameters are not in the
-recordings: they are bound to zeros at run time, and copying them is told apart.
+recordings: they are bound to zeros at run time, and copying them is counted separately.
 """
 
 from __future__ import annotations
@@ -11,9 +11,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from host_tools import runners
 from host_tools.passes.pipeline import build
 from host_tools.record.importers.gpureplay_trace import import_gpureplay
-from host_tools.runners import firmware, qemu
+from host_tools.runners import firmware
+from host_tools.runners.replay import ReplayRequest
 from signing.keys import Algorithm, generate
 from signing.sign import FileSigner, sign_trace
 from tests.bench import instructions
@@ -73,7 +75,7 @@ def measure(name: str) -> Row:
     inputs = {
         slot.name: np.zeros(slot.shape, slot.numpy_dtype) for slot in trace.slots if slot.kind != SlotKind.OUTPUT
     }
-    result = qemu.replay(signed, signer.public, inputs)
+    result = runners.run("qemu", ReplayRequest(signed, signer.public, inputs))
     if not result.ok or result.jobs != trace.jobs or result.instructions is None:
         raise AssertionError(f"{name}: {result.error or 'not all jobs are done'}")
     host = instructions.count(signed, signer.public, trace, openssl=True)

@@ -11,13 +11,15 @@ import lzma
 import time
 from dataclasses import dataclass
 
+from host_tools import runners
 from host_tools.demo import RAW, models
 from host_tools.machine.root import ready_root
 from host_tools.model.interpreter import interpreter
 from host_tools.model.observe import random_inputs
 from host_tools.passes.pipeline import build
 from host_tools.record.network import record_network
-from host_tools.runners import firmware, qemu, vgpu
+from host_tools.runners import firmware
+from host_tools.runners.replay import ReplayRequest
 from host_tools.support.cache import cache_dir, written_whole
 from signing.keys import Algorithm, generate
 from signing.sign import FileSigner, sign_trace
@@ -67,8 +69,8 @@ def measure(name: str) -> Row:
     signer = FileSigner(generate(Algorithm.ES256))
     signed = sign_trace(trace.build(), signer)
     inputs = random_inputs(trace, SEED)
-    result = qemu.replay(signed, signer.public, inputs)
-    reference = vgpu.replay(signed, signer.public, inputs)
+    result = runners.run("qemu", ReplayRequest(signed, signer.public, inputs))
+    reference = runners.run("vgpu", ReplayRequest(signed, signer.public, inputs))
     if not result.ok or result.outputs["prob"].tobytes() != reference.outputs["prob"].tobytes():
         raise AssertionError(f"{name}: {result.error or 'runners disagree'}")
     counted = result.instructions

@@ -7,9 +7,9 @@ from pathlib import Path
 
 from host_tools.demo import RAW
 from host_tools.passes.pipeline import build
-from host_tools.runners import qemu
-from host_tools.runners.optee import bare_metal as runner
+from host_tools.runners import run
 from host_tools.runners.optee.size import added_bytes
+from host_tools.runners.replay import ReplayRequest
 from signing.keys import Algorithm, generate
 from signing.sign import FileSigner, sign_trace
 from tee_replayer.boards import OPTEE
@@ -37,8 +37,8 @@ def measure() -> dict[str, int]:
             figures[f"pseudo-TA for {title}, bytes"] = added_bytes(folder)
     data = RAW.read_bytes()
     signed = sign_trace(build(Trace.parse(data), source=data).build(), signer)
-    for title, replay in (("OP-TEE", runner.replay), ("bare metal", qemu.replay)):
-        result = replay(signed, signer.public)
+    for title, runner in (("OP-TEE", "optee"), ("bare metal", "qemu")):
+        result = run(runner, ReplayRequest(signed, signer.public))
         assert result.instructions, result.error
         figures[f"lenet in {title}: verify, CPU instructions"] = result.instructions.verify
         figures[f"lenet in {title}: load"] = result.instructions.load

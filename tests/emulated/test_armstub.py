@@ -75,7 +75,7 @@ def test_the_other_cores_wait(rpi4: Path) -> None:
     dram, carveout = (np.frombuffer(mmap.mmap(-1, MIB), np.uint8) for _ in range(2))
     with VirtualGpu(Rpi4Power.GPU) as gpu:
         machine = unicorn.Machine(fw, gpu, carveout, dram)
-        for at in (0x4, 0x104):  # behind the instructions that read MPIDR_EL1
+        for at in (0x4, 0x104):  # after the instructions that read MPIDR_EL1
             machine._uc.hook_add(uc.UC_HOOK_CODE, be_core_3, None, at, at)
         for word in (0x5AFE570B, 0):
             machine._uc.mem_write(0xF0, word.to_bytes(8, "little"))
@@ -90,4 +90,4 @@ def test_the_other_cores_wait(rpi4: Path) -> None:
         assert machine._uc.reg_read(arm64.UC_ARM64_REG_PC) == KERNEL + 4
         assert machine._uc.reg_read(arm64.UC_ARM64_REG_X5) >> 2 == 2
         assert machine.a72 == {"CPUECTLR_EL1": 0x40}
-        assert machine.gic == {0x80: 0xFFFFFFFF, 0x1004: 0xFF}, "its own interrupts alone"
+        assert machine.gic == {0x80: 0xFFFFFFFF, 0x1004: 0xFF}, "only its own interrupts"

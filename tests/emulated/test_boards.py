@@ -11,13 +11,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from host_tools import runners
 from host_tools.demo import RAW
 from host_tools.passes.pipeline import build
-from host_tools.runners import bearssl, firmware, mailbox, qemu, unicorn, vgpu
+from host_tools.runners import bearssl, firmware, mailbox, unicorn
+from host_tools.runners.buffers import bind
+from host_tools.runners.needs import open_trace
 from host_tools.runners.power.block import PowerBlock
 from host_tools.runners.power.hikey960 import RATE, Hikey960Power
 from host_tools.runners.power.rpi4 import ASB_MASTER, ASB_SLAVE, CM_V3DCTL, PM_GRAFX, Rpi4Power
-from host_tools.runners.replay import RunnerError, Tensor, bind, open_trace
+from host_tools.runners.replay import ReplayRequest, RunnerError, Tensor
 from host_tools.vgpu.binding import VirtualGpu
 from signing.keys import Algorithm, generate
 from signing.sign import FileSigner, sign_trace
@@ -88,7 +91,8 @@ def is_wiped(carveout: Tensor) -> bool:
 def test_lenet_on_a_raspberry_pi_4(rpi4: Path) -> None:
     raw = RAW.read_bytes()
     data = sign_trace(build(Trace.parse(raw), source=raw).build(), s.ES256)
-    here, there = vgpu.replay(data, s.KEY), unicorn.replay(data, s.KEY, firmware=rpi4)
+    here = runners.run("vgpu", ReplayRequest(data, s.KEY))
+    there = runners.run("unicorn", ReplayRequest(data, s.KEY, firmware=rpi4))
     assert there.ok, there.error
     assert there.device == "Unicorn, EL3, Raspberry Pi 4"
     assert here.outputs["prob"].tobytes() == there.outputs["prob"].tobytes()
@@ -100,8 +104,10 @@ def test_lenet_on_a_raspberry_pi_4(rpi4: Path) -> None:
 def test_a_mali_trace_on_a_hikey960(hikey960: Path, tmp_path: Path, trouble: dict[str, int]) -> None:
     sample = small_mali(tmp_path)
     inputs = values(sample, 1)
-    here = vgpu.replay(signed(sample), s.KEY, inputs, latency_ns=6000, **trouble)
-    there = unicorn.replay(signed(sample), s.KEY, inputs, firmware=hikey960, latency_ns=6000, **trouble)
+    here = runners.run("vgpu", ReplayRequest(signed(sample), s.KEY, inputs, latency_ns=6000, **trouble))
+    there = runners.run(
+        "unicorn", ReplayRequest(signed(sample), s.KEY, inputs, firmware=hikey960, latency_ns=6000, **trouble)
+    )
     assert there.ok, there.error
     assert {name: value.tobytes() for name, value in here.outputs.items()} == {
         name: value.tobytes() for name, value in there.outputs.items()
@@ -122,7 +128,7 @@ def test_a_divergence_resets_the_gpu_through_its_power_block(rpi4: Path, serve: 
     assert served.gpu.counters().resets == 3 + 3 + 1 + 1
 
 
-# What the port writes from reset on, in words of Linux 6.1 drivers/soc/bcm/bcm2835-power.c.
+# What the port writes after reset, in words of Linux 6.1 drivers/soc/bcm/bcm2835-power.c.
 PASSWORD = 0x5A000000
 CLOCK_ON, CLOCK_OFF = (CM_V3DCTL, PASSWORD | 0x50), (CM_V3DCTL, PASSWORD | 0x40)
 RPI4_START = [(0xFF800000, 0), (0xFF800008, 0x80000000), (0xFE200004, 0x24000)]
@@ -195,20 +201,20 @@ def test_the_gpu_is_off_at_the_end(rpi4: Path, hikey960: Path, mali: bytes, serv
 
 
 @pytest.mark.parametrize(
-    ("answers", "silent", "accesses"),
+    ("answers", "failed", "accesses"),
     [(0, ASB_MASTER, False), (1, ASB_SLAVE, False), (2, ASB_SLAVE, True), (3, ASB_MASTER, True)],
 )
 def test_a_bridge_that_never_answers(
-    rpi4: Path, serve: Callable[..., Served], answers: int, silent: int, accesses: bool
+    rpi4: Path, serve: Callable[..., Served], answers: int, failed: int, accesses: bool
 ) -> None:
-    """While the GPU is switched on, or later, while it is reset: it stays in reset, and nothing waits for ever."""
+    """While the GPU is switched on, or later, while it is reset: it stays in reset, and nothing waits forever."""
     served = serve(rpi4, signed(trace()), answers)
-    assert (served.report.name, served.report.offset) == ("POWER", silent)
+    assert (served.report.name, served.report.offset) == ("POWER", failed)
     assert served.machine.uart == b"=33333333\n"
     assert (served.machine.gpu_accesses > 0) == accesses
     assert served.power.log[-1] == (PM_GRAFX, PASSWORD), "held in reset"
     assert is_wiped(served.carveout)
-    assert f"register {silent:#010x}" in served.report.describe(s.GPU)
+    assert f"register {failed:#010x}" in served.report.describe(s.GPU)
 
 
 @pytest.mark.parametrize(("answers", "replayed"), [(0, False), (1, True)])
@@ -288,7 +294,7 @@ def test_the_model_of_the_hikey_refuses(name: str) -> None:
 
 
 def test_where_the_images_lie(rpi4: Path, hikey960: Path) -> None:
-    """The stub below the kernel; the other in the place of BL31, and entered at its first byte."""
+    """The stub below the kernel; the other in place of BL31, and entered at its first byte."""
     for folder, start, limit in ((rpi4, 0, 0x80000), (hikey960, 0x1AC58000, 0x1AC98000)):
         fw = firmware.load(folder)
         (base, data), (ram, ram_bytes) = fw.segments[0], fw.ram
@@ -299,7 +305,7 @@ def test_where_the_images_lie(rpi4: Path, hikey960: Path) -> None:
         assert fw.binary.read_bytes() == data
         assert firmware.sizes(folder)["in all, code and constants"] <= 20 * KIB
         for name in ("replayer.c", "replayer.h"):
-            assert "has not met silicon" in (folder / name).read_text()
+            assert "only in emulation, not on silicon" in (folder / name).read_text()
 
 
 def test_numbers_of_the_board_can_be_set(tmp_path: Path) -> None:
@@ -311,7 +317,9 @@ def test_numbers_of_the_board_can_be_set(tmp_path: Path) -> None:
     fw = firmware.load(folder)
     assert (fw.board.uart_base, fw.entry, fw.ram[0]) == (0xFDF05000, 0x10000000, 0x10010000)
     sample = small_mali(tmp_path)
-    result = unicorn.replay(signed(sample), s.KEY, values(sample, 1), firmware=folder, latency_ns=6000)
+    result = runners.run(
+        "unicorn", ReplayRequest(signed(sample), s.KEY, values(sample, 1), firmware=folder, latency_ns=6000)
+    )
     assert result.ok, result.error
 
 
@@ -319,17 +327,17 @@ def test_a_board_has_its_own_gpu(tmp_path: Path, rpi4: Path, mali: bytes) -> Non
     with pytest.raises(GenerateError, match="the GPU of rpi4 is v3d42, not mali_g71"):
         generate_sources("mali_g71", "rpi4", s.KEY, tmp_path / "out", bearssl=bearssl.source())
     with pytest.raises(RunnerError, match="a Raspberry Pi 4, which has a v3d42-pi4, no mali_g71"):
-        unicorn.replay(mali, s.KEY, firmware=rpi4, gpu="mali_g71")
-    assert unicorn.replay(mali, s.KEY, firmware=rpi4).report.name == "TARGET"
+        runners.run("unicorn", ReplayRequest(mali, s.KEY, firmware=rpi4, gpu="mali_g71"))
+    assert runners.run("unicorn", ReplayRequest(mali, s.KEY, firmware=rpi4)).report.name == "TARGET"
 
 
 def test_qemu_is_no_board(rpi4: Path) -> None:
     with pytest.raises(RunnerError, match=r"made for a board .*--on unicorn"):
-        qemu.replay(signed(trace()), s.KEY, firmware=rpi4)
+        runners.run("qemu", ReplayRequest(signed(trace()), s.KEY, firmware=rpi4))
 
 
 def test_a_trace_that_does_not_fit_the_mailbox(hikey960: Path) -> None:
     image = np.random.default_rng(1).bytes(3 * MIB)
     sample = trace(action(Op.REPLAY_START), gpu="mali_g71", slots=[], image=image, carveout_bytes=4 * MIB)
     with pytest.raises(RunnerError, match=r"need a mailbox of .* bytes; the firmware's has 2097152"):
-        unicorn.replay(signed(sample), s.KEY, firmware=hikey960)
+        runners.run("unicorn", ReplayRequest(signed(sample), s.KEY, firmware=hikey960))

@@ -94,7 +94,7 @@ def test_no_compiler_warns(name: str, include: Path, tmp_path: Path) -> None:
 
 
 def test_freestanding_code_calls_nothing(include: Path, tmp_path: Path) -> None:
-    """No libc: at -Os gcc may call memcpy and its like, but for what the header does it has no reason to."""
+    """No libc: at -Os gcc may call memcpy and the like, but for what the header does it has no reason to."""
     program, options, install = COMPILERS["aarch64"]
     need(program, install)
     source, target = tmp_path / "use.c", tmp_path / "use.o"
@@ -306,7 +306,7 @@ def test_truncated_structures_are_refused_without_a_read_past_the_end(name: str,
 
 
 def test_every_opcode(dump: Path) -> None:
-    """All 256 opcodes with each field and flag bit set alone."""
+    """All 256 opcodes with each field and flag bit set on its own."""
     cases = []
     for op in range(256):
         for position in range(-1, 120):

@@ -30,7 +30,7 @@ def compile_c(output: Path, source: str, *flags: str) -> None:
 
 @pytest.fixture
 def tree(tmp_path: Path) -> Path:
-    """A program that needs libb, which needs libc1 beside itself by a run path; the linker lies in usr/lib."""
+    """A program that needs libb, which needs libc1 next to itself by a run path; the linker lies in usr/lib."""
     root = tmp_path / "root"
     compile_c(root / f"{LIB}/private/libc1.so", "int c;", "-shared", "-Wl,-soname,libc1.so")
     compile_c(

@@ -22,7 +22,8 @@ from elftools.elf.elffile import ELFFile
 from unicorn import arm64_const as arm64
 
 from host_tools.runners import firmware, mailbox, unicorn
-from host_tools.runners.replay import Buffers, RunnerError
+from host_tools.runners.buffers import Buffers
+from host_tools.runners.replay import RunnerError
 from host_tools.vgpu.binding import VgpuError, VirtualGpu
 from tee_replayer.target import drivers
 from tests.support import replayer_samples as s
@@ -49,7 +50,7 @@ DRIVER = {
 }
 # A write that only a trace makes.
 TRACE = {"v3d42": "core0.INT_CLR", "mali_g71": "js0.HEAD_NEXT_LO"}
-STEPS = 400  # instructions of ours behind the decisive call
+STEPS = 400  # instructions of ours after the decisive call
 
 
 @pytest.fixture(scope="module", params=drivers())
@@ -91,7 +92,7 @@ class Attack:
         fw: the firmware.
         gpu: the virtual GPU.
         data: the damaged trace.
-        after: function from whose return on instructions are counted; the crypto functions are not executed but
+        after: function after whose return instructions are counted; the crypto functions are not executed but
             answer `verdict` and digests of zero, which makes a run short and every hash wrong.
         skip: number of the instruction that is skipped, -1 for none.
     """
@@ -163,8 +164,8 @@ def test_no_single_skipped_instruction_lets_a_damaged_trace_through(
     assert plain.count > 20
     for skip in some_of(range(min(plain.count, STEPS)), 60):
         attack = Attack(fw, gpu, data, after, verdict, skip).run()
-        assert attack.written <= DRIVER[gpu], f"instruction {skip} behind {after}"
-        assert not attack.accepted, f"instruction {skip} behind {after}"
+        assert attack.written <= DRIVER[gpu], f"instruction {skip} after {after}"
+        assert not attack.accepted, f"instruction {skip} after {after}"
 
 
 def test_the_attack_would_be_seen(fw: firmware.Firmware, gpu: str) -> None:

@@ -24,15 +24,18 @@ from click.testing import CliRunner, Result
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from host_tools import runners
 from host_tools.cli import main
 from host_tools.flash import fip, sdcard
-from host_tools.flash.check import Checked, judge
+from host_tools.flash.check import Checked, check_opened
 from host_tools.flash.containers import FIRMWARE, take_apart
 from host_tools.flash.errors import FlashError, ImageError
 from host_tools.flash.manifest import NAME, Manifest
 from host_tools.flash.pack import Sources, image_sha256, pack
-from host_tools.runners import firmware, mailbox, unicorn, vgpu
-from host_tools.runners.replay import bind, open_trace
+from host_tools.runners import firmware, mailbox, unicorn
+from host_tools.runners.buffers import bind
+from host_tools.runners.needs import open_trace
+from host_tools.runners.replay import ReplayRequest
 from host_tools.vgpu.binding import VirtualGpu
 from signing.keys import Algorithm, PublicKey, generate
 from signing.sign import FileSigner, sign_trace
@@ -107,8 +110,8 @@ def sample(platform: str, folder: Path) -> bytes:
     return signed(made.with_(slots=[replace(slot, bound=slot.kind.name != "OUTPUT") for slot in made.slots]))
 
 
-def judged(image: bytes, key: PublicKey | None = s.KEY) -> Checked:
-    return judge(take_apart(image), key)
+def checked(image: bytes, key: PublicKey | None = s.KEY) -> Checked:
+    return check_opened(take_apart(image), key)
 
 
 def reasons(found: Checked) -> list[str]:
@@ -116,7 +119,7 @@ def reasons(found: Checked) -> list[str]:
 
 
 def test_it_is_what_it_must_be(packed: Packed) -> None:
-    found = judged(packed.image)
+    found = checked(packed.image)
     assert found.ok, reasons(found)
     assert found.manifest == packed.manifest
     device = next(device for _, device in find_device((packed.folder / FIRMWARE).read_bytes()))
@@ -140,7 +143,7 @@ def test_the_same_sources_give_the_same_image(packed: Packed) -> None:
 
 
 def test_a_wrong_key_is_named(packed: Packed) -> None:
-    found = judged(packed.image, STRANGER.public)
+    found = checked(packed.image, STRANGER.public)
     assert len(found.findings) == 1
     assert "the device's key: expected" in reasons(found)[0]
     assert packed.image[found.findings[0].offset :].startswith(b"GRDEVICE")
@@ -167,7 +170,7 @@ def device_of(p: Packed) -> Device:
     return next(device for _, device in find_device(p.image))
 
 
-# What is done to an image of any platform -> what is said of it.
+# What is done to an image of any platform -> what is reported.
 TAMPERINGS: dict[str, tuple[Callable[[Packed], bytes], str]] = {
     "a byte of the firmware": (in_firmware, ": sha256: expected "),
     "the device's key replaced": (key_replaced, "the device's key: expected "),
@@ -227,7 +230,7 @@ def test_tampering_is_named(packed: Packed, name: str) -> None:
     change, reason = TAMPERINGS[name]
     image = change(packed)
     assert image != packed.image
-    found = judged(image)
+    found = checked(image)
     assert any(reason in text for text in reasons(found)), reasons(found)
 
 
@@ -238,8 +241,8 @@ def test_whoever_packs_anew_is_known_by_the_key_alone(tmp_path: Path) -> None:
     assert CliRunner().invoke(main, shlex.split(line)).exit_code == 0
     firmware.compile_firmware(tmp_path / "out")
     image, _ = pack(tmp_path / "out", Sources())
-    assert judged(image, None).ok
-    assert not judged(image, s.KEY).ok
+    assert checked(image, None).ok
+    assert not checked(image, s.KEY).ok
 
 
 @given(st.data())
@@ -251,8 +254,8 @@ def test_every_flipped_bit_is_noticed(images: Callable[[str], Packed], data: st.
     end = tool + len(packed.manifest.tool)
     at = data.draw(st.integers(0, len(packed.image) - 1).filter(lambda at: not tool <= at < end))
     image = packed.flipped(at, data.draw(st.integers(0, 7)))
-    with contextlib.suppress(ImageError):  # no image of ours any more
-        assert not judged(image).ok
+    with contextlib.suppress(ImageError):  # not an image of ours any more
+        assert not checked(image).ok
 
 
 FIP_TAMPERINGS = {
@@ -266,7 +269,7 @@ FIP_TAMPERINGS = {
 def test_a_damaged_package_is_named(images: Callable[[str], Packed], name: str) -> None:
     packed = images("hikey960")
     at, reason = FIP_TAMPERINGS[name]
-    found = judged(packed.flipped(packed.place("fip.bin") + at))
+    found = checked(packed.flipped(packed.place("fip.bin") + at))
     assert any(reason in text for text in reasons(found)), reasons(found)
 
 
@@ -303,7 +306,7 @@ CARD_TAMPERINGS: dict[str, tuple[Callable[[Packed], bytes], str]] = {
 def test_a_damaged_card_is_named(images: Callable[[str], Packed], name: str) -> None:
     change, reason = CARD_TAMPERINGS[name]
     try:
-        texts = reasons(judged(change(images("rpi4"))))
+        texts = reasons(checked(change(images("rpi4"))))
     except ImageError as error:
         texts = [str(error)]
     assert any(reason in text for text in texts), texts
@@ -380,7 +383,7 @@ def serve(packed: Packed, stub: tuple[int, bytes], request: tuple[int, bytes]) -
     with VirtualGpu(block.GPU, {fw.board.carveout_base: carveout}, latency_ns=6000) as device:
         unicorn.Machine(fw, device, carveout, dram).run()
     report = mailbox.response(dram.data, buffers, mailbox.layout(data, buffers))
-    expected = vgpu.replay(data, s.KEY, latency_ns=6000)
+    expected = runners.run("vgpu", ReplayRequest(data, s.KEY, latency_ns=6000))
     assert report.name == "OK"
     assert report.jobs == expected.jobs
     assert {name: array.tobytes() for name, array in buffers.outputs.items()} == {
@@ -389,7 +392,7 @@ def serve(packed: Packed, stub: tuple[int, bytes], request: tuple[int, bytes]) -
 
 
 def test_a_device_is_read_as_far_as_it_was_written(images: Callable[[str], Packed], tmp_path: Path) -> None:
-    """A card is larger than its image, and behind that lies what was there before."""
+    """A card is larger than its image, and after that lies what was there before."""
     packed = images("rpi4")
     os.mkfifo(tmp_path / "card")
 
@@ -415,7 +418,7 @@ def test_boot_firmware(images: Callable[[str], Packed], tmp_path: Path) -> None:
     assert take_apart(image).files["overlays/disable-bt.dtbo"].data == b"overlays/disable-bt.dtbo"
     assert take_apart(image).files["kernel8.img"].data == b"Linux"
     assert "other.elf" not in take_apart(image).files
-    assert judged(image).ok
+    assert checked(image).ok
     assert [need.name for need in images("rpi4").manifest.missing] == ["start4.elf", "fixup4.dat"]
 
 
@@ -429,7 +432,7 @@ def test_a_boards_own_package(images: Callable[[str], Packed], tmp_path: Path) -
     assert [need.name for need in manifest.missing] == [
         f"partition {name}" for name in ("ptable", "xloader", "fastboot")
     ]
-    assert judged(image).ok
+    assert checked(image).ok
     (tmp_path / "fip.bin").write_bytes(fip.build({"soc-fw": b"old", "soc-fw-cert": b"of the old"}))
     made = run(f"flash {folder} --to {tmp_path}/image --fip {tmp_path}/fip.bin")
     assert "warning: fip.bin has certificates, of its old contents" in made.stderr
@@ -481,7 +484,7 @@ def test_usage(images: Callable[[str], Packed], tmp_path: Path) -> None:
         f"flash --check {tmp_path}/nothing": "nothing: No such file",
         f"flash --check {tmp_path}/empty": "expected a file gramophone.json, found none",
         f"flash {tmp_path} --to {tmp_path}/x": "replayer.h: No such file or directory: 'gramophone",
-        f"flash {folder} --to {tmp_path}/x --fip y": "--fip has no use for the platform qemu-virt",
+        f"flash {folder} --to {tmp_path}/x --fip y": "--fip cannot be used for the platform qemu-virt",
         f"flash {folder} --to {tmp_path}/x --trace {net} --trace {net}": "there are two traces called net.sgtr",
         f"flash {folder} --to {tmp_path}/x --trace {folder}/Makefile": "Makefile.sgtr",
         f"flash {images('rpi4').folder} --to {tmp_path}/x --boot-firmware {net}": "expected a folder with",
@@ -514,7 +517,7 @@ def test_a_damaged_trace_is_not_packed(images: Callable[[str], Packed], tmp_path
 
 def test_a_trace_that_asks_for_inputs(images: Callable[[str], Packed], tmp_path: Path) -> None:
     (tmp_path / "a.sgtr").write_bytes(signed(trace(slots=s.slots(bound=False))))
-    with pytest.raises(FlashError, match=r"a\.sgtr: no value for in, and nobody to give one"):
+    with pytest.raises(FlashError, match=r"a\.sgtr: no value for in, and nothing on this board gives one"):
         pack(images("rpi4").folder, Sources([tmp_path / "a.sgtr"]))
 
 

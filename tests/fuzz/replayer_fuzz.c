@@ -5,7 +5,7 @@
  *   replayer_fuzz lz4 FILE                 decodes each record: output size (u32), LZ4 data
  *
  * A record is its size (u32, little-endian) and its bytes. Each lies in an allocation of its own, so that any
- * access beside it is found; so do the carve-out and the output. Prints how many were accepted.
+ * access outside it is found; so do the carve-out and the output. Prints how many were accepted.
  */
 #include "host.h"
 
@@ -18,9 +18,8 @@ enum { CARVEOUT_BYTES = 1 << 18, CHUNK_BYTES = 64 };
 
 static uint32_t read32(void *ctx, uint32_t offset)
 {
-    /* Identity of a V3D at 0xc and 0x14, of a Mali at 0 and 0x100; at 0x20 a Mali says that its reset is
-     * done.
-     */
+    /* Identity of a V3D at 0xc and 0x14, of a Mali at 0 and 0x100; at 0x20 a Mali says that
+     * its reset is done. */
     (void)ctx;
     switch (offset) {
     case 0x0: return 0x60a00002;

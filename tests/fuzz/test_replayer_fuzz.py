@@ -1,4 +1,4 @@
-"""Hostile traces and LZ4 data through the core, compiled with sanitizers: no access beside its memory."""
+"""Hostile traces and LZ4 data through the core, compiled with sanitizers: no access outside its memory."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 /*
  * A normal world that misuses the pseudo-TA. It takes the request from the mailbox; its number of replays
- * says what to do: 0 walks through the commands, in and out of turn, and writes each TEE_Result behind the
+ * says what to do: 0 walks through the commands, in and out of turn, and writes each TEE_Result after the
  * mailbox's response; other numbers read what the normal world may not. test_client.py knows what to expect.
  */
 #include "gramophone_trace.h"

@@ -30,7 +30,7 @@ def signer() -> FileSigner:
 
 @pytest.fixture(scope="session")
 def network() -> Trace:
-    """The demo network as a built trace, as new as the device asks for."""
+    """The demo network as a built trace, as new as the device requires."""
     data = RAW.read_bytes()
     trace = build(Trace.parse(data), source=data)
     return trace.with_(meta={**trace.meta, "security_version": MIN_SECURITY_VERSION})
@@ -52,14 +52,14 @@ def pta(signer: FileSigner, tmp_path_factory: pytest.TempPathFactory) -> Path:
         for package in (optee.CORE, optee.TFA):
             optee.source(*package)
     except (RecordError, RunnerError) as error:
-        pytest.skip(f"OP-TEE's sources or tools are not to be had: {error}")
+        pytest.skip(f"OP-TEE's sources or tools cannot be obtained: {error}")
     optee.core_of(pta=folder)  # what does not compile fails the tests
     return folder
 
 
 @pytest.fixture(scope="session")
 def root(pta: Path) -> RecordRoot:
-    """What the guest with Linux is made of; the tests are skipped when it cannot be had."""
+    """What the guest with Linux is made of; the tests are skipped when it cannot be obtained."""
     try:
         found = ready_root()
         guest.layer(found)

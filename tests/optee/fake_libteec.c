@@ -1,6 +1,6 @@
 /*
  * A libteec without a TEE: it plays the replayer in this process, notes each call, and fails the call that it
- * is told to. A trace is "loaded" when its bytes begin with 'S'; a run makes each byte of the output from the
+ * is set to. A trace is "loaded" when its bytes begin with 'S'; a run makes each byte of the output from the
  * input's. test_client_library.py knows what to expect.
  */
 #include <stdlib.h>
@@ -16,7 +16,7 @@ enum { CALLS = 4096, INPUT = 0, OUTPUT = 1, SLOTS = 2, MASK = 0x5a };
 static struct {
     struct fake_call calls[CALLS];
     uint32_t count, fail_at, result, login, group, contexts, sessions, chunks;
-    uint32_t answer_less; /* answers are this much shorter than asked for */
+    uint32_t answer_less; /* answers are this much shorter than requested */
     uint32_t slot_bytes;
     uint8_t node[16]; /* clockSeqAndNode and the rest of the UUID that was opened */
     uint8_t *trace, *input, *output;

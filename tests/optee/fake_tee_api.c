@@ -1,7 +1,7 @@
 /*
- * What the TA calls, without a TEE: the client's identity, the pseudo-TA and the secure storage, in this
- * process. Compiled with the TA's own sources and the development kit's headers; test_ta.py sets the scene
- * and looks.
+ * What the TA calls, without a TEE: the client's identity, the pseudo-TA and the secure storage, in
+ * this process. Compiled with the TA's own sources and the development kit's headers; test_ta.py sets
+ * the scene and looks.
  */
 #include <stdbool.h>
 #include <stdlib.h>
@@ -134,7 +134,7 @@ void TEE_CloseTASession(TEE_TASessionHandle session)
         fake.open = fake.loaded = false;
 }
 
-/* Data goes to the end of what came, with the piece overwritten behind it: the TA must not use it again. */
+/* Data is appended to what came before, and the piece is overwritten: the TA must not use it again. */
 static void append(void *piece, size_t bytes)
 {
     fake.data = realloc(fake.data, fake.data_bytes + bytes + 1);

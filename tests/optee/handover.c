@@ -1,8 +1,7 @@
 /*
  * A normal world that has the GPU between sessions: it reads and writes the GPU's registers, has the secure
  * world replay a trace, and looks at the GPU again. The request's number of replays says when else it tries
- * to reach the GPU. What came of it stands behind the mailbox's response (struct answer), for
- * test_handover.py.
+ * to reach the GPU. The outcome stands after the mailbox's response (struct answer), for test_handover.py.
  */
 #include "program.h"
 

@@ -1,7 +1,7 @@
 /*
  * A normal world with two cores: while the first sends a signed trace to the pseudo-TA, the second changes
  * the shared memory as fast as it can, in each chunk of the trace once; then while the trace is checked and
- * replayed. What came of it stands behind the mailbox's response (struct answer), for test_racing.py.
+ * replayed. The outcome stands after the mailbox's response (struct answer), for test_racing.py.
  */
 #include "program.h"
 
@@ -14,7 +14,7 @@ enum { CHUNK_BYTES = 4096, TRIES = 1000, MAX_CHUNKS = 256, OUTPUT = 1, OUTPUT_BY
 struct outcome {
     uint32_t result;  /* of LOAD */
     uint32_t changes; /* of the shared memory while the core copied the chunk */
-    uint32_t same;    /* 1: loaded, replayed, and the output is that of the trace left alone */
+    uint32_t same;    /* 1: loaded, replayed, and the output is that of the trace when nothing interferes */
 };
 
 static struct {
@@ -122,8 +122,8 @@ static void attack_chunk(uint32_t session, const struct mailbox_request *request
         outcome->same = !replay(session) && is_expected(tee_chunk());
 }
 
-/* The trace is in the secure world: from here on nothing that the normal world does to its own memory counts.
- */
+/* The trace is in the secure world: after this, nothing that the normal world does to
+ * its own memory counts. */
 static void attack_after_sending(uint32_t session, const struct mailbox_request *request)
 {
     send(session, request, UINT64_MAX, &answer.result);

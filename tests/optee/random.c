@@ -1,6 +1,6 @@
 /*
  * A normal world that takes random commands from the mailbox and gives them to the pseudo-TA, each with
- * random parameters; now and then it has a trace replayed as it should be. What came of it stands behind the
+ * random parameters; now and then it has a trace replayed properly. The outcome stands after the
  * mailbox's response (struct answer), for test_random.py, which makes the commands.
  */
 #include "program.h"

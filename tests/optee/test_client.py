@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from host_tools.runners.optee import bare_metal as optee
-from host_tools.runners.optee import build
+from host_tools.runners.optee import images
+from host_tools.runners.optee.normal_world import tee_result
 from tee_replayer.status import value_of
 from tests.support.programs import MIN_SECURITY_VERSION, run_program
 
@@ -44,7 +44,7 @@ STEPS = {
     "LOAD_DATA of nothing": SUCCESS,
     "LOAD before all is there": BAD_STATE,
     "LOAD_DATA of 4096 bytes": SUCCESS,
-    "LOAD of zeros or worse": optee.tee_result(value_of("FORMAT")),
+    "LOAD of zeros or worse": tee_result(value_of("FORMAT")),
     "load, while the shared memory changes": SUCCESS,
     # loaded
     "DESCRIBE no slot": ITEM_NOT_FOUND,
@@ -53,13 +53,13 @@ STEPS = {
     "SET_INPUT of an output": BAD_PARAMETERS,
     "SET_INPUT of no slot": ITEM_NOT_FOUND,
     "SET_INPUT of a byte more": BAD_PARAMETERS,
-    "SET_INPUT behind the end": BAD_PARAMETERS,
-    "SET_INPUT far behind the end": BAD_PARAMETERS,
+    "SET_INPUT past the end": BAD_PARAMETERS,
+    "SET_INPUT far past the end": BAD_PARAMETERS,
     "GET_OUTPUT before RUN": BAD_STATE,
     "RUN with a number": BAD_PARAMETERS,
     "RUN": SUCCESS,
     "GET_OUTPUT of an input": BAD_PARAMETERS,
-    "GET_OUTPUT behind the end": BAD_PARAMETERS,
+    "GET_OUTPUT past the end": BAD_PARAMETERS,
     "GET_OUTPUT with room to spare": SUCCESS,
     "its size is what is left of the slot": 0,
     "GET_LOG into too little": SHORT_BUFFER,
@@ -79,18 +79,18 @@ STEPS = {
 
 
 @pytest.fixture(scope="module")
-def image(pta: Path) -> build.Image:
-    return build.image_of(pta, Path(__file__).with_name("client.c"))
+def image(pta: Path) -> images.Image:
+    return images.image_of(pta, Path(__file__).with_name("client.c"))
 
 
-def boot(image: build.Image, signed: bytes, mode: int) -> tuple[int, list[int], dict[str, int]]:
+def boot(image: images.Image, signed: bytes, mode: int) -> tuple[int, list[int], dict[str, int]]:
     """Run client.c: (syndrome of an exception, noted results, the device's counters)."""
     data, counts = run_program(image, signed, mode)
     syndrome, _origin, count = struct.unpack_from("<3I", data)
     return syndrome, list(struct.unpack_from(f"<{count}I", data, 12)), counts
 
 
-def test_each_command_in_and_out_of_turn(image: build.Image, signed: bytes) -> None:
+def test_each_command_in_and_out_of_turn(image: images.Image, signed: bytes) -> None:
     syndrome, found, counts = boot(image, signed, WALK)
     assert syndrome == 0
     assert dict(zip(STEPS, map(hex, found), strict=True)) == {step: hex(code) for step, code in STEPS.items()}
@@ -101,7 +101,7 @@ def test_each_command_in_and_out_of_turn(image: build.Image, signed: bytes) -> N
 
 @pytest.mark.parametrize(("mode", "counter"), [(READ_GPU, "refused_accesses"), (READ_CARVEOUT, "refused_memory")])
 def test_the_normal_world_gets_an_external_abort(
-    image: build.Image, signed: bytes, mode: int, counter: str
+    image: images.Image, signed: bytes, mode: int, counter: str
 ) -> None:
     syndrome, found, counts = boot(image, signed, mode)
     assert (syndrome >> 26, syndrome & 0x3F) == (DATA_ABORT, EXTERNAL_ABORT)

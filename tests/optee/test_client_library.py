@@ -17,7 +17,7 @@ from host_tools.device import cli, library
 from host_tools.device.library import Session, TeeError
 from host_tools.machine.errors import RecordError
 from host_tools.runners.optee import client
-from host_tools.runners.optee.bare_metal import tee_result
+from host_tools.runners.optee.normal_world import tee_result
 from host_tools.vgpu.binding import c_declarations
 from tee_replayer.status import statuses, value_of
 from trace_format.errors import GramophoneError
@@ -63,7 +63,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Fake:
     try:
         headers = [f"-I{path}" for path in (client.libteec() / "include", *client.INCLUDES)]
     except RecordError as error:
-        pytest.skip(f"libteec's header is not to be had: {error}")
+        pytest.skip(f"libteec's header cannot be obtained: {error}")
     teec = folder / "libteec.so"
     source = Path(__file__).with_name("fake_libteec.c")
     flags = ["-std=c11", "-Wall", "-Wextra", "-Werror", "-fPIC", "-shared", "-Wl,-soname,libteec.so.2"]
@@ -137,7 +137,7 @@ def _replay(opened: Callable[..., Session]) -> None:
 
 @pytest.mark.parametrize("at", range(12))
 def test_whichever_call_fails_ends_it(at: int, fake: Fake, opened: Callable[..., Session]) -> None:
-    """Nothing is called behind the call that failed, its result comes through, and nothing stays open."""
+    """Nothing is called after the call that failed, its result is passed on, and nothing stays open."""
     sequence = [CONTEXT, MEMORY, OPEN, LOAD_BEGIN, LOAD_DATA, LOAD_DATA, LOAD, DESCRIBE, SET_INPUT, SET_INPUT, RUN]
     sequence += [DESCRIBE]
     fake.lib.fake_fail(at, BUSY)

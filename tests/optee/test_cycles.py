@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from host_tools.runners.optee import build
+from host_tools.runners.optee import images
 from tests.support.programs import run_program
 from tests.support.sampling import SomeOf
 
@@ -34,7 +34,7 @@ ANSWER = np.dtype(
 
 def test_a_thousand_cycles_without_a_leak(pta: Path, signed: bytes, some_of: SomeOf) -> None:
     cycles = len(some_of(range(CYCLES), 60))
-    image = build.image_of(pta, Path(__file__).with_name("cycles.c"))
+    image = images.image_of(pta, Path(__file__).with_name("cycles.c"))
     data, counts = run_program(image, signed, cycles, icount=False, timeout_s=1800)
     answer = np.frombuffer(data, ANSWER, 1)[0]
     assert hex(answer["result"]) == hex(0), f"from origin {answer['origin']}"

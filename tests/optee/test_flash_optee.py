@@ -15,16 +15,18 @@ from click.testing import CliRunner
 from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
+from host_tools import runners
 from host_tools.cli import main
 from host_tools.flash import fip, signed_ta
-from host_tools.flash.check import Checked, judge
+from host_tools.flash.check import Checked, check_opened
 from host_tools.flash.containers import File, take_apart
 from host_tools.flash.errors import FlashError
 from host_tools.flash.manifest import Manifest
 from host_tools.flash.names import CORE, TA_KEY
 from host_tools.flash.pack import Sources, pack
-from host_tools.runners.optee import bare_metal as runner
 from host_tools.runners.optee import build as optee
+from host_tools.runners.optee import images, normal_world
+from host_tools.runners.replay import ReplayRequest
 from signing.sign import FileSigner
 
 
@@ -58,8 +60,8 @@ def packed(pta: Path, signed: bytes, tmp_path_factory: pytest.TempPathFactory) -
     return Packed(pta, *pack(pta, Sources([trace])))
 
 
-def judged(image: bytes) -> Checked:
-    return judge(take_apart(image))
+def checked(image: bytes) -> Checked:
+    return check_opened(take_apart(image))
 
 
 def reasons(found: Checked) -> list[str]:
@@ -72,7 +74,7 @@ def fiptool(*arguments: str) -> str:
 
 
 def test_it_is_what_it_must_be(packed: Packed, signer: FileSigner) -> None:
-    found = judge(take_apart(packed.image), signer.public)
+    found = check_opened(take_apart(packed.image), signer.public)
     assert found.ok, reasons(found)
     assert packed.manifest.min_security_version == 3
     assert packed.manifest.missing == ()
@@ -142,11 +144,11 @@ def test_the_package_boots(
     packed: Packed, signed: bytes, signer: FileSigner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """BL1 and the package as TF-A's platform "qemu" has them in flash."""
-    flash = packed.files["bl1.bin"].data.ljust(optee.FIP_AT, b"\0") + packed.files["fip.bin"].data
+    flash = packed.files["bl1.bin"].data.ljust(images.FIP_AT, b"\0") + packed.files["fip.bin"].data
     (tmp_path / "flash.bin").write_bytes(flash)
-    image = optee.Image(tmp_path / "flash.bin", optee.read_board(packed.folder))
-    monkeypatch.setattr(runner, "image_for", lambda *_: image)
-    found = runner.replay(signed, signer.public, firmware=packed.folder)
+    image = images.Image(tmp_path / "flash.bin", images.read_board(packed.folder))
+    monkeypatch.setattr(normal_world, "image_for", lambda *_: image)
+    found = runners.run("optee", ReplayRequest(signed, signer.public, firmware=packed.folder))
     assert found.ok, found.error
     assert found.jobs == 14
 
@@ -180,7 +182,7 @@ TAMPERINGS: dict[str, tuple[Callable[[Packed], bytes], str]] = {
 @pytest.mark.parametrize("name", TAMPERINGS)
 def test_tampering_is_named(packed: Packed, name: str) -> None:
     change, reason = TAMPERINGS[name]
-    found = judged(change(packed))
+    found = checked(change(packed))
     assert not found.ok
     assert any(reason in text for text in reasons(found)), reasons(found)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from host_tools.runners.optee import build
+from host_tools.runners.optee import images
 from host_tools.runners.optee.size import added_bytes
 from signing.sign import FileSigner
 from tee_replayer.generate import generate as generate_sources
@@ -24,15 +24,15 @@ JOBS = 14
 
 
 @pytest.fixture(scope="module")
-def image(pta: Path, signer: FileSigner, tmp_path_factory: pytest.TempPathFactory) -> build.Image:
-    """`pta` is asked for, so that without OP-TEE the tests are skipped with its reason."""
+def image(pta: Path, signer: FileSigner, tmp_path_factory: pytest.TempPathFactory) -> images.Image:
+    """`pta` is requested so that without OP-TEE the tests are skipped with its reason."""
     folder = tmp_path_factory.mktemp("shared") / "pta"
     generate_sources("v3d42", "optee", signer.public, folder, share_gpu=True)
     assert added_bytes(folder) <= 12 * 1024
-    return build.image_of(folder, Path(__file__).with_name("handover.c"))
+    return images.image_of(folder, Path(__file__).with_name("handover.c"))
 
 
-def test_the_gpu_comes_back_reset(image: build.Image, signed: bytes) -> None:
+def test_the_gpu_comes_back_reset(image: images.Image, signed: bytes) -> None:
     data, counts = run_program(image, signed, BETWEEN)
     answer = np.frombuffer(data, ANSWER, 1)[0]
     assert hex(answer["result"]) == hex(0), f"from origin {answer['origin']}"
@@ -47,7 +47,7 @@ def test_the_gpu_comes_back_reset(image: build.Image, signed: bytes) -> None:
 
 
 def test_a_job_that_the_normal_world_left_running_does_not_outlive_the_reset(
-    image: build.Image, signed: bytes
+    image: images.Image, signed: bytes
 ) -> None:
     data, counts = run_program(image, signed, BUSY, plugin_args={"hang": "1"})
     answer = np.frombuffer(data, ANSWER, 1)[0]
@@ -66,7 +66,7 @@ def test_a_job_that_the_normal_world_left_running_does_not_outlive_the_reset(
     ],
 )
 def test_an_external_abort(
-    image: build.Image, signed: bytes, mode: int, refused: str, jobs: int, handovers: int
+    image: images.Image, signed: bytes, mode: int, refused: str, jobs: int, handovers: int
 ) -> None:
     data, counts = run_program(image, signed, mode)
     syndrome = int(np.frombuffer(data, ANSWER, 1)[0]["result"])

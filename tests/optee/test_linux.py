@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
+from host_tools import runners
 from host_tools.cli import main
 from host_tools.demo import PARAM, RAW, WEIGHTS
 from host_tools.demo.digits import load as load_digits
@@ -23,12 +24,11 @@ from host_tools.record.convert import convert
 from host_tools.record.ncnn_job import Float32, ncnn_job
 from host_tools.record.network import TOLERANCE, relative_difference
 from host_tools.record.shader_cache import with_shader_cache
-from host_tools.runners import qemu
-from host_tools.runners.optee import bare_metal as optee
-from host_tools.runners.optee import build, client
+from host_tools.runners.optee import build, client, images
 from host_tools.runners.optee import linux as optee_linux
 from host_tools.runners.optee import linux_machine as linux
-from host_tools.runners.optee.bare_metal import tee_result
+from host_tools.runners.optee.normal_world import tee_result
+from host_tools.runners.replay import ReplayRequest
 from host_tools.support.tensors import npy
 from host_tools.vgpu.build import qemu_plugin
 from signing.keys import Algorithm, generate
@@ -107,7 +107,7 @@ def test_the_command_gives_the_bytes_of_the_bare_metal_firmware(
     found = CliRunner().invoke(main, shlex.split(line), catch_exceptions=False)
     assert found.exit_code == 0, found.output
     assert json.loads(found.stdout)["device"] == optee_linux.DEVICE
-    expected = qemu.replay(signed, signer.public, {"data": digit})
+    expected = runners.run("qemu", ReplayRequest(signed, signer.public, {"data": digit}))
     assert np.load(tmp_path / "out.npy").tobytes() == expected.outputs["prob"].tobytes()
 
 
@@ -115,7 +115,7 @@ def test_a_damaged_trace_is_refused(root: RecordRoot, signed: bytes, signer: Fil
     """`replay` compares the TEEC_Result that gramophone-tee got with the report's status."""
     damaged = bytearray(signed)
     damaged[-20] ^= 1
-    found = optee_linux.replay(bytes(damaged), signer.public, firmware=pta)
+    found = runners.run("optee-linux", ReplayRequest(bytes(damaged), signer.public, firmware=pta))
     assert not found.ok
     assert found.report.status == value_of("CHUNK")
     assert found.outputs == {}
@@ -128,9 +128,9 @@ def test_mobilenet_in_both_normal_worlds(
     meta = {**trace.meta, "security_version": network.meta["security_version"]}
     signed = sign_trace(trace.with_(meta=meta).build(), signer)
     inputs = {"data": networks.picture("mobilenet_v1")}
-    expected = qemu.replay(signed, signer.public, inputs).outputs["prob"]
-    for runner in (optee, optee_linux):
-        found = runner.replay(signed, signer.public, inputs, firmware=pta)
+    expected = runners.run("qemu", ReplayRequest(signed, signer.public, inputs)).outputs["prob"]
+    for runner in ("optee", "optee-linux"):
+        found = runners.run(runner, ReplayRequest(signed, signer.public, inputs, firmware=pta))
         assert found.ok, found.error
         assert found.outputs["prob"].tobytes() == expected.tobytes()
 
@@ -149,7 +149,7 @@ def deaths(
     script += "gramophone-tee load-check /job/other.sgtr --via pta --json >/out/other.json; echo status other $?\n"
     script += f"{RUN} --output prob=/out/last.npy >/out/last.json; echo status last $?\n"
     job = with_programs(GuestJob(script, {"job/other.sgtr": other}, uses_gpu=False), session, signed, digit)
-    return linux.boot(build.image_of(pta, linux.NORMAL_WORLD), job)
+    return linux.boot(images.image_of(pta, linux.NORMAL_WORLD), job)
 
 
 def test_clients_that_die_leave_all_in_order(
@@ -157,7 +157,7 @@ def test_clients_that_die_leave_all_in_order(
 ) -> None:
     steps = ["open", "load", "run"]
     assert said(deaths, "killed") == dict.fromkeys([*steps, "busy"], KILLED), deaths.output
-    expected = qemu.replay(signed, signer.public, {"data": digit}).outputs["prob"]
+    expected = runners.run("qemu", ReplayRequest(signed, signer.public, {"data": digit})).outputs["prob"]
     for step in [*steps, "last"]:
         assert said(deaths, "status")[step] == 0, deaths.output
         assert array(deaths.files[f"{step}.npy"]).tobytes() == expected.tobytes()
@@ -210,7 +210,7 @@ def hand_over(
     optee_build = boards.load(boards.OPTEE).optee
     assert optee_build
     firewall = optee_build.firewall_base
-    gpu, carveout = f"{build.read_board(pta).gpu_base:#x}", f"{build.read_board(pta).carveout_base:#x}"
+    gpu, carveout = f"{images.read_board(pta).gpu_base:#x}", f"{images.read_board(pta).carveout_base:#x}"
     script = f"""
 ncnn() {{ {job.command} && mkdir /out/$1 && mv /out/gpu /out/report /out/$1 || exit; }}
 ncnn before
@@ -230,7 +230,7 @@ ncnn after
 """
     capture = folder / "capture"
     result = linux.boot(
-        build.image_of(pta, linux.NORMAL_WORLD),
+        images.image_of(pta, linux.NORMAL_WORLD),
         with_programs(replace(job, command=script), session, signed, digit),
         plugin_args={"capture": str(capture)},
     )
@@ -243,7 +243,10 @@ def test_the_gpu_computes_the_same_in_both_worlds(
 ) -> None:
     assert said(hand_over.result, "status") == {"replay": 0}, hand_over.result.output
     replayed = array(hand_over.result.files["prob.npy"])
-    assert replayed.tobytes() == qemu.replay(signed, signer.public, {"data": digit}).outputs["prob"].tobytes()
+    assert (
+        replayed.tobytes()
+        == runners.run("qemu", ReplayRequest(signed, signer.public, {"data": digit})).outputs["prob"].tobytes()
+    )
     assert hand_over.gpu("before").tobytes() == hand_over.gpu("after").tobytes()
     # The signed trace may be of other versions of the stack than the guest's.
     assert relative_difference(hand_over.gpu("before").reshape(replayed.shape), replayed) <= TOLERANCE

@@ -1,4 +1,4 @@
-"""A Mali G71 behind the pseudo-TA: three interrupt lines, job chains, a reset that must be waited for."""
+"""A Mali G71 driven by the pseudo-TA: three interrupt lines, job chains, a reset that must be waited for."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from host_tools.runners import vgpu
-from host_tools.runners.optee import bare_metal as optee
+from host_tools import runners
+from host_tools.runners.replay import ReplayRequest
 from tee_replayer.generate import generate as generate_sources
 from tests.support import replayer_samples as s
 from tests.support.firmware_samples import small_mali, values
@@ -19,12 +19,14 @@ from tests.support.firmware_samples import small_mali, values
 def test_it_replays_and_reports_as_the_host_does(
     share_gpu: bool, trouble: dict[str, str], pta: Path, tmp_path: Path
 ) -> None:
-    """`pta` is asked for, so that without OP-TEE the tests are skipped with its reason."""
+    """`pta` is requested so that without OP-TEE the tests are skipped with its reason."""
     folder = generate_sources("mali_g71", "optee", s.KEY, tmp_path / "pta", share_gpu=share_gpu)
     sample, stats = small_mali(tmp_path), tmp_path / "stats.json"
     data, inputs = s.signed(sample), values(sample, 1)
-    here = vgpu.replay(data, s.KEY, inputs, **({"fault_job": 1} if trouble else {}))
-    there = optee.replay(data, s.KEY, inputs, firmware=folder, plugin_args={"stats": str(stats)} | trouble)
+    here = runners.run("vgpu", ReplayRequest(data, s.KEY, inputs, **({"fault_job": 1} if trouble else {})))
+    there = runners.run(
+        "optee", ReplayRequest(data, s.KEY, inputs, firmware=folder, plugin_args={"stats": str(stats)} | trouble)
+    )
     assert there.ok, there.error
     assert there.retries == (1 if trouble else 0)
     assert (here.jobs, here.actions, here.retries) == (there.jobs, there.actions, there.retries)

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import numpy as np
 
-from host_tools.runners.optee import build
-from host_tools.runners.optee.bare_metal import tee_result
+from host_tools.runners.optee import images
+from host_tools.runners.optee.normal_world import tee_result
 from tee_replayer.status import statuses
 from tests.support.programs import run_program
 
@@ -23,7 +23,7 @@ def test_a_racing_core_never_changes_what_is_replayed(pta: Path, signed: bytes) 
 
     The refused ones reach no register: the jobs are those of the accepted ones.
     """
-    image = build.image_of(pta, Path(__file__).with_name("racing.c"))
+    image = images.image_of(pta, Path(__file__).with_name("racing.c"))
     data, counts = run_program(image, signed, 0, cpus=2, icount=False, timeout_s=600)
     answer = np.frombuffer(data, ANSWER, 1)[0]
     assert hex(answer["result"]) == hex(0), f"from origin {answer['origin']}"

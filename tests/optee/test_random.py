@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from host_tools.runners.optee import build
-from host_tools.runners.optee.bare_metal import tee_result
+from host_tools.runners.optee import build, images
+from host_tools.runners.optee.normal_world import tee_result
 from tee_replayer.status import statuses
 from tests.support.programs import run_program
 
@@ -37,7 +37,7 @@ def random_steps(seed: int) -> NDArray[np.void]:
     """Commands that get far, by the right types and small numbers, and others that do not."""
     random = np.random.default_rng(seed)
     steps = np.zeros(STEPS, STEP)
-    # What begins anew is rare, so that the others find something loaded.
+    # Commands that start over are rare, so that the others find something loaded.
     weights = np.array([0.1 if command in (LOAD_BEGIN, UNLOAD) else 1 for command in range(COMMANDS + 2)])
     steps["command"] = random.choice(len(weights), STEPS, p=weights / weights.sum())
     for step in steps:
@@ -65,7 +65,7 @@ def test_the_results_are_those_that_the_header_documents() -> None:
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("seed", [1, 2])
 def test_random_commands(seed: int, pta: Path, signed: bytes) -> None:
-    image = build.image_of(pta, Path(__file__).with_name("random.c"))
+    image = images.image_of(pta, Path(__file__).with_name("random.c"))
     steps = random_steps(seed)
     data, counts = run_program(image, signed, STEPS, extra=(STEPS_AT, steps.tobytes()), timeout_s=600)
     answer = np.frombuffer(data, ANSWER, 1)[0]

@@ -10,12 +10,13 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
+from host_tools import runners
 from host_tools.cli import main
 from host_tools.demo.digits import load as load_digits
-from host_tools.runners import qemu
 from host_tools.runners.optee import bare_metal as optee
+from host_tools.runners.optee.normal_world import tee_result
 from host_tools.runners.optee.size import added_bytes
-from host_tools.runners.replay import RunnerError
+from host_tools.runners.replay import ReplayRequest, RunnerError
 from signing.keys import Algorithm, generate
 from signing.sign import FileSigner, sign_trace
 from tee_replayer.generate import generate as generate_sources
@@ -29,24 +30,24 @@ TRACE_START = 128  # of a signed trace: the head, which is what the signature co
 def test_the_same_bytes_as_the_bare_metal_firmware(signed: bytes, signer: FileSigner, pta: Path) -> None:
     for pixels in load_digits()[:2].inputs():
         inputs = {"data": pixels}
-        expected = qemu.replay(signed, signer.public, inputs)
-        found = optee.replay(signed, signer.public, inputs, firmware=pta)
+        expected = runners.run("qemu", ReplayRequest(signed, signer.public, inputs))
+        found = runners.run("optee", ReplayRequest(signed, signer.public, inputs, firmware=pta))
         assert found.ok, found.error
         assert found.outputs["prob"].tobytes() == expected.outputs["prob"].tobytes()
         assert (found.jobs, found.actions, found.retries) == (expected.jobs, expected.actions, 0)
 
 
 def test_inputs_left_out_and_replays_in_a_row(signed: bytes, signer: FileSigner, pta: Path) -> None:
-    once = optee.replay(signed, signer.public, firmware=pta)
-    often = optee.replay(signed, signer.public, firmware=pta, repeat=20)
+    once = runners.run("optee", ReplayRequest(signed, signer.public, firmware=pta))
+    often = runners.run("optee", ReplayRequest(signed, signer.public, firmware=pta, repeat=20))
     assert often.ok, often.error
     assert np.ptp(once.outputs["prob"]) > 0
     assert often.outputs["prob"].tobytes() == once.outputs["prob"].tobytes()
 
 
 def test_a_job_that_faults_is_reset_and_retried(signed: bytes, signer: FileSigner, pta: Path) -> None:
-    good = optee.replay(signed, signer.public, firmware=pta)
-    found = optee.replay(signed, signer.public, firmware=pta, plugin_args={"fault": "3"})
+    good = runners.run("optee", ReplayRequest(signed, signer.public, firmware=pta))
+    found = runners.run("optee", ReplayRequest(signed, signer.public, firmware=pta, plugin_args={"fault": "3"}))
     assert found.ok, found.error
     assert found.retries == 1
     assert found.outputs["prob"].tobytes() == good.outputs["prob"].tobytes()
@@ -80,7 +81,9 @@ def test_refused_before_any_register_is_written(
     """`replay` compares the TEE_Result that the client got with the report's status."""
     stats = tmp_path / "stats.json"
     data = _refused(status, network, signed, signer)
-    found = optee.replay(data, signer.public, firmware=pta, plugin_args={"stats": str(stats)})
+    found = runners.run(
+        "optee", ReplayRequest(data, signer.public, firmware=pta, plugin_args={"stats": str(stats)})
+    )
     assert not found.ok
     assert found.report.status == value_of(status)
     assert found.outputs == {}
@@ -91,8 +94,8 @@ def test_refused_before_any_register_is_written(
 
 def test_each_status_has_its_own_tee_result() -> None:
     errors = [status.value for status in statuses().values() if status.name != "OK"]
-    assert len({optee.tee_result(value) for value in errors}) == len(errors) > 20
-    assert all(0x80000000 <= optee.tee_result(value) < 0x90000000 for value in errors)
+    assert len({tee_result(value) for value in errors}) == len(errors) > 20
+    assert all(0x80000000 <= tee_result(value) < 0x90000000 for value in errors)
 
 
 def test_the_command(signed: bytes, signer: FileSigner, pta: Path, tmp_path: Path) -> None:
@@ -103,7 +106,10 @@ def test_the_command(signed: bytes, signer: FileSigner, pta: Path, tmp_path: Pat
     found = CliRunner().invoke(main, shlex.split(line), catch_exceptions=False)
     assert found.exit_code == 0, found.output
     assert json.loads(found.stdout)["device"] == optee.DEVICE
-    assert np.load(tmp_path / "out.npy").tobytes() == qemu.replay(signed, signer.public).outputs["prob"].tobytes()
+    assert (
+        np.load(tmp_path / "out.npy").tobytes()
+        == runners.run("qemu", ReplayRequest(signed, signer.public)).outputs["prob"].tobytes()
+    )
 
 
 def test_a_folder_that_is_no_pseudo_ta(signed: bytes, signer: FileSigner, tmp_path: Path) -> None:
@@ -122,10 +128,10 @@ def test_a_trace_that_does_not_fit_the_staging_area(
     small = generate_sources("v3d42", "optee", signer.public, tmp_path / "small", carveout_bytes=2 << 20)
     larger = network.with_(notes={"filler": np.random.default_rng(1).bytes(600 * KIB).hex()})
     with pytest.raises(RunnerError, match="do not fit the pseudo-TA's staging area"):
-        optee.replay(sign_trace(larger.build(), signer), signer.public, firmware=small)
+        runners.run("optee", ReplayRequest(sign_trace(larger.build(), signer), signer.public, firmware=small))
 
 
 @pytest.mark.parametrize("gpu", ["v3d42", "mali_g71"])
 def test_size(gpu: str, pta: Path, signer: FileSigner, tmp_path: Path) -> None:
-    """What the pseudo-TA adds to OP-TEE's core; `pta` is asked for so that without OP-TEE the test is skipped."""
+    """What the pseudo-TA adds to OP-TEE's core; `pta` is requested so that without OP-TEE the test is skipped."""
     assert added_bytes(generate_sources(gpu, "optee", signer.public, tmp_path / "pta")) <= 12 * KIB

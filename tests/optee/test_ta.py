@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from host_tools.machine.errors import RecordError
 from host_tools.runners.optee import build as optee
 from host_tools.runners.optee import client, ta
-from host_tools.runners.optee.bare_metal import tee_result
+from host_tools.runners.optee.normal_world import tee_result
 from host_tools.runners.replay import RunnerError
 from host_tools.vgpu.binding import c_declarations
 from tee_replayer.status import statuses
@@ -46,7 +46,7 @@ def compiled(folder: Path, policy: str) -> Any:
     try:
         optee.source(*optee.CORE)
     except (RecordError, RunnerError) as error:
-        pytest.skip(f"OP-TEE's source or tools are not to be had: {error}")
+        pytest.skip(f"OP-TEE's source or tools cannot be obtained: {error}")
     kit = optee.ta_dev_kit()
     (folder / "policy.h").write_text(policy)
     for name in ("gramophone_ta.c", "rollback.c"):

@@ -14,12 +14,13 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
+from host_tools import runners
 from host_tools.demo.digits import load as load_digits
 from host_tools.machine.boot import GuestJob, GuestResult
 from host_tools.machine.root import RecordRoot
-from host_tools.runners import qemu
-from host_tools.runners.optee import build, guest, ta
+from host_tools.runners.optee import guest, images, ta
 from host_tools.runners.optee import linux_machine as linux
+from host_tools.runners.replay import ReplayRequest
 from host_tools.support.tensors import npy
 from signing.sign import FileSigner, sign_trace
 from trace_format.trace import Trace
@@ -29,36 +30,36 @@ API = 1  # TEEC_ORIGIN_API
 KILLED = 128 + 9  # how a shell says so
 OLDER, COUNTER = 0x85A10001, 0x85A10003  # gramophone_ta.h
 TA_ONLY = "GRAMOPHONE_TA_ONLY ?= "
-# Each line of `ask NAME ARGUMENTS` leaves what gramophone-tee answers in /out/NAME.
+# Each line of `query NAME ARGUMENTS` leaves what gramophone-tee answers in /out/NAME.
 SCRIPT = """
-ask() {{ name=$1; shift; gramophone-tee "$@" --json >/out/$name 2>/tmp/said; echo status $name $?; }}
+query() {{ name=$1; shift; gramophone-tee "$@" --json >/out/$name 2>/tmp/said; echo status $name $?; }}
 as_user() {{ python3 -c 'import os, sys; os.setuid(1000); os.execvp(sys.argv[1], sys.argv[1:])' "$@"; }}
-ask pta info --via pta
-ask public info --login public
-ask group info --login group=0
+query pta info --via pta
+query public info --login public
+query group info --login group=0
 as_user gramophone-tee info --json >/out/no_permission
 chmod 666 /dev/tee0
 as_user gramophone-tee info --json >/out/user
 ls /{storage} >/tmp/first
-ask run run /job/5 --input data=/job/data.npy --output prob=/out/prob.npy --repeat 2
-ask info info /job/5
+query run run /job/5 --input data=/job/data.npy --output prob=/out/prob.npy --repeat 2
+query info info /job/5
 python3 /job/holder.py >/tmp/holder 2>&1 & pid=$! tries=0
 until grep -q ready /tmp/holder || [ $tries -ge 1000 ]; do usleep 1000; tries=$((tries + 1)); done
-ask busy info
+query busy info
 kill -9 $pid; wait $pid 2>/tmp/job; echo status killed $?
-ask older load-check /job/4
-ask again load-check /job/4
-ask newer load-check /job/6
-ask no_longer load-check /job/5
-ask other_name load-check /job/other
-cp /job/default.ta /{tas}/{uuid}.ta; ask other_key info
-cp /job/tampered.ta /{tas}/{uuid}.ta; ask tampered info
-cp /job/good.ta /{tas}/{uuid}.ta; ask good load-check /job/6
+query older load-check /job/4
+query again load-check /job/4
+query newer load-check /job/6
+query no_longer load-check /job/5
+query other_name load-check /job/other
+cp /job/default.ta /{tas}/{uuid}.ta; query other_key info
+cp /job/tampered.ta /{tas}/{uuid}.ta; query tampered info
+cp /job/good.ta /{tas}/{uuid}.ta; query good load-check /job/6
 for file in $(ls /{storage}); do
     grep -q -x "$file" /tmp/first && continue
     dd if=/dev/zero of=/{storage}/$file bs=1 seek=4096 count=64 conv=notrunc 2>/tmp/dd
 done
-ask damaged load-check /job/6
+query damaged load-check /job/6
 """
 # A client that has run a trace and keeps its session, by gramophone-tee's own modules.
 HOLDER = b"""
@@ -75,7 +76,7 @@ time.sleep(1000)
 
 @dataclass(frozen=True)
 class Answers:
-    """What the guest's commands said."""
+    """What the guest's commands printed."""
 
     guest: GuestResult
 
@@ -106,7 +107,7 @@ def answers(
     key = folder / "key.pem"
     private = rsa.generate_private_key(65537, 2048)
     key.write_bytes(private.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
-    image = build.image_of(folder, linux.NORMAL_WORLD, ta.public_part(key))
+    image = images.image_of(folder, linux.NORMAL_WORLD, ta.public_part(key))
     good, default = ta.build_ta(pta / "ta", key), ta.build_ta(pta / "ta")
     tampered = bytearray(good.read_bytes())
     tampered[-100] ^= 1
@@ -133,7 +134,9 @@ def answers(
 
 def test_the_same_bytes_as_the_bare_metal_firmware(answers: Answers, signed: bytes, signer: FileSigner) -> None:
     assert answers.statuses()["run"] == 0, answers.guest.output
-    expected = qemu.replay(signed, signer.public, {"data": next(iter(load_digits()[:1].inputs()))})
+    expected = runners.run(
+        "qemu", ReplayRequest(signed, signer.public, {"data": next(iter(load_digits()[:1].inputs()))})
+    )
     assert np.load(io.BytesIO(answers.guest.files["prob.npy"])).tobytes() == expected.outputs["prob"].tobytes()
     assert answers["run"]["via"] == "ta"
     assert answers["run"]["log"]["jobs"] == expected.jobs
@@ -182,7 +185,7 @@ def test_a_damaged_counter_is_no_counter(answers: Answers) -> None:
 
 
 def test_the_gpu_is_left_alone(answers: Answers) -> None:
-    """One trace ran, three times; nothing of it is left, and nobody else came to the GPU."""
+    """One trace ran, three times; nothing of it is left, and nobody else reached the GPU."""
     counters = answers.guest.counters
     assert counters["jobs"] == 3 * answers["run"]["log"]["jobs"]
     assert counters["normal_accesses"] == 0

@@ -4,18 +4,21 @@ import json
 import lzma
 import random
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from click.testing import CliRunner
 
+from host_tools import runners
 from host_tools.cli import main
 from host_tools.demo import PARAM, RAW, WEIGHTS
 from host_tools.demo.digits import load as load_digits
 from host_tools.demo.ncnn_model import classify
 from host_tools.passes.pipeline import build
 from host_tools.record.network import TOLERANCE, relative_difference
-from host_tools.runners import RUNNERS, bearssl, firmware, qemu, run, vgpu
+from host_tools.runners import bearssl, firmware
+from host_tools.runners.replay import ReplayRequest
 from signing.keys import Algorithm, generate, private_pem
 from signing.sign import FileSigner, sign_trace
 from tee_replayer.generate import generate as generate_sources
@@ -52,8 +55,11 @@ def digits():
 def test_all_runners_give_the_same_bytes(signed, signer, folder, digits):
     for index in range(3):
         pixels = digits.inputs()[index]
+        request = ReplayRequest(signed, signer.public, {"data": pixels}, firmware=folder)
         found = {
-            runner: run(runner, signed, signer.public, {"data": pixels}, firmware=folder) for runner in RUNNERS
+            "vgpu": runners.run("vgpu", replace(request, firmware=None)),
+            "unicorn": runners.run("unicorn", request),
+            "qemu": runners.run("qemu", request),
         }
         assert all(result.ok for result in found.values()), {k: r.error for k, r in found.items()}
         assert len({result.outputs["prob"].tobytes() for result in found.values()}) == 1
@@ -63,7 +69,10 @@ def test_all_runners_give_the_same_bytes(signed, signer, folder, digits):
 def test_digits_that_were_not_recorded_as_ncnn_classifies_them(signed, signer, digits):
     """Real digits; the recording was made with noise."""
     found = np.stack(
-        [vgpu.replay(signed, signer.public, {"data": pixels}).outputs["prob"] for pixels in digits.inputs()]
+        [
+            runners.run("vgpu", ReplayRequest(signed, signer.public, {"data": pixels})).outputs["prob"]
+            for pixels in digits.inputs()
+        ]
     )
     reference = classify(PARAM, WEIGHTS, digits.inputs())
     assert relative_difference(found, reference) <= TOLERANCE
@@ -71,28 +80,32 @@ def test_digits_that_were_not_recorded_as_ncnn_classifies_them(signed, signer, d
 
 
 def test_100_replays_in_a_row_in_the_secure_world(signed, signer, folder, digits):
-    once = qemu.replay(signed, signer.public, {"data": digits.inputs()[0]}, firmware=folder)
-    often = qemu.replay(signed, signer.public, {"data": digits.inputs()[0]}, firmware=folder, repeat=100)
+    once = runners.run("qemu", ReplayRequest(signed, signer.public, {"data": digits.inputs()[0]}, firmware=folder))
+    often = runners.run(
+        "qemu", ReplayRequest(signed, signer.public, {"data": digits.inputs()[0]}, firmware=folder, repeat=100)
+    )
     assert often.ok, often.error
     assert often.retries == 0
     assert often.outputs["prob"].tobytes() == once.outputs["prob"].tobytes()
 
 
 def test_inputs_left_out_are_those_of_the_recording(signed, signer):
-    first = vgpu.replay(signed, signer.public)
+    first = runners.run("vgpu", ReplayRequest(signed, signer.public))
     slot = Trace.parse(RAW.read_bytes()).slot("data")
     noise = np.random.default_rng(1).random(slot.shape, dtype=np.float32)  # seed of the first recorded input
     assert (
         first.outputs["prob"].tobytes()
-        == vgpu.replay(signed, signer.public, {"data": noise}).outputs["prob"].tobytes()
+        == runners.run("vgpu", ReplayRequest(signed, signer.public, {"data": noise})).outputs["prob"].tobytes()
     )
 
 
 def test_a_hung_job_is_reset_and_retried(signed, signer, folder, digits):
     pixels = {"data": digits.inputs()[0]}
-    good = qemu.replay(signed, signer.public, pixels, firmware=folder)
+    good = runners.run("qemu", ReplayRequest(signed, signer.public, pixels, firmware=folder))
     for trouble in ("hang", "fault"):
-        result = qemu.replay(signed, signer.public, pixels, firmware=folder, plugin_args={trouble: "3"})
+        result = runners.run(
+            "qemu", ReplayRequest(signed, signer.public, pixels, firmware=folder, plugin_args={trouble: "3"})
+        )
         assert result.ok, result.error
         assert result.retries == 1
         assert result.outputs["prob"].tobytes() == good.outputs["prob"].tobytes()
@@ -103,13 +116,16 @@ def test_flipped_bits_are_refused_before_any_register_is_written(signed, signer,
     generator = random.Random(5)
     places = [generator.randrange(len(signed) * 8) for _ in range(300)]
     for place in places:
-        result = vgpu.replay(_flipped(signed, place), signer.public)
+        result = runners.run("vgpu", ReplayRequest(_flipped(signed, place), signer.public))
         assert not result.ok
         assert result.report.actions == 0, place
     stats = tmp_path / "stats.json"
     for place in places[:12]:
-        result = qemu.replay(
-            _flipped(signed, place), signer.public, firmware=folder, plugin_args={"stats": str(stats)}
+        result = runners.run(
+            "qemu",
+            ReplayRequest(
+                _flipped(signed, place), signer.public, firmware=folder, plugin_args={"stats": str(stats)}
+            ),
         )
         assert not result.ok
         assert json.loads(stats.read_text())["writes"] == 0, place
@@ -125,7 +141,9 @@ def test_a_trace_of_another_signer_is_refused(signed, folder, signer, tmp_path):
     stranger = FileSigner(generate(Algorithm.ES256))
     other = sign_trace(build(Trace.read(RAW)).build(), stranger)
     stats = tmp_path / "stats.json"
-    result = qemu.replay(other, signer.public, firmware=folder, plugin_args={"stats": str(stats)})
+    result = runners.run(
+        "qemu", ReplayRequest(other, signer.public, firmware=folder, plugin_args={"stats": str(stats)})
+    )
     assert not result.ok
     assert json.loads(stats.read_text())["writes"] == 0
 

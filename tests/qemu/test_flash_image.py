@@ -1,4 +1,4 @@
-"""The flash image for QEMU's machine boots as the firmware alone does."""
+"""The flash image for QEMU's machine boots as the firmware on its own does."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from host_tools import runners
 from host_tools.flash.pack import Sources, pack
-from host_tools.runners import firmware, qemu
+from host_tools.runners import firmware
+from host_tools.runners.replay import ReplayRequest
 from host_tools.vgpu import build
 from tests.support import replayer_samples as s
 from tests.support.bare_metal import COMPILER, require
@@ -29,8 +31,8 @@ def test_the_image_boots(folder: Path, tmp_path: Path) -> None:
     image, _ = pack(folder, Sources([tmp_path / "net.sgtr"]))
     shutil.copytree(folder, tmp_path / "out")
     (tmp_path / "out" / "firmware.bin").write_bytes(image)
-    expected = qemu.replay(data, s.KEY, firmware=folder)
-    found = qemu.replay(data, s.KEY, firmware=tmp_path / "out")
+    expected = runners.run("qemu", ReplayRequest(data, s.KEY, firmware=folder))
+    found = runners.run("qemu", ReplayRequest(data, s.KEY, firmware=tmp_path / "out"))
     assert found.ok, found.error
     assert found.outputs["out"].tobytes() == expected.outputs["out"].tobytes()
     assert found.instructions == expected.instructions

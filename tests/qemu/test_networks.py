@@ -4,11 +4,12 @@ from pathlib import Path
 
 import pytest
 
+from host_tools import runners
 from host_tools.demo import RAW
 from host_tools.demo.record import record, same_versions
 from host_tools.record import ncnn_cpu
 from host_tools.record.network import TOLERANCE, relative_difference
-from host_tools.runners import qemu
+from host_tools.runners.replay import ReplayRequest
 from signing.keys import Algorithm, generate
 from signing.sign import FileSigner, sign_trace
 from tests.support import networks
@@ -29,7 +30,7 @@ def test_networks_with_random_weights(name: str, shared_folder: Path, tmp_path: 
     signer = FileSigner(generate(Algorithm.ES256))
     signed = sign_trace(networks.built(name, shared_folder).build(), signer)
     inputs = {"data": networks.picture(name)}
-    result = qemu.replay(signed, signer.public, inputs, repeat=3)
+    result = runners.run("qemu", ReplayRequest(signed, signer.public, inputs, repeat=3))
     assert result.ok, result.error
     assert result.retries == 0
     param, weights = networks.network(name)

@@ -35,7 +35,7 @@ def test_normal_world_device_reaches_guest_ram(run: Runner) -> None:
 
 
 def test_pieces_of_the_window_can_be_elsewhere(run: Runner) -> None:
-    """Core 0 where the program looks for it, by map=; the bridge far away; base= places the hub alone."""
+    """Core 0 where the program looks for it, by map=; the bridge far away; base= places only the hub."""
     result = run(plugin_args={"map": "0x4000:0x4000:0x0b004000+0x8000:0x1000:0x0c000000"})
     assert (result.status, result.errors) == (0, "")
 

@@ -22,6 +22,7 @@ from host_tools.record.convert import convert
 from host_tools.record.ncnn_job import ncnn_job
 from host_tools.record.program import program_job
 from host_tools.runners import run as replay_on
+from host_tools.runners.replay import ReplayRequest
 from host_tools.vgpu import VirtualGpu
 from host_tools.vgpu.build import qemu_plugin
 from signing.keys import Algorithm, generate
@@ -178,7 +179,9 @@ def test_what_is_built_from_it_replays(built: Path, gpu: str) -> None:
     device.close()
     assert all(data in memory for data in addends())
     signer = FileSigner(generate(Algorithm.ES256))
-    replay = replay_on("vgpu", sign_trace(built.read_bytes(), signer), signer.public, {}, repeat=3, gpu=gpu)
+    replay = replay_on(
+        "vgpu", ReplayRequest(sign_trace(built.read_bytes(), signer), signer.public, repeat=3, gpu=gpu)
+    )
     assert replay.ok, replay.error
     assert (replay.jobs, replay.compute) == (TIMES, "none")
 

@@ -14,6 +14,7 @@ from host_tools.cli import main
 from host_tools.machine.root import RecordRoot
 from host_tools.model.interpreter import Interpreter
 from host_tools.runners import run as replay_on
+from host_tools.runners.replay import ReplayRequest
 from signing.keys import Algorithm, generate
 from signing.sign import FileSigner, sign_trace
 from tests.support.guest_programs import SHADER, cross_compile, record, refused
@@ -77,7 +78,7 @@ def test_what_is_built_from_it_computes_the_same(recorded: tuple[Result, Path], 
     assert sums() in gpu_memory(device)
     device.close()
     signer = FileSigner(generate(Algorithm.ES256))
-    replay = replay_on("vgpu", sign_trace(built.read_bytes(), signer), signer.public, {}, repeat=3)
+    replay = replay_on("vgpu", ReplayRequest(sign_trace(built.read_bytes(), signer), signer.public, repeat=3))
     assert replay.ok, replay.error
     assert replay.jobs == 1
 
@@ -89,13 +90,13 @@ def test_recorded_twice_it_is_the_same_file(recorded: tuple[Result, Path], vadd:
 
 def test_a_library_beside_the_program(root: RecordRoot, tmp_path: Path) -> None:
     """Needed and not given, it is named; given, the program runs, and is refused for its lack of GPU jobs."""
-    library, program = tmp_path / "libanswer.so", tmp_path / "asks"
+    library, program = tmp_path / "libanswer.so", tmp_path / "user"
     (tmp_path / "answer.c").write_text("int answer(void);\nint answer(void) { return 42; }\n")
-    (tmp_path / "asks.c").write_text(
+    (tmp_path / "user.c").write_text(
         '#include <stdio.h>\nint answer(void);\nint main(void) { printf("it is %d\\n", answer()); return 0; }\n'
     )
     cross_compile(tmp_path / "answer.c", library, "-shared", "-fPIC", f"-Wl,-soname,{library.name}")
-    cross_compile(tmp_path / "asks.c", program, library)
+    cross_compile(tmp_path / "user.c", program, library)
     library_hidden = tmp_path / "hidden" / library.name
     library_hidden.parent.mkdir()
     library.rename(library_hidden)

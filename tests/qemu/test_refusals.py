@@ -1,4 +1,4 @@
-"""Bad input that only the recording machine, the crypto library's source or a replayer can tell from good."""
+"""Bad input that only the recording machine, the crypto library's source or a replayer can recognise."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from host_tools.demo import PARAM, RAW, WEIGHTS
 from host_tools.machine.boot import QEMU
 from host_tools.machine.errors import RecordError
 from host_tools.machine.root import ready_root
-from host_tools.runners import RUNNERS, firmware
+from host_tools.runners import WITHOUT_OPTEE, firmware
 from signing.keys import Algorithm, generate, private_pem
 from signing.sign import FileSigner, sign_trace
 from tests.support.bare_metal import COMPILER, require
@@ -138,7 +138,7 @@ def test_a_firmware_without_its_image(compiled: firmware.Firmware) -> None:
     assert sentence == "fw/firmware.bin is missing: 'make -C fw' makes it"
 
 
-@pytest.mark.parametrize("runner", RUNNERS)
+@pytest.mark.parametrize("runner", WITHOUT_OPTEE)
 @pytest.mark.parametrize("what", ["another signer", "a damaged head", "a damaged body"])
 def test_a_well_formed_trace_is_refused_with_status_1(compiled: object, runner: str, what: str) -> None:
     """The answer is no, on standard output; nothing is written."""

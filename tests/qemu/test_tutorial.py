@@ -94,7 +94,7 @@ def is_like(expected: str, found: str) -> bool:
 
 
 def value(number: str) -> int:
-    """The number behind 1,234."""
+    """The number that 1,234 stands for."""
     return int(number.replace(",", "") or 0)
 
 

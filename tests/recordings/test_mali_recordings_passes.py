@@ -38,7 +38,7 @@ def raw(folder: Path) -> Trace:
 
 @functools.cache
 def reference(folder: Path) -> Reference:
-    """The recording as it is, but for what no replay can be: counters compared, polls of another machine."""
+    """The recording as it is, except what no replay can repeat: counters compared, polls of another machine."""
     trace = raw(folder)
     for step in ("volatile", "polls"):
         trace = PASSES[step](trace)

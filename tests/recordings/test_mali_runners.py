@@ -14,8 +14,8 @@ from click.testing import CliRunner
 from host_tools.cli import main
 from host_tools.passes.pipeline import build
 from host_tools.record.importers.gpureplay_trace import import_gpureplay
-from host_tools.runners import RUNNERS, run
-from host_tools.runners.replay import Tensor
+from host_tools.runners import WITHOUT_OPTEE, run
+from host_tools.runners.replay import ReplayRequest, Tensor
 from host_tools.vgpu.build import QEMU
 from signing.keys import private_pem
 from signing.sign import sign_trace
@@ -57,12 +57,12 @@ def values(trace: Trace, seed: int) -> dict[str, Tensor]:
 
 
 @pytest.mark.parametrize("name", JOBS)
-@pytest.mark.parametrize("runner", RUNNERS)
+@pytest.mark.parametrize("runner", WITHOUT_OPTEE)
 def test_every_runner_replays_every_recording(recordings: Path, name: str, runner: str) -> None:
     require(runner)
     trace, data = signed(recordings / name)
     for seed, repeat in ((1, 1), (2, 2)):
-        result = run(runner, data, SIGNER.public, values(trace, seed), repeat=repeat)
+        result = run(runner, ReplayRequest(data, SIGNER.public, values(trace, seed), repeat=repeat))
         assert result.ok, result.error
         assert (result.jobs, result.retries, result.compute) == (JOBS[name], 0, "none")
         assert list(result.outputs) == ["output"]
@@ -75,11 +75,11 @@ def test_parameters_must_be_given(recordings: Path, name: str) -> None:
     first = next(i for i, slot in enumerate(trace.slots) if slot.kind == SlotKind.PARAMETER)
     given = values(trace, 1)
     del given[trace.slots[first].name]
-    result = run("vgpu", data, SIGNER.public, given)
+    result = run("vgpu", ReplayRequest(data, SIGNER.public, given))
     assert (result.report.name, result.report.offset, result.actions) == ("UNBOUND", first, 0)
 
 
-@pytest.mark.parametrize("runner", RUNNERS)
+@pytest.mark.parametrize("runner", WITHOUT_OPTEE)
 def test_the_commands_in_a_row(
     recordings: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, runner: str
 ) -> None:
@@ -109,14 +109,14 @@ def test_the_commands_in_a_row(
     assert "warning: this virtual GPU runs no shaders" in command("replay", "net.sgtr", *options)
 
 
-@pytest.mark.parametrize("runner", RUNNERS)
+@pytest.mark.parametrize("runner", WITHOUT_OPTEE)
 def test_a_flipped_bit_is_found_where_it_is(recordings: Path, runner: str) -> None:
     """Also on the device that is made for a trace that cannot be parsed: of its GPU, with memory enough."""
     require(runner)
     _, data = signed(recordings / "alexnet")
     damaged = bytearray(data)
     damaged[-9] ^= 1
-    found = run(runner, bytes(damaged), SIGNER.public, {})
+    found = run(runner, ReplayRequest(bytes(damaged), SIGNER.public))
     assert not found.ok
     assert found.report.name == "CHUNK"
     assert f"chunk {found.report.offset}" in verify_trace(bytes(damaged), [SIGNER.public]).reason

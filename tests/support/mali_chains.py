@@ -155,13 +155,13 @@ def trace(
     slots: Sequence[Slot] = (),
     prologue: Sequence[Action] | None = None,
 ) -> Trace:
-    """A raw trace as an importer makes it: contents in the image, areas behind it with a free page between them.
+    """A raw trace as an importer makes it: contents in the image, areas after it with a free page between them.
 
     Args:
         areas: all mapped memory.
-        stream: what every replay does behind filling memory; Job actions are numbered.
+        stream: what every replay does after filling memory; Job actions are numbered.
         slots: all are copied.
-        prologue: behind the mappings; power and the page tables of all areas, where none is given.
+        prologue: after the mappings; power and the page tables of all areas, where none is given.
     """
     image = bytearray()
     areas = sorted(areas, key=lambda area: (area.space, area.va))

@@ -41,7 +41,7 @@ def renderer_state(properties: int, preload: int) -> bytes:
 def jobs_page(*, g71: bool = False) -> bytes:
     """A chain of two jobs at JOBS, one job at JOBS + 0x180, what they share, and what looks the same at DECOY.
 
-    The second job is split another way; the third has a state that is right as it is but for its preload.
+    The second job is split another way; the third has a state that is right as it is except for its preload.
     """
     split, registers, preload = (SPLIT_7, 0, 0x800000) if g71 else (SPLIT_8, 0x2000, 0)
     parts = {
@@ -50,7 +50,7 @@ def jobs_page(*, g71: bool = False) -> bytes:
         0x180: compute_job(split=split, state=STATE_2),
         0x400: renderer_state(0x08000001 | registers, 0x029000 | preload),
         0x440: renderer_state(0x08000801, 0x097080 | preload),
-        0x600: struct.pack("<Q", UNIFORMS << 8),  # one buffer of 16 bytes: address / 16 from bit 12 on, size - 1
+        0x600: struct.pack("<Q", UNIFORMS << 8),  # one buffer of 16 bytes: address / 16 at bit 12, size - 1
         0x680: struct.pack("<3Q", DATA, DATA + 0x100, DATA + 2 * PAGE),
         0x800: compute_job(split=SPLIT_8, state=STATE_1) + renderer_state(0x08002001, 0x029000),
     }

@@ -23,7 +23,7 @@ FLUSHES = (
 
 
 class Tables:
-    """Page tables of four levels, entry by entry, in memory from TABLE_ROOT on."""
+    """Page tables of four levels, entry by entry, in memory at TABLE_ROOT."""
 
     def __init__(self, ram: Ram) -> None:
         self.ram = ram
@@ -48,7 +48,7 @@ class Tables:
 
 
 class MaliBoard:
-    """A virtual Mali with memory. Page i from VA on is page i from DATA on, for i below 5; page 4 is read-only."""
+    """A virtual Mali with memory. The pages at VA are those at DATA, five of them; page 4 is read-only."""
 
     def __init__(self, *, power: bool = True, mmu: bool = True, gpu: str = "mali_g71", **options: Any) -> None:
         self.levels: list[tuple[int, bool]] = []

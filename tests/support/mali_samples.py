@@ -58,7 +58,7 @@ def history() -> list[bytes]:
         (0, False, 0x0, 0x60A00002),
         (521, False, 0x14, 0x2830),
         (1000, True, 0x30, 1),
-        (521, True, 0x28, 0x100),  # behind the reset, which clears the mask
+        (521, True, 0x28, 0x100),  # after the reset, which clears the mask
         (40_000, False, 0x2C, 0x100),
         (521, True, 0x24, 0x100),
         (521, True, 0x28, 0x10581),
@@ -147,7 +147,7 @@ def region(
 
 
 def jobs_page() -> bytes:
-    """A chain of two jobs at JOBS, the second behind the first; a single job at JOBS + 0x80. All are done."""
+    """A chain of two jobs at JOBS, the second after the first; a single job at JOBS + 0x80. All are done."""
     return (
         job_header(status=1, index=1, next_va=JOBS + 0x40)
         + job_header(status=1, index=2, first=1)

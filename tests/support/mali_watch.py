@@ -43,7 +43,7 @@ class Watch(Interpreter):
 
     Attributes:
         parts: what to look at, by job; None: what the chains name.
-        dirt: byte that fills the pages of the parts, as far as they lie behind the image, before each replay.
+        dirt: byte that fills the pages of the parts, as far as they lie after the image, before each replay.
         jobs: what was found, by job of the latest replay.
     """
 

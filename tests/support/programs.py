@@ -10,9 +10,10 @@ from pathlib import Path
 import numpy as np
 
 from host_tools.runners import mailbox, secure_machine
+from host_tools.runners.buffers import bind
+from host_tools.runners.needs import open_trace
 from host_tools.runners.optee import bare_metal as optee
-from host_tools.runners.optee import build
-from host_tools.runners.replay import bind, open_trace
+from host_tools.runners.optee import images
 from trace_format import packing
 from trace_format.schema import SlotKind
 from trace_format.schema.mailbox import MAILBOX_RESPONSE_AT
@@ -23,7 +24,7 @@ ANSWER_BYTES = 16384  # of what a program may leave behind the mailbox's respons
 
 
 def run_program(
-    image: build.Image,
+    image: images.Image,
     signed: bytes,
     repeat: int,
     *,
@@ -46,7 +47,7 @@ def run_program(
         timeout_s: of real time.
 
     Returns:
-        What lies behind `struct mailbox_response`, and the virtual GPU's counters.
+        What lies after `struct mailbox_response`, and the virtual GPU's counters.
     """
     trace = open_trace(signed)
     assert trace

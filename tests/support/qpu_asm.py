@@ -23,7 +23,7 @@ MAGIC |= {
     )
 }
 
-# Two sources, opcode alone.
+# Two sources, opcode only.
 ADD2 = {"add": 56, "sub": 60, "min": 120, "max": 121, "umin": 122, "umax": 123, "shl": 124, "shr": 125, "asr": 126}
 ADD2 |= {"ror": 127, "and": 181, "or": 182, "xor": 183, "vadd": 184, "vsub": 185}
 ADD_FLOAT = {"fadd": 0, "faddnf": 0, "fsub": 64, "fmin": 128, "fmax": 128, "fcmp": 192}

@@ -215,7 +215,7 @@ class Registers:
 
 
 def library(gpu: profile.Profile = GPU) -> Path:
-    """The replayer for this machine; skips where BearSSL's source cannot be had."""
+    """The replayer for this machine; skips where BearSSL's source cannot be obtained."""
     try:
         source = bearssl.source()
     except OSError as error:

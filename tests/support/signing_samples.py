@@ -9,7 +9,8 @@ from signing.sign import FileSigner
 from trace_format.actions import Op, action
 from trace_format.trace import Trace
 
-# published with their documents, so that nobody takes them for secrets: RFC 6979, A.2.5 and RFC 8032, 7.1 test 1
+# published with their documents, so that nobody mistakes them for secrets: RFC 6979, A.2.5 and
+# RFC 8032, 7.1 test 1
 P256_SCALAR = 0xC9AFA9D845BA75166B5C215767B1D6934E50C3DB36E89B127B8A622B120F6721
 ED25519_SEED = bytes.fromhex("9d61b19deffd5a60ba844af492ec2cc44449c5697b326919703bac031cae7f60")
 

@@ -160,7 +160,7 @@ NCNN_PARAM = {
     "binary form": (7767517).to_bytes(4, "little") + bytes(60),
     "a trace": RAW,
 }
-NOTHING: dict[str, bytes] = {}  # any content is taken, or judged elsewhere
+NOTHING: dict[str, bytes] = {}  # any content is accepted, or checked elsewhere
 
 # command line -> for each file in it, what is bad there
 COMMANDS: dict[str, dict[str, dict[str, bytes]]] = {
@@ -345,8 +345,8 @@ USE = {
     "replay net.sgtr --key pub.pem --gpu moon": "moon: unknown GPU name (known: v3d42, v3d42-pi4",
     "replay net.sgtr --key pub.pem --gpu v3d42-moon": "v3d42-moon: unknown GPU name (known: v3d42, v3d42-pi4",
     "replay net.sgtr --key pub.pem --gpu mali_g52": "mali_g52: unknown GPU name",
-    "replay net.sgtr --key pub.pem --firmware out": "--firmware has no use with --on vgpu",
-    "replay net.sgtr --key pub.pem --normal-world linux": "--normal-world has no use with --on vgpu",
+    "replay net.sgtr --key pub.pem --firmware out": "--firmware cannot be used with --on vgpu",
+    "replay net.sgtr --key pub.pem --normal-world linux": "--normal-world cannot be used with --on vgpu",
     "replay net.sgtr --key pub.pem --input q=array.npy": "no input 'q'; there are: x, w",
     "replay net.sgtr --key pub.pem --input y=array.npy": "no input 'y'; there are: x, w",
     "replay net.sgtr --key pub.pem --output x=out": "no output 'x'; there are: y",
@@ -354,8 +354,8 @@ USE = {
     "replay net.sgtr --key pub.pem --output y=out --output y=out": "output 'y' is given twice: out and out",
     "flash --to out": "expected either OUT --to IMAGE, or --check IMAGE",
     "flash out --to out --key pub.pem": "expected either OUT",
-    "flash out --check net.gtr": "--check takes an image and --key alone",
-    "flash --check net.gtr --trace net.sgtr": "--check takes an image and --key alone",
+    "flash out --check net.gtr": "--check takes only an image and --key",
+    "flash --check net.gtr --trace net.sgtr": "--check takes only an image and --key",
     "flash --check net.gtr": "net.gtr: not an image that 'gramophone flash' wrote",
     "record bogus": "No such command 'bogus'",
     "record ncnn net.param": "Missing argument 'WEIGHTS'",

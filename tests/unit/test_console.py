@@ -62,10 +62,10 @@ OTHER = frame("y", b"")
         "bad character",
         "character lost",
         "wrong end",
-        "end alone",
+        "only an end",
         "nested",
         "twice",
-        "data alone",
+        "only data",
     ],
 )
 def test_malformed_frames(console: bytes, message: str) -> None:

@@ -64,7 +64,7 @@ def member(name: str, kind: bytes = tarfile.REGTYPE, size: int = 0) -> tarfile.T
 MALFORMED = {
     "empty": (b"", "not an image that 'gramophone flash' wrote"),
     "text": (b"hello" * 1000, "not an image that 'gramophone flash' wrote"),
-    "a way out": (archive(member("../a")), "file '../a': expected a name without way out"),
+    "a way out": (archive(member("../a")), "file '../a': expected a name that stays in its folder"),
     "an absolute name": (archive(member("/a")), "file '/a'"),
     "a name for terminals": (archive(member("a\x1b[2J")), "file 'a\\x1b[2J'"),
     "a name that is no text": (archive(member("\udcff")), "file '\\udcff'"),

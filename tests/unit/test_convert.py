@@ -331,7 +331,7 @@ BAD: dict[str, tuple[bytes, type[GramophoneError], str]] = {
         CaptureError,
         "a job starts, but nothing was written to js1.HEAD_NEXT_LO",
     ),
-    "memory behind the guest's": (
+    "memory after the guest's": (
         capture([record(7, PAGE, 2) + struct.pack("<QII", RAM_END - 4096, 3, 0)]),
         CaptureError,
         "at offset 0x20: mapped memory: expected below 0xc0000000, found 0xbffff000 and 2 pages",
@@ -412,7 +412,7 @@ def test_damaged_captures_give_a_trace_or_a_sentence(
 
 
 def test_a_v3d_job_is_repeated_with_all_its_registers(tmp_path: Path) -> None:
-    """A replay that starts with a compute job writes its whole configuration anew."""
+    """A replay that starts with a compute job writes its whole configuration again."""
     rows = [
         write(0x4030, 1),
         *CONFIGURATION,
@@ -424,5 +424,5 @@ def test_a_v3d_job_is_repeated_with_all_its_registers(tmp_path: Path) -> None:
     ]
     trace = convert_bytes(tmp_path, capture(rows, gpu="v3d42"))
     ops = trace.actions["op"].tolist()
-    assert ops.index(Op.REPLAY_START) == 2  # behind the cache flush and the mapping
+    assert ops.index(Op.REPLAY_START) == 2  # after the cache flush and the mapping
     assert ops[ops.index(Op.JOB) + 1 :] == [Op.REG_WRITE] * 7

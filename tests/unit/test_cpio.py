@@ -76,7 +76,7 @@ GOOD = build({"f": (b"data", 0o644)}, {}).to_bytes()
         (GOOD + b"junk", f"offset {len(GOOD)}"),
         (b"070701" + b"00000000" * 13, "offset 0 wants"),
     ],
-    ids=["magic", "short header", "not hexadecimal", "short data", "junk behind", "no name"],
+    ids=["magic", "short header", "not hexadecimal", "short data", "junk after the end", "no name"],
 )
 def test_malformed_archives(blob: bytes, message: str) -> None:
     with pytest.raises(ValueError, match=message):

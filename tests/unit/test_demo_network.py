@@ -89,7 +89,7 @@ def test_readme_names_the_hashes_of_the_committed_files() -> None:
     for path in (PARAM, BIN, digits.COMMITTED):
         content = path.read_bytes()
         line = rf"{hashlib.sha256(content).hexdigest()}  {re.escape(path.name)} +{len(content)} bytes"
-        assert re.search(line, readme), f"{path.name}: not the file that README.md tells of"
+        assert re.search(line, readme), f"{path.name}: not the file that README.md describes"
 
 
 def test_ncnn_refuses_what_is_no_model(tmp_path: Path) -> None:
@@ -227,7 +227,7 @@ def test_grey_levels_survive_the_package_s_rounding(tmp_path: Path) -> None:
 
 
 def fake_npm(folder: Path, script: str, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Puts an `npm` that runs the script alone in the path; returns the cache folder."""
+    """Puts an `npm` that only runs the script in the path; returns the cache folder."""
     npm = folder / "bin" / "npm"
     npm.parent.mkdir()
     if script:

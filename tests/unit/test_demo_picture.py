@@ -88,10 +88,10 @@ def test_a_console_without_unicode_gets_letters() -> None:
     assert b"@" in out.buffer.getvalue()
 
 
-@pytest.mark.parametrize(("shrink", "rows", "beside"), [(1, 14, 2), (2, 7, 5)])
+@pytest.mark.parametrize(("shrink", "rows", "across"), [(1, 14, 2), (2, 7, 5)])
 @pytest.mark.parametrize("color_system", ["truecolor", "256", None])
 def test_digits_stand_side_by_side_above_their_captions(
-    shrink: int, rows: int, beside: int, color_system: str | None
+    shrink: int, rows: int, across: int, color_system: str | None
 ) -> None:
     screen, out = console(color_system=color_system)
     shown = digits.load()[:5]
@@ -100,7 +100,7 @@ def test_digits_stand_side_by_side_above_their_captions(
     lines = [ESCAPE.sub("", line) for line in out.getvalue().splitlines()]
     assert max(map(len, lines)) <= 80
     captioned = [index for index, line in enumerate(lines) if "<" in line]
-    assert lines[captioned[0]].count("<") == beside
+    assert lines[captioned[0]].count("<") == across
     assert re.findall(r"<\d> 99\.9%", "\n".join(lines)) == captions
     drawn = lines[captioned[0] - rows : captioned[0]]
     starts = [match.start() for match in re.finditer("<", lines[captioned[0]])]

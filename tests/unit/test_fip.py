@@ -69,7 +69,7 @@ MALFORMED = {
     "an image of the end's size": (FIRST + 24, "<Q", 2**64 - 1, "at offset 0x20: FIP entry 0 (soc-fw): place"),
     "size of the first image": (FIRST + 24, "<Q", 62, "at offset 0xec: FIP image nt-fw lies over another"),
     "an image in the table": (FIRST + 16, "<Q", 16, "at offset 0x20: FIP entry 0 (soc-fw): place of the image"),
-    "an image behind the end": (SECOND + 16, "<Q", 2**63, "at offset 0x48: FIP entry 1 (nt-fw): place"),
+    "an image past the end": (SECOND + 16, "<Q", 2**63, "at offset 0x48: FIP entry 1 (nt-fw): place"),
     "size of the package": (
         END + 16,
         "<Q",

@@ -1,4 +1,4 @@
-"""`generate --platform optee`: a pseudo-TA's folder, as far as it can be told without OP-TEE."""
+"""`generate --platform optee`: a pseudo-TA's folder, as far as it can be checked without OP-TEE."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from host_tools.cli import main
-from host_tools.runners.optee import build, ta
+from host_tools.runners.optee import images, ta
 from host_tools.runners.optee.bundle import bundle
 from host_tools.runners.replay import RunnerError
 from signing.keys import Algorithm, PublicKey, generate
@@ -49,7 +49,7 @@ def test_both_forms_of_the_uuid_are_the_same(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("part", OPTEE_PARTS)
 def test_what_calls_it_stands_alone(part: str, tmp_path: Path) -> None:
-    """Each header of ours that a source names lies beside it."""
+    """Each header of ours that a source names lies next to it."""
     out = generate_sources("v3d42", "optee", KEY, tmp_path / "out") / part
     texts = {path.name: path.read_text() for path in out.iterdir()}
     named = {name for text in texts.values() for name in re.findall(r'^#include "(\S+)"$', text, re.MULTILINE)}
@@ -78,13 +78,13 @@ def test_the_command_adds_the_program_for_devices(tmp_path: Path) -> None:
 def test_the_board_is_read_back(tmp_path_factory: pytest.TempPathFactory, steps: int) -> None:
     out = tmp_path_factory.mktemp("optee") / "out"
     generate_sources("v3d42", "optee", KEY, out, carveout_bytes=steps * 2 * MIB)
-    assert build.read_board(out).carveout_bytes == steps * 2 * MIB
+    assert images.read_board(out).carveout_bytes == steps * 2 * MIB
 
 
 @pytest.mark.parametrize(("share", "base"), [(False, 0), (True, 0x0B02_0000)])
 def test_a_gpu_shared_with_the_normal_world(share: bool, base: int, tmp_path: Path) -> None:
     out = generate_sources("v3d42", "optee", KEY, tmp_path / "out", share_gpu=share)
-    assert build.read_board(out).firewall_base == base
+    assert images.read_board(out).firewall_base == base
 
 
 def test_bare_metal_shares_no_gpu(tmp_path: Path) -> None:
@@ -112,7 +112,7 @@ def test_a_folder_that_is_no_pseudo_ta(text: str | None, reason: str, tmp_path: 
     if text is not None:
         (tmp_path / "sub.mk").write_text(text)
     with pytest.raises(RunnerError, match=reason):
-        build.read_board(tmp_path)
+        images.read_board(tmp_path)
 
 
 def test_a_bare_metal_platform_needs_the_crypto_library(tmp_path: Path) -> None:

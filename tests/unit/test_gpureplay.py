@@ -190,7 +190,7 @@ def cut(name: str, size: int) -> Callable[[Files], None]:
 
 
 def put(name: str, data: bytes) -> Callable[[Files], None]:
-    """Another file in the place of one."""
+    """Another file in place of one."""
 
     def change(files: Files) -> None:
         files[name] = data
@@ -199,7 +199,7 @@ def put(name: str, data: bytes) -> Callable[[Files], None]:
 
 
 def add(name: str, data: bytes) -> Callable[[Files], None]:
-    """More bytes behind a file."""
+    """More bytes after a file's end."""
 
     def change(files: Files) -> None:
         files[name] += data
@@ -219,7 +219,7 @@ def line(text: bytes, index: int = 1) -> Callable[[Files], None]:
 
 
 def swap(name: str, old: bytes, new: bytes) -> Callable[[Files], None]:
-    """Another text in the place of the first one."""
+    """Another text in place of the first one."""
 
     def change(files: Files) -> None:
         assert old in files[name]
@@ -458,12 +458,12 @@ MALFORMED: list[tuple[str, Callable[[Files], None], type[Exception], str, int | 
     ),
     ("tables: another end mark", patch(TABLES, -8, "Q", 1), PageTableError, TABLES, LEAVES + 4104, "end mark"),
     (
-        "tables: bytes behind the end",
+        "tables: bytes after the end",
         both(add(TABLES, bytes(8)), patch(TABLES, 0, "Q", LEAVES + 4104 + 16)),
         PageTableError,
         TABLES,
         LEAVES + 4104 + 8,
-        "behind the end mark",
+        "after the end mark",
     ),
     (
         "tables: block at the top",
@@ -602,7 +602,7 @@ MALFORMED: list[tuple[str, Callable[[Files], None], type[Exception], str, int | 
     ("buffers: one, twice", put(BUFFERS, m.buffers((DATA, 64), (DATA, 64))), BuffersError, BUFFERS, 4, "are one"),
     ("buffers: count 2^32-1", patch(BUFFERS, 0, "I", (1 << 32) - 1), BuffersError, BUFFERS, 0, "size of the file"),
     ("buffers: cut off", cut(BUFFERS, -1), BuffersError, BUFFERS, 0, "size of the file"),
-    ("buffers: bytes behind", add(BUFFERS, b"\0"), BuffersError, BUFFERS, 0, "size of the file"),
+    ("buffers: bytes after the end", add(BUFFERS, b"\0"), BuffersError, BUFFERS, 0, "size of the file"),
     ("buffers: end before start", patch(BUFFERS, 12, "Q", SCRATCH - 4), BuffersError, BUFFERS, 4, "addresses of"),
     (
         "buffers: beyond 48 bits",

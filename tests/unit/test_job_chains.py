@@ -63,7 +63,7 @@ def areas(content: bytes, *others: Area) -> list[Area]:
 
 
 class Reached:
-    """The reach of a trace, asked by address."""
+    """The reach of a trace, looked up by address."""
 
     def __init__(self, source: Trace) -> None:
         self.memory = Memory.of(source)
@@ -177,7 +177,7 @@ def test_a_region_is_reached_from_the_pointer_to_its_end() -> None:
     data = Area(DATA, 5, data=page({0: pointer(MORE), 4 * PAGE + 8: pointer(LAST)}, pages=5))
     found = Reached(trace(areas(content, data, Area(MORE), Area(LAST)), submit(JOBS)))
     assert [found.touched(DATA + i * PAGE) for i in range(5)] == [False, False, True, True, True]
-    assert not found.touched(MORE), "it is named below the pointer alone"
+    assert not found.touched(MORE), "it is named only below the pointer"
     assert found.touched(LAST)
 
 
@@ -302,12 +302,12 @@ def test_regions_stay_whole_when_their_pages_are_kept_once() -> None:
 
 BROKEN = {
     "the header is in no mapped memory": (jobs(), DATA, "job header at GPU address 0xffff80200000 is not mapped"),
-    "the header ends behind it": (
+    "the header ends past it": (
         page({0xFC0: header(NULL, DATA - 0x20)}),
         JOBS + 0xFC0,
         "the job header at 0xffff801fffe0 is not aligned",
     ),
-    "the payload ends behind it": (
+    "the payload ends past it": (
         page({0xFC0: compute(STATE)[:64]}),
         JOBS + 0xFC0,
         "job payload at GPU address 0xffff80101000 is not mapped",
@@ -361,7 +361,7 @@ BROKEN = {
         JOBS,
         "uniform buffer at GPU address 0xffff80300000 is not mapped",
     ),
-    "a uniform buffer ends behind mapped memory": (
+    "a uniform buffer ends past mapped memory": (
         jobs(table=uniform_table((JOBS + PAGE - 16, 32))),
         JOBS,
         "uniform buffer at GPU address 0xffff80101000 is not mapped",

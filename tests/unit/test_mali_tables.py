@@ -141,7 +141,7 @@ MALFORMED: list[tuple[str, Callable[[bytes], bytes], int, str]] = [
     ("TRANSTAB: identity", word(8, ROOT | 2), 8, "page table format: expected mode 0 and a TRANSTAB with mode 3"),
     ("TRANSTAB: no mode, but flags", word(8, ROOT | 4), 8, "page table format"),
     ("TRANSTAB: unknown bits", word(8, ROOT | 0xB), 8, "address of the first table"),
-    ("TRANSTAB: mode alone", word(8, 3), 8, "address of the first table"),
+    ("TRANSTAB: only the mode", word(8, 3), 8, "address of the first table"),
     ("TRANSCFG: AArch64", word(24, 6), 24, "page table format: expected mode 0"),
     ("TRANSCFG: identity", word(24, 2), 24, "page table format"),
     ("cut in a table", lambda d: word(0, LEAF_AT)(d[:LEAF_AT]), 32 + 3 * 4104, "a table is cut off"),

@@ -67,7 +67,7 @@ MALFORMED = {
         "gramophone.json is not in its canonical form",
     ),
     "a field twice": (SAMPLE.encode().replace(b'  "gpu"', b'  "gpu": "y",\n  "gpu"'), "canonical form"),
-    "more behind": (SAMPLE.encode() + b"\n", "canonical form"),
+    "more after the end": (SAMPLE.encode() + b"\n", "canonical form"),
     "bytes that are no text": (b"\xff\xfe\x00", "gramophone.json is not JSON"),
 }
 

@@ -24,7 +24,7 @@ def source(pages: int) -> Trace:
 
 
 def fills(made: Trace) -> list[tuple[str, int, int]]:
-    """What fills the pages from BASE on: kind, begin and end there."""
+    """What fills the pages that start at BASE: kind, begin and end there."""
     first = Memory.of(made).mappings[0, BASE // PAGE].frame  # they move where the image grows over them
     return [
         (Op(int(row["op"])).name, int(row["a"]) - first * PAGE, int(row["a"]) + int(row["value"]) - first * PAGE)

@@ -71,7 +71,7 @@ MALFORMED = {
     "version 4": (npy.MAGIC + b"\4\0" + bytes(64), "version: expected 1.0, 2.0 or 3.0, found 04.00"),
     "version 1.1": (npy.MAGIC + b"\1\1" + bytes(64), "found 01.01"),
     "no length": (npy.MAGIC + b"\1\0\5", "at offset 0x8: bytes of the header"),
-    "header behind the end": (headed(GOOD)[:40], "bytes of the header: expected at most 30, found 57"),
+    "header past the end": (headed(GOOD)[:40], "bytes of the header: expected at most 30, found 57"),
     "header too long": (headed(GOOD.ljust(10001)), "expected at most 10000, found 10001"),
     "no dictionary": (headed("[1]"), "at offset 0xa: header: expected a dictionary"),
     "no Python": (headed("{'descr'"), "header: expected"),

@@ -10,18 +10,18 @@ from typing import Any
 import numpy as np
 import pytest
 
+from host_tools import runners
 from host_tools.machine.boot import GuestJob, GuestResult
 from host_tools.machine.cpio import Entry, parse
 from host_tools.machine.devicetree import Tree
 from host_tools.machine.errors import RecordError
 from host_tools.machine.root import RecordRoot
-from host_tools.runners.optee import bare_metal as optee
-from host_tools.runners.optee import guest
+from host_tools.runners.optee import guest, normal_world
 from host_tools.runners.optee import linux as optee_linux
 from host_tools.runners.optee import linux_machine as linux
-from host_tools.runners.optee.bare_metal import OUT_OF_MEMORY, tee_result
-from host_tools.runners.optee.build import Board, Image
-from host_tools.runners.replay import ReplayResult, RunnerError
+from host_tools.runners.optee.images import Board, Image
+from host_tools.runners.optee.normal_world import OUT_OF_MEMORY, tee_result
+from host_tools.runners.replay import ReplayRequest, ReplayResult, RunnerError
 from host_tools.support.tensors import npy
 from signing.sign import sign_trace
 from tee_replayer.status import value_of
@@ -112,10 +112,10 @@ def answered(monkeypatch: pytest.MonkeyPatch, answer: bytes | None, files: dict[
         return GuestResult("error: what it said\n", left, "", 1.0, {})
 
     monkeypatch.setattr(linux, "boot", boot)
-    monkeypatch.setattr(optee, "image_for", lambda *_: Image(Path("none"), BOARD))
+    monkeypatch.setattr(normal_world, "image_for", lambda *_: Image(Path("none"), BOARD))
     value = np.arange(6, dtype=np.float32).reshape(2, 3)
     signed = sign_trace(sample().build(), ES256)
-    result = optee_linux.replay(signed, ES256.public, {"input": value}, repeat=5)
+    result = runners.run("optee-linux", ReplayRequest(signed, ES256.public, {"input": value}, repeat=5))
     assert archive["job/net.sgtr"].data == signed
     assert archive["job/0.npy"].data == npy(value)
     assert b"--repeat 5 --input input=/job/0.npy --output output=/out/1.npy >" in archive["job/command"].data

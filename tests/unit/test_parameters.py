@@ -26,7 +26,7 @@ JOBS, BASE, PAGES = 0x100000, 0x200000, 6
 
 @st.composite
 def slots(draw: st.DrawFn) -> Slot:
-    """Dense, with gaps, in another order of dimensions, overlapping; anywhere in the pages from BASE on."""
+    """Dense, with gaps, in another order of dimensions, overlapping; anywhere in the pages that start at BASE."""
     dtype = draw(st.sampled_from(DType))
     size = DTYPE_BYTES[dtype]
     shape = draw(st.lists(st.integers(1, 7), min_size=1, max_size=4))
@@ -60,7 +60,7 @@ def source(*found: Slot, content: bytes = b"") -> Trace:
 
 
 def visible(made: Trace) -> NDArray[np.uint8]:
-    """Initial content of the pages from BASE on."""
+    """Initial content of the pages that start at BASE."""
     memory = Memory.of(made)
     frames = [memory.mappings[0, BASE // PAGE + i].frame for i in range(PAGES)]
     return np.concatenate([memory.pages[frame].content for frame in frames])
@@ -158,7 +158,7 @@ MOVED = action(Op.MAP_GPU_MEM, flags=MAP_READ, pages=1, frame=1, address_space=0
 
 
 def moved() -> Trace:
-    """A page is mapped elsewhere behind the last job."""
+    """A page is mapped elsewhere after the last job."""
     found = source(WEIGHTS)
     return found.with_(actions=np.append(found.actions, np.array([MOVED], found.actions.dtype)))
 

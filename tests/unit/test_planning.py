@@ -227,7 +227,7 @@ def test_large_regions_lie_as_blocks_need_them() -> None:
 
 
 def test_a_read_only_region_of_which_a_caller_writes_a_page() -> None:
-    """That page lies behind the image, the others in it; nothing is left between them."""
+    """That page lies after the image, the others in it; nothing is left between them."""
     slot = Slot("x", SlotKind.INPUT, DType.FLOAT32, (8,), (4,), WORK + PAGE)
     source = network([3, 7], [[0], [1]], flags=RO, slots=[slot])
     planned = build(source)

@@ -88,7 +88,7 @@ MALFORMED: list[tuple[str, bytes, int, str]] = [
     ("value of 33 bits", GOOD.replace(b"val 60a00002", b"val 160a00002", 1), FIRST, "line 2"),
     ("address far away", GOOD.replace(b"ffffff800b8e0000", b"0000000000000000", 1), FIRST, "in 0 places"),
     (
-        "too few to tell",
+        "too few to be sure",
         b"Last 1 register accesses of 1 total:\n     0: r: reg 0x0000000000001000 val 0\n",
         37,
         "in 2 places",

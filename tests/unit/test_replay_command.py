@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Any
 
 import pytest
 from click.testing import CliRunner
 
 from host_tools.cli import main
 from host_tools.runners import replay
+from host_tools.runners.needs import secure_bytes
 from signing.sign import sign_trace
 from tee_replayer.status import Report, value_of
 from tests.support.signing_samples import ES256, small_trace
@@ -27,8 +27,8 @@ def test_a_carveout_that_is_too_small(
 ) -> None:
     """The size that is named suffices by the runners' own estimate."""
 
-    def device(_: str, signed: bytes, *__: Any, **___: Any) -> replay.ReplayResult:
-        return replay.result(report(status), "a device", replay.Buffers(), None, signed, "v3d42")
+    def device(_: str, request: replay.ReplayRequest) -> replay.ReplayResult:
+        return replay.result(report(status), "a device", {}, None, request.signed, "v3d42")
 
     monkeypatch.setattr("host_tools.commands.replaying.run", device)
     monkeypatch.chdir(tmp_path)
@@ -41,5 +41,5 @@ def test_a_carveout_that_is_too_small(
     found = re.search(r"; 'gramophone generate --carveout-mib (\d+)' gives it enough$", done.stdout.rstrip())
     assert (found is not None) == hint
     if found:
-        enough = replay.secure_bytes(Trace.parse(trace))
+        enough = secure_bytes(Trace.parse(trace))
         assert enough <= int(found[1]) << 20 < enough + (1 << 20)

@@ -1,4 +1,4 @@
-"""Rules from one GPU to another: what each changes and leaves alone, and what a rule file may say."""
+"""Rules from one GPU to another: what each changes and leaves unchanged, and what a rule file may say."""
 
 from __future__ import annotations
 
@@ -186,7 +186,7 @@ def test_an_upload_between_jobs_is_followed(tmp_path: Path, files: dict[str, byt
 
 
 def shifted(trace: Trace, by: int) -> np.ndarray[Any, Any]:
-    """Actions with the carve-out's pages behind the image moved up, to make room in the image."""
+    """Actions with the carve-out's pages after the image moved up, to make room in the image."""
     actions = trace.actions.copy()
     actions["b"][actions["op"] == Op.MAP_GPU_MEM] += by // PAGE
     actions["a"][np.isin(actions["op"], [Op.UPLOAD, Op.CLEAR])] += by
@@ -305,7 +305,7 @@ def test_a_live_value_has_no_rule(tmp_path: Path, files: dict[str, bytes]) -> No
 
 
 def test_rules_of_two_kinds_in_one_place(tmp_path: Path, files: dict[str, bytes]) -> None:
-    """No file can tell: the jobs' page is executable here, and a code rule means the field of a descriptor."""
+    """No file can say: the jobs' page is executable here, and a code rule means the field of a descriptor."""
     files[CONTENTS] = files[CONTENTS].replace((0x604E).to_bytes(4, "little"), (0x6046).to_bytes(4, "little"))
     field = DESCRIPTOR.replace("mask = 0xff\n", "").replace("from = 1", "from = 0x20000000")
     word = CODE_RULE.replace("0x1122334455667788", "0x20000000")
@@ -496,13 +496,13 @@ OVERLAPS: list[tuple[str, str, str, bool]] = [
     ("another job", DESCRIPTOR, second(DESCRIPTOR, ("compute", "vertex")), False),
     ("another descriptor", DESCRIPTOR, second(DESCRIPTOR, ("offset", "pointers = [8]\noffset")), False),
     (
-        "bits beside it",
+        "bits next to it",
         DESCRIPTOR,
         second(DESCRIPTOR, ("0xff", "0xff00"), ("= 1", "= 0x100"), ("= 2", "= 0")),
         False,
     ),
     ("a byte of it", DESCRIPTOR, second(DESCRIPTOR, ("bits = 32", "bits = 8")), True),
-    ("a byte beside it", DESCRIPTOR, second(DESCRIPTOR, ("bits = 32", "bits = 8"), ("= 40", "= 41")), False),
+    ("a byte next to it", DESCRIPTOR, second(DESCRIPTOR, ("bits = 32", "bits = 8"), ("= 40", "= 41")), False),
     ("part of it", DESCRIPTOR, second(DESCRIPTOR, ("mask = 0xff", "mask = 0x13")), True),
     ("part of it, other value", DESCRIPTOR, second(DESCRIPTOR, ("0xff", "0x12"), ("= 1", "= 0x10")), False),
     ("same word", CODE_RULE, second(CODE_RULE), True),

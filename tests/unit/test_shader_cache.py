@@ -1,4 +1,4 @@
-"""When the shader cache is made anew, when it is taken, and what in it is refused."""
+"""When the shader cache is made again, when it is taken, and what in it is refused."""
 
 import io
 import tarfile

@@ -196,7 +196,7 @@ def test_signature_of_another_trace(name: str) -> None:
 
 
 def test_body_of_another_trace() -> None:
-    """The head is signed, the body is not its own: the chunk hashes tell."""
+    """The head is signed, the body is not its own: the chunk hashes show it."""
     signer = SIGNERS["es256"]
     head = head_of(LONG_TRACE)
     body = bytearray(LONG_TRACE[len(head) :])

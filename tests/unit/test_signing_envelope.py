@@ -167,7 +167,7 @@ MALFORMED_MESSAGES = {
     "algorithm a float": (message(bytes.fromhex("a201f9c7000450") + KID), "algorithm: expected -7"),
     "label a float": (message(bytes.fromhex("a2f93c00260450") + KID), "not the canonical encoding"),
     "key id not minimal": (message(bytes.fromhex("a20126045810") + KID), "not the canonical encoding"),
-    "more behind the map": (message(PROTECTED + b"\x00"), "not the canonical encoding"),
+    "more after the map": (message(PROTECTED + b"\x00"), "not the canonical encoding"),
     "ES384": (
         message(bytes.fromhex("a20138220450") + KID),
         "algorithm: expected -7 (ES256) or -8 (EdDSA), found -35",
@@ -231,7 +231,7 @@ def header(**changes: object) -> bytes:
 MALFORMED_FILES = {
     "empty": (b"", "too short for a signed trace"),
     "a byte": (b"\x89", "too short"),
-    "header alone": (SIGNED[:32], "size of the file"),
+    "only the header": (SIGNED[:32], "size of the file"),
     "not signed": (TRACE, "a trace that is not signed"),
     "text": (b"hello, world\n" * 20, "not a signed trace"),
     "mangled line ends": (SIGNED.replace(b"\r\n", b"\n"), "not a signed trace"),
@@ -249,7 +249,7 @@ MALFORMED_FILES = {
     "trace of 2^64": (header(trace_bytes=2**64 - 1), "size of the file"),
     "no trace": (header(trace_bytes=0)[:TRACE_START], "too short for a trace header"),
     "reserved bytes": (header(reserved=b"\0\0\0\1\0\0\0\0"), "reserved bytes"),
-    "padding": (SIGNED[:126] + b"\x01" + SIGNED[127:], "padding behind the envelope"),
+    "padding": (SIGNED[:126] + b"\x01" + SIGNED[127:], "padding after the envelope"),
     "a byte more": (SIGNED + b"\0", "size of the file"),
     "signed twice": (
         struct.pack("<8sHHIQ8x", b"\x89GSG\r\n\x1a\n", 1, 0, 92, len(SIGNED)) + SIGNED[32:128] + SIGNED,

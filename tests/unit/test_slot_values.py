@@ -1,4 +1,4 @@
-"""Values of slots on the command line: one by one, by folder, and what is said of those that are lacking."""
+"""Values of slots on the command line: one by one, by folder, and what is reported about missing ones."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from host_tools.runners.optee import bundle
 
 
 def test_the_binding_is_that_of_the_headers() -> None:
-    """`python -m host_tools.device.declarations` writes it anew."""
+    """`python -m host_tools.device.declarations` writes it."""
     assert declarations.TARGET.read_text() == declarations.binding()
 
 

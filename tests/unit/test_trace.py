@@ -200,7 +200,7 @@ def stored_as(index: int, method: int, stored: bytes, raw_bytes: int) -> Edit:
 
 
 def append(data: bytes) -> Edit:
-    """Bytes behind the end."""
+    """Bytes past the end."""
     return lambda d: d.data.extend(data)
 
 
@@ -248,7 +248,7 @@ MALFORMED: list[tuple[str, Edit, type[TraceError], int | None, str]] = [
     ("trace_bytes larger", header("trace_bytes", END + 8), errors.TruncatedError, END, "size of the file"),
     ("trace_bytes 2^64-1", header("trace_bytes", (1 << 64) - 1), errors.TruncatedError, END, "size of the file"),
     ("trace_bytes 0", header("trace_bytes", 0), errors.ReservedError, 24, "at most trace_bytes"),
-    ("bytes behind the end", append(b"\0"), errors.SectionRangeError, END + 1, "size of the file"),
+    ("bytes past the end", append(b"\0"), errors.SectionRangeError, END + 1, "size of the file"),
     ("head_bytes 8 more", header("head_bytes", HEAD + 8), errors.SectionRangeError, HEAD, "end of the head"),
     ("head_bytes 8 less", header("head_bytes", HEAD - 8), errors.SectionRangeError, HEAD, "end of the head"),
     ("head_bytes over 1 MiB", header("head_bytes", (1 << 20) + 8), errors.ReservedError, 24, "at most 1048576"),
@@ -597,7 +597,7 @@ MALFORMED: list[tuple[str, Edit, type[TraceError], int | None, str]] = [
     ("LZ4 garbage", stored_as(5, 1, b"\xff" * 40, 19), errors.CodecError, START[5], "LZ4 data is damaged"),
     ("LZ4 empty", stored_as(5, 1, b"", 19), errors.CodecError, START[5], "enough for 19 bytes"),
     ("LZ4 cut", stored_as(5, 1, PACKED_NOTE[:-9], 29), errors.CodecError, START[5], "LZ4 data is damaged"),
-    ("LZ4 with more behind", stored_as(5, 1, PACKED_NOTE + b"\0", 29), errors.CodecError, START[5], ""),
+    ("LZ4 with more data after it", stored_as(5, 1, PACKED_NOTE + b"\0", 29), errors.CodecError, START[5], ""),
     ("LZ4 shorter than raw_bytes", stored_as(5, 1, PACKED_NOTE, 30), errors.CodecError, START[5], "found 29"),
     ("LZ4 longer than raw_bytes", stored_as(5, 1, PACKED_NOTE, 28), errors.CodecError, START[5], "larger"),
     ("LZ4 of 4 GiB", stored_as(5, 1, PACKED_NOTE, 1 << 32), errors.CodecError, START[5], "enough for 4294967296"),

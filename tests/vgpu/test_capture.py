@@ -50,7 +50,7 @@ def read(path: Path, data: bytes) -> list[Any]:
 
 def test_good(tmp_path: Path) -> None:
     *events, last = read(tmp_path / "a.cap", GOOD_FILE)
-    assert len(events) == len(GOOD) - 1  # an idle record is part of the event behind it
+    assert len(events) == len(GOOD) - 1  # an idle record is part of the event after it
     assert events[1].delta_ns == 1 + (1 << 32)
     assert isinstance(last, End)
     assert list(last.counters.values()) == list(range(10))
@@ -63,7 +63,7 @@ def after(*records: bytes) -> tuple[bytes, int]:
 
 
 BAD = {
-    "header alone": (HEADER, 32, "cut off in a record"),
+    "only the header": (HEADER, 32, "cut off in a record"),
     "no end record": (HEADER + GOOD[0], 48, "cut off in a record"),
     "bytes behind the end": (GOOD_FILE + b"\0", len(GOOD_FILE) - 112, "nothing behind the end record"),
     "wrong count of records": (HEADER + GOOD[0] + end(2), 48, "number of records: expected 1, found 2"),

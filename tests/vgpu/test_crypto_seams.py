@@ -1,4 +1,4 @@
-"""Both crypto libraries behind the replayer's seam judge alike: the firmware's BearSSL, and OpenSSL on hosts."""
+"""Both crypto libraries give the same verdicts: the firmware's BearSSL, and OpenSSL on hosts."""
 
 from __future__ import annotations
 

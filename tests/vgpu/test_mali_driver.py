@@ -42,7 +42,7 @@ def unmap(space: int, page: int, pages: int) -> Action:
 
 
 def submit(space: int) -> list[Action]:
-    """A job in an address space; without power it ends at once, but the GPU looks at that space from now on."""
+    """A job in an address space; without power it ends at once, but after that the GPU uses that space."""
     values = {"HEAD_NEXT_LO": 0, "HEAD_NEXT_HI": 0, "AFFINITY_NEXT_LO": 1, "CONFIG_NEXT": space, "COMMAND_NEXT": 1}
     return [write(f"js1.{name}", value) for name, value in values.items()]
 
@@ -339,13 +339,13 @@ def test_a_space_number_with_other_bits_stays_in_bounds() -> None:
 
 
 @pytest.mark.parametrize(
-    ("present", "asked", "fits"),
+    ("present", "requested", "fits"),
     [(0xFF, 0xF0, True), (0x0F, 0x0F, True), (0x0F, 0x10, False), (0xF0, 0x11, False)],
 )
-def test_cores_are_a_mask(present: int, asked: int, fits: bool) -> None:
+def test_cores_are_a_mask(present: int, requested: int, fits: bool) -> None:
     device = Device(Registers(GPU), carveout_bytes=8 << 20)
     device.gpu.set("gpu.SHADER_PRESENT_LO", present)
-    sample = signed(trace(action(Op.JOB), meta={"core_mask": asked}))
+    sample = signed(trace(action(Op.JOB), meta={"core_mask": requested}))
     if fits:
         assert device.replayer.load(sample, s.KEY).ok
     else:

@@ -53,8 +53,8 @@ FAULTS = [
     ("no access", DATA | LEAF, 3, 0x42, 0x2CB),
     ("read-only header", DATA | LEAF | RO, 3, 0x43, 0x3CB),
     ("page beyond 40 bits", 1 << 40 | LEAF | RW, 3, 0x42, 0x2E7),
-    ("nothing behind the page", 0x10000000 | LEAF | RW, 3, 0x42, 0x2D3),
-    ("nothing behind a table", 0x10000000 | 3, 2, 0x42, 0x2D3),
+    ("no memory at the page", 0x10000000 | LEAF | RW, 3, 0x42, 0x2D3),
+    ("no memory at a table", 0x10000000 | 3, 2, 0x42, 0x2D3),
 ]
 
 

@@ -254,7 +254,7 @@ def areas(*others: Area, space: int = 0) -> list[Area]:
 
 
 def all_passes_keep(made: Trace) -> Trace:
-    """Every pass alone, and all of them, with and without each; returns what all of them make."""
+    """Every pass on its own, and all of them, with and without each; returns what all of them make."""
     reference = Reference(made)
     for step in PASSES:
         assert reference.difference(PASSES[step](made)) == "", step
@@ -266,7 +266,7 @@ def all_passes_keep(made: Trace) -> Trace:
 
 
 def test_two_address_spaces() -> None:
-    """The same addresses with other memory behind them; one is set in the prologue, one in every replay."""
+    """The same addresses backed by other memory; one is set in the prologue, one in every replay."""
     spaces = [
         *areas(Area(DATA, 3, RW)),
         Area(CODE, 2, RX, b"other code", 5),
@@ -343,7 +343,7 @@ def test_parameters_that_are_bound(raw: Trace) -> None:
 
 
 def test_a_slot_in_the_middle_of_constants() -> None:
-    """Its pages lie behind the image, those around it in the image."""
+    """Its pages lie after the image, those around it in the image."""
     slot = Slot("input", SlotKind.INPUT, DType.FLOAT32, (8,), (4,), DATA + 2 * PAGE)
     jobs = simple_jobs(JOBS)[:PUSH] + struct.pack("<QQ", DATA, WORK[0])
     constants = Area(DATA, 5, RO, page({0: b"one", PAGE: b"two", 4 * PAGE: b"five"}, pages=5))

@@ -96,7 +96,7 @@ def test_one_that_powers_down_is_reset_every_time(tmp_path: Path) -> None:
 
 
 def test_a_gpu_that_hangs_is_found_out(tmp_path: Path) -> None:
-    """The original replayer waits for ever."""
+    """The original replayer waits forever."""
     trace = imported(tmp_path, m.recording())
     starts = (trace.actions["op"] == Op.REG_WRITE) & (trace.actions["arg"] == 0x18E0 // 4)
     device = Interpreter(trace.with_(actions=trace.actions[~starts]), latency_ns=LATENCY)

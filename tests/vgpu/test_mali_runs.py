@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from host_tools import runners
 from host_tools.passes import PASSES
 from host_tools.record.importers.gpureplay_trace import import_gpureplay
-from host_tools.runners import vgpu
-from host_tools.runners.replay import ReplayResult
+from host_tools.runners.replay import ReplayRequest, ReplayResult
 from tests.support import mali_samples as m
 from tests.support import replayer_samples as s
 from tests.support.mali_chains import write
@@ -35,7 +35,7 @@ def imported(folder: Path, files: dict[str, bytes]) -> Trace:
 def replay(trace: Trace, value: float = 1, **options: int) -> ReplayResult:
     s.library(GPU)
     values = {s.name: np.full(s.shape, value, np.float32) for s in trace.slots if s.kind != SlotKind.OUTPUT}
-    return vgpu.replay(signed(trace), s.KEY, values, latency_ns=LATENCY, **options)
+    return runners.run("vgpu", ReplayRequest(signed(trace), s.KEY, values, latency_ns=LATENCY, **options))
 
 
 @pytest.fixture
@@ -73,7 +73,7 @@ def test_a_job_that_fails_once_is_replayed_anew(small: Trace, trouble: str, job:
     [("hang_job", "NO_IRQ", "WaitIrq line 0"), ("fault_job", "FAULT", "MMU status 0x00000001")],
 )
 def test_a_job_that_fails_is_reported(small: Trace, trouble: str, status: str, text: str) -> None:
-    """A GPU that hangs ends a replay; the original replayer waits for it for ever."""
+    """A GPU that hangs ends a replay; the original replayer waits for it forever."""
     result = replay(small.with_(meta=small.meta | {"retry_limit": 0}), **{trouble: 2})
     assert (result.report.name, result.retries, result.jobs) == (status, 0, 2)
     assert text in result.error
@@ -128,5 +128,5 @@ def test_a_job_without_a_table_finds_no_memory(space: int, before: str) -> None:
         va_bytes=1 << 48,
         meta={"retry_limit": 0},
     )
-    result = vgpu.replay(signed(trace), s.KEY)
+    result = runners.run("vgpu", ReplayRequest(signed(trace), s.KEY))
     assert (result.report.name, result.report.seen) == ("FAULT", 1 << space)

@@ -17,7 +17,7 @@ from trace_format.schema import PAGE_BYTES, DType, SlotKind
 from trace_format.trace import Slot, Trace
 
 FRAMES = 12
-BASE = 64  # first frame behind the image
+BASE = 64  # first frame after the image
 IMAGE_BYTES = 4 * PAGE_BYTES
 
 
@@ -138,7 +138,7 @@ def test_a_page_mapped_twice_is_a_conflict_and_passes_leave_such_a_trace():
 
 
 def test_a_value_bound_to_a_parameter_leaves_all_other_memory_as_it_is():
-    """The image grows by the value, over the frames right behind it; they must make room."""
+    """The image grows by the value, over the frames right after it; they must make room."""
     generator = np.random.default_rng(1)
     image = generator.integers(0, 256, IMAGE_BYTES, np.uint8)
     first, pages = IMAGE_BYTES // PAGE_BYTES, 9

@@ -41,7 +41,7 @@ def test_every_pass_after_the_ones_before_it(raw, inputs):
         assert difference(trace, after, inputs) == "", item.name
         trace = after
         if item.name == "no-op-lists":
-            jobs_alone = after  # from here on, memory that only the dropped lists read need not be there
+            jobs_alone = after  # after this, memory that only the dropped lists read need not be there
     assert difference(jobs_alone, trace, inputs, replays=2) == ""
 
 

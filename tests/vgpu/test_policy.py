@@ -1,7 +1,7 @@
 """Traces with a good signature that do what no trace may: the replayer's core refuses them.
 
 The host build of the core stands in for the device. `sign_trace` would not sign what the format forbids, so traces
-are changed in place, their chunks hashed anew, and the head signed directly.
+are changed in place, their chunks hashed again, and the head signed directly.
 """
 
 from __future__ import annotations
@@ -12,10 +12,11 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+from host_tools import runners
 from host_tools.demo import RAW
 from host_tools.passes.pipeline import build
 from host_tools.runners import vgpu
-from host_tools.runners.replay import ReplayResult
+from host_tools.runners.replay import ReplayRequest, ReplayResult
 from signing import envelope
 from signing.keys import Algorithm, generate
 from signing.sign import FileSigner, sign_trace
@@ -176,7 +177,7 @@ def signer() -> FileSigner:
 
 
 def forged(data: bytearray, signer: FileSigner) -> bytes:
-    """Hash the chunks anew and sign, whatever the trace says."""
+    """Hash the chunks again and sign, whatever the trace says."""
     header, parts = layout.disassemble(bytes(data))
     at = parts.one(SectionType.CHUNKS).offset
     for index in range(header["chunk_count"]):
@@ -195,7 +196,7 @@ def replay(trace: Trace, signer: FileSigner, edit: Callable[[Trace, Actions], No
     actions = np.frombuffer(data[part.offset : end], ACTION_DTYPE).copy()
     edit(trace, actions)
     data[part.offset : end] = actions.tobytes()
-    return vgpu.replay(forged(data, signer), signer.public)
+    return runners.run("vgpu", ReplayRequest(forged(data, signer), signer.public))
 
 
 def test_the_unchanged_trace_is_replayed(trace: Trace, signer: FileSigner) -> None:
@@ -218,7 +219,7 @@ def test_a_slot_behind_the_page_table_is_refused(
     at = layout.disassemble(bytes(data))[1].one(SectionType.SLOTS).offset + SLOT_ADDRESS_AT
     data[at : at + 8] = trace.va_bytes.to_bytes(8, "little")
     monkeypatch.setattr(vgpu, "open_trace", lambda _signed: trace)  # the caller believes the good one
-    report = vgpu.replay(forged(data, signer), signer.public, given(trace)).report
+    report = runners.run("vgpu", ReplayRequest(forged(data, signer), signer.public, given(trace))).report
     assert report.name in ("SLOTS", "RANGE")
     assert report.jobs == 0
 
@@ -229,7 +230,7 @@ def test_a_slot_in_the_image_is_refused(trace: Trace, signer: FileSigner) -> Non
     at = int(np.flatnonzero((actions["op"] == Op.MAP_GPU_MEM) & (actions["a"] == page))[0])
     actions["b"][at] = 0
     signed = sign_trace(trace.with_(actions=actions).build(), signer)
-    report = vgpu.replay(signed, signer.public, given(trace)).report
+    report = runners.run("vgpu", ReplayRequest(signed, signer.public, given(trace))).report
     assert (report.name, report.op, report.jobs) == ("RANGE", Op.COPY_TO_GPU, 0)
 
 
@@ -246,6 +247,6 @@ def test_a_job_before_any_table_is_set_finds_no_memory(trace: Trace, signer: Fil
     configuration = trace.actions[start - 8 : start + 3]
     rows = [action(Op.REPLAY_START), *configuration[configuration["op"] != Op.COPY_TO_GPU]]
     bare = trace.with_(actions=np.array(rows, ACTION_DTYPE), slots=[], meta={**trace.meta, "retry_limit": 0})
-    report = vgpu.replay(sign_trace(bare.build(), signer), signer.public).report
+    report = runners.run("vgpu", ReplayRequest(sign_trace(bare.build(), signer), signer.public)).report
     assert report.name == "FAULT"
     assert ACTIONS[Op(report.op)].name == "WaitIrq"

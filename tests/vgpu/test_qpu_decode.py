@@ -22,7 +22,7 @@ GOLDEN = [
         line.split(" ", 1) for line in (Path(__file__).with_name("qpu_golden.txt")).read_text().splitlines()
     )
 ]
-# Where we differ from Mesa 22.3.6 on purpose: it takes V3D 3.3's vdwwt and vpmsetup for valid on 4.2, prints one
+# Where we differ from Mesa 22.3.6 on purpose: it accepts V3D 3.3's vdwwt and vpmsetup on 4.2, prints one
 # texture register under another's name, and has a branch condition 1 that it never makes.
 MESA_ONLY = re.compile(r"^(vdwwt|vpmsetup)")
 OUR_SIGNALS = re.compile(r"; (rot|ucb)$")  # Mesa does not print these
@@ -38,7 +38,7 @@ def normal(text: str) -> str:
 
 
 def unordered(text: str) -> str:
-    """Sources of commutative operations in one order: there the encoding, not the operation, tells them apart."""
+    """Sources of commutative operations in one order: there the encoding, not the operation, differs."""
     return re.sub(
         r"(\b(?:fadd|faddnf|fmin|fmax)[.a-z]* [^,;]+, )([^,;]+), ([^,;]+)",
         lambda m: m[1] + ", ".join(sorted((m[2], m[3]))),

@@ -21,7 +21,7 @@ LOW = 0xA000000  # as panfrost maps
 
 @pytest.fixture
 def board() -> Iterator[MaliBoard]:
-    """Page i from LOW on is page i from DATA on, for i below 3: code, data, constants."""
+    """The pages at LOW are those at DATA, three of them: code, data, constants."""
     made = MaliBoard(gpu=NAME, mmu=False, library=library())
     made.ram.put(TABLE_ROOT, bytes(PAGE))  # nothing is mapped above 4 GiB
     for i, bits in enumerate((RO, RW | NX, RO | NX)):

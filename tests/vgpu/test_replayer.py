@@ -81,7 +81,7 @@ def test_it_replays(device: Device) -> None:
 
 
 def test_a_parameter_is_copied_once_until_it_is_bound_anew(device: Device) -> None:
-    """Its copy stands in the prologue. The input's, behind it, goes to other memory in each replay."""
+    """Its copy stands in the prologue. The input's, after it, goes to other memory in each replay."""
     value, data = s.slots()
     weights = dataclasses.replace(value, name="w", kind=SlotKind.PARAMETER, bound=False)
     inputs = dataclasses.replace(value, name="x", address=(s.VA + 3) * PAGE)
@@ -95,7 +95,7 @@ def test_a_parameter_is_copied_once_until_it_is_bound_anew(device: Device) -> No
     device.replayer.bind(0, first)
     device.replayer.bind(2, out)
     for run in (7, 3):
-        device.replayer.bind(1, INPUT * run)  # inputs do not start anything anew
+        device.replayer.bind(1, INPUT * run)  # inputs do not restart anything
         assert device.replayer.run().actions == run
         assert np.array_equal(out, INPUT)
         first += 100  # not seen: it is copied already
@@ -110,7 +110,7 @@ def test_the_page_table_is_short_and_capped(device: Device) -> None:
     device.replayer.run()
     written = dict(device.gpu.log)
     table = (written["hub.MMU_PT_PA_BASE"] << 12) - s.CARVEOUT_PHYS
-    assert table == 16 * PAGE, "right behind the trace's memory"
+    assert table == 16 * PAGE, "right after the trace's memory"
     assert written["hub.MMU_ADDR_CAP"] == 1 << 31 | 1, "one MiB"
     scratch = ((written["hub.MMU_ILLEGAL_ADDR"] & 0x7FFFFFFF) << 12) - s.CARVEOUT_PHYS
     entries = np.frombuffer(device.memory, "<u4", (scratch - table) // 4, table)
@@ -179,7 +179,7 @@ JOB, REG, PGTABLE, MAP, UPLOAD, COPY = 6, 2, 1, 0, 3, 5
 HUGE = 0xFFFFFFFF
 HOSTILE: dict[str, tuple[Callable[[Parts], Parts], str]] = {
     "unknown opcode": (lambda p: p.action(JOB, op=0x77, value=0), "ACTION"),
-    "opcode beside its group": (lambda p: p.action(JOB, op=0x06, value=0), "ACTION"),
+    "opcode outside its group": (lambda p: p.action(JOB, op=0x06, value=0), "ACTION"),
     "opcode zero": (lambda p: p.action(JOB, op=0, value=0), "ACTION"),
     "register that only the driver writes": (
         lambda p: p.action(REG, arg=register("hub.MMU_PT_PA_BASE")),
@@ -316,7 +316,7 @@ def test_the_samples_of_hostility_start_from_something_good(device: Device) -> N
         (lambda p: p.slot(0, "strides", 0x7FFFFFFC), "RANGE"),  # leaves the mapping with its second row
         (lambda p: p.slot(0, "address", (s.VA + 4) * PAGE - 8), "RANGE"),  # in the middle of a row
         (lambda p: p.slot(0, "kind", 2), "ACTION"),  # an output that goes in
-        (lambda p: p.action(MAP, b=0), "RANGE"),  # behind the slot is the image
+        (lambda p: p.action(MAP, b=0), "RANGE"),  # after the slot is the image
     ],
 )
 def test_a_slot_that_reaches_outside_stops_the_replay(

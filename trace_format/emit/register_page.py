@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from trace_format import profile as profiles
-from trace_format.emit.tables import table as markdown_table
 from trace_format.emit.register_map import table
+from trace_format.emit.tables import table as markdown_table
 from trace_format.profile import ALL_BITS, Block, Profile, Register
 
 FILE = "docs/REGISTERS.md"

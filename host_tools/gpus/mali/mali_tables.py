@@ -41,7 +41,7 @@ class TableFormat:
         title: for messages.
         mode: TRANSCFG's address mode.
         base_mode: bits 1:0 of a TRANSTAB that names a table.
-        base_bits: all bits beside the address that TRANSTAB has.
+        base_bits: all bits besides the address that TRANSTAB has.
         page: type of an entry that maps a page at the last level. Above it, `BLOCK` maps and `TABLE` goes on.
         access: MAP_* flags of the values of bits 7:6 that map anything.
         access_title: those values, for messages.
@@ -115,7 +115,7 @@ class PageTables:
 def read_tables(data: bytes, gpu: Profile) -> PageTables:
     """The page tables of gr_pgt, in the format of the profile.
 
-    Its second word is TRANSTAB; no public recording tells whether LPAE's mode bits are in it, so it may have them.
+    Its second word is TRANSTAB; no public recording shows whether LPAE's mode bits are in it, so it may have them.
 
     Raises:
         PageTableError
@@ -144,7 +144,7 @@ def read_tables(data: bytes, gpu: Profile) -> PageTables:
     result = PageTables(root, attributes, config)
     end = _TableReader(data, limit, layout, result).read(root)
     if end != len(data):
-        raise PageTableError("bytes behind the end mark", offset=end, expected=0, found=len(data) - end)
+        raise PageTableError("bytes after the end mark", offset=end, expected=0, found=len(data) - end)
     return result
 
 
@@ -161,7 +161,7 @@ class _TableReader:
         self.seen: set[int] = set()
 
     def read(self, root: int) -> int:
-        """Read all; returns the offset behind the end mark."""
+        """Read all; returns the offset after the end mark."""
         self._table(root, 0, 0)
         mark = self._word(self.at)
         if mark != TABLE_END:

@@ -3,8 +3,8 @@
     Last 3 register accesses of 3 total:
          0: r: reg 0xffffff800b8e0000 val 60a00002
 
-Addresses are where the kernel has the register window. Nothing is said of memory or of time, so the trace made of
-it holds register accesses only: it can be read and compared, but not replayed.
+Addresses are where the kernel has the register window. The history has nothing about memory or time, so the trace
+made of it holds register accesses only: it can be read and compared, but not replayed.
 """
 
 from __future__ import annotations

@@ -1,46 +1,36 @@
-"""Builds firmware images for QEMU's machine "virt": TF-A, OP-TEE's core with a pseudo-TA, a normal world.
+"""Builds OP-TEE's core with a pseudo-TA, its development kit for TAs, and TF-A, for QEMU's machine "virt".
 
-Sources come from Debian, of the versions in machine/tested.py; trees, objects and images are kept in the user's
-cache folder. The first build takes minutes, that for another key seconds.
+Sources come from Debian, of the versions in machine/tested.py; trees and objects are kept in the user's cache
+folder. The first build takes minutes, that for another key seconds.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
-import re
 import shutil
 import subprocess
 import sys
 import tempfile
 from collections.abc import Iterable
-from dataclasses import dataclass, fields
 from functools import cache
-from importlib import resources
 from pathlib import Path
 
-from host_tools.gpus.family import profile_of
 from host_tools.machine import sources
 from host_tools.runners.replay import RunnerError
-from host_tools.support.cache import cache_dir, locked, written_whole
-from host_tools.support.gpu_folders import DEFAULT_GPU
-from signing.keys import PublicKey
-from tee_replayer.boards import OPTEE
-from tee_replayer.generate import generate
-from trace_format.emit import GENERATED
+from host_tools.support.cache import cache_dir, locked
 
 CROSS = "aarch64-linux-gnu-"
-MIB = 1 << 20
 # (source package, suite): OP-TEE's core is new enough in unstable only, whose versions change.
 CORE, TFA = ("optee-os", "sid"), ("arm-trusted-firmware", "trixie")
-# Commands and headers beside the cross compiler, by Debian package: TF-A's fiptool links OpenSSL.
+# Commands and headers besides the cross compiler, by Debian package: TF-A's fiptool links OpenSSL.
 NEEDS = {"dpkg-source": "dpkg-dev", "make": "make", "gcc": "gcc", "dtc": "device-tree-compiler"}
 NEEDS |= {f"{CROSS}gcc": "gcc-aarch64-linux-gnu"}
 OPENSSL_HEADER = Path("/usr/include/openssl/sha.h")
 CORE_FLAGS = (
     *("PLATFORM=vexpress-qemu_armv8a", "CFG_ARM64_core=y", "CFG_ARM_GICV3=y", "CFG_USER_TA_TARGETS=ta_arm64"),
     *(f"CROSS_COMPILE64={CROSS}", f"CROSS_COMPILE_core={CROSS}", "CFG_TEE_CORE_LOG_LEVEL=1"),
-    "CFG_WITH_STATS=y",  # the core tells how much of its heap is in use
+    "CFG_WITH_STATS=y",  # the core reports how much of its heap is in use
 )
 SWITCH = "CFG_GRAMOPHONE_PTA"
 PTA_OBJECT = "gramophone.o"
@@ -50,118 +40,10 @@ PTA_SUFFIXES = (".c", ".h", ".mk")
 CORE_BINARIES = ("tee-header_v2.bin", "tee-pager_v2.bin", "tee-pageable_v2.bin")
 TFA_FLAGS = (
     *("PLAT=qemu", f"CROSS_COMPILE={CROSS}", "SPD=opteed", "BL32_RAM_LOCATION=tdram"),
-    *("QEMU_USE_GIC_DRIVER=QEMU_GICV3", "LOG_LEVEL=10"),  # errors alone
+    *("QEMU_USE_GIC_DRIVER=QEMU_GICV3", "LOG_LEVEL=10"),  # only errors
 )
 TFA_BINARIES = ("bl1.bin", "bl2.bin", "bl31.bin")
-FIP_AT = 256 << 10  # in the flash image: PLAT_QEMU_FIP_BASE of TF-A's platform_def.h
-BL33_FLAGS = (
-    *("-std=c11", "-Os", "-ffreestanding", "-march=armv8-a", "-mgeneral-regs-only", "-mstrict-align", "-fno-pic"),
-    *("-fno-stack-protector", "-fno-asynchronous-unwind-tables", "-Wall", "-Wextra", "-Wconversion", "-Werror"),
-    *("-nostdlib", "-static", "-no-pie", "-Wl,--build-id=none", "-Wl,--no-warn-rwx-segments"),
-)
 MAKE_OWN = ("MAKEFLAGS", "MFLAGS", "MAKELEVEL")
-NORMAL_WORLD = "normal_world.c"
-SETTING = re.compile(r"^GRAMOPHONE_(\w+) \?= (0x[0-9a-f]+|\d+)$", re.MULTILINE)  # of sub.mk
-MIN_CARVEOUT_BYTES = 256 * MIB  # so that few images serve many traces
-
-
-@dataclass(frozen=True)
-class Board:
-    """Where the pseudo-TA expects what: GRAMOPHONE_ in its sub.mk."""
-
-    gpu_base: int
-    gpu_intid: int
-    carveout_base: int
-    carveout_bytes: int
-    firewall_base: int
-
-
-@dataclass(frozen=True)
-class Image:
-    """A flash image for the reset address."""
-
-    path: Path
-    board: Board
-
-
-def image(
-    key: PublicKey,
-    gpu: str = DEFAULT_GPU,
-    min_security_version: int = 0,
-    *,
-    secure_bytes: int = 0,
-    staged_bytes: int = 0,
-    normal_world: Path | None = None,
-) -> Image:
-    """The image for a key, from the cache.
-
-    Args:
-        key: whose traces the pseudo-TA accepts.
-        gpu: the virtual GPU.
-        min_security_version: older traces are refused.
-        secure_bytes: memory that the replayer must have at least.
-        staged_bytes: of the signed trace, or of all its slots; what is larger.
-        normal_world: as `image_of`.
-
-    Raises:
-        GramophoneError: no ES256 key, a source cannot be had, or it does not compile; see `image_of`.
-    """
-    # generate() gives the staging area a quarter.
-    need = max(-(-secure_bytes // 3) * 4, staged_bytes * 4)
-    with tempfile.TemporaryDirectory(dir=cache_dir("optee")) as name:
-        folder = generate(
-            profile_of(gpu).name,
-            OPTEE,
-            key,
-            Path(name) / "pta",
-            min_security_version=min_security_version,
-            carveout_bytes=-(-need // MIN_CARVEOUT_BYTES) * MIN_CARVEOUT_BYTES or MIN_CARVEOUT_BYTES,
-        )
-        return image_of(folder, normal_world)
-
-
-def image_of(pta: Path, normal_world: Path | None = None, ta_key: bytes = b"") -> Image:
-    """The image with the pseudo-TA in `pta`, a folder that `generate --platform optee` wrote.
-
-    Args:
-        pta: the folder.
-        normal_world: C source of the program in the normal world; without it ours, which serves the mailbox.
-        ta_key: as `core_of`.
-
-    Raises:
-        RunnerError: no such folder, a program that is needed is missing, or something does not compile.
-        RecordError: a source package cannot be had.
-    """
-    board = read_board(pta)
-    core, tfa = core_of(pta, ta_key), tfa_build()
-    bl33 = compile_normal_world(normal_world)
-    parts = [*(tfa / name for name in TFA_BINARIES), *(core / name for name in CORE_BINARIES), bl33]
-    path = cache_dir("optee", "images") / f"{digest_of((p.name, p.read_bytes()) for p in parts)}.bin"
-    if not path.exists():
-        bl1, bl2, bl31, header, pager, pageable, _ = map(str, parts)
-        with written_whole(path) as temporary:
-            fip = temporary.with_suffix(".fip")
-            options = {"tb-fw": bl2, "soc-fw": bl31, "tos-fw": header, "tos-fw-extra1": pager}
-            options |= {"tos-fw-extra2": pageable, "nt-fw": str(bl33)}
-            flags = [text for name, file in options.items() for text in (f"--{name}", file)]
-            run_program([str(tfa / "fiptool"), "create", *flags, str(fip)], "the firmware image package")
-            temporary.write_bytes(Path(bl1).read_bytes().ljust(FIP_AT, b"\0") + fip.read_bytes())
-            fip.unlink()
-    return Image(path, board)
-
-
-def read_board(pta: Path) -> Board:
-    """The numbers in a pseudo-TA's sub.mk; RunnerError when `pta` is not such a folder."""
-    file = pta / "sub.mk"
-    try:
-        text = file.read_text(encoding="utf-8", errors="replace")
-    except OSError as error:
-        raise RunnerError(f"{file}: {error.strerror}: 'gramophone generate --platform optee' writes it") from None
-    found = {name.lower(): int(value, 0) for name, value in SETTING.findall(text)}
-    try:
-        return Board(*(found[field.name] for field in fields(Board)))
-    except KeyError as error:
-        raise RunnerError(f"{file}: expected a line GRAMOPHONE_{error.args[0].upper()}, found none") from None
 
 
 def core_of(pta: Path, ta_key: bytes = b"") -> Path:
@@ -169,8 +51,8 @@ def core_of(pta: Path, ta_key: bytes = b"") -> Path:
 
     Args:
         pta: the folder.
-        ta_key: public key (PEM, RSA) of whom the core takes TAs from; without it OP-TEE's own, whose private part
-            everybody has.
+        ta_key: public key (PEM, RSA) of the signer whose TAs the core accepts; without it OP-TEE's own, whose
+            private part is public.
     """
     tree = source(*CORE)
     parts = [(tree.name, " ".join(CORE_FLAGS).encode()), *_contents(pta)]
@@ -184,7 +66,7 @@ def core_of(pta: Path, ta_key: bytes = b"") -> Path:
 
 
 def _compile_core(tree: Path, pta: Path, kept: Path, ta_key: bytes) -> None:
-    """In the one tree that there is, where most objects are those of the last build."""
+    """In the one source tree, where most objects are left from the last build."""
     folders = tree / "core" / "pta" / "sub.mk"
     line = f"subdirs-$({SWITCH}) += gramophone\n"
     text = folders.read_text()
@@ -232,7 +114,7 @@ def _out_of(tree: Path) -> Path:
 
 
 def _write_changed(path: Path, data: bytes) -> None:
-    """Write a file unless it is so already: make goes by its time."""
+    """Write a file unless it has this content: make goes by its time."""
     if not path.exists() or path.read_bytes() != data:
         path.write_bytes(data)
 
@@ -257,7 +139,7 @@ def source(package: str, suite: str) -> Path:
 
     Raises:
         RunnerError: a program that the builds need is missing.
-        RecordError: it cannot be had.
+        RecordError: it cannot be obtained.
     """
     missing = [name for program, name in NEEDS.items() if shutil.which(program) is None]
     if not OPENSSL_HEADER.is_file():
@@ -270,31 +152,6 @@ def source(package: str, suite: str) -> Path:
     return tree
 
 
-def compile_normal_world(program: Path | None = None) -> Path:
-    """A program for the normal world: its start-up, the client of OP-TEE, and `program` (without it ours)."""
-    baremetal = Path(str(resources.files("baremetal")))
-    headers = Path(str(resources.files("tee_replayer")))
-    sources = [
-        *(baremetal / "optee" / "start.S", baremetal / "string.S", baremetal / "optee" / "tee_client.c"),
-        program or baremetal / "optee" / NORMAL_WORLD,
-    ]
-    folders = [baremetal, baremetal / "optee", headers / "optee", headers / "core", GENERATED]
-    seen = [*folders, *([program.parent] if program else [])]
-    known = [*sources, *(file for folder in seen for file in sorted(folder.glob("*.h")))]
-    script = baremetal / "optee" / "normal_world.ld"
-    kept = cache_dir("optee", "normal-worlds") / (
-        digest_of((p.name, p.read_bytes()) for p in [*known, script]) + ".bin"
-    )
-    if not kept.exists():
-        with written_whole(kept) as temporary:
-            elf = temporary.with_suffix(".elf")
-            flags = [*BL33_FLAGS, *(f"-I{folder}" for folder in folders), "-T", str(script)]
-            run_program([f"{CROSS}gcc", *flags, "-o", str(elf), *map(str, sources)], "the normal world")
-            run_program([f"{CROSS}objcopy", "-O", "binary", str(elf), str(temporary)], "the normal world")
-            elf.unlink()
-    return kept
-
-
 def digest_of(parts: Iterable[tuple[str, bytes]]) -> str:
     """A short name for some files: names and contents."""
     digest = hashlib.sha256()
@@ -304,7 +161,7 @@ def digest_of(parts: Iterable[tuple[str, bytes]]) -> str:
 
 
 def _contents(pta: Path) -> list[tuple[str, bytes]]:
-    """The pseudo-TA's own files; beside them lie what calls it and words for people."""
+    """The pseudo-TA's own files; next to them lie what calls it and a README."""
     return [(path.name, path.read_bytes()) for path in sorted(pta.iterdir()) if path.suffix in PTA_SUFFIXES]
 
 
@@ -318,7 +175,7 @@ def _keep(files: Iterable[Path], kept: Path) -> None:
 
 
 def run_program(command: list[str], what: str) -> str:
-    """Run a program: what it said; RunnerError with the last lines of what it said when it fails."""
+    """Run a program: what it printed; RunnerError with the last lines of that when it fails."""
     # A make around this process must not hand its own flags and job server down.
     clean = {name: value for name, value in os.environ.items() if name not in MAKE_OWN}
     try:

@@ -1,6 +1,6 @@
 """`gramophone-tee` as one file for a device: `python -m host_tools.runners.optee.bundle -o gramophone-tee`.
 
-A device needs beside it Python 3.11 or newer, cffi's backend (Debian: python3-cffi-backend), libteec (Debian:
+Besides it, a device needs Python 3.11 or newer, cffi's backend (Debian: python3-cffi-backend), libteec (Debian:
 libteec2) and libgramophone_tee.so.
 """
 

@@ -24,7 +24,7 @@ def libteec() -> Path:
     """Folder with `include` and `lib` of libteec: its header, and the library for aarch64.
 
     Raises:
-        RecordError: the package cannot be had.
+        RecordError: the package cannot be obtained.
     """
     cache = cache_dir("optee")
     kept = cache / "libteec"
@@ -46,7 +46,7 @@ def library() -> Path:
 
     Raises:
         RunnerError: the cross compiler is missing, or it does not compile.
-        RecordError: libteec cannot be had.
+        RecordError: libteec cannot be obtained.
     """
     teec = libteec()
     files = [file for folder in (SOURCES, *INCLUDES) for file in sorted(folder.iterdir()) if file.is_file()]

@@ -1,4 +1,4 @@
-"""What Debian's guest of the recording machine needs beside it to use OP-TEE: an archive laid over its root.
+"""What the recording machine's Debian guest needs in addition to use OP-TEE: an archive laid over its root.
 
 The packages are those of the root's own suite, so that the kernel's modules fit its kernel.
 """
@@ -42,7 +42,7 @@ def layer(root: RecordRoot) -> Path:
     """The archive, made once for a recording root.
 
     Raises:
-        RecordError: a package cannot be had, or is of another kernel than the root's.
+        RecordError: a package cannot be obtained, or is of another kernel than the root's.
     """
     own = hashlib.sha256(Path(__file__).read_bytes()).hexdigest()[:16]
     path = cache_dir("optee", "guests") / f"{root.key}-{own}.cpio"
@@ -78,7 +78,7 @@ def _archive(root: RecordRoot, tree: Path) -> bytes:
 
 
 def _wanted(path: str) -> bool:
-    """Whether the archive can need this file of a package."""
+    """Whether the archive may need this file of a package."""
     if path.startswith(f"{initramfs.MODULES}/"):
         return kernel_modules.is_wanted(path, MODULE_FOLDERS)
     return path.startswith(("usr/lib/", "usr/sbin/"))

@@ -1,6 +1,6 @@
-"""Replays through OP-TEE with Debian's Linux as the normal world: there `gramophone-tee` asks the pseudo-TA.
+"""Replays through OP-TEE with Debian's Linux as the normal world, where `gramophone-tee` invokes the pseudo-TA.
 
-Time counts instructions, those of the kernels' interrupts among them.
+Time counts instructions, those of the kernels' interrupts included.
 """
 
 from __future__ import annotations
@@ -9,37 +9,47 @@ import io
 import json
 import shlex
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import numpy as np
 
 from host_tools.gpus.family import profile_of
 from host_tools.machine.boot import GuestJob
-from host_tools.runners.optee import bare_metal as optee
+from host_tools.runners.buffers import Buffers
 from host_tools.runners.optee import linux_machine as linux
-from host_tools.runners.optee.bare_metal import Answer, NormalWorld, Question
-from host_tools.runners.replay import Buffers, RunnerError
+from host_tools.runners.optee import normal_world
+from host_tools.runners.optee.normal_world import NormalWorld, Request, Response
+from host_tools.runners.replay import ReplayRequest, ReplayResult, RunnerError
 from host_tools.support.tensors import npy
 from tee_replayer.status import Report
 from trace_format.schema import SlotKind
 
 DEVICE = "QEMU virt, OP-TEE and Linux, secure world"
+OPTIONS = normal_world.OPTIONS
 ANSWER = "answer.json"
 TIMEOUT_S = 1200  # Linux boots first
 
 
-def ask(question: Question) -> Answer:
+def replay(request: ReplayRequest) -> ReplayResult:
+    """As Runner, and `host_tools.runners.optee.normal_world.replay`.
+
+    Raises:
+        RecordError: the guest's parts cannot be obtained, or it failed.
+    """
+    return normal_world.replay(request, LINUX)
+
+
+def invoke(request: Request) -> Response:
     """Boot the machine with Linux, have `gramophone-tee` replay.
 
     Raises:
-        RecordError: the guest's parts cannot be had, or it failed.
-        RunnerError: as `host_tools.runners.optee.bare_metal.replay`.
+        RecordError, RunnerError: as `replay`.
     """
-    buffers, gpu = question.buffers, question.gpu
-    job = replace(_job(question.signed, buffers, question.repeat), gpu=profile_of(gpu).name)
-    done = linux.boot(question.image, job, gpu=gpu, plugin_args=question.plugin_args, timeout_s=question.timeout_s)
-    said = done.output.strip()
+    buffers, gpu = request.buffers, request.gpu
+    job = replace(_job(request.replay.signed, buffers, request.replay.repeat), gpu=profile_of(gpu).name)
+    timeout_s = request.replay.timeout_s or TIMEOUT_S
+    done = linux.boot(request.image, job, gpu=gpu, plugin_args=request.replay.plugin_args, timeout_s=timeout_s)
+    output = done.output.strip()
     try:
         answer: dict[str, Any] = json.loads(done.files[ANSWER])
         code, origin = int(answer.get("result", "0"), 0), int(answer.get("origin", 0))
@@ -48,12 +58,11 @@ def ask(question: Question) -> Answer:
             if row.slot.kind == SlotKind.OUTPUT:
                 row.data[...] = np.load(io.BytesIO(done.files[f"{row.index}.npy"]), allow_pickle=False)
     except (KeyError, ValueError, TypeError, AttributeError) as error:
-        raise RunnerError(f"gramophone-tee gave no answer that makes sense ({error!r}): {said}") from error
-    return Answer(code, origin, report, said)
+        raise RunnerError(f"gramophone-tee gave no answer that makes sense ({error!r}): {output}") from error
+    return Response(code, origin, report, output)
 
 
-LINUX = NormalWorld(DEVICE, linux.NORMAL_WORLD, ask)
-replay = partial(optee.replay, normal_world=LINUX, timeout_s=TIMEOUT_S)
+LINUX = NormalWorld(DEVICE, linux.NORMAL_WORLD, invoke)
 
 
 def _job(signed: bytes, buffers: Buffers, repeat: int) -> GuestJob:
@@ -66,5 +75,5 @@ def _job(signed: bytes, buffers: Buffers, repeat: int) -> GuestJob:
         else:
             files[f"job/{row.index}.npy"] = npy(row.data)
             words += ["--input", f"{row.slot.name}=/job/{row.index}.npy"]
-    # A refusal is an answer too.
+    # A refusal is an answer, too.
     return GuestJob(f"{shlex.join(words)} >/out/{ANSWER} || true", files, uses_gpu=False)

@@ -25,15 +25,15 @@ from host_tools.machine.devicetree import Tree, with_gpu
 from host_tools.machine.placements import PLACEMENTS
 from host_tools.machine.root import ready_root
 from host_tools.runners.optee import guest
-from host_tools.runners.optee.bare_metal import machine_of
-from host_tools.runners.optee.build import Image
+from host_tools.runners.optee.images import Image
+from host_tools.runners.optee.normal_world import machine_of
 from host_tools.runners.replay import RunnerError
 from host_tools.runners.secure_machine import DRAM_BASE, MIB, SPI_BASE, dram, run
 
 NORMAL_WORLD = Path(str(resources.files("baremetal"))) / "optee" / "linux.c"
 DRAM_BYTES = 2048 * MIB
 KERNEL = 0x48000000  # linux.c
-INITRD = 0x61000000  # behind the place where TF-A puts linux.c
+INITRD = 0x61000000  # after the place where TF-A puts linux.c
 MAGIC, MAGIC_AT = b"ARM\x64", 56  # of a kernel's header
 # As the recording machine, so that a run can be repeated.
 FIXED = ("-seed", "42", "-rtc", "base=2026-01-01,clock=vm", "-no-reboot")
@@ -60,7 +60,7 @@ def boot(
         timeout_s: of real time.
 
     Raises:
-        RecordError: the guest's parts cannot be had, its kernel panicked, or the command failed.
+        RecordError: the guest's parts cannot be obtained, its kernel panicked, or the command failed.
         RunnerError: QEMU is missing or did not end, or the GPU is not where the guest looks for it.
     """
     board, placement = image.board, PLACEMENTS[job.gpu]
@@ -85,15 +85,15 @@ def boot(
         _put(memory, INITRD, initrd)
         machine = replace(machine, options=("-dtb", str(tree), *FIXED))
         try:
-            said = run(machine, path, {**(plugin_args or {}), "stats": str(stats)}, timeout_s)
+            output = run(machine, path, {**(plugin_args or {}), "stats": str(stats)}, timeout_s)
         except RunnerError as error:
             ended = last_lines(console.read_bytes()) if console.exists() else "(nothing)"
             raise RunnerError(f"{error}; Linux said: {ended}") from error
-        return read_console(console.read_bytes(), said, read_counters(stats))
+        return read_console(console.read_bytes(), output, read_counters(stats))
 
 
 def kernel_image(path: Path) -> bytes:
-    """A kernel to jump to (Linux Documentation/arch/arm64/booting.rst); RunnerError when it is another."""
+    """A kernel to jump to (Linux Documentation/arch/arm64/booting.rst); RunnerError when it is not one."""
     data = path.read_bytes()
     found = data[MAGIC_AT : MAGIC_AT + len(MAGIC)]
     if found != MAGIC:
@@ -105,7 +105,7 @@ def kernel_image(path: Path) -> bytes:
 
 
 def device_tree(blob: bytes, initrd_bytes: int) -> bytes:
-    """QEMU's tree with what a boot loader says to the kernel."""
+    """QEMU's tree with what a boot loader passes to the kernel."""
     tree = Tree(blob)
     ends = {"start": INITRD, "end": INITRD + initrd_bytes}
     cells = {f"linux,initrd-{name}": [at >> 32, at & 0xFFFF_FFFF] for name, at in ends.items()}
@@ -116,5 +116,5 @@ def device_tree(blob: bytes, initrd_bytes: int) -> bytes:
 def _put(memory: memoryview, address: int, data: bytes) -> None:
     at = address - DRAM_BASE
     if len(data) > len(memory) - at:
-        raise RunnerError(f"the guest's {len(data)} bytes do not fit its memory from {address:#x} on")
+        raise RunnerError(f"the guest's {len(data)} bytes do not fit its memory at {address:#x}")
     memory[at : at + len(data)] = data

@@ -1,4 +1,4 @@
-"""Builds the TA that applications call, signed as OP-TEE asks for."""
+"""Builds the TA that applications call, signed as OP-TEE requires."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ def build_ta(folder: Path, ta_key: Path | None = None) -> Path:
 
     Args:
         folder: `ta` in a folder that `generate --platform optee` wrote.
-        ta_key: private key (PEM, RSA) to sign it with; without it OP-TEE's own, which everybody has. The core
-            takes the TA when it was built with its public part (`public_part`).
+        ta_key: private key (PEM, RSA) to sign it with; without it OP-TEE's own, which is public. The core accepts
+            the TA when it was built with its public part (`public_part`).
 
     Raises:
         RunnerError: no such folder, no such key, or it does not compile.
-        RecordError: OP-TEE's source cannot be had.
+        RecordError: OP-TEE's source cannot be obtained.
     """
     uuid = uuid_of(folder)
     kit = ta_dev_kit()

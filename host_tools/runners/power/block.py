@@ -1,6 +1,6 @@
-"""What switches the GPU of an emulated board.
+"""Models of what switches the GPU of an emulated board.
 
-A block is a model of the registers that a firmware must work, in the right order, before the GPU answers. It fails
+A block is a model of the registers that a firmware must set, in the right order, before the GPU answers. It fails
 loudly: an unknown register, a wrong order, and an access to a GPU that is off stop the emulation.
 """
 
@@ -18,8 +18,8 @@ class PowerBlock(abc.ABC):
     """Power, clock and reset of a board's GPU.
 
     Args:
-        device: the virtual GPU behind it, of the kind that the board has.
-        answers: how many requests it answers before it falls silent; None: all.
+        device: the virtual GPU that it switches, of the kind that the board has.
+        answers: how many requests it answers before it stops answering; None: all.
 
     Attributes:
         log: (address, value) of each write, in order.

@@ -1,7 +1,7 @@
 """Clock of a HiKey960's Mali: a mailbox to LPM3, the processor that sets it. Without a rate no GPU answers.
 
-Facts: Linux drivers/mailbox/hi3660-mailbox.c, drivers/clk/hisilicon/clk-hi3660-stub.c. What LPM3 has the rate at
-when it starts is not known; here there is none, so that the firmware must ask.
+Facts: Linux drivers/mailbox/hi3660-mailbox.c, drivers/clk/hisilicon/clk-hi3660-stub.c. The rate that LPM3 starts
+with is not known; here it is none, so that the firmware must request one.
 """
 
 from __future__ import annotations

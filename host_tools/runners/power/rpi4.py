@@ -39,7 +39,7 @@ class Rpi4Power(PowerBlock):
         self._board = dict(BOARD)
         self._clock = 0
         self._was_clocked = False  # since the reset began
-        self._asked: dict[int, int] = {}  # a silent bridge: what was asked of it
+        self._requested: dict[int, int] = {}  # bridge that does not answer -> what was requested
 
     def _device(self, address: int) -> int:
         return self.device.read32(WINDOW[address])
@@ -52,8 +52,8 @@ class Rpi4Power(PowerBlock):
             return self._clock
         if address in self._board:
             return self._board[address]
-        if address in self._asked:
-            return self._asked[address] | self._device(address) & ACKNOWLEDGE
+        if address in self._requested:
+            return self._requested[address] | self._device(address) & ACKNOWLEDGE
         return self._device(address) if address in WINDOW else None
 
     def _write(self, address: int, value: int) -> bool:
@@ -75,9 +75,9 @@ class Rpi4Power(PowerBlock):
 
     def _write_reset(self, value: int) -> None:
         was, now = bool(self._device(PM_GRAFX) & V3DRSTN), bool(value & V3DRSTN)
-        open_bridges = [b for b in (ASB_SLAVE, ASB_MASTER) if self._is_open(b) and b not in self._asked]
-        self.refuse(now and not was and not self._was_clocked, "the reset ends without a clock that carries it in")
-        self.refuse(was and not now and bool(open_bridges) and not self._asked, "reset with open bridges")
+        open_bridges = [b for b in (ASB_SLAVE, ASB_MASTER) if self._is_open(b) and b not in self._requested]
+        self.refuse(now and not was and not self._was_clocked, "the reset ends without a clock to propagate it")
+        self.refuse(was and not now and bool(open_bridges) and not self._requested, "reset with open bridges")
         if not now:
             self._was_clocked = False
         self.device.write32(WINDOW[PM_GRAFX], value)
@@ -89,9 +89,9 @@ class Rpi4Power(PowerBlock):
             self.refuse(opens and not running, "a bridge is opened to a GPU in reset, or without clock")
             wrong = address == ASB_SLAVE and opens and not self._is_open(ASB_MASTER)
             wrong |= address == ASB_MASTER and not opens and self._is_open(ASB_SLAVE)
-            self.refuse(wrong, "the bridges are worked in the wrong order")
+            self.refuse(wrong, "the bridges are switched in the wrong order")
             if not self._answering():
-                self._asked[address] = value & REQUEST_STOP
+                self._requested[address] = value & REQUEST_STOP
                 return
         self.device.write32(WINDOW[address], value)
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* `count` numbers with colons between them. Returns what stands behind, or NULL when they are not there. */
+/* `count` numbers with colons between them. Returns the text after them, or NULL when they are not there. */
 static const char *scan_numbers(const char *text, unsigned count, uint64_t *const out[])
 {
     for (unsigned i = 0; i < count; i++) {
@@ -118,9 +118,8 @@ bool arguments_parse(struct arguments *arguments, int argc, char **argv)
     }
     if (!arguments->gpu_name || !arguments->has_base || !arguments->has_irq ||
         arguments->secure != (arguments->carveout_size != 0) || (arguments->firewall && !arguments->secure)) {
-        fprintf(stderr,
-                "gramophone: plugin arguments: gpu=, base= and irq= are needed; secure=on goes with "
-                "carveout=, firewall= with both\n");
+        fprintf(stderr, "gramophone: plugin arguments: gpu=, base= and irq= are needed; secure=on goes with "
+                        "carveout=, firewall= with both\n");
         return false;
     }
     return true;

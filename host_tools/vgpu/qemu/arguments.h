@@ -14,10 +14,12 @@
  *   ram=ADDR            where guest RAM starts (default 0x40000000, as on "virt")
  *   secure=on           the device answers the secure world only, and reaches the carve-out only
  *   carveout=ADDR:SIZE  secure RAM to add; an access of the normal world aborts, even over its own RAM
- *   firewall=ADDR       the GPU begins as the normal world's, and reaches guest RAM. The word at ADDR, for
- * the secure world alone, says whose it is: 1 makes it the secure world's (and ends a recording), 0 gives it
- * back capture=FILE        record (recorder.h) stats=FILE          counters as JSON, at exit hang=N, fault=N
- * test aids: compute job N never completes, or faults
+ *   firewall=ADDR       the GPU starts in the normal world, and reaches guest RAM. The word at ADDR, which
+ *                       only the secure world reaches, says which world owns it: 1 gives it to the secure
+ *                       world (and ends a recording), 0 gives it back
+ *   capture=FILE        record (recorder.h)
+ *   stats=FILE          counters as JSON, at exit
+ *   hang=N, fault=N     test aids: compute job N never completes, or faults
  */
 #ifndef GRAMOPHONE_QEMU_ARGUMENTS_H
 #define GRAMOPHONE_QEMU_ARGUMENTS_H
@@ -26,7 +28,7 @@
 
 enum { MAX_PIECES = 8 };
 
-/* Shared peripheral interrupts of "virt"; inputs of its controller behind them are a CPU's own. */
+/* Shared peripheral interrupts of "virt"; the later inputs of its controller are a CPU's own. */
 enum { SPI_COUNT = 256 };
 
 /* A piece of the register window and where the guest finds it. */

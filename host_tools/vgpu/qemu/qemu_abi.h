@@ -1,9 +1,9 @@
 /*
- * The functions inside QEMU that the device plugin calls, as this plugin needs them declared.
+ * The functions inside QEMU that the device plugin calls, as far as this plugin needs them.
  *
  * A plugin is a shared object that QEMU loads into itself, and QEMU exports its own functions to it. The
  * official plugin interface has no devices; these functions do, but their interface is internal and may
- * change with any release. Every structure that crosses the border is therefore declared here for the
+ * change with any release. Every structure that crosses the boundary is therefore declared here for the
  * releases that the plugin was tried with, and qemu_abi_check() refuses all others.
  *
  * Where the releases differ:

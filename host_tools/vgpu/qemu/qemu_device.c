@@ -1,8 +1,8 @@
 /*
  * QEMU plugin: a virtual GPU as a memory-mapped device with its interrupt, on the machine "virt"; arguments.h
- * says how it is asked for. For recording it serves the normal world and reaches all guest RAM. For replay it
- * serves the secure world and reaches a carve-out of secure RAM, which it adds to the machine and walls off
- * from the normal world. With a firewall, which of the two it is changes as the secure world says.
+ * says how it is configured. For recording it serves the normal world and reaches all guest RAM. For replay
+ * it serves the secure world and reaches a carve-out of secure RAM, which it adds to the machine and walls
+ * off from the normal world. With a firewall, the secure world switches between the two.
  *
  * The device runs in QEMU's threads under its big lock. Completions come from a timer of the virtual clock,
  * also with no latency: unlike a bottom half, it fires at a defined guest instruction under -icount. Guest
@@ -149,7 +149,7 @@ static void on_timer(void *opaque)
     stop_on_error();
 }
 
-/* Count an access and tell whether it may pass. */
+/* Count an access and return whether it may pass. */
 static bool admit(qemu_attrs attrs)
 {
     bool secure = attrs >> QEMU_ATTRS_SECURE_BIT & 1;

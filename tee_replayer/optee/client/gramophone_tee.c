@@ -6,8 +6,8 @@
 
 #include "gramophone_ta.h"
 
-/* Bytes that go in one call: a part of the 2 MiB that cores without dynamic shared memory have for all
- * clients. */
+/* Bytes that one call carries: a part of the 2 MiB that cores without dynamic shared memory
+ * have for all clients. */
 enum { CHUNK_BYTES = 256 << 10 };
 
 #define NONE TEEC_NONE

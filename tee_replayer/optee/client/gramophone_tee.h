@@ -7,7 +7,7 @@
  *
  * A session has the GPU to itself until it is closed. It belongs to one thread at a time; the library has no
  * other state. Each function returns a TEEC_Result: 0 (TEEC_SUCCESS), or an error that gramophone_tee_text
- * has words for. `origin` takes who gave it (TEEC_ORIGIN_*), and may be NULL.
+ * describes. `origin` takes who gave it (TEEC_ORIGIN_*), and may be NULL.
  *
  * Data is copied through a piece of shared memory; the caller's own memory is not shared.
  */
@@ -72,7 +72,7 @@ uint32_t gramophone_tee_log(struct gramophone_tee *tee, struct gr_report *report
 /* Unload the trace; the session stays. */
 uint32_t gramophone_tee_unload(struct gramophone_tee *tee, uint32_t *origin);
 
-/* Words for a TEEC_Result and for an origin; never NULL. */
+/* Text for a TEEC_Result and for an origin; never NULL. */
 const char *gramophone_tee_text(uint32_t result);
 const char *gramophone_tee_origin_text(uint32_t origin);
 

@@ -1,4 +1,4 @@
-/* Words for results. Those of the replayer's statuses stand in replayer.h. */
+/* Texts of results. Those of the replayer's statuses are in replayer.h. */
 #include <tee_client_api.h>
 
 #include "gramophone_ta.h"

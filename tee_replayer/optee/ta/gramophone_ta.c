@@ -1,8 +1,8 @@
 /*
  * The TA: policy, then the pseudo-TA.
  *
- * Memory that a client shares may change at any time. It is copied once, into `piece`, and only that goes on;
- * so nothing here looks at it.
+ * Memory that a client shares may change at any time. It is copied once, into `piece`, and only the copy is
+ * passed on; nothing here looks at the original.
  */
 #include <string.h>
 #include <tee_internal_api.h>
@@ -46,7 +46,7 @@ static bool can_advance(const TEE_Param *place, size_t bytes)
     return bytes <= UINT32_MAX && place->value.b <= UINT32_MAX - (uint32_t)bytes;
 }
 
-/* A command that takes data: piece by piece, each `advance` behind the one before. */
+/* A command that takes data: piece by piece; `advance`: each has the offset at which the one before ended. */
 static TEE_Result send(uint32_t command, uint32_t types, TEE_Param params[TEE_NUM_PARAMS], size_t memref,
                        bool advance)
 {
@@ -72,8 +72,8 @@ static TEE_Result send(uint32_t command, uint32_t types, TEE_Param params[TEE_NU
     return result;
 }
 
-/* A command that answers with something that fits one piece. */
-static TEE_Result ask(uint32_t command, uint32_t types, TEE_Param params[TEE_NUM_PARAMS], size_t memref)
+/* A command whose answer fits one piece. */
+static TEE_Result query(uint32_t command, uint32_t types, TEE_Param params[TEE_NUM_PARAMS], size_t memref)
 {
     TEE_Param own[TEE_NUM_PARAMS] = {0};
     const size_t room = at_most_a_piece(params[memref].memref.size);
@@ -97,20 +97,20 @@ static TEE_Result get_output(uint32_t types, TEE_Param params[TEE_NUM_PARAMS])
     const size_t room = params[1].memref.size;
     uint8_t *data = params[1].memref.buffer;
     TEE_Result result = TEE_SUCCESS;
-    size_t done = 0, asked = 0, got = 0;
+    size_t done = 0, requested = 0, got = 0;
     if (!can_advance(&params[0], room))
         return TEE_ERROR_BAD_PARAMETERS;
     do {
         TEE_Param next[TEE_NUM_PARAMS] = {0};
-        asked = at_most_a_piece(room - done);
+        requested = at_most_a_piece(room - done);
         next[0].value.a = params[0].value.a;
         next[0].value.b = params[0].value.b + (uint32_t)done;
         next[1].memref.buffer = data + done;
-        next[1].memref.size = asked;
-        result = ask(GRAMOPHONE_GET_OUTPUT, types, next, 1);
+        next[1].memref.size = requested;
+        result = query(GRAMOPHONE_GET_OUTPUT, types, next, 1);
         got = result == TEE_SUCCESS ? next[1].memref.size : 0;
         done += got;
-    } while (got == asked && done < room);
+    } while (got == requested && done < room);
     params[1].memref.size = done;
     return result;
 }
@@ -176,9 +176,9 @@ TEE_Result TA_InvokeCommandEntryPoint(void *session __unused, uint32_t command, 
     case GRAMOPHONE_LOAD_DATA: return send(command, types, params, 0, false);
     case GRAMOPHONE_SET_INPUT: return send(command, types, params, 1, true);
     case GRAMOPHONE_GET_OUTPUT: return get_output(types, params);
-    case GRAMOPHONE_DESCRIBE: return ask(command, types, params, 1);
+    case GRAMOPHONE_DESCRIBE: return query(command, types, params, 1);
     case GRAMOPHONE_GET_LOG:
-    case GRAMOPHONE_DESCRIBE_TRACE: return ask(command, types, params, 0);
+    case GRAMOPHONE_DESCRIBE_TRACE: return query(command, types, params, 0);
     default: return invoke(command, types, params); /* no memory among its parameters */
     }
 }

@@ -5,7 +5,9 @@
  *   GRAMOPHONE_TA_ERROR_OLDER    of LOAD: a newer version of this trace has been loaded before
  *   GRAMOPHONE_TA_ERROR_TRACE    of LOAD: policy_traces does not name this trace
  *   GRAMOPHONE_TA_ERROR_COUNTER  of LOAD: the version loaded before cannot be read or written: no secure
- * storage After these results of LOAD nothing is loaded.
+ *                                storage
+ *
+ * After these results of LOAD nothing is loaded.
  */
 #ifndef GRAMOPHONE_TA_H
 #define GRAMOPHONE_TA_H

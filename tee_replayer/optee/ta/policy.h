@@ -1,8 +1,8 @@
 /*
  * Who may replay, and what: for the firmware engineer to edit.
  *
- * A client is who it is by the kernel's word, so a policy is as good as the kernel: it tells the normal
- * world's programs apart, and does not keep a compromised kernel out. For Linux the identity of a user or a
+ * The kernel vouches for a client's identity, so a policy is as good as the kernel: it distinguishes the
+ * normal world's programs, and does not keep a compromised kernel out. For Linux the identity of a user or a
  * group is the UUID, version 5, of "uid=N" or "gid=N" (N in hexadecimal) in a name space of its own
  * (drivers/tee/tee_core.c, tee_session_calc_client_uuid). In Python:
  *     uuid.uuid5(uuid.UUID("58ac9ca0-2086-4683-a1b8-ec4bc08e01b6"), f"uid={uid:x}")
@@ -14,7 +14,7 @@
 
 struct policy_client {
     uint32_t login; /* TEE_LOGIN_* */
-    bool anyone;    /* who logs in so, whatever its UUID */
+    bool anyone;    /* any client with this login, whatever its UUID */
     TEE_UUID uuid;
 };
 
@@ -25,16 +25,16 @@ static const struct policy_client policy_clients[] = {
     {TEE_LOGIN_TRUSTED_APP, true, {0}},
 };
 
-/* Names of the traces that may be replayed; with none before the NULL, all that the device's key has signed.
- */
+/* Names of the traces that may be replayed; with none before the NULL, all that the
+ * device's key has signed. */
 static const char *const policy_traces[] = {NULL};
 
 /*
  * Where the highest version of each trace is kept. What OP-TEE has the normal world keep (REE FS) is
- * encrypted and authenticated, but the kernel can delete it, or put an earlier state back; and of an object
- * that it finds damaged OP-TEE tells once, then removes it. So there the counters hold against programs, not
- * against the kernel. With an RPMB (CFG_RPMB_FS, CFG_REE_FS_INTEGRITY_RPMB) they hold against it too. The
- * device's own minimum, of `generate --min-security-version`, holds in any case.
+ * encrypted and authenticated, but the kernel can delete it, or put an earlier state back; and OP-TEE reports
+ * a damaged object once, then removes it. There the counters hold against programs, not against the kernel.
+ * With an RPMB (CFG_RPMB_FS, CFG_REE_FS_INTEGRITY_RPMB) they hold against it too. The device's own minimum,
+ * of `generate --min-security-version`, holds in any case.
  */
 #define POLICY_STORAGE TEE_STORAGE_PRIVATE
 

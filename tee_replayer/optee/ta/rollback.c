@@ -1,5 +1,4 @@
-/* One object for each trace's name; its identifier is the name as the manifest has it, filled up with zeros.
- */
+/* One object for each trace's name; its identifier is the name as the manifest has it, padded with zeros. */
 #include "rollback.h"
 
 #include "gramophone_ta.h"
@@ -31,8 +30,8 @@ static TEE_Result read_counter(const char name[NAME_BYTES], struct counter *coun
     return result == TEE_SUCCESS && bytes != sizeof *counter ? TEE_ERROR_CORRUPT_OBJECT : result;
 }
 
-/* The object is replaced as a whole or not at all (GlobalPlatform Internal Core API,
- * TEE_DATA_FLAG_OVERWRITE). */
+/* The object is replaced as a whole or not at all (GlobalPlatform
+ * Internal Core API, TEE_DATA_FLAG_OVERWRITE). */
 static TEE_Result write_counter(const char name[NAME_BYTES], const struct counter *counter)
 {
     TEE_ObjectHandle object = TEE_HANDLE_NULL;

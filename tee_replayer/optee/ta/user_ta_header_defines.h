@@ -1,4 +1,4 @@
-/* What OP-TEE's TA development kit asks a TA for. Each session has an instance of its own. */
+/* What OP-TEE's TA development kit requires of a TA. Each session has its own instance. */
 #ifndef USER_TA_HEADER_DEFINES_H
 #define USER_TA_HEADER_DEFINES_H
 

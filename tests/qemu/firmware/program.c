@@ -19,8 +19,8 @@
 enum { ABORT_LOWER_EL = 0x24, ABORT_SAME_EL = 0x25, EXTERNAL = 0x10 };
 enum { SMC64_0 = 0x17 << 26 | 1 << 25, SMC64_1 };
 
-/* Runs code at EL1 in the normal world with `address` in x0, until an exception comes to EL3; returns its
- * syndrome. */
+/* Runs code at EL1 in the normal world with `address` in x0, until an exception comes to
+ * EL3; returns its syndrome. */
 uint64_t run_normal_world(uint32_t code, uint32_t address, uint32_t vectors);
 
 static volatile uint32_t *at(uint32_t address)

@@ -4,8 +4,7 @@
  *
  * One storage buffer holds a, b and their sum, COUNT floats each. a[i] = i / 2, b[i] = 1000 - i: every sum is
  * exact. They are added TIMES times, a submission each. Exit status: 0; 1 when a sum is wrong, unless it is
- * unchecked, for a GPU that computes nothing; 2 when something on the way there failed.
- */
+ * unchecked, for a GPU that computes nothing; 2 when something on the way there failed. */
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdint.h>

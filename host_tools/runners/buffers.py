@@ -1,0 +1,65 @@
+"""The caller's tensors, checked against the trace's slots, and room for the outputs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from host_tools.runners.replay import InputError, Tensor
+from trace_format.errors import listed
+from trace_format.schema import SlotKind
+from trace_format.trace import Slot, Trace
+
+
+@dataclass
+class Buffer:
+    """Memory for a slot: dense, in C order."""
+
+    index: int
+    slot: Slot
+    data: Tensor
+
+
+@dataclass
+class Buffers:
+    """The caller's inputs, and room for all outputs, in the order of the slots."""
+
+    rows: list[Buffer] = field(default_factory=list)
+
+    @property
+    def outputs(self) -> dict[str, Tensor]:
+        """Slot name -> tensor."""
+        return {row.slot.name: row.data for row in self.rows if row.slot.kind == SlotKind.OUTPUT}
+
+
+def bind(trace: Trace | None, inputs: Mapping[str, Tensor]) -> Buffers:
+    """Check the inputs and make room for the outputs.
+
+    Args:
+        trace: None binds nothing.
+        inputs: slot name -> tensor of the slot's type and shape; inputs left out keep the recording's value.
+
+    Raises:
+        InputError: no such input, or another type or shape.
+    """
+    buffers = Buffers()
+    if trace is None:
+        return buffers
+    known = [slot.name for slot in trace.slots if slot.kind != SlotKind.OUTPUT]
+    for name in inputs:
+        if name not in known:
+            raise InputError(f"no input {name!r}; there are: {listed(known)}")
+    for index, slot in enumerate(trace.slots):
+        if slot.kind == SlotKind.OUTPUT:
+            buffers.rows.append(Buffer(index, slot, np.zeros(slot.shape, slot.numpy_dtype)))
+        elif slot.name in inputs:
+            given = np.asarray(inputs[slot.name])
+            if given.shape != slot.shape or given.dtype != slot.numpy_dtype:
+                raise InputError(
+                    f"input {slot.name}: expected {slot.numpy_dtype} of shape {slot.shape}, "
+                    f"found {given.dtype} of shape {given.shape}"
+                )
+            buffers.rows.append(Buffer(index, slot, np.array(given, slot.numpy_dtype, order="C")))
+    return buffers

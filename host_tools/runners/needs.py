@@ -1,0 +1,60 @@
+"""What a signed trace needs of a device, read from it before anything is verified: GPU, secure memory, slots."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from host_tools.support.gpu_folders import DEFAULT_GPU
+from signing import envelope
+from tee_replayer.target import drivers
+from trace_format import layout, packing
+from trace_format import profile as profiles
+from trace_format.actions import Columns, Op
+from trace_format.errors import ProfileError, TraceError
+from trace_format.schema import MAX_CARVEOUT_BYTES, PAGE_BYTES, SectionType
+from trace_format.trace import Trace
+
+# Besides the trace's own memory: page table of a V3D (4 MiB at most), head (1 MiB), chunk, workspace.
+LOADER_BYTES = 16 << 20
+
+
+def open_trace(signed: bytes) -> Trace | None:
+    """The trace inside, only for its slots; None when it is damaged: refusing it is the device's part."""
+    try:
+        return Trace.parse(envelope.split(signed).trace)
+    except TraceError:
+        return None
+
+
+def claimed(signed: bytes) -> dict[str, Any]:
+    """The manifest of a trace that may be damaged elsewhere; empty when it cannot be read."""
+    try:
+        part = layout.disassemble(envelope.split(signed).trace)[1].one(SectionType.MANIFEST)
+        return packing.unpack("manifest", part.stored, part.offset)
+    except TraceError:
+        return {}
+
+
+def gpu_of(signed: bytes, gpu: str | None) -> str:
+    """The virtual GPU to use: `gpu`, or else the one that the trace is for; where there is none, any."""
+    try:
+        claim = profiles.for_gpu(claimed(signed).get("gpu", -1)).name
+    except ProfileError:
+        claim = ""
+    return gpu or (claim if claim in drivers() else DEFAULT_GPU)
+
+
+def secure_bytes(trace: Trace | None, signed: bytes = b"") -> int:
+    """Secure memory that a replayer may need for a trace: no less than it takes (tee_replayer/core/load.c).
+
+    Args:
+        trace: None where it is damaged; then the device must get far enough to find that out.
+        signed: the file.
+    """
+    if trace is None:
+        return min(int(claimed(signed).get("carveout_bytes", 0)), MAX_CARVEOUT_BYTES) + LOADER_BYTES
+    columns = Columns(trace.actions)
+    maps = columns.pages[columns.is_op(Op.MAP_GPU_MEM)]
+    # Tables of four levels: 8 bytes a page, and a table begun and one ended on each level below the root.
+    tables = 8 * int(maps.sum()) + len(maps) * 6 * PAGE_BYTES
+    return trace.carveout_bytes + trace.actions.nbytes + tables + LOADER_BYTES

@@ -1,0 +1,165 @@
+"""Firmware images for QEMU's machine "virt": TF-A, OP-TEE's core with a pseudo-TA, the normal world's program.
+
+They are kept in the user's cache folder.
+"""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from dataclasses import dataclass, fields
+from importlib import resources
+from pathlib import Path
+
+from host_tools.gpus.family import profile_of
+from host_tools.runners.optee.build import (
+    CORE_BINARIES,
+    CROSS,
+    TFA_BINARIES,
+    core_of,
+    digest_of,
+    run_program,
+    tfa_build,
+)
+from host_tools.runners.replay import RunnerError
+from host_tools.support.cache import cache_dir, written_whole
+from host_tools.support.gpu_folders import DEFAULT_GPU
+from signing.keys import PublicKey
+from tee_replayer.boards import OPTEE
+from tee_replayer.generate import generate
+from trace_format.emit import GENERATED
+
+MIB = 1 << 20
+FIP_AT = 256 << 10  # in the flash image: PLAT_QEMU_FIP_BASE of TF-A's platform_def.h
+BL33_FLAGS = (
+    *("-std=c11", "-Os", "-ffreestanding", "-march=armv8-a", "-mgeneral-regs-only", "-mstrict-align", "-fno-pic"),
+    *("-fno-stack-protector", "-fno-asynchronous-unwind-tables", "-Wall", "-Wextra", "-Wconversion", "-Werror"),
+    *("-nostdlib", "-static", "-no-pie", "-Wl,--build-id=none", "-Wl,--no-warn-rwx-segments"),
+)
+NORMAL_WORLD = "normal_world.c"
+SETTING = re.compile(r"^GRAMOPHONE_(\w+) \?= (0x[0-9a-f]+|\d+)$", re.MULTILINE)  # of sub.mk
+MIN_CARVEOUT_BYTES = 256 * MIB  # so that few images serve many traces
+
+
+@dataclass(frozen=True)
+class Board:
+    """Where the pseudo-TA expects what: GRAMOPHONE_ in its sub.mk."""
+
+    gpu_base: int
+    gpu_intid: int
+    carveout_base: int
+    carveout_bytes: int
+    firewall_base: int
+
+
+@dataclass(frozen=True)
+class Image:
+    """A flash image for the reset address."""
+
+    path: Path
+    board: Board
+
+
+def image_for_key(
+    key: PublicKey,
+    gpu: str = DEFAULT_GPU,
+    min_security_version: int = 0,
+    *,
+    secure_bytes: int = 0,
+    staged_bytes: int = 0,
+    normal_world: Path | None = None,
+) -> Image:
+    """The image for a key, from the cache.
+
+    Args:
+        key: whose traces the pseudo-TA accepts.
+        gpu: the virtual GPU.
+        min_security_version: older traces are refused.
+        secure_bytes: memory that the replayer must have at least.
+        staged_bytes: of the signed trace, or of all its slots; what is larger.
+        normal_world: as `image_of`.
+
+    Raises:
+        GramophoneError: no ES256 key, a source cannot be obtained, or it does not compile; see `image_of`.
+    """
+    # generate() gives the staging area a quarter.
+    need = max(-(-secure_bytes // 3) * 4, staged_bytes * 4)
+    with tempfile.TemporaryDirectory(dir=cache_dir("optee")) as name:
+        folder = generate(
+            profile_of(gpu).name,
+            OPTEE,
+            key,
+            Path(name) / "pta",
+            min_security_version=min_security_version,
+            carveout_bytes=-(-need // MIN_CARVEOUT_BYTES) * MIN_CARVEOUT_BYTES or MIN_CARVEOUT_BYTES,
+        )
+        return image_of(folder, normal_world)
+
+
+def image_of(pta: Path, normal_world: Path | None = None, ta_key: bytes = b"") -> Image:
+    """The image with the pseudo-TA in `pta`, a folder that `generate --platform optee` wrote.
+
+    Args:
+        pta: the folder.
+        normal_world: C source of the program in the normal world; without it our own, which serves the mailbox.
+        ta_key: as `core_of`.
+
+    Raises:
+        RunnerError: no such folder, a program that is needed is missing, or something does not compile.
+        RecordError: a source package cannot be obtained.
+    """
+    board = read_board(pta)
+    core, tfa = core_of(pta, ta_key), tfa_build()
+    bl33 = compile_normal_world(normal_world)
+    parts = [*(tfa / name for name in TFA_BINARIES), *(core / name for name in CORE_BINARIES), bl33]
+    path = cache_dir("optee", "images") / f"{digest_of((p.name, p.read_bytes()) for p in parts)}.bin"
+    if not path.exists():
+        bl1, bl2, bl31, header, pager, pageable, _ = map(str, parts)
+        with written_whole(path) as temporary:
+            fip = temporary.with_suffix(".fip")
+            options = {"tb-fw": bl2, "soc-fw": bl31, "tos-fw": header, "tos-fw-extra1": pager}
+            options |= {"tos-fw-extra2": pageable, "nt-fw": str(bl33)}
+            flags = [text for name, file in options.items() for text in (f"--{name}", file)]
+            run_program([str(tfa / "fiptool"), "create", *flags, str(fip)], "the firmware image package")
+            temporary.write_bytes(Path(bl1).read_bytes().ljust(FIP_AT, b"\0") + fip.read_bytes())
+            fip.unlink()
+    return Image(path, board)
+
+
+def read_board(pta: Path) -> Board:
+    """The numbers in a pseudo-TA's sub.mk; RunnerError when `pta` is not such a folder."""
+    file = pta / "sub.mk"
+    try:
+        text = file.read_text(encoding="utf-8", errors="replace")
+    except OSError as error:
+        raise RunnerError(f"{file}: {error.strerror}: 'gramophone generate --platform optee' writes it") from None
+    found = {name.lower(): int(value, 0) for name, value in SETTING.findall(text)}
+    try:
+        return Board(*(found[field.name] for field in fields(Board)))
+    except KeyError as error:
+        raise RunnerError(f"{file}: expected a line GRAMOPHONE_{error.args[0].upper()}, found none") from None
+
+
+def compile_normal_world(program: Path | None = None) -> Path:
+    """A program for the normal world: its start-up, the client of OP-TEE, and `program` (without it ours)."""
+    baremetal = Path(str(resources.files("baremetal")))
+    headers = Path(str(resources.files("tee_replayer")))
+    sources = [
+        *(baremetal / "optee" / "start.S", baremetal / "string.S", baremetal / "optee" / "tee_client.c"),
+        program or baremetal / "optee" / NORMAL_WORLD,
+    ]
+    folders = [baremetal, baremetal / "optee", headers / "optee", headers / "core", GENERATED]
+    seen = [*folders, *([program.parent] if program else [])]
+    known = [*sources, *(file for folder in seen for file in sorted(folder.glob("*.h")))]
+    script = baremetal / "optee" / "normal_world.ld"
+    kept = cache_dir("optee", "normal-worlds") / (
+        digest_of((p.name, p.read_bytes()) for p in [*known, script]) + ".bin"
+    )
+    if not kept.exists():
+        with written_whole(kept) as temporary:
+            elf = temporary.with_suffix(".elf")
+            flags = [*BL33_FLAGS, *(f"-I{folder}" for folder in folders), "-T", str(script)]
+            run_program([f"{CROSS}gcc", *flags, "-o", str(elf), *map(str, sources)], "the normal world")
+            run_program([f"{CROSS}objcopy", "-O", "binary", str(elf), str(temporary)], "the normal world")
+            elf.unlink()
+    return kept

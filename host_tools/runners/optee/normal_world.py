@@ -1,0 +1,156 @@
+"""Replays through OP-TEE: TF-A, OP-TEE's core with our pseudo-TA, and a normal world that invokes it.
+
+The machine is that of `secure_machine.py`. The instructions counted include the core's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from host_tools.runners import secure_machine
+from host_tools.runners.buffers import Buffers, bind
+from host_tools.runners.needs import gpu_of, open_trace, secure_bytes
+from host_tools.runners.optee import images
+from host_tools.runners.optee.images import Image
+from host_tools.runners.replay import ReplayRequest, ReplayResult, RunnerError, result
+from tee_replayer.status import Report
+from trace_format.schema.optee import GRAMOPHONE_RESULT_ERROR, GRAMOPHONE_RESULT_STATUS
+from trace_format.trace import Trace
+
+OPTIONS = frozenset(("firmware", "plugin_args", "timeout_s"))
+OUT_OF_MEMORY = 0xFFFF000C  # GlobalPlatform's TEE_ERROR_OUT_OF_MEMORY
+SLOT_ALIGNMENT = 64  # gramophone_pta.c
+
+
+def tee_result(status: int) -> int:
+    """The TEE_Result that the pseudo-TA gives for a replayer's status other than GR_STATUS_OK."""
+    return GRAMOPHONE_RESULT_ERROR | status & GRAMOPHONE_RESULT_STATUS
+
+
+@dataclass(frozen=True)
+class Request:
+    """What a normal world has to do.
+
+    Attributes:
+        replay: the caller's request.
+        image: firmware with the pseudo-TA and this normal world.
+        gpu: the virtual GPU.
+        buffers: the inputs; they take the outputs.
+    """
+
+    replay: ReplayRequest
+    image: Image
+    gpu: str
+    buffers: Buffers
+
+
+@dataclass(frozen=True)
+class Response:
+    """What the normal world got from OP-TEE.
+
+    Attributes:
+        code: TEE_Result of the first call that failed, or 0.
+        origin: who gave it (TEEC_ORIGIN).
+        report: the replayer's; None when there is none.
+        output: what else the machine printed.
+    """
+
+    code: int
+    origin: int
+    report: Report | None
+    output: str
+
+
+@dataclass(frozen=True)
+class NormalWorld:
+    """A client of the pseudo-TA.
+
+    Attributes:
+        device: the machine, in words.
+        program: as `host_tools.runners.optee.images.image_of`.
+        invoke: boots the machine and has the pseudo-TA replay.
+    """
+
+    device: str
+    program: Path | None
+    invoke: Callable[[Request], Response]
+
+
+def replay(request: ReplayRequest, normal_world: NormalWorld) -> ReplayResult:
+    """Boot OP-TEE, have its pseudo-TA verify, load and replay a signed trace.
+
+    Raises:
+        InputError: a tensor does not fit.
+        RunnerError: OP-TEE cannot be built, QEMU is missing, did not end, or the pseudo-TA gave no report.
+    """
+    trace = open_trace(request.signed)
+    gpu = gpu_of(request.signed, request.gpu)
+    image = image_for(request, trace, gpu, normal_world.program)
+    buffers = bind(trace, request.inputs)
+    response = normal_world.invoke(Request(request, image, gpu, buffers))
+    report = check_response(response, image)
+    instructions = secure_machine.instructions(report)
+    return result(report, normal_world.device, buffers.outputs, instructions, request.signed, gpu)
+
+
+def image_for(request: ReplayRequest, trace: Trace | None, gpu: str, normal_world: Path | None) -> Image:
+    """The image that a replay boots: with the pseudo-TA that the request names, or else one that the trace fits.
+
+    `normal_world` is that of `host_tools.runners.optee.images.image_of`.
+    """
+    if request.firmware:
+        return images.image_of(request.firmware, normal_world)
+    return images.image_for_key(
+        request.key,
+        gpu,
+        request.min_security_version,
+        secure_bytes=secure_bytes(trace, request.signed),
+        staged_bytes=staged_bytes(trace, request.signed),
+        normal_world=normal_world,
+    )
+
+
+def check_response(response: Response, image: Image) -> Report:
+    """Compare what the normal world got with the replayer's report; that report.
+
+    Raises:
+        RunnerError: there is none, or they contradict each other: the replayer was not invoked, or its result did
+            not arrive.
+    """
+    if response.code == OUT_OF_MEMORY:
+        raise RunnerError(
+            "the signed trace, or its inputs and outputs, do not fit the pseudo-TA's staging area, a quarter of "
+            f"{image.board.carveout_bytes} bytes: 'gramophone generate --carveout-mib' makes it larger"
+        )
+    report = response.report
+    if report is None or response.code != (0 if report.ok else tee_result(report.status)):
+        name = report.name if report else "nothing"
+        raise RunnerError(
+            f"OP-TEE answered {response.code:#010x} from origin {response.origin}, the replayer {name}. "
+            f"{response.output}".strip()
+        )
+    return report
+
+
+def staged_bytes(trace: Trace | None, signed: bytes) -> int:
+    """The staging area that the pseudo-TA needs: first for the signed trace, then for all slots."""
+    slots = trace.slots if trace else ()
+    return max(len(signed), sum(slot.dense_bytes + SLOT_ALIGNMENT for slot in slots))
+
+
+def machine_of(image: Image, gpu: str, serial: str) -> secure_machine.Machine:
+    """The machine that an image is for; `serial` is what QEMU makes of the normal world's port."""
+    board = image.board
+    return secure_machine.Machine(
+        image=image.path,
+        gic=3,
+        serials=(serial, "file:/dev/stderr"),
+        gpu=gpu,
+        gpu_base=board.gpu_base,
+        gpu_spi=board.gpu_intid - secure_machine.SPI_BASE,
+        carveout_base=board.carveout_base,
+        carveout_bytes=board.carveout_bytes,
+        firewall=board.firewall_base,
+    )

@@ -1,0 +1,57 @@
+"""The interface of the runners: each has it, and what a runner does not have is refused."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from host_tools.cli import main
+from host_tools.runners import NORMAL_WORLDS, RUNNERS, WITHOUT_OPTEE, qemu, run, runner_of, unicorn, vgpu
+from host_tools.runners.optee import bare_metal, linux
+from host_tools.runners.replay import EVERY_RUNNER, ReplayRequest, Runner, RunnerError
+from signing.sign import sign_trace
+from tests.support.signing_samples import ES256, small_trace
+
+MODULES: dict[str, Runner] = {  # as mypy sees them
+    "vgpu": vgpu,
+    "unicorn": unicorn,
+    "qemu": qemu,
+    "optee": bare_metal,
+    "optee-linux": linux,
+}
+VALUES: dict[str, Any] = {
+    **{"firmware": Path("fw"), "plugin_args": {"stats": "x"}, "timeout_s": 1.0},
+    **{"latency_ns": 1, "hang_job": 1, "fault_job": 1},
+}
+OTHERS = [(name, option) for name in RUNNERS for option in VALUES if option not in MODULES[name].OPTIONS]
+
+
+def test_each_name_is_a_runner() -> None:
+    assert {name: runner_of(name) for name in RUNNERS} == MODULES
+    assert set(RUNNERS) == {*WITHOUT_OPTEE, *NORMAL_WORLDS.values()}
+
+
+def test_each_option_is_some_runner_s() -> None:
+    options = {field.name for field in fields(ReplayRequest)} - EVERY_RUNNER
+    assert options == set(VALUES) == frozenset().union(*(runner.OPTIONS for runner in MODULES.values()))
+
+
+@pytest.mark.parametrize(("name", "option"), OTHERS)
+def test_an_option_that_a_runner_does_not_have(name: str, option: str) -> None:
+    request = ReplayRequest(sign_trace(small_trace(), ES256), ES256.public, **{option: VALUES[option]})
+    with pytest.raises(RunnerError, match=f"^the runner {name} has no option {option}; it has: "):
+        run(name, request)
+
+
+def test_a_firmware_has_its_own_minimum_security_version(tmp_path: Path) -> None:
+    """It cannot be made to take another, so to say nothing would mislead."""
+    (tmp_path / "net.sgtr").write_bytes(sign_trace(small_trace(), ES256))
+    (tmp_path / "pub.pem").write_bytes(ES256.public.pem())
+    line = ["replay", f"{tmp_path}/net.sgtr", "--key", f"{tmp_path}/pub.pem", "--on", "unicorn"]
+    done = CliRunner().invoke(main, [*line, "--firmware", "fw", "--min-security-version", "3"])
+    assert done.exit_code == 2
+    assert done.stderr.startswith("error: fw: the minimum security version is that which the firmware was")
