@@ -21,7 +21,8 @@ from host_tools.support.cache import cache_dir
 from host_tools.vgpu import build as vgpu_build
 from signing.keys import PublicKey
 from tee_replayer import hostlib
-from tee_replayer.hostlib import CORE, HERE
+from tee_replayer.hostlib import HERE
+from tee_replayer.status import CORE
 from trace_format.emit import GENERATED
 from trace_format.errors import GramophoneError
 from trace_format.schema import SlotKind

@@ -7,6 +7,7 @@ import subprocess
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -101,7 +102,7 @@ def test_lenet_on_a_raspberry_pi_4(rpi4: Path) -> None:
 
 
 @pytest.mark.parametrize("trouble", [{}, {"hang_job": 2}, {"fault_job": 1}])
-def test_a_mali_trace_on_a_hikey960(hikey960: Path, tmp_path: Path, trouble: dict[str, int]) -> None:
+def test_a_mali_trace_on_a_hikey960(hikey960: Path, tmp_path: Path, trouble: dict[str, Any]) -> None:
     sample = small_mali(tmp_path)
     inputs = values(sample, 1)
     here = runners.run("vgpu", ReplayRequest(signed(sample), s.KEY, inputs, latency_ns=6000, **trouble))

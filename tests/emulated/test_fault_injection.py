@@ -19,6 +19,7 @@ import numpy as np
 import pytest
 import unicorn as uc
 from elftools.elf.elffile import ELFFile
+from elftools.elf.sections import SymbolTableSection
 from unicorn import arm64_const as arm64
 
 from host_tools.runners import firmware, mailbox, unicorn
@@ -77,6 +78,7 @@ def functions(folder: Path) -> dict[str, tuple[int, int]]:
     """Address and size of each function."""
     with (folder / firmware.ELF).open("rb") as file:
         table = ELFFile(file).get_section_by_name(".symtab")
+        assert isinstance(table, SymbolTableSection)
         return {
             symbol.name.partition(".")[0]: (symbol["st_value"], symbol["st_size"])
             for symbol in table.iter_symbols()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -37,7 +38,7 @@ def test_it_fits_in_20_kib(folder: Path) -> None:
 @pytest.mark.parametrize("trouble", [{}, {"hang_job": 2}, {"fault_job": 1}])
 @pytest.mark.parametrize("retries", [0, 1])
 def test_it_replays_and_reports_as_the_host_does(
-    folder: Path, small: Trace, trouble: dict[str, int], retries: int
+    folder: Path, small: Trace, trouble: dict[str, Any], retries: int
 ) -> None:
     data = signed(small.with_(meta=small.meta | {"retry_limit": retries}))
     here = runners.run("vgpu", ReplayRequest(data, s.KEY, values(small, 1), latency_ns=LATENCY, **trouble))

@@ -116,7 +116,7 @@ def test_hostile_signed_traces(fuzzer: Path, gpu: Profile, tmp_path: Path) -> No
 
 def stream(raw: bytes, level: int) -> bytes:
     """A record of the fuzzer: `raw` as an LZ4 block."""
-    packed = lz4.block.compress(raw, mode="high_compression", compression=level, store_size=False)
+    packed: bytes = lz4.block.compress(raw, mode="high_compression", compression=level, store_size=False)
     return struct.pack("<I", len(raw)) + packed
 
 

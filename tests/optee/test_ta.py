@@ -119,7 +119,7 @@ def manifest(name: str, version: int) -> bytes:
 
 
 @pytest.fixture(scope="module")
-def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def library(tmp_path_factory: pytest.TempPathFactory) -> Any:
     return compiled(tmp_path_factory.mktemp("ta"), (SOURCES / "policy.h").read_text())
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import struct
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from host_tools.model.job_chains import reach
-from host_tools.model.memory import Memory
-from host_tools.model.planning import ALWAYS, BLOCK_PAGES, Item, items, place
+from host_tools.model.memory import BLOCK_PAGES, Memory
+from host_tools.model.planning import ALWAYS, Item, items, place
 from host_tools.passes import PASSES
 from host_tools.passes.pipeline import build
 from tests.support.mali_chains import PAGE, RO, RX, Area, Late, compute, page, renderer_state, submit, trace
@@ -86,7 +87,9 @@ def test_small_regions_one_after_the_other_take_as_much_as_the_largest(pages: li
 # Traces: chain i pushes the addresses of the regions that it uses.
 
 
-def network(sizes: list[int], uses: list[list[int]], *, flags: int = 3, waits: bool = True, **options) -> Trace:
+def network(
+    sizes: list[int], uses: list[list[int]], *, flags: int = 3, waits: bool = True, **options: Any
+) -> Trace:
     """Regions of `sizes` pages without content, and chains that use those of `uses`, by number."""
     place = [WORK + i * SPACING for i in range(len(sizes))]
     jobs = b""

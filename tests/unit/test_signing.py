@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pycose.algorithms import EdDSA, Es256
 from pycose.headers import KID, Algorithm
-from pycose.keys import CoseKey, EC2Key, OKPKey
+from pycose.keys import EC2Key, OKPKey
 from pycose.messages import CoseMessage, Sign1Message
 
 from signing import keys
@@ -43,7 +43,7 @@ def head_of(trace: bytes) -> bytes:
     return trace[: layout.read_header(trace)["head_bytes"]]
 
 
-def pycose_key(name: str) -> CoseKey:
+def pycose_key(name: str) -> EC2Key | OKPKey:
     raw = SIGNERS[name].public.raw
     if name == "eddsa":
         return OKPKey(crv="ED25519", x=raw, d=ED25519_SEED)

@@ -125,6 +125,13 @@ def walk(memory: np.ndarray, root: int) -> Iterator[tuple[int, int]]:
                 todo.append(((entry & 0xFFFFFFFFF000) - s.CARVEOUT_PHYS, level + 1, page))
 
 
+def leaf_of(tables: MaliTables, space: int, page: int) -> int:
+    """The reference's entry of a page that is mapped."""
+    leaves = tables._leaves(space, page, False)
+    assert leaves is not None
+    return int(leaves[page % ENTRIES])
+
+
 @settings(max_examples=60)
 @given(rows=changes(), data=st.data())
 def test_tables_are_what_the_actions_say(
@@ -150,9 +157,7 @@ def test_tables_are_what_the_actions_say(
             leaves = {
                 page: entry ^ at for (page, entry), at in zip(entries.items(), offsets.values(), strict=True)
             }
-            flags = {
-                page: int(tables._leaves(one, page, False)[page % ENTRIES]) ^ at for page, at in offsets.items()
-            }
+            flags = {page: leaf_of(tables, one, page) ^ at for page, at in offsets.items()}
             assert {page: bits & 0xFFF | bits & 1 << 54 for page, bits in leaves.items()} == {
                 page: bits & 0xFFF | bits & 1 << 54 for page, bits in flags.items()
             }
@@ -169,7 +174,7 @@ def test_tables_are_what_the_actions_say(
             page: at for (one, page), at in mapped.items() if one == space
         }
         for page, (_, bits) in seen.items():
-            entry = int(tables._leaves(space, page, False)[page % ENTRIES])
+            entry = leaf_of(tables, space, page)
             assert bool(bits & 2) == (entry >> 6 & 3 == 1)
     board.gpu.close()
 

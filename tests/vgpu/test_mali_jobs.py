@@ -108,7 +108,7 @@ def test_flushes_count_and_are_reduced() -> None:
     assert board.read(0x38) == first + 3
 
 
-BAD_HEADERS: list[tuple[str, dict[str, int], str]] = [
+BAD_HEADERS: list[tuple[str, dict[str, Any], str]] = [
     ("status of an earlier run", {"status": 1}, "status of an earlier run is still in the header"),
     ("type 0", {"kind": 0}, "job type is not modelled (0x0)"),
     ("vertex", {"kind": 5}, "job type is not modelled (0x5)"),
@@ -123,7 +123,7 @@ BAD_HEADERS: list[tuple[str, dict[str, int], str]] = [
 
 
 @pytest.mark.parametrize(("name", "fields", "message"), BAD_HEADERS, ids=[row[0] for row in BAD_HEADERS])
-def test_headers_that_are_refused(name: str, fields: dict[str, int], message: str) -> None:
+def test_headers_that_are_refused(name: str, fields: dict[str, Any], message: str) -> None:
     board = MaliBoard()
     board.put_job(**fields)
     with pytest.raises(VgpuError) as caught:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -32,7 +33,7 @@ def imported(folder: Path, files: dict[str, bytes]) -> Trace:
     return trace
 
 
-def replay(trace: Trace, value: float = 1, **options: int) -> ReplayResult:
+def replay(trace: Trace, value: float = 1, **options: Any) -> ReplayResult:
     s.library(GPU)
     values = {s.name: np.full(s.shape, value, np.float32) for s in trace.slots if s.kind != SlotKind.OUTPUT}
     return runners.run("vgpu", ReplayRequest(signed(trace), s.KEY, values, latency_ns=LATENCY, **options))

@@ -1,9 +1,13 @@
 """Every pass keeps outputs and GPU-visible memory, alone and after the ones before it, on a real recording."""
 
+from __future__ import annotations
+
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from host_tools.demo import RAW
 from host_tools.model.equivalence import difference
@@ -16,6 +20,8 @@ from trace_format.errors import GramophoneError, SlotError
 from trace_format.schema import SlotKind
 from trace_format.trace import Trace
 
+Tensors = dict[str, NDArray[Any]]
+
 
 @pytest.fixture(scope="module")
 def raw() -> Trace:
@@ -23,18 +29,18 @@ def raw() -> Trace:
 
 
 @pytest.fixture(scope="module")
-def inputs(raw):
+def inputs(raw: Trace) -> Tensors:
     return random_inputs(raw, seed=99)
 
 
 @pytest.mark.parametrize("name", PASSES)
-def test_a_pass_alone_changes_nothing_that_can_be_seen(raw, inputs, name):
+def test_a_pass_alone_changes_nothing_that_can_be_seen(raw: Trace, inputs: Tensors, name: str) -> None:
     after = PASSES[name](raw)
     assert difference(raw, after, inputs) == ""
     assert Trace.parse(after.build(compress=False)).trace_id == after.trace_id
 
 
-def test_every_pass_after_the_ones_before_it(raw, inputs):
+def test_every_pass_after_the_ones_before_it(raw: Trace, inputs: Tensors) -> None:
     trace = raw
     for item in PASSES.values():
         after = item(trace)
@@ -46,20 +52,20 @@ def test_every_pass_after_the_ones_before_it(raw, inputs):
 
 
 @pytest.mark.parametrize("name", PASSES)
-def test_leaving_out_one_pass_still_gives_a_working_trace(raw, inputs, name):
+def test_leaving_out_one_pass_still_gives_a_working_trace(raw: Trace, inputs: Tensors, name: str) -> None:
     trace = build(raw, skip=[name])
     assert name not in trace.notes["passes"]
     with interpreter(raw) as one, interpreter(trace) as two:
         assert np.array_equal(one.run(inputs)["prob"], two.run(inputs)["prob"])
 
 
-def test_the_comparison_sees_a_changed_weight(raw, inputs):
+def test_the_comparison_sees_a_changed_weight(raw: Trace, inputs: Tensors) -> None:
     slot = next(s for s in raw.slots if s.kind == SlotKind.PARAMETER)
     changed = build(raw, parameters={slot.name: np.zeros(slot.shape, np.float32)}, skip=["relocate"])
     assert "differs" in difference(build(raw, skip=["relocate"]), changed, inputs)
 
 
-def test_parameters_travel_into_the_trace(raw, inputs):
+def test_parameters_travel_into_the_trace(raw: Trace, inputs: Tensors) -> None:
     """Weights read out of the recording and bound again give the recording's results."""
     with interpreter(PASSES["map-once"](raw)) as run:  # the recording itself unmaps its weights at the end
         expected = run.run(inputs)["prob"]
@@ -70,30 +76,30 @@ def test_parameters_travel_into_the_trace(raw, inputs):
         assert np.array_equal(run.run(inputs)["prob"], expected)
 
 
-def test_a_parameter_of_another_shape_is_refused(raw):
+def test_a_parameter_of_another_shape_is_refused(raw: Trace) -> None:
     slot = next(s for s in raw.slots if s.kind == SlotKind.PARAMETER)
     with pytest.raises(SlotError, match="shape of parameter"):
         build(raw, parameters={slot.name: np.zeros(3, np.float32)})
 
 
-def test_an_input_cannot_be_bound_as_a_parameter(raw):
+def test_an_input_cannot_be_bound_as_a_parameter(raw: Trace) -> None:
     with pytest.raises(SlotError, match="not a parameter"):
         build(raw, parameters={"data": np.zeros((1, 28, 28), np.float32)})
 
 
-def test_a_built_trace_can_be_built_again(raw, inputs):
+def test_a_built_trace_can_be_built_again(raw: Trace, inputs: Tensors) -> None:
     once = build(raw)
     twice = build(once)
     assert difference(once, twice, inputs, replays=2) == ""
     assert twice.carveout_bytes <= once.carveout_bytes
 
 
-def test_an_unknown_pass_is_named(raw):
+def test_an_unknown_pass_is_named(raw: Trace) -> None:
     with pytest.raises(GramophoneError, match="no pass called unroll"):
         build(raw, skip=["unroll"])
 
 
-def test_what_the_passes_leave(raw):
+def test_what_the_passes_leave(raw: Trace) -> None:
     """The finished trace: no idle time, no handler marks, no list jobs, weights and code read-only, one flush."""
     trace = build(raw)
     ops = trace.actions["op"]

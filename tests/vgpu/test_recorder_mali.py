@@ -12,6 +12,7 @@ from host_tools.record.convert import convert
 from host_tools.vgpu import capture
 from tests.support import mali_model as m
 from tests.support.mali_model import AARCH64, DATA, LEAF, NX, PAGE, RO, RW, TABLE_ROOT, MaliBoard
+from tests.support.mali_samples import job_header
 from tests.support.recorder_model import Recorder, library
 from trace_format.trace import Trace
 
@@ -38,7 +39,7 @@ def events(path: Path) -> list[capture.Event]:
 
 def test_a_job_and_what_the_cpu_changes_after_it(board: MaliBoard, tmp_path: Path) -> None:
     job = LOW + PAGE
-    board.ram.put(DATA + PAGE, m.job_header())
+    board.ram.put(DATA + PAGE, job_header())
     recorder = Recorder(board, tmp_path / "a.cap", NAME)
     board.submit(job)
     assert board.ram.word(DATA + PAGE) == 1  # done: the GPU's, so no change of the CPU's
@@ -48,7 +49,7 @@ def test_a_job_and_what_the_cpu_changes_after_it(board: MaliBoard, tmp_path: Pat
     board.submit(job)
     assert recorder.close()
     assert capture.read_header(tmp_path / "a.cap") == capture.Header(NAME, 0x4000, 3)
-    content = m.job_header().ljust(PAGE, b"\0")
+    content = job_header().ljust(PAGE, b"\0")
     assert events(tmp_path / "a.cap") == [
         capture.Map(0, LOW >> 12, 1, DATA, writable=False, executable=True),
         capture.ZeroPages(0, LOW >> 12, 1),
@@ -74,7 +75,7 @@ def test_the_first_job_is_in_another_address_space(board: MaliBoard, tmp_path: P
     board.ram.put(other, board.ram.bytes[TABLE_ROOT - board.ram.base :][:8].tobytes())
     board.table(1, 0)  # space 0 is off
     board.table(AARCH64, other, space=3)
-    board.ram.put(DATA + PAGE, m.job_header())
+    board.ram.put(DATA + PAGE, job_header())
     recorder = Recorder(board, tmp_path / "a.cap", NAME)
     board.submit(LOW + PAGE, config=m.FLUSHES | 3)
     assert recorder.close()
@@ -83,7 +84,7 @@ def test_the_first_job_is_in_another_address_space(board: MaliBoard, tmp_path: P
 
 
 def test_a_mapping_above_4_gib_is_refused(board: MaliBoard, tmp_path: Path) -> None:
-    board.ram.put(DATA + PAGE, m.job_header())
+    board.ram.put(DATA + PAGE, job_header())
     recorder = Recorder(board, tmp_path / "a.cap", NAME)
     board.tables.set((1 << 32) - PAGE, DATA | LEAF | RW)
     board.submit(LOW + PAGE)
@@ -110,7 +111,7 @@ def test_memory_that_moves_between_jobs_replays_again_and_again(tmp_path: Path) 
     board = MaliBoard(gpu=NAME, power=False, mmu=False, library=library())
     board.ram.put(TABLE_ROOT, bytes(PAGE))
     board.tables.set(LOW, DATA | LEAF | RW | NX)
-    board.ram.put(DATA, m.job_header(kind=1))
+    board.ram.put(DATA, job_header(kind=1))
     recorder = Recorder(board, tmp_path / "a.cap", NAME)
     for register, value in ((0x1A0, 1), (0x180, 0xFF), (0x1008, 0x70007)):
         board.write(register, value)
@@ -118,7 +119,7 @@ def test_memory_that_moves_between_jobs_replays_again_and_again(tmp_path: Path) 
     board.submit(LOW)
     serve(board)
     board.tables.set(LOW, DATA + PAGE | LEAF | RW | NX)
-    board.ram.put(DATA + PAGE, m.job_header(kind=4))
+    board.ram.put(DATA + PAGE, job_header(kind=4))
     board.submit(LOW)
     serve(board)
     assert recorder.close()
@@ -128,5 +129,5 @@ def test_memory_that_moves_between_jobs_replays_again_and_again(tmp_path: Path) 
     for replays in range(1, 4):
         device.run()
         assert device.gpu.counters().jobs == 2 * replays
-    assert [content[:17] for content in device.visible().values()] == [m.job_header(status=1, kind=4)[:17]]
+    assert [content[:17] for content in device.visible().values()] == [job_header(status=1, kind=4)[:17]]
     device.close()

@@ -3,8 +3,13 @@
 The recordings compared are the committed one and copies of it in which just one thing was changed.
 """
 
+from __future__ import annotations
+
+from typing import Any
+
 import numpy as np
 import pytest
+from numpy.typing import ArrayLike, NDArray
 
 from host_tools.demo import RAW
 from host_tools.machine.errors import RecordError
@@ -16,20 +21,24 @@ from trace_format.actions import Op
 from trace_format.schema import PAGE_BYTES, SlotKind
 from trace_format.trace import Trace
 
+Tensors = dict[str, NDArray[Any]]
+# Three recordings, and the first two's inputs and outputs.
+Three = tuple[tuple[Trace, Trace, Trace], tuple[Tensors, Tensors], tuple[Tensors, Tensors]]
+
 
 @pytest.fixture(scope="module")
-def recorded():
+def recorded() -> Trace:
     return PASSES["map-once"](Trace.read(RAW))
 
 
 @pytest.fixture(scope="module")
-def bare(recorded):
+def bare(recorded: Trace) -> Trace:
     """As the recorder leaves it: no slots."""
     copies = np.isin(recorded.actions["op"], [int(Op.COPY_TO_GPU), int(Op.COPY_FROM_GPU)])
     return recorded.with_(actions=recorded.actions[~copies], slots=[])
 
 
-def _with_memory(trace, address, values):
+def _with_memory(trace: Trace, address: int, values: ArrayLike) -> Trace:
     """A copy of the recording in which the CPU had put other words at a GPU address."""
     memory = Memory.of(trace)
     data = np.ascontiguousarray(values, "<f4").view(np.uint8).reshape(-1)
@@ -41,14 +50,14 @@ def _with_memory(trace, address, values):
     return memory.emit()
 
 
-def _output(recorded, bare):
+def _output(recorded: Trace, bare: Trace) -> Tensors:
     with interpreter(bare) as run:
         run.run()
         return {"prob": run.read_slot(recorded.slot("prob"))}
 
 
 @pytest.fixture(scope="module")
-def three(recorded, bare):
+def three(recorded: Trace, bare: Trace) -> Three:
     """Two recordings with different inputs, one with different weights, and the tensors."""
     slot = recorded.slot("data")
     with interpreter(recorded) as run:
@@ -66,7 +75,7 @@ def three(recorded, bare):
     return (bare, other, third), inputs, (_output(recorded, bare), _output(recorded, other))
 
 
-def test_the_slots_are_found_again(recorded, three):
+def test_the_slots_are_found_again(recorded: Trace, three: Three) -> None:
     traces, inputs, outputs = three
     found = with_slots(*traces, inputs, outputs)
     for name in ("data", "prob"):
@@ -77,7 +86,7 @@ def test_the_slots_are_found_again(recorded, three):
         assert np.array_equal(run.run({"data": inputs[1]["data"]})["prob"], outputs[1]["prob"])
 
 
-def test_a_register_that_depends_on_the_input_is_named(three):
+def test_a_register_that_depends_on_the_input_is_named(three: Three) -> None:
     (first, second, third), inputs, outputs = three
     changed = second.actions.copy()
     start = first.profile.register("core0.CSD_QUEUED_CFG0").index
@@ -87,7 +96,7 @@ def test_a_register_that_depends_on_the_input_is_named(three):
         with_slots(first, second.with_(actions=changed), third, inputs, outputs)
 
 
-def test_a_recording_with_fewer_jobs_is_refused(three):
+def test_a_recording_with_fewer_jobs_is_refused(three: Three) -> None:
     first = three[0][0]
     jobs = np.flatnonzero(first.actions["op"] == Op.JOB)
     shorter = first.with_(actions=first.actions[: jobs[-1]])
@@ -95,24 +104,24 @@ def test_a_recording_with_fewer_jobs_is_refused(three):
         same_stream(first, shorter, "inputs")
 
 
-def test_memory_that_depends_on_the_input_elsewhere_is_refused(recorded, three):
+def test_memory_that_depends_on_the_input_elsewhere_is_refused(recorded: Trace, three: Three) -> None:
     """A weight that changed with the input: not part of any input, but a job reads it."""
     (first, second, third), inputs, outputs = three
     weight = next(s for s in recorded.slots if s.kind == SlotKind.PARAMETER)
-    odd = _with_memory(second, weight.address, np.float32([0.125]))
+    odd = _with_memory(second, weight.address, np.array([0.125], np.float32))
     with pytest.raises(RecordError, match=f"the first is at GPU address {weight.address:#x}"):
         with_slots(first, odd, third, inputs, outputs)
 
 
-def test_an_input_that_is_not_in_memory_is_refused(three):
+def test_an_input_that_is_not_in_memory_is_refused(three: Three) -> None:
     traces, inputs, outputs = three
-    converted = tuple({"data": x["data"] * np.float32(2)} for x in inputs)
+    first, second = ({"data": x["data"] * np.float32(2)} for x in inputs)
     with pytest.raises(RecordError, match="input data does not stand in GPU memory"):
-        with_slots(*traces, converted, outputs)
+        with_slots(*traces, (first, second), outputs)
 
 
-def test_an_output_that_is_not_in_memory_is_refused(three):
+def test_an_output_that_is_not_in_memory_is_refused(three: Three) -> None:
     traces, inputs, outputs = three
-    wrong = tuple({"prob": x["prob"][::-1].copy()} for x in outputs)
+    first, second = ({"prob": x["prob"][::-1].copy()} for x in outputs)
     with pytest.raises(RecordError, match="does not leave output prob anywhere"):
-        with_slots(*traces, inputs, wrong)
+        with_slots(*traces, inputs, (first, second))

@@ -12,6 +12,7 @@ import hashlib
 import struct
 import sys
 from pathlib import Path
+from typing import Any
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parents[2]))
@@ -26,7 +27,7 @@ from pycose.messages import Sign1Message  # noqa: E402
 from tests.support.signing_samples import ED25519_SEED, P256_SCALAR, small_trace  # noqa: E402
 
 
-def signed(trace: bytes, algorithm: type, key: object, spki: bytes) -> bytes:
+def signed(trace: bytes, algorithm: type, key: Any, spki: bytes) -> bytes:
     """A signed trace."""
     (head_bytes,) = struct.unpack_from("<I", trace, 24)
     kid = hashlib.sha256(spki).digest()[:16]
