@@ -41,7 +41,7 @@ EMITTERS: dict[str, Callable[[], str]] = {
 }
 
 
-# How a comment of one line is written, by the file's suffix. Documents have no licence line: REUSE.toml speaks for them.
+# The licence line by the file's suffix. Documents have none: REUSE.toml speaks for them.
 COMMENTS = {".h": f"/* {SPDX} */\n", ".ksy": f"# {SPDX}\n", ".hexpat": f"// {SPDX}\n", ".md": ""}
 
 
