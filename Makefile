@@ -100,6 +100,11 @@ generated: setup ## write again what is generated from the schema
 bench: setup system-test ## measure; prints tables
 	$(BIN)/python -m tests.bench
 
+.PHONY: size-diff
+BASE ?= HEAD
+size-diff: setup ## code, data and stack of the firmware by function, against the last commit or BASE=COMMIT
+	@$(BIN)/python -m tests.bench.size_diff --base $(BASE) $(ARGS)
+
 optee: setup ## build TF-A and OP-TEE with the replayer as a pseudo-TA, boot them in QEMU, replay
 	$(call need,$(OPTEE_NEEDS))
 	@$(BIN)/python -m host_tools.demo.optee
