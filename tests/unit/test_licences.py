@@ -19,6 +19,11 @@ CHECKOUT = Path(__file__).resolve().parents[2]
 PLUGIN = "host_tools/vgpu/qemu/"
 TAG = SPDX.partition(":")[0]
 ANNOTATIONS = tomllib.loads((CHECKOUT / "REUSE.toml").read_text(encoding="utf-8"))["annotations"]
+PATHS = [
+    path
+    for table in ANNOTATIONS
+    for path in ([table["path"]] if isinstance(table["path"], str) else table["path"])
+]
 
 
 def tracked() -> list[str]:
@@ -43,7 +48,7 @@ def test_every_licence_has_its_text() -> None:
     assert named == {path.stem for path in (CHECKOUT / "LICENSES").iterdir()}
 
 
-@pytest.mark.parametrize("path", [table["path"] for table in ANNOTATIONS])
+@pytest.mark.parametrize("path", PATHS)
 def test_annotations_are_of_files_that_exist(path: str) -> None:
     assert any(CHECKOUT.glob(path))
 
