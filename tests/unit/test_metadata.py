@@ -51,4 +51,5 @@ def test_every_dependency_has_a_tested_version() -> None:
     project = PYPROJECT["project"]
     for line in (*project["dependencies"], *project["optional-dependencies"]["dev"]):
         wanted = Requirement(line)
+        assert wanted.name.lower() in tested, f"{line}: not in constraints.txt: run `make constraints`"
         assert wanted.specifier.contains(tested[wanted.name.lower()]), line
