@@ -18,6 +18,8 @@ from trace_format.licence import COPYRIGHT, SPDX
 CHECKOUT = Path(__file__).resolve().parents[2]
 PLUGIN = "host_tools/vgpu/qemu/"
 TAG = SPDX.partition(":")[0]
+SOURCES = {".py", ".c", ".h", ".S", ".ld", ".mk", ".sh", ".toml", ".js", ".comp", ".ksy", ".hexpat"}
+SOURCE_NAMES = {"Makefile", "init", "run"}
 ANNOTATIONS = tomllib.loads((CHECKOUT / "REUSE.toml").read_text(encoding="utf-8"))["annotations"]
 PATHS = [
     path
@@ -40,6 +42,18 @@ def licence_of(name: str) -> str | None:
         head = b"".join(file.readline() for _ in range(2))
     found = re.search(rf"{TAG}: ([\w.-]+)".encode(), head)
     return found[1].decode() if found else None
+
+
+def test_every_source_file_names_its_licence() -> None:
+    """Or REUSE.toml does, by the file's own path. Empty files have nothing to be licensed."""
+    sources = [name for name in tracked() if Path(name).suffix in SOURCES or Path(name).name in SOURCE_NAMES]
+    wrong = {}
+    for name in sources:
+        expected = "GPL-2.0-or-later" if name.startswith(PLUGIN) else "BSD-2-Clause"
+        if name not in PATHS and (CHECKOUT / name).stat().st_size and licence_of(name) != expected:
+            wrong[name] = licence_of(name)
+    assert len(sources) > 100
+    assert not wrong
 
 
 def test_every_licence_has_its_text() -> None:
