@@ -16,7 +16,10 @@ OPTEE_NEEDS := /usr/include/openssl/ec.h:libssl-dev
 KAITAI := build/npm/node_modules/kaitai-struct-compiler
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^##@/{printf "\n%s\n", substr($$0, 5)} /^[a-z-]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' \
+	    $(MAKEFILE_LIST)
+
+##@ Set up
 
 setup: system $(BIN)/.installed ## what every target needs, in .venv and from packages
 
@@ -60,14 +63,28 @@ $(KAITAI):
 	-@exec 9<. && flock 9; [ -d $@ ] || \
 	    npm install --silent --no-audit --no-fund --prefix build/npm kaitai-struct-compiler@0.11.0 >/dev/null
 
-$(BIN)/.installed: pyproject.toml | system
-	@exec 9<. && flock 9; [ $@ -nt $< ] || \
+$(BIN)/.installed: pyproject.toml constraints.txt | system
+	@exec 9<. && flock 9; [ $@ -nt pyproject.toml ] && [ $@ -nt constraints.txt ] || \
 	    { $(PYTHON) -m venv $(VENV) && \
-	      $(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]' && touch $@; } || \
+	      $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]' && touch $@; } || \
 	    { echo "error: $(VENV) could not be filled with what pyproject.toml names; pip needs PyPI, or a mirror" >&2; exit 2; }
+
+clean: ## remove what was built here
+	rm -rf build $(VENV)
+
+##@ Use
 
 demo: setup ## sign the committed recording, boot the secure world, classify digits, refuse a tampered trace
 	@$(BIN)/python -m host_tools.demo
+
+optee: setup ## build TF-A and OP-TEE with the replayer as a pseudo-TA, boot them in QEMU, replay
+	$(call need,$(OPTEE_NEEDS))
+	@$(BIN)/python -m host_tools.demo.optee
+
+record-root: setup ## kernel, Mesa and ncnn for recordings, from packages, into the user's cache
+	$(BIN)/python -m host_tools.machine.root
+
+##@ Check
 
 # Tests that need neither a cross compiler nor an emulator.
 FAST_TESTS := tests/unit tests/vgpu
@@ -94,24 +111,37 @@ lint: setup-test ## ruff, mypy, clang-format, cppcheck, generated files up to da
 	cppcheck --quiet --std=c11 --error-exitcode=1 --inline-suppr --enable=warning,performance,portability \
 	    --library=.cppcheck.cfg --suppress=missingIncludeSystem --suppress=normalCheckLevelMaxBranches $$(git ls-files '*.c')
 
-generated: setup ## write again what is generated from the schema
-	$(BIN)/python -m trace_format.emit
+##@ Measure
 
 bench: setup system-test ## measure; prints tables
 	$(BIN)/python -m tests.bench
 
-optee: setup ## build TF-A and OP-TEE with the replayer as a pseudo-TA, boot them in QEMU, replay
-	$(call need,$(OPTEE_NEEDS))
-	@$(BIN)/python -m host_tools.demo.optee
+.PHONY: size-diff
+BASE ?= HEAD
+size-diff: setup ## code, data and stack of the firmware by function, against the last commit or BASE=COMMIT
+	@$(BIN)/python -m tests.bench.size_diff --base $(BASE) $(ARGS)
 
-record-root: setup ## kernel, Mesa and ncnn for recordings, from packages, into the user's cache
-	$(BIN)/python -m host_tools.machine.root
+##@ Make again what is in the tree
 
-record-demo: setup record-root ## record the demo network again and compare with the committed recording
+generated: setup ## descriptions of the format, from the schema
+	$(BIN)/python -m trace_format.emit
+
+record-demo: setup record-root ## record the demo network and compare with the committed recording
 	$(BIN)/python -m host_tools.demo.record
 
-demo-train: setup ## train the demo network again
+demo-train: setup ## train the demo network
 	$(BIN)/python -m host_tools.demo.train
 
-clean: ## remove what was built here
-	rm -rf build $(VENV)
+.PHONY: constraints
+NEWEST_PYTHON := 3.13
+constraints: system ## the newest versions of all dependencies, as those that the tests are then run with
+	rm -rf build/constraints
+	$(PYTHON) -m venv build/constraints/venv
+	build/constraints/venv/bin/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
+	sed '/^[^#]/d' constraints.txt >build/constraints/new
+	build/constraints/venv/bin/python -m pip freeze --exclude-editable >>build/constraints/new
+	build/constraints/venv/bin/python -m pip install --quiet --disable-pip-version-check --dry-run --no-deps \
+	    --only-binary :all: --python-version $(NEWEST_PYTHON) --target build/constraints/none -r build/constraints/new
+	mv build/constraints/new constraints.txt
+	rm -rf build/constraints
+	@git --no-pager diff --stat constraints.txt

@@ -9,6 +9,7 @@ from __future__ import annotations
 import click
 
 from host_tools.commands.framework import GramophoneGroup, LazyCommand
+from host_tools.support.version import VERSION
 
 # Name: function, as module of host_tools.commands and name there; first sentence of its help.
 COMMANDS = {
@@ -43,7 +44,7 @@ COMMANDS = {
 
 
 @click.group(cls=GramophoneGroup, lazy=COMMANDS, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(package_name="gramophone")
+@click.version_option(VERSION, prog_name="gramophone")
 def main() -> None:
     """Record what a GPU stack does once, sign it, replay it from the secure world."""
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from tee_replayer import target
 from tee_replayer.status import CORE
 from trace_format.emit import GENERATED
+from trace_format.licence import SPDX
 from trace_format.profile import Profile
 
 _OWN_INCLUDE = re.compile(r'^#include "[\w.]+"\n', re.MULTILINE)
@@ -19,7 +20,8 @@ _CORE_SOURCES = ("lz4.c", "stream.c", "check.c", "slots.c", "load.c", "run.c")
 
 def header(notice: str, device: str) -> str:
     """Text of replayer.h: the public interface, the crypto seam, and the declaration of the device's constant."""
-    public = (CORE / "replayer.h").read_text().replace(f'#include "{_REPORT}"\n', part(GENERATED / _REPORT))
+    public = _without_spdx((CORE / "replayer.h").read_text())
+    public = public.replace(f'#include "{_REPORT}"\n', part(GENERATED / _REPORT))
     parts = [part(CORE / "crypto.h"), device]
     body = "\n".join([public.removesuffix("#endif\n"), *parts])
     return f"{notice}\n{body}\n#endif\n"
@@ -47,4 +49,11 @@ def part(path: Path) -> str:
 
 
 def _bare(text: str) -> str:
-    return re.sub(r"\n{3,}", "\n\n", _OWN_INCLUDE.sub("", _GUARD.sub("", text))).strip() + "\n"
+    """A file without licence line, include guard and includes of ours."""
+    text = _OWN_INCLUDE.sub("", _GUARD.sub("", _without_spdx(text)))
+    return re.sub(r"\n{3,}", "\n\n", text).strip() + "\n"
+
+
+def _without_spdx(text: str) -> str:
+    """A file without its licence line: the whole has one, in its notice."""
+    return text.removeprefix(f"/* {SPDX} */\n")

@@ -18,6 +18,7 @@ from tee_replayer.device import Device
 from trace_format import profile as profiles
 from trace_format.emit import GENERATED
 from trace_format.errors import GramophoneError
+from trace_format.licence import COPYRIGHT, SPDX
 from trace_format.profile import Profile
 from trace_format.schema import PAGE_BYTES, VERSION_MAJOR, VERSION_MINOR
 
@@ -91,7 +92,10 @@ def generate(
     if out.exists() and not (out.is_dir() and (not any(out.iterdir()) or (out / "replayer.c").is_file())):
         raise GenerateError(f"{out} exists and is not a generated replayer; name another folder")
     notice = (
-        f"/* Gramophone replayer for {profile.title} on {platform}; generated, do not edit.\n"
+        f"/* {SPDX} */\n"
+        f"/* {COPYRIGHT}\n"
+        " *\n"
+        f" * Gramophone replayer for {profile.title} on {platform}; generated, do not edit.\n"
         f" *   trace format      {VERSION_MAJOR}.{VERSION_MINOR}\n"
         f" *   GPU profile       {profile.name} {profile.profile_id:#018x}\n"
         f" *   key               ES256 {key.kid.hex()}\n"
@@ -104,6 +108,7 @@ def generate(
     with tempfile.TemporaryDirectory(dir=out.parent, prefix=f".{out.name}.") as name:
         work = Path(name) / "new"
         work.mkdir()
+        shutil.copyfile(HERE / "LICENSE", work / "LICENSE")
         device = Device(platform, profile.profile_id, min_security_version, key)
         (work / "replayer.h").write_text(amalgamate.header(notice, device.declaration()))
         (work / "replayer.c").write_text(amalgamate.source(profile, notice, device.definition()))
@@ -133,11 +138,11 @@ def _copy_pseudo_ta(profile: Profile, optee: Optee, work: Path, carveout_bytes: 
             text = text.replace(mark, value)
         (work / source.name).write_text(text)
     shutil.copyfile(GENERATED / "gramophone_optee.h", work / "gramophone_optee.h")
-    headers = [work / name for name in ("replayer.h", "gramophone_pta.h", "gramophone_optee.h")]
-    headers += [GENERATED / "gramophone_trace.h", HERE / "optee" / "ta" / "gramophone_ta.h"]
+    shared = [work / name for name in ("LICENSE", "replayer.h", "gramophone_pta.h", "gramophone_optee.h")]
+    shared += [GENERATED / "gramophone_trace.h", HERE / "optee" / "ta" / "gramophone_ta.h"]
     for part in OPTEE_PARTS:
         (work / part).mkdir()
-        for source in [*_files(HERE / "optee" / part), *headers]:
+        for source in [*_files(HERE / "optee" / part), *shared]:
             shutil.copyfile(source, work / part / source.name)
 
 

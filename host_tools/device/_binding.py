@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 # auto-generated file
 import _cffi_backend
 

@@ -15,6 +15,7 @@ import cffi
 from host_tools.support.files import write_atomically
 from host_tools.vgpu.binding import c_declarations
 from trace_format.emit import c_memory
+from trace_format.licence import SPDX
 from trace_format.schema import OPTEE, REPORT, TRACE
 
 MODULE = "_binding"
@@ -33,7 +34,7 @@ def binding() -> str:
     with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(None):  # it prints what it does
         path = Path(folder) / "binding.py"
         ffi.emit_python_code(str(path))
-        return path.read_text()
+        return f"# {SPDX}\n{path.read_text()}"
 
 
 if __name__ == "__main__":

@@ -10,7 +10,6 @@ import hashlib
 import json
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, fields
-from importlib import metadata
 from typing import Any
 
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
@@ -200,8 +199,3 @@ def device_fields(device: Device) -> dict[str, Any]:
         "key_sha256": key_sha256(device.key),
         "min_security_version": device.min_security_version,
     }
-
-
-def tool() -> str:
-    """This program and its version."""
-    return f"gramophone {metadata.version('gramophone')}"

@@ -10,7 +10,7 @@ from pathlib import Path
 from host_tools.flash import contents, fip, names, sdcard
 from host_tools.flash.containers import FIRMWARE, File, pack_archive, pack_flash, take_apart
 from host_tools.flash.errors import FlashError
-from host_tools.flash.manifest import NAME, Manifest, sha256, tool
+from host_tools.flash.manifest import NAME, Manifest, sha256
 from host_tools.flash.names import CONTAINERS, FIP, REQUEST
 from host_tools.runners import firmware as firmwares
 from host_tools.runners import mailbox
@@ -20,6 +20,7 @@ from host_tools.runners.optee import build as optee
 from host_tools.runners.optee.images import compile_normal_world
 from host_tools.runners.optee.ta import build_ta, public_part
 from host_tools.support.tensors import without_value
+from host_tools.support.version import TOOL
 from tee_replayer import boards
 from tee_replayer.boards import Board
 from trace_format import layout
@@ -222,7 +223,7 @@ def _with_manifest(platform: str, files: Files) -> tuple[bytes, Manifest]:
         held = contents.read(opened.files, platform)
         if held.findings:
             raise FlashError(str(_in_piece(held)))
-        manifest = Manifest(tool=tool(), image_bytes=len(image), image_sha256="0" * 64, **held.fields())
+        manifest = Manifest(tool=TOOL, image_bytes=len(image), image_sha256="0" * 64, **held.fields())
         if manifest.encode() == text:
             break
         text = manifest.encode()

@@ -19,6 +19,7 @@ from host_tools.record.ncnn_job import Float32, NcnnResult, ncnn_job, ncnn_resul
 from host_tools.record.shader_cache import with_shader_cache
 from host_tools.record.slots import with_slots
 from host_tools.support.gpu_folders import DEFAULT_GPU
+from host_tools.support.version import TOOL
 from host_tools.vgpu.build import qemu_plugin
 from trace_format.trace import Trace
 
@@ -119,7 +120,7 @@ def _record(
     versions = result.versions
     meta = {
         "name": name,
-        "recorder": "gramophone 0.1.0",
+        "recorder": TOOL,
         "kernel": root.kernel_name,
         "driver": root.driver_name,
         "framework": f"ncnn {versions['ncnn']}",

@@ -15,6 +15,7 @@ from host_tools.machine.initramfs import LIBRARIES
 from host_tools.machine.placements import PLACEMENTS
 from host_tools.machine.root import RecordRoot, ready_root
 from host_tools.record.convert import convert
+from host_tools.support.version import TOOL
 from host_tools.vgpu.binding import executes_shaders
 from host_tools.vgpu.build import qemu_plugin
 from trace_format.trace import Trace
@@ -66,7 +67,7 @@ def record_program(
             raise RecordError(
                 f"{error} (this virtual GPU runs no shaders: what the program computes is wrong)"
             ) from error
-        meta = {"name": name, "recorder": "gramophone 0.1.0"}
+        meta = {"name": name, "recorder": TOOL}
         meta |= {"kernel": root.kernel_name, "driver": root.driver_name}
         notes = {"packages": root.versions, "qemu": qemu_version()}
         trace = convert(capture, ram_end=RAM_END, meta=meta, notes=notes)

@@ -9,7 +9,7 @@ import pytest
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 DOCUMENTS = sorted(
-    str(path.relative_to(CHECKOUT)) for path in (CHECKOUT / "README.md", *(CHECKOUT / "docs").rglob("*.md"))
+    str(path.relative_to(CHECKOUT)) for path in (*CHECKOUT.glob("*.md"), *(CHECKOUT / "docs").rglob("*.md"))
 )
 LINK = re.compile(r"\]\(([^)#:]*)(?:#([^)]*))?\)")
 # Capitals are placeholders (PORTING.md).

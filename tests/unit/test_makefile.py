@@ -146,7 +146,8 @@ def test_python_too_old_or_missing(text: str | None, found: str, machine: Machin
 
 def test_two_at_once(machine: Machine, tmp_path: Path) -> None:
     """One waits for the other, and finds all there."""
-    (tmp_path / "pyproject.toml").touch()
+    for name in ("pyproject.toml", "constraints.txt"):
+        (tmp_path / name).touch()
     slow_python = (
         f"#!/bin/sh\necho $* >> $LOG\nmkdir -p {tmp_path}/.venv/bin\nln -sf $0 {tmp_path}/.venv/bin/python\n"
     )

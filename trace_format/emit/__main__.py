@@ -23,6 +23,7 @@ from trace_format.emit import (
     register_map,
     register_page,
 )
+from trace_format.licence import SPDX
 
 EMITTERS: dict[str, Callable[[], str]] = {
     c_header.FILE: c_header.emit,
@@ -40,6 +41,10 @@ EMITTERS: dict[str, Callable[[], str]] = {
 }
 
 
+# The licence line by the file's suffix. Documents have none: REUSE.toml speaks for them.
+COMMENTS = {".h": f"/* {SPDX} */\n", ".ksy": f"# {SPDX}\n", ".hexpat": f"// {SPDX}\n", ".md": ""}
+
+
 def main(arguments: list[str] | None = None) -> int:
     """Write or check the generated files; returns the exit status."""
     parser = argparse.ArgumentParser(prog="python -m trace_format.emit", description=__doc__)
@@ -55,7 +60,8 @@ def main(arguments: list[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     stale = False
     for name, emit in EMITTERS.items():
-        path, text = options.root / name, emit()
+        path = options.root / name
+        text = COMMENTS[path.suffix] + emit()
         old = path.read_text(encoding="utf-8") if path.exists() else ""
         if old == text:
             continue
