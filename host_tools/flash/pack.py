@@ -33,7 +33,8 @@ BUILDERS: dict[str, Callable[[Mapping[str, bytes]], bytes]] = {
     "card": sdcard.write,
 }
 MAX_ROUNDS = 4  # the first without a manifest, the second with it; sizes of the image follow
-_NOTICE = re.compile(r"/\* Gramophone replayer for .+ on ([\w-]+); generated")
+# In the head of replayer.h, after the licence.
+_NOTICE = re.compile(r"^ \* Gramophone replayer for .+ on ([\w-]+); generated", re.MULTILINE)
 # Of Raspberry Pi's boot partition, besides start4.elf and fixup4.dat; each is taken where the folder has it.
 _BOOT_FIRMWARE = ("start4.elf", "fixup4.dat", "bcm2711-rpi-4-b.dtb", "overlays/disable-bt.dtbo")
 
@@ -89,7 +90,7 @@ def platform_of(out: Path) -> str:
     """The platform that a folder was generated for; FlashError when it was not."""
     header = out / "replayer.h"
     try:
-        found = _NOTICE.match(header.read_text(encoding="utf-8", errors="replace"))
+        found = _NOTICE.search(header.read_text(encoding="utf-8", errors="replace"))
     except OSError as error:
         raise FlashError(f"{header}: {error.strerror}: 'gramophone generate' writes it") from None
     if found is None or found[1] not in boards.names():
