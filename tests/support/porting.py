@@ -146,14 +146,15 @@ BOARD_NAMES = {"power/NAME": "power/dummy_board", "NAME": "dummy-board", "PORT":
 
 PASS_MODULE = '''"""A dummy pass."""
 
-from host_tools.passes.registry import trace_pass
-from trace_format.trace import Trace
+from host_tools.passes.registry import action_pass
+from trace_format.actions import Actions
+from trace_format.profile import Profile
 
 
-@trace_pass("dummy")
-def do_nothing(trace: Trace) -> Trace:
-    """Leave the trace as it is."""
-    return trace
+@action_pass("dummy")
+def do_nothing(rows: Actions, gpu: Profile) -> Actions:
+    """Leave the actions as they are."""
+    return rows
 '''
 
 PASS: Recipe = {
@@ -172,3 +173,31 @@ PASS: Recipe = {
     ),
 }
 PASS_NAMES = {"SUBJECT": "dummy"}
+
+ROW = """        ActionType(
+            Op.DUMMY,
+            "a dummy: keeps a number",
+            (operand("number", Type.NUMBER, "the number", "value"),),
+        ),
+"""
+
+OPCODE: Recipe = {
+    "trace_format/opcodes.py": _like(
+        "trace_format/opcodes.py",
+        ("    REPLAY_START = 0x41\n", "    REPLAY_START = 0x41\n    DUMMY = 0x7E\n"),
+        (
+            "        ActionType(\n            Op.REPLAY_START,\n",
+            f"{ROW}        ActionType(\n            Op.REPLAY_START,\n",
+        ),
+    ),
+    "tee_replayer/core/run.c": _behind(
+        "tee_replayer/core/run.c",
+        "    case GR_OP_JOB: r->report.jobs++; break;\n",
+        "    case GR_OP_DUMMY: r->kept[0] = a->value; break;\n",
+    ),
+    "host_tools/model/interpreter.py": _behind(
+        "host_tools/model/interpreter.py",
+        "                self._wait(row.line, row.timeout_us)\n",
+        "            case Op.DUMMY:\n                self.kept[0] = row.number\n",
+    ),
+}

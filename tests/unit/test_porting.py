@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from host_tools.passes import PASSES
-from tee_replayer import crypto
+from tee_replayer import boards, crypto
 from tests.support import porting
 from tests.support.porting import CHECKOUT, TREE, Recipe, documented
 from tests.support.replayer_samples import KEY
@@ -26,6 +26,7 @@ RECIPES = {
     "A GPU": (porting.GPU, porting.GPU_NAMES),
     "A board": (porting.BOARD, porting.BOARD_NAMES),
     "A pass": (porting.PASS, porting.PASS_NAMES),
+    "An opcode": (porting.OPCODE, {}),
 }
 
 
@@ -82,6 +83,15 @@ def follow(tmp_path: Path) -> Callable[[Recipe], Tree]:
     return copy
 
 
+def compile_replayer(folder: Path) -> None:
+    """Compile a generated replayer.c, for the device's CPU where there is a compiler for it."""
+    compiler = shutil.which(f"{CROSS}gcc") or "cc"
+    flags = ["-std=c11", "-Os", "-ffreestanding", "-Wall", "-Wextra", "-Wconversion", "-Werror", "-c"]
+    subprocess.run(
+        [compiler, *flags, "-o", str(folder / "replayer.o"), str(folder / "out" / "replayer.c")], check=True
+    )
+
+
 @pytest.mark.parametrize("section", LIMITS)
 def test_a_recipe_is_short(section: str) -> None:
     files = documented(section)
@@ -133,11 +143,7 @@ def test_a_gpu(follow: Callable[[Recipe], Tree], tmp_path: Path) -> None:
     (tree.root / "tests" / "__init__.py").touch()
     (tmp_path / "key.pem").write_bytes(KEY.pem())
     tree.run(GPU_SCRIPT, tmp_path)
-    compiler = shutil.which(f"{CROSS}gcc") or "cc"
-    flags = ["-std=c11", "-Os", "-ffreestanding", "-Wall", "-Wextra", "-Wconversion", "-Werror", "-c"]
-    subprocess.run(
-        [compiler, *flags, "-o", str(tmp_path / "replayer.o"), str(tmp_path / "out" / "replayer.c")], check=True
-    )
+    compile_replayer(tmp_path)
     assert tree.follows_import_rules()
 
 
@@ -170,7 +176,7 @@ def test_a_board(follow: Callable[[Recipe], Tree], tmp_path: Path) -> None:
     (tmp_path / "key.pem").write_bytes(KEY.pem())
     tree.run(BOARD_SCRIPT, tmp_path)
     out = tmp_path / "out"
-    assert "has not met silicon" in (out / "replayer.h").read_text()
+    assert boards.load("rpi4").notice in (out / "replayer.h").read_text()
     if shutil.which(f"{CROSS}gcc"):
         objects = ["startup.o", "main.o", "port.o", "dummy_port.o", "string.o", "replayer.o"]
         subprocess.run(["make", "-s", "-C", str(out), *objects], check=True)
@@ -181,7 +187,7 @@ PASS_SCRIPT = """
 from host_tools.passes import PASSES
 
 assert "dummy." in shown("build")
-assert PASSES["dummy"].apply("trace") == "trace"
+assert PASSES["dummy"].what == "Leave the actions as they are."
 """
 
 
@@ -189,6 +195,31 @@ def test_a_pass(follow: Callable[[Recipe], Tree], tmp_path: Path) -> None:
     tree = follow(porting.PASS)
     tree.run(PASS_SCRIPT, tmp_path)
     assert tree.follows_import_rules()
+
+
+OPCODE_SCRIPT = """
+from types import SimpleNamespace
+from host_tools.commands.replaying import device_key
+from host_tools.model.interpreter import Interpreter
+from tee_replayer.generate import generate
+from trace_format.actions import Op, action
+from trace_format.emit.__main__ import main as emit
+
+assert (emit([]), emit(["--check"])) == (0, 0)
+assert "Dummy" in Path("docs/FORMAT.md").read_text()
+device = SimpleNamespace(gpu=None, kept={})
+Interpreter._step(device, action(Op.DUMMY, number=7))
+assert device.kept == {0: 7}
+generate("v3d42", "optee", device_key(folder / "key.pem"), folder / "out")
+"""
+
+
+def test_an_opcode(follow: Callable[[Recipe], Tree], tmp_path: Path) -> None:
+    tree = follow(porting.OPCODE)
+    (tmp_path / "key.pem").write_bytes(KEY.pem())
+    tree.run(OPCODE_SCRIPT, tmp_path)
+    compile_replayer(tmp_path)
+    assert "GR_OP_DUMMY: " in (tmp_path / "out" / "replayer.c").read_text()
 
 
 def test_every_pass_has_a_row_in_the_design() -> None:
