@@ -6,13 +6,15 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from host_tools.model.frames import runs
 from host_tools.model.interpreter import interpreter
 from host_tools.model.memory import Conflict, Memory
+from host_tools.model.program import Program
 from host_tools.passes import PASSES
 from host_tools.passes.parameters import bind
-from trace_format.actions import ACTION_DTYPE, MAP_READ, MAP_WRITE, Op, action
+from trace_format.actions import ACTION_DTYPE, MAP_READ, MAP_WRITE, Actions, Columns, Op, action
 from trace_format.schema import PAGE_BYTES, DType, SlotKind
 from trace_format.trace import Slot, Trace
 
@@ -172,3 +174,46 @@ def test_a_value_bound_to_a_parameter_leaves_all_other_memory_as_it_is():
     for name in ("map-once", "duplicate-pages", "relocate"):
         bound = PASSES[name](bound)
         assert _visible(bound) == after
+
+
+@given(traces())
+def test_a_settled_model_is_the_one_that_is_read_again(trace: Trace) -> None:
+    """Passes one after the other on one program find what they would find in a trace that was written and read."""
+    program = Program(trace)
+    program.commit()
+    settled, again = program.memory, Memory.of(program.trace())
+    assert settled.mappings == again.mappings
+    assert list(settled.pages) == list(again.pages)
+    for frame, page in settled.pages.items():
+        other = again.pages[frame]
+        assert (page.frame, page.in_image, page.is_blank) == (frame, other.in_image, other.is_blank)
+        assert np.array_equal(page.live, other.live)
+        assert np.array_equal(page.content, other.content)
+    assert settled.late == again.late
+    assert settled.prologue.tolist() == again.prologue.tolist()
+    assert settled.stream.tolist() == again.stream.tolist()
+    assert settled.carveout_bytes == again.carveout_bytes
+    assert settled.behaviour() == again.behaviour()
+
+
+@given(traces())
+def test_sizes_are_those_of_the_trace_that_is_written(trace: Trace) -> None:
+    program = Program(trace)
+    for change in (lambda: None, program.commit, lambda: PASSES["relocate"].edit(program)):
+        change()
+        assert program.sizes() == Program(program.trace()).sizes()
+
+
+@given(traces())
+def test_actions_dropped_from_a_model_are_those_dropped_from_its_trace(trace: Trace) -> None:
+    def doubles(rows: Actions) -> NDArray[np.bool_]:
+        """Jobs that follow another one directly: an action on memory between them makes a difference."""
+        jobs = Columns(rows).is_op(Op.JOB)
+        return jobs & np.concatenate(([False], jobs[:-1]))[: len(jobs)]
+
+    program, plain = Program(trace), Program(Memory.of(trace).emit())
+    program.commit()
+    program.drop(doubles)
+    plain.drop(doubles)
+    assert program.trace().actions.tolist() == plain.trace().actions.tolist()
+    assert program.trace().image == plain.trace().image
