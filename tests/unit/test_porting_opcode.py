@@ -147,7 +147,7 @@ def test_the_core_compiles_with_it(found: dict[str, Any], tmp_path: Path) -> Non
         )
     )
     program = tmp_path / "table"
-    command = ["gcc", "-std=c11", "-Wall", "-Wextra", "-Werror", f"-I{tmp_path}", source, "-o", program]
+    command = ["gcc", "-std=c11", "-Wall", "-Wextra", "-Werror", f"-I{tmp_path}", str(source), "-o", str(program)]
     subprocess.run(command, check=True)
     printed = subprocess.run([program], capture_output=True, text=True, check=True).stdout.split()
     assert printed == [str(0x8000 | 1 | 4 | 8), str(0x8000)]
