@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from host_tools.cli import main
-from host_tools.passes.pipeline import memory_bytes
+from host_tools.model.program import memory_bytes
 from signing.sign import sign_trace
 from tests.support.signing_samples import ES256
 from trace_format.actions import ACTION_DTYPE, MAP_READ, MAP_WRITE, Op, action

@@ -18,7 +18,7 @@ from tests.support.mali_chains import write
 from tests.support.mali_samples import CONTENTS, DATA, PAGE
 from tests.support.replayer_samples import signed
 from trace_format import profile
-from trace_format.actions import ALL_BITS, MAP_READ, MAP_WRITE, Action, Op, action
+from trace_format.actions import ALL_BITS, MAP_READ, MAP_WRITE, Action, Op, action, array_of
 from trace_format.schema import SlotKind
 from trace_format.trace import Trace
 
@@ -123,7 +123,7 @@ def test_a_job_without_a_table_finds_no_memory(space: int, before: str) -> None:
     seen = action(Op.REG_READ_ONCE, register=GPU.register("job.IRQ_STATUS").index, expected=2, mask=ALL_BITS)
     trace = Trace(
         "mali_g71",
-        np.array([*rows, *submission(space), *wait, seen], rows[0].dtype),
+        array_of([*rows, *submission(space), *wait, seen]),
         m.job_header(),
         carveout_bytes=PAGE,
         va_bytes=1 << 48,
