@@ -17,10 +17,10 @@ from host_tools.support.cache import cache_dir
 from signing import envelope
 from signing.sign import FileSigner
 from tee_replayer import hostlib
-from trace_format import layout, profile
+from trace_format import profile
 from trace_format.actions import ACTION_DTYPE, ALL_BITS, MAP_READ, MAP_WRITE, Action, Op, action
+from trace_format.schema import STRUCTURES, DType, Section, SectionType, SlotKind
 from trace_format.schema import Action as ActionStruct
-from trace_format.schema import DType, Section, SectionType, SlotKind
 from trace_format.schema import Header as HeaderStruct
 from trace_format.trace import Slot, Trace
 
@@ -140,7 +140,7 @@ class Parts:
 
     def slot(self, index: int, name: str, value: int) -> Parts:
         """Overwrite a field of a slot (of a list: its first item)."""
-        size = layout.STRUCTURES["slot"][0].sizeof()
+        size = STRUCTURES["slot"][0].sizeof()
         return self._field(self.section(SectionType.SLOTS)[1] + index * size, "slot", name, value)
 
     def entry(self, kind: SectionType, name: str, value: int) -> Parts:
@@ -152,7 +152,7 @@ class Parts:
         return self._field(0, "header", name, value)
 
     def _field(self, at: int, structure: str, name: str, value: int) -> Parts:
-        for item in layout.STRUCTURES[structure][0].subcons:
+        for item in STRUCTURES[structure][0].subcons:
             if item.name == name:
                 size = item.sizeof()
                 return self.patch(at, value, min(size, 8) if size % 4 == 0 and size > 8 else size)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 
 import numpy as np
 import pytest
@@ -139,7 +140,9 @@ EVENTS = st.one_of(
 
 
 @given(st.lists(EVENTS, max_size=40))
-def test_between_two_requests_the_last_recorded_value_is_waited_for_once(events: list[tuple]) -> None:
+def test_between_two_requests_the_last_recorded_value_is_waited_for_once(
+    events: list[tuple[str, str, int]],
+) -> None:
     """Unless it is known since before: a request is a border, a reset is one that forgets."""
     rows = [(read if kind == "read" else write)(name, value) for kind, name, value in events]
     found = after("power-states", *rows)
@@ -157,7 +160,7 @@ def test_between_two_requests_the_last_recorded_value_is_waited_for_once(events:
         known |= finals
 
 
-def _sections(rows: list[Action], op: Op):
+def _sections(rows: list[Action], op: Op) -> Iterator[tuple[list[Action], bool]]:
     """Actions of a kind between requests and resets, and whether the section begins with a reset."""
     requests = {GPU.register(name).index for name in (REQUEST, OFF, L2_REQUEST)}
     section: list[Action] = []

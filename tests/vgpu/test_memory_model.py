@@ -1,5 +1,7 @@
 """The memory model that passes work on: whatever a trace says of memory, its model says the same."""
 
+from __future__ import annotations
+
 import itertools
 
 import numpy as np
@@ -12,7 +14,7 @@ from host_tools.model.interpreter import interpreter
 from host_tools.model.memory import Conflict, Memory
 from host_tools.passes import PASSES
 from host_tools.passes.parameters import bind
-from trace_format.actions import ACTION_DTYPE, MAP_READ, MAP_WRITE, Op, action
+from trace_format.actions import ACTION_DTYPE, MAP_READ, MAP_WRITE, Action, Op, action
 from trace_format.schema import PAGE_BYTES, DType, SlotKind
 from trace_format.trace import Slot, Trace
 
@@ -22,7 +24,7 @@ IMAGE_BYTES = 4 * PAGE_BYTES
 
 
 @st.composite
-def traces(draw):
+def traces(draw: st.DrawFn) -> Trace:
     """Traces that map pages, fill them before the first job, and write some of them between jobs."""
     frames = draw(st.lists(st.integers(0, FRAMES - 1), min_size=1, max_size=8, unique=True))
     pages = draw(st.lists(st.integers(1, 40), min_size=len(frames), max_size=len(frames), unique=True))
@@ -54,7 +56,7 @@ def traces(draw):
 
 
 @st.composite
-def _fill(draw, frames):
+def _fill(draw: st.DrawFn, frames: list[int]) -> Action:
     """An UPLOAD or CLEAR inside one page."""
     start = draw(st.integers(0, PAGE_BYTES - 1))
     size = draw(st.integers(1, PAGE_BYTES - start))
@@ -64,7 +66,7 @@ def _fill(draw, frames):
     return action(Op.UPLOAD, bytes=size, target=to, source=draw(st.integers(0, IMAGE_BYTES - size)))
 
 
-def _visible(trace, replays=1):
+def _visible(trace: Trace, replays: int = 1) -> dict[tuple[int, int], bytes]:
     """GPU-visible memory after some replays, where the trace says what it is."""
     with interpreter(trace) as run:
         for _ in range(replays):
@@ -74,7 +76,7 @@ def _visible(trace, replays=1):
 
 @settings(max_examples=60)
 @given(traces())
-def test_a_trace_and_its_model_say_the_same(trace):
+def test_a_trace_and_its_model_say_the_same(trace: Trace) -> None:
     emitted = Memory.of(trace).emit()
     emitted.check()
     assert _visible(emitted, replays=2) == _visible(trace)
@@ -82,7 +84,7 @@ def test_a_trace_and_its_model_say_the_same(trace):
 
 @settings(max_examples=60)
 @given(traces())
-def test_emitting_twice_changes_nothing(trace):
+def test_emitting_twice_changes_nothing(trace: Trace) -> None:
     once = Memory.of(trace).emit()
     twice = Memory.of(once).emit()
     assert np.array_equal(once.actions, twice.actions)
@@ -91,7 +93,7 @@ def test_emitting_twice_changes_nothing(trace):
 
 @settings(max_examples=40)
 @given(traces())
-def test_sharing_and_relocating_keep_what_is_initialised(trace):
+def test_sharing_and_relocating_keep_what_is_initialised(trace: Trace) -> None:
     """Bytes that the trace never initialises may hold anything; all others are as before."""
     moved = PASSES["relocate"](PASSES["duplicate-pages"](trace))
     moved.check()
@@ -108,7 +110,7 @@ def test_sharing_and_relocating_keep_what_is_initialised(trace):
 
 
 @given(st.lists(st.booleans(), max_size=60), st.integers(1, 5))
-def test_runs_cover_what_they_must_and_little_more(mask, gap):
+def test_runs_cover_what_they_must_and_little_more(mask: list[bool], gap: int) -> None:
     array = np.array(mask, np.bool_)
     found = runs(array, gap)
     covered = np.zeros(len(array), np.bool_)
@@ -121,7 +123,7 @@ def test_runs_cover_what_they_must_and_little_more(mask, gap):
         assert start - end >= gap
 
 
-def test_a_page_mapped_twice_is_a_conflict_and_passes_leave_such_a_trace():
+def test_a_page_mapped_twice_is_a_conflict_and_passes_leave_such_a_trace() -> None:
     rows = [
         action(Op.MAP_GPU_MEM, flags=MAP_READ, pages=1, frame=BASE, address_space=0, va_page=1),
         action(Op.SET_GPU_PGTABLE),
@@ -137,7 +139,7 @@ def test_a_page_mapped_twice_is_a_conflict_and_passes_leave_such_a_trace():
         assert PASSES[name](trace) is trace
 
 
-def test_a_value_bound_to_a_parameter_leaves_all_other_memory_as_it_is():
+def test_a_value_bound_to_a_parameter_leaves_all_other_memory_as_it_is() -> None:
     """The image grows by the value, over the frames right after it; they must make room."""
     generator = np.random.default_rng(1)
     image = generator.integers(0, 256, IMAGE_BYTES, np.uint8)
