@@ -1,10 +1,13 @@
 """The main job on the committed LeNet recording: build, sign, replay on all runners, real firmware at EL3."""
 
+from __future__ import annotations
+
 import json
 import lzma
 import random
 import re
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,6 +16,7 @@ from click.testing import CliRunner
 from host_tools import runners
 from host_tools.cli import main
 from host_tools.demo import PARAM, RAW, WEIGHTS
+from host_tools.demo.digits import Digits
 from host_tools.demo.digits import load as load_digits
 from host_tools.demo.ncnn_model import classify
 from host_tools.passes.pipeline import build
@@ -29,18 +33,18 @@ KIB = 1024
 
 
 @pytest.fixture(scope="module")
-def signer():
+def signer() -> FileSigner:
     return ES256  # firmware for it is kept
 
 
 @pytest.fixture(scope="module")
-def signed(signer):
+def signed(signer: FileSigner) -> bytes:
     data = RAW.read_bytes()
     return sign_trace(build(Trace.parse(data), source=data).build(), signer)
 
 
 @pytest.fixture(scope="module")
-def folder(signer, tmp_path_factory):
+def folder(signer: FileSigner, tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("firmware") / "out"
     generate_sources("v3d42", "qemu-virt", signer.public, out, bearssl=bearssl.source())
     firmware.compile_firmware(out)
@@ -48,11 +52,11 @@ def folder(signer, tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def digits():
+def digits() -> Digits:
     return load_digits()[:20]
 
 
-def test_all_runners_give_the_same_bytes(signed, signer, folder, digits):
+def test_all_runners_give_the_same_bytes(signed: bytes, signer: FileSigner, folder: Path, digits: Digits) -> None:
     for index in range(3):
         pixels = digits.inputs()[index]
         request = ReplayRequest(signed, signer.public, {"data": pixels}, firmware=folder)
@@ -66,7 +70,9 @@ def test_all_runners_give_the_same_bytes(signed, signer, folder, digits):
         assert len({(result.jobs, result.actions, result.retries) for result in found.values()}) == 1
 
 
-def test_digits_that_were_not_recorded_as_ncnn_classifies_them(signed, signer, digits):
+def test_digits_that_were_not_recorded_as_ncnn_classifies_them(
+    signed: bytes, signer: FileSigner, digits: Digits
+) -> None:
     """Real digits; the recording was made with noise."""
     found = np.stack(
         [
@@ -79,7 +85,9 @@ def test_digits_that_were_not_recorded_as_ncnn_classifies_them(signed, signer, d
     assert (found.argmax(axis=1) == digits.labels).mean() >= 0.98
 
 
-def test_100_replays_in_a_row_in_the_secure_world(signed, signer, folder, digits):
+def test_100_replays_in_a_row_in_the_secure_world(
+    signed: bytes, signer: FileSigner, folder: Path, digits: Digits
+) -> None:
     once = runners.run("qemu", ReplayRequest(signed, signer.public, {"data": digits.inputs()[0]}, firmware=folder))
     often = runners.run(
         "qemu", ReplayRequest(signed, signer.public, {"data": digits.inputs()[0]}, firmware=folder, repeat=100)
@@ -89,7 +97,7 @@ def test_100_replays_in_a_row_in_the_secure_world(signed, signer, folder, digits
     assert often.outputs["prob"].tobytes() == once.outputs["prob"].tobytes()
 
 
-def test_inputs_left_out_are_those_of_the_recording(signed, signer):
+def test_inputs_left_out_are_those_of_the_recording(signed: bytes, signer: FileSigner) -> None:
     first = runners.run("vgpu", ReplayRequest(signed, signer.public))
     slot = Trace.parse(RAW.read_bytes()).slot("data")
     noise = np.random.default_rng(1).random(slot.shape, dtype=np.float32)  # seed of the first recorded input
@@ -99,7 +107,7 @@ def test_inputs_left_out_are_those_of_the_recording(signed, signer):
     )
 
 
-def test_a_hung_job_is_reset_and_retried(signed, signer, folder, digits):
+def test_a_hung_job_is_reset_and_retried(signed: bytes, signer: FileSigner, folder: Path, digits: Digits) -> None:
     pixels = {"data": digits.inputs()[0]}
     good = runners.run("qemu", ReplayRequest(signed, signer.public, pixels, firmware=folder))
     for trouble in ("hang", "fault"):
@@ -111,7 +119,9 @@ def test_a_hung_job_is_reset_and_retried(signed, signer, folder, digits):
         assert result.outputs["prob"].tobytes() == good.outputs["prob"].tobytes()
 
 
-def test_flipped_bits_are_refused_before_any_register_is_written(signed, signer, folder, tmp_path):
+def test_flipped_bits_are_refused_before_any_register_is_written(
+    signed: bytes, signer: FileSigner, folder: Path, tmp_path: Path
+) -> None:
     """Sampled over the whole file on the host core; some of them in the real firmware."""
     generator = random.Random(5)
     places = [generator.randrange(len(signed) * 8) for _ in range(300)]
@@ -131,13 +141,15 @@ def test_flipped_bits_are_refused_before_any_register_is_written(signed, signer,
         assert json.loads(stats.read_text())["writes"] == 0, place
 
 
-def _flipped(data, place):
+def _flipped(data: bytes, place: int) -> bytes:
     changed = bytearray(data)
     changed[place // 8] ^= 1 << place % 8
     return bytes(changed)
 
 
-def test_a_trace_of_another_signer_is_refused(signed, folder, signer, tmp_path):
+def test_a_trace_of_another_signer_is_refused(
+    signed: bytes, folder: Path, signer: FileSigner, tmp_path: Path
+) -> None:
     stranger = FileSigner(generate(Algorithm.ES256))
     other = sign_trace(build(Trace.read(RAW)).build(), stranger)
     stats = tmp_path / "stats.json"
@@ -148,7 +160,7 @@ def test_a_trace_of_another_signer_is_refused(signed, folder, signer, tmp_path):
     assert json.loads(stats.read_text())["writes"] == 0
 
 
-def test_sizes(signed, folder):
+def test_sizes(signed: bytes, folder: Path) -> None:
     """Firmware: 20 KiB in all, 8 KiB of code ours. Trace: at most 1.1 times xz -9e of the recording."""
     size = firmware.sizes(folder)
     assert size["our own code"] <= 8 * KIB
@@ -157,7 +169,7 @@ def test_sizes(signed, folder):
     assert len(signed) <= 1.1 * len(packed)
 
 
-def test_the_commands_in_a_row(tmp_path, signer, digits):
+def test_the_commands_in_a_row(tmp_path: Path, signer: FileSigner, digits: Digits) -> None:
     """build, sign, verify, replay --json as a user types them; the object has exactly the documented keys."""
     (tmp_path / "key.pem").write_bytes(private_pem(signer.key))
     (tmp_path / "pub.pem").write_bytes(signer.public.pem())
@@ -187,16 +199,16 @@ def test_the_commands_in_a_row(tmp_path, signer, digits):
 class _Commands:
     """Runs gramophone in a folder; relative names of files are in it."""
 
-    def __init__(self, folder):
+    def __init__(self, folder: Path) -> None:
         self.folder = folder
 
-    def __call__(self, *words):
+    def __call__(self, *words: object) -> str:
         arguments = [self._path(str(word)) for word in words]
         result = CliRunner().invoke(main, arguments, catch_exceptions=False)
         assert result.exit_code == 0, result.output
         return result.stdout
 
-    def _path(self, word):
+    def _path(self, word: str) -> str:
         if re.fullmatch(r"\w+\.(gtr|sgtr|pem|npy)", word):
             return str(self.folder / word)
         slot, equals, name = word.partition("=")

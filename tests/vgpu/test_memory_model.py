@@ -1,5 +1,7 @@
 """The memory model that passes work on: whatever a trace says of memory, its model says the same."""
 
+from __future__ import annotations
+
 import itertools
 
 import numpy as np
