@@ -98,7 +98,7 @@ def _one_by_one(memory: Memory) -> bool:
 
 
 def place(found: Iterable[Item], start: int) -> dict[Item, int]:
-    """Where every item begins, from `start` on."""
+    """Where every item begins, at `start` or above."""
     placed: list[tuple[int, Item]] = []
     for item in sorted(found, key=lambda x: (-x.pages, x.page, x.frame)):
         taken = sorted((at, at + other.pages) for at, other in placed if item.meets(other))
