@@ -1,4 +1,4 @@
-"""What GPU-visible memory is made of: pages with initial content, their mappings, the CPU's writes between jobs."""
+"""What GPU-visible memory is made of: pages with initial content, mappings, the CPU's writes between jobs."""
 
 from __future__ import annotations
 

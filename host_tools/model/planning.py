@@ -56,7 +56,7 @@ def items(memory: Memory, reach: Reach, working: set[int]) -> list[Item]:
         reach: of the same memory.
         working: frames that do not lie in the image.
     """
-    own = memory.late_frames() | memory.slot_frames(*SlotKind)
+    own = memory.cpu_written_frames() | memory.slot_frames(*SlotKind)
     own |= {frame for frame, page in memory.pages.items() if not page.is_blank}
     one_by_one = _one_by_one(memory)
     found = []
