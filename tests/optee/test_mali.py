@@ -23,7 +23,7 @@ def test_it_replays_and_reports_as_the_host_does(
     folder = generate_sources("mali_g71", "optee", s.KEY, tmp_path / "pta", share_gpu=share_gpu)
     sample, stats = small_mali(tmp_path), tmp_path / "stats.json"
     data, inputs = s.signed(sample), values(sample, 1)
-    here = runners.run("vgpu", ReplayRequest(data, s.KEY, inputs, fault_job=int(bool(trouble))))
+    here = runners.run("vgpu", ReplayRequest(data, s.KEY, inputs, **({"fault_job": 1} if trouble else {})))
     there = runners.run(
         "optee", ReplayRequest(data, s.KEY, inputs, firmware=folder, plugin_args={"stats": str(stats)} | trouble)
     )

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from host_tools import runners
-from host_tools.machine.boot import GuestJob, GuestResult, guest_archive
+from host_tools.machine.boot import GuestJob, GuestResult
 from host_tools.machine.cpio import Entry, parse
 from host_tools.machine.devicetree import Tree
 from host_tools.machine.errors import RecordError
@@ -107,7 +107,7 @@ def answered(monkeypatch: pytest.MonkeyPatch, answer: bytes | None, files: dict[
     archive: dict[str, Entry] = {}
 
     def boot(image: Image, job: GuestJob, **_: Any) -> GuestResult:
-        archive.update(parse(guest_archive(job, guest.MODULE, job.command)))
+        archive.update(parse(linux.guest_archive(job, guest.MODULE, job.command)))
         left = files if answer is None else {**files, optee_linux.ANSWER: answer}
         return GuestResult("error: what it said\n", left, "", 1.0, {})
 
