@@ -1,6 +1,6 @@
 """The `gramophone` command: one group, its commands by subject in `host_tools.commands`.
 
-A command's module is imported when the command is asked for, so that help and the version need neither NumPy nor
+A command's module is imported when the command is used, so that help and the version need neither NumPy nor
 cryptography. The summaries are the first sentences of the commands' own help; a test compares them.
 """
 

@@ -1,6 +1,7 @@
 """Boards and environments that a replayer can be generated for: `baremetal/boards/NAME.toml`.
 
-Memory maps are not here: a port's header has them, and the firmware tells (struct gr_board of baremetal/port.h).
+Memory maps are not here: a port's header has them, and the firmware contains it
+(struct gr_board of baremetal/port.h).
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ MIN_GAIN = 0.05
 IMAGE_SECTION_BYTES = 1 << 14
 MAX_IMAGE_SECTIONS = 48
 _LEVEL = 12  # the highest: the best parse that there is
-_MAX_RATIO = 255  # a byte of LZ4 stands for no more
+_MAX_RATIO = 255  # a byte of LZ4 stands for at most that
 
 
 def _pack(raw: bytes, **options: object) -> bytes:

@@ -22,7 +22,7 @@ class TraceError(GramophoneError):
     Args:
         what: what is wrong, in words.
         offset: byte offset in the file, None where no single place is at fault.
-        expected: what the format asks for.
+        expected: what the format requires.
         found: what is there.
         file: name of the file; filled in by whoever knows it.
     """

@@ -187,7 +187,7 @@ def disassemble(data: bytes) -> tuple[dict[str, Any], Parts]:
 
 
 def read_header(data: bytes) -> dict[str, Any]:
-    """The header alone, its own rules checked."""
+    """Only the header, its own rules checked."""
     if len(data) < Header.sizeof():
         raise TruncatedError(
             "too short for a trace header", offset=len(data), expected=Header.sizeof(), found=len(data)
@@ -277,7 +277,7 @@ def _section(data: bytes, at: int, position: int, header: dict[str, Any]) -> tup
             "section reaches beyond the file", offset=at + 16, expected=header["trace_bytes"], found=end
         )
     if any(data[end:aligned]):
-        raise ReservedError("padding behind a section", offset=end, expected="zero", found=data[end:aligned].hex())
+        raise ReservedError("padding after a section", offset=end, expected="zero", found=data[end:aligned].hex())
     is_stored = row["codec"] == Codec.STORED and row["raw_bytes"] == row["stored_bytes"]
     if row["type"] in STORED_SECTIONS and not is_stored:
         raise SectionError(

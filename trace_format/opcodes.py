@@ -212,7 +212,7 @@ ACTIONS: dict[Op, ActionType] = {
         ),
         ActionType(
             Op.REPLAY_START,
-            "actions before this one run once after loading and after a reset, those behind it in every replay",
+            "actions before this one run once after loading and after a reset, those after it in every replay",
             at_most_once=True,
         ),
     )

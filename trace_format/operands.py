@@ -71,7 +71,7 @@ RULES = {
 
 @dataclass(frozen=True)
 class Bits:
-    """Some bits of a field of `Action`: `width` of them (0: all that it has) from bit `low` on."""
+    """Some bits of a field of `Action`: `width` of them (0: all that it has), starting at bit `low`."""
 
     field: str
     low: int = 0

@@ -88,7 +88,7 @@ def unpack(structure: str, data: bytes, offset: int = 0) -> dict[str, Any]:
 
 
 class Row:
-    """A structure as `struct` reads it, for where there are many: fields by name, nothing of them is judged.
+    """A structure as `struct` reads it, for where there are many: fields by name, none of them checked.
 
     Texts, magic and reserved fields are bytes as they lie there; so are nested structures.
 
@@ -142,7 +142,7 @@ def _text(structure: str, name: str, field: bytes, offset: int) -> str:
     text = field.rstrip(b"\0")
     if b"\0" in text:
         raise ReservedError(
-            f"{structure}.{name}: bytes behind the text's end",
+            f"{structure}.{name}: bytes after the text's end",
             offset=offset,
             expected="zero",
             found=field.hex(),

@@ -83,7 +83,7 @@ class Field:
 
 @dataclass(frozen=True)
 class Block:
-    """Where registers lie: the same ones `count` times, `bytes` apart, from `base` on.
+    """Where registers lie: the same ones `count` times, `bytes` apart, starting at `base`.
 
     A block of a `board` is not the GPU's own: it follows the register window in the virtual GPU of that board, and
     no trace can reach it.

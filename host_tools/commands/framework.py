@@ -93,7 +93,7 @@ class GramophoneCommand(click.Command):
 
 @dataclass(frozen=True)
 class LazyCommand:
-    """Where a command is, for a group that imports it only when it is asked for.
+    """Where a command is, for a group that imports it only when it is used.
 
     Attributes:
         function: MODULE.FUNCTION below `host_tools.commands`.

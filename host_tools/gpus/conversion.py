@@ -1,4 +1,4 @@
-"""What the recorded register accesses of a GPU become in a raw trace: what the recorder asks of each family."""
+"""What the recorded register accesses of a GPU become in a raw trace: what the recorder needs from each family."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """What is particular to a GPU family: one description each, which everything else asks.
 
-A family is a folder beside this file; its `__init__.py` has the description as FAMILY. Rooms below this one find
+A family is a folder next to this file; its `__init__.py` has the description as FAMILY. Rooms below this one find
 the rest in the folder by name: `vgpu/` is the C model (host_tools/vgpu/build.py), `guest.toml` says what the
 recording machine needs (host_tools/machine/placements.py).
 """
@@ -40,7 +40,7 @@ class Family:
         tlb_only_flushes: whether the profile's `mmu.flush` touches the TLB only, so that flushes between jobs may
             go where mappings do not change; otherwise the same commands flush caches.
         cache_commands: names of registers that flush caches when they are written.
-        cache_states: names of registers that tell when such a flush is done.
+        cache_states: names of registers that show when such a flush is done.
         list_registers: names of registers that only describe bin and render lists.
         passes: by name, in the order in which they run, passes over a trace's actions that are for its GPUs only.
     """

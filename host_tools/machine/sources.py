@@ -12,7 +12,7 @@ from host_tools.support.cache import cache_dir, locked
 
 @cache
 def source(package: str, suite: str) -> Path:
-    """The source tree of a package: of the tested version, or the newest where the suite has that no more.
+    """The source tree of a package: of the tested version, or the newest where the suite no longer has that.
 
     Returns:
         The folder, whose name is the version.

@@ -1,4 +1,4 @@
-"""What GPU-visible memory is made of: pages with their initial content, where they are mapped, what comes late."""
+"""What GPU-visible memory is made of: pages with initial content, mappings, the CPU's writes between jobs."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ class Page:
         return self._fills
 
     def settle(self, filled: list[Span]) -> None:
-        """From now on what actions fill is live: it cannot be told from what had to be filled."""
+        """From now on what actions fill is live: it cannot be distinguished from what had to be filled."""
         if self.in_image:
             if self.live is not _ALL:
                 self.lie_in_image(self.content)
@@ -106,7 +106,7 @@ class Mapping:
 
 
 @dataclass
-class Late:
+class CpuWrite:
     """Bytes that the CPU writes between jobs: before action `before` of the register stream."""
 
     before: int

@@ -24,12 +24,12 @@ from trace_format.schema import PAGE_BYTES, SlotKind
 from trace_format.trace import Slot, Trace
 
 MAX_POLLS = 100_000
-MAP_NORESERVE = 0x4000  # Linux; the mmap module names it from Python 3.13 on
+MAP_NORESERVE = 0x4000  # Linux; the mmap module names it since Python 3.13
 
 
 @dataclass
 class Interpreter:
-    """One device: a carve-out (offset = physical address), page tables behind it, and the virtual GPU.
+    """One device: a carve-out (offset = physical address), page tables after it, and the virtual GPU.
 
     Args:
         trace: what to replay.

@@ -71,7 +71,7 @@ class Region:
 
     @property
     def end(self) -> int:
-        """Virtual page number behind the last."""
+        """Virtual page number after the last."""
         return self.page + len(self.frames)
 
     def frame(self, page: int) -> int:
@@ -107,7 +107,7 @@ class Reach:
     first: dict[Region, int] = field(default_factory=dict)
 
     def add(self, region: Region, va: int, chain: int) -> None:
-        """A chain reaches a region from an address on."""
+        """A chain reaches a region from an address to its end."""
         self.chains[region].add(chain)
         self.first[region] = min(self.first.get(region, region.end), va // PAGE_BYTES)
 
@@ -175,8 +175,8 @@ class _Walker:
         self.reach = Reach(regions(memory))
         self.bytes: dict[int, NDArray[np.uint8]] = {}  # of frames that the recording has
         self.bytes |= {frame: page.content for frame, page in memory.pages.items() if not page.is_blank}
-        self.bytes |= {frame: memory.pages[frame].content.copy() for frame in memory.late_frames()}
-        self.late = sorted(memory.late, key=lambda item: item.before)
+        self.bytes |= {frame: memory.pages[frame].content.copy() for frame in memory.cpu_written_frames()}
+        self.cpu_writes = sorted(memory.cpu_writes, key=lambda item: item.before)
         self.by_page: dict[tuple[int, int], Region] = {}
         self.content: dict[Region, list[int]] = {}  # virtual pages that the recording has
         for region in self.reach.regions:
@@ -205,8 +205,8 @@ class _Walker:
 
     def _fill(self, start: int) -> None:
         """Do what the CPU writes until a chain starts."""
-        while self.late and self.late[0].before <= start:
-            item = self.late.pop(0)
+        while self.cpu_writes and self.cpu_writes[0].before <= start:
+            item = self.cpu_writes.pop(0)
             data = np.frombuffer(item.data, np.uint8)
             for frame, inside, part in pieces(item.to, len(data)):
                 self.bytes[frame][inside] = data[part]
@@ -295,7 +295,7 @@ class _Walker:
             self._search(int(struct.unpack_from("<Q", data, at)[0]) & VA_MASK)
 
     def _search(self, va: int) -> None:
-        """Reach a region from an address on, and what its content from there on may point to."""
+        """Reach a region from an address to its end, and what its content there may point to."""
         pending = [va]
         while pending:
             va = pending.pop()

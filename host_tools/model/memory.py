@@ -4,7 +4,7 @@ A trace says by MAP, UPLOAD and CLEAR actions what GPU-visible memory is. `Memor
 where each is mapped, what it holds when a replay starts and which of those bytes matter. Passes edit pages;
 `Memory.emit` writes the actions again, in one canonical order:
 
-    prologue registers, MAPs | REPLAY_START | CLEARs, UPLOADs, COPY_TO_GPU | jobs with late UPLOADs | COPY_FROM_GPU
+    prologue registers, MAPs | REPLAY_START | CLEARs, UPLOADs, COPY_TO_GPU | jobs, UPLOADs between | COPY_FROM_GPU
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from host_tools.model.frames import Late, Mapping, Mask, Page
+from host_tools.model.frames import CpuWrite, Mapping, Mask, Page
 from host_tools.model.packing import Packing, map_runs
 from host_tools.support.pages import pages_of, pieces
 from trace_format.actions import MAP_WRITE, Action, Actions, Columns, Op, Type, action, array_of, ops_with
@@ -44,7 +44,7 @@ class Memory:
         prologue, stream: every action that is not about memory, before and after REPLAY_START.
         mappings: by (address space, virtual page).
         pages: by frame.
-        late: what the CPU writes between jobs.
+        cpu_writes: what the CPU writes between jobs.
         carveout_bytes: size of the carve-out.
         is_gathered: nothing has been changed since the model was gathered.
     """
@@ -54,7 +54,7 @@ class Memory:
     stream: Actions
     mappings: dict[tuple[int, int], Mapping] = field(default_factory=dict)
     pages: dict[int, Page] = field(default_factory=dict)
-    late: list[Late] = field(default_factory=list)
+    cpu_writes: list[CpuWrite] = field(default_factory=list)
     carveout_bytes: int = 0
     is_gathered: bool = True
 
@@ -86,7 +86,7 @@ class Memory:
             elif index < first_job:
                 memory._fill(row)
             else:
-                memory.late.append(Late(int(position[index]), row.target, memory._data(row).tobytes()))
+                memory.cpu_writes.append(CpuWrite(int(position[index]), row.target, memory._data(row).tobytes()))
         memory._take_image()
         return memory
 
@@ -122,7 +122,7 @@ class Memory:
         """Keep what is mapped, and let whole pages of the image lie there."""
         mapped = {mapping.frame for mapping in self.mappings.values()}
         self.pages = {frame: self._page(frame) for frame in sorted(mapped)}
-        self.late = [item for item in self.late if item.to // PAGE_BYTES in mapped]
+        self.cpu_writes = [item for item in self.cpu_writes if item.to // PAGE_BYTES in mapped]
         image = np.frombuffer(self.trace.image, np.uint8)
         for frame, page in self.pages.items():
             if (frame + 1) * PAGE_BYTES <= len(image):
@@ -143,20 +143,20 @@ class Memory:
                     found.add(self.mappings[slot.address_space, va].frame)
         return found
 
-    def late_frames(self) -> set[int]:
+    def cpu_written_frames(self) -> set[int]:
         """Frames that the CPU writes between jobs."""
-        return {frame for item in self.late for frame in item.frames}
+        return {frame for item in self.cpu_writes for frame in item.frames}
 
     def written_frames(self) -> set[int]:
         """Frames that cannot lie in the image: a job, the CPU or a caller may write them."""
         by_gpu = {m.frame for m in self.mappings.values() if m.flags & MAP_WRITE}
-        return by_gpu | self.late_frames() | self.slot_frames(SlotKind.INPUT, SlotKind.PARAMETER)
+        return by_gpu | self.cpu_written_frames() | self.slot_frames(SlotKind.INPUT, SlotKind.PARAMETER)
 
     def behaviour(self) -> bytes:
         """A digest of what jobs do and find, leaving out permissions: equal digests, equal accesses."""
         digest = hashlib.sha256(self.prologue.tobytes() + self.stream.tobytes())
         digest.update(repr(sorted((key, m.frame) for key, m in self.mappings.items())).encode())
-        digest.update(repr([(x.before, x.to, x.data) for x in self.late]).encode())
+        digest.update(repr([(x.before, x.to, x.data) for x in self.cpu_writes]).encode())
         for frame in sorted(self.pages):
             page = self.pages[frame]
             digest.update(b"blank" if page.is_blank else page.content.tobytes() + page.live.tobytes())
@@ -168,7 +168,7 @@ class Memory:
             self,
             mappings=dict(self.mappings),
             pages={frame: replace(page) for frame, page in self.pages.items()},
-            late=[replace(item) for item in self.late],
+            cpu_writes=[replace(item) for item in self.cpu_writes],
         )
 
     def move(self, target: dict[int, int]) -> None:
@@ -177,8 +177,8 @@ class Memory:
         self.pages = {target[frame]: page for frame, page in self.pages.items()}
         for frame, page in self.pages.items():
             page.frame = frame
-        for item in self.late:
-            # A late upload crosses no page border: the recorder cuts them there.
+        for item in self.cpu_writes:
+            # A write of the CPU crosses no page border: the recorder cuts them there.
             item.to = target[item.to // PAGE_BYTES] * PAGE_BYTES + item.to % PAGE_BYTES
 
     def stretches(self) -> Iterator[slice]:
@@ -186,7 +186,7 @@ class Memory:
         at = self._tables_at()
         ends = [at] if self.mappings else []
         first = len(self.prologue)
-        ends += [first, *(first + item.before for item in self.late), first + len(self.stream)]
+        ends += [first, *(first + item.before for item in self.cpu_writes), first + len(self.stream)]
         begin = 0
         for end in ends:
             yield slice(begin, end)
@@ -196,7 +196,7 @@ class Memory:
         """Leave out actions, marked in prologue and stream as one array."""
         first = len(self.prologue)
         kept = np.concatenate(([0], np.cumsum(~dropped[first:])))
-        for item in self.late:
+        for item in self.cpu_writes:
             item.before = int(kept[item.before])
         self.prologue = self.prologue[~dropped[:first]]
         self.stream = self.stream[~dropped[first:]]
@@ -212,7 +212,7 @@ class Memory:
             raise ManifestError(
                 "the trace needs too much memory", expected=f"at most {MAX_CARVEOUT_BYTES} bytes", found=needed
             )
-        return Packing(self.pages, self.late)
+        return Packing(self.pages, self.cpu_writes)
 
     def settle(self, carveout_bytes: int | None = None) -> Packing:
         """Bring the model into the state in which it would be read again from the trace that it stands for.
@@ -227,7 +227,7 @@ class Memory:
         self.carveout_bytes = carveout_bytes or self.carveout_bytes
         mapped = {mapping.frame for mapping in self.mappings.values()}
         self.pages = {frame: self._page(frame) for frame in sorted(mapped)}
-        self.late.sort(key=lambda item: item.before)
+        self.cpu_writes.sort(key=lambda item: item.before)
         packing = self.packing()
         covered = max((packing.image_pages - f for f, page in self.pages.items() if not page.in_image), default=0)
         if covered > 0:
@@ -238,7 +238,7 @@ class Memory:
         filled = packing.filled()
         for frame, page in self.pages.items():
             page.settle(filled.get(frame, []))
-        self.late = [item for item in self.late if item.to // PAGE_BYTES in self.pages]
+        self.cpu_writes = [item for item in self.cpu_writes if item.to // PAGE_BYTES in self.pages]
         return packing
 
     def emit(self, carveout_bytes: int | None = None) -> Trace:
@@ -248,11 +248,11 @@ class Memory:
             ManifestError: a carve-out cannot be that large.
         """
         packing = self.settle(carveout_bytes)
-        late = packing.late()
+        cpu_writes = packing.cpu_writes()
         rows = [
             *self._prologue(),
             array_of([action(Op.REPLAY_START), *packing.fills()]),
-            *self._stream(late),
+            *self._stream(cpu_writes),
         ]
         return self.trace.with_(
             actions=np.concatenate(rows), image=packing.image(), carveout_bytes=self.carveout_bytes, raw=False
@@ -267,9 +267,9 @@ class Memory:
         at = self._tables_at()
         return [self.prologue[:at], array_of(map_runs(self.mappings)), self.prologue[at:]]
 
-    def _stream(self, late: list[tuple[int, Action]]) -> Iterator[Actions]:
+    def _stream(self, cpu_writes: list[tuple[int, Action]]) -> Iterator[Actions]:
         at = 0
-        for before, row in late:
+        for before, row in cpu_writes:
             yield self.stream[at:before]
             yield array_of([row])
             at = before

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 
 import numpy as np
 
-from host_tools.model.frames import CLEAR_GAP, Late, Page, Span
+from host_tools.model.frames import CLEAR_GAP, CpuWrite, Page, Span
 from host_tools.model.frames import Mapping as Mapped
 from host_tools.support.pages import pieces
 from trace_format.actions import Action, Op, action
@@ -22,14 +22,14 @@ class Packing:
 
     Args:
         pages: by frame.
-        late: what the CPU writes between jobs.
+        cpu_writes: what the CPU writes between jobs.
 
     Attributes:
         clears, uploads: runs of the carve-out that are filled when a replay starts, uploads after clears.
         image_bytes: size of the image.
     """
 
-    def __init__(self, pages: Mapping[int, Page], late: Iterable[Late]) -> None:
+    def __init__(self, pages: Mapping[int, Page], cpu_writes: Iterable[CpuWrite]) -> None:
         self.whole = sorted((p for p in pages.values() if p.in_image), key=lambda p: p.frame)
         if len({page.frame for page in self.whole}) != len(self.whole):
             raise ValueError("two pages of the image at one frame")
@@ -47,7 +47,7 @@ class Packing:
             for start, end in clears:  # too much does no harm: what is not zero is uploaded afterwards
                 _extend(self.clears, base + start, base + end, CLEAR_GAP)
         self._sources = [self._add(_content(pages, *span)) for span in self.uploads]
-        self._late = [(item, self._add(item.data) if any(item.data) else None) for item in late]
+        self._cpu_writes = [(item, self._add(item.data) if any(item.data) else None) for item in cpu_writes]
 
     def _add(self, data: bytes) -> int:
         if data not in self._at:
@@ -76,10 +76,10 @@ class Packing:
             found.append(action(Op.UPLOAD, bytes=end - start, target=start, source=source))
         return found
 
-    def late(self) -> list[tuple[int, Action]]:
+    def cpu_writes(self) -> list[tuple[int, Action]]:
         """What the CPU writes between jobs: before which action of the stream, and the action that does it."""
         found = []
-        for item, source in self._late:
+        for item, source in self._cpu_writes:
             where = {"bytes": len(item.data), "target": item.to}
             does = action(Op.CLEAR, **where) if source is None else action(Op.UPLOAD, source=source, **where)
             found.append((item.before, does))

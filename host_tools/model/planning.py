@@ -56,7 +56,7 @@ def items(memory: Memory, reach: Reach, working: set[int]) -> list[Item]:
         reach: of the same memory.
         working: frames that do not lie in the image.
     """
-    own = memory.late_frames() | memory.slot_frames(*SlotKind)
+    own = memory.cpu_written_frames() | memory.slot_frames(*SlotKind)
     own |= {frame for frame, page in memory.pages.items() if not page.is_blank}
     one_by_one = _one_by_one(memory)
     found = []
@@ -98,7 +98,7 @@ def _one_by_one(memory: Memory) -> bool:
 
 
 def place(found: Iterable[Item], start: int) -> dict[Item, int]:
-    """Where every item begins, from `start` on."""
+    """Where every item begins, at `start` or above."""
     placed: list[tuple[int, Item]] = []
     for item in sorted(found, key=lambda x: (-x.pages, x.page, x.frame)):
         taken = sorted((at, at + other.pages) for at, other in placed if item.meets(other))

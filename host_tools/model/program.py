@@ -128,7 +128,7 @@ class Program:
             trace = self._trace
             return Sizes(len(trace.actions), len(trace.image), memory_bytes(trace))
         memory, packing = self.memory, self._packing
-        fills = len(packing.clears) + len(packing.uploads) + len(memory.late)
+        fills = len(packing.clears) + len(packing.uploads) + len(memory.cpu_writes)
         rows = len(memory.prologue) + len(map_runs(memory.mappings)) + 1 + fills + len(memory.stream)
         outside = sum(not page.in_image for page in memory.pages.values())
         return Sizes(rows, packing.image_bytes, (packing.image_pages + outside) * PAGE_BYTES)

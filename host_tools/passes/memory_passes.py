@@ -14,7 +14,7 @@ from host_tools.passes.registry import memory_pass, program_pass
 from trace_format.actions import MAP_WRITE
 from trace_format.schema import PAGE_BYTES, SlotKind
 
-GUARD_PAGES = 1  # hardware fetches ahead of what it executes: the page behind one that is used stays mapped
+GUARD_PAGES = 1  # hardware fetches ahead of what it executes: the page after one that is used stays mapped
 
 
 @program_pass("constants")
@@ -38,9 +38,9 @@ def drop_dead_memory(program: Program) -> None:
     kept = touched | {(space, page + i) for space, page in touched for i in range(1, GUARD_PAGES + 1)}
     memory.mappings = {key: m for key, m in memory.mappings.items() if key in kept}
     frames = {m.frame for m in memory.mappings.values()}
-    memory.late = [item for item in memory.late if not frames.isdisjoint(item.frames)]
+    memory.cpu_writes = [item for item in memory.cpu_writes if not frames.isdisjoint(item.frames)]
     memory.pages = {frame: page for frame, page in memory.pages.items() if frame in frames}
-    keep = memory.late_frames() | memory.slot_frames(SlotKind.INPUT, SlotKind.PARAMETER, bound=True)
+    keep = memory.cpu_written_frames() | memory.slot_frames(SlotKind.INPUT, SlotKind.PARAMETER, bound=True)
     for frame, page in memory.pages.items():
         if frame not in keep and not page.is_blank:
             page.drop(~seen.needed(frame))

@@ -16,7 +16,7 @@ def map_once(program: Program) -> None:
     """Make all mappings before the page table is set, and drop the TLB flushes between jobs.
 
     Left as it is where a virtual page is remapped between jobs. Where the same commands flush caches too, they
-    stay: a pass of the family tells one from the other.
+    stay: a pass of the family distinguishes them.
     """
     memory = program.memory
     if not Columns(memory.prologue).is_op(Op.SET_GPU_PGTABLE).any():

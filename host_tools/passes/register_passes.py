@@ -48,7 +48,7 @@ def fold_polls(rows: Actions, gpu: Profile) -> Actions:
 
 @program_pass("intervals")
 def trim_intervals(program: Program) -> None:
-    """Drop recorded idle time: no register of the profile asks for a minimum interval."""
+    """Drop recorded idle time: no register of the profile needs a minimum interval."""
     program.drop(lambda rows: Columns(rows).is_op(Op.INTERVAL))
 
 
@@ -80,7 +80,7 @@ def drop_no_op_lists(rows: Actions, gpu: Profile) -> Actions:
 
 
 def _list_job(rows: Actions, start: int, job: Job) -> NDArray[np.bool_]:
-    """Marks the start of a list job and the service of its interrupt; nothing when they cannot be told apart."""
+    """Marks the start of a list job and the service of its interrupt; nothing when that is ambiguous."""
     drop = np.zeros(len(rows), np.bool_)
     drop[start] = True
     for index in range(start + 1, len(rows)):

@@ -4,7 +4,7 @@ Nothing is left out: every register access, interrupt and memory change stands i
 Mali: until its driver closes down, gpus/mali/panfrost.py).
 
 Of a V3D, carve-out offsets are the guest's physical addresses, so that the carve-out reaches from 0 to the end of
-the guest's RAM; the image must end below the RAM. Of a Mali, memory is laid out anew behind the image: what is
+the guest's RAM; the image must end below the RAM. Of a Mali, memory gets a new layout after the image: what is
 consecutive for the GPU is so in the carve-out too, for passes take that for one buffer (build/job_chains.py).
 """
 
@@ -44,7 +44,7 @@ def convert(path: Path, *, ram_end: int, meta: dict[str, Any], notes: dict[str, 
 
     Args:
         path: the capture.
-        ram_end: first physical address behind the guest's RAM, in bytes.
+        ram_end: first physical address after the guest's RAM, in bytes.
         meta: texts of the manifest (name, recorder, kernel, driver, framework).
         notes: provenance for people.
 
@@ -164,7 +164,7 @@ class _Builder:
         frame = physical
         if self.registers.new_layout:
             if self.next_page != (event.page, flags):
-                self.next_frame += 1  # tells apart what is not one buffer
+                self.next_frame += 1  # separates what is not one buffer
             frame = self.next_frame
             self.next_frame += event.pages
             self._check_carveout(self.next_frame)

@@ -1,7 +1,7 @@
 """Inputs, outputs and parameters of a recording, from the differences between recordings.
 
 Three recordings of one program are compared: two that differ in the inputs, one that differs in the weights.
-What the GPU is told to do must be the same in all; memory may differ only where an input or a parameter lies.
+What the GPU is made to do must be the same in all; memory may differ only where an input or a parameter lies.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _NOT_COMPARED = [int(op) for op in (Op.MAP_GPU_MEM, Op.UNMAP_GPU_MEM, Op.UPLOAD,
 
 
 def same_stream(first: Trace, second: Trace, what: str) -> None:
-    """Check that two recordings tell the GPU the same, up to the last job.
+    """Check that two recordings make the GPU do the same, up to the last job.
 
     Raises:
         RecordError: names the first action that differs.
@@ -76,7 +76,7 @@ def with_slots(
     memory, memory2, memory3 = (Memory.of(trace) for trace in (first, second, other_weights))
     _same_mappings(memory, memory2, "inputs")
     _same_mappings(memory, memory3, "weights")
-    if _late(memory) != _late(memory2):
+    if _cpu_writes(memory) != _cpu_writes(memory2):
         raise RecordError("memory that the CPU changes between jobs depends on the inputs")
     needed = _needed(memory, observe(first))
     paired = PairedMemory(_initial(memory, needed), _initial(memory2, needed))
@@ -96,10 +96,10 @@ def _same_mappings(first: Memory, other: Memory, what: str) -> None:
         )
 
 
-def _late(memory: Memory) -> list[tuple[int, tuple[int, int], int, bytes]]:
+def _cpu_writes(memory: Memory) -> list[tuple[int, tuple[int, int], int, bytes]]:
     """What the CPU writes between jobs, by GPU page."""
     pages = {m.frame: key for key, m in memory.mappings.items()}
-    return [(x.before, pages[x.to // PAGE_BYTES], x.to % PAGE_BYTES, x.data) for x in memory.late]
+    return [(x.before, pages[x.to // PAGE_BYTES], x.to % PAGE_BYTES, x.data) for x in memory.cpu_writes]
 
 
 def _needed(memory: Memory, seen: Observation) -> dict[int, list[tuple[int, int]]]:
@@ -193,7 +193,7 @@ def _parameters(paired: PairedMemory) -> list[Slot]:
 
 
 def _add(trace: Trace, slots: list[Slot]) -> Trace:
-    """Copies in before the first job; copies out behind the last one, before its memory is unmapped."""
+    """Copies in before the first job; copies out after the last one, before its memory is unmapped."""
     ops = trace.actions["op"]
     jobs = np.flatnonzero(ops == Op.JOB)
     changes = np.flatnonzero(np.isin(ops, [int(Op.MAP_GPU_MEM), int(Op.UNMAP_GPU_MEM)]))

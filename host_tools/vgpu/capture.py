@@ -338,7 +338,7 @@ class _Reader:
         good = a <= 1 and (delta, b) == (0, 0) and not any(found.reserved)
         self.require(good, "end record", "flags 0 or 1, zeros", (delta, a, b, found.reserved.hex()))
         self.require(found.records == self.records, "number of records", self.records, found.records)
-        self.require(not self.file.read(1), "end of file", "nothing behind the end record", "more bytes")
+        self.require(not self.file.read(1), "end of file", "nothing after the end record", "more bytes")
         return End(delta, bool(a), _COUNTERS.unpack(found.counters)._asdict())
 
 

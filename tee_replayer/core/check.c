@@ -3,7 +3,7 @@
 #include "gr_target.h"
 #include "internal.h"
 
-/* What each opcode asks for (GR_NEED_*), from the action table. Opcodes come in groups, 16 apart. */
+/* What each opcode needs (GR_NEED_*), from the action table. Opcodes come in groups, 16 apart. */
 #define AT(op) (((op) >> 4) * GR_OP_GROUP + ((op)&15))
 #define NEEDS_OF(op, bits) [AT(op)] = (bits),
 static const uint16_t needs[] = {GR_OP_NEEDS(NEEDS_OF)};
@@ -28,7 +28,7 @@ static const struct gr_limits *find_register(uint32_t index, uint32_t access)
     return index - row.first < row.count && (row.access & access) == access ? &limits[row.limits] : NULL;
 }
 
-/* `count` items from `first` on lie below `end`. */
+/* `count` items that start at `first` lie below `end`. */
 static bool is_below(uint64_t first, uint64_t count, uint64_t end)
 {
     return first + count <= end; /* no overflow: both are at most 44 bits wide */

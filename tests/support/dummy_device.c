@@ -1,5 +1,5 @@
-/* A virtual GPU that has registers and nothing else: what docs/PORTING.md asks of a model, at its smallest.
- */
+/* A virtual GPU that has registers and nothing else: what docs/PORTING.md asks of a
+ * model, at its smallest. */
 #include <stdlib.h>
 
 #include "vgpu_device.h"

@@ -35,7 +35,7 @@ class Area:
 
 
 @dataclass
-class Late:
+class CpuWrite:
     """What the CPU writes between jobs."""
 
     va: int
@@ -151,7 +151,7 @@ def set_table(space: int = 0) -> list[Action]:
 
 def trace(
     areas: Sequence[Area],
-    *stream: Action | Late | Iterable[Action | Late],
+    *stream: Action | CpuWrite | Iterable[Action | CpuWrite],
     slots: Sequence[Slot] = (),
     prologue: Sequence[Action] | None = None,
 ) -> Trace:
@@ -166,8 +166,8 @@ def trace(
     image = bytearray()
     areas = sorted(areas, key=lambda area: (area.space, area.va))
     saved = sum(-(-len(area.data or b"") // PAGE) for area in areas)
-    late = [item for item in _flat(stream) if isinstance(item, Late)]
-    frame = saved + -(-sum(len(item.data) for item in late) // PAGE)
+    cpu_writes = [item for item in _flat(stream) if isinstance(item, CpuWrite)]
+    frame = saved + -(-sum(len(item.data) for item in cpu_writes) // PAGE)
     place: dict[int, int] = {}
     maps, fills = [], []
     for area in areas:
@@ -196,7 +196,7 @@ def trace(
     rows += [action(op, arg=i) for op, i in copies if op == Op.COPY_TO_GPU]
     jobs = 0
     for item in _flat(stream):
-        if isinstance(item, Late):
+        if isinstance(item, CpuWrite):
             to = place[item.va // PAGE] + item.va % PAGE
             rows.append(action(Op.UPLOAD, bytes=len(item.data), target=to, source=len(image)))
             image += item.data
@@ -220,8 +220,8 @@ def trace(
     return found
 
 
-def _flat(stream: Iterable[Action | Late | Iterable[Action | Late]]) -> list[Action | Late]:
-    found: list[Action | Late] = []
+def _flat(stream: Iterable[Action | CpuWrite | Iterable[Action | CpuWrite]]) -> list[Action | CpuWrite]:
+    found: list[Action | CpuWrite] = []
     for item in stream:
-        found += [item] if isinstance(item, (Action, Late)) else list(item)
+        found += [item] if isinstance(item, (Action, CpuWrite)) else list(item)
     return found

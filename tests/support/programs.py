@@ -20,7 +20,7 @@ from trace_format.schema.mailbox import MAILBOX_RESPONSE_AT
 
 MIN_SECURITY_VERSION = 3  # of the traces and the devices of these tests
 RESULT_AT = MAILBOX_RESPONSE_AT + packing.size_of("mailbox_response")
-ANSWER_BYTES = 16384  # of what a program may leave behind the mailbox's response
+ANSWER_BYTES = 16384  # that a program may leave after the mailbox's response
 
 
 def run_program(

@@ -1,7 +1,7 @@
 """Recordings that other people made: where they are, and what to say when they are not there.
 
 They are not part of the project. GRAMOPHONE_RECORDINGS names their folder; its default is `../shared/recordings`,
-beside the checkout. In it are
+next to the checkout. In it are
 
 - `gpureplay/NAME/` (mnist, alexnet, mobilenet): GPUReplay's public recordings, `replayer/recs` of
   https://github.com/bakhi/GPUReplay;

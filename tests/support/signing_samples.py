@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import numpy as np
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519
 
 from signing.sign import FileSigner
-from trace_format.actions import Op, action
+from trace_format.actions import Op, action, array_of
 from trace_format.trace import Trace
 
 # published with their documents, so that nobody mistakes them for secrets: RFC 6979, A.2.5 and
@@ -25,7 +24,7 @@ TRACE_START = 128
 
 def small_trace(image_bytes: int = 64) -> bytes:
     """A valid trace with an image of so many bytes, not compressed, in chunks of 4096 bytes."""
-    actions = np.array([action(Op.INTERVAL, us=7), action(Op.REPLAY_START), action(Op.INTERVAL, us=9)])
+    actions = array_of([action(Op.INTERVAL, us=7), action(Op.REPLAY_START), action(Op.INTERVAL, us=9)])
     image = (bytes(range(251)) * (image_bytes // 251 + 1))[:image_bytes]
     trace = Trace("v3d42", actions, image, carveout_bytes=1 << 16, va_bytes=1 << 20, meta={"name": "small"})
     return trace.build(compress=False, chunk_bytes=4096)

@@ -1,4 +1,4 @@
-"""GPU families: every GPU has one, and the facts that passes ask for fit the profiles."""
+"""GPU families: every GPU has one, and the facts that passes need fit the profiles."""
 
 from __future__ import annotations
 

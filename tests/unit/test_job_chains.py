@@ -22,7 +22,7 @@ from tests.support.mali_chains import (
     RW,
     RX,
     Area,
-    Late,
+    CpuWrite,
     compute,
     header,
     page,
@@ -236,9 +236,9 @@ def test_what_the_cpu_writes_between_jobs_is_followed() -> None:
     """The same header twice; the second time it pushes another address, and another buffer leads on."""
     content = jobs(push=pointer(DATA))
     data = Area(DATA, data=bytes(PAGE))
-    late = [Late(PUSH + 8, pointer(MORE)), Late(DATA, pointer(LAST))]
+    cpu_writes = [CpuWrite(PUSH + 8, pointer(MORE)), CpuWrite(DATA, pointer(LAST))]
     found = Reached(
-        trace(areas(content, data, Area(MORE), Area(LAST)), submit(JOBS), late, submit(JOBS), submit(JOBS))
+        trace(areas(content, data, Area(MORE), Area(LAST)), submit(JOBS), cpu_writes, submit(JOBS), submit(JOBS))
     )
     assert [found.by(va) for va in (DATA, MORE, LAST)] == [{0, 1, 2}, {1, 2}, {1, 2}]
 
@@ -246,11 +246,11 @@ def test_what_the_cpu_writes_between_jobs_is_followed() -> None:
 def test_descriptors_that_come_late() -> None:
     """Nothing of them is known when the replay starts."""
     later = Area(MORE, flags=RW)
-    late = Late(MORE, page({0: compute(MORE + 0x400), 0x400: renderer_state(CODE)}))
-    found = Reached(trace(areas(jobs(), later), submit(JOBS), late, submit(MORE)))
+    cpu_writes = CpuWrite(MORE, page({0: compute(MORE + 0x400), 0x400: renderer_state(CODE)}))
+    found = Reached(trace(areas(jobs(), later), submit(JOBS), cpu_writes, submit(MORE)))
     assert found.by(MORE) == {1}
     with pytest.raises(ChainError, match="job chain 1: the job at 0xffff80300000 is of unknown type 0"):
-        reach(Memory.of(trace(areas(jobs(), later), submit(JOBS), submit(MORE), late, submit(MORE))))
+        reach(Memory.of(trace(areas(jobs(), later), submit(JOBS), submit(MORE), cpu_writes, submit(MORE))))
 
 
 def test_chains_are_followed_in_their_own_address_space() -> None:
@@ -409,12 +409,12 @@ def test_dead_memory_goes_but_for_a_page_behind_what_is_reached() -> None:
         Area(DATA + 4 * PAGE, 3, data=b"behind"),
         Area(MORE, data=b"dead"),
     ]
-    made = trace(areas(content, *others), submit(JOBS), Late(MORE + 8, b"late"), submit(JOBS))
+    made = trace(areas(content, *others), submit(JOBS), CpuWrite(MORE + 8, b"late"), submit(JOBS))
     memory = Memory.of(PASSES["dead-memory"](made))
     assert [page - DATA // PAGE for _, page in memory.mappings if page >= DATA // PAGE] == [2, 3, 4]
     assert memory.pages[memory.mappings[0, DATA // PAGE + 2].frame].content[:7].tobytes() == b"reached"
     assert not memory.pages[memory.mappings[0, DATA // PAGE + 4].frame].content.any()
-    assert memory.late == []
+    assert memory.cpu_writes == []
     built = build(made)
     assert b"reached" in built.image
     assert not any(text in built.image for text in (b"below", b"behind", b"dead", b"late"))

@@ -17,7 +17,7 @@ from host_tools.model.memory import BLOCK_PAGES, Memory
 from host_tools.model.planning import ALWAYS, Item, items, place
 from host_tools.passes import PASSES
 from host_tools.passes.pipeline import build
-from tests.support.mali_chains import PAGE, RO, RX, Area, Late, compute, page, renderer_state, submit, trace
+from tests.support.mali_chains import PAGE, RO, RX, Area, CpuWrite, compute, page, renderer_state, submit, trace
 from trace_format.actions import Op, actions_of
 from trace_format.schema import DType, SlotKind
 from trace_format.trace import Slot, Trace
@@ -199,10 +199,10 @@ def test_slots_share_with_none(kind: SlotKind, bound: bool) -> None:
 
 
 def test_what_the_cpu_writes_between_jobs_shares_with_none() -> None:
-    late = Late(WORK + SPACING + 3 * PAGE, b"late")
-    source = network([7, 7, 7], ONE_AFTER_THE_OTHER, more=[late, submit(JOBS)])
+    cpu_writes = CpuWrite(WORK + SPACING + 3 * PAGE, b"late")
+    source = network([7, 7, 7], ONE_AFTER_THE_OTHER, more=[cpu_writes, submit(JOBS)])
     assert (0, 2) not in overlap(build(source)), "0 is used again"
-    source = network([7, 7, 7], ONE_AFTER_THE_OTHER, more=[late, submit(JOBS + 2 * PAGE)])
+    source = network([7, 7, 7], ONE_AFTER_THE_OTHER, more=[cpu_writes, submit(JOBS + 2 * PAGE)])
     assert overlap(build(source)) == {(0, 2)}
 
 

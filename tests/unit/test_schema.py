@@ -125,7 +125,7 @@ def test_every_reserved_byte_must_be_zero(structure: walk.Structure, field: walk
 @pytest.mark.parametrize(("structure", "field"), TEXTS, ids=lambda x: x.name)
 @pytest.mark.parametrize(
     ("damage", "message"),
-    [(b"a\0b", "bytes behind the text's end"), (b"\xff", "is not UTF-8"), (b"\xc3", "is not UTF-8")],
+    [(b"a\0b", "bytes after the text's end"), (b"\xff", "is not UTF-8"), (b"\xc3", "is not UTF-8")],
 )
 def test_malformed_texts(structure: walk.Structure, field: walk.Field, damage: bytes, message: str) -> None:
     packed = bytearray(packing.pack(structure.name, values_of(structure.name)))

@@ -144,7 +144,7 @@ def test_a_flipped_bit_of_every_byte_of_the_body_is_refused(name: str, some_of: 
     for at in some_of(range(body, len(signed)), 800):
         result = verify_trace(flipped(signed, at * 8 + at % 8), [signer.public])
         chunk = (at - body) // 4096
-        if result.verdict != Verdict.MALFORMED:  # zero bytes behind a section
+        if result.verdict != Verdict.MALFORMED:  # zero bytes after a section
             assert result.verdict == Verdict.BAD_CHUNK
             assert f"at offset {body + chunk * 4096:#x}: hash of chunk {chunk}: expected" in result.reason
 

@@ -355,13 +355,13 @@ MALFORMED: list[tuple[str, Edit, type[TraceError], int | None, str]] = [
         "beyond",
     ),
     ("last section short", entry(5, "stored_bytes", 8), errors.SectionRangeError, None, "end of the last section"),
-    ("padding not zero", put(START[5] - 1, b"\1"), errors.ReservedError, START[5] - 5, "padding behind a section"),
+    ("padding not zero", put(START[5] - 1, b"\1"), errors.ReservedError, START[5] - 5, "padding after a section"),
     (
         "padding at the end",
         put(END - 1, b"\1"),
         errors.ReservedError,
         START[5] + len(NOTE),
-        "padding behind a section",
+        "padding after a section",
     ),
     (
         "raw_bytes over 4 GiB",
@@ -429,7 +429,7 @@ MALFORMED: list[tuple[str, Edit, type[TraceError], int | None, str]] = [
         put(at_manifest("name") + 2, b"\0"),
         errors.ReservedError,
         at_manifest("name"),
-        "behind the text",
+        "after the text",
     ),
     (
         "kernel not UTF-8",

@@ -65,7 +65,7 @@ def after(*records: bytes) -> tuple[bytes, int]:
 BAD = {
     "only the header": (HEADER, 32, "cut off in a record"),
     "no end record": (HEADER + GOOD[0], 48, "cut off in a record"),
-    "bytes behind the end": (GOOD_FILE + b"\0", len(GOOD_FILE) - 112, "nothing behind the end record"),
+    "bytes after the end": (GOOD_FILE + b"\0", len(GOOD_FILE) - 112, "nothing after the end record"),
     "wrong count of records": (HEADER + GOOD[0] + end(2), 48, "number of records: expected 1, found 2"),
     "end record cut": (GOOD_FILE[:-8], len(GOOD_FILE) - 112, "cut off in the end record"),
     "kind 0": (*after(record(0, 0, 0)), "kind of record"),

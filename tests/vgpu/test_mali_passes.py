@@ -17,7 +17,7 @@ from tests.support.mali_chains import (
     RW,
     RX,
     Area,
-    Late,
+    CpuWrite,
     compute,
     header,
     page,
@@ -302,13 +302,13 @@ def test_a_gpu_that_sleeps_between_jobs() -> None:
 
 def test_descriptors_that_the_cpu_writes_between_jobs() -> None:
     """The second time the same header leads to other code and other memory."""
-    late = [
-        Late(JOBS, simple_jobs(JOBS)[:192]),
-        Late(JOBS + STATE, renderer_state(CODE + PAGE, push=2)),
-        Late(JOBS + PUSH, struct.pack("<QQ", DATA, WORK[0])),
+    cpu_writes = [
+        CpuWrite(JOBS, simple_jobs(JOBS)[:192]),
+        CpuWrite(JOBS + STATE, renderer_state(CODE + PAGE, push=2)),
+        CpuWrite(JOBS + PUSH, struct.pack("<QQ", DATA, WORK[0])),
     ]
     others = [Area(DATA, 3, RO, b"constants"), Area(WORK[0], 5, RW, page({8: b"only the second reads this"}))]
-    built = all_passes_keep(trace(areas(*others), submit(JOBS), late, submit(JOBS)))
+    built = all_passes_keep(trace(areas(*others), submit(JOBS), cpu_writes, submit(JOBS)))
     assert b"constants" in built.image
     assert b"only the second reads this" in built.image
 

@@ -102,11 +102,11 @@ def test_sharing_and_relocating_keep_what_is_initialised(trace: Trace) -> None:
     before, after = _visible(trace), _visible(moved)
     memory = Memory.of(trace)
     assert before.keys() == after.keys()
-    late = memory.late_frames()
+    cpu_writes = memory.cpu_written_frames()
     for key, mapping in memory.mappings.items():
-        known = memory.pages[mapping.frame].live | (mapping.frame in late)
+        known = memory.pages[mapping.frame].live | (mapping.frame in cpu_writes)
         one, two = (np.frombuffer(x[key], np.uint8) for x in (before, after))
-        if mapping.frame not in late:
+        if mapping.frame not in cpu_writes:
             assert np.array_equal(one[known], two[known])
     assert moved.carveout_bytes <= trace.carveout_bytes
 

@@ -21,7 +21,7 @@ PROLOGUE = """\
  * Freestanding C11. `gr_<structure>_load` decodes a structure from little-endian bytes, one byte at a time, so it
  * needs no alignment and no byte order. It returns false, and leaves *out as it was, when fewer than
  * GR_<STRUCTURE>_BYTES bytes are there, the magic differs, a reserved byte or flag bit is not zero, or a text goes
- * on behind its first NUL. Ranges, enumerations, versions and UTF-8 are the caller's to check. The caller must
+ * on after its first NUL. Ranges, enumerations, versions and UTF-8 are the caller's to check. The caller must
  * own the bytes: memory that another world can write must be copied first.
  */
 #ifndef GRAMOPHONE_TRACE_H
@@ -74,7 +74,7 @@ static inline bool gr_is_text(const uint8_t *p, size_t n)
     return true;
 }
 
-/* Copies n bytes to out, which has room for a NUL behind them. */
+/* Copies n bytes to out, which has room for a NUL after them. */
 static inline void gr_load_text(char *out, const uint8_t *p, size_t n)
 {
     for (size_t i = 0; i < n; i++)

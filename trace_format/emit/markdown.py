@@ -19,7 +19,7 @@ _INTRODUCTION = """\
 # The trace format, version {major}.{minor}
 
 A trace (`.gtr`) says what to do to a GPU, step by step, and holds the memory that the GPU starts from. A signed
-trace (`.sgtr`) is a trace behind a signature. Raw recordings and optimised traces are the same format.
+trace (`.sgtr`) is a trace that follows its signature. Raw recordings and optimised traces are the same format.
 
 All numbers are little-endian and unsigned. Every structure has a fixed size and lies at a multiple of {alignment}
 bytes from the start of the trace, so that its fields are naturally aligned. A reader refuses whatever this
@@ -65,9 +65,9 @@ Rules, in the order in which a reader can check them:
    refuses another major version than its own and a greater minor one.
 2. `chunk_bytes` is a power of two from {min_chunk} to {max_chunk}.
 3. The section table follows the header: `section_count` entries, at most {max_sections}.
-4. Sections lie in the order of the table, the first right behind the table. Each starts at the next multiple of
-   {alignment} behind the one before, and the up to {gap} bytes between are zero. The file ends at the next
-   multiple of {alignment} behind the last.
+4. Sections lie in the order of the table, the first right after the table. Each starts at the next multiple of
+   {alignment} after the one before, and the up to {gap} bytes between are zero. The file ends at the next
+   multiple of {alignment} after the last.
 5. The first three sections are MANIFEST, SLOTS and CHUNKS, in this order, once each; their end is the end of the
    head, `head_bytes`. MANIFEST and CHUNKS are stored without a codec.
 6. Then come exactly one ACTIONS section, any number of IMAGE sections, and optional sections, in this order. There

@@ -26,7 +26,7 @@ device's allow list and the virtual GPU's table are made from the same file. How
   *driver* writes, only the replayer's nano driver does. Bits that are *volatile* or *busy* when read are named
   here too: a replay does not compare the former, and may wait for the latter to fall.
 - **reset**: the virtual GPU's value after a reset, where it is not zero.
-- **virtual GPU**: what it does not model. It stops with an error when it is asked for that.
+- **virtual GPU**: what it does not model. It stops with an error when it meets that.
 - **source**: where it differs from the sources named above the table.
 """
 

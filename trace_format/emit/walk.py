@@ -63,7 +63,7 @@ class Field:
 
     @property
     def end(self) -> int:
-        """Offset of the first byte behind the field."""
+        """Offset of the first byte after the field."""
         return self.offset + self.size
 
 

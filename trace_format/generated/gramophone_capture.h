@@ -26,10 +26,10 @@ enum gr_record_kind {
     GR_RECORD_KIND_WRITE = 2, /* a register was written */
     GR_RECORD_KIND_INTERRUPT = 3, /* an interrupt line changed its level, to 0 or 1 */
     GR_RECORD_KIND_JOB_START = 4, /* a job is about to run; kind 0 compute, 1 bin list, 2 render list; ordinals count from 1 */
-    GR_RECORD_KIND_JOB_END = 5, /* the job touches memory no more (it may have failed) */
+    GR_RECORD_KIND_JOB_END = 5, /* the job has stopped touching memory (it may have failed) */
     GR_RECORD_KIND_IDLE = 6, /* time that does not fit the delta of the record that follows, which is 0; so is this one's */
     GR_RECORD_KIND_MAP = 7, /* GPU pages are now at this physical address and up */
-    GR_RECORD_KIND_UNMAP = 8, /* GPU pages are mapped no more */
+    GR_RECORD_KIND_UNMAP = 8, /* GPU pages are no longer mapped */
     GR_RECORD_KIND_ZERO_PAGES = 9, /* content of GPU pages: all zero */
     GR_RECORD_KIND_NEW_PAGE = 10, /* content of a GPU page, seen for the first time; ids count up from 0 */
     GR_RECORD_KIND_KNOWN_PAGE = 11, /* content of a GPU page: that of an earlier NEW_PAGE */

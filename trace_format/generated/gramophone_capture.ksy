@@ -149,7 +149,7 @@ enums:
       doc: "a job is about to run; kind 0 compute, 1 bin list, 2 render list; ordinals count from 1"
     5:
       id: job_end
-      doc: "the job touches memory no more (it may have failed)"
+      doc: "the job has stopped touching memory (it may have failed)"
     6:
       id: idle
       doc: "time that does not fit the delta of the record that follows, which is 0; so is this one's"
@@ -158,7 +158,7 @@ enums:
       doc: "GPU pages are now at this physical address and up"
     8:
       id: unmap
-      doc: "GPU pages are mapped no more"
+      doc: "GPU pages are no longer mapped"
     9:
       id: zero_pages
       doc: "content of GPU pages: all zero"

@@ -18,7 +18,7 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "structures lie in mem
 #define MAILBOX_REQUEST_MAGIC UINT64_C(0x3151455258424d47) /* GMBXREQ1 */
 #define MAILBOX_RESPONSE_MAGIC UINT64_C(0x3150534558424d47) /* GMBXESP1 */
 
-/* What the firmware is asked for, at the mailbox's base. */
+/* What the firmware is requested to do, at the mailbox's base. */
 struct mailbox_request {
     uint64_t magic; /* this is a request */
     uint64_t trace_offset; /* of the signed trace */

@@ -18,7 +18,7 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "structures lie in mem
 
 /* Answer of GRAMOPHONE_DESCRIBE. */
 struct gramophone_slot {
-    char name[40]; /* as in the trace, so of at most 32 bytes: there is a NUL behind it */
+    char name[40]; /* as in the trace, so of at most 32 bytes: a NUL follows */
     uint32_t kind; /* SlotKind, as in the trace */
     uint32_t dtype; /* DType, as in the trace */
     uint32_t rank; /* dimensions used, 1 to 6 */

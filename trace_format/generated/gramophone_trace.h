@@ -6,7 +6,7 @@
  * Freestanding C11. `gr_<structure>_load` decodes a structure from little-endian bytes, one byte at a time, so it
  * needs no alignment and no byte order. It returns false, and leaves *out as it was, when fewer than
  * GR_<STRUCTURE>_BYTES bytes are there, the magic differs, a reserved byte or flag bit is not zero, or a text goes
- * on behind its first NUL. Ranges, enumerations, versions and UTF-8 are the caller's to check. The caller must
+ * on after its first NUL. Ranges, enumerations, versions and UTF-8 are the caller's to check. The caller must
  * own the bytes: memory that another world can write must be copied first.
  */
 #ifndef GRAMOPHONE_TRACE_H
@@ -97,7 +97,7 @@ enum gr_op {
     GR_OP_IRQ_EXIT = 0x32, /* the recorded driver left its interrupt handler */
     GR_OP_INTERVAL = 0x33, /* at least this much time between the previous and the next action */
     GR_OP_JOB = 0x40, /* the next actions submit a job; where a log, a checkpoint or a time budget looks */
-    GR_OP_REPLAY_START = 0x41, /* actions before this one run once after loading and after a reset, those behind it in every replay */
+    GR_OP_REPLAY_START = 0x41, /* actions before this one run once after loading and after a reset, those after it in every replay */
 };
 
 /* Flags of actions. */
@@ -477,7 +477,7 @@ static inline bool gr_is_text(const uint8_t *p, size_t n)
     return true;
 }
 
-/* Copies n bytes to out, which has room for a NUL behind them. */
+/* Copies n bytes to out, which has room for a NUL after them. */
 static inline void gr_load_text(char *out, const uint8_t *p, size_t n)
 {
     for (size_t i = 0; i < n; i++)

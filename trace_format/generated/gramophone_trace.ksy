@@ -419,4 +419,4 @@ enums:
       doc: "the next actions submit a job; where a log, a checkpoint or a time budget looks"
     65:
       id: replay_start
-      doc: "actions before this one run once after loading and after a reset, those behind it in every replay"
+      doc: "actions before this one run once after loading and after a reset, those after it in every replay"

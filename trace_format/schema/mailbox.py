@@ -44,7 +44,7 @@ MAILBOX = Format(
     "mailbox",
     "the mailbox of a bare-metal firmware",
     {
-        "mailbox_request": (Request, "what the firmware is asked for, at the mailbox's base"),
+        "mailbox_request": (Request, "what the firmware is requested to do, at the mailbox's base"),
         "mailbox_buffer": (Buffer, "data for a slot, or room for it"),
         "mailbox_response": (Response, "the answer, at MAILBOX_RESPONSE_AT"),
     },
@@ -54,7 +54,7 @@ MAILBOX = Format(
 )
 NORMAL_WORLD = Format(
     "normal_world",
-    "the mailbox's answer where OP-TEE is behind it",
+    "the mailbox's answer where OP-TEE serves it",
     {"normal_world_response": (NormalWorldResponse, "what the small normal world leaves at MAILBOX_RESPONSE_AT")},
     prefix="",
     includes=("gramophone_mailbox.h",),

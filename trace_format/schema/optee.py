@@ -16,7 +16,7 @@ GRAMOPHONE_OUTPUT = trace.SlotKind.OUTPUT.value
 GRAMOPHONE_PARAMETER = trace.SlotKind.PARAMETER.value
 
 Slot = Struct(
-    "name" / Text(40) * "as in the trace, so of at most 32 bytes: there is a NUL behind it",
+    "name" / Text(40) * "as in the trace, so of at most 32 bytes: a NUL follows",
     "kind" / u32 * "SlotKind, as in the trace",
     "dtype" / u32 * "DType, as in the trace",
     "rank" / u32 * "dimensions used, 1 to 6",

@@ -19,7 +19,7 @@ HEADER_BYTES, HEADER_ALIGNMENT = 32, 64  # of a job header
 HEADER_STATUS_BYTES = 16  # at its beginning; the GPU writes them
 HEADER_CONTROL, HEADER_NEXT = 16, 24  # in it: see `job_type`; address of the chain's next header, 0 at the end
 CONTROL_WIDE = 1  # of the word at HEADER_CONTROL: pointers of 64 bits; else it is an older, smaller header
-LOCK_ALL = 0x3F  # of as*.LOCKADDR: from address 0 on, 2 to the power of so many bytes and more
+LOCK_ALL = 0x3F  # of as*.LOCKADDR: at address 0, 2 to the power of so many bytes and more
 IDLE_TIMEOUT_US = 100_000  # as Linux since 6.8; it gave an address space 1 ms before
 
 

@@ -1,6 +1,6 @@
 """From the register accesses of Arm's kbase driver (job manager GPUs) to actions; panfrost.py builds on it.
 
-Every access becomes an action, in order, but for those that carry an address of the recorded machine: writes of an
+Every access becomes an action, in order, except those that carry an address of the recorded machine: writes of an
 address space's table, attributes and configuration, in whose place the replayer's driver sets its own.
 """
 
@@ -89,7 +89,7 @@ def find(gpu: Profile, offset: int, write: bool) -> Register | str:
 
 
 def any_table(access: Access, space: int, table: int) -> None:
-    """A `check_table` that nothing is asked of."""
+    """A `check_table` that checks nothing."""
 
 
 class Converter:

@@ -10,7 +10,7 @@ from trace_format.profile import Profile
 
 
 class Registers:
-    """Every access is one action, but for registers that the replayer's driver writes."""
+    """Every access is one action, except for registers that the replayer's driver writes."""
 
     new_layout = False
     space = 0

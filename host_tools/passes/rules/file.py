@@ -37,7 +37,7 @@ from host_tools.gpus.mali.job_manager import JobType
 from trace_format import profile
 from trace_format.errors import TraceError
 
-# That have a descriptor behind their header.
+# That have a descriptor after their header.
 JOB_TYPES = {kind.name.lower().replace("_", "-"): kind for kind in JobType if kind != JobType.NULL}
 MAX_OFFSET = 4096  # no descriptor is as large
 
@@ -159,7 +159,7 @@ def _parse(file: str, text: bytes) -> RuleFile:
 
 
 class _Table:
-    """A TOML table of which every key must be asked for once."""
+    """A TOML table of which every key must be read once."""
 
     def __init__(self, rows: dict[str, Any], where: str) -> None:
         self.rows = dict(rows)
@@ -306,7 +306,7 @@ def _overlap(one: Rule, other: Rule) -> bool:
 
 
 def _shifts(one: CodeRule, other: CodeRule) -> Iterator[int]:
-    """By how many bytes the other word can lie behind the first one so that they have bytes in common."""
+    """By how many bytes the other word can lie after the first one so that they have bytes in common."""
     step = math.gcd(one.align, other.align)
     return (s for s in range(1 - other.bytes, one.bytes) if (one.offset + s - other.offset) % step == 0)
 

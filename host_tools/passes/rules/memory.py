@@ -17,9 +17,9 @@ ZERO, UNKNOWN = -1, -2  # bytes that were cleared; bytes that nothing in the tra
 
 
 class ImageView:
-    """Feed it the actions one by one; then ask.
+    """Feed it the actions one by one; then query it.
 
-    Nothing is copied: `sources` are built of a page only when it is asked for.
+    Nothing is copied: `sources` are built for a page only when it is needed.
     """
 
     def __init__(self, trace: Trace) -> None:

@@ -1,9 +1,9 @@
 """A raw trace from a GPUReplay recording.
 
-The carve-out is filled anew: the image holds the saved pages that are not zero. Behind it lies every mapped
-page, in the order of virtual addresses, with a free page between any two regions, so that passes can tell them
-apart. Pages were saved after the run, so the status that the GPU wrote into job headers is taken out of them;
-else the job manager would take the jobs for done.
+The carve-out has a new layout: the image holds the saved pages that are not zero. After it lies every mapped page,
+in the order of virtual addresses, with a free page between any two regions, so that passes can distinguish them.
+Pages were saved after the run, so the status that the GPU wrote into job headers is taken out of them; otherwise
+the job manager would consider the jobs done.
 """
 
 from __future__ import annotations

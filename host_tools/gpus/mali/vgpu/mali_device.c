@@ -53,7 +53,7 @@ void mali_flushed(struct mali_device *dev)
     *id = (*id + 1) & FLUSH_ID_MASK;
 }
 
-static const struct vgpu_family mali_g71_arch60_family; /* its GPU_ID as Mesa asks for it */
+static const struct vgpu_family mali_g71_arch60_family; /* its GPU_ID as Mesa expects it */
 
 /* Registers to their reset values; what GPU_IRQ_RAWSTAT says and the flush id stay. */
 static void reset(struct mali_device *dev)
@@ -117,8 +117,8 @@ static const struct vgpu_register *find(struct mali_device *dev, uint32_t offset
     return known;
 }
 
-/* Of power there are rows of registers: of the shader, the tiler and the L2 cache, 16 bytes each, low and
- * high word. */
+/* Of power there are rows of registers: of the shader, the tiler and the L2 cache, 16 bytes each,
+ * low and high word. */
 static bool is_power(uint32_t offset, uint32_t block)
 {
     return offset >= block && offset < block + 16 * MALI_POWER_KINDS;

@@ -70,7 +70,7 @@ static inline uint64_t mali_reg64(struct mali_device *dev, uint32_t offset)
 }
 
 /* mali_device.c */
-/* When what begins now will be done; the owner is asked to come back then. */
+/* When what begins now will be done; the owner is asked to call again then. */
 uint64_t mali_due(struct mali_device *dev);
 void mali_raise(struct mali_device *dev, uint32_t rawstat, uint32_t bits);
 /* The caches were cleaned and invalidated: the flush id counts on. */

@@ -2,8 +2,8 @@
  * Job slots of a Mali G71 and the chains of job descriptors that they run.
  *
  * Slots: Linux 6.1 drivers/gpu/drm/panfrost/panfrost_job.c. Job headers: Mesa src/panfrost/lib/genxml/v6.xml
- * (Job Header). A chain is walked whole when its slot starts and its end is told after the latency. Shaders
- * are not executed: a compute job reads nothing but its header.
+ * (Job Header). A chain is walked whole when its slot starts and its end is reported after the latency.
+ * Shaders are not executed: a compute job reads nothing but its header.
  */
 #include "mali_device.h"
 
@@ -208,7 +208,7 @@ void mali_jobs_advance(struct mali_device *dev)
             finish(dev, i, dev->slot[i].status);
 }
 
-/* Jobs are over before a soft stop could reach them, but for those that hang. */
+/* Jobs are over before a soft stop could reach them, except those that hang. */
 static void stop(struct mali_device *dev, unsigned index, uint32_t value)
 {
     bool flag = *mali_reg(dev, MALI_JS + index * MALI_JS_BYTES + JS_CONFIG) & JS_CONFIG_JOB_CHAIN;

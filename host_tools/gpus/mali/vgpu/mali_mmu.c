@@ -32,7 +32,7 @@ enum { VA_BITS = 48, PA_BITS = 40 };
 enum { ACCESS_EXECUTE = 1, ACCESS_READ = 2, ACCESS_WRITE = 3 }; /* AS_FAULTSTATUS 9:8 */
 
 struct leaf {
-    uint64_t pa; /* of the address asked for */
+    uint64_t pa; /* of the requested address */
     bool readable, writable, executable;
     unsigned level;
 };

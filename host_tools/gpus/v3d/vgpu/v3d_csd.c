@@ -1,12 +1,12 @@
 /*
- * Compute dispatch: workgroups into supergroups, supergroups into batches of sixteen lanes, batches onto
- * worker threads.
+ * Compute dispatch: workgroups into supergroups, supergroups into batches of sixteen lanes,
+ * batches onto worker threads.
  *
- * Configuration words: 0 to 2: workgroups x, y, z << 16 | offset; 3: (batches per supergroup - 1) << 12 |
- * workgroups per supergroup << 8 (0: 16) | workgroup size (0: 256), bits 20:25 highest supergroup id and bit
- * 26 "may overlap the dispatch before", which permit concurrency and change no result; 4: batches - 1; 5:
- * code address | propagate NaN 4 | single segment 2 | four threads 1; 6: uniforms. Source: Mesa 22.3.6,
- * src/broadcom/vulkan/v3dv_cmd_buffer.c (cmd_buffer_create_csd_job).
+ * Configuration words: 0 to 2: workgroups x, y, z << 16 | offset; 3: (batches per supergroup - 1) << 12
+ * | workgroups per supergroup << 8 (0: 16) | workgroup size (0: 256), bits 20:25 highest supergroup id
+ * and bit 26 "may overlap the dispatch before", which permit concurrency and change no result; 4:
+ * batches - 1; 5: code address | propagate NaN 4 | single segment 2 | four threads 1; 6: uniforms.
+ * Source: Mesa 22.3.6, src/broadcom/vulkan/v3dv_cmd_buffer.c (cmd_buffer_create_csd_job).
  */
 #include "v3d_qpu.h"
 #include "v3d_qpu_thread.h"

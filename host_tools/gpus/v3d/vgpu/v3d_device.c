@@ -1,5 +1,5 @@
-/* A virtual V3D 4.2: registers. Sequences and meanings: Linux 6.1 drivers/gpu/drm/v3d (v3d_gem.c, v3d_mmu.c,
- * v3d_irq.c). */
+/* A virtual V3D 4.2: registers. Sequences and meanings: Linux 6.1
+ * drivers/gpu/drm/v3d (v3d_gem.c, v3d_mmu.c, v3d_irq.c). */
 #include "v3d_device.h"
 
 #include <stdlib.h>

@@ -85,8 +85,8 @@ static bool load_page_table(struct v3d_device *dev)
     return true;
 }
 
-/* The job has done its work: it completes after the latency, at once if there is none and nobody to ask for a
- * call. */
+/* The job has done its work: it completes after the latency, at once if there is none and no
+ * callback to schedule with. */
 static void complete_later(struct v3d_device *dev, unsigned engine)
 {
     struct vgpu *gpu = &dev->base;
@@ -149,7 +149,7 @@ static void start_csd(struct v3d_device *dev)
         run_csd(dev, config);
 }
 
-/* With no latency and nobody to schedule for, jobs complete before the register write returns. */
+/* With no latency and no callback to schedule with, jobs complete before the register write returns. */
 static void complete_now_if_due(struct v3d_device *dev)
 {
     if (!dev->base.host.schedule)

@@ -1,9 +1,8 @@
 /*
  * V3D 4.2 MMU as the compute engine sees it: a software table from GPU page to host page.
  *
- * v3d_mmu.c fills it from the guest's page table (one level, u32 a 4 KiB page; entry = frame number 23:0,
- * bit 28 valid, bit 29 writable; source: Linux 6.1 drivers/gpu/drm/v3d/v3d_mmu.c) and empties it on a TLB
- * clear.
+ * v3d_mmu.c fills it from the guest's page table (one level, u32 a 4 KiB page; entry = frame number 23:0, bit
+ * 28 valid, bit 29 writable; source: Linux 6.1 drivers/gpu/drm/v3d/v3d_mmu.c) and empties it on a TLB clear.
  */
 #ifndef GRAMOPHONE_V3D_MMU_H
 #define GRAMOPHONE_V3D_MMU_H
@@ -18,17 +17,17 @@ enum { V3D_PAGE_SHIFT = 12, V3D_PAGE_BYTES = 1 << 12, V3D_PAGES = 1 << 20 };
 struct v3d_mmu {
     /* tlb[va >> 12]: host page address | V3D_TLB_*, or 0: call v3d_mmu_fill. */
     uintptr_t *tlb;
-    /* touched[va >> 12]: bit 0 read, bit 1 written; always kept. Plain relaxed byte stores from workers are
-     * fine. */
+    /* touched[va >> 12]: bit 0 read, bit 1 written; always kept. Plain relaxed byte stores
+     * from workers are fine. */
     uint8_t *touched;
-    /* Keep the access map: v3d_csd_run is called with threads == 1, and the engine calls v3d_mmu_note() for
-     * every access. */
+    /* Keep the access map: v3d_csd_run is called with threads == 1, and the engine calls
+     * v3d_mmu_note() for every access. */
     bool track;
     void *owner; /* state of v3d_mmu.c */
 };
 
 /* Slow path: look `va` up in the page table. Returns the new tlb entry, or 0 on a fault (invalid page, or
- * nothing behind it). Thread-safe. */
+ * no memory there). Thread-safe. */
 uintptr_t v3d_mmu_fill(struct v3d_mmu *mmu, uint32_t va);
 
 /* Note one access for the access map (track only). */

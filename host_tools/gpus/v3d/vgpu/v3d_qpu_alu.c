@@ -1,7 +1,7 @@
 /*
  * The add and mul ALUs. Every operation has a plain handler (operands straight from slots, no condition, no
  * packing, no flags) and a full one. Carry is modelled where Mesa's compiler uses it; operations that only
- * make sense outside compute shaders, or whose effect no public source tells, have no handler: the
+ * make sense outside compute shaders, or whose effect no public source states, have no handler: the
  * translator makes them an error.
  *
  * Sources of the semantics: Mesa 22.3.6, src/broadcom/compiler/nir_to_vir.c (what each operation is used
@@ -273,7 +273,7 @@ FLOAT1(ftrunc, round_lanes(a, round_zero))
 FLOAT1(ffloor, round_lanes(a, round_down))
 FLOAT1(fceil, round_lanes(a, round_up))
 
-/* Out of range: the nearest integer there is; NaN: 0. (Vulkan leaves both undefined; no source tells.) */
+/* Out of range: the nearest integer there is; NaN: 0. (Vulkan leaves both undefined; no source says.) */
 QPU_INLINE qpu_u32 to_signed(qpu_u32 bits)
 {
     qpu_f32 a = (qpu_f32)bits;

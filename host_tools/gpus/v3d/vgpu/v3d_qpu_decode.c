@@ -3,8 +3,7 @@
  *   63:58 mul op   57:53 signal   52:46 condition or signal address   45 mul magic   44 add magic
  *   43:38 mul destination   37:32 add destination   31:24 add op   23:21 mul b   20:18 mul a
  *   17:15 add b   14:12 add a   11:6 raddr_a   5:0 raddr_b or small immediate
- * A branch has mul op 0 and signal bits 57:56 = 10.
- */
+ * A branch has mul op 0 and signal bits 57:56 = 10. */
 #include "v3d_qpu_decode.h"
 
 #include <stdio.h>
@@ -168,7 +167,7 @@ static uint8_t half_unpack(unsigned code)
     return table[code];
 }
 
-/* An add operation whose number alone names it: opcodes 120 to 127 and 181 to 185. */
+/* An add operation that is named by its number only: opcodes 120 to 127 and 181 to 185. */
 static uint8_t plain_add_op(unsigned op)
 {
     switch (op) {
@@ -228,8 +227,8 @@ static uint8_t extended_add_op(unsigned op, unsigned a, unsigned b, bool magic, 
     }
 }
 
-/* Opcodes 245 to 255: conversions; opcode bits 3:2 unpack the source, b selects the operation and the
- * packing. */
+/* Opcodes 245 to 255: conversions; opcode bits 3:2 unpack the source, b selects the
+ * operation and the packing. */
 static uint8_t conversion_op(unsigned op, unsigned b, uint8_t *pack)
 {
     static const uint8_t groups[4][3] = {
@@ -252,7 +251,7 @@ static bool decode_add(uint64_t word, struct qpu_instr *instr, const char **reas
     struct qpu_alu *alu = &instr->add;
     unsigned op = field(word, 31, 24), a = field(word, 14, 12), b = field(word, 17, 15);
     unsigned a_code = (op >> 2) & 3, b_code = op & 3;
-    bool swapped = a_code * 8 + a > b_code * 8 + b; /* the order of the sources tells fadd from faddnf... */
+    bool swapped = a_code * 8 + a > b_code * 8 + b; /* the order of the sources selects fadd or faddnf... */
 
     alu->magic = field(word, 44, 44);
     alu->waddr = (uint8_t)field(word, 37, 32);

@@ -1,6 +1,6 @@
 /*
- * Decoder of V3D 4.2 QPU instructions: one 64-bit word to its meaning. Used by the interpreter and by the
- * disassembler.
+ * Decoder of V3D 4.2 QPU instructions: one 64-bit word to its meaning. Used by the interpreter
+ * and by the disassembler.
  *
  * The encoding has no public specification; the facts here (field positions, opcode numbers, the tables of
  * signals and conditions) were read in Mesa 22.3.6, src/broadcom/qpu/qpu_pack.c and qpu_instr.h.
@@ -272,7 +272,7 @@ enum { QPU_SMALL_IMMEDIATES = 48 };
 /* Write the instruction in readable form into text; returns what snprintf would. */
 int qpu_disassemble(const struct qpu_instr *instr, char *text, size_t size);
 
-/* For a word alone: its text, or, when false is returned, why it is no instruction. */
+/* For a single word: its text, or, when false is returned, why it is not an instruction. */
 bool v3d_qpu_describe(uint64_t word, char *text, size_t size);
 
 #endif

@@ -1,5 +1,5 @@
-/* QPU instructions as text: "add ; mul ; signals". Source of the mnemonics: Mesa 22.3.6, src/broadcom/qpu
- * (qpu_instr.c, qpu_disasm.c). */
+/* QPU instructions as text: "add ; mul ; signals". Source of the mnemonics: Mesa
+ * 22.3.6, src/broadcom/qpu (qpu_instr.c, qpu_disasm.c). */
 #include "v3d_qpu_decode.h"
 
 #include <inttypes.h>

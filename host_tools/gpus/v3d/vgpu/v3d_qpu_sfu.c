@@ -4,7 +4,7 @@
  *
  * Silicon approximates and no public source says how. Here results are computed in double precision with
  * nothing but IEEE 754 basic operations and rounded once to single, so that they are the same on every host
- * and, but for rare ties, correctly rounded. (The C library's functions would differ between hosts.)
+ * and, except for rare ties, correctly rounded. (The C library's functions would differ between hosts.)
  */
 #include "v3d_qpu_thread.h"
 

@@ -89,8 +89,8 @@ QPU_INLINE qpu_u32 qpu_half_to_single(qpu_u32 half)
     qpu_u32 exponent = bits & (31u << 23);
     qpu_u32 normal = bits + rebias;
     qpu_u32 special = bits + rebias + rebias; /* infinity, NaN: exponent 31 becomes 255 */
-    /* Subnormal: read the mantissa as if it had exponent 2^-14 and an implicit one, then take the one away.
-     */
+    /* Subnormal: read the mantissa as if it had exponent 2^-14 and an implicit one, then
+     * take the one away. */
     qpu_f32 subnormal = (qpu_f32)(normal + (1u << 23)) - (qpu_f32)qpu_splat(113u << 23);
     qpu_u32 result = qpu_select(exponent == 0, (qpu_u32)subnormal, normal);
 

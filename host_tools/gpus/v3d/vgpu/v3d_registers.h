@@ -1,8 +1,8 @@
 /*
- * Register table of the V3D 4.2 of a BCM2711. It is generated from trace_format/gpus/v3d42.toml, which names
- * the sources (Linux 6.1 drivers/gpu/drm/v3d/v3d_regs.h; drivers/soc/bcm/bcm2835-power.c for the power
- * blocks). Only what the Linux driver uses is there: anything else is an access that nobody can have
- * recorded.
+ * Register table of the V3D 4.2 of a BCM2711. It is generated from trace_format/gpus/v3d42.toml,
+ * which names the sources (Linux 6.1 drivers/gpu/drm/v3d/v3d_regs.h; drivers/soc/bcm/bcm2835-power.c
+ * for the power blocks). Only what the Linux driver uses is there: anything else is an access that
+ * nobody can have recorded.
  */
 #ifndef GRAMOPHONE_V3D_REGISTERS_H
 #define GRAMOPHONE_V3D_REGISTERS_H

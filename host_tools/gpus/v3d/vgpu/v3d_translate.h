@@ -11,7 +11,7 @@ enum v3d_fault {
     V3D_FAULT_CAP,       /* at or above ADDR_CAP */
     V3D_FAULT_INVALID,   /* entry not valid */
     V3D_FAULT_READ_ONLY, /* write to an entry without the writable bit */
-    V3D_FAULT_BUS,       /* entry valid, nothing behind it */
+    V3D_FAULT_BUS,       /* entry valid, no memory there */
 };
 
 bool v3d_mmu_init(struct v3d_mmu *mmu, struct vgpu *gpu);
@@ -23,7 +23,7 @@ void v3d_mmu_free(struct v3d_mmu *mmu);
  */
 bool v3d_mmu_load(struct v3d_mmu *mmu, uint64_t table_pa, uint32_t pages);
 
-/* What lies behind physical addresses has changed. */
+/* The memory at physical addresses has changed. */
 void v3d_mmu_memory_changed(struct v3d_mmu *mmu);
 
 /* A new job: forget what the last one touched. */
