@@ -36,7 +36,7 @@ from trace_format.emit import (
 )
 from trace_format.schema import STRUCTURES, SectionType
 from trace_format.schema.capture import RecordKind
-from trace_format.schema.vocabulary import u64
+from trace_format.schema.vocabulary import Described, u64
 
 ROOT = Path(__file__).resolve().parents[2]
 KAITAI_FOLDER = ROOT / "build" / "npm" / "node_modules"
@@ -132,6 +132,7 @@ def test_the_other_documents_name_everything(groups: tuple[schema.Format, ...], 
         for field in structure.fields:
             assert f"| {field.offset} | {field.size} | `{field.name}` |" in text
     for item in (item for group in groups for values in group.enumerations for item in values):
+        assert isinstance(item, Described)
         assert f"| `{item.name}` | {item.text} |" in text
     assert not re.search(r"\{\w+\}", text), "a placeholder was left"
 

@@ -191,7 +191,7 @@ def test_a_settled_model_is_the_one_that_is_read_again(trace: Trace) -> None:
         assert (page.frame, page.in_image, page.is_blank) == (frame, other.in_image, other.is_blank)
         assert np.array_equal(page.live, other.live)
         assert np.array_equal(page.content, other.content)
-    assert settled.late == again.late
+    assert settled.cpu_writes == again.cpu_writes
     assert settled.prologue.tolist() == again.prologue.tolist()
     assert settled.stream.tolist() == again.stream.tolist()
     assert settled.carveout_bytes == again.carveout_bytes
