@@ -22,6 +22,7 @@ from trace_format.actions import (
     Op,
     action,
     actions_of,
+    array_of,
 )
 from trace_format.trace import Trace
 
@@ -57,7 +58,7 @@ def idle(space: int = 0) -> Action:
 
 
 def test_other_gpus_are_left_alone() -> None:
-    other = Trace("v3d42", np.array([action(Op.REG_READ_ONCE, register=3, flags=FLAG_IGNORE)]), b"", 4096, 1 << 20)
+    other = Trace("v3d42", array_of([action(Op.REG_READ_ONCE, register=3, flags=FLAG_IGNORE)]), b"", 4096, 1 << 20)
     for step in ("power-states", "status-reads", "flush-ids", "address-spaces"):
         assert PASSES[step](other) is other
 

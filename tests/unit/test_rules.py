@@ -352,7 +352,7 @@ def one_job(code: bytes) -> Trace:
     registers = [(0x18C0, (CODE + PAGE) & ALL_BITS), (0x18C4, (CODE + PAGE) >> 32), (0x18E0, 1)]
     return Trace(
         gpu="mali_g52",
-        actions=np.array(
+        actions=array_of(
             [
                 action(Op.MAP_GPU_MEM, flags=MAP_READ | MAP_EXECUTE, va_page=page, pages=1, frame=2),
                 action(Op.MAP_GPU_MEM, flags=MAP_READ, va_page=page + 1, pages=1, frame=3),
