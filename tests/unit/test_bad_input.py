@@ -22,7 +22,7 @@ from host_tools.cli import main
 from signing import keys
 from signing.sign import sign_trace
 from tests.support.signing_samples import EDDSA, ES256
-from trace_format.actions import MAP_READ, MAP_WRITE, Op, action
+from trace_format.actions import MAP_READ, MAP_WRITE, Op, action, array_of
 from trace_format.schema import PAGE_BYTES, DType, SlotKind
 from trace_format.trace import Slot, Trace
 
@@ -48,7 +48,7 @@ def trace() -> bytes:
     ]
     image = bytes(range(256))
     size = 16 * PAGE_BYTES
-    return Trace("v3d42", np.array(rows), image, size, size, slots, meta={"name": "bad"}, raw=True).build()
+    return Trace("v3d42", array_of(rows), image, size, size, slots, meta={"name": "bad"}, raw=True).build()
 
 
 def npy(array: object) -> bytes:
