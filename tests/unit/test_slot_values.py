@@ -13,7 +13,7 @@ from host_tools.cli import main
 from host_tools.model.program import memory_bytes
 from signing.sign import sign_trace
 from tests.support.signing_samples import ES256
-from trace_format.actions import ACTION_DTYPE, MAP_READ, MAP_WRITE, Op, action
+from trace_format.actions import ACTION_DTYPE, MAP_READ, MAP_WRITE, Op, action, array_of
 from trace_format.errors import GramophoneError, listed
 from trace_format.schema import PAGE_BYTES, DType, SlotKind
 from trace_format.trace import Slot, Trace
@@ -38,7 +38,7 @@ def trace() -> Trace:
         action(Op.COPY_FROM_GPU, slot=PARAMETERS + 1),
     ]
     size = 16 * PAGE_BYTES
-    return Trace("v3d42", np.array(rows), bytes(range(256)), size, size, slots, meta={"name": "n"}, raw=True)
+    return Trace("v3d42", array_of(rows), bytes(range(256)), size, size, slots, meta={"name": "n"}, raw=True)
 
 
 @pytest.fixture(autouse=True)
