@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 # Gramophone. Plain `make` lists what there is.
 .DEFAULT_GOAL := help
 .PHONY: help setup setup-test usable system system-test demo check test test-all coverage lint bench optee record-root record-demo demo-train generated clean

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // A Raspberry Pi's stub for what runs next: the words in its first page that the VideoCore's firmware and
 // Linux know by address, and the way from EL3 to EL2, where they expect to be entered. The page is reserved in the
 // device tree. Facts: TF-A 2.12 docs/plat/rpi4.rst and plat/rpi/common (header, L2 latency), rpi4_bl31_setup.c;

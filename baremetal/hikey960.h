@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* Board: HiKey960 (Kirin 960, Hi3660), in place of TF-A's BL31: TF-A's BL2 loads it from the FIP and
  * enters it at EL3 on one core. -D overrides a number; all of them are in the firmware too, as `gr_board`,
  * where the runners read them. It has run only in emulation, not on silicon.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* The firmware's program: one request from the mailbox, one answer. */
 #include "gramophone_mailbox.h"
 #include "port.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* The part of the port that is the same on all boards: clock, interrupts of a GICv2, PL011. Interrupts
  * are polled at the distributor: a replay has nothing else to do, and needs no handler that could be
  * entered at a bad time. GICD_ISPENDR shows a line's level whether or not the interrupt is enabled

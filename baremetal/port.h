@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* What the ports of all boards share (port.c), and what a board has of its own: NAME.c, and its numbers in
  * NAME.h, which is board.h in a generated folder. */
 #ifndef GRAMOPHONE_PORT_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* Port for QEMU's machine "virt" (and Unicorn with the same map) at EL3: the GPU is on, the
  * end leaves the emulator. */
 #include "port.h"

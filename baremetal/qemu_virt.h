@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* Board: QEMU's machine "virt" with a secure world, and Unicorn with the same map. -D overrides a number; all
  * of them are in the firmware too, as `gr_board`, where the runners read them. Facts: QEMU hw/arm/virt.c. */
 #ifndef GRAMOPHONE_BOARD_H

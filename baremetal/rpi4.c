@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Port for the Raspberry Pi 4 at EL3. It has run only in emulation, not on silicon.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* Board: Raspberry Pi 4 (BCM2711), as armstub8.bin: the VideoCore's firmware puts it at address 0 and enters
  * it on all four cores at EL3. After the request an arm64 kernel, where there is one, is entered at EL2;
  * otherwise the cores wait forever. -D overrides a number; all of them are in the firmware too, as

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // Reset and exceptions at EL3, secure. The vector table is the first 2 KiB of the image. EL3 runs on its own stack
 // pointer, drops to no other level before the end, and all interrupts and asynchronous aborts stay masked as they
 // are at reset: only the entry for synchronous exceptions, at 0x200, can be taken, and the rest is code.

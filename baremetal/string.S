@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // memcpy, memset and memmove, by words where all is aligned: with the MMU off, memory takes aligned accesses only.
     .section .text.string, "ax"
     .global memcpy, memset, memmove

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """The `gramophone` command: one group, its commands by subject in `host_tools.commands`.
 
 A command's module is imported when the command is used, so that help and the version need neither NumPy nor

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """The signed trace's bytes: header, COSE_Sign1 message, padding, trace.
 
 Every signed trace has exactly one encoding, and only that one is read: a bit that could be flipped without

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """Errors of signing that are about a file the user gave."""
 
 from __future__ import annotations

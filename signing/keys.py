@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """Keys: made, read from and written to PEM files (PKCS#8 private keys, SubjectPublicKeyInfo public keys)."""
 
 from __future__ import annotations

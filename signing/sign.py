@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """Signing a trace."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """Verifying a signed trace."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """Puts the core, one nano driver and one GPU's tables into two files that drop into any tree."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """What a bare-metal replayer has besides the core: port, start-up, Makefile and the crypto library's files."""
 
 from __future__ import annotations

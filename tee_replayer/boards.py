@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """Boards and environments that a replayer can be generated for: `baremetal/boards/NAME.toml`.
 
 Memory maps are not here: a port's header has them, and the firmware contains it

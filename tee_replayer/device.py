@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """What a device was made for: a constant in its firmware, which can be found in any image."""
 
 from __future__ import annotations

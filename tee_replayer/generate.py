@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """Generates the replayer for one GPU, platform and key: sources, Makefile and the crypto library's files.
 
 A bare-metal folder is self-contained: `make -C out` needs a cross compiler and nothing of this project. That for

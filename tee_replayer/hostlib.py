@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """The replayer's core as a shared library of this machine, and its Python binding.
 
 It is the same C that goes into firmware; only the port differs: registers are callbacks given as C function

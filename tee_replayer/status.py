@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """What a replayer reports, in words."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """What the C core must know of one GPU, as C source: identity, limits, register policy. Made from its profile."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """Fixtures of all test groups."""
 
 from __future__ import annotations

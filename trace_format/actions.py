@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """Actions as programs use them: by the names of their operands.
 
 Every action is one `Action` structure of 16 bytes (two 64-bit words), so that a stream of them is a NumPy array of

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """Section codecs: stored, and one LZ4 block (the device has a decoder of its own).
 
 LZ4 was chosen for the start-up and the decoder's size, against DEFLATE and LZMA (docs/adr/0008-lz4-sections.md).

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """Errors of the trace format: each names the file, the offset, what was expected and what was found."""
 
 from __future__ import annotations

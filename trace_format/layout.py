@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """Where things lie in a trace file: header, section table, head, chunks. Knows nothing of what sections mean."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """The action table: what a replay is made of.
 
 The set follows GPUReplay's published one (arXiv 2105.05085, table 2); `keep`, `clear`, `job` and `replay_start`

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """What an operand of an action can be, and where it lies in an action's 16 bytes.
 
 What follows from an operand's type is said once for each type: the rule in words here, the host's check in

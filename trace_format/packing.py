@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """Structures of the schema to bytes and back."""
 
 from __future__ import annotations

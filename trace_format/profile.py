@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """GPU profiles: registers, what a trace may do to them, MMU format and interrupts, read from `gpus/NAME.toml`.
 
 `gpus/NAME.toml` is the one description of a GPU's registers. From it come the allow list that a device enforces

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """A trace in memory, and its bytes.
 
 `Trace.parse` accepts exactly what docs/FORMAT.md allows and `Trace.build` writes it; a raw recording and an

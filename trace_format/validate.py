@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """What an action may say: the rules of the action table, checked over whole streams with NumPy."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* What the replayer and its crypto library need of <string.h>; see string.c. */
 #ifndef GRAMOPHONE_STRING_H
 #define GRAMOPHONE_STRING_H

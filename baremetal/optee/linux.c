@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* The normal world's part when that is Linux: starts the kernel that lies in memory
  * (host_tools/runners/optee/linux_machine.py). As Linux's Documentation/arch/arm64/booting.rst requires: MMU
  * and caches off, the tree's address in x0. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* The normal world of the emulated machine: serves one request from the mailbox through the pseudo-TA. The
  * trace and the tensors go through shared memory in chunks. */
 #include "normal_world.h"

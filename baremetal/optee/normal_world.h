@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* The emulated machine's normal world, for host_tools/runners/optee/bare_metal.py. */
 #ifndef GRAMOPHONE_NORMAL_WORLD_H
 #define GRAMOPHONE_NORMAL_WORLD_H

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // Entry of the normal world (BL33), at EL1 or EL2 with the MMU off; exceptions; the SMC.
     .section .text.reset, "ax"
     .global _start

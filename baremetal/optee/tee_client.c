@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* Numbers and layouts are those of OP-TEE's core/include/optee_msg.h, optee_rpc_cmd.h and sm/optee_smc.h. */
 #include "tee_client.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * A client of OP-TEE without an operating system: sessions and commands over OP-TEE's SMC interface, in the 2
  * MiB of memory that the core reserves for sharing (CFG_CORE_RESERVED_SHM). One call at a time.

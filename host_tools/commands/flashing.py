@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """`gramophone flash`: what a board is flashed with, packed and checked."""
 
 from __future__ import annotations

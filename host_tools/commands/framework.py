@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """What all commands share: `--json`, exit statuses and errors in one sentence.
 
 A command is a function that returns an `Outcome`:

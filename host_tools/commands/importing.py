@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """Commands that import what others recorded: `gramophone import gpureplay` and `... import regs-history`."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """Commands that record: `gramophone record ncnn` and `gramophone record run`."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """Commands that generate replayers and run them: generate, replay."""
 
 from __future__ import annotations

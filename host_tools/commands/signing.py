@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """`gramophone keygen`, `getpub`, `keyinfo`, `sign` and `verify`."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """Commands over traces: build, diff, dump."""
 
 from __future__ import annotations

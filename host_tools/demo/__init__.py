@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """The demo: a LeNet trained on real handwritten digits, and the digits it is shown."""
 
 from pathlib import Path

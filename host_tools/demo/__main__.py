@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """`make demo`: from the committed recording to digits classified in the secure world; a tampered trace refused."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """Labelled pictures of handwritten digits, and the test digits that are in the tree."""
 
 import zipfile

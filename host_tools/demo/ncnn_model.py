@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """Writes the network as an ncnn model, and runs one with ncnn's CPU back end.
 
 Source of the file formats: ncnn's documentation, `docs/developer-guide/param-and-model-file-structure.md` and

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """`make optee`: fetch and build TF-A and OP-TEE, and boot them with the demo network and a temporary key."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """Draws digits in the terminal, side by side, each with a caption.
 
 A character cell is about twice as tall as wide, so it takes two pixels, one above the other: as a half block

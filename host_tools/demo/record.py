@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """`make record-demo`: record the demo network again and compare with the committed recording."""
 
 from __future__ import annotations

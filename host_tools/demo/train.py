@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """Trains the demo's LeNet and writes it as an ncnn model, with a set of test digits: `make demo-train`.
 
 One seed and one BLAS thread: on the same kind of CPU with the same NumPy, the files come out identical.

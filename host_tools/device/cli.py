@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """Replays signed traces on this device, through OP-TEE: the command `gramophone-tee`."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """Makes `_binding.py`, the C library's declarations for cffi: `python -m host_tools.device.declarations`.
 
 The module it writes needs only cffi's backend, not its parser of C, which takes seconds on a small device.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """The C client library (tee_replayer/optee/client) from Python: one class, over cffi's backend."""
 
 from __future__ import annotations

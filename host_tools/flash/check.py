@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """Reads an image back and proves what is in it: its own bytes against its manifest, and against a key."""
 
 from __future__ import annotations

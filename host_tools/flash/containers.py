@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """What holds an image's files: a tar archive or the folder it was unpacked to, a flash image, an SD card."""
 
 from __future__ import annotations

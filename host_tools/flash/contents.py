@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """What an image holds, read from its own bytes: the manifest is made from that, and checked against it."""
 
 from __future__ import annotations

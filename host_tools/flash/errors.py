@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """Errors of images: each names the file or piece, the offset, what was expected and what was found."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """Reads FAT32 file systems, strictly, and shares no code with what writes them (mkfs.fat, mtools).
 
 Facts: Microsoft Extensible Firmware Initiative FAT32 File System Specification 1.03 (2000): "Boot Sector and BPB",

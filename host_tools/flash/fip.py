@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """Firmware image packages (FIP) of TF-A: a table of contents by UUID, then the images.
 
 Facts: TF-A 2.12, docs/design/firmware-design.rst ("Firmware Image Package layout"),

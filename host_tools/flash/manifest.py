@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """The provisioning manifest: what an image holds, in canonical JSON, a part of the image itself.
 
 The manifest carries no signature. `check` compares it with what the image's own bytes say; who made the image is

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """Names in images: their pieces and containers. What a board's image is made of: baremetal/boards/NAME.toml."""
 
 # Kind of image (tee_replayer/boards.py) -> what it is written as.

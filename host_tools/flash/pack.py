@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """Packs what `gramophone generate` wrote for what a platform is flashed with, the manifest included."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """SD cards: a partition table and one FAT32 partition, written by mkfs.fat and mtools, the same each time.
 
 Facts: the classic "MBR" partition table: UEFI 2.10, 5.2.1; type 0x0c is FAT32 with LBA, which the Raspberry Pi's

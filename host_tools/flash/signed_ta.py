@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """Trusted applications as OP-TEE signs them: header, hash, signature, UUID and version, ELF file.
 
 Facts: OP-TEE 4.10, core/include/signed_hdr.h (structures), core/crypto/signed_hdr.c and

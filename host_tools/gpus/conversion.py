@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """What the recorded register accesses of a GPU become in a raw trace: what the recorder needs from each family."""
 
 from __future__ import annotations

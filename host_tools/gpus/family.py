@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """What is particular to a GPU family: one description each, which everything else asks.
 
 A family is a folder next to this file; its `__init__.py` has the description as FAMILY. Rooms below this one find

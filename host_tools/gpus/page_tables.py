@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """Page tables that the interpreter builds for the virtual GPU: what it needs from each family."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """Debian packages of any suite and architecture, without touching the system's own apt.
 
 Each `AptRoot` is a private apt configuration: its own source list, indexes, status file and archive, in the

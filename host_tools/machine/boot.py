@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """Boots the recording machine: stock QEMU, Debian's kernel, the guest root, and the virtual GPU as a device.
 
 Everything that could differ between two runs is fixed: time counts executed instructions (-icount), random numbers

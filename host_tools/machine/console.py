@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """What the guest sends over its console: framed files between the kernel's own lines.
 
 A frame is one file:

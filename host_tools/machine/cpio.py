@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """cpio archives in the "newc" format, as the kernel's initramfs unpacker reads them.
 
 The format is the kernel's Documentation/driver-api/early-userspace/buffer-format.rst: a header of 13 eight-digit

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """The device tree of the recording machine: QEMU's own for its virt machine, plus one GPU."""
 
 from __future__ import annotations

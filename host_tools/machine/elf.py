@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """What an ELF program needs to run: its interpreter and shared libraries, found as the dynamic linker would."""
 
 from collections.abc import Iterable

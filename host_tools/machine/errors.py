@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """Errors of recording: one class, so that a command can print one clear sentence and exit 2."""
 
 from trace_format.errors import GramophoneError

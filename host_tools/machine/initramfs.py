@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """The guest's root file system: one large archive made once from packages, one small one for each recording.
 
 The kernel unpacks both into memory, the second over the first. Nothing of the host gets in: no times, no owners.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """Kernel modules of a Debian kernel package in the order in which they must be loaded.
 
 A module names what it needs in its own `.modinfo` section ("depends=a,b"), so no generated index is needed.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """What the recording machine needs for each GPU: drivers, and where it sits. Read from `gpus/FAMILY/guest.toml`.
 
 A family's file has the drivers that the guest's root holds, then a table for each place that a GPU can have. Its

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """Prepares what the recording machine boots: `python -m host_tools.machine.root` (`make record-root`).
 
 Kernel, Mesa and Python come from Debian's archive, ncnn from PyPI, all unmodified. A recording's provenance, and

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """Sources of Debian packages, each unpacked once into the user's cache folder."""
 
 import os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """The versions that were tested, of packages from suites whose versions change. What else needs a certain version
 says so itself: ncnn (wheels.py, pyproject.toml), QEMU (host_tools/vgpu/build.py), BearSSL's files (tee_replayer).
 """

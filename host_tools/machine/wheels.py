@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """ncnn for the guest: PyPI's own wheel, unmodified, of a pinned version."""
 
 import hashlib

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """Actions, slots and traces as text."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """Whether two traces do the same: replayed on the virtual GPU, same outputs and same GPU-visible memory.
 
 Memory is compared by GPU address, where a job of the first trace read or wrote it: bytes that no job touches may

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """What GPU-visible memory is made of: pages with initial content, mappings, the CPU's writes between jobs."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """The replay of a trace in Python, on a virtual GPU: slow, plain, and independent of the C core.
 
 Passes use it to see which memory a trace's jobs touch, equivalence tests to compare two traces, the recorder to

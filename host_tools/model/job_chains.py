@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """Job chains in GPU memory, and what of memory a chain can reach: for GPUs with a job manager (Mali, Bifrost).
 
 Descriptor layouts: Mesa 22.3.6 src/panfrost/lib/genxml/v6.xml (Job Header, Compute Job, Draw, Renderer State,

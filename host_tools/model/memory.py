@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """A trace's memory as a model that passes change, and the trace that a model stands for.
 
 A trace says by MAP, UPLOAD and CLEAR actions what GPU-visible memory is. `Memory.of` gathers that into pages:

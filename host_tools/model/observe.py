@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """What a trace's jobs do to memory, seen by replaying it on the virtual GPU with the access map on."""
 
 from __future__ import annotations

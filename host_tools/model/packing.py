@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """How a memory model becomes an image and actions: which bytes are uploaded and cleared, and from where.
 
 The image has whole pages first, at the frames that they keep, then pieces for UPLOAD actions; equal ones once.

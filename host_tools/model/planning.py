@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """Where the working memory of job chains goes: regions that are never in use at the same time share pages.
 
 A region is in use from the first chain that can reach it to the last. When the recording has no content for it,

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """A trace while passes change it.
 
 It is read once and written once. Until a pass has changed its memory, its actions are one stream; from then on

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """Passes over memory: what must travel, where it lies."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """Passes over address spaces: mappings that never change are made once, before the first job."""
 
 from __future__ import annotations

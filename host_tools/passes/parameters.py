@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """Parameters (weights): bound to values at build time, they become constant memory."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """From a raw recording to a trace worth signing: passes, and the pipeline that runs them."""
 
 from __future__ import annotations

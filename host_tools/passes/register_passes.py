@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """Passes over register accesses and interrupts."""
 
 from __future__ import annotations

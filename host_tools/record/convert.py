@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """From a capture of the recorder in the device to a raw trace.
 
 Nothing is left out: every register access, interrupt and memory change stands in the raw trace, in order (of a

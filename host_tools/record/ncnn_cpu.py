@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """ncnn's own CPU back end on this machine: the reference that recordings and replays are compared with."""
 
 from collections.abc import Mapping, Sequence

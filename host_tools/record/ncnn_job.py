@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """The guest job that runs one inference of an ncnn network on the GPU, and what it answers."""
 
 import shlex

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """Recording an ncnn network: three boots of the unmodified stack, compared, become one raw trace with slots."""
 
 from __future__ import annotations

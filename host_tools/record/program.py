@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """Recording any program that drives the GPU: one boot, one raw trace, no slots."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """Mesa's shader cache, kept between recordings: without it, compiling shaders is most of a recording's time.
 
 A job's cache is what the same job leaves when it starts with none. The first recording of a job therefore

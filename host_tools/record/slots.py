@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """Inputs, outputs and parameters of a recording, from the differences between recordings.
 
 Three recordings of one program are compared: two that differ in the inputs, one that differs in the weights.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """Finding tensors in GPU memory by following differences.
 
 The same program recorded with two different inputs leaves two memories. Wherever a tensor lies, each of its

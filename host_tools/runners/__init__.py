@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """Runners: what a replay can run on. `run` is the one way in; `host_tools.runners.replay` is the interface."""
 
 from __future__ import annotations

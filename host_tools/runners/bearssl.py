@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """BearSSL's source, from Debian: the crypto library that replayers link."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """The caller's tensors, checked against the trace's slots, and room for the outputs."""
 
 from __future__ import annotations

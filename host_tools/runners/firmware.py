@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """Firmware for the emulators: generated, compiled, and kept in the cache; and what an ELF says about its board."""
 
 from __future__ import annotations

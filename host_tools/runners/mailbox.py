@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """The mailbox of the firmware, from the normal world's side."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """What a signed trace needs of a device, read from it before anything is verified: GPU, secure memory, slots."""
 
 from __future__ import annotations

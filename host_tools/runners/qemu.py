@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """Replays in the secure world of stock QEMU: the firmware at EL3, in the machine of `secure_machine.py`."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """The interface of a runner: what a caller requests, what a runner takes and gives back, and the errors."""
 
 from __future__ import annotations

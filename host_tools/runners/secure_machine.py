@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """QEMU's machine "virt" with a secure world, for the runners of firmware: virtual GPU and carve-out secure-only.
 
 The guest's normal-world memory is a file that this process maps too: the mailbox, the signed trace and the tensors

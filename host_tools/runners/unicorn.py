@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """Replays on Unicorn: the same firmware ELF at EL3, without a machine around it, for quick tests.
 
 Unicorn has no interrupt controller, no reliable clock and no secure world: the runner gives the firmware

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """Replays on the virtual GPU in this process: the host build of the replayer's core, with no emulator."""
 
 from __future__ import annotations

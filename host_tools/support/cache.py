@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """Where downloads and builds are kept: the user's cache folder, never the checkout."""
 
 import fcntl

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """Writing files so that no reader ever sees half of one."""
 
 from __future__ import annotations

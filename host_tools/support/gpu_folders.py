@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """The folders of the GPU families (host_tools/gpus), for rooms below them that take files from there."""
 
 from pathlib import Path

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """Tensors in .npy files, without NumPy: versions 1.0 to 3.0 of the format, as numpy.lib.format describes it."""
 
 from __future__ import annotations

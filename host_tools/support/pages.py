@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """Bytes that lie in pages: which ones, and which part of them in each."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """Tensors on the command line: `SLOT=FILE.npy`, or a folder of `SLOT.npy`."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """Virtual GPUs: a C library (vgpu.h), its Python binding, and its plugin for QEMU."""
 
 from host_tools.vgpu.binding import ACCESS_READ, ACCESS_READ_FIRST, ACCESS_WRITTEN, Counters, VgpuError, VirtualGpu

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 #include "access_map.h"
 
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* Which bytes of physical memory a GPU read and wrote, page by page (VGPU_ACCESS_* of vgpu.h). */
 #ifndef GRAMOPHONE_ACCESS_MAP_H
 #define GRAMOPHONE_ACCESS_MAP_H

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """The virtual GPU from Python: a thin class over the C library, whose declarations are read from vgpu.h itself."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """Compiles the virtual GPU: the shared library for Python, and the plugin for QEMU.
 
 Results are kept in a build folder under a name made from a hash of everything that went in, so a build happens

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """Reads captures: what the recorder in the device wrote (docs/FORMAT-CAPTURE.md)."""
 
 from __future__ import annotations

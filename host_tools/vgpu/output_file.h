@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* A file that appears under its name only when it is complete: written as path.part, then renamed. */
 #ifndef GRAMOPHONE_OUTPUT_FILE_H
 #define GRAMOPHONE_OUTPUT_FILE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The recorder in the device: writes everything that passes between a GPU and its driver to a capture file.
  *

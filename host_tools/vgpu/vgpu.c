@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* The parts that all virtual GPUs share: choice by name, counters, interrupt lines, observer, error state. */
 #include "vgpu.h"
 

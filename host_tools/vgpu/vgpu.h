@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Virtual GPU: the one interface that every virtual GPU implements.
  *

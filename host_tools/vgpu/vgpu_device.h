@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * What stands between vgpu.h and a GPU family: the state that every virtual GPU has, and the operations that
  * a family provides. A family's device struct begins with struct vgpu.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* A row of a virtual GPU's register table, which is generated: python -m trace_format.emit. */
 #ifndef GRAMOPHONE_VGPU_REGISTER_H
 #define GRAMOPHONE_VGPU_REGISTER_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* What an action may do: the register policy of the profile, and the bounds of the manifest. Every action is
  * checked when the trace is loaded, before the GPU is touched, and once more when it runs. */
 #include "gr_target.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* The crypto seam: SHA-256 and ES256 verification, by a library. */
 #ifndef GRAMOPHONE_CRYPTO_H
 #define GRAMOPHONE_CRYPTO_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* The GPU seam: what a nano driver (one C file per GPU family) does for the core. It builds page tables,
  * resets the GPU and writes the registers that carry live addresses; everything else is in the trace. */
 #ifndef GRAMOPHONE_DRIVER_H

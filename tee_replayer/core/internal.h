@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* What the files of the core share. Nothing here is for callers. */
 #ifndef GRAMOPHONE_INTERNAL_H
 #define GRAMOPHONE_INTERNAL_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Verify and load: copy a part of the signed trace into secure memory, check it there, then use it.
  *

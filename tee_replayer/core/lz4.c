@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* Decoder of an LZ4 block (format: lz4_Block_format.md of the LZ4 project, 2022). The output
  * is its own window. */
 #include "internal.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The replayer: verifies a signed trace, loads it into a carve-out of secure memory, replays it on the GPU.
  *

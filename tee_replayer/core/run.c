@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* Replay: execute the actions, and after a divergence reset the GPU and start again. */
 #include "driver.h"
 #include "gr_target.h"

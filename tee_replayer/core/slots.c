@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* Slots: the caller's dense data, in C order, to and from strided places in GPU memory. Where these lie is
  * checked page by page when they are copied; gr_load only makes sure that the number of bytes is valid. */
 #include "driver.h"

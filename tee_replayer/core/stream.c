@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* The body of a trace as a stream of bytes that were copied and hashed before anyone sees them. */
 #include "crypto.h"
 #include "internal.h"

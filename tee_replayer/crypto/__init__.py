@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """The crypto library that replayers link: which files of BearSSL they need."""
 
 from __future__ import annotations

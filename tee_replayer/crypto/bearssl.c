@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* The crypto seam over BearSSL: its only SHA-256, and of its P-256 implementations the
  * fastest that fits, ec_p256_m31. */
 #include "crypto.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* The crypto seam over OpenSSL's libcrypto, for host builds that should be fast. Its low-level
  * functions are deprecated, but neither read a configuration nor load providers at the first call,
  * as their successors do. */

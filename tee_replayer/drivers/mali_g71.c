@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Nano driver for the Arm Mali G71. Facts: Linux 6.1 drivers/gpu/drm/panfrost (panfrost_gpu.c: reset;
  * panfrost_mmu.c: address spaces); entries as in the page tables of the GPUReplay recordings.

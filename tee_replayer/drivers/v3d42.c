@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Nano driver for the Broadcom V3D 4.2. Facts: Linux 6.1 drivers/gpu/drm/v3d
  * (v3d_gem.c: reset; v3d_mmu.c: table).

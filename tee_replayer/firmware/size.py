@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """Prints how many bytes of flash each part of the firmware takes: by function and constant, by file, by part.
 
 Usage: size.py CROSS_COMPILE FIRMWARE.elf OBJECT... [--json]

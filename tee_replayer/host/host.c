@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Host port. Time is virtual: it advances by a fixed amount with every read of the clock, of a register or of
  * an interrupt line, so a replay on the virtual GPU always takes the same course, and a wait for something

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* The pseudo-TA as one file for the compiler: what is called once becomes part of its caller, which saves
  * hundreds of bytes. */
 #define GR_API static

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The pseudo-TA: sessions, parameters, and where data lies. gramophone_pta.h says what its commands do.
  *

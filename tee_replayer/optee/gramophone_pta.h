@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The replayer as a pseudo-TA of OP-TEE: for clients.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* The crypto seam over OP-TEE's core crypto. */
 #include <crypto/crypto.h>
 #include <string.h>

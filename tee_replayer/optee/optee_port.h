@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* The port for OP-TEE's core; its gr_port functions are those of replayer.h. */
 #ifndef GRAMOPHONE_OPTEE_PORT_H
 #define GRAMOPHONE_OPTEE_PORT_H

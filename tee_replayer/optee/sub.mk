@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 # Gramophone's pseudo-TA: replays signed GPU recordings. Put this folder at core/pta/gramophone, add
 #     subdirs-$(CFG_GRAMOPHONE_PTA) += gramophone
 # to core/pta/sub.mk, and build OP-TEE with CFG_GRAMOPHONE_PTA=y. The settings below are a board's; set them on the

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """`make bench`: measure and print tables. `python -m tests.bench [format] [mali] [optee] [lenet] ...`."""
 
 from __future__ import annotations

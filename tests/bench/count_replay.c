@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * A load and three replays of a signed trace on the virtual GPU, for callgrind: it dumps its counts after the
  * load, after the first replay and after each of the others.

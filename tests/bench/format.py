@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """Benchmark: how fast traces are parsed. Not a test: `python -m tests.bench format`.
 
 Parses one stream of actions three ways in one run: plain `construct`, the NumPy type derived from the same schema,

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """Instructions of the replayer on the host, counted by callgrind: what it costs to load a trace and to replay it.
 
 Counted are the replayer's own functions with the crypto library in them, and what they spend in the C library's

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """Benchmark: the public GPUReplay recordings of a Mali G71, compared with what their own replayer costs.
 
 The recordings are found as the tests find them (tests/support/recordings.py). Instructions on the host are

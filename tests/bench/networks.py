@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """Benchmark: what networks cost, from the recording to the replay in the secure world.
 
 The demo network comes from the committed recording; the large ones are recorded (and kept in the user's cache).

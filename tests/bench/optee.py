@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """Benchmark: the replayer in OP-TEE: what it adds to the core, and what the demo network costs there."""
 
 from __future__ import annotations

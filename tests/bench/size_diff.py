@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """`make size-diff`: what a change does to the firmware: code, data and stack by function, against another commit.
 
 Both firmwares are generated with one fixed key, each by the generator of its own tree, and compiled with the same

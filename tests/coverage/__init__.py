@@ -1,1 +1,2 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """`make coverage`: lines and branches of Python and C that tests execute."""

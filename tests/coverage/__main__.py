@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """Measure and compare coverage.
 
     python -m tests.coverage run NAME [arguments for pytest]

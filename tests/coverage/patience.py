@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """A plugin for pytest: workers of pytest-xdist are given time to write their counts when they end."""
 
 from xdist.workermanage import NodeManager

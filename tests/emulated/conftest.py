@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """Firmware of boards, compiled once."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """A Raspberry Pi 4's way from EL3 to the kernel, and its other cores, on Unicorn."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """The ports for boards, on Unicorn with a model of what switches their GPUs."""
 
 from __future__ import annotations

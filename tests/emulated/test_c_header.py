@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """The C header: clean under every compiler's warnings, and it decodes and refuses exactly what the schema does.
 
 A C program decodes random and damaged structures; what it prints is compared with what `construct` parses. It

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """The C headers of structures in memory: what C writes Python reads, and the other way round.
 
 A C program takes the fields of a structure as text, fills the structure and prints its bytes; and prints the

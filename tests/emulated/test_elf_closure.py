@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """What aarch64 programs and kernel modules need, from files made by the cross compiler."""
 
 import lzma

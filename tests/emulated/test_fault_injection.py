@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """Fault injection: skip any one instruction of the verification, and a damaged trace is still refused.
 
 The model is the one of MCUboot's tests: a glitch makes the processor pass over one instruction. Everything that

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """The firmware of the secure world, generated and compiled, on Unicorn."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """Images for boards: packed from real firmware, read back, and every tampering named."""
 
 from __future__ import annotations

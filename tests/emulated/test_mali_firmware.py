@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """The Mali's firmware, generated and compiled, on Unicorn; its size; carve-outs of other sizes."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """`make size-diff` on the firmware of the checkout."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Runs the replayer's core over hostile input, to be compiled with sanitizers.
  *

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """Damaged GPUReplay recordings: importer and rules give a valid trace or one of their own errors, nothing else."""
 
 from __future__ import annotations

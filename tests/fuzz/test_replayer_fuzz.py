@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """Hostile traces and LZ4 data through the core, compiled with sanitizers: no access outside its memory."""
 
 from __future__ import annotations

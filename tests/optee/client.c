@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * A normal world that misuses the pseudo-TA. It takes the request from the mailbox; its number of replays
  * says what to do: 0 walks through the commands, in and out of turn, and writes each TEE_Result after the

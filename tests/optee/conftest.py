@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """Fixtures of the tests that need OP-TEE, built from Debian's sources."""
 
 from __future__ import annotations

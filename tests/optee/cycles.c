@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * A normal world that loads, replays and unloads again and again, each time in a session of its own, and
  * reads how much of its heaps the core has allocated, before and after (struct answer), for test_cycles.py.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * A libteec without a TEE: it plays the replayer in this process, notes each call, and fails the call that it
  * is set to. A trace is "loaded" when its bytes begin with 'S'; a run makes each byte of the output from the

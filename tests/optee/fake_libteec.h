@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* How test_client_library.py sets the scene and looks. */
 #ifndef FAKE_LIBTEEC_H
 #define FAKE_LIBTEEC_H

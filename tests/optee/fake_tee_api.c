@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * What the TA calls, without a TEE: the client's identity, the pseudo-TA and the secure storage, in
  * this process. Compiled with the TA's own sources and the development kit's headers; test_ta.py sets

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* How test_ta.py sets the scene and looks. */
 #ifndef FAKE_TEE_API_H
 #define FAKE_TEE_API_H

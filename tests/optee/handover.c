@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * A normal world that has the GPU between sessions: it reads and writes the GPU's registers, has the secure
  * world replay a trace, and looks at the GPU again. The request's number of replays says when else it tries

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* What the programs for the normal world share. */
 #ifndef PROGRAM_H
 #define PROGRAM_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * A normal world with two cores: while the first sends a signed trace to the pseudo-TA, the second changes
  * the shared memory as fast as it can, in each chunk of the trace once; then while the trace is checked and

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * A normal world that takes random commands from the mailbox and gives them to the pseudo-TA, each with
  * random parameters; now and then it has a trace replayed properly. The outcome stands after the

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* Holds a session with the pseudo-TA: session STEP NET.sgtr goes as far as STEP ("open", "load", or "run",
  * which replays without end), prints "ready", and waits to be killed. */
 #include <stdio.h>

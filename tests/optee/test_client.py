@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """A normal world that misuses the pseudo-TA (client.c)."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """The client library and `gramophone-tee` over a libteec that plays the replayer in this process."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """Many sessions that load, replay and unload leave nothing in the core's heap (cycles.c)."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """The package for OP-TEE: against fiptool and OP-TEE's own script, booted, tampered with."""
 
 from __future__ import annotations

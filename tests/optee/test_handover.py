@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """A GPU that the normal world has between sessions, without a driver (handover.c)."""
 
 from __future__ import annotations

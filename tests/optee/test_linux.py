@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """Debian's Linux as the normal world of OP-TEE's machine: replays, clients that die, the hand-over of the GPU."""
 
 from __future__ import annotations

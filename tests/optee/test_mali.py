@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """A Mali G71 driven by the pseudo-TA: three interrupt lines, job chains, a reset that must be waited for."""
 
 from __future__ import annotations

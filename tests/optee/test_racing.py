@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """A second core of the normal world changes the shared memory during a load (racing.c)."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """Random commands with random parameters (random.c): documented results, and a session that still works."""
 
 from __future__ import annotations

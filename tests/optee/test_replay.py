@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """The demo network through OP-TEE's pseudo-TA: the bytes of the bare-metal firmware; refusals, each its own."""
 
 from __future__ import annotations

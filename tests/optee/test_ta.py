@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """The TA's own sources, compiled for this machine over a TEE that is played in this process."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """The TA in OP-TEE's machine with Linux: replays through it, its policy, its counters, its signature."""
 
 from __future__ import annotations

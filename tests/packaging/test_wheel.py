@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """The wheel that `pip wheel .` makes: nothing is missing from it, and it works without the checkout.
 
 The wheel is built from a copy of the tracked files, so that nothing that lies about in the checkout gets in.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """The main job on the committed LeNet recording: build, sign, replay on all runners, real firmware at EL3."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """The flash image for QEMU's machine boots as the firmware on its own does."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """Whole networks through the whole road: record the unmodified stack, build, sign, replay in the secure world."""
 
 from pathlib import Path

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """The virtual GPU as a device in QEMU: access from both worlds, the memory wall, failure, recording, arguments."""
 
 from __future__ import annotations

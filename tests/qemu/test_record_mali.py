@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """Debian's panfrost and Mesa's PanVK on the virtual Mali: recorded, replayed, refused. It runs no shaders."""
 
 from __future__ import annotations

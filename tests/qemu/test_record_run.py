@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """`gramophone record run`: a C program that calls Vulkan, recorded, replayed and refused."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """The whole unmodified stack on the virtual GPU: right results, the same recording each time, clear failures."""
 
 from pathlib import Path

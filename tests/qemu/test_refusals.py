@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """Bad input that only the recording machine, the crypto library's source or a replayer can recognise."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """The commands of README.md and docs/TUTORIAL.md are run; what they print is compared with what is printed there.
 
 A fenced block ```console is run: lines that start with "$ " are commands ("> " continues one), the lines below are

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """The rules to a Mali G71, held against what Arm's own driver wrote for one: there is nothing left to change."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """The public GPUReplay recordings become valid traces, whole."""
 
 from __future__ import annotations

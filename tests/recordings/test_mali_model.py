@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """The virtual Mali against what was recorded: GPUReplay's recordings of a real one, and logs of Linux's panfrost.
 
 Reads of these differ, and may:

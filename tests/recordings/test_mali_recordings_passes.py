@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """The passes for job managers on the GPUReplay recordings: jobs find what they found, in less memory."""
 
 from __future__ import annotations

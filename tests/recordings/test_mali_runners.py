@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """GPUReplay's recordings from import to replay on all runners: firmware at EL3, and the core on this machine."""
 
 from __future__ import annotations

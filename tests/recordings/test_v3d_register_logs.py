@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """The virtual V3D against register logs of the real kernel driver: every access in order, every read compared."""
 
 from __future__ import annotations

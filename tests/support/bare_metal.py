@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """Runs a bare-metal test program on QEMU with the virtual GPU attached."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """`--cpu N`: the processor time of tests and files, the N largest first.
 
 Wall time says little on a machine that others use too. Counted is what the process and its ended children used,

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """Small device trees, made and read back with device-tree-compiler's other programs."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* A virtual GPU that has registers and nothing else: what docs/PORTING.md asks of a
  * model, at its smallest. */
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """What the tests of compiled firmware share."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """Programs for the recording guest, and `gramophone record run` over them."""
 
 from __future__ import annotations

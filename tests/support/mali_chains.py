@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """Job chains on a Mali G71, put together by hand: descriptors, regions, submissions, and the trace that they make.
 
 Descriptor layouts: Mesa 22.3.6 src/panfrost/lib/genxml/v6.xml.

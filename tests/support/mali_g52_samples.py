@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """A small GPUReplay recording as a Mali G52 would give it, made by hand: there is no public one.
 
 It has every value that the rules from a G52 to a G71 are about, where they apply and where they do not.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """Helpers for tests of the virtual Mali: the device with its memory, driven as a driver does."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """A small GPUReplay recording, made by hand, for tests of the importer and of the virtual Mali."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """Page tables of four levels for tests: from mappings to gr_pgt, and to tables by physical address."""
 
 from __future__ import annotations

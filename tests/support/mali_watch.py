@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """What the GPU finds in memory when a job starts: an interpreter that follows job chains as the GPU does.
 
 It shares nothing with host_tools/model/job_chains.py, so that each can be held against the other. Descriptor

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """Whole networks, recorded once in a run of the tests: that takes a minute."""
 
 from __future__ import annotations

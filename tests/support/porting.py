@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """Dummies for the recipes of docs/PORTING.md: the files that each has one write or change, and what they hold.
 
 A recipe is a mapping from file to a function that makes its text of the sources' tree.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """Runs programs for the normal world (*.c) in OP-TEE's machine."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """Assembler of V3D 4.2 QPU code for the tests: the text form of the disassembler, to 64-bit words.
 
 Written apart from the C decoder, so that the two check each other. Encoding facts: Mesa 22.3.6,

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """A bench for QPU code: a piece of memory, a shader, a dispatch (ctypes over v3d_csd_run)."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """The recorder of captures for tests: the C code over a board's virtual GPU and memory."""
 
 from __future__ import annotations

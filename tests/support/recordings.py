@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """Recordings that other people made: where they are, and what to say when they are not there.
 
 They are not part of the project. GRAMOPHONE_RECORDINGS names their folder; its default is `../shared/recordings`,

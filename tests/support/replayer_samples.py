@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """What the tests of the replayer share: small traces, signed hostile ones, and a GPU that is only registers."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """`--exhaustive`: tests of many like cases try all of them; without it, a sample.
 
 The sample is the same every time: the first and the last case, and others evenly between them. What was left out

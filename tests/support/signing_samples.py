@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """What the tests of signing share: published test keys and small traces."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """Random structures and random valid traces, and ways to damage a trace's bytes."""
 
 from __future__ import annotations

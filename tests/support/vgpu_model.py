@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """Helpers for tests of the virtual V3D: the device with a test double as its compute engine, and its memory."""
 
 from __future__ import annotations

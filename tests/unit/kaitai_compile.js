@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // Compiles Kaitai Struct descriptions to Python: node kaitai_compile.js MODULE_FOLDER MAIN < descriptions.json
 // The descriptions (name -> parsed YAML) come on standard input; the Python modules (file -> text) go to standard output.
 const fs = require("fs");

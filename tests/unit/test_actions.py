@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """The action table: the array type agrees with the schema, and every rule about operands is enforced."""
 
 from __future__ import annotations

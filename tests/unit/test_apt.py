@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """Private apt configurations: which mirror, which paths, what apt answers. No network."""
 
 import hashlib

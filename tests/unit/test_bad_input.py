@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """Every command, every file that it takes, every way in which such a file can be bad: one sentence and status 2.
 
 What needs the recording machine, or a replayer, is in tests/qemu/test_refusals.py.

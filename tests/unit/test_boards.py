@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """Descriptions of boards (baremetal/boards) against what they name."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """The outermost command: its help is quick, since it imports no command, and says what the commands say."""
 
 from __future__ import annotations

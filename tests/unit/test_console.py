@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """Framed files on the guest's console, and what the recorder concludes from them."""
 
 import base64

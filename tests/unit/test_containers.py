@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """Archives, folders and flash images: the same files give the same bytes, and are read back where they lie."""
 
 from __future__ import annotations

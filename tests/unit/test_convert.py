@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """From captures to raw traces: what events become, and captures that cannot become a trace."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """The initramfs archives: what is written is read back, and by another program too."""
 
 import os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """The demo's network: the committed model and digits, the NumPy network, its training and its export."""
 
 import hashlib

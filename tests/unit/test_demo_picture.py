@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """Digits drawn in the terminal."""
 
 import io

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """What a device was made for: found in any image, refused when it contradicts itself."""
 
 from __future__ import annotations

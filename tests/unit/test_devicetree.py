@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """The GPU's nodes in the recording machine's device tree, read back with device-tree-compiler's other programs."""
 
 from pathlib import Path

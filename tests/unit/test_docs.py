@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """What the documents point to is there: files, headings, source files and tests that they name."""
 
 from __future__ import annotations

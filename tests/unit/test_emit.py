@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """The generated descriptions: up to date, and read by programs that know nothing of the schema.
 
 The C headers have tests of their own in tests/emulated, the patterns for ImHex in test_imhex.py.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """GPU families: every GPU has one, and the facts that passes need fit the profiles."""
 
 from __future__ import annotations

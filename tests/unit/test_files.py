@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """write_atomically: the whole file or nothing."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """Firmware image packages: what is built is read back, what is malformed is named with its offset."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """`generate --platform optee`: a pseudo-TA's folder, as far as it can be checked without OP-TEE."""
 
 from __future__ import annotations

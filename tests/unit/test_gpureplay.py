@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """Import of GPUReplay recordings: what becomes of a small one, and every way in which one can be malformed."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """The patterns for ImHex, which is in no package registry: they are checked by a reader of the declarations of
 structures and enumerations, written here.
 """

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """The import rules of docs/DESIGN.md: the top-level folders, and the floors of `host_tools`."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """What job chains can reach: typed pointers, words that may be pointers, chains that cannot be followed."""
 
 from __future__ import annotations

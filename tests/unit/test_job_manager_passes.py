@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """Passes over register accesses of a Mali: power states, status words, flush ids, address spaces."""
 
 from __future__ import annotations

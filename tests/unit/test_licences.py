@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """Licences: every file has one, every licence its text, and what is generated says under which it is."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """What the Makefile installs: asked of make itself, with an apt-get, a sudo and an id that only look like them."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """The page tables of gr_pgt in both formats, against an encoder of the tests; malformed ones in the older one."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """The provisioning manifest: one encoding, every field of its type, documented."""
 
 from __future__ import annotations

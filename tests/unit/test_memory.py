@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """The memory model: pages of which nothing is known, and how few actions fill the others."""
 
 from __future__ import annotations

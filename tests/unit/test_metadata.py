@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """The distribution's metadata: one source of the version, typed packages, tested versions of every dependency."""
 
 from __future__ import annotations

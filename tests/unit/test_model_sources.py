@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """Every file of the virtual GPUs' models says in its first lines where its facts come from."""
 
 from __future__ import annotations
@@ -14,8 +15,8 @@ ELSEWHERE = re.compile(r"Sources: see (\w+\.[ch])(?: and (\w+\.[ch]))?\.")
 
 
 def first_comment(path: Path) -> str:
-    """The comment that the file begins with, as one line; that it is not to be formatted does not count."""
-    text = path.read_text().removeprefix("/* clang-format off */\n")
+    """The comment that the file begins with, as one line; its licence and that it is not to be formatted do not count."""
+    text = re.sub(r"\A(/\* (SPDX-License-Identifier: [\w.-]+|clang-format off) \*/\n)+", "", path.read_text())
     assert text.startswith("/*"), path
     return " ".join(text[2 : text.index("*/")].replace("\n *", " ").split())
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """ncnn on the host's CPU, and the networks with random weights."""
 
 from pathlib import Path

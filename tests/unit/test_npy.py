@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """Tensors without NumPy, compared with NumPy."""
 
 from __future__ import annotations

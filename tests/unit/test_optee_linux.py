@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """Linux as the normal world of OP-TEE's machine, as far as nothing has to boot for it."""
 
 from __future__ import annotations

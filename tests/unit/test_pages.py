@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """Bytes in pages, against one byte after the other."""
 
 from __future__ import annotations

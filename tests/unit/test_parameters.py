@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """Parameters bound at build time: every element where its slot says, nothing else changed."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """Memory planning: regions share pages only while no two of them are in use."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """The recipes of docs/PORTING.md, each followed with a dummy in a copy of the sources: no other file changes."""
 
 from __future__ import annotations

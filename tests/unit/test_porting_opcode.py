@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """An opcode is its row: in a copy of the tree, a new one changes everything that follows from the action table.
 
 What carries it out is the rest: a line of tee_replayer/core/run.c and one of the interpreter. With a test of its

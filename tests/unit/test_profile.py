@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """GPU profiles: the ones that ship are consistent, and a contradiction in one is found and named."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """What comes from the GPU profiles: the virtual GPUs' register maps, the page of registers, the allow list."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """Import of the register history that Arm's kbase driver prints in debugfs."""
 
 from __future__ import annotations

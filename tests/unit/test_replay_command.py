@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """What `gramophone replay` says of a refusal that the user can do something about."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """The recording roots in the cache: which one is taken, which ones go. Nothing is fetched."""
 
 from __future__ import annotations

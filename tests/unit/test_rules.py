@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """Rules from one GPU to another: what each changes and leaves unchanged, and what a rule file may say."""
 
 from __future__ import annotations

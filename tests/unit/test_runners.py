@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """The interface of the runners: each has it, and what a runner does not have is refused."""
 
 from __future__ import annotations

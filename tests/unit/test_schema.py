@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """The schema: every structure survives a round trip, by two independent readers, and refuses reserved bits."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """When the shader cache is made again, when it is taken, and what in it is refused."""
 
 import io

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """Signed TAs: read as OP-TEE's core does; every change is noticed."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """Signing and verifying: other people's COSE libraries, golden vectors, every bit flipped."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """keygen, getpub, keyinfo, sign and verify as a user types them."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """The signed trace's bytes: one encoding, and every other one refused."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """Keys: published vectors, PEM files good and bad, key id and C source."""
 
 from __future__ import annotations

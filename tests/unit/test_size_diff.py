@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """`make size-diff`: frames as GCC reports them, and two firmwares side by side."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """Values of slots on the command line: one by one, by folder, and what is reported about missing ones."""
 
 from __future__ import annotations

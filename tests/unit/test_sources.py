@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """Sources of Debian packages: which version is taken, what is kept, what is said. No network."""
 
 from __future__ import annotations

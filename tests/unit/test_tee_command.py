@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """`gramophone-tee` where there is no TEE: its arguments, what it imports, the file that devices get."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """Following tensors through memory by differences: any affine layout is found, and nothing else."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """Traces: what is built is read back, and every malformed file is refused with its own error and offset."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Test double of the compute engine: a dispatch does nothing, unless its shader address (cfg5) is ACTION + n.
  * Bits of n: 1 reads the word at cfg6; 2 writes 0xc0ffee at cfg6; 4 reports an error. It works as the real

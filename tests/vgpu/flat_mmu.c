@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* Test double: an MMU over one flat piece of memory, and the entry points that the tests of the QPU call. */
 #include <stdlib.h>
 #include <string.h>

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """Remakes qpu_golden.txt: what another program, Mesa's disassembler, says about QPU instruction words.
 
     apt-get source mesa

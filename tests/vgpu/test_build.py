@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """Building the C library: kept results, and clear errors."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """Damaged captures: each is refused with the file, the offset and what was expected."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """Both crypto libraries give the same verdicts: the firmware's BearSSL, and OpenSSL on hosts."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """Compute dispatches and control lists: start, queue, completion, failure."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """The Mali's nano driver, in the replayer's build for this machine: page tables, reset, address spaces."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """A Mali G52 recording on a virtual Mali G71: import, rules, replay; its page tables as hardware sees them."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """The virtual Mali's job slots: chains, their headers, interrupts, queueing, stops and faults."""
 
 from __future__ import annotations

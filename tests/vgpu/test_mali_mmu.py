@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """The virtual Mali's address spaces: both table formats, faults, flushes, and the walk that the recorder uses."""
 
 from __future__ import annotations

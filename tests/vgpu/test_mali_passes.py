@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """The passes for job managers on recordings made by hand: jobs find what they found, replay after replay."""
 
 from __future__ import annotations

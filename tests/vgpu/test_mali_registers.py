@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """The virtual Mali's registers: identity, reset, power, caches and interrupt lines."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """Imported recordings on the virtual Mali: a small one made by hand, replayed by the interpreter."""
 
 from __future__ import annotations

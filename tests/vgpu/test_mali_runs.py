@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """The replayer's core on the virtual Mali: a small recording made by hand, GPUs that hang or fault, large ones."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """The memory model that passes work on: whatever a trace says of memory, its model says the same."""
 
 from __future__ import annotations

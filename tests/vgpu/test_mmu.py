@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """The MMU: translation, faults, caches, the access map, the walk."""
 
 from __future__ import annotations

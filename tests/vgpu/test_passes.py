@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """Every pass keeps outputs and GPU-visible memory, alone and after the ones before it, on a real recording."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """Traces with a good signature that do what no trace may: the replayer's core refuses them.
 
 The host build of the core stands in for the device. `sign_trace` would not sign what the format forbids, so traces

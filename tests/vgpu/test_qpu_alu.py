@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """What QPU operations compute, against numpy."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """The QPU decoder and disassembler, against Mesa's disassembler and against an assembler of our own.
 
 qpu_golden.txt holds instruction words (of real compute shaders, chosen and random) with what Mesa's disassembler

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """What the compute engine must not pass silently: code that it does not model, hangs, MMU faults."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """Threads and dispatches of the compute engine: control flow, sections, workgroups, barriers."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """General memory access of the compute engine: loads, stores, atomics."""
 
 from __future__ import annotations

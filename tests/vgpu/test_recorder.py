@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """The recorder in the device: what a capture says is what happened, and what memory held at each job."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """The recorder in a Mali: the memory of each job, in the job's address space."""
 
 from __future__ import annotations

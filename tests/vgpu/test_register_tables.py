@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """The virtual GPUs' register tables say what the profiles say, for every register: access, bits, reset values."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """Registers: identities, access rules, busy bits, interrupts, reset, power."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """The replayer's core, in its build for this machine, over a GPU that is only registers."""
 
 from __future__ import annotations

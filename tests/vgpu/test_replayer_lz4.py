@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """The device's LZ4 decoder against the library's encoder, and on blocks that no encoder would write."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """Slots are found by differences, and a recording that depends on the data in any other way is refused.
 
 The recordings compared are the committed one and copies of it in which just one thing was changed.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """Emitters: each writes one description of a format from the one schema."""
 
 from pathlib import Path

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """`python -m trace_format.emit`: write every generated description; `--check`: exit 1 when one is stale."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """Emits what the C header says of actions: what each opcode uses, and what the core checks of its operands."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """Emits the C header: constants, decoded structures, and loads that never read past the bytes they are given."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """Emits C headers of structures that two programs share as they lie in memory, or that are written out whole.
 
 Unlike those of the trace (c_header.py) they come from no hostile hands in the form that C sees, or are copied

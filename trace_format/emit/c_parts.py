@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """Pieces of C that the headers share."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """Emits a pattern for the ImHex hex editor; it shows both plain and signed traces."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """Emits a pattern of captures for the ImHex hex editor."""
 
 from __future__ import annotations

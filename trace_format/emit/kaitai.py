@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """Emits Kaitai Struct descriptions of a trace and of a signed trace."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """Emits the Kaitai Struct description of a capture."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """Emits docs/FORMAT.md: the whole format in words; every number and table comes from the schema."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """Emits docs/FORMAT-CAPTURE.md: the capture file in words."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """Emits docs/FORMAT-DEVICE.md: what a device and its callers hand each other, in words."""
 
 from __future__ import annotations

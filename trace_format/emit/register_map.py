@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """Emits the register maps of the virtual GPUs as C headers: places of registers, names of bits, rows of tables."""
 
 from __future__ import annotations

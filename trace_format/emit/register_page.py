@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """Emits docs/REGISTERS.md: every register of every GPU, from the profiles."""
 
 from __future__ import annotations

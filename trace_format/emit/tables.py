@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """Tables of structures and enumerations for the documents."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """Walks the `construct` schema: the one reader of its objects, so that the emitters see plain data only."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """The one description of every layout that two programs share: files, memory, constants in a firmware.
 
 Each format has a module here, in the words of `vocabulary.py`; the names of the trace format are given here too.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """The capture: what the recorder in the device writes of all that passes between a GPU and its driver."""
 
 from __future__ import annotations

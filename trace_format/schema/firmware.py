@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """Constants in a firmware that say what it was made for, and where it expects what."""
 
 from __future__ import annotations

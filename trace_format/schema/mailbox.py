@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """The mailbox: how the normal world asks a bare-metal firmware for a replay, and gets the answer."""
 
 from __future__ import annotations

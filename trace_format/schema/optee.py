@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """What the pseudo-TA of OP-TEE and its clients share besides its commands."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """The report: what a replayer says of its last load or replay."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """The trace and the signed trace: files.
 
 Everything is little-endian, naturally aligned and of fixed size. `trace_format.emit` writes the C header,

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """The words that every structure is described in; the emitters and the readers know these and no others."""
 
 from __future__ import annotations

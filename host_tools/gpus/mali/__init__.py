@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """Arm Mali with a job manager: jobs are chains of descriptors in memory, page tables are trees."""
 
 import re

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """What recordings and passes must know of Mali GPUs with a job manager: commands, job headers, how jobs start.
 
 Sources: Linux 6.1 drivers/gpu/drm/panfrost (panfrost_regs.h: commands; panfrost_mmu.c: address spaces); Mesa

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """From the register accesses of Arm's kbase driver (job manager GPUs) to actions; panfrost.py builds on it.
 
 Every access becomes an action, in order, except those that carry an address of the recorded machine: writes of an

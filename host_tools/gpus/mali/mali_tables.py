@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """The page tables of gr_pgt, in both formats that job manager Malis have.
 
 Both are trees of four levels with 512 entries of 64 bits, which agree in the output address (47:12) and in

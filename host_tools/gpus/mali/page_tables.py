@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """Page tables of a Mali: trees in AArch64 format."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """What register accesses of a Mali become that our recorder saw: those of Linux's panfrost driver.
 
 As with Arm's driver (kbase.py), with these differences. Interrupts and each job's memory are known, so nothing is

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """Passes over register accesses of GPUs with a job manager; the pipeline runs them (host_tools/passes).
 
 What registers do: Linux 6.1 drivers/gpu/drm/panfrost (panfrost_gpu.c: power, panfrost_job.c: interrupts,

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """Broadcom V3D: jobs are described by registers, page tables are flat."""
 
 import re

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """What the register accesses of a V3D become that our recorder saw: those of Linux's v3d driver."""
 
 from __future__ import annotations

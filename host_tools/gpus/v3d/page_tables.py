@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """Page tables of the V3D: one flat table."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """Recordings of one GPU for another: rule files, and what applies them."""
 
 from host_tools.passes.rules.file import RuleError, RuleFile, available

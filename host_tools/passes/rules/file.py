@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """Rule files: what has to be changed in a recording of one GPU so that another one can replay it, as data.
 
 A file SOURCE-to-TARGET.toml names both GPUs (`source`, `target`) and has a `[[rule]]` for each change. Every rule

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """GPU-visible memory while a raw trace's actions run: for every byte, where in the image it comes from."""
 
 from __future__ import annotations

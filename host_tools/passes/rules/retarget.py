@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """A raw trace of one GPU becomes one for another, by the rules of a rule file.
 
 Fields of descriptors and words of code are changed in the image, where the bytes come from that are there when a

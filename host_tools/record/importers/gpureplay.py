@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """The four files of a GPUReplay recording (github bakhi/GPUReplay), read strictly.
 
 Nothing is believed: every size, address and order is checked against the file and against the other files, and an

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """A raw trace from a GPUReplay recording.
 
 The carve-out has a new layout: the image holds the saved pages that are not zero. After it lies every mapped page,

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """The register history that Arm's kbase driver prints in debugfs (`regs_history`): index, r or w, address, value.
 
     Last 3 register accesses of 3 total:

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """Replays through OP-TEE with a small program as the normal world, which serves the mailbox."""
 
 from __future__ import annotations

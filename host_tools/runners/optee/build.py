@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """Builds OP-TEE's core with a pseudo-TA, its development kit for TAs, and TF-A, for QEMU's machine "virt".
 
 Sources come from Debian, of the versions in machine/tested.py; trees and objects are kept in the user's cache

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """`gramophone-tee` as one file for a device: `python -m host_tools.runners.optee.bundle -o gramophone-tee`.
 
 Besides it, a device needs Python 3.11 or newer, cffi's backend (Debian: python3-cffi-backend), libteec (Debian:

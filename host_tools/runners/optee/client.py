@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """The client library for the normal world, compiled over Debian's libteec, for the emulated machine's Linux."""
 
 from __future__ import annotations

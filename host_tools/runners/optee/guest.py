@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """What the recording machine's Debian guest needs in addition to use OP-TEE: an archive laid over its root.
 
 The packages are those of the root's own suite, so that the kernel's modules fit its kernel.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """Firmware images for QEMU's machine "virt": TF-A, OP-TEE's core with a pseudo-TA, the normal world's program.
 
 They are kept in the user's cache folder.

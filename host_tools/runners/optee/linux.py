@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """Replays through OP-TEE with Debian's Linux as the normal world, where `gramophone-tee` invokes the pseudo-TA.
 
 Time counts instructions, those of the kernels' interrupts included.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """OP-TEE's machine with Debian's Linux as the normal world; jobs are those of the recording machine.
 
 TF-A starts a small program (baremetal/optee/linux.c) that jumps to the kernel. Kernel, initramfs and device tree

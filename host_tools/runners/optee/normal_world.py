@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """Replays through OP-TEE: TF-A, OP-TEE's core with our pseudo-TA, and a normal world that invokes it.
 
 The machine is that of `secure_machine.py`. The instructions counted include the core's.

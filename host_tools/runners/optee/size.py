@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """What the pseudo-TA costs OP-TEE's core."""
 
 from __future__ import annotations

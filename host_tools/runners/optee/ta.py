@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """Builds the TA that applications call, signed as OP-TEE requires."""
 
 from __future__ import annotations

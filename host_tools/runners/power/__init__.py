@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """Models of what switches the GPU of a board, for the emulation of its port."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """Models of what switches the GPU of an emulated board.
 
 A block is a model of the registers that a firmware must set, in the right order, before the GPU answers. It fails

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """Clock of a HiKey960's Mali: a mailbox to LPM3, the processor that sets it. Without a rate no GPU answers.
 
 Facts: Linux drivers/mailbox/hi3660-mailbox.c, drivers/clk/hisilicon/clk-hi3660-stub.c. The rate that LPM3 starts

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """Power of a Raspberry Pi 4's V3D: reset in PM_GRAFX, two bridges to the bus, a clock.
 
 Reset and bridges are the virtual GPU's own (gpus/v3d/vgpu/v3d_power.c), which refuses accesses without them;

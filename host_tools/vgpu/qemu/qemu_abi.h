@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * The functions inside QEMU that the device plugin calls, as far as this plugin needs them.
  *

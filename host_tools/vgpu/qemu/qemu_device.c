@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * QEMU plugin: a virtual GPU as a memory-mapped device with its interrupt, on the machine "virt"; arguments.h
  * says how it is configured. For recording it serves the normal world and reaches all guest RAM. For replay

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The plugin's stats= file. */
 #ifndef GRAMOPHONE_QEMU_STATS_H
 #define GRAMOPHONE_QEMU_STATS_H

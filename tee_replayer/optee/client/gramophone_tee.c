@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 #include "gramophone_tee.h"
 
 #include <stdlib.h>

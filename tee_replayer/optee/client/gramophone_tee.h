@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Replays for programs of the normal world: the pseudo-TA's commands over libteec.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* Texts of results. Those of the replayer's statuses are in replayer.h. */
 #include <tee_client_api.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The TA that applications call: for clients. It takes the pseudo-TA's commands (gramophone_pta.h) and passes
  * them on, where policy.h allows. Results of its own:

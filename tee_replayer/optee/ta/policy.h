@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Who may replay, and what: for the firmware engineer to edit.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* One object for each trace's name; its identifier is the name as the manifest has it, padded with zeros. */
 #include "rollback.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* The highest version of each trace that was loaded, in the TEE's secure storage. */
 #ifndef GRAMOPHONE_ROLLBACK_H
 #define GRAMOPHONE_ROLLBACK_H

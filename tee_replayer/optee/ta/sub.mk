@@ -1,2 +1,3 @@
+# SPDX-License-Identifier: BSD-2-Clause
 srcs-y += gramophone_ta.c
 srcs-y += rollback.c

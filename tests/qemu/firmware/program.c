@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Drives the virtual GPU. In the secure world, shows then that the normal world cannot reach it; with
  * NORMAL_WORLD, is the normal world itself. BUS_ERROR and UNKNOWN_REGISTER end with what makes the GPU fail.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // Start of a test program on QEMU's "virt": at EL3 with secure=on, at EL1 without (NORMAL_WORLD). Stack, vectors,
 // main(), semihosting exit.
     .section .text.start, "ax"

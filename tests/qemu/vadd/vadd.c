@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* Adds two arrays on the GPU with plain Vulkan, and checks the sum: a program to record.
  *
  *     vadd SHADER.spv [COUNT [TIMES [unchecked]]]

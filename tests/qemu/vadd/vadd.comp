@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-2-Clause
 // sum[i] = a[i] + b[i], the three arrays one after the other in one buffer. vadd.spv is this file, compiled by
 //     glslangValidator -V --target-env vulkan1.0 vadd.comp -o vadd.spv
 // (Debian package glslang-tools).

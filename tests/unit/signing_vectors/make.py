@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """Makes the golden vectors of signing with pycose, whose authors are not those of what the project signs with.
 
 Run it by hand when the trace format changes: python tests/unit/signing_vectors/make.py

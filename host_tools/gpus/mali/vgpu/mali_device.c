@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * A virtual Mali G71 (job manager generation): registers, reset, power, interrupts.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The virtual Mali G71: its state, and what its parts offer one another. It does not execute shaders.
  * Sources: see mali_device.c.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Job slots of a Mali G71 and the chains of job descriptors that they run.
  *

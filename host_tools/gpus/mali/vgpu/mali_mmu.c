@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Address spaces of a Mali G71: two table formats of four levels, 512 entries of 64 bits each.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* Register table of a Mali G71: mali_register_map.h, generated from trace_format/gpus/mali_g71.toml. */
 #include "mali_registers.h"
 

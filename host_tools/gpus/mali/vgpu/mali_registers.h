@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Registers of a Mali G71 (job manager generation). Their table is generated from
  * trace_format/gpus/mali_g71.toml, which names the sources: Linux 6.1

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Compute dispatch: workgroups into supergroups, supergroups into batches of sixteen lanes,
  * batches onto worker threads.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* A virtual V3D 4.2: registers. Sequences and meanings: Linux 6.1
  * drivers/gpu/drm/v3d (v3d_gem.c, v3d_mmu.c, v3d_irq.c). */
 #include "v3d_device.h"

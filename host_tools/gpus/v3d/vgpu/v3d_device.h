@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* State of a virtual V3D 4.2. Sources: see v3d_device.c. */
 #ifndef GRAMOPHONE_V3D_DEVICE_H
 #define GRAMOPHONE_V3D_DEVICE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Jobs of a virtual V3D 4.2: compute dispatches and control lists, their faults and their completion.
  *

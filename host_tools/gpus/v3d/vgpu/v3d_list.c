@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Packets: Mesa 22.3.6, src/broadcom/cle/v3d_packet_v33.xml (for 4.1 and up). A list passes when every packet
  * is in the table below; none of them draws a primitive, loads or stores a buffer, but Store Tile Buffer

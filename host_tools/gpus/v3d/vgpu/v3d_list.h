@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Control lists of a V3D 4.2, as far as a GPU without a 3D pipeline can go: those that draw nothing and store
  * nothing. A compute-only Vulkan stack submits them to signal semaphores. Sources: see v3d_list.c.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * V3D MMU: one level, an entry of 32 bits a 4 KiB page (Linux 6.1 drivers/gpu/drm/v3d/v3d_mmu.c).
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * V3D 4.2 MMU as the compute engine sees it: a software table from GPU page to host page.
  *

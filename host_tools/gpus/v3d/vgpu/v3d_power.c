@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Power of the V3D on a Raspberry Pi 4: the reset bit in PM_GRAFX and the two asynchronous AXI bridges
  * ("RPiVid ASB") between the GPU and the bus. Sequence: Linux 6.1 drivers/soc/bcm/bcm2835-power.c: on:

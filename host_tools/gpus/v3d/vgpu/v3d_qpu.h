@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The compute engine of a V3D 4.2: decodes and executes QPU machine code for one CSD dispatch.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The add and mul ALUs. Every operation has a plain handler (operands straight from slots, no condition, no
  * packing, no flags) and a full one. Carry is modelled where Mesa's compiler uses it; operations that only

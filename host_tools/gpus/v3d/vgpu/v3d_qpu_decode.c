@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* Decoder of V3D 4.2 QPU instructions. Source: Mesa 22.3.6, src/broadcom/qpu (qpu_pack.c, qpu_instr.h). Field
  * layout, high bit first:
  *   63:58 mul op   57:53 signal   52:46 condition or signal address   45 mul magic   44 add magic

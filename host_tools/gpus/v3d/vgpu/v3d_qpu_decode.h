@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Decoder of V3D 4.2 QPU instructions: one 64-bit word to its meaning. Used by the interpreter
  * and by the disassembler.

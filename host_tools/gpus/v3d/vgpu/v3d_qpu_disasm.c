@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* QPU instructions as text: "add ; mul ; signals". Source of the mnemonics: Mesa
  * 22.3.6, src/broadcom/qpu (qpu_instr.c, qpu_disasm.c). */
 #include "v3d_qpu_decode.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Control of a QPU thread: uniform streams, branches, thread switches, memory and errors.
  *

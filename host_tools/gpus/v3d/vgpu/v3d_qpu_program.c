@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Translation of a shader into micro-operations. Source of what an instruction does in which order:
  * Mesa 22.3.6, src/broadcom/compiler (qpu_schedule.c, qpu_validate.c).

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The special function unit: reciprocal, reciprocal square root, 2^x, log2 and sin(pi x). Which there are:
  * Mesa 22.3.6, src/broadcom/qpu/qpu_instr.h; what they compute: src/broadcom/compiler/nir_to_vir.c.

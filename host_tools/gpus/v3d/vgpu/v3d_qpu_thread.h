@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * One QPU thread (16 lanes) and the micro-operations it runs. Internal to the interpreter.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * TMU general memory access: data words into tmud, then the address into tmua starts the access; results of
  * loads and atomics come out of a FIFO by ldtmu. Accesses are carried out when they start.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* Sixteen lanes (Mesa 22.3.6, src/broadcom/common/v3d_limits.h) as GCC vectors. Compiles to one register each
  * with AVX-512, to several without. */
 #ifndef GRAMOPHONE_V3D_QPU_VEC_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* Register table of the V3D 4.2: v3d_register_map.h, generated from trace_format/gpus/v3d42.toml. */
 #include "v3d_registers.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Register table of the V3D 4.2 of a BCM2711. It is generated from trace_format/gpus/v3d42.toml,
  * which names the sources (Linux 6.1 drivers/gpu/drm/v3d/v3d_regs.h; drivers/soc/bcm/bcm2835-power.c

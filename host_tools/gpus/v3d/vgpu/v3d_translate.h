@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* The device's side of the V3D MMU: the page table, and why a translation failed. v3d_mmu.h is the engine's
  * side. Sources: see v3d_mmu.c. */
 #ifndef GRAMOPHONE_V3D_TRANSLATE_H
