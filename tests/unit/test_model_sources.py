@@ -15,7 +15,7 @@ ELSEWHERE = re.compile(r"Sources: see (\w+\.[ch])(?: and (\w+\.[ch]))?\.")
 
 
 def first_comment(path: Path) -> str:
-    """The comment that the file begins with, as one line; its licence and that it is not to be formatted do not count."""
+    """The comment that the file begins with, after its licence and that it is not to be formatted, as one line."""
     text = re.sub(r"\A(/\* (SPDX-License-Identifier: [\w.-]+|clang-format off) \*/\n)+", "", path.read_text())
     assert text.startswith("/*"), path
     return " ".join(text[2 : text.index("*/")].replace("\n *", " ").split())
