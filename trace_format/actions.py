@@ -82,11 +82,12 @@ class Action(NamedTuple):
         return cls._make(record.tolist())
 
     def __getattr__(self, name: str) -> int:
+        index = _WHOLE.get((self.op, name))
+        if index is not None:
+            return int(self[index])
         operand = operands_of(self.op).get(name)
         if operand is None:
             raise AttributeError(f"opcode {self.op:#04x} has no operand {name}")
-        if operand.field:
-            return int(tuple.__getitem__(self, _FIELD_INDEX[operand.field]))
         return int(operand.decode(self._asdict()))
 
     def with_(self, **changes: int) -> Action:
@@ -97,6 +98,8 @@ class Action(NamedTuple):
 
 
 _FIELD_INDEX = {name: Action._fields.index(name) for name in FIELD_BITS}
+# Of operands that are all of a field: where it stands in the tuple.
+_WHOLE = {(int(op), o.name): _FIELD_INDEX[o.field] for op, row in ACTIONS.items() for o in row.operands if o.field}
 
 
 @cache

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -19,6 +20,7 @@ CLEAR_GAP = 1024  # so does a CLEAR, whose bytes cost nothing in the file
 _BLANK_CONTENT: Bytes = np.zeros(PAGE_BYTES, np.uint8)
 _BLANK_MASK: Mask = np.zeros(PAGE_BYTES, np.bool_)
 _ALL: Mask = np.ones(PAGE_BYTES, np.bool_)
+_WHOLE = slice(0, PAGE_BYTES)
 _BLANK_CONTENT.flags.writeable = _BLANK_MASK.flags.writeable = _ALL.flags.writeable = False
 
 
@@ -54,6 +56,9 @@ class Page:
 
     def put(self, part: slice, content: Bytes | int) -> None:
         """Give some of the page's bytes a content, which must be there when a replay starts."""
+        if isinstance(content, int) and content == 0 and part == _WHOLE:
+            self.content, self.live, self._fills = _BLANK_CONTENT, _ALL, None
+            return
         self.own()
         self.content[part] = content
         self.live[part] = True
@@ -76,6 +81,8 @@ class Page:
 
     def fills(self) -> tuple[list[Span], list[Span]]:
         """Runs of bytes to upload, and runs to clear before that: both may cover bytes that are not live."""
+        if self._fills is None and self.content is _BLANK_CONTENT and self.live is _ALL:
+            self._fills = [], [(0, PAGE_BYTES)]
         if self._fills is None:
             zeros = self.live.copy()
             uploads = runs(self.live & (self.content != 0), MERGE_GAP)
@@ -84,6 +91,12 @@ class Page:
             self._fills = uploads, runs(zeros, CLEAR_GAP)
         return self._fills
 
+    def digest(self) -> bytes:
+        """Of what it holds when a replay starts, and which bytes of that matter."""
+        if self.content is _BLANK_CONTENT and (self.is_blank or self.live is _ALL):
+            return b"blank" if self.is_blank else b"zeros"
+        return hashlib.sha256(self.content.tobytes() + self.live.tobytes()).digest()
+
     def settle(self, filled: list[Span]) -> None:
         """From now on what actions fill is live: it cannot be distinguished from what had to be filled."""
         if self.in_image:
@@ -91,6 +104,8 @@ class Page:
                 self.lie_in_image(self.content)
         elif not filled:
             self.content, self.live, self._fills = _BLANK_CONTENT, _BLANK_MASK, None
+        elif filled == [(0, PAGE_BYTES)]:
+            self.live = _ALL
         else:
             live = np.zeros(PAGE_BYTES, np.bool_)
             for start, end in filled:

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from host_tools.model.frames import CpuWrite, Mapping, Mask, Page
-from host_tools.model.packing import Packing, map_runs
+from host_tools.model.packing import MapRun, Packing, map_actions, map_runs
 from host_tools.support.pages import pages_of, pieces
 from trace_format.actions import MAP_WRITE, Action, Actions, Columns, Op, Type, action, array_of, ops_with
 from trace_format.errors import ManifestError, SlotError
@@ -47,7 +47,8 @@ class Memory:
         pages: by frame.
         cpu_writes: what the CPU writes between jobs.
         carveout_bytes: size of the carve-out.
-        is_gathered: nothing has been changed since the model was gathered.
+
+    Passes put another dictionary in the place of `mappings`; they do not change it.
     """
 
     trace: Trace
@@ -57,7 +58,7 @@ class Memory:
     pages: dict[int, Page] = field(default_factory=dict)
     cpu_writes: list[CpuWrite] = field(default_factory=list)
     carveout_bytes: int = 0
-    is_gathered: bool = True
+    _runs: tuple[dict[tuple[int, int], Mapping], list[MapRun]] | None = field(default=None, repr=False)
 
     @classmethod
     def of(cls, trace: Trace) -> Memory:
@@ -115,9 +116,9 @@ class Memory:
         return np.frombuffer(self.trace.image, np.uint8)[row.source : row.source + row.bytes]
 
     def _fill(self, row: Action) -> None:
-        data = self._data(row)
+        data = self._data(row) if row.op == Op.UPLOAD else None
         for frame, inside, part in pieces(row.target, row.bytes):
-            self._page(frame).put(inside, data[part])
+            self._page(frame).put(inside, 0 if data is None else data[part])
 
     def _take_image(self) -> None:
         """Keep what is mapped, and let whole pages of the image lie there."""
@@ -160,7 +161,7 @@ class Memory:
         digest.update(repr([(x.before, x.to, x.data) for x in self.cpu_writes]).encode())
         for frame in sorted(self.pages):
             page = self.pages[frame]
-            digest.update(b"blank" if page.is_blank else page.content.tobytes() + page.live.tobytes())
+            digest.update(page.digest())
         return digest.digest()
 
     def copy(self) -> Memory:
@@ -202,6 +203,12 @@ class Memory:
         self.prologue = self.prologue[~dropped[:first]]
         self.stream = self.stream[~dropped[first:]]
 
+    def runs(self) -> list[MapRun]:
+        """Mappings that one action makes."""
+        if self._runs is None or self._runs[0] is not self.mappings:
+            self._runs = self.mappings, map_runs(self.mappings)
+        return self._runs[1]
+
     def packing(self) -> Packing:
         """The image, and what fills memory.
 
@@ -224,7 +231,6 @@ class Memory:
         Raises:
             ManifestError: a carve-out cannot be that large.
         """
-        self.is_gathered = False
         self.carveout_bytes = carveout_bytes or self.carveout_bytes
         mapped = {mapping.frame for mapping in self.mappings.values()}
         self.pages = {frame: self._page(frame) for frame in sorted(mapped)}
@@ -266,7 +272,7 @@ class Memory:
     def _prologue(self) -> list[Actions]:
         """Maps go before the page table is set, so that the GPU never sees it half made."""
         at = self._tables_at()
-        return [self.prologue[:at], array_of(map_runs(self.mappings)), self.prologue[at:]]
+        return [self.prologue[:at], array_of(map_actions(self.runs())), self.prologue[at:]]
 
     def _stream(self, cpu_writes: list[tuple[int, Action]]) -> Iterator[Actions]:
         at = 0

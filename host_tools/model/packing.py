@@ -95,16 +95,28 @@ class Packing:
         return found
 
 
-def map_runs(mappings: Mapping[tuple[int, int], Mapped]) -> list[Action]:
-    """MAP actions for all mappings, one for pages that follow one another on both sides."""
-    found: list[tuple[int, int, int, int, int]] = []  # space, virtual page, frame, flags, pages
-    for (space, va), mapping in sorted(mappings.items()):
-        if found:
-            *first, flags, pages = found[-1]
-            if [space, va - pages, mapping.frame - pages, mapping.flags] == [*first, flags]:
-                found[-1] = (*found[-1][:4], pages + 1)
-                continue
-        found.append((space, va, mapping.frame, mapping.flags, 1))
+MapRun = tuple[int, int, int, int, int]  # address space, virtual page, frame, flags, pages
+
+
+def map_runs(mappings: Mapping[tuple[int, int], Mapped]) -> list[MapRun]:
+    """All mappings, pages that follow one another on both sides as one."""
+    found: list[MapRun] = []
+    run: MapRun | None = None
+    goes_on: tuple[int, int, int, int] | None = None  # what the next page would be in the same run
+    for (space, va), mapping in sorted(mappings.items(), key=lambda item: item[0]):
+        here = space, va, mapping.frame, mapping.flags
+        if run is not None and here == goes_on:
+            run = (*run[:4], run[4] + 1)
+            found[-1] = run
+        else:
+            run = (*here, 1)
+            found.append(run)
+        goes_on = space, va + 1, mapping.frame + 1, mapping.flags
+    return found
+
+
+def map_actions(found: Iterable[MapRun]) -> list[Action]:
+    """MAP actions for mappings."""
     return [
         action(Op.MAP_GPU_MEM, flags=flags, address_space=space, va_page=va, pages=pages, frame=frame)
         for space, va, frame, flags, pages in found

@@ -16,7 +16,7 @@ import numpy as np
 from host_tools.model.frames import Mask
 from host_tools.model.memory import Conflict, Memory
 from host_tools.model.observe import Observation, observe
-from host_tools.model.packing import Packing, map_runs
+from host_tools.model.packing import Packing
 from trace_format.actions import Actions, Columns, Op
 from trace_format.profile import Profile
 from trace_format.schema import PAGE_BYTES
@@ -130,7 +130,7 @@ class Program:
             return Sizes(len(trace.actions), len(trace.image), memory_bytes(trace))
         memory, packing = self.memory, self._packing
         fills = len(packing.clears) + len(packing.uploads) + len(memory.cpu_writes)
-        rows = len(memory.prologue) + len(map_runs(memory.mappings)) + 1 + fills + len(memory.stream)
+        rows = len(memory.prologue) + len(memory.runs()) + 1 + fills + len(memory.stream)
         outside = sum(not page.in_image for page in memory.pages.values())
         return Sizes(rows, packing.image_bytes, (packing.image_pages + outside) * PAGE_BYTES)
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from host_tools.gpus.family import family_of
 from host_tools.model.program import Program
 from host_tools.passes.registry import action_pass, program_pass
-from trace_format.actions import ALL_BITS, FLAG_IGNORE, Action, Actions, Columns, Op, action, actions_of, array_of
+from trace_format.actions import ALL_BITS, FLAG_IGNORE, Action, Actions, Columns, Op, action, actions_of
 from trace_format.profile import Job, Profile
 
 POLL_TIMEOUT_US = 100_000  # Linux v3d_gem.c and v3d_mmu.c give these handshakes 100 ms
@@ -35,16 +35,21 @@ def mask_volatile_bits(rows: Actions, gpu: Profile) -> Actions:
 def fold_polls(rows: Actions, gpu: Profile) -> Actions:
     """Turn runs of reads of a busy bit into one wait for its end."""
     busy = {r.index: r.busy for r in gpu.registers.values() if r.busy}
-    out: list[Action] = []
-    for row in actions_of(rows):
-        bits = busy.get(row.register, 0) if row.op == Op.REG_READ_ONCE else 0
-        if not bits:
-            out.append(row)
-            continue
-        wait = action(Op.REG_READ_WAIT, register=row.register, mask=bits, timeout_us=POLL_TIMEOUT_US)
-        if row.expected & bits == 0 and not (out and out[-1] == wait):
-            out.append(wait)
-    return array_of(out)
+    columns = Columns(rows)
+    polls = np.flatnonzero(columns.is_op(Op.REG_READ_ONCE) & np.isin(columns.register, list(busy))).tolist()
+    changed, kept = rows.copy(), np.ones(len(rows), np.bool_)
+    last, previous = -1, None  # the latest poll, and the action that is kept before the next one
+    for at in polls:
+        if at and at - 1 != last:
+            previous = Action.of(rows[at - 1])
+        last, read = at, Action.of(rows[at])
+        bits = busy[read.register]
+        wait = action(Op.REG_READ_WAIT, register=read.register, mask=bits, timeout_us=POLL_TIMEOUT_US)
+        kept[at] = read.expected & bits == 0 and previous != wait
+        if kept[at]:
+            changed[at] = previous = wait
+    found: Actions = changed[kept]
+    return found
 
 
 @program_pass("intervals")
