@@ -87,8 +87,8 @@ record-root: setup ## kernel, Mesa and ncnn for recordings, from packages, into 
 
 ##@ Check
 
-# Tests that need neither a cross compiler nor an emulator.
-FAST_TESTS := tests/unit tests/vgpu
+# Tests that need neither a cross compiler nor an emulator, without the two files that take longest.
+FAST_TESTS := tests/unit tests/vgpu --ignore=tests/vgpu/test_passes.py --ignore=tests/vgpu/test_qpu_alu.py
 PYTEST := $(BIN)/python -m pytest -n 2 --dist worksteal
 
 check: lint ## lint and the fast tests: three minutes

@@ -148,6 +148,18 @@ def test_a_crash_is_reported_and_ends(folder: Path) -> None:
         unicorn.Machine(fw, device, carveout, dram).run()
 
 
+def test_a_firmware_that_waits_without_an_answer_is_reported(folder: Path) -> None:
+    """Its first instruction is WFI."""
+    whole = firmware.load(folder)
+    fw = dataclasses.replace(whole, segments=((whole.entry, struct.pack("<I", 0xD503207F)),))
+    dram = np.frombuffer(mmap.mmap(-1, 1 << 16), np.uint8)
+    carveout = np.frombuffer(mmap.mmap(-1, fw.board.carveout_bytes), np.uint8)
+    with VirtualGpu("v3d42", {fw.board.carveout_base: carveout}) as device:
+        machine = unicorn.Machine(fw, device, carveout, dram)
+        with pytest.raises(RunnerError, match=f"the firmware stopped at {whole.entry + 4:#x}"):
+            machine.run()
+
+
 def test_the_folder_stands_alone(folder: Path, tmp_path: Path) -> None:
     names = {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
     assert {"replayer.c", "replayer.h", "Makefile", "bearssl/LICENSE.txt", "firmware.elf"} <= names
