@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from host_tools.runners.optee import build, images
 from host_tools.runners.optee.normal_world import tee_result
-from tee_replayer.status import statuses
+from tee_replayer.status import CORE, statuses
 from tests.support.programs import run_program
 
 STEPS, STEPS_AT, PROPER, EVERY = 2000, 0x1000000, 0xFFFF, 100
@@ -57,7 +57,7 @@ def random_steps(seed: int) -> NDArray[np.void]:
 
 
 def test_the_results_are_those_that_the_header_documents() -> None:
-    text = (Path(build.__file__).parents[2] / "tee_replayer/optee/gramophone_pta.h").read_text()
+    text = (CORE.parent / "optee" / "gramophone_pta.h").read_text()
     commands, sessions = text.split("Opening a session returns")
     assert set(re.findall(r"^ \*   (TEE_ERROR_\w+)", commands, re.MULTILINE)) == DOCUMENTED.keys()
     assert "TEE_ERROR_BUSY" in sessions
