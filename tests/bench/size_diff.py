@@ -29,6 +29,7 @@ from rich.table import Table
 
 from host_tools.runners import bearssl
 from host_tools.runners.firmware import CROSS, ELF
+from tests.support.archives import extract
 from trace_format.errors import GramophoneError
 
 CHECKOUT = Path(__file__).resolve().parents[2]
@@ -142,7 +143,7 @@ def files_of(commit: str, folder: Path) -> str:
     """Write a commit's files to a folder; its short name. GramophoneError when there is no such commit."""
     name = _run(["git", "rev-parse", "--short", "--verify", f"{commit}^{{commit}}"], cwd=CHECKOUT).decode().strip()
     with tarfile.open(fileobj=io.BytesIO(_run(["git", "archive", name], cwd=CHECKOUT))) as archive:
-        archive.extractall(folder, filter="data")
+        extract(archive, folder)
     return name
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from host_tools.runners.optee import build, images
+from host_tools.runners.optee import images
 from host_tools.runners.optee.normal_world import tee_result
 from tee_replayer.status import CORE, statuses
 from tests.support.programs import run_program

@@ -30,7 +30,7 @@ from signing.keys import Algorithm, generate
 from signing.sign import FileSigner, sign_trace
 from tests.support.guest_programs import SHADER, record, refused
 from trace_format import profile
-from trace_format.actions import Op
+from trace_format.actions import Op, actions_of
 from trace_format.schema import PAGE_BYTES
 from trace_format.trace import Trace
 
@@ -83,8 +83,8 @@ def gpu_memory(device: Interpreter) -> bytes:
 
 def writes(trace: Trace, register: str) -> list[int]:
     """The values that are written to a register."""
-    rows = trace.actions[trace.actions["op"] == Op.REG_WRITE]
-    return [int(row["value"]) for row in rows if int(row["arg"]) == GPU.register(register).index]
+    index = GPU.register(register).index
+    return [row.value for row in actions_of(trace.actions) if row.op == Op.REG_WRITE and row.register == index]
 
 
 def test_a_vulkan_program_is_recorded(recorded: tuple[Result, Path], trace: Trace) -> None:
@@ -161,7 +161,7 @@ def test_the_status_that_the_gpu_writes_is_not_in_the_recording(trace: Trace) ->
     device = Interpreter(trace)
     jobs = np.flatnonzero(trace.actions["op"] == Op.JOB).tolist()
     found = []
-    for index, row in enumerate(trace.actions):
+    for index, row in enumerate(actions_of(trace.actions)):
         if index in jobs:
             found.append(int(device.memory[device.tables.translate(0, head)]))
         device._step(row)
