@@ -77,14 +77,21 @@ def trace_in(memory: bytes) -> tuple[int, int] | None:
 def response(memory: memoryview, buffers: Buffers, places: Layout) -> Report:
     """Read the firmware's answer, and the outputs into the buffers.
 
+    A glitch on the device can leave a report that says success where nothing was replayed; the number of replays
+    is counted apart from it, so both have to say so.
+
     Raises:
-        RunnerError: there is no answer.
+        RunnerError: there is no answer, or one that contradicts itself.
     """
     found = bytes(memory[MAILBOX_RESPONSE_AT : MAILBOX_RESPONSE_AT + packing.size_of("mailbox_response")])
     try:
-        report = packing.unpack("mailbox_response", found, MAILBOX_RESPONSE_AT)["report"]
+        answer = packing.unpack("mailbox_response", found, MAILBOX_RESPONSE_AT)
     except MagicError:
         raise RunnerError("the firmware gave no answer") from None
+    report = Report(**answer["report"])
+    wanted = packing.unpack("mailbox_request", bytes(memory[:_REQUEST_BYTES]))["repeat"] if report.ok else 0
+    if report.ok and answer["replays"] != wanted:
+        raise RunnerError(f"the firmware reports success after {answer['replays']} of {wanted} replays")
     for row, at in zip(buffers.rows, places.buffers_at, strict=True):
         row.data.reshape(-1).view("u1")[:] = memory[at : at + row.data.nbytes]
-    return Report(**report)
+    return report
