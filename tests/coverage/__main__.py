@@ -12,6 +12,7 @@ plugin in QEMU. Code that runs in Unicorn or in QEMU's guests is not counted; mo
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import shutil
@@ -26,24 +27,34 @@ CHECKOUT = Path(__file__).resolve().parents[2]
 FOLDER = CHECKOUT / "build" / "coverage"
 OBJECTS = FOLDER / "c"  # what gcc notes of each compilation, with the counts beside it
 C_FOLDERS = ("host_tools", "tee_replayer", "baremetal")
-# Takes gcc's place. Each compilation has a folder for its notes: the objects' own folders are temporary.
+# Takes gcc's place. Each compilation has a folder for its notes: the objects' own folders are temporary. Without -O3,
+# which unrolls and copies loops, there are about as many branches as in the source.
 WRAPPER = """#!/bin/sh
 # gcc, which counts what is executed
-exec gcc --coverage -fprofile-abs-path -fprofile-update=atomic "$@" -dumpdir "$(mktemp -d "{folder}/XXXXXX")/"
+exec gcc --coverage -fprofile-abs-path -fprofile-update=atomic "$@" -O1 -dumpdir "$(mktemp -d "{folder}/XXXXXX")/"
 """
 Points = dict[str, dict[str, list[str]]]  # file: {"all": names of lines and branches, "hit": those executed}
 
 
 def compiler() -> Path:
-    """The wrapper. Its path has a random part, since builds are cached by it and need the notes of their time."""
-    known = sorted(OBJECTS.glob("*/cc"))
+    """The wrapper, for the C sources as they are: notes of others name lines that are not there any more.
+
+    Its path has a random part, since builds are cached by it and need the notes of their time.
+    """
+    digest = hashlib.sha256(WRAPPER.encode())
+    for path in sorted(path for name in C_FOLDERS for path in (CHECKOUT / name).rglob("*.[ch]")):
+        digest.update(path.read_bytes())
+    folder = OBJECTS / digest.hexdigest()[:16]
+    if not folder.exists():
+        shutil.rmtree(OBJECTS, ignore_errors=True)
+        folder.mkdir(parents=True)
+    known = sorted(folder.glob("*/cc"))
     if known:
         return known[0]
-    OBJECTS.mkdir(parents=True, exist_ok=True)
-    folder = Path(tempfile.mkdtemp(dir=OBJECTS))
-    (folder / "cc").write_text(WRAPPER.format(folder=OBJECTS))
-    (folder / "cc").chmod(0o755)
-    return folder / "cc"
+    wrapper = Path(tempfile.mkdtemp(dir=folder)) / "cc"
+    wrapper.write_text(WRAPPER.format(folder=folder))
+    wrapper.chmod(0o755)
+    return wrapper
 
 
 def measure(arguments: list[str]) -> int:
