@@ -27,8 +27,8 @@ CHECKOUT = Path(__file__).resolve().parents[2]
 FOLDER = CHECKOUT / "build" / "coverage"
 OBJECTS = FOLDER / "c"  # what gcc notes of each compilation, with the counts beside it
 C_FOLDERS = ("host_tools", "tee_replayer", "baremetal")
-# Takes gcc's place. Each compilation has a folder for its notes: the objects' own folders are temporary. Without -O3,
-# which unrolls and copies loops, there are about as many branches as in the source.
+# Takes gcc's place. Each compilation has a folder for its notes: the objects' own folders are temporary. Without
+# -O3, which unrolls and copies loops, there are about as many branches as in the source.
 WRAPPER = """#!/bin/sh
 # gcc, which counts what is executed
 exec gcc --coverage -fprofile-abs-path -fprofile-update=atomic "$@" -O1 -dumpdir "$(mktemp -d "{folder}/XXXXXX")/"
