@@ -31,20 +31,23 @@ def register_name(register: Register) -> str:
     return "GR_" + re.sub(r"\W", "_", register.name).upper()
 
 
-def rows(profile: Profile) -> list[tuple[int, int, int, tuple[int, int], str]]:
-    """The registers that a trace may touch: (first index, count, access, (bits, always), name of the first).
+Limits = tuple[int, int, int]  # bits that a write may set, that it must set, and 1: only while the GPU is idle
+
+
+def rows(profile: Profile) -> list[tuple[int, int, int, Limits, str]]:
+    """The registers that a trace may touch: (first index, count, access, limits, name of the first).
 
     In ascending order, for the core bisects them. Consecutive registers with the same rights share a row. Of
     repeated blocks only the first is there: see `first_of_block`.
     """
-    found: list[tuple[int, int, int, tuple[int, int], str]] = []
+    found: list[tuple[int, int, int, Limits, str]] = []
     for offset in sorted(profile.by_offset):
         register = profile.by_offset[offset]
         if any(b.base + b.bytes <= offset < b.base + b.bytes * b.count for b in repeated(profile)):
             continue
         may_write = register.replay_bits is not None and not register.driver
         access = (READ if register.readable else 0) | (WRITE if may_write else 0)
-        limits = (register.replay_bits or 0, register.replay_set)
+        limits = (register.replay_bits or 0, register.replay_set, int(register.replay_idle))
         if not access:
             continue
         last = found[-1] if found else None
@@ -87,8 +90,11 @@ def header(profile: Profile) -> str:
         f"#define GR_PA_BITS {profile.mmu['pa_bits']}",
         f"#define GR_ADDRESS_SPACES {profile.address_spaces}u",
         f"#define GR_INTERRUPT_LINES {len(profile.interrupts)}u",
+        f"#define GR_MMU_FORBIDS_EXECUTION {int(profile.forbids_execution)}",
         "",
         f"#define GR_ID_OFFSET {profile.identity.offset:#06x}u",
+        f"#define GR_ID_MASK {profile.identity_mask:#010x}u",
+        f"#define GR_ID_VALUE {profile.identity_value:#010x}u",
     ]
     for name, field in (("CORES", profile.cores), ("REVISION", profile.revision)):
         lines += [
@@ -120,8 +126,11 @@ def header(profile: Profile) -> str:
                 for index, count, access, limits, name in table
             ],
         ),
-        "/* Bits that a write may set, and bits that it must set. */",
-        *_macro("GR_REGISTER_LIMITS", [f"{{{bits:#010x}u, {always:#010x}u}}," for bits, always in kinds]),
+        "/* Bits that a write may set, bits that it must set, and whether the GPU must be idle. */",
+        *_macro(
+            "GR_REGISTER_LIMITS",
+            [f"{{{bits:#010x}u, {always:#010x}u, {idle}}}," for bits, always, idle in kinds],
+        ),
     ]
     return "\n".join([*lines, "", "#endif", ""])
 

@@ -111,7 +111,7 @@ _SPACE = operand("address_space", Type.ADDRESS_SPACE, "GPU address space", Bits(
 _VA_PAGE = operand("va_page", Type.VA_PAGE, "first virtual page (address / 4096)", "a", Bits("arg", 4))
 _PAGES = operand("pages", Type.PAGES, "number of 4 KiB pages", "value")
 _BYTES = operand("bytes", Type.BYTES, "number of bytes", "value")
-_TARGET = operand("target", Type.TARGET, "offset in the carve-out, after the image", "a")
+_TARGET = operand("target", Type.TARGET, "offset in the carve-out, after the image's last page", "a")
 _SLOT = operand("slot", Type.SLOT, "index in the slots section", "arg")
 _LINE = operand("line", Type.LINE, "interrupt line, index in the profile's order", "arg")
 

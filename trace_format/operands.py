@@ -63,9 +63,12 @@ RULES = {
     Type.ADDRESS_SPACE: "one of the GPU's address spaces, by its profile",
     Type.PAGES: "not zero",
     Type.VA_PAGE: "the pages end at or below `va_bytes`",
-    Type.FRAME: "the pages lie inside the carve-out",
+    Type.FRAME: (
+        "the pages lie inside the carve-out; those that the GPU may write, after the image's last page; those "
+        "that it may execute, in the image, where page tables can forbid execution and the trace is not raw"
+    ),
     Type.BYTES: "not zero",
-    Type.TARGET: "the bytes lie after the image and inside the carve-out",
+    Type.TARGET: "the bytes lie after the image's last page and inside the carve-out",
     Type.SOURCE: "the bytes lie inside the image",
 }
 

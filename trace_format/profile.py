@@ -38,6 +38,7 @@ class Register:
         volatile: bits whose value a replay must not compare.
         replay_bits: bits that a trace may set; None: a trace may not write the register.
         replay_set: bits that must be one in every write by a trace.
+        replay_idle: a trace may write it only while no job runs and no fault is there.
         driver: only the replayer's nano driver writes it.
         hidden: no trace may touch it.
         reset: value that the virtual GPU has after a reset.
@@ -55,6 +56,7 @@ class Register:
     volatile: int
     replay_bits: int | None
     replay_set: int
+    replay_idle: bool
     driver: bool
     hidden: bool
     reset: int
@@ -142,6 +144,11 @@ class Profile:
     mmu: dict[str, Any]
     jobs: tuple[Job, ...]
     profile_id: int
+
+    @property
+    def forbids_execution(self) -> bool:
+        """Whether page tables say what may be executed."""
+        return bool(self.mmu.get("execution", False))
 
     @property
     def address_spaces(self) -> int:
@@ -313,7 +320,7 @@ def _check_register(file: str, name: str, row: dict[str, Any], where: dict[str, 
     if row["offset"] % 4 or not 0 <= row["offset"] < where["bytes"]:
         raise ProfileError(f"{name} is misplaced", file=file, offset=row["offset"])
     bits = row.get("bits", 0)
-    may, must = _limits(row)
+    may, must, _ = _limits(row)
     if may is not None and (may & ~bits or must & ~may):
         raise ProfileError(f"{name}: a trace may write bits that the register lacks", file=file)
     if _model_lacks(row) & ~(bits | row.get("busy", 0)):
@@ -321,7 +328,7 @@ def _check_register(file: str, name: str, row: dict[str, Any], where: dict[str, 
 
 
 def _register(name: str, offset: int, row: dict[str, Any], hidden: bool) -> Register:
-    may, must = _limits(row)
+    may, must, idle = _limits(row)
     return Register(
         name,
         offset,
@@ -332,6 +339,7 @@ def _register(name: str, offset: int, row: dict[str, Any], hidden: bool) -> Regi
         row.get("volatile", 0),
         may,
         must,
+        idle,
         row.get("replay") == "driver",
         hidden,
         row.get("reset", 0),
@@ -341,14 +349,14 @@ def _register(name: str, offset: int, row: dict[str, Any], hidden: bool) -> Regi
     )
 
 
-def _limits(row: dict[str, Any]) -> tuple[int | None, int]:
-    """Bits that a trace may write (None: it may not write at all), and bits that it must write."""
+def _limits(row: dict[str, Any]) -> tuple[int | None, int, bool]:
+    """Bits that a trace may write (None: it may not write at all), that it must write, whether only when idle."""
     replay = row.get("replay", {})
     if isinstance(replay, str):
         if replay not in ("driver", NO_TRACE):
             raise ValueError(f"replay is {replay!r}")
-        return None, 0
-    return replay.get("bits"), replay.get("set", 0)
+        return None, 0, False
+    return replay.get("bits"), replay.get("set", 0), bool(replay.get("idle", False))
 
 
 def _model_lacks(row: dict[str, Any]) -> int:

@@ -33,6 +33,7 @@ from trace_format.schema import (
     MAX_CARVEOUT_BYTES,
     MAX_RANK,
     MAX_SLOTS,
+    MAX_TIME_BUDGET_US,
     PAGE_BYTES,
     SECTION_FLAG_OPTIONAL,
     SLOT_FLAG_BOUND,
@@ -170,6 +171,11 @@ class Trace:
                 expected=f"a multiple of 4096, at most 2^{gpu.mmu['va_bits']}",
                 found=self.va_bytes,
             )
+        budget = self.meta.get("time_budget_us", self.META_DEFAULTS["time_budget_us"])
+        if budget > MAX_TIME_BUDGET_US:
+            raise ManifestError(
+                f"{where}time_budget_us is out of range", expected=f"at most {MAX_TIME_BUDGET_US}", found=budget
+            )
         _check_slots(self.slots, self.va_bytes, gpu.address_spaces, where)
         check_actions(
             self.actions,
@@ -180,6 +186,7 @@ class Trace:
             window_bytes=gpu.window_bytes,
             lines=len(gpu.interrupts),
             address_spaces=gpu.address_spaces,
+            code_in_image=gpu.forbids_execution and not self.raw,
             where=where,
         )
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from trace_format.actions import Actions, Columns, Numbers, Op
 from trace_format.errors import ActionError, ActionRangeError, ReservedError, UnknownActionError
-from trace_format.opcodes import ACTIONS
+from trace_format.opcodes import ACTIONS, MAP_EXECUTE, MAP_WRITE
 from trace_format.operands import COUNTED_BY, FIELD_BITS, REGISTERS, Type
 from trace_format.schema import KEEP_SLOTS, PAGE_BYTES
 
@@ -30,6 +30,7 @@ class Limits:
         window_bytes: size of the GPU's register window.
         lines: number of its interrupt lines.
         address_spaces: number of its address spaces.
+        code_in_image: executable pages must lie in the image.
     """
 
     image_bytes: int
@@ -39,6 +40,12 @@ class Limits:
     window_bytes: int
     lines: int
     address_spaces: int
+    code_in_image: bool
+
+    @property
+    def image_end(self) -> int:
+        """End of the image's last page."""
+        return -(-self.image_bytes // PAGE_BYTES) * PAGE_BYTES
 
 
 @dataclass(frozen=True)
@@ -85,7 +92,7 @@ RULES = (
         lambda x, n, of: x + n > of.carveout_bytes // PAGE_BYTES,
     ),
     _rule(Type.BYTES, ActionError, "no bytes", lambda x, n, of: x == 0),
-    _rule(Type.TARGET, ActionRangeError, "target lies in the image", lambda x, n, of: x < of.image_bytes),
+    _rule(Type.TARGET, ActionRangeError, "target lies in the image", lambda x, n, of: x < of.image_end),
     _rule(
         Type.TARGET, ActionRangeError, "target outside the carve-out", lambda x, n, of: x + n > of.carveout_bytes
     ),
@@ -103,19 +110,23 @@ def check_actions(
     window_bytes: int,
     lines: int,
     address_spaces: int,
+    code_in_image: bool,
     where: str,
 ) -> None:
     """Raise the error of the first action that breaks a rule.
 
     Args:
         actions: array of ACTION_DTYPE.
-        image_bytes, carveout_bytes, va_bytes, slot_count, window_bytes, lines, address_spaces: see `Limits`.
+        image_bytes, carveout_bytes, va_bytes, slot_count, window_bytes, lines, address_spaces, code_in_image: see
+            `Limits`.
         where: "FILE: " or "", put before "action N" in messages.
 
     Raises:
         UnknownActionError, ReservedError, ActionRangeError, ActionError
     """
-    limits = Limits(image_bytes, carveout_bytes, va_bytes, slot_count, window_bytes, lines, address_spaces)
+    limits = Limits(
+        image_bytes, carveout_bytes, va_bytes, slot_count, window_bytes, lines, address_spaces, code_in_image
+    )
     columns = Columns(actions)
     unknown = ~columns.is_op(*Op)
     _raise_first(unknown, actions, UnknownActionError, "unknown opcode", where, lambda r: f"{int(r['op']):#04x}")
@@ -145,6 +156,7 @@ def _broken(columns: Columns, limits: Limits) -> Iterator[tuple[Mask, type[Actio
         counts = columns.of(*(COUNTED_BY[type] for type in rule.types if type in COUNTED_BY))
         for operand, which in columns.each(*rule.types):
             yield which & rule.broken(columns.decode(operand), counts, limits), rule.error, rule.what
+    yield from _mappings(columns, limits)
     for op, row in ACTIONS.items():
         if row.flagless:
             yield columns.is_op(op) & (columns.flags == 0), ActionError, row.flagless
@@ -152,6 +164,18 @@ def _broken(columns: Columns, limits: Limits) -> Iterator[tuple[Mask, type[Actio
             if flag.without:
                 given = columns.is_op(op) & (columns.flags & bit != 0)
                 yield given & (getattr(columns, flag.without) != 0), ActionError, flag.refusal
+
+
+def _mappings(columns: Columns, limits: Limits) -> Iterator[tuple[Mask, type[ActionError], str]]:
+    """The image is what was signed: the GPU does not write to it, and executes nothing else."""
+    maps = columns.is_op(Op.MAP_GPU_MEM)
+    frame, pages = columns.of(Type.FRAME), columns.of(Type.PAGES)
+    image_pages = limits.image_end // PAGE_BYTES
+    writes = maps & (columns.flags & MAP_WRITE != 0)
+    yield writes & (frame < image_pages), ActionRangeError, "the GPU may write to the image"
+    if limits.code_in_image:
+        executes = maps & (columns.flags & MAP_EXECUTE != 0)
+        yield executes & (frame + pages > image_pages), ActionRangeError, "executable pages outside the image"
 
 
 def _check_stream(columns: Columns, where: str) -> None:

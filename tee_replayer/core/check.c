@@ -13,8 +13,7 @@ static const struct gr_register registers[] = {GR_REGISTER_ROWS};
 static const struct gr_limits limits[] = {GR_REGISTER_LIMITS};
 _Static_assert(GR_NEED_READS == GR_ACCESS_READ && GR_NEED_WRITES == GR_ACCESS_WRITE, "the same bits");
 
-/* What a write may do; NULL when the register does not allow all of `access`. */
-static const struct gr_limits *find_register(uint32_t index, uint32_t access)
+const struct gr_limits *gr_find_register(uint32_t index, uint32_t access)
 {
     index = GR_FIRST_OF_BLOCK(index); /* the same registers in other places have the same rights */
     uint32_t low = 0, high = sizeof registers / sizeof registers[0];
@@ -35,6 +34,17 @@ static bool is_below(uint64_t first, uint64_t count, uint64_t end)
     return first + count <= end; /* no overflow: both are at most 44 bits wide */
 }
 
+/* The image is what was signed, and stays so: no mapping lets the GPU write to it. Where page tables can
+ * forbid execution, only the image can be executed, so nothing that was not signed: no input, no result. */
+static bool may_map(const struct gr_replayer *r, const struct gr_action *a)
+{
+    const uint64_t image_pages = r->image_end / GR_PAGE_BYTES;
+    if (a->flags & GR_MAP_GPU_MEM_WRITE && a->b < image_pages)
+        return false;
+    return !GR_MMU_FORBIDS_EXECUTION || !(a->flags & GR_MAP_GPU_MEM_EXECUTE) ||
+           is_below(a->b, a->value, image_pages);
+}
+
 enum gr_status gr_fetch_action(struct gr_replayer *r, uint32_t index, struct gr_action *a)
 {
     *a = gr_action_at(r, index);
@@ -43,31 +53,34 @@ enum gr_status gr_fetch_action(struct gr_replayer *r, uint32_t index, struct gr_
     r->report.op = op;
     r->report.offset = arg;
     r->limits = NULL;
-    if ((op & 15) >= GR_OP_GROUP || AT(op) >= sizeof needs / sizeof needs[0] || !needs[AT(op)])
+    if ((op & 15) >= GR_OP_GROUP || AT(op) >= sizeof needs / sizeof needs[0] || !needs[AT(op)] ||
+        !gr_action_valid(a))
         return GR_STATUS_ACTION;
     const uint32_t need = needs[AT(op)];
     if (need & (GR_NEED_READS | GR_NEED_WRITES)) {
         /* A write under a partial mask keeps the other bits. */
-        const struct gr_limits *row =
-            find_register(arg, need & GR_NEED_SETS_BITS && ~a->a ? GR_NEED_READS | GR_NEED_WRITES
-                                                                 : need & (GR_NEED_READS | GR_NEED_WRITES));
+        const struct gr_limits *row = gr_find_register(arg, need & GR_NEED_SETS_BITS && ~a->a
+                                                                ? GR_NEED_READS | GR_NEED_WRITES
+                                                                : need & (GR_NEED_READS | GR_NEED_WRITES));
         r->report.offset = arg * 4;
-        if (!row || (need & GR_NEED_SETS_BITS && a->value & a->a & ~row->bits))
+        if (!row ||
+            (need & GR_NEED_SETS_BITS && a->a & ((a->value & ~row->bits) | (~a->value & row->always))))
             return GR_STATUS_REGISTER;
         if (need & GR_NEED_WRITES)
             r->limits = row;
     }
     if ((need & GR_NEED_HAS_VALUE && a->value == 0) || (need & GR_NEED_HAS_TIMEOUT && a->b == 0) ||
-        (need & GR_NEED_KEEPS && a->b >= GR_KEEP_SLOTS))
+        (need & GR_NEED_KEEPS && a->b >= GR_KEEP_SLOTS) || (op == GR_OP_REG_READ_ONCE && a->flags && a->a) ||
+        (op == GR_OP_MAP_GPU_MEM && !a->flags))
         return GR_STATUS_ACTION;
-    if ((need & GR_NEED_HAS_SPACE && gr_action_address_space(a) >= GR_ADDRESS_SPACES) ||
+    const uint32_t space = need & GR_NEED_HAS_VA ? gr_action_address_space(a) : arg;
+    if ((need & GR_NEED_HAS_SPACE && space >= GR_ADDRESS_SPACES) ||
         (need & GR_NEED_HAS_VA && !is_below(gr_action_va_page(a), a->value, r->va_bytes / GR_PAGE_BYTES)) ||
         (need & GR_NEED_HAS_PAGES && !is_below(a->b, a->value, r->carveout_bytes / GR_PAGE_BYTES)) ||
         (need & GR_NEED_FROM_IMAGE && !is_below(a->b, a->value, r->image_bytes)) ||
-        (need & GR_NEED_TO_MEMORY &&
-         (a->a < r->image_bytes || !is_below(a->a, a->value, r->carveout_bytes))) ||
+        (need & GR_NEED_TO_MEMORY && (a->a < r->image_end || !is_below(a->a, a->value, r->carveout_bytes))) ||
         (need & GR_NEED_HAS_SLOT && arg >= r->slot_count) ||
-        (need & GR_NEED_HAS_LINE && arg >= GR_INTERRUPT_LINES))
+        (need & GR_NEED_HAS_LINE && arg >= GR_INTERRUPT_LINES) || (op == GR_OP_MAP_GPU_MEM && !may_map(r, a)))
         return GR_STATUS_RANGE;
     return GR_STATUS_OK;
 }

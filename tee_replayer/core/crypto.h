@@ -3,6 +3,7 @@
 #ifndef GRAMOPHONE_CRYPTO_H
 #define GRAMOPHONE_CRYPTO_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -10,14 +11,13 @@
 #define GR_API
 #endif
 
-GR_API void gr_sha256(const void *data, size_t bytes, uint8_t digest[32]);
+/* False when the library failed, for lack of memory; `digest` is then nothing. */
+GR_API bool gr_sha256(const void *data, size_t bytes, uint8_t digest[32]);
 
-/* Far apart, and neither is a value that a skipped call would leave. */
-#define GR_SIGNATURE_GOOD 0x627bf322u
-#define GR_SIGNATURE_BAD 0x9d840cddu
-
-/* ES256: key 04 || x || y, signature r || s. */
+/* ES256: key 04 || x || y, signature r || s. The answer is `good`, which is the caller's to choose, or a
+ * value far from it. No library's verdict is believed after one call: a skipped instruction can make it any.
+ * The core verifies twice, with two values of `good`. */
 GR_API uint32_t gr_signature_verify(const uint8_t digest[32], const uint8_t key[65],
-                                    const uint8_t signature[64]);
+                                    const uint8_t signature[64], uint32_t good);
 
 #endif

@@ -24,7 +24,14 @@ GR_INTERNAL enum gr_status gr_driver_unmap(struct gr_replayer *r, const struct g
 /* Carve-out offset that a GPU virtual address maps to; UINT64_MAX when nothing is mapped there. */
 GR_INTERNAL uint64_t gr_driver_translate(const struct gr_replayer *r, uint32_t space, uint64_t va);
 
-/* Bits that report a memory fault; 0 when there is none. */
+/* Bits that report a fault, which no trace can clear; 0 when there is none. */
 GR_INTERNAL uint32_t gr_driver_fault(void);
+
+/* Whether no job runs or waits. */
+GR_INTERNAL bool gr_driver_is_idle(void);
+
+/* What a trace must not do now with a register that it may write, at a byte offset: start a job whose code
+ * could be changed. */
+GR_INTERNAL enum gr_status gr_driver_check_write(const struct gr_replayer *r, uint32_t offset);
 
 #endif

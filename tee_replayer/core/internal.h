@@ -59,6 +59,7 @@ struct gr_register {
 struct gr_limits {
     uint32_t bits;   /* that it may set */
     uint32_t always; /* that it must set */
+    uint32_t idle;   /* not 0: only while no job runs and no fault is there */
 };
 
 #define GR_ACCESS_READ 1u
@@ -69,6 +70,7 @@ struct gr_stream {
     const struct gr_source *source;
     uint64_t offset;       /* in the signed file, of the next chunk */
     uint64_t left;         /* bytes of the body after the current chunk */
+    uint64_t deadline_us;  /* no chunk is taken after it */
     uint64_t section;      /* bytes left in the current section: no more is handed out */
     const uint8_t *hashes; /* of the next chunk */
     uint8_t *chunk;        /* buffer of chunk_bytes */
@@ -91,8 +93,12 @@ GR_INTERNAL enum gr_status gr_fetch_action(struct gr_replayer *r, uint32_t index
 /* Compare secrets and hashes. */
 GR_INTERNAL bool gr_is_same(const uint8_t *a, const uint8_t *b, size_t bytes);
 
-/* Slots: bytes of dense data (0: malformed), whether the caller still has to bind it, copying
- * one during a replay. */
+/* What a write may do; NULL when the register does not allow all of `access`. */
+GR_INTERNAL const struct gr_limits *gr_find_register(uint32_t index, uint32_t access);
+
+/* Slots: whether one is well formed, bytes of its dense data, whether the caller still has to bind it,
+ * copying one during a replay. */
+GR_INTERNAL bool gr_slot_is_valid(const struct gr_replayer *r, uint32_t slot);
 GR_INTERNAL uint64_t gr_slot_bytes(const struct gr_replayer *r, uint32_t slot);
 GR_INTERNAL bool gr_lacks_data(const struct gr_replayer *r, uint32_t slot);
 GR_INTERNAL enum gr_status gr_copy_slot(struct gr_replayer *r, uint32_t slot, bool to_gpu);
@@ -103,6 +109,8 @@ GR_INTERNAL void gr_wipe(void *to, uint64_t bytes);
 #define GR_STATE_LOADED 0x9ec04eceu
 /* Limit of the resets that are tried, whatever the trace allows. */
 #define GR_RETRY_LIMIT 8u
+/* For jobs that have been reported as done to be over. */
+#define GR_IDLE_TIMEOUT_US 10000u
 
 _Static_assert(GR_SLOTS == GR_MAX_SLOTS && GR_KEPT == GR_KEEP_SLOTS, "replayer.h has the format's limits");
 _Static_assert(sizeof(struct gr_replayer) % 8 == 0, "gr_wipe takes it");

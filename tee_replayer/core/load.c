@@ -2,9 +2,9 @@
 /*
  * Verify and load: copy a part of the signed trace into secure memory, check it there, then use it.
  *
- * The device checks what it acts on, and derives what the format states twice. That reserved
- * bytes are zero, and that texts and counts agree with the rest, is checked by the signer's
- * program; the signature covers them.
+ * All rules of the format are checked, but for these, which only name something: the trace's id, the encoding
+ * of texts, and what lies in optional sections. The signer's program checks them, and the signature covers
+ * them.
  */
 #include "crypto.h"
 #include "driver.h"
@@ -34,7 +34,12 @@ enum {
         (CONTEXT_BYTES + PROTECTED_BYTES + LENGTH_MAX_BYTES + GR_ALIGNMENT - 1) & ~(GR_ALIGNMENT - 1),
 };
 
-/* Each step changes `state` once it is done. Only all of them together, with the verdict on the signature,
+/* What the two verifications of the signature answer when it is good: far apart, and no values that a skipped
+ * call would leave. */
+#define FIRST_VERDICT 0x627bf322u
+#define SECOND_VERDICT 0xb1a69d54u
+
+/* Each step changes `state` once it is done. Only all of them together, with both verdicts on the signature,
  * make GR_STATE_LOADED: an attacker who skips a step, or the branch after it, ends in another state. */
 enum step {
     STEP_ENVELOPE = 0x0007ffe0,
@@ -45,8 +50,8 @@ enum step {
     STEP_IDENTITY = 0x70707070,
 };
 #define STEP_ACTIONS                                                                                         \
-    (GR_STATE_LOADED ^ GR_SIGNATURE_GOOD ^ STEP_ENVELOPE ^ STEP_HEADER ^ STEP_SECTIONS ^ STEP_MANIFEST ^     \
-     STEP_BODY ^ STEP_IDENTITY)
+    (GR_STATE_LOADED ^ FIRST_VERDICT ^ SECOND_VERDICT ^ STEP_ENVELOPE ^ STEP_HEADER ^ STEP_SECTIONS ^        \
+     STEP_MANIFEST ^ STEP_BODY ^ STEP_IDENTITY)
 
 struct loader {
     struct gr_replayer *r;
@@ -118,14 +123,19 @@ static enum gr_status copy_head(struct loader *l)
     const uint8_t *header = gr_aligned(l->start + TRACE_AT);
     if (!gr_is_same(header, expected_start, sizeof expected_start))
         return GR_STATUS_HEADER;
-    const uint32_t chunk_bytes = gr_load32(header + GR_HEADER_AT_CHUNK_BYTES);
+    const uint32_t chunk_bytes = gr_load32(header + GR_HEADER_AT_CHUNK_BYTES),
+                   flags = gr_load16(header + GR_HEADER_AT_FLAGS);
     l->head_bytes = gr_load32(header + GR_HEADER_AT_HEAD_BYTES);
     l->section_count = gr_load16(header + GR_HEADER_AT_SECTION_COUNT);
     l->stream.chunk_bytes = chunk_bytes;
     l->stream.left = l->trace_bytes - l->head_bytes;
     if (l->head_bytes > GR_MAX_HEAD_BYTES || l->head_bytes > l->trace_bytes || l->head_bytes % GR_ALIGNMENT ||
-        chunk_bytes < GR_MIN_CHUNK_BYTES || chunk_bytes > GR_MAX_CHUNK_BYTES || chunk_bytes % GR_ALIGNMENT ||
-        l->section_count <= HEAD_SECTIONS ||
+        chunk_bytes < GR_MIN_CHUNK_BYTES || chunk_bytes > GR_MAX_CHUNK_BYTES ||
+        chunk_bytes & (chunk_bytes - 1) || l->section_count <= HEAD_SECTIONS ||
+        l->section_count > GR_MAX_SECTIONS || flags & ~GR_HEADER_FLAG_RAW ||
+        gr_load64(header + GR_HEADER_AT_TRACE_BYTES) != l->trace_bytes ||
+        gr_load32(header + GR_HEADER_AT_CHUNK_COUNT) != (l->stream.left + chunk_bytes - 1) / chunk_bytes ||
+        !gr_is_zero(header + GR_HEADER_AT_RESERVED, GR_HEADER_BYTES - GR_HEADER_AT_RESERVED) ||
         GR_HEADER_BYTES + l->section_count * GR_SECTION_BYTES > l->head_bytes)
         return GR_STATUS_HEADER;
     uint8_t *memory = take_memory(l, BEFORE_HEAD_BYTES + l->head_bytes);
@@ -140,9 +150,10 @@ static enum gr_status copy_head(struct loader *l)
     return GR_STATUS_OK;
 }
 
-/* RFC 9052, 4.4: the signature is over ["Signature1", protected header, h'', payload], in CBOR. All that
- * precedes the payload is put in front of the head's copy. */
-static enum gr_status check_signature(struct loader *l)
+/* From all that is signed to a verdict; called twice, since one call can be made to say anything by one
+ * fault. RFC 9052, 4.4: the signature is over ["Signature1", protected header, h'', payload], in CBOR. All
+ * that precedes the payload is put in front of the head's copy. */
+GR_NOINLINE static enum gr_status check_signature(struct loader *l, uint32_t good)
 {
     static const uint8_t context[CONTEXT_BYTES] = {0x84, 0x6a, 'S', 'i', 'g', 'n',
                                                    'a',  't',  'u', 'r', 'e', '1'};
@@ -160,9 +171,11 @@ static enum gr_status check_signature(struct loader *l)
     memcpy(to_be_signed, l->start + PROTECTED_AT, PROTECTED_BYTES);
     to_be_signed -= sizeof context;
     memcpy(to_be_signed, context, sizeof context);
-    gr_sha256(to_be_signed, (uint32_t)(l->head - to_be_signed) + size, digest);
-    const volatile uint32_t verdict = gr_signature_verify(digest, l->policy->key, l->start + SIGNATURE_AT);
-    if (verdict != GR_SIGNATURE_GOOD)
+    if (!gr_sha256(to_be_signed, (uint32_t)(l->head - to_be_signed) + size, digest))
+        return GR_STATUS_MEMORY;
+    const volatile uint32_t verdict =
+        gr_signature_verify(digest, l->policy->key, l->start + SIGNATURE_AT, good);
+    if (verdict != good)
         return GR_STATUS_SIGNATURE;
     l->state ^= verdict;
     return GR_STATUS_OK;
@@ -189,13 +202,25 @@ GR_INLINE uint64_t stored_bytes(const struct loader *l, uint32_t index)
     return gr_load64(gr_aligned(section_at(l, index)) + GR_SECTION_AT_STORED_BYTES);
 }
 
-/* The section table: the head's three sections, ACTIONS, IMAGE sections, optional ones,
- * without gaps or overlaps. */
-static enum gr_status check_sections(struct loader *l)
+/* Whether a section of this type, with these flags, may follow `i` others, the one before of type `before`.
+ * The order: the head's three, ACTIONS, IMAGE sections, optional ones. */
+static bool is_in_order(uint32_t i, uint32_t type, uint32_t flags, uint32_t before)
 {
     static const uint8_t first[] = {GR_SECTION_TYPE_MANIFEST, GR_SECTION_TYPE_SLOTS, GR_SECTION_TYPE_CHUNKS,
                                     GR_SECTION_TYPE_ACTIONS};
+    if (i < sizeof first)
+        return type == first[i] && flags == 0;
+    if (type == GR_SECTION_TYPE_IMAGE)
+        return flags == 0 && (before == GR_SECTION_TYPE_ACTIONS || before == GR_SECTION_TYPE_IMAGE);
+    return flags == GR_SECTION_FLAG_OPTIONAL && type - GR_SECTION_TYPE_MANIFEST > 2 &&
+           type != GR_SECTION_TYPE_ACTIONS;
+}
+
+/* The section table: sections in their order, without gaps or overlaps. */
+static enum gr_status check_sections(struct loader *l)
+{
     uint64_t at = GR_HEADER_BYTES + l->section_count * GR_SECTION_BYTES;
+    uint32_t before = 0, notes = 0;
     for (uint32_t i = 0; i < l->section_count; i++) {
         const uint8_t *s = gr_aligned(section_at(l, i));
         const uint32_t type = gr_load16(s + GR_SECTION_AT_TYPE), codec = s[GR_SECTION_AT_CODEC];
@@ -206,22 +231,25 @@ static enum gr_status check_sections(struct loader *l)
             raw > (uint64_t)1 << 32 ||
             (codec == GR_CODEC_STORED ? raw != stored
                                       : codec != GR_CODEC_LZ4 || i == MANIFEST || i == CHUNKS) ||
-            (i < sizeof first
-                 ? type != first[i]
-                 : type != GR_SECTION_TYPE_IMAGE && !(s[GR_SECTION_AT_FLAGS] & GR_SECTION_FLAG_OPTIONAL)))
+            !is_in_order(i, type, gr_load16(s + GR_SECTION_AT_FLAGS), before) ||
+            !gr_is_zero(s + GR_SECTION_AT_RESERVED, GR_SECTION_AT_OFFSET - GR_SECTION_AT_RESERVED))
             return GR_STATUS_SECTIONS;
+        before = type;
+        notes += type == GR_SECTION_TYPE_NOTES;
         if (type == GR_SECTION_TYPE_IMAGE)
             l->image_bytes += raw;
-        at += (stored + GR_ALIGNMENT - 1) & ~(uint64_t)(GR_ALIGNMENT - 1);
-        if (at > (i < HEAD_SECTIONS ? l->head_bytes : l->trace_bytes))
+        const uint64_t end = at + stored;
+        at = (end + GR_ALIGNMENT - 1) & ~(uint64_t)(GR_ALIGNMENT - 1);
+        if (at > (i < HEAD_SECTIONS ? l->head_bytes : l->trace_bytes) ||
+            (i < HEAD_SECTIONS && !gr_is_zero(l->head + end, (uint32_t)(at - end))))
             return GR_STATUS_SECTIONS;
     }
     /* The body begins where the head ends, so the first chunk begins there too; each chunk has its hash. */
-    if (at != l->trace_bytes || section_bytes(l, SLOTS) % GR_SLOT_BYTES ||
+    if (at != l->trace_bytes || notes > 1 || section_bytes(l, SLOTS) % GR_SLOT_BYTES ||
         section_bytes(l, ACTIONS) % GR_ACTION_BYTES ||
         gr_load64(gr_aligned(section_at(l, ACTIONS)) + GR_SECTION_AT_OFFSET) != l->head_bytes ||
         section_bytes(l, MANIFEST) != GR_MANIFEST_BYTES ||
-        section_bytes(l, CHUNKS) / 32 * l->stream.chunk_bytes < l->stream.left)
+        section_bytes(l, CHUNKS) != (l->stream.left + l->stream.chunk_bytes - 1) / l->stream.chunk_bytes * 32)
         return GR_STATUS_SECTIONS;
     l->stream.hashes = section_data(l, CHUNKS);
     l->state ^= STEP_SECTIONS;
@@ -292,9 +320,17 @@ static enum gr_status check_manifest(struct loader *l)
     r->retry_limit = gr_load32(m + GR_MANIFEST_AT_RETRY_LIMIT);
     r->action_count = (uint32_t)(section_bytes(l, ACTIONS) / GR_ACTION_BYTES);
     r->slot_count = (uint32_t)(section_bytes(l, SLOTS) / GR_SLOT_BYTES);
+    r->image_end = (r->image_bytes + GR_PAGE_BYTES - 1) & ~(uint64_t)(GR_PAGE_BYTES - 1);
     /* One less: zero is too small. */
     if (r->carveout_bytes - 1 >= GR_MAX_CARVEOUT_BYTES || r->va_bytes - 1 >= (uint64_t)1 << GR_VA_BITS ||
-        (r->carveout_bytes | r->va_bytes) % GR_PAGE_BYTES || r->image_bytes > r->carveout_bytes)
+        (r->carveout_bytes | r->va_bytes) % GR_PAGE_BYTES || r->image_bytes > r->carveout_bytes ||
+        r->image_bytes != gr_load64(m + GR_MANIFEST_AT_IMAGE_BYTES) ||
+        r->action_count != gr_load32(m + GR_MANIFEST_AT_ACTION_COUNT) ||
+        r->slot_count != gr_load32(m + GR_MANIFEST_AT_SLOT_COUNT) ||
+        gr_load32(m + GR_MANIFEST_AT_GPU_ID) != GR_ID_VALUE ||
+        gr_load32(m + GR_MANIFEST_AT_GPU_ID_MASK) != GR_ID_MASK ||
+        r->time_budget_us > GR_MAX_TIME_BUDGET_US ||
+        !gr_is_zero(m + GR_MANIFEST_AT_RESERVED, GR_MANIFEST_BYTES - GR_MANIFEST_AT_RESERVED))
         return GR_STATUS_MANIFEST;
     if (r->slot_count > GR_MAX_SLOTS)
         return GR_STATUS_SLOTS;
@@ -317,7 +353,7 @@ static enum gr_status check_manifest(struct loader *l)
         return stream.status;
     for (uint32_t i = 0; i < r->slot_count; i++) {
         r->report.offset = i;
-        if (gr_slot_bytes(r, i) == 0)
+        if (!gr_slot_is_valid(r, i))
             return GR_STATUS_SLOTS;
     }
     l->state ^= STEP_MANIFEST;
@@ -344,8 +380,11 @@ static enum gr_status load_body(struct loader *l)
             image += section_bytes(l, i);
         }
         take_section(l, stream, i, out);
+        uint64_t padding = 0;
         stream->section = -stored_bytes(l, i) % GR_ALIGNMENT;
-        take_rest(stream, NULL);
+        take_rest(stream, (uint8_t *)&padding);
+        if (padding && stream->status == GR_STATUS_OK)
+            stream->status = GR_STATUS_SECTIONS;
         r->report.offset = stream->index;
         if (stream->status != GR_STATUS_OK)
             return stream->status;
@@ -359,14 +398,22 @@ static enum gr_status load_body(struct loader *l)
 static enum gr_status check_actions(struct loader *l)
 {
     struct gr_replayer *r = l->r;
+    uint32_t jobs = 0, starts = 0;
     for (uint32_t i = 0; i < r->action_count; i++) {
         struct gr_action action;
         const enum gr_status status = gr_fetch_action(r, i, &action);
         if (status != GR_STATUS_OK)
             return status;
-        if (action.op == GR_OP_REPLAY_START)
+        if (action.op == GR_OP_JOB && action.value != jobs++)
+            return GR_STATUS_ACTION;
+        if (action.op == GR_OP_REPLAY_START) {
             r->replay_start = i;
+            if (starts++)
+                return GR_STATUS_ACTION;
+        }
     }
+    if (jobs != gr_load32(gr_aligned(r->manifest) + GR_MANIFEST_AT_JOB_COUNT))
+        return GR_STATUS_MANIFEST;
     const uint64_t low_bytes = r->low_bytes + gr_driver_bytes(r);
     if (low_bytes > (uint64_t)(r->high - r->memory.base))
         return GR_STATUS_MEMORY;
@@ -376,14 +423,36 @@ static enum gr_status check_actions(struct loader *l)
     return GR_STATUS_OK;
 }
 
+/* A register's value, or a word of memory, read by an access of its own. */
+static uint32_t fresh32(const uint8_t *p)
+{
+    return *(const volatile uint32_t *)(const void *)p;
+}
+
+/* What check_manifest and check_identity have judged, from fresh reads: zero if all of it holds. It goes into
+ * the state as it is, so that there is no branch to skip. */
+GR_NOINLINE static uint32_t differences(const struct loader *l)
+{
+    const uint8_t *m = l->r->manifest;
+    const uint64_t newer = (uint64_t)fresh32(m + GR_MANIFEST_AT_SECURITY_VERSION) -
+                           *(const volatile uint32_t *)&l->policy->min_security_version;
+    return (fresh32(m + GR_MANIFEST_AT_GPU) ^ GR_TARGET_GPU) |
+           (fresh32(m + GR_MANIFEST_AT_PROFILE_ID) ^ (uint32_t)GR_PROFILE_ID) |
+           (fresh32(m + GR_MANIFEST_AT_PROFILE_ID + 4) ^ (uint32_t)(GR_PROFILE_ID >> 32)) |
+           (uint32_t)(newer >> 32) | ((gr_port_read32(GR_ID_OFFSET) ^ GR_ID_VALUE) & GR_ID_MASK);
+}
+
 static enum gr_status load(struct loader *l)
 {
     const uint64_t start = gr_port_now_us();
+    l->stream.deadline_us = start + GR_MAX_TIME_BUDGET_US;
     enum gr_status status = check_envelope(l);
     if (status == GR_STATUS_OK)
         status = copy_head(l);
     if (status == GR_STATUS_OK)
-        status = check_signature(l);
+        status = check_signature(l, FIRST_VERDICT);
+    if (status == GR_STATUS_OK)
+        status = check_signature(l, SECOND_VERDICT);
     const uint64_t verified = gr_port_now_us();
     if (status == GR_STATUS_OK)
         status = check_sections(l);
@@ -393,6 +462,8 @@ static enum gr_status load(struct loader *l)
         status = load_body(l);
     if (status == GR_STATUS_OK)
         status = check_actions(l);
+    if (status == GR_STATUS_OK)
+        l->state ^= differences(l);
     if (status == GR_STATUS_OK && l->state != GR_STATE_LOADED)
         status = GR_STATUS_FLOW;
     l->r->state = l->state;
@@ -406,6 +477,7 @@ GR_NOINLINE enum gr_status gr_load(struct gr_replayer *r, const struct gr_memory
                                    const struct gr_policy *policy)
 {
     memset(r, 0, sizeof *r);
+    r->report.status = GR_STATUS_FLOW; /* until there is another */
     r->report.phase = GR_PHASE_LOAD;
     if ((uintptr_t)memory->base % 8 || memory->phys % GR_PAGE_BYTES || memory->bytes % 8 ||
         memory->bytes > (uint64_t)1 << GR_PA_BITS ||

@@ -74,6 +74,7 @@ struct gr_replayer {
     uint32_t action_count, replay_start, slot_count, retry_limit;
     uint32_t state;
     uint64_t carveout_bytes, image_bytes, va_bytes, time_budget_us;
+    uint64_t image_end; /* of the image's last page: nothing writes below it */
     uint64_t deadline_us;
     uint64_t tables;                /* page tables in use, of drivers that take them as needed */
     uint8_t *bound[GR_SLOTS];       /* the caller's data */

@@ -4,19 +4,50 @@
 #include "gr_target.h"
 #include "internal.h"
 
-/* Write the bits of `value` under `mask`; the register keeps its others, of those that a trace may set. */
-GR_INLINE enum gr_status write_register(const struct gr_replayer *r, uint32_t index, uint32_t value,
-                                        uint32_t mask)
+/* Whether the GPU has reported a fault. No trace can clear what it is seen by. */
+static enum gr_status check_fault(struct gr_replayer *r)
 {
-    const struct gr_limits *limits = r->limits;
-    if (!limits)
+    const uint32_t fault = gr_driver_fault();
+    if (!fault)
+        return GR_STATUS_OK;
+    r->report.expected = 0;
+    r->report.seen = fault;
+    return GR_STATUS_FAULT;
+}
+
+/* Wait until no job runs; then no fault can come any more. */
+static enum gr_status settle(struct gr_replayer *r)
+{
+    const uint64_t start = gr_port_now_us();
+    for (;;) {
+        const bool is_late = gr_port_now_us() - start >= GR_IDLE_TIMEOUT_US;
+        if (gr_driver_is_idle())
+            return check_fault(r);
+        if (is_late)
+            return GR_STATUS_BUSY;
+    }
+}
+
+/* Write the bits of `value` under `mask`; the register keeps its others, of those that a trace may set. The
+ * limits are looked up twice, and what is written is kept inside them: one skipped instruction lets no other
+ * value pass. */
+static enum gr_status write_register(struct gr_replayer *r, uint32_t index, uint32_t value, uint32_t mask)
+{
+    const struct gr_limits *limits = r->limits, *again = gr_find_register(index, GR_ACCESS_WRITE);
+    if (!limits || !again)
         return GR_STATUS_REGISTER;
     if (~mask)
         value = (value & mask) | (gr_port_read32(index * 4) & ~mask & limits->bits);
     if (value & ~limits->bits || limits->always & ~value)
         return GR_STATUS_REGISTER;
-    gr_port_write32(index * 4, value);
-    return GR_STATUS_OK;
+    if (value & ~again->bits || again->always & ~value)
+        return GR_STATUS_REGISTER;
+    enum gr_status status = limits->idle ? settle(r) : GR_STATUS_OK;
+    if (status == GR_STATUS_OK)
+        status = gr_driver_check_write(r, index * 4);
+    if (status == GR_STATUS_OK)
+        gr_port_write32(index * 4, (value & again->bits) | again->always);
+    return status;
 }
 
 /* Wait for `us`, or until a register has the value expected under the mask. `on_timeout` is the status when
@@ -40,12 +71,11 @@ GR_INLINE enum gr_status wait_for(struct gr_replayer *r, const struct gr_action 
     }
 }
 
-static enum gr_status wait_irq(const struct gr_replayer *r, const struct gr_action *a)
+static enum gr_status wait_irq(struct gr_replayer *r, const struct gr_action *a)
 {
-    /* The deadline had not passed before this action. */
-    const uint64_t left = r->deadline_us - gr_port_now_us();
+    const uint64_t now = gr_port_now_us(), left = now < r->deadline_us ? r->deadline_us - now : 0;
     if (gr_port_wait_irq(a->arg, a->value < left ? a->value : (uint32_t)left))
-        return GR_STATUS_OK;
+        return check_fault(r);
     return a->value < left ? GR_STATUS_NO_IRQ : GR_STATUS_BUDGET;
 }
 
@@ -109,22 +139,22 @@ static enum gr_status try_once(struct gr_replayer *r)
         r->started = true;
     }
     r->report.phase = GR_PHASE_REPLAY;
-    return execute_range(r, r->replay_start, r->action_count);
+    const enum gr_status status = execute_range(r, r->replay_start, r->action_count);
+    return status == GR_STATUS_OK ? settle(r) : status;
 }
 
-/* Whether a failure is the GPU's doing, so that another attempt may help; distinguishes a memory fault. */
+/* Whether a failure is the GPU's doing, so that another attempt may help; a fault is told from its
+ * consequences. */
 static bool is_divergence(struct gr_replayer *r)
 {
     const enum gr_status status = r->report.status;
-    if (status != GR_STATUS_DIVERGED && status != GR_STATUS_TIMEOUT && status != GR_STATUS_NO_IRQ)
-        return false;
-    const uint32_t fault = gr_driver_fault();
-    if (fault) {
-        r->report.status = GR_STATUS_FAULT;
-        r->report.expected = 0;
-        r->report.seen = fault;
+    if (status == GR_STATUS_DIVERGED || status == GR_STATUS_TIMEOUT || status == GR_STATUS_NO_IRQ) {
+        const enum gr_status cause = check_fault(r);
+        if (cause != GR_STATUS_OK)
+            r->report.status = cause;
+        return true;
     }
-    return true;
+    return status == GR_STATUS_FAULT || status == GR_STATUS_BUSY;
 }
 
 GR_NOINLINE enum gr_status gr_run(struct gr_replayer *r)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Slots: the caller's dense data, in C order, to and from strided places in GPU memory. Where these lie is
- * checked page by page when they are copied; gr_load only makes sure that the number of bytes is valid. */
+ * checked page by page when they are copied; gr_load checks the rest. */
 #include "driver.h"
 #include "gr_target.h"
 #include "internal.h"
@@ -25,17 +25,63 @@ GR_INLINE uint32_t stride(const uint8_t *slot, uint32_t i)
     return gr_load32(slot + GR_SLOT_AT_STRIDES + 4 * i);
 }
 
+/* Whether there is a name, with nothing after its end, that no earlier slot has. */
+static bool is_named(const struct gr_replayer *r, uint32_t index)
+{
+    const uint8_t *name = gr_aligned(slot_at(r, index) + GR_SLOT_AT_NAME);
+    for (uint32_t i = 1; i < GR_SLOT_AT_KIND; i++) {
+        if (name[i] && !name[i - 1])
+            return false;
+    }
+    for (uint32_t i = 0; i < index; i++) {
+        const uint8_t *other = gr_aligned(slot_at(r, i) + GR_SLOT_AT_NAME);
+        uint64_t difference = 0;
+        for (uint32_t k = 0; k < GR_SLOT_AT_KIND; k += 8)
+            difference |= gr_load64(name + k) ^ gr_load64(other + k);
+        if (!difference)
+            return false;
+    }
+    return name[0];
+}
+
+bool gr_slot_is_valid(const struct gr_replayer *r, uint32_t index)
+{
+    const uint8_t *slot = slot_at(r, index);
+    const uint32_t element = gr_dtype_bytes(slot[GR_SLOT_AT_DTYPE]), rank = slot[GR_SLOT_AT_RANK],
+                   kind = slot[GR_SLOT_AT_KIND];
+    const uint64_t address = gr_load64(slot + GR_SLOT_AT_ADDRESS);
+    if (!element || rank - 1 >= GR_MAX_RANK ||
+        kind - GR_SLOT_KIND_INPUT > GR_SLOT_KIND_PARAMETER - GR_SLOT_KIND_INPUT ||
+        slot[GR_SLOT_AT_FLAGS] & ~GR_SLOT_FLAG_BOUND || address_space(slot) >= GR_ADDRESS_SPACES ||
+        address % element || address > r->va_bytes || gr_load16(slot + GR_SLOT_AT_RESERVED) ||
+        !is_named(r, index))
+        return false;
+    if (!gr_is_zero(slot + GR_SLOT_AT_RESERVED2, GR_SLOT_BYTES - GR_SLOT_AT_RESERVED2))
+        return false;
+    uint64_t bytes = element, end = address + element;
+    for (uint32_t i = 0; i < rank; i++) {
+        const uint64_t count = dimension(slot, i), step = stride(slot, i);
+        const uint64_t reach = (count - 1) * step; /* of 32 bits each, unless the count is zero */
+        if (!count || step < element || step % element || reach > r->va_bytes)
+            return false;
+        bytes *= count;
+        end += reach;
+        if (bytes > (uint64_t)1 << 32)
+            return false;
+    }
+    for (uint32_t i = rank; i < GR_MAX_RANK; i++) {
+        if (dimension(slot, i) || stride(slot, i))
+            return false;
+    }
+    return end <= r->va_bytes;
+}
+
 uint64_t gr_slot_bytes(const struct gr_replayer *r, uint32_t index)
 {
     const uint8_t *slot = slot_at(r, index);
     uint64_t bytes = gr_dtype_bytes(slot[GR_SLOT_AT_DTYPE]);
-    if (slot[GR_SLOT_AT_RANK] > GR_MAX_RANK || address_space(slot) >= GR_ADDRESS_SPACES)
-        return 0;
-    for (uint32_t i = 0; i < slot[GR_SLOT_AT_RANK]; i++) {
+    for (uint32_t i = 0; i < slot[GR_SLOT_AT_RANK]; i++)
         bytes *= dimension(slot, i);
-        if (bytes > (uint64_t)1 << 32)
-            return 0;
-    }
     return bytes;
 }
 
@@ -87,7 +133,7 @@ static enum gr_status copy_run(const struct gr_replayer *r, uint32_t space, uint
         const uint64_t in_page = GR_PAGE_BYTES - va % GR_PAGE_BYTES;
         const uint64_t n = bytes < in_page ? bytes : in_page;
         const uint64_t place = gr_driver_translate(r, space, va);
-        if (place < r->image_bytes || place >= r->carveout_bytes)
+        if (place < r->image_end || place >= r->carveout_bytes)
             return GR_STATUS_RANGE;
         uint8_t *from = data, *to = r->memory.base + place;
         if (!to_gpu) {

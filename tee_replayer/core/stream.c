@@ -15,10 +15,15 @@ bool gr_is_same(const uint8_t *a, const uint8_t *b, size_t bytes)
 static enum gr_status next_chunk(struct gr_stream *s)
 {
     const uint32_t bytes = s->left < s->chunk_bytes ? (uint32_t)s->left : s->chunk_bytes;
-    uint8_t digest[32];
+    /* Cleared: what the previous chunk's left there is not this one's. */
+    _Alignas(8) uint8_t digest[32];
+    gr_wipe(digest, sizeof digest);
     if (!s->source->read(s->source->ctx, s->offset, s->chunk, bytes))
         return GR_STATUS_READ;
-    gr_sha256(s->chunk, bytes, digest);
+    if (!gr_sha256(s->chunk, bytes, digest))
+        return GR_STATUS_MEMORY;
+    if (gr_port_now_us() >= s->deadline_us)
+        return GR_STATUS_BUDGET;
     if (!gr_is_same(digest, s->hashes, sizeof digest) || !gr_is_same(s->hashes, digest, sizeof digest))
         return GR_STATUS_CHUNK;
     s->offset += bytes;

@@ -24,6 +24,11 @@ enum {
     RESET_TIMEOUT_US = 10000,
     TRANSLATION_OFF = 1, /* TRANSCFG: unmapped, every access faults */
     UPDATE = 1,          /* as.COMMAND */
+    JOB_SLOTS = 3,
+    SLOT_BYTES = GR_JS1_STATUS - GR_JS0_STATUS,
+    JOB_ACTIVE = 8,        /* js.STATUS */
+    GPU_FAULTS = 0x81,     /* gpu.IRQ_RAWSTAT: a fault, several */
+    JOB_FAILED_SHIFT = 16, /* job.IRQ_RAWSTAT, a bit for each slot */
 };
 #define TYPE UINT64_C(3)
 #define TABLE UINT64_C(3) /* or page, on the last level */
@@ -199,5 +204,27 @@ uint64_t gr_driver_translate(const struct gr_replayer *r, uint32_t space, uint64
 
 uint32_t gr_driver_fault(void)
 {
-    return gr_port_read32(GR_MMU_IRQ_RAWSTAT);
+    uint32_t fault = gr_port_read32(GR_MMU_IRQ_RAWSTAT);
+    if (!fault)
+        fault = gr_port_read32(GR_JOB_IRQ_RAWSTAT) >> JOB_FAILED_SHIFT;
+    if (!fault)
+        fault = gr_port_read32(GR_GPU_IRQ_RAWSTAT) & GPU_FAULTS;
+    return fault;
+}
+
+bool gr_driver_is_idle(void)
+{
+    for (uint32_t at = 0; at < JOB_SLOTS * SLOT_BYTES; at += SLOT_BYTES) {
+        if (gr_port_read32(GR_JS0_STATUS + at) == JOB_ACTIVE || gr_port_read32(GR_JS0_COMMAND_NEXT + at))
+            return false;
+    }
+    return true;
+}
+
+/* Page tables say what is code. */
+enum gr_status gr_driver_check_write(const struct gr_replayer *r, uint32_t offset)
+{
+    (void)r;
+    (void)offset;
+    return GR_STATUS_OK;
 }

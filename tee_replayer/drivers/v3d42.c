@@ -22,6 +22,9 @@ enum {
 #define SW_INIT_V3D 1u         /* of a bridge of revision 7, the one seen with a V3D 4.2 */
 #define MMU_CTL_ON 0x060d0c01u /* enabled, faults abort and interrupt; the profile lets no trace clear it */
 #define MMU_CTL_FAULTS 0x08101000u /* cap exceeded, page invalid, write violation */
+#define CSD_AT_WORK 0xfu           /* CSD_STATUS: queued, current, number active */
+#define CLE_RUNS 0x20u             /* CLE_CTnCS: CTRUN, as in Linux drivers/gpu/drm/vc4/vc4_regs.h */
+#define CSD_CODE_FLAGS 7u          /* CSD_QUEUED_CFG5: address of the code, and three flags */
 
 static uint32_t va_mib(uint64_t va_bytes)
 {
@@ -69,10 +72,29 @@ void gr_driver_set_table(struct gr_replayer *r, uint32_t space)
     gr_port_write32(GR_HUB_MMU_CTL, MMU_CTL_ON);
 }
 
+bool gr_driver_is_idle(void)
+{
+    return !(gr_port_read32(GR_CORE0_CSD_STATUS) & CSD_AT_WORK) &&
+           !((gr_port_read32(GR_CORE0_CLE_CT0CS) | gr_port_read32(GR_CORE0_CLE_CT1CS)) & CLE_RUNS);
+}
+
+/* The table has no bit for execution: the code of a job must lie in the image, which neither the GPU nor a
+ * caller can write to. It stays there while the job runs, since mappings do not change then. */
+enum gr_status gr_driver_check_write(const struct gr_replayer *r, uint32_t offset)
+{
+    if (offset != GR_CORE0_CSD_QUEUED_CFG0) /* it starts the job */
+        return GR_STATUS_OK;
+    const uint64_t code =
+        gr_driver_translate(r, 0, gr_port_read32(GR_CORE0_CSD_QUEUED_CFG5) & ~(uint64_t)CSD_CODE_FLAGS);
+    return code < r->image_end || code == UINT64_MAX ? GR_STATUS_OK : GR_STATUS_RANGE;
+}
+
 enum gr_status gr_driver_map(struct gr_replayer *r, const struct gr_action *a)
 {
     const uint32_t entry = ((uint32_t)(r->memory.phys >> PAGE_SHIFT) + a->b) | PTE_VALID |
                            (a->flags & GR_MAP_GPU_MEM_WRITE ? PTE_WRITABLE : 0);
+    if (!gr_driver_is_idle())
+        return GR_STATUS_BUSY;
     for (uint32_t i = 0; i < a->value; i++)
         table(r)[a->a + i] = entry + i;
     return GR_STATUS_OK;
@@ -80,6 +102,8 @@ enum gr_status gr_driver_map(struct gr_replayer *r, const struct gr_action *a)
 
 enum gr_status gr_driver_unmap(struct gr_replayer *r, const struct gr_action *a)
 {
+    if (!gr_driver_is_idle())
+        return GR_STATUS_BUSY;
     for (uint32_t i = 0; i < a->value; i++)
         table(r)[a->a + i] = 0;
     return GR_STATUS_OK;

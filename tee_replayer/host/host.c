@@ -139,14 +139,16 @@ int64_t gr_host_lz4(const uint8_t *data, uint64_t stored, uint8_t *out, uint64_t
     struct gr_host host = {.file = data, .file_bytes = stored};
     const struct gr_source source = {read_file, &host};
     int64_t result = -1;
+    current = &host; /* for the clock */
     if (hashes && chunk) {
         for (uint64_t i = 0; i < chunks; i++) {
             const uint64_t at = i * chunk_bytes;
-            gr_sha256(data + at, (size_t)(stored - at < chunk_bytes ? stored - at : chunk_bytes),
-                      hashes + i * 32);
+            (void)gr_sha256(data + at, (size_t)(stored - at < chunk_bytes ? stored - at : chunk_bytes),
+                            hashes + i * 32);
         }
         struct gr_stream stream = {.source = &source,
                                    .left = stored,
+                                   .deadline_us = UINT64_MAX,
                                    .section = stored,
                                    .hashes = hashes,
                                    .chunk = chunk,

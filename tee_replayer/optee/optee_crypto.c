@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The crypto seam over OP-TEE's core crypto. */
 #include <crypto/crypto.h>
-#include <string.h>
 #include <tee/tee_cryp_utl.h>
 #include <tee_api_defines.h>
 #include <utee_defines.h>
@@ -10,22 +9,19 @@
 
 enum { DIGEST_BYTES = 32, COORDINATE_BYTES = 32, SIGNATURE_BYTES = 64, CURVE_BITS = 256 };
 
-/* Core crypto allocates and may fail; then the digest is zeros, which are the digest of nothing known, and
- * which gr_signature_verify refuses. */
-void gr_sha256(const void *data, size_t bytes, uint8_t digest[32])
+/* Core crypto allocates, so it may fail. */
+bool gr_sha256(const void *data, size_t bytes, uint8_t digest[32])
 {
-    if (tee_hash_createdigest(TEE_ALG_SHA256, data, bytes, digest, DIGEST_BYTES) != TEE_SUCCESS)
-        memset(digest, 0, DIGEST_BYTES);
+    return tee_hash_createdigest(TEE_ALG_SHA256, data, bytes, digest, DIGEST_BYTES) == TEE_SUCCESS;
 }
 
-uint32_t gr_signature_verify(const uint8_t digest[32], const uint8_t key[65], const uint8_t signature[64])
+uint32_t gr_signature_verify(const uint8_t digest[32], const uint8_t key[65], const uint8_t signature[64],
+                             uint32_t good)
 {
-    static const uint8_t no_digest[DIGEST_BYTES];
     struct ecc_public_key public = {.curve = TEE_ECC_CURVE_NIST_P256};
     volatile TEE_Result result = TEE_ERROR_GENERIC;
-    if (!memcmp(digest, no_digest, DIGEST_BYTES) ||
-        crypto_acipher_alloc_ecc_public_key(&public, TEE_TYPE_ECDSA_PUBLIC_KEY, CURVE_BITS) != TEE_SUCCESS)
-        return GR_SIGNATURE_BAD;
+    if (crypto_acipher_alloc_ecc_public_key(&public, TEE_TYPE_ECDSA_PUBLIC_KEY, CURVE_BITS) != TEE_SUCCESS)
+        return ~good;
     public.curve = TEE_ECC_CURVE_NIST_P256;
     if (crypto_bignum_bin2bn(key + 1, COORDINATE_BYTES, public.x) == TEE_SUCCESS &&
         crypto_bignum_bin2bn(key + 1 + COORDINATE_BYTES, COORDINATE_BYTES, public.y) == TEE_SUCCESS)
@@ -33,6 +29,6 @@ uint32_t gr_signature_verify(const uint8_t digest[32], const uint8_t key[65], co
                                            SIGNATURE_BYTES);
     crypto_acipher_free_ecc_public_key(&public);
     if (result != TEE_SUCCESS)
-        return GR_SIGNATURE_BAD;
-    return result == TEE_SUCCESS ? GR_SIGNATURE_GOOD : GR_SIGNATURE_BAD;
+        return ~good;
+    return result == TEE_SUCCESS ? good : ~good;
 }

@@ -32,8 +32,8 @@ def small(tmp_path: Path) -> Trace:
     return small_mali(tmp_path)
 
 
-def test_it_fits_in_20_kib(folder: Path) -> None:
-    assert firmware.sizes(folder)["in all, code and constants"] <= 20 * KIB
+def test_it_fits_in_21_kib(folder: Path) -> None:
+    assert firmware.sizes(folder)["in all, code and constants"] <= 21 * KIB
 
 
 @pytest.mark.parametrize("trouble", [{}, {"hang_job": 2}, {"fault_job": 1}])

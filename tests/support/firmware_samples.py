@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from host_tools.passes import PASSES
+from host_tools.passes.pipeline import build
 from host_tools.record.importers.gpureplay_trace import import_gpureplay
 from host_tools.runners import bearssl, firmware
 from host_tools.runners.replay import Tensor
@@ -35,9 +35,7 @@ def compiled(folder: Path, gpu: str, platform: str = "qemu-virt", carveout_bytes
 
 def small_mali(folder: Path) -> Trace:
     """A recording made by hand; waits are short, for Unicorn stops at each look at the clock."""
-    found = import_gpureplay(m.write(folder, m.recording()), "small")
-    for step in ("volatile", "polls"):
-        found = PASSES[step].apply(found)
+    found = build(import_gpureplay(m.write(folder, m.recording()), "small"), skip=m.NEED_CHAINS)
     actions = found.actions.copy()
     actions["value"][actions["op"] == Op.WAIT_IRQ] = 3000
     actions["value"][actions["op"] == Op.INTERVAL] = 30

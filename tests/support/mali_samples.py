@@ -15,6 +15,7 @@ CODE, JOBS, DATA, SCRATCH = 0xFFFFAC000000, 0xFFFFAC010000, 0xFFFFAC020000, 0xFF
 FLAGS_CODE, FLAGS_JOBS, FLAGS_DATA = 0x6062, 0x606E, 0x627E
 PAGE = 4096
 FIRST_PHYSICAL = 0x219000000
+NEED_CHAINS = ("dead-memory", "plan-memory")  # passes that follow descriptors, which these jobs lack
 
 NAMES = ("gr_io_history", "gr_pgt", "gr_mem_contents", "gr_sync_as")
 HISTORY, TABLES, CONTENTS, BUFFERS = NAMES

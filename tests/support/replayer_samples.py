@@ -196,7 +196,8 @@ class Registers:
         def write32(_ctx: Any, offset: int, value: int) -> None:
             name = self.gpu.describe(offset)
             self.log.append((name, value))
-            self.values[offset] = value
+            taken = name.endswith("COMMAND_NEXT")  # a Mali's job slot takes the next job at once
+            self.values[offset] = 0 if taken else value
             self.on_write(name, value)
 
         @ffi.callback("bool(void *, unsigned)")  # type: ignore[untyped-decorator]

@@ -11,10 +11,11 @@ import numpy as np
 from hypothesis import strategies as st
 
 from trace_format import packing, profile
-from trace_format.actions import ACTION_DTYPE, ACTIONS, FLAG_IGNORE, Action, Op, Type, action
+from trace_format.actions import ACTION_DTYPE, ACTIONS, FLAG_IGNORE, MAP_WRITE, Action, Op, Type, action
 from trace_format.schema import (
     DTYPE_BYTES,
     KEEP_SLOTS,
+    MAX_TIME_BUDGET_US,
     PAGE_BYTES,
     Blob,
     DType,
@@ -101,13 +102,16 @@ def actions(draw: st.DrawFn, op: Op, image_bytes: int, slot_count: int, spaces: 
     if op in (Op.MAP_GPU_MEM, Op.UNMAP_GPU_MEM):
         page = values["va_page"] = draw(st.integers(0, VA_BYTES // PAGE_BYTES - 1))
         values["pages"] = draw(st.integers(1, min(VA_BYTES // PAGE_BYTES - page, CARVEOUT // PAGE_BYTES)))
+    image_end = -(-image_bytes // PAGE_BYTES) * PAGE_BYTES
     if op == Op.MAP_GPU_MEM:
         flags = draw(st.integers(1, 7))
-        values["frame"] = draw(st.integers(0, CARVEOUT // PAGE_BYTES - values["pages"]))
+        first = image_end // PAGE_BYTES if flags & MAP_WRITE else 0
+        values["pages"] = min(values["pages"], CARVEOUT // PAGE_BYTES - first)
+        values["frame"] = draw(st.integers(first, CARVEOUT // PAGE_BYTES - values["pages"]))
     if op in (Op.UPLOAD, Op.CLEAR):
-        room = CARVEOUT - image_bytes if op == Op.CLEAR else min(CARVEOUT - image_bytes, image_bytes)
+        room = CARVEOUT - image_end if op == Op.CLEAR else min(CARVEOUT - image_end, image_bytes)
         values["bytes"] = draw(st.integers(1, room))
-        values["target"] = draw(st.integers(image_bytes, CARVEOUT - values["bytes"]))
+        values["target"] = draw(st.integers(image_end, CARVEOUT - values["bytes"]))
     if op == Op.UPLOAD:
         values["source"] = draw(st.integers(0, image_bytes - values["bytes"]))
     return action(op, flags=flags, **values)
@@ -134,6 +138,7 @@ def traces(draw: st.DrawFn) -> Trace:
     if draw(st.booleans()):
         stream.insert(draw(st.integers(0, len(stream))), action(Op.REPLAY_START))
     manifest = draw(structures("manifest"))
+    manifest["time_budget_us"] %= MAX_TIME_BUDGET_US + 1
     return Trace(
         gpu="v3d42",
         actions=np.array(stream, dtype=ACTION_DTYPE),
@@ -154,7 +159,7 @@ def sample() -> Trace:
         actions=np.array(
             [
                 action(Op.SET_GPU_PGTABLE, address_space=0),
-                action(Op.MAP_GPU_MEM, flags=7, pages=8, a=16),
+                action(Op.MAP_GPU_MEM, flags=7, pages=8, a=16, frame=8),
                 action(Op.CLEAR, bytes=64, target=3 * PAGE_BYTES),
                 action(Op.REPLAY_START),
                 action(Op.REG_READ_ONCE, register=3, expected=0x24, mask=0xFF),

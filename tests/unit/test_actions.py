@@ -31,7 +31,8 @@ from trace_format.schema import KEEP_SLOTS, PAGE_BYTES
 from trace_format.schema import Action as Structure
 from trace_format.validate import check_actions, job_count
 
-IMAGE = 4 * PAGE_BYTES
+IMAGE = 4 * PAGE_BYTES - 1  # its last page is the image's too
+IMAGE_END = 4 * PAGE_BYTES
 OPERANDS = ("arg", "value", "a", "b")
 WINDOW = 0xC000
 SPACES = 8
@@ -39,7 +40,7 @@ ALL = 0xFFFFFFFF
 RWX = MAP_READ | MAP_WRITE | MAP_EXECUTE
 
 
-def check(*records: np.void | Action) -> None:
+def check(*records: np.void | Action, code_in_image: bool = False) -> None:
     """Check a stream against a carve-out of 16 pages, an image of 4, 2 slots, one interrupt line, 8 spaces."""
     check_actions(
         np.array(list(records), dtype=ACTION_DTYPE),
@@ -50,6 +51,7 @@ def check(*records: np.void | Action) -> None:
         window_bytes=WINDOW,
         lines=1,
         address_spaces=SPACES,
+        code_in_image=code_in_image,
         where="x.gtr: ",
     )
 
@@ -128,10 +130,10 @@ def test_every_row_is_complete() -> None:
 
 VALID = {
     Op.REG_READ_WAIT: {"b": 1},
-    Op.MAP_GPU_MEM: {"flags": RWX, "value": 1},
+    Op.MAP_GPU_MEM: {"flags": RWX, "value": 1, "b": IMAGE_END // PAGE_BYTES},
     Op.UNMAP_GPU_MEM: {"value": 1},
-    Op.UPLOAD: {"value": 1, "a": IMAGE},
-    Op.CLEAR: {"value": 1, "a": IMAGE},
+    Op.UPLOAD: {"value": 1, "a": IMAGE_END},
+    Op.CLEAR: {"value": 1, "a": IMAGE_END},
     Op.WAIT_IRQ: {"value": 1},
 }
 UNUSED = [(op, name) for op, row in ACTIONS.items() for name in OPERANDS if name not in row.fields]
@@ -223,23 +225,29 @@ MALFORMED: list[tuple[str, Action, type[TraceError], str]] = [
         ActionRangeError,
         "outside the carve-out",
     ),
+    (
+        "map the image's last page writable",
+        action(Op.MAP_GPU_MEM, flags=MAP_WRITE, pages=1, frame=IMAGE_END // PAGE_BYTES - 1),
+        ActionRangeError,
+        "the GPU may write to the image",
+    ),
     ("map without permission", action(Op.MAP_GPU_MEM, pages=1), ActionError, "without any permission"),
-    ("upload nothing", action(Op.UPLOAD, target=IMAGE), ActionError, "no bytes"),
-    ("clear nothing", action(Op.CLEAR, target=IMAGE), ActionError, "no bytes"),
-    ("upload into the image", action(Op.UPLOAD, bytes=1, target=IMAGE - 1), ActionRangeError, "in the image"),
+    ("upload nothing", action(Op.UPLOAD, target=IMAGE_END), ActionError, "no bytes"),
+    ("clear nothing", action(Op.CLEAR, target=IMAGE_END), ActionError, "no bytes"),
+    ("upload into the image", action(Op.UPLOAD, bytes=1, target=IMAGE_END - 1), ActionRangeError, "in the image"),
     ("clear in the image", action(Op.CLEAR, bytes=1, target=0), ActionRangeError, "in the image"),
     ("upload after the end", action(Op.UPLOAD, bytes=2, target=CARVEOUT - 1), ActionRangeError, "target outside"),
     ("clear after the end", action(Op.CLEAR, bytes=1, target=CARVEOUT), ActionRangeError, "target outside"),
     ("clear that wraps", action(Op.CLEAR, bytes=2, target=ALL), ActionRangeError, "target outside"),
     (
         "upload from after the image",
-        action(Op.UPLOAD, bytes=2, target=IMAGE, source=IMAGE - 1),
+        action(Op.UPLOAD, bytes=2, target=IMAGE_END, source=IMAGE - 1),
         ActionRangeError,
         "source outside",
     ),
     (
         "upload that wraps",
-        action(Op.UPLOAD, bytes=1, target=IMAGE, source=ALL),
+        action(Op.UPLOAD, bytes=1, target=IMAGE_END, source=ALL),
         ActionRangeError,
         "source outside",
     ),
@@ -253,6 +261,19 @@ def test_malformed_actions(name: str, bad: Action, error: type[TraceError], mess
     assert type(caught.value) is error
     assert str(caught.value).startswith("x.gtr: action 1: ")
     assert message in str(caught.value)
+
+
+def test_only_the_image_is_executable_where_page_tables_can_say_so() -> None:
+    """In raw recordings, and on GPUs whose tables cannot, executable pages lie anywhere."""
+    last = IMAGE_END // PAGE_BYTES - 1
+    for frame, pages, good in ((0, last + 1, True), (last, 1, True), (last, 2, False), (last + 1, 1, False)):
+        row = action(Op.MAP_GPU_MEM, flags=MAP_READ | MAP_EXECUTE, pages=pages, frame=frame)
+        check(row)
+        if good:
+            check(row, code_in_image=True)
+        else:
+            with pytest.raises(ActionRangeError, match="action 0: executable pages outside the image"):
+                check(row, code_in_image=True)
 
 
 def test_the_first_bad_action_is_named() -> None:

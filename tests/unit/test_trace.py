@@ -111,7 +111,7 @@ def test_slots_by_name() -> None:
 def test_large_images_are_cut_into_sections() -> None:
     noise = np.random.default_rng(1).bytes(1 << 18)
     image = (noise + bytes(1 << 18)) * 6
-    trace = sample().with_(image=image, carveout_bytes=4 << 20, actions=sample().actions[:2])
+    trace = sample().with_(image=image, carveout_bytes=4 << 20, actions=sample().actions[:1])
     data = trace.build()
     assert 2 < Damage(data).types.count(SectionType.IMAGE) <= codec.MAX_IMAGE_SECTIONS
     assert Trace.parse(data).image == image
@@ -711,6 +711,12 @@ UNBUILDABLE: list[tuple[str, dict[str, object], type[TraceError], str]] = [
     ("unknown GPU", {"gpu": "none"}, errors.ProfileError, "no profile for GPU 'none'"),
     ("carve-out of 0", {"carveout_bytes": 0}, errors.ManifestError, "carveout_bytes is out of range"),
     ("image too large", {"image": bytes(CARVEOUT + 1)}, errors.ManifestError, "larger than the carve-out"),
+    (
+        "more than ten minutes",
+        {"meta": {"time_budget_us": 600_000_001}},
+        errors.ManifestError,
+        "time_budget_us is out of range",
+    ),
     ("va_bytes", {"va_bytes": 1 << 40}, errors.ManifestError, "va_bytes is out of range"),
     (
         "257 slots",

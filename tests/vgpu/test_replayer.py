@@ -20,7 +20,7 @@ from tests.support import replayer_samples as s
 from tests.support.replayer_samples import PAGE, Device, Parts, read, register, signed, trace, write
 from tests.support.sampling import SomeOf
 from trace_format import profile
-from trace_format.actions import ALL_BITS, Action, Op, action
+from trace_format.actions import ALL_BITS, MAP_READ, Action, Op, action
 from trace_format.schema import SectionType, SlotKind
 
 EDDSA = FileSigner(generate(Algorithm.EDDSA))
@@ -192,11 +192,11 @@ HOSTILE: dict[str, tuple[Callable[[Parts], Parts], str]] = {
     "register that is not there": (lambda p: p.action(REG, arg=0x2FF), "REGISTER"),
     "register outside the window": (lambda p: p.action(REG, arg=0xFFFF), "REGISTER"),
     "bits outside the policy": (
-        lambda p: p.action(REG, arg=register("core0.CTL_L2CACTL"), value=2),
+        lambda p: p.action(REG, arg=register("core0.CTL_SLCACTL"), value=0x10),
         "REGISTER",
     ),
     "bits outside the policy, masked": (
-        lambda p: p.action(REG, arg=register("core0.CTL_L2CACTL"), value=2, a=2),
+        lambda p: p.action(REG, arg=register("core0.CTL_SLCACTL"), value=0x10, a=0x10),
         "REGISTER",
     ),
     "read of a write-only register": (
@@ -234,11 +234,57 @@ HOSTILE: dict[str, tuple[Callable[[Parts], Parts], str]] = {
     "slot outside": (lambda p: p.action(COPY, arg=2), "RANGE"),
     "slot with too many dimensions": (lambda p: p.slot(0, "rank", 7), "SLOTS"),
     "slot of unknown type": (lambda p: p.slot(0, "dtype", 9), "SLOTS"),
+    "slot beyond the virtual pages": (lambda p: p.slot(0, "address", 1 << 40), "SLOTS"),
+    "slot at the end of all addresses": (lambda p: p.slot(0, "address", (1 << 64) - 4), "SLOTS"),
+    "slot with a row beyond the virtual pages": (lambda p: p.slot(0, "strides", 4 << 32 | 0x7FFFFFFC), "SLOTS"),
+    "slot with strides that wrap around": (
+        lambda p: p.slot(0, "strides", HUGE - 3 << 32 | HUGE - 3).slot(0, "dims", 3 << 32 | 1 << 29),
+        "SLOTS",
+    ),
+    "slot of no dimension": (lambda p: p.slot(0, "rank", 0), "SLOTS"),
+    "slot with a row that overlaps itself": (lambda p: p.slot(0, "strides", 4 << 32), "SLOTS"),
+    "slot at half an element": (lambda p: p.slot(0, "address", (s.VA + 1) * PAGE + 2), "SLOTS"),
+    "slot of unknown kind": (lambda p: p.slot(0, "kind", 4), "SLOTS"),
+    "slot of kind zero": (lambda p: p.slot(0, "kind", 0), "SLOTS"),
+    "slot with unknown flags": (lambda p: p.slot(0, "flags", 3), "SLOTS"),
+    "slot with reserved bytes": (lambda p: p.slot(0, "reserved2", 1), "SLOTS"),
+    "slot with the other reserved bytes": (lambda p: p.slot(0, "reserved", 1), "SLOTS"),
+    "slot with a dimension that it does not use": (lambda p: p.slot(0, "rank", 1), "SLOTS"),
+    "slot without a name": (lambda p: p.slot(0, "name", 0), "SLOTS"),
+    "slot of another one's name": (lambda p: p.slot(1, "name", int.from_bytes(b"in", "little")), "SLOTS"),
+    "slot with bytes after its name": (lambda p: p.slot(0, "name", 0x69006E69), "SLOTS"),
     "slot of no elements": (lambda p: p.slot(1, "dims", 0), "SLOTS"),
     "slot of very many elements": (lambda p: p.slot(1, "dims", HUGE << 32 | HUGE), "SLOTS"),
+    "map the image for writing": (lambda p: p.action(MAP, b=0), "RANGE"),
+    "map without permissions": (lambda p: p.action(MAP, flags=0), "ACTION"),
+    "map with an unknown permission": (lambda p: p.action(MAP, flags=11), "ACTION"),
+    "upload to the image's last page": (lambda p: p.action(UPLOAD, a=len(s.IMAGE)), "RANGE"),
+    "MMU off": (lambda p: p.action(REG, value=0), "REGISTER"),
+    "MMU without aborts": (lambda p: p.action(REG, value=1), "REGISTER"),
+    "MMU off, masked": (lambda p: p.action(REG, value=0, a=1), "REGISTER"),
+    "MMU faults cleared": (lambda p: p.action(REG, value=0x0E1D1C01), "REGISTER"),
+    "MMU faults cleared, masked": (lambda p: p.action(REG, value=0x08101000, a=0x08101000), "REGISTER"),
+    "job lists": (lambda p: p.action(REG, arg=register("core0.CLE_CT1QEA"), value=0), "REGISTER"),
+    "a field that the opcode does not use": (lambda p: p.action(JOB, a=1), "ACTION"),
+    "a flag that the opcode does not have": (lambda p: p.action(JOB, flags=1), "ACTION"),
+    "a job out of turn": (lambda p: p.action(JOB, value=1), "ACTION"),
+    "a second start": (lambda p: p.action(JOB, op=Op.REPLAY_START, value=0), "ACTION"),
+    "an ignored value with a mask": (
+        lambda p: p.action(REG, op=Op.REG_READ_ONCE, flags=1, arg=register("hub.IDENT1"), value=0, a=1),
+        "ACTION",
+    ),
+    "another number of jobs": (lambda p: p.manifest("job_count", 2), "MANIFEST"),
+    "another number of actions": (lambda p: p.manifest("action_count", 2), "MANIFEST"),
+    "another number of slots": (lambda p: p.manifest("slot_count", 3), "MANIFEST"),
+    "another size of the image": (lambda p: p.manifest("image_bytes", len(s.IMAGE) - 8), "MANIFEST"),
+    "reserved bytes of the manifest": (lambda p: p.manifest("reserved", 1), "MANIFEST"),
+    "more than ten minutes": (lambda p: p.manifest("time_budget_us", 600_000_001), "MANIFEST"),
+    "2^63 microseconds": (lambda p: p.manifest("time_budget_us", 1 << 63), "MANIFEST"),
+    "all the time there is": (lambda p: p.manifest("time_budget_us", (1 << 64) - 1), "MANIFEST"),
+    "another mask of the identity": (lambda p: p.manifest("gpu_id_mask", 0), "MANIFEST"),
     "another GPU": (lambda p: p.manifest("gpu", 2), "TARGET"),
     "another policy": (lambda p: p.manifest("profile_id", 1), "PROFILE"),
-    "another identity": (lambda p: p.manifest("gpu_id", 0x33), "IDENTITY"),
+    "another identity": (lambda p: p.manifest("gpu_id", 0x33), "MANIFEST"),
     "a later revision": (lambda p: p.manifest("revision_min", 15), "IDENTITY"),
     "an earlier revision": (lambda p: p.manifest("revision_max", 13), "IDENTITY"),
     "more cores": (lambda p: p.manifest("core_mask", 3), "IDENTITY"),
@@ -257,10 +303,27 @@ HOSTILE: dict[str, tuple[Callable[[Parts], Parts], str]] = {
     "chunks of an odd size": (lambda p: p.header("chunk_bytes", 16388), "HEADER"),
     "tiny chunks": (lambda p: p.header("chunk_bytes", 2048), "HEADER"),
     "huge chunks": (lambda p: p.header("chunk_bytes", 1 << 20), "HEADER"),
+    "chunks of three pages": (lambda p: p.header("chunk_bytes", 3 * PAGE), "HEADER"),
+    "another number of chunks": (lambda p: p.header("chunk_count", 9), "HEADER"),
+    "another size of the trace": (lambda p: p.header("trace_bytes", 1 << 20), "HEADER"),
+    "unknown flags of the header": (lambda p: p.header("flags", 2), "HEADER"),
+    "reserved bytes of the header": (lambda p: p.header("reserved", 1), "HEADER"),
+    "reserved bytes of a section": (lambda p: p.entry(SectionType.IMAGE, "reserved", 1), "SECTIONS"),
+    "unknown flags of a section": (lambda p: p.entry(SectionType.IMAGE, "flags", 2), "SECTIONS"),
+    "an optional image": (lambda p: p.entry(SectionType.IMAGE, "flags", 1), "SECTIONS"),
+    "a second manifest": (lambda p: p.entry(SectionType.IMAGE, "type", 1), "SECTIONS"),
+    "a second manifest, optional": (
+        lambda p: p.entry(SectionType.IMAGE, "flags", 1).entry(SectionType.IMAGE, "type", 1),
+        "SECTIONS",
+    ),
     "too few sections": (lambda p: p.header("section_count", 3), "HEADER"),
     "too many sections": (lambda p: p.header("section_count", 60), "HEADER"),
     "slots that are not compressed": (
-        lambda p: p.entry(SectionType.SLOTS, "codec", 1).entry(SectionType.SLOTS, "raw_bytes", 128 * 200),
+        lambda p: (
+            p.entry(SectionType.SLOTS, "codec", 1)
+            .entry(SectionType.SLOTS, "raw_bytes", 128 * 200)
+            .manifest("slot_count", 200)
+        ),
         "CODEC",
     ),
     "slots of an odd size": (
@@ -312,12 +375,10 @@ def test_the_samples_of_hostility_start_from_something_good(device: Device) -> N
     ("damage", "status"),
     [
         (lambda p: p.slot(0, "address", 0), "RANGE"),  # not mapped
-        (lambda p: p.slot(0, "address", 1 << 40), "RANGE"),  # beyond the page table
-        (lambda p: p.slot(0, "address", (1 << 64) - 4), "RANGE"),
-        (lambda p: p.slot(0, "strides", 0x7FFFFFFC), "RANGE"),  # leaves the mapping with its second row
+        (lambda p: p.slot(0, "strides", 4 << 32 | 0x5000), "RANGE"),  # leaves the mapping with its second row
         (lambda p: p.slot(0, "address", (s.VA + 4) * PAGE - 8), "RANGE"),  # in the middle of a row
         (lambda p: p.slot(0, "kind", 2), "ACTION"),  # an output that goes in
-        (lambda p: p.action(MAP, b=0), "RANGE"),  # after the slot is the image
+        (lambda p: p.action(MAP, b=0, flags=MAP_READ), "RANGE"),  # the slot's memory is the image
     ],
 )
 def test_a_slot_that_reaches_outside_stops_the_replay(

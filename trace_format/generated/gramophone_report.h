@@ -42,7 +42,8 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "structures lie in mem
     X(DIVERGED, 0x1f1f1f1fu, "a register has another value than in the recording") \
     X(TIMEOUT, 0x7c7c7c7cu, "a register did not get the value waited for in time") \
     X(NO_IRQ, 0x00f800f8u, "an interrupt did not come in time") \
-    X(FAULT, 0x800f800fu, "the GPU reported a memory fault") \
+    X(BUSY, 0x55555555u, "the GPU is still at work where it should be done") \
+    X(FAULT, 0x800f800fu, "the GPU reported a fault") \
     X(RESET, 0xaaaaaaaau, "the GPU does not come out of a reset") \
     X(BUDGET, 0x66666666u, "the trace's time budget is used up") \
     X(REQUEST, 0x99999999u, "the request is malformed") \

@@ -26,6 +26,7 @@
 #define GR_MAX_HEAD_BYTES 1048576u
 #define GR_MAX_CARVEOUT_BYTES 4294967296u
 #define GR_MAX_ENVELOPE_BYTES 1024u
+#define GR_MAX_TIME_BUDGET_US 600000000u
 #define GR_MIN_CHUNK_BYTES 4096u
 #define GR_MAX_CHUNK_BYTES 65536u
 #define GR_KEEP_SLOTS 8u
@@ -332,7 +333,7 @@ struct gr_manifest {
     uint64_t carveout_bytes; /* memory that the trace addresses, a multiple of 4096, at most 4 GiB */
     uint64_t image_bytes; /* the image is decoded to the carve-out's first image_bytes bytes */
     uint64_t va_bytes; /* GPU virtual addresses used lie below this; sizes the page table */
-    uint64_t time_budget_us; /* a replay that takes longer is stopped (microseconds) */
+    uint64_t time_budget_us; /* a replay that takes longer is stopped (microseconds); at most ten minutes */
     uint32_t action_count; /* actions in the stream */
     uint32_t job_count; /* jobs in one replay */
     uint32_t retry_limit; /* resets and retries allowed for one replay */

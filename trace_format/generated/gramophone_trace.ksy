@@ -148,7 +148,7 @@ types:
         doc: "GPU virtual addresses used lie below this; sizes the page table"
       - id: time_budget_us
         type: u8
-        doc: "a replay that takes longer is stopped (microseconds)"
+        doc: "a replay that takes longer is stopped (microseconds); at most ten minutes"
       - id: action_count
         type: u4
         doc: "actions in the stream"

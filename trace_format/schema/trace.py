@@ -26,6 +26,7 @@ MAX_RANK = 6
 MAX_HEAD_BYTES = 1 << 20
 MAX_CARVEOUT_BYTES = 1 << 32  # offsets in actions have 32 bits
 MAX_ENVELOPE_BYTES = 1024
+MAX_TIME_BUDGET_US = 600_000_000  # ten minutes; a device takes no longer, for loading or for a replay
 MIN_CHUNK_BYTES = 4096
 MAX_CHUNK_BYTES = 65536
 KEEP_SLOTS = 8
@@ -139,7 +140,7 @@ Manifest = Struct(
     "carveout_bytes" / u64 * "memory that the trace addresses, a multiple of 4096, at most 4 GiB",
     "image_bytes" / u64 * "the image is decoded to the carve-out's first image_bytes bytes",
     "va_bytes" / u64 * "GPU virtual addresses used lie below this; sizes the page table",
-    "time_budget_us" / u64 * "a replay that takes longer is stopped (microseconds)",
+    "time_budget_us" / u64 * "a replay that takes longer is stopped (microseconds); at most ten minutes",
     "action_count" / u32 * "actions in the stream",
     "job_count" / u32 * "jobs in one replay",
     "retry_limit" / u32 * "resets and retries allowed for one replay",

@@ -125,6 +125,21 @@ def drop_unused_flush_ids(rows: Actions, gpu: Profile) -> Actions:
     return found
 
 
+def keep_faults(rows: Actions, gpu: Profile) -> Actions:
+    """Take the bits that clear faults out of writes: a replay starts without any, and no trace may clear one."""
+    clears = {gpu.register(f"{block}.IRQ_CLEAR").index for block in ("gpu", "job", "mmu")}
+    columns = Columns(rows)
+    which = np.flatnonzero(columns.is_op(Op.REG_WRITE) & np.isin(columns.register, list(clears)))
+    changed, kept = rows.copy(), np.ones(len(rows), np.bool_)
+    for at in which.tolist():
+        row = Action.of(rows[at])
+        value = row.value & (gpu.by_offset[row.register * 4].replay_bits or 0)
+        kept[at] = value != 0 or row.value == 0
+        changed[at] = row.with_(value=value)
+    found: Actions = changed[kept]
+    return found
+
+
 def set_address_spaces_once(rows: Actions, gpu: Profile) -> Actions:
     """Point address spaces at their page tables in the prologue, and drop TLB maintenance: no mapping changes.
 
@@ -183,5 +198,6 @@ PASSES = {
     "power-states": fold_power_states,
     "status-reads": drop_status_reads,
     "flush-ids": drop_unused_flush_ids,
+    "fault-bits": keep_faults,
     "address-spaces": set_address_spaces_once,
 }
