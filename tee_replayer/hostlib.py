@@ -180,6 +180,10 @@ class HostReplayer:
         at = int(self._lib.gr_host_translate(self._host, space, va))
         return None if at == (1 << 64) - 1 else at
 
+    def slow(self, read_us: int) -> None:
+        """From now on, each read of a trace takes so long (microseconds): for tests of the limit of loading."""
+        self._lib.gr_host_slow(self._host, read_us)
+
     def unload(self) -> None:
         """Reset the GPU and wipe the carve-out."""
         self._lib.gr_host_unload(self._host)

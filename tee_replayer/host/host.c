@@ -20,6 +20,7 @@ struct gr_host {
     uint64_t now_ns, writes;
     const uint8_t *file;
     uint64_t file_bytes;
+    uint64_t read_us; /* what a read takes */
 };
 
 /* The replayer that is running on this thread: the port's functions carry no context. */
@@ -67,6 +68,8 @@ static bool read_file(void *ctx, uint64_t offset, uint8_t *to, uint32_t bytes)
     if (offset > host->file_bytes || bytes > host->file_bytes - offset)
         return false;
     memcpy(to, host->file + offset, bytes);
+    if (host->read_us)
+        tick(host->read_us * 1000);
     return true;
 }
 
@@ -124,6 +127,11 @@ const struct gr_report *gr_host_report(const struct gr_host *host)
 uint64_t gr_host_writes(const struct gr_host *host)
 {
     return host->writes;
+}
+
+void gr_host_slow(struct gr_host *host, uint64_t read_us)
+{
+    host->read_us = read_us;
 }
 
 uint64_t gr_host_translate(const struct gr_host *host, uint32_t space, uint64_t va)

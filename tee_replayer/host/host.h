@@ -30,6 +30,9 @@ const struct gr_report *gr_host_report(const struct gr_host *host);
 /* Register writes since gr_host_new. */
 uint64_t gr_host_writes(const struct gr_host *host);
 
+/* From now on each read of a file takes so long (microseconds). For tests. */
+void gr_host_slow(struct gr_host *host, uint64_t read_us);
+
 /* Only the decoder, over input in chunks of chunk_bytes: bytes left over, or -1. For tests. */
 int64_t gr_host_lz4(const uint8_t *data, uint64_t stored, uint8_t *out, uint64_t out_bytes,
                     uint32_t chunk_bytes);
