@@ -6,7 +6,11 @@
 void *memcpy(void *restrict to, const void *restrict from, size_t bytes);
 
 _Noreturn void gr_main(void);
-_Noreturn void gr_exception(uint64_t address);
+_Noreturn void gr_exception(uint64_t address, uint64_t earlier);
+uint64_t gr_stack_excess(void);
+
+static const struct gr_memory memory = {(uint8_t *)(uintptr_t)GR_CARVEOUT_BASE, GR_CARVEOUT_BASE,
+                                        GR_CARVEOUT_BYTES};
 
 static uint8_t *shared(uint64_t offset)
 {
@@ -43,8 +47,6 @@ static enum gr_status bind(struct gr_replayer *replayer, uint32_t count)
 /* Serve the request; the number of replays done. */
 static uint32_t serve(struct gr_replayer *replayer, struct mailbox_request *request)
 {
-    static const struct gr_memory memory = {(uint8_t *)(uintptr_t)GR_CARVEOUT_BASE, GR_CARVEOUT_BASE,
-                                            GR_CARVEOUT_BYTES};
     const struct gr_policy policy = gr_device_policy();
     const struct gr_source source = {read_trace, request};
     uint32_t replays = 0;
@@ -88,6 +90,8 @@ _Noreturn void gr_main(void)
         response->replays = serve_with_power(&replayer, &request);
     else
         replayer.report = (struct gr_report){.status = GR_STATUS_REQUEST};
+    if (gr_stack_excess())
+        gr_exception(0, 0);
     response->report = replayer.report;
     __asm__ volatile("dsb sy" ::: "memory");
     *(volatile uint64_t *)&response->magic = MAILBOX_RESPONSE_MAGIC;
@@ -95,7 +99,13 @@ _Noreturn void gr_main(void)
     gr_exit('=', (uint32_t)status, status == GR_STATUS_OK ? EXIT_OK : EXIT_REFUSED);
 }
 
-_Noreturn void gr_exception(uint64_t address)
+/* Whatever was going on, nothing of it stays: the GPU is reset, the carve-out wiped. An exception in that, on
+ * a board whose GPU has no power, ends here at once. */
+_Noreturn void gr_exception(uint64_t address, uint64_t earlier)
 {
-    gr_exit('!', (uint32_t)address, EXIT_EXCEPTION);
+    if (!earlier) {
+        struct gr_replayer all = {.memory = memory, .high = memory.base, .touched = true};
+        gr_unload(&all);
+    }
+    gr_exit('!', (uint32_t)(earlier ? earlier : address), EXIT_EXCEPTION);
 }

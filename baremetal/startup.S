@@ -21,15 +21,26 @@ _start:
     b.hs 3f
     str xzr, [x0], #8
     b 2b
-3:  adr x0, _start
+3:  str x0, [x0]                    // the stack's guard: its lowest word holds its own address
+    msr tpidr_el3, xzr              // no exception yet
+    adr x0, _start
     msr vbar_el3, x0
     msr cptr_el3, xzr               // floating point does not trap (a compiler may copy with it)
     isb
     b gr_main
+
+    .global gr_stack_excess
+gr_stack_excess:                    // not 0: the stack has grown over its guard
+    ldr x1, =gr_bss_end
+    ldr x0, [x1]
+    sub x0, x0, x1
+    ret
 
     .section .text.vectors, "ax"
 exception:                          // synchronous, at 0x200: every error ends here
     ldr x0, =gr_stack_end           // the old stack may be the reason
     mov sp, x0
     mrs x0, elr_el3
-    b gr_exception                  // prints "!" and the address of the instruction
+    mrs x1, tpidr_el3
+    msr tpidr_el3, x0
+    b gr_exception                  // wipes, unless x1 says that it has failed at that; prints "!" and the address

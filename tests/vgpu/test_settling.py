@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""What the replayer itself looks at, whatever a trace compares: faults, jobs at work, code that could change, time.
+"""What the replayer looks at, whatever a trace compares: faults, jobs at work, code that could change, time.
 
 The GPU is only registers, so that it does what a test wants at the moment that it wants.
 """
