@@ -10,9 +10,10 @@ BIN := $(VENV)/bin
 SYSTEM_NEEDS := qemu-system-aarch64:qemu-system-arm make:make gcc:gcc /usr/include/stdlib.h:libc6-dev \
     aarch64-linux-gnu-gcc:gcc-aarch64-linux-gnu /usr/aarch64-linux-gnu/include/stdlib.h:libc6-dev-arm64-cross \
     dpkg-source:dpkg-dev /usr/share/keyrings/debian-archive-keyring.gpg:debian-archive-keyring \
-    fdtput:device-tree-compiler mcopy:mtools mkfs.fat:dosfstools
+    fdtput:device-tree-compiler
 # What the tests, and OP-TEE, need besides that.
-TEST_NEEDS := clang:clang cppcheck:cppcheck valgrind:valgrind npm:npm cpio:cpio openssl:openssl
+TEST_NEEDS := clang:clang cppcheck:cppcheck valgrind:valgrind npm:npm cpio:cpio openssl:openssl mcopy:mtools \
+    fsck.fat:dosfstools
 OPTEE_NEEDS := /usr/include/openssl/ec.h:libssl-dev
 KAITAI := build/npm/node_modules/kaitai-struct-compiler
 

@@ -126,6 +126,7 @@ def _checked_data(path: Path, found: Checked) -> dict[str, Any]:
         "kind": found.kind,
         "manifest_sha256": found.manifest_sha256,
         "manifest": asdict(found.manifest) if found.manifest else None,
+        "not_derived": list(found.given),
         "findings": [asdict(finding) for finding in found.findings],
     }
 
@@ -135,7 +136,9 @@ def _checked_text(path: Path, found: Checked) -> str:
         return "\n".join([f"{path}: NOT what it must be:", *(f"  {_plain(str(row))}" for row in found.findings)])
     assert found.manifest is not None  # otherwise there is a finding
     lines = [f"{path}: {found.kind} for {found.manifest.platform}; all of it is what it must be"]
-    return "\n".join([*lines, *_text(found.manifest), f"manifest         sha256 {found.manifest_sha256}"])
+    lines += _text(found.manifest)
+    lines.append(f"{'not derived':16} {', '.join(found.given)}: compare their hashes with those of their sources")
+    return "\n".join([*lines, f"manifest         sha256 {found.manifest_sha256}"])
 
 
 def _plain(text: str) -> str:

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ from host_tools.flash.errors import ImageError
 from host_tools.flash.manifest import NAME, Manifest, key_sha256, sha256
 from host_tools.flash.names import CONTAINERS
 from host_tools.flash.pack import image_sha256
+from host_tools.flash.recompute import as_archive, differences
 from signing.keys import PublicKey
 from tee_replayer import boards
 from trace_format import layout
@@ -28,6 +29,7 @@ class Checked:
         manifest: None where it cannot be read.
         manifest_sha256: hash of its bytes, to compare with what `flash` printed; in hex.
         contents: what the image's own bytes say.
+        given: pieces that follow from nothing else in the image; all others were made again and compared.
         findings: what does not match; empty when everything does.
     """
 
@@ -35,6 +37,7 @@ class Checked:
     manifest: Manifest | None
     manifest_sha256: str
     contents: Contents
+    given: tuple[str, ...]
     findings: tuple[Finding, ...]
 
     @property
@@ -71,17 +74,22 @@ def check_opened(opened: Opened, key: PublicKey | None = None) -> Checked:
     except ImageError as error:
         at = opened.files[NAME].offset + error.offset if error.offset is not None else None
         findings.append(Finding(NAME, at, error.what, _text(error.expected), _text(error.found)))
-    contents = read(_placed(opened, manifest), platform)
+    if opened.data is None:
+        opened = as_archive(opened, platform, manifest)
+    assert opened.data is not None
+    contents = read(opened.files, platform)
     findings += contents.findings
+    given, differing = differences(opened, platform)
+    findings += differing
     if manifest is not None:
         findings += _compare(manifest, contents)
-        if opened.data is not None:
-            findings += _compare_image(manifest, opened.data, opened.files[NAME])
+        findings += _compare_image(manifest, opened.data, opened.files[NAME])
     if key is not None and contents.device is not None and contents.device.key.kid != key.kid:
         findings.append(
             Finding(*contents.place, "the device's key", key_sha256(key), key_sha256(contents.device.key))
         )
-    return Checked(opened.kind, manifest, sha256(text), contents, tuple(findings))
+    names = tuple(given.names) if given else ()
+    return Checked(opened.kind, manifest, sha256(text), contents, names, tuple(findings))
 
 
 def _platform(opened: Opened) -> str:
@@ -100,14 +108,6 @@ def _platform(opened: Opened) -> str:
         expected="the files of one of the platforms " + ", ".join(boards.names()),
         found=", ".join(sorted(opened.files)[:8]),
     )
-
-
-def _placed(opened: Opened, manifest: Manifest | None) -> Mapping[str, File]:
-    """The files; those of a folder get their offsets in the archive, since they have none of their own."""
-    if opened.kind != "folder" or manifest is None:
-        return opened.files
-    places = {piece.name: piece.offset for piece in manifest.pieces}
-    return {name: File(places.get(name, 0), file.data) for name, file in opened.files.items()}
 
 
 def _compare(manifest: Manifest, contents: Contents) -> list[Finding]:

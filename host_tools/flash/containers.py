@@ -75,9 +75,16 @@ def open_image(path: Path) -> Opened:
         OSError: it cannot be read.
     """
     if path.is_dir():
-        names = sorted(p for p in path.rglob("*") if p.is_file())
-        return _opened("folder", {p.relative_to(path).as_posix(): File(0, p.read_bytes()) for p in names}, None)
+        return _opened("folder", _read_folder(path), None)
     return take_apart(sdcard.read_device(path))
+
+
+def _read_folder(path: Path) -> dict[str, File]:
+    """The files of a folder to which an archive was unpacked: no links, for they can lead elsewhere tomorrow."""
+    for entry in sorted(path.iterdir()):
+        if entry.is_symlink() or not entry.is_file():
+            raise ImageError(f"{entry.name!r} in the folder", expected="a file", found="something else")
+    return {entry.name: File(0, entry.read_bytes()) for entry in sorted(path.iterdir())}
 
 
 def take_apart(data: bytes) -> Opened:
@@ -98,11 +105,16 @@ def take_apart(data: bytes) -> Opened:
 
 
 def _opened(kind: str, files: Mapping[str, File], data: bytes | None) -> Opened:
-    """An image whose files have names that can be written and printed."""
+    """An image whose files have names that can be written and printed, and are different to every reader."""
     for name, file in files.items():
         path = PurePosixPath(name)
         if path.is_absolute() or ".." in path.parts or path.as_posix() != name or not name.isprintable():
             raise ImageError(f"file {name!r}: expected a name that stays in its folder", offset=file.offset)
+    by_case: dict[str, str] = {}
+    for name, file in files.items():
+        other = by_case.setdefault(name.lower(), name)
+        if other != name:
+            raise ImageError(f"file {name!r}: expected a name that differs from {other!r}", offset=file.offset)
     return Opened(kind, files, data)
 
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Reads FAT32 file systems, strictly, and shares no code with what writes them (mkfs.fat, mtools).
+"""Reads FAT32 file systems, strictly: what other readers could read in another way is an error.
 
 Facts: Microsoft Extensible Firmware Initiative FAT32 File System Specification 1.03 (2000): "Boot Sector and BPB",
-"FAT Data Structure", "FAT Directory Structure", "FAT Long Directory Entries".
+"FAT Data Structure".
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from construct import Bytes, Const, Int8ul, Int16ul, Int32ul, Struct
 
+from host_tools.flash import fat_folder
 from host_tools.flash.errors import ImageError, unpack
 
 SECTOR_BYTES = 512
@@ -38,24 +39,9 @@ BOOT_SECTOR = Struct(
     "more" / Bytes(462),
     "signature" / Const(b"\x55\xaa"),
 )
-ENTRY = Struct(
-    "name" / Bytes(11),
-    "attributes" / Int8ul,
-    "case" / Int8ul,
-    "times" / Bytes(7),
-    "cluster_high" / Int16ul,
-    "written" / Bytes(4),
-    "cluster_low" / Int16ul,
-    "bytes" / Int32ul,
-)
-READ_ONLY, HIDDEN, SYSTEM, VOLUME, FOLDER = 1, 2, 4, 8, 16
-LONG_NAME = READ_ONLY | HIDDEN | SYSTEM | VOLUME  # attributes of an entry with a part of a long name
-LAST_PART, PART_NUMBER = 0x40, 0x3F
-DELETED, END = 0xE5, 0
-LOWER_BASE, LOWER_EXTENSION = 0x08, 0x10  # of "case": Windows NT's and Linux's
 FIRST_CLUSTER = 2
 CLUSTER_BITS, END_OF_CHAIN = 0x0FFFFFFF, 0x0FFFFFF8
-MAX_DEPTH = 4
+MAX_DEPTH = 1
 
 
 @dataclass(frozen=True)
@@ -108,10 +94,6 @@ class _Volume:
     def offset(self, cluster: int) -> int:
         return self.first_data + (cluster - FIRST_CLUSTER) * self.cluster_bytes
 
-    def contents(self, first: int, what: str) -> bytes:
-        size = self.cluster_bytes
-        return b"".join(self.data[(at := self.offset(c)) : at + size] for c in self.clusters(first, what))
-
 
 def read(data: bytes, start: int, end: int) -> dict[str, tuple[int, bytes]]:
     """The files of the FAT32 file system from `start` to `end`.
@@ -145,50 +127,35 @@ def read(data: bytes, start: int, end: int) -> dict[str, tuple[int, bytes]]:
 
 
 def _files(volume: _Volume, first: int, folder: str, depth: int) -> Iterator[tuple[str, tuple[int, bytes]]]:
-    for name, entry in _entries(volume.contents(first, f"folder {folder or '/'}")):
-        if name in (".", "..") or entry.attributes & VOLUME:
-            continue
-        path = folder + name
-        cluster = entry.cluster_high << 16 | entry.cluster_low
-        if entry.attributes & FOLDER:
+    size = volume.cluster_bytes
+    places = [volume.offset(cluster) for cluster in volume.clusters(first, f"folder /{folder}")]
+    data = b"".join(volume.data[at : at + size] for at in places)
+    entries = fat_folder.read(data, lambda at: places[min(at // size, len(places) - 1)] + at % size, folder)
+    if folder and not entries:
+        raise ImageError(f"FAT: folder {folder} is empty", offset=places[0])
+    for entry in entries:
+        path = folder + entry.name
+        if entry.attributes == fat_folder.FOLDER:
             if depth == MAX_DEPTH:
-                raise ImageError(f"FAT: folder {path}", expected=f"at most {MAX_DEPTH} levels")
-            yield from _files(volume, cluster, f"{path}/", depth + 1)
-            continue
-        chain = volume.clusters(cluster, path) if cluster else []
-        if chain != list(range(cluster, cluster + len(chain))):
-            raise ImageError(f"FAT: {path} is in pieces", offset=volume.offset(cluster))
-        if len(chain) != -(-entry.bytes // volume.cluster_bytes):
-            raise ImageError(
-                f"FAT: size of {path}",
-                expected=f"one for {len(chain)} clusters of {volume.cluster_bytes}",
-                found=entry.bytes,
-            )
-        at = volume.offset(cluster) if chain else 0
-        yield path, (at, volume.data[at : at + entry.bytes])
+                raise ImageError(
+                    f"FAT: folder {path}", offset=entry.offset, expected=f"at most {MAX_DEPTH} levels"
+                )
+            yield from _files(volume, entry.cluster, f"{path}/", depth + 1)
+        elif entry.attributes == fat_folder.FILE:
+            yield path, _file(volume, entry, path)
 
 
-def _entries(data: bytes) -> Iterator[tuple[str, Any]]:
-    """The entries of a folder with their names."""
-    parts: list[str] = []
-    for at in range(0, len(data), ENTRY.sizeof()):
-        if data[at] == END:
-            return
-        if data[at] == DELETED:
-            parts = []
-            continue
-        entry = ENTRY.parse(data[at : at + ENTRY.sizeof()])
-        if entry.attributes == LONG_NAME:
-            raw = data[at : at + ENTRY.sizeof()]
-            parts.append((raw[1:11] + raw[14:26] + raw[28:32]).decode("utf-16-le", "replace"))
-            continue
-        long_name = "".join(reversed(parts)).partition("\0")[0]
-        parts = []
-        yield long_name or _short_name(entry), entry
-
-
-def _short_name(entry: Any) -> str:
-    base, extension = (part.decode("ascii", "replace").rstrip(" ") for part in (entry.name[:8], entry.name[8:]))
-    base = base.lower() if entry.case & LOWER_BASE else base
-    extension = extension.lower() if entry.case & LOWER_EXTENSION else extension
-    return f"{base}.{extension}" if extension else base
+def _file(volume: _Volume, entry: fat_folder.Entry, path: str) -> tuple[int, bytes]:
+    """Offset in the image, contents."""
+    chain = volume.clusters(entry.cluster, path) if entry.cluster else []
+    if chain != list(range(entry.cluster, entry.cluster + len(chain))):
+        raise ImageError(f"FAT: {path} is in pieces", offset=volume.offset(entry.cluster))
+    if len(chain) != -(-entry.bytes // volume.cluster_bytes):
+        raise ImageError(
+            f"FAT: size of {path}",
+            offset=entry.offset,
+            expected=f"one for {len(chain)} clusters of {volume.cluster_bytes}",
+            found=entry.bytes,
+        )
+    at = volume.offset(entry.cluster) if chain else 0
+    return at, volume.data[at : at + entry.bytes]

@@ -12,6 +12,10 @@ ARMSTUB = "armstub8-gramophone.bin"
 CONFIG = "config.txt"
 KERNEL = "kernel8.img"
 PARKED = bytes.fromhex("5f2003d5 ffffff17")  # a kernel that waits forever: 1: wfe; b 1b
+# Of Raspberry Pi's boot partition, besides start4.elf and fixup4.dat; each is taken where the folder has it.
+BOOT_FIRMWARE = ("start4.elf", "fixup4.dat", "bcm2711-rpi-4-b.dtb", "overlays/disable-bt.dtbo")
 FLASH_SCRIPT = "flash.sh"
+BL1 = "bl1.bin"  # of QEMU's machine "virt", besides the package
+TA = "905abb08-b3d9-44d5-beaf-defaa4f2fb9e.ta"  # as tee_replayer/optee/ta/Makefile names it
 TA_KEY = "ta_key.pem"
 CORE = {"tos-fw": "tee-header_v2.bin", "tos-fw-extra1": "tee-pager_v2.bin", "tos-fw-extra2": "tee-pageable_v2.bin"}

@@ -10,24 +10,19 @@ from pathlib import Path
 
 from host_tools.flash import contents, fip, names, sdcard
 from host_tools.flash.containers import FIRMWARE, File, pack_archive, pack_flash, take_apart
+from host_tools.flash.derive import TRACE_NAME, Files, Given, complete, mailbox_of
 from host_tools.flash.errors import FlashError
 from host_tools.flash.manifest import NAME, Manifest, sha256
-from host_tools.flash.names import CONTAINERS, FIP, REQUEST
+from host_tools.flash.names import CONTAINERS
 from host_tools.runners import firmware as firmwares
-from host_tools.runners import mailbox
-from host_tools.runners.buffers import bind
-from host_tools.runners.needs import open_trace
 from host_tools.runners.optee import build as optee
 from host_tools.runners.optee.images import compile_normal_world
 from host_tools.runners.optee.ta import build_ta, public_part
-from host_tools.support.tensors import without_value
 from host_tools.support.version import TOOL
 from tee_replayer import boards
 from tee_replayer.boards import Board
 from trace_format import layout
-from trace_format.errors import listed
 
-Files = dict[str, bytes]
 BUILDERS: dict[str, Callable[[Mapping[str, bytes]], bytes]] = {
     "archive": pack_archive,
     "flash": pack_flash,
@@ -36,8 +31,6 @@ BUILDERS: dict[str, Callable[[Mapping[str, bytes]], bytes]] = {
 MAX_ROUNDS = 4  # the first without a manifest, the second with it; sizes of the image follow
 # In the head of replayer.h, after the licence.
 _NOTICE = re.compile(r"^ \* Gramophone replayer for .+ on ([\w-]+); generated", re.MULTILINE)
-# Of Raspberry Pi's boot partition, besides start4.elf and fixup4.dat; each is taken where the folder has it.
-_BOOT_FIRMWARE = ("start4.elf", "fixup4.dat", "bcm2711-rpi-4-b.dtb", "overlays/disable-bt.dtbo")
 
 
 @dataclass(frozen=True)
@@ -83,8 +76,8 @@ def pack(out: Path, sources: Sources) -> tuple[bytes, Manifest]:
     traces = _traces(sources.traces)
     if sources.boot_firmware is not None and not sources.boot_firmware.is_dir():
         raise FlashError(f"{sources.boot_firmware}: expected a folder with Raspberry Pi's boot files")
-    files = _PACKERS[board.image.kind](board, out, sources, traces)
-    return _with_manifest(platform, {**files, **traces})
+    given = _PACKERS[board.image.kind](board, out, sources)
+    return _with_manifest(platform, complete(platform, replace(given, files={**given.files, **traces})))
 
 
 def platform_of(out: Path) -> str:
@@ -103,55 +96,30 @@ def _traces(paths: Sequence[Path]) -> Files:
     found: Files = {}
     for path in paths:
         name = f"{path.stem}{names.TRACES}"
-        if name in found:
+        if not TRACE_NAME.fullmatch(name):
+            raise FlashError(f"{path}: name of the file: expected at most 64 letters, digits, '.', '_' and '-'")
+        if name.lower() in (other.lower() for other in found):
             raise FlashError(f"{path}: there are two traces called {name}")
         found[name] = path.read_bytes()
     return found
 
 
-def _request(traces: Files, board: firmwares.Board) -> bytes:
-    """What lies at the mailbox's address for the first trace to be replayed with its recorded inputs."""
-    name, signed = next(iter(traces.items()))
-    trace = open_trace(signed)
-    if trace is not None and (open_slots := without_value(trace)):
-        raise FlashError(f"{name}: no value for {listed(open_slots)}, and nothing on this board gives one")
-    buffers = bind(trace, {})
-    size = mailbox.layout(signed, buffers).size
-    if size > board.mailbox_bytes:
-        raise FlashError(
-            f"{name}: the mailbox's memory: expected at least {size} bytes, found {board.mailbox_bytes}"
-        )
-    memory = bytearray(size)
-    mailbox.request(memoryview(memory), signed, buffers, 1)
-    return bytes(memory)
+def _flash(_board: Board, out: Path, _sources: Sources) -> Given:
+    return Given({FIRMWARE: firmwares.load(out).binary.read_bytes()})
 
 
-def _flash(_board: Board, out: Path, _sources: Sources, _traces: Files) -> Files:
-    return {FIRMWARE: firmwares.load(out).binary.read_bytes()}
-
-
-def _card(_board: Board, out: Path, sources: Sources, traces: Files) -> Files:
-    firmware = firmwares.load(out)
+def _card(board: Board, out: Path, sources: Sources) -> Given:
+    firmware = _at_the_ports_mailbox(board, out)
     files = {names.ARMSTUB: firmware.binary.read_bytes()}
-    lines = [
-        "# Gramophone: only an armstub starts at EL3, at address 0.",
-        "arm_64bit=1",
-        f"armstub={names.ARMSTUB}",
-    ]
-    lines += ["enable_gic=1", "# UART 0 on pins 14 and 15.", "enable_uart=1", "dtoverlay=disable-bt"]
-    if traces:
-        files[REQUEST] = _request(traces, firmware.board)
-        lines += ["# The mailbox.", f"initramfs {REQUEST} {firmware.board.mailbox_base:#010x}"]
     files[names.KERNEL] = sources.kernel.read_bytes() if sources.kernel else names.PARKED
-    lines += ["# The normal world, behind the replay.", f"kernel={names.KERNEL}", ""]
-    for name in _BOOT_FIRMWARE:
+    for name in names.BOOT_FIRMWARE:
         if sources.boot_firmware is not None and (sources.boot_firmware / name).is_file():
             files[name] = (sources.boot_firmware / name).read_bytes()
-    return {names.CONFIG: "\n".join(lines).encode(), **files}
+    return Given(files)
 
 
-def _bl31(board: Board, out: Path, sources: Sources, traces: Files) -> Files:
-    firmware = firmwares.load(out)
+def _bl31(board: Board, out: Path, sources: Sources) -> Given:
+    firmware = _at_the_ports_mailbox(board, out)
     data = firmware.binary.read_bytes()
     where = firmware.segments[0][0]
     if where != board.image.base or len(data) > board.image.bytes:
@@ -159,37 +127,42 @@ def _bl31(board: Board, out: Path, sources: Sources, traces: Files) -> Files:
             f"{firmware.binary}: expected TF-A's BL31, at most {board.image.bytes} bytes for "
             f"{board.image.base:#x}, found {len(data)} bytes for {where:#x}"
         )
-    images = {"soc-fw": data} | ({"nt-fw": _request(traces, firmware.board)} if traces else {})
-    script = (
-        "#!/bin/sh -e\n"
-        "# With the board in fastboot mode. What its owner has to bring is in gramophone.json, under 'missing'.\n"
-        'cd "$(dirname "$0")"\n'
-        f"fastboot flash fip {FIP}\n"
-    )
-    return {FIP: _package(sources, images), names.FLASH_SCRIPT: script.encode()}
+    return _with_package(sources, {FIRMWARE: data}, {})
 
 
-def _optee(_board: Board, out: Path, sources: Sources, _traces: Files) -> Files:
+def _optee(_board: Board, out: Path, sources: Sources) -> Given:
     key = sources.ta_key or optee.ta_dev_kit() / optee.TA_KEY
     trusted = public_part(key)
     core = sources.core or optee.core_of(out, trusted if sources.ta_key else b"")
     files = {name: _read(core / name) for name in names.CORE.values()}
-    images = {part: files[name] for part, name in names.CORE.items()}
+    images = {}
     if sources.core is None and sources.fip is None:  # of QEMU's machine "virt", which runs as it is
         stages = {name: (optee.tfa_build() / name).read_bytes() for name in optee.TFA_BINARIES}
-        files["bl1.bin"] = stages["bl1.bin"]
-        images |= {"tb-fw": stages["bl2.bin"], "soc-fw": stages["bl31.bin"]}
+        files[names.BL1] = stages[names.BL1]
+        images = {"tb-fw": stages["bl2.bin"], "soc-fw": stages["bl31.bin"]}
         images["nt-fw"] = compile_normal_world().read_bytes()
     ta = build_ta(out / "ta", sources.ta_key)
-    return {FIP: _package(sources, images), **files, ta.name: ta.read_bytes(), names.TA_KEY: trusted}
+    return _with_package(sources, {**files, ta.name: ta.read_bytes(), names.TA_KEY: trusted}, images)
 
 
-_PACKERS: dict[str, Callable[[Board, Path, Sources, Files], Files]] = {
+_PACKERS: dict[str, Callable[[Board, Path, Sources], Given]] = {
     "flash": _flash,
     "card": _card,
     "bl31": _bl31,
     "optee": _optee,
 }
+
+
+def _at_the_ports_mailbox(board: Board, out: Path) -> firmwares.Firmware:
+    """A firmware whose mailbox lies where the port's header says: whoever checks the image has nothing else."""
+    firmware = firmwares.load(out)
+    found = firmware.board.mailbox_base, firmware.board.mailbox_bytes
+    if found != mailbox_of(board):
+        raise FlashError(
+            f"{firmware.folder}: the mailbox: expected (address, bytes) {mailbox_of(board)} of baremetal/"
+            f"{board.port}.h, found {found}"
+        )
+    return firmware
 
 
 def _read(path: Path) -> bytes:
@@ -199,12 +172,13 @@ def _read(path: Path) -> bytes:
         raise FlashError(f"{path}: {error.strerror}: expected OP-TEE's core, as its build names it") from None
 
 
-def _package(sources: Sources, images: Files) -> bytes:
-    """The board's own package with these images, or one with only them."""
+def _with_package(sources: Sources, files: Files, images: Files) -> Given:
+    """With the board's own package, where there is one, and these images in it."""
     if sources.fip is None:
-        return fip.build(images)
+        return Given(files, images)
     with layout.naming(str(sources.fip)):
-        return fip.update(sources.fip.read_bytes(), images)
+        board = fip.parse(sources.fip.read_bytes())
+    return Given(files, {name: image.data for name, image in board.images.items()} | images, board.flags)
 
 
 def _in_piece(held: contents.Contents) -> contents.Finding:

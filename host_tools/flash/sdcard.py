@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""SD cards: a partition table and one FAT32 partition, written by mkfs.fat and mtools, the same each time.
+"""SD cards: a partition table and one FAT32 partition.
 
 Facts: the classic "MBR" partition table: UEFI 2.10, 5.2.1; type 0x0c is FAT32 with LBA, which the Raspberry Pi's
 boot loader looks for.
@@ -7,17 +7,14 @@ boot loader looks for.
 
 from __future__ import annotations
 
-import os
-import shutil
-import subprocess
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
 from construct import Bytes, Const, Int8ul, Int32ul, Struct
 
-from host_tools.flash import fat
-from host_tools.flash.errors import FlashError, ImageError, unpack, zeros
+from host_tools.flash import fat, fat_write
+from host_tools.flash.errors import ImageError, unpack, zeros
+from host_tools.flash.fat_write import Volume
 
 MIB = 1 << 20
 SECTOR_BYTES = fat.SECTOR_BYTES
@@ -36,61 +33,21 @@ MBR = Struct(
     "signature" / Const(b"\x55\xaa"),
 )
 BEYOND_CHS = b"\xfe\xff\xff"  # cylinder, head and sector of what they cannot address
-VOLUME_ID = "47524d46"
-EPOCH = 315532800  # 1980-01-01, FAT's first day: the time of all files
-NEEDS = {"mkfs.fat": "dosfstools", "mcopy": "mtools", "mmd": "mtools"}
+VOLUME_NUMBER, LABEL = 0x47524D46, "GRAMOPHONE"
 
 
 def write(files: Mapping[str, bytes]) -> bytes:
-    """A card's image with these files, in this order.
+    """A card's image with these files, in this order: the same files always give the same bytes.
 
     Args:
-        files: name, with slashes where there are folders -> contents.
-
-    Raises:
-        FlashError: a program is missing or fails.
+        files: name, with a slash where it is in a folder -> contents.
     """
-    paths = {name: shutil.which(name, path=os.environ.get("PATH", "") + ":/usr/sbin:/sbin") for name in NEEDS}
-    missing = sorted({NEEDS[name] for name, path in paths.items() if path is None})
-    if missing:
-        raise FlashError(f"a card cannot be written: apt-get install {' '.join(missing)}")
-    clusters = sum(len(data) + 2 * SECTOR_BYTES for data in files.values())
-    size = max(MIN_BYTES, -(-(clusters + clusters // 32 + MIB) // MIB) * MIB)
-    with tempfile.TemporaryDirectory(prefix="gramophone-card-") as name:
-        image = Path(name) / "card"
-        with image.open("wb") as file:
-            file.truncate(FIRST_SECTOR * SECTOR_BYTES + size)
-        # Small clusters, so that a small card has enough of them; one KiB is mkfs.fat's unit of size.
-        options = [
-            "--invariant",
-            "-F",
-            "32",
-            "-s",
-            "1",
-            "-S",
-            str(SECTOR_BYTES),
-            "-i",
-            VOLUME_ID,
-            "-n",
-            "GRAMOPHONE",
-        ]
-        place = ["--offset", str(FIRST_SECTOR), "-h", str(FIRST_SECTOR), str(image), str(size // 1024)]
-        _run([str(paths["mkfs.fat"]), *options, *place])
-        where = ["-i", f"{image}@@{FIRST_SECTOR * SECTOR_BYTES}"]
-        for folder in sorted({str(Path(file).parent) for file in files} - {"."}):
-            _run([str(paths["mmd"]), *where, f"::{folder}"])
-        for index, (target, data) in enumerate(files.items()):
-            source = Path(name) / str(index)
-            source.write_bytes(data)
-            os.utime(source, (EPOCH, EPOCH))
-            _run([str(paths["mcopy"]), "-m", *where, str(source), f"::{target}"])
-        table = {
-            "code": bytes(446),
-            "first_chs": BEYOND_CHS,
-            "last_chs": BEYOND_CHS,
-            "sectors": size // SECTOR_BYTES,
-        }
-        return bytes(MBR.build(table)) + image.read_bytes()[SECTOR_BYTES:]
+    needed = sum(len(data) + 2 * SECTOR_BYTES for data in files.values())
+    size = max(MIN_BYTES, -(-(needed + needed // 32 + MIB) // MIB) * MIB)
+    sectors = size // SECTOR_BYTES
+    table = {"code": bytes(446), "first_chs": BEYOND_CHS, "last_chs": BEYOND_CHS, "sectors": sectors}
+    start = bytes(MBR.build(table)).ljust(FIRST_SECTOR * SECTOR_BYTES, b"\0")
+    return start + fat_write.write(files, Volume(FIRST_SECTOR, sectors, VOLUME_NUMBER, LABEL))
 
 
 def is_card(data: bytes) -> bool:
@@ -129,16 +86,3 @@ def read_device(path: Path) -> bytes:
             raise ImageError("not a card that 'gramophone flash' wrote", file=str(path))
         sectors = unpack(MBR, head, 0, "partition table").sectors
         return head + file.read((FIRST_SECTOR + sectors - 1) * SECTOR_BYTES)
-
-
-def _run(command: list[str]) -> None:
-    environment = {
-        **os.environ,
-        "SOURCE_DATE_EPOCH": str(EPOCH),
-        "TZ": "UTC",
-        "LC_ALL": "C",
-        "MTOOLSRC": os.devnull,
-    }
-    done = subprocess.run(command, capture_output=True, text=True, errors="replace", env=environment, check=False)
-    if done.returncode:
-        raise FlashError(f"{Path(command[0]).name} failed: {' '.join((done.stderr or done.stdout).split())}")

@@ -16,9 +16,8 @@ import subprocess
 import tarfile
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -29,96 +28,27 @@ from hypothesis import strategies as st
 from host_tools import runners
 from host_tools.cli import main
 from host_tools.flash import fip, sdcard
-from host_tools.flash.check import Checked, check_opened
 from host_tools.flash.containers import FIRMWARE, take_apart
 from host_tools.flash.errors import FlashError, ImageError
-from host_tools.flash.manifest import NAME, Manifest
-from host_tools.flash.pack import Sources, image_sha256, pack
+from host_tools.flash.manifest import NAME
+from host_tools.flash.pack import Sources, pack
 from host_tools.runners import firmware, mailbox, unicorn
 from host_tools.runners.buffers import bind
 from host_tools.runners.needs import open_trace
 from host_tools.runners.replay import ReplayRequest
 from host_tools.vgpu.binding import VirtualGpu
-from signing.keys import Algorithm, PublicKey, generate
-from signing.sign import FileSigner, sign_trace
+from signing.sign import sign_trace
 from tee_replayer.device import Device
 from tee_replayer.device import find as find_device
 from tests.support import replayer_samples as s
 from tests.support.archives import extract
-from tests.support.firmware_samples import compiled, small_mali
+from tests.support.image_samples import GPUS, STRANGER, Packed, checked, reasons, sample
 from tests.support.replayer_samples import signed, trace
-
-GPUS = {"qemu-virt": "v3d42", "rpi4": "v3d42", "hikey960": "mali_g71"}
-STRANGER = FileSigner(generate(Algorithm.ES256))
-
-
-@dataclass(frozen=True)
-class Packed:
-    """An image, and what it was made of."""
-
-    folder: Path
-    image: bytes
-    manifest: Manifest
-
-    def offset(self, piece: str) -> int:
-        """Where a piece, or the manifest, lies."""
-        return take_apart(self.image).files[NAME].offset if piece == NAME else self.place(piece)
-
-    def place(self, piece: str) -> int:
-        return next(row.offset for row in self.manifest.pieces if row.name == piece)
-
-    def changed(self, at: int, new: bytes) -> bytes:
-        """The image with other bytes."""
-        return self.image[:at] + new + self.image[at + len(new) :]
-
-    def flipped(self, at: int, bit: int = 0) -> bytes:
-        return self.changed(at, bytes([self.image[at] ^ 1 << bit]))
-
-    def claimed(self, **values: Any) -> bytes:
-        """The image with another manifest of the same size, the whole image's hash made good."""
-        text = replace(self.manifest, **values).encode()
-        assert len(text) == len(self.manifest.encode())
-        image = self.changed(self.offset(NAME), text)
-        digest = image_sha256(image, take_apart(image).files[NAME])
-        return image.replace(self.manifest.image_sha256.encode(), digest.encode())
-
-
-@pytest.fixture(scope="session")
-def images(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Packed]:
-    """The sample image of a platform, made once."""
-    return functools.cache(lambda platform: pack_sample(platform, tmp_path_factory.mktemp(platform)))
 
 
 @pytest.fixture(params=GPUS)
 def packed(request: pytest.FixtureRequest, images: Callable[[str], Packed]) -> Packed:
     return images(request.param)
-
-
-def pack_sample(platform: str, folder: Path) -> Packed:
-    if platform == "rpi4":
-        for program, package in sdcard.NEEDS.items():
-            if shutil.which(program, path="/usr/bin:/bin:/usr/sbin:/sbin") is None:
-                pytest.skip(f"{program} is missing: apt-get install {package}")
-    out = compiled(folder, GPUS[platform], platform)
-    (folder / "net.sgtr").write_bytes(sample(platform, folder))
-    image, manifest = pack(out, Sources([folder / "net.sgtr"]))
-    return Packed(out, image, manifest)
-
-
-def sample(platform: str, folder: Path) -> bytes:
-    """A signed trace that needs no inputs."""
-    if GPUS[platform] == "v3d42":
-        return signed(trace(meta={"name": "small", "security_version": 1}))
-    made = small_mali(folder)
-    return signed(made.with_(slots=[replace(slot, bound=slot.kind.name != "OUTPUT") for slot in made.slots]))
-
-
-def checked(image: bytes, key: PublicKey | None = s.KEY) -> Checked:
-    return check_opened(take_apart(image), key)
-
-
-def reasons(found: Checked) -> list[str]:
-    return [str(finding) for finding in found.findings]
 
 
 def test_it_is_what_it_must_be(packed: Packed) -> None:
@@ -449,8 +379,12 @@ def test_an_unpacked_archive(images: Callable[[str], Packed], tmp_path: Path) ->
     (tmp_path / "flash.sh").write_text("fastboot flash fip other.bin\n")
     found = run(f"flash --check {tmp_path}")
     assert found.exit_code == 1
-    assert "more.bin at 0x0: one of the pieces: expected nothing, found there" in found.stdout
+    assert ": is none of the files of such an image: expected nothing, found there" in found.stdout
     assert "flash.sh at 0x" in found.stdout
+    (tmp_path / "more.bin").unlink()
+    (tmp_path / "flash.sh").unlink()
+    (tmp_path / "flash.sh").symlink_to(tmp_path / "net.sgtr")
+    assert "'flash.sh' in the folder: expected a file, found" in run(f"flash --check {tmp_path}").stderr
 
 
 def run(line: str) -> Result:
@@ -526,8 +460,8 @@ def test_a_trace_that_asks_for_inputs(images: Callable[[str], Packed], tmp_path:
 
 def test_a_firmware_that_is_not_for_the_platform(images: Callable[[str], Packed], tmp_path: Path) -> None:
     """A folder's head changed by hand: the firmware's own bytes say otherwise."""
-    shutil.copytree(images("qemu-virt").folder, tmp_path / "out")
+    shutil.copytree(images("rpi4").folder, tmp_path / "out")
     header = tmp_path / "out" / "replayer.h"
-    header.write_text(header.read_text().replace("on qemu-virt;", "on rpi4;", 1))
-    with pytest.raises(FlashError, match="platform in the firmware: expected rpi4, found qemu-virt"):
+    header.write_text(header.read_text().replace("on rpi4;", "on qemu-virt;", 1))
+    with pytest.raises(FlashError, match="platform in the firmware: expected qemu-virt, found rpi4"):
         pack(tmp_path / "out", Sources())

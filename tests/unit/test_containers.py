@@ -5,7 +5,9 @@ from __future__ import annotations
 
 import contextlib
 import io
+import os
 import tarfile
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -41,12 +43,33 @@ def test_flash(files: dict[str, bytes], firmware: bytes) -> None:
 
 
 def test_a_folder_is_what_was_unpacked(tmp_path: Path) -> None:
-    files = {"a.bin": b"1", "b/c.bin": b"2"}
+    files = {"a.bin": b"1", "c.bin": b"2"}
     with tarfile.open(fileobj=io.BytesIO(pack_archive(files))) as tar:
         extract(tar, tmp_path)
     found = open_image(tmp_path)
     assert (found.kind, found.data) == ("folder", None)
     assert {name: file.data for name, file in found.files.items()} == files
+
+
+def test_a_folder_has_only_files(tmp_path: Path) -> None:
+    """A link may lead elsewhere after the check; what lies deeper is in no archive of ours."""
+    (tmp_path / "a.bin").write_bytes(b"1")
+    other = tmp_path / "b"
+    makers: tuple[Callable[[], None], ...] = (
+        other.mkdir,
+        lambda: other.symlink_to("a.bin"),
+        lambda: os.mkfifo(other),
+    )
+    for make in makers:
+        make()
+        with pytest.raises(ImageError, match="'b' in the folder: expected a file"):
+            open_image(tmp_path)
+        other.rename(tmp_path.with_name(f"{tmp_path.name}-{makers.index(make)}"))
+
+
+def test_names_that_differ_in_case_only() -> None:
+    with pytest.raises(ImageError, match=r"file 'A\.bin': expected a name that differs from 'a\.bin'"):
+        take_apart(pack_archive({"a.bin": b"1", "A.bin": b"2"}))
 
 
 def archive(*members: tarfile.TarInfo) -> bytes:

@@ -1,0 +1,195 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""What of an image follows from the rest of it: made when an image is packed, and made again when one is checked.
+
+Parts that follow from nothing else (firmware, traces, a kernel, the board owner's files) are `Given`. All other
+files, their order, and the container are made of them, here and by the builders of `pack`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from importlib import resources
+
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+
+from host_tools.flash import fip, names, signed_ta
+from host_tools.flash.containers import FIRMWARE
+from host_tools.flash.errors import FlashError
+from host_tools.flash.names import FIP, REQUEST
+from host_tools.runners import mailbox
+from host_tools.runners.buffers import bind
+from host_tools.runners.needs import open_trace
+from host_tools.support.tensors import without_value
+from tee_replayer import boards
+from tee_replayer.boards import Board, Image
+from trace_format.errors import listed
+
+Files = dict[str, bytes]
+TRACE_NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,63}" + re.escape(names.TRACES))
+_NUMBER = re.compile(r"^#define (GR_MAILBOX_\w+) (0x[0-9a-f]+)$", re.MULTILINE)
+_SCRIPT = (
+    "#!/bin/sh -e\n"
+    "# With the board in fastboot mode. What its owner has to bring is in gramophone.json, under 'missing'.\n"
+    'cd "$(dirname "$0")"\n'
+    f"fastboot flash fip {FIP}\n"
+)
+
+
+@dataclass(frozen=True)
+class Given:
+    """The parts of an image that follow from nothing else.
+
+    Attributes:
+        files: name -> contents; traces in the order in which they lie in the image.
+        package: images of TF-A's package, by fiptool's names.
+        flags: of that package.
+    """
+
+    files: Mapping[str, bytes]
+    package: Mapping[str, bytes] = field(default_factory=dict)
+    flags: int = 0
+
+    @property
+    def traces(self) -> Files:
+        """Those of the files that are traces."""
+        return {name: data for name, data in self.files.items() if TRACE_NAME.fullmatch(name)}
+
+    @property
+    def names(self) -> list[str]:
+        """Names of all pieces that are given."""
+        return [*self.files, *(f"{FIP}/{name}" for name in self.package)]
+
+
+@dataclass(frozen=True)
+class _Kind:
+    """The files of a kind of image.
+
+    Attributes:
+        needed, possible: of those that are given, besides traces.
+        derived: those that `complete` may make.
+        make: makes all files.
+    """
+
+    needed: tuple[str, ...]
+    possible: tuple[str, ...]
+    derived: tuple[str, ...]
+    make: Callable[[Board, Given], Files]
+
+
+def complete(platform: str, given: Given) -> Files:
+    """All files of an image but the manifest, in the order in which they lie there.
+
+    Raises:
+        FlashError: a part that is needed is missing, or nothing can be made of one.
+        GramophoneError: a part is not what it should be.
+    """
+    board = boards.load(platform)
+    missing = [name for name in _KINDS[board.image.kind].needed if name not in given.files]
+    if missing:
+        raise FlashError(f"parts of the image: expected {listed(missing)}, found none")
+    return _KINDS[board.image.kind].make(board, given)
+
+
+def given_in(platform: str, files: Mapping[str, bytes]) -> Given:
+    """The parts of an image's files that follow from nothing else; ImageError where its package is none."""
+    image = boards.load(platform).image
+    kept = {name: data for name, data in files.items() if is_known(image, name)}
+    given = {name: data for name, data in kept.items() if name not in _KINDS[image.kind].derived}
+    if FIP not in kept:
+        return Given(given)
+    found = fip.parse(files[FIP])
+    traces = Given(given).traces
+    made = names.CORE if image.kind == "optee" else {"nt-fw"} if traces else ()
+    package = {name: part.data for name, part in found.images.items() if name not in made and part.data}
+    if image.kind == "bl31":
+        given[FIRMWARE] = package.pop("soc-fw", b"")
+    return Given(given, package, found.flags)
+
+
+def is_known(image: Image, name: str) -> bool:
+    """Whether images of this kind have a file of this name; the manifest is not asked for."""
+    kind = _KINDS[image.kind]
+    return name in (*kind.needed, *kind.possible, *kind.derived) or TRACE_NAME.fullmatch(name) is not None
+
+
+def mailbox_of(board: Board) -> tuple[int, int]:
+    """Where a board's mailbox lies, and its size, by the port's header."""
+    text = (resources.files("baremetal") / f"{board.port}.h").read_text(encoding="utf-8")
+    numbers = {name: int(value, 0) for name, value in _NUMBER.findall(text)}
+    return numbers["GR_MAILBOX_BASE"], numbers["GR_MAILBOX_BYTES"]
+
+
+def request_for(board: Board, traces: Mapping[str, bytes]) -> bytes:
+    """What lies at the mailbox's address for the first trace to be replayed with its recorded inputs.
+
+    Raises:
+        FlashError: a slot has no value, or the request does not fit.
+    """
+    name, signed = next(iter(traces.items()))
+    trace = open_trace(signed)
+    if trace is not None and (open_slots := without_value(trace)):
+        raise FlashError(f"{name}: no value for {listed(open_slots)}, and nothing on this board gives one")
+    room = mailbox_of(board)[1]
+    if trace is not None and (size := sum(slot.dense_bytes for slot in trace.slots)) > room:
+        raise FlashError(f"{name}: the mailbox's memory: expected at most {room} bytes, found slots of {size}")
+    buffers = bind(trace, {})
+    size = mailbox.layout(signed, buffers).size
+    if size > room:
+        raise FlashError(f"{name}: the mailbox's memory: expected at least {size} bytes, found {room}")
+    memory = bytearray(size)
+    mailbox.request(memoryview(memory), signed, buffers, 1)
+    return bytes(memory)
+
+
+def _flash(_board: Board, given: Given) -> Files:
+    return {FIRMWARE: given.files[FIRMWARE], **given.traces}
+
+
+def _card(board: Board, given: Given) -> Files:
+    files = {names.ARMSTUB: given.files[names.ARMSTUB]}
+    lines = [
+        "# Gramophone: only an armstub starts at EL3, at address 0.",
+        "arm_64bit=1",
+        f"armstub={names.ARMSTUB}",
+    ]
+    lines += ["enable_gic=1", "# UART 0 on pins 14 and 15.", "enable_uart=1", "dtoverlay=disable-bt"]
+    if given.traces:
+        files[REQUEST] = request_for(board, given.traces)
+        lines += ["# The mailbox.", f"initramfs {REQUEST} {mailbox_of(board)[0]:#010x}"]
+    files[names.KERNEL] = given.files[names.KERNEL]
+    lines += ["# The normal world, after the replay.", f"kernel={names.KERNEL}", ""]
+    files |= {name: given.files[name] for name in names.BOOT_FIRMWARE if name in given.files}
+    return {names.CONFIG: "\n".join(lines).encode(), **files, **given.traces}
+
+
+def _bl31(board: Board, given: Given) -> Files:
+    images = {**given.package, "soc-fw": given.files[FIRMWARE]}
+    if given.traces:
+        images["nt-fw"] = request_for(board, given.traces)
+    package = fip.build(images, given.flags)
+    return {FIP: package, names.FLASH_SCRIPT: _SCRIPT.encode(), **given.traces}
+
+
+def _optee(_board: Board, given: Given) -> Files:
+    core = {name: given.files[name] for name in names.CORE.values()}
+    images = {**given.package, **{part: core[name] for part, name in names.CORE.items()}}
+    key = signed_ta.load_key(given.files[names.TA_KEY], names.TA_KEY)
+    pem = key.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
+    stage = {names.BL1: given.files[names.BL1]} if names.BL1 in given.files else {}
+    trusted = {names.TA: given.files[names.TA], names.TA_KEY: pem}
+    return {FIP: fip.build(images, given.flags), **core, **stage, **trusted, **given.traces}
+
+
+_KINDS = {
+    "flash": _Kind((FIRMWARE,), (), (), _flash),
+    "card": _Kind(
+        (names.ARMSTUB, names.KERNEL),
+        names.BOOT_FIRMWARE,
+        (names.CONFIG, REQUEST),
+        _card,
+    ),
+    "bl31": _Kind((FIRMWARE,), (), (FIP, names.FLASH_SCRIPT), _bl31),
+    "optee": _Kind((*names.CORE.values(), names.TA, names.TA_KEY), (names.BL1,), (FIP,), _optee),
+}
