@@ -2,7 +2,8 @@
 """The signed trace's bytes: header, COSE_Sign1 message, padding, trace.
 
 Every signed trace has exactly one encoding, and only that one is read: a bit that could be flipped without
-notice would be a bit that the signature does not cover. The COSE message is 92 bytes, of which only the
+notice would be a bit that the signature does not cover. For the same reason ES256 signatures must have a low s
+(signing/curves.py), which `verify_trace` checks. The COSE message is 92 bytes, of which only the
 algorithm (26 or 27, that is -7 or -8), the key id and the signature vary:
 
     d2 84                              tag 18, array of 4

@@ -22,11 +22,11 @@ from cryptography.hazmat.primitives.serialization import (
     load_pem_public_key,
 )
 
+from signing import curves
 from signing.errors import KeyFileError, PassphraseError
 
 KID_BYTES = 16
 SIGNATURE_BYTES = 64  # of both algorithms: r || s (RFC 9053, 2.1), R || S (RFC 8032, 5.1.6)
-_SCALAR_BYTES = 32
 _KINDS = "an ECDSA key on P-256 or an Ed25519 key"
 
 PrivateKey = ec.EllipticCurvePrivateKey | ed25519.Ed25519PrivateKey
@@ -85,27 +85,28 @@ class PublicKey:
         )
 
     def verify(self, signature: bytes, tbs: bytes) -> bool:
-        """Whether `signature` (64 bytes) is this key's over `tbs`."""
+        """Whether `signature` (64 bytes) is this key's over `tbs`; one of ES256 with a high s is none."""
         if len(signature) != SIGNATURE_BYTES:
             return False
         try:
             if isinstance(self.key, ed25519.Ed25519PublicKey):
                 self.key.verify(signature, tbs)
             else:
-                r, s = signature[:_SCALAR_BYTES], signature[_SCALAR_BYTES:]
-                der = utils.encode_dss_signature(int.from_bytes(r, "big"), int.from_bytes(s, "big"))
-                self.key.verify(der, tbs, ec.ECDSA(SHA256()))
+                r, s = curves.scalars(signature)
+                if not curves.is_low(s):
+                    return False
+                self.key.verify(utils.encode_dss_signature(r, s), tbs, ec.ECDSA(SHA256()))
         except InvalidSignature:
             return False
         return True
 
 
 def sign(key: PrivateKey, tbs: bytes) -> bytes:
-    """Signature of 64 bytes; the same key and bytes always give the same one (RFC 6979, RFC 8032)."""
+    """Signature of 64 bytes; the same key and bytes always give the same one (RFC 6979 with a low s, RFC 8032)."""
     if isinstance(key, ed25519.Ed25519PrivateKey):
         return key.sign(tbs)
     r, s = utils.decode_dss_signature(key.sign(tbs, ec.ECDSA(SHA256(), deterministic_signing=True)))
-    return r.to_bytes(_SCALAR_BYTES, "big") + s.to_bytes(_SCALAR_BYTES, "big")
+    return curves.lowered(b"".join(part.to_bytes(curves.SCALAR_BYTES, "big") for part in (r, s)))
 
 
 def generate(algorithm: Algorithm) -> PrivateKey:
@@ -171,7 +172,11 @@ def load_private_key(pem: bytes, passphrase: bytes | None = None, *, file: str =
 
 
 def load_public_key(pem: bytes, *, file: str = "") -> PublicKey:
-    """Read a SubjectPublicKeyInfo PEM file; KeyFileError when it is not one of P-256 or Ed25519."""
+    """Read a SubjectPublicKeyInfo PEM file.
+
+    Raises:
+        KeyFileError: it is not one of P-256 or Ed25519, or a point that anybody can sign for.
+    """
     label = pem_label(pem, file)
     if label != "PUBLIC KEY":
         hint = " ('gramophone getpub' makes it)" if label.endswith("PRIVATE KEY") else ""
@@ -182,6 +187,8 @@ def load_public_key(pem: bytes, *, file: str = "") -> PublicKey:
         raise KeyFileError("not a key of a supported kind", expected=_KINDS, found=error, file=file) from None
     except ValueError:
         raise KeyFileError("a damaged public key", file=file) from None
+    if isinstance(key, ed25519.Ed25519PublicKey) and (reason := curves.refusal(key.public_bytes_raw())):
+        raise KeyFileError(f"not a public key of Ed25519: {reason}", file=file)
     if isinstance(key, ed25519.Ed25519PublicKey) or (
         isinstance(key, ec.EllipticCurvePublicKey) and isinstance(key.curve, ec.SECP256R1)
     ):

@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
-from signing import envelope, keys
+from signing import curves, envelope, keys
 from signing.errors import SignerError
 from trace_format import layout
 from trace_format.errors import MagicError
@@ -26,7 +26,7 @@ class Signer(Protocol):
         """Id of the key, 16 bytes."""
 
     def sign(self, tbs: bytes) -> bytes:
-        """Signature of 64 bytes over `tbs`: r || s for ES256, as RFC 8032 gives it for EdDSA."""
+        """Signature of 64 bytes over `tbs`: r || s for ES256, with any s; as RFC 8032 gives it for EdDSA."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ def sign_trace(trace: bytes, signer: Signer, *, file: str = "") -> bytes:
 
     Raises:
         TraceError: the trace is not what the format says, or is signed already.
-        SignerError: the signer gave no signature of 64 bytes.
+        SignerError: the signer gave no signature of 64 bytes, or none of ES256.
     """
     if trace[: len(SIGNED_MAGIC)] == SIGNED_MAGIC:
         raise MagicError(
@@ -78,4 +78,9 @@ def sign_trace(trace: bytes, signer: Signer, *, file: str = "") -> bytes:
         raise SignerError(
             f"the signer gave {len(signature)} bytes instead of a signature of {keys.SIGNATURE_BYTES}"
         )
+    if signer.alg == keys.Algorithm.ES256:  # tokens and other programs may give the one that is not read
+        try:
+            signature = curves.lowered(signature)
+        except ValueError as error:
+            raise SignerError(f"the signer gave no signature of ES256: {error}") from None
     return envelope.join(envelope.Envelope(signer.alg, signer.kid, signature), trace)

@@ -7,7 +7,7 @@ import enum
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from signing import envelope
+from signing import curves, envelope
 from signing.keys import Algorithm, PublicKey
 from trace_format import layout
 from trace_format.errors import ChunkHashError, TraceError
@@ -84,6 +84,12 @@ def verify_trace(data: bytes, keys: Iterable[PublicKey], *, file: str = "") -> V
         return result(
             Verdict.BAD_SIGNATURE,
             f"{place}algorithm of key {kid.hex()}: expected {key.algorithm.title}, found {algorithm.title}",
+        )
+    if algorithm == Algorithm.ES256 and not curves.is_low(curves.scalars(signed.envelope.signature)[1]):
+        return result(
+            Verdict.BAD_SIGNATURE,
+            f"{place}the signature of key {kid.hex()} has a high s: expected the smaller of s and n - s, so that "
+            "a trace has one signed file only ('gramophone sign' writes that one)",
         )
     tbs = envelope.to_be_signed(algorithm, kid, signed.trace[: header["head_bytes"]])
     if not key.verify(signed.envelope.signature, tbs):

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -15,7 +15,7 @@ from pycose.headers import KID, Algorithm
 from pycose.keys import EC2Key, OKPKey
 from pycose.messages import CoseMessage, Sign1Message
 
-from signing import keys
+from signing import curves, keys
 from signing.envelope import Envelope, join, split, to_be_signed
 from signing.errors import SignerError
 from signing.sign import FileSigner, sign_trace
@@ -51,6 +51,12 @@ def pycose_key(name: str) -> EC2Key | OKPKey:
     return EC2Key(crv="P_256", x=raw[1:33], y=raw[33:], d=P256_SCALAR.to_bytes(32, "big"))
 
 
+def low(envelope: Envelope) -> Envelope:
+    """As it is read: other people's ES256 signatures have any s."""
+    is_ecdsa = envelope.algorithm == keys.Algorithm.ES256
+    return replace(envelope, signature=curves.lowered(envelope.signature)) if is_ecdsa else envelope
+
+
 @both
 def test_signed_trace_is_verified_by_pycose(name: str) -> None:
     signed = sign_trace(TRACE, SIGNERS[name])
@@ -80,7 +86,8 @@ def test_message_made_by_cwt_is_verified(name: str) -> None:
     key = COSEKey.from_pem(keys.private_pem(signer.key), kid=signer.kid)
     made = COSE.new().encode_and_sign(head_of(TRACE), key, protected={1: int(signer.alg), 4: signer.kid})
     detached, _ = COSEMessage.loads(made).detach_payload()
-    result = verify_trace(join(Envelope.decode(detached.dumps()), TRACE), [signer.public])
+    envelope = low(Envelope.decode(detached.dumps()))
+    result = verify_trace(join(envelope, TRACE), [signer.public])
     assert result.ok, result.reason
 
 
@@ -92,7 +99,7 @@ def test_any_head_signed_by_pycose_has_our_bytes(name: str, head: bytes) -> None
     algorithm = {"es256": Es256, "eddsa": EdDSA}[name]
     made = Sign1Message(phdr={Algorithm: algorithm, KID: signer.kid}, uhdr={}, key=pycose_key(name))
     ours = Envelope(signer.alg, signer.kid, signer.sign(to_be_signed(signer.alg, signer.kid, head)))
-    assert made.encode(detached_payload=head) == ours.encode()
+    assert low(Envelope.decode(made.encode(detached_payload=head))) == ours
 
 
 @both
@@ -247,13 +254,45 @@ class Token:
     """A signer that is not a file: it sees nothing but the bytes to be signed."""
 
     signature_bytes: int = 64
+    is_high: bool = False
     alg: keys.Algorithm = keys.Algorithm.ES256
     kid: bytes = SIGNERS["es256"].kid
     seen: bytes = b""
 
     def sign(self, tbs: bytes) -> bytes:
         self.seen = tbs
-        return SIGNERS["es256"].sign(tbs)[: self.signature_bytes].ljust(self.signature_bytes, b"\0")
+        signature = SIGNERS["es256"].sign(tbs)
+        if self.is_high:
+            signature = the_other(signature)
+        return signature[: self.signature_bytes].ljust(self.signature_bytes, b"\0")
+
+
+def the_other(signature: bytes) -> bytes:
+    """(r, n - s) for (r, s)."""
+    r, s = curves.scalars(signature)
+    return r.to_bytes(32, "big") + (curves.P256_ORDER - s).to_bytes(32, "big")
+
+
+def test_a_trace_has_one_signed_file_only() -> None:
+    """Anybody can write the second signature; ECDSA itself accepts it."""
+    signer = SIGNERS["es256"]
+    signed = split(sign_trace(TRACE, signer))
+    second = replace(signed.envelope, signature=the_other(signed.envelope.signature))
+    result = verify_trace(join(second, TRACE), [signer.public], file="net.sgtr")
+    assert result.verdict == Verdict.BAD_SIGNATURE
+    assert result.reason.startswith(f"net.sgtr: the signature of key {signer.kid.hex()} has a high s: expected")
+    assert not signer.public.verify(second.signature, to_be_signed(signer.alg, signer.kid, head_of(TRACE)))
+
+
+def test_a_token_may_give_either_signature() -> None:
+    assert sign_trace(TRACE, Token(is_high=True)) == sign_trace(TRACE, SIGNERS["es256"])
+
+
+@pytest.mark.parametrize("signature", [bytes(64), b"\xff" * 64, bytes(32) + b"\1" * 32, b"\1" * 32 + bytes(32)])
+def test_a_token_that_gives_no_signature(signature: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Token, "sign", lambda self, tbs: signature)
+    with pytest.raises(SignerError, match="no signature of ES256: r or s is not in 1 to n - 1"):
+        sign_trace(TRACE, Token())
 
 
 def test_any_signer_will_do() -> None:

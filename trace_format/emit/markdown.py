@@ -45,6 +45,9 @@ so the signature covers every byte of the trace. Any COSE library can check it; 
 - The protected header is the map `{{1: algorithm, 4: key id}}`, nothing else. The algorithm is -7 (ES256: ECDSA on
   P-256 with SHA-256, signature r || s of 64 bytes) or -8 (EdDSA: Ed25519, 64 bytes). The key id is the first 16
   bytes of the SHA-256 of the public key as DER SubjectPublicKeyInfo (for P-256 with an uncompressed point).
+- If (r, s) is an ECDSA signature of some bytes, (r, n - s) is one too, n being the order of P-256. Only the one
+  whose s is at most (n - 1) / 2 is read, so that a trace has one signed file only; whoever makes signatures
+  elsewhere replaces a higher s by n - s.
 - The unprotected header is the empty map. The payload is nil. External additional data is empty.
 - The CBOR is in core deterministic encoding (RFC 8949, 4.2.1), so that a message has one form only, of 92 bytes.
 - Nothing signs the signed header itself, so a reader takes only the very version that it knows, major and minor.

@@ -34,6 +34,9 @@ def signed(trace: bytes, algorithm: type, key: Any, spki: bytes) -> bytes:
     kid = hashlib.sha256(spki).digest()[:16]
     message = Sign1Message(phdr={Algorithm: algorithm, KID: kid}, uhdr={}, payload=None, key=key)
     envelope = message.encode(detached_payload=trace[:head_bytes])
+    if algorithm is Es256:
+        s = int.from_bytes(envelope[-32:], "big")
+        envelope = envelope[:-32] + min(s, NIST256p.order - s).to_bytes(32, "big")
     header = struct.pack("<8sHHIQ8x", b"\x89GSG\r\n\x1a\n", 1, 0, len(envelope), len(trace))
     return header + envelope + bytes(-len(envelope) % 8) + trace
 
