@@ -6,9 +6,18 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 
+def printable(text: str) -> str:
+    r"""Text from a file, on one line: what a terminal acts on, or what changes the order of characters, as escapes
+    (`\x1b`), so that no name can pass for something else.
+    """
+    return (
+        text if text.isprintable() else "".join(char if char.isprintable() else ascii(char)[1:-1] for char in text)
+    )
+
+
 def listed(names: Iterable[str], most: int = 8) -> str:
     """Names for a sentence: the first ones, and how many there are when there are more."""
-    every = list(names)
+    every = [printable(name) for name in names]
     more = f", ... ({len(every)} in all)" if len(every) > most else ""
     return ", ".join(every[:most]) + more or "none"
 
@@ -49,7 +58,7 @@ class TraceError(GramophoneError):
         text = f"{place}: {self.what}" if place else self.what
         if self.expected is not None:
             text += f": expected {self.expected}, found {self.found}"
-        return text
+        return printable(text)
 
 
 class TruncatedError(TraceError):

@@ -19,6 +19,7 @@ from host_tools.flash.names import CERTIFICATE, FIP, TA_KEY
 from host_tools.flash.pack import Sources, pack
 from host_tools.flash.signed_ta import PUBLISHED_KEY
 from host_tools.support.files import check_writable, write_atomically
+from trace_format.errors import printable
 
 SHOWN = 16  # digits of a hash in the text; --json has all
 
@@ -133,14 +134,11 @@ def _checked_data(path: Path, found: Checked) -> dict[str, Any]:
 
 def _checked_text(path: Path, found: Checked) -> str:
     if not found.ok:
-        return "\n".join([f"{path}: NOT what it must be:", *(f"  {_plain(str(row))}" for row in found.findings)])
+        return "\n".join(
+            [f"{path}: NOT what it must be:", *(f"  {printable(str(row))}" for row in found.findings)]
+        )
     assert found.manifest is not None  # otherwise there is a finding
     lines = [f"{path}: {found.kind} for {found.manifest.platform}; all of it is what it must be"]
     lines += _text(found.manifest)
     lines.append(f"{'not derived':16} {', '.join(found.given)}: compare their hashes with those of their sources")
     return "\n".join([*lines, f"manifest         sha256 {found.manifest_sha256}"])
-
-
-def _plain(text: str) -> str:
-    """A finding quotes the image, whose texts may be crafted to deceive on a terminal."""
-    return "".join(char if char.isprintable() else ascii(char)[1:-1] for char in text)

@@ -26,7 +26,7 @@ from typing import Any, NoReturn
 
 import click
 
-from trace_format.errors import GramophoneError
+from trace_format.errors import GramophoneError, printable
 
 FILE = click.Path(path_type=Path)  # opened by the command, so that a missing one is an error like any other
 AS_JSON = "gramophone.as_json"  # key in the context's `meta`: whether --json is among the arguments
@@ -53,7 +53,12 @@ class Outcome:
 
 def say(message: str) -> None:
     """Tell the user something that is not the result."""
-    click.echo(message, err=True)
+    click.echo(_shown(message), err=True)
+
+
+def _shown(text: str) -> str:
+    """As it is printed: escapes for what a terminal acts on. Line ends of names have been escaped before."""
+    return "\n".join("\t".join(map(printable, line.split("\t"))) for line in text.split("\n"))
 
 
 class GramophoneCommand(click.Command):
@@ -88,7 +93,7 @@ class GramophoneCommand(click.Command):
         if as_json:
             click.echo(json.dumps({"ok": outcome.ok, **outcome.data}))
         elif outcome.text:
-            click.echo(outcome.text)
+            click.echo(_shown(outcome.text))
         ctx.exit(0 if outcome.ok else 1)
 
 
@@ -184,7 +189,7 @@ class _OneSentence(click.ClickException):
 
 
 def _tell(message: str, as_json: bool) -> None:
-    message = " ".join(message.split())
+    message = printable(" ".join(message.split()))
     say(f"error: {message}")
     if as_json:
         click.echo(json.dumps({"ok": False, "error": message}))

@@ -21,7 +21,7 @@ from signing.verify import Verdict, verify_trace
 from tee_replayer import boards
 from tee_replayer.generate import generate as generate_sources
 from tee_replayer.target import drivers
-from trace_format.errors import GramophoneError, SlotError, listed
+from trace_format.errors import GramophoneError, SlotError, listed, printable
 from trace_format.schema import SlotKind
 
 MIB = 1 << 20
@@ -215,5 +215,5 @@ def _text(result: ReplayResult, written: dict[str, str]) -> str:
         lines.append("warning: this virtual GPU runs no shaders; outputs hold what was in memory, not results")
     for name, array in result.outputs.items():
         where = f" -> {written[name]}" if name in written else ""
-        lines.append(f"{name}: {array.dtype.name} {list(array.shape)}{where}")
+        lines.append(f"{printable(name)}: {array.dtype.name} {list(array.shape)}{where}")
     return "\n".join(lines)

@@ -22,7 +22,7 @@ from host_tools.support.tensors import Assignment, assigned, load_all, without_v
 from host_tools.vgpu.binding import VgpuError
 from signing.envelope import shifted, split
 from trace_format import layout, profile
-from trace_format.errors import GramophoneError, listed
+from trace_format.errors import GramophoneError, listed, printable
 from trace_format.schema import SIGNED_MAGIC, STRUCTURES, SlotKind
 from trace_format.trace import Trace
 
@@ -183,7 +183,7 @@ def dump_command(file: Path) -> Outcome:
     trace, claim = read_trace(file)
     data = facts(trace)
     lines = [f"signed by        {claim['algorithm']} key {claim['key_id']} (not verified)"] if claim else []
-    lines += [f"{key:16} {value}" for key, value in data.items() if key != "slots"]
+    lines += [f"{key:16} {printable(str(value))}" for key, value in data.items() if key != "slots"]
     lines += [f"slot             {describe_slot(slot)}" for slot in trace.slots]
     actions = describe_actions(trace)
     lines += [f"{index:6}  {text}" for index, text in enumerate(actions)]
@@ -208,5 +208,5 @@ def diff_command(old: Path, new: Path) -> Outcome:
 
 
 def _lines(trace: Trace) -> list[str]:
-    manifest = [f"{k} {v}" for k, v in facts(trace).items() if k not in ("slots", "trace_id")]
+    manifest = [f"{k} {printable(str(v))}" for k, v in facts(trace).items() if k not in ("slots", "trace_id")]
     return manifest + [describe_slot(s) for s in trace.slots] + describe_actions(trace)

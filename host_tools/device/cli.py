@@ -16,7 +16,7 @@ from typing import Any, NoReturn
 from host_tools.device.library import LIBRARY, LOGINS, VIAS, Session, TeeError
 from host_tools.support import npy
 from host_tools.support.files import check_writable, write_atomically
-from trace_format.errors import GramophoneError, SlotError, listed
+from trace_format.errors import GramophoneError, SlotError, listed, printable
 
 KINDS = {1: "input", 2: "output", 3: "parameter"}  # SlotKind of the trace format
 OUTPUT = 2
@@ -37,7 +37,7 @@ class Slot:
 
     def __str__(self) -> str:
         recorded = ", has a recorded value" if self.bound else ""
-        return f"{self.kind} {self.name}: {npy.ELEMENTS[self.dtype][0]} {list(self.shape)}{recorded}"
+        return f"{self.kind} {printable(self.name)}: {npy.ELEMENTS[self.dtype][0]} {list(self.shape)}{recorded}"
 
 
 class UsageError(GramophoneError):
@@ -68,12 +68,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _fail(f"{error.filename}: {error.strerror}" if error.filename else str(error), 2, as_json)
     except KeyboardInterrupt:
         return _fail("interrupted", 2, as_json)
-    print(json.dumps({"ok": True, **data}) if as_json else text)
+    print(json.dumps({"ok": True, **data}) if as_json else "\n".join(map(printable, text.split("\n"))))
     return 0
 
 
 def _fail(message: str, status: int, as_json: bool, more: dict[str, Any] | None = None) -> int:
-    message = " ".join(message.split())
+    message = printable(" ".join(message.split()))
     print(f"error: {message}", file=sys.stderr)
     if as_json:
         print(json.dumps({"ok": False, "error": message, **(more or {})}))
@@ -235,7 +235,7 @@ def run_trace(options: argparse.Namespace) -> tuple[dict[str, Any], str]:
     written = {slot.name: str(path) for slot, path in targets.items()}
     figures = ("jobs", "actions", "retries", "secure_bytes", "verify_us", "load_us", "replay_us")
     lines = [", ".join(f"{name} {log[name]}" for name in figures)]
-    lines += [f"{name} -> {path}" for name, path in written.items()]
+    lines += [f"{printable(name)} -> {path}" for name, path in written.items()]
     answer = {"via": options.via, "replays": options.repeat, "log": log, "outputs": written}
     return answer, "\n".join(lines)
 

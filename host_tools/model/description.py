@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from trace_format.actions import ACTIONS, ALL_BITS, Action, Op, Type, actions_of
+from trace_format.errors import printable
 from trace_format.operands import Operand
 from trace_format.profile import Profile
 from trace_format.schema import PAGE_BYTES
@@ -40,7 +41,7 @@ def _word(operand: Operand, action: Action, gpu: Profile, slots: list[Slot]) -> 
         case Type.LINE:
             return gpu.interrupts[value]
         case Type.SLOT:
-            return f"slot {slots[value].name}"
+            return f"slot {printable(slots[value].name)}"
         case Type.TIMEOUT | Type.MICROSECONDS:
             return f"{value} us"
         case Type.ADDRESS_SPACE:
@@ -64,9 +65,8 @@ def describe_slot(slot: Slot) -> str:
     """A slot in one line: `input data float32[1, 28, 28] at 0x00260000`."""
     shape = ", ".join(map(str, slot.shape))
     bound = ", bound" if slot.bound else ""
-    return (
-        f"{slot.kind.name.lower()} {slot.name} {slot.dtype.name.lower()}[{shape}] at {slot.address:#010x}{bound}"
-    )
+    name = printable(slot.name)
+    return f"{slot.kind.name.lower()} {name} {slot.dtype.name.lower()}[{shape}] at {slot.address:#010x}{bound}"
 
 
 def describe_actions(trace: Trace) -> list[str]:
