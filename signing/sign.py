@@ -8,7 +8,7 @@ from typing import Protocol
 
 from signing import curves, envelope, keys
 from signing.errors import SignerError
-from trace_format import layout
+from trace_format import layout, policy
 from trace_format.errors import MagicError
 from trace_format.schema import SIGNED_MAGIC, TRACE_MAGIC
 from trace_format.trace import Trace
@@ -59,19 +59,21 @@ def sign_trace(trace: bytes, signer: Signer, *, file: str = "") -> bytes:
     """The signed trace's bytes.
 
     Args:
-        trace: a trace's bytes; they are checked in full first, so that nothing malformed gets a signature.
+        trace: a trace's bytes; they are checked in full first, so that nothing gets a signature that is malformed
+            or that every device refuses.
         signer: who signs.
         file: the trace's name, for errors.
 
     Raises:
         TraceError: the trace is not what the format says, or is signed already.
+        PolicyError: it does to a register what no trace may do.
         SignerError: the signer gave no signature of 64 bytes, or none of ES256.
     """
     if trace[: len(SIGNED_MAGIC)] == SIGNED_MAGIC:
         raise MagicError(
             "signed already", offset=0, expected=TRACE_MAGIC.hex(), found=SIGNED_MAGIC.hex(), file=file
         )
-    Trace.parse(trace, file)
+    policy.check(Trace.parse(trace, file), f"{file}: " if file else "")
     head = trace[: layout.read_header(trace)["head_bytes"]]
     signature = signer.sign(envelope.to_be_signed(signer.alg, signer.kid, head))
     if len(signature) != keys.SIGNATURE_BYTES:

@@ -101,6 +101,10 @@ class ManifestError(TraceError):
     """A manifest that contradicts itself or the rest of the trace."""
 
 
+class OtherPolicyError(ManifestError):
+    """A trace made under another version of its GPU's register policy: devices with that one may accept it."""
+
+
 class ActionError(TraceError):
     """An action that the format does not allow."""
 

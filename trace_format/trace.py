@@ -22,6 +22,7 @@ from trace_format.errors import (
     ChunkHashError,
     DuplicateSlotError,
     ManifestError,
+    OtherPolicyError,
     ReservedError,
     SectionError,
     SlotError,
@@ -276,7 +277,7 @@ class Trace:
             )
         gpu = profile.for_gpu(manifest["gpu"])
         if manifest["profile_id"] != gpu.profile_id:
-            raise ManifestError(
+            raise OtherPolicyError(
                 f"made for another register policy of {gpu.name}",
                 expected=f"{gpu.profile_id:#018x}",
                 found=f"{manifest['profile_id']:#018x}",

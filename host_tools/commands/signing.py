@@ -5,22 +5,27 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import click
 
 from host_tools.commands.framework import FILE, GramophoneCommand, Outcome, UsageError, say
+from host_tools.model.summary import lines as summary_lines
+from host_tools.model.summary import summary
 from host_tools.support.files import write_atomically
 from signing import keys
 from signing.errors import PassphraseError
 from signing.sign import FileSigner, sign_trace
 from signing.verify import Verdict, verify_trace
-from trace_format import layout
-from trace_format.errors import GramophoneError
+from tee_replayer.target import drivers
+from trace_format import layout, policy
+from trace_format.errors import GramophoneError, OtherPolicyError, TraceError
 from trace_format.schema import HEADER_FLAG_RAW
+from trace_format.trace import Trace
 
+REFUSED_BY_DEVICES = "refused-by-devices"  # verdict of `verify` besides Verdict's
 ALGORITHMS = {"es256": keys.Algorithm.ES256, "eddsa": keys.Algorithm.EDDSA}
 
 
@@ -157,20 +162,47 @@ def keyinfo(key: Path, passphrase_file: Path | None, passphrase_env: str | None)
 def sign(
     trace: Path, key: Path, output: Path, passphrase_file: Path | None, passphrase_env: str | None
 ) -> Outcome:
-    """Sign a trace. The same trace and key always give the same bytes."""
+    """Sign a trace. The same trace and key always give the same bytes.
+
+    What it does is printed. A trace that every device refuses is not signed: one that is malformed, or that does
+    to a register what its GPU's policy does not allow (docs/REGISTERS.md). Traces that 'gramophone build' makes of
+    recordings are accepted.
+    """
     data = trace.read_bytes()
     signer = FileSigner(read_private_key(key, given_passphrase(passphrase_file, passphrase_env)))
     signed = sign_trace(data, signer, file=str(trace))
     write_atomically(output, signed)
+    content = Trace.parse(data)
+    for warning in _device_warnings(content, signer.alg):
+        say(f"warning: {trace}: {warning}")
     if layout.read_header(data)["flags"] & HEADER_FLAG_RAW:
         say(
             f"warning: {trace} is a raw recording, which another device may not be able to replay; "
             "'gramophone build' makes a trace of it"
         )
     return Outcome(
-        {"file": str(output), **_key_data(signer.public), "trace_bytes": len(data), "bytes": len(signed)},
-        f"{output}: {len(signed)} bytes, signed by {signer.alg.title} key {signer.kid.hex()}",
+        {
+            "file": str(output),
+            **_key_data(signer.public),
+            "trace_bytes": len(data),
+            "bytes": len(signed),
+            "summary": summary(content),
+        },
+        "\n".join(
+            [
+                f"{output}: {len(signed)} bytes, signed by {signer.alg.title} key {signer.kid.hex()}",
+                *summary_lines(content),
+            ]
+        ),
     )
+
+
+def _device_warnings(trace: Trace, algorithm: keys.Algorithm) -> Iterator[str]:
+    """Why devices of this version cannot replay a trace although it is well signed."""
+    if algorithm != keys.Algorithm.ES256:
+        yield f"devices verify ES256 only, and not {algorithm.title}"
+    if trace.gpu not in drivers():
+        yield f"there is no replayer for {trace.gpu}; 'gramophone build --target' makes a trace for another GPU"
 
 
 @click.command(cls=GramophoneCommand, example="gramophone verify net.sgtr --key owner.pub.pem")
@@ -179,20 +211,32 @@ def sign(
 def verify(trace: Path, key: tuple[Path, ...]) -> Outcome:
     """Check who signed a trace, and that no bit of it has changed since.
 
-    Exit status 1: it is a signed trace, but not what the owner of a trusted key signed.
+    What it does is judged too, as by `sign`. Exit status 1: it is a signed trace, but not what the owner of a
+    trusted key signed, or it is, and every device refuses it.
     """
     trusted = [keys.load_public_key(path.read_bytes(), file=str(path)) for path in key]
     result = verify_trace(trace.read_bytes(), trusted, file=str(trace))
     if result.verdict == Verdict.MALFORMED:
         raise GramophoneError(result.reason)
+    content = reason = None
+    if result.trace is not None:
+        try:
+            content = Trace.parse(result.trace, str(trace))
+            policy.check(content, f"{trace}: ")
+        except OtherPolicyError as error:
+            say(f"warning: what it does was not judged: {error}")
+        except TraceError as error:
+            reason = f"{error} ({result.reason.removeprefix(f'{trace}: ')})"
+    lines = [f"{'verified' if result and not reason else 'REFUSED'}: {reason or result.reason}"]
     return Outcome(
         {
             "file": str(trace),
-            "verdict": result.verdict.value,
-            "reason": result.reason,
+            "verdict": REFUSED_BY_DEVICES if reason else result.verdict.value,
+            "reason": reason or result.reason,
             "algorithm": result.algorithm.title if result.algorithm else None,
             "key_id": result.kid.hex() if result.kid else None,
+            "summary": summary(content) if content else None,
         },
-        f"{'verified' if result else 'REFUSED'}: {result.reason}",
-        result.ok,
+        "\n".join(lines + (summary_lines(content) if content else [])),
+        result.ok and not reason,
     )

@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""What a signature vouches for, in a few lines: shown before it is trusted, and when it is given."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from host_tools.model.description import describe_slot
+from trace_format import policy
+from trace_format.errors import listed, printable
+from trace_format.trace import Slot, Trace
+
+SECOND_US = 1_000_000
+
+
+def summary(trace: Trace) -> dict[str, Any]:
+    """The facts, for `--json`."""
+    meta = Trace.META_DEFAULTS | trace.meta
+    return {
+        "name": meta["name"],
+        "gpu": trace.gpu,
+        "raw": trace.raw,
+        "security_version": meta["security_version"],
+        "jobs": trace.jobs,
+        "actions": len(trace.actions),
+        "registers_written": policy.written(trace),
+        "carveout_bytes": trace.carveout_bytes,
+        "va_bytes": trace.va_bytes,
+        "slots": [_slot(slot) for slot in trace.slots],
+        "time_budget_us": meta["time_budget_us"],
+        "retry_limit": meta["retry_limit"],
+    }
+
+
+def lines(trace: Trace) -> list[str]:
+    """The same for people."""
+    facts = summary(trace)
+    registers = facts["registers_written"]
+    rows = [
+        ("name", printable(str(facts["name"]))),
+        ("gpu", f"{facts['gpu']}{', a raw recording' if facts['raw'] else ''}"),
+        ("security version", str(facts["security_version"])),
+        ("jobs", f"{facts['jobs']}, in {facts['actions']} actions"),
+        ("writes", listed(registers)),
+        ("memory", f"{facts['carveout_bytes']} bytes, GPU addresses below {facts['va_bytes']:#x}"),
+        ("time budget", f"{facts['time_budget_us'] / SECOND_US:g} s, {facts['retry_limit']} retries"),
+        *(("slot", describe_slot(slot)) for slot in trace.slots),
+    ]
+    return [f"{name:16} {text}" for name, text in rows]
+
+
+def _slot(slot: Slot) -> dict[str, Any]:
+    return {
+        "name": slot.name,
+        "kind": slot.kind.name.lower(),
+        "dtype": slot.dtype.name.lower(),
+        "shape": list(slot.shape),
+        "bound": slot.bound,
+    }

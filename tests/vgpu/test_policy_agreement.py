@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""The signer's program and the device judge register accesses alike: trace_format.policy against the C core."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+from tee_replayer.status import ReplayError, Report
+from tests.support import replayer_samples as s
+from tests.support.replayer_samples import Device, Registers
+from tests.support.sampling import SomeOf
+from trace_format import policy, profile
+from trace_format.actions import ACTION_DTYPE, ALL_BITS, Action, Op, action
+from trace_format.profile import Profile, Register
+from trace_format.trace import Trace
+
+gpus = pytest.mark.parametrize("gpu", [profile.load(name) for name in s.IDENT], ids=lambda gpu: gpu.name)
+
+
+def trace(gpu: Profile, *actions: Action) -> Trace:
+    rows = np.array(list(actions), dtype=ACTION_DTYPE)
+    sizes = {"carveout_bytes": 16 * s.PAGE, "va_bytes": 32 * s.PAGE}
+    return Trace(gpu.name, rows, s.IMAGE, slots=[], meta={"name": "small"}, **sizes)  # type: ignore[arg-type]
+
+
+def by_host(sample: Trace) -> str:
+    """Why the signer's program refuses it; "" when it does not."""
+    try:
+        policy.check(sample)
+    except policy.PolicyError as error:
+        return str(error)
+    return ""
+
+
+def by_device(gpu: Profile, sample: Trace) -> Report:
+    """What the device says of it, at the latest when it runs."""
+    device = Device(Registers(gpu), 1 << 20)
+    try:
+        device.replayer.load(s.signed(sample), s.KEY)
+        return device.replayer.run()
+    except ReplayError as error:
+        return error.report
+
+
+def accesses(index: int) -> Iterator[Action]:
+    """All that an action can do to a register without saying which bits."""
+    yield action(Op.REG_READ_ONCE, register=index, expected=0, mask=0, flags=1)
+    yield action(Op.REG_READ_WAIT, register=index, expected=0, mask=0, timeout_us=1)
+    yield action(Op.REG_READ_KEEP, register=index, keep=0)
+    yield action(Op.REG_WRITE_KEPT, register=index, keep=0)
+
+
+def writes(register: Register) -> Iterator[Action]:
+    """Writes at the limits of what a trace may do to a register."""
+    bits, always = register.replay_bits or 0, register.replay_set
+    for value, mask in (
+        (bits, ALL_BITS),
+        (always, ALL_BITS),
+        (0, ALL_BITS),
+        (ALL_BITS, ALL_BITS),
+        *((bits | 1 << bit, ALL_BITS) for bit in range(32)),
+        *((always & ~(1 << bit), ALL_BITS) for bit in range(32)),
+        (always, always or 1),
+        (ALL_BITS, bits or 1),
+        (1 << 31, 1),
+        (ALL_BITS, ALL_BITS >> 1),
+    ):
+        yield action(Op.REG_WRITE, register=register.index, value=value, mask=mask)
+
+
+def everything(gpu: Profile) -> list[Action]:
+    known = list(gpu.by_offset.values())
+    window = range(gpu.window_bytes // 4)
+    found = [access for index in window for access in accesses(index)]
+    return found + [write for register in known for write in writes(register)]
+
+
+@gpus
+def test_what_the_host_refuses_the_device_refuses(gpu: Profile, some_of: SomeOf) -> None:
+    rows = everything(gpu)
+    refused = [rows[index] for index in np.flatnonzero(policy.refused(trace(gpu, *rows)))]
+    assert len(refused) > 1000
+    for row in some_of(refused, 60):
+        sample = trace(gpu, row)
+        report = by_device(gpu, sample)
+        assert report.name == "REGISTER", (row, report)
+        assert by_host(sample).startswith(report.describe(gpu)), (by_host(sample), report.describe(gpu))
+
+
+@gpus
+def test_what_the_host_allows_the_device_loads(gpu: Profile) -> None:
+    """All of it in one trace: one refusal would refuse all."""
+    rows = everything(gpu)
+    allowed = [rows[index] for index in np.flatnonzero(~policy.refused(trace(gpu, *rows)))]
+    assert len(allowed) > 200
+    device = Device(Registers(gpu), 4 << 20)
+    device.replayer.load(s.signed(trace(gpu, *allowed)), s.KEY)
+
+
+@gpus
+def test_the_first_refused_action_is_named(gpu: Profile) -> None:
+    reset = gpu.register("bridge.SW_INIT_1" if gpu.name == "v3d42" else "gpu.COMMAND").index
+    good = action(Op.REG_READ_ONCE, register=gpu.identity.index, expected=0, mask=0, flags=1)
+    bad = action(Op.REG_WRITE, register=reset, value=ALL_BITS, mask=ALL_BITS)
+    found = by_host(trace(gpu, good, good, bad, bad))
+    assert "the policy does not allow this register access, action 2: RegWrite" in found

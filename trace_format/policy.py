@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""What a trace may do to registers, by the policy of its GPU's profile, which devices enforce.
+
+Theirs is the table that tee_replayer/target.py makes of the same profile, and tee_replayer/core/check.c;
+tests/vgpu/test_policy_agreement.py compares the verdicts. What depends on the values that registers have during a
+replay is judged there only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trace_format.actions import ACTIONS, ALL_BITS, Actions, Columns, Op, Type
+from trace_format.errors import ActionError
+from trace_format.operands import REGISTERS
+from trace_format.profile import Profile
+from trace_format.schema.report import Status
+from trace_format.trace import Trace
+
+Mask = NDArray[np.bool_]
+
+
+class PolicyError(ActionError):
+    """A register access that every device refuses; with the device's own words."""
+
+
+@dataclass(frozen=True)
+class _Rights:
+    """What traces may do to every word of the register window: arrays with an element for each."""
+
+    reads: Mask
+    writes: Mask
+    bits: NDArray[np.int64]
+    always: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, gpu: Profile) -> _Rights:
+        words = 1 + max(gpu.window_bytes // 4, *(register.index for register in gpu.by_offset.values()))
+        found = cls(
+            np.zeros(words, np.bool_),
+            np.zeros(words, np.bool_),
+            np.zeros(words, np.int64),
+            np.zeros(words, np.int64),
+        )
+        for register in gpu.by_offset.values():
+            index = register.index
+            found.reads[index] = register.readable
+            found.writes[index] = register.replay_bits is not None and not register.driver
+            found.bits[index], found.always[index] = register.replay_bits or 0, register.replay_set
+        return found
+
+
+def check(trace: Trace, where: str = "") -> None:
+    """Raise PolicyError for the first action that the policy does not allow.
+
+    Args:
+        trace: one whose actions are well-formed (`Trace.parse`).
+        where: "FILE: " or "", put first in the message.
+    """
+    found = [(int(np.argmax(wrong)), expected, value) for wrong, expected, value in _broken(trace) if wrong.any()]
+    if not found:
+        return
+    index, expected, value = min(found, key=lambda rule: rule[0])
+    row: Any = trace.actions[index]
+    action = ACTIONS[Op(int(row["op"]))]
+    register = trace.profile.describe(4 * int(Columns(trace.actions).of(*REGISTERS)[index]))
+    raise PolicyError(
+        f"{where}{Status.REGISTER.text}, action {index}: {action.name} {register}",
+        expected=f"{expected} (docs/REGISTERS.md)",
+        found=f"{int(row[value]):#010x}" if value else action.what,
+    )
+
+
+def refused(trace: Trace) -> Mask:
+    """Which actions the policy does not allow."""
+    found = np.zeros(len(trace.actions), np.bool_)
+    for wrong, *_ in _broken(trace):
+        found |= wrong
+    return found
+
+
+def written(trace: Trace) -> list[str]:
+    """Names of the registers that a trace writes, in the order of their offsets."""
+    indices = Columns(trace.actions).of(Type.REGISTER_WRITTEN)
+    return [trace.profile.describe(4 * int(index)) for index in np.unique(indices[indices >= 0])]
+
+
+def _broken(trace: Trace) -> Iterator[tuple[Mask, str, str]]:
+    """Every rule: which actions break it, what is expected, and the field with what is found ("": the access)."""
+    actions: Actions = trace.actions
+    columns, rights = Columns(actions), _Rights.of(trace.profile)
+    read, write = columns.of(Type.REGISTER_READ), columns.of(Type.REGISTER_WRITTEN)
+    yield (read >= 0) & ~rights.reads[read], "a register that a trace may read", ""
+    yield (write >= 0) & ~rights.writes[write], "a register that a trace may write", ""
+    mask = columns.of(Type.MASK)
+    sets = columns.is_op(*(op for op, row in ACTIONS.items() if row.find(Type.BITS))) & (write >= 0)
+    value = np.where(sets, columns.of(Type.BITS), 0) & mask
+    partial = sets & (mask != ALL_BITS)
+    yield partial & ~rights.reads[write], "a register that can be read, as its other bits are kept", ""
+    yield sets & ((value & ~rights.bits[write]) != 0), "no bits but those that a trace may set", "value"
+    yield sets & ((~value & mask & rights.always[write]) != 0), "all bits that a trace must set", "value"
