@@ -58,8 +58,9 @@ class Given:
 
     @property
     def names(self) -> list[str]:
-        """Names of all pieces that are given."""
-        return [*self.files, *(f"{FIP}/{name}" for name in self.package)]
+        """Names of all pieces that are given, but for the kernel that only waits, which is ours."""
+        files = [name for name, data in self.files.items() if (name, data) != (names.KERNEL, names.PARKED)]
+        return [*files, *(f"{FIP}/{name}" for name in self.package)]
 
 
 @dataclass(frozen=True)

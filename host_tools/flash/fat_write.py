@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from host_tools.flash.fat import BOOT_SECTOR, END_OF_CHAIN, FIRST_CLUSTER, SECTOR_BYTES
-from host_tools.flash.fat_folder import ENTRY, FILE, FOLDER, LABEL, long_entries
+from host_tools.flash.fat_folder import ENTRY, FILE, FOLDER, LABEL, PART_CHARACTERS, long_entries
 
 RESERVED_SECTORS, INFO_SECTOR, BACKUP_SECTOR = 32, 1, 6
 FIXED_DISK = 0xF8
@@ -69,7 +69,7 @@ def write(files: Mapping[str, bytes], volume: Volume) -> bytes:
     links = [*FIRST_ENTRIES, *(link for chain in chains.values() for link in _links(chain))]
     table = struct.pack(f"<{len(links)}I", *links).ljust(table_sectors * SECTOR_BYTES, b"\0")
     contents = {f"{name}/": _folder(name, folders, files, chains, volume) for name in folders} | dict(files)
-    body = b"".join(_sectors(contents[name]) for name in chains)
+    body = b"".join(contents[name].ljust(len(chain) * SECTOR_BYTES, b"\0") for name, chain in chains.items())
     start = _reserved(volume, table_sectors, clusters - (next_free - FIRST_CLUSTER), next_free)
     return (start + table + table + body).ljust(volume.sectors * SECTOR_BYTES, b"\0")
 
@@ -84,10 +84,6 @@ def _links(chain: range) -> Iterable[int]:
     yield from chain[1:]
     if chain:
         yield END_OF_CHAIN | 7
-
-
-def _sectors(data: bytes) -> bytes:
-    return data.ljust(-(-len(data) // SECTOR_BYTES) * SECTOR_BYTES, b"\0")
 
 
 def _reserved(volume: Volume, table_sectors: int, free: int, next_free: int) -> bytes:
@@ -115,8 +111,10 @@ def _reserved(volume: Volume, table_sectors: int, free: int, next_free: int) -> 
 
 
 def _entry_count(folder: str, members: list[str], folders: Mapping[str, list[str]]) -> int:
-    names = [*members, *(folders if not folder else ())]
-    return 2 + sum(1 + -(-len(_base(name)) // 13) for name in names if name)
+    """Entries of a folder, with one after the last that is zero: not every reader stops at the chain's end."""
+    names = [*members, *(name for name in folders if name and not folder)]
+    first = 2 if folder else 1
+    return first + sum(1 + -(-len(_base(name)) // PART_CHARACTERS) for name in names) + 1
 
 
 def _folder(
