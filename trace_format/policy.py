@@ -62,6 +62,13 @@ def check(trace: Trace, where: str = "") -> None:
         trace: one whose actions are well-formed (`Trace.parse`).
         where: "FILE: " or "", put first in the message.
     """
+    if trace.raw:
+        try:
+            trace.with_(raw=False).check(where)
+        except ActionError as error:
+            raise PolicyError(
+                f"{error}; a raw recording may do that, a device refuses it: build it first"
+            ) from None
     found = [(int(np.argmax(wrong)), expected, value) for wrong, expected, value in _broken(trace) if wrong.any()]
     if not found:
         return

@@ -41,7 +41,7 @@ def stream(count: int) -> np.ndarray:
         action(Op.REG_WRITE, register=0x1241, value=7, mask=0xFFFFFFFF),
         action(Op.REG_READ_ONCE, register=0x14, expected=1, mask=0xFF),
         action(Op.REG_READ_WAIT, register=0x14, mask=1, timeout_us=500),
-        action(Op.MAP_GPU_MEM, flags=7, pages=8, a=16),
+        action(Op.MAP_GPU_MEM, flags=7, pages=8, a=16, frame=IMAGE_BYTES // PAGE_BYTES),
         action(Op.UPLOAD, bytes=32, target=IMAGE_BYTES, source=16),
         action(Op.WAIT_IRQ, timeout_us=1000),
         action(Op.IRQ_ENTER),
@@ -60,6 +60,7 @@ def checked(data: bytes) -> None:
         slot_count=0,
         window_bytes=0xC000,
         lines=1,
+        code_in_image=False,
         address_spaces=1,
         where="",
     )

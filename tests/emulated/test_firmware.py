@@ -12,6 +12,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from elftools.elf.elffile import ELFFile
+from elftools.elf.sections import SymbolTableSection
+from unicorn import arm64_const as arm64
 
 from host_tools import runners
 from host_tools.runners import bearssl, firmware, mailbox, unicorn
@@ -215,3 +218,51 @@ def test_a_folder_without_firmware(tmp_path: Path, content: bytes | None) -> Non
         (tmp_path / "firmware.bin").write_bytes(b"")
     with pytest.raises(RunnerError, match=r"firmware\.elf"):
         firmware.load(tmp_path)
+
+
+def symbols(fw: firmware.Firmware) -> dict[str, int]:
+    with (fw.folder / firmware.ELF).open("rb") as file:
+        table = ELFFile(file).get_section_by_name(".symtab")
+        assert isinstance(table, SymbolTableSection)
+        return {symbol.name: symbol["st_value"] for symbol in table.iter_symbols()}
+
+
+class AfterTheFact:
+    """A firmware whose carve-out is full of secrets, started somewhere else than at reset."""
+
+    def __init__(self, folder: Path, entry: str) -> None:
+        fw = firmware.load(folder)
+        names = symbols(fw) | {"exception": fw.entry + 0x200}
+        self.carveout = np.frombuffer(mmap.mmap(-1, fw.board.carveout_bytes), np.uint8)
+        self.carveout[:] = 0xA5
+        self.dram = np.frombuffer(mmap.mmap(-1, 1 << 16), np.uint8)
+        self.log: list[tuple[str, int]] = []
+        with VirtualGpu("v3d42", {fw.board.carveout_base: self.carveout}) as device:
+            write32 = device.write32
+
+            def note(offset: int, value: int) -> None:
+                self.log.append((s.GPU.describe(offset), value))
+                write32(offset, value)
+
+            device.write32 = note  # type: ignore[method-assign]
+            machine = unicorn.Machine(
+                dataclasses.replace(fw, entry=names[entry]), device, self.carveout, self.dram
+            )
+            machine._uc.reg_write(arm64.UC_ARM64_REG_SP, names["gr_stack_end"])
+            machine.run()
+            self.said = machine.uart.decode()
+
+
+def test_an_exception_leaves_nothing(folder: Path) -> None:
+    """The vector is entered as the processor does: the GPU is reset, the carve-out wiped, the address printed."""
+    after = AfterTheFact(folder, "exception")
+    assert after.log == [("bridge.SW_INIT_1", 1), ("bridge.SW_INIT_1", 0)]
+    assert not after.carveout.any()
+    assert after.said == "!00000000\n"
+
+
+def test_a_stack_that_has_grown_too_far_leaves_nothing(folder: Path) -> None:
+    """Started after the code that writes the guard word, so that it is not there."""
+    after = AfterTheFact(folder, "gr_main")
+    assert not after.carveout.any()
+    assert after.said == "!00000000\n"

@@ -16,6 +16,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from host_tools.runners import bearssl
 from host_tools.support.cache import cache_dir
 from signing import envelope
+from signing.curves import lowered
 from signing.sign import FileSigner
 from tee_replayer import hostlib
 from trace_format import packing, profile
@@ -97,7 +98,7 @@ def signed(sample: Trace | bytes, **options: Any) -> bytes:
     """Sign a trace as it is: nothing of it is checked, a hostile owner of the key signs what he likes."""
     data = sample if isinstance(sample, bytes) else sample.build(compress=False, **options)
     head = data[: int.from_bytes(data[24:28], "little")]
-    signature = ES256.sign(envelope.to_be_signed(ES256.alg, ES256.kid, head))
+    signature = lowered(ES256.sign(envelope.to_be_signed(ES256.alg, ES256.kid, head)))
     return envelope.join(envelope.Envelope(ES256.alg, ES256.kid, signature), data)
 
 

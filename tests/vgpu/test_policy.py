@@ -19,6 +19,7 @@ from host_tools.passes.pipeline import build
 from host_tools.runners import vgpu
 from host_tools.runners.replay import ReplayRequest, ReplayResult
 from signing import envelope
+from signing.curves import lowered
 from signing.keys import Algorithm, generate
 from signing.sign import FileSigner, sign_trace
 from trace_format import layout
@@ -186,7 +187,7 @@ def forged(data: bytearray, signer: FileSigner) -> bytes:
         digest = hashlib.sha256(data[start : start + header["chunk_bytes"]]).digest()
         data[at + index * HASH_BYTES : at + (index + 1) * HASH_BYTES] = digest
     tbs = envelope.to_be_signed(signer.alg, signer.kid, bytes(data[: header["head_bytes"]]))
-    return envelope.join(envelope.Envelope(signer.alg, signer.kid, signer.sign(tbs)), bytes(data))
+    return envelope.join(envelope.Envelope(signer.alg, signer.kid, lowered(signer.sign(tbs))), bytes(data))
 
 
 def replay(trace: Trace, signer: FileSigner, edit: Callable[[Trace, Actions], None]) -> ReplayResult:

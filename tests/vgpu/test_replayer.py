@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from signing.curves import P256_ORDER
 from signing.keys import Algorithm, PublicKey, generate
 from signing.sign import FileSigner, sign_trace
 from tee_replayer.status import ReplayError, Report, statuses
@@ -161,12 +162,26 @@ def test_other_files_are_refused(device: Device) -> None:
         device.replayer.load(data, EDDSA.public)
 
 
+SIGNATURE_END = 32 + 92  # of the signed header and the envelope
+
+
 def test_older_traces_are_refused(device: Device) -> None:
     data = signed(trace(meta={"security_version": 3}))
     assert device.replayer.load(data, s.KEY, 3).ok
     device.replayer.unload()
     with pytest.raises(ReplayError, match="older"):
         device.replayer.load(data, s.KEY, 4)
+
+
+def test_the_other_signature_of_the_same_bytes_is_refused(device: Device) -> None:
+    """(r, n - s) verifies too: a trace would have a second signed file."""
+    data = bytearray(signed(trace()))
+    s_at = slice(SIGNATURE_END - 32, SIGNATURE_END)
+    for other in (P256_ORDER - int.from_bytes(data[s_at], "big"), P256_ORDER // 2 + 1, P256_ORDER - 1):
+        data[s_at] = other.to_bytes(32, "big")
+        assert refusal(device, bytes(data)).name == "ENVELOPE"
+    data[s_at] = (P256_ORDER // 2).to_bytes(32, "big")
+    assert refusal(device, bytes(data)).name == "SIGNATURE", "the largest that is low"
 
 
 def test_a_small_carveout_is_refused() -> None:
