@@ -104,6 +104,10 @@ test-all: lint ## all tests, with all of their cases
 coverage: setup-test ## lines and branches that `make test` executes, in Python and C (TESTS=... for some only)
 	$(BIN)/python -m tests.coverage run sampled -n 2 --dist worksteal $(TESTS)
 
+.PHONY: campaign
+campaign: setup ## inject faults into verification and loading, on both GPUs; prints a table (ARGS="--case old --fault skip")
+	$(BIN)/python -m tests.campaign $(ARGS)
+
 lint: setup-test ## ruff, mypy, clang-format, cppcheck, generated files up to date
 	$(BIN)/python -m ruff check .
 	$(BIN)/python -m ruff format --check .

@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""The fault-injection campaign: see docs/TESTING.md."""

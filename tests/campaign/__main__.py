@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""`python -m tests.campaign`: attack the firmware with faults, and print what became of them (make campaign)."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+from pathlib import Path
+
+from tests.campaign import cases, sampling
+from tests.campaign.campaign import Campaign
+from tests.campaign.faults import KINDS
+from trace_format.errors import GramophoneError
+
+FOLDER = Path("build/campaign")
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m tests.campaign", description=__doc__)
+    parser.add_argument("--gpu", choices=list(cases.DRIVER), action="append", help="only this GPU")
+    names = sorted({case.name for case in cases.CASES})
+    parser.add_argument("--case", choices=names, action="append", help="only this case")
+    parser.add_argument(
+        "--fault", choices=[kind.name for kind in KINDS], action="append", help="only these faults"
+    )
+    parser.add_argument(
+        "--sample", action="store_true", help="few instructions of each part: seconds, not minutes"
+    )
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes at a time")
+    return parser.parse_args()
+
+
+def main() -> int:
+    """Exit status 0: nothing got through; 1: something did, or a case shows nothing; 2: it could not be tried."""
+    arguments = _arguments()
+    start = time.monotonic()
+    kinds = [kind for kind in KINDS if not arguments.fault or kind.name in arguments.fault]
+    campaign = Campaign(FOLDER, sampling.SAMPLE if arguments.sample else sampling.WHOLE, arguments.jobs)
+
+    def progress(text: str) -> None:
+        print(f"[{time.monotonic() - start:5.0f} s] {text}", file=sys.stderr, flush=True)
+
+    try:
+        result = campaign.run(arguments.gpu or list(cases.DRIVER), arguments.case or [], kinds, progress)
+    except GramophoneError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    print(*result.table.lines(), sep="\n")
+    for heading, items in (("Got through, or contradictory", result.findings), ("Shows nothing", result.spoilt)):
+        if items:
+            print(f"\n{heading}:", *items, sep="\n  ")
+    return 0 if result.ok else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Inject faults into a run of the firmware, one a run.
+ *
+ *     campaign MACHINE run LIMIT PCS            without a fault; PCS: file for each instruction's address
+ * (u32) campaign MACHINE inject LIMIT PLAN OUT    PLAN: struct fault, in order of their numbers; OUT: struct
+ * outcome
+ *
+ * The run without a fault goes from fault to fault. At each the process forks: the child injects the fault
+ * and runs to the end or to LIMIT instructions; its memory is the kernel's copy on write, and its code is
+ * already translated.
+ */
+#include "machine.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum kind { SKIP, EXCHANGE, ZERO, ONES, FLIP, KIND_COUNT };
+
+/* What the driver decided; its view of these two structures: faults.py. */
+struct fault {
+    uint64_t number; /* of the instruction, from 0 */
+    uint32_t kind,
+        operand; /* SKIP: how many; EXCHANGE: bits of the encoding; others: struct of set_register */
+};
+
+struct outcome {
+    uint32_t end; /* enum end */
+    uint32_t status, answered;
+    uint32_t writes, from_trace, seen_offset, seen_value, reserved;
+    uint64_t replays, pc;
+};
+
+enum { SECONDS_MAX = 60, INSTRUCTION_BYTES = 4 };
+
+static int register_of(uint32_t number)
+{
+    if (number < 29)
+        return UC_ARM64_REG_X0 + (int)number;
+    return number == 29 ? UC_ARM64_REG_X29 : number == 30 ? UC_ARM64_REG_X30 : UC_ARM64_REG_SP;
+}
+
+/* Operand: the register's number (31: SP), from bit 8 the bit to flip, bit 16: only its lower half is used.
+ */
+static void spoil_register(const struct machine *m, const struct fault *f)
+{
+    const int reg = register_of(f->operand & 31);
+    const uint64_t mask = f->operand >> 16 & 1 ? UINT32_MAX : UINT64_MAX;
+    uint64_t value = machine_reg(m, reg);
+    if (f->kind == FLIP)
+        value ^= UINT64_C(1) << (f->operand >> 8 & 63);
+    else
+        value = f->kind == ONES ? mask : 0;
+    machine_set_reg(m, reg, value & mask);
+}
+
+static void inject(struct machine *m, const struct fault *f)
+{
+    const uint64_t pc = machine_pc(m);
+    switch ((enum kind)f->kind) {
+    case SKIP: machine_set_pc(m, pc + (uint64_t)f->operand * INSTRUCTION_BYTES); break;
+    case EXCHANGE: {
+        const uint32_t word = machine_word(m, pc);
+        machine_set_word(m, pc, word ^ f->operand);
+        machine_run_to(m, m->executed + 1);
+        machine_set_word(m, pc, word);
+        break;
+    }
+    case ZERO:
+    case ONES:
+    case FLIP:
+        if (machine_run_to(m, m->executed + 1))
+            spoil_register(m, f);
+        break;
+    default: fail("unknown fault %" PRIu32, f->kind);
+    }
+}
+
+static struct outcome outcome_of(const struct machine *m)
+{
+    static const char magic[8] = {'G', 'M', 'B', 'X', 'E', 'S', 'P', '1'};
+    const uint8_t *response = m->mailbox + RESPONSE_AT;
+    struct outcome o = {
+        .end = m->end,
+        .answered = !memcmp(response, magic, sizeof magic),
+        .writes = m->writes,
+        .from_trace = m->from_trace,
+        .seen_offset = m->seen_offset,
+        .seen_value = m->seen_value,
+        .pc = machine_pc(m),
+    };
+    memcpy(&o.replays, response + 8, sizeof o.replays);
+    memcpy(&o.status, response + 16, sizeof o.status);
+    return o;
+}
+
+static void run_on(struct machine *m, uint64_t limit)
+{
+    if (m->end == END_NONE && machine_run_to(m, limit))
+        m->end = END_HANG;
+}
+
+static void attack(struct machine *m, const struct fault *f, uint64_t limit, struct outcome *result)
+{
+    const pid_t child = fork();
+    if (child < 0)
+        fail("fork: %s", strerror(errno));
+    if (child == 0) {
+        alarm(SECONDS_MAX);
+        inject(m, f);
+        run_on(m, limit);
+        *result = outcome_of(m);
+        _exit(0);
+    }
+    int status = 0;
+    while (waitpid(child, &status, 0) < 0 && errno == EINTR)
+        ;
+    if (WIFSIGNALED(status))
+        result->end = WTERMSIG(status) == SIGALRM ? END_HANG : END_CRASH;
+    else if (WEXITSTATUS(status))
+        fail("fault %" PRIu32 " at %" PRIu64 " could not be injected", f->kind, f->number);
+}
+
+static void *map_file(const char *path, uint64_t bytes, bool write)
+{
+    const int file = open(path, write ? O_RDWR | O_CREAT | O_TRUNC : O_RDONLY, 0666);
+    if (file < 0 || (write && ftruncate(file, (off_t)bytes)))
+        fail("%s: %s", path, strerror(errno));
+    void *memory = mmap(NULL, bytes, write ? PROT_READ | PROT_WRITE : PROT_READ, MAP_SHARED, file, 0);
+    if (memory == MAP_FAILED)
+        fail("%s: %s", path, strerror(errno));
+    close(file);
+    return memory;
+}
+
+static void inject_all(struct machine *m, uint64_t limit, const char *plan, const char *out)
+{
+    struct stat about;
+    if (stat(plan, &about))
+        fail("%s: %s", plan, strerror(errno));
+    const uint64_t count = (uint64_t)about.st_size / sizeof(struct fault);
+    const struct fault *faults = map_file(plan, count * sizeof *faults, false);
+    struct outcome *outcomes = map_file(out, count * sizeof *outcomes, true);
+    for (uint64_t i = 0; i < count; i++) {
+        if (m->executed != faults[i].number && !machine_run_to(m, faults[i].number))
+            fail("the run ended before instruction %" PRIu64, faults[i].number);
+        attack(m, &faults[i], limit, &outcomes[i]);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    static struct machine m;
+    if (argc < 5)
+        fail("usage: campaign MACHINE run LIMIT PCS | campaign MACHINE inject LIMIT PLAN OUT");
+    machine_open(&m, argv[1]);
+    const uint64_t limit = strtoull(argv[3], NULL, 0);
+    if (!strcmp(argv[2], "inject") && argc == 6) {
+        inject_all(&m, limit, argv[4], argv[5]);
+        return 0;
+    }
+    m.pcs_room = limit;
+    m.pcs = map_file(argv[4], limit * sizeof *m.pcs, true);
+    run_on(&m, limit);
+    if (truncate(argv[4], (off_t)(m.executed * sizeof *m.pcs)))
+        fail("%s: %s", argv[4], strerror(errno));
+    const struct outcome o = outcome_of(&m);
+    printf("%" PRIu32 " %" PRIu32 " %" PRIu32 " %" PRIu64 " %" PRIu32 " %" PRIu32 "\n", o.end, o.answered,
+           o.status, o.replays, o.writes, o.from_trace);
+    return 0;
+}

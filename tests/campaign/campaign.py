@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""The campaign: cases, kinds of faults and parts of the runs, put together."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tee_replayer.status import statuses
+from tests.campaign import cases, device, report, runner, sampling
+from tests.campaign.device import Device, Place
+from tests.campaign.faults import Kind, Run
+from tests.campaign.runner import Bench
+
+
+@dataclass
+class Result:
+    """What a campaign found.
+
+    Attributes:
+        table: the counts.
+        findings: what got through.
+        spoilt: cases that prove nothing, and why: not refused without a fault, or the control is not accepted.
+    """
+
+    table: report.Table = field(default_factory=report.Table)
+    findings: list[report.Finding] = field(default_factory=list)
+    spoilt: list[str] = field(default_factory=list)
+
+    @property
+    def ok(self) -> bool:
+        """Whether nothing got through, in cases that all could have shown it."""
+        return not self.spoilt and all(counts.ok for counts in self.table.rows.values())
+
+
+def outcome_name(outcome: npt.NDArray[Any]) -> str:
+    """Status of a run's answer, or how it ended instead."""
+    if not outcome["answered"][0]:
+        return runner.End(int(outcome["end"][0])).name.lower()
+    status = statuses().get(int(outcome["status"][0]))
+    return status.name if status else f"{outcome['status'][0]:#x}"
+
+
+@dataclass(frozen=True)
+class Campaign:
+    """Attacks firmwares.
+
+    Args:
+        folder: for programs, firmwares and files.
+        share: how many instructions are attacked, by whether the case is about the signature.
+        jobs: processes at a time.
+        options: of the firmwares' compiler.
+    """
+
+    folder: Path
+    share: dict[bool, sampling.Share]
+    jobs: int = os.cpu_count() or 1
+    options: str = ""
+
+    def device(self, gpu: str) -> Device:
+        """The firmware of a GPU."""
+        return device.build(gpu, self.folder / gpu, self.options)
+
+    def bench(self, of: Device, case: cases.Case, attempt: cases.Attempt, name: str) -> Bench:
+        """A trace before a firmware."""
+        program = runner.compile_program(self.folder)
+        return Bench(program, of, attempt, self.folder / f"{of.gpu}-{case.name}-{name}")
+
+    def controls(self, of: Device, case: cases.Case) -> list[str]:
+        """What is wrong with a case without any fault; nothing, or the campaign would show nothing."""
+        wrong = []
+        _, found = self.bench(of, case, case.refused(of.gpu), "refused").run()
+        answer, writes = outcome_name(found), runner.written(found)[0]
+        if answer != case.status or writes:
+            seen = f"{answer}, and a write" if writes else answer
+            wrong.append(f"{of.gpu}, {case.name}: the trace without a fault: expected {case.status}, found {seen}")
+        _, found = self.bench(of, case, case.control(of.gpu), "control").run()
+        answer, writes = outcome_name(found), runner.written(found)[0]
+        if not runner.accepted(found)[0] or not writes:
+            seen = answer if writes else f"{answer}, and no write"
+            wrong.append(f"{of.gpu}, {case.name}: the control: expected OK and a write, found {seen}")
+        return wrong
+
+    def attack(self, of: Device, case: cases.Case, kinds: Sequence[Kind], result: Result) -> None:
+        """Inject all faults of a case."""
+        wrong = self.controls(of, case)
+        result.spoilt += wrong
+        bench = self.bench(of, case, case.refused(of.gpu), "refused")
+        run, found = bench.run()
+        if runner.accepted(found)[0] or runner.written(found)[0]:
+            return  # it needs no fault
+        places = of.places(run.unique.tolist())
+        parts = sampling.parts(run, places)
+        for kind in kinds:
+            where = of.gpu, case.name, kind.name
+            result.table.rows[where] = counts = report.Counts()
+            chosen = sampling.chosen(run, kind, parts, self.share[case.status == "SIGNATURE"])
+            counts.instructions = sum(able for able, _ in chosen.values())
+            plan = run.plan(kind, np.concatenate([numbers for _, numbers in chosen.values()]))
+            outcomes = bench.inject(run, plan, self.jobs)
+            counts.add(outcomes)
+            result.findings += report.findings(where, run, places, plan, outcomes)
+
+    def run(
+        self,
+        gpus: Sequence[str],
+        names: Sequence[str],
+        kinds: Sequence[Kind],
+        progress: Callable[[str], None] = lambda _: None,
+    ) -> Result:
+        """All cases of the GPUs, or those named."""
+        result = Result()
+        for gpu in gpus:
+            of = self.device(gpu)
+            for case in cases.cases_of(gpu):
+                if not names or case.name in names:
+                    progress(f"{gpu}: {case.title}")
+                    self.attack(of, case, kinds, result)
+        return result
+
+
+def coverage(run: Run, places: list[Place]) -> dict[str, int]:
+    """How many instructions of a run are in each part."""
+    return {name: len(numbers) for name, numbers in sampling.parts(run, places).items()}

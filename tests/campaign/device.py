@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""The firmware that is attacked, and what its addresses are: function, source line, whose code."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from host_tools.runners import bearssl, firmware
+from host_tools.runners.replay import RunnerError
+from tee_replayer.boards import QEMU_VIRT
+from tee_replayer.generate import generate
+from tests.campaign.cases import MIN_SECURITY_VERSION
+from tests.support import replayer_samples as s
+
+LIBRARY = "/bearssl/"  # in the path of each file that is not ours
+
+
+@dataclass(frozen=True)
+class Place:
+    """What an instruction was compiled from; of inlined functions, the innermost.
+
+    Attributes:
+        function: its name.
+        line: "file:line".
+        is_ours: not a library's.
+    """
+
+    function: str
+    line: str
+    is_ours: bool
+
+
+@dataclass(frozen=True)
+class Device:
+    """A compiled firmware with debug information."""
+
+    gpu: str
+    firmware: firmware.Firmware
+
+    def words(self, addresses: Sequence[int]) -> list[int]:
+        """The instructions at addresses; 0 outside the code."""
+        base, code = next(
+            (at, data) for at, data in self.firmware.segments if at <= self.firmware.entry < at + len(data)
+        )
+        return [int.from_bytes(code[at - base : at - base + 4], "little") if base <= at else 0 for at in addresses]
+
+    def places(self, addresses: Sequence[int]) -> list[Place]:
+        """What instructions were compiled from."""
+        command = [f"{firmware.CROSS}addr2line", "-e", str(self.firmware.folder / firmware.ELF), "-f", "-i", "-a"]
+        text = "\n".join(f"{at:#x}" for at in addresses)
+        done = subprocess.run(command, input=text, capture_output=True, text=True, check=True)
+        found = []
+        for part in re.split(r"^0x[0-9a-f]{16}\n", done.stdout, flags=re.MULTILINE)[1:]:
+            function, line = part.splitlines()[:2]
+            line = line.partition(" (")[0]
+            found.append(Place(function.partition(".")[0], Path(line).name, LIBRARY not in line))
+        if len(found) != len(addresses):
+            raise RunnerError(f"{command[0]} answered for {len(found)} of {len(addresses)} addresses")
+        return found
+
+
+def build(gpu: str, folder: Path, options: str = "") -> Device:
+    """The firmware for the samples' key, which accepts traces from MIN_SECURITY_VERSION on.
+
+    Args:
+        gpu: the profile.
+        folder: where it is compiled.
+        options: of the compiler; without any, the code is compared with that of a firmware without debug
+            information: it is the same.
+
+    Raises:
+        RunnerError: it does not compile, or is not the same.
+    """
+    out = generate(
+        gpu, QEMU_VIRT, s.KEY, folder, bearssl=bearssl.source(), min_security_version=MIN_SECURITY_VERSION
+    )
+    command = ["make", "-s", "-C", str(out), f"CC={firmware.CROSS}gcc -g {options}"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise RunnerError(f"{out}: the firmware does not compile:\n{done.stderr.strip()}")
+    found = firmware.load(out)
+    if not options and found.segments != firmware.build(s.KEY, gpu, MIN_SECURITY_VERSION).segments:
+        raise RunnerError(f"{out}: with debug information the firmware is another program")
+    return Device(gpu, found)

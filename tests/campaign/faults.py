@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Faults: what can happen to one instruction, and which instructions of a run it happens to.
+
+An instruction is named by its number in the run, so the same address counts as often as it is executed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any
+
+import capstone
+import numpy as np
+import numpy.typing as npt
+
+# As struct fault of campaign.c.
+FAULT = np.dtype([("number", "<u8"), ("kind", "<u4"), ("operand", "<u4")])
+
+
+class Do(IntEnum):
+    """enum kind of campaign.c."""
+
+    SKIP = 0
+    EXCHANGE = 1
+    ZERO = 2
+    ONES = 3
+    FLIP = 4
+
+
+ENCODING_BITS = 32
+_HALF = 1 << 16  # operand of a register's fault: only 32 bits of it are used
+_LR, _SP = 30, 31
+
+
+def _registers(word: int, decoder: Any) -> list[int]:
+    """Operands that name the general registers an instruction writes, the flags aside."""
+    for instruction in decoder.disasm(word.to_bytes(4, "little"), 0):
+        found = []
+        for register in instruction.regs_access()[1]:
+            name = instruction.reg_name(register)
+            match = re.fullmatch(r"([wx])(\d+)", name)
+            if match:
+                found.append(int(match[2]) | (_HALF if match[1] == "w" else 0))
+            elif name in ("lr", "fp", "sp"):
+                found.append({"fp": 29, "lr": _LR, "sp": _SP}[name])
+        return sorted(set(found))
+    return []
+
+
+def inversion(word: int) -> int:
+    """Bits of a conditional branch's encoding that invert it; 0: it is none (Arm DDI 0487, C4.1)."""
+    if word & 0xFF000010 == 0x54000000:
+        return 1  # b.cond
+    return 1 << 24 if word & 0x7C000000 == 0x34000000 else 0  # cbz, cbnz, tbz, tbnz
+
+
+def _one_bit(number: int, operand: int) -> int:
+    """A register's bit that changes with the instruction's number: odd factors visit them all."""
+    bits = 32 if operand & _HALF else 64
+    return operand | (number * 37 + 11) % bits << 8
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of fault.
+
+    Attributes:
+        name: for the command line and tables.
+        do: what campaign.c does.
+        operands: operands for an instruction by its encoding; empty: it cannot have this fault.
+        vary: the operand for an instruction by its number in the run.
+    """
+
+    name: str
+    do: Do
+    operands: Callable[[int], list[int]]
+    vary: Callable[[int, int], int] = lambda _number, operand: operand
+
+
+def _decoded() -> Callable[[int], list[int]]:
+    decoder = capstone.Cs(capstone.CS_ARCH_ARM64, capstone.CS_MODE_LITTLE_ENDIAN)
+    decoder.detail = True
+    return lambda word: _registers(word, decoder)
+
+
+_written = _decoded()
+KINDS = (
+    Kind("skip", Do.SKIP, lambda _: [1]),
+    Kind("double skip", Do.SKIP, lambda _: [2]),
+    Kind("inverted branch", Do.EXCHANGE, lambda word: [inversion(word)] if inversion(word) else []),
+    Kind("register 0", Do.ZERO, _written),
+    Kind("register ones", Do.ONES, _written),
+    Kind("register bit", Do.FLIP, _written, _one_bit),
+    Kind("encoding bit", Do.EXCHANGE, lambda _: [1], lambda number, _: 1 << (number * 13 + 5) % ENCODING_BITS),
+)
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run without a fault.
+
+    Attributes:
+        addresses: of each instruction executed.
+        unique: each address once, sorted.
+        words: the instructions at `unique`.
+        is_ours: whether each instruction executed is our code, and not a library's.
+    """
+
+    addresses: npt.NDArray[np.uint32]
+    unique: npt.NDArray[np.uint32]
+    words: list[int]
+    is_ours: npt.NDArray[np.bool_]
+
+    def able(self, kind: Kind) -> npt.NDArray[np.bool_]:
+        """For each instruction executed, whether it can have a fault."""
+        able = np.array([bool(kind.operands(word)) for word in self.words])
+        return able[np.searchsorted(self.unique, self.addresses)]
+
+    def plan(self, kind: Kind, numbers: npt.NDArray[np.int64]) -> npt.NDArray[Any]:
+        """The faults of these instructions, all operands of each."""
+        rows = []
+        places = np.searchsorted(self.unique, self.addresses[numbers])
+        for number, place in zip(numbers.tolist(), places.tolist(), strict=True):
+            for operand in kind.operands(self.words[place]):
+                rows.append((number, kind.do, kind.vary(number, operand)))
+        return np.array(rows, FAULT)

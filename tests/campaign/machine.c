@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "machine.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+enum {
+    PSTATE_EL3 = 0x3cd, /* EL3, own stack pointer, all exceptions masked */
+    PAGE = 4096,
+    GIC_BYTES = 2 * PAGE,
+    NS_PER_LOOK = 1000, /* time passes only when the firmware looks at the clock or the interrupts */
+    LINE_MAX_BYTES = 4096,
+};
+#define HLT_SEMIHOSTING 0xd45e0000u
+#define NOWHERE (UINT64_MAX - 3)
+
+void fail(const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    fputs("campaign: ", stderr);
+    vfprintf(stderr, format, args);
+    fputc('\n', stderr);
+    va_end(args);
+    exit(2);
+}
+
+static void check(uc_err error, const char *what)
+{
+    if (error != UC_ERR_OK)
+        fail("%s: %s", what, uc_strerror(error));
+}
+
+uint64_t machine_reg(const struct machine *m, int uc_register)
+{
+    uint64_t value = 0;
+    check(uc_reg_read(m->uc, uc_register, &value), "reading a register");
+    return value;
+}
+
+void machine_set_reg(const struct machine *m, int uc_register, uint64_t value)
+{
+    check(uc_reg_write(m->uc, uc_register, &value), "writing a register");
+}
+
+uint64_t machine_pc(const struct machine *m)
+{
+    return machine_reg(m, UC_ARM64_REG_PC);
+}
+
+void machine_set_pc(const struct machine *m, uint64_t pc)
+{
+    machine_set_reg(m, UC_ARM64_REG_PC, pc);
+}
+
+uint32_t machine_word(const struct machine *m, uint64_t address)
+{
+    uint32_t word = 0;
+    check(uc_mem_read(m->uc, address, &word, sizeof word), "reading an instruction");
+    return word;
+}
+
+void machine_set_word(const struct machine *m, uint64_t address, uint32_t word)
+{
+    check(uc_mem_write(m->uc, address, &word, sizeof word), "exchanging an instruction");
+    check(uc_ctl_remove_cache(m->uc, address, address + sizeof word), "dropping translated code");
+}
+
+/* Called before each instruction. */
+static void on_code(uc_engine *uc, uint64_t address, uint32_t size, void *user)
+{
+    struct machine *m = user;
+    (void)size;
+    if (m->executed == m->stop_at) {
+        uc_emu_stop(uc);
+        return;
+    }
+    if (m->pcs && m->executed < m->pcs_room)
+        m->pcs[m->executed] = (uint32_t)address;
+    m->executed++;
+}
+
+static void on_interrupt(uc_engine *uc, uint32_t number, void *user)
+{
+    struct machine *m = user;
+    uint32_t word = 0;
+    (void)number;
+    /* Only the instruction of the firmware's own exit ends a run well. */
+    const bool known = uc_mem_read(uc, machine_pc(m), &word, sizeof word) == UC_ERR_OK;
+    m->end = known && word == HLT_SEMIHOSTING ? END_EXIT : END_CRASH;
+    uc_emu_stop(uc);
+}
+
+static uint64_t gpu_read(uc_engine *uc, uint64_t offset, unsigned size, void *user)
+{
+    const struct machine *m = user;
+    (void)uc;
+    if (size != 4 || offset % 4 || offset >= GPU_BYTES)
+        return 0;
+    return m->has_fixed[offset / 4] ? m->fixed[offset / 4] : m->registers[offset / 4];
+}
+
+static bool is_of_a_trace(const struct machine *m, uint64_t offset, uint64_t value)
+{
+    for (unsigned i = 0; i < m->trace_write_count; i++) {
+        const struct trace_write *w = &m->trace_writes[i];
+        if (w->offset == offset && (w->any_value || w->value == value))
+            return true;
+    }
+    return offset >= GPU_BYTES || !m->is_driver[offset / 4];
+}
+
+static void gpu_write(uc_engine *uc, uint64_t offset, unsigned size, uint64_t value, void *user)
+{
+    struct machine *m = user;
+    (void)uc;
+    (void)size;
+    m->writes++;
+    if (is_of_a_trace(m, offset, value) && m->from_trace++ == 0) {
+        m->seen_offset = (uint32_t)offset;
+        m->seen_value = (uint32_t)value;
+    }
+    if (offset < GPU_BYTES)
+        m->registers[offset / 4] = (uint32_t)value;
+}
+
+/* No interrupt is ever pending; time passes. */
+static uint64_t gic_read(uc_engine *uc, uint64_t offset, unsigned size, void *user)
+{
+    struct machine *m = user;
+    (void)uc;
+    (void)offset;
+    (void)size;
+    m->now_ns += NS_PER_LOOK;
+    return 0;
+}
+
+static uint64_t uart_read(uc_engine *uc, uint64_t offset, unsigned size, void *user)
+{
+    (void)uc;
+    (void)offset;
+    (void)size;
+    (void)user;
+    return 0;
+}
+
+static void ignore_write(uc_engine *uc, uint64_t offset, unsigned size, uint64_t value, void *user)
+{
+    (void)uc;
+    (void)offset;
+    (void)size;
+    (void)value;
+    (void)user;
+}
+
+/* CNTPCT_EL0 is virtual; other system registers are Unicorn's own. */
+static uint32_t on_mrs(uc_engine *uc, uc_arm64_reg reg, const uc_arm64_cp_reg *cp, void *user)
+{
+    struct machine *m = user;
+    if (cp->crn != 14 || cp->crm != 0 || cp->op0 != 3 || cp->op1 != 3 || cp->op2 != 1)
+        return 0;
+    uc_arm64_cp_reg frequency = {.crn = 14, .crm = 0, .op0 = 3, .op1 = 3, .op2 = 0};
+    check(uc_reg_read(uc, UC_ARM64_REG_CP_REG, &frequency), "CNTFRQ_EL0");
+    m->now_ns += NS_PER_LOOK;
+    machine_set_reg(m, (int)reg, m->now_ns * frequency.val / 1000000000u);
+    return 1;
+}
+
+bool machine_run_to(struct machine *m, uint64_t number)
+{
+    m->stop_at = number;
+    const uc_err error = uc_emu_start(m->uc, machine_pc(m), NOWHERE, 0, 0);
+    if (error != UC_ERR_OK)
+        m->end = END_CRASH;
+    return m->end == END_NONE;
+}
+
+/* Memory of this process only, so that a fork has its own. */
+static uint8_t *map(const struct machine *m, uint64_t base, uint64_t size, uint32_t protection)
+{
+    const uint64_t start = base & ~(uint64_t)(PAGE - 1);
+    size = (base + size - start + PAGE - 1) & ~(uint64_t)(PAGE - 1);
+    uint8_t *memory =
+        mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (memory == MAP_FAILED)
+        fail("no memory for %" PRIu64 " bytes", size);
+    check(uc_mem_map_ptr(m->uc, start, size, protection, memory), "mapping memory");
+    return memory + (base - start);
+}
+
+static void load(uint8_t *to, uint64_t size, const char *path)
+{
+    FILE *file = fopen(path, "rb");
+    if (!file || fread(to, 1, size, file) != size)
+        fail("%s: cannot be read", path);
+    fclose(file);
+}
+
+static void describe_register(struct machine *m, const char *kind, uint64_t offset, uint64_t value)
+{
+    if (offset >= GPU_BYTES || offset % 4)
+        fail("%s: no register at %#" PRIx64, kind, offset);
+    if (!strcmp(kind, "reads")) {
+        m->has_fixed[offset / 4] = true;
+        m->fixed[offset / 4] = (uint32_t)value;
+    } else if (!strcmp(kind, "driver")) {
+        m->is_driver[offset / 4] = true;
+    } else if (m->trace_write_count < LIST_MAX) {
+        m->trace_writes[m->trace_write_count++] =
+            (struct trace_write){(uint32_t)offset, (uint32_t)value, value > UINT32_MAX};
+    } else {
+        fail("too many registers");
+    }
+}
+
+static void describe(struct machine *m, const char *line)
+{
+    char kind[16], path[LINE_MAX_BYTES] = "";
+    uint64_t a = 0, b = 0;
+    if (sscanf(line, "%15s %" SCNi64 " %" SCNi64 " %4095[^\n]", kind, (int64_t *)&a, (int64_t *)&b, path) < 2)
+        fail("not understood: %s", line);
+    if (!strcmp(kind, "rom"))
+        load(map(m, a, b, UC_PROT_READ | UC_PROT_EXEC), b, path);
+    else if (!strcmp(kind, "ram"))
+        map(m, a, b, UC_PROT_READ | UC_PROT_WRITE);
+    else if (!strcmp(kind, "mailbox")) {
+        m->mailbox = map(m, a, b, UC_PROT_READ | UC_PROT_WRITE);
+        load(m->mailbox, b, path);
+    } else if (!strcmp(kind, "gpu"))
+        check(uc_mmio_map(m->uc, a, GPU_BYTES, gpu_read, m, gpu_write, m), kind);
+    else if (!strcmp(kind, "gic"))
+        check(uc_mmio_map(m->uc, a, GIC_BYTES, gic_read, m, ignore_write, m), kind);
+    else if (!strcmp(kind, "uart"))
+        check(uc_mmio_map(m->uc, a, PAGE, uart_read, m, ignore_write, m), kind);
+    else if (!strcmp(kind, "entry"))
+        machine_set_pc(m, a);
+    else if (!strcmp(kind, "reads") || !strcmp(kind, "driver") || !strcmp(kind, "trace"))
+        describe_register(m, kind, a, b);
+    else
+        fail("not understood: %s", line);
+}
+
+void machine_open(struct machine *m, const char *path)
+{
+    char line[LINE_MAX_BYTES];
+    uc_hook hook;
+    memset(m, 0, sizeof *m);
+    check(uc_open(UC_ARCH_ARM64, UC_MODE_ARM, &m->uc), "uc_open");
+    check(uc_ctl_set_cpu_model(m->uc, UC_CPU_ARM64_A72), "the processor's model");
+    FILE *file = fopen(path, "r");
+    if (!file)
+        fail("%s: cannot be read", path);
+    while (fgets(line, sizeof line, file))
+        describe(m, line);
+    fclose(file);
+    if (!m->mailbox)
+        fail("%s: no mailbox", path);
+    check(uc_hook_add(m->uc, &hook, UC_HOOK_CODE, (void *)on_code, m, 1, 0), "hook");
+    check(uc_hook_add(m->uc, &hook, UC_HOOK_INTR, (void *)on_interrupt, m, 1, 0), "hook");
+    check(uc_hook_add(m->uc, &hook, UC_HOOK_INSN, (void *)on_mrs, m, 1, 0, UC_ARM64_INS_MRS), "hook");
+    machine_set_reg(m, UC_ARM64_REG_PSTATE, PSTATE_EL3);
+    /* Only a write of a system register makes Unicorn notice the new level: CPACR_EL1, no traps. */
+    uc_arm64_cp_reg cpacr = {.crn = 1, .crm = 0, .op0 = 3, .op1 = 0, .op2 = 2, .val = 3 << 20};
+    check(uc_reg_write(m->uc, UC_ARM64_REG_CP_REG, &cpacr), "CPACR_EL1");
+}

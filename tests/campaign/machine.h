@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The firmware in Unicorn, as host_tools/runners/unicorn.py has it, with a GPU that is only registers. It
+ * runs to any instruction by number, and can be forked there: all of its memory is private to the process. */
+#ifndef CAMPAIGN_MACHINE_H
+#define CAMPAIGN_MACHINE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <unicorn/unicorn.h>
+
+enum {
+    GPU_BYTES = 1 << 16,
+    RESPONSE_AT = 8192, /* MAILBOX_RESPONSE_AT of the mailbox's schema */
+    LIST_MAX = 64,
+};
+
+/* A write that only a trace makes: this register, with this value unless any will do. */
+struct trace_write {
+    uint32_t offset, value;
+    bool any_value;
+};
+
+/* How a run ended. */
+enum end { END_NONE, END_EXIT, END_CRASH, END_HANG };
+
+struct machine {
+    uc_engine *uc;
+    uint8_t *mailbox;
+    uint32_t registers[GPU_BYTES / 4];
+    uint32_t fixed[GPU_BYTES / 4]; /* what a register reads, whatever is written; with has_fixed */
+    bool has_fixed[GPU_BYTES / 4];
+    bool is_driver[GPU_BYTES / 4]; /* the nano driver writes it too */
+    struct trace_write trace_writes[LIST_MAX];
+    unsigned trace_write_count;
+    uint64_t now_ns;
+    uint64_t executed, stop_at; /* instructions */
+    enum end end;
+    /* What reached the GPU. */
+    uint32_t writes, from_trace;      /* writes in all; those that only a trace makes */
+    uint32_t seen_offset, seen_value; /* the first of the latter */
+    uint32_t *pcs;                    /* address of each instruction executed, if wanted */
+    uint64_t pcs_room;
+};
+
+/* Read the description of a machine (campaign.py writes it); exits with a message when it is malformed. */
+void machine_open(struct machine *m, const char *path);
+
+/* Execute until `number` instructions are executed, in all; false: the run ended before that. */
+bool machine_run_to(struct machine *m, uint64_t number);
+
+uint64_t machine_reg(const struct machine *m, int uc_register);
+void machine_set_reg(const struct machine *m, int uc_register, uint64_t value);
+uint64_t machine_pc(const struct machine *m);
+void machine_set_pc(const struct machine *m, uint64_t pc);
+uint32_t machine_word(const struct machine *m, uint64_t address);
+/* Exchange an instruction. */
+void machine_set_word(const struct machine *m, uint64_t address, uint32_t word);
+
+_Noreturn void fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+#endif

@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""What became of faults: counts, a table, and findings by address."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+import capstone
+import numpy as np
+import numpy.typing as npt
+
+from tee_replayer.status import statuses
+from tests.campaign import runner
+from tests.campaign.device import Place
+from tests.campaign.faults import Run
+from trace_format import profile
+
+COLUMNS = ("instructions", "tried", "refused", "crashed", "hung", "contradictory", "accepted", "written")
+
+
+@dataclass
+class Counts:
+    """Of one kind of fault in one case.
+
+    Attributes:
+        instructions: executed, of those that can have the fault.
+        tried: faults injected, one a run.
+        refused: the firmware answered, with something else than success.
+        crashed: an exception, or no answer.
+        hung: still running long after the end of a run without a fault.
+        contradictory: an answer that says success without all replays; the normal world takes it for an error.
+        accepted: the normal world believes that the trace was replayed.
+        written: a register was written that only a trace writes, whatever else happened.
+    """
+
+    instructions: int = 0
+    tried: int = 0
+    refused: int = 0
+    crashed: int = 0
+    hung: int = 0
+    contradictory: int = 0
+    accepted: int = 0
+    written: int = 0
+
+    def add(self, outcomes: npt.NDArray[Any]) -> None:
+        """Count outcomes."""
+        accepted, contradicts = runner.accepted(outcomes), runner.contradicts(outcomes)
+        is_over = (outcomes["end"] == runner.End.EXIT) & (outcomes["answered"] != 0)
+        hung = outcomes["end"] == runner.End.HANG
+        other = ~accepted & ~contradicts
+        self.tried += len(outcomes)
+        self.accepted += int(accepted.sum())
+        self.contradictory += int(contradicts.sum())
+        self.refused += int((other & is_over).sum())
+        self.hung += int((other & hung).sum())
+        self.crashed += int((other & ~is_over & ~hung).sum())
+        self.written += int(runner.written(outcomes).sum())
+
+    def __iadd__(self, more: Counts) -> Counts:
+        for name in COLUMNS:
+            setattr(self, name, getattr(self, name) + getattr(more, name))
+        return self
+
+    @property
+    def ok(self) -> bool:
+        """Whether nothing got through."""
+        return not (self.accepted or self.written)
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Faults at one address that got through.
+
+    Attributes:
+        where: GPU, case, kind of fault.
+        address: of the instruction.
+        text: the instruction.
+        place: what it was compiled from.
+        what: what happened.
+        times: at how many executions of it.
+    """
+
+    where: tuple[str, str, str]
+    address: int
+    text: str
+    place: Place
+    what: str
+    times: int
+
+    def __str__(self) -> str:
+        return (
+            f"{', '.join(self.where)}: {self.address:#x} {self.text!r} in {self.place.function} "
+            f"({self.place.line}): {self.what} ({self.times} times)"
+        )
+
+
+@dataclass
+class Table:
+    """Counts by (GPU, case, kind)."""
+
+    rows: dict[tuple[str, str, str], Counts] = field(default_factory=dict)
+
+    def lines(self) -> Iterable[str]:
+        """The table, with totals."""
+        yield f"{'GPU':<9} {'case':<9} {'fault':<16}" + "".join(f"{name:>14}" for name in COLUMNS)
+        total = Counts()
+        for (gpu, case, kind), counts in self.rows.items():
+            total += counts
+            yield f"{gpu:<9} {case:<9} {kind:<16}" + "".join(f"{getattr(counts, name):>14,}" for name in COLUMNS)
+        yield f"{'all':<36}" + "".join(f"{getattr(total, name):>14,}" for name in COLUMNS)
+
+
+def effect(gpu: str, outcome: Any) -> str:
+    """What one fault led to, in words."""
+    one = outcome.reshape(1)
+    said = []
+    if outcome["answered"]:
+        status = statuses().get(int(outcome["status"]))
+        said.append(
+            f"the answer is {status.name if status else hex(outcome['status'])}, {outcome['replays']} replays"
+        )
+    if runner.accepted(one)[0]:
+        said.append("accepted")
+    if runner.written(one)[0]:
+        register = profile.load(gpu).describe(int(outcome["offset"]))
+        said.append(f"wrote {register} = {outcome['value']:#x}")
+    return ", ".join(said) or "no answer"
+
+
+def findings(
+    where: tuple[str, str, str], run: Run, places: list[Place], plan: npt.NDArray[Any], outcomes: npt.NDArray[Any]
+) -> list[Finding]:
+    """The faults that got through or left a contradictory answer, by address.
+
+    Args:
+        where: GPU, case, kind of fault.
+        run: the run without a fault.
+        places: of `run.unique`.
+        plan: the faults.
+        outcomes: theirs.
+    """
+    bad = runner.accepted(outcomes) | runner.contradicts(outcomes) | runner.written(outcomes)
+    decoder = capstone.Cs(capstone.CS_ARCH_ARM64, capstone.CS_MODE_LITTLE_ENDIAN)
+    found = []
+    addresses = run.addresses[plan["number"].astype(np.int64)]
+    for address in np.unique(addresses[bad]).tolist():
+        at = int(np.searchsorted(run.unique, address))
+        text = next(decoder.disasm(run.words[at].to_bytes(4, "little"), address), None)
+        mine = bad & (addresses == address)
+        what = sorted({effect(where[0], outcome) for outcome in outcomes[mine]})
+        found.append(
+            Finding(
+                where,
+                address,
+                f"{text.mnemonic} {text.op_str}" if text else f"{run.words[at]:#010x}",
+                places[at],
+                "; ".join(what[:3]),
+                int(mine.sum()),
+            )
+        )
+    return found

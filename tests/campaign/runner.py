@@ -1,0 +1,185 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Runs the C program of the campaign (campaign.c): compiles it, describes the machine, gives it faults."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from enum import IntEnum
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import unicorn
+
+from host_tools.runners import mailbox
+from host_tools.runners.buffers import Buffers
+from host_tools.runners.replay import RunnerError
+from tee_replayer.status import value_of
+from tests.campaign.cases import DRIVER, READS, Attempt
+from tests.campaign.device import Device, Place
+from tests.campaign.faults import Run
+from trace_format import profile
+
+HERE = Path(__file__).parent
+UNICORN = Path(unicorn.__file__).parent
+FLAGS = ["-std=c11", "-D_GNU_SOURCE", "-O2", "-Wall", "-Wextra", "-Wconversion", "-Werror"]
+# As struct outcome of campaign.c.
+OUTCOME = np.dtype(
+    [
+        (name, "<u4")
+        for name in ("end", "status", "answered", "writes", "from_trace", "offset", "value", "reserved")
+    ]
+    + [("replays", "<u8"), ("pc", "<u8")]
+)
+REPLAYS = 1
+MAILBOX_BYTES = 1 << 16
+LIMIT = 1 << 26  # instructions of a run without a fault
+HANGS_AFTER = 4_000_000  # instructions more than without a fault: every wait of the firmware is shorter
+
+
+class End(IntEnum):
+    """enum end of campaign.c."""
+
+    NONE = 0
+    EXIT = 1
+    CRASH = 2
+    HANG = 3
+
+
+def compile_program(folder: Path) -> Path:
+    """Compile campaign.c against the Unicorn of this Python; RunnerError when that fails."""
+    folder.mkdir(parents=True, exist_ok=True)
+    program = folder / "campaign"
+    library = UNICORN / "lib" / "libunicorn.so.2"
+    sources = [str(path) for path in sorted(HERE.glob("*.c"))]
+    command = [os.environ.get("CC", "cc"), *FLAGS, "-isystem", str(UNICORN / "include"), "-o", str(program)]
+    command += [*sources, str(library), f"-Wl,-rpath,{library.parent}"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise RunnerError(f"the campaign's program does not compile:\n{done.stderr.strip()}")
+    return program
+
+
+@dataclass(frozen=True)
+class Bench:
+    """A trace before a device, and the program that attacks.
+
+    Args:
+        program: from `compile_program`.
+        device: the firmware.
+        attempt: the trace.
+        folder: for files.
+    """
+
+    program: Path
+    device: Device
+    attempt: Attempt
+    folder: Path
+
+    def _describe(self) -> Path:
+        """Write the description of the machine; see machine.c."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        fw, gpu = self.device.firmware, profile.load(self.device.gpu)
+        memory = bytearray(MAILBOX_BYTES)
+        mailbox.request(memoryview(memory), self.attempt.signed, Buffers(), REPLAYS)
+        (self.folder / "mailbox").write_bytes(memory)
+        board = fw.board
+        rows: list[tuple[str, int, int, object]] = [
+            ("ram", *fw.ram, ""),
+            ("ram", board.carveout_base, board.carveout_bytes, ""),
+            ("mailbox", board.mailbox_base, len(memory), self.folder / "mailbox"),
+            ("gpu", board.gpu_base, 0, ""),
+            ("gic", board.gic_base, 0, ""),
+            ("uart", board.uart_base, 0, ""),
+            ("entry", fw.entry, 0, ""),
+        ]
+        for index, (base, data) in enumerate(fw.segments):
+            (self.folder / f"rom{index}").write_bytes(data)
+            rows.append(("rom", base, len(data), self.folder / f"rom{index}"))
+        reads = {**READS[self.device.gpu], **self.attempt.reads}
+        rows += [("reads", gpu.register(name).offset, value, "") for name, value in reads.items()]
+        rows += [("driver", gpu.register(name).offset, 0, "") for name in sorted(DRIVER[self.device.gpu])]
+        rows += [("trace", gpu.register(name).offset, value, "") for name, value in self.attempt.writes]
+        path = self.folder / "machine"
+        path.write_text("".join(f"{kind} {a:#x} {b:#x} {file}\n" for kind, a, b, file in rows))
+        return path
+
+    def _call(self, *arguments: object) -> str:
+        done = subprocess.run(
+            [str(self.program), *map(str, arguments)], capture_output=True, text=True, check=False
+        )
+        if done.returncode:
+            raise RunnerError(done.stderr.strip() or f"{self.program} ended with {done.returncode}")
+        return done.stdout
+
+    def run(self) -> tuple[Run, npt.NDArray[Any]]:
+        """The run without a fault, and its outcome (one OUTCOME)."""
+        pcs = self.folder / "pcs"
+        end, answered, status, replays, writes, from_trace = map(
+            int, self._call(self._describe(), "run", LIMIT, pcs).split()
+        )
+        addresses = np.fromfile(pcs, "<u4")
+        pcs.unlink()
+        unique = np.unique(addresses)
+        places = self.device.places(unique.tolist())
+        outcome = np.zeros(1, OUTCOME)
+        outcome[0] = (end, status, answered, writes, from_trace, 0, 0, 0, replays, 0)
+        return Run(
+            addresses, unique, self.device.words(unique.tolist()), whose(places, unique, addresses)
+        ), outcome
+
+    def inject(self, run: Run, plan: npt.NDArray[Any], jobs: int) -> npt.NDArray[Any]:
+        """Inject faults, one a run: their outcomes, in the same order.
+
+        Args:
+            run: the run without a fault.
+            plan: FAULTs, in any order.
+            jobs: processes at a time.
+        """
+        order = np.argsort(plan["number"], kind="stable")
+        outcomes = np.zeros(len(plan), OUTCOME)
+        machine = self._describe()
+
+        def part(index: int) -> None:
+            mine = order[index::jobs]
+            if len(mine):
+                files = self.folder / f"plan{index}", self.folder / f"out{index}"
+                plan[mine].tofile(files[0])
+                self._call(machine, "inject", len(run.addresses) + HANGS_AFTER, *files)
+                outcomes[mine] = np.fromfile(files[1], OUTCOME)
+
+        with ThreadPoolExecutor(jobs) as pool:
+            list(pool.map(part, range(jobs)))
+        return outcomes
+
+
+def whose(
+    places: list[Place], unique: npt.NDArray[np.uint32], addresses: npt.NDArray[np.uint32]
+) -> npt.NDArray[np.bool_]:
+    """Whether each instruction of a run is ours; memcpy and the like (string.S) belong to whoever calls them."""
+    kinds = np.array([-1 if place.line.startswith("string.S") else place.is_ours for place in places], np.int8)
+    each = kinds[np.searchsorted(unique, addresses)]
+    latest = np.maximum.accumulate(np.where(each >= 0, np.arange(len(each)), 0))
+    return each[latest] == 1
+
+
+def accepted(outcomes: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+    """Where the normal world believes in a replay: the answer says OK, with all replays counted (mailbox.py)."""
+    ok = (outcomes["answered"] != 0) & (outcomes["status"] == value_of("OK"))
+    return ok & (outcomes["replays"] == REPLAYS)
+
+
+def contradicts(outcomes: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+    """Where the answer says OK, and counts another number of replays: the normal world refuses it as an error."""
+    ok = (outcomes["answered"] != 0) & (outcomes["status"] == value_of("OK"))
+    return ok & (outcomes["replays"] != REPLAYS)
+
+
+def written(outcomes: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+    """Where a register was written that only a trace writes."""
+    found: npt.NDArray[np.bool_] = outcomes["from_trace"] != 0
+    return found

@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Which instructions of a run are attacked: parts of the run, and how many of each part."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from tests.campaign.device import Place
+from tests.campaign.faults import Kind, Run
+
+Numbers = npt.NDArray[np.int64]
+BULK = ("memcpy", "memset", "gr_wipe")  # loops that do the same to one word after the other
+BULK_EDGE = 100  # their first and last instructions count as any other
+TAIL = 2000  # instructions before the library returns to our code
+ALL = 1 << 62
+
+
+@dataclass(frozen=True)
+class Share:
+    """How many instructions of each part are attacked, at most: evenly spread, the first and the last among them.
+
+    Attributes:
+        ours: our own code.
+        bulk: the middle of long loops in our own code that copy and wipe.
+        tail: the library's last instructions before it returns.
+        library: the rest of the library.
+    """
+
+    ours: int
+    bulk: int
+    tail: int
+    library: int
+
+
+# For the case whose signature is bad, and for the others, where the library's verdict is good anyway.
+WHOLE = {True: Share(ALL, 500, ALL, 3000), False: Share(ALL, 500, 200, 100)}
+SAMPLE = {True: Share(50, 4, 30, 8), False: Share(50, 4, 4, 2)}
+
+
+def _segments(mask: npt.NDArray[np.bool_]) -> list[tuple[int, int]]:
+    """Runs of true values: (from, to)."""
+    edges = np.flatnonzero(np.diff(np.concatenate(([0], mask.astype(np.int8), [0]))))
+    return list(zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True))
+
+
+def parts(run: Run, places: list[Place]) -> dict[str, Numbers]:
+    """The numbers of a run's instructions, by the parts of Share.
+
+    Args:
+        run: the run.
+        places: of `run.unique`.
+    """
+    part = np.where(run.is_ours, "ours", "library").astype("<U8")
+    looping = np.array([place.function in BULK for place in places])[np.searchsorted(run.unique, run.addresses)]
+    for start, end in _segments(looping & run.is_ours):
+        part[start + BULK_EDGE : max(end - BULK_EDGE, start + BULK_EDGE)] = "bulk"
+    for start, end in _segments(~run.is_ours):
+        part[max(end - TAIL, start) : end] = "tail"
+    return {name: np.flatnonzero(part == name) for name in Share.__annotations__}
+
+
+def spread(numbers: Numbers, most: int) -> Numbers:
+    """`most` of them, evenly, the first and the last among them."""
+    if len(numbers) <= most:
+        return numbers
+    return numbers[np.linspace(0, len(numbers) - 1, most).astype(np.int64)]
+
+
+def chosen(run: Run, kind: Kind, of_parts: dict[str, Numbers], share: Share) -> dict[str, tuple[int, Numbers]]:
+    """For each part, how many of its instructions can have the fault, and those that are attacked."""
+    able = run.able(kind)
+    found = {}
+    for name, numbers in of_parts.items():
+        candidates = numbers[able[numbers]]
+        found[name] = len(candidates), spread(candidates, getattr(share, name))
+    return found
