@@ -15,6 +15,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,6 +26,8 @@
 
 enum kind { SKIP, EXCHANGE, ZERO, ONES, FLIP, KIND_COUNT };
 
+enum { END_SAME = END_HANG + 1, KNOWN = 1 << 14 };
+
 /* What the driver decided; its view of these two structures: faults.py. */
 struct fault {
     uint64_t number; /* of the instruction, from 0 */
@@ -33,10 +36,20 @@ struct fault {
 };
 
 struct outcome {
-    uint32_t end; /* enum end */
+    uint32_t end; /* enum end, or END_SAME */
     uint32_t status, answered;
     uint32_t writes, from_trace, seen_offset, seen_value, reserved;
     uint64_t replays, pc;
+};
+
+/* Shared by all forks: what became of states at the meeting point. Slots are by hash; one that is taken
+ * stays. */
+struct memory_of_states {
+    uint64_t unspoilt; /* of the run without a fault */
+    struct {
+        uint64_t state;
+        struct outcome outcome;
+    } known[KNOWN];
 };
 
 enum { SECONDS_MAX = 60, INSTRUCTION_BYTES = 4 };
@@ -102,31 +115,83 @@ static struct outcome outcome_of(const struct machine *m)
     return o;
 }
 
+/* To the end, to the limit, or to the meeting point. */
 static void run_on(struct machine *m, uint64_t limit)
 {
-    if (m->end == END_NONE && machine_run_to(m, limit))
+    if (m->end == END_NONE && machine_run_to(m, limit) && !m->has_met)
         m->end = END_HANG;
 }
 
-static void attack(struct machine *m, const struct fault *f, uint64_t limit, struct outcome *result)
+/* After a fault. */
+static struct outcome finish(struct machine *m, uint64_t limit, struct memory_of_states *states)
+{
+    uint64_t state = 0;
+    run_on(m, limit);
+    if (m->has_met) {
+        m->has_met = false;
+        state = machine_state(m);
+        if (state == states->unspoilt)
+            return (struct outcome){.end = END_SAME};
+        if (states->known[state % KNOWN].state == state)
+            return states->known[state % KNOWN].outcome;
+        run_on(m, limit);
+    }
+    const struct outcome o = outcome_of(m);
+    if (state && !states->known[state % KNOWN].state) {
+        states->known[state % KNOWN].outcome = o;
+        states->known[state % KNOWN].state = state;
+    }
+    return o;
+}
+
+/* Fork; the child returns 0, the parent its exit status or, when it was killed, minus the signal. */
+static int fork_and_wait(bool *is_child)
 {
     const pid_t child = fork();
+    int status = 0;
     if (child < 0)
         fail("fork: %s", strerror(errno));
-    if (child == 0) {
-        alarm(SECONDS_MAX);
-        inject(m, f);
-        run_on(m, limit);
-        *result = outcome_of(m);
-        _exit(0);
-    }
-    int status = 0;
+    *is_child = child == 0;
+    if (child == 0)
+        return 0;
     while (waitpid(child, &status, 0) < 0 && errno == EINTR)
         ;
-    if (WIFSIGNALED(status))
-        result->end = WTERMSIG(status) == SIGALRM ? END_HANG : END_CRASH;
-    else if (WEXITSTATUS(status))
+    return WIFSIGNALED(status) ? -WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+static void attack(struct machine *m, const struct fault *f, uint64_t limit, struct memory_of_states *states,
+                   struct outcome *result)
+{
+    bool is_child;
+    const int status = fork_and_wait(&is_child);
+    if (is_child) {
+        alarm(SECONDS_MAX);
+        inject(m, f);
+        *result = finish(m, limit, states);
+        _exit(0);
+    }
+    if (status < 0)
+        result->end = status == -SIGALRM ? END_HANG : END_CRASH;
+    else if (status)
         fail("fault %" PRIu32 " at %" PRIu64 " could not be injected", f->kind, f->number);
+}
+
+/* The state of the run without a fault at the meeting point. */
+static void scout(struct machine *m, struct memory_of_states *states)
+{
+    bool is_child;
+    if (m->meet_at == NOWHERE)
+        return;
+    const int status = fork_and_wait(&is_child);
+    if (is_child) {
+        machine_run_to(m, UINT64_MAX);
+        if (!m->has_met)
+            fail("the run does not reach the meeting point");
+        states->unspoilt = machine_state(m);
+        _exit(0);
+    }
+    if (status)
+        exit(2);
 }
 
 static void *map_file(const char *path, uint64_t bytes, bool write)
@@ -141,8 +206,30 @@ static void *map_file(const char *path, uint64_t bytes, bool write)
     return memory;
 }
 
+/* In the run without a fault. */
+static bool go_to(struct machine *m, uint64_t number)
+{
+    machine_run_to(m, number);
+    if (m->has_met) {
+        m->has_met = false; /* it will not be met again */
+        if (m->executed != number)
+            machine_run_to(m, number);
+    }
+    return m->end == END_NONE;
+}
+
 static void inject_all(struct machine *m, uint64_t limit, const char *plan, const char *out)
 {
+    struct memory_of_states *states =
+        mmap(NULL, sizeof *states, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (states == MAP_FAILED)
+        fail("no memory");
+    const uint64_t meet_at = m->meet_at;
+    m->meet_at = NOWHERE;
+    run_on(m, limit); /* so that all code is translated before the first fork */
+    machine_rewind(m);
+    m->meet_at = meet_at;
+    scout(m, states);
     struct stat about;
     if (stat(plan, &about))
         fail("%s: %s", plan, strerror(errno));
@@ -150,9 +237,9 @@ static void inject_all(struct machine *m, uint64_t limit, const char *plan, cons
     const struct fault *faults = map_file(plan, count * sizeof *faults, false);
     struct outcome *outcomes = map_file(out, count * sizeof *outcomes, true);
     for (uint64_t i = 0; i < count; i++) {
-        if (m->executed != faults[i].number && !machine_run_to(m, faults[i].number))
+        if (m->executed != faults[i].number && !go_to(m, faults[i].number))
             fail("the run ended before instruction %" PRIu64, faults[i].number);
-        attack(m, &faults[i], limit, &outcomes[i]);
+        attack(m, &faults[i], limit, states, &outcomes[i]);
     }
 }
 
@@ -160,10 +247,11 @@ int main(int argc, char **argv)
 {
     static struct machine m;
     if (argc < 5)
-        fail("usage: campaign MACHINE run LIMIT PCS | campaign MACHINE inject LIMIT PLAN OUT");
+        fail("usage: campaign MACHINE run LIMIT PCS | campaign MACHINE inject LIMIT PLAN OUT MEET");
     machine_open(&m, argv[1]);
     const uint64_t limit = strtoull(argv[3], NULL, 0);
-    if (!strcmp(argv[2], "inject") && argc == 6) {
+    if (!strcmp(argv[2], "inject") && argc == 7) {
+        m.meet_at = strtoull(argv[6], NULL, 0);
         inject_all(&m, limit, argv[4], argv[5]);
         return 0;
     }

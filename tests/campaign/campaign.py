@@ -103,7 +103,7 @@ class Campaign:
             chosen = sampling.chosen(run, kind, parts, self.share[case.status == "SIGNATURE"])
             counts.instructions = sum(able for able, _ in chosen.values())
             plan = run.plan(kind, np.concatenate([numbers for _, numbers in chosen.values()]))
-            outcomes = bench.inject(run, plan, self.jobs)
+            outcomes = bench.inject(run, found, plan, self.jobs)
             counts.add(outcomes)
             result.findings += report.findings(where, run, places, plan, outcomes)
 

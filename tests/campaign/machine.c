@@ -10,13 +10,11 @@
 
 enum {
     PSTATE_EL3 = 0x3cd, /* EL3, own stack pointer, all exceptions masked */
-    PAGE = 4096,
     GIC_BYTES = 2 * PAGE,
     NS_PER_LOOK = 1000, /* time passes only when the firmware looks at the clock or the interrupts */
     LINE_MAX_BYTES = 4096,
 };
 #define HLT_SEMIHOSTING 0xd45e0000u
-#define NOWHERE (UINT64_MAX - 3)
 
 void fail(const char *format, ...)
 {
@@ -75,6 +73,11 @@ static void on_code(uc_engine *uc, uint64_t address, uint32_t size, void *user)
 {
     struct machine *m = user;
     (void)size;
+    if (address == m->meet_at) {
+        m->meet_at = NOWHERE;
+        m->has_met = true;
+        m->stop_at = m->executed;
+    }
     if (m->executed == m->stop_at) {
         uc_emu_stop(uc);
         return;
@@ -180,7 +183,7 @@ bool machine_run_to(struct machine *m, uint64_t number)
 }
 
 /* Memory of this process only, so that a fork has its own. */
-static uint8_t *map(const struct machine *m, uint64_t base, uint64_t size, uint32_t protection)
+static uint8_t *map(struct machine *m, uint64_t base, uint64_t size, uint32_t protection)
 {
     const uint64_t start = base & ~(uint64_t)(PAGE - 1);
     size = (base + size - start + PAGE - 1) & ~(uint64_t)(PAGE - 1);
@@ -189,6 +192,12 @@ static uint8_t *map(const struct machine *m, uint64_t base, uint64_t size, uint3
     if (memory == MAP_FAILED)
         fail("no memory for %" PRIu64 " bytes", size);
     check(uc_mem_map_ptr(m->uc, start, size, protection, memory), "mapping memory");
+    if (m->range_count == RANGE_MAX)
+        fail("too many ranges of memory");
+    m->ranges[m->range_count].memory = memory;
+    m->ranges[m->range_count].base = start;
+    m->ranges[m->range_count].is_code = protection & UC_PROT_EXEC;
+    m->ranges[m->range_count++].bytes = size;
     return memory + (base - start);
 }
 
@@ -230,6 +239,11 @@ static void describe(struct machine *m, const char *line)
     else if (!strcmp(kind, "mailbox")) {
         m->mailbox = map(m, a, b, UC_PROT_READ | UC_PROT_WRITE);
         load(m->mailbox, b, path);
+        m->mailbox_bytes = b;
+        m->request = malloc(b);
+        if (!m->request)
+            fail("no memory");
+        memcpy(m->request, m->mailbox, b);
     } else if (!strcmp(kind, "gpu"))
         check(uc_mmio_map(m->uc, a, GPU_BYTES, gpu_read, m, gpu_write, m), kind);
     else if (!strcmp(kind, "gic"))
@@ -249,6 +263,7 @@ void machine_open(struct machine *m, const char *path)
     char line[LINE_MAX_BYTES];
     uc_hook hook;
     memset(m, 0, sizeof *m);
+    m->meet_at = NOWHERE;
     check(uc_open(UC_ARCH_ARM64, UC_MODE_ARM, &m->uc), "uc_open");
     check(uc_ctl_set_cpu_model(m->uc, UC_CPU_ARM64_A72), "the processor's model");
     FILE *file = fopen(path, "r");
@@ -266,4 +281,20 @@ void machine_open(struct machine *m, const char *path)
     /* Only a write of a system register makes Unicorn notice the new level: CPACR_EL1, no traps. */
     uc_arm64_cp_reg cpacr = {.crn = 1, .crm = 0, .op0 = 3, .op1 = 0, .op2 = 2, .val = 3 << 20};
     check(uc_reg_write(m->uc, UC_ARM64_REG_CP_REG, &cpacr), "CPACR_EL1");
+    check(uc_context_alloc(m->uc, &m->start), "the registers at the start");
+    check(uc_context_save(m->uc, m->start), "the registers at the start");
+}
+
+void machine_rewind(struct machine *m)
+{
+    check(uc_context_restore(m->uc, m->start), "the registers at the start");
+    for (unsigned i = 0; i < m->range_count; i++)
+        if (!m->ranges[i].is_code && madvise(m->ranges[i].memory, m->ranges[i].bytes, MADV_DONTNEED))
+            fail("memory cannot be cleared");
+    memcpy(m->mailbox, m->request, m->mailbox_bytes);
+    memset(m->registers, 0, sizeof m->registers);
+    m->now_ns = 0;
+    m->executed = 0;
+    m->end = END_NONE;
+    m->writes = m->from_trace = 0;
 }

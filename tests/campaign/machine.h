@@ -12,6 +12,8 @@ enum {
     GPU_BYTES = 1 << 16,
     RESPONSE_AT = 8192, /* MAILBOX_RESPONSE_AT of the mailbox's schema */
     LIST_MAX = 64,
+    RANGE_MAX = 8,
+    PAGE = 4096,
 };
 
 /* A write that only a trace makes: this register, with this value unless any will do. */
@@ -25,7 +27,16 @@ enum end { END_NONE, END_EXIT, END_CRASH, END_HANG };
 
 struct machine {
     uc_engine *uc;
+    uc_context *start;
+    uint8_t *request; /* copy of the mailbox at the start */
+    uint64_t mailbox_bytes;
     uint8_t *mailbox;
+    struct {
+        uint8_t *memory;
+        uint64_t base, bytes;
+        bool is_code;
+    } ranges[RANGE_MAX];
+    unsigned range_count;
     uint32_t registers[GPU_BYTES / 4];
     uint32_t fixed[GPU_BYTES / 4]; /* what a register reads, whatever is written; with has_fixed */
     bool has_fixed[GPU_BYTES / 4];
@@ -35,6 +46,9 @@ struct machine {
     uint64_t now_ns;
     uint64_t executed, stop_at; /* instructions */
     enum end end;
+    /* Where a run stops for a look at its state: when this address is next reached (NOWHERE: never). */
+    uint64_t meet_at;
+    bool has_met;
     /* What reached the GPU. */
     uint32_t writes, from_trace;      /* writes in all; those that only a trace makes */
     uint32_t seen_offset, seen_value; /* the first of the latter */
@@ -42,11 +56,17 @@ struct machine {
     uint64_t pcs_room;
 };
 
+#define NOWHERE (UINT64_MAX - 3)
+
 /* Read the description of a machine (campaign.py writes it); exits with a message when it is malformed. */
 void machine_open(struct machine *m, const char *path);
 
-/* Execute until `number` instructions are executed, in all; false: the run ended before that. */
+/* Execute until `number` instructions are executed, in all, or `meet_at` is reached (then has_met); false:
+ * the run ended before that. */
 bool machine_run_to(struct machine *m, uint64_t number);
+
+/* Back to the start, with all code translated that was executed until now. */
+void machine_rewind(struct machine *m);
 
 uint64_t machine_reg(const struct machine *m, int uc_register);
 void machine_set_reg(const struct machine *m, int uc_register, uint64_t value);
@@ -55,6 +75,10 @@ void machine_set_pc(const struct machine *m, uint64_t pc);
 uint32_t machine_word(const struct machine *m, uint64_t address);
 /* Exchange an instruction. */
 void machine_set_word(const struct machine *m, uint64_t address, uint32_t word);
+
+/* A hash of all that decides how the run goes on: registers, memory, the GPU's registers, the clock; and of
+ * what the outcome says (state.c). */
+uint64_t machine_state(const struct machine *m);
 
 _Noreturn void fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
 

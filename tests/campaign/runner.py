@@ -48,6 +48,7 @@ class End(IntEnum):
     EXIT = 1
     CRASH = 2
     HANG = 3
+    SAME = 4
 
 
 def compile_program(folder: Path) -> Path:
@@ -132,29 +133,38 @@ class Bench:
             addresses, unique, self.device.words(unique.tolist()), whose(places, unique, addresses)
         ), outcome
 
-    def inject(self, run: Run, plan: npt.NDArray[Any], jobs: int) -> npt.NDArray[Any]:
+    def inject(self, run: Run, unspoilt: npt.NDArray[Any], plan: npt.NDArray[Any], jobs: int) -> npt.NDArray[Any]:
         """Inject faults, one a run: their outcomes, in the same order.
 
         Args:
             run: the run without a fault.
+            unspoilt: its outcome.
             plan: FAULTs, in any order.
             jobs: processes at a time.
         """
         order = np.argsort(plan["number"], kind="stable")
         outcomes = np.zeros(len(plan), OUTCOME)
-        machine = self._describe()
+        machine, meet = self._describe(), meeting_point(run)
 
         def part(index: int) -> None:
             mine = order[index::jobs]
             if len(mine):
                 files = self.folder / f"plan{index}", self.folder / f"out{index}"
                 plan[mine].tofile(files[0])
-                self._call(machine, "inject", len(run.addresses) + HANGS_AFTER, *files)
+                self._call(machine, "inject", len(run.addresses) + HANGS_AFTER, *files, meet)
                 outcomes[mine] = np.fromfile(files[1], OUTCOME)
 
         with ThreadPoolExecutor(jobs) as pool:
             list(pool.map(part, range(jobs)))
+        outcomes[outcomes["end"] == End.SAME] = unspoilt[0]
         return outcomes
+
+
+def meeting_point(run: Run) -> int:
+    """Address where the library's longest part of a run starts, the verification: most of the run is after it."""
+    edges = np.flatnonzero(np.diff(np.concatenate(([1], run.is_ours.astype(np.int8), [1]))))
+    start = edges[::2][np.argmax(edges[1::2] - edges[::2])]
+    return int(run.addresses[start])
 
 
 def whose(
@@ -167,19 +177,20 @@ def whose(
     return each[latest] == 1
 
 
+def _says_ok(outcomes: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+    return np.asarray((outcomes["answered"] != 0) & (outcomes["status"] == value_of("OK")))
+
+
 def accepted(outcomes: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
     """Where the normal world believes in a replay: the answer says OK, with all replays counted (mailbox.py)."""
-    ok = (outcomes["answered"] != 0) & (outcomes["status"] == value_of("OK"))
-    return ok & (outcomes["replays"] == REPLAYS)
+    return _says_ok(outcomes) & (outcomes["replays"] == REPLAYS)
 
 
 def contradicts(outcomes: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
     """Where the answer says OK, and counts another number of replays: the normal world refuses it as an error."""
-    ok = (outcomes["answered"] != 0) & (outcomes["status"] == value_of("OK"))
-    return ok & (outcomes["replays"] != REPLAYS)
+    return _says_ok(outcomes) & (outcomes["replays"] != REPLAYS)
 
 
 def written(outcomes: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
     """Where a register was written that only a trace writes."""
-    found: npt.NDArray[np.bool_] = outcomes["from_trace"] != 0
-    return found
+    return np.asarray(outcomes["from_trace"] != 0)
