@@ -3,9 +3,10 @@
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +15,10 @@ import numpy.typing as npt
 
 from tee_replayer.status import statuses
 from tests.campaign import cases, device, report, runner, sampling
-from tests.campaign.device import Device, Place
-from tests.campaign.faults import Kind, Run
+from tests.campaign.device import Device
+from tests.campaign.faults import Kind
 from tests.campaign.runner import Bench
+from tests.support import replayer_samples as s
 
 
 @dataclass
@@ -53,15 +55,19 @@ class Campaign:
 
     Args:
         folder: for programs, firmwares and files.
-        share: how many instructions are attacked, by whether the case is about the signature.
+        shares: how many instructions are attacked.
         jobs: processes at a time.
         options: of the firmwares' compiler.
     """
 
     folder: Path
-    share: dict[bool, sampling.Share]
+    shares: sampling.Shares
     jobs: int = os.cpu_count() or 1
     options: str = ""
+
+    @functools.cached_property
+    def _program(self) -> Path:
+        return runner.compile_program(self.folder)
 
     def device(self, gpu: str) -> Device:
         """The firmware of a GPU."""
@@ -69,8 +75,7 @@ class Campaign:
 
     def bench(self, of: Device, case: cases.Case, attempt: cases.Attempt, name: str) -> Bench:
         """A trace before a firmware."""
-        program = runner.compile_program(self.folder)
-        return Bench(program, of, attempt, self.folder / f"{of.gpu}-{case.name}-{name}")
+        return Bench(self._program, of, attempt, self.folder / f"{of.gpu}-{case.name}-{name}")
 
     def controls(self, of: Device, case: cases.Case) -> list[str]:
         """What is wrong with a case without any fault; nothing, or the campaign would show nothing."""
@@ -87,6 +92,14 @@ class Campaign:
             wrong.append(f"{of.gpu}, {case.name}: the control: expected OK and a write, found {seen}")
         return wrong
 
+    def planted(self, of: Device) -> npt.NDArray[Any]:
+        """The stranger's trace on a device whose key was exchanged for the stranger's: its outcome."""
+        case = next(case for case in cases.cases_of(of.gpu) if case.status == "SIGNATURE")
+        ours, theirs = s.KEY.raw, cases.STRANGER.public.raw
+        segments = tuple((at, code.replace(ours, theirs)) for at, code in of.firmware.segments)
+        weak = replace(of, firmware=replace(of.firmware, segments=segments))
+        return self.bench(weak, case, case.refused(of.gpu), "planted").run()[1]
+
     def attack(self, of: Device, case: cases.Case, kinds: Sequence[Kind], result: Result) -> None:
         """Inject all faults of a case."""
         wrong = self.controls(of, case)
@@ -97,15 +110,19 @@ class Campaign:
             return  # it needs no fault
         places = of.places(run.unique.tolist())
         parts = sampling.parts(run, places)
+        plans = []
         for kind in kinds:
+            share = self.shares.of(kind, case.status == "SIGNATURE")
+            chosen = sampling.chosen(run, kind, parts, share)
+            plans.append(run.plan(kind, np.concatenate([numbers for _, numbers in chosen.values()])))
+            able = sum(count for count, _ in chosen.values())
+            result.table.rows[of.gpu, case.name, kind.name] = report.Counts(instructions=able)
+        outcomes = bench.inject(run, found, np.concatenate(plans), self.jobs)
+        ends = np.cumsum([len(plan) for plan in plans])
+        for kind, plan, mine in zip(kinds, plans, np.split(outcomes, ends[:-1]), strict=True):
             where = of.gpu, case.name, kind.name
-            result.table.rows[where] = counts = report.Counts()
-            chosen = sampling.chosen(run, kind, parts, self.share[case.status == "SIGNATURE"])
-            counts.instructions = sum(able for able, _ in chosen.values())
-            plan = run.plan(kind, np.concatenate([numbers for _, numbers in chosen.values()]))
-            outcomes = bench.inject(run, found, plan, self.jobs)
-            counts.add(outcomes)
-            result.findings += report.findings(where, run, places, plan, outcomes)
+            result.table.rows[where].add(mine)
+            result.findings += report.findings(where, run, places, plan, mine)
 
     def run(
         self,
@@ -123,8 +140,3 @@ class Campaign:
                     progress(f"{gpu}: {case.title}")
                     self.attack(of, case, kinds, result)
         return result
-
-
-def coverage(run: Run, places: list[Place]) -> dict[str, int]:
-    """How many instructions of a run are in each part."""
-    return {name: len(numbers) for name, numbers in sampling.parts(run, places).items()}

@@ -38,7 +38,7 @@ OUTCOME = np.dtype(
 REPLAYS = 1
 MAILBOX_BYTES = 1 << 16
 LIMIT = 1 << 26  # instructions of a run without a fault
-HANGS_AFTER = 4_000_000  # instructions more than without a fault: every wait of the firmware is shorter
+HANGS_AFTER = 1_000_000  # instructions more than without a fault: every wait of the firmware is shorter
 
 
 class End(IntEnum):
@@ -174,23 +174,31 @@ def whose(
     kinds = np.array([-1 if place.line.startswith("string.S") else place.is_ours for place in places], np.int8)
     each = kinds[np.searchsorted(unique, addresses)]
     latest = np.maximum.accumulate(np.where(each >= 0, np.arange(len(each)), 0))
-    return each[latest] == 1
+    found: npt.NDArray[np.bool_] = each[latest] == 1
+    return found
 
 
 def _says_ok(outcomes: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
-    return np.asarray((outcomes["answered"] != 0) & (outcomes["status"] == value_of("OK")))
+    found: npt.NDArray[np.bool_] = (outcomes["answered"] != 0) & (outcomes["status"] == value_of("OK"))
+    return found
+
+
+def _counted(outcomes: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+    found: npt.NDArray[np.bool_] = outcomes["replays"] == REPLAYS
+    return found
 
 
 def accepted(outcomes: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
     """Where the normal world believes in a replay: the answer says OK, with all replays counted (mailbox.py)."""
-    return _says_ok(outcomes) & (outcomes["replays"] == REPLAYS)
+    return _says_ok(outcomes) & _counted(outcomes)
 
 
 def contradicts(outcomes: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
     """Where the answer says OK, and counts another number of replays: the normal world refuses it as an error."""
-    return _says_ok(outcomes) & (outcomes["replays"] != REPLAYS)
+    return _says_ok(outcomes) & ~_counted(outcomes)
 
 
 def written(outcomes: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
     """Where a register was written that only a trace writes."""
-    return np.asarray(outcomes["from_trace"] != 0)
+    found: npt.NDArray[np.bool_] = outcomes["from_trace"] != 0
+    return found

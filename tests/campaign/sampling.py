@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tests.campaign.device import Place
-from tests.campaign.faults import Kind, Run
+from tests.campaign.faults import KINDS, Kind, Run
 
 Numbers = npt.NDArray[np.int64]
 BULK = ("memcpy", "memset", "gr_wipe")  # loops that do the same to one word after the other
@@ -23,21 +23,50 @@ class Share:
     """How many instructions of each part are attacked, at most: evenly spread, the first and the last among them.
 
     Attributes:
-        ours: our own code.
+        before: our own code before the library first runs; the whole verification follows.
+        ours: the rest of our own code.
         bulk: the middle of long loops in our own code that copy and wipe.
         tail: the library's last instructions before it returns.
         library: the rest of the library.
     """
 
+    before: int
     ours: int
     bulk: int
     tail: int
     library: int
 
 
-# For the case whose signature is bad, and for the others, where the library's verdict is good anyway.
-WHOLE = {True: Share(ALL, 500, ALL, 3000), False: Share(ALL, 500, 200, 100)}
-SAMPLE = {True: Share(50, 4, 30, 8), False: Share(50, 4, 4, 2)}
+@dataclass(frozen=True)
+class Shares:
+    """Shares by case and kind of fault.
+
+    Attributes:
+        skip: of single skips.
+        other: of other faults.
+        signature, signature_other: the same where the signature is bad, so that the library decides.
+    """
+
+    skip: Share
+    other: Share
+    signature: Share
+    signature_other: Share
+
+    def of(self, kind: Kind, about_signature: bool) -> Share:
+        """The share of a kind of fault in a case."""
+        if kind is KINDS[0]:
+            return self.signature if about_signature else self.skip
+        return self.signature_other if about_signature else self.other
+
+
+WHOLE = Shares(
+    skip=Share(ALL, ALL, 200, 200, 60),
+    other=Share(200, ALL, 200, 100, 30),
+    signature=Share(ALL, ALL, 200, ALL, 2000),
+    signature_other=Share(300, ALL, 200, ALL, 300),
+)
+FEW, FEW_OF_SIGNATURE = Share(1, 24, 2, 4, 1), Share(2, 24, 2, 24, 2)
+SAMPLE = Shares(FEW, FEW, FEW_OF_SIGNATURE, FEW_OF_SIGNATURE)
 
 
 def _segments(mask: npt.NDArray[np.bool_]) -> list[tuple[int, int]]:
@@ -59,6 +88,8 @@ def parts(run: Run, places: list[Place]) -> dict[str, Numbers]:
         part[start + BULK_EDGE : max(end - BULK_EDGE, start + BULK_EDGE)] = "bulk"
     for start, end in _segments(~run.is_ours):
         part[max(end - TAIL, start) : end] = "tail"
+    first = int(np.argmin(run.is_ours))  # of the library
+    part[:first][part[:first] == "ours"] = "before"
     return {name: np.flatnonzero(part == name) for name in Share.__annotations__}
 
 
