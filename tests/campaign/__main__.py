@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import argparse
+import itertools
 import os
 import sys
 import time
@@ -11,15 +12,18 @@ from pathlib import Path
 
 from tests.campaign import cases, sampling
 from tests.campaign.campaign import Campaign
+from tests.campaign.device import BARE_METAL, OPTEE
 from tests.campaign.faults import KINDS
 from trace_format.errors import GramophoneError
 
 FOLDER = Path("build/campaign")
+WHOLE = {BARE_METAL: sampling.WHOLE, OPTEE: sampling.OPTEE}
 
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.campaign", description=__doc__)
     parser.add_argument("--gpu", choices=list(cases.DRIVER), action="append", help="only this GPU")
+    parser.add_argument("--path", choices=list(WHOLE), action="append", help="only this port")
     names = sorted({case.name for case in cases.CASES})
     parser.add_argument("--case", choices=names, action="append", help="only this case")
     parser.add_argument(
@@ -37,13 +41,16 @@ def main() -> int:
     arguments = _arguments()
     start = time.monotonic()
     kinds = [kind for kind in KINDS if not arguments.fault or kind.name in arguments.fault]
-    campaign = Campaign(FOLDER, sampling.SAMPLE if arguments.sample else sampling.WHOLE, arguments.jobs)
+    shares = dict.fromkeys(WHOLE, sampling.SAMPLE) if arguments.sample else WHOLE
+    campaign = Campaign(FOLDER, shares, arguments.jobs)
+    paths = itertools.product(arguments.path or WHOLE, arguments.gpu or cases.DRIVER)
 
     def progress(text: str) -> None:
         print(f"[{time.monotonic() - start:5.0f} s] {text}", file=sys.stderr, flush=True)
 
     try:
-        result = campaign.run(arguments.gpu or list(cases.DRIVER), arguments.case or [], kinds, progress)
+        devices = [campaign.device(gpu, path) for path, gpu in paths]
+        result = campaign.run(devices, arguments.case or [], kinds, progress)
     except GramophoneError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2

@@ -255,10 +255,11 @@ int main(int argc, char **argv)
         inject_all(&m, limit, argv[4], argv[5]);
         return 0;
     }
+    const bool wanted = strcmp(argv[4], "-") != 0;
     m.pcs_room = limit;
-    m.pcs = map_file(argv[4], limit * sizeof *m.pcs, true);
+    m.pcs = wanted ? map_file(argv[4], limit * sizeof *m.pcs, true) : NULL;
     run_on(&m, limit);
-    if (truncate(argv[4], (off_t)(m.executed * sizeof *m.pcs)))
+    if (wanted && truncate(argv[4], (off_t)(m.executed * sizeof *m.pcs)))
         fail("%s: %s", argv[4], strerror(errno));
     const struct outcome o = outcome_of(&m);
     printf("%" PRIu32 " %" PRIu32 " %" PRIu32 " %" PRIu64 " %" PRIu32 " %" PRIu32 "\n", o.end, o.answered,

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tee_replayer.status import statuses
-from tests.campaign import cases, device, report, runner, sampling
+from tests.campaign import cases, device, optee, report, runner, sampling
 from tests.campaign.device import Device
 from tests.campaign.faults import Kind
 from tests.campaign.runner import Bench
@@ -55,41 +55,42 @@ class Campaign:
 
     Args:
         folder: for programs, firmwares and files.
-        shares: how many instructions are attacked.
+        shares: how many instructions are attacked, by path of a device.
         jobs: processes at a time.
-        options: of the firmwares' compiler.
     """
 
     folder: Path
-    shares: sampling.Shares
+    shares: dict[str, sampling.Shares]
     jobs: int = os.cpu_count() or 1
-    options: str = ""
 
     @functools.cached_property
     def _program(self) -> Path:
         return runner.compile_program(self.folder)
 
-    def device(self, gpu: str) -> Device:
-        """The firmware of a GPU."""
-        return device.build(gpu, self.folder / gpu, self.options)
+    def device(self, gpu: str, path: str = device.BARE_METAL) -> Device:
+        """The program of a GPU."""
+        build = device.build if path == device.BARE_METAL else optee.build
+        return build(gpu, self.folder / f"{gpu}-{path}")
 
     def bench(self, of: Device, case: cases.Case, attempt: cases.Attempt, name: str) -> Bench:
         """A trace before a firmware."""
-        return Bench(self._program, of, attempt, self.folder / f"{of.gpu}-{case.name}-{name}")
+        return Bench(self._program, of, attempt, self.folder / f"{of.gpu}-{of.path}-{case.name}-{name}")
 
     def controls(self, of: Device, case: cases.Case) -> list[str]:
         """What is wrong with a case without any fault; nothing, or the campaign would show nothing."""
         wrong = []
-        _, found = self.bench(of, case, case.refused(of.gpu), "refused").run()
+        found = self.bench(of, case, case.refused(of.gpu), "refused").outcome()
         answer, writes = outcome_name(found), runner.written(found)[0]
         if answer != case.status or writes:
             seen = f"{answer}, and a write" if writes else answer
-            wrong.append(f"{of.gpu}, {case.name}: the trace without a fault: expected {case.status}, found {seen}")
-        _, found = self.bench(of, case, case.control(of.gpu), "control").run()
+            wrong.append(
+                f"{of.name}, {case.name}: the trace without a fault: expected {case.status}, found {seen}"
+            )
+        found = self.bench(of, case, case.control(of.gpu), "control").outcome()
         answer, writes = outcome_name(found), runner.written(found)[0]
         if not runner.accepted(found)[0] or not writes:
             seen = answer if writes else f"{answer}, and no write"
-            wrong.append(f"{of.gpu}, {case.name}: the control: expected OK and a write, found {seen}")
+            wrong.append(f"{of.name}, {case.name}: the control: expected OK and a write, found {seen}")
         return wrong
 
     def planted(self, of: Device) -> npt.NDArray[Any]:
@@ -98,7 +99,7 @@ class Campaign:
         ours, theirs = s.KEY.raw, cases.STRANGER.public.raw
         segments = tuple((at, code.replace(ours, theirs)) for at, code in of.firmware.segments)
         weak = replace(of, firmware=replace(of.firmware, segments=segments))
-        return self.bench(weak, case, case.refused(of.gpu), "planted").run()[1]
+        return self.bench(weak, case, case.refused(of.gpu), "planted").outcome()
 
     def attack(self, of: Device, case: cases.Case, kinds: Sequence[Kind], result: Result) -> None:
         """Inject all faults of a case."""
@@ -108,35 +109,33 @@ class Campaign:
         run, found = bench.run()
         if runner.accepted(found)[0] or runner.written(found)[0]:
             return  # it needs no fault
-        places = of.places(run.unique.tolist())
-        parts = sampling.parts(run, places)
+        parts = sampling.parts(run)
         plans = []
         for kind in kinds:
-            share = self.shares.of(kind, case.status == "SIGNATURE")
+            share = self.shares[of.path].of(kind, case.status == "SIGNATURE")
             chosen = sampling.chosen(run, kind, parts, share)
             plans.append(run.plan(kind, np.concatenate([numbers for _, numbers in chosen.values()])))
             able = sum(count for count, _ in chosen.values())
-            result.table.rows[of.gpu, case.name, kind.name] = report.Counts(instructions=able)
+            result.table.rows[of.name, case.name, kind.name] = report.Counts(instructions=able)
         outcomes = bench.inject(run, found, np.concatenate(plans), self.jobs)
         ends = np.cumsum([len(plan) for plan in plans])
         for kind, plan, mine in zip(kinds, plans, np.split(outcomes, ends[:-1]), strict=True):
-            where = of.gpu, case.name, kind.name
+            where = of.name, case.name, kind.name
             result.table.rows[where].add(mine)
-            result.findings += report.findings(where, run, places, plan, mine)
+            result.findings += report.findings(where, of.gpu, run, plan, mine)
 
     def run(
         self,
-        gpus: Sequence[str],
+        devices: Iterable[Device],
         names: Sequence[str],
         kinds: Sequence[Kind],
         progress: Callable[[str], None] = lambda _: None,
     ) -> Result:
-        """All cases of the GPUs, or those named."""
+        """All cases of the devices, or those named."""
         result = Result()
-        for gpu in gpus:
-            of = self.device(gpu)
-            for case in cases.cases_of(gpu):
+        for of in devices:
+            for case in cases.cases_of(of.gpu):
                 if not names or case.name in names:
-                    progress(f"{gpu}: {case.title}")
+                    progress(f"{of.name}: {case.title}")
                     self.attack(of, case, kinds, result)
         return result

@@ -16,7 +16,8 @@ from tee_replayer.generate import generate
 from tests.campaign.cases import MIN_SECURITY_VERSION
 from tests.support import replayer_samples as s
 
-LIBRARY = "/bearssl/"  # in the path of each file that is not ours
+BARE_METAL, OPTEE = "bare-metal", "optee"
+LIBRARIES = ("/bearssl/", "/optee-os/", "/campaign/optee/kernel.c")  # in the path of each file that is not ours
 
 
 @dataclass(frozen=True)
@@ -36,10 +37,22 @@ class Place:
 
 @dataclass(frozen=True)
 class Device:
-    """A compiled firmware with debug information."""
+    """A compiled firmware with debug information.
+
+    Attributes:
+        gpu: the profile.
+        firmware: the program.
+        path: what of Gramophone's it is.
+    """
 
     gpu: str
     firmware: firmware.Firmware
+    path: str = BARE_METAL
+
+    @property
+    def name(self) -> str:
+        """For tables."""
+        return self.gpu if self.path == BARE_METAL else f"{self.gpu} {self.path}"
 
     def words(self, addresses: Sequence[int]) -> list[int]:
         """The instructions at addresses; 0 outside the code."""
@@ -57,7 +70,9 @@ class Device:
         for part in re.split(r"^0x[0-9a-f]{16}\n", done.stdout, flags=re.MULTILINE)[1:]:
             function, line = part.splitlines()[:2]
             line = line.partition(" (")[0]
-            found.append(Place(function.partition(".")[0], Path(line).name, LIBRARY not in line))
+            found.append(
+                Place(function.partition(".")[0], Path(line).name, not any(part in line for part in LIBRARIES))
+            )
         if len(found) != len(addresses):
             raise RunnerError(f"{command[0]} answered for {len(found)} of {len(addresses)} addresses")
         return found

@@ -16,6 +16,8 @@ import capstone
 import numpy as np
 import numpy.typing as npt
 
+from tests.campaign.device import Place
+
 # As struct fault of campaign.c.
 FAULT = np.dtype([("number", "<u8"), ("kind", "<u4"), ("operand", "<u4")])
 
@@ -103,27 +105,39 @@ class Run:
     """A run without a fault.
 
     Attributes:
-        addresses: of each instruction executed.
-        unique: each address once, sorted.
-        words: the instructions at `unique`.
+        addresses: of the instructions, each once.
+        words: the instructions there.
+        places: what they were compiled from.
+        index: of each instruction executed, in the three above.
         is_ours: whether each instruction executed is our code, and not a library's.
     """
 
     addresses: npt.NDArray[np.uint32]
-    unique: npt.NDArray[np.uint32]
     words: list[int]
+    places: list[Place]
+    index: npt.NDArray[np.uint32]
     is_ours: npt.NDArray[np.bool_]
+
+    def __len__(self) -> int:
+        """Instructions executed."""
+        return len(self.index)
+
+    @property
+    def verification(self) -> int:
+        """Number of the first instruction of the library's longest part: most of the run is after it."""
+        edges = np.flatnonzero(np.diff(np.concatenate(([1], self.is_ours.astype(np.int8), [1]))))
+        return int(edges[::2][np.argmax(edges[1::2] - edges[::2])])
 
     def able(self, kind: Kind) -> npt.NDArray[np.bool_]:
         """For each instruction executed, whether it can have a fault."""
         able = np.array([bool(kind.operands(word)) for word in self.words])
-        return able[np.searchsorted(self.unique, self.addresses)]
+        found: npt.NDArray[np.bool_] = able[self.index]
+        return found
 
     def plan(self, kind: Kind, numbers: npt.NDArray[np.int64]) -> npt.NDArray[Any]:
         """The faults of these instructions, all operands of each."""
         rows = []
-        places = np.searchsorted(self.unique, self.addresses[numbers])
-        for number, place in zip(numbers.tolist(), places.tolist(), strict=True):
-            for operand in kind.operands(self.words[place]):
+        for number, at in zip(numbers.tolist(), self.index[numbers].tolist(), strict=True):
+            for operand in kind.operands(self.words[at]):
                 rows.append((number, kind.do, kind.vary(number, operand)))
         return np.array(rows, FAULT)

@@ -196,17 +196,21 @@ static uint8_t *map(struct machine *m, uint64_t base, uint64_t size, uint32_t pr
         fail("too many ranges of memory");
     m->ranges[m->range_count].memory = memory;
     m->ranges[m->range_count].base = start;
-    m->ranges[m->range_count].is_code = protection & UC_PROT_EXEC;
     m->ranges[m->range_count++].bytes = size;
     return memory + (base - start);
 }
 
-static void load(uint8_t *to, uint64_t size, const char *path)
+/* The same, with a file's contents. */
+static uint8_t *load(struct machine *m, uint64_t base, uint64_t size, uint32_t protection, const char *path)
 {
+    uint8_t *to = map(m, base, size, protection), *copy = malloc(m->ranges[m->range_count - 1].bytes);
     FILE *file = fopen(path, "rb");
-    if (!file || fread(to, 1, size, file) != size)
+    if (!copy || !file || fread(to, 1, size, file) != size)
         fail("%s: cannot be read", path);
     fclose(file);
+    m->ranges[m->range_count - 1].contents = copy;
+    memcpy(copy, m->ranges[m->range_count - 1].memory, m->ranges[m->range_count - 1].bytes);
+    return to;
 }
 
 static void describe_register(struct machine *m, const char *kind, uint64_t offset, uint64_t value)
@@ -233,18 +237,14 @@ static void describe(struct machine *m, const char *line)
     if (sscanf(line, "%15s %" SCNi64 " %" SCNi64 " %4095[^\n]", kind, (int64_t *)&a, (int64_t *)&b, path) < 2)
         fail("not understood: %s", line);
     if (!strcmp(kind, "rom"))
-        load(map(m, a, b, UC_PROT_READ | UC_PROT_EXEC), b, path);
+        load(m, a, b, UC_PROT_READ | UC_PROT_EXEC, path);
+    else if (!strcmp(kind, "data"))
+        load(m, a, b, UC_PROT_READ | UC_PROT_WRITE, path);
     else if (!strcmp(kind, "ram"))
         map(m, a, b, UC_PROT_READ | UC_PROT_WRITE);
-    else if (!strcmp(kind, "mailbox")) {
-        m->mailbox = map(m, a, b, UC_PROT_READ | UC_PROT_WRITE);
-        load(m->mailbox, b, path);
-        m->mailbox_bytes = b;
-        m->request = malloc(b);
-        if (!m->request)
-            fail("no memory");
-        memcpy(m->request, m->mailbox, b);
-    } else if (!strcmp(kind, "gpu"))
+    else if (!strcmp(kind, "mailbox"))
+        m->mailbox = load(m, a, b, UC_PROT_READ | UC_PROT_WRITE, path);
+    else if (!strcmp(kind, "gpu"))
         check(uc_mmio_map(m->uc, a, GPU_BYTES, gpu_read, m, gpu_write, m), kind);
     else if (!strcmp(kind, "gic"))
         check(uc_mmio_map(m->uc, a, GIC_BYTES, gic_read, m, ignore_write, m), kind);
@@ -288,10 +288,12 @@ void machine_open(struct machine *m, const char *path)
 void machine_rewind(struct machine *m)
 {
     check(uc_context_restore(m->uc, m->start), "the registers at the start");
-    for (unsigned i = 0; i < m->range_count; i++)
-        if (!m->ranges[i].is_code && madvise(m->ranges[i].memory, m->ranges[i].bytes, MADV_DONTNEED))
+    for (unsigned i = 0; i < m->range_count; i++) {
+        if (m->ranges[i].contents)
+            memcpy(m->ranges[i].memory, m->ranges[i].contents, m->ranges[i].bytes);
+        else if (madvise(m->ranges[i].memory, m->ranges[i].bytes, MADV_DONTNEED))
             fail("memory cannot be cleared");
-    memcpy(m->mailbox, m->request, m->mailbox_bytes);
+    }
     memset(m->registers, 0, sizeof m->registers);
     m->now_ns = 0;
     m->executed = 0;

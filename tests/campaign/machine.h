@@ -28,13 +28,11 @@ enum end { END_NONE, END_EXIT, END_CRASH, END_HANG };
 struct machine {
     uc_engine *uc;
     uc_context *start;
-    uint8_t *request; /* copy of the mailbox at the start */
-    uint64_t mailbox_bytes;
     uint8_t *mailbox;
     struct {
         uint8_t *memory;
         uint64_t base, bytes;
-        bool is_code;
+        uint8_t *contents; /* at the start; NULL: zeros */
     } ranges[RANGE_MAX];
     unsigned range_count;
     uint32_t registers[GPU_BYTES / 4];

@@ -74,7 +74,7 @@ class Finding:
     """Faults at one address that got through.
 
     Attributes:
-        where: GPU, case, kind of fault.
+        where: device, case, kind of fault.
         address: of the instruction.
         text: the instruction.
         place: what it was compiled from.
@@ -98,18 +98,20 @@ class Finding:
 
 @dataclass
 class Table:
-    """Counts by (GPU, case, kind)."""
+    """Counts by (device, case, kind)."""
 
     rows: dict[tuple[str, str, str], Counts] = field(default_factory=dict)
 
     def lines(self) -> Iterable[str]:
         """The table, with totals."""
-        yield f"{'GPU':<9} {'case':<9} {'fault':<16}" + "".join(f"{name:>14}" for name in COLUMNS)
+        yield f"{'device':<15} {'case':<9} {'fault':<16}" + "".join(f"{name:>14}" for name in COLUMNS)
         total = Counts()
-        for (gpu, case, kind), counts in self.rows.items():
+        for (device, case, kind), counts in self.rows.items():
             total += counts
-            yield f"{gpu:<9} {case:<9} {kind:<16}" + "".join(f"{getattr(counts, name):>14,}" for name in COLUMNS)
-        yield f"{'all':<36}" + "".join(f"{getattr(total, name):>14,}" for name in COLUMNS)
+            yield f"{device:<15} {case:<9} {kind:<16}" + "".join(
+                f"{getattr(counts, name):>14,}" for name in COLUMNS
+            )
+        yield f"{'all':<42}" + "".join(f"{getattr(total, name):>14,}" for name in COLUMNS)
 
 
 def effect(gpu: str, outcome: Any) -> str:
@@ -130,32 +132,32 @@ def effect(gpu: str, outcome: Any) -> str:
 
 
 def findings(
-    where: tuple[str, str, str], run: Run, places: list[Place], plan: npt.NDArray[Any], outcomes: npt.NDArray[Any]
+    where: tuple[str, str, str], gpu: str, run: Run, plan: npt.NDArray[Any], outcomes: npt.NDArray[Any]
 ) -> list[Finding]:
     """The faults that got through or left a contradictory answer, by address.
 
     Args:
-        where: GPU, case, kind of fault.
+        where: device, case, kind of fault.
+        gpu: the profile.
         run: the run without a fault.
-        places: of `run.unique`.
         plan: the faults.
         outcomes: theirs.
     """
     bad = runner.accepted(outcomes) | runner.contradicts(outcomes) | runner.written(outcomes)
     decoder = capstone.Cs(capstone.CS_ARCH_ARM64, capstone.CS_MODE_LITTLE_ENDIAN)
     found = []
-    addresses = run.addresses[plan["number"].astype(np.int64)]
-    for address in np.unique(addresses[bad]).tolist():
-        at = int(np.searchsorted(run.unique, address))
+    index = run.index[plan["number"].astype(np.int64)]
+    for at in np.unique(index[bad]).tolist():
+        address = int(run.addresses[at])
         text = next(decoder.disasm(run.words[at].to_bytes(4, "little"), address), None)
-        mine = bad & (addresses == address)
-        what = sorted({effect(where[0], outcome) for outcome in outcomes[mine]})
+        mine = bad & (index == at)
+        what = sorted({effect(gpu, outcome) for outcome in outcomes[mine]})
         found.append(
             Finding(
                 where,
                 address,
                 f"{text.mnemonic} {text.op_str}" if text else f"{run.words[at]:#010x}",
-                places[at],
+                run.places[at],
                 "; ".join(what[:3]),
                 int(mine.sum()),
             )

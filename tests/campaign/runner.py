@@ -36,8 +36,9 @@ OUTCOME = np.dtype(
     + [("replays", "<u8"), ("pc", "<u8")]
 )
 REPLAYS = 1
+INSTRUCTION_BYTES = 4
 MAILBOX_BYTES = 1 << 16
-LIMIT = 1 << 26  # instructions of a run without a fault
+LIMIT = 1 << 27  # instructions of a run without a fault
 HANGS_AFTER = 1_000_000  # instructions more than without a fault: every wait of the firmware is shorter
 
 
@@ -100,7 +101,8 @@ class Bench:
         ]
         for index, (base, data) in enumerate(fw.segments):
             (self.folder / f"rom{index}").write_bytes(data)
-            rows.append(("rom", base, len(data), self.folder / f"rom{index}"))
+            kind = "rom" if base <= fw.entry < base + len(data) else "data"
+            rows.append((kind, base, len(data), self.folder / f"rom{index}"))
         reads = {**READS[self.device.gpu], **self.attempt.reads}
         rows += [("reads", gpu.register(name).offset, value, "") for name, value in reads.items()]
         rows += [("driver", gpu.register(name).offset, 0, "") for name in sorted(DRIVER[self.device.gpu])]
@@ -117,21 +119,32 @@ class Bench:
             raise RunnerError(done.stderr.strip() or f"{self.program} ended with {done.returncode}")
         return done.stdout
 
+    def outcome(self) -> npt.NDArray[Any]:
+        """How the run without a fault ends (one OUTCOME)."""
+        return self._run("-")
+
     def run(self) -> tuple[Run, npt.NDArray[Any]]:
-        """The run without a fault, and its outcome (one OUTCOME)."""
+        """The run without a fault, and its outcome."""
         pcs = self.folder / "pcs"
+        outcome = self._run(pcs)
+        index = np.fromfile(pcs, "<u4") // INSTRUCTION_BYTES
+        pcs.unlink()
+        table = np.zeros(int(index.max()) + 1, np.uint32)
+        table[index] = 1
+        words = np.flatnonzero(table)
+        table[words] = np.arange(len(words))
+        index = table[index]
+        addresses = (words * INSTRUCTION_BYTES).astype(np.uint32)
+        places = self.device.places(addresses.tolist())
+        return Run(addresses, self.device.words(addresses.tolist()), places, index, whose(places, index)), outcome
+
+    def _run(self, pcs: Path | str) -> npt.NDArray[Any]:
         end, answered, status, replays, writes, from_trace = map(
             int, self._call(self._describe(), "run", LIMIT, pcs).split()
         )
-        addresses = np.fromfile(pcs, "<u4")
-        pcs.unlink()
-        unique = np.unique(addresses)
-        places = self.device.places(unique.tolist())
         outcome = np.zeros(1, OUTCOME)
         outcome[0] = (end, status, answered, writes, from_trace, 0, 0, 0, replays, 0)
-        return Run(
-            addresses, unique, self.device.words(unique.tolist()), whose(places, unique, addresses)
-        ), outcome
+        return outcome
 
     def inject(self, run: Run, unspoilt: npt.NDArray[Any], plan: npt.NDArray[Any], jobs: int) -> npt.NDArray[Any]:
         """Inject faults, one a run: their outcomes, in the same order.
@@ -144,14 +157,14 @@ class Bench:
         """
         order = np.argsort(plan["number"], kind="stable")
         outcomes = np.zeros(len(plan), OUTCOME)
-        machine, meet = self._describe(), meeting_point(run)
+        machine, meet = self._describe(), int(run.addresses[run.index[run.verification]])
 
         def part(index: int) -> None:
             mine = order[index::jobs]
             if len(mine):
                 files = self.folder / f"plan{index}", self.folder / f"out{index}"
                 plan[mine].tofile(files[0])
-                self._call(machine, "inject", len(run.addresses) + HANGS_AFTER, *files, meet)
+                self._call(machine, "inject", len(run) + HANGS_AFTER, *files, meet)
                 outcomes[mine] = np.fromfile(files[1], OUTCOME)
 
         with ThreadPoolExecutor(jobs) as pool:
@@ -160,20 +173,11 @@ class Bench:
         return outcomes
 
 
-def meeting_point(run: Run) -> int:
-    """Address where the library's longest part of a run starts, the verification: most of the run is after it."""
-    edges = np.flatnonzero(np.diff(np.concatenate(([1], run.is_ours.astype(np.int8), [1]))))
-    start = edges[::2][np.argmax(edges[1::2] - edges[::2])]
-    return int(run.addresses[start])
-
-
-def whose(
-    places: list[Place], unique: npt.NDArray[np.uint32], addresses: npt.NDArray[np.uint32]
-) -> npt.NDArray[np.bool_]:
+def whose(places: list[Place], index: npt.NDArray[np.uint32]) -> npt.NDArray[np.bool_]:
     """Whether each instruction of a run is ours; memcpy and the like (string.S) belong to whoever calls them."""
     kinds = np.array([-1 if place.line.startswith("string.S") else place.is_ours for place in places], np.int8)
-    each = kinds[np.searchsorted(unique, addresses)]
-    latest = np.maximum.accumulate(np.where(each >= 0, np.arange(len(each)), 0))
+    each = kinds[index]
+    latest = np.maximum.accumulate(np.where(each >= 0, np.arange(len(each), dtype=np.uint32), np.uint32(0)))
     found: npt.NDArray[np.bool_] = each[latest] == 1
     return found
 

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from tests.campaign.device import Place
 from tests.campaign.faults import KINDS, Kind, Run
 
 Numbers = npt.NDArray[np.int64]
@@ -23,7 +22,7 @@ class Share:
     """How many instructions of each part are attacked, at most: evenly spread, the first and the last among them.
 
     Attributes:
-        before: our own code before the library first runs; the whole verification follows.
+        before: our own code before the verification.
         ours: the rest of our own code.
         bulk: the middle of long loops in our own code that copy and wipe.
         tail: the library's last instructions before it returns.
@@ -65,6 +64,13 @@ WHOLE = Shares(
     signature=Share(ALL, ALL, 200, ALL, 2000),
     signature_other=Share(300, ALL, 200, ALL, 300),
 )
+# Ten times as long a run, in which nearly all is LibTomCrypt.
+OPTEE = Shares(
+    skip=Share(60, ALL, 100, 100, 20),
+    other=Share(20, 500, 50, 50, 10),
+    signature=Share(300, ALL, 200, ALL, 300),
+    signature_other=Share(40, ALL, 100, ALL, 40),
+)
 FEW, FEW_OF_SIGNATURE = Share(1, 24, 2, 4, 1), Share(2, 24, 2, 24, 2)
 SAMPLE = Shares(FEW, FEW, FEW_OF_SIGNATURE, FEW_OF_SIGNATURE)
 
@@ -75,22 +81,19 @@ def _segments(mask: npt.NDArray[np.bool_]) -> list[tuple[int, int]]:
     return list(zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True))
 
 
-def parts(run: Run, places: list[Place]) -> dict[str, Numbers]:
-    """The numbers of a run's instructions, by the parts of Share.
-
-    Args:
-        run: the run.
-        places: of `run.unique`.
-    """
-    part = np.where(run.is_ours, "ours", "library").astype("<U8")
-    looping = np.array([place.function in BULK for place in places])[np.searchsorted(run.unique, run.addresses)]
+def parts(run: Run) -> dict[str, Numbers]:
+    """The numbers of a run's instructions, by the parts of Share."""
+    names = list(Share.__annotations__)
+    before, ours, bulk, tail, library = range(len(names))
+    part = np.where(run.is_ours, np.uint8(ours), np.uint8(library))
+    looping = np.array([place.function in BULK for place in run.places])[run.index]
     for start, end in _segments(looping & run.is_ours):
-        part[start + BULK_EDGE : max(end - BULK_EDGE, start + BULK_EDGE)] = "bulk"
+        part[start + BULK_EDGE : max(end - BULK_EDGE, start + BULK_EDGE)] = bulk
     for start, end in _segments(~run.is_ours):
-        part[max(end - TAIL, start) : end] = "tail"
-    first = int(np.argmin(run.is_ours))  # of the library
-    part[:first][part[:first] == "ours"] = "before"
-    return {name: np.flatnonzero(part == name) for name in Share.__annotations__}
+        part[max(end - TAIL, start) : end] = tail
+    first = part[: run.verification]
+    first[first == ours] = before
+    return {name: np.flatnonzero(part == number) for number, name in enumerate(names)}
 
 
 def spread(numbers: Numbers, most: int) -> Numbers:

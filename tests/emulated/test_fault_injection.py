@@ -15,19 +15,19 @@ import pytest
 from host_tools.runners import firmware
 from tests.campaign import cases, report, runner, sampling
 from tests.campaign.campaign import Campaign, Result
-from tests.campaign.device import Device
-from tests.campaign.faults import KINDS, Do, inversion
+from tests.campaign.device import BARE_METAL, Device
+from tests.campaign.faults import KINDS, Do
 
 GPUS = tuple(cases.DRIVER)
 EACH = [pytest.param(gpu, case, id=f"{gpu}-{case.name}") for gpu in GPUS for case in cases.cases_of(gpu)]
-SKIP = KINDS[0]
+INVERTED = KINDS[2]
 
 
 @pytest.fixture(scope="module")
 def campaign(tmp_path_factory: pytest.TempPathFactory) -> Campaign:
     if shutil.which(f"{firmware.CROSS}gcc") is None:
         pytest.skip("no cross compiler: apt-get install gcc-aarch64-linux-gnu")
-    return Campaign(tmp_path_factory.mktemp("campaign"), sampling.SAMPLE, jobs=1)
+    return Campaign(tmp_path_factory.mktemp("campaign"), {BARE_METAL: sampling.SAMPLE}, jobs=1)
 
 
 @pytest.fixture(scope="module")
@@ -63,11 +63,8 @@ def test_faults_happen(campaign: Campaign, devices: dict[str, Device], gpu: str,
     case = cases.cases_of(gpu)[0]
     bench = campaign.bench(of, case, case.control(gpu), "good")
     run, unspoilt = bench.run()
-    places = of.places(run.unique.tolist())
-    at = np.searchsorted(run.unique, run.addresses)
-    ours = np.array([place.function in ("load", "gr_load", "check_actions") for place in places])[at]
-    branches = np.array([bool(inversion(word)) for word in run.words])[at]
-    plan = run.plan(KINDS[2], np.flatnonzero(ours & branches & run.is_ours))
+    loader = np.array([place.function in ("load", "gr_load", "check_actions") for place in run.places])
+    plan = run.plan(INVERTED, np.flatnonzero(loader[run.index] & run.able(INVERTED)))
     outcomes = bench.inject(run, unspoilt, plan, 2)
     assert runner.accepted(unspoilt).all()
     assert len(plan) > 10
