@@ -11,8 +11,9 @@ import time
 from pathlib import Path
 
 from tests.campaign import cases, sampling
-from tests.campaign.campaign import Campaign
-from tests.campaign.device import BARE_METAL, OPTEE
+from tests.campaign.campaign import Campaign, Result
+from tests.campaign.cases import Case
+from tests.campaign.device import BARE_METAL, OPTEE, Device
 from tests.campaign.faults import KINDS
 from trace_format.errors import GramophoneError
 
@@ -32,6 +33,9 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument(
         "--sample", action="store_true", help="few instructions of each part: seconds, not minutes"
     )
+    parser.add_argument(
+        "--minutes", type=float, default=1e9, help="start no case after that; what is left out is listed"
+    )
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes at a time")
     return parser.parse_args()
 
@@ -45,19 +49,28 @@ def main() -> int:
     campaign = Campaign(FOLDER, shares, arguments.jobs)
     paths = itertools.product(arguments.path or WHOLE, arguments.gpu or cases.DRIVER)
 
-    def progress(text: str) -> None:
-        print(f"[{time.monotonic() - start:5.0f} s] {text}", file=sys.stderr, flush=True)
+    def on_case(of: Device, case: Case, so_far: Result) -> bool:
+        tried = sum(counts.tried for counts in so_far.table.rows.values())
+        seconds = time.monotonic() - start
+        print(f"[{seconds:5.0f} s, {tried:,} faults] {of.name}: {case.title}", file=sys.stderr, flush=True)
+        return seconds < 60 * float(arguments.minutes)
 
     try:
         devices = [campaign.device(gpu, path) for path, gpu in paths]
-        result = campaign.run(devices, arguments.case or [], kinds, progress)
+        result = campaign.run(devices, arguments.case or [], kinds, on_case)
     except GramophoneError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
     print(*result.table.lines(), sep="\n")
-    for heading, items in (("Got through, or contradictory", result.findings), ("Shows nothing", result.spoilt)):
+    for heading, items in (
+        ("Got through, or contradictory", result.findings),
+        ("Shows nothing", result.spoilt),
+        ("Not tried, for lack of time", result.left_out),
+    ):
         if items:
             print(f"\n{heading}:", *items, sep="\n  ")
+    seconds = time.monotonic() - start
+    print(f"\n{seconds / 60:.1f} minutes, {arguments.jobs} processes at a time")
     return 0 if result.ok else 1
 
 

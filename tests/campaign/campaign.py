@@ -28,11 +28,13 @@ class Result:
     Attributes:
         table: the counts.
         findings: what got through.
+        left_out: cases that were not tried, for lack of time.
         spoilt: cases that prove nothing, and why: not refused without a fault, or the control is not accepted.
     """
 
     table: report.Table = field(default_factory=report.Table)
     findings: list[report.Finding] = field(default_factory=list)
+    left_out: list[str] = field(default_factory=list)
     spoilt: list[str] = field(default_factory=list)
 
     @property
@@ -129,13 +131,16 @@ class Campaign:
         devices: Iterable[Device],
         names: Sequence[str],
         kinds: Sequence[Kind],
-        progress: Callable[[str], None] = lambda _: None,
+        on_case: Callable[[Device, cases.Case, Result], bool] = lambda _device, _case, _result: True,
     ) -> Result:
-        """All cases of the devices, or those named."""
+        """All cases of the devices, or those named; `on_case` says before each whether there is time."""
         result = Result()
         for of in devices:
             for case in cases.cases_of(of.gpu):
-                if not names or case.name in names:
-                    progress(f"{of.name}: {case.title}")
+                if names and case.name not in names:
+                    continue
+                if on_case(of, case, result):
                     self.attack(of, case, kinds, result)
+                else:
+                    result.left_out.append(f"{of.name}: {case.title}")
         return result
