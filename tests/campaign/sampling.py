@@ -25,7 +25,7 @@ class Share:
         before: our own code before the verification.
         ours: the rest of our own code.
         bulk: the middle of long loops in our own code that copy and wipe.
-        tail: the library's last instructions before it returns.
+        tail: the library's last instructions before it returns, from the verification on.
         library: the rest of the library.
     """
 
@@ -90,7 +90,8 @@ def parts(run: Run) -> dict[str, Numbers]:
     for start, end in _segments(looping & run.is_ours):
         part[start + BULK_EDGE : max(end - BULK_EDGE, start + BULK_EDGE)] = bulk
     for start, end in _segments(~run.is_ours):
-        part[max(end - TAIL, start) : end] = tail
+        if start >= run.verification:
+            part[max(end - TAIL, start) : end] = tail
     first = part[: run.verification]
     first[first == ours] = before
     return {name: np.flatnonzero(part == number) for number, name in enumerate(names)}
