@@ -9,6 +9,7 @@ import shutil
 import struct
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -248,7 +249,8 @@ class AfterTheFact:
             machine = unicorn.Machine(
                 dataclasses.replace(fw, entry=names[entry]), device, self.carveout, self.dram
             )
-            machine._uc.reg_write(arm64.UC_ARM64_REG_SP, names["gr_stack_end"])
+            engine: Any = machine._uc
+            engine.reg_write(arm64.UC_ARM64_REG_SP, names["gr_stack_end"])
             machine.run()
             self.said = machine.uart.decode()
 
