@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 from rich.console import Console
 
-from host_tools.commands.framework import FILE, GramophoneCommand, Outcome, UsageError
+from host_tools.commands.framework import FILE, GramophoneCommand, Outcome, UsageError, say
 from host_tools.runners import NORMAL_WORLDS, OPTEE, WITHOUT_OPTEE, bearssl, run, runner_of
 from host_tools.runners.needs import open_trace, secure_bytes
 from host_tools.runners.optee.bundle import bundle
@@ -92,6 +92,11 @@ def generate_command(
         str(p.relative_to(folder)) for p in folder.rglob("*") if p.is_file() and "bearssl" not in p.parts
     )
     data = {"folder": str(folder), "gpu": gpu, "platform": platform, "key_id": trusted.kid.hex(), "files": files}
+    if optee:
+        say(
+            f"warning: {folder}/sub.mk lets any client open sessions (GRAMOPHONE_TA_ONLY), "
+            f"{folder}/ta/policy.h lets root replay all that the key has signed: set both before you ship"
+        )
     following = f"see {folder}/README.md" if optee else f"make -C {folder}"
     return Outcome(data, f"{folder}: {', '.join(files)}\nnext: {following}")
 

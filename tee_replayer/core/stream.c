@@ -18,6 +18,8 @@ static enum gr_status next_chunk(struct gr_stream *s)
     /* Cleared: what the previous chunk's left there is not this one's. */
     _Alignas(8) uint8_t digest[32];
     gr_wipe(digest, sizeof digest);
+    if (bytes == 0)
+        return GR_STATUS_SIZE; /* the sections are longer than the body */
     if (!s->source->read(s->source->ctx, s->offset, s->chunk, bytes))
         return GR_STATUS_READ;
     if (!gr_sha256(s->chunk, bytes, digest))

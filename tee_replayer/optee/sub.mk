@@ -21,6 +21,9 @@ GRAMOPHONE_STAGING_BYTES ?= @STAGING@
 
 # y: only the TA for applications (ta/) opens sessions, so that its policy cannot be bypassed.
 GRAMOPHONE_TA_ONLY ?= n
+ifneq ($(GRAMOPHONE_TA_ONLY),y)
+$(warning gramophone: any client may open sessions; GRAMOPHONE_TA_ONLY=y leaves them to the TA and its policy)
+endif
 cppflags-$(GRAMOPHONE_TA_ONLY) += -DGR_TA_ONLY
 
 # All in one: see there.

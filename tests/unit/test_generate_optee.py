@@ -70,6 +70,7 @@ def test_the_command_adds_the_program_for_devices(tmp_path: Path) -> None:
     line = f"generate --gpu v3d42 --platform optee --key {tmp_path}/pub.pem -o {tmp_path}/out --json"
     found = CliRunner().invoke(main, line.split(), catch_exceptions=False)
     assert found.exit_code == 0, found.output
+    assert found.stderr.startswith(f"warning: {tmp_path}/out/sub.mk lets any client open sessions")
     assert "client/gramophone-tee" in json.loads(found.stdout)["files"]
     assert (tmp_path / "out" / "client" / "gramophone-tee").read_bytes() == bundle()
     assert generate_sources("v3d42", "optee", KEY, tmp_path / "out")  # such a folder is replaced
