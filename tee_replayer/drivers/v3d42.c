@@ -78,12 +78,15 @@ bool gr_driver_is_idle(void)
            !((gr_port_read32(GR_CORE0_CLE_CT0CS) | gr_port_read32(GR_CORE0_CLE_CT1CS)) & CLE_RUNS);
 }
 
-/* The table has no bit for execution: the code of a job must lie in the image, which neither the GPU nor a
+/* A GPU that has reset itself would run jobs without translation, so that is looked at before each.
+ * The table has no bit for execution: the code of a job must lie in the image, which neither the GPU nor a
  * caller can write to. It stays there while the job runs, since mappings do not change then. */
 enum gr_status gr_driver_check_write(const struct gr_replayer *r, uint32_t offset)
 {
     if (offset != GR_CORE0_CSD_QUEUED_CFG0) /* it starts the job */
         return GR_STATUS_OK;
+    if ((gr_port_read32(GR_HUB_MMU_CTL) & MMU_CTL_ON) != MMU_CTL_ON)
+        return GR_STATUS_DIVERGED;
     const uint64_t code =
         gr_driver_translate(r, 0, gr_port_read32(GR_CORE0_CSD_QUEUED_CFG5) & ~(uint64_t)CSD_CODE_FLAGS);
     return code < r->image_end || code == UINT64_MAX ? GR_STATUS_OK : GR_STATUS_RANGE;

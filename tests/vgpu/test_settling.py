@@ -189,3 +189,14 @@ def test_loading_has_a_limit_too() -> None:
     sample = trace(action(Op.REPLAY_START), image=bytes(16 * PAGE), carveout_bytes=32 * PAGE, slots=[])
     with pytest.raises(ReplayError, match="time budget"):
         device.replayer.load(signed(sample, chunk_bytes=PAGE), s.KEY)
+
+
+def test_no_job_starts_on_a_gpu_that_has_reset_itself() -> None:
+    """It would run without translation, and reach any memory."""
+    device = Device()
+    device.gpu.on_write = lambda name, value: (
+        device.gpu.set("hub.MMU_CTL", 0) if name == "core0.CSD_QUEUED_CFG5" else None
+    )
+    report = outcome(device, trace(mapped(0, MAP_READ), *job(VA * PAGE), meta=ONCE))
+    assert (report.name, report.action) == ("DIVERGED", 2)
+    assert ("core0.CSD_QUEUED_CFG0", 1 << 16) not in device.gpu.log
