@@ -9,6 +9,7 @@ from host_tools.flash import fip
 from host_tools.flash.containers import File, Opened, pack_archive, take_apart
 from host_tools.flash.contents import Finding
 from host_tools.flash.derive import Files, Given, complete, given_in, is_known
+from host_tools.flash.errors import ImageError
 from host_tools.flash.manifest import NAME, Manifest
 from host_tools.flash.names import CONTAINERS, FIP
 from host_tools.flash.pack import BUILDERS
@@ -19,11 +20,18 @@ SHOWN_BYTES = 8  # of two places that differ
 
 
 def as_archive(opened: Opened, platform: str, manifest: Manifest | None) -> Opened:
-    """A folder as the archive that it was unpacked from; traces are in the order that the manifest claims."""
+    """A folder as the archive that it was unpacked from; traces are in the order that the manifest claims.
+
+    Raises:
+        ImageError: no archive of ours can hold its files.
+    """
     places = {piece.name: piece.offset for piece in manifest.pieces} if manifest else {}
     ordered = sorted(opened.files, key=lambda name: (places.get(name, 0), name))
     files = _in_order({name: opened.files[name].data for name in ordered}, platform)
-    data = pack_archive(files)
+    try:
+        data = pack_archive(files)
+    except ValueError as error:  # names and sizes that the format has no room for
+        raise ImageError(f"not the files of an archive that 'gramophone flash' wrote: {error}") from None
     return Opened("folder", take_apart(data).files, data)
 
 
@@ -50,7 +58,7 @@ def differences(opened: Opened, platform: str) -> tuple[Given | None, list[Findi
         made = complete(platform, given)
         findings += _compare(opened.files, made)
         findings += [
-            Finding(name, None, "one of the files", "there", "not there") for name in made.keys() - files.keys()
+            Finding(name, None, "one of the files", "there", "not there") for name in made if name not in files
         ]
     except GramophoneError as error:
         findings.append(Finding("", None, f"packing makes no image of its parts: {error}", "", ""))

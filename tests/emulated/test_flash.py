@@ -381,7 +381,10 @@ def test_an_unpacked_archive(images: Callable[[str], Packed], tmp_path: Path) ->
     assert found.exit_code == 1
     assert ": is none of the files of such an image: expected nothing, found there" in found.stdout
     assert "flash.sh at 0x" in found.stdout
-    (tmp_path / "more.bin").unlink()
+    (tmp_path / "more.bin").rename(tmp_path / f"{'x' * 120}.bin")
+    long = run(f"flash --check {tmp_path}")
+    assert (long.exit_code, "not the files of an archive" in long.stderr) == (2, True), long.output
+    (tmp_path / f"{'x' * 120}.bin").unlink()
     (tmp_path / "flash.sh").unlink()
     (tmp_path / "flash.sh").symlink_to(tmp_path / "net.sgtr")
     assert "'flash.sh' in the folder: expected a file, found" in run(f"flash --check {tmp_path}").stderr
