@@ -352,6 +352,10 @@ def test_boot_firmware(images: Callable[[str], Packed], tmp_path: Path) -> None:
     assert take_apart(image).files["kernel8.img"].data == b"Linux"
     assert "other.elf" not in take_apart(image).files
     assert checked(image).ok
+    assert set(checked(image).given) == {"armstub8-gramophone.bin", "kernel8.img", "net.sgtr"} | {
+        name for name in take_apart(image).files if name.startswith(("start4", "fixup4", "overlays/"))
+    }
+    assert set(checked(images("rpi4").image).given) == {"armstub8-gramophone.bin", "net.sgtr"}
     assert [need.name for need in images("rpi4").manifest.missing] == ["start4.elf", "fixup4.dat"]
 
 
@@ -406,6 +410,8 @@ def test_the_command(images: Callable[[str], Packed], tmp_path: Path) -> None:
     assert good.exit_code == 0, good.output
     assert json.loads(good.stdout)["manifest_sha256"] == json.loads(made.stdout)["manifest_sha256"]
     assert json.loads(good.stdout)["findings"] == []
+    assert json.loads(good.stdout)["not_derived"] == ["firmware.bin", "net.sgtr"]
+    assert "not derived      firmware.bin, net.sgtr: compare" in run(f"flash --check {image}").stdout
     bad = run(f"flash --check {image} --key {tmp_path}/other.pem --json")
     assert bad.exit_code == 1
     finding = json.loads(bad.stdout)["findings"][0]
