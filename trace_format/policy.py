@@ -79,7 +79,7 @@ def check(trace: Trace, where: str = "") -> None:
     raise PolicyError(
         f"{where}{Status.REGISTER.text}, action {index}: {action.name} {register}",
         expected=f"{expected} (docs/REGISTERS.md)",
-        found=f"{int(row[value]):#010x}" if value else action.what,
+        found=f"{int(row[value]):#010x}" if value else register,
     )
 
 

@@ -170,7 +170,12 @@ def sign(
     """
     data = trace.read_bytes()
     signer = FileSigner(read_private_key(key, given_passphrase(passphrase_file, passphrase_env)))
-    signed = sign_trace(data, signer, file=str(trace))
+    try:
+        signed = sign_trace(data, signer, file=str(trace))
+    except policy.PolicyError as error:
+        is_raw = layout.read_header(data)["flags"] & HEADER_FLAG_RAW
+        advice = "; 'gramophone build' makes a trace of a raw recording that devices accept" if is_raw else ""
+        raise GramophoneError(f"{error}: every device refuses it, so it is not signed{advice}") from error
     write_atomically(output, signed)
     content = Trace.parse(data)
     for warning in _device_warnings(content, signer.alg):

@@ -80,6 +80,13 @@ def test_what_every_device_refuses_is_not_signed() -> None:
         device.replayer.load(s.signed(bad), s.KEY)
 
 
+def test_a_raw_recording_that_devices_refuse_is_to_be_built() -> None:
+    bad = trace(*PROLOGUE, *REPLAY, s.write("hub.MMU_PT_PA_BASE", 0), raw=True)
+    write("raw.gtr", bad.build())
+    found = run("sign", "raw.gtr", "--key", "key.pem", "-o", "raw.sgtr", status=2)
+    assert "every device refuses it, so it is not signed; 'gramophone build' makes a trace" in found.stderr
+
+
 def test_verify_refuses_what_every_device_refuses() -> None:
     """Whoever holds the key signed it with another program."""
     bad = trace(*PROLOGUE, *REPLAY, s.write("hub.MMU_PT_PA_BASE", 0))
