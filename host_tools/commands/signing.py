@@ -16,6 +16,7 @@ from host_tools.model.summary import lines as summary_lines
 from host_tools.model.summary import summary
 from host_tools.support.files import write_atomically
 from signing import keys
+from signing.envelope import shifted
 from signing.errors import PassphraseError
 from signing.sign import FileSigner, sign_trace
 from signing.verify import Verdict, verify_trace
@@ -220,13 +221,15 @@ def verify(trace: Path, key: tuple[Path, ...]) -> Outcome:
     trusted key signed, or it is, and every device refuses it.
     """
     trusted = [keys.load_public_key(path.read_bytes(), file=str(path)) for path in key]
-    result = verify_trace(trace.read_bytes(), trusted, file=str(trace))
+    data = trace.read_bytes()
+    result = verify_trace(data, trusted, file=str(trace))
     if result.verdict == Verdict.MALFORMED:
         raise GramophoneError(result.reason)
     content = reason = None
     if result.trace is not None:
         try:
-            content = Trace.parse(result.trace, str(trace))
+            with layout.naming(str(trace)), shifted(len(data) - len(result.trace)):
+                content = Trace.parse(result.trace)
             policy.check(content, f"{trace}: ")
         except OtherPolicyError as error:
             say(f"warning: what it does was not judged: {error}")

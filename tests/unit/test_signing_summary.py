@@ -16,6 +16,7 @@ from signing import keys
 from tee_replayer.status import ReplayError
 from tests.support import replayer_samples as s
 from tests.support.replayer_samples import PROLOGUE, REPLAY, trace
+from trace_format.schema import SectionType
 
 
 @pytest.fixture(autouse=True)
@@ -94,6 +95,16 @@ def test_verify_refuses_what_every_device_refuses() -> None:
     found = run("verify", "bad.sgtr", "--key", "pub.pem", status=1)
     assert found.stdout.startswith(f"REFUSED: bad.sgtr: {REFUSED}: expected")
     assert run_json("verify", "bad.sgtr", "--key", "pub.pem", status=1)["verdict"] == "refused-by-devices"
+
+
+def test_a_malformed_trace_with_a_good_signature_is_refused_at_its_place_in_the_file() -> None:
+    parts = s.Parts.of()
+    at = parts.section(SectionType.SLOTS)[1]
+    write("bad.sgtr", parts.slot(0, "flags", 0x80).signed())
+    found = run("verify", "bad.sgtr", "--key", "pub.pem", status=1)
+    data = Path("bad.sgtr").read_bytes()
+    where = at + len(data) - len(parts.data)
+    assert found.stdout.startswith(f"REFUSED: bad.sgtr at offset {where:#x}: reserved slot flags"), found.stdout
 
 
 def test_a_trace_of_another_policy_is_verified_and_not_judged() -> None:
