@@ -19,6 +19,7 @@ from signing.verify import verify_trace
 from tee_replayer import boards
 from tee_replayer.boards import Image
 from tee_replayer.device import Device, DeviceError, find
+from trace_format import policy
 from trace_format.errors import TraceError
 from trace_format.trace import Trace
 
@@ -201,6 +202,10 @@ def _read_trace(contents: Contents, name: str) -> None:
     if trace.profile.profile_id != device.profile_id:
         expected, found = f"{device.profile_id:#018x}", f"{trace.profile.profile_id:#018x} ({trace.gpu})"
         contents.report(name, "the device refuses this trace: GPU profile", None, expected, found)
+    try:
+        policy.check(trace)
+    except policy.PolicyError as error:
+        contents.report(name, f"the device refuses this trace: {error}")
     if version < device.min_security_version:
         expected = f"at least {device.min_security_version}"
         contents.report(name, "the device refuses this trace: security version", None, expected, version)

@@ -451,6 +451,14 @@ def test_traces_that_the_device_refuses(images: Callable[[str], Packed], tmp_pat
             pack(folder, Sources([tmp_path / f"{name}.sgtr"]))
 
 
+def test_a_trace_that_breaks_the_policy_is_not_packed(images: Callable[[str], Packed], tmp_path: Path) -> None:
+    bad = trace(*s.PROLOGUE, *s.REPLAY, s.write("hub.MMU_PT_PA_BASE", 0), meta={"security_version": 1})
+    (tmp_path / "a.sgtr").write_bytes(signed(bad))
+    reason = r"a\.sgtr: the device refuses this trace: the policy does not allow this register access, action 9"
+    with pytest.raises(FlashError, match=reason):
+        pack(images("qemu-virt").folder, Sources([tmp_path / "a.sgtr"]))
+
+
 def test_a_damaged_trace_is_not_packed(images: Callable[[str], Packed], tmp_path: Path) -> None:
     """The place named is that in the trace's own file."""
     data = bytearray(sample("qemu-virt", tmp_path))
