@@ -20,6 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -152,8 +153,10 @@ static int fork_and_wait(bool *is_child)
     if (child < 0)
         fail("fork: %s", strerror(errno));
     *is_child = child == 0;
-    if (child == 0)
+    if (child == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
         return 0;
+    }
     while (waitpid(child, &status, 0) < 0 && errno == EINTR)
         ;
     return WIFSIGNALED(status) ? -WTERMSIG(status) : WEXITSTATUS(status);
@@ -248,6 +251,7 @@ int main(int argc, char **argv)
     static struct machine m;
     if (argc < 5)
         fail("usage: campaign MACHINE run LIMIT PCS | campaign MACHINE inject LIMIT PLAN OUT MEET");
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
     machine_open(&m, argv[1]);
     const uint64_t limit = strtoull(argv[3], NULL, 0);
     if (!strcmp(argv[2], "inject") && argc == 7) {
