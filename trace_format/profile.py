@@ -120,6 +120,7 @@ class Profile:
         sources: where the facts come from: "registers", "reset".
         bit_names: of a register `block.NAME`, a repeated block without its number: what bits are called, as masks.
         cores: shader cores that there are: their number, or a bit for each where `cores_are_mask`.
+        register_map: of its virtual GPU: C header, prefix of the names of places there; None: it has none of its own.
         mmu: page table format and its constants; `address_spaces` only where there are several.
     """
 
@@ -144,6 +145,7 @@ class Profile:
     mmu: dict[str, Any]
     jobs: tuple[Job, ...]
     profile_id: int
+    register_map: tuple[str, str] | None
 
     @property
     def forbids_execution(self) -> bool:
@@ -218,7 +220,7 @@ def _for_traces(data: dict[str, Any]) -> dict[str, Any]:
         for block, rows in data["registers"].items()
         if block in blocks
     }
-    rest = {key: value for key, value in data.items() if key not in ("sources", "bits")}
+    rest = {key: value for key, value in data.items() if key not in ("sources", "bits", "model")}
     return rest | {"blocks": blocks, "registers": registers}
 
 
@@ -286,6 +288,7 @@ def _parse(file: str, text: bytes) -> Profile:
                 for kind, j in data["jobs"].items()
             ),
             profile_id=_profile_id(data),
+            register_map=None if like else _register_map(data),
         )
     except (KeyError, ValueError, TypeError) as error:
         raise ProfileError(f"malformed GPU profile: {error!r}", file=file) from error
@@ -380,6 +383,11 @@ def _bit_names(file: str, data: dict[str, Any]) -> dict[str, dict[str, int]]:
             if "w" in row["access"] and named & ~(row["bits"] | row.get("busy", 0)):
                 raise ProfileError(f"{full}: a bit that has a name is not among its bits", file=file)
     return found
+
+
+def _register_map(data: dict[str, Any]) -> tuple[str, str] | None:
+    model = data.get("model")
+    return (model["register_map"], model["prefix"]) if model else None
 
 
 def _mask(where: int | list[int]) -> int:

@@ -19,7 +19,7 @@ from host_tools.model.interpreter import Interpreter, interpreter
 from host_tools.model.memory import Memory
 from host_tools.model.observe import Observation, observe
 from host_tools.record.tensors import WORD, PairedMemory, Placement, find, pairs_of
-from trace_format.actions import ACTION_DTYPE, Action, Op, action
+from trace_format.actions import ACTION_DTYPE, Action, Columns, Op, action
 from trace_format.schema import PAGE_BYTES, DType, SlotKind
 from trace_format.trace import Slot, Trace
 
@@ -28,7 +28,7 @@ Words = dict[int, NDArray[np.uint32]]
 MAX_PARAMETERS = 48  # parameter slots; more runs of weights than this are joined
 # Memory is compared by GPU address and content: which physical pages the guest finds free is its own business.
 # Time is not compared.
-_NOT_COMPARED = [int(op) for op in (Op.MAP_GPU_MEM, Op.UNMAP_GPU_MEM, Op.UPLOAD, Op.CLEAR, Op.INTERVAL)]
+_NOT_COMPARED = (Op.MAP_GPU_MEM, Op.UNMAP_GPU_MEM, Op.UPLOAD, Op.CLEAR, Op.INTERVAL)
 
 
 def same_stream(first: Trace, second: Trace, what: str) -> None:
@@ -50,9 +50,9 @@ def same_stream(first: Trace, second: Trace, what: str) -> None:
 
 
 def _stream(trace: Trace) -> NDArray[np.void]:
-    jobs = np.flatnonzero(trace.actions["op"] == Op.JOB)
+    jobs = np.flatnonzero(Columns(trace.actions).is_op(Op.JOB))
     head = trace.actions[: jobs[-1] + 2]  # the last job and the write that starts it
-    return head[~np.isin(head["op"], _NOT_COMPARED)]
+    return head[~Columns(head).is_op(*_NOT_COMPARED)]
 
 
 def with_slots(
@@ -195,10 +195,10 @@ def _parameters(paired: PairedMemory) -> list[Slot]:
 
 def _add(trace: Trace, slots: list[Slot]) -> Trace:
     """Copies in before the first job; copies out after the last one, before its memory is unmapped."""
-    ops = trace.actions["op"]
-    jobs = np.flatnonzero(ops == Op.JOB)
-    changes = np.flatnonzero(np.isin(ops, [int(Op.MAP_GPU_MEM), int(Op.UNMAP_GPU_MEM)]))
-    end = int(next((at for at in changes if at > jobs[-1]), len(ops)))
+    columns = Columns(trace.actions)
+    jobs = np.flatnonzero(columns.is_op(Op.JOB))
+    changes = np.flatnonzero(columns.is_op(Op.MAP_GPU_MEM, Op.UNMAP_GPU_MEM))
+    end = int(next((at for at in changes if at > jobs[-1]), len(trace.actions)))
     copies = {
         op: np.array(
             [

@@ -7,13 +7,10 @@ import re
 from collections.abc import Iterator
 from pathlib import PurePosixPath
 
-from trace_format.profile import Block, Profile, Register, load
+from trace_format.profile import Block, Profile, Register, load, names
 
-# GPU profile -> header, and prefix of the names of places in the window.
-MAPS = {
-    "v3d42": ("host_tools/gpus/v3d/vgpu/v3d_register_map.h", "V3D"),
-    "mali_g71": ("host_tools/gpus/mali/vgpu/mali_register_map.h", "MALI"),
-}
+# GPU profile -> header, and prefix of the names of places in the window; GPUs without a model have none.
+MAPS = {name: found for name in names() if (found := load(name).register_map)}
 READ, WRITE = 1, 2  # VGPU_READ and VGPU_WRITE of host_tools/vgpu/vgpu_register.h
 
 
