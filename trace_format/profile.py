@@ -120,7 +120,7 @@ class Profile:
         sources: where the facts come from: "registers", "reset".
         bit_names: of a register `block.NAME`, a repeated block without its number: what bits are called, as masks.
         cores: shader cores that there are: their number, or a bit for each where `cores_are_mask`.
-        register_map: of its virtual GPU: C header, prefix of the names of places there; None: it has none of its own.
+        register_map: of its virtual GPU: C header, prefix of the names of places there; None: it has none.
         mmu: page table format and its constants; `address_spaces` only where there are several.
     """
 

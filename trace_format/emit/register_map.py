@@ -93,8 +93,8 @@ def _offsets(profile: Profile, rows: list[tuple[str, Block, Register]]) -> Itera
 
 
 def _bits(profile: Profile) -> Iterator[str]:
-    for register, names in profile.bit_names.items():
-        for name, mask in names.items():
+    for register, bits in profile.bit_names.items():
+        for name, mask in bits.items():
             full = f"{c_name(register)}_{name}"
             yield f"#define {full} {mask:#010x}u"
             if mask.bit_count() > 1:
