@@ -2,13 +2,18 @@
 /*
  * Inject faults into a run of the firmware, one a run.
  *
- *     campaign MACHINE run LIMIT PCS            without a fault; PCS: file for each instruction's address
- * (u32) campaign MACHINE inject LIMIT PLAN OUT    PLAN: struct fault, in order of their numbers; OUT: struct
- * outcome
+ *     campaign MACHINE run LIMIT PCS
+ *     campaign MACHINE inject LIMIT PLAN OUT MEET
+ *
+ * run: without a fault; PCS is a file for each instruction's address (u32), or "-". inject: PLAN has struct
+ * fault, in order of their numbers, OUT gets struct outcome.
  *
  * The run without a fault goes from fault to fault. At each the process forks: the child injects the fault
  * and runs to the end or to LIMIT instructions; its memory is the kernel's copy on write, and its code is
  * already translated.
+ *
+ * When a run with a fault reaches the address MEET in the same state as the run without a fault once did, or
+ * an earlier one with a fault, its end is known and not waited for: END_SAME for the former.
  */
 #include "machine.h"
 
@@ -27,7 +32,7 @@
 
 enum kind { SKIP, EXCHANGE, ZERO, ONES, FLIP, KIND_COUNT };
 
-enum { END_SAME = END_HANG + 1, KNOWN = 1 << 14 };
+enum { END_SAME = END_HANG + 1, KNOWN = 1 << 14, MEETINGS = 4 };
 
 /* What the driver decided; its view of these two structures: faults.py. */
 struct fault {
@@ -46,7 +51,7 @@ struct outcome {
 /* Shared by all forks: what became of states at the meeting point. Slots are by hash; one that is taken
  * stays. */
 struct memory_of_states {
-    uint64_t unspoilt; /* of the run without a fault */
+    uint64_t unspoilt[MEETINGS]; /* of the run without a fault; 0: none */
     struct {
         uint64_t state;
         struct outcome outcome;
@@ -126,21 +131,30 @@ static void run_on(struct machine *m, uint64_t limit)
 /* After a fault. */
 static struct outcome finish(struct machine *m, uint64_t limit, struct memory_of_states *states)
 {
-    uint64_t state = 0;
-    run_on(m, limit);
-    if (m->has_met) {
+    uint64_t seen[MEETINGS] = {0};
+    for (unsigned meetings = 0;; meetings++) {
+        if (!m->has_met)
+            run_on(m, limit);
+        if (!m->has_met || meetings == MEETINGS)
+            break;
         m->has_met = false;
-        state = machine_state(m);
-        if (state == states->unspoilt)
-            return (struct outcome){.end = END_SAME};
+        const uint64_t state = seen[meetings] = machine_state(m);
+        for (unsigned i = 0; i < MEETINGS; i++)
+            if (states->unspoilt[i] == state)
+                return (struct outcome){.end = END_SAME};
         if (states->known[state % KNOWN].state == state)
             return states->known[state % KNOWN].outcome;
+    }
+    if (m->has_met) {
+        m->meet_at = NOWHERE;
         run_on(m, limit);
     }
     const struct outcome o = outcome_of(m);
-    if (state && !states->known[state % KNOWN].state) {
-        states->known[state % KNOWN].outcome = o;
-        states->known[state % KNOWN].state = state;
+    for (unsigned i = 0; i < MEETINGS; i++) {
+        if (seen[i] && !states->known[seen[i] % KNOWN].state) {
+            states->known[seen[i] % KNOWN].outcome = o;
+            states->known[seen[i] % KNOWN].state = seen[i];
+        }
     }
     return o;
 }
@@ -179,18 +193,22 @@ static void attack(struct machine *m, const struct fault *f, uint64_t limit, str
         fail("fault %" PRIu32 " at %" PRIu64 " could not be injected", f->kind, f->number);
 }
 
-/* The state of the run without a fault at the meeting point. */
-static void scout(struct machine *m, struct memory_of_states *states)
+/* The states of the run without a fault at the meeting point. */
+static void scout(struct machine *m, uint64_t limit, struct memory_of_states *states)
 {
     bool is_child;
     if (m->meet_at == NOWHERE)
         return;
     const int status = fork_and_wait(&is_child);
     if (is_child) {
-        machine_run_to(m, UINT64_MAX);
-        if (!m->has_met)
+        for (unsigned i = 0; i < MEETINGS && m->end == END_NONE; i++) {
+            run_on(m, limit);
+            if (m->has_met)
+                states->unspoilt[i] = machine_state(m);
+            m->has_met = false;
+        }
+        if (!states->unspoilt[0])
             fail("the run does not reach the meeting point");
-        states->unspoilt = machine_state(m);
         _exit(0);
     }
     if (status)
@@ -212,12 +230,11 @@ static void *map_file(const char *path, uint64_t bytes, bool write)
 /* In the run without a fault. */
 static bool go_to(struct machine *m, uint64_t number)
 {
-    machine_run_to(m, number);
-    if (m->has_met) {
-        m->has_met = false; /* it will not be met again */
-        if (m->executed != number)
-            machine_run_to(m, number);
-    }
+    do {
+        m->has_met = false;
+        machine_run_to(m, number);
+    } while (m->has_met && m->executed != number);
+    m->has_met = false;
     return m->end == END_NONE;
 }
 
@@ -232,7 +249,7 @@ static void inject_all(struct machine *m, uint64_t limit, const char *plan, cons
     run_on(m, limit); /* so that all code is translated before the first fork */
     machine_rewind(m);
     m->meet_at = meet_at;
-    scout(m, states);
+    scout(m, limit, states);
     struct stat about;
     if (stat(plan, &about))
         fail("%s: %s", plan, strerror(errno));

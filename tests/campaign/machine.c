@@ -73,8 +73,8 @@ static void on_code(uc_engine *uc, uint64_t address, uint32_t size, void *user)
 {
     struct machine *m = user;
     (void)size;
-    if (address == m->meet_at) {
-        m->meet_at = NOWHERE;
+    if (address == m->meet_at && m->executed != m->met_number) {
+        m->met_number = m->executed;
         m->has_met = true;
         m->stop_at = m->executed;
     }
@@ -263,7 +263,7 @@ void machine_open(struct machine *m, const char *path)
     char line[LINE_MAX_BYTES];
     uc_hook hook;
     memset(m, 0, sizeof *m);
-    m->meet_at = NOWHERE;
+    m->meet_at = m->met_number = NOWHERE;
     check(uc_open(UC_ARCH_ARM64, UC_MODE_ARM, &m->uc), "uc_open");
     check(uc_ctl_set_cpu_model(m->uc, UC_CPU_ARM64_A72), "the processor's model");
     FILE *file = fopen(path, "r");
@@ -298,5 +298,6 @@ void machine_rewind(struct machine *m)
     m->now_ns = 0;
     m->executed = 0;
     m->end = END_NONE;
+    m->met_number = NOWHERE;
     m->writes = m->from_trace = 0;
 }

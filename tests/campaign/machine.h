@@ -44,8 +44,8 @@ struct machine {
     uint64_t now_ns;
     uint64_t executed, stop_at; /* instructions */
     enum end end;
-    /* Where a run stops for a look at its state: when this address is next reached (NOWHERE: never). */
-    uint64_t meet_at;
+    /* Where a run stops for a look at its state: whenever this address is reached (NOWHERE: never). */
+    uint64_t meet_at, met_number; /* the latter: of the instruction where it stopped last */
     bool has_met;
     /* What reached the GPU. */
     uint32_t writes, from_trace;      /* writes in all; those that only a trace makes */

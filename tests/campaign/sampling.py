@@ -59,9 +59,9 @@ class Shares:
 
 
 WHOLE = Shares(
-    skip=Share(ALL, ALL, 200, 200, 60),
-    other=Share(200, ALL, 200, 100, 30),
-    signature=Share(ALL, ALL, 200, ALL, 2000),
+    skip=Share(300, ALL, 200, 200, 60),
+    other=Share(100, ALL, 200, 100, 30),
+    signature=Share(ALL, ALL, 200, ALL, 1000),
     signature_other=Share(300, ALL, 200, ALL, 300),
 )
 # Ten times as long a run, in which nearly all is LibTomCrypt.
