@@ -66,9 +66,7 @@ def check(trace: Trace, where: str = "") -> None:
         try:
             trace.with_(raw=False).check(where)
         except ActionError as error:
-            raise PolicyError(
-                f"{error}; a raw recording may do that, a device refuses it: build it first"
-            ) from None
+            raise PolicyError(str(error)) from None
     found = [(int(np.argmax(wrong)), expected, value) for wrong, expected, value in _broken(trace) if wrong.any()]
     if not found:
         return
