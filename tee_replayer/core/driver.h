@@ -32,6 +32,6 @@ GR_INTERNAL bool gr_driver_is_idle(void);
 
 /* What a trace must not do now with a register that it may write, at a byte offset: start a job whose code
  * could be changed. */
-GR_INTERNAL enum gr_status gr_driver_check_write(const struct gr_replayer *r, uint32_t offset);
+GR_INTERNAL enum gr_status gr_driver_check_write(struct gr_replayer *r, uint32_t offset, uint32_t value);
 
 #endif

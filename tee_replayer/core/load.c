@@ -265,7 +265,7 @@ static enum gr_status check_sections(struct loader *l)
         section_bytes(l, ACTIONS) % GR_ACTION_BYTES ||
         gr_load64(gr_aligned(section_at(l, ACTIONS)) + GR_SECTION_AT_OFFSET) != l->head_bytes ||
         section_bytes(l, MANIFEST) != GR_MANIFEST_BYTES ||
-        section_bytes(l, CHUNKS) != (l->stream.left + l->stream.chunk_bytes - 1) / l->stream.chunk_bytes * 32)
+        section_bytes(l, CHUNKS) != gr_load32(gr_aligned(l->head) + GR_HEADER_AT_CHUNK_COUNT) * UINT64_C(32))
         return GR_STATUS_SECTIONS;
     l->stream.hashes = section_data(l, CHUNKS);
     l->state ^= STEP_SECTIONS;
@@ -317,6 +317,37 @@ static void take_section(const struct loader *l, struct gr_stream *s, uint32_t i
     take_rest(s, out);
 }
 
+/* Memory, read by an access of its own: the compiler takes no earlier value for it. */
+static uint32_t fresh32(const void *p)
+{
+    return *(const volatile uint32_t *)p;
+}
+
+static uint64_t fresh64(const void *p)
+{
+    return *(const volatile uint64_t *)p;
+}
+
+/* What is so only if the manifest is for this device, and the replayer's fields are what it says: zero. Asked
+ * twice: once for a reason, and once, after all else, for the state, which takes it as it is, so that there
+ * is no branch to skip. */
+GR_NOINLINE static uint64_t differences(const struct loader *l)
+{
+    const struct gr_replayer *r = l->r;
+    const uint8_t *m = gr_aligned(r->manifest);
+    const uint64_t image_bytes = fresh64(m + GR_MANIFEST_AT_IMAGE_BYTES);
+    const uint64_t older =
+        (uint64_t)fresh32(m + GR_MANIFEST_AT_SECURITY_VERSION) - fresh32(&l->policy->min_security_version);
+    return older >> 32 | (fresh32(m + GR_MANIFEST_AT_GPU) ^ GR_TARGET_GPU) |
+           (fresh64(m + GR_MANIFEST_AT_PROFILE_ID) ^ GR_PROFILE_ID) |
+           (fresh32(m + GR_MANIFEST_AT_GPU_ID) ^ GR_ID_VALUE) |
+           (fresh32(m + GR_MANIFEST_AT_GPU_ID_MASK) ^ GR_ID_MASK) |
+           (fresh32(m + GR_MANIFEST_AT_ACTION_COUNT) ^ fresh32(&r->action_count)) |
+           (fresh32(m + GR_MANIFEST_AT_SLOT_COUNT) ^ fresh32(&r->slot_count)) |
+           (image_bytes ^ fresh64(&l->image_bytes)) | (r->image_end - image_bytes) / GR_PAGE_BYTES |
+           r->image_end % GR_PAGE_BYTES;
+}
+
 /* The manifest, the slots, and where everything goes in the carve-out. */
 static enum gr_status check_manifest(struct loader *l)
 {
@@ -340,12 +371,7 @@ static enum gr_status check_manifest(struct loader *l)
     /* One less: zero is too small. */
     if (r->carveout_bytes - 1 >= GR_MAX_CARVEOUT_BYTES || r->va_bytes - 1 >= (uint64_t)1 << GR_VA_BITS ||
         (r->carveout_bytes | r->va_bytes) % GR_PAGE_BYTES || r->image_bytes > r->carveout_bytes ||
-        r->image_bytes != gr_load64(m + GR_MANIFEST_AT_IMAGE_BYTES) ||
-        r->action_count != gr_load32(m + GR_MANIFEST_AT_ACTION_COUNT) ||
-        r->slot_count != gr_load32(m + GR_MANIFEST_AT_SLOT_COUNT) ||
-        gr_load32(m + GR_MANIFEST_AT_GPU_ID) != GR_ID_VALUE ||
-        gr_load32(m + GR_MANIFEST_AT_GPU_ID_MASK) != GR_ID_MASK ||
-        r->time_budget_us > GR_MAX_TIME_BUDGET_US ||
+        differences(l) || r->time_budget_us > GR_MAX_TIME_BUDGET_US ||
         !gr_is_zero(m + GR_MANIFEST_AT_RESERVED, GR_MANIFEST_BYTES - GR_MANIFEST_AT_RESERVED))
         return GR_STATUS_MANIFEST;
     if (r->slot_count > GR_MAX_SLOTS)
@@ -439,25 +465,6 @@ static enum gr_status check_actions(struct loader *l)
     return GR_STATUS_OK;
 }
 
-/* A register's value, or a word of memory, read by an access of its own. */
-static uint32_t fresh32(const uint8_t *p)
-{
-    return *(const volatile uint32_t *)(const void *)p;
-}
-
-/* What check_manifest and check_identity have judged, from fresh reads: zero if all of it holds. It goes into
- * the state as it is, so that there is no branch to skip. */
-GR_NOINLINE static uint32_t differences(const struct loader *l)
-{
-    const uint8_t *m = l->r->manifest;
-    const uint64_t newer = (uint64_t)fresh32(m + GR_MANIFEST_AT_SECURITY_VERSION) -
-                           *(const volatile uint32_t *)&l->policy->min_security_version;
-    return (fresh32(m + GR_MANIFEST_AT_GPU) ^ GR_TARGET_GPU) |
-           (fresh32(m + GR_MANIFEST_AT_PROFILE_ID) ^ (uint32_t)GR_PROFILE_ID) |
-           (fresh32(m + GR_MANIFEST_AT_PROFILE_ID + 4) ^ (uint32_t)(GR_PROFILE_ID >> 32)) |
-           (uint32_t)(newer >> 32) | ((gr_port_read32(GR_ID_OFFSET) ^ GR_ID_VALUE) & GR_ID_MASK);
-}
-
 static enum gr_status load(struct loader *l)
 {
     const uint64_t start = gr_port_now_us();
@@ -478,8 +485,11 @@ static enum gr_status load(struct loader *l)
         status = load_body(l);
     if (status == GR_STATUS_OK)
         status = check_actions(l);
-    if (status == GR_STATUS_OK)
-        l->state ^= differences(l);
+    if (status == GR_STATUS_OK) {
+        const uint64_t differing = differences(l);
+        l->state ^= (uint32_t)(differing | differing >> 32) |
+                    ((gr_port_read32(GR_ID_OFFSET) ^ GR_ID_VALUE) & GR_ID_MASK);
+    }
     if (status == GR_STATUS_OK && l->state != GR_STATE_LOADED)
         status = GR_STATUS_FLOW;
     l->r->state = l->state;

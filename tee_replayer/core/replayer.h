@@ -80,8 +80,9 @@ struct gr_replayer {
     uint8_t *bound[GR_SLOTS];       /* the caller's data */
     const struct gr_limits *limits; /* of the register that the latest action writes; NULL: it writes none */
     uint32_t kept[GR_KEPT];
-    bool touched; /* the GPU has been written to */
-    bool started; /* the prologue is done */
+    uint32_t code; /* GPU address of the next job's code, of drivers that check where it lies */
+    bool touched;  /* the GPU has been written to */
+    bool started;  /* the prologue is done */
 };
 
 /* Verify a signed trace and load it. No register is written; the GPU's identity is read. A failed load leaves

@@ -38,15 +38,14 @@ static enum gr_status write_register(struct gr_replayer *r, uint32_t index, uint
         return GR_STATUS_REGISTER;
     if (~mask)
         value = (value & mask) | (gr_port_read32(index * 4) & ~mask & limits->bits);
-    if (value & ~limits->bits || limits->always & ~value)
-        return GR_STATUS_REGISTER;
-    if (value & ~again->bits || again->always & ~value)
+    const uint32_t kept = (value & again->bits) | again->always;
+    if (value != ((value & limits->bits) | limits->always) || value != kept)
         return GR_STATUS_REGISTER;
     enum gr_status status = limits->idle ? settle(r) : GR_STATUS_OK;
     if (status == GR_STATUS_OK)
-        status = gr_driver_check_write(r, index * 4);
+        status = gr_driver_check_write(r, index * 4, kept);
     if (status == GR_STATUS_OK)
-        gr_port_write32(index * 4, (value & again->bits) | again->always);
+        gr_port_write32(index * 4, kept);
     return status;
 }
 

@@ -222,9 +222,10 @@ bool gr_driver_is_idle(void)
 }
 
 /* Page tables say what is code. */
-enum gr_status gr_driver_check_write(const struct gr_replayer *r, uint32_t offset)
+enum gr_status gr_driver_check_write(struct gr_replayer *r, uint32_t offset, uint32_t value)
 {
     (void)r;
     (void)offset;
+    (void)value;
     return GR_STATUS_OK;
 }

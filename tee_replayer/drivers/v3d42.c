@@ -23,7 +23,6 @@ enum {
 #define MMU_CTL_ON 0x060d0c01u /* enabled, faults abort and interrupt; the profile lets no trace clear it */
 #define MMU_CTL_FAULTS 0x08101000u /* cap exceeded, page invalid, write violation */
 #define CSD_AT_WORK 0xfu           /* CSD_STATUS: queued, current, number active */
-#define CLE_RUNS 0x20u             /* CLE_CTnCS: CTRUN, as in Linux drivers/gpu/drm/vc4/vc4_regs.h */
 #define CSD_CODE_FLAGS 7u          /* CSD_QUEUED_CFG5: address of the code, and three flags */
 
 static uint32_t va_mib(uint64_t va_bytes)
@@ -74,21 +73,21 @@ void gr_driver_set_table(struct gr_replayer *r, uint32_t space)
 
 bool gr_driver_is_idle(void)
 {
-    return !(gr_port_read32(GR_CORE0_CSD_STATUS) & CSD_AT_WORK) &&
-           !((gr_port_read32(GR_CORE0_CLE_CT0CS) | gr_port_read32(GR_CORE0_CLE_CT1CS)) & CLE_RUNS);
+    return !(gr_port_read32(GR_CORE0_CSD_STATUS) & CSD_AT_WORK); /* no trace starts other jobs */
 }
 
 /* A GPU that has reset itself would run jobs without translation, so that is looked at before each.
  * The table has no bit for execution: the code of a job must lie in the image, which neither the GPU nor a
  * caller can write to. It stays there while the job runs, since mappings do not change then. */
-enum gr_status gr_driver_check_write(const struct gr_replayer *r, uint32_t offset)
+enum gr_status gr_driver_check_write(struct gr_replayer *r, uint32_t offset, uint32_t value)
 {
+    if (offset == GR_CORE0_CSD_QUEUED_CFG5)
+        r->code = value & ~CSD_CODE_FLAGS;
     if (offset != GR_CORE0_CSD_QUEUED_CFG0) /* it starts the job */
         return GR_STATUS_OK;
     if ((gr_port_read32(GR_HUB_MMU_CTL) & MMU_CTL_ON) != MMU_CTL_ON)
         return GR_STATUS_DIVERGED;
-    const uint64_t code =
-        gr_driver_translate(r, 0, gr_port_read32(GR_CORE0_CSD_QUEUED_CFG5) & ~(uint64_t)CSD_CODE_FLAGS);
+    const uint64_t code = gr_driver_translate(r, 0, r->code);
     return code < r->image_end || code == UINT64_MAX ? GR_STATUS_OK : GR_STATUS_RANGE;
 }
 
