@@ -43,6 +43,7 @@ class Family:
         cache_commands: names of registers that flush caches when they are written.
         cache_states: names of registers that show when such a flush is done.
         list_registers: names of registers that only describe bin and render lists.
+        fault_clears: names of registers that clear faults; a pass takes the bits out that no trace may write.
         passes: by name, in the order in which they run, passes over a trace's actions that are for its GPUs only.
     """
 
@@ -56,6 +57,7 @@ class Family:
     cache_commands: re.Pattern[str]
     cache_states: re.Pattern[str] = NOTHING
     list_registers: re.Pattern[str] = NOTHING
+    fault_clears: re.Pattern[str] = NOTHING
     passes: Mapping[str, Callable[[Actions, Profile], Actions]] = field(default_factory=dict)
 
 

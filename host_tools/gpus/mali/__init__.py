@@ -6,7 +6,7 @@ import re
 from host_tools.gpus.family import Family
 from host_tools.gpus.mali.page_tables import MaliTables
 from host_tools.gpus.mali.panfrost import Registers
-from host_tools.gpus.mali.passes import PASSES
+from host_tools.gpus.mali.passes import FAULT_CLEARS, PASSES
 
 FAMILY = Family(
     gpus=("mali_g52", "mali_g71"),
@@ -18,5 +18,6 @@ FAMILY = Family(
     tlb_only_flushes=False,
     cache_commands=re.compile(r"as\d+\.COMMAND"),
     cache_states=re.compile(r"as\d+\.STATUS"),
+    fault_clears=FAULT_CLEARS,
     passes=PASSES,
 )

@@ -31,6 +31,7 @@ POLL_TIMEOUT_US = 100_000  # ten times what Linux gives a power request
 POWER_STATE = re.compile(r"gpu\.(SHADER|TILER|L2)_(READY|PWRTRANS)_(LO|HI)")
 POWER_REQUEST = re.compile(r"gpu\.(SHADER|TILER|L2)_PWRO(N|FF)_(LO|HI)")
 SNAPSHOTS = ("job.IRQ_RAWSTAT", "job.JS_STATE")
+FAULT_CLEARS = re.compile(r"(gpu|job|mmu)\.IRQ_CLEAR")
 ADDRESS_SPACE = re.compile(r"as\d+\.")
 
 
@@ -127,7 +128,7 @@ def drop_unused_flush_ids(rows: Actions, gpu: Profile) -> Actions:
 
 def keep_faults(rows: Actions, gpu: Profile) -> Actions:
     """Take the bits that clear faults out of writes: a replay starts without any, and no trace may clear one."""
-    clears = {gpu.register(f"{block}.IRQ_CLEAR").index for block in ("gpu", "job", "mmu")}
+    clears = _names(gpu, FAULT_CLEARS)
     columns = Columns(rows)
     which = np.flatnonzero(columns.is_op(Op.REG_WRITE) & np.isin(columns.register, list(clears)))
     changed, kept = rows.copy(), np.ones(len(rows), np.bool_)
