@@ -65,7 +65,7 @@ RULES = {
     Type.VA_PAGE: "the pages end at or below `va_bytes`",
     Type.FRAME: (
         "the pages lie inside the carve-out; those that the GPU may write, after the image's last page; those "
-        "that it may execute, in the image, where page tables can forbid execution and the trace is not raw"
+        "that it may execute, in the image, where page tables can forbid execution (replayers enforce that)"
     ),
     Type.BYTES: "not zero",
     Type.TARGET: "the bytes lie after the image's last page and inside the carve-out",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""What a trace may do to registers, by the policy of its GPU's profile, which devices enforce.
+"""What a trace may do to registers, and execute, by the policy of its GPU's profile, which devices enforce.
 
 Theirs is the table that tee_replayer/target.py makes of the same profile, and tee_replayer/core/check.c;
 tests/vgpu/test_policy_agreement.py compares the verdicts. What depends on the values that registers have during a
@@ -15,10 +15,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trace_format.actions import ACTIONS, ALL_BITS, Actions, Columns, Op, Type
+from trace_format.actions import ACTIONS, ALL_BITS, MAP_EXECUTE, Actions, Columns, Op, Type
 from trace_format.errors import ActionError
 from trace_format.operands import REGISTERS
 from trace_format.profile import Profile
+from trace_format.schema import PAGE_BYTES
 from trace_format.schema.report import Status
 from trace_format.trace import Trace
 
@@ -26,7 +27,7 @@ Mask = NDArray[np.bool_]
 
 
 class PolicyError(ActionError):
-    """A register access that every device refuses; with the device's own words."""
+    """An action that every device refuses; with the device's own words."""
 
 
 @dataclass(frozen=True)
@@ -62,11 +63,14 @@ def check(trace: Trace, where: str = "") -> None:
         trace: one whose actions are well-formed (`Trace.parse`).
         where: "FILE: " or "", put first in the message.
     """
-    if trace.raw:
-        try:
-            trace.with_(raw=False).check(where)
-        except ActionError as error:
-            raise PolicyError(str(error)) from None
+    outside = _code_outside_the_image(trace)
+    if outside.any():
+        index = int(np.argmax(outside))
+        raise PolicyError(
+            f"{where}{Status.RANGE.text}, action {index}: {ACTIONS[Op.MAP_GPU_MEM].name}",
+            expected="executable pages in the image only, where nothing writes",
+            found="others",
+        )
     found = [(int(np.argmax(wrong)), expected, value) for wrong, expected, value in _broken(trace) if wrong.any()]
     if not found:
         return
@@ -83,9 +87,20 @@ def check(trace: Trace, where: str = "") -> None:
 
 def refused(trace: Trace) -> Mask:
     """Which actions the policy does not allow."""
-    found = np.zeros(len(trace.actions), np.bool_)
+    found = _code_outside_the_image(trace)
     for wrong, *_ in _broken(trace):
         found |= wrong
+    return found
+
+
+def _code_outside_the_image(trace: Trace) -> Mask:
+    """Mappings of executable pages that are not the image's, on a GPU whose page tables forbid execution."""
+    columns = Columns(trace.actions)
+    if not trace.profile.forbids_execution:
+        return np.zeros(len(trace.actions), np.bool_)
+    executes = columns.is_op(Op.MAP_GPU_MEM) & (columns.flags & MAP_EXECUTE != 0)
+    image_pages = -(-len(trace.image) // PAGE_BYTES)
+    found: Mask = executes & (columns.of(Type.FRAME) + columns.of(Type.PAGES) > image_pages)
     return found
 
 

@@ -187,7 +187,6 @@ class Trace:
             window_bytes=gpu.window_bytes,
             lines=len(gpu.interrupts),
             address_spaces=gpu.address_spaces,
-            code_in_image=gpu.forbids_execution and not self.raw,
             where=where,
         )
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from trace_format.actions import Actions, Columns, Numbers, Op
 from trace_format.errors import ActionError, ActionRangeError, ReservedError, UnknownActionError
-from trace_format.opcodes import ACTIONS, MAP_EXECUTE, MAP_WRITE
+from trace_format.opcodes import ACTIONS, MAP_WRITE
 from trace_format.operands import COUNTED_BY, FIELD_BITS, REGISTERS, Type
 from trace_format.schema import KEEP_SLOTS, PAGE_BYTES
 
@@ -30,7 +30,6 @@ class Limits:
         window_bytes: size of the GPU's register window.
         lines: number of its interrupt lines.
         address_spaces: number of its address spaces.
-        code_in_image: executable pages must lie in the image.
     """
 
     image_bytes: int
@@ -40,7 +39,6 @@ class Limits:
     window_bytes: int
     lines: int
     address_spaces: int
-    code_in_image: bool
 
     @property
     def image_end(self) -> int:
@@ -110,23 +108,19 @@ def check_actions(
     window_bytes: int,
     lines: int,
     address_spaces: int,
-    code_in_image: bool,
     where: str,
 ) -> None:
     """Raise the error of the first action that breaks a rule.
 
     Args:
         actions: array of ACTION_DTYPE.
-        image_bytes, carveout_bytes, va_bytes, slot_count, window_bytes, lines, address_spaces, code_in_image: see
-            `Limits`.
+        image_bytes, carveout_bytes, va_bytes, slot_count, window_bytes, lines, address_spaces: see `Limits`.
         where: "FILE: " or "", put before "action N" in messages.
 
     Raises:
         UnknownActionError, ReservedError, ActionRangeError, ActionError
     """
-    limits = Limits(
-        image_bytes, carveout_bytes, va_bytes, slot_count, window_bytes, lines, address_spaces, code_in_image
-    )
+    limits = Limits(image_bytes, carveout_bytes, va_bytes, slot_count, window_bytes, lines, address_spaces)
     columns = Columns(actions)
     unknown = ~columns.is_op(*Op)
     _raise_first(unknown, actions, UnknownActionError, "unknown opcode", where, lambda r: f"{int(r['op']):#04x}")
@@ -167,15 +161,10 @@ def _broken(columns: Columns, limits: Limits) -> Iterator[tuple[Mask, type[Actio
 
 
 def _mappings(columns: Columns, limits: Limits) -> Iterator[tuple[Mask, type[ActionError], str]]:
-    """The image is what was signed: the GPU does not write to it, and executes nothing else."""
-    maps = columns.is_op(Op.MAP_GPU_MEM)
-    frame, pages = columns.of(Type.FRAME), columns.of(Type.PAGES)
-    image_pages = limits.image_end // PAGE_BYTES
-    writes = maps & (columns.flags & MAP_WRITE != 0)
-    yield writes & (frame < image_pages), ActionRangeError, "the GPU may write to the image"
-    if limits.code_in_image:
-        executes = maps & (columns.flags & MAP_EXECUTE != 0)
-        yield executes & (frame + pages > image_pages), ActionRangeError, "executable pages outside the image"
+    """The image is what was signed, and stays so: the GPU does not write to it."""
+    writes = columns.is_op(Op.MAP_GPU_MEM) & (columns.flags & MAP_WRITE != 0)
+    in_image = columns.of(Type.FRAME) < limits.image_end // PAGE_BYTES
+    yield writes & in_image, ActionRangeError, "the GPU may write to the image"
 
 
 def _check_stream(columns: Columns, where: str) -> None:

@@ -12,7 +12,7 @@ from host_tools.model.observe import Observation
 from host_tools.model.program import Program
 from host_tools.passes.parameters import constant
 from host_tools.passes.registry import memory_pass, program_pass
-from trace_format.actions import MAP_WRITE
+from trace_format.actions import MAP_EXECUTE, MAP_WRITE
 from trace_format.schema import PAGE_BYTES, SlotKind
 
 GUARD_PAGES = 1  # hardware fetches ahead of what it executes: the page after one that is used stays mapped
@@ -52,10 +52,16 @@ def drop_dead_memory(program: Program) -> None:
 def map_read_only(program: Program) -> None:
     """Map pages that no job writes without write permission, so that the GPU cannot.
 
-    Seen by replaying on the virtual GPU; not done for GPUs whose shaders it does not execute.
+    Seen by replaying on the virtual GPU. For GPUs whose shaders it does not execute, these are the executable
+    pages: a device executes only what the GPU cannot write to.
     """
     memory = program.memory
-    if not family_of(program.profile).has_job_manager:  # else it is not known which pages shaders write
+    if family_of(program.profile).has_job_manager:  # it is not known which pages shaders write
+        memory.mappings = {
+            key: Mapping(m.frame, m.flags & ~MAP_WRITE) if m.flags & MAP_EXECUTE else m
+            for key, m in memory.mappings.items()
+        }
+    else:
         seen = program.observe()
         writable = {m.frame for m in memory.mappings.values() if seen.written(m.frame)}
         if not seen.depends_on_data:

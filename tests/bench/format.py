@@ -60,7 +60,6 @@ def checked(data: bytes) -> None:
         slot_count=0,
         window_bytes=0xC000,
         lines=1,
-        code_in_image=False,
         address_spaces=1,
         where="",
     )

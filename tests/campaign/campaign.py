@@ -123,7 +123,13 @@ class Campaign:
         ends = np.cumsum([len(plan) for plan in plans])
         for kind, plan, mine in zip(kinds, plans, np.split(outcomes, ends[:-1]), strict=True):
             where = of.name, case.name, kind.name
-            result.table.rows[where].add(mine)
+            counts = result.table.rows[where]
+            if bench.attempt.writes:
+                harmless = runner.accepted(mine) & ~runner.written(mine)
+                counts.tried += int(harmless.sum())
+                counts.harmless += int(harmless.sum())
+                plan, mine = plan[~harmless], mine[~harmless]
+            counts.add(mine)
             result.findings += report.findings(where, of.gpu, run, plan, mine)
 
     def run(

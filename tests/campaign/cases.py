@@ -49,7 +49,8 @@ class Attempt:
     Attributes:
         signed: the file.
         reads: what registers read, besides READS.
-        writes: (register, value) that only this trace writes, though the driver writes the register too.
+        writes: (register, value) that only this trace writes, though the driver writes the register too. Where
+            there are any, only they count, and the mark does not: the trace is its signer's, all but that may be done.
     """
 
     signed: bytes

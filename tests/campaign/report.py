@@ -17,7 +17,17 @@ from tests.campaign.device import Place
 from tests.campaign.faults import Run
 from trace_format import profile
 
-COLUMNS = ("instructions", "tried", "refused", "crashed", "hung", "contradictory", "accepted", "written")
+COLUMNS = (
+    "instructions",
+    "tried",
+    "refused",
+    "crashed",
+    "hung",
+    "contradictory",
+    "harmless",
+    "accepted",
+    "written",
+)
 
 
 @dataclass
@@ -31,6 +41,8 @@ class Counts:
         crashed: an exception, or no answer.
         hung: still running long after the end of a run without a fault.
         contradictory: an answer that says success without all replays; the normal world takes it for an error.
+        harmless: a hostile trace of a good signer was replayed, but without what it must not do: the fault hit a copy
+            of the trace, and made it another one.
         accepted: the normal world believes that the trace was replayed.
         written: a register was written that only a trace writes, whatever else happened.
     """
@@ -41,6 +53,7 @@ class Counts:
     crashed: int = 0
     hung: int = 0
     contradictory: int = 0
+    harmless: int = 0
     accepted: int = 0
     written: int = 0
 

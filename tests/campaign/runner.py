@@ -19,7 +19,7 @@ from host_tools.runners import mailbox
 from host_tools.runners.buffers import Buffers
 from host_tools.runners.replay import RunnerError
 from tee_replayer.status import value_of
-from tests.campaign.cases import DRIVER, READS, Attempt
+from tests.campaign.cases import DRIVER, MARK, READS, Attempt
 from tests.campaign.device import Device, Place
 from tests.campaign.faults import Run
 from trace_format import profile
@@ -106,6 +106,8 @@ class Bench:
         reads = {**READS[self.device.gpu], **self.attempt.reads}
         rows += [("reads", gpu.register(name).offset, value, "") for name, value in reads.items()]
         rows += [("driver", gpu.register(name).offset, 0, "") for name in sorted(DRIVER[self.device.gpu])]
+        if self.attempt.writes:
+            rows.append(("driver", gpu.register(MARK[self.device.gpu]).offset, 0, ""))
         rows += [("trace", gpu.register(name).offset, value, "") for name, value in self.attempt.writes]
         path = self.folder / "machine"
         path.write_text("".join(f"{kind} {a:#x} {b:#x} {file}\n" for kind, a, b, file in rows))

@@ -20,7 +20,8 @@ def test_sizes_of_the_firmware(tmp_path: Path) -> None:
     assert sizes.flash == firmware.sizes(tmp_path / "out")["in all, code and constants"]
     assert sizes.code.total() + sizes.constants.total() <= sizes.flash
     assert sizes.stack.keys() == sizes.code.keys(), "every function of C has a frame"
-    assert sizes.data.total() == 0, "all state lies on the stack or in the carve-out"
+    # A coordinate that BearSSL recomputes; all other state lies on the stack or in the carve-out.
+    assert sizes.data == {"recomputed_x": 32}
 
 
 def test_no_such_commit(tmp_path: Path) -> None:

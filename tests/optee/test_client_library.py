@@ -246,7 +246,7 @@ def test_a_failed_replay_names_the_action(fake: Fake, trace: Path, capsys: pytes
     fake.lib.fake_fail(at, tee_result(value_of("FAULT")))
     status, found = run(fake, capsys, *arguments, "--output", f"prob={out}")
     assert (status, found["log"]["jobs"]) == (1, 14)
-    assert "the GPU reported a memory fault" in found["error"]
+    assert "the GPU reported a fault" in found["error"]
     assert "replay 1, action 0" in found["error"]
     assert not out.exists()
 

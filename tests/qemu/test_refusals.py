@@ -17,6 +17,7 @@ from host_tools.demo import PARAM, RAW, WEIGHTS
 from host_tools.machine.boot import QEMU
 from host_tools.machine.errors import RecordError
 from host_tools.machine.root import ready_root
+from host_tools.passes.pipeline import build
 from host_tools.runners import WITHOUT_OPTEE, firmware
 from signing.keys import Algorithm, generate, private_pem
 from signing.sign import FileSigner, sign_trace
@@ -44,7 +45,7 @@ def compiled(signer: FileSigner) -> firmware.Firmware:
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, signer: FileSigner) -> None:
     """A working folder with good files."""
     monkeypatch.chdir(tmp_path)
-    Path("net.sgtr").write_bytes(sign_trace(RAW.read_bytes(), signer))
+    Path("net.sgtr").write_bytes(sign_trace(build(Trace.read(RAW)).build(), signer))
     Path("pub.pem").write_bytes(signer.public.pem())
     Path("net.param").write_bytes(PARAM.read_bytes())
     Path("net.bin").write_bytes(WEIGHTS.read_bytes())
@@ -145,7 +146,7 @@ def test_a_well_formed_trace_is_refused_with_status_1(compiled: object, runner: 
     """The answer is no, on standard output; nothing is written."""
     data = bytearray(Path("net.sgtr").read_bytes())
     if what == "another signer":
-        data = bytearray(sign_trace(RAW.read_bytes(), FileSigner(generate(Algorithm.ES256))))
+        data = bytearray(sign_trace(build(Trace.read(RAW)).build(), FileSigner(generate(Algorithm.ES256))))
     else:
         data[TRACE_START + 200 if what == "a damaged head" else -20] ^= 1
     Path("net.sgtr").write_bytes(data)

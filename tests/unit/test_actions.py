@@ -40,7 +40,7 @@ ALL = 0xFFFFFFFF
 RWX = MAP_READ | MAP_WRITE | MAP_EXECUTE
 
 
-def check(*records: np.void | Action, code_in_image: bool = False) -> None:
+def check(*records: np.void | Action) -> None:
     """Check a stream against a carve-out of 16 pages, an image of 4, 2 slots, one interrupt line, 8 spaces."""
     check_actions(
         np.array(list(records), dtype=ACTION_DTYPE),
@@ -51,7 +51,6 @@ def check(*records: np.void | Action, code_in_image: bool = False) -> None:
         window_bytes=WINDOW,
         lines=1,
         address_spaces=SPACES,
-        code_in_image=code_in_image,
         where="x.gtr: ",
     )
 
@@ -261,19 +260,6 @@ def test_malformed_actions(name: str, bad: Action, error: type[TraceError], mess
     assert type(caught.value) is error
     assert str(caught.value).startswith("x.gtr: action 1: ")
     assert message in str(caught.value)
-
-
-def test_only_the_image_is_executable_where_page_tables_can_say_so() -> None:
-    """In raw recordings, and on GPUs whose tables cannot, executable pages lie anywhere."""
-    last = IMAGE_END // PAGE_BYTES - 1
-    for frame, pages, good in ((0, last + 1, True), (last, 1, True), (last, 2, False), (last + 1, 1, False)):
-        row = action(Op.MAP_GPU_MEM, flags=MAP_READ | MAP_EXECUTE, pages=pages, frame=frame)
-        check(row)
-        if good:
-            check(row, code_in_image=True)
-        else:
-            with pytest.raises(ActionRangeError, match="action 0: executable pages outside the image"):
-                check(row, code_in_image=True)
 
 
 def test_the_first_bad_action_is_named() -> None:

@@ -450,7 +450,13 @@ MALFORMED: list[tuple[str, Edit, type[TraceError], int | None, str]] = [
     ("GPU 4000", manifest("gpu", 4000), errors.ProfileError, None, "no profile for GPU number 4000"),
     ("identity", manifest("gpu_id", 0x33), errors.ManifestError, None, "identity register"),
     ("identity mask", manifest("gpu_id_mask", 0), errors.ManifestError, None, "identity register"),
-    ("register policy", manifest("profile_id", 1), errors.ManifestError, None, "made for another register policy"),
+    (
+        "register policy",
+        manifest("profile_id", 1),
+        errors.OtherPolicyError,
+        None,
+        "made for another register policy",
+    ),
     ("trace_id", put(at_manifest("trace_id"), ANY_BODY), errors.ManifestError, None, "trace_id: expected"),
     ("carve-out of 0", manifest("carveout_bytes", 0), errors.ManifestError, None, "image is larger"),
     (

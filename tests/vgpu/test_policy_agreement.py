@@ -13,7 +13,7 @@ from tests.support import replayer_samples as s
 from tests.support.replayer_samples import Device, Registers
 from tests.support.sampling import SomeOf
 from trace_format import policy, profile
-from trace_format.actions import ACTION_DTYPE, ALL_BITS, Action, Op, action
+from trace_format.actions import ACTION_DTYPE, ALL_BITS, MAP_EXECUTE, MAP_READ, Action, Op, action
 from trace_format.profile import Profile, Register
 from trace_format.trace import Trace
 
@@ -107,3 +107,17 @@ def test_the_first_refused_action_is_named(gpu: Profile) -> None:
     bad = action(Op.REG_WRITE, register=reset, value=ALL_BITS, mask=ALL_BITS)
     found = by_host(trace(gpu, good, good, bad, bad))
     assert "the policy does not allow this register access, action 2: RegWrite" in found
+
+
+def test_only_the_image_is_executable_where_page_tables_can_say_so() -> None:
+    """A Mali's can, a V3D's cannot."""
+    last = -(-len(s.IMAGE) // s.PAGE) - 1
+    for frame, pages, good in ((0, last + 1, True), (last, 1, True), (last, 2, False), (last + 1, 1, False)):
+        row = action(Op.MAP_GPU_MEM, flags=MAP_READ | MAP_EXECUTE, pages=pages, frame=frame, arg=0, a=0)
+        v3d, mali = (trace(profile.load(name), row) for name in ("v3d42", "mali_g71"))
+        assert by_host(v3d) == ""
+        assert by_device(v3d.profile, v3d).ok
+        assert (by_host(mali) == "") == good
+        report = by_device(mali.profile, mali)
+        assert (report.name == "RANGE") == (not good)
+        assert good or by_host(mali).startswith(report.describe(mali.profile).partition(": MapGpuMem")[0])
