@@ -50,7 +50,7 @@ class Attempt:
         signed: the file.
         reads: what registers read, besides READS.
         writes: (register, value) that only this trace writes, though the driver writes the register too. Where
-            there are any, only they count, and the mark does not: the trace is its signer's, all but that may be done.
+            there are any, only they count, and the mark does not: all else is its signer's to do.
     """
 
     signed: bytes

@@ -41,8 +41,8 @@ class Counts:
         crashed: an exception, or no answer.
         hung: still running long after the end of a run without a fault.
         contradictory: an answer that says success without all replays; the normal world takes it for an error.
-        harmless: a hostile trace of a good signer was replayed, but without what it must not do: the fault hit a copy
-            of the trace, and made it another one.
+        harmless: a hostile trace of a good signer was replayed, but without what it must not do: the fault hit a
+            copy of the trace, and made it another one.
         accepted: the normal world believes that the trace was replayed.
         written: a register was written that only a trace writes, whatever else happened.
     """
