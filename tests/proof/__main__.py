@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""`make prove`: prove the units, compare what is left with the committed list, try the planted defects."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+from pathlib import Path
+
+from tests.proof import prover
+from tests.proof.splice import ProofError
+from tests.proof.units import DEFECTS, UNITS, Unit
+
+WORK = Path("build/proof")
+ALARMS = prover.HERE / "alarms.txt"
+ROW = "{:<10} {:<9} {:>9} {:>6} {:>7} {:>6} {:>8} {:>7}"
+
+
+def explained(text: str) -> dict[tuple[str, str, str], str]:
+    """The committed list: (unit, GPU, goal) and why; ProofError for a line without a reason."""
+    found = {}
+    for line in text.splitlines():
+        if not line.strip() or line.startswith("#"):
+            continue
+        match = re.fullmatch(r"(\S+) (\S+) (\S+): (\S.*)", line)
+        if match is None:
+            raise ProofError(f"{ALARMS.name}: expected 'UNIT GPU GOAL: reason', found {line!r}")
+        found[match[1], match[2], match[3]] = match[4]
+    return found
+
+
+def admitted(unit: Unit) -> int:
+    """Facts that the unit's proof takes without proof; docs/adr says where each is discharged."""
+    files = [prover.HERE / "wp" / f"{unit.name}{kind}" for kind in (".c", ".acsl")]
+    return sum(len(re.findall(r"\badmit\b", path.read_text())) for path in files if path.exists())
+
+
+def main() -> int:
+    """Exit status 0: all is proved or explained, and each defect was found."""
+    parser = argparse.ArgumentParser(prog="python -m tests.proof", description=__doc__)
+    parser.add_argument("--unit", action="append", help="only this one (repeatable)")
+    parser.add_argument("--no-defects", action="store_true", help="leave out the planted defects")
+    options = parser.parse_args()
+    names = {unit.name for unit in UNITS}
+    if unknown := set(options.unit or ()) - names:
+        print(f"error: no unit {', '.join(sorted(unknown))}; there are: {', '.join(sorted(names))}", file=sys.stderr)
+        return 2
+    try:
+        return _prove([unit for unit in UNITS if not options.unit or unit.name in options.unit], options.no_defects)
+    except ProofError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+
+
+def _prove(units: list[Unit], no_defects: bool) -> int:
+    prover.check_tools()
+    environment = prover.configure(WORK.resolve())
+    listed = explained(ALARMS.read_text())
+    wrong = []
+    print(ROW.format("unit", "GPU", "functions", "goals", "proved", "listed", "admitted", "seconds"), flush=True)
+    for unit in units:
+        for gpu in unit.gpus:
+            runs = [
+                prover.prove(unit, gpu, WORK.resolve() / f"{unit.name}-{gpu}{define}", environment, define)
+                for define in unit.defines or ("",)
+            ]
+            unproved = {goal for run in runs for goal in run.unproved}
+            known = {goal for name, target, goal in listed if (name, target) == (unit.name, gpu)}
+            goals = sum(run.goals for run in runs)
+            print(
+                ROW.format(
+                    unit.name,
+                    gpu,
+                    runs[0].functions,
+                    goals,
+                    goals - sum(len(run.unproved) for run in runs),
+                    len(unproved & known),
+                    admitted(unit),
+                    f"{sum(run.seconds for run in runs):.0f}",
+                ),
+                flush=True,
+            )
+            wrong += [f"{unit.name} {gpu}: not proved, and not in {ALARMS.name}: {g}" for g in sorted(unproved - known)]
+            wrong += [f"{unit.name} {gpu}: in {ALARMS.name}, but proved: {g}" for g in sorted(known - unproved)]
+    by_name = {unit.name: unit for unit in units}
+    tried = [d for d in DEFECTS if d.unit in by_name and not no_defects]
+    found = 0
+    for defect in tried:
+        known = {goal for name, target, goal in listed if (name, target) == (defect.unit, defect.gpu)}
+        folder = WORK.resolve() / "defect"
+        result = prover.prove(by_name[defect.unit], defect.gpu, folder, environment, defect.define, defect)
+        if set(result.unproved) - known:
+            found += 1
+        else:
+            wrong.append(f"{defect.unit} {defect.gpu}: still proved without {defect.text!r}")
+    print(f"planted defects: {found} of {len(tried)} found")
+    for line in wrong:
+        print(f"error: {line}", file=sys.stderr)
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Runs Frama-C's WP over one unit, and reads what it could not prove."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from tee_replayer import target
+from tee_replayer.status import CORE
+from tests.proof.splice import ProofError, parse, splice
+from tests.proof.units import Defect, Unit
+from trace_format import profile
+from trace_format.emit import GENERATED
+
+HERE = Path(__file__).parent
+TOOLS = {"frama-c": "frama-c-base", "why3": "why3", "cvc4": "cvc4"}
+# Seconds of wall time: what is proved takes less than two on a free machine.
+GOAL_SECONDS, DEFECT_SECONDS, RUN_SECONDS = 40, 3, 600
+_GOAL = re.compile(r"^\[wp\] \[(?:[^\]]*)\] Goal (\S+) : (\w+)", re.MULTILINE)
+_TOTAL = re.compile(r"^\[wp\] Proved goals: +(\d+) / (\d+)", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Result:
+    """Of one run: functions and goals, the names of those not proved, seconds."""
+
+    functions: int
+    goals: int
+    unproved: tuple[str, ...]
+    seconds: float
+
+
+def check_tools() -> None:
+    """ProofError, with the packages, when a tool is missing."""
+    missing = [package for tool, package in TOOLS.items() if shutil.which(tool) is None]
+    if missing:
+        raise ProofError(
+            f"the proof needs packages that are not installed: {' '.join(missing)} "
+            "(apt-get install; Debian 12 has all of them, Debian 13 has no frama-c-base)"
+        )
+
+
+def configure(folder: Path) -> dict[str, str]:
+    """Environment in which Why3 knows the provers, without a file in the user's home."""
+    folder.mkdir(parents=True, exist_ok=True)
+    environment = os.environ | {"HOME": str(folder), "WHY3CONFIG": str(folder / "why3.conf")}
+    _run(["why3", "config", "detect"], environment)
+    return environment
+
+
+def functions(source: str) -> list[str]:
+    """Names of the functions that a shipped C file defines."""
+    return re.findall(r"^(?!static const)\w[\w *]*?\b(\w+)\([^;{]*\)\n\{", source, re.MULTILINE) + re.findall(
+        r"^static const [\w *]*?\b(\w+)\([^;{]*\)\n\{", source, re.MULTILINE
+    )
+
+
+def prove(
+    unit: Unit, gpu: str, folder: Path, environment: dict[str, str], define: str = "", defect: Defect | None = None
+) -> Result:
+    """Prove a unit, or the function that a defect is in.
+
+    Raises:
+        ProofError: an annotation has no place, the defect's text is not there, or Frama-C failed.
+    """
+    path = CORE.parent / unit.source
+    text = path.read_text()
+    names = [name for name in functions(text) if name not in unit.left_out]
+    if gone := set(unit.left_out) - set(functions(text)):
+        raise ProofError(f"{path.name}: left out of the proof, but not there (any more): {', '.join(sorted(gone))}")
+    if defect:
+        if text.count(defect.text) != 1:
+            raise ProofError(f"{path.name}: expected once, for a planted defect: {defect.text!r}")
+        text, names = text.replace(defect.text, defect.instead), [defect.function]
+    annotations = HERE / "wp" / f"{unit.name}.acsl"
+    if annotations.exists():
+        text = splice(text, parse(annotations.read_text(), annotations.name), path.name)
+    shutil.rmtree(folder, ignore_errors=True)
+    (folder / "shipped").mkdir(parents=True)
+    (folder / "shipped" / path.name).write_text(text)
+    (folder / "gr_target.h").write_text(target.header(profile.load(gpu)))
+    includes = " ".join(f"-I{part}" for part in (folder, CORE, GENERATED, HERE / "wp"))
+    command = ["frama-c", "-c11", "-machdep", "gcc_x86_64", f"-cpp-extra-args={includes} {define}"]
+    command += [str(HERE / "wp" / f"{unit.name}.c"), "-wp", "-wp-rte", "-rte-no-pointer-call"]
+    command += ["-wp-fct", ",".join(names), "-wp-prover", "cvc4", "-wp-par", "2", "-wp-cache", "none"]
+    command += ["-wp-timeout", str(DEFECT_SECONDS if defect else GOAL_SECONDS)]
+    start = time.monotonic()
+    said = _run(command, environment)
+    seconds = time.monotonic() - start
+    (folder / "log").write_text(said)
+    total = _TOTAL.search(said)
+    if total is None:
+        raise ProofError(f"frama-c printed no number of goals for {unit.name}; see {folder / 'log'}")
+    unproved = tuple(sorted({name for name, verdict in _GOAL.findall(said) if verdict not in ("Valid", "Passed")}))
+    if int(total[2]) - int(total[1]) != len(unproved):
+        raise ProofError(f"{unit.name}: {total[0]}, but {len(unproved)} goals are named; see {folder / 'log'}")
+    return Result(len(names), int(total[2]), unproved, seconds)
+
+
+def _run(command: list[str], environment: dict[str, str]) -> str:
+    try:
+        done = subprocess.run(
+            command, env=environment, capture_output=True, text=True, check=False, timeout=RUN_SECONDS
+        )
+    except subprocess.TimeoutExpired as error:
+        raise ProofError(f"{command[0]} took more than {RUN_SECONDS} s") from error
+    if done.returncode:
+        last = [line for line in (done.stdout + done.stderr).splitlines() if line.strip()][-6:]
+        raise ProofError(f"{command[0]} failed:\n" + "\n".join(last))
+    return done.stdout
