@@ -5,19 +5,10 @@
 #include "stream.h"
 
 /*@ predicate apart(struct gr_stream *s, uint8_t *out, integer bytes) =
-      \separated(s, out + (0 .. bytes - 1)) &&
+      \separated(s, out + (0 .. bytes - 1)) && \separated(s->source, out + (0 .. bytes - 1)) &&
       \separated(s->chunk + (0 .. s->chunk_bytes - 1), out + (0 .. bytes - 1)) &&
       \separated(s->at + (0 .. s->end - s->at - 1), out + (0 .. bytes - 1));
 */
-
-/*@ requires stream(s);
-    assigns s->status, s->offset, s->left, s->hashes, s->index, s->at, s->end, s->chunk[0 .. s->chunk_bytes - 1];
-    ensures stream(s);
-    ensures \result <= s->section && \result <= s->end - s->at;
-    ensures (s->at == \old(s->at) && s->end == \old(s->end)) ||
-            (s->at == s->chunk && s->end - s->at <= s->chunk_bytes);
-*/
-uint32_t gr_stream_ready(struct gr_stream *s);
 
 /*@ requires stream(s);
     assigns s->section, s->status, s->offset, s->left, s->hashes, s->index, s->at, s->end, s->chunk[0 .. s->chunk_bytes - 1];

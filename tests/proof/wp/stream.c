@@ -11,40 +11,17 @@
 void proof_hash(const uint8_t *data, size_t bytes, uint8_t *digest);
 #define gr_sha256 proof_hash
 
-/*@ requires \valid(to + (0 .. bytes - 1));
-    assigns to[0 .. bytes - 1];
-*/
-bool source_read(void *ctx, uint64_t offset, uint8_t *to, uint32_t bytes);
-
 /*@ requires \valid_read(a + (0 .. bytes - 1)) && \valid_read(b + (0 .. bytes - 1));
     assigns \nothing;
 */
 bool gr_is_same(const uint8_t *a, const uint8_t *b, size_t bytes);
 
-/* A hash for each chunk that is left, or none is left. */
-/*@ predicate hashed(struct gr_stream *s) = s->left > 0 ==>
-      (\valid_read(s->source) && s->source->read == &source_read && chunk(s) &&
-       \valid_read(s->hashes + (0 .. 31)) &&
-       \separated(s->hashes + (0 .. 31), s->chunk + (0 .. s->chunk_bytes - 1)));
-*/
-
-/*@ requires stream(s) && hashed(s) && s->left > 0;
-    requires \separated(s, s->source);
+/*@ requires stream(s) && s->left > 0;
     assigns s->offset, s->left, s->hashes, s->index, s->at, s->end, s->chunk[0 .. s->chunk_bytes - 1];
-    ensures stream(s);
+    ensures part(s);
     ensures \result == GR_STATUS_OK ==> s->at == s->chunk && s->end - s->at <= s->chunk_bytes;
-    ensures \result != GR_STATUS_OK ==> s->at == \old(s->at) && s->end == \old(s->end);
+    ensures \result == GR_STATUS_OK ==> s->left + (s->end - s->at) == \old(s->left);
+    ensures \result != GR_STATUS_OK ==> s->left == \old(s->left) && s->at == \old(s->at) && s->end == \old(s->end);
 */
 static enum gr_status next_chunk(struct gr_stream *s);
-
-/*@ requires stream(s) && hashed(s);
-    requires \separated(s, s->source);
-    requires s->section <= s->left + (s->end - s->at);
-    assigns s->status, s->offset, s->left, s->hashes, s->index, s->at, s->end, s->chunk[0 .. s->chunk_bytes - 1];
-    ensures stream(s);
-    ensures \result <= s->section && \result <= s->end - s->at;
-    ensures (s->at == \old(s->at) && s->end == \old(s->end)) ||
-            (s->at == s->chunk && s->end - s->at <= s->chunk_bytes);
-*/
-uint32_t gr_stream_ready(struct gr_stream *s);
 #include "shipped/stream.c"

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Relies on: gr_fetch_action (check), gr_copy_slot (slots), the drivers' functions, the state after gr_load. */
+#include "state.h"
+#include "driver.h"
+#include "gr_target.h"
+
+/*@ axiomatic policy {
+      // The profile lets a trace set the bits of `may` in a register, and a value must have those of `must`.
+      predicate allowed(integer index, integer may, integer must);
+      predicate may_write(integer offset, integer value);
+      axiom list: \forall integer index; \forall uint32_t value, may, must;
+        allowed(index, may, must) && (value & (uint32_t)(~may)) == 0 && (must & (uint32_t)(~value)) == 0 ==>
+        may_write(4 * index, value);
+    }
+
+    predicate writable(struct gr_replayer *r, integer arg) =
+      r->limits == \null || (\valid_read(r->limits) && allowed(arg, r->limits->bits, r->limits->always));
+*/
+
+/*@ assigns \nothing; */
+uint32_t gr_port_read32(uint32_t offset);
+
+/*@ requires list: may_write(offset, value);
+    assigns \nothing;
+*/
+void gr_port_write32(uint32_t offset, uint32_t value);
+
+/*@ assigns \nothing; */
+bool gr_port_wait_irq(unsigned line, uint32_t timeout_us);
+
+/*@ assigns \nothing; */
+uint64_t gr_port_now_us(void);
+
+/*@ requires \valid_read(r) && index <= 65535 && writable(r, index);
+    assigns \nothing;
+*/
+GR_INLINE enum gr_status write_register(const struct gr_replayer *r, uint32_t index, uint32_t value,
+                                        uint32_t mask);
+
+/*@ requires \valid(r) && \valid_read(a) && \separated(r, a);
+    assigns r->report.seen;
+*/
+GR_INLINE enum gr_status wait_for(struct gr_replayer *r, const struct gr_action *a, uint32_t us,
+                                  enum gr_status on_timeout);
+
+/*@ requires \valid_read(r) && \valid_read(a);
+    assigns \nothing;
+*/
+static enum gr_status wait_irq(const struct gr_replayer *r, const struct gr_action *a);
+/*@ predicate ready(struct gr_replayer *r) = carveout(r) && tables(r) && slots(r) && r->replay_start <= r->action_count;
+*/
+
+// As proved of check.c and slots.c: see there.
+/*@ requires carveout(r) && tables(r);
+    requires index < r->action_count;
+    requires \valid(a) && \separated(a, r) && \separated(a, r->memory.base + (0 .. r->memory.bytes - 1));
+    assigns *a, r->report.action, r->report.op, r->report.offset, r->limits;
+    ensures limits: writable(r, a->arg);
+    ensures kept: \result == GR_STATUS_OK && (a->op == GR_OP_REG_READ_KEEP || a->op == GR_OP_REG_WRITE_KEPT) ==> a->b < GR_KEEP_SLOTS;
+    ensures upload: \result == GR_STATUS_OK && a->op == GR_OP_UPLOAD ==> a->b + a->value <= r->image_bytes;
+    ensures to: \result == GR_STATUS_OK && (a->op == GR_OP_UPLOAD || a->op == GR_OP_CLEAR) ==>
+                r->image_bytes <= a->a && a->a + a->value <= r->carveout_bytes;
+    ensures slot: \result == GR_STATUS_OK && (a->op == GR_OP_COPY_TO_GPU || a->op == GR_OP_COPY_FROM_GPU) ==> a->arg < r->slot_count;
+*/
+enum gr_status gr_fetch_action(struct gr_replayer *r, uint32_t index, struct gr_action *a);
+
+/*@ requires carveout(r) && tables(r) && slots(r);
+    requires index < r->slot_count;
+    assigns r->memory.base[r->image_bytes .. r->carveout_bytes - 1];
+*/
+enum gr_status gr_copy_slot(struct gr_replayer *r, uint32_t index, bool to_gpu);
+
+/*@ assigns \nothing; */
+uint32_t gr_action_address_space(const struct gr_action *action);
+
+/*@ assigns \nothing; */
+void gr_driver_set_table(struct gr_replayer *r, uint32_t space);
+/*@ requires carveout(r);
+    assigns r->memory.base[r->carveout_bytes .. r->low_bytes - 1], r->tables; */
+enum gr_status gr_driver_map(struct gr_replayer *r, const struct gr_action *a);
+/*@ requires carveout(r);
+    assigns r->memory.base[r->carveout_bytes .. r->low_bytes - 1], r->tables; */
+enum gr_status gr_driver_unmap(struct gr_replayer *r, const struct gr_action *a);
+
+/*@ requires ready(r) && \valid_read(a) && \separated(a, r);
+    requires writable(r, a->arg);
+    requires \separated(a, r->memory.base + (0 .. r->memory.bytes - 1));
+    requires kept: (a->op == GR_OP_REG_READ_KEEP || a->op == GR_OP_REG_WRITE_KEPT) ==> a->b < GR_KEEP_SLOTS;
+    requires upload: a->op == GR_OP_UPLOAD ==> a->b + a->value <= r->image_bytes;
+    requires to: (a->op == GR_OP_UPLOAD || a->op == GR_OP_CLEAR) ==>
+                r->image_bytes <= a->a && a->a + a->value <= r->carveout_bytes;
+    requires slot: (a->op == GR_OP_COPY_TO_GPU || a->op == GR_OP_COPY_FROM_GPU) ==> a->arg < r->slot_count;
+    assigns r->report, r->kept[0 .. GR_KEPT - 1], r->tables, r->memory.base[r->image_bytes .. r->low_bytes - 1];
+*/
+static enum gr_status execute(struct gr_replayer *r, const struct gr_action *a);
+#include "shipped/run.c"

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Relies on: gr_fetch_action (check), the state after gr_load (load). */
+#include "state.h"
+#include "driver.h"
+#include "gr_target.h"
+
+/* Registers that the driver writes; MMU_CTL only as the constant that turns translation on. */
+/*@ requires list: offset == GR_HUB_MMU_CTL || offset == GR_HUB_MMU_PT_PA_BASE || offset == GR_HUB_MMU_ADDR_CAP ||
+                   offset == GR_HUB_MMU_ILLEGAL_ADDR || offset == GR_BRIDGE_SW_INIT_1;
+    requires on: offset == GR_HUB_MMU_CTL ==> value == 0x060d0c01;
+    assigns \nothing;
+*/
+void gr_port_write32(uint32_t offset, uint32_t value);
+
+/*@ requires offset == GR_HUB_MMU_CTL;
+    assigns \nothing;
+*/
+uint32_t gr_port_read32(uint32_t offset);
+
+/*@ requires va_bytes <= 4294967296;
+    assigns \nothing;
+    admit ensures shift: \result == (va_bytes + 1048575) / 1048576;
+*/
+static uint32_t va_mib(uint64_t va_bytes);
+
+/*@ requires va_bytes <= 4294967296;
+    assigns \nothing;
+    ensures va_bytes <= \result * GR_PAGE_BYTES;
+    ensures \result <= 1048576;
+*/
+static uint32_t table_pages(uint64_t va_bytes);
+
+/*@ requires carveout(r);
+    requires r->va_bytes <= 4294967296;
+    assigns \nothing;
+    ensures room: r->va_bytes / GR_PAGE_BYTES * 4 <= \result <= 4294967296;
+*/
+uint64_t gr_driver_bytes(const struct gr_replayer *r);
+
+/*@ assigns \nothing; */
+bool gr_driver_reset(struct gr_replayer *r);
+
+/*@ requires carveout(r);
+    requires r->va_bytes <= 4294967296;
+    assigns \nothing;
+*/
+void gr_driver_set_table(struct gr_replayer *r, uint32_t space);
+
+/*@ assigns \nothing; */
+uint32_t gr_driver_fault(void);
+
+/*@ axiomatic words { logic uint32_t *words(uint8_t *base, integer at); }
+    logic uint32_t *entries(struct gr_replayer *r) = words(r->memory.base, r->carveout_bytes);
+*/
+
+// A word for each page of the trace's address range: the driver's memory lies from carveout_bytes to low_bytes.
+/*@ requires carveout(r);
+    assigns \nothing;
+    admit ensures \result == entries(r);
+    admit ensures cast: \valid(\result + (0 .. r->va_bytes / GR_PAGE_BYTES - 1));
+*/
+static volatile uint32_t *table(const struct gr_replayer *r);
+
+/*@ predicate pages(struct gr_replayer *r, struct gr_action *a) =
+      \valid_read(a) && a->a + a->value <= r->va_bytes / GR_PAGE_BYTES;
+*/
+
+/*@ requires carveout(r) && r->va_bytes <= 4294967296 && pages(r, a);
+    requires (a->b + a->value) * GR_PAGE_BYTES <= r->carveout_bytes;
+    requires \separated(a, entries(r) + (0 .. r->va_bytes / GR_PAGE_BYTES - 1));
+    requires \separated(r, entries(r) + (0 .. r->va_bytes / GR_PAGE_BYTES - 1));
+    assigns entries(r)[a->a .. a->a + a->value - 1];
+*/
+enum gr_status gr_driver_map(struct gr_replayer *r, const struct gr_action *a);
+
+/*@ requires carveout(r) && r->va_bytes <= 4294967296 && pages(r, a);
+    requires \separated(a, entries(r) + (0 .. r->va_bytes / GR_PAGE_BYTES - 1));
+    requires \separated(r, entries(r) + (0 .. r->va_bytes / GR_PAGE_BYTES - 1));
+    assigns entries(r)[a->a .. a->a + a->value - 1];
+*/
+enum gr_status gr_driver_unmap(struct gr_replayer *r, const struct gr_action *a);
+
+/*@ requires carveout(r) && r->va_bytes <= 4294967296 && r->va_bytes % GR_PAGE_BYTES == 0;
+    assigns \nothing;
+*/
+uint64_t gr_driver_translate(const struct gr_replayer *r, uint32_t space, uint64_t va);
+#include "shipped/v3d42.c"
