@@ -7,14 +7,12 @@
 /*@ axiomatic policy {
       // The profile lets a trace set the bits of `may` in a register, and a value must have those of `must`.
       predicate allowed(integer index, integer may, integer must);
+      // By definition: allowed(offset / 4, may, must) for bits that `value` keeps to; see run.acsl.
       predicate may_write(integer offset, integer value);
-      axiom list: \forall integer index; \forall uint32_t value, may, must;
-        allowed(index, may, must) && (value & (uint32_t)(~may)) == 0 && (must & (uint32_t)(~value)) == 0 ==>
-        may_write(4 * index, value);
     }
 
     predicate writable(struct gr_replayer *r, integer arg) =
-      r->limits == \null || (\valid_read(r->limits) && allowed(arg, r->limits->bits, r->limits->always));
+      r->limits == \null || (\valid_read(r->limits) && \separated(r, r->limits) && allowed(arg, r->limits->bits, r->limits->always));
 */
 
 /*@ assigns \nothing; */
@@ -47,7 +45,7 @@ GR_INLINE enum gr_status wait_for(struct gr_replayer *r, const struct gr_action 
     assigns \nothing;
 */
 static enum gr_status wait_irq(const struct gr_replayer *r, const struct gr_action *a);
-/*@ predicate ready(struct gr_replayer *r) = carveout(r) && tables(r) && slots(r) && r->replay_start <= r->action_count;
+/*@ predicate ready(struct gr_replayer *r) = carveout(r) && tables(r) && r->replay_start <= r->action_count;
 */
 
 // As proved of check.c and slots.c: see there.
@@ -64,7 +62,7 @@ static enum gr_status wait_irq(const struct gr_replayer *r, const struct gr_acti
 */
 enum gr_status gr_fetch_action(struct gr_replayer *r, uint32_t index, struct gr_action *a);
 
-/*@ requires carveout(r) && tables(r) && slots(r);
+/*@ requires carveout(r) && tables(r);
     requires index < r->slot_count;
     assigns r->memory.base[r->image_bytes .. r->carveout_bytes - 1];
 */
@@ -93,4 +91,45 @@ enum gr_status gr_driver_unmap(struct gr_replayer *r, const struct gr_action *a)
     assigns r->report, r->kept[0 .. GR_KEPT - 1], r->tables, r->memory.base[r->image_bytes .. r->low_bytes - 1];
 */
 static enum gr_status execute(struct gr_replayer *r, const struct gr_action *a);
+
+/*@ requires ready(r) && from <= to <= r->action_count;
+    assigns r->report, r->limits, r->kept[0 .. GR_KEPT - 1], r->tables, r->memory.base[r->image_bytes .. r->low_bytes - 1];
+*/
+static enum gr_status execute_range(struct gr_replayer *r, uint32_t from, uint32_t to);
+
+/*@ assigns r->tables; */
+bool gr_driver_reset(struct gr_replayer *r);
+
+/*@ assigns \nothing; */
+uint32_t gr_driver_fault(void);
+
+/*@ requires \valid(to + (0 .. bytes - 1));
+    assigns to[0 .. bytes - 1];
+*/
+void proof_wipe(uint8_t *to, uint64_t bytes);
+#define gr_wipe proof_wipe
+
+/*@ requires ready(r);
+    assigns r->report, r->limits, r->kept[0 .. GR_KEPT - 1], r->tables, r->touched, r->started,
+            r->memory.base[r->image_bytes .. r->low_bytes - 1];
+*/
+static enum gr_status try_once(struct gr_replayer *r);
+
+/*@ requires \valid(r);
+    assigns r->report;
+*/
+static bool is_divergence(struct gr_replayer *r);
+
+/*@ requires carveout(r) && tables(r);
+    requires slot < r->slot_count;
+    assigns \nothing;
+*/
+bool gr_lacks_data(const struct gr_replayer *r, uint32_t slot);
+
+/*@ requires r->state == GR_STATE_LOADED ==> ready(r);
+    requires \valid(r);
+    assigns r->report, r->limits, r->kept[0 .. GR_KEPT - 1], r->tables, r->touched, r->started, r->deadline_us,
+            r->memory.base[r->image_bytes .. r->low_bytes - 1];
+*/
+enum gr_status gr_run(struct gr_replayer *r);
 #include "shipped/run.c"

