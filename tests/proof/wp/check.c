@@ -5,7 +5,7 @@
 
 /* One opcode at a time, so that what it needs is a constant. The registers' table is find_register's. */
 #ifndef OP
-#define OP GR_OP_REG_WRITE
+#define OP GR_OP_UPLOAD
 #endif
 #undef GR_REGISTER_ROWS
 #define GR_REGISTER_ROWS {0, 1, 1, 0},
