@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # Gramophone. Plain `make` lists what there is.
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-test usable system system-test demo check test test-all coverage lint bench optee record-root record-demo demo-train generated clean
+.PHONY: help setup setup-test usable system system-test demo check test test-all coverage prove lint bench optee record-root record-demo demo-train generated clean
 
 PYTHON ?= python3
 VENV := .venv
@@ -15,6 +15,8 @@ SYSTEM_NEEDS := qemu-system-aarch64:qemu-system-arm make:make gcc:gcc /usr/inclu
 TEST_NEEDS := clang:clang cppcheck:cppcheck valgrind:valgrind npm:npm cpio:cpio openssl:openssl mcopy:mtools \
     fsck.fat:dosfstools
 OPTEE_NEEDS := /usr/include/openssl/ec.h:libssl-dev
+# What the proof needs; Debian 12 has it.
+PROVE_NEEDS := frama-c:frama-c-base why3:why3 cvc4:cvc4
 KAITAI := build/npm/node_modules/kaitai-struct-compiler
 
 help: ## this list
@@ -107,6 +109,10 @@ coverage: setup-test ## lines and branches that `make test` executes, in Python 
 .PHONY: campaign
 campaign: setup ## inject faults into verification and loading, on both GPUs; prints a table (ARGS="--case old --fault skip")
 	$(BIN)/python -m tests.campaign $(ARGS)
+
+prove: setup ## the replayer's C against its contracts, with Frama-C; planted defects must be found
+	$(call need,$(PROVE_NEEDS))
+	@$(BIN)/python -m tests.proof
 
 lint: setup-test ## ruff, mypy, clang-format, cppcheck, generated files up to date
 	$(BIN)/python -m ruff check .

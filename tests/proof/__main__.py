@@ -14,7 +14,7 @@ from tests.proof.units import DEFECTS, UNITS, Unit
 
 WORK = Path("build/proof")
 ALARMS = prover.HERE / "alarms.txt"
-ROW = "{:<10} {:<9} {:>9} {:>6} {:>7} {:>6} {:>8} {:>7}"
+ROW = "{:<9} {:<9} {:<5} {:>9} {:>6} {:>5} {:>7} {:>9} {:>8}"
 
 
 def explained(text: str) -> dict[tuple[str, str, str], str]:
@@ -32,7 +32,7 @@ def explained(text: str) -> dict[tuple[str, str, str], str]:
 
 def admitted(unit: Unit) -> int:
     """Facts that the unit's proof takes without proof; docs/adr says where each is discharged."""
-    files = [prover.HERE / "wp" / f"{unit.name}{kind}" for kind in (".c", ".acsl")]
+    files = [prover.HERE / "wp" / f"{unit.name}{kind}" for kind in (".c", ".acsl") if unit.tool == "wp"]
     return sum(len(re.findall(r"\badmit\b", path.read_text())) for path in files if path.exists())
 
 
@@ -58,29 +58,14 @@ def _prove(units: list[Unit], no_defects: bool) -> int:
     environment = prover.configure(WORK.resolve())
     listed = explained(ALARMS.read_text())
     wrong = []
-    print(ROW.format("unit", "GPU", "functions", "goals", "proved", "listed", "admitted", "seconds"), flush=True)
+    print(ROW.format("unit", "GPU", "tool", "functions", "goals", "open", "listed", "admitted", "seconds"), flush=True)
     for unit in units:
         for gpu in unit.gpus:
-            runs = [
-                prover.prove(unit, gpu, WORK.resolve() / f"{unit.name}-{gpu}{define}", environment, define)
-                for define in unit.defines or ("",)
-            ]
-            unproved = {goal for run in runs for goal in run.unproved}
+            run = prover.prove(unit, gpu, WORK.resolve() / f"{unit.name}-{gpu}", environment)
+            unproved = set(run.unproved)
             known = {goal for name, target, goal in listed if (name, target) == (unit.name, gpu)}
-            goals = sum(run.goals for run in runs)
-            print(
-                ROW.format(
-                    unit.name,
-                    gpu,
-                    runs[0].functions,
-                    goals,
-                    goals - sum(len(run.unproved) for run in runs),
-                    len(unproved & known),
-                    admitted(unit),
-                    f"{sum(run.seconds for run in runs):.0f}",
-                ),
-                flush=True,
-            )
+            left = [len(unproved), len(unproved & known), admitted(unit)]
+            print(ROW.format(unit.name, gpu, unit.tool, run.functions, run.goals, *left, f"{run.seconds:.0f}"), flush=True)
             wrong += [f"{unit.name} {gpu}: not proved, and not in {ALARMS.name}: {g}" for g in sorted(unproved - known)]
             wrong += [f"{unit.name} {gpu}: in {ALARMS.name}, but proved: {g}" for g in sorted(known - unproved)]
     by_name = {unit.name: unit for unit in units}
@@ -89,7 +74,7 @@ def _prove(units: list[Unit], no_defects: bool) -> int:
     for defect in tried:
         known = {goal for name, target, goal in listed if (name, target) == (defect.unit, defect.gpu)}
         folder = WORK.resolve() / "defect"
-        result = prover.prove(by_name[defect.unit], defect.gpu, folder, environment, defect.define, defect)
+        result = prover.prove(by_name[defect.unit], defect.gpu, folder, environment, defect)
         if set(result.unproved) - known:
             found += 1
         else:

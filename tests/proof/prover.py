@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Runs Frama-C's WP over one unit, and reads what it could not prove."""
+"""Runs Frama-C's WP or Eva over one unit, and reads what it could not prove."""
 
 from __future__ import annotations
 
@@ -61,46 +61,75 @@ def functions(source: str) -> list[str]:
     )
 
 
-def prove(
-    unit: Unit, gpu: str, folder: Path, environment: dict[str, str], define: str = "", defect: Defect | None = None
-) -> Result:
-    """Prove a unit, or the function that a defect is in.
+def prove(unit: Unit, gpu: str, folder: Path, environment: dict[str, str], defect: Defect | None = None) -> Result:
+    """Prove a unit, or (WP) the function that a defect is in.
 
     Raises:
         ProofError: an annotation has no place, the defect's text is not there, or Frama-C failed.
     """
     path = CORE.parent / unit.source
     text = path.read_text()
-    names = [name for name in functions(text) if name not in unit.left_out]
-    if gone := set(unit.left_out) - set(functions(text)):
+    defined = functions(text)
+    if gone := set(unit.left_out) - set(defined):
         raise ProofError(f"{path.name}: left out of the proof, but not there (any more): {', '.join(sorted(gone))}")
+    names = [name for name in defined if name not in unit.left_out]
     if defect:
         if text.count(defect.text) != 1:
             raise ProofError(f"{path.name}: expected once, for a planted defect: {defect.text!r}")
         text, names = text.replace(defect.text, defect.instead), [defect.function]
     annotations = HERE / "wp" / f"{unit.name}.acsl"
-    if annotations.exists():
+    if unit.tool == "wp" and annotations.exists():
         text = splice(text, parse(annotations.read_text(), annotations.name), path.name)
     shutil.rmtree(folder, ignore_errors=True)
     (folder / "shipped").mkdir(parents=True)
     (folder / "shipped" / path.name).write_text(text)
     (folder / "gr_target.h").write_text(target.header(profile.load(gpu)))
     includes = " ".join(f"-I{part}" for part in (folder, CORE, GENERATED, HERE / "wp"))
-    command = ["frama-c", "-c11", "-machdep", "gcc_x86_64", f"-cpp-extra-args={includes} {define}"]
-    command += [str(HERE / "wp" / f"{unit.name}.c"), "-wp", "-wp-rte", "-rte-no-pointer-call"]
-    command += ["-wp-fct", ",".join(names), "-wp-prover", "cvc4", "-wp-par", "2", "-wp-cache", "none"]
-    command += ["-wp-timeout", str(DEFECT_SECONDS if defect else GOAL_SECONDS)]
+    command = ["frama-c", "-c11", "-machdep", "gcc_x86_64", f"-cpp-extra-args={includes}"]
+    command.append(str(HERE / unit.tool / f"{unit.name}.c"))
+    if unit.tool == "wp":
+        command += ["-wp", "-wp-rte", "-rte-no-pointer-call", "-wp-fct", ",".join(names), "-wp-prover", "cvc4"]
+        command += ["-wp-par", "2", "-wp-cache", "none"]
+        command += ["-wp-timeout", str(DEFECT_SECONDS if defect else GOAL_SECONDS)]
+    else:
+        command += ["-eva", "-eva-precision", "5", "-eva-slevel", "2000"]
     start = time.monotonic()
     said = _run(command, environment)
     seconds = time.monotonic() - start
     (folder / "log").write_text(said)
+    goals, unproved = (_read_wp if unit.tool == "wp" else _read_eva)(said, folder / "log")
+    return Result(len(names), goals, unproved, seconds)
+
+
+def _read_wp(said: str, log: Path) -> tuple[int, tuple[str, ...]]:
+    """Number of goals, and the names of those not proved."""
     total = _TOTAL.search(said)
     if total is None:
-        raise ProofError(f"frama-c printed no number of goals for {unit.name}; see {folder / 'log'}")
+        raise ProofError(f"frama-c printed no number of goals; see {log}")
     unproved = tuple(sorted({name for name, verdict in _GOAL.findall(said) if verdict not in ("Valid", "Passed")}))
     if int(total[2]) - int(total[1]) != len(unproved):
-        raise ProofError(f"{unit.name}: {total[0]}, but {len(unproved)} goals are named; see {folder / 'log'}")
-    return Result(len(names), int(total[2]), unproved, seconds)
+        raise ProofError(f"{total[0]}, but {len(unproved)} goals are named; see {log}")
+    return int(total[2]), unproved
+
+
+def _read_eva(said: str, log: Path) -> tuple[int, tuple[str, ...]]:
+    """Number of statements and assertions, and what is not certain: each alarm by its text.
+
+    Raises:
+        ProofError: statements that the analysis does not reach, for then it says nothing of them.
+    """
+    reached = re.search(r"(\d+) statements reached \(out of (\d+)\)", said)
+    assertions = re.search(r"Assertions +(\d+) valid +\d+ unknown +\d+ invalid +(\d+) total", said)
+    alarms = re.search(r"^  (\d+) alarms? generated", said, re.MULTILINE)
+    if reached is None or assertions is None or alarms is None:
+        raise ProofError(f"frama-c printed no summary; see {log}")
+    texts = re.findall(r"^\[eva:alarm\] \S+?(\w+\.c):\d+: Warning: \n((?:  .*\n)+)", said, re.MULTILINE)
+    unproved = {f"{file}:{'_'.join(text.split())}" for file, text in texts}
+    if int(reached[1]) < int(reached[2]):
+        unproved.add(f"{int(reached[2]) - int(reached[1])}_statements_not_reached")
+    if not unproved and (int(alarms[1]) or assertions[1] != assertions[2]):
+        raise ProofError(f"{alarms[0].strip()}, but none is named; see {log}")
+    return int(reached[2]) + int(assertions[2]), tuple(sorted(unproved))
 
 
 def _run(command: list[str], environment: dict[str, str]) -> str:

@@ -167,7 +167,7 @@ def test_two_at_once(machine: Machine, tmp_path: Path) -> None:
 def test_each_need_is_a_command_or_file_and_a_package() -> None:
     text = MAKEFILE.read_text().replace("\\\n", " ")
     lists = re.findall(r"^(\w+_NEEDS) := (.*)$", text, re.MULTILINE)
-    assert {name for name, _ in lists} == {"SYSTEM_NEEDS", "TEST_NEEDS", "OPTEE_NEEDS"}
+    assert {name for name, _ in lists} == {"SYSTEM_NEEDS", "TEST_NEEDS", "OPTEE_NEEDS", "PROVE_NEEDS"}
     for _, needs in lists:
         for need in needs.split():
             assert re.fullmatch(r"(/[\w./+-]+|[\w.+-]+):[a-z0-9][a-z0-9.+-]+", need), need

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* gr_fetch_action for any action and any manifest; what it leaves for the interpreter, where it says GR_STATUS_OK. */
+#define __builtin_assume_aligned(pointer, bytes) (pointer)
+#include "__fc_builtin.h"
+#include "gr_target.h"
+#include "internal.h"
+
+static uint8_t actions[GR_ACTION_BYTES];
+
+static void check(struct gr_replayer *r, uint32_t op)
+{
+    struct gr_action a;
+    Frama_C_make_unknown((char *)actions, sizeof actions);
+    actions[GR_ACTION_AT_OP] = (uint8_t)op;
+    if (gr_fetch_action(r, 0, &a) != GR_STATUS_OK)
+        return;
+    //@ assert write: op == GR_OP_REG_WRITE || op == GR_OP_REG_WRITE_KEPT ==> r->limits != \null;
+    //@ assert kept: op == GR_OP_REG_READ_KEEP || op == GR_OP_REG_WRITE_KEPT ==> a.b < GR_KEEP_SLOTS;
+    //@ assert slot: op == GR_OP_COPY_TO_GPU || op == GR_OP_COPY_FROM_GPU ==> a.arg < GR_MAX_SLOTS;
+    //@ assert line: op == GR_OP_WAIT_IRQ ==> a.arg < GR_INTERRUPT_LINES;
+}
+
+int main(void)
+{
+    struct gr_replayer r = {0};
+    r.actions = actions;
+    r.action_count = 1;
+    r.slot_count = Frama_C_unsigned_int_interval(0, GR_MAX_SLOTS);
+    r.image_bytes = Frama_C_unsigned_long_long_interval(0, GR_MAX_CARVEOUT_BYTES);
+    r.carveout_bytes = Frama_C_unsigned_long_long_interval(GR_PAGE_BYTES, GR_MAX_CARVEOUT_BYTES);
+    r.va_bytes = Frama_C_unsigned_long_long_interval(GR_PAGE_BYTES, (uint64_t)1 << GR_VA_BITS);
+    //@ loop unroll 256;
+    for (uint32_t op = 0; op < 256; op++)
+        check(&r, op);
+    return 0;
+}
+#include "shipped/check.c"
