@@ -71,7 +71,9 @@ def prove(unit: Unit, gpu: str, folder: Path, environment: dict[str, str], defec
     text = path.read_text()
     defined = functions(text)
     if gone := set(unit.left_out) - set(defined):
-        raise ProofError(f"{path.name}: left out of the proof, but not there (any more): {', '.join(sorted(gone))}")
+        raise ProofError(
+            f"{path.name}: left out of the proof, but not there (any more): {', '.join(sorted(gone))}"
+        )
     names = [name for name in defined if name not in unit.left_out]
     if defect:
         if text.count(defect.text) != 1:

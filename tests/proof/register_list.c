@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What find_register says of every register index and every access: index, access, bits, always. */
+/* What gr_find_register says of every register index and every access: index, access, bits, always. */
 #include "shipped/check.c"
 #include <stdio.h>
 
@@ -8,9 +8,10 @@ int main(void)
 {
     for (uint32_t index = 0; index <= UINT16_MAX; index++)
         for (uint32_t access = 1; access <= 3; access++) {
-            const struct gr_limits *row = find_register(index, access);
+            const struct gr_limits *row = gr_find_register(index, access);
             if (row)
-                printf("%u %u %u %u\n", (unsigned)index, (unsigned)access, (unsigned)row->bits, (unsigned)row->always);
+                printf("%u %u %u %u\n", (unsigned)index, (unsigned)access, (unsigned)row->bits,
+                       (unsigned)row->always);
         }
     return 0;
 }

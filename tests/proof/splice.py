@@ -6,8 +6,9 @@ A file of annotations has blocks of this form:
     @ FUNCTION: START OF A LINE
     loop invariant ...;
 
-The text goes, as a comment in ACSL (one for each paragraph), before the first line of the function that starts so and is after the place of
-the function's previous block. No line moves: what Frama-C says names lines of the shipped file.
+The text goes, as a comment in ACSL, one for each paragraph, before the first line of the function that starts so
+and is after the place of the function's previous block. No line moves, so Frama-C names lines of the shipped
+file.
 """
 
 from __future__ import annotations

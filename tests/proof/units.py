@@ -56,7 +56,11 @@ UNITS = (
     ),
     Unit("core/check.c", BOTH, tool="eva"),
     Unit("core/run.c", BOTH),
-    Unit("drivers/v3d42.c", ("v3d42",), left_out={"table": "a cast of bytes to words, which WP's memory model lacks"}),
+    Unit(
+        "drivers/v3d42.c",
+        ("v3d42",),
+        left_out={"table": "a cast of bytes to words, which WP's memory model lacks"},
+    ),
     Unit(
         "drivers/mali_g71.c",
         ("mali_g71",),
@@ -80,10 +84,10 @@ UNITS = (
 DEFECTS = (
     Defect("lz4", "v3d42", "gr_lz4_decode", "distance - 1 >= out_bytes - left || ", ""),
     Defect("lz4", "v3d42", "gr_lz4_decode", "        if (length > left)\n            break;\n", ""),
-    Defect("slots", "v3d42", "copy_run", "place < r->image_bytes || ", ""),
+    Defect("slots", "v3d42", "copy_run", "place < r->image_end || ", ""),
     Defect("slots", "v3d42", "copy_run", " || place >= r->carveout_bytes", ""),
     Defect("check", "v3d42", "gr_fetch_action", "AT(op) >= sizeof needs / sizeof needs[0] || ", ""),
-    Defect("check", "v3d42", "gr_fetch_action", "!row || ", ""),
+    Defect("check", "v3d42", "gr_fetch_action", "if (!row ||\n            (need", "if ((need"),
     Defect("run", "v3d42", "write_register", "value & ~limits->bits || ", ""),
     Defect("run", "v3d42", "write_register", " || limits->always & ~value", ""),
     Defect(
@@ -93,6 +97,18 @@ DEFECTS = (
         "return write_register(r, a->arg, a->value, a->a);",
         "gr_port_write32(offset, a->value); break;",
     ),
-    Defect("v3d42", "v3d42", "gr_driver_translate", "va < r->va_bytes ? table(r)[va >> PAGE_SHIFT] : 0", "table(r)[va >> PAGE_SHIFT]"),
-    Defect("mali_g71", "mali_g71", "gr_driver_reset", "at < GR_ADDRESS_SPACES * SPACE_BYTES", "at <= GR_ADDRESS_SPACES * SPACE_BYTES"),
+    Defect(
+        "v3d42",
+        "v3d42",
+        "gr_driver_translate",
+        "va < r->va_bytes ? table(r)[va >> PAGE_SHIFT] : 0",
+        "table(r)[va >> PAGE_SHIFT]",
+    ),
+    Defect(
+        "mali_g71",
+        "mali_g71",
+        "gr_driver_reset",
+        "at < GR_ADDRESS_SPACES * SPACE_BYTES",
+        "at <= GR_ADDRESS_SPACES * SPACE_BYTES",
+    ),
 )

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* gr_fetch_action for any action and any manifest; what it leaves for the interpreter, where it says GR_STATUS_OK. */
+/* gr_fetch_action for any action and any manifest; what it leaves for the interpreter, where it says
+ * GR_STATUS_OK. */
 #define __builtin_assume_aligned(pointer, bytes) (pointer)
 #include "__fc_builtin.h"
 #include "gr_target.h"
@@ -27,6 +28,7 @@ int main(void)
     r.action_count = 1;
     r.slot_count = Frama_C_unsigned_int_interval(0, GR_MAX_SLOTS);
     r.image_bytes = Frama_C_unsigned_long_long_interval(0, GR_MAX_CARVEOUT_BYTES);
+    r.image_end = Frama_C_unsigned_long_long_interval(0, GR_MAX_CARVEOUT_BYTES);
     r.carveout_bytes = Frama_C_unsigned_long_long_interval(GR_PAGE_BYTES, GR_MAX_CARVEOUT_BYTES);
     r.va_bytes = Frama_C_unsigned_long_long_interval(GR_PAGE_BYTES, (uint64_t)1 << GR_VA_BITS);
     //@ loop unroll 256;

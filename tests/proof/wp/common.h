@@ -5,6 +5,7 @@
 
 /* A hint to the compiler; the places are aligned, see gr_load and take_memory. */
 #define __builtin_assume_aligned(pointer, bytes) (pointer)
+#define _Alignas(bytes) /* not known to Frama-C */
 #include "internal.h"
 
 /*@ requires room: \valid(to + (0 .. bytes - 1));
@@ -20,6 +21,15 @@ void proof_copy(uint8_t *to, const uint8_t *from, uint64_t bytes);
 */
 void proof_fill(uint8_t *to, int byte, uint64_t bytes);
 #define memset proof_fill
+
+/*@ requires room: \valid(to + (0 .. bytes - 1));
+    assigns to[0 .. bytes - 1] \from \nothing;
+*/
+void proof_wipe(uint8_t *to, uint64_t bytes);
+#define gr_wipe proof_wipe
+
+/*@ assigns \nothing; */
+uint64_t gr_port_now_us(void);
 
 /*@ logic integer le16(uint8_t *p) = p[0] + 256 * p[1];
     logic integer le32(uint8_t *p) = p[0] + 256 * p[1] + 65536 * p[2] + 16777216 * p[3];

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Relies on: the state after gr_load (load). */
-#include "state.h"
 #include "driver.h"
 #include "gr_target.h"
+#include "state.h"
 
-/* Registers that the driver writes: interrupt masks and clears, the GPU's command (reset only), and of each address
- * space the table, the configuration, the attributes and the command. */
+/* Registers that the driver writes: interrupt masks and clears, the GPU's command (reset only), and of each
+ * address space the table, the configuration, the attributes and the command. */
 /*@ predicate space_register(integer offset) =
       \exists integer k; 0 <= k < GR_ADDRESS_SPACES &&
         (offset == GR_AS0_COMMAND + 64 * k || offset == GR_AS0_TRANSTAB_LO + 64 * k ||
@@ -24,13 +24,8 @@
 */
 void gr_port_write32(uint32_t offset, uint32_t value);
 
-/*@ requires offset == GR_GPU_IRQ_RAWSTAT || offset == GR_MMU_IRQ_RAWSTAT;
-    assigns \nothing;
-*/
-uint32_t gr_port_read32(uint32_t offset);
-
 /*@ assigns \nothing; */
-uint64_t gr_port_now_us(void);
+uint32_t gr_port_read32(uint32_t offset);
 
 /*@ requires offset != GR_GPU_COMMAND && offset != GR_GPU_COMMAND - 4 && offset <= 65535;
     requires driver_register(offset) && driver_register(offset + 4);
@@ -57,4 +52,10 @@ void gr_driver_set_table(struct gr_replayer *r, uint32_t space);
 
 /*@ assigns \nothing; */
 uint32_t gr_driver_fault(void);
+
+/*@ assigns \nothing; */
+bool gr_driver_is_idle(void);
+
+/*@ assigns \nothing; */
+enum gr_status gr_driver_check_write(const struct gr_replayer *r, uint32_t offset);
 #include "shipped/mali_g71.c"

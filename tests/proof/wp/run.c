@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Relies on: gr_fetch_action (check), gr_copy_slot (slots), the drivers' functions, the state after gr_load. */
-#include "state.h"
+/* Relies on: gr_fetch_action (check), gr_copy_slot (slots), the drivers' functions, the state after gr_load.
+ */
 #include "driver.h"
 #include "gr_target.h"
+#include "state.h"
 
 /*@ axiomatic policy {
       // The profile lets a trace set the bits of `may` in a register, and a value must have those of `must`.
@@ -12,7 +13,8 @@
     }
 
     predicate writable(struct gr_replayer *r, integer arg) =
-      r->limits == \null || (\valid_read(r->limits) && \separated(r, r->limits) && allowed(arg, r->limits->bits, r->limits->always));
+      r->limits == \null || (\valid_read(r->limits) && \separated(r, r->limits) && allowed(arg,
+   r->limits->bits, r->limits->always));
 */
 
 /*@ assigns \nothing; */
@@ -27,13 +29,38 @@ void gr_port_write32(uint32_t offset, uint32_t value);
 bool gr_port_wait_irq(unsigned line, uint32_t timeout_us);
 
 /*@ assigns \nothing; */
-uint64_t gr_port_now_us(void);
+uint32_t gr_driver_fault(void);
 
-/*@ requires \valid_read(r) && index <= 65535 && writable(r, index);
+/*@ assigns \nothing; */
+bool gr_driver_is_idle(void);
+
+/*@ requires carveout(r);
     assigns \nothing;
 */
-GR_INLINE enum gr_status write_register(const struct gr_replayer *r, uint32_t index, uint32_t value,
-                                        uint32_t mask);
+enum gr_status gr_driver_check_write(const struct gr_replayer *r, uint32_t offset);
+
+// Of all registers and rights, by enumeration: tests/unit/test_proof.py.
+/*@ assigns \nothing;
+    ensures \result == \null || \valid_read(\result);
+    admit ensures policy: \result != \null && access == GR_ACCESS_WRITE ==> allowed(index, \result->bits,
+   \result->always);
+*/
+const struct gr_limits *gr_find_register(uint32_t index, uint32_t access);
+
+/*@ requires \valid(r);
+    assigns r->report;
+*/
+static enum gr_status check_fault(struct gr_replayer *r);
+
+/*@ requires \valid(r);
+    assigns r->report;
+*/
+static enum gr_status settle(struct gr_replayer *r);
+
+/*@ requires carveout(r) && index <= 65535 && writable(r, index);
+    assigns r->report;
+*/
+static enum gr_status write_register(struct gr_replayer *r, uint32_t index, uint32_t value, uint32_t mask);
 
 /*@ requires \valid(r) && \valid_read(a) && \separated(r, a);
     assigns r->report.seen;
@@ -41,30 +68,31 @@ GR_INLINE enum gr_status write_register(const struct gr_replayer *r, uint32_t in
 GR_INLINE enum gr_status wait_for(struct gr_replayer *r, const struct gr_action *a, uint32_t us,
                                   enum gr_status on_timeout);
 
-/*@ requires \valid_read(r) && \valid_read(a);
-    assigns \nothing;
+/*@ requires \valid(r) && \valid_read(a) && \separated(r, a);
+    assigns r->report;
 */
-static enum gr_status wait_irq(const struct gr_replayer *r, const struct gr_action *a);
+static enum gr_status wait_irq(struct gr_replayer *r, const struct gr_action *a);
 /*@ predicate ready(struct gr_replayer *r) = carveout(r) && tables(r) && r->replay_start <= r->action_count;
-*/
+ */
 
 // As proved of check.c and slots.c: see there.
 /*@ requires carveout(r) && tables(r);
     requires index < r->action_count;
     requires \valid(a) && \separated(a, r) && \separated(a, r->memory.base + (0 .. r->memory.bytes - 1));
     assigns *a, r->report.action, r->report.op, r->report.offset, r->limits;
-    ensures limits: writable(r, a->arg);
-    ensures kept: \result == GR_STATUS_OK && (a->op == GR_OP_REG_READ_KEEP || a->op == GR_OP_REG_WRITE_KEPT) ==> a->b < GR_KEEP_SLOTS;
-    ensures upload: \result == GR_STATUS_OK && a->op == GR_OP_UPLOAD ==> a->b + a->value <= r->image_bytes;
-    ensures to: \result == GR_STATUS_OK && (a->op == GR_OP_UPLOAD || a->op == GR_OP_CLEAR) ==>
-                r->image_bytes <= a->a && a->a + a->value <= r->carveout_bytes;
-    ensures slot: \result == GR_STATUS_OK && (a->op == GR_OP_COPY_TO_GPU || a->op == GR_OP_COPY_FROM_GPU) ==> a->arg < r->slot_count;
+    admit ensures limits: writable(r, a->arg);
+    admit ensures kept: \result == GR_STATUS_OK && (a->op == GR_OP_REG_READ_KEEP || a->op ==
+   GR_OP_REG_WRITE_KEPT) ==> a->b < GR_KEEP_SLOTS; admit ensures upload: \result == GR_STATUS_OK && a->op ==
+   GR_OP_UPLOAD ==> a->b + a->value <= r->image_bytes; admit ensures to: \result == GR_STATUS_OK && (a->op ==
+   GR_OP_UPLOAD || a->op == GR_OP_CLEAR) ==> r->image_end <= a->a && a->a + a->value <= r->carveout_bytes;
+    admit ensures slot: \result == GR_STATUS_OK && (a->op == GR_OP_COPY_TO_GPU || a->op ==
+   GR_OP_COPY_FROM_GPU) ==> a->arg < r->slot_count;
 */
 enum gr_status gr_fetch_action(struct gr_replayer *r, uint32_t index, struct gr_action *a);
 
 /*@ requires carveout(r) && tables(r);
     requires index < r->slot_count;
-    assigns r->memory.base[r->image_bytes .. r->carveout_bytes - 1];
+    assigns r->memory.base[r->image_end .. r->carveout_bytes - 1];
 */
 enum gr_status gr_copy_slot(struct gr_replayer *r, uint32_t index, bool to_gpu);
 
@@ -86,32 +114,24 @@ enum gr_status gr_driver_unmap(struct gr_replayer *r, const struct gr_action *a)
     requires kept: (a->op == GR_OP_REG_READ_KEEP || a->op == GR_OP_REG_WRITE_KEPT) ==> a->b < GR_KEEP_SLOTS;
     requires upload: a->op == GR_OP_UPLOAD ==> a->b + a->value <= r->image_bytes;
     requires to: (a->op == GR_OP_UPLOAD || a->op == GR_OP_CLEAR) ==>
-                r->image_bytes <= a->a && a->a + a->value <= r->carveout_bytes;
+                r->image_end <= a->a && a->a + a->value <= r->carveout_bytes;
     requires slot: (a->op == GR_OP_COPY_TO_GPU || a->op == GR_OP_COPY_FROM_GPU) ==> a->arg < r->slot_count;
-    assigns r->report, r->kept[0 .. GR_KEPT - 1], r->tables, r->memory.base[r->image_bytes .. r->low_bytes - 1];
+    assigns r->report, r->kept[0 .. GR_KEPT - 1], r->tables, r->memory.base[r->image_end .. r->low_bytes - 1];
 */
 static enum gr_status execute(struct gr_replayer *r, const struct gr_action *a);
 
 /*@ requires ready(r) && from <= to <= r->action_count;
-    assigns r->report, r->limits, r->kept[0 .. GR_KEPT - 1], r->tables, r->memory.base[r->image_bytes .. r->low_bytes - 1];
+    assigns r->report, r->limits, r->kept[0 .. GR_KEPT - 1], r->tables, r->memory.base[r->image_end ..
+   r->low_bytes - 1];
 */
 static enum gr_status execute_range(struct gr_replayer *r, uint32_t from, uint32_t to);
 
 /*@ assigns r->tables; */
 bool gr_driver_reset(struct gr_replayer *r);
 
-/*@ assigns \nothing; */
-uint32_t gr_driver_fault(void);
-
-/*@ requires \valid(to + (0 .. bytes - 1));
-    assigns to[0 .. bytes - 1];
-*/
-void proof_wipe(uint8_t *to, uint64_t bytes);
-#define gr_wipe proof_wipe
-
 /*@ requires ready(r);
     assigns r->report, r->limits, r->kept[0 .. GR_KEPT - 1], r->tables, r->touched, r->started,
-            r->memory.base[r->image_bytes .. r->low_bytes - 1];
+            r->memory.base[r->image_end .. r->low_bytes - 1];
 */
 static enum gr_status try_once(struct gr_replayer *r);
 
@@ -128,8 +148,8 @@ bool gr_lacks_data(const struct gr_replayer *r, uint32_t slot);
 
 /*@ requires r->state == GR_STATE_LOADED ==> ready(r);
     requires \valid(r);
-    assigns r->report, r->limits, r->kept[0 .. GR_KEPT - 1], r->tables, r->touched, r->started, r->deadline_us,
-            r->memory.base[r->image_bytes .. r->low_bytes - 1];
+    assigns r->report, r->limits, r->kept[0 .. GR_KEPT - 1], r->tables, r->touched, r->started,
+   r->deadline_us, r->memory.base[r->image_end .. r->low_bytes - 1];
 */
 enum gr_status gr_run(struct gr_replayer *r);
 #include "shipped/run.c"

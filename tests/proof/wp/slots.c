@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Relies on: gr_driver_translate (discharged in the drivers' units); the state after gr_load (load). */
-#include "state.h"
 #include "driver.h"
 #include "gr_target.h"
+#include "state.h"
 
 /*@ predicate bound(struct gr_replayer *r, integer i) = r->bound[i] == \null ||
       (\valid(r->bound[i] + (0 .. dense(slot(r, i)) - 1)) &&
@@ -43,8 +43,25 @@ GR_INLINE uint32_t address_space(const uint8_t *slot);
 /*@ requires carveout(r) && tables(r);
     requires index < r->slot_count;
     assigns \nothing;
-    ensures \result <= 4294967296;
-    ensures \result != 0 ==> sized(slot(r, index));
+    ensures \result ==> sized(slot(r, index));
+*/
+bool gr_slot_is_valid(const struct gr_replayer *r, uint32_t index);
+
+/*@ requires carveout(r) && tables(r);
+    requires index < r->slot_count;
+    assigns \nothing;
+*/
+static bool is_named(const struct gr_replayer *r, uint32_t index);
+
+/*@ requires \valid_read(p + (0 .. n - 1));
+    assigns \nothing;
+*/
+static inline bool gr_is_zero(const uint8_t *p, size_t n);
+
+/*@ requires carveout(r) && tables(r);
+    requires index < r->slot_count;
+    admit requires loaded: sized(slot(r, index));
+    assigns \nothing;
     admit ensures definition: \result == dense(slot(r, index));
 */
 uint64_t gr_slot_bytes(const struct gr_replayer *r, uint32_t index);
@@ -53,7 +70,7 @@ uint64_t gr_slot_bytes(const struct gr_replayer *r, uint32_t index);
     requires \valid(data + (0 .. bytes - 1)) && bytes <= 4294967296;
     requires \separated(data + (0 .. bytes - 1), r->memory.base + (0 .. r->memory.bytes - 1));
     requires \separated(data + (0 .. bytes - 1), r);
-    assigns data[0 .. bytes - 1], r->memory.base[r->image_bytes .. r->carveout_bytes - 1];
+    assigns data[0 .. bytes - 1], r->memory.base[r->image_end .. r->carveout_bytes - 1];
 */
 static enum gr_status copy_run(const struct gr_replayer *r, uint32_t space, uint64_t va, uint8_t *data,
                                uint64_t bytes, bool to_gpu);
@@ -61,7 +78,8 @@ static enum gr_status copy_run(const struct gr_replayer *r, uint32_t space, uint
 /*@ requires carveout(r) && tables(r);
     requires index < r->slot_count;
     admit requires loaded: slots(r) && bound(r, index);
-    assigns r->memory.base[r->image_bytes .. r->carveout_bytes - 1], r->bound[index][0 .. dense(slot(r, index)) - 1];
+    assigns r->memory.base[r->image_end .. r->carveout_bytes - 1], r->bound[index][0 .. dense(slot(r, index))
+   - 1];
 */
 enum gr_status gr_copy_slot(struct gr_replayer *r, uint32_t index, bool to_gpu);
 

@@ -4,14 +4,14 @@
 
 /* Bytes of a slot's dense data: what gr_slot_bytes makes of its description. */
 /*@ axiomatic dense { logic integer dense(uint8_t *s) reads s[0 .. GR_SLOT_BYTES - 1]; }
-*/
+ */
 
 /* The carve-out is one block of memory, apart from the replayer's own state:
- *     0 <= image_bytes <= carveout_bytes <= low_bytes <= actions, slots <= memory.bytes */
+ *     0 <= image_bytes <= image_end <= carveout_bytes <= low_bytes <= actions, slots <= memory.bytes */
 /*@ predicate carveout(struct gr_replayer *r) =
       \valid(r) && \valid(r->memory.base + (0 .. r->memory.bytes - 1)) && r->memory.bytes <= 1099511627776 &&
       \separated(r, r->memory.base + (0 .. r->memory.bytes - 1)) &&
-      r->image_bytes <= r->carveout_bytes <= r->low_bytes <= r->memory.bytes &&
+      r->image_bytes <= r->image_end <= r->carveout_bytes <= r->low_bytes <= r->memory.bytes &&
       r->carveout_bytes <= GR_MAX_CARVEOUT_BYTES && r->carveout_bytes % GR_PAGE_BYTES == 0 &&
       r->va_bytes <= 281474976710656;
 
@@ -28,7 +28,8 @@
     logic integer rank(uint8_t *s) = s[GR_SLOT_AT_RANK];
     logic integer dim(uint8_t *s, integer k) = le32(s + GR_SLOT_AT_DIMS + 4 * k);
 
-    predicate sized(uint8_t *s) = rank(s) <= GR_MAX_RANK && \forall integer k; 0 <= k < rank(s) ==> 1 <= dim(s, k);
+    predicate sized(uint8_t *s) = rank(s) <= GR_MAX_RANK && \forall integer k; 0 <= k < rank(s) ==> 1 <=
+   dim(s, k);
 
     predicate slots(struct gr_replayer *r) = \forall integer i; 0 <= i < r->slot_count ==> sized(slot(r, i));
 */

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Relies on: gr_sha256 and struct gr_source's read, which write where they are told. */
+#include "stream.h"
 #include "common.h"
 #include "crypto.h"
-#include "stream.h"
 
 /*@ requires room: \valid(digest + (0 .. 31));
     requires source: \valid_read(data + (0 .. bytes - 1));
     assigns digest[0 .. 31];
 */
-void proof_hash(const uint8_t *data, size_t bytes, uint8_t *digest);
+bool proof_hash(const uint8_t *data, size_t bytes, uint8_t *digest);
 #define gr_sha256 proof_hash
 
 /*@ requires \valid_read(a + (0 .. bytes - 1)) && \valid_read(b + (0 .. bytes - 1));
@@ -21,7 +21,8 @@ bool gr_is_same(const uint8_t *a, const uint8_t *b, size_t bytes);
     ensures part(s);
     ensures \result == GR_STATUS_OK ==> s->at == s->chunk && s->end - s->at <= s->chunk_bytes;
     ensures \result == GR_STATUS_OK ==> s->left + (s->end - s->at) == \old(s->left);
-    ensures \result != GR_STATUS_OK ==> s->left == \old(s->left) && s->at == \old(s->at) && s->end == \old(s->end);
+    ensures \result != GR_STATUS_OK ==> s->left == \old(s->left) && s->at == \old(s->at) && s->end ==
+   \old(s->end);
 */
 static enum gr_status next_chunk(struct gr_stream *s);
 #include "shipped/stream.c"

@@ -23,12 +23,10 @@ bool source_read(void *ctx, uint64_t offset, uint8_t *to, uint32_t bytes);
 */
 
 /*@ requires stream(s);
-    assigns s->status, s->offset, s->left, s->hashes, s->index, s->at, s->end, s->chunk[0 .. s->chunk_bytes - 1];
-    ensures \valid(s) && part(s) && \separated(s, s->chunk + (0 .. s->chunk_bytes - 1));
-    ensures s->section <= s->left + (s->end - s->at);
-    admit ensures hash: more(s);
-    ensures \result <= s->section && \result <= s->end - s->at;
-    ensures (s->at == \old(s->at) && s->end == \old(s->end)) ||
-            (s->at == s->chunk && s->end - s->at <= s->chunk_bytes);
+    assigns s->status, s->offset, s->left, s->hashes, s->index, s->at, s->end, s->chunk[0 .. s->chunk_bytes -
+   1]; ensures \valid(s) && part(s) && \separated(s, s->chunk + (0 .. s->chunk_bytes - 1)); ensures s->section
+   <= s->left + (s->end - s->at); admit ensures hash: more(s); ensures \result <= s->section && \result <=
+   s->end - s->at; ensures (s->at == \old(s->at) && s->end == \old(s->end)) || (s->at == s->chunk && s->end -
+   s->at <= s->chunk_bytes);
 */
 uint32_t gr_stream_ready(struct gr_stream *s);

@@ -1,20 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Relies on: gr_fetch_action (check), the state after gr_load (load). */
-#include "state.h"
 #include "driver.h"
 #include "gr_target.h"
+#include "state.h"
 
 /* Registers that the driver writes; MMU_CTL only as the constant that turns translation on. */
-/*@ requires list: offset == GR_HUB_MMU_CTL || offset == GR_HUB_MMU_PT_PA_BASE || offset == GR_HUB_MMU_ADDR_CAP ||
-                   offset == GR_HUB_MMU_ILLEGAL_ADDR || offset == GR_BRIDGE_SW_INIT_1;
-    requires on: offset == GR_HUB_MMU_CTL ==> value == 0x060d0c01;
-    assigns \nothing;
+/*@ requires list: offset == GR_HUB_MMU_CTL || offset == GR_HUB_MMU_PT_PA_BASE || offset ==
+   GR_HUB_MMU_ADDR_CAP || offset == GR_HUB_MMU_ILLEGAL_ADDR || offset == GR_BRIDGE_SW_INIT_1; requires on:
+   offset == GR_HUB_MMU_CTL ==> value == 0x060d0c01; assigns \nothing;
 */
 void gr_port_write32(uint32_t offset, uint32_t value);
 
-/*@ requires offset == GR_HUB_MMU_CTL;
-    assigns \nothing;
-*/
+/*@ assigns \nothing; */
 uint32_t gr_port_read32(uint32_t offset);
 
 /*@ requires va_bytes <= 4294967296;
@@ -53,7 +50,8 @@ uint32_t gr_driver_fault(void);
     logic uint32_t *entries(struct gr_replayer *r) = words(r->memory.base, r->carveout_bytes);
 */
 
-// A word for each page of the trace's address range: the driver's memory lies from carveout_bytes to low_bytes.
+// A word for each page of the trace's address range: the driver's memory lies from carveout_bytes to
+// low_bytes.
 /*@ requires carveout(r);
     assigns \nothing;
     admit ensures \result == entries(r);
@@ -84,4 +82,12 @@ enum gr_status gr_driver_unmap(struct gr_replayer *r, const struct gr_action *a)
     assigns \nothing;
 */
 uint64_t gr_driver_translate(const struct gr_replayer *r, uint32_t space, uint64_t va);
+
+/*@ assigns \nothing; */
+bool gr_driver_is_idle(void);
+
+/*@ requires carveout(r) && r->va_bytes <= 4294967296 && r->va_bytes % GR_PAGE_BYTES == 0;
+    assigns \nothing;
+*/
+enum gr_status gr_driver_check_write(const struct gr_replayer *r, uint32_t offset);
 #include "shipped/v3d42.c"
