@@ -111,8 +111,9 @@ campaign: setup ## inject faults into verification and loading, on both GPUs; pr
 	$(BIN)/python -m tests.campaign $(ARGS)
 
 prove: setup ## the replayer's C against its contracts, with Frama-C; planted defects must be found
+	@command -v frama-c >/dev/null || echo "the proof needs Frama-C: Debian 12 has it, Debian 13 has not" >&2
 	$(call need,$(PROVE_NEEDS))
-	@$(BIN)/python -m tests.proof
+	@$(BIN)/python -m tests.proof $(ARGS)
 
 lint: setup-test ## ruff, mypy, clang-format, cppcheck, generated files up to date
 	$(BIN)/python -m ruff check .

@@ -119,6 +119,22 @@ def test_the_tests_ask_for_all_at_once(machine: Machine) -> None:
     assert said.endswith("as root: apt-get install garden-tools headers kitchen shed\n")
 
 
+def test_a_debian_without_frama_c(machine: Machine, tmp_path: Path) -> None:
+    """What the error means is said, and nothing is run."""
+    for name in ("shovel", "rake", "kettle"):
+        machine.add(name)
+    (machine.bin / ".venv" / "bin").mkdir(parents=True)
+    for name in ("pyproject.toml", "constraints.txt", ".venv/bin/.installed"):
+        (machine.bin / name).touch()
+    status, said = machine.make("prove", "PROVE_NEEDS=frama-c:frama-c-base")
+    assert status == 2
+    assert said.splitlines() == [
+        "the proof needs Frama-C: Debian 12 has it, Debian 13 has not",
+        "installing packages: frama-c-base",
+        "error: packages are missing and could not be installed; as root: apt-get install frama-c-base",
+    ]
+
+
 def test_without_network(machine: Machine) -> None:
     machine.environment["BROKEN"] = "yes"
     status, said = machine.make("system")
