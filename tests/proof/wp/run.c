@@ -85,8 +85,9 @@ static enum gr_status wait_irq(struct gr_replayer *r, const struct gr_action *a)
    GR_OP_REG_WRITE_KEPT) ==> a->b < GR_KEEP_SLOTS; admit ensures upload: \result == GR_STATUS_OK && a->op ==
    GR_OP_UPLOAD ==> a->b + a->value <= r->image_bytes; admit ensures to: \result == GR_STATUS_OK && (a->op ==
    GR_OP_UPLOAD || a->op == GR_OP_CLEAR) ==> r->image_end <= a->a && a->a + a->value <= r->carveout_bytes;
-    admit ensures slot: \result == GR_STATUS_OK && (a->op == GR_OP_COPY_TO_GPU || a->op ==
-   GR_OP_COPY_FROM_GPU) ==> a->arg < r->slot_count;
+    admit ensures pages: \result == GR_STATUS_OK && (a->op == GR_OP_MAP_GPU_MEM || a->op ==
+   GR_OP_UNMAP_GPU_MEM) ==> pages(r, a); admit ensures slot: \result == GR_STATUS_OK && (a->op ==
+   GR_OP_COPY_TO_GPU || a->op == GR_OP_COPY_FROM_GPU) ==> a->arg < r->slot_count;
 */
 enum gr_status gr_fetch_action(struct gr_replayer *r, uint32_t index, struct gr_action *a);
 
@@ -101,10 +102,10 @@ uint32_t gr_action_address_space(const struct gr_action *action);
 
 /*@ assigns \nothing; */
 void gr_driver_set_table(struct gr_replayer *r, uint32_t space);
-/*@ requires carveout(r);
+/*@ requires carveout(r) && pages(r, a);
     assigns r->memory.base[r->carveout_bytes .. r->low_bytes - 1], r->tables; */
 enum gr_status gr_driver_map(struct gr_replayer *r, const struct gr_action *a);
-/*@ requires carveout(r);
+/*@ requires carveout(r) && pages(r, a);
     assigns r->memory.base[r->carveout_bytes .. r->low_bytes - 1], r->tables; */
 enum gr_status gr_driver_unmap(struct gr_replayer *r, const struct gr_action *a);
 
@@ -115,6 +116,7 @@ enum gr_status gr_driver_unmap(struct gr_replayer *r, const struct gr_action *a)
     requires upload: a->op == GR_OP_UPLOAD ==> a->b + a->value <= r->image_bytes;
     requires to: (a->op == GR_OP_UPLOAD || a->op == GR_OP_CLEAR) ==>
                 r->image_end <= a->a && a->a + a->value <= r->carveout_bytes;
+    requires pages: (a->op == GR_OP_MAP_GPU_MEM || a->op == GR_OP_UNMAP_GPU_MEM) ==> pages(r, a);
     requires slot: (a->op == GR_OP_COPY_TO_GPU || a->op == GR_OP_COPY_FROM_GPU) ==> a->arg < r->slot_count;
     assigns r->report, r->kept[0 .. GR_KEPT - 1], r->tables, r->memory.base[r->image_end .. r->low_bytes - 1];
 */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The state that a successful gr_load leaves, and that everything else relies on. */
 #include "common.h"
+#include "gr_target.h"
 
 /* Bytes of a slot's dense data: what gr_slot_bytes makes of its description. */
 /*@ axiomatic dense { logic integer dense(uint8_t *s) reads s[0 .. GR_SLOT_BYTES - 1]; }
@@ -13,7 +14,11 @@
       \separated(r, r->memory.base + (0 .. r->memory.bytes - 1)) &&
       r->image_bytes <= r->image_end <= r->carveout_bytes <= r->low_bytes <= r->memory.bytes &&
       r->carveout_bytes <= GR_MAX_CARVEOUT_BYTES && r->carveout_bytes % GR_PAGE_BYTES == 0 &&
-      r->va_bytes <= 281474976710656;
+      r->va_bytes <= (1 << GR_VA_BITS) && r->va_bytes % GR_PAGE_BYTES == 0;
+
+    // The pages of an action that maps or unmaps.
+    predicate pages(struct gr_replayer *r, struct gr_action *a) =
+      \valid_read(a) && a->a + a->value <= r->va_bytes / GR_PAGE_BYTES;
 
     predicate high(struct gr_replayer *r, uint8_t *at, integer bytes) =
       \base_addr(at) == \base_addr(r->memory.base) && r->memory.base + r->low_bytes <= at &&

@@ -28,7 +28,6 @@ static uint32_t va_mib(uint64_t va_bytes);
 static uint32_t table_pages(uint64_t va_bytes);
 
 /*@ requires carveout(r);
-    requires r->va_bytes <= 4294967296;
     assigns \nothing;
     ensures room: r->va_bytes / GR_PAGE_BYTES * 4 <= \result <= 4294967296;
 */
@@ -38,7 +37,6 @@ uint64_t gr_driver_bytes(const struct gr_replayer *r);
 bool gr_driver_reset(struct gr_replayer *r);
 
 /*@ requires carveout(r);
-    requires r->va_bytes <= 4294967296;
     assigns \nothing;
 */
 void gr_driver_set_table(struct gr_replayer *r, uint32_t space);
@@ -59,11 +57,7 @@ uint32_t gr_driver_fault(void);
 */
 static volatile uint32_t *table(const struct gr_replayer *r);
 
-/*@ predicate pages(struct gr_replayer *r, struct gr_action *a) =
-      \valid_read(a) && a->a + a->value <= r->va_bytes / GR_PAGE_BYTES;
-*/
-
-/*@ requires carveout(r) && r->va_bytes <= 4294967296 && pages(r, a);
+/*@ requires carveout(r) && pages(r, a);
     requires (a->b + a->value) * GR_PAGE_BYTES <= r->carveout_bytes;
     requires \separated(a, entries(r) + (0 .. r->va_bytes / GR_PAGE_BYTES - 1));
     requires \separated(r, entries(r) + (0 .. r->va_bytes / GR_PAGE_BYTES - 1));
@@ -71,22 +65,23 @@ static volatile uint32_t *table(const struct gr_replayer *r);
 */
 enum gr_status gr_driver_map(struct gr_replayer *r, const struct gr_action *a);
 
-/*@ requires carveout(r) && r->va_bytes <= 4294967296 && pages(r, a);
+/*@ requires carveout(r) && pages(r, a);
     requires \separated(a, entries(r) + (0 .. r->va_bytes / GR_PAGE_BYTES - 1));
     requires \separated(r, entries(r) + (0 .. r->va_bytes / GR_PAGE_BYTES - 1));
     assigns entries(r)[a->a .. a->a + a->value - 1];
 */
 enum gr_status gr_driver_unmap(struct gr_replayer *r, const struct gr_action *a);
 
-/*@ requires carveout(r) && r->va_bytes <= 4294967296 && r->va_bytes % GR_PAGE_BYTES == 0;
+/*@ requires carveout(r);
     assigns \nothing;
+    ensures page: \result == UINT64_MAX || \result % GR_PAGE_BYTES == va % GR_PAGE_BYTES;
 */
 uint64_t gr_driver_translate(const struct gr_replayer *r, uint32_t space, uint64_t va);
 
 /*@ assigns \nothing; */
 bool gr_driver_is_idle(void);
 
-/*@ requires carveout(r) && r->va_bytes <= 4294967296 && r->va_bytes % GR_PAGE_BYTES == 0;
+/*@ requires carveout(r);
     assigns \nothing;
 */
 enum gr_status gr_driver_check_write(const struct gr_replayer *r, uint32_t offset);
