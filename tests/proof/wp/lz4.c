@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Relies on: gr_stream_ready (stream). */
-#include "common.h"
-
 #include "stream.h"
 
 /*@ predicate apart(struct gr_stream *s, uint8_t *out, integer bytes) =

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Relies on: the state after gr_load (load). */
-#include "driver.h"
-#include "gr_target.h"
 #include "state.h"
 
 /* Registers that the driver writes: interrupt masks and clears, the GPU's command (reset only), and of each

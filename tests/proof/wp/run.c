@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Relies on: gr_fetch_action (check), gr_copy_slot (slots), the drivers' functions, the state after gr_load.
  */
-#include "driver.h"
-#include "gr_target.h"
 #include "state.h"
 
 /*@ axiomatic policy {

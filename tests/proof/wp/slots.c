@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Relies on: gr_driver_translate (discharged in the drivers' units); the state after gr_load (load). */
-#include "driver.h"
-#include "gr_target.h"
 #include "state.h"
 
 /*@ predicate bound(struct gr_replayer *r, integer i) = r->bound[i] == \null ||

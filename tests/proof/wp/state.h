@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The state that a successful gr_load leaves, and that everything else relies on. */
 #include "common.h"
+
+#include "driver.h"
 #include "gr_target.h"
 
 /* Bytes of a slot's dense data: what gr_slot_bytes makes of its description. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Relies on: gr_sha256 and struct gr_source's read, which write where they are told. */
 #include "stream.h"
-#include "common.h"
+
 #include "crypto.h"
 
 /*@ requires room: \valid(digest + (0 .. 31));

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* A stream: where its current chunk lies, and that what the current section still needs is there. */
+#include "common.h"
 
 /*@ requires \valid(to + (0 .. bytes - 1));
     assigns to[0 .. bytes - 1];

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Relies on: gr_fetch_action (check), the state after gr_load (load). */
-#include "driver.h"
-#include "gr_target.h"
 #include "state.h"
 
 /* Registers that the driver writes; MMU_CTL only as the constant that turns translation on. */
