@@ -86,4 +86,8 @@ enum gr_status gr_copy_slot(struct gr_replayer *r, uint32_t index, bool to_gpu);
     assigns \nothing;
 */
 bool gr_lacks_data(const struct gr_replayer *r, uint32_t index);
+/*@ requires \valid_read(r);
+    assigns \nothing;
+*/
+uint32_t gr_slot_count(const struct gr_replayer *r);
 #include "shipped/slots.c"
