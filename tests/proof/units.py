@@ -88,8 +88,7 @@ DEFECTS = (
     Defect("slots", "v3d42", "copy_run", " || place >= r->carveout_bytes", ""),
     Defect("check", "v3d42", "gr_fetch_action", "AT(op) >= sizeof needs / sizeof needs[0] || ", ""),
     Defect("check", "v3d42", "gr_fetch_action", "if (!row ||\n            (need", "if ((need"),
-    Defect("run", "v3d42", "write_register", "value & ~limits->bits || ", ""),
-    Defect("run", "v3d42", "write_register", " || limits->always & ~value", ""),
+    Defect("run", "v3d42", "write_register", "kept = (value & again->bits) | again->always", "kept = value"),
     Defect(
         "run",
         "v3d42",

@@ -55,5 +55,5 @@ uint32_t gr_driver_fault(void);
 bool gr_driver_is_idle(void);
 
 /*@ assigns \nothing; */
-enum gr_status gr_driver_check_write(const struct gr_replayer *r, uint32_t offset);
+enum gr_status gr_driver_check_write(struct gr_replayer *r, uint32_t offset, uint32_t value);
 #include "shipped/mali_g71.c"

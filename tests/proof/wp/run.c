@@ -6,7 +6,7 @@
 /*@ axiomatic policy {
       // The profile lets a trace set the bits of `may` in a register, and a value must have those of `must`.
       predicate allowed(integer index, integer may, integer must);
-      // By definition: allowed(offset / 4, may, must) for bits that `value` keeps to; see run.acsl.
+      // By definition: of what is allowed, a value of (x & may) | must; see run.acsl.
       predicate may_write(integer offset, integer value);
     }
 
@@ -33,9 +33,9 @@ uint32_t gr_driver_fault(void);
 bool gr_driver_is_idle(void);
 
 /*@ requires carveout(r);
-    assigns \nothing;
+    assigns r->code;
 */
-enum gr_status gr_driver_check_write(const struct gr_replayer *r, uint32_t offset);
+enum gr_status gr_driver_check_write(struct gr_replayer *r, uint32_t offset, uint32_t value);
 
 // Of all registers and rights, by enumeration: tests/unit/test_proof.py.
 /*@ assigns \nothing;
@@ -56,7 +56,7 @@ static enum gr_status check_fault(struct gr_replayer *r);
 static enum gr_status settle(struct gr_replayer *r);
 
 /*@ requires carveout(r) && index <= 65535 && writable(r, index);
-    assigns r->report;
+    assigns r->report, r->code;
 */
 static enum gr_status write_register(struct gr_replayer *r, uint32_t index, uint32_t value, uint32_t mask);
 
@@ -116,13 +116,14 @@ enum gr_status gr_driver_unmap(struct gr_replayer *r, const struct gr_action *a)
                 r->image_end <= a->a && a->a + a->value <= r->carveout_bytes;
     requires pages: (a->op == GR_OP_MAP_GPU_MEM || a->op == GR_OP_UNMAP_GPU_MEM) ==> pages(r, a);
     requires slot: (a->op == GR_OP_COPY_TO_GPU || a->op == GR_OP_COPY_FROM_GPU) ==> a->arg < r->slot_count;
-    assigns r->report, r->kept[0 .. GR_KEPT - 1], r->tables, r->memory.base[r->image_end .. r->low_bytes - 1];
+    assigns r->report, r->code, r->kept[0 .. GR_KEPT - 1], r->tables, r->memory.base[r->image_end ..
+   r->low_bytes - 1];
 */
 static enum gr_status execute(struct gr_replayer *r, const struct gr_action *a);
 
 /*@ requires ready(r) && from <= to <= r->action_count;
-    assigns r->report, r->limits, r->kept[0 .. GR_KEPT - 1], r->tables, r->memory.base[r->image_end ..
-   r->low_bytes - 1];
+    assigns r->report, r->code, r->limits, r->kept[0 .. GR_KEPT - 1], r->tables, r->memory.base[r->image_end
+   .. r->low_bytes - 1];
 */
 static enum gr_status execute_range(struct gr_replayer *r, uint32_t from, uint32_t to);
 
@@ -130,7 +131,7 @@ static enum gr_status execute_range(struct gr_replayer *r, uint32_t from, uint32
 bool gr_driver_reset(struct gr_replayer *r);
 
 /*@ requires ready(r);
-    assigns r->report, r->limits, r->kept[0 .. GR_KEPT - 1], r->tables, r->touched, r->started,
+    assigns r->report, r->code, r->limits, r->kept[0 .. GR_KEPT - 1], r->tables, r->touched, r->started,
             r->memory.base[r->image_end .. r->low_bytes - 1];
     ensures ready(r);
 */
@@ -149,7 +150,7 @@ bool gr_lacks_data(const struct gr_replayer *r, uint32_t slot);
 
 /*@ requires r->state == GR_STATE_LOADED ==> ready(r);
     requires \valid(r);
-    assigns r->report, r->limits, r->kept[0 .. GR_KEPT - 1], r->tables, r->touched, r->started,
+    assigns r->report, r->code, r->limits, r->kept[0 .. GR_KEPT - 1], r->tables, r->touched, r->started,
    r->deadline_us, r->memory.base[r->image_end .. r->low_bytes - 1];
 */
 enum gr_status gr_run(struct gr_replayer *r);

@@ -80,7 +80,7 @@ uint64_t gr_driver_translate(const struct gr_replayer *r, uint32_t space, uint64
 bool gr_driver_is_idle(void);
 
 /*@ requires carveout(r);
-    assigns \nothing;
+    assigns r->code;
 */
-enum gr_status gr_driver_check_write(const struct gr_replayer *r, uint32_t offset);
+enum gr_status gr_driver_check_write(struct gr_replayer *r, uint32_t offset, uint32_t value);
 #include "shipped/v3d42.c"
