@@ -54,6 +54,18 @@ def encode(raw: bytes, *, compress: bool = True) -> tuple[Codec, bytes]:
     return Codec.STORED, raw
 
 
+def check(codec: int, stored_bytes: int, raw_bytes: int, *, offset: int) -> None:
+    """Raise CodecError unless the codec is known and the two sizes can be those of one section.
+
+    Args:
+        offset: where the section lies in the file, for the error.
+    """
+    if codec not in list(Codec):
+        raise CodecError("unknown codec", offset=offset, expected=[int(c) for c in Codec], found=codec)
+    if codec == Codec.STORED and stored_bytes != raw_bytes:
+        raise CodecError("stored section's two sizes differ", offset=offset, expected=raw_bytes, found=stored_bytes)
+
+
 def decode(codec: int, stored: bytes, raw_bytes: int, *, offset: int) -> bytes:
     """The section's bytes, exactly `raw_bytes` of them.
 
@@ -63,14 +75,9 @@ def decode(codec: int, stored: bytes, raw_bytes: int, *, offset: int) -> bytes:
     Raises:
         CodecError: unknown codec, or data that does not decode to `raw_bytes` bytes.
     """
+    check(codec, len(stored), raw_bytes, offset=offset)
     if codec == Codec.STORED:
-        if len(stored) != raw_bytes:
-            raise CodecError(
-                "stored section's two sizes differ", offset=offset, expected=raw_bytes, found=len(stored)
-            )
         return stored
-    if codec != Codec.LZ4:
-        raise CodecError("unknown codec", offset=offset, expected=[int(c) for c in Codec], found=codec)
     if raw_bytes > len(stored) * _MAX_RATIO:
         raise CodecError(
             "size of the LZ4 data", offset=offset, expected=f"enough for {raw_bytes} bytes", found=len(stored)

@@ -313,6 +313,8 @@ def _check_order(parts: Parts) -> None:
     for part in body:
         if part.type in HEAD_SECTIONS:
             raise SectionError("a head section in the body", offset=part.offset, found=part.type, expected="none")
+        if part.type not in REQUIRED:  # a reader may leave it as it is
+            codec.check(part.codec, len(part.stored), part.raw_bytes, offset=part.offset)
 
 
 def _aligned(data: bytes) -> bytes:

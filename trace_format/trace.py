@@ -48,6 +48,7 @@ from trace_format.schema import (
 from trace_format.validate import check_actions, job_count
 
 DEFAULT_CHUNK_BYTES = 16384
+MAX_SLOT_BYTES = 1 << 32  # of a slot's tensor: tee_replayer/core/slots.c has the same
 
 
 @dataclass(frozen=True)
@@ -387,6 +388,12 @@ def _check_slots(slots: list[Slot], va_bytes: int, address_spaces: int, where: s
                 f"{where}slot {slot.name} reaches beyond va_bytes",
                 expected=va_bytes,
                 found=slot.address + slot.span,
+            )
+        if slot.dense_bytes > MAX_SLOT_BYTES:
+            raise SlotError(
+                f"{where}slot {slot.name}: size of its tensor",
+                expected=f"at most {MAX_SLOT_BYTES}",
+                found=slot.dense_bytes,
             )
 
 

@@ -126,6 +126,7 @@ _SLOT_RULES = """\
 - Names are not empty and unique. The rank is 1 to {max_rank}; every dimension in use is at least 1.
 - Strides are in bytes, at least the element's size and a multiple of it; so is the address.
 - The element with the greatest address ends at or below `va_bytes`.
+- A slot's tensor, its elements next to each other, has at most 4 GiB.
 - The GPU has the address space, by its profile.
 - A replay must be given a value for each input and parameter that is not bound.
 """
