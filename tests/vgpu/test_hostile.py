@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""The table of hostile traces (tests/support/hostile.py) on the replayer's core, in its build for this machine."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.support import hostile
+from tests.support import hostile_devices as devices
+from tests.support.hostile_rows import Hostile
+from trace_format.schema.report import Phase
+
+
+@pytest.mark.parametrize("row", hostile.LOADS, ids=str)
+def test_a_hostile_trace_is_refused_though_it_is_signed(row: Hostile) -> None:
+    answer = devices.core(row)
+    devices.check(row, answer, loads=False)
+    assert row.status == "OK" or answer.report.phase == Phase.LOAD
+
+
+@pytest.mark.parametrize("row", hostile.RUNS, ids=str)
+def test_a_hostile_trace_is_stopped_when_it_runs(row: Hostile) -> None:
+    devices.check(row, devices.core(row), loads=True)
+
+
+@pytest.mark.parametrize("row", hostile.GOOD, ids=str)
+def test_what_the_rows_start_from_is_good(row: Hostile) -> None:
+    answer = devices.core(row)
+    devices.check(row, answer, loads=True)
+    assert answer.writes > 0
+    assert hostile.by_host(row.make()) == ""
