@@ -313,42 +313,6 @@ def test_a_slot_lies_in_its_address_space() -> None:
     assert not board.memory[20 * PAGE : 23 * PAGE].any()
 
 
-HOSTILE: dict[str, tuple[Callable[[Parts], Parts], str]] = {
-    "map into an address space that is not there": (lambda p: p.action(0, arg=8), "RANGE"),
-    "page table of one that is not there": (lambda p: p.action(1, arg=15), "RANGE"),
-    "slot in one that is not there": (lambda p: p.slot(0, "address_space", 8), "SLOTS"),
-    "slot in one far away": (lambda p: p.slot(0, "address_space", 0x103), "SLOTS"),
-    "map beyond 48 bits": (lambda p: p.action(0, arg=0x1000), "RANGE"),
-    "map across 48 bits": (lambda p: p.action(0, arg=0xFFF0, a=0xFFFFFFFF, value=2), "RANGE"),
-    "map the page table": (lambda p: p.action(0, b=FRAMES), "RANGE"),
-    "table of its own": (lambda p: p.action(2, arg=GPU.register("as0.TRANSTAB_LO").index), "REGISTER"),
-    "translation switched": (lambda p: p.action(2, arg=GPU.register("as0.TRANSCFG_LO").index), "REGISTER"),
-    "protected mode": (lambda p: p.action(2, arg=GPU.register("gpu.COMMAND").index, value=9), "REGISTER"),
-    "job stopped by COMMAND": (lambda p: p.action(2, arg=GPU.register("js1.COMMAND").index, value=2), "REGISTER"),
-    "fourth interrupt line": (lambda p: p.action(2, op=Op.WAIT_IRQ, arg=3, a=0), "RANGE"),
-    "more cores than there are": (lambda p: p.manifest("core_mask", 0x1FF), "IDENTITY"),
-    "a core far away": (lambda p: p.manifest("core_mask", 1 << 63), "IDENTITY"),
-}
-
-
-@pytest.mark.parametrize("name", HOSTILE)
-def test_a_hostile_trace_is_refused_though_it_is_signed(name: str) -> None:
-    sample = trace(
-        map_(0, 0xFFFFAC000, 10, 1),
-        action(Op.SET_GPU_PGTABLE),
-        write("as0.COMMAND", UPDATE),
-        slots=[SLOT],
-    )
-    device = Device(Registers(GPU), carveout_bytes=8 << 20)
-    assert device.replayer.load(Parts.of(sample).signed(), s.KEY).ok
-    damage, status = HOSTILE[name]
-    with pytest.raises(ReplayError) as error:
-        device.replayer.load(damage(Parts.of(sample)).signed(), s.KEY)
-    assert error.value.report.name == status
-    assert device.gpu.log == []
-    assert device.is_wiped
-
-
 @pytest.mark.parametrize("number", [8, 16, 0xFFF2])
 def test_a_space_number_with_other_bits_is_refused(number: int) -> None:
     """The bits that a mapping has for its space are not the only ones that are looked at."""

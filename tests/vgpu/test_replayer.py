@@ -22,9 +22,10 @@ from tests.support.replayer_samples import PAGE, Device, Parts, read, register, 
 from tests.support.sampling import SomeOf
 from trace_format import profile
 from trace_format.actions import ALL_BITS, MAP_READ, Action, Op, action
-from trace_format.schema import SectionType, SlotKind
+from trace_format.schema import SlotKind
 
 EDDSA = FileSigner(generate(Algorithm.EDDSA))
+HUGE = 0xFFFFFFFF
 INPUT = np.arange(6, dtype="<f4").reshape(2, 3)
 
 
@@ -191,199 +192,9 @@ def test_a_small_carveout_is_refused() -> None:
     assert refusal(Device(carveout_bytes=need - 8), data).name == "MEMORY"
 
 
-JOB, REG, PGTABLE, MAP, UPLOAD, COPY = 6, 2, 1, 0, 3, 5
-HUGE = 0xFFFFFFFF
-HOSTILE: dict[str, tuple[Callable[[Parts], Parts], str]] = {
-    "unknown opcode": (lambda p: p.action(JOB, op=0x77, value=0), "ACTION"),
-    "opcode outside its group": (lambda p: p.action(JOB, op=0x06, value=0), "ACTION"),
-    "opcode zero": (lambda p: p.action(JOB, op=0, value=0), "ACTION"),
-    "register that only the driver writes": (
-        lambda p: p.action(REG, arg=register("hub.MMU_PT_PA_BASE")),
-        "REGISTER",
-    ),
-    "reset register": (lambda p: p.action(REG, arg=register("bridge.SW_INIT_1"), value=1), "REGISTER"),
-    "read-only register": (lambda p: p.action(REG, arg=register("hub.IDENT1")), "REGISTER"),
-    "MMU bypass": (lambda p: p.action(REG, arg=register("hub.MMU_BYPASS_START"), value=0), "REGISTER"),
-    "register that is not there": (lambda p: p.action(REG, arg=0x2FF), "REGISTER"),
-    "register outside the window": (lambda p: p.action(REG, arg=0xFFFF), "REGISTER"),
-    "bits outside the policy": (
-        lambda p: p.action(REG, arg=register("core0.CTL_SLCACTL"), value=0x10),
-        "REGISTER",
-    ),
-    "bits outside the policy, masked": (
-        lambda p: p.action(REG, arg=register("core0.CTL_SLCACTL"), value=0x10, a=0x10),
-        "REGISTER",
-    ),
-    "read of a write-only register": (
-        lambda p: p.action(REG, op=Op.REG_READ_ONCE, arg=register("hub.INT_CLR"), value=0, a=0),
-        "REGISTER",
-    ),
-    "masked write of a write-only register": (
-        lambda p: p.action(REG, arg=register("hub.INT_CLR"), value=1, a=1),
-        "REGISTER",
-    ),
-    "kept value outside": (
-        lambda p: p.action(REG, op=Op.REG_READ_KEEP, arg=register("hub.IDENT1"), value=0, a=0, b=8),
-        "ACTION",
-    ),
-    "wait without timeout": (lambda p: p.action(REG, op=Op.REG_READ_WAIT), "ACTION"),
-    "interrupt without timeout": (lambda p: p.action(JOB, op=Op.WAIT_IRQ, value=0), "ACTION"),
-    "interrupt line outside": (lambda p: p.action(JOB, op=Op.WAIT_IRQ, arg=1, value=5), "RANGE"),
-    "address space outside": (lambda p: p.action(PGTABLE, arg=1), "RANGE"),
-    "map into another address space": (lambda p: p.action(MAP, arg=1), "RANGE"),
-    "map outside the carve-out": (lambda p: p.action(MAP, b=13), "RANGE"),
-    "map far outside the carve-out": (lambda p: p.action(MAP, b=HUGE, value=2), "RANGE"),
-    "map the page table": (lambda p: p.action(MAP, b=16, value=1), "RANGE"),
-    "map outside the virtual pages": (lambda p: p.action(MAP, a=29), "RANGE"),
-    "map far outside the virtual pages": (lambda p: p.action(MAP, arg=0xFFF0), "RANGE"),
-    "map very many pages": (lambda p: p.action(MAP, value=HUGE), "RANGE"),
-    "map no pages": (lambda p: p.action(MAP, value=0), "ACTION"),
-    "unmap outside": (lambda p: p.action(MAP, op=Op.UNMAP_GPU_MEM, flags=0, b=0, a=30), "RANGE"),
-    "upload into the image": (lambda p: p.action(UPLOAD, a=len(s.IMAGE) - 8), "RANGE"),
-    "upload outside the carve-out": (lambda p: p.action(UPLOAD, a=16 * PAGE - 99), "RANGE"),
-    "upload from outside the image": (lambda p: p.action(UPLOAD, b=len(s.IMAGE) - 99), "RANGE"),
-    "upload very much": (lambda p: p.action(UPLOAD, value=HUGE), "RANGE"),
-    "upload nothing": (lambda p: p.action(UPLOAD, value=0), "ACTION"),
-    "clear the image": (lambda p: p.action(UPLOAD, op=Op.CLEAR, a=0, b=0), "RANGE"),
-    "clear outside": (lambda p: p.action(UPLOAD, op=Op.CLEAR, value=HUGE, b=0), "RANGE"),
-    "slot outside": (lambda p: p.action(COPY, arg=2), "RANGE"),
-    "slot with too many dimensions": (lambda p: p.slot(0, "rank", 7), "SLOTS"),
-    "slot of unknown type": (lambda p: p.slot(0, "dtype", 9), "SLOTS"),
-    "slot beyond the virtual pages": (lambda p: p.slot(0, "address", 1 << 40), "SLOTS"),
-    "slot at the end of all addresses": (lambda p: p.slot(0, "address", (1 << 64) - 4), "SLOTS"),
-    "slot with a row beyond the virtual pages": (lambda p: p.slot(0, "strides", 4 << 32 | 0x7FFFFFFC), "SLOTS"),
-    "slot with strides that wrap around": (
-        lambda p: p.slot(0, "strides", HUGE - 3 << 32 | HUGE - 3).slot(0, "dims", 3 << 32 | 1 << 29),
-        "SLOTS",
-    ),
-    "slot of no dimension": (lambda p: p.slot(0, "rank", 0), "SLOTS"),
-    "slot with a row that overlaps itself": (lambda p: p.slot(0, "strides", 4 << 32), "SLOTS"),
-    "slot at half an element": (lambda p: p.slot(0, "address", (s.VA + 1) * PAGE + 2), "SLOTS"),
-    "slot of unknown kind": (lambda p: p.slot(0, "kind", 4), "SLOTS"),
-    "slot of kind zero": (lambda p: p.slot(0, "kind", 0), "SLOTS"),
-    "slot with unknown flags": (lambda p: p.slot(0, "flags", 3), "SLOTS"),
-    "slot with reserved bytes": (lambda p: p.slot(0, "reserved2", 1), "SLOTS"),
-    "slot with the other reserved bytes": (lambda p: p.slot(0, "reserved", 1), "SLOTS"),
-    "slot with a dimension that it does not use": (lambda p: p.slot(0, "rank", 1), "SLOTS"),
-    "slot without a name": (lambda p: p.slot(0, "name", 0), "SLOTS"),
-    "slot of another one's name": (lambda p: p.slot(1, "name", int.from_bytes(b"in", "little")), "SLOTS"),
-    "slot with bytes after its name": (lambda p: p.slot(0, "name", 0x69006E69), "SLOTS"),
-    "slot of no elements": (lambda p: p.slot(1, "dims", 0), "SLOTS"),
-    "slot of very many elements": (lambda p: p.slot(1, "dims", HUGE << 32 | HUGE), "SLOTS"),
-    "map the image for writing": (lambda p: p.action(MAP, b=0), "RANGE"),
-    "map without permissions": (lambda p: p.action(MAP, flags=0), "ACTION"),
-    "map with an unknown permission": (lambda p: p.action(MAP, flags=11), "ACTION"),
-    "upload to the image's last page": (lambda p: p.action(UPLOAD, a=len(s.IMAGE)), "RANGE"),
-    "MMU off": (lambda p: p.action(REG, value=0), "REGISTER"),
-    "MMU without aborts": (lambda p: p.action(REG, value=1), "REGISTER"),
-    "MMU off, masked": (lambda p: p.action(REG, value=0, a=1), "REGISTER"),
-    "MMU faults cleared": (lambda p: p.action(REG, value=0x0E1D1C01), "REGISTER"),
-    "MMU faults cleared, masked": (lambda p: p.action(REG, value=0x08101000, a=0x08101000), "REGISTER"),
-    "job lists": (lambda p: p.action(REG, arg=register("core0.CLE_CT1QEA"), value=0), "REGISTER"),
-    "a field that the opcode does not use": (lambda p: p.action(JOB, a=1), "ACTION"),
-    "a flag that the opcode does not have": (lambda p: p.action(JOB, flags=1), "ACTION"),
-    "a job out of turn": (lambda p: p.action(JOB, value=1), "ACTION"),
-    "a second start": (lambda p: p.action(JOB, op=Op.REPLAY_START, value=0), "ACTION"),
-    "an ignored value with a mask": (
-        lambda p: p.action(REG, op=Op.REG_READ_ONCE, flags=1, arg=register("hub.IDENT1"), value=0, a=1),
-        "ACTION",
-    ),
-    "another number of jobs": (lambda p: p.manifest("job_count", 2), "MANIFEST"),
-    "another number of actions": (lambda p: p.manifest("action_count", 2), "MANIFEST"),
-    "another number of slots": (lambda p: p.manifest("slot_count", 3), "MANIFEST"),
-    "another size of the image": (lambda p: p.manifest("image_bytes", len(s.IMAGE) - 8), "MANIFEST"),
-    "reserved bytes of the manifest": (lambda p: p.manifest("reserved", 1), "MANIFEST"),
-    "more than ten minutes": (lambda p: p.manifest("time_budget_us", 600_000_001), "MANIFEST"),
-    "2^63 microseconds": (lambda p: p.manifest("time_budget_us", 1 << 63), "MANIFEST"),
-    "all the time there is": (lambda p: p.manifest("time_budget_us", (1 << 64) - 1), "MANIFEST"),
-    "another mask of the identity": (lambda p: p.manifest("gpu_id_mask", 0), "MANIFEST"),
-    "another GPU": (lambda p: p.manifest("gpu", 2), "TARGET"),
-    "another policy": (lambda p: p.manifest("profile_id", 1), "PROFILE"),
-    "another identity": (lambda p: p.manifest("gpu_id", 0x33), "MANIFEST"),
-    "a later revision": (lambda p: p.manifest("revision_min", 15), "IDENTITY"),
-    "an earlier revision": (lambda p: p.manifest("revision_max", 13), "IDENTITY"),
-    "more cores": (lambda p: p.manifest("core_mask", 3), "IDENTITY"),
-    "no carve-out": (lambda p: p.manifest("carveout_bytes", 0), "MANIFEST"),
-    "carve-out of half a page": (lambda p: p.manifest("carveout_bytes", 16 * PAGE + 8), "MANIFEST"),
-    "carve-out beyond 4 GiB": (lambda p: p.manifest("carveout_bytes", (1 << 32) + PAGE), "MANIFEST"),
-    "carve-out beyond all memory": (lambda p: p.manifest("carveout_bytes", (1 << 64) - PAGE), "MANIFEST"),
-    "carve-out larger than the memory": (lambda p: p.manifest("carveout_bytes", 1 << 30), "MEMORY"),
-    "carve-out smaller than the image": (
-        lambda p: p.entry(SectionType.IMAGE, "raw_bytes", 1 << 32).entry(SectionType.IMAGE, "codec", 1),
-        "MANIFEST",
-    ),
-    "no virtual pages": (lambda p: p.manifest("va_bytes", 0), "MANIFEST"),
-    "virtual pages beyond the MMU": (lambda p: p.manifest("va_bytes", (1 << 32) + PAGE), "MANIFEST"),
-    "page table larger than the memory": (lambda p: p.manifest("va_bytes", 1 << 32), "MEMORY"),
-    "chunks of an odd size": (lambda p: p.header("chunk_bytes", 16388), "HEADER"),
-    "tiny chunks": (lambda p: p.header("chunk_bytes", 2048), "HEADER"),
-    "huge chunks": (lambda p: p.header("chunk_bytes", 1 << 20), "HEADER"),
-    "chunks of three pages": (lambda p: p.header("chunk_bytes", 3 * PAGE), "HEADER"),
-    "another number of chunks": (lambda p: p.header("chunk_count", 9), "HEADER"),
-    "another size of the trace": (lambda p: p.header("trace_bytes", 1 << 20), "HEADER"),
-    "unknown flags of the header": (lambda p: p.header("flags", 2), "HEADER"),
-    "reserved bytes of the header": (lambda p: p.header("reserved", 1), "HEADER"),
-    "reserved bytes of a section": (lambda p: p.entry(SectionType.IMAGE, "reserved", 1), "SECTIONS"),
-    "unknown flags of a section": (lambda p: p.entry(SectionType.IMAGE, "flags", 2), "SECTIONS"),
-    "an optional image": (lambda p: p.entry(SectionType.IMAGE, "flags", 1), "SECTIONS"),
-    "a second manifest": (lambda p: p.entry(SectionType.IMAGE, "type", 1), "SECTIONS"),
-    "a second manifest, optional": (
-        lambda p: p.entry(SectionType.IMAGE, "flags", 1).entry(SectionType.IMAGE, "type", 1),
-        "SECTIONS",
-    ),
-    "too few sections": (lambda p: p.header("section_count", 3), "HEADER"),
-    "too many sections": (lambda p: p.header("section_count", 60), "HEADER"),
-    "slots that are not compressed": (
-        lambda p: (
-            p.entry(SectionType.SLOTS, "codec", 1)
-            .entry(SectionType.SLOTS, "raw_bytes", 128 * 200)
-            .manifest("slot_count", 200)
-        ),
-        "CODEC",
-    ),
-    "slots of an odd size": (
-        lambda p: p.entry(SectionType.SLOTS, "codec", 1).entry(SectionType.SLOTS, "raw_bytes", 128 + 8),
-        "SECTIONS",
-    ),
-    "actions of an odd size": (
-        lambda p: p.entry(SectionType.ACTIONS, "codec", 1).entry(SectionType.ACTIONS, "raw_bytes", 16 * 3 + 8),
-        "SECTIONS",
-    ),
-    "compressed manifest": (lambda p: p.entry(SectionType.MANIFEST, "codec", 1), "SECTIONS"),
-    "compressed hashes": (lambda p: p.entry(SectionType.CHUNKS, "codec", 1), "SECTIONS"),
-    "too few hashes": (
-        lambda p: p.entry(SectionType.CHUNKS, "stored_bytes", 0).entry(SectionType.CHUNKS, "raw_bytes", 0),
-        "SECTIONS",
-    ),
-    "unknown codec": (lambda p: p.entry(SectionType.ACTIONS, "codec", 2), "SECTIONS"),
-    "unknown section": (lambda p: p.entry(SectionType.IMAGE, "type", 99), "SECTIONS"),
-    "sections out of order": (lambda p: p.entry(SectionType.ACTIONS, "type", 17), "SECTIONS"),
-    "section elsewhere": (lambda p: p.entry(SectionType.IMAGE, "offset", 8), "SECTIONS"),
-    "section beyond the file": (
-        lambda p: p.entry(SectionType.IMAGE, "stored_bytes", 1 << 40).entry(
-            SectionType.IMAGE, "raw_bytes", 1 << 40
-        ),
-        "SECTIONS",
-    ),
-    "section of all bytes there are": (
-        lambda p: p.entry(SectionType.IMAGE, "stored_bytes", (1 << 64) - 1).entry(SectionType.IMAGE, "codec", 1),
-        "SECTIONS",
-    ),
-    "stored section of two sizes": (lambda p: p.entry(SectionType.IMAGE, "raw_bytes", 8), "SECTIONS"),
-    "damaged compression": (lambda p: p.entry(SectionType.IMAGE, "codec", 1), "CODEC"),
-}
-
-
-@pytest.mark.parametrize("name", HOSTILE)
-def test_a_hostile_trace_is_refused_though_it_is_signed(device: Device, name: str) -> None:
-    damage, status = HOSTILE[name]
-    report = refusal(device, damage(Parts.of()).signed())
-    assert report.name == status
-    assert device.gpu.log == []
-
-
-def test_the_samples_of_hostility_start_from_something_good(device: Device) -> None:
-    assert device.replayer.load(Parts.of().signed(), s.KEY).ok
+def test_a_page_table_larger_than_the_memory_is_refused(device: Device) -> None:
+    """Other traces that are refused, correctly signed or not: tests/support/hostile.py."""
+    assert refusal(device, Parts.of().manifest("va_bytes", 1 << 32).signed()).name == "MEMORY"
 
 
 @pytest.mark.parametrize(
@@ -393,7 +204,7 @@ def test_the_samples_of_hostility_start_from_something_good(device: Device) -> N
         (lambda p: p.slot(0, "strides", 4 << 32 | 0x5000), "RANGE"),  # leaves the mapping with its second row
         (lambda p: p.slot(0, "address", (s.VA + 4) * PAGE - 8), "RANGE"),  # in the middle of a row
         (lambda p: p.slot(0, "kind", 2), "ACTION"),  # an output that goes in
-        (lambda p: p.action(MAP, b=0, flags=MAP_READ), "RANGE"),  # the slot's memory is the image
+        (lambda p: p.action(0, b=0, flags=MAP_READ), "RANGE"),  # the slot's memory is the image
     ],
 )
 def test_a_slot_that_reaches_outside_stops_the_replay(
