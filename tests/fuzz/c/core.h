@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Fuzz target: the core with one nano driver, behind a signature that is always good.
+ *
+ * An input is a list of records of 20 bytes. Each says one thing about a scene: a number of the trace's or of
+ * the device's, a slot, an action, a hostile edit, what a register reads as, or a step of the caller. Together
+ * they make a signed trace, a GPU and a caller. What is not said is as in a valid, small trace, so that a few
+ * records reach deep, and any list of records is a scene.
+ */
+#ifndef GRAMOPHONE_FUZZ_CORE_H
+#define GRAMOPHONE_FUZZ_CORE_H
+
+#include "fuzz_policy.h"
+#include "gr_target.h"
+#include "gramophone_trace.h"
+#include "replayer.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    RECORD_BYTES = 20,
+    MAX_RECORDS = 96,
+    MAX_FILE = 1 << 17,
+    TRACE_AT = 128, /* signed header, envelope, padding */
+    PAGE = 4096,
+    MEMORY_PAGES = 40, /* of the carve-out, where a scene says nothing else */
+    FILLING = 0xa5,    /* in the carve-out before anything is loaded */
+};
+
+enum kind { NUMBER, SLOT, ACTION, EDIT, REGISTER, STEP, KINDS };
+
+struct record {
+    uint8_t kind; /* modulo KINDS */
+    uint8_t how;  /* bit 0: as it is, whatever that means; else brought into a sensible range */
+    uint8_t what, more;
+    uint8_t data[16];
+};
+_Static_assert(sizeof(struct record) == RECORD_BYTES, "without padding");
+
+/* What NUMBER records set. */
+enum number {
+    CARVEOUT_PAGES,
+    VA_PAGES,
+    IMAGE_BYTES,
+    TIME_BUDGET,
+    RETRIES,
+    CHUNK_BITS,
+    CODECS, /* bit n: the n-th section is packed */
+    IMAGE_PARTS,
+    OPTIONAL_PARTS,
+    SECURITY_VERSION,
+    MIN_SECURITY_VERSION,
+    CORE_MASK,
+    DEVICE_PAGES,
+    CLOCK_START,
+    CLOCK_STEP,
+    READ_FAILS_AT, /* number of the read of the file; 0: none */
+    HASH_FAILS_AT,
+    VERDICT_BAD_AT,
+    IRQ_PATTERN, /* bit n: at the n-th wait the line is active */
+    EXTRA_BYTES, /* of the file, after the trace */
+    NUMBERS
+};
+
+struct scene {
+    uint64_t numbers[NUMBERS];
+    const struct record *records;
+    size_t count;
+    uint8_t file[MAX_FILE]; /* the signed trace */
+    size_t file_bytes;
+    uint8_t reads[MAX_FILE]; /* 1: the byte was read */
+    uint32_t file_reads, hashes, verdicts;
+    uint64_t carveout_bytes, image_end; /* as the file says, after its edits */
+    uint32_t action_count, job_count;
+    uint8_t *base; /* the carve-out */
+    struct gr_memory memory;
+    struct gr_replayer *replayer;
+    uint64_t clock, clock_step, port_calls, irq_waits;
+    uint64_t writes;
+    bool loading, in_driver, table_set, has_tables; /* has_tables: since the trace was loaded */
+    uint32_t last_read[FUZZ_WINDOW_BYTES / 4], written[FUZZ_WINDOW_BYTES / 4];
+};
+
+extern struct scene scene;
+
+/* A finding: say which promise does not hold, and stop. */
+_Noreturn void found(const char *promise);
+#define PROMISE(condition, text) ((condition) ? (void)0 : found(text))
+
+uint64_t number_of(const struct record *record, size_t at, size_t bytes);
+
+void build_file(void);               /* core_scene.c */
+void check_tables(void);             /* core_oracles.c: what the GPU can reach */
+void check_job(void);                /* what the GPU would execute */
+void check_report(uint32_t status);  /* after each call */
+void check_wiped(bool was_accepted); /* after gr_unload, or a refused load */
+
+#endif

@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""The fuzz targets in C: what each is made of, and how it is compiled.
+
+What is fuzzed is compiled with libFuzzer's counters, AddressSanitizer and UndefinedBehaviorSanitizer. What is around
+it (ports, oracles) is not: it is trusted, and a run then takes a tenth of the time.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from host_tools.runners import bearssl
+from tee_replayer import target
+from tee_replayer.status import CORE
+from tests.fuzz import policy
+from trace_format import profile
+from trace_format.emit import GENERATED
+from trace_format.errors import GramophoneError
+
+HERE = Path(__file__).parent
+C = HERE / "c"
+CORPUS = HERE / "corpus"
+SANITIZERS = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
+HASH = ("src/hash/sha2small.c", "src/codec/dec32be.c", "src/codec/enc32be.c")
+
+
+@dataclass(frozen=True)
+class Target:
+    """A fuzz target.
+
+    Attributes:
+        name: also of its corpus.
+        fuzzed: C files that are looked for mistakes, and whose coverage is counted.
+        around: the target itself, and what it needs.
+        headers: generated ones, by name.
+        include: folders.
+        flags: for the compiler and the linker.
+        corpus: folder of the committed inputs, below CORPUS.
+        max_len: bytes of an input, at most.
+        hashes: whether it needs BearSSL's SHA-256.
+    """
+
+    name: str
+    fuzzed: Sequence[Path]
+    around: Sequence[Path]
+    headers: dict[str, Callable[[], str]] = field(default_factory=dict)
+    include: Sequence[Path] = ()
+    flags: Sequence[str] = ()
+    corpus: str = ""
+    max_len: int = 4096
+    hashes: bool = True
+
+    @property
+    def seeds(self) -> Path:
+        """Folder of the committed inputs."""
+        return CORPUS / (self.corpus or self.name)
+
+
+def core(gpu: str) -> Target:
+    """The core with the nano driver of a GPU."""
+    driver = target.driver_source(profile.load(gpu))
+    wrapped = ("gr_driver_reset", "gr_driver_set_table")
+    return Target(
+        f"core-{gpu}",
+        [*sorted(CORE.glob("*.c")), driver],
+        [C / name for name in ("core.c", "core_scene.c", "core_oracles.c", "seam.c")],
+        {
+            "gr_target.h": lambda: target.header(profile.load(gpu)),
+            "fuzz_policy.h": lambda: policy.header(gpu),
+        },
+        flags=["-Wl," + ",".join(f"--wrap={name}" for name in wrapped)],
+        max_len=1920,
+    )
+
+
+TARGETS = {
+    found.name: found
+    for found in (
+        *(core(gpu) for gpu in target.drivers()),
+        Target("lz4", [CORE / "lz4.c", CORE / "stream.c"], [C / "lz4.c", C / "seam.c"]),
+    )
+}
+
+
+def available() -> list[str]:
+    """Names of the targets."""
+    return list(TARGETS)
+
+
+def missing() -> str | None:
+    """What has to be installed for libFuzzer; None: nothing."""
+    if shutil.which("clang") is None:
+        return "no clang: apt-get install clang libclang-rt-dev"
+    folder = subprocess.run(["clang", "-print-runtime-dir"], capture_output=True, text=True, check=True).stdout.strip()
+    if not list(Path(folder).glob("libclang_rt.fuzzer-*.a")):
+        return f"no libFuzzer in {folder}: apt-get install libclang-rt-dev"
+    return None
+
+
+def _run(command: Sequence[str | Path]) -> None:
+    done = subprocess.run([str(word) for word in command], capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise GramophoneError(f"compiling a fuzz target failed: {' '.join(map(str, command))}\n{done.stderr[-3000:]}")
+
+
+def build(fuzzed: Target, folder: Path, counting: bool = False) -> Path:
+    """Compile a target into `folder`.
+
+    Args:
+        fuzzed: what.
+        folder: gets the program, the generated headers and the objects.
+        counting: not for libFuzzer but for gcc's counters of lines and branches; the program then takes files.
+
+    Raises:
+        GramophoneError: the compilation failed (its output is in the message).
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, text in fuzzed.headers.items():
+        (folder / name).write_text(text())
+    crypto = bearssl.source() if fuzzed.hashes else None
+    include = [f"-I{path}" for path in (folder, C, *fuzzed.include, CORE, GENERATED)]
+    own = ["-std=gnu11", "-g", "-Wall", "-Wextra", *include]
+    own += [f"-isystem{crypto / 'inc'}"] if crypto else []
+    theirs = [crypto / name for name in HASH] if crypto else []
+    compiler, extra = ("gcc", ["-O1", "--coverage", "-fprofile-abs-path"]) if counting else ("clang", ["-O2"])
+    sanitize = [] if counting else [*SANITIZERS, "-fsanitize=fuzzer-no-link"]
+    around = [*fuzzed.around, *([C / "standalone.c"] if counting else [])]
+    objects = []
+    for index, source in enumerate([*fuzzed.fuzzed, *around, *theirs]):
+        objects.append(folder / f"{index}-{source.stem}.o")
+        if source in theirs:
+            assert crypto is not None
+            flags = ["-O2", "-w", f"-I{crypto / 'inc'}", f"-I{crypto / 'src'}"]
+        elif source in fuzzed.fuzzed:
+            flags = [*own, *extra, *sanitize]
+        else:
+            flags = [*own, "-O2"]
+        _run([compiler, *(flag for flag in fuzzed.flags if not flag.startswith("-Wl,")), *flags, "-c", "-o", objects[-1], source])
+    program = folder / fuzzed.name
+    link = ["--coverage"] if counting else [*SANITIZERS, "-fsanitize=fuzzer"]
+    _run([compiler, *link, *fuzzed.flags, "-o", program, *objects, "-lm", "-pthread"])
+    return program
