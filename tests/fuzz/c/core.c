@@ -101,6 +101,7 @@ uint32_t gr_port_read32(uint32_t offset)
         }
     }
     scene.last_read[offset / 4] = value;
+    scene.fresh[offset / 4] = true;
     return value;
 }
 
@@ -118,8 +119,9 @@ void gr_port_write32(uint32_t offset, uint32_t value)
         PROMISE(!(value & ~reg->bits), "a trace sets only bits that the profile lists");
         PROMISE((value & reg->set) == reg->set, "bits that every write must set are set");
         for (size_t i = 0; reg->idle && i < sizeof fuzz_idle / sizeof *fuzz_idle; i++)
-            PROMISE(((scene.last_read[fuzz_idle[i].offset / 4] & fuzz_idle[i].mask) == fuzz_idle[i].value) ==
-                        fuzz_idle[i].equal,
+            PROMISE(scene.fresh[fuzz_idle[i].offset / 4] &&
+                        ((scene.last_read[fuzz_idle[i].offset / 4] & fuzz_idle[i].mask) == fuzz_idle[i].value) ==
+                            fuzz_idle[i].equal,
                     "this register is written only while the GPU is seen to be idle");
         if (offset == FUZZ_JOB_START) {
             check_tables();
@@ -127,6 +129,7 @@ void gr_port_write32(uint32_t offset, uint32_t value)
         }
     }
     scene.written[offset / 4] = value;
+    memset(scene.fresh, 0, sizeof scene.fresh);
 }
 
 bool gr_port_wait_irq(unsigned line, uint32_t timeout_us)

@@ -80,6 +80,7 @@ struct scene {
     uint64_t writes;
     bool loading, in_driver, table_set, has_tables; /* has_tables: since the trace was loaded */
     uint32_t last_read[FUZZ_WINDOW_BYTES / 4], written[FUZZ_WINDOW_BYTES / 4];
+    bool fresh[FUZZ_WINDOW_BYTES / 4]; /* read since the latest write */
 };
 
 extern struct scene scene;
