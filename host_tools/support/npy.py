@@ -84,6 +84,8 @@ HEADER = "a dictionary of descr (text), fortran_order (boolean) and shape (whole
 def _fields(header: str) -> tuple[str, bool, tuple[int, ...]]:
     """The header's three values; any of the errors that `read` knows when it has others."""
     values = ast.literal_eval(header.strip())
+    if not isinstance(values, dict):
+        raise ValueError(header)
     descr, fortran, shape = values.pop("descr"), values.pop("fortran_order"), values.pop("shape")
     whole = type(shape) is tuple and all(type(size) is int and size >= 0 for size in shape)
     if values or type(descr) is not str or type(fortran) is not bool or not whole:

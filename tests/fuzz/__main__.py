@@ -16,7 +16,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from tests.fuzz import parsers, session, targets
+from tests.fuzz import parsers, python_session, session, targets
 
 FOLDER = Path(__file__).resolve().parents[2] / "build" / "fuzz"
 COLUMNS = f"{'target':<18}{'runs':>12}{'runs/s':>9}{'inputs':>8}{'lines':>18}{'branches':>18}{'findings':>10}"
@@ -40,7 +40,7 @@ def main(arguments: Sequence[str]) -> int:
     print(COLUMNS)
     results = []
     for name in selected:
-        fuzz = session.run if name in targets.TARGETS else parsers.run
+        fuzz = session.run if name in targets.TARGETS else python_session.run
         results.append(fuzz(name, FOLDER / name, seconds[name]))
         print(results[-1], flush=True)
     runs = sum(result.runs for result in results)

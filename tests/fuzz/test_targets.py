@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""The fuzz targets in C: they run for a moment without a finding, and they find mistakes that are planted."""
+
+from __future__ import annotations
+
+import dataclasses
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from host_tools.runners import bearssl
+from tests.fuzz import corpus, session, targets
+
+SECONDS = 3
+
+
+@pytest.fixture(scope="module", autouse=True)
+def tools() -> None:
+    lacking = targets.missing()
+    if lacking:
+        pytest.skip(lacking)
+    try:
+        bearssl.source()
+    except OSError as error:
+        pytest.skip(f"BearSSL's source cannot be fetched: {error}")
+
+
+def test_committed_inputs_are_those_of_the_program() -> None:
+    assert corpus.main(["--check"]) == 0
+
+
+@pytest.mark.parametrize("name", targets.available())
+def test_a_moment_of_fuzzing(name: str, tmp_path: Path) -> None:
+    target = targets.TARGETS[name]
+    program = targets.build(target, tmp_path)
+    command = [program, f"-max_total_time={SECONDS}", f"-max_len={target.max_len}", "-rss_limit_mb=1024"]
+    command += [f"-timeout={session.INPUT_SECONDS}", "-print_final_stats=1", target.seeds]
+    grown = tmp_path / "grown"
+    grown.mkdir()
+    command.insert(-1, grown)
+    done = subprocess.run(
+        [str(word) for word in command],
+        capture_output=True,
+        text=True,
+        errors="replace",
+        env=session.environment(),
+        cwd=tmp_path,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert "stat::number_of_executed_units" in done.stderr
+
+
+# A mistake in a file of the core or in the generated table: (target, file, what is there, what is put there).
+PLANTED = {
+    "writable image": ("core-v3d42", "check.c", "a->flags & GR_MAP_GPU_MEM_WRITE && a->b < image_pages", "0"),
+    "writable image, Mali": ("core-mali_g71", "check.c", "a->flags & GR_MAP_GPU_MEM_WRITE && a->b < image_pages", "0"),
+    "executable data": ("core-mali_g71", "check.c", "is_below(a->b, a->value, image_pages)", "true"),
+    "pages outside": ("core-v3d42", "check.c", "r->carveout_bytes / GR_PAGE_BYTES)", "r->carveout_bytes / GR_PAGE_BYTES + 1)"),
+    "wider table": ("core-v3d42", "gr_target.h", "{0x060d0c05u, 0x060d0c01u, 0}", "{0xffffffffu, 0u, 0}"),
+    "driver's register": ("core-mali_g71", "gr_target.h", "{0x090c, 4, 1, 0}", "{0x090c, 4, 3, 13}"),
+    "not idle": ("core-mali_g71", "run.c", "limits->idle ? settle(r) : GR_STATUS_OK", "GR_STATUS_OK"),
+    "code that can change": ("core-v3d42", "v3d42.c", "code < r->image_end ||", "true ||"),
+    "slot in the image": ("core-v3d42", "slots.c", "place < r->image_end ||", ""),
+    "no table": ("core-v3d42", "run.c", "gr_driver_set_table(r, 0);", ""),
+    "not wiped": ("core-v3d42", "load.c", "gr_wipe(r->high,", "(void)(r->high,"),
+    "not reset": ("core-mali_g71", "load.c", "if (r->touched)", "if (false)"),
+    "read twice": ("core-v3d42", "load.c", "memcpy(l->head, header, GR_HEADER_BYTES);",
+                   "l->source->read(l->source->ctx, TRACE_AT, l->head, GR_HEADER_BYTES);"),
+    "write while loading": ("core-v3d42", "load.c", "m = gr_aligned(m);", "gr_port_write32(0x58, 2);"),
+    "match before the start": ("lz4", "lz4.c", "distance - 1 >= out_bytes - left ||", ""),
+    "literals too long": ("lz4", "lz4.c", "if (length > left)\n            break;", ""),
+    "hash not compared": ("lz4", "stream.c", "!gr_is_same(digest, s->hashes, sizeof digest) ||", "false &&"),
+}  # fmt: skip
+
+
+def planted(folder: Path, name: str, file: str, old: str, new: str) -> targets.Target:
+    """A target with a mistake in one of its files."""
+    target = targets.TARGETS[name]
+    if file in target.headers:
+        return dataclasses.replace(target, headers={**target.headers, file: changed(target.headers[file], old, new)})
+    (original,) = (path for path in target.fuzzed if path.name == file)
+    copy = folder / file
+    copy.write_text(changed(original.read_text, old, new)())
+    return dataclasses.replace(target, fuzzed=[copy if path == original else path for path in target.fuzzed])
+
+
+def changed(text: Callable[[], str], old: str, new: str) -> Callable[[], str]:
+    before = text()
+    assert old in before, "the code has changed: plant the mistake in its new form"
+    return lambda: before.replace(old, new)
+
+
+@pytest.mark.parametrize("mistake", PLANTED)
+def test_planted_mistakes_are_found(mistake: str, tmp_path: Path) -> None:
+    target = planted(tmp_path, *PLANTED[mistake])
+    program = targets.build(target, tmp_path / "program")
+    done = subprocess.run(
+        [str(program), "-runs=20000", "-max_total_time=30", f"-max_len={target.max_len}", "-rss_limit_mb=1024",
+         f"-artifact_prefix={tmp_path}/", str(target.seeds)],
+        capture_output=True,
+        text=True,
+        errors="replace",
+        env=session.environment(),
+        check=False,
+    )  # fmt: skip
+    assert done.returncode, "not found"
+    assert "FINDING" in done.stderr or "Sanitizer" in done.stderr, done.stderr[-2000:]
