@@ -17,6 +17,7 @@ import lz4.block
 
 from tee_replayer import target
 from tests.fuzz.targets import CORPUS
+from tests.support import mali_samples, replayer_samples
 from trace_format import profile
 from trace_format.actions import Op
 
@@ -197,10 +198,83 @@ def lz4_inputs() -> Iterator[tuple[str, bytes]]:
     yield "cut", made(text, 63, packed=lz4.block.compress(text, store_size=False)[:-9])
 
 
+def requests() -> Iterator[tuple[str, bytes]]:
+    """For the mailbox: requests as host_tools writes them, and others."""
+    trace_bytes = len(replayer_samples.signed(replayer_samples.trace()))
+    magic = int.from_bytes(b"GMBXREQ1", "little")
+
+    def made(at: int = 0x4000, size: int = trace_bytes, repeat: int = 1, *buffers: tuple[int, int, int]) -> bytes:
+        rows = b"".join(struct.pack("<IIQQ", slot, 0, offset, data) for slot, offset, data in buffers)
+        return struct.pack("<QQQII", magic, at, size, repeat, len(buffers)) + rows
+
+    both = ((0, 0xC000, 24), (1, 0xC100, 24))
+    yield "bound", made(0x4000, trace_bytes, 2, *both)
+    yield "no-data", made()
+    yield "outside", made(0xFFF0)
+    yield "wraps", made(0xFFFFFFFFFFFFFFF0, 0x5000)
+    yield "in-the-request", made(0, trace_bytes)
+    yield "short", made(0x4000, 100)
+    yield "buffer-outside", made(0x4000, trace_bytes, 1, (0, 0xFFF0, 24), both[1])
+    yield "buffer-in-the-request", made(0x4000, trace_bytes, 1, (0, 0, 24), both[1])
+    yield "buffer-wraps", made(0x4000, trace_bytes, 1, (0, 0xFFFFFFFFFFFFFFF8, 24), both[1])
+    yield "other-size", made(0x4000, trace_bytes, 1, (0, 0xC000, 25), both[1])
+    yield "no-slot", made(0x4000, trace_bytes, 1, (9, 0xC000, 24), both[1])
+    yield "no-request", bytes(64)
+    yield "many-buffers", made(0x4000, trace_bytes, 1)[:28] + struct.pack("<I", 257)
+
+
+def call(command: int, a: int = 0, b: int = 0, size: int = 0, how: int = 0, types: int = 0) -> bytes:
+    """A call of c/pta.c."""
+    return struct.pack("<BBHIII", command, how, types, a, b, size)
+
+
+def sessions() -> Iterator[tuple[str, bytes]]:
+    """For the pseudo-TA: sessions as clients have them, and others."""
+    size = len(replayer_samples.signed(replayer_samples.trace()))
+    begin, load, run, unload = call(0), call(2), call(5), call(7)
+    loaded = begin + call(1, size=size) + load
+    yield "replay", loaded + call(4, 0, 0, 24) + run + call(6, 1, 0, 24) + call(8, size=80) + call(9, size=512)
+    yield "in-pieces", begin + call(1, size=1000) + call(1, size=size - 1000) + load + call(3, 0, 0, 88) + call(3, 1)
+    yield "inputs-in-pieces", loaded + call(4, 0, 0, 8) + call(4, 0, 8, 16) + run + call(6, 1, 20, 100) + run
+    yield "out-of-turn", run + call(6, 1, 0, 24) + load + call(1, size=9) + call(3) + call(9, size=512)
+    yield "too-much", begin + call(1, size=size + 1) + load
+    yield "too-little", begin + call(1, size=size - 1) + load
+    yield "damaged", begin + call(1, size=size, how=4) + load + run
+    yield "announced", call(0, 0xFFFFFFFF, 0xFFFFFFFF, how=4) + call(0, 0, 0, how=4) + call(0, 0x4001, 0, how=4)
+    yield "other-types", call(4, types=0x5151, how=2) + call(99, how=1) + call(6, types=0x55, how=2)
+    yield "other-slot", loaded + call(4, 1, 0, 24) + call(6, 0, 0, 24) + call(4, 7) + call(4, 0, 25, 0) + call(4, 0, 20, 9)
+    yield "no-output", loaded + call(4, 0, 0, 24) + call(6, 1, 0, 24) + run + unload + call(6, 1, 0, 24)
+    yield "again", loaded + loaded + call(4, 0, 0, 24) + run + run + begin + run
+    yield "short", loaded + call(3, 0, 0, 87) + call(8, size=79) + call(9, size=511)
+
+
+def machines(gpu: str) -> Iterator[tuple[str, bytes]]:
+    """For a virtual GPU: a job whose code, list or descriptors are zeros, and one with a few words of each kind."""
+    first = 0x4000 if gpu.startswith("mali") else 0x1000
+
+    def made(writes: list[tuple[str, int]], memory: bytes) -> bytes:
+        rows = (struct.pack("<HHI", profile.load(gpu).register(name).index, 8 | 2, value) for name, value in writes)
+        return bytes([len(writes)]) + b"".join(rows) + memory
+
+    if gpu.startswith("mali"):
+        start = [("gpu.SHADER_PWRON_LO", 0xFF), ("js1.HEAD_NEXT_LO", first), ("js1.HEAD_NEXT_HI", 0)]
+        start += [("js1.AFFINITY_NEXT_LO", 0xFF), ("js1.CONFIG_NEXT", 0), ("js1.COMMAND_NEXT", 1)]
+        yield "chain", made(start, mali_samples.job_header(next_va=first + 64) + mali_samples.job_header(index=2))
+        yield "no-chain", made(start, bytes(64))
+    else:
+        start = [(f"core0.CSD_QUEUED_CFG{n}", 1 << 16) for n in (1, 2, 3)]
+        start += [("core0.CSD_QUEUED_CFG4", 0), ("core0.CSD_QUEUED_CFG5", first), ("core0.CSD_QUEUED_CFG6", first)]
+        start += [("core0.CSD_QUEUED_CFG0", 1 << 16)]
+        nop, end = 0x3C003186BB800000, 0x3C203186BB800000  # tests/support/qpu_asm.py: nop, and with thrsw
+        yield "shader", made(start, struct.pack("<6Q", nop, end, nop, nop, nop, nop))
+        yield "zeros", made(start, bytes(256))
+
+
 def corpora() -> dict[str, Inputs]:
     """All, by folder and file name."""
     found = {f"core-{gpu}": dict(scenes(gpu)) for gpu in target.drivers()}
-    return {**found, "lz4": dict(lz4_inputs())}
+    found |= {f"vgpu-{gpu}": dict(machines(gpu)) for gpu in target.drivers()}
+    return {**found, "lz4": dict(lz4_inputs()), "mailbox": dict(requests()), "pta": dict(sessions())}
 
 
 def main(arguments: list[str]) -> int:

@@ -130,7 +130,7 @@ def _key(data: bytes) -> None:
 
 
 def _fat() -> bytes:
-    files = {"config.txt": b"x" * 700, "folder/a long name.bin": bytes(range(256)) * 5}
+    files = {"config.txt": b"x" * 700, "folder/a_long_name.bin": bytes(range(256)) * 5}
     return fat_write.write(files, fat_write.Volume(0, FAT_SECTORS, 1, "X"))
 
 
@@ -138,7 +138,8 @@ FAT_SECTORS = 512
 
 
 def _archive() -> bytes:
-    return containers.pack_archive({"firmware.bin": bytes(64), manifest.NAME: _manifest(), "net.sgtr": _signed()[0]})
+    package = fip.build({"soc-fw": bytes(range(200)), "nt-fw": bytes(64)})
+    return containers.pack_archive({"fip.bin": package, manifest.NAME: _manifest(), "net.sgtr": _signed()[0]})
 
 
 def _manifest() -> bytes:

@@ -12,8 +12,11 @@ import subprocess
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
+import baremetal
 from host_tools.runners import bearssl
+from host_tools.vgpu import build as build_vgpu
 from tee_replayer import target
 from tee_replayer.status import CORE
 from tests.fuzz import policy
@@ -41,6 +44,7 @@ class Target:
         flags: for the compiler and the linker.
         corpus: folder of the committed inputs, below CORPUS.
         max_len: bytes of an input, at most.
+        inside: C files that are compiled with sanitizers too.
         hashes: whether it needs BearSSL's SHA-256.
     """
 
@@ -53,6 +57,7 @@ class Target:
     corpus: str = ""
     max_len: int = 4096
     hashes: bool = True
+    inside: Sequence[Path] = ()
 
     @property
     def seeds(self) -> Path:
@@ -77,10 +82,87 @@ def core(gpu: str) -> Target:
     )
 
 
+def sample_trace() -> str:
+    """A header with a signed trace of the V3D that copies its input to its output."""
+    from tests.support import replayer_samples
+
+    data = replayer_samples.signed(replayer_samples.trace())
+    rows = ",".join(str(byte) for byte in data)
+    return f"#pragma once\n#include <stdint.h>\nstatic const uint8_t fuzz_trace[] __attribute__((unused)) = {{{rows}}};\n"
+
+
+def key_id() -> str:
+    """The sample trace's, in C."""
+    from tests.support import replayer_samples
+
+    return "{" + ", ".join(str(byte) for byte in replayer_samples.KEY.kid) + "}"
+
+
+def policy_text() -> str:
+    """A device that accepts the sample trace."""
+    return (
+        "static inline struct gr_policy gr_device_policy(void)\n{\n"
+        f"    static const uint8_t key[65] = {{4}}, key_id[16] = {key_id()};\n"
+        "    return (struct gr_policy){key, key_id, 0};\n}\n"
+    )
+
+
+def board() -> str:
+    """board.h of a board whose memory lies where this machine has none; `dsb` is not known here."""
+    return (
+        '#pragma once\n#include <setjmp.h>\n#include <stdlib.h>\n#include <string.h>\n#include "replayer.h"\n'
+        "#define __asm__\n#define volatile(...)\n"
+        "#define GR_MAILBOX_BASE UINT64_C(0x50000000)\n#define GR_MAILBOX_BYTES UINT64_C(0x10000)\n"
+        "#define GR_CARVEOUT_BASE UINT64_C(0x40000000)\n#define GR_CARVEOUT_BYTES UINT64_C(0x30000)\n"
+        "#define GR_GPU_BASE UINT64_C(0)\n" + policy_text()
+    )
+
+
+def around_v3d(name: str, fuzzed: Sequence[Path], headers: dict[str, Callable[[], str]], **more: Any) -> Target:
+    """A target around the core: that is compiled with sanitizers too, and its coverage not counted."""
+    core_of = core("v3d42")
+    generated = {**core_of.headers, "fuzz_trace.h": sample_trace, **headers}
+    own = [C / f"{name}.c", C / "device.c", C / "seam.c"]
+    return Target(name, fuzzed, own, generated, inside=core_of.fuzzed, **more)
+
+
+def virtual(gpu: str, prefix: str) -> Target:
+    """A virtual GPU."""
+    every = build_vgpu.gpu_sources()
+    return Target(
+        f"vgpu-{gpu}",
+        [path for path in every if path.name.startswith(prefix)],
+        [C / "vgpu.c"],
+        {"fuzz_policy.h": lambda: policy.header(gpu)},
+        include=build_vgpu.FOLDERS,
+        flags=[f'-DFUZZ_GPU="{gpu}"', "-ffp-contract=off", "-march=native"],
+        max_len=2048,
+        hashes=False,
+        inside=[path for path in every if not path.name.startswith(prefix)],
+    )
+
+
+BAREMETAL = Path(baremetal.__file__).parent
+OPTEE = CORE.parent / "optee"
 TARGETS = {
     found.name: found
     for found in (
         *(core(gpu) for gpu in target.drivers()),
+        virtual("v3d42", "v3d"),
+        virtual("mali_g71", "mali"),
+        around_v3d("mailbox", [BAREMETAL / "main.c"], {"board.h": board}, include=[BAREMETAL], max_len=1024),
+        around_v3d(
+            "pta",
+            [OPTEE / "gramophone_pta.c"],
+            {
+                "kernel/pseudo_ta.h": lambda: '#include "fake_optee.h"\n#include "driver.h"\n' + policy_text(),
+                "kernel/user_access.h": lambda: "",
+                "util.h": lambda: "",
+            },
+            include=[OPTEE],
+            flags=["-DGR_FIREWALL_BASE=1", "-DGR_CARVEOUT_BYTES=0x40000", "-DGR_STAGING_BYTES=0x4000"],
+            max_len=1024,
+        ),
         Target("lz4", [CORE / "lz4.c", CORE / "stream.c"], [C / "lz4.c", C / "seam.c"]),
     )
 }
@@ -120,6 +202,7 @@ def build(fuzzed: Target, folder: Path, counting: bool = False) -> Path:
     """
     folder.mkdir(parents=True, exist_ok=True)
     for name, text in fuzzed.headers.items():
+        (folder / name).parent.mkdir(exist_ok=True)
         (folder / name).write_text(text())
     crypto = bearssl.source() if fuzzed.hashes else None
     include = [f"-I{path}" for path in (folder, C, *fuzzed.include, CORE, GENERATED)]
@@ -130,12 +213,12 @@ def build(fuzzed: Target, folder: Path, counting: bool = False) -> Path:
     sanitize = [] if counting else [*SANITIZERS, "-fsanitize=fuzzer-no-link"]
     around = [*fuzzed.around, *([C / "standalone.c"] if counting else [])]
     objects = []
-    for index, source in enumerate([*fuzzed.fuzzed, *around, *theirs]):
+    for index, source in enumerate([*fuzzed.fuzzed, *fuzzed.inside, *around, *theirs]):
         objects.append(folder / f"{index}-{source.stem}.o")
         if source in theirs:
             assert crypto is not None
             flags = ["-O2", "-w", f"-I{crypto / 'inc'}", f"-I{crypto / 'src'}"]
-        elif source in fuzzed.fuzzed:
+        elif source in fuzzed.fuzzed or (source in fuzzed.inside and not counting):
             flags = [*own, *extra, *sanitize]
         else:
             flags = [*own, "-O2"]
