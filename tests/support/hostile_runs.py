@@ -106,6 +106,27 @@ V3D_ROWS = (
         *kept("core0.CTL_L2TFLSTA", "core0.CSD_QUEUED_CFG0"),
         starts=False,
     ),
+    stopped(
+        "code outside the image, by masked writes",
+        "RANGE",
+        *(WORK, REMAP, write("core0.CSD_QUEUED_CFG5", FREE_VA * PAGE, 0xFFFF000)),
+        write("core0.CSD_QUEUED_CFG0", 0x10000, 0xFF0000),
+        starts=False,
+    ),
+    stopped(
+        "code whose address was never written",
+        "RANGE",
+        *(WORK, action(Op.MAP_GPU_MEM, flags=MAP_READ | MAP_WRITE, pages=1, va_page=0, frame=s.MEMORY_PAGE)),
+        write("core0.CSD_QUEUED_CFG0", 0x10000),
+        starts=False,
+    ),
+    stopped(
+        "code in the page after the image",
+        "RANGE",
+        *(WORK, action(Op.MAP_GPU_MEM, flags=MAP_READ | MAP_EXECUTE, pages=2, va_page=FREE_VA, frame=0)),
+        *job(FREE_VA + 1),
+        starts=False,
+    ),
     # slots
     stopped("a slot where nothing is mapped", "RANGE", IN, slots=slots(), inputs=GIVEN),
     stopped("a result where nothing is mapped", "RANGE", OUT, slots=slots()),
@@ -175,6 +196,13 @@ V3D_ROWS = (
     ),
     stopped("an interrupt that does not come", "NO_IRQ", WAIT),
     stopped("a register that has another value", "DIVERGED", read("hub.IDENT1", 0x77, 0xFF)),
+    stopped("retries without end", "DIVERGED", read("hub.IDENT1", 0x77, 0xFF), meta={"retry_limit": HUGE}),
+    stopped(
+        "retries longer than the time there is",
+        "BUDGET",
+        *(action(Op.INTERVAL, us=500), read("hub.IDENT1", 0x77, 0xFF)),
+        meta={"retry_limit": HUGE, "time_budget_us": 2000},
+    ),
 )
 
 JOBS, HEADERS = 0xFFFFAC010, 1  # of the Mali's rows: virtual page of job headers, where they lie
@@ -206,17 +234,17 @@ POWERED = (
 )
 
 
-def chain(page: int = JOBS, job_slot: int = 1) -> tuple[Action, ...]:
+def chain(page: int = JOBS, space: int = 0) -> tuple[Action, ...]:
     """Start a chain of jobs whose first header begins a page."""
     words = {
         "HEAD_NEXT_LO": page << 12 & 0xFFFFFFFF,
         "HEAD_NEXT_HI": page >> 20,
         "AFFINITY_NEXT_LO": 0xFF,
         "AFFINITY_NEXT_HI": 0,
-        "CONFIG_NEXT": 0x87B00,
+        "CONFIG_NEXT": 0x87B00 | space,
         "COMMAND_NEXT": 1,
     }
-    return action(Op.JOB), *(mali_write(f"js{job_slot}.{name}", value) for name, value in words.items())
+    return action(Op.JOB), *(mali_write(f"js1.{name}", value) for name, value in words.items())
 
 
 def on_mali(name: str, status: str, *actions: Action, **options: Any) -> Hostile:
@@ -224,12 +252,16 @@ def on_mali(name: str, status: str, *actions: Action, **options: Any) -> Hostile
     return stopped(name, status, *actions, sample=mali, gpu=MALI, **options)
 
 
+RESET = (mali_write("gpu.COMMAND", 1), *POWERED[:2], mali_write("job.IRQ_MASK", 0xFFFFFFFF))
 OUTPUT = [Slot("x", SlotKind.OUTPUT, DType.FLOAT32, (4,), (4,), JOBS << 12)]
 RESULT = action(Op.COPY_FROM_GPU)
 MALI_ROWS = (
     on_mali("a fault that is not looked at", "FAULT", *POWERED, *chain(JOBS + 1)),
     on_mali("a fault that is taken for the end", "FAULT", *POWERED, *chain(JOBS + 1), DONE),
     on_mali("a job without a table", "FAULT", *POWERED[:2], *chain(), DONE),
+    on_mali("a job in an address space that is off", "FAULT", *POWERED, *chain(space=5), DONE),
+    on_mali("a job after a reset by the trace", "FAULT", *POWERED, *RESET, *chain(), DONE),
+    on_mali("a chain in the image", "FAULT", *POWERED, mali_mapped(JOBS, 0, MAP_READ), *chain(), DONE),
     on_mali("a trace that ends while a job runs", "BUSY", *POWERED, *chain(), hang=True),
     on_mali("a job that never ends", "NO_IRQ", *POWERED, *chain(), DONE, hang=True),
     on_mali("a reset in mid-job", "BUSY", *POWERED, *chain(), mali_write("gpu.COMMAND", 1), hang=True),
