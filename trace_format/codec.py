@@ -63,7 +63,9 @@ def check(codec: int, stored_bytes: int, raw_bytes: int, *, offset: int) -> None
     if codec not in list(Codec):
         raise CodecError("unknown codec", offset=offset, expected=[int(c) for c in Codec], found=codec)
     if codec == Codec.STORED and stored_bytes != raw_bytes:
-        raise CodecError("stored section's two sizes differ", offset=offset, expected=raw_bytes, found=stored_bytes)
+        raise CodecError(
+            "stored section's two sizes differ", offset=offset, expected=raw_bytes, found=stored_bytes
+        )
 
 
 def decode(codec: int, stored: bytes, raw_bytes: int, *, offset: int) -> bytes:

@@ -35,7 +35,9 @@ def main(arguments: Sequence[str]) -> int:
     selected = [name for name in names if name in (chosen.target or names)]
     # Parsers are slow, and there are many: they get a quarter of the time where all are fuzzed.
     in_c = [name for name in selected if name in targets.TARGETS]
-    shares = {name: 1.0 if name in in_c else len(in_c) / 3 / (len(selected) - len(in_c)) or 1.0 for name in selected}
+    shares = {
+        name: 1.0 if name in in_c else len(in_c) / 3 / (len(selected) - len(in_c)) or 1.0 for name in selected
+    }
     seconds = {name: chosen.minutes * 60 * share / sum(shares.values()) for name, share in shares.items()}
     print(COLUMNS)
     results = []

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Makes the committed corpora: a few inputs for each target, valid ones and hostile ones.
 
-    python -m tests.fuzz.corpus            # writes tests/fuzz/corpus
-    python -m tests.fuzz.corpus --check    # exit status 1 if that would change anything
+python -m tests.fuzz.corpus            # writes tests/fuzz/corpus
+python -m tests.fuzz.corpus --check    # exit status 1 if that would change anything
 """
 
 from __future__ import annotations
@@ -140,18 +140,28 @@ def scenes(gpu: str) -> Iterator[tuple[str, bytes]]:
     yield "upload-beyond", raw(Op.UPLOAD, 0, 0, 64, 4 * 4096, 4980)
     yield "clear-tables", raw(Op.CLEAR, 0, 0, 4096, 8 * 4096 - 8)
     yield "slot-in-image", slot(1, 0) + slot(2, 0) + code + raw(Op.COPY_TO_GPU) + raw(Op.COPY_FROM_GPU, 0, 1)
-    yield "kept-bits", data + reads_as(found.identity.offset, found.identity_value) + raw(
-        Op.REG_READ_KEEP, 0, index(status), 0, 0, 1
-    ) + reads_as(found.register(status).offset, 0xFFFFFFFF) + raw(Op.REG_WRITE_KEPT, 0, index(first), 0, 0, 1)
+    yield (
+        "kept-bits",
+        data
+        + reads_as(found.identity.offset, found.identity_value)
+        + raw(Op.REG_READ_KEEP, 0, index(status), 0, 0, 1)
+        + reads_as(found.register(status).offset, 0xFFFFFFFF)
+        + raw(Op.REG_WRITE_KEPT, 0, index(first), 0, 0, 1),
+    )
     yield "line", raw(Op.WAIT_IRQ, 0, len(found.interrupts), 1)
     yield "keep", raw(Op.REG_READ_KEEP, 0, found.identity.index, 0, 0, 8)
     driven = sorted(r.index for r in found.registers.values() if r.driver)
     yield "driver-register", raw(Op.REG_WRITE, 0, driven[0], 0x123, 0xFFFFFFFF)
     yield "no-register", raw(Op.REG_WRITE, 0, 0xFFFF, 0x123, 0xFFFFFFFF)
     if mali:
-        yield "block", number(Number.CARVEOUT_PAGES, 1030) + number(Number.DEVICE_PAGES, 1150) + raw(
-            Op.MAP_GPU_MEM, 3, 1, 512, 512, 512
-        ) + raw(Op.UNMAP_GPU_MEM, 0, 1, 3, 700) + raw(Op.MAP_GPU_MEM, 3, 15, 1, 0, 2)
+        yield (
+            "block",
+            number(Number.CARVEOUT_PAGES, 1030)
+            + number(Number.DEVICE_PAGES, 1150)
+            + raw(Op.MAP_GPU_MEM, 3, 1, 512, 512, 512)
+            + raw(Op.UNMAP_GPU_MEM, 0, 1, 3, 700)
+            + raw(Op.MAP_GPU_MEM, 3, 15, 1, 0, 2),
+        )
         idle = raw(Op.REG_WRITE, 0, index("as0.COMMAND"), 1, 0xFFFFFFFF)
         yield "idle", data + idle
         yield "busy", data + reads_as(found.register("js0.STATUS").offset, 8, 3) + idle
@@ -234,7 +244,10 @@ def sessions() -> Iterator[tuple[str, bytes]]:
     begin, load, run, unload = call(0), call(2), call(5), call(7)
     loaded = begin + call(1, size=size) + load
     yield "replay", loaded + call(4, 0, 0, 24) + run + call(6, 1, 0, 24) + call(8, size=80) + call(9, size=512)
-    yield "in-pieces", begin + call(1, size=1000) + call(1, size=size - 1000) + load + call(3, 0, 0, 88) + call(3, 1)
+    yield (
+        "in-pieces",
+        begin + call(1, size=1000) + call(1, size=size - 1000) + load + call(3, 0, 0, 88) + call(3, 1),
+    )
     yield "inputs-in-pieces", loaded + call(4, 0, 0, 8) + call(4, 0, 8, 16) + run + call(6, 1, 20, 100) + run
     yield "out-of-turn", run + call(6, 1, 0, 24) + load + call(1, size=9) + call(3) + call(9, size=512)
     yield "too-much", begin + call(1, size=size + 1) + load
@@ -242,7 +255,10 @@ def sessions() -> Iterator[tuple[str, bytes]]:
     yield "damaged", begin + call(1, size=size, how=4) + load + run
     yield "announced", call(0, 0xFFFFFFFF, 0xFFFFFFFF, how=4) + call(0, 0, 0, how=4) + call(0, 0x4001, 0, how=4)
     yield "other-types", call(4, types=0x5151, how=2) + call(99, how=1) + call(6, types=0x55, how=2)
-    yield "other-slot", loaded + call(4, 1, 0, 24) + call(6, 0, 0, 24) + call(4, 7) + call(4, 0, 25, 0) + call(4, 0, 20, 9)
+    yield (
+        "other-slot",
+        loaded + call(4, 1, 0, 24) + call(6, 0, 0, 24) + call(4, 7) + call(4, 0, 25, 0) + call(4, 0, 20, 9),
+    )
     yield "no-output", loaded + call(4, 0, 0, 24) + call(6, 1, 0, 24) + run + unload + call(6, 1, 0, 24)
     yield "again", loaded + loaded + call(4, 0, 0, 24) + run + run + begin + run
     yield "short", loaded + call(3, 0, 0, 87) + call(8, size=79) + call(9, size=511)
@@ -253,7 +269,9 @@ def machines(gpu: str) -> Iterator[tuple[str, bytes]]:
     first = 0x4000 if gpu.startswith("mali") else 0x1000
 
     def made(writes: list[tuple[str, int]], memory: bytes) -> bytes:
-        rows = (struct.pack("<HHI", profile.load(gpu).register(name).index, 8 | 2, value) for name, value in writes)
+        rows = (
+            struct.pack("<HHI", profile.load(gpu).register(name).index, 8 | 2, value) for name, value in writes
+        )
         return bytes([len(writes)]) + b"".join(rows) + memory
 
     if gpu.startswith("mali"):

@@ -6,7 +6,21 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator, Sequence
 
-NUMBERS = (0, 1, 2, 0x7F, 0x80, 0xFF, 0x7FFF, 0xFFFF, 1 << 31, (1 << 32) - 1, 1 << 40, (1 << 63) - 1, (1 << 64) - 1)
+NUMBERS = (
+    0,
+    1,
+    2,
+    0x7F,
+    0x80,
+    0xFF,
+    0x7FFF,
+    0xFFFF,
+    1 << 31,
+    (1 << 32) - 1,
+    1 << 40,
+    (1 << 63) - 1,
+    (1 << 64) - 1,
+)
 
 
 def inputs(samples: Sequence[bytes], seed: int) -> Iterator[bytes]:

@@ -77,7 +77,7 @@ def patched(base: Callable[[], bytes], read: Callable[[bytes], object]) -> Calla
     def run(data: bytes) -> object:
         whole, used = good()
         changed = bytearray(whole)
-        for (where, value) in struct.iter_unpack("<I4s", data[: len(data) // PATCH_BYTES * PATCH_BYTES]):
+        for where, value in struct.iter_unpack("<I4s", data[: len(data) // PATCH_BYTES * PATCH_BYTES]):
             at = used[(where >> 1) % len(used)] if where & 1 else (where >> 1) % len(whole)
             changed[at : at + 4] = value
         return read(bytes(changed[: len(whole)]))
@@ -187,7 +187,9 @@ def _all(found: Iterator[object]) -> None:
 
 G71 = profile.load("mali_g71")
 PARSERS = {
-    "trace": Parser(lambda data: Trace.parse(data).check(), _traces, ("trace_format.trace", "trace_format.layout")),
+    "trace": Parser(
+        lambda data: Trace.parse(data).check(), _traces, ("trace_format.trace", "trace_format.layout")
+    ),
     "envelope": Parser(envelope.split, _signed, ("signing.envelope",)),
     "verify": Parser(_verify, _signed, ("signing.verify", "signing.envelope", "signing.curves")),
     "keys": Parser(_key, _keys, ("signing.keys",)),
@@ -198,23 +200,39 @@ PARSERS = {
         in_file(lambda path: _all(iter(capture.read_capture(path)))), _capture, ("host_tools.vgpu.capture",)
     ),
     "fat": Parser(
-        patched(_fat, lambda data: fat.read(data, 0, len(data))), some_patches, ("host_tools.flash.fat", "host_tools.flash.fat_folder")
+        patched(_fat, lambda data: fat.read(data, 0, len(data))),
+        some_patches,
+        ("host_tools.flash.fat", "host_tools.flash.fat_folder"),
     ),
-    "fip": Parser(fip.parse, lambda: [fip.build({"soc-fw": b"a" * 40, "tos-fw": b"b"}, 3)], ("host_tools.flash.fip",)),
+    "fip": Parser(
+        fip.parse, lambda: [fip.build({"soc-fw": b"a" * 40, "tos-fw": b"b"}, 3)], ("host_tools.flash.fip",)
+    ),
     "signed-ta": Parser(signed_ta.parse, _ta, ("host_tools.flash.signed_ta",)),
     "manifest": Parser(manifest.Manifest.decode, lambda: [_manifest()], ("host_tools.flash.manifest",)),
     "image": Parser(
-        patched(_archive, lambda data: check_opened(containers.take_apart(data))), some_patches, ("host_tools.flash.containers", "host_tools.flash.check", "host_tools.flash.contents")
+        patched(_archive, lambda data: check_opened(containers.take_apart(data))),
+        some_patches,
+        ("host_tools.flash.containers", "host_tools.flash.check", "host_tools.flash.contents"),
     ),
     "regs-history": Parser(
-        lambda data: regs_history.read(data, G71), lambda: [_history()], ("host_tools.record.importers.regs_history",)
+        lambda data: regs_history.read(data, G71),
+        lambda: [_history()],
+        ("host_tools.record.importers.regs_history",),
     ),
     "gpureplay-log": Parser(
         lambda data: gpureplay.read_history(data, G71),
         lambda: [mali.recording()[mali.HISTORY]],
         ("host_tools.record.importers.gpureplay",),
     ),
-    "gpureplay": Parser(patched(_joined, _recording), some_patches, ("host_tools.record.importers.gpureplay_trace", "host_tools.gpus.mali.mali_tables", "host_tools.gpus.mali.kbase")),
+    "gpureplay": Parser(
+        patched(_joined, _recording),
+        some_patches,
+        (
+            "host_tools.record.importers.gpureplay_trace",
+            "host_tools.gpus.mali.mali_tables",
+            "host_tools.gpus.mali.kbase",
+        ),
+    ),
 }
 
 

@@ -45,7 +45,9 @@ class Result:
     log: str
 
     def __str__(self) -> str:
-        cells = [f"{hit:,} of {every:,} {100 * hit / max(every, 1):3.0f}%" for hit, every in (self.lines, self.branches)]
+        cells = [
+            f"{hit:,} of {every:,} {100 * hit / max(every, 1):3.0f}%" for hit, every in (self.lines, self.branches)
+        ]
         rate = self.runs / max(self.seconds, 0.001)
         return (
             f"{self.name:<18}{self.runs:>12,}{rate:>9,.0f}{self.inputs:>8,}{cells[0]:>18}{cells[1]:>18}"
@@ -55,7 +57,11 @@ class Result:
 
 def environment() -> dict[str, str]:
     """For the sanitizers: what they find ends the process."""
-    return {**os.environ, "ASAN_OPTIONS": "allocator_may_return_null=1:detect_leaks=1", "UBSAN_OPTIONS": "print_stacktrace=1"}
+    return {
+        **os.environ,
+        "ASAN_OPTIONS": "allocator_may_return_null=1:detect_leaks=1",
+        "UBSAN_OPTIONS": "print_stacktrace=1",
+    }
 
 
 def run(name: str, folder: Path, seconds: float, options: Sequence[str] = ()) -> Result:
@@ -80,7 +86,9 @@ def run(name: str, folder: Path, seconds: float, options: Sequence[str] = ()) ->
         str(corpus),
         str(target.seeds),
     ]
-    done = subprocess.run(command, capture_output=True, text=True, errors="replace", env=environment(), check=False)
+    done = subprocess.run(
+        command, capture_output=True, text=True, errors="replace", env=environment(), check=False
+    )
     log = done.stderr
     found = tuple(sorted(set(findings.iterdir()) - known))
     if done.returncode and not found:

@@ -177,7 +177,9 @@ def missing() -> str | None:
     """What has to be installed for libFuzzer; None: nothing."""
     if shutil.which("clang") is None:
         return "no clang: apt-get install clang libclang-rt-dev"
-    folder = subprocess.run(["clang", "-print-runtime-dir"], capture_output=True, text=True, check=True).stdout.strip()
+    folder = subprocess.run(
+        ["clang", "-print-runtime-dir"], capture_output=True, text=True, check=True
+    ).stdout.strip()
     if not list(Path(folder).glob("libclang_rt.fuzzer-*.a")):
         return f"no libFuzzer in {folder}: apt-get install libclang-rt-dev"
     return None
@@ -186,7 +188,9 @@ def missing() -> str | None:
 def _run(command: Sequence[str | Path]) -> None:
     done = subprocess.run([str(word) for word in command], capture_output=True, text=True, check=False)
     if done.returncode:
-        raise GramophoneError(f"compiling a fuzz target failed: {' '.join(map(str, command))}\n{done.stderr[-3000:]}")
+        raise GramophoneError(
+            f"compiling a fuzz target failed: {' '.join(map(str, command))}\n{done.stderr[-3000:]}"
+        )
 
 
 def build(fuzzed: Target, folder: Path, counting: bool = False) -> Path:
@@ -222,7 +226,17 @@ def build(fuzzed: Target, folder: Path, counting: bool = False) -> Path:
             flags = [*own, *extra, *sanitize]
         else:
             flags = [*own, "-O2"]
-        _run([compiler, *(flag for flag in fuzzed.flags if not flag.startswith("-Wl,")), *flags, "-c", "-o", objects[-1], source])
+        _run(
+            [
+                compiler,
+                *(flag for flag in fuzzed.flags if not flag.startswith("-Wl,")),
+                *flags,
+                "-c",
+                "-o",
+                objects[-1],
+                source,
+            ]
+        )
     program = folder / fuzzed.name
     link = ["--coverage"] if counting else [*SANITIZERS, "-fsanitize=fuzzer"]
     _run([compiler, *link, *fuzzed.flags, "-o", program, *objects, "-lm", "-pthread"])

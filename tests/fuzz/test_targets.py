@@ -80,7 +80,9 @@ def planted(folder: Path, name: str, file: str, old: str, new: str) -> targets.T
     """A target with a mistake in one of its files."""
     target = targets.TARGETS[name]
     if file in target.headers:
-        return dataclasses.replace(target, headers={**target.headers, file: changed(target.headers[file], old, new)})
+        return dataclasses.replace(
+            target, headers={**target.headers, file: changed(target.headers[file], old, new)}
+        )
     (original,) = (path for path in target.fuzzed if path.name == file)
     copy = folder / file
     copy.write_text(changed(original.read_text, old, new)())

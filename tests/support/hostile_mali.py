@@ -76,7 +76,8 @@ def executable(name: str, frame: int, pages: int = 1, flags: int = RX, raw: bool
         parts.header("flags", HEADER_FLAG_RAW if raw else 0)
         return parts.action(CODE, b=frame, value=pages, flags=flags)
 
-    return name, edit, "RANGE", PolicyError if raw else RANGE
+    by_parser = frame >= CARVEOUT_PAGES or (frame == 0 and flags == RWX)  # wrong on any GPU
+    return name, edit, "RANGE", RANGE if by_parser else PolicyError
 
 
 CLEARS = [
