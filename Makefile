@@ -14,6 +14,8 @@ SYSTEM_NEEDS := qemu-system-aarch64:qemu-system-arm make:make gcc:gcc /usr/inclu
 # What the tests, and OP-TEE, need besides that.
 TEST_NEEDS := clang:clang cppcheck:cppcheck valgrind:valgrind npm:npm cpio:cpio openssl:openssl mcopy:mtools \
     fsck.fat:dosfstools
+# libFuzzer and the sanitizers, which clang's package only recommends; a shell says where.
+FUZZ_NEEDS = $$(clang -print-runtime-dir)/libclang_rt.fuzzer-$$(uname -m).a:libclang-rt-dev
 OPTEE_NEEDS := /usr/include/openssl/ec.h:libssl-dev
 # What the proof needs; Debian 12 has it.
 PROVE_NEEDS := frama-c:frama-c-base why3:why3 cvc4:cvc4
@@ -61,6 +63,7 @@ system: usable
 
 system-test: usable
 	$(call need,$(TEST_NEEDS) $(OPTEE_NEEDS))
+	$(call need,$(FUZZ_NEEDS))
 
 # Checks the Kaitai description; the tests that use it say so and are skipped where it cannot be obtained.
 $(KAITAI):
@@ -114,6 +117,13 @@ prove: setup ## the replayer's C against its contracts, with Frama-C; planted de
 	@command -v frama-c >/dev/null || echo "the proof needs Frama-C: Debian 12 has it, Debian 13 has not" >&2
 	$(call need,$(PROVE_NEEDS))
 	@$(BIN)/python -m tests.proof $(ARGS)
+
+.PHONY: fuzz
+fuzz: setup-test ## fuzz what reads an attacker's bytes, ten minutes in all; prints a table (ARGS="--minutes 2 --target lz4")
+	@$(BIN)/python -c 'import atheris' 2>/dev/null || \
+	    $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[fuzz]' || \
+	    echo "no Atheris for this Python: the parsers get plain mutation" >&2
+	@$(BIN)/python -m tests.fuzz $(ARGS)
 
 lint: setup-test ## ruff, mypy, clang-format, cppcheck, generated files up to date
 	$(BIN)/python -m ruff check .

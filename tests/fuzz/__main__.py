@@ -4,9 +4,9 @@
     python -m tests.fuzz                              # all targets, ten minutes together
     python -m tests.fuzz --minutes 2 --target lz4     # one of them
 
-Each target starts from its committed inputs (tests/fuzz/corpus) and from what earlier runs found (build/fuzz). The
-table says how many runs there were and what its inputs execute of the fuzzed files, of lines and branches. A finding
-is kept as a file; the exit status is 1 then.
+Each target starts from its committed inputs (tests/fuzz/corpus) and from what earlier runs found (build/fuzz).
+The table says how many runs there were and what its inputs execute of the fuzzed files, of lines and branches. A
+finding is kept as a file; the exit status is 1 then.
 """
 
 from __future__ import annotations

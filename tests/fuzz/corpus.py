@@ -17,7 +17,7 @@ import lz4.block
 
 from tee_replayer import target
 from tests.fuzz.targets import CORPUS
-from tests.support import mali_samples, replayer_samples
+from tests.support import mali_samples, qpu_asm, replayer_samples
 from trace_format import profile
 from trace_format.actions import Op
 
@@ -97,7 +97,7 @@ def edit(place: int, at: int, value: int, width: int = 2, how: int = 0, more: in
 
 
 def scenes(gpu: str) -> Iterator[tuple[str, bytes]]:
-    """For the core with a nano driver. The image has two pages; pages 2 to 7 of the carve-out are working memory."""
+    """For the core with a nano driver. The image has two pages; after it, to page 7, is working memory."""
     found = profile.load(gpu)
 
     def index(name: str) -> int:
@@ -264,8 +264,30 @@ def sessions() -> Iterator[tuple[str, bytes]]:
     yield "short", loaded + call(3, 0, 0, 87) + call(8, size=79) + call(9, size=511)
 
 
+# Of tests/support/qpu_asm.py: a thread does no more than these before it ends.
+SHADERS: dict[str, list[str]] = {
+    "nothing": [],
+    "load": [
+        "nop; nop; ldunifrf.rf9",
+        "nop; mov tmua, rf9; thrsw",
+        "nop; nop",
+        "nop; nop",
+        "nop; nop; ldtmu.r1",
+        "nop; mov tmud, r1",
+        "nop; mov tmua, rf9",
+    ],
+    "arithmetic": [
+        "eidx r0; nop; ldunif",
+        "add rf1, r0, 3; fmul r1, rf2, r5",
+        "fadd r2, r0, r1; nop",
+        "itof rf4, rf1; nop",
+    ],
+    "branch": ["b 0", "nop; nop", "nop; nop", "nop; nop"],
+}
+
+
 def machines(gpu: str) -> Iterator[tuple[str, bytes]]:
-    """For a virtual GPU: a job whose code, list or descriptors are zeros, and one with a few words of each kind."""
+    """For a virtual GPU: jobs that do a little, and one of zeros."""
     first = 0x4000 if gpu.startswith("mali") else 0x1000
 
     def made(writes: list[tuple[str, int]], memory: bytes) -> bytes:
@@ -280,11 +302,20 @@ def machines(gpu: str) -> Iterator[tuple[str, bytes]]:
         yield "chain", made(start, mali_samples.job_header(next_va=first + 64) + mali_samples.job_header(index=2))
         yield "no-chain", made(start, bytes(64))
     else:
-        start = [(f"core0.CSD_QUEUED_CFG{n}", 1 << 16) for n in (1, 2, 3)]
-        start += [("core0.CSD_QUEUED_CFG4", 0), ("core0.CSD_QUEUED_CFG5", first), ("core0.CSD_QUEUED_CFG6", first)]
-        start += [("core0.CSD_QUEUED_CFG0", 1 << 16)]
-        nop, end = 0x3C003186BB800000, 0x3C203186BB800000  # tests/support/qpu_asm.py: nop, and with thrsw
-        yield "shader", made(start, struct.pack("<6Q", nop, end, nop, nop, nop, nop))
+        start = [("core0.CSD_QUEUED_CFG1", 1 << 16), ("core0.CSD_QUEUED_CFG2", 1 << 16)]
+        start += [
+            ("core0.CSD_QUEUED_CFG3", 0x110),
+            ("core0.CSD_QUEUED_CFG4", 0),
+            ("core0.CSD_QUEUED_CFG5", first | 4),
+        ]
+        start += [("core0.CSD_QUEUED_CFG6", first + 0x400), ("core0.CSD_QUEUED_CFG0", 1 << 16)]
+        finish = ["nop; nop; thrsw", "nop; nop", "nop; nop"]
+        for name, lines in SHADERS.items():
+            code = qpu_asm.assemble([*lines, *finish])
+            yield (
+                name,
+                made(start, code.ljust(0x400, b"\0") + struct.pack("<8I", *range(first, first + 8 * 256, 256))),
+            )
         yield "zeros", made(start, bytes(256))
 
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """The fuzz targets in Python: whatever a file holds, a parser gives a result or one of the project's own errors.
 
-Each runs in a process of its own, with limits of memory and of time for an input. Inputs come from Atheris (libFuzzer
-for Python, `pip install atheris`) where it is installed, else from a plain mutation of the samples.
+Each runs in a process of its own, with limits of memory and of time for an input. Inputs come from Atheris
+(libFuzzer for Python) where it is installed, else from a plain mutation of the samples.
 """
 
 from __future__ import annotations

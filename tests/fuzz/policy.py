@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """What a fuzzed core may do to a GPU's registers, as a C header: read from the profile's text, by code of its own.
 
-The device's table comes from trace_format.profile and tee_replayer.target. A mistake there would be in the oracle too
-if the oracle used them, so nothing of theirs is used: only the profile's TOML.
+The device's table comes from trace_format.profile and tee_replayer.target. A mistake there would be in the oracle
+too if the oracle used them, so nothing of theirs is used: only the profile's TOML.
 """
 
 from __future__ import annotations
@@ -64,6 +64,8 @@ def v3d(profile: dict[str, Any]) -> tuple[dict[str, int], dict[str, list[tuple[i
         "MMU_ON": on,
         "CODE_ADDRESS": place("core0.CSD_QUEUED_CFG5"),
         "JOB_START": place("core0.CSD_QUEUED_CFG0"),
+        "SMALL_FROM": place("core0.CSD_QUEUED_CFG1"),
+        "SMALL_TO": place("core0.CSD_QUEUED_CFG4"),
     }
     reset = place("bridge.SW_INIT_1")
     return numbers, {
@@ -82,6 +84,8 @@ def mali(profile: dict[str, Any]) -> tuple[dict[str, int], dict[str, list[tuple[
         "TRANSTAB_LO": place("as.TRANSTAB_LO"),
         "SPACE_BYTES": profile["blocks"]["as"]["bytes"],
         "JOB_START": place("js.COMMAND_NEXT"),
+        "SMALL_FROM": 1,  # no register
+        "SMALL_TO": 0,
     }
     clear = "IRQ_CLEAR"
     writes = [(place(f"{block}.IRQ_MASK"), 0) for block in ("gpu", "job", "mmu")]
@@ -102,7 +106,7 @@ def mali(profile: dict[str, Any]) -> tuple[dict[str, int], dict[str, list[tuple[
     reads = [(place("gpu.GPU_ID"), 0x60A00002), (place("gpu.SHADER_PRESENT_LO"), 0xFF)]
     reads += [(place("gpu.IRQ_RAWSTAT"), 0x100)]
     reads += [(offset, 0) for offset in place.every("js.COMMAND_NEXT")]
-    return numbers, {"driver_writes": writes, "reads": reads, "idle": idle}
+    return numbers, {"driver_writes": [*writes], "reads": [*reads], "idle": [*idle]}
 
 
 FAMILIES = {"v3d42": v3d, "mali_g71": mali}

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """The fuzz targets in C: what each is made of, and how it is compiled.
 
-What is fuzzed is compiled with libFuzzer's counters, AddressSanitizer and UndefinedBehaviorSanitizer. What is around
-it (ports, oracles) is not: it is trusted, and a run then takes a tenth of the time.
+What is fuzzed is compiled with libFuzzer's counters, AddressSanitizer and UndefinedBehaviorSanitizer. What is
+around it (ports, oracles) is not: it is trusted, and a run then takes a tenth of the time.
 """
 
 from __future__ import annotations
@@ -88,7 +88,8 @@ def sample_trace() -> str:
 
     data = replayer_samples.signed(replayer_samples.trace())
     rows = ",".join(str(byte) for byte in data)
-    return f"#pragma once\n#include <stdint.h>\nstatic const uint8_t fuzz_trace[] __attribute__((unused)) = {{{rows}}};\n"
+    row = f"static const uint8_t fuzz_trace[] __attribute__((unused)) = {{{rows}}};"
+    return f"#pragma once\n#include <stdint.h>\n{row}\n"
 
 
 def key_id() -> str:

@@ -56,9 +56,11 @@ def test_a_moment_of_fuzzing(name: str, tmp_path: Path) -> None:
 # A mistake in a file of the core or in the generated table: (target, file, what is there, what is put there).
 PLANTED = {
     "writable image": ("core-v3d42", "check.c", "a->flags & GR_MAP_GPU_MEM_WRITE && a->b < image_pages", "0"),
-    "writable image, Mali": ("core-mali_g71", "check.c", "a->flags & GR_MAP_GPU_MEM_WRITE && a->b < image_pages", "0"),
+    "writable image, Mali": ("core-mali_g71", "check.c",
+                             "a->flags & GR_MAP_GPU_MEM_WRITE && a->b < image_pages", "0"),
     "executable data": ("core-mali_g71", "check.c", "is_below(a->b, a->value, image_pages)", "true"),
-    "pages outside": ("core-v3d42", "check.c", "r->carveout_bytes / GR_PAGE_BYTES)", "r->carveout_bytes / GR_PAGE_BYTES + 1)"),
+    "pages outside": ("core-v3d42", "check.c",
+                      "r->carveout_bytes / GR_PAGE_BYTES)", "r->carveout_bytes / GR_PAGE_BYTES + 1)"),
     "wider table": ("core-v3d42", "gr_target.h", "{0x060d0c05u, 0x060d0c01u, 0}", "{0xffffffffu, 0u, 0}"),
     "driver's register": ("core-mali_g71", "gr_target.h", "{0x090c, 4, 1, 0}", "{0x090c, 4, 3, 13}"),
     "not idle": ("core-mali_g71", "run.c", "limits->idle ? settle(r) : GR_STATUS_OK", "GR_STATUS_OK"),
@@ -115,8 +117,9 @@ def test_planted_mistakes_are_found(mistake: str, tmp_path: Path) -> None:
     assert "FINDING" in done.stderr or "Sanitizer" in done.stderr, done.stderr[-2000:]
 
 
-# FINDING, not fixed: copy() in tee_replayer/optee/gramophone_pta.c calls memcpy with NULL for an empty buffer, which
-# C leaves undefined. Once it is fixed this test fails: take the flag and this test away, and NULL in c/pta.c always.
+# FINDING, not fixed: copy() in tee_replayer/optee/gramophone_pta.c calls memcpy with NULL for an empty buffer,
+# which C leaves undefined. Once it is fixed this test fails: take the flag and this test away, and NULL in c/pta.c
+# always.
 @pytest.mark.xfail(strict=True, reason="gramophone_pta.c: memcpy from NULL with size 0")
 def test_an_empty_buffer_may_be_null(tmp_path: Path) -> None:
     target = targets.TARGETS["pta"]

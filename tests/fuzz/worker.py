@@ -4,8 +4,8 @@
     python -m tests.fuzz.worker NAME FOLDER SECONDS RUNS    # the first of the two ends it; RUNS 0: no such limit
     python -m tests.fuzz.worker NAME FILE...                # runs a parser on files
 
-Inputs that were tried are kept in FOLDER/corpus as far as they are new to Atheris; a finding in FOLDER/findings. The
-last line that it prints says how many runs there were.
+Inputs that were tried are kept in FOLDER/corpus as far as they are new to Atheris; a finding in FOLDER/findings.
+The last line that it prints says how many runs there were.
 """
 
 from __future__ import annotations

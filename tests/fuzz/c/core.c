@@ -112,7 +112,8 @@ void gr_port_write32(uint32_t offset, uint32_t value)
     PROMISE(reg, "only registers of the profile are written");
     scene.writes++;
     if (scene.in_driver) {
-        PROMISE(driver_may_write(offset, value), "the driver writes its own registers, with addresses of its own");
+        PROMISE(driver_may_write(offset, value),
+                "the driver writes its own registers, with addresses of its own");
     } else {
         PROMISE(scene.table_set, "a trace writes registers only once translation is on");
         PROMISE(reg->writable, "a trace writes only what the profile lists");
@@ -120,8 +121,8 @@ void gr_port_write32(uint32_t offset, uint32_t value)
         PROMISE((value & reg->set) == reg->set, "bits that every write must set are set");
         for (size_t i = 0; reg->idle && i < sizeof fuzz_idle / sizeof *fuzz_idle; i++)
             PROMISE(scene.fresh[fuzz_idle[i].offset / 4] &&
-                        ((scene.last_read[fuzz_idle[i].offset / 4] & fuzz_idle[i].mask) == fuzz_idle[i].value) ==
-                            fuzz_idle[i].equal,
+                        ((scene.last_read[fuzz_idle[i].offset / 4] & fuzz_idle[i].mask) ==
+                         fuzz_idle[i].value) == fuzz_idle[i].equal,
                     "this register is written only while the GPU is seen to be idle");
         if (offset == FUZZ_JOB_START) {
             check_tables();
@@ -181,7 +182,8 @@ static uint8_t *carveout(size_t bytes)
     }
     static size_t open;
     if (open != bytes) {
-        PROMISE(!mprotect(area + PAGE, MOST, PROT_NONE) && !mprotect(area + PAGE, bytes, PROT_READ | PROT_WRITE),
+        PROMISE(!mprotect(area + PAGE, MOST, PROT_NONE) &&
+                    !mprotect(area + PAGE, bytes, PROT_READ | PROT_WRITE),
                 "the carve-out can be fenced in");
         open = bytes;
     }
@@ -192,9 +194,15 @@ static uint8_t *carveout(size_t bytes)
 static void default_numbers(void)
 {
     const uint64_t numbers[NUMBERS] = {
-        [CARVEOUT_PAGES] = 8,  [VA_PAGES] = FUZZ_VA_PAGES, [IMAGE_BYTES] = 5000,
-        [TIME_BUDGET] = 100000000, [CHUNK_BITS] = 12, [IMAGE_PARTS] = 1,
-        [CORE_MASK] = 1,       [DEVICE_PAGES] = MEMORY_PAGES, [IRQ_PATTERN] = UINT64_MAX,
+        [CARVEOUT_PAGES] = 8,
+        [VA_PAGES] = FUZZ_VA_PAGES,
+        [IMAGE_BYTES] = 5000,
+        [TIME_BUDGET] = 100000000,
+        [CHUNK_BITS] = 12,
+        [IMAGE_PARTS] = 1,
+        [CORE_MASK] = 1,
+        [DEVICE_PAGES] = MEMORY_PAGES,
+        [IRQ_PATTERN] = UINT64_MAX,
         [CLOCK_START] = 1000,
     };
     memcpy(scene.numbers, numbers, sizeof numbers);

@@ -3,9 +3,9 @@
  * Fuzz target: the core with one nano driver, behind a signature that is always good.
  *
  * An input is a list of records of 20 bytes. Each says one thing about a scene: a number of the trace's or of
- * the device's, a slot, an action, a hostile edit, what a register reads as, or a step of the caller. Together
- * they make a signed trace, a GPU and a caller. What is not said is as in a valid, small trace, so that a few
- * records reach deep, and any list of records is a scene.
+ * the device's, a slot, an action, a hostile edit, what a register reads as, or a step of the caller.
+ * Together they make a signed trace, a GPU and a caller. What is not said is as in a valid, small trace, so
+ * that a few records reach deep, and any list of records is a scene.
  */
 #ifndef GRAMOPHONE_FUZZ_CORE_H
 #define GRAMOPHONE_FUZZ_CORE_H

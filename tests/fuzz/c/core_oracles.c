@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What must hold whatever the trace, the GPU and the caller do. None of it is taken from the core's own tables. */
+/* What must hold whatever the trace, the GPU and the caller do. None of it is taken from the core's own
+ * tables. */
 #include "core.h"
 
 #include <stdio.h>
@@ -173,7 +174,8 @@ void check_report(uint32_t status)
     PROMISE(r->secure_bytes <= scene.memory.bytes, "no more is in use than there is");
     PROMISE(r->retries <= scene.numbers[RETRIES] || r->retries <= 8, "no more retries than allowed");
     if (scene.loading)
-        PROMISE(!r->actions && !r->jobs && !r->retries && r->phase == GR_PHASE_LOAD, "nothing ran while loading");
+        PROMISE(!r->actions && !r->jobs && !r->retries && r->phase == GR_PHASE_LOAD,
+                "nothing ran while loading");
     else
         PROMISE(r->jobs <= scene.job_count && r->actions <= (r->retries + 1ull) * scene.action_count,
                 "no more actions and jobs than there are");
@@ -193,7 +195,8 @@ void check_wiped(bool was_accepted)
         differences |= base[i] ^ FILLING * UINT64_C(0x0101010101010101);
     PROMISE(!differences, "after unloading there is nothing but zeros where something was");
     if (was_accepted)
-        PROMISE((first + words - last) * 8 >= scene.replayer->report.secure_bytes, "all that was in use is wiped");
+        PROMISE((first + words - last) * 8 >= scene.replayer->report.secure_bytes,
+                "all that was in use is wiped");
     const uint8_t *state = (const uint8_t *)scene.replayer;
     for (size_t i = offsetof(struct gr_replayer, memory); i < sizeof *scene.replayer; i++)
         PROMISE(!state[i], "nothing is left of the replayer");

@@ -144,10 +144,10 @@ static void add_slots(void)
 static void mend(uint8_t *action, const struct record *r)
 {
     static const uint8_t ops[] = {
-        GR_OP_REG_READ_ONCE,  GR_OP_REG_READ_WAIT,  GR_OP_REG_WRITE,   GR_OP_REG_READ_KEEP,
+        GR_OP_REG_READ_ONCE,  GR_OP_REG_READ_WAIT,   GR_OP_REG_WRITE,   GR_OP_REG_READ_KEEP,
         GR_OP_REG_WRITE_KEPT, GR_OP_SET_GPU_PGTABLE, GR_OP_MAP_GPU_MEM, GR_OP_UNMAP_GPU_MEM,
-        GR_OP_UPLOAD,         GR_OP_CLEAR,          GR_OP_COPY_TO_GPU, GR_OP_COPY_FROM_GPU,
-        GR_OP_WAIT_IRQ,       GR_OP_IRQ_ENTER,      GR_OP_INTERVAL,    GR_OP_REPLAY_START,
+        GR_OP_UPLOAD,         GR_OP_CLEAR,           GR_OP_COPY_TO_GPU, GR_OP_COPY_FROM_GPU,
+        GR_OP_WAIT_IRQ,       GR_OP_IRQ_ENTER,       GR_OP_INTERVAL,    GR_OP_REPLAY_START,
     };
     const uint64_t carveout = scene.numbers[CARVEOUT_PAGES], va = scene.numbers[VA_PAGES],
                    image = scene.numbers[IMAGE_BYTES], image_end = (image + PAGE - 1) / PAGE;
@@ -351,10 +351,34 @@ static void hash_chunks(void)
 
 void build_file(void)
 {
-    static const uint8_t start[] = {
-        0x89, 'G',  'S',  'G',  '\r', '\n', 0x1a, '\n', GR_VERSION_MAJOR, 0,    GR_VERSION_MINOR,
-        0,    92,   0,    0,    0,    [32] = 0xd2, 0x84, 0x55, 0xa2, 0x01, 0x26, 0x04, 0x50,
-        [56] = 0xa0, 0xf6, 0x58, 0x40};
+    static const uint8_t start[] = {0x89,
+                                    'G',
+                                    'S',
+                                    'G',
+                                    '\r',
+                                    '\n',
+                                    0x1a,
+                                    '\n',
+                                    GR_VERSION_MAJOR,
+                                    0,
+                                    GR_VERSION_MINOR,
+                                    0,
+                                    92,
+                                    0,
+                                    0,
+                                    0,
+                                    [32] = 0xd2,
+                                    0x84,
+                                    0x55,
+                                    0xa2,
+                                    0x01,
+                                    0x26,
+                                    0x04,
+                                    0x50,
+                                    [56] = 0xa0,
+                                    0xf6,
+                                    0x58,
+                                    0x40};
     memset(scene.file, 0, used);
     memcpy(scene.file, start, sizeof start);
     section_count = 0;
@@ -384,7 +408,8 @@ void build_file(void)
         put(s + GR_SECTION_AT_STORED_BYTES, sections[i].stored_bytes, 8);
         put(s + GR_SECTION_AT_RAW_BYTES, sections[i].raw_bytes, 8);
     }
-    static const uint8_t magic[] = {0x89, 'G', 'T', 'R', '\r', '\n', 0x1a, '\n', GR_VERSION_MAJOR, 0, GR_VERSION_MINOR};
+    static const uint8_t magic[] = {
+        0x89, 'G', 'T', 'R', '\r', '\n', 0x1a, '\n', GR_VERSION_MAJOR, 0, GR_VERSION_MINOR};
     memcpy(trace(), magic, sizeof magic);
     put(trace() + GR_HEADER_AT_HEADER_BYTES, GR_HEADER_BYTES, 4);
     put(trace() + GR_HEADER_AT_TRACE_BYTES, trace_bytes, 8);

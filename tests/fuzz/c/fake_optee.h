@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the pseudo-TA uses of OP-TEE's kernel API (names and numbers: GlobalPlatform TEE Internal Core API). */
+/* What the pseudo-TA uses of OP-TEE's kernel API (names and numbers: GlobalPlatform TEE Internal Core API).
+ */
 #ifndef GRAMOPHONE_FUZZ_FAKE_OPTEE_H
 #define GRAMOPHONE_FUZZ_FAKE_OPTEE_H
 
@@ -63,7 +64,8 @@ struct pseudo_ta_head {
     uint32_t flags;
     TEE_Result (*open_session_entry_point)(uint32_t types, TEE_Param params[4], void **session);
     void (*close_session_entry_point)(void *session);
-    TEE_Result (*invoke_command_entry_point)(void *session, uint32_t command, uint32_t types, TEE_Param params[4]);
+    TEE_Result (*invoke_command_entry_point)(void *session, uint32_t command, uint32_t types,
+                                             TEE_Param params[4]);
 };
 #define PTA_DEFAULT_FLAGS 0u
 extern const struct pseudo_ta_head fuzz_pta;

@@ -3,8 +3,8 @@
  * Fuzz target: the LZ4 decoder and the stream that feeds it, over chunks that are hashed.
  *
  * An input: size of the output (u16), size of a chunk (u8), which chunk has a wrong hash (u8, 0: none), what
- * fails to be read (u8, 0: nothing), then the LZ4 block. The output must be what a decoder of the target's own
- * makes of the block, and only if that makes something.
+ * fails to be read (u8, 0: nothing), then the LZ4 block. The output must be what a decoder of the target's
+ * own makes of the block, and only if that makes something.
  */
 #include "crypto.h"
 #include "internal.h"
@@ -110,7 +110,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     fails_at = data[4];
     const size_t chunks = (block_bytes + chunk_bytes - 1) / chunk_bytes;
     for (size_t i = 0; i < chunks; i++) {
-        const size_t at = i * chunk_bytes, bytes = block_bytes - at < chunk_bytes ? block_bytes - at : chunk_bytes;
+        const size_t at = i * chunk_bytes,
+                     bytes = block_bytes - at < chunk_bytes ? block_bytes - at : chunk_bytes;
         (void)gr_sha256(block + at, bytes, hashes[i]);
         hashes[i][bad % 32] ^= bad == i + 1;
     }
@@ -134,7 +135,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     const bool damaged = (bad && bad <= needed) || (fails_at && fails_at <= needed);
     if ((stream.status == GR_STATUS_OK) != (decodes && !damaged))
         found("what is a block and undamaged is decoded, and nothing else");
-    if (stream.status == GR_STATUS_OK && (memcmp(out, expected, out_bytes) || stream.section != block_bytes - used))
+    if (stream.status == GR_STATUS_OK &&
+        (memcmp(out, expected, out_bytes) || stream.section != block_bytes - used))
         found("it is decoded to what it says");
     if (out[out_bytes] != RED || reads > chunks + 1)
         found("no more is written than there is room for, and no more read than there is");

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Fuzz target: the request in a bare-metal firmware's mailbox (baremetal/main.c). An input is what the mailbox
- * holds: the request, its buffers, and, where the request's magic is followed by zeros, a sample trace.
+ * Fuzz target: the request in a bare-metal firmware's mailbox (baremetal/main.c). An input is what the
+ * mailbox holds: the request, its buffers, and, where the request's magic is followed by zeros, a sample
+ * trace.
  */
 #include "device.h"
 #include "gramophone_mailbox.h"
@@ -50,8 +51,8 @@ _Noreturn void gr_exit(char what, uint32_t number, uint32_t exit_status)
 static uint8_t *fenced(uint64_t address, size_t bytes)
 {
     void *wanted = (void *)(uintptr_t)address;
-    PROMISE(mmap(wanted, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0) ==
-                wanted,
+    PROMISE(mmap(wanted, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1,
+                 0) == wanted,
             "there is memory at the board's addresses");
     return wanted;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Fuzz target: the pseudo-TA's commands. An input is a list of calls of 16 bytes: command, how, types (u16), a
- * (u32), b (u32), size of the buffer (u32). Calls that are not to be strange get the command's own types; data
- * that is sent is the sample trace, from where the transfer is.
+ * Fuzz target: the pseudo-TA's commands. An input is a list of calls of 16 bytes: command, how, types (u16),
+ * a (u32), b (u32), size of the buffer (u32). Calls that are not to be strange get the command's own types;
+ * data that is sent is the sample trace, from where the transfer is.
  */
 #include "device.h"
 #include "fake_optee.h"
@@ -93,7 +93,10 @@ static void invoke(void *session, const struct call *call)
             if ((types >> 4 * i & 15) == TEE_PARAM_TYPE_MEMREF_OUTPUT && good)
                 PROMISE(params[i].memref.size <= rooms[i], "no answer is longer than its room");
         switch (command) {
-        case GRAMOPHONE_LOAD_BEGIN: loaded = computed = false; sent = 0; break;
+        case GRAMOPHONE_LOAD_BEGIN:
+            loaded = computed = false;
+            sent = 0;
+            break;
         case GRAMOPHONE_LOAD_DATA: sent += good ? rooms[0] : 0; break;
         case GRAMOPHONE_LOAD:
             if (result != TEE_ERROR_BAD_STATE) {
@@ -120,7 +123,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     void *session = NULL, *second = NULL;
     TEE_Param none[TEE_NUM_PARAMS] = {0};
     if (!carveout) {
-        uint8_t *area = mmap(NULL, GR_CARVEOUT_BYTES + 2 * PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        uint8_t *area =
+            mmap(NULL, GR_CARVEOUT_BYTES + 2 * PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         PROMISE(area != MAP_FAILED && !mprotect(area + PAGE, GR_CARVEOUT_BYTES, PROT_READ | PROT_WRITE),
                 "there is memory for the carve-out");
         carveout = area + PAGE;

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Fuzz target: a virtual GPU, through vgpu.h. An input: number of register accesses (u8), the accesses (8 bytes
- * each: place u16, how u16, value u32), then what lies in memory from its second page on: shader code, control
- * lists, descriptors, page tables. Addresses that a register takes are mostly brought into that memory.
+ * Fuzz target: a virtual GPU, through vgpu.h. An input: number of register accesses (u8), the accesses (8
+ * bytes each: place u16, how u16, value u32), then what lies in memory from its second page on: shader code,
+ * control lists, descriptors, page tables. Addresses that a register takes are mostly brought into that
+ * memory.
  */
-#include "fuzz_policy.h"
 #include "vgpu.h"
+#include "fuzz_policy.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -65,6 +66,7 @@ static void set_up(vgpu *gpu)
     vgpu_write32(gpu, FUZZ_ADDR_CAP, 0x80000001);
     vgpu_write32(gpu, FUZZ_ILLEGAL_ADDR, 0x80000000u | (uint32_t)(PHYS / PAGE + PAGES - 1));
     vgpu_write32(gpu, FUZZ_MMU_CTL, FUZZ_MMU_ON);
+    vgpu_write32(gpu, 0x1000, 3); /* hub.MMUC_CONTROL: enable, flush */
 }
 #endif
 
@@ -78,10 +80,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     const size_t accesses = data[0] < (size - 1) / ACCESS_BYTES ? data[0] : (size - 1) / ACCESS_BYTES;
     const uint8_t *rest = data + 1 + accesses * ACCESS_BYTES;
     const size_t rest_bytes = (size_t)(data + size - rest);
-    memory = calloc(PAGES, PAGE);
+    memory = aligned_alloc(PAGE, PAGES * PAGE);
     vgpu *gpu = vgpu_create(FUZZ_GPU, &host, &options, &error);
     if (!memory || !gpu)
         abort();
+    memset(memory, 0, PAGES * PAGE);
     const size_t first = FUZZ_IS_MALI ? 4 * PAGE : PAGE;
     memcpy(memory + first, rest, rest_bytes < PAGES * PAGE - first ? rest_bytes : PAGES * PAGE - first);
     set_up(gpu);
@@ -95,6 +98,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         const uint32_t offset = how & 8 ? place * 4u : fuzz_registers[place % FUZZ_REGISTERS].offset;
         if (how & 4)
             value = value % (PAGES * PAGE) & ~(how & 16 ? 7u : 63u);
+        if (offset >= FUZZ_SMALL_FROM && offset <= FUZZ_SMALL_TO)
+            value &= 0x3ffff; /* of workgroups a few: many only take long */
         if (how & 1)
             (void)vgpu_read32(gpu, offset);
         else
