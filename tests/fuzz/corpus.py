@@ -198,7 +198,7 @@ def lz4_inputs() -> Iterator[tuple[str, bytes]]:
 
     text = bytes(range(40)) * 20 + b"a" * 600
     yield "text", made(text, 63)
-    yield "run", made(bytes(3000), 3)
+    yield "repeated", made(bytes(3000), 3)
     yield "noise", made(bytes(i * i % 251 for i in range(400)), 255)
     yield "empty", made(b"", 9)
     yield "bad-chunk", made(text, 15, bad=2)

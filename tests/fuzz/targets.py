@@ -72,7 +72,10 @@ def core(gpu: str) -> Target:
     return Target(
         f"core-{gpu}",
         [*sorted(CORE.glob("*.c")), driver],
-        [C / name for name in ("core.c", "core_scene.c", "core_oracles.c", "seam.c")],
+        [
+            C / name
+            for name in ("core.c", "core_mutator.c", "core_scene.c", "core_pack.c", "core_oracles.c", "seam.c")
+        ],
         {
             "gr_target.h": lambda: target.header(profile.load(gpu)),
             "fuzz_policy.h": lambda: policy.header(gpu),

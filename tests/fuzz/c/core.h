@@ -91,6 +91,8 @@ _Noreturn void found(const char *promise);
 
 uint64_t number_of(const struct record *record, size_t at, size_t bytes);
 
+void put(uint8_t *at, uint64_t value, size_t bytes); /* core_pack.c: little-endian */
+size_t pack(uint8_t *out, const uint8_t *in, size_t bytes);
 void build_file(void);               /* core_scene.c */
 void check_tables(void);             /* core_oracles.c: what the GPU can reach */
 void check_job(void);                /* what the GPU would execute */
