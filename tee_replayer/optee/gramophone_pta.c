@@ -88,6 +88,8 @@ static TEE_Result find_piece(const TEE_Param params[TEE_NUM_PARAMS], bool output
 /* Between secure memory and a parameter's, which may be a TA's: in a core with CFG_PAN that is another's. */
 static void copy(void *to, const void *from, size_t bytes)
 {
+    if (!bytes)
+        return; /* an empty parameter may have no address */
     enter_user_access();
     memcpy(to, from, bytes);
     exit_user_access();

@@ -73,10 +73,8 @@ static void invoke(void *session, const struct call *call)
             memcpy(buffers[i], fuzz_trace + (left ? sent : 0), rooms[i] < left ? rooms[i] : left);
         }
         params[i].memref.buffer = buffers[i];
-#ifdef FUZZ_EMPTY_IS_NULL /* test_targets.py */
-        if (!rooms[i])
+        if (!rooms[i]) /* as OP-TEE may give it */
             params[i].memref.buffer = NULL;
-#endif
         params[i].memref.size = rooms[i];
     }
     const bool announces = command == GRAMOPHONE_LOAD_BEGIN && types == types_of[command];
