@@ -34,6 +34,7 @@ bool __wrap_gr_driver_reset(struct gr_replayer *r)
     scene.in_driver = true;
     scene.table_set = false;
     const bool done = __real_gr_driver_reset(r);
+    memset(scene.written, 0, sizeof scene.written); /* what a reset leaves is taken as zero */
     scene.in_driver = false;
     return done;
 }

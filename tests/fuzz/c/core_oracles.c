@@ -125,10 +125,9 @@ void check_job(void)
 {
     uint64_t count;
     const uint32_t *entry = entries(&count);
-    const uint64_t page = (scene.last_read[FUZZ_CODE_ADDRESS / 4] & ~7u) / PAGE;
+    const uint64_t page = (scene.written[FUZZ_CODE_ADDRESS / 4] & ~7u) / PAGE;
     PROMISE(scene.fresh[FUZZ_MMU_CTL / 4] && (scene.last_read[FUZZ_MMU_CTL / 4] & FUZZ_MMU_ON) == FUZZ_MMU_ON,
             "no job starts before translation has been seen to be on");
-    PROMISE(scene.fresh[FUZZ_CODE_ADDRESS / 4], "where a job's code is has been looked at");
     if (page < count && entry[page])
         PROMISE(((uint64_t)(entry[page] & 0xffffff) << 12) - scene.memory.phys < scene.image_end,
                 "a job's code is the image's");
