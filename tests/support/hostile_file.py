@@ -217,6 +217,12 @@ SECTIONS = rows(
             "SECTIONS",
             errors.SectionRangeError,
         ),
+        (
+            "a larger manifest",
+            lambda _: resectioned(good(), lambda body: None, more=bytes(8)),
+            "SECTIONS",
+            errors.SectionError,
+        ),
         ("unknown codec", in_entry(ACTIONS, codec=2), "SECTIONS", errors.CodecError),
         ("a section elsewhere", in_entry(IMAGE, offset=8), "SECTIONS", errors.SectionRangeError),
         (

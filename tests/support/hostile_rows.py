@@ -130,10 +130,13 @@ def rows(
     return tuple(Hostile(name, make(edit), device, host, gpu) for name, edit, device, host in table)
 
 
-def resectioned(sample: Trace, change: Callable[[list[layout.Part]], None], slots: bytes = b"") -> Parts:
-    """A trace's parts with other sections in its body, and other slots if any are given; its layout is good."""
+def resectioned(
+    sample: Trace, change: Callable[[list[layout.Part]], None], slots: bytes = b"", more: bytes = b""
+) -> Parts:
+    """A trace's parts with other sections in its body, other slots, more in its manifest; its layout is good."""
     parts = layout.disassemble(sample.build(compress=False))[1]
     head, body = list(parts[:2]), list(parts[3:])
+    head[0] = layout.Part(SectionType.MANIFEST, head[0].stored + more)
     if slots:
         head[1] = layout.Part(SectionType.SLOTS, slots)
     change(body)
