@@ -133,6 +133,7 @@ def scenes(gpu: str) -> Iterator[tuple[str, bytes]]:
     yield "image-writable", raw(Op.MAP_GPU_MEM, 3, 0, 1, 0, 1)
     yield "image-end-writable", raw(Op.MAP_GPU_MEM, 3, 0, 3, 0, 1)
     yield "outside", raw(Op.MAP_GPU_MEM, 1, 0, 4, 0, 7)
+    yield "just-outside", raw(Op.MAP_GPU_MEM, 1, 0, 1, 0, 8)
     yield "far-outside", raw(Op.MAP_GPU_MEM, 1, 0, 0xFFFFFFFF, 0, 0xFFFFFFFF)
     yield "execute-data", raw(Op.MAP_GPU_MEM, 5, 0, 3, 0, 1)
     yield "above", raw(Op.MAP_GPU_MEM, 1, 0, 8, 60 if not mali else 0xFFFFC, 2)
@@ -205,6 +206,7 @@ def lz4_inputs() -> Iterator[tuple[str, bytes]]:
     yield "no-read", made(text, 15, fails=3)
     yield "too-far", made(bytes(8), 7, packed=b"\x10a\x02\x00\x00")
     yield "too-long", made(bytes(8), 7, packed=b"\xf0\xff\xff\xff\xff")
+    yield "literals-too-long", made(bytes(8), 63, packed=b"\xc0" + b"a" * 12)
     yield "cut", made(text, 63, packed=lz4.block.compress(text, store_size=False)[:-9])
 
 

@@ -62,7 +62,7 @@ PLANTED = {
     "pages outside": ("core-v3d42", "check.c",
                       "r->carveout_bytes / GR_PAGE_BYTES)", "r->carveout_bytes / GR_PAGE_BYTES + 1)"),
     "wider table": ("core-v3d42", "gr_target.h", "{0x060d0c05u, 0x060d0c01u, 0}", "{0xffffffffu, 0u, 0}"),
-    "driver's register": ("core-mali_g71", "gr_target.h", "{0x090c, 4, 1, 0}", "{0x090c, 4, 3, 13}"),
+    "driver's register": ("core-mali_g71", "gr_target.h", "{0x0900, 4, 1, 0}", "{0x0900, 4, 3, 13}"),
     "not idle": ("core-mali_g71", "run.c", "limits->idle ? settle(r) : GR_STATUS_OK", "GR_STATUS_OK"),
     "code that can change": ("core-v3d42", "v3d42.c", "code < r->image_end ||", "true ||"),
     "slot in the image": ("core-v3d42", "slots.c", "place < r->image_end ||", ""),
@@ -105,7 +105,7 @@ def test_planted_mistakes_are_found(mistake: str, tmp_path: Path) -> None:
     grown = tmp_path / "grown"
     grown.mkdir()
     done = subprocess.run(
-        [str(program), "-runs=20000", "-max_total_time=30", f"-max_len={target.max_len}", "-rss_limit_mb=1024",
+        [str(program), "-runs=0", f"-max_len={target.max_len}", "-rss_limit_mb=1024",
          f"-artifact_prefix={tmp_path}/", str(grown), str(target.seeds)],
         capture_output=True,
         text=True,
