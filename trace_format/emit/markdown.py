@@ -119,7 +119,7 @@ refuses the trace.
 **Memory.** The trace addresses one **carve-out** of physical memory, by offset; only the device knows its place.
 The image fills it from offset 0; the rest is zero before the first replay. `carveout_bytes` is a multiple of
 {page}, not zero and at most 4 GiB; `va_bytes` is a multiple of {page}, not zero and within what the GPU's MMU can
-map. `Upload` and `Clear` never write to the image; only slots do, and the GPU where it is mapped writable.
+map. Nothing writes to the image, and to the rest of its last page: no `Upload`, `Clear` or slot, and no mapping.
 """
 
 _SLOT_RULES = """\
