@@ -64,6 +64,11 @@ def environment() -> dict[str, str]:
     }
 
 
+# A program of libFuzzer's by way of a shell that stays: the kernel counts the memory of who starts a program as the
+# program's own peak, and here that may be a process that has run all tests before.
+IN_A_SHELL = ("/bin/sh", "-c", '"$@"; exit $?', "sh")
+
+
 def run(name: str, folder: Path, seconds: float, options: Sequence[str] = ()) -> Result:
     """Fuzz a target; `folder` keeps the program, the corpus that grows, and findings."""
     target = targets.TARGETS[name]

@@ -35,7 +35,13 @@ def test_committed_inputs_are_those_of_the_program() -> None:
 def test_a_moment_of_fuzzing(name: str, tmp_path: Path) -> None:
     target = targets.TARGETS[name]
     program = targets.build(target, tmp_path)
-    command = [program, f"-max_total_time={SECONDS}", f"-max_len={target.max_len}", "-rss_limit_mb=1024"]
+    command = [
+        *session.IN_A_SHELL,
+        program,
+        f"-max_total_time={SECONDS}",
+        f"-max_len={target.max_len}",
+        "-rss_limit_mb=1024",
+    ]
     command += [f"-timeout={session.INPUT_SECONDS}", "-print_final_stats=1", target.seeds]
     grown = tmp_path / "grown"
     grown.mkdir()
@@ -105,7 +111,7 @@ def test_planted_mistakes_are_found(mistake: str, tmp_path: Path) -> None:
     grown = tmp_path / "grown"
     grown.mkdir()
     done = subprocess.run(
-        [str(program), "-runs=0", f"-max_len={target.max_len}", "-rss_limit_mb=1024",
+        [*session.IN_A_SHELL, str(program), "-runs=0", f"-max_len={target.max_len}", "-rss_limit_mb=1024",
          f"-artifact_prefix={tmp_path}/", str(grown), str(target.seeds)],
         capture_output=True,
         text=True,
