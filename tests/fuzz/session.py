@@ -64,8 +64,8 @@ def environment() -> dict[str, str]:
     }
 
 
-# A program of libFuzzer's by way of a shell that stays: the kernel counts the memory of who starts a program as the
-# program's own peak, and here that may be a process that has run all tests before.
+# libFuzzer's programs are started by a shell that stays: the kernel counts the memory of who starts a program as
+# its own peak, and here that may be a process that has run all tests before.
 IN_A_SHELL = ("/bin/sh", "-c", '"$@"; exit $?', "sh")
 
 
