@@ -33,6 +33,7 @@ from trace_format.schema import (
     HEADER_FLAG_RAW,
     MAX_CARVEOUT_BYTES,
     MAX_RANK,
+    MAX_SLOT_BYTES,
     MAX_SLOTS,
     MAX_TIME_BUDGET_US,
     PAGE_BYTES,
@@ -48,7 +49,6 @@ from trace_format.schema import (
 from trace_format.validate import check_actions, job_count
 
 DEFAULT_CHUNK_BYTES = 16384
-MAX_SLOT_BYTES = 1 << 32  # of a slot's tensor: tee_replayer/core/slots.c has the same
 
 
 @dataclass(frozen=True)

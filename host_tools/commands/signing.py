@@ -181,7 +181,7 @@ def sign(
     content = Trace.parse(data)
     for warning in _device_warnings(content, signer.alg):
         say(f"warning: {trace}: {warning}")
-    if layout.read_header(data)["flags"] & HEADER_FLAG_RAW:
+    if content.raw:
         say(
             f"warning: {trace} is a raw recording, which another device may not be able to replay; "
             "'gramophone build' makes a trace of it"

@@ -66,7 +66,7 @@ bool gr_slot_is_valid(const struct gr_replayer *r, uint32_t index)
             return false;
         bytes *= count;
         end += reach;
-        if (bytes > (uint64_t)1 << 32)
+        if (bytes > GR_MAX_SLOT_BYTES)
             return false;
     }
     for (uint32_t i = rank; i < GR_MAX_RANK; i++) {

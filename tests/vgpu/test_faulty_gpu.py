@@ -12,11 +12,11 @@ import mmap
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import pytest
 
+from host_tools.demo import RAW
 from host_tools.passes.pipeline import build
 from host_tools.vgpu.binding import VirtualGpu
 from tee_replayer import hostlib
@@ -27,7 +27,6 @@ from tests.support.sampling import SomeOf
 from trace_format.actions import Op
 from trace_format.trace import Trace
 
-RAW = Path(__file__).parents[2] / "host_tools/demo/lenet/lenet.raw.gtr"
 MEMORY_BYTES = 1 << 20
 LATENCY_NS = 40_000  # forty looks at the clock
 CONTROL = s.GPU.register("hub.MMU_CTL").offset, 1 << 20  # PT_INVALID

@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import mmap
 import resource
-from pathlib import Path
 
 import numpy as np
 
+from host_tools.demo import RAW
 from host_tools.passes.pipeline import build
 from host_tools.vgpu.binding import VirtualGpu
 from tee_replayer import hostlib
@@ -16,7 +16,6 @@ from tests.support import replayer_samples as s
 from tests.support.sampling import SomeOf
 from trace_format.trace import Trace
 
-RAW = Path(__file__).parents[2] / "host_tools/demo/lenet/lenet.raw.gtr"
 WARM_UP = 50
 GROWTH_KIB = 1024  # of the process; what one replay lost would be a hundred thousand times as much
 

@@ -23,6 +23,7 @@ PAGE_BYTES = 4096
 MAX_SECTIONS = 64
 MAX_SLOTS = 256  # a network of the public Mali recordings has 138 parameters, a slot each
 MAX_RANK = 6
+MAX_SLOT_BYTES = 1 << 32  # of a tensor, its elements next to each other
 MAX_HEAD_BYTES = 1 << 20
 MAX_CARVEOUT_BYTES = 1 << 32  # offsets in actions have 32 bits
 MAX_ENVELOPE_BYTES = 1024
