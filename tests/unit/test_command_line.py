@@ -3,31 +3,18 @@
 
 from __future__ import annotations
 
-import re
-import subprocess
-import sys
-from pathlib import Path
-
 import pytest
 
 from host_tools.cli import COMMANDS
+from tests.support import installed
 
 # What takes long to import, and is in no sentence of help.
 HEAVY = {"numpy", "construct", "cryptography", "cffi", "rich", "lz4", "unicorn", "elftools", "trace_format.schema"}
-IMPORTED = re.compile(r"import time:.*\| *(\S+)")
 
 
 def run(line: str) -> tuple[int, str, set[str]]:
-    """The installed command's exit status, what it prints, and the names of the modules that it imports."""
-    command = [
-        sys.executable,
-        "-X",
-        "importtime",
-        str(Path(sys.executable).with_name("gramophone")),
-        *line.split(),
-    ]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    return done.returncode, done.stdout, set(IMPORTED.findall(done.stderr))
+    """The installed command, on a line of arguments; see `installed.run`."""
+    return installed.run(installed.program("gramophone"), *line.split())
 
 
 @pytest.mark.parametrize(

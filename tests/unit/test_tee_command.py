@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import subprocess
 import sys
 from pathlib import Path
@@ -14,6 +13,7 @@ import pytest
 
 from host_tools.device import cli, declarations, library
 from host_tools.runners.optee import bundle
+from tests.support import installed
 
 
 def test_the_binding_is_that_of_the_headers() -> None:
@@ -23,15 +23,9 @@ def test_the_binding_is_that_of_the_headers() -> None:
 
 def test_it_imports_nothing_heavy() -> None:
     """Modules of ours: those of the bundle. Others: the standard library, and cffi's backend."""
-
-    def imported(*arguments: str) -> set[str]:
-        command = [sys.executable, "-X", "importtime", *arguments]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        return set(re.findall(r"import time:.*\| *(\S+)", done.stderr))
-
     # Without a TEE's library: the binding is imported before it is looked for.
-    said = imported(str(Path(sys.executable).with_name("gramophone-tee")), "info", "--library", "none.so")
-    said -= imported("-c", "pass")  # what site packages add to every program
+    said = installed.run(installed.program("gramophone-tee"), "info", "--library", "none.so")[2]
+    said -= installed.run("-c", "pass")[2]  # what site packages add to every program
     ours = {name for name in said if name.partition(".")[0] in ("host_tools", "trace_format")}
     bundled = {name.removesuffix(".py").removesuffix("/__init__").replace("/", ".") for name in bundle.FILES}
     assert ours == bundled
