@@ -4,23 +4,16 @@
 from __future__ import annotations
 
 from tests.support import replayer_samples as s
-from tests.support.hostile_rows import HUGE, Edit, OfDevice, OfHost, rows
+from tests.support.hostile_rows import HUGE, REG, OfDevice, OfHost, Row, access, at, rows
 from tests.support.replayer_samples import PAGE, register
 from trace_format import errors
 from trace_format.actions import ALL_BITS, MAP_EXECUTE, MAP_WRITE, Op
 from trace_format.policy import PolicyError
 
 # Indices of the sample's actions (replayer_samples.PROLOGUE, REPLAY).
-MAP, PGTABLE, REG, UPLOAD, COPY, JOB = 0, 1, 2, 3, 5, 6
+MAP, PGTABLE, UPLOAD, COPY, JOB = 0, 1, 3, 5, 6
 IMAGE_BYTES, CARVEOUT_BYTES, VA_PAGES = len(s.IMAGE), 16 * PAGE, 32
 RANGE, RESERVED = errors.ActionRangeError, errors.ReservedError
-
-Row = tuple[str, Edit, OfDevice, OfHost]
-
-
-def at(name: str, device: OfDevice, host: OfHost, index: int, **fields: int) -> Row:
-    """A row with other fields of one action."""
-    return name, lambda p: p.action(index, **fields), device, host
 
 
 def write(name: str, to: str, value: int, mask: int = ALL_BITS) -> Row:
@@ -109,46 +102,10 @@ REGISTERS = [
     write("bits outside the policy of a cache", "core0.CTL_L2TCACTL", 0x8, 0x8),
     write("all bits of a register", "core0.CSD_QUEUED_CFG6", ALL_BITS),
     write("a masked write of what cannot be read", "hub.INT_CLR", 2, 2),
-    at(
-        "a kept value to the page table's base",
-        "REGISTER",
-        PolicyError,
-        REG,
-        op=Op.REG_WRITE_KEPT,
-        arg=register("hub.MMU_PT_PA_BASE"),
-        value=0,
-        a=0,
-    ),
-    at(
-        "a kept value to a read-only register",
-        "REGISTER",
-        PolicyError,
-        REG,
-        op=Op.REG_WRITE_KEPT,
-        arg=register("hub.IDENT1"),
-        value=0,
-        a=0,
-    ),
-    at(
-        "a read of what can only be written",
-        "REGISTER",
-        PolicyError,
-        REG,
-        op=Op.REG_READ_ONCE,
-        arg=register("hub.INT_CLR"),
-        value=0,
-        a=0,
-    ),
-    at(
-        "a kept read of what can only be written",
-        "REGISTER",
-        PolicyError,
-        REG,
-        op=Op.REG_READ_KEEP,
-        arg=register("core0.INT_CLR"),
-        value=0,
-        a=0,
-    ),
+    access("a kept value to the page table's base", Op.REG_WRITE_KEPT, register("hub.MMU_PT_PA_BASE")),
+    access("a kept value to a read-only register", Op.REG_WRITE_KEPT, register("hub.IDENT1")),
+    access("a read of what can only be written", Op.REG_READ_ONCE, register("hub.INT_CLR")),
+    access("a kept read of what can only be written", Op.REG_READ_KEEP, register("core0.INT_CLR")),
     at(
         "a read of a register that is not there",
         "REGISTER",

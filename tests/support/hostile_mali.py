@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from tests.support import replayer_samples as s
-from tests.support.hostile_rows import MALI, Edit, OfDevice, OfHost, Unseen, rows
+from tests.support.hostile_rows import MALI, REG, Row, Unseen, access, at, field, rows
 from tests.support.replayer_samples import PAGE, Parts
 from trace_format import errors, profile
 from trace_format.actions import ALL_BITS, MAP_EXECUTE, MAP_READ, MAP_WRITE, Action, Op, action, array_of
@@ -17,11 +17,10 @@ SPACES, LINES = GPU.address_spaces, len(GPU.interrupts)
 VA, SPACE, MEMORY_PAGE = 0xFFFFAC000, 3, 1  # of the sample's memory: virtual page, address space, place
 IMAGE = bytes(range(256)) * 4
 IMAGE_PAGES, CARVEOUT_PAGES = 1, 16
-MAP, TABLE, REG, CODE = range(4)  # indices of the sample's actions
+MAP, TABLE, CODE = 0, 1, 3  # indices of the sample's actions
 RWX, RX = MAP_READ | MAP_WRITE | MAP_EXECUTE, MAP_READ | MAP_EXECUTE
 RANGE = errors.ActionRangeError
 OF_THE_DEVICE = Unseen("only the device knows what it has")
-Row = tuple[str, Edit, OfDevice, OfHost]
 
 
 def write(name: str, value: int) -> Action:
@@ -54,19 +53,9 @@ def good() -> Trace:
     return Trace(MALI, array_of(rows_), IMAGE, slots=[slot()], meta={"name": "small", "core_mask": 0xFF}, **sizes)
 
 
-def at(name: str, device: OfDevice, host: OfHost, index: int, **fields: int) -> Row:
-    """A row with other fields of one action."""
-    return name, lambda p: p.action(index, **fields), device, host
-
-
 def forbidden(name: str, to: str, value: int, mask: int = ALL_BITS) -> Row:
     """A row that writes what the policy does not allow."""
     return at(name, "REGISTER", PolicyError, REG, arg=GPU.register(to).index, value=value, a=mask)
-
-
-def field(name: str, field_: str, value: int, device: OfDevice, host: OfHost) -> Row:
-    """A row with another value of a field of the manifest."""
-    return name, lambda p: p.manifest(field_, value), device, host
 
 
 def executable(name: str, frame: int, pages: int = 1, flags: int = RX, raw: bool = False) -> Row:
@@ -121,26 +110,8 @@ ROWS = rows(
             REG,
             arg=GPU.register("as0.COMMAND").index + 8 * 16,
         ),
-        at(
-            "a kept value as a table",
-            "REGISTER",
-            PolicyError,
-            REG,
-            op=Op.REG_WRITE_KEPT,
-            arg=GPU.register("as0.TRANSTAB_LO").index,
-            value=0,
-            a=0,
-        ),
-        at(
-            "a read of what can only be written",
-            "REGISTER",
-            PolicyError,
-            REG,
-            op=Op.REG_READ_ONCE,
-            arg=GPU.register("as0.COMMAND").index,
-            value=0,
-            a=0,
-        ),
+        access("a kept value as a table", Op.REG_WRITE_KEPT, GPU.register("as0.TRANSTAB_LO").index),
+        access("a read of what can only be written", Op.REG_READ_ONCE, GPU.register("as0.COMMAND").index),
         executable("code in working memory", MEMORY_PAGE),
         executable("code across the image's end", 0, pages=2),
         executable("code that can be written", MEMORY_PAGE, flags=RWX),

@@ -10,9 +10,8 @@ from tests.support.hostile_rows import (
     MIN_SECURITY_VERSIONS,
     V3D,
     Edit,
-    OfDevice,
-    OfHost,
     Unseen,
+    field,
     rows,
 )
 from tests.support.replayer_samples import PAGE, Parts
@@ -22,13 +21,6 @@ from trace_format.schema import SectionType
 NAMES_ONLY = Unseen("it only names something")
 OF_THE_DEVICE = Unseen("only the device knows what it has")
 RESERVED_AT, RESERVED_BYTES = 424, 88  # of the manifest
-
-
-def field(
-    name: str, field_: str, value: int, device: OfDevice, host: OfHost
-) -> tuple[str, Edit, OfDevice, OfHost]:
-    """A row with another value of one field."""
-    return name, lambda p: p.manifest(field_, value), device, host
 
 
 def text(at: int, data: bytes) -> Edit:

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from dataclasses import field as attribute
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,9 @@ from signing.verify import Verdict
 from tests.support import replayer_samples as s
 from tests.support.replayer_samples import Parts
 from trace_format import layout
+from trace_format.actions import Op
 from trace_format.errors import TraceError
+from trace_format.policy import PolicyError
 from trace_format.schema import SectionType
 from trace_format.trace import DEFAULT_CHUNK_BYTES, Trace
 
@@ -34,6 +37,8 @@ class Unseen:
 OfDevice = str | Unseen  # name of the status
 OfHost = type[TraceError] | Verdict | Unseen
 Edit = Callable[[Parts], Parts | bytes]
+Row = tuple[str, Edit, OfDevice, OfHost]
+REG = 2  # index of the write of a register in the samples' actions
 
 
 @dataclass(frozen=True)
@@ -56,7 +61,7 @@ class Hostile:
     device: OfDevice
     host: OfHost
     gpu: str = V3D
-    inputs: dict[str, Any] = field(default_factory=dict)
+    inputs: dict[str, Any] = attribute(default_factory=dict)
     hang: bool = False
     starts: bool = True
 
@@ -83,6 +88,21 @@ class Hostile:
 
     def __str__(self) -> str:
         return f"{self.gpu}: {self.name}"
+
+
+def at(name: str, device: OfDevice, host: OfHost, index: int, **fields: int) -> Row:
+    """A row with other fields of one action."""
+    return name, lambda p: p.action(index, **fields), device, host
+
+
+def access(name: str, op: Op, register: int) -> Row:
+    """A row with an access that the policy does not allow, to a register by its index."""
+    return at(name, "REGISTER", PolicyError, REG, op=op, arg=register, value=0, a=0)
+
+
+def field(name: str, field_: str, value: int, device: OfDevice, host: OfHost) -> Row:
+    """A row with another value of a field of the manifest."""
+    return name, lambda p: p.manifest(field_, value), device, host
 
 
 def good(**changes: Any) -> Trace:
