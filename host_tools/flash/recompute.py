@@ -27,7 +27,12 @@ def as_archive(opened: Opened, platform: str, manifest: Manifest | None) -> Open
     """
     places = {piece.name: piece.offset for piece in manifest.pieces} if manifest else {}
     ordered = sorted(opened.files, key=lambda name: (places.get(name, 0), name))
-    files = _in_order({name: opened.files[name].data for name in ordered}, platform)
+    found = {name: opened.files[name].data for name in ordered}
+    try:
+        made = complete(platform, given_in(platform, {name: data for name, data in found.items() if name != NAME}))
+    except GramophoneError:
+        made = {}
+    files = _in_order(found, made)
     try:
         data = pack_archive(files)
     except ValueError as error:  # names and sizes that the format has no room for
@@ -52,7 +57,7 @@ def differences(opened: Opened, platform: str) -> tuple[Given | None, list[Findi
         for name, file in opened.files.items()
         if name != NAME and not is_known(image, name)
     ]
-    given = None
+    given, made = None, Files()
     try:
         given = given_in(platform, files)
         made = complete(platform, given)
@@ -62,7 +67,7 @@ def differences(opened: Opened, platform: str) -> tuple[Given | None, list[Findi
         ]
     except GramophoneError as error:
         findings.append(Finding("", None, f"packing makes no image of its parts: {error}", "", ""))
-    return given, [*findings, *_layout(opened, platform)]
+    return given, [*findings, *_layout(opened, platform, made)]
 
 
 def _compare(files: Mapping[str, File], made: Files) -> Iterator[Finding]:
@@ -86,12 +91,12 @@ def _package(file: File, expected: bytes) -> Iterator[Finding]:
             yield _difference(f"{FIP}/{part}", at, found[part].data, right[part].data)
 
 
-def _layout(opened: Opened, platform: str) -> list[Finding]:
+def _layout(opened: Opened, platform: str, made: Files) -> list[Finding]:
     """The container against the one that packing makes of the same files."""
     assert opened.data is not None
     build = BUILDERS[CONTAINERS[boards.load(platform).image.kind]]
     try:
-        expected = build(_in_order({name: file.data for name, file in opened.files.items()}, platform))
+        expected = build(_in_order({name: file.data for name, file in opened.files.items()}, made))
     except ValueError as error:  # names and sizes that its format has no room for
         return [Finding("", None, f"packing makes no image of its files: {error}", "", "")]
     if expected == opened.data:
@@ -99,15 +104,10 @@ def _layout(opened: Opened, platform: str) -> list[Finding]:
     return [_difference("", 0, opened.data, expected, "is not as packing lays out these files")]
 
 
-def _in_order(files: Files, platform: str) -> Files:
-    """The files as packing orders them; those that it does not know, and the manifest, come last."""
-    known = {name: data for name, data in files.items() if name != NAME}
-    try:
-        order = [name for name in complete(platform, given_in(platform, known)) if name in files]
-    except GramophoneError:
-        order = []
-    rest = [name for name in files if name not in order and name != NAME]
-    return {name: files[name] for name in [*order, *rest, NAME] if name in files}
+def _in_order(files: Files, made: Files) -> Files:
+    """The files as packing orders those that it made; others, and the manifest, come last."""
+    rest = [name for name in files if name not in made and name != NAME]
+    return {name: files[name] for name in [*made, *rest, NAME] if name in files}
 
 
 def _difference(
