@@ -175,6 +175,10 @@ class HostReplayer:
         """Replay once; ReplayError when it fails."""
         return self._checked(self._lib.gr_host_run(self._host))
 
+    def restart(self) -> None:
+        """The next run starts as the first did: with a reset GPU, cleared memory and the prologue."""
+        self._lib.gr_host_restart(self._host)
+
     def translate(self, space: int, va: int) -> int | None:
         """Carve-out offset that a GPU address of the loaded trace maps to, as the driver's page tables have it."""
         at = int(self._lib.gr_host_translate(self._host, space, va))
@@ -201,8 +205,8 @@ def _open(library: Path) -> Any:
     return _ffi().dlopen(str(library))
 
 
-def lz4_decode(library: Path, data: bytes, out_bytes: int, chunk_bytes: int) -> tuple[int, bytes]:
-    """Only the device's LZ4 decoder: (bytes of input left over, or -1 when it refuses the data; the output)."""
+def lz4_decode(library: Path, data: bytes, out_bytes: int, chunk_bytes: int) -> bytes | None:
+    """Only the device's LZ4 decoder: the output, or None when it refuses the data."""
     out = _ffi().new("uint8_t[]", max(out_bytes, 1))
-    left = _open(library).gr_host_lz4(data, len(data), out, out_bytes, chunk_bytes)
-    return int(left), bytes(out)[:out_bytes]
+    good = _open(library).gr_host_lz4(data, len(data), out, out_bytes, chunk_bytes)
+    return bytes(out)[:out_bytes] if good else None

@@ -310,11 +310,10 @@ static void take_rest(struct gr_stream *s, uint8_t *out)
 static void take_section(const struct loader *l, struct gr_stream *s, uint32_t index, uint8_t *out)
 {
     s->section = stored_bytes(l, index);
-    if (out && gr_aligned(section_at(l, index))[GR_SECTION_AT_CODEC] == GR_CODEC_LZ4) {
+    if (out && gr_aligned(section_at(l, index))[GR_SECTION_AT_CODEC] == GR_CODEC_LZ4)
         gr_lz4_decode(s, out, section_bytes(l, index));
-        out = NULL;
-    }
-    take_rest(s, out);
+    else
+        take_rest(s, out);
 }
 
 /* Memory, read by an access of its own: the compiler takes no earlier value for it. */
@@ -410,7 +409,7 @@ static enum gr_status load_body(struct loader *l)
     stream->source = l->source;
     stream->offset = TRACE_AT + (uint64_t)l->head_bytes;
     stream->status = GR_STATUS_OK;
-    gr_wipe(r->memory.base, r->low_bytes);
+    gr_wipe(image, r->image_end); /* the prologue wipes what lies after it */
     for (uint32_t i = HEAD_SECTIONS; i < l->section_count; i++) {
         const uint8_t *s = gr_aligned(section_at(l, i));
         const uint32_t type = gr_load16(s + GR_SECTION_AT_TYPE);

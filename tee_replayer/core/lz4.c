@@ -46,8 +46,11 @@ void gr_lz4_decode(struct gr_stream *s, uint8_t *out, uint64_t out_bytes)
             out += n;
             length -= n;
         }
-        if (left == 0) /* the last sequence has no match */
+        if (left == 0) { /* the last sequence has no match */
+            if (s->section)
+                break;
             return;
+        }
         uint64_t distance = next_byte(s);
         distance |= (uint64_t)next_byte(s) << 8;
         length = MIN_MATCH + take_length(s, token & LONG);

@@ -100,6 +100,10 @@ GR_API bool gr_slot_info(const struct gr_replayer *r, uint32_t slot, struct gr_s
  * reset and the prologue. */
 GR_API enum gr_status gr_bind(struct gr_replayer *r, uint32_t slot, void *data, uint64_t bytes);
 
+/* Forget what earlier runs left: the next one starts as the first did, with a reset GPU, cleared memory and
+ * the prologue. What is bound stays so. For callers that serve several users with one loaded trace. */
+GR_API void gr_restart(struct gr_replayer *r);
+
 /* Replay once. On a divergence the GPU is reset and the replay tried again, as often as the trace allows. */
 GR_API enum gr_status gr_run(struct gr_replayer *r);
 

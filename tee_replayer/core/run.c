@@ -20,11 +20,12 @@ static enum gr_status settle(struct gr_replayer *r)
 {
     const uint64_t start = gr_port_now_us();
     for (;;) {
-        const bool is_late = gr_port_now_us() - start >= GR_IDLE_TIMEOUT_US;
-        if (gr_driver_is_idle())
-            return check_fault(r);
-        if (is_late)
-            return GR_STATUS_BUSY;
+        /* The clock first: after a late return the GPU is asked once more. */
+        const bool is_late = gr_port_now_us() - start >= GR_IDLE_TIMEOUT_US, is_idle = gr_driver_is_idle();
+        if (is_idle || is_late) {
+            const enum gr_status status = check_fault(r);
+            return status == GR_STATUS_OK && !is_idle ? GR_STATUS_BUSY : status;
+        }
     }
 }
 
@@ -129,7 +130,10 @@ static enum gr_status try_once(struct gr_replayer *r)
         r->touched = true;
         if (!gr_driver_reset(r))
             return GR_STATUS_RESET;
-        gr_wipe(r->memory.base + r->carveout_bytes, r->low_bytes - r->carveout_bytes);
+        /* Nothing of an earlier run stays, nor of an attempt that failed: neither data nor mappings. */
+        gr_wipe(r->memory.base + r->image_end, r->low_bytes - r->image_end);
+        gr_wipe(r->kept, sizeof r->kept);
+        r->code = 0;
         /* From the start: no job of any trace runs without the replayer's table. */
         gr_driver_set_table(r, 0);
         const enum gr_status status = execute_range(r, 0, r->replay_start);
@@ -154,6 +158,11 @@ static bool is_divergence(struct gr_replayer *r)
         return true;
     }
     return status == GR_STATUS_FAULT || status == GR_STATUS_BUSY;
+}
+
+void gr_restart(struct gr_replayer *r)
+{
+    r->started = false;
 }
 
 GR_NOINLINE enum gr_status gr_run(struct gr_replayer *r)

@@ -113,6 +113,11 @@ uint32_t gr_host_run(struct gr_host *host)
     return (uint32_t)gr_run(&host->replayer);
 }
 
+void gr_host_restart(struct gr_host *host)
+{
+    gr_restart(&host->replayer);
+}
+
 void gr_host_unload(struct gr_host *host)
 {
     current = host;
@@ -139,14 +144,13 @@ uint64_t gr_host_translate(const struct gr_host *host, uint32_t space, uint64_t 
     return gr_driver_translate(&host->replayer, space, va);
 }
 
-int64_t gr_host_lz4(const uint8_t *data, uint64_t stored, uint8_t *out, uint64_t out_bytes,
-                    uint32_t chunk_bytes)
+bool gr_host_lz4(const uint8_t *data, uint64_t stored, uint8_t *out, uint64_t out_bytes, uint32_t chunk_bytes)
 {
     const uint64_t chunks = (stored + chunk_bytes - 1) / chunk_bytes;
     uint8_t *hashes = malloc((size_t)chunks * 32 + 1), *chunk = malloc(chunk_bytes);
     struct gr_host host = {.file = data, .file_bytes = stored};
     const struct gr_source source = {read_file, &host};
-    int64_t result = -1;
+    bool good = false;
     current = &host; /* for the clock */
     if (hashes && chunk) {
         for (uint64_t i = 0; i < chunks; i++) {
@@ -163,10 +167,9 @@ int64_t gr_host_lz4(const uint8_t *data, uint64_t stored, uint8_t *out, uint64_t
                                    .chunk_bytes = chunk_bytes,
                                    .status = GR_STATUS_OK};
         gr_lz4_decode(&stream, out, out_bytes);
-        if (stream.status == GR_STATUS_OK)
-            result = (int64_t)stream.section;
+        good = stream.status == GR_STATUS_OK;
     }
     free(hashes);
     free(chunk);
-    return result;
+    return good;
 }

@@ -24,6 +24,7 @@ uint32_t gr_host_load(struct gr_host *host, const uint8_t *file, uint64_t bytes,
                       const uint8_t *key_id, uint32_t min_security_version);
 uint32_t gr_host_bind(struct gr_host *host, uint32_t slot, void *data, uint64_t bytes);
 uint32_t gr_host_run(struct gr_host *host);
+void gr_host_restart(struct gr_host *host);
 void gr_host_unload(struct gr_host *host);
 const struct gr_report *gr_host_report(const struct gr_host *host);
 
@@ -33,9 +34,9 @@ uint64_t gr_host_writes(const struct gr_host *host);
 /* From now on each read of a file takes so long (microseconds). For tests. */
 void gr_host_slow(struct gr_host *host, uint64_t read_us);
 
-/* Only the decoder, over input in chunks of chunk_bytes: bytes left over, or -1. For tests. */
-int64_t gr_host_lz4(const uint8_t *data, uint64_t stored, uint8_t *out, uint64_t out_bytes,
-                    uint32_t chunk_bytes);
+/* Only the decoder, over input in chunks of chunk_bytes: whether it takes it. For tests. */
+bool gr_host_lz4(const uint8_t *data, uint64_t stored, uint8_t *out, uint64_t out_bytes,
+                 uint32_t chunk_bytes);
 
 /* The driver's view of its page tables: carve-out offset that a GPU virtual address maps to, or UINT64_MAX. A
  * trace must be loaded. For tests. */

@@ -139,7 +139,7 @@ static bool read_staged(void *ctx, uint64_t offset, uint8_t *to, uint32_t bytes)
     return true;
 }
 
-/* Give each slot its place, and each output its memory. */
+/* Give each slot its place, and each output its memory; no input has a value yet. */
 static TEE_Result place_slots(void)
 {
     for (uint32_t slot = 0; slot < gr_slot_count(&device.replayer); slot++) {
@@ -148,6 +148,8 @@ static TEE_Result place_slots(void)
         TEE_Result result = find_slot(slot, &info, &data);
         if (result == TEE_SUCCESS && info.kind == GRAMOPHONE_OUTPUT)
             result = result_of(gr_bind(&device.replayer, slot, data, info.bytes));
+        else if (result == TEE_SUCCESS)
+            result = result_of(gr_bind(&device.replayer, slot, NULL, 0));
         if (result != TEE_SUCCESS)
             return result;
         device.staged_bytes = (uint64_t)(data - device.staging) + info.bytes;
@@ -229,6 +231,16 @@ static TEE_Result get_output(TEE_Param params[TEE_NUM_PARAMS])
     return answer(&params[1], piece, MIN(params[1].memref.size, info.bytes - params[0].value.b));
 }
 
+static TEE_Result forget(TEE_Param params[TEE_NUM_PARAMS] __unused)
+{
+    if (!device.loaded)
+        return TEE_ERROR_BAD_STATE;
+    device.computed = false;
+    memset(device.staging, 0, device.staged_bytes);
+    gr_restart(&device.replayer);
+    return place_slots();
+}
+
 static TEE_Result unload_command(TEE_Param params[TEE_NUM_PARAMS] __unused)
 {
     unload();
@@ -263,6 +275,7 @@ static const struct {
     [GRAMOPHONE_UNLOAD] = {TEE_PARAM_TYPES(NONE, NONE, NONE, NONE), unload_command},
     [GRAMOPHONE_GET_LOG] = {TEE_PARAM_TYPES(OUT, NONE, NONE, NONE), get_log},
     [GRAMOPHONE_DESCRIBE_TRACE] = {TEE_PARAM_TYPES(OUT, NONE, NONE, NONE), describe_trace},
+    [GRAMOPHONE_FORGET] = {TEE_PARAM_TYPES(NONE, NONE, NONE, NONE), forget},
 };
 
 static TEE_Result invoke_command(void *session __unused, uint32_t command, uint32_t types,

@@ -72,6 +72,9 @@ enum gramophone_command {
     GRAMOPHONE_GET_LOG,
     /* memref out: the loaded trace's manifest, as in its file (docs/FORMAT.md) */
     GRAMOPHONE_DESCRIBE_TRACE,
+    /* as it was after LOAD, for another user's data: no inputs, no outputs; the next RUN starts with a reset
+     * GPU and cleared memory */
+    GRAMOPHONE_FORGET,
 };
 
 #endif

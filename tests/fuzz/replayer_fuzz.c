@@ -82,7 +82,7 @@ static bool decode(const uint8_t *data, size_t bytes)
     uint32_t out_bytes;
     memcpy(&out_bytes, data, sizeof out_bytes);
     uint8_t *out = malloc(out_bytes);
-    const bool good = gr_host_lz4(data + 4, bytes - 4, out, out_bytes, CHUNK_BYTES) >= 0;
+    const bool good = gr_host_lz4(data + 4, bytes - 4, out, out_bytes, CHUNK_BYTES);
     free(out);
     return good;
 }

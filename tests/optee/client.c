@@ -57,6 +57,7 @@ static void before_loading(uint32_t session)
     note(INVOKE(session, GRAMOPHONE_GET_OUTPUT, NUMBERS(OUTPUT, 0), CHUNK(TEE_MEMREF_OUT, 8)));
     note(INVOKE(session, GRAMOPHONE_GET_LOG, CHUNK(TEE_MEMREF_OUT, sizeof(struct gr_report))));
     note(INVOKE(session, GRAMOPHONE_DESCRIBE_TRACE, CHUNK(TEE_MEMREF_OUT, FAR)));
+    note(INVOKE(session, GRAMOPHONE_FORGET, NOTHING));
     note(INVOKE(session, GRAMOPHONE_UNLOAD, NOTHING));
 }
 
@@ -74,6 +75,15 @@ static void loading(uint32_t session)
     note(INVOKE(session, GRAMOPHONE_LOAD, NOTHING));
     note(INVOKE(session, GRAMOPHONE_LOAD_DATA, CHUNK(TEE_MEMREF_IN, 4096)));
     note(INVOKE(session, GRAMOPHONE_LOAD, NOTHING));
+}
+
+/* Over the chunk; it depends on the order. */
+static uint32_t sum_of(uint64_t bytes)
+{
+    uint32_t sum = 0;
+    for (uint64_t i = 0; i < bytes; i++)
+        sum = sum * 31 + tee_chunk()[i];
+    return sum;
 }
 
 static void loaded(uint32_t session, uint64_t input_bytes, uint64_t output_bytes)
@@ -94,11 +104,19 @@ static void loaded(uint32_t session, uint64_t input_bytes, uint64_t output_bytes
     struct tee_param params[TEE_PARAMS] = {NUMBERS(OUTPUT, 4), CHUNK(TEE_MEMREF_OUT, FAR)};
     note(tee_invoke(session, GRAMOPHONE_GET_OUTPUT, params));
     note(params[1].b == output_bytes - 4 ? 0 : 1);
+    const uint32_t computed = sum_of(output_bytes - 4);
     note(INVOKE(session, GRAMOPHONE_GET_LOG, CHUNK(TEE_MEMREF_OUT, 8)));
     note(INVOKE(session, GRAMOPHONE_DESCRIBE_TRACE, CHUNK(TEE_MEMREF_OUT, 8)));
     note(INVOKE(session, GRAMOPHONE_DESCRIBE_TRACE, CHUNK(TEE_MEMREF_OUT, FAR)));
     const uint8_t *manifest = tee_chunk();
     note(*(const uint32_t *)(const void *)(manifest + GR_MANIFEST_AT_SECURITY_VERSION));
+    note(INVOKE(session, GRAMOPHONE_SET_INPUT, NUMBERS(INPUT, 0), CHUNK(TEE_MEMREF_IN, input_bytes)));
+    note(INVOKE(session, GRAMOPHONE_FORGET, NUMBERS(1, 0)));
+    note(INVOKE(session, GRAMOPHONE_FORGET, NOTHING));
+    note(INVOKE(session, GRAMOPHONE_GET_OUTPUT, NUMBERS(OUTPUT, 0), CHUNK(TEE_MEMREF_OUT, 8)));
+    note(INVOKE(session, GRAMOPHONE_RUN, NOTHING));
+    note(INVOKE(session, GRAMOPHONE_GET_OUTPUT, NUMBERS(OUTPUT, 4), CHUNK(TEE_MEMREF_OUT, FAR)));
+    note(sum_of(output_bytes - 4) == computed ? 0 : 1);
 }
 
 static void walk(const struct mailbox_request *request)

@@ -32,6 +32,7 @@ STEPS = {
     "GET_OUTPUT first": BAD_STATE,
     "GET_LOG first": BAD_STATE,
     "DESCRIBE_TRACE first": BAD_STATE,
+    "FORGET first": BAD_STATE,
     "UNLOAD first": SUCCESS,
     # loading
     "LOAD_BEGIN with a memref": BAD_PARAMETERS,
@@ -67,6 +68,13 @@ STEPS = {
     "DESCRIBE_TRACE into too little": SHORT_BUFFER,
     "DESCRIBE_TRACE": SUCCESS,
     "its security version": MIN_SECURITY_VERSION,
+    "SET_INPUT": SUCCESS,
+    "FORGET with a number": BAD_PARAMETERS,
+    "FORGET": SUCCESS,
+    "GET_OUTPUT after FORGET": BAD_STATE,
+    "RUN after FORGET": SUCCESS,
+    "GET_OUTPUT of what the recorded input gives": SUCCESS,
+    "it is that of the first RUN": 0,
     # a session that ends without UNLOAD
     "close": SUCCESS,
     "open again": SUCCESS,
@@ -95,7 +103,7 @@ def test_each_command_in_and_out_of_turn(image: images.Image, signed: bytes) -> 
     syndrome, found, counts = boot(image, signed, WALK)
     assert syndrome == 0
     assert dict(zip(STEPS, map(hex, found), strict=True)) == {step: hex(code) for step, code in STEPS.items()}
-    assert counts["jobs"] == 2 * 14
+    assert counts["jobs"] == 3 * 14
     assert counts["normal_accesses"] == 0
     assert counts["carveout_bytes_left"] == 0
 

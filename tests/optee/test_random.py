@@ -16,7 +16,7 @@ from tee_replayer.status import CORE, statuses
 from tests.support.programs import run_program
 
 STEPS, STEPS_AT, PROPER, EVERY = 2000, 0x1000000, 0xFFFF, 100
-COMMANDS, LOAD_BEGIN, LOAD, UNLOAD = 10, 0, 2, 7  # enum gramophone_command
+COMMANDS, LOAD_BEGIN, LOAD, UNLOAD = 11, 0, 2, 7  # enum gramophone_command
 NONE, VALUE, IN, OUT = 0, 1, 9, 10  # enum tee_kind
 # What each command takes; a random command has that, or anything.
 TYPES = {0: [VALUE], 1: [IN], 3: [VALUE, OUT], 4: [VALUE, IN], 6: [VALUE, OUT], 8: [OUT], 9: [OUT]}

@@ -80,8 +80,7 @@ IMAGE_THERE = action(Op.MAP_GPU_MEM, flags=MAP_READ, pages=1, va_page=VA + 1, fr
 UPLOADED = action(Op.UPLOAD, bytes=512, target=s.MEMORY_PAGE * PAGE, source=0)
 ONE_PAGE = action(Op.MAP_GPU_MEM, flags=MAP_READ | MAP_WRITE, pages=2, va_page=VA, frame=s.MEMORY_PAGE)
 V3D_ROWS = (
-    # a V3D's faults end its jobs at work
-    stopped("a fault that is not looked at", "BUSY", WORK, *job()),
+    stopped("a fault that is not looked at", "FAULT", WORK, *job()),
     stopped("a fault that is taken for the end", "FAULT", WORK, *job(), WAIT, write("core0.INT_CLR", 0x80)),
     stopped("a job before there is any memory", "FAULT", *job(), WAIT),
     stopped("a trace that ends while a job runs", "BUSY", WORK, code(), *job(), hang=True),

@@ -200,3 +200,53 @@ def test_no_job_starts_on_a_gpu_that_has_reset_itself() -> None:
     report = outcome(device, trace(mapped(0, MAP_READ), *job(VA * PAGE), meta=ONCE))
     assert (report.name, report.action) == ("DIVERGED", 2)
     assert ("core0.CSD_QUEUED_CFG0", 1 << 16) not in device.gpu.log
+
+
+SECRET_AT, SECRET = 8 * PAGE, b"what a job computed"  # in the trace's working memory
+
+
+def keeps_secrets(device: Device) -> list[bool]:
+    """At each run, and each attempt: whether its first job finds what an earlier one left."""
+    found = []
+
+    def compute(name: str, _: int) -> None:
+        if name == "core0.INT_CLR":
+            found.append(bytes(device.memory[SECRET_AT:][: len(SECRET)]) == SECRET)
+            device.memory[SECRET_AT : SECRET_AT + len(SECRET)] = SECRET
+
+    device.gpu.on_write = compute
+    return found
+
+
+def test_nothing_of_earlier_runs_stays_after_a_restart() -> None:
+    device = Device()
+    found = keeps_secrets(device)
+    device.replayer.load(signed(trace(action(Op.REPLAY_START), CSD_DONE, meta=ONCE)), s.KEY)
+    for _ in range(2):
+        device.replayer.run()
+    device.replayer.restart()
+    assert device.replayer.run().ok
+    assert found == [False, True, False]
+    assert device.gpu.resets == 2, "one before each first run"
+
+
+def test_nothing_of_a_failed_attempt_stays() -> None:
+    device = Device()
+    found = keeps_secrets(device)
+    late = s.read("core0.INT_STS", 1)
+    report = outcome(device, trace(action(Op.REPLAY_START), CSD_DONE, late, meta={"retry_limit": 2}))
+    assert (report.name, report.retries) == ("DIVERGED", 2)
+    assert found == [False, False, False]
+
+
+def test_a_fault_is_named_where_it_hangs_the_job() -> None:
+    device = Device()
+
+    def hang(name: str, _: int) -> None:
+        if name == "core0.INT_CLR":
+            device.gpu.set("core0.CSD_STATUS", 1)
+            device.gpu.set("hub.MMU_CTL", s.MMU_ON | 1 << 20)
+
+    device.gpu.on_write = hang
+    report = outcome(device, trace(CSD_DONE, meta=ONCE))
+    assert (report.name, report.seen) == ("FAULT", 1 << 20)

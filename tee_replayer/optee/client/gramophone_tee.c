@@ -224,6 +224,11 @@ uint32_t gramophone_tee_log(struct gramophone_tee *tee, struct gr_report *report
     return result == TEEC_SUCCESS ? take(tee, &operation.params[0], report, sizeof *report, origin) : result;
 }
 
+uint32_t gramophone_tee_forget(struct gramophone_tee *tee, uint32_t *origin)
+{
+    return invoke_plain(tee, GRAMOPHONE_FORGET, origin);
+}
+
 uint32_t gramophone_tee_unload(struct gramophone_tee *tee, uint32_t *origin)
 {
     return invoke_plain(tee, GRAMOPHONE_UNLOAD, origin);

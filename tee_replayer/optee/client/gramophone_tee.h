@@ -70,6 +70,9 @@ uint32_t gramophone_tee_get_output(struct gramophone_tee *tee, uint32_t slot, vo
 /* How the last load or run went; also after one that failed. */
 uint32_t gramophone_tee_log(struct gramophone_tee *tee, struct gr_report *report, uint32_t *origin);
 
+/* Forget inputs, outputs and working memory, before another user's data: as after _load, without its cost. */
+uint32_t gramophone_tee_forget(struct gramophone_tee *tee, uint32_t *origin);
+
 /* Unload the trace; the session stays. */
 uint32_t gramophone_tee_unload(struct gramophone_tee *tee, uint32_t *origin);
 

@@ -163,6 +163,7 @@ static const uint32_t types_of[] = {
     [GRAMOPHONE_UNLOAD] = TEE_PARAM_TYPES(NONE, NONE, NONE, NONE),
     [GRAMOPHONE_GET_LOG] = TEE_PARAM_TYPES(OUT, NONE, NONE, NONE),
     [GRAMOPHONE_DESCRIBE_TRACE] = TEE_PARAM_TYPES(OUT, NONE, NONE, NONE),
+    [GRAMOPHONE_FORGET] = TEE_PARAM_TYPES(NONE, NONE, NONE, NONE),
 };
 
 TEE_Result TA_InvokeCommandEntryPoint(void *session __unused, uint32_t command, uint32_t types,

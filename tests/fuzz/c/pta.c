@@ -108,6 +108,10 @@ static void invoke(void *session, const struct call *call)
             break;
         case GRAMOPHONE_GET_OUTPUT: PROMISE(!good || computed, "no output that was not computed"); break;
         case GRAMOPHONE_UNLOAD: loaded = computed = false; break;
+        case GRAMOPHONE_FORGET:
+            PROMISE(!good || loaded, "nothing is forgotten of a trace that is not loaded");
+            computed = false;
+            break;
         case GRAMOPHONE_GET_LOG: break;
         default: PROMISE(!good || loaded, "nothing is answered of a trace that is not loaded");
         }
