@@ -78,10 +78,15 @@ class Campaign:
         """A trace before a firmware."""
         return Bench(self._program, of, attempt, self.folder / f"{of.gpu}-{of.path}-{case.name}-{name}")
 
-    def controls(self, of: Device, case: cases.Case) -> list[str]:
-        """What is wrong with a case without any fault; nothing, or the campaign would show nothing."""
+    def controls(self, of: Device, case: cases.Case, found: npt.NDArray[Any]) -> list[str]:
+        """What is wrong with a case without any fault; nothing, or the campaign would show nothing.
+
+        Args:
+            of: the device.
+            case: the case.
+            found: outcome of its trace, without a fault.
+        """
         wrong = []
-        found = self.bench(of, case, case.refused(of.gpu), "refused").outcome()
         answer, writes = outcome_name(found), runner.written(found)[0]
         if answer != case.status or writes:
             seen = f"{answer}, and a write" if writes else answer
@@ -105,10 +110,9 @@ class Campaign:
 
     def attack(self, of: Device, case: cases.Case, kinds: Sequence[Kind], result: Result) -> None:
         """Inject all faults of a case."""
-        wrong = self.controls(of, case)
-        result.spoilt += wrong
         bench = self.bench(of, case, case.refused(of.gpu), "refused")
         run, found = bench.run()
+        result.spoilt += self.controls(of, case, found)
         if runner.accepted(found)[0] or runner.written(found)[0]:
             return  # it needs no fault
         parts = sampling.parts(run)

@@ -13,7 +13,7 @@ import pytest
 from host_tools.runners import bearssl
 from tests.fuzz import corpus, session, targets
 
-SECONDS = 3
+SECONDS = 2
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -34,7 +34,7 @@ ANSWER = np.dtype(
 
 
 def test_a_thousand_cycles_without_a_leak(pta: Path, signed: bytes, some_of: SomeOf) -> None:
-    cycles = len(some_of(range(CYCLES), 60))
+    cycles = len(some_of(range(CYCLES), 30))
     image = images.image_of(pta, Path(__file__).with_name("cycles.c"))
     data, counts = run_program(image, signed, cycles, icount=False, timeout_s=1800)
     answer = np.frombuffer(data, ANSWER, 1)[0]

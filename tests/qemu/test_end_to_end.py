@@ -28,6 +28,7 @@ from signing.keys import Algorithm, generate, private_pem
 from signing.sign import FileSigner, sign_trace
 from tee_replayer.generate import generate as generate_sources
 from tests.support.signing_samples import ES256
+from trace_format.actions import Op
 from trace_format.trace import Trace
 
 KIB = 1024
@@ -108,7 +109,11 @@ def test_inputs_left_out_are_those_of_the_recording(signed: bytes, signer: FileS
     )
 
 
-def test_a_hung_job_is_reset_and_retried(signed: bytes, signer: FileSigner, folder: Path, digits: Digits) -> None:
+def test_a_hung_job_is_reset_and_retried(signer: FileSigner, folder: Path, digits: Digits) -> None:
+    trace = build(Trace.read(RAW))
+    actions = trace.actions.copy()
+    actions["value"][actions["op"] == Op.WAIT_IRQ] = 50_000  # of 5,000,000 us, which an emulator counts out
+    signed = sign_trace(trace.with_(actions=actions).build(), signer)
     pixels = {"data": digits.inputs()[0]}
     good = runners.run("qemu", ReplayRequest(signed, signer.public, pixels, firmware=folder))
     for trouble in ("hang", "fault"):
