@@ -80,9 +80,10 @@ static void loading(uint32_t session)
 /* Over the chunk; it depends on the order. */
 static uint32_t sum_of(uint64_t bytes)
 {
+    const uint8_t *data = tee_chunk();
     uint32_t sum = 0;
     for (uint64_t i = 0; i < bytes; i++)
-        sum = sum * 31 + tee_chunk()[i];
+        sum = sum * 31 + data[i];
     return sum;
 }
 

@@ -14,7 +14,7 @@ from tests.campaign.faults import KINDS
 
 GPU = "v3d42"
 # The last instructions of LibTomCrypt's verdict, and our own code after it.
-FEW = sampling.Share(1, 6, 1, 6, 1)
+FEW = sampling.Share(1, 12, 1, 12, 1)
 SHARES = sampling.Shares(FEW, FEW, FEW, FEW)
 
 
