@@ -16,7 +16,7 @@ _OWN_INCLUDE = re.compile(r'^#include "[\w.]+"\n', re.MULTILINE)
 _GUARD = re.compile(r"^#(ifndef|define) GRAMOPHONE_\w+_H\n|^#endif\n*\Z", re.MULTILINE)
 _REPORT = "gramophone_report.h"
 # core files in reading order: what is used comes before its users
-_CORE_SOURCES = ("lz4.c", "stream.c", "check.c", "slots.c", "load.c", "run.c")
+_CORE_SOURCES = ("lz4.c", "stream.c", "check.c", "slots.c", "envelope.c", "load.c", "run.c")
 
 
 def header(notice: str, device: str) -> str:
@@ -37,6 +37,7 @@ def source(profile: Profile, notice: str, device: str) -> str:
         f"/* {'-' * 40} target */\n{_bare(target.header(profile))}",
         part(CORE / "internal.h"),
         part(CORE / "driver.h"),
+        part(CORE / "load.h"),
         part(target.driver_source(profile)),
         *(part(CORE / name) for name in _CORE_SOURCES),
         device,

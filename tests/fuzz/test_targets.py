@@ -75,7 +75,7 @@ PLANTED = {
     "no table": ("core-v3d42", "run.c", "gr_driver_set_table(r, 0);", ""),
     "not wiped": ("core-v3d42", "load.c", "gr_wipe(r->high,", "(void)(r->high,"),
     "not reset": ("core-mali_g71", "load.c", "if (r->touched)", "if (false)"),
-    "read twice": ("core-v3d42", "load.c", "memcpy(l->head, header, GR_HEADER_BYTES);",
+    "read twice": ("core-v3d42", "envelope.c", "memcpy(l->head, header, GR_HEADER_BYTES);",
                    "l->source->read(l->source->ctx, TRACE_AT, l->head, GR_HEADER_BYTES);"),
     "write while loading": ("core-v3d42", "load.c", "m = gr_aligned(m);", "gr_port_write32(0x58, 2);"),
     "match before the start": ("lz4", "lz4.c", "distance - 1 >= out_bytes - left ||", ""),

@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Whether a signed trace is one that this device's key has signed. */
+#include "crypto.h"
+#include "load.h"
+
+/* What the signed header and the envelope must be, up to the signature, except for sizes and key id. */
+/* clang-format off */
+static const uint8_t expected[SIGNATURE_AT] = {
+    0x89, 'G', 'S', 'G', '\r', '\n', 0x1a, '\n', /* GR_SIGNED_HEADER_MAGIC */
+    GR_VERSION_MAJOR, 0, GR_VERSION_MINOR, 0,
+    ENVELOPE_END - ENVELOPE_AT, 0, 0, 0,
+    [ENVELOPE_AT] = 0xd2, 0x84, /* COSE_Sign1 (tag 18), array of 4: */
+    0x55, 0xa2, 0x01, 0x26, 0x04, 0x50, /* byte string of {1: ES256, 4: key id} */
+    [BEHIND_KID] = 0xa0, 0xf6, 0x58, 0x40, /* {}, nil, byte string of 64 */
+};
+/* clang-format on */
+
+static bool is_expected(const struct loader *l, uint32_t from, uint32_t to)
+{
+    return gr_is_same(l->start + from, expected + from, to - from);
+}
+
+/* Whether s, of the signature (r, s), is at most half of the group's order (SEC 2, 2.4.2): (r, n - s) is as
+ * good, and a trace has one signed file. */
+static bool is_low(const uint8_t s[32])
+{
+    static const uint8_t half[32] = {
+        0x7f, 0xff, 0xff, 0xff, 0x80, 0x00, 0x00, 0x00, 0x7f, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff,
+        0xde, 0x73, 0x7d, 0x56, 0xd3, 0x8b, 0xcf, 0x42, 0x79, 0xdc, 0xe5, 0x61, 0x7e, 0x31, 0x92, 0xa8,
+    };
+    uint32_t i = 0;
+    while (i < sizeof half - 1 && s[i] == half[i])
+        i++;
+    return s[i] <= half[i];
+}
+
+static enum gr_status check_envelope(struct loader *l)
+{
+    if (!l->source->read(l->source->ctx, 0, l->start, START_BYTES))
+        return GR_STATUS_READ;
+    if (!is_expected(l, 0, GR_SIGNED_HEADER_AT_TRACE_BYTES))
+        return GR_STATUS_FORMAT;
+    if (!is_expected(l, GR_SIGNED_HEADER_AT_RESERVED, KID_AT) || !is_expected(l, BEHIND_KID, SIGNATURE_AT) ||
+        gr_load32(gr_aligned(l->start + TRACE_AT - GR_ALIGNMENT) + GR_ALIGNMENT -
+                  (TRACE_AT - ENVELOPE_END)) ||
+        !is_low(l->start + SIGNATURE_AT + 32))
+        return GR_STATUS_ENVELOPE;
+    if (!gr_is_same(l->start + KID_AT, l->policy->key_id, KID_BYTES))
+        return GR_STATUS_KEY;
+    if (gr_load64(gr_aligned(l->start) + GR_SIGNED_HEADER_AT_TRACE_BYTES) != l->trace_bytes)
+        return GR_STATUS_SIZE;
+    l->state ^= STEP_ENVELOPE;
+    return GR_STATUS_OK;
+}
+
+static enum gr_status copy_head(struct loader *l)
+{
+    /* clang-format off */
+    static const uint8_t expected_start[GR_HEADER_AT_TRACE_BYTES] = {
+        0x89, 'G', 'T', 'R', '\r', '\n', 0x1a, '\n', /* GR_HEADER_MAGIC */
+        GR_VERSION_MAJOR, 0, GR_VERSION_MINOR, 0,
+        GR_HEADER_BYTES, 0, 0, 0,
+    };
+    /* clang-format on */
+    const uint8_t *header = gr_aligned(l->start + TRACE_AT);
+    if (!gr_is_same(header, expected_start, sizeof expected_start))
+        return GR_STATUS_HEADER;
+    const uint32_t chunk_bytes = gr_load32(header + GR_HEADER_AT_CHUNK_BYTES),
+                   flags = gr_load16(header + GR_HEADER_AT_FLAGS);
+    l->head_bytes = gr_load32(header + GR_HEADER_AT_HEAD_BYTES);
+    l->section_count = gr_load16(header + GR_HEADER_AT_SECTION_COUNT);
+    l->stream.chunk_bytes = chunk_bytes;
+    l->stream.left = l->trace_bytes - l->head_bytes;
+    if (l->head_bytes > GR_MAX_HEAD_BYTES || l->head_bytes > l->trace_bytes || l->head_bytes % GR_ALIGNMENT ||
+        chunk_bytes < GR_MIN_CHUNK_BYTES || chunk_bytes > GR_MAX_CHUNK_BYTES ||
+        chunk_bytes & (chunk_bytes - 1) || l->section_count <= HEAD_SECTIONS ||
+        l->section_count > GR_MAX_SECTIONS || flags & ~GR_HEADER_FLAG_RAW ||
+        gr_load64(header + GR_HEADER_AT_TRACE_BYTES) != l->trace_bytes ||
+        gr_load32(header + GR_HEADER_AT_CHUNK_COUNT) != (l->stream.left + chunk_bytes - 1) / chunk_bytes ||
+        !gr_is_zero(header + GR_HEADER_AT_RESERVED, GR_HEADER_BYTES - GR_HEADER_AT_RESERVED) ||
+        GR_HEADER_BYTES + l->section_count * GR_SECTION_BYTES > l->head_bytes)
+        return GR_STATUS_HEADER;
+    uint8_t *memory = gr_take_memory(l, BEFORE_HEAD_BYTES + l->head_bytes);
+    if (!memory)
+        return GR_STATUS_MEMORY;
+    l->head = memory + BEFORE_HEAD_BYTES;
+    memcpy(l->head, header, GR_HEADER_BYTES);
+    if (!l->source->read(l->source->ctx, START_BYTES, l->head + GR_HEADER_BYTES,
+                         l->head_bytes - GR_HEADER_BYTES))
+        return GR_STATUS_READ;
+    l->state ^= STEP_HEADER;
+    return GR_STATUS_OK;
+}
+
+/* From all that is signed to a verdict; called twice, since one call can be made to say anything by one
+ * fault. RFC 9052, 4.4: the signature is over ["Signature1", protected header, h'', payload], in CBOR. All
+ * that precedes the payload is put in front of the head's copy. */
+GR_NOINLINE static enum gr_status check_signature(struct loader *l, uint32_t good)
+{
+    static const uint8_t context[CONTEXT_BYTES] = {0x84, 0x6a, 'S', 'i', 'g', 'n',
+                                                   'a',  't',  'u', 'r', 'e', '1'};
+    const uint32_t size = l->head_bytes; /* more than 255: CBOR says it in 16 bits, or else in 32 */
+    uint8_t *to_be_signed = l->head, digest[32];
+    *--to_be_signed = (uint8_t)size;
+    *--to_be_signed = (uint8_t)(size >> 8);
+    if (size > 0xffff) {
+        *--to_be_signed = (uint8_t)(size >> 16);
+        *--to_be_signed = (uint8_t)(size >> 24);
+    }
+    *--to_be_signed = size > 0xffff ? 0x5a : 0x59;
+    *--to_be_signed = 0x40; /* no bytes */
+    to_be_signed -= PROTECTED_BYTES;
+    memcpy(to_be_signed, l->start + PROTECTED_AT, PROTECTED_BYTES);
+    to_be_signed -= sizeof context;
+    memcpy(to_be_signed, context, sizeof context);
+    if (!gr_sha256(to_be_signed, (uint32_t)(l->head - to_be_signed) + size, digest))
+        return GR_STATUS_MEMORY;
+    const volatile uint32_t verdict =
+        gr_signature_verify(digest, l->policy->key, l->start + SIGNATURE_AT, good);
+    if (verdict != good)
+        return GR_STATUS_SIGNATURE;
+    l->state ^= verdict;
+    return GR_STATUS_OK;
+}
+
+enum gr_status gr_check_envelope(struct loader *l)
+{
+    enum gr_status status = check_envelope(l);
+    if (status == GR_STATUS_OK)
+        status = copy_head(l);
+    if (status == GR_STATUS_OK)
+        status = check_signature(l, FIRST_VERDICT);
+    if (status == GR_STATUS_OK)
+        status = check_signature(l, SECOND_VERDICT);
+    return status;
+}
