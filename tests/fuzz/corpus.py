@@ -262,6 +262,8 @@ def sessions() -> Iterator[tuple[str, bytes]]:
         loaded + call(4, 1, 0, 24) + call(6, 0, 0, 24) + call(4, 7) + call(4, 0, 25, 0) + call(4, 0, 20, 9),
     )
     yield "no-output", loaded + call(4, 0, 0, 24) + call(6, 1, 0, 24) + run + unload + call(6, 1, 0, 24)
+    forget = call(10)
+    yield "forgotten", forget + loaded + call(4, 0, 0, 24) + run + forget + call(6, 1, 0, 24) + run + forget
     yield "again", loaded + loaded + call(4, 0, 0, 24) + run + run + begin + run
     yield "short", loaded + call(3, 0, 0, 87) + call(8, size=79) + call(9, size=511)
 
