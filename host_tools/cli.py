@@ -23,6 +23,9 @@ COMMANDS = {
     "diff": LazyCommand(
         "traces.diff_command", "Show what differs between two traces, for example what a pass changed."
     ),
+    "lint": LazyCommand(
+        "auditing.lint_command", "Judge what a trace would make a GPU do, by rules and without a GPU."
+    ),
     "keygen": LazyCommand(
         "signing.keygen", "Make a private key (PEM, PKCS#8), encrypted if there is a passphrase."
     ),

@@ -63,7 +63,7 @@ def check(trace: Trace, where: str = "") -> None:
         trace: one whose actions are well-formed (`Trace.parse`).
         where: "FILE: " or "", put first in the message.
     """
-    outside = _code_outside_the_image(trace)
+    outside = code_outside_the_image(trace)
     if outside.any():
         index = int(np.argmax(outside))
         raise PolicyError(
@@ -71,7 +71,7 @@ def check(trace: Trace, where: str = "") -> None:
             expected="executable pages in the image only, where nothing writes",
             found="others",
         )
-    found = [(int(np.argmax(wrong)), expected, value) for wrong, expected, value in _broken(trace) if wrong.any()]
+    found = [(int(np.argmax(wrong)), expected, value) for wrong, expected, value in broken(trace) if wrong.any()]
     if not found:
         return
     index, expected, value = min(found, key=lambda rule: rule[0])
@@ -87,13 +87,13 @@ def check(trace: Trace, where: str = "") -> None:
 
 def refused(trace: Trace) -> Mask:
     """Which actions the policy does not allow."""
-    found = _code_outside_the_image(trace)
-    for wrong, *_ in _broken(trace):
+    found = code_outside_the_image(trace)
+    for wrong, *_ in broken(trace):
         found |= wrong
     return found
 
 
-def _code_outside_the_image(trace: Trace) -> Mask:
+def code_outside_the_image(trace: Trace) -> Mask:
     """Mappings of executable pages that are not the image's, on a GPU whose page tables forbid execution."""
     columns = Columns(trace.actions)
     if not trace.profile.forbids_execution:
@@ -110,7 +110,7 @@ def written(trace: Trace) -> list[str]:
     return [trace.profile.describe(4 * int(index)) for index in np.unique(indices[indices >= 0])]
 
 
-def _broken(trace: Trace) -> Iterator[tuple[Mask, str, str]]:
+def broken(trace: Trace) -> Iterator[tuple[Mask, str, str]]:
     """Every rule: which actions break it, what is expected, and the field with what is found ("": the access)."""
     actions: Actions = trace.actions
     columns, rights = Columns(actions), _Rights.of(trace.profile)

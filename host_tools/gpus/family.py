@@ -26,6 +26,16 @@ NOTHING = re.compile(r"(?!)")  # matches no name
 
 
 @dataclass(frozen=True)
+class Named:
+    """Memory that a job names: what it is, GPU address, bytes that are read there at least, whether it is code."""
+
+    what: str
+    va: int
+    size: int
+    is_code: bool
+
+
+@dataclass(frozen=True)
 class Family:
     """A GPU family.
 
@@ -44,6 +54,8 @@ class Family:
         cache_states: names of registers that show when such a flush is done.
         list_registers: names of registers that only describe bin and render lists.
         fault_clears: names of registers that clear faults; a pass takes the bits out that no trace may write.
+        job_addresses: what a job names that is started now, given what has been written to a register; None where
+            jobs are chains of descriptors.
         passes: by name, in the order in which they run, passes over a trace's actions that are for its GPUs only.
     """
 
@@ -58,6 +70,7 @@ class Family:
     cache_states: re.Pattern[str] = NOTHING
     list_registers: re.Pattern[str] = NOTHING
     fault_clears: re.Pattern[str] = NOTHING
+    job_addresses: Callable[[Callable[[str], int]], list[Named]] | None = None
     passes: Mapping[str, Callable[[Actions, Profile], Actions]] = field(default_factory=dict)
 
 

@@ -21,7 +21,7 @@ FOLDERS = {
 FLOORS = (
     ("cli",),
     ("commands",),
-    ("demo", "flash", "device"),
+    ("demo", "flash", "device", "audit"),
     ("runners",),
     ("record",),
     ("passes",),

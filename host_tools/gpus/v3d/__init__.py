@@ -5,6 +5,7 @@ import re
 
 from host_tools.gpus.family import Family
 from host_tools.gpus.v3d.conversion import Registers
+from host_tools.gpus.v3d.jobs import addresses
 from host_tools.gpus.v3d.page_tables import V3dTables
 
 FAMILY = Family(
@@ -16,5 +17,6 @@ FAMILY = Family(
     block_pages=1,
     tlb_only_flushes=True,
     cache_commands=re.compile(r"core0\.CTL_(L2T|SL|L2)CACTL"),
+    job_addresses=addresses,
     list_registers=re.compile(r"core0\.(CLE_CT[01]Q|PTB_).*"),
 )

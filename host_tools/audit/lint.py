@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""The static verifier: all findings of a trace, without a GPU."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from host_tools.audit.checks import Checks
+from host_tools.audit.rules import DEVICE_RETRIES, RULES, Finding
+from host_tools.audit.state import State
+from host_tools.gpus.family import family_of
+from host_tools.model.job_chains import ChainError, reach
+from host_tools.model.memory import Conflict, Memory
+from trace_format import policy
+from trace_format.actions import Columns, Op, Type, actions_of
+from trace_format.errors import SlotError
+from trace_format.operands import REGISTERS
+from trace_format.trace import Trace
+
+
+def lint(trace: Trace) -> list[Finding]:
+    """All findings, those about one action in the order of actions, then those about the whole.
+
+    Args:
+        trace: one whose actions are well-formed (`Trace.parse`).
+    """
+    found = [*_registers(trace), *_actions(trace), *_chains(trace), *_budget(trace)]
+    if trace.raw:
+        found.append(Finding(RULES["GR002"], "it is a raw recording: `gramophone build` makes a trace of it"))
+    last = len(trace.actions)
+    return sorted(found, key=lambda item: last if item.action is None else item.action)
+
+
+def _registers(trace: Trace) -> Iterator[Finding]:
+    """What the profile does not allow, by the rules that devices have of it."""
+    for index in np.flatnonzero(policy.code_outside_the_image(trace)).tolist():
+        yield Finding(RULES["GR202"], "pages outside the image are mapped executable", index)
+    registers = Columns(trace.actions).of(*REGISTERS)
+    for wrong, expected, field in policy.broken(trace):
+        for index in np.flatnonzero(wrong).tolist():
+            name = trace.profile.describe(4 * int(registers[index]))
+            found = f", found {int(trace.actions[index][field]):#010x}" if field else ""
+            yield Finding(RULES["GR101"], f"{name}: expected {expected}{found}", index)
+
+
+def _actions(trace: Trace) -> Iterator[Finding]:
+    state = State(trace)
+    checks = Checks(state)
+    for index, row in enumerate(actions_of(trace.actions)):
+        yield from checks.before(index, row)
+        state.apply(row)
+    yield from checks.after()
+
+
+def _chains(trace: Trace) -> Iterator[Finding]:
+    """Of GPUs whose jobs are chains of descriptors in memory."""
+    if not family_of(trace.profile).has_job_manager:
+        return
+    try:
+        reach(Memory.of(trace))
+    except (ChainError, SlotError) as error:
+        yield Finding(RULES["GR303"], str(error))
+    except Conflict as error:
+        yield Finding(RULES["GR205"], f"job chains are not followed: {error}")
+
+
+def _budget(trace: Trace) -> Iterator[Finding]:
+    meta = Trace.META_DEFAULTS | trace.meta
+    columns = Columns(trace.actions)
+    start = np.flatnonzero(columns.is_op(Op.REPLAY_START))
+    budget, retries = int(meta["time_budget_us"]), int(meta["retry_limit"])
+    for rule, what, operand in (("GR501", "timeouts", Type.TIMEOUT), ("GR502", "pauses", Type.MICROSECONDS)):
+        waits = columns.of(operand)[int(start[0]) if len(start) else 0 :]
+        total = int(waits[waits > 0].sum())
+        if total > budget or not budget:
+            text = f"the {what} of a replay add up to {total} us, the time budget is {budget} us"
+            yield Finding(RULES[rule], text)
+    if retries > DEVICE_RETRIES:
+        yield Finding(RULES["GR503"], f"{retries} retries")

@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Commands for who has to judge a trace from someone else: lint."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+
+import click
+
+from host_tools.audit.allowed import accepted, read
+from host_tools.audit.lint import lint
+from host_tools.audit.rules import RULES, Finding, Severity
+from host_tools.audit.sarif import sarif
+from host_tools.commands.framework import FILE, GramophoneCommand, Outcome
+from host_tools.commands.traces import read_trace
+from host_tools.support.files import check_writable, write_atomically
+from trace_format.errors import TraceError
+
+
+@click.command(
+    "lint",
+    cls=GramophoneCommand,
+    example="gramophone lint net.sgtr --strict\ngramophone lint net.gtr --allow accepted.toml --sarif net.sarif",
+)
+@click.argument("file", type=FILE)
+@click.option("--strict", is_flag=True, help="Warnings are failures too.")
+@click.option("--allow", type=FILE, help="TOML file with findings that are accepted, each with a reason.")
+@click.option("--sarif", "sarif_file", type=FILE, help="Also write the findings as SARIF 2.1.0.")
+def lint_command(file: Path, strict: bool, allow: Path | None, sarif_file: Path | None) -> Outcome:
+    """Judge what a trace would make a GPU do, by rules and without a GPU.
+
+    docs/RULES.md has the rules. A signature is not verified; `gramophone verify` does that. Exit status 1 if
+    there are errors, with --strict also warnings, that --allow does not name.
+    """
+    allowances = read(allow) if allow else []
+    if sarif_file:
+        check_writable(sarif_file)
+    try:
+        findings = lint(read_trace(file)[0])
+    except TraceError as error:
+        findings = [Finding(RULES["GR001"], str(error))]
+    reasons = accepted(findings, allowances)
+    if sarif_file:
+        log = sarif(str(file), findings, reasons)
+        write_atomically(sarif_file, json.dumps(log, indent=1).encode() + b"\n")
+    counts = Counter(item.rule.severity for index, item in enumerate(findings) if index not in reasons)
+    lines = [_line(finding, reasons.get(index)) for index, finding in enumerate(findings)]
+    lines.append(", ".join(f"{counts[severity]} {severity.value}s" for severity in Severity))
+    failing = counts[Severity.ERROR] + (counts[Severity.WARNING] if strict else 0)
+    data = {
+        "findings": [
+            {
+                "rule": finding.rule.id,
+                "severity": finding.rule.severity.value,
+                "action": finding.action,
+                "text": finding.text,
+                "allowed": reasons.get(index),
+            }
+            for index, finding in enumerate(findings)
+        ],
+        "counts": {severity.value: counts[severity] for severity in Severity},
+    }
+    return Outcome(data, "\n".join(lines), ok=not failing)
+
+
+def _line(finding: Finding, reason: str | None) -> str:
+    """One finding: `error GR301 action 12: the code at GPU address 0x0 is not mapped`."""
+    text = f"{finding.rule.severity.value:8} {finding.rule.id} {finding.place}: {finding.text}"
+    return text if reason is None else f"{text} (accepted: {reason})"

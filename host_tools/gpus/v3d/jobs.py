@@ -1,0 +1,24 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""What a compute job of a V3D names: where its registers say that code and uniforms lie.
+
+Sources: Mesa 22.3.6 src/broadcom/vulkan/v3dv_queue.c and v3dv_pipeline.c (CFG5: code and flags; CFG6: uniforms).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from host_tools.gpus.family import Named
+
+CODE_FLAGS = 7  # bits of CSD_QUEUED_CFG5 that are no address: propagate NaNs, single segment, threading
+INSTRUCTION_BYTES, UNIFORM_BYTES = 8, 4
+
+
+def addresses(register: Callable[[str], int]) -> list[Named]:
+    """The addresses that a job names which is started now; `register` says what has been written to one."""
+    code = register("core0.CSD_QUEUED_CFG5") & ~CODE_FLAGS
+    uniforms = register("core0.CSD_QUEUED_CFG6")
+    found = [Named("code", code, INSTRUCTION_BYTES, True)]
+    if uniforms:  # a shader without any has none
+        found.append(Named("uniforms", uniforms, UNIFORM_BYTES, False))
+    return found
