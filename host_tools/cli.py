@@ -35,8 +35,11 @@ COMMANDS = {
         "Write a replayer for one target: replayer.c and replayer.h, the port, and a Makefile.",
     ),
     "replay": LazyCommand(
-        "replaying.replay_command",
+        "running.replay_command",
         "Verify, load and replay a signed trace, in the secure world of an emulated device or on the virtual GPU.",
+    ),
+    "bench": LazyCommand(
+        "benching.bench_command", "Measure what a signed trace costs: minimum and median of several replays."
     ),
     "flash": LazyCommand(
         "flashing.flash_command", "Pack a generated folder for its board, or check what is in an image."

@@ -25,6 +25,8 @@ from host_tools.record.network import TOLERANCE, relative_difference
 from host_tools.runners import bearssl, run
 from host_tools.runners.firmware import compile_firmware
 from host_tools.runners.replay import ReplayRequest, ReplayResult
+from host_tools.support.messages import listening
+from host_tools.support.progress import phase
 from signing.keys import Algorithm, PublicKey, generate
 from signing.sign import FileSigner, sign_trace
 from tee_replayer.generate import generate as generate_sources
@@ -33,7 +35,6 @@ from trace_format.trace import Trace
 
 DIGITS = 20
 Pixels = npt.NDArray[np.float32]
-PROGRESS = Console(stderr=True)  # what is being done; the results go to standard output
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -64,14 +65,14 @@ def _demo(console: Console, folder: Path, digits: Digits) -> bool:
     for part in ("framework", "driver", "kernel"):
         console.print(f"  {part}: {recording.meta[part]}")
 
-    with PROGRESS.status("building and signing"):
+    with phase("building and signing"):
         trace = build(recording, source=raw)
         key = generate(Algorithm.ES256)
         signer = FileSigner(key)
         signed = sign_trace(trace.build(), signer)
     _say(console, "Built and signed", f"{len(trace.actions)} actions, {len(signed)} bytes (recording: {len(raw)})")
 
-    with PROGRESS.status("generating the replayer and compiling it for AArch64"):
+    with phase("generating the replayer and compiling it for AArch64"):
         firmware = generate_sources(
             recording.gpu, "qemu-virt", signer.public, folder / "out", bearssl=bearssl.source()
         )
@@ -87,7 +88,7 @@ def _demo(console: Console, folder: Path, digits: Digits) -> bool:
     if len(found) < len(results):
         console.print(f"refused: {next(result.error for result in results if not result.ok)}")
         return False
-    with PROGRESS.status("asking ncnn's CPU path"):
+    with phase("asking ncnn's CPU path"):
         reference = classify(PARAM, WEIGHTS, digits.inputs())
     difference = relative_difference(found, reference)
     _show(console, digits, found, reference)
@@ -104,7 +105,7 @@ def _demo(console: Console, folder: Path, digits: Digits) -> bool:
 
 
 def _classify(signed: bytes, key: PublicKey, firmware: Path, pixels: Pixels, index: int) -> ReplayResult:
-    with PROGRESS.status(f"booting the secure world, digit {index + 1}"):
+    with phase(f"booting the secure world, digit {index + 1}"):
         return run("qemu", ReplayRequest(signed, key, {"data": pixels}, firmware=firmware))
 
 
@@ -124,7 +125,7 @@ def _tamper(console: Console, signed: bytes, key: PublicKey, firmware: Path) -> 
     tampered = bytearray(signed)
     tampered[at] ^= 1
     stats = firmware / "stats.json"
-    with PROGRESS.status("replaying a tampered trace"):
+    with phase("replaying a tampered trace"):
         request = ReplayRequest(bytes(tampered), key, firmware=firmware, plugin_args={"stats": str(stats)})
         result = run("qemu", request)
     writes = json.loads(stats.read_text())["writes"]
@@ -157,4 +158,5 @@ def _say(console: Console, what: str, text: str) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    with listening():
+        sys.exit(main())

@@ -8,6 +8,7 @@ same root gives the same recording, bit for bit.
 
 import json
 import re
+import shlex
 import shutil
 import subprocess
 import tempfile
@@ -22,10 +23,12 @@ from host_tools.machine.errors import RecordError
 from host_tools.machine.placements import DRIVERS, PLACEMENTS
 from host_tools.machine.root import RecordRoot
 from host_tools.support.gpu_folders import DEFAULT_GPU
+from host_tools.support.messages import LOG
 from host_tools.vgpu.build import plugin_option
 
 QEMU = "qemu-system-aarch64"
 MEMORY_MB = 2048
+BOOT_TIMEOUT_S = 900
 RAM_END = 0x4000_0000 + (MEMORY_MB << 20)  # the virt machine's RAM begins at 1 GiB (QEMU hw/arm/virt.c)
 MACHINE = (
     "-cpu",
@@ -133,7 +136,7 @@ def boot(
     plugin: Path,
     plugin_args: Mapping[str, str] | None = None,
     *,
-    timeout: float = 900,
+    timeout: float = BOOT_TIMEOUT_S,
 ) -> GuestResult:
     """Boot the machine, run the job, power off.
 
@@ -233,6 +236,7 @@ def guest_archive(job: GuestJob, driver: str, command: str) -> bytes:
 
 def _run(command: list[str], console: Path | None, timeout: float) -> str:
     """Run QEMU to its end; its standard error."""
+    LOG.debug("running %s", shlex.join(command))
     try:
         process = subprocess.run(
             command,
@@ -245,7 +249,8 @@ def _run(command: list[str], console: Path | None, timeout: float) -> str:
     except subprocess.TimeoutExpired as error:
         last = last_lines(console.read_bytes() if console and console.exists() else b"")
         raise RecordError(
-            f"the recording machine did not power off within {timeout:.0f} s; its console ended: {last}"
+            f"the recording machine did not power off within {timeout:.0f} s (--timeout gives it more); "
+            f"its console ended: {last}"
         ) from error
     stderr = process.stderr.decode(errors="replace")
     if process.returncode:

@@ -100,6 +100,7 @@ class ReplayResult:
         compute: what the virtual GPU computes of the jobs: FULL or NONE. With NONE no shader runs: the jobs go
             through, and outputs are what was in memory.
         error: one sentence; empty when ok.
+        seconds: real time of each replay; empty where the runner sees only the whole run.
     """
 
     ok: bool
@@ -110,6 +111,7 @@ class ReplayResult:
     trace_bytes: int
     compute: str
     error: str = ""
+    seconds: tuple[float, ...] = ()
 
     @property
     def jobs(self) -> int:

@@ -8,6 +8,7 @@ pass through it. With one instruction a nanosecond of guest time (-icount shift=
 from __future__ import annotations
 
 import mmap
+import shlex
 import shutil
 import subprocess
 import tempfile
@@ -17,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from host_tools.runners.replay import Instructions, RunnerError
+from host_tools.support.messages import LOG
 from host_tools.vgpu import build
 from tee_replayer.status import Report
 
@@ -121,12 +123,13 @@ def _qemu() -> str:
 
 
 def _run(command: Sequence[str], timeout_s: float) -> str:
+    LOG.debug("running %s", shlex.join(command))
     try:
         done = subprocess.run(
             command, capture_output=True, text=True, errors="replace", timeout=timeout_s, check=False
         )
     except subprocess.TimeoutExpired:
-        raise RunnerError(f"QEMU did not end within {timeout_s:.0f} s") from None
+        raise RunnerError(f"QEMU did not end within {timeout_s:.0f} s (--timeout gives it more)") from None
     output = " ".join((done.stdout + done.stderr).split())
     if done.returncode not in EXITS:
         raise RunnerError(f"QEMU ended with status {done.returncode}: {output or 'it printed nothing'}")

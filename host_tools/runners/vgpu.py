@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import mmap
+import time
+from dataclasses import replace
 from pathlib import Path
 
 from host_tools.gpus.family import profile_of
@@ -39,6 +41,7 @@ def replay(request: ReplayRequest) -> ReplayResult:
     buffers = bind(trace, request.inputs)
     carveout = mmap.mmap(-1, secure_bytes(trace, request.signed))
     memory = {CARVEOUT_PHYS: carveout}
+    seconds: list[float] = []
     with VirtualGpu(
         gpu, memory, latency_ns=request.latency_ns, hang_job=request.hang_job, fault_job=request.fault_job
     ) as device:
@@ -48,10 +51,13 @@ def replay(request: ReplayRequest) -> ReplayResult:
             for row in buffers.rows:
                 replayer.bind(row.index, row.data)
             for _ in range(request.repeat):
+                began = time.perf_counter()
                 report = replayer.run()
+                seconds.append(time.perf_counter() - began)
         except ReplayError as error:
             report = error.report
         if device.error is not None:
             raise VgpuError(device.error)
         replayer.unload()
-    return result(report, DEVICE, buffers.outputs, None, request.signed, gpu)
+    found = result(report, DEVICE, buffers.outputs, None, request.signed, gpu)
+    return replace(found, seconds=tuple(seconds))

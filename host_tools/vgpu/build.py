@@ -11,6 +11,7 @@ import contextlib
 import hashlib
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import tempfile
@@ -20,6 +21,7 @@ from pathlib import Path
 
 from host_tools.support.cache import cache_dir
 from host_tools.support.gpu_folders import FOLDERS as GPUS
+from host_tools.support.messages import LOG
 from trace_format.emit import GENERATED
 from trace_format.errors import GramophoneError
 
@@ -120,6 +122,7 @@ def shared_object(name: str, sources: Sequence[Path], flags: Sequence[str] = ())
         output = Path(folder) / target.name
         include = [f"-I{path}" for path in (*FOLDERS, GENERATED)]
         command += ["-shared", *include, "-o", str(output), *map(str, sources), "-lm"]
+        LOG.debug("running %s", shlex.join(command))
         result = subprocess.run(command, capture_output=True, text=True, check=False)
         if result.returncode != 0:
             raise BuildError(f"compiling {name} failed:\n{result.stderr.strip()}")

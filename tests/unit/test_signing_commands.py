@@ -65,7 +65,7 @@ def test_from_key_to_verified_trace(algorithm: str, title: str) -> None:
     assert made["algorithm"] == title
     assert not made["encrypted"]
     run("getpub", "k.pem", "-o", "p.pem")
-    signed = run_json("sign", "net.gtr", "--key", "k.pem", "-o", "net.sgtr")
+    signed = run_json("sign", "net.gtr", "--signing-key", "k.pem", "-o", "net.sgtr")
     assert signed["bytes"] == Path("net.sgtr").stat().st_size == signed["trace_bytes"] + 128
     found = run_json("verify", "net.sgtr", "--key", "p.pem")
     assert found.pop("summary") == signed["summary"]
@@ -84,14 +84,14 @@ def test_from_key_to_verified_trace(algorithm: str, title: str) -> None:
 
 def test_signing_twice_gives_the_same_file() -> None:
     for output in ("a.sgtr", "b.sgtr"):
-        run("sign", "net.gtr", "--key", "key.pem", "-o", output)
+        run("sign", "net.gtr", "--signing-key", "key.pem", "-o", output)
     assert Path("a.sgtr").read_bytes() == Path("b.sgtr").read_bytes()
 
 
 def test_a_raw_recording_is_signed_with_a_warning() -> None:
-    built = run("sign", "net.gtr", "--key", "key.pem", "-o", "net.sgtr")
+    built = run("sign", "net.gtr", "--signing-key", "key.pem", "-o", "net.sgtr")
     _write("raw.gtr", Trace.read("net.gtr").with_(raw=True).build())
-    raw = run("sign", "raw.gtr", "--key", "key.pem", "-o", "raw.sgtr")
+    raw = run("sign", "raw.gtr", "--signing-key", "key.pem", "-o", "raw.sgtr")
     assert built.stderr == ""
     assert raw.stderr.startswith("warning: raw.gtr is a raw recording, ")
     assert run_json("verify", "raw.sgtr", "--key", "pub.pem")["verdict"] == "verified"
@@ -152,8 +152,8 @@ def test_passphrase_from_a_file_and_from_the_environment(monkeypatch: pytest.Mon
     assert made["encrypted"]
     assert keys.is_encrypted(Path("k.pem").read_bytes())
     assert run_json("keyinfo", "k.pem", "--passphrase-file", "horse.txt")["key_id"] == made["key_id"]
-    run("sign", "net.gtr", "--key", "k.pem", "-o", "a.sgtr", "--passphrase-env", "SECRET")
-    run("sign", "net.gtr", "--key", "k.pem", "-o", "b.sgtr", "--passphrase-file", "horse.txt")
+    run("sign", "net.gtr", "--signing-key", "k.pem", "-o", "a.sgtr", "--passphrase-env", "SECRET")
+    run("sign", "net.gtr", "--signing-key", "k.pem", "-o", "b.sgtr", "--passphrase-file", "horse.txt")
     assert Path("a.sgtr").read_bytes() == Path("b.sgtr").read_bytes()
 
 
@@ -189,8 +189,8 @@ def test_passphrase_typed_at_a_terminal() -> None:
     assert status == 0, text
     assert "horse" not in text
     run("keyinfo", "k.pem", "--passphrase-file", "horse.txt")
-    assert answer(["sign", "net.gtr", "--key", "k.pem", "-o", "n.sgtr"], ["horse"])[0] == 0
-    status, text = answer(["sign", "net.gtr", "--key", "k.pem", "-o", "m.sgtr"], ["donkey"])
+    assert answer(["sign", "net.gtr", "--signing-key", "k.pem", "-o", "n.sgtr"], ["horse"])[0] == 0
+    status, text = answer(["sign", "net.gtr", "--signing-key", "k.pem", "-o", "m.sgtr"], ["donkey"])
     assert status == 2
     assert "error: k.pem: wrong passphrase" in text
     assert Path("n.sgtr").exists()
@@ -203,7 +203,7 @@ def _write(name: str, data: bytes) -> str:
 
 
 def test_refused_trace_has_exit_status_1() -> None:
-    run("sign", "net.gtr", "--key", "key.pem", "-o", "net.sgtr")
+    run("sign", "net.gtr", "--signing-key", "key.pem", "-o", "net.sgtr")
     signed = Path("net.sgtr").read_bytes()
     _write("bad.sgtr", flipped(signed, 8 * len(signed) - 128))
     found = run_json("verify", "bad.sgtr", "--key", "pub.pem", status=1)
@@ -230,8 +230,8 @@ BAD_FILES: dict[str, Callable[[], bytes]] = {
 @pytest.mark.parametrize(
     "arguments",
     [
-        ["sign", "BAD", "--key", "key.pem", "-o", "out"],
-        ["sign", "net.gtr", "--key", "BAD", "-o", "out"],
+        ["sign", "BAD", "--signing-key", "key.pem", "-o", "out"],
+        ["sign", "net.gtr", "--signing-key", "BAD", "-o", "out"],
         ["verify", "BAD", "--key", "pub.pem"],
         ["verify", "net.gtr", "--key", "BAD"],
         ["getpub", "BAD", "-o", "out"],
@@ -250,20 +250,32 @@ def test_bad_file_is_one_sentence_and_exit_status_2(arguments: list[str], what: 
 
 
 BAD_USE = {
-    "no such trace": (["sign", "none.gtr", "--key", "key.pem", "-o", "out"], "error: none.gtr: No such file"),
-    "no such key": (["sign", "net.gtr", "--key", "none.pem", "-o", "out"], "error: none.pem: No such file"),
+    "no such trace": (
+        ["sign", "none.gtr", "--signing-key", "key.pem", "-o", "out"],
+        "error: none.gtr: No such file",
+    ),
+    "no such key": (
+        ["sign", "net.gtr", "--signing-key", "none.pem", "-o", "out"],
+        "error: none.pem: No such file",
+    ),
     "a folder": (["verify", ".", "--key", "pub.pem"], "error: .: Is a directory"),
     "output in no folder": (
-        ["sign", "net.gtr", "--key", "key.pem", "-o", "no/out"],
+        ["sign", "net.gtr", "--signing-key", "key.pem", "-o", "no/out"],
         "error: no/out: No such file",
     ),
-    "output a folder": (["sign", "net.gtr", "--key", "key.pem", "-o", "."], "error: .: not a regular file"),
+    "output a folder": (
+        ["sign", "net.gtr", "--signing-key", "key.pem", "-o", "."],
+        "error: .: not a regular file",
+    ),
     "output a device": (["keygen", "-o", "/dev/null", "--force"], "error: /dev/null: not a regular file"),
-    "signed by a public key": (["sign", "net.gtr", "--key", "pub.pem", "-o", "out"], "a private one is needed"),
+    "signed by a public key": (
+        ["sign", "net.gtr", "--signing-key", "pub.pem", "-o", "out"],
+        "a private one is needed",
+    ),
     "verified by a private key": (["verify", "net.gtr", "--key", "key.pem"], "'gramophone getpub' makes it"),
-    "locked": (["sign", "net.gtr", "--key", "locked.pem", "-o", "out"], "no passphrase was given"),
+    "locked": (["sign", "net.gtr", "--signing-key", "locked.pem", "-o", "out"], "no passphrase was given"),
     "wrong passphrase": (
-        ["sign", "net.gtr", "--key", "locked.pem", "-o", "out", "--passphrase-file", "pub.pem"],
+        ["sign", "net.gtr", "--signing-key", "locked.pem", "-o", "out", "--passphrase-file", "pub.pem"],
         "error: locked.pem: wrong passphrase",
     ),
     "empty passphrase file": (["keygen", "-o", "out", "--passphrase-file", "/dev/null"], "no passphrase there"),
@@ -301,7 +313,7 @@ def test_help_has_an_example_that_runs(command: str) -> None:
     text = run(command, "--help").stdout
     example = text.split("Example:\n")[1].split()
     assert example[:2] == ["gramophone", command]
-    run("sign", "net.gtr", "--key", "key.pem", "-o", "net.sgtr")
+    run("sign", "net.gtr", "--signing-key", "key.pem", "-o", "net.sgtr")
     Path("key.pem").rename("owner.pem")
     Path("pub.pem").rename("owner.pub.pem")
     if command == "keygen":
@@ -313,7 +325,7 @@ def test_help_has_an_example_that_runs(command: str) -> None:
 
 def test_exit_statuses_of_the_process() -> None:
     """Exactly one line on standard error, and never a traceback."""
-    run("sign", "net.gtr", "--key", "key.pem", "-o", "net.sgtr")
+    run("sign", "net.gtr", "--signing-key", "key.pem", "-o", "net.sgtr")
     signed = Path("net.sgtr").read_bytes()
     _write("bad.sgtr", flipped(signed, 8 * 100))
     _write("cut.sgtr", signed[:-1])
