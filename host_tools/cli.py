@@ -29,6 +29,7 @@ COMMANDS = {
     "getpub": LazyCommand("signing.getpub", "Get the public key of a key file (PEM)."),
     "keyinfo": LazyCommand("signing.keyinfo", "Say what is in a key file."),
     "sign": LazyCommand("signing.sign", "Sign a trace."),
+    "strip": LazyCommand("signing.strip", "Take the signature away: the trace without its envelope."),
     "verify": LazyCommand("signing.verify", "Check who signed a trace, and that no bit of it has changed since."),
     "generate": LazyCommand(
         "replaying.generate_command",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""`gramophone keygen`, `getpub`, `keyinfo`, `sign` and `verify`."""
+"""`gramophone keygen`, `getpub`, `keyinfo`, `sign`, `strip` and `verify`."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from host_tools.commands.streams import OUTPUT, check_output, read, write
 from host_tools.model.summary import lines as summary_lines
 from host_tools.model.summary import summary
 from signing import keys
-from signing.envelope import shifted
+from signing.envelope import shifted, split
 from signing.errors import PassphraseError
 from signing.sign import FileSigner, sign_trace
 from signing.verify import Verdict, verify_trace
 from tee_replayer.target import drivers
 from trace_format import layout, policy
 from trace_format.errors import GramophoneError, OtherPolicyError, TraceError
-from trace_format.schema import HEADER_FLAG_RAW
+from trace_format.schema import HEADER_FLAG_RAW, SIGNED_MAGIC
 from trace_format.trace import Trace
 
 REFUSED_BY_DEVICES = "refused-by-devices"  # verdict of `verify` besides Verdict's
@@ -58,18 +58,19 @@ def given_passphrase(file: Path | None, env: str | None) -> bytes | None:
 def read_private_key(path: Path, passphrase: bytes | None) -> keys.PrivateKey:
     """Read a private key; prompts for its passphrase if there is a terminal."""
     pem = read(path)
-    if passphrase is None and keys.is_encrypted(pem, str(path)) and sys.stdin.isatty():
+    asks = keys.is_encrypted(pem, str(path)) and keys.pem_label(pem, str(path)) != keys.OPENSSH  # not read anyway
+    if passphrase is None and asks and sys.stdin.isatty():
         passphrase = click.prompt(f"Passphrase of {path}", hide_input=True, err=True).encode()
     return keys.load_private_key(pem, passphrase, file=str(path))
 
 
 def read_any_key(path: Path, passphrase: bytes | None) -> tuple[keys.PublicKey, str]:
-    """The public half of a key file, and the file's PEM label."""
+    """The public half of a key file, and what the file holds, in words."""
     pem = read(path)
-    label = keys.pem_label(pem, str(path))
-    if label == "PUBLIC KEY":
-        return keys.load_public_key(pem, file=str(path)), label
-    return FileSigner(read_private_key(path, passphrase)).public, label
+    if keys.pem_label(pem, str(path)) == "PUBLIC KEY":
+        return keys.load_public_key(pem, file=str(path)), "public"
+    kind = "private, encrypted" if keys.is_encrypted(pem, str(path)) else "private, not encrypted"
+    return FileSigner(read_private_key(path, passphrase)).public, kind
 
 
 def _key_data(key: keys.PublicKey) -> dict[str, Any]:
@@ -137,15 +138,14 @@ def getpub(
 @passphrase_options
 def keyinfo(key: Path, passphrase_file: Path | None, passphrase_env: str | None) -> Outcome:
     """Say what is in a key file."""
-    public, label = read_any_key(key, given_passphrase(passphrase_file, passphrase_env))
+    public, kind = read_any_key(key, given_passphrase(passphrase_file, passphrase_env))
     data = {
         "file": str(key),
         **_key_data(public),
-        "private": label != "PUBLIC KEY",
-        "encrypted": label == "ENCRYPTED PRIVATE KEY",
+        "private": kind != "public",
+        "encrypted": kind == "private, encrypted",
         "public_key": public.raw.hex(),
     }
-    kind = {"PUBLIC KEY": "public", "PRIVATE KEY": "private, not encrypted"}.get(label, "private, encrypted")
     rows = {
         "algorithm": data["algorithm"],
         "key id": data["key_id"],
@@ -157,11 +157,17 @@ def keyinfo(key: Path, passphrase_file: Path | None, passphrase_env: str | None)
 
 @click.command(cls=GramophoneCommand, example="gramophone sign net.gtr --signing-key owner.pem -o net.sgtr")
 @click.argument("trace", type=FILE)
-@click.option("--signing-key", type=FILE, required=True, help="Private key (PEM, PKCS#8).")
+@click.option("--signing-key", type=FILE, required=True, help="Private key (PEM: PKCS#8, SEC 1, OpenSSH).")
 @OUTPUT
+@click.option("--replace", is_flag=True, help="Take a signed trace too, and give it this signature instead.")
 @passphrase_options
 def sign(
-    trace: Path, signing_key: Path, output: Path, passphrase_file: Path | None, passphrase_env: str | None
+    trace: Path,
+    signing_key: Path,
+    output: Path,
+    replace: bool,
+    passphrase_file: Path | None,
+    passphrase_env: str | None,
 ) -> Outcome:
     """Sign a trace. The same trace and key always give the same bytes.
 
@@ -169,11 +175,18 @@ def sign(
     to a register what its GPU's policy does not allow (docs/REGISTERS.md). Traces that 'gramophone build' makes of
     recordings are accepted.
     """
-    data = read(trace)
-    check_output(output, trace, signing_key)
+    data, offset = read(trace), 0
+    check_output(output, signing_key, *([] if replace else [trace]))
+    if data.startswith(SIGNED_MAGIC):
+        if not replace:
+            raise GramophoneError(
+                f"{trace}: signed already: --replace gives it another signature, 'gramophone strip' takes it away"
+            )
+        data, offset = unsigned(data, trace)
     signer = FileSigner(read_private_key(signing_key, given_passphrase(passphrase_file, passphrase_env)))
     try:
-        signed = sign_trace(data, signer, file=str(trace))
+        with shifted(offset):
+            signed = sign_trace(data, signer, file=str(trace))
     except policy.PolicyError as error:
         is_raw = layout.read_header(data)["flags"] & HEADER_FLAG_RAW
         advice = "; 'gramophone build' makes a trace of a raw recording that devices accept" if is_raw else ""
@@ -201,6 +214,30 @@ def sign(
                 *summary_lines(content),
             ]
         ),
+    )
+
+
+def unsigned(data: bytes, path: Path) -> tuple[bytes, int]:
+    """The trace in a signed file, and where it starts; nothing is verified. TraceError: it is none."""
+    with layout.naming(str(path)):
+        signed = split(data)
+    return signed.trace, signed.offset
+
+
+@click.command(cls=GramophoneCommand, example="gramophone strip net.sgtr -o net.gtr")
+@click.argument("signed", type=FILE)
+@OUTPUT
+def strip(signed: Path, output: Path) -> Outcome:
+    """Take the signature away: the trace without its envelope. Nothing is verified; `verify` does that."""
+    data = read(signed)
+    check_output(output, signed)
+    content, offset = unsigned(data, signed)
+    with layout.naming(str(signed)), shifted(offset):
+        Trace.parse(content)
+    write(output, content)
+    return Outcome(
+        {"file": str(output), "bytes": len(content), "removed_bytes": offset},
+        f"{output}: {len(content)} bytes, without a signature",
     )
 
 

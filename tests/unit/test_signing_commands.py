@@ -15,11 +15,13 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 
 from host_tools.cli import main
 from signing import keys
 from signing.verify import verify_trace
 from tests.support.signing_samples import ES256, flipped, small_trace
+from trace_format import layout
 from trace_format.trace import Trace
 
 COMMANDS = [name for name, command in main.lazy.items() if command.function.startswith("signing.")]
@@ -132,6 +134,60 @@ def test_keyinfo() -> None:
     assert f"key id:     {ES256.kid.hex()}\n" in run("keyinfo", "pub.pem").stdout
 
 
+def test_keys_of_other_programs() -> None:
+    """SEC 1 and OpenSSH: the same key, whoever wrote the file."""
+    for form, name in ((PrivateFormat.TraditionalOpenSSL, "sec1"), (PrivateFormat.OpenSSH, "openssh")):
+        _write(name, ES256.key.private_bytes(Encoding.PEM, form, NoEncryption()))
+        found = run_json("keyinfo", name)
+        assert (found["key_id"], found["private"], found["encrypted"]) == (ES256.kid.hex(), True, False)
+        run("sign", "net.gtr", "--signing-key", name, "-o", f"{name}.sgtr")
+        run("verify", f"{name}.sgtr", "--key", "pub.pem")
+    _write("id.pub", ES256.key.public_key().public_bytes(Encoding.OpenSSH, PublicFormat.OpenSSH))
+    assert run("getpub", "id.pub").stdout.encode() == ES256.public.pem()
+    assert run_json("keyinfo", "id.pub")["private"] is False
+    run("verify", "sec1.sgtr", "--key", "id.pub")
+
+
+def test_a_signature_is_replaced() -> None:
+    """It is as if the trace had been signed at once; without --replace the old signature stays."""
+    run("keygen", "-o", "new.pem")
+    run("sign", "net.gtr", "--signing-key", "key.pem", "-o", "old.sgtr")
+    refused = run("sign", "old.sgtr", "--signing-key", "new.pem", "-o", "new.sgtr", status=2)
+    assert refused.stderr == (
+        "error: old.sgtr: signed already: --replace gives it another signature, 'gramophone strip' takes it away\n"
+    )
+    assert not Path("new.sgtr").exists()
+    run("sign", "old.sgtr", "--signing-key", "new.pem", "-o", "new.sgtr", "--replace")
+    run("sign", "net.gtr", "--signing-key", "new.pem", "-o", "direct.sgtr", "--replace")
+    assert Path("new.sgtr").read_bytes() == Path("direct.sgtr").read_bytes()
+    run("sign", "new.sgtr", "--signing-key", "key.pem", "-o", "new.sgtr", "--replace")
+    assert Path("new.sgtr").read_bytes() == Path("old.sgtr").read_bytes()
+
+
+def test_strip() -> None:
+    run("sign", "net.gtr", "--signing-key", "key.pem", "-o", "net.sgtr")
+    assert run_json("strip", "net.sgtr", "-o", "again.gtr") == {
+        "ok": True,
+        "file": "again.gtr",
+        "bytes": len(small_trace()),
+        "removed_bytes": 128,
+    }
+    assert Path("again.gtr").read_bytes() == Path("net.gtr").read_bytes()
+    assert "a trace that is not signed" in run("strip", "net.gtr", "-o", "out", status=2).stderr
+
+
+@pytest.mark.parametrize("command", [["sign", "BAD", "--replace", "--signing-key", "key.pem"], ["strip", "BAD"]])
+def test_a_damaged_trace_keeps_its_signature(command: list[str]) -> None:
+    """Offsets are those of the file."""
+    run("sign", "net.gtr", "--signing-key", "key.pem", "-o", "net.sgtr")
+    signed = Path("net.sgtr").read_bytes()
+    _write("BAD", flipped(signed, 8 * len(signed) - 128))
+    message = run(*command, "-o", "out", status=2).stderr
+    chunk = 128 + layout.read_header(small_trace())["head_bytes"]
+    assert message.startswith(f"error: BAD at offset {chunk:#x}: chunk 0 is damaged")
+    assert not Path("out").exists()
+
+
 @pytest.mark.parametrize("source", ["key.pem", "pub.pem"])
 def test_getpub(source: str) -> None:
     assert run("getpub", source).stdout.encode() == ES256.public.pem()
@@ -236,6 +292,7 @@ BAD_FILES: dict[str, Callable[[], bytes]] = {
         ["verify", "net.gtr", "--key", "BAD"],
         ["getpub", "BAD", "-o", "out"],
         ["keyinfo", "BAD"],
+        ["strip", "BAD", "-o", "out"],
     ],
     ids=" ".join,
 )
