@@ -12,7 +12,7 @@ A command is a function that returns an `Outcome`:
 Standard output is only the result. Messages go to standard error through `say` and `warn`, progress through
 `host_tools.support.progress`; `--quiet`, `--verbose` and `--log` are theirs. With `-o -` standard output is the
 output file, and the result goes to standard error. Exit status: 0, 1 if the outcome is not ok, 2 for usage and bad
-input, 130 if interrupted.
+input, 128 plus its number after a signal: 130 if interrupted.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ import click
 
 from host_tools.support.messages import LOG, listening, shown
 from host_tools.support.version import VERSION
+from host_tools.support.programs import Ended, ended_by_signals
 from trace_format.errors import GramophoneError, printable
 
 FILE = click.Path(path_type=Path)  # opened by the command, so that a missing one is an error like any other
@@ -114,7 +115,8 @@ class GramophoneCommand(click.Command):
     def _outcome(self, ctx: click.Context, as_json: bool) -> Outcome:
         """What the command finds out; ends with the status of an error if there is one."""
         try:
-            outcome: Outcome = super().invoke(ctx)
+            with ended_by_signals():
+                outcome: Outcome = super().invoke(ctx)
         except GramophoneError as error:
             _fail(ctx, str(error), as_json)
         except OSError as error:
@@ -123,6 +125,8 @@ class GramophoneCommand(click.Command):
             _fail(ctx, _sentence(error), as_json)
         except KeyboardInterrupt:
             _fail(ctx, "interrupted", as_json, INTERRUPTED)
+        except Ended as ended:
+            _fail(ctx, str(ended), as_json, ended.exit_status)
         except click.Abort as abort:  # a prompt's: interrupted, or nobody there
             interrupted = isinstance(abort.__context__, KeyboardInterrupt)
             _fail(ctx, "interrupted", as_json, INTERRUPTED if interrupted else 2)

@@ -27,6 +27,7 @@ from host_tools.runners.firmware import compile_firmware
 from host_tools.runners.replay import ReplayRequest, ReplayResult
 from host_tools.support.messages import listening
 from host_tools.support.progress import phase
+from host_tools.support.programs import Ended, ended_by_signals
 from signing.keys import Algorithm, PublicKey, generate
 from signing.sign import FileSigner, sign_trace
 from tee_replayer.generate import generate as generate_sources
@@ -45,11 +46,13 @@ def main(arguments: list[str] | None = None) -> int:
     console = Console(highlight=False)
     start = time.monotonic()
     try:
-        with tempfile.TemporaryDirectory(prefix="gramophone-demo-") as folder:
+        with ended_by_signals(), tempfile.TemporaryDirectory(prefix="gramophone-demo-") as folder:
             good = _demo(console, Path(folder), load_digits()[:count])
     except GramophoneError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
+    except Ended as ended:
+        return ended.exit_status
     console.print(f"\n{time.monotonic() - start:.0f} s in all.")
     return 0 if good else 1
 

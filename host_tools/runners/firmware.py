@@ -7,7 +7,6 @@ import hashlib
 import os
 import re
 import shutil
-import subprocess
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +19,8 @@ from host_tools.gpus.family import profile_of
 from host_tools.runners import bearssl
 from host_tools.runners.needs import gpu_of, secure_bytes
 from host_tools.runners.replay import ReplayRequest, RunnerError
-from host_tools.support.cache import cache_dir
+from host_tools.support import programs
+from host_tools.support.cache import cache_dir, made_once
 from host_tools.support.gpu_folders import DEFAULT_GPU
 from signing.keys import PublicKey
 from tee_replayer.boards import QEMU_VIRT
@@ -78,7 +78,7 @@ def compile_firmware(folder: Path) -> None:
     if shutil.which(f"{CROSS}gcc") is None:
         raise RunnerError("no aarch64 cross compiler: apt-get install gcc-aarch64-linux-gnu")
     command = ["make", "-s", "-C", str(folder), f"-j{os.cpu_count() or 1}"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = programs.run(command)
     if done.returncode:
         raise RunnerError(f"{folder}: the firmware does not compile:\n{(done.stderr or done.stdout).strip()}")
 
@@ -144,10 +144,12 @@ def build(
         for path in sorted(fresh.rglob("*")):
             if path.is_file():
                 digest.update(str(path.relative_to(fresh)).encode() + b"\0" + path.read_bytes())
-        kept = cache / digest.hexdigest()[:16]
-        if not kept.exists():
+
+        def compiled(folder: Path) -> None:
             compile_firmware(fresh)
-            os.rename(fresh, kept)
+            os.rename(fresh, folder)
+
+        kept = made_once(cache / digest.hexdigest()[:16], compiled)
     return load(kept)
 
 
@@ -173,7 +175,7 @@ def sizes(folder: Path) -> dict[str, int]:
     Raises:
         RunnerError: the report fails, or is not understood.
     """
-    done = subprocess.run(["make", "-s", "-C", str(folder), "size"], capture_output=True, text=True, check=False)
+    done = programs.run(["make", "-s", "-C", str(folder), "size"])
     parts = re.findall(r"^ *(\d+) +(\d+)  (.+)$", done.stdout, re.MULTILINE)
     total = re.search(r"^ *(\d+)  in all$", done.stdout, re.MULTILINE)
     if done.returncode or not parts or not total:

@@ -8,7 +8,6 @@ pass through it. With one instruction a nanosecond of guest time (-icount shift=
 from __future__ import annotations
 
 import mmap
-import shlex
 import shutil
 import subprocess
 import tempfile
@@ -18,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from host_tools.runners.replay import Instructions, RunnerError
-from host_tools.support.messages import LOG
+from host_tools.support import programs
 from host_tools.vgpu import build
 from tee_replayer.status import Report
 
@@ -123,11 +122,8 @@ def _qemu() -> str:
 
 
 def _run(command: Sequence[str], timeout_s: float) -> str:
-    LOG.debug("running %s", shlex.join(command))
     try:
-        done = subprocess.run(
-            command, capture_output=True, text=True, errors="replace", timeout=timeout_s, check=False
-        )
+        done = programs.run(command, timeout_s=timeout_s)
     except subprocess.TimeoutExpired:
         raise RunnerError(f"QEMU did not end within {timeout_s:.0f} s (--timeout gives it more)") from None
     output = " ".join((done.stdout + done.stderr).split())

@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
-import subprocess
 import sys
 import tempfile
 from collections.abc import Iterable
@@ -19,6 +18,7 @@ from pathlib import Path
 
 from host_tools.machine import sources
 from host_tools.runners.replay import RunnerError
+from host_tools.support import programs
 from host_tools.support.cache import cache_dir, locked
 
 CROSS = "aarch64-linux-gnu-"
@@ -180,9 +180,7 @@ def run_program(command: list[str], what: str) -> str:
     # A make around this process must not hand its own flags and job server down.
     clean = {name: value for name, value in os.environ.items() if name not in MAKE_OWN}
     try:
-        done = subprocess.run(
-            command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace", env=clean
-        )
+        done = programs.run(command, merged=True, env=clean)
     except FileNotFoundError:
         raise RunnerError(f"{what} cannot be built: {command[0]} is missing") from None
     if done.returncode:
