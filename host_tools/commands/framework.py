@@ -33,6 +33,7 @@ import click
 from host_tools.support.messages import LOG, listening, shown
 from host_tools.support.version import VERSION
 from host_tools.support.programs import Ended, ended_by_signals
+from host_tools.support.streams import escape_unprintable
 from trace_format.errors import GramophoneError, printable
 
 FILE = click.Path(path_type=Path)  # opened by the command, so that a missing one is an error like any other
@@ -179,6 +180,11 @@ class GramophoneGroup(click.Group):
     def __init__(self, *args: Any, lazy: Mapping[str, LazyCommand], **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.lazy = lazy
+
+    def main(self, *args: Any, **kwargs: Any) -> Any:
+        """Run a command line; what the terminal's encoding lacks is printed as escapes."""
+        escape_unprintable()
+        return super().main(*args, **kwargs)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Names of all commands, sorted."""

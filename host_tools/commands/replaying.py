@@ -7,8 +7,8 @@ from pathlib import Path
 
 import click
 
-from host_tools.commands.framework import FILE, GramophoneCommand, Outcome, warn
-from host_tools.runners import bearssl
+from host_tools.commands.framework import FILE, GramophoneCommand, Outcome, UsageError, warn
+from host_tools.runners.bearssl import source as bearssl_source
 from host_tools.runners.optee.bundle import bundle
 from host_tools.support.files import write_atomically
 from host_tools.support.progress import phase
@@ -23,6 +23,7 @@ KEY = click.option("--key", type=FILE, required=True, help="Public key (PEM) of 
 MIN_VERSION = click.option(
     "--min-security-version", type=click.IntRange(0, 2**32 - 1), default=0, help="Older traces are refused."
 )
+BEARSSL = click.option("--bearssl", type=FILE, help="BearSSL's source tree; default: Debian's, fetched once.")
 
 
 def device_key(path: Path) -> PublicKey:
@@ -48,6 +49,7 @@ def device_key(path: Path) -> PublicKey:
 @click.option(
     "--carveout-mib", type=click.IntRange(1, 1 << 20), help="Secure memory for traces; default: the board's."
 )
+@BEARSSL
 @click.option(
     "--share-gpu", is_flag=True, help="The normal world has the GPU between sessions (platform optee only)."
 )
@@ -58,6 +60,7 @@ def generate_command(
     output: Path,
     min_security_version: int,
     carveout_mib: int | None,
+    bearssl: Path | None,
     share_gpu: bool,
 ) -> Outcome:
     """Write a replayer for one target: replayer.c and replayer.h, the port, and a Makefile.
@@ -67,9 +70,11 @@ def generate_command(
     trusted = device_key(key)
     crypto = None
     optee = boards.load(platform).optee
+    if optee and bearssl:
+        raise UsageError(f"--bearssl cannot be used with --platform {platform}: OP-TEE has its own crypto library")
     if not optee:
         with phase("fetching BearSSL's source"):
-            crypto = bearssl.source()
+            crypto = bearssl_source(bearssl)
     folder = generate_sources(
         gpu,
         platform,

@@ -12,7 +12,7 @@ import click
 
 from host_tools.commands.framework import FILE, GramophoneCommand, Outcome, UsageError
 from host_tools.commands.outputs import Expected, Shown, compare, read_expected, read_labels, show
-from host_tools.commands.replaying import KEY, MIB, MIN_VERSION, device_key
+from host_tools.commands.replaying import BEARSSL, KEY, MIB, MIN_VERSION, device_key
 from host_tools.commands.streams import read
 from host_tools.record.network import TOLERANCE
 from host_tools.runners import NORMAL_WORLDS, OPTEE, WITHOUT_OPTEE, run, runner_of
@@ -76,6 +76,7 @@ def run_options(function: Callable[..., Any]) -> Callable[..., Any]:
                 help="Time limit of a boot; default: the runner's own.",
             ),
             MIN_VERSION,
+            BEARSSL,
         )
     ):
         function = option(function)
@@ -116,6 +117,7 @@ def prepare(
     firmware: Path | None,
     timeout: float | None,
     min_security_version: int,
+    bearssl: Path | None,
 ) -> Prepared:
     """Read what `run_options` name, and check that it fits together."""
     files = assigned("input", inputs), assigned("parameter", parameters)
@@ -126,6 +128,8 @@ def prepare(
         raise UsageError(f"--firmware cannot be used with --on {runner}: no firmware runs there")
     if timeout is not None and "timeout_s" not in options:
         raise UsageError(f"--timeout cannot be used with --on {runner}: no machine boots there")
+    if bearssl is not None and "bearssl" not in options:
+        raise UsageError(f"--bearssl cannot be used with --on {runner}: OP-TEE has its own crypto library")
     data = read(signed)
     trusted = device_key(key)
     found = verify_trace(data, [trusted], file=str(signed))
@@ -138,7 +142,9 @@ def prepare(
         if found.ok:  # what is not verified, the device refuses
             _check_complete(signed, trace, set(tensors))
     world = NORMAL_WORLDS[normal_world or "bare-metal"] if runner == OPTEE else runner
-    request = ReplayRequest(data, trusted, tensors, gpu, 1, min_security_version, firmware, timeout_s=timeout)
+    request = ReplayRequest(
+        data, trusted, tensors, gpu, 1, min_security_version, firmware, bearssl=bearssl, timeout_s=timeout
+    )
     return Prepared(trace, world, request)
 
 

@@ -28,6 +28,7 @@ from host_tools.runners.replay import ReplayRequest, ReplayResult
 from host_tools.support.messages import listening
 from host_tools.support.progress import phase
 from host_tools.support.programs import Ended, ended_by_signals
+from host_tools.support.streams import escape_unprintable
 from signing.keys import Algorithm, PublicKey, generate
 from signing.sign import FileSigner, sign_trace
 from tee_replayer.generate import generate as generate_sources
@@ -40,6 +41,7 @@ Pixels = npt.NDArray[np.float32]
 
 def main(arguments: list[str] | None = None) -> int:
     """Run the demo; exit status 0 when everything that it claims was seen to happen."""
+    escape_unprintable()
     parser = argparse.ArgumentParser(prog="make demo", description=__doc__)
     parser.add_argument("--digits", type=int, default=DIGITS, help="how many test digits to classify")
     count = parser.parse_args(arguments).digits
@@ -131,7 +133,7 @@ def _tamper(console: Console, signed: bytes, key: PublicKey, firmware: Path) -> 
     with phase("replaying a tampered trace"):
         request = ReplayRequest(bytes(tampered), key, firmware=firmware, plugin_args={"stats": str(stats)})
         result = run("qemu", request)
-    writes = json.loads(stats.read_text())["writes"]
+    writes = json.loads(stats.read_text(encoding="utf-8"))["writes"]
     _say(console, "Tampered", f"one bit flipped at byte {at}: " + ("NOT REFUSED" if result.ok else result.error))
     console.print(f"  GPU register writes before the refusal: {writes}")
     return not result.ok and writes == 0

@@ -12,6 +12,7 @@ from host_tools.runners import NORMAL_WORLDS, run
 from host_tools.runners.replay import ReplayRequest
 from host_tools.support.messages import listening
 from host_tools.support.progress import phase
+from host_tools.support.streams import escape_unprintable
 from signing.keys import Algorithm, generate
 from signing.sign import FileSigner, sign_trace
 from trace_format.errors import GramophoneError
@@ -20,6 +21,7 @@ from trace_format.trace import Trace
 
 def main() -> int:
     """Exit status: 0 the outputs are those of the bare-metal firmware, 1 they are not, 2 it cannot be built."""
+    escape_unprintable()
     signer = FileSigner(generate(Algorithm.ES256))
     data = RAW.read_bytes()
     signed = sign_trace(build(Trace.parse(data), source=data).build(), signer)

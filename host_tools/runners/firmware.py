@@ -115,7 +115,12 @@ def load(folder: Path) -> Firmware:
 
 
 def build(
-    key: PublicKey, gpu: str = DEFAULT_GPU, min_security_version: int = 0, *, carveout_bytes: int = 0
+    key: PublicKey,
+    gpu: str = DEFAULT_GPU,
+    min_security_version: int = 0,
+    *,
+    carveout_bytes: int = 0,
+    crypto: Path | None = None,
 ) -> Firmware:
     """The firmware for a key on the emulated board, from the cache.
 
@@ -124,6 +129,7 @@ def build(
         gpu: the virtual GPU.
         min_security_version: older traces are refused.
         carveout_bytes: the least secure memory that it must have.
+        crypto: BearSSL's source; None: Debian's.
 
     Raises:
         GenerateError: no ES256 key.
@@ -136,7 +142,7 @@ def build(
             QEMU_VIRT,
             key,
             Path(name) / "out",
-            bearssl=bearssl.source(),
+            bearssl=bearssl.source(crypto),
             min_security_version=min_security_version,
             carveout_bytes=-(-carveout_bytes // CARVEOUT_STEP) * CARVEOUT_STEP or None,
         )
@@ -166,6 +172,7 @@ def firmware_for(request: ReplayRequest, trace: Trace | None) -> Firmware:
         gpu_of(request.signed, request.gpu),
         request.min_security_version,
         carveout_bytes=secure_bytes(trace, request.signed),
+        crypto=request.bearssl,
     )
 
 

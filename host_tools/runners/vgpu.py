@@ -21,12 +21,12 @@ from tee_replayer.status import ReplayError
 
 CARVEOUT_PHYS = 0x1_0000_0000
 DEVICE = "virtual GPU, replayer on the host"
-OPTIONS = frozenset(("latency_ns", "hang_job", "fault_job"))
+OPTIONS = frozenset(("bearssl", "latency_ns", "hang_job", "fault_job"))
 
 
-def library(gpu: str = DEFAULT_GPU) -> Path:
-    """The host build of the replayer for a GPU, from the cache."""
-    return hostlib.build(profile_of(gpu), bearssl.source(), cache_dir("replayer"))
+def library(gpu: str = DEFAULT_GPU, crypto: Path | None = None) -> Path:
+    """The host build of the replayer for a GPU, from the cache; `crypto` is BearSSL's source, else Debian's."""
+    return hostlib.build(profile_of(gpu), bearssl.source(crypto), cache_dir("replayer"))
 
 
 def replay(request: ReplayRequest) -> ReplayResult:
@@ -45,7 +45,8 @@ def replay(request: ReplayRequest) -> ReplayResult:
     with VirtualGpu(
         gpu, memory, latency_ns=request.latency_ns, hang_job=request.hang_job, fault_job=request.fault_job
     ) as device:
-        replayer = hostlib.HostReplayer(library(gpu), profile_of(gpu), device.c_interface, carveout, CARVEOUT_PHYS)
+        built = library(gpu, request.bearssl)
+        replayer = hostlib.HostReplayer(built, profile_of(gpu), device.c_interface, carveout, CARVEOUT_PHYS)
         try:
             report = replayer.load(request.signed, request.key, request.min_security_version)
             for row in buffers.rows:

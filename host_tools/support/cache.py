@@ -37,7 +37,7 @@ def cache_dir(*parts: str) -> Path:
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
     """Hold the lock file `path`: others, threads and processes alike, wait for their turn."""
-    with path.open("w") as file:
+    with path.open("w", encoding="utf-8") as file:
         fcntl.flock(file, fcntl.LOCK_EX)  # released when the file is closed
         yield
 

@@ -70,9 +70,9 @@ def _compile_core(tree: Path, pta: Path, kept: Path, ta_key: bytes) -> None:
     """In the one source tree, where most objects are left from the last build."""
     folders = tree / "core" / "pta" / "sub.mk"
     line = f"subdirs-$({SWITCH}) += gramophone\n"
-    text = folders.read_text()
+    text = folders.read_text(encoding="utf-8")
     if line not in text:
-        folders.write_text(f"{text}\n{line}")
+        folders.write_text(f"{text}\n{line}", encoding="utf-8")
     place = tree / "core" / "pta" / "gramophone"
     place.mkdir(exist_ok=True)
     contents = dict(_contents(pta))
@@ -147,7 +147,7 @@ def source(package: str, suite: str) -> Path:
         missing.append("libssl-dev")
     if missing:
         raise RunnerError(f"OP-TEE cannot be built: apt-get install {' '.join(missing)}")
-    tree = sources.source(package, suite)
+    tree = sources.source(package, suite, "of which the secure world is built")
     if len(str(tree).split()) > 1:
         raise RunnerError(f"OP-TEE cannot be built in {tree}: make takes no path with a space; set XDG_CACHE_HOME")
     return tree

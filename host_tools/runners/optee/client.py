@@ -31,7 +31,7 @@ def libteec() -> Path:
 
 
 def _extract(fresh: Path) -> None:
-    apt = AptRoot(SUITE, ARCHITECTURE, "optee")
+    apt = AptRoot(SUITE, ARCHITECTURE, "optee", f"{PACKAGE}, which OP-TEE's clients link")
     apt.download([PACKAGE])
     with tempfile.TemporaryDirectory(dir=fresh.parent) as name:
         usr = Path(name) / "usr"
