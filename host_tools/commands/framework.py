@@ -31,9 +31,9 @@ from typing import Any, NoReturn
 import click
 
 from host_tools.support.messages import LOG, listening, shown
-from host_tools.support.version import VERSION
 from host_tools.support.programs import Ended, ended_by_signals
 from host_tools.support.streams import escape_unprintable
+from host_tools.support.version import VERSION
 from trace_format.errors import GramophoneError, printable
 
 FILE = click.Path(path_type=Path)  # opened by the command, so that a missing one is an error like any other

@@ -22,8 +22,8 @@ from signing.sign import FileSigner, sign_trace
 from signing.verify import Verdict, verify_trace
 from tee_replayer.target import drivers
 from trace_format import layout, policy
-from trace_format.errors import GramophoneError, OtherPolicyError, TraceError
-from trace_format.schema import HEADER_FLAG_RAW, SIGNED_MAGIC
+from trace_format.errors import GramophoneError, MagicError, OtherPolicyError, TraceError
+from trace_format.schema import HEADER_FLAG_RAW, SIGNED_MAGIC, TRACE_MAGIC
 from trace_format.trace import Trace
 
 REFUSED_BY_DEVICES = "refused-by-devices"  # verdict of `verify` besides Verdict's
@@ -179,8 +179,12 @@ def sign(
     check_output(output, signing_key, *([] if replace else [trace]))
     if data.startswith(SIGNED_MAGIC):
         if not replace:
-            raise GramophoneError(
-                f"{trace}: signed already: --replace gives it another signature, 'gramophone strip' takes it away"
+            raise MagicError(
+                "signed already (--replace gives it another signature, 'gramophone strip' takes it away)",
+                offset=0,
+                expected=TRACE_MAGIC.hex(),
+                found=SIGNED_MAGIC.hex(),
+                file=str(trace),
             )
         data, offset = unsigned(data, trace)
     signer = FileSigner(read_private_key(signing_key, given_passphrase(passphrase_file, passphrase_env)))

@@ -72,6 +72,7 @@ def run(
         OSError: it cannot be started.
     """
     LOG.debug("running %s", shlex.join(command))
+    _check()
     is_main = threading.current_thread() is threading.main_thread()
     process = None
     _State.starting = _State.starting or is_main

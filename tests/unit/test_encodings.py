@@ -28,7 +28,7 @@ COMMAND_LINES = (
     "keygen -o größe.pem",
     "keyinfo größe.pem",
     "getpub größe.pem -o größe.pub.pem",
-    "sign größe.gtr --key größe.pem -o größe.sgtr",
+    "sign größe.gtr --signing-key größe.pem -o größe.sgtr",
     "verify größe.sgtr --key größe.pub.pem",
     "verify größe.sgtr --key größe.pub.pem --json",
     "dump größe.sgtr",

@@ -75,8 +75,8 @@ def test_signals(number: signal.Signals, status: int, program: str, marked: Mark
     with subprocess.Popen(command, env=marked.environment) as process:
         marked.wait_for(f"sleep\0{SLEEP}", 4)
         process.send_signal(number)
-        process.send_signal(number)  # a second one does not disturb the cleaning up
-        assert process.wait(30) == status
+        process.send_signal(number)  # a second one does not disturb the cleaning up, or comes after it
+        assert process.wait(30) in (status, -number)
     assert marked.gone()
     assert list(tmp_path.iterdir()) == []
 

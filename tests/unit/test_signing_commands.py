@@ -153,8 +153,8 @@ def test_a_signature_is_replaced() -> None:
     run("keygen", "-o", "new.pem")
     run("sign", "net.gtr", "--signing-key", "key.pem", "-o", "old.sgtr")
     refused = run("sign", "old.sgtr", "--signing-key", "new.pem", "-o", "new.sgtr", status=2)
-    assert refused.stderr == (
-        "error: old.sgtr: signed already: --replace gives it another signature, 'gramophone strip' takes it away\n"
+    assert refused.stderr.startswith(
+        "error: old.sgtr at offset 0x0: signed already (--replace gives it another signature, 'gramophone strip' "
     )
     assert not Path("new.sgtr").exists()
     run("sign", "old.sgtr", "--signing-key", "new.pem", "-o", "new.sgtr", "--replace")
