@@ -32,14 +32,18 @@ COMMANDS = {
     "getpub": LazyCommand("signing.getpub", "Get the public key of a key file (PEM)."),
     "keyinfo": LazyCommand("signing.keyinfo", "Say what is in a key file."),
     "sign": LazyCommand("signing.sign", "Sign a trace."),
+    "strip": LazyCommand("signing.strip", "Take the signature away: the trace without its envelope."),
     "verify": LazyCommand("signing.verify", "Check who signed a trace, and that no bit of it has changed since."),
     "generate": LazyCommand(
         "replaying.generate_command",
         "Write a replayer for one target: replayer.c and replayer.h, the port, and a Makefile.",
     ),
     "replay": LazyCommand(
-        "replaying.replay_command",
+        "running.replay_command",
         "Verify, load and replay a signed trace, in the secure world of an emulated device or on the virtual GPU.",
+    ),
+    "bench": LazyCommand(
+        "benching.bench_command", "Measure what a signed trace costs: minimum and median of several replays."
     ),
     "flash": LazyCommand(
         "flashing.flash_command", "Pack a generated folder for its board, or check what is in an image."

@@ -16,7 +16,7 @@ algorithm (26 or 27, that is -7 or -8), the key id and the signature vary:
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -76,12 +76,13 @@ class Envelope:
             raise EnvelopeError(
                 "not a COSE_Sign1 message", offset=0, expected=f"tag {COSE_SIGN1_TAG}", found=_short(message)
             )
-        if not isinstance(message.value, list) or len(message.value) != 4:
+        # From version 6 on, cbor2 decodes what is inside of a tag as tuples and frozendicts.
+        if not isinstance(message.value, list | tuple) or len(message.value) != 4:
             raise EnvelopeError(
                 "COSE_Sign1 message", offset=1, expected="an array of 4", found=_short(message.value)
             )
         protected, unprotected, payload, signature = message.value
-        if not isinstance(unprotected, dict) or unprotected:
+        if not isinstance(unprotected, Mapping) or unprotected:
             raise EnvelopeError("unprotected header", offset=0, expected="an empty map", found=_short(unprotected))
         if payload is not None:
             raise EnvelopeError("payload", offset=0, expected="nil (detached)", found=_short(payload))

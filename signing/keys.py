@@ -1,11 +1,17 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Keys: made, read from and written to PEM files (PKCS#8 private keys, SubjectPublicKeyInfo public keys)."""
+"""Keys, made, and read from and written to PEM files.
+
+Written are PKCS#8 private keys and SubjectPublicKeyInfo public keys. Read are also what other programs write:
+OpenSSL's `EC PRIVATE KEY` (SEC 1) and the files of ssh-keygen.
+"""
 
 from __future__ import annotations
 
+import base64
 import enum
 import hashlib
 import re
+import shlex
 from dataclasses import dataclass
 
 from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
@@ -20,6 +26,8 @@ from cryptography.hazmat.primitives.serialization import (
     PublicFormat,
     load_pem_private_key,
     load_pem_public_key,
+    load_ssh_private_key,
+    load_ssh_public_key,
 )
 
 from signing import curves
@@ -28,6 +36,16 @@ from signing.errors import KeyFileError, PassphraseError
 KID_BYTES = 16
 SIGNATURE_BYTES = 64  # of both algorithms: r || s (RFC 9053, 2.1), R || S (RFC 8032, 5.1.6)
 _KINDS = "an ECDSA key on P-256 or an Ed25519 key"
+# PEM labels of private keys that are read, and openssl's of a file's first part, which repeats the curve.
+PKCS8, PKCS8_ENCRYPTED, SEC1, OPENSSH = (
+    "PRIVATE KEY",
+    "ENCRYPTED PRIVATE KEY",
+    "EC PRIVATE KEY",
+    "OPENSSH PRIVATE KEY",
+)
+_PARAMETERS = "EC PARAMETERS"
+_OPENSSH_MAGIC = b"openssh-key-v1\0"  # OpenSSH PROTOCOL.key: then the cipher's name, after its length of 4 bytes
+_OPENSSH_PUBLIC = (b"ssh-ed25519 ", b"ecdsa-sha2-nistp256 ")  # a line of a .pub file
 
 PrivateKey = ec.EllipticCurvePrivateKey | ed25519.Ed25519PrivateKey
 
@@ -123,43 +141,62 @@ def private_pem(key: PrivateKey, passphrase: bytes | None = None) -> bytes:
 
 
 def pem_label(pem: bytes, file: str = "") -> str:
-    """What a PEM file says it holds, as in `PRIVATE KEY`; KeyFileError when it is not one PEM object."""
+    """What a PEM file says it holds, as in `PRIVATE KEY`; KeyFileError when it is not one PEM object.
+
+    A line of OpenSSH's .pub file counts as `PUBLIC KEY`.
+    """
+    if pem.startswith(_OPENSSH_PUBLIC):
+        return "PUBLIC KEY"
     labels = re.findall(rb"^-----BEGIN ([A-Z0-9 ]+)-----\s*$", pem, re.MULTILINE)
+    if len(labels) == 2 and labels[0] == _PARAMETERS.encode():
+        del labels[0]
     if len(labels) != 1:
-        raise KeyFileError("not a PEM key file", expected="one PEM object", found=len(labels), file=file)
+        command = f"openssl pkey -inform DER -in {_shell(file)} -out KEY.pem"
+        hint = f" ({command} converts DER)" if pem[:1] == b"\x30" else ""
+        raise KeyFileError(f"not a PEM key file{hint}", expected="one PEM object", found=len(labels), file=file)
     return str(labels[0], "ascii")
 
 
 def is_encrypted(pem: bytes, file: str = "") -> bool:
     """Whether a passphrase is needed; KeyFileError as `pem_label`."""
-    return pem_label(pem, file) == "ENCRYPTED PRIVATE KEY"
+    label = pem_label(pem, file)
+    if label == SEC1:
+        return b"\nProc-Type: 4,ENCRYPTED" in pem  # RFC 1421, 4.6.1.1
+    if label == OPENSSH:
+        content = _openssh(pem)
+        return content.startswith(_OPENSSH_MAGIC) and not content.startswith(_OPENSSH_MAGIC + b"\0\0\0\4none")
+    return label == PKCS8_ENCRYPTED
 
 
 def load_private_key(pem: bytes, passphrase: bytes | None = None, *, file: str = "") -> PrivateKey:
-    """Read a PKCS#8 PEM file.
+    """Read a PEM file: PKCS#8, SEC 1, or OpenSSH's own if it is not encrypted.
 
     Raises:
         PassphraseError: the passphrase is missing, wrong, or given for a key that is not encrypted.
-        KeyFileError: no PKCS#8 PEM, or a key of another kind than ECDSA on P-256 and Ed25519.
+        KeyFileError: no such file, or a key of another kind than ECDSA on P-256 and Ed25519.
     """
     label = pem_label(pem, file)
     if label == "PUBLIC KEY":
         raise KeyFileError("this is a public key; a private one is needed", file=file)
-    if label not in ("PRIVATE KEY", "ENCRYPTED PRIVATE KEY"):
-        hint = " ('openssl pkcs8 -topk8' converts)" if label.endswith("PRIVATE KEY") else ""
+    if label not in (PKCS8, PKCS8_ENCRYPTED, SEC1, OPENSSH):
         raise KeyFileError(
-            "not a PKCS#8 private key", expected=f"'PRIVATE KEY'{hint}", found=f"'{label}'", file=file
+            "not a private key that is read",
+            expected=f"'{PKCS8}' ('gramophone keygen' makes one), '{SEC1}' or '{OPENSSH}'",
+            found=f"'{label}'",
+            file=file,
         )
-    encrypted = label == "ENCRYPTED PRIVATE KEY"
+    encrypted = is_encrypted(pem, file)
+    if encrypted and label == OPENSSH:  # to decrypt it takes bcrypt, which no other part of this project needs
+        raise KeyFileError(f"an OpenSSH key that is encrypted: {_conversion(pem, file)}", file=file)
     if encrypted and not passphrase:
         raise PassphraseError("the key is encrypted and no passphrase was given", file=file)
     if passphrase is not None and not encrypted:
         raise PassphraseError("a passphrase was given, but the key is not encrypted", file=file)
     try:
-        key = load_pem_private_key(pem, passphrase)
+        key = load_ssh_private_key(pem, None) if label == OPENSSH else load_pem_private_key(pem, passphrase)
     except UnsupportedAlgorithm as error:
         raise KeyFileError("not a key of a supported kind", expected=_KINDS, found=error, file=file) from None
-    except ValueError:
+    except (ValueError, TypeError):
         if encrypted:
             # with the padding of a block cipher the two cannot be distinguished
             raise PassphraseError("wrong passphrase, or a damaged key", file=file) from None
@@ -172,7 +209,7 @@ def load_private_key(pem: bytes, passphrase: bytes | None = None, *, file: str =
 
 
 def load_public_key(pem: bytes, *, file: str = "") -> PublicKey:
-    """Read a SubjectPublicKeyInfo PEM file.
+    """Read a SubjectPublicKeyInfo PEM file, or the line of OpenSSH's .pub file.
 
     Raises:
         KeyFileError: it is not one of P-256 or Ed25519, or a point that anybody can sign for.
@@ -182,7 +219,7 @@ def load_public_key(pem: bytes, *, file: str = "") -> PublicKey:
         hint = " ('gramophone getpub' makes it)" if label.endswith("PRIVATE KEY") else ""
         raise KeyFileError("not a public key", expected=f"'PUBLIC KEY'{hint}", found=f"'{label}'", file=file)
     try:
-        key = load_pem_public_key(pem)
+        key = load_ssh_public_key(pem) if pem.startswith(_OPENSSH_PUBLIC) else load_pem_public_key(pem)
     except UnsupportedAlgorithm as error:
         raise KeyFileError("not a key of a supported kind", expected=_KINDS, found=error, file=file) from None
     except ValueError:
@@ -194,6 +231,26 @@ def load_public_key(pem: bytes, *, file: str = "") -> PublicKey:
     ):
         return PublicKey(key)
     raise KeyFileError("not a key that traces are signed with", expected=_KINDS, found=_kind(key), file=file)
+
+
+def _openssh(pem: bytes) -> bytes:
+    """The contents of an OpenSSH private key file; empty when they are not base64."""
+    body = re.sub(rb"-----[A-Z ]+-----|\s", b"", pem)
+    try:
+        return base64.b64decode(body, validate=True)
+    except ValueError:
+        return b""
+
+
+def _conversion(pem: bytes, file: str) -> str:
+    """How an encrypted OpenSSH key becomes one that is read: ssh-keygen writes Ed25519 in its own form only."""
+    how = '-N "" takes the passphrase away' if b"ssh-ed25519" in _openssh(pem) else "-m PKCS8 changes the form"
+    return f"on a copy of it, ssh-keygen -p -f {_shell(file)} {how}"
+
+
+def _shell(file: str) -> str:
+    """A file's name in a command that an error shows."""
+    return shlex.quote(file) if file else "FILE"
 
 
 def _kind(key: object) -> str:

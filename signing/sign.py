@@ -18,12 +18,8 @@ class Signer(Protocol):
     """A holder of a private key: a file, a token, another machine."""
 
     @property
-    def alg(self) -> keys.Algorithm:
-        """Algorithm of the signatures."""
-
-    @property
-    def kid(self) -> bytes:
-        """Id of the key, 16 bytes."""
+    def public(self) -> keys.PublicKey:
+        """The public key that belongs to it."""
 
     def sign(self, tbs: bytes) -> bytes:
         """Signature of 64 bytes over `tbs`: r || s for ES256, with any s; as RFC 8032 gives it for EdDSA."""
@@ -67,7 +63,7 @@ def sign_trace(trace: bytes, signer: Signer, *, file: str = "") -> bytes:
     Raises:
         TraceError: the trace is not what the format says, or is signed already.
         PolicyError: it does to a register what no trace may do.
-        SignerError: the signer gave no signature of 64 bytes, or none of ES256.
+        SignerError: what the signer gave is not a signature of the trace by its key.
     """
     if trace[: len(SIGNED_MAGIC)] == SIGNED_MAGIC:
         raise MagicError(
@@ -75,14 +71,21 @@ def sign_trace(trace: bytes, signer: Signer, *, file: str = "") -> bytes:
         )
     policy.check(Trace.parse(trace, file), f"{file}: " if file else "")
     head = trace[: layout.read_header(trace)["head_bytes"]]
-    signature = signer.sign(envelope.to_be_signed(signer.alg, signer.kid, head))
+    public = signer.public
+    tbs = envelope.to_be_signed(public.algorithm, public.kid, head)
+    signature = signer.sign(tbs)
     if len(signature) != keys.SIGNATURE_BYTES:
         raise SignerError(
             f"the signer gave {len(signature)} bytes instead of a signature of {keys.SIGNATURE_BYTES}"
         )
-    if signer.alg == keys.Algorithm.ES256:  # tokens and other programs may give the one that is not read
+    if public.algorithm == keys.Algorithm.ES256:  # tokens and other programs may give the one that is not read
         try:
             signature = curves.lowered(signature)
         except ValueError as error:
             raise SignerError(f"the signer gave no signature of ES256: {error}") from None
-    return envelope.join(envelope.Envelope(signer.alg, signer.kid, signature), trace)
+    if not public.verify(signature, tbs):
+        raise SignerError(
+            f"the signer gave a signature that does not fit: expected one of the trace's head by "
+            f"{public.algorithm.title} key {public.kid.hex()}"
+        )
+    return envelope.join(envelope.Envelope(public.algorithm, public.kid, signature), trace)

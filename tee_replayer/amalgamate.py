@@ -21,7 +21,7 @@ _CORE_SOURCES = ("lz4.c", "stream.c", "check.c", "slots.c", "envelope.c", "load.
 
 def header(notice: str, device: str) -> str:
     """Text of replayer.h: the public interface, the crypto seam, and the declaration of the device's constant."""
-    public = _without_spdx((CORE / "replayer.h").read_text())
+    public = _without_spdx((CORE / "replayer.h").read_text(encoding="utf-8"))
     public = public.replace(f'#include "{_REPORT}"\n', part(GENERATED / _REPORT))
     parts = [part(CORE / "crypto.h"), device]
     body = "\n".join([public.removesuffix("#endif\n"), *parts])
@@ -47,7 +47,7 @@ def source(profile: Profile, notice: str, device: str) -> str:
 
 def part(path: Path) -> str:
     """A file as a part of a larger one: under its name, without its include guard and without includes of ours."""
-    return f"/* {'-' * 40} {path.name} */\n{_bare(path.read_text())}"
+    return f"/* {'-' * 40} {path.name} */\n{_bare(path.read_text(encoding='utf-8'))}"
 
 
 def _bare(text: str) -> str:

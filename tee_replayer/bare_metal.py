@@ -29,8 +29,10 @@ def write(board: Board, folder: Path, bearssl: Path, carveout_bytes: int | None)
         bearssl: BearSSL's source tree.
         carveout_bytes: secure memory for traces; None: the board's own size.
     """
-    seam = (HERE / "crypto" / "bearssl.c").read_text()
-    (folder / "crypto.c").write_text(seam.replace('#include "crypto.h"', '#include "replayer.h"'))
+    seam = (HERE / "crypto" / "bearssl.c").read_text(encoding="utf-8")
+    (folder / "crypto.c").write_text(
+        seam.replace('#include "crypto.h"', '#include "replayer.h"'), encoding="utf-8"
+    )
     ports = resources.files("baremetal")
     sources = (f"{board.port}.c", *board.parts)
     for name in (*_COMMON, *sources, f"{board.port}.h"):
@@ -39,12 +41,12 @@ def write(board: Board, folder: Path, bearssl: Path, carveout_bytes: int | None)
         target.write_bytes((ports / name).read_bytes())
     for name in _HEADERS:
         shutil.copyfile(GENERATED / name, folder / name)
-    makefile = (HERE / "firmware" / "Makefile").read_text()
+    makefile = (HERE / "firmware" / "Makefile").read_text(encoding="utf-8")
     objects = " ".join(f"{Path(name).stem}.o" for name in sources)
     flags = f" -DGR_CARVEOUT_BYTES={carveout_bytes:#x}" if carveout_bytes else ""
     for mark, text in (("@PORT@", objects), ("@CRYPTO@", _crypto_objects()), (" @BOARD@", flags)):
         makefile = makefile.replace(mark, text)
-    (folder / "Makefile").write_text(makefile)
+    (folder / "Makefile").write_text(makefile, encoding="utf-8")
     shutil.copyfile(HERE / "firmware" / "size.py", folder / "size.py")
     _copy_crypto(bearssl, folder / "bearssl")
 

@@ -111,8 +111,8 @@ def generate(
         work.mkdir()
         shutil.copyfile(HERE / "LICENSE", work / "LICENSE")
         device = Device(platform, profile.profile_id, min_security_version, key)
-        (work / "replayer.h").write_text(amalgamate.header(notice, device.declaration()))
-        (work / "replayer.c").write_text(amalgamate.source(profile, notice, device.definition()))
+        (work / "replayer.h").write_text(amalgamate.header(notice, device.declaration()), encoding="utf-8")
+        (work / "replayer.c").write_text(amalgamate.source(profile, notice, device.definition()), encoding="utf-8")
         if bearssl is None:
             assert board.optee
             _copy_pseudo_ta(profile, board.optee, work, carveout_bytes or board.optee.carveout_bytes, share_gpu)
@@ -134,10 +134,10 @@ def _copy_pseudo_ta(profile: Profile, optee: Optee, work: Path, carveout_bytes: 
         "@FIREWALL@": f"{optee.firewall_base if share_gpu else 0:#x}",
     }
     for source in _files(HERE / "optee"):
-        text = source.read_text()
+        text = source.read_text(encoding="utf-8")
         for mark, value in values.items():
             text = text.replace(mark, value)
-        (work / source.name).write_text(text)
+        (work / source.name).write_text(text, encoding="utf-8")
     shutil.copyfile(GENERATED / "gramophone_optee.h", work / "gramophone_optee.h")
     shared = [work / name for name in ("LICENSE", "replayer.h", "gramophone_pta.h", "gramophone_optee.h")]
     shared += [GENERATED / "gramophone_trace.h", HERE / "optee" / "ta" / "gramophone_ta.h"]

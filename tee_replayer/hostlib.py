@@ -73,7 +73,7 @@ def build(profile: Profile, bearssl: Path | None, folder: Path, extra: tuple[str
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder) as name:
         work = Path(name)
-        (work / "gr_target.h").write_text(text)
+        (work / "gr_target.h").write_text(text, encoding="utf-8")
         include = [f"-I{path}" for path in (work, CORE, HERE / "host", GENERATED)]
         system = [f"-isystem{bearssl / part}" for part in ("inc", "src")] if bearssl else []
         libraries = [] if bearssl else ["-lcrypto"]
@@ -101,7 +101,7 @@ def build(profile: Profile, bearssl: Path | None, folder: Path, extra: tuple[str
 
 
 def _compile(command: list[str]) -> None:
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = subprocess.run(command, capture_output=True, encoding="utf-8", errors="replace", check=False)
     if done.returncode:
         raise GramophoneError(f"compiling the replayer failed: {' '.join(command)}\n{done.stderr.strip()}")
 
@@ -110,7 +110,7 @@ def _compile(command: list[str]) -> None:
 def _ffi() -> cffi.FFI:
     """Declarations: struct gr_report, and what host.h has."""
     ffi = cffi.FFI()
-    host = re.sub(r"^#.*$", "", (HERE / "host" / "host.h").read_text(), flags=re.MULTILINE)
+    host = re.sub(r"^#.*$", "", (HERE / "host" / "host.h").read_text(encoding="utf-8"), flags=re.MULTILINE)
     ffi.cdef(c_memory.declaration(REPORT, "report") + host)
     return ffi
 

@@ -77,7 +77,7 @@ def first_of_block(profile: Profile) -> str:
 
 def header(profile: Profile) -> str:
     """The text of `gr_target.h`."""
-    source = driver_source(profile).read_text()
+    source = driver_source(profile).read_text(encoding="utf-8")
     used = [r for r in profile.registers.values() if re.search(rf"\b{register_name(r)}\b", source)]
     lines = [
         f"/* {profile.title}: from the GPU profile {profile.name}.toml; do not edit. */",

@@ -8,17 +8,17 @@ from pathlib import Path
 from typing import Any
 
 import click
-from rich.console import Console
 
-from host_tools.commands.framework import FILE, GramophoneCommand, Outcome, UsageError, say
+from host_tools.commands.framework import FILE, GramophoneCommand, Outcome, UsageError, warn
 from host_tools.commands.replaying import device_key
+from host_tools.commands.streams import check_output, write
 from host_tools.flash.check import Checked
 from host_tools.flash.check import check as check_image
 from host_tools.flash.manifest import Manifest, sha256
 from host_tools.flash.names import CERTIFICATE, FIP, TA_KEY
 from host_tools.flash.pack import Sources, pack
 from host_tools.flash.signed_ta import PUBLISHED_KEY
-from host_tools.support.files import check_writable, write_atomically
+from host_tools.support.progress import phase
 from trace_format.errors import printable
 
 SHOWN = 16  # digits of a hash in the text; --json has all
@@ -28,16 +28,16 @@ SHOWN = 16  # digits of a hash in the text; --json has all
     "flash",
     cls=GramophoneCommand,
     example=(
-        "gramophone flash out --to card.img --trace net.sgtr --boot-firmware /boot/firmware\n"
+        "gramophone flash out -o card.img --trace net.sgtr --boot-firmware /boot/firmware\n"
         "gramophone flash --check card.img --key pub.pem"
     ),
 )
 @click.argument("out", type=FILE, required=False)
-@click.option("--to", "image", type=FILE, help="Image to write.")
+@click.option("-o", "--output", type=FILE, help="Image to write.")
 @click.option("--trace", "traces", type=FILE, multiple=True, help="Signed trace to put into it; repeatable.")
 @click.option("--fip", type=FILE, help="TF-A's firmware image package of the board (optee, hikey960).")
 @click.option("--core", type=FILE, help="Folder with OP-TEE's core as built for the board (optee).")
-@click.option("--ta-key", type=FILE, help="Private key (PEM, RSA) to sign the TA with (optee).")
+@click.option("--ta-signing-key", type=FILE, help="Private key (PEM, RSA) to sign the TA with (optee).")
 @click.option("--boot-firmware", type=FILE, help="Folder with Raspberry Pi's own boot files (rpi4).")
 @click.option("--kernel", type=FILE, help="Kernel to enter after the replay; default: one that waits (rpi4).")
 @click.option(
@@ -46,11 +46,11 @@ SHOWN = 16  # digits of a hash in the text; --json has all
 @click.option("--key", type=FILE, help="Public key (PEM) that the device must have (--check).")
 def flash_command(
     out: Path | None,
-    image: Path | None,
+    output: Path | None,
     traces: tuple[Path, ...],
     fip: Path | None,
     core: Path | None,
-    ta_key: Path | None,
+    ta_signing_key: Path | None,
     boot_firmware: Path | None,
     kernel: Path | None,
     checked: Path | None,
@@ -64,24 +64,24 @@ def flash_command(
     Exit status of --check: 1 when something in the image is not what it must be, 2 when it is not
     an image of ours.
     """
-    sources = Sources(traces, fip, core, ta_key, boot_firmware, kernel)
+    sources = Sources(traces, fip, core, ta_signing_key, boot_firmware, kernel)
     if checked is not None:
-        if out is not None or image is not None or sources != Sources():
+        if out is not None or output is not None or sources != Sources():
             raise UsageError("--check takes only an image and --key")
-        with Console(stderr=True).status("checking"):
+        with phase("checking"):
             found = check_image(checked, device_key(key) if key else None)
         _warn(found.manifest)
         return Outcome(_checked_data(checked, found), _checked_text(checked, found), found.ok)
-    if out is None or image is None or key is not None:
-        raise UsageError("expected either OUT --to IMAGE, or --check IMAGE [--key KEY]")
-    check_writable(image)
-    with Console(stderr=True).status("packing"):
+    if out is None or output is None or key is not None:
+        raise UsageError("expected either OUT -o IMAGE, or --check IMAGE [--key KEY]")
+    check_output(output, *traces)
+    with phase("packing"):
         data, manifest = pack(out, sources)
-    write_atomically(image, data)
+    write(output, data)
     _warn(manifest)
-    written = {"file": str(image), "manifest_sha256": sha256(manifest.encode())}
+    written = {"file": str(output), "manifest_sha256": sha256(manifest.encode())}
     lines = [
-        f"{image}: {len(data)} bytes for {manifest.platform}, {len(manifest.pieces)} pieces",
+        f"{output}: {len(data)} bytes for {manifest.platform}, {len(manifest.pieces)} pieces",
         *_text(manifest),
         f"manifest         sha256 {written['manifest_sha256']}",
     ]
@@ -93,11 +93,11 @@ def _warn(manifest: Manifest | None) -> None:
     if manifest is None:
         return
     if any(ta.key_sha256 == PUBLISHED_KEY for ta in manifest.trusted_applications):
-        say(
-            f"warning: {TA_KEY} is the key that OP-TEE publishes: anybody can sign TAs for this core; see --ta-key"
+        warn(
+            f"{TA_KEY} is the key that OP-TEE publishes: anybody can sign TAs for this core; see --ta-signing-key"
         )
     if any(piece.name.startswith(f"{FIP}/") and piece.name.endswith(CERTIFICATE) for piece in manifest.pieces):
-        say(f"warning: {FIP} has certificates, of its old contents: TF-A's cert_create makes new ones")
+        warn(f"{FIP} has certificates, of its old contents: TF-A's cert_create makes new ones")
 
 
 def _text(manifest: Manifest) -> list[str]:

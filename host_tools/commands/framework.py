@@ -9,8 +9,10 @@ A command is a function that returns an `Outcome`:
         "Count the actions of a trace."
         return Outcome({"actions": 3}, "3 actions")
 
-Standard output is only the result; messages and progress go to standard error through `say` (or rich's
-`Console(stderr=True)`). Exit status: 0, 1 if the outcome is not ok, 2 for usage and bad input.
+Standard output is only the result. Messages go to standard error through `say` and `warn`, progress through
+`host_tools.support.progress`; `--quiet`, `--verbose` and `--log` are theirs. With `-o -` standard output is the
+output file, and the result goes to standard error. Exit status: 0, 1 if the outcome is not ok, 2 for usage and bad
+input, 128 plus its number after a signal: 130 if interrupted.
 """
 
 from __future__ import annotations
@@ -19,16 +21,24 @@ import contextlib
 import errno
 import importlib
 import json
-from collections.abc import Iterator, Mapping
+import shlex
+import sys
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NoReturn
 
 import click
 
+from host_tools.support.messages import LOG, listening, shown
+from host_tools.support.programs import Ended, ended_by_signals
+from host_tools.support.streams import escape_unprintable
+from host_tools.support.version import VERSION
 from trace_format.errors import GramophoneError, printable
 
 FILE = click.Path(path_type=Path)  # opened by the command, so that a missing one is an error like any other
+STREAM = Path("-")  # as a file: standard input, or standard output
+INTERRUPTED = 130  # exit status, as of a program that SIGINT ended (128 + 2)
 AS_JSON = "gramophone.as_json"  # key in the context's `meta`: whether --json is among the arguments
 
 
@@ -53,12 +63,12 @@ class Outcome:
 
 def say(message: str) -> None:
     """Tell the user something that is not the result."""
-    click.echo(_shown(message), err=True)
+    LOG.info("%s", message)
 
 
-def _shown(text: str) -> str:
-    """As it is printed: escapes for what a terminal acts on. Line ends of names have been escaped before."""
-    return "\n".join("\t".join(map(printable, line.split("\t"))) for line in text.split("\n"))
+def warn(message: str) -> None:
+    """Tell the user what must not be overlooked."""
+    LOG.warning("warning: %s", message)
 
 
 class GramophoneCommand(click.Command):
@@ -67,9 +77,12 @@ class GramophoneCommand(click.Command):
     def __init__(self, *args: Any, example: str, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.example = example
-        self.params.append(
-            click.Option(["--json", "as_json"], is_flag=True, help="Print the result as one JSON object.")
-        )
+        self.params += [
+            click.Option(["--json", "as_json"], is_flag=True, help="Print the result as one JSON object."),
+            click.Option(["-v", "--verbose"], is_flag=True, help="Say what is done, in detail."),
+            click.Option(["-q", "--quiet"], is_flag=True, help="Only warnings and errors, no progress."),
+            click.Option(["--log"], type=FILE, help="File for all messages, with details and times."),
+        ]
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Show the example as the user types it."""
@@ -79,22 +92,63 @@ class GramophoneCommand(click.Command):
 
     def invoke(self, ctx: click.Context) -> NoReturn:
         """Run the command, print its outcome and end with its exit status."""
-        as_json = ctx.params.pop("as_json")
+        as_json, verbose, quiet, log = map(ctx.params.pop, ("as_json", "verbose", "quiet", "log"))
+        to_stdout = ctx.params.get("output") == STREAM
+        with contextlib.ExitStack() as stack:
+            try:
+                if verbose and quiet:
+                    raise UsageError("--verbose and --quiet exclude each other")
+                if to_stdout and as_json:
+                    raise UsageError("'-o -' and --json exclude each other: there is one standard output")
+                if log is not None and log.resolve() in _paths(ctx.params.values()):
+                    raise UsageError(f"--log {log}: this file has another use here")
+                stack.enter_context(listening(verbose=verbose, quiet=quiet, log=log))
+            except (GramophoneError, OSError) as error:
+                _fail(ctx, _sentence(error), as_json)
+            LOG.debug("gramophone %s: %s", VERSION, shlex.join(sys.argv))
+            outcome = self._outcome(ctx, as_json)
+        if as_json:
+            click.echo(json.dumps({"ok": outcome.ok, **outcome.data}))
+        elif outcome.text and not (to_stdout and quiet):
+            click.echo(shown(outcome.text), err=to_stdout)
+        ctx.exit(0 if outcome.ok else 1)
+
+    def _outcome(self, ctx: click.Context, as_json: bool) -> Outcome:
+        """What the command finds out; ends with the status of an error if there is one."""
         try:
-            outcome: Outcome = super().invoke(ctx)
+            with ended_by_signals():
+                outcome: Outcome = super().invoke(ctx)
         except GramophoneError as error:
             _fail(ctx, str(error), as_json)
         except OSError as error:
             if error.errno == errno.EPIPE:  # the reader of our output is gone; click knows what to do
                 raise
-            _fail(ctx, f"{error.filename}: {error.strerror}" if error.filename else str(error), as_json)
-        except (click.Abort, KeyboardInterrupt):
-            _fail(ctx, "interrupted", as_json)
-        if as_json:
-            click.echo(json.dumps({"ok": outcome.ok, **outcome.data}))
-        elif outcome.text:
-            click.echo(_shown(outcome.text))
-        ctx.exit(0 if outcome.ok else 1)
+            _fail(ctx, _sentence(error), as_json)
+        except KeyboardInterrupt:
+            _fail(ctx, "interrupted", as_json, INTERRUPTED)
+        except Ended as ended:
+            _fail(ctx, str(ended), as_json, ended.exit_status)
+        except click.Abort as abort:  # a prompt's: interrupted, or nobody there
+            interrupted = isinstance(abort.__context__, KeyboardInterrupt)
+            _fail(ctx, "interrupted", as_json, INTERRUPTED if interrupted else 2)
+        return outcome
+
+
+def _paths(values: Iterable[Any]) -> set[Path]:
+    """All paths among the values of options and arguments."""
+    found = set()
+    for value in values:
+        if isinstance(value, Path):
+            found.add(value.resolve())
+        elif isinstance(value, tuple):
+            found |= _paths(value)
+    return found
+
+
+def _sentence(error: GramophoneError | OSError) -> str:
+    if isinstance(error, OSError) and error.filename:
+        return f"{error.filename}: {error.strerror}"
+    return str(error)
 
 
 @dataclass(frozen=True)
@@ -126,6 +180,11 @@ class GramophoneGroup(click.Group):
     def __init__(self, *args: Any, lazy: Mapping[str, LazyCommand], **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.lazy = lazy
+
+    def main(self, *args: Any, **kwargs: Any) -> Any:
+        """Run a command line; what the terminal's encoding lacks is printed as escapes."""
+        escape_unprintable()
+        return super().main(*args, **kwargs)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Names of all commands, sorted."""
@@ -190,11 +249,14 @@ class _OneSentence(click.ClickException):
 
 def _tell(message: str, as_json: bool) -> None:
     message = printable(" ".join(message.split()))
-    say(f"error: {message}")
+    if LOG.handlers:
+        LOG.error("error: %s", message)
+    else:  # before a command listens
+        click.echo(f"error: {message}", err=True)
     if as_json:
         click.echo(json.dumps({"ok": False, "error": message}))
 
 
-def _fail(ctx: click.Context, message: str, as_json: bool) -> NoReturn:
+def _fail(ctx: click.Context, message: str, as_json: bool, status: int = 2) -> NoReturn:
     _tell(message, as_json)
-    ctx.exit(2)
+    ctx.exit(status)

@@ -8,10 +8,10 @@ from pathlib import Path
 import click
 
 from host_tools.commands.framework import FILE, GramophoneCommand, Outcome
-from host_tools.commands.traces import NAME, OUTPUT, default_name, facts
+from host_tools.commands.streams import OUTPUT, check_output, write
+from host_tools.commands.traces import NAME, default_name, facts
 from host_tools.record.importers.gpureplay_trace import DEFAULT_GPU, gpus, import_gpureplay
 from host_tools.record.importers.regs_history import import_regs_history
-from host_tools.support.files import write_atomically
 from trace_format.trace import Trace
 
 NAMED = click.option("--name", type=NAME, help="Name of the trace; default: that of the recording.")
@@ -37,6 +37,7 @@ def gpureplay_command(folder: Path, output: Path, name: str | None, gpu: str) ->
     FOLDER holds gr_io_history, gr_pgt, gr_mem_contents and gr_sync_as. The network's weights are not in such a
     recording: each becomes a parameter slot.
     """
+    check_output(output)
     return _written(import_gpureplay(folder, name or default_name(folder.resolve().name), gpu), output)
 
 
@@ -53,12 +54,13 @@ def regs_history_command(file: Path, output: Path, name: str | None) -> Outcome:
 
     It has nothing about memory: the trace can be dumped and compared, but not replayed.
     """
+    check_output(output, file)
     return _written(import_regs_history(file, name or default_name(file.stem)), output)
 
 
 def _written(trace: Trace, output: Path) -> Outcome:
     data = trace.build(compress=False)
-    write_atomically(output, data)
+    write(output, data)
     return Outcome(
         {**facts(trace), "trace_bytes": len(data)},
         f"{output}: {len(data)} bytes, {trace.jobs} jobs, {len(trace.actions)} actions, {len(trace.slots)} slots",

@@ -9,16 +9,15 @@ from pathlib import Path
 from typing import Any
 
 import click
-from rich.console import Console
 
 from host_tools.commands.framework import FILE, GramophoneCommand, Outcome, UsageError, say
-from host_tools.commands.traces import NAME, OUTPUT, default_name, facts
+from host_tools.commands.streams import OUTPUT, check_output, write
+from host_tools.commands.traces import NAME, default_name, facts
+from host_tools.machine.boot import BOOT_TIMEOUT_S
 from host_tools.machine.placements import PLACEMENTS
-from host_tools.machine.root import ready_root
 from host_tools.record.network import TOLERANCE, NetworkError, record_network
 from host_tools.record.program import record_program
 from host_tools.runners.replay import FULL, NONE
-from host_tools.support.files import check_writable, write_atomically
 from host_tools.support.gpu_folders import DEFAULT_GPU
 from host_tools.vgpu.binding import executes_shaders
 from trace_format import profile
@@ -32,6 +31,14 @@ GPU = click.option(
     show_default=True,
     type=click.Choice([name for name in profile.names() if name in PLACEMENTS]),
     help="Virtual GPU to record on.",
+)
+TIMEOUT = click.option(
+    "--timeout",
+    type=click.FloatRange(1),
+    default=BOOT_TIMEOUT_S,
+    show_default=True,
+    metavar="SECONDS",
+    help="Time limit of a boot.",
 )
 
 
@@ -62,11 +69,18 @@ def record() -> None:
 @record.command(
     "ncnn",
     cls=GramophoneCommand,
-    example="gramophone record ncnn lenet.param lenet.bin --input data=1x28x28 -o lenet.raw.gtr",
+    example="gramophone record ncnn lenet.param lenet.bin --shape data=1x28x28 -o lenet.raw.gtr",
 )
 @click.argument("param", type=FILE)
 @click.argument("weights", type=FILE)
-@click.option("--input", "inputs", type=_Shape(), multiple=True, required=True, help="Input blob and its shape.")
+@click.option(
+    "--shape",
+    "shapes",
+    type=_Shape(),
+    multiple=True,
+    required=True,
+    help="Input blob and its shape, slowest dimension first; repeatable.",
+)
 @OUTPUT
 @click.option("--name", type=NAME, help="Name of the trace; default: that of PARAM.")
 @GPU
@@ -76,21 +90,23 @@ def record() -> None:
     show_default=True,
     help="Largest difference to ncnn's CPU result, relative to the largest value.",
 )
+@TIMEOUT
 def record_ncnn(
     param: Path,
     weights: Path,
-    inputs: tuple[tuple[str, tuple[int, ...]], ...],
+    shapes: tuple[tuple[str, tuple[int, ...]], ...],
     output: Path,
     name: str | None,
     gpu: str,
     tolerance: float,
+    timeout: float,
 ) -> Outcome:
     """Record one inference of an ncnn network: Debian's kernel and Mesa, PyPI's ncnn, all unmodified.
 
     Inputs, outputs and parameters are found by recording three times with different data.
     """
-    if len(dict(inputs)) != len(inputs):
-        raise UsageError("an input is given twice")
+    if len(dict(shapes)) != len(shapes):
+        raise UsageError("the shape of an input is given twice")
     if not 0 <= tolerance < math.inf:
         raise UsageError(f"--tolerance: expected a number from 0, found {tolerance}")
     if not executes_shaders(gpu):
@@ -99,18 +115,16 @@ def record_ncnn(
         )
     network = param.read_bytes(), weights.read_bytes()
     _check_param(param, network[0])
-    check_writable(output)
-    ready_root()  # shows its own progress
+    check_output(output, param, weights)
     try:
-        with Console(stderr=True).status("recording") as status:
-            trace = record_network(
-                *network,
-                dict(inputs),
-                name=name or default_name(param.stem),
-                gpu=gpu,
-                tolerance=tolerance,
-                progress=status.update,
-            )
+        trace = record_network(
+            *network,
+            dict(shapes),
+            name=name or default_name(param.stem),
+            gpu=gpu,
+            tolerance=tolerance,
+            timeout=timeout,
+        )
     except NetworkError as error:
         raise GramophoneError(f"{param}, {weights}: {error}") from error
     return _written(trace, output)
@@ -125,10 +139,17 @@ def record_ncnn(
 @OUTPUT
 @click.option("--name", type=NAME, help="Name of the trace; default: that of PROGRAM.")
 @click.option("--file", "files", type=FILE, multiple=True, help="File or library that the program needs.")
+@TIMEOUT
 @click.argument("program", type=FILE)
 @click.argument("args", nargs=-1)
 def record_run(
-    gpu: str, output: Path, name: str | None, files: tuple[Path, ...], program: Path, args: tuple[str, ...]
+    gpu: str,
+    output: Path,
+    name: str | None,
+    files: tuple[Path, ...],
+    timeout: float,
+    program: Path,
+    args: tuple[str, ...],
 ) -> Outcome:
     """Record any aarch64 program that uses the GPU, in one boot of Debian's kernel and Mesa.
 
@@ -139,12 +160,10 @@ def record_run(
     The virtual Mali runs no shaders: jobs are submitted and end, but compute nothing. The program must tolerate
     that, since an exit status other than 0 is an error.
     """
-    check_writable(output)
+    check_output(output, program, *files)
     for path in (program, *files):
         path.open("rb").close()
-    ready_root()  # shows its own progress
-    with Console(stderr=True).status(f"recording {program.name}: one boot of the whole stack"):
-        run = record_program(program, args, files, name=name or default_name(program.name), gpu=gpu)
+    run = record_program(program, args, files, name=name or default_name(program.name), gpu=gpu, timeout=timeout)
     for line in run.output.splitlines():
         say(f"{program.name}: {line}")
     return _written(run.trace, output, run.computes)
@@ -167,7 +186,7 @@ def _check_param(path: Path, data: bytes) -> None:
 
 def _written(trace: Trace, output: Path, computes: bool = True) -> Outcome:
     data = trace.build(compress=False)
-    write_atomically(output, data)
+    write(output, data)
     text = (
         f"{output}: {len(data)} bytes, {trace.jobs} jobs, {len(trace.actions)} actions, {len(trace.slots)} slots"
     )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""`gramophone keygen`, `getpub`, `keyinfo`, `sign` and `verify`."""
+"""`gramophone keygen`, `getpub`, `keyinfo`, `sign`, `strip` and `verify`."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from typing import Any
 
 import click
 
-from host_tools.commands.framework import FILE, GramophoneCommand, Outcome, UsageError, say
+from host_tools.commands.framework import FILE, GramophoneCommand, Outcome, UsageError, say, warn
+from host_tools.commands.streams import OUTPUT, check_output, read, write
 from host_tools.model.summary import lines as summary_lines
 from host_tools.model.summary import summary
-from host_tools.support.files import write_atomically
 from signing import keys
-from signing.envelope import shifted
+from signing.envelope import shifted, split
 from signing.errors import PassphraseError
 from signing.sign import FileSigner, sign_trace
 from signing.verify import Verdict, verify_trace
 from tee_replayer.target import drivers
 from trace_format import layout, policy
-from trace_format.errors import GramophoneError, OtherPolicyError, TraceError
-from trace_format.schema import HEADER_FLAG_RAW
+from trace_format.errors import GramophoneError, MagicError, OtherPolicyError, TraceError
+from trace_format.schema import HEADER_FLAG_RAW, SIGNED_MAGIC, TRACE_MAGIC
 from trace_format.trace import Trace
 
 REFUSED_BY_DEVICES = "refused-by-devices"  # verdict of `verify` besides Verdict's
@@ -57,19 +57,20 @@ def given_passphrase(file: Path | None, env: str | None) -> bytes | None:
 
 def read_private_key(path: Path, passphrase: bytes | None) -> keys.PrivateKey:
     """Read a private key; prompts for its passphrase if there is a terminal."""
-    pem = path.read_bytes()
-    if passphrase is None and keys.is_encrypted(pem, str(path)) and sys.stdin.isatty():
+    pem = read(path)
+    asks = keys.is_encrypted(pem, str(path)) and keys.pem_label(pem, str(path)) != keys.OPENSSH  # not read anyway
+    if passphrase is None and asks and sys.stdin.isatty():
         passphrase = click.prompt(f"Passphrase of {path}", hide_input=True, err=True).encode()
     return keys.load_private_key(pem, passphrase, file=str(path))
 
 
 def read_any_key(path: Path, passphrase: bytes | None) -> tuple[keys.PublicKey, str]:
-    """The public half of a key file, and the file's PEM label."""
-    pem = path.read_bytes()
-    label = keys.pem_label(pem, str(path))
-    if label == "PUBLIC KEY":
-        return keys.load_public_key(pem, file=str(path)), label
-    return FileSigner(read_private_key(path, passphrase)).public, label
+    """The public half of a key file, and what the file holds, in words."""
+    pem = read(path)
+    if keys.pem_label(pem, str(path)) == "PUBLIC KEY":
+        return keys.load_public_key(pem, file=str(path)), "public"
+    kind = "private, encrypted" if keys.is_encrypted(pem, str(path)) else "private, not encrypted"
+    return FileSigner(read_private_key(path, passphrase)).public, kind
 
 
 def _key_data(key: keys.PublicKey) -> dict[str, Any]:
@@ -103,7 +104,7 @@ def keygen(
         passphrase = click.prompt("Passphrase", hide_input=True, confirmation_prompt=True, err=True).encode()
     key = keys.generate(ALGORITHMS[algorithm])
     try:
-        write_atomically(output, keys.private_pem(key, passphrase), mode=0o600, overwrite=force)
+        write(output, keys.private_pem(key, passphrase), mode=0o600, overwrite=force)
     except FileExistsError:
         raise GramophoneError(f"{output}: exists; --force replaces it, and its key is lost") from None
     if passphrase is None:
@@ -127,7 +128,7 @@ def getpub(
     public, _ = read_any_key(key, given_passphrase(passphrase_file, passphrase_env))
     text = public.c_source() if as_c else public.pem().decode()
     if output:
-        write_atomically(output, text.encode())
+        write(output, text.encode())
         return Outcome({"file": str(output), **_key_data(public)}, f"{output}: key {public.kid.hex()}")
     return Outcome({"text": text, **_key_data(public)}, text.removesuffix("\n"))
 
@@ -137,15 +138,14 @@ def getpub(
 @passphrase_options
 def keyinfo(key: Path, passphrase_file: Path | None, passphrase_env: str | None) -> Outcome:
     """Say what is in a key file."""
-    public, label = read_any_key(key, given_passphrase(passphrase_file, passphrase_env))
+    public, kind = read_any_key(key, given_passphrase(passphrase_file, passphrase_env))
     data = {
         "file": str(key),
         **_key_data(public),
-        "private": label != "PUBLIC KEY",
-        "encrypted": label == "ENCRYPTED PRIVATE KEY",
+        "private": kind != "public",
+        "encrypted": kind == "private, encrypted",
         "public_key": public.raw.hex(),
     }
-    kind = {"PUBLIC KEY": "public", "PRIVATE KEY": "private, not encrypted"}.get(label, "private, encrypted")
     rows = {
         "algorithm": data["algorithm"],
         "key id": data["key_id"],
@@ -155,13 +155,19 @@ def keyinfo(key: Path, passphrase_file: Path | None, passphrase_env: str | None)
     return Outcome(data, "\n".join(f"{name + ':':12}{value}" for name, value in rows.items()))
 
 
-@click.command(cls=GramophoneCommand, example="gramophone sign net.gtr --key owner.pem -o net.sgtr")
+@click.command(cls=GramophoneCommand, example="gramophone sign net.gtr --signing-key owner.pem -o net.sgtr")
 @click.argument("trace", type=FILE)
-@click.option("--key", type=FILE, required=True, help="Private key (PEM, PKCS#8).")
-@click.option("-o", "--output", type=FILE, required=True, help="File to write.")
+@click.option("--signing-key", type=FILE, required=True, help="Private key (PEM: PKCS#8, SEC 1, OpenSSH).")
+@OUTPUT
+@click.option("--replace", is_flag=True, help="Take a signed trace too, and give it this signature instead.")
 @passphrase_options
 def sign(
-    trace: Path, key: Path, output: Path, passphrase_file: Path | None, passphrase_env: str | None
+    trace: Path,
+    signing_key: Path,
+    output: Path,
+    replace: bool,
+    passphrase_file: Path | None,
+    passphrase_env: str | None,
 ) -> Outcome:
     """Sign a trace. The same trace and key always give the same bytes.
 
@@ -169,21 +175,33 @@ def sign(
     to a register what its GPU's policy does not allow (docs/REGISTERS.md). Traces that 'gramophone build' makes of
     recordings are accepted.
     """
-    data = trace.read_bytes()
-    signer = FileSigner(read_private_key(key, given_passphrase(passphrase_file, passphrase_env)))
+    data, offset = read(trace), 0
+    check_output(output, signing_key, *([] if replace else [trace]))
+    if data.startswith(SIGNED_MAGIC):
+        if not replace:
+            raise MagicError(
+                "signed already (--replace gives it another signature, 'gramophone strip' takes it away)",
+                offset=0,
+                expected=TRACE_MAGIC.hex(),
+                found=SIGNED_MAGIC.hex(),
+                file=str(trace),
+            )
+        data, offset = unsigned(data, trace)
+    signer = FileSigner(read_private_key(signing_key, given_passphrase(passphrase_file, passphrase_env)))
     try:
-        signed = sign_trace(data, signer, file=str(trace))
+        with shifted(offset):
+            signed = sign_trace(data, signer, file=str(trace))
     except policy.PolicyError as error:
         is_raw = layout.read_header(data)["flags"] & HEADER_FLAG_RAW
         advice = "; 'gramophone build' makes a trace of a raw recording that devices accept" if is_raw else ""
         raise GramophoneError(f"{error}: every device refuses it, so it is not signed{advice}") from error
-    write_atomically(output, signed)
+    write(output, signed)
     content = Trace.parse(data)
     for warning in _device_warnings(content, signer.alg):
-        say(f"warning: {trace}: {warning}")
+        warn(f"{trace}: {warning}")
     if content.raw:
-        say(
-            f"warning: {trace} is a raw recording, which another device may not be able to replay; "
+        warn(
+            f"{trace} is a raw recording, which another device may not be able to replay; "
             "'gramophone build' makes a trace of it"
         )
     return Outcome(
@@ -203,12 +221,36 @@ def sign(
     )
 
 
+def unsigned(data: bytes, path: Path) -> tuple[bytes, int]:
+    """The trace in a signed file, and where it starts; nothing is verified. TraceError: it is none."""
+    with layout.naming(str(path)):
+        signed = split(data)
+    return signed.trace, signed.offset
+
+
+@click.command(cls=GramophoneCommand, example="gramophone strip net.sgtr -o net.gtr")
+@click.argument("signed", type=FILE)
+@OUTPUT
+def strip(signed: Path, output: Path) -> Outcome:
+    """Take the signature away: the trace without its envelope. Nothing is verified; `verify` does that."""
+    data = read(signed)
+    check_output(output, signed)
+    content, offset = unsigned(data, signed)
+    with layout.naming(str(signed)), shifted(offset):
+        Trace.parse(content)
+    write(output, content)
+    return Outcome(
+        {"file": str(output), "bytes": len(content), "removed_bytes": offset},
+        f"{output}: {len(content)} bytes, without a signature",
+    )
+
+
 def _device_warnings(trace: Trace, algorithm: keys.Algorithm) -> Iterator[str]:
     """Why devices of this version cannot replay a trace although it is well signed."""
     if algorithm != keys.Algorithm.ES256:
         yield f"devices verify ES256 only, and not {algorithm.title}"
     if trace.gpu not in drivers():
-        yield f"there is no replayer for {trace.gpu}; 'gramophone build --target' makes a trace for another GPU"
+        yield f"there is no replayer for {trace.gpu}; 'gramophone build --gpu' makes a trace for another GPU"
 
 
 @click.command(cls=GramophoneCommand, example="gramophone verify net.sgtr --key owner.pub.pem")
@@ -221,7 +263,7 @@ def verify(trace: Path, key: tuple[Path, ...]) -> Outcome:
     trusted key signed, or it is, and every device refuses it.
     """
     trusted = [keys.load_public_key(path.read_bytes(), file=str(path)) for path in key]
-    data = trace.read_bytes()
+    data = read(trace)
     result = verify_trace(data, trusted, file=str(trace))
     if result.verdict == Verdict.MALFORMED:
         raise GramophoneError(result.reason)
@@ -232,7 +274,7 @@ def verify(trace: Path, key: tuple[Path, ...]) -> Outcome:
                 content = Trace.parse(result.trace)
             policy.check(content, f"{trace}: ")
         except OtherPolicyError as error:
-            say(f"warning: what it does was not judged: {error}")
+            warn(f"what it does was not judged: {error}")
         except TraceError as error:
             reason = f"{error} ({result.reason.removeprefix(f'{trace}: ')})"
     lines = [f"{'verified' if result and not reason else 'REFUSED'}: {reason or result.reason}"]

@@ -8,16 +8,16 @@ from pathlib import Path
 from typing import Any
 
 import click
-from rich.console import Console
-from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from host_tools.commands.framework import FILE, GramophoneCommand, Outcome
+from host_tools.commands.streams import OUTPUT, check_output, read, write
 from host_tools.gpus.page_tables import DivergenceError
 from host_tools.model.description import describe_actions, describe_slot
 from host_tools.passes import PASSES
 from host_tools.passes.pipeline import Step, build
 from host_tools.passes.rules import Applied, retarget
-from host_tools.support.files import check_writable, write_atomically
+from host_tools.support.messages import LOG
+from host_tools.support.progress import phase
 from host_tools.support.tensors import Assignment, assigned, load_all, without_value
 from host_tools.vgpu.binding import VgpuError
 from signing.envelope import shifted, split
@@ -27,7 +27,6 @@ from trace_format.schema import SIGNED_MAGIC, STRUCTURES, SlotKind
 from trace_format.trace import Trace
 
 NAME_BYTES = next(item.sizeof() for item in STRUCTURES["manifest"][0].subcons if item.name == "name")
-OUTPUT = click.option("-o", "--output", type=FILE, required=True, help="Where to write the result.")
 
 
 class _Name(click.ParamType[str]):
@@ -56,7 +55,7 @@ def read_trace(path: Path) -> tuple[Trace, dict[str, str]]:
     Raises:
         TraceError: it is neither.
     """
-    data = path.read_bytes()
+    data = read(path)
     if not data.startswith(SIGNED_MAGIC):
         return Trace.parse(data, str(path)), {}
     with layout.naming(str(path)):
@@ -101,7 +100,7 @@ def facts(trace: Trace) -> dict[str, Any]:
 @click.command(
     "build",
     cls=GramophoneCommand,
-    example="gramophone build raw.gtr -o net.gtr\ngramophone build g52.raw.gtr -o net.gtr --target mali_g71",
+    example="gramophone build raw.gtr -o net.gtr\ngramophone build g52.raw.gtr -o net.gtr --gpu mali_g71",
     help="Turn a raw recording into a trace worth signing.\n\nPasses, in order: " + ", ".join(PASSES) + ".",
 )
 @click.argument("raw", type=FILE)
@@ -115,7 +114,7 @@ def facts(trace: Trace) -> dict[str, Any]:
 )
 @click.option("--skip", metavar="PASS", multiple=True, help="Leave out a pass (again for more).")
 @click.option(
-    "--target",
+    "--gpu",
     type=click.Choice(profile.names()),
     help="GPU that the trace is for, if not the recorded one: its rules say what changes.",
 )
@@ -126,42 +125,39 @@ def build_command(
     output: Path,
     parameters: tuple[tuple[str | None, Path], ...],
     skip: tuple[str, ...],
-    target: str | None,
+    gpu: str | None,
     name: str | None,
     security_version: int | None,
 ) -> Outcome:
     """See `help`."""
     files = assigned("parameter", parameters)
-    data = raw.read_bytes()
-    check_writable(output)
+    data = read(raw)
+    check_output(output, raw, *files.values())
     trace = Trace.parse(data, str(raw))
     changes: list[Applied] = []
-    if target not in (None, trace.gpu):
+    if gpu is not None and gpu != trace.gpu:
         with layout.naming(str(raw)):
-            trace, changes = retarget(trace, target)
+            trace, changes = retarget(trace, gpu)
     values = load_all(trace, files, SlotKind.PARAMETER)
     steps: list[Step] = []
-    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
-    console = Console(stderr=True)
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
-        task = progress.add_task("reading")
 
-        def done(step: Step) -> None:
-            steps.append(step)
-            progress.update(task, description=f"{step.name}: {step.actions} actions, {step.image_bytes} bytes")
+    def done(step: Step) -> None:
+        steps.append(step)
+        LOG.debug("%s: %d actions, %d bytes", step.name, step.actions, step.image_bytes)
 
+    with phase("running the passes"):
         try:
             with layout.naming(str(raw)):
                 trace = build(trace, skip=skip, parameters=values, source=data, progress=done)
         except (DivergenceError, VgpuError) as error:  # passes run the trace
             raise GramophoneError(f"{raw}: {error}") from error
-        if name is not None:
-            trace.meta["name"] = name
-        if security_version is not None:
-            trace.meta["security_version"] = security_version
-        progress.update(task, description="compressing")
+    if name is not None:
+        trace.meta["name"] = name
+    if security_version is not None:
+        trace.meta["security_version"] = security_version
+    with phase("compressing"):
         result = trace.build()
-    write_atomically(output, result)
+    write(output, result)
     rows = [f"{'rule':28} {'places':>7}"] if changes else []
     rows += [f"{c.rule:28} {c.places:7}" for c in changes]
     rows += [f"{'pass':20} {'actions':>9} {'image bytes':>12} {'memory bytes':>12}"]

@@ -25,6 +25,10 @@ from host_tools.record.network import TOLERANCE, relative_difference
 from host_tools.runners import bearssl, run
 from host_tools.runners.firmware import compile_firmware
 from host_tools.runners.replay import ReplayRequest, ReplayResult
+from host_tools.support.messages import listening
+from host_tools.support.programs import Ended, ended_by_signals
+from host_tools.support.progress import phase
+from host_tools.support.streams import escape_unprintable
 from signing.keys import Algorithm, PublicKey, generate
 from signing.sign import FileSigner, sign_trace
 from tee_replayer.generate import generate as generate_sources
@@ -33,22 +37,24 @@ from trace_format.trace import Trace
 
 DIGITS = 20
 Pixels = npt.NDArray[np.float32]
-PROGRESS = Console(stderr=True)  # what is being done; the results go to standard output
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Run the demo; exit status 0 when everything that it claims was seen to happen."""
+    escape_unprintable()
     parser = argparse.ArgumentParser(prog="make demo", description=__doc__)
     parser.add_argument("--digits", type=int, default=DIGITS, help="how many test digits to classify")
     count = parser.parse_args(arguments).digits
     console = Console(highlight=False)
     start = time.monotonic()
     try:
-        with tempfile.TemporaryDirectory(prefix="gramophone-demo-") as folder:
+        with ended_by_signals(), tempfile.TemporaryDirectory(prefix="gramophone-demo-") as folder:
             good = _demo(console, Path(folder), load_digits()[:count])
     except GramophoneError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
+    except Ended as ended:
+        return ended.exit_status
     console.print(f"\n{time.monotonic() - start:.0f} s in all.")
     return 0 if good else 1
 
@@ -64,14 +70,14 @@ def _demo(console: Console, folder: Path, digits: Digits) -> bool:
     for part in ("framework", "driver", "kernel"):
         console.print(f"  {part}: {recording.meta[part]}")
 
-    with PROGRESS.status("building and signing"):
+    with phase("building and signing"):
         trace = build(recording, source=raw)
         key = generate(Algorithm.ES256)
         signer = FileSigner(key)
         signed = sign_trace(trace.build(), signer)
     _say(console, "Built and signed", f"{len(trace.actions)} actions, {len(signed)} bytes (recording: {len(raw)})")
 
-    with PROGRESS.status("generating the replayer and compiling it for AArch64"):
+    with phase("generating the replayer and compiling it for AArch64"):
         firmware = generate_sources(
             recording.gpu, "qemu-virt", signer.public, folder / "out", bearssl=bearssl.source()
         )
@@ -87,7 +93,7 @@ def _demo(console: Console, folder: Path, digits: Digits) -> bool:
     if len(found) < len(results):
         console.print(f"refused: {next(result.error for result in results if not result.ok)}")
         return False
-    with PROGRESS.status("asking ncnn's CPU path"):
+    with phase("asking ncnn's CPU path"):
         reference = classify(PARAM, WEIGHTS, digits.inputs())
     difference = relative_difference(found, reference)
     _show(console, digits, found, reference)
@@ -104,7 +110,7 @@ def _demo(console: Console, folder: Path, digits: Digits) -> bool:
 
 
 def _classify(signed: bytes, key: PublicKey, firmware: Path, pixels: Pixels, index: int) -> ReplayResult:
-    with PROGRESS.status(f"booting the secure world, digit {index + 1}"):
+    with phase(f"booting the secure world, digit {index + 1}"):
         return run("qemu", ReplayRequest(signed, key, {"data": pixels}, firmware=firmware))
 
 
@@ -124,10 +130,10 @@ def _tamper(console: Console, signed: bytes, key: PublicKey, firmware: Path) -> 
     tampered = bytearray(signed)
     tampered[at] ^= 1
     stats = firmware / "stats.json"
-    with PROGRESS.status("replaying a tampered trace"):
+    with phase("replaying a tampered trace"):
         request = ReplayRequest(bytes(tampered), key, firmware=firmware, plugin_args={"stats": str(stats)})
         result = run("qemu", request)
-    writes = json.loads(stats.read_text())["writes"]
+    writes = json.loads(stats.read_text(encoding="utf-8"))["writes"]
     _say(console, "Tampered", f"one bit flipped at byte {at}: " + ("NOT REFUSED" if result.ok else result.error))
     console.print(f"  GPU register writes before the refusal: {writes}")
     return not result.ok and writes == 0
@@ -157,4 +163,5 @@ def _say(console: Console, what: str, text: str) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    with listening():
+        sys.exit(main())

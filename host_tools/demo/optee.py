@@ -6,12 +6,13 @@ from __future__ import annotations
 import sys
 import time
 
-from rich.console import Console
-
 from host_tools.demo import RAW
 from host_tools.passes.pipeline import build
 from host_tools.runners import NORMAL_WORLDS, run
 from host_tools.runners.replay import ReplayRequest
+from host_tools.support.messages import listening
+from host_tools.support.progress import phase
+from host_tools.support.streams import escape_unprintable
 from signing.keys import Algorithm, generate
 from signing.sign import FileSigner, sign_trace
 from trace_format.errors import GramophoneError
@@ -20,16 +21,16 @@ from trace_format.trace import Trace
 
 def main() -> int:
     """Exit status: 0 the outputs are those of the bare-metal firmware, 1 they are not, 2 it cannot be built."""
+    escape_unprintable()
     signer = FileSigner(generate(Algorithm.ES256))
     data = RAW.read_bytes()
     signed = sign_trace(build(Trace.parse(data), source=data).build(), signer)
     request = ReplayRequest(signed, signer.public)
     expected = run("qemu", request)
-    console = Console(stderr=True)
     all_same = True
     for name, runner in NORMAL_WORLDS.items():
         try:
-            with console.status(f"{name}: building what is missing (minutes, the first time)"):
+            with phase(f"{name}: building what is missing (minutes, the first time)"):
                 run(runner, request)
             start = time.monotonic()
             found = run(runner, request)
@@ -47,4 +48,5 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    with listening():
+        sys.exit(main())

@@ -11,6 +11,7 @@ from host_tools.demo import PARAM, RAW, WEIGHTS
 from host_tools.model.description import describe_actions
 from host_tools.record.network import record_network
 from host_tools.support.files import write_atomically
+from host_tools.support.messages import listening
 from trace_format.errors import GramophoneError
 from trace_format.trace import Trace
 
@@ -31,8 +32,7 @@ def main() -> int:
     """Exit status 0: identical, or other versions and replaced; 1: differs with the same versions."""
     console = Console(stderr=True, highlight=False)
     try:
-        with console.status("recording the demo network: 3 boots of the whole stack"):
-            fresh = record()
+        fresh = record()
         data = fresh.build(compress=False)
         old = Trace.read(RAW) if RAW.exists() else None
         if old is not None and RAW.read_bytes() == data:
@@ -60,4 +60,5 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    with listening():
+        sys.exit(main())

@@ -76,7 +76,7 @@ def write(parameters: lenet.Parameters, test: Digits, folder: Path) -> None:
     with tempfile.TemporaryDirectory(dir=folder) as name:
         scratch = Path(name)
         param, bin_ = scratch / "lenet.param", scratch / "lenet.bin"
-        param.write_text(ncnn_model.PARAM)
+        param.write_text(ncnn_model.PARAM, encoding="utf-8")
         bin_.write_bytes(ncnn_model.weights(parameters))
         test[:COMMITTED_DIGITS].save(scratch / "digits.npz")
         ours, _ = lenet.forward(parameters, test.inputs())

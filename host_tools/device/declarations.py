@@ -30,12 +30,12 @@ def binding() -> str:
     """Text of `_binding.py`."""
     ffi = cffi.FFI()
     ffi.cdef("".join(c_memory.declaration(group, name) for name, group in STRUCTS.items()))
-    ffi.cdef(c_declarations(CLIENT.read_text()))
+    ffi.cdef(c_declarations(CLIENT.read_text(encoding="utf-8")))
     ffi.set_source(MODULE, None)
     with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(None):  # it prints what it does
         path = Path(folder) / "binding.py"
         ffi.emit_python_code(str(path))
-        return f"# {SPDX}\n{path.read_text()}"
+        return f"# {SPDX}\n{path.read_text(encoding='utf-8')}"
 
 
 if __name__ == "__main__":

@@ -41,7 +41,7 @@ class Sources:
         traces: signed traces.
         fip: TF-A's firmware image package of the board.
         core: folder with OP-TEE's core as built for the board, with the pseudo-TA in it.
-        ta_key: private key (PEM, RSA) that the TA is signed with.
+        ta_signing_key: private key (PEM, RSA) that the TA is signed with.
         boot_firmware: folder with Raspberry Pi's own boot files.
         kernel: what the firmware enters at EL2 once it has served its request; without it one that waits forever.
     """
@@ -49,7 +49,7 @@ class Sources:
     traces: Sequence[Path] = ()
     fip: Path | None = None
     core: Path | None = None
-    ta_key: Path | None = None
+    ta_signing_key: Path | None = None
     boot_firmware: Path | None = None
     kernel: Path | None = None
 
@@ -70,7 +70,7 @@ def pack(out: Path, sources: Sources) -> tuple[bytes, Manifest]:
     """
     platform = platform_of(out)
     board = boards.load(platform)
-    for name in ("fip", "core", "ta_key", "boot_firmware", "kernel"):
+    for name in ("fip", "core", "ta_signing_key", "boot_firmware", "kernel"):
         if getattr(sources, name) is not None and name not in board.image.options:
             raise FlashError(f"--{name.replace('_', '-')} cannot be used for the platform {platform}")
     traces = _traces(sources.traces)
@@ -131,9 +131,9 @@ def _bl31(board: Board, out: Path, sources: Sources) -> Given:
 
 
 def _optee(_board: Board, out: Path, sources: Sources) -> Given:
-    key = sources.ta_key or optee.ta_dev_kit() / optee.TA_KEY
+    key = sources.ta_signing_key or optee.ta_dev_kit() / optee.TA_KEY
     trusted = public_part(key)
-    core = sources.core or optee.core_of(out, trusted if sources.ta_key else b"")
+    core = sources.core or optee.core_of(out, trusted if sources.ta_signing_key else b"")
     files = {name: _read(core / name) for name in names.CORE.values()}
     images = {}
     if sources.core is None and sources.fip is None:  # of QEMU's machine "virt", which runs as it is
@@ -141,7 +141,7 @@ def _optee(_board: Board, out: Path, sources: Sources) -> Given:
         files[names.BL1] = stages[names.BL1]
         images = {"tb-fw": stages["bl2.bin"], "soc-fw": stages["bl31.bin"]}
         images["nt-fw"] = compile_normal_world().read_bytes()
-    ta = build_ta(out / "ta", sources.ta_key)
+    ta = build_ta(out / "ta", sources.ta_signing_key)
     return _with_package(sources, {**files, ta.name: ta.read_bytes(), names.TA_KEY: trusted}, images)
 
 

@@ -3,7 +3,8 @@
 
 Each `AptRoot` is a private apt configuration: its own source list, indexes, status file and archive, in the
 user's cache folder. apt itself resolves dependencies, checks signatures (Debian's archive keyring) and hashes.
-The mirror is the one the machine's own apt uses; only the suite differs.
+The archive is $GRAMOPHONE_MIRROR, or the one that the machine's own apt uses if that is Debian's, or Debian's
+own; so nothing has to be added to the sources of another system.
 """
 
 import hashlib
@@ -28,6 +29,8 @@ from host_tools.machine.errors import RecordError
 from host_tools.machine.tested import say_if_other
 from host_tools.support.cache import cache_dir, locked
 
+MIRROR = "GRAMOPHONE_MIRROR"  # environment variable
+DEFAULT_MIRROR = "http://deb.debian.org/debian"
 KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
 APT_ETC = Path("/etc/apt")
 DAY_S = 86400  # older indexes are fetched again when they lack what is looked for
@@ -49,13 +52,17 @@ class Deb:
 
 
 def mirror_uri(etc: Path = APT_ETC) -> str:
-    """URI of the Debian archive that the machine's own apt uses.
+    """URI of the Debian archive: $GRAMOPHONE_MIRROR, that of the machine's own apt, or Debian's own.
 
     Reads `sources.list`, `sources.list.d/*.list` (one line a source) and `*.sources` (deb822, sources.list(5)).
 
     Raises:
-        RecordError: no source names a Debian suite with the component main.
+        RecordError: $GRAMOPHONE_MIRROR is not a URI.
     """
+    if given := os.environ.get(MIRROR):
+        if re.fullmatch(r"[a-z][a-z0-9+.-]*:[^\s\[\]]+", given) is None:
+            raise RecordError(f"${MIRROR}: expected a URI such as {DEFAULT_MIRROR}, found {given!r}")
+        return given.rstrip("/")
     files = [etc / "sources.list", *sorted((etc / "sources.list.d").glob("*"))]
     for file in files:
         if not file.is_file():
@@ -65,10 +72,7 @@ def mirror_uri(etc: Path = APT_ETC) -> str:
         for uri, suites, components in sources:
             if "main" in components and SUITE_ALIASES & set(suites):
                 return uri.rstrip("/")
-    raise RecordError(
-        f"no Debian archive among this machine's apt sources ({etc}/sources.list, {etc}/sources.list.d): expected "
-        "a source with component main and a suite of Debian's; add one, packages are fetched through it"
-    )
+    return DEFAULT_MIRROR
 
 
 def _line_sources(text: str) -> Iterable[tuple[str, list[str], list[str]]]:
@@ -97,14 +101,22 @@ class AptRoot:
         suite: Debian suite by name, for example "trixie".
         arch: Debian architecture, for example "arm64".
         name: names the folder in the cache; roots with the same name share their downloads.
+        purpose: what its packages are for; with it errors begin.
         assume: packages taken as present, with whatever they alone would pull in (a compiler library of which
             no needed file is a user, say). Something that does need them fails later, loudly, at its ELF closure.
     """
 
-    def __init__(self, suite: str, arch: str, name: str, assume: Iterable[str] = ()) -> None:
+    def __init__(
+        self,
+        suite: str,
+        arch: str,
+        name: str,
+        purpose: str = "packages of the machine for recordings",
+        assume: Iterable[str] = (),
+    ) -> None:
+        self.suite, self.arch, self.purpose = suite, arch, purpose
         if not KEYRING.is_file():
-            raise RecordError(f"{KEYRING} is missing: apt-get install debian-archive-keyring")
-        self.suite, self.arch = suite, arch
+            raise RecordError(f"{purpose}: {KEYRING} is missing: apt-get install debian-archive-keyring")
         self.folder = cache_dir("apt", f"{name}-{suite}-{arch}")
         self.debs: list[Deb] = []
         self._config = self.folder / "apt.conf"
@@ -116,16 +128,18 @@ class AptRoot:
 
     def _write_config(self, uri: str, assume: Iterable[str]) -> None:
         (self.folder / "mirror.sources").write_text(
-            f"Types: deb deb-src\nURIs: {uri}\nSuites: {self.suite}\nComponents: main\nSigned-By: {KEYRING}\n"
+            f"Types: deb deb-src\nURIs: {uri}\nSuites: {self.suite}\nComponents: main\nSigned-By: {KEYRING}\n",
+            encoding="utf-8",
         )
         (self.folder / "status").write_text(
             "".join(
                 f"Package: {package}\nStatus: install ok installed\nArchitecture: {self.arch}\nMulti-Arch: same\n"
                 f"Version: 99999:0\nMaintainer: none\nDescription: taken as present\n\n"
                 for package in sorted(assume)
-            )
+            ),
+            encoding="utf-8",
         )
-        self._config.write_text(apt_config(self.folder, self.arch))
+        self._config.write_text(apt_config(self.folder, self.arch), encoding="utf-8")
 
     def update(self) -> None:
         """Fetch the suite's package indexes."""
@@ -232,12 +246,13 @@ class AptRoot:
             if age is None:
                 self._update()  # without an index apt-cache has no answer
             found = self._source_versions(name)
-            if wanted not in found and age is not None and age > DAY_S:
+            # An index that lacks the source altogether is of another archive.
+            if wanted not in found and age is not None and (age > DAY_S or not found):
                 with suppress(RecordError):  # no network: what the old index says
                     self._update()
                 found = self._source_versions(name)
         if not found:
-            raise RecordError(f"{self.suite} has no source package {name}")
+            raise RecordError(f"{self.purpose}: {self.suite} has no source package {name}")
         return wanted if wanted in found else max(found, key=cmp_to_key(_compare_versions))
 
     def _source_versions(self, name: str) -> list[str]:
@@ -259,7 +274,7 @@ class AptRoot:
             RecordError: unknown source or version, no network, or dpkg-dev is missing.
         """
         if shutil.which("dpkg-source") is None:
-            raise RecordError("dpkg-source is missing: apt-get install dpkg-dev")
+            raise RecordError(f"{self.purpose}: dpkg-source is missing: apt-get install dpkg-dev")
         with locked(self._lock):
             self._run(["apt-get", "source", "-q", "-o", "Acquire::Retries=3", f"{name}={version}"], cwd=directory)
         trees = [path for path in directory.iterdir() if path.is_dir()]
@@ -276,7 +291,7 @@ class AptRoot:
         }
         output = self.folder / "apt.log"
         try:
-            with output.open("w+") as log:
+            with output.open("w+", encoding="utf-8", errors="replace") as log:
                 process = subprocess.Popen(
                     command,
                     cwd=cwd,
@@ -296,11 +311,15 @@ class AptRoot:
                 text = log.read()
         except FileNotFoundError as error:
             raise RecordError(
-                f"{command[0]} is missing: recording takes its packages from Debian through apt"
+                f"{self.purpose}: {command[0]} is missing, by which packages are taken from Debian's archive"
             ) from error
         if process.returncode:
             lines = [line for line in text.splitlines() if line.startswith(("E:", "W:"))] or text.splitlines()[-3:]
-            raise RecordError(f"{' '.join(command[:2])} ({self.suite}, {self.arch}) failed: {'; '.join(lines)}")
+            uri = mirror_uri()
+            raise RecordError(
+                f"{self.purpose}: {' '.join(command[:2])} failed, suite {self.suite} for {self.arch} of {uri} "
+                f"(${MIRROR} names another archive): {'; '.join(lines)}"
+            )
         return text
 
 

@@ -21,11 +21,13 @@ from host_tools.machine.devicetree import with_gpu
 from host_tools.machine.errors import RecordError
 from host_tools.machine.placements import DRIVERS, PLACEMENTS
 from host_tools.machine.root import RecordRoot
+from host_tools.support import programs
 from host_tools.support.gpu_folders import DEFAULT_GPU
 from host_tools.vgpu.build import plugin_option
 
 QEMU = "qemu-system-aarch64"
 MEMORY_MB = 2048
+BOOT_TIMEOUT_S = 900
 RAM_END = 0x4000_0000 + (MEMORY_MB << 20)  # the virt machine's RAM begins at 1 GiB (QEMU hw/arm/virt.c)
 MACHINE = (
     "-cpu",
@@ -124,7 +126,7 @@ def qemu_version() -> str:
     """
     if shutil.which(QEMU) is None:
         raise RecordError(f"{QEMU} is missing: apt-get install qemu-system-arm")
-    return subprocess.run([QEMU, "--version"], capture_output=True, text=True, check=True).stdout.splitlines()[0]
+    return programs.run([QEMU, "--version"]).stdout.splitlines()[0]
 
 
 def boot(
@@ -133,7 +135,7 @@ def boot(
     plugin: Path,
     plugin_args: Mapping[str, str] | None = None,
     *,
-    timeout: float = 900,
+    timeout: float = BOOT_TIMEOUT_S,
 ) -> GuestResult:
     """Boot the machine, run the job, power off.
 
@@ -234,23 +236,16 @@ def guest_archive(job: GuestJob, driver: str, command: str) -> bytes:
 def _run(command: list[str], console: Path | None, timeout: float) -> str:
     """Run QEMU to its end; its standard error."""
     try:
-        process = subprocess.run(
-            command,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            timeout=timeout,
-            check=False,
-        )
+        done = programs.run(command, timeout_s=timeout)
     except subprocess.TimeoutExpired as error:
         last = last_lines(console.read_bytes() if console and console.exists() else b"")
         raise RecordError(
-            f"the recording machine did not power off within {timeout:.0f} s; its console ended: {last}"
+            f"the recording machine did not power off within {timeout:.0f} s (--timeout gives it more); "
+            f"its console ended: {last}"
         ) from error
-    stderr = process.stderr.decode(errors="replace")
-    if process.returncode:
-        raise RecordError(f"{QEMU} failed with status {process.returncode}: {last_lines(process.stderr)}")
-    return stderr
+    if done.returncode:
+        raise RecordError(f"{QEMU} failed with status {done.returncode}: {last_lines(done.stderr.encode())}")
+    return done.stderr
 
 
 def read_console(console: bytes, stderr: str, counters: dict[str, int]) -> GuestResult:

@@ -23,6 +23,8 @@ from host_tools.machine.apt import AptRoot
 from host_tools.machine.errors import RecordError
 from host_tools.machine.placements import DRIVERS
 from host_tools.support.cache import cache_dir, locked, written_whole
+from host_tools.support.messages import listening
+from host_tools.support.progress import phase
 from trace_format.errors import GramophoneError
 
 SUITE, ARCHITECTURE = "trixie", "arm64"
@@ -165,15 +167,14 @@ def _remove_unused(folder: Path) -> None:
 
 def _build(folder: Path, apt: AptRoot, wheel: wheels.Wheel) -> str:
     """Fill `folder`; the kernel's release."""
-    console = Console(stderr=True)
-    with console.status("unpacking the guest's packages"):
+    with phase("unpacking the guest's packages"):
         apt.extract(folder / "tree", keep=_wanted)
         wheels.extract(wheel, folder / "tree" / initramfs.PACKAGES)
     kernels = sorted((folder / "tree" / "boot").glob("vmlinuz-*"))
     if len(kernels) != 1:
         raise RecordError(f"expected one kernel in the packages, found {[path.name for path in kernels]}")
     version = kernels[0].name.removeprefix("vmlinuz-")
-    with console.status("building the guest's root file system"):
+    with phase("building the guest's root file system"):
         (folder / "base.cpio").write_bytes(initramfs.base_archive(folder / "tree", version))
     shutil.copyfile(kernels[0], folder / "vmlinuz")
     return version
@@ -217,4 +218,5 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    with listening():
+        sys.exit(main())

@@ -12,8 +12,12 @@ from host_tools.support.cache import cache_dir, locked
 
 
 @cache
-def source(package: str, suite: str) -> Path:
+def source(package: str, suite: str, purpose: str) -> Path:
     """The source tree of a package: of the tested version, or the newest where the suite no longer has that.
+
+    Args:
+        package, suite: of Debian.
+        purpose: what it is for, for errors.
 
     Returns:
         The folder, whose name is the version.
@@ -25,7 +29,7 @@ def source(package: str, suite: str) -> Path:
     with locked(folder / "in-use"):
         tree = folder / TESTED[package]
         if not tree.exists():
-            apt = AptRoot(suite, "all", "source")
+            apt = AptRoot(suite, "all", "source", f"source of {package}, {purpose}")
             tree = folder / apt.source_version(package, TESTED[package])
             if not tree.exists():
                 with tempfile.TemporaryDirectory(dir=folder) as name:

@@ -2,13 +2,13 @@
 """ncnn for the guest: PyPI's own wheel, unmodified, of a pinned version."""
 
 import hashlib
-import subprocess
 import sys
 import zipfile
 from dataclasses import dataclass
 from pathlib import Path
 
 from host_tools.machine.errors import RecordError
+from host_tools.support import programs
 from host_tools.support.cache import cache_dir
 
 # The guest's Python is Debian's (root.py); the wheel must be built for it.
@@ -54,7 +54,7 @@ def ncnn_wheel() -> Wheel:
             str(folder),
             f"ncnn=={NCNN_VERSION}",
         ]
-        result = subprocess.run(command, capture_output=True, text=True, check=False)
+        result = programs.run(command)
         if result.returncode:
             lines = [line for line in result.stderr.splitlines() if line.startswith("ERROR")]
             raise RecordError(f"pip could not fetch ncnn {NCNN_VERSION} for the guest: {'; '.join(lines)}")

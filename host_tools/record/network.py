@@ -5,14 +5,14 @@ from __future__ import annotations
 
 import hashlib
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
-from host_tools.machine.boot import RAM_END, ProgramError, boot, qemu_version
+from host_tools.machine.boot import BOOT_TIMEOUT_S, RAM_END, ProgramError, boot, qemu_version
 from host_tools.machine.errors import RecordError
 from host_tools.machine.root import RecordRoot, ready_root
 from host_tools.record.convert import convert
@@ -20,11 +20,13 @@ from host_tools.record.ncnn_job import Float32, NcnnResult, ncnn_job, ncnn_resul
 from host_tools.record.shader_cache import with_shader_cache
 from host_tools.record.slots import with_slots
 from host_tools.support.gpu_folders import DEFAULT_GPU
+from host_tools.support.progress import phase
 from host_tools.support.version import TOOL
 from host_tools.vgpu.build import qemu_plugin
 from trace_format.trace import Trace
 
 TOLERANCE = 1e-4  # largest difference to ncnn's CPU result, relative to the largest value of the tensor
+BOOTS = 3  # the weights with one input, with another, and other weights with the first
 INPUT_SEEDS = (1, 2)
 WEIGHT_SEED = 3
 _HALF_PRECISION_TAG = 0x01306B47  # ncnn's mark of a float16 weight blob (ncnn src/modelbin.cpp)
@@ -32,6 +34,18 @@ _HALF_PRECISION_TAG = 0x01306B47  # ncnn's mark of a float16 weight blob (ncnn s
 
 class NetworkError(RecordError):
     """ncnn did not take the network's files, or the inputs for it."""
+
+
+@dataclass(frozen=True)
+class Boot:
+    """What a boot takes: its number (from 1), machine, folder for the capture, GPU, time limit in seconds."""
+
+    number: int
+    root: RecordRoot
+    plugin: Path
+    folder: Path
+    gpu: str
+    timeout: float
 
 
 @dataclass(frozen=True)
@@ -51,7 +65,7 @@ def record_network(
     name: str,
     gpu: str = DEFAULT_GPU,
     tolerance: float = TOLERANCE,
-    progress: Callable[[str], None] = lambda what: None,
+    timeout: float = BOOT_TIMEOUT_S,
 ) -> Trace:
     """Record one inference of a network.
 
@@ -60,23 +74,22 @@ def record_network(
         shapes: shape of each input blob (channels, height, width), no batch dimension.
         name: name of the trace.
         tolerance: see TOLERANCE.
-        progress: called with what is being done.
+        timeout: time limit of each boot, in seconds.
 
     Raises:
         NetworkError: ncnn cannot run it.
         RecordError: no GPU job, a hang or fault, a result that differs from ncnn's CPU result, a job stream that
             depends on the data, or tensors that cannot be found in memory.
     """
-    progress("preparing the recording machine")
     root = ready_root()
-    plugin = qemu_plugin()
+    with phase("compiling the virtual GPU"):
+        plugin = qemu_plugin()
     inputs = [random_inputs(shapes, seed) for seed in INPUT_SEEDS]
     plans = [(weights, inputs[0]), (weights, inputs[1]), (other_weights(weights), inputs[0])]
-    progress("recording: 3 boots of the whole stack")
     with tempfile.TemporaryDirectory(prefix="gramophone-") as folder, ThreadPoolExecutor(2) as pool:
         jobs = [
-            pool.submit(_record, root, plugin, Path(folder) / f"{i}.capture", param, w, x, name, gpu)
-            for i, (w, x) in enumerate(plans)
+            pool.submit(_record, Boot(number, root, plugin, Path(folder), gpu, timeout), param, w, x, name)
+            for number, (w, x) in enumerate(plans, 1)
         ]
         try:
             runs = [job.result() for job in jobs]
@@ -85,37 +98,33 @@ def record_network(
             raise
     for run in runs:
         check_result(run.result, tolerance)
-    progress("following inputs, outputs and parameters")
     first, second, third = runs
-    return with_slots(
-        first.trace,
-        second.trace,
-        third.trace,
-        (first.inputs, second.inputs),
-        (first.result.outputs, second.result.outputs),
-    )
+    with phase("following inputs, outputs and parameters"):
+        return with_slots(
+            first.trace,
+            second.trace,
+            third.trace,
+            (first.inputs, second.inputs),
+            (first.result.outputs, second.result.outputs),
+        )
 
 
-def _record(
-    root: RecordRoot,
-    plugin: Path,
-    capture: Path,
-    param: bytes,
-    weights: bytes,
-    inputs: dict[str, Float32],
-    name: str,
-    gpu: str,
-) -> Run:
+def _record(machine: Boot, param: bytes, weights: bytes, inputs: dict[str, Float32], name: str) -> Run:
+    root, gpu = machine.root, machine.gpu
+    capture = machine.folder / f"{machine.number}.capture"
     zeros = {name: np.zeros_like(x) for name, x in inputs.items()}
     try:
         job = with_shader_cache(
             ncnn_job(param, weights, inputs, reference=True, gpu=gpu),
             warming=ncnn_job(param, bytes(len(weights)), zeros, gpu=gpu),
             root=root,
-            plugin=plugin,
+            plugin=machine.plugin,
             plugin_args={"gpu": gpu},
+            timeout=machine.timeout,
         )
-        result = ncnn_result(boot(job, root, plugin, {"gpu": gpu, "capture": str(capture)}))
+        with phase(f"boot {machine.number} of {BOOTS}"):
+            arguments = {"gpu": gpu, "capture": str(capture)}
+            result = ncnn_result(boot(job, root, machine.plugin, arguments, timeout=machine.timeout))
     except ProgramError as error:
         raise NetworkError(f"ncnn cannot run the network: {_without_traceback(error.output)}") from error
     versions = result.versions

@@ -9,13 +9,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from host_tools.machine.boot import RAM_END, GuestJob, ProgramError, boot, qemu_version
+from host_tools.machine.boot import BOOT_TIMEOUT_S, RAM_END, GuestJob, ProgramError, boot, qemu_version
 from host_tools.machine.elf import closure
 from host_tools.machine.errors import RecordError
 from host_tools.machine.initramfs import LIBRARIES
 from host_tools.machine.placements import PLACEMENTS
 from host_tools.machine.root import RecordRoot, ready_root
 from host_tools.record.convert import convert
+from host_tools.support.progress import phase
 from host_tools.support.version import TOOL
 from host_tools.vgpu.binding import executes_shaders
 from host_tools.vgpu.build import qemu_plugin
@@ -40,7 +41,13 @@ class ProgramRun:
 
 
 def record_program(
-    program: Path, args: Sequence[str], files: Sequence[Path], *, name: str, gpu: str
+    program: Path,
+    args: Sequence[str],
+    files: Sequence[Path],
+    *,
+    name: str,
+    gpu: str,
+    timeout: float = BOOT_TIMEOUT_S,
 ) -> ProgramRun:
     """Boot the stack, run an aarch64 program in it and record the GPU.
 
@@ -49,6 +56,7 @@ def record_program(
         args: its arguments; one that names a file here is taken along and passed by its base name.
         files: more files for its working directory.
         name: name of the trace.
+        timeout: time limit of the boot, in seconds.
 
     Raises:
         RecordError: not an aarch64 ELF, a library is missing, the program failed, or no GPU job was submitted.
@@ -61,7 +69,9 @@ def record_program(
         capture = Path(folder) / "capture"
         computes = executes_shaders(PLACEMENTS[gpu].gpu)
         try:
-            result = boot(job, root, qemu_plugin(), {"capture": str(capture)})
+            plugin = qemu_plugin()
+            with phase(f"recording {program.name}: one boot"):
+                result = boot(job, root, plugin, {"capture": str(capture)}, timeout=timeout)
         except ProgramError as error:
             if computes:
                 raise

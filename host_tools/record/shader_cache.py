@@ -13,10 +13,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from host_tools.machine.boot import GuestJob, boot, job_archive, qemu_version
+from host_tools.machine.boot import BOOT_TIMEOUT_S, GuestJob, boot, job_archive, qemu_version
 from host_tools.machine.errors import RecordError
 from host_tools.machine.root import RecordRoot
 from host_tools.support.cache import cache_dir, locked, written_whole
+from host_tools.support.progress import phase
 
 GUEST_FOLDER = "cache"  # the guest's init points Mesa to it
 ARCHIVE = "shader-cache.tar.gz"
@@ -25,7 +26,13 @@ SAVE = f"status=$?; tar -c -C /{GUEST_FOLDER} . | gzip -1 >/out/{ARCHIVE}; (exit
 
 
 def with_shader_cache(
-    job: GuestJob, warming: GuestJob, root: RecordRoot, plugin: Path, plugin_args: Mapping[str, str] | None = None
+    job: GuestJob,
+    warming: GuestJob,
+    root: RecordRoot,
+    plugin: Path,
+    plugin_args: Mapping[str, str] | None = None,
+    *,
+    timeout: float = BOOT_TIMEOUT_S,
 ) -> GuestJob:
     """The job with the cache that `warming` leaves in the folder where Mesa looks for it.
 
@@ -35,6 +42,7 @@ def with_shader_cache(
         root: from `record_root()`.
         plugin: as `machine.boot`.
         plugin_args: as `machine.boot`, without a recording.
+        timeout: as `machine.boot`.
 
     Raises:
         RecordError: as `machine.boot`, or a kept cache that is not an archive.
@@ -44,7 +52,8 @@ def with_shader_cache(
     path = cache_dir("record", "shaders") / f"{key[:32]}.tar.gz"
     with locked(path.with_suffix(".lock")):
         if not path.exists():
-            result = boot(warming, root, plugin, plugin_args)
+            with phase("a boot that compiles the shaders, once for each network"):
+                result = boot(warming, root, plugin, plugin_args, timeout=timeout)
             with written_whole(path) as temporary:
                 temporary.write_bytes(result.files[ARCHIVE])
     return replace(job, files={**job.files, **_unpack(path)})

@@ -7,7 +7,6 @@ import hashlib
 import os
 import re
 import shutil
-import subprocess
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +19,8 @@ from host_tools.gpus.family import profile_of
 from host_tools.runners import bearssl
 from host_tools.runners.needs import gpu_of, secure_bytes
 from host_tools.runners.replay import ReplayRequest, RunnerError
-from host_tools.support.cache import cache_dir
+from host_tools.support import programs
+from host_tools.support.cache import cache_dir, made_once
 from host_tools.support.gpu_folders import DEFAULT_GPU
 from signing.keys import PublicKey
 from tee_replayer.boards import QEMU_VIRT
@@ -78,7 +78,7 @@ def compile_firmware(folder: Path) -> None:
     if shutil.which(f"{CROSS}gcc") is None:
         raise RunnerError("no aarch64 cross compiler: apt-get install gcc-aarch64-linux-gnu")
     command = ["make", "-s", "-C", str(folder), f"-j{os.cpu_count() or 1}"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = programs.run(command)
     if done.returncode:
         raise RunnerError(f"{folder}: the firmware does not compile:\n{(done.stderr or done.stdout).strip()}")
 
@@ -115,7 +115,12 @@ def load(folder: Path) -> Firmware:
 
 
 def build(
-    key: PublicKey, gpu: str = DEFAULT_GPU, min_security_version: int = 0, *, carveout_bytes: int = 0
+    key: PublicKey,
+    gpu: str = DEFAULT_GPU,
+    min_security_version: int = 0,
+    *,
+    carveout_bytes: int = 0,
+    crypto: Path | None = None,
 ) -> Firmware:
     """The firmware for a key on the emulated board, from the cache.
 
@@ -124,6 +129,7 @@ def build(
         gpu: the virtual GPU.
         min_security_version: older traces are refused.
         carveout_bytes: the least secure memory that it must have.
+        crypto: BearSSL's source; None: Debian's.
 
     Raises:
         GenerateError: no ES256 key.
@@ -136,7 +142,7 @@ def build(
             QEMU_VIRT,
             key,
             Path(name) / "out",
-            bearssl=bearssl.source(),
+            bearssl=bearssl.source(crypto),
             min_security_version=min_security_version,
             carveout_bytes=-(-carveout_bytes // CARVEOUT_STEP) * CARVEOUT_STEP or None,
         )
@@ -144,10 +150,12 @@ def build(
         for path in sorted(fresh.rglob("*")):
             if path.is_file():
                 digest.update(str(path.relative_to(fresh)).encode() + b"\0" + path.read_bytes())
-        kept = cache / digest.hexdigest()[:16]
-        if not kept.exists():
+
+        def compiled(folder: Path) -> None:
             compile_firmware(fresh)
-            os.rename(fresh, kept)
+            os.rename(fresh, folder)
+
+        kept = made_once(cache / digest.hexdigest()[:16], compiled)
     return load(kept)
 
 
@@ -164,6 +172,7 @@ def firmware_for(request: ReplayRequest, trace: Trace | None) -> Firmware:
         gpu_of(request.signed, request.gpu),
         request.min_security_version,
         carveout_bytes=secure_bytes(trace, request.signed),
+        crypto=request.bearssl,
     )
 
 
@@ -173,7 +182,7 @@ def sizes(folder: Path) -> dict[str, int]:
     Raises:
         RunnerError: the report fails, or is not understood.
     """
-    done = subprocess.run(["make", "-s", "-C", str(folder), "size"], capture_output=True, text=True, check=False)
+    done = programs.run(["make", "-s", "-C", str(folder), "size"])
     parts = re.findall(r"^ *(\d+) +(\d+)  (.+)$", done.stdout, re.MULTILINE)
     total = re.search(r"^ *(\d+)  in all$", done.stdout, re.MULTILINE)
     if done.returncode or not parts or not total:

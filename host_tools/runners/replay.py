@@ -42,6 +42,7 @@ class ReplayRequest:
         repeat: replays in a row; the outputs are those of the last one.
         min_security_version: older traces are refused.
         firmware: folder that `generate` wrote, compiled where it has a make file; None: one is made for `key`.
+        bearssl: BearSSL's source, for what is compiled for this replay; None: Debian's.
         plugin_args: further arguments of the QEMU plugin (host_tools/vgpu/qemu).
         timeout_s: of real time, for the whole run; None: the runner's own.
         latency_ns: how long the virtual GPU takes for what takes time.
@@ -55,6 +56,7 @@ class ReplayRequest:
     repeat: int = 1
     min_security_version: int = 0
     firmware: Path | None = None
+    bearssl: Path | None = None
     plugin_args: Mapping[str, str] | None = None
     timeout_s: float | None = None
     latency_ns: int = 0
@@ -69,6 +71,8 @@ class ReplayRequest:
             raise RunnerError(
                 f"the runner {runner} has no option {listed(unknown)}; it has: {listed(sorted(options))}"
             )
+        if self.firmware is not None and self.bearssl is not None:
+            raise RunnerError(f"{self.firmware}: the firmware has its own BearSSL; no other can be given")
         if self.firmware is not None and self.min_security_version:
             raise RunnerError(
                 f"{self.firmware}: the minimum security version is that which the firmware was generated with; "
@@ -100,6 +104,7 @@ class ReplayResult:
         compute: what the virtual GPU computes of the jobs: FULL or NONE. With NONE no shader runs: the jobs go
             through, and outputs are what was in memory.
         error: one sentence; empty when ok.
+        seconds: real time of each replay; empty where the runner sees only the whole run.
     """
 
     ok: bool
@@ -110,6 +115,7 @@ class ReplayResult:
     trace_bytes: int
     compute: str
     error: str = ""
+    seconds: tuple[float, ...] = ()
 
     @property
     def jobs(self) -> int:

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from host_tools.runners.replay import Instructions, RunnerError
+from host_tools.support import programs
 from host_tools.vgpu import build
 from tee_replayer.status import Report
 
@@ -122,11 +123,9 @@ def _qemu() -> str:
 
 def _run(command: Sequence[str], timeout_s: float) -> str:
     try:
-        done = subprocess.run(
-            command, capture_output=True, text=True, errors="replace", timeout=timeout_s, check=False
-        )
+        done = programs.run(command, timeout_s=timeout_s)
     except subprocess.TimeoutExpired:
-        raise RunnerError(f"QEMU did not end within {timeout_s:.0f} s") from None
+        raise RunnerError(f"QEMU did not end within {timeout_s:.0f} s (--timeout gives it more)") from None
     output = " ".join((done.stdout + done.stderr).split())
     if done.returncode not in EXITS:
         raise RunnerError(f"QEMU ended with status {done.returncode}: {output or 'it printed nothing'}")

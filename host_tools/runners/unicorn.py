@@ -41,7 +41,7 @@ NS_PER_LOOK = 1000  # virtual time passes only when the firmware reads the clock
 NOWHERE = (1 << 64) - 4  # only the exit ends the emulation
 HLT_SEMIHOSTING = 0xD45E0000  # hlt #0xf000
 DEVICE = "Unicorn, EL3"
-OPTIONS = frozenset(("firmware", "latency_ns", "hang_job", "fault_job"))
+OPTIONS = frozenset(("bearssl", "firmware", "latency_ns", "hang_job", "fault_job"))
 
 
 def replay(request: ReplayRequest) -> ReplayResult:

@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import mmap
+import time
+from dataclasses import replace
 from pathlib import Path
 
 from host_tools.gpus.family import profile_of
@@ -19,12 +21,12 @@ from tee_replayer.status import ReplayError
 
 CARVEOUT_PHYS = 0x1_0000_0000
 DEVICE = "virtual GPU, replayer on the host"
-OPTIONS = frozenset(("latency_ns", "hang_job", "fault_job"))
+OPTIONS = frozenset(("bearssl", "latency_ns", "hang_job", "fault_job"))
 
 
-def library(gpu: str = DEFAULT_GPU) -> Path:
-    """The host build of the replayer for a GPU, from the cache."""
-    return hostlib.build(profile_of(gpu), bearssl.source(), cache_dir("replayer"))
+def library(gpu: str = DEFAULT_GPU, crypto: Path | None = None) -> Path:
+    """The host build of the replayer for a GPU, from the cache; `crypto` is BearSSL's source, else Debian's."""
+    return hostlib.build(profile_of(gpu), bearssl.source(crypto), cache_dir("replayer"))
 
 
 def replay(request: ReplayRequest) -> ReplayResult:
@@ -39,19 +41,24 @@ def replay(request: ReplayRequest) -> ReplayResult:
     buffers = bind(trace, request.inputs)
     carveout = mmap.mmap(-1, secure_bytes(trace, request.signed))
     memory = {CARVEOUT_PHYS: carveout}
+    seconds: list[float] = []
     with VirtualGpu(
         gpu, memory, latency_ns=request.latency_ns, hang_job=request.hang_job, fault_job=request.fault_job
     ) as device:
-        replayer = hostlib.HostReplayer(library(gpu), profile_of(gpu), device.c_interface, carveout, CARVEOUT_PHYS)
+        built = library(gpu, request.bearssl)
+        replayer = hostlib.HostReplayer(built, profile_of(gpu), device.c_interface, carveout, CARVEOUT_PHYS)
         try:
             report = replayer.load(request.signed, request.key, request.min_security_version)
             for row in buffers.rows:
                 replayer.bind(row.index, row.data)
             for _ in range(request.repeat):
+                began = time.perf_counter()
                 report = replayer.run()
+                seconds.append(time.perf_counter() - began)
         except ReplayError as error:
             report = error.report
         if device.error is not None:
             raise VgpuError(device.error)
         replayer.unload()
-    return result(report, DEVICE, buffers.outputs, None, request.signed, gpu)
+    found = result(report, DEVICE, buffers.outputs, None, request.signed, gpu)
+    return replace(found, seconds=tuple(seconds))

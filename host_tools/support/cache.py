@@ -3,10 +3,10 @@
 
 import fcntl
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from tempfile import mkdtemp
+from tempfile import TemporaryDirectory, mkdtemp
 
 from trace_format.errors import GramophoneError
 
@@ -37,9 +37,28 @@ def cache_dir(*parts: str) -> Path:
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
     """Hold the lock file `path`: others, threads and processes alike, wait for their turn."""
-    with path.open("w") as file:
+    with path.open("w", encoding="utf-8") as file:
         fcntl.flock(file, fcntl.LOCK_EX)  # released when the file is closed
         yield
+
+
+def made_once(folder: Path, make: Callable[[Path], object]) -> Path:
+    """A folder of the cache that is made when it is first needed; of several processes, one makes it.
+
+    Args:
+        folder: where it is kept; the lock is the file "in-use" in the folder that it lies in.
+        make: makes a folder at the path that it is given; it is moved when it is finished.
+
+    Returns:
+        `folder`.
+    """
+    with locked(folder.parent / "in-use"):
+        if not folder.exists():
+            with TemporaryDirectory(dir=folder.parent) as name:
+                fresh = Path(name) / folder.name
+                make(fresh)
+                os.rename(fresh, folder)
+    return folder
 
 
 @contextmanager

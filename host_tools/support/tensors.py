@@ -83,14 +83,12 @@ def slot_of(trace: Trace, name: str, *kinds: SlotKind) -> Slot:
     return slots[name]
 
 
-def without_value(trace: Trace) -> list[str]:
-    """Names of the slots that a replay must be given, inputs first."""
-    return [
-        slot.name
-        for kind in (SlotKind.INPUT, SlotKind.PARAMETER)
-        for slot in trace.slots
-        if slot.kind == kind and not slot.bound
-    ]
+TAKEN = (SlotKind.INPUT, SlotKind.PARAMETER)
+
+
+def without_value(trace: Trace, *kinds: SlotKind) -> list[str]:
+    """Names of the slots (of some kinds; left out: of all) that a replay must be given, inputs first."""
+    return [slot.name for kind in kinds or TAKEN for slot in trace.slots if slot.kind == kind and not slot.bound]
 
 
 def load(path: Path, slot: Slot) -> NDArray[Any]:

@@ -29,7 +29,7 @@ def header_constants(header: str) -> dict[str, int]:
     return {m[1]: int(m[2], 0) for m in re.finditer(r"^#define (\w+) (\d\w*?)u\b", header, re.MULTILINE)}
 
 
-_CONSTANTS = header_constants(_HEADER.read_text())
+_CONSTANTS = header_constants(_HEADER.read_text(encoding="utf-8"))
 ACCESS_READ_FIRST = _CONSTANTS["VGPU_ACCESS_READ_FIRST"]
 ACCESS_READ = _CONSTANTS["VGPU_ACCESS_READ"]
 ACCESS_WRITTEN = _CONSTANTS["VGPU_ACCESS_WRITTEN"]
@@ -71,7 +71,9 @@ def c_declarations(header: str) -> str:
     return re.sub(r"^#.*$", "", header, flags=re.MULTILINE)
 
 
-DECLARATIONS = c_memory.declaration(COUNTERS, "vgpu_counters") + c_declarations(_HEADER.read_text())
+DECLARATIONS = c_memory.declaration(COUNTERS, "vgpu_counters") + c_declarations(
+    _HEADER.read_text(encoding="utf-8")
+)
 _ffi = cffi.FFI()
 _ffi.cdef(DECLARATIONS)
 

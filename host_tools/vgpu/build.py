@@ -12,12 +12,12 @@ import hashlib
 import os
 import re
 import shutil
-import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from host_tools.support import programs
 from host_tools.support.cache import cache_dir
 from host_tools.support.gpu_folders import FOLDERS as GPUS
 from trace_format.emit import GENERATED
@@ -88,7 +88,7 @@ def _compiler() -> str:
 def _machine() -> str:
     """What -march=native depends on."""
     try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
     except OSError:
         return os.uname().machine
     return "\n".join(line for line in lines if line.startswith(("flags", "Features", "model name")))[:8192]
@@ -120,7 +120,7 @@ def shared_object(name: str, sources: Sequence[Path], flags: Sequence[str] = ())
         output = Path(folder) / target.name
         include = [f"-I{path}" for path in (*FOLDERS, GENERATED)]
         command += ["-shared", *include, "-o", str(output), *map(str, sources), "-lm"]
-        result = subprocess.run(command, capture_output=True, text=True, check=False)
+        result = programs.run(command)
         if result.returncode != 0:
             raise BuildError(f"compiling {name} failed:\n{result.stderr.strip()}")
         os.replace(output, target)
@@ -141,7 +141,7 @@ def qemu_series(qemu: str = QEMU) -> str:
     path = shutil.which(qemu)
     if path is None:
         raise BuildError(f"{qemu} is not installed (apt-get install qemu-system-arm)")
-    output = subprocess.run([path, "--version"], capture_output=True, text=True, check=False).stdout
+    output = programs.run([path, "--version"]).stdout
     match = re.search(r"version (\d+\.\d+)", output)
     if match is None:
         raise BuildError(f"{path} --version: expected 'version N.N', found {output[:80]!r}")

@@ -46,5 +46,5 @@ def version(folder: Path) -> str:
     missing = [name for name in (*SOURCES, *INCLUDED, LICENCE, "inc/bearssl.h") if not (folder / name).is_file()]
     if missing:
         raise GramophoneError(f"{folder}: not a BearSSL source tree: expected {missing[0]}, found none")
-    match = re.match(r"bearssl \(([^)]+)\)", changelog.read_text() if changelog.is_file() else "")
+    match = re.match(r"bearssl \(([^)]+)\)", changelog.read_text(encoding="utf-8") if changelog.is_file() else "")
     return match[1] if match else "of unknown version"

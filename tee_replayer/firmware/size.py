@@ -19,7 +19,9 @@ CRYPTO, REPLAYER, PORT = "crypto library and its seam", "replayer", "port and st
 
 
 def readelf(cross: str, *arguments: str) -> str:
-    return subprocess.run([f"{cross}readelf", *arguments], check=True, capture_output=True, text=True).stdout
+    return subprocess.run(
+        [f"{cross}readelf", *arguments], check=True, capture_output=True, encoding="utf-8", errors="replace"
+    ).stdout
 
 
 def symbols(cross: str, file: str) -> list[tuple[int, str, str]]:
@@ -41,7 +43,7 @@ def base_name(name: str) -> str:
 def defining_source(name: str) -> str:
     """The source of a function that its object does not keep: link-time optimisation inlines less."""
     for path in sorted(Path().rglob("*.[ch]")):
-        if re.search(rf"^(static [\w ]+ \*?)?{name}\(", path.read_text(), re.MULTILINE):
+        if re.search(rf"^(static [\w ]+ \*?)?{name}\(", path.read_text(encoding="utf-8"), re.MULTILINE):
             return str(path)
     return "?"
 

@@ -371,7 +371,7 @@ def test_a_boards_own_package(images: Callable[[str], Packed], tmp_path: Path) -
     ]
     assert checked(image).ok
     (tmp_path / "fip.bin").write_bytes(fip.build({"soc-fw": b"old", "soc-fw-cert": b"of the old"}))
-    made = run(f"flash {folder} --to {tmp_path}/image --fip {tmp_path}/fip.bin")
+    made = run(f"flash {folder} -o {tmp_path}/image --fip {tmp_path}/fip.bin")
     assert "warning: fip.bin has certificates, of its old contents" in made.stderr
 
 
@@ -403,7 +403,7 @@ def test_the_command(images: Callable[[str], Packed], tmp_path: Path) -> None:
     (tmp_path / "pub.pem").write_bytes(s.KEY.pem())
     (tmp_path / "other.pem").write_bytes(STRANGER.public.pem())
     image = tmp_path / "image"
-    made = run(f"flash {packed.folder} --to {image} --trace {packed.folder.parent}/net.sgtr --json")
+    made = run(f"flash {packed.folder} -o {image} --trace {packed.folder.parent}/net.sgtr --json")
     assert made.exit_code == 0, made.output
     assert image.read_bytes() == packed.image
     good = run(f"flash --check {image} --key {tmp_path}/pub.pem --json")
@@ -429,12 +429,12 @@ def test_usage(images: Callable[[str], Packed], tmp_path: Path) -> None:
         f"flash --check {net}": "net.sgtr: not an image that 'gramophone flash' wrote",
         f"flash --check {tmp_path}/nothing": "nothing: No such file",
         f"flash --check {tmp_path}/empty": "expected a file gramophone.json, found none",
-        f"flash {tmp_path} --to {tmp_path}/x": "replayer.h: No such file or directory: 'gramophone",
-        f"flash {folder} --to {tmp_path}/x --fip y": "--fip cannot be used for the platform qemu-virt",
-        f"flash {folder} --to {tmp_path}/x --trace {net} --trace {net}": "there are two traces called net.sgtr",
-        f"flash {folder} --to {tmp_path}/x --trace {folder}/Makefile": "Makefile.sgtr",
-        f"flash {images('rpi4').folder} --to {tmp_path}/x --boot-firmware {net}": "expected a folder with",
-        f"flash {board} --to {tmp_path}/x --fip {tmp_path}/no.fip": "no.fip at offset 0x0: FIP header",
+        f"flash {tmp_path} -o {tmp_path}/x": "replayer.h: No such file or directory: 'gramophone",
+        f"flash {folder} -o {tmp_path}/x --fip y": "--fip cannot be used for the platform qemu-virt",
+        f"flash {folder} -o {tmp_path}/x --trace {net} --trace {net}": "there are two traces called net.sgtr",
+        f"flash {folder} -o {tmp_path}/x --trace {folder}/Makefile": "Makefile.sgtr",
+        f"flash {images('rpi4').folder} -o {tmp_path}/x --boot-firmware {net}": "expected a folder with",
+        f"flash {board} -o {tmp_path}/x --fip {tmp_path}/no.fip": "no.fip at offset 0x0: FIP header",
     }
     for line, reason in cases.items():
         found = run(line)

@@ -194,7 +194,7 @@ def test_a_ta_of_another_key_than_the_cores(packed: Packed, tmp_path: Path) -> N
     (tmp_path / "ta.pem").write_bytes(pem)
     core = optee.core_of(packed.folder)
     with pytest.raises(FlashError, match=r"\.ta: OP-TEE's core refuses this TA: it does not hold ta_key\.pem"):
-        pack(packed.folder, Sources(core=core, ta_key=tmp_path / "ta.pem"))
+        pack(packed.folder, Sources(core=core, ta_signing_key=tmp_path / "ta.pem"))
 
 
 def test_a_boards_own_package_and_core(packed: Packed, tmp_path: Path) -> None:

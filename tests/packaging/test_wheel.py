@@ -98,7 +98,7 @@ def test_the_installed_command_works(wheel: Path, gramophone: Path, tmp_path: Pa
     command("keygen", "-o", key)
     command("getpub", key, "-o", public)
     jobs = command("build", CHECKOUT / "host_tools/demo/lenet/lenet.raw.gtr", "-o", built)["jobs"]
-    command("sign", built, "--key", key, "-o", signed)
+    command("sign", built, "--signing-key", key, "-o", signed)
     assert command("replay", signed, "--key", public, "--on", "vgpu")["jobs"] == jobs > 0
     command("generate", "--gpu", "v3d42", "--platform", "qemu-virt", "--key", public, "-o", tmp_path / "out")
     assert {"replayer.c", "replayer.h", "Makefile"} <= {path.name for path in (tmp_path / "out").iterdir()}

@@ -182,7 +182,7 @@ def test_the_commands_in_a_row(tmp_path: Path, signer: FileSigner, digits: Digit
     np.save(tmp_path / "digit.npy", digits.inputs()[7])
     run_ = _Commands(tmp_path)
     run_("build", RAW, "-o", "net.gtr")
-    run_("sign", "net.gtr", "--key", "key.pem", "-o", "net.sgtr")
+    run_("sign", "net.gtr", "--signing-key", "key.pem", "-o", "net.sgtr")
     run_("verify", "net.sgtr", "--key", "pub.pem")
     text = run_(
         *("replay", "net.sgtr", "--key", "pub.pem", "--on", "qemu", "--json"),

@@ -94,7 +94,7 @@ def test_a_network_that_ncnn_does_not_take(what: str) -> None:
         pytest.skip(str(error))
     name, damage, shape, reason = NETWORKS[what]
     Path(name).write_bytes(damage(Path(name).read_bytes()))
-    sentence = refused(f"record ncnn net.param net.bin --input {shape} -o out")
+    sentence = refused(f"record ncnn net.param net.bin --shape {shape} -o out")
     assert sentence.startswith("net.param, net.bin: ncnn cannot run the network: "), sentence
     assert reason in sentence
 

@@ -7,7 +7,7 @@ looks like the checkout. A block ```console record is not run: it needs the reco
 
 In the printed lines, `...` stands for anything, on a line of its own for any number of lines. Numbers of four
 digits and more may be off by a tenth: sizes and instruction counts depend on the versions of compiler and
-packages. Empty lines do not count.
+packages. Empty lines do not count, nor does progress, which depends on the machine.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ MARK = "----- end of command, status "
 TIMEOUT_S = 600
 NUMBER = re.compile(r"(?<![\w.])(\d[\d,]{3,})(?![\w.])")
 NUMBER_TOLERANCE = 0.1
+PROGRESS = re.compile(r"[^:]+, \d+ s( so far)?")  # host_tools.support.progress
 
 
 @dataclass
@@ -78,7 +79,10 @@ def run(rows: list[Command], checkout: Path) -> list[list[str]]:
     )
     pieces = re.split(rf"^{MARK}\d+$", done.stdout, flags=re.MULTILINE)[:-1]
     assert len(pieces) == len(rows), f"the shell ended early:\n{done.stdout}"
-    return [[line.rstrip() for line in piece.splitlines() if line.strip()] for piece in pieces]
+    return [
+        [line.rstrip() for line in piece.splitlines() if line.strip() and not PROGRESS.fullmatch(line)]
+        for piece in pieces
+    ]
 
 
 def is_like(expected: str, found: str) -> bool:

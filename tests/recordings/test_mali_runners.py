@@ -97,7 +97,7 @@ def test_the_commands_in_a_row(
 
     command("import", "gpureplay", recordings / "mnist", "-o", "raw.gtr")
     command("build", "raw.gtr", "-o", "net.gtr")
-    command("sign", "net.gtr", "--key", "key.pem", "-o", "net.sgtr")
+    command("sign", "net.gtr", "--signing-key", "key.pem", "-o", "net.sgtr")
     command("verify", "net.sgtr", "--key", "pub.pem")
     trace = Trace.read(Path("net.gtr"))
     options: list[str] = ["--key", "pub.pem", "--on", runner, "--output", "output=output.npy"]

@@ -2,6 +2,7 @@
 """Private apt configurations: which mirror, which paths, what apt answers. No network."""
 
 import hashlib
+import os
 import shutil
 import subprocess
 from pathlib import Path
@@ -61,9 +62,19 @@ def test_mirror_is_the_machines_own(tmp_path: Path, files: dict[str, str]) -> No
     assert apt.mirror_uri(etc(tmp_path, files)) == MIRROR
 
 
+UBUNTU = """Types: deb
+URIs: http://archive.ubuntu.com/ubuntu/
+Suites: noble noble-updates noble-backports
+Components: main universe restricted multiverse
+Signed-By: /usr/share/keyrings/ubuntu-archive-keyring.gpg
+"""
+
+
 @pytest.mark.parametrize(
     "files",
     [
+        {"sources.list.d/ubuntu.sources": UBUNTU},
+        {"sources.list": "deb http://archive.ubuntu.com/ubuntu noble main universe\n"},
         {},
         {"sources.list": ""},
         {"sources.list": "deb http://vendor.example nodistro main\n"},
@@ -71,11 +82,59 @@ def test_mirror_is_the_machines_own(tmp_path: Path, files: dict[str, str]) -> No
         {"sources.list": f"# deb {MIRROR} bookworm main\n"},
         {"sources.list.d/debian.list.disabled": f"deb {MIRROR} bookworm main\n#"[:3]},
     ],
-    ids=["none", "empty", "third party", "no main", "commented out", "not a source"],
+    ids=["ubuntu", "ubuntu of old", "none", "empty", "third party", "no main", "commented out", "not a source"],
 )
-def test_no_debian_archive_is_a_clear_error(tmp_path: Path, files: dict[str, str]) -> None:
-    with pytest.raises(RecordError, match="no Debian archive among this machine's apt sources"):
-        apt.mirror_uri(etc(tmp_path, files))
+def test_debian_s_own_archive_where_the_machine_has_another(tmp_path: Path, files: dict[str, str]) -> None:
+    assert apt.mirror_uri(etc(tmp_path, files)) == "http://deb.debian.org/debian"
+
+
+def test_a_mirror_of_the_user_s_choice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GRAMOPHONE_MIRROR", "https://near.example/debian/")
+    assert (
+        apt.mirror_uri(etc(tmp_path, {"sources.list.d/debian.sources": DEB822})) == "https://near.example/debian"
+    )
+    for bad in ("near.example", "http://x y", "http://x\nTrusted: yes", "http://x [trusted=yes]"):
+        monkeypatch.setenv("GRAMOPHONE_MIRROR", bad)
+        with pytest.raises(RecordError, match=r"\$GRAMOPHONE_MIRROR: expected a URI such as http"):
+            apt.mirror_uri(tmp_path)
+
+
+@pytest.mark.parametrize("mirror", [None, "https://near.example/debian"])
+def test_on_ubuntu_only_a_private_configuration_names_debian(
+    mirror: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With its keyring, as the only archive; the system's files stay as they are, and the error says all."""
+    system = tmp_path / "etc"
+    system.mkdir()
+    ours = etc(system, {"sources.list.d/ubuntu.sources": UBUNTU})
+    monkeypatch.setattr(apt, "APT_ETC", ours)
+    monkeypatch.setattr(apt.mirror_uri, "__defaults__", (ours,))
+    monkeypatch.setattr(apt, "KEYRING", tmp_path / "keyring.gpg")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    if mirror:
+        monkeypatch.setenv("GRAMOPHONE_MIRROR", mirror)
+    with pytest.raises(
+        RecordError, match=r"^BearSSL: .*keyring.gpg is missing: apt-get install debian-archive-ke"
+    ):
+        apt.AptRoot("bookworm", "all", "test", "BearSSL")
+    (tmp_path / "keyring.gpg").touch()
+    root = apt.AptRoot("bookworm", "all", "test", "BearSSL")
+    uri = mirror or "http://deb.debian.org/debian"
+    assert (root.folder / "mirror.sources").read_text() == (
+        f"Types: deb deb-src\nURIs: {uri}\nSuites: bookworm\nComponents: main\nSigned-By: {tmp_path}/keyring.gpg\n"
+    )
+    assert [path.name for path in (system / "sources.list.d").iterdir()] == ["ubuntu.sources"]
+    fakes = tmp_path / "fakes"
+    fakes.mkdir()
+    (fakes / "apt-get").write_text("#!/bin/sh\necho 'E: no network'; exit 100\n")
+    (fakes / "apt-get").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{fakes}:{os.environ['PATH']}")
+    with pytest.raises(RecordError) as caught:
+        root.update()
+    assert str(caught.value) == (
+        f"BearSSL: apt-get update failed, suite bookworm for all of {uri} "
+        "($GRAMOPHONE_MIRROR names another archive): E: no network"
+    )
 
 
 def test_configuration_keeps_apt_inside_its_folder(tmp_path: Path) -> None:

@@ -171,8 +171,9 @@ COMMANDS: dict[str, dict[str, dict[str, bytes]]] = {
     "keygen -o out --passphrase-file horse.txt": {"horse.txt": SECRET},
     "getpub key.pem -o out": {"key.pem": {**KEY, "locked": PRIVATE_KEY["locked"]}},
     "keyinfo key.pem": {"key.pem": {**KEY, "locked": PRIVATE_KEY["locked"]}},
-    "sign net.gtr --key key.pem -o out": {"net.gtr": UNSIGNED, "key.pem": PRIVATE_KEY},
-    "sign net.gtr --key locked.pem -o out --passphrase-file horse.txt": {"horse.txt": SECRET},
+    "sign net.gtr --signing-key key.pem -o out": {"net.gtr": UNSIGNED, "key.pem": PRIVATE_KEY},
+    "strip net.sgtr -o out": {"net.sgtr": SIGNED_TRACE},
+    "sign net.gtr --signing-key locked.pem -o out --passphrase-file horse.txt": {"horse.txt": SECRET},
     "verify net.sgtr --key pub.pem": {"net.sgtr": SIGNED_TRACE, "pub.pem": PUBLIC_KEY},
     "generate --gpu v3d42 --platform qemu-virt --key pub.pem -o out": {"pub.pem": DEVICE_KEY},
     **{
@@ -183,9 +184,19 @@ COMMANDS: dict[str, dict[str, dict[str, bytes]]] = {
         }
         for runner in ("vgpu", "unicorn", "qemu")
     },
+    "replay net.sgtr --key pub.pem --param w=array.npy --expect y=other.npy --top 1 --labels horse.txt": {
+        "array.npy": TENSOR,
+        "other.npy": TENSOR,
+        "horse.txt": {"too few": b"", "not text": b"\xff\n" * 6},
+    },
+    "bench net.sgtr --key pub.pem --input x=array.npy": {
+        "net.sgtr": SIGNED_TRACE,
+        "pub.pem": DEVICE_KEY,
+        "array.npy": TENSOR,
+    },
     # Images, and what they are made of: tests/emulated/test_flash.py.
     "flash --check net.gtr --key pub.pem": {"pub.pem": DEVICE_KEY},
-    "record ncnn net.param net.bin --input data=1x2x3 -o out": {"net.param": NCNN_PARAM, "net.bin": NOTHING},
+    "record ncnn net.param net.bin --shape data=1x2x3 -o out": {"net.param": NCNN_PARAM, "net.bin": NOTHING},
     "record run -o out --file horse.txt -- net.bin": {"net.bin": NOTHING, "horse.txt": NOTHING},
 }
 NOT_HERE = {"import"}  # its files: tests/unit/test_gpureplay.py, test_regs_history.py
@@ -206,7 +217,12 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     temporary.mkdir()
     monkeypatch.chdir(work)
     monkeypatch.setattr(tempfile, "tempdir", str(temporary))
-    for name, content in {**GOOD, "other.gtr": RAW, "locked.pem": PRIVATE_KEY["locked"]}.items():
+    for name, content in {
+        **GOOD,
+        "other.gtr": RAW,
+        "other.npy": GOOD["array.npy"],
+        "locked.pem": PRIVATE_KEY["locked"],
+    }.items():
         Path(name).write_bytes(content)
     yield work
     assert list(temporary.iterdir()) == []
@@ -332,9 +348,14 @@ USE = {
     "keygen": "Missing option '-o' / '--output'",
     "getpub": "Missing argument 'KEY'",
     "keyinfo": "Missing argument 'KEY'",
-    "sign net.gtr -o out": "Missing option '--key'",
-    "sign net.gtr --key key.pem": "Missing option '-o' / '--output'",
+    "sign net.gtr -o out": "Missing option '--signing-key'",
+    "sign net.gtr --signing-key key.pem": "Missing option '-o' / '--output'",
     "verify net.sgtr": "Missing option '--key'",
+    "strip net.sgtr": "Missing option '-o' / '--output'",
+    "generate --gpu v3d42 --platform qemu-virt --key pub.pem -o out --bearssl .": ".: not a BearSSL source tree: ",
+    "generate --gpu v3d42 --platform optee --key pub.pem -o out --bearssl .": "--bearssl cannot be used with --pl",
+    "replay net.sgtr --key pub.pem --bearssl .": ".: not a BearSSL source tree: expected src/codec/ccopy.c",
+    "replay net.sgtr --key pub.pem --on optee --bearssl .": "--bearssl cannot be used with --on optee: OP-TEE has",
     "generate --gpu v3d42 --key pub.pem -o out": "Missing option '--platform'. Choose from: hikey960, optee",
     "generate --gpu x --platform qemu-virt --key pub.pem -o out": "Invalid value for '--gpu': 'x' is not",
     "generate --gpu mali_g52 --platform qemu-virt --key pub.pem -o out": "Invalid value for '--gpu'",
@@ -348,30 +369,39 @@ USE = {
     "replay net.sgtr --key pub.pem --gpu mali_g52": "mali_g52: unknown GPU name",
     "replay net.sgtr --key pub.pem --firmware out": "--firmware cannot be used with --on vgpu",
     "replay net.sgtr --key pub.pem --normal-world linux": "--normal-world cannot be used with --on vgpu",
-    "replay net.sgtr --key pub.pem --input q=array.npy": "no input 'q'; there are: x, w",
-    "replay net.sgtr --key pub.pem --input y=array.npy": "no input 'y'; there are: x, w",
+    "replay net.sgtr --key pub.pem --input q=array.npy": "no input 'q'; there are: x",
+    "replay net.sgtr --key pub.pem --param x=array.npy": "no parameter 'x'; there are: w",
     "replay net.sgtr --key pub.pem --output x=out": "no output 'x'; there are: y",
     "replay net.sgtr --key pub.pem --input x=array.npy --input x=array.npy": "input 'x' is given twice: ",
     "replay net.sgtr --key pub.pem --output y=out --output y=out": "output 'y' is given twice: out and out",
-    "flash --to out": "expected either OUT --to IMAGE, or --check IMAGE",
-    "flash out --to out --key pub.pem": "expected either OUT",
+    "replay net.sgtr --key pub.pem --labels horse.txt": "--labels names what --top shows: give both",
+    "replay net.sgtr --key pub.pem --expect x=array.npy": "no output 'x'; there are: y",
+    "replay net.sgtr --key pub.pem --timeout 9": "--timeout cannot be used with --on vgpu: no machine boots there",
+    "replay net.sgtr --key pub.pem -v -q": "--verbose and --quiet exclude each other",
+    "build net.gtr -o net.gtr": "net.gtr: the output is one of the files that are read",
+    "dump net.gtr --log no/where": "no/where: No such file or directory",
+    "dump net.gtr --log net.gtr": "--log net.gtr: this file has another use here",
+    "bench net.sgtr": "Missing option '--key'",
+    "bench net.sgtr --key pub.pem --repeat 0": "Invalid value for '--repeat'",
+    "flash -o out": "expected either OUT -o IMAGE, or --check IMAGE",
+    "flash out -o out --key pub.pem": "expected either OUT",
     "flash out --check net.gtr": "--check takes only an image and --key",
     "flash --check net.gtr --trace net.sgtr": "--check takes only an image and --key",
     "flash --check net.gtr": "net.gtr: not an image that 'gramophone flash' wrote",
     "record bogus": "No such command 'bogus'",
     "record ncnn net.param": "Missing argument 'WEIGHTS'",
-    "record ncnn net.param net.bin -o out": "Missing option '--input'",
-    "record ncnn net.param net.bin --input data -o out": "Invalid value for '--input': expected NAME=SHAPE",
-    "record ncnn net.param net.bin --input data=1x0 -o out": "Invalid value for '--input': expected 1 to 4 dim",
-    "record ncnn net.param net.bin --input data=1x1x1x1x1 -o out": "Invalid value for '--input': expected 1 to 4",
-    "record ncnn net.param net.bin --input a=1 --input a=1 -o out": "an input is given twice",
-    "record ncnn net.param net.bin --input a=1 --tolerance x -o out": "Invalid value for '--tolerance'",
-    "record ncnn net.param net.bin --input a=1 --tolerance nan -o out": "--tolerance: expected a number",
-    f"record ncnn net.param net.bin --input a=1 -o out --name {'n' * 100}": "Invalid value for '--name'",
+    "record ncnn net.param net.bin -o out": "Missing option '--shape'",
+    "record ncnn net.param net.bin --shape data -o out": "Invalid value for '--shape': expected NAME=SHAPE",
+    "record ncnn net.param net.bin --shape data=1x0 -o out": "Invalid value for '--shape': expected 1 to 4 dim",
+    "record ncnn net.param net.bin --shape data=1x1x1x1x1 -o out": "Invalid value for '--shape': expected 1 to 4",
+    "record ncnn net.param net.bin --shape a=1 --shape a=1 -o out": "the shape of an input is given twice",
+    "record ncnn net.param net.bin --shape a=1 --tolerance x -o out": "Invalid value for '--tolerance'",
+    "record ncnn net.param net.bin --shape a=1 --tolerance nan -o out": "--tolerance: expected a number",
+    f"record ncnn net.param net.bin --shape a=1 -o out --name {'n' * 100}": "Invalid value for '--name'",
     "record run -o out": "Missing argument 'PROGRAM'",
     "record run net.bin": "Missing option '-o' / '--output'",
     "record run --gpu mali_g52 -o out net.bin": "Invalid value for '--gpu': 'mali_g52' is not one of",
-    "record ncnn net.param net.bin --input a=1 --gpu mali_g71 -o out": "--gpu mali_g71: this virtual GPU runs no",
+    "record ncnn net.param net.bin --shape a=1 --gpu mali_g71 -o out": "--gpu mali_g71: this virtual GPU runs no",
 }
 
 

@@ -147,7 +147,6 @@ def run_snippet(folder: Path, signed: bytes, key: bytes) -> None:
 
 
 def test_the_program_in_the_format_document_verifies_a_trace(tmp_path: Path) -> None:
-    pytest.importorskip("pycose", reason="pycose is missing: pip install pycose")
     key = generate(Algorithm.ES256)
     trace = sample().build(compress=False, chunk_bytes=4096)
     signed = sign_trace(trace, FileSigner(key))
@@ -158,7 +157,7 @@ def test_the_program_in_the_format_document_verifies_a_trace(tmp_path: Path) -> 
         bad[at] ^= 1
         with pytest.raises(subprocess.CalledProcessError) as caught:
             run_snippet(tmp_path, bytes(bad), PublicKey(key.public_key()).raw)
-        assert b"AssertionError" in caught.value.stderr
+        assert b"AssertionError" in caught.value.stderr or b"InvalidSignature" in caught.value.stderr
     other = generate(Algorithm.ES256)
     with pytest.raises(subprocess.CalledProcessError):
         run_snippet(tmp_path, signed, PublicKey(other.public_key()).raw)

@@ -574,11 +574,11 @@ def build(*arguments: object) -> Any:
 
 def test_the_command_refuses(raw: Path, tmp_path: Path) -> None:
     out = tmp_path / "out.gtr"
-    result = build(raw, "-o", out, "--target", "v3d42")
+    result = build(raw, "-o", out, "--gpu", "v3d42")
     assert result.exit_code == 2
     assert (
         f"{raw}: no rules turn a recording of mali_g52 into a trace for v3d42; there are: mali_g52 -> mali_g71"
         in (result.stderr)
     )
-    assert build(raw, "-o", out, "--target", "nothing").exit_code == 2
+    assert build(raw, "-o", out, "--gpu", "nothing").exit_code == 2
     assert not out.exists()

@@ -255,8 +255,7 @@ class Token:
 
     signature_bytes: int = 64
     is_high: bool = False
-    alg: keys.Algorithm = keys.Algorithm.ES256
-    kid: bytes = SIGNERS["es256"].kid
+    public: keys.PublicKey = SIGNERS["es256"].public
     seen: bytes = b""
 
     def sign(self, tbs: bytes) -> bytes:
@@ -299,10 +298,33 @@ def test_any_signer_will_do() -> None:
     token = Token()
     signed = sign_trace(TRACE, token)
     assert signed == sign_trace(TRACE, SIGNERS["es256"])
-    assert token.seen == to_be_signed(token.alg, token.kid, head_of(TRACE))
+    assert token.seen == to_be_signed(token.public.algorithm, token.public.kid, head_of(TRACE))
 
 
 @pytest.mark.parametrize("size", [0, 63, 65, 71])
 def test_signer_that_gives_something_else(size: int) -> None:
     with pytest.raises(SignerError, match=f"{size} bytes instead of a signature of 64"):
         sign_trace(TRACE, Token(signature_bytes=size))
+
+
+@both
+def test_a_signer_that_signs_something_else(name: str) -> None:
+    """What a token or a program returns is verified before anything is written."""
+    signer = SIGNERS[name]
+    stranger = FileSigner(keys.generate(signer.alg))
+
+    @dataclass
+    class Other:
+        public: keys.PublicKey
+        key: keys.PrivateKey
+        changed: bytes
+
+        def sign(self, tbs: bytes) -> bytes:
+            return keys.sign(self.key, tbs + self.changed)
+
+    assert verify_trace(sign_trace(TRACE, Other(signer.public, signer.key, b"")), [signer.public])
+    for other in (Other(signer.public, stranger.key, b""), Other(signer.public, signer.key, b"\0")):
+        with pytest.raises(
+            SignerError, match=f"does not fit: expected .* {signer.alg.title} key {signer.kid.hex()}"
+        ):
+            sign_trace(TRACE, other)

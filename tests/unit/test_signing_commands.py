@@ -15,11 +15,13 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 
 from host_tools.cli import main
 from signing import keys
 from signing.verify import verify_trace
 from tests.support.signing_samples import ES256, flipped, small_trace
+from trace_format import layout
 from trace_format.trace import Trace
 
 COMMANDS = [name for name, command in main.lazy.items() if command.function.startswith("signing.")]
@@ -65,7 +67,7 @@ def test_from_key_to_verified_trace(algorithm: str, title: str) -> None:
     assert made["algorithm"] == title
     assert not made["encrypted"]
     run("getpub", "k.pem", "-o", "p.pem")
-    signed = run_json("sign", "net.gtr", "--key", "k.pem", "-o", "net.sgtr")
+    signed = run_json("sign", "net.gtr", "--signing-key", "k.pem", "-o", "net.sgtr")
     assert signed["bytes"] == Path("net.sgtr").stat().st_size == signed["trace_bytes"] + 128
     found = run_json("verify", "net.sgtr", "--key", "p.pem")
     assert found.pop("summary") == signed["summary"]
@@ -84,14 +86,14 @@ def test_from_key_to_verified_trace(algorithm: str, title: str) -> None:
 
 def test_signing_twice_gives_the_same_file() -> None:
     for output in ("a.sgtr", "b.sgtr"):
-        run("sign", "net.gtr", "--key", "key.pem", "-o", output)
+        run("sign", "net.gtr", "--signing-key", "key.pem", "-o", output)
     assert Path("a.sgtr").read_bytes() == Path("b.sgtr").read_bytes()
 
 
 def test_a_raw_recording_is_signed_with_a_warning() -> None:
-    built = run("sign", "net.gtr", "--key", "key.pem", "-o", "net.sgtr")
+    built = run("sign", "net.gtr", "--signing-key", "key.pem", "-o", "net.sgtr")
     _write("raw.gtr", Trace.read("net.gtr").with_(raw=True).build())
-    raw = run("sign", "raw.gtr", "--key", "key.pem", "-o", "raw.sgtr")
+    raw = run("sign", "raw.gtr", "--signing-key", "key.pem", "-o", "raw.sgtr")
     assert built.stderr == ""
     assert raw.stderr.startswith("warning: raw.gtr is a raw recording, ")
     assert run_json("verify", "raw.sgtr", "--key", "pub.pem")["verdict"] == "verified"
@@ -132,6 +134,60 @@ def test_keyinfo() -> None:
     assert f"key id:     {ES256.kid.hex()}\n" in run("keyinfo", "pub.pem").stdout
 
 
+def test_keys_of_other_programs() -> None:
+    """SEC 1 and OpenSSH: the same key, whoever wrote the file."""
+    for form, name in ((PrivateFormat.TraditionalOpenSSL, "sec1"), (PrivateFormat.OpenSSH, "openssh")):
+        _write(name, ES256.key.private_bytes(Encoding.PEM, form, NoEncryption()))
+        found = run_json("keyinfo", name)
+        assert (found["key_id"], found["private"], found["encrypted"]) == (ES256.kid.hex(), True, False)
+        run("sign", "net.gtr", "--signing-key", name, "-o", f"{name}.sgtr")
+        run("verify", f"{name}.sgtr", "--key", "pub.pem")
+    _write("id.pub", ES256.key.public_key().public_bytes(Encoding.OpenSSH, PublicFormat.OpenSSH))
+    assert run("getpub", "id.pub").stdout.encode() == ES256.public.pem()
+    assert run_json("keyinfo", "id.pub")["private"] is False
+    run("verify", "sec1.sgtr", "--key", "id.pub")
+
+
+def test_a_signature_is_replaced() -> None:
+    """It is as if the trace had been signed at once; without --replace the old signature stays."""
+    run("keygen", "-o", "new.pem")
+    run("sign", "net.gtr", "--signing-key", "key.pem", "-o", "old.sgtr")
+    refused = run("sign", "old.sgtr", "--signing-key", "new.pem", "-o", "new.sgtr", status=2)
+    assert refused.stderr.startswith(
+        "error: old.sgtr at offset 0x0: signed already (--replace gives it another signature, 'gramophone strip' "
+    )
+    assert not Path("new.sgtr").exists()
+    run("sign", "old.sgtr", "--signing-key", "new.pem", "-o", "new.sgtr", "--replace")
+    run("sign", "net.gtr", "--signing-key", "new.pem", "-o", "direct.sgtr", "--replace")
+    assert Path("new.sgtr").read_bytes() == Path("direct.sgtr").read_bytes()
+    run("sign", "new.sgtr", "--signing-key", "key.pem", "-o", "new.sgtr", "--replace")
+    assert Path("new.sgtr").read_bytes() == Path("old.sgtr").read_bytes()
+
+
+def test_strip() -> None:
+    run("sign", "net.gtr", "--signing-key", "key.pem", "-o", "net.sgtr")
+    assert run_json("strip", "net.sgtr", "-o", "again.gtr") == {
+        "ok": True,
+        "file": "again.gtr",
+        "bytes": len(small_trace()),
+        "removed_bytes": 128,
+    }
+    assert Path("again.gtr").read_bytes() == Path("net.gtr").read_bytes()
+    assert "a trace that is not signed" in run("strip", "net.gtr", "-o", "out", status=2).stderr
+
+
+@pytest.mark.parametrize("command", [["sign", "BAD", "--replace", "--signing-key", "key.pem"], ["strip", "BAD"]])
+def test_a_damaged_trace_keeps_its_signature(command: list[str]) -> None:
+    """Offsets are those of the file."""
+    run("sign", "net.gtr", "--signing-key", "key.pem", "-o", "net.sgtr")
+    signed = Path("net.sgtr").read_bytes()
+    _write("BAD", flipped(signed, 8 * len(signed) - 128))
+    message = run(*command, "-o", "out", status=2).stderr
+    chunk = 128 + layout.read_header(small_trace())["head_bytes"]
+    assert message.startswith(f"error: BAD at offset {chunk:#x}: chunk 0 is damaged")
+    assert not Path("out").exists()
+
+
 @pytest.mark.parametrize("source", ["key.pem", "pub.pem"])
 def test_getpub(source: str) -> None:
     assert run("getpub", source).stdout.encode() == ES256.public.pem()
@@ -152,8 +208,8 @@ def test_passphrase_from_a_file_and_from_the_environment(monkeypatch: pytest.Mon
     assert made["encrypted"]
     assert keys.is_encrypted(Path("k.pem").read_bytes())
     assert run_json("keyinfo", "k.pem", "--passphrase-file", "horse.txt")["key_id"] == made["key_id"]
-    run("sign", "net.gtr", "--key", "k.pem", "-o", "a.sgtr", "--passphrase-env", "SECRET")
-    run("sign", "net.gtr", "--key", "k.pem", "-o", "b.sgtr", "--passphrase-file", "horse.txt")
+    run("sign", "net.gtr", "--signing-key", "k.pem", "-o", "a.sgtr", "--passphrase-env", "SECRET")
+    run("sign", "net.gtr", "--signing-key", "k.pem", "-o", "b.sgtr", "--passphrase-file", "horse.txt")
     assert Path("a.sgtr").read_bytes() == Path("b.sgtr").read_bytes()
 
 
@@ -189,8 +245,8 @@ def test_passphrase_typed_at_a_terminal() -> None:
     assert status == 0, text
     assert "horse" not in text
     run("keyinfo", "k.pem", "--passphrase-file", "horse.txt")
-    assert answer(["sign", "net.gtr", "--key", "k.pem", "-o", "n.sgtr"], ["horse"])[0] == 0
-    status, text = answer(["sign", "net.gtr", "--key", "k.pem", "-o", "m.sgtr"], ["donkey"])
+    assert answer(["sign", "net.gtr", "--signing-key", "k.pem", "-o", "n.sgtr"], ["horse"])[0] == 0
+    status, text = answer(["sign", "net.gtr", "--signing-key", "k.pem", "-o", "m.sgtr"], ["donkey"])
     assert status == 2
     assert "error: k.pem: wrong passphrase" in text
     assert Path("n.sgtr").exists()
@@ -203,7 +259,7 @@ def _write(name: str, data: bytes) -> str:
 
 
 def test_refused_trace_has_exit_status_1() -> None:
-    run("sign", "net.gtr", "--key", "key.pem", "-o", "net.sgtr")
+    run("sign", "net.gtr", "--signing-key", "key.pem", "-o", "net.sgtr")
     signed = Path("net.sgtr").read_bytes()
     _write("bad.sgtr", flipped(signed, 8 * len(signed) - 128))
     found = run_json("verify", "bad.sgtr", "--key", "pub.pem", status=1)
@@ -230,12 +286,13 @@ BAD_FILES: dict[str, Callable[[], bytes]] = {
 @pytest.mark.parametrize(
     "arguments",
     [
-        ["sign", "BAD", "--key", "key.pem", "-o", "out"],
-        ["sign", "net.gtr", "--key", "BAD", "-o", "out"],
+        ["sign", "BAD", "--signing-key", "key.pem", "-o", "out"],
+        ["sign", "net.gtr", "--signing-key", "BAD", "-o", "out"],
         ["verify", "BAD", "--key", "pub.pem"],
         ["verify", "net.gtr", "--key", "BAD"],
         ["getpub", "BAD", "-o", "out"],
         ["keyinfo", "BAD"],
+        ["strip", "BAD", "-o", "out"],
     ],
     ids=" ".join,
 )
@@ -250,20 +307,32 @@ def test_bad_file_is_one_sentence_and_exit_status_2(arguments: list[str], what: 
 
 
 BAD_USE = {
-    "no such trace": (["sign", "none.gtr", "--key", "key.pem", "-o", "out"], "error: none.gtr: No such file"),
-    "no such key": (["sign", "net.gtr", "--key", "none.pem", "-o", "out"], "error: none.pem: No such file"),
+    "no such trace": (
+        ["sign", "none.gtr", "--signing-key", "key.pem", "-o", "out"],
+        "error: none.gtr: No such file",
+    ),
+    "no such key": (
+        ["sign", "net.gtr", "--signing-key", "none.pem", "-o", "out"],
+        "error: none.pem: No such file",
+    ),
     "a folder": (["verify", ".", "--key", "pub.pem"], "error: .: Is a directory"),
     "output in no folder": (
-        ["sign", "net.gtr", "--key", "key.pem", "-o", "no/out"],
+        ["sign", "net.gtr", "--signing-key", "key.pem", "-o", "no/out"],
         "error: no/out: No such file",
     ),
-    "output a folder": (["sign", "net.gtr", "--key", "key.pem", "-o", "."], "error: .: not a regular file"),
+    "output a folder": (
+        ["sign", "net.gtr", "--signing-key", "key.pem", "-o", "."],
+        "error: .: not a regular file",
+    ),
     "output a device": (["keygen", "-o", "/dev/null", "--force"], "error: /dev/null: not a regular file"),
-    "signed by a public key": (["sign", "net.gtr", "--key", "pub.pem", "-o", "out"], "a private one is needed"),
+    "signed by a public key": (
+        ["sign", "net.gtr", "--signing-key", "pub.pem", "-o", "out"],
+        "a private one is needed",
+    ),
     "verified by a private key": (["verify", "net.gtr", "--key", "key.pem"], "'gramophone getpub' makes it"),
-    "locked": (["sign", "net.gtr", "--key", "locked.pem", "-o", "out"], "no passphrase was given"),
+    "locked": (["sign", "net.gtr", "--signing-key", "locked.pem", "-o", "out"], "no passphrase was given"),
     "wrong passphrase": (
-        ["sign", "net.gtr", "--key", "locked.pem", "-o", "out", "--passphrase-file", "pub.pem"],
+        ["sign", "net.gtr", "--signing-key", "locked.pem", "-o", "out", "--passphrase-file", "pub.pem"],
         "error: locked.pem: wrong passphrase",
     ),
     "empty passphrase file": (["keygen", "-o", "out", "--passphrase-file", "/dev/null"], "no passphrase there"),
@@ -301,7 +370,7 @@ def test_help_has_an_example_that_runs(command: str) -> None:
     text = run(command, "--help").stdout
     example = text.split("Example:\n")[1].split()
     assert example[:2] == ["gramophone", command]
-    run("sign", "net.gtr", "--key", "key.pem", "-o", "net.sgtr")
+    run("sign", "net.gtr", "--signing-key", "key.pem", "-o", "net.sgtr")
     Path("key.pem").rename("owner.pem")
     Path("pub.pem").rename("owner.pub.pem")
     if command == "keygen":
@@ -313,7 +382,7 @@ def test_help_has_an_example_that_runs(command: str) -> None:
 
 def test_exit_statuses_of_the_process() -> None:
     """Exactly one line on standard error, and never a traceback."""
-    run("sign", "net.gtr", "--key", "key.pem", "-o", "net.sgtr")
+    run("sign", "net.gtr", "--signing-key", "key.pem", "-o", "net.sgtr")
     signed = Path("net.sgtr").read_bytes()
     _write("bad.sgtr", flipped(signed, 8 * 100))
     _write("cut.sgtr", signed[:-1])

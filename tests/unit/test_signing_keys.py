@@ -3,10 +3,14 @@
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import re
+import shlex
+import shutil
 import subprocess
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -145,13 +149,30 @@ BAD_PRIVATE = {
     "empty": (b"", "not a PEM key file: expected one PEM object, found 0"),
     "text": (b"hello\n", "not a PEM key file"),
     "random": (hashlib.sha512(b"x").digest() * 4, "not a PEM key file"),
-    "der": (b"\x30\x81\x87" + bytes(135), "not a PEM key file"),
+    "der": (b"\x30\x81\x87" + bytes(135), "(openssl pkey -inform DER -in k.pem -out KEY.pem converts DER)"),
     "two keys": (GOOD + GOOD, "expected one PEM object, found 2"),
     "no end": (b"\n".join(GOOD.splitlines()[:-1]), "damaged private key"),
     "cut": (CUT, "damaged private key"),
     "not base64": (b"-----BEGIN PRIVATE KEY-----\n!!!!\n-----END PRIVATE KEY-----\n", "damaged private key"),
     "public": (ES256.public.pem(), "this is a public key; a private one is needed"),
-    "sec1": (_private(ES256.key, PrivateFormat.TraditionalOpenSSL), "'openssl pkcs8 -topk8' converts"),
+    "rsa of openssl": (
+        _private(RSA, PrivateFormat.TraditionalOpenSSL),
+        "'EC PRIVATE KEY' or 'OPENSSH PRIVATE KEY'",
+    ),
+    "sec1 on p-384": (_private(P384, PrivateFormat.TraditionalOpenSSL), "an elliptic curve key on secp384r1"),
+    "cut sec1": (
+        _private(ES256.key, PrivateFormat.TraditionalOpenSSL)[:80] + b"\n-----END EC PRIVATE KEY-----",
+        "damaged",
+    ),
+    "rsa of ssh-keygen": (_private(RSA, PrivateFormat.OpenSSH), "found an RSA"),
+    "cut openssh": (
+        _private(ES256.key, PrivateFormat.OpenSSH)[:200] + b"\n-----END OPENSSH PRIVATE KEY-----",
+        "damaged",
+    ),
+    "openssh that is not base64": (
+        b"-----BEGIN OPENSSH PRIVATE KEY-----\n!!!!\n-----END OPENSSH PRIVATE KEY-----\n",
+        "damaged private key",
+    ),
     "certificate": (GOOD.replace(b"PRIVATE KEY", b"CERTIFICATE"), "found 'CERTIFICATE'"),
     "p-384": (_private(P384), "an elliptic curve key on secp384r1"),
     "secp256k1": (_private(ec.generate_private_key(ec.SECP256K1())), "secp256k1"),
@@ -175,6 +196,11 @@ BAD_PUBLIC = {
     "p-384": (_public(P384), "secp384r1"),
     "rsa": (_public(RSA), "an RSA"),
     "x25519": (_public(x25519.X25519PrivateKey.generate()), "an X25519"),
+    "openssh, cut": (b"ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIDE2\n", "damaged public key"),
+    "openssh, of small order": (
+        b"ssh-ed25519 " + base64.b64encode(b"\0\0\0\x0bssh-ed25519\0\0\0\x20" + bytes(32)) + b"\n",
+        "a point of small order",
+    ),
 }
 
 
@@ -205,6 +231,55 @@ def test_passphrase_that_does_not_fit(pem: bytes, passphrase: bytes | None, reas
         keys.load_private_key(pem, passphrase, file="k.pem")
 
 
+def by(program: str, *arguments: str) -> None:
+    subprocess.run([program, *arguments], check=True, capture_output=True)
+
+
+def key_of(path: Path, passphrase: bytes | None = None) -> bytes:
+    """The public key that we read from a file of a private key."""
+    key = keys.load_private_key(path.read_bytes(), passphrase, file=path.name)
+    return FileSigner(key).public.raw
+
+
+@pytest.mark.parametrize("parameters", [[], ["-noout"]], ids=["with its parameters", "only the key"])
+def test_keys_of_openssl(parameters: list[str], tmp_path: Path) -> None:
+    """SEC 1, as `openssl ecparam` writes it, open and encrypted."""
+    plain, locked, public = (tmp_path / name for name in ("plain.pem", "locked.pem", "public.pem"))
+    by("openssl", "ecparam", "-name", "prime256v1", "-genkey", *parameters, "-out", str(plain))
+    by("openssl", "ec", "-in", str(plain), "-aes256", "-passout", "pass:horse", "-out", str(locked))
+    by("openssl", "ec", "-in", str(plain), "-pubout", "-out", str(public))
+    assert key_of(plain) == key_of(locked, b"horse") == keys.load_public_key(public.read_bytes()).raw
+    assert (keys.is_encrypted(plain.read_bytes()), keys.is_encrypted(locked.read_bytes())) == (False, True)
+    for passphrase in (None, b"donkey"):
+        with pytest.raises(PassphraseError):
+            key_of(locked, passphrase)
+
+
+KINDS = {"ecdsa": ["-t", "ecdsa", "-b", "256"], "ed25519": ["-t", "ed25519"]}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_keys_of_ssh_keygen(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An encrypted one is refused; the command that the error names makes one that is read."""
+    if shutil.which("ssh-keygen") is None:
+        pytest.skip("ssh-keygen is missing: apt-get install openssh-client")
+    monkeypatch.chdir(tmp_path)
+    path = Path("a key")
+    by("ssh-keygen", "-q", *KINDS[kind], "-N", "", "-f", str(path))
+    raw = key_of(path)
+    assert keys.load_public_key(Path("a key.pub").read_bytes()).raw == raw
+    by("ssh-keygen", "-q", "-p", "-P", "", "-N", "horse", "-f", str(path))
+    assert keys.is_encrypted(path.read_bytes())
+    with pytest.raises(KeyFileError, match="an OpenSSH key that is encrypted: on a copy of it") as caught:
+        key_of(path, b"horse")
+    command = re.search(r"ssh-keygen (.*) (takes|changes) ", str(caught.value))
+    assert command
+    words = shlex.split(command[1])
+    given = ["-P", "horse"] + ([] if "-N" in words else ["-N", "horse"])  # what it would ask at a terminal
+    by("ssh-keygen", *words, *given)
+    assert key_of(path, None if "-N" in words else b"horse") == raw
+
+
 def test_encrypted_key_of_another_kind() -> None:
     pem = P384.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, BestAvailableEncryption(b"right"))
     with pytest.raises(KeyFileError, match="secp384r1"):
@@ -213,7 +288,8 @@ def test_encrypted_key_of_another_kind() -> None:
 
 @given(st.binary(max_size=300))
 def test_any_bytes_in_a_pem_frame_are_a_key_or_an_error(body: bytes) -> None:
-    for label in (b"PRIVATE KEY", b"ENCRYPTED PRIVATE KEY", b"PUBLIC KEY"):
+    labels = (keys.PKCS8, keys.PKCS8_ENCRYPTED, keys.SEC1, keys.OPENSSH, "PUBLIC KEY")
+    for label in map(str.encode, labels):
         pem = b"-----BEGIN " + label + b"-----\n" + body + b"\n-----END " + label + b"-----\n"
         with pytest.raises(KeyFileError):
             keys.load_private_key(pem, b"x" if label.startswith(b"ENC") else None)
@@ -224,7 +300,10 @@ def test_any_bytes_in_a_pem_frame_are_a_key_or_an_error(body: bytes) -> None:
 @given(at=st.integers(0, 400), byte=st.integers(0, 255))
 @settings(deadline=None)
 def test_changed_key_file_is_a_key_or_an_error(at: int, byte: int) -> None:
-    for pem, passphrase in ((GOOD, None), (ENCRYPTED, b"right")):
+    openssh, sec1 = (
+        _private(ES256.key, form) for form in (PrivateFormat.OpenSSH, PrivateFormat.TraditionalOpenSSL)
+    )
+    for pem, passphrase in ((GOOD, None), (ENCRYPTED, b"right"), (openssh, None), (sec1, None)):
         changed = bytearray(pem)
         changed[at % len(pem)] = byte
         try:

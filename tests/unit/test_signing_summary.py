@@ -46,7 +46,7 @@ def run_json(*arguments: str, status: int = 0) -> dict[str, Any]:
 def test_what_is_signed_is_said() -> None:
     """In words and for programs; devices verify no EdDSA."""
     write("net.gtr", trace(meta={"name": "a\x1bb", "security_version": 7}).build())
-    text = run("sign", "net.gtr", "--key", "key.pem", "-o", "net.sgtr").stdout
+    text = run("sign", "net.gtr", "--signing-key", "key.pem", "-o", "net.sgtr").stdout
     expected = [
         "name             a\\x1bb",
         "gpu              v3d42",
@@ -60,11 +60,11 @@ def test_what_is_signed_is_said() -> None:
     ]
     assert text.splitlines()[1:] == expected
     assert run("verify", "net.sgtr", "--key", "pub.pem").stdout.splitlines()[1:] == expected
-    facts = run_json("sign", "net.gtr", "--key", "key.pem", "-o", "net.sgtr")["summary"]
+    facts = run_json("sign", "net.gtr", "--signing-key", "key.pem", "-o", "net.sgtr")["summary"]
     assert facts["registers_written"] == ["hub.MMU_CTL", "core0.INT_CLR"]
     assert (facts["name"], facts["security_version"], facts["time_budget_us"]) == ("a\x1bb", 7, 60_000_000)
     run("keygen", "-o", "ed.pem", "--algorithm", "eddsa")
-    assert "devices verify ES256 only" in run("sign", "net.gtr", "--key", "ed.pem", "-o", "ed.sgtr").stderr
+    assert "devices verify ES256 only" in run("sign", "net.gtr", "--signing-key", "ed.pem", "-o", "ed.sgtr").stderr
 
 
 REFUSED = "the policy does not allow this register access, action 9: RegWrite hub.MMU_PT_PA_BASE"
@@ -73,7 +73,7 @@ REFUSED = "the policy does not allow this register access, action 9: RegWrite hu
 def test_what_every_device_refuses_is_not_signed() -> None:
     bad = trace(*PROLOGUE, *REPLAY, s.write("hub.MMU_PT_PA_BASE", 0))
     write("bad.gtr", bad.build())
-    found = run("sign", "bad.gtr", "--key", "key.pem", "-o", "bad.sgtr", status=2)
+    found = run("sign", "bad.gtr", "--signing-key", "key.pem", "-o", "bad.sgtr", status=2)
     assert found.stderr.startswith(f"error: bad.gtr: {REFUSED}: expected a register that a trace may write")
     assert not Path("bad.sgtr").exists()
     device = s.Device()
@@ -84,7 +84,7 @@ def test_what_every_device_refuses_is_not_signed() -> None:
 def test_a_raw_recording_that_devices_refuse_is_to_be_built() -> None:
     bad = trace(*PROLOGUE, *REPLAY, s.write("hub.MMU_PT_PA_BASE", 0), raw=True)
     write("raw.gtr", bad.build())
-    found = run("sign", "raw.gtr", "--key", "key.pem", "-o", "raw.sgtr", status=2)
+    found = run("sign", "raw.gtr", "--signing-key", "key.pem", "-o", "raw.sgtr", status=2)
     assert "every device refuses it, so it is not signed; 'gramophone build' makes a trace" in found.stderr
 
 

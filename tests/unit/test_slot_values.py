@@ -98,21 +98,24 @@ def test_what_has_no_value_is_told_after_a_build() -> None:
 @pytest.mark.parametrize(
     ("options", "lacking"),
     [
-        ("", "x, w0, w1, w2, w3, w4, w5, w6, ... (12 in all)"),
-        ("--input weights", "x"),
-        ("--input x=weights/w1.npy --input w3=weights/w3.npy", "w0, w1, w2, w4, w5, w6, w7, w8, ... (10 in all)"),
+        ("", "x (--input) and w0, w1, w2, w3, w4, w5, w6, w7, ... (11 in all) (--param)"),
+        ("--param weights", "x (--input)"),
+        (
+            "--input x=weights/w1.npy --param w3=weights/w3.npy",
+            "w0, w1, w2, w4, w5, w6, w7, w8, ... (10 in all) (--param)",
+        ),
     ],
 )
 def test_a_replay_without_values_names_them(options: str, lacking: str) -> None:
     sentence = refused(f"replay net.sgtr --key pub.pem {options}")
-    assert sentence.startswith(f"net.sgtr: no value for {lacking}: give --input SLOT=FILE.npy for each, or ")
+    assert sentence.startswith(f"net.sgtr: no value for {lacking}: give SLOT=FILE.npy for each, or ")
 
 
 def test_bad_folders() -> None:
     Path("empty").mkdir()
     assert refused("build net.gtr -o out --param empty") == "empty: no .npy file in this folder"
-    twice = refused("replay net.sgtr --key pub.pem --input weights --input w2=weights/w1.npy")
-    assert twice == "input 'w2' is given twice: weights/w2.npy and weights/w1.npy"
+    twice = refused("replay net.sgtr --key pub.pem --param weights --param w2=weights/w1.npy")
+    assert twice == "parameter 'w2' is given twice: weights/w2.npy and weights/w1.npy"
     np.save("weights/w2.npy", np.zeros((3, 3), np.float32))
     wrong = refused("build net.gtr -o out --param weights")
     assert wrong == "weights/w2.npy: shape for slot w2: expected (2, 3), found (3, 3)"
@@ -127,7 +130,7 @@ class Touch:
 
 def test_pickled_objects_are_not_loaded() -> None:
     np.save("weights/w2.npy", np.array([Touch()], object), allow_pickle=True)
-    for command in ("build net.gtr -o out --param weights", "replay net.sgtr --key pub.pem --input weights"):
+    for command in ("build net.gtr -o out --param weights", "replay net.sgtr --key pub.pem --param weights"):
         assert refused(command).startswith("weights/w2.npy: ")
     assert not Path("ran").exists()
 
@@ -138,7 +141,7 @@ def test_a_trace_that_is_not_verified_is_left_to_the_device(monkeypatch: pytest.
     def device(*_: Any, **__: Any) -> None:
         raise GramophoneError("the device was asked")
 
-    monkeypatch.setattr("host_tools.commands.replaying.run", device)
+    monkeypatch.setattr("host_tools.commands.running.run", device)
     data = bytearray(Path("net.sgtr").read_bytes())
     data[-20] ^= 1
     Path("net.sgtr").write_bytes(data)

@@ -12,6 +12,8 @@ import pytest
 from host_tools.machine import apt, sources
 from host_tools.machine.errors import RecordError
 from host_tools.machine.tested import TESTED, say_if_other
+from host_tools.runners import bearssl
+from tee_replayer import crypto
 from trace_format.errors import GramophoneError
 
 PACKAGE = "bearssl"
@@ -27,7 +29,7 @@ class Archive(apt.AptRoot):
     asked: list[str]
 
     def __init__(self, *arguments: object) -> None:
-        super().__init__("sid", "all", "test")
+        super().__init__("sid", "all", "test", str(arguments[-1]) if arguments else "a test")
 
     def _run(self, command: list[str], cwd: Path | None = None, poll: object = None) -> str:
         self.asked.append(command[1])
@@ -62,7 +64,7 @@ def archive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> type[Archive]:
 def fetched() -> str:
     """Version of the tree that a new process would get."""
     sources.source.cache_clear()
-    tree = sources.source(PACKAGE, "sid")
+    tree = sources.source(PACKAGE, "sid", "for a test")
     assert tree.is_dir()
     assert [path.name for path in tree.parent.iterdir() if path.name.startswith("tmp")] == []
     return tree.name
@@ -109,6 +111,12 @@ def test_the_newest_where_the_tested_version_is_gone(
     assert capsys.readouterr().err == f"warning: bearssl {newest} is taken from the archive; {WANTED} was tested\n"
 
 
+def test_a_new_index_that_lacks_the_source_is_of_another_archive(archive: type[Archive]) -> None:
+    archive.later = (WANTED,)
+    index(archive, 60)
+    assert fetched() == WANTED
+
+
 def test_without_network_the_old_index_will_do(archive: type[Archive]) -> None:
     archive.now, archive.later = ("0.7-1",), None
     index(archive, 2 * apt.DAY_S)
@@ -122,7 +130,7 @@ def test_neither_network_nor_index(archive: type[Archive]) -> None:
 
 
 def test_a_suite_without_the_package(archive: type[Archive]) -> None:
-    with pytest.raises(RecordError, match="sid has no source package bearssl"):
+    with pytest.raises(RecordError, match=r"^source of bearssl, for a test: sid has no source package bearssl"):
         fetched()
 
 
@@ -133,4 +141,19 @@ def test_a_cache_that_cannot_be_made(tmp_path: Path, monkeypatch: pytest.MonkeyP
     with pytest.raises(
         GramophoneError, match=r"file/gramophone.*: cannot be made \(Not a directory\); XDG_CACHE_HOME"
     ):
-        sources.source(PACKAGE, "sid")
+        sources.source(PACKAGE, "sid", "for a test")
+
+
+def test_without_network_bearssl_can_be_given(archive: type[Archive], tmp_path: Path) -> None:
+    archive.later = None
+    with pytest.raises(RecordError) as caught:
+        bearssl.source()
+    assert str(caught.value) == "no network; --bearssl DIR takes a source tree that is there"
+    given = tmp_path / "bearssl"
+    for name in (*crypto.SOURCES, *crypto.INCLUDED, crypto.LICENCE, "inc/bearssl.h"):
+        (given / name).parent.mkdir(parents=True, exist_ok=True)
+        (given / name).touch()
+    assert bearssl.source(given) == given
+    (given / crypto.SOURCES[0]).unlink()
+    with pytest.raises(GramophoneError, match=f"{given}: not a BearSSL source tree: expected {crypto.SOURCES[0]}"):
+        bearssl.source(given)

@@ -81,16 +81,16 @@ def test_the_commands(tmp_path: Path) -> None:
         return result.stdout
 
     run("import", "gpureplay", tmp_path, "-o", raw, "--gpu", "mali_g52")
-    text = run("build", raw, "-o", out, "--target", "mali_g71", "--param", f"param0={value}")
+    text = run("build", raw, "-o", out, "--gpu", "mali_g71", "--param", f"param0={value}")
     assert "shader-word                        4" in text
-    assert "rule" not in run("build", out, "-o", tmp_path / "again.gtr", "--target", "mali_g71")
+    assert "rule" not in run("build", out, "-o", tmp_path / "again.gtr", "--gpu", "mali_g71")
     trace = Trace.read(out)
     assert (trace.gpu, trace.jobs, trace.raw) == ("mali_g71", 2, False)
     key, public, signed, given = (tmp_path / name for name in ("key.pem", "pub.pem", "out.sgtr", "input.npy"))
     np.save(given, np.ones(16, np.float32))
     run("keygen", "-o", key)
     run("getpub", key, "-o", public)
-    run("sign", out, "--key", key, "-o", signed)
+    run("sign", out, "--signing-key", key, "-o", signed)
     text = run("replay", signed, "--key", public, "--input", f"input={given}", "--on", "vgpu", "--repeat", 2)
     assert "2 jobs" in text
     assert "0 retries" in text

@@ -142,29 +142,34 @@ places, the first holds its lower bits. Besides:
 _VERIFY = """\
 ## Checking a signed trace without this project
 
-With `cbor2` and `pycose` (any COSE library will do), given `trace.sgtr` and the public key's 65 bytes
+With `cbor2` and `cryptography` (any COSE library will do), given `trace.sgtr` and the public key's 65 bytes
 04 || x || y (ES256):
 
 ```python
 {snippet}
 ```
 
-Replace the key by `OKPKey(crv="ED25519", x=...)` for EdDSA.
+For EdDSA, the algorithm is -8, and the check is
+`Ed25519PublicKey.from_public_bytes(key).verify(signature, signed)`.
 """
 
 VERIFY_SNIPPET = """\
 import hashlib, struct
 from pathlib import Path
-from pycose.keys import EC2Key
-from pycose.messages import CoseMessage
+import cbor2
+from cryptography.hazmat.primitives.asymmetric import ec, utils
+from cryptography.hazmat.primitives.hashes import SHA256
 
 data, key = Path("trace.sgtr").read_bytes(), Path("key.bin").read_bytes()
 (envelope_bytes,) = struct.unpack_from("<I", data, {at_envelope})
 trace = data[{signed_bytes} + -(-envelope_bytes // {alignment}) * {alignment} :]
 head_bytes, chunk_bytes, chunk_count = struct.unpack_from("<III", trace, {at_head})
-message = CoseMessage.decode(data[{signed_bytes} : {signed_bytes} + envelope_bytes])
-message.key = EC2Key(crv="P_256", x=key[1:33], y=key[33:65])
-assert message.verify_signature(detached_payload=trace[:head_bytes])
+protected, _, _, signature = cbor2.loads(data[{signed_bytes} : {signed_bytes} + envelope_bytes]).value
+assert cbor2.loads(protected)[1] == -7
+signed = cbor2.dumps(["Signature1", protected, b"", trace[:head_bytes]])
+r, s = (int.from_bytes(half, "big") for half in (signature[:32], signature[32:]))
+public = ec.EllipticCurvePublicKey.from_encoded_point(ec.SECP256R1(), key)
+public.verify(utils.encode_dss_signature(r, s), signed, ec.ECDSA(SHA256()))
 (hashes_at,) = struct.unpack_from("<Q", trace, {at_hashes})
 for i in range(chunk_count):
     chunk = trace[head_bytes + i * chunk_bytes :][:chunk_bytes]

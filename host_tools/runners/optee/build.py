@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
-import subprocess
 import sys
 import tempfile
 from collections.abc import Iterable
@@ -19,6 +18,7 @@ from pathlib import Path
 
 from host_tools.machine import sources
 from host_tools.runners.replay import RunnerError
+from host_tools.support import programs
 from host_tools.support.cache import cache_dir, locked
 
 CROSS = "aarch64-linux-gnu-"
@@ -70,9 +70,9 @@ def _compile_core(tree: Path, pta: Path, kept: Path, ta_key: bytes) -> None:
     """In the one source tree, where most objects are left from the last build."""
     folders = tree / "core" / "pta" / "sub.mk"
     line = f"subdirs-$({SWITCH}) += gramophone\n"
-    text = folders.read_text()
+    text = folders.read_text(encoding="utf-8")
     if line not in text:
-        folders.write_text(f"{text}\n{line}")
+        folders.write_text(f"{text}\n{line}", encoding="utf-8")
     place = tree / "core" / "pta" / "gramophone"
     place.mkdir(exist_ok=True)
     contents = dict(_contents(pta))
@@ -147,7 +147,7 @@ def source(package: str, suite: str) -> Path:
         missing.append("libssl-dev")
     if missing:
         raise RunnerError(f"OP-TEE cannot be built: apt-get install {' '.join(missing)}")
-    tree = sources.source(package, suite)
+    tree = sources.source(package, suite, "of which the secure world is built")
     if len(str(tree).split()) > 1:
         raise RunnerError(f"OP-TEE cannot be built in {tree}: make takes no path with a space; set XDG_CACHE_HOME")
     return tree
@@ -180,9 +180,7 @@ def run_program(command: list[str], what: str) -> str:
     # A make around this process must not hand its own flags and job server down.
     clean = {name: value for name, value in os.environ.items() if name not in MAKE_OWN}
     try:
-        done = subprocess.run(
-            command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace", env=clean
-        )
+        done = programs.run(command, merged=True, env=clean)
     except FileNotFoundError:
         raise RunnerError(f"{what} cannot be built: {command[0]} is missing") from None
     if done.returncode:

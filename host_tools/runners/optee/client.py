@@ -11,7 +11,7 @@ from pathlib import Path
 from host_tools.machine.apt import AptRoot
 from host_tools.machine.root import ARCHITECTURE, SUITE
 from host_tools.runners.optee.build import CROSS, digest_of, run_program
-from host_tools.support.cache import cache_dir, locked
+from host_tools.support.cache import cache_dir, made_once
 from trace_format.emit import GENERATED
 
 PACKAGE = "optee-client-dev"
@@ -27,19 +27,17 @@ def libteec() -> Path:
     Raises:
         RecordError: the package cannot be obtained.
     """
-    cache = cache_dir("optee")
-    kept = cache / "libteec"
-    with locked(cache / "libteec-in-use"), tempfile.TemporaryDirectory(dir=cache) as name:
-        if not kept.exists():
-            apt = AptRoot(SUITE, ARCHITECTURE, "optee")
-            apt.download([PACKAGE])
-            usr = Path(name) / "usr"
-            apt.extract(Path(name), keep=lambda path: path.startswith("usr/include/tee") or "/libteec." in path)
-            fresh = Path(name) / "libteec"
-            shutil.copytree(usr / "include", fresh / "include")
-            shutil.copytree(usr / "lib" / TRIPLET, fresh / "lib", symlinks=True)
-            fresh.rename(kept)
-    return kept
+    return made_once(cache_dir("optee", "packages") / "libteec", _extract)
+
+
+def _extract(fresh: Path) -> None:
+    apt = AptRoot(SUITE, ARCHITECTURE, "optee", f"{PACKAGE}, which OP-TEE's clients link")
+    apt.download([PACKAGE])
+    with tempfile.TemporaryDirectory(dir=fresh.parent) as name:
+        usr = Path(name) / "usr"
+        apt.extract(Path(name), keep=lambda path: path.startswith("usr/include/tee") or "/libteec." in path)
+        shutil.copytree(usr / "include", fresh / "include")
+        shutil.copytree(usr / "lib" / TRIPLET, fresh / "lib", symlinks=True)
 
 
 def library() -> Path:

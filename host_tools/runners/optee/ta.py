@@ -58,7 +58,9 @@ def uuid_of(folder: Path) -> str:
     """The TA's UUID, which its Makefile names; RunnerError when `folder` is not the TA's."""
     file = folder / "Makefile"
     try:
-        found = re.search(r"^BINARY := ([0-9a-f-]{36})$", file.read_text(errors="replace"), re.MULTILINE)
+        found = re.search(
+            r"^BINARY := ([0-9a-f-]{36})$", file.read_text(errors="replace", encoding="utf-8"), re.MULTILINE
+        )
     except OSError as error:
         raise RunnerError(f"{file}: {error.strerror}: 'gramophone generate --platform optee' writes it") from None
     if not found:

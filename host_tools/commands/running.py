@@ -1,0 +1,283 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""`gramophone replay`, and what it shares with `bench`: a signed trace, its tensors, what it runs on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import click
+
+from host_tools.commands.framework import FILE, GramophoneCommand, Outcome, UsageError
+from host_tools.commands.outputs import Expected, Shown, compare, read_expected, read_labels, show
+from host_tools.commands.replaying import BEARSSL, KEY, MIB, MIN_VERSION, device_key
+from host_tools.commands.streams import read
+from host_tools.record.network import TOLERANCE
+from host_tools.runners import NORMAL_WORLDS, OPTEE, WITHOUT_OPTEE, run, runner_of
+from host_tools.runners.needs import open_trace, secure_bytes
+from host_tools.runners.replay import NONE, ReplayRequest, ReplayResult
+from host_tools.support.files import check_writable, write_atomically
+from host_tools.support.progress import phase
+from host_tools.support.tensors import Assignment, assigned, load_all, npy, slot_of, without_value
+from signing.verify import Verdict, verify_trace
+from trace_format.errors import GramophoneError, SlotError, listed, printable
+from trace_format.schema import SlotKind
+from trace_format.trace import Trace
+
+Files = tuple[tuple[str | None, Path], ...]
+WARNING = "warning: this virtual GPU runs no shaders; outputs hold what was in memory, not results"
+
+
+def run_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """What `replay` and `bench` take: the trace, whose it is, its tensors, and what it runs on."""
+    for option in reversed(
+        (
+            click.argument("signed", type=FILE),
+            KEY,
+            click.option(
+                "--input",
+                "inputs",
+                type=Assignment(folders=True),
+                multiple=True,
+                help="Value of an input slot, or a folder with SLOT.npy files; repeatable.",
+            ),
+            click.option(
+                "--param",
+                "parameters",
+                type=Assignment(folders=True),
+                multiple=True,
+                help="Value of a parameter slot (weights), or a folder with SLOT.npy files; repeatable.",
+            ),
+            click.option(
+                "--on",
+                "runner",
+                type=click.Choice((*WITHOUT_OPTEE, OPTEE)),
+                default="vgpu",
+                show_default=True,
+                help="What to run on.",
+            ),
+            click.option(
+                "--normal-world",
+                type=click.Choice(tuple(NORMAL_WORLDS)),
+                help="Client of OP-TEE: a small program (the default), or Debian's Linux with gramophone-tee.",
+            ),
+            click.option("--gpu", help="Virtual GPU, with its variant; default: the one that the trace is for."),
+            click.option(
+                "--firmware",
+                type=FILE,
+                help="Folder of `generate`, after make where it has one; default: for this key.",
+            ),
+            click.option(
+                "--timeout",
+                type=click.FloatRange(1),
+                metavar="SECONDS",
+                help="Time limit of a boot; default: the runner's own.",
+            ),
+            MIN_VERSION,
+            BEARSSL,
+        )
+    ):
+        function = option(function)
+    return function
+
+
+@dataclass
+class Prepared:
+    """A trace with all that a replay of it takes; `trace` is None where it is damaged."""
+
+    trace: Trace | None
+    runner: str
+    request: ReplayRequest
+
+    @property
+    def options(self) -> frozenset[str]:
+        """What the runner takes besides what every runner takes."""
+        return runner_of(self.runner).OPTIONS
+
+    def replay(self) -> ReplayResult:
+        """Replay; where the device has too little memory, the error says how much is enough."""
+        result = run(self.runner, self.request)
+        if self.trace is not None and result.report.name == "MEMORY":
+            enough = -(-secure_bytes(self.trace) // MIB)
+            hint = f"{result.error}; 'gramophone generate --carveout-mib {enough}' gives it enough"
+            result = replace(result, error=hint)
+        return result
+
+
+def prepare(
+    signed: Path,
+    key: Path,
+    inputs: Files,
+    parameters: Files,
+    runner: str,
+    normal_world: str | None,
+    gpu: str | None,
+    firmware: Path | None,
+    timeout: float | None,
+    min_security_version: int,
+    bearssl: Path | None,
+) -> Prepared:
+    """Read what `run_options` name, and check that it fits together."""
+    files = assigned("input", inputs), assigned("parameter", parameters)
+    if normal_world and runner != OPTEE:
+        raise UsageError(f"--normal-world cannot be used with --on {runner}: only optee has one")
+    options = runner_of(runner).OPTIONS
+    if firmware is not None and "firmware" not in options:
+        raise UsageError(f"--firmware cannot be used with --on {runner}: no firmware runs there")
+    if timeout is not None and "timeout_s" not in options:
+        raise UsageError(f"--timeout cannot be used with --on {runner}: no machine boots there")
+    if bearssl is not None and "bearssl" not in options:
+        raise UsageError(f"--bearssl cannot be used with --on {runner}: OP-TEE has its own crypto library")
+    data = read(signed)
+    trusted = device_key(key)
+    found = verify_trace(data, [trusted], file=str(signed))
+    if found.verdict == Verdict.MALFORMED:  # not a signed trace at all; refusing one is the device's part
+        raise GramophoneError(found.reason)
+    trace = open_trace(data)
+    tensors = {}
+    if trace is not None:
+        tensors = load_all(trace, files[0], SlotKind.INPUT) | load_all(trace, files[1], SlotKind.PARAMETER)
+        if found.ok:  # what is not verified, the device refuses
+            _check_complete(signed, trace, set(tensors))
+    world = NORMAL_WORLDS[normal_world or "bare-metal"] if runner == OPTEE else runner
+    request = ReplayRequest(
+        data, trusted, tensors, gpu, 1, min_security_version, firmware, bearssl=bearssl, timeout_s=timeout
+    )
+    return Prepared(trace, world, request)
+
+
+def _check_complete(signed: Path, trace: Trace, given: set[str]) -> None:
+    """SlotError naming the slots without a value, and the option of each kind."""
+    missing = {
+        option: [name for name in without_value(trace, kind) if name not in given]
+        for option, kind in (("--input", SlotKind.INPUT), ("--param", SlotKind.PARAMETER))
+    }
+    wanting = [f"{listed(names)} ({option})" for option, names in missing.items() if names]
+    if wanting:
+        raise SlotError(
+            f"{signed}: no value for {' and '.join(wanting)}: give SLOT=FILE.npy for each, or a folder with "
+            "SLOT.npy files; 'gramophone build --param' makes parameters a part of the trace"
+        )
+
+
+@click.command(
+    "replay",
+    cls=GramophoneCommand,
+    example=(
+        "gramophone replay net.sgtr --key pub.pem --input data=digit.npy -o prob=prob.npy --on qemu\n"
+        "gramophone replay net.sgtr --key pub.pem --input data=cat.npy --top 5 --labels words.txt\n"
+        "gramophone replay net.sgtr --key pub.pem --input data=x.npy --expect prob=y.npy --tolerance 1e-5"
+    ),
+)
+@run_options
+@click.option(
+    "-o",
+    "--output",
+    "outputs",
+    type=Assignment(),
+    multiple=True,
+    help="Where to write an output slot; repeatable.",
+)
+@click.option(
+    "--expect",
+    "expected",
+    type=Assignment(),
+    multiple=True,
+    help="What an output must be; if it is not, the exit status is 1. Repeatable.",
+)
+@click.option(
+    "--tolerance",
+    type=click.FloatRange(0),
+    default=TOLERANCE,
+    show_default=True,
+    help="Largest difference to what is expected, relative to the largest value.",
+)
+@click.option("--top", type=click.IntRange(1), metavar="N", help="Show the N largest values of each output.")
+@click.option("--labels", type=FILE, help="Names of an output's elements, one a line, for --top.")
+@click.option("--repeat", type=click.IntRange(1, 1_000_000), default=1, help="Replays in a row.")
+def replay_command(
+    outputs: Files,
+    expected: Files,
+    tolerance: float,
+    top: int | None,
+    labels: Path | None,
+    repeat: int,
+    runner: str,
+    **options: Any,
+) -> Outcome:
+    """Verify, load and replay a signed trace, in the secure world of an emulated device or on the virtual GPU.
+
+    Outputs of up to 16 elements are printed. Exit status 1: the device refused the trace or could not replay it,
+    or an output is not what is expected.
+    """
+    targets, files = assigned("output", outputs), assigned("expected output", expected)
+    if labels is not None and top is None:
+        raise UsageError("--labels names what --top shows: give both")
+    prepared = prepare(runner=runner, **options)
+    wanted, shown = {}, Shown(top, None)
+    if prepared.trace is not None:
+        for name, path in targets.items():
+            slot_of(prepared.trace, name, SlotKind.OUTPUT)
+            check_writable(path)
+        wanted = read_expected(prepared.trace, files)
+        shown = Shown(top, read_labels(labels, prepared.trace) if labels else None)
+    prepared.request = replace(prepared.request, repeat=repeat)
+    with phase(f"replaying on {runner}"):
+        result = prepared.replay()
+    written = {}
+    for name, path in targets.items() if result.ok else ():
+        write_atomically(path, npy(result.outputs[name]))
+        written[name] = str(path)
+    compared = compare(result.outputs, wanted, tolerance) if result.ok else []
+    good = result.ok and all(row.ok for row in compared)
+    return Outcome(_json(result, written, shown, compared), _text(result, written, shown, compared), ok=good)
+
+
+def _json(
+    result: ReplayResult, written: dict[str, str], shown: Shown, compared: list[Expected]
+) -> dict[str, object]:
+    counts = result.instructions
+    found: dict[str, object] = {
+        "device": result.device,
+        "compute": result.compute,
+        "jobs": result.jobs,
+        "actions": result.actions,
+        "retries": result.retries,
+        "outputs": {
+            name: {
+                "file": written.get(name),
+                "shape": list(array.shape),
+                "dtype": array.dtype.name,
+                **shown.data(array),
+            }
+            for name, array in result.outputs.items()
+        },
+        "expected": {row.name: row.data() for row in compared},
+        "instructions": counts and {"verify": counts.verify, "load": counts.load, "replay": counts.replay},
+        "trace_bytes": result.trace_bytes,
+        "secure_bytes": result.secure_bytes,
+    }
+    if not result.ok:
+        found["error"] = result.error
+    return found
+
+
+def _text(result: ReplayResult, written: dict[str, str], shown: Shown, compared: list[Expected]) -> str:
+    if not result.ok:
+        return f"refused on {result.device}: {result.error}"
+    lines = [
+        f"{result.device}: {result.jobs} jobs, {result.actions} actions, {result.retries} retries, "
+        f"trace {result.trace_bytes} bytes, secure memory {result.secure_bytes} bytes"
+    ]
+    if result.instructions:
+        n = result.instructions
+        lines.append(f"instructions: verify {n.verify:,}, load {n.load:,}, replay {n.replay:,}")
+    if result.compute == NONE:
+        lines.append(WARNING)
+    for name, array in result.outputs.items():
+        where = f" -> {written[name]}" if name in written else ""
+        lines.append(f"{printable(name)}: {array.dtype.name} {list(array.shape)}{where}")
+        lines += show(array, shown)
+    return "\n".join(lines + [str(row) for row in compared])

@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Files that commands read and write: "-" is standard input or standard output."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from host_tools.commands.framework import FILE, STREAM, UsageError
+from host_tools.support.files import check_writable, write_atomically
+
+OUTPUT = click.option("-o", "--output", type=FILE, required=True, help="File to write; - is standard output.")
+
+
+def read(path: Path) -> bytes:
+    """The content of a file, or of standard input."""
+    return sys.stdin.buffer.read() if path == STREAM else path.read_bytes()
+
+
+def check_output(output: Path, *inputs: Path) -> None:
+    """Find out, before long work, whether `write` can succeed, and that it replaces nothing that was read.
+
+    Raises:
+        UsageError: the output is one of the inputs.
+        OSError: as `write`.
+    """
+    if output == STREAM:
+        return
+    if any(path != STREAM and path.exists() and output.exists() and output.samefile(path) for path in inputs):
+        raise UsageError(f"{output}: the output is one of the files that are read")
+    check_writable(output)
+
+
+def write(output: Path, data: bytes, *, mode: int = 0o666, overwrite: bool = True) -> None:
+    """Write a whole file, as `write_atomically`, or to standard output."""
+    if output == STREAM:
+        sys.stdout.buffer.write(data)
+        sys.stdout.buffer.flush()
+    else:
+        write_atomically(output, data, mode=mode, overwrite=overwrite)

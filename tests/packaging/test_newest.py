@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""The newest versions of the libraries that read and check envelopes: constraints.txt may be behind.
+
+`make setup` has cbor2 5, since other people's COSE libraries need it; a user's pip takes the newest.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.packaging.test_wheel import CHECKOUT, pip
+
+# Of these, every test decodes or encodes CBOR, or runs the program of docs/FORMAT.md.
+TESTS = ("tests/unit/test_signing_envelope.py", "tests/unit/test_signing_commands.py", "tests/unit/test_emit.py")
+ONLY = "not kaitai and not flipped"
+
+
+@pytest.fixture(scope="module")
+def newest(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("newest")
+    pip("install", "--upgrade", "--target", folder, "cbor2", "cryptography", cwd=folder)
+    return folder
+
+
+def test_envelopes_with_the_newest_libraries(newest: Path) -> None:
+    environment = os.environ | {"PYTHONPATH": str(newest)}
+    asked = "import cbor2, importlib.metadata as m; print(m.version('cbor2'), cbor2.__file__)"
+    where = subprocess.run(
+        [sys.executable, "-c", asked], env=environment, capture_output=True, text=True, check=True
+    )
+    assert int(where.stdout.split(".")[0]) >= 6, where.stdout
+    assert str(newest) in where.stdout
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", ONLY, *TESTS]
+    done = subprocess.run(command, cwd=CHECKOUT, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout[-4000:]
