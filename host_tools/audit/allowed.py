@@ -46,7 +46,7 @@ def read(path: Path) -> list[Allowance]:
         GramophoneError: it is not of this form; the message names the file and the entry.
     """
     try:
-        data = tomllib.loads(path.read_text("utf-8"))
+        data = tomllib.loads(path.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise GramophoneError(f"{path}: {error}") from error
     entries = data.get("allow", [])

@@ -29,7 +29,7 @@ def boots(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[GuestJob]:
     """Jobs that were booted; the machine is replaced by one that leaves a cache of one file."""
     done: list[GuestJob] = []
 
-    def boot(job: GuestJob, *args: object) -> GuestResult:
+    def boot(job: GuestJob, *args: object, **options: object) -> GuestResult:
         done.append(job)
         archive = io.BytesIO()
         with tarfile.open(fileobj=archive, mode="w:gz") as tar:
