@@ -194,7 +194,7 @@ def load_private_key(pem: bytes, passphrase: bytes | None = None, *, file: str =
         raise PassphraseError("a passphrase was given, but the key is not encrypted", file=file)
     try:
         key = load_ssh_private_key(pem, None) if label == OPENSSH else load_pem_private_key(pem, passphrase)
-    except (UnsupportedAlgorithm, NotImplementedError) as error:  # the latter: a compressed point in OpenSSH's form
+    except (UnsupportedAlgorithm, NotImplementedError) as error:  # a compressed point
         raise KeyFileError("not a key of a supported kind", expected=_KINDS, found=error, file=file) from None
     except (ValueError, TypeError):
         if encrypted:

@@ -47,7 +47,7 @@ def lint_command(file: Path, strict: bool, allow: Path | None, sarif_file: Path 
         write_atomically(sarif_file, json.dumps(log, indent=1).encode() + b"\n")
     counts = Counter(item.rule.severity for index, item in enumerate(findings) if index not in reasons)
     lines = [_line(finding, reasons.get(index)) for index, finding in enumerate(findings)]
-    lines.append(", ".join(f"{counts[severity]} {severity.value}s" for severity in Severity))
+    lines.append(", ".join(_count(counts[severity], severity.value) for severity in Severity))
     failing = counts[Severity.ERROR] + (counts[Severity.WARNING] if strict else 0)
     data = {
         "findings": [
@@ -63,6 +63,10 @@ def lint_command(file: Path, strict: bool, allow: Path | None, sarif_file: Path 
         "counts": {severity.value: counts[severity] for severity in Severity},
     }
     return Outcome(data, "\n".join(lines), ok=not failing)
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
 
 
 def _line(finding: Finding, reason: str | None) -> str:

@@ -167,7 +167,7 @@ def test_warnings_fail_only_where_that_is_asked_for(file: Path) -> None:
     assert status == 0
     assert text.splitlines() == [
         "warning  GR602 action 11: the interrupt v3d is waited for and not acknowledged after that",
-        "0 errors, 1 warnings, 0 notes",
+        "0 errors, 1 warning, 0 notes",
     ]
     assert run(file, "--strict")[0] == 1
 

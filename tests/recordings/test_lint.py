@@ -1,0 +1,19 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""`gramophone lint` on traces made of the public recordings: notes only."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from host_tools.audit.lint import lint
+from host_tools.audit.rules import Severity
+from host_tools.passes.pipeline import build
+from host_tools.record.importers.gpureplay_trace import import_gpureplay
+
+
+@pytest.mark.parametrize("name", ["mnist", "mobilenet"])
+def test_nothing_is_found_in_what_was_recorded(recordings: Path, name: str) -> None:
+    findings = lint(build(import_gpureplay(recordings / name, name)))
+    assert [f for f in findings if f.rule.severity is not Severity.NOTE] == []
