@@ -3,8 +3,8 @@
 
 Usage: python -m host_tools.record.ncnn_files NET.param NET.bin OUT [NAME=D0xD1..]...
 
-Writes OUT/answer, one sentence on what is wrong, empty if nothing is; and OUT/net.bin, the weights with float16 ones as
-float32. `host_tools.record.preflight` calls it.
+Writes OUT/answer: one sentence on what is wrong, or nothing; OUT/net.bin: the weights, all as float32; OUT/halves:
+names of layers whose weights are float16, one a line. `host_tools.record.preflight` calls it.
 """
 
 from __future__ import annotations
