@@ -40,10 +40,9 @@ from trace_format.errors import GramophoneError, printable
 class _File(click.Path):
     """A path. It is opened by the command, so that a missing one is an error like any other."""
 
-    name = "file"  # as help calls it
-
     def __init__(self) -> None:
         super().__init__(path_type=Path)
+        self.name = "file"  # as help calls it
 
 
 FILE = _File()
