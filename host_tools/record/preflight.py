@@ -4,13 +4,13 @@
 from __future__ import annotations
 
 import signal
-import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
 from host_tools.machine.errors import RecordError
+from host_tools.support import programs
 from host_tools.support.messages import LOG
 from host_tools.support.progress import phase
 from trace_format.errors import listed
@@ -42,7 +42,7 @@ def preflight(param: bytes, weights: bytes, shapes: Mapping[str, tuple[int, ...]
         words = [f"{blob}={'x'.join(map(str, shape))}" for blob, shape in shapes.items()]
         # -P: what lies in the working directory is not imported
         command = [sys.executable, "-P", "-m", PROGRAM, "given.param", "given.bin", ".", *words]
-        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, errors="replace", check=False)
+        done = programs.run(command, cwd=folder)
         LOG.debug("ncnn: %s", " | ".join(done.stderr.split("\n")))
         if done.returncode < 0:
             raise NetworkError(f"ncnn ends with {signal.Signals(-done.returncode).name} on these files")
