@@ -73,7 +73,8 @@ $(KAITAI):
 $(BIN)/.installed: pyproject.toml constraints.txt | system
 	@exec 9<. && flock 9; [ $@ -nt pyproject.toml ] && [ $@ -nt constraints.txt ] || \
 	    { $(PYTHON) -m venv $(VENV) && \
-	      $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]' && touch $@; } || \
+	      $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]' && \
+	      $(BIN)/python -m host_tools.cli manual -q >/dev/null && touch $@; } || \
 	    { echo "error: $(VENV) could not be filled with what pyproject.toml names; pip needs PyPI, or a mirror" >&2; exit 2; }
 
 clean: ## remove what was built here

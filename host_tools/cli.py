@@ -20,6 +20,12 @@ COMMANDS = {
     "import": LazyCommand("importing.import_group", "Turn a recording that another tool made into a raw trace."),
     "build": LazyCommand("traces.build_command", "Turn a raw recording into a trace worth signing."),
     "dump": LazyCommand("traces.dump_command", "Print what a trace says: manifest, slots and every action."),
+    "inspect": LazyCommand(
+        "inspecting.inspect_command",
+        "Say what a file is, and its main figures.",
+    ),
+    "cache": LazyCommand("caching.cache_group", "Show what is kept between runs, and remove it."),
+    "manual": LazyCommand("manual.manual_command", "Install man pages and shell completion."),
     "diff": LazyCommand(
         "traces.diff_command", "Show what differs between two traces, for example what a pass changed."
     ),

@@ -36,7 +36,16 @@ from host_tools.support.streams import escape_unprintable
 from host_tools.support.version import VERSION
 from trace_format.errors import GramophoneError, printable
 
-FILE = click.Path(path_type=Path)  # opened by the command, so that a missing one is an error like any other
+
+class _File(click.Path):
+    """A path. It is opened by the command, so that a missing one is an error like any other."""
+
+    def __init__(self) -> None:
+        super().__init__(path_type=Path)
+        self.name = "file"  # as help calls it
+
+
+FILE = _File()
 STREAM = Path("-")  # as a file: standard input, or standard output
 INTERRUPTED = 130  # exit status, as of a program that SIGINT ended (128 + 2)
 AS_JSON = "gramophone.as_json"  # key in the context's `meta`: whether --json is among the arguments

@@ -15,7 +15,8 @@ from host_tools.commands.streams import OUTPUT, check_output, write
 from host_tools.commands.traces import NAME, default_name, facts
 from host_tools.machine.boot import BOOT_TIMEOUT_S
 from host_tools.machine.placements import PLACEMENTS
-from host_tools.record.network import TOLERANCE, NetworkError, record_network
+from host_tools.record.network import TOLERANCE, record_network
+from host_tools.record.preflight import NetworkError
 from host_tools.record.program import record_program
 from host_tools.runners.replay import FULL, NONE
 from host_tools.support.gpu_folders import DEFAULT_GPU

@@ -55,10 +55,14 @@ def read_trace(path: Path) -> tuple[Trace, dict[str, str]]:
     Raises:
         TraceError: it is neither.
     """
-    data = read(path)
+    return parse_trace(read(path), str(path))
+
+
+def parse_trace(data: bytes, file: str) -> tuple[Trace, dict[str, str]]:
+    """As `read_trace`, for the content of a file."""
     if not data.startswith(SIGNED_MAGIC):
-        return Trace.parse(data, str(path)), {}
-    with layout.naming(str(path)):
+        return Trace.parse(data, file), {}
+    with layout.naming(file):
         signed = split(data)
         claim = {"algorithm": signed.envelope.algorithm.title, "key_id": signed.envelope.kid.hex()}
         with shifted(signed.offset):

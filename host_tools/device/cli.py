@@ -16,11 +16,14 @@ from typing import Any, NoReturn
 from host_tools.device.library import LIBRARY, LOGINS, VIAS, Session, TeeError
 from host_tools.support import npy
 from host_tools.support.files import check_writable, write_atomically
+from host_tools.support.messages import LOG, listening
+from host_tools.support.version import VERSION
 from trace_format.errors import GramophoneError, SlotError, listed, printable
 
-KINDS = {1: "input", 2: "output", 3: "parameter"}  # SlotKind of the trace format
-OUTPUT = 2
-EXAMPLE = "gramophone-tee run net.sgtr --input data=digit.npy --output prob=prob.npy"
+INPUT, OUTPUT, PARAMETER = 1, 2, 3  # SlotKind of the trace format
+KINDS = {INPUT: "input", OUTPUT: "output", PARAMETER: "parameter"}
+PROGRAM = "gramophone-tee"
+INTERRUPTED = 130  # exit status, as of a program that SIGINT ended (128 + 2)
 
 
 @dataclass(frozen=True)
@@ -58,6 +61,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
     as_json = "--json" in given
     try:
         options = parser().parse_args(given)
+        if options.verbose and options.quiet:
+            raise UsageError("--verbose and --quiet exclude each other")
+        with listening(verbose=options.verbose, quiet=options.quiet, log=options.log):
+            return _run(options)
+    except GramophoneError as error:
+        return _fail(str(error), 2, as_json)
+    except OSError as error:  # of the log
+        return _fail(f"{error.filename}: {error.strerror}" if error.filename else str(error), 2, as_json)
+
+
+def _run(options: argparse.Namespace) -> int:
+    """The command that the options name, its answer, and the exit status."""
+    as_json = options.json
+    try:
         data, text = options.run(options)
     except TeeError as error:
         code = {"result": f"{error.result:#010x}", "origin": error.origin, "log": error.log}
@@ -67,14 +84,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except OSError as error:
         return _fail(f"{error.filename}: {error.strerror}" if error.filename else str(error), 2, as_json)
     except KeyboardInterrupt:
-        return _fail("interrupted", 2, as_json)
+        return _fail("interrupted", INTERRUPTED, as_json)
     print(json.dumps({"ok": True, **data}) if as_json else "\n".join(map(printable, text.split("\n"))))
     return 0
 
 
 def _fail(message: str, status: int, as_json: bool, more: dict[str, Any] | None = None) -> int:
     message = printable(" ".join(message.split()))
-    print(f"error: {message}", file=sys.stderr)
+    if LOG.handlers:
+        LOG.error("error: %s", message)
+    else:  # before anybody listens
+        print(f"error: {message}", file=sys.stderr)
     if as_json:
         print(json.dumps({"ok": False, "error": message, **(more or {})}))
     return status
@@ -84,36 +104,66 @@ def parser() -> Parser:
     """All commands and their options."""
     common = Parser(add_help=False)
     common.add_argument(
-        "--via", choices=sorted(VIAS), default="ta", help="whom to call: the TA (default) or the pseudo-TA"
+        "--via", choices=sorted(VIAS), default="ta", help="Whom to call: the TA (default) or the pseudo-TA."
     )
     common.add_argument(
         "--login",
         type=_login,
         default=("user", 0),
         metavar="public|user|group=GID",
-        help="as whom, for the TA's policy; default: user",
+        help="As whom, for the TA's policy; default: user.",
     )
-    common.add_argument("--library", default=LIBRARY, help="the C library; default: the system's")
-    common.add_argument("--json", action="store_true", help="print the result as one JSON object")
-    top = Parser(prog="gramophone-tee", description=__doc__, epilog=f"example: {EXAMPLE}")
+    common.add_argument("--library", default=LIBRARY, help="The C library; default: the system's.")
+    common.add_argument("--json", action="store_true", help="Print the result as one JSON object.")
+    common.add_argument("-v", "--verbose", action="store_true", help="Say what is done, in detail.")
+    common.add_argument("-q", "--quiet", action="store_true", help="Only warnings and errors.")
+    common.add_argument("--log", type=Path, metavar="FILE", help="File for all messages, with details and times.")
+    top = Parser(
+        prog=PROGRAM, description="Replay signed traces on this device, through OP-TEE.", allow_abbrev=False
+    )
+    top.add_argument("--version", action="version", version=f"{PROGRAM}, version {VERSION}")
     commands = top.add_subparsers(required=True, metavar="COMMAND")
 
     def command(
-        name: str, run: Callable[[argparse.Namespace], Any], text: str, nargs: str | None = None
+        name: str, run: Callable[[argparse.Namespace], Any], text: str, example: str, nargs: str | None = None
     ) -> Parser:
-        made = commands.add_parser(name, parents=[common], help=text, description=text, allow_abbrev=False)
+        made = commands.add_parser(
+            name,
+            parents=[common],
+            help=text,
+            description=text,
+            epilog=f"Example:\n  {PROGRAM} {name} {example}",
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+            allow_abbrev=False,
+        )
         made.set_defaults(run=run)
-        made.add_argument("signed", type=Path, metavar="NET.sgtr", nargs=nargs)
+        made.add_argument("signed", type=Path, metavar="SIGNED", nargs=nargs)
         return made
 
-    command("info", info, "whether the replayer answers; with a trace, what it says of itself", "?")
-    command("slots", slots, "what a trace takes and gives")
-    command("load-check", load_check, "whether the device accepts a trace")
-    run = command("run", run_trace, "replay a trace")
-    run.add_argument("--input", type=_assignment, action="append", default=[], metavar="SLOT=FILE.npy")
-    run.add_argument("--output", type=_assignment, action="append", default=[], metavar="SLOT=FILE.npy")
-    run.add_argument("--repeat", type=_count, default=1, metavar="N", help="replays in a row")
+    command(
+        "info", info, "Say whether the replayer answers; with a trace, what it says of itself.", "net.sgtr", "?"
+    )
+    command("slots", slots, "Print what a trace takes and gives.", "net.sgtr --json")
+    command("verify", verify, "Say whether the device accepts a trace.", "net.sgtr --via pta")
+    replay = command(
+        "replay", replay_trace, "Replay a signed trace.", "net.sgtr --input data=digit.npy -o prob=prob.npy"
+    )
+    for names, text in (
+        (("--input",), "Value of an input slot; repeatable."),
+        (("--param",), "Value of a parameter slot (weights); repeatable."),
+        (("-o", "--output"), "Where to write an output slot; repeatable."),
+    ):
+        replay.add_argument(
+            *names, type=_assignment, action="append", default=[], metavar="SLOT=FILE.npy", help=text
+        )
+    replay.add_argument("--repeat", type=_count, default=1, metavar="N", help="Replays in a row.")
     return top
+
+
+def help_of_commands(parser: Parser) -> list[tuple[str, str]]:
+    """Name and help of each command."""
+    commands = next(action for action in parser._actions if isinstance(action, argparse._SubParsersAction))
+    return [(name, command.format_help()) for name, command in commands.choices.items()]
 
 
 def _login(value: str) -> tuple[str, int]:
@@ -201,7 +251,7 @@ def slots(options: argparse.Namespace) -> tuple[dict[str, Any], str]:
     return {"slots": rows}, "\n".join(map(str, found))
 
 
-def load_check(options: argparse.Namespace) -> tuple[dict[str, Any], str]:
+def verify(options: argparse.Namespace) -> tuple[dict[str, Any], str]:
     """Whether the device accepts the trace."""
     with _open(options) as session:
         _load(session, options.signed)
@@ -209,17 +259,19 @@ def load_check(options: argparse.Namespace) -> tuple[dict[str, Any], str]:
     return {"name": name}, f"{options.signed}: accepted ({name})"
 
 
-def run_trace(options: argparse.Namespace) -> tuple[dict[str, Any], str]:
+def replay_trace(options: argparse.Namespace) -> tuple[dict[str, Any], str]:
     """Replay the trace, write its outputs."""
-    inputs, outputs = _unique("input", options.input), _unique("output", options.output)
+    outputs = _unique("output", options.output)
+    inputs, parameters = _unique("input", options.input), _unique("parameter", options.param)
     for path in outputs.values():
         check_writable(path)
     with _open(options) as session:
         _load(session, options.signed)
+        LOG.debug("loaded: %s", session.log())
         found = _slots(session)
-        taking = {slot.name: slot for slot in found if slot.kind != KINDS[OUTPUT]}
-        giving = {slot.name: slot for slot in found if slot.kind == KINDS[OUTPUT]}
-        values = _values(inputs, taking)
+        giving = _named(found, OUTPUT)
+        values = _values("input", "--input", inputs, _named(found, INPUT))
+        values |= _values("parameter", "--param", parameters, _named(found, PARAMETER))
         targets = {_known("output", name, giving): path for name, path in outputs.items()}
         for slot, value in values.items():
             session.set_input(slot.index, value)
@@ -240,10 +292,15 @@ def run_trace(options: argparse.Namespace) -> tuple[dict[str, Any], str]:
     return answer, "\n".join(lines)
 
 
+def _named(slots: list[Slot], kind: int) -> dict[str, Slot]:
+    return {slot.name: slot for slot in slots if slot.kind == KINDS[kind]}
+
+
 def _unique(what: str, given: list[tuple[str, Path]]) -> dict[str, Path]:
     files = dict(given)
     if len(files) != len(given):
-        raise UsageError(f"an {what} slot is given twice: {', '.join(name for name, _ in given)}")
+        twice = next(name for name in files if [slot for slot, _ in given].count(name) > 1)
+        raise UsageError(f"{what} {twice!r} is given twice")
     return files
 
 
@@ -253,12 +310,12 @@ def _known(kind: str, name: str, slots: dict[str, Slot]) -> Slot:
     return slots[name]
 
 
-def _values(inputs: dict[str, Path], taking: dict[str, Slot]) -> dict[Slot, bytes]:
-    """Data for the slots that are given; each slot without a recorded value must be."""
-    missing = [name for name, slot in taking.items() if not slot.bound and name not in inputs]
-    known = {_known("input", name, taking): path for name, path in inputs.items()}
+def _values(kind: str, option: str, files: dict[str, Path], taking: dict[str, Slot]) -> dict[Slot, bytes]:
+    """Data for the slots of a kind that are given; each slot without a recorded value must be."""
+    missing = [name for name, slot in taking.items() if not slot.bound and name not in files]
+    known = {_known(kind, name, taking): path for name, path in files.items()}
     if missing:
-        raise SlotError(f"no value for {listed(missing)}: give --input SLOT=FILE.npy for each")
+        raise SlotError(f"no value for {listed(missing)}: give {option} SLOT=FILE.npy for each")
     return {slot: npy.load(path, slot.name, slot.dtype, slot.shape) for slot, path in known.items()}
 
 

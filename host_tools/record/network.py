@@ -17,6 +17,7 @@ from host_tools.machine.errors import RecordError
 from host_tools.machine.root import RecordRoot, ready_root
 from host_tools.record.convert import convert
 from host_tools.record.ncnn_job import Float32, NcnnResult, ncnn_job, ncnn_result
+from host_tools.record.preflight import NetworkError, preflight
 from host_tools.record.shader_cache import with_shader_cache
 from host_tools.record.slots import with_slots
 from host_tools.support.gpu_folders import DEFAULT_GPU
@@ -29,11 +30,6 @@ TOLERANCE = 1e-4  # largest difference to ncnn's CPU result, relative to the lar
 BOOTS = 3  # the weights with one input, with another, and other weights with the first
 INPUT_SEEDS = (1, 2)
 WEIGHT_SEED = 3
-_HALF_PRECISION_TAG = 0x01306B47  # ncnn's mark of a float16 weight blob (ncnn src/modelbin.cpp)
-
-
-class NetworkError(RecordError):
-    """ncnn did not take the network's files, or the inputs for it."""
 
 
 @dataclass(frozen=True)
@@ -81,6 +77,8 @@ def record_network(
         RecordError: no GPU job, a hang or fault, a result that differs from ncnn's CPU result, a job stream that
             depends on the data, or tensors that cannot be found in memory.
     """
+    given = hashlib.sha256(weights).hexdigest()
+    weights = preflight(param, weights, shapes)
     root = ready_root()
     with phase("compiling the virtual GPU"):
         plugin = qemu_plugin()
@@ -99,6 +97,7 @@ def record_network(
     for run in runs:
         check_result(run.result, tolerance)
     first, second, third = runs
+    first.trace.notes["weights_sha256"] = given  # of the file, also where its weights are float16
     with phase("following inputs, outputs and parameters"):
         return with_slots(
             first.trace,
@@ -140,7 +139,6 @@ def _record(machine: Boot, param: bytes, weights: bytes, inputs: dict[str, Float
         "qemu": qemu_version(),
         "guest": versions,
         "param_sha256": hashlib.sha256(param).hexdigest(),
-        "weights_sha256": hashlib.sha256(weights).hexdigest(),
     }
     return Run(convert(capture, ram_end=RAM_END, meta=meta, notes=notes), inputs, result)
 
@@ -159,15 +157,8 @@ def random_inputs(shapes: Mapping[str, tuple[int, ...]], seed: int) -> dict[str,
 
 
 def other_weights(weights: bytes) -> bytes:
-    """The same file with every float32 weight changed by up to a quarter; tags and zeros stay.
-
-    Raises:
-        RecordError: the file holds float16 weights.
-    """
-    words = np.frombuffer(weights[: len(weights) // 4 * 4], "<u4")
-    if (words == _HALF_PRECISION_TAG).any():
-        raise RecordError("the weights are stored as float16; convert the network to float32 weights")
-    values = words.view("<f4").copy()
+    """The same file with every float32 weight changed by up to a quarter; tags and zeros stay."""
+    values = np.frombuffer(weights[: len(weights) // 4 * 4], "<f4").copy()
     with np.errstate(invalid="ignore"):
         plausible = np.isfinite(values) & (np.abs(values) > 1e-30) & (np.abs(values) < 1e30)
     factors = np.random.default_rng(WEIGHT_SEED).uniform(0.75, 1.25, len(values)).astype(np.float32)

@@ -28,6 +28,10 @@ class Assignment(click.ParamType[Any]):
         self.folders = folders
         self.name = "SLOT=FILE.npy|FOLDER" if folders else "SLOT=FILE.npy"
 
+    def get_metavar(self, *_: Any, **__: Any) -> str:
+        """As help shows it; click would write it in capitals."""
+        return self.name
+
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> tuple[str | None, Path]:
@@ -98,7 +102,7 @@ def load(path: Path, slot: Slot) -> NDArray[Any]:
         GramophoneError: not a .npy file of numbers, or another shape or element type than the slot's.
         OSError: the file cannot be read.
     """
-    array = _read(path)
+    array = array_of(path.read_bytes(), str(path))
     if array.dtype != slot.numpy_dtype:
         raise GramophoneError(
             f"{path}: element type for slot {slot.name}: expected {slot.numpy_dtype}, found {array.dtype}"
@@ -108,9 +112,8 @@ def load(path: Path, slot: Slot) -> NDArray[Any]:
     return np.ascontiguousarray(array).reshape(slot.shape)
 
 
-def _read(path: Path) -> NDArray[Any]:
-    """The array in a .npy file; GramophoneError when there is none."""
-    data = path.read_bytes()
+def array_of(data: bytes, path: str) -> NDArray[Any]:
+    """The array in the content of a .npy file; GramophoneError when there is none."""
     if data.startswith(ZIP_MAGIC):
         raise GramophoneError(f"{path}: expected one array (.npy), found an archive of several (.npz)")
     if not data.startswith(MAGIC):

@@ -75,6 +75,20 @@ def test_the_same_sources_give_the_same_image(packed: Packed) -> None:
     assert again == packed.image
 
 
+def test_inspect_says_what_it_is(packed: Packed, tmp_path: Path) -> None:
+    """The image, and the firmware in it."""
+    (tmp_path / "image").write_bytes(packed.image)
+    found = json.loads(run(f"inspect {tmp_path}/image --json").stdout)
+    assert found["kind"].startswith("image for a board (")
+    assert found["figures"]["platform"] == packed.manifest.platform
+    assert found["figures"]["key_id"] == packed.manifest.key_id
+    assert found["figures"]["findings"] == []
+    elf = next(packed.folder.glob("*.elf"))
+    found = json.loads(run(f"inspect {elf} --json").stdout)
+    assert (found["kind"], found["figures"]["machine"]) == ("firmware (ELF)", "AArch64")
+    assert any(packed.manifest.key_id in str(value) for value in found["figures"].values())
+
+
 def test_a_wrong_key_is_named(packed: Packed) -> None:
     found = checked(packed.image, STRANGER.public)
     assert len(found.findings) == 1

@@ -207,7 +207,7 @@ def test_the_command_runs_a_trace(
 ) -> None:
     data = np.random.default_rng(2).integers(0, 256, (1, SLOT), np.uint8)
     np.save(tmp_path / "in.npy", data)
-    arguments = ["run", trace, "--input", f"data={tmp_path}/in.npy", "--output", f"prob={tmp_path}/out.npy"]
+    arguments = ["replay", trace, "--input", f"data={tmp_path}/in.npy", "--output", f"prob={tmp_path}/out.npy"]
     status, found = run(fake, capsys, *arguments, "--repeat", 3)
     assert status == 0
     assert (found["log"]["jobs"], found["log"]["actions"], found["replays"]) == (14, 307, 3)
@@ -223,10 +223,10 @@ def test_the_command_tells_of_a_trace(fake: Fake, trace: Path, capsys: pytest.Ca
     status, found = run(fake, capsys, "slots", trace)
     data = {"name": "data", "kind": "input", "dtype": "uint8", "shape": [SLOT], "bytes": SLOT, "bound": False}
     assert found["slots"] == [data, data | {"name": "prob", "kind": "output"}]
-    assert run(fake, capsys, "load-check", trace) == (0, {"ok": True, "name": "lenet"})
+    assert run(fake, capsys, "verify", trace) == (0, {"ok": True, "name": "lenet"})
 
 
-@pytest.mark.parametrize("command", ["info", "slots", "load-check", "run"])
+@pytest.mark.parametrize("command", ["info", "slots", "verify", "replay"])
 def test_a_refused_trace_is_exit_status_1(
     command: str, fake: Fake, trace: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -239,7 +239,7 @@ def test_a_failed_replay_names_the_action(fake: Fake, trace: Path, capsys: pytes
     fake.clear(slot_bytes=8)
     np.save(trace.with_name("in.npy"), np.zeros(8, np.uint8))
     out = trace.with_name("out.npy")
-    arguments = ["run", trace, "--input", f"data={trace.with_name('in.npy')}"]
+    arguments = ["replay", trace, "--input", f"data={trace.with_name('in.npy')}"]
     assert run(fake, capsys, *arguments)[0] == 0
     at = [call[0] for call in fake.calls].index(RUN)
     fake.clear(slot_bytes=8)
@@ -258,7 +258,7 @@ def test_a_failed_replay_names_the_action(fake: Fake, trace: Path, capsys: pytes
         (["--input", "nope=F"], "no input 'nope'; there are: data"),
         (["--input", "prob=F"], "no input 'prob'; there are: data"),
         (["--input", "data=F", "--output", "data=G"], "no output 'data'; there are: prob"),
-        (["--input", "data=F", "--input", "data=F"], "an input slot is given twice: data, data"),
+        (["--input", "data=F", "--input", "data=F"], "input 'data' is given twice"),
         (["--input", "data=MISSING"], "MISSING: No such file or directory"),
         (["--input", "data=F", "--output", "prob=NO/DIR"], "NO/DIR: No such file or directory"),
     ],
@@ -275,17 +275,17 @@ def test_what_does_not_fit_the_slots(
     monkeypatch.chdir(tmp_path)
     np.save(tmp_path / "F.npy", np.zeros(SLOT, np.uint8))
     (tmp_path / "F.npy").rename("F")
-    status, found = run(fake, capsys, "run", trace, *arguments)
+    status, found = run(fake, capsys, "replay", trace, *arguments)
     assert status == 2
     assert message in found["error"]
     assert RUN not in [call[0] for call in fake.calls]
 
 
 def test_no_such_trace(fake: Fake, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    status, found = run(fake, capsys, "load-check", tmp_path / "none.sgtr")
+    status, found = run(fake, capsys, "verify", tmp_path / "none.sgtr")
     assert (status, found["error"]) == (2, f"{tmp_path}/none.sgtr: No such file or directory")
     (tmp_path / "empty.sgtr").touch()
-    status, found = run(fake, capsys, "load-check", tmp_path / "empty.sgtr")
+    status, found = run(fake, capsys, "verify", tmp_path / "empty.sgtr")
     assert (status, found["error"]) == (
         2,
         f"{tmp_path}/empty.sgtr: expected a signed trace, found an empty file",

@@ -42,7 +42,7 @@ from trace_format.trace import Trace
 
 GPU = "b000000.gpu"  # its device in the guest: host_tools/machine/devicetree.py
 KILLED, BUS_ERROR = 128 + 9, 128 + 7  # how a shell says so
-RUN = "gramophone-tee run /job/net.sgtr --via pta --json --input data=/job/data.npy"
+RUN = "gramophone-tee replay /job/net.sgtr --via pta --json --input data=/job/data.npy"
 # `held STEP` starts session.c, which goes as far as STEP and stays there; `killed` ends it and says how it ended.
 SHELL = """
 held() {
@@ -147,7 +147,7 @@ def deaths(
         script += f"held {step}; usleep 20000; killed {step}\n"
         script += f"{RUN} --output prob=/out/{step}.npy >/out/{step}.json; echo status {step} $?\n"
     script += "held load; gramophone-tee info --via pta --json >/out/busy.json; echo status busy $?; killed busy\n"
-    script += "gramophone-tee load-check /job/other.sgtr --via pta --json >/out/other.json; echo status other $?\n"
+    script += "gramophone-tee verify /job/other.sgtr --via pta --json >/out/other.json; echo status other $?\n"
     script += f"{RUN} --output prob=/out/last.npy >/out/last.json; echo status last $?\n"
     job = with_programs(GuestJob(script, {"job/other.sgtr": other}, uses_gpu=False), session, signed, digit)
     return linux.boot(images.image_of(pta, linux.NORMAL_WORLD), job)

@@ -42,25 +42,25 @@ as_user gramophone-tee info --json >/out/no_permission
 chmod 666 /dev/tee0
 as_user gramophone-tee info --json >/out/user
 ls /{storage} >/tmp/first
-query run run /job/5 --input data=/job/data.npy --output prob=/out/prob.npy --repeat 2
+query run replay /job/5 --input data=/job/data.npy --output prob=/out/prob.npy --repeat 2
 query info info /job/5
 python3 /job/holder.py >/tmp/holder 2>&1 & pid=$! tries=0
 until grep -q ready /tmp/holder || [ $tries -ge 1000 ]; do usleep 1000; tries=$((tries + 1)); done
 query busy info
 kill -9 $pid; wait $pid 2>/tmp/job; echo status killed $?
-query older load-check /job/4
-query again load-check /job/4
-query newer load-check /job/6
-query no_longer load-check /job/5
-query other_name load-check /job/other
+query older verify /job/4
+query again verify /job/4
+query newer verify /job/6
+query no_longer verify /job/5
+query other_name verify /job/other
 cp /job/default.ta /{tas}/{uuid}.ta; query other_key info
 cp /job/tampered.ta /{tas}/{uuid}.ta; query tampered info
-cp /job/good.ta /{tas}/{uuid}.ta; query good load-check /job/6
+cp /job/good.ta /{tas}/{uuid}.ta; query good verify /job/6
 for file in $(ls /{storage}); do
     grep -q -x "$file" /tmp/first && continue
     dd if=/dev/zero of=/{storage}/$file bs=1 seek=4096 count=64 conv=notrunc 2>/tmp/dd
 done
-query damaged load-check /job/6
+query damaged verify /job/6
 """
 # A client that has run a trace and keeps its session, by gramophone-tee's own modules.
 HOLDER = b"""

@@ -44,8 +44,10 @@ def test_the_bundle_runs_by_itself(tmp_path: Path) -> None:
     found = json.loads(done.stdout)
     assert found["error"].startswith("Python's cffi is missing: No module named '_cffi_backend'")
     assert done.stderr == f"error: {found['error']}\n"
-    help_text = subprocess.run([*command[:3], "--help"], capture_output=True, text=True, check=True).stdout
-    assert "gramophone-tee run net.sgtr --input data=digit.npy" in " ".join(help_text.split())
+    help_text = subprocess.run(
+        [*command[:3], "replay", "--help"], capture_output=True, text=True, check=True
+    ).stdout
+    assert "gramophone-tee replay net.sgtr --input data=digit.npy -o prob=prob.npy\n" in help_text
 
 
 def test_the_file_for_devices_is_executable(tmp_path: Path) -> None:
@@ -58,23 +60,25 @@ def test_the_file_for_devices_is_executable(tmp_path: Path) -> None:
     ("line", "message"),
     [
         ("", "the following arguments are required: COMMAND"),
-        ("replay net.sgtr", "invalid choice: 'replay'"),
-        ("run", "the following arguments are required: NET.sgtr"),
-        ("run net.sgtr --input data", "expected SLOT=FILE.npy, found 'data'"),
-        ("run net.sgtr --input =x", "expected SLOT=FILE.npy, found '=x'"),
-        ("run net.sgtr --output data=", "expected SLOT=FILE.npy, found 'data='"),
-        ("run net.sgtr --repeat 0", "expected 1 to 1000000, found '0'"),
-        ("run net.sgtr --repeat -1", "expected 1 to 1000000, found '-1'"),
-        ("run net.sgtr --repeat many", "expected 1 to 1000000, found 'many'"),
-        ("run net.sgtr --rep 2", "unrecognized arguments: --rep 2"),
+        ("run net.sgtr", "invalid choice: 'run'"),
+        ("replay", "the following arguments are required: SIGNED"),
+        ("replay net.sgtr --input data", "expected SLOT=FILE.npy, found 'data'"),
+        ("replay net.sgtr --input =x", "expected SLOT=FILE.npy, found '=x'"),
+        ("replay net.sgtr --output data=", "expected SLOT=FILE.npy, found 'data='"),
+        ("replay net.sgtr --repeat 0", "expected 1 to 1000000, found '0'"),
+        ("replay net.sgtr --repeat -1", "expected 1 to 1000000, found '-1'"),
+        ("replay net.sgtr --repeat many", "expected 1 to 1000000, found 'many'"),
+        ("replay net.sgtr --rep 2", "unrecognized arguments: --rep 2"),
         ("info --via tz", "invalid choice: 'tz'"),
         ("info --login root", "expected public, user or group=GID, found 'root'"),
         ("info --login user=1", "expected public, user or group=GID, found 'user=1'"),
         ("info --login group", "expected public, user or group=GID, found 'group'"),
         ("info --login group=wheel", "expected public, user or group=GID, found 'group=wheel'"),
         ("info --login group=4294967296", "expected a group's id below 2^32"),
-        ("run net.sgtr --input a=b --input a=c", "an input slot is given twice: a, a"),
-        ("run net.sgtr --output a=nowhere/out.npy", "nowhere/out.npy: No such file or directory"),
+        ("replay net.sgtr --input a=b --input a=c", "input 'a' is given twice"),
+        ("replay net.sgtr --output a=nowhere/out.npy", "nowhere/out.npy: No such file or directory"),
+        ("info -q --verbose", "--verbose and --quiet exclude each other"),
+        ("info --log no/where", "no/where: No such file or directory"),
         ("info --library nowhere.so", "nowhere.so cannot be loaded"),
     ],
 )

@@ -18,7 +18,7 @@ from host_tools.support.files import write_atomically
 ROOT = Path(__file__).resolve().parents[3]
 FILES = (
     "host_tools/__init__.py",
-    *(f"host_tools/support/{name}.py" for name in ("__init__", "files", "npy")),
+    *(f"host_tools/support/{name}.py" for name in ("__init__", "files", "messages", "npy", "version")),
     *(f"host_tools/device/{name}.py" for name in ("__init__", "_binding", "cli", "library")),
     "trace_format/__init__.py",
     "trace_format/errors.py",

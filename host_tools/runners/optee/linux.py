@@ -69,12 +69,13 @@ LINUX = NormalWorld(DEVICE, linux.NORMAL_WORLD, invoke)
 def _job(signed: bytes, buffers: Buffers, repeat: int) -> GuestJob:
     """`gramophone-tee`, whose answer and output slots come back as files."""
     files = {"job/net.sgtr": signed}
-    words = ["gramophone-tee", "run", "/job/net.sgtr", "--via", "pta", "--json", "--repeat", str(repeat)]
+    words = ["gramophone-tee", "replay", "/job/net.sgtr", "--via", "pta", "--json", "--repeat", str(repeat)]
     for row in buffers.rows:
         if row.slot.kind == SlotKind.OUTPUT:
             words += ["--output", f"{row.slot.name}=/out/{row.index}.npy"]
         else:
             files[f"job/{row.index}.npy"] = npy(row.data)
-            words += ["--input", f"{row.slot.name}=/job/{row.index}.npy"]
+            option = "--input" if row.slot.kind == SlotKind.INPUT else "--param"
+            words += [option, f"{row.slot.name}=/job/{row.index}.npy"]
     # A refusal is an answer, too.
     return GuestJob(f"{shlex.join(words)} >/out/{ANSWER} || true", files, uses_gpu=False)

@@ -1,0 +1,239 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""What ncnn says of a network's files, by its own CPU back end: a program, as ncnn may crash on bad ones.
+
+Usage: python -m host_tools.record.ncnn_files NET.param NET.bin OUT [NAME=D0xD1..]...
+
+Writes OUT/answer: one sentence on what is wrong, or nothing; OUT/net.bin: the weights, all as float32; OUT/halves:
+names of layers whose weights are float16, one a line. `host_tools.record.preflight` calls it.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import ncnn
+import numpy as np
+
+from host_tools.record.guest.guest_ncnn import load
+
+MAGIC = "7767517"
+# ncnn src/modelbin.cpp: what a layer's weights begin with; anything else but zero is a table of 256 values.
+FLOAT32_TAGS = (0, 0x0002C056)
+FLOAT16_TAG = 0x01306B47
+INT8_TAG = 0x000D4B38
+TAGGED, PLAIN = 0, 1  # the kinds of array that layers request of it
+# Layers that compute nothing by themselves.
+WITHOUT_WORK = ("Input",)
+# Convolutions -> dimensions of their kernel; their parameters are 0: outputs, 1, 11, 21: kernel, 7: groups
+# (ncnn docs/developer-guide/operators.md).
+CONVOLUTIONS = {
+    f"{kind}{suffix}": dimensions
+    for kind in ("Convolution", "ConvolutionDepthWise", "Deconvolution", "DeconvolutionDepthWise")
+    for suffix, dimensions in (("1D", 1), ("", 2), ("3D", 3))
+}
+KERNEL = (1, 11, 21)
+BY_CHANNEL = ("BatchNorm", "Scale")
+
+
+class WrongError(Exception):
+    """What is wrong, in one sentence."""
+
+
+@dataclass
+class Layer:
+    """A line of the .param file, and what the layer reads of the .bin: the number of elements of each array."""
+
+    type: str
+    name: str
+    options: dict[int, str]
+    needs: list[int] = field(default_factory=list)
+
+    def __str__(self) -> str:
+        return f"layer {self.name} ({self.type})"
+
+    def number(self, key: int, default: int) -> int:
+        """An option that is a whole number."""
+        return int(self.options.get(key, default))
+
+
+def layers_of(text: str) -> list[Layer]:
+    """The layers of a .param file.
+
+    Raises:
+        WrongError: a line that is not one of a layer's, or another number of layers than it says.
+    """
+    lines = text.splitlines()
+    found = []
+    for number, line in enumerate(lines[2:], 3):
+        words = line.split()
+        if not words:
+            continue
+        try:
+            blobs = int(words[2]) + int(words[3])
+            pairs = (word.split("=", 1) for word in words[4 + blobs :])
+            found.append(Layer(words[0], words[1], {int(key): value for key, value in pairs}))
+        except (IndexError, ValueError):
+            raise WrongError(f"line {number} of the .param file is not a layer's: {line[:60]!r}") from None
+    expected = int(lines[1].split()[0])
+    if len(found) != expected:
+        raise WrongError(f"the .param file is cut short: expected {expected} layers, found {len(found)}")
+    return found
+
+
+class Weights(ncnn.ModelBin):  # type: ignore[misc]
+    """The .bin file as layers read it, one after the other; `out` is the same as float32."""
+
+    def __init__(self, data: bytes) -> None:
+        super().__init__()
+        self.data = data
+        self.at = 0
+        self.out = bytearray()
+        self.layer: Layer | None = None
+        self.halves: list[str] = []
+
+    def load(self, *request: int) -> Any:
+        """An array; ncnn gives its dimensions and its kind."""
+        *shape, kind = request
+        count = math.prod(shape)
+        assert self.layer is not None
+        self.layer.needs.append(count)
+        if kind not in (TAGGED, PLAIN):
+            raise WrongError(f"{self.layer}: weights of a kind (number {kind}) that cannot be recorded")
+        tag = int.from_bytes(self._take(4, count), "little") if kind == TAGGED else 0
+        if tag == FLOAT16_TAG:
+            self.halves.append(self.layer.name)
+            values = np.frombuffer(self._take(-(-count // 2) * 4, count), "<f2")[:count].astype("<f4")
+            tag = 0
+        elif tag in FLOAT32_TAGS:
+            values = np.frombuffer(self._take(4 * count, count), "<f4")
+        else:
+            what = (
+                "int8" if tag == INT8_TAG else f"quantised, or the .bin file is another network's: tag {tag:#010x}"
+            )
+            raise WrongError(f"{self.layer}: expected weights as float32 or float16, found {what}")
+        self.out += (tag.to_bytes(4, "little") if kind == TAGGED else b"") + values.tobytes()
+        return ncnn.Mat(values.copy()).clone()
+
+    def _take(self, size: int, count: int) -> bytes:
+        left = len(self.data) - self.at
+        if size > left:
+            raise WrongError(
+                f"{self.layer}: the .bin file ends too early: its {count} weights need {size} bytes at offset "
+                f"{self.at:#x}, found {left}"
+            )
+        self.at += size
+        return self.data[self.at - size : self.at]
+
+
+def check_layers(layers: list[Layer]) -> None:
+    """Raise WrongError if ncnn does not know a layer, or has no code for it on GPUs."""
+    for layer in layers:
+        if ncnn.layer_to_index(layer.type) < 0:
+            raise WrongError(f"{layer}: ncnn {ncnn.__version__} has no layer of this type")
+    slow = [
+        str(layer)
+        for layer in layers
+        if layer.type not in WITHOUT_WORK and not getattr(ncnn.create_layer(layer.type), "support_vulkan", False)
+    ]
+    if slow:
+        raise WrongError(
+            f"ncnn {ncnn.__version__} computes on the CPU, for lack of Vulkan code, and the GPU's work cannot be "
+            f"recorded around it: {', '.join(slow[:8])}{', ...' if len(slow) > 8 else ''}"
+        )
+
+
+def check_inputs(found: list[str], shapes: dict[str, tuple[int, ...]]) -> None:
+    """Raise WrongError if shapes are not given for exactly the network's inputs."""
+    for name in shapes:
+        if name not in found:
+            raise WrongError(f"no input blob {name!r}; the network has {', '.join(found)}")
+    for name in found:
+        if name not in shapes:
+            raise WrongError(f"no shape for the input blob {name!r}: give --shape {name}=...")
+
+
+def check_shapes(net: Any, layers: list[Layer], shapes: dict[str, tuple[int, ...]]) -> None:
+    """Run the network up to each layer that has weights for a certain size of input, and look at what it gets.
+
+    Raises:
+        WrongError: another number of channels or values than there are weights for.
+    """
+    extractor = net.create_extractor()
+    extractor.set_light_mode(False)
+    for name, shape in shapes.items():
+        extractor.input(name, ncnn.Mat(np.zeros(shape, np.float32)).clone())
+    blobs = net.blobs()
+    for layer, loaded in zip(layers, net.layers(), strict=True):
+        if not layer.needs or layer.type not in (*CONVOLUTIONS, *BY_CHANNEL, "InnerProduct"):
+            continue
+        blob = blobs[loaded.bottoms[0]].name
+        status, mat = extractor.extract(blob)
+        if status:
+            raise WrongError(f"{layer}: ncnn cannot compute its input {blob!r} (status {status})")
+        shape = np.array(mat).shape
+        outputs = max(layer.number(0, 1), 1)
+        if layer.type == "InnerProduct":
+            wanted, found, what = layer.needs[0] // outputs, math.prod(shape), "values"
+            if len(shape) == 2 and shape[1] == wanted:
+                found = wanted  # a matrix, row by row
+        elif layer.type in BY_CHANNEL:
+            wanted, found, what = layer.needs[0], shape[0], "channels"
+        else:
+            first = layer.number(KERNEL[0], 1)
+            kernel = math.prod(layer.number(key, first) for key in KERNEL[: CONVOLUTIONS[layer.type]])
+            groups = layer.number(7, 1) if "DepthWise" in layer.type else 1
+            wanted, found, what = layer.needs[0] * groups // (outputs * kernel), shape[0], "channels"
+        if wanted != found:
+            size = "x".join(map(str, shape))
+            raise WrongError(f"{layer}: expected {wanted} {what}, found {found} in its input {blob!r} of {size}")
+
+
+def look(param: Path, weights: Path, out: Path, shapes: dict[str, tuple[int, ...]]) -> list[str]:
+    """Check the files; names of layers whose weights are float16. Writes OUT/net.bin.
+
+    Raises:
+        WrongError: what is wrong.
+        ValueError: ncnn does not take the files, for a reason that it does not say.
+    """
+    layers = layers_of(param.read_text(encoding="utf-8", errors="replace"))
+    check_layers(layers)
+    net = ncnn.Net()
+    if net.load_param(str(param)):
+        raise WrongError("ncnn cannot load this network")
+    check_inputs(list(net.input_names()), shapes)
+    reader = Weights(weights.read_bytes())
+    for layer, loaded in zip(layers, net.layers(), strict=True):
+        reader.layer = layer
+        if loaded.load_model(reader):
+            raise WrongError(f"{layer}: ncnn cannot load these weights")
+    if reader.at != len(reader.data):
+        raise WrongError(
+            f"the .bin file is longer than the network: expected {reader.at} bytes, found {len(reader.data)}"
+        )
+    (out / "net.bin").write_bytes(reader.out)
+    check_shapes(load(str(param), str(out / "net.bin"), gpu=False), layers, shapes)
+    return reader.halves
+
+
+def main(arguments: list[str]) -> None:
+    """Run as the module's text says."""
+    param, weights, out = map(Path, arguments[:3])
+    shapes = {}
+    for text in arguments[3:]:
+        name, _, sizes = text.rpartition("=")
+        shapes[name] = tuple(map(int, sizes.split("x")))
+    answer, halves = "", list[str]()
+    try:
+        halves = look(param, weights, out, shapes)
+    except (WrongError, ValueError) as error:
+        answer = str(error)
+    (out / "halves").write_text("\n".join(halves), encoding="utf-8")
+    (out / "answer").write_text(answer, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""What is wrong with a network's files is said before anything is downloaded, booted or recorded."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+
+from host_tools.machine.errors import RecordError
+from host_tools.support import programs
+from host_tools.support.messages import LOG
+from host_tools.support.progress import phase
+from trace_format.errors import listed
+
+PROGRAM = "host_tools.record.ncnn_files"
+
+
+class NetworkError(RecordError):
+    """ncnn did not take the network's files, or the inputs for it."""
+
+
+def preflight(param: bytes, weights: bytes, shapes: Mapping[str, tuple[int, ...]]) -> bytes:
+    """Ask ncnn's CPU back end about a network.
+
+    Args:
+        param, weights: ncnn's text and binary files.
+        shapes: shape of each input blob, slowest dimension first.
+
+    Returns:
+        The weights, as float32 where they were float16.
+
+    Raises:
+        NetworkError: names the layer and what is wrong with it, or the input.
+    """
+    with tempfile.TemporaryDirectory(prefix="gramophone-") as name, phase("checking the network's files"):
+        folder = Path(name)
+        (folder / "given.param").write_bytes(param)
+        (folder / "given.bin").write_bytes(weights)
+        words = [f"{blob}={'x'.join(map(str, shape))}" for blob, shape in shapes.items()]
+        # -P: what lies in the working directory is not imported
+        command = [sys.executable, "-P", "-m", PROGRAM, "given.param", "given.bin", ".", *words]
+        done = programs.run(command, cwd=folder)
+        LOG.debug("ncnn: %s", " | ".join(done.stderr.split("\n")))
+        if done.returncode < 0:
+            raise NetworkError(f"ncnn ends with {signal.Signals(-done.returncode).name} on these files")
+        if done.returncode:
+            raise RecordError(f"ncnn could not be asked: {' '.join(done.stderr.split()[-40:])}")
+        if answer := (folder / "answer").read_text(encoding="utf-8"):
+            raise NetworkError(answer)
+        if halves := (folder / "halves").read_text(encoding="utf-8").splitlines():
+            LOG.info("note: float16 weights are recorded as float32: %s", listed(halves))
+        return (folder / "net.bin").read_bytes()
