@@ -268,6 +268,23 @@ def sessions() -> Iterator[tuple[str, bytes]]:
     yield "short", loaded + call(3, 0, 0, 87) + call(8, size=79) + call(9, size=511)
 
 
+def clients() -> Iterator[tuple[str, bytes]]:
+    """For the user TA: clients, and storage that fails."""
+    load, run, unload = call(2), call(5), call(7)
+    replay = call(0) + call(1, size=70_000) + load + call(4, size=140_000) + run + call(6, size=140_000)
+    for name, setup in {"replay": "", "user": "01", "nobody": "02", "corrupt": "000001", "unreadable": "000002",
+                        "full": "000004", "short": "00000001"}.items():  # fmt: skip
+        yield name, bytes.fromhex(setup).ljust(8, b"\0") + replay + call(8, size=80) + call(9, size=512) + unload
+    versions = bytes([0, 0, 0, 0, 2, 1, 3, 0])
+    yield "versions", versions + b"".join(call(2, a=trace) + run for trace in (0, 1, 2, 0))
+    yield "strange", bytes(8) + call(99, how=1) + call(5, how=2, types=0x55) + call(3, size=9, how=4) + call(10)
+    yield (
+        "exaggerates",
+        bytes(8) + call(8, 200, size=80, how=8) + call(6, 1 << 20, size=9, how=8) + call(3, 1, 2, 9),
+    )
+    yield "far", bytes(8) + call(6, 0, 0xFFFFFFF0, 4096) + call(4, 0, 0xFFFFFFF0, 4096)
+
+
 # Of tests/support/qpu_asm.py: a thread does no more than these before it ends.
 SHADERS: dict[str, list[str]] = {
     "nothing": [],
@@ -327,7 +344,13 @@ def corpora() -> dict[str, Inputs]:
     """All, by folder and file name."""
     found = {f"core-{gpu}": dict(scenes(gpu)) for gpu in target.drivers()}
     found |= {f"vgpu-{gpu}": dict(machines(gpu)) for gpu in target.drivers()}
-    return {**found, "lz4": dict(lz4_inputs()), "mailbox": dict(requests()), "pta": dict(sessions())}
+    return {
+        **found,
+        "lz4": dict(lz4_inputs()),
+        "mailbox": dict(requests()),
+        "pta": dict(sessions()),
+        "ta": dict(clients()),
+    }
 
 
 def main(arguments: list[str]) -> int:

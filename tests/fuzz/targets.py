@@ -167,6 +167,18 @@ TARGETS = {
             flags=["-DGR_FIREWALL_BASE=1", "-DGR_CARVEOUT_BYTES=0x40000", "-DGR_STAGING_BYTES=0x4000"],
             max_len=1024,
         ),
+        Target(
+            "ta",
+            [OPTEE / "ta" / "gramophone_ta.c", OPTEE / "ta" / "rollback.c"],
+            [C / "ta.c"],
+            {
+                "tee_internal_api.h": lambda: '#include "fake_tee.h"\n',
+                "tee_internal_api_extensions.h": lambda: "",
+            },
+            include=[OPTEE, OPTEE / "ta"],
+            max_len=1024,
+            hashes=False,
+        ),
         Target("lz4", [CORE / "lz4.c", CORE / "stream.c"], [C / "lz4.c", C / "seam.c"]),
     )
 }

@@ -78,6 +78,10 @@ PLANTED = {
     "read twice": ("core-v3d42", "envelope.c", "memcpy(l->head, header, GR_HEADER_BYTES);",
                    "l->source->read(l->source->ctx, TRACE_AT, l->head, GR_HEADER_BYTES);"),
     "write while loading": ("core-v3d42", "load.c", "m = gr_aligned(m);", "gr_port_write32(0x58, 2);"),
+    "any client": ("ta", "gramophone_ta.c", "!client_allowed(&client)", "false"),
+    "not admitted, and loaded": ("ta", "gramophone_ta.c", "(void)invoke_plain(GRAMOPHONE_UNLOAD)", "(void)result"),
+    "answer too long": ("ta", "gramophone_ta.c", "result == TEE_SUCCESS && bytes > room", "false"),
+    "older trace": ("ta", "rollback.c", "offered.version < highest.version", "false"),
     "match before the start": ("lz4", "lz4.c", "distance - 1 >= out_bytes - left ||", ""),
     "literals too long": ("lz4", "lz4.c", "if (length > left)\n            break;", ""),
     "hash not compared": ("lz4", "stream.c", "!gr_is_same(digest, s->hashes, sizeof digest) ||", "false &&"),
@@ -103,7 +107,7 @@ def changed(text: Callable[[], str], old: str, new: str) -> Callable[[], str]:
     return lambda: before.replace(old, new)
 
 
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("mistake", PLANTED)
 def test_planted_mistakes_are_found(mistake: str, tmp_path: Path) -> None:
     target = planted(tmp_path, *PLANTED[mistake])
