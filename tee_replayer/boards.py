@@ -168,7 +168,7 @@ def _parse(file: str, text: bytes, folder: Path | None) -> Board:
 def _board(file: str, text: bytes, folder: Path | None) -> Board:
     try:
         data = tomllib.loads(text.decode())
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:  # also of a number with thousands of digits
         raise BoardError(f"not TOML: {error}") from None
     name = Path(file).stem
     if not _NAME.fullmatch(name):

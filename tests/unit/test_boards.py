@@ -93,6 +93,8 @@ def test_the_example_in_the_documents(tmp_path: Path) -> None:
 
 BAD = {
     "not TOML": (r"^\[memory\].*", "[memory", "not TOML"),
+    "nested too deep": (r"^\[memory\].*", "[memory]\nx = " + "[" * 9999, "not TOML"),
+    "a number without end": (r"gpu_spi = 42", "gpu_spi = " + "9" * 9999, "not TOML"),
     "unknown key": (r"^title", 'colour = "red"\ntitle', "unknown keys colour"),
     "unknown table": (r"^\[reserved\]", "[reservd]", r"unknown keys reservd"),
     "unknown range": (r"^carveout =", "carvout =", r"memory: carveout is missing"),
