@@ -17,13 +17,49 @@ __attribute__((used, section(".gramophone.board"))) static const struct gr_board
     .power_base = GR_POWER_BASE,
 };
 
+/* The generator has checked a board's description; these hold whoever wrote the header. */
+#define GR_SIZED(a, unit)                                                                                    \
+    _Static_assert(GR_##a##_BYTES > 0 && GR_##a##_BYTES < UINT64_C(1) << 48 && GR_##a##_BYTES % (unit) == 0, \
+                   "size of " #a);                                                                           \
+    _Static_assert(GR_##a##_BASE < UINT64_C(1) << 48 && GR_##a##_BASE % (unit) == 0, "address of " #a)
+#define GR_APART(a, b)                                                                                       \
+    _Static_assert((uint64_t)GR_##a##_BASE + GR_##a##_BYTES <= GR_##b##_BASE ||                              \
+                       (uint64_t)GR_##b##_BASE + GR_##b##_BYTES <= GR_##a##_BASE,                            \
+                   #a " and " #b " overlap")
+#define GR_APART_FROM_DEVICES(a)                                                                             \
+    GR_APART(a, GPU);                                                                                        \
+    GR_APART(a, GIC);                                                                                        \
+    GR_APART(a, UART)
+GR_SIZED(ROM, 0x800);
+GR_SIZED(RAM, 16);
+GR_SIZED(CARVEOUT, 0x1000);
+GR_SIZED(MAILBOX, 0x1000);
+GR_SIZED(GPU, 4);
+GR_SIZED(GIC, 4);
+GR_SIZED(UART, 4);
+GR_APART(ROM, RAM);
+GR_APART(ROM, CARVEOUT);
+GR_APART(ROM, MAILBOX);
+GR_APART(RAM, CARVEOUT);
+GR_APART(RAM, MAILBOX);
+GR_APART(CARVEOUT, MAILBOX);
+GR_APART_FROM_DEVICES(ROM);
+GR_APART_FROM_DEVICES(RAM);
+GR_APART_FROM_DEVICES(CARVEOUT);
+GR_APART_FROM_DEVICES(MAILBOX);
+GR_APART(GPU, GIC);
+GR_APART(GPU, UART);
+GR_APART(GIC, UART);
+
 enum {
     GIC_SPI_BASE = 32,
+    GIC_LAST_SPI = 987,
     GICD_ISPENDR = 0x200,
     UART_DR = 0,
     UART_FR = 0x18,
     UART_FR_TXFF = 1 << 5,
 };
+_Static_assert(GR_GPU_SPI <= GIC_LAST_SPI, "interrupt of GPU");
 
 uint64_t gr_port_now_us(void)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the ports of all boards share (port.c), and what a board has of its own: NAME.c, and its numbers in
- * NAME.h, which is board.h in a generated folder. */
+/* What the ports of all boards share (port.c), and what a board has of its own. Its numbers, GR_*_BASE and
+ * others, come from the board's description (boards/NAME.toml): the Makefile has every file include them
+ * first. */
 #ifndef GRAMOPHONE_PORT_H
 #define GRAMOPHONE_PORT_H
 
-#include "board.h"
 #include "gramophone_board.h"
 #include "replayer.h"
 

@@ -8,8 +8,10 @@ from importlib import resources
 from pathlib import Path
 
 from tee_replayer import crypto
+from tee_replayer.board_checks import Range
 from tee_replayer.boards import Board
 from trace_format.emit import GENERATED
+from trace_format.licence import SPDX
 
 HERE = Path(__file__).resolve().parent
 # Files of baremetal/, and of the headers made from the schema, that every board takes.
@@ -20,35 +22,54 @@ _COMMON = (
 _HEADERS = ("gramophone_mailbox.h", "gramophone_board.h")
 
 
-def write(board: Board, folder: Path, bearssl: Path, carveout_bytes: int | None) -> None:
+def write(board: Board, folder: Path, bearssl: Path) -> None:
     """Write a board's files.
 
     Args:
         board: which; it has a port.
         folder: to write to; it has replayer.c and replayer.h.
         bearssl: BearSSL's source tree.
-        carveout_bytes: secure memory for traces; None: the board's own size.
     """
     seam = (HERE / "crypto" / "bearssl.c").read_text(encoding="utf-8")
     (folder / "crypto.c").write_text(
         seam.replace('#include "crypto.h"', '#include "replayer.h"'), encoding="utf-8"
     )
     ports = resources.files("baremetal")
-    sources = (f"{board.port}.c", *board.parts)
-    for name in (*_COMMON, *sources, f"{board.port}.h"):
-        target = folder / ("board.h" if name == f"{board.port}.h" else name)
-        target.parent.mkdir(exist_ok=True)
-        target.write_bytes((ports / name).read_bytes())
+    for name in _COMMON:
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_bytes((ports / name).read_bytes())
+    for name, data in board.sources.items():
+        (folder / name).write_bytes(data)
+    (folder / "board.h").write_text(header(board), encoding="utf-8")
     for name in _HEADERS:
         shutil.copyfile(GENERATED / name, folder / name)
     makefile = (HERE / "firmware" / "Makefile").read_text(encoding="utf-8")
-    objects = " ".join(f"{Path(name).stem}.o" for name in sources)
-    flags = f" -DGR_CARVEOUT_BYTES={carveout_bytes:#x}" if carveout_bytes else ""
-    for mark, text in (("@PORT@", objects), ("@CRYPTO@", _crypto_objects()), (" @BOARD@", flags)):
+    objects = " ".join(f"{Path(name).stem}.o" for name in board.sources if not name.endswith(".h"))
+    for mark, text in (("@PORT@", objects), ("@CRYPTO@", _crypto_objects())):
         makefile = makefile.replace(mark, text)
     (folder / "Makefile").write_text(makefile, encoding="utf-8")
     shutil.copyfile(HERE / "firmware" / "size.py", folder / "size.py")
     _copy_crypto(bearssl, folder / "bearssl")
+
+
+def header(board: Board) -> str:
+    """The numbers of a board, as C, assembly and the linker script take them."""
+    ranges = {**board.memory, **board.devices}
+    if "power" not in ranges:
+        ranges["power"] = Range(0, 0)  # the GPU is always on
+    lines = []
+    for name, found in ranges.items():
+        lines += [
+            f"#define GR_{name.upper()}_BASE {found.base:#x}",
+            f"#define GR_{name.upper()}_BYTES {found.bytes:#x}",
+        ]
+    lines += [f"#define GR_{name.upper()} {number}" for name, number in board.constants.items()]
+    return (
+        f"/* {SPDX} */\n"
+        f"/* Numbers of the board {board.name} ({Path(board.file).name}); generated, do not edit. Others come by\n"
+        " * 'gramophone generate --board FILE', or 'make BOARD=HEADER', a header that defines all of these. */\n"
+        "#ifndef GRAMOPHONE_BOARD_H\n#define GRAMOPHONE_BOARD_H\n\n" + "\n".join(lines) + "\n\n#endif\n"
+    )
 
 
 def _crypto_objects() -> str:

@@ -13,6 +13,7 @@ from tee_replayer import amalgamate
 from trace_format import packing
 from trace_format.emit import GENERATED
 from trace_format.errors import ReservedError, TraceError
+from trace_format.schema import PAGE_BYTES
 from trace_format.schema.firmware import DEVICE_MAGIC as MAGIC
 
 SIZE = packing.size_of("device")
@@ -32,12 +33,15 @@ class Device:
         profile_id: hash of the GPU's profile.
         min_security_version: older traces are refused.
         key: whose traces it accepts; an ES256 key.
+        carveout_bytes: secure memory for traces, a multiple of 4096; 0: it is not known. The C constant has what
+            it is compiled with: GR_CARVEOUT_BYTES, less OP-TEE's staging area.
     """
 
     platform: str
     profile_id: int
     min_security_version: int
     key: PublicKey
+    carveout_bytes: int = 0
 
     @property
     def encoded(self) -> bytes:
@@ -48,6 +52,7 @@ class Device:
             "key_id": self.key.kid,
             "min_security_version": self.min_security_version,
             "key": self.key.raw,
+            "carveout_pages": (self.carveout_bytes // PAGE_BYTES).to_bytes(3, "little"),
         }
         return packing.pack("device", values)
 
@@ -55,6 +60,7 @@ class Device:
         """The constant in C, where `struct gr_device` is declared."""
         key_id, key = (", ".join(f"{byte:#04x}" for byte in part) for part in (self.key.kid, self.key.raw))
         return (
+            f"{_CARVEOUT}"
             "/* clang-format off */\n"
             "const struct gr_device gr_device = {\n"
             "    .magic = GR_DEVICE_MAGIC,\n"
@@ -63,6 +69,8 @@ class Device:
             "    .min_security_version = GR_MIN_SECURITY_VERSION,\n"
             f"    .key_id = {{{key_id}}},\n"
             f"    .key = {{{key}}},\n"
+            "    .carveout_pages = {GR_CARVEOUT_PAGES & 255, GR_CARVEOUT_PAGES >> 8 & 255,\n"
+            "                       GR_CARVEOUT_PAGES >> 16 & 255},\n"
             "};\n"
             "/* clang-format on */\n"
         )
@@ -74,6 +82,17 @@ class Device:
             f"{amalgamate.part(GENERATED / 'gramophone_device.h')}\n{_DECLARATION}"
         )
 
+
+_CARVEOUT = """\
+#if defined GR_STAGING_BYTES /* OP-TEE */
+#define GR_CARVEOUT_PAGES (((uint64_t)GR_CARVEOUT_BYTES - GR_STAGING_BYTES) / 4096)
+#elif defined GR_CARVEOUT_BYTES
+#define GR_CARVEOUT_PAGES ((uint64_t)GR_CARVEOUT_BYTES / 4096)
+#else
+#define GR_CARVEOUT_PAGES UINT64_C(0)
+#endif
+_Static_assert(GR_CARVEOUT_PAGES >> 24 == 0, "size of the carve-out");
+"""
 
 # The version is read through a volatile pointer: what an image says is what the code compares with, whatever the
 # compiler does with constants.
@@ -119,5 +138,6 @@ def _parse(data: bytes, at: int) -> Device:
     except ReservedError:
         platform = "\0"
     if not platform.isprintable() or not platform.isascii():
-        raise DeviceError("the device's platform or reserved bytes are not what a build writes", offset=at)
-    return Device(platform, row.profile_id, row.min_security_version, key)
+        raise DeviceError("the device's platform is not what a build writes", offset=at)
+    carveout = int.from_bytes(row.carveout_pages, "little") * PAGE_BYTES
+    return Device(platform, row.profile_id, row.min_security_version, key, carveout)

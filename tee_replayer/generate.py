@@ -10,20 +10,26 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 
 from signing.keys import Algorithm, PublicKey
 from tee_replayer import amalgamate, bare_metal, boards, crypto
-from tee_replayer.boards import Optee
+from tee_replayer.board_checks import BoardError
+from tee_replayer.boards import Board
 from tee_replayer.device import Device
+from tee_replayer.generated_folder import check_replaceable, write_list
 from trace_format import profile as profiles
 from trace_format.emit import GENERATED
-from trace_format.errors import GramophoneError
+from trace_format.errors import GramophoneError, listed
 from trace_format.licence import COPYRIGHT, SPDX
 from trace_format.profile import Profile
-from trace_format.schema import PAGE_BYTES, VERSION_MAJOR, VERSION_MINOR
+from trace_format.schema import VERSION_MAJOR, VERSION_MINOR
 
 OPTEE_PARTS = ("ta", "client")  # besides the pseudo-TA
+CAN_MAP = 2 << 20  # OP-TEE's core maps large areas in units of so many bytes
+POLICY = "policy.h"  # of the TA
+SPI_BASE = 32  # interrupt id of the first shared peripheral interrupt
 HERE = Path(__file__).resolve().parent
 
 
@@ -33,7 +39,7 @@ class GenerateError(GramophoneError):
 
 def generate(
     gpu: str,
-    platform: str,
+    platform: str | Board,
     key: PublicKey,
     out: Path,
     *,
@@ -41,33 +47,37 @@ def generate(
     min_security_version: int = 0,
     carveout_bytes: int | None = None,
     share_gpu: bool = False,
+    policy: Path | None = None,
+    programs: Mapping[str, bytes] | None = None,
+    force: bool = False,
 ) -> Path:
     """Write a replayer's sources.
 
     Args:
         gpu: name of the GPU profile.
-        platform: one of `boards.names()`.
+        platform: one of `boards.names()`, or a board of one's own.
         key: whose traces the device accepts.
         out: folder; made, or replaced when it is one that this function wrote.
         bearssl: BearSSL's source tree, for platforms other than OP-TEE.
         min_security_version: older traces are refused.
-        carveout_bytes: secure memory for traces, a multiple of 4096; without it the platform's own size.
+        carveout_bytes: secure memory for traces, a multiple of 4096; without it the board's own size.
         share_gpu: the normal world has the GPU between sessions (OP-TEE, on a board with a firewall for it).
+        policy: the TA's policy.h (OP-TEE), instead of the one that lets root replay everything.
+        programs: further files, by their path in the folder; they can be executed.
+        force: give up what was edited or added in `out`.
 
     Returns:
         `out`.
 
     Raises:
-        GenerateError: unknown platform, a key of another kind than ES256, an odd size, or `out` holds something
-            else.
+        GenerateError: unknown platform, a key of another kind than ES256, an odd size, or an option that the
+            platform has no use for.
+        FolderError: `out` holds something else, or was edited since it was generated.
+        BoardError: there is no room for the carve-out.
         ProfileError: unknown GPU.
     """
     profile = profiles.load(gpu)
-    if platform not in boards.names():
-        raise GenerateError(f"no platform {platform!r}; there are: {', '.join(boards.names())}")
-    board = boards.load(platform)
-    if board.gpu and board.gpu.profile != gpu:
-        raise GenerateError(f"the GPU of {platform} is {board.gpu.profile}, not {gpu}")
+    board = _board(profile, platform, carveout_bytes)
     if key.algorithm is not Algorithm.ES256:
         raise GenerateError(
             f"the key is an {key.algorithm.title} key, and this device build verifies ES256 only: "
@@ -75,28 +85,25 @@ def generate(
         )
     if not 0 <= min_security_version < 1 << 32:
         raise GenerateError(f"security version {min_security_version} is out of range: expected 0 to 2^32 - 1")
-    if carveout_bytes is not None and (carveout_bytes <= 0 or carveout_bytes % PAGE_BYTES):
-        raise GenerateError(
-            f"the carve-out is of {carveout_bytes} bytes: expected a multiple of {PAGE_BYTES} above 0"
-        )
-    if board.optee:
+    if board.runs_optee:
         bearssl = None
         library = "OP-TEE's core crypto"
-        if carveout_bytes and carveout_bytes % board.optee.carveout_step:
-            raise GenerateError(f"the carve-out is of {carveout_bytes} bytes: OP-TEE takes multiples of 2 MiB")
+        if share_gpu and "firewall" not in board.devices:
+            raise GenerateError(f"{board.file}: the GPU cannot be shared without devices.firewall")
     elif share_gpu:
-        raise GenerateError(f"on {platform} the GPU cannot be shared with the normal world: OP-TEE hands it over")
+        raise GenerateError(f"on {board.name} the GPU cannot be shared with the normal world: OP-TEE does that")
+    elif policy is not None:
+        raise GenerateError(f"{board.name} takes no policy: it is the TA's, of platforms with OP-TEE")
     elif bearssl is None:
-        raise GenerateError(f"the platform {platform} needs BearSSL's source")
+        raise GenerateError(f"the platform {board.name} needs BearSSL's source")
     else:
         library = f"BearSSL {crypto.version(bearssl)}"
-    if out.exists() and not (out.is_dir() and (not any(out.iterdir()) or (out / "replayer.c").is_file())):
-        raise GenerateError(f"{out} exists and is not a generated replayer; name another folder")
+    check_replaceable(out, force=force)
     notice = (
         f"/* {SPDX} */\n"
         f"/* {COPYRIGHT}\n"
         " *\n"
-        f" * Gramophone replayer for {profile.title} on {platform}; generated, do not edit.\n"
+        f" * Gramophone replayer for {profile.title} on {board.name}; generated, do not edit.\n"
         f" *   trace format      {VERSION_MAJOR}.{VERSION_MINOR}\n"
         f" *   GPU profile       {profile.name} {profile.profile_id:#018x}\n"
         f" *   key               ES256 {key.kid.hex()}\n"
@@ -110,28 +117,72 @@ def generate(
         work = Path(name) / "new"
         work.mkdir()
         shutil.copyfile(HERE / "LICENSE", work / "LICENSE")
-        device = Device(platform, profile.profile_id, min_security_version, key)
+        device = Device(board.name, profile.profile_id, min_security_version, key)
         (work / "replayer.h").write_text(amalgamate.header(notice, device.declaration()), encoding="utf-8")
         (work / "replayer.c").write_text(amalgamate.source(profile, notice, device.definition()), encoding="utf-8")
         if bearssl is None:
-            assert board.optee
-            _copy_pseudo_ta(profile, board.optee, work, carveout_bytes or board.optee.carveout_bytes, share_gpu)
+            _copy_pseudo_ta(profile, board, work, share_gpu, _policy(policy))
         else:
-            bare_metal.write(board, work, bearssl, carveout_bytes)
+            bare_metal.write(board, work, bearssl)
+        if not board.is_own:  # for `gramophone flash`
+            shutil.copyfile(board.file, work / f"{board.name}.toml")
+        for path, data in (programs or {}).items():
+            (work / path).write_bytes(data)
+            (work / path).chmod(0o755)
+        write_list(work)
         if out.exists():
             os.rename(out, Path(name) / "old")
         os.rename(work, out)
     return out
 
 
-def _copy_pseudo_ta(profile: Profile, optee: Optee, work: Path, carveout_bytes: int, share_gpu: bool) -> None:
+def _board(profile: Profile, platform: str | Board, carveout_bytes: int | None) -> Board:
+    """The board, with a carve-out of this size, that the GPU can be on and can reach."""
+    if isinstance(platform, Board):
+        board = platform
+    elif platform in boards.names():
+        board = boards.load(platform)
+    else:
+        raise GenerateError(f"no platform {platform!r}; there are: {', '.join(boards.names())}")
+    if board.gpu and board.gpu.profile != profile.name:
+        raise GenerateError(f"the GPU of {board.name} is {board.gpu.profile}, not {profile.name}")
+    if carveout_bytes is not None:
+        board = board.with_carveout(carveout_bytes)
+    carveout = board.memory["carveout"]
+    if board.runs_optee and (carveout.base % CAN_MAP or carveout.bytes % CAN_MAP):
+        raise GenerateError(f"{board.file}: memory.carveout ({carveout}): OP-TEE takes multiples of 2 MiB")
+    reach = 1 << int(profile.mmu["pa_bits"])
+    if carveout.end > reach:
+        raise BoardError(
+            f"memory.carveout ({carveout}): {profile.title} reaches only {reach:#x} bytes", file=board.file
+        )
+    return board
+
+
+def _policy(path: Path | None) -> bytes:
+    """A policy.h; GenerateError when it lacks what the TA takes from it."""
+    if path is None:
+        return (HERE / "optee" / "ta" / POLICY).read_bytes()
+    text = path.read_bytes()
+    missing = [name for name in ("policy_clients", "policy_traces", "POLICY_STORAGE") if name.encode() not in text]
+    if missing:
+        raise GenerateError(f"{path}: a TA's {POLICY}: expected {listed(missing)}, found none")
+    return text
+
+
+def _copy_pseudo_ta(profile: Profile, board: Board, work: Path, share_gpu: bool, policy: bytes) -> None:
     """The pseudo-TA, and in self-contained folders what calls it: the TA, the normal world's library."""
+    carveout = board.memory["carveout"]
     values = {
+        "@GPU@": f"{board.devices['gpu'].base:#010x}",
         "@WINDOW@": f"{profile.window_bytes:#x}",
         "@LINES@": str(len(profile.interrupts)),
-        "@CARVEOUT@": f"{carveout_bytes:#x}",
-        "@STAGING@": f"{carveout_bytes // 4:#x}",
-        "@FIREWALL@": f"{optee.firewall_base if share_gpu else 0:#x}",
+        "@INTID@": str(SPI_BASE + board.constants["gpu_spi"]),
+        "@GICD@": f"{board.devices['gic'].base:#010x}",
+        "@CARVEOUT_BASE@": f"{carveout.base:#x}",
+        "@CARVEOUT_BYTES@": f"{carveout.bytes:#x}",
+        "@STAGING@": f"{carveout.bytes // 4:#x}",
+        "@FIREWALL@": f"{board.devices['firewall'].base if share_gpu else 0:#x}",
     }
     for source in _files(HERE / "optee"):
         text = source.read_text(encoding="utf-8")
@@ -145,6 +196,7 @@ def _copy_pseudo_ta(profile: Profile, optee: Optee, work: Path, carveout_bytes: 
         (work / part).mkdir()
         for source in [*_files(HERE / "optee" / part), *shared]:
             shutil.copyfile(source, work / part / source.name)
+    (work / "ta" / POLICY).write_bytes(policy)
 
 
 def _files(folder: Path) -> list[Path]:

@@ -22,6 +22,7 @@ import cffi
 from signing.keys import Algorithm, PublicKey
 from tee_replayer import crypto, target
 from tee_replayer.status import CORE, ReplayError, Report
+from tee_replayer.strictness import WARNINGS
 from trace_format.emit import GENERATED, c_memory
 from trace_format.errors import GramophoneError
 from trace_format.profile import Profile
@@ -29,7 +30,6 @@ from trace_format.schema import REPORT
 
 HERE = CORE.parent
 CFLAGS = ["-std=c11", "-O2", "-g", "-fPIC", "-shared", "-fvisibility=default"]
-OWN_CFLAGS = ["-Wall", "-Wextra", "-Wconversion", "-Werror"]
 _FIELDS = tuple(Report.__dataclass_fields__)
 
 
@@ -64,7 +64,7 @@ def build(profile: Profile, bearssl: Path | None, folder: Path, extra: tuple[str
     included = [bearssl / name for name in crypto.INCLUDED] if bearssl else []
     made = [GENERATED / name for name in ("gramophone_trace.h", "gramophone_report.h")]
     headers = [*CORE.glob("*.h"), *(HERE / "host").glob("*.h"), *made]
-    digest = hashlib.sha256("\0".join([text, compiler, *CFLAGS, *OWN_CFLAGS, *extra]).encode())
+    digest = hashlib.sha256("\0".join([text, compiler, *CFLAGS, *WARNINGS, *extra]).encode())
     for path in [*own, *sorted(headers), *theirs, *included]:
         digest.update(path.name.encode() + b"\0" + hashlib.sha256(path.read_bytes()).digest())
     result = folder / f"replayer-{profile.name}-{digest.hexdigest()[:16]}.so"
@@ -80,7 +80,7 @@ def build(profile: Profile, bearssl: Path | None, folder: Path, extra: tuple[str
         objects = []
         for index, source in enumerate([*own, *theirs]):
             objects.append(work / f"{index}.o")
-            warnings = OWN_CFLAGS if source in own else []
+            warnings = WARNINGS if source in own else []
             _compile(
                 [
                     compiler,

@@ -13,6 +13,8 @@ from tests.support.recordings import GPUREPLAY, REGISTER_LOGS, folder
 
 pytest_plugins = ["tests.support.cpu_time", "tests.support.sampling"]
 
+os.environ["GRAMOPHONE_WERROR"] = "1"  # tee_replayer/strictness.py, which nothing has imported yet
+
 settings.register_profile("gramophone", deadline=None)  # tests are not timed: the machine is shared
 settings.load_profile("gramophone")
 

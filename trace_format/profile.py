@@ -18,6 +18,7 @@ from typing import Any
 
 from trace_format.errors import ProfileError
 from trace_format.schema import Gpu
+from trace_format.toml_table import over
 
 ALL_BITS = 0xFFFFFFFF
 NO_TRACE = "none"  # value of `replay`: a trace may neither write nor read the register
@@ -235,15 +236,7 @@ def _data(file: str, text: bytes) -> tuple[str, dict[str, Any]]:
     base = tomllib.loads(_text(like).decode())
     if "like" in base:
         raise ProfileError(f"it is like {like}, which is like another one itself", file=file)
-    return like, _over(base, data)
-
-
-def _over(base: dict[str, Any], own: dict[str, Any]) -> dict[str, Any]:
-    """A copy of `base` with what `own` has, tables one by one."""
-    return base | {
-        key: _over(base[key], value) if isinstance(value, dict) and isinstance(base.get(key), dict) else value
-        for key, value in own.items()
-    }
+    return like, over(base, data)
 
 
 def _parse(file: str, text: bytes) -> Profile:

@@ -19,6 +19,7 @@ from host_tools.flash.names import CERTIFICATE, FIP, TA_KEY
 from host_tools.flash.pack import Sources, pack
 from host_tools.flash.signed_ta import PUBLISHED_KEY
 from host_tools.support.progress import phase
+from tee_replayer import boards
 from trace_format.errors import printable
 
 SHOWN = 16  # digits of a hash in the text; --json has all
@@ -44,6 +45,7 @@ SHOWN = 16  # digits of a hash in the text; --json has all
     "--check", "checked", type=FILE, help="Image to read back instead: a file, device or unpacked folder."
 )
 @click.option("--key", type=FILE, help="Public key (PEM) that the device must have (--check).")
+@click.option("--board", type=FILE, help="Description of the image's board, if it is your own (--check).")
 def flash_command(
     out: Path | None,
     output: Path | None,
@@ -55,6 +57,7 @@ def flash_command(
     kernel: Path | None,
     checked: Path | None,
     key: Path | None,
+    board: Path | None,
 ) -> Outcome:
     """Pack a generated folder for its board, or check what is in an image.
 
@@ -67,14 +70,14 @@ def flash_command(
     sources = Sources(traces, fip, core, ta_signing_key, boot_firmware, kernel)
     if checked is not None:
         if out is not None or output is not None or sources != Sources():
-            raise UsageError("--check takes only an image and --key")
+            raise UsageError("--check takes only an image, --key and --board")
         with phase("checking"):
-            found = check_image(checked, device_key(key) if key else None)
+            found = check_image(checked, device_key(key) if key else None, boards.read(board) if board else None)
         _warn(found.manifest)
         return Outcome(_checked_data(checked, found), _checked_text(checked, found), found.ok)
-    if out is None or output is None or key is not None:
-        raise UsageError("expected either OUT -o IMAGE, or --check IMAGE [--key KEY]")
-    check_output(output, *traces)
+    if out is None or output is None or key is not None or board is not None:
+        raise UsageError("expected either OUT -o IMAGE, or --check IMAGE [--key KEY] [--board FILE]")
+    check_output(output)
     with phase("packing"):
         data, manifest = pack(out, sources)
     write(output, data)

@@ -48,6 +48,7 @@ class _File(click.Path):
 FILE = _File()
 STREAM = Path("-")  # as a file: standard input, or standard output
 INTERRUPTED = 130  # exit status, as of a program that SIGINT ended (128 + 2)
+WRITTEN = frozenset(("-o", "--output"))  # options that name what a command writes
 AS_JSON = "gramophone.as_json"  # key in the context's `meta`: whether --json is among the arguments
 
 
@@ -81,17 +82,33 @@ def warn(message: str) -> None:
 
 
 class GramophoneCommand(click.Command):
-    """A command whose function returns an `Outcome`; `example` is shown by `--help`."""
+    """A command whose function returns an `Outcome`; `example` is shown by `--help`.
 
-    def __init__(self, *args: Any, example: str, **kwargs: Any) -> None:
+    Args:
+        example: lines that a user may type.
+        in_place: name of a flag with which the output may be the file that is the argument.
+    """
+
+    def __init__(self, *args: Any, example: str, in_place: str = "", **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.example = example
+        self.in_place = in_place
         self.params += [
             click.Option(["--json", "as_json"], is_flag=True, help="Print the result as one JSON object."),
             click.Option(["-v", "--verbose"], is_flag=True, help="Say what is done, in detail."),
             click.Option(["-q", "--quiet"], is_flag=True, help="Only warnings and errors, no progress."),
             click.Option(["--log"], type=FILE, help="File for all messages, with details and times."),
         ]
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Read the options. One that takes a single value is given once: the last would win in silence."""
+        if not ctx.resilient_parsing:
+            _, _, order = self.make_parser(ctx).parse_args(args=list(args))
+            for param in order:
+                single = isinstance(param, click.Option) and not (param.multiple or param.is_flag or param.count)
+                if single and order.count(param) > 1:
+                    raise click.UsageError(f"{' / '.join(param.opts)} is given twice and takes one value", ctx)
+        return super().parse_args(ctx, args)
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Show the example as the user types it."""
@@ -125,6 +142,7 @@ class GramophoneCommand(click.Command):
     def _outcome(self, ctx: click.Context, as_json: bool) -> Outcome:
         """What the command finds out; ends with the status of an error if there is one."""
         try:
+            self._keep_inputs(ctx.params)
             with ended_by_signals():
                 outcome: Outcome = super().invoke(ctx)
         except GramophoneError as error:
@@ -141,6 +159,17 @@ class GramophoneCommand(click.Command):
             interrupted = isinstance(abort.__context__, KeyboardInterrupt)
             _fail(ctx, "interrupted", as_json, INTERRUPTED if interrupted else 2)
         return outcome
+
+    def _keep_inputs(self, values: Mapping[str, Any]) -> None:
+        """No file is read and written: a mistake would cost the input."""
+        outputs = {param.name for param in self.params if WRITTEN.intersection(param.opts)}
+        changed = {
+            param.name for param in self.params if values.get(self.in_place) and isinstance(param, click.Argument)
+        }
+        inputs = _paths(value for name, value in values.items() if name not in outputs | changed)
+        for output in _paths(values.get(name or "") for name in outputs):
+            if output.exists() and any(path.exists() and output.samefile(path) for path in inputs):
+                raise UsageError(f"{output}: the output is one of the files that are read")
 
 
 def _paths(values: Iterable[Any]) -> set[Path]:

@@ -54,7 +54,7 @@ def regs_history_command(file: Path, output: Path, name: str | None) -> Outcome:
 
     It has nothing about memory: the trace can be dumped and compared, but not replayed.
     """
-    check_output(output, file)
+    check_output(output)
     return _written(import_regs_history(file, name or default_name(file.stem)), output)
 
 

@@ -126,7 +126,7 @@ def _image(path: Path, data: bytes | None) -> Found:
     """An image of `gramophone flash`; `data` None: a folder or a device."""
     checked = check_opened(open_image(path) if data is None else take_apart(data))
     contents = checked.contents
-    found: Figures = {"platform": contents.platform}
+    found: Figures = {"platform": contents.board.name}
     if checked.manifest is not None:
         found |= {"gpu": checked.manifest.gpu, "key_id": checked.manifest.key_id}
     found["traces"] = [f"{trace.file}: {trace.name}" for trace in contents.traces]

@@ -10,10 +10,10 @@ import click
 from host_tools.commands.framework import FILE, GramophoneCommand, Outcome, UsageError, warn
 from host_tools.runners.bearssl import source as bearssl_source
 from host_tools.runners.optee.bundle import bundle
-from host_tools.support.files import write_atomically
 from host_tools.support.progress import phase
 from signing.keys import Algorithm, PublicKey, load_public_key
 from tee_replayer import boards
+from tee_replayer.boards import Board
 from tee_replayer.generate import generate as generate_sources
 from tee_replayer.target import drivers
 from trace_format.errors import GramophoneError
@@ -36,13 +36,21 @@ def device_key(path: Path) -> PublicKey:
     return key
 
 
+def board_of(platform: str | None, file: Path | None) -> Board:
+    """The board that the options name."""
+    if (platform is None) == (file is None):
+        raise UsageError("expected either --platform NAME or --board FILE")
+    return boards.read(file) if file else boards.load(platform or "")
+
+
 @click.command(
     "generate",
     cls=GramophoneCommand,
     example="gramophone generate --gpu v3d42 --platform qemu-virt --key pub.pem -o out\nmake -C out size",
 )
 @click.option("--gpu", required=True, type=click.Choice(drivers()), help="GPU to drive.")
-@click.option("--platform", required=True, type=click.Choice(boards.names()), help="Board or environment.")
+@click.option("--platform", type=click.Choice(boards.names()), help="Board or environment.")
+@click.option("--board", "board_file", type=FILE, help="Description of a board of your own, instead (TOML).")
 @KEY
 @click.option("-o", "--output", type=FILE, required=True, help="Folder to write; one written before is replaced.")
 @MIN_VERSION
@@ -53,48 +61,58 @@ def device_key(path: Path) -> PublicKey:
 @click.option(
     "--share-gpu", is_flag=True, help="The normal world has the GPU between sessions (platform optee only)."
 )
+@click.option("--policy", type=FILE, help="The TA's policy.h, of your own (platform optee only).")
+@click.option("--force", is_flag=True, help="Replace the folder although files in it were edited or added.")
 def generate_command(
     gpu: str,
-    platform: str,
+    platform: str | None,
+    board_file: Path | None,
     key: Path,
     output: Path,
     min_security_version: int,
     carveout_mib: int | None,
     bearssl: Path | None,
     share_gpu: bool,
+    policy: Path | None,
+    force: bool,
 ) -> Outcome:
     """Write a replayer for one target: replayer.c and replayer.h, the port, and a Makefile.
 
-    For the platform "optee" it is a pseudo-TA, a part of OP-TEE's core; sub.mk says how to add it.
+    For the platform "optee" it is a pseudo-TA, a part of OP-TEE's core; sub.mk says how to add it. A folder whose
+    files were edited since is not replaced: keep what is yours outside of it (--board, --policy).
     """
+    board = board_of(platform, board_file)
     trusted = device_key(key)
     crypto = None
-    optee = boards.load(platform).optee
+    optee = board.runs_optee
     if optee and bearssl:
-        raise UsageError(f"--bearssl cannot be used with --platform {platform}: OP-TEE has its own crypto library")
+        raise UsageError(f"--bearssl cannot be used with {board.name}: OP-TEE has its own crypto library")
     if not optee:
         with phase("fetching BearSSL's source"):
             crypto = bearssl_source(bearssl)
     folder = generate_sources(
         gpu,
-        platform,
+        board,
         trusted,
         output,
         bearssl=crypto,
         min_security_version=min_security_version,
         carveout_bytes=carveout_mib and carveout_mib * MIB,
         share_gpu=share_gpu,
+        policy=policy,
+        programs={"client/gramophone-tee": bundle()} if optee else {},
+        force=force,
     )
-    if optee:
-        write_atomically(folder / "client" / "gramophone-tee", bundle(), mode=0o777)
     files = sorted(
         str(p.relative_to(folder)) for p in folder.rglob("*") if p.is_file() and "bearssl" not in p.parts
     )
-    data = {"folder": str(folder), "gpu": gpu, "platform": platform, "key_id": trusted.kid.hex(), "files": files}
+    data = {"folder": str(folder), "gpu": gpu, "platform": board.name, "key_id": trusted.kid.hex(), "files": files}
     if optee:
-        warn(
-            f"{folder}/sub.mk lets any client open sessions (GRAMOPHONE_TA_ONLY), "
-            f"{folder}/ta/policy.h lets root replay all that the key has signed: set both before you ship"
-        )
+        warn(f"{folder}/sub.mk lets any client open sessions: build with GRAMOPHONE_TA_ONLY=y to ship it")
+        if policy is None:
+            warn(
+                f"{folder}/ta/policy.h lets root replay all that the key has signed: --policy FILE takes one of "
+                "your own"
+            )
     following = f"see {folder}/README.md" if optee else f"make -C {folder}"
     return Outcome(data, f"{folder}: {', '.join(files)}\nnext: {following}")

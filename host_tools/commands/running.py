@@ -100,7 +100,7 @@ class Prepared:
         """Replay; where the device has too little memory, the error says how much is enough."""
         result = run(self.runner, self.request)
         if self.trace is not None and result.report.name == "MEMORY":
-            enough = -(-secure_bytes(self.trace) // MIB)
+            enough = -(-secure_bytes(self.trace, self.request.signed) // MIB)
             hint = f"{result.error}; 'gramophone generate --carveout-mib {enough}' gives it enough"
             result = replace(result, error=hint)
         return result

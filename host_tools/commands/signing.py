@@ -83,7 +83,11 @@ def _key_data(key: keys.PublicKey) -> dict[str, Any]:
 )
 @click.option("-o", "--output", type=FILE, required=True, help="File to write, readable only by you.")
 @click.option(
-    "--algorithm", type=click.Choice(list(ALGORITHMS)), default="es256", show_default=True, help="Kind of key."
+    "--algorithm",
+    type=click.Choice(list(ALGORITHMS)),
+    default="es256",
+    show_default=True,
+    help="Kind of key; devices verify es256 only.",
 )
 @passphrase_options
 @click.option("--ask-passphrase", is_flag=True, help="Type the passphrase.")
@@ -107,6 +111,8 @@ def keygen(
         write(output, keys.private_pem(key, passphrase), mode=0o600, overwrite=force)
     except FileExistsError:
         raise GramophoneError(f"{output}: exists; --force replaces it, and its key is lost") from None
+    if ALGORITHMS[algorithm] is not keys.Algorithm.ES256:
+        warn(f"no device takes traces of this key yet: devices verify ES256 only, and not {algorithm}")
     if passphrase is None:
         say("note: the key is not encrypted; whoever reads the file can sign")
     data = _key_data(FileSigner(key).public)
@@ -155,7 +161,11 @@ def keyinfo(key: Path, passphrase_file: Path | None, passphrase_env: str | None)
     return Outcome(data, "\n".join(f"{name + ':':12}{value}" for name, value in rows.items()))
 
 
-@click.command(cls=GramophoneCommand, example="gramophone sign net.gtr --signing-key owner.pem -o net.sgtr")
+@click.command(
+    cls=GramophoneCommand,
+    example="gramophone sign net.gtr --signing-key owner.pem -o net.sgtr",
+    in_place="replace",
+)
 @click.argument("trace", type=FILE)
 @click.option("--signing-key", type=FILE, required=True, help="Private key (PEM: PKCS#8, SEC 1, OpenSSH).")
 @OUTPUT
@@ -176,7 +186,7 @@ def sign(
     recordings are accepted.
     """
     data, offset = read(trace), 0
-    check_output(output, signing_key, *([] if replace else [trace]))
+    check_output(output)
     if data.startswith(SIGNED_MAGIC):
         if not replace:
             raise MagicError(
@@ -234,7 +244,7 @@ def unsigned(data: bytes, path: Path) -> tuple[bytes, int]:
 def strip(signed: Path, output: Path) -> Outcome:
     """Take the signature away: the trace without its envelope. Nothing is verified; `verify` does that."""
     data = read(signed)
-    check_output(output, signed)
+    check_output(output)
     content, offset = unsigned(data, signed)
     with layout.naming(str(signed)), shifted(offset):
         Trace.parse(content)

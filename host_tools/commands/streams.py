@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from host_tools.commands.framework import FILE, STREAM, UsageError
+from host_tools.commands.framework import FILE, STREAM
 from host_tools.support.files import check_writable, write_atomically
 
 OUTPUT = click.option("-o", "--output", type=FILE, required=True, help="File to write; - is standard output.")
@@ -19,18 +19,14 @@ def read(path: Path) -> bytes:
     return sys.stdin.buffer.read() if path == STREAM else path.read_bytes()
 
 
-def check_output(output: Path, *inputs: Path) -> None:
-    """Find out, before long work, whether `write` can succeed, and that it replaces nothing that was read.
+def check_output(output: Path) -> None:
+    """Find out, before long work, whether `write` can succeed; that it replaces no input is the framework's part.
 
     Raises:
-        UsageError: the output is one of the inputs.
         OSError: as `write`.
     """
-    if output == STREAM:
-        return
-    if any(path != STREAM and path.exists() and output.exists() and output.samefile(path) for path in inputs):
-        raise UsageError(f"{output}: the output is one of the files that are read")
-    check_writable(output)
+    if output != STREAM:
+        check_writable(output)
 
 
 def write(output: Path, data: bytes, *, mode: int = 0o666, overwrite: bool = True) -> None:

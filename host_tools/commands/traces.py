@@ -136,7 +136,7 @@ def build_command(
     """See `help`."""
     files = assigned("parameter", parameters)
     data = read(raw)
-    check_output(output, raw, *files.values())
+    check_output(output)
     trace = Trace.parse(data, str(raw))
     changes: list[Applied] = []
     if gpu is not None and gpu != trace.gpu:

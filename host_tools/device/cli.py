@@ -265,6 +265,9 @@ def replay_trace(options: argparse.Namespace) -> tuple[dict[str, Any], str]:
     inputs, parameters = _unique("input", options.input), _unique("parameter", options.param)
     for path in outputs.values():
         check_writable(path)
+        for read in (options.signed, *inputs.values()):
+            if path.exists() and read.exists() and path.samefile(read):
+                raise GramophoneError(f"{path}: this file is an input too ({read}): name another file to write")
     with _open(options) as session:
         _load(session, options.signed)
         LOG.debug("loaded: %s", session.log())

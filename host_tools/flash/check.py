@@ -17,6 +17,7 @@ from host_tools.flash.pack import image_sha256
 from host_tools.flash.recompute import as_archive, differences
 from signing.keys import PublicKey
 from tee_replayer import boards
+from tee_replayer.boards import Board
 from trace_format import layout
 
 
@@ -46,26 +47,27 @@ class Checked:
         return not self.findings
 
 
-def check(path: Path, key: PublicKey | None = None) -> Checked:
+def check(path: Path, key: PublicKey | None = None, board: Board | None = None) -> Checked:
     """Check an image.
 
     Args:
         path: a file, a device or a folder to which an archive was unpacked.
         key: the device's key as it should be.
+        board: what the image is for; None: a board of the project.
 
     Raises:
         ImageError: it is not an image of ours; with the file's name.
         OSError: it cannot be read.
     """
     with layout.naming(str(path)):
-        return check_opened(open_image(path), key)
+        return check_opened(open_image(path), key, board)
 
 
-def check_opened(opened: Opened, key: PublicKey | None = None) -> Checked:
+def check_opened(opened: Opened, key: PublicKey | None = None, board: Board | None = None) -> Checked:
     """As `check`, for an image that has been taken apart."""
     if NAME not in opened.files:
         raise ImageError("not an image that 'gramophone flash' wrote", expected=f"a file {NAME}", found="none")
-    platform = _platform(opened)
+    board = board or _board(opened)
     text = opened.files[NAME].data
     findings: list[Finding] = []
     manifest = None
@@ -75,11 +77,11 @@ def check_opened(opened: Opened, key: PublicKey | None = None) -> Checked:
         at = opened.files[NAME].offset + error.offset if error.offset is not None else None
         findings.append(Finding(NAME, at, error.what, _text(error.expected), _text(error.found)))
     if opened.data is None:
-        opened = as_archive(opened, platform, manifest)
+        opened = as_archive(opened, board, manifest)
     assert opened.data is not None
-    contents = read(opened.files, platform)
+    contents = read(opened.files, board)
     findings += contents.findings
-    given, differing = differences(opened, platform)
+    given, differing = differences(opened, board)
     findings += differing
     if manifest is not None:
         findings += _compare(manifest, contents)
@@ -92,17 +94,17 @@ def check_opened(opened: Opened, key: PublicKey | None = None) -> Checked:
     return Checked(opened.kind, manifest, sha256(text), contents, names, tuple(findings))
 
 
-def _platform(opened: Opened) -> str:
-    """The platform that these files are for, whatever the manifest says."""
+def _board(opened: Opened) -> Board:
+    """The board of the project that these files are for, whatever the manifest says."""
     container = "archive" if opened.kind == "folder" else opened.kind
     found: dict[str, int] = {}
     for platform in boards.names():
-        image = boards.load(platform).image
+        image = boards.load(platform).flashed_with
         files = {name.removesuffix("/soc-fw") for name in image.firmware}
         if CONTAINERS[image.kind] == container and files <= opened.files.keys():
             found[platform] = len(files)
     if found:
-        return max(found, key=lambda platform: found[platform])
+        return boards.load(max(found, key=lambda platform: found[platform]))
     raise ImageError(
         "not an image that 'gramophone flash' wrote",
         expected="the files of one of the platforms " + ", ".join(boards.names()),

@@ -13,11 +13,11 @@ from host_tools.flash.errors import ImageError
 from host_tools.flash.manifest import NAME, Missing, Piece, SignedTrace, TrustedApplication, device_fields, sha256
 from host_tools.flash.names import FIP, REQUEST, TA_KEY
 from host_tools.runners import mailbox
+from host_tools.runners.needs import secure_bytes
 from signing import envelope
 from signing.errors import KeyFileError
 from signing.verify import verify_trace
-from tee_replayer import boards
-from tee_replayer.boards import Image
+from tee_replayer.boards import Board, Image
 from tee_replayer.device import Device, DeviceError, find
 from trace_format import policy
 from trace_format.errors import TraceError
@@ -52,7 +52,7 @@ class Contents:
     """What an image holds.
 
     Attributes:
-        platform: the platform whose layout it was read with.
+        board: whose layout it was read with.
         pieces: files and parts of files with their bytes, by name.
         device: what the firmware was made for; None where its bytes do not say.
         place: piece that says so, and offset in the image.
@@ -60,7 +60,7 @@ class Contents:
         findings: what contradicts itself.
     """
 
-    platform: str
+    board: Board
     pieces: dict[str, File] = field(default_factory=dict)
     device: Device | None = None
     place: tuple[str, int] = ("", 0)
@@ -70,8 +70,8 @@ class Contents:
 
     @property
     def layout(self) -> Image:
-        """What the platform's images are."""
-        return boards.load(self.platform).image
+        """What the board's images are."""
+        return self.board.flashed_with
 
     def fields(self) -> dict[str, Any]:
         """The manifest's fields that the image's bytes show; without the device's when there is none."""
@@ -108,14 +108,14 @@ class Contents:
         self.report(piece, error.what, error.offset, *(("", "") if nothing else (error.expected, error.found)))
 
 
-def read(files: Mapping[str, File], platform: str) -> Contents:
+def read(files: Mapping[str, File], board: Board) -> Contents:
     """What the files of an image hold; what contradicts itself is among its findings.
 
     Args:
         files: all of the image.
-        platform: one of `boards.names()`.
+        board: what it is for.
     """
-    contents = Contents(platform)
+    contents = Contents(board)
     for name, file in files.items():
         if name != NAME:
             contents.pieces[name] = file
@@ -142,7 +142,7 @@ def _take_parts(contents: Contents, name: str, file: File) -> None:
         return
     for part, image in images.items():
         contents.pieces[f"{name}/{part}"] = File(file.offset + image.offset, image.data)
-    if contents.platform == "hikey960" and "nt-fw" in images and mailbox.trace_in(images["nt-fw"].data):
+    if contents.layout.kind == "bl31" and "nt-fw" in images and mailbox.trace_in(images["nt-fw"].data):
         _take_trace(contents, f"{name}/nt-fw")
 
 
@@ -175,8 +175,8 @@ def _find_device(contents: Contents) -> None:
             contents.report_error(name, error)
     if contents.device is None:
         contents.report(names[0], "no firmware of ours: it does not say what device it was made for")
-    elif contents.device.platform != contents.platform:
-        contents.report(names[0], "platform in the firmware", None, contents.platform, contents.device.platform)
+    elif contents.device.platform != contents.board.name:
+        contents.report(names[0], "platform in the firmware", None, contents.board.name, contents.device.platform)
 
 
 def _read_trace(contents: Contents, name: str) -> None:
@@ -206,6 +206,15 @@ def _read_trace(contents: Contents, name: str) -> None:
         policy.check(trace)
     except policy.PolicyError as error:
         contents.report(name, f"the device refuses this trace: {error}")
+    needed = secure_bytes(trace, data)
+    if device.carveout_bytes and needed > device.carveout_bytes:
+        contents.report(
+            name,
+            "the device refuses this trace: secure memory",
+            None,
+            f"at most {device.carveout_bytes} bytes, which the device has",
+            f"{needed} bytes that it needs ('gramophone generate --carveout-mib')",
+        )
     if version < device.min_security_version:
         expected = f"at least {device.min_security_version}"
         contents.report(name, "the device refuses this trace: security version", None, expected, version)

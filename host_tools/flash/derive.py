@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from importlib import resources
 
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
@@ -22,13 +21,11 @@ from host_tools.runners import mailbox
 from host_tools.runners.buffers import bind
 from host_tools.runners.needs import open_trace
 from host_tools.support.tensors import without_value
-from tee_replayer import boards
 from tee_replayer.boards import Board, Image
 from trace_format.errors import listed
 
 Files = dict[str, bytes]
 TRACE_NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,63}" + re.escape(names.TRACES))
-_NUMBER = re.compile(r"^#define (GR_MAILBOX_\w+) (0x[0-9a-f]+)$", re.MULTILINE)
 _SCRIPT = (
     "#!/bin/sh -e\n"
     "# With the board in fastboot mode. What its owner has to bring is in gramophone.json, under 'missing'.\n"
@@ -79,23 +76,23 @@ class _Kind:
     make: Callable[[Board, Given], Files]
 
 
-def complete(platform: str, given: Given) -> Files:
+def complete(board: Board, given: Given) -> Files:
     """All files of an image but the manifest, in the order in which they lie there.
 
     Raises:
         FlashError: a part that is needed is missing, or nothing can be made of one.
         GramophoneError: a part is not what it should be.
     """
-    board = boards.load(platform)
-    missing = [name for name in _KINDS[board.image.kind].needed if name not in given.files]
+    kind = _KINDS[board.flashed_with.kind]
+    missing = [name for name in kind.needed if name not in given.files]
     if missing:
         raise FlashError(f"parts of the image: expected {listed(missing)}, found none")
-    return _KINDS[board.image.kind].make(board, given)
+    return kind.make(board, given)
 
 
-def given_in(platform: str, files: Mapping[str, bytes]) -> Given:
+def given_in(board: Board, files: Mapping[str, bytes]) -> Given:
     """The parts of an image's files that follow from nothing else; ImageError where its package is none."""
-    image = boards.load(platform).image
+    image = board.flashed_with
     kept = {name: data for name, data in files.items() if is_known(image, name)}
     given = {name: data for name, data in kept.items() if name not in _KINDS[image.kind].derived}
     if FIP not in kept:
@@ -115,13 +112,6 @@ def is_known(image: Image, name: str) -> bool:
     return name in (*kind.needed, *kind.possible, *kind.derived) or TRACE_NAME.fullmatch(name) is not None
 
 
-def mailbox_of(board: Board) -> tuple[int, int]:
-    """Where a board's mailbox lies, and its size, by the port's header."""
-    text = (resources.files("baremetal") / f"{board.port}.h").read_text(encoding="utf-8")
-    numbers = {name: int(value, 0) for name, value in _NUMBER.findall(text)}
-    return numbers["GR_MAILBOX_BASE"], numbers["GR_MAILBOX_BYTES"]
-
-
 def request_for(board: Board, traces: Mapping[str, bytes]) -> bytes:
     """What lies at the mailbox's address for the first trace to be replayed with its recorded inputs.
 
@@ -132,7 +122,7 @@ def request_for(board: Board, traces: Mapping[str, bytes]) -> bytes:
     trace = open_trace(signed)
     if trace is not None and (open_slots := without_value(trace)):
         raise FlashError(f"{name}: no value for {listed(open_slots)}, and nothing on this board gives one")
-    room = mailbox_of(board)[1]
+    room = board.memory["mailbox"].bytes
     if trace is not None and (size := sum(slot.dense_bytes for slot in trace.slots)) > room:
         raise FlashError(f"{name}: the mailbox's memory: expected at most {room} bytes, found slots of {size}")
     buffers = bind(trace, {})
@@ -158,7 +148,7 @@ def _card(board: Board, given: Given) -> Files:
     lines += ["enable_gic=1", "# UART 0 on pins 14 and 15.", "enable_uart=1", "dtoverlay=disable-bt"]
     if given.traces:
         files[REQUEST] = request_for(board, given.traces)
-        lines += ["# The mailbox.", f"initramfs {REQUEST} {mailbox_of(board)[0]:#010x}"]
+        lines += ["# The mailbox.", f"initramfs {REQUEST} {board.memory['mailbox'].base:#010x}"]
     files[names.KERNEL] = given.files[names.KERNEL]
     lines += ["# The normal world, after the replay.", f"kernel={names.KERNEL}", ""]
     files |= {name: given.files[name] for name in names.BOOT_FIRMWARE if name in given.files}

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from host_tools.flash import contents, fip, names, sdcard
 from host_tools.flash.containers import FIRMWARE, File, pack_archive, pack_flash, take_apart
-from host_tools.flash.derive import TRACE_NAME, Files, Given, complete, mailbox_of
+from host_tools.flash.derive import TRACE_NAME, Files, Given, complete
 from host_tools.flash.errors import FlashError
 from host_tools.flash.manifest import NAME, Manifest, sha256
 from host_tools.flash.names import CONTAINERS
@@ -20,6 +20,7 @@ from host_tools.runners.optee.images import compile_normal_world
 from host_tools.runners.optee.ta import build_ta, public_part
 from host_tools.support.version import TOOL
 from tee_replayer import boards
+from tee_replayer.board_checks import Range
 from tee_replayer.boards import Board
 from trace_format import layout
 
@@ -68,28 +69,30 @@ def pack(out: Path, sources: Sources) -> tuple[bytes, Manifest]:
         FlashError: no such folder, something that does not fit the platform, or a trace that the device refuses.
         GramophoneError: a file is not what it should be, or something cannot be built.
     """
-    platform = platform_of(out)
-    board = boards.load(platform)
+    board = board_of(out)
+    image = board.flashed_with
     for name in ("fip", "core", "ta_signing_key", "boot_firmware", "kernel"):
-        if getattr(sources, name) is not None and name not in board.image.options:
-            raise FlashError(f"--{name.replace('_', '-')} cannot be used for the platform {platform}")
+        if getattr(sources, name) is not None and name not in image.options:
+            raise FlashError(f"--{name.replace('_', '-')} cannot be used for the platform {board.name}")
     traces = _traces(sources.traces)
     if sources.boot_firmware is not None and not sources.boot_firmware.is_dir():
         raise FlashError(f"{sources.boot_firmware}: expected a folder with Raspberry Pi's boot files")
-    given = _PACKERS[board.image.kind](board, out, sources)
-    return _with_manifest(platform, complete(platform, replace(given, files={**given.files, **traces})))
+    given = _PACKERS[image.kind](board, out, sources)
+    return _with_manifest(board, complete(board, replace(given, files={**given.files, **traces})))
 
 
-def platform_of(out: Path) -> str:
-    """The platform that a folder was generated for; FlashError when it was not."""
+def board_of(out: Path) -> Board:
+    """The board that a folder was generated for; FlashError when it was not."""
     header = out / "replayer.h"
     try:
         found = _NOTICE.search(header.read_text(encoding="utf-8", errors="replace"))
     except OSError as error:
         raise FlashError(f"{header}: {error.strerror}: 'gramophone generate' writes it") from None
+    if found is not None and (description := out / f"{found[1]}.toml").is_file():
+        return boards.read(description)
     if found is None or found[1] not in boards.names():
         raise FlashError(f"{header}: expected a head with one of the platforms {', '.join(boards.names())}")
-    return found[1]
+    return boards.load(found[1])
 
 
 def _traces(paths: Sequence[Path]) -> Files:
@@ -109,7 +112,7 @@ def _flash(_board: Board, out: Path, _sources: Sources) -> Given:
 
 
 def _card(board: Board, out: Path, sources: Sources) -> Given:
-    firmware = _at_the_ports_mailbox(board, out)
+    firmware = _at_the_boards_mailbox(board, out)
     files = {names.ARMSTUB: firmware.binary.read_bytes()}
     files[names.KERNEL] = sources.kernel.read_bytes() if sources.kernel else names.PARKED
     for name in names.BOOT_FIRMWARE:
@@ -119,13 +122,14 @@ def _card(board: Board, out: Path, sources: Sources) -> Given:
 
 
 def _bl31(board: Board, out: Path, sources: Sources) -> Given:
-    firmware = _at_the_ports_mailbox(board, out)
+    firmware = _at_the_boards_mailbox(board, out)
     data = firmware.binary.read_bytes()
     where = firmware.segments[0][0]
-    if where != board.image.base or len(data) > board.image.bytes:
+    rom = board.memory["rom"]
+    if where != rom.base or len(data) > rom.bytes:
         raise FlashError(
-            f"{firmware.binary}: expected TF-A's BL31, at most {board.image.bytes} bytes for "
-            f"{board.image.base:#x}, found {len(data)} bytes for {where:#x}"
+            f"{firmware.binary}: expected TF-A's BL31, at most {rom.bytes} bytes for "
+            f"{rom.base:#x}, found {len(data)} bytes for {where:#x}"
         )
     return _with_package(sources, {FIRMWARE: data}, {})
 
@@ -153,14 +157,15 @@ _PACKERS: dict[str, Callable[[Board, Path, Sources], Given]] = {
 }
 
 
-def _at_the_ports_mailbox(board: Board, out: Path) -> firmwares.Firmware:
-    """A firmware whose mailbox lies where the port's header says: whoever checks the image has nothing else."""
+def _at_the_boards_mailbox(board: Board, out: Path) -> firmwares.Firmware:
+    """A firmware whose mailbox lies where the board has it: whoever checks the image has nothing else."""
     firmware = firmwares.load(out)
     found = firmware.board.mailbox_base, firmware.board.mailbox_bytes
-    if found != mailbox_of(board):
+    mailbox = board.memory["mailbox"]
+    if found != (mailbox.base, mailbox.bytes):
         raise FlashError(
-            f"{firmware.folder}: the mailbox: expected (address, bytes) {mailbox_of(board)} of baremetal/"
-            f"{board.port}.h, found {found}"
+            f"{firmware.folder}: the mailbox: expected {mailbox} of {board.file}, found {Range(*found)}: "
+            "'gramophone generate --board FILE' takes a board with another one"
         )
     return firmware
 
@@ -189,14 +194,14 @@ def _in_piece(held: contents.Contents) -> contents.Finding:
     return replace(first, offset=first.offset - held.pieces[first.piece].offset)
 
 
-def _with_manifest(platform: str, files: Files) -> tuple[bytes, Manifest]:
+def _with_manifest(board: Board, files: Files) -> tuple[bytes, Manifest]:
     """The image of these files and their manifest, which lies last and so moves no other file."""
-    build = BUILDERS[CONTAINERS[boards.load(platform).image.kind]]
+    build = BUILDERS[CONTAINERS[board.flashed_with.kind]]
     text = b""
     for _ in range(MAX_ROUNDS):
         image = build({**files, NAME: text})
         opened = take_apart(image)
-        held = contents.read(opened.files, platform)
+        held = contents.read(opened.files, board)
         if held.findings:
             raise FlashError(str(_in_piece(held)))
         manifest = Manifest(tool=TOOL, image_bytes=len(image), image_sha256="0" * 64, **held.fields())
@@ -204,7 +209,7 @@ def _with_manifest(platform: str, files: Files) -> tuple[bytes, Manifest]:
             break
         text = manifest.encode()
     else:
-        raise FlashError(f"{platform}: the manifest's size does not settle")
+        raise FlashError(f"{board.name}: the manifest's size does not settle")
     place = opened.files[NAME]
     manifest = replace(manifest, image_sha256=image_sha256(image, place))
     return image[: place.offset] + manifest.encode() + image[place.offset + len(text) :], manifest

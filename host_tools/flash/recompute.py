@@ -13,13 +13,13 @@ from host_tools.flash.errors import ImageError
 from host_tools.flash.manifest import NAME, Manifest
 from host_tools.flash.names import CONTAINERS, FIP
 from host_tools.flash.pack import BUILDERS
-from tee_replayer import boards
+from tee_replayer.boards import Board
 from trace_format.errors import GramophoneError
 
 SHOWN_BYTES = 8  # of two places that differ
 
 
-def as_archive(opened: Opened, platform: str, manifest: Manifest | None) -> Opened:
+def as_archive(opened: Opened, board: Board, manifest: Manifest | None) -> Opened:
     """A folder as the archive that it was unpacked from; traces are in the order that the manifest claims.
 
     Raises:
@@ -29,7 +29,7 @@ def as_archive(opened: Opened, platform: str, manifest: Manifest | None) -> Open
     ordered = sorted(opened.files, key=lambda name: (places.get(name, 0), name))
     found = {name: opened.files[name].data for name in ordered}
     try:
-        made = complete(platform, given_in(platform, {name: data for name, data in found.items() if name != NAME}))
+        made = complete(board, given_in(board, {name: data for name, data in found.items() if name != NAME}))
     except GramophoneError:
         made = {}
     files = _in_order(found, made)
@@ -40,18 +40,18 @@ def as_archive(opened: Opened, platform: str, manifest: Manifest | None) -> Open
     return Opened("folder", take_apart(data).files, data)
 
 
-def differences(opened: Opened, platform: str) -> tuple[Given | None, list[Finding]]:
+def differences(opened: Opened, board: Board) -> tuple[Given | None, list[Finding]]:
     """What is not as packing makes it.
 
     Args:
         opened: with the bytes of the whole image.
-        platform: what it is for.
+        board: what it is for.
 
     Returns:
         The parts that follow from nothing else, and the findings; no parts where they cannot be told.
     """
     files = {name: file.data for name, file in opened.files.items() if name != NAME}
-    image = boards.load(platform).image
+    image = board.flashed_with
     findings = [
         Finding(name, file.offset, "is none of the files of such an image", "nothing", "there")
         for name, file in opened.files.items()
@@ -59,15 +59,15 @@ def differences(opened: Opened, platform: str) -> tuple[Given | None, list[Findi
     ]
     given, made = None, Files()
     try:
-        given = given_in(platform, files)
-        made = complete(platform, given)
+        given = given_in(board, files)
+        made = complete(board, given)
         findings += _compare(opened.files, made)
         findings += [
             Finding(name, None, "one of the files", "there", "not there") for name in made if name not in files
         ]
     except GramophoneError as error:
         findings.append(Finding("", None, f"packing makes no image of its parts: {error}", "", ""))
-    return given, [*findings, *_layout(opened, platform, made)]
+    return given, [*findings, *_layout(opened, board, made)]
 
 
 def _compare(files: Mapping[str, File], made: Files) -> Iterator[Finding]:
@@ -91,10 +91,10 @@ def _package(file: File, expected: bytes) -> Iterator[Finding]:
             yield _difference(f"{FIP}/{part}", at, found[part].data, right[part].data)
 
 
-def _layout(opened: Opened, platform: str, made: Files) -> list[Finding]:
+def _layout(opened: Opened, board: Board, made: Files) -> list[Finding]:
     """The container against the one that packing makes of the same files."""
     assert opened.data is not None
-    build = BUILDERS[CONTAINERS[boards.load(platform).image.kind]]
+    build = BUILDERS[CONTAINERS[board.flashed_with.kind]]
     try:
         expected = build(_in_order({name: file.data for name, file in opened.files.items()}, made))
     except ValueError as error:  # names and sizes that its format has no room for

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from host_tools.vgpu.binding import VirtualGpu
 from trace_format.errors import GramophoneError
 from trace_format.profile import Profile
+from trace_format.trace import Trace
 
 TABLE_BYTES = 16 << 20  # after the carve-out: a flat table of 4 GiB, or as many tables of 4 KiB
 
@@ -36,6 +37,10 @@ class PageTables(Protocol):
 
     def mapped(self) -> dict[tuple[int, int], int]:
         """Carve-out offset of every mapped page, by (address space, virtual page)."""
+
+    @staticmethod
+    def device_bytes(trace: Trace) -> int:
+        """Memory that the device's driver takes after the trace's own, in bytes (its gr_driver_bytes)."""
 
     def translate(self, space: int, va: int) -> int:
         """Offset in the carve-out of a virtual address; DivergenceError when it is not mapped."""

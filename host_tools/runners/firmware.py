@@ -73,11 +73,11 @@ class Firmware:
         return self.folder / BINARY
 
 
-def compile_firmware(folder: Path) -> None:
-    """Run make in a generated folder; RunnerError with the compiler's output when it fails."""
+def compile_firmware(folder: Path, *variables: str) -> None:
+    """Run make in a generated folder, with NAME=VALUE; RunnerError with the compiler's output when it fails."""
     if shutil.which(f"{CROSS}gcc") is None:
         raise RunnerError("no aarch64 cross compiler: apt-get install gcc-aarch64-linux-gnu")
-    command = ["make", "-s", "-C", str(folder), f"-j{os.cpu_count() or 1}"]
+    command = ["make", "-s", "-C", str(folder), f"-j{os.cpu_count() or 1}", *variables]
     done = programs.run(command)
     if done.returncode:
         raise RunnerError(f"{folder}: the firmware does not compile:\n{(done.stderr or done.stdout).strip()}")

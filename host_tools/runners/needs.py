@@ -5,18 +5,19 @@ from __future__ import annotations
 
 from typing import Any
 
+from host_tools.gpus.family import family_of
 from host_tools.support.gpu_folders import DEFAULT_GPU
 from signing import envelope
 from tee_replayer.target import drivers
 from trace_format import layout, packing
 from trace_format import profile as profiles
-from trace_format.actions import Columns, Op
 from trace_format.errors import ProfileError, TraceError
-from trace_format.schema import MAX_CARVEOUT_BYTES, PAGE_BYTES, SectionType
+from trace_format.schema import ALIGNMENT, MAX_CARVEOUT_BYTES, SectionType
 from trace_format.trace import Trace
 
-# Besides the trace's own memory: page table of a V3D (4 MiB at most), head (1 MiB), chunk, workspace.
+# Besides the memory of a trace that cannot be read: page table of a V3D (4 MiB at most), head (1 MiB), workspace.
 LOADER_BYTES = 16 << 20
+BEFORE_HEAD_BYTES = 40  # what is signed before the head
 
 
 def open_trace(signed: bytes) -> Trace | None:
@@ -45,8 +46,8 @@ def gpu_of(signed: bytes, gpu: str | None) -> str:
     return gpu or (claim if claim in drivers() else DEFAULT_GPU)
 
 
-def secure_bytes(trace: Trace | None, signed: bytes = b"") -> int:
-    """Secure memory that a replayer may need for a trace: no less than it takes (tee_replayer/core/load.c).
+def secure_bytes(trace: Trace | None, signed: bytes) -> int:
+    """Secure memory that a replayer takes for a trace, to the byte: tee_replayer/core/load.c.
 
     Args:
         trace: None where it is damaged; then the device must get far enough to find that out.
@@ -54,8 +55,11 @@ def secure_bytes(trace: Trace | None, signed: bytes = b"") -> int:
     """
     if trace is None:
         return min(int(claimed(signed).get("carveout_bytes", 0)), MAX_CARVEOUT_BYTES) + LOADER_BYTES
-    columns = Columns(trace.actions)
-    maps = columns.pages[columns.is_op(Op.MAP_GPU_MEM)]
-    # Tables of four levels: 8 bytes a page, and a table begun and one ended on each level below the root.
-    tables = 8 * int(maps.sum()) + len(maps) * 6 * PAGE_BYTES
-    return trace.carveout_bytes + trace.actions.nbytes + tables + LOADER_BYTES
+    header = layout.read_header(envelope.split(signed).trace)
+    work = trace.actions.nbytes + len(trace.slots) * packing.size_of("slot") + header["chunk_bytes"]
+    low = trace.carveout_bytes + family_of(trace.gpu).page_tables.device_bytes(trace)
+    return low + _aligned(BEFORE_HEAD_BYTES + header["head_bytes"]) + _aligned(work)
+
+
+def _aligned(size: int) -> int:
+    return -(-size // ALIGNMENT) * ALIGNMENT

@@ -138,8 +138,7 @@ class Machine:
         self._shared = carveout, dram  # Unicorn keeps only their addresses
         for base, memory in ((board.carveout_base, carveout), (board.mailbox_base, dram)):
             uc.mem_map_ptr(base, memory.size, unicorn.UC_PROT_READ | unicorn.UC_PROT_WRITE, memory.ctypes.data)
-        real = block.BOARD.gpu if block else None
-        window = real.window_bytes if real else -(-device.window_bytes // PAGE) * PAGE
+        window = block.BOARD.devices["gpu"].bytes if block else -(-device.window_bytes // PAGE) * PAGE
         uc.mmio_map(board.gpu_base, window, self._gpu_read, None, self._gpu_write, None)
         uc.mmio_map(board.gic_base, GIC_BYTES, self._gic_read, None, self._gic_write, None)
         uc.mmio_map(board.uart_base, PAGE, self._uart_read, None, self._uart_write, None)
@@ -150,6 +149,17 @@ class Machine:
         uc.reg_write(arm64.UC_ARM64_REG_PSTATE, PSTATE_EL3)
         # Only a write of a system register makes Unicorn notice the new level: CPACR_EL1, no traps.
         uc.reg_write(arm64.UC_ARM64_REG_CP_REG, (*CPACR_EL1, 3 << 20))
+
+    def map_registers(self, page: int, read: Callable[[int], int], write: Callable[[int, int], None]) -> None:
+        """A page with registers of a board that has no model here: both functions take the offset in it."""
+        self._uc.mmio_map(
+            page,
+            PAGE,
+            lambda _uc, at, _size, _: read(at),
+            None,
+            lambda _uc, at, _size, value, _: write(at, value),
+            None,
+        )
 
     def run(self) -> None:
         """From reset to the firmware's own exit; RunnerError or VgpuError when it does not get there."""

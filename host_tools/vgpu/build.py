@@ -20,6 +20,7 @@ from pathlib import Path
 from host_tools.support import programs
 from host_tools.support.cache import cache_dir
 from host_tools.support.gpu_folders import FOLDERS as GPUS
+from tee_replayer.strictness import WARNINGS
 from trace_format.emit import GENERATED
 from trace_format.errors import GramophoneError
 
@@ -27,8 +28,7 @@ HERE = Path(__file__).resolve().parent
 # The C models of the GPU families; what they share is in this folder.
 FAMILIES = [folder / "vgpu" for folder in GPUS]
 FOLDERS = (HERE, *FAMILIES)
-CFLAGS = ["-O3", "-march=native", "-ffp-contract=off", "-pthread", "-std=gnu11", "-fPIC"]
-CFLAGS += ["-Wall", "-Wextra", "-Wconversion", "-Werror"]
+CFLAGS = ["-O3", "-march=native", "-ffp-contract=off", "-pthread", "-std=gnu11", "-fPIC", *WARNINGS]
 QEMU = "qemu-system-aarch64"
 # QEMU release series -> plugin interface version that a plugin for it declares. The device uses QEMU's internal
 # functions (qemu/qemu_abi.h), so only series that it was tried with are here.

@@ -24,6 +24,17 @@ enum { GICD_IGROUPR = 0x080, GICD_ISPENDR = 0x200, GICD_IGRPMODR = 0xd00 };
  * always the secure world's. */
 enum { FIREWALL_BYTES = 0x1000 };
 
+/* The generator has checked a board's description; these hold whoever set the numbers of sub.mk. */
+enum { MAPPED_BYTES = 2 << 20 }; /* the core's large mappings */
+_Static_assert(GR_CARVEOUT_BYTES > 0 && GR_CARVEOUT_BYTES % MAPPED_BYTES == 0 &&
+                   GR_CARVEOUT_BASE % MAPPED_BYTES == 0,
+               "GRAMOPHONE_CARVEOUT_: multiples of 2 MiB");
+_Static_assert(GR_STAGING_BYTES > 0 && GR_STAGING_BYTES % 4096 == 0 && GR_STAGING_BYTES < GR_CARVEOUT_BYTES,
+               "GRAMOPHONE_STAGING_BYTES: a part of the carve-out, in pages");
+_Static_assert((uint64_t)GR_GPU_BASE + GR_GPU_BYTES <= GR_CARVEOUT_BASE ||
+                   (uint64_t)GR_CARVEOUT_BASE + GR_CARVEOUT_BYTES <= GR_GPU_BASE,
+               "GRAMOPHONE_CARVEOUT_ and GRAMOPHONE_GPU_ overlap");
+
 register_phys_mem(MEM_AREA_IO_SEC, GR_GPU_BASE, GR_GPU_BYTES);
 register_phys_mem_pgdir(MEM_AREA_IO_SEC, GR_CARVEOUT_BASE, GR_CARVEOUT_BYTES);
 #if GR_FIREWALL_BASE

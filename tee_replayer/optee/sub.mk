@@ -1,22 +1,22 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # Gramophone's pseudo-TA: replays signed GPU recordings. Put this folder at core/pta/gramophone, add
 #     subdirs-$(CFG_GRAMOPHONE_PTA) += gramophone
-# to core/pta/sub.mk, and build OP-TEE with CFG_GRAMOPHONE_PTA=y. The settings below are a board's; set them on the
-# command line or in its conf.mk, or they are those of QEMU's machine "virt".
+# to core/pta/sub.mk, and build OP-TEE with CFG_GRAMOPHONE_PTA=y. The settings below are a board's, from
+# its description ('gramophone generate --board FILE'); the command line and the board's conf.mk come before them.
 
 # The GPU: its register window, the interrupt id (32 + SPI) of its first line, and the GIC's distributor.
-GRAMOPHONE_GPU_BASE ?= 0x0b000000
+GRAMOPHONE_GPU_BASE ?= @GPU@
 GRAMOPHONE_GPU_BYTES ?= @WINDOW@
-GRAMOPHONE_GPU_INTID ?= 132
-GRAMOPHONE_GICD_BASE ?= 0x08000000
+GRAMOPHONE_GPU_INTID ?= @INTID@
+GRAMOPHONE_GICD_BASE ?= @GICD@
 # Where the normal world has the GPU between sessions: the firewall that says which world owns it (optee_port.c);
 # 0: always the secure world.
 GRAMOPHONE_FIREWALL_BASE ?= @FIREWALL@
 # Secure memory that the GPU sees at the same address, in multiples of 2 MiB, where the platform maps memory
 # (below 4 GiB by default). Its last part, a multiple of 4096, takes the signed trace while it is loaded,
 # then inputs and outputs.
-GRAMOPHONE_CARVEOUT_BASE ?= 0xc0000000
-GRAMOPHONE_CARVEOUT_BYTES ?= @CARVEOUT@
+GRAMOPHONE_CARVEOUT_BASE ?= @CARVEOUT_BASE@
+GRAMOPHONE_CARVEOUT_BYTES ?= @CARVEOUT_BYTES@
 GRAMOPHONE_STAGING_BYTES ?= @STAGING@
 
 # y: only the TA for applications (ta/) opens sessions, so that its policy cannot be bypassed.

@@ -96,7 +96,7 @@ def count(signed: bytes, key: PublicKey, trace: Trace, *, openssl: bool) -> dict
         _run(
             [
                 *("valgrind", "--tool=callgrind", f"--callgrind-out-file={folder}/out", str(program)),
-                *(trace.gpu, *files, str(secure_bytes(trace)), *slots),
+                *(trace.gpu, *files, str(secure_bytes(trace, signed)), *slots),
             ]
         )
         found = {}

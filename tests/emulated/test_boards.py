@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import mmap
-import subprocess
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +25,7 @@ from host_tools.runners.replay import ReplayRequest, RunnerError, Tensor
 from host_tools.vgpu.binding import VirtualGpu
 from signing.keys import Algorithm, generate
 from signing.sign import FileSigner, sign_trace
+from tee_replayer import boards
 from tee_replayer.generate import GenerateError
 from tee_replayer.generate import generate as generate_sources
 from tee_replayer.status import Report, value_of
@@ -310,14 +310,24 @@ def test_where_the_images_lie(rpi4: Path, hikey960: Path) -> None:
             assert "only in emulation, not on silicon" in (folder / name).read_text()
 
 
-def test_numbers_of_the_board_can_be_set(tmp_path: Path) -> None:
+OLD_HIKEY = """
+like = "hikey960"
+[memory]
+rom = { base = 0x10000000 }
+ram = { base = 0x10020000 }
+[devices]
+uart = { base = 0xfdf05000 }
+[constants]
+gpu_mhz = 533
+"""
+
+
+def test_a_board_like_another(tmp_path: Path) -> None:
     """An older HiKey960, whose console is UART 5, with another mailbox and place."""
-    folder = compiled(tmp_path, "mali_g71", "hikey960")
-    flags = "-DGR_UART_BASE=0xfdf05000 -DGR_ROM_BASE=0x10000000 -DGR_RAM_BASE=0x10010000 -DGR_GPU_MHZ=533"
-    for target in ("clean", "firmware.bin"):
-        subprocess.run(["make", "-s", "-C", folder, target, f"BOARD={flags}"], check=True)
+    (tmp_path / "old-hikey.toml").write_text(OLD_HIKEY)
+    folder = compiled(tmp_path, "mali_g71", boards.read(tmp_path / "old-hikey.toml"))
     fw = firmware.load(folder)
-    assert (fw.board.uart_base, fw.entry, fw.ram[0]) == (0xFDF05000, 0x10000000, 0x10010000)
+    assert (fw.board.uart_base, fw.entry, fw.ram[0]) == (0xFDF05000, 0x10000000, 0x10020000)
     sample = small_mali(tmp_path)
     result = runners.run(
         "unicorn", ReplayRequest(signed(sample), s.KEY, values(sample, 1), firmware=folder, latency_ns=6000)

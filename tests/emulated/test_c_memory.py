@@ -197,14 +197,25 @@ def test_c_and_python_say_the_same(name: str, exchange: Path, data: st.DataObjec
     assert [int(word, 16) for word in run(exchange, "read", name, list(packed)).split()] == words
 
 
-def test_the_devices_constant_in_c_is_the_one_in_python(include: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("flags", "size"),
+    [
+        ((), 0),
+        (("-DGR_CARVEOUT_BYTES=0x10000000",), 0x1000_0000),
+        (("-DGR_CARVEOUT_BYTES=0xffffff000",), 0xF_FFFF_F000),
+        (("-DGR_CARVEOUT_BYTES=0x10000000", "-DGR_STAGING_BYTES=0x4000000"), 0xC00_0000),
+    ],
+)
+def test_the_devices_constant_in_c_is_the_one_in_python(
+    flags: tuple[str, ...], size: int, include: Path, tmp_path: Path
+) -> None:
     need("gcc", "apt-get install gcc")
-    device = Device("qemu-virt", 0x0123456789ABCDEF, 7, ES256.public)
+    device = Device("qemu-virt", 0x0123456789ABCDEF, 7, ES256.public, size)
     main = "int main(void) { return fwrite(&gr_device, sizeof gr_device, 1, stdout) != 1; }\n"
     policy = "struct gr_policy { const uint8_t *key, *key_id; uint32_t min_security_version; };\n"
     text = f"#include <stdint.h>\n#include <stdio.h>\n{policy}{device.declaration()}{device.definition()}{main}"
     (tmp_path / "device.c").write_text(text)
-    subprocess.run(["gcc", "-std=c11", "device.c", "-o", "device"], cwd=tmp_path, check=True)
+    subprocess.run(["gcc", "-std=c11", *flags, "device.c", "-o", "device"], cwd=tmp_path, check=True)
     done = subprocess.run([tmp_path / "device"], capture_output=True, check=True)
     assert done.stdout == device.encoded
 

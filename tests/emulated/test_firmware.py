@@ -26,6 +26,7 @@ from signing.keys import Algorithm, PublicKey
 from signing.keys import generate as new_key
 from tee_replayer import target
 from tee_replayer.generate import GenerateError, generate
+from tee_replayer.generated_folder import FolderError
 from tee_replayer.status import Report
 from tests.support import replayer_samples as s
 from tests.support.replayer_samples import signed, trace
@@ -207,7 +208,7 @@ def test_what_cannot_be_generated(tmp_path: Path) -> None:
     assert not out.exists()
     out.mkdir()
     (out / "thesis.txt").write_text("important")
-    with pytest.raises(GenerateError, match="is not a generated replayer"):
+    with pytest.raises(FolderError, match="is not a generated replayer"):
         generate("v3d42", "qemu-virt", s.KEY, out, bearssl=bearssl.source())
     assert (out / "thesis.txt").read_text() == "important"
 

@@ -44,6 +44,7 @@ from tests.support import replayer_samples as s
 from tests.support.archives import extract
 from tests.support.image_samples import GPUS, STRANGER, Packed, checked, reasons, sample
 from tests.support.replayer_samples import signed, trace
+from trace_format.actions import Op, action
 
 
 @pytest.fixture(params=GPUS)
@@ -89,6 +90,19 @@ def test_inspect_says_what_it_is(packed: Packed, tmp_path: Path) -> None:
     assert any(packed.manifest.key_id in str(value) for value in found["figures"].values())
 
 
+def test_a_trace_that_the_device_has_no_memory_for(packed: Packed, tmp_path: Path) -> None:
+    room = device_of(packed).carveout_bytes
+    assert room == firmware.load(packed.folder).board.carveout_bytes
+    gpu = packed.manifest.gpu
+    (tmp_path / "net.sgtr").write_bytes(
+        signed(trace(action(Op.REPLAY_START), gpu=gpu, slots=[], carveout_bytes=room))
+    )
+    with pytest.raises(FlashError) as error:
+        pack(packed.folder, Sources([tmp_path / "net.sgtr"]))
+    expected = f"net.sgtr: the device refuses this trace: secure memory: expected at most {room} bytes"
+    assert str(error.value).startswith(expected)
+
+
 def test_a_wrong_key_is_named(packed: Packed) -> None:
     found = checked(packed.image, STRANGER.public)
     assert len(found.findings) == 1
@@ -111,6 +125,10 @@ def version_lowered(p: Packed) -> bytes:
 
 def other_profile(p: Packed) -> bytes:
     return p.changed(p.image.index(b"GRDEVICE"), replace(device_of(p), profile_id=5).encoded)
+
+
+def less_memory(p: Packed) -> bytes:
+    return p.changed(p.image.index(b"GRDEVICE"), replace(device_of(p), carveout_bytes=4096).encoded)
 
 
 def device_of(p: Packed) -> Device:
@@ -136,6 +154,10 @@ TAMPERINGS: dict[str, tuple[Callable[[Packed], bytes], str]] = {
         "min_security_version, which the image's bytes say: expected 7",
     ),
     "the GPU profile": (other_profile, "profile_id, which the image's bytes say: expected 0x0000000000000005"),
+    "the carve-out's size": (
+        less_memory,
+        "the device refuses this trace: secure memory: expected at most 4096 bytes, which the device has, found ",
+    ),
     "no device": (lambda p: p.flipped(p.image.index(b"GRDEVICE")), "no firmware of ours"),
     "a byte of the trace's head": (lambda p: p.flipped(p.place("net.sgtr") + 300), "net.sgtr at "),
     "the trace's signature": (

@@ -13,6 +13,7 @@ import tempfile
 import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from importlib import resources
 from pathlib import Path
 
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519
@@ -25,6 +26,7 @@ from host_tools.support import npy
 from host_tools.vgpu import capture
 from signing import envelope, keys, verify
 from signing.sign import FileSigner
+from tee_replayer import boards
 from tests.support import mali_samples as mali
 from trace_format import profile
 from trace_format.errors import GramophoneError
@@ -134,6 +136,11 @@ def _fat() -> bytes:
     return fat_write.write(files, fat_write.Volume(0, FAT_SECTORS, 1, "X"))
 
 
+def _boards() -> list[bytes]:
+    folder = resources.files("baremetal") / "boards"
+    return [(folder / f"{name}.toml").read_bytes() for name in boards.names()]
+
+
 FAT_SECTORS = 512
 
 
@@ -193,6 +200,7 @@ PARSERS = {
     "envelope": Parser(envelope.split, _signed, ("signing.envelope",)),
     "verify": Parser(_verify, _signed, ("signing.verify", "signing.envelope", "signing.curves")),
     "keys": Parser(_key, _keys, ("signing.keys",)),
+    "board": Parser(in_file(boards.read), _boards, ("tee_replayer.boards", "tee_replayer.board_checks")),
     "npy": Parser(
         in_file(npy.read), lambda: [npy.npy(DType.FLOAT32, (2, 3), bytes(24))], ("host_tools.support.npy",)
     ),

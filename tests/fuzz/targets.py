@@ -112,7 +112,7 @@ def policy_text() -> str:
 
 
 def board() -> str:
-    """board.h of a board whose memory lies where this machine has none; `dsb` is not known here."""
+    """What port.h takes of a board whose memory lies where this machine has none; `dsb` is not known here."""
     return (
         '#pragma once\n#include <setjmp.h>\n#include <stdlib.h>\n#include <string.h>\n#include "replayer.h"\n'
         "#define __asm__\n#define volatile(...)\n"
@@ -154,7 +154,13 @@ TARGETS = {
         *(core(gpu) for gpu in target.drivers()),
         virtual("v3d42", "v3d"),
         virtual("mali_g71", "mali"),
-        around_v3d("mailbox", [BAREMETAL / "main.c"], {"board.h": board}, include=[BAREMETAL], max_len=1024),
+        around_v3d(
+            "mailbox",
+            [BAREMETAL / "main.c"],
+            {"gramophone_board.h": board},
+            include=[BAREMETAL],
+            max_len=1024,
+        ),
         around_v3d(
             "pta",
             [OPTEE / "gramophone_pta.c"],

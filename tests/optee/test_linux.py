@@ -208,9 +208,7 @@ def hand_over(
         ncnn_job(param, weights, {"data": digit}), warming, root, qemu_plugin(), {"gpu": warming.gpu}
     )
     driver = "/sys/bus/platform/drivers/v3d"
-    optee_build = boards.load(boards.OPTEE).optee
-    assert optee_build
-    firewall = optee_build.firewall_base
+    firewall = boards.load(boards.OPTEE).devices["firewall"].base
     gpu, carveout = f"{images.read_board(pta).gpu_base:#x}", f"{images.read_board(pta).carveout_base:#x}"
     script = f"""
 ncnn() {{ {job.command} && mkdir /out/$1 && mv /out/gpu /out/report /out/$1 || exit; }}

@@ -13,6 +13,7 @@ from host_tools.passes.pipeline import build
 from host_tools.record.importers.gpureplay_trace import import_gpureplay
 from host_tools.runners import bearssl, firmware
 from host_tools.runners.replay import Tensor
+from tee_replayer.boards import Board
 from tee_replayer.generate import generate
 from tests.support import mali_samples as m
 from tests.support import replayer_samples as s
@@ -21,15 +22,18 @@ from trace_format.schema import SlotKind
 from trace_format.trace import Trace
 
 GCC = f"{firmware.CROSS}gcc"
+STRICT = "EXTRA_CFLAGS=-Werror"
 
 
-def compiled(folder: Path, gpu: str, platform: str = "qemu-virt", carveout_bytes: int | None = None) -> Path:
+def compiled(
+    folder: Path, gpu: str, platform: str | Board = "qemu-virt", carveout_bytes: int | None = None
+) -> Path:
     """A compiled firmware for the samples' key, in `folder`/out."""
     if shutil.which(GCC) is None:
         pytest.skip(f"{GCC} is missing: apt-get install gcc-aarch64-linux-gnu")
     out = folder / "out"
     generate(gpu, platform, s.KEY, out, bearssl=bearssl.source(), carveout_bytes=carveout_bytes)
-    firmware.compile_firmware(out)
+    firmware.compile_firmware(out, STRICT)
     return out
 
 

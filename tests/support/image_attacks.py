@@ -42,12 +42,12 @@ def forged(
         seen: the files as a reader sees them after the edit, from those before it: what the manifest says.
         build: makes the container; default: as the platform's images are built.
     """
-    build = build or BUILDERS[CONTAINERS[boards.load(platform).image.kind]]
+    build = build or BUILDERS[CONTAINERS[boards.load(platform).flashed_with.kind]]
     text = b""
     for _ in range(4):
         image = build({**files, NAME: text})
         opened = take_apart(image)
-        held = contents.read(seen(dict(opened.files)), platform)
+        held = contents.read(seen(dict(opened.files)), boards.load(platform))
         manifest = Manifest(tool=TOOL, image_bytes=len(image), image_sha256="0" * 64, **held.fields())
         if manifest.encode() == text:
             break

@@ -130,15 +130,13 @@ BOARD: Recipe = {
     "baremetal/boards/dummy-board.toml": _like(
         "baremetal/boards/qemu-virt.toml",
         ('title = "QEMU virt"', 'title = "Dummy board"'),
-        ('port = "qemu_virt"', 'port = "dummy_port"'),
+        ('sources = ["qemu_virt.c"]', 'sources = ["dummy_port.c"]'),
         ("is_silicon = false", "is_silicon = true"),
         (
             "[image]",
-            '[gpu]\nprofile = "v3d42"\nvirtual = "v3d42-pi4"\nwindow_bytes = 0x8000\npower_model = "dummy_board"\n'
-            "\n[image]",
+            '[gpu]\nprofile = "v3d42"\nvirtual = "v3d42-pi4"\npower_model = "dummy_board"\n\n[image]',
         ),
     ),
-    "baremetal/dummy_port.h": _like("baremetal/qemu_virt.h"),
     "baremetal/dummy_port.c": _like("baremetal/qemu_virt.c"),
     "host_tools/runners/power/dummy_board.py": lambda: POWER,
     "docs/BOARDS.md": _behind("docs/BOARDS.md", "# Boards\n", "\nThe dummy board gives nothing.\n"),

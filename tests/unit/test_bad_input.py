@@ -87,6 +87,8 @@ GOOD = {
     "key.pem": PRIVATE,
     "pub.pem": PUBLIC,
     "array.npy": ARRAY,
+    "my.toml": b'like = "optee"',
+    "my.h": b"policy_clients policy_traces POLICY_STORAGE",
     "horse.txt": b"horse\n",
     "net.param": PARAM,
     "net.bin": bytes(64),
@@ -161,6 +163,8 @@ NCNN_PARAM = {
     "binary form": (7767517).to_bytes(4, "little") + bytes(60),
     "a trace": RAW,
 }
+BOARD = {"empty": b"", "not TOML": b"[", "not text": b"\xff", "like nothing": b"like = 1", "noise": NOISE}
+POLICY = {"empty": b"", "noise": NOISE}
 NOTHING: dict[str, bytes] = {}  # any content is accepted, or checked elsewhere
 
 # command line -> for each file in it, what is bad there
@@ -176,6 +180,7 @@ COMMANDS: dict[str, dict[str, dict[str, bytes]]] = {
     "sign net.gtr --signing-key locked.pem -o out --passphrase-file horse.txt": {"horse.txt": SECRET},
     "verify net.sgtr --key pub.pem": {"net.sgtr": SIGNED_TRACE, "pub.pem": PUBLIC_KEY},
     "generate --gpu v3d42 --platform qemu-virt --key pub.pem -o out": {"pub.pem": DEVICE_KEY},
+    "generate --gpu v3d42 --board my.toml --policy my.h --key pub.pem -o out": {"my.toml": BOARD, "my.h": POLICY},
     **{
         f"replay net.sgtr --key pub.pem --input x=array.npy --on {runner}": {
             "net.sgtr": SIGNED_TRACE,
@@ -296,6 +301,46 @@ def test_an_output_that_cannot_be_written(line: str, output: str, reason: str) -
     assert refused(shlex.split(line.replace("-o out", f"-o {output}"))) == f"{output}: {reason}"
 
 
+OVERWRITING = [
+    *(
+        (line.replace("-o out", f"-o {name}"), name)
+        for line, files in COMMANDS.items()
+        for name in files
+        if " -o out" in line
+    ),
+    ("sign net.gtr --signing-key key.pem -o LINK", "net.gtr"),
+    ("sign net.gtr --signing-key key.pem -o SAME", "net.gtr"),
+    ("build net.gtr -o ./net.gtr", "net.gtr"),
+    ("replay net.sgtr --key pub.pem --input x=array.npy --output y=array.npy", "array.npy"),
+    ("replay net.sgtr --key pub.pem --output y=net.sgtr", "net.sgtr"),
+    ("flash out -o net.sgtr --trace net.sgtr", "net.sgtr"),
+]
+
+
+@pytest.mark.parametrize(("line", "name"), OVERWRITING)
+def test_no_command_writes_over_what_it_reads(line: str, name: str) -> None:
+    Path("LINK").symlink_to("net.gtr")
+    Path("SAME").hardlink_to("net.gtr")
+    before = {path: path.read_bytes() for path in Path().iterdir() if path.is_file()}
+    assert refused(shlex.split(line)).endswith(": the output is one of the files that are read")
+    assert {path: path.read_bytes() for path in Path().iterdir() if path.is_file()} == before
+
+
+@pytest.mark.parametrize(
+    ("line", "option"),
+    [
+        ("generate --gpu v3d42 --platform optee --key pub.pem --key pub.pem -o out", "--key"),
+        ("generate --gpu v3d42 --gpu mali_g71 --platform optee --key pub.pem -o out", "--gpu"),
+        ("sign net.gtr --signing-key key.pem -o out --output other", "-o / --output"),
+        ("build net.gtr -o out --name=a --name b", "--name"),
+        ("replay net.sgtr --key pub.pem --on vgpu --on qemu", "--on"),
+    ],
+)
+def test_an_option_with_one_value_is_given_once(line: str, option: str) -> None:
+    assert refused(shlex.split(line)).startswith(f"{option} is given twice and takes one value (see ")
+    assert not Path("out").exists()
+
+
 @pytest.mark.parametrize("option", ["", "--on qemu"])
 def test_an_output_of_replay_that_cannot_be_written(option: str) -> None:
     line = f"replay net.sgtr --key pub.pem --output y=gone/y.npy {option}"
@@ -354,14 +399,14 @@ USE = {
     "verify net.sgtr": "Missing option '--key'",
     "strip net.sgtr": "Missing option '-o' / '--output'",
     "generate --gpu v3d42 --platform qemu-virt --key pub.pem -o out --bearssl .": ".: not a BearSSL source tree: ",
-    "generate --gpu v3d42 --platform optee --key pub.pem -o out --bearssl .": "--bearssl cannot be used with --pl",
+    "generate --gpu v3d42 --platform optee --key pub.pem -o out --bearssl .": "--bearssl cannot be used with opt",
     "replay net.sgtr --key pub.pem --bearssl .": ".: not a BearSSL source tree: expected src/codec/ccopy.c",
     "replay net.sgtr --key pub.pem --on optee --bearssl .": "--bearssl cannot be used with --on optee: OP-TEE has",
-    "generate --gpu v3d42 --key pub.pem -o out": "Missing option '--platform'. Choose from: hikey960, optee",
+    "generate --gpu v3d42 --key pub.pem -o out": "expected either --platform NAME or --board FILE",
     "generate --gpu x --platform qemu-virt --key pub.pem -o out": "Invalid value for '--gpu': 'x' is not",
     "generate --gpu mali_g52 --platform qemu-virt --key pub.pem -o out": "Invalid value for '--gpu'",
     "generate --gpu v3d42 --platform qemu-virt --key pub.pem -o out --carveout-mib 0": "Invalid value for '--carv",
-    "generate --gpu v3d42 --platform optee --key pub.pem -o out --carveout-mib 3": "the carve-out is of 3145728",
+    "generate --gpu v3d42 --platform optee --key pub.pem -o out --carveout-mib 3": "optee.toml: memory.carveout",
     "replay net.sgtr": "Missing option '--key'",
     "replay net.sgtr --key pub.pem --on moon": "Invalid value for '--on': 'moon' is not one of",
     "replay net.sgtr --key pub.pem --repeat 0": "Invalid value for '--repeat'",
@@ -379,15 +424,14 @@ USE = {
     "replay net.sgtr --key pub.pem --expect x=array.npy": "no output 'x'; there are: y",
     "replay net.sgtr --key pub.pem --timeout 9": "--timeout cannot be used with --on vgpu: no machine boots there",
     "replay net.sgtr --key pub.pem -v -q": "--verbose and --quiet exclude each other",
-    "build net.gtr -o net.gtr": "net.gtr: the output is one of the files that are read",
     "dump net.gtr --log no/where": "no/where: No such file or directory",
     "dump net.gtr --log net.gtr": "--log net.gtr: this file has another use here",
     "bench net.sgtr": "Missing option '--key'",
     "bench net.sgtr --key pub.pem --repeat 0": "Invalid value for '--repeat'",
     "flash -o out": "expected either OUT -o IMAGE, or --check IMAGE",
     "flash out -o out --key pub.pem": "expected either OUT",
-    "flash out --check net.gtr": "--check takes only an image and --key",
-    "flash --check net.gtr --trace net.sgtr": "--check takes only an image and --key",
+    "flash out --check net.gtr": "--check takes only an image, --key and --board",
+    "flash --check net.gtr --trace net.sgtr": "--check takes only an image, --key and --board",
     "flash --check net.gtr": "net.gtr: not an image that 'gramophone flash' wrote",
     "record bogus": "No such command 'bogus'",
     "record ncnn net.param": "Missing argument 'WEIGHTS'",

@@ -150,14 +150,14 @@ def test_a_gpu(follow: Callable[[Recipe], Tree], tmp_path: Path) -> None:
 
 BOARD_SCRIPT = """
 from host_tools.commands.replaying import device_key
-from host_tools.flash.pack import platform_of
+from host_tools.flash.pack import board_of
 from host_tools.runners.firmware import Board
 from host_tools.runners.unicorn import power_block
 from tee_replayer.generate import generate
 
 assert "dummy-board" in shown("generate")
 out = generate("v3d42", "dummy-board", device_key(folder / "key.pem"), folder / "out", bearssl=folder / "bearssl")
-assert platform_of(out) == "dummy-board"
+assert board_of(out).name == "dummy-board"
 block = power_block(Board(0, 0, 0, 0, 0, 0, 0, 0, power_base=0x10000000))
 assert (block.TITLE, block.GPU) == ("Dummy board", "v3d42-pi4")
 """

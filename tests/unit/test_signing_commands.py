@@ -61,6 +61,13 @@ def mode(path: str) -> int:
     return stat.S_IMODE(Path(path).stat().st_mode)
 
 
+@pytest.mark.parametrize(("algorithm", "warned"), [("es256", False), ("eddsa", True)])
+def test_a_key_that_no_device_takes_yet(algorithm: str, warned: bool) -> None:
+    found = CliRunner().invoke(main, ["keygen", "-o", "k.pem", "--algorithm", algorithm])
+    assert found.exit_code == 0
+    assert ("warning: no device takes traces of this key yet" in found.stderr) == warned
+
+
 @pytest.mark.parametrize(("algorithm", "title"), [("es256", "ES256"), ("eddsa", "EdDSA")])
 def test_from_key_to_verified_trace(algorithm: str, title: str) -> None:
     made = run_json("keygen", "-o", "k.pem", "--algorithm", algorithm)

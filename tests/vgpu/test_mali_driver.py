@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from host_tools.gpus.mali.page_tables import MaliTables
+from host_tools.runners.needs import secure_bytes
 from host_tools.vgpu.binding import VirtualGpu
 from tee_replayer import hostlib
 from tee_replayer.status import ReplayError
@@ -216,6 +217,7 @@ def test_memory_for_tables_is_what_the_mappings_need() -> None:
     def tables(*rows: Action) -> int:
         device = Device(Registers(GPU), carveout_bytes=16 << 20)
         here = device.replayer.load(signed(trace(*rows)), s.KEY).secure_bytes
+        assert here == secure_bytes(trace(*rows), signed(trace(*rows))), "as the host counts"
         bare = device.replayer.load(signed(trace(*[action(Op.IRQ_ENTER)] * len(rows))), s.KEY).secure_bytes
         assert (here - bare) % PAGE == 0
         return (here - bare) // PAGE

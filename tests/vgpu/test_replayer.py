@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from host_tools.runners.needs import secure_bytes
 from signing.curves import P256_ORDER
 from signing.keys import Algorithm, PublicKey, generate
 from signing.sign import FileSigner, sign_trace
@@ -190,6 +191,13 @@ def test_a_small_carveout_is_refused() -> None:
     need = Device().replayer.load(data, s.KEY).secure_bytes
     assert Device(carveout_bytes=need).replayer.load(data, s.KEY).ok
     assert refusal(Device(carveout_bytes=need - 8), data).name == "MEMORY"
+
+
+@pytest.mark.parametrize("va_bytes", [1 << 20, 3 << 20, (1 << 20) + PAGE, 0xFFF << 20, 1 << 32])
+def test_the_host_knows_to_the_byte_what_a_trace_needs(va_bytes: int) -> None:
+    sample = dataclasses.replace(trace(), va_bytes=max(va_bytes, trace().va_bytes))
+    data = signed(sample)
+    assert Device(carveout_bytes=16 << 20).replayer.load(data, s.KEY).secure_bytes == secure_bytes(sample, data)
 
 
 def test_a_page_table_larger_than_the_memory_is_refused(device: Device) -> None:

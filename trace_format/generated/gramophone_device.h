@@ -20,7 +20,7 @@ struct gr_device {
     uint8_t key_id[16]; /* id of the key, as in an envelope */
     uint32_t min_security_version; /* older traces are refused */
     uint8_t key[65]; /* whose traces the device accepts: P-256 public key, 04 || x || y */
-    uint8_t reserved[3]; /* zero */
+    uint8_t carveout_pages[3]; /* secure memory for traces, in pages of 4 KiB: a little-endian number; 0: the build did not say */
 };
 
 _Static_assert(sizeof(struct gr_device) == 120, "size of device");
@@ -30,7 +30,7 @@ _Static_assert(offsetof(struct gr_device, platform) == 16, "offset of device.pla
 _Static_assert(offsetof(struct gr_device, key_id) == 32, "offset of device.key_id");
 _Static_assert(offsetof(struct gr_device, min_security_version) == 48, "offset of device.min_security_version");
 _Static_assert(offsetof(struct gr_device, key) == 52, "offset of device.key");
-_Static_assert(offsetof(struct gr_device, reserved) == 117, "offset of device.reserved");
+_Static_assert(offsetof(struct gr_device, carveout_pages) == 117, "offset of device.carveout_pages");
 
 /* clang-format on */
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from construct import Const, Struct
 
-from trace_format.schema.vocabulary import Blob, Format, Reserved, Text, u32, u64
+from trace_format.schema.vocabulary import Blob, Format, Text, u32, u64
 
 DEVICE_MAGIC = b"GRDEVICE"
 
@@ -16,7 +16,9 @@ Device = Struct(
     "key_id" / Blob(16) * "id of the key, as in an envelope",
     "min_security_version" / u32 * "older traces are refused",
     "key" / Blob(65) * "whose traces the device accepts: P-256 public key, 04 || x || y",
-    "reserved" / Reserved(3) * "zero",
+    "carveout_pages"
+    / Blob(3)
+    * "secure memory for traces, in pages of 4 KiB: a little-endian number; 0: the build did not say",
 )
 
 Board = Struct(

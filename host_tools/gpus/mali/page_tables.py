@@ -10,9 +10,10 @@ from numpy.typing import NDArray
 
 from host_tools.gpus.page_tables import TABLE_BYTES, DivergenceError
 from host_tools.vgpu.binding import VirtualGpu
-from trace_format.actions import MAP_EXECUTE, MAP_WRITE
+from trace_format.actions import MAP_EXECUTE, MAP_WRITE, Columns, Op
 from trace_format.profile import Profile
 from trace_format.schema import PAGE_BYTES
+from trace_format.trace import Trace
 
 
 class MaliTables:
@@ -113,6 +114,20 @@ class MaliTables:
         for space, root in sorted(self.roots.items()):
             visit(space, root, 0, 0)
         return found
+
+    @classmethod
+    def device_bytes(cls, trace: Trace) -> int:
+        """A root for each address space, and below it a table for each block that a mapping begins or enters."""
+        columns, tables, before = Columns(trace.actions), trace.profile.address_spaces, -1
+        which = columns.is_op(Op.MAP_GPU_MEM, Op.UNMAP_GPU_MEM)
+        spaces, pages, counts = columns.address_space, columns.va_page, columns.pages
+        for space, page, count in zip(spaces[which], pages[which], counts[which], strict=True):
+            first = int(space) << int(trace.profile.mmu["va_bits"]) - 12 | int(page)
+            last = first + int(count) - 1
+            for shift in range(9, 9 * cls.LEVELS, 9):
+                tables += (last >> shift) - (first >> shift) + (first >> shift != before >> shift)
+            before = last
+        return int(tables) * PAGE_BYTES
 
     def translate(self, space: int, va: int) -> int:
         """Offset in the carve-out of a virtual address; DivergenceError when it is not mapped."""

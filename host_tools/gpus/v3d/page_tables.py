@@ -11,6 +11,10 @@ from host_tools.vgpu.binding import VirtualGpu
 from trace_format.actions import MAP_WRITE
 from trace_format.profile import Profile
 from trace_format.schema import PAGE_BYTES
+from trace_format.trace import Trace
+
+MIB = 1 << 20
+CAP_MAX_MIB = 0xFFF  # of hub.MMU_ADDR_CAP; a table with a cap has one more megabyte
 
 
 class V3dTables:
@@ -44,6 +48,13 @@ class V3dTables:
         """Carve-out offset of every mapped page, by (address space, virtual page)."""
         pages = np.flatnonzero(self.table & self.VALID)
         return {(0, int(page)): int(self.table[page] & 0xFFFFFF) << 12 for page in pages}
+
+    @staticmethod
+    def device_bytes(trace: Trace) -> int:
+        """A table as short as the address space is, and a scratch page (docs/adr/0007-short-page-table.md)."""
+        mib = -(-trace.va_bytes // MIB)
+        entries = (mib if mib > CAP_MAX_MIB else mib + 1) * (MIB // PAGE_BYTES)
+        return -(-entries * 4 // PAGE_BYTES) * PAGE_BYTES + PAGE_BYTES
 
     def translate(self, space: int, va: int) -> int:
         """Offset in the carve-out of a virtual address; DivergenceError when it is not mapped."""

@@ -37,6 +37,7 @@ from typing import Any
 from host_tools.gpus.mali.job_manager import JobType
 from trace_format import profile
 from trace_format.errors import TraceError
+from trace_format.toml_table import Table
 
 # That have a descriptor after their header.
 JOB_TYPES = {kind.name.lower().replace("_", "-"): kind for kind in JobType if kind != JobType.NULL}
@@ -133,7 +134,7 @@ def parse(file: str, text: bytes) -> RuleFile:
 
 def _parse(file: str, text: bytes) -> RuleFile:
     try:
-        top = _Table(tomllib.loads(text.decode()), "the file")
+        top = Table(tomllib.loads(text.decode()), "the file", RuleError)
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise RuleError(f"not TOML: {error}") from None
     source, target = (top.take(key, str) for key in ("source", "target"))
@@ -159,57 +160,14 @@ def _parse(file: str, text: bytes) -> RuleFile:
     return RuleFile(file, source, target, tuple(rules))
 
 
-class _Table:
-    """A TOML table of which every key must be read once."""
-
-    def __init__(self, rows: dict[str, Any], where: str) -> None:
-        self.rows = dict(rows)
-        self.where = where
-        self.name = ""
-
-    def fail(self, what: str, expected: object = None, found: object = None) -> RuleError:
-        """An error in this table."""
-        return RuleError(f"{self.where}: {what}", expected=expected, found=found)
-
-    def take(self, key: str, kind: type, default: Any = None) -> Any:
-        """The value of a key, which must be of this type; without a default it must be there."""
-        if key not in self.rows:
-            if default is None:
-                raise self.fail(f"{key} is missing")
-            return default
-        value = self.rows.pop(key)
-        if type(value) is not kind:
-            raise self.fail(key, f"a value of type {kind.__name__}", repr(value))
-        return value
-
-    def text(self, key: str) -> str:
-        """A text that says something."""
-        value = str(self.take(key, str))
-        if not value.strip():
-            raise self.fail(f"{key} is empty")
-        return value
-
-    def number(self, key: str, limit: int, default: int | None = None) -> int:
-        """A number from 0 to below `limit`."""
-        value = int(self.take(key, int, default))
-        if not 0 <= value < limit:
-            raise self.fail(key, f"0 to {limit - 1:#x}", f"{value:#x}")
-        return value
-
-    def end(self) -> None:
-        """No key is left."""
-        if self.rows:
-            raise self.fail(f"unknown keys {', '.join(sorted(self.rows))}")
-
-
 def _rule(index: int, row: Any, source: profile.Profile, target: profile.Profile) -> Rule:
     if not isinstance(row, dict):
         raise RuleError(f"rule {index}", expected="a table", found=repr(row))
-    table = _Table(row, f"rule {index}")
-    table.name = table.text("name")
-    table.where += f" ({table.name})"
+    table = Table(row, f"rule {index}", RuleError)
+    name = table.text("name")
+    table.where += f" ({name})"
     kind = table.take("kind", str)
-    texts = table.text("reason"), table.text("fact")
+    texts = name, table.text("reason"), table.text("fact")
     rule: Rule
     if kind == "descriptor":
         rule = _descriptor(table, *texts)
@@ -223,14 +181,14 @@ def _rule(index: int, row: Any, source: profile.Profile, target: profile.Profile
     return rule
 
 
-def _word(table: _Table, widths: tuple[int, ...]) -> int:
+def _word(table: Table, widths: tuple[int, ...]) -> int:
     bits = int(table.take("bits", int))
     if bits not in widths:
         raise table.fail("bits", f"one of {', '.join(map(str, widths))}", bits)
     return bits
 
 
-def _change(table: _Table, mask: int) -> tuple[int, int]:
+def _change(table: Table, mask: int) -> tuple[int, int]:
     before, after = (table.number(key, 1 << 64) for key in ("from", "to"))
     for key, value in (("from", before), ("to", after)):
         if value & ~mask:
@@ -240,13 +198,13 @@ def _change(table: _Table, mask: int) -> tuple[int, int]:
     return before, after
 
 
-def _aligned(table: _Table, key: str, value: int, size: int) -> int:
+def _aligned(table: Table, key: str, value: int, size: int) -> int:
     if value % size:
         raise table.fail(key, f"a multiple of {size}", value)
     return value
 
 
-def _descriptor(table: _Table, reason: str, fact: str) -> DescriptorRule:
+def _descriptor(table: Table, name: str, reason: str, fact: str) -> DescriptorRule:
     job = table.take("job", str)
     if job not in JOB_TYPES:
         raise table.fail("job", f"one of {', '.join(JOB_TYPES)}", repr(job))
@@ -258,22 +216,22 @@ def _descriptor(table: _Table, reason: str, fact: str) -> DescriptorRule:
     mask = table.number("mask", 1 << bits, (1 << bits) - 1)
     before, after = _change(table, mask)
     return DescriptorRule(
-        table.name, reason, fact, JOB_TYPES[job], tuple(pointers), offset, bits // 8, mask, before, after
+        name, reason, fact, JOB_TYPES[job], tuple(pointers), offset, bits // 8, mask, before, after
     )
 
 
-def _code(table: _Table, reason: str, fact: str) -> CodeRule:
+def _code(table: Table, name: str, reason: str, fact: str) -> CodeRule:
     bits = _word(table, (32, 64))
     align = table.number("align", MAX_OFFSET + 1)
     if align < bits // 8 or align & (align - 1):
         raise table.fail("align", f"a power of two from {bits // 8} to {MAX_OFFSET}", align)
     offset = _aligned(table, "offset", table.number("offset", align), bits // 8)
     before, after = _change(table, (1 << bits) - 1)
-    return CodeRule(table.name, reason, fact, bits // 8, align, offset, before, after)
+    return CodeRule(name, reason, fact, bits // 8, align, offset, before, after)
 
 
 def _register(
-    table: _Table, reason: str, fact: str, source: profile.Profile, target: profile.Profile
+    table: Table, name: str, reason: str, fact: str, source: profile.Profile, target: profile.Profile
 ) -> RegisterRule:
     patterns = table.take("registers", list)
     if not patterns or any(type(p) is not str for p in patterns):
@@ -285,11 +243,11 @@ def _register(
             raise table.fail("registers", f"registers of {source.title}", repr(pattern))
         found |= dict.fromkeys(names)
     to = table.number("to", 1 << 32) if "to" in table.rows else None
-    for name in found if to is not None else ():
-        register = target.registers.get(name)
+    for other in found if to is not None else ():
+        register = target.registers.get(other)
         if register is None or register.replay_bits is None or (to or 0) & ~register.replay_bits:
-            raise table.fail(f"a trace for {target.title} may not write {to:#x} to {name}")
-    return RegisterRule(table.name, reason, fact, tuple(found), to)
+            raise table.fail(f"a trace for {target.title} may not write {to:#x} to {other}")
+    return RegisterRule(name, reason, fact, tuple(found), to)
 
 
 def _overlap(one: Rule, other: Rule) -> bool:

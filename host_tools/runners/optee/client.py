@@ -12,6 +12,7 @@ from host_tools.machine.apt import AptRoot
 from host_tools.machine.root import ARCHITECTURE, SUITE
 from host_tools.runners.optee.build import CROSS, digest_of, run_program
 from host_tools.support.cache import cache_dir, made_once
+from tee_replayer.strictness import STRICT
 from trace_format.emit import GENERATED
 
 PACKAGE = "optee-client-dev"
@@ -72,6 +73,7 @@ def compile_library(out: Path, cross: str, libraries: Path) -> Path:
         "CROSS_COMPILE": cross,
         "TEEC_CFLAGS": " ".join(includes),
         "TEEC_LIBS": f"-L{libraries} -lteec",
+        "EXTRA_CFLAGS": " ".join(STRICT),
     }
     run_program(
         ["make", "-s", "-C", str(SOURCES), *(f"{name}={value}" for name, value in settings.items())],

@@ -28,13 +28,14 @@ from host_tools.support.gpu_folders import DEFAULT_GPU
 from signing.keys import PublicKey
 from tee_replayer.boards import OPTEE
 from tee_replayer.generate import generate
+from tee_replayer.strictness import WARNINGS
 from trace_format.emit import GENERATED
 
 MIB = 1 << 20
 FIP_AT = 256 << 10  # in the flash image: PLAT_QEMU_FIP_BASE of TF-A's platform_def.h
 BL33_FLAGS = (
     *("-std=c11", "-Os", "-ffreestanding", "-march=armv8-a", "-mgeneral-regs-only", "-mstrict-align", "-fno-pic"),
-    *("-fno-stack-protector", "-fno-asynchronous-unwind-tables", "-Wall", "-Wextra", "-Wconversion", "-Werror"),
+    *("-fno-stack-protector", "-fno-asynchronous-unwind-tables", *WARNINGS),
     *("-nostdlib", "-static", "-no-pie", "-Wl,--build-id=none", "-Wl,--no-warn-rwx-segments"),
 )
 NORMAL_WORLD = "normal_world.c"

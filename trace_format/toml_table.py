@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""TOML tables that are read strictly: each key is asked for once, has the expected type, and none is left over."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from trace_format.errors import TraceError
+
+
+class Table:
+    """A TOML table of which every key must be read.
+
+    Attributes:
+        rows: keys that have not been read yet.
+        where: what the table is, as the start of a sentence; "" for the whole file.
+    """
+
+    def __init__(self, rows: dict[str, Any], where: str, error: type[TraceError]) -> None:
+        self.rows = dict(rows)
+        self.where = where
+        self._error = error
+
+    def fail(self, what: str, expected: object = None, found: object = None) -> TraceError:
+        """An error in this table."""
+        return self._error(f"{self.where}: {what}" if self.where else what, expected=expected, found=found)
+
+    def take(self, key: str, kind: type, default: Any = None) -> Any:
+        """The value of a key, which must be of this type; without a default it must be there."""
+        if key not in self.rows:
+            if default is None:
+                raise self.fail(f"{key} is missing")
+            return default
+        value = self.rows.pop(key)
+        if type(value) is not kind:
+            raise self.fail(key, f"a value of type {kind.__name__}", repr(value))
+        return value
+
+    def text(self, key: str) -> str:
+        """A text that says something."""
+        value = str(self.take(key, str))
+        if not value.strip():
+            raise self.fail(f"{key} is empty")
+        return value
+
+    def texts(self, key: str) -> tuple[str, ...]:
+        """A list of texts; empty where the key is not there."""
+        values = self.take(key, list, [])
+        if any(type(value) is not str for value in values):
+            raise self.fail(key, "a list of texts", values)
+        return tuple(values)
+
+    def number(self, key: str, limit: int, default: int | None = None) -> int:
+        """A number from 0 to below `limit`."""
+        value = int(self.take(key, int, default))
+        if not 0 <= value < limit:
+            raise self.fail(key, f"0 to {limit - 1:#x}", f"{value:#x}")
+        return value
+
+    def table(self, key: str, default: dict[str, Any] | None = None) -> Table:
+        """A table in this one."""
+        where = f"{self.where}.{key}" if self.where else key
+        return Table(self.take(key, dict, default), where, self._error)
+
+    def end(self) -> None:
+        """No key is left."""
+        if self.rows:
+            raise self.fail(f"unknown keys {', '.join(sorted(self.rows))}")
+
+
+def over(base: dict[str, Any], own: dict[str, Any]) -> dict[str, Any]:
+    """A copy of `base` with what `own` has, tables one by one: what a file says that is `like` another."""
+    return base | {
+        key: over(base[key], value) if isinstance(value, dict) and isinstance(base.get(key), dict) else value
+        for key, value in own.items()
+    }
