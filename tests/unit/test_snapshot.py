@@ -84,6 +84,9 @@ def archive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[st
         write(folder / NEW, key, "Fri, 14 Nov 2025 20:12:13", {"x": "1.0-2"})
     redirects = {f"/archive/debian/{BETWEEN}/": f"/archive/debian/{OLD}/"}
     monkeypatch.setattr(apt, "KEYRING", tmp_path / "keyring.gpg")
+    config = apt.apt_config  # without the machine's own settings, of which one may allow old indexes
+    none = 'Dir::Etc::parts "/dev/null";\nDir::Etc::main "/dev/null";\n'
+    monkeypatch.setattr(apt, "apt_config", lambda *args: config(*args) + none)
     monkeypatch.setattr(apt, "mirror_uri", lambda: "http://127.0.0.1:9/today")  # nothing answers there
     with served(tmp_path / "served", redirects) as (address, asked):
         monkeypatch.setattr(snapshot, "ARCHIVE", f"{address}/archive/debian")
