@@ -8,8 +8,7 @@ from pathlib import Path
 import click
 
 from host_tools.commands.framework import FILE, GramophoneCommand, Outcome, UsageError
-from host_tools.commands.traces import OUTPUT
-from host_tools.support.files import check_writable, write_atomically
+from host_tools.commands.streams import OUTPUT, check_output, write
 
 
 @click.command(
@@ -34,10 +33,10 @@ def sbom(folder: Path | None, output: Path) -> Outcome:
         if (error.name or "").partition(".")[0] not in ("cyclonedx", "packageurl", "packaging"):
             raise
         raise UsageError(f"{error.name} is missing: pip install 'gramophone[sbom]'") from None
-    check_writable(output)
+    check_output(output)
     bill = firmware.bill(folder) if folder else host.bill()
     data = document.encode(bill)
-    write_atomically(output, data)
+    write(output, data)
     subject, count = bill.subject, len(bill.components)
     return Outcome(
         {"file": str(output), "subject": subject.name, "version": subject.version, "components": count},

@@ -126,11 +126,14 @@ class AptRoot:
         self._lock = self.folder / "in-use"
         for part in ("lists/partial", "cache/archives/partial", "debs", "partial"):
             (self.folder / part).mkdir(parents=True, exist_ok=True)
+        self.uri = snapshot.uri(stamp) if stamp else mirror_uri()
         with locked(self._lock):
-            self._write_config(snapshot.uri(stamp) if stamp else mirror_uri(), assume)
+            self._write_config(assume)
 
-    def _write_config(self, uri: str, assume: Iterable[str]) -> None:
-        text = f"Types: deb deb-src\nURIs: {uri}\nSuites: {self.suite}\nComponents: main\nSigned-By: {KEYRING}\n"
+    def _write_config(self, assume: Iterable[str]) -> None:
+        text = (
+            f"Types: deb deb-src\nURIs: {self.uri}\nSuites: {self.suite}\nComponents: main\nSigned-By: {KEYRING}\n"
+        )
         if self.stamp:
             text += "Check-Valid-Until: no\n"  # an index is valid for a week or so
         (self.folder / "mirror.sources").write_text(text, encoding="utf-8")
@@ -320,11 +323,9 @@ class AptRoot:
             ) from error
         if process.returncode:
             lines = [line for line in text.splitlines() if line.startswith(("E:", "W:"))] or text.splitlines()[-3:]
-            uri = mirror_uri()
-            raise RecordError(
-                f"{self.purpose}: {' '.join(command[:2])} failed, suite {self.suite} for {self.arch} of {uri} "
-                f"(${MIRROR} names another archive): {'; '.join(lines)}"
-            )
+            other = "--snapshot names another date" if self.stamp else f"${MIRROR} names another archive"
+            where = f"suite {self.suite} for {self.arch} of {self.uri} ({other})"
+            raise RecordError(f"{self.purpose}: {' '.join(command[:2])} failed, {where}: {'; '.join(lines)}")
         return text
 
 

@@ -20,7 +20,7 @@ def flash(*args: str | Path) -> Result:
 def test_a_card_has_one(images: Callable[[str], Packed], tmp_path: Path) -> None:
     packed, card = images("rpi4"), tmp_path / "card.img"
     bmap.beside(card).write_text("of an older image")
-    done = flash(packed.folder, "--to", card, "--trace", packed.folder.parent / "net.sgtr")
+    done = flash(packed.folder, "-o", card, "--trace", packed.folder.parent / "net.sgtr")
     assert done.exit_code == 0, done.stderr
     assert f"block map        {card}.bmap\n" in done.stdout
     assert bmap.beside(card).read_bytes() == bmap.encode(card.read_bytes())
@@ -37,5 +37,5 @@ def test_a_card_has_one(images: Callable[[str], Packed], tmp_path: Path) -> None
 
 def test_other_images_have_none(images: Callable[[str], Packed], tmp_path: Path) -> None:
     packed = images("qemu-virt")
-    assert flash(packed.folder, "--to", tmp_path / "flash.img").exit_code == 0
+    assert flash(packed.folder, "-o", tmp_path / "flash.img").exit_code == 0
     assert [path.name for path in tmp_path.iterdir()] == ["flash.img"]

@@ -118,7 +118,7 @@ def test_dates_do_not_share_an_index(archive: list[str]) -> None:
 
 
 def test_a_date_that_the_archive_does_not_have(archive: list[str]) -> None:
-    with pytest.raises(RecordError, match=r"apt-get update \(trixie, arm64\) failed: .*20200101T000000Z"):
+    with pytest.raises(RecordError, match=r"20200101T000000Z \(--snapshot names another date\): E: "):
         packages("20200101T000000Z").download(["x"])
 
 
