@@ -13,7 +13,7 @@ SYSTEM_NEEDS := qemu-system-aarch64:qemu-system-arm make:make gcc:gcc /usr/inclu
     fdtput:device-tree-compiler
 # What the tests, and OP-TEE, need besides that.
 TEST_NEEDS := clang:clang cppcheck:cppcheck valgrind:valgrind npm:npm cpio:cpio openssl:openssl mcopy:mtools \
-    fsck.fat:dosfstools
+    fsck.fat:dosfstools bmaptool:bmap-tools gpg:gpg gpg-agent:gpg-agent
 # libFuzzer and the sanitizers, which clang's package only recommends; a shell says where.
 FUZZ_NEEDS = $$(clang -print-runtime-dir)/libclang_rt.fuzzer-$$(uname -m).a:libclang-rt-dev
 OPTEE_NEEDS := /usr/include/openssl/ec.h:libssl-dev

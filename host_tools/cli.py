@@ -51,6 +51,10 @@ COMMANDS = {
     "bench": LazyCommand(
         "benching.bench_command", "Measure what a signed trace costs: minimum and median of several replays."
     ),
+    "sbom": LazyCommand(
+        "bills.sbom",
+        "Write a bill of materials (SBOM, CycloneDX 1.6 JSON) of the host tools or of a generated folder.",
+    ),
     "flash": LazyCommand(
         "flashing.flash_command", "Pack a generated folder for its board, or check what is in an image."
     ),

@@ -9,15 +9,17 @@ from typing import Any
 
 import click
 
-from host_tools.commands.framework import FILE, GramophoneCommand, Outcome, UsageError, warn
+from host_tools.commands.framework import FILE, STREAM, GramophoneCommand, Outcome, UsageError, warn
 from host_tools.commands.replaying import device_key
 from host_tools.commands.streams import check_output, write
+from host_tools.flash import bmap, sdcard
 from host_tools.flash.check import Checked
 from host_tools.flash.check import check as check_image
 from host_tools.flash.manifest import Manifest, sha256
 from host_tools.flash.names import CERTIFICATE, FIP, TA_KEY
 from host_tools.flash.pack import Sources, pack
 from host_tools.flash.signed_ta import PUBLISHED_KEY
+from host_tools.support.files import check_writable, write_atomically
 from host_tools.support.progress import phase
 from tee_replayer import boards
 from trace_format.errors import printable
@@ -63,6 +65,7 @@ def flash_command(
 
     OUT is what `generate` wrote, after make where it is bare metal. The image is an SD card for rpi4, a flash
     image for qemu-virt, and an archive of what is to be flashed for optee and hikey960. Each holds a manifest.
+    Beside a card's image IMAGE.bmap is written, with which bmaptool writes only the blocks that are used.
 
     Exit status of --check: 1 when something in the image is not what it must be, 2 when it is not
     an image of ours.
@@ -80,15 +83,32 @@ def flash_command(
     check_output(output)
     with phase("packing"):
         data, manifest = pack(out, sources)
-    write(output, data)
+    block_map = _write(output, data)
     _warn(manifest)
-    written = {"file": str(output), "manifest_sha256": sha256(manifest.encode())}
+    written = {
+        "file": str(output),
+        "block_map": str(block_map) if block_map else None,
+        "manifest_sha256": sha256(manifest.encode()),
+    }
     lines = [
         f"{output}: {len(data)} bytes for {manifest.platform}, {len(manifest.pieces)} pieces",
+        *([f"block map        {block_map}"] if block_map else []),
         *_text(manifest),
         f"manifest         sha256 {written['manifest_sha256']}",
     ]
     return Outcome({**written, **asdict(manifest)}, "\n".join(lines))
+
+
+def _write(output: Path, data: bytes) -> Path | None:
+    """Write an image, and a card's block map, whose path is returned; no old map ever lies beside a new image."""
+    block_map = bmap.beside(output) if output != STREAM and sdcard.is_card(data) else None
+    if block_map:
+        check_writable(block_map)
+        block_map.unlink(missing_ok=True)
+    write(output, data)
+    if block_map:
+        write_atomically(block_map, bmap.encode(data))
+    return block_map
 
 
 def _warn(manifest: Manifest | None) -> None:
@@ -128,6 +148,7 @@ def _checked_data(path: Path, found: Checked) -> dict[str, Any]:
     return {
         "file": str(path),
         "kind": found.kind,
+        "block_map": str(found.block_map) if found.block_map else None,
         "manifest_sha256": found.manifest_sha256,
         "manifest": asdict(found.manifest) if found.manifest else None,
         "not_derived": list(found.given),
@@ -142,6 +163,8 @@ def _checked_text(path: Path, found: Checked) -> str:
         )
     assert found.manifest is not None  # otherwise there is a finding
     lines = [f"{path}: {found.kind} for {found.manifest.platform}; all of it is what it must be"]
+    if found.block_map:
+        lines.append(f"block map        {found.block_map}, of this image")
     lines += _text(found.manifest)
     lines.append(f"{'not derived':16} {', '.join(found.given)}: compare their hashes with those of their sources")
     return "\n".join([*lines, f"manifest         sha256 {found.manifest_sha256}"])

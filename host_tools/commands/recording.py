@@ -15,6 +15,7 @@ from host_tools.commands.streams import OUTPUT, check_output, write
 from host_tools.commands.traces import NAME, default_name, facts
 from host_tools.machine.boot import BOOT_TIMEOUT_S
 from host_tools.machine.placements import PLACEMENTS
+from host_tools.machine.snapshot import timestamp
 from host_tools.record.network import TOLERANCE, record_network
 from host_tools.record.preflight import NetworkError
 from host_tools.record.program import record_program
@@ -40,6 +41,10 @@ TIMEOUT = click.option(
     show_default=True,
     metavar="SECONDS",
     help="Time limit of a boot.",
+)
+
+SNAPSHOT = click.option(
+    "--snapshot", metavar="DATE", help="Take the guest's packages from snapshot.debian.org, as of this day (UTC)."
 )
 
 
@@ -92,6 +97,7 @@ def record() -> None:
     help="Largest difference to ncnn's CPU result, relative to the largest value.",
 )
 @TIMEOUT
+@SNAPSHOT
 def record_ncnn(
     param: Path,
     weights: Path,
@@ -101,6 +107,7 @@ def record_ncnn(
     gpu: str,
     tolerance: float,
     timeout: float,
+    snapshot: str | None,
 ) -> Outcome:
     """Record one inference of an ncnn network: Debian's kernel and Mesa, PyPI's ncnn, all unmodified.
 
@@ -114,6 +121,7 @@ def record_ncnn(
         raise UsageError(
             f"--gpu {gpu}: this virtual GPU runs no shaders, so that a network has no results to check"
         )
+    stamp = timestamp(snapshot) if snapshot is not None else ""
     network = param.read_bytes(), weights.read_bytes()
     _check_param(param, network[0])
     check_output(output)
@@ -125,10 +133,11 @@ def record_ncnn(
             gpu=gpu,
             tolerance=tolerance,
             timeout=timeout,
+            snapshot=stamp,
         )
     except NetworkError as error:
         raise GramophoneError(f"{param}, {weights}: {error}") from error
-    return _written(trace, output)
+    return _written(trace, output, stamp)
 
 
 @record.command(
@@ -141,6 +150,7 @@ def record_ncnn(
 @click.option("--name", type=NAME, help="Name of the trace; default: that of PROGRAM.")
 @click.option("--file", "files", type=FILE, multiple=True, help="File or library that the program needs.")
 @TIMEOUT
+@SNAPSHOT
 @click.argument("program", type=FILE)
 @click.argument("args", nargs=-1)
 def record_run(
@@ -149,6 +159,7 @@ def record_run(
     name: str | None,
     files: tuple[Path, ...],
     timeout: float,
+    snapshot: str | None,
     program: Path,
     args: tuple[str, ...],
 ) -> Outcome:
@@ -161,13 +172,15 @@ def record_run(
     The virtual Mali runs no shaders: jobs are submitted and end, but compute nothing. The program must tolerate
     that, since an exit status other than 0 is an error.
     """
+    stamp = timestamp(snapshot) if snapshot is not None else ""
     check_output(output)
     for path in (program, *files):
         path.open("rb").close()
-    run = record_program(program, args, files, name=name or default_name(program.name), gpu=gpu, timeout=timeout)
+    title = name or default_name(program.name)
+    run = record_program(program, args, files, name=title, gpu=gpu, timeout=timeout, snapshot=stamp)
     for line in run.output.splitlines():
         say(f"{program.name}: {line}")
-    return _written(run.trace, output, run.computes)
+    return _written(run.trace, output, stamp, run.computes)
 
 
 def _check_param(path: Path, data: bytes) -> None:
@@ -185,12 +198,15 @@ def _check_param(path: Path, data: bytes) -> None:
         )
 
 
-def _written(trace: Trace, output: Path, computes: bool = True) -> Outcome:
+def _written(trace: Trace, output: Path, stamp: str, computes: bool = True) -> Outcome:
     data = trace.build(compress=False)
     write(output, data)
     text = (
         f"{output}: {len(data)} bytes, {trace.jobs} jobs, {len(trace.actions)} actions, {len(trace.slots)} slots"
     )
+    if stamp:
+        text += f"\npackages: snapshot.debian.org as of {stamp}"
     if not computes:
         text += f"\ncompute: {NONE} (this virtual GPU runs no shaders: the program saw no results)"
-    return Outcome({**facts(trace), "trace_bytes": len(data), "compute": FULL if computes else NONE}, text)
+    found = {"trace_bytes": len(data), "compute": FULL if computes else NONE, "snapshot": stamp or None}
+    return Outcome({**facts(trace), **found}, text)

@@ -4,10 +4,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from host_tools.flash import bmap
 from host_tools.flash.containers import File, Opened, open_image
 from host_tools.flash.contents import Contents, Finding, read
 from host_tools.flash.errors import ImageError
@@ -32,6 +33,7 @@ class Checked:
         contents: what the image's own bytes say.
         given: pieces that follow from nothing else in the image; all others were made again and compared.
         findings: what does not match; empty when everything does.
+        block_map: the image's block map, where a file lies beside it.
     """
 
     kind: str
@@ -40,6 +42,7 @@ class Checked:
     contents: Contents
     given: tuple[str, ...]
     findings: tuple[Finding, ...]
+    block_map: Path | None = None
 
     @property
     def ok(self) -> bool:
@@ -48,7 +51,7 @@ class Checked:
 
 
 def check(path: Path, key: PublicKey | None = None, board: Board | None = None) -> Checked:
-    """Check an image.
+    """Check an image, and the block map beside a card's.
 
     Args:
         path: a file, a device or a folder to which an archive was unpacked.
@@ -60,7 +63,12 @@ def check(path: Path, key: PublicKey | None = None, board: Board | None = None) 
         OSError: it cannot be read.
     """
     with layout.naming(str(path)):
-        return check_opened(open_image(path), key, board)
+        opened = open_image(path)
+        found = check_opened(opened, key, board)
+    block_map = bmap.beside(path)
+    if opened.kind != "card" or opened.data is None or not path.is_file() or not block_map.is_file():
+        return found
+    return replace(found, findings=(*found.findings, *bmap.check(block_map, opened.data)), block_map=block_map)
 
 
 def check_opened(opened: Opened, key: PublicKey | None = None, board: Board | None = None) -> Checked:

@@ -126,6 +126,18 @@ def read(data: bytes, start: int, end: int) -> dict[str, tuple[int, bytes]]:
     return dict(_files(volume, boot.root_cluster, "", 0))
 
 
+def used_end(data: bytes, start: int) -> int:
+    """Offset in `data` after the last cluster that is not free, by the first table of the file system at `start`.
+
+    Raises:
+        ImageError: there is no boot sector.
+    """
+    volume = _Volume(data, start, unpack(BOOT_SECTOR, data, start, "FAT boot sector"))
+    table = volume.table(0)
+    entries = np.frombuffer(table, "<u4", len(table) // 4) & CLUSTER_BITS
+    return max(volume.first_data, volume.offset(int(np.max(np.flatnonzero(entries), initial=0)) + 1))
+
+
 def _files(volume: _Volume, first: int, folder: str, depth: int) -> Iterator[tuple[str, tuple[int, bytes]]]:
     size = volume.cluster_bytes
     places = [volume.offset(cluster) for cluster in volume.clusters(first, f"folder /{folder}")]

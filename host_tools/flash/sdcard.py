@@ -76,8 +76,21 @@ def read(data: bytes) -> dict[str, tuple[int, bytes]]:
     return fat.read(data, start, end)
 
 
+def used_bytes(data: bytes) -> int:
+    """Bytes of a card up to the end of the last file or folder; after them there are only free clusters.
+
+    Raises:
+        ImageError: there is no boot sector.
+    """
+    return min(fat.used_end(data, FIRST_SECTOR * SECTOR_BYTES), len(data))
+
+
 def read_device(path: Path) -> bytes:
-    """An image's bytes; of a device, which is larger than what was written to it, as far as its partition goes."""
+    """An image's bytes.
+
+    Of a device, which is larger than what was written to it, as far as its partition goes. Free clusters of it are
+    taken as zeros: bmaptool leaves what was there before, and nothing reads it.
+    """
     with path.open("rb") as file:
         if path.is_file():
             return file.read()
@@ -85,4 +98,6 @@ def read_device(path: Path) -> bytes:
         if not is_card(head):
             raise ImageError("not a card that 'gramophone flash' wrote", file=str(path))
         sectors = unpack(MBR, head, 0, "partition table").sectors
-        return head + file.read((FIRST_SECTOR + sectors - 1) * SECTOR_BYTES)
+        data = head + file.read((FIRST_SECTOR + sectors - 1) * SECTOR_BYTES)
+        used = used_bytes(data)
+        return data[:used] + bytes(len(data) - used)

@@ -4,7 +4,7 @@
 Each `AptRoot` is a private apt configuration: its own source list, indexes, status file and archive, in the
 user's cache folder. apt itself resolves dependencies, checks signatures (Debian's archive keyring) and hashes.
 The archive is $GRAMOPHONE_MIRROR, or the one that the machine's own apt uses if that is Debian's, or Debian's
-own; so nothing has to be added to the sources of another system.
+own; so nothing has to be added to the sources of another system. Or it is the archive of a date (snapshot.py).
 """
 
 import hashlib
@@ -25,6 +25,7 @@ from urllib.parse import unquote
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
 
+from host_tools.machine import snapshot
 from host_tools.machine.errors import RecordError
 from host_tools.machine.tested import say_if_other
 from host_tools.support.cache import cache_dir, locked
@@ -104,6 +105,7 @@ class AptRoot:
         purpose: what its packages are for; with it errors begin.
         assume: packages taken as present, with whatever they alone would pull in (a compiler library of which
             no needed file is a user, say). Something that does need them fails later, loudly, at its ELF closure.
+        stamp: name of a snapshot of the archive, instead of the machine's own mirror.
     """
 
     def __init__(
@@ -113,24 +115,28 @@ class AptRoot:
         name: str,
         purpose: str = "packages of the machine for recordings",
         assume: Iterable[str] = (),
+        stamp: str = "",
     ) -> None:
-        self.suite, self.arch, self.purpose = suite, arch, purpose
+        self.suite, self.arch, self.purpose, self.stamp = suite, arch, purpose, stamp
         if not KEYRING.is_file():
             raise RecordError(f"{purpose}: {KEYRING} is missing: apt-get install debian-archive-keyring")
-        self.folder = cache_dir("apt", f"{name}-{suite}-{arch}")
+        self.folder = cache_dir("apt", "-".join(filter(None, (name, suite, arch, stamp))))
         self.debs: list[Deb] = []
         self._config = self.folder / "apt.conf"
         self._lock = self.folder / "in-use"
         for part in ("lists/partial", "cache/archives/partial", "debs", "partial"):
             (self.folder / part).mkdir(parents=True, exist_ok=True)
+        self.uri = snapshot.uri(stamp) if stamp else mirror_uri()
         with locked(self._lock):
-            self._write_config(mirror_uri(), assume)
+            self._write_config(assume)
 
-    def _write_config(self, uri: str, assume: Iterable[str]) -> None:
-        (self.folder / "mirror.sources").write_text(
-            f"Types: deb deb-src\nURIs: {uri}\nSuites: {self.suite}\nComponents: main\nSigned-By: {KEYRING}\n",
-            encoding="utf-8",
+    def _write_config(self, assume: Iterable[str]) -> None:
+        text = (
+            f"Types: deb deb-src\nURIs: {self.uri}\nSuites: {self.suite}\nComponents: main\nSigned-By: {KEYRING}\n"
         )
+        if self.stamp:
+            text += "Check-Valid-Until: no\n"  # an index is valid for a week or so
+        (self.folder / "mirror.sources").write_text(text, encoding="utf-8")
         (self.folder / "status").write_text(
             "".join(
                 f"Package: {package}\nStatus: install ok installed\nArchitecture: {self.arch}\nMulti-Arch: same\n"
@@ -175,6 +181,8 @@ class AptRoot:
         return debs
 
     def _fetch(self, names: list[str]) -> list[Deb]:
+        if self.stamp:
+            snapshot.check_index(self.folder / "lists", self.stamp)
         plan = parse_uris(
             self._run(
                 ["apt-get", "install", "-y", "-q", "--print-uris", "-o", "Acquire::ForceHash=SHA256", *names]
@@ -315,11 +323,9 @@ class AptRoot:
             ) from error
         if process.returncode:
             lines = [line for line in text.splitlines() if line.startswith(("E:", "W:"))] or text.splitlines()[-3:]
-            uri = mirror_uri()
-            raise RecordError(
-                f"{self.purpose}: {' '.join(command[:2])} failed, suite {self.suite} for {self.arch} of {uri} "
-                f"(${MIRROR} names another archive): {'; '.join(lines)}"
-            )
+            other = "--snapshot names another date" if self.stamp else f"${MIRROR} names another archive"
+            where = f"suite {self.suite} for {self.arch} of {self.uri} ({other})"
+            raise RecordError(f"{self.purpose}: {' '.join(command[:2])} failed, {where}: {'; '.join(lines)}")
         return text
 
 

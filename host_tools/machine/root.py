@@ -15,6 +15,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import mkdtemp
+from typing import Any
 
 from rich.console import Console
 
@@ -49,6 +50,7 @@ class RecordRoot:
         base: the guest's initramfs, without a recording's own files.
         versions: package name -> version, of everything in it; "kernel" is the kernel's release.
         key: names this set of packages; recordings with the same key can be compared bit for bit.
+        snapshot: name of the archive's snapshot that they were taken from; "" for the newest.
     """
 
     folder: Path
@@ -57,6 +59,12 @@ class RecordRoot:
     base: Path
     versions: dict[str, str]
     key: str
+    snapshot: str = ""
+
+    @property
+    def notes(self) -> dict[str, Any]:
+        """What the notes of a recording say of it."""
+        return {"packages": self.versions} | ({"snapshot": self.snapshot} if self.snapshot else {})
 
     @property
     def kernel_name(self) -> str:
@@ -70,13 +78,16 @@ class RecordRoot:
         return f"Debian mesa-vulkan-drivers {self.versions['mesa-vulkan-drivers']}"[:64]
 
 
-def record_root() -> RecordRoot:
+def record_root(snapshot: str = "") -> RecordRoot:
     """The root prepared last.
+
+    Args:
+        snapshot: name of the archive's snapshot that it is of; "" for the newest packages.
 
     Raises:
         RecordError: none was prepared, it is incomplete, or it was built by another version of this tool.
     """
-    current = _current()
+    current = _current(snapshot)
     advice = "run `make record-root`"
     try:
         folder = current.parent / current.read_text(encoding="ascii").strip()
@@ -86,40 +97,43 @@ def record_root() -> RecordRoot:
         versions = {package["name"]: package["version"] for package in manifest["packages"]}
         versions["kernel"] = manifest["kernel"]
         os.utime(folder / "manifest.json")  # in use, says this to _remove_unused
-        return RecordRoot(
-            folder, folder / "vmlinuz", folder / "tree", folder / "base.cpio", versions, manifest["key"]
-        )
+        files = folder / "vmlinuz", folder / "tree", folder / "base.cpio"
+        return RecordRoot(folder, *files, versions, manifest["key"], snapshot)
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise RecordError(f"the recording root is not prepared ({error}): {advice}") from error
 
 
-def ready_root() -> RecordRoot:
+def ready_root(snapshot: str = "") -> RecordRoot:
     """The root prepared last, or one prepared now when there is none that fits this version of the tool.
+
+    Args:
+        snapshot: as for `record_root`.
 
     Raises:
         RecordError: as `prepare`.
     """
     try:
-        return record_root()
+        return record_root(snapshot)
     except RecordError:
-        return prepare()
+        return prepare(snapshot=snapshot)
 
 
-def prepare(update: bool = False) -> RecordRoot:
+def prepare(update: bool = False, snapshot: str = "") -> RecordRoot:
     """Download, unpack and build what is missing.
 
     Args:
         update: look for newer packages in the suite (else an index fetched earlier is used).
+        snapshot: as for `record_root`.
 
     Raises:
         RecordError: a package cannot be fetched, or does not hold what the guest needs.
     """
     with locked(cache_dir("record") / "in-use"):
-        return _prepare(update)
+        return _prepare(update, snapshot)
 
 
-def _prepare(update: bool) -> RecordRoot:
-    apt = AptRoot(SUITE, ARCHITECTURE, "record", assume=UNUSED)
+def _prepare(update: bool, snapshot: str) -> RecordRoot:
+    apt = AptRoot(SUITE, ARCHITECTURE, "record", assume=UNUSED, stamp=snapshot)
     if update:
         apt.update()
     debs = apt.download(PACKAGES)
@@ -146,16 +160,16 @@ def _prepare(update: bool) -> RecordRoot:
             building.rename(folder)
         finally:
             shutil.rmtree(building, ignore_errors=True)
-    with written_whole(_current()) as path:
+    with written_whole(_current(snapshot)) as path:
         path.write_text(key + "\n", encoding="ascii")
-    root = record_root()
+    root = record_root(snapshot)
     _remove_unused(folder.parent)
     return root
 
 
-def _current() -> Path:
+def _current(snapshot: str) -> Path:
     """File with the key of the root prepared last; each version of this tool has its own, in whatever checkout."""
-    return cache_dir("record") / f"current-{_builder()}"
+    return cache_dir("record") / "-".join(filter(None, ("current", _builder(), snapshot)))
 
 
 def _remove_unused(folder: Path) -> None:

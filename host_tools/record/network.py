@@ -62,6 +62,7 @@ def record_network(
     gpu: str = DEFAULT_GPU,
     tolerance: float = TOLERANCE,
     timeout: float = BOOT_TIMEOUT_S,
+    snapshot: str = "",
 ) -> Trace:
     """Record one inference of a network.
 
@@ -71,6 +72,7 @@ def record_network(
         name: name of the trace.
         tolerance: see TOLERANCE.
         timeout: time limit of each boot, in seconds.
+        snapshot: of Debian's archive that the guest's packages are of; "" for the newest.
 
     Raises:
         NetworkError: ncnn cannot run it.
@@ -79,7 +81,7 @@ def record_network(
     """
     given = hashlib.sha256(weights).hexdigest()
     weights = preflight(param, weights, shapes)
-    root = ready_root()
+    root = ready_root(snapshot)
     with phase("compiling the virtual GPU"):
         plugin = qemu_plugin()
     inputs = [random_inputs(shapes, seed) for seed in INPUT_SEEDS]
@@ -135,7 +137,7 @@ def _record(machine: Boot, param: bytes, weights: bytes, inputs: dict[str, Float
         "framework": f"ncnn {versions['ncnn']}",
     }
     notes = {
-        "packages": root.versions,
+        **root.notes,
         "qemu": qemu_version(),
         "guest": versions,
         "param_sha256": hashlib.sha256(param).hexdigest(),

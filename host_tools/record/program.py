@@ -48,6 +48,7 @@ def record_program(
     name: str,
     gpu: str,
     timeout: float = BOOT_TIMEOUT_S,
+    snapshot: str = "",
 ) -> ProgramRun:
     """Boot the stack, run an aarch64 program in it and record the GPU.
 
@@ -57,13 +58,14 @@ def record_program(
         files: more files for its working directory.
         name: name of the trace.
         timeout: time limit of the boot, in seconds.
+        snapshot: as for `record_network`.
 
     Raises:
         RecordError: not an aarch64 ELF, a library is missing, the program failed, or no GPU job was submitted.
         TraceError: register accesses that cannot be replayed.
         OSError: a file cannot be read.
     """
-    root = ready_root()
+    root = ready_root(snapshot)
     job = program_job(root, program, args, files, gpu)
     with tempfile.TemporaryDirectory(prefix="gramophone-") as folder:
         capture = Path(folder) / "capture"
@@ -80,7 +82,7 @@ def record_program(
             ) from error
         meta = {"name": name, "recorder": TOOL}
         meta |= {"kernel": root.kernel_name, "driver": root.driver_name}
-        notes = {"packages": root.versions, "qemu": qemu_version()}
+        notes = {**root.notes, "qemu": qemu_version()}
         trace = convert(capture, ram_end=RAM_END, meta=meta, notes=notes)
     return ProgramRun(trace, result.output, computes)
 

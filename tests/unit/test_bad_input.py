@@ -199,6 +199,7 @@ COMMANDS: dict[str, dict[str, dict[str, bytes]]] = {
         "pub.pem": DEVICE_KEY,
         "array.npy": TENSOR,
     },
+    "sbom -o out": {},  # its folder: tests/unit/test_sbom.py
     # Images, and what they are made of: tests/emulated/test_flash.py.
     "flash --check net.gtr --key pub.pem": {"pub.pem": DEVICE_KEY},
     "record ncnn net.param net.bin --shape data=1x2x3 -o out": {"net.param": NCNN_PARAM, "net.bin": NOTHING},

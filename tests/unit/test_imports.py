@@ -21,7 +21,7 @@ FOLDERS = {
 FLOORS = (
     ("cli",),
     ("commands",),
-    ("demo", "flash", "device", "audit"),
+    ("demo", "flash", "device", "audit", "sbom"),
     ("runners",),
     ("record",),
     ("passes",),

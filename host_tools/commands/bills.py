@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""`gramophone sbom`: bills of materials."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from host_tools.commands.framework import FILE, GramophoneCommand, Outcome, UsageError
+from host_tools.commands.streams import OUTPUT, check_output, write
+
+
+@click.command(
+    "sbom",
+    cls=GramophoneCommand,
+    example="gramophone sbom -o host.cdx.json\ngramophone sbom out -o firmware.cdx.json",
+)
+@click.argument("folder", type=FILE, required=False)
+@OUTPUT
+def sbom(folder: Path | None, output: Path) -> Outcome:
+    """Write a bill of materials (SBOM, CycloneDX 1.6 JSON) of the host tools or of a generated folder.
+
+    FOLDER is what `generate` wrote. Its bill has the hash of each source file, the version of BearSSL, and after
+    make the firmware's hash and the compiler. Without FOLDER: the installed tools, the Python packages that they
+    need, and the programs that they run.
+
+    The time in it is $SOURCE_DATE_EPOCH, if that is set.
+    """
+    try:
+        from host_tools.sbom import document, firmware, host
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] not in ("cyclonedx", "packageurl", "packaging"):
+            raise
+        raise UsageError(f"{error.name} is missing: pip install 'gramophone[sbom]'") from None
+    check_output(output)
+    bill = firmware.bill(folder) if folder else host.bill()
+    data = document.encode(bill)
+    write(output, data)
+    subject, count = bill.subject, len(bill.components)
+    return Outcome(
+        {"file": str(output), "subject": subject.name, "version": subject.version, "components": count},
+        f"{output}: {subject.name} {subject.version}, {count} components",
+    )

@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""What all bills of materials share: files with their hashes, and the document itself.
+
+Facts: CycloneDX 1.6, https://cyclonedx.org/docs/1.6/json/; the library checks nothing, the tests validate.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from uuid import NAMESPACE_URL, UUID, uuid5
+
+from cyclonedx.contrib.license.factories import LicenseFactory
+from cyclonedx.model import HashAlgorithm, HashType, Property
+from cyclonedx.model.bom import Bom, BomMetaData
+from cyclonedx.model.component import Component, ComponentScope, ComponentType
+from cyclonedx.output.json import JsonV1Dot6
+from packageurl import PackageURL
+
+from host_tools.support.version import VERSION
+from trace_format.errors import GramophoneError
+
+MADE_LATER = {".o", ".d", ".pyc"}  # by compilers, of the sources; not listed
+_VERSION = re.compile(r"\d+(\.\d+)+\S*")
+
+
+@dataclass
+class Bill:
+    """What a thing is made of.
+
+    Attributes:
+        subject: the thing.
+        components: its parts.
+        needs: part -> parts that it depends on, where that is known; the subject depends on all.
+    """
+
+    subject: Component
+    components: list[Component] = field(default_factory=list)
+    needs: Mapping[Component, Iterable[Component]] = field(default_factory=dict)
+
+
+def encode(bill: Bill) -> bytes:
+    """The bill as JSON; the same bill at the same time gives the same bytes.
+
+    The time is now, or $SOURCE_DATE_EPOCH (https://reproducible-builds.org/specs/source-date-epoch/).
+
+    Raises:
+        GramophoneError: $SOURCE_DATE_EPOCH is not a time.
+    """
+    tool = Component(name="gramophone", version=VERSION, type=ComponentType.APPLICATION, bom_ref="tool")
+    metadata = BomMetaData(component=bill.subject, timestamp=_time())
+    metadata.tools.components.add(tool)
+    bom = Bom(components=bill.components, metadata=metadata, serial_number=UUID(int=0))
+    bom.register_dependency(bill.subject, bill.components)
+    for component, needed in bill.needs.items():
+        bom.register_dependency(component, needed)
+    bom.serial_number = uuid5(NAMESPACE_URL, hashlib.sha256(_text(bom).encode()).hexdigest())
+    return _text(bom).encode()
+
+
+def _text(bom: Bom) -> str:
+    return JsonV1Dot6(bom).output_as_string(indent=2) + "\n"
+
+
+def _time() -> datetime:
+    given = os.environ.get("SOURCE_DATE_EPOCH")
+    if given is None:
+        return datetime.now(UTC)
+    try:
+        return datetime.fromtimestamp(int(given), UTC)
+    except (ValueError, OverflowError, OSError):
+        raise GramophoneError(f"SOURCE_DATE_EPOCH: expected seconds since 1970, found {given!r}") from None
+
+
+def file(path: Path, name: str, prefix: str = "") -> Component:
+    """A file with the SHA-256 of its contents.
+
+    Args:
+        path: the file.
+        name: as it is listed.
+        prefix: makes the reference unique where two parts have files of one name.
+    """
+    return Component(name=name, type=ComponentType.FILE, bom_ref=f"file:{prefix}{name}", hashes=[sha256(path)])
+
+
+def files(folder: Path, prefix: str = "") -> list[Component]:
+    """All files of a folder, but what a compiler made of them; links are not followed."""
+    return [file(path, path.relative_to(folder).as_posix(), prefix) for path in _sources(folder)]
+
+
+def _sources(folder: Path) -> Iterator[Path]:
+    for entry in sorted(folder.iterdir()):
+        if entry.is_symlink() or entry.name == "__pycache__":
+            continue
+        if entry.is_dir():
+            yield from _sources(entry)
+        elif entry.is_file() and entry.suffix not in MADE_LATER:
+            yield entry
+
+
+def sha256(path: Path) -> HashType:
+    """Hash of a file."""
+    with path.open("rb") as stream:
+        digest = hashlib.file_digest(stream, "sha256").hexdigest()
+    return HashType(alg=HashAlgorithm.SHA_256, content=digest)
+
+
+def properties(values: Mapping[str, str]) -> list[Property]:
+    """Facts that CycloneDX has no field for, under our own prefix."""
+    return [Property(name=f"gramophone:{name}", value=value) for name, value in values.items()]
+
+
+def compiler(line: str) -> Component:
+    """A compiler, which is no part of what it makes.
+
+    Args:
+        line: what it says of itself, for example "GCC: (Debian 12.2.0-14) 12.2.0".
+    """
+    versions = [found[0] for found in _VERSION.finditer(line)]
+    return Component(
+        name=line.partition(":")[0].strip().lower() if ":" in line else "clang" if "clang" in line else line,
+        version=versions[-1].rstrip(")") if versions else None,
+        type=ComponentType.APPLICATION,
+        description=line,
+        bom_ref=f"compiler:{line}",
+        scope=ComponentScope.EXCLUDED,
+    )
+
+
+def bearssl(version: str, parts: Iterable[Component] = ()) -> Component:
+    """The crypto library, of Debian's version."""
+    return Component(
+        name="bearssl",
+        version=version,
+        type=ComponentType.LIBRARY,
+        bom_ref=f"bearssl@{version}",
+        purl=PackageURL("deb", "debian", "bearssl", version, {"arch": "source"}),
+        licenses=[LicenseFactory().make_from_string("MIT")],
+        components=parts,
+    )
