@@ -83,7 +83,7 @@ def _elf(data: bytes, file: str) -> Found:
         loaded = [segment for segment in elf.iter_segments() if segment["p_type"] == "PT_LOAD"]
         found["loaded bytes"] = sum(segment["p_filesz"] for segment in loaded)
         found["memory bytes"] = sum(segment["p_memsz"] for segment in loaded)
-    except (ELFError, ValueError, KeyError, OSError) as error:
+    except (ELFError, ValueError, KeyError, TypeError, AttributeError, OverflowError, OSError) as error:
         raise GramophoneError(f"{file}: a damaged ELF file: {error}") from error
     inside = _devices(data)
     return "firmware (ELF)" if inside else "ELF file without a replayer", found | inside

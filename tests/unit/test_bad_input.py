@@ -205,8 +205,8 @@ COMMANDS: dict[str, dict[str, dict[str, bytes]]] = {
     "record ncnn net.param net.bin --shape data=1x2x3 -o out": {"net.param": NCNN_PARAM, "net.bin": NOTHING},
     "record run -o out --file horse.txt -- net.bin": {"net.bin": NOTHING, "horse.txt": NOTHING},
 }
-# Files of import: test_gpureplay.py, test_regs_history.py; of inspect: test_inspect.py. The others take none.
-NOT_HERE = {"import", "inspect", "cache", "manual"}
+# Their files: test_gpureplay.py, test_regs_history.py; test_inspect.py; test_lint.py. The others take none.
+NOT_HERE = {"import", "inspect", "lint", "cache", "manual"}
 
 CASES = [
     pytest.param(line, name, content, id=f"{line} | {name} {what}")

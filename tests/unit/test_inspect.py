@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import io
 import json
+import struct
 from pathlib import Path
 
 import numpy as np
@@ -79,6 +80,27 @@ def test_a_cut_file_is_one_sentence(what: str, tmp_path: Path) -> None:
     done = CliRunner().invoke(main, ["inspect", str(path)])
     assert done.exit_code == 2
     assert done.stderr.startswith(f"error: {path}")
+    assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize(("at", "value"), [(32, b"\xff" * 8), (4, b"\7"), (16, b"\xff" * 30)])
+def test_a_damaged_elf_file(at: int, value: bytes, tmp_path: Path) -> None:
+    """Where the headers are, how large and how many, which class: one sentence."""
+    path = tmp_path / "file"
+    header = struct.pack("<16sHHIQQQIHHHHHH", b"\x7fELF\2\1\1", 2, 183, 1, 0, 64, 0, 0, 64, 56, 1, 64, 0, 0)
+    segment = struct.pack("<IIQQQQQQ", 1, 5, 0, 0, 0, 16, 16, 4096)
+    path.write_bytes(header + segment)
+    good = CliRunner().invoke(main, ["inspect", str(path), "--json"])
+    assert json.loads(good.stdout)["figures"] == {
+        "machine": "AArch64",
+        "entry": "0x0",
+        "loaded bytes": 16,
+        "memory bytes": 16,
+    }
+    path.write_bytes((header + segment)[:at] + value + (header + segment)[at + len(value) :])
+    done = CliRunner().invoke(main, ["inspect", str(path)])
+    assert done.exit_code == 2
+    assert done.stderr.startswith(f"error: {path}: a damaged ELF file: ")
     assert done.stderr.count("\n") == 1
 
 

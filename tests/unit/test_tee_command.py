@@ -13,6 +13,7 @@ import pytest
 
 from host_tools.device import cli, declarations, library
 from host_tools.runners.optee import bundle
+from host_tools.support.version import VERSION
 from tests.support import installed
 
 
@@ -92,6 +93,31 @@ def test_errors_are_one_sentence_and_exit_status_2(
     assert not found["ok"]
     assert message in found["error"]
     assert shown.err == f"error: {found['error']}\n"
+
+
+def test_an_interrupt_is_exit_status_130(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(cli, "_open", interrupted)
+    assert cli.main(["info"]) == 130
+    assert capsys.readouterr().err == "error: interrupted\n"
+
+
+def test_messages_and_a_log(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """As of `gramophone`: an error is said even with -q, and is in the log with its time."""
+    monkeypatch.chdir(tmp_path)
+    assert cli.main(["info", "-q", "--library", "none.so", "--log", "all.log"]) == 2
+    said = capsys.readouterr().err
+    assert said.startswith("error: ")
+    assert Path("all.log").read_text().endswith(f"ERROR {said}")
+    with pytest.raises(SystemExit, match="0"):
+        cli.main(["--version"])
+    assert capsys.readouterr().out == f"gramophone-tee, version {VERSION}\n"
 
 
 def test_what_the_kernel_says_of_the_device(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
