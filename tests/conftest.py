@@ -11,7 +11,7 @@ from hypothesis import settings
 
 from tests.support.recordings import GPUREPLAY, REGISTER_LOGS, folder
 
-pytest_plugins = ["tests.support.cpu_time", "tests.support.sampling"]
+pytest_plugins = ["tests.support.cpu_time", "tests.support.json_schemas", "tests.support.sampling"]
 
 settings.register_profile("gramophone", deadline=None)  # tests are not timed: the machine is shared
 settings.load_profile("gramophone")
