@@ -135,6 +135,10 @@ lint: setup-test ## ruff, mypy, clang-format, cppcheck, generated files up to da
 	cppcheck --quiet --std=c11 --error-exitcode=1 --inline-suppr --enable=warning,performance,portability \
 	    --library=.cppcheck.cfg --suppress=missingIncludeSystem --suppress=normalCheckLevelMaxBranches $$(git ls-files '*.c')
 
+.PHONY: api
+api: setup ## pages on the Python API, from its docstrings, in build/api
+	$(BIN)/python -m pdoc -d google -o build/api signing trace_format host_tools.runners host_tools.passes host_tools.passes.pipeline host_tools.record tee_replayer
+
 ##@ Measure
 
 bench: setup system-test ## measure; prints tables

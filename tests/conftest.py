@@ -11,7 +11,7 @@ from hypothesis import settings
 
 from tests.support.recordings import GPUREPLAY, REGISTER_LOGS, folder
 
-pytest_plugins = ["tests.support.cpu_time", "tests.support.sampling"]
+pytest_plugins = ["tests.support.cpu_time", "tests.support.json_schemas", "tests.support.sampling"]
 
 os.environ["GRAMOPHONE_WERROR"] = "1"  # tee_replayer/strictness.py, which nothing has imported yet
 

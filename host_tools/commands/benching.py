@@ -12,7 +12,7 @@ from typing import Any
 
 import click
 
-from host_tools.commands.framework import GramophoneCommand, Outcome, UsageError
+from host_tools.commands.framework import GramophoneCommand, Outcome, UsageError, warn
 from host_tools.commands.running import Prepared, prepare, run_options
 from host_tools.gpus.page_tables import DivergenceError
 from host_tools.model.job_costs import JobCost, job_costs
@@ -59,6 +59,8 @@ def bench_command(signed: Path, runner: str, repeat: int, **options: Any) -> Out
             jobs = job_costs(prepared.trace, prepared.request.inputs, repeat)
     except DivergenceError as error:
         raise GramophoneError(f"{signed}: {error}") from error
+    if results[-1].compute == NONE:
+        warn("this virtual GPU runs no shaders; its jobs take no time")
     counted = [result.instructions for result in results if result.instructions]
     data: dict[str, Any] = {
         "device": results[-1].device,
@@ -94,8 +96,6 @@ def _spread(values: Sequence[float]) -> dict[str, float]:
 
 def _text(data: dict[str, Any], result: ReplayResult, jobs: list[JobCost]) -> list[str]:
     lines = [f"{data['device']}: {result.jobs} jobs, {result.actions} actions, {data['replays']} replays"]
-    if result.compute == NONE:
-        lines.append("warning: this virtual GPU runs no shaders; its jobs take no time")
     lines.append(f"{'':22} {'minimum':>14} {'median':>14}")
     lines += [
         f"{part + ', instructions':22} {spread['minimum']:14,.0f} {spread['median']:14,.0f}"

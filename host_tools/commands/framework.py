@@ -30,11 +30,23 @@ from typing import Any, NoReturn
 
 import click
 
-from host_tools.support.messages import LOG, listening, shown
+from host_tools.support.messages import LOG, listening, shown, warn
 from host_tools.support.programs import Ended, ended_by_signals
 from host_tools.support.streams import escape_unprintable
 from host_tools.support.version import VERSION
 from trace_format.errors import GramophoneError, printable
+
+__all__ = [
+    "FILE",
+    "STREAM",
+    "GramophoneCommand",
+    "GramophoneGroup",
+    "LazyCommand",
+    "Outcome",
+    "UsageError",
+    "say",
+    "warn",
+]
 
 
 class _File(click.Path):
@@ -61,7 +73,8 @@ class Outcome:
     """What a command found out.
 
     Attributes:
-        data: the fields of the JSON object; "ok" is put before them.
+        data: the fields of the JSON object, as host_tools/commands/schemas describes them; "ok" and "warnings"
+            are put before them.
         text: the same for people, without a newline at the end; "" prints nothing.
         ok: False if the answer is no.
     """
@@ -71,14 +84,14 @@ class Outcome:
     ok: bool = True
 
 
+def print_json(command_path: str, data: dict[str, Any]) -> None:
+    """Print what `--json` asks for; the tests see all that is printed here."""
+    click.echo(json.dumps(data))
+
+
 def say(message: str) -> None:
     """Tell the user something that is not the result."""
     LOG.info("%s", message)
-
-
-def warn(message: str) -> None:
-    """Tell the user what must not be overlooked."""
-    LOG.warning("warning: %s", message)
 
 
 class GramophoneCommand(click.Command):
@@ -128,13 +141,13 @@ class GramophoneCommand(click.Command):
                     raise UsageError("'-o -' and --json exclude each other: there is one standard output")
                 if log is not None and log.resolve() in _paths(ctx.params.values()):
                     raise UsageError(f"--log {log}: this file has another use here")
-                stack.enter_context(listening(verbose=verbose, quiet=quiet, log=log))
+                warnings = stack.enter_context(listening(verbose=verbose, quiet=quiet, log=log))
             except (GramophoneError, OSError) as error:
                 _fail(ctx, _sentence(error), as_json)
             LOG.debug("gramophone %s: %s", VERSION, shlex.join(sys.argv))
             outcome = self._outcome(ctx, as_json)
         if as_json:
-            click.echo(json.dumps({"ok": outcome.ok, **outcome.data}))
+            print_json(ctx.command_path, {"ok": outcome.ok, "warnings": warnings, **outcome.data})
         elif outcome.text and not (to_stdout and quiet):
             click.echo(shown(outcome.text), err=to_stdout)
         ctx.exit(0 if outcome.ok else 1)
@@ -292,7 +305,7 @@ def _tell(message: str, as_json: bool) -> None:
     else:  # before a command listens
         click.echo(f"error: {message}", err=True)
     if as_json:
-        click.echo(json.dumps({"ok": False, "error": message}))
+        print_json("", {"ok": False, "error": message})
 
 
 def _fail(ctx: click.Context, message: str, as_json: bool, status: int = 2) -> NoReturn:

@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from host_tools.commands.framework import FILE, GramophoneCommand, Outcome, UsageError
+from host_tools.commands.framework import FILE, GramophoneCommand, Outcome, UsageError, warn
 from host_tools.commands.outputs import Expected, Shown, compare, read_expected, read_labels, show
 from host_tools.commands.replaying import BEARSSL, KEY, MIB, MIN_VERSION, device_key
 from host_tools.commands.streams import read
@@ -27,7 +27,7 @@ from trace_format.schema import SlotKind
 from trace_format.trace import Trace
 
 Files = tuple[tuple[str | None, Path], ...]
-WARNING = "warning: this virtual GPU runs no shaders; outputs hold what was in memory, not results"
+NO_SHADERS = "this virtual GPU runs no shaders; outputs hold what was in memory, not results"
 
 
 def run_options(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -231,6 +231,8 @@ def replay_command(
         write_atomically(path, npy(result.outputs[name]))
         written[name] = str(path)
     compared = compare(result.outputs, wanted, tolerance) if result.ok else []
+    if result.ok and result.compute == NONE:
+        warn(NO_SHADERS)
     good = result.ok and all(row.ok for row in compared)
     return Outcome(_json(result, written, shown, compared), _text(result, written, shown, compared), ok=good)
 
@@ -274,8 +276,6 @@ def _text(result: ReplayResult, written: dict[str, str], shown: Shown, compared:
     if result.instructions:
         n = result.instructions
         lines.append(f"instructions: verify {n.verify:,}, load {n.load:,}, replay {n.replay:,}")
-    if result.compute == NONE:
-        lines.append(WARNING)
     for name, array in result.outputs.items():
         where = f" -> {written[name]}" if name in written else ""
         lines.append(f"{printable(name)}: {array.dtype.name} {list(array.shape)}{where}")

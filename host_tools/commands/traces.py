@@ -12,7 +12,7 @@ import click
 from host_tools.commands.framework import FILE, GramophoneCommand, Outcome
 from host_tools.commands.streams import OUTPUT, check_output, read, write
 from host_tools.gpus.page_tables import DivergenceError
-from host_tools.model.description import describe_actions, describe_slot
+from host_tools.model.description import action_fields, describe_actions, describe_slot
 from host_tools.passes import PASSES
 from host_tools.passes.pipeline import Step, build
 from host_tools.passes.rules import Applied, retarget
@@ -22,6 +22,7 @@ from host_tools.support.tensors import Assignment, assigned, load_all, without_v
 from host_tools.vgpu.binding import VgpuError
 from signing.envelope import shifted, split
 from trace_format import layout, profile
+from trace_format.actions import actions_of
 from trace_format.errors import GramophoneError, listed, printable
 from trace_format.schema import SIGNED_MAGIC, STRUCTURES, SlotKind
 from trace_format.trace import Trace
@@ -187,8 +188,9 @@ def dump_command(file: Path) -> Outcome:
     lines += [f"slot             {describe_slot(slot)}" for slot in trace.slots]
     actions = describe_actions(trace)
     lines += [f"{index:6}  {text}" for index, text in enumerate(actions)]
+    fields = [action_fields(action, trace.profile, trace.slots) for action in actions_of(trace.actions)]
     return Outcome(
-        {**data, "signature": claim or None, "action_list": actions, "notes": trace.notes}, "\n".join(lines)
+        {**data, "signature": claim or None, "action_list": fields, "notes": trace.notes}, "\n".join(lines)
     )
 
 

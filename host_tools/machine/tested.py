@@ -5,7 +5,7 @@ says so itself: ncnn (wheels.py, pyproject.toml), QEMU (host_tools/vgpu/build.py
 
 from functools import cache
 
-from rich.console import Console
+from host_tools.support.messages import warn
 
 TESTED = {
     # Sources.
@@ -27,5 +27,4 @@ def say_if_other(package: str, version: str) -> None:
     """Warn, once, of a package that is of another version than was tested."""
     tested = TESTED.get(package, version)
     if version != tested:
-        text = f"warning: {package} {version} is taken from the archive; {tested} was tested"
-        Console(stderr=True).print(text, markup=False, highlight=False, soft_wrap=True)
+        warn(f"{package} {version} is taken from the archive; {tested} was tested")

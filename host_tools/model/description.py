@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from trace_format.actions import ACTIONS, ALL_BITS, Action, Op, Type, actions_of
 from trace_format.errors import printable
 from trace_format.operands import Operand
@@ -59,6 +61,31 @@ def _word(operand: Operand, action: Action, gpu: Profile, slots: list[Slot]) -> 
             return f"{value:#x}"
         case Type.NUMBER:
             return str(value)
+
+
+def action_fields(action: Action, gpu: Profile, slots: list[Slot]) -> dict[str, Any]:
+    """One action for programs: its opcode's name, and its operands by the names that docs/FORMAT.md has.
+
+    Registers, interrupt lines and slots are given by name, a register also by its byte offset in the window; all
+    other operands are the numbers of the format.
+    """
+    row = ACTIONS[Op(action.op)]
+    fields: dict[str, Any] = {"op": row.name}
+    for operand in row.operands:
+        value: int = getattr(action, operand.name)
+        match operand.type:
+            case Type.REGISTER_READ | Type.REGISTER_WRITTEN:
+                register = gpu.by_offset.get(value * 4)
+                fields |= {"register": register.name if register else None, "offset": value * 4}
+            case Type.LINE:
+                fields[operand.name] = gpu.interrupts[value]
+            case Type.SLOT:
+                fields[operand.name] = slots[value].name
+            case _:
+                fields[operand.name] = value
+    if row.flags:
+        fields["flags"] = [flag.name for bit, flag in row.flags.items() if action.flags & bit]
+    return fields
 
 
 def describe_slot(slot: Slot) -> str:

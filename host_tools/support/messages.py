@@ -16,6 +16,7 @@ from pathlib import Path
 from trace_format.errors import printable
 
 LOG = logging.getLogger("gramophone")
+WARNING = "warning: "  # begins a warning's line
 FILE_FORMAT = "%(asctime)s %(levelname)s %(message)s"
 
 
@@ -37,6 +38,23 @@ class _File(logging.FileHandler):
         raise
 
 
+class _Warnings(logging.Handler):
+    """Keeps warnings for a result that others read."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.WARNING)
+        self.given: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if record.levelno == logging.WARNING:  # errors are said elsewhere
+            self.given.append(record.getMessage().removeprefix(WARNING))
+
+
+def warn(message: str) -> None:
+    """Tell the user what must not be overlooked."""
+    LOG.warning("%s%s", WARNING, message)
+
+
 def shown(text: str) -> str:
     """As it is printed: escapes for what a terminal acts on. Line ends of names have been escaped before."""
     return "\n".join("\t".join(map(printable, line.split("\t"))) for line in text.split("\n"))
@@ -48,8 +66,8 @@ def shows(level: int) -> bool:
 
 
 @contextmanager
-def listening(*, verbose: bool = False, quiet: bool = False, log: Path | None = None) -> Iterator[None]:
-    """Print messages while the context lasts, and write them to a file.
+def listening(*, verbose: bool = False, quiet: bool = False, log: Path | None = None) -> Iterator[list[str]]:
+    """Print messages while the context lasts, write them to a file, and collect the warnings: those so far.
 
     Args:
         verbose: details too.
@@ -60,7 +78,8 @@ def listening(*, verbose: bool = False, quiet: bool = False, log: Path | None = 
         OSError: the file cannot be written.
     """
     error = _StandardError(logging.DEBUG if verbose else logging.WARNING if quiet else logging.INFO)
-    handlers: list[logging.Handler] = [error]
+    warnings = _Warnings()
+    handlers: list[logging.Handler] = [error, warnings]
     if log is not None:
         try:
             file = _File(log, mode="w", encoding="utf-8", errors="backslashreplace")
@@ -75,7 +94,7 @@ def listening(*, verbose: bool = False, quiet: bool = False, log: Path | None = 
     for handler in handlers:
         LOG.addHandler(handler)
     try:
-        yield
+        yield warnings.given
     finally:
         for handler in handlers:
             LOG.removeHandler(handler)

@@ -17,6 +17,8 @@ from typing import Any
 
 import pytest
 
+from host_tools.runners import bearssl
+
 CHECKOUT = Path(__file__).resolve().parents[2]
 VECTORS = CHECKOUT / "tests/unit/signing_vectors"
 PACKAGES = ("trace_format", "signing", "host_tools", "tee_replayer", "baremetal")
@@ -86,6 +88,30 @@ def test_every_tracked_file_of_the_packages_is_in_the_wheel(wheel: Path, tracked
     assert (ours - names, names - ours) == (set(), set())
 
 
+def without_archive(gramophone: Path, signed: Path, public: Path, folder: Path) -> None:
+    """On a machine that is not Debian, with nothing in its cache and no archive in reach: what to do is said."""
+    settings = {"GRAMOPHONE_MIRROR": "http://127.0.0.1:9/debian", "XDG_CACHE_HOME": str(folder / "cold")}
+    line = [str(gramophone), "replay", str(signed), "--key", str(public), "--on", "vgpu"]
+
+    def run(*more: str) -> subprocess.CompletedProcess[str]:
+        env = environment() | settings
+        return subprocess.run([*line, *more], cwd=folder, env=env, capture_output=True, text=True, check=False)
+
+    refused = run()
+    assert refused.returncode == 2
+    assert refused.stderr.startswith(
+        "error: source of bearssl, the crypto library that replayers link: apt-get upd"
+    )
+    for hint in (
+        "http://127.0.0.1:9/debian",
+        "$GRAMOPHONE_MIRROR names another archive",
+        "--bearssl DIR takes a ",
+    ):
+        assert hint in refused.stderr
+    given = run("--bearssl", str(bearssl.source()))
+    assert given.returncode == 0, given.stderr
+
+
 def test_the_installed_command_works(wheel: Path, gramophone: Path, tmp_path: Path) -> None:
     """From the committed recording to a replay on the virtual GPU, and to the C sources of a replayer."""
 
@@ -100,5 +126,6 @@ def test_the_installed_command_works(wheel: Path, gramophone: Path, tmp_path: Pa
     jobs = command("build", CHECKOUT / "host_tools/demo/lenet/lenet.raw.gtr", "-o", built)["jobs"]
     command("sign", built, "--signing-key", key, "-o", signed)
     assert command("replay", signed, "--key", public, "--on", "vgpu")["jobs"] == jobs > 0
+    without_archive(gramophone, signed, public, tmp_path)
     command("generate", "--gpu", "v3d42", "--platform", "qemu-virt", "--key", public, "-o", tmp_path / "out")
     assert {"replayer.c", "replayer.h", "Makefile"} <= {path.name for path in (tmp_path / "out").iterdir()}

@@ -77,13 +77,13 @@ def index(archive: type[Archive], age_s: float) -> None:
     os.utime(file, (time.time() - age_s,) * 2)
 
 
-def test_the_tested_version_is_fetched_once(archive: type[Archive], capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_tested_version_is_fetched_once(archive: type[Archive], caplog: pytest.LogCaptureFixture) -> None:
     archive.later = ("9.9-1", WANTED, "0.1-1")
     assert fetched() == WANTED
     assert archive.asked == ["update", "showsrc", "source"]
     assert fetched() == WANTED
     assert len(archive.asked) == 3
-    assert capsys.readouterr().err == ""
+    assert caplog.messages == []
 
 
 def test_an_old_index_that_has_it_will_do(archive: type[Archive]) -> None:
@@ -99,7 +99,7 @@ def test_an_old_index_that_has_it_will_do(archive: type[Archive]) -> None:
     ids=["one", "several", "epoch"],
 )
 def test_the_newest_where_the_tested_version_is_gone(
-    versions: tuple[str, ...], newest: str, archive: type[Archive], capsys: pytest.CaptureFixture[str]
+    versions: tuple[str, ...], newest: str, archive: type[Archive], caplog: pytest.LogCaptureFixture
 ) -> None:
     """In words, once a process, also when the tree is there already; a fresh index is not fetched again."""
     archive.now = archive.later = versions
@@ -108,7 +108,7 @@ def test_the_newest_where_the_tested_version_is_gone(
     archive.asked.clear()
     assert fetched() == newest
     assert archive.asked == ["showsrc"]
-    assert capsys.readouterr().err == f"warning: bearssl {newest} is taken from the archive; {WANTED} was tested\n"
+    assert caplog.messages == [f"warning: bearssl {newest} is taken from the archive; {WANTED} was tested"]
 
 
 def test_a_new_index_that_lacks_the_source_is_of_another_archive(archive: type[Archive]) -> None:
