@@ -132,7 +132,8 @@ static enum gr_status try_once(struct gr_replayer *r)
             return GR_STATUS_RESET;
         /* Nothing of an earlier run stays, nor of an attempt that failed: neither data nor mappings. */
         gr_wipe(r->memory.base + r->image_end, r->low_bytes - r->image_end);
-        gr_wipe(r->kept, sizeof r->kept);
+        for (uint32_t i = 0; i < GR_KEPT; i++)
+            r->kept[i] = 0;
         r->code = 0;
         /* From the start: no job of any trace runs without the replayer's table. */
         gr_driver_set_table(r, 0);

@@ -130,6 +130,11 @@ static enum gr_status execute_range(struct gr_replayer *r, uint32_t from, uint32
 /*@ assigns r->tables; */
 bool gr_driver_reset(struct gr_replayer *r);
 
+/*@ requires \valid(r);
+    assigns r->started;
+*/
+void gr_restart(struct gr_replayer *r);
+
 /*@ requires ready(r);
     assigns r->report, r->code, r->limits, r->kept[0 .. GR_KEPT - 1], r->tables, r->touched, r->started,
             r->memory.base[r->image_end .. r->low_bytes - 1];
