@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import re
 import shutil
-import subprocess
 from collections.abc import Iterator
 from importlib import import_module, metadata
 from pathlib import Path
@@ -17,6 +16,7 @@ from packaging.requirements import Requirement
 
 from host_tools.machine.tested import TESTED
 from host_tools.sbom.document import Bill, bearssl, files
+from host_tools.support import programs
 from host_tools.support.cache import cache_dir
 from host_tools.support.version import VERSION
 from trace_format.errors import GramophoneError
@@ -34,19 +34,12 @@ def bill() -> Bill:
     Raises:
         GramophoneError: they, or what they need, are not installed as Python packages.
     """
-    subject = Component(
-        name=DISTRIBUTION,
-        version=VERSION,
-        type=ComponentType.APPLICATION,
-        bom_ref="gramophone",
-        purl=PackageURL("pypi", None, DISTRIBUTION, VERSION),
-        licenses=[LicenseFactory().make_from_string("BSD-2-Clause AND GPL-2.0-or-later")],
-    )
     try:
+        subject = _distribution(metadata.distribution(DISTRIBUTION), ComponentType.APPLICATION)
         found = _distributions()
     except metadata.PackageNotFoundError as error:
         raise GramophoneError(f"the Python package {error.name} is not installed: run `make setup`") from None
-    libraries = {name: _library(item) for name, (item, _) in found.items()}
+    libraries = {name: _distribution(item, ComponentType.LIBRARY) for name, (item, _) in found.items()}
     needs = {libraries[name]: [libraries[other] for other in others] for name, (_, others) in found.items()}
     return Bill(subject, [*map(_own, PACKAGES), *libraries.values(), *_programs(), *_bearssl()], needs)
 
@@ -85,7 +78,7 @@ def _canonical(name: str) -> str:
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
-def _library(distribution: metadata.Distribution) -> Component:
+def _distribution(distribution: metadata.Distribution, kind: ComponentType) -> Component:
     name = _canonical(distribution.name)
     fields = (distribution.metadata.get_all(field) for field in ("License-Expression", "License"))
     said = next((found[0] for found in fields if found), "")
@@ -93,7 +86,7 @@ def _library(distribution: metadata.Distribution) -> Component:
     return Component(
         name=name,
         version=distribution.version,
-        type=ComponentType.LIBRARY,
+        type=kind,
         bom_ref=f"pypi:{name}",
         purl=PackageURL("pypi", None, name, distribution.version),
         licenses=[LicenseFactory().make_from_string(licence)] if licence else [],
@@ -105,7 +98,7 @@ def _programs() -> Iterator[Component]:
     for name in PROGRAMS:
         if shutil.which(name) is None:
             continue
-        done = subprocess.run([name, "--version"], capture_output=True, text=True, errors="replace", check=False)
+        done = programs.run([name, "--version"])
         line = (done.stdout.splitlines() or [""])[0]
         version = re.search(r"\d+(\.\d+)+", line.rpartition(")")[2]) or re.search(r"\d+(\.\d+)+", line)
         yield Component(

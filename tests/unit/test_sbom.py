@@ -38,6 +38,7 @@ def host(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 def test_the_host_tools_have_their_sources(host: dict[str, Any]) -> None:
     assert host["metadata"]["component"]["name"] == "gramophone"
     assert host["metadata"]["component"]["version"] == metadata.version("gramophone")
+    assert "BSD-2-Clause" in host["metadata"]["component"]["licenses"][0]["expression"]
     for package in ("trace_format", "signing", "host_tools", "tee_replayer", "baremetal"):
         found = listed(parts(host)[package])
         sources = {path.relative_to(CHECKOUT / package).as_posix() for path in (CHECKOUT / package).rglob("*.py")}
@@ -53,7 +54,7 @@ def test_the_host_tools_need_installed_packages(host: dict[str, Any]) -> None:
     assert "pytest" not in parts(host), "an extra"
     needs = {row["ref"]: row.get("dependsOn", []) for row in host["dependencies"]}
     assert needs["pypi:cffi"] == ["pypi:pycparser"]
-    assert {"pypi:numpy", "package:signing"} <= set(needs["gramophone"])
+    assert {"pypi:numpy", "package:signing"} <= set(needs["pypi:gramophone"])
     assert parts(host)["bearssl"]["version"]
 
 
