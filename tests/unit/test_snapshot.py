@@ -47,7 +47,13 @@ def test_what_is_no_date(date: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "date", ["2005-03-11", "0001-01-01", f"{TOMORROW:%Y-%m-%d}", f"{TOMORROW:%Y%m%dT%H%M%SZ}"]
+    "date",
+    [
+        pytest.param("2005-03-11", id="before the first"),
+        pytest.param("0001-01-01", id="long before"),
+        pytest.param(f"{TOMORROW:%Y-%m-%d}", id="tomorrow"),
+        pytest.param(f"{TOMORROW:%Y%m%dT%H%M%SZ}", id="in 24 hours"),
+    ],
 )
 def test_dates_without_a_snapshot(date: str) -> None:
     with pytest.raises(RecordError, match=f"expected a date from 2005-03-12 on, in the past, found {date}"):
