@@ -139,7 +139,7 @@ class GramophoneCommand(click.Command):
                     raise UsageError("--verbose and --quiet exclude each other")
                 if to_stdout and as_json:
                     raise UsageError("'-o -' and --json exclude each other: there is one standard output")
-                if log is not None and log.resolve() in _paths(ctx.params.values()):
+                if log is not None and log.resolve() in {path.resolve() for path in _paths(ctx.params.values())}:
                     raise UsageError(f"--log {log}: this file has another use here")
                 warnings = stack.enter_context(listening(verbose=verbose, quiet=quiet, log=log))
             except (GramophoneError, OSError) as error:
@@ -186,11 +186,11 @@ class GramophoneCommand(click.Command):
 
 
 def _paths(values: Iterable[Any]) -> set[Path]:
-    """All paths among the values of options and arguments."""
+    """All paths among the values of options and arguments, as they were given."""
     found = set()
     for value in values:
         if isinstance(value, Path):
-            found.add(value.resolve())
+            found.add(value)
         elif isinstance(value, tuple):
             found |= _paths(value)
     return found

@@ -15,8 +15,9 @@ from host_tools.flash.errors import FlashError
 from host_tools.flash.manifest import NAME, Manifest, sha256
 from host_tools.flash.names import CONTAINERS
 from host_tools.runners import firmware as firmwares
+from host_tools.runners.needs import open_trace
 from host_tools.runners.optee import build as optee
-from host_tools.runners.optee.images import compile_normal_world
+from host_tools.runners.optee.images import compile_normal_world, read_board
 from host_tools.runners.optee.ta import build_ta, public_part
 from host_tools.support.version import TOOL
 from tee_replayer import boards
@@ -77,6 +78,8 @@ def pack(out: Path, sources: Sources) -> tuple[bytes, Manifest]:
     traces = _traces(sources.traces)
     if sources.boot_firmware is not None and not sources.boot_firmware.is_dir():
         raise FlashError(f"{sources.boot_firmware}: expected a folder with Raspberry Pi's boot files")
+    if board.runs_optee and sources.core is None:
+        _check_staging(traces, read_board(out).staging_bytes)
     given = _PACKERS[image.kind](board, out, sources)
     return _with_manifest(board, complete(board, replace(given, files={**given.files, **traces})))
 
@@ -105,6 +108,18 @@ def _traces(paths: Sequence[Path]) -> Files:
             raise FlashError(f"{path}: there are two traces called {name}")
         found[name] = path.read_bytes()
     return found
+
+
+def _check_staging(traces: Files, room: int) -> None:
+    """The pseudo-TA's staging area takes the signed trace, then all slots; how large it is, is not in the core."""
+    for name, data in traces.items():
+        trace = open_trace(data)
+        needed = max(len(data), sum(slot.dense_bytes for slot in trace.slots) if trace else 0)
+        if needed > room:
+            raise FlashError(
+                f"{name}: the device refuses this trace: the staging area, a quarter of the carve-out: expected "
+                f"at most {room} bytes, found {needed} ('gramophone generate --carveout-mib')"
+            )
 
 
 def _flash(_board: Board, out: Path, _sources: Sources) -> Given:

@@ -7,19 +7,24 @@ import json
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
 from host_tools.cli import main
+from host_tools.flash.errors import FlashError
+from host_tools.flash.pack import Sources, pack
 from host_tools.runners.optee import images, ta
 from host_tools.runners.optee.bundle import bundle
 from host_tools.runners.replay import RunnerError
 from signing.keys import Algorithm, PublicKey, generate
 from tee_replayer.generate import OPTEE_PARTS, GenerateError
 from tee_replayer.generate import generate as generate_sources
+from tests.support import replayer_samples as s
 from trace_format import profile as profiles
+from trace_format.actions import Op, action
 
 MIB = 1 << 20
 KEY = PublicKey(generate(Algorithm.ES256).public_key())
@@ -80,7 +85,8 @@ def test_the_command_adds_the_program_for_devices(tmp_path: Path) -> None:
 def test_the_board_is_read_back(tmp_path_factory: pytest.TempPathFactory, steps: int) -> None:
     out = tmp_path_factory.mktemp("optee") / "out"
     generate_sources("v3d42", "optee", KEY, out, carveout_bytes=steps * 2 * MIB)
-    assert images.read_board(out).carveout_bytes == steps * 2 * MIB
+    board = images.read_board(out)
+    assert (board.carveout_bytes, board.staging_bytes) == (steps * 2 * MIB, steps * MIB // 2)
 
 
 @pytest.mark.parametrize(("share", "base"), [(False, 0), (True, 0x0B02_0000)])
@@ -120,3 +126,15 @@ def test_a_folder_that_is_no_pseudo_ta(text: str | None, reason: str, tmp_path: 
 def test_a_bare_metal_platform_needs_the_crypto_library(tmp_path: Path) -> None:
     with pytest.raises(GenerateError, match="needs BearSSL"):
         generate_sources("v3d42", "qemu-virt", KEY, tmp_path / "out")
+
+
+def test_a_trace_that_the_staging_area_has_no_room_for(tmp_path: Path) -> None:
+    """Of 2 MiB of carve-out, 512 KiB: known before OP-TEE is built."""
+    out = generate_sources("v3d42", "optee", s.KEY, tmp_path / "out", carveout_bytes=2 * MIB)
+    image = np.random.default_rng(1).bytes(600 << 10)
+    data = s.signed(s.trace(action(Op.REPLAY_START), slots=[], image=image, carveout_bytes=MIB))
+    (tmp_path / "net.sgtr").write_bytes(data)
+    with pytest.raises(FlashError) as error:
+        pack(out, Sources([tmp_path / "net.sgtr"]))
+    what = "the device refuses this trace: the staging area, a quarter of the carve-out"
+    assert str(error.value).startswith(f"net.sgtr: {what}: expected at most 524288 bytes, found {len(data)} ")

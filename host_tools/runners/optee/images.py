@@ -52,6 +52,7 @@ class Board:
     carveout_base: int
     carveout_bytes: int
     firewall_base: int
+    staging_bytes: int = 0
 
 
 @dataclass(frozen=True)
