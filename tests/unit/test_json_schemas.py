@@ -17,6 +17,10 @@ from click.testing import CliRunner
 from jsonschema import Draft202012Validator
 
 from host_tools.cli import COMMANDS, main
+from host_tools.flash.check import Checked
+from host_tools.flash.contents import Contents
+from host_tools.flash.manifest import Manifest, TrustedApplication
+from host_tools.flash.signed_ta import PUBLISHED_KEY
 from host_tools.model.description import action_fields
 from host_tools.support.messages import LOG, listening, warn
 from signing import keys
@@ -74,6 +78,17 @@ def test_warnings_are_in_the_result() -> None:
     assert not any(text.startswith("warning") for text in found["warnings"])
     optee = command("generate", "--gpu", "v3d42", "--platform", "optee", "--key", "pub.pem", "-o", "out")
     assert ["lets any client open sessions" in text for text in optee["warnings"]] == [True]
+
+
+@pytest.mark.parametrize("key", [PUBLISHED_KEY, "0" * 64])
+def test_an_image_whose_ta_anybody_can_sign(key: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All of it is what it must be; that is not all that a caller must know."""
+    ta = TrustedApplication("ta/x.ta", "x", 0, key)
+    manifest = Manifest("tool", "optee", "v3d42", "0", "0" * 32, "0" * 64, 0, (), (), (ta,), (), 0, "0" * 64)
+    checked = Checked("archive", manifest, "0" * 64, Contents("optee"), (), ())
+    monkeypatch.setattr("host_tools.commands.flashing.check_image", lambda path, key: checked)
+    warnings = command("flash", "--check", "net.gtr")["warnings"]
+    assert ["anybody can sign TAs for this core" in text for text in warnings] == [True] * (key == PUBLISHED_KEY)
 
 
 def test_only_warnings_count(capsys: pytest.CaptureFixture[str]) -> None:
