@@ -10,7 +10,7 @@ import json
 import logging
 import re
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from click.testing import CliRunner
@@ -77,7 +77,7 @@ def test_warnings_are_in_the_result() -> None:
     assert [text.split(" ")[:2] for text in found["warnings"]] == [["raw.gtr:", "devices"], ["raw.gtr", "is"]]
     assert not any(text.startswith("warning") for text in found["warnings"])
     optee = command("generate", "--gpu", "v3d42", "--platform", "optee", "--key", "pub.pem", "-o", "out")
-    assert ["lets any client open sessions" in text for text in optee["warnings"]] == [True]
+    assert any("lets any client open sessions" in text for text in optee["warnings"])
 
 
 @pytest.mark.parametrize("key", [PUBLISHED_KEY, "0" * 64])
@@ -85,8 +85,8 @@ def test_an_image_whose_ta_anybody_can_sign(key: str, monkeypatch: pytest.Monkey
     """All of it is what it must be; that is not all that a caller must know."""
     ta = TrustedApplication("ta/x.ta", "x", 0, key)
     manifest = Manifest("tool", "optee", "v3d42", "0", "0" * 32, "0" * 64, 0, (), (), (ta,), (), 0, "0" * 64)
-    checked = Checked("archive", manifest, "0" * 64, Contents("optee"), (), ())
-    monkeypatch.setattr("host_tools.commands.flashing.check_image", lambda path, key: checked)
+    checked = Checked("archive", manifest, "0" * 64, cast(Contents, None), (), ())
+    monkeypatch.setattr("host_tools.commands.flashing.check_image", lambda *_: checked)
     warnings = command("flash", "--check", "net.gtr")["warnings"]
     assert ["anybody can sign TAs for this core" in text for text in warnings] == [True] * (key == PUBLISHED_KEY)
 
