@@ -30,9 +30,8 @@ from typing import Any, NoReturn
 
 import click
 
-from host_tools.support.messages import LOG, listening, shown, warn
+from host_tools.support.messages import LOG, escape_unprintable, listening, shown, warn
 from host_tools.support.programs import Ended, ended_by_signals
-from host_tools.support.streams import escape_unprintable
 from host_tools.support.version import VERSION
 from trace_format.errors import GramophoneError, printable
 

@@ -25,10 +25,9 @@ from host_tools.record.network import TOLERANCE, relative_difference
 from host_tools.runners import bearssl, run
 from host_tools.runners.firmware import compile_firmware
 from host_tools.runners.replay import ReplayRequest, ReplayResult
-from host_tools.support.messages import listening
+from host_tools.support.messages import escape_unprintable, listening
 from host_tools.support.programs import Ended, ended_by_signals
 from host_tools.support.progress import phase
-from host_tools.support.streams import escape_unprintable
 from signing.keys import Algorithm, PublicKey, generate
 from signing.sign import FileSigner, sign_trace
 from tee_replayer.generate import generate as generate_sources

@@ -10,9 +10,8 @@ from host_tools.demo import RAW
 from host_tools.passes.pipeline import build
 from host_tools.runners import NORMAL_WORLDS, run
 from host_tools.runners.replay import ReplayRequest
-from host_tools.support.messages import listening
+from host_tools.support.messages import escape_unprintable, listening
 from host_tools.support.progress import phase
-from host_tools.support.streams import escape_unprintable
 from signing.keys import Algorithm, generate
 from signing.sign import FileSigner, sign_trace
 from trace_format.errors import GramophoneError

@@ -16,7 +16,7 @@ from typing import Any, NoReturn
 from host_tools.device.library import LIBRARY, LOGINS, VIAS, Session, TeeError
 from host_tools.support import npy
 from host_tools.support.files import check_writable, write_atomically
-from host_tools.support.messages import LOG, listening
+from host_tools.support.messages import LOG, escape_unprintable, listening
 from host_tools.support.version import VERSION
 from trace_format.errors import GramophoneError, SlotError, listed, printable
 
@@ -57,6 +57,7 @@ class Parser(argparse.ArgumentParser):
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command; the exit status: 0, 1 if the answer is no, 2 for usage, bad input and what is missing."""
+    escape_unprintable()
     given = sys.argv[1:] if arguments is None else list(arguments)
     as_json = "--json" in given
     try:

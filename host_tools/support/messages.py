@@ -7,6 +7,7 @@ always, notes and progress (INFO) unless quiet, details (DEBUG) if verbose. Stan
 
 from __future__ import annotations
 
+import io
 import logging
 import sys
 from collections.abc import Iterator
@@ -53,6 +54,13 @@ class _Warnings(logging.Handler):
 def warn(message: str) -> None:
     """Tell the user what must not be overlooked."""
     LOG.warning("%s%s", WARNING, message)
+
+
+def escape_unprintable() -> None:
+    """Print escapes for characters that the encoding of a standard stream lacks, and for a name's odd bytes."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
 
 
 def shown(text: str) -> str:

@@ -190,7 +190,18 @@ def test_the_commands_in_a_row(tmp_path: Path, signer: FileSigner, digits: Digit
     )
     found = json.loads(text)
     assert set(found) == {
-        *("ok", "device", "compute", "jobs", "actions", "retries", "outputs", "instructions"),
+        *(
+            "ok",
+            "warnings",
+            "device",
+            "compute",
+            "jobs",
+            "actions",
+            "retries",
+            "outputs",
+            "expected",
+            "instructions",
+        ),
         *("trace_bytes", "secure_bytes"),
     }
     assert found["compute"] == "full"

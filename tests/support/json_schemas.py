@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import functools
 import json
+from collections.abc import Iterator
 from importlib import resources
 from typing import Any
 
@@ -47,8 +48,8 @@ def check(name: str, data: Any) -> None:
     assert not errors, (name, errors, data)
 
 
-@pytest.fixture(autouse=True)
-def _json_fits_its_schema(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture(autouse=True, scope="session")
+def _json_fits_its_schema() -> Iterator[None]:
     """Whatever a command prints as JSON in a test's own process."""
     real = framework.print_json
 
@@ -58,4 +59,6 @@ def _json_fits_its_schema(monkeypatch: pytest.MonkeyPatch) -> None:
         if len(words) > 1:
             check(words[1], json.loads(json.dumps(data)))
 
-    monkeypatch.setattr(framework, "print_json", checked)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(framework, "print_json", checked)
+        yield

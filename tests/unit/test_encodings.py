@@ -119,6 +119,15 @@ def test_no_command_needs_utf_8(folder: Path) -> None:
     assert "größe" in run("dump größe.gtr", folder, PYTHONUTF8="1").stdout.decode()
 
 
+def test_the_device_s_command_without_utf_8(folder: Path) -> None:
+    environment = os.environ | {"PYTHONPATH": str(ROOT)} | ASCII
+    command = [sys.executable, "-m", "host_tools.device.cli", "replay", "größe.sgtr", "--größe"]
+    for more in ([], ["--json"]):
+        done = subprocess.run([*command, *more], cwd=folder, env=environment, capture_output=True, check=False)
+        assert (done.returncode, b"Traceback" in done.stderr) == (2, False), done
+        assert b"gr\\" in done.stderr
+
+
 def test_help_without_utf_8(folder: Path) -> None:
     """Of all commands, in one process: each start takes a second."""
     code = (
