@@ -80,24 +80,35 @@ def warn(message: str) -> None:
     LOG.warning("warning: %s", message)
 
 
-class GramophoneCommand(click.Command):
-    """A command whose function returns an `Outcome`; `example` is shown by `--help`."""
+class WithExample(click.Command):
+    """What has an example in its help."""
 
     def __init__(self, *args: Any, example: str, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.example = example
-        self.params += [
-            click.Option(["--json", "as_json"], is_flag=True, help="Print the result as one JSON object."),
-            click.Option(["-v", "--verbose"], is_flag=True, help="Say what is done, in detail."),
-            click.Option(["-q", "--quiet"], is_flag=True, help="Only warnings and errors, no progress."),
-            click.Option(["--log"], type=FILE, help="File for all messages, with details and times."),
-        ]
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Show the example as the user types it."""
         with formatter.section("Example"):
             for line in self.example.splitlines():
                 formatter.write(f"  {line}\n")
+
+
+class SubGroup(WithExample, click.Group):
+    """Commands of one verb, such as those of `record`."""
+
+
+class GramophoneCommand(WithExample):
+    """A command whose function returns an `Outcome`; `example` is shown by `--help`."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.params += [
+            click.Option(["--json", "as_json"], is_flag=True, help="Print the result as one JSON object."),
+            click.Option(["-v", "--verbose"], is_flag=True, help="Say what is done, in detail."),
+            click.Option(["-q", "--quiet"], is_flag=True, help="Only warnings and errors, no progress."),
+            click.Option(["--log"], type=FILE, help="File for all messages, with details and times."),
+        ]
 
     def invoke(self, ctx: click.Context) -> NoReturn:
         """Run the command, print its outcome and end with its exit status."""
@@ -179,7 +190,7 @@ class LazyCommand:
         return command
 
 
-class GramophoneGroup(click.Group):
+class GramophoneGroup(SubGroup):
     """The outermost group.
 
     Its commands are lazy: `--help` prints their summaries without an import. Wrong options and arguments are one
