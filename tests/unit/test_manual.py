@@ -20,7 +20,6 @@ from host_tools.commands.framework import GramophoneCommand
 from host_tools.device import cli as device
 from tests.support import installed
 
-
 CHECKOUT = Path(__file__).resolve().parents[2]
 
 
