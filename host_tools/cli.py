@@ -61,7 +61,17 @@ COMMANDS = {
 }
 
 
-@click.group(cls=GramophoneGroup, lazy=COMMANDS, context_settings={"help_option_names": ["-h", "--help"]})
+EXAMPLE = """\
+gramophone build lenet.raw.gtr -o - | gramophone sign - --signing-key key.pem -o lenet.sgtr
+gramophone replay lenet.sgtr --key pub.pem --input data=digit.npy --top 1"""
+
+
+@click.group(
+    cls=GramophoneGroup,
+    lazy=COMMANDS,
+    example=EXAMPLE,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
 @click.version_option(VERSION, prog_name="gramophone")
 def main() -> None:
     """Record what a GPU stack does once, sign it, replay it from the secure world."""

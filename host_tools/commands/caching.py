@@ -11,7 +11,7 @@ from pathlib import Path
 
 import click
 
-from host_tools.commands.framework import GramophoneCommand, Outcome, UsageError
+from host_tools.commands.framework import GramophoneCommand, Outcome, SubGroup, UsageError
 from host_tools.support.cache import cache_dir
 from trace_format.errors import listed, printable
 
@@ -99,7 +99,11 @@ def _rows(parts: list[Part]) -> list[str]:
     ]
 
 
-@click.group("cache")
+@click.group(
+    "cache",
+    cls=SubGroup,
+    example="gramophone cache list",
+)
 def cache_group() -> None:
     """Show what is kept between runs, and remove it."""
 

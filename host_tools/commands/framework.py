@@ -93,17 +93,38 @@ def say(message: str) -> None:
     LOG.info("%s", message)
 
 
-class GramophoneCommand(click.Command):
+def warn(message: str) -> None:
+    """Tell the user what must not be overlooked."""
+    LOG.warning("warning: %s", message)
+
+
+class WithExample(click.Command):
+    """What has an example in its help: lines that a user may type."""
+
+    def __init__(self, *args: Any, example: str, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.example = example
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Show the example as the user types it."""
+        with formatter.section("Example"):
+            for line in self.example.splitlines():
+                formatter.write(f"  {line}\n")
+
+
+class SubGroup(WithExample, click.Group):
+    """Commands of one verb, such as those of `record`."""
+
+
+class GramophoneCommand(WithExample):
     """A command whose function returns an `Outcome`; `example` is shown by `--help`.
 
     Args:
-        example: lines that a user may type.
         in_place: name of a flag with which the output may be the file that is the argument.
     """
 
-    def __init__(self, *args: Any, example: str, in_place: str = "", **kwargs: Any) -> None:
+    def __init__(self, *args: Any, in_place: str = "", **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.example = example
         self.in_place = in_place
         self.params += [
             click.Option(["--json", "as_json"], is_flag=True, help="Print the result as one JSON object."),
@@ -121,12 +142,6 @@ class GramophoneCommand(click.Command):
                 if single and order.count(param) > 1:
                     raise click.UsageError(f"{' / '.join(param.opts)} is given twice and takes one value", ctx)
         return super().parse_args(ctx, args)
-
-    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Show the example as the user types it."""
-        with formatter.section("Example"):
-            for line in self.example.splitlines():
-                formatter.write(f"  {line}\n")
 
     def invoke(self, ctx: click.Context) -> NoReturn:
         """Run the command, print its outcome and end with its exit status."""
@@ -220,7 +235,7 @@ class LazyCommand:
         return command
 
 
-class GramophoneGroup(click.Group):
+class GramophoneGroup(SubGroup):
     """The outermost group.
 
     Its commands are lazy: `--help` prints their summaries without an import. Wrong options and arguments are one

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from host_tools.commands.framework import FILE, GramophoneCommand, Outcome
+from host_tools.commands.framework import FILE, GramophoneCommand, Outcome, SubGroup
 from host_tools.commands.streams import OUTPUT, check_output, write
 from host_tools.commands.traces import NAME, default_name, facts
 from host_tools.record.importers.gpureplay_trace import DEFAULT_GPU, gpus, import_gpureplay
@@ -17,7 +17,11 @@ from trace_format.trace import Trace
 NAMED = click.option("--name", type=NAME, help="Name of the trace; default: that of the recording.")
 
 
-@click.group("import")
+@click.group(
+    "import",
+    cls=SubGroup,
+    example="gramophone import gpureplay recordings/mnist -o mnist.raw.gtr",
+)
 def import_group() -> None:
     """Turn a recording that another tool made into a raw trace."""
 

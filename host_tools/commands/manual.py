@@ -13,7 +13,7 @@ import click
 from click.shell_completion import get_completion_class
 from click_man.man import ManPage
 
-from host_tools.commands.framework import FILE, GramophoneCommand, Outcome
+from host_tools.commands.framework import FILE, GramophoneCommand, Outcome, WithExample
 from host_tools.device import cli as device
 from host_tools.support.files import write_atomically
 from host_tools.support.version import VERSION
@@ -51,7 +51,7 @@ def pages(
         for child, command in below:
             assert command is not None
             text += f".TP\n\\fB{ctx.command_path} {child}\\fP\n{_escaped(command.get_short_help_str(1000))}\n"
-    elif isinstance(group, GramophoneCommand):
+    if isinstance(group, WithExample):
         text += f".SH EXAMPLES\n.nf\n{_escaped(group.example)}\n.fi\n"
     yield ctx.command_path.replace(" ", "-"), text + EXIT_STATUS
     if isinstance(group, click.Group):

@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from host_tools.commands.framework import FILE, GramophoneCommand, Outcome, UsageError, say
+from host_tools.commands.framework import FILE, GramophoneCommand, Outcome, SubGroup, UsageError, say
 from host_tools.commands.streams import OUTPUT, check_output, write
 from host_tools.commands.traces import NAME, default_name, facts
 from host_tools.machine.boot import BOOT_TIMEOUT_S
@@ -67,7 +67,11 @@ class _Shape(click.ParamType[Any]):
         return match[1], shape
 
 
-@click.group("record")
+@click.group(
+    "record",
+    cls=SubGroup,
+    example="gramophone record ncnn lenet.param lenet.bin --shape data=1x28x28 -o lenet.raw.gtr",
+)
 def record() -> None:
     """Record what the unmodified GPU stack does, on a virtual GPU in an emulated machine."""
 

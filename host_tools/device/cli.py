@@ -120,7 +120,11 @@ def parser() -> Parser:
     common.add_argument("-q", "--quiet", action="store_true", help="Only warnings and errors.")
     common.add_argument("--log", type=Path, metavar="FILE", help="File for all messages, with details and times.")
     top = Parser(
-        prog=PROGRAM, description="Replay signed traces on this device, through OP-TEE.", allow_abbrev=False
+        prog=PROGRAM,
+        description="Replay signed traces on this device, through OP-TEE.",
+        epilog=f"Example:\n  {PROGRAM} replay net.sgtr --input data=digit.npy -o prob=prob.npy",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
     )
     top.add_argument("--version", action="version", version=f"{PROGRAM}, version {VERSION}")
     commands = top.add_subparsers(required=True, metavar="COMMAND")

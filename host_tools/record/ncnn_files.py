@@ -78,7 +78,10 @@ def layers_of(text: str) -> list[Layer]:
             found.append(Layer(words[0], words[1], {int(key): value for key, value in pairs}))
         except (IndexError, ValueError):
             raise WrongError(f"line {number} of the .param file is not a layer's: {line[:60]!r}") from None
-    expected = int(lines[1].split()[0])
+    counts = lines[1].split() if len(lines) > 1 else []
+    if len(counts) != 2 or not all(count.isdecimal() for count in counts):
+        raise WrongError("line 2 of the .param file: expected the numbers of layers and blobs")
+    expected = int(counts[0])
     if len(found) != expected:
         raise WrongError(f"the .param file is cut short: expected {expected} layers, found {len(found)}")
     return found
@@ -101,6 +104,8 @@ class Weights(ncnn.ModelBin):  # type: ignore[misc]
         count = math.prod(shape)
         assert self.layer is not None
         self.layer.needs.append(count)
+        if count < 0:
+            raise WrongError(f"{self.layer}: expected a number of weights, found {count}")
         if kind not in (TAGGED, PLAIN):
             raise WrongError(f"{self.layer}: weights of a kind (number {kind}) that cannot be recorded")
         tag = int.from_bytes(self._take(4, count), "little") if kind == TAGGED else 0
@@ -184,7 +189,7 @@ def check_shapes(net: Any, layers: list[Layer], shapes: dict[str, tuple[int, ...
             wanted, found, what = layer.needs[0], shape[0], "channels"
         else:
             first = layer.number(KERNEL[0], 1)
-            kernel = math.prod(layer.number(key, first) for key in KERNEL[: CONVOLUTIONS[layer.type]])
+            kernel = max(math.prod(layer.number(key, first) for key in KERNEL[: CONVOLUTIONS[layer.type]]), 1)
             groups = layer.number(7, 1) if "DepthWise" in layer.type else 1
             wanted, found, what = layer.needs[0] * groups // (outputs * kernel), shape[0], "channels"
         if wanted != found:

@@ -49,7 +49,8 @@ def preflight(param: bytes, weights: bytes, shapes: Mapping[str, tuple[int, ...]
         if done.returncode:
             raise RecordError(f"ncnn could not be asked: {' '.join(done.stderr.split()[-40:])}")
         if answer := (folder / "answer").read_text(encoding="utf-8"):
-            raise NetworkError(answer)
+            said = [line for line in done.stderr.splitlines() if line.startswith("layer ")]  # ncnn's own words
+            raise NetworkError(f"{answer} ({said[-1]})" if said else answer)
         if halves := (folder / "halves").read_text(encoding="utf-8").splitlines():
             LOG.info("note: float16 weights are recorded as float32: %s", listed(halves))
         return (folder / "net.bin").read_bytes()

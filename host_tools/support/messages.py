@@ -25,7 +25,8 @@ class _StandardError(logging.Handler):
     """One line, or several, with escapes for what a terminal acts on; to what is standard error at the time."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        print(shown(record.getMessage()), file=sys.stderr, flush=True)
+        if sys.stderr is not None:  # None: it was closed before Python started; print would take standard output
+            print(shown(record.getMessage()), file=sys.stderr, flush=True)
 
 
 class _File(logging.FileHandler):

@@ -28,7 +28,7 @@ def phase(what: str) -> Iterator[None]:
     """Say what is being done while the context lasts, and how long it took."""
     began = time.monotonic()
     LOG.debug("%s: begins", what)
-    on_terminal = sys.stderr.isatty() and shows(logging.INFO)
+    on_terminal = sys.stderr is not None and sys.stderr.isatty() and shows(logging.INFO)
     try:
         with _TERMINAL.line(what) if on_terminal else _so_far(what, began):
             yield

@@ -40,5 +40,5 @@ def test_the_summary_is_the_command_s_own(name: str) -> None:
 
 
 def test_all_commands_are_listed() -> None:
-    listed = run("--help")[1].partition("Commands:\n")[2]
+    listed = run("--help")[1].partition("Commands:\n")[2].partition("\nExample:\n")[0]
     assert [line.split()[0] for line in listed.splitlines()] == sorted(COMMANDS)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -18,6 +19,8 @@ from host_tools.cli import COMMANDS, main
 from host_tools.commands.framework import GramophoneCommand
 from host_tools.device import cli as device
 from tests.support import installed
+
+CHECKOUT = Path(__file__).resolve().parents[2]
 
 
 def commands() -> dict[str, click.Command]:
@@ -91,13 +94,25 @@ def test_bash_completes(words: str, expected: set[str]) -> None:
 
 
 def test_every_help_has_examples_of_that_command() -> None:
-    for name in commands():
+    for name in [*commands(), "record", "import", "cache", ""]:
         done = CliRunner().invoke(main, [*name.split(), "--help"])
         examples = done.stdout.partition("Example:\n")[2].splitlines()
         assert examples
-        assert any(line.strip().startswith(f"gramophone {name}") for line in examples)
+        assert any(line.strip().startswith(f"gramophone {name}".rstrip()) for line in examples)
     for name, text in device.help_of_commands(device.parser()):
         assert f"Example:\n  gramophone-tee {name} " in text
+
+
+def test_the_page_of_commands_has_them_all() -> None:
+    """Every verb in its first table, every option that it names in some command."""
+    page = (CHECKOUT / "docs" / "COMMANDS.md").read_text(encoding="utf-8")
+    ours = {row.split("|")[2] for row in page.partition("### Verbs")[2].splitlines() if row.startswith("| ")}
+    for name in COMMANDS:
+        assert any(f"`{name}" in cell for cell in ours), name
+    rows = page.partition("## One vocabulary")[2].partition("\n\nWhere a file")[0].splitlines()
+    named = {option for row in rows for option in re.findall(r"`(--?[a-z-]+)`", row)}
+    known = {opt for command in commands().values() for param in command.params for opt in param.opts}
+    assert named - known - {"-h", "--help"} == set()
 
 
 # An option has one meaning, and the same letters, wherever it is.

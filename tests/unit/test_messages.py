@@ -129,6 +129,21 @@ def test_standard_streams(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     assert sorted(path.name for path in Path().iterdir()) == ["key.pem", "pub.pem"]
 
 
+def test_standard_error_that_is_closed(tmp_path: Path) -> None:
+    """Nothing of what belongs there ends up in the result."""
+    (tmp_path / "net.gtr").write_bytes(small_trace())
+    (tmp_path / "key.pem").write_bytes(private_pem(PRIVATE_KEY, None))
+    line = 'exec "$@" 2>&-'
+    command = [sys.executable, installed.program("gramophone"), "sign", "net.gtr", "--signing-key", "key.pem"]
+    done = subprocess.run(
+        ["sh", "-c", line, "sh", *command, "-o", "out", "-v", "--json"],
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        check=True,
+    )
+    assert json.loads(done.stdout)["ok"]
+
+
 def test_an_interrupt_is_exit_status_130(tmp_path: Path) -> None:
     """The command reads a pipe that nobody writes to, and is interrupted there."""
     os.mkfifo(tmp_path / "pipe")

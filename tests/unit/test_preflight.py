@@ -126,6 +126,24 @@ BAD = {
         SHAPES,
         "the .param file is cut short: expected 8 layers, found 2",
     ),
+    "a negative number of weights": (
+        changed(b" 6=3200 ", b" 6=-200 "),
+        LENET_BIN,
+        SHAPES,
+        "ncnn cannot load this network (layer load_param 3 conv2 failed)",
+    ),
+    "no kernel": (
+        changed(b" 1=5 5=1 6=200", b" 1=0 5=1 6=200"),
+        LENET_BIN,
+        SHAPES,
+        "ncnn cannot load this network (layer load",
+    ),
+    "no number of layers": (
+        changed(b"8 8\n", b"x 8\n"),
+        LENET_BIN,
+        SHAPES,
+        "line 2 of the .param file: expected the numbers of layers and blobs",
+    ),
     "a line that is none": (
         changed(b"Pooling      pool1  1 1", b"Pooling      pool1  x 1"),
         LENET_BIN,
