@@ -93,11 +93,6 @@ def say(message: str) -> None:
     LOG.info("%s", message)
 
 
-def warn(message: str) -> None:
-    """Tell the user what must not be overlooked."""
-    LOG.warning("warning: %s", message)
-
-
 class WithExample(click.Command):
     """What has an example in its help: lines that a user may type."""
 
