@@ -55,7 +55,7 @@ def test_a_boot_is_a_phase(
     monkeypatch.setattr(network, "ncnn_result", lambda _: result)
     monkeypatch.setattr(network, "qemu_version", lambda: "QEMU")
     monkeypatch.setattr(network, "convert", lambda *_, **__: Trace.read(RAW))
-    root = cast(RecordRoot, SimpleNamespace(kernel_name="", driver_name="", versions={}))
+    root = cast(RecordRoot, SimpleNamespace(kernel_name="", driver_name="", versions={}, notes={}))
     machine = network.Boot(2, root, tmp_path, tmp_path, "v3d42", 7.5)
     with listening():
         network._record(
