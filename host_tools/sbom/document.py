@@ -88,19 +88,29 @@ def file(path: Path, name: str, prefix: str = "") -> Component:
     return Component(name=name, type=ComponentType.FILE, bom_ref=f"file:{prefix}{name}", hashes=[sha256(path)])
 
 
-def files(folder: Path, prefix: str = "") -> list[Component]:
-    """All files of a folder, but what a compiler made of them; links are not followed."""
-    return [file(path, path.relative_to(folder).as_posix(), prefix) for path in _sources(folder)]
+def files(folder: Path, prefix: str = "", *, links: bool = False) -> list[Component]:
+    """All files of a folder, but what a compiler made of them.
+
+    Args:
+        folder: the folder.
+        prefix: as for `file`.
+        links: whether a link to a file is taken for one, as in our own packages in a checkout.
+
+    Raises:
+        GramophoneError: there is something else, such as a link, whose contents may be others tomorrow.
+    """
+    return [file(path, path.relative_to(folder).as_posix(), prefix) for path in _sources(folder, links)]
 
 
-def _sources(folder: Path) -> Iterator[Path]:
+def _sources(folder: Path, links: bool) -> Iterator[Path]:
     for entry in sorted(folder.iterdir()):
-        if entry.is_symlink() or entry.name == "__pycache__":
-            continue
-        if entry.is_dir():
-            yield from _sources(entry)
-        elif entry.is_file() and entry.suffix not in MADE_LATER:
+        linked = entry.is_symlink() and not (links and entry.is_file())
+        if linked or not (entry.is_dir() or entry.is_file()):
+            raise GramophoneError(f"{entry}: expected a file or a folder, found something else")
+        if entry.is_file() and entry.suffix not in MADE_LATER:
             yield entry
+        elif entry.is_dir() and entry.name != "__pycache__":
+            yield from _sources(entry, links)
 
 
 def sha256(path: Path) -> HashType:

@@ -51,7 +51,7 @@ def _own(package: str) -> Component:
         version=VERSION,
         type=ComponentType.LIBRARY,
         bom_ref=f"package:{package}",
-        components=files(folder, f"{package}/"),
+        components=files(folder, f"{package}/", links=True),
     )
 
 
