@@ -12,10 +12,14 @@ import pytest
 from click.testing import CliRunner
 
 from host_tools.cli import main
+from host_tools.commands import recording
 from host_tools.machine import apt, root, snapshot
 from host_tools.machine.errors import RecordError
 from host_tools.support.cache import cache_dir
+from tests.support import json_schemas
 from tests.support.debian_archive import require_tools, served, signer, write
+from tests.support.signing_samples import small_trace
+from trace_format.trace import Trace
 
 OLD, BETWEEN, NEW = "20251101T000000Z", "20251107T120000Z", "20251115T000000Z"
 TOMORROW = datetime.now(UTC) + timedelta(days=1)
@@ -76,6 +80,14 @@ def test_a_bad_date_is_said_before_anything_is_done(command: str, tmp_path: Path
         2,
         "error: --snapshot: expected a date such as 2026-11-01 or 20261101T000000Z, found 'yesterday'\n",
     )
+
+
+@pytest.mark.parametrize("stamp", ["", OLD])
+def test_what_is_said_of_a_recording(stamp: str, tmp_path: Path) -> None:
+    outcome = recording._written(Trace.parse(small_trace()), tmp_path / "raw.gtr", stamp)
+    json_schemas.check("record", {"ok": True, "warnings": [], **outcome.data})
+    assert outcome.data["snapshot"] == (stamp or None)
+    assert outcome.text.endswith(f"\npackages: snapshot.debian.org as of {stamp}") == bool(stamp)
 
 
 @pytest.fixture
