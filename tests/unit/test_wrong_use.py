@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Options and arguments that are missing, wrong or do not fit together: one sentence and status 2."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.bad_input import (
+    check,
+    refused,
+    run,
+    working_folder,
+)
+
+USE = {
+    "": None,
+    "bogus": "No such command 'bogus'",
+    "--bogus": "No such option '--bogus'",
+    "build": "Missing argument 'RAW'",
+    "build net.gtr": "Missing option '-o' / '--output'",
+    "build net.gtr -o out --bogus": "No such option '--bogus'",
+    "build net.gtr more -o out": "Got unexpected extra argument (more)",
+    "build net.gtr -o": "Option '-o' requires an argument",
+    "build net.gtr -o out --param w": "Invalid value for '--param': expected SLOT=FILE.npy or a folder of such f",
+    "build net.gtr -o out --param w=": "Invalid value for '--param': expected SLOT=FILE.npy or a folder of such f",
+    "build net.gtr -o out --param q=array.npy": "no parameter 'q'; there are: w",
+    "build net.gtr -o out --param x=array.npy": "no parameter 'x'; there are: w",
+    "build net.gtr -o out --param w=array.npy --param w=array.npy": "parameter 'w' is given twice: array.npy and",
+    "build net.gtr -o out --skip bogus": "no pass called bogus; there are: ",
+    "build net.gtr -o out --security-version 4294967296": "Invalid value for '--security-version'",
+    f"build net.gtr -o out --name {'n' * 100}": "Invalid value for '--name'",
+    "dump": "Missing argument 'FILE'",
+    "diff net.gtr": "Missing argument 'NEW'",
+    "keygen": "Missing option '-o' / '--output'",
+    "getpub": "Missing argument 'KEY'",
+    "keyinfo": "Missing argument 'KEY'",
+    "sign net.gtr -o out": "Missing option '--signing-key'",
+    "sign net.gtr --signing-key key.pem": "Missing option '-o' / '--output'",
+    "verify net.sgtr": "Missing option '--key'",
+    "strip net.sgtr": "Missing option '-o' / '--output'",
+    "generate --gpu v3d42 --platform qemu-virt --key pub.pem -o out --bearssl .": ".: not a BearSSL source tree: ",
+    "generate --gpu v3d42 --platform optee --key pub.pem -o out --bearssl .": "--bearssl cannot be used with opt",
+    "replay net.sgtr --key pub.pem --bearssl .": ".: not a BearSSL source tree: expected src/codec/ccopy.c",
+    "replay net.sgtr --key pub.pem --on optee --bearssl .": "--bearssl cannot be used with --on optee: OP-TEE has",
+    "generate --gpu v3d42 --key pub.pem -o out": "expected either --platform NAME or --board FILE",
+    "generate --gpu x --platform qemu-virt --key pub.pem -o out": "Invalid value for '--gpu': 'x' is not",
+    "generate --gpu mali_g52 --platform qemu-virt --key pub.pem -o out": "Invalid value for '--gpu'",
+    "generate --gpu v3d42 --platform qemu-virt --key pub.pem -o out --carveout-mib 0": "Invalid value for '--carv",
+    "generate --gpu v3d42 --platform optee --key pub.pem -o out --carveout-mib 3": "optee.toml: memory.carveout",
+    "replay net.sgtr": "Missing option '--key'",
+    "replay net.sgtr --key pub.pem --on moon": "Invalid value for '--on': 'moon' is not one of",
+    "replay net.sgtr --key pub.pem --repeat 0": "Invalid value for '--repeat'",
+    "replay net.sgtr --key pub.pem --gpu moon": "moon: unknown GPU name (known: v3d42, v3d42-pi4",
+    "replay net.sgtr --key pub.pem --gpu v3d42-moon": "v3d42-moon: unknown GPU name (known: v3d42, v3d42-pi4",
+    "replay net.sgtr --key pub.pem --gpu mali_g52": "mali_g52: unknown GPU name",
+    "replay net.sgtr --key pub.pem --firmware out": "--firmware cannot be used with --on vgpu",
+    "replay net.sgtr --key pub.pem --normal-world linux": "--normal-world cannot be used with --on vgpu",
+    "replay net.sgtr --key pub.pem --input q=array.npy": "no input 'q'; there are: x",
+    "replay net.sgtr --key pub.pem --param x=array.npy": "no parameter 'x'; there are: w",
+    "replay net.sgtr --key pub.pem --output x=out": "no output 'x'; there are: y",
+    "replay net.sgtr --key pub.pem --input x=array.npy --input x=array.npy": "input 'x' is given twice: ",
+    "replay net.sgtr --key pub.pem --output y=out --output y=out": "output 'y' is given twice: out and out",
+    "replay net.sgtr --key pub.pem --labels horse.txt": "--labels names what --top shows: give both",
+    "replay net.sgtr --key pub.pem --expect x=array.npy": "no output 'x'; there are: y",
+    "replay net.sgtr --key pub.pem --timeout 9": "--timeout cannot be used with --on vgpu: no machine boots there",
+    "replay net.sgtr --key pub.pem -v -q": "--verbose and --quiet exclude each other",
+    "dump net.gtr --log no/where": "no/where: No such file or directory",
+    "dump net.gtr --log net.gtr": "--log net.gtr: this file has another use here",
+    "bench net.sgtr": "Missing option '--key'",
+    "bench net.sgtr --key pub.pem --repeat 0": "Invalid value for '--repeat'",
+    "flash -o out": "expected either OUT -o IMAGE, or --check IMAGE",
+    "flash out -o out --key pub.pem": "expected either OUT",
+    "flash out --check net.gtr": "--check takes only an image, --key and --board",
+    "flash --check net.gtr --trace net.sgtr": "--check takes only an image, --key and --board",
+    "flash --check net.gtr": "net.gtr: not an image that 'gramophone flash' wrote",
+    "record bogus": "No such command 'bogus'",
+    "record ncnn net.param": "Missing argument 'WEIGHTS'",
+    "record ncnn net.param net.bin -o out": "Missing option '--shape'",
+    "record ncnn net.param net.bin --shape data -o out": "Invalid value for '--shape': expected NAME=SHAPE",
+    "record ncnn net.param net.bin --shape data=1x0 -o out": "Invalid value for '--shape': expected 1 to 4 dim",
+    "record ncnn net.param net.bin --shape data=1x1x1x1x1 -o out": "Invalid value for '--shape': expected 1 to 4",
+    "record ncnn net.param net.bin --shape a=1 --shape a=1 -o out": "the shape of an input is given twice",
+    "record ncnn net.param net.bin --shape a=1 --tolerance x -o out": "Invalid value for '--tolerance'",
+    "record ncnn net.param net.bin --shape a=1 --tolerance nan -o out": "--tolerance: expected a number",
+    f"record ncnn net.param net.bin --shape a=1 -o out --name {'n' * 100}": "Invalid value for '--name'",
+    "record run -o out": "Missing argument 'PROGRAM'",
+    "record run net.bin": "Missing option '-o' / '--output'",
+    "record run --gpu mali_g52 -o out net.bin": "Invalid value for '--gpu': 'mali_g52' is not one of",
+    "record ncnn net.param net.bin --shape a=1 --gpu mali_g71 -o out": "--gpu mali_g71: this virtual GPU runs no",
+}
+
+
+@pytest.mark.parametrize("line", [line for line, reason in USE.items() if reason])
+def test_wrong_use(line: str) -> None:
+    words = shlex.split(line)
+    if len(words) > 1 or words[0].startswith("-"):
+        sentence = refused(words)
+    else:
+        sentence = check(run(words))
+        with_json = run([*words, "--json"])
+        assert json.loads(with_json.stdout) == {"ok": False, "error": sentence}
+    assert sentence.startswith(str(USE[line])), sentence
+
+
+@pytest.fixture(autouse=True)
+def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    for _ in working_folder(tmp_path, monkeypatch):
+        yield
