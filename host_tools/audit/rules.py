@@ -63,7 +63,6 @@ AT_LOADING, WHEN_IT_RUNS, NOTHING = "refused at loading", "stopped when it runs"
 RULES = {
     rule.id: rule
     for rule in (
-        Rule("GR001", "the format", _E, "what is not a trace says nothing about what a GPU will do", AT_LOADING),
         Rule(
             "GR002",
             "raw recording",
@@ -91,9 +90,6 @@ RULES = {
             _W,
             "only what differs from replay to replay has to be read and written; else it hides a value",
             "what may not be written is stopped when it runs",
-        ),
-        Rule(
-            "GR201", "image is not writable", _E, "what was signed must be what runs, in every replay", AT_LOADING
         ),
         Rule(
             "GR202",
@@ -241,7 +237,8 @@ Made by `python -m host_tools.audit.document` from `host_tools/audit/rules.py`.
 `gramophone lint FILE` judges a trace without a GPU: it follows the actions, keeps account of registers, mappings
 and of which memory has been filled, and looks at every address that a job names. Exit status 1 says that there is
 an error, with `--strict` also a warning. `--allow FILE` names findings that are accepted, each with a reason.
-"Device" says what a replayer does about the same.
+"Device" says what a replayer does about the same. A file that breaks the format itself
+([FORMAT.md](FORMAT.md)), for example by mapping the image writable, is no trace: an error, exit status 2, as with every command.
 
 | id | rule | severity | reason | device |
 |---|---|---|---|---|"""

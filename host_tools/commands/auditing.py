@@ -11,12 +11,11 @@ import click
 
 from host_tools.audit.allowed import accepted, read
 from host_tools.audit.lint import lint
-from host_tools.audit.rules import RULES, Finding, Severity
+from host_tools.audit.rules import Finding, Severity
 from host_tools.audit.sarif import sarif
 from host_tools.commands.framework import FILE, GramophoneCommand, Outcome
 from host_tools.commands.traces import read_trace
 from host_tools.support.files import check_writable, write_atomically
-from trace_format.errors import TraceError
 
 
 @click.command(
@@ -37,10 +36,7 @@ def lint_command(file: Path, strict: bool, allow: Path | None, sarif_file: Path 
     allowances = read(allow) if allow else []
     if sarif_file:
         check_writable(sarif_file)
-    try:
-        findings = lint(read_trace(file)[0])
-    except TraceError as error:
-        findings = [Finding(RULES["GR001"], str(error))]
+    findings = lint(read_trace(file)[0])
     reasons = accepted(findings, allowances)
     if sarif_file:
         log = sarif(str(file), findings, reasons)

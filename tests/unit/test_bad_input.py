@@ -37,6 +37,7 @@ from tests.support.bad_input import (
 COMMANDS: dict[str, dict[str, dict[str, bytes]]] = {
     "build net.gtr -o out --param w=array.npy": {"net.gtr": UNSIGNED, "array.npy": TENSOR},
     "dump net.gtr": {"net.gtr": TRACE},
+    "lint net.gtr": {"net.gtr": TRACE},
     "diff net.gtr other.gtr": {"net.gtr": TRACE, "other.gtr": TRACE},
     "keygen -o out --passphrase-file horse.txt": {"horse.txt": SECRET},
     "getpub key.pem -o out": {"key.pem": {**KEY, "locked": PRIVATE_KEY["locked"]}},
@@ -72,7 +73,7 @@ COMMANDS: dict[str, dict[str, dict[str, bytes]]] = {
     "record run -o out --file horse.txt -- net.bin": {"net.bin": NOTHING, "horse.txt": NOTHING},
 }
 # Their files: test_gpureplay.py, test_regs_history.py; test_inspect.py; test_lint.py. The others take none.
-NOT_HERE = {"import", "inspect", "lint", "cache", "manual"}
+NOT_HERE = {"import", "inspect", "cache", "manual"}
 
 CASES = [
     pytest.param(line, name, content, id=f"{line} | {name} {what}")

@@ -99,11 +99,7 @@ BROKEN: dict[str, Callable[[], Trace]] = {
     "GR602": lambda: good(WAIT),
     "GR603": lambda: good(*job(number=1)[1:], WAIT, DONE),
 }
-ELSEWHERE = {
-    "GR001": "test_a_malformed_file_is_a_finding",
-    "GR201": "test_hostile_traces",
-    "GR303": "test_hostile_traces",
-}
+ELSEWHERE = {"GR303": "test_hostile_traces"}
 
 
 def ids(found: Trace) -> set[str]:
@@ -170,14 +166,6 @@ def test_warnings_fail_only_where_that_is_asked_for(file: Path) -> None:
         "0 errors, 1 warning, 0 notes",
     ]
     assert run(file, "--strict")[0] == 1
-
-
-def test_a_malformed_file_is_a_finding(tmp_path: Path) -> None:
-    path = tmp_path / "net.gtr"
-    path.write_bytes(good().build()[:-1])
-    status, text = run(path)
-    assert status == 1
-    assert text.startswith("error    GR001 trace: ")
 
 
 def test_a_finding_can_be_accepted(file: Path, tmp_path: Path) -> None:
