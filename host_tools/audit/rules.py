@@ -238,7 +238,8 @@ Made by `python -m host_tools.audit.document` from `host_tools/audit/rules.py`.
 and of which memory has been filled, and looks at every address that a job names. Exit status 1 says that there is
 an error, with `--strict` also a warning. `--allow FILE` names findings that are accepted, each with a reason.
 "Device" says what a replayer does about the same. A file that breaks the format itself
-([FORMAT.md](FORMAT.md)), for example by mapping the image writable, is no trace: an error, exit status 2, as with every command.
+([FORMAT.md](FORMAT.md)), for example by mapping the image writable, is no trace: an error, exit status 2, as with
+every command.
 
 | id | rule | severity | reason | device |
 |---|---|---|---|---|"""
