@@ -17,6 +17,8 @@ from click.testing import CliRunner
 from jsonschema import Draft202012Validator
 
 from host_tools.cli import COMMANDS, main
+from host_tools.commands import recording
+from host_tools.demo import RAW
 from host_tools.flash.check import Checked
 from host_tools.flash.contents import Contents
 from host_tools.flash.manifest import Manifest, TrustedApplication
@@ -133,3 +135,10 @@ def test_registers_of_a_recording() -> None:
     }
     assert first[4]["op"] == "RegWrite"
     assert first[4]["register"] == "core0.CTL_L2TFLSTA"
+
+
+@pytest.mark.parametrize(("stamp", "computes"), [("", True), ("20261101T000000Z", False)])
+def test_what_record_prints(stamp: str, computes: bool) -> None:
+    """Without the boots before it."""
+    outcome = recording._written(Trace.parse(RAW.read_bytes()), Path("out"), stamp, computes)
+    json_schemas.check("record", {"ok": True, "warnings": [], **json.loads(json.dumps(outcome.data))})
