@@ -51,7 +51,7 @@ def check_ranges(
     """
     for name, found in _named(memory=memory, devices=devices, reserved=reserved):
         unit = _UNITS.get(name.removeprefix("memory."), 4 if name.startswith("devices.") else 1)
-        if not found.bytes or found.bytes % unit:
+        if found.bytes <= 0 or found.bytes % unit:
             expected = f"a multiple of {unit:#x}, above 0"
             raise BoardError(f"{name}.bytes", expected=expected, found=f"{found.bytes:#x}", file=file)
         if found.base % unit:

@@ -78,6 +78,8 @@ def _compile(tree: Path, out: Path, pta: Path, board: Path, folder: Path) -> Non
         *DEFINES,
         "-include",
         str(out / "include/generated/conf.h"),
+        "-include",
+        str(board / "board.h"),
         *(f"-I{path}" for path in includes),
     ]
     for name in ("core", "kernel"):

@@ -11,7 +11,7 @@ import pytest
 from host_tools import runners
 from host_tools.runners import firmware
 from host_tools.runners.replay import ReplayRequest
-from tee_replayer.generate import GenerateError
+from tee_replayer.board_checks import BoardError
 from tests.support import replayer_samples as s
 from tests.support.firmware_samples import compiled, small_mali, values
 from tests.support.replayer_samples import signed, trace
@@ -79,7 +79,7 @@ def test_the_carveout_is_what_was_asked_for(tmp_path: Path) -> None:
         assert firmware.load(out).board.carveout_bytes == size
         assert runners.run("unicorn", ReplayRequest(sample, s.KEY, firmware=out)).report.name == status
     for size in (0, 4095, -4096):
-        with pytest.raises(GenerateError, match="expected a multiple of 4096"):
+        with pytest.raises(BoardError, match=r"memory\.carveout\.bytes: expected"):
             compiled(tmp_path, "v3d42", carveout_bytes=size)
 
 

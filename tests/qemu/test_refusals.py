@@ -110,7 +110,7 @@ def test_a_recording_that_the_virtual_gpu_contradicts() -> None:
 @pytest.mark.parametrize(
     ("output", "reason"),
     [
-        ("pub.pem", "pub.pem exists and is not a generated replayer"),
+        ("pub.pem", "pub.pem: the output is one of the files that are read"),
         (".", ". exists and is not a generated replayer"),
         ("pub.pem/out", "pub.pem"),
         ("/proc/out", "/proc/"),

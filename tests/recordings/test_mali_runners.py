@@ -103,7 +103,8 @@ def test_the_commands_in_a_row(
     options: list[str] = ["--key", "pub.pem", "--on", runner, "--output", "output=output.npy"]
     for name, array in values(trace, 3).items():
         np.save(f"{name}.npy", array)
-        options += ["--input", f"{name}={name}.npy"]
+        option = "--param" if trace.slot(name).kind is SlotKind.PARAMETER else "--input"
+        options += [option, f"{name}={name}.npy"]
     found = json.loads(command("replay", "net.sgtr", *options, "--json"))
     assert (found["compute"], found["jobs"]) == ("none", JOBS["mnist"])
     assert np.load("output.npy").shape == trace.slot("output").shape
