@@ -22,14 +22,14 @@ RECORDINGS = {"mnist": 27_532, "alexnet": 83_452, "mobilenet": 46_676}
 JOB_MANAGER = ("power-states", "status-reads", "flush-ids", "address-spaces")
 # AlexNet's 618 MiB take seconds a pass: of those the ones over memory that treat a job manager otherwise.
 # MobileNet has the kinds of jobs that MNIST has, and more of them.
-MOBILENET = pytest.mark.exhaustive
+OTHERS = pytest.mark.exhaustive
 ALONE: list[Any] = [("mnist", step) for step in PASSES]
-ALONE += [pytest.param("mobilenet", step, marks=MOBILENET) for step in PASSES]
-ALONE += [("alexnet", step) for step in ("dead-memory", "plan-memory")]
+ALONE += [pytest.param("mobilenet", step, marks=OTHERS) for step in PASSES]
+ALONE += [pytest.param("alexnet", step, marks=OTHERS) for step in ("dead-memory", "plan-memory")]
 # Without `volatile` no recording replays elsewhere: counters and a feature word (COHERENCY_FEATURES) differ.
 WITHOUT: list[Any] = [("mnist", step) for step in PASSES if step != "volatile"]
-WITHOUT += [pytest.param("mobilenet", step, marks=MOBILENET) for step in PASSES if step != "volatile"]
-WITHOUT += [("alexnet", "plan-memory")]
+WITHOUT += [pytest.param("mobilenet", step, marks=OTHERS) for step in PASSES if step != "volatile"]
+WITHOUT += [pytest.param("alexnet", "plan-memory", marks=OTHERS)]
 
 
 @functools.cache
