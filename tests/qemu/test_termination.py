@@ -17,7 +17,7 @@ from host_tools.runners import firmware
 from host_tools.vgpu.build import QEMU, qemu_plugin
 from signing.sign import sign_trace
 from tests.support.bare_metal import require
-from tests.support.processes import Marked
+from tests.support.processes import Marked, default_signals
 from tests.support.signing_samples import ES256
 from trace_format.trace import Trace
 
@@ -36,7 +36,9 @@ def test_a_replay_is_ended(number: signal.Signals, status: int, tmp_path: Path) 
     command = [sys.executable, "-m", "host_tools.cli", "replay", str(trace), "--key", str(key), "--on", "qemu"]
     command += ["--firmware", str(firmware.build(ES256.public).folder), "--repeat", "1000000"]  # hours
     environment = marked.environment | {"TMPDIR": str(temporary)}
-    with subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(
+        command, env=environment, stderr=subprocess.PIPE, text=True, preexec_fn=default_signals
+    ) as process:
         try:
             marked.wait_for(QEMU)
             assert os.listdir(temporary)

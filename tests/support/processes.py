@@ -13,6 +13,12 @@ from pathlib import Path
 MARK = "GRAMOPHONE_TEST_MARK"
 
 
+def default_signals() -> None:
+    """For a new process: the signals that end it do so, whatever they do to us. nohup ignores one."""
+    for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
+        signal.signal(number, signal.SIG_DFL)
+
+
 class Marked:
     """All processes that come of one that is started with `environment`, however they are related to it."""
 

@@ -24,6 +24,7 @@ from host_tools.support import progress
 from host_tools.support.messages import LOG, listening
 from signing.keys import private_pem
 from tests.support import installed
+from tests.support.processes import default_signals
 from tests.support.signing_samples import ES256, P256_SCALAR, small_trace
 
 PRIVATE_KEY = ec.derive_private_key(P256_SCALAR, ec.SECP256R1())
@@ -148,7 +149,14 @@ def test_an_interrupt_is_exit_status_130(tmp_path: Path) -> None:
     """The command reads a pipe that nobody writes to, and is interrupted there."""
     os.mkfifo(tmp_path / "pipe")
     command = [sys.executable, installed.program("gramophone"), "dump", "pipe", "--json"]
-    process = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        command,
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=default_signals,
+    )
     with process, (tmp_path / "pipe").open("wb"):  # waits until the command has opened it
         process.send_signal(signal.SIGINT)
         out, error = process.communicate(timeout=60)

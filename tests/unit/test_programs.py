@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from host_tools.support import programs
-from tests.support.processes import Marked
+from tests.support.processes import Marked, default_signals
 
 SLEEP = "31536000"  # no test waits for it
 FAMILY = f"sleep {SLEEP} & sleep {SLEEP}"  # a shell, and two children
@@ -72,12 +72,16 @@ def test_time_is_up(program: str, marked: Marked) -> None:
 def test_signals(number: signal.Signals, status: int, program: str, marked: Marked, tmp_path: Path) -> None:
     """Nothing is left, and nothing new is started."""
     command = [sys.executable, "-c", COMMAND, str(tmp_path), program]
-    with subprocess.Popen(command, env=marked.environment) as process:
-        marked.wait_for(f"sleep\0{SLEEP}", 4)
-        process.send_signal(number)
-        process.send_signal(number)  # a second one does not disturb the cleaning up, or comes after it
-        assert process.wait(30) in (status, -number)
-    assert marked.gone()
+    with subprocess.Popen(command, env=marked.environment, preexec_fn=default_signals) as process:
+        try:
+            marked.wait_for(f"sleep\0{SLEEP}", 4)
+            process.send_signal(number)
+            process.send_signal(number)  # a second one does not disturb the cleaning up, or comes after it
+            ended = process.wait(30)
+            assert marked.gone()
+        finally:
+            marked.end()
+    assert ended in (status, -number)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -86,9 +90,12 @@ def test_an_ignored_signal_stays_ignored(marked: Marked, tmp_path: Path) -> None
     ignoring = "import signal\nsignal.signal(signal.SIGHUP, signal.SIG_IGN)\n" + COMMAND
     command = [sys.executable, "-c", ignoring, str(tmp_path), "sleep 1"]
     with subprocess.Popen(command, env=marked.environment) as process:
-        marked.wait_for("sleep\0")
-        process.send_signal(signal.SIGHUP)
-        assert process.wait(30) == 0
+        try:
+            marked.wait_for("sleep\0")
+            process.send_signal(signal.SIGHUP)
+            assert process.wait(30) == 0
+        finally:
+            marked.end()
 
 
 def test_handlers_are_put_back() -> None:
