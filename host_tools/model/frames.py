@@ -92,9 +92,11 @@ class Page:
         return self._fills
 
     def digest(self) -> bytes:
-        """Of what it holds when a replay starts, and which bytes of that matter."""
+        """Of what it holds when a replay starts, and which bytes of that matter, however it came to be."""
         if self.content is _BLANK_CONTENT and (self.is_blank or self.live is _ALL):
             return b"blank" if self.is_blank else b"zeros"
+        if not self.content.any() and self.live.all():
+            return b"zeros"  # of several parts
         return hashlib.sha256(self.content.tobytes() + self.live.tobytes()).digest()
 
     def settle(self, filled: list[Span]) -> None:

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from host_tools.model.frames import runs
+from host_tools.model.frames import Page, runs
 from host_tools.model.interpreter import interpreter
 from host_tools.model.memory import Conflict, Memory
 from host_tools.model.program import Program
@@ -222,3 +222,11 @@ def test_actions_dropped_from_a_model_are_those_dropped_from_its_trace(trace: Tr
     plain.drop(doubles)
     assert program.trace().actions.tolist() == plain.trace().actions.tolist()
     assert program.trace().image == plain.trace().image
+
+
+def test_zeros_are_the_same_in_one_piece_and_in_two() -> None:
+    one, two = Page.blank(0), Page.blank(0)
+    one.put(slice(0, PAGE_BYTES), 0)
+    two.put(slice(0, 100), 0)
+    two.put(slice(100, PAGE_BYTES), 0)
+    assert one.digest() == two.digest() != Page.blank(0).digest()
