@@ -14,8 +14,8 @@ SYSTEM_NEEDS := qemu-system-aarch64:qemu-system-arm make:make gcc:gcc /usr/inclu
 # What the tests, and OP-TEE, need besides that.
 TEST_NEEDS := clang:clang cppcheck:cppcheck valgrind:valgrind npm:npm cpio:cpio openssl:openssl mcopy:mtools \
     fsck.fat:dosfstools bmaptool:bmap-tools gpg:gpg gpg-agent:gpg-agent
-# libFuzzer and the sanitizers, which clang's package only recommends; a shell says where.
-FUZZ_NEEDS = $$(clang -print-runtime-dir)/libclang_rt.fuzzer-$$(uname -m).a:libclang-rt-dev
+# libFuzzer and the sanitizers, which clang's package only recommends; they lie beside its own library.
+FUZZ_NEEDS = $$(dirname $$(clang --print-libgcc-file-name --rtlib=compiler-rt))/libclang_rt.fuzzer-$$(uname -m).a:libclang-rt-dev
 OPTEE_NEEDS := /usr/include/openssl/ec.h:libssl-dev
 # What the proof needs; Debian 12 has it.
 PROVE_NEEDS := frama-c:frama-c-base why3:why3 cvc4:cvc4

@@ -199,10 +199,10 @@ def missing() -> str | None:
     """What has to be installed for libFuzzer; None: nothing."""
     if shutil.which("clang") is None:
         return "no clang: apt-get install clang libclang-rt-dev"
-    folder = subprocess.run(
-        ["clang", "-print-runtime-dir"], capture_output=True, text=True, check=True
-    ).stdout.strip()
-    if not list(Path(folder).glob("libclang_rt.fuzzer-*.a")):
+    # Not -print-runtime-dir: clang 19 names a folder there that Debian does not have.
+    asked = ["clang", "--print-libgcc-file-name", "--rtlib=compiler-rt"]
+    folder = Path(subprocess.run(asked, capture_output=True, text=True, check=True).stdout.strip()).parent
+    if not list(folder.glob("libclang_rt.fuzzer-*.a")):
         return f"no libFuzzer in {folder}: apt-get install libclang-rt-dev"
     return None
 
