@@ -265,7 +265,8 @@ static void bind_slots(const struct record *r)
             continue;
         const uint64_t bytes = info.bytes;
         uint8_t *data = malloc(bytes), *copy = malloc(bytes);
-        PROMISE(data && copy, "there is memory for a slot");
+        if (!data || !copy)
+            abort(); /* no memory for a slot */
         memset(data, 0x30 + (int)slot, bytes);
         memset(copy, 0x30 + (int)slot, bytes);
         const uint64_t claimed = r && r->how & 2 ? number_of(r, 8, 8) : bytes;
