@@ -11,6 +11,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { SETUP_BYTES = 5, MOST_OUT = 1 << 16, RED = 0xc3 };
 
