@@ -121,11 +121,11 @@ def record_ncnn(
         raise UsageError("the shape of an input is given twice")
     if not 0 <= tolerance < math.inf:
         raise UsageError(f"--tolerance: expected a number from 0, found {tolerance}")
-    if not executes_shaders(gpu):
+    stamp = timestamp(snapshot) if snapshot is not None else ""
+    if not executes_shaders(gpu):  # compiles the virtual GPU, if that was not done before
         raise UsageError(
             f"--gpu {gpu}: this virtual GPU runs no shaders, so that a network has no results to check"
         )
-    stamp = timestamp(snapshot) if snapshot is not None else ""
     network = param.read_bytes(), weights.read_bytes()
     _check_param(param, network[0])
     check_output(output)
