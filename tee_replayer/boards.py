@@ -35,7 +35,6 @@ from __future__ import annotations
 
 import functools
 import re
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from importlib import resources
@@ -43,7 +42,7 @@ from pathlib import Path
 from typing import Any
 
 from tee_replayer.board_checks import BoardError, Range, check_files, check_ranges, check_used
-from trace_format.toml_table import Table, over
+from trace_format.toml_table import Table, loads, over
 
 QEMU_VIRT, OPTEE = "qemu-virt", "optee"  # those that there are complete emulated machines for
 IMAGE_KINDS = ("flash", "card", "bl31", "optee")  # how they are packed: host_tools/flash
@@ -166,10 +165,7 @@ def _parse(file: str, text: bytes, folder: Path | None) -> Board:
 
 
 def _board(file: str, text: bytes, folder: Path | None) -> Board:
-    try:
-        data = tomllib.loads(text.decode())
-    except (ValueError, RecursionError) as error:  # also of a number with thousands of digits
-        raise BoardError(f"not TOML: {error}") from None
+    data = loads(text, BoardError)
     name = Path(file).stem
     if not _NAME.fullmatch(name):
         raise BoardError("the file's name", expected="at most 16 small letters, digits and '-'", found=repr(name))
@@ -177,7 +173,7 @@ def _board(file: str, text: bytes, folder: Path | None) -> Board:
     if like is not None:
         if like not in names():
             raise BoardError(f"like: no board {like!r}; there are: {', '.join(names())}")
-        data = over(tomllib.loads(_text(like).decode()), data)
+        data = over(loads(_text(like), BoardError), data)
     top = Table(data, "", BoardError)
     names_of_sources = top.texts("sources")
     check_files(names_of_sources)

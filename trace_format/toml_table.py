@@ -3,9 +3,18 @@
 
 from __future__ import annotations
 
+import tomllib
 from typing import Any
 
 from trace_format.errors import TraceError
+
+
+def loads(text: bytes, error: type[TraceError]) -> dict[str, Any]:
+    """What a TOML file says; `error` where it is none."""
+    try:
+        return tomllib.loads(text.decode())
+    except (ValueError, RecursionError) as reason:  # also of a number with thousands of digits
+        raise error(f"not TOML: {reason}") from None
 
 
 class Table:

@@ -9,15 +9,20 @@ reason = "the jobs take milliseconds"
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from host_tools.audit.rules import RULES, Finding
-from trace_format.errors import GramophoneError
+from trace_format import layout
+from trace_format.errors import TraceError
+from trace_format.toml_table import Table, loads
 
-KEYS = {"rule": str, "action": int, "reason": str}
+MAX_ACTIONS = 1 << 32  # the manifest counts them in 32 bits
+
+
+class AllowanceError(TraceError):
+    """A file of accepted findings that is not of the form above."""
 
 
 @dataclass(frozen=True)
@@ -43,25 +48,25 @@ def read(path: Path) -> list[Allowance]:
     """The entries of a file.
 
     Raises:
-        GramophoneError: it is not of this form; the message names the file and the entry.
+        AllowanceError: it is not of this form; the message names the file and the entry.
     """
-    try:
-        data = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise GramophoneError(f"{path}: {error}") from error
-    entries = data.get("allow", [])
-    if set(data) - {"allow"} or not isinstance(entries, list):
-        raise GramophoneError(f"{path}: expected [[allow]] entries only, found {', '.join(data)}")
-    found = []
-    for number, entry in enumerate(entries, 1):
-        where = f"{path}: entry {number}"
-        if not isinstance(entry, dict) or set(entry) - set(KEYS):
-            raise GramophoneError(f"{where}: expected rule, reason and perhaps action, found {entry}")
-        wrong = [key for key, value in entry.items() if type(value) is not KEYS[key]]
-        if wrong or not entry.get("reason") or entry.get("rule") not in RULES:
-            raise GramophoneError(f"{where}: expected a rule of docs/RULES.md and a reason, found {entry}")
-        found.append(Allowance(entry["rule"], entry["reason"], entry.get("action")))
-    return found
+    with layout.naming(str(path)):
+        top = Table(loads(path.read_bytes(), AllowanceError), "", AllowanceError)
+        rows = top.take("allow", list, [])
+        top.end()
+        return [_allowance(row, f"entry {number}") for number, row in enumerate(rows, 1)]
+
+
+def _allowance(row: object, where: str) -> Allowance:
+    if not isinstance(row, dict):
+        raise AllowanceError(where, expected="a table", found=repr(row))
+    entry = Table(row, where, AllowanceError)
+    rule, reason = entry.text("rule"), entry.text("reason")
+    if rule not in RULES:
+        raise entry.fail("rule", "one of docs/RULES.md", repr(rule))
+    action = entry.number("action", MAX_ACTIONS) if "action" in entry.rows else None
+    entry.end()
+    return Allowance(rule, reason, action)
 
 
 def accepted(findings: Sequence[Finding], allowances: Sequence[Allowance]) -> dict[int, str]:

@@ -12,7 +12,7 @@ from host_tools.audit.rules import RULES, Finding
 from host_tools.audit.state import State
 from trace_format.actions import ACTIONS, MAP_EXECUTE, MAP_WRITE, Action, Op
 from trace_format.errors import printable
-from trace_format.profile import Job
+from trace_format.profile import Job, Register
 from trace_format.schema import PAGE_BYTES, SlotKind
 from trace_format.trace import Slot
 
@@ -38,12 +38,12 @@ class Checks:
                 yield from self._map(index, row)
             case Op.REG_WRITE_KEPT if row.keep not in self.state.kept:
                 yield _found("GR102", f"kept[{row.keep}] is written, but nothing has been kept there", index)
-            case Op.REG_WRITE_KEPT if self._must_set(row.register):
-                name = self.state.profile.describe(row.register * 4)
+            case Op.REG_WRITE_KEPT if (found := self._register(row)) and found.replay_set:
+                name = found.name
                 yield _found(
                     "GR103", f"kept[{row.keep}] is written to {name}, of which some bits must be set", index
                 )
-            case Op.REG_READ_KEEP if not self._changes(row.register):
+            case Op.REG_READ_KEEP if not ((found := self._register(row)) and found.volatile):
                 name = self.state.profile.describe(row.register * 4)
                 yield _found("GR103", f"kept[{row.keep}] is read from {name}, which does not change", index)
             case Op.COPY_TO_GPU | Op.COPY_FROM_GPU:
@@ -69,13 +69,9 @@ class Checks:
                 yield _found("GR403", f"{_name(slot)} is not copied by any action")
         yield from self._overlaps()
 
-    def _must_set(self, index: int) -> bool:
-        register = self.state.profile.by_offset.get(index * 4)
-        return register is not None and register.replay_set != 0
-
-    def _changes(self, index: int) -> bool:
-        register = self.state.profile.by_offset.get(index * 4)
-        return register is not None and register.volatile != 0
+    def _register(self, row: Action) -> Register | None:
+        """What the profile says of the register of an action."""
+        return self.state.profile.by_offset.get(row.register * 4)
 
     def _map(self, index: int, row: Action) -> Iterator[Finding]:
         state = self.state

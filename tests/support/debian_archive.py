@@ -7,13 +7,14 @@ import hashlib
 import shutil
 import subprocess
 import tempfile
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from http.server import SimpleHTTPRequestHandler
 from pathlib import Path
 
 import pytest
+
+from tests.support.loopback import serving
 
 NEEDED = {"apt-get": "apt", "dpkg-deb": "dpkg", "gpg": "gpg", "gpg-agent": "gpg-agent", "gpgv": "gpgv"}
 
@@ -123,12 +124,5 @@ def served(folder: Path, redirects: dict[str, str]) -> Iterator[tuple[str, list[
         def log_message(self, *args: object) -> None:
             pass
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}", asked
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
+    with serving(Handler) as address:
+        yield f"http://{address}", asked

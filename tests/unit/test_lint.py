@@ -205,5 +205,15 @@ def test_sarif(file: Path, tmp_path: Path) -> None:
     assert result["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] == str(file)
 
 
+@pytest.mark.parametrize("name", ["net.gtr", "allow.toml"])
+def test_what_is_read_is_not_written_over(name: str, file: Path, tmp_path: Path) -> None:
+    allow, before = tmp_path / "allow.toml", file.read_bytes()
+    allow.write_text("")
+    target = tmp_path / name
+    status, text = run(file, "--allow", allow, "--sarif", target)
+    assert (status, text) == (2, f"error: {target}: the output is one of the files that are read\n")
+    assert (file.read_bytes(), allow.read_text()) == (before, "")
+
+
 def test_the_document_is_that_of_the_table() -> None:
     assert TARGET.read_text() == document(), "python -m host_tools.audit.document writes it"

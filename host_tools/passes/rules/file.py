@@ -26,7 +26,6 @@ All rules look at the recording as it was. No two may apply in one place.
 from __future__ import annotations
 
 import math
-import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -37,7 +36,7 @@ from typing import Any
 from host_tools.gpus.mali.job_manager import JobType
 from trace_format import profile
 from trace_format.errors import TraceError
-from trace_format.toml_table import Table
+from trace_format.toml_table import Table, loads
 
 # That have a descriptor after their header.
 JOB_TYPES = {kind.name.lower().replace("_", "-"): kind for kind in JobType if kind != JobType.NULL}
@@ -133,10 +132,7 @@ def parse(file: str, text: bytes) -> RuleFile:
 
 
 def _parse(file: str, text: bytes) -> RuleFile:
-    try:
-        top = Table(tomllib.loads(text.decode()), "the file", RuleError)
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise RuleError(f"not TOML: {error}") from None
+    top = Table(loads(text, RuleError), "the file", RuleError)
     source, target = (top.take(key, str) for key in ("source", "target"))
     for name in (source, target):
         if name not in profile.names():
