@@ -112,6 +112,66 @@ def without_archive(gramophone: Path, signed: Path, public: Path, folder: Path) 
     assert given.returncode == 0, given.stderr
 
 
+UBUNTU = {
+    "ubuntu.sources": """Types: deb
+URIs: http://archive.ubuntu.com/ubuntu/
+Suites: noble noble-updates noble-backports
+Components: main universe restricted multiverse
+Signed-By: /usr/share/keyrings/ubuntu-archive-keyring.gpg
+""",
+    "os-release": """PRETTY_NAME="Ubuntu 24.04 LTS"
+NAME="Ubuntu"
+VERSION_ID="24.04"
+VERSION_CODENAME=noble
+ID=ubuntu
+""",
+    "sources.list": "# Ubuntu sources have moved to /etc/apt/sources.list.d/ubuntu.sources\n",
+}
+
+
+def as_on_ubuntu(folder: Path) -> list[str]:
+    """Start of a command line for which this machine's apt sources and release are Ubuntu 24.04's.
+
+    In mount and user namespaces of its own; the test is skipped where the kernel does not give them.
+    """
+    files = folder / "ubuntu"
+    (files / "sources.list.d").mkdir(parents=True)
+    for name, text in UBUNTU.items():
+        (files / ("sources.list.d" if name.endswith(".sources") else "") / name).write_text(text)
+    mounts = [(files / "sources.list.d", "/etc/apt/sources.list.d"), (files / "os-release", "/usr/lib/os-release")]
+    if Path("/etc/apt/sources.list").exists():
+        mounts.append((files / "sources.list", "/etc/apt/sources.list"))
+    script = " && ".join([*(f"mount --bind {source} {target}" for source, target in mounts), 'exec "$@"'])
+    for options in (["--mount"], ["--mount", "--map-root-user"]):
+        start = ["unshare", *options, "sh", "-c", script, "--"]
+        tried = subprocess.run([*start, "cat", "/etc/os-release"], capture_output=True, text=True, check=False)
+        if tried.returncode == 0:
+            assert "Ubuntu 24.04" in tried.stdout
+            return start
+    pytest.skip(f"no mount namespace to show another system's apt sources in: {tried.stderr.strip()}")
+
+
+def test_the_installed_command_replays_on_ubuntu(gramophone: Path, tmp_path: Path) -> None:
+    """With an empty cache: BearSSL comes from Debian's archive, by a private configuration; no option is given."""
+    key, public, built, signed = (tmp_path / name for name in ("key.pem", "pub.pem", "net.gtr", "net.sgtr"))
+    output_of(gramophone, "keygen", "-o", key)
+    output_of(gramophone, "getpub", key, "-o", public)
+    output_of(gramophone, "build", CHECKOUT / "host_tools/demo/lenet/lenet.raw.gtr", "-o", built)
+    output_of(gramophone, "sign", built, "--signing-key", key, "-o", signed)
+    line = [str(gramophone), "replay", str(signed), "--key", str(public), "--on", "vgpu", "--json"]
+    env = environment() | {"XDG_CACHE_HOME": str(tmp_path / "cold")}
+    done = subprocess.run(
+        [*as_on_ubuntu(tmp_path), *line], cwd=tmp_path, env=env, capture_output=True, text=True, check=False
+    )
+    if "apt-get update failed" in done.stderr and "GRAMOPHONE_MIRROR" not in env:
+        pytest.skip(f"no archive in reach: {done.stderr.strip().splitlines()[-1]}")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["jobs"] > 0
+    (sources,) = {path.read_text() for path in (tmp_path / "cold").rglob("*.sources")}
+    assert "ubuntu" not in sources
+    assert "/debian-archive-keyring.gpg" in sources
+
+
 def test_the_installed_command_works(wheel: Path, gramophone: Path, tmp_path: Path) -> None:
     """From the committed recording to a replay on the virtual GPU, and to the C sources of a replayer."""
 
