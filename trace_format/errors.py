@@ -114,7 +114,11 @@ class UnknownActionError(ActionError):
 
 
 class ActionRangeError(ActionError):
-    """An action whose operands reach outside the memory budget, the image, the slots or the register window."""
+    """An action whose operands reach outside the memory budget, the image or the slots."""
+
+
+class RegisterRangeError(ActionRangeError):
+    """An access to a register outside the GPU's register window."""
 
 
 class ChunkHashError(TraceError):

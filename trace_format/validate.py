@@ -11,7 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trace_format.actions import Actions, Columns, Numbers, Op
-from trace_format.errors import ActionError, ActionRangeError, ReservedError, UnknownActionError
+from trace_format.errors import (
+    ActionError,
+    ActionRangeError,
+    RegisterRangeError,
+    ReservedError,
+    UnknownActionError,
+)
 from trace_format.opcodes import ACTIONS, MAP_WRITE
 from trace_format.operands import COUNTED_BY, FIELD_BITS, REGISTERS, Type
 from trace_format.schema import KEEP_SLOTS, PAGE_BYTES
@@ -70,7 +76,7 @@ def _rule(
 
 # In the order in which they are checked. Ends are sums of numbers of at most 44 bits: nothing overflows.
 RULES = (
-    Rule(REGISTERS, ActionRangeError, "register outside the window", lambda x, n, of: x * 4 >= of.window_bytes),
+    Rule(REGISTERS, RegisterRangeError, "register outside the window", lambda x, n, of: x * 4 >= of.window_bytes),
     _rule(Type.KEEP, ActionRangeError, "no such kept value", lambda x, n, of: x >= KEEP_SLOTS),
     _rule(Type.LINE, ActionRangeError, "no such interrupt line", lambda x, n, of: x >= of.lines),
     _rule(Type.SLOT, ActionRangeError, "no such slot", lambda x, n, of: x >= of.slot_count),
@@ -118,7 +124,7 @@ def check_actions(
         where: "FILE: " or "", put before "action N" in messages.
 
     Raises:
-        UnknownActionError, ReservedError, ActionRangeError, ActionError
+        UnknownActionError, ReservedError, ActionRangeError (RegisterRangeError), ActionError
     """
     limits = Limits(image_bytes, carveout_bytes, va_bytes, slot_count, window_bytes, lines, address_spaces)
     columns = Columns(actions)

@@ -94,14 +94,16 @@ class Checks:
     def _copy(self, index: int, row: Action) -> Iterator[Finding]:
         slot = self.state.trace.slots[row.slot]
         self.copied.add(row.slot)
+        if (slot.kind == SlotKind.OUTPUT) == (row.op == Op.COPY_TO_GPU):
+            yield _found("GR405", f"{_name(slot)} is copied in the other direction", index)
         frames = self.state.frames(slot)
         if None in frames:
             yield _found("GR401", f"{_name(slot)}: {frames.count(None)} of its pages are not mapped", index)
         inside = [frame for frame in frames if frame is not None]
         if any(frame < self.state.image_pages for frame in inside):
-            yield _found("GR402", f"{_name(slot)} lies in the image's pages", index)
+            yield _found("GR401", f"{_name(slot)} lies in the image's pages", index)
         elif self.code.intersection(inside):
-            yield _found("GR402", f"{_name(slot)} lies in pages that jobs name as code", index)
+            yield _found("GR401", f"{_name(slot)} lies in pages that jobs name as code", index)
 
     def _wait(self, index: int, row: Action) -> Iterator[Finding]:
         if self.job and row.line == self.job.line:

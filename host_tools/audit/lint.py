@@ -63,7 +63,7 @@ def _chains(trace: Trace) -> Iterator[Finding]:
     except (ChainError, SlotError) as error:
         yield Finding(RULES["GR303"], str(error))
     except Conflict as error:
-        yield Finding(RULES["GR205"], f"job chains are not followed: {error}")
+        yield Finding(RULES["GR303"], f"job chains are not followed: {error}")
 
 
 def _budget(trace: Trace) -> Iterator[Finding]:

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""The rules that `gramophone lint` judges a trace by: one table, from which docs/RULES.md comes too.
+"""The rules that a trace is judged by: one table, from which docs/RULES.md comes too.
 
-What each rule looks for is in registers.py, memory.py and jobs.py, next to it under its id.
+What `gramophone lint` looks for is in lint.py and checks.py, next to each rule's id; by which status a device says
+that a trace breaks one is in verdicts.py. An id is never given to another rule; GR402 is part of GR401.
 """
 
 from __future__ import annotations
@@ -59,16 +60,45 @@ class Finding:
 
 DEVICE_RETRIES = 8  # GR_RETRY_LIMIT in tee_replayer/core/internal.h
 _E, _W, _N = Severity
+ONLY_THERE = "; only a device sees it"
 AT_LOADING, WHEN_IT_RUNS, NOTHING = "refused at loading", "stopped when it runs", "not seen"
 RULES = {
     rule.id: rule
     for rule in (
+        Rule(
+            "GR001",
+            "well-formed",
+            _E,
+            "a file that says two things, or reaches outside of itself, means something else to each reader",
+            AT_LOADING,
+        ),
         Rule(
             "GR002",
             "raw recording",
             _W,
             "a recording has all of the stack's detours and memory; `build` leaves what jobs need",
             NOTHING,
+        ),
+        Rule(
+            "GR003",
+            "signed with the device's key",
+            _E,
+            "what nobody answers for is anybody's; `verify` says who signed",
+            AT_LOADING,
+        ),
+        Rule(
+            "GR004",
+            "made for this kind of GPU and its register policy",
+            _E,
+            "registers mean something else on another GPU, and another policy allows other ones",
+            AT_LOADING,
+        ),
+        Rule(
+            "GR005",
+            "made for this device",
+            _E,
+            "a GPU of another revision, too little memory or a trace that was withdrawn (security version)",
+            AT_LOADING + ONLY_THERE,
         ),
         Rule(
             "GR101",
@@ -149,14 +179,7 @@ RULES = {
         ),
         Rule(
             "GR401",
-            "slots are mapped",
-            _E,
-            "a copy to or from memory that is not mapped stops the replay",
-            WHEN_IT_RUNS,
-        ),
-        Rule(
-            "GR402",
-            "slots keep away from code and image",
+            "slots lie in mapped memory, away from code and image",
             _E,
             "a caller's data must not become code, nor change what was signed",
             WHEN_IT_RUNS,
@@ -174,6 +197,20 @@ RULES = {
             _W,
             "one caller's tensor would be another's; which one counts depends on the order of copies",
             NOTHING,
+        ),
+        Rule(
+            "GR405",
+            "inputs go in, outputs come out",
+            _E,
+            "a copy in the other direction gives away what was another's, or changes a result",
+            WHEN_IT_RUNS,
+        ),
+        Rule(
+            "GR406",
+            "inputs without a recorded value are given",
+            _E,
+            "a replay on whatever lies there computes nothing that was meant",
+            WHEN_IT_RUNS + ONLY_THERE,
         ),
         Rule(
             "GR501",
@@ -217,6 +254,13 @@ RULES = {
             "logs, time budgets and reports count jobs by their markers",
             NOTHING,
         ),
+        Rule(
+            "GR604",
+            "the GPU answers as it was recorded",
+            _E,
+            "a GPU that hangs, or says other things than before, is not doing what was reviewed",
+            "reset and tried again, then stopped" + ONLY_THERE,
+        ),
     )
 }
 
@@ -237,9 +281,10 @@ Made by `python -m host_tools.audit.document` from `host_tools/audit/rules.py`.
 `gramophone lint FILE` judges a trace without a GPU: it follows the actions, keeps account of registers, mappings
 and of which memory has been filled, and looks at every address that a job names. Exit status 1 says that there is
 an error, with `--strict` also a warning. `--allow FILE` names findings that are accepted, each with a reason.
-"Device" says what a replayer does about the same. A file that breaks the format itself
-([FORMAT.md](FORMAT.md)), for example by mapping the image writable, is no trace: an error, exit status 2, as with
-every command.
+"Device" says what a replayer does about the same; `gramophone replay` names the rule beside the device's reason,
+or the rules, where a device cannot tell which it was: to a GPU an address and a chain that lead nowhere are both a
+fault. A file that breaks the format itself ([FORMAT.md](FORMAT.md)), for example by mapping the image writable, is
+no trace: an error that begins with GR001, exit status 2.
 
 | id | rule | severity | reason | device |
 |---|---|---|---|---|"""

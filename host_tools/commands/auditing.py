@@ -13,9 +13,11 @@ from host_tools.audit.allowed import accepted, read
 from host_tools.audit.lint import lint
 from host_tools.audit.rules import Finding, Severity
 from host_tools.audit.sarif import sarif
+from host_tools.audit.verdicts import rule_of_error
 from host_tools.commands.framework import FILE, GramophoneCommand, Outcome
 from host_tools.commands.traces import read_trace
 from host_tools.support.files import check_writable, write_atomically
+from trace_format.errors import GramophoneError, TraceError
 
 
 @click.command(
@@ -36,7 +38,10 @@ def lint_command(file: Path, strict: bool, allow: Path | None, sarif_file: Path 
     allowances = read(allow) if allow else []
     if sarif_file:
         check_writable(sarif_file)
-    findings = lint(read_trace(file)[0])
+    try:
+        findings = lint(read_trace(file)[0])
+    except TraceError as error:
+        raise GramophoneError(f"{rule_of_error(error).id}: {error}") from error
     reasons = accepted(findings, allowances)
     if sarif_file:
         log = sarif(str(file), findings, reasons)

@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 
+from host_tools.audit.verdicts import rules_of_report
 from host_tools.commands.framework import FILE, GramophoneCommand, Outcome, UsageError, warn
 from host_tools.commands.outputs import Expected, Shown, compare, read_expected, read_labels, show
 from host_tools.commands.replaying import BEARSSL, KEY, MIB, MIN_VERSION, device_key
@@ -262,13 +263,14 @@ def _json(
         "secure_bytes": result.secure_bytes,
     }
     if not result.ok:
-        found["error"] = result.error
+        found |= {"error": result.error, "rules": [rule.id for rule in rules_of_report(result.report)]}
     return found
 
 
 def _text(result: ReplayResult, written: dict[str, str], shown: Shown, compared: list[Expected]) -> str:
     if not result.ok:
-        return f"refused on {result.device}: {result.error}"
+        rules = " or ".join(rule.id for rule in rules_of_report(result.report))
+        return f"refused on {result.device}: {result.error}" + (f" [{rules}]" if rules else "")
     lines = [
         f"{result.device}: {result.jobs} jobs, {result.actions} actions, {result.retries} retries, "
         f"trace {result.trace_bytes} bytes, secure memory {result.secure_bytes} bytes"

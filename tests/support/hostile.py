@@ -12,6 +12,10 @@ and are stopped when they run.
 
 from __future__ import annotations
 
+import contextlib
+
+from host_tools.audit.lint import lint
+from host_tools.audit.verdicts import rule_of_error
 from signing import envelope
 from signing.verify import Verdict, verify_trace
 from tests.support import (
@@ -66,3 +70,15 @@ def by_host(data: bytes) -> str:
     except TraceError as error:
         return type(error).__name__
     return "" if result else result.verdict.value
+
+
+def rules_by_host(data: bytes) -> set[str]:
+    """Ids of the rules that a signed file breaks, by the host's parser, `lint` and `verify`."""
+    found = set()
+    with contextlib.suppress(TraceError):
+        if verify_trace(data, [s.KEY]).verdict in (Verdict.UNKNOWN_KEY, Verdict.BAD_SIGNATURE):
+            found.add("GR003")
+    try:
+        return found | {finding.rule.id for finding in lint(Trace.parse(envelope.split(data).trace))}
+    except TraceError as error:
+        return found | {rule_of_error(error).id}

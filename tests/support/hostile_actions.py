@@ -118,8 +118,8 @@ REGISTERS = [
     ),
     at("a register that is not there", "REGISTER", PolicyError, REG, arg=0x2FF),
     at("the last word of the window", "REGISTER", PolicyError, REG, arg=s.GPU.window_bytes // 4 - 1),
-    at("a register after the window", "REGISTER", RANGE, REG, arg=s.GPU.window_bytes // 4),
-    at("a register far outside the window", "REGISTER", RANGE, REG, arg=0xFFFF),
+    at("a register after the window", "REGISTER", errors.RegisterRangeError, REG, arg=s.GPU.window_bytes // 4),
+    at("a register far outside the window", "REGISTER", errors.RegisterRangeError, REG, arg=0xFFFF),
 ]
 
 MEMORY = [

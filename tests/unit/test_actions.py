@@ -26,7 +26,14 @@ from trace_format.actions import (
     operands_of,
     rewritten,
 )
-from trace_format.errors import ActionError, ActionRangeError, ReservedError, TraceError, UnknownActionError
+from trace_format.errors import (
+    ActionError,
+    ActionRangeError,
+    RegisterRangeError,
+    ReservedError,
+    TraceError,
+    UnknownActionError,
+)
 from trace_format.schema import KEEP_SLOTS, PAGE_BYTES
 from trace_format.schema import Action as Structure
 from trace_format.validate import check_actions, job_count
@@ -167,7 +174,7 @@ MALFORMED: list[tuple[str, Action, type[TraceError], str]] = [
         (
             f"{op.name} outside the window",
             action(op, **(VALID.get(op, {}) | {"arg": WINDOW // 4})),
-            ActionRangeError,
+            RegisterRangeError,
             "register outside",
         )
         for op in REGISTER_OPS

@@ -89,8 +89,8 @@ BROKEN: dict[str, Callable[[], Trace]] = {
     "GR302": lambda: good(maps=(*MAPS[:2], *MAPS[3:])),
     "GR304": lambda: good(maps=(*MAPS[:3], MAPS[4])),
     "GR401": lambda: good(slots=[slot("in", SlotKind.INPUT, 14)]),
-    "GR402": lambda: good(slots=[slot("in", SlotKind.INPUT, CODE_VA)]),
     "GR403": lambda: good().with_(slots=BOTH),
+    "GR405": lambda: good(action(Op.COPY_FROM_GPU, slot=0), slots=BOTH[:1]),
     "GR404": lambda: good(slots=[*BOTH, slot("also", SlotKind.INPUT, WORK_VA, 260)]),
     "GR501": lambda: good(time_budget_us=99),
     "GR502": lambda: good(action(Op.INTERVAL, us=1000), time_budget_us=500),
@@ -99,7 +99,8 @@ BROKEN: dict[str, Callable[[], Trace]] = {
     "GR602": lambda: good(WAIT),
     "GR603": lambda: good(*job(number=1)[1:], WAIT, DONE),
 }
-ELSEWHERE = {"GR303": "test_hostile_traces"}
+# What is not lint's to find: what the file's parser says, what `verify` says, what only a device sees.
+ELSEWHERE = {"GR303", "GR001", "GR003", "GR004", "GR005", "GR406", "GR604"}
 
 
 def ids(found: Trace) -> set[str]:
@@ -107,7 +108,7 @@ def ids(found: Trace) -> set[str]:
 
 
 def test_every_rule_has_a_case() -> None:
-    assert BROKEN.keys() | ELSEWHERE.keys() == RULES.keys()
+    assert BROKEN.keys() | ELSEWHERE == RULES.keys()
 
 
 @pytest.mark.parametrize("rule", BROKEN)
@@ -143,6 +144,11 @@ def test_hostile_traces(row: Hostile) -> None:
     with contextlib.suppress(TraceError):
         found = ids(Trace.parse(split(row.make()).trace)) - {"GR404"}
         assert found or row.status in {*NOT_JUDGED, "OK"}
+
+
+def test_slots_keep_away_from_code_and_image() -> None:
+    found = [str(f.text) for f in lint(good(slots=[slot("in", SlotKind.INPUT, CODE_VA)])) if f.rule.id == "GR401"]
+    assert found == ["the input in lies in the image's pages"]
 
 
 def run(*arguments: object) -> tuple[int, str]:

@@ -39,7 +39,9 @@ def test_a_carveout_that_is_too_small(
     done = CliRunner().invoke(main, ["replay", "net.sgtr", "--key", "pub.pem"], catch_exceptions=False)
     assert done.exit_code == 1
     assert done.stdout.startswith("refused on a device: ")
-    found = re.search(r"; 'gramophone generate --carveout-mib (\d+)' gives it enough$", done.stdout.rstrip())
+    found = re.search(
+        r"; 'gramophone generate --carveout-mib (\d+)' gives it enough \[GR005\]$", done.stdout.rstrip()
+    )
     assert (found is not None) == hint
     if found:
         enough = secure_bytes(Trace.parse(trace), Path("net.sgtr").read_bytes())

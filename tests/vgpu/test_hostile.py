@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import pytest
 
+from host_tools.audit.verdicts import rules_of_report
 from tests.support import hostile
 from tests.support import hostile_devices as devices
 from tests.support.hostile_rows import Hostile
@@ -29,3 +30,15 @@ def test_what_the_rows_start_from_is_good(row: Hostile) -> None:
     devices.check(row, answer, loads=True)
     assert answer.writes > 0
     assert hostile.by_host(row.make()) == ""
+
+
+# Rules of which only a device sees what breaks them: its memory, its version, its GPU, what a caller gives.
+ONLY_A_DEVICE = {"GR005", "GR406", "GR604"}
+
+
+@pytest.mark.parametrize("row", hostile.TABLE, ids=str)
+def test_host_and_device_name_the_same_rule(row: Hostile) -> None:
+    """What the core reports is what every device reports (tests/emulated, tests/qemu, tests/optee)."""
+    by_device = {rule.id for rule in rules_of_report(devices.core(row).report)}
+    assert bool(by_device) == (row.status != "OK")
+    assert not by_device or by_device & (hostile.rules_by_host(row.make()) | ONLY_A_DEVICE)
