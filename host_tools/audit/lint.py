@@ -14,7 +14,7 @@ from host_tools.gpus.family import family_of
 from host_tools.model.job_chains import ChainError, reach
 from host_tools.model.memory import Conflict, Memory
 from trace_format import policy
-from trace_format.actions import Columns, Op, Type, actions_of
+from trace_format.actions import MAP_WRITE, Columns, Op, Type, actions_of
 from trace_format.errors import SlotError
 from trace_format.operands import REGISTERS
 from trace_format.trace import Trace
@@ -59,7 +59,11 @@ def _chains(trace: Trace) -> Iterator[Finding]:
     if not family_of(trace.profile).has_job_manager:
         return
     try:
-        reach(Memory.of(trace))
+        for found in reach(Memory.of(trace)).written:
+            if found.region is None or not found.region.flags & MAP_WRITE:
+                there = "not mapped" if found.region is None else "mapped without write permission"
+                text = f"job chain {found.chain.index}: the {found.what} at GPU address {found.va:#x} is {there}"
+                yield Finding(RULES["GR301"], text)
     except (ChainError, SlotError) as error:
         yield Finding(RULES["GR303"], str(error))
     except Conflict as error:

@@ -91,6 +91,16 @@ class Chain:
     start: int
 
 
+@dataclass(frozen=True)
+class Written:
+    """Memory that a descriptor names for the GPU to write to: by which chain, what, where, and what lies there."""
+
+    chain: Chain
+    what: str
+    va: int
+    region: Region | None
+
+
 @dataclass
 class Reach:
     """What job chains can reach.
@@ -100,12 +110,14 @@ class Reach:
         initial: frame -> PAGE_BYTES booleans: bytes whose initial value a job may read.
         chains: region -> numbers of the chains that can reach it.
         first: region -> lowest virtual page of it that a chain can reach.
+        written: what descriptors name for the GPU to write to.
     """
 
     regions: list[Region]
     initial: dict[int, NDArray[np.bool_]] = field(default_factory=dict)
     chains: dict[Region, set[int]] = field(default_factory=lambda: defaultdict(set))
     first: dict[Region, int] = field(default_factory=dict)
+    written: list[Written] = field(default_factory=list)
 
     def add(self, region: Region, va: int, chain: int) -> None:
         """A chain reaches a region from an address to its end."""
@@ -241,6 +253,7 @@ class _Walker:
         if va % HEADER_ALIGNMENT:
             raise ChainError(f"job chain {self.chain.index}: the job header at {va:#x} is not aligned")
         header = self._bytes(va, HEADER_BYTES, "job header")
+        self._written("job header", va)  # the GPU writes a job's status there
         control, _, following = struct.unpack_from("<IIQ", header, HEADER_CONTROL)
         kind = job_type(control)
         if kind not in PAYLOAD_BYTES:
@@ -251,7 +264,7 @@ class _Walker:
         if kind == JobType.COMPUTE:
             self._draw(payload[DRAW - HEADER_BYTES :])
         elif kind == JobType.WRITE_VALUE:
-            self._touch(struct.unpack_from("<Q", payload)[0])
+            self._touch(struct.unpack_from("<Q", payload)[0], "target of a job that writes a value")
         return int(following)
 
     def _draw(self, draw: bytes) -> None:
@@ -272,7 +285,8 @@ class _Walker:
         if pointer(THREAD_STORAGE):
             storage = self._bytes(pointer(THREAD_STORAGE), STORAGE_BYTES, "thread storage")
             for base in struct.unpack_from("<QQ", storage, 8):
-                self._touch(base & VA_MASK)  # scratch memory: what it holds before a job means nothing
+                if base & VA_MASK:
+                    self._touch(base & VA_MASK, "scratch memory")  # what it holds before a job means nothing
         self._words(b"".join(draw[at : at + 8] for at in OTHER_POINTERS))
 
     def _code(self, va: int) -> None:
@@ -285,10 +299,14 @@ class _Walker:
             first = va % PAGE_BYTES if page == va // PAGE_BYTES else 0
             self._needed(region.frame(page))[first:] = True
 
-    def _touch(self, va: int) -> None:
+    def _touch(self, va: int, what: str) -> None:
+        self._written(what, va)
         region = self._region(va)
         if region is not None:
             self.reach.add(region, va, self.chain.index)
+
+    def _written(self, what: str, va: int) -> None:
+        self.reach.written.append(Written(self.chain, what, va, self._region(va)))
 
     def _words(self, data: bytes) -> None:
         """Words that may be addresses, at any multiple of 4."""
