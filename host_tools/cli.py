@@ -40,6 +40,16 @@ COMMANDS = {
     "sign": LazyCommand("signing.sign", "Sign a trace."),
     "strip": LazyCommand("signing.strip", "Take the signature away: the trace without its envelope."),
     "verify": LazyCommand("signing.verify", "Check who signed a trace, and that no bit of it has changed since."),
+    "enrol": LazyCommand(
+        "evidence.enrol", "Make the keys of a device with a replay log: its secret, and what verifiers get."
+    ),
+    "verify-log": LazyCommand(
+        "evidence.verify_log_command", "Check that a replay log is the device's, whole and in order."
+    ),
+    "verify-report": LazyCommand(
+        "evidence.verify_report_command",
+        "Check what a device attests: that this firmware and this trace gave these outputs, for this nonce.",
+    ),
     "generate": LazyCommand(
         "replaying.generate_command",
         "Write a replayer for one target: replayer.c and replayer.h, the port, and a Makefile.",

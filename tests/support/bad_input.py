@@ -17,6 +17,9 @@ from click.testing import CliRunner, Result
 from host_tools.cli import main
 from signing import keys
 from signing.sign import sign_trace
+from tee_replayer.device import Device
+from tests.support import log_samples
+from tests.support.attestation_samples import attest, claims_of
 from tests.support.signing_samples import EDDSA, ES256
 from trace_format.actions import MAP_READ, MAP_WRITE, Op, action, array_of
 from trace_format.schema import PAGE_BYTES, DType, SlotKind
@@ -87,6 +90,12 @@ GOOD = {
     "horse.txt": b"horse\n",
     "net.param": PARAM,
     "net.bin": bytes(64),
+    "a.log": log_samples.sample().data,
+    "a.tail": bytes(48),
+    "log.key": log_samples.KEYS.log,
+    "device.secret": log_samples.SECRET,
+    "a.cbor": attest(claims_of(log_samples.sample(), log_samples.TRACES[0], bytes(range(8)))),
+    "a.bin": Device("qemu-virt", 1, 0, ES256.public).encoded,
 }
 
 ANY = {"empty": b"", "random": NOISE, "zeros": bytes(5000), "text": b"hello\n", "an archive": npz()}
@@ -160,6 +169,18 @@ NCNN_PARAM = {
 }
 BOARD = {"empty": b"", "not TOML": b"[", "not text": b"\xff", "like nothing": b"like = 1", "noise": NOISE}
 POLICY = {"empty": b"", "noise": NOISE}
+LOG, TAIL = log_samples.sample().data, bytes(48)
+REPLAY_LOG = {
+    **{what: content for what, content in ANY.items() if what != "zeros"},
+    "zeros": bytes(480),
+    "cut": LOG[:-1],
+    "too long": LOG + b"\0",
+    "a trace": RAW,
+}
+LOG_TAIL = {"empty": b"", "cut": TAIL[:-1], "too long": TAIL + b"\0", "a log": LOG}
+DEVICE_SECRET = {"empty": b"", "cut": log_samples.SECRET[:-1], "too long": log_samples.SECRET + b"\0"}
+MESSAGE = attest(claims_of(log_samples.sample(), log_samples.TRACES[0], bytes(range(8))))
+ATTESTATION = {**ANY, "cut": MESSAGE[:-1], "too long": MESSAGE + b"\0", "a trace": RAW, "a log": LOG}
 NOTHING: dict[str, bytes] = {}  # any content is accepted, or checked elsewhere
 
 

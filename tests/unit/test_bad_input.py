@@ -15,15 +15,20 @@ import pytest
 
 from host_tools.cli import main
 from tests.support.bad_input import (
+    ANY,
+    ATTESTATION,
     BOARD,
     DEVICE_KEY,
+    DEVICE_SECRET,
     KEY,
+    LOG_TAIL,
     NCNN_PARAM,
     NOISE,
     NOTHING,
     POLICY,
     PRIVATE_KEY,
     PUBLIC_KEY,
+    REPLAY_LOG,
     SECRET,
     SIGNED_TRACE,
     TENSOR,
@@ -46,6 +51,24 @@ COMMANDS: dict[str, dict[str, dict[str, bytes]]] = {
     "strip net.sgtr -o out": {"net.sgtr": SIGNED_TRACE},
     "sign net.gtr --signing-key locked.pem -o out --passphrase-file horse.txt": {"horse.txt": SECRET},
     "verify net.sgtr --key pub.pem": {"net.sgtr": SIGNED_TRACE, "pub.pem": PUBLIC_KEY},
+    "enrol --secret device.secret -o out": {"device.secret": DEVICE_SECRET},
+    "verify-log a.log --log-key log.key --tail a.tail --trace net.sgtr": {
+        "a.log": REPLAY_LOG,
+        "log.key": DEVICE_SECRET,
+        "a.tail": LOG_TAIL,
+        "net.sgtr": TRACE,
+    },
+    "verify-log a.log --report a.cbor --key pub.pem --nonce 0001020304050607": {
+        "a.log": REPLAY_LOG,
+        "a.cbor": ATTESTATION,
+        "pub.pem": PUBLIC_KEY,
+    },
+    "verify-report a.cbor --key pub.pem --nonce 0001020304050607 --firmware-image a.bin --trace net.gtr": {
+        "a.cbor": ATTESTATION,
+        "pub.pem": PUBLIC_KEY,
+        "net.gtr": TRACE,
+        "a.bin": ANY,
+    },
     "generate --gpu v3d42 --platform qemu-virt --key pub.pem -o out": {"pub.pem": DEVICE_KEY},
     "generate --gpu v3d42 --board my.toml --policy my.h --key pub.pem -o out": {"my.toml": BOARD, "my.h": POLICY},
     **{
@@ -107,7 +130,7 @@ def test_a_bad_file_is_named(line: str, name: str, content: bytes | str | None) 
 
 
 @pytest.mark.parametrize(
-    "line", [line for line in COMMANDS if " -o out" in line and not line.startswith("generate")]
+    "line", [line for line in COMMANDS if " -o out" in line and not line.startswith(("generate", "enrol"))]
 )
 @pytest.mark.parametrize(
     ("output", "reason"),

@@ -41,7 +41,7 @@ def test_each_command_has_one() -> None:
         Draft202012Validator.check_schema(json_schemas.schema(name))
     text = DOCUMENT.read_text(encoding="utf-8")
     listed = re.findall(
-        r"^\| `(\w+)` \| \[\w+\.json\]\(\.\./host_tools/commands/schemas/(\w+)\.json\)", text, re.M
+        r"^\| `([\w-]+)` \| \[[\w-]+\.json\]\(\.\./host_tools/commands/schemas/([\w-]+)\.json\)", text, re.M
     )
     assert listed == [(name, name) for name in sorted(COMMANDS)]
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 from trace_format.emit.tables import described_table, structure_table
 from trace_format.emit.walk import structures
-from trace_format.schema import BOARD, DEVICE, MAILBOX, NORMAL_WORLD, OPTEE, REPORT, Format
+from trace_format.schema import BOARD, DEVICE, LOG, MAILBOX, NORMAL_WORLD, OPTEE, REPORT, Format
+from trace_format.schema.log import LogKind
 from trace_format.schema.report import Phase, Status
 
 FILE = "docs/FORMAT-DEVICE.md"
@@ -21,6 +22,16 @@ structures are `trace_format/generated/gramophone_*.h`; each asserts every offse
 ## Report
 """
 
+_LOG = """\
+## Replay log
+
+Entries of a device that was generated with `--replay-log`: [LOG.md](LOG.md) says how they are made and checked.
+`inputs` is the SHA-256 of P and of the records of the inputs that a replay copied, in the order of its actions.
+P is the SHA-256 of the records of what the actions before ReplayStart copied. `outputs` is that of the records of
+outputs. A record is the slot's index (8 bytes), the size of its data (8 bytes), and the data, dense, in C order.
+A slot without data of the caller has no record.
+"""
+
 _MAILBOX = """\
 ## Mailbox
 
@@ -32,6 +43,12 @@ normal world can write, so the firmware copies every field once, checks the copy
 | 0 | `mailbox_request`, then `buffer_count` times `mailbox_buffer` |
 | {response} | `mailbox_response`, written once, its magic last |
 | {data} and up | signed trace, inputs and outputs, where the request says; offsets count from the mailbox's base |
+
+Firmware with a replay log takes three slots that are none of the trace's. MAILBOX_LOG ({log:#x}) is room for
+the entries of this boot, and required: 8 bytes, and {entry} for each of a boot, a load and every replay.
+MAILBOX_NONCE ({nonce:#x}) is a verifier's nonce, of 8 to 64 bytes, and MAILBOX_ATTESTATION
+({attestation:#x}) room for the answer, {room} bytes at least: both or neither. What the firmware writes to the
+first and the last begins with a `mailbox_message`.
 """
 
 _NORMAL_WORLD = """\
@@ -63,7 +80,18 @@ def emit() -> str:
         *_tables(REPORT),
         described_table(Phase),
         described_table(Status),
-        _MAILBOX.format(response=numbers["MAILBOX_RESPONSE_AT"], data=numbers["MAILBOX_DATA_AT"]),
+        _LOG,
+        *_tables(LOG),
+        described_table(LogKind),
+        _MAILBOX.format(
+            response=numbers["MAILBOX_RESPONSE_AT"],
+            data=numbers["MAILBOX_DATA_AT"],
+            log=numbers["MAILBOX_LOG"],
+            nonce=numbers["MAILBOX_NONCE"],
+            attestation=numbers["MAILBOX_ATTESTATION"],
+            entry=structures(LOG)[0].size,
+            room=numbers["MAILBOX_ATTESTATION_BYTES"],
+        ),
         *_tables(MAILBOX),
         _NORMAL_WORLD,
         *_tables(NORMAL_WORLD),

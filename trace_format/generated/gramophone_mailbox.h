@@ -15,6 +15,10 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "structures lie in mem
 #define MAILBOX_RESPONSE_AT 8192u
 #define MAILBOX_DATA_AT 12288u
 #define MAILBOX_BUFFERS 256u
+#define MAILBOX_LOG 0xffffff01u
+#define MAILBOX_NONCE 0xffffff02u
+#define MAILBOX_ATTESTATION 0xffffff03u
+#define MAILBOX_ATTESTATION_BYTES 1024u
 #define MAILBOX_REQUEST_MAGIC UINT64_C(0x3151455258424d47) /* GMBXREQ1 */
 #define MAILBOX_RESPONSE_MAGIC UINT64_C(0x3150534558424d47) /* GMBXESP1 */
 
@@ -36,7 +40,7 @@ _Static_assert(offsetof(struct mailbox_request, buffer_count) == 28, "offset of 
 
 /* Data for a slot, or room for it. */
 struct mailbox_buffer {
-    uint32_t slot; /* index in the trace */
+    uint32_t slot; /* index in the trace; or MAILBOX_LOG, MAILBOX_NONCE, MAILBOX_ATTESTATION */
     uint32_t reserved; /* zero */
     uint64_t offset; /* of the slot's data, or of room for it: dense, in C order */
     uint64_t bytes; /* size of the slot's data */
@@ -47,6 +51,14 @@ _Static_assert(offsetof(struct mailbox_buffer, slot) == 0, "offset of mailbox_bu
 _Static_assert(offsetof(struct mailbox_buffer, reserved) == 4, "offset of mailbox_buffer.reserved");
 _Static_assert(offsetof(struct mailbox_buffer, offset) == 8, "offset of mailbox_buffer.offset");
 _Static_assert(offsetof(struct mailbox_buffer, bytes) == 16, "offset of mailbox_buffer.bytes");
+
+/* The start of what firmware with a replay log writes to its buffers. */
+struct mailbox_message {
+    uint64_t bytes; /* size of what follows: entries of the log, or the attestation */
+};
+
+_Static_assert(sizeof(struct mailbox_message) == 8, "size of mailbox_message");
+_Static_assert(offsetof(struct mailbox_message, bytes) == 0, "offset of mailbox_message.bytes");
 
 /* The answer, at MAILBOX_RESPONSE_AT. */
 struct mailbox_response {

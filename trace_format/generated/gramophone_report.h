@@ -47,7 +47,8 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "structures lie in mem
     X(RESET, 0xaaaaaaaau, "the GPU does not come out of a reset") \
     X(BUDGET, 0x66666666u, "the trace's time budget is used up") \
     X(REQUEST, 0x99999999u, "the request is malformed") \
-    X(POWER, 0x33333333u, "the GPU's power or clock control does not answer")
+    X(POWER, 0x33333333u, "the GPU's power or clock control does not answer") \
+    X(LOG, 0xff03ff03u, "the replay log cannot be kept: no room for its entries, no key, or no place for its tail")
 
 enum gr_status {
 #define GR_STATUS_ENUM(name, value, text) GR_STATUS_##name = (int32_t)(value),

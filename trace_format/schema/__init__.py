@@ -6,6 +6,7 @@ Each format has a module here, in the words of `vocabulary.py`; the names of the
 
 from trace_format.schema.capture import CAPTURE, COUNTERS
 from trace_format.schema.firmware import BOARD, DEVICE
+from trace_format.schema.log import LOG
 from trace_format.schema.mailbox import MAILBOX, NORMAL_WORLD
 from trace_format.schema.optee import OPTEE
 from trace_format.schema.report import REPORT
@@ -50,7 +51,7 @@ from trace_format.schema.trace import (
 )
 from trace_format.schema.vocabulary import Blob, Format, List, Nested, Reserved, Text
 
-FORMATS = (TRACE, COUNTERS, CAPTURE, REPORT, MAILBOX, NORMAL_WORLD, DEVICE, BOARD, OPTEE)
+FORMATS = (TRACE, COUNTERS, CAPTURE, REPORT, LOG, MAILBOX, NORMAL_WORLD, DEVICE, BOARD, OPTEE)
 
 __all__ = [
     "ALIGNMENT",
@@ -65,6 +66,7 @@ __all__ = [
     "HEADER_FLAG_RAW",
     "HEAD_SECTIONS",
     "KEEP_SLOTS",
+    "LOG",
     "MAILBOX",
     "MAX_CARVEOUT_BYTES",
     "MAX_CHUNK_BYTES",

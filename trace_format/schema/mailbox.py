@@ -13,6 +13,11 @@ MAILBOX_RESPONSE_AT = 8192
 MAILBOX_DATA_AT = 12288
 MAILBOX_BUFFERS = trace.MAX_SLOTS
 REQUEST_MAGIC = b"GMBXREQ1"
+# Slots of mailbox_buffer structures that are none of the trace's, for firmware with a replay log.
+MAILBOX_LOG = 0xFFFFFF01
+MAILBOX_NONCE = 0xFFFFFF02
+MAILBOX_ATTESTATION = 0xFFFFFF03
+MAILBOX_ATTESTATION_BYTES = 1024  # room that is enough for any nonce
 
 Request = Struct(
     "magic" / Const(REQUEST_MAGIC) * "this is a request",
@@ -23,10 +28,14 @@ Request = Struct(
 )
 
 Buffer = Struct(
-    "slot" / u32 * "index in the trace",
+    "slot" / u32 * "index in the trace; or MAILBOX_LOG, MAILBOX_NONCE, MAILBOX_ATTESTATION",
     "reserved" / Reserved(4) * "zero",
     "offset" / u64 * "of the slot's data, or of room for it: dense, in C order",
     "bytes" / u64 * "size of the slot's data",
+)
+
+Message = Struct(
+    "bytes" / u64 * "size of what follows: entries of the log, or the attestation",
 )
 
 Response = Struct(
@@ -47,6 +56,7 @@ MAILBOX = Format(
     {
         "mailbox_request": (Request, "what the firmware is requested to do, at the mailbox's base"),
         "mailbox_buffer": (Buffer, "data for a slot, or room for it"),
+        "mailbox_message": (Message, "the start of what firmware with a replay log writes to its buffers"),
         "mailbox_response": (Response, "the answer, at MAILBOX_RESPONSE_AT"),
     },
     constants=numbers(vars()),

@@ -50,6 +50,7 @@ class Status(Described):
     BUDGET = 0x66666666, "the trace's time budget is used up"
     REQUEST = 0x99999999, "the request is malformed"
     POWER = 0x33333333, "the GPU's power or clock control does not answer"
+    LOG = 0xFF03FF03, "the replay log cannot be kept: no room for its entries, no key, or no place for its tail"
 
 
 class Phase(Described):
