@@ -19,7 +19,10 @@ COMMANDS = {
     ),
     "import": LazyCommand("importing.import_group", "Turn a recording that another tool made into a raw trace."),
     "build": LazyCommand("traces.build_command", "Turn a raw recording into a trace worth signing."),
-    "dump": LazyCommand("traces.dump_command", "Print what a trace says: manifest, slots and every action."),
+    "dump": LazyCommand("dumping.dump_command", "Print what a trace says: manifest, slots and every action."),
+    "assemble": LazyCommand(
+        "dumping.assemble_command", "Make a trace of a text that `dump --format text` printed."
+    ),
     "inspect": LazyCommand(
         "inspecting.inspect_command",
         "Say what a file is, and its main figures.",

@@ -48,10 +48,15 @@ def image_pieces(image: bytes, compress: bool) -> Iterator[bytes]:
 def encode(raw: bytes, *, compress: bool = True) -> tuple[Codec, bytes]:
     """Store `raw` in the smallest way worth it: (codec, stored bytes)."""
     if compress and raw:
-        packed = _pack(raw, mode="high_compression", compression=_LEVEL)
+        packed = packed_lz4(raw)
         if len(packed) <= len(raw) * (1 - MIN_GAIN):
             return Codec.LZ4, packed
     return Codec.STORED, raw
+
+
+def packed_lz4(raw: bytes) -> bytes:
+    """What a section of `raw` is stored as where it is packed."""
+    return _pack(raw, mode="high_compression", compression=_LEVEL)
 
 
 def check(codec: int, stored_bytes: int, raw_bytes: int, *, offset: int) -> None:

@@ -35,6 +35,7 @@ class TraceError(GramophoneError):
         expected: what the format requires.
         found: what is there.
         file: name of the file; filled in by whoever knows it.
+        action: index of the action at fault, None where no single one is.
     """
 
     def __init__(
@@ -45,6 +46,7 @@ class TraceError(GramophoneError):
         expected: object = None,
         found: object = None,
         file: str = "",
+        action: int | None = None,
     ) -> None:
         super().__init__(what)
         self.what = what
@@ -52,6 +54,7 @@ class TraceError(GramophoneError):
         self.expected = expected
         self.found = found
         self.file = file
+        self.action = action
 
     def __str__(self) -> str:
         place = (self.file + (f" at offset {self.offset:#x}" if self.offset is not None else "")).strip()

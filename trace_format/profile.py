@@ -11,6 +11,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import json
+import re
 import tomllib
 from dataclasses import dataclass
 from importlib import resources
@@ -120,6 +121,7 @@ class Profile:
         others: those that no trace may touch, which the virtual GPU has or refuses by name.
         sources: where the facts come from: "registers", "reset".
         bit_names: of a register `block.NAME`, a repeated block without its number: what bits are called, as masks.
+        bits_like: of further registers, named in the same way: the one of `bit_names` whose bits they have.
         cores: shader cores that there are: their number, or a bit for each where `cores_are_mask`.
         register_map: of its virtual GPU: C header, prefix of the names of places there; None: it has none.
         mmu: page table format and its constants; `address_spaces` only where there are several.
@@ -137,6 +139,7 @@ class Profile:
     others: tuple[Register, ...]
     sources: dict[str, str]
     bit_names: dict[str, dict[str, int]]
+    bits_like: dict[str, str]
     identity: Register
     identity_mask: int
     identity_value: int
@@ -166,6 +169,18 @@ class Profile:
             raise ProfileError(
                 f"GPU profile {self.name} has no register {name}", file=f"{self.name}.toml"
             ) from None
+
+    def bits_of(self, offset: int) -> dict[str, int]:
+        """What the bits of the register at a byte offset are called, as masks; empty where nothing is known."""
+        register = self.by_offset.get(offset)
+        if register is None:
+            return {}
+        block, _, name = register.name.partition(".")
+        for repeated, where in self.blocks.items():
+            if where.count > 1 and re.fullmatch(rf"{repeated}\d+", block):
+                block = repeated
+        full = f"{block}.{name}"
+        return self.bit_names.get(self.bits_like.get(full, full), {})
 
     def describe(self, offset: int) -> str:
         """Name of the register at a byte offset, or the offset where it has none."""
@@ -263,6 +278,7 @@ def _parse(file: str, text: bytes) -> Profile:
             others=tuple(register for register in found if register.hidden),
             sources=data.get("sources", {}),
             bit_names=_bit_names(file, data),
+            bits_like=_bits_like(file, data),
             identity=registers[identity["register"]],
             identity_mask=identity["id_mask"],
             identity_value=identity["id"],
@@ -368,14 +384,35 @@ def _bit_names(file: str, data: dict[str, Any]) -> dict[str, dict[str, int]]:
     found = {}
     for block, rows in data.get("bits", {}).items():
         for name, bits in rows.items():
-            full, row = f"{block}.{name}", data["registers"][block][name]
+            if isinstance(bits, str):
+                continue
+            full = f"{block}.{name}"
             found[full] = {bit: _mask(where) for bit, where in bits.items()}
             named = functools.reduce(int.__or__, found[full].values())
             if named.bit_count() != sum(mask.bit_count() for mask in found[full].values()):
                 raise ProfileError(f"{full}: a bit has two names", file=file)
-            if "w" in row["access"] and named & ~(row["bits"] | row.get("busy", 0)):
-                raise ProfileError(f"{full}: a bit that has a name is not among its bits", file=file)
+            _check_named(file, full, data["registers"][block][name], named)
     return found
+
+
+def _bits_like(file: str, data: dict[str, Any]) -> dict[str, str]:
+    found = {}
+    for block, rows in data.get("bits", {}).items():
+        for name, like in rows.items():
+            if not isinstance(like, str):
+                continue
+            full = f"{block}.{name}"
+            if not isinstance(rows.get(like), dict):
+                raise ProfileError(f"{full}: its bits are those of {block}.{like}, which has none", file=file)
+            named = functools.reduce(int.__or__, map(_mask, rows[like].values()))
+            _check_named(file, full, data["registers"][block][name], named)
+            found[full] = f"{block}.{like}"
+    return found
+
+
+def _check_named(file: str, name: str, row: dict[str, Any], named: int) -> None:
+    if "w" in row["access"] and named & ~(row["bits"] | row.get("busy", 0)):
+        raise ProfileError(f"{name}: a bit that has a name is not among its bits", file=file)
 
 
 def _register_map(data: dict[str, Any]) -> tuple[str, str] | None:

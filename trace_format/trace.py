@@ -178,7 +178,7 @@ class Trace:
             raise ManifestError(
                 f"{where}time_budget_us is out of range", expected=f"at most {MAX_TIME_BUDGET_US}", found=budget
             )
-        _check_slots(self.slots, self.va_bytes, gpu.address_spaces, where)
+        check_slots(self.slots, self.va_bytes, gpu.address_spaces, where)
         check_actions(
             self.actions,
             image_bytes=len(self.image),
@@ -194,9 +194,22 @@ class Trace:
     def build(self, *, compress: bool = True, chunk_bytes: int = DEFAULT_CHUNK_BYTES) -> bytes:
         """The trace's bytes. The same trace always gives the same bytes."""
         self.check()
+        head = [
+            layout.Part(SectionType.MANIFEST, self.manifest_bytes()),
+            layout.Part.encoded(SectionType.SLOTS, self.slot_bytes(), compress),
+        ]
+        body = [layout.Part.encoded(SectionType.ACTIONS, self.actions.tobytes(), compress)]
+        for piece in codec.image_pieces(self.image, compress):
+            body.append(layout.Part.encoded(SectionType.IMAGE, piece, compress))
+        if self.notes:
+            text = notes_bytes(self.notes)
+            body.append(layout.Part.encoded(SectionType.NOTES, text, compress, SECTION_FLAG_OPTIONAL))
+        return layout.assemble(head, body, chunk_bytes, HEADER_FLAG_RAW if self.raw else 0)
+
+    def manifest_bytes(self) -> bytes:
+        """Content of the manifest's section."""
         gpu = self.profile
-        meta = self.META_DEFAULTS | self.meta
-        manifest = meta | {
+        manifest = (self.META_DEFAULTS | self.meta) | {
             "trace_id": self.trace_id,
             "gpu": int(gpu.gpu),
             "gpu_id": gpu.identity_value,
@@ -209,17 +222,11 @@ class Trace:
             "job_count": self.jobs,
             "slot_count": len(self.slots),
         }
-        head = [
-            layout.Part(SectionType.MANIFEST, packing.pack("manifest", manifest)),
-            layout.Part.encoded(SectionType.SLOTS, b"".join(_slot_bytes(s) for s in self.slots), compress),
-        ]
-        body = [layout.Part.encoded(SectionType.ACTIONS, self.actions.tobytes(), compress)]
-        for piece in codec.image_pieces(self.image, compress):
-            body.append(layout.Part.encoded(SectionType.IMAGE, piece, compress))
-        if self.notes:
-            text = json.dumps(self.notes, sort_keys=True, separators=(",", ":")).encode()
-            body.append(layout.Part.encoded(SectionType.NOTES, text, compress, SECTION_FLAG_OPTIONAL))
-        return layout.assemble(head, body, chunk_bytes, HEADER_FLAG_RAW if self.raw else 0)
+        return packing.pack("manifest", manifest)
+
+    def slot_bytes(self) -> bytes:
+        """Content of the slots' section."""
+        return b"".join(_slot_bytes(slot) for slot in self.slots)
 
     @classmethod
     def parse(cls, data: bytes, file: str = "") -> Trace:
@@ -311,6 +318,11 @@ class Trace:
         return cls.parse(Path(path).read_bytes(), str(path))
 
 
+def notes_bytes(notes: dict[str, Any]) -> bytes:
+    """Content of the notes' section."""
+    return json.dumps(notes, sort_keys=True, separators=(",", ":")).encode()
+
+
 def _slot_bytes(slot: Slot) -> bytes:
     pad = (0,) * (MAX_RANK - len(slot.shape))
     return packing.pack(
@@ -357,7 +369,8 @@ def _slot_parse(data: bytes, offset: int) -> Slot:
     )
 
 
-def _check_slots(slots: list[Slot], va_bytes: int, address_spaces: int, where: str) -> None:
+def check_slots(slots: list[Slot], va_bytes: int, address_spaces: int, where: str = "") -> None:
+    """Raise the error of the first slot that breaks a rule: SlotError, DuplicateSlotError."""
     if len(slots) > MAX_SLOTS:
         raise SlotError(f"{where}too many slots", expected=f"at most {MAX_SLOTS}", found=len(slots))
     seen = set()

@@ -16,6 +16,7 @@ from trace_format.errors import (
     ActionRangeError,
     RegisterRangeError,
     ReservedError,
+    TraceError,
     UnknownActionError,
 )
 from trace_format.opcodes import ACTIONS, MAP_WRITE
@@ -178,7 +179,8 @@ def _check_stream(columns: Columns, where: str) -> None:
     for op, row in ACTIONS.items():
         here = columns.is_op(op)
         if row.at_most_once and np.count_nonzero(here) > 1:
-            raise ActionError(f"{where}action {np.flatnonzero(here)[1]}: a second {row.name}")
+            second = int(np.flatnonzero(here)[1])
+            raise ActionError(f"{where}action {second}: a second {row.name}", action=second)
         number = row.find(Type.NUMBER)
         if number:
             found = columns.decode(number)[here]
@@ -188,6 +190,7 @@ def _check_stream(columns: Columns, where: str) -> None:
                     f"{where}{op.name.lower()} numbers do not count from 0",
                     expected=int(wrong[0]),
                     found=int(found[wrong[0]]),
+                    action=int(np.flatnonzero(here)[wrong[0]]),
                 )
 
 
@@ -197,11 +200,11 @@ def _describe(record: np.void) -> str:
 
 
 def _raise_first(
-    wrong: Mask, actions: Actions, error: type[Exception], what: str, where: str, describe: Any
+    wrong: Mask, actions: Actions, error: type[TraceError], what: str, where: str, describe: Any
 ) -> None:
     if wrong.any():
         index = int(np.argmax(wrong))
-        raise error(f"{where}action {index}: {what}: {describe(actions[index])}")
+        raise error(f"{where}action {index}: {what}: {describe(actions[index])}", action=index)
 
 
 def job_count(actions: Actions) -> int:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Commands over traces: build, diff, dump."""
+"""Commands over traces: build and diff, and what others say of a trace."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import click
 from host_tools.commands.framework import FILE, GramophoneCommand, Outcome
 from host_tools.commands.streams import OUTPUT, check_output, read, write
 from host_tools.gpus.page_tables import DivergenceError
-from host_tools.model.description import action_fields, describe_actions, describe_slot
+from host_tools.model.description import describe_actions, describe_slot
 from host_tools.passes import PASSES
 from host_tools.passes.pipeline import Step, build
 from host_tools.passes.rules import Applied, retarget
@@ -22,7 +22,6 @@ from host_tools.support.tensors import Assignment, assigned, load_all, without_v
 from host_tools.vgpu.binding import VgpuError
 from signing.envelope import shifted, split
 from trace_format import layout, profile
-from trace_format.actions import actions_of
 from trace_format.errors import GramophoneError, listed, printable
 from trace_format.schema import SIGNED_MAGIC, STRUCTURES, SlotKind
 from trace_format.trace import Trace
@@ -175,23 +174,6 @@ def build_command(
         rows.append(f"a replay must be given: {listed(missing)}")
     done_by = {"rules": [vars(c) for c in changes], "passes": [vars(s) for s in steps]}
     return Outcome({**facts(trace), "trace_bytes": len(result), **done_by}, "\n".join(rows))
-
-
-@click.command("dump", cls=GramophoneCommand, example="gramophone dump net.gtr")
-@click.argument("file", type=FILE)
-def dump_command(file: Path) -> Outcome:
-    """Print what a trace says: manifest, slots and every action. A signature is named, not verified."""
-    trace, claim = read_trace(file)
-    data = facts(trace)
-    lines = [f"signed by        {claim['algorithm']} key {claim['key_id']} (not verified)"] if claim else []
-    lines += [f"{key:16} {printable(str(value))}" for key, value in data.items() if key != "slots"]
-    lines += [f"slot             {describe_slot(slot)}" for slot in trace.slots]
-    actions = describe_actions(trace)
-    lines += [f"{index:6}  {text}" for index, text in enumerate(actions)]
-    fields = [action_fields(action, trace.profile, trace.slots) for action in actions_of(trace.actions)]
-    return Outcome(
-        {**data, "signature": claim or None, "action_list": fields, "notes": trace.notes}, "\n".join(lines)
-    )
 
 
 @click.command("diff", cls=GramophoneCommand, example="gramophone diff raw.gtr net.gtr")

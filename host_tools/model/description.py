@@ -29,7 +29,13 @@ def describe_action(action: Action, gpu: Profile, slots: list[Slot]) -> str:
 
 
 def _word(operand: Operand, action: Action, gpu: Profile, slots: list[Slot]) -> str:
-    """An operand as a dump shows it."""
+    if operand.type is Type.SLOT:
+        return f"slot {printable(slots[getattr(action, operand.name)].name)}"
+    return operand_words(operand, action, gpu)
+
+
+def operand_words(operand: Operand, action: Action, gpu: Profile) -> str:
+    """An operand as a dump shows it; a slot as its number, for its name is the trace's to say."""
     value: int = getattr(action, operand.name)
     match operand.type:
         case Type.REGISTER_READ | Type.REGISTER_WRITTEN:
@@ -42,8 +48,6 @@ def _word(operand: Operand, action: Action, gpu: Profile, slots: list[Slot]) -> 
             return f"kept[{value}]"
         case Type.LINE:
             return gpu.interrupts[value]
-        case Type.SLOT:
-            return f"slot {printable(slots[value].name)}"
         case Type.TIMEOUT | Type.MICROSECONDS:
             return f"{value} us"
         case Type.ADDRESS_SPACE:
@@ -59,7 +63,7 @@ def _word(operand: Operand, action: Action, gpu: Profile, slots: list[Slot]) -> 
             return f"{value} bytes"
         case Type.SOURCE:
             return f"{value:#x}"
-        case Type.NUMBER:
+        case Type.NUMBER | Type.SLOT:
             return str(value)
 
 

@@ -15,6 +15,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from host_tools.cli import main
+from host_tools.text.writer import Annotations, text_of
 from signing import keys
 from signing.sign import sign_trace
 from tee_replayer.device import Device
@@ -181,6 +182,12 @@ LOG_TAIL = {"empty": b"", "cut": TAIL[:-1], "too long": TAIL + b"\0", "a log": L
 DEVICE_SECRET = {"empty": b"", "cut": log_samples.SECRET[:-1], "too long": log_samples.SECRET + b"\0"}
 MESSAGE = attest(claims_of(log_samples.sample(), log_samples.TRACES[0], bytes(range(8))))
 ATTESTATION = {**ANY, "cut": MESSAGE[:-1], "too long": MESSAGE + b"\0", "a trace": RAW, "a log": LOG}
+TEXT = {
+    **ANY,
+    "not text": b"gramophone-trace 1\n\xff",
+    "a trace": RAW,
+    "cut": b"gramophone-trace 1\nmanifest\n  gpu v3d42\n",
+}
 NOTHING: dict[str, bytes] = {}  # any content is accepted, or checked elsewhere
 
 
@@ -194,6 +201,7 @@ def working_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[
     for name, content in {
         **GOOD,
         "other.gtr": RAW,
+        "net.txt": "\n".join(text_of(RAW, Trace.parse(RAW), Annotations())).encode(),
         "other.npy": GOOD["array.npy"],
         "locked.pem": PRIVATE_KEY["locked"],
     }.items():

@@ -32,6 +32,7 @@ from tests.support.bad_input import (
     SECRET,
     SIGNED_TRACE,
     TENSOR,
+    TEXT,
     TRACE,
     UNSIGNED,
     refused,
@@ -41,7 +42,9 @@ from tests.support.bad_input import (
 # command line -> for each file in it, what is bad there
 COMMANDS: dict[str, dict[str, dict[str, bytes]]] = {
     "build net.gtr -o out --param w=array.npy": {"net.gtr": UNSIGNED, "array.npy": TENSOR},
+    "assemble net.txt -o out": {"net.txt": TEXT},
     "dump net.gtr": {"net.gtr": TRACE},
+    "dump net.gtr --format text -o out": {"net.gtr": TRACE},
     "lint net.gtr": {"net.gtr": TRACE},
     "diff net.gtr other.gtr": {"net.gtr": TRACE, "other.gtr": TRACE},
     "keygen -o out --passphrase-file horse.txt": {"horse.txt": SECRET},

@@ -21,7 +21,7 @@ FOLDERS = {
 FLOORS = (
     ("cli",),
     ("commands",),
-    ("demo", "flash", "device", "audit", "sbom"),
+    ("demo", "flash", "device", "audit", "sbom", "text"),
     ("runners",),
     ("record",),
     ("passes",),

@@ -50,6 +50,7 @@ def _gpu(profile: Profile) -> str:
     head = ("register", "offset", "access", "bits", "a trace may", "reset", "virtual GPU", "source")
     lines.append(markdown_table(head, (_row(*row) for row in rows)))
     names = [(f"`{name}`", _names(bits)) for name, bits in profile.bit_names.items()]
+    names += [(f"`{name}`", f"as `{other}`") for name, other in profile.bits_like.items()]
     if names and not like:
         lines += [markdown_table(("register", "names of its bits"), names)]
     return "\n".join(lines)

@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""`gramophone dump` and `gramophone assemble`: a trace as text, and back."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+
+from host_tools.commands.framework import AS_JSON, FILE, STREAM, GramophoneCommand, Outcome, UsageError
+from host_tools.commands.streams import OUTPUT, check_output, read, write
+from host_tools.commands.traces import facts, parse_trace
+from host_tools.model.description import action_fields, describe_actions, describe_slot
+from host_tools.support.messages import shown
+from host_tools.text.reader import assemble
+from host_tools.text.words import TextError
+from host_tools.text.writer import Annotations, text_of
+from signing.envelope import split
+from trace_format.actions import actions_of
+from trace_format.errors import printable
+
+
+@click.command(
+    "dump",
+    cls=GramophoneCommand,
+    example="gramophone dump net.gtr\ngramophone dump net.gtr --format text -o net.txt\n"
+    "gramophone assemble net.txt -o same.gtr",
+)
+@click.argument("file", type=FILE)
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(("summary", "text", "json")),
+    default="summary",
+    show_default=True,
+    help="text: all of it, jobs' code and descriptors in words, for `gramophone assemble`; json: as --json.",
+)
+@click.option("-o", "--output", type=FILE, help="File to write; - is standard output, which is the default.")
+def dump_command(file: Path, form: str, output: Path | None) -> Outcome:
+    """Print what a trace says: manifest, slots and every action.
+
+    A signature is named, not verified. The text (`--format text`) is that of the trace inside: what is assembled
+    from it is not signed.
+    """
+    as_json = click.get_current_context().meta[AS_JSON]
+    if as_json and form != "summary" and output is None:
+        raise UsageError(f"--json and --format {form} exclude each other: there is one standard output")
+    data = read(file)
+    outcome = Outcome() if form == "text" and not as_json else _dump(data, str(file))
+    if form == "summary" and output is None:
+        return outcome
+    if form == "text":
+        text = "\n".join(_text(data, str(file)))
+    elif form == "json":
+        text = json.dumps({"ok": True, "warnings": [], **outcome.data})
+    else:
+        text = shown(outcome.text)
+    destination = output or STREAM
+    check_output(destination)
+    write(destination, f"{text}\n".encode())  # in UTF-8, whatever the terminal has
+    return Outcome(outcome.data, "" if destination == STREAM else f"{output}: {text.count(chr(10)) + 1} lines")
+
+
+def _text(data: bytes, file: str) -> Iterator[str]:
+    trace, claim = parse_trace(data, file)
+    if claim:
+        yield f"# signed by {claim['algorithm']} key {claim['key_id']}: not verified, and not in this text"
+        data = split(data).trace
+    yield from text_of(data, trace, Annotations())
+
+
+def _dump(content: bytes, file: str) -> Outcome:
+    trace, claim = parse_trace(content, file)
+    data = facts(trace)
+    lines = [f"signed by        {claim['algorithm']} key {claim['key_id']} (not verified)"] if claim else []
+    lines += [f"{key:16} {printable(str(value))}" for key, value in data.items() if key != "slots"]
+    lines += [f"slot             {describe_slot(slot)}" for slot in trace.slots]
+    actions = describe_actions(trace)
+    lines += [f"{index:6}  {text}" for index, text in enumerate(actions)]
+    fields = [action_fields(action, trace.profile, trace.slots) for action in actions_of(trace.actions)]
+    return Outcome(
+        {**data, "signature": claim or None, "action_list": fields, "notes": trace.notes}, "\n".join(lines)
+    )
+
+
+@click.command(
+    "assemble",
+    cls=GramophoneCommand,
+    example="gramophone assemble net.txt -o net.gtr\n"
+    "gramophone dump net.gtr --format text | gramophone assemble - -o same.gtr",
+)
+@click.argument("text", type=FILE)
+@OUTPUT
+def assemble_command(text: Path, output: Path) -> Outcome:
+    """Make a trace of a text that `dump --format text` printed.
+
+    Unchanged, it gives the same bytes again; changed, a trace that is checked as any other. It is not signed.
+    """
+    data = read(text)
+    check_output(output)
+    try:
+        source = data.decode()
+    except UnicodeDecodeError as error:
+        line = data[: error.start].count(b"\n") + 1
+        raise TextError(str(text), line, f"expected UTF-8, found the byte {data[error.start]:#04x}") from None
+    result, trace = assemble(source, str(text))
+    write(output, result)
+    said = f"{output}: {len(result)} bytes, {trace.jobs} jobs, {len(trace.actions)} actions, not signed"
+    return Outcome({**facts(trace), "trace_bytes": len(result)}, said)
