@@ -163,6 +163,14 @@ void vgpu_access_clear(vgpu *gpu)
     access_map_clear(&gpu->access);
 }
 
+bool vgpu_follow(vgpu *gpu, struct vgpu_flow *flow)
+{
+    if (!gpu->family->executes_shaders)
+        return false;
+    gpu->flow = flow;
+    return true;
+}
+
 void vgpu_observe(vgpu *gpu, const struct vgpu_observer *observer)
 {
     gpu->observer = *observer;

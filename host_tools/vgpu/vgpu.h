@@ -88,6 +88,29 @@ size_t vgpu_access_pages(const vgpu *gpu, uint64_t *pages, size_t count);
 bool vgpu_access(const vgpu *gpu, uint64_t pa, uint8_t map[4096]); /* false: page was not accessed */
 void vgpu_access_clear(vgpu *gpu);                                 /* forget; a new observation begins */
 
+/*
+ * Where data comes from: what each byte of memory depends on, as a set of labels (bits), which follow what
+ * compute jobs do. What a label stands for is the owner's to say; he sets those of what he writes to memory.
+ *
+ * A byte has the labels of all that it was computed from. Those in `implicit` count also where they decide an
+ * address, or whether a lane or a branch is taken: for what is loaded from or stored to the address, and for
+ * what is written from there on. That nothing was written, because of a branch or to another address, leaves
+ * no label: `addresses` and `control` say whether that is possible.
+ */
+struct vgpu_flow {
+    uint32_t *labels; /* one a byte of physical memory, from address 0 on */
+    uint64_t bytes;   /* of memory */
+    uint32_t implicit;
+    uint32_t
+        registers; /* label of a register that the thread has not written; 0: such registers are ignored */
+    /* Added to by jobs, cleared by the owner: labels in `implicit` that have decided an address; a branch,
+     * the code, or which lanes access memory. */
+    uint32_t addresses, control;
+};
+/* Follow data from now on; `flow` stays the owner's and in use. NULL: no longer. False: the GPU executes no
+ * shaders. */
+bool vgpu_follow(vgpu *gpu, struct vgpu_flow *flow);
+
 /* Observer for the recorder; all are optional (NULL). Called on the owner's thread, in order. */
 struct vgpu_observer {
     void *ctx;

@@ -49,6 +49,7 @@ struct vgpu {
     struct vgpu_observer observer;
     struct vgpu_counters counters;
     struct access_map access;
+    struct vgpu_flow *flow; /* or NULL */
     uint64_t now_ns;
     bool level[VGPU_MAX_INTERRUPT_LINES];
     char error[384];

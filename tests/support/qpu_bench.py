@@ -30,6 +30,11 @@ class _Flat(ctypes.Structure):
     ]
 
 
+class _Flow(ctypes.Structure):
+    _fields_ = [("labels", ctypes.c_void_p), ("bytes", ctypes.c_uint64)]
+    _fields_ += [(n, ctypes.c_uint32) for n in ["implicit", "registers", "addresses", "control"]]
+
+
 class _Result(ctypes.Structure):
     _fields_ = [
         ("instructions", ctypes.c_uint64),
@@ -69,9 +74,26 @@ class Outcome:
     touched: npt.NDArray[np.uint8]
     noted: tuple[int, int]
     memory: U32
+    labels: U32 | None
+    addresses: int
+    control: int
 
     def words(self, va: int, count: int) -> U32:
         return self.memory[(va - BASE) // 4 :][:count]
+
+    def labels_at(self, va: int, count: int) -> U32:
+        """Of the bytes from `va` on."""
+        assert self.labels is not None
+        return self.labels[va - BASE :][:count]
+
+
+@dataclass(frozen=True)
+class Follow:
+    """Labels that memory has before: GPU address -> one a byte. Implicit and registers: as in vgpu.h."""
+
+    labels: dict[int, npt.ArrayLike]
+    implicit: int = 0xFFFFFFFF
+    registers: int = 0
 
 
 def dispatch(
@@ -85,6 +107,7 @@ def dispatch(
     flags: int = PROPAGATE_NAN,
     threads: int = 1,
     track: bool = False,
+    follow: Follow | None = None,
     cfg: dict[int, int] | None = None,
 ) -> Outcome:
     """Runs a shader. `data` (words) goes to DATA; `cfg` overrides configuration words."""
@@ -106,6 +129,13 @@ def dispatch(
         words[index] = value
     flat = _Flat(memory.ctypes.data, BASE, PAGES * 4096, READ_ONLY * 4096, 0, 0)
     result, touched = _Result(), np.zeros(PAGES, np.uint8)
+    labels = np.zeros(PAGES * 4096, np.uint32)
+    flow = _Flow(labels.ctypes.data, labels.size)
+    if follow:
+        flow.implicit, flow.registers = follow.implicit, follow.registers
+        for va, row in follow.labels.items():
+            given = np.asarray(row, np.uint32)
+            labels[va - BASE :][: given.size] = given
     configuration = (ctypes.c_uint32 * 7)(*words)
     status = library().flat_run(
         ctypes.byref(flat),
@@ -114,6 +144,7 @@ def dispatch(
         track,
         ctypes.byref(result),
         touched.ctypes.data_as(ctypes.c_void_p),
+        ctypes.byref(flow) if follow else None,
     )
     assert status == 0
     return Outcome(
@@ -125,6 +156,9 @@ def dispatch(
         touched,
         (flat.read, flat.written),
         memory.copy(),
+        labels if follow else None,
+        flow.addresses,
+        flow.control,
     )
 
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "v3d_qpu.h"
+#include "vgpu.h"
 
 /* GPU address of the memory; `writable` bytes from its start may be written. */
 struct flat {
@@ -33,11 +34,19 @@ void v3d_mmu_note(struct v3d_mmu *mmu, uint32_t va, uint32_t bytes, bool write)
     *(write ? &flat->written : &flat->read) += bytes;
 }
 
+/* Labels of the flat memory, from its start on. */
+uint32_t *v3d_mmu_labels(struct v3d_mmu *mmu, uint32_t va)
+{
+    const struct flat *flat = mmu->owner;
+
+    return va - flat->va < mmu->flow->bytes ? mmu->flow->labels + (va - flat->va) : NULL;
+}
+
 /* Run a dispatch; touched: one byte a page of the memory. Returns 0, or -1 without host memory. */
 int flat_run(struct flat *flat, const uint32_t cfg[7], unsigned threads, bool track,
-             struct v3d_csd_result *result, uint8_t *touched)
+             struct v3d_csd_result *result, uint8_t *touched, struct vgpu_flow *flow)
 {
-    struct v3d_mmu mmu = {.track = track, .owner = flat};
+    struct v3d_mmu mmu = {.track = track, .flow = flow, .owner = flat};
 
     mmu.tlb = calloc(V3D_PAGES, sizeof *mmu.tlb);
     mmu.touched = calloc(V3D_PAGES, 1);

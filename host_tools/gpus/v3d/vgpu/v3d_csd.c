@@ -10,7 +10,7 @@
  * Source: Mesa 22.3.6, src/broadcom/vulkan/v3dv_cmd_buffer.c (cmd_buffer_create_csd_job).
  */
 #include "v3d_qpu.h"
-#include "v3d_qpu_thread.h"
+#include "v3d_qpu_flow.h"
 
 #include <inttypes.h>
 #include <pthread.h>
@@ -45,6 +45,7 @@ struct worker_run {
     struct dispatch *dispatch;
     struct qpu_worker worker;
     struct qpu_thread *threads; /* one, or with barriers as many as a supergroup has batches */
+    struct qpu_labels *labels;  /* as many, or NULL: they are not followed */
     uint64_t failed;            /* supergroup, or UINT64_MAX */
 };
 
@@ -132,6 +133,10 @@ static void start_thread(struct qpu_thread *t, struct worker_run *run, uint64_t 
     t->tmu_fifo_limit = d->cfg[5] & CFG5_FOUR_THREADS ? QPU_TMU_FIFO / 4 : QPU_TMU_FIFO;
     t->last_section = d->cfg[5] & CFG5_SINGLE_SEGMENT;
     t->resume = d->program.uop;
+    if (run->labels) {
+        t->labels = &run->labels[t - run->threads];
+        qpu_flow_start(t);
+    }
 }
 
 /* Run batches that may wait for each other: round after round, up to the next barrier. */
@@ -219,7 +224,9 @@ static bool prepare(struct worker_run *run, struct dispatch *d, struct v3d_mmu *
     run->worker.program = &d->program;
     run->failed = UINT64_MAX;
     run->threads = aligned_alloc(_Alignof(struct qpu_thread), threads * sizeof *run->threads);
-    return run->threads;
+    if (mmu->flow)
+        run->labels = aligned_alloc(_Alignof(struct qpu_labels), threads * sizeof *run->labels);
+    return run->threads && (run->labels || !mmu->flow);
 }
 
 /*
@@ -231,7 +238,8 @@ static unsigned extra_workers(const struct dispatch *d, const struct qpu_worker 
 {
     uint64_t left = (d->supergroups - 1) * first->instructions;
 
-    if (d->program.uses_barrier || d->program.uses_thread_index || first->shared_memory || first->mmu->track)
+    if (d->program.uses_barrier || d->program.uses_thread_index || first->shared_memory ||
+        first->mmu->track || first->mmu->flow)
         return 0;
     uint64_t useful = left / WORTH_A_WORKER;
     if (useful > d->supergroups - 1)
@@ -286,7 +294,7 @@ void v3d_csd_run(struct v3d_mmu *mmu, const uint32_t cfg[7], unsigned threads, s
         runs[0].worker.mmu = mmu;
         ready = qpu_program_build(&d.program, &runs[0].worker, cfg[5] & ~(uint32_t)CFG5_FLAGS,
                                   cfg[5] & CFG5_SINGLE_SEGMENT) &&
-                prepare(&runs[0], &d, mmu);
+                prepare(&runs[0], &d, mmu) && (!mmu->flow || qpu_flow_prepare(&d.program, &runs[0].worker));
     }
     if (!ready) {
         snprintf(result->error, sizeof result->error, "out of host memory for a compute dispatch");
@@ -306,8 +314,10 @@ void v3d_csd_run(struct v3d_mmu *mmu, const uint32_t cfg[7], unsigned threads, s
         }
         collect(&d, runs, workers, result);
     }
-    for (unsigned i = 0; runs && i < MAX_WORKERS; i++)
+    for (unsigned i = 0; runs && i < MAX_WORKERS; i++) {
         free(runs[i].threads);
+        free(runs[i].labels);
+    }
     free(runs);
     qpu_program_free(&d.program);
 }

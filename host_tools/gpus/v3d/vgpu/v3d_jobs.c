@@ -100,8 +100,8 @@ static void complete_later(struct v3d_device *dev, unsigned engine)
 
 static unsigned worker_threads(const struct vgpu *gpu)
 {
-    if (gpu->options.track_access)
-        return 1; /* the access map is kept by the calling thread */
+    if (gpu->options.track_access || gpu->flow)
+        return 1; /* access map and labels are kept by the calling thread */
     if (gpu->options.threads)
         return gpu->options.threads;
     long cores = sysconf(_SC_NPROCESSORS_ONLN);
@@ -113,6 +113,7 @@ static void run_csd(struct v3d_device *dev, const uint32_t config[V3D_CSD_WORDS]
     struct vgpu *gpu = &dev->base;
     struct v3d_csd_result result;
     memset(&result, 0, sizeof(result));
+    dev->mmu.flow = gpu->flow;
     v3d_csd_run(&dev->mmu, config, worker_threads(gpu), &result);
     gpu->counters.instructions += result.instructions;
     gpu->counters.bytes_read += result.bytes_read;

@@ -187,6 +187,19 @@ void v3d_mmu_note(struct v3d_mmu *mmu, uint32_t va, uint32_t bytes, bool write)
     }
 }
 
+uint32_t *v3d_mmu_labels(struct v3d_mmu *mmu, uint32_t va)
+{
+    struct mmu_state *state = state_of(mmu);
+    uint64_t pa;
+    if (v3d_mmu_explain(mmu, va, false, &pa) != V3D_FAULT_NONE)
+        return NULL;
+    if (pa / V3D_PAGE_BYTES >= mmu->flow->bytes / V3D_PAGE_BYTES) {
+        vgpu_fail(state->gpu, "flow: physical address 0x%llx has no labels", (unsigned long long)pa);
+        return NULL;
+    }
+    return mmu->flow->labels + pa;
+}
+
 bool v3d_mmu_read8(struct v3d_mmu *mmu, uint32_t va, uint8_t *value)
 {
     uintptr_t page = mmu->tlb[va >> V3D_PAGE_SHIFT] & ~(uintptr_t)(V3D_PAGE_BYTES - 1);

@@ -24,7 +24,8 @@ struct v3d_mmu {
     /* Keep the access map: v3d_csd_run is called with threads == 1, and the engine calls
      * v3d_mmu_note() for every access. */
     bool track;
-    void *owner; /* state of v3d_mmu.c */
+    struct vgpu_flow *flow; /* follow data (vgpu.h; one thread, as with track), or NULL */
+    void *owner;            /* state of v3d_mmu.c */
 };
 
 /* Slow path: look `va` up in the page table. Returns the new tlb entry, or 0 on a fault (invalid page, or
@@ -33,5 +34,8 @@ uintptr_t v3d_mmu_fill(struct v3d_mmu *mmu, uint32_t va);
 
 /* Note one access for the access map (track only). */
 void v3d_mmu_note(struct v3d_mmu *mmu, uint32_t va, uint32_t bytes, bool write);
+
+/* Labels (flow only) of the byte at va, with those after it in its page; NULL: nothing is mapped. */
+uint32_t *v3d_mmu_labels(struct v3d_mmu *mmu, uint32_t va);
 
 #endif

@@ -5,7 +5,7 @@
  * Sources: Mesa 22.3.6, src/broadcom/compiler (qpu_schedule.c, qpu_validate.c: delay slots, thread switches,
  * the end of a program) and src/broadcom/qpu/qpu_instr.h (kinds of branches).
  */
-#include "v3d_qpu_thread.h"
+#include "v3d_qpu_flow.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
@@ -270,6 +270,10 @@ void qpu_thread_run(struct qpu_thread *t)
     const struct qpu_uop *u = t->resume;
 
     t->state = QPU_READY;
+    if (t->labels) {
+        qpu_flow_run(t);
+        return;
+    }
     while (u)
         u = u->run(t, u);
 }

@@ -295,6 +295,7 @@ static void emit_alu(struct emitter *e, const struct qpu_alu *alu, uint8_t tempo
     u->pack = alu->pack;
     u->cond = cond;
     u->flag_op = alu->flag_op;
+    u->value = alu->op;
     if (!direct)
         emit_magic_write(e, alu->waddr, temporary, alu->cond);
 }
@@ -342,6 +343,7 @@ static void emit_alus(struct emitter *e, const struct qpu_instr *instr)
 
                 copy->dst = QPU_SLOT_OLD;
                 copy->a = spoiled;
+                copy->value = QPU_OP_MOV;
                 copied = true;
             }
             sources[i] = QPU_SLOT_OLD;
@@ -427,6 +429,7 @@ bool qpu_program_build(struct qpu_program *program, struct qpu_worker *worker, u
     if (mapped && !program->reason[program->count])
         return false;
     emit(&e, mapped ? qpu_stop_error : qpu_stop_fault)->value = va + 8 * program->count;
+    program->uops = (uint32_t)(e.next - program->uop);
     return true;
 }
 
@@ -438,4 +441,5 @@ void qpu_program_free(struct qpu_program *program)
     free(program->instr);
     free(program->first);
     free(program->uop);
+    free(program->kinds);
 }

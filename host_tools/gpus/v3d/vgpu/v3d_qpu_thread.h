@@ -80,7 +80,29 @@ struct qpu_thread {
     bool last_section; /* the next thread switch ends the thread */
     bool barrier;      /* the next thread switch waits for the supergroup */
     enum qpu_state state;
+    struct qpu_labels *labels; /* of its data (v3d_qpu_flow.h), or NULL: it is not followed */
 };
+
+/* Operations of a TMU access that are not only atomic ones: a prefetch, if there are no data; a load or
+ * store. */
+enum { QPU_TMU_ADD = 0, QPU_TMU_REGULAR = 15 };
+
+/* One memory access, decoded. */
+struct qpu_access {
+    qpu_u32 address;
+    unsigned exist, lanes; /* bit i: lane i may take part; it does */
+    unsigned type, operation, components;
+    unsigned bytes; /* of one component */
+};
+
+/* A vector's component wraps within its 16 bytes. */
+static inline uint32_t qpu_component_address(const struct qpu_access *access, unsigned lane,
+                                             unsigned component)
+{
+    uint32_t address = access->address[lane];
+
+    return access->components == 1 ? address : (address & ~15u) | ((address + 4 * component) & 15);
+}
 
 struct qpu_uop;
 
@@ -92,7 +114,7 @@ struct qpu_uop {
     uint8_t dst, a, b; /* slots */
     uint8_t unpack_a, unpack_b, pack, cond, flag_op;
     uint32_t index; /* instruction */
-    uint32_t value; /* an operand of the micro-operation: magic address, branch target... */
+    uint32_t value; /* of an ALU's: enum qpu_op; else an operand: magic address, branch target... */
 };
 
 struct qpu_program {
@@ -103,6 +125,9 @@ struct qpu_program {
     char **reason;           /* count + 1: why the instruction cannot run, or NULL */
     uint32_t *first;         /* count: an instruction's first micro-operation */
     struct qpu_uop *uop;
+    uint32_t uops;
+    uint8_t *kinds;  /* of each micro-operation, where threads are followed (v3d_qpu_flow.c) */
+    uint32_t labels; /* of the code, there */
 };
 
 /* Translate the shader at va. What is wrong with its code shows when a thread comes to it. False: the host's

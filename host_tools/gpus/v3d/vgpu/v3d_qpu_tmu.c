@@ -9,7 +9,7 @@
  * kept for such lanes too); the condition of the write to tmua then selects among these. Source: Mesa 22.3.6,
  * src/broadcom: compiler/nir_to_vir.c (GENERAL_TMU_LOOKUP_*), cle/v3d_packet_v33.xml ("TMU Op").
  */
-#include "v3d_qpu_thread.h"
+#include "v3d_qpu_flow.h"
 
 enum {
     TMU_TYPE_S8 = 0,
@@ -22,7 +22,6 @@ enum {
 };
 
 enum {
-    TMU_OP_ADD = 0, /* without data: prefetch */
     TMU_OP_SUB = 1,
     TMU_OP_EXCHANGE = 2,
     TMU_OP_COMPARE_EXCHANGE = 3,
@@ -33,19 +32,10 @@ enum {
     TMU_OP_AND = 8, /* without data: increment */
     TMU_OP_OR = 9,  /* without data: decrement */
     TMU_OP_XOR = 10,
-    TMU_OP_REGULAR = 15,
 };
 
 typedef uint32_t word_any __attribute__((may_alias, aligned(1)));
 typedef uint16_t half_any __attribute__((may_alias, aligned(1)));
-
-/* One access, decoded. */
-struct access {
-    qpu_u32 address;
-    unsigned lanes; /* bit i: lane i takes part */
-    unsigned type, operation, components;
-    unsigned bytes; /* of one component */
-};
 
 static const struct qpu_uop *fifo_overflow(struct qpu_thread *t, const struct qpu_uop *u)
 {
@@ -55,14 +45,6 @@ static const struct qpu_uop *fifo_overflow(struct qpu_thread *t, const struct qp
 static qpu_u32 *fifo_entry(struct qpu_thread *t, unsigned ahead)
 {
     return &t->tmu_fifo[(t->tmu_fifo_head + t->tmu_fifo_count + ahead) % QPU_TMU_FIFO];
-}
-
-/* A vector's component wraps within its 16 bytes. */
-static uint32_t component_address(const struct access *access, unsigned lane, unsigned component)
-{
-    uint32_t address = access->address[lane];
-
-    return access->components == 1 ? address : (address & ~15u) | ((address + 4 * component) & 15);
 }
 
 /* ---- loads ---- */
@@ -80,7 +62,7 @@ static uint32_t load_element(const uint8_t *at, unsigned type)
 
 /* Elements of less than 32 bits, and vectors that wrap. */
 static const struct qpu_uop *load_each(struct qpu_thread *t, const struct qpu_uop *u,
-                                       const struct access *access)
+                                       const struct qpu_access *access)
 {
     for (unsigned c = 0; c < access->components; c++) {
         qpu_u32 result = {0};
@@ -88,7 +70,7 @@ static const struct qpu_uop *load_each(struct qpu_thread *t, const struct qpu_uo
         for (unsigned lane = 0; lane < QPU_LANES; lane++) {
             if (!(access->lanes >> lane & 1))
                 continue;
-            uint32_t va = component_address(access, lane, c);
+            uint32_t va = qpu_component_address(access, lane, c);
             const uint8_t *at = qpu_host(t->worker, va, access->bytes, false);
             if (!at)
                 return qpu_fault(t, va, false);
@@ -133,7 +115,7 @@ static inline void load_words(struct qpu_thread *t, unsigned components, const u
 }
 
 /* All lanes in the page at `page`, words that do not wrap. */
-static void load_page_words(struct qpu_thread *t, const struct access *access, const uint8_t *page)
+static void load_page_words(struct qpu_thread *t, const struct qpu_access *access, const uint8_t *page)
 {
     const qpu_u32 offset = access->address & (V3D_PAGE_BYTES - 1);
     const qpu_u32 from_first = access->address - access->address[0];
@@ -153,7 +135,7 @@ static void load_page_words(struct qpu_thread *t, const struct access *access, c
 
 /* Words that do not wrap, anywhere. Lanes that take no part get zero (on the device: unknown). */
 static const struct qpu_uop *load_far_words(struct qpu_thread *t, const struct qpu_uop *u,
-                                            const struct access *access)
+                                            const struct qpu_access *access)
 {
     static const uint8_t nothing[16];
     const uint8_t *at[QPU_LANES];
@@ -172,7 +154,7 @@ static const struct qpu_uop *load_far_words(struct qpu_thread *t, const struct q
 }
 
 /* Host page if all lanes take part and lie in one page; else NULL. The access must not wrap. */
-static uint8_t *common_page(struct qpu_thread *t, const struct access *access, bool write)
+static uint8_t *common_page(struct qpu_thread *t, const struct qpu_access *access, bool write)
 {
     uint32_t first = access->address[0];
 
@@ -183,14 +165,15 @@ static uint8_t *common_page(struct qpu_thread *t, const struct access *access, b
 }
 
 /* Whether the access is of whole words and no vector goes past the end of its 16 bytes. */
-static bool plain_words(const struct access *access)
+static bool plain_words(const struct qpu_access *access)
 {
     if (access->components == 1)
         return access->bytes == 4;
     return !qpu_any((qpu_u32)((access->address & 15) > 16 - 4 * access->components));
 }
 
-static const struct qpu_uop *load(struct qpu_thread *t, const struct qpu_uop *u, const struct access *access)
+static const struct qpu_uop *load(struct qpu_thread *t, const struct qpu_uop *u,
+                                  const struct qpu_access *access)
 {
     const struct qpu_uop *next = u + 1;
     const uint8_t *page;
@@ -210,7 +193,8 @@ static const struct qpu_uop *load(struct qpu_thread *t, const struct qpu_uop *u,
 
 /* ---- stores: where lanes collide, the highest wins ---- */
 
-static const struct qpu_uop *store(struct qpu_thread *t, const struct qpu_uop *u, const struct access *access)
+static const struct qpu_uop *store(struct qpu_thread *t, const struct qpu_uop *u,
+                                   const struct qpu_access *access)
 {
     bool consecutive = access->components == 1 && access->bytes == 4 &&
                        !qpu_any((access->address - access->address[0]) ^ QPU_LANE_NUMBERS * 4);
@@ -224,7 +208,7 @@ static const struct qpu_uop *store(struct qpu_thread *t, const struct qpu_uop *u
             if (!(access->lanes >> lane & 1))
                 continue;
             for (unsigned c = 0; c < access->components; c++) {
-                uint32_t va = component_address(access, lane, c), value = t->tmu_data[c][lane];
+                uint32_t va = qpu_component_address(access, lane, c), value = t->tmu_data[c][lane];
                 uint8_t *at = qpu_host(t->worker, va, access->bytes, true);
 
                 if (!at)
@@ -243,7 +227,7 @@ static const struct qpu_uop *store(struct qpu_thread *t, const struct qpu_uop *u
 static uint32_t combine(unsigned operation, uint32_t old, uint32_t x, uint32_t y)
 {
     switch (operation) {
-    case TMU_OP_ADD: return old + x;
+    case QPU_TMU_ADD: return old + x;
     case TMU_OP_SUB: return old - x;
     case TMU_OP_EXCHANGE: return x;
     case TMU_OP_COMPARE_EXCHANGE: return old == x ? y : old; /* data: expected, then new */
@@ -258,7 +242,7 @@ static uint32_t combine(unsigned operation, uint32_t old, uint32_t x, uint32_t y
 }
 
 static const struct qpu_uop *atomic(struct qpu_thread *t, const struct qpu_uop *u,
-                                    const struct access *access)
+                                    const struct qpu_access *access)
 {
     unsigned operation = access->operation;
     qpu_u32 x = t->tmu_data[0], y = t->tmu_data[1], result = {0};
@@ -266,7 +250,7 @@ static const struct qpu_uop *atomic(struct qpu_thread *t, const struct qpu_uop *
 
     if (t->tmu_data_count == 0 && (operation == TMU_OP_AND || operation == TMU_OP_OR)) {
         x = qpu_splat(operation == TMU_OP_AND ? 1 : UINT32_MAX);
-        operation = TMU_OP_ADD;
+        operation = QPU_TMU_ADD;
     } else if (t->tmu_data_count != want) {
         return qpu_fail(t, u, "TMU operation %u with %u data words is not modelled", operation,
                         t->tmu_data_count);
@@ -318,13 +302,14 @@ const struct qpu_uop *qpu_tmu_address(struct qpu_thread *t, const struct qpu_uop
     unsigned config = t->tmu_config & 0xff;
     t->tmu_config = t->tmu_config >> 8 | 0xff000000;
 
-    struct access access = {.address = t->slot[u->a], .type = config & 7, .operation = config >> 3 & 15};
+    struct qpu_access access = {.address = t->slot[u->a], .type = config & 7, .operation = config >> 3 & 15};
     unsigned exist = qpu_mask_bits(t->msf != 0);
 
     if (!(config & 0x80)) {
         unsigned quads = exist | exist >> 1;
         exist = ((quads | quads >> 2) & 0x1111) * 15;
     }
+    access.exist = exist;
     access.lanes = exist & qpu_mask_bits(qpu_condition(t, u->cond));
     access.components = access.type >= TMU_TYPE_VEC2 && access.type <= TMU_TYPE_VEC4 ? access.type : 1;
     access.bytes = access.type == TMU_TYPE_S8 || access.type == TMU_TYPE_U8     ? 1
@@ -336,15 +321,17 @@ const struct qpu_uop *qpu_tmu_address(struct qpu_thread *t, const struct qpu_uop
                         "TMU access of %u bytes at an address that is no multiple of it (lane mask 0x%04x)",
                         access.bytes, qpu_mask_bits(misaligned != 0) & access.lanes);
 
+    if (t->labels)
+        qpu_flow_access(t, u, &access);
     const struct qpu_uop *next;
-    if (access.operation == TMU_OP_REGULAR && t->tmu_data_count == 0)
+    if (access.operation == QPU_TMU_REGULAR && t->tmu_data_count == 0)
         next = load(t, u, &access);
-    else if (access.operation == TMU_OP_REGULAR && t->tmu_data_count == access.components)
+    else if (access.operation == QPU_TMU_REGULAR && t->tmu_data_count == access.components)
         next = store(t, u, &access);
-    else if (access.operation == TMU_OP_REGULAR)
+    else if (access.operation == QPU_TMU_REGULAR)
         next = qpu_fail(t, u, "store of %u components with %u TMU data words", access.components,
                         t->tmu_data_count);
-    else if (access.operation == TMU_OP_ADD && t->tmu_data_count == 0)
+    else if (access.operation == QPU_TMU_ADD && t->tmu_data_count == 0)
         next = u + 1; /* prefetch */
     else if (access.operation <= TMU_OP_XOR)
         next = atomic(t, u, &access);

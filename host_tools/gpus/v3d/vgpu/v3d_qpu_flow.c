@@ -1,0 +1,363 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Labels of a thread's data. What each micro-operation computes is in the other files; here is only what goes
+ * into it. */
+#include "v3d_qpu_flow.h"
+
+#include <stdlib.h>
+
+#include "vgpu.h"
+
+enum kind {
+    KIND_ALU,
+    KIND_NOTHING, /* moves no data */
+    KIND_UNIFORM,
+    KIND_UNIFA,
+    KIND_WRITE_UNIFA,
+    KIND_R5,
+    KIND_R5REP,
+    KIND_SFU,
+    KIND_TMU_DATA,
+    KIND_TMU_ADDRESS,
+    KIND_TMU_LOAD,
+    KIND_BRANCH,
+};
+
+static const struct {
+    qpu_run *run;
+    enum kind kind;
+} kinds[] = {
+    {qpu_load_uniform, KIND_UNIFORM},    {qpu_load_unifa, KIND_UNIFA},
+    {qpu_write_unifa, KIND_WRITE_UNIFA}, {qpu_write_r5, KIND_R5},
+    {qpu_write_r5rep, KIND_R5REP},       {qpu_write_sfu, KIND_SFU},
+    {qpu_tmu_data, KIND_TMU_DATA},       {qpu_tmu_address, KIND_TMU_ADDRESS},
+    {qpu_tmu_load, KIND_TMU_LOAD},       {qpu_branch_decide, KIND_BRANCH},
+    {qpu_branch_commit, KIND_NOTHING},   {qpu_switch_commit, KIND_NOTHING},
+    {qpu_write_barrier, KIND_NOTHING},   {qpu_stop_error, KIND_NOTHING},
+    {qpu_stop_fault, KIND_NOTHING},
+};
+
+static struct vgpu_flow *flow_of(const struct qpu_thread *t)
+{
+    return t->worker->mmu->flow;
+}
+
+/* All of the handlers that are not in the table are an ALU's. */
+static uint8_t kind_of(const struct qpu_uop *u)
+{
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        if (kinds[i].run == u->run)
+            return (uint8_t)kinds[i].kind;
+    return KIND_ALU;
+}
+
+/* Labels of `count` bytes of memory, which lie in one page; nothing that is not mapped has any. */
+static uint32_t memory_labels(const uint32_t *at, uint32_t count)
+{
+    uint32_t labels = 0;
+
+    for (uint32_t i = 0; at && i < count; i++)
+        labels |= at[i];
+    return labels;
+}
+
+bool qpu_flow_prepare(struct qpu_program *program, struct qpu_worker *worker)
+{
+    struct vgpu_flow *flow = worker->mmu->flow;
+
+    program->kinds = malloc(program->uops);
+    if (!program->kinds)
+        return false;
+    for (uint32_t i = 0; i < program->uops; i++)
+        program->kinds[i] = kind_of(&program->uop[i]);
+    for (uint32_t i = 0; i < program->count; i++)
+        program->labels |=
+            memory_labels(v3d_mmu_labels(worker->mmu, program->va + 8 * i), 8) & flow->implicit;
+    flow->control |= program->labels;
+    return true;
+}
+
+void qpu_flow_start(struct qpu_thread *t)
+{
+    struct qpu_labels *l = t->labels;
+
+    *l = (struct qpu_labels){.control = t->worker->program->labels};
+    for (unsigned i = QPU_SLOT_RF; i < QPU_SLOT_IMM; i++)
+        l->slot[i] = qpu_splat(flow_of(t)->registers);
+    /* rtop: Mesa uses umul24 alone, so nothing of another thread can be there. */
+    l->flag_a = l->flag_b = qpu_splat(flow_of(t)->registers);
+    l->slot[QPU_SLOT_RF] = l->slot[QPU_SLOT_RF + 2] = (qpu_u32){0}; /* the payload (v3d_csd.c) */
+}
+
+/* ---- parts ---- */
+
+static uint32_t all_lanes(const qpu_u32 *v)
+{
+    uint32_t labels = 0;
+
+    for (int i = 0; i < QPU_LANES; i++)
+        labels |= (*v)[i];
+    return labels;
+}
+
+/* Labels of the byte at va and those after it in its page. */
+static uint32_t *labels_at(struct qpu_thread *t, uint32_t va)
+{
+    struct qpu_labels *l = t->labels;
+    uint32_t page = va >> V3D_PAGE_SHIFT;
+
+    if (l->page != page + 1) {
+        l->page = page + 1;
+        l->at = v3d_mmu_labels(t->worker->mmu, page << V3D_PAGE_SHIFT);
+    }
+    return l->at ? l->at + va % V3D_PAGE_BYTES : NULL;
+}
+
+/* What decides whether a lane is written. */
+QPU_INLINE qpu_u32 condition_labels(const struct qpu_thread *t, uint8_t cond)
+{
+    const struct qpu_labels *l = t->labels;
+
+    if (cond == QPU_COND_ALWAYS)
+        return (qpu_u32){0};
+    return (cond == QPU_COND_IFA || cond == QPU_COND_IFNA ? l->flag_a : l->flag_b) & flow_of(t)->implicit;
+}
+
+/* A result with these labels goes where its condition lets it. */
+QPU_INLINE void write_slot(struct qpu_thread *t, const struct qpu_uop *u, qpu_u32 labels)
+{
+    struct qpu_labels *l = t->labels;
+
+    l->slot[u->dst] =
+        qpu_select(qpu_condition(t, u->cond), labels, l->slot[u->dst]) | condition_labels(t, u->cond);
+}
+
+/* ---- ALUs ---- */
+
+static void alu(struct qpu_thread *t, const struct qpu_uop *u)
+{
+    struct qpu_labels *l = t->labels;
+    uint8_t op = (uint8_t)u->value;
+    unsigned sources = qpu_op_sources(op);
+    qpu_u32 labels = {0};
+
+    if (sources > 0)
+        labels = l->slot[u->a];
+    if (sources > 1)
+        labels |= l->slot[u->b];
+    switch (op) {
+    case QPU_OP_SETMSF:
+        l->msf = qpu_select(qpu_condition(t, u->cond), labels, l->msf) | condition_labels(t, u->cond);
+        return;
+    case QPU_OP_MSF: labels = l->msf; break;
+    case QPU_OP_FLAFIRST:
+    case QPU_OP_FLNAFIRST: labels = qpu_splat(all_lanes(&l->flag_a)); break;
+    case QPU_OP_MULTOP: l->rtop = labels; break;
+    case QPU_OP_UMUL24:
+        labels |= l->rtop;
+        l->rtop = (qpu_u32){0};
+        break;
+    default: break;
+    }
+    if (op != QPU_OP_FCMP) {
+        qpu_u32 kept = u->pack != QPU_PACK_NONE && u->dst < QPU_SLOT_ADD ? l->slot[u->dst] : (qpu_u32){0};
+
+        write_slot(t, u, labels | kept);
+    }
+    if (u->flag_op == QPU_FLAG_NONE)
+        return;
+    if (u->flag_op <= QPU_FLAG_PUSHC) {
+        l->flag_b = l->flag_a;
+        l->flag_a = (qpu_u32){0};
+    }
+    l->flag_a |= labels;
+}
+
+/* ---- uniforms and branches ---- */
+
+static uint32_t uniform_labels(struct qpu_thread *t)
+{
+    return memory_labels(labels_at(t, t->uniform_va), 4) | t->labels->uniform_va;
+}
+
+static void branch(struct qpu_thread *t, const struct qpu_uop *u)
+{
+    struct qpu_labels *l = t->labels;
+    struct vgpu_flow *flow = flow_of(t);
+    const struct qpu_branch *b = &t->worker->program->instr[u->index].branch;
+    uint32_t decides = 0;
+
+    if (b->cond != QPU_BRANCH_ALWAYS)
+        decides |= all_lanes(&l->flag_a);
+    if (b->cond != QPU_BRANCH_ALWAYS && b->msfign != QPU_MSFIGN_NONE)
+        decides |= all_lanes(&l->msf);
+    if (b->destination == QPU_DEST_REGFILE)
+        decides |= l->slot[QPU_SLOT_RF + b->raddr_a][0];
+    decides &= flow->implicit;
+    l->control |= decides;
+    flow->control |= decides;
+    if (b->uniforms) {
+        uint32_t where = b->uniform_destination == QPU_DEST_REGFILE ? l->slot[QPU_SLOT_RF + b->raddr_a][0]
+                                                                    : uniform_labels(t);
+
+        l->uniform_va |= where & flow->implicit;
+        flow->addresses |= l->uniform_va;
+    }
+    l->uniform_va |= decides;
+}
+
+static void write_unifa(struct qpu_thread *t, const struct qpu_uop *u)
+{
+    struct qpu_labels *l = t->labels;
+    qpu_u32 old = qpu_splat(l->unifa_va), decides = condition_labels(t, u->cond);
+    qpu_u32 now = qpu_select(qpu_condition(t, u->cond), l->slot[u->a], old) | decides;
+
+    l->unifa_va = now[0] & flow_of(t)->implicit;
+    flow_of(t)->addresses |= l->unifa_va;
+}
+
+/* ---- memory ---- */
+
+/* A vector's component wraps within its 16 bytes. */
+static uint32_t *component_at(struct qpu_thread *t, const struct qpu_access *access, unsigned lane,
+                              unsigned component)
+{
+    return labels_at(t, qpu_component_address(access, lane, component));
+}
+
+/* What lanes that take no part get is not known. `decides` has what a lane's taking part depends on, too. */
+static void load(struct qpu_thread *t, const struct qpu_access *access, const qpu_u32 *decides)
+{
+    struct qpu_labels *l = t->labels;
+
+    for (unsigned c = 0; c < access->components; c++) {
+        qpu_u32 labels = *decides;
+
+        for (unsigned lane = 0; lane < QPU_LANES; lane++)
+            labels[lane] |= access->lanes >> lane & 1
+                                ? memory_labels(component_at(t, access, lane, c), access->bytes)
+                                : flow_of(t)->registers;
+        l->tmu_fifo[(t->tmu_fifo_head + t->tmu_fifo_count + c) % QPU_TMU_FIFO] = labels;
+    }
+}
+
+/* `possible`: lanes that write, and those that do not only because of a condition: that they did not is known
+ * from memory. */
+static void store(struct qpu_thread *t, const struct qpu_access *access, unsigned possible,
+                  const qpu_u32 *decides)
+{
+    struct qpu_labels *l = t->labels;
+
+    for (unsigned lane = 0; lane < QPU_LANES; lane++) {
+        bool writes = access->lanes >> lane & 1;
+
+        for (unsigned c = 0; possible >> lane & 1 && c < access->components; c++) {
+            uint32_t *at = component_at(t, access, lane, c);
+            uint32_t data = writes ? l->tmu_data[c][lane] : 0;
+
+            for (uint32_t i = 0; at && i < access->bytes; i++)
+                at[i] = (writes ? 0 : at[i]) | data | (*decides)[lane] | l->control;
+        }
+    }
+}
+
+static void atomic(struct qpu_thread *t, const struct qpu_access *access, unsigned possible,
+                   const qpu_u32 *decides)
+{
+    struct qpu_labels *l = t->labels;
+    qpu_u32 result = *decides | flow_of(t)->registers;
+
+    for (unsigned lane = 0; lane < QPU_LANES; lane++) {
+        uint32_t labels = (*decides)[lane] | l->control;
+
+        if (!(possible >> lane & 1))
+            continue;
+        uint32_t *at = component_at(t, access, lane, 0);
+
+        result[lane] = memory_labels(at, 4) | (*decides)[lane];
+        for (unsigned i = 0; i < t->tmu_data_count; i++)
+            labels |= l->tmu_data[i][lane];
+        for (uint32_t i = 0; at && i < 4; i++)
+            at[i] |= labels;
+    }
+    l->tmu_fifo[(t->tmu_fifo_head + t->tmu_fifo_count) % QPU_TMU_FIFO] = result;
+}
+
+void qpu_flow_access(struct qpu_thread *t, const struct qpu_uop *u, const struct qpu_access *access)
+{
+    struct vgpu_flow *flow = flow_of(t);
+    uint32_t exists = all_lanes(&t->labels->msf) & flow->implicit; /* a lane also by others of its quad */
+    qpu_u32 decides = condition_labels(t, u->cond) | exists;
+    unsigned possible = access->lanes | ((exists ? ~0u : access->exist) & qpu_mask_bits(decides != 0));
+    qpu_u32 address = t->labels->slot[u->a] & flow->implicit & (qpu_u32)qpu_mask_from_bits(possible);
+
+    if (access->operation == QPU_TMU_ADD && t->tmu_data_count == 0) /* a prefetch */
+        return;
+    flow->addresses |= all_lanes(&address);
+    flow->control |= all_lanes(&decides);
+    decides |= address;
+    if (access->operation != QPU_TMU_REGULAR)
+        atomic(t, access, possible, &decides);
+    else if (t->tmu_data_count == 0)
+        load(t, access, &decides);
+    else
+        store(t, access, possible, &decides);
+}
+
+/* The configuration comes from the uniform stream. */
+static void configuration(struct qpu_thread *t)
+{
+    uint32_t labels = uniform_labels(t) & flow_of(t)->implicit;
+
+    t->labels->control |= labels;
+    flow_of(t)->control |= labels;
+}
+
+/* ---- micro-operations ---- */
+
+static void broadcast(struct qpu_thread *t, const struct qpu_uop *u, int group)
+{
+    qpu_u32 labels = t->labels->slot[u->a];
+
+    for (int lane = 0; lane < QPU_LANES; lane++)
+        labels[lane] = labels[lane & ~(group - 1)];
+    write_slot(t, u, labels);
+}
+
+static void step(struct qpu_thread *t, const struct qpu_uop *u, uint8_t kind)
+{
+    struct qpu_labels *l = t->labels;
+
+    switch (kind) {
+    case KIND_ALU: alu(t, u); break;
+    case KIND_UNIFORM: l->slot[u->dst] = qpu_splat(uniform_labels(t)); break;
+    case KIND_UNIFA:
+        l->slot[u->dst] = qpu_splat(memory_labels(labels_at(t, t->unifa_va), 4) | l->unifa_va);
+        break;
+    case KIND_WRITE_UNIFA: write_unifa(t, u); break;
+    case KIND_R5: broadcast(t, u, 4); break;
+    case KIND_R5REP: broadcast(t, u, QPU_LANES); break;
+    case KIND_SFU: write_slot(t, u, l->slot[u->a]); break;
+    case KIND_TMU_DATA:
+        if (t->tmu_data_count < QPU_TMU_DATA)
+            l->tmu_data[t->tmu_data_count] = l->slot[u->a];
+        break;
+    case KIND_TMU_ADDRESS:
+        if (u->value)
+            configuration(t);
+        break;
+    case KIND_TMU_LOAD: l->slot[u->dst] = l->tmu_fifo[t->tmu_fifo_head]; break;
+    case KIND_BRANCH: branch(t, u); break;
+    default: break;
+    }
+}
+
+void qpu_flow_run(struct qpu_thread *t)
+{
+    const struct qpu_program *program = t->worker->program;
+    const struct qpu_uop *u = t->resume;
+
+    while (u) {
+        step(t, u, program->kinds[u - program->uop]);
+        u = u->run(t, u);
+    }
+}
