@@ -64,6 +64,10 @@ COMMANDS = {
     "bench": LazyCommand(
         "benching.bench_command", "Measure what a signed trace costs: minimum and median of several replays."
     ),
+    "report": LazyCommand(
+        "reporting.report_command",
+        "Write how a trace behaves on one page: who signed it, what it needs, what its jobs touch.",
+    ),
     "sbom": LazyCommand(
         "bills.sbom",
         "Write a bill of materials (SBOM, CycloneDX 1.6 JSON) of the host tools or of a generated folder.",

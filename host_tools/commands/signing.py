@@ -11,6 +11,7 @@ from typing import Any
 
 import click
 
+from host_tools.audit.judgement import judge
 from host_tools.commands.framework import FILE, GramophoneCommand, Outcome, UsageError, say, warn
 from host_tools.commands.streams import OUTPUT, check_output, read, write
 from host_tools.model.summary import lines as summary_lines
@@ -19,14 +20,12 @@ from signing import keys
 from signing.envelope import shifted, split
 from signing.errors import PassphraseError
 from signing.sign import FileSigner, sign_trace
-from signing.verify import Verdict, verify_trace
 from tee_replayer.target import drivers
 from trace_format import layout, policy
-from trace_format.errors import GramophoneError, MagicError, OtherPolicyError, TraceError
+from trace_format.errors import GramophoneError, MagicError
 from trace_format.schema import HEADER_FLAG_RAW, SIGNED_MAGIC, TRACE_MAGIC
 from trace_format.trace import Trace
 
-REFUSED_BY_DEVICES = "refused-by-devices"  # verdict of `verify` besides Verdict's
 ALGORITHMS = {"es256": keys.Algorithm.ES256, "eddsa": keys.Algorithm.EDDSA}
 
 
@@ -273,30 +272,20 @@ def verify(trace: Path, key: tuple[Path, ...]) -> Outcome:
     trusted key signed, or it is, and every device refuses it.
     """
     trusted = [keys.load_public_key(path.read_bytes(), file=str(path)) for path in key]
-    data = read(trace)
-    result = verify_trace(data, trusted, file=str(trace))
-    if result.verdict == Verdict.MALFORMED:
-        raise GramophoneError(result.reason)
-    content = reason = None
-    if result.trace is not None:
-        try:
-            with layout.naming(str(trace)), shifted(len(data) - len(result.trace)):
-                content = Trace.parse(result.trace)
-            policy.check(content, f"{trace}: ")
-        except OtherPolicyError as error:
-            warn(f"what it does was not judged: {error}")
-        except TraceError as error:
-            reason = f"{error} ({result.reason.removeprefix(f'{trace}: ')})"
-    lines = [f"{'verified' if result and not reason else 'REFUSED'}: {reason or result.reason}"]
+    found = judge(read(trace), trusted, str(trace))
+    result, content = found.signature, found.content
+    if found.not_judged:
+        warn(found.not_judged)
+    lines = [f"{'verified' if found.ok else 'REFUSED'}: {found.reason}"]
     return Outcome(
         {
             "file": str(trace),
-            "verdict": REFUSED_BY_DEVICES if reason else result.verdict.value,
-            "reason": reason or result.reason,
+            "verdict": found.verdict,
+            "reason": found.reason,
             "algorithm": result.algorithm.title if result.algorithm else None,
             "key_id": result.kid.hex() if result.kid else None,
             "summary": summary(content) if content else None,
         },
         "\n".join(lines + (summary_lines(content) if content else [])),
-        result.ok and not reason,
+        found.ok,
     )

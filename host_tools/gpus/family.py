@@ -36,6 +36,21 @@ class Named:
 
 
 @dataclass(frozen=True)
+class Shader:
+    """Code that a job names.
+
+    Attributes:
+        code: its bytes, as far as they are known.
+        lines: one for each instruction.
+        flaw: why the code does not end where it should; "" if it does.
+    """
+
+    code: bytes
+    lines: tuple[str, ...]
+    flaw: str
+
+
+@dataclass(frozen=True)
 class Family:
     """A GPU family.
 
@@ -56,6 +71,10 @@ class Family:
         fault_clears: names of registers that clear faults; a pass takes the bits out that no trace may write.
         job_addresses: what a job names that is started now, given what has been written to a register; None where
             jobs are chains of descriptors.
+        job_work: how much a job has to do, in words, given the same.
+        describes_job: names of registers that describe a job.
+        read_shader: the shader at an address, given what reads memory (None: not mapped, or not known) and what
+            has been written to a register; None where nothing here can tell instructions apart.
         passes: by name, in the order in which they run, passes over a trace's actions that are for its GPUs only.
     """
 
@@ -71,6 +90,9 @@ class Family:
     list_registers: re.Pattern[str] = NOTHING
     fault_clears: re.Pattern[str] = NOTHING
     job_addresses: Callable[[Callable[[str], int]], list[Named]] | None = None
+    job_work: Callable[[Callable[[str], int]], str] | None = None
+    describes_job: re.Pattern[str] = NOTHING
+    read_shader: Callable[[Callable[[int, int], bytes | None], int, Callable[[str], int]], Shader] | None = None
     passes: Mapping[str, Callable[[Actions, Profile], Actions]] = field(default_factory=dict)
 
 

@@ -111,6 +111,7 @@ class Reach:
         chains: region -> numbers of the chains that can reach it.
         first: region -> lowest virtual page of it that a chain can reach.
         written: what descriptors name for the GPU to write to.
+        code: number of a chain -> addresses of its shaders, each once.
     """
 
     regions: list[Region]
@@ -118,6 +119,7 @@ class Reach:
     chains: dict[Region, set[int]] = field(default_factory=lambda: defaultdict(set))
     first: dict[Region, int] = field(default_factory=dict)
     written: list[Written] = field(default_factory=list)
+    code: dict[int, list[int]] = field(default_factory=dict)
 
     def add(self, region: Region, va: int, chain: int) -> None:
         """A chain reaches a region from an address to its end."""
@@ -295,6 +297,9 @@ class _Walker:
         if region is None or not region.flags & MAP_EXECUTE:
             raise ChainError(f"job chain {self.chain.index}: the shader at {va:#x} is not in executable memory")
         self.reach.add(region, va, self.chain.index)
+        code = self.reach.code.setdefault(self.chain.index, [])
+        if va not in code:
+            code.append(va)
         for page in range(va // PAGE_BYTES, region.end):
             first = va % PAGE_BYTES if page == va // PAGE_BYTES else 0
             self._needed(region.frame(page))[first:] = True

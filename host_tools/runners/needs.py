@@ -55,7 +55,12 @@ def secure_bytes(trace: Trace | None, signed: bytes) -> int:
     """
     if trace is None:
         return min(int(claimed(signed).get("carveout_bytes", 0)), MAX_CARVEOUT_BYTES) + LOADER_BYTES
-    header = layout.read_header(envelope.split(signed).trace)
+    return memory_for(trace, envelope.split(signed).trace)
+
+
+def memory_for(trace: Trace, data: bytes) -> int:
+    """As `secure_bytes`, for a trace and its bytes, without an envelope."""
+    header = layout.read_header(data)
     work = trace.actions.nbytes + len(trace.slots) * packing.size_of("slot") + header["chunk_bytes"]
     low = trace.carveout_bytes + family_of(trace.gpu).page_tables.device_bytes(trace)
     return low + _aligned(BEFORE_HEAD_BYTES + header["head_bytes"]) + _aligned(work)

@@ -46,6 +46,8 @@ COMMANDS: dict[str, dict[str, dict[str, bytes]]] = {
     "dump net.gtr": {"net.gtr": TRACE},
     "dump net.gtr --format text -o out": {"net.gtr": TRACE},
     "lint net.gtr": {"net.gtr": TRACE},
+    "report net.sgtr --key pub.pem --no-run": {"net.sgtr": SIGNED_TRACE, "pub.pem": PUBLIC_KEY},
+    "report net.gtr --input x=array.npy -o out": {"net.gtr": TRACE, "array.npy": TENSOR},
     "diff net.gtr other.gtr": {"net.gtr": TRACE, "other.gtr": TRACE},
     "keygen -o out --passphrase-file horse.txt": {"horse.txt": SECRET},
     "getpub key.pem -o out": {"key.pem": {**KEY, "locked": PRIVATE_KEY["locked"]}},

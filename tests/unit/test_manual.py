@@ -70,7 +70,7 @@ def test_man_formats_them(share: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
-        ("gramophone re", {"record", "replay"}),
+        ("gramophone re", {"record", "replay", "report"}),
         ("gramophone cache cl", {"clean"}),
         ("gramophone replay --ex", {"--expect"}),
     ],

@@ -19,5 +19,6 @@ FAMILY = Family(
     cache_commands=re.compile(r"as\d+\.COMMAND"),
     cache_states=re.compile(r"as\d+\.STATUS"),
     fault_clears=FAULT_CLEARS,
+    describes_job=re.compile(r"js\d+\.(HEAD|TAIL|AFFINITY|CONFIG|XAFFINITY)\w*_NEXT\w*"),
     passes=PASSES,
 )

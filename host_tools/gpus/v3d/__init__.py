@@ -5,8 +5,9 @@ import re
 
 from host_tools.gpus.family import Family
 from host_tools.gpus.v3d.conversion import Registers
-from host_tools.gpus.v3d.jobs import addresses
+from host_tools.gpus.v3d.jobs import addresses, work
 from host_tools.gpus.v3d.page_tables import V3dTables
+from host_tools.gpus.v3d.shaders import read_shader
 
 FAMILY = Family(
     gpus=("v3d42",),
@@ -18,5 +19,8 @@ FAMILY = Family(
     tlb_only_flushes=True,
     cache_commands=re.compile(r"core0\.CTL_(L2T|SL|L2)CACTL"),
     job_addresses=addresses,
+    job_work=work,
+    read_shader=read_shader,
+    describes_job=re.compile(r"core0\.CSD_QUEUED_CFG\d"),
     list_registers=re.compile(r"core0\.(CLE_CT[01]Q|PTB_).*"),
 )

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""What a compute job of a V3D names: where its registers say that code and uniforms lie.
+"""What registers say of a compute job of a V3D: where code and uniforms lie, and how much work it is.
 
-Sources: Mesa 22.3.6 src/broadcom/vulkan/v3dv_queue.c and v3dv_pipeline.c (CFG5: code and flags; CFG6: uniforms).
+Sources: Mesa 22.3.6 src/broadcom/vulkan/v3dv_queue.c and v3dv_pipeline.c (CFG5: code and flags; CFG6: uniforms),
+v3dv_cmd_buffer.c (cmd_buffer_create_csd_job, CFG0 to CFG3).
 """
 
 from __future__ import annotations
@@ -22,3 +23,10 @@ def addresses(register: Callable[[str], int]) -> list[Named]:
     if uniforms:  # a shader without any has none
         found.append(Named("uniforms", uniforms, UNIFORM_BYTES, False))
     return found
+
+
+def work(register: Callable[[str], int]) -> str:
+    """How much a job has to do: `13 x 1 x 1 groups of 16`."""
+    counts = [register(f"core0.CSD_QUEUED_CFG{axis}") >> 16 for axis in range(3)]
+    size = register("core0.CSD_QUEUED_CFG3") & 0xFF or 256
+    return f"{' x '.join(map(str, counts))} groups of {size}"

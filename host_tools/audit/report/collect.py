@@ -1,0 +1,323 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Gathers what a behaviour report says, from the file itself and from a run on the virtual GPU."""
+
+from __future__ import annotations
+
+import hashlib
+import shlex
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from host_tools.audit.jobs import Code, Jobs, jobs_of
+from host_tools.audit.judgement import judge
+from host_tools.audit.lint import lint
+from host_tools.audit.report import facts
+from host_tools.audit.report.regions import regions
+from host_tools.audit.rules import Severity
+from host_tools.model import data_flow
+from host_tools.model.observe import random_inputs
+from host_tools.runners.needs import memory_for
+from host_tools.support.version import VERSION
+from host_tools.vgpu.binding import executes_shaders
+from signing.envelope import shifted, split
+from signing.keys import PublicKey
+from trace_format import layout, policy
+from trace_format.actions import Columns, Op, Type
+from trace_format.errors import GramophoneError, TraceError
+from trace_format.schema import SIGNED_MAGIC, SlotKind
+from trace_format.trace import Trace
+
+FULL, NONE = "full", "none"  # whether the virtual GPU executes shaders
+MAX_VALUES = 8  # of a register, that are listed
+SEED = 1  # of random values for inputs without a recorded one
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a report is made of.
+
+    Attributes:
+        file: name of the trace's file, as the user gave it.
+        data: its content.
+        keys: that are trusted; None: none was given.
+        command: the command line that makes this report.
+        run: whether to run it on the virtual GPU.
+        values: of slots, for that run.
+        files: where they are from.
+    """
+
+    file: str
+    data: bytes = field(repr=False)
+    keys: Sequence[PublicKey] | None = None
+    command: str = ""
+    run: bool = True
+    values: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+    files: Mapping[str, str] = field(default_factory=dict)
+
+
+def collect(asked: Asked, trace: Trace) -> facts.Report:
+    """All facts.
+
+    Args:
+        asked: see there.
+        trace: the trace in the file.
+
+    Raises:
+        GramophoneError: keys were given, and it is no signed trace.
+    """
+    jobs = jobs_of(trace)
+    run, seen = _run(asked, trace)
+    shaders = _shaders(jobs)
+    number_of = {shader.sha256: number for number, shader in enumerate(shaders)}
+    findings = _findings(trace)
+    counts = Counter(finding.severity for finding in findings)
+    return facts.Report(
+        tool=f"gramophone {VERSION}",
+        file=facts.File(asked.file, len(asked.data), hashlib.sha256(asked.data).hexdigest()),
+        signature=_signature(asked, trace),
+        about=_about(trace),
+        actions=len(trace.actions),
+        needs=_needs(asked, trace),
+        slots=[_slot(slot) for slot in trace.slots],
+        run=run,
+        may_basis=facts.MAPPINGS if jobs.reach is None else facts.DESCRIPTORS,
+        not_followed=jobs.not_followed,
+        jobs=_jobs(jobs, number_of, seen, run.compute == FULL),
+        regions=regions(trace, jobs, seen),
+        shaders=shaders,
+        flow=_flow(trace, seen if run.compute == FULL else None),
+        registers=_registers(trace),
+        findings=findings,
+        counts={severity.value: counts[severity.value] for severity in Severity},
+        reproduce=_reproduce(asked, trace),
+    )
+
+
+def _signature(asked: Asked, trace: Trace) -> facts.Signature:
+    refused = None
+    try:
+        policy.check(trace)
+    except TraceError as error:
+        refused = str(error)
+    if asked.keys is not None:
+        found = judge(asked.data, asked.keys, asked.file)
+        signature = found.signature
+        return facts.Signature(
+            facts.VERIFIED if signature.ok else facts.REFUSED,
+            signature.reason,
+            signature.algorithm.title if signature.algorithm else None,
+            signature.kid.hex() if signature.kid else None,
+            refused,
+        )
+    if not asked.data.startswith(SIGNED_MAGIC):
+        return facts.Signature(facts.UNSIGNED, "it carries no signature", None, None, refused)
+    envelope = split(asked.data).envelope
+    key = envelope.kid.hex()
+    reason = f"it claims to be signed by key {key}; no key was given, so that was not checked"
+    return facts.Signature(facts.NO_KEY, reason, envelope.algorithm.title, key, refused)
+
+
+def _about(trace: Trace) -> facts.About:
+    meta = Trace.META_DEFAULTS | trace.meta
+    return facts.About(
+        name=meta["name"],
+        trace_id=trace.trace_id.hex(),
+        gpu=trace.gpu,
+        gpu_title=trace.profile.title,
+        forbids_execution=trace.profile.forbids_execution,
+        raw=trace.raw,
+        security_version=meta["security_version"],
+        source_hash=meta["source_hash"].hex(),
+        recorder=meta["recorder"],
+        kernel=meta["kernel"],
+        driver=meta["driver"],
+        framework=meta["framework"],
+    )
+
+
+def _needs(asked: Asked, trace: Trace) -> facts.Needs:
+    meta = Trace.META_DEFAULTS | trace.meta
+    signed = asked.data.startswith(SIGNED_MAGIC)
+    lines = Columns(trace.actions).of(Type.LINE)
+    return facts.Needs(
+        secure_bytes=memory_for(trace, split(asked.data).trace if signed else asked.data),
+        carveout_bytes=trace.carveout_bytes,
+        image_bytes=len(trace.image),
+        va_bytes=trace.va_bytes,
+        interrupts=[trace.profile.interrupts[int(line)] for line in np.unique(lines[lines >= 0])],
+        time_budget_us=meta["time_budget_us"],
+        retry_limit=meta["retry_limit"],
+        values=[slot.name for slot in trace.slots if slot.kind != SlotKind.OUTPUT and not slot.bound],
+    )
+
+
+def _slot(slot: Any) -> facts.Slot:
+    return facts.Slot(
+        slot.name,
+        slot.kind.name.lower(),
+        slot.dtype.name.lower(),
+        list(slot.shape),
+        slot.address,
+        slot.address_space,
+        slot.dense_bytes,
+        slot.bound,
+    )
+
+
+def _run(asked: Asked, trace: Trace) -> tuple[facts.Run, data_flow.Run | None]:
+    """A run with the values given, recorded ones where there are, and random ones for other inputs."""
+    try:
+        compute = FULL if executes_shaders(trace.gpu) else NONE
+    except GramophoneError:  # no compiler; the run says so
+        compute = NONE
+    if not asked.run:
+        return facts.Run(facts.NOT_ASKED, "it was not run", compute, {}), None
+    random = random_inputs(trace, SEED)
+    values, origins = dict(asked.values), dict(asked.files)
+    for slot in trace.slots:
+        if slot.kind == SlotKind.OUTPUT or slot.name in values:
+            continue
+        origins[slot.name] = "recorded" if slot.bound else "zeros"
+        if slot.kind == SlotKind.INPUT and not slot.bound:
+            values[slot.name], origins[slot.name] = random[slot.name], "random"
+    try:
+        seen = data_flow.follow(trace, values)
+    except GramophoneError as error:
+        return facts.Run(facts.FAILED, str(error).splitlines()[0], compute, origins), None
+    return facts.Run(facts.RAN, "it ran to its end", compute, origins), seen
+
+
+def _shaders(jobs: Jobs) -> list[facts.Shader]:
+    """Equal code once, in the order of first use."""
+    users: dict[str, list[int]] = {}
+    first: dict[str, Code] = {}
+    for job in jobs.jobs:
+        for code in job.codes:
+            first.setdefault(code.digest, code)
+            users.setdefault(code.digest, []).append(job.number)
+    return [
+        facts.Shader(digest, code.va, len(code.data), users[digest], code.flaw, list(code.lines))
+        for digest, code in first.items()
+    ]
+
+
+def _jobs(jobs: Jobs, number_of: Mapping[str, int], seen: data_flow.Run | None, computes: bool) -> list[facts.Job]:
+    runs: Sequence[data_flow.JobRun | None] = seen.jobs if seen else [None] * len(jobs.jobs)
+    return [
+        facts.Job(
+            job.number,
+            job.action,
+            job.marker,
+            job.kind,
+            job.work,
+            dict(job.registers),
+            list(dict.fromkeys(number_of[code.digest] for code in job.codes)),
+            run.instructions if run and computes else None,
+            sum(run.read.values()) if run else None,
+            sum(run.written.values()) if run else None,
+        )
+        for job, run in zip(jobs.jobs, runs, strict=True)
+    ]
+
+
+def _flow(trace: Trace, seen: data_flow.Run | None) -> facts.Flow:
+    """Who wrote what is read. Another source of the same edges, such as taint, belongs here, as another `basis`.
+
+    Args:
+        seen: a run that executed shaders; None: there is none, and what the job manager does is no data flow.
+    """
+    if seen is None:
+        return facts.Flow("", [])
+
+    def node(origin: data_flow.Origin) -> facts.Node:
+        match origin.kind:
+            case data_flow.JOB:
+                return facts.Node(facts.JOB, job=origin.number)
+            case data_flow.SLOT:
+                return facts.Node(facts.SLOT, slot=trace.slots[origin.number].name)
+        return facts.Node(origin.kind)
+
+    targets = [(facts.Node(facts.JOB, job=number), job.sources) for number, job in enumerate(seen.jobs)]
+    targets += [
+        (facts.Node(facts.SLOT, slot=trace.slots[number].name), found) for number, found in seen.outputs.items()
+    ]
+    edges = [
+        facts.Edge(node(origin), target, size)
+        for target, found in targets
+        for origin, size in sorted(found.items())
+    ]
+    return facts.Flow("run", edges)
+
+
+def _registers(trace: Trace) -> list[facts.Register]:
+    columns = Columns(trace.actions)
+    read, write = columns.of(Type.REGISTER_READ), columns.of(Type.REGISTER_WRITTEN)
+    values = np.where(columns.is_op(Op.REG_WRITE), columns.of(Type.BITS), -1)
+    found = []
+    for index in np.unique(np.concatenate((read[read >= 0], write[write >= 0]))).tolist():
+        register = trace.profile.by_offset.get(4 * index)
+        distinct = np.unique(values[(write == index) & (values >= 0)]).tolist()
+        found.append(
+            facts.Register(
+                trace.profile.describe(4 * index),
+                4 * index,
+                int(np.count_nonzero(read == index)),
+                int(np.count_nonzero(write == index)),
+                distinct[:MAX_VALUES],
+                max(0, len(distinct) - MAX_VALUES),
+                register.replay_bits if register else None,
+            )
+        )
+    return found
+
+
+def _findings(trace: Trace) -> list[facts.Finding]:
+    """By severity, the worst first."""
+    order = list(Severity)
+    found = sorted(lint(trace), key=lambda item: order.index(item.rule.severity))
+    return [
+        facts.Finding(
+            item.rule.id,
+            item.rule.name,
+            item.rule.severity.value,
+            item.rule.reason,
+            item.rule.device,
+            item.action,
+            item.text,
+        )
+        for item in found
+    ]
+
+
+def _reproduce(asked: Asked, trace: Trace) -> list[str]:
+    """Command lines, for a shell."""
+    name = shlex.quote(asked.file)
+    lines = [f"sha256sum -- {name}", f"gramophone lint {name}", f"gramophone dump {name}"]
+    if asked.data.startswith(SIGNED_MAGIC):
+        lines.insert(1, f"gramophone verify {name} --key KEY.pem")
+        given = [s for s in trace.slots if s.kind != SlotKind.OUTPUT and not s.bound]
+        options = "".join(
+            f" --{'input' if s.kind == SlotKind.INPUT else 'param'} {shlex.quote(f'{s.name}={s.name}.npy')}"
+            for s in given
+        )
+        lines.append(f"gramophone replay {name} --key KEY.pem{options}")
+    return [*lines, asked.command]
+
+
+def parse(data: bytes, file: str) -> Trace:
+    """The trace in a file, signed or not; nothing is verified here.
+
+    Raises:
+        TraceError: it is neither.
+    """
+    if not data.startswith(SIGNED_MAGIC):
+        return Trace.parse(data, file)
+    with layout.naming(file):
+        signed = split(data)
+        with shifted(signed.offset):
+            return Trace.parse(signed.trace)

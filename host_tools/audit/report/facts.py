@@ -1,0 +1,244 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""What a behaviour report says: plain facts, which the page shows and `--json` prints.
+
+Their names and meaning are those of host_tools/commands/schemas/report.json. Numbers of jobs count from 0 all that
+a trace starts; those of regions and shaders their place in the lists here. Addresses and sizes are in bytes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+# Verdicts on the signature.
+VERIFIED, REFUSED, NO_KEY, UNSIGNED = "verified", "refused", "no-key", "unsigned"
+# What became of the run on the virtual GPU.
+RAN, NOT_ASKED, FAILED = "done", "not-asked", "failed"
+MAPPINGS, DESCRIPTORS = "mappings", "descriptors"  # what "may touch" is from
+JOB, SLOT, TRACE, CLEARED, NOBODY = "job", "slot", "trace", "cleared", "nobody"  # kinds of nodes of the data flow
+
+
+@dataclass(frozen=True)
+class File:
+    """The file that the report is about."""
+
+    name: str
+    bytes: int
+    sha256: str
+
+
+@dataclass(frozen=True)
+class Signature:
+    """Who signed it: one of the verdicts above, and why."""
+
+    verdict: str
+    reason: str
+    algorithm: str | None
+    key_id: str | None
+    refused_by_devices: str | None
+
+
+@dataclass(frozen=True)
+class About:
+    """What the manifest says, claims of who made the trace; whether the GPU's page tables say what is code."""
+
+    name: str
+    trace_id: str
+    gpu: str
+    gpu_title: str
+    forbids_execution: bool
+    raw: bool
+    security_version: int
+    source_hash: str
+    recorder: str
+    kernel: str
+    driver: str
+    framework: str
+
+
+@dataclass(frozen=True)
+class Slot:
+    """A tensor that goes in or out."""
+
+    name: str
+    kind: str
+    dtype: str
+    shape: list[int]
+    address: int
+    address_space: int
+    bytes: int
+    bound: bool
+
+
+@dataclass(frozen=True)
+class Needs:
+    """What a device must have, and a caller must give."""
+
+    secure_bytes: int | None
+    carveout_bytes: int
+    image_bytes: int
+    va_bytes: int
+    interrupts: list[str]
+    time_budget_us: int
+    retry_limit: int
+    values: list[str]
+
+
+@dataclass(frozen=True)
+class Did:
+    """What a job did to a region: how many different bytes it read and wrote."""
+
+    job: int
+    read: int
+    written: int
+
+
+@dataclass(frozen=True)
+class Region:
+    """Consecutive pages of GPU memory that are mapped alike.
+
+    Attributes:
+        access: what page tables allow: some of r, w, x.
+        image_bytes: how many of its bytes lie in the image, which is signed and never written.
+        shared_bytes: how many of its bytes are mapped at other addresses too.
+        slots: names of the slots in it.
+        code_of, named_by: jobs whose code lies in it; jobs that name something else there.
+        may: jobs that may touch it.
+        did: what jobs did to it; None without a run.
+    """
+
+    address_space: int
+    address: int
+    bytes: int
+    access: str
+    image_bytes: int
+    shared_bytes: int
+    slots: list[str]
+    code_of: list[int]
+    named_by: list[int]
+    may: list[int]
+    did: list[Did] | None
+
+
+@dataclass(frozen=True)
+class Job:
+    """One job; the last three are None without a run."""
+
+    number: int
+    action: int
+    marker: int | None
+    kind: str
+    work: str
+    registers: dict[str, int]
+    shaders: list[int]
+    instructions: int | None
+    bytes_read: int | None
+    bytes_written: int | None
+
+
+@dataclass(frozen=True)
+class Shader:
+    """Code that jobs execute; `lines` are its instructions, empty where nothing can tell."""
+
+    sha256: str
+    address: int
+    bytes: int
+    jobs: list[int]
+    flaw: str
+    lines: list[str]
+
+
+@dataclass(frozen=True)
+class Node:
+    """An end of an edge of the data flow; `job` and `slot` are None where it is something else."""
+
+    kind: str
+    job: int | None = None
+    slot: str | None = None
+
+
+@dataclass(frozen=True)
+class Edge:
+    """So many bytes that `source` wrote last are read by `target`."""
+
+    source: Node
+    target: Node
+    bytes: int
+
+
+@dataclass(frozen=True)
+class Flow:
+    """Data flow, and what it was seen from: "run", or "" where it is not known."""
+
+    basis: str
+    edges: list[Edge]
+
+
+@dataclass(frozen=True)
+class Register:
+    """A register that the trace touches; `values` are the different values that it writes, the first ones."""
+
+    name: str
+    offset: int
+    reads: int
+    writes: int
+    values: list[int]
+    more_values: int
+    may_set: int | None
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What breaks a rule of docs/RULES.md."""
+
+    rule: str
+    title: str
+    severity: str
+    reason: str
+    device: str
+    action: int | None
+    text: str
+
+
+@dataclass(frozen=True)
+class Run:
+    """The run on the virtual GPU: what became of it, whether shaders were executed, with which inputs."""
+
+    state: str
+    text: str
+    compute: str
+    inputs: dict[str, str]
+
+
+@dataclass(frozen=True)
+class Report:
+    """All of it."""
+
+    tool: str
+    file: File
+    signature: Signature
+    about: About
+    actions: int
+    needs: Needs
+    slots: list[Slot]
+    run: Run
+    may_basis: str
+    not_followed: str
+    jobs: list[Job]
+    regions: list[Region]
+    shaders: list[Shader]
+    flow: Flow
+    registers: list[Register]
+    findings: list[Finding]
+    counts: dict[str, int]
+    reproduce: list[str]
+
+    @property
+    def ok(self) -> bool:
+        """Whether nothing speaks against it: it is not refused, and has no finding that is an error."""
+        refused = self.signature.verdict == REFUSED or self.signature.refused_by_devices is not None
+        return not refused and not self.counts["error"]
+
+    def data(self) -> dict[str, Any]:
+        """For JSON."""
+        return asdict(self)

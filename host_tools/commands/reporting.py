@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""`gramophone report`: how a trace behaves, on one page."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+import click
+
+from host_tools.audit.report import facts
+from host_tools.audit.report.collect import Asked, collect, parse
+from host_tools.commands.framework import FILE, STREAM, GramophoneCommand, Outcome, UsageError
+from host_tools.commands.streams import check_output, read, write
+from host_tools.support.progress import phase
+from host_tools.support.tensors import Assignment, assigned, load_all
+from signing import keys
+from trace_format.errors import listed, printable
+from trace_format.schema import SlotKind
+
+Files = tuple[tuple[str | None, Path], ...]
+
+
+@click.command(
+    "report",
+    cls=GramophoneCommand,
+    example="gramophone report net.sgtr --key pub.pem -o report.html\ngramophone report net.gtr --no-run --json",
+)
+@click.argument("file", type=FILE)
+@click.option("-o", "--output", type=FILE, help="Page to write (HTML); - is standard output.")
+@click.option("--key", type=FILE, multiple=True, help="Trusted public key (PEM); repeatable.")
+@click.option(
+    "--input", "inputs", type=Assignment(folders=True), multiple=True, help="Value of an input slot in the run."
+)
+@click.option(
+    "--param",
+    "parameters",
+    type=Assignment(folders=True),
+    multiple=True,
+    help="Value of a parameter slot in the run.",
+)
+@click.option(
+    "--no-run", is_flag=True, help="Do not run it on the virtual GPU: what jobs do touch is missing then."
+)
+def report_command(
+    file: Path, output: Path | None, key: tuple[Path, ...], inputs: Files, parameters: Files, no_run: bool
+) -> Outcome:
+    """Write how a trace behaves on one page: who signed it, what it needs, what its jobs touch.
+
+    docs/REPORT.md says what each part rests on. Without -o only the main facts are printed, with --json all of
+    them. Exit status 1: it is refused, or there is a finding that is an error; the page is written in any case.
+    """
+    files = assigned("input", inputs), assigned("parameter", parameters)
+    if no_run and (inputs or parameters):
+        raise UsageError("--no-run excludes --input and --param, which are for the run")
+    trusted = [keys.load_public_key(path.read_bytes(), file=str(path)) for path in key] if key else None
+    data = read(file)
+    if output is not None:
+        check_output(output)
+    trace = parse(data, str(file))
+    values = load_all(trace, files[0], SlotKind.INPUT) | load_all(trace, files[1], SlotKind.PARAMETER)
+    origins = {name: str(path) for given in files for name, path in given.items()}
+    command = _command(file, key, inputs, parameters, no_run)
+    with phase("reading the trace" if no_run else "running it on the virtual GPU"):
+        found = collect(Asked(str(file), data, trusted, command, not no_run, values, origins), trace)
+    written = []
+    if output is not None:
+        from host_tools.audit.report.page import page
+
+        write(output, page(found).encode())
+        written += [str(output)] * (output != STREAM)
+    return Outcome({**found.data(), "files": written}, "\n".join([*_text(found), *written]), ok=found.ok)
+
+
+def _command(file: Path, key: tuple[Path, ...], inputs: Files, parameters: Files, no_run: bool) -> str:
+    """The command line that makes the report again."""
+    words = ["gramophone", "report", str(file)]
+    words += [word for path in key for word in ("--key", str(path))]
+    for option, given in (("--input", inputs), ("--param", parameters)):
+        words += [
+            word for name, path in given for word in (option, str(path) if name is None else f"{name}={path}")
+        ]
+    return shlex.join([*words, *["--no-run"] * no_run, "-o", "report.html"])
+
+
+def _text(found: facts.Report) -> list[str]:
+    """The main facts."""
+    rows = [
+        ("signature", f"{found.signature.verdict}: {found.signature.reason}"),
+        ("devices", found.signature.refused_by_devices or "none refuses what it does"),
+        ("name", printable(found.about.name)),
+        ("gpu", f"{found.about.gpu}{', a raw recording' if found.about.raw else ''}"),
+        ("needs", f"{found.needs.secure_bytes} bytes of secure memory; values for {listed(found.needs.values)}"),
+        ("jobs", f"{len(found.jobs)}, with {len(found.shaders)} shaders, in {found.actions} actions"),
+        ("run", f"{found.run.text} (compute: {found.run.compute})"),
+        ("findings", ", ".join(f"{number} {name}{'s' * (number != 1)}" for name, number in found.counts.items())),
+    ]
+    return [f"{name:16} {text}" for name, text in rows]
