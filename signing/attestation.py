@@ -225,7 +225,8 @@ def _claims(found: Any) -> dict[str, Any]:
         if label not in found:
             continue
         value: Any = found[label]
-        if type(value) is not kind or (sizes and len(value) not in sizes) or (kind is int and value < 0):
+        is_of_kind = type(value) is kind  # a name of its own: mypy takes what follows for an object
+        if not is_of_kind or (sizes and len(value) not in sizes) or (kind is int and value < 0):
             size = f" of {sizes[0]} to {sizes[-1]} bytes" if sizes else ""
             raise _wrong(f"claim {name}", f"{kind.__name__}{size}", value)
         claims[name] = value
