@@ -284,7 +284,7 @@ an error, with `--strict` also a warning. `--allow FILE` names findings that are
 "Device" says what a replayer does about the same; `gramophone replay` names the rule beside the device's reason,
 or the rules, where a device cannot tell which it was: to a GPU an address and a chain that lead nowhere are both a
 fault. A file that breaks the format itself ([FORMAT.md](FORMAT.md)), for example by mapping the image writable, is
-no trace: an error that begins with GR001, exit status 2.
+no trace: an error that ends with [GR001], exit status 2.
 
 | id | rule | severity | reason | device |
 |---|---|---|---|---|"""

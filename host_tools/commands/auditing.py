@@ -41,7 +41,7 @@ def lint_command(file: Path, strict: bool, allow: Path | None, sarif_file: Path 
     try:
         findings = lint(read_trace(file)[0])
     except TraceError as error:
-        raise GramophoneError(f"{rule_of_error(error).id}: {error}") from error
+        raise GramophoneError(f"{error} [{rule_of_error(error).id}]") from error
     reasons = accepted(findings, allowances)
     if sarif_file:
         log = sarif(str(file), findings, reasons)
