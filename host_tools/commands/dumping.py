@@ -14,9 +14,10 @@ from host_tools.commands.streams import OUTPUT, check_output, read, write
 from host_tools.commands.traces import facts, parse_trace
 from host_tools.model.description import action_fields, describe_actions, describe_slot
 from host_tools.support.messages import shown
+from host_tools.text.annotate import annotations_of, job_fields
 from host_tools.text.reader import assemble
 from host_tools.text.words import TextError
-from host_tools.text.writer import Annotations, text_of
+from host_tools.text.writer import text_of
 from signing.envelope import split
 from trace_format.actions import actions_of
 from trace_format.errors import printable
@@ -48,7 +49,7 @@ def dump_command(file: Path, form: str, output: Path | None) -> Outcome:
     if as_json and form != "summary" and output is None:
         raise UsageError(f"--json and --format {form} exclude each other: there is one standard output")
     data = read(file)
-    outcome = Outcome() if form == "text" and not as_json else _dump(data, str(file))
+    outcome = Outcome() if form == "text" and not as_json else _dump(data, str(file), as_json or form == "json")
     if form == "summary" and output is None:
         return outcome
     if form == "text":
@@ -68,10 +69,10 @@ def _text(data: bytes, file: str) -> Iterator[str]:
     if claim:
         yield f"# signed by {claim['algorithm']} key {claim['key_id']}: not verified, and not in this text"
         data = split(data).trace
-    yield from text_of(data, trace, Annotations())
+    yield from text_of(data, trace, annotations_of(trace))
 
 
-def _dump(content: bytes, file: str) -> Outcome:
+def _dump(content: bytes, file: str, with_jobs: bool) -> Outcome:
     trace, claim = parse_trace(content, file)
     data = facts(trace)
     lines = [f"signed by        {claim['algorithm']} key {claim['key_id']} (not verified)"] if claim else []
@@ -79,9 +80,10 @@ def _dump(content: bytes, file: str) -> Outcome:
     lines += [f"slot             {describe_slot(slot)}" for slot in trace.slots]
     actions = describe_actions(trace)
     lines += [f"{index:6}  {text}" for index, text in enumerate(actions)]
+    more = {"job_list": job_fields(trace)} if with_jobs else {}
     fields = [action_fields(action, trace.profile, trace.slots) for action in actions_of(trace.actions)]
     return Outcome(
-        {**data, "signature": claim or None, "action_list": fields, "notes": trace.notes}, "\n".join(lines)
+        {**data, "signature": claim or None, "action_list": fields, **more, "notes": trace.notes}, "\n".join(lines)
     )
 
 

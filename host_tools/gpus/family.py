@@ -15,12 +15,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from host_tools.gpus.conversion import Conversion
+from host_tools.gpus.listing import Listing, Read
 from host_tools.gpus.page_tables import PageTables
 from host_tools.support.gpu_folders import FOLDERS
 from trace_format import profile as profiles
-from trace_format.actions import Actions
+from trace_format.actions import Action, Actions
 from trace_format.errors import ProfileError
-from trace_format.profile import Profile
+from trace_format.profile import Job, Profile
 
 NOTHING = re.compile(r"(?!)")  # matches no name
 
@@ -75,6 +76,9 @@ class Family:
         describes_job: names of registers that describe a job.
         read_shader: the shader at an address, given what reads memory (None: not mapped, or not known) and what
             has been written to a register; None where nothing here can tell instructions apart.
+        list_job: what a job says that is started now, given how it is started, what has been written to a register
+            (0: not known) and a reader of memory.
+        is_start: whether a write to a job's start register starts one.
         passes: by name, in the order in which they run, passes over a trace's actions that are for its GPUs only.
     """
 
@@ -83,6 +87,8 @@ class Family:
     conversion: Callable[[Profile], Conversion]
     first_written: Mapping[str, str]
     has_job_manager: bool
+    list_job: Callable[[Job, Callable[[str], int], Read], Listing]
+    is_start: Callable[[Action], bool]
     block_pages: int
     tlb_only_flushes: bool
     cache_commands: re.Pattern[str]

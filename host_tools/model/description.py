@@ -71,7 +71,8 @@ def action_fields(action: Action, gpu: Profile, slots: list[Slot]) -> dict[str, 
     """One action for programs: its opcode's name, and its operands by the names that docs/FORMAT.md has.
 
     Registers, interrupt lines and slots are given by name, a register also by its byte offset in the window; all
-    other operands are the numbers of the format.
+    other operands are the numbers of the format. A register's value is given by its fields too: those that have a
+    name and are not zero.
     """
     row = ACTIONS[Op(action.op)]
     fields: dict[str, Any] = {"op": row.name}
@@ -81,6 +82,11 @@ def action_fields(action: Action, gpu: Profile, slots: list[Slot]) -> dict[str, 
             case Type.REGISTER_READ | Type.REGISTER_WRITTEN:
                 register = gpu.by_offset.get(value * 4)
                 fields |= {"register": register.name if register else None, "offset": value * 4}
+            case Type.EXPECTED | Type.BITS:
+                fields[operand.name] = value
+                names = gpu.bits_of(fields["offset"]) if "offset" in fields else {}
+                found = {name: (value & mask) // (mask & -mask) for name, mask in names.items() if value & mask}
+                fields |= {"fields": found} if found else {}
             case Type.LINE:
                 fields[operand.name] = gpu.interrupts[value]
             case Type.SLOT:

@@ -11,6 +11,9 @@ from host_tools.demo.record import record, same_versions
 from host_tools.record import ncnn_cpu
 from host_tools.record.network import TOLERANCE, relative_difference
 from host_tools.runners.replay import ReplayRequest
+from host_tools.text.annotate import annotations_of
+from host_tools.text.reader import assemble
+from host_tools.text.writer import text_of
 from signing.keys import Algorithm, generate
 from signing.sign import FileSigner, sign_trace
 from tests.support import networks
@@ -28,9 +31,15 @@ def test_the_demo_recording_comes_out_identical() -> None:
 # Passes and replayers do the same with both; each takes a minute to record.
 @pytest.mark.parametrize("name", ["mobilenet_v1", pytest.param("squeezenet_v1_1", marks=pytest.mark.exhaustive)])
 def test_networks_with_random_weights(name: str, shared_folder: Path, tmp_path: Path) -> None:
-    """fp32, an input that was not in the recording, three replays in a row, within 1e-4 of ncnn's CPU path."""
+    """fp32, an input that was not in the recording, three replays in a row, within 1e-4 of ncnn's CPU path.
+
+    Dumped as text and assembled, the trace is the same.
+    """
     signer = FileSigner(generate(Algorithm.ES256))
-    signed = sign_trace(networks.built(name, shared_folder).build(), signer)
+    trace = networks.built(name, shared_folder)
+    data = trace.build()
+    assert assemble("\n".join(text_of(data, trace, annotations_of(trace))), name)[0] == data
+    signed = sign_trace(data, signer)
     inputs = {"data": networks.picture(name)}
     result = runners.run("qemu", ReplayRequest(signed, signer.public, inputs, repeat=3))
     assert result.ok, result.error

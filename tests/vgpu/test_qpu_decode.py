@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.qpu_asm import assemble_line
-from tests.support.qpu_bench import disassemble
+from tests.support.qpu_bench import V3D, disassemble
 
 GOLDEN = [
     (int(word, 16), text)
@@ -51,6 +51,32 @@ def test_golden_has_valid_and_reserved_words() -> None:
     valid = [text for _, text in GOLDEN if text != "-"]
     assert len(valid) > 1000
     assert len(GOLDEN) - len(valid) > 30
+
+
+def test_golden_has_every_form() -> None:
+    """Each operation, modifier, signal, write address and branch that the decoder's header names."""
+    header = (V3D / "v3d_qpu_decode.h").read_text()
+    source = (V3D / "v3d_qpu_disasm.c").read_text()
+    add, mul = (
+        set(re.findall(r'X\(\w+, "(\w+)"', part))
+        for part in header.partition("#define QPU_ADD_OPS")[2].partition("enum qpu_op")[0].split("QPU_MUL_OPS")
+    )
+    valid = [ours(word) for word, text in GOLDEN if text != "-"]
+    alus = [text.split("; ") for text in valid if not text.startswith(("!", "b ", "b.", "bu", "bp", "bq"))]
+    assert add - {re.match(r"\w+", parts[0])[0] for parts in alus} == set()  # type: ignore[index]
+    assert mul - {re.match(r"\w+", parts[1])[0] for parts in alus} == set()  # type: ignore[index]
+    words = set(re.findall(r"\.\w+", " ".join(valid)))
+    tables = re.findall(r"\*const (\w+)\[\] = \{(.*?)\};", source, re.S)
+    assert {name for name, _ in tables} >= {"unpack_names", "conds", "flag_ops", "packs", "lanes", "uniforms"}
+    branches = " ".join(text for text in valid if re.match(r"b[u.pq ]", text))
+    for name, table in tables:
+        for word in filter(None, re.findall(r'"([^"]*)"', table)):
+            if name == "lanes":
+                assert re.search(rf"\bbu?(\.\w+)?{word} ", branches), word
+            else:
+                assert word in words or re.search(rf"{re.escape(word)}[pq\d]*\b", branches), (name, word)
+    signals = set(re.findall(r'\{QPU_SIG_\w+, "(\w+)"\}', source)) - {"ucb", "rot"}  # Mesa does not print these
+    assert signals - {part.partition(".")[0] for parts in alus for part in parts[2:]} == set()
 
 
 def test_text_equals_mesa() -> None:

@@ -6,6 +6,7 @@ import re
 from host_tools.gpus.family import Family
 from host_tools.gpus.v3d.conversion import Registers
 from host_tools.gpus.v3d.jobs import addresses, work
+from host_tools.gpus.v3d.listing import list_job
 from host_tools.gpus.v3d.page_tables import V3dTables
 from host_tools.gpus.v3d.shaders import read_shader
 
@@ -15,6 +16,8 @@ FAMILY = Family(
     conversion=Registers,
     first_written={"core0.CSD_QUEUED_CFG0": "core0.CSD_QUEUED_CFG1"},  # Linux v3d_sched.c
     has_job_manager=False,
+    list_job=list_job,
+    is_start=lambda write: True,
     block_pages=1,
     tlb_only_flushes=True,
     cache_commands=re.compile(r"core0\.CTL_(L2T|SL|L2)CACTL"),

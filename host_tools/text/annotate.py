@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Comments on a trace's jobs: what describes each, and its code beside the bytes of the image that hold it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from host_tools.gpus.family import family_of
+from host_tools.gpus.listing import Descriptor, Listing
+from host_tools.text.places import Places
+from host_tools.text.writer import Annotations
+from trace_format.actions import Op, actions_of
+from trace_format.trace import Trace
+
+
+@dataclass(frozen=True)
+class StartedJob:
+    """A job: index of the action that starts it, its number in the replay, and what it is."""
+
+    action: int
+    number: int
+    listing: Listing
+
+
+def started_jobs(trace: Trace, places: Places) -> Iterator[StartedJob]:
+    """The jobs of a trace in order; `places` is as it is when each of them is started.
+
+    BuildError: the virtual GPU, whose disassembler is used, cannot be compiled.
+    """
+    gpu, family = trace.profile, family_of(trace.profile)
+    starts = {job.start.index: job for job in gpu.jobs}
+    written: dict[int, int] = {}
+    number = -1
+
+    def register(name: str) -> int:
+        return written.get(gpu.register(name).index, 0)
+
+    for index, row in enumerate(actions_of(trace.actions)):
+        places.apply(row)
+        if row.op == Op.JOB:
+            number = row.number
+        elif row.op == Op.REG_WRITE_KEPT:
+            written.pop(row.register, None)
+        elif row.op == Op.REG_WRITE:
+            written[row.register] = written.get(row.register, 0) & ~row.mask | row.value & row.mask
+            job = starts.get(row.register)
+            if job is not None and family.is_start(row):
+                yield StartedJob(index, number, family.list_job(job, register, places.read))
+
+
+def annotations_of(trace: Trace) -> Annotations:
+    """Comments for `text_of`."""
+    found = Annotations()
+    places = Places(trace.image)
+    for job in started_jobs(trace, places):
+        found.actions[job.action] = list(_about(job, places))
+        _mark(found, job, places)
+    return found
+
+
+def job_fields(trace: Trace) -> list[dict[str, Any]]:
+    """The jobs of a trace for programs: as host_tools/commands/schemas/dump.json has `job_list`."""
+    return [
+        {
+            "action": job.action,
+            "number": job.number if job.number >= 0 else None,
+            "kind": job.listing.kind,
+            "address_space": job.listing.space,
+            "descriptors": [
+                {"name": d.what, "address": d.va if d.va >= 0 else None, "bytes": d.size, "fields": d.fields}
+                for d in job.listing.descriptors
+            ],
+            "code": [{"address": i.va, "bytes": i.size, "text": i.text} for i in job.listing.code],
+            "data": [{"name": what, "address": va, "bytes": size} for what, va, size in job.listing.data],
+            "remarks": job.listing.remarks,
+        }
+        for job in started_jobs(trace, Places(trace.image))
+    ]
+
+
+def _about(job: StartedJob, places: Places) -> Iterator[str]:
+    listing = job.listing
+    where = f" in as{listing.space}" if listing.space else ""
+    yield (f"job {job.number}, " if job.number >= 0 else "before the first job: ") + listing.kind + where
+    for descriptor in listing.descriptors:
+        yield f"  {descriptor.what}{_at(descriptor.va)}: {_fields(descriptor)}"
+    if listing.code:
+        first, last = listing.code[0], listing.code[-1]
+        offset = _offset(places, listing.space, first.va, first.size)
+        there = f"at {offset:#010x} in the image" if offset is not None else "not in the image"
+        reach = f"{first.va:#010x}..{last.va + last.size - 1:#010x}"
+        yield f"  code at {reach}: {len(listing.code)} instructions, {there}"
+    for what, va, size in listing.data:
+        offset = _offset(places, listing.space, va, size)
+        there = f"at {offset:#010x} in the image" if offset is not None else "not in one piece in the image"
+        yield f"  {what} at {va:#010x}: {size} bytes, {there}"
+    yield from (f"  {remark}" for remark in listing.remarks)
+
+
+def _at(va: int) -> str:
+    return f" at {va:#010x}" if va >= 0 else ""
+
+
+def _fields(descriptor: Descriptor) -> str:
+    """The fields that are not zero."""
+    words = [f"{name} {value}" for name, value in descriptor.fields.items() if value not in (0, "0x0")]
+    return ", ".join(words) or "all zero"
+
+
+def _offset(places: Places, space: int, va: int, size: int) -> int | None:
+    """Where in the image bytes lie; None: not there, or not in one piece."""
+    offsets = places.offsets(space, va, size)
+    if offsets is None or offsets[0] < 0 or not np.array_equal(offsets, np.arange(offsets[0], offsets[0] + size)):
+        return None
+    return int(offsets[0])
+
+
+def _mark(found: Annotations, job: StartedJob, places: Places) -> None:
+    listing, marks = job.listing, found.marks
+    for instruction in listing.code:
+        offset = _offset(places, listing.space, instruction.va, instruction.size)
+        if offset is not None:
+            marks.beside.setdefault(offset, (instruction.size, instruction.text))
+    pieces = [(d.what, d.va, d.size) for d in listing.descriptors if d.va >= 0] + listing.data
+    if listing.code:
+        pieces.append(("code", listing.code[0].va, listing.code[0].size))
+    for what, va, size in pieces:
+        offset = _offset(places, listing.space, va, size)
+        if offset is not None:
+            lines = marks.above.setdefault(offset, [])
+            whose = f"of job {job.number}" if job.number >= 0 else "from before the first job"
+            line = f"{what} {whose}, at {va:#010x}"
+            if line not in lines:
+                lines.append(line)
+            marks.shown.append((offset, offset + size))

@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""The public recordings as text: the same bytes again, raw and built, and every job with its descriptors."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from host_tools.passes.pipeline import build
+from host_tools.record.importers.gpureplay_trace import import_gpureplay
+from host_tools.text.annotate import annotations_of, job_fields
+from host_tools.text.reader import assemble
+from host_tools.text.writer import text_of
+from tests.recordings.test_gpureplay_import import RECORDINGS
+from trace_format.trace import Trace
+
+
+@pytest.mark.parametrize(("name", "jobs"), [row[:2] for row in RECORDINGS])
+def test_dumped_and_assembled_it_is_the_same(recordings: Path, name: str, jobs: int) -> None:
+    raw = import_gpureplay(recordings / name, name)
+    for trace in (raw, build(raw) if name == "mnist" else raw):
+        same_again(trace)
+    found = job_fields(raw)
+    assert len(found) == jobs
+    for job in found:
+        assert job["remarks"] == []
+        headers = [d["fields"] for d in job["descriptors"] if d["name"] == "job header"]
+        assert {header["type"] for header in headers} == {"compute"}
+        assert sum(d["name"] == "code" for d in job["data"]) == len(headers)
+
+
+def same_again(trace: Trace) -> None:
+    data = trace.build(compress=not trace.raw)
+    text = "\n".join(text_of(data, trace, annotations_of(trace)))
+    assert assemble(text, "net.txt")[0] == data
