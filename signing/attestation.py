@@ -31,7 +31,7 @@ PROFILE = "urn:uuid:19b260ea-6fc0-5911-9f01-a9d34ac18a8a"  # of these claims
 NONCE_BYTES = range(8, 65)  # RFC 9711, 4.1
 UEID_RANDOM = b"\x01"  # RFC 9711, 4.2.1.1: what follows is random, or a hash of what identifies the device
 # label -> name, type, bytes of a byte string; in the order of the encoding
-CLAIMS: dict[int, tuple[str, type, range | None]] = {
+CLAIMS: dict[int, tuple[str, type[Any], range | None]] = {
     10: ("nonce", bytes, NONCE_BYTES),
     256: ("ueid", bytes, range(1 + KID_BYTES, 2 + KID_BYTES)),
     265: ("profile", str, None),

@@ -19,17 +19,24 @@ _REPORT = "gramophone_report.h"
 _CORE_SOURCES = ("lz4.c", "stream.c", "check.c", "slots.c", "envelope.c", "load.c", "run.c")
 
 
-def header(notice: str, device: str) -> str:
-    """Text of replayer.h: the public interface, the crypto seam, and the declaration of the device's constant."""
+def header(notice: str, device: str, defines: str = "", more: str = "") -> str:
+    """Text of replayer.h: the public interface, the crypto seam, and the declaration of the device's constant.
+
+    Args:
+        notice: the file's first comment.
+        device: the declaration.
+        defines: what comes before all else.
+        more: further declarations.
+    """
     public = _without_spdx((CORE / "replayer.h").read_text(encoding="utf-8"))
     public = public.replace(f'#include "{_REPORT}"\n', part(GENERATED / _REPORT))
     parts = [part(CORE / "crypto.h"), device]
-    body = "\n".join([public.removesuffix("#endif\n"), *parts])
-    return f"{notice}\n{body}\n#endif\n"
+    body = "\n".join([public.removesuffix("#endif\n"), *parts, *([more] if more else [])])
+    return f"{notice}\n{defines}{body}\n#endif\n"
 
 
-def source(profile: Profile, notice: str, device: str) -> str:
-    """Text of replayer.c; `device` is the definition of the device's constant."""
+def source(profile: Profile, notice: str, device: str, more: str = "") -> str:
+    """Text of replayer.c; `device` is the definition of the device's constant, `more` are further functions."""
     names = {path.name for path in CORE.glob("*.c")}
     assert names == set(_CORE_SOURCES), names
     parts = [
@@ -40,6 +47,7 @@ def source(profile: Profile, notice: str, device: str) -> str:
         part(CORE / "load.h"),
         part(target.driver_source(profile)),
         *(part(CORE / name) for name in _CORE_SOURCES),
+        *([more] if more else []),
         device,
     ]
     return "\n".join([notice, '#include "replayer.h"\n\n#define GR_INTERNAL static\n', *parts])

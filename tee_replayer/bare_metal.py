@@ -7,9 +7,10 @@ import shutil
 from importlib import resources
 from pathlib import Path
 
-from tee_replayer import crypto
+from tee_replayer import amalgamate, crypto
 from tee_replayer.board_checks import Range
 from tee_replayer.boards import Board
+from tee_replayer.evidence import Evidence
 from trace_format.emit import GENERATED
 from trace_format.licence import SPDX
 
@@ -22,20 +23,22 @@ _COMMON = (
 _HEADERS = ("gramophone_mailbox.h", "gramophone_board.h")
 
 
-def write(board: Board, folder: Path, bearssl: Path) -> None:
+def write(board: Board, folder: Path, bearssl: Path, evidence: Evidence) -> None:
     """Write a board's files.
 
     Args:
         board: which; it has a port.
         folder: to write to; it has replayer.c and replayer.h.
         bearssl: BearSSL's source tree.
+        evidence: what the device says of its replays.
     """
     seam = (HERE / "crypto" / "bearssl.c").read_text(encoding="utf-8")
-    (folder / "crypto.c").write_text(
-        seam.replace('#include "crypto.h"', '#include "replayer.h"'), encoding="utf-8"
-    )
+    seam = seam.replace('#include "crypto.h"', '#include "replayer.h"')
+    if evidence.log:
+        seam += "\n" + amalgamate.part(HERE / "crypto" / "bearssl_log.c")
+    (folder / "crypto.c").write_text(seam, encoding="utf-8")
     ports = resources.files("baremetal")
-    for name in _COMMON:
+    for name in (*_COMMON, *(("evidence.c",) if evidence.log else ())):
         (folder / name).parent.mkdir(exist_ok=True)
         (folder / name).write_bytes((ports / name).read_bytes())
     for name, data in board.sources.items():
@@ -45,11 +48,11 @@ def write(board: Board, folder: Path, bearssl: Path) -> None:
         shutil.copyfile(GENERATED / name, folder / name)
     makefile = (HERE / "firmware" / "Makefile").read_text(encoding="utf-8")
     objects = " ".join(f"{Path(name).stem}.o" for name in board.sources if not name.endswith(".h"))
-    for mark, text in (("@PORT@", objects), ("@CRYPTO@", _crypto_objects())):
+    for mark, text in (("@PORT@", objects), ("@CRYPTO@", _crypto_objects(evidence))):
         makefile = makefile.replace(mark, text)
     (folder / "Makefile").write_text(makefile, encoding="utf-8")
     shutil.copyfile(HERE / "firmware" / "size.py", folder / "size.py")
-    _copy_crypto(bearssl, folder / "bearssl")
+    _copy_crypto(bearssl, folder / "bearssl", evidence)
 
 
 def header(board: Board) -> str:
@@ -72,16 +75,17 @@ def header(board: Board) -> str:
     )
 
 
-def _crypto_objects() -> str:
-    return " \\\n  ".join(f"bearssl/{name.removesuffix('.c')}.o" for name in crypto.SOURCES)
+def _crypto_objects(evidence: Evidence) -> str:
+    names = (*crypto.SOURCES, *evidence.crypto)
+    return " \\\n  ".join(f"bearssl/{name.removesuffix('.c')}.o" for name in names)
 
 
-def _copy_crypto(bearssl: Path, to: Path) -> None:
+def _copy_crypto(bearssl: Path, to: Path, evidence: Evidence) -> None:
     headers = [*(bearssl / "inc").glob("*.h"), bearssl / "src" / "inner.h", bearssl / "src" / "config.h"]
     for path in [
         *headers,
         bearssl / crypto.LICENCE,
-        *(bearssl / name for name in (*crypto.SOURCES, *crypto.INCLUDED)),
+        *(bearssl / name for name in (*crypto.SOURCES, *crypto.INCLUDED, *evidence.crypto)),
     ]:
         target = to / path.relative_to(bearssl)
         target.parent.mkdir(parents=True, exist_ok=True)

@@ -103,7 +103,8 @@ extern const struct gr_device gr_device;
 static inline struct gr_policy gr_device_policy(void)
 {
     const volatile uint32_t *const version = &gr_device.min_security_version;
-    return (struct gr_policy){gr_device.key, gr_device.key_id, *version};
+    return (struct gr_policy){
+        .key = gr_device.key, .key_id = gr_device.key_id, .min_security_version = *version};
 }
 """
 

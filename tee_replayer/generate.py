@@ -18,6 +18,7 @@ from tee_replayer import amalgamate, bare_metal, boards, crypto
 from tee_replayer.board_checks import BoardError
 from tee_replayer.boards import Board
 from tee_replayer.device import Device
+from tee_replayer.evidence import HOOK, Evidence
 from tee_replayer.generated_folder import check_replaceable, write_list
 from trace_format import profile as profiles
 from trace_format.emit import GENERATED
@@ -26,6 +27,7 @@ from trace_format.licence import COPYRIGHT, SPDX
 from trace_format.profile import Profile
 from trace_format.schema import VERSION_MAJOR, VERSION_MINOR
 
+NO_EVIDENCE = Evidence()
 OPTEE_PARTS = ("ta", "client")  # besides the pseudo-TA
 CAN_MAP = 2 << 20  # OP-TEE's core maps large areas in units of so many bytes
 POLICY = "policy.h"  # of the TA
@@ -49,6 +51,7 @@ def generate(
     share_gpu: bool = False,
     policy: Path | None = None,
     programs: Mapping[str, bytes] | None = None,
+    evidence: Evidence = NO_EVIDENCE,
     force: bool = False,
 ) -> Path:
     """Write a replayer's sources.
@@ -64,14 +67,15 @@ def generate(
         share_gpu: the normal world has the GPU between sessions (OP-TEE, on a board with a firewall for it).
         policy: the TA's policy.h (OP-TEE), instead of the one that lets root replay everything.
         programs: further files, by their path in the folder; they can be executed.
+        evidence: whether the device keeps a log and signs attestations.
         force: give up what was edited or added in `out`.
 
     Returns:
         `out`.
 
     Raises:
-        GenerateError: unknown platform, a key of another kind than ES256, an odd size, or an option that the
-            platform has no use for.
+        GenerateError: unknown platform, a key of another kind than ES256, an odd size, an option that the
+            platform has no use for, or evidence that its port does not provide for.
         FolderError: `out` holds something else, or was edited since it was generated.
         BoardError: there is no room for the carve-out.
         ProfileError: unknown GPU.
@@ -98,6 +102,11 @@ def generate(
         raise GenerateError(f"the platform {board.name} needs BearSSL's source")
     else:
         library = f"BearSSL {crypto.version(bearssl)}"
+    if evidence.log and not any(HOOK in source for source in board.sources.values()):
+        raise GenerateError(
+            f"{board.file}: a replay log needs a place for a secret and for the log's tail: expected "
+            "gr_board_secret (docs/LOG.md) in the board's sources, found none"
+        )
     check_replaceable(out, force=force)
     notice = (
         f"/* {SPDX} */\n"
@@ -109,6 +118,7 @@ def generate(
         f" *   key               ES256 {key.kid.hex()}\n"
         f" *   security version  at least {min_security_version}\n"
         f" *   crypto            {library}\n"
+        f"{f' *   evidence          {evidence.words}' + chr(10) if evidence.log else ''}"
         f"{board.notice}"
         " */"
     )
@@ -118,12 +128,14 @@ def generate(
         work.mkdir()
         shutil.copyfile(HERE / "LICENSE", work / "LICENSE")
         device = Device(board.name, profile.profile_id, min_security_version, key)
-        (work / "replayer.h").write_text(amalgamate.header(notice, device.declaration()), encoding="utf-8")
-        (work / "replayer.c").write_text(amalgamate.source(profile, notice, device.definition()), encoding="utf-8")
+        header = amalgamate.header(notice, device.declaration(), evidence.defines, evidence.header)
+        source = amalgamate.source(profile, notice, device.definition(), evidence.source)
+        (work / "replayer.h").write_text(header, encoding="utf-8")
+        (work / "replayer.c").write_text(source, encoding="utf-8")
         if bearssl is None:
             _copy_pseudo_ta(profile, board, work, share_gpu, _policy(policy))
         else:
-            bare_metal.write(board, work, bearssl)
+            bare_metal.write(board, work, bearssl, evidence)
         if not board.is_own:  # for `gramophone flash`
             shutil.copyfile(board.file, work / f"{board.name}.toml")
         for path, data in (programs or {}).items():

@@ -14,6 +14,7 @@ from host_tools.support.progress import phase
 from signing.keys import Algorithm, PublicKey, load_public_key
 from tee_replayer import boards
 from tee_replayer.boards import Board
+from tee_replayer.evidence import Evidence
 from tee_replayer.generate import generate as generate_sources
 from tee_replayer.target import drivers
 from trace_format.errors import GramophoneError
@@ -62,6 +63,11 @@ def board_of(platform: str | None, file: Path | None) -> Board:
     "--share-gpu", is_flag=True, help="The normal world has the GPU between sessions (platform optee only)."
 )
 @click.option("--policy", type=FILE, help="The TA's policy.h, of your own (platform optee only).")
+@click.option(
+    "--replay-log", is_flag=True, help="The device keeps a log of boots, loads and replays (docs/LOG.md)."
+)
+@click.option("--log-hashes", is_flag=True, help="The log has hashes of inputs and outputs; with --replay-log.")
+@click.option("--attest", is_flag=True, help="The device signs what produced an output; with --replay-log.")
 @click.option("--force", is_flag=True, help="Replace the folder although files in it were edited or added.")
 def generate_command(
     gpu: str,
@@ -74,6 +80,9 @@ def generate_command(
     bearssl: Path | None,
     share_gpu: bool,
     policy: Path | None,
+    replay_log: bool,
+    log_hashes: bool,
+    attest: bool,
     force: bool,
 ) -> Outcome:
     """Write a replayer for one target: replayer.c and replayer.h, the port, and a Makefile.
@@ -82,6 +91,8 @@ def generate_command(
     files were edited since is not replaced: keep what is yours outside of it (--board, --policy).
     """
     board = board_of(platform, board_file)
+    if (log_hashes or attest) and not replay_log:
+        raise UsageError("--log-hashes and --attest need --replay-log: both are about what is in the log")
     trusted = device_key(key)
     crypto = None
     optee = board.runs_optee
@@ -101,12 +112,15 @@ def generate_command(
         share_gpu=share_gpu,
         policy=policy,
         programs={"client/gramophone-tee": bundle()} if optee else {},
+        evidence=Evidence(replay_log, log_hashes, attest),
         force=force,
     )
     files = sorted(
         str(p.relative_to(folder)) for p in folder.rglob("*") if p.is_file() and "bearssl" not in p.parts
     )
     data = {"folder": str(folder), "gpu": gpu, "platform": board.name, "key_id": trusted.kid.hex(), "files": files}
+    if replay_log and not board.is_silicon:
+        warn(f"{board.name} protects neither the device's secret nor its log's tail: files beside the emulator")
     if optee:
         warn(f"{folder}/sub.mk lets any client open sessions: build with GRAMOPHONE_TA_ONLY=y to ship it")
         if policy is None:

@@ -11,6 +11,7 @@ from typing import Any
 import click
 
 from host_tools.audit.verdicts import rules_of_report
+from host_tools.commands.evidence import Nonce
 from host_tools.commands.framework import FILE, GramophoneCommand, Outcome, UsageError, warn
 from host_tools.commands.outputs import Expected, Shown, compare, read_expected, read_labels, show
 from host_tools.commands.replaying import BEARSSL, KEY, MIB, MIN_VERSION, device_key
@@ -22,6 +23,7 @@ from host_tools.runners.replay import NONE, ReplayRequest, ReplayResult
 from host_tools.support.files import check_writable, write_atomically
 from host_tools.support.progress import phase
 from host_tools.support.tensors import Assignment, assigned, load_all, npy, slot_of, without_value
+from signing.replay_log import ENTRY_BYTES
 from signing.verify import Verdict, verify_trace
 from trace_format.errors import GramophoneError, SlotError, listed, printable
 from trace_format.schema import SlotKind
@@ -198,6 +200,10 @@ def _check_complete(signed: Path, trace: Trace, given: set[str]) -> None:
 @click.option("--top", type=click.IntRange(1), metavar="N", help="Show the N largest values of each output.")
 @click.option("--labels", type=FILE, help="Names of an output's elements, one a line, for --top.")
 @click.option("--repeat", type=click.IntRange(1, 1_000_000), default=1, help="Replays in a row.")
+@click.option("--store", type=FILE, help="What an emulated device with a replay log keeps: a folder of 'enrol'.")
+@click.option("--entries", type=FILE, help="Append the log's new entries to this file; with --store.")
+@click.option("--nonce", type=Nonce(), help="Ask the device for an attestation on this nonce; with --store.")
+@click.option("--attestation", type=FILE, help="Where to write the attestation; with --nonce.")
 def replay_command(
     outputs: Files,
     expected: Files,
@@ -206,6 +212,10 @@ def replay_command(
     labels: Path | None,
     repeat: int,
     runner: str,
+    store: Path | None,
+    entries: Path | None,
+    nonce: bytes | None,
+    attestation: Path | None,
     **options: Any,
 ) -> Outcome:
     """Verify, load and replay a signed trace, in the secure world of an emulated device or on the virtual GPU.
@@ -216,6 +226,8 @@ def replay_command(
     targets, files = assigned("output", outputs), assigned("expected output", expected)
     if labels is not None and top is None:
         raise UsageError("--labels names what --top shows: give both")
+    _check_evidence(runner, options["firmware"], store, entries, nonce, attestation)
+    earlier = entries.read_bytes() if entries is not None and entries.exists() else b""
     prepared = prepare(runner=runner, **options)
     wanted, shown = {}, Shown(top, None)
     if prepared.trace is not None:
@@ -224,9 +236,13 @@ def replay_command(
             check_writable(path)
         wanted = read_expected(prepared.trace, files)
         shown = Shown(top, read_labels(labels, prepared.trace) if labels else None)
-    prepared.request = replace(prepared.request, repeat=repeat)
+    prepared.request = replace(prepared.request, repeat=repeat, store=store, nonce=nonce)
     with phase(f"replaying on {runner}"):
         result = prepared.replay()
+    if entries is not None:
+        write_atomically(entries, earlier + result.evidence.entries)
+    if attestation is not None and result.evidence.attestation:
+        write_atomically(attestation, result.evidence.attestation)
     written = {}
     for name, path in targets.items() if result.ok else ():
         write_atomically(path, npy(result.outputs[name]))
@@ -236,6 +252,34 @@ def replay_command(
         warn(NO_SHADERS)
     good = result.ok and all(row.ok for row in compared)
     return Outcome(_json(result, written, shown, compared), _text(result, written, shown, compared), ok=good)
+
+
+def _check_evidence(
+    runner: str,
+    firmware: Path | None,
+    store: Path | None,
+    entries: Path | None,
+    nonce: bytes | None,
+    attestation: Path | None,
+) -> None:
+    """UsageError for options of a log that do not fit together; OSError for files that cannot be written."""
+    if (store is None) != (entries is None):
+        raise UsageError("--store and --entries belong together: a device's log goes on")
+    if (nonce is None) != (attestation is None):
+        raise UsageError("--nonce and --attestation belong together")
+    if nonce is not None and store is None:
+        raise UsageError("--nonce needs --store, where the device's secret is")
+    if store is None:
+        return
+    if "store" not in runner_of(runner).OPTIONS:
+        raise UsageError(f"--store cannot be used with --on {runner}: no firmware with a replay log runs there")
+    if firmware is None:
+        raise UsageError("--store needs --firmware, a folder of 'generate --replay-log' after make")
+    if not store.is_dir():
+        raise UsageError(f"--store {store}: expected a folder that 'gramophone enrol' wrote, found none")
+    for path in (entries, attestation):
+        if path is not None:
+            check_writable(path)
 
 
 def _json(
@@ -261,6 +305,8 @@ def _json(
         "instructions": counts and {"verify": counts.verify, "load": counts.load, "replay": counts.replay},
         "trace_bytes": result.trace_bytes,
         "secure_bytes": result.secure_bytes,
+        "log_bytes": len(result.evidence.entries),
+        "attestation_bytes": len(result.evidence.attestation),
     }
     if not result.ok:
         found |= {"error": result.error, "rules": [rule.id for rule in rules_of_report(result.report)]}
@@ -278,6 +324,9 @@ def _text(result: ReplayResult, written: dict[str, str], shown: Shown, compared:
     if result.instructions:
         n = result.instructions
         lines.append(f"instructions: verify {n.verify:,}, load {n.load:,}, replay {n.replay:,}")
+    if said := result.evidence.entries:
+        signed = f", attestation {len(result.evidence.attestation)} bytes" if result.evidence.attestation else ""
+        lines.append(f"log: {len(said) // ENTRY_BYTES} entries{signed}")
     for name, array in result.outputs.items():
         where = f" -> {written[name]}" if name in written else ""
         lines.append(f"{printable(name)}: {array.dtype.name} {list(array.shape)}{where}")

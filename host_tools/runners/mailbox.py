@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from host_tools.runners.buffers import Buffers
@@ -24,46 +25,71 @@ class Layout:
         trace_at: the signed trace.
         buffers_at: one offset for each row of Buffers.
         size: bytes in all.
+        extras_at: one offset for each further buffer.
     """
 
     trace_at: int
     buffers_at: tuple[int, ...]
     size: int
+    extras_at: tuple[int, ...] = ()
 
 
-def layout(signed: bytes, buffers: Buffers) -> Layout:
-    """Place the signed trace and the slots' data after the mailbox."""
+@dataclass(frozen=True)
+class Extra:
+    """A buffer that is no slot of the trace: its number, and what it holds at first."""
+
+    slot: int
+    data: bytes
+
+
+def layout(signed: bytes, buffers: Buffers, extras: Sequence[Extra] = ()) -> Layout:
+    """Place the signed trace, the slots' data and further buffers after the mailbox."""
     at = MAILBOX_DATA_AT
     places = []
-    for size in (len(signed), *(row.data.nbytes for row in buffers.rows)):
+    tensors = [row.data.nbytes for row in buffers.rows]
+    for size in (len(signed), *tensors, *(len(extra.data) for extra in extras)):
         places.append(at)
         at += -(-size // _ALIGNMENT) * _ALIGNMENT
-    return Layout(places[0], tuple(places[1:]), at)
+    end = 1 + len(tensors)
+    return Layout(places[0], tuple(places[1:end]), at, tuple(places[end:]))
 
 
-def request(memory: memoryview, signed: bytes, buffers: Buffers, repeat: int) -> Layout:
+def request(
+    memory: memoryview, signed: bytes, buffers: Buffers, repeat: int, extras: Sequence[Extra] = ()
+) -> Layout:
     """Write a request, and all that it points to, into the memory at the mailbox base.
 
     Raises:
         RunnerError: it does not fit.
     """
-    places = layout(signed, buffers)
+    places = layout(signed, buffers, extras)
     if places.size > len(memory):
         raise RunnerError(f"the mailbox's memory is too small: expected {places.size} bytes, found {len(memory)}")
     words = {
         "trace_offset": places.trace_at,
         "trace_bytes": len(signed),
         "repeat": repeat,
-        "buffer_count": len(buffers.rows),
+        "buffer_count": len(buffers.rows) + len(extras),
     }
     memory[:_REQUEST_BYTES] = packing.pack("mailbox_request", words)
-    for index, (row, at) in enumerate(zip(buffers.rows, places.buffers_at, strict=True)):
-        buffer = packing.pack("mailbox_buffer", {"slot": row.index, "offset": at, "bytes": row.data.nbytes})
+    given = [Extra(row.index, row.data.tobytes()) for row in buffers.rows] + list(extras)
+    for index, (extra, at) in enumerate(zip(given, places.buffers_at + places.extras_at, strict=True)):
+        size = len(extra.data)
+        buffer = packing.pack("mailbox_buffer", {"slot": extra.slot, "offset": at, "bytes": size})
         start = _REQUEST_BYTES + index * _BUFFER_BYTES
         memory[start : start + _BUFFER_BYTES] = buffer
-        memory[at : at + row.data.nbytes] = row.data.tobytes()
+        memory[at : at + size] = extra.data
     memory[places.trace_at : places.trace_at + len(signed)] = signed
     return places
+
+
+def message(memory: memoryview, at: int, room: int) -> bytes:
+    """What the firmware wrote to a buffer that begins with a `mailbox_message`; RunnerError: more than fits."""
+    start = at + packing.size_of("mailbox_message")
+    size = packing.unpack("mailbox_message", bytes(memory[at:start]))["bytes"]
+    if size > at + room - start:
+        raise RunnerError(f"the firmware says that it wrote {size} bytes into a buffer of {room}")
+    return bytes(memory[start : start + size])
 
 
 def trace_in(memory: bytes) -> tuple[int, int] | None:

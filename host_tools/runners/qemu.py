@@ -3,15 +3,15 @@
 
 from __future__ import annotations
 
+from host_tools.runners import evidence, mailbox
 from host_tools.runners import firmware as firmwares
-from host_tools.runners import mailbox
 from host_tools.runners.buffers import bind
 from host_tools.runners.needs import gpu_of, open_trace
 from host_tools.runners.replay import ReplayRequest, ReplayResult, RunnerError, result
 from host_tools.runners.secure_machine import DRAM_BASE, MIB, Machine, dram, instructions, run
 
 DEVICE = "QEMU virt, EL3, secure world"
-OPTIONS = frozenset(("bearssl", "firmware", "plugin_args", "timeout_s"))
+OPTIONS = frozenset(("bearssl", "firmware", "plugin_args", "timeout_s", "store", "nonce"))
 TIMEOUT_S = 600
 
 
@@ -40,9 +40,11 @@ def replay(request: ReplayRequest) -> ReplayResult:
         carveout_base=board.carveout_base,
         carveout_bytes=board.carveout_bytes,
     )
-    need = board.mailbox_base - DRAM_BASE + mailbox.layout(signed, buffers).size
+    room = evidence.extras(request)
+    need = board.mailbox_base - DRAM_BASE + mailbox.layout(signed, buffers, room).size
     with dram(-(-need // MIB) * MIB) as (path, memory), memory[board.mailbox_base - DRAM_BASE :] as shared:
-        places = mailbox.request(shared, signed, buffers, request.repeat)
-        run(machine, path, request.plugin_args, request.timeout_s or TIMEOUT_S)
+        places = mailbox.request(shared, signed, buffers, request.repeat, room)
+        run(machine, path, request.plugin_args, request.timeout_s or TIMEOUT_S, request.store)
         report = mailbox.response(shared, buffers, places)
-    return result(report, DEVICE, buffers.outputs, instructions(report), signed, gpu)
+        said = evidence.answer(shared, request, places)
+    return result(report, DEVICE, buffers.outputs, instructions(report), signed, gpu, said)

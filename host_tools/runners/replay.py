@@ -46,6 +46,8 @@ class ReplayRequest:
         plugin_args: further arguments of the QEMU plugin (host_tools/vgpu/qemu).
         timeout_s: of real time, for the whole run; None: the runner's own.
         latency_ns: how long the virtual GPU takes for what takes time.
+        store: folder with what an emulated board with a replay log keeps; None: the firmware has no log.
+        nonce: of a verifier, for an attestation.
         hang_job, fault_job: test aids: the compute job (from 1) that never completes, or faults.
     """
 
@@ -60,6 +62,8 @@ class ReplayRequest:
     plugin_args: Mapping[str, str] | None = None
     timeout_s: float | None = None
     latency_ns: int = 0
+    store: Path | None = None
+    nonce: bytes | None = None
     hang_job: int = 0
     fault_job: int = 0
 
@@ -91,6 +95,14 @@ class Instructions:
 
 
 @dataclass(frozen=True)
+class Evidence:
+    """What a device says of a request: entries of its log, one after the other, and an attestation."""
+
+    entries: bytes = b""
+    attestation: bytes = b""
+
+
+@dataclass(frozen=True)
 class ReplayResult:
     """What came of a replay.
 
@@ -105,6 +117,7 @@ class ReplayResult:
             through, and outputs are what was in memory.
         error: one sentence; empty when ok.
         seconds: real time of each replay; empty where the runner sees only the whole run.
+        evidence: of firmware with a replay log.
     """
 
     ok: bool
@@ -116,6 +129,7 @@ class ReplayResult:
     compute: str
     error: str = ""
     seconds: tuple[float, ...] = ()
+    evidence: Evidence = Evidence()
 
     @property
     def jobs(self) -> int:
@@ -136,6 +150,9 @@ class ReplayResult:
     def secure_bytes(self) -> int:
         """Carve-out memory in use."""
         return self.report.secure_bytes
+
+
+NO_EVIDENCE = Evidence()
 
 
 class Runner(Protocol):
@@ -163,6 +180,7 @@ def result(
     instructions: Instructions | None,
     signed: bytes,
     gpu: str,
+    evidence: Evidence = NO_EVIDENCE,
 ) -> ReplayResult:
     """The result of a replay on the virtual GPU `gpu` that ended with `report`."""
     ok = report.ok
@@ -175,4 +193,5 @@ def result(
         trace_bytes=len(signed),
         compute=FULL if executes_shaders(gpu) else NONE,
         error="" if ok else report.describe(profile_of(gpu)),
+        evidence=evidence,
     )

@@ -72,7 +72,13 @@ def dram(size: int) -> Iterator[tuple[Path, memoryview]]:
                 yield path, memory
 
 
-def run(machine: Machine, memory: Path, plugin_args: Mapping[str, str] | None, timeout_s: float) -> str:
+def run(
+    machine: Machine,
+    memory: Path,
+    plugin_args: Mapping[str, str] | None,
+    timeout_s: float,
+    store: Path | None = None,
+) -> str:
     """Run a machine to the guest's exit.
 
     Args:
@@ -80,6 +86,7 @@ def run(machine: Machine, memory: Path, plugin_args: Mapping[str, str] | None, t
         memory: file of normal-world memory, from `dram`; its size is the memory's.
         plugin_args: further arguments of the QEMU plugin (host_tools/vgpu/qemu).
         timeout_s: of real time.
+        store: folder in which the firmware finds files by semihosting.
 
     Returns:
         What QEMU and the machine's serial ports printed, in one line.
@@ -103,10 +110,10 @@ def run(machine: Machine, memory: Path, plugin_args: Mapping[str, str] | None, t
         *("-object", f"memory-backend-file,id=ram,size={size},mem-path={memory},share=on"),
         *("-m", f"{size // MIB}M", "-cpu", "cortex-a72", "-smp", str(machine.cpus), "-nic", "none"),
         *("-display", "none", "-monitor", "none", "-serial", machine.serials[0], "-serial", machine.serials[1]),
-        *("-semihosting", "-bios", str(machine.image), *(ICOUNT if machine.icount else ())),
+        *("-semihosting", "-bios", str(machine.image.resolve()), *(ICOUNT if machine.icount else ())),
         *("-plugin", build.plugin_option(build.qemu_plugin(), arguments), *machine.options),
     ]
-    return _run(command, timeout_s)
+    return _run(command, timeout_s, store)
 
 
 def instructions(report: Report) -> Instructions:
@@ -121,9 +128,9 @@ def _qemu() -> str:
     return found
 
 
-def _run(command: Sequence[str], timeout_s: float) -> str:
+def _run(command: Sequence[str], timeout_s: float, cwd: Path | None) -> str:
     try:
-        done = programs.run(command, timeout_s=timeout_s)
+        done = programs.run(command, timeout_s=timeout_s, cwd=cwd)
     except subprocess.TimeoutExpired:
         raise RunnerError(f"QEMU did not end within {timeout_s:.0f} s (--timeout gives it more)") from None
     output = " ".join((done.stdout + done.stderr).split())

@@ -10,14 +10,15 @@ from __future__ import annotations
 
 import mmap
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import unicorn
 from unicorn import arm64_const as arm64
 
+from host_tools.runners import evidence, mailbox
 from host_tools.runners import firmware as firmwares
-from host_tools.runners import mailbox
 from host_tools.runners.buffers import bind
 from host_tools.runners.needs import gpu_of, open_trace
 from host_tools.runners.power import model
@@ -40,8 +41,9 @@ GIC_BYTES = 2 * PAGE  # distributor, and on boards the CPU interface after it
 NS_PER_LOOK = 1000  # virtual time passes only when the firmware reads the clock or the interrupt
 NOWHERE = (1 << 64) - 4  # only the exit ends the emulation
 HLT_SEMIHOSTING = 0xD45E0000  # hlt #0xf000
+SEMIHOSTING_EXIT = 0x18
 DEVICE = "Unicorn, EL3"
-OPTIONS = frozenset(("bearssl", "firmware", "latency_ns", "hang_job", "fault_job"))
+OPTIONS = frozenset(("bearssl", "firmware", "latency_ns", "hang_job", "fault_job", "store", "nonce"))
 
 
 def replay(request: ReplayRequest) -> ReplayResult:
@@ -61,7 +63,8 @@ def replay(request: ReplayRequest) -> ReplayResult:
         )
     gpu = block.GPU if block else gpu_of(signed, gpu)
     buffers = bind(trace, request.inputs)
-    size = -(-mailbox.layout(signed, buffers).size // PAGE) * PAGE
+    room = evidence.extras(request)
+    size = -(-mailbox.layout(signed, buffers, room).size // PAGE) * PAGE
     if size > fw.board.mailbox_bytes:
         raise RunnerError(
             f"the trace and its tensors need a mailbox of {size} bytes; "
@@ -69,15 +72,16 @@ def replay(request: ReplayRequest) -> ReplayResult:
         )
     dram = np.frombuffer(mmap.mmap(-1, size), np.uint8)
     carveout = np.frombuffer(mmap.mmap(-1, fw.board.carveout_bytes), np.uint8)
-    places = mailbox.request(dram.data, signed, buffers, request.repeat)
+    places = mailbox.request(dram.data, signed, buffers, request.repeat, room)
     memory = {fw.board.carveout_base: carveout}
     with VirtualGpu(
         gpu, memory, latency_ns=request.latency_ns, hang_job=request.hang_job, fault_job=request.fault_job
     ) as device:
-        Machine(fw, device, carveout, dram).run()
+        Machine(fw, device, carveout, dram, store=request.store).run()
     report = mailbox.response(dram.data, buffers, places)
     name = f"{DEVICE}, {block.TITLE}" if block else DEVICE
-    return result(report, name, buffers.outputs, None, signed, gpu)
+    said = evidence.answer(dram.data, request, places)
+    return result(report, name, buffers.outputs, None, signed, gpu, said)
 
 
 def power_block(board: firmwares.Board) -> type[PowerBlock] | None:
@@ -116,6 +120,7 @@ class Machine:
         carveout: Tensor,
         dram: Tensor,
         power_answers: int | None = None,
+        store: Path | None = None,
     ) -> None:
         self._fw = fw
         self._device = device
@@ -130,6 +135,7 @@ class Machine:
         block = power_block(board)
         self.power = block(device, power_answers) if block else None
         self._uc = uc = unicorn.Uc(unicorn.UC_ARCH_ARM64, unicorn.UC_MODE_ARM)
+        self._store = evidence.Store(store, lambda at, size: bytes(uc.mem_read(at, size)), uc.mem_write)
         uc.ctl_set_cpu_model(arm64.UC_CPU_ARM64_A72)
         for base, data in fw.segments:
             uc.mem_map(*_pages(base, len(data)), unicorn.UC_PROT_READ | unicorn.UC_PROT_EXEC)
@@ -237,7 +243,7 @@ class Machine:
         """No exception may pass through Unicorn: keep it, and stop."""
         try:
             return access() or 0
-        except (VgpuError, RunnerError) as error:
+        except (VgpuError, RunnerError, OSError) as error:
             self._failure = self._failure or error
             self._uc.emu_stop()
             return 0
@@ -248,10 +254,18 @@ class Machine:
         if self._is_done_for_a72(uc, instruction):
             uc.reg_write(arm64.UC_ARM64_REG_PC, pc + 4)
             return
+        if instruction == HLT_SEMIHOSTING and uc.reg_read(arm64.UC_ARM64_REG_X0) != SEMIHOSTING_EXIT:
+            self._semihost(uc, pc)
+            return
         self._ended = instruction == HLT_SEMIHOSTING
         if not self._ended:
             self._failure = RunnerError(f"the firmware took exception {number} at {pc:#x}")
         uc.emu_stop()
+
+    def _semihost(self, uc: Any, pc: int) -> None:
+        operation, block = uc.reg_read(arm64.UC_ARM64_REG_X0), uc.reg_read(arm64.UC_ARM64_REG_X1)
+        uc.reg_write(arm64.UC_ARM64_REG_X0, self._guarded(lambda: self._store.call(operation, block)))
+        uc.reg_write(arm64.UC_ARM64_REG_PC, pc + 4)
 
     def _is_done_for_a72(self, uc: Any, instruction: int) -> bool:
         """Whether the instruction moves one of A72_REGISTERS; then do that."""

@@ -39,6 +39,19 @@ GR_INLINE struct gr_action gr_action_at(const struct gr_replayer *r, uint32_t in
     };
 }
 
+/* What the replay log is told, where there is one: calls of its functions (log.h). */
+#ifdef GRAMOPHONE_LOG
+#include "log.h"
+#define GR_TELL(r, what) ((r)->log ? (what) : (void)0)
+#else
+#define GR_TELL(r, what) ((void)0)
+#endif
+#ifdef GRAMOPHONE_LOG_HASHES
+#define GR_TELL_COPY(r, what) GR_TELL(r, what)
+#else
+#define GR_TELL_COPY(r, what) ((void)0)
+#endif
+
 /* `static` where everything is one file. */
 #ifndef GR_INTERNAL
 #define GR_INTERNAL

@@ -295,6 +295,8 @@ static enum gr_status load(struct loader *l)
     if (status == GR_STATUS_OK)
         status = check_sections(l);
     if (status == GR_STATUS_OK)
+        GR_TELL(l->r, gr_log_trace(l->r->log, l->head, l->head_bytes, section_data(l, MANIFEST)));
+    if (status == GR_STATUS_OK)
         status = check_manifest(l);
     if (status == GR_STATUS_OK)
         status = load_body(l);
@@ -318,6 +320,10 @@ GR_NOINLINE enum gr_status gr_load(struct gr_replayer *r, const struct gr_memory
                                    const struct gr_policy *policy)
 {
     memset(r, 0, sizeof *r);
+#ifdef GRAMOPHONE_LOG
+    r->log = policy->log;
+#endif
+    GR_TELL(r, gr_log_begin(r->log));
     r->report.status = GR_STATUS_FLOW; /* until there is another */
     r->report.phase = GR_PHASE_LOAD;
     if ((uintptr_t)memory->base % 8 || memory->phys % GR_PAGE_BYTES || memory->bytes % 8 ||

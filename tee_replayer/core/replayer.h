@@ -44,11 +44,18 @@ struct gr_source {
     void *ctx;
 };
 
+#ifdef GRAMOPHONE_LOG
+struct gr_log;
+#endif
+
 /* Whom and what the device accepts. */
 struct gr_policy {
     const uint8_t *key;            /* 65 bytes: P-256 public key, 04 || x || y */
     const uint8_t *key_id;         /* 16 bytes */
     uint32_t min_security_version; /* the rollback counter: older traces are refused */
+#ifdef GRAMOPHONE_LOG
+    struct gr_log *log; /* that is told what is loaded and replayed; NULL: none is kept */
+#endif
 };
 
 /* A slot, for callers that describe or validate what they bind. */
@@ -83,6 +90,9 @@ struct gr_replayer {
     uint32_t code; /* GPU address of the next job's code, of drivers that check where it lies */
     bool touched;  /* the GPU has been written to */
     bool started;  /* the prologue is done */
+#ifdef GRAMOPHONE_LOG
+    struct gr_log *log;
+#endif
 };
 
 /* Verify a signed trace and load it. No register is written; the GPU's identity is read. A failed load leaves

@@ -137,14 +137,20 @@ static enum gr_status try_once(struct gr_replayer *r)
         r->code = 0;
         /* From the start: no job of any trace runs without the replayer's table. */
         gr_driver_set_table(r, 0);
+        GR_TELL_COPY(r, gr_log_part(r->log, GR_LOG_PROLOGUE));
         const enum gr_status status = execute_range(r, 0, r->replay_start);
         if (status != GR_STATUS_OK)
             return status;
+        GR_TELL_COPY(r, gr_log_part(r->log, GR_LOG_PROLOGUE_DONE));
         r->started = true;
     }
     r->report.phase = GR_PHASE_REPLAY;
+    GR_TELL_COPY(r, gr_log_part(r->log, GR_LOG_REPLAY));
     const enum gr_status status = execute_range(r, r->replay_start, r->action_count);
-    return status == GR_STATUS_OK ? settle(r) : status;
+    if (status != GR_STATUS_OK)
+        return status;
+    GR_TELL_COPY(r, gr_log_part(r->log, GR_LOG_REPLAY_DONE));
+    return settle(r);
 }
 
 /* Whether a failure is the GPU's doing, so that another attempt may help; a fault is told from its

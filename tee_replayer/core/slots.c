@@ -141,6 +141,7 @@ static enum gr_status copy_run(const struct gr_replayer *r, uint32_t space, uint
             to = data;
         }
         memcpy(to, from, (size_t)n);
+        GR_TELL_COPY(r, gr_log_bytes(r->log, r->memory.base + place, n, to_gpu));
         va += n;
         data += n;
         bytes -= n;
@@ -161,6 +162,8 @@ enum gr_status gr_copy_slot(struct gr_replayer *r, uint32_t index, bool to_gpu)
     for (; outer && stride(slot, outer - 1) == run; outer--)
         run *= dimension(slot, outer - 1);
     enum gr_status status = GR_STATUS_OK;
+    if (data)
+        GR_TELL_COPY(r, gr_log_slot(r->log, index, gr_slot_bytes(r, index), to_gpu));
     for (uint64_t i = 0, runs = data ? gr_slot_bytes(r, index) / run : 0; i < runs && status == GR_STATUS_OK;
          i++) {
         uint64_t va = gr_load64(slot + GR_SLOT_AT_ADDRESS), left = i;

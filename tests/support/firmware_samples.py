@@ -14,7 +14,8 @@ from host_tools.record.importers.gpureplay_trace import import_gpureplay
 from host_tools.runners import bearssl, firmware
 from host_tools.runners.replay import Tensor
 from tee_replayer.boards import Board
-from tee_replayer.generate import generate
+from tee_replayer.evidence import Evidence
+from tee_replayer.generate import NO_EVIDENCE, generate
 from tests.support import mali_samples as m
 from tests.support import replayer_samples as s
 from trace_format.actions import Op
@@ -26,13 +27,18 @@ STRICT = "EXTRA_CFLAGS=-Werror"
 
 
 def compiled(
-    folder: Path, gpu: str, platform: str | Board = "qemu-virt", carveout_bytes: int | None = None
+    folder: Path,
+    gpu: str,
+    platform: str | Board = "qemu-virt",
+    carveout_bytes: int | None = None,
+    evidence: Evidence = NO_EVIDENCE,
 ) -> Path:
     """A compiled firmware for the samples' key, in `folder`/out."""
     if shutil.which(GCC) is None:
         pytest.skip(f"{GCC} is missing: apt-get install gcc-aarch64-linux-gnu")
     out = folder / "out"
-    generate(gpu, platform, s.KEY, out, bearssl=bearssl.source(), carveout_bytes=carveout_bytes)
+    source = bearssl.source()
+    generate(gpu, platform, s.KEY, out, bearssl=source, carveout_bytes=carveout_bytes, evidence=evidence)
     firmware.compile_firmware(out, STRICT)
     return out
 

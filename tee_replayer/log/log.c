@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The replay log: entries, and what the core says for them. */
+#include "log.h"
+#include "internal.h"
+
+/* HKDF-Expand of RFC 5869 for one block: HMAC(secret, info || 1). signing/device_keys.py is the same. */
+static bool expand(const uint8_t secret[GR_SECRET_BYTES], const char *info, uint32_t bytes, uint8_t key[32])
+{
+    uint8_t text[32];
+    memcpy(text, info, bytes);
+    text[bytes] = 1;
+    return gr_hmac(secret, text, bytes + 1, key);
+}
+
+/* The key of attestations: the first of a few candidates that is one. */
+static bool derive_secret(struct gr_log *log, const uint8_t secret[GR_SECRET_BYTES])
+{
+#ifdef GRAMOPHONE_ATTEST
+    enum { CANDIDATES = 4 };
+    char info[] = "gramophone attestation\0"; /* and its number */
+    uint8_t key[65];
+    for (uint32_t i = 0; i < CANDIDATES; i++) {
+        info[sizeof info - 2] = (char)i;
+        if (!expand(secret, info, sizeof info - 1, log->secret))
+            return false;
+        if (gr_public_key(log->secret, key))
+            return true;
+    }
+    return false;
+#else
+    (void)log;
+    (void)secret;
+    return true;
+#endif
+}
+
+static bool is_blank(const uint8_t secret[GR_SECRET_BYTES])
+{
+    uint8_t differences = 0;
+    for (uint32_t i = 1; i < GR_SECRET_BYTES; i++)
+        differences |= secret[i] ^ secret[0];
+    return !differences;
+}
+
+bool gr_log_open(struct gr_log *log, const struct gr_log_sink *sink, const uint8_t secret[GR_SECRET_BYTES],
+                 const struct gr_log_tail *tail, const uint8_t firmware[GR_HASH_BYTES])
+{
+    static const char info[] = "gramophone log";
+    const struct gr_report report = {.status = GR_STATUS_OK};
+    memset(log, 0, sizeof *log);
+    log->sink = *sink;
+    log->tail = *tail;
+    memcpy(log->firmware, firmware, GR_HASH_BYTES);
+    return !is_blank(secret) && expand(secret, info, sizeof info - 1, log->key) &&
+           derive_secret(log, secret) && gr_log_append(log, GR_LOG_KIND_BOOT, &report);
+}
+
+bool gr_log_append(struct gr_log *log, enum gr_log_kind kind, const struct gr_report *report)
+{
+    struct gr_log_entry e;
+    struct gr_log_tail tail = log->tail;
+    memset(&e, 0, sizeof e);
+    e.magic = GR_LOG_ENTRY_MAGIC;
+    e.sequence = tail.entries;
+    e.boot = tail.boots;
+    e.kind = kind;
+    e.status = (uint32_t)report->status;
+    e.phase = (uint32_t)report->phase;
+    e.action = report->action;
+    e.op = report->op;
+    e.offset = report->offset;
+    e.expected = report->expected;
+    e.seen = report->seen;
+    e.retries = report->retries;
+    memcpy(e.previous, tail.hash, sizeof e.previous);
+    if (kind == GR_LOG_KIND_BOOT) {
+        memcpy(e.subject, log->firmware, sizeof e.subject);
+    } else {
+        memcpy(e.subject, log->subject, sizeof e.subject);
+        memcpy(e.trace_id, log->trace_id, sizeof e.trace_id);
+        e.security_version = log->security_version;
+    }
+    if (kind == GR_LOG_KIND_REPLAY) {
+        log->status = e.status;
+        if (report->status != GR_STATUS_OK) {
+            memset(log->inputs, 0, sizeof log->inputs);
+            memset(log->outputs, 0, sizeof log->outputs);
+        }
+        memcpy(e.inputs, log->inputs, sizeof e.inputs);
+        memcpy(e.outputs, log->outputs, sizeof e.outputs);
+    }
+    if (log->failed || !gr_hmac(log->key, &e, offsetof(struct gr_log_entry, mac), e.mac) ||
+        !gr_sha256(&e, sizeof e, tail.hash))
+        return false;
+    tail.entries++;
+    log->tail = tail;
+    return log->sink.keep(log->sink.ctx, &e, &tail);
+}
+
+void gr_log_close(struct gr_log *log)
+{
+    uint8_t digest[GR_HASH_BYTES];
+    (void)gr_hash_end(&log->in, digest); /* what a library holds for them */
+    (void)gr_hash_end(&log->out, digest);
+    gr_wipe(log, sizeof *log);
+}
+
+void gr_log_begin(struct gr_log *log)
+{
+    memset(log->subject, 0, sizeof log->subject);
+    memset(log->trace_id, 0, sizeof log->trace_id);
+    memset(log->inputs, 0, sizeof log->inputs);
+    memset(log->outputs, 0, sizeof log->outputs);
+    log->security_version = 0;
+    log->status = 0;
+}
+
+void gr_log_trace(struct gr_log *log, const uint8_t *head, uint32_t head_bytes, const uint8_t *manifest)
+{
+    if (!gr_sha256(head, head_bytes, log->subject))
+        log->failed = true;
+    memcpy(log->trace_id, manifest + GR_MANIFEST_AT_TRACE_ID, sizeof log->trace_id);
+    log->security_version = gr_load32(gr_aligned(manifest) + GR_MANIFEST_AT_SECURITY_VERSION);
+}
+
+#ifdef GRAMOPHONE_LOG_HASHES
+void gr_log_part(struct gr_log *log, enum gr_log_part part)
+{
+    bool good = true;
+    switch (part) {
+    case GR_LOG_PROLOGUE: good = gr_hash_begin(&log->in); break;
+    case GR_LOG_PROLOGUE_DONE: good = gr_hash_end(&log->in, log->prologue); break;
+    case GR_LOG_REPLAY:
+        good = gr_hash_begin(&log->in) && gr_hash_begin(&log->out) &&
+               gr_hash_add(&log->in, log->prologue, sizeof log->prologue);
+        break;
+    case GR_LOG_REPLAY_DONE:
+        good = gr_hash_end(&log->in, log->inputs) && gr_hash_end(&log->out, log->outputs);
+        break;
+    }
+    if (!good)
+        log->failed = true;
+}
+
+void gr_log_slot(struct gr_log *log, uint32_t slot, uint64_t bytes, bool to_gpu)
+{
+    const uint64_t record[] = {slot, bytes};
+    gr_log_bytes(log, (const uint8_t *)record, sizeof record, to_gpu);
+}
+
+void gr_log_bytes(struct gr_log *log, const uint8_t *data, uint64_t bytes, bool to_gpu)
+{
+    if (!gr_hash_add(to_gpu ? &log->in : &log->out, data, (size_t)bytes))
+        log->failed = true;
+}
+#endif /* GRAMOPHONE_LOG_HASHES */

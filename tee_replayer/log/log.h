@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The replay log (docs/LOG.md). A caller does gr_log_open once, puts the log into the policy of gr_load, and
+ * appends an entry after each load and each replay. The core says what is loaded and what is copied; it
+ * does so through the functions after gr_log_append.
+ *
+ * struct gr_log holds keys: it lies in secure memory, and gr_log_close wipes it.
+ */
+#ifndef GRAMOPHONE_LOG_H
+#define GRAMOPHONE_LOG_H
+
+#include "crypto.h"
+#include "gramophone_log.h"
+#include "log_crypto.h"
+#include "replayer.h"
+
+enum { GR_HASH_BYTES = 32, GR_SECRET_BYTES = 32, GR_TRACE_ID_BYTES = 16 };
+
+/* Where entries go. */
+struct gr_log_sink {
+    /* Keep the tail where the normal world cannot change it; then hand the entry out. False: one of the two
+     * cannot be done. */
+    bool (*keep)(void *ctx, const struct gr_log_entry *entry, const struct gr_log_tail *tail);
+    void *ctx;
+};
+
+struct gr_log {
+    struct gr_log_sink sink;
+    struct gr_log_tail tail;
+    uint8_t key[GR_HASH_BYTES];    /* of the MACs */
+    uint8_t secret[GR_HASH_BYTES]; /* of the attestations' key */
+    uint8_t firmware[GR_HASH_BYTES];
+    /* Of the latest trace whose signature was good; zeros before. */
+    uint8_t subject[GR_HASH_BYTES], trace_id[GR_TRACE_ID_BYTES];
+    uint32_t security_version;
+    uint32_t status; /* of the latest replay */
+    /* Of the latest replay; zeros unless it succeeded. */
+    uint8_t inputs[GR_HASH_BYTES], outputs[GR_HASH_BYTES];
+    uint8_t prologue[GR_HASH_BYTES];
+    struct gr_hash in, out;
+    bool failed; /* a hash could not be computed */
+};
+
+/* Derive the keys, and write the entry of a boot. `tail` is what the platform kept, its boots counted up.
+ * False: the log cannot be kept, and nothing is to be replayed. */
+GR_API bool gr_log_open(struct gr_log *log, const struct gr_log_sink *sink,
+                        const uint8_t secret[GR_SECRET_BYTES], const struct gr_log_tail *tail,
+                        const uint8_t firmware[GR_HASH_BYTES]);
+
+/* Write an entry on what the report says; false as for gr_log_open. */
+GR_API bool gr_log_append(struct gr_log *log, enum gr_log_kind kind, const struct gr_report *report);
+
+/* Wipe it. */
+GR_API void gr_log_close(struct gr_log *log);
+
+/* The core: nothing is known of the trace yet; its signature is good. */
+GR_API void gr_log_begin(struct gr_log *log);
+GR_API void gr_log_trace(struct gr_log *log, const uint8_t *head, uint32_t head_bytes,
+                         const uint8_t *manifest);
+
+/* The core: the parts of a replay. */
+enum gr_log_part { GR_LOG_PROLOGUE, GR_LOG_PROLOGUE_DONE, GR_LOG_REPLAY, GR_LOG_REPLAY_DONE };
+GR_API void gr_log_part(struct gr_log *log, enum gr_log_part part);
+/* The core: a slot is copied; a run of its bytes, in memory that only this code and the GPU reach. */
+GR_API void gr_log_slot(struct gr_log *log, uint32_t slot, uint64_t bytes, bool to_gpu);
+GR_API void gr_log_bytes(struct gr_log *log, const uint8_t *data, uint64_t bytes, bool to_gpu);
+
+#endif
