@@ -59,7 +59,7 @@ class _File(click.Path):
 FILE = _File()
 STREAM = Path("-")  # as a file: standard input, or standard output
 INTERRUPTED = 130  # exit status, as of a program that SIGINT ended (128 + 2)
-WRITTEN = frozenset(("-o", "--output", "--sarif"))  # options that name what a command writes
+WRITTEN = frozenset(("-o", "--output", "--sarif", "--pdf"))  # options that name what a command writes
 AS_JSON = "gramophone.as_json"  # key in the context's `meta`: whether --json is among the arguments
 
 

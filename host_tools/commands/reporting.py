@@ -10,8 +10,11 @@ import click
 
 from host_tools.audit.report import facts
 from host_tools.audit.report.collect import Asked, collect, parse
+from host_tools.audit.report.page import page
+from host_tools.audit.report.pdf import browser, pdf
 from host_tools.commands.framework import FILE, STREAM, GramophoneCommand, Outcome, UsageError
 from host_tools.commands.streams import check_output, read, write
+from host_tools.support.files import check_writable, write_atomically
 from host_tools.support.progress import phase
 from host_tools.support.tensors import Assignment, assigned, load_all
 from signing import keys
@@ -24,10 +27,15 @@ Files = tuple[tuple[str | None, Path], ...]
 @click.command(
     "report",
     cls=GramophoneCommand,
-    example="gramophone report net.sgtr --key pub.pem -o report.html\ngramophone report net.gtr --no-run --json",
+    example=(
+        "gramophone report net.sgtr --key pub.pem -o report.html\n"
+        "gramophone report net.sgtr --key pub.pem --pdf report.pdf\n"
+        "gramophone report net.gtr --no-run --json"
+    ),
 )
 @click.argument("file", type=FILE)
 @click.option("-o", "--output", type=FILE, help="Page to write (HTML); - is standard output.")
+@click.option("--pdf", "pdf_file", type=FILE, help="Also write the page as PDF; needs Chromium.")
 @click.option("--key", type=FILE, multiple=True, help="Trusted public key (PEM); repeatable.")
 @click.option(
     "--input", "inputs", type=Assignment(folders=True), multiple=True, help="Value of an input slot in the run."
@@ -43,7 +51,13 @@ Files = tuple[tuple[str | None, Path], ...]
     "--no-run", is_flag=True, help="Do not run it on the virtual GPU: what jobs do touch is missing then."
 )
 def report_command(
-    file: Path, output: Path | None, key: tuple[Path, ...], inputs: Files, parameters: Files, no_run: bool
+    file: Path,
+    output: Path | None,
+    pdf_file: Path | None,
+    key: tuple[Path, ...],
+    inputs: Files,
+    parameters: Files,
+    no_run: bool,
 ) -> Outcome:
     """Write how a trace behaves on one page: who signed it, what it needs, what its jobs touch.
 
@@ -57,6 +71,10 @@ def report_command(
     data = read(file)
     if output is not None:
         check_output(output)
+    program = ""
+    if pdf_file is not None:
+        check_writable(pdf_file)
+        program = browser()
     trace = parse(data, str(file))
     values = load_all(trace, files[0], SlotKind.INPUT) | load_all(trace, files[1], SlotKind.PARAMETER)
     origins = {name: str(path) for given in files for name, path in given.items()}
@@ -65,10 +83,12 @@ def report_command(
         found = collect(Asked(str(file), data, trusted, command, not no_run, values, origins), trace)
     written = []
     if output is not None:
-        from host_tools.audit.report.page import page
-
         write(output, page(found).encode())
         written += [str(output)] * (output != STREAM)
+    if pdf_file is not None:
+        with phase("printing the page"):
+            write_atomically(pdf_file, pdf(page(found, unfolded=True), program))
+        written.append(str(pdf_file))
     return Outcome({**found.data(), "files": written}, "\n".join([*_text(found), *written]), ok=found.ok)
 
 
