@@ -11,10 +11,10 @@ from collections.abc import Callable
 from host_tools.gpus.listing import Descriptor, Instruction, Listing, Read
 from host_tools.gpus.v3d.disassembly import WORD_BYTES, program
 from host_tools.gpus.v3d.jobs import CODE_FLAGS, UNIFORM_BYTES
+from host_tools.gpus.v3d.shaders import SINGLE_SEGMENT
 from host_tools.vgpu.build import BuildError
 from trace_format.profile import Job
 
-_SINGLE_SEGMENT = 2  # bit of CSD_QUEUED_CFG5
 _LISTS = {"bin": "CLE_CT0Q", "render": "CLE_CT1Q"}
 _RANGE = {"BA": "first address", "EA": "end"}
 _WHAT = {
@@ -38,7 +38,7 @@ def list_job(job: Job, register: Callable[[str], int], read: Read) -> Listing:
         return int.from_bytes(data, "little") if data is not None else None
 
     try:
-        words = program(word, bool(cfg[5] & _SINGLE_SEGMENT))
+        words = program(word, bool(cfg[5] & SINGLE_SEGMENT))
     except BuildError as error:
         found.remarks.append(f"code at {code:#010x} is not disassembled: {error}")
         return found
