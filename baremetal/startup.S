@@ -10,9 +10,10 @@ _start:
     b.eq 1f
 #ifdef GR_ARMSTUB_AT
     b gr_other_core                 // armstub8.S
-#endif
+#else
 0:  wfe                             // the other cores wait forever
     b 0b
+#endif
 1:  ldr x0, =gr_stack_end
     mov sp, x0
     ldr x0, =gr_bss_start
