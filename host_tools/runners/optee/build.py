@@ -39,6 +39,7 @@ TA_KEY = "keys/default_ta.pem"  # in OP-TEE's tree, and in its development kit
 IN_USE = "core-in-use"  # lock of OP-TEE's tree
 PTA_SUFFIXES = (".c", ".h", ".mk")
 CORE_BINARIES = ("tee-header_v2.bin", "tee-pager_v2.bin", "tee-pageable_v2.bin")
+CORE_ELF = "tee.elf"  # the same with symbols, for audits
 TFA_FLAGS = (
     *("PLAT=qemu", f"CROSS_COMPILE={CROSS}", "SPD=opteed", "BL32_RAM_LOCATION=tdram"),
     *("QEMU_USE_GIC_DRIVER=QEMU_GICV3", "LOG_LEVEL=10"),  # only errors
@@ -48,7 +49,7 @@ MAKE_OWN = ("MAKEFLAGS", "MFLAGS", "MAKELEVEL")
 
 
 def core_of(pta: Path, ta_key: bytes = b"") -> Path:
-    """Folder with OP-TEE's core, as three binaries, with the pseudo-TA in `pta`.
+    """Folder with OP-TEE's core, as three binaries and as ELF, with the pseudo-TA in `pta`.
 
     Args:
         pta: the folder.
@@ -56,7 +57,7 @@ def core_of(pta: Path, ta_key: bytes = b"") -> Path:
             private part is public.
     """
     tree = source(*CORE)
-    parts = [(tree.name, " ".join(CORE_FLAGS).encode()), *_contents(pta)]
+    parts = [(tree.name, " ".join(CORE_FLAGS).encode()), (CORE_ELF, b""), *_contents(pta)]
     if ta_key:
         parts.append(("ta_key", ta_key))
     kept = cache_dir("optee", "cores") / digest_of(parts)
@@ -86,7 +87,7 @@ def _compile_core(tree: Path, pta: Path, kept: Path, ta_key: bytes) -> None:
     out = _out_of(tree)
     targets = [out / "core" / name for name in CORE_BINARIES]
     _make(tree, "OP-TEE's core", f"{SWITCH}=y", f"TA_PUBLIC_KEY={key}", *map(str, targets))
-    _keep([*targets, out / "core" / "pta" / "gramophone" / PTA_OBJECT], kept)
+    _keep([*targets, out / "core" / CORE_ELF, out / "core" / "pta" / "gramophone" / PTA_OBJECT], kept)
 
 
 def ta_dev_kit() -> Path:
