@@ -35,6 +35,10 @@ COMMANDS = {
     "lint": LazyCommand(
         "auditing.lint_command", "Judge what a trace would make a GPU do, by rules and without a GPU."
     ),
+    "audit-firmware": LazyCommand(
+        "auditing_firmware.audit_firmware_command",
+        "Judge a compiled firmware by its code and constants, with or without symbols.",
+    ),
     "keygen": LazyCommand(
         "signing.keygen", "Make a private key (PEM, PKCS#8), encrypted if there is a passphrase."
     ),

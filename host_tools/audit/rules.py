@@ -37,6 +37,11 @@ class Rule:
     reason: str
     device: str
 
+    @property
+    def description(self) -> str:
+        """Why it matters, and what a device does."""
+        return f"{self.reason}. Device: {self.device}."
+
 
 @dataclass(frozen=True)
 class Finding:

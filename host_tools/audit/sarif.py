@@ -4,23 +4,67 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
-from host_tools.audit.rules import RULES, Finding
+from host_tools.audit.rules import Severity
 from host_tools.support.version import VERSION
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/os/schemas/sarif-schema-2.1.0.json"
 
 
-def sarif(file: str, findings: Sequence[Finding], allowed: Mapping[int, str]) -> dict[str, Any]:
+class AnyRule(Protocol):
+    """What the rules of all audits have."""
+
+    @property
+    def id(self) -> str:
+        """Stable name."""
+
+    @property
+    def name(self) -> str:
+        """In a few words."""
+
+    @property
+    def severity(self) -> Severity:
+        """Of its findings."""
+
+    @property
+    def description(self) -> str:
+        """In a sentence or two."""
+
+
+class AnyFinding(Protocol):
+    """What the findings of all audits have."""
+
+    @property
+    def rule(self) -> AnyRule:
+        """The rule that is broken."""
+
+    @property
+    def text(self) -> str:
+        """What was found."""
+
+    @property
+    def place(self) -> str:
+        """Where, in words."""
+
+
+def sarif(
+    program: str,
+    rules: Mapping[str, AnyRule],
+    file: str,
+    findings: Sequence[AnyFinding],
+    allowed: Mapping[int, str],
+) -> dict[str, Any]:
     """The log of one run.
 
     Args:
+        program: that judged.
+        rules: all that it has.
         file: that was judged, as it was named.
         findings: all of them.
         allowed: index of a finding that is accepted -> the reason.
     """
-    order = list(RULES)
+    order = list(rules)
     results = []
     for index, finding in enumerate(findings):
         result: dict[str, Any] = {
@@ -38,15 +82,15 @@ def sarif(file: str, findings: Sequence[Finding], allowed: Mapping[int, str]) ->
         if index in allowed:
             result["suppressions"] = [{"kind": "external", "justification": allowed[index]}]
         results.append(result)
-    rules = [
+    described = [
         {
             "id": rule.id,
             "name": rule.name,
             "shortDescription": {"text": rule.name},
-            "fullDescription": {"text": f"{rule.reason}. Device: {rule.device}."},
+            "fullDescription": {"text": rule.description},
             "defaultConfiguration": {"level": rule.severity.value},
         }
-        for rule in RULES.values()
+        for rule in rules.values()
     ]
-    driver = {"name": "gramophone lint", "version": VERSION, "rules": rules}
+    driver = {"name": program, "version": VERSION, "rules": described}
     return {"$schema": SCHEMA, "version": "2.1.0", "runs": [{"tool": {"driver": driver}, "results": results}]}

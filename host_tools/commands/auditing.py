@@ -11,7 +11,7 @@ import click
 
 from host_tools.audit.allowed import accepted, read
 from host_tools.audit.lint import lint
-from host_tools.audit.rules import Finding, Severity
+from host_tools.audit.rules import RULES, Finding, Severity
 from host_tools.audit.sarif import sarif
 from host_tools.audit.verdicts import rule_of_error
 from host_tools.commands.framework import FILE, GramophoneCommand, Outcome
@@ -44,7 +44,7 @@ def lint_command(file: Path, strict: bool, allow: Path | None, sarif_file: Path 
         raise GramophoneError(f"{error} [{rule_of_error(error).id}]") from error
     reasons = accepted(findings, allowances)
     if sarif_file:
-        log = sarif(str(file), findings, reasons)
+        log = sarif("gramophone lint", RULES, str(file), findings, reasons)
         write_atomically(sarif_file, json.dumps(log, indent=1).encode() + b"\n")
     counts = Counter(item.rule.severity for index, item in enumerate(findings) if index not in reasons)
     lines = [_line(finding, reasons.get(index)) for index, finding in enumerate(findings)]

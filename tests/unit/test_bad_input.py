@@ -94,6 +94,8 @@ COMMANDS: dict[str, dict[str, dict[str, bytes]]] = {
         "pub.pem": DEVICE_KEY,
         "array.npy": TENSOR,
     },
+    # Firmware itself: tests/unit/test_audit_firmware.py.
+    "audit-firmware net.gtr --key pub.pem --board my.toml": {"pub.pem": DEVICE_KEY, "my.toml": BOARD},
     "sbom -o out": {},  # its folder: tests/unit/test_sbom.py
     # Images, and what they are made of: tests/emulated/test_flash.py.
     "flash --check net.gtr --key pub.pem": {"pub.pem": DEVICE_KEY},

@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Findings in a firmware that somebody has looked at and accepts: a TOML file with their rules and the reasons.
+
+[[allow]]
+rule = "GF201"
+where = "gr_board_start"   # function, section or table; left out: wherever the rule is broken
+reason = "the board's counter has to be switched on"
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from host_tools.audit.allowed import AllowanceError
+from host_tools.audit.firmware.rules import RULES, FirmwareFinding
+from trace_format import layout
+from trace_format.toml_table import Table, loads
+
+
+@dataclass(frozen=True)
+class Allowance:
+    """One entry: rule, reason, and the place that it is for or ""."""
+
+    rule: str
+    reason: str
+    where: str = ""
+
+    def covers(self, finding: FirmwareFinding) -> bool:
+        """Whether it is about this finding."""
+        return self.rule == finding.rule.id and self.where in ("", finding.where, finding.where.partition("+")[0])
+
+
+def read(path: Path) -> list[Allowance]:
+    """The entries of a file.
+
+    Raises:
+        AllowanceError: it is not of this form; the message names the file and the entry.
+    """
+    with layout.naming(str(path)):
+        top = Table(loads(path.read_bytes(), AllowanceError), "", AllowanceError)
+        rows = top.take("allow", list, [])
+        top.end()
+        return [_allowance(row, f"entry {number}") for number, row in enumerate(rows, 1)]
+
+
+def _allowance(row: object, where: str) -> Allowance:
+    if not isinstance(row, dict):
+        raise AllowanceError(where, expected="a table", found=repr(row))
+    entry = Table(row, where, AllowanceError)
+    rule, reason = entry.text("rule"), entry.text("reason")
+    if rule not in RULES:
+        raise entry.fail("rule", "one of docs/FIRMWARE-RULES.md", repr(rule))
+    place = entry.text("where") if "where" in entry.rows else ""
+    entry.end()
+    return Allowance(rule, reason, place)
+
+
+def accepted(findings: Sequence[FirmwareFinding], allowances: Sequence[Allowance]) -> dict[int, str]:
+    """Index of each finding that is accepted -> the reason."""
+    found = {}
+    for index, finding in enumerate(findings):
+        for allowance in allowances:
+            if allowance.covers(finding):
+                found[index] = allowance.reason
+                break
+    return found

@@ -1,0 +1,179 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""`gramophone audit-firmware` on compiled firmware: nothing in ours, everything that was planted."""
+
+from __future__ import annotations
+
+import json
+import mmap
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from host_tools.audit.firmware import target
+from host_tools.audit.firmware.analysis import Analysis
+from host_tools.audit.firmware.image import of_elf
+from host_tools.audit.firmware.judge import findings
+from host_tools.audit.firmware.rules import FirmwareFinding
+from host_tools.cli import main
+from host_tools.runners import firmware, mailbox, unicorn
+from host_tools.runners.buffers import bind
+from host_tools.runners.firmware import BINARY, ELF
+from host_tools.vgpu.binding import VirtualGpu
+from signing.keys import Algorithm, generate
+from signing.sign import FileSigner
+from tests.support import replayer_samples as s
+from tests.support.firmware_samples import GCC, values
+from tests.support.image_samples import Packed
+from tests.support.planted import DEFECTS, Defect, plant
+from tests.support.replayer_samples import signed, trace
+
+PAINT = 0xA5
+GROUPS = sorted({defect.group for defect in DEFECTS.values()})
+
+
+@pytest.fixture(scope="session")
+def good() -> Path:
+    """A firmware with its objects, for the emulated board."""
+    if shutil.which(GCC) is None:
+        pytest.skip(f"{GCC} is missing: apt-get install gcc-aarch64-linux-gnu")
+    return firmware.build(s.KEY).folder
+
+
+def audited(*arguments: object, status: int = 0) -> dict[str, Any]:
+    done = CliRunner().invoke(main, ["audit-firmware", *map(str, arguments), "--json"], catch_exceptions=False)
+    assert done.exit_code == status, done.output
+    found = json.loads(done.stdout)
+    assert isinstance(found, dict)
+    return found
+
+
+def judged(folder: Path) -> list[FirmwareFinding]:
+    image = of_elf("firmware", (folder / ELF).read_bytes())
+    return findings(Analysis(image, target.of_image(image)))
+
+
+def is_found(defect: Defect, found: list[FirmwareFinding]) -> bool:
+    return any(item.rule.id == defect.rule and defect.where in f"{item.place} {item.text}" for item in found)
+
+
+def folder_of(name: str, request: pytest.FixtureRequest) -> Path:
+    if name == "qemu-virt":
+        return Path(request.getfixturevalue("good"))
+    if name == "qemu-virt, Mali":
+        return firmware.build(s.KEY, "mali_g71").folder
+    return Path(request.getfixturevalue(name))
+
+
+@pytest.fixture
+def key(tmp_path: Path) -> Path:
+    (tmp_path / "pub.pem").write_bytes(s.KEY.pem())
+    return tmp_path / "pub.pem"
+
+
+@pytest.mark.parametrize("name", ["qemu-virt", "qemu-virt, Mali", "rpi4", "hikey960"])
+def test_nothing_is_found_in_ours(name: str, request: pytest.FixtureRequest, key: Path) -> None:
+    found = audited(folder_of(name, request), "--key", key)
+    (only,) = found["firmware"]
+    assert only["findings"] == []
+    assert only["not_judged"].keys() == {"GF801"}
+    assert all(row["is_bound"] for row in only["stack"]["worst"])
+    computed = [row for row in only["device_stores"] if row["device"] == "gpu" and not row["targets"]]
+    assert len(computed) == 1, "write_register's"
+    assert computed[0]["guard"]["lookup"].startswith("write_register")
+
+
+@pytest.mark.parametrize("platform", ["qemu-virt", "rpi4", "hikey960"])
+def test_nothing_is_found_in_our_images(
+    platform: str, images: Callable[[str], Packed], tmp_path: Path, key: Path
+) -> None:
+    """Of the packed image, in which the firmware has no symbols."""
+    (tmp_path / "image").write_bytes(images(platform).image)
+    (only,) = audited(tmp_path / "image", "--key", key)["firmware"]
+    assert (only["kind"], only["has_symbols"], only["platform"]) == ("raw", False, platform)
+    assert only["findings"] == []
+    assert only["not_judged"].keys() == {"GF101", "GF104", "GF606", "GF701", "GF801"}
+
+
+@pytest.mark.parametrize("group", GROUPS)
+def test_planted_defects_are_found(good: Path, tmp_path: Path, group: int) -> None:
+    """Of a group, all at once, in one firmware."""
+    planted = {name: defect for name, defect in DEFECTS.items() if defect.group == group}
+    found = judged(plant(good, tmp_path / "out", planted.values()))
+    assert [name for name, defect in planted.items() if not is_found(defect, found)] == []
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("name", DEFECTS)
+def test_a_defect_is_all_that_is_found(good: Path, tmp_path: Path, name: str) -> None:
+    defect = DEFECTS[name]
+    found = judged(plant(good, tmp_path / "out", [defect]))
+    assert is_found(defect, found)
+    assert {item.rule.id for item in found} - defect.also == {defect.rule}
+
+
+def test_there_are_enough() -> None:
+    assert len(DEFECTS) >= 15
+
+
+def test_another_key(good: Path, tmp_path: Path) -> None:
+    other = FileSigner(generate(Algorithm.ES256)).public
+    (tmp_path / "pub.pem").write_bytes(other.pem())
+    options = (good / ELF, "--key", tmp_path / "pub.pem")
+    found = audited(*options, status=1)
+    assert [row["rule"] for row in found["firmware"][0]["findings"]] == ["GF602"]
+    assert found["counts"] == {"error": 1, "warning": 0, "note": 0}
+    (tmp_path / "allow.toml").write_text('[[allow]]\nrule = "GF602"\nwhere = "gr_device"\nreason = "ours"\n')
+    accepted = audited(*options, "--allow", tmp_path / "allow.toml", "--sarif", tmp_path / "log.sarif")
+    assert accepted["firmware"][0]["findings"][0]["allowed"] == "ours"
+    (result,) = json.loads((tmp_path / "log.sarif").read_text())["runs"][0]["results"]
+    assert (result["ruleId"], result["suppressions"][0]["justification"]) == ("GF602", "ours")
+
+
+def test_one_changed_branch(good: Path, tmp_path: Path) -> None:
+    """Of an image without symbols: the same sources and compiler give other bytes, and the function is named."""
+    data = bytearray((good / BINARY).read_bytes())
+    image = of_elf("firmware", (good / ELF).read_bytes())
+    function = image.symbol("check_signature")
+    assert function is not None
+    rows = Analysis(image, target.of_image(image)).program.functions[function.address].instructions
+    at = next(address for address, row in rows.items() if row.mnemonic in ("b.ne", "b.eq"))
+    data[at] ^= 1  # the opposite condition
+    (tmp_path / "firmware.bin").write_bytes(data)
+    (only,) = audited(tmp_path / "firmware.bin", "--rebuild", status=1)["firmware"]
+    (finding,) = only["findings"]
+    assert (finding["rule"], finding["where"], finding["address"]) == ("GF801", "check_signature", at)
+    assert "1 words differ: expected 'b." in finding["text"]
+
+
+def test_a_build_that_is_repeated(good: Path) -> None:
+    (only,) = audited(good, "--rebuild")["firmware"]
+    assert "GF801" not in only["not_judged"]
+    assert only["rebuilt_with"].keys() == {"gramophone", "BearSSL", GCC, GCC.replace("gcc", "ld")}
+
+
+def test_the_stack_of_a_run_is_within_the_bound(good: Path) -> None:
+    """The bound is proved from the code; a run with a good signature, on Unicorn, comes close to it."""
+    fw = firmware.load(good)
+    image = of_elf("firmware", (good / ELF).read_bytes())
+    analysis = Analysis(image, target.of_image(image))
+    assert analysis.stack is not None
+    low, high = analysis.stack
+    dram = np.frombuffer(mmap.mmap(-1, 1 << 20), np.uint8)
+    carveout = np.frombuffer(mmap.mmap(-1, fw.board.carveout_bytes), np.uint8)
+    sample = trace()
+    mailbox.request(dram.data, signed(sample), bind(sample, values(sample, 1)), 1)
+    gpu = VirtualGpu("v3d42", {fw.board.carveout_base: carveout}, latency_ns=6000)
+    machine = unicorn.Machine(fw, gpu, carveout, dram)
+    memory: Any = machine._uc
+    memory.mem_write(low + 8, bytes([PAINT]) * (high - low - 8))
+    machine.run()
+    left = bytes(memory.mem_read(low + 8, high - low - 8))
+    used = len(left.lstrip(bytes([PAINT])))
+    bound = analysis.worst[image.entries[0]].bytes
+    print(f"{used} bytes of stack used, at most {bound} by the code")
+    assert bound // 2 < used <= bound

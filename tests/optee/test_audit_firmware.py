@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""`gramophone audit-firmware` on OP-TEE's core: the pseudo-TA by its symbols, packed binaries by constants."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from host_tools.cli import main
+from host_tools.runners.optee import build as optee
+from signing.sign import FileSigner
+
+
+@pytest.fixture
+def key(signer: FileSigner, tmp_path: Path) -> Path:
+    (tmp_path / "pub.pem").write_bytes(signer.public.pem())
+    return tmp_path / "pub.pem"
+
+
+def audited(file: Path, key: Path) -> dict[str, Any]:
+    done = CliRunner().invoke(main, ["audit-firmware", str(file), "--key", str(key), "--json"])
+    assert done.exit_code == 0, done.output
+    (only,) = json.loads(done.stdout)["firmware"]
+    assert isinstance(only, dict)
+    return only
+
+
+def test_the_pseudo_ta(pta: Path, key: Path) -> None:
+    found = audited(optee.core_of(pta) / optee.CORE_ELF, key)
+    assert (found["platform"], found["findings"]) == ("optee", [])
+    names = {row["name"].partition(".")[0] for row in found["functions"]}
+    assert {"invoke_command", "gr_load", "write_register", "execute_range"} <= names
+    (computed,) = (row for row in found["device_stores"] if not row["targets"])
+    assert (computed["device"], computed["where"].partition(".")[0]) == ("gpu", "write_register")
+    assert computed["guard"]["masked"]
+
+
+def test_a_packed_core(pta: Path, key: Path) -> None:
+    found = audited(optee.core_of(pta) / "tee-pager_v2.bin", key)
+    assert (found["kind"], found["platform"], found["findings"]) == ("raw", "optee", [])
+    assert "GF502" in found["not_judged"]
