@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """The rules that a trace is judged by: one table, from which docs/RULES.md comes too.
 
-What `gramophone lint` looks for is in lint.py and checks.py, next to each rule's id; by which status a device says
-that a trace breaks one is in verdicts.py. An id is never given to another rule; GR402 is part of GR401.
+What `gramophone lint` looks for is in lint.py, checks.py and dynamic.py, next to each rule's id; by which status a
+device says that a trace breaks one is in verdicts.py. An id is never given to another rule; GR402 is part of GR401.
 """
 
 from __future__ import annotations
@@ -266,6 +266,70 @@ RULES = {
             "a GPU that hangs, or says other things than before, is not doing what was reviewed",
             "reset and tried again, then stopped" + ONLY_THERE,
         ),
+        Rule(
+            "GR700",
+            "data can be followed",
+            _W,
+            "where the virtual GPU computes nothing, it is not known what jobs do with data",
+            NOTHING,
+        ),
+        Rule(
+            "GR701",
+            "outputs are of their own replay",
+            _E,
+            "who gets a result gets something of what another has put in before",
+            NOTHING,
+        ),
+        Rule(
+            "GR702",
+            "nothing of an input stays",
+            _E,
+            "what a replay leaves of its inputs, and the next one does not write over, the next one can find",
+            "wiped when the trace is unloaded, or cleared between users",
+        ),
+        Rule(
+            "GR703",
+            "outputs are results",
+            _E,
+            "memory that jobs use on the way, or that no job writes, says more than the result: of a network that "
+            "is meant to hand it out, it can be accepted",
+            NOTHING,
+        ),
+        Rule(
+            "GR704",
+            "inputs reach outputs",
+            _W,
+            "a result that does not depend on what was put in is not one, or not of this input",
+            NOTHING,
+        ),
+        Rule(
+            "GR705",
+            "inputs decide no access",
+            _N,
+            "where an input decides an address or a branch, other inputs may reach other memory than was seen",
+            NOTHING,
+        ),
+        Rule(
+            "GR706",
+            "outputs depend on memory that was filled",
+            _W,
+            "what nobody has written is zero, or what an earlier job left there",
+            "memory is zero when a trace is loaded",
+        ),
+        Rule(
+            "GR707",
+            "outputs depend on registers that were written",
+            _E,
+            "what a job finds in a register is from whoever used the GPU before, perhaps the normal world",
+            NOTHING,
+        ),
+        Rule(
+            "GR708",
+            "the virtual GPU replays it",
+            _E,
+            "a replay that does not come to its end shows nothing of its data",
+            WHEN_IT_RUNS,
+        ),
     )
 }
 
@@ -283,9 +347,14 @@ _HEAD = """# Rules of `gramophone lint`
 
 Made by `python -m host_tools.audit.document` from `host_tools/audit/rules.py`.
 
-`gramophone lint FILE` judges a trace without a GPU: it follows the actions, keeps account of registers, mappings
+`gramophone lint FILE` judges a trace, without a GPU: it follows the actions, keeps account of registers, mappings
 and of which memory has been filled, and looks at every address that a job names. Exit status 1 says that there is
 an error, with `--strict` also a warning. `--allow FILE` names findings that are accepted, each with a reason.
+Rules from GR700 on are for `--dynamic`: the trace is replayed twice on the virtual GPU, with random inputs, and
+what each byte depends on is followed through all jobs. That is what these inputs show; GR705 says where others may
+what each byte depends on is followed through all jobs. That is what these inputs show; GR705 says where others may
+show more.
+
 "Device" says what a replayer does about the same; `gramophone replay` names the rule beside the device's reason,
 or the rules, where a device cannot tell which it was: to a GPU an address and a chain that lead nowhere are both a
 fault. A file that breaks the format itself ([FORMAT.md](FORMAT.md)), for example by mapping the image writable, is

@@ -10,6 +10,8 @@ from pathlib import Path
 import click
 
 from host_tools.audit.allowed import accepted, read
+from host_tools.audit.dynamic import lint_dynamic
+from host_tools.audit.flow import Flow
 from host_tools.audit.lint import lint
 from host_tools.audit.rules import RULES, Finding, Severity
 from host_tools.audit.sarif import sarif
@@ -17,20 +19,26 @@ from host_tools.audit.verdicts import rule_of_error
 from host_tools.commands.framework import FILE, GramophoneCommand, Outcome
 from host_tools.commands.traces import read_trace
 from host_tools.support.files import check_writable, write_atomically
-from trace_format.errors import GramophoneError, TraceError
+from host_tools.support.progress import phase
+from trace_format.errors import GramophoneError, TraceError, printable
 
 
 @click.command(
     "lint",
     cls=GramophoneCommand,
-    example="gramophone lint net.sgtr --strict\ngramophone lint net.gtr --allow accepted.toml --sarif net.sarif",
+    example="gramophone lint net.sgtr --strict\n"
+    "gramophone lint net.gtr --dynamic\n"
+    "gramophone lint net.gtr --allow accepted.toml --sarif net.sarif",
 )
 @click.argument("file", type=FILE)
 @click.option("--strict", is_flag=True, help="Warnings are failures too.")
+@click.option("--dynamic", is_flag=True, help="Also replay it on the virtual GPU and follow its data.")
 @click.option("--allow", type=FILE, help="TOML file with findings that are accepted, each with a reason.")
 @click.option("--sarif", "sarif_file", type=FILE, help="Also write the findings as SARIF 2.1.0.")
-def lint_command(file: Path, strict: bool, allow: Path | None, sarif_file: Path | None) -> Outcome:
+def lint_command(file: Path, strict: bool, dynamic: bool, allow: Path | None, sarif_file: Path | None) -> Outcome:
     """Judge what a trace would make a GPU do, by rules and without a GPU.
+
+    With --dynamic, its data is also followed on the virtual GPU, byte by byte from inputs through jobs to outputs.
 
     docs/RULES.md has the rules. A signature is not verified; `gramophone verify` does that. Exit status 1 if
     there are errors, with --strict also warnings, that --allow does not name.
@@ -39,15 +47,22 @@ def lint_command(file: Path, strict: bool, allow: Path | None, sarif_file: Path 
     if sarif_file:
         check_writable(sarif_file)
     try:
-        findings = lint(read_trace(file)[0])
+        trace = read_trace(file)[0]
     except TraceError as error:
         raise GramophoneError(f"{error} [{rule_of_error(error).id}]") from error
+    findings = lint(trace)
+    flow = None
+    if dynamic:
+        with phase("following data on the virtual GPU"):
+            more, flow = lint_dynamic(trace)
+        findings += more
     reasons = accepted(findings, allowances)
     if sarif_file:
         log = sarif("gramophone lint", RULES, str(file), findings, reasons)
         write_atomically(sarif_file, json.dumps(log, indent=1).encode() + b"\n")
     counts = Counter(item.rule.severity for index, item in enumerate(findings) if index not in reasons)
     lines = [_line(finding, reasons.get(index)) for index, finding in enumerate(findings)]
+    lines += _flow(flow) if flow else []
     lines.append(", ".join(_count(counts[severity], severity.value) for severity in Severity))
     failing = counts[Severity.ERROR] + (counts[Severity.WARNING] if strict else 0)
     data = {
@@ -62,8 +77,25 @@ def lint_command(file: Path, strict: bool, allow: Path | None, sarif_file: Path 
             for index, finding in enumerate(findings)
         ],
         "counts": {severity.value: counts[severity] for severity in Severity},
+        "flow": flow.as_json() if flow else None,
     }
     return Outcome(data, "\n".join(lines), ok=not failing)
+
+
+def _flow(flow: Flow) -> list[str]:
+    """What each output depends on: `flow     prob: 40 bytes depend on data, through 14 jobs`."""
+    lines = []
+    for output in flow.outputs:
+        sizes: Counter[tuple[str, ...]] = Counter()
+        for part in output.parts:
+            sizes[part.slots] += part.bytes
+        for slots, size in sizes.items():
+            names = ", ".join(map(printable, slots)) or "no slot"
+            through = _count(len(flow.through(output.name)), "job")
+            lines.append(
+                f"flow     {printable(output.name)}: {_count(size, 'byte')} of {names}, through {through}"
+            )
+    return lines
 
 
 def _count(number: int, what: str) -> str:

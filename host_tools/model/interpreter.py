@@ -65,6 +65,7 @@ class Interpreter:
         self.memory[: len(image)] = image
         self.outputs: dict[str, NDArray[Any]] = {}
         self.started = False
+        self.index = 0  # of the action that is being done
         self._parameters: dict[str, NDArray[Any] | None] = {}
 
     def close(self) -> None:
@@ -95,6 +96,7 @@ class Interpreter:
         self._parameters = parameters
         self.started = True
         for index, row in enumerate(actions[first:], first):
+            self.index = index
             try:
                 self._step(row)
             except (DivergenceError, VgpuError) as error:
@@ -117,7 +119,7 @@ class Interpreter:
             case Op.REG_READ_KEEP:
                 self.kept[row.keep] = gpu.read32(row.register * 4)
             case Op.REG_WRITE_KEPT:
-                gpu.write32(row.register * 4, self.kept[row.keep])
+                gpu.write32(row.register * 4, self.kept.get(row.keep, 0))
             case Op.SET_GPU_PGTABLE:
                 self.tables.set(row.address_space)
             case Op.MAP_GPU_MEM:

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -46,15 +46,17 @@ class Observation:
         return frame in self.access and bool((self.access[frame] & ACCESS_WRITTEN).any())
 
 
-def random_inputs(trace: Trace, seed: int) -> dict[str, NDArray[Any]]:
-    """Values for every input slot: uniform in [0, 1) for floats, 0 or 1 for integers."""
+def random_inputs(
+    trace: Trace, seed: int, kinds: Container[SlotKind] = (SlotKind.INPUT,)
+) -> dict[str, NDArray[Any]]:
+    """Values for every slot of these kinds: uniform in [0, 1) for floats, 0 or 1 for integers."""
     generator = np.random.default_rng(seed)
     return {
         slot.name: (
             generator.random(slot.shape) if slot.numpy_dtype.kind == "f" else generator.integers(0, 2, slot.shape)
         ).astype(slot.numpy_dtype)
         for slot in trace.slots
-        if slot.kind == SlotKind.INPUT
+        if slot.kind in kinds
     }
 
 

@@ -56,6 +56,15 @@ class Counters:
 
 
 @dataclasses.dataclass(frozen=True)
+class Decisions:
+    """Labels of what jobs have read, and of what decides: addresses; branches, the code or which lanes run."""
+
+    read: int
+    addresses: int
+    control: int
+
+
+@dataclasses.dataclass(frozen=True)
 class PageRun:
     """A run of pages contiguous in GPU and physical addresses: a row of vgpu_walk."""
 
@@ -244,6 +253,29 @@ class VirtualGpu:
     def clear_access(self) -> None:
         """Empties the access map."""
         self._lib.vgpu_access_clear(self._gpu)
+
+    def follow(self, labels: npt.NDArray[np.uint32], *, implicit: int, registers: int) -> None:
+        """Follows where data comes from (vgpu.h: struct vgpu_flow).
+
+        Args:
+            labels: one a byte of physical memory, from address 0 on; jobs change them.
+            implicit: labels that count where they decide an address, a lane or a branch.
+            registers: label of registers that a thread reads without having written them.
+
+        Raises:
+            VgpuError: the GPU executes no shaders.
+        """
+        self._labels = _ffi.from_buffer("uint32_t[]", labels, require_writable=True)
+        self._flow = _ffi.new("struct vgpu_flow *", (self._labels, labels.size, implicit, registers))
+        if not self._lib.vgpu_follow(self._gpu, self._flow):
+            raise VgpuError("the virtual GPU executes no shaders: data cannot be followed")
+
+    def decisions(self) -> Decisions:
+        """What jobs have read and let decide, since `follow` or the last call."""
+        flow = self._flow
+        found = Decisions(int(flow.read), int(flow.addresses), int(flow.control))
+        flow.read = flow.addresses = flow.control = 0
+        return found
 
     def mappings(self) -> list[PageRun]:
         """The GPU's address space as its latest job saw it, in ascending order."""

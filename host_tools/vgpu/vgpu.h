@@ -103,9 +103,9 @@ struct vgpu_flow {
     uint32_t implicit;
     uint32_t
         registers; /* label of a register that the thread has not written; 0: such registers are ignored */
-    /* Added to by jobs, cleared by the owner: labels in `implicit` that have decided an address; a branch,
-     * the code, or which lanes access memory. */
-    uint32_t addresses, control;
+    /* Added to by jobs, cleared by the owner: labels of all that was read from memory; those in `implicit`
+     * that have decided an address; a branch, the code, or which lanes access memory. */
+    uint32_t read, addresses, control;
 };
 /* Follow data from now on; `flow` stays the owner's and in use. NULL: no longer. False: the GPU executes no
  * shaders. */

@@ -32,7 +32,7 @@ class _Flat(ctypes.Structure):
 
 class _Flow(ctypes.Structure):
     _fields_ = [("labels", ctypes.c_void_p), ("bytes", ctypes.c_uint64)]
-    _fields_ += [(n, ctypes.c_uint32) for n in ["implicit", "registers", "addresses", "control"]]
+    _fields_ += [(n, ctypes.c_uint32) for n in ["implicit", "registers", "read", "addresses", "control"]]
 
 
 class _Result(ctypes.Structure):
@@ -75,6 +75,7 @@ class Outcome:
     noted: tuple[int, int]
     memory: U32
     labels: U32 | None
+    read: int
     addresses: int
     control: int
 
@@ -157,6 +158,7 @@ def dispatch(
         (flat.read, flat.written),
         memory.copy(),
         labels if follow else None,
+        flow.read,
         flow.addresses,
         flow.control,
     )

@@ -79,7 +79,7 @@ def results(outcome: Outcome) -> np.ndarray:
 
 registers = st.sampled_from([f"rf{n}" for n in RESULTS] + ["r1", "r2", "r3"])
 conditions = st.sampled_from(["", "", ".ifa", ".ifb", ".ifna", ".ifnb"])
-pushes = st.sampled_from(["", "", ".pushz", ".pushn", ".andz", ".norn"])
+pushes = st.sampled_from(["", "", ".pushz", ".pushn", ".andz", ".andnn", ".nornz", ".norn"])
 ADD2 = ["add", "sub", "min", "max", "umin", "umax", "shl", "shr", "asr", "ror", "and", "or", "xor", "vadd", "vsub"]
 FLAGS2 = ["add", "sub", "and", "xor", "min", "fadd", "shl"]
 UNPACKS = ["", "", ".l", ".h", ".abs"]
@@ -201,7 +201,14 @@ EXACT = {
     "flags pushed twice": (
         "add.pushz -, rf20, 1\nadd.pushz -, rf22, 1\nnop; mov.ifb rf25, 1\nnop; mov.ifa rf25, 2", LANES,
     ),
-    "flags combined": ("add.andz -, rf20, 1\nadd.andz -, rf21, 1\nnop; mov.ifa rf25, 1", LANES | HIGH),
+    "flags, both true": ("sub.pushz -, rf20, rf20\nsub.andz -, rf21, rf21\nnop; mov.ifa rf25, 1", LANES | HIGH),
+    "flags, new one false": ("sub.pushz -, rf20, rf20\nadd.andz -, rf21, 1\nnop; mov.ifa rf25, 1", HIGH),
+    "flags, old one false": ("add.pushz -, rf20, 1\nsub.andz -, rf21, rf21\nnop; mov.ifa rf25, 1", LANES),
+    "flags, inverse false": ("sub.pushz -, rf20, rf20\nsub.andnz -, rf21, rf21\nnop; mov.ifa rf25, 1", HIGH),
+    "flags, nor": ("add.pushz -, rf20, 1\nadd.norn -, rf21, 1\nnop; mov.ifa rf25, 1", LANES | HIGH),
+    "flags of what is not known": (
+        "sub.pushz -, rf20, rf20\nfcmp.andn -, rf21, rf20\nnop; mov.ifa rf25, 1", LANES | HIGH,
+    ),
     "flags replaced": ("add.pushz -, rf20, 1\nadd.pushz -, rf21, 1\nnop; mov.ifa rf25, 1", HIGH),
     "comparison": ("fcmp.pushn -, rf20, rf21\nnop; mov.ifa rf25, 1", LANES | HIGH),
     "first lane": ("add.pushz -, rf20, 1\nflafirst rf25", ALL),

@@ -51,12 +51,13 @@ static uint8_t kind_of(const struct qpu_uop *u)
 }
 
 /* Labels of `count` bytes of memory, which lie in one page; nothing that is not mapped has any. */
-static uint32_t memory_labels(const uint32_t *at, uint32_t count)
+static uint32_t memory_labels(struct vgpu_flow *flow, const uint32_t *at, uint32_t count)
 {
     uint32_t labels = 0;
 
     for (uint32_t i = 0; at && i < count; i++)
         labels |= at[i];
+    flow->read |= labels;
     return labels;
 }
 
@@ -71,7 +72,7 @@ bool qpu_flow_prepare(struct qpu_program *program, struct qpu_worker *worker)
         program->kinds[i] = kind_of(&program->uop[i]);
     for (uint32_t i = 0; i < program->count; i++)
         program->labels |=
-            memory_labels(v3d_mmu_labels(worker->mmu, program->va + 8 * i), 8) & flow->implicit;
+            memory_labels(flow, v3d_mmu_labels(worker->mmu, program->va + 8 * i), 8) & flow->implicit;
     flow->control |= program->labels;
     return true;
 }
@@ -163,20 +164,42 @@ static void alu(struct qpu_thread *t, const struct qpu_uop *u)
 
         write_slot(t, u, labels | kept);
     }
-    if (u->flag_op == QPU_FLAG_NONE)
-        return;
-    if (u->flag_op <= QPU_FLAG_PUSHC) {
+    if (u->flag_op != QPU_FLAG_NONE && u->flag_op <= QPU_FLAG_PUSHC) {
         l->flag_b = l->flag_a;
-        l->flag_a = (qpu_u32){0};
+        l->flag_a = labels;
     }
-    l->flag_a |= labels;
+    l->operands = labels;
+}
+
+/*
+ * Flag A, which was `before`, has been combined with a condition of the result: it holds if both terms do.
+ * Where one term is false, it depends on that term only: a shader excludes the lanes that do not run in this
+ * way, and in those the other term says nothing.
+ */
+static void combined_flag(struct qpu_thread *t, const struct qpu_uop *u, qpu_i32 before)
+{
+    struct qpu_labels *l = t->labels;
+    unsigned number = u->flag_op - (unsigned)QPU_FLAG_ANDZ, condition = number / 4, way = number % 4;
+    const qpu_u32 result = t->slot[u->dst], both = l->flag_a | l->operands;
+    /* Whether -0 is zero depends on the operation; what was packed or not written is not the result. */
+    qpu_i32 holds = (qpu_i32)(result == 0), known = (qpu_i32)(result != 0x80000000);
+
+    if (condition == 1) {
+        holds = (qpu_i32)result < 0;
+        known = ~(qpu_i32){0};
+    }
+    if (condition > 1 || u->cond != QPU_COND_ALWAYS || u->pack != QPU_PACK_NONE || u->value == QPU_OP_FCMP)
+        known = (qpu_i32){0};
+    qpu_i32 new_term = way % 2 ? ~holds : holds, old_term = way < 2 ? before : ~before;
+
+    l->flag_a = qpu_select(known & ~new_term, l->operands, qpu_select(~old_term, l->flag_a, both));
 }
 
 /* ---- uniforms and branches ---- */
 
 static uint32_t uniform_labels(struct qpu_thread *t)
 {
-    return memory_labels(labels_at(t, t->uniform_va), 4) | t->labels->uniform_va;
+    return memory_labels(flow_of(t), labels_at(t, t->uniform_va), 4) | t->labels->uniform_va;
 }
 
 static void branch(struct qpu_thread *t, const struct qpu_uop *u)
@@ -234,7 +257,7 @@ static void load(struct qpu_thread *t, const struct qpu_access *access, const qp
 
         for (unsigned lane = 0; lane < QPU_LANES; lane++)
             labels[lane] |= access->lanes >> lane & 1
-                                ? memory_labels(component_at(t, access, lane, c), access->bytes)
+                                ? memory_labels(flow_of(t), component_at(t, access, lane, c), access->bytes)
                                 : flow_of(t)->registers;
         l->tmu_fifo[(t->tmu_fifo_head + t->tmu_fifo_count + c) % QPU_TMU_FIFO] = labels;
     }
@@ -273,7 +296,7 @@ static void atomic(struct qpu_thread *t, const struct qpu_access *access, unsign
             continue;
         uint32_t *at = component_at(t, access, lane, 0);
 
-        result[lane] = memory_labels(at, 4) | (*decides)[lane];
+        result[lane] = memory_labels(flow_of(t), at, 4) | (*decides)[lane];
         for (unsigned i = 0; i < t->tmu_data_count; i++)
             labels |= l->tmu_data[i][lane];
         for (uint32_t i = 0; at && i < 4; i++)
@@ -331,7 +354,7 @@ static void step(struct qpu_thread *t, const struct qpu_uop *u, uint8_t kind)
     case KIND_ALU: alu(t, u); break;
     case KIND_UNIFORM: l->slot[u->dst] = qpu_splat(uniform_labels(t)); break;
     case KIND_UNIFA:
-        l->slot[u->dst] = qpu_splat(memory_labels(labels_at(t, t->unifa_va), 4) | l->unifa_va);
+        l->slot[u->dst] = qpu_splat(memory_labels(flow_of(t), labels_at(t, t->unifa_va), 4) | l->unifa_va);
         break;
     case KIND_WRITE_UNIFA: write_unifa(t, u); break;
     case KIND_R5: broadcast(t, u, 4); break;
@@ -357,7 +380,13 @@ void qpu_flow_run(struct qpu_thread *t)
     const struct qpu_uop *u = t->resume;
 
     while (u) {
-        step(t, u, program->kinds[u - program->uop]);
-        u = u->run(t, u);
+        uint8_t kind = program->kinds[u - program->uop];
+        qpu_i32 before = t->flag_a;
+
+        step(t, u, kind);
+        const struct qpu_uop *next = u->run(t, u);
+        if (kind == KIND_ALU && u->flag_op > QPU_FLAG_PUSHC)
+            combined_flag(t, u, before);
+        u = next;
     }
 }

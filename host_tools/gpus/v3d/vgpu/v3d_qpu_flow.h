@@ -16,6 +16,7 @@
 struct qpu_labels {
     qpu_u32 slot[QPU_SLOTS];
     qpu_u32 rtop, flag_a, flag_b, msf;
+    qpu_u32 operands; /* of the latest ALU operation */
     qpu_u32 tmu_data[QPU_TMU_DATA], tmu_fifo[QPU_TMU_FIFO];
     uint32_t uniform_va, unifa_va;
     uint32_t control; /* of the branches so far: everything that is written from then on depends on them */

@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""What lint finds where the data of a trace goes (`lint --dynamic`)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from host_tools.audit.flow import Flow, JobFlow, OutputFlow, Part, follow
+from host_tools.audit.follower import Range
+from host_tools.audit.rules import RULES, Finding
+from host_tools.gpus.page_tables import DivergenceError
+from host_tools.vgpu.binding import VgpuError, executes_shaders
+from trace_format.errors import printable
+from trace_format.schema import SlotKind
+from trace_format.trace import Trace
+
+
+def lint_dynamic(trace: Trace) -> tuple[list[Finding], Flow | None]:
+    """All findings, and the flow that they are of; None: it could not be followed, which is a finding.
+
+    Args:
+        trace: one whose actions are well-formed (`Trace.parse`).
+
+    Raises:
+        BuildError: the virtual GPU cannot be compiled.
+    """
+    if not executes_shaders(trace.gpu):
+        return [_found("GR700", f"the virtual {trace.gpu} executes no shaders: data is not followed")], None
+    try:
+        flow = follow(trace)
+    except (DivergenceError, VgpuError) as error:
+        return [_found("GR708", str(error))], None
+    return [*_jobs(flow), *_outputs(trace, flow)], flow
+
+
+def _jobs(flow: Flow) -> Iterator[Finding]:
+    for job in flow.jobs:
+        if job.reads_earlier:
+            yield _found(
+                "GR702", f"job {job.number} reads what the inputs of an earlier replay have left", job.action
+            )
+    if flow.left:
+        what = f"of the inputs of a replay, {_bytes(flow.left)} are still there after the next one"
+        yield _found("GR702", f"{what}, from offset {flow.left[0].first:#x} of the carve-out on")
+    for job in flow.jobs:
+        if job.addresses or job.control:
+            yield _found("GR705", _decides(job), job.action)
+
+
+def _decides(job: JobFlow) -> str:
+    what = [
+        f"{_names(slots)} decides {decided}"
+        for slots, decided in ((job.addresses, "addresses"), (job.control, "branches"))
+        if slots
+    ]
+    return f"job {job.number}: {', '.join(what)}"
+
+
+def _outputs(trace: Trace, flow: Flow) -> Iterator[Finding]:
+    inputs = {slot.name for slot in trace.slots if slot.kind == SlotKind.INPUT}
+    reached = {name for output in flow.outputs for part in output.parts for name in part.slots}
+    for output in flow.outputs:
+        yield from _output(output, inputs)
+    for name in sorted(inputs - reached) if flow.outputs else ():
+        yield _found("GR704", f"no output depends on the input {printable(name)}")
+
+
+def _output(output: OutputFlow, inputs: set[str]) -> Iterator[Finding]:
+    name = f"the output {printable(output.name)}"
+    parts = output.parts
+    if output.earlier:
+        yield _found("GR701", f"{_bytes(output.earlier)} of {name} depend on inputs of an earlier replay")
+    if output.intermediate:
+        yield _found("GR703", f"{_bytes(output.intermediate)} of {name} are used by later jobs")
+    if output.not_computed:
+        yield _found("GR703", f"{_bytes(output.not_computed)} of {name} are written by no job")
+    if inputs and (found := [part for part in parts if not inputs.intersection(part.slots)]):
+        yield _found("GR704", f"{_bytes(found)} of {name} depend on no input")
+    if found := [part for part in parts if part.nobody]:
+        yield _found("GR706", f"{_bytes(found)} of {name} depend on memory that nobody has written")
+    if found := [part for part in parts if part.registers]:
+        yield _found("GR707", f"{_bytes(found)} of {name} depend on registers that their job has not written")
+
+
+def _bytes(parts: Iterable[Range | Part]) -> str:
+    total = sum(part.bytes for part in parts)
+    return f"{total} byte" if total == 1 else f"{total} bytes"
+
+
+def _names(slots: Iterable[str]) -> str:
+    return ", ".join(map(printable, slots))
+
+
+def _found(rule: str, text: str, action: int | None = None) -> Finding:
+    return Finding(RULES[rule], text, action)

@@ -1,0 +1,240 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""A replay that keeps account of each byte of memory: what it depends on, and who wrote it.
+
+What jobs do, the virtual GPU follows (struct vgpu_flow in vgpu.h); what the replayer does, uploads,
+clears and copies, is followed here.
+"""
+
+from __future__ import annotations
+
+import mmap
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from host_tools.gpus.page_tables import DivergenceError
+from host_tools.model.frames import Mask
+from host_tools.model.interpreter import MAP_NORESERVE, Interpreter
+from host_tools.support.pages import pages_of
+from host_tools.vgpu.binding import ACCESS_READ, ACCESS_READ_FIRST, ACCESS_WRITTEN, Decisions
+from trace_format.actions import Action, Op
+from trace_format.schema import PAGE_BYTES, SlotKind
+from trace_format.trace import Slot
+
+# Labels: the image and what else the trace brings; memory that nobody has written; registers that a thread has not
+# written; inputs of an earlier replay; from FIRST_SLOT on, slots.
+IMAGE, NOBODY, REGISTERS, EARLIER, FIRST_SLOT = (1 << i for i in range(5))
+SLOT_LABELS = 28
+ALL = 0xFFFFFFFF
+# Who wrote a byte last; from here on, slots and then jobs.
+BY_NOBODY, BY_TRACE, BY_SLOT = range(3)
+
+
+@dataclass(frozen=True)
+class Range:
+    """Bytes: the first one and how many."""
+
+    first: int
+    bytes: int
+
+
+def ranges(mask: Mask, base: int = 0) -> Iterator[Range]:
+    """Where a mask is set."""
+    edges = np.flatnonzero(np.diff(mask, prepend=False, append=False)).tolist()
+    for first, end in zip(edges[::2], edges[1::2], strict=True):
+        yield Range(base + first, end - first)
+
+
+def joined(parts: list[Range]) -> tuple[Range, ...]:
+    """Ranges in ascending order, of which those that touch are one."""
+    found: list[Range] = []
+    for part in parts:
+        if found and found[-1].first + found[-1].bytes == part.first:
+            part = Range(found[-1].first, found.pop().bytes + part.bytes)
+        found.append(part)
+    return tuple(found)
+
+
+@dataclass(frozen=True)
+class Names:
+    """Which label stands for which slots: inputs, then parameters; the last one stands for all that are left."""
+
+    slots_of: tuple[tuple[str, ...], ...]
+    inputs: int  # labels of inputs
+
+    @classmethod
+    def of(cls, slots: list[Slot]) -> Names:
+        """Of a trace's slots."""
+        inputs = [slot.name for slot in slots if slot.kind == SlotKind.INPUT]
+        names = [*inputs, *(slot.name for slot in slots if slot.kind == SlotKind.PARAMETER)]
+        single, rest = names[: SLOT_LABELS - 1], names[SLOT_LABELS - 1 :]
+        groups = ((name,) for name in single)
+        own = min(len(inputs), SLOT_LABELS)
+        return cls((*groups, tuple(rest)) if rest else tuple(groups), ((1 << own) - 1) * FIRST_SLOT)
+
+    def label(self, name: str) -> int:
+        """The label of a slot."""
+        return FIRST_SLOT << next(i for i, names in enumerate(self.slots_of) if name in names)
+
+    def slots(self, labels: int) -> tuple[str, ...]:
+        """The slots that labels stand for."""
+        bits = labels // FIRST_SLOT
+        return tuple(name for i, names in enumerate(self.slots_of) if bits >> i & 1 for name in names)
+
+
+@dataclass(frozen=True)
+class Job:
+    """A job that has run; labels: of what it has written."""
+
+    number: int
+    action: int
+    kind: str
+    read: tuple[Range, ...]
+    written: tuple[Range, ...]
+    labels: int
+    decisions: Decisions
+
+
+@dataclass(frozen=True)
+class Copied:
+    """Of each byte of an output when it was copied: place, what it depends on, the job that wrote it, or -1."""
+
+    where: NDArray[np.int64]
+    labels: NDArray[np.uint32]
+    jobs: NDArray[np.int64]
+
+
+def _sparse(count: int, dtype: Any) -> NDArray[Any]:
+    """Zeros of which only what is written needs memory."""
+    flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | MAP_NORESERVE
+    return np.frombuffer(mmap.mmap(-1, count * np.dtype(dtype).itemsize, flags=flags), dtype)
+
+
+@dataclass
+class Follower(Interpreter):
+    """An interpreter that follows data.
+
+    Attributes:
+        names: of the labels.
+        jobs, copied: of the replay that has run; copied: by output.
+        edges: of the same, source and target, as in `host_tools.audit.flow.Edge` -> bytes.
+
+    Raises:
+        VgpuError: the virtual GPU executes no shaders.
+    """
+
+    jobs: list[Job] = field(default_factory=list)
+    edges: Counter[tuple[str, str]] = field(default_factory=Counter)
+    copied: dict[str, Copied] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.track = True
+        super().__post_init__()
+        size = len(self.memory)
+        self.names = Names.of(self.trace.slots)
+        self.labels: NDArray[np.uint32] = _sparse(size, np.uint32)
+        self._writers: NDArray[np.int32] = _sparse(size, np.int32)
+        self._known: set[int] = set()
+        self._kinds = {job.start.index: job.kind for job in self.gpu_profile.jobs}
+        if self.trace.image:
+            self._fill(0, len(self.trace.image))
+        try:
+            self.gpu.follow(self.labels, implicit=ALL & ~IMAGE, registers=REGISTERS)
+        except BaseException:
+            self.close()
+            raise
+
+    def next_replay(self) -> None:
+        """The replay is over: what depends on its inputs is from an earlier one from now on."""
+        inputs = np.uint32(self.names.inputs)
+        for page in self._known:
+            here = self.labels[page * PAGE_BYTES :][:PAGE_BYTES]
+            dependent = here & inputs != 0
+            here[dependent] = here[dependent] & ~inputs | np.uint32(EARLIER)
+        self.jobs, self.edges, self.copied = [], Counter(), {}
+
+    def left(self) -> tuple[Range, ...]:
+        """Bytes that depend on inputs of an earlier replay."""
+        pages = [
+            (page * PAGE_BYTES, self.labels[page * PAGE_BYTES :][:PAGE_BYTES]) for page in sorted(self._known)
+        ]
+        return joined([part for at, labels in pages for part in ranges(labels & EARLIER != 0, at)])
+
+    def _step(self, row: Action) -> None:
+        starts = row.op in (Op.REG_WRITE, Op.REG_WRITE_KEPT) and row.register in self._kinds
+        if row.op == Op.MAP_GPU_MEM:
+            self._know(row.frame * PAGE_BYTES, row.pages * PAGE_BYTES)
+        super()._step(row)
+        if starts:
+            self._job(self._kinds[row.register])
+        elif row.op in (Op.UPLOAD, Op.CLEAR):
+            self._fill(row.target, row.bytes)
+        elif row.op == Op.COPY_TO_GPU and self.trace.slots[row.slot].name in self.inputs:
+            slot = self.trace.slots[row.slot]
+            self._write(self._bytes(slot), self.names.label(slot.name), BY_SLOT + row.slot)
+        elif row.op == Op.COPY_FROM_GPU:
+            self._copied(self.trace.slots[row.slot])
+
+    def _know(self, at: int, size: int) -> None:
+        """What is mapped or filled for the first time, nobody has written; the replayer has wiped it."""
+        for page in pages_of(at, size):
+            if page not in self._known:
+                self._known.add(page)
+                self.labels[page * PAGE_BYTES :][:PAGE_BYTES] = NOBODY
+
+    def _fill(self, at: int, size: int) -> None:
+        self._know(at, size)
+        self._write(slice(at, at + size), IMAGE, BY_TRACE)
+
+    def _write(self, where: slice | NDArray[np.int64], label: int, writer: int) -> None:
+        self.labels[where] = label
+        self._writers[where] = writer
+
+    def _bytes(self, slot: Slot) -> NDArray[np.int64]:
+        """Where each byte of a slot's dense tensor lies."""
+        return self._elements(slot).reshape(-1)
+
+    @property
+    def _first_job(self) -> int:
+        return BY_SLOT + len(self.trace.slots)
+
+    def _name(self, writer: int) -> str:
+        if writer >= self._first_job:
+            return f"job:{writer - self._first_job}"
+        if writer >= BY_SLOT:
+            return f"slot:{self.trace.slots[writer - BY_SLOT].name}"
+        return "trace" if writer == BY_TRACE else "nobody"
+
+    def _note(self, writers: NDArray[np.int32], target: str) -> None:
+        """Bytes with these writers go to the target."""
+        for writer, count in zip(*np.unique(writers, return_counts=True), strict=True):
+            self.edges[self._name(int(writer)), target] += int(count)
+
+    def _job(self, kind: str) -> None:
+        number, labels = len(self.jobs), 0
+        if self.gpu.counters().faults:
+            raise DivergenceError(f"job {number} causes an MMU fault")
+        read: list[Range] = []
+        written: list[Range] = []
+        for at, flags in self.gpu.access_map().items():
+            here = slice(at, at + PAGE_BYTES)
+            first, wrote = flags & ACCESS_READ_FIRST != 0, flags & ACCESS_WRITTEN != 0
+            self._note(self._writers[here][first], f"job:{number}")
+            self._writers[here][wrote] = self._first_job + number
+            labels |= int(np.bitwise_or.reduce(self.labels[here][wrote]))
+            read += ranges(flags & ACCESS_READ != 0, at)
+            written += ranges(wrote, at)
+        self.gpu.clear_access()
+        decisions = self.gpu.decisions()
+        self.jobs.append(Job(number, self.index, kind, joined(read), joined(written), labels, decisions))
+
+    def _copied(self, slot: Slot) -> None:
+        where = self._bytes(slot)
+        writers = self._writers[where]
+        self._note(writers, f"slot:{slot.name}")
+        jobs = np.maximum(writers.astype(np.int64) - self._first_job, -1)
+        self.copied[slot.name] = Copied(where, self.labels[where], jobs)

@@ -1,0 +1,359 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""`lint --dynamic`: leaks that are planted in good traces are found, and nothing in the good ones."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from host_tools.audit.dynamic import lint_dynamic
+from host_tools.audit.flow import Edge, Flow, Part, follow
+from host_tools.audit.follower import SLOT_LABELS, Names, Range
+from host_tools.audit.rules import RULES
+from host_tools.cli import main
+from host_tools.demo import RAW
+from host_tools.model.interpreter import interpreter
+from host_tools.model.observe import random_inputs
+from host_tools.passes.pipeline import build
+from tests.support.qpu_asm import assemble
+from tests.support.qpu_bench import END, ONE_SECTION
+from tests.support.replayer_samples import read, write
+from trace_format.actions import MAP_EXECUTE, MAP_READ, MAP_WRITE, Action, Op, action, actions_of, array_of
+from trace_format.schema import PAGE_BYTES, DType, SlotKind
+from trace_format.trace import Slot, Trace
+
+# Two pages of image: shaders, uniforms and the input's recorded value; three that are written.
+CODE, CONSTANTS, INPUT, SCRATCH, OUTPUT = (0x10000 + PAGE_BYTES * i for i in range(5))
+IMAGE_PAGES = 2
+BYTES = 64
+RECORDED = PAGE_BYTES + 0x800  # where in the image the input's value is
+
+LOAD = "nop; mov tmua, {0}\nnop; nop; ldtmu.{1}\n"
+# Uniforms: a, b, c. rf10, rf11, rf12: a, b, c + 4 * lane; rf9: b, rf13: c.
+OPERANDS = """
+eidx r0; nop; ldunifrf.rf8
+shl r0, r0, 2
+add rf10, r0, rf8; nop; ldunifrf.rf9
+add rf11, r0, rf9; nop; ldunifrf.rf13
+add rf12, r0, rf13
+"""
+STORE = "nop; mov tmud, {0}\nnop; mov tmua, {1}\n"
+SHADERS = {
+    "add": OPERANDS + LOAD.format("rf10", "rf20") + LOAD.format("rf11", "rf21") + "add rf30, rf20, rf21\n"
+    + STORE.format("rf30", "rf12"),
+    # c = b[a % 16]
+    "gather": OPERANDS + LOAD.format("rf10", "rf20") + "and r0, rf20, 15\nshl r0, r0, 2\nadd r0, r0, rf9\n"
+    + LOAD.format("r0", "rf30") + STORE.format("rf30", "rf12"),
+    # c[a % 16] = a
+    "scatter": OPERANDS + LOAD.format("rf10", "rf20") + "and r0, rf20, 15\nshl r0, r0, 2\nadd r0, r0, rf13\n"
+    + STORE.format("rf20", "r0"),
+    # c = a, after a branch that a decides
+    "branch": OPERANDS + LOAD.format("rf10", "rf20") + "add.pushz -, rf20, 0\n"
+    "b.alla 0\nnop; nop\nnop; nop\nnop; nop\n"
+    + STORE.format("rf20", "rf12"),
+    # c = a + what is in a register
+    "register": OPERANDS + LOAD.format("rf10", "rf20") + "add rf30, rf20, rf40\n" + STORE.format("rf30", "rf12"),
+}  # fmt: skip
+BINARIES = {name: assemble(text + END) for name, text in SHADERS.items()}
+STARTS = {name: 0x200 * i for i, name in enumerate(BINARIES)}
+
+Job = tuple[str, int, int, int]
+UPLOAD = action(Op.UPLOAD, bytes=BYTES, target=IMAGE_PAGES * PAGE_BYTES, source=RECORDED)
+CLEAR = action(Op.CLEAR, bytes=BYTES, target=(IMAGE_PAGES + 1) * PAGE_BYTES)
+PROLOGUE = (
+    action(Op.MAP_GPU_MEM, flags=MAP_READ | MAP_EXECUTE, pages=IMAGE_PAGES, va_page=CODE >> 12, frame=0),
+    action(Op.MAP_GPU_MEM, flags=MAP_READ | MAP_WRITE, pages=3, va_page=INPUT >> 12, frame=IMAGE_PAGES),
+    action(Op.SET_GPU_PGTABLE),
+    write("hub.MMU_CTL", 0x060D0C01),
+    write("hub.MMUC_CONTROL", 3),
+    write("hub.MMU_CTL", 0x060D0C05),
+    write("core0.INT_MSK_CLR", 0xA7),
+    write("hub.INT_MSK_CLR", 0x3A),
+)
+DOUBLE_TWICE: tuple[Job, ...] = (("add", INPUT, INPUT, SCRATCH), ("add", SCRATCH, SCRATCH, OUTPUT))
+ADD_TO_SCRATCH: tuple[Job, ...] = (("add", INPUT, SCRATCH, SCRATCH), ("add", SCRATCH, SCRATCH, OUTPUT))
+
+
+def slot(name: str, kind: SlotKind, address: int, words: int = 16) -> Slot:
+    return Slot(name, kind, DType.INT32, (words,), (4,), address, bound=kind == SlotKind.INPUT)
+
+
+IN, OUT = slot("in", SlotKind.INPUT, INPUT), slot("out", SlotKind.OUTPUT, OUTPUT)
+
+
+def small(
+    *jobs: Job,
+    first: tuple[Action, ...] = (UPLOAD, CLEAR),
+    once: tuple[Action, ...] = (),
+    slots: tuple[Slot, ...] = (IN, OUT),
+    last: tuple[Action, ...] = (),
+) -> Trace:
+    """A trace with these jobs: shader, a, b, c; `first` begins each replay, `once` is done before the first."""
+    image = bytearray(IMAGE_PAGES * PAGE_BYTES)
+    for name, binary in BINARIES.items():
+        assert len(binary) <= 0x200
+        image[STARTS[name] : STARTS[name] + len(binary)] = binary
+    rows = [*PROLOGUE, *once, action(Op.REPLAY_START), *first]
+    rows += [action(Op.COPY_TO_GPU, slot=i) for i, item in enumerate(slots) if item.kind != SlotKind.OUTPUT]
+    for number, (name, *uniforms) in enumerate(jobs):
+        at = PAGE_BYTES + 16 * number
+        image[at : at + 12] = np.array(uniforms, "<u4").tobytes()
+        values = (1 << 16, 1 << 16, 0x110, 0, CODE + STARTS[name] | ONE_SECTION, CODE + at)
+        rows += [write(f"core0.CSD_QUEUED_CFG{i}", value) for i, value in enumerate(values, 1)]
+        rows += [action(Op.JOB, number=number), write("core0.CSD_QUEUED_CFG0", 1 << 16)]
+        rows += [action(Op.WAIT_IRQ, timeout_us=9), write("core0.INT_CLR", 0x80)]
+    rows += [action(Op.COPY_FROM_GPU, slot=i) for i, item in enumerate(slots) if item.kind == SlotKind.OUTPUT]
+    return Trace(
+        "v3d42",
+        array_of([*rows, *last]),
+        bytes(image),
+        8 * PAGE_BYTES,
+        64 * PAGE_BYTES,
+        list(slots),
+        {"name": "small"},
+    )
+
+
+def ids(found: Trace) -> set[str]:
+    found.check()
+    return {finding.rule.id for finding in lint_dynamic(found)[0]}
+
+
+def also(*slots: Slot) -> tuple[Slot, ...]:
+    return (IN, OUT, *slots)
+
+
+GOOD = {
+    "two jobs": lambda: small(*DOUBLE_TWICE),
+    "scratch that is not cleared but written": lambda: small(*DOUBLE_TWICE, first=(UPLOAD,)),
+    "scratch that is cleared and added to": lambda: small(*ADD_TO_SCRATCH),
+    "a result that is read, and nobody uses what comes of it": lambda: small(
+        *DOUBLE_TWICE, ("add", OUTPUT, OUTPUT, SCRATCH)
+    ),
+    "an input that has to be given": lambda: small(
+        *DOUBLE_TWICE, first=(CLEAR,), slots=(Slot(**(vars(IN) | {"bound": False})), OUT)
+    ),
+    "a parameter": lambda: small(
+        ("add", INPUT, SCRATCH, OUTPUT),
+        first=(UPLOAD,),
+        once=(action(Op.COPY_TO_GPU, slot=2),),
+        slots=also(slot("weights", SlotKind.PARAMETER, SCRATCH)),
+    ),
+}
+LEAKS: dict[str, tuple[Callable[[], Trace], set[str]]] = {
+    # Whoever leaves the input out gets the result of somebody else's.
+    "an upload that keeps an input": (
+        lambda: small(*DOUBLE_TWICE, first=(CLEAR,), once=(UPLOAD,)), {"GR701", "GR702"},
+    ),
+    "an upload that keeps a part of it": (
+        lambda: small(*DOUBLE_TWICE, first=(UPLOAD._replace(value=BYTES - 1), CLEAR), once=(UPLOAD,)),
+        {"GR701", "GR702"},
+    ),
+    "scratch that is cleared once": (
+        lambda: small(*ADD_TO_SCRATCH, first=(UPLOAD,), once=(CLEAR,)), {"GR701", "GR702"},
+    ),
+    "scratch that is never cleared": (
+        lambda: small(*ADD_TO_SCRATCH, first=(UPLOAD,)), {"GR701", "GR702", "GR706"},
+    ),
+    "scratch of which the last byte is not cleared": (
+        lambda: small(*ADD_TO_SCRATCH, first=(UPLOAD, CLEAR._replace(value=BYTES - 1)), once=(CLEAR,)),
+        {"GR701", "GR702"},
+    ),
+    "what reads old memory, with no effect on the result": (
+        lambda: small(*DOUBLE_TWICE, ("add", SCRATCH + 64, SCRATCH + 64, SCRATCH + 128),
+                      ("add", INPUT, INPUT, SCRATCH + 64), first=(UPLOAD, CLEAR)), {"GR702"},
+    ),
+    "an output over scratch": (
+        lambda: small(*DOUBLE_TWICE, slots=also(slot("more", SlotKind.OUTPUT, SCRATCH))), {"GR703"},
+    ),
+    "an output that begins in scratch": (
+        lambda: small(*DOUBLE_TWICE, slots=also(slot("more", SlotKind.OUTPUT, SCRATCH + 60, 1))), {"GR703"},
+    ),
+    "an output over the input": (
+        lambda: small(*DOUBLE_TWICE, slots=also(slot("more", SlotKind.OUTPUT, INPUT))), {"GR703"},
+    ),
+    "an output that is longer than the result": (
+        lambda: small(*DOUBLE_TWICE, slots=(IN, slot("out", SlotKind.OUTPUT, OUTPUT, 17))),
+        {"GR703", "GR704", "GR706"},
+    ),
+    "an input that nothing depends on": (
+        lambda: small(("add", SCRATCH, SCRATCH, OUTPUT)), {"GR704"},
+    ),
+    "an address that the input decides": (lambda: small(("gather", INPUT, CONSTANTS, OUTPUT)), {"GR705"}),
+    "a branch that the input decides": (lambda: small(("branch", INPUT, INPUT, OUTPUT)), {"GR705"}),
+    "a place that the input decides": (
+        lambda: small(("scatter", INPUT, INPUT, SCRATCH + 256), ("add", INPUT, INPUT, OUTPUT)), {"GR702", "GR705"},
+    ),
+    "memory that nobody has written": (lambda: small(("add", INPUT, SCRATCH + 64, OUTPUT)), {"GR706"}),
+    "a register that nobody has written": (lambda: small(("register", INPUT, INPUT, OUTPUT)), {"GR707"}),
+    "a replay that does not come to its end": (
+        lambda: small(*DOUBLE_TWICE, last=(read("hub.IDENT3", 1),)), {"GR708"},
+    ),
+    "a job that faults": (lambda: small(("add", INPUT, INPUT, 0x30000)), {"GR708"}),
+    "a GPU that computes nothing": (
+        lambda: Trace("mali_g71", array_of([action(Op.REPLAY_START)]), b"", 16 * PAGE_BYTES, 32 * PAGE_BYTES),
+        {"GR700"},
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", GOOD)
+def test_nothing_is_found_in_what_is_good(case: str) -> None:
+    assert ids(GOOD[case]()) == set()
+
+
+@pytest.mark.parametrize("case", LEAKS)
+def test_a_leak_is_found(case: str) -> None:
+    make, expected = LEAKS[case]
+    assert ids(make()) == expected
+
+
+def test_every_rule_has_a_case() -> None:
+    assert set().union(*(rules for _, rules in LEAKS.values())) == {rule for rule in RULES if rule >= "GR700"}
+
+
+@pytest.fixture(scope="module")
+def lenet() -> Trace:
+    return build(Trace.read(RAW))
+
+
+@pytest.fixture(scope="module")
+def lenet_flow(lenet: Trace) -> Flow:
+    return follow(lenet)
+
+
+def rows_of(trace: Trace) -> list[Action]:
+    return list(actions_of(trace.actions))
+
+
+def va_of(trace: Trace, offset: int) -> int:
+    """A GPU address of a byte of the carve-out."""
+    for row in rows_of(trace):
+        if row.op == Op.MAP_GPU_MEM and row.frame <= offset // PAGE_BYTES < row.frame + row.pages:
+            return row.va_page * PAGE_BYTES + offset - row.frame * PAGE_BYTES
+    raise ValueError(offset)
+
+
+def test_nothing_is_found_in_lenet(lenet: Trace) -> None:
+    assert ids(lenet) == set()
+
+
+def test_lenet_with_an_upload_that_keeps_the_input(lenet: Trace) -> None:
+    rows = rows_of(lenet)
+    start = next(i for i, row in enumerate(rows) if row.op == Op.REPLAY_START)
+    (upload,) = (row for row in rows if row.op == Op.UPLOAD)
+    rows.remove(upload)
+    rows.insert(start, upload)
+    planted = lenet.with_(actions=array_of(rows))
+    assert ids(planted) == {"GR701", "GR702"}
+    # That is so: the digit of before comes again.
+    inputs = random_inputs(lenet, 5)
+    for trace, same in ((planted, True), (lenet, False)):
+        with interpreter(trace) as run:
+            before = run.run(inputs)["prob"].copy()
+            assert np.array_equal(before, run.run()["prob"]) == same
+
+
+@pytest.mark.parametrize("job", [2, 4, 6, 9])  # whose results are in memory until the end
+def test_lenet_with_its_output_over_scratch(job: int, lenet: Trace, lenet_flow: Flow) -> None:
+    address = va_of(lenet, lenet_flow.jobs[job].written[-1].first)
+    slots = [Slot(**(vars(item) | {"address": address})) if item.name == "prob" else item for item in lenet.slots]
+    assert "GR703" in ids(lenet.with_(slots=slots))
+
+
+def test_what_lenet_shows_to_depend_on_its_input_has_its_label(lenet: Trace, lenet_flow: Flow) -> None:
+    """Memory that differs after replays of other pictures; scratch and output."""
+    memories = []
+    for seed in range(3):
+        with interpreter(lenet) as run:
+            run.run(random_inputs(lenet, seed))
+            memories.append(run.memory.copy())
+    differs = (memories[0] != memories[1]) | (memories[0] != memories[2])
+    labelled = np.zeros(differs.shape, np.bool_)
+    for job in lenet_flow.jobs:
+        for part in job.written if "data" in job.slots else ():
+            labelled[part.first : part.first + part.bytes] = True
+    data = lenet.slot("data")
+    at = next(
+        row.frame for row in rows_of(lenet) if row.op == Op.MAP_GPU_MEM and row.va_page == data.address >> 12
+    )
+    labelled[at * PAGE_BYTES :][: data.span] = True
+    assert differs.sum() > 10000
+    assert not (differs & ~labelled).any()
+
+
+def test_the_flow_of_a_small_trace() -> None:
+    flow = follow(small(*ADD_TO_SCRATCH))
+    scratch, output, uniforms = (page * PAGE_BYTES for page in (IMAGE_PAGES + 1, IMAGE_PAGES + 2, 1))
+    first, second = flow.jobs
+    assert (first.slots, first.addresses, first.control, first.kind) == (("in",), (), (), "compute")
+    assert first.written == (Range(scratch, BYTES),)
+    code = Range(STARTS["add"], len(BINARIES["add"]))
+    assert first.read == (code, Range(uniforms, 12), Range(scratch - PAGE_BYTES, BYTES), Range(scratch, BYTES))
+    assert second.written == (Range(output, BYTES),)
+    assert set(flow.edges) >= {
+        Edge("slot:in", "job:0", BYTES),
+        Edge("trace", "job:0", BYTES + 12 + code.bytes),  # cleared scratch, uniforms
+        Edge("job:0", "job:1", BYTES),
+        Edge("job:1", "slot:out", BYTES),
+    }
+    (out,) = flow.outputs
+    assert out.parts == (Part(0, BYTES, ("in",), trace=True, nobody=False, registers=False),)
+    assert flow.through("out") == {"job:0", "job:1"}
+    assert flow.left == ()
+
+
+def test_bytes_of_an_output_that_depend_on_different_inputs() -> None:
+    more = slot("more", SlotKind.INPUT, SCRATCH, 8)
+    upload = action(Op.UPLOAD, bytes=32, target=CLEAR.a, source=RECORDED)
+    flow = follow(small(("add", INPUT, SCRATCH, OUTPUT), first=(CLEAR, upload, UPLOAD), slots=also(more)))
+    assert [(part.first, part.bytes, part.slots) for part in flow.outputs[0].parts] == [
+        (0, 32, ("in", "more")),
+        (32, 32, ("in",)),
+    ]
+
+
+def test_names_of_more_slots_than_there_are_labels() -> None:
+    """The last label stands for several: what has it may depend on each of them."""
+    slots = [slot(f"p{i}", SlotKind.PARAMETER, 4 * i) for i in range(40)] + [IN]
+    names = Names.of(slots)
+    assert names.slots(names.label("in")) == ("in",)
+    assert names.inputs == names.label("in")
+    assert names.slots(names.label("p3")) == ("p3",)
+    assert names.slots(names.label("p39")) == tuple(f"p{i}" for i in range(SLOT_LABELS - 2, 40))
+    assert max(names.label(item.name) for item in slots) < 1 << 32
+
+
+def run(*arguments: object) -> tuple[int, str]:
+    result = CliRunner().invoke(main, ["lint", *map(str, arguments)])
+    assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
+    return result.exit_code, result.output
+
+
+def test_the_command(tmp_path: Path) -> None:
+    file = tmp_path / "net.gtr"
+    file.write_bytes(small(*ADD_TO_SCRATCH, first=(UPLOAD,)).build())
+    assert run(file)[0] == 0
+    status, text = run(file, "--dynamic")
+    assert status == 1
+    assert "error    GR701 trace: 64 bytes of the output out depend on inputs of an earlier replay" in text
+    assert "flow     out: 64 bytes of in, through 2 jobs" in text
+    found: dict[str, Any] = json.loads(run(file, "--dynamic", "--json")[1])
+    assert [edge for edge in found["flow"]["edges"] if edge["target"] == "slot:out"] == [
+        {"source": "job:1", "target": "slot:out", "bytes": BYTES}
+    ]
+    assert json.loads(run(file, "--json")[1])["flow"] is None
+
+
+def test_the_command_says_where_it_cannot_follow_data(tmp_path: Path) -> None:
+    file = tmp_path / "mali.gtr"
+    file.write_bytes(LEAKS["a GPU that computes nothing"][0]().build())
+    status, text = run(file, "--dynamic", "--strict")
+    assert status == 1
+    assert "warning  GR700 trace: the virtual mali_g71 executes no shaders: data is not followed" in text
