@@ -2,7 +2,8 @@
 """The rules that a trace is judged by: one table, from which docs/RULES.md comes too.
 
 What `gramophone lint` looks for is in lint.py, checks.py and dynamic.py, next to each rule's id; by which status a
-device says that a trace breaks one is in verdicts.py. An id is never given to another rule; GR402 is part of GR401.
+device says that a trace breaks one is in verdicts.py. An id is never given to another rule; GR402 is part of
+GR401.
 """
 
 from __future__ import annotations
@@ -351,7 +352,6 @@ Made by `python -m host_tools.audit.document` from `host_tools/audit/rules.py`.
 and of which memory has been filled, and looks at every address that a job names. Exit status 1 says that there is
 an error, with `--strict` also a warning. `--allow FILE` names findings that are accepted, each with a reason.
 Rules from GR700 on are for `--dynamic`: the trace is replayed twice on the virtual GPU, with random inputs, and
-what each byte depends on is followed through all jobs. That is what these inputs show; GR705 says where others may
 what each byte depends on is followed through all jobs. That is what these inputs show; GR705 says where others may
 show more.
 
