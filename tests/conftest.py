@@ -9,11 +9,15 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from host_tools.support import progress
 from tests.support.recordings import GPUREPLAY, REGISTER_LOGS, folder
 
 pytest_plugins = ["tests.support.cpu_time", "tests.support.json_schemas", "tests.support.sampling"]
 
 os.environ["GRAMOPHONE_WERROR"] = "1"  # tee_replayer/strictness.py, which nothing has imported yet
+
+# Lines on progress depend on how fast the machine is, and what commands print is compared.
+progress.LONG_S = progress.SO_FAR_S = 1_000_000
 
 settings.register_profile("gramophone", deadline=None)  # tests are not timed: the machine is shared
 settings.load_profile("gramophone")

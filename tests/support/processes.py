@@ -5,12 +5,19 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import signal
 import time
 import uuid
 from pathlib import Path
 
 MARK = "GRAMOPHONE_TEST_MARK"
+PROGRESS = re.compile(r".+, \d+ s( so far)?")  # host_tools.support.progress
+
+
+def without_progress(printed: str) -> list[str]:
+    """The lines that a command printed, but for those on progress, which a slow machine has more of."""
+    return [line for line in printed.splitlines() if not PROGRESS.fullmatch(line)]
 
 
 def default_signals() -> None:
