@@ -77,7 +77,7 @@ class Family:
         read_shader: the shader at an address, given what reads memory (None: not mapped, or not known) and what
             has been written to a register; None where nothing here can tell instructions apart.
         list_job: what a job says that is started now, given how it is started, what has been written to a register
-            (0: not known) and a reader of memory.
+            (0: not known) and a reader of memory; None: nothing is said of its jobs.
         is_start: whether a write to a job's start register starts one.
         passes: by name, in the order in which they run, passes over a trace's actions that are for its GPUs only.
     """
@@ -87,8 +87,6 @@ class Family:
     conversion: Callable[[Profile], Conversion]
     first_written: Mapping[str, str]
     has_job_manager: bool
-    list_job: Callable[[Job, Callable[[str], int], Read], Listing]
-    is_start: Callable[[Action], bool]
     block_pages: int
     tlb_only_flushes: bool
     cache_commands: re.Pattern[str]
@@ -99,6 +97,8 @@ class Family:
     job_work: Callable[[Callable[[str], int]], str] | None = None
     describes_job: re.Pattern[str] = NOTHING
     read_shader: Callable[[Callable[[int, int], bytes | None], int, Callable[[str], int]], Shader] | None = None
+    list_job: Callable[[Job, Callable[[str], int], Read], Listing] | None = None
+    is_start: Callable[[Action], bool] = lambda write: True
     passes: Mapping[str, Callable[[Actions, Profile], Actions]] = field(default_factory=dict)
 
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from host_tools.gpus.family import family_of
 from host_tools.gpus.listing import Descriptor, Listing
+from host_tools.text.image_lines import GROUP_BYTES
 from host_tools.text.places import Places
 from host_tools.text.writer import Annotations
 from trace_format.actions import Op, actions_of
@@ -48,7 +49,7 @@ def started_jobs(trace: Trace, places: Places) -> Iterator[StartedJob]:
         elif row.op == Op.REG_WRITE:
             written[row.register] = written.get(row.register, 0) & ~row.mask | row.value & row.mask
             job = starts.get(row.register)
-            if job is not None and family.is_start(row):
+            if job is not None and family.list_job is not None and family.is_start(row):
                 yield StartedJob(index, number, family.list_job(job, register, places.read))
 
 
@@ -56,9 +57,10 @@ def annotations_of(trace: Trace) -> Annotations:
     """Comments for `text_of`."""
     found = Annotations()
     places = Places(trace.image)
+    coded: set[int] = set()  # offsets whose clauses have been put down
     for job in started_jobs(trace, places):
         found.actions[job.action] = list(_about(job, places))
-        _mark(found, job, places)
+        _mark(found, job, places, coded)
     return found
 
 
@@ -92,8 +94,9 @@ def _about(job: StartedJob, places: Places) -> Iterator[str]:
         first, last = listing.code[0], listing.code[-1]
         offset = _offset(places, listing.space, first.va, first.size)
         there = f"at {offset:#010x} in the image" if offset is not None else "not in the image"
+        of = "instructions" if first.size <= GROUP_BYTES else "clauses"
         reach = f"{first.va:#010x}..{last.va + last.size - 1:#010x}"
-        yield f"  code at {reach}: {len(listing.code)} instructions, {there}"
+        yield f"  code at {reach}: {len(listing.code)} {of}, {there}"
     for what, va, size in listing.data:
         offset = _offset(places, listing.space, va, size)
         there = f"at {offset:#010x} in the image" if offset is not None else "not in one piece in the image"
@@ -119,12 +122,18 @@ def _offset(places: Places, space: int, va: int, size: int) -> int | None:
     return int(offsets[0])
 
 
-def _mark(found: Annotations, job: StartedJob, places: Places) -> None:
+def _mark(found: Annotations, job: StartedJob, places: Places, coded: set[int]) -> None:
     listing, marks = job.listing, found.marks
     for instruction in listing.code:
         offset = _offset(places, listing.space, instruction.va, instruction.size)
-        if offset is not None:
+        if offset is None:
+            continue
+        if instruction.size <= GROUP_BYTES:
             marks.beside.setdefault(offset, (instruction.size, instruction.text))
+        elif offset not in coded:
+            coded.add(offset)
+            marks.above.setdefault(offset, []).extend(instruction.text.split("\n"))
+            marks.shown.append((offset, offset + instruction.size))
     pieces = [(d.what, d.va, d.size) for d in listing.descriptors if d.va >= 0] + listing.data
     if listing.code:
         pieces.append(("code", listing.code[0].va, listing.code[0].size))

@@ -23,6 +23,7 @@ LINE_BYTES = 32
 ZEROS = 64  # a run of so many is not written out
 HEX_IMAGE = 1 << 20  # an image up to this size is hexadecimal in whole; of a larger one, what is marked
 BASE64_BYTES = 96
+GROUP_BYTES = 8  # most that one group of digits is
 _LINE = re.compile(r"(0x[0-9a-fA-F]+):\s*(.*)")
 _GROUPS = re.compile(r"(?:[0-9a-fA-F]{2}){1,8}(?:\s+(?:[0-9a-fA-F]{2}){1,8})*")
 _COUNT = re.compile(r"(zeros|base64)\s+(\w+)")

@@ -200,9 +200,12 @@ def test_a_chain_field_by_field() -> None:
         "type": "immediate 64",
         "immediate value": 5,
     }
+    assert first["code"] == []
+    assert first["remarks"] == [
+        f"code at {CODE + 0x40:#x}: clause 0, 0 bytes after the first: a quadword with the unknown tag 0x00"
+    ]
     assert [(d["name"], d["address"], d["bytes"]) for d in first["data"]] == [
         ("push uniforms", DATA + 0x180, 24),
-        ("code", CODE + 0x40, 16),
     ]
     indices = [job["descriptors"][0]["fields"]["index"] for job in (first, second)]
     assert indices == [1, 9]

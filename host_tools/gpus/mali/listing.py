@@ -17,6 +17,7 @@ from host_tools.gpus.mali.job_manager import (
     JobType,
     job_type,
 )
+from host_tools.gpus.mali.notation import program
 from trace_format.profile import Job
 
 MAX_JOBS = 0x10000  # a job's index has 16 bits
@@ -93,7 +94,11 @@ class _Chain:
             self._take(f"uniform buffer {index}", at, 8, layouts.UNIFORM_BUFFER)
         if push := int(values["uniform count"]):
             self.found.data.append(("push uniforms", pointers["push uniforms"] & VA_MASK, 8 * push))
-        self.found.data.append(("code", int(str(values["shader"]), 16) & VA_MASK & ~0xF, 16))
+        code = int(str(values["shader"]), 16) & VA_MASK & ~0xF
+        clauses, flaw = program(lambda va, size: self.read(self.found.space, va, size), code)
+        self.found.code += clauses
+        if flaw:
+            self.found.remarks.append(f"code at {code:#x}: {flaw}")
 
     def _take(self, what: str, va: int, size: int, layout: Mapping[str, layouts.Field]) -> bytes | None:
         """The bytes of a descriptor, which is noted; None: they are not mapped."""

@@ -17,7 +17,6 @@ FAMILY = Family(
     first_written={"core0.CSD_QUEUED_CFG0": "core0.CSD_QUEUED_CFG1"},  # Linux v3d_sched.c
     has_job_manager=False,
     list_job=list_job,
-    is_start=lambda write: True,
     block_pages=1,
     tlb_only_flushes=True,
     cache_commands=re.compile(r"core0\.CTL_(L2T|SL|L2)CACTL"),
