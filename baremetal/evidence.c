@@ -118,7 +118,7 @@ static uint32_t serve(struct gr_replayer *replayer, struct mailbox_request *requ
     report->status = append(&e, loaded ? GR_LOG_KIND_LOAD : GR_LOG_KIND_REFUSAL, report);
     if (report->status == GR_STATUS_OK)
         report->status = bind(replayer, request->buffer_count);
-    while (report->status == GR_STATUS_OK && replays < request->repeat) {
+    for (uint32_t i = 0; i < request->repeat && report->status == GR_STATUS_OK; i++) {
         const bool done = gr_run(replayer) == GR_STATUS_OK;
         report->status = append(&e, GR_LOG_KIND_REPLAY, report);
         if (done && report->status == GR_STATUS_OK)

@@ -26,8 +26,9 @@ from host_tools.runners.firmware import BINARY, ELF
 from host_tools.vgpu.binding import VirtualGpu
 from signing.keys import Algorithm, generate
 from signing.sign import FileSigner
+from tee_replayer.evidence import Evidence
 from tests.support import replayer_samples as s
-from tests.support.firmware_samples import GCC, values
+from tests.support.firmware_samples import GCC, compiled, values
 from tests.support.image_samples import Packed
 from tests.support.planted import DEFECTS, Defect, plant
 from tests.support.replayer_samples import signed, trace
@@ -85,6 +86,15 @@ def test_nothing_is_found_in_ours(name: str, request: pytest.FixtureRequest, key
     computed = [row for row in only["device_stores"] if row["device"] == "gpu" and not row["targets"]]
     assert len(computed) == 1, "write_register's"
     assert computed[0]["guard"]["lookup"].startswith("write_register")
+
+
+def test_a_firmware_with_evidence(tmp_path: Path) -> None:
+    """No error; BearSSL calls its hash functions through tables, so one warning, and a loop that is known."""
+    evidence = Evidence(log=True, hashes=True, attestation=True)
+    (only,) = audited(compiled(tmp_path, "v3d42", evidence=evidence))["firmware"]
+    assert [row["rule"] for row in only["findings"] if row["allowed"] is None] == ["GF305"]
+    (known,) = (row for row in only["findings"] if row["allowed"])
+    assert (known["rule"], known["where"].partition(".")[0]) == ("GF401", "br_ecdsa_i31_sign_raw")
 
 
 @pytest.mark.parametrize("platform", ["qemu-virt", "rpi4", "hikey960"])

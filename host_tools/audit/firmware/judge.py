@@ -103,16 +103,22 @@ def _instructions(analysis: Analysis) -> Iterator[FirmwareFinding]:
             )
     for function in analysis.program.running:
         for at, jump in function.instructions.items():
-            is_tail_call = analysis.is_pta and analysis.frames[function.start].before.get(at) == 0
-            if jump.mnemonic == "br" and not is_tail_call:  # the pseudo-TA's commands lie in a table
+            frame = analysis.frames[function.start]
+            is_last_call = frame.before.get(at) == 0 and not frame.resets and not frame.unknown
+            if jump.mnemonic == "br" and not is_last_call:  # that is an indirect call like others
                 yield FirmwareFinding(RULES["GF304"], jump.words, analysis.program.name(at), at)
 
 
 def _stack(analysis: Analysis) -> Iterator[FirmwareFinding]:
     program = analysis.program
-    for group in recursions(program):
-        names = ", ".join(function.name for function in group)
-        yield FirmwareFinding(RULES["GF301"], f"these call each other: {names}", group[0].name, group[0].start)
+    direct = recursions(program, direct=True)
+    for rule, groups in (("GF301", direct), ("GF305", recursions(program))):
+        for group in groups:
+            if rule == "GF301" or not any(set(group) & set(other) for other in direct):
+                names = ", ".join(function.name for function in group)
+                yield FirmwareFinding(
+                    RULES[rule], f"these call each other: {names}", group[0].name, group[0].start
+                )
     for start, frame in analysis.frames.items():
         for at in frame.unknown:
             text = "the stack pointer changes by an amount that the code does not show"

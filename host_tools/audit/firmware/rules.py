@@ -93,7 +93,18 @@ RULES = {
             "GF302", "the stack has room for the worst case", _E, "a stack that grows over its end overwrites data"
         ),
         FirmwareRule("GF303", "the stack pointer moves by constants", _E, "otherwise its worst case is not known"),
-        FirmwareRule("GF304", "no jump through a register", _E, "where it leads cannot be shown"),
+        FirmwareRule(
+            "GF304",
+            "no jump through a register",
+            _E,
+            "but for the last call of a function, it could lead anywhere",
+        ),
+        FirmwareRule(
+            "GF305",
+            "no recursion if all indirect calls led everywhere",
+            _W,
+            "where an indirect call leads is not known: any function whose address is taken",
+        ),
         FirmwareRule("GF401", "every loop has a visible bound", _E, "one that never ends holds the secure world"),
         FirmwareRule(
             "GF501",

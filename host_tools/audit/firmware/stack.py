@@ -101,10 +101,19 @@ def _note(row: Instruction, constants: dict[int, int]) -> None:
             constants.pop(number, None)
 
 
-def recursions(program: Program) -> list[list[Function]]:
-    """Functions that can call themselves, directly or through others."""
+def recursions(program: Program, *, direct: bool = False) -> list[list[Function]]:
+    """Functions that can call themselves or each other.
+
+    Args:
+        program: whose.
+        direct: only by calls whose target the code says; else an indirect call leads to every function whose
+            address is taken.
+    """
     edges = {
-        function.start: {callee.start for _, callee in program.callees(function)} for function in program.running
+        function.start: {
+            callee.start for call, callee in program.callees(function) if call.target is not None or not direct
+        }
+        for function in program.running
     }
     found = cycles(edges, lambda start: edges.get(start, set()))
     return [[program.functions[start] for start in sorted(group)] for group in found]
