@@ -84,7 +84,7 @@ SEAM bool gr_sign(const uint8_t secret[32], const uint8_t digest[32], uint8_t si
     return true;
 }
 
-SEAM bool gr_public_key(const uint8_t secret[32], uint8_t key[65])
+SEAM bool gr_is_private_key(const uint8_t secret[32])
 {
     uint8_t difference[COORDINATE_BYTES];
     uint32_t any = 0, above = from_order(secret, difference), rest = 0;
@@ -92,6 +92,11 @@ SEAM bool gr_public_key(const uint8_t secret[32], uint8_t key[65])
         any |= secret[i];
         rest |= difference[i];
     }
-    return any && rest && !above && mulgen(key, secret, COORDINATE_BYTES, BR_EC_secp256r1);
+    return any && rest && !above;
+}
+
+SEAM bool gr_public_key(const uint8_t secret[32], uint8_t key[65])
+{
+    return gr_is_private_key(secret) && mulgen(key, secret, COORDINATE_BYTES, BR_EC_secp256r1) == POINT_BYTES;
 }
 #endif /* GRAMOPHONE_ATTEST */

@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""`python -m tests.bench.evidence`: what a replay log and attestations cost a firmware, in bytes and instructions.
+
+Instructions are all that the firmware executes from reset to its end, counted in Unicorn by basic blocks, for a
+small trace with an input of 24 bytes. A boot with the log hashes the firmware, which depends on its size.
+"""
+
+from __future__ import annotations
+
+import mmap
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from unicorn import UC_HOOK_BLOCK
+
+from host_tools.runners import bearssl, evidence, firmware, mailbox, unicorn
+from host_tools.runners.buffers import bind
+from host_tools.runners.replay import ReplayRequest
+from host_tools.vgpu.binding import VirtualGpu
+from tee_replayer.evidence import Evidence
+from tee_replayer.generate import generate
+from tests.support import replayer_samples as s
+from tests.support.log_samples import SECRET
+
+INPUT = np.arange(6, dtype="<f4").reshape(2, 3)
+NONCE = bytes(32)
+CHOICES = {
+    "nothing": Evidence(),
+    "log": Evidence(log=True),
+    "log, hashes": Evidence(log=True, hashes=True),
+    "log, attestation": Evidence(log=True, attestation=True),
+    "log, hashes, attestation": Evidence(log=True, hashes=True, attestation=True),
+}
+
+
+def instructions(folder: Path, store: Path | None, nonce: bytes | None = None, repeat: int = 1) -> int:
+    """Instructions of one boot of a firmware, with this many replays."""
+    fw = firmware.load(folder)
+    trace = s.trace()
+    data = s.signed(trace)
+    request = ReplayRequest(data, s.KEY, {"in": INPUT}, repeat=repeat, store=store, nonce=nonce)
+    buffers = bind(trace, request.inputs)
+    dram = np.frombuffer(mmap.mmap(-1, 1 << 20), np.uint8)
+    carveout = np.frombuffer(mmap.mmap(-1, fw.board.carveout_bytes), np.uint8)
+    places = mailbox.request(dram.data, data, buffers, repeat, evidence.extras(request))
+    executed = 0
+
+    def block(_uc: Any, _at: int, size: int, _user: Any) -> None:
+        nonlocal executed
+        executed += size // 4
+
+    with VirtualGpu("v3d42", {fw.board.carveout_base: carveout}) as device:
+        machine = unicorn.Machine(fw, device, carveout, dram, store=store)
+        engine: Any = machine._uc
+        engine.hook_add(UC_HOOK_BLOCK, block)
+        machine.run()
+    report = mailbox.response(dram.data, buffers, places)
+    if not report.ok:
+        raise SystemExit(f"{folder}: {report.describe(trace.profile)}")
+    return executed
+
+
+def main() -> None:
+    """Print the table."""
+    print(f"{'':26}{'bytes':>8}{'own code':>10}{'boot, load':>13}{'a replay':>11}{'attestation':>13}")
+    plain = plain_replay = 0
+    with tempfile.TemporaryDirectory() as name:
+        store = Path(name)
+        (store / "device.secret").write_bytes(SECRET)
+        for words, choice in CHOICES.items():
+            out = store / words.replace(", ", "-")
+            generate("v3d42", "qemu-virt", s.KEY, out, bearssl=bearssl.source(), evidence=choice)
+            firmware.compile_firmware(out)
+            sizes = firmware.sizes(out)
+            kept = store if choice.log else None
+            once = instructions(out, kept)
+            replay = instructions(out, kept, repeat=2) - once
+            plain, plain_replay = plain or once - replay, plain_replay or replay
+            attested = instructions(out, kept, NONCE) - once if choice.attestation else 0
+            row = (once - replay - plain, replay - plain_replay, attested)
+            print(
+                f"{words:26}{sizes['in all, code and constants']:8,}{sizes['our own code']:10,}"
+                f"{row[0]:+13,}{row[1]:+11,}{row[2]:+13,}"
+            )
+
+
+if __name__ == "__main__":
+    main()
