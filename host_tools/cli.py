@@ -30,7 +30,8 @@ COMMANDS = {
     "cache": LazyCommand("caching.cache_group", "Show what is kept between runs, and remove it."),
     "manual": LazyCommand("manual.manual_command", "Install man pages and shell completion."),
     "diff": LazyCommand(
-        "traces.diff_command", "Show what differs between two traces, for example what a pass changed."
+        "comparing.diff_command",
+        "Say what differs between two traces or two images, and that nothing else does.",
     ),
     "lint": LazyCommand(
         "auditing.lint_command", "Judge what a trace would make a GPU do, by rules and without a GPU."

@@ -85,12 +85,14 @@ class Jobs:
         epochs: the mappings that jobs run with; without a job, those at the end.
         reach: what chains of descriptors can reach; None where jobs have none, or they cannot be followed.
         not_followed: why they cannot; "" otherwise.
+        content: what the trace itself puts into memory, as it is at the end.
     """
 
     jobs: tuple[JobFacts, ...]
     epochs: tuple[Mappings, ...]
     reach: Reach | None
     not_followed: str
+    content: Content = field(repr=False)
 
 
 def jobs_of(trace: Trace) -> Jobs:
@@ -107,7 +109,7 @@ class _Follower:
         self.trace = trace
         self.state = State(trace)
         self.starts = JobStarts(trace.profile)
-        self.content = _Content(trace)
+        self.content = Content(trace)
         self.codes: dict[tuple[int, int, bytes], Code] = {}
         self.jobs: list[JobFacts] = []
         self.epochs: list[Mappings] = []
@@ -130,7 +132,7 @@ class _Follower:
             self.remapped |= row.op in (Op.MAP_GPU_MEM, Op.UNMAP_GPU_MEM)
         if not self.epochs:
             self.epochs.append(dict(self.state.mappings))
-        return Jobs(tuple(self.jobs), tuple(self.epochs), self.reach, self.not_followed)
+        return Jobs(tuple(self.jobs), tuple(self.epochs), self.reach, self.not_followed, self.content)
 
     def _reach(self) -> tuple[Reach | None, str]:
         if not self.state.family.has_job_manager:
@@ -214,7 +216,7 @@ class _Follower:
         return self.codes.setdefault((code.space, code.va, code.data), code)
 
 
-class _Content:
+class Content:
     """What memory holds by the trace alone: the image, and what uploads and clears made of it."""
 
     def __init__(self, trace: Trace) -> None:
@@ -236,11 +238,17 @@ class _Content:
         found = []
         for page, inside, _ in pieces(va, size):
             mapping = state.mappings.get((space, page))
-            if mapping is None or (mapping.frame not in self.frames and mapping.frame >= state.image_pages):
+            content = None if mapping is None else self.page(mapping.frame)
+            if content is None:
                 return None
-            content = self.frames.get(mapping.frame)
-            found.append((self._initial(mapping.frame) if content is None else content)[inside].tobytes())
+            found.append(content[inside].tobytes())
         return b"".join(found)
+
+    def page(self, frame: int) -> NDArray[np.uint8] | None:
+        """A page of the carve-out; None: the trace puts nothing there."""
+        if frame in self.frames:
+            return self.frames[frame]
+        return self._initial(frame) if frame * PAGE_BYTES < len(self.image) else None
 
     def _initial(self, frame: int) -> NDArray[np.uint8]:
         page = np.zeros(PAGE_BYTES, np.uint8)

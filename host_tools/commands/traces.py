@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import difflib
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,6 @@ import click
 from host_tools.commands.framework import FILE, GramophoneCommand, Outcome
 from host_tools.commands.streams import OUTPUT, check_output, read, write
 from host_tools.gpus.page_tables import DivergenceError
-from host_tools.model.description import describe_actions, describe_slot
 from host_tools.passes import PASSES
 from host_tools.passes.pipeline import Step, build
 from host_tools.passes.rules import Applied, retarget
@@ -22,7 +20,7 @@ from host_tools.support.tensors import Assignment, assigned, load_all, without_v
 from host_tools.vgpu.binding import VgpuError
 from signing.envelope import shifted, split
 from trace_format import layout, profile
-from trace_format.errors import GramophoneError, listed, printable
+from trace_format.errors import GramophoneError, listed
 from trace_format.schema import SIGNED_MAGIC, STRUCTURES, SlotKind
 from trace_format.trace import Trace
 
@@ -174,23 +172,3 @@ def build_command(
         rows.append(f"a replay must be given: {listed(missing)}")
     done_by = {"rules": [vars(c) for c in changes], "passes": [vars(s) for s in steps]}
     return Outcome({**facts(trace), "trace_bytes": len(result), **done_by}, "\n".join(rows))
-
-
-@click.command("diff", cls=GramophoneCommand, example="gramophone diff raw.gtr net.gtr")
-@click.argument("old", type=FILE)
-@click.argument("new", type=FILE)
-def diff_command(old: Path, new: Path) -> Outcome:
-    """Show what differs between two traces, for example what a pass changed. Exit status 1 if anything does."""
-    before, after = read_trace(old)[0], read_trace(new)[0]
-    lines = list(difflib.unified_diff(_lines(before), _lines(after), str(old), str(new), lineterm="", n=2))
-    same_image = before.image == after.image
-    if not same_image:
-        lines.append(f"image: {len(before.image)} bytes -> {len(after.image)} bytes")
-    same = not lines
-    data = {"same": same, "same_image": same_image, "diff": lines}
-    return Outcome(data, "\n".join(lines) or "no difference", ok=same)
-
-
-def _lines(trace: Trace) -> list[str]:
-    manifest = [f"{k} {printable(str(v))}" for k, v in facts(trace).items() if k not in ("slots", "trace_id")]
-    return manifest + [describe_slot(s) for s in trace.slots] + describe_actions(trace)
