@@ -59,9 +59,9 @@ def purpose(region: Region) -> str:
     """What a region is for, as far as it can be said."""
     parts = [f"slot {name}" for name in region.slots]
     if region.code_of:
-        parts.append(f"code of {_of(region.code_of)}")
+        parts.append(f"code of {job_list(region.code_of)}")
     if region.named_by:
-        parts.append(f"uniforms of {_of(region.named_by)}")
+        parts.append(f"uniforms of {job_list(region.named_by)}")
     if not parts:
         parts.append("constants" if region.image_bytes == region.bytes else "working memory")
     if region.shared_bytes:
@@ -69,7 +69,7 @@ def purpose(region: Region) -> str:
     return "; ".join(parts)
 
 
-def _of(numbers: Sequence[int]) -> str:
+def job_list(numbers: Sequence[int]) -> str:
     """`job 3`, `jobs 1, 3`."""
     return f"job{'s' * (len(numbers) > 1)} {jobs(numbers)}"
 
