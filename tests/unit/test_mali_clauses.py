@@ -58,7 +58,8 @@ def encoded(items: list[Tuple], constants: list[int], header: int) -> bytes:
 
 
 def decoded(data: bytes) -> Clause:
-    return clause_at(lambda number: data[16 * number :][:16] or None)
+    whole = len(data) // 16
+    return clause_at(lambda number: data[16 * number :][:16] if number < whole else None)
 
 
 @given(st.sampled_from([1, 2, 4]), st.data(), st.integers(0, 2**45 - 1), st.booleans())

@@ -118,6 +118,22 @@ def listed(shader: str, single_segment: bool) -> int:
 END = "nop; nop; thrsw\nnop; nop\nnop; nop\n"
 
 
+def test_what_reads_the_uniform_stream() -> None:
+    """In a program with each of them; an `ldunifa` reads at an address of its own."""
+    found = {
+        "nop; nop; ldunif": True,
+        "nop; nop; ldunifrf.rf9": True,
+        "add tmuau, r2, r1; nop": True,
+        "bu.allap  32, r:unif": True,
+        "b  32": False,
+        "nop; nop; ldunifa": False,
+        "nop; nop; ldunifarf.rf9": False,
+        "nop; mov tmua, rf10": False,
+    }
+    for text, reads in found.items():
+        assert disassembly.Word(0, True, text).reads_uniform == reads, text
+
+
 def test_where_a_program_ends() -> None:
     assert listed(END, single_segment=True) == 3
     two_sections = "nop; nop; thrsw\nnop; nop; thrsw\nnop; nop\nnop; nop\n"

@@ -17,7 +17,9 @@ WORD_BYTES = 8
 MAX_INSTRUCTIONS = 1 << 16  # as in vgpu/v3d_qpu_program.c
 SWITCH_DELAY, BRANCH_DELAY = 2, 3  # instructions after a thrsw, after a branch, that still run
 _RELATIVE = re.compile(r"bu?\S*  (-?\d+)")
-_UNIFORM = re.compile(r"; ldunif|\btmuau\b|^bu\b|^bu\.|; wrtmuc")
+_UNIFORM = re.compile(
+    r"; ldunif(rf)?\b|\btmuau\b|^bu\b|; wrtmuc\b"
+)  # not ldunifa, which has an address of its own
 _TEXT_BYTES = 256
 
 _ffi = cffi.FFI()
