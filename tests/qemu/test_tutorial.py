@@ -7,8 +7,8 @@ looks like the checkout. A block ```console record is not run: it needs the reco
 
 In the printed lines, `...` stands for anything, on a line of its own for any number of lines. Numbers of four
 digits and more may be off by a tenth: sizes and instruction counts depend on the versions of compiler and
-packages. So a number may have fewer digits, and how many spaces there are does not count. Empty lines do not count,
-nor does progress, which depends on the machine.
+packages. So a number may have fewer digits, and how many spaces there are does not count. Empty lines do not
+count, nor does progress, which depends on the machine.
 """
 
 from __future__ import annotations

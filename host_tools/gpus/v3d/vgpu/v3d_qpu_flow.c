@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Labels of a thread's data. What each micro-operation computes is in the other files; here is only what goes
- * into it. */
+/*
+ * Labels of a thread's data. What each micro-operation computes is in the other files; here is only what goes
+ * into it.
+ *
+ * Sources: see v3d_qpu_exec.c and v3d_qpu_tmu.c.
+ */
 #include "v3d_qpu_flow.h"
 
 #include <stdlib.h>

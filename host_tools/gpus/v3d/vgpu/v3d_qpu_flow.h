@@ -6,6 +6,8 @@
  * A thread that is followed runs the same micro-operations; before each one its labels move. A result has the
  * labels of all its operands, so the sets are never too small, except where an input decides that something
  * is not written at all: such decisions are reported (struct vgpu_flow: addresses, control).
+ *
+ * Sources: see v3d_qpu_exec.c and v3d_qpu_tmu.c.
  */
 #ifndef GRAMOPHONE_V3D_QPU_FLOW_H
 #define GRAMOPHONE_V3D_QPU_FLOW_H
