@@ -20,7 +20,7 @@ from tee_replayer.status import value_of
 MIB = 1 << 20
 KERNEL, DEVICE_TREE = 0x200000, 0x2EFF2F00
 # mrs x5, currentel; mov x6, x0; mov x0, #0x18; hlt #0xf000: it ends by semihosting
-CURRENT_EL_AND_HALT = bytes.fromhex("454238d5" "e60300aa" "000380d2" "00005ed4")
+CURRENT_EL_AND_HALT = bytes.fromhex("454238d5e60300aa000380d200005ed4")
 AT_END = KERNEL + len(CURRENT_EL_AND_HALT) - 4
 NO_KERNEL = {
     "no word of one": {0xF0: 0x5AFE570B, 0xFC: KERNEL},
