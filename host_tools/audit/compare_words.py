@@ -115,10 +115,10 @@ def _memory(found: Difference) -> Iterator[str]:
     memory = found.memory
     for region in memory.content:
         space = f"as{region.address_space} " if region.address_space else ""
-        yield (
-            f"{space}{region.address:#010x} ({printable(region.purpose)}): {size(region.bytes)} differ, from "
-            f"{region.first:#x} to {region.last:#x}"
-        )
+        where = f"differ, from {region.first:#x} to {region.last:#x}"
+        if region.bytes == 1:
+            where = f"differs, at {region.first:#x}"
+        yield f"{space}{region.address:#010x} ({printable(region.purpose)}): {size(region.bytes)} {where}"
     if memory.content:
         yield f"{size(memory.compared)} that both traces fill were compared"
     if memory.only_old:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""The commands of README.md and docs/TUTORIAL.md are run; what they print is compared with what is printed there.
+"""The commands of some documents are run, and what they print is compared with what is printed there.
 
 A fenced block ```console is run: lines that start with "$ " are commands ("> " continues one), the lines below are
 what they print, standard output and errors together. All blocks of a document share one shell, in a folder that
@@ -28,7 +28,7 @@ from tests.support.bare_metal import COMPILER, require
 from tests.support.processes import without_progress
 
 CHECKOUT = Path(__file__).resolve().parents[2]
-DOCUMENTS = ("README.md", "docs/TUTORIAL.md")
+DOCUMENTS = ("README.md", "docs/TUTORIAL.md", "docs/AUDITING.md")
 KINDS = ("console", "console record")
 MARK = "----- end of command, status "
 TIMEOUT_S = 600
