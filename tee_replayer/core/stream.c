@@ -3,10 +3,11 @@
 #include "crypto.h"
 #include "internal.h"
 
-/* Without an early exit, and so that two calls remain two comparisons. */
+/* Without an early exit, and so that two calls remain two comparisons. Of no bytes the answer is no: a call
+ * whose size was lost to a fault must not pass for a comparison. */
 bool gr_is_same(const uint8_t *a, const uint8_t *b, size_t bytes)
 {
-    volatile uint32_t differing = 0;
+    volatile uint32_t differing = bytes == 0;
     while (bytes--)
         differing |= (uint32_t)(a[bytes] ^ b[bytes]);
     return differing == 0;

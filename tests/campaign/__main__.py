@@ -52,7 +52,9 @@ def main() -> int:
     def on_case(of: Device, case: Case, so_far: Result) -> bool:
         tried = sum(counts.tried for counts in so_far.table.rows.values())
         seconds = time.monotonic() - start
-        print(f"[{seconds:5.0f} s, {tried:,} faults] {of.name}: {case.title}", file=sys.stderr, flush=True)
+        through = len(so_far.findings)
+        where = f"{of.name}: {case.title}"
+        print(f"[{seconds:5.0f} s, {tried:,} faults, {through} got through] {where}", file=sys.stderr, flush=True)
         return seconds < 60 * float(arguments.minutes)
 
     try:

@@ -20,7 +20,7 @@ from tests.campaign.faults import KINDS, Do
 
 GPUS = tuple(cases.DRIVER)
 EACH = [pytest.param(gpu, case, id=f"{gpu}-{case.name}") for gpu in GPUS for case in cases.cases_of(gpu)]
-INVERTED = KINDS[2]
+DOUBLE_SKIP, INVERTED = KINDS[1], KINDS[2]
 
 
 @pytest.fixture(scope="module")
@@ -55,6 +55,24 @@ def test_a_trace_that_gets_through_is_noticed(campaign: Campaign, devices: dict[
     counts = report.Counts()
     counts.add(campaign.planted(devices[gpu]))
     assert (counts.accepted, counts.written, counts.ok) == (1, 1, False)
+
+
+@pytest.mark.parametrize("gpu", GPUS)
+def test_a_comparison_of_nothing_is_no_match(campaign: Campaign, devices: dict[str, Device], gpu: str) -> None:
+    """Two skipped instructions once lost the verdict of a chunk's first comparison and the size of the second.
+
+    Every two instructions of the function that compares a chunk's hash, in every round.
+    """
+    of = devices[gpu]
+    case = next(case for case in cases.cases_of(gpu) if case.name == "chunk")
+    bench = campaign.bench(of, case, case.refused(gpu), "comparison")
+    run, unspoilt = bench.run()
+    comparing = np.array([place.function == "next_chunk" for place in run.places])
+    plan = run.plan(DOUBLE_SKIP, np.flatnonzero(comparing[run.index]))
+    outcomes = bench.inject(run, unspoilt, plan, 2)
+    assert len(plan) > 30
+    assert not runner.accepted(outcomes).any()
+    assert not runner.written(outcomes).any()
 
 
 @pytest.mark.parametrize("gpu", GPUS)
