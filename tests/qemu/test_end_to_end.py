@@ -202,7 +202,7 @@ def test_the_commands_in_a_row(tmp_path: Path, signer: FileSigner, digits: Digit
             "expected",
             "instructions",
         ),
-        *("trace_bytes", "secure_bytes"),
+        *("trace_bytes", "secure_bytes", "log_bytes", "attestation_bytes"),
     }
     assert found["compute"] == "full"
     assert found["outputs"]["prob"]["shape"] == [10]
