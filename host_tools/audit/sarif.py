@@ -4,48 +4,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any
 
-from host_tools.audit.rules import Severity
+from host_tools.audit.findings import AnyFinding, AnyRule
 from host_tools.support.version import VERSION
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/os/schemas/sarif-schema-2.1.0.json"
-
-
-class AnyRule(Protocol):
-    """What the rules of all audits have."""
-
-    @property
-    def id(self) -> str:
-        """Stable name."""
-
-    @property
-    def name(self) -> str:
-        """In a few words."""
-
-    @property
-    def severity(self) -> Severity:
-        """Of its findings."""
-
-    @property
-    def description(self) -> str:
-        """In a sentence or two."""
-
-
-class AnyFinding(Protocol):
-    """What the findings of all audits have."""
-
-    @property
-    def rule(self) -> AnyRule:
-        """The rule that is broken."""
-
-    @property
-    def text(self) -> str:
-        """What was found."""
-
-    @property
-    def place(self) -> str:
-        """Where, in words."""
 
 
 def sarif(

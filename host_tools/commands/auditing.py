@@ -11,9 +11,11 @@ import click
 
 from host_tools.audit.allowed import accepted, read
 from host_tools.audit.dynamic import lint_dynamic
+from host_tools.audit.findings import counts_of, fails, line, summary
 from host_tools.audit.flow import Flow
 from host_tools.audit.lint import lint
-from host_tools.audit.rules import RULES, Finding, Severity
+from host_tools.audit.report.words import counted
+from host_tools.audit.rules import RULES, Severity
 from host_tools.audit.sarif import sarif
 from host_tools.audit.verdicts import rule_of_error
 from host_tools.commands.framework import FILE, GramophoneCommand, Outcome
@@ -60,11 +62,10 @@ def lint_command(file: Path, strict: bool, dynamic: bool, allow: Path | None, sa
     if sarif_file:
         log = sarif("gramophone lint", RULES, str(file), findings, reasons)
         write_atomically(sarif_file, json.dumps(log, indent=1).encode() + b"\n")
-    counts = Counter(item.rule.severity for index, item in enumerate(findings) if index not in reasons)
-    lines = [_line(finding, reasons.get(index)) for index, finding in enumerate(findings)]
+    counts = counts_of(findings, reasons)
+    lines = [line(finding, reasons.get(index)) for index, finding in enumerate(findings)]
     lines += _flow(flow) if flow else []
-    lines.append(", ".join(_count(counts[severity], severity.value) for severity in Severity))
-    failing = counts[Severity.ERROR] + (counts[Severity.WARNING] if strict else 0)
+    lines.append(summary(counts))
     data = {
         "findings": [
             {
@@ -79,7 +80,7 @@ def lint_command(file: Path, strict: bool, dynamic: bool, allow: Path | None, sa
         "counts": {severity.value: counts[severity] for severity in Severity},
         "flow": flow.as_json() if flow else None,
     }
-    return Outcome(data, "\n".join(lines), ok=not failing)
+    return Outcome(data, "\n".join(lines), ok=not fails(counts, strict))
 
 
 def _flow(flow: Flow) -> list[str]:
@@ -91,18 +92,8 @@ def _flow(flow: Flow) -> list[str]:
             sizes[part.slots] += part.bytes
         for slots, size in sizes.items():
             names = ", ".join(map(printable, slots)) or "no slot"
-            through = _count(len(flow.through(output.name)), "job")
+            through = counted(len(flow.through(output.name)), "job")
             lines.append(
-                f"flow     {printable(output.name)}: {_count(size, 'byte')} of {names}, through {through}"
+                f"flow     {printable(output.name)}: {counted(size, 'byte')} of {names}, through {through}"
             )
     return lines
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}" if number == 1 else f"{number} {what}s"
-
-
-def _line(finding: Finding, reason: str | None) -> str:
-    """One finding: `error GR301 action 12: the code at GPU address 0x0 is not mapped`."""
-    text = f"{finding.rule.severity.value:8} {finding.rule.id} {finding.place}: {finding.text}"
-    return text if reason is None else f"{text} (accepted: {reason})"

@@ -4,13 +4,13 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import click
 
+from host_tools.audit.findings import counts_of, fails
 from host_tools.audit.firmware import allowed, target
 from host_tools.audit.firmware.analysis import Analysis
 from host_tools.audit.firmware.image import ELF_MAGIC, FirmwareError, Image, of_bytes, of_elf
@@ -98,10 +98,9 @@ def audit_firmware_command(
     if sarif_file:
         log = sarif("gramophone audit-firmware", RULES, str(image), found, reasons)
         write_atomically(sarif_file, json.dumps(log, indent=1).encode() + b"\n")
-    counts = Counter(item.rule.severity for index, item in enumerate(found) if index not in reasons)
-    failing = counts[Severity.ERROR] + (counts[Severity.WARNING] if strict else 0)
+    counts = counts_of(found, reasons)
     data = {"firmware": parts, "counts": {severity.value: counts[severity] for severity in Severity}}
-    return Outcome(data, "\n\n".join(texts), ok=not failing)
+    return Outcome(data, "\n\n".join(texts), ok=not fails(counts, strict))
 
 
 def _images(path: Path, board: Board | None) -> Iterator[tuple[Image, Board | None]]:

@@ -19,7 +19,7 @@ from host_tools.gpus.listing import Listing, Read
 from host_tools.gpus.page_tables import PageTables
 from host_tools.support.gpu_folders import FOLDERS
 from trace_format import profile as profiles
-from trace_format.actions import Action, Actions
+from trace_format.actions import Actions
 from trace_format.errors import ProfileError
 from trace_format.profile import Job, Profile
 
@@ -78,7 +78,6 @@ class Family:
             has been written to a register; None where nothing here can tell instructions apart.
         list_job: what a job says that is started now, given how it is started, what has been written to a register
             (0: not known) and a reader of memory; None: nothing is said of its jobs.
-        is_start: whether a write to a job's start register starts one.
         passes: by name, in the order in which they run, passes over a trace's actions that are for its GPUs only.
     """
 
@@ -98,7 +97,6 @@ class Family:
     describes_job: re.Pattern[str] = NOTHING
     read_shader: Callable[[Callable[[int, int], bytes | None], int, Callable[[str], int]], Shader] | None = None
     list_job: Callable[[Job, Callable[[str], int], Read], Listing] | None = None
-    is_start: Callable[[Action], bool] = lambda write: True
     passes: Mapping[str, Callable[[Actions, Profile], Actions]] = field(default_factory=dict)
 
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from host_tools.gpus.family import family_of
 from host_tools.gpus.listing import Descriptor, Listing
+from host_tools.model.job_starts import JobStarts
 from host_tools.text.image_lines import GROUP_BYTES
 from host_tools.text.places import Places
 from host_tools.text.writer import Annotations
@@ -33,7 +34,7 @@ def started_jobs(trace: Trace, places: Places) -> Iterator[StartedJob]:
     BuildError: the virtual GPU, whose disassembler is used, cannot be compiled.
     """
     gpu, family = trace.profile, family_of(trace.profile)
-    starts = {job.start.index: job for job in gpu.jobs}
+    starts = JobStarts(gpu)
     written: dict[int, int] = {}
     number = -1
 
@@ -48,8 +49,8 @@ def started_jobs(trace: Trace, places: Places) -> Iterator[StartedJob]:
             written.pop(row.register, None)
         elif row.op == Op.REG_WRITE:
             written[row.register] = written.get(row.register, 0) & ~row.mask | row.value & row.mask
-            job = starts.get(row.register)
-            if job is not None and family.list_job is not None and family.is_start(row):
+            job = starts.of(row)
+            if job is not None and family.list_job is not None:
                 yield StartedJob(index, number, family.list_job(job, register, places.read))
 
 

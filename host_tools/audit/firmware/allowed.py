@@ -13,10 +13,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from host_tools.audit.allowed import AllowanceError
+from host_tools.audit import allowed as audit
+from host_tools.audit.allowed import entries
 from host_tools.audit.firmware.rules import RULES, FirmwareFinding
-from trace_format import layout
-from trace_format.toml_table import Table, loads
+from trace_format.toml_table import Table
 
 
 @dataclass(frozen=True)
@@ -45,36 +45,14 @@ OURS = (
 
 
 def read(path: Path) -> list[Allowance]:
-    """The entries of a file.
+    """The entries of a file; AllowanceError: see `host_tools.audit.allowed.entries`."""
 
-    Raises:
-        AllowanceError: it is not of this form; the message names the file and the entry.
-    """
-    with layout.naming(str(path)):
-        top = Table(loads(path.read_bytes(), AllowanceError), "", AllowanceError)
-        rows = top.take("allow", list, [])
-        top.end()
-        return [_allowance(row, f"entry {number}") for number, row in enumerate(rows, 1)]
+    def entry(rule: str, reason: str, row: Table) -> Allowance:
+        return Allowance(rule, reason, row.text("where") if "where" in row.rows else "")
 
-
-def _allowance(row: object, where: str) -> Allowance:
-    if not isinstance(row, dict):
-        raise AllowanceError(where, expected="a table", found=repr(row))
-    entry = Table(row, where, AllowanceError)
-    rule, reason = entry.text("rule"), entry.text("reason")
-    if rule not in RULES:
-        raise entry.fail("rule", "one of docs/FIRMWARE-RULES.md", repr(rule))
-    place = entry.text("where") if "where" in entry.rows else ""
-    entry.end()
-    return Allowance(rule, reason, place)
+    return entries(path, RULES, "docs/FIRMWARE-RULES.md", entry)
 
 
 def accepted(findings: Sequence[FirmwareFinding], allowances: Sequence[Allowance]) -> dict[int, str]:
-    """Index of each finding that is accepted -> the reason."""
-    found = {}
-    for index, finding in enumerate(findings):
-        for allowance in (*allowances, *OURS):
-            if allowance.covers(finding):
-                found[index] = allowance.reason
-                break
-    return found
+    """Index of each finding that is accepted, by who audits or by OURS -> the reason."""
+    return audit.accepted(findings, (*allowances, *OURS))

@@ -4,16 +4,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from host_tools.audit.findings import counts_of, line, summary
 from host_tools.audit.firmware.analysis import Analysis
 from host_tools.audit.firmware.judge import findings, not_judged
 from host_tools.audit.firmware.mmio import COMPUTED, FIXED, POINTER, Store
 from host_tools.audit.firmware.rebuild import Rebuilt
 from host_tools.audit.firmware.rules import FirmwareFinding
-from host_tools.audit.rules import Severity
 from signing.keys import PublicKey
 
 SHOWN_FUNCTIONS = 10
@@ -172,8 +172,8 @@ def as_text(found: Audit, reasons: Mapping[int, str]) -> str:
         same = "other bytes" if found.rebuilt.findings else "the same bytes"
         lines.append(f"rebuilt          {same}, with {tools}")
     lines += [f"not judged       {rule}: {why}" for rule, why in found.not_judged.items()]
-    lines += [_finding(item, reasons.get(index)) for index, item in enumerate(found.findings)]
-    lines.append(counted(found.findings, reasons))
+    lines += [line(item, reasons.get(index)) for index, item in enumerate(found.findings)]
+    lines.append(summary(counts_of(found.findings, reasons)))
     return "\n".join(lines)
 
 
@@ -206,16 +206,3 @@ def _store_lines(analysis: Analysis) -> list[str]:
             checks = "".join(f", {text} at {guard[name] or 'no place'}" for name, text in names) if guard else ""
             lines.append(f"              to a computed register of {store.region}: {row['where']}{checks}")
     return lines
-
-
-def counted(found: Sequence[FirmwareFinding], reasons: Mapping[int, str]) -> str:
-    """How many findings of each severity, without those that are accepted."""
-    counts = Counter(item.rule.severity for index, item in enumerate(found) if index not in reasons)
-    return ", ".join(
-        f"{counts[severity]} {severity.value}{'' if counts[severity] == 1 else 's'}" for severity in Severity
-    )
-
-
-def _finding(item: FirmwareFinding, reason: str | None) -> str:
-    text = f"{item.rule.severity.value:8} {item.rule.id} {item.place}: {item.text}"
-    return text if reason is None else f"{text} (accepted: {reason})"

@@ -4,7 +4,6 @@
 import re
 
 from host_tools.gpus.family import Family
-from host_tools.gpus.mali.job_manager import START
 from host_tools.gpus.mali.listing import list_job
 from host_tools.gpus.mali.page_tables import MaliTables
 from host_tools.gpus.mali.panfrost import Registers
@@ -17,7 +16,6 @@ FAMILY = Family(
     first_written={f"js{slot}.COMMAND_NEXT": f"js{slot}.HEAD_NEXT_LO" for slot in range(3)},  # panfrost_job.c
     has_job_manager=True,
     list_job=list_job,
-    is_start=lambda write: write.value & write.mask == START,
     block_pages=512,  # 2 MiB
     tlb_only_flushes=False,
     cache_commands=re.compile(r"as\d+\.COMMAND"),
