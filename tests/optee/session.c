@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Holds a session with the pseudo-TA: session STEP NET.sgtr goes as far as STEP ("open", "load", or "run",
- * which replays without end), prints "ready", and waits to be killed. */
+ * which replays without end), prints "ready" (after its first replay, if it runs), and waits to be killed. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -42,11 +42,13 @@ int main(int argc, char **argv)
     check("open", gramophone_tee_open(&tee, GRAMOPHONE_TEE_VIA_PTA, GRAMOPHONE_TEE_LOGIN_PUBLIC, 0, NULL));
     if (strcmp(argv[1], "open"))
         check("load", gramophone_tee_load(tee, trace, bytes, NULL));
+    const int runs = !strcmp(argv[1], "run");
+    if (runs)
+        check("run", gramophone_tee_run(tee, NULL));
     puts("ready");
     fflush(stdout);
-    if (!strcmp(argv[1], "run"))
-        for (;;)
-            check("run", gramophone_tee_run(tee, NULL));
+    while (runs)
+        check("run", gramophone_tee_run(tee, NULL));
     pause();
     return 1;
 }

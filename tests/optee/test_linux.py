@@ -164,7 +164,7 @@ def test_clients_that_die_leave_all_in_order(
         assert array(deaths.files[f"{step}.npy"]).tobytes() == expected.tobytes()
         assert json.loads(deaths.files[f"{step}.json"])["log"]["retries"] == 0
     replays = deaths.counters["jobs"] / network.jobs
-    assert replays > len(steps) + 1 + 1  # "run" was killed amid its replays
+    assert replays >= len(steps) + 1 + 1  # those of RUN, and at least one of "run" before it was killed
     assert deaths.counters["carveout_bytes_left"] == 0
     assert deaths.counters["normal_accesses"] == 0
 
