@@ -119,6 +119,27 @@ LOOPS = {
         ),
     ),
     "sleep": (EVENTS, ("d503207f wfi", "17ffffff b -4")),
+    "a counter that is tested where it can be the last": (  # as GCC 14 makes it of BearSSL's p256_to_affine
+        COUNTER,
+        (
+            *("52800020 mov w0, #1", "71003c1f cmp w0, #15", "54000060 b.eq +12", "11000400 add w0, w0, #1"),
+            *("17fffffd b -12", "11000400 add w0, w0, #1", "7100401f cmp w0, #16", "54ffff41 b.ne -24", RET),
+        ),
+    ),
+    "a counter that is put back": (
+        NONE,
+        (
+            *("52800220 mov w0, #17", "71003c1f cmp w0, #15", "54000060 b.eq +12", "11000c00 add w0, w0, #3"),
+            *("12000c00 and w0, w0, #15", "17fffffc b -16", RET),
+        ),
+    ),
+    "a counter of which the start is not known": (
+        NONE,
+        (
+            *("71003c1f cmp w0, #15", "54000060 b.eq +12", "11000400 add w0, w0, #1"),
+            *("17fffffd b -12", "11000400 add w0, w0, #1", "7100401f cmp w0, #16", "54ffff41 b.ne -24", RET),
+        ),
+    ),
     "nothing that moves": (NONE, ("b9400001 ldr w1, [x0]", "34ffffe1 cbz w1", RET)),
     "no way out": (NONE, ("14000000 b 0",)),
     "a way around the counter": (

@@ -3,7 +3,7 @@
 
 A loop has a visible bound when every way around it passes a branch out of it that depends on something which
 moves in each iteration: a counter, a clock, what a function takes from a stream. That it moves towards its limit,
-and not past it, is not proved.
+and not past it, is not proved, except where the loop runs the same way each time (loop_run.py).
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Set
 from dataclasses import dataclass
 
+from host_tools.audit.firmware import loop_run
 from host_tools.audit.firmware.flow import Flow, Place
 from host_tools.audit.firmware.graph import cycles, reachable
 from host_tools.audit.firmware.instructions import SP, Instruction, Memory
@@ -127,7 +128,7 @@ class _Judge:
         kind = NONE
         if any(row.mnemonic in ("wfi", "wfe") for row in self._inside.values()):
             kind = EVENTS
-        elif self._passes(counters.keys() | once):
+        elif self._passes(counters.keys() | once) or self._is_executed():
             kind = COUNTER
         elif self._passes(counters.keys() | once | by_clock):
             kind = CLOCK
@@ -135,6 +136,9 @@ class _Judge:
             kind = STREAM
         moves = tuple(sorted(set().union(*counters.values()))) if kind != NONE and counters else ()
         return Loop(self._function, head, self._blocks, kind, moves)
+
+    def _is_executed(self) -> bool:
+        return loop_run.ends(self._function, self._flow, self._blocks, self._heads)
 
     def _calls_of(self, nodes: set[Node], functions: frozenset[int]) -> bool:
         """Whether the result of one of these functions is among what a branch depends on."""
