@@ -74,11 +74,6 @@ static enum gr_status open_evidence(struct evidence *e, const struct mailbox_req
     return good ? GR_STATUS_OK : GR_STATUS_LOG;
 }
 
-static enum gr_status append(struct evidence *e, enum gr_log_kind kind, const struct gr_report *report)
-{
-    return gr_log_append(&e->log, kind, report) ? report->status : GR_STATUS_LOG;
-}
-
 /* Answer the nonce. */
 static bool attest(struct evidence *e)
 {
@@ -115,12 +110,14 @@ static uint32_t serve(struct gr_replayer *replayer, struct mailbox_request *requ
     }
     policy.log = &e.log;
     const bool loaded = gr_load(replayer, &memory, &source, request->trace_bytes, &policy) == GR_STATUS_OK;
-    report->status = append(&e, loaded ? GR_LOG_KIND_LOAD : GR_LOG_KIND_REFUSAL, report);
+    if (!gr_log_append(&e.log, loaded ? GR_LOG_KIND_LOAD : GR_LOG_KIND_REFUSAL, report))
+        report->status = GR_STATUS_LOG;
     if (report->status == GR_STATUS_OK)
         report->status = bind(replayer, request->buffer_count);
     for (uint32_t i = 0; i < request->repeat && report->status == GR_STATUS_OK; i++) {
         const bool done = gr_run(replayer) == GR_STATUS_OK;
-        report->status = append(&e, GR_LOG_KIND_REPLAY, report);
+        if (!gr_log_append(&e.log, GR_LOG_KIND_REPLAY, report))
+            report->status = GR_STATUS_LOG;
         if (done && report->status == GR_STATUS_OK)
             replays++;
     }

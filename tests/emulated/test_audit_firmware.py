@@ -45,6 +45,12 @@ def good() -> Path:
     return firmware.build(s.KEY).folder
 
 
+@pytest.fixture(scope="session")
+def logging(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One that keeps a replay log."""
+    return compiled(tmp_path_factory.mktemp("logging"), "v3d42", evidence=Evidence(log=True))
+
+
 def audited(*arguments: object, status: int = 0) -> dict[str, Any]:
     done = CliRunner().invoke(main, ["audit-firmware", *map(str, arguments), "--json"], catch_exceptions=False)
     assert done.exit_code == status, done.output
@@ -110,20 +116,25 @@ def test_nothing_is_found_in_our_images(
 
 
 @pytest.mark.parametrize("group", GROUPS)
-def test_planted_defects_are_found(good: Path, tmp_path: Path, group: int) -> None:
+def test_planted_defects_are_found(good: Path, logging: Path, tmp_path: Path, group: int) -> None:
     """Of a group, all at once, in one firmware."""
     planted = {name: defect for name, defect in DEFECTS.items() if defect.group == group}
-    found = judged(plant(good, tmp_path / "out", planted.values()))
+    keeps_log = any(defect.in_log for defect in planted.values())
+    found = judged(plant(logging if keeps_log else good, tmp_path / "out", planted.values()))
     assert [name for name, defect in planted.items() if not is_found(defect, found)] == []
 
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("name", DEFECTS)
-def test_a_defect_is_all_that_is_found(good: Path, tmp_path: Path, name: str) -> None:
+def test_a_defect_is_all_that_is_found(good: Path, logging: Path, tmp_path: Path, name: str) -> None:
     defect = DEFECTS[name]
-    found = judged(plant(good, tmp_path / "out", [defect]))
+    found = judged(plant(logging if defect.in_log else good, tmp_path / "out", [defect]))
     assert is_found(defect, found)
     assert {item.rule.id for item in found} - defect.also == {defect.rule}
+
+
+def test_nothing_is_found_where_a_log_is_kept(logging: Path) -> None:
+    assert judged(logging) == []
 
 
 def test_there_are_enough() -> None:

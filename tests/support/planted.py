@@ -26,6 +26,7 @@ class Defect:
         changes: (file, old text, new text); the old text is there once.
         group: those of one group can be in one firmware; defects of a group do not hide each other.
         also: rules that break as a consequence.
+        in_log: it is for firmware that keeps a replay log.
     """
 
     rule: str
@@ -33,6 +34,7 @@ class Defect:
     changes: tuple[tuple[str, str, str], ...]
     group: int = 0
     also: frozenset[str] = frozenset()
+    in_log: bool = False
 
 
 def _at_start(*lines: str) -> tuple[tuple[str, str, str], ...]:
@@ -223,6 +225,26 @@ DEFECTS = {
                 "        l->state ^= SECOND_VERDICT;\n",
             ),
         ),
+    ),
+    "a log that is not written": Defect(
+        "GF701",
+        "gr_log_append",
+        (("evidence.c", "!gr_log_append(&e.log, GR_LOG_KIND_REPLAY, report)", "e.log.failed"),),
+        group=3,
+        in_log=True,
+    ),
+    "a log without its codes": Defect(
+        "GF701",
+        "gr_hmac",
+        (
+            (
+                "replayer.c",
+                "log->failed || !gr_hmac(log->key, &e, offsetof(struct gr_log_entry, mac), e.mac) ||",
+                "log->failed ||",
+            ),
+        ),
+        group=3,
+        in_log=True,
     ),
 }
 

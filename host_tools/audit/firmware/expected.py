@@ -4,7 +4,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from importlib import resources
+from pathlib import Path
 
 from tee_replayer.boards import Board
 from tee_replayer.status import CORE
@@ -41,6 +43,8 @@ _STEPS = (
     *("gr_wipe", "gr_unload", "gr_find_register", "gr_fetch_action", "settle", "gr_sha256", "gr_is_same"),
     *("check_signature", "gr_signature_verify", "differences", "gr_stack_excess", "gr_driver_check_write"),
 )
+_BARE_METAL = Path(str(resources.files("baremetal")))
+_LOG_STEPS = ("gr_log_append", "gr_hmac")  # of firmware with a replay log
 _WRITES = re.compile(r"\b(gr_port_write32|write64)\(\s*(GR_\w+)")
 
 
@@ -74,13 +78,17 @@ def driver_registers(profile: Profile) -> frozenset[int]:
 
 
 def steps(profile: Profile, board: Board | None) -> dict[str, int]:
-    """How often each of some functions is called, by the sources."""
-    texts = [path.read_text(encoding="utf-8") for path in sorted(CORE.glob("*.c"))]
-    texts.append(driver_source(profile).read_text(encoding="utf-8"))
+    """How often each of some functions is called, by the sources; a firmware need not have those of the log."""
+    files = [*sorted(CORE.glob("*.c")), driver_source(profile)]
     if board is None or not board.runs_optee:
-        texts.append((resources.files("baremetal") / "main.c").read_text(encoding="utf-8"))
+        files.append(_BARE_METAL / "main.c")
     else:
-        texts.append((CORE.parent / "optee" / "gramophone_pta.c").read_text(encoding="utf-8"))
-    lines = [line for text in texts for line in re.sub(r"/\*.*?\*/", "", text, flags=re.DOTALL).splitlines()]
-    inside = "\n".join(line for line in lines if line[:1] in (" ", "\t"))
-    return {name: count for name in _STEPS if (count := len(re.findall(rf"\b{name}\(", inside)))}
+        files.append(CORE.parent / "optee" / "gramophone_pta.c")
+    of_log = [CORE.parent / "log" / "log.c", _BARE_METAL / "evidence.c"]
+    return {**_calls(files, _STEPS), **_calls(of_log, _LOG_STEPS)}
+
+
+def _calls(files: Iterable[Path], names: Iterable[str]) -> dict[str, int]:
+    texts = [re.sub(r"/\*.*?\*/", "", path.read_text(encoding="utf-8"), flags=re.DOTALL) for path in files]
+    inside = "\n".join(line for text in texts for line in text.splitlines() if line[:1] in (" ", "\t"))
+    return {name: count for name in names if (count := len(re.findall(rf"\b{name}\(", inside)))}

@@ -219,7 +219,8 @@ def _steps(analysis: Analysis) -> Iterator[FirmwareFinding]:
         for call in function.calls
         if call.target is not None
     )
+    present = set(names.values())
     for name, count in expected.steps(analysis.target.profile, analysis.target.board).items():
-        if name in names.values() and called[name] < count:  # one that is nowhere is a part of its callers
+        if name in present and called[name] < count:  # one that is nowhere is a part of its callers
             text = f"the source calls it in {count} places, the code in {called[name]}"
             yield FirmwareFinding(RULES["GF701"], text, name)
