@@ -162,6 +162,23 @@ def test_what_bounds_a_loop(name: str) -> None:
     assert [loop.kind for loop in loops(found, function, flow, Movers.of(found))] == [kind]
 
 
+def test_a_place_on_the_stack_whose_address_is_given_away() -> None:
+    """GCC 14 filled a structure by stores before a call that fills it again, and the audit saw the first only."""
+    words = ("d10083ff sub sp, sp, #32", "b9000bff str wzr, [sp, #8]", "b90013ff str wzr, [sp, #16]")
+    call = (
+        "910033e0 add x0, sp, #12",
+        "94000005 bl +20",
+        "b9400be1 ldr w1, [sp, #8]",
+        "b94013e2 ldr w2, [sp, #16]",
+    )
+    found = program(*words, *call, "910083ff add sp, sp, #32", RET, "b9000402 str w2, [x0, #4]", RET)
+    function = next(row for row in found.running if row.start == 0x1000)
+    flow = flow_of(function, frames(function), clobbered(found))
+    below, above = flow.slots[0x1014], flow.slots[0x1018]
+    assert [flow.sources(0x1014, slot) for slot in below] == [frozenset((0x1004,))]
+    assert [flow.sources(0x1018, slot) for slot in above] == [frozenset((0x1008, 0x1010))]
+
+
 CALLED = (
     *("d28a0010 mov x16, #0x5000", "cb3063ff sub sp, sp, x16", "d10103ff sub sp, sp, #0x40"),
     *("910103ff add sp, sp, #0x40", "8b3063ff add sp, sp, x16", RET),

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Which instructions a register's value may come from, in one function (reaching definitions).
 
-A spilled register is followed through its place on the stack. A call changes what its callee changes, which is
-less than the procedure call standard allows: link-time optimisation keeps values in registers across calls.
+A spilled register is followed through its place on the stack. Where a function takes the address of something
+there, whoever has it may write to that and to all above: every call, every store by another register. A call
+changes what its callee changes, which is less than the procedure call standard allows: link-time optimisation
+keeps values in registers across calls.
 """
 
 from __future__ import annotations
@@ -92,6 +94,7 @@ def flow_of(function: Function, frame: Frames, clobbers: dict[int, frozenset[int
         for row in function.instructions.values()
         if row.memory and _slots(row, frame)
     }
+    shared = _shared(function, frame, slots)
     entering: dict[int, dict[Place, frozenset[int]]] = {function.start: {}}
     at: dict[int, dict[Place, frozenset[int]]] = {}
     pending = [function.start] if function.start in function.blocks else []
@@ -102,6 +105,9 @@ def flow_of(function: Function, frame: Frames, clobbers: dict[int, frozenset[int
             at[row.address] = dict(state)
             for place in _written(row, slots, calls.get(row.address), clobbers):
                 state[place] = frozenset((row.address,))
+            if row.address in calls or (row.is_store and row.address not in slots):
+                for slot in shared:
+                    state[slot] = state.get(slot, frozenset((AT_ENTRY,))) | {row.address}
         for to in function.blocks[start].successors:
             if _join(entering, to, state):
                 pending.append(to)
@@ -121,6 +127,21 @@ def _join(entering: dict[int, dict[Place, frozenset[int]]], to: int, state: dict
             changed |= both != old.get(place, entry) or place not in old
             old[place] = both
     return changed
+
+
+def _shared(function: Function, frame: Frames, slots: dict[int, tuple[Slot, ...]]) -> list[Slot]:
+    """Places on the stack that pointers may lead to: from the lowest one whose address a register gets."""
+    taken = [
+        frame.before[row.address] + sum(item for item in row.operands[2:] if isinstance(item, int))
+        for row in function.instructions.values()
+        if row.mnemonic in ("add", "mov")
+        and SP in row.reads
+        and SP not in row.writes
+        and row.address in frame.before
+    ]
+    if not taken:
+        return []
+    return sorted({slot for row in slots.values() for slot in row if slot[1] >= min(taken)})
 
 
 def _slots(row: Instruction, frame: Frames) -> tuple[Slot, ...]:

@@ -332,7 +332,7 @@ class Values:
         flow = self._flows[frame.function.start]
         for source in flow.sources(row.address, slot):
             store = frame.function.instructions.get(source)
-            if store is None or not store.is_store or depth > MAX_DEPTH:
+            if store is None or slot not in flow.slots.get(source, ()) or depth > MAX_DEPTH:
                 return anything(roots, top)
             place = flow.slots[source].index(slot)
             key = frame, source, -2
