@@ -48,7 +48,7 @@ SHELL = """
 held() {
     session $1 /job/net.sgtr >/tmp/said 2>&1 &
     pid=$! tries=0
-    until grep -q ready /tmp/said || [ $tries -ge 1000 ]; do usleep 1000; tries=$((tries + 1)); done
+    until grep -q ready /tmp/said || [ $tries -ge 60000 ]; do usleep 1000; tries=$((tries + 1)); done
     cat /tmp/said
 }
 killed() { kill -9 $pid; wait $pid 2>/tmp/job; echo killed $1 $?; }
