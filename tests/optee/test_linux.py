@@ -122,6 +122,7 @@ def test_a_damaged_trace_is_refused(root: RecordRoot, signed: bytes, signer: Fil
     assert found.outputs == {}
 
 
+@pytest.mark.exhaustive  # minutes: every byte is hashed by the emulated core, twice
 def test_mobilenet_in_both_normal_worlds(
     root: RecordRoot, network: Trace, signer: FileSigner, pta: Path, shared_folder: Path
 ) -> None:
