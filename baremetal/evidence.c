@@ -58,7 +58,7 @@ static bool find_buffers(struct evidence *e, uint32_t count)
 /* GR_STATUS_OK once the log's first entry of this boot is written, and there is room for all others. */
 static enum gr_status open_evidence(struct evidence *e, const struct mailbox_request *request)
 {
-    uint8_t secret[GR_SECRET_BYTES], firmware[GR_HASH_BYTES];
+    uint8_t secret[GR_SECRET_BYTES], firmware[GR_DIGEST_BYTES];
     struct gr_log_tail tail;
     const struct gr_log_sink sink = {keep, e};
     const uint64_t most =

@@ -7,6 +7,7 @@ first candidate that is one (FIPS 186-5, A.2.2: testing candidates); the chance 
 
 from __future__ import annotations
 
+import hmac
 import secrets
 from dataclasses import dataclass
 
@@ -22,6 +23,8 @@ from signing.sign import FileSigner
 SECRET_BYTES = 32
 LOG_KEY_BYTES = 32
 CANDIDATES = 4  # that a device tries
+HUK_BYTES = 16  # HW_UNIQUE_KEY_LENGTH of OP-TEE
+_HUK_USAGE, _HUK_PURPOSE = 0x47524C47, b"gramophone device"  # gramophone_pta.h
 _LOG = b"gramophone log"
 _ATTESTATION = b"gramophone attestation"  # and the candidate's number, a byte
 
@@ -66,6 +69,20 @@ def derive(secret: bytes, *, file: str = "") -> DeviceKeys:
 def new_secret() -> bytes:
     """A new secret from the operating system's random numbers."""
     return secrets.token_bytes(SECRET_BYTES)
+
+
+def secret_of_huk(huk: bytes, *, file: str = "") -> bytes:
+    """The secret of a device with OP-TEE, by its hardware unique key.
+
+    As `__huk_subkey_derive` of OP-TEE's core/kernel/huk_subkey.c. A platform may derive it in another way, in
+    hardware, say; then this is not its secret.
+
+    Raises:
+        KeyFileError: it is not 16 bytes.
+    """
+    if len(huk) != HUK_BYTES:
+        raise KeyFileError("a hardware unique key", expected=f"{HUK_BYTES} bytes", found=len(huk), file=file)
+    return hmac.digest(huk, _HUK_USAGE.to_bytes(4, "little") + _HUK_PURPOSE, "sha256")
 
 
 def read_log_key(data: bytes, *, file: str = "") -> bytes:

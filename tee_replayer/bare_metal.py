@@ -32,11 +32,7 @@ def write(board: Board, folder: Path, bearssl: Path, evidence: Evidence) -> None
         bearssl: BearSSL's source tree.
         evidence: what the device says of its replays.
     """
-    seam = (HERE / "crypto" / "bearssl.c").read_text(encoding="utf-8")
-    seam = seam.replace('#include "crypto.h"', '#include "replayer.h"')
-    if evidence.log:
-        seam += "\n" + amalgamate.part(HERE / "crypto" / "bearssl_log.c")
-    (folder / "crypto.c").write_text(seam, encoding="utf-8")
+    write_crypto(folder, bearssl, evidence)
     ports = resources.files("baremetal")
     for name in (*_COMMON, *(("evidence.c",) if evidence.log else ())):
         (folder / name).parent.mkdir(exist_ok=True)
@@ -52,6 +48,15 @@ def write(board: Board, folder: Path, bearssl: Path, evidence: Evidence) -> None
         makefile = makefile.replace(mark, text)
     (folder / "Makefile").write_text(makefile, encoding="utf-8")
     shutil.copyfile(HERE / "firmware" / "size.py", folder / "size.py")
+
+
+def write_crypto(folder: Path, bearssl: Path, evidence: Evidence) -> None:
+    """Write the crypto seam over BearSSL, crypto.c, and the files of BearSSL that it needs, in `bearssl`."""
+    seam = (HERE / "crypto" / "bearssl.c").read_text(encoding="utf-8")
+    seam = seam.replace('#include "crypto.h"', '#include "replayer.h"')
+    if evidence.log:
+        seam += "\n" + amalgamate.part(HERE / "crypto" / "bearssl_log.c")
+    (folder / "crypto.c").write_text(seam, encoding="utf-8")
     _copy_crypto(bearssl, folder / "bearssl", evidence)
 
 

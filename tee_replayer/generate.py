@@ -2,7 +2,7 @@
 """Generates the replayer for one GPU, platform and key: sources, Makefile and the crypto library's files.
 
 A bare-metal folder is self-contained: `make -C out` needs a cross compiler and nothing of this project. That for
-OP-TEE becomes a part of OP-TEE's core, and uses the core's crypto.
+OP-TEE becomes a part of OP-TEE's core (`optee_folder`).
 """
 
 from __future__ import annotations
@@ -14,24 +14,20 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from signing.keys import Algorithm, PublicKey
-from tee_replayer import amalgamate, bare_metal, boards, crypto
+from tee_replayer import amalgamate, bare_metal, boards, crypto, optee_folder
 from tee_replayer.board_checks import BoardError
 from tee_replayer.boards import Board
 from tee_replayer.device import Device
 from tee_replayer.evidence import HOOK, Evidence
 from tee_replayer.generated_folder import check_replaceable, write_list
 from trace_format import profile as profiles
-from trace_format.emit import GENERATED
 from trace_format.errors import GramophoneError, listed
 from trace_format.licence import COPYRIGHT, SPDX
 from trace_format.profile import Profile
 from trace_format.schema import VERSION_MAJOR, VERSION_MINOR
 
 NO_EVIDENCE = Evidence()
-OPTEE_PARTS = ("ta", "client")  # besides the pseudo-TA
 CAN_MAP = 2 << 20  # OP-TEE's core maps large areas in units of so many bytes
-POLICY = "policy.h"  # of the TA
-SPI_BASE = 32  # interrupt id of the first shared peripheral interrupt
 HERE = Path(__file__).resolve().parent
 
 
@@ -61,7 +57,7 @@ def generate(
         platform: one of `boards.names()`, or a board of one's own.
         key: whose traces the device accepts.
         out: folder; made, or replaced when it is one that this function wrote.
-        bearssl: BearSSL's source tree, for platforms other than OP-TEE.
+        bearssl: BearSSL's source tree, for platforms other than OP-TEE, and for OP-TEE with evidence.
         min_security_version: older traces are refused.
         carveout_bytes: secure memory for traces, a multiple of 4096; without it the board's own size.
         share_gpu: the normal world has the GPU between sessions (OP-TEE, on a board with a firewall for it).
@@ -90,19 +86,19 @@ def generate(
     if not 0 <= min_security_version < 1 << 32:
         raise GenerateError(f"security version {min_security_version} is out of range: expected 0 to 2^32 - 1")
     if board.runs_optee:
-        bearssl = None
-        library = "OP-TEE's core crypto"
         if share_gpu and "firewall" not in board.devices:
             raise GenerateError(f"{board.file}: the GPU cannot be shared without devices.firewall")
     elif share_gpu:
         raise GenerateError(f"on {board.name} the GPU cannot be shared with the normal world: OP-TEE does that")
     elif policy is not None:
         raise GenerateError(f"{board.name} takes no policy: it is the TA's, of platforms with OP-TEE")
-    elif bearssl is None:
-        raise GenerateError(f"the platform {board.name} needs BearSSL's source")
-    else:
+    library = "OP-TEE's core crypto"
+    if not board.runs_optee or evidence.log:
+        if bearssl is None:
+            what = " with a replay log" if board.runs_optee else ""
+            raise GenerateError(f"the platform {board.name}{what} needs BearSSL's source")
         library = f"BearSSL {crypto.version(bearssl)}"
-    if evidence.log and not any(HOOK in source for source in board.sources.values()):
+    if evidence.log and not board.runs_optee and not any(HOOK in source for source in board.sources.values()):
         raise GenerateError(
             f"{board.file}: a replay log needs a place for a secret and for the log's tail: expected "
             "gr_board_secret (docs/LOG.md) in the board's sources, found none"
@@ -132,9 +128,11 @@ def generate(
         source = amalgamate.source(profile, notice, device.definition(), evidence.source)
         (work / "replayer.h").write_text(header, encoding="utf-8")
         (work / "replayer.c").write_text(source, encoding="utf-8")
-        if bearssl is None:
-            _copy_pseudo_ta(profile, board, work, share_gpu, _policy(policy))
-        else:
+        if board.runs_optee:
+            optee_folder.write(profile, board, work, share_gpu, _policy(policy))
+            if evidence.log and bearssl is not None:
+                optee_folder.add_log(work, bearssl, evidence)
+        elif bearssl is not None:
             bare_metal.write(board, work, bearssl, evidence)
         if not board.is_own:  # for `gramophone flash`
             shutil.copyfile(board.file, work / f"{board.name}.toml")
@@ -174,42 +172,9 @@ def _board(profile: Profile, platform: str | Board, carveout_bytes: int | None) 
 def _policy(path: Path | None) -> bytes:
     """A policy.h; GenerateError when it lacks what the TA takes from it."""
     if path is None:
-        return (HERE / "optee" / "ta" / POLICY).read_bytes()
+        return (HERE / "optee" / "ta" / optee_folder.POLICY).read_bytes()
     text = path.read_bytes()
     missing = [name for name in ("policy_clients", "policy_traces", "POLICY_STORAGE") if name.encode() not in text]
     if missing:
-        raise GenerateError(f"{path}: a TA's {POLICY}: expected {listed(missing)}, found none")
+        raise GenerateError(f"{path}: a TA's {optee_folder.POLICY}: expected {listed(missing)}, found none")
     return text
-
-
-def _copy_pseudo_ta(profile: Profile, board: Board, work: Path, share_gpu: bool, policy: bytes) -> None:
-    """The pseudo-TA, and in self-contained folders what calls it: the TA, the normal world's library."""
-    carveout = board.memory["carveout"]
-    values = {
-        "@GPU@": f"{board.devices['gpu'].base:#010x}",
-        "@WINDOW@": f"{profile.window_bytes:#x}",
-        "@LINES@": str(len(profile.interrupts)),
-        "@INTID@": str(SPI_BASE + board.constants["gpu_spi"]),
-        "@GICD@": f"{board.devices['gic'].base:#010x}",
-        "@CARVEOUT_BASE@": f"{carveout.base:#x}",
-        "@CARVEOUT_BYTES@": f"{carveout.bytes:#x}",
-        "@STAGING@": f"{carveout.bytes // 4:#x}",
-        "@FIREWALL@": f"{board.devices['firewall'].base if share_gpu else 0:#x}",
-    }
-    for source in _files(HERE / "optee"):
-        text = source.read_text(encoding="utf-8")
-        for mark, value in values.items():
-            text = text.replace(mark, value)
-        (work / source.name).write_text(text, encoding="utf-8")
-    shutil.copyfile(GENERATED / "gramophone_optee.h", work / "gramophone_optee.h")
-    shared = [work / name for name in ("LICENSE", "replayer.h", "gramophone_pta.h", "gramophone_optee.h")]
-    shared += [GENERATED / "gramophone_trace.h", HERE / "optee" / "ta" / "gramophone_ta.h"]
-    for part in OPTEE_PARTS:
-        (work / part).mkdir()
-        for source in [*_files(HERE / "optee" / part), *shared]:
-            shutil.copyfile(source, work / part / source.name)
-    (work / "ta" / POLICY).write_bytes(policy)
-
-
-def _files(folder: Path) -> list[Path]:
-    return [path for path in folder.iterdir() if path.is_file()]

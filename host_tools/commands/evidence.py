@@ -14,6 +14,7 @@ import click
 from host_tools.commands.framework import FILE, GramophoneCommand, Outcome, UsageError, warn
 from host_tools.commands.streams import read
 from host_tools.commands.traces import parse_trace, read_trace
+from host_tools.runners.optee.measurement import core_measurement, is_elf
 from host_tools.support.files import write_atomically
 from host_tools.support.tensors import Assignment, assigned, load_all
 from signing import device_keys, keys
@@ -60,17 +61,30 @@ class Nonce(click.ParamType[bytes]):
 
 @click.command(
     cls=GramophoneCommand,
-    example="gramophone enrol -o device-7\ngramophone enrol --secret fused.bin -o device-7",
+    example=(
+        "gramophone enrol -o device-7\ngramophone enrol --secret fused.bin -o device-7\n"
+        "gramophone enrol --huk fused-huk.bin -o device-8"
+    ),
 )
 @click.option("-o", "--output", type=FILE, required=True, help="Folder to write; none of its files is replaced.")
 @click.option("--secret", type=FILE, help="The device's secret, of 32 bytes; default: a new one.")
-def enrol(output: Path, secret: Path | None) -> Outcome:
+@click.option(
+    "--huk", type=FILE, help="The hardware unique key of a device with OP-TEE, of 16 bytes: its secret follows."
+)
+def enrol(output: Path, secret: Path | None, huk: Path | None) -> Outcome:
     """Make the keys of a device with a replay log: its secret, and what verifiers get.
 
     device.secret is for the device alone. log.key authenticates the entries of its log; who has it can write
     entries, too. device.pub.pem verifies attestations, and is for everybody.
     """
+    if secret and huk:
+        raise UsageError("--secret and --huk exclude each other")
     value = read(secret) if secret else device_keys.new_secret()
+    if huk:
+        key = read(huk)
+        value = device_keys.secret_of_huk(key, file=str(huk))
+        if len(set(key)) == 1:
+            warn(f"{huk}: {len(key)} times {key[0]:#04x}, as of a platform that has no key of its own")
     made = device_keys.derive(value, file=str(secret or ""))
     output.mkdir(exist_ok=True)
     files = {SECRET: (value, 0o600), LOG_KEY: (made.log, 0o600), PUBLIC: (made.public.pem(), 0o666)}
@@ -218,7 +232,7 @@ def _unsigned(path: Path) -> bytes:
 @click.option("--key", type=FILE, required=True, help="The device's public key (PEM).")
 @click.option("--nonce", type=Nonce(), required=True, help="That the attestation was asked for.")
 @click.option(
-    "--firmware-image", "firmware", type=FILE, help="The firmware.bin, or other image, that must have run."
+    "--firmware-image", "firmware", type=FILE, help="The firmware.bin, or OP-TEE's tee.elf, that must have run."
 )
 @TRACE
 @click.option(
@@ -281,8 +295,10 @@ def verify_report_command(
 def measured(path: Path) -> dict[str, bytes]:
     """Hashes of a firmware, and of the constant in it that says whose traces it takes.
 
+    Of OP-TEE's core, as tee.elf, what its pseudo-TA hashes: `host_tools.runners.optee.measurement`.
+
     Raises:
-        GramophoneError: no such constant, or several.
+        GramophoneError: no such constant, or several; an ELF file that is not OP-TEE's core.
         OSError: the file cannot be read.
     """
     data = read(path)
@@ -291,7 +307,7 @@ def measured(path: Path) -> dict[str, bytes]:
         raise GramophoneError(f"{path}: a firmware: expected one constant 'gr_device', found {len(found)}")
     at = found[0][0]
     return {
-        "firmware": hashlib.sha256(data).digest(),
+        "firmware": core_measurement(data, str(path)) if is_elf(data) else hashlib.sha256(data).digest(),
         "policy": hashlib.sha256(data[at : at + device.SIZE]).digest(),
     }
 

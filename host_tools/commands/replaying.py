@@ -20,6 +20,7 @@ from tee_replayer.target import drivers
 from trace_format.errors import GramophoneError
 
 MIB = 1 << 20
+_BESIDE = "files beside the emulator"
 KEY = click.option("--key", type=FILE, required=True, help="Public key (PEM) of the signer to trust.")
 MIN_VERSION = click.option(
     "--min-security-version", type=click.IntRange(0, 2**32 - 1), default=0, help="Older traces are refused."
@@ -96,9 +97,9 @@ def generate_command(
     trusted = device_key(key)
     crypto = None
     optee = board.runs_optee
-    if optee and bearssl:
+    if optee and bearssl and not replay_log:
         raise UsageError(f"--bearssl cannot be used with {board.name}: OP-TEE has its own crypto library")
-    if not optee:
+    if not optee or replay_log:
         with phase("fetching BearSSL's source"):
             crypto = bearssl_source(bearssl)
     folder = generate_sources(
@@ -120,13 +121,14 @@ def generate_command(
     )
     data = {"folder": str(folder), "gpu": gpu, "platform": board.name, "key_id": trusted.kid.hex(), "files": files}
     if replay_log and not board.is_silicon:
-        warn(f"{board.name} protects neither the device's secret nor its log's tail: files beside the emulator")
-    if optee:
+        where = "OP-TEE's own hardware unique key is all zeros, its storage a folder" if optee else _BESIDE
+        warn(f"{board.name} protects neither the device's secret nor its log's tail: {where}")
+    if optee and not replay_log:
         warn(f"{folder}/sub.mk lets any client open sessions: build with GRAMOPHONE_TA_ONLY=y to ship it")
-        if policy is None:
-            warn(
-                f"{folder}/ta/policy.h lets root replay all that the key has signed: --policy FILE takes one of "
-                "your own"
-            )
+    if optee and policy is None:
+        warn(
+            f"{folder}/ta/policy.h lets root replay all that the key has signed: --policy FILE takes "
+            "one of your own"
+        )
     following = f"see {folder}/README.md" if optee else f"make -C {folder}"
     return Outcome(data, f"{folder}: {', '.join(files)}\nnext: {following}")

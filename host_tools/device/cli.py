@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
-from host_tools.device.library import LIBRARY, LOGINS, VIAS, Session, TeeError
+from host_tools.device.evidence import LogFile, attest, check_attestation, nonce_of, pem
+from host_tools.device.library import ENTRIES, LIBRARY, LOGINS, VIAS, Session, TeeError
 from host_tools.support import npy
 from host_tools.support.files import check_writable, write_atomically
 from host_tools.support.messages import LOG, escape_unprintable, listening
@@ -130,7 +131,7 @@ def parser() -> Parser:
     commands = top.add_subparsers(required=True, metavar="COMMAND")
 
     def command(
-        name: str, run: Callable[[argparse.Namespace], Any], text: str, example: str, nargs: str | None = None
+        name: str, run: Callable[[argparse.Namespace], Any], text: str, example: str, nargs: str | None = ""
     ) -> Parser:
         made = commands.add_parser(
             name,
@@ -142,7 +143,8 @@ def parser() -> Parser:
             allow_abbrev=False,
         )
         made.set_defaults(run=run)
-        made.add_argument("signed", type=Path, metavar="SIGNED", nargs=nargs)
+        if nargs is not None:
+            made.add_argument("signed", type=Path, metavar="SIGNED", nargs=nargs or None)
         return made
 
     command(
@@ -162,6 +164,26 @@ def parser() -> Parser:
             *names, type=_assignment, action="append", default=[], metavar="SLOT=FILE.npy", help=text
         )
     replay.add_argument("--repeat", type=_count, default=1, metavar="N", help="Replays in a row.")
+    replay.add_argument(
+        "--entries", type=Path, metavar="FILE", help="Append the replay log's new entries to this file."
+    )
+    log = command(
+        "log", take_log, "Take the entries of the replay log that nobody has taken yet.", "replay.log", nargs=None
+    )
+    log.add_argument("entries", type=Path, metavar="FILE", help="Append them to this file.")
+    for made, what in ((replay, "what was replayed"), (log, "where the log ends")):
+        made.add_argument("--nonce", type=nonce_of, metavar="HEX", help="Ask for an attestation on this nonce.")
+        made.add_argument(
+            "--attestation", type=Path, metavar="FILE", help=f"Where to write it: it proves {what}; with --nonce."
+        )
+    key = command(
+        "device-key",
+        take_key,
+        "Write the public key that verifies the device's attestations.",
+        "-o device.pub.pem",
+        nargs=None,
+    )
+    key.add_argument("-o", "--output", type=Path, metavar="FILE", required=True, help="Where to write it (PEM).")
     return top
 
 
@@ -273,7 +295,11 @@ def replay_trace(options: argparse.Namespace) -> tuple[dict[str, Any], str]:
         for read in (options.signed, *inputs.values()):
             if path.exists() and read.exists() and path.samefile(read):
                 raise GramophoneError(f"{path}: this file is an input too ({read}): name another file to write")
-    with _open(options) as session:
+    check_attestation(options.nonce, options.attestation)
+    entries = LogFile(options.entries)
+    with _open(options) as session, ExitStack() as last:
+        entries.take(session)  # so that there is room
+        last.callback(entries.take, session)
         _load(session, options.signed)
         LOG.debug("loaded: %s", session.log())
         found = _slots(session)
@@ -288,6 +314,9 @@ def replay_trace(options: argparse.Namespace) -> tuple[dict[str, Any], str]:
                 session.run()
             except TeeError as error:
                 raise _explained(_with_log(session, error), replay) from None
+            if replay % (ENTRIES // 2) == 0:
+                entries.take(session)
+        attest(session, options.nonce, options.attestation)
         log = session.log()
         results = {slot: session.output(slot.index, slot.bytes) for slot in targets}
     for slot, data in results.items():
@@ -295,9 +324,30 @@ def replay_trace(options: argparse.Namespace) -> tuple[dict[str, Any], str]:
     written = {slot.name: str(path) for slot, path in targets.items()}
     figures = ("jobs", "actions", "retries", "secure_bytes", "verify_us", "load_us", "replay_us")
     lines = [", ".join(f"{name} {log[name]}" for name in figures)]
+    if entries.path:
+        lines.append(f"log: {entries.taken} entries")
     lines += [f"{printable(name)} -> {path}" for name, path in written.items()]
     answer = {"via": options.via, "replays": options.repeat, "log": log, "outputs": written}
-    return answer, "\n".join(lines)
+    return answer | {"entries": entries.taken}, "\n".join(lines)
+
+
+def take_log(options: argparse.Namespace) -> tuple[dict[str, Any], str]:
+    """Take the log's entries."""
+    check_attestation(options.nonce, options.attestation)
+    entries = LogFile(options.entries)
+    with _open(options) as session:
+        entries.take(session)
+        attest(session, options.nonce, options.attestation)
+    return {"entries": entries.taken}, f"{options.entries}: {entries.taken} entries more"
+
+
+def take_key(options: argparse.Namespace) -> tuple[dict[str, Any], str]:
+    """Write the device's public key."""
+    check_writable(options.output)
+    with _open(options) as session:
+        key = session.device_key()
+    write_atomically(options.output, pem(key))
+    return {"output": str(options.output)}, f"{options.output}: the key of the device's attestations"
 
 
 def _named(slots: list[Slot], kind: int) -> dict[str, Slot]:

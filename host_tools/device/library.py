@@ -19,7 +19,11 @@ VIAS = {TA: 0, PTA: 1}  # enum gramophone_tee_via
 LOGINS = {"public": 0, "user": 1, "group": 2}  # enum gramophone_tee_login
 REFUSALS, REFUSAL_BITS = 0x80000000, 0xF0000000  # results of the replayer and the TA: gramophone_pta.h
 ACCESS_DENIED, ITEM_NOT_FOUND = 0xFFFF0001, 0xFFFF0008  # GlobalPlatform's TEEC_ERROR_*
+NOT_SUPPORTED = 0xFFFF000A
+LOG = 0x8F03FF03  # GRAMOPHONE_RESULT(GR_STATUS_LOG)
 ORIGIN_API, ORIGIN_TEE = 1, 3  # TEEC_ORIGIN_*
+ENTRY_BYTES, ATTESTATION_BYTES, KEY_BYTES = 240, 1024, 65  # gramophone_tee.h
+ENTRIES = 64  # that wait in the device at most: gramophone_pta_log.c
 
 
 class TeeError(GramophoneError):
@@ -120,6 +124,28 @@ class Session:
         self._call("reading the log", self._lib.gramophone_tee_log, report)
         return {name: int(getattr(report, name)) for name in dir(report) if name != "reserved"}
 
+    def entries(self) -> bytes:
+        """All entries of the device's replay log that nobody has taken yet; they are given once."""
+        data = self._ffi.new("uint8_t[]", ENTRIES * ENTRY_BYTES)
+        return self._answer("taking entries of the replay log", self._lib.gramophone_tee_entries, data)
+
+    def attest(self, nonce: bytes) -> bytes:
+        """An attestation of the last replay, on a nonce of 8 to 64 bytes."""
+        data = self._ffi.new("uint8_t[]", ATTESTATION_BYTES)
+        return self._answer("asking for an attestation", self._lib.gramophone_tee_attest, data, nonce, len(nonce))
+
+    def device_key(self) -> bytes:
+        """The key that verifies the device's attestations: a point of P-256, 04 || x || y."""
+        key = self._ffi.new("uint8_t[]", KEY_BYTES)
+        self._call("asking for the device's key", self._lib.gramophone_tee_device_key, key)
+        return bytes(self._ffi.buffer(key))
+
+    def _answer(self, doing: str, function: Any, data: Any, *arguments: Any) -> bytes:
+        """What a function answers into `data`."""
+        size = self._ffi.new("size_t *")
+        self._call(doing, function, *arguments, data, len(data), size)
+        return bytes(self._ffi.buffer(data, size[0]))
+
     def text(self, value: Any) -> str:
         """A text or a hash of a structure: text up to its 0, bytes in hexadecimal."""
         if self._ffi.typeof(value).item.cname == "char":
@@ -134,7 +160,11 @@ class Session:
     def _error(self, doing: str, result: int, hint: str = "") -> TeeError:
         """What went wrong in words, unless `hint` knows better."""
         origin = int(self._origin[0])
+        if result == NOT_SUPPORTED and not hint:
+            hint = "the device was generated without it ('gramophone generate --replay-log --attest')"
         words = hint or self._words(self._lib.gramophone_tee_text(result))
+        if result == LOG:
+            words += "; 'gramophone-tee log FILE' takes the entries that wait"
         who = self._words(self._lib.gramophone_tee_origin_text(origin))
         return TeeError(f"{doing}: {words} (result {result:#010x}, from {who})", int(result), origin)
 

@@ -28,6 +28,11 @@ enum {
 #endif
 };
 
+/* `static` where the stack is small, and nothing else runs meanwhile. */
+#ifndef GR_SCRATCH
+#define GR_SCRATCH
+#endif
+
 /* What is written, from its start; only as much as there is room for. */
 struct writer {
     uint8_t *out;
@@ -72,7 +77,7 @@ static void put_ours(struct writer *w, uint32_t number)
 }
 
 static void put_claims(struct writer *w, const struct gr_log *log, const uint8_t *nonce, uint32_t nonce_bytes,
-                       const uint8_t ueid[1 + ID_BYTES], const uint8_t policy[GR_HASH_BYTES])
+                       const uint8_t ueid[1 + ID_BYTES], const uint8_t policy[GR_DIGEST_BYTES])
 {
     static const char profile[] = "urn:uuid:19b260ea-6fc0-5911-9f01-a9d34ac18a8a";
     put_head(w, MAP, CLAIMS);
@@ -86,13 +91,13 @@ static void put_claims(struct writer *w, const struct gr_log *log, const uint8_t
     put_head(w, UNSIGNED, CLAIM_BOOTS);
     put_head(w, UNSIGNED, log->tail.boots);
     put_ours(w, 0);
-    put_bytes(w, log->firmware, GR_HASH_BYTES);
+    put_bytes(w, log->firmware, GR_DIGEST_BYTES);
     put_ours(w, 1);
-    put_bytes(w, policy, GR_HASH_BYTES);
+    put_bytes(w, policy, GR_DIGEST_BYTES);
     put_ours(w, 2);
     put_bytes(w, log->trace_id, GR_TRACE_ID_BYTES);
     put_ours(w, 3);
-    put_bytes(w, log->subject, GR_HASH_BYTES);
+    put_bytes(w, log->subject, GR_DIGEST_BYTES);
     put_ours(w, 4);
     put_head(w, UNSIGNED, log->security_version);
     put_ours(w, 5);
@@ -100,12 +105,12 @@ static void put_claims(struct writer *w, const struct gr_log *log, const uint8_t
     put_ours(w, 6);
     put_head(w, UNSIGNED, log->tail.entries);
     put_ours(w, 7);
-    put_bytes(w, log->tail.hash, GR_HASH_BYTES);
+    put_bytes(w, log->tail.hash, GR_DIGEST_BYTES);
 #ifdef GRAMOPHONE_LOG_HASHES
     put_ours(w, 8);
-    put_bytes(w, log->inputs, GR_HASH_BYTES);
+    put_bytes(w, log->inputs, GR_DIGEST_BYTES);
     put_ours(w, 9);
-    put_bytes(w, log->outputs, GR_HASH_BYTES);
+    put_bytes(w, log->outputs, GR_DIGEST_BYTES);
 #endif
 }
 
@@ -116,7 +121,7 @@ static bool find_ueid(const struct gr_log *log, uint8_t ueid[1 + ID_BYTES])
     static const uint8_t prefix[] = {0x30, 0x59, 0x30, 0x13, 0x06, 0x07, 0x2a, 0x86, 0x48,
                                      0xce, 0x3d, 0x02, 0x01, 0x06, 0x08, 0x2a, 0x86, 0x48,
                                      0xce, 0x3d, 0x03, 0x01, 0x07, 0x03, 0x42, 0x00};
-    uint8_t info[sizeof prefix + KEY_BYTES], digest[GR_HASH_BYTES];
+    uint8_t info[sizeof prefix + KEY_BYTES], digest[GR_DIGEST_BYTES];
     memcpy(info, prefix, sizeof prefix);
     if (!gr_public_key(log->secret, info + sizeof prefix) || !gr_sha256(info, sizeof info, digest))
         return false;
@@ -131,9 +136,9 @@ uint32_t gr_attest(const struct gr_log *log, const uint8_t *nonce, uint32_t nonc
     static const uint8_t context[] = {0x84, 0x6a, 'S', 'i', 'g', 'n', 'a', 't', 'u', 'r', 'e', '1'};
     static const uint8_t header_start[] = {0xa2, 0x01, 0x26, 0x04, 0x50}; /* {1: ES256, 4: key id} */
     static const uint8_t start[] = {0xd2, 0x84}; /* COSE_Sign1 (tag 18), array of 4 */
-    uint8_t ueid[1 + ID_BYTES], digest[GR_HASH_BYTES], signature[64];
+    uint8_t ueid[1 + ID_BYTES], digest[GR_DIGEST_BYTES], signature[64];
     uint8_t header[sizeof header_start + ID_BYTES];
-    uint8_t claims[GR_ATTESTATION_MAX - 128], to_be_signed[GR_ATTESTATION_MAX];
+    GR_SCRATCH uint8_t claims[GR_ATTESTATION_MAX - 128], to_be_signed[GR_ATTESTATION_MAX];
     struct writer payload = {claims, 0, sizeof claims}, tbs = {to_be_signed, 0, sizeof to_be_signed},
                   message = {out, 0, GR_ATTESTATION_MAX};
     if (log->failed || nonce_bytes - GR_NONCE_MIN > GR_NONCE_MAX - GR_NONCE_MIN || !find_ueid(log, ueid) ||

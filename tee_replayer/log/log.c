@@ -42,14 +42,14 @@ static bool is_blank(const uint8_t secret[GR_SECRET_BYTES])
 }
 
 bool gr_log_open(struct gr_log *log, const struct gr_log_sink *sink, const uint8_t secret[GR_SECRET_BYTES],
-                 const struct gr_log_tail *tail, const uint8_t firmware[GR_HASH_BYTES])
+                 const struct gr_log_tail *tail, const uint8_t firmware[GR_DIGEST_BYTES])
 {
     static const char info[] = "gramophone log";
     const struct gr_report report = {.status = GR_STATUS_OK};
     memset(log, 0, sizeof *log);
     log->sink = *sink;
     log->tail = *tail;
-    memcpy(log->firmware, firmware, GR_HASH_BYTES);
+    memcpy(log->firmware, firmware, GR_DIGEST_BYTES);
     return !is_blank(secret) && expand(secret, info, sizeof info - 1, log->key) &&
            derive_secret(log, secret) && gr_log_append(log, GR_LOG_KIND_BOOT, &report);
 }
@@ -98,7 +98,7 @@ bool gr_log_append(struct gr_log *log, enum gr_log_kind kind, const struct gr_re
 
 void gr_log_close(struct gr_log *log)
 {
-    uint8_t digest[GR_HASH_BYTES];
+    uint8_t digest[GR_DIGEST_BYTES];
     (void)gr_hash_end(&log->in, digest); /* what a library holds for them */
     (void)gr_hash_end(&log->out, digest);
     gr_wipe(log, sizeof *log);

@@ -14,7 +14,7 @@
 #include "log_crypto.h"
 #include "replayer.h"
 
-enum { GR_HASH_BYTES = 32, GR_SECRET_BYTES = 32, GR_TRACE_ID_BYTES = 16 };
+enum { GR_DIGEST_BYTES = 32, GR_SECRET_BYTES = 32, GR_TRACE_ID_BYTES = 16 };
 
 /* Where entries go. */
 struct gr_log_sink {
@@ -27,16 +27,16 @@ struct gr_log_sink {
 struct gr_log {
     struct gr_log_sink sink;
     struct gr_log_tail tail;
-    uint8_t key[GR_HASH_BYTES];    /* of the MACs */
-    uint8_t secret[GR_HASH_BYTES]; /* of the attestations' key */
-    uint8_t firmware[GR_HASH_BYTES];
+    uint8_t key[GR_DIGEST_BYTES];    /* of the MACs */
+    uint8_t secret[GR_DIGEST_BYTES]; /* of the attestations' key */
+    uint8_t firmware[GR_DIGEST_BYTES];
     /* Of the latest trace whose signature was good; zeros before. */
-    uint8_t subject[GR_HASH_BYTES], trace_id[GR_TRACE_ID_BYTES];
+    uint8_t subject[GR_DIGEST_BYTES], trace_id[GR_TRACE_ID_BYTES];
     uint32_t security_version;
     uint32_t status; /* of the latest replay */
     /* Of the latest replay; zeros unless it succeeded. */
-    uint8_t inputs[GR_HASH_BYTES], outputs[GR_HASH_BYTES];
-    uint8_t prologue[GR_HASH_BYTES];
+    uint8_t inputs[GR_DIGEST_BYTES], outputs[GR_DIGEST_BYTES];
+    uint8_t prologue[GR_DIGEST_BYTES];
     struct gr_hash in, out;
     bool failed; /* a hash could not be computed */
 };
@@ -45,7 +45,7 @@ struct gr_log {
  * False: the log cannot be kept, and nothing is to be replayed. */
 GR_API bool gr_log_open(struct gr_log *log, const struct gr_log_sink *sink,
                         const uint8_t secret[GR_SECRET_BYTES], const struct gr_log_tail *tail,
-                        const uint8_t firmware[GR_HASH_BYTES]);
+                        const uint8_t firmware[GR_DIGEST_BYTES]);
 
 /* Write an entry on what the report says; false as for gr_log_open. */
 GR_API bool gr_log_append(struct gr_log *log, enum gr_log_kind kind, const struct gr_report *report);

@@ -105,6 +105,10 @@ static TEE_Result answer(TEE_Param *param, const void *data, size_t bytes)
     return TEE_SUCCESS;
 }
 
+#ifdef GRAMOPHONE_LOG
+#include "gramophone_pta_log.c"
+#endif
+
 static TEE_Result load_begin(TEE_Param params[TEE_NUM_PARAMS])
 {
     const uint64_t bytes = reg_pair_to_64(params[0].value.b, params[0].value.a);
@@ -159,13 +163,29 @@ static TEE_Result place_slots(void)
 
 static TEE_Result verify_and_load(TEE_Param params[TEE_NUM_PARAMS] __unused)
 {
+#ifdef GRAMOPHONE_LOG
+    struct gr_policy policy = gr_device_policy();
+#else
     const struct gr_policy policy = gr_device_policy();
+#endif
     const struct gr_source source = {read_staged, NULL};
     TEE_Result result = TEE_ERROR_BAD_STATE;
     if (!device.signed_bytes || device.received_bytes != device.signed_bytes)
         return TEE_ERROR_BAD_STATE;
+#ifdef GRAMOPHONE_LOG
+    if (!log_is_ready())
+        return log_refuses();
+    policy.log = &evidence.log;
+#endif
     result = result_of(gr_load(&device.replayer, &device.memory, &source, device.signed_bytes, &policy));
     device.loaded = result == TEE_SUCCESS;
+#ifdef GRAMOPHONE_LOG
+    result = log_append(device.loaded ? GR_LOG_KIND_LOAD : GR_LOG_KIND_REFUSAL, result);
+    if (result != TEE_SUCCESS) {
+        unload();
+        return result;
+    }
+#endif
     wipe_staging();
     if (device.loaded)
         result = place_slots();
@@ -213,8 +233,17 @@ static TEE_Result set_input(TEE_Param params[TEE_NUM_PARAMS])
 static TEE_Result run(TEE_Param params[TEE_NUM_PARAMS] __unused)
 {
     TEE_Result result = TEE_ERROR_BAD_STATE;
+#ifdef GRAMOPHONE_LOG
+    device.computed = false;
+    if (device.loaded && !log_is_ready())
+        return log_refuses();
+#endif
     if (device.loaded)
         result = result_of(gr_run(&device.replayer));
+#ifdef GRAMOPHONE_LOG
+    if (device.loaded)
+        result = log_append(GR_LOG_KIND_REPLAY, result);
+#endif
     device.computed = result == TEE_SUCCESS;
     return result;
 }
@@ -238,6 +267,9 @@ static TEE_Result forget(TEE_Param params[TEE_NUM_PARAMS] __unused)
     device.computed = false;
     memset(device.staging, 0, device.staged_bytes);
     gr_restart(&device.replayer);
+#ifdef GRAMOPHONE_LOG
+    log_forget_replay();
+#endif
     return place_slots();
 }
 
@@ -276,6 +308,15 @@ static const struct {
     [GRAMOPHONE_GET_LOG] = {TEE_PARAM_TYPES(OUT, NONE, NONE, NONE), get_log},
     [GRAMOPHONE_DESCRIBE_TRACE] = {TEE_PARAM_TYPES(OUT, NONE, NONE, NONE), describe_trace},
     [GRAMOPHONE_FORGET] = {TEE_PARAM_TYPES(NONE, NONE, NONE, NONE), forget},
+#ifdef GRAMOPHONE_LOG
+    [GRAMOPHONE_LOG_OPEN] = {TEE_PARAM_TYPES(IN, NONE, NONE, NONE), log_open},
+    [GRAMOPHONE_LOG_TAIL] = {TEE_PARAM_TYPES(OUT, NONE, NONE, NONE), log_tail},
+    [GRAMOPHONE_GET_ENTRIES] = {TEE_PARAM_TYPES(OUT, NONE, NONE, NONE), get_entries},
+#endif
+#ifdef GRAMOPHONE_ATTEST
+    [GRAMOPHONE_ATTEST_NONCE] = {TEE_PARAM_TYPES(IN, OUT, NONE, NONE), attest},
+    [GRAMOPHONE_DEVICE_KEY] = {TEE_PARAM_TYPES(OUT, NONE, NONE, NONE), device_key},
+#endif
 };
 
 static TEE_Result invoke_command(void *session __unused, uint32_t command, uint32_t types,
@@ -331,6 +372,9 @@ static void close_session(void *session)
     /* A GPU that does not complete its reset stays here. */
     if (SHARED_GPU && gr_driver_reset(&device.replayer))
         gr_optee_give_back();
+#ifdef GRAMOPHONE_LOG
+    log_forget_trace();
+#endif
     memset(&device, 0, sizeof device);
 }
 

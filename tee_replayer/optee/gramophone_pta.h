@@ -21,12 +21,13 @@
  *   TEE_ERROR_OUT_OF_MEMORY   the trace, or its inputs and outputs, do not fit the secure memory
  *   TEE_ERROR_SHORT_BUFFER    no room for the answer; the size is set to what it takes
  *   TEE_ERROR_ITEM_NOT_FOUND  the trace has no such slot
- *   TEE_ERROR_NOT_SUPPORTED   no such command
- * Opening a session returns TEE_SUCCESS, or
- *   TEE_ERROR_BUSY            another session has the GPU
- *   TEE_ERROR_ACCESS_DENIED   the caller is not the TA for applications (GRAMOPHONE_TA_ONLY in sub.mk)
- *   TEE_ERROR_GENERIC         the core has not mapped the GPU or the secure memory, or the normal world's GPU
- *                             does not complete its reset
+ *   TEE_ERROR_NOT_SUPPORTED   no such command; those of a log and of attestations, where it has none
+ *
+ * With a replay log (docs/LOG.md), LOAD and RUN are refused with the result of GR_STATUS_LOG until LOG_OPEN,
+ * and while there is no room for another entry. Opening a session returns TEE_SUCCESS, or TEE_ERROR_BUSY
+ * another session has the GPU TEE_ERROR_ACCESS_DENIED   the caller is not the TA for applications
+ * (GRAMOPHONE_TA_ONLY in sub.mk) TEE_ERROR_GENERIC         the core has not mapped the GPU or the secure
+ * memory, or the normal world's GPU does not complete its reset
  */
 #ifndef GRAMOPHONE_PTA_H
 #define GRAMOPHONE_PTA_H
@@ -75,6 +76,25 @@ enum gramophone_command {
     /* as it was after LOAD, for another user's data: no inputs, no outputs; the next RUN starts with a reset
      * GPU and cleared memory */
     GRAMOPHONE_FORGET,
+    /* for the TA: memref in: struct gr_log_tail as it was kept, zeros: none was. Starts this boot's log; one
+     * that is open goes on */
+    GRAMOPHONE_LOG_OPEN,
+    /* for the TA: memref out: struct gr_log_tail, to be kept */
+    GRAMOPHONE_LOG_TAIL,
+    /* memref out: struct gr_log_entry, one after the other: those that nobody has taken yet, as many as fit;
+     * they are given once */
+    GRAMOPHONE_GET_ENTRIES,
+    /* memref in: a verifier's nonce, 8 to 64 bytes; memref out: an attestation on this session's last replay
+     */
+    GRAMOPHONE_ATTEST_NONCE,
+    /* memref out: 65 bytes, the key that verifies attestations: P-256, 04 || x || y */
+    GRAMOPHONE_DEVICE_KEY,
 };
+
+enum { GRAMOPHONE_DEVICE_KEY_BYTES = 65 };
+
+/* Of the device's secret, with OP-TEE's huk_subkey_derive. 'gramophone enrol --huk' is the same. */
+#define GRAMOPHONE_HUK_USAGE 0x47524c47u /* GRLG */
+#define GRAMOPHONE_HUK_PURPOSE "gramophone device"
 
 #endif

@@ -12,11 +12,13 @@ from host_tools.demo import RAW
 from host_tools.machine.errors import RecordError
 from host_tools.machine.root import RecordRoot, ready_root
 from host_tools.passes.pipeline import build
+from host_tools.runners import bearssl
 from host_tools.runners.optee import build as optee
 from host_tools.runners.optee import client, guest
 from host_tools.runners.replay import RunnerError
 from host_tools.vgpu.build import QEMU
 from signing.sign import FileSigner, sign_trace
+from tee_replayer.evidence import Evidence
 from tee_replayer.generate import generate as generate_sources
 from tests.support.programs import MIN_SECURITY_VERSION
 from tests.support.signing_samples import ES256
@@ -55,6 +57,22 @@ def pta(signer: FileSigner, tmp_path_factory: pytest.TempPathFactory) -> Path:
     except (RecordError, RunnerError) as error:
         pytest.skip(f"OP-TEE's sources or tools cannot be obtained: {error}")
     optee.core_of(pta=folder)  # what does not compile fails the tests
+    return folder
+
+
+@pytest.fixture(scope="session")
+def logging_pta(pta: Path, signer: FileSigner, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A pseudo-TA with a replay log and attestations."""
+    folder = tmp_path_factory.mktemp("optee-log") / "pta"
+    generate_sources(
+        "v3d42",
+        "optee",
+        signer.public,
+        folder,
+        bearssl=bearssl.source(),
+        min_security_version=MIN_SECURITY_VERSION,
+        evidence=Evidence(log=True, hashes=True, attestation=True),
+    )
     return folder
 
 

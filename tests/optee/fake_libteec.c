@@ -9,10 +9,10 @@
 #include <tee_client_api.h>
 
 #include "fake_libteec.h"
-#include "gramophone_pta.h"
+#include "gramophone_tee.h"
 #include "gramophone_trace.h"
 
-enum { CALLS = 4096, INPUT = 0, OUTPUT = 1, SLOTS = 2, MASK = 0x5a };
+enum { CALLS = 4096, INPUT = 0, OUTPUT = 1, SLOTS = 2, MASK = 0x5a, WAITING = 64 };
 
 static struct {
     struct fake_call calls[CALLS];
@@ -22,7 +22,8 @@ static struct {
     uint8_t node[16]; /* clockSeqAndNode and the rest of the UUID that was opened */
     uint8_t *trace, *input, *output;
     uint64_t trace_bytes, trace_done;
-    bool computed;
+    bool computed, keeps_log;
+    uint32_t waiting, written; /* entries of the log */
 } fake;
 
 void fake_reset(uint32_t slot_bytes)
@@ -73,6 +74,12 @@ const uint8_t *fake_trace(void)
 const uint8_t *fake_uuid(void)
 {
     return fake.node;
+}
+
+/* The device has a replay log. */
+void fake_log(void)
+{
+    fake.keeps_log = true;
 }
 
 /* Note a call; its own result, when it is to fail. */
@@ -173,8 +180,32 @@ static uint32_t load_data(TEEC_Parameter params[4])
     return TEEC_SUCCESS;
 }
 
+/* Each byte of an entry is its number. */
+static uint32_t entries(TEEC_Parameter *param)
+{
+    uint8_t all[WAITING * GRAMOPHONE_TEE_ENTRY_BYTES];
+    const size_t room = param->memref.size / GRAMOPHONE_TEE_ENTRY_BYTES;
+    const uint32_t taken = fake.waiting < room ? fake.waiting : (uint32_t)room;
+    for (uint32_t i = 0; i < taken; i++)
+        memset(all + i * GRAMOPHONE_TEE_ENTRY_BYTES, (int)(fake.written - fake.waiting + i),
+               GRAMOPHONE_TEE_ENTRY_BYTES);
+    if (fake.waiting && !room)
+        return TEEC_ERROR_SHORT_BUFFER;
+    fake.waiting -= taken;
+    return answer(param, all, taken * GRAMOPHONE_TEE_ENTRY_BYTES);
+}
+
 static uint32_t perform(uint32_t command, TEEC_Parameter params[4])
 {
+    static const uint8_t key[GRAMOPHONE_DEVICE_KEY_BYTES] = {4, 1};
+    if (fake.keeps_log && (command == GRAMOPHONE_LOAD || command == GRAMOPHONE_RUN)) {
+        if (fake.waiting == WAITING)
+            return GRAMOPHONE_RESULT(GR_STATUS_LOG);
+        fake.waiting++;
+        fake.written++;
+    }
+    if (!fake.keeps_log && command > GRAMOPHONE_FORGET)
+        return TEEC_ERROR_NOT_SUPPORTED;
     static const struct gr_report report = {.jobs = 14, .actions = 307};
     static const uint8_t manifest[GR_MANIFEST_BYTES] = "lenet";
     const size_t bytes = params[1].memref.size, at = params[0].value.b;
@@ -199,6 +230,11 @@ static uint32_t perform(uint32_t command, TEEC_Parameter params[4])
     case GRAMOPHONE_GET_OUTPUT:
         return fake.computed ? answer(&params[1], fake.output + at, bytes) : TEEC_ERROR_BAD_STATE;
     case GRAMOPHONE_UNLOAD: return TEEC_SUCCESS;
+    case GRAMOPHONE_GET_ENTRIES: return entries(&params[0]);
+    case GRAMOPHONE_ATTEST_NONCE: /* the nonce itself */
+        return answer(&params[1], (uint8_t *)params[0].memref.parent->buffer + params[0].memref.offset,
+                      params[0].memref.size);
+    case GRAMOPHONE_DEVICE_KEY: return answer(&params[0], key, sizeof key);
     default: return TEEC_ERROR_NOT_SUPPORTED;
     }
 }

@@ -13,7 +13,7 @@
 #include "gramophone_pta.h"
 #include "gramophone_trace.h"
 
-enum { OBJECTS = 8, CALLS = 4096, NAME_BYTES = 64 };
+enum { OBJECTS = 8, CALLS = 4096, NAME_BYTES = 64, DATA_BYTES = 64 };
 
 static struct {
     struct fake_call calls[CALLS];
@@ -23,13 +23,17 @@ static struct {
     uint32_t fail_command, fail_result, open_result, create_result, read_less;
     uint8_t manifest[GR_MANIFEST_BYTES];
     struct {
-        uint8_t name[NAME_BYTES];
-        uint32_t version;
+        uint8_t name[NAME_BYTES], data[DATA_BYTES];
+        size_t name_bytes, bytes;
         bool used;
     } objects[OBJECTS];
     uint32_t opened; /* index of an object + 1 */
     uint8_t *data;   /* what the client sent, in order */
     uint64_t data_bytes, slot_bytes;
+#ifdef GRAMOPHONE_LOG
+    struct gr_log_tail tail;
+    bool log_is_open;
+#endif
 } fake;
 
 void fake_reset(void)
@@ -38,6 +42,9 @@ void fake_reset(void)
     fake.count = fake.opened = fake.fail_result = fake.open_result = fake.create_result = fake.read_less = 0;
     fake.loaded = fake.open = false;
     fake.data_bytes = fake.slot_bytes = 0;
+#ifdef GRAMOPHONE_LOG
+    fake.log_is_open = false;
+#endif
 }
 
 void fake_client(uint32_t login, const uint8_t uuid[16])
@@ -166,6 +173,33 @@ static TEE_Result output(TEE_Param params[4])
     return TEE_SUCCESS;
 }
 
+#ifdef GRAMOPHONE_LOG
+static TEE_Result log_open(TEE_Param params[4])
+{
+    if (params[0].memref.size != sizeof fake.tail)
+        return TEE_ERROR_BAD_PARAMETERS;
+    if (!fake.log_is_open) {
+        memcpy(&fake.tail, params[0].memref.buffer, sizeof fake.tail);
+        fake.tail.boots++;
+        fake.tail.entries++;
+    }
+    fake.log_is_open = true;
+    return TEE_SUCCESS;
+}
+
+/* The machine starts anew: the storage stays. */
+void fake_boot(void)
+{
+    fake.log_is_open = fake.open = fake.loaded = false;
+    fake.count = 0;
+}
+
+uint64_t fake_tail(bool boots)
+{
+    return boots ? fake.tail.boots : fake.tail.entries;
+}
+#endif
+
 TEE_Result TEE_InvokeTACommand(TEE_TASessionHandle session, uint32_t timeout, uint32_t command,
                                uint32_t types, TEE_Param params[4], uint32_t *origin)
 {
@@ -183,7 +217,22 @@ TEE_Result TEE_InvokeTACommand(TEE_TASessionHandle session, uint32_t timeout, ui
     if (fake.fail_result && fake.fail_command == command)
         return fake.fail_result;
     switch (command) {
+#ifdef GRAMOPHONE_LOG
+    case GRAMOPHONE_LOG_OPEN: return log_open(params);
+    case GRAMOPHONE_LOG_TAIL: return answer(&params[0], &fake.tail, sizeof fake.tail);
+    case GRAMOPHONE_GET_ENTRIES: return answer(&params[0], "entries", 7);
+    case GRAMOPHONE_ATTEST_NONCE:
+        append(params[0].memref.buffer, params[0].memref.size);
+        return answer(&params[1], "attestation", 11);
+    case GRAMOPHONE_DEVICE_KEY: return answer(&params[0], "key", 3);
+    case GRAMOPHONE_RUN: fake.tail.entries++; return TEE_SUCCESS;
+    case GRAMOPHONE_LOAD:
+        fake.tail.entries++;
+        fake.loaded = true;
+        return TEE_SUCCESS;
+#else
     case GRAMOPHONE_LOAD: fake.loaded = true; return TEE_SUCCESS;
+#endif
     case GRAMOPHONE_UNLOAD: fake.loaded = false; return TEE_SUCCESS;
     case GRAMOPHONE_LOAD_DATA: append(params[0].memref.buffer, params[0].memref.size); return TEE_SUCCESS;
     case GRAMOPHONE_SET_INPUT: append(params[1].memref.buffer, params[1].memref.size); return TEE_SUCCESS;
@@ -192,6 +241,11 @@ TEE_Result TEE_InvokeTACommand(TEE_TASessionHandle session, uint32_t timeout, ui
     case GRAMOPHONE_DESCRIBE_TRACE: return answer(&params[0], fake.manifest, sizeof fake.manifest);
     default: return TEE_SUCCESS;
     }
+}
+
+void TEE_MemFill(void *to, uint32_t byte, size_t bytes)
+{
+    memset(to, (int)byte, bytes);
 }
 
 void TEE_MemMove(void *to, const void *from, size_t bytes)
@@ -208,8 +262,8 @@ int32_t TEE_MemCompare(const void *a, const void *b, size_t bytes)
 static uint32_t find(const void *name, size_t bytes)
 {
     uint32_t i = 0;
-    while (i < OBJECTS &&
-           !(fake.objects[i].used && bytes == NAME_BYTES && !memcmp(fake.objects[i].name, name, bytes)))
+    while (i < OBJECTS && !(fake.objects[i].used && bytes == fake.objects[i].name_bytes &&
+                            !memcmp(fake.objects[i].name, name, bytes)))
         i++;
     return i;
 }
@@ -231,10 +285,10 @@ TEE_Result TEE_OpenPersistentObject(uint32_t storage, const void *name, size_t b
 TEE_Result TEE_ReadObjectData(TEE_ObjectHandle object, void *data, size_t bytes, size_t *count)
 {
     (void)object;
-    *count = sizeof fake.objects[0].version - fake.read_less;
+    *count = fake.objects[fake.opened - 1].bytes - fake.read_less;
     if (*count > bytes)
         *count = bytes;
-    memcpy(data, &fake.objects[fake.opened - 1].version, *count);
+    memcpy(data, fake.objects[fake.opened - 1].data, *count);
     return TEE_SUCCESS;
 }
 
@@ -244,7 +298,7 @@ TEE_Result TEE_CreatePersistentObject(uint32_t storage, const void *name, size_t
 {
     (void)storage, (void)attributes;
     uint32_t index = find(name, bytes);
-    if (fake.create_result || data_bytes != sizeof fake.objects[0].version || bytes != NAME_BYTES)
+    if (fake.create_result || data_bytes > DATA_BYTES || bytes > NAME_BYTES)
         return fake.create_result ? fake.create_result : TEE_ERROR_BAD_PARAMETERS;
     if (index < OBJECTS && !(flags & TEE_DATA_FLAG_OVERWRITE))
         return TEE_ERROR_ACCESS_CONFLICT;
@@ -252,7 +306,9 @@ TEE_Result TEE_CreatePersistentObject(uint32_t storage, const void *name, size_t
         if (!fake.objects[i].used)
             index = i;
     memcpy(fake.objects[index].name, name, bytes);
-    memcpy(&fake.objects[index].version, data, data_bytes);
+    memcpy(fake.objects[index].data, data, data_bytes);
+    fake.objects[index].name_bytes = bytes;
+    fake.objects[index].bytes = data_bytes;
     fake.objects[index].used = true;
     *object = (TEE_ObjectHandle)&fake;
     return TEE_SUCCESS;

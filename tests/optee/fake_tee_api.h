@@ -23,5 +23,7 @@ bool fake_loaded(void);
 bool fake_open(void);
 const uint8_t *fake_data(uint64_t *bytes);
 uint32_t fake_objects(void);
+void fake_boot(void);
+uint64_t fake_tail(bool boots);
 
 #endif

@@ -15,12 +15,14 @@ import numpy as np
 import pytest
 
 from host_tools.device import cli, library
+from host_tools.device.evidence import pem
 from host_tools.device.library import Session, TeeError
 from host_tools.machine.errors import RecordError
 from host_tools.runners.optee import client
 from host_tools.runners.optee.normal_world import tee_result
 from host_tools.vgpu.binding import c_declarations
 from tee_replayer.status import statuses, value_of
+from tests.support.signing_samples import ES256
 from trace_format.errors import GramophoneError
 
 CHUNK = 256 << 10  # gramophone_tee.c
@@ -62,7 +64,7 @@ class Fake:
 def built(tmp_path_factory: pytest.TempPathFactory) -> Fake:
     folder = tmp_path_factory.mktemp("libteec")
     try:
-        headers = [f"-I{path}" for path in (client.libteec() / "include", *client.INCLUDES)]
+        headers = [f"-I{path}" for path in (client.libteec() / "include", client.SOURCES, *client.INCLUDES)]
     except RecordError as error:
         pytest.skip(f"libteec's header cannot be obtained: {error}")
     teec = folder / "libteec.so"
@@ -233,6 +235,74 @@ def test_a_refused_trace_is_exit_status_1(
     trace.write_bytes(b"X" * 100)
     status, found = run(fake, capsys, command, trace)
     assert (status, found["result"]) == (1, f"{tee_result(value_of('SIGNATURE')):#010x}")
+
+
+def numbers(path: Path) -> list[int]:
+    """Of the entries in a file."""
+    data = path.read_bytes()
+    assert len(data) % library.ENTRY_BYTES == 0
+    return [data[at] for at in range(0, len(data), library.ENTRY_BYTES)]
+
+
+def test_the_log_is_taken_before_there_is_no_room(
+    fake: Fake, trace: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fake.clear(slot_bytes=8)
+    fake.lib.fake_log()
+    np.save(tmp_path / "in.npy", np.zeros(8, np.uint8))
+    arguments = ["replay", trace, "--input", f"data={tmp_path}/in.npy", "--repeat", 100]
+    log, nonce = tmp_path / "replay.log", bytes(range(8))
+    status, found = run(fake, capsys, *arguments)
+    assert (status, found["result"]) == (1, f"{library.LOG:#010x}")
+    assert "replay 64" in found["error"]
+    assert "'gramophone-tee log FILE' takes the entries that wait" in found["error"]
+    status, found = run(fake, capsys, "log", log, "--nonce", nonce.hex(), "--attestation", tmp_path / "report")
+    assert (status, found["entries"]) == (0, 64)
+    assert (tmp_path / "report").read_bytes() == nonce
+    assert run(fake, capsys, "verify", trace)[0] == 0
+    status, found = run(fake, capsys, *arguments, "--entries", log)
+    assert (status, found["entries"]) == (0, 102)
+    assert numbers(log) == list(range(166))
+    trace.write_bytes(b"X" * 100)
+    assert run(fake, capsys, *arguments, "--entries", log)[0] == 1
+    assert numbers(log) == list(range(167)), "that of the refusal, too"
+
+
+def test_the_devices_key(fake: Fake, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    fake.lib.fake_log()
+    assert run(fake, capsys, "device-key", "-o", tmp_path / "key.pem")[0] == 0
+    key = bytes([4, 1, *bytes(63)])
+    assert (tmp_path / "key.pem").read_bytes() == pem(key)
+    public = ES256.public  # the same form as that of a key that is one
+    assert pem(public.raw) == public.pem()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["log", "F"], "the device was generated without it ('gramophone generate --replay-log --attest')"),
+        (["device-key", "-o", "F"], "the device was generated without it"),
+        (["log", "net.sgtr"], "expected entries of a replay log, 240 bytes each, found 100 bytes"),
+        (["log", "F", "--nonce", "00" * 8], "--nonce and --attestation belong together"),
+        (["log", "F", "--nonce", "00" * 65], "expected 8 to 64 bytes in hexadecimal"),
+        (["log", "none/F"], "none"),
+        (["log", "F", "--nonce", "00" * 8, "--attestation", "none/F"], "none"),
+        (["replay", "net.sgtr", "--attestation", "F"], "--nonce and --attestation belong together"),
+    ],
+)
+def test_evidence_that_cannot_be_had(
+    arguments: list[str],
+    message: str,
+    fake: Fake,
+    trace: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(trace.parent)
+    status, found = run(fake, capsys, *arguments)
+    assert (status, message in found["error"]) == (2, True), found["error"]
+    assert [path.name for path in trace.parent.iterdir()] == [trace.name]
+    assert fake.left_open == [0, 0, 0]
 
 
 def test_a_failed_replay_names_the_action(fake: Fake, trace: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -23,6 +23,7 @@ from host_tools.runners import firmware
 from host_tools.vgpu import build as vgpu_build
 from signing import keys
 from signing.replay_log import ENTRY_BYTES
+from tests.support.log_attacks import ORDERS, Entries, entries_of
 from tests.support.log_samples import SECRET
 from tests.support.signing_samples import ES256
 
@@ -75,13 +76,14 @@ def device(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def verify_log(device: Path) -> Callable[..., list[str]]:
     """The faults that verify-log finds in these entries of the device's log."""
 
-    def run(order: list[int] | None = None, change: int | None = None, by: str = "tail") -> list[str]:
+    def run(
+        done: Callable[[Entries], Entries] | None = None, change: int | None = None, by: str = "tail"
+    ) -> list[str]:
         data = bytearray((device / "replay.log").read_bytes())
         if change is not None:
             data[change] ^= 1
-        entries = [data[at : at + ENTRY_BYTES] for at in range(0, len(data), ENTRY_BYTES)]
-        picked = range(len(entries)) if order is None else order
-        (device / "changed.log").write_bytes(b"".join(entries[index] for index in picked))
+        entries = entries_of(bytes(data))
+        (device / "changed.log").write_bytes(b"".join(done(entries) if done else entries))
         proofs: dict[str, tuple[str | Path, ...]] = {
             "tail": ("--log-key", device / "store/log.key", "--tail", device / "store/device.tail"),
             "report": (
@@ -90,7 +92,7 @@ def verify_log(device: Path) -> Callable[..., list[str]]:
             ),
         }
         words = ("verify-log", device / "changed.log", *proofs[by], "--trace", device / "net.sgtr")
-        is_whole = order is None and change is None
+        is_whole = done is None and change is None
         found = command(*words, status=0 if is_whole else 1)
         assert found["ok"] == is_whole
         return [finding["fault"] for finding in found["findings"]]
@@ -103,20 +105,11 @@ def test_the_log_of_two_boots_is_good(verify_log: Callable[..., list[str]], by: 
     assert verify_log(by=by) == []
 
 
-ORDERS = {
-    "removed": ([0, 1, 3, 4, 5, 6], "gap"),
-    "swapped": ([0, 1, 3, 2, 4, 5, 6], "reordered"),
-    "duplicated": ([0, 1, 2, 2, 3, 4, 5, 6], "duplicate"),
-    "cut": ([0, 1, 2, 3, 4, 5], "cut-tail"),
-    "cut to the first boot": ([0, 1, 2, 3], "cut-tail"),
-}
-
-
 @pytest.mark.parametrize("name", ORDERS)
 def test_an_attacked_log_is_caught(verify_log: Callable[..., list[str]], name: str) -> None:
-    order, fault = ORDERS[name]
-    assert verify_log(order) == [fault]
-    assert fault in verify_log(order, by="report")
+    done, fault = ORDERS[name]
+    assert verify_log(done) == [fault]
+    assert fault in verify_log(done, by="report")
 
 
 @pytest.mark.parametrize("position", [0, 3, 6])

@@ -20,13 +20,17 @@ from host_tools.runners.optee import images, ta
 from host_tools.runners.optee.bundle import bundle
 from host_tools.runners.replay import RunnerError
 from signing.keys import Algorithm, PublicKey, generate
-from tee_replayer.generate import OPTEE_PARTS, GenerateError
+from tee_replayer import crypto
+from tee_replayer.evidence import Evidence
+from tee_replayer.generate import GenerateError
 from tee_replayer.generate import generate as generate_sources
+from tee_replayer.optee_folder import PARTS
 from tests.support import replayer_samples as s
 from trace_format import profile as profiles
 from trace_format.actions import Op, action
 
 MIB = 1 << 20
+ALL = Evidence(log=True, hashes=True, attestation=True)
 KEY = PublicKey(generate(Algorithm.ES256).public_key())
 
 
@@ -37,12 +41,46 @@ def test_the_folder(gpu: str, tmp_path: Path) -> None:
     sources = {"gramophone_pta.c", "optee_port.c", "optee_crypto.c", "replayer.c"}
     assert files.keys() >= {*sources, "gramophone.c", "gramophone_pta.h", "optee_port.h", "replayer.h", "sub.mk"}
     assert re.findall(r"^srcs-y \+= (\S+)$", files["sub.mk"], re.MULTILINE) == ["gramophone.c"]
-    assert set(re.findall(r'^#include "(\S+)"$', files["gramophone.c"], re.MULTILINE)) == sources
+    assert set(re.findall(r'^#include "(\S+)"$', files["gramophone.c"], re.MULTILINE)) == sources | {"inner.h", "crypto.c"}
     profile = profiles.load(gpu)
     assert f"GRAMOPHONE_GPU_BYTES ?= {profile.window_bytes:#x}\n" in files["sub.mk"]
     assert f"-DGR_GPU_LINES={len(profile.interrupts)} " in files["sub.mk"]
     assert "GR_MIN_SECURITY_VERSION 7u" in files["replayer.h"]
     assert not any(re.search(r"@[A-Z]+@", text) for text in files.values())
+
+
+@pytest.fixture
+def bearssl(tmp_path: Path) -> Path:
+    """A source tree with the files that are copied, all empty."""
+    names = (*crypto.SOURCES, *crypto.INCLUDED, *ALL.crypto, crypto.LICENCE, "inc/bearssl.h", "src/inner.h")
+    for name in (*names, "src/config.h"):
+        (tmp_path / "bearssl" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "bearssl" / name).touch()
+    return tmp_path / "bearssl"
+
+
+def test_with_a_replay_log(bearssl: Path, tmp_path: Path) -> None:
+    """BearSSL in place of the core's crypto, and sessions for the TA alone; without one nothing of it is there."""
+    out = generate_sources("v3d42", "optee", KEY, tmp_path / "out", bearssl=bearssl, evidence=ALL)
+    plain = generate_sources("v3d42", "optee", KEY, tmp_path / "plain", bearssl=bearssl)
+    names, less = ({path.name for path in folder.iterdir()} for folder in (out, plain))
+    assert (names - less, less - names) == ({"bearssl", "crypto.c", "gramophone_pta_log.c"}, {"optee_crypto.c"})
+    settings, without = ((folder / "sub.mk").read_text() for folder in (out, plain))
+    assert "\nGRAMOPHONE_TA_ONLY ?= y\n" in settings
+    assert "subdirs-y += bearssl\n" in settings
+    assert "bearssl" not in without
+    listed = re.findall(r"^srcs-y \+= (\S+)$", (out / "bearssl" / "sub.mk").read_text(), re.MULTILINE)
+    assert all((out / "bearssl" / name).is_file() for name in listed)
+    assert {"src/ec/ecdsa_i31_sign_raw.c", "src/mac/hmac.c", "src/hash/sha2small.c"} <= set(listed)
+    for folder in (out, out / "ta", out / "client"):
+        assert "#define GRAMOPHONE_ATTEST\n" in (folder / "replayer.h").read_text()
+    assert "GRAMOPHONE_LOG\n#define" not in (plain / "replayer.h").read_text()
+    assert images.read_board(out) == images.read_board(plain)
+
+
+def test_a_replay_log_needs_the_crypto_library(tmp_path: Path) -> None:
+    with pytest.raises(GenerateError, match="the platform optee with a replay log needs BearSSL's source"):
+        generate_sources("v3d42", "optee", KEY, tmp_path / "out", evidence=ALL)
 
 
 def test_both_forms_of_the_uuid_are_the_same(tmp_path: Path) -> None:
@@ -53,7 +91,7 @@ def test_both_forms_of_the_uuid_are_the_same(tmp_path: Path) -> None:
     assert "".join(octets[:16]) == "".join(numbers)
 
 
-@pytest.mark.parametrize("part", OPTEE_PARTS)
+@pytest.mark.parametrize("part", PARTS)
 def test_what_calls_it_stands_alone(part: str, tmp_path: Path) -> None:
     """Each header of ours that a source names lies next to it."""
     out = generate_sources("v3d42", "optee", KEY, tmp_path / "out") / part

@@ -13,7 +13,8 @@ import pytest
 from signing.keys import Algorithm, PublicKey
 from signing.keys import generate as new_key
 from tee_replayer.boards import OPTEE
-from tee_replayer.generate import OPTEE_PARTS, generate
+from tee_replayer.generate import generate
+from tee_replayer.optee_folder import PARTS
 from trace_format.licence import COPYRIGHT, SPDX
 
 CHECKOUT = Path(__file__).resolve().parents[2]
@@ -91,7 +92,7 @@ def test_generated_files_say_it_once(gpu: str, tmp_path: Path) -> None:
         assert first == f"/* {SPDX} */"
         assert COPYRIGHT in second
         assert (out / name).read_text(encoding="utf-8").count(TAG) == 1
-    for folder in (out, *(out / part for part in OPTEE_PARTS)):
+    for folder in (out, *(out / part for part in PARTS)):
         assert (folder / "LICENSE").read_bytes() == (CHECKOUT / "LICENSE").read_bytes()
 
 

@@ -37,6 +37,7 @@ SWITCH = "CFG_GRAMOPHONE_PTA"
 PTA_OBJECT = "gramophone.o"
 TA_KEY = "keys/default_ta.pem"  # in OP-TEE's tree, and in its development kit
 IN_USE = "core-in-use"  # lock of OP-TEE's tree
+CRYPTO = "bearssl"  # folder in that of a pseudo-TA with a replay log
 PTA_SUFFIXES = (".c", ".h", ".mk")
 CORE_BINARIES = ("tee-header_v2.bin", "tee-pager_v2.bin", "tee-pageable_v2.bin")
 CORE_ELF = "tee.elf"  # the same with symbols, for audits
@@ -77,10 +78,11 @@ def _compile_core(tree: Path, pta: Path, kept: Path, ta_key: bytes) -> None:
     place = tree / "core" / "pta" / "gramophone"
     place.mkdir(exist_ok=True)
     contents = dict(_contents(pta))
-    for old in place.iterdir():
-        if old.name not in contents:
+    for old in place.rglob("*"):
+        if old.is_file() and old.relative_to(place).as_posix() not in contents:
             old.unlink()
     for name, data in contents.items():
+        (place / name).parent.mkdir(parents=True, exist_ok=True)
         _write_changed(place / name, data)
     key = tree.parent / "ta_key.pem"
     _write_changed(key, ta_key)
@@ -163,8 +165,13 @@ def digest_of(parts: Iterable[tuple[str, bytes]]) -> str:
 
 
 def _contents(pta: Path) -> list[tuple[str, bytes]]:
-    """The pseudo-TA's own files; next to them lie what calls it and a README."""
-    return [(path.name, path.read_bytes()) for path in sorted(pta.iterdir()) if path.suffix in PTA_SUFFIXES]
+    """The pseudo-TA's own files, and its crypto library's; next to them lie what calls it and a README."""
+    files = [*pta.iterdir(), *(pta / CRYPTO).rglob("*")]
+    return [
+        (path.relative_to(pta).as_posix(), path.read_bytes())
+        for path in sorted(files)
+        if path.suffix in PTA_SUFFIXES
+    ]
 
 
 def _keep(files: Iterable[Path], kept: Path) -> None:

@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parents[3]
 FILES = (
     "host_tools/__init__.py",
     *(f"host_tools/support/{name}.py" for name in ("__init__", "files", "messages", "npy", "version")),
-    *(f"host_tools/device/{name}.py" for name in ("__init__", "_binding", "cli", "library")),
+    *(f"host_tools/device/{name}.py" for name in ("__init__", "_binding", "cli", "evidence", "library")),
     "trace_format/__init__.py",
     "trace_format/errors.py",
 )

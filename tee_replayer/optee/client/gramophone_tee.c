@@ -224,6 +224,54 @@ uint32_t gramophone_tee_log(struct gramophone_tee *tee, struct gr_report *report
     return result == TEEC_SUCCESS ? take(tee, &operation.params[0], report, sizeof *report, origin) : result;
 }
 
+/* What a command answered into the chunk: at most `room` bytes. */
+static uint32_t take_some(struct gramophone_tee *tee, const TEEC_Parameter *param, void *data, size_t room,
+                          size_t *bytes, uint32_t *origin)
+{
+    if (param->memref.size > room)
+        return fail(TEEC_ERROR_COMMUNICATION, origin);
+    *bytes = param->memref.size;
+    memcpy(data, tee->chunk.buffer, *bytes);
+    return TEEC_SUCCESS;
+}
+
+uint32_t gramophone_tee_entries(struct gramophone_tee *tee, void *data, size_t room, size_t *bytes,
+                                uint32_t *origin)
+{
+    TEEC_Operation operation = {.paramTypes = TEEC_PARAM_TYPES(OUT, NONE, NONE, NONE)};
+    const size_t size = at_most_a_chunk(room);
+    *bytes = 0;
+    operation.params[0] = chunk_of(tee, size);
+    const uint32_t result = invoke(tee, GRAMOPHONE_GET_ENTRIES, &operation, origin);
+    return result == TEEC_SUCCESS ? take_some(tee, &operation.params[0], data, size, bytes, origin) : result;
+}
+
+uint32_t gramophone_tee_attest(struct gramophone_tee *tee, const void *nonce, size_t nonce_bytes, void *data,
+                               size_t room, size_t *bytes, uint32_t *origin)
+{
+    enum { NONCE_MIN = 8, NONCE_MAX = 64 };
+    TEEC_Operation operation = {.paramTypes = TEEC_PARAM_TYPES(IN, OUT, NONE, NONE)};
+    const size_t size = room < GRAMOPHONE_TEE_ATTESTATION_BYTES ? room : GRAMOPHONE_TEE_ATTESTATION_BYTES;
+    *bytes = 0;
+    if (nonce_bytes < NONCE_MIN || nonce_bytes > NONCE_MAX)
+        return fail(TEEC_ERROR_BAD_PARAMETERS, origin);
+    memcpy((uint8_t *)tee->chunk.buffer + GRAMOPHONE_TEE_ATTESTATION_BYTES, nonce, nonce_bytes);
+    operation.params[0] = chunk_of(tee, nonce_bytes);
+    operation.params[0].memref.offset = GRAMOPHONE_TEE_ATTESTATION_BYTES;
+    operation.params[1] = chunk_of(tee, size);
+    const uint32_t result = invoke(tee, GRAMOPHONE_ATTEST_NONCE, &operation, origin);
+    return result == TEEC_SUCCESS ? take_some(tee, &operation.params[1], data, size, bytes, origin) : result;
+}
+
+uint32_t gramophone_tee_device_key(struct gramophone_tee *tee, uint8_t key[65], uint32_t *origin)
+{
+    TEEC_Operation operation = {.paramTypes = TEEC_PARAM_TYPES(OUT, NONE, NONE, NONE)};
+    operation.params[0] = chunk_of(tee, GRAMOPHONE_DEVICE_KEY_BYTES);
+    const uint32_t result = invoke(tee, GRAMOPHONE_DEVICE_KEY, &operation, origin);
+    return result == TEEC_SUCCESS ? take(tee, &operation.params[0], key, GRAMOPHONE_DEVICE_KEY_BYTES, origin)
+                                  : result;
+}
+
 uint32_t gramophone_tee_forget(struct gramophone_tee *tee, uint32_t *origin)
 {
     return invoke_plain(tee, GRAMOPHONE_FORGET, origin);

@@ -73,6 +73,22 @@ uint32_t gramophone_tee_log(struct gramophone_tee *tee, struct gr_report *report
 /* Forget inputs, outputs and working memory, before another user's data: as after _load, without its cost. */
 uint32_t gramophone_tee_forget(struct gramophone_tee *tee, uint32_t *origin);
 
+/* Of a device with a replay log, by the TA (docs/LOG.md); TEEC_ERROR_NOT_SUPPORTED: it has none. Sizes of an
+ * entry, and of what takes any attestation. */
+enum { GRAMOPHONE_TEE_ENTRY_BYTES = 240, GRAMOPHONE_TEE_ATTESTATION_BYTES = 1024 };
+
+/* Entries that nobody has taken yet, one after the other, as many as there is room for; the device gives each
+ * once, and replays nothing when too many wait. TEEC_ERROR_SHORT_BUFFER: not even one fits. */
+uint32_t gramophone_tee_entries(struct gramophone_tee *tee, void *data, size_t room, size_t *bytes,
+                                uint32_t *origin);
+
+/* An attestation of this session's last run, on a verifier's nonce of 8 to 64 bytes. */
+uint32_t gramophone_tee_attest(struct gramophone_tee *tee, const void *nonce, size_t nonce_bytes, void *data,
+                               size_t room, size_t *bytes, uint32_t *origin);
+
+/* The key that verifies them: P-256, 04 || x || y. */
+uint32_t gramophone_tee_device_key(struct gramophone_tee *tee, uint8_t key[65], uint32_t *origin);
+
 /* Unload the trace; the session stays. */
 uint32_t gramophone_tee_unload(struct gramophone_tee *tee, uint32_t *origin);
 

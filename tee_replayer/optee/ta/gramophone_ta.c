@@ -10,6 +10,7 @@
 #include <tee_internal_api_extensions.h>
 
 #include "gramophone_ta.h"
+#include "log_tail.h"
 #include "policy.h"
 #include "rollback.h"
 
@@ -73,6 +74,19 @@ static TEE_Result send(uint32_t command, uint32_t types, TEE_Param params[TEE_NU
     return result;
 }
 
+/* What a command answered into the piece. */
+static TEE_Result pass_on(TEE_Result result, const TEE_Param *answer, size_t room, TEE_Param *to)
+{
+    const size_t bytes = answer->memref.size;
+    if (result == TEE_SUCCESS && bytes > room)
+        return TEE_ERROR_GENERIC;
+    if (result == TEE_SUCCESS)
+        TEE_MemMove(to->memref.buffer, piece, bytes);
+    if (result == TEE_SUCCESS || result == TEE_ERROR_SHORT_BUFFER)
+        to->memref.size = bytes;
+    return result;
+}
+
 /* A command whose answer fits one piece. */
 static TEE_Result query(uint32_t command, uint32_t types, TEE_Param params[TEE_NUM_PARAMS], size_t memref)
 {
@@ -82,15 +96,7 @@ static TEE_Result query(uint32_t command, uint32_t types, TEE_Param params[TEE_N
         own[0].value = params[0].value;
     own[memref].memref.buffer = piece;
     own[memref].memref.size = room;
-    const TEE_Result result = invoke(command, types, own);
-    const size_t bytes = own[memref].memref.size;
-    if (result == TEE_SUCCESS && bytes > room)
-        return TEE_ERROR_GENERIC;
-    if (result == TEE_SUCCESS)
-        TEE_MemMove(params[memref].memref.buffer, piece, bytes);
-    if (result == TEE_SUCCESS || result == TEE_ERROR_SHORT_BUFFER)
-        params[memref].memref.size = bytes;
-    return result;
+    return pass_on(invoke(command, types, own), &own[memref], room, &params[memref]);
 }
 
 static TEE_Result get_output(uint32_t types, TEE_Param params[TEE_NUM_PARAMS])
@@ -140,16 +146,55 @@ static TEE_Result admit(void)
     return trace_allowed(manifest.name) ? rollback_check(&manifest) : GRAMOPHONE_TA_ERROR_TRACE;
 }
 
+/* A command of which the replay log has an entry. Without a place for the log's end nothing stays loaded, so
+ * nothing of a replay goes out. */
+static TEE_Result invoke_logged(uint32_t command)
+{
+    const TEE_Result result = invoke_plain(command), kept = log_tail_keep(pta);
+    if (kept != TEE_SUCCESS)
+        (void)invoke_plain(GRAMOPHONE_UNLOAD); /* which cannot fail */
+    return kept == TEE_SUCCESS ? result : kept;
+}
+
 static TEE_Result load(void)
 {
-    TEE_Result result = invoke_plain(GRAMOPHONE_LOAD);
+    TEE_Result result = invoke_logged(GRAMOPHONE_LOAD);
     if (result == TEE_SUCCESS) {
         result = admit();
         if (result != TEE_SUCCESS)
-            (void)invoke_plain(GRAMOPHONE_UNLOAD); /* which cannot fail */
+            (void)invoke_plain(GRAMOPHONE_UNLOAD);
     }
     return result;
 }
+
+#ifdef GRAMOPHONE_LOG
+static TEE_Result get_entries(uint32_t types, TEE_Param params[TEE_NUM_PARAMS])
+{
+    const TEE_Result kept = log_tail_keep(pta);
+    return kept == TEE_SUCCESS ? query(GRAMOPHONE_GET_ENTRIES, types, params, 0) : kept;
+}
+#endif
+
+#ifdef GRAMOPHONE_ATTEST
+static TEE_Result attest(uint32_t types, TEE_Param params[TEE_NUM_PARAMS])
+{
+    TEE_Param own[TEE_NUM_PARAMS] = {0};
+    uint8_t nonce[GR_NONCE_MAX];
+    const size_t nonce_bytes = params[0].memref.size, room = at_most_a_piece(params[1].memref.size);
+    const TEE_Result kept = log_tail_keep(pta);
+    if (nonce_bytes > sizeof nonce)
+        return TEE_ERROR_BAD_PARAMETERS;
+    if (kept != TEE_SUCCESS)
+        return kept;
+    TEE_MemMove(nonce, params[0].memref.buffer, nonce_bytes);
+    own[0].memref.buffer = nonce;
+    own[0].memref.size = nonce_bytes;
+    own[1].memref.buffer = piece;
+    own[1].memref.size = room;
+    const TEE_Result result = invoke(GRAMOPHONE_ATTEST_NONCE, types, own);
+    return pass_on(result, &own[1], room, &params[1]);
+}
+#endif
 
 /* The commands' parameters, as the pseudo-TA has them. */
 static const uint32_t types_of[] = {
@@ -164,6 +209,13 @@ static const uint32_t types_of[] = {
     [GRAMOPHONE_GET_LOG] = TEE_PARAM_TYPES(OUT, NONE, NONE, NONE),
     [GRAMOPHONE_DESCRIBE_TRACE] = TEE_PARAM_TYPES(OUT, NONE, NONE, NONE),
     [GRAMOPHONE_FORGET] = TEE_PARAM_TYPES(NONE, NONE, NONE, NONE),
+#ifdef GRAMOPHONE_LOG
+    [GRAMOPHONE_GET_ENTRIES] = TEE_PARAM_TYPES(OUT, NONE, NONE, NONE),
+#endif
+#ifdef GRAMOPHONE_ATTEST
+    [GRAMOPHONE_ATTEST_NONCE] = TEE_PARAM_TYPES(IN, OUT, NONE, NONE),
+    [GRAMOPHONE_DEVICE_KEY] = TEE_PARAM_TYPES(OUT, NONE, NONE, NONE),
+#endif
 };
 
 TEE_Result TA_InvokeCommandEntryPoint(void *session __unused, uint32_t command, uint32_t types,
@@ -171,14 +223,24 @@ TEE_Result TA_InvokeCommandEntryPoint(void *session __unused, uint32_t command, 
 {
     if (command >= sizeof types_of / sizeof *types_of)
         return TEE_ERROR_NOT_SUPPORTED;
+    if (command == GRAMOPHONE_LOG_OPEN || command == GRAMOPHONE_LOG_TAIL)
+        return TEE_ERROR_ACCESS_DENIED;
     if (types != types_of[command])
         return TEE_ERROR_BAD_PARAMETERS;
     switch (command) {
     case GRAMOPHONE_LOAD: return load();
+    case GRAMOPHONE_RUN: return invoke_logged(command);
     case GRAMOPHONE_LOAD_DATA: return send(command, types, params, 0, false);
     case GRAMOPHONE_SET_INPUT: return send(command, types, params, 1, true);
     case GRAMOPHONE_GET_OUTPUT: return get_output(types, params);
     case GRAMOPHONE_DESCRIBE: return query(command, types, params, 1);
+#ifdef GRAMOPHONE_LOG
+    case GRAMOPHONE_GET_ENTRIES: return get_entries(types, params);
+#endif
+#ifdef GRAMOPHONE_ATTEST
+    case GRAMOPHONE_ATTEST_NONCE: return attest(types, params);
+    case GRAMOPHONE_DEVICE_KEY:
+#endif
     case GRAMOPHONE_GET_LOG:
     case GRAMOPHONE_DESCRIBE_TRACE: return query(command, types, params, 0);
     default: return invoke(command, types, params); /* no memory among its parameters */
@@ -209,7 +271,13 @@ TEE_Result TA_OpenSessionEntryPoint(uint32_t types, TEE_Param params[TEE_NUM_PAR
             TEE_SUCCESS ||
         !client_allowed(&client))
         return TEE_ERROR_ACCESS_DENIED;
-    return TEE_OpenTASession(&uuid, TEE_TIMEOUT_INFINITE, types, none, &pta, &origin);
+    TEE_Result result = TEE_OpenTASession(&uuid, TEE_TIMEOUT_INFINITE, types, none, &pta, &origin);
+    if (result != TEE_SUCCESS)
+        return result;
+    result = log_tail_open(pta);
+    if (result != TEE_SUCCESS)
+        TEE_CloseTASession(pta);
+    return result;
 }
 
 void TA_CloseSessionEntryPoint(void *session __unused)

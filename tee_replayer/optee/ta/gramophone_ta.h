@@ -7,8 +7,10 @@
  *   GRAMOPHONE_TA_ERROR_TRACE    of LOAD: policy_traces does not name this trace
  *   GRAMOPHONE_TA_ERROR_COUNTER  of LOAD: the version loaded before cannot be read or written: no secure
  *                                storage
+ *   GRAMOPHONE_TA_ERROR_LOG      of opening a session, LOAD, RUN, GET_ENTRIES and ATTEST_NONCE: where the
+ * replay log ends cannot be read or written; of a device with a log
  *
- * After these results of LOAD nothing is loaded.
+ * After these results of LOAD and RUN nothing is loaded. LOG_OPEN and LOG_TAIL are the TA's own.
  */
 #ifndef GRAMOPHONE_TA_H
 #define GRAMOPHONE_TA_H
@@ -19,5 +21,6 @@
 #define GRAMOPHONE_TA_ERROR_OLDER 0x85a10001u
 #define GRAMOPHONE_TA_ERROR_TRACE 0x85a10002u
 #define GRAMOPHONE_TA_ERROR_COUNTER 0x85a10003u
+#define GRAMOPHONE_TA_ERROR_LOG 0x85a10004u
 
 #endif
