@@ -39,6 +39,13 @@ def test_the_pseudo_ta(pta: Path, key: Path) -> None:
     assert computed["guard"]["masked"]
 
 
+def test_a_pseudo_ta_with_a_replay_log(logging_pta: Path, key: Path) -> None:
+    found = audited(optee.core_of(logging_pta) / optee.CORE_ELF, key)
+    assert (found["platform"], found["findings"]) == ("optee", [])
+    names = {row["name"].partition(".")[0] for row in found["functions"]}
+    assert {"log_open", "get_entries", "attest", "p256_mul"} <= names
+
+
 def test_a_packed_core(pta: Path, key: Path) -> None:
     found = audited(optee.core_of(pta) / "tee-pager_v2.bin", key)
     assert (found["kind"], found["platform"], found["findings"]) == ("raw", "optee", [])
