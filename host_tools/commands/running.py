@@ -272,7 +272,10 @@ def _check_evidence(
     if store is None:
         return
     if "store" not in runner_of(runner).OPTIONS:
-        raise UsageError(f"--store cannot be used with --on {runner}: no firmware with a replay log runs there")
+        where = (
+            "'gramophone-tee replay --entries' does it" if runner == OPTEE else "no firmware with a log runs there"
+        )
+        raise UsageError(f"--store cannot be used with --on {runner}: {where}")
     if firmware is None:
         raise UsageError("--store needs --firmware, a folder of 'generate --replay-log' after make")
     if not store.is_dir():

@@ -13,12 +13,13 @@ from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
+from host_tools import runners
 from host_tools.cli import main
 from host_tools.flash.errors import FlashError
 from host_tools.flash.pack import Sources, pack
 from host_tools.runners.optee import images, ta
 from host_tools.runners.optee.bundle import bundle
-from host_tools.runners.replay import RunnerError
+from host_tools.runners.replay import ReplayRequest, RunnerError
 from signing.keys import Algorithm, PublicKey, generate
 from tee_replayer import crypto
 from tee_replayer.evidence import Evidence
@@ -78,6 +79,24 @@ def test_with_a_replay_log(bearssl: Path, tmp_path: Path) -> None:
         assert "#define GRAMOPHONE_ATTEST\n" in (folder / "replayer.h").read_text()
     assert "GRAMOPHONE_LOG\n#define" not in (plain / "replayer.h").read_text()
     assert images.read_board(out) == images.read_board(plain)
+
+
+def test_the_command_says_what_a_replay_log_is_worth(bearssl: Path, tmp_path: Path) -> None:
+    """And a runner that calls the pseudo-TA without the TA says why it cannot."""
+    (tmp_path / "pub.pem").write_bytes(KEY.pem())
+    line = f"generate --gpu v3d42 --platform optee --key {tmp_path}/pub.pem -o {tmp_path}/out --bearssl {bearssl} "
+    found = CliRunner().invoke(main, [*line.split(), "--replay-log", "--attest", "--json"], catch_exceptions=False)
+    assert found.exit_code == 0, found.output
+    first, second = json.loads(found.stdout)["warnings"]
+    assert first == (
+        "optee protects neither the device's secret nor its log's tail: OP-TEE's own hardware unique key is all "
+        "zeros, its storage a folder"
+    )
+    assert "policy.h lets root replay" in second
+    data = s.signed(s.trace(action(Op.REPLAY_START), slots=[]))
+    for runner in ("optee", "optee-linux"):
+        with pytest.raises(RunnerError, match=r"sub\.mk: GRAMOPHONE_TA_ONLY is y, and a replay here calls"):
+            runners.run(runner, ReplayRequest(data, KEY, firmware=tmp_path / "out"))
 
 
 def test_a_replay_log_needs_the_crypto_library(tmp_path: Path) -> None:

@@ -40,6 +40,7 @@ BL33_FLAGS = (
 )
 NORMAL_WORLD = "normal_world.c"
 SETTING = re.compile(r"^GRAMOPHONE_(\w+) \?= (0x[0-9a-f]+|\d+)$", re.MULTILINE)  # of sub.mk
+TA_ONLY = "GRAMOPHONE_TA_ONLY ?= y"
 MIN_CARVEOUT_BYTES = 256 * MIB  # so that few images serve many traces
 
 
@@ -141,6 +142,12 @@ def read_board(pta: Path) -> Board:
         return Board(*(found[field.name] for field in fields(Board)))
     except KeyError as error:
         raise RunnerError(f"{file}: expected a line GRAMOPHONE_{error.args[0].upper()}, found none") from None
+
+
+def is_for_ta_only(pta: Path) -> bool:
+    """Whether a pseudo-TA's sub.mk leaves sessions to the TA, as with a replay log."""
+    file = pta / "sub.mk"
+    return file.is_file() and TA_ONLY in file.read_text(encoding="utf-8", errors="replace").splitlines()
 
 
 def compile_normal_world(program: Path | None = None) -> Path:

@@ -102,6 +102,11 @@ def image_for(request: ReplayRequest, trace: Trace | None, gpu: str, normal_worl
     `normal_world` is that of `host_tools.runners.optee.images.image_of`.
     """
     if request.firmware:
+        if images.is_for_ta_only(request.firmware):
+            raise RunnerError(
+                f"{request.firmware / 'sub.mk'}: GRAMOPHONE_TA_ONLY is y, and a replay here calls the pseudo-TA "
+                "without the TA: on the device 'gramophone-tee replay' calls the TA"
+            )
         return images.image_of(request.firmware, normal_world)
     return images.image_for_key(
         request.key,
