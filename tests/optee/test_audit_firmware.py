@@ -11,8 +11,11 @@ import pytest
 from click.testing import CliRunner
 
 from host_tools.cli import main
+from host_tools.runners import bearssl
 from host_tools.runners.optee import build as optee
 from signing.sign import FileSigner
+from tee_replayer.evidence import Evidence
+from tee_replayer.generate import generate
 
 
 @pytest.fixture
@@ -44,6 +47,20 @@ def test_a_pseudo_ta_with_a_replay_log(logging_pta: Path, key: Path) -> None:
     assert (found["platform"], found["findings"]) == ("optee", [])
     names = {row["name"].partition(".")[0] for row in found["functions"]}
     assert {"log_open", "get_entries", "attest", "p256_mul"} <= names
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize(
+    "evidence", [Evidence(log=True), Evidence(log=True, hashes=True), Evidence(log=True, attestation=True)]
+)
+def test_other_kinds_of_evidence(
+    evidence: Evidence, pta: Path, signer: FileSigner, key: Path, tmp_path: Path
+) -> None:
+    """They compile, too."""
+    folder = generate(
+        "v3d42", "optee", signer.public, tmp_path / "pta", bearssl=bearssl.source(), evidence=evidence
+    )
+    assert audited(optee.core_of(folder) / optee.CORE_ELF, key)["findings"] == []
 
 
 def test_a_packed_core(pta: Path, key: Path) -> None:

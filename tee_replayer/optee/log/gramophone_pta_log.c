@@ -24,8 +24,10 @@ static struct {
     struct gr_log_entry waiting[WAITING_MAX]; /* a ring: `count` entries from `first` on */
     uint32_t first, count;
     bool open;
+#ifdef GRAMOPHONE_ATTEST
     uint8_t nonce[GR_NONCE_MAX];
     uint8_t attestation[GR_ATTESTATION_MAX];
+#endif
 } evidence;
 
 static bool keep_entry(void *ctx __unused, const struct gr_log_entry *entry,
