@@ -1,17 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // memcpy, memset and memmove, by words where all is aligned: with the MMU off, memory takes aligned accesses only.
-    .section .text.string, "ax"
     .global memcpy, memset, memmove
 
-memmove:                            // x0 to, x1 from, x2 bytes
-    cmp x0, x1
-    b.ls memcpy                     // upwards is safe
-1:  cbz x2, 9f
-    sub x2, x2, #1
-    ldrb w4, [x1, x2]
-    strb w4, [x0, x2]
-    b 1b
-
+    .section .text.string, "ax"
 memcpy:
     mov x3, x0
     orr x4, x0, x1
@@ -45,4 +36,15 @@ memset:                             // x0 to, w1 byte, x2 bytes
     strb w1, [x3], #1
     sub x2, x2, #1
     b 6b
+9:  ret
+
+    .section .text.string.memmove, "ax" // only some of what a crypto library does needs it
+memmove:                            // x0 to, x1 from, x2 bytes
+    cmp x0, x1
+    b.ls memcpy                     // upwards is safe
+1:  cbz x2, 9f
+    sub x2, x2, #1
+    ldrb w4, [x1, x2]
+    strb w4, [x0, x2]
+    b 1b
 9:  ret

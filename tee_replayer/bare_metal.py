@@ -21,18 +21,19 @@ _COMMON = (
     *("include/limits.h", "include/string.h"),
 )
 _HEADERS = ("gramophone_mailbox.h", "gramophone_board.h")
+MACHINE = "arm"  # of s2n-bignum: all boards are AArch64
 
 
-def write(board: Board, folder: Path, bearssl: Path, evidence: Evidence) -> None:
+def write(board: Board, folder: Path, libraries: crypto.Libraries, evidence: Evidence) -> None:
     """Write a board's files.
 
     Args:
         board: which; it has a port.
         folder: to write to; it has replayer.c and replayer.h.
-        bearssl: BearSSL's source tree.
+        libraries: the crypto libraries, both of them.
         evidence: what the device says of its replays.
     """
-    write_crypto(folder, bearssl, evidence)
+    write_crypto(folder, libraries, evidence)
     ports = resources.files("baremetal")
     for name in (*_COMMON, *(("evidence.c",) if evidence.log else ())):
         (folder / name).parent.mkdir(exist_ok=True)
@@ -50,14 +51,12 @@ def write(board: Board, folder: Path, bearssl: Path, evidence: Evidence) -> None
     shutil.copyfile(HERE / "firmware" / "size.py", folder / "size.py")
 
 
-def write_crypto(folder: Path, bearssl: Path, evidence: Evidence) -> None:
-    """Write the crypto seam over BearSSL, crypto.c, and the files of BearSSL that it needs, in `bearssl`."""
-    seam = (HERE / "crypto" / "bearssl.c").read_text(encoding="utf-8")
-    seam = seam.replace('#include "crypto.h"', '#include "replayer.h"')
-    if evidence.log:
-        seam += "\n" + amalgamate.part(HERE / "crypto" / "bearssl_log.c")
-    (folder / "crypto.c").write_text(seam, encoding="utf-8")
-    _copy_crypto(bearssl, folder / "bearssl", evidence)
+def write_crypto(folder: Path, libraries: crypto.Libraries, evidence: Evidence) -> None:
+    """Write the crypto seam, crypto.c, and the libraries' files that it needs, in `bearssl` and `aws-lc`."""
+    parts = ("bearssl_hash.c", "s2n_p256.c", *(("bearssl_log.c",) if evidence.log else ()))
+    seam = [f'/* {SPDX} */\n#include "replayer.h"\n', *(amalgamate.part(HERE / "crypto" / name) for name in parts)]
+    (folder / "crypto.c").write_text("\n".join(seam), encoding="utf-8")
+    _copy_crypto(libraries, folder, evidence)
 
 
 def header(board: Board) -> str:
@@ -80,18 +79,36 @@ def header(board: Board) -> str:
     )
 
 
+def _bearssl_sources(evidence: Evidence) -> tuple[str, ...]:
+    return (*crypto.HASH, *evidence.crypto)
+
+
+def crypto_sources(evidence: Evidence) -> list[str]:
+    """Files of the libraries that are compiled, by their paths in a generated folder."""
+    return [
+        *(f"bearssl/{name}" for name in _bearssl_sources(evidence)),
+        *map(_place, crypto.s2n_sources(MACHINE)),
+    ]
+
+
 def _crypto_objects(evidence: Evidence) -> str:
-    names = (*crypto.SOURCES, *evidence.crypto)
-    return " \\\n  ".join(f"bearssl/{name.removesuffix('.c')}.o" for name in names)
+    return " \\\n  ".join(f"{name.removesuffix('.c').removesuffix('.S')}.o" for name in crypto_sources(evidence))
 
 
-def _copy_crypto(bearssl: Path, to: Path, evidence: Evidence) -> None:
-    headers = [*(bearssl / "inc").glob("*.h"), bearssl / "src" / "inner.h", bearssl / "src" / "config.h"]
-    for path in [
-        *headers,
-        bearssl / crypto.LICENCE,
-        *(bearssl / name for name in (*crypto.SOURCES, *crypto.INCLUDED, *evidence.crypto)),
-    ]:
-        target = to / path.relative_to(bearssl)
+def _place(name: str) -> str:
+    """Of a file of AWS-LC in a generated folder."""
+    return name.replace("third_party/s2n-bignum/s2n-bignum-imported", "s2n-bignum")
+
+
+def _copy_crypto(libraries: crypto.Libraries, to: Path, evidence: Evidence) -> None:
+    bearssl, aws_lc = libraries.bearssl, libraries.aws_lc
+    assert aws_lc is not None
+    included = crypto.INCLUDED if evidence.attestation else ()
+    names = [*crypto.HEADERS, crypto.LICENCE, *_bearssl_sources(evidence), *included]
+    names += [str(path.relative_to(bearssl)) for path in (bearssl / "inc").glob("*.h")]
+    files = {bearssl / name: to / "bearssl" / name for name in names}
+    names = [crypto.AWS_LC_LICENCE, *crypto.s2n_sources(MACHINE), *crypto.s2n_headers(MACHINE)]
+    files |= {aws_lc / name: to / _place(name) for name in names}
+    for path, target in files.items():
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(path, target)

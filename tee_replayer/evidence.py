@@ -6,14 +6,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from tee_replayer import amalgamate
+from tee_replayer import amalgamate, crypto
 from trace_format.emit import GENERATED
 
 HERE = Path(__file__).resolve().parent / "log"
 HOOK = b"gr_board_secret("  # that a board's port must have
-# Files of BearSSL besides those that verification takes.
+# Files of BearSSL besides SHA-256.
 _FOR_LOG = ("src/mac/hmac.c",)
-_FOR_ATTESTATION = ("src/ec/ecdsa_i31_sign_raw.c", "src/rand/hmac_drbg.c")
+_FOR_ATTESTATION = (*crypto.CURVE, "src/ec/ecdsa_i31_sign_raw.c", "src/rand/hmac_drbg.c")
 
 
 @dataclass(frozen=True)

@@ -41,7 +41,7 @@ def generate(
     key: PublicKey,
     out: Path,
     *,
-    bearssl: Path | None = None,
+    libraries: crypto.Libraries | None = None,
     min_security_version: int = 0,
     carveout_bytes: int | None = None,
     share_gpu: bool = False,
@@ -57,7 +57,8 @@ def generate(
         platform: one of `boards.names()`, or a board of one's own.
         key: whose traces the device accepts.
         out: folder; made, or replaced when it is one that this function wrote.
-        bearssl: BearSSL's source tree, for platforms other than OP-TEE, and for OP-TEE with evidence.
+        libraries: the crypto libraries' source trees, both of them, for platforms other than OP-TEE, and for
+            OP-TEE with evidence.
         min_security_version: older traces are refused.
         carveout_bytes: secure memory for traces, a multiple of 4096; without it the board's own size.
         share_gpu: the normal world has the GPU between sessions (OP-TEE, on a board with a firewall for it).
@@ -94,10 +95,10 @@ def generate(
         raise GenerateError(f"{board.name} takes no policy: it is the TA's, of platforms with OP-TEE")
     library = "OP-TEE's core crypto"
     if not board.runs_optee or evidence.log:
-        if bearssl is None:
+        if libraries is None or libraries.aws_lc is None:
             what = " with a replay log" if board.runs_optee else ""
-            raise GenerateError(f"the platform {board.name}{what} needs BearSSL's source")
-        library = f"BearSSL {crypto.version(bearssl)}"
+            raise GenerateError(f"the platform {board.name}{what} needs the sources of BearSSL and AWS-LC")
+        library = ", ".join(f"{name} {version}" for name, version in libraries.versions.items())
     if evidence.log and not board.runs_optee and not any(HOOK in source for source in board.sources.values()):
         raise GenerateError(
             f"{board.file}: a replay log needs a place for a secret and for the log's tail: expected "
@@ -130,10 +131,10 @@ def generate(
         (work / "replayer.c").write_text(source, encoding="utf-8")
         if board.runs_optee:
             optee_folder.write(profile, board, work, share_gpu, _policy(policy))
-            if evidence.log and bearssl is not None:
-                optee_folder.add_log(work, bearssl, evidence)
-        elif bearssl is not None:
-            bare_metal.write(board, work, bearssl, evidence)
+            if evidence.log and libraries is not None:
+                optee_folder.add_log(work, libraries, evidence)
+        elif libraries is not None:
+            bare_metal.write(board, work, libraries, evidence)
         if not board.is_own:  # for `gramophone flash`
             shutil.copyfile(board.file, work / f"{board.name}.toml")
         for path, data in (programs or {}).items():

@@ -33,22 +33,23 @@ CFLAGS = ["-std=c11", "-O2", "-g", "-fPIC", "-shared", "-fvisibility=default"]
 _FIELDS = tuple(Report.__dataclass_fields__)
 
 
-def own_sources(profile: Profile, bearssl: bool = True) -> list[Path]:
-    """The C files of ours that a host library is made of."""
+def own_sources(profile: Profile, seam: tuple[str, ...] = ("bearssl_hash.c", "s2n_p256.c")) -> list[Path]:
+    """The C files of ours that a host library is made of; `seam` are those between it and the crypto libraries."""
     return [
         *sorted(CORE.glob("*.c")),
         target.driver_source(profile),
-        HERE / "crypto" / ("bearssl.c" if bearssl else "openssl.c"),
+        *(HERE / "crypto" / name for name in seam),
         HERE / "host" / "host.c",
     ]
 
 
-def build(profile: Profile, bearssl: Path | None, folder: Path, extra: tuple[str, ...] = ()) -> Path:
+def build(profile: Profile, libraries: crypto.Libraries | None, folder: Path, extra: tuple[str, ...] = ()) -> Path:
     """Compile the library for one GPU, unless that was done before.
 
     Args:
         profile: the GPU.
-        bearssl: BearSSL's source tree; None: OpenSSL's libcrypto of this machine does the cryptography.
+        libraries: the crypto libraries' source trees; None: OpenSSL's libcrypto of this machine does the
+            cryptography. Where AWS-LC has nothing for this machine, BearSSL does all of it.
         folder: where builds are kept, under a name made from a hash of all that went in.
         extra: further compiler flags (sanitizers).
 
@@ -59,13 +60,12 @@ def build(profile: Profile, bearssl: Path | None, folder: Path, extra: tuple[str
     if shutil.which(compiler) is None:
         raise GramophoneError(f"no C compiler: {compiler!r} is not installed (apt-get install gcc)")
     text = target.header(profile)
-    own = own_sources(profile, bearssl is not None)
-    theirs = [bearssl / name for name in crypto.SOURCES] if bearssl else []
-    included = [bearssl / name for name in crypto.INCLUDED] if bearssl else []
+    linked = crypto.linked(libraries)
+    own = own_sources(profile, linked.seam)
     made = [GENERATED / name for name in ("gramophone_trace.h", "gramophone_report.h")]
     headers = [*CORE.glob("*.h"), *(HERE / "host").glob("*.h"), *made]
     digest = hashlib.sha256("\0".join([text, compiler, *CFLAGS, *WARNINGS, *extra]).encode())
-    for path in [*own, *sorted(headers), *theirs, *included]:
+    for path in [*own, *sorted(headers), *linked.sources, *linked.included]:
         digest.update(path.name.encode() + b"\0" + hashlib.sha256(path.read_bytes()).digest())
     result = folder / f"replayer-{profile.name}-{digest.hexdigest()[:16]}.so"
     if result.exists():
@@ -75,10 +75,9 @@ def build(profile: Profile, bearssl: Path | None, folder: Path, extra: tuple[str
         work = Path(name)
         (work / "gr_target.h").write_text(text, encoding="utf-8")
         include = [f"-I{path}" for path in (work, CORE, HERE / "host", GENERATED)]
-        system = [f"-isystem{bearssl / part}" for part in ("inc", "src")] if bearssl else []
-        libraries = [] if bearssl else ["-lcrypto"]
+        system = [f"-isystem{path}" for path in linked.include]
         objects = []
-        for index, source in enumerate([*own, *theirs]):
+        for index, source in enumerate([*own, *linked.sources]):
             objects.append(work / f"{index}.o")
             warnings = WARNINGS if source in own else []
             _compile(
@@ -95,7 +94,7 @@ def build(profile: Profile, bearssl: Path | None, folder: Path, extra: tuple[str
                     str(source),
                 ]
             )
-        _compile([compiler, *CFLAGS, *extra, "-o", str(work / result.name), *map(str, objects), *libraries])
+        _compile([compiler, *CFLAGS, *extra, "-o", str(work / result.name), *map(str, objects), *linked.flags])
         os.replace(work / result.name, result)
     return result
 

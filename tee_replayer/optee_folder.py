@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """What a replayer for OP-TEE has besides the core: the pseudo-TA, and what calls it.
 
-It uses OP-TEE's core crypto. With a replay log it brings BearSSL, whose signatures are deterministic, and which
-has a way from a secret to its public key; OP-TEE's interface has none.
+It uses OP-TEE's core crypto. With a replay log it brings the libraries of bare-metal firmware: their signatures
+are deterministic, and they have a way from a secret to its public key, which OP-TEE's interface has not.
 """
 
 from __future__ import annotations
@@ -10,8 +10,9 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-from tee_replayer import bare_metal, crypto
+from tee_replayer import bare_metal
 from tee_replayer.boards import Board
+from tee_replayer.crypto import Libraries
 from tee_replayer.evidence import Evidence
 from trace_format.emit import GENERATED
 from trace_format.licence import SPDX
@@ -62,15 +63,15 @@ def write(profile: Profile, board: Board, folder: Path, share_gpu: bool, policy:
     (folder / "ta" / POLICY).write_bytes(policy)
 
 
-def add_log(folder: Path, bearssl: Path, evidence: Evidence) -> None:
+def add_log(folder: Path, libraries: Libraries, evidence: Evidence) -> None:
     """Give a pseudo-TA a replay log: further sources, another crypto library, sessions for the TA alone.
 
     Args:
         folder: that `write` wrote to.
-        bearssl: BearSSL's source tree.
+        libraries: the crypto libraries, both of them.
         evidence: what the device says of its replays.
     """
-    bare_metal.write_crypto(folder, bearssl, evidence)
+    bare_metal.write_crypto(folder, libraries, evidence)
     (folder / "optee_crypto.c").unlink()
     shutil.copyfile(HERE / "log" / "gramophone_pta_log.c", folder / "gramophone_pta_log.c")
     settings = (folder / _SETTINGS).read_text(encoding="utf-8")
@@ -78,11 +79,12 @@ def add_log(folder: Path, bearssl: Path, evidence: Evidence) -> None:
     more = (HERE / "log" / _SETTINGS).read_text(encoding="utf-8").removeprefix(f"# {SPDX}\n")
     settings = settings.replace(_ANYBODY, _TA_ONLY) + more
     (folder / _SETTINGS).write_text(settings, encoding="utf-8")
-    sources = "".join(f"srcs-y += {name}\n" for name in (*crypto.SOURCES, *evidence.crypto))
-    text = (
-        f"# {SPDX}\n{sources}cflags-y += -w -Os\ncppflags-y += -isystem $(sub-dir)/inc -isystem $(sub-dir)/src\n"
-    )
-    (folder / "bearssl" / _SETTINGS).write_text(text, encoding="utf-8")
+    for library, include in (("bearssl", ("inc", "src")), ("aws-lc", ("s2n-bignum/include", "include"))):
+        names = [name for name in bare_metal.crypto_sources(evidence) if name.startswith(f"{library}/")]
+        sources = "".join(f"srcs-y += {name.removeprefix(f'{library}/')}\n" for name in names)
+        headers = " ".join(f"-isystem $(sub-dir)/{name}" for name in include)
+        text = f"# {SPDX}\n{sources}cflags-y += -w -Os\ncppflags-y += {headers}\n"
+        (folder / library / _SETTINGS).write_text(text, encoding="utf-8")
 
 
 def _files(folder: Path) -> list[Path]:

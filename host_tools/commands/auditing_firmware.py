@@ -20,11 +20,12 @@ from host_tools.audit.firmware.rules import RULES, FirmwareFinding
 from host_tools.audit.rules import Severity
 from host_tools.audit.sarif import sarif
 from host_tools.commands.framework import FILE, GramophoneCommand, Outcome, UsageError
-from host_tools.commands.replaying import BEARSSL, device_key
+from host_tools.commands.replaying import AWS_LC, BEARSSL, device_key
 from host_tools.flash.check import check_opened
 from host_tools.flash.containers import open_image
 from host_tools.flash.errors import ImageError
 from host_tools.flash.manifest import NAME
+from host_tools.runners import libraries
 from host_tools.runners.firmware import ELF
 from host_tools.support.files import check_writable, write_atomically
 from host_tools.support.progress import phase
@@ -49,6 +50,7 @@ from trace_format import layout
     "--rebuild", "again", is_flag=True, help="Also generate and compile it again, and compare all bytes."
 )
 @BEARSSL
+@AWS_LC
 @click.option("--strict", is_flag=True, help="Warnings are failures too.")
 @click.option("--allow", type=FILE, help="TOML file with findings that are accepted, each with a reason.")
 @click.option("--sarif", "sarif_file", type=FILE, help="Also write the findings as SARIF 2.1.0.")
@@ -58,6 +60,7 @@ def audit_firmware_command(
     board_file: Path | None,
     again: bool,
     bearssl: Path | None,
+    aws_lc: Path | None,
     strict: bool,
     allow: Path | None,
     sarif_file: Path | None,
@@ -70,8 +73,8 @@ def audit_firmware_command(
 
     Exit status 1 if there are errors, with --strict also warnings, that --allow does not name.
     """
-    if bearssl and not again:
-        raise UsageError("--bearssl is for --rebuild")
+    if (bearssl or aws_lc) and not again:
+        raise UsageError(f"{'--bearssl' if bearssl else '--aws-lc'} is for --rebuild")
     trusted = device_key(key) if key else None
     board = boards.read(board_file) if board_file else None
     allowances = allowed.read(allow) if allow else []
@@ -85,7 +88,7 @@ def audit_firmware_command(
         rebuilt: Rebuilt | None = None
         if again:
             with phase("rebuilding"):
-                rebuilt = rebuild(part, what, bearssl)
+                rebuilt = rebuild(part, what, libraries.source(bearssl, aws_lc))
             if not part.symbols and not rebuilt.findings:  # the same bytes: its names are this one's
                 part = replace(part, symbols=rebuilt.image.symbols)
         with phase("auditing"):

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from host_tools.commands.framework import FILE, GramophoneCommand, Outcome, UsageError, warn
-from host_tools.runners.bearssl import source as bearssl_source
+from host_tools.runners.libraries import source as libraries_source
 from host_tools.runners.optee.bundle import bundle
 from host_tools.support.progress import phase
 from signing.keys import Algorithm, PublicKey, load_public_key
@@ -26,6 +26,9 @@ MIN_VERSION = click.option(
     "--min-security-version", type=click.IntRange(0, 2**32 - 1), default=0, help="Older traces are refused."
 )
 BEARSSL = click.option("--bearssl", type=FILE, help="BearSSL's source tree; default: Debian's, fetched once.")
+AWS_LC = click.option(
+    "--aws-lc", type=FILE, help="Source tree of aws-lc-sys, as Debian has it; default: Debian's, fetched once."
+)
 
 
 def device_key(path: Path) -> PublicKey:
@@ -60,6 +63,7 @@ def board_of(platform: str | None, file: Path | None) -> Board:
     "--carveout-mib", type=click.IntRange(1, 1 << 20), help="Secure memory for traces; default: the board's."
 )
 @BEARSSL
+@AWS_LC
 @click.option(
     "--share-gpu", is_flag=True, help="The normal world has the GPU between sessions (platform optee only)."
 )
@@ -79,6 +83,7 @@ def generate_command(
     min_security_version: int,
     carveout_mib: int | None,
     bearssl: Path | None,
+    aws_lc: Path | None,
     share_gpu: bool,
     policy: Path | None,
     replay_log: bool,
@@ -97,17 +102,18 @@ def generate_command(
     trusted = device_key(key)
     crypto = None
     optee = board.runs_optee
-    if optee and bearssl and not replay_log:
-        raise UsageError(f"--bearssl cannot be used with {board.name}: OP-TEE has its own crypto library")
+    for option, given in (("--bearssl", bearssl), ("--aws-lc", aws_lc)):
+        if optee and given and not replay_log:
+            raise UsageError(f"{option} cannot be used with {board.name}: OP-TEE has its own crypto library")
     if not optee or replay_log:
-        with phase("fetching BearSSL's source"):
-            crypto = bearssl_source(bearssl)
+        with phase("fetching the crypto libraries' sources"):
+            crypto = libraries_source(bearssl, aws_lc)
     folder = generate_sources(
         gpu,
         board,
         trusted,
         output,
-        bearssl=crypto,
+        libraries=crypto,
         min_security_version=min_security_version,
         carveout_bytes=carveout_mib and carveout_mib * MIB,
         share_gpu=share_gpu,
@@ -117,7 +123,9 @@ def generate_command(
         force=force,
     )
     files = sorted(
-        str(p.relative_to(folder)) for p in folder.rglob("*") if p.is_file() and "bearssl" not in p.parts
+        str(p.relative_to(folder))
+        for p in folder.rglob("*")
+        if p.is_file() and not {"bearssl", "aws-lc"} & set(p.relative_to(folder).parts)
     )
     data = {"folder": str(folder), "gpu": gpu, "platform": board.name, "key_id": trusted.kid.hex(), "files": files}
     if replay_log and not board.is_silicon:

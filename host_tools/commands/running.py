@@ -14,7 +14,7 @@ from host_tools.audit.verdicts import rules_of_report
 from host_tools.commands.evidence import Nonce
 from host_tools.commands.framework import FILE, GramophoneCommand, Outcome, UsageError, warn
 from host_tools.commands.outputs import Expected, Shown, compare, read_expected, read_labels, show
-from host_tools.commands.replaying import BEARSSL, KEY, MIB, MIN_VERSION, device_key
+from host_tools.commands.replaying import AWS_LC, BEARSSL, KEY, MIB, MIN_VERSION, device_key
 from host_tools.commands.streams import read
 from host_tools.record.network import TOLERANCE
 from host_tools.runners import NORMAL_WORLDS, OPTEE, WITHOUT_OPTEE, run, runner_of
@@ -80,6 +80,7 @@ def run_options(function: Callable[..., Any]) -> Callable[..., Any]:
             ),
             MIN_VERSION,
             BEARSSL,
+            AWS_LC,
         )
     ):
         function = option(function)
@@ -121,6 +122,7 @@ def prepare(
     timeout: float | None,
     min_security_version: int,
     bearssl: Path | None,
+    aws_lc: Path | None,
 ) -> Prepared:
     """Read what `run_options` name, and check that it fits together."""
     files = assigned("input", inputs), assigned("parameter", parameters)
@@ -131,8 +133,10 @@ def prepare(
         raise UsageError(f"--firmware cannot be used with --on {runner}: no firmware runs there")
     if timeout is not None and "timeout_s" not in options:
         raise UsageError(f"--timeout cannot be used with --on {runner}: no machine boots there")
-    if bearssl is not None and "bearssl" not in options:
-        raise UsageError(f"--bearssl cannot be used with --on {runner}: OP-TEE has its own crypto library")
+    for option, path in (("bearssl", bearssl), ("aws_lc", aws_lc)):
+        if path is not None and option not in options:
+            name = option.replace("_", "-")
+            raise UsageError(f"--{name} cannot be used with --on {runner}: OP-TEE has its own crypto library")
     data = read(signed)
     trusted = device_key(key)
     found = verify_trace(data, [trusted], file=str(signed))
@@ -146,7 +150,16 @@ def prepare(
             _check_complete(signed, trace, set(tensors))
     world = NORMAL_WORLDS[normal_world or "bare-metal"] if runner == OPTEE else runner
     request = ReplayRequest(
-        data, trusted, tensors, gpu, 1, min_security_version, firmware, bearssl=bearssl, timeout_s=timeout
+        data,
+        trusted,
+        tensors,
+        gpu,
+        1,
+        min_security_version,
+        firmware,
+        bearssl=bearssl,
+        aws_lc=aws_lc,
+        timeout_s=timeout,
     )
     return Prepared(trace, world, request)
 

@@ -22,7 +22,7 @@ from host_tools.demo.digits import load as load_digits
 from host_tools.demo.ncnn_model import classify
 from host_tools.passes.pipeline import build
 from host_tools.record.network import TOLERANCE, relative_difference
-from host_tools.runners import bearssl, run
+from host_tools.runners import libraries, run
 from host_tools.runners.firmware import compile_firmware
 from host_tools.runners.replay import ReplayRequest, ReplayResult
 from host_tools.support.messages import escape_unprintable, listening
@@ -78,7 +78,7 @@ def _demo(console: Console, folder: Path, digits: Digits) -> bool:
 
     with phase("generating the replayer and compiling it for AArch64"):
         firmware = generate_sources(
-            recording.gpu, "qemu-virt", signer.public, folder / "out", bearssl=bearssl.source()
+            recording.gpu, "qemu-virt", signer.public, folder / "out", libraries=libraries.source()
         )
         compile_firmware(firmware)
     _say(

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """The versions that were tested, of packages from suites whose versions change. What else needs a certain version
-says so itself: ncnn (wheels.py, pyproject.toml), QEMU (host_tools/vgpu/build.py), BearSSL's files (tee_replayer).
+says so itself: ncnn (wheels.py, pyproject.toml), QEMU (host_tools/vgpu/build.py), crypto libraries (tee_replayer).
 """
 
 from functools import cache
@@ -10,6 +10,7 @@ from host_tools.support.messages import warn
 TESTED = {
     # Sources.
     "bearssl": "0.6+dfsg.1-3",
+    "rust-aws-lc-sys": "0.42.0+dfsg-1",
     "optee-os": "4.10.0-2",
     "arm-trusted-firmware": "2.12.1+dfsg-1",
     # What recordings are made with; those of other versions can be compared in their results only.

@@ -16,7 +16,7 @@ from elftools.common.exceptions import ELFError
 from elftools.elf.elffile import ELFFile
 
 from host_tools.gpus.family import profile_of
-from host_tools.runners import bearssl
+from host_tools.runners import libraries
 from host_tools.runners.needs import gpu_of, secure_bytes
 from host_tools.runners.replay import ReplayRequest, RunnerError
 from host_tools.support import programs
@@ -24,6 +24,7 @@ from host_tools.support.cache import cache_dir, made_once
 from host_tools.support.gpu_folders import DEFAULT_GPU
 from signing.keys import PublicKey
 from tee_replayer.boards import QEMU_VIRT
+from tee_replayer.crypto import Libraries
 from tee_replayer.generate import generate
 from trace_format import packing
 from trace_format.trace import Trace
@@ -120,7 +121,7 @@ def build(
     min_security_version: int = 0,
     *,
     carveout_bytes: int = 0,
-    crypto: Path | None = None,
+    crypto: Libraries | None = None,
 ) -> Firmware:
     """The firmware for a key on the emulated board, from the cache.
 
@@ -129,7 +130,7 @@ def build(
         gpu: the virtual GPU.
         min_security_version: older traces are refused.
         carveout_bytes: the least secure memory that it must have.
-        crypto: BearSSL's source; None: Debian's.
+        crypto: the crypto libraries' sources; None: Debian's.
 
     Raises:
         GenerateError: no ES256 key.
@@ -142,7 +143,7 @@ def build(
             QEMU_VIRT,
             key,
             Path(name) / "out",
-            bearssl=bearssl.source(crypto),
+            libraries=crypto or libraries.source(),
             min_security_version=min_security_version,
             carveout_bytes=-(-carveout_bytes // CARVEOUT_STEP) * CARVEOUT_STEP or None,
         )
@@ -172,7 +173,7 @@ def firmware_for(request: ReplayRequest, trace: Trace | None) -> Firmware:
         gpu_of(request.signed, request.gpu),
         request.min_security_version,
         carveout_bytes=secure_bytes(trace, request.signed),
-        crypto=request.bearssl,
+        crypto=libraries.source(request.bearssl, request.aws_lc),
     )
 
 

@@ -42,7 +42,7 @@ class ReplayRequest:
         repeat: replays in a row; the outputs are those of the last one.
         min_security_version: older traces are refused.
         firmware: folder that `generate` wrote, compiled where it has a make file; None: one is made for `key`.
-        bearssl: BearSSL's source, for what is compiled for this replay; None: Debian's.
+        bearssl, aws_lc: the crypto libraries' sources, for what is compiled for this replay; None: Debian's.
         plugin_args: further arguments of the QEMU plugin (host_tools/vgpu/qemu).
         timeout_s: of real time, for the whole run; None: the runner's own.
         latency_ns: how long the virtual GPU takes for what takes time.
@@ -59,6 +59,7 @@ class ReplayRequest:
     min_security_version: int = 0
     firmware: Path | None = None
     bearssl: Path | None = None
+    aws_lc: Path | None = None
     plugin_args: Mapping[str, str] | None = None
     timeout_s: float | None = None
     latency_ns: int = 0
@@ -75,8 +76,10 @@ class ReplayRequest:
             raise RunnerError(
                 f"the runner {runner} has no option {listed(unknown)}; it has: {listed(sorted(options))}"
             )
-        if self.firmware is not None and self.bearssl is not None:
-            raise RunnerError(f"{self.firmware}: the firmware has its own BearSSL; no other can be given")
+        if self.firmware is not None and (self.bearssl or self.aws_lc):
+            raise RunnerError(
+                f"{self.firmware}: the firmware has its own crypto libraries; no others can be given"
+            )
         if self.firmware is not None and self.min_security_version:
             raise RunnerError(
                 f"{self.firmware}: the minimum security version is that which the firmware was generated with; "

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from host_tools.gpus.family import profile_of
-from host_tools.runners import bearssl
+from host_tools.runners import libraries
 from host_tools.runners.buffers import bind
 from host_tools.runners.needs import gpu_of, open_trace, secure_bytes
 from host_tools.runners.replay import ReplayRequest, ReplayResult, result
@@ -17,16 +17,17 @@ from host_tools.support.cache import cache_dir
 from host_tools.support.gpu_folders import DEFAULT_GPU
 from host_tools.vgpu.binding import VgpuError, VirtualGpu
 from tee_replayer import hostlib
+from tee_replayer.crypto import Libraries
 from tee_replayer.status import ReplayError
 
 CARVEOUT_PHYS = 0x1_0000_0000
 DEVICE = "virtual GPU, replayer on the host"
-OPTIONS = frozenset(("bearssl", "latency_ns", "hang_job", "fault_job"))
+OPTIONS = frozenset(("aws_lc", "bearssl", "latency_ns", "hang_job", "fault_job"))
 
 
-def library(gpu: str = DEFAULT_GPU, crypto: Path | None = None) -> Path:
-    """The host build of the replayer for a GPU, from the cache; `crypto` is BearSSL's source, else Debian's."""
-    return hostlib.build(profile_of(gpu), bearssl.source(crypto), cache_dir("replayer"))
+def library(gpu: str = DEFAULT_GPU, crypto: Libraries | None = None) -> Path:
+    """The host build of the replayer for a GPU, from the cache; `crypto`: the libraries, else Debian's."""
+    return hostlib.build(profile_of(gpu), crypto or libraries.source(), cache_dir("replayer"))
 
 
 def replay(request: ReplayRequest) -> ReplayResult:
@@ -45,7 +46,7 @@ def replay(request: ReplayRequest) -> ReplayResult:
     with VirtualGpu(
         gpu, memory, latency_ns=request.latency_ns, hang_job=request.hang_job, fault_job=request.fault_job
     ) as device:
-        built = library(gpu, request.bearssl)
+        built = library(gpu, libraries.source(request.bearssl, request.aws_lc))
         replayer = hostlib.HostReplayer(built, profile_of(gpu), device.c_interface, carveout, CARVEOUT_PHYS)
         try:
             report = replayer.load(request.signed, request.key, request.min_security_version)

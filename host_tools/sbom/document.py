@@ -142,14 +142,19 @@ def compiler(line: str) -> Component:
     )
 
 
-def bearssl(version: str, parts: Iterable[Component] = ()) -> Component:
-    """The crypto library, of Debian's version."""
+# Crypto libraries that replayers link: Debian's source package, and the licence of the files that are taken.
+CRYPTO = {"bearssl": ("bearssl", "MIT"), "aws-lc": ("rust-aws-lc-sys", "Apache-2.0 OR ISC OR MIT-0")}
+
+
+def crypto_library(name: str, version: str, parts: Iterable[Component] = ()) -> Component:
+    """One of CRYPTO, of Debian's version."""
+    package, licence = CRYPTO[name]
     return Component(
-        name="bearssl",
+        name=name,
         version=version,
         type=ComponentType.LIBRARY,
-        bom_ref=f"bearssl@{version}",
-        purl=PackageURL("deb", "debian", "bearssl", version, {"arch": "source"}),
-        licenses=[LicenseFactory().make_from_string("MIT")],
+        bom_ref=f"{name}@{version}",
+        purl=PackageURL("deb", "debian", package, version, {"arch": "source"}),
+        licenses=[LicenseFactory().make_from_string(licence)],
         components=parts,
     )

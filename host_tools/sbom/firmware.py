@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""The bill of materials of a generated folder: its sources, BearSSL, the compiler, and what was compiled."""
+"""The bill of materials of a generated folder: sources, crypto libraries, the compiler, and what was compiled."""
 
 from __future__ import annotations
 
@@ -14,11 +14,10 @@ from elftools.common.exceptions import ELFError
 from elftools.elf.elffile import ELFFile
 
 from host_tools.runners.firmware import BINARY
-from host_tools.sbom.document import Bill, bearssl, compiler, files, properties, sha256
+from host_tools.sbom.document import CRYPTO, Bill, compiler, crypto_library, files, properties, sha256
 from host_tools.support.version import VERSION
 from trace_format.errors import GramophoneError
 
-LIBRARY = "bearssl"  # folder, and what the notice calls it
 # In the head of replayer.h, after the licence: tee_replayer/generate.py writes it.
 _SUBJECT = re.compile(r"^ \* Gramophone replayer for (.+) on ([\w-]+); generated", re.MULTILINE)
 _FACT = re.compile(r"^ \*   (\S+(?: \S+)*)  +(\S.*)$", re.MULTILINE)
@@ -49,10 +48,11 @@ def bill(folder: Path) -> Bill:
         properties=properties({name.replace(" ", "_").lower(): value for name, value in facts.items()}),
     )
     listed = files(folder)
-    linked = [part for part in listed if part.name.startswith(f"{LIBRARY}/")]
-    own = [part for part in listed if part not in linked]
-    name, _, version = facts.get("crypto", "").partition(" ")
-    library = [bearssl(version, linked)] if name.lower() == LIBRARY else []
+    named = [row.partition(" ") for row in facts.get("crypto", "").split(", ")]  # BearSSL VERSION, AWS-LC VERSION
+    versions = {name.lower(): version for name, _, version in named if name.lower() in CRYPTO}
+    linked = {name: [part for part in listed if part.name.startswith(f"{name}/")] for name in versions}
+    own = [part for part in listed if not any(part in parts for parts in linked.values())]
+    library = [crypto_library(name, version, linked[name]) for name, version in versions.items()]
     compilers = [compiler(line) for line in sorted(set(_compilers(folder)))]
     return Bill(subject, [*own, *library, *compilers])
 

@@ -15,7 +15,7 @@ from packageurl import PackageURL
 from packaging.requirements import Requirement
 
 from host_tools.machine.tested import TESTED
-from host_tools.sbom.document import Bill, bearssl, files
+from host_tools.sbom.document import CRYPTO, Bill, crypto_library, files
 from host_tools.support import programs
 from host_tools.support.cache import cache_dir
 from host_tools.support.version import VERSION
@@ -41,7 +41,7 @@ def bill() -> Bill:
         raise GramophoneError(f"the Python package {error.name} is not installed: run `make setup`") from None
     libraries = {name: _distribution(item, ComponentType.LIBRARY) for name, (item, _) in found.items()}
     needs = {libraries[name]: [libraries[other] for other in others] for name, (_, others) in found.items()}
-    return Bill(subject, [*map(_own, PACKAGES), *libraries.values(), *_programs(), *_bearssl()], needs)
+    return Bill(subject, [*map(_own, PACKAGES), *libraries.values(), *_programs(), *_crypto()], needs)
 
 
 def _own(package: str) -> Component:
@@ -111,7 +111,8 @@ def _programs() -> Iterator[Component]:
         )
 
 
-def _bearssl() -> list[Component]:
-    """BearSSL's sources in the cache, which `generate` copies from; before it has run, those that it will take."""
-    kept = sorted(path.name for path in cache_dir("source", "bearssl").iterdir() if path.is_dir())
-    return [bearssl(version) for version in kept or [TESTED["bearssl"]]]
+def _crypto() -> Iterator[Component]:
+    """Crypto libraries in the cache, which `generate` copies from; before it has run, those that it will take."""
+    for name, (package, _) in CRYPTO.items():
+        kept = sorted(path.name for path in cache_dir("source", package).iterdir() if path.is_dir())
+        yield from (crypto_library(name, version) for version in kept or [TESTED[package]])

@@ -1,25 +1,25 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""The crypto library that replayers link: which files of BearSSL they need."""
+"""The crypto libraries that replayers link: which files of BearSSL and of AWS-LC are needed for what."""
 
 from __future__ import annotations
 
+import platform
 import re
+from dataclasses import dataclass
 from pathlib import Path
 
 from trace_format.errors import GramophoneError
 
-# ES256 verification and SHA-256; the tables of the other two curves are named by the ECDSA code and
-# dropped by the linker.
-SOURCES = (
+# Files of BearSSL. SHA-256:
+HASH = ("src/codec/dec32be.c", "src/codec/enc32be.c", "src/hash/sha2small.c")
+# P-256, and what ECDSA does with numbers; the tables of the other two curves are named by the ECDSA code and
+# dropped by the linker. Firmware takes it to sign; host builds where s2n-bignum has nothing for the machine.
+CURVE = (
     "src/codec/ccopy.c",
-    "src/codec/dec32be.c",
-    "src/codec/enc32be.c",
     "src/ec/ec_secp256r1.c",
     "src/ec/ec_secp384r1.c",
     "src/ec/ec_secp521r1.c",
     "src/ec/ecdsa_i31_bits.c",
-    "src/ec/ecdsa_i31_vrfy_raw.c",
-    "src/hash/sha2small.c",
     "src/int/i31_add.c",
     "src/int/i31_bitlen.c",
     "src/int/i31_decmod.c",
@@ -36,15 +36,116 @@ SOURCES = (
     "src/int/i31_tmont.c",
     "src/int/i32_div32.c",
 )
-INCLUDED = ("src/ec/ec_p256_m31.c",)  # by bearssl.c
+INCLUDED = ("src/ec/ec_p256_m31.c",)  # by bearssl_p256.c and bearssl_log.c
+VERIFICATION = ("src/ec/ecdsa_i31_vrfy_raw.c",)
+HEADERS = ("inc/bearssl.h", "src/config.h", "src/inner.h")  # and all others beside the first
 LICENCE = "LICENSE.txt"
 
+# Files of AWS-LC, as Debian's source of the Rust package has it. s2n-bignum is in it, with one folder a machine.
+_S2N = "aws-lc/third_party/s2n-bignum/s2n-bignum-imported"
+_S2N_MACHINES = {"aarch64": "arm", "arm64": "arm", "x86_64": "x86_att"}
+_S2N_FUNCTIONS = (
+    "fastmul/bignum_mul_4_8_alt.S",
+    "generic/bignum_modinv.S",
+    "p256/bignum_add_p256.S",
+    "p256/bignum_montmul_p256_alt.S",
+    "p256/bignum_montsqr_p256_alt.S",
+    "p256/bignum_sub_p256.S",
+)
+_S2N_REDUCTION = {"arm": "p256/bignum_mod_n256.S", "x86_att": "p256/bignum_mod_n256_alt.S"}
+_S2N_HEADERS = {"arm": "_internal_s2n_bignum_arm.h", "x86_att": "_internal_s2n_bignum_x86_att.h"}
+AWS_LC_INCLUDE = (f"{_S2N}/include", "aws-lc/include")
+AWS_LC_LICENCE = "aws-lc/LICENSE"
 
-def version(folder: Path) -> str:
-    """Version of the BearSSL source in `folder`, as Debian's changelog gives it; GramophoneError if it is none."""
-    changelog = folder / "debian" / "changelog"
-    missing = [name for name in (*SOURCES, *INCLUDED, LICENCE, "inc/bearssl.h") if not (folder / name).is_file()]
+
+def s2n_machine(name: str = "") -> str | None:
+    """s2n-bignum's name of a machine, as `uname -m` has it (default: this one's); None: it has nothing for it."""
+    return _S2N_MACHINES.get(name or platform.machine())
+
+
+def s2n_sources(machine: str) -> tuple[str, ...]:
+    """The assembler files for a machine, in AWS-LC's tree."""
+    return tuple(sorted(f"{_S2N}/{machine}/{name}" for name in (*_S2N_FUNCTIONS, _S2N_REDUCTION[machine])))
+
+
+def s2n_headers(machine: str) -> tuple[str, ...]:
+    """What `s2n_sources` and the seam include."""
+    names = ("s2n-bignum.h", _S2N_HEADERS[machine])
+    return (*(f"{_S2N}/include/{name}" for name in names), "aws-lc/include/openssl/boringssl_prefix_symbols_asm.h")
+
+
+@dataclass(frozen=True)
+class Libraries:
+    """Source trees: BearSSL's, and AWS-LC's in Debian's source package of aws-lc-sys.
+
+    Without AWS-LC, host builds take all from BearSSL; firmware needs both.
+    """
+
+    bearssl: Path
+    aws_lc: Path | None = None
+
+    def check(self) -> None:
+        """Raise GramophoneError if a tree is not what it should be."""
+        _check(
+            self.bearssl,
+            "a BearSSL source tree",
+            [*HASH, *CURVE, *VERIFICATION, *INCLUDED, LICENCE, *HEADERS],
+        )
+        if self.aws_lc:
+            needed = [name for each in _S2N_REDUCTION for name in (*s2n_sources(each), *s2n_headers(each))]
+            _check(self.aws_lc, "a source tree of aws-lc-sys", [*needed, AWS_LC_LICENCE])
+
+    @property
+    def versions(self) -> dict[str, str]:
+        """By name, as Debian's changelogs give them."""
+        found = {"BearSSL": _version(self.bearssl, "bearssl")}
+        return found | ({"AWS-LC": _version(self.aws_lc, "rust-aws-lc-sys")} if self.aws_lc else {})
+
+
+@dataclass(frozen=True)
+class Linked:
+    """What a host build of the replayer takes for its cryptography.
+
+    Attributes:
+        seam: our files, in this folder.
+        sources: a library's files that are compiled.
+        included: and those that are included.
+        include: folders of headers.
+        flags: for the linker.
+    """
+
+    seam: tuple[str, ...]
+    sources: tuple[Path, ...] = ()
+    included: tuple[Path, ...] = ()
+    include: tuple[Path, ...] = ()
+    flags: tuple[str, ...] = ()
+
+
+def linked(libraries: Libraries | None) -> Linked:
+    """What to link on this machine; without libraries, its OpenSSL."""
+    if libraries is None:
+        return Linked(("openssl.c",), flags=("-lcrypto",))
+    bearssl, aws_lc, machine = libraries.bearssl, libraries.aws_lc, s2n_machine()
+    hashes = tuple(bearssl / name for name in HASH)
+    include: tuple[Path, ...] = bearssl / "inc", bearssl / "src"
+    if aws_lc is None or machine is None:
+        curve = tuple(bearssl / name for name in (*CURVE, *VERIFICATION))
+        included = tuple(bearssl / name for name in INCLUDED)
+        return Linked(("bearssl_hash.c", "bearssl_p256.c"), (*hashes, *curve), included, include)
+    proved = tuple(aws_lc / name for name in s2n_sources(machine))
+    headers = tuple(aws_lc / name for name in s2n_headers(machine))
+    include += tuple(aws_lc / name for name in AWS_LC_INCLUDE)
+    return Linked(("bearssl_hash.c", "s2n_p256.c"), (*hashes, *proved), headers, include)
+
+
+def _check(folder: Path, what: str, needed: list[str]) -> None:
+    missing = [name for name in needed if not (folder / name).is_file()]
     if missing:
-        raise GramophoneError(f"{folder}: not a BearSSL source tree: expected {missing[0]}, found none")
-    match = re.match(r"bearssl \(([^)]+)\)", changelog.read_text(encoding="utf-8") if changelog.is_file() else "")
+        raise GramophoneError(f"{folder}: not {what}: expected {missing[0]}, found none")
+
+
+def _version(folder: Path, package: str) -> str:
+    changelog = folder / "debian" / "changelog"
+    text = changelog.read_text(encoding="utf-8") if changelog.is_file() else ""
+    match = re.match(rf"{package} \(([^)]+)\)", text)
     return match[1] if match else "of unknown version"

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The replay log's crypto seam over BearSSL. The generator joins it to bearssl.c, whose curve it takes. */
-#include "bearssl.c"
+/* The replay log's crypto seam over BearSSL. The generator joins it to the rest of the seam. */
+#include <bearssl.h>
+#include <string.h>
+
+#include "crypto.h"
 #include "log_crypto.h"
 
 _Static_assert(sizeof(br_sha256_context) <= sizeof(struct gr_hash), "room for the library's context");
 
-SEAM bool gr_hash_begin(struct gr_hash *hash)
+GR_SEAM bool gr_hash_begin(struct gr_hash *hash)
 {
     br_sha256_context context;
     br_sha256_init(&context);
@@ -13,7 +16,7 @@ SEAM bool gr_hash_begin(struct gr_hash *hash)
     return true;
 }
 
-SEAM bool gr_hash_add(struct gr_hash *hash, const void *data, size_t bytes)
+GR_SEAM bool gr_hash_add(struct gr_hash *hash, const void *data, size_t bytes)
 {
     br_sha256_context context;
     memcpy(&context, hash, sizeof context);
@@ -22,7 +25,7 @@ SEAM bool gr_hash_add(struct gr_hash *hash, const void *data, size_t bytes)
     return true;
 }
 
-SEAM bool gr_hash_end(struct gr_hash *hash, uint8_t digest[32])
+GR_SEAM bool gr_hash_end(struct gr_hash *hash, uint8_t digest[32])
 {
     br_sha256_context context;
     memcpy(&context, hash, sizeof context);
@@ -33,7 +36,7 @@ SEAM bool gr_hash_end(struct gr_hash *hash, uint8_t digest[32])
     return true;
 }
 
-SEAM bool gr_hmac(const uint8_t key[32], const void *data, size_t bytes, uint8_t mac[32])
+GR_SEAM bool gr_hmac(const uint8_t key[32], const void *data, size_t bytes, uint8_t mac[32])
 {
     br_hmac_key_context keyed;
     br_hmac_context context;
@@ -45,9 +48,11 @@ SEAM bool gr_hmac(const uint8_t key[32], const void *data, size_t bytes, uint8_t
 }
 
 #ifdef GRAMOPHONE_ATTEST
-enum { POINT_BYTES = 65 };
+#include "ec/ec_p256_m31.c" /* of BearSSL; included for its static functions */
 
-/* x * G without BearSSL's table of G's multiples, as in muladd above. */
+enum { COORDINATE_BYTES = 32, POINT_BYTES = 65 };
+
+/* x * G without BearSSL's table of G's multiples: given explicitly, G is any point. */
 static size_t mulgen(unsigned char *point, const unsigned char *x, size_t x_bytes, int curve)
 {
     memcpy(point, P256_G, POINT_BYTES);
@@ -68,7 +73,7 @@ static uint32_t from_order(const uint8_t number[COORDINATE_BYTES], uint8_t diffe
     return borrow;
 }
 
-SEAM bool gr_sign(const uint8_t secret[32], const uint8_t digest[32], uint8_t signature[64])
+GR_SEAM bool gr_sign(const uint8_t secret[32], const uint8_t digest[32], uint8_t signature[64])
 {
     const br_ec_private_key key = {BR_EC_secp256r1, (unsigned char *)(uintptr_t)secret, COORDINATE_BYTES};
     uint8_t *s = signature + COORDINATE_BYTES, other[COORDINATE_BYTES];
@@ -84,7 +89,7 @@ SEAM bool gr_sign(const uint8_t secret[32], const uint8_t digest[32], uint8_t si
     return true;
 }
 
-SEAM bool gr_is_private_key(const uint8_t secret[32])
+GR_SEAM bool gr_is_private_key(const uint8_t secret[32])
 {
     uint8_t difference[COORDINATE_BYTES];
     uint32_t any = 0, above = from_order(secret, difference), rest = 0;
@@ -95,7 +100,7 @@ SEAM bool gr_is_private_key(const uint8_t secret[32])
     return any && rest && !above;
 }
 
-SEAM bool gr_public_key(const uint8_t secret[32], uint8_t key[65])
+GR_SEAM bool gr_public_key(const uint8_t secret[32], uint8_t key[65])
 {
     return gr_is_private_key(secret) && mulgen(key, secret, COORDINATE_BYTES, BR_EC_secp256r1) == POINT_BYTES;
 }

@@ -25,14 +25,15 @@ def readelf(cross: str, *arguments: str) -> str:
 
 
 def symbols(cross: str, file: str) -> list[tuple[int, str, str]]:
-    """(bytes, kind, name) of each function and constant in the flash sections of `file`."""
+    """(bytes, kind, name) of each function and constant in the flash sections of `file`; of several names of one
+    place, the first."""
     names = dict(re.findall(r"^ *\[ *(\d+)\] (\S+)", readelf(cross, "-SW", file), re.MULTILINE))
     rows = [line.split() for line in readelf(cross, "-sW", file).splitlines()]
-    return [
-        (int(row[2], 0), row[3], row[7])
-        for row in rows
-        if len(row) == 8 and row[3] in (CODE, CONSTANT) and names.get(row[6], "").startswith(FLASH)
-    ]
+    found: dict[tuple[str, ...], tuple[int, str, str]] = {}
+    for row in rows:
+        if len(row) == 8 and row[3] in (CODE, CONSTANT) and names.get(row[6], "").startswith(FLASH):
+            found.setdefault((row[6], row[1], row[2]), (int(row[2], 0), row[3], row[7]))
+    return list(found.values())
 
 
 def base_name(name: str) -> str:
@@ -49,7 +50,7 @@ def defining_source(name: str) -> str:
 
 
 def part(file: str) -> str:
-    if file.startswith(("bearssl/", "crypto.")):
+    if file.startswith(("bearssl/", "aws-lc/", "crypto.")):
         return CRYPTO
     return REPLAYER if file.startswith("replayer.") else PORT
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from unicorn import UC_HOOK_BLOCK
 
-from host_tools.runners import bearssl, evidence, firmware, mailbox, unicorn
+from host_tools.runners import evidence, firmware, libraries, mailbox, unicorn
 from host_tools.runners.buffers import bind
 from host_tools.runners.replay import ReplayRequest
 from host_tools.vgpu.binding import VirtualGpu
@@ -71,7 +71,7 @@ def main() -> None:
         (store / "device.secret").write_bytes(SECRET)
         for words, choice in CHOICES.items():
             out = store / words.replace(", ", "-")
-            generate("v3d42", "qemu-virt", s.KEY, out, bearssl=bearssl.source(), evidence=choice)
+            generate("v3d42", "qemu-virt", s.KEY, out, libraries=libraries.source(), evidence=choice)
             firmware.compile_firmware(out)
             sizes = firmware.sizes(out)
             kept = store if choice.log else None

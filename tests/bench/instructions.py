@@ -16,7 +16,7 @@ from collections import defaultdict
 from dataclasses import dataclass
 from pathlib import Path
 
-from host_tools.runners import bearssl
+from host_tools.runners import libraries
 from host_tools.runners.needs import secure_bytes
 from host_tools.support.cache import cache_dir
 from host_tools.vgpu import build as vgpu_build
@@ -65,7 +65,7 @@ def count(signed: bytes, key: PublicKey, trace: Trace, *, openssl: bool) -> dict
     """Cost of loading (`load`), of the first replay with the prologue (`first`), and of each replay after it.
 
     Args:
-        openssl: OpenSSL does the cryptography, as fits a host; else BearSSL, as on a device.
+        openssl: OpenSSL does the cryptography, as fits a host; else what a device has.
 
     Raises:
         GramophoneError: valgrind is not installed, or the replay failed.
@@ -75,7 +75,7 @@ def count(signed: bytes, key: PublicKey, trace: Trace, *, openssl: bool) -> dict
     if openssl and not OPENSSL_HEADER.exists():
         raise GramophoneError(f"{OPENSSL_HEADER} is missing (apt-get install libssl-dev)")
     profile = trace.profile
-    replayer = hostlib.build(profile, None if openssl else bearssl.source(), cache_dir("replayer"))
+    replayer = hostlib.build(profile, None if openssl else libraries.source(), cache_dir("replayer"))
     # Without this machine's vector instructions, which valgrind may not know.
     device = vgpu_build.shared_object("vgpu_plain", vgpu_build.gpu_sources(), ["-march=x86-64"] if X86 else [])
     slots = [
@@ -90,8 +90,8 @@ def count(signed: bytes, key: PublicKey, trace: Trace, *, openssl: bool) -> dict
         (folder / "kid").write_bytes(key.kid)
         program = folder / "count_replay"
         include = [f"-I{path}" for path in (CORE, HERE / "host", GENERATED, vgpu_build.HERE)]
-        libraries = [str(replayer), str(device), f"-Wl,-rpath,{replayer.parent}:{device.parent}"]
-        _run(["cc", "-std=c11", "-D_GNU_SOURCE", "-O2", *include, "-o", str(program), str(SOURCE), *libraries])
+        linked = [str(replayer), str(device), f"-Wl,-rpath,{replayer.parent}:{device.parent}"]
+        _run(["cc", "-std=c11", "-D_GNU_SOURCE", "-O2", *include, "-o", str(program), str(SOURCE), *linked])
         files = [str(folder / part) for part in ("signed", "key", "kid")]
         _run(
             [

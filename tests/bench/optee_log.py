@@ -10,7 +10,7 @@ from elftools.elf.constants import SH_FLAGS
 from elftools.elf.elffile import ELFFile
 from elftools.elf.relocation import RelocationSection
 
-from host_tools.runners import bearssl
+from host_tools.runners import libraries
 from host_tools.runners.optee.build import CORE_ELF, core_of
 from host_tools.runners.optee.size import RELOCATION_BYTES
 from tee_replayer.boards import OPTEE
@@ -44,7 +44,7 @@ def main() -> None:
     for name, evidence in CHOICES.items():
         with tempfile.TemporaryDirectory() as folder:
             pta = generate(
-                "v3d42", OPTEE, ES256.public, Path(folder) / "pta", bearssl=bearssl.source(), evidence=evidence
+                "v3d42", OPTEE, ES256.public, Path(folder) / "pta", libraries=libraries.source(), evidence=evidence
             )
             found = sizes(core_of(pta))
         first = first or found

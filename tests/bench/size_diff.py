@@ -27,7 +27,7 @@ from elftools.elf.sections import SymbolTableSection
 from rich.console import Console
 from rich.table import Table
 
-from host_tools.runners import bearssl
+from host_tools.runners import libraries
 from host_tools.runners.firmware import CROSS, ELF
 from tests.support.archives import extract
 from trace_format.errors import GramophoneError
@@ -40,8 +40,14 @@ import sys
 from pathlib import Path
 from signing.keys import load_public_key
 from tee_replayer.generate import generate
-gpu, platform, key, out, bearssl = sys.argv[1:]
-generate(gpu, platform, load_public_key(Path(key).read_bytes()), Path(out), bearssl=Path(bearssl))
+gpu, platform, key, out, *trees = sys.argv[1:]
+bearssl, aws_lc = map(Path, trees)
+try:
+    from tee_replayer.crypto import Libraries
+    crypto = {"libraries": Libraries(bearssl, aws_lc)}
+except ImportError:  # older ones had BearSSL only
+    crypto = {"bearssl": bearssl}
+generate(gpu, platform, load_public_key(Path(key).read_bytes()), Path(out), **crypto)
 """
 # GCC's -fstack-usage: file:line:column:function, bytes, kind
 _FRAME = re.compile(r"^.*:\d+:\d+:(\S+)\t(\d+)\t[\w,]+$", re.MULTILINE)
@@ -133,7 +139,8 @@ def measure(tree: Path, gpu: str, platform: str, folder: Path) -> Sizes:
         GramophoneError: it cannot be generated or compiled; the message is the program's own.
     """
     out = folder / "out"
-    arguments = (gpu, platform, str(KEY), str(out), str(bearssl.source()))
+    crypto = libraries.source()
+    arguments = (gpu, platform, str(KEY), str(out), str(crypto.bearssl), str(crypto.aws_lc))
     _run([sys.executable, "-c", _GENERATE, *arguments], cwd=tree, PYTHONPATH=str(tree))
     _run(["make", "-s", f"-j{os.cpu_count() or 1}", f"CC={CROSS}gcc -fstack-usage"], cwd=out)
     return sizes_of(out)

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from host_tools.runners import bearssl, firmware
+from host_tools.runners import firmware, libraries
 from host_tools.runners.replay import RunnerError
 from tee_replayer.boards import QEMU_VIRT
 from tee_replayer.generate import generate
@@ -17,7 +17,12 @@ from tests.campaign.cases import MIN_SECURITY_VERSION
 from tests.support import replayer_samples as s
 
 BARE_METAL, OPTEE = "bare-metal", "optee"
-LIBRARIES = ("/bearssl/", "/optee-os/", "/campaign/optee/kernel.c")  # in the path of each file that is not ours
+LIBRARIES = (
+    "/bearssl/",
+    "/aws-lc/",
+    "/optee-os/",
+    "/campaign/optee/kernel.c",
+)  # in the path of each file that is not ours
 
 
 @dataclass(frozen=True)
@@ -91,7 +96,7 @@ def build(gpu: str, folder: Path, options: str = "") -> Device:
         RunnerError: it does not compile, or is not the same.
     """
     out = generate(
-        gpu, QEMU_VIRT, s.KEY, folder, bearssl=bearssl.source(), min_security_version=MIN_SECURITY_VERSION
+        gpu, QEMU_VIRT, s.KEY, folder, libraries=libraries.source(), min_security_version=MIN_SECURITY_VERSION
     )
     command = ["make", "-s", "-C", str(out), f"CC={firmware.CROSS}gcc -g {options}"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)

@@ -15,7 +15,7 @@ import pytest
 from host_tools import runners
 from host_tools.demo import RAW
 from host_tools.passes.pipeline import build
-from host_tools.runners import bearssl, firmware, mailbox, unicorn
+from host_tools.runners import firmware, libraries, mailbox, unicorn
 from host_tools.runners.buffers import bind
 from host_tools.runners.needs import open_trace
 from host_tools.runners.power.block import PowerBlock
@@ -337,7 +337,7 @@ def test_a_board_like_another(tmp_path: Path) -> None:
 
 def test_a_board_has_its_own_gpu(tmp_path: Path, rpi4: Path, mali: bytes) -> None:
     with pytest.raises(GenerateError, match="the GPU of rpi4 is v3d42, not mali_g71"):
-        generate_sources("mali_g71", "rpi4", s.KEY, tmp_path / "out", bearssl=bearssl.source())
+        generate_sources("mali_g71", "rpi4", s.KEY, tmp_path / "out", libraries=libraries.source())
     with pytest.raises(RunnerError, match="a Raspberry Pi 4, which has a v3d42-pi4, no mali_g71"):
         runners.run("unicorn", ReplayRequest(mali, s.KEY, firmware=rpi4, gpu="mali_g71"))
     assert runners.run("unicorn", ReplayRequest(mali, s.KEY, firmware=rpi4)).report.name == "TARGET"

@@ -18,7 +18,7 @@ from elftools.elf.sections import SymbolTableSection
 from unicorn import arm64_const as arm64
 
 from host_tools import runners
-from host_tools.runners import bearssl, firmware, mailbox, unicorn
+from host_tools.runners import firmware, libraries, mailbox, unicorn
 from host_tools.runners.buffers import Buffers
 from host_tools.runners.replay import ReplayRequest, RunnerError
 from host_tools.vgpu.binding import VirtualGpu
@@ -43,7 +43,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     if shutil.which(CROSS_GCC) is None:
         pytest.skip(f"{CROSS_GCC} is missing: apt-get install gcc-aarch64-linux-gnu")
     out = tmp_path_factory.mktemp("firmware") / "out"
-    generate("v3d42", "qemu-virt", s.KEY, out, bearssl=bearssl.source(), min_security_version=2)
+    generate("v3d42", "qemu-virt", s.KEY, out, libraries=libraries.source(), min_security_version=2)
     firmware.compile_firmware(out)
     return out
 
@@ -186,10 +186,10 @@ def test_the_folder_stands_alone(folder: Path, tmp_path: Path) -> None:
 
 
 def test_generating_twice_gives_the_same(folder: Path, tmp_path: Path) -> None:
-    generate("v3d42", "qemu-virt", s.KEY, tmp_path / "out", bearssl=bearssl.source(), min_security_version=2)
+    generate("v3d42", "qemu-virt", s.KEY, tmp_path / "out", libraries=libraries.source(), min_security_version=2)
     for path in (p for p in (tmp_path / "out").rglob("*") if p.is_file()):
         assert path.read_bytes() == (folder / path.relative_to(tmp_path / "out")).read_bytes(), path
-    generate("v3d42", "qemu-virt", s.KEY, tmp_path / "out", bearssl=bearssl.source())
+    generate("v3d42", "qemu-virt", s.KEY, tmp_path / "out", libraries=libraries.source())
     assert "at least 0" in (tmp_path / "out" / "replayer.c").read_text()
 
 
@@ -197,19 +197,23 @@ def test_what_cannot_be_generated(tmp_path: Path) -> None:
     out = tmp_path / "out"
     with pytest.raises(GenerateError, match="EdDSA key, and this device build verifies ES256 only"):
         generate(
-            "v3d42", "qemu-virt", PublicKey(new_key(Algorithm.EDDSA).public_key()), out, bearssl=bearssl.source()
+            "v3d42",
+            "qemu-virt",
+            PublicKey(new_key(Algorithm.EDDSA).public_key()),
+            out,
+            libraries=libraries.source(),
         )
     with pytest.raises(GenerateError, match=r"no platform 'pdp11'; there are: .*qemu-virt"):
-        generate("v3d42", "pdp11", s.KEY, out, bearssl=bearssl.source())
+        generate("v3d42", "pdp11", s.KEY, out, libraries=libraries.source())
     with pytest.raises(ProfileError, match="no profile for GPU 'voodoo'"):
-        generate("voodoo", "qemu-virt", s.KEY, out, bearssl=bearssl.source())
+        generate("voodoo", "qemu-virt", s.KEY, out, libraries=libraries.source())
     with pytest.raises(ProfileError, match="no nano driver for GPU voodoo; there are: mali_g71, v3d42"):
         target.header(dataclasses.replace(s.GPU, name="voodoo"))
     assert not out.exists()
     out.mkdir()
     (out / "thesis.txt").write_text("important")
     with pytest.raises(FolderError, match="is not a generated replayer"):
-        generate("v3d42", "qemu-virt", s.KEY, out, bearssl=bearssl.source())
+        generate("v3d42", "qemu-virt", s.KEY, out, libraries=libraries.source())
     assert (out / "thesis.txt").read_text() == "important"
 
 

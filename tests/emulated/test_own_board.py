@@ -14,7 +14,7 @@ import pytest
 from click.testing import CliRunner
 
 from host_tools.cli import main
-from host_tools.runners import bearssl, firmware, mailbox, unicorn
+from host_tools.runners import firmware, libraries, mailbox, unicorn
 from host_tools.runners.buffers import bind
 from host_tools.runners.needs import open_trace
 from host_tools.vgpu.binding import VirtualGpu
@@ -35,7 +35,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     home = tmp_path_factory.mktemp("own")
     shutil.copytree(TEMPLATE, home / "board")
     board = boards.read(home / "board" / "my-board.toml")
-    out = generate("v3d42", board, s.KEY, home / "out", bearssl=bearssl.source())
+    out = generate("v3d42", board, s.KEY, home / "out", libraries=libraries.source())
     firmware.compile_firmware(out, STRICT)
     return out
 

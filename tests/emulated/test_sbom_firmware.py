@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""The bill of materials of compiled firmware: the compiler, BearSSL, and the hash of what is flashed."""
+"""The bill of materials of compiled firmware: compiler, crypto libraries, and the hash of what is flashed."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 from click.testing import CliRunner
 
 from host_tools.cli import main
-from host_tools.runners import bearssl
+from host_tools.runners import libraries
 from tests.support.bills import listed, parts, validated
 from tests.support.firmware_samples import GCC, compiled
 
@@ -24,9 +24,12 @@ def test_compiled_firmware(tmp_path: Path) -> None:
     assert subject["hashes"][0]["content"] == hashlib.sha256((out / "firmware.bin").read_bytes()).hexdigest()
     version = subprocess.run([GCC, "-dumpfullversion"], capture_output=True, text=True, check=True).stdout.strip()
     assert (found["gcc"]["version"], found["gcc"]["scope"]) == (version, "excluded")
-    assert found["bearssl"]["version"] == bearssl.source().name
-    files = listed(found["bearssl"])
-    assert any(name.endswith(".c") for name in files)
+    crypto = libraries.source()
+    assert crypto.aws_lc is not None
+    assert found["bearssl"]["version"] == crypto.bearssl.name
+    assert found["aws-lc"]["version"] == crypto.aws_lc.name
+    files = listed(found["bearssl"]) | listed(found["aws-lc"])
+    assert {".c", ".S"} <= {Path(name).suffix for name in files}
     files |= {name: part["hashes"][0]["content"] for name, part in found.items() if part["type"] == "file"}
     assert files == {
         path.relative_to(out).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest()

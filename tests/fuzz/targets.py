@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import baremetal
-from host_tools.runners import bearssl
+from host_tools.runners import libraries
 from host_tools.vgpu import build as build_vgpu
 from tee_replayer import target
 from tee_replayer.status import CORE
@@ -230,7 +230,7 @@ def build(fuzzed: Target, folder: Path, counting: bool = False) -> Path:
     for name, text in fuzzed.headers.items():
         (folder / name).parent.mkdir(exist_ok=True)
         (folder / name).write_text(text())
-    crypto = bearssl.source() if fuzzed.hashes else None
+    crypto = libraries.source().bearssl if fuzzed.hashes else None
     include = [f"-I{path}" for path in (folder, C, *fuzzed.include, CORE, GENERATED)]
     own = ["-std=gnu11", "-g", "-Wall", "-Wextra", *include]
     own += [f"-isystem{crypto / 'inc'}"] if crypto else []

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from host_tools.runners import bearssl
+from host_tools.runners import libraries
 from tests.fuzz import corpus, session, targets
 
 SECONDS = 2
@@ -22,9 +22,9 @@ def tools() -> None:
     if lacking:
         pytest.skip(lacking)
     try:
-        bearssl.source()
+        libraries.source()
     except OSError as error:
-        pytest.skip(f"BearSSL's source cannot be fetched: {error}")
+        pytest.skip(f"the crypto libraries' sources cannot be fetched: {error}")
 
 
 def test_committed_inputs_are_those_of_the_program() -> None:

@@ -12,7 +12,7 @@ from host_tools.demo import RAW
 from host_tools.machine.errors import RecordError
 from host_tools.machine.root import RecordRoot, ready_root
 from host_tools.passes.pipeline import build
-from host_tools.runners import bearssl
+from host_tools.runners import libraries
 from host_tools.runners.optee import build as optee
 from host_tools.runners.optee import client, guest
 from host_tools.runners.replay import RunnerError
@@ -69,7 +69,7 @@ def logging_pta(pta: Path, signer: FileSigner, tmp_path_factory: pytest.TempPath
         "optee",
         signer.public,
         folder,
-        bearssl=bearssl.source(),
+        libraries=libraries.source(),
         min_security_version=MIN_SECURITY_VERSION,
         evidence=Evidence(log=True, hashes=True, attestation=True),
     )

@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from host_tools.cli import main
-from host_tools.runners import bearssl
+from host_tools.runners import libraries
 from host_tools.runners.optee import build as optee
 from signing.sign import FileSigner
 from tee_replayer.evidence import Evidence
@@ -58,7 +58,7 @@ def test_other_kinds_of_evidence(
 ) -> None:
     """They compile, too."""
     folder = generate(
-        "v3d42", "optee", signer.public, tmp_path / "pta", bearssl=bearssl.source(), evidence=evidence
+        "v3d42", "optee", signer.public, tmp_path / "pta", libraries=libraries.source(), evidence=evidence
     )
     assert audited(optee.core_of(folder) / optee.CORE_ELF, key)["findings"] == []
 

@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from host_tools.runners import bearssl
+from host_tools.runners import libraries
 from tests.support.processes import without_progress
 
 CHECKOUT = Path(__file__).resolve().parents[2]
@@ -101,14 +101,15 @@ def without_archive(gramophone: Path, signed: Path, public: Path, folder: Path) 
     refused = run()
     assert refused.returncode == 2
     (said,) = without_progress(refused.stderr)
-    assert said.startswith("error: source of bearssl, the crypto library that replayers link: apt-get upd")
+    assert said.startswith("error: source of bearssl, a crypto library that replayers link: apt-get upd")
     for hint in (
         "http://127.0.0.1:9/debian",
         "$GRAMOPHONE_MIRROR names another archive",
         "--bearssl DIR takes a ",
     ):
         assert hint in said
-    given = run("--bearssl", str(bearssl.source()))
+    crypto = libraries.source()
+    given = run("--bearssl", str(crypto.bearssl), "--aws-lc", str(crypto.aws_lc))
     assert given.returncode == 0, given.stderr
 
 
@@ -152,7 +153,7 @@ def as_on_ubuntu(folder: Path) -> list[str]:
 
 
 def test_the_installed_command_replays_on_ubuntu(gramophone: Path, tmp_path: Path) -> None:
-    """With an empty cache: BearSSL comes from Debian's archive, by a private configuration; no option is given."""
+    """With an empty cache: crypto libraries come from Debian's archive, by a private configuration; no option."""
     key, public, built, signed = (tmp_path / name for name in ("key.pem", "pub.pem", "net.gtr", "net.sgtr"))
     output_of(gramophone, "keygen", "-o", key)
     output_of(gramophone, "getpub", key, "-o", public)

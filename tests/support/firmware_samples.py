@@ -11,7 +11,7 @@ import pytest
 
 from host_tools.passes.pipeline import build
 from host_tools.record.importers.gpureplay_trace import import_gpureplay
-from host_tools.runners import bearssl, firmware
+from host_tools.runners import firmware, libraries
 from host_tools.runners.replay import Tensor
 from tee_replayer.boards import Board
 from tee_replayer.evidence import Evidence
@@ -37,8 +37,8 @@ def compiled(
     if shutil.which(GCC) is None:
         pytest.skip(f"{GCC} is missing: apt-get install gcc-aarch64-linux-gnu")
     out = folder / "out"
-    source = bearssl.source()
-    generate(gpu, platform, s.KEY, out, bearssl=source, carveout_bytes=carveout_bytes, evidence=evidence)
+    crypto = libraries.source()
+    generate(gpu, platform, s.KEY, out, libraries=crypto, carveout_bytes=carveout_bytes, evidence=evidence)
     firmware.compile_firmware(out, STRICT)
     return out
 

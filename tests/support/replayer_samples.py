@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from host_tools.runners import bearssl
+from host_tools.runners import libraries
 from host_tools.support.cache import cache_dir
 from signing import envelope
 from signing.curves import lowered
@@ -218,12 +218,12 @@ class Registers:
 
 
 def library(gpu: profile.Profile = GPU) -> Path:
-    """The replayer for this machine; skips where BearSSL's source cannot be obtained."""
+    """The replayer for this machine; skips where the crypto libraries' sources cannot be obtained."""
     try:
-        source = bearssl.source()
+        crypto = libraries.source()
     except OSError as error:
-        pytest.skip(f"BearSSL's source cannot be fetched: {error}")
-    return hostlib.build(gpu, source, cache_dir("replayer"))
+        pytest.skip(f"the crypto libraries' sources cannot be fetched: {error}")
+    return hostlib.build(gpu, crypto, cache_dir("replayer"))
 
 
 class Device:

@@ -14,7 +14,7 @@ import pytest
 
 from host_tools.cli import COMMANDS
 from signing import keys
-from tee_replayer import crypto
+from tests.support import crypto_trees
 from tests.support.signing_samples import ES256, small_trace
 from trace_format.trace import Trace
 
@@ -35,7 +35,7 @@ COMMAND_LINES = (
     "dump größe.gtr --json",
     "diff größe.gtr größe.sgtr",
     "strip größe.sgtr -o größe.again.gtr",
-    "generate --gpu v3d42 --platform qemu-virt --key größe.pub.pem --bearssl bearssl -o größe",
+    "generate --gpu v3d42 --platform qemu-virt --key größe.pub.pem --bearssl bearssl --aws-lc aws-lc -o größe",
     "generate --gpu v3d42 --platform optee --key größe.pub.pem -o größe.optee",
 )
 BAD_LINES = (
@@ -86,16 +86,7 @@ def folder(tmp_path: Path) -> Path:
     trace = Trace.parse(small_trace())
     trace.meta["name"] = "größe"
     (tmp_path / "größe.gtr").write_bytes(trace.build())
-    for name in (
-        *crypto.SOURCES,
-        *crypto.INCLUDED,
-        crypto.LICENCE,
-        "inc/bearssl.h",
-        "src/inner.h",
-        "src/config.h",
-    ):
-        (tmp_path / "bearssl" / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / "bearssl" / name).write_text("/* größe */\n", encoding="utf-8")
+    crypto_trees.empty(tmp_path, "/* größe */\n")
     return tmp_path
 
 

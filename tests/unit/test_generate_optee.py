@@ -26,6 +26,7 @@ from tee_replayer.evidence import Evidence
 from tee_replayer.generate import GenerateError
 from tee_replayer.generate import generate as generate_sources
 from tee_replayer.optee_folder import PARTS
+from tests.support import crypto_trees
 from tests.support import replayer_samples as s
 from trace_format import profile as profiles
 from trace_format.actions import Op, action
@@ -42,7 +43,7 @@ def test_the_folder(gpu: str, tmp_path: Path) -> None:
     sources = {"gramophone_pta.c", "optee_port.c", "optee_crypto.c", "replayer.c"}
     assert files.keys() >= {*sources, "gramophone.c", "gramophone_pta.h", "optee_port.h", "replayer.h", "sub.mk"}
     assert re.findall(r"^srcs-y \+= (\S+)$", files["sub.mk"], re.MULTILINE) == ["gramophone.c"]
-    with_log = {"inner.h", "crypto.c"}
+    with_log = {"crypto.c"}
     included = set(re.findall(r'^#include "(\S+)"$', files["gramophone.c"], re.MULTILINE))
     assert included == sources | with_log
     profile = profiles.load(gpu)
@@ -53,38 +54,44 @@ def test_the_folder(gpu: str, tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def bearssl(tmp_path: Path) -> Path:
-    """A source tree with the files that are copied, all empty."""
-    names = (*crypto.SOURCES, *crypto.INCLUDED, *ALL.crypto, crypto.LICENCE, "inc/bearssl.h", "src/inner.h")
-    for name in (*names, "src/config.h"):
-        (tmp_path / "bearssl" / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / "bearssl" / name).touch()
-    return tmp_path / "bearssl"
+def libraries(tmp_path: Path) -> crypto.Libraries:
+    """Source trees with the files that are copied, all empty."""
+    found = crypto_trees.empty(tmp_path)
+    for name in ALL.crypto:
+        (found.bearssl / name).parent.mkdir(parents=True, exist_ok=True)
+        (found.bearssl / name).touch()
+    return found
 
 
-def test_with_a_replay_log(bearssl: Path, tmp_path: Path) -> None:
-    """BearSSL in place of the core's crypto, and sessions for the TA alone; without one nothing of it is there."""
-    out = generate_sources("v3d42", "optee", KEY, tmp_path / "out", bearssl=bearssl, evidence=ALL)
-    plain = generate_sources("v3d42", "optee", KEY, tmp_path / "plain", bearssl=bearssl)
+def test_with_a_replay_log(libraries: crypto.Libraries, tmp_path: Path) -> None:
+    """Libraries in place of the core's crypto, and sessions for the TA alone; without one nothing of it."""
+    out = generate_sources("v3d42", "optee", KEY, tmp_path / "out", libraries=libraries, evidence=ALL)
+    plain = generate_sources("v3d42", "optee", KEY, tmp_path / "plain", libraries=libraries)
     names, less = ({path.name for path in folder.iterdir()} for folder in (out, plain))
-    assert (names - less, less - names) == ({"bearssl", "crypto.c", "gramophone_pta_log.c"}, {"optee_crypto.c"})
+    more = {"bearssl", "aws-lc", "crypto.c", "gramophone_pta_log.c"}
+    assert (names - less, less - names) == (more, {"optee_crypto.c"})
     settings, without = ((folder / "sub.mk").read_text() for folder in (out, plain))
     assert "\nGRAMOPHONE_TA_ONLY ?= y\n" in settings
-    assert "subdirs-y += bearssl\n" in settings
+    assert "subdirs-y += bearssl aws-lc\n" in settings
     assert "bearssl" not in without
-    listed = re.findall(r"^srcs-y \+= (\S+)$", (out / "bearssl" / "sub.mk").read_text(), re.MULTILINE)
-    assert all((out / "bearssl" / name).is_file() for name in listed)
-    assert {"src/ec/ecdsa_i31_sign_raw.c", "src/mac/hmac.c", "src/hash/sha2small.c"} <= set(listed)
+    compiled = set()
+    for library in ("bearssl", "aws-lc"):
+        listed = re.findall(r"^srcs-y \+= (\S+)$", (out / library / "sub.mk").read_text(), re.MULTILINE)
+        assert all((out / library / name).is_file() for name in listed)
+        compiled |= set(listed)
+    assert compiled >= {"src/ec/ecdsa_i31_sign_raw.c", "src/mac/hmac.c", "src/hash/sha2small.c"}
+    assert "s2n-bignum/arm/p256/bignum_montmul_p256_alt.S" in compiled
     for folder in (out, out / "ta", out / "client"):
         assert "#define GRAMOPHONE_ATTEST\n" in (folder / "replayer.h").read_text()
     assert "GRAMOPHONE_LOG\n#define" not in (plain / "replayer.h").read_text()
     assert images.read_board(out) == images.read_board(plain)
 
 
-def test_the_command_says_what_a_replay_log_is_worth(bearssl: Path, tmp_path: Path) -> None:
+def test_the_command_says_what_a_replay_log_is_worth(libraries: crypto.Libraries, tmp_path: Path) -> None:
     """And a runner that calls the pseudo-TA without the TA says why it cannot."""
     (tmp_path / "pub.pem").write_bytes(KEY.pem())
-    line = f"generate --gpu v3d42 --platform optee --key {tmp_path}/pub.pem -o {tmp_path}/out --bearssl {bearssl} "
+    line = f"generate --gpu v3d42 --platform optee --key {tmp_path}/pub.pem -o {tmp_path}/out "
+    line += f"--bearssl {libraries.bearssl} --aws-lc {libraries.aws_lc} "
     found = CliRunner().invoke(main, [*line.split(), "--replay-log", "--attest", "--json"], catch_exceptions=False)
     assert found.exit_code == 0, found.output
     first, second = json.loads(found.stdout)["warnings"]
@@ -100,7 +107,7 @@ def test_the_command_says_what_a_replay_log_is_worth(bearssl: Path, tmp_path: Pa
 
 
 def test_a_replay_log_needs_the_crypto_library(tmp_path: Path) -> None:
-    with pytest.raises(GenerateError, match="the platform optee with a replay log needs BearSSL's source"):
+    with pytest.raises(GenerateError, match="the platform optee with a replay log needs the sources of BearSSL"):
         generate_sources("v3d42", "optee", KEY, tmp_path / "out", evidence=ALL)
 
 
@@ -183,7 +190,7 @@ def test_a_folder_that_is_no_pseudo_ta(text: str | None, reason: str, tmp_path: 
 
 
 def test_a_bare_metal_platform_needs_the_crypto_library(tmp_path: Path) -> None:
-    with pytest.raises(GenerateError, match="needs BearSSL"):
+    with pytest.raises(GenerateError, match="needs the sources of BearSSL and AWS-LC"):
         generate_sources("v3d42", "qemu-virt", KEY, tmp_path / "out")
 
 

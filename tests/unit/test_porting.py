@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from host_tools.passes import PASSES
-from tee_replayer import boards, crypto
-from tests.support import porting
+from tee_replayer import boards
+from tests.support import crypto_trees, porting
 from tests.support.porting import CHECKOUT, TREE, Recipe, documented
 from tests.support.replayer_samples import KEY
 from tests.unit.test_imports import FLOORS, misplaced
@@ -153,10 +153,12 @@ from host_tools.commands.replaying import device_key
 from host_tools.flash.pack import board_of
 from host_tools.runners.firmware import Board
 from host_tools.runners.unicorn import power_block
+from tee_replayer.crypto import Libraries
 from tee_replayer.generate import generate
 
 assert "dummy-board" in shown("generate")
-out = generate("v3d42", "dummy-board", device_key(folder / "key.pem"), folder / "out", bearssl=folder / "bearssl")
+trees = Libraries(folder / "bearssl", folder / "aws-lc")
+out = generate("v3d42", "dummy-board", device_key(folder / "key.pem"), folder / "out", libraries=trees)
 assert board_of(out).name == "dummy-board"
 block = power_block(Board(0, 0, 0, 0, 0, 0, 0, 0, power_base=0x10000000))
 assert (block.TITLE, block.GPU) == ("Dummy board", "v3d42-pi4")
@@ -164,16 +166,9 @@ assert (block.TITLE, block.GPU) == ("Dummy board", "v3d42-pi4")
 
 
 def test_a_board(follow: Callable[[Recipe], Tree], tmp_path: Path) -> None:
-    """Its own objects are compiled; the crypto library's stand-in is empty files."""
+    """Its own objects are compiled; the crypto libraries' stand-ins are empty files."""
     tree = follow(porting.BOARD)
-    for name in (
-        *crypto.SOURCES,
-        *crypto.INCLUDED,
-        crypto.LICENCE,
-        *("inc/bearssl.h", "src/inner.h", "src/config.h"),
-    ):
-        (tmp_path / "bearssl" / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / "bearssl" / name).touch()
+    crypto_trees.empty(tmp_path)
     (tmp_path / "key.pem").write_bytes(KEY.pem())
     tree.run(BOARD_SCRIPT, tmp_path)
     out = tmp_path / "out"

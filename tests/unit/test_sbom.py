@@ -55,7 +55,10 @@ def test_the_host_tools_need_installed_packages(host: dict[str, Any]) -> None:
     needs = {row["ref"]: row.get("dependsOn", []) for row in host["dependencies"]}
     assert needs["pypi:cffi"] == ["pypi:pycparser"]
     assert {"pypi:numpy", "package:signing"} <= set(needs["pypi:gramophone"])
-    assert parts(host)["bearssl"]["version"]
+    for name, package in (("bearssl", "bearssl"), ("aws-lc", "rust-aws-lc-sys")):
+        version = parts(host)[name]["version"]
+        assert version
+        assert parts(host)[name]["purl"].startswith(f"pkg:deb/debian/{package}@")
 
 
 def test_a_folder_for_optee(tmp_path: Path) -> None:

@@ -12,8 +12,9 @@ import pytest
 from host_tools.machine import apt, sources
 from host_tools.machine.errors import RecordError
 from host_tools.machine.tested import TESTED, say_if_other
-from host_tools.runners import bearssl
+from host_tools.runners import libraries
 from tee_replayer import crypto
+from tests.support import crypto_trees
 from trace_format.errors import GramophoneError
 
 PACKAGE = "bearssl"
@@ -144,16 +145,20 @@ def test_a_cache_that_cannot_be_made(tmp_path: Path, monkeypatch: pytest.MonkeyP
         sources.source(PACKAGE, "sid", "for a test")
 
 
-def test_without_network_bearssl_can_be_given(archive: type[Archive], tmp_path: Path) -> None:
+def test_without_network_the_crypto_libraries_can_be_given(archive: type[Archive], tmp_path: Path) -> None:
     archive.later = None
-    with pytest.raises(RecordError) as caught:
-        bearssl.source()
-    assert str(caught.value) == "no network; --bearssl DIR takes a source tree that is there"
-    given = tmp_path / "bearssl"
-    for name in (*crypto.SOURCES, *crypto.INCLUDED, crypto.LICENCE, "inc/bearssl.h"):
-        (given / name).parent.mkdir(parents=True, exist_ok=True)
-        (given / name).touch()
-    assert bearssl.source(given) == given
-    (given / crypto.SOURCES[0]).unlink()
-    with pytest.raises(GramophoneError, match=f"{given}: not a BearSSL source tree: expected {crypto.SOURCES[0]}"):
-        bearssl.source(given)
+    given = crypto_trees.empty(tmp_path)
+    bearssl, aws_lc = given.bearssl, given.aws_lc
+    assert aws_lc is not None
+    for option, missing in (("--bearssl", (None, aws_lc)), ("--aws-lc", (bearssl, None))):
+        with pytest.raises(RecordError) as caught:
+            libraries.source(*missing)
+        assert str(caught.value) == f"no network; {option} DIR takes a source tree that is there"
+    assert libraries.source(bearssl, aws_lc) == given
+    assert given.versions == {"BearSSL": "of unknown version", "AWS-LC": "of unknown version"}
+    (aws_lc / crypto.s2n_sources("arm")[0]).unlink()
+    with pytest.raises(GramophoneError, match=f"{aws_lc}: not a source tree of aws-lc-sys: expected aws-lc/third"):
+        libraries.source(bearssl, aws_lc)
+    (bearssl / crypto.HASH[0]).unlink()
+    with pytest.raises(GramophoneError, match=f"{bearssl}: not a BearSSL source tree: expected {crypto.HASH[0]}"):
+        libraries.source(bearssl, aws_lc)

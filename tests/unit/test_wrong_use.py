@@ -49,6 +49,8 @@ USE = {
     "generate --gpu v3d42 --platform qemu-virt --key pub.pem -o out --bearssl .": ".: not a BearSSL source tree: ",
     "generate --gpu v3d42 --platform optee --key pub.pem -o out --bearssl .": "--bearssl cannot be used with opt",
     "replay net.sgtr --key pub.pem --bearssl .": ".: not a BearSSL source tree: expected src/codec/ccopy.c",
+    "generate --gpu v3d42 --platform optee --key pub.pem -o out --aws-lc .": "--aws-lc cannot be used with optee",
+    "replay net.sgtr --key pub.pem --on optee --aws-lc .": "--aws-lc cannot be used with --on optee: OP-TEE has",
     "replay net.sgtr --key pub.pem --on optee --bearssl .": "--bearssl cannot be used with --on optee: OP-TEE has",
     "generate --gpu v3d42 --key pub.pem -o out": "expected either --platform NAME or --board FILE",
     "generate --gpu x --platform qemu-virt --key pub.pem -o out": "Invalid value for '--gpu': 'x' is not",

@@ -12,11 +12,11 @@ from host_tools.audit.firmware.image import FirmwareError, Image
 from host_tools.audit.firmware.program import Program
 from host_tools.audit.firmware.rules import RULES, FirmwareFinding
 from host_tools.audit.firmware.target import Target
-from host_tools.runners import bearssl
+from host_tools.runners import libraries
 from host_tools.runners.firmware import CROSS, ELF, compile_firmware
 from host_tools.support import programs
 from host_tools.support.version import VERSION
-from tee_replayer import crypto
+from tee_replayer.crypto import Libraries
 from tee_replayer.evidence import HOOK, Evidence
 from tee_replayer.generate import generate
 
@@ -46,13 +46,13 @@ class Rebuilt:
     findings: tuple[FirmwareFinding, ...]
 
 
-def rebuild(image: Image, target: Target, crypto_source: Path | None = None) -> Rebuilt:
+def rebuild(image: Image, target: Target, given: Libraries | None = None) -> Rebuilt:
     """Generate and compile the firmware that an image says it is, and compare.
 
     Args:
         image: which; only its own bytes are asked, no manifest beside it.
         target: what it says.
-        crypto_source: BearSSL's source; None: Debian's.
+        given: the crypto libraries' sources; None: Debian's.
 
     Raises:
         FirmwareError: it does not say enough, or it is OP-TEE's core.
@@ -65,7 +65,7 @@ def rebuild(image: Image, target: Target, crypto_source: Path | None = None) -> 
         )
     if board.runs_optee:
         raise FirmwareError(f"{image.name}: OP-TEE's core is not rebuilt here; docs/AUDIT-FIRMWARE.md says how")
-    library = bearssl.source(crypto_source)
+    crypto = given or libraries.source()
     size = len(_loaded(image)[1])
     best: tuple[int, Image, list[FirmwareFinding]] | None = None
     for evidence in _EVIDENCE:
@@ -77,7 +77,7 @@ def rebuild(image: Image, target: Target, crypto_source: Path | None = None) -> 
                 board,
                 device.key,
                 Path(folder) / "out",
-                bearssl=library,
+                libraries=crypto,
                 min_security_version=device.min_security_version,
                 carveout_bytes=device.carveout_bytes or None,
                 evidence=evidence,
@@ -95,7 +95,7 @@ def rebuild(image: Image, target: Target, crypto_source: Path | None = None) -> 
     linker = programs.run([f"{CROSS}ld", "--version"]).stdout.splitlines()[0].rpartition(" ")[2]
     tools = {
         "gramophone": VERSION,
-        "BearSSL": crypto.version(library),
+        **crypto.versions,
         f"{CROSS}gcc": compiler,
         f"{CROSS}ld": linker,
     }

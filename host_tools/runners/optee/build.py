@@ -37,8 +37,8 @@ SWITCH = "CFG_GRAMOPHONE_PTA"
 PTA_OBJECT = "gramophone.o"
 TA_KEY = "keys/default_ta.pem"  # in OP-TEE's tree, and in its development kit
 IN_USE = "core-in-use"  # lock of OP-TEE's tree
-CRYPTO = "bearssl"  # folder in that of a pseudo-TA with a replay log
-PTA_SUFFIXES = (".c", ".h", ".mk")
+CRYPTO = ("bearssl", "aws-lc")  # folders in that of a pseudo-TA with a replay log
+PTA_SUFFIXES = (".c", ".h", ".mk", ".S")
 CORE_BINARIES = ("tee-header_v2.bin", "tee-pager_v2.bin", "tee-pageable_v2.bin")
 CORE_ELF = "tee.elf"  # the same with symbols, for audits
 TFA_FLAGS = (
@@ -166,7 +166,7 @@ def digest_of(parts: Iterable[tuple[str, bytes]]) -> str:
 
 def _contents(pta: Path) -> list[tuple[str, bytes]]:
     """The pseudo-TA's own files, and its crypto library's; next to them lie what calls it and a README."""
-    files = [*pta.iterdir(), *(pta / CRYPTO).rglob("*")]
+    files = [*pta.iterdir(), *(path for name in CRYPTO for path in (pta / name).rglob("*"))]
     return [
         (path.relative_to(pta).as_posix(), path.read_bytes())
         for path in sorted(files)

@@ -1,22 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The crypto seam over BearSSL: its only SHA-256, and of its P-256 implementations the
- * fastest that fits, ec_p256_m31. */
+/* The crypto seam's ES256 over BearSSL, for machines that s2n-bignum has nothing for: of its implementations
+ * of P-256 the fastest that fits, ec_p256_m31. */
 #include "crypto.h"
 #include "ec/ec_p256_m31.c" /* of BearSSL; included for its static functions */
 
-/* Not inlined into the core, so that the size report can separate the two under link-time optimisation. */
-#define SEAM __attribute__((noinline))
-
 enum { COORDINATE_BYTES = 32 };
-
-SEAM bool gr_sha256(const void *data, size_t bytes, uint8_t digest[32])
-{
-    br_sha256_context context;
-    br_sha256_init(&context);
-    br_sha256_update(&context, data, bytes);
-    br_sha256_out(&context, digest);
-    return true;
-}
 
 /* The x coordinate that a verification recomputed; the signature is good if it is r, modulo the group's
  * order. */
@@ -58,8 +46,8 @@ static uint32_t difference(const uint8_t *r)
     return (compared ^ COORDINATE_BYTES) | (from_r && (from_r_and_n | borrow));
 }
 
-SEAM uint32_t gr_signature_verify(const uint8_t digest[32], const uint8_t key[65],
-                                  const uint8_t signature[64], uint32_t good)
+GR_SEAM uint32_t gr_signature_verify(const uint8_t digest[32], const uint8_t key[65],
+                                     const uint8_t signature[64], uint32_t good)
 {
     /* BearSSL declares the point as not const, but does not write to it. */
     const br_ec_public_key public = {BR_EC_secp256r1, (unsigned char *)(uintptr_t)key, 65};

@@ -1,0 +1,22 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Stand-ins for the crypto libraries' source trees: all files that are looked for, and nothing in them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tee_replayer import crypto
+
+
+def empty(folder: Path, text: str = "") -> crypto.Libraries:
+    """The trees, in `folder`/bearssl and `folder`/aws-lc; each file holds `text`."""
+    s2n = [crypto.s2n_machine(name) for name in ("aarch64", "x86_64")]
+    machines = [name for name in s2n if name]
+    proved = [name for each in machines for name in (*crypto.s2n_sources(each), *crypto.s2n_headers(each))]
+    taken = (*crypto.HASH, *crypto.CURVE, *crypto.VERIFICATION, *crypto.INCLUDED)
+    trees = {"bearssl": (*taken, *crypto.HEADERS, crypto.LICENCE), "aws-lc": (*proved, crypto.AWS_LC_LICENCE)}
+    for tree, names in trees.items():
+        for name in names:
+            (folder / tree / name).parent.mkdir(parents=True, exist_ok=True)
+            (folder / tree / name).write_text(text, encoding="utf-8")
+    return crypto.Libraries(folder / "bearssl", folder / "aws-lc")
