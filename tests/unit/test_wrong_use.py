@@ -48,7 +48,7 @@ USE = {
     "strip net.sgtr": "Missing option '-o' / '--output'",
     "generate --gpu v3d42 --platform qemu-virt --key pub.pem -o out --bearssl .": ".: not a BearSSL source tree: ",
     "generate --gpu v3d42 --platform optee --key pub.pem -o out --bearssl .": "--bearssl cannot be used with opt",
-    "replay net.sgtr --key pub.pem --bearssl .": ".: not a BearSSL source tree: expected src/codec/ccopy.c",
+    "replay net.sgtr --key pub.pem --bearssl .": ".: not a BearSSL source tree: expected src/codec/dec32be.c",
     "generate --gpu v3d42 --platform optee --key pub.pem -o out --aws-lc .": "--aws-lc cannot be used with optee",
     "replay net.sgtr --key pub.pem --on optee --aws-lc .": "--aws-lc cannot be used with --on optee: OP-TEE has",
     "replay net.sgtr --key pub.pem --on optee --bearssl .": "--bearssl cannot be used with --on optee: OP-TEE has",
