@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// memcpy, memset and memmove, by words where all is aligned: with the MMU off, memory takes aligned accesses only.
+// memcpy, memset and memmove, by 32 bytes and by words where all is aligned: with the MMU off, memory takes aligned
+// accesses only.
     .global memcpy, memset, memmove
 
     .section .text.string, "ax"
@@ -8,6 +9,14 @@ memcpy:
     orr x4, x0, x1
     tst x4, #7
     b.ne 3f
+8:  subs x2, x2, #32
+    b.lo 5f
+    ldp x4, x5, [x1], #16
+    ldp x6, x7, [x1], #16
+    stp x4, x5, [x3], #16
+    stp x6, x7, [x3], #16
+    b 8b
+5:  add x2, x2, #32
 2:  subs x2, x2, #8
     b.lo 4f
     ldr x4, [x1], #8
@@ -27,10 +36,16 @@ memset:                             // x0 to, w1 byte, x2 bytes
     and w1, w1, #0xff
     mov x4, #0x0101010101010101
     mul x4, x1, x4
-5:  subs x2, x2, #8
+8:  subs x2, x2, #32
+    b.lo 5f
+    stp x4, x4, [x3], #16
+    stp x4, x4, [x3], #16
+    b 8b
+5:  add x2, x2, #32
+2:  subs x2, x2, #8
     b.lo 7f
     str x4, [x3], #8
-    b 5b
+    b 2b
 7:  add x2, x2, #8
 6:  cbz x2, 9f
     strb w1, [x3], #1

@@ -346,9 +346,9 @@ GR_NOINLINE enum gr_status gr_load(struct gr_replayer *r, const struct gr_memory
 
 void gr_wipe(void *to, uint64_t bytes)
 {
-    volatile uint64_t *word = to;
-    for (uint64_t i = 0; i < bytes / 8; i++)
-        word[i] = 0;
+    memset(to, 0, bytes);
+    /* As if somebody read it, so that no compiler leaves it out. */
+    __asm__ volatile("" : : "r"(to) : "memory");
 }
 
 void gr_unload(struct gr_replayer *r)
