@@ -122,7 +122,7 @@ def test_other_numbers_are_built_at_once(again: Path) -> None:
         ("GR_CARVEOUT_BASE 0x90000000", "GR_CARVEOUT_BASE 0x18000000", "CARVEOUT and GPU overlap"),
         ("GR_GPU_SPI 42", "GR_GPU_SPI 988", "interrupt of GPU"),
         ("GR_ROM_BYTES 0x20000", "GR_ROM_BYTES 0x1000", "code and constants do not fit the board's rom"),
-        ("GR_RAM_BYTES 0x20000", "GR_RAM_BYTES 0x4000", "data and stack do not fit the board's ram"),
+        ("GR_RAM_BYTES 0x20000", "GR_RAM_BYTES 0x3000", "data and stack do not fit the board's ram"),
     ],
 )
 def test_a_mistake_is_no_firmware(old: str, new: str, reason: str, again: Path) -> None:
