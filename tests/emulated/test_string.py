@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from elftools.elf.elffile import ELFFile
+from elftools.elf.sections import SymbolTableSection
 from hypothesis import given
 from hypothesis import strategies as st
 from unicorn import UC_ARCH_ARM64, UC_HOOK_MEM_READ, UC_HOOK_MEM_WRITE, UC_MODE_ARM, Uc, arm64_const
@@ -33,7 +34,7 @@ class Machine:
             text = image.get_section_by_name(".text").data()
         self.core = Uc(UC_ARCH_ARM64, UC_MODE_ARM)
         self.core.mem_map(CODE, PAGE)
-        self.core.mem_write(CODE, text)
+        self.core.mem_write(CODE, text.data())
         self.core.mem_map(MEMORY, PAGE)
         self.unaligned: list[tuple[int, int]] = []
         self.core.hook_add(UC_HOOK_MEM_READ | UC_HOOK_MEM_WRITE, self._look)
