@@ -43,6 +43,7 @@ query() { name=$1; shift; gramophone-tee "$@" --json >/out/$name 2>/tmp/said; ec
 FIRST = f"""
 cp /job/no_log.ta /{guest.TAS}/UUID
 query not_open verify /job/net
+ls /{guest.STORAGE} >/tmp/first
 cp /job/log.ta /{guest.TAS}/UUID
 query first {REPLAY} --repeat 2
 query pta info --via pta
@@ -57,7 +58,8 @@ mv /{guest.STORAGE} /tmp/away; echo >/{guest.STORAGE}
 query no_storage {REPLAY}
 rm /{guest.STORAGE}; mv /tmp/away /{guest.STORAGE}
 for file in $(ls /{guest.STORAGE}); do
-    [ $file = dirf.db ] || dd if=/dev/zero of=/{guest.STORAGE}/$file bs=1 seek=4096 count=64 conv=notrunc 2>/tmp/dd
+    grep -q -x "$file" /tmp/first && continue
+    dd if=/dev/zero of=/{guest.STORAGE}/$file bs=1 seek=4096 count=64 conv=notrunc 2>/tmp/dd
 done
 query damaged {REPLAY}
 """
