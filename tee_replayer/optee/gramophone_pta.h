@@ -24,10 +24,13 @@
  *   TEE_ERROR_NOT_SUPPORTED   no such command; those of a log and of attestations, where it has none
  *
  * With a replay log (docs/LOG.md), LOAD and RUN are refused with the result of GR_STATUS_LOG until LOG_OPEN,
- * and while there is no room for another entry. Opening a session returns TEE_SUCCESS, or TEE_ERROR_BUSY
- * another session has the GPU TEE_ERROR_ACCESS_DENIED   the caller is not the TA for applications
- * (GRAMOPHONE_TA_ONLY in sub.mk) TEE_ERROR_GENERIC         the core has not mapped the GPU or the secure
- * memory, or the normal world's GPU does not complete its reset
+ * and while there is no room for another entry.
+ *
+ * Opening a session returns TEE_SUCCESS, or
+ *   TEE_ERROR_BUSY            another session has the GPU
+ *   TEE_ERROR_ACCESS_DENIED   the caller is not the TA for applications (GRAMOPHONE_TA_ONLY in sub.mk)
+ *   TEE_ERROR_GENERIC         the core has not mapped the GPU or the secure memory, or the normal world's GPU
+ *                             does not complete its reset
  */
 #ifndef GRAMOPHONE_PTA_H
 #define GRAMOPHONE_PTA_H

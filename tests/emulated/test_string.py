@@ -28,13 +28,14 @@ class Machine:
     def __init__(self, elf: Path) -> None:
         with elf.open("rb") as file:
             image = ELFFile(file)
-            self.functions = {
-                row.name: row["st_value"] for row in image.get_section_by_name(".symtab").iter_symbols()
-            }
-            text = image.get_section_by_name(".text").data()
+            symbols, text = map(image.get_section_by_name, (".symtab", ".text"))
+            assert isinstance(symbols, SymbolTableSection)
+            assert text is not None
+            self.functions = {row.name: row["st_value"] for row in symbols.iter_symbols()}
+            code = text.data()
         self.core = Uc(UC_ARCH_ARM64, UC_MODE_ARM)
         self.core.mem_map(CODE, PAGE)
-        self.core.mem_write(CODE, text.data())
+        self.core.mem_write(CODE, code)
         self.core.mem_map(MEMORY, PAGE)
         self.unaligned: list[tuple[int, int]] = []
         self.core.hook_add(UC_HOOK_MEM_READ | UC_HOOK_MEM_WRITE, self._look)
