@@ -183,7 +183,7 @@ static uint32_t load_data(TEEC_Parameter params[4])
 /* Each byte of an entry is its number. */
 static uint32_t entries(TEEC_Parameter *param)
 {
-    uint8_t all[WAITING * GRAMOPHONE_TEE_ENTRY_BYTES];
+    uint8_t all[WAITING * GRAMOPHONE_TEE_ENTRY_BYTES] = {0};
     const size_t room = param->memref.size / GRAMOPHONE_TEE_ENTRY_BYTES;
     const uint32_t taken = fake.waiting < room ? fake.waiting : (uint32_t)room;
     for (uint32_t i = 0; i < taken; i++)
