@@ -250,7 +250,7 @@ def test_who_does_not_want_it_pays_nothing(folder: Path, tmp_path: Path) -> None
 
 
 def test_a_board_without_a_place_for_a_secret(tmp_path: Path) -> None:
-    for platform in ("rpi4", "optee"):
+    for gpu, platform in (("v3d42", "rpi4"), ("mali_g71", "hikey960")):
         with pytest.raises(GenerateError, match=r"expected gr_board_secret"):
-            generate("v3d42", platform, s.KEY, tmp_path / "out", libraries=libraries.source(), evidence=ALL)
+            generate(gpu, platform, s.KEY, tmp_path / "out", libraries=libraries.source(), evidence=ALL)
     assert not (tmp_path / "out").exists()
