@@ -13,7 +13,7 @@ import click
 from host_tools.audit.findings import counts_of, fails
 from host_tools.audit.firmware import allowed, target
 from host_tools.audit.firmware.analysis import Analysis
-from host_tools.audit.firmware.image import ELF_MAGIC, FirmwareError, Image, of_bytes, of_elf
+from host_tools.audit.firmware.image import FirmwareError, Image, of_bytes, of_elf
 from host_tools.audit.firmware.rebuild import Rebuilt, rebuild
 from host_tools.audit.firmware.report import as_data, as_text, audit
 from host_tools.audit.firmware.rules import RULES, FirmwareFinding
@@ -27,6 +27,7 @@ from host_tools.flash.errors import ImageError
 from host_tools.flash.manifest import NAME
 from host_tools.runners import libraries
 from host_tools.runners.firmware import ELF
+from host_tools.support.elf import is_elf
 from host_tools.support.files import check_writable, write_atomically
 from host_tools.support.progress import phase
 from tee_replayer import boards
@@ -83,12 +84,13 @@ def audit_firmware_command(
     parts, texts = [], []
     found: list[FirmwareFinding] = []
     reasons: dict[int, str] = {}
+    crypto = libraries.source(bearssl, aws_lc) if again else None
     for part, known in _images(image, board):
         what = target.of_image(part, known)
         rebuilt: Rebuilt | None = None
-        if again:
+        if crypto:
             with phase("rebuilding"):
-                rebuilt = rebuild(part, what, libraries.source(bearssl, aws_lc))
+                rebuilt = rebuild(part, what, crypto)
             if not part.symbols and not rebuilt.findings:  # the same bytes: its names are this one's
                 part = replace(part, symbols=rebuilt.image.symbols)
         with phase("auditing"):
@@ -111,7 +113,7 @@ def _images(path: Path, board: Board | None) -> Iterator[tuple[Image, Board | No
     if path.is_dir() and not (path / NAME).is_file():
         path = path / ELF
     data = b"" if path.is_dir() else path.read_bytes()
-    if data.startswith(ELF_MAGIC):
+    if is_elf(data):
         yield of_elf(str(path), data), board
         return
     try:

@@ -14,7 +14,8 @@ import click
 from host_tools.commands.framework import FILE, GramophoneCommand, Outcome, UsageError, warn
 from host_tools.commands.streams import read
 from host_tools.commands.traces import parse_trace, read_trace
-from host_tools.runners.optee.measurement import core_measurement, is_elf
+from host_tools.runners.optee.measurement import core_measurement
+from host_tools.support.elf import is_elf
 from host_tools.support.files import write_atomically
 from host_tools.support.tensors import Assignment, assigned, load_all
 from signing import device_keys, keys

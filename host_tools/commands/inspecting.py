@@ -21,6 +21,7 @@ from host_tools.flash.check import check_opened
 from host_tools.flash.containers import open_image, take_apart
 from host_tools.flash.errors import ImageError
 from host_tools.flash.manifest import gpu_name
+from host_tools.support.elf import ELF_MAGIC
 from host_tools.support.npy import MAGIC as NPY_MAGIC
 from host_tools.support.tensors import array_of
 from host_tools.vgpu import capture
@@ -35,7 +36,7 @@ from trace_format.schema.firmware import DEVICE_MAGIC
 
 Figures = dict[str, Any]
 Found = tuple[str, Figures]  # what it is, and its figures
-ELF_MAGIC, FIP_MAGIC, TA_MAGIC, PEM_MAGIC = b"\x7fELF", b"\x01\x00\x64\xaa", b"HSTO", b"-----BEGIN "
+FIP_MAGIC, TA_MAGIC, PEM_MAGIC = b"\x01\x00\x64\xaa", b"HSTO", b"-----BEGIN "
 
 
 def _trace(data: bytes, file: str) -> Found:

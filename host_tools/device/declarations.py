@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import contextlib
 import tempfile
-from importlib import resources
 from pathlib import Path
 
 import cffi
 
 from host_tools.support.files import write_atomically
+from host_tools.support.sources import REPLAYER
 from host_tools.vgpu.binding import c_declarations
 from trace_format.emit import c_memory
 from trace_format.licence import SPDX
@@ -21,7 +21,6 @@ from trace_format.schema import OPTEE, REPORT, TRACE
 
 MODULE = "_binding"
 TARGET = Path(__file__).with_name(f"{MODULE}.py")
-REPLAYER = Path(str(resources.files("tee_replayer")))
 STRUCTS = {"report": REPORT, "gramophone_slot": OPTEE, "manifest": TRACE}
 CLIENT = REPLAYER / "optee" / "client" / "gramophone_tee.h"
 

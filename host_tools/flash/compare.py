@@ -16,12 +16,12 @@ from host_tools.flash.check import check_opened
 from host_tools.flash.containers import open_image, take_apart
 from host_tools.flash.errors import ImageError
 from host_tools.flash.manifest import NAME, device_fields, sha256
+from host_tools.support.elf import is_elf
 from tee_replayer.device import DeviceError, find
 from trace_format import layout
 from trace_format.errors import GramophoneError
 from trace_format.schema.firmware import DEVICE_MAGIC
 
-ELF_MAGIC = b"\x7fELF"
 NOT_LOADED = "what is not loaded was compared only as a whole"
 CONTRADICTS = "what contradicts itself in an image was not compared further"
 SHF_ALLOC = 2  # flag of a section that is loaded (ELF gABI, chapter 4)
@@ -80,7 +80,7 @@ def take_parts(path: Path, data: bytes | None) -> Parts:
         OSError: it cannot be read.
     """
     with layout.naming(str(path)):
-        if data is not None and data.startswith(ELF_MAGIC):
+        if data is not None and is_elf(data):
             return _firmware("firmware (ELF)", data, _sections(data, path), NOT_LOADED)
         try:
             opened = open_image(path) if data is None else take_apart(data)

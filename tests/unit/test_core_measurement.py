@@ -11,7 +11,8 @@ import pytest
 from click.testing import CliRunner
 
 from host_tools.cli import main
-from host_tools.runners.optee.measurement import core_measurement, is_elf
+from host_tools.runners.optee.measurement import core_measurement
+from host_tools.support.elf import is_elf
 from signing import device_keys
 from tests.support import dummy_core
 from trace_format.errors import GramophoneError

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from importlib import resources
 from pathlib import Path
 
+from host_tools.support.sources import BARE_METAL
 from tee_replayer.boards import Board
 from tee_replayer.status import CORE
 from tee_replayer.target import driver_source, register_name
@@ -43,8 +43,7 @@ _STEPS = (
     *("gr_wipe", "gr_unload", "gr_find_register", "gr_fetch_action", "settle", "gr_sha256", "gr_is_same"),
     *("check_signature", "gr_signature_verify", "differences", "gr_stack_excess", "gr_driver_check_write"),
 )
-_BARE_METAL = Path(str(resources.files("baremetal")))
-_LOG_STEPS = ("gr_log_append", "gr_hmac")  # of firmware with a replay log
+_LOG_STEPS = ("gr_hmac",)  # of firmware with a replay log
 _WRITES = re.compile(r"\b(gr_port_write32|write64)\(\s*(GR_\w+)")
 
 
@@ -81,10 +80,10 @@ def steps(profile: Profile, board: Board | None) -> dict[str, int]:
     """How often each of some functions is called, by the sources; a firmware need not have those of the log."""
     files = [*sorted(CORE.glob("*.c")), driver_source(profile)]
     if board is None or not board.runs_optee:
-        files.append(_BARE_METAL / "main.c")
+        files.append(BARE_METAL / "main.c")
     else:
         files.append(CORE.parent / "optee" / "gramophone_pta.c")
-    of_log = [CORE.parent / "log" / "log.c", _BARE_METAL / "evidence.c"]
+    of_log = [CORE.parent / "log" / "log.c", BARE_METAL / "evidence.c"]
     return {**_calls(files, _STEPS), **_calls(of_log, _LOG_STEPS)}
 
 

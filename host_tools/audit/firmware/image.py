@@ -17,7 +17,6 @@ from host_tools.runners.firmware import BOARD_SECTION
 from trace_format import packing
 from trace_format.errors import GramophoneError
 
-ELF_MAGIC = b"\x7fELF"
 VECTOR = 0x200  # synchronous exceptions, of the vector table at the start: baremetal/startup.S
 
 

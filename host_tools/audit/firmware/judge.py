@@ -8,13 +8,17 @@ from collections.abc import Iterator
 
 from host_tools.audit.firmware import constants, expected, rules
 from host_tools.audit.firmware.analysis import Analysis
+from host_tools.audit.firmware.arguments import passed
 from host_tools.audit.firmware.loops import NONE
 from host_tools.audit.firmware.mmio import COMPUTED, FIXED, Store
 from host_tools.audit.firmware.rules import RULES, FirmwareFinding
 from host_tools.audit.firmware.stack import recursions
 from host_tools.audit.firmware.unknown import unknown
 from signing.keys import PublicKey
+from trace_format.schema.log import LogKind
 
+# The replay log's function, and the register with the kind of its entry (its second parameter; AAPCS64, 6.8.2).
+LOG_APPEND, LOG_APPEND_KIND = "gr_log_append", 1
 SHOWN = 8  # places of one finding
 # Fields of the section for runners -> (region, field) of the board's description.
 _BOARD = {
@@ -224,3 +228,12 @@ def _steps(analysis: Analysis) -> Iterator[FirmwareFinding]:
         if name in present and called[name] < count:  # one that is nowhere is a part of its callers
             text = f"the source calls it in {count} places, the code in {called[name]}"
             yield FirmwareFinding(RULES["GF701"], text, name)
+    if any(name.startswith("gr_log_") for name in present):
+        written: frozenset[int] = frozenset()
+        for function in analysis.program.running:
+            if names[function.start] == LOG_APPEND:
+                written |= passed(analysis.program, analysis.values, function, LOG_APPEND_KIND)
+        for kind in LogKind:
+            if kind.value not in written:
+                text = f"no call writes an entry of kind {kind.name}"
+                yield FirmwareFinding(RULES["GF701"], text, LOG_APPEND)

@@ -117,7 +117,7 @@ class Stores:
             inside = {place.function.start for place in _chain(frame)}
             for caller, call in callers:
                 if caller.start not in inside:
-                    yield from self._ways(row, _extended(frame, Frame(caller), call.at), (*way, call.at))
+                    yield from self._ways(row, frame.extended(Frame(caller), call.at), (*way, call.at))
             return
         yield self._classified(row, frame, way, value)
 
@@ -222,10 +222,3 @@ def _chain(frame: Frame) -> Iterator[Frame]:
     while found is not None:
         yield found
         found = found.caller
-
-
-def _extended(frame: Frame, outermost: Frame, call_at: int) -> Frame:
-    """The same way, one call longer."""
-    if frame.caller is None:
-        return Frame(frame.function, outermost, call_at)
-    return Frame(frame.function, _extended(frame.caller, outermost, call_at), frame.call_at)

@@ -12,7 +12,6 @@ from host_tools.audit.firmware.image import FirmwareError, Image
 from host_tools.audit.firmware.program import Program
 from host_tools.audit.firmware.rules import RULES, FirmwareFinding
 from host_tools.audit.firmware.target import Target
-from host_tools.runners import libraries
 from host_tools.runners.firmware import CROSS, ELF, compile_firmware
 from host_tools.support import programs
 from host_tools.support.version import VERSION
@@ -46,13 +45,13 @@ class Rebuilt:
     findings: tuple[FirmwareFinding, ...]
 
 
-def rebuild(image: Image, target: Target, given: Libraries | None = None) -> Rebuilt:
+def rebuild(image: Image, target: Target, crypto: Libraries) -> Rebuilt:
     """Generate and compile the firmware that an image says it is, and compare.
 
     Args:
         image: which; only its own bytes are asked, no manifest beside it.
         target: what it says.
-        given: the crypto libraries' sources; None: Debian's.
+        crypto: the crypto libraries' sources.
 
     Raises:
         FirmwareError: it does not say enough, or it is OP-TEE's core.
@@ -65,7 +64,6 @@ def rebuild(image: Image, target: Target, given: Libraries | None = None) -> Reb
         )
     if board.runs_optee:
         raise FirmwareError(f"{image.name}: OP-TEE's core is not rebuilt here; docs/AUDIT-FIRMWARE.md says how")
-    crypto = given or libraries.source()
     size = len(_loaded(image)[1])
     best: tuple[int, Image, list[FirmwareFinding]] | None = None
     for evidence in _EVIDENCE:

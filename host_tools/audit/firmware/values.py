@@ -120,6 +120,12 @@ class Frame:
     caller: Frame | None = None
     call_at: int = 0
 
+    def extended(self, outermost: Frame, call_at: int) -> Frame:
+        """The same way, one call longer: `outermost` makes that call."""
+        if self.caller is None:
+            return Frame(self.function, outermost, call_at)
+        return Frame(self.function, self.caller.extended(outermost, call_at), self.call_at)
+
 
 class Values:
     """Answers what registers can hold."""
@@ -285,6 +291,8 @@ class Values:
             return joined(rest)
         if name == "cset":
             return Value(0, 1, 1, roots)
+        if name in ("csinc", "cinc"):
+            return joined([rest[0], added(rest[-1], number(1), limit)])
         return anything(roots, limit)
 
     def _kept(self, frame: Frame, row: Instruction, depth: int) -> Value:

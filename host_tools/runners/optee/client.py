@@ -5,20 +5,20 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from importlib import resources
 from pathlib import Path
 
 from host_tools.machine.apt import AptRoot
 from host_tools.machine.root import ARCHITECTURE, SUITE
 from host_tools.runners.optee.build import CROSS, digest_of, run_program
 from host_tools.support.cache import cache_dir, made_once
+from host_tools.support.sources import REPLAYER
 from tee_replayer.strictness import STRICT
 from trace_format.emit import GENERATED
 
 PACKAGE = "optee-client-dev"
 LIBRARY = "libgramophone_tee.so"
 TRIPLET = "aarch64-linux-gnu"
-SOURCES = Path(str(resources.files("tee_replayer"))) / "optee" / "client"
+SOURCES = REPLAYER / "optee" / "client"
 INCLUDES = (SOURCES.parent, SOURCES.parent / "ta", SOURCES.parent.parent / "core", GENERATED)
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 import tempfile
 from dataclasses import dataclass, fields
-from importlib import resources
 from pathlib import Path
 
 from host_tools.gpus.family import profile_of
@@ -25,6 +24,7 @@ from host_tools.runners.optee.build import (
 from host_tools.runners.replay import RunnerError
 from host_tools.support.cache import cache_dir, written_whole
 from host_tools.support.gpu_folders import DEFAULT_GPU
+from host_tools.support.sources import BARE_METAL, REPLAYER
 from signing.keys import PublicKey
 from tee_replayer.boards import OPTEE
 from tee_replayer.generate import generate
@@ -152,16 +152,14 @@ def is_for_ta_only(pta: Path) -> bool:
 
 def compile_normal_world(program: Path | None = None) -> Path:
     """A program for the normal world: its start-up, the client of OP-TEE, and `program` (without it ours)."""
-    baremetal = Path(str(resources.files("baremetal")))
-    headers = Path(str(resources.files("tee_replayer")))
     sources = [
-        *(baremetal / "optee" / "start.S", baremetal / "string.S", baremetal / "optee" / "tee_client.c"),
-        program or baremetal / "optee" / NORMAL_WORLD,
+        *(BARE_METAL / "optee" / "start.S", BARE_METAL / "string.S", BARE_METAL / "optee" / "tee_client.c"),
+        program or BARE_METAL / "optee" / NORMAL_WORLD,
     ]
-    folders = [baremetal, baremetal / "optee", headers / "optee", headers / "core", GENERATED]
+    folders = [BARE_METAL, BARE_METAL / "optee", REPLAYER / "optee", REPLAYER / "core", GENERATED]
     seen = [*folders, *([program.parent] if program else [])]
     known = [*sources, *(file for folder in seen for file in sorted(folder.glob("*.h")))]
-    script = baremetal / "optee" / "normal_world.ld"
+    script = BARE_METAL / "optee" / "normal_world.ld"
     kept = cache_dir("optee", "normal-worlds") / (
         digest_of((p.name, p.read_bytes()) for p in [*known, script]) + ".bin"
     )

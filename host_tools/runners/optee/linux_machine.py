@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from importlib import resources
 from pathlib import Path
 
 from host_tools.machine.boot import (
@@ -30,8 +29,9 @@ from host_tools.runners.optee.images import Image
 from host_tools.runners.optee.normal_world import machine_of
 from host_tools.runners.replay import RunnerError
 from host_tools.runners.secure_machine import DRAM_BASE, MIB, SPI_BASE, dram, run
+from host_tools.support.sources import BARE_METAL
 
-NORMAL_WORLD = Path(str(resources.files("baremetal"))) / "optee" / "linux.c"
+NORMAL_WORLD = BARE_METAL / "optee" / "linux.c"
 DRAM_BYTES = 2048 * MIB
 KERNEL = 0x48000000  # linux.c
 INITRD = 0x61000000  # after the place where TF-A puts linux.c

@@ -22,11 +22,6 @@ RANGES = (
 )
 
 
-def is_elf(data: bytes) -> bool:
-    """Whether a file is ELF."""
-    return data.startswith(b"\x7fELF")
-
-
 def core_measurement(data: bytes, file: str) -> bytes:
     """SHA-256 of code and constants of OP-TEE's core, as its pseudo-TA computes it (gramophone_pta_log.c).
 

@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""What a function is called with, on every way to it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from host_tools.audit.firmware.program import Function, Program
+from host_tools.audit.firmware.values import Frame, Value, Values
+
+MAX_CALLERS = 6  # levels of calls that an argument is followed through
+MAX_VALUES = 64  # of one argument of one call
+
+
+def passed(program: Program, values: Values, function: Function, register: int) -> frozenset[int]:
+    """The numbers that the direct calls of a function pass in a register, as far as the code shows them.
+
+    A call whose argument is not a choice of a few numbers adds none.
+    """
+    found: set[int] = set()
+    for caller, call in program.callers(function):
+        for value in _on_each_way(program, values, Frame(caller), call.at, register, MAX_CALLERS):
+            if (value.high - value.low) // (value.step or 1) < MAX_VALUES:
+                found.update(range(value.low, value.high + 1, value.step or 1))
+    return frozenset(found)
+
+
+def _on_each_way(
+    program: Program, values: Values, frame: Frame, at: int, register: int, levels: int
+) -> Iterator[Value]:
+    value = values.register(frame, at, register)
+    outermost = frame
+    while outermost.caller is not None:
+        outermost = outermost.caller
+    callers = program.callers(outermost.function) if value.has("param") and levels else []
+    if not callers:
+        yield value
+    for caller, call in callers:
+        yield from _on_each_way(program, values, frame.extended(Frame(caller), call.at), at, register, levels - 1)
