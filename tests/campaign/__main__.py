@@ -18,13 +18,13 @@ from tests.campaign.faults import KINDS
 from trace_format.errors import GramophoneError
 
 FOLDER = Path("build/campaign")
-WHOLE = {BARE_METAL: sampling.WHOLE, OPTEE: sampling.OPTEE}
+PATHS = (BARE_METAL, OPTEE)
 
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.campaign", description=__doc__)
     parser.add_argument("--gpu", choices=list(cases.DRIVER), action="append", help="only this GPU")
-    parser.add_argument("--path", choices=list(WHOLE), action="append", help="only this port")
+    parser.add_argument("--path", choices=PATHS, action="append", help="only this port")
     names = sorted({case.name for case in cases.CASES})
     parser.add_argument("--case", choices=names, action="append", help="only this case")
     parser.add_argument(
@@ -45,9 +45,9 @@ def main() -> int:
     arguments = _arguments()
     start = time.monotonic()
     kinds = [kind for kind in KINDS if not arguments.fault or kind.name in arguments.fault]
-    shares = dict.fromkeys(WHOLE, sampling.SAMPLE) if arguments.sample else WHOLE
+    shares = dict.fromkeys(PATHS, sampling.SAMPLE if arguments.sample else sampling.WHOLE)
     campaign = Campaign(FOLDER, shares, arguments.jobs)
-    paths = itertools.product(arguments.path or WHOLE, arguments.gpu or cases.DRIVER)
+    paths = itertools.product(arguments.path or PATHS, arguments.gpu or cases.DRIVER)
 
     def on_case(of: Device, case: Case, so_far: Result) -> bool:
         tried = sum(counts.tried for counts in so_far.table.rows.values())

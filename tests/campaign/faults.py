@@ -6,6 +6,7 @@ An instruction is named by its number in the run, so the same address counts as 
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -122,7 +123,7 @@ class Run:
         """Instructions executed."""
         return len(self.index)
 
-    @property
+    @functools.cached_property
     def verification(self) -> int:
         """Number of the first instruction of the library's longest part: most of the run is after it."""
         edges = np.flatnonzero(np.diff(np.concatenate(([1], self.is_ours.astype(np.int8), [1]))))

@@ -12,6 +12,7 @@ import subprocess
 from pathlib import Path
 
 from host_tools.runners import firmware
+from host_tools.runners import libraries as crypto
 from host_tools.runners.optee import build as optee
 from host_tools.runners.replay import RunnerError
 from host_tools.support.cache import cache_dir, locked
@@ -32,6 +33,7 @@ INCLUDES = (
 )
 # Of its build.
 OBJECTS = ("core/crypto/crypto.o", "core/tee/tee_cryp_utl.o")
+ACCELERATED = "core/arch/arm/crypto"
 LIBRARIES = (
     "core/lib/libtomcrypt/libtomcrypt.a",
     "core-lib/libmbedtls/libmbedtls.a",
@@ -53,7 +55,14 @@ def build(gpu: str, folder: Path) -> Device:
         GramophoneError: OP-TEE cannot be built here.
     """
     board = device.build(gpu, folder / "board").firmware.folder
-    pta = generate(gpu, "optee", s.KEY, folder / "pta", min_security_version=MIN_SECURITY_VERSION)
+    pta = generate(
+        gpu,
+        "optee",
+        s.KEY,
+        folder / "pta",
+        libraries=crypto.source(),
+        min_security_version=MIN_SECURITY_VERSION,
+    )
     optee.core_of(pta)
     tree = optee.source(*optee.CORE)
     with locked(cache_dir("optee") / optee.IN_USE):
@@ -81,12 +90,15 @@ def _compile(tree: Path, out: Path, pta: Path, board: Path, folder: Path) -> Non
         "-include",
         str(board / "board.h"),
         *(f"-I{path}" for path in includes),
+        *(f"-isystem{pta / 'aws-lc' / name}" for name in ("s2n-bignum/include", "include")),
     ]
     for name in ("core", "kernel"):
         _run(cc, *flags, "-c", "-o", str(folder / f"{name}.o"), str(HERE / f"{name}.c"))
     elf = folder / firmware.ELF
     objects = [folder / "core.o", folder / "kernel.o", board / "startup.o", board / "string.o"]
     objects += [out / name for name in OBJECTS]
+    objects += sorted((out / ACCELERATED).glob("*.o"))
+    objects += sorted((board / "aws-lc" / "s2n-bignum").rglob("*.o"))
     libraries = ["-Wl,--start-group", *(str(out / name) for name in LIBRARIES), "-Wl,--end-group"]
     link = [
         "-nostdlib",

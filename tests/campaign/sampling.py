@@ -64,13 +64,6 @@ WHOLE = Shares(
     signature=Share(ALL, ALL, 200, ALL, 1000),
     signature_other=Share(300, ALL, 200, ALL, 300),
 )
-# Ten times as long a run, in which nearly all is LibTomCrypt.
-OPTEE = Shares(
-    skip=Share(60, ALL, 100, 100, 20),
-    other=Share(20, 500, 50, 50, 10),
-    signature=Share(300, ALL, 200, ALL, 300),
-    signature_other=Share(40, ALL, 100, ALL, 40),
-)
 FEW, FEW_OF_SIGNATURE = Share(1, 24, 2, 4, 1), Share(2, 24, 2, 24, 2)
 SAMPLE = Shares(FEW, FEW, FEW_OF_SIGNATURE, FEW_OF_SIGNATURE)
 

@@ -35,7 +35,6 @@ def devices(campaign: Campaign) -> dict[str, Device]:
     return {gpu: campaign.device(gpu) for gpu in GPUS}
 
 
-@pytest.mark.sampled(6)
 @pytest.mark.parametrize(("gpu", "case"), EACH)
 def test_no_single_fault_lets_a_refused_trace_through(
     campaign: Campaign, devices: dict[str, Device], gpu: str, case: cases.Case

@@ -6,6 +6,7 @@
 #define gr_main campaign_main
 #include "replayer.c"
 
+#include "crypto.c"
 #include "optee_crypto.c"
 
 #include "port.c"

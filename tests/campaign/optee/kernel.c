@@ -34,6 +34,8 @@ void spinlock_count_incr(void);
 void spinlock_count_decr(void);
 unsigned __cpu_spin_trylock(unsigned *lock);
 void __cpu_spin_unlock(unsigned *lock);
+uint32_t thread_kernel_enable_vfp(void);
+void thread_kernel_disable_vfp(uint32_t state);
 uint32_t crypto_rng_read(void *buffer, size_t bytes);
 uint32_t sm2_kdf(void);
 uint32_t crypto_sm3_alloc_ctx(void);
@@ -144,6 +146,8 @@ void __cpu_spin_unlock(unsigned *lock)
 }
 
 /* A verification needs no random numbers, SM2 or SM3. */
+uint32_t thread_kernel_enable_vfp(void);
+void thread_kernel_disable_vfp(uint32_t state);
 uint32_t crypto_rng_read(void *buffer, size_t bytes)
 {
     (void)buffer;
@@ -159,4 +163,15 @@ uint32_t sm2_kdf(void)
 uint32_t crypto_sm3_alloc_ctx(void)
 {
     stop();
+}
+
+/* startup.S has enabled the SIMD registers. */
+uint32_t thread_kernel_enable_vfp(void)
+{
+    return 0;
+}
+
+void thread_kernel_disable_vfp(uint32_t state)
+{
+    (void)state;
 }
