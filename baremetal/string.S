@@ -1,14 +1,21 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// memcpy, memset and memmove, by 32 bytes and by words where all is aligned: with the MMU off, memory takes aligned
-// accesses only.
+// memcpy, memset and memmove, by words where there are some, and by 32 bytes where all is aligned: with the MMU off,
+// memory takes aligned accesses only.
     .global memcpy, memset, memmove
 
     .section .text.string, "ax"
 memcpy:
     mov x3, x0
-    orr x4, x0, x1
-    tst x4, #7
-    b.ne 3f
+    cmp x2, #16
+    b.lo 3f
+0:  tst x3, #7                      // as many bytes as align the destination
+    b.eq 1f
+    ldrb w4, [x1], #1
+    strb w4, [x3], #1
+    sub x2, x2, #1
+    b 0b
+1:  ands x5, x1, #7
+    b.ne 6f
 8:  subs x2, x2, #32
     b.lo 5f
     ldp x4, x5, [x1], #16
@@ -27,6 +34,21 @@ memcpy:
     ldrb w4, [x1], #1
     strb w4, [x3], #1
     sub x2, x2, #1
+    b 3b
+6:  sub x6, x1, x5                  // each word of two; none is read that has no byte of the source
+    lsl x7, x5, #3
+    neg x8, x7                      // shifts count modulo 64
+    ldr x4, [x6], #8
+7:  lsr x9, x4, x7
+    ldr x4, [x6], #8
+    lsl x10, x4, x8
+    orr x9, x9, x10
+    str x9, [x3], #8
+    sub x2, x2, #8
+    cmp x2, #8
+    b.hs 7b
+    sub x6, x6, #8
+    add x1, x6, x5
     b 3b
 
 memset:                             // x0 to, w1 byte, x2 bytes
