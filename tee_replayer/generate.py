@@ -18,6 +18,7 @@ from tee_replayer import amalgamate, bare_metal, boards, crypto, optee_folder
 from tee_replayer.board_checks import BoardError
 from tee_replayer.boards import Board
 from tee_replayer.device import Device
+from tee_replayer.device_crypto import DeviceCrypto
 from tee_replayer.evidence import HOOK, Evidence
 from tee_replayer.generated_folder import check_replaceable, write_list
 from trace_format import profile as profiles
@@ -41,7 +42,7 @@ def generate(
     key: PublicKey,
     out: Path,
     *,
-    libraries: crypto.Libraries | None = None,
+    libraries: crypto.Libraries,
     min_security_version: int = 0,
     carveout_bytes: int | None = None,
     share_gpu: bool = False,
@@ -57,8 +58,7 @@ def generate(
         platform: one of `boards.names()`, or a board of one's own.
         key: whose traces the device accepts.
         out: folder; made, or replaced when it is one that this function wrote.
-        libraries: the crypto libraries' source trees, both of them, for platforms other than OP-TEE, and for
-            OP-TEE with evidence.
+        libraries: the crypto libraries' source trees, both of them.
         min_security_version: older traces are refused.
         carveout_bytes: secure memory for traces, a multiple of 4096; without it the board's own size.
         share_gpu: the normal world has the GPU between sessions (OP-TEE, on a board with a firewall for it).
@@ -93,12 +93,10 @@ def generate(
         raise GenerateError(f"on {board.name} the GPU cannot be shared with the normal world: OP-TEE does that")
     elif policy is not None:
         raise GenerateError(f"{board.name} takes no policy: it is the TA's, of platforms with OP-TEE")
-    library = "OP-TEE's core crypto"
-    if not board.runs_optee or evidence.log:
-        if libraries is None or libraries.aws_lc is None:
-            what = " with a replay log" if board.runs_optee else ""
-            raise GenerateError(f"the platform {board.name}{what} needs the sources of BearSSL and AWS-LC")
-        library = ", ".join(f"{name} {version}" for name, version in libraries.versions.items())
+    if libraries.aws_lc is None:
+        raise GenerateError("a device's replayer needs the sources of AWS-LC")
+    cryptography = DeviceCrypto(evidence, has_hash=not board.runs_optee)
+    linked = ", ".join(f"{name} {libraries.versions[name]}" for name in cryptography.libraries)
     if evidence.log and not board.runs_optee and not any(HOOK in source for source in board.sources.values()):
         raise GenerateError(
             f"{board.file}: a replay log needs a place for a secret and for the log's tail: expected "
@@ -114,7 +112,7 @@ def generate(
         f" *   GPU profile       {profile.name} {profile.profile_id:#018x}\n"
         f" *   key               ES256 {key.kid.hex()}\n"
         f" *   security version  at least {min_security_version}\n"
-        f" *   crypto            {library}\n"
+        f" *   crypto            {linked}\n"
         f"{f' *   evidence          {evidence.words}' + chr(10) if evidence.log else ''}"
         f"{board.notice}"
         " */"
@@ -131,10 +129,11 @@ def generate(
         (work / "replayer.c").write_text(source, encoding="utf-8")
         if board.runs_optee:
             optee_folder.write(profile, board, work, share_gpu, _policy(policy))
-            if evidence.log and libraries is not None:
-                optee_folder.add_log(work, libraries, evidence)
-        elif libraries is not None:
-            bare_metal.write(board, work, libraries, evidence)
+            optee_folder.write_crypto(work, libraries, cryptography)
+            if evidence.log:
+                optee_folder.add_log(work)
+        else:
+            bare_metal.write(board, work, libraries, cryptography)
         if not board.is_own:  # for `gramophone flash`
             shutil.copyfile(board.file, work / f"{board.name}.toml")
         for path, data in (programs or {}).items():

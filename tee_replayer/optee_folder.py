@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """What a replayer for OP-TEE has besides the core: the pseudo-TA, and what calls it.
 
-It uses OP-TEE's core crypto. With a replay log it brings the libraries of bare-metal firmware: their signatures
-are deterministic, and they have a way from a secret to its public key, which OP-TEE's interface has not.
+SHA-256 is that of OP-TEE's core, which takes the Armv8 instructions where it was built so. Signatures are verified
+as on bare metal: the core's verification takes a hundred times the instructions (docs/adr/0017-s2n-bignum.md). For
+a replay log BearSSL signs: deterministically, and with a way from a secret to its public key, which the core's
+interface has not.
 """
 
 from __future__ import annotations
@@ -10,10 +12,9 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-from tee_replayer import bare_metal
 from tee_replayer.boards import Board
 from tee_replayer.crypto import Libraries
-from tee_replayer.evidence import Evidence
+from tee_replayer.device_crypto import DeviceCrypto
 from trace_format.emit import GENERATED
 from trace_format.licence import SPDX
 from trace_format.profile import Profile
@@ -23,6 +24,7 @@ POLICY = "policy.h"  # of the TA
 SPI_BASE = 32  # interrupt id of the first shared peripheral interrupt
 HERE = Path(__file__).resolve().parent / "optee"
 _SETTINGS = "sub.mk"
+_INCLUDE = {"bearssl": ("inc", "src"), "aws-lc": ("s2n-bignum/include", "include")}
 _ANYBODY, _TA_ONLY = (f"GRAMOPHONE_TA_ONLY ?= {value}\n" for value in "ny")
 
 
@@ -63,28 +65,39 @@ def write(profile: Profile, board: Board, folder: Path, share_gpu: bool, policy:
     (folder / "ta" / POLICY).write_bytes(policy)
 
 
-def add_log(folder: Path, libraries: Libraries, evidence: Evidence) -> None:
-    """Give a pseudo-TA a replay log: further sources, another crypto library, sessions for the TA alone.
+def add_log(folder: Path) -> None:
+    """Give a pseudo-TA a replay log: further sources and settings, and sessions for the TA alone.
 
     Args:
         folder: that `write` wrote to.
-        libraries: the crypto libraries, both of them.
-        evidence: what the device says of its replays.
     """
-    bare_metal.write_crypto(folder, libraries, evidence)
-    (folder / "optee_crypto.c").unlink()
     shutil.copyfile(HERE / "log" / "gramophone_pta_log.c", folder / "gramophone_pta_log.c")
     settings = (folder / _SETTINGS).read_text(encoding="utf-8")
     assert _ANYBODY in settings
     more = (HERE / "log" / _SETTINGS).read_text(encoding="utf-8").removeprefix(f"# {SPDX}\n")
-    settings = settings.replace(_ANYBODY, _TA_ONLY) + more
-    (folder / _SETTINGS).write_text(settings, encoding="utf-8")
-    for library, include in (("bearssl", ("inc", "src")), ("aws-lc", ("s2n-bignum/include", "include"))):
-        names = [name for name in bare_metal.crypto_sources(evidence) if name.startswith(f"{library}/")]
-        sources = "".join(f"srcs-y += {name.removeprefix(f'{library}/')}\n" for name in names)
-        headers = " ".join(f"-isystem $(sub-dir)/{name}" for name in include)
-        text = f"# {SPDX}\n{sources}cflags-y += -w -Os\ncppflags-y += {headers}\n"
+    (folder / _SETTINGS).write_text(settings.replace(_ANYBODY, _TA_ONLY) + more, encoding="utf-8")
+
+
+def write_crypto(folder: Path, libraries: Libraries, cryptography: DeviceCrypto) -> None:
+    """Write the libraries' part of the cryptography; SHA-256 is the core's.
+
+    Args:
+        folder: that `write` wrote to.
+        libraries: the crypto libraries, both of them.
+        cryptography: what of them.
+    """
+    cryptography.write(folder, libraries)
+    settings = (folder / _SETTINGS).read_text(encoding="utf-8")
+    for library, names in (("aws-lc", cryptography.aws_lc), ("bearssl", cryptography.bearssl)):
+        if not names:
+            continue
+        include = [f"-isystem $(sub-dir)/{name}" for name in _INCLUDE[library]]
+        text = f"# {SPDX}\n" + "".join(f"srcs-y += {name}\n" for name in names)
+        text += f"cflags-y += -w -Os\ncppflags-y += {' '.join(include)}\n"
         (folder / library / _SETTINGS).write_text(text, encoding="utf-8")
+        here = [f"-isystem $(sub-dir)/{library}/{name}" for name in _INCLUDE[library]]
+        settings += f"\nsubdirs-y += {library}\ncppflags-y += {' '.join(here)}\n"
+    (folder / _SETTINGS).write_text(settings, encoding="utf-8")
 
 
 def _files(folder: Path) -> list[Path]:

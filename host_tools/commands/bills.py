@@ -21,9 +21,9 @@ from host_tools.commands.streams import OUTPUT, check_output, write
 def sbom(folder: Path | None, output: Path) -> Outcome:
     """Write a bill of materials (SBOM, CycloneDX 1.6 JSON) of the host tools or of a generated folder.
 
-    FOLDER is what `generate` wrote. Its bill has the hash of each source file, the version of BearSSL, and after
-    make the firmware's hash and the compiler. Without FOLDER: the installed tools, the Python packages that they
-    need, and the programs that they run.
+    FOLDER is what `generate` wrote. Its bill has the hash of each source file, the versions of the crypto
+    libraries, and after make the firmware's hash and the compiler. Without FOLDER: the installed tools, the Python
+    packages that they need, and the programs that they run.
 
     The time in it is $SOURCE_DATE_EPOCH, if that is set.
     """

@@ -100,14 +100,9 @@ def generate_command(
     if (log_hashes or attest) and not replay_log:
         raise UsageError("--log-hashes and --attest need --replay-log: both are about what is in the log")
     trusted = device_key(key)
-    crypto = None
     optee = board.runs_optee
-    for option, given in (("--bearssl", bearssl), ("--aws-lc", aws_lc)):
-        if optee and given and not replay_log:
-            raise UsageError(f"{option} cannot be used with {board.name}: OP-TEE has its own crypto library")
-    if not optee or replay_log:
-        with phase("fetching the crypto libraries' sources"):
-            crypto = libraries_source(bearssl, aws_lc)
+    with phase("fetching the crypto libraries' sources"):
+        crypto = libraries_source(bearssl, aws_lc)
     folder = generate_sources(
         gpu,
         board,

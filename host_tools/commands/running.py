@@ -133,10 +133,6 @@ def prepare(
         raise UsageError(f"--firmware cannot be used with --on {runner}: no firmware runs there")
     if timeout is not None and "timeout_s" not in options:
         raise UsageError(f"--timeout cannot be used with --on {runner}: no machine boots there")
-    for option, path in (("bearssl", bearssl), ("aws_lc", aws_lc)):
-        if path is not None and option not in options:
-            name = option.replace("_", "-")
-            raise UsageError(f"--{name} cannot be used with --on {runner}: OP-TEE has its own crypto library")
     data = read(signed)
     trusted = device_key(key)
     found = verify_trace(data, [trusted], file=str(signed))
@@ -156,9 +152,9 @@ def prepare(
         gpu,
         1,
         min_security_version,
+        bearssl,
+        aws_lc,
         firmware,
-        bearssl=bearssl,
-        aws_lc=aws_lc,
         timeout_s=timeout,
     )
     return Prepared(trace, world, request)

@@ -11,7 +11,7 @@ from host_tools.runners.replay import ReplayRequest, ReplayResult, RunnerError, 
 from host_tools.runners.secure_machine import DRAM_BASE, MIB, Machine, dram, instructions, run
 
 DEVICE = "QEMU virt, EL3, secure world"
-OPTIONS = frozenset(("aws_lc", "bearssl", "firmware", "plugin_args", "timeout_s", "store", "nonce"))
+OPTIONS = frozenset(("firmware", "plugin_args", "timeout_s", "store", "nonce"))
 TIMEOUT_S = 600
 
 

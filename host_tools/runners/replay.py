@@ -19,7 +19,9 @@ from trace_format.errors import GramophoneError, listed
 Tensor = npt.NDArray[Any]
 
 FULL, NONE = "full", "none"  # ReplayResult.compute
-EVERY_RUNNER = frozenset(("signed", "key", "inputs", "gpu", "repeat", "min_security_version"))  # takes these
+EVERY_RUNNER = frozenset(  # takes these
+    ("signed", "key", "inputs", "gpu", "repeat", "min_security_version", "bearssl", "aws_lc")
+)
 
 
 class InputError(GramophoneError):
@@ -32,7 +34,7 @@ class RunnerError(GramophoneError):
 
 @dataclass(frozen=True)
 class ReplayRequest:
-    """A replay to be run. The attributes after `min_security_version` are options that only some runners have.
+    """A replay to be run. The attributes after `aws_lc` are options that only some runners have.
 
     Attributes:
         signed: the signed trace.
@@ -41,8 +43,8 @@ class ReplayRequest:
         gpu: the virtual GPU; None: that of the trace.
         repeat: replays in a row; the outputs are those of the last one.
         min_security_version: older traces are refused.
-        firmware: folder that `generate` wrote, compiled where it has a make file; None: one is made for `key`.
         bearssl, aws_lc: the crypto libraries' sources, for what is compiled for this replay; None: Debian's.
+        firmware: folder that `generate` wrote, compiled where it has a make file; None: one is made for `key`.
         plugin_args: further arguments of the QEMU plugin (host_tools/vgpu/qemu).
         timeout_s: of real time, for the whole run; None: the runner's own.
         latency_ns: how long the virtual GPU takes for what takes time.
@@ -57,9 +59,9 @@ class ReplayRequest:
     gpu: str | None = None
     repeat: int = 1
     min_security_version: int = 0
-    firmware: Path | None = None
     bearssl: Path | None = None
     aws_lc: Path | None = None
+    firmware: Path | None = None
     plugin_args: Mapping[str, str] | None = None
     timeout_s: float | None = None
     latency_ns: int = 0

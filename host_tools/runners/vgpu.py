@@ -22,7 +22,7 @@ from tee_replayer.status import ReplayError
 
 CARVEOUT_PHYS = 0x1_0000_0000
 DEVICE = "virtual GPU, replayer on the host"
-OPTIONS = frozenset(("aws_lc", "bearssl", "latency_ns", "hang_job", "fault_job"))
+OPTIONS = frozenset(("latency_ns", "hang_job", "fault_job"))
 
 
 def library(gpu: str = DEFAULT_GPU, crypto: Libraries | None = None) -> Path:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from trace_format.errors import GramophoneError
 
-# Files of BearSSL. SHA-256:
+# Files of BearSSL. SHA-256, of host builds and of the replay log:
 HASH = ("src/codec/dec32be.c", "src/codec/enc32be.c", "src/hash/sha2small.c")
 # P-256, and what ECDSA does with numbers; the tables of the other two curves are named by the ECDSA code and
 # dropped by the linker. Firmware takes it to sign; host builds where s2n-bignum has nothing for the machine.
@@ -54,6 +54,12 @@ _S2N_FUNCTIONS = (
 )
 _S2N_REDUCTION = {"arm": "p256/bignum_mod_n256.S", "x86_att": "p256/bignum_mod_n256_alt.S"}
 _S2N_HEADERS = {"arm": "_internal_s2n_bignum_arm.h", "x86_att": "_internal_s2n_bignum_x86_att.h"}
+# SHA-256 for AArch64, by the Armv8 instructions and without them.
+AWS_LC_HASH = "aws-lc/generated-src/linux-aarch64/crypto/fipsmodule/sha256-armv8.S"
+AWS_LC_HASH_HEADERS = tuple(
+    f"aws-lc/include/openssl/{name}.h"
+    for name in ("arm_arch", "asm_base", "boringssl_prefix_symbols_asm", "target")
+)
 AWS_LC_INCLUDE = (f"{_S2N}/include", "aws-lc/include")
 AWS_LC_LICENCE = "aws-lc/LICENSE"
 
@@ -93,7 +99,8 @@ class Libraries:
         )
         if self.aws_lc:
             needed = [name for each in _S2N_REDUCTION for name in (*s2n_sources(each), *s2n_headers(each))]
-            _check(self.aws_lc, "a source tree of aws-lc-sys", [*needed, AWS_LC_LICENCE])
+            needed += [AWS_LC_HASH, *AWS_LC_HASH_HEADERS, AWS_LC_LICENCE]
+            _check(self.aws_lc, "a source tree of aws-lc-sys", needed)
 
     @property
     def versions(self) -> dict[str, str]:

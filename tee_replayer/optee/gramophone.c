@@ -5,11 +5,8 @@
 #define GR_SCRATCH static
 #include "replayer.c"
 
-#ifdef GRAMOPHONE_LOG
 #include "crypto.c"
-#else
 #include "optee_crypto.c"
-#endif
 #include "optee_port.c"
 
 #include "gramophone_pta.c"

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from host_tools.demo import RAW
 from host_tools.passes.pipeline import build
-from host_tools.runners import run
+from host_tools.runners import libraries, run
 from host_tools.runners.optee.size import added_bytes
 from host_tools.runners.replay import ReplayRequest
 from signing.keys import Algorithm, generate
@@ -34,7 +34,9 @@ def measure() -> dict[str, int]:
     figures = {}
     with tempfile.TemporaryDirectory() as name:
         for title, (gpu, shared) in BUILDS.items():
-            folder = generate_sources(gpu, OPTEE, signer.public, Path(name) / "pta", share_gpu=shared)
+            folder = generate_sources(
+                gpu, OPTEE, signer.public, Path(name) / "pta", share_gpu=shared, libraries=libraries.source()
+            )
             figures[f"pseudo-TA for {title}, bytes"] = added_bytes(folder)
     data = RAW.read_bytes()
     signed = sign_trace(build(Trace.parse(data), source=data).build(), signer)

@@ -174,7 +174,7 @@ def test_one_changed_branch(good: Path, tmp_path: Path) -> None:
 def test_a_build_that_is_repeated(good: Path) -> None:
     (only,) = audited(good, "--rebuild")["firmware"]
     assert "GF801" not in only["not_judged"]
-    assert only["rebuilt_with"].keys() == {"gramophone", "BearSSL", "AWS-LC", GCC, GCC.replace("gcc", "ld")}
+    assert only["rebuilt_with"].keys() == {"gramophone", "AWS-LC", GCC, GCC.replace("gcc", "ld")}
 
 
 def test_the_stack_of_a_run_is_within_the_bound(good: Path) -> None:

@@ -167,7 +167,7 @@ def test_a_firmware_that_waits_without_an_answer_is_reported(folder: Path) -> No
 
 def test_the_folder_stands_alone(folder: Path, tmp_path: Path) -> None:
     names = {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
-    assert {"replayer.c", "replayer.h", "Makefile", "bearssl/LICENSE.txt", "firmware.elf"} <= names
+    assert {"replayer.c", "replayer.h", "Makefile", "aws-lc/LICENSE", "firmware.elf"} <= names
     text = (folder / "replayer.c").read_text()
     assert s.KEY.kid.hex() in text
     assert f"{s.GPU.profile_id:#018x}" in text

@@ -11,12 +11,13 @@ from click.testing import CliRunner
 
 from host_tools.cli import main
 from host_tools.runners import libraries
+from tee_replayer.evidence import Evidence
 from tests.support.bills import listed, parts, validated
 from tests.support.firmware_samples import GCC, compiled
 
 
 def test_compiled_firmware(tmp_path: Path) -> None:
-    out = compiled(tmp_path, "v3d42")
+    out = compiled(tmp_path, "v3d42", evidence=Evidence(log=True))
     done = CliRunner().invoke(main, ["sbom", str(out), "-o", str(tmp_path / "bill.json")])
     assert done.exit_code == 0, done.stderr
     bill = validated(tmp_path / "bill.json")
@@ -46,3 +47,4 @@ def test_before_it_is_compiled(tmp_path: Path) -> None:
     bill = validated(tmp_path / "bill.json")
     assert "hashes" not in bill["metadata"]["component"]
     assert {part["type"] for part in bill["components"]} == {"file", "library"}
+    assert "bearssl" not in parts(bill), "it is for a replay log"

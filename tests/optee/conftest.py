@@ -50,7 +50,14 @@ def pta(signer: FileSigner, tmp_path_factory: pytest.TempPathFactory) -> Path:
     if shutil.which(QEMU) is None:
         pytest.skip(f"{QEMU} is not installed: apt-get install qemu-system-arm")
     folder = tmp_path_factory.mktemp("optee") / "pta"
-    generate_sources("v3d42", "optee", signer.public, folder, min_security_version=MIN_SECURITY_VERSION)
+    generate_sources(
+        "v3d42",
+        "optee",
+        signer.public,
+        folder,
+        min_security_version=MIN_SECURITY_VERSION,
+        libraries=libraries.source(),
+    )
     try:
         for package in (optee.CORE, optee.TFA):
             optee.source(*package)

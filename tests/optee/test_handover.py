@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from host_tools.runners import libraries
 from host_tools.runners.optee import images
 from host_tools.runners.optee.size import added_bytes
 from signing.sign import FileSigner
@@ -28,8 +29,8 @@ JOBS = 14
 def image(pta: Path, signer: FileSigner, tmp_path_factory: pytest.TempPathFactory) -> images.Image:
     """`pta` is requested so that without OP-TEE the tests are skipped with its reason."""
     folder = tmp_path_factory.mktemp("shared") / "pta"
-    generate_sources("v3d42", "optee", signer.public, folder, share_gpu=True)
-    assert added_bytes(folder) <= 14 * 1024
+    generate_sources("v3d42", "optee", signer.public, folder, share_gpu=True, libraries=libraries.source())
+    assert added_bytes(folder) <= 18 * 1024
     return images.image_of(folder, Path(__file__).with_name("handover.c"))
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from host_tools.runners import secure_machine
+from host_tools.runners import libraries, secure_machine
 from host_tools.runners.needs import open_trace
 from host_tools.runners.optee import bare_metal as optee
 from host_tools.runners.optee import images
@@ -42,7 +42,14 @@ def image(pta: Path, tmp_path_factory: pytest.TempPathFactory) -> Images:
     @cache
     def made(gpu: str) -> images.Image:
         folder = tmp_path_factory.mktemp(gpu) / "pta"
-        generate_sources(gpu, "optee", s.KEY, folder, min_security_version=MIN_SECURITY_VERSIONS[gpu])
+        generate_sources(
+            gpu,
+            "optee",
+            s.KEY,
+            folder,
+            min_security_version=MIN_SECURITY_VERSIONS[gpu],
+            libraries=libraries.source(),
+        )
         return images.image_of(folder, Path(__file__).with_name("hostile.c"))
 
     return made

@@ -25,6 +25,7 @@ from host_tools.record.convert import convert
 from host_tools.record.ncnn_job import Float32, ncnn_job
 from host_tools.record.network import TOLERANCE, relative_difference
 from host_tools.record.shader_cache import with_shader_cache
+from host_tools.runners import libraries
 from host_tools.runners.optee import build, client, images
 from host_tools.runners.optee import linux as optee_linux
 from host_tools.runners.optee import linux_machine as linux
@@ -202,7 +203,9 @@ def hand_over(
 ) -> HandOver:
     """One boot: record ncnn on the GPU, hand that over, replay in the secure world, take it back, ncnn again."""
     folder = tmp_path_factory.mktemp("shared")
-    pta = generate_sources("v3d42", "optee", signer.public, folder / "pta", share_gpu=True)
+    pta = generate_sources(
+        "v3d42", "optee", signer.public, folder / "pta", share_gpu=True, libraries=libraries.source()
+    )
     param, weights, zeros = PARAM.read_bytes(), WEIGHTS.read_bytes(), {"data": np.zeros_like(digit)}
     warming = ncnn_job(param, bytes(len(weights)), zeros)  # that of recordings, so that its cache is there
     job = with_shader_cache(

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from host_tools import runners
+from host_tools.runners import libraries
 from host_tools.runners.replay import ReplayRequest
 from tee_replayer.generate import generate as generate_sources
 from tests.support import replayer_samples as s
@@ -21,7 +22,9 @@ def test_it_replays_and_reports_as_the_host_does(
     share_gpu: bool, trouble: dict[str, str], pta: Path, tmp_path: Path
 ) -> None:
     """`pta` is requested so that without OP-TEE the tests are skipped with its reason."""
-    folder = generate_sources("mali_g71", "optee", s.KEY, tmp_path / "pta", share_gpu=share_gpu)
+    folder = generate_sources(
+        "mali_g71", "optee", s.KEY, tmp_path / "pta", share_gpu=share_gpu, libraries=libraries.source()
+    )
     sample, stats = small_mali(tmp_path), tmp_path / "stats.json"
     data, inputs = s.signed(sample), values(sample, 1)
     here = runners.run("vgpu", ReplayRequest(data, s.KEY, inputs, fault_job=1 if trouble else 0))

@@ -6,6 +6,7 @@ from __future__ import annotations
 import io
 import json
 import re
+import shutil
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -100,9 +101,8 @@ def answers(
     root: RecordRoot, pta: Path, network: Trace, signer: FileSigner, tmp_path_factory: pytest.TempPathFactory
 ) -> Answers:
     """One boot: OP-TEE that takes TAs of a key of our own, and whose pseudo-TA only the TA may call."""
-    folder = tmp_path_factory.mktemp("ta")
-    for source in pta.glob("*.*"):
-        (folder / source.name).write_bytes(source.read_bytes())
+    folder = tmp_path_factory.mktemp("ta") / "pta"
+    shutil.copytree(pta, folder)
     settings = (folder / "sub.mk").read_text()
     (folder / "sub.mk").write_text(settings.replace(f"{TA_ONLY}n", f"{TA_ONLY}y"))
     key = folder / "key.pem"

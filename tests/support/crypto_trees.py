@@ -14,7 +14,8 @@ def empty(folder: Path, text: str = "") -> crypto.Libraries:
     machines = [name for name in s2n if name]
     proved = [name for each in machines for name in (*crypto.s2n_sources(each), *crypto.s2n_headers(each))]
     taken = (*crypto.HASH, *crypto.CURVE, *crypto.VERIFICATION, *crypto.INCLUDED)
-    trees = {"bearssl": (*taken, *crypto.HEADERS, crypto.LICENCE), "aws-lc": (*proved, crypto.AWS_LC_LICENCE)}
+    proved += [crypto.AWS_LC_HASH, *crypto.AWS_LC_HASH_HEADERS, crypto.AWS_LC_LICENCE]
+    trees = {"bearssl": [*taken, *crypto.HEADERS, crypto.LICENCE], "aws-lc": proved}
     for tree, names in trees.items():
         for name in names:
             (folder / tree / name).parent.mkdir(parents=True, exist_ok=True)

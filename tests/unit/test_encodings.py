@@ -36,7 +36,7 @@ COMMAND_LINES = (
     "diff größe.gtr größe.sgtr",
     "strip größe.sgtr -o größe.again.gtr",
     "generate --gpu v3d42 --platform qemu-virt --key größe.pub.pem --bearssl bearssl --aws-lc aws-lc -o größe",
-    "generate --gpu v3d42 --platform optee --key größe.pub.pem -o größe.optee",
+    "generate --gpu v3d42 --platform optee --key größe.pub.pem --bearssl bearssl --aws-lc aws-lc -o größe.o",
 )
 BAD_LINES = (
     "dump none.größe",

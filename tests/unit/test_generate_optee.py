@@ -37,15 +37,14 @@ KEY = PublicKey(generate(Algorithm.ES256).public_key())
 
 
 @pytest.mark.parametrize("gpu", ["v3d42", "mali_g71"])
-def test_the_folder(gpu: str, tmp_path: Path) -> None:
-    out = generate_sources(gpu, "optee", KEY, tmp_path / "out", min_security_version=7)
+def test_the_folder(libraries: crypto.Libraries, gpu: str, tmp_path: Path) -> None:
+    out = generate_sources(gpu, "optee", KEY, tmp_path / "out", min_security_version=7, libraries=libraries)
     files = {path.name: path.read_text() for path in out.iterdir() if path.is_file()}
-    sources = {"gramophone_pta.c", "optee_port.c", "optee_crypto.c", "replayer.c"}
+    sources = {"gramophone_pta.c", "optee_port.c", "optee_crypto.c", "crypto.c", "replayer.c"}
     assert files.keys() >= {*sources, "gramophone.c", "gramophone_pta.h", "optee_port.h", "replayer.h", "sub.mk"}
     assert re.findall(r"^srcs-y \+= (\S+)$", files["sub.mk"], re.MULTILINE) == ["gramophone.c"]
-    with_log = {"crypto.c"}
     included = set(re.findall(r'^#include "(\S+)"$', files["gramophone.c"], re.MULTILINE))
-    assert included == sources | with_log
+    assert included == sources
     profile = profiles.load(gpu)
     assert f"GRAMOPHONE_GPU_BYTES ?= {profile.window_bytes:#x}\n" in files["sub.mk"]
     assert f"-DGR_GPU_LINES={len(profile.interrupts)} " in files["sub.mk"]
@@ -53,10 +52,10 @@ def test_the_folder(gpu: str, tmp_path: Path) -> None:
     assert not any(re.search(r"@[A-Z]+@", text) for text in files.values())
 
 
-@pytest.fixture
-def libraries(tmp_path: Path) -> crypto.Libraries:
+@pytest.fixture(scope="module")
+def libraries(tmp_path_factory: pytest.TempPathFactory) -> crypto.Libraries:
     """Source trees with the files that are copied, all empty."""
-    found = crypto_trees.empty(tmp_path)
+    found = crypto_trees.empty(tmp_path_factory.mktemp("libraries"))
     for name in ALL.crypto:
         (found.bearssl / name).parent.mkdir(parents=True, exist_ok=True)
         (found.bearssl / name).touch()
@@ -64,16 +63,16 @@ def libraries(tmp_path: Path) -> crypto.Libraries:
 
 
 def test_with_a_replay_log(libraries: crypto.Libraries, tmp_path: Path) -> None:
-    """Libraries in place of the core's crypto, and sessions for the TA alone; without one nothing of it."""
+    """BearSSL besides AWS-LC, and sessions for the TA alone; without one nothing of it."""
     out = generate_sources("v3d42", "optee", KEY, tmp_path / "out", libraries=libraries, evidence=ALL)
     plain = generate_sources("v3d42", "optee", KEY, tmp_path / "plain", libraries=libraries)
     names, less = ({path.name for path in folder.iterdir()} for folder in (out, plain))
-    more = {"bearssl", "aws-lc", "crypto.c", "gramophone_pta_log.c"}
-    assert (names - less, less - names) == (more, {"optee_crypto.c"})
+    assert (names - less, less - names) == ({"bearssl", "gramophone_pta_log.c"}, set())
     settings, without = ((folder / "sub.mk").read_text() for folder in (out, plain))
     assert "\nGRAMOPHONE_TA_ONLY ?= y\n" in settings
-    assert "subdirs-y += bearssl aws-lc\n" in settings
+    assert "\nsubdirs-y += bearssl\n" in settings
     assert "bearssl" not in without
+    assert "\nsubdirs-y += aws-lc\n" in without
     compiled = set()
     for library in ("bearssl", "aws-lc"):
         listed = re.findall(r"^srcs-y \+= (\S+)$", (out / library / "sub.mk").read_text(), re.MULTILINE)
@@ -106,13 +105,10 @@ def test_the_command_says_what_a_replay_log_is_worth(libraries: crypto.Libraries
             runners.run(runner, ReplayRequest(data, KEY, firmware=tmp_path / "out"))
 
 
-def test_a_replay_log_needs_the_crypto_library(tmp_path: Path) -> None:
-    with pytest.raises(GenerateError, match="the platform optee with a replay log needs the sources of BearSSL"):
-        generate_sources("v3d42", "optee", KEY, tmp_path / "out", evidence=ALL)
-
-
-def test_both_forms_of_the_uuid_are_the_same(tmp_path: Path) -> None:
-    text = (generate_sources("v3d42", "optee", KEY, tmp_path / "out") / "gramophone_pta.h").read_text()
+def test_both_forms_of_the_uuid_are_the_same(libraries: crypto.Libraries, tmp_path: Path) -> None:
+    text = (
+        generate_sources("v3d42", "optee", KEY, tmp_path / "out", libraries=libraries) / "gramophone_pta.h"
+    ).read_text()
     numbers, octets = (
         re.findall(r"0x([0-9a-f]+)", part) for part in text.split("_UUID ")[1].split("_UUID_BYTES ")
     )
@@ -120,9 +116,9 @@ def test_both_forms_of_the_uuid_are_the_same(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("part", PARTS)
-def test_what_calls_it_stands_alone(part: str, tmp_path: Path) -> None:
+def test_what_calls_it_stands_alone(libraries: crypto.Libraries, part: str, tmp_path: Path) -> None:
     """Each header of ours that a source names lies next to it."""
-    out = generate_sources("v3d42", "optee", KEY, tmp_path / "out") / part
+    out = generate_sources("v3d42", "optee", KEY, tmp_path / "out", libraries=libraries) / part
     texts = {path.name: path.read_text() for path in out.iterdir()}
     named = {name for text in texts.values() for name in re.findall(r'^#include "(\S+)"$', text, re.MULTILINE)}
     assert named
@@ -130,46 +126,53 @@ def test_what_calls_it_stands_alone(part: str, tmp_path: Path) -> None:
     assert "Makefile" in texts
 
 
-def test_the_ta_is_built_under_its_uuid(tmp_path: Path) -> None:
-    out = generate_sources("v3d42", "optee", KEY, tmp_path / "out")
+def test_the_ta_is_built_under_its_uuid(libraries: crypto.Libraries, tmp_path: Path) -> None:
+    out = generate_sources("v3d42", "optee", KEY, tmp_path / "out", libraries=libraries)
     text = (out / "gramophone_pta.h").read_text().partition("#define GRAMOPHONE_TA_UUID ")[2].partition("\n")[0]
     assert ta.uuid_of(out / "ta").replace("-", "") == "".join(re.findall(r"0x([0-9a-f]+)", text))
 
 
-def test_the_command_adds_the_program_for_devices(tmp_path: Path) -> None:
+def test_the_command_adds_the_program_for_devices(libraries: crypto.Libraries, tmp_path: Path) -> None:
     (tmp_path / "pub.pem").write_bytes(KEY.pem())
-    line = f"generate --gpu v3d42 --platform optee --key {tmp_path}/pub.pem -o {tmp_path}/out --json"
+    line = f"generate --gpu v3d42 --platform optee --key {tmp_path}/pub.pem -o {tmp_path}/out --json "
+    line += f"--bearssl {libraries.bearssl} --aws-lc {libraries.aws_lc}"
     found = CliRunner().invoke(main, line.split(), catch_exceptions=False)
     assert found.exit_code == 0, found.output
     assert found.stderr.startswith(f"warning: {tmp_path}/out/sub.mk lets any client open sessions")
     assert "client/gramophone-tee" in json.loads(found.stdout)["files"]
     assert (tmp_path / "out" / "client" / "gramophone-tee").read_bytes() == bundle()
-    assert generate_sources("v3d42", "optee", KEY, tmp_path / "out")  # such a folder is replaced
+    assert generate_sources(
+        "v3d42", "optee", KEY, tmp_path / "out", libraries=libraries
+    )  # such a folder is replaced
 
 
 @given(st.integers(1, 512))
-def test_the_board_is_read_back(tmp_path_factory: pytest.TempPathFactory, steps: int) -> None:
+def test_the_board_is_read_back(
+    libraries: crypto.Libraries, tmp_path_factory: pytest.TempPathFactory, steps: int
+) -> None:
     out = tmp_path_factory.mktemp("optee") / "out"
-    generate_sources("v3d42", "optee", KEY, out, carveout_bytes=steps * 2 * MIB)
+    generate_sources("v3d42", "optee", KEY, out, carveout_bytes=steps * 2 * MIB, libraries=libraries)
     board = images.read_board(out)
     assert (board.carveout_bytes, board.staging_bytes) == (steps * 2 * MIB, steps * MIB // 2)
 
 
 @pytest.mark.parametrize(("share", "base"), [(False, 0), (True, 0x0B02_0000)])
-def test_a_gpu_shared_with_the_normal_world(share: bool, base: int, tmp_path: Path) -> None:
-    out = generate_sources("v3d42", "optee", KEY, tmp_path / "out", share_gpu=share)
+def test_a_gpu_shared_with_the_normal_world(
+    libraries: crypto.Libraries, share: bool, base: int, tmp_path: Path
+) -> None:
+    out = generate_sources("v3d42", "optee", KEY, tmp_path / "out", share_gpu=share, libraries=libraries)
     assert images.read_board(out).firewall_base == base
 
 
-def test_bare_metal_shares_no_gpu(tmp_path: Path) -> None:
+def test_bare_metal_shares_no_gpu(libraries: crypto.Libraries, tmp_path: Path) -> None:
     with pytest.raises(GenerateError, match="cannot be shared"):
-        generate_sources("v3d42", "qemu-virt", KEY, tmp_path / "out", share_gpu=True)
+        generate_sources("v3d42", "qemu-virt", KEY, tmp_path / "out", share_gpu=True, libraries=libraries)
 
 
 @pytest.mark.parametrize("size", [4096, 3 * MIB, 2 * MIB + 4096])
-def test_a_carveout_that_the_core_cannot_map(size: int, tmp_path: Path) -> None:
+def test_a_carveout_that_the_core_cannot_map(libraries: crypto.Libraries, size: int, tmp_path: Path) -> None:
     with pytest.raises(GenerateError, match="multiples of 2 MiB"):
-        generate_sources("v3d42", "optee", KEY, tmp_path / "out", carveout_bytes=size)
+        generate_sources("v3d42", "optee", KEY, tmp_path / "out", carveout_bytes=size, libraries=libraries)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -189,14 +192,17 @@ def test_a_folder_that_is_no_pseudo_ta(text: str | None, reason: str, tmp_path: 
         images.read_board(tmp_path)
 
 
-def test_a_bare_metal_platform_needs_the_crypto_library(tmp_path: Path) -> None:
-    with pytest.raises(GenerateError, match="needs the sources of BearSSL and AWS-LC"):
-        generate_sources("v3d42", "qemu-virt", KEY, tmp_path / "out")
+def test_a_device_needs_aws_lc(libraries: crypto.Libraries, tmp_path: Path) -> None:
+    for platform in ("qemu-virt", "optee"):
+        with pytest.raises(GenerateError, match="needs the sources of AWS-LC"):
+            generate_sources(
+                "v3d42", platform, KEY, tmp_path / "out", libraries=crypto.Libraries(libraries.bearssl)
+            )
 
 
-def test_a_trace_that_the_staging_area_has_no_room_for(tmp_path: Path) -> None:
+def test_a_trace_that_the_staging_area_has_no_room_for(libraries: crypto.Libraries, tmp_path: Path) -> None:
     """Of 2 MiB of carve-out, 512 KiB: known before OP-TEE is built."""
-    out = generate_sources("v3d42", "optee", s.KEY, tmp_path / "out", carveout_bytes=2 * MIB)
+    out = generate_sources("v3d42", "optee", s.KEY, tmp_path / "out", carveout_bytes=2 * MIB, libraries=libraries)
     image = np.random.default_rng(1).bytes(600 << 10)
     data = s.signed(s.trace(action(Op.REPLAY_START), slots=[], image=image, carveout_bytes=MIB))
     (tmp_path / "net.sgtr").write_bytes(data)

@@ -13,9 +13,11 @@ import pytest
 from click.testing import CliRunner, Result
 
 from host_tools.cli import main
+from tee_replayer import crypto
 from tee_replayer.generate import GenerateError
 from tee_replayer.generate import generate as generate_sources
 from tee_replayer.generated_folder import LIST
+from tests.support import crypto_trees
 from tests.support.replayer_samples import KEY
 
 OWN_OPTEE = (
@@ -24,13 +26,19 @@ OWN_OPTEE = (
 Generate = Callable[..., Result]
 
 
+@pytest.fixture(scope="module")
+def libraries(tmp_path_factory: pytest.TempPathFactory) -> crypto.Libraries:
+    return crypto_trees.empty(tmp_path_factory.mktemp("libraries"))
+
+
 @pytest.fixture
-def generate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Generate:
+def generate(libraries: crypto.Libraries, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Generate:
     monkeypatch.chdir(tmp_path)
     Path("pub.pem").write_bytes(KEY.pem())
 
     def run(*more: str, platform: tuple[str, ...] = ("--platform", "optee")) -> Result:
         line = ["generate", "--gpu", "v3d42", *platform, "--key", "pub.pem", "-o", "out", *more]
+        line += ["--bearssl", str(libraries.bearssl), "--aws-lc", str(libraries.aws_lc)]
         return CliRunner().invoke(main, line, catch_exceptions=False)
 
     assert run().exit_code == 0
@@ -120,9 +128,9 @@ def test_a_policy_that_is_none(text: str | None, missing: str, generate: Generat
     assert contents() == before
 
 
-def test_only_a_ta_has_a_policy(generate: Generate) -> None:
+def test_only_a_ta_has_a_policy(generate: Generate, libraries: crypto.Libraries) -> None:
     with pytest.raises(GenerateError, match="rpi4 takes no policy"):
-        generate_sources("v3d42", "rpi4", KEY, Path("rpi4"), policy=Path("out/ta/policy.h"))
+        generate_sources("v3d42", "rpi4", KEY, Path("rpi4"), policy=Path("out/ta/policy.h"), libraries=libraries)
 
 
 def test_a_board_of_ones_own_with_optee(generate: Generate) -> None:

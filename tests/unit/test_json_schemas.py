@@ -26,7 +26,7 @@ from host_tools.flash.signed_ta import PUBLISHED_KEY
 from host_tools.model.description import action_fields
 from host_tools.support.messages import LOG, listening, warn
 from signing import keys
-from tests.support import json_schemas
+from tests.support import crypto_trees, json_schemas
 from tests.support.signing_samples import EDDSA, ES256, small_trace
 from trace_format.actions import ACTIONS, Action
 from trace_format.profile import load
@@ -78,7 +78,9 @@ def test_warnings_are_in_the_result() -> None:
     found = command("sign", "raw.gtr", "--signing-key", "eddsa.pem", "-o", "b")
     assert [text.split(" ")[:2] for text in found["warnings"]] == [["raw.gtr:", "devices"], ["raw.gtr", "is"]]
     assert not any(text.startswith("warning") for text in found["warnings"])
-    optee = command("generate", "--gpu", "v3d42", "--platform", "optee", "--key", "pub.pem", "-o", "out")
+    trees = crypto_trees.empty(Path("trees"))
+    options = ("--bearssl", str(trees.bearssl), "--aws-lc", str(trees.aws_lc), "--key", "pub.pem", "-o", "out")
+    optee = command("generate", "--gpu", "v3d42", "--platform", "optee", *options)
     assert any("lets any client open sessions" in text for text in optee["warnings"])
 
 

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from signing.keys import Algorithm, PublicKey
-from signing.keys import generate as new_key
 from tee_replayer.boards import OPTEE
 from tee_replayer.generate import generate
 from tee_replayer.optee_folder import PARTS
+from tests.support import crypto_trees
+from tests.support.signing_samples import ES256
 from trace_format.licence import COPYRIGHT, SPDX
 
 CHECKOUT = Path(__file__).resolve().parents[2]
@@ -86,7 +86,7 @@ def test_nothing_of_ours_includes_the_plugin() -> None:
 
 @pytest.mark.parametrize("gpu", ["v3d42", "mali_g71"])
 def test_generated_files_say_it_once(gpu: str, tmp_path: Path) -> None:
-    out = generate(gpu, OPTEE, PublicKey(new_key(Algorithm.ES256).public_key()), tmp_path / "out")
+    out = generate(gpu, OPTEE, ES256.public, tmp_path / "out", libraries=crypto_trees.empty(tmp_path))
     for name in ("replayer.c", "replayer.h"):
         first, second, *_ = (out / name).read_text(encoding="utf-8").splitlines()
         assert first == f"/* {SPDX} */"

@@ -117,6 +117,7 @@ from host_tools.machine.devicetree import with_gpu
 from host_tools.machine.placements import DRIVERS, PLACEMENTS
 from host_tools.vgpu.binding import VirtualGpu
 from host_tools.vgpu.build import Double, library
+from tee_replayer.crypto import Libraries
 from tee_replayer.generate import generate
 from tests.support.device_trees import small_tree
 from trace_format.emit.__main__ import main as emit
@@ -134,7 +135,8 @@ assert b"arm,mali-bifrost" in with_gpu(small_tree(), "dummy1")
 (folder / "nothing.c").write_text("typedef int nothing;")
 with VirtualGpu("dummy1", library=library(Double(folder / "nothing.c", ("v3d_", "mali_")))) as gpu:
     assert gpu.read32(0) == 0x60000000
-generate("dummy1", "optee", device_key(folder / "key.pem"), folder / "out")
+trees = Libraries(folder / "bearssl", folder / "aws-lc")
+generate("dummy1", "optee", device_key(folder / "key.pem"), folder / "out", libraries=trees)
 """
 
 
@@ -142,6 +144,7 @@ def test_a_gpu(follow: Callable[[Recipe], Tree], tmp_path: Path) -> None:
     tree = follow(porting.GPU)
     shutil.copytree(CHECKOUT / "tests" / "support", tree.root / "tests" / "support")
     (tree.root / "tests" / "__init__.py").touch()
+    crypto_trees.empty(tmp_path)
     (tmp_path / "key.pem").write_bytes(KEY.pem())
     tree.run(GPU_SCRIPT, tmp_path)
     compile_replayer(tmp_path)
@@ -197,6 +200,7 @@ OPCODE_SCRIPT = """
 from types import SimpleNamespace
 from host_tools.commands.replaying import device_key
 from host_tools.model.interpreter import Interpreter
+from tee_replayer.crypto import Libraries
 from tee_replayer.generate import generate
 from trace_format.actions import Op, action
 from trace_format.emit.__main__ import main as emit
@@ -206,12 +210,14 @@ assert "Dummy" in Path("docs/FORMAT.md").read_text()
 device = SimpleNamespace(gpu=None, kept={})
 Interpreter._step(device, action(Op.DUMMY, number=7))
 assert device.kept == {0: 7}
-generate("v3d42", "optee", device_key(folder / "key.pem"), folder / "out")
+trees = Libraries(folder / "bearssl", folder / "aws-lc")
+generate("v3d42", "optee", device_key(folder / "key.pem"), folder / "out", libraries=trees)
 """
 
 
 def test_an_opcode(follow: Callable[[Recipe], Tree], tmp_path: Path) -> None:
     tree = follow(porting.OPCODE)
+    crypto_trees.empty(tmp_path)
     (tmp_path / "key.pem").write_bytes(KEY.pem())
     tree.run(OPCODE_SCRIPT, tmp_path)
     compile_replayer(tmp_path)

@@ -25,8 +25,7 @@ MODULES: dict[str, Runner] = {  # as mypy sees them
     "optee-linux": linux,
 }
 VALUES: dict[str, Any] = {
-    **{"bearssl": Path("b"), "aws_lc": Path("a"), "firmware": Path("fw")},
-    **{"plugin_args": {"stats": "x"}, "timeout_s": 1.0},
+    **{"firmware": Path("fw"), "plugin_args": {"stats": "x"}, "timeout_s": 1.0},
     **{"latency_ns": 1, "hang_job": 1, "fault_job": 1, "store": Path("store"), "nonce": bytes(8)},
 }
 OTHERS = [(name, option) for name in RUNNERS for option in VALUES if option not in MODULES[name].OPTIONS]

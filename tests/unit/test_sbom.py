@@ -14,11 +14,11 @@ import pytest
 from click.testing import CliRunner, Result
 
 from host_tools.cli import main
-from signing.keys import Algorithm, PublicKey
-from signing.keys import generate as new_key
 from tee_replayer.boards import OPTEE
 from tee_replayer.generate import generate
+from tests.support import crypto_trees
 from tests.support.bills import listed, parts, validated
+from tests.support.signing_samples import ES256
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 
@@ -62,16 +62,17 @@ def test_the_host_tools_need_installed_packages(host: dict[str, Any]) -> None:
 
 
 def test_a_folder_for_optee(tmp_path: Path) -> None:
-    out = generate("v3d42", OPTEE, PublicKey(new_key(Algorithm.ES256).public_key()), tmp_path / "out")
+    out = generate("v3d42", OPTEE, ES256.public, tmp_path / "out", libraries=crypto_trees.empty(tmp_path))
     done = sbom(out, "-o", tmp_path / "out.json")
     assert done.exit_code == 0, done.stderr
     bill = validated(tmp_path / "out.json")
     subject = bill["metadata"]["component"]
     assert (subject["type"], subject["name"]) == ("firmware", "gramophone-replayer-optee")
     said = {row["name"]: row["value"] for row in subject["properties"]}
-    assert said["gramophone:crypto"] == "OP-TEE's core crypto"
+    assert said["gramophone:crypto"] == "AWS-LC of unknown version"
     assert said["gramophone:gpu_profile"].startswith("v3d42 0x")
-    found = {name: digest for name, part in parts(bill).items() for digest in [part["hashes"][0]["content"]]}
+    files = {name: part for name, part in parts(bill).items() if part["type"] == "file"}
+    found = listed(parts(bill)["aws-lc"]) | {name: part["hashes"][0]["content"] for name, part in files.items()}
     assert found == {
         path.relative_to(out).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest()
         for path in out.rglob("*")
@@ -80,7 +81,7 @@ def test_a_folder_for_optee(tmp_path: Path) -> None:
 
 
 def test_the_same_bill_at_the_same_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    out = generate("v3d42", OPTEE, PublicKey(new_key(Algorithm.ES256).public_key()), tmp_path / "out")
+    out = generate("v3d42", OPTEE, ES256.public, tmp_path / "out", libraries=crypto_trees.empty(tmp_path))
     bills = []
     for time in ("1700000000", "1700000000", "1700000001"):
         monkeypatch.setenv("SOURCE_DATE_EPOCH", time)
@@ -98,7 +99,7 @@ def test_what_is_wrong_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     assert "replayer.h: expected a head that 'gramophone generate' writes" in done.stderr
     done = sbom(tmp_path / "none", "-o", target)
     assert (done.exit_code, "replayer.h: No such file" in done.stderr) == (2, True)
-    out = generate("v3d42", OPTEE, PublicKey(new_key(Algorithm.ES256).public_key()), tmp_path / "out")
+    out = generate("v3d42", OPTEE, ES256.public, tmp_path / "out", libraries=crypto_trees.empty(tmp_path))
     (out / "damaged.o").write_bytes(b"\x7fELF")
     done = sbom(out, "-o", target)
     assert (done.exit_code, "damaged.o: not an object file" in done.stderr) == (2, True)

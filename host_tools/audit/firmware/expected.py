@@ -13,10 +13,18 @@ from tee_replayer.status import CORE
 from tee_replayer.target import driver_source, register_name
 from trace_format.profile import Profile
 
-# baremetal/startup.S and port.c. Registers are named with the instruction that reads or writes them.
+# baremetal/startup.S and port.c, tee_replayer/crypto/aws_lc_hash.c. Registers are named with the instruction that
+# reads or writes them.
 _EVERYWHERE = frozenset(
     (
-        *("mrs mpidr_el1", "mrs elr_el3", "mrs tpidr_el3", "mrs cntpct_el0", "mrs cntfrq_el0"),
+        *(
+            "mrs mpidr_el1",
+            "mrs id_aa64isar0_el1",
+            "mrs elr_el3",
+            "mrs tpidr_el3",
+            "mrs cntpct_el0",
+            "mrs cntfrq_el0",
+        ),
         *("msr tpidr_el3", "msr vbar_el3", "msr cptr_el3"),
         *("isb", "dsb sy", "wfe", "wfi"),
     )

@@ -16,6 +16,7 @@ from host_tools.runners.firmware import CROSS, ELF, compile_firmware
 from host_tools.support import programs
 from host_tools.support.version import VERSION
 from tee_replayer.crypto import Libraries
+from tee_replayer.device_crypto import DeviceCrypto
 from tee_replayer.evidence import HOOK, Evidence
 from tee_replayer.generate import generate
 
@@ -65,7 +66,7 @@ def rebuild(image: Image, target: Target, crypto: Libraries) -> Rebuilt:
     if board.runs_optee:
         raise FirmwareError(f"{image.name}: OP-TEE's core is not rebuilt here; docs/AUDIT-FIRMWARE.md says how")
     size = len(_loaded(image)[1])
-    best: tuple[int, Image, list[FirmwareFinding]] | None = None
+    best: tuple[int, Image, list[FirmwareFinding], Evidence] | None = None
     for evidence in _EVIDENCE:
         if evidence.log and not any(HOOK in source for source in board.sources.values()):
             continue
@@ -85,7 +86,7 @@ def rebuild(image: Image, target: Target, crypto: Libraries) -> Rebuilt:
         found = compare(image, again)
         distance = abs(len(_loaded(again)[1]) - size)
         if best is None or distance < best[0]:
-            best = distance, again, found
+            best = distance, again, found, evidence
         if not found or distance < NEAR:
             break
     assert best is not None
@@ -93,7 +94,7 @@ def rebuild(image: Image, target: Target, crypto: Libraries) -> Rebuilt:
     linker = programs.run([f"{CROSS}ld", "--version"]).stdout.splitlines()[0].rpartition(" ")[2]
     tools = {
         "gramophone": VERSION,
-        **crypto.versions,
+        **{name: crypto.versions[name] for name in DeviceCrypto(best[3], has_hash=True).libraries},
         f"{CROSS}gcc": compiler,
         f"{CROSS}ld": linker,
     }

@@ -27,6 +27,7 @@ from host_tools.support.gpu_folders import DEFAULT_GPU
 from host_tools.support.sources import BARE_METAL, REPLAYER
 from signing.keys import PublicKey
 from tee_replayer.boards import OPTEE
+from tee_replayer.crypto import Libraries
 from tee_replayer.generate import generate
 from tee_replayer.strictness import WARNINGS
 from trace_format.emit import GENERATED
@@ -69,6 +70,7 @@ def image_for_key(
     gpu: str = DEFAULT_GPU,
     min_security_version: int = 0,
     *,
+    crypto: Libraries,
     secure_bytes: int = 0,
     staged_bytes: int = 0,
     normal_world: Path | None = None,
@@ -79,6 +81,7 @@ def image_for_key(
         key: whose traces the pseudo-TA accepts.
         gpu: the virtual GPU.
         min_security_version: older traces are refused.
+        crypto: the crypto libraries' sources.
         secure_bytes: memory that the replayer must have at least.
         staged_bytes: of the signed trace, or of all its slots; what is larger.
         normal_world: as `image_of`.
@@ -94,6 +97,7 @@ def image_for_key(
             OPTEE,
             key,
             Path(name) / "pta",
+            libraries=crypto,
             min_security_version=min_security_version,
             carveout_bytes=-(-need // MIN_CARVEOUT_BYTES) * MIN_CARVEOUT_BYTES or MIN_CARVEOUT_BYTES,
         )

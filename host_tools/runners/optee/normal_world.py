@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from host_tools.runners import secure_machine
+from host_tools.runners import libraries, secure_machine
 from host_tools.runners.buffers import Buffers, bind
 from host_tools.runners.needs import gpu_of, open_trace, secure_bytes
 from host_tools.runners.optee import images
@@ -112,6 +112,7 @@ def image_for(request: ReplayRequest, trace: Trace | None, gpu: str, normal_worl
         request.key,
         gpu,
         request.min_security_version,
+        crypto=libraries.source(request.bearssl, request.aws_lc),
         secure_bytes=secure_bytes(trace, request.signed),
         staged_bytes=staged_bytes(trace, request.signed),
         normal_world=normal_world,
