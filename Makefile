@@ -142,8 +142,8 @@ api: setup ## pages on the Python API, from its docstrings, in build/api
 
 ##@ Measure
 
-bench: setup system-test ## measure; prints tables
-	$(BIN)/python -m tests.bench
+bench: setup system-test ## measure; prints tables, and what has changed since the last time (build/bench.jsonl)
+	$(BIN)/python -m tests.bench --history build/bench.jsonl
 
 .PHONY: size-diff
 BASE ?= HEAD

@@ -6,12 +6,15 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import json
+from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 
 from tests.bench import format as format_bench
-from tests.bench import mali, networks, optee
+from tests.bench import history, mali, networks, optee
+from trace_format.errors import GramophoneError
 
 SUBJECTS = ("format", "mali", "optee", "lenet", *networks.LARGE)
 
@@ -21,22 +24,34 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__)
     parser.add_argument("subjects", nargs="*", help=f"what to measure; default: {' '.join(SUBJECTS)}")
     parser.add_argument("--json", action="store_true", help="one JSON object on standard output")
+    parser.add_argument("--history", type=Path, help="append the figures to this file; print what has changed")
     options = parser.parse_args()
     subjects = options.subjects or SUBJECTS
     unknown = set(subjects) - set(SUBJECTS)
     if unknown:
         parser.error(f"unknown: {', '.join(sorted(unknown))}; there are: {', '.join(SUBJECTS)}")
+    try:
+        earlier = history.last(options.history) if options.history else None
+    except GramophoneError as error:
+        parser.error(str(error))
     rows = [networks.measure(name) for name in subjects if name not in ("format", "mali", "optee")]
     malis = [mali.measure(name) for name in mali.ORIGINAL] if "mali" in subjects else []
     parsing = format_bench.measure() if "format" in subjects else {}
     in_optee = optee.measure() if "optee" in subjects else {}
     firmware = networks.firmware_bytes() if rows else {}
     mali_firmware = mali.firmware_bytes() if malis else {}
+    found = {
+        "networks": [dataclasses.asdict(row) for row in rows],
+        "firmware_bytes": firmware,
+        "mali": [dataclasses.asdict(row) for row in malis],
+        "mali_firmware_bytes": mali_firmware,
+        "optee": in_optee,
+        "format_mb_per_s": parsing,
+    }
+    if options.history:
+        history.add(options.history, history.flat(found))
     if options.json:
-        table = [dataclasses.asdict(row) for row in rows]
-        recordings = {"mali": [dataclasses.asdict(row) for row in malis], "mali_firmware_bytes": mali_firmware}
-        rest = {"optee": in_optee, "format_mb_per_s": parsing}
-        print(json.dumps({"networks": table, "firmware_bytes": firmware, **recordings, **rest}))
+        print(json.dumps(found))
         return
     console = Console(highlight=False)
     if rows:
@@ -49,6 +64,19 @@ def main() -> None:
         console.print(_plain("OP-TEE", in_optee, "{:,}"))
     if parsing:
         console.print(_plain("parsing actions (MB/s)", parsing, "{:,.1f}"))
+    if earlier:
+        console.print(_changes(earlier, history.flat(found)))
+
+
+def _changes(earlier: dict[str, Any], now: dict[str, float]) -> Table:
+    """What is not as it was in the last run."""
+    title = f"\nchanged since {earlier['commit']} ({earlier['time']})"
+    table = Table("figure", "before", "now", title=title, title_justify="left", box=None, pad_edge=False)
+    for column in table.columns[1:]:
+        column.justify = "right"
+    for name, before, after in history.changes(earlier["figures"], now):
+        table.add_row(name, f"{before:,}", f"{after:,}")
+    return table
 
 
 def _networks(rows: list[networks.Row]) -> Table:
