@@ -116,6 +116,9 @@ def facts(trace: Trace) -> dict[str, Any]:
 )
 @click.option("--skip", metavar="PASS", multiple=True, help="Leave out a pass (again for more).")
 @click.option(
+    "--drop-inputs", is_flag=True, help="Leave recorded inputs out: smaller; replays must be given them."
+)
+@click.option(
     "--gpu",
     type=click.Choice(profile.names()),
     help="GPU that the trace is for, if not the recorded one: its rules say what changes.",
@@ -127,6 +130,7 @@ def build_command(
     output: Path,
     parameters: tuple[tuple[str | None, Path], ...],
     skip: tuple[str, ...],
+    drop_inputs: bool,
     gpu: str | None,
     name: str | None,
     security_version: int | None,
@@ -150,7 +154,14 @@ def build_command(
     with phase("running the passes"):
         try:
             with layout.naming(str(raw)):
-                trace = build(trace, skip=skip, parameters=values, source=data, progress=done)
+                trace = build(
+                    trace,
+                    skip=skip,
+                    parameters=values,
+                    keep_inputs=not drop_inputs,
+                    source=data,
+                    progress=done,
+                )
         except (DivergenceError, VgpuError) as error:  # passes run the trace
             raise GramophoneError(f"{raw}: {error}") from error
     if name is not None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Parameters (weights): bound to values at build time, they become constant memory."""
+"""Values of slots: parameters (weights) are bound at build time and become constant memory; recorded inputs go."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from host_tools.model.program import Program
 from host_tools.support.pages import pieces
 from trace_format.actions import Columns, Type, rewritten
 from trace_format.errors import SlotError
-from trace_format.schema import SlotKind
+from trace_format.schema import PAGE_BYTES, SlotKind
 from trace_format.trace import Slot, Trace
 
 
@@ -54,16 +54,49 @@ def bind_program(program: Program, values: Mapping[str, NDArray[Any]]) -> None:
 
 
 def _store(memory: Memory, slot: Slot, array: NDArray[Any]) -> None:
-    """Put a tensor where its slot says. What lies densely is stored as a run of bytes."""
-    dense, size = len(slot.shape), array.itemsize
+    """Put a tensor where its slot says."""
+    places, size = _runs(slot)
+    data = np.ascontiguousarray(array).view(np.uint8).reshape(-1, size)
+    for at, run in zip(places, data, strict=True):
+        for page, inside, part in pieces(at, size):
+            memory.pages[memory.mappings[slot.address_space, page].frame].put(inside, run[part])
+
+
+def _runs(slot: Slot) -> tuple[list[int], int]:
+    """A slot's runs of bytes without gaps, as large as its strides allow: GPU addresses, and the size of each."""
+    dense, size = len(slot.shape), slot.numpy_dtype.itemsize
     while dense and slot.strides[dense - 1] == size:
         dense -= 1
         size *= slot.shape[dense]
-    runs = np.ascontiguousarray(array).view(np.uint8).reshape(-1, size)
-    for index, run in zip(np.ndindex(slot.shape[:dense]), runs, strict=True):
-        at = slot.address + sum(i * s for i, s in zip(index, slot.strides, strict=False))
-        for page, inside, part in pieces(at, size):
-            memory.pages[memory.mappings[slot.address_space, page].frame].put(inside, run[part])
+    indices = np.ndindex(slot.shape[:dense])
+    return [
+        slot.address + sum(i * s for i, s in zip(index, slot.strides, strict=False)) for index in indices
+    ], size
+
+
+def forget_inputs(program: Program) -> None:
+    """Leave recorded values of inputs out: a replay must be given them.
+
+    Raises:
+        SlotError: an input's memory is mapped again between jobs.
+    """
+    recorded = [slot for slot in program.slots if slot.kind == SlotKind.INPUT and slot.bound]
+    if not recorded:
+        return
+    try:
+        memory = program.memory
+    except Conflict as error:
+        raise SlotError(f"the recorded inputs cannot be left out: {error}") from None
+    memory.slot_frames(SlotKind.INPUT)  # all of them are mapped
+    for slot in recorded:
+        places, size = _runs(slot)
+        for at in places:
+            for page, inside, _ in pieces(at, size):
+                dead = np.zeros(PAGE_BYTES, np.bool_)
+                dead[inside] = True
+                memory.pages[memory.mappings[slot.address_space, page].frame].drop(dead)
+    program.commit()
+    program.replace(slots=[replace(s, bound=s.bound and s.kind != SlotKind.INPUT) for s in program.slots])
 
 
 def drop_bound(trace: Trace) -> Trace:

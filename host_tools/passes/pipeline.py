@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from host_tools.model.program import Program, Sizes
 from host_tools.passes import PASSES
-from host_tools.passes.parameters import bind_program
+from host_tools.passes.parameters import bind_program, forget_inputs
 from trace_format.actions import Columns, Op
 from trace_format.errors import GramophoneError, TraceError
 from trace_format.trace import Trace
@@ -30,6 +30,7 @@ def build(
     *,
     skip: Sequence[str] = (),
     parameters: Mapping[str, NDArray[Any]] | None = None,
+    keep_inputs: bool = True,
     source: bytes | None = None,
     progress: Callable[[Step], None] | None = None,
 ) -> Trace:
@@ -39,6 +40,7 @@ def build(
         raw: the recording.
         skip: names of passes to leave out.
         parameters: values for parameter slots, by name.
+        keep_inputs: a replay that is given no input takes the recorded one.
         source: the recording's file, whose SHA-256 goes into the manifest.
         progress: called after every pass.
 
@@ -60,6 +62,10 @@ def build(
             applied.append(item.name)
             if progress:
                 progress(Step(name=item.name, **asdict(program.sizes())))
+    if not keep_inputs:
+        forget_inputs(program)
+        if progress:
+            progress(Step(name="recorded inputs", **asdict(program.sizes())))
     trace = program.trace()
     trace = trace.with_(raw=False, notes={**trace.notes, "passes": applied})
     if source is not None:
