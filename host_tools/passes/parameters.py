@@ -3,13 +3,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from host_tools.model.frames import Page
 from host_tools.model.memory import Conflict, Memory
 from host_tools.model.program import Program
 from host_tools.support.pages import pieces
@@ -37,11 +38,7 @@ def bind_program(program: Program, values: Mapping[str, NDArray[Any]]) -> None:
     """
     if not values:
         return
-    try:
-        memory = program.memory
-    except Conflict as error:
-        raise SlotError(f"parameters cannot be bound: {error}") from None
-    memory.slot_frames(SlotKind.PARAMETER)  # all of them are mapped
+    memory = _memory(program, SlotKind.PARAMETER, "parameters cannot be bound")
     for name, array in values.items():
         slot = memory.trace.slot(name)
         if slot.kind != SlotKind.PARAMETER:
@@ -53,13 +50,31 @@ def bind_program(program: Program, values: Mapping[str, NDArray[Any]]) -> None:
     program.replace(slots=[replace(s, bound=True) if s.name in values else s for s in program.slots])
 
 
+def _memory(program: Program, kind: SlotKind, problem: str) -> Memory:
+    """A program's memory, in which every slot of a kind is mapped; else a SlotError that begins with `problem`."""
+    try:
+        memory = program.memory
+    except Conflict as error:
+        raise SlotError(f"{problem}: {error}") from None
+    memory.slot_frames(kind)
+    return memory
+
+
 def _store(memory: Memory, slot: Slot, array: NDArray[Any]) -> None:
     """Put a tensor where its slot says."""
+    data = np.ascontiguousarray(array).view(np.uint8).reshape(-1)
+    for page, inside, part in _places(memory, slot):
+        page.put(inside, data[part])
+
+
+def _places(memory: Memory, slot: Slot) -> Iterator[tuple[Page, slice, slice]]:
+    """Where a slot's bytes lie: the page, the bytes of it, and which of the dense tensor's bytes these are."""
     places, size = _runs(slot)
-    data = np.ascontiguousarray(array).view(np.uint8).reshape(-1, size)
-    for at, run in zip(places, data, strict=True):
+    for number, at in enumerate(places):
+        start = number * size
         for page, inside, part in pieces(at, size):
-            memory.pages[memory.mappings[slot.address_space, page].frame].put(inside, run[part])
+            frame = memory.mappings[slot.address_space, page].frame
+            yield memory.pages[frame], inside, slice(start + part.start, start + part.stop)
 
 
 def _runs(slot: Slot) -> tuple[list[int], int]:
@@ -83,18 +98,12 @@ def forget_inputs(program: Program) -> None:
     recorded = [slot for slot in program.slots if slot.kind == SlotKind.INPUT and slot.bound]
     if not recorded:
         return
-    try:
-        memory = program.memory
-    except Conflict as error:
-        raise SlotError(f"the recorded inputs cannot be left out: {error}") from None
-    memory.slot_frames(SlotKind.INPUT)  # all of them are mapped
+    memory = _memory(program, SlotKind.INPUT, "the recorded inputs cannot be left out")
     for slot in recorded:
-        places, size = _runs(slot)
-        for at in places:
-            for page, inside, _ in pieces(at, size):
-                dead = np.zeros(PAGE_BYTES, np.bool_)
-                dead[inside] = True
-                memory.pages[memory.mappings[slot.address_space, page].frame].drop(dead)
+        for page, inside, _ in _places(memory, slot):
+            dead = np.zeros(PAGE_BYTES, np.bool_)
+            dead[inside] = True
+            page.drop(dead)
     program.commit()
     program.replace(slots=[replace(s, bound=s.bound and s.kind != SlotKind.INPUT) for s in program.slots])
 
