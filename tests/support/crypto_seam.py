@@ -58,7 +58,7 @@ class Seam:
         odd: list[tuple[int, int]] = []
 
         def look(_core: Uc, _kind: int, address: int, size: int, _value: int, _data: object) -> None:
-            if address % min(size, 8):
+            if address % size:
                 odd.append((address, size))
 
         hook = self.core.hook_add(UC_HOOK_MEM_READ | UC_HOOK_MEM_WRITE, look)
