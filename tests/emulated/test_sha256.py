@@ -6,6 +6,7 @@ from __future__ import annotations
 import hashlib
 import random
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -22,9 +23,14 @@ CODE_BYTES = 0x10000
 Hash = Callable[[bytes, int], bytes]
 
 
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return compiled(tmp_path_factory.mktemp("sha256"), "v3d42")
+
+
 @pytest.fixture(scope="module", params=("with the instructions", "without them"))
-def sha256(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Hash:
-    seam = Seam(compiled(tmp_path_factory.mktemp("sha256"), "v3d42"))
+def sha256(request: pytest.FixtureRequest, folder: Path) -> Hash:
+    seam = Seam(folder)
     if request.param == "without them":
         assert forget_features(seam) > 0
     used: set[int] = set()
