@@ -6,9 +6,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from host_tools.audit.firmware.program import Function, Program
-from host_tools.audit.firmware.values import Frame, Value, Values
+from host_tools.audit.firmware.values import MAX_CALLERS, Frame, Value, Values
 
-MAX_CALLERS = 6  # levels of calls that an argument is followed through
 MAX_VALUES = 64  # of one argument of one call
 
 
@@ -29,10 +28,7 @@ def _on_each_way(
     program: Program, values: Values, frame: Frame, at: int, register: int, levels: int
 ) -> Iterator[Value]:
     value = values.register(frame, at, register)
-    outermost = frame
-    while outermost.caller is not None:
-        outermost = outermost.caller
-    callers = program.callers(outermost.function) if value.has("param") and levels else []
+    callers = program.callers(frame.outermost) if value.has("param") and levels else []
     if not callers:
         yield value
     for caller, call in callers:

@@ -17,11 +17,10 @@ from host_tools.audit.firmware.flow import Flow
 from host_tools.audit.firmware.graph import reachable
 from host_tools.audit.firmware.instructions import FLAGS, ZERO, Instruction, Register
 from host_tools.audit.firmware.program import Function, Program
-from host_tools.audit.firmware.values import Frame, Root, Value, Values
+from host_tools.audit.firmware.values import MAX_CALLERS, Frame, Root, Value, Values
 from tee_replayer.board_checks import Range
 
 FIXED, COMPUTED, POINTER, STACK = "fixed", "computed", "pointer", "stack"
-MAX_CALLERS = 6  # levels of calls that an address is followed through
 MAX_ADDRESSES = 512  # that are looked at one by one
 SMALL = 0x1000  # smaller constants are offsets in structures
 
@@ -108,10 +107,7 @@ class Stores:
 
     def _ways(self, row: Instruction, frame: Frame, way: tuple[int, ...]) -> Iterator[Store]:
         value = self._values.address(frame, row)
-        outer = frame
-        while outer.caller is not None:
-            outer = outer.caller
-        callers = self._program.callers(outer.function)
+        callers = self._program.callers(frame.outermost)
         depends = any(kind == "param" for kind, _ in value.roots) and not value.is_on_stack
         if depends and callers and len(way) < MAX_CALLERS:
             inside = {place.function.start for place in _chain(frame)}

@@ -17,6 +17,7 @@ from host_tools.audit.firmware.instructions import SP, ZERO, Instruction, Regist
 from host_tools.audit.firmware.program import Function, Program
 
 WORD, LONG = (1 << 32) - 1, (1 << 64) - 1
+MAX_CALLERS = 6  # levels of calls that a value is followed through
 MAX_DEPTH = 60  # of what a value is computed from
 Root = tuple[str, int]  # see Value.roots
 
@@ -119,6 +120,11 @@ class Frame:
     function: Function
     caller: Frame | None = None
     call_at: int = 0
+
+    @property
+    def outermost(self) -> Function:
+        """Where the way begins."""
+        return self.function if self.caller is None else self.caller.outermost
 
     def extended(self, outermost: Frame, call_at: int) -> Frame:
         """The same way, one call longer: `outermost` makes that call."""
