@@ -16,19 +16,8 @@ from trace_format.profile import Profile
 # baremetal/startup.S and port.c, tee_replayer/crypto/aws_lc_hash.c. Registers are named with the instruction that
 # reads or writes them.
 _EVERYWHERE = frozenset(
-    (
-        *(
-            "mrs mpidr_el1",
-            "mrs id_aa64isar0_el1",
-            "mrs elr_el3",
-            "mrs tpidr_el3",
-            "mrs cntpct_el0",
-            "mrs cntfrq_el0",
-        ),
-        *("msr tpidr_el3", "msr vbar_el3", "msr cptr_el3"),
-        *("isb", "dsb sy", "wfe", "wfi"),
-    )
-)
+    f"mrs {name}" for name in ("mpidr_el1", "id_aa64isar0_el1", "elr_el3", "tpidr_el3", "cntpct_el0", "cntfrq_el0")
+) | {"msr tpidr_el3", "msr vbar_el3", "msr cptr_el3", "isb", "dsb sy", "wfe", "wfi"}
 _OF_BOARD = {
     "qemu-virt": frozenset(("hlt #0xf000",)),  # semihosting: leaves the emulator
     "hikey960": frozenset(("msr cntfrq_el0",)),
