@@ -96,7 +96,8 @@ def generate(
     if libraries.aws_lc is None:
         raise GenerateError("a device's replayer needs the sources of AWS-LC")
     cryptography = DeviceCrypto(evidence, has_hash=not board.runs_optee)
-    linked = ", ".join(f"{name} {libraries.versions[name]}" for name in cryptography.libraries)
+    versions = libraries.versions
+    linked = ", ".join(f"{name} {versions[name]}" for name in cryptography.libraries)
     if evidence.log and not board.runs_optee and not any(HOOK in source for source in board.sources.values()):
         raise GenerateError(
             f"{board.file}: a replay log needs a place for a secret and for the log's tail: expected "
