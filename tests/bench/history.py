@@ -4,11 +4,11 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from host_tools.support import programs
 from host_tools.support.files import write_atomically
 from trace_format.errors import GramophoneError
 
@@ -71,11 +71,5 @@ def changes(before: dict[str, float], now: dict[str, float]) -> list[tuple[str, 
 
 def _commit() -> str:
     """The checkout's commit, with a + where files differ from it; "" outside of one."""
-    done = subprocess.run(
-        ["git", "describe", "--always", "--abbrev=12", "--dirty=+"],
-        cwd=Path(__file__).parent,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    return done.stdout.strip()
+    describe = ["git", "describe", "--always", "--abbrev=12", "--dirty=+"]
+    return programs.run(describe, cwd=Path(__file__).parent).stdout.strip()
