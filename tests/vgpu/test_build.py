@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -52,6 +53,25 @@ def test_no_compiler(folder: Path, source: Path, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setenv("CC", "no-such-compiler")
     with pytest.raises(build.BuildError, match="'no-such-compiler' is not installed"):
         build.shared_object("one", [source])
+
+
+@pytest.mark.parametrize(
+    ("machine", "has_clang", "chosen"),
+    [
+        ("flags: avx2", True, "clang"),
+        ("flags: avx2", False, "cc"),
+        ("flags: avx2 avx512f", True, "cc"),
+        ("flags: avx2 avx512fp16", True, "clang"),
+    ],
+)
+def test_clang_where_there_are_no_masks(
+    machine: str, has_clang: bool, chosen: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("CC", raising=False)
+    monkeypatch.setattr(build, "_machine", lambda: machine)
+    there = {"cc", "clang"} if has_clang else {"cc"}
+    monkeypatch.setattr(shutil, "which", lambda name: name if name in there else None)
+    assert build.compiler() == chosen
 
 
 def test_no_qemu() -> None:
