@@ -81,7 +81,7 @@ def recorder_sources() -> list[Path]:
 def compiler() -> str:
     """$CC; else clang where it makes faster code and is there, else cc.
 
-    GCC turns the loops over lanes with conditions into vector code only where there are masks (AVX-512); clang does
+    GCC makes vector code of the loops over lanes with conditions only where there are masks (AVX-512); clang does
     it with AVX2, too, and the virtual V3D then executes 36 instead of 21 million instructions a second
     (`make bench`, clang 14 and GCC 12).
     """
