@@ -28,8 +28,8 @@ def test_the_demo_recording_comes_out_identical() -> None:
     assert fresh.build(compress=False) == expected
 
 
-# Passes and replayers do the same with both; each takes a minute to record.
-@pytest.mark.parametrize("name", ["mobilenet_v1", pytest.param("squeezenet_v1_1", marks=pytest.mark.exhaustive)])
+# Passes and replayers do the same with both; recording the larger one takes two minutes.
+@pytest.mark.parametrize("name", ["squeezenet_v1_1", pytest.param("mobilenet_v1", marks=pytest.mark.exhaustive)])
 def test_networks_with_random_weights(name: str, shared_folder: Path, tmp_path: Path) -> None:
     """fp32, an input that was not in the recording, three replays in a row, within 1e-4 of ncnn's CPU path.
 
