@@ -271,13 +271,14 @@ static size_t walk(struct vgpu *gpu,
     return mali_mmu_walk(mali_device_of(gpu), visit, ctx);
 }
 
-#define FAMILY(family_name)                                                                                  \
+#define FAMILY(family_name, shaders)                                                                         \
     {                                                                                                        \
         .name = family_name, .window_bytes = MALI_WINDOW_BYTES, .interrupt_lines = MALI_LINES,               \
-        .create = create, .start = start, .destroy = destroy, .read32 = read32, .write32 = write32,          \
-        .executes_shaders = true, .advance = advance, .memory_changed = memory_changed, .walk = walk         \
+        .executes_shaders = shaders, .create = create, .start = start, .destroy = destroy, .read32 = read32, \
+        .write32 = write32, .advance = advance, .memory_changed = memory_changed, .walk = walk               \
     }
 
-static const struct vgpu_family mali_g71_family = FAMILY("mali_g71");
-static const struct vgpu_family mali_g71_arch60_family = FAMILY("mali_g71-arch60");
-VGPU_FAMILIES(&mali_g71_family, &mali_g71_arch60_family);
+static const struct vgpu_family mali_g71_family = FAMILY("mali_g71", true);
+static const struct vgpu_family mali_g71_registers_family = FAMILY("mali_g71-noshaders", false);
+static const struct vgpu_family mali_g71_arch60_family = FAMILY("mali_g71-arch60", false);
+VGPU_FAMILIES(&mali_g71_family, &mali_g71_registers_family, &mali_g71_arch60_family);

@@ -95,7 +95,10 @@ static uint32_t run_job(struct chain *chain, const struct header *header)
 {
     switch (HEADER_TYPE(header->control)) {
     case JOB_NULL: return 0;
-    case JOB_COMPUTE: return mali_compute(chain->dev, chain->space, chain->va);
+    case JOB_COMPUTE:
+        if (!chain->dev->base.family->executes_shaders)
+            return 0;
+        return mali_compute(chain->dev, chain->space, chain->va);
     case JOB_CACHE_FLUSH: mali_flushed(chain->dev); return 0;
     case JOB_WRITE_VALUE: return write_value(chain);
     default: fail(chain, "job type is not modelled", HEADER_TYPE(header->control)); return 0;
