@@ -91,7 +91,8 @@ def _apply(layer: Layer, tensors: _Tensors, x: Array) -> Array:
             around = (layer.size // 2, (layer.size - 1) // 2)
             squares = np.pad(x**2, ((0, 0), around, (0, 0), (0, 0)))
             sums = np.lib.stride_tricks.sliding_window_view(squares, layer.size, axis=1).sum(-1)
-            return x / (layer.k + layer.alpha / layer.size * sums) ** layer.beta
+            scaled: Array = x / (layer.k + layer.alpha / layer.size * sums) ** layer.beta
+            return scaled
         case MaxPool():
             windows = np.lib.stride_tricks.sliding_window_view(x, (layer.size, layer.size), axis=(2, 3))
             largest: Array = windows[:, :, :: layer.stride, :: layer.stride].max((4, 5))

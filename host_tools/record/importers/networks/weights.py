@@ -15,6 +15,7 @@ from host_tools.passes.parameters import bind, without_slots
 from host_tools.record.importers.networks.file import DTYPE, Array, Network, NetworkError
 from host_tools.record.importers.networks.layers import BatchNorm
 from host_tools.support.tensors import arrays_of
+from trace_format import layout
 from trace_format.trace import Trace
 
 Tensors = dict[str, NDArray[np.float32]]  # by name of the slot, in the order of its axes
@@ -57,8 +58,9 @@ def with_weights(trace: Trace, data: bytes, file: str, network: Network) -> Trac
     Raises:
         GramophoneError: as `read_weights` and `slot_values`.
     """
-    bound = bind(trace, slot_values(read_weights(data, file, network), network))
-    return bound.with_(raw=True, notes={**trace.notes, "weights": hashlib.sha256(data).hexdigest()})
+    with layout.naming(file):
+        values = slot_values(read_weights(data, file, network), network)
+    return bind(trace, values).with_(raw=True, notes={**trace.notes, "weights": hashlib.sha256(data).hexdigest()})
 
 
 def read_weights(data: bytes, file: str, network: Network) -> Tensors:
