@@ -105,18 +105,9 @@ def test_slots(recordings: Path, name: str) -> None:
 
 
 @pytest.fixture(scope="module")
-def weights(recordings: Path) -> bytes:
-    """A network trained for the recording mnist; it is not in GPUReplay's repository."""
-    path = recordings / "weights" / "mnist.npz"
-    if not path.is_file():
-        pytest.skip(f"no weights at {path}")
-    return path.read_bytes()
-
-
-@pytest.fixture(scope="module")
-def trained(recordings: Path, weights: bytes) -> Trace:
+def trained(recordings: Path, mnist_weights: bytes) -> Trace:
     """mnist with these weights, imported."""
-    return with_weights(described(recordings / "mnist"), weights, "mnist.npz", file.load("mnist"))
+    return with_weights(described(recordings / "mnist"), mnist_weights, "mnist.npz", file.load("mnist"))
 
 
 def mnist_layout(weights: bytes) -> dict[int, bytes]:
@@ -156,7 +147,7 @@ BUILT = {
 
 
 @pytest.mark.parametrize("how", BUILT)
-def test_weights_are_put_in_place_before_each_replay(trained: Trace, weights: bytes, how: str) -> None:
+def test_weights_are_put_in_place_before_each_replay(trained: Trace, mnist_weights: bytes, how: str) -> None:
     """The recorded jobs overwrite them: job 4 lays the dense layer's weights over conv2's."""
     trace = build(trained, **BUILT[how])  # type: ignore[arg-type]
     left = [slot.name for slot in trace.slots]
@@ -165,23 +156,23 @@ def test_weights_are_put_in_place_before_each_replay(trained: Trace, weights: by
     )
     picture = np.random.default_rng(1).random((28, 28), np.float32)
     slots = [slot for slot in trained.slots if slot.kind == SlotKind.PARAMETER]
-    layout = mnist_layout(weights)
+    layout = mnist_layout(mnist_weights)
     for found in found_by_the_first_job(trace, slots, {"input": picture}):
         assert dict(zip([slot.address for slot in slots], found, strict=True)) == layout
 
 
-def test_weights_that_a_caller_gives(recordings: Path, weights: bytes) -> None:
+def test_weights_that_a_caller_gives(recordings: Path, mnist_weights: bytes) -> None:
     network = file.load("mnist")
     trace = build(described(recordings / "mnist"))
-    values = slot_values(read_weights(weights, "mnist.npz", network), network)
+    values = slot_values(read_weights(mnist_weights, "mnist.npz", network), network)
     picture = np.random.default_rng(1).random((28, 28), np.float32)
     slots = [slot for slot in trace.slots if slot.kind == SlotKind.PARAMETER]
-    layout = mnist_layout(weights)
+    layout = mnist_layout(mnist_weights)
     for found in found_by_the_first_job(trace, slots, {**values, "input": picture}):
         assert dict(zip([slot.address for slot in slots], found, strict=True)) == layout
 
 
-def test_an_upload_that_is_not_repeated_is_noticed(trained: Trace, weights: bytes) -> None:
+def test_an_upload_that_is_not_repeated_is_noticed(trained: Trace, mnist_weights: bytes) -> None:
     """The one of conv2's weights, moved into the prologue."""
     trace = build(trained)
     (slot,) = [slot for slot in trained.slots if slot.name == "conv2.weight"]
@@ -191,7 +182,7 @@ def test_an_upload_that_is_not_repeated_is_noticed(trained: Trace, weights: byte
     start = next(i for i, row in enumerate(rows) if row.op == Op.REPLAY_START)
     order = [*range(start), upload, start, *[i for i in range(start + 1, len(rows)) if i != upload]]
     once = trace.with_(actions=trace.actions[order])
-    expected = mnist_layout(weights)[slot.address]
+    expected = mnist_layout(mnist_weights)[slot.address]
     found = found_by_the_first_job(once, [slot], {"input": np.zeros((28, 28), np.float32)})
     assert expected not in [content for (content,) in found[1:]]
 
