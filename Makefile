@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # Gramophone. Plain `make` lists what there is.
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-test usable system system-test demo check test test-all coverage prove lint bench optee record-root record-demo demo-train generated clean
+.PHONY: help setup setup-test usable system system-test demo demo-mali check test test-all coverage prove lint bench optee record-root record-demo demo-train generated clean
 
 PYTHON ?= python3
 VENV := .venv
@@ -85,6 +85,10 @@ clean: ## remove what was built here
 
 demo: setup ## sign the committed recording, boot the secure world, classify digits, refuse a tampered trace
 	@$(BIN)/python -m host_tools.demo
+
+RECORDINGS ?= $(or $(GRAMOPHONE_RECORDINGS),../shared/recordings)
+demo-mali: setup ## the same with GPUReplay's recording of a Mali, and trained weights: README (RECORDINGS=FOLDER)
+	@$(BIN)/python -m host_tools.demo.mali $(RECORDINGS)/gpureplay $(ARGS)
 
 optee: setup ## build TF-A and OP-TEE with the replayer as a pseudo-TA, boot them in QEMU, replay
 	$(call need,$(OPTEE_NEEDS))

@@ -37,6 +37,15 @@ def recordings() -> Path:
 
 
 @pytest.fixture(scope="session")
+def mnist_weights(recordings: Path) -> bytes:
+    """A .npz file of weights for the recording mnist."""
+    path = recordings / "weights" / "mnist.npz"
+    if not path.is_file():
+        pytest.skip(f"no weights at {path}: they are not public")
+    return path.read_bytes()
+
+
+@pytest.fixture(scope="session")
 def register_logs() -> Path:
     """Logs of register accesses, a file each."""
     return recordings_or_skip(REGISTER_LOGS)

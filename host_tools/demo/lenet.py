@@ -83,19 +83,19 @@ def backward(p: Parameters, kept: dict[str, Array], probability: Array, labels: 
     return g
 
 
-def columns(x: Array, rows: int, cols: int) -> Array:
+def columns(x: Array, rows: int, cols: int, stride: int = 1) -> Array:
     """Lays out every window as one row of a matrix (im2col): (n * height * width, channels * rows * cols)."""
-    windows = np.lib.stride_tricks.sliding_window_view(x, (rows, cols), axis=(2, 3))
+    windows = np.lib.stride_tricks.sliding_window_view(x, (rows, cols), axis=(2, 3))[:, :, ::stride, ::stride]
     matrix: Array = windows.transpose(0, 2, 3, 1, 4, 5).reshape(-1, x.shape[1] * rows * cols)
     return matrix
 
 
-def convolve(x: Array, weight: Array) -> Array:
-    """Valid cross-correlation of (n, c, h, w) with (k, c, rows, cols): (n, k, h - rows + 1, w - cols + 1)."""
+def convolve(x: Array, weight: Array, stride: int = 1) -> Array:
+    """Valid cross-correlation of (n, c, h, w) with (k, c, rows, cols): (n, k, (h - rows) // stride + 1, ..)."""
     k, _, rows, cols = weight.shape
     n, _, h, w = x.shape
-    y = columns(x, rows, cols) @ weight.reshape(k, -1).T
-    return y.reshape(n, h - rows + 1, w - cols + 1, k).transpose(0, 3, 1, 2)
+    y = columns(x, rows, cols, stride) @ weight.reshape(k, -1).T
+    return y.reshape(n, (h - rows) // stride + 1, (w - cols) // stride + 1, k).transpose(0, 3, 1, 2)
 
 
 def convolve_gradient(x: Array, d: Array) -> Array:

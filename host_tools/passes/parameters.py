@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -14,7 +14,7 @@ from host_tools.model.frames import Page
 from host_tools.model.memory import Conflict, Memory
 from host_tools.model.program import Program
 from host_tools.support.pages import pieces
-from trace_format.actions import Columns, Type, rewritten
+from trace_format.actions import Actions, Columns, Type, rewritten
 from trace_format.errors import SlotError
 from trace_format.schema import PAGE_BYTES, SlotKind
 from trace_format.trace import Slot, Trace
@@ -119,10 +119,19 @@ def constant(program: Program) -> None:
     """Remove bound parameter slots: their memory becomes constant, and later passes may share and protect it."""
     slots = program.slots
     kept = [i for i, s in enumerate(slots) if not (s.kind == SlotKind.PARAMETER and s.bound)]
-    target = np.full(len(slots) + 1, -1, np.int64)  # the last one is of actions on no slot
-    target[kept] = np.arange(len(kept))
-    rows = program.actions
-    numbers = Columns(rows).slot
-    rows = rows[(numbers < 0) | (target[numbers] >= 0)]
-    program.actions = rewritten(rows, lambda numbers: target[numbers], Type.SLOT)
+    program.actions = without_slots(program.actions, len(slots), kept)
     program.replace(slots=[slots[i] for i in kept])
+
+
+def without_slots(rows: Actions, slots: int, kept: Sequence[int]) -> Actions:
+    """The actions of a trace of which only some slots are kept, by their new numbers; those on others are dropped.
+
+    Args:
+        rows: the actions.
+        slots: how many slots the trace has.
+        kept: numbers of the slots that are kept, in order.
+    """
+    target = np.full(slots + 1, -1, np.int64)  # the last one is of actions on no slot
+    target[kept] = np.arange(len(kept))
+    numbers = Columns(rows).slot
+    return rewritten(rows[(numbers < 0) | (target[numbers] >= 0)], lambda numbers: target[numbers], Type.SLOT)

@@ -4,7 +4,13 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterable
+import lzma
+import struct
+import zipfile
+import zlib
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from math import prod
 from pathlib import Path
 from tokenize import TokenError
 from typing import Any
@@ -13,12 +19,25 @@ import click
 import numpy as np
 from numpy.typing import NDArray
 
-from host_tools.support.npy import MAGIC, squeezed
-from trace_format.errors import GramophoneError, SlotError, listed
+from host_tools.support.npy import MAGIC, MAX_HEADER_BYTES, squeezed
+from trace_format.errors import GramophoneError, SlotError, listed, printable
 from trace_format.schema import SlotKind
 from trace_format.trace import Slot, Trace
 
 ZIP_MAGIC = b"PK"
+# What zipfile raises for a file that is no zip archive, is damaged, encrypted, or packed in another way.
+DAMAGED_ZIP = (
+    zipfile.BadZipFile,
+    zlib.error,
+    lzma.LZMAError,
+    NotImplementedError,
+    RuntimeError,
+    ValueError,
+    OverflowError,
+    EOFError,
+    OSError,
+    struct.error,
+)
 
 
 class Assignment(click.ParamType[Any]):
@@ -124,6 +143,45 @@ def array_of(data: bytes, path: str) -> NDArray[Any]:
         array: NDArray[Any] = np.load(io.BytesIO(data), allow_pickle=False)
     except (ValueError, TypeError, SyntaxError, EOFError, OverflowError, MemoryError, TokenError):
         raise GramophoneError(f"{path}: a damaged .npy file, or one with elements that are not numbers") from None
+    return array
+
+
+def arrays_of(
+    data: bytes, path: str, shapes: Mapping[str, tuple[int, ...]], dtype: np.dtype[Any]
+) -> dict[str, NDArray[Any]]:
+    """The arrays in the content of a .npz file, which must have those of `shapes`, all of one type, and no others.
+
+    Raises:
+        GramophoneError: not such a file; the message says what was expected.
+    """
+    wanted = listed(f"{name} {shape}" for name, shape in shapes.items())
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            members = [(info.filename.removesuffix(".npy"), info) for info in archive.infolist()]
+            names = Counter(name for name, _ in members)
+            missing, more = Counter(shapes.keys()) - names, names - Counter(shapes.keys())
+            if missing or more:
+                raise GramophoneError(
+                    f"{path}: expected arrays of {dtype} {wanted}; "
+                    f"missing: {listed(missing)}; superfluous: {listed(more)}"
+                )
+            return {
+                name: _member(archive, info, f"{path}: {printable(name)}", shapes[name], dtype)
+                for name, info in members
+            }
+    except DAMAGED_ZIP as error:
+        raise GramophoneError(f"{path}: not a readable .npz file of {wanted}: {error}") from None
+
+
+def _member(
+    archive: zipfile.ZipFile, info: zipfile.ZipInfo, where: str, shape: tuple[int, ...], dtype: np.dtype[Any]
+) -> NDArray[Any]:
+    most = prod(shape) * dtype.itemsize + MAX_HEADER_BYTES
+    if info.file_size > most:
+        raise GramophoneError(f"{where}: expected at most {most} bytes, found {info.file_size}")
+    array = array_of(archive.read(info), where)
+    if (array.dtype, array.shape) != (dtype, shape):
+        raise GramophoneError(f"{where}: expected {dtype} {shape}, found {array.dtype} {array.shape}")
     return array
 
 

@@ -6,6 +6,7 @@ next to the checkout. In it are
 
 - `gpureplay/NAME/` (mnist, alexnet, mobilenet): GPUReplay's public recordings, `replayer/recs` of
   https://github.com/bakhi/GPUReplay;
+- `gpureplay/weights/mnist.npz`: a network that was trained for the recording mnist; not public;
 - `full_system/*.log`: register accesses of unmodified drivers on another model of the GPUs; not public.
 """
 

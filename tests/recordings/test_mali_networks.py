@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""The public recordings with weights, built and replayed: results are those of the described networks in NumPy."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from host_tools.demo.digits import load as load_digits
+from host_tools.demo.reference import forward
+from host_tools.model.interpreter import Interpreter
+from host_tools.passes.pipeline import build
+from host_tools.record.importers.gpureplay_trace import import_gpureplay
+from host_tools.record.importers.networks import file
+from host_tools.record.importers.networks.weights import describe, read_weights, with_weights
+from host_tools.vgpu.binding import executes_shaders
+from tests.support.mali_watch import LATENCY_NS
+from trace_format.trace import Trace
+
+TOLERANCE = 1e-5  # of a probability; single precision
+
+
+@pytest.fixture(autouse=True)
+def needs_shaders() -> None:
+    if not executes_shaders("mali_g71"):
+        pytest.skip("the virtual Mali runs no shaders")
+
+
+def weighted(folder: Path, weights: bytes) -> Trace:
+    network = file.load(folder.name)
+    return build(with_weights(describe(import_gpureplay(folder, folder.name), network), weights, "w.npz", network))
+
+
+def replays(trace: Trace, inputs: NDArray[np.float32]) -> NDArray[np.float32]:
+    """The output for each input, from one replay after the other."""
+    device = Interpreter(trace, latency_ns=LATENCY_NS)
+    try:
+        return np.stack([device.run({"input": one})["output"] for one in inputs])
+    finally:
+        device.close()
+
+
+def test_digits(recordings: Path, mnist_weights: bytes) -> None:
+    """Weights are intact in each of 20 replays, although every one overwrites them."""
+    network, digits = file.load("mnist"), load_digits()[:20]
+    pictures = digits.inputs()[:, 0]
+    found = replays(weighted(recordings / "mnist", mnist_weights), pictures)
+    expected = forward(network, read_weights(mnist_weights, "mnist.npz", network), pictures)
+    np.testing.assert_allclose(found, expected, atol=TOLERANCE)
+    assert (found.argmax(1) == digits.labels).all()
+
+
+def made_up(network: file.Network, generator: np.random.Generator) -> dict[str, NDArray[np.float32]]:
+    """Weights with which numbers neither vanish nor explode (He et al., 2015); no batch norm is an identity."""
+    tensors = {}
+    for slot in network.parameters.values():
+        values = generator.standard_normal(slot.shape, np.float32)
+        match slot.name.rpartition(".")[2]:
+            case "weight":
+                values *= np.float32(np.sqrt(2 * slot.sizes["out"] / values.size))
+            case "variance" | "gamma":
+                values = np.float32(0.75) + np.float32(0.5) * generator.random(slot.shape, np.float32)
+            case _:
+                values *= np.float32(0.1)
+        tensors[slot.name] = values
+    return tensors
+
+
+# AlexNet's 244 MB of weights take minutes.
+@pytest.mark.parametrize("name", ["mobilenet", pytest.param("alexnet", marks=pytest.mark.exhaustive)])
+def test_made_up_weights(recordings: Path, name: str) -> None:
+    network, generator = file.load(name), np.random.default_rng(5)
+    tensors = made_up(network, generator)
+    content = io.BytesIO()
+    np.savez(content, **tensors)  # type: ignore[arg-type]
+    inputs = generator.standard_normal((2, *network.slots["input"].shape), np.float32)
+    found = replays(weighted(recordings / name, content.getvalue()), inputs)
+    expected = forward(network, tensors, inputs)
+    assert expected.max() > 20 * expected.mean()  # not just a uniform distribution
+    assert abs(expected[0] - expected[1]).max() > 20 * expected.mean()
+    np.testing.assert_allclose(found, expected, rtol=1e-3, atol=TOLERANCE * expected.max())
