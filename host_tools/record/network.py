@@ -120,11 +120,10 @@ def _record(machine: Boot, param: bytes, weights: bytes, inputs: dict[str, Float
             warming=ncnn_job(param, bytes(len(weights)), zeros, gpu=gpu),
             root=root,
             plugin=machine.plugin,
-            plugin_args={"gpu": gpu},
             timeout=machine.timeout,
         )
         with phase(f"boot {machine.number} of {BOOTS}"):
-            arguments = {"gpu": gpu, "capture": str(capture)}
+            arguments = {"capture": str(capture)}
             result = ncnn_result(boot(job, root, machine.plugin, arguments, timeout=machine.timeout))
     except ProgramError as error:
         raise NetworkError(f"ncnn cannot run the network: {_without_traceback(error.output)}") from error

@@ -28,15 +28,24 @@ def test_the_demo_recording_comes_out_identical() -> None:
     assert fresh.build(compress=False) == expected
 
 
-# Passes and replayers do the same with both; recording the larger one takes two minutes.
-@pytest.mark.parametrize("name", ["squeezenet_v1_1", pytest.param("mobilenet_v1", marks=pytest.mark.exhaustive)])
-def test_networks_with_random_weights(name: str, shared_folder: Path, tmp_path: Path) -> None:
+# Passes and replayers do the same with all of a GPU; recording the larger ones takes minutes.
+@pytest.mark.parametrize(
+    ("gpu", "name"),
+    [
+        ("v3d42", "squeezenet_v1_1"),
+        pytest.param("v3d42", "mobilenet_v1", marks=pytest.mark.exhaustive),
+        ("mali_g71", networks.LENET),
+        pytest.param("mali_g71", "squeezenet_v1_1", marks=pytest.mark.exhaustive),
+        pytest.param("mali_g71", "mobilenet_v1", marks=pytest.mark.exhaustive),
+    ],
+)
+def test_networks(gpu: str, name: str, shared_folder: Path, tmp_path: Path) -> None:
     """fp32, an input that was not in the recording, three replays in a row, within 1e-4 of ncnn's CPU path.
 
     Dumped as text and assembled, the trace is the same.
     """
     signer = FileSigner(generate(Algorithm.ES256))
-    trace = networks.built(name, shared_folder)
+    trace = networks.built(name, shared_folder, gpu)
     data = trace.build()
     assert assemble("\n".join(text_of(data, trace, annotations_of(trace))), name)[0] == data
     signed = sign_trace(data, signer)

@@ -7,26 +7,30 @@ from pathlib import Path
 
 import numpy as np
 
-from host_tools.demo import models
+from host_tools.demo import PARAM, WEIGHTS, models
 from host_tools.passes.pipeline import build
 from host_tools.record.network import record_network
 from host_tools.support.cache import locked
 from host_tools.support.files import write_atomically
+from host_tools.support.gpu_folders import DEFAULT_GPU
 from trace_format.trace import Trace
 
 SEED = 11
+LENET = "lenet"
 SIZES = {"mobilenet_v1": 224, "squeezenet_v1_1": 227}
 
 
 def network(name: str) -> tuple[bytes, bytes]:
-    """ncnn's two files of a network with random weights."""
+    """ncnn's two files of the demo network, or of one with random weights."""
+    if name == LENET:
+        return PARAM.read_bytes(), WEIGHTS.read_bytes()
     files: tuple[bytes, bytes] = getattr(models, name)(seed=SEED, size=SIZES[name])
     return files
 
 
 def shape(name: str) -> tuple[int, int, int]:
     """That of the network's input, which is called "data"."""
-    return 3, SIZES[name], SIZES[name]
+    return (1, 28, 28) if name == LENET else (3, SIZES[name], SIZES[name])
 
 
 def picture(name: str) -> np.ndarray[tuple[int, ...], np.dtype[np.float32]]:
@@ -34,12 +38,12 @@ def picture(name: str) -> np.ndarray[tuple[int, ...], np.dtype[np.float32]]:
     return np.random.default_rng(77).normal(0, 1, shape(name)).astype(np.float32)
 
 
-def built(name: str, folder: Path) -> Trace:
+def built(name: str, folder: Path, gpu: str = DEFAULT_GPU) -> Trace:
     """The recorded and built trace of a network; kept in `folder`, for other processes too."""
-    path = folder / f"{name}.gtr"
+    path = folder / f"{name}-{gpu}.gtr"
     with locked(path.with_suffix(".lock")):
         if not path.exists():
             param, weights = network(name)
-            trace = build(record_network(param, weights, {"data": shape(name)}, name=name))
+            trace = build(record_network(param, weights, {"data": shape(name)}, name=name, gpu=gpu))
             write_atomically(path, trace.build())
         return Trace.read(path)
