@@ -80,6 +80,7 @@ def test_made_up_weights(recordings: Path, name: str) -> None:
     inputs = generator.standard_normal((2, *network.slots["input"].shape), np.float32)
     found = replays(weighted(recordings / name, content.getvalue()), inputs)
     expected = forward(network, tensors, inputs)
-    assert expected.max() > 20 * expected.mean()  # not just a uniform distribution
-    assert abs(expected[0] - expected[1]).max() > 20 * expected.mean()
-    np.testing.assert_allclose(found, expected, rtol=1e-3, atol=TOLERANCE * expected.max())
+    least = TOLERANCE * expected.max()
+    assert expected.max() > 10 * expected.mean()  # weights and input decide
+    assert abs(expected[0] - expected[1]).max() > 1000 * least
+    np.testing.assert_allclose(found, expected, rtol=10 * TOLERANCE, atol=least)

@@ -22,7 +22,7 @@ arrays: of a file of weights, by name: the `slot` that an array is for, and the 
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import MISSING, dataclass, fields, replace
 from importlib import resources
 from math import prod
 from typing import Any, get_type_hints
@@ -126,8 +126,8 @@ def _parse(name: str, text: bytes) -> Network:
     top.end()
     _check_names(network)
     if not network.arrays:
-        whole = {name: Array(name, tuple((axis,) for axis in s.axes)) for name, s in network.parameters.items()}
-        network.arrays.update(whole)
+        parameters = network.parameters.items()
+        network = replace(network, arrays={n: Array(n, tuple((axis,) for axis in s.axes)) for n, s in parameters})
     _check_arrays(network)
     return network
 

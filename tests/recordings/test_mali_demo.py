@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""`make demo-mali`: what it says of itself is so, and where nothing is computed it does not claim anything."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from host_tools.demo import mali
+from host_tools.vgpu.binding import executes_shaders
+from host_tools.vgpu.build import QEMU
+
+
+@pytest.mark.exhaustive
+def test_two_digits_in_the_secure_world(
+    recordings: Path, mnist_weights: bytes, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for program, package in (("aarch64-linux-gnu-gcc", "gcc-aarch64-linux-gnu"), (QEMU, "qemu-system-arm")):
+        if shutil.which(program) is None:
+            pytest.skip(f"{program} is not installed: apt-get install {package}")
+    status = mali.main([str(recordings), "--digits", "2"])
+    said = " ".join(capsys.readouterr().out.split())
+    if executes_shaders("mali_g71"):
+        assert (status, "2 of 2 right; NumPy agrees on 2, largest" in said) == (0, True)
+    else:
+        assert (status, "nothing was classified" in said, " right; " in said) == (1, True, False)
+
+
+def test_files_that_are_missing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert mali.main([str(tmp_path)]) == 2
+    assert capsys.readouterr().err == f"error: {tmp_path / 'weights' / 'mnist.npz'}: No such file or directory\n"
+    (tmp_path / "w.npz").write_bytes(b"")
+    assert mali.main([str(tmp_path), "--weights", str(tmp_path / "w.npz")]) == 2
+    assert capsys.readouterr().err == f"error: {tmp_path / 'mnist' / 'gr_io_history'}: No such file or directory\n"
