@@ -37,7 +37,14 @@ def sources(*codes: int) -> int:
 
 
 def block(
-    low: int = 0, high: int = 0, *, fau: int = ZERO, two: int = 0, three: int = 0, mode: int = IDLE, first: bool = False
+    low: int = 0,
+    high: int = 0,
+    *,
+    fau: int = ZERO,
+    two: int = 0,
+    three: int = 0,
+    mode: int = IDLE,
+    first: bool = False,
 ) -> int:
     """A register block of 32 bits; ports 0 and 1 read `low` and `high`.
 
@@ -70,7 +77,9 @@ def _main(item: Tuple) -> int:
     return item.block | item.fma << 35 | (item.add & 0x1FFFF) << 58
 
 
-def clause(items: Sequence[Tuple], head: int, constants: Sequence[int] = (), modifiers: tuple[int, int] = (0, 0)) -> bytes:
+def clause(
+    items: Sequence[Tuple], head: int, constants: Sequence[int] = (), modifiers: tuple[int, int] = (0, 0)
+) -> bytes:
     """A clause of 1, 2 or 3 tuples.
 
     Args:
@@ -94,9 +103,7 @@ def clause(items: Sequence[Tuple], head: int, constants: Sequence[int] = (), mod
         low, rest = _main(items[2]) & (1 << 45) - 1, _main(items[2]) >> 45
         words += [0x20 | high[1] | _main(items[1]) << 8 | low << 83]
         constant = constants[0] if constants else 0
-        words += [
-            0x44 | constant << 8 | modifiers[0] << 68 | modifiers[1] << 72 | rest << 83 | high[2] << 125
-        ]
+        words += [0x44 | constant << 8 | modifiers[0] << 68 | modifiers[1] << 72 | rest << 83 | high[2] << 125]
     elif constants:
         # M1 = 67:64 - 127:124, M2 = 35:32 - 95:92 of the quadword: a constant that is not used makes them right.
         one, two = constants if len(constants) == 2 else (constants[0], 0)
@@ -107,8 +114,10 @@ def clause(items: Sequence[Tuple], head: int, constants: Sequence[int] = (), mod
 
 
 def branch(condition: int, left: int, right: int, offset: int, *, operands: int = 0) -> tuple[int, int]:
-    """A BRANCH to `offset` bytes from its clause, by FAU_HIGH of a constant with modifier 4: operation, constant."""
-    return 0x68000 | operands << 12 | condition << 9 | sources(left, right, FAU_HIGH), (offset & (1 << 28) - 1) << 28
+    """A BRANCH to `offset` bytes from its clause, by FAU_HIGH of a constant with modifier 4: both."""
+    return 0x68000 | operands << 12 | condition << 9 | sources(left, right, FAU_HIGH), (
+        offset & (1 << 28) - 1
+    ) << 28
 
 
 def load(pointer: int, words: int, shift: int, staging: int, index: int = 60) -> bytes:
@@ -134,8 +143,8 @@ def block_high(register: int, fau: int) -> int:
 
 
 def one_tuple(fma: int, add: int) -> bytes:
-    """A program: r0-r3 from u0 + 16 * thread; a tuple with r0, r1, r2 at ports 0 to 2 and r3 in t1; what the FMA and
-    the ADD gave, or 0, to u1 + 8 * thread."""
+    """A program: r0-r3 from u0 + 16 * thread; a tuple with r0, r1, r2 at ports 0 to 2, r3 in t1; what FMA and ADD
+    gave, or 0, to u1 + 8 * thread."""
     writes = {(False, False): IDLE, (True, False): WRITE_FMA, (False, True): WRITE_ADD, (True, True): WRITE_BOTH}
     mode = writes[fma != FMA_NOP, add != ADD_NOP]
     compute = clause(

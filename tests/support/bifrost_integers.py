@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""What Bifrost operations on integers, conversions and tables do: the other half of bifrost_meaning.py."""
+"""What Bifrost operations on integers do, as bifrost_meaning.py has it for floats."""
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tests.support.bifrost_asm import T, sources
 from tests.support.bifrost_meaning import (
@@ -21,13 +23,11 @@ from tests.support.bifrost_meaning import (
     Words,
     byte,
     f32,
-    floats,
     half,
     on_add,
     on_fma,
     pair,
     s32,
-    source,
     truth,
     words,
 )
@@ -69,7 +69,7 @@ def per_half(a: Words, b: Words, name: str, signed: bool, value: int, first: int
     return result
 
 
-def wide(a: Words, b: Words) -> np.ndarray:
+def wide(a: Words, b: Words) -> NDArray[Any]:
     return a.astype(np.uint64) | b.astype(np.uint64) << np.uint64(32)
 
 
@@ -77,35 +77,60 @@ def shift_rows() -> Iterator[Row]:
     for lane, left, bit14, bit15 in itertools.product(range(4), (0, 1), (0, 1), (0, 1)):
         kind = "l" if left else "r"
         word = left << 16 | lane << 9 | bit14 << 14 | bit15 << 15 | FMA3
-        yield on_fma("SHIFT_AND", 0x301000 | word, lambda a, b, c, d, k=kind, n=lane, x=bit14, y=bit15: (
-            (shifted(a, byte(c, n), k) & (~b if x else b)) ^ np.uint32(0 if y else ALL)))  # fmt: skip
-        yield on_fma("SHIFT_OR", 0x303000 | word, lambda a, b, c, d, k=kind, n=lane, x=bit14, y=bit15: (
-            (shifted(a, byte(c, n), k) | (b if x else ~b)) ^ np.uint32(ALL if y else 0)))  # fmt: skip
+        yield on_fma(
+            "SHIFT_AND",
+            0x301000 | word,
+            lambda a, b, c, d, k=kind, n=lane, x=bit14, y=bit15: (
+                (shifted(a, byte(c, n), k) & (~b if x else b)) ^ np.uint32(0 if y else ALL)
+            ),
+        )
+        yield on_fma(
+            "SHIFT_OR",
+            0x303000 | word,
+            lambda a, b, c, d, k=kind, n=lane, x=bit14, y=bit15: (
+                (shifted(a, byte(c, n), k) | (b if x else ~b)) ^ np.uint32(ALL if y else 0)
+            ),
+        )
     for lane, inverts in itertools.product(range(4), (0, 1)):
-        yield on_fma("LSHIFT_XOR", 0x325000 | FMA3 | lane << 9 | inverts << 13, lambda a, b, c, d, n=lane, x=inverts: (
-            shifted(a, byte(c, n), "l") ^ b ^ np.uint32(ALL if x else 0)))  # fmt: skip
+        yield on_fma(
+            "LSHIFT_XOR",
+            0x325000 | FMA3 | lane << 9 | inverts << 13,
+            lambda a, b, c, d, n=lane, x=inverts: shifted(a, byte(c, n), "l") ^ b ^ np.uint32(ALL if x else 0),
+        )
     for k, (kind, op) in enumerate(itertools.product(SHIFTS, range(3))):
         result: Result = lambda a, b, c, d, k=kind, o=op: combined(shifted(a, c, k), b, o)  # noqa: E731
         yield on_fma("SHIFT_ADD", 0x329000 + 0x2000 * k | FMA3, result)
         yield on_add("SHIFT_ADD", 0xEA000 + 0x800 * k | FMA3, result)
     for left, plain, not0, not1 in itertools.product((0, 1), repeat=4):
-        yield on_add("SHIFT_NAND", 0xE0000 | left << 14 | plain << 13 | not0 << 11 | not1 << 12 | FMA3,
-                     lambda a, b, c, d, m=(left, plain, not0, not1): (
-            (shifted(a, c, "l" if m[0] else "r") ^ np.uint32(ALL if m[2] else 0)) & (b ^ np.uint32(ALL if m[3] else 0))
-        ) ^ np.uint32(0 if m[1] else ALL))  # fmt: skip
+        yield on_add(
+            "SHIFT_NAND",
+            0xE0000 | left << 14 | plain << 13 | not0 << 11 | not1 << 12 | FMA3,
+            lambda a, b, c, d, m=(left, plain, not0, not1): (
+                (
+                    (shifted(a, c, "l" if m[0] else "r") ^ np.uint32(ALL if m[2] else 0))
+                    & (b ^ np.uint32(ALL if m[3] else 0))
+                )
+                ^ np.uint32(0 if m[1] else ALL)
+            ),
+        )
     for word, kind in ((0xEEB00, "l"), (0xEEC00, "r"), (0xEED00, "a")):
         yield on_add("SHIFT", word | FMA2, lambda a, b, c, d, k=kind: shifted(a, b, k))
     yield on_add("OR", 0xEE8C0 | FMA2, lambda a, b, c, d: a | b)
     yield on_add("AND", 0xEE900 | FMA2, lambda a, b, c, d: a & b)
     yield on_add("XOR", 0xEEA80 | FMA2, lambda a, b, c, d: a ^ b)
     for right in (0, 1):
-        def both(a: Words, b: Words, c: Words, r: int = right) -> np.ndarray:
+
+        def both(a: Words, b: Words, c: Words, r: int = right) -> NDArray[Any]:
             by = (c & np.uint32(63)).astype(np.uint64)
             return wide(a, b) >> by if r else wide(a, b) << by
 
-        yield pair("SHIFT_DOUBLE", 0x33C000 | right << 12 | FMA3, 0xEFE00 | FMA3,
-                   lambda a, b, c, d, f=both: words(f(a, b, c)),
-                   lambda a, b, c, d, f=both: words(f(a, b, c) >> np.uint64(32)))  # fmt: skip
+        yield pair(
+            "SHIFT_DOUBLE",
+            0x33C000 | right << 12 | FMA3,
+            0xEFE00 | FMA3,
+            lambda a, b, c, d, f=both: words(f(a, b, c)),
+            lambda a, b, c, d, f=both: words(f(a, b, c) >> np.uint64(32)),
+        )
 
 
 def compare_rows() -> Iterator[Row]:
@@ -113,7 +138,8 @@ def compare_rows() -> Iterator[Row]:
     for (k, (name, signed)), code in itertools.product(enumerate(kinds), (0, 1)):
         value = ALL if code else 1
         in_words: Result = lambda a, b, c, d, n=name, s=signed, v=value: (  # noqa: E731
-            truth(COMPARE[n](s32(a), s32(b)) if s else COMPARE[n](a, b), v))  # fmt: skip
+            truth(COMPARE[n](s32(a), s32(b)) if s else COMPARE[n](a, b), v)
+        )
         in_bytes: Result = lambda a, b, c, d, n=name, s=signed, v=value: per_byte(a, b, n, s, v)  # noqa: E731
         yield on_fma("ICMP.v4", 0x2EF000 + 0x40 * k | code << 10 | FMA2, in_bytes)
         yield on_fma("ICMP", 0x2EF200 + 0x40 * k | code << 10 | FMA2, in_words)
@@ -123,23 +149,38 @@ def compare_rows() -> Iterator[Row]:
         for first, second in itertools.product(range(4), range(4)):
             lanes = first << 6 | second << 8 | code << 10 | FMA2
             in_halves: Result = lambda a, b, c, d, n=name, s=signed, v=value, f=first, g=second: (  # noqa: E731
-                per_half(a, b, n, s, v, f, g))  # fmt: skip
+                per_half(a, b, n, s, v, f, g)
+            )
             if k < 4:
                 yield on_fma("ICMP.v2", 0x2EC000 | (k // 2) << 11 | (k % 2) << 12 | lanes, in_halves)
             else:
                 yield on_fma("ICMP.v2", 0x2EE000 | (k == 5) << 11 | lanes, in_halves)
             if 2 <= k < 4:
                 yield on_add("ICMP.v2", 0x78800 | (k == 3) << 12 | lanes, in_halves)
-        yield pair("ICMPI", 0x2EF800 + 0x40 * k | FMA2, 0x7BE00 | sources(1, 2, T),
-                   lambda a, b, c, d, n=name: truth(COMPARE[n](a, b), 1),
-                   lambda a, b, c, d, n=name, s=signed: truth(wide_compare(a, b, b, c, n, s), 1))  # fmt: skip
-    for word, name, signed in ((0x2E3000, "eq", 0), (0x2E4000, "gt", 1), (0x2E5000, "ge", 1), (0x2E6000, "gt", 0),
-                               (0x2E7000, "ge", 0)):  # fmt: skip
-        yield on_fma("CSEL", word | FMA4, lambda a, b, c, d, n=name, s=signed: (
-            np.where(COMPARE[n](s32(a), s32(b)) if s else COMPARE[n](a, b), c, d)))  # fmt: skip
+        yield pair(
+            "ICMPI",
+            0x2EF800 + 0x40 * k | FMA2,
+            0x7BE00 | sources(1, 2, T),
+            lambda a, b, c, d, n=name: truth(COMPARE[n](a, b), 1),
+            lambda a, b, c, d, n=name, s=signed: truth(wide_compare(a, b, b, c, n, s), 1),
+        )
+    for word, name, signed in (
+        (0x2E3000, "eq", False),
+        (0x2E4000, "gt", True),
+        (0x2E5000, "ge", True),
+        (0x2E6000, "gt", False),
+        (0x2E7000, "ge", False),
+    ):
+        yield on_fma(
+            "CSEL",
+            word | FMA4,
+            lambda a, b, c, d, n=name, s=signed: np.where(
+                COMPARE[n](s32(a), s32(b)) if s else COMPARE[n](a, b), c, d
+            ),
+        )
 
 
-def wide_compare(low0: Words, low1: Words, high0: Words, high1: Words, name: str, signed: bool) -> np.ndarray:
+def wide_compare(low0: Words, low1: Words, high0: Words, high1: Words, name: str, signed: bool) -> NDArray[Any]:
     """Pairs of words as integers of 64 bits."""
     x, y = wide(low0, high0), wide(low1, high1)
     return COMPARE[name](x.view(np.int64), y.view(np.int64)) if signed else COMPARE[name](x, y)
@@ -154,11 +195,19 @@ def number_rows() -> Iterator[Row]:
     yield on_fma("ISUBB", 0x27FE00 | FMA3, lambda a, b, c, d: a - b - (c & np.uint32(1)))
     for word, sign in ((0xBC600, 1), (0xBD600, -1)):
         yield on_add("IADD", word | FMA2, lambda a, b, c, d, s=sign: a + b if s > 0 else a - b)
-        yield on_add("IADD.sat", word | 0x100 | FMA2, lambda a, b, c, d, s=sign: words(
-            np.clip(s32(a).astype(np.int64) + s * s32(b).astype(np.int64), -(2**31), 2**31 - 1)))  # fmt: skip
+        yield on_add(
+            "IADD.sat",
+            word | 0x100 | FMA2,
+            lambda a, b, c, d, s=sign: words(
+                np.clip(s32(a).astype(np.int64) + s * s32(b).astype(np.int64), -(2**31), 2**31 - 1)
+            ),
+        )
     for high in (0, 1):
-        yield on_add("IADD.h", 0xBEC00 | high << 9 | FMA2, lambda a, b, c, d, h=high: (
-            a + words(half(b, h).astype(np.uint16).view(np.int16))))  # fmt: skip
+        yield on_add(
+            "IADD.h",
+            0xBEC00 | high << 9 | FMA2,
+            lambda a, b, c, d, h=high: a + words(half(b, h).astype(np.uint16).view(np.int16)),
+        )
         yield on_add("U16_TO_U32", 0x3CCC8 | high << 4 | FMA1, lambda a, b, c, d, h=high: half(a, h))
         yield on_fma("U16_TO_U32", 0x700CC8 | high << 4 | FMA1, lambda a, b, c, d, h=high: half(a, h))
         for other in (0, 1):
@@ -166,21 +215,39 @@ def number_rows() -> Iterator[Row]:
             yield on_fma("MKVEC.v2", 0x70F000 | high << 6 | other << 7 | FMA2, result)
             yield on_add("MKVEC.v2", 0x75300 | high << 6 | other << 7 | FMA2, result)
     for number in range(4):
-        yield on_add("IADD.b", 0xBE000 | number << 9 | FMA2, lambda a, b, c, d, n=number: (
-            a + words(byte(b, n).astype(np.uint8).view(np.int8))))  # fmt: skip
-        yield on_fma("S8_TO_S32", 0x700B40 | number << 4 | FMA1, lambda a, b, c, d, n=number: (
-            words(byte(a, n).astype(np.uint8).view(np.int8))))  # fmt: skip
+        yield on_add(
+            "IADD.b",
+            0xBE000 | number << 9 | FMA2,
+            lambda a, b, c, d, n=number: a + words(byte(b, n).astype(np.uint8).view(np.int8)),
+        )
+        yield on_fma(
+            "S8_TO_S32",
+            0x700B40 | number << 4 | FMA1,
+            lambda a, b, c, d, n=number: words(byte(a, n).astype(np.uint8).view(np.int8)),
+        )
         yield on_fma("U8_TO_U32", 0x700B48 | number << 4 | FMA1, lambda a, b, c, d, n=number: byte(a, n))
         yield on_add("U8_TO_U32", 0x3CB48 | number << 4 | FMA1, lambda a, b, c, d, n=number: byte(a, n))
     for parts in itertools.product((0, 2), repeat=4):
-        yield on_fma("MKVEC.v4", 0x710000 | sum((p // 2) << 12 + i for i, p in enumerate(parts)) | FMA4,
-                     lambda a, b, c, d, p=parts: byte(a, p[0]) | byte(b, p[1]) << np.uint32(8)
-                     | byte(c, p[2]) << np.uint32(16) | byte(d, p[3]) << np.uint32(24))  # fmt: skip
+        yield on_fma(
+            "MKVEC.v4",
+            0x710000 | sum((p // 2) << 12 + i for i, p in enumerate(parts)) | FMA4,
+            lambda a, b, c, d, p=parts: (
+                byte(a, p[0])
+                | byte(b, p[1]) << np.uint32(8)
+                | byte(c, p[2]) << np.uint32(16)
+                | byte(d, p[3]) << np.uint32(24)
+            ),
+        )
     for k in range(3):
         yield on_fma("IMAD", 0x73C000 | k << 9 | FMA3, lambda a, b, c, d, k=k: combined(a * b, c, k))
     for k, signed in itertools.product(range(3), (True, False)):
-        yield on_fma("IMED3", 0x705C00 + 0x400 * k + 0x200 * (not signed) | FMA3, lambda a, b, c, d, k=k, s=signed: (
-            np.sort(np.stack([s32(x) if s else x for x in (a, b, c)]), 0)[(2, 0, 1)[k]].view(np.uint32)))  # fmt: skip
+        yield on_fma(
+            "IMED3",
+            0x705C00 + 0x400 * k + 0x200 * (not signed) | FMA3,
+            lambda a, b, c, d, k=k, s=signed: np.sort(np.stack([s32(x) if s else x for x in (a, b, c)]), 0)[
+                (2, 0, 1)[k]
+            ].view(np.uint32),
+        )
     muxes: tuple[Result, ...] = (
         lambda a, b, c, d: np.where(s32(c) < 0, b, a),
         lambda a, b, c, d: np.where(c == 0, a, b),
@@ -195,119 +262,32 @@ def number_rows() -> Iterator[Row]:
 def pointer_rows() -> Iterator[Row]:
     for shift in range(8):
         for signed, part in itertools.product((0, 1), range(3)):
-            def total(a: Words, b: Words, c: Words, m: tuple[int, int, int] = (shift, signed, part)) -> np.ndarray:
+
+            def total(a: Words, b: Words, c: Words, m: tuple[int, int, int] = (shift, signed, part)) -> Any:
                 x = b if m[2] == 2 else half(b, m[2])
                 y = (s32(x) if m[2] == 2 else x.astype(np.uint16).view(np.int16)) if m[1] else x
                 return wide(a, c) + (y.astype(np.int64).view(np.uint64) << np.uint64(m[0]))
 
-            yield pair("SHADDX", 0x70E000 | signed << 11 | part << 9 | shift << 6 | FMA2, 0x3F8C0 | sources(2, 1),
-                       lambda a, b, c, d, f=total: words(f(a, b, c)),
-                       lambda a, b, c, d, f=total: words(f(a, b, c) >> np.uint64(32)))  # fmt: skip
+            yield pair(
+                "SHADDX",
+                0x70E000 | signed << 11 | part << 9 | shift << 6 | FMA2,
+                0x3F8C0 | sources(2, 1),
+                lambda a, b, c, d, f=total: words(f(a, b, c)),
+                lambda a, b, c, d, f=total: words(f(a, b, c) >> np.uint64(32)),
+            )
 
-        def pointer(a: Words, b: Words, c: Words, s: int = shift) -> np.ndarray:
+        def pointer(a: Words, b: Words, c: Words, s: int = shift) -> Any:
             return wide(a, c) + (wide(b, a) << np.uint64(s))
 
-        yield pair("SHADDX.i64", 0x70E600 | shift << 6 | FMA2, 0x3F8C0 | sources(2, 0),
-                   lambda a, b, c, d, f=pointer: words(f(a, b, c)),
-                   lambda a, b, c, d, f=pointer: words(f(a, b, c) >> np.uint64(32)))  # fmt: skip
-
-
-def nearest(x: np.ndarray, mode: int) -> np.ndarray:
-    return (np.rint, np.ceil, np.floor, np.trunc)[mode](x)
-
-
-def to_integer(x: Words, mode: int, signed: bool) -> Words:
-    low, high = (-(2**31), 2**31 - 1) if signed else (0, 2**32 - 1)
-    value = nearest(f32(x).astype(np.float64), mode)
-    return words(np.clip(np.where(np.isnan(value), 0, value), low, high))
-
-
-def conversion_rows() -> Iterator[Row]:
-    for signed in (True, False):
-        yield on_fma("F32_TO_INT", 0x7009B0 | 8 * (not signed) | FMA1, lambda a, b, c, d, s=signed: to_integer(a, 3, s))
-        back: Result = lambda a, b, c, d, s=signed: floats((s32(a) if s else a).astype(np.float64))  # noqa: E731
-        yield on_fma("INT_TO_F32", 0x700BC0 | 8 * (not signed) | FMA1, back)
-        yield on_add("INT_TO_F32", 0x3CBC0 | 8 * (not signed) | FMA1, back)
-        for mode in range(4):
-            yield on_add("F32_TO_INT", 0x3C980 | 8 * (not signed) | mode << 4 | FMA1,
-                         lambda a, b, c, d, s=signed, m=mode: to_integer(a, m, s))  # fmt: skip
-    for mode, absolute, negative in itertools.product(range(4), (0, 1), (0, 1)):
-        result: Result = lambda a, b, c, d, m=mode, x=absolute, y=negative: floats(  # noqa: E731
-            nearest(source(a, "", x, y), m))  # fmt: skip
-        modifiers = 1 << 3 | absolute << 7 | negative << 8 | FMA1
-        yield on_fma("FROUND", 0x70C020 | mode << 9 | modifiers, result)
-        yield on_add("FROUND", 0x3E820 | mode << 9 | modifiers, result)
-        if mode == 0:
-            yield on_fma("FROUND.away", 0x707620 | modifiers, lambda a, b, c, d, x=absolute, y=negative: floats(
-                np.copysign(np.floor(np.abs(f32(a).astype(np.float64)) + 0.5), source(a, "", x, y))))  # fmt: skip
-
-
-def parts(x: np.ndarray, form: str) -> tuple[np.ndarray, np.ndarray]:
-    """Mantissa and exponent: x = m * 2^e, m * 4^e for a square root; 0.75 <= |m| < 1.5 for a logarithm."""
-    mantissa, exponent = np.frexp(x.astype(np.float64))
-    if form == "sqrt":
-        odd = exponent % 2
-        mantissa, exponent = mantissa / (1 + odd), (exponent + odd) // 2
-    if form == "log":
-        small = np.abs(mantissa) < 0.75
-        mantissa, exponent = np.where(small, mantissa * 2, mantissa), exponent - small
-    special = (x == 0) | ~np.isfinite(x)
-    return np.where(special, x, mantissa), np.where(special, 0, exponent)
-
-
-def reduction(x: np.ndarray) -> np.ndarray:
-    """About 1 / m: of the middle of the sixteenth of an octave that m is in, in steps of 1/32."""
-    mantissa = floats(parts(x, "log")[0])
-    middle = f32((mantissa & np.uint32(0xFFF80000)) | np.uint32(0x40000)).astype(np.float64)
-    return np.where((x == 0) | ~np.isfinite(x), 1.0, np.rint(32 / middle) / 32)
-
-
-def table_rows() -> Iterator[Row]:
-    for on, mantissa, exponent in ((on_fma, 0x700000, 0x700000), (on_add, 0x3C000, 0x3C000)):
-        plain = 1 << 3 | FMA1
-        for absolute, root in itertools.product((0, 1), (0, 1)):
-            yield on("FREXPM", mantissa | 0x1B20 | absolute << 6 | root << 7 | plain,
-                     lambda a, b, c, d, x=absolute, r=root: floats(parts(source(a, "", x), "sqrt" if r else "")[0]))  # fmt: skip
-            yield on("FREXPM.log", mantissa | 0x1A20 | absolute << 6 | root << 7 | plain,
-                     lambda a, b, c, d, x=absolute, n=root: floats(parts(source(a, "", x, n), "log")[0]))  # fmt: skip
-            yield on("FREXPE", exponent | 0x1C20 | absolute << 6 | root << 8 | plain,
-                     lambda a, b, c, d, n=absolute, r=root: words(
-                         (-1 if n else 1) * parts(f32(a), "sqrt" if r else "")[1]))  # fmt: skip
-        yield on("FREXPE.log", exponent | 0x1E20 | plain, lambda a, b, c, d: words(parts(f32(a), "log")[1]))
-    for negative, absolute in itertools.product((0, 1), (0, 1)):
-        modifiers = negative << 3 | absolute << 4 | FMA1
-        yield on_add("FRCP", 0x67000 | modifiers, lambda a, b, c, d, n=negative, x=absolute: floats(
-            1 / parts(source(a, "", x, n), "")[0].astype(np.float64)))  # fmt: skip
-        yield on_add("FRSQ", 0x67100 | modifiers, lambda a, b, c, d, n=negative, x=absolute: floats(
-            np.where(source(a, "", x, n) == 0, 1 / source(a, "", x, n),
-                     1 / np.sqrt(parts(source(a, "", x, n), "sqrt")[0].astype(np.float64)))))  # fmt: skip
-        yield on_add("FLOG.red", 0x67300 | modifiers, lambda a, b, c, d, n=negative, x=absolute: floats(
-            reduction(source(a, "", x, n))))  # fmt: skip
-        for natural in (0, 1):
-            yield on_add("FLOG", 0x67B00 | natural << 5 | modifiers, lambda a, b, c, d, m=(negative, absolute, natural): (
-                logarithm(source(a, "", m[1], m[0]), m[2])))  # fmt: skip
-    for base2, low in itertools.product((0, 1), (0, 1)):
-        yield on_add("FLOG.part", 0x67AE0 | base2 << 3 | low << 4 | FMA1, lambda a, b, c, d, m=(base2, low): (
-            logarithm_part(f32(a), *m)))  # fmt: skip
-    yield on_add("FEXP", 0x67AC0 | FMA1, lambda a, b, c, d: floats(np.exp2((a & np.uint32(15)) / 16)))
-    yield on_add("FPOW_SC_APPLY", 0x75080 | FMA2, lambda a, b, c, d: a)
-    yield on_add("FPOW_SC_DET", 0x67640 | FMA2, lambda a, b, c, d: np.zeros_like(a))
-
-
-def logarithm(x: np.ndarray, natural: int) -> Words:
-    value = -(np.log if natural else np.log2)(reduction(x))
-    value = np.where(x == 0, -np.inf, np.where((x < 0) | np.isnan(x), np.nan, np.where(np.isposinf(x), np.inf, value)))
-    return floats(value)
-
-
-def logarithm_part(x: np.ndarray, base2: int, low: int) -> Words:
-    value = -(np.log2 if base2 else np.log)(reduction(x))
-    high = f32(floats(value) & np.uint32(0xFFFFF000))
-    return floats(value - high.astype(np.float64)) if low else floats(high)
+        yield pair(
+            "SHADDX.i64",
+            0x70E600 | shift << 6 | FMA2,
+            0x3F8C0 | sources(2, 0),
+            lambda a, b, c, d, f=pointer: words(f(a, b, c)),
+            lambda a, b, c, d, f=pointer: words(f(a, b, c) >> np.uint64(32)),
+        )
 
 
 def integer_rows() -> Iterator[Row]:
-    for rows in (shift_rows, compare_rows, number_rows, pointer_rows, conversion_rows, table_rows):
+    for rows in (shift_rows, compare_rows, number_rows, pointer_rows):
         yield from rows()
-
-

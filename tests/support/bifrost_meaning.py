@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """What Bifrost operations do, in NumPy: encodings with their results for words a, b, c, d.
 
-Written from the meaning of each operation as Mesa 22.3.6 (src/panfrost/bifrost/ISA.xml), its older disassembler and
-experiments with recorded programs have it, not from the interpreter.
+Written from the meaning of each operation as Mesa 22.3.6 (src/panfrost/bifrost/ISA.xml), its older disassembler
+and experiments with recorded programs have it, not from the interpreter.
 """
 
 from __future__ import annotations
@@ -11,14 +11,15 @@ import itertools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tests.support.bifrost_asm import ADD_NOP, FMA_NOP, T, sources
+from tests.support.bifrost_asm import ADD_NOP, FMA_NOP, sources
 
 Words = NDArray[np.uint32]
-Result = Callable[[Words, Words, Words, Words], Words]
+Result = Callable[..., Any]  # of a, b, c, d; further arguments have defaults
 ONE, TRUE, ALL = 1, 0x3F800000, 0xFFFFFFFF  # what true is, by code
 NAN = 0x7FC00000
 FMA4, FMA3, FMA2, FMA1 = sources(0, 1, 2, 7), sources(0, 1, 2), sources(0, 1), sources(0)
@@ -118,7 +119,11 @@ def rounded(exact: Fraction, mode: int) -> float:
 
 
 def exactly(
-    a: NDArray[np.float32], b: NDArray[np.float32], c: NDArray[np.float32], mode: int = 0, scale: Words | None = None,
+    a: NDArray[np.float32],
+    b: NDArray[np.float32],
+    c: NDArray[np.float32],
+    mode: int = 0,
+    scale: Words | None = None,
     zero: bool = False,
 ) -> Words:
     """(a * b + c) * 2^scale, rounded once; `zero`: 0 * infinity is 0."""
@@ -142,8 +147,13 @@ def truth(condition: NDArray[np.bool_], value: int) -> Words:
 
 
 COMPARE: dict[str, Callable[..., NDArray[np.bool_]]] = {
-    "eq": np.equal, "gt": np.greater, "ge": np.greater_equal, "ne": np.not_equal, "lt": np.less, "le": np.less_equal,
-}  # fmt: skip
+    "eq": np.equal,
+    "gt": np.greater,
+    "ge": np.greater_equal,
+    "ne": np.not_equal,
+    "lt": np.less,
+    "le": np.less_equal,
+}
 FLOAT_CONDITIONS = ("eq", "gt", "ge", "ne", "lt", "le")
 WIDEN_FMA = (("", ""), ("", "h0"), ("", "h1"), ("h0", "h0"), ("h0", "h1"), ("h1", "h1"), ("h0", ""), ("h1", ""))
 WIDEN_ADD = (("", ""), ("", "h0"), ("", "h1"), ("h0", "h0"))
@@ -158,9 +168,11 @@ def largest(x: NDArray[np.float32], y: NDArray[np.float32], sem: int, smallest: 
     second = y < x if smallest else y > x
     nans = np.isnan(x), np.isnan(y)
     chosen = (
-        np.where(first | nans[1], x, y), np.where(nans[0], x, np.where(first, x, y)), np.where(first, x, y),
+        np.where(first | nans[1], x, y),
+        np.where(nans[0], x, np.where(first, x, y)),
+        np.where(first, x, y),
         np.where(second, y, x),
-    )[sem]  # fmt: skip
+    )[sem]
     return floats(chosen)
 
 
@@ -174,39 +186,55 @@ def two(word_abs: tuple[int, int], word_neg: tuple[int, int]) -> Iterator[tuple[
 def float_rows() -> Iterator[Row]:
     for round_, clamp in itertools.product(range(4), range(4)):
         yield on_fma(
-            "FMA", FMA3 | round_ << 13 | clamp << 15,
+            "FMA",
+            FMA3 | round_ << 13 | clamp << 15,
             lambda a, b, c, d, r=round_, k=clamp: floats(clamped(f32(exactly(f32(a), f32(b), f32(c), r)), k)),
-        )  # fmt: skip
+        )
         yield on_fma(
-            "FADD", 0x2C0000 | FMA2 | round_ << 13 | clamp << 15,
+            "FADD",
+            0x2C0000 | FMA2 | round_ << 13 | clamp << 15,
             lambda a, b, c, d, r=round_, k=clamp: floats(
                 clamped(f32(exactly(f32(a), np.ones(len(a), np.float32), f32(b), r)), k)
             ),
-        )  # fmt: skip
+        )
         yield on_add(
-            "FADD", 0x20000 | FMA2 | round_ << 13 | clamp << 11,
+            "FADD",
+            0x20000 | FMA2 | round_ << 13 | clamp << 11,
             lambda a, b, c, d, r=round_, k=clamp: floats(
                 clamped(f32(exactly(f32(a), np.ones(len(a), np.float32), f32(b), r)), k)
             ),
-        )  # fmt: skip
+        )
     for abs0, negp, neg2, abs1, abs2 in itertools.product((0, 1), repeat=5):
         word = FMA3 | abs0 << 12 | negp << 17 | neg2 << 18 | abs1 << 19 | abs2 << 20
         yield on_fma(
-            "FMA", word,
+            "FMA",
+            word,
             lambda a, b, c, d, m=(abs0, negp, neg2, abs1, abs2): exactly(
                 source(a, "", m[0], m[1]), source(b, "", m[3]), source(c, "", m[4], m[2])
             ),
-        )  # fmt: skip
+        )
     for code, (w0, w1) in enumerate(WIDEN_FMA):
-        yield on_fma("FMA", FMA3 | code << 9,
-                     lambda a, b, c, d, w=(w0, w1): exactly(source(a, w[0]), source(b, w[1]), f32(c)))  # fmt: skip
-        yield on_fma("FADD", 0x2C0000 | FMA2 | code << 9,
-                     lambda a, b, c, d, w=(w0, w1): floats(source(a, w[0]) + source(b, w[1])))  # fmt: skip
-        yield on_fma("FMAX", 0x200000 | FMA2 | code << 9,
-                     lambda a, b, c, d, w=(w0, w1): largest(source(a, w[0]), source(b, w[1]), 0, False))  # fmt: skip
+        yield on_fma(
+            "FMA",
+            FMA3 | code << 9,
+            lambda a, b, c, d, w=(w0, w1): exactly(source(a, w[0]), source(b, w[1]), f32(c)),
+        )
+        yield on_fma(
+            "FADD",
+            0x2C0000 | FMA2 | code << 9,
+            lambda a, b, c, d, w=(w0, w1): floats(source(a, w[0]) + source(b, w[1])),
+        )
+        yield on_fma(
+            "FMAX",
+            0x200000 | FMA2 | code << 9,
+            lambda a, b, c, d, w=(w0, w1): largest(source(a, w[0]), source(b, w[1]), 0, False),
+        )
     for code, (w0, w1) in enumerate(WIDEN_ADD):
-        yield on_add("FADD", 0x20000 | FMA2 | code << 9,
-                     lambda a, b, c, d, w=(w0, w1): floats(source(a, w[0]) + source(b, w[1])))  # fmt: skip
+        yield on_add(
+            "FADD",
+            0x20000 | FMA2 | code << 9,
+            lambda a, b, c, d, w=(w0, w1): floats(source(a, w[0]) + source(b, w[1])),
+        )
     for sem, clamp, small in itertools.product(range(4), range(4), (0, 1)):
         result: Result = lambda a, b, c, d, s=sem, k=clamp, l=small: floats(  # noqa: E731, E741
             clamped(f32(largest(f32(a), f32(b), s, bool(l))), k)
@@ -215,23 +243,40 @@ def float_rows() -> Iterator[Row]:
         yield on_add("FMAX/FMIN", small << 16 | FMA2 | sem << 13 | clamp << 11, result)
     for bits, (abs0, abs1, neg0, neg1) in two((12, 6), (7, 8)):
         m = (abs0, abs1, neg0, neg1)
-        yield on_fma("FADD", 0x2C0000 | FMA2 | bits,
-                     lambda a, b, c, d, m=m: floats(source(a, "", m[0], m[2]) + source(b, "", m[1], m[3])))  # fmt: skip
-        yield on_fma("FMAX", 0x200000 | FMA2 | bits,
-                     lambda a, b, c, d, m=m: largest(source(a, "", m[0], m[2]), source(b, "", m[1], m[3]), 0, False))  # fmt: skip
+        yield on_fma(
+            "FADD",
+            0x2C0000 | FMA2 | bits,
+            lambda a, b, c, d, m=m: floats(source(a, "", m[0], m[2]) + source(b, "", m[1], m[3])),
+        )
+        yield on_fma(
+            "FMAX",
+            0x200000 | FMA2 | bits,
+            lambda a, b, c, d, m=m: largest(source(a, "", m[0], m[2]), source(b, "", m[1], m[3]), 0, False),
+        )
     for bits, (abs0, abs1, neg0, neg1) in two((15, 6), (7, 8)):
         m = (abs0, abs1, neg0, neg1)
-        yield on_add("FADD", 0x20000 | FMA2 | bits,
-                     lambda a, b, c, d, m=m: floats(source(a, "", m[0], m[2]) + source(b, "", m[1], m[3])))  # fmt: skip
-        yield on_add("FMIN", 0x10000 | FMA2 | bits,
-                     lambda a, b, c, d, m=m: largest(source(a, "", m[0], m[2]), source(b, "", m[1], m[3]), 0, True))  # fmt: skip
-    for (k, condition), (code, value) in itertools.product(enumerate(FLOAT_CONDITIONS), enumerate((ONE, TRUE, ALL))):
+        yield on_add(
+            "FADD",
+            0x20000 | FMA2 | bits,
+            lambda a, b, c, d, m=m: floats(source(a, "", m[0], m[2]) + source(b, "", m[1], m[3])),
+        )
+        yield on_add(
+            "FMIN",
+            0x10000 | FMA2 | bits,
+            lambda a, b, c, d, m=m: largest(source(a, "", m[0], m[2]), source(b, "", m[1], m[3]), 0, True),
+        )
+    for (k, condition), (code, value) in itertools.product(
+        enumerate(FLOAT_CONDITIONS), enumerate((ONE, TRUE, ALL))
+    ):
         result = lambda a, b, c, d, n=condition, v=value: truth(COMPARE[n](f32(a), f32(b)), v)  # noqa: E731
         yield on_fma("FCMP", 0x240000 | FMA2 | k << 13 | code << 16, result)
         yield on_add("FCMP", 0x30000 | FMA2 | k << 6 | code << 14, result)
     for abs0, abs1, neg0 in itertools.product((0, 1), repeat=3):
-        yield on_add("FCMP", 0x30000 | FMA2 | 1 << 6 | abs0 << 11 | abs1 << 12 | neg0 << 13,
-                     lambda a, b, c, d, m=(abs0, abs1, neg0): truth(source(a, "", m[0], m[2]) > source(b, "", m[1]), 1))  # fmt: skip
+        yield on_add(
+            "FCMP",
+            0x30000 | FMA2 | 1 << 6 | abs0 << 11 | abs1 << 12 | neg0 << 13,
+            lambda a, b, c, d, m=(abs0, abs1, neg0): truth(source(a, "", m[0], m[2]) > source(b, "", m[1]), 1),
+        )
 
 
 def scale_rows() -> Iterator[Row]:
@@ -239,16 +284,28 @@ def scale_rows() -> Iterator[Row]:
         clamp, zero, mode = special if special < 4 else 0, special in (4, 5, 7), 3 if special == 5 else 0
         for abs0, negp, neg2 in itertools.product((0, 1), repeat=3):
             yield on_fma(
-                "FMA_RSCALE", 0x280000 | FMA4 | special << 12 | abs0 << 15 | negp << 16 | neg2 << 17,
+                "FMA_RSCALE",
+                0x280000 | FMA4 | special << 12 | abs0 << 15 | negp << 16 | neg2 << 17,
                 lambda a, b, c, d, k=clamp, z=zero, r=mode, m=(abs0, negp, neg2): floats(
                     clamped(f32(exactly(source(a, "", m[0], m[1]), f32(b), source(c, "", 0, m[2]), r, d, z)), k)
                 ),
-            )  # fmt: skip
+            )
         for abs0, abs1, neg0, neg1 in ((0, 0, 0, 0), (1, 0, 0, 0), (0, 1, 0, 0), (0, 0, 1, 0), (0, 0, 0, 1)):
             yield on_add(
-                "FADD_RSCALE", 0x88000 | FMA3 | special << 9 | abs1 << 12 | neg0 << 13 | neg1 << 14 | abs0 << 16,
+                "FADD_RSCALE",
+                0x88000 | FMA3 | special << 9 | abs1 << 12 | neg0 << 13 | neg1 << 14 | abs0 << 16,
                 lambda a, b, c, d, k=clamp, r=mode, m=(abs0, abs1, neg0, neg1): floats(
-                    clamped(f32(exactly(source(a, "", m[0], m[2]), np.ones(len(a), np.float32),
-                                        source(b, "", m[1], m[3]), r, c)), k)
+                    clamped(
+                        f32(
+                            exactly(
+                                source(a, "", m[0], m[2]),
+                                np.ones(len(a), np.float32),
+                                source(b, "", m[1], m[3]),
+                                r,
+                                c,
+                            )
+                        ),
+                        k,
+                    )
                 ),
-            )  # fmt: skip
+            )

@@ -13,17 +13,19 @@ import pytest
 from host_tools.gpus import mali
 from tests.support.bifrost_asm import ADD_NOP, FMA_NOP
 from tests.support.bifrost_board import ShaderBoard, Words
+from tests.support.bifrost_conversions import conversion_and_table_rows
 from tests.support.bifrost_integers import integer_rows
 from tests.support.bifrost_meaning import Row, float_rows, scale_rows
 
-# Rounding down is rounding to zero where results are positive, as unsigned, clamped and absolute ones are, up it is
+# Rounding down is rounding to zero where results are positive, as unsigned, clamped and absolute ones are, and up
 # where they are negative; FADD_RSCALE has no product; two forms of FMA_RSCALE differ in what is not modelled.
 MEANT_ALIKE = 35
 SOURCES = Path(mali.__file__).with_name("vgpu")
 EDGES = (
     0, 0x80000000, 1, 0x80000001, 0x7FFFFF, 0x800000, 0x3F800000, 0xBF800000, 0x3F7FFFFF, 0x3F800001, 0x3F000000,
     0x7F7FFFFF, 0xFF7FFFFF, 0x7F800000, 0xFF800000, 0x7FC00000, 0xFFC00001, 0x4B000001, 0x4F000000, 0xCF000000,
-    0x4EFFFFFF, 0x40200000, 0xC0200000, 0x3FC00000, 0x3F400000, 0x7FFFFFFF, 0xFFFFFFFF, 31, 32, 63, 0x00010000, 0x3C00BC01,
+    0x4EFFFFFF, 0x40200000, 0xC0200000, 0x3FC00000, 0x3F400000, 0x7FFFFFFF, 0xFFFFFFFF, 31, 32, 63, 0x00010000,
+    0x3C00BC01,
     0xFFFFFFF0, 0x00008000, 0x7FFF8000, 0x80FF7F01,
 )  # fmt: skip
 
@@ -47,7 +49,7 @@ def inputs() -> Words:
 
 @functools.cache
 def rows() -> dict[str, Row]:
-    return {row.name: row for row in (*float_rows(), *scale_rows(), *integer_rows())}
+    return {row.name: row for row in (*float_rows(), *scale_rows(), *integer_rows(), *conversion_and_table_rows())}
 
 
 def expected(row: Row) -> Words:
@@ -113,7 +115,9 @@ def test_the_vectors_tell_operations_apart() -> None:
         same.setdefault(row.name[0].encode() + expected(row).tobytes(), []).append(row)
     for alike in same.values():
         families = {row.name.split()[0] for row in alike}
-        assert families in [{"*FMAX", "*FMAX/FMIN"}, {"+FMIN", "+FMAX/FMIN"}, *ALIKE] or len(families) == 1, families
+        assert families in [{"*FMAX", "*FMAX/FMIN"}, {"+FMIN", "+FMAX/FMIN"}, *ALIKE] or len(families) == 1, (
+            families
+        )
     counts = {len(rows()) - len(same)}
     assert counts == {MEANT_ALIKE}, "encodings with the same results as another one"
 

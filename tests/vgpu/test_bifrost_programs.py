@@ -24,9 +24,11 @@ def board() -> ShaderBoard:
     return ShaderBoard()
 
 
-@pytest.mark.parametrize(("register", "bit"), [(55, 7), (56, 8), (57, 9), (58, 10), (59, 11), (60, 12), (61, 13), (62, 14)])
+@pytest.mark.parametrize(
+    ("register", "bit"), [(55, 7), (56, 8), (57, 9), (58, 10), (59, 11), (60, 12), (61, 13), (62, 14)]
+)
 def test_registers_that_are_preloaded(board: ShaderBoard, register: int, bit: int) -> None:
-    """Six threads in x, two in y and z; groups 3 x 2 x 2. Each writes at its global x; the last one of them wins."""
+    """Six threads in x, two in y and z; groups 3 x 2 x 2. Each writes at its global x; the last one wins."""
     size, groups = (6, 2, 2), (3, 2, 2)
     z, y, x = np.meshgrid(np.arange(4), np.arange(4), np.arange(18), indexing="ij")
     wanted = {
@@ -110,14 +112,17 @@ def shared_program() -> bytes:
 
 def test_a_barrier_between_threads_of_a_group(board: ShaderBoard) -> None:
     storage = struct.pack("<IIQQ", 0, 0, 0, INPUT)
-    board.prepare(shared_program(), size=(200, 1, 1), uniforms=(INPUT, OUTPUT, 199 * 4), storage=storage, barrier=True)
+    board.prepare(
+        shared_program(), size=(200, 1, 1), uniforms=(INPUT, OUTPUT, 199 * 4), storage=storage, barrier=True
+    )
     assert board.go() == 1
     assert board.words(OUTPUT, 200).tolist() == list(range(199, -1, -1))
 
 
 def test_each_thread_has_storage_of_its_own(board: ShaderBoard) -> None:
     """16 << 1 bytes; stored by offset, and by an address that SEG_ADD makes of it."""
-    put = clause([Tuple(block_high(60, 0x48), add=asm.STORE[1] | asm.THREAD << 6 | sources(asm.FAU_LOW, asm.FAU_HIGH))],
+    put = clause([Tuple(block_high(60, 0x48), add=asm.STORE[1] | asm.THREAD << 6 | sources(asm.FAU_LOW,
+        asm.FAU_HIGH))],
                  header(message=asm.STORE_MESSAGE, staging=60), [0])  # fmt: skip
     pointer = clause(
         [
@@ -148,7 +153,9 @@ def test_multiplications_of_64_bits(board: ShaderBoard) -> None:
     board.prepare(load(0, 4, 4, 0) + wide + store(1, 2, 3, 8))
     board.put_words(INPUT, rows)
     assert board.go() == 1
-    a, b = rows.astype(np.uint64).view(np.uint64).reshape(64, 2, 2).transpose(1, 0, 2) @ np.array([1, 1 << 32], np.uint64)
+    a, b = rows.astype(np.uint64).view(np.uint64).reshape(64, 2, 2).transpose(1, 0, 2) @ np.array(
+        [1, 1 << 32], np.uint64
+    )
     result = board.words(OUTPUT, 128).view(np.uint64)
     assert np.array_equal(result, a * (a * b) + b)
 
