@@ -197,6 +197,7 @@ static bool modify_frexpm(uint32_t w, struct bifrost_operation *o)
 
 static bool modify_frexpm_log(uint32_t w, struct bifrost_operation *o)
 {
+    o->run = bifrost_frexpm[FREXP_LOG];
     float_source(o, 0, bit(w, 6), bit(w, 7));
     return not_widened(w);
 }
@@ -212,7 +213,7 @@ static bool modify_frexpe(uint32_t w, struct bifrost_operation *o)
 
 static bool modify_frexpe_log(uint32_t w, struct bifrost_operation *o)
 {
-    (void)o;
+    o->run = bifrost_frexpe[FREXP_LOG];
     return not_widened(w);
 }
 
