@@ -2,9 +2,6 @@
 #include "access_map.h"
 
 #include <stdlib.h>
-#include <string.h>
-
-#include "vgpu.h"
 
 enum { PAGE_SHIFT = 12, PAGE_BYTES = 1 << PAGE_SHIFT };
 
@@ -36,8 +33,9 @@ static bool grow(struct access_map *map)
     return true;
 }
 
-static uint8_t *find_or_add(struct access_map *map, uint64_t frame)
+uint8_t *access_map_page(struct access_map *map, uint64_t pa)
 {
+    uint64_t frame = pa >> PAGE_SHIFT;
     if (2 * map->used >= map->slots && !grow(map))
         return NULL;
     size_t slot = find_slot(map, frame);
@@ -53,19 +51,10 @@ static uint8_t *find_or_add(struct access_map *map, uint64_t frame)
 
 bool access_map_note(struct access_map *map, uint64_t pa, uint32_t bytes, bool write)
 {
-    uint8_t *flags = find_or_add(map, pa >> PAGE_SHIFT);
-    if (!flags)
-        return false;
-    flags += pa & (PAGE_BYTES - 1);
-    for (uint32_t i = 0; i < bytes; i++) {
-        if (write)
-            flags[i] |= VGPU_ACCESS_WRITTEN;
-        else if (flags[i] & VGPU_ACCESS_WRITTEN)
-            flags[i] |= VGPU_ACCESS_READ;
-        else
-            flags[i] |= VGPU_ACCESS_READ | VGPU_ACCESS_READ_FIRST;
-    }
-    return true;
+    uint8_t *flags = access_map_page(map, pa);
+    if (flags)
+        access_map_mark(flags + (pa & (PAGE_BYTES - 1)), bytes, write);
+    return flags != NULL;
 }
 
 static int compare_u64(const void *a, const void *b)
