@@ -7,9 +7,7 @@ The image has whole pages first, at the frames that they keep, then pieces for U
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
-
-import numpy as np
+from collections.abc import Iterable, Iterator, Mapping
 
 from host_tools.model.frames import CLEAR_GAP, CpuWrite, Page, Span
 from host_tools.model.frames import Mapping as Mapped
@@ -37,7 +35,7 @@ class Packing:
         self.image_bytes = (self.whole[-1].frame + 1) * PAGE_BYTES if self.whole else 0
         self.clears: list[Span] = []
         self.uploads: list[Span] = []
-        self._at: dict[bytes, int] = {}  # pieces of the image -> where they lie
+        self._at: dict[bytes, int] = {}  # pieces of the image, one after the other -> where they lie
         for page in sorted(
             (p for p in pages.values() if not p.in_image and not p.is_blank), key=lambda p: p.frame
         ):
@@ -63,12 +61,15 @@ class Packing:
 
     def image(self) -> bytes:
         """The image itself."""
-        image = np.zeros(self.image_bytes, np.uint8)
+        return b"".join([*self._whole_pages(), *self._at])
+
+    def _whole_pages(self) -> Iterator[memoryview | bytes]:
+        """Content of the pages of the image, zeros where it has none."""
+        frame = 0
         for page in self.whole:
-            image[page.frame * PAGE_BYTES : (page.frame + 1) * PAGE_BYTES] = page.content
-        for data, at in self._at.items():
-            image[at : at + len(data)] = np.frombuffer(data, np.uint8)
-        return image.tobytes()
+            yield bytes((page.frame - frame) * PAGE_BYTES)
+            yield page.content.data
+            frame = page.frame + 1
 
     def fills(self) -> list[Action]:
         """Actions that bring the pages outside the image to their initial content."""
