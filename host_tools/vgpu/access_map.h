@@ -10,10 +10,18 @@
 
 #include "vgpu.h"
 
-/* Hash table with open addressing; `slots` is a power of two or zero. */
+struct access_page {
+    uint64_t frame; /* physical address >> 12 */
+    uint8_t *flags; /* NULL: a free slot */
+};
+
+/* Hash table with open addressing; `slots` is a power of two or zero. The flags lie in blocks of their own,
+ * which go back to the system as soon as they are not needed: there are as many as bytes that a network
+ * touches. */
 struct access_map {
-    struct access_page **table;
+    struct access_page *table;
     size_t slots, used;
+    uint8_t **blocks;
 };
 
 /* The 4096 flag bytes of the page at `pa`, which is added if it is not there; they stay where they are until

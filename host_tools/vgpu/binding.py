@@ -167,6 +167,7 @@ class VirtualGpu:
         """Frees the GPU; it must not be used afterwards."""
         self._lib.vgpu_destroy(self._gpu)
         self._gpu = _ffi.NULL
+        self._regions = []  # its callbacks refer to this object, which would keep the memory until a collection
 
     def __enter__(self) -> Self:
         return self
