@@ -145,7 +145,7 @@ def regions(memory: Memory) -> list[Region]:
     A recording leaves a free page between the frames of any two. In a trace that was built before, pages of one
     region may lie anywhere, and regions whose addresses follow one another may count as one.
     """
-    used = {m.frame for m in memory.mappings.values()}
+    used, in_image = memory.frames, memory.in_image()
     found: list[Region] = []
     for (space, page), m in sorted(memory.mappings.items()):
         last = found[-1] if found else None
@@ -153,8 +153,8 @@ def regions(memory: Memory) -> list[Region]:
             found.append(Region(space, page, m.flags))
         else:
             before = last.frames[-1]
-            in_image = memory.pages[before].in_image or memory.pages[m.frame].in_image
-            if m.frame == before + 2 and before + 1 not in used and not in_image:
+            spaced = m.frame == before + 2 and before + 1 not in used
+            if spaced and before not in in_image and m.frame not in in_image:
                 found.append(Region(space, page, m.flags))
         found[-1].frames.append(m.frame)
     return found

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from host_tools.model.frames import CpuWrite, Mapping, Mask, Page
+from host_tools.model.frames import CpuWrite, Mapping, Mask, Pages
 from host_tools.model.packing import MapRun, Packing, map_actions, map_runs
 from host_tools.support.pages import pages_of, pieces
 from trace_format.actions import MAP_WRITE, Action, Actions, Columns, Op, Type, action, array_of, ops_with
@@ -44,7 +44,7 @@ class Memory:
         trace: what the model was gathered from; its slots and its profile are the model's too.
         prologue, stream: every action that is not about memory, before and after REPLAY_START.
         mappings: by (address space, virtual page).
-        pages: by frame.
+        pages: by frame; of the mapped ones at least those of which anything is known.
         cpu_writes: what the CPU writes between jobs.
         carveout_bytes: size of the carve-out.
 
@@ -55,10 +55,11 @@ class Memory:
     prologue: Actions
     stream: Actions
     mappings: dict[tuple[int, int], Mapping] = field(default_factory=dict)
-    pages: dict[int, Page] = field(default_factory=dict)
+    pages: Pages = field(default_factory=Pages)
     cpu_writes: list[CpuWrite] = field(default_factory=list)
     carveout_bytes: int = 0
     _runs: tuple[dict[tuple[int, int], Mapping], list[MapRun]] | None = field(default=None, repr=False)
+    _frames: tuple[dict[tuple[int, int], Mapping], frozenset[int]] | None = field(default=None, repr=False)
 
     @classmethod
     def of(cls, trace: Trace) -> Memory:
@@ -104,11 +105,6 @@ class Memory:
         for page in range(row.va_page, row.va_page + row.pages):
             self.mappings.pop((row.address_space, page), None)
 
-    def _page(self, frame: int) -> Page:
-        if frame not in self.pages:
-            self.pages[frame] = Page.blank(frame)
-        return self.pages[frame]
-
     def _data(self, row: Action) -> NDArray[np.uint8]:
         """What an UPLOAD or a CLEAR writes."""
         if row.op == Op.CLEAR:
@@ -118,17 +114,27 @@ class Memory:
     def _fill(self, row: Action) -> None:
         data = self._data(row) if row.op == Op.UPLOAD else None
         for frame, inside, part in pieces(row.target, row.bytes):
-            self._page(frame).put(inside, 0 if data is None else data[part])
+            self.pages[frame].put(inside, 0 if data is None else data[part])
 
     def _take_image(self) -> None:
         """Keep what is mapped, and let whole pages of the image lie there."""
-        mapped = {mapping.frame for mapping in self.mappings.values()}
-        self.pages = {frame: self._page(frame) for frame in sorted(mapped)}
-        self.cpu_writes = [item for item in self.cpu_writes if item.to // PAGE_BYTES in mapped]
+        self.cpu_writes = [item for item in self.cpu_writes if item.to // PAGE_BYTES in self.frames]
         image = np.frombuffer(self.trace.image, np.uint8)
-        for frame, page in self.pages.items():
-            if (frame + 1) * PAGE_BYTES <= len(image):
-                page.lie_in_image(image[frame * PAGE_BYTES : (frame + 1) * PAGE_BYTES])
+        for frame in range(len(image) // PAGE_BYTES):
+            self.pages[frame].lie_in_image(image[frame * PAGE_BYTES : (frame + 1) * PAGE_BYTES])
+        self._keep_known()
+
+    @property
+    def frames(self) -> frozenset[int]:
+        """All frames that are mapped."""
+        if self._frames is None or self._frames[0] is not self.mappings:
+            self._frames = self.mappings, frozenset(mapping.frame for mapping in self.mappings.values())
+        return self._frames[1]
+
+    def _keep_known(self) -> None:
+        """Keep pages that are mapped and of which something is known, sorted."""
+        known = sorted(frame for frame, page in self.pages.items() if page.in_image or not page.is_blank)
+        self.pages = Pages({frame: self.pages[frame] for frame in known if frame in self.frames})
 
     def slot_frames(self, *kinds: SlotKind, bound: bool = False) -> set[int]:
         """Frames that hold slots of these kinds, or of these kinds and with a recorded value.
@@ -154,14 +160,18 @@ class Memory:
         by_gpu = {m.frame for m in self.mappings.values() if m.flags & MAP_WRITE}
         return by_gpu | self.cpu_written_frames() | self.slot_frames(SlotKind.INPUT, SlotKind.PARAMETER)
 
+    def in_image(self) -> set[int]:
+        """Frames that are mapped where the image has them."""
+        return {frame for frame, page in self.pages.items() if page.in_image}
+
     def behaviour(self) -> bytes:
         """A digest of what jobs do and find, leaving out permissions: equal digests, equal accesses."""
         digest = hashlib.sha256(self.prologue.tobytes() + self.stream.tobytes())
         digest.update(repr(sorted((key, m.frame) for key, m in self.mappings.items())).encode())
         digest.update(repr([(x.before, x.to, x.data) for x in self.cpu_writes]).encode())
-        for frame in sorted(self.pages):
-            page = self.pages[frame]
-            digest.update(page.digest())
+        for frame, page in sorted(self.pages.items()):
+            if not page.is_blank:
+                digest.update(frame.to_bytes(8) + page.digest())
         return digest.digest()
 
     def copy(self) -> Memory:
@@ -169,14 +179,14 @@ class Memory:
         return replace(
             self,
             mappings=dict(self.mappings),
-            pages={frame: replace(page) for frame, page in self.pages.items()},
+            pages=Pages({frame: replace(page) for frame, page in self.pages.items()}),
             cpu_writes=[replace(item) for item in self.cpu_writes],
         )
 
     def move(self, target: dict[int, int]) -> None:
         """Give every frame the number that `target` says."""
         self.mappings = {key: Mapping(target[m.frame], m.flags) for key, m in self.mappings.items()}
-        self.pages = {target[frame]: page for frame, page in self.pages.items()}
+        self.pages = Pages({target[frame]: page for frame, page in self.pages.items()})
         for frame, page in self.pages.items():
             page.frame = frame
         for item in self.cpu_writes:
@@ -215,7 +225,7 @@ class Memory:
         Raises:
             ManifestError: a carve-out cannot be that large.
         """
-        needed = (max(self.pages, default=0) + 1) * PAGE_BYTES
+        needed = (max(self.frames, default=0) + 1) * PAGE_BYTES
         if needed > MAX_CARVEOUT_BYTES:
             raise ManifestError(
                 "the trace needs too much memory", expected=f"at most {MAX_CARVEOUT_BYTES} bytes", found=needed
@@ -232,20 +242,21 @@ class Memory:
             ManifestError: a carve-out cannot be that large.
         """
         self.carveout_bytes = carveout_bytes or self.carveout_bytes
-        mapped = {mapping.frame for mapping in self.mappings.values()}
-        self.pages = {frame: self._page(frame) for frame in sorted(mapped)}
+        self._keep_known()
         self.cpu_writes.sort(key=lambda item: item.before)
         packing = self.packing()
-        covered = max((packing.image_pages - f for f, page in self.pages.items() if not page.in_image), default=0)
+        in_image = self.in_image()
+        covered = packing.image_pages - min(self.frames - in_image, default=packing.image_pages)
         if covered > 0:
             by = -(-covered // BLOCK_PAGES) * BLOCK_PAGES
-            self.move({frame: frame + (0 if page.in_image else by) for frame, page in self.pages.items()})
+            self.move({frame: frame + (0 if frame in in_image else by) for frame in self.frames})
             self.carveout_bytes += by * PAGE_BYTES
             packing = self.packing()
         filled = packing.filled()
         for frame, page in self.pages.items():
             page.settle(filled.get(frame, []))
-        self.cpu_writes = [item for item in self.cpu_writes if item.to // PAGE_BYTES in self.pages]
+        self._keep_known()
+        self.cpu_writes = [item for item in self.cpu_writes if item.to // PAGE_BYTES in self.frames]
         return packing
 
     def emit(self, carveout_bytes: int | None = None) -> Trace:

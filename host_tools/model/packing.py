@@ -6,6 +6,7 @@ The image has whole pages first, at the frames that they keep, then pieces for U
 
 from __future__ import annotations
 
+import hashlib
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 
@@ -13,6 +14,7 @@ from host_tools.model.frames import CLEAR_GAP, CpuWrite, Page, Span
 from host_tools.model.frames import Mapping as Mapped
 from host_tools.support.pages import pieces
 from trace_format.actions import Action, Op, action
+from trace_format.codec import Buffer
 from trace_format.schema import PAGE_BYTES
 
 
@@ -35,7 +37,8 @@ class Packing:
         self.image_bytes = (self.whole[-1].frame + 1) * PAGE_BYTES if self.whole else 0
         self.clears: list[Span] = []
         self.uploads: list[Span] = []
-        self._at: dict[bytes, int] = {}  # pieces of the image, one after the other -> where they lie
+        self._at: dict[bytes, int] = {}  # digests of pieces of the image -> where they lie
+        self._pieces: list[Buffer] = []  # their bytes, one after the other
         for page in sorted(
             (p for p in pages.values() if not p.in_image and not p.is_blank), key=lambda p: p.frame
         ):
@@ -46,13 +49,18 @@ class Packing:
             for start, end in clears:  # too much does no harm: what is not zero is uploaded afterwards
                 _extend(self.clears, base + start, base + end, CLEAR_GAP)
         self._sources = [self._add(_content(pages, *span)) for span in self.uploads]
-        self._cpu_writes = [(item, self._add(item.data) if any(item.data) else None) for item in cpu_writes]
+        self._cpu_writes = [(item, self._add([item.data]) if any(item.data) else None) for item in cpu_writes]
 
-    def _add(self, data: bytes) -> int:
-        if data not in self._at:
-            self._at[data] = self.image_bytes
-            self.image_bytes += len(data)
-        return self._at[data]
+    def _add(self, data: list[Buffer]) -> int:
+        digest = hashlib.sha256()
+        for part in data:
+            digest.update(part)
+        key = digest.digest()
+        if key not in self._at:
+            self._at[key] = self.image_bytes
+            self._pieces += data
+            self.image_bytes += sum(map(len, data))
+        return self._at[key]
 
     @property
     def image_pages(self) -> int:
@@ -60,10 +68,10 @@ class Packing:
         return -(-self.image_bytes // PAGE_BYTES)
 
     def image(self) -> bytes:
-        """The image itself."""
-        return b"".join([*self._whole_pages(), *self._at])
+        """The image itself, of what the pages hold now."""
+        return b"".join([*self._whole_pages(), *self._pieces])
 
-    def _whole_pages(self) -> Iterator[memoryview | bytes]:
+    def _whole_pages(self) -> Iterator[Buffer]:
         """Content of the pages of the image, zeros where it has none."""
         frame = 0
         for page in self.whole:
@@ -124,8 +132,8 @@ def map_actions(found: Iterable[MapRun]) -> list[Action]:
     ]
 
 
-def _content(pages: Mapping[int, Page], start: int, end: int) -> bytes:
-    return b"".join(pages[frame].content[part].tobytes() for frame, part, _ in pieces(start, end - start))
+def _content(pages: Mapping[int, Page], start: int, end: int) -> list[Buffer]:
+    return [pages[frame].content[part].data for frame, part, _ in pieces(start, end - start)]
 
 
 def _extend(found: list[Span], start: int, end: int, gap: int) -> None:

@@ -38,9 +38,7 @@ def drop_dead_memory(program: Program) -> None:
     touched = {key for key, m in memory.mappings.items() if seen.touched(m.frame) or m.frame in needed_slots}
     kept = touched | {(space, page + i) for space, page in touched for i in range(1, GUARD_PAGES + 1)}
     memory.mappings = {key: m for key, m in memory.mappings.items() if key in kept}
-    frames = {m.frame for m in memory.mappings.values()}
-    memory.cpu_writes = [item for item in memory.cpu_writes if not frames.isdisjoint(item.frames)]
-    memory.pages = {frame: page for frame, page in memory.pages.items() if frame in frames}
+    memory.cpu_writes = [item for item in memory.cpu_writes if not memory.frames.isdisjoint(item.frames)]
     keep = memory.cpu_written_frames() | memory.slot_frames(SlotKind.INPUT, SlotKind.PARAMETER, bound=True)
     for frame, page in memory.pages.items():
         if frame not in keep and not page.is_blank:
@@ -76,7 +74,7 @@ def map_read_only(program: Program) -> None:
 def share_duplicate_pages(program: Program) -> None:
     """Keep pages of equal content once, zero pages among them, where nothing ever writes them."""
     memory = program.memory
-    fixed = memory.pages.keys() - memory.written_frames()
+    fixed = memory.frames - memory.written_frames()
     home: dict[bytes, int] = {}
     target = {}
     for frame in sorted(fixed):
@@ -84,7 +82,7 @@ def share_duplicate_pages(program: Program) -> None:
     memory.mappings = {key: Mapping(target.get(m.frame, m.frame), m.flags) for key, m in memory.mappings.items()}
     for frame, kept in target.items():
         if frame != kept:
-            del memory.pages[frame]
+            memory.pages.pop(frame)
     program.commit()
 
 
@@ -95,14 +93,14 @@ def plan_memory(program: Program) -> None:
     Needs job chains in memory; other traces are left as they are, and those in which regions share pages already.
     """
     memory = program.memory
-    working = memory.pages.keys() & memory.written_frames()
+    working = memory.frames & memory.written_frames()
     mapped = sum(m.frame in working for m in memory.mappings.values())
     if not family_of(program.profile).has_job_manager or mapped > len(working):
         program.commit()
         return
-    target = {frame: frame for frame, page in memory.pages.items() if page.in_image}
+    target = {frame: frame for frame in memory.in_image()}
     first = -(-program.sizes().image_bytes // PAGE_BYTES)
-    for frame in memory.pages:
+    for frame in sorted(memory.frames):
         if frame not in working and frame not in target:
             target[frame] = first
             first += 1
@@ -126,17 +124,18 @@ def relocate(program: Program) -> None:
 
 def _commit(program: Program) -> None:
     """The carve-out ends where memory does."""
-    program.commit((max(program.memory.pages, default=0) + 1) * PAGE_BYTES)
+    program.commit((max(program.memory.frames, default=0) + 1) * PAGE_BYTES)
 
 
 def _relocate(memory: Memory) -> int:
     """See `relocate`; returns the size of the image, in pages."""
     written = memory.written_frames()
     order = {frame: va for (_, va), m in sorted(memory.mappings.items(), reverse=True) for frame in [m.frame]}
-    fixed = sorted(memory.pages.keys() - written, key=lambda frame: order[frame])
-    working = sorted(memory.pages.keys() & written, key=lambda frame: order[frame])
-    for frame in memory.pages:
-        memory.pages[frame].in_image = frame not in written
+    fixed = sorted(memory.frames - written, key=lambda frame: order[frame])
+    working = sorted(memory.frames & written, key=lambda frame: order[frame])
+    memory.pages.update({frame: memory.pages[frame] for frame in fixed})
+    for frame, page in memory.pages.items():
+        page.in_image = frame not in written
     granule = family_of(memory.trace.profile).block_pages if working else 1
     low = min(working, default=0)
 
