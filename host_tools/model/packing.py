@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 
 from host_tools.model.frames import CLEAR_GAP, CpuWrite, Page, Span
-from host_tools.model.frames import Mapping as Mapped
+from host_tools.model.mappings import MapRun
 from host_tools.support.pages import pieces
 from trace_format.actions import Action, Op, action
 from trace_format.codec import Buffer
@@ -102,26 +102,6 @@ class Packing:
             for frame, inside, _ in pieces(start, end - start):
                 found[frame].append((inside.start, inside.stop))
         return found
-
-
-MapRun = tuple[int, int, int, int, int]  # address space, virtual page, frame, flags, pages
-
-
-def map_runs(mappings: Mapping[tuple[int, int], Mapped]) -> list[MapRun]:
-    """All mappings, pages that follow one another on both sides as one."""
-    found: list[MapRun] = []
-    run: MapRun | None = None
-    goes_on: tuple[int, int, int, int] | None = None  # what the next page would be in the same run
-    for (space, va), mapping in sorted(mappings.items(), key=lambda item: item[0]):
-        here = space, va, mapping.frame, mapping.flags
-        if run is not None and here == goes_on:
-            run = (*run[:4], run[4] + 1)
-            found[-1] = run
-        else:
-            run = (*here, 1)
-            found.append(run)
-        goes_on = space, va + 1, mapping.frame + 1, mapping.flags
-    return found
 
 
 def map_actions(found: Iterable[MapRun]) -> list[Action]:
