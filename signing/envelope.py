@@ -25,6 +25,7 @@ import cbor2
 from signing.errors import EnvelopeError
 from signing.keys import KID_BYTES, SIGNATURE_BYTES, Algorithm
 from trace_format import packing
+from trace_format.codec import Buffer
 from trace_format.errors import (
     MagicError,
     ReservedError,
@@ -110,12 +111,12 @@ class SignedTrace:
 
     Attributes:
         envelope: the signature and the key's id.
-        trace: the trace's bytes.
+        trace: the trace's bytes, a view of the file's.
         offset: where the trace starts in the file.
     """
 
     envelope: Envelope
-    trace: bytes
+    trace: memoryview
     offset: int
 
 
@@ -129,7 +130,7 @@ def to_be_signed(algorithm: Algorithm, kid: bytes, head: bytes) -> bytes:
     return cbor2.dumps(["Signature1", protected_header(algorithm, kid), b"", head], canonical=True)
 
 
-def join(envelope: Envelope, trace: bytes) -> bytes:
+def join(envelope: Envelope, trace: Buffer) -> bytes:
     """The signed trace's bytes."""
     message = envelope.encode()
     values = {
@@ -138,7 +139,8 @@ def join(envelope: Envelope, trace: bytes) -> bytes:
         "envelope_bytes": len(message),
         "trace_bytes": len(trace),
     }
-    return packing.pack("signed_header", values) + message + bytes(-len(message) % ALIGNMENT) + trace
+    header = packing.pack("signed_header", values)
+    return b"".join([header, message, bytes(-len(message) % ALIGNMENT), trace])
 
 
 def split(data: bytes) -> SignedTrace:
@@ -181,7 +183,7 @@ def split(data: bytes) -> SignedTrace:
         envelope = Envelope.decode(data[size:end])
     if any(data[end:start]):
         raise ReservedError("padding after the envelope", offset=end, expected="zero", found=data[end:start].hex())
-    return SignedTrace(envelope, data[start:], start)
+    return SignedTrace(envelope, memoryview(data)[start:], start)
 
 
 @contextlib.contextmanager

@@ -9,6 +9,7 @@ from typing import Protocol
 from signing import curves, envelope, keys
 from signing.errors import SignerError
 from trace_format import layout, policy
+from trace_format.codec import Buffer
 from trace_format.errors import MagicError
 from trace_format.schema import SIGNED_MAGIC, TRACE_MAGIC
 from trace_format.trace import Trace
@@ -51,7 +52,7 @@ class FileSigner:
         return keys.sign(self.key, tbs)
 
 
-def sign_trace(trace: bytes, signer: Signer, *, file: str = "") -> bytes:
+def sign_trace(trace: Buffer, signer: Signer, *, file: str = "") -> bytes:
     """The signed trace's bytes.
 
     Args:
@@ -70,7 +71,7 @@ def sign_trace(trace: bytes, signer: Signer, *, file: str = "") -> bytes:
             "signed already", offset=0, expected=TRACE_MAGIC.hex(), found=SIGNED_MAGIC.hex(), file=file
         )
     policy.check(Trace.parse(trace, file), f"{file}: " if file else "")
-    head = trace[: layout.read_header(trace)["head_bytes"]]
+    head = bytes(trace[: layout.read_header(trace)["head_bytes"]])
     public = signer.public
     tbs = envelope.to_be_signed(public.algorithm, public.kid, head)
     signature = signer.sign(tbs)

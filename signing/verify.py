@@ -31,14 +31,14 @@ class VerificationResult:
         verdict: which of the possible outcomes.
         reason: one sentence, with the file's name, the offset, what was expected and what was found.
         algorithm, kid: of the signature, as the file says; None where the file is malformed.
-        trace: the verified trace's bytes; None unless verified.
+        trace: the verified trace's bytes, a view of the file's; None unless verified.
     """
 
     verdict: Verdict
     reason: str
     algorithm: Algorithm | None = None
     kid: bytes | None = None
-    trace: bytes | None = field(default=None, repr=False)
+    trace: memoryview | None = field(default=None, repr=False)
 
     @property
     def ok(self) -> bool:
@@ -72,7 +72,7 @@ def verify_trace(data: bytes, keys: Iterable[PublicKey], *, file: str = "") -> V
         return VerificationResult(Verdict.MALFORMED, str(error))
     algorithm, kid = signed.envelope.algorithm, signed.envelope.kid
 
-    def result(verdict: Verdict, reason: str, trace: bytes | None = None) -> VerificationResult:
+    def result(verdict: Verdict, reason: str, trace: memoryview | None = None) -> VerificationResult:
         return VerificationResult(verdict, reason, algorithm, kid, trace)
 
     trusted = {key.kid: key for key in keys}
@@ -91,7 +91,7 @@ def verify_trace(data: bytes, keys: Iterable[PublicKey], *, file: str = "") -> V
             f"{place}the signature of key {kid.hex()} has a high s: expected the smaller of s and n - s, so that "
             "a trace has one signed file only ('gramophone sign' writes that one)",
         )
-    tbs = envelope.to_be_signed(algorithm, kid, signed.trace[: header["head_bytes"]])
+    tbs = envelope.to_be_signed(algorithm, kid, bytes(signed.trace[: header["head_bytes"]]))
     if not key.verify(signed.envelope.signature, tbs):
         return result(
             Verdict.BAD_SIGNATURE, f"{place}the signature of key {kid.hex()} does not fit the trace's head"
@@ -106,7 +106,7 @@ def verify_trace(data: bytes, keys: Iterable[PublicKey], *, file: str = "") -> V
     return result(Verdict.VERIFIED, f"{place}signed by {algorithm.title} key {kid.hex()}", signed.trace)
 
 
-def _check_body(trace: bytes) -> None:
+def _check_body(trace: memoryview) -> None:
     header, parts = layout.disassemble(trace)
     for index, (expected, found) in enumerate(parts.chunk_hashes(trace, header)):
         if expected != found:

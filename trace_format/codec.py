@@ -13,6 +13,8 @@ import lz4.block
 from trace_format.errors import CodecError
 from trace_format.schema import Codec
 
+Buffer = bytes | memoryview  # a file, or a view of a part of it
+
 # Weights, which hardly shrink, are stored: the device copies them at once.
 MIN_GAIN = 0.05
 # A section each, so that weights are stored and the rest is packed.
@@ -22,39 +24,39 @@ _LEVEL = 12  # the highest: the best parse that there is
 _MAX_RATIO = 255  # a byte of LZ4 stands for at most that
 
 
-def _pack(raw: bytes, **options: object) -> bytes:
+def _pack(raw: Buffer, **options: object) -> bytes:
     return bytes(lz4.block.compress(raw, store_size=False, **options))
 
 
-def is_worth_packing(raw: bytes) -> bool:
+def is_worth_packing(raw: Buffer) -> bool:
     """Whether LZ4 takes off enough, tried fast."""
     return len(_pack(raw)) <= len(raw) * (1 - MIN_GAIN)
 
 
-def image_pieces(image: bytes, compress: bool) -> Iterator[bytes]:
+def image_pieces(image: bytes, compress: bool) -> Iterator[memoryview]:
     """The image, cut where it changes between what packs well (code, descriptors) and what does not (weights)."""
     step = max(IMAGE_SECTION_BYTES, -(-len(image) // MAX_IMAGE_SECTIONS))
-    begin, packed = 0, False
+    begin, packed, view = 0, False, memoryview(image)
     for at in range(0, len(image), step):
-        worth = compress and is_worth_packing(image[at : at + step])
+        worth = compress and is_worth_packing(view[at : at + step])
         if at and worth != packed:
-            yield image[begin:at]
+            yield view[begin:at]
             begin = at
         packed = worth
     if image:
-        yield image[begin:]
+        yield view[begin:]
 
 
-def encode(raw: bytes, *, compress: bool = True) -> tuple[Codec, bytes]:
+def encode(raw: Buffer, *, compress: bool = True) -> tuple[Codec, Buffer]:
     """Store `raw` in the smallest way worth it: (codec, stored bytes)."""
-    if compress and raw:
+    if compress and len(raw):
         packed = packed_lz4(raw)
         if len(packed) <= len(raw) * (1 - MIN_GAIN):
             return Codec.LZ4, packed
     return Codec.STORED, raw
 
 
-def packed_lz4(raw: bytes) -> bytes:
+def packed_lz4(raw: Buffer) -> bytes:
     """What a section of `raw` is stored as where it is packed."""
     return _pack(raw, mode="high_compression", compression=_LEVEL)
 
@@ -73,8 +75,8 @@ def check(codec: int, stored_bytes: int, raw_bytes: int, *, offset: int) -> None
         )
 
 
-def decode(codec: int, stored: bytes, raw_bytes: int, *, offset: int) -> bytes:
-    """The section's bytes, exactly `raw_bytes` of them.
+def decode(codec: int, stored: Buffer, raw_bytes: int, *, offset: int) -> Buffer:
+    """The section's bytes, exactly `raw_bytes` of them; `stored` itself where that is what they are.
 
     Args:
         offset: where the section lies in the file, for the error.

@@ -1,15 +1,19 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Where things lie in a trace file: header, section table, head, chunks. Knows nothing of what sections mean."""
+"""Where things lie in a trace file: header, section table, head, chunks. Knows nothing of what sections mean.
+
+Networks make files of any size: what is read of one are views of it, and what is written is joined once.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from trace_format import codec
+from trace_format.codec import Buffer
 from trace_format.errors import (
     MagicError,
     ReservedError,
@@ -46,10 +50,10 @@ REQUIRED = (*HEAD_SECTIONS, SectionType.ACTIONS, SectionType.IMAGE)  # never fla
 
 @dataclass
 class Part:
-    """A section: its bytes as stored, and how to decode them."""
+    """A section: its bytes as stored (of a file, a view of it), and how to decode them."""
 
     type: int
-    stored: bytes
+    stored: Buffer
     flags: int = 0
     codec: int = Codec.STORED
     raw_bytes: int = -1
@@ -60,14 +64,23 @@ class Part:
             self.raw_bytes = len(self.stored)
 
     @classmethod
-    def encoded(cls, type: SectionType, raw: bytes, compress: bool, flags: int = 0) -> Part:
+    def encoded(cls, type: SectionType, raw: Buffer, compress: bool, flags: int = 0) -> Part:
         """A section of `raw`, compressed where that is worth it."""
         method, stored = codec.encode(raw, compress=compress)
         return cls(type, stored, flags, method, len(raw))
 
+    def view(self) -> Buffer:
+        """The section's bytes, those of the file itself where they are stored as they are; CodecError."""
+        return codec.decode(self.codec, self.stored, self.raw_bytes, offset=self.offset)
+
     def decode(self) -> bytes:
         """The section's bytes; CodecError."""
-        return codec.decode(self.codec, self.stored, self.raw_bytes, offset=self.offset)
+        return bytes(self.view())
+
+    @property
+    def padding(self) -> int:
+        """Bytes between its end and the next section."""
+        return -len(self.stored) % ALIGNMENT
 
 
 class Parts(list[Part]):
@@ -84,12 +97,13 @@ class Parts(list[Part]):
             raise SectionError(f"{SectionType(type).name} sections", expected=1, found=len(found))
         return found[0]
 
-    def chunk_hashes(self, data: bytes, header: dict[str, Any]) -> Iterator[tuple[bytes, bytes]]:
+    def chunk_hashes(self, data: Buffer, header: dict[str, Any]) -> Iterator[tuple[bytes, bytes]]:
         """For each chunk of the body, the SHA-256 that the head says and the one it has."""
-        hashes = self.one(SectionType.CHUNKS).stored
+        hashes = bytes(self.one(SectionType.CHUNKS).stored)
+        body = memoryview(data)
         for index in range(header["chunk_count"]):
             start = header["head_bytes"] + index * header["chunk_bytes"]
-            chunk = data[start : min(start + header["chunk_bytes"], header["trace_bytes"])]
+            chunk = body[start : min(start + header["chunk_bytes"], header["trace_bytes"])]
             yield hashes[index * HASH_BYTES : (index + 1) * HASH_BYTES], hashlib.sha256(chunk).digest()
 
 
@@ -106,15 +120,11 @@ def naming(file: str) -> Iterator[None]:
 def assemble(head: list[Part], body: list[Part], chunk_bytes: int, flags: int) -> bytes:
     """A trace file of these sections; the chunk hashes are added to the head."""
     table_bytes = Header.sizeof() + Section.sizeof() * (len(head) + 1 + len(body))
-    body_data = b"".join(_aligned(part.stored) for part in body)
-    count = -(-len(body_data) // chunk_bytes)
-    hashes = b"".join(
-        hashlib.sha256(body_data[i * chunk_bytes : (i + 1) * chunk_bytes]).digest() for i in range(count)
-    )
-    head = [*head, Part(SectionType.CHUNKS, hashes)]
-    head_data = b"".join(_aligned(part.stored) for part in head)
-    head_bytes = table_bytes + len(head_data)
-    trace_bytes = head_bytes + len(body_data)
+    hashes = _hashes(_padded(body), chunk_bytes)
+    head = [*head, Part(SectionType.CHUNKS, b"".join(hashes))]
+    head_bytes, body_bytes = (sum(len(p.stored) + p.padding for p in parts) for parts in (head, body))
+    head_bytes += table_bytes
+    trace_bytes = head_bytes + body_bytes
     table = b""
     offset = table_bytes
     for part in head + body:
@@ -129,7 +139,7 @@ def assemble(head: list[Part], body: list[Part], chunk_bytes: int, flags: int) -
                 "raw_bytes": part.raw_bytes,
             },
         )
-        offset += len(_aligned(part.stored))
+        offset += len(part.stored) + part.padding
     header = pack(
         "header",
         {
@@ -139,17 +149,17 @@ def assemble(head: list[Part], body: list[Part], chunk_bytes: int, flags: int) -
             "trace_bytes": trace_bytes,
             "head_bytes": head_bytes,
             "chunk_bytes": chunk_bytes,
-            "chunk_count": count,
+            "chunk_count": len(hashes),
             "section_count": len(head) + len(body),
             "flags": flags,
         },
     )
-    result = header + table + head_data + body_data
+    result = b"".join([header, table, *_padded(head), *_padded(body)])
     disassemble(result)  # what is written can be read
     return result
 
 
-def disassemble(data: bytes) -> tuple[dict[str, Any], Parts]:
+def disassemble(data: Buffer) -> tuple[dict[str, Any], Parts]:
     """Header and sections of a trace file, every rule of the layout checked; chunk hashes are not compared."""
     header = read_header(data)
     count, head_bytes = header["section_count"], header["head_bytes"]
@@ -175,7 +185,7 @@ def disassemble(data: bytes) -> tuple[dict[str, Any], Parts]:
             found=kinds[:3],
         )
     last = parts[len(HEAD_SECTIONS) - 1]
-    end = last.offset + len(_aligned(last.stored))
+    end = last.offset + len(last.stored) + last.padding
     if end != head_bytes:
         raise SectionRangeError("end of the head", offset=end, expected=head_bytes, found=end)
     chunks = -(-(header["trace_bytes"] - head_bytes) // header["chunk_bytes"])
@@ -187,7 +197,7 @@ def disassemble(data: bytes) -> tuple[dict[str, Any], Parts]:
     return header, parts
 
 
-def read_header(data: bytes) -> dict[str, Any]:
+def read_header(data: Buffer) -> dict[str, Any]:
     """Only the header, its own rules checked."""
     if len(data) < Header.sizeof():
         raise TruncatedError(
@@ -198,7 +208,7 @@ def read_header(data: bytes) -> dict[str, Any]:
     major = int.from_bytes(data[8:10], "little")
     if major != VERSION_MAJOR:
         raise VersionError("version of the format", offset=8, expected=VERSION_MAJOR, found=major)
-    header = unpack("header", data[: Header.sizeof()], 0)
+    header = unpack("header", bytes(data[: Header.sizeof()]), 0)
     chunk = header["chunk_bytes"]
     for wrong, what, offset, expected, found in (
         (
@@ -258,8 +268,8 @@ def read_header(data: bytes) -> dict[str, Any]:
     return header
 
 
-def _section(data: bytes, at: int, position: int, header: dict[str, Any]) -> tuple[Part, int]:
-    row = unpack("section", data[at : at + Section.sizeof()], at)
+def _section(data: Buffer, at: int, position: int, header: dict[str, Any]) -> tuple[Part, int]:
+    row = unpack("section", bytes(data[at : at + Section.sizeof()]), at)
     if row["flags"] & ~SECTION_FLAG_OPTIONAL:
         raise ReservedError("reserved section flags", offset=at + 2, expected=0, found=hex(row["flags"]))
     if row["type"] not in list(SectionType) and not row["flags"] & SECTION_FLAG_OPTIONAL:
@@ -290,7 +300,7 @@ def _section(data: bytes, at: int, position: int, header: dict[str, Any]) -> tup
         )
     part = Part(
         row["type"],
-        data[row["offset"] : end],
+        memoryview(data)[row["offset"] : end],
         row["flags"],
         row["codec"],
         row["raw_bytes"],
@@ -317,5 +327,26 @@ def _check_order(parts: Parts) -> None:
             codec.check(part.codec, len(part.stored), part.raw_bytes, offset=part.offset)
 
 
-def _aligned(data: bytes) -> bytes:
-    return data + bytes(-len(data) % ALIGNMENT)
+def _padded(parts: Iterable[Part]) -> Iterator[Buffer]:
+    """The bytes of sections that follow one another."""
+    for part in parts:
+        yield part.stored
+        yield bytes(part.padding)
+
+
+def _hashes(pieces: Iterable[Buffer], chunk_bytes: int) -> list[bytes]:
+    """The SHA-256 of each chunk of what the pieces are together."""
+    found = []
+    digest, room = hashlib.sha256(), chunk_bytes
+    for piece in pieces:
+        rest = memoryview(piece)
+        while len(rest):
+            part, rest = rest[:room], rest[room:]
+            digest.update(part)
+            room -= len(part)
+            if not room:
+                found.append(digest.digest())
+                digest, room = hashlib.sha256(), chunk_bytes
+    if room < chunk_bytes:
+        found.append(digest.digest())
+    return found

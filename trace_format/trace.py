@@ -139,7 +139,9 @@ class Trace:
     @property
     def trace_id(self) -> bytes:
         """Identity: first 16 bytes of the SHA-256 of actions and image."""
-        return hashlib.sha256(self.actions.tobytes() + self.image).digest()[:16]
+        digest = hashlib.sha256(self.actions.tobytes())
+        digest.update(self.image)
+        return digest.digest()[:16]
 
     def slot(self, name: str) -> Slot:
         """The slot called `name`; SlotError naming those that exist."""
@@ -229,7 +231,7 @@ class Trace:
         return b"".join(_slot_bytes(slot) for slot in self.slots)
 
     @classmethod
-    def parse(cls, data: bytes, file: str = "") -> Trace:
+    def parse(cls, data: codec.Buffer, file: str = "") -> Trace:
         """Read a trace; every byte is checked.
 
         Args:
@@ -243,9 +245,10 @@ class Trace:
             return cls._parse(data)
 
     @classmethod
-    def _parse(cls, data: bytes) -> Trace:
+    def _parse(cls, data: codec.Buffer) -> Trace:
         header, sections = layout.disassemble(data)
-        manifest = packing.unpack("manifest", sections.one(SectionType.MANIFEST).stored, sections.one(1).offset)
+        manifest_part = sections.one(SectionType.MANIFEST)
+        manifest = packing.unpack("manifest", bytes(manifest_part.stored), manifest_part.offset)
         for index, (wanted, found) in enumerate(sections.chunk_hashes(data, header)):
             if wanted != found:
                 start = header["head_bytes"] + index * header["chunk_bytes"]
@@ -293,7 +296,7 @@ class Trace:
         trace = cls(
             gpu=gpu.name,
             actions=np.frombuffer(packed_actions.decode(), dtype=ACTION_DTYPE),
-            image=b"".join(part.decode() for part in image_parts),
+            image=b"".join(part.view() for part in image_parts),
             carveout_bytes=manifest["carveout_bytes"],
             va_bytes=manifest["va_bytes"],
             slots=slots,

@@ -68,7 +68,7 @@ def _text(data: bytes, file: str) -> Iterator[str]:
     trace, claim = parse_trace(data, file)
     if claim:
         yield f"# signed by {claim['algorithm']} key {claim['key_id']}: not verified, and not in this text"
-        data = split(data).trace
+        data = bytes(split(data).trace)
     yield from text_of(data, trace, annotations_of(trace))
 
 

@@ -218,7 +218,7 @@ def _unsigned(path: Path) -> bytes:
     """The bytes of the trace in a file, signed or not."""
     data = read(path)
     parse_trace(data, str(path))
-    return split(data).trace if data.startswith(SIGNED_MAGIC) else data
+    return bytes(split(data).trace) if data.startswith(SIGNED_MAGIC) else data
 
 
 @click.command(

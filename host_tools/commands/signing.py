@@ -184,9 +184,10 @@ def sign(
     to a register what its GPU's policy does not allow (docs/REGISTERS.md). Traces that 'gramophone build' makes of
     recordings are accepted.
     """
-    data, offset = read(trace), 0
+    file, offset = read(trace), 0
     check_output(output)
-    if data.startswith(SIGNED_MAGIC):
+    data = memoryview(file)
+    if file.startswith(SIGNED_MAGIC):
         if not replace:
             raise MagicError(
                 "signed already (--replace gives it another signature, 'gramophone strip' takes it away)",
@@ -195,7 +196,7 @@ def sign(
                 found=SIGNED_MAGIC.hex(),
                 file=str(trace),
             )
-        data, offset = unsigned(data, trace)
+        data, offset = unsigned(file, trace)
     signer = FileSigner(read_private_key(signing_key, given_passphrase(passphrase_file, passphrase_env)))
     try:
         with shifted(offset):
@@ -205,6 +206,8 @@ def sign(
         advice = "; 'gramophone build' makes a trace of a raw recording that devices accept" if is_raw else ""
         raise GramophoneError(f"{error}: every device refuses it, so it is not signed{advice}") from error
     write(output, signed)
+    signed_bytes = len(signed)
+    del signed  # a network's is large, and so is the content
     content = Trace.parse(data)
     for warning in _device_warnings(content, signer.alg):
         warn(f"{trace}: {warning}")
@@ -218,20 +221,20 @@ def sign(
             "file": str(output),
             **_key_data(signer.public),
             "trace_bytes": len(data),
-            "bytes": len(signed),
+            "bytes": signed_bytes,
             "summary": summary(content),
         },
         "\n".join(
             [
-                f"{output}: {len(signed)} bytes, signed by {signer.alg.title} key {signer.kid.hex()}",
+                f"{output}: {signed_bytes} bytes, signed by {signer.alg.title} key {signer.kid.hex()}",
                 *summary_lines(content),
             ]
         ),
     )
 
 
-def unsigned(data: bytes, path: Path) -> tuple[bytes, int]:
-    """The trace in a signed file, and where it starts; nothing is verified. TraceError: it is none."""
+def unsigned(data: bytes, path: Path) -> tuple[memoryview, int]:
+    """A view of the trace in a signed file, and where it starts; nothing is verified. TraceError: it is none."""
     with layout.naming(str(path)):
         signed = split(data)
     return signed.trace, signed.offset

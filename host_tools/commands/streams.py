@@ -10,6 +10,7 @@ import click
 
 from host_tools.commands.framework import FILE, STREAM
 from host_tools.support.files import check_writable, write_atomically
+from trace_format.codec import Buffer
 
 OUTPUT = click.option("-o", "--output", type=FILE, required=True, help="File to write; - is standard output.")
 
@@ -29,7 +30,7 @@ def check_output(output: Path) -> None:
         check_writable(output)
 
 
-def write(output: Path, data: bytes, *, mode: int = 0o666, overwrite: bool = True) -> None:
+def write(output: Path, data: Buffer, *, mode: int = 0o666, overwrite: bool = True) -> None:
     """Write a whole file, as `write_atomically`, or to standard output."""
     if output == STREAM:
         sys.stdout.buffer.write(data)

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from pathlib import Path
 from typing import Any
 
@@ -140,6 +141,8 @@ def build_command(
     data = read(raw)
     check_output(output)
     trace = Trace.parse(data, str(raw))
+    source_hash = hashlib.sha256(data).digest()
+    del data  # a network's is large
     changes: list[Applied] = []
     if gpu is not None and gpu != trace.gpu:
         with layout.naming(str(raw)):
@@ -159,11 +162,11 @@ def build_command(
                     skip=skip,
                     parameters=values,
                     keep_inputs=not drop_inputs,
-                    source=data,
                     progress=done,
                 )
         except (DivergenceError, VgpuError) as error:  # passes run the trace
             raise GramophoneError(f"{raw}: {error}") from error
+    trace.meta["source_hash"] = source_hash
     if name is not None:
         trace.meta["name"] = name
     if security_version is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass, field
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +25,7 @@ _WHOLE = slice(0, PAGE_BYTES)
 _BLANK_CONTENT.flags.writeable = _BLANK_MASK.flags.writeable = _ALL.flags.writeable = False
 
 
-@dataclass
+@dataclass(slots=True)
 class Page:
     """One physical page of GPU-visible memory.
 
@@ -54,10 +55,15 @@ class Page:
             self.content = self.content.copy()
         self._fills = None
 
-    def put(self, part: slice, content: Bytes | int) -> None:
-        """Give some of the page's bytes a content, which must be there when a replay starts."""
-        if isinstance(content, int) and content == 0 and part == _WHOLE:
-            self.content, self.live, self._fills = _BLANK_CONTENT, _ALL, None
+    def put(self, part: slice, content: Bytes | Literal[0]) -> None:
+        """Give some of the page's bytes a content, which must be there when a replay starts.
+
+        Args:
+            content: the bytes, which the page shares if they are all of its and read-only; 0: zeros.
+        """
+        if part == _WHOLE and not (isinstance(content, np.ndarray) and content.flags.writeable):
+            self.content = _BLANK_CONTENT if isinstance(content, int) else content
+            self.live, self._fills = _ALL, None
             return
         self.own()
         self.content[part] = content
@@ -65,6 +71,8 @@ class Page:
 
     def drop(self, dead: Mask) -> None:
         """Let go of the initial value of some bytes."""
+        if not (self.live & dead).any():
+            return
         self.live = self.live & ~dead
         self.content = np.where(self.live, self.content, np.uint8(0))
         self._fills = None
@@ -115,8 +123,15 @@ class Page:
             self.live = live
 
 
-@dataclass(frozen=True)
-class Mapping:
+class Pages(dict[int, Page]):
+    """Pages by frame. Those that are not in it are blank: of most working memory nothing is known."""
+
+    def __missing__(self, frame: int) -> Page:
+        self[frame] = page = Page.blank(frame)
+        return page
+
+
+class Mapping(NamedTuple):
     """A GPU virtual page: its frame and MAP_* permissions."""
 
     frame: int

@@ -145,19 +145,14 @@ def regions(memory: Memory) -> list[Region]:
     A recording leaves a free page between the frames of any two. In a trace that was built before, pages of one
     region may lie anywhere, and regions whose addresses follow one another may count as one.
     """
-    used = {m.frame for m in memory.mappings.values()}
-    found: list[Region] = []
-    for (space, page), m in sorted(memory.mappings.items()):
-        last = found[-1] if found else None
-        if last is None or (space, page, m.flags) != (last.space, last.end, last.flags):
-            found.append(Region(space, page, m.flags))
-        else:
-            before = last.frames[-1]
-            in_image = memory.pages[before].in_image or memory.pages[m.frame].in_image
-            if m.frame == before + 2 and before + 1 not in used and not in_image:
-                found.append(Region(space, page, m.flags))
-        found[-1].frames.append(m.frame)
-    return found
+    mappings, frames = memory.mappings, memory.mappings.frames
+    in_image = np.isin(frames, list(memory.in_image()))
+    spaced = (np.diff(frames) == 2) & ~np.isin(frames[:-1] + 1, frames) & ~in_image[:-1] & ~in_image[1:]
+    cuts = 1 + np.flatnonzero((np.diff(mappings.keys) != 1) | (np.diff(mappings.flags) != 0) | spaced)
+    starts = np.append(0, cuts)[: len(frames)]
+    columns = (column[starts].tolist() for column in (mappings.spaces, mappings.pages, mappings.flags))
+    parts = (part.tolist() for part in np.split(frames, cuts))
+    return [Region(*row) for row in zip(*columns, parts, strict=False)]
 
 
 def chains(memory: Memory) -> list[Chain]:
@@ -198,10 +193,8 @@ class _Walker:
             self.by_page |= {(region.space, page): region for page in range(region.page, region.end)}
             kept = [page for page, frame in enumerate(region.frames, region.page) if frame in self.bytes]
             self.content[region] = kept
-        self.mapped = {
-            space: np.array(sorted(page for other, page in self.by_page if other == space), np.uint64)
-            for space in {region.space for region in self.reach.regions}
-        }
+        spaces, pages = memory.mappings.spaces, memory.mappings.pages
+        self.mapped = {space: pages[spaces == space].astype(np.uint64) for space in set(spaces.tolist())}
         self.chain = Chain(0, 0, 0, 0)
         self.searched: dict[Region, int] = {}  # by the chain at hand: from this virtual page on
         self.pointers: dict[tuple[Region, int], list[int]] = {}

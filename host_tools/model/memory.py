@@ -17,8 +17,9 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from host_tools.model.frames import CpuWrite, Mapping, Mask, Page
-from host_tools.model.packing import MapRun, Packing, map_actions, map_runs
+from host_tools.model.frames import CpuWrite, Mask, Pages
+from host_tools.model.mappings import Mappings, MapRun
+from host_tools.model.packing import Packing, map_actions
 from host_tools.support.pages import pages_of, pieces
 from trace_format.actions import MAP_WRITE, Action, Actions, Columns, Op, Type, action, array_of, ops_with
 from trace_format.errors import ManifestError, SlotError
@@ -43,22 +44,20 @@ class Memory:
     Attributes:
         trace: what the model was gathered from; its slots and its profile are the model's too.
         prologue, stream: every action that is not about memory, before and after REPLAY_START.
-        mappings: by (address space, virtual page).
-        pages: by frame.
+        mappings: what virtual pages map to.
+        pages: by frame; of the mapped ones at least those of which anything is known.
         cpu_writes: what the CPU writes between jobs.
         carveout_bytes: size of the carve-out.
-
-    Passes put another dictionary in the place of `mappings`; they do not change it.
     """
 
     trace: Trace
     prologue: Actions
     stream: Actions
-    mappings: dict[tuple[int, int], Mapping] = field(default_factory=dict)
-    pages: dict[int, Page] = field(default_factory=dict)
+    mappings: Mappings = field(default_factory=lambda: Mappings.of(()))
+    pages: Pages = field(default_factory=Pages)
     cpu_writes: list[CpuWrite] = field(default_factory=list)
     carveout_bytes: int = 0
-    _runs: tuple[dict[tuple[int, int], Mapping], list[MapRun]] | None = field(default=None, repr=False)
+    _frames: tuple[Mappings, frozenset[int]] | None = field(default=None, repr=False)
 
     @classmethod
     def of(cls, trace: Trace) -> Memory:
@@ -78,36 +77,31 @@ class Memory:
         memory = cls(trace, actions[other & in_prologue], actions[other & ~in_prologue])
         memory.carveout_bytes = trace.carveout_bytes
         position = np.cumsum(other) - len(memory.prologue)
+        runs: list[MapRun] = []
         for index in np.flatnonzero(columns.is_op(*_INITIAL, *_MAPPING)).tolist():
             row = Action.of(actions[index])
             if row.op == Op.MAP_GPU_MEM:
-                memory._map(row)
+                runs.append((row.address_space, row.va_page, row.frame, row.flags, row.pages))
             elif row.op == Op.UNMAP_GPU_MEM:
                 if index < first_job:
-                    memory._unmap(row)  # later ones are left out: memory that stays mapped harms no job
+                    # later ones are left out: memory that stays mapped harms no job
+                    memory._map(runs)
+                    memory.mappings = memory.mappings.without(row.address_space, row.va_page, row.pages)
+                    runs = []
             elif index < first_job:
                 memory._fill(row)
             else:
                 memory.cpu_writes.append(CpuWrite(int(position[index]), row.target, memory._data(row).tobytes()))
+        memory._map(runs)
         memory._take_image()
         return memory
 
-    def _map(self, row: Action) -> None:
-        space, base, frame = row.address_space, row.va_page, row.frame
-        for i in range(row.pages):
-            new = Mapping(frame + i, row.flags)
-            old = self.mappings.setdefault((space, base + i), new)
-            if old != new:
-                raise Conflict(f"virtual page {base + i:#x} of address space {space} is mapped twice")
-
-    def _unmap(self, row: Action) -> None:
-        for page in range(row.va_page, row.va_page + row.pages):
-            self.mappings.pop((row.address_space, page), None)
-
-    def _page(self, frame: int) -> Page:
-        if frame not in self.pages:
-            self.pages[frame] = Page.blank(frame)
-        return self.pages[frame]
+    def _map(self, runs: list[MapRun]) -> None:
+        try:
+            self.mappings = Mappings.of([*self.mappings.runs(), *runs])
+        except ValueError as error:
+            space, page = error.args
+            raise Conflict(f"virtual page {page:#x} of address space {space} is mapped twice") from None
 
     def _data(self, row: Action) -> NDArray[np.uint8]:
         """What an UPLOAD or a CLEAR writes."""
@@ -118,17 +112,27 @@ class Memory:
     def _fill(self, row: Action) -> None:
         data = self._data(row) if row.op == Op.UPLOAD else None
         for frame, inside, part in pieces(row.target, row.bytes):
-            self._page(frame).put(inside, 0 if data is None else data[part])
+            self.pages[frame].put(inside, 0 if data is None else data[part])
 
     def _take_image(self) -> None:
         """Keep what is mapped, and let whole pages of the image lie there."""
-        mapped = {mapping.frame for mapping in self.mappings.values()}
-        self.pages = {frame: self._page(frame) for frame in sorted(mapped)}
-        self.cpu_writes = [item for item in self.cpu_writes if item.to // PAGE_BYTES in mapped]
+        self.cpu_writes = [item for item in self.cpu_writes if item.to // PAGE_BYTES in self.frames]
         image = np.frombuffer(self.trace.image, np.uint8)
-        for frame, page in self.pages.items():
-            if (frame + 1) * PAGE_BYTES <= len(image):
-                page.lie_in_image(image[frame * PAGE_BYTES : (frame + 1) * PAGE_BYTES])
+        for frame in range(len(image) // PAGE_BYTES):
+            self.pages[frame].lie_in_image(image[frame * PAGE_BYTES : (frame + 1) * PAGE_BYTES])
+        self._keep_known()
+
+    @property
+    def frames(self) -> frozenset[int]:
+        """All frames that are mapped."""
+        if self._frames is None or self._frames[0] is not self.mappings:
+            self._frames = self.mappings, frozenset(self.mappings.frames.tolist())
+        return self._frames[1]
+
+    def _keep_known(self) -> None:
+        """Keep pages that are mapped and of which something is known, sorted."""
+        known = sorted(frame for frame, page in self.pages.items() if page.in_image or not page.is_blank)
+        self.pages = Pages({frame: self.pages[frame] for frame in known if frame in self.frames})
 
     def slot_frames(self, *kinds: SlotKind, bound: bool = False) -> set[int]:
         """Frames that hold slots of these kinds, or of these kinds and with a recorded value.
@@ -139,10 +143,13 @@ class Memory:
         found = set()
         for slot in self.trace.slots:
             if slot.kind in kinds and (slot.bound or not bound):
-                for va in pages_of(slot.address, slot.span):
-                    if (slot.address_space, va) not in self.mappings:
-                        raise SlotError(f"slot {slot.name} is not mapped at GPU address {va * PAGE_BYTES:#x}")
-                    found.add(self.mappings[slot.address_space, va].frame)
+                try:
+                    at = self.mappings.find(slot.address_space, pages_of(slot.address, slot.span))
+                except KeyError as error:
+                    _, va = error.args[0]
+                    message = f"slot {slot.name} is not mapped at GPU address {va * PAGE_BYTES:#x}"
+                    raise SlotError(message) from None
+                found.update(self.mappings.frames[at].tolist())
         return found
 
     def cpu_written_frames(self) -> set[int]:
@@ -151,32 +158,36 @@ class Memory:
 
     def written_frames(self) -> set[int]:
         """Frames that cannot lie in the image: a job, the CPU or a caller may write them."""
-        by_gpu = {m.frame for m in self.mappings.values() if m.flags & MAP_WRITE}
+        by_gpu = set(self.mappings.where(self.mappings.flags & MAP_WRITE != 0).frames.tolist())
         return by_gpu | self.cpu_written_frames() | self.slot_frames(SlotKind.INPUT, SlotKind.PARAMETER)
+
+    def in_image(self) -> set[int]:
+        """Frames that are mapped where the image has them."""
+        return {frame for frame, page in self.pages.items() if page.in_image}
 
     def behaviour(self) -> bytes:
         """A digest of what jobs do and find, leaving out permissions: equal digests, equal accesses."""
         digest = hashlib.sha256(self.prologue.tobytes() + self.stream.tobytes())
-        digest.update(repr(sorted((key, m.frame) for key, m in self.mappings.items())).encode())
+        digest.update(self.mappings.keys.tobytes() + self.mappings.frames.tobytes())
         digest.update(repr([(x.before, x.to, x.data) for x in self.cpu_writes]).encode())
-        for frame in sorted(self.pages):
-            page = self.pages[frame]
-            digest.update(page.digest())
+        for frame, page in sorted(self.pages.items()):
+            if not page.is_blank:
+                digest.update(frame.to_bytes(8) + page.digest())
         return digest.digest()
 
     def copy(self) -> Memory:
         """A copy whose pages can be moved; their arrays are shared."""
         return replace(
             self,
-            mappings=dict(self.mappings),
-            pages={frame: replace(page) for frame, page in self.pages.items()},
+            pages=Pages({frame: replace(page) for frame, page in self.pages.items()}),
             cpu_writes=[replace(item) for item in self.cpu_writes],
         )
 
     def move(self, target: dict[int, int]) -> None:
         """Give every frame the number that `target` says."""
-        self.mappings = {key: Mapping(target[m.frame], m.flags) for key, m in self.mappings.items()}
-        self.pages = {target[frame]: page for frame, page in self.pages.items()}
+        moved = [target[frame] for frame in self.mappings.frames.tolist()]
+        self.mappings = self.mappings.with_(frames=np.array(moved, np.int64))
+        self.pages = Pages({target[frame]: page for frame, page in self.pages.items()})
         for frame, page in self.pages.items():
             page.frame = frame
         for item in self.cpu_writes:
@@ -186,7 +197,7 @@ class Memory:
     def stretches(self) -> Iterator[slice]:
         """Parts of prologue and stream, one after the other, that no action on memory interrupts."""
         at = self._tables_at()
-        ends = [at] if self.mappings else []
+        ends = [at] if len(self.mappings) else []
         first = len(self.prologue)
         ends += [first, *(first + item.before for item in self.cpu_writes), first + len(self.stream)]
         begin = 0
@@ -203,19 +214,13 @@ class Memory:
         self.prologue = self.prologue[~dropped[:first]]
         self.stream = self.stream[~dropped[first:]]
 
-    def runs(self) -> list[MapRun]:
-        """Mappings that one action makes."""
-        if self._runs is None or self._runs[0] is not self.mappings:
-            self._runs = self.mappings, map_runs(self.mappings)
-        return self._runs[1]
-
     def packing(self) -> Packing:
         """The image, and what fills memory.
 
         Raises:
             ManifestError: a carve-out cannot be that large.
         """
-        needed = (max(self.pages, default=0) + 1) * PAGE_BYTES
+        needed = (max(self.frames, default=0) + 1) * PAGE_BYTES
         if needed > MAX_CARVEOUT_BYTES:
             raise ManifestError(
                 "the trace needs too much memory", expected=f"at most {MAX_CARVEOUT_BYTES} bytes", found=needed
@@ -232,20 +237,21 @@ class Memory:
             ManifestError: a carve-out cannot be that large.
         """
         self.carveout_bytes = carveout_bytes or self.carveout_bytes
-        mapped = {mapping.frame for mapping in self.mappings.values()}
-        self.pages = {frame: self._page(frame) for frame in sorted(mapped)}
+        self._keep_known()
         self.cpu_writes.sort(key=lambda item: item.before)
         packing = self.packing()
-        covered = max((packing.image_pages - f for f, page in self.pages.items() if not page.in_image), default=0)
+        in_image = self.in_image()
+        covered = packing.image_pages - min(self.frames - in_image, default=packing.image_pages)
         if covered > 0:
             by = -(-covered // BLOCK_PAGES) * BLOCK_PAGES
-            self.move({frame: frame + (0 if page.in_image else by) for frame, page in self.pages.items()})
+            self.move({frame: frame + (0 if frame in in_image else by) for frame in self.frames})
             self.carveout_bytes += by * PAGE_BYTES
             packing = self.packing()
         filled = packing.filled()
         for frame, page in self.pages.items():
             page.settle(filled.get(frame, []))
-        self.cpu_writes = [item for item in self.cpu_writes if item.to // PAGE_BYTES in self.pages]
+        self._keep_known()
+        self.cpu_writes = [item for item in self.cpu_writes if item.to // PAGE_BYTES in self.frames]
         return packing
 
     def emit(self, carveout_bytes: int | None = None) -> Trace:
@@ -272,7 +278,7 @@ class Memory:
     def _prologue(self) -> list[Actions]:
         """Maps go before the page table is set, so that the GPU never sees it half made."""
         at = self._tables_at()
-        return [self.prologue[:at], array_of(map_actions(self.runs())), self.prologue[at:]]
+        return [self.prologue[:at], array_of(map_actions(self.mappings.runs())), self.prologue[at:]]
 
     def _stream(self, cpu_writes: list[tuple[int, Action]]) -> Iterator[Actions]:
         at = 0

@@ -68,9 +68,11 @@ def observe(trace: Trace) -> Observation:
     first, union = runs[0], dict(runs[0])
     differs = False
     for other in runs[1:]:
-        differs |= other.keys() != first.keys() or any(not np.array_equal(first[f], other[f]) for f in first)
+        differs |= other.keys() != first.keys()
         for frame, flags in other.items():
-            union[frame] = union[frame] | flags if frame in union else flags
+            before = union.setdefault(frame, flags)
+            if not np.array_equal(before, flags):
+                differs, union[frame] = True, before | flags
     return Observation(union, differs)
 
 

@@ -6,15 +6,15 @@ The image has whole pages first, at the frames that they keep, then pieces for U
 
 from __future__ import annotations
 
+import hashlib
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
-
-import numpy as np
+from collections.abc import Iterable, Iterator, Mapping
 
 from host_tools.model.frames import CLEAR_GAP, CpuWrite, Page, Span
-from host_tools.model.frames import Mapping as Mapped
+from host_tools.model.mappings import MapRun
 from host_tools.support.pages import pieces
 from trace_format.actions import Action, Op, action
+from trace_format.codec import Buffer
 from trace_format.schema import PAGE_BYTES
 
 
@@ -37,7 +37,8 @@ class Packing:
         self.image_bytes = (self.whole[-1].frame + 1) * PAGE_BYTES if self.whole else 0
         self.clears: list[Span] = []
         self.uploads: list[Span] = []
-        self._at: dict[bytes, int] = {}  # pieces of the image -> where they lie
+        self._at: dict[bytes, int] = {}  # digests of pieces of the image -> where they lie
+        self._pieces: list[Buffer] = []  # their bytes, one after the other
         for page in sorted(
             (p for p in pages.values() if not p.in_image and not p.is_blank), key=lambda p: p.frame
         ):
@@ -48,13 +49,18 @@ class Packing:
             for start, end in clears:  # too much does no harm: what is not zero is uploaded afterwards
                 _extend(self.clears, base + start, base + end, CLEAR_GAP)
         self._sources = [self._add(_content(pages, *span)) for span in self.uploads]
-        self._cpu_writes = [(item, self._add(item.data) if any(item.data) else None) for item in cpu_writes]
+        self._cpu_writes = [(item, self._add([item.data]) if any(item.data) else None) for item in cpu_writes]
 
-    def _add(self, data: bytes) -> int:
-        if data not in self._at:
-            self._at[data] = self.image_bytes
-            self.image_bytes += len(data)
-        return self._at[data]
+    def _add(self, data: list[Buffer]) -> int:
+        digest = hashlib.sha256()
+        for part in data:
+            digest.update(part)
+        key = digest.digest()
+        if key not in self._at:
+            self._at[key] = self.image_bytes
+            self._pieces += data
+            self.image_bytes += sum(map(len, data))
+        return self._at[key]
 
     @property
     def image_pages(self) -> int:
@@ -62,13 +68,16 @@ class Packing:
         return -(-self.image_bytes // PAGE_BYTES)
 
     def image(self) -> bytes:
-        """The image itself."""
-        image = np.zeros(self.image_bytes, np.uint8)
+        """The image itself, of what the pages hold now."""
+        return b"".join([*self._whole_pages(), *self._pieces])
+
+    def _whole_pages(self) -> Iterator[Buffer]:
+        """Content of the pages of the image, zeros where it has none."""
+        frame = 0
         for page in self.whole:
-            image[page.frame * PAGE_BYTES : (page.frame + 1) * PAGE_BYTES] = page.content
-        for data, at in self._at.items():
-            image[at : at + len(data)] = np.frombuffer(data, np.uint8)
-        return image.tobytes()
+            yield bytes((page.frame - frame) * PAGE_BYTES)
+            yield page.content.data
+            frame = page.frame + 1
 
     def fills(self) -> list[Action]:
         """Actions that bring the pages outside the image to their initial content."""
@@ -95,26 +104,6 @@ class Packing:
         return found
 
 
-MapRun = tuple[int, int, int, int, int]  # address space, virtual page, frame, flags, pages
-
-
-def map_runs(mappings: Mapping[tuple[int, int], Mapped]) -> list[MapRun]:
-    """All mappings, pages that follow one another on both sides as one."""
-    found: list[MapRun] = []
-    run: MapRun | None = None
-    goes_on: tuple[int, int, int, int] | None = None  # what the next page would be in the same run
-    for (space, va), mapping in sorted(mappings.items(), key=lambda item: item[0]):
-        here = space, va, mapping.frame, mapping.flags
-        if run is not None and here == goes_on:
-            run = (*run[:4], run[4] + 1)
-            found[-1] = run
-        else:
-            run = (*here, 1)
-            found.append(run)
-        goes_on = space, va + 1, mapping.frame + 1, mapping.flags
-    return found
-
-
 def map_actions(found: Iterable[MapRun]) -> list[Action]:
     """MAP actions for mappings."""
     return [
@@ -123,8 +112,8 @@ def map_actions(found: Iterable[MapRun]) -> list[Action]:
     ]
 
 
-def _content(pages: Mapping[int, Page], start: int, end: int) -> bytes:
-    return b"".join(pages[frame].content[part].tobytes() for frame, part, _ in pieces(start, end - start))
+def _content(pages: Mapping[int, Page], start: int, end: int) -> list[Buffer]:
+    return [pages[frame].content[part].data for frame, part, _ in pieces(start, end - start)]
 
 
 def _extend(found: list[Span], start: int, end: int, gap: int) -> None:

@@ -10,7 +10,7 @@ Offline placement, largest region first, each at the lowest place that is free w
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 from dataclasses import dataclass
 
 from host_tools.gpus.mali.job_manager import JobStarts
@@ -50,7 +50,7 @@ class Item:
         return self.page % BLOCK_PAGES if fits else None
 
 
-def items(memory: Memory, reach: Reach, working: set[int]) -> list[Item]:
+def items(memory: Memory, reach: Reach, working: Set[int]) -> list[Item]:
     """All working frames: those that follow one another in a region, with the time that the region is in use.
 
     Args:
@@ -69,7 +69,7 @@ def items(memory: Memory, reach: Reach, working: set[int]) -> list[Item]:
     return found
 
 
-def _runs(region: Region, working: set[int]) -> list[tuple[int, int]]:
+def _runs(region: Region, working: Set[int]) -> list[tuple[int, int]]:
     """Working frames of a region that follow one another: where they begin in the region, how many they are."""
     found: list[tuple[int, int]] = []
     for at, frame in enumerate(region.frames):

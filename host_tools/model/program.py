@@ -130,8 +130,8 @@ class Program:
             return Sizes(len(trace.actions), len(trace.image), memory_bytes(trace))
         memory, packing = self.memory, self._packing
         fills = len(packing.clears) + len(packing.uploads) + len(memory.cpu_writes)
-        rows = len(memory.prologue) + len(memory.runs()) + 1 + fills + len(memory.stream)
-        outside = sum(not page.in_image for page in memory.pages.values())
+        rows = len(memory.prologue) + len(memory.mappings.runs()) + 1 + fills + len(memory.stream)
+        outside = len(memory.frames - memory.in_image())
         return Sizes(rows, packing.image_bytes, (packing.image_pages + outside) * PAGE_BYTES)
 
     def trace(self) -> Trace:

@@ -3,9 +3,10 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from host_tools.gpus.family import family_of
 from host_tools.model import planning
-from host_tools.model.frames import Mapping
 from host_tools.model.job_chains import Reach, reach
 from host_tools.model.memory import BLOCK_PAGES, Memory
 from host_tools.model.observe import Observation
@@ -35,12 +36,13 @@ def drop_dead_memory(program: Program) -> None:
     chained = family_of(program.profile).has_job_manager
     seen: Reach | Observation = reach(memory) if chained else program.observe()
     needed_slots = memory.slot_frames(*SlotKind)
-    touched = {key for key, m in memory.mappings.items() if seen.touched(m.frame) or m.frame in needed_slots}
-    kept = touched | {(space, page + i) for space, page in touched for i in range(1, GUARD_PAGES + 1)}
-    memory.mappings = {key: m for key, m in memory.mappings.items() if key in kept}
-    frames = {m.frame for m in memory.mappings.values()}
-    memory.cpu_writes = [item for item in memory.cpu_writes if not frames.isdisjoint(item.frames)]
-    memory.pages = {frame: page for frame, page in memory.pages.items() if frame in frames}
+    mappings = memory.mappings
+    touched = mappings.frames_that(lambda frame: seen.touched(frame) or frame in needed_slots)
+    kept = touched.copy()
+    for i in range(1, GUARD_PAGES + 1):
+        kept |= np.isin(mappings.keys, mappings.keys[touched] + i)
+    memory.mappings = mappings.where(kept)
+    memory.cpu_writes = [item for item in memory.cpu_writes if not memory.frames.isdisjoint(item.frames)]
     keep = memory.cpu_written_frames() | memory.slot_frames(SlotKind.INPUT, SlotKind.PARAMETER, bound=True)
     for frame, page in memory.pages.items():
         if frame not in keep and not page.is_blank:
@@ -55,20 +57,13 @@ def map_read_only(program: Program) -> None:
     Seen by replaying on the virtual GPU. For GPUs whose shaders it does not execute, these are the executable
     pages: a device executes only what the GPU cannot write to.
     """
-    memory = program.memory
+    memory, mappings = program.memory, program.memory.mappings
     if family_of(program.profile).has_job_manager:  # it is not known which pages shaders write
-        memory.mappings = {
-            key: Mapping(m.frame, m.flags & ~MAP_WRITE) if m.flags & MAP_EXECUTE else m
-            for key, m in memory.mappings.items()
-        }
+        keep = mappings.flags & MAP_EXECUTE == 0
     else:
         seen = program.observe()
-        writable = {m.frame for m in memory.mappings.values() if seen.written(m.frame)}
-        if not seen.depends_on_data:
-            memory.mappings = {
-                key: m if m.frame in writable else Mapping(m.frame, m.flags & ~MAP_WRITE)
-                for key, m in memory.mappings.items()
-            }
+        keep = mappings.frames_that(lambda frame: seen.depends_on_data or seen.written(frame))
+    memory.mappings = mappings.with_(flags=np.where(keep, mappings.flags, mappings.flags & ~MAP_WRITE))
     program.commit()
 
 
@@ -76,15 +71,16 @@ def map_read_only(program: Program) -> None:
 def share_duplicate_pages(program: Program) -> None:
     """Keep pages of equal content once, zero pages among them, where nothing ever writes them."""
     memory = program.memory
-    fixed = memory.pages.keys() - memory.written_frames()
+    fixed = memory.frames - memory.written_frames()
     home: dict[bytes, int] = {}
     target = {}
     for frame in sorted(fixed):
         target[frame] = home.setdefault(memory.pages[frame].content.tobytes(), frame)
-    memory.mappings = {key: Mapping(target.get(m.frame, m.frame), m.flags) for key, m in memory.mappings.items()}
+    frames = [target.get(frame, frame) for frame in memory.mappings.frames.tolist()]
+    memory.mappings = memory.mappings.with_(frames=np.array(frames, np.int64))
     for frame, kept in target.items():
         if frame != kept:
-            del memory.pages[frame]
+            memory.pages.pop(frame)
     program.commit()
 
 
@@ -95,14 +91,14 @@ def plan_memory(program: Program) -> None:
     Needs job chains in memory; other traces are left as they are, and those in which regions share pages already.
     """
     memory = program.memory
-    working = memory.pages.keys() & memory.written_frames()
-    mapped = sum(m.frame in working for m in memory.mappings.values())
-    if not family_of(program.profile).has_job_manager or mapped > len(working):
+    working = memory.frames & memory.written_frames()
+    mapped = memory.mappings.frames_that(working.__contains__)
+    if not family_of(program.profile).has_job_manager or np.count_nonzero(mapped) > len(working):
         program.commit()
         return
-    target = {frame: frame for frame, page in memory.pages.items() if page.in_image}
+    target = {frame: frame for frame in memory.in_image()}
     first = -(-program.sizes().image_bytes // PAGE_BYTES)
-    for frame in memory.pages:
+    for frame in sorted(memory.frames):
         if frame not in working and frame not in target:
             target[frame] = first
             first += 1
@@ -126,17 +122,21 @@ def relocate(program: Program) -> None:
 
 def _commit(program: Program) -> None:
     """The carve-out ends where memory does."""
-    program.commit((max(program.memory.pages, default=0) + 1) * PAGE_BYTES)
+    program.commit((max(program.memory.frames, default=0) + 1) * PAGE_BYTES)
 
 
 def _relocate(memory: Memory) -> int:
     """See `relocate`; returns the size of the image, in pages."""
     written = memory.written_frames()
-    order = {frame: va for (_, va), m in sorted(memory.mappings.items(), reverse=True) for frame in [m.frame]}
-    fixed = sorted(memory.pages.keys() - written, key=lambda frame: order[frame])
-    working = sorted(memory.pages.keys() & written, key=lambda frame: order[frame])
-    for frame in memory.pages:
-        memory.pages[frame].in_image = frame not in written
+    mappings = memory.mappings
+    order = dict(
+        zip(mappings.frames[::-1].tolist(), mappings.pages[::-1].tolist(), strict=True)
+    )  # the first counts
+    fixed = sorted(memory.frames - written, key=lambda frame: order[frame])
+    working = sorted(memory.frames & written, key=lambda frame: order[frame])
+    memory.pages.update({frame: memory.pages[frame] for frame in fixed})
+    for frame, page in memory.pages.items():
+        page.in_image = frame not in written
     granule = family_of(memory.trace.profile).block_pages if working else 1
     low = min(working, default=0)
 
@@ -156,6 +156,6 @@ def _relocate(memory: Memory) -> int:
 @memory_pass("trim-address-space")
 def trim_address_space(program: Program) -> None:
     """Lower va_bytes to what is mapped, which sizes the page table on the device."""
-    top = max((va for _, va in program.memory.mappings), default=0) + 1
+    top = int(program.memory.mappings.pages.max(initial=0)) + 1
     granule = program.profile.mmu["granule_bytes"]
     program.replace(va_bytes=-(-top * PAGE_BYTES // granule) * granule)

@@ -11,6 +11,7 @@ from signing import envelope
 from tee_replayer.target import drivers
 from trace_format import layout, packing
 from trace_format import profile as profiles
+from trace_format.codec import Buffer
 from trace_format.errors import ProfileError, TraceError
 from trace_format.schema import ALIGNMENT, MAX_CARVEOUT_BYTES, SectionType
 from trace_format.trace import Trace
@@ -32,7 +33,7 @@ def claimed(signed: bytes) -> dict[str, Any]:
     """The manifest of a trace that may be damaged elsewhere; empty when it cannot be read."""
     try:
         part = layout.disassemble(envelope.split(signed).trace)[1].one(SectionType.MANIFEST)
-        return packing.unpack("manifest", part.stored, part.offset)
+        return packing.unpack("manifest", bytes(part.stored), part.offset)
     except TraceError:
         return {}
 
@@ -58,7 +59,7 @@ def secure_bytes(trace: Trace | None, signed: bytes) -> int:
     return memory_for(trace, envelope.split(signed).trace)
 
 
-def memory_for(trace: Trace, data: bytes) -> int:
+def memory_for(trace: Trace, data: Buffer) -> int:
     """As `secure_bytes`, for a trace and its bytes, without an envelope."""
     header = layout.read_header(data)
     work = trace.actions.nbytes + len(trace.slots) * packing.size_of("slot") + header["chunk_bytes"]

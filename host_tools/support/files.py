@@ -19,7 +19,9 @@ def check_writable(path: str | Path) -> None:
         os.close(descriptor)
 
 
-def write_atomically(path: str | Path, data: bytes, *, mode: int = 0o666, overwrite: bool = True) -> None:
+def write_atomically(
+    path: str | Path, data: bytes | memoryview, *, mode: int = 0o666, overwrite: bool = True
+) -> None:
     """Write a whole file, or leave everything as it was.
 
     Args:

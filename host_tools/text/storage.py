@@ -70,7 +70,7 @@ def storage_of(data: bytes) -> Storage:
 def _stored(part: layout.Part) -> Stored:
     known = part.type in NAMES
     follows = part.codec == Codec.STORED or (known and codec.packed_lz4(part.decode()) == part.stored)
-    return Stored(part.type, part.codec, part.raw_bytes, None if known and follows else part.stored)
+    return Stored(part.type, part.codec, part.raw_bytes, None if known and follows else bytes(part.stored))
 
 
 def notes_of(data: bytes) -> bytes | None:

@@ -172,6 +172,7 @@ class VirtualGpu:
         """Frees the GPU; it must not be used afterwards."""
         self._lib.vgpu_destroy(self._gpu)
         self._gpu = _ffi.NULL
+        self._regions = []  # its callbacks refer to this object, which would keep the memory until a collection
 
     def __enter__(self) -> Self:
         return self
@@ -243,16 +244,21 @@ class VirtualGpu:
         """What jobs accessed since creation or clear_access (track_access only).
 
         Returns:
-            Physical page address -> uint8[4096] of ACCESS_* flags, ascending.
+            Physical page address -> uint8[4096] of ACCESS_* flags, ascending. Equal arrays are one, read-only:
+            most pages are read or written as a whole.
         """
         count = self._lib.vgpu_access_pages(self._gpu, _ffi.NULL, 0)
         pages = _ffi.new("uint64_t[]", count)
         self._lib.vgpu_access_pages(self._gpu, pages, count)
-        found = {}
+        found: dict[int, npt.NDArray[np.uint8]] = {}
+        kept: dict[bytes, npt.NDArray[np.uint8]] = {}
+        flags = _ffi.new("uint8_t[]", PAGE_BYTES)
         for page in pages:
-            flags = np.empty(PAGE_BYTES, np.uint8)
-            self._lib.vgpu_access(self._gpu, page, _ffi.from_buffer("uint8_t[]", flags))
-            found[int(page)] = flags
+            self._lib.vgpu_access(self._gpu, page, flags)
+            content = bytes(_ffi.buffer(flags))
+            if content not in kept:
+                kept[content] = np.frombuffer(content, np.uint8)
+            found[int(page)] = kept[content]
         return found
 
     def clear_access(self) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""`make bench`: measure and print tables. `python -m tests.bench [format] [mali] [optee] [lenet] ...`."""
+"""`make bench`: measure and print tables. `python -m tests.bench [format] [mali] [lenet] [host-lenet] ...`."""
 
 from __future__ import annotations
 
@@ -13,10 +13,12 @@ from rich.console import Console
 from rich.table import Table
 
 from tests.bench import format as format_bench
-from tests.bench import history, mali, networks, optee
+from tests.bench import history, host, mali, networks, optee
 from trace_format.errors import GramophoneError
 
-SUBJECTS = ("format", "mali", "optee", "lenet", *networks.LARGE)
+NETWORKS = ("lenet", *networks.LARGE)
+HOST = {f"host-{name}": name for name in NETWORKS}
+SUBJECTS = ("format", "mali", "optee", *NETWORKS, *HOST)
 
 
 def main() -> None:
@@ -34,9 +36,10 @@ def main() -> None:
         earlier = history.last(options.history) if options.history else None
     except GramophoneError as error:
         parser.error(str(error))
-    rows = [networks.measure(name) for name in subjects if name not in ("format", "mali", "optee")]
+    rows = [networks.measure(name) for name in subjects if name in NETWORKS]
     malis = [mali.measure(name) for name in mali.ORIGINAL] if "mali" in subjects else []
     parsing = format_bench.measure() if "format" in subjects else {}
+    on_host = [cost for name in subjects if name in HOST for cost in host.measure(HOST[name])]
     in_optee = optee.measure() if "optee" in subjects else {}
     firmware = networks.firmware_bytes() if rows else {}
     mali_firmware = mali.firmware_bytes() if malis else {}
@@ -46,6 +49,7 @@ def main() -> None:
         "mali": [dataclasses.asdict(row) for row in malis],
         "mali_firmware_bytes": mali_firmware,
         "optee": in_optee,
+        "host": [dataclasses.asdict(cost) for cost in on_host],
         "format_mb_per_s": parsing,
     }
     if options.history:
@@ -62,6 +66,8 @@ def main() -> None:
         console.print(_plain("firmware, mali_g71 on qemu-virt, ES256 (bytes)", mali_firmware, "{:,}"))
     if in_optee:
         console.print(_plain("OP-TEE", in_optee, "{:,}"))
+    if on_host:
+        console.print(_host(on_host))
     if parsing:
         console.print(_plain("parsing actions (MB/s)", parsing, "{:,.1f}"))
     if earlier:
@@ -95,6 +101,18 @@ def _networks(rows: list[networks.Row]) -> Table:
         "virtual GPU, M shader instructions/s/core": [f"{r.shader_rate:,.0f}" for r in rows],
     }
     return _columns("network", [row.name for row in rows], lines)
+
+
+def _host(costs: list[host.Cost]) -> Table:
+    """One row a command."""
+    titles = ("command", "CPU seconds", "peak memory, bytes", "file, bytes", "peak memory of file")
+    table = Table(*titles, title="\non the host", title_justify="left", box=None, pad_edge=False)
+    for column in table.columns[1:]:
+        column.justify = "right"
+    for cost in costs:
+        ratio = f"{cost.peak_bytes / cost.file_bytes:.1f}" if cost.file_bytes else ""
+        table.add_row(cost.name, f"{cost.cpu_s:.2f}", f"{cost.peak_bytes:,}", f"{cost.file_bytes:,}", ratio)
+    return table
 
 
 def _columns(title: str, names: list[str], lines: dict[str, list[str]]) -> Table:

@@ -156,7 +156,7 @@ def resectioned(
     """A trace's parts with other sections in its body, other slots, more in its manifest; its layout is good."""
     parts = layout.disassemble(sample.build(compress=False))[1]
     head, body = list(parts[:2]), list(parts[3:])
-    head[0] = layout.Part(SectionType.MANIFEST, head[0].stored + more)
+    head[0] = layout.Part(SectionType.MANIFEST, bytes(head[0].stored) + more)
     if slots:
         head[1] = layout.Part(SectionType.SLOTS, slots)
     change(body)

@@ -25,9 +25,8 @@ U32 = npt.NDArray[np.uint32]
 
 
 class _Flat(ctypes.Structure):
-    _fields_ = [("memory", ctypes.c_void_p)] + [
-        (n, ctypes.c_uint32) for n in ["va", "bytes", "writable", "read", "written"]
-    ]
+    _fields_ = [(n, ctypes.c_void_p) for n in ["memory", "noted"]]
+    _fields_ += [(n, ctypes.c_uint32) for n in ["va", "bytes", "writable"]]
 
 
 class _Flow(ctypes.Structure):
@@ -64,7 +63,7 @@ def disassemble(word: int) -> str:
 
 @dataclass
 class Outcome:
-    """What v3d_csd_run reported, and the memory afterwards."""
+    """What v3d_csd_run reported, and the memory afterwards; `noted`: the access map, ACCESS_* of each byte."""
 
     instructions: int
     bytes_read: int
@@ -72,7 +71,7 @@ class Outcome:
     fault: tuple[int, bool] | None
     error: str
     touched: npt.NDArray[np.uint8]
-    noted: tuple[int, int]
+    noted: npt.NDArray[np.uint8]
     memory: U32
     labels: U32 | None
     read: int
@@ -128,7 +127,8 @@ def dispatch(
     words += [CODE | flags, UNIFORMS]
     for index, value in (cfg or {}).items():
         words[index] = value
-    flat = _Flat(memory.ctypes.data, BASE, PAGES * 4096, READ_ONLY * 4096, 0, 0)
+    noted = np.zeros(PAGES * 4096, np.uint8)
+    flat = _Flat(memory.ctypes.data, noted.ctypes.data, BASE, PAGES * 4096, READ_ONLY * 4096)
     result, touched = _Result(), np.zeros(PAGES, np.uint8)
     labels = np.zeros(PAGES * 4096, np.uint32)
     flow = _Flow(labels.ctypes.data, labels.size)
@@ -155,7 +155,7 @@ def dispatch(
         (result.fault_va, result.fault_write) if result.faulted else None,
         result.error.decode(),
         touched,
-        (flat.read, flat.written),
+        noted,
         memory.copy(),
         labels if follow else None,
         flow.read,

@@ -166,7 +166,7 @@ def far_apart(frame: int) -> Trace:
     """Two pages with content, one of them at the carve-out's end; nothing between them is mapped."""
     memory = Memory.of(trace([Area(JOBS, data=header(1)), Area(BASE, 1, RW, b"far")], submit(JOBS)))
     here = memory.mappings[0, BASE // PAGE].frame
-    memory.move({other: frame if other == here else other for other in memory.pages})
+    memory.move({other: frame if other == here else other for other in memory.frames})
     made = memory.emit((frame + 1) * PAGE)
     made.check()
     return made
@@ -189,6 +189,6 @@ def test_a_carve_out_of_almost_4_gib() -> None:
 
 def test_more_than_a_carve_out_can_be_is_refused() -> None:
     memory = Memory.of(far_apart((1 << 20) - 1))
-    memory.move({frame: frame + 1 for frame in memory.pages})
+    memory.move({frame: frame + 1 for frame in memory.frames})
     with pytest.raises(ManifestError, match="needs too much memory: expected at most 4294967296 bytes, found 42"):
         memory.emit()

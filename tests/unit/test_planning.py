@@ -212,7 +212,7 @@ def test_content_shares_with_none() -> None:
     memory = Memory.of(source)
     memory.pages[memory.mappings[0, (WORK + SPACING) // PAGE + 2].frame].own()
     assert overlap(PASSES["plan-memory"](source)) == {(0, 1), (0, 2), (1, 2)}
-    filled = items(memory, reach(memory), memory.pages.keys() & memory.written_frames())
+    filled = items(memory, reach(memory), memory.frames & memory.written_frames())
     (second,) = [item for item in filled if item.page == (WORK + SPACING) // PAGE]
     assert (second.first, second.last) == ALWAYS
 

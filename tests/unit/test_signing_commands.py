@@ -88,7 +88,7 @@ def test_from_key_to_verified_trace(algorithm: str, title: str) -> None:
         "key_id": made["key_id"],
     }
     public = keys.load_public_key(Path("p.pem").read_bytes())
-    assert verify_trace(Path("net.sgtr").read_bytes(), [public]).trace == small_trace()
+    assert bytes(verify_trace(Path("net.sgtr").read_bytes(), [public]).trace or b"") == small_trace()
     assert run("verify", "net.sgtr", "--key", "p.pem").stdout.startswith("verified: net.sgtr: signed by ")
 
 

@@ -93,7 +93,7 @@ def test_envelope_round_trip(envelope: Envelope) -> None:
 def test_signed_trace_round_trip(envelope: Envelope, trace: bytes) -> None:
     data = join(envelope, trace)
     found = split(data)
-    assert (found.envelope, found.trace, found.offset) == (envelope, trace, TRACE_START)
+    assert (found.envelope, bytes(found.trace), found.offset) == (envelope, trace, TRACE_START)
 
 
 @given(st.binary(max_size=200))

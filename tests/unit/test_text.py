@@ -79,7 +79,7 @@ def test_sections_that_another_program_packed() -> None:
         layout.Part(78, b"not LZ4", SECTION_FLAG_OPTIONAL, Codec.LZ4, 1000),
         layout.Part(79, b"", SECTION_FLAG_OPTIONAL),
     ]
-    spaced = layout.Part(SectionType.NOTES, notes.stored.replace(b":", b" :  "), SECTION_FLAG_OPTIONAL)
+    spaced = layout.Part(SectionType.NOTES, bytes(notes.stored).replace(b":", b" :  "), SECTION_FLAG_OPTIONAL)
     data = layout.assemble(head, [body[0], *pieces, other[0], spaced, *other[1:]], 4096, flags)
     found = same_again(data)
     assert "  image lz4 5000 base64 " in found

@@ -6,6 +6,7 @@
  */
 #include <stdio.h>
 
+#include "access_map.h"
 #include "v3d_qpu.h"
 
 #define ACTION 0xd0b1e000u
@@ -23,8 +24,9 @@ static uint32_t *translate(struct v3d_mmu *mmu, uint32_t va, bool write, struct 
         return NULL;
     }
     mmu->touched[va >> V3D_PAGE_SHIFT] |= write ? 2 : 1;
-    if (mmu->track)
-        v3d_mmu_note(mmu, va, 4, write);
+    uint8_t *flags = mmu->track ? v3d_mmu_noted(mmu, va) : NULL;
+    if (flags)
+        access_map_mark(flags + va % V3D_PAGE_BYTES, 4, write);
     return (uint32_t *)((entry & ~(uintptr_t)(V3D_PAGE_BYTES - 1)) + (va & (V3D_PAGE_BYTES - 1)));
 }
 

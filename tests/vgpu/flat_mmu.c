@@ -9,8 +9,8 @@
 /* GPU address of the memory; `writable` bytes from its start may be written. */
 struct flat {
     uint8_t *memory;
+    uint8_t *noted; /* access map, a byte for each (with track) */
     uint32_t va, bytes, writable;
-    uint32_t read, written; /* bytes noted with track */
 };
 
 uintptr_t v3d_mmu_fill(struct v3d_mmu *mmu, uint32_t va)
@@ -26,12 +26,11 @@ uintptr_t v3d_mmu_fill(struct v3d_mmu *mmu, uint32_t va)
     return page;
 }
 
-void v3d_mmu_note(struct v3d_mmu *mmu, uint32_t va, uint32_t bytes, bool write)
+uint8_t *v3d_mmu_noted(struct v3d_mmu *mmu, uint32_t va)
 {
-    struct flat *flat = mmu->owner;
+    const struct flat *flat = mmu->owner;
 
-    (void)va;
-    *(write ? &flat->written : &flat->read) += bytes;
+    return flat->noted + ((va & ~(uint32_t)(V3D_PAGE_BYTES - 1)) - flat->va);
 }
 
 /* Labels of the flat memory, from its start on. */

@@ -6,6 +6,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from host_tools.vgpu.binding import ACCESS_READ, ACCESS_READ_FIRST, ACCESS_WRITTEN
 from tests.support.qpu_asm import assemble
 from tests.support.qpu_bench import (
     BASE,
@@ -311,7 +312,11 @@ def test_supergroups_with_shared_memory_do_not_overlap() -> None:
 def test_tracking_notes_every_byte() -> None:
     code = LANE_ADDRESS + "nop; mov tmua, rf10\nnop; nop; ldtmu.rf30\n" + STORE_RF30 + END
     outcome = dispatch(code, [DATA], flags=ONE_SECTION, track=True)
-    assert outcome.noted == (len(assemble(code)) + 4 + 64, 64)
+    expected = np.zeros_like(outcome.noted)
+    for start, size in ((CODE, len(assemble(code))), (UNIFORMS, 4), (DATA, 64)):
+        expected[start - BASE :][:size] = ACCESS_READ | ACCESS_READ_FIRST
+    expected[DATA - BASE :][:64] |= ACCESS_WRITTEN
+    np.testing.assert_array_equal(outcome.noted, expected)
     page = (DATA - BASE) // 4096
     assert outcome.touched[[0, (UNIFORMS - BASE) // 4096, page]].tolist() == [1, 1, 3]
     assert np.count_nonzero(outcome.touched) == 3

@@ -8,25 +8,40 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from tests.support.qpu_bench import DATA, END, LANE_ADDRESS, ONE_SECTION, STORE_RF30, dispatch
+from host_tools.vgpu.binding import ACCESS_READ, ACCESS_READ_FIRST, ACCESS_WRITTEN
+from tests.support.qpu_bench import BASE, DATA, END, LANE_ADDRESS, ONE_SECTION, STORE_RF30, dispatch
 
 PER_LANE, PER_QUAD = 0xFFFFFF80, 0xFFFFFF00
 REGULAR, S8, S16, VEC2, VEC3, VEC4, U8, U16, U32 = 15 << 3, 0, 1, 2, 3, 4, 5, 6, 7
 
 
-def gather(addresses: np.ndarray, kind: int, components: int, data: np.ndarray) -> list[np.ndarray]:
-    """Loads with each lane's address from the table at DATA; data follows it. Returns the components."""
+READ_FIRST = ACCESS_READ | ACCESS_READ_FIRST
+
+
+def gather(
+    addresses: np.ndarray, kind: int, components: int, data: np.ndarray
+) -> tuple[list[np.ndarray], np.ndarray]:
+    """Loads with each lane's address from the table at DATA; data follows it.
+
+    Returns:
+        The components, and the access map of the data.
+    """
     code = LANE_ADDRESS + "nop; mov tmua, rf10\nnop; nop; ldtmu.rf1\nnop; mov tmuau, rf1\nnop; nop; ldunif\n"
     for i in range(components):
         code += f"nop; nop; ldtmu.rf{20 + i}\n"
     code += "nop; mov r1, r5\n"
     for i in range(components):
         code += f"add rf10, rf10, r1\nnop; mov tmud, rf{20 + i}\nnop; mov tmua, rf10\n"
-    outcome = dispatch(
-        code + END, [DATA, PER_LANE | REGULAR | kind, 0x4000], np.concatenate([addresses, data]), flags=ONE_SECTION
-    )
-    assert (outcome.error, outcome.fault) == ("", None)
-    return [outcome.words(DATA + 0x4000 * (i + 1), 16) for i in range(components)]
+    uniforms = [DATA, PER_LANE | REGULAR | kind, 0x4000]
+    outcomes = [
+        dispatch(code + END, uniforms, np.concatenate([addresses, data]), flags=ONE_SECTION, track=track)
+        for track in (False, True)
+    ]
+    plain, tracked = outcomes
+    assert (plain.error, plain.fault) == ("", None)
+    np.testing.assert_array_equal(plain.memory, tracked.memory)
+    noted = tracked.noted[DATA + 64 - BASE :][: data.nbytes]
+    return [plain.words(DATA + 0x4000 * (i + 1), 16) for i in range(components)], noted
 
 
 ADDRESS_PATTERNS = {
@@ -47,13 +62,17 @@ def test_loads(pattern: str, components: int, shift: int) -> None:
     data = np.random.default_rng(3).integers(0, 2**32, 4000, np.uint32)
     offsets = ADDRESS_PATTERNS[pattern] + shift
     memory = np.concatenate([np.zeros(16, np.uint32), data])
-    got = gather((DATA + offsets).astype(np.uint32), U32 if components == 1 else components, components, data)
+    kind = U32 if components == 1 else components
+    got, noted = gather((DATA + offsets).astype(np.uint32), kind, components, data)
+    touched = np.zeros_like(noted)
     for c, values in enumerate(got):
         at = offsets // 16 * 16 + (offsets + 4 * c) % 16
         expected = memory[at // 4].copy()
         table = at // 4 < 16
         assert not table.any()
         np.testing.assert_array_equal(values, expected)
+        touched[(at - 64).reshape(-1, 1) + np.arange(4)] = READ_FIRST
+    np.testing.assert_array_equal(noted, touched)
 
 
 @pytest.mark.parametrize(("kind", "dtype"), [(S8, np.int8), (U8, np.uint8), (S16, np.int16), (U16, np.uint16)])
@@ -61,8 +80,9 @@ def test_small_loads(kind: int, dtype: type) -> None:
     data = np.random.default_rng(4).integers(0, 2**32, 200, np.uint32)
     size = np.dtype(dtype).itemsize
     index = np.random.default_rng(5).integers(0, 200 * 4 // size, 16)
-    (got,) = gather((DATA + 64 + size * index).astype(np.uint32), kind, 1, data)
+    (got,), noted = gather((DATA + 64 + size * index).astype(np.uint32), kind, 1, data)
     np.testing.assert_array_equal(got, data.view(dtype)[index].astype(np.int64).astype(np.uint32))
+    assert set(np.flatnonzero(noted)) == set((size * index.reshape(-1, 1) + np.arange(size)).ravel())
 
 
 @pytest.mark.parametrize(("kind", "components"), [(U32, 1), (VEC2, 2), (VEC3, 3), (VEC4, 4), (U16, 1), (U8, 1)])
@@ -71,16 +91,19 @@ def test_stores(kind: int, components: int) -> None:
     code = LANE_ADDRESS + "eidx rf1\nshl rf2, rf1, 4\nadd rf2, rf2, rf9\nnop; mov r1, 3\nand.pushz -, rf1, r1\n"
     code += "nop; nop; ldunifrf.r2\nnop; mov rf3, rf1\n" + "nop; mov tmud, rf3\nadd rf3, rf3, r2\n" * components
     code += "nop; mov.ifna tmuau, rf2\n" + END
-    outcome = dispatch(code, [DATA, 100, PER_LANE | REGULAR | kind], [0xAAAAAAAA] * 64, flags=ONE_SECTION)
+    uniforms = [DATA, 100, PER_LANE | REGULAR | kind]
+    outcome = dispatch(code, uniforms, [0xAAAAAAAA] * 64, flags=ONE_SECTION, track=True)
     assert (outcome.error, outcome.fault) == ("", None)
-    expected = np.full(64, 0xAAAAAAAA, np.uint32)
+    expected, noted = np.full(64, 0xAAAAAAAA, np.uint32), np.zeros(256, np.uint8)
     size = {U16: 2, U8: 1}.get(kind, 4)
     for lane in range(16):
         for c in range(components):
             if lane % 4:
                 value = (lane + 100 * c).to_bytes(4, "little")[:size]
                 expected.view(np.uint8)[16 * lane + 4 * c :][:size] = np.frombuffer(value, np.uint8)
+                noted[16 * lane + 4 * c :][:size] = ACCESS_WRITTEN
     np.testing.assert_array_equal(outcome.words(DATA, 64), expected)
+    np.testing.assert_array_equal(outcome.noted[DATA - BASE :][:256], noted)
     assert outcome.bytes_written == 12 * size * components
 
 
@@ -118,8 +141,9 @@ def test_atomics(operation: int) -> None:
     code = LANE_ADDRESS + "nop; mov tmua, rf10\nnop; nop; ldtmu.rf1\nnop; mov tmud, rf1; ldunif\n"
     code += "nop; mov tmuau, r5\nnop; nop; ldtmu.rf30\n" + STORE_RF30 + END
     config = PER_LANE | operation << 3 | U32
-    outcome = dispatch(code, [DATA, DATA + 64, config], values, flags=ONE_SECTION)
+    outcome = dispatch(code, [DATA, DATA + 64, config], values, flags=ONE_SECTION, track=True)
     assert (outcome.error, outcome.fault) == ("", None)
+    assert outcome.noted[DATA + 64 - BASE :][:5].tolist() == [READ_FIRST | ACCESS_WRITTEN] * 4 + [0]
     word, before = int(values[16]), []
     for x in values[:16].tolist():
         before.append(word)

@@ -172,19 +172,16 @@ enum v3d_fault v3d_mmu_explain(const struct v3d_mmu *mmu, uint32_t va, bool writ
     return mmu->tlb[index] ? V3D_FAULT_NONE : V3D_FAULT_BUS;
 }
 
-void v3d_mmu_note(struct v3d_mmu *mmu, uint32_t va, uint32_t bytes, bool write)
+uint8_t *v3d_mmu_noted(struct v3d_mmu *mmu, uint32_t va)
 {
     struct mmu_state *state = state_of(mmu);
-    while (bytes) {
-        uint32_t in_page = V3D_PAGE_BYTES - (va & (V3D_PAGE_BYTES - 1));
-        uint32_t n = bytes < in_page ? bytes : in_page;
-        uint64_t pa;
-        if (v3d_mmu_explain(mmu, va, write, &pa) == V3D_FAULT_NONE &&
-            !access_map_note(&state->gpu->access, pa, n, write))
-            vgpu_fail(state->gpu, "access map: out of memory");
-        va += n;
-        bytes -= n;
-    }
+    uint64_t pa;
+    if (v3d_mmu_explain(mmu, va, false, &pa) != V3D_FAULT_NONE)
+        return NULL;
+    uint8_t *flags = access_map_page(&state->gpu->access, pa);
+    if (!flags)
+        vgpu_fail(state->gpu, "access map: out of memory");
+    return flags;
 }
 
 uint32_t *v3d_mmu_labels(struct v3d_mmu *mmu, uint32_t va)
@@ -207,8 +204,9 @@ bool v3d_mmu_read8(struct v3d_mmu *mmu, uint32_t va, uint8_t *value)
         return false;
     *value = ((const uint8_t *)page)[va & (V3D_PAGE_BYTES - 1)];
     mmu->touched[va >> V3D_PAGE_SHIFT] |= TOUCHED_READ;
-    if (mmu->track)
-        v3d_mmu_note(mmu, va, 1, false);
+    uint8_t *flags = mmu->track ? v3d_mmu_noted(mmu, va) : NULL;
+    if (flags)
+        access_map_mark(flags + (va & (V3D_PAGE_BYTES - 1)), 1, false);
     return true;
 }
 

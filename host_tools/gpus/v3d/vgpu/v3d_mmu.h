@@ -21,8 +21,8 @@ struct v3d_mmu {
     /* touched[va >> 12]: bit 0 read, bit 1 written; always kept. Plain relaxed byte stores
      * from workers are fine. */
     uint8_t *touched;
-    /* Keep the access map: v3d_csd_run is called with threads == 1, and the engine calls
-     * v3d_mmu_note() for every access. */
+    /* Keep the access map: v3d_csd_run is called with threads == 1, and the engine marks every access in the
+     * flags of its page. */
     bool track;
     struct vgpu_flow *flow; /* follow data (vgpu.h; one thread, as with track), or NULL */
     void *owner;            /* state of v3d_mmu.c */
@@ -32,8 +32,9 @@ struct v3d_mmu {
  * no memory there). Thread-safe. */
 uintptr_t v3d_mmu_fill(struct v3d_mmu *mmu, uint32_t va);
 
-/* Note one access for the access map (track only). */
-void v3d_mmu_note(struct v3d_mmu *mmu, uint32_t va, uint32_t bytes, bool write);
+/* Flags of the page at va in the access map (track only), which stay there for the dispatch. NULL: out of
+ * memory, or nothing is mapped. */
+uint8_t *v3d_mmu_noted(struct v3d_mmu *mmu, uint32_t va);
 
 /* Labels (flow only) of the byte at va, with those after it in its page; NULL: nothing is mapped. */
 uint32_t *v3d_mmu_labels(struct v3d_mmu *mmu, uint32_t va);

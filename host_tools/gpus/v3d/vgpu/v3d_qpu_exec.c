@@ -38,28 +38,23 @@ const struct qpu_uop *qpu_fault(struct qpu_thread *t, uint32_t va, bool write)
     return NULL;
 }
 
-uint8_t *qpu_host_slow(struct qpu_worker *worker, uint32_t va, uint32_t bytes, bool write)
+const struct qpu_page *qpu_page_slow(struct qpu_worker *worker, uint32_t va, bool write)
 {
     struct v3d_mmu *mmu = worker->mmu;
-    uint32_t page = va >> V3D_PAGE_SHIFT;
-    uintptr_t entry = __atomic_load_n(&mmu->tlb[page], __ATOMIC_RELAXED);
+    uint32_t number = va >> V3D_PAGE_SHIFT;
+    uintptr_t entry = __atomic_load_n(&mmu->tlb[number], __ATOMIC_RELAXED);
 
     if (entry == 0)
         entry = v3d_mmu_fill(mmu, va);
     if (entry == 0 || (write && !(entry & V3D_TLB_WRITABLE)))
         return NULL;
-    uint8_t *host = (uint8_t *)(entry & ~(uintptr_t)(V3D_PAGE_BYTES - 1));
+    __atomic_fetch_or(&mmu->touched[number], write ? 2 : 1, __ATOMIC_RELAXED);
 
-    __atomic_fetch_or(&mmu->touched[page], write ? 2 : 1, __ATOMIC_RELAXED);
-    if (mmu->track) {
-        v3d_mmu_note(mmu, va, bytes, write);
-    } else {
-        struct qpu_tlb *tlb = write ? &worker->writable : &worker->readable;
-
-        tlb->page[page % QPU_TLB_ENTRIES] = page + 1;
-        tlb->host[page % QPU_TLB_ENTRIES] = host;
-    }
-    return host + va % V3D_PAGE_BYTES;
+    struct qpu_page *page = &(write ? worker->writable : worker->readable)[number % QPU_TLB_ENTRIES];
+    page->tag = number + 1;
+    page->host = (uint8_t *)(entry & ~(uintptr_t)(V3D_PAGE_BYTES - 1));
+    page->noted = mmu->track ? v3d_mmu_noted(mmu, va) : NULL;
+    return page;
 }
 
 const struct qpu_uop *qpu_stop_error(struct qpu_thread *t, const struct qpu_uop *u)

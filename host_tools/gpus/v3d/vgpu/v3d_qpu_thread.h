@@ -9,6 +9,7 @@
 #ifndef GRAMOPHONE_V3D_QPU_THREAD_H
 #define GRAMOPHONE_V3D_QPU_THREAD_H
 
+#include "access_map.h"
 #include "v3d_mmu.h"
 #include "v3d_qpu_decode.h"
 #include "v3d_qpu_vec.h"
@@ -37,17 +38,18 @@ enum { QPU_TMU_FIFO = 16, QPU_TMU_DATA = 16 };
 
 enum { QPU_TLB_ENTRIES = 64 };
 
-/* Pages that this worker used recently; an entry is only made once the MMU has granted the access. */
-struct qpu_tlb {
-    uint32_t page[QPU_TLB_ENTRIES]; /* page number + 1; 0: empty */
-    uint8_t *host[QPU_TLB_ENTRIES];
+/* A page that a worker used recently; it is only entered once the MMU has granted the access. */
+struct qpu_page {
+    uint32_t tag; /* page number + 1; 0: none */
+    uint8_t *host;
+    uint8_t *noted; /* its flags in the access map, or NULL: none is kept */
 };
 
 /* What the threads that one worker runs have in common. */
 struct qpu_worker {
     struct v3d_mmu *mmu;
     const struct qpu_program *program;
-    struct qpu_tlb readable, writable;
+    struct qpu_page readable[QPU_TLB_ENTRIES], writable[QPU_TLB_ENTRIES];
     uint64_t instructions, bytes_read, bytes_written;
     bool shared_memory; /* a thread extracted its workgroup's number in memory: see v3d_csd.c */
     bool faulted, fault_write;
@@ -143,17 +145,33 @@ const struct qpu_uop *qpu_fail(struct qpu_thread *thread, const struct qpu_uop *
 /* Stop the thread with an MMU fault. Returns NULL. */
 const struct qpu_uop *qpu_fault(struct qpu_thread *thread, uint32_t va, bool write);
 
-/* Host address of va, or NULL after qpu_fault(). Slow path of qpu_host(). */
-uint8_t *qpu_host_slow(struct qpu_worker *worker, uint32_t va, uint32_t bytes, bool write);
+/* The page at va, or NULL: the MMU does not grant the access. Slow path of qpu_page(). */
+const struct qpu_page *qpu_page_slow(struct qpu_worker *worker, uint32_t va, bool write);
 
+static inline const struct qpu_page *qpu_page(struct qpu_worker *worker, uint32_t va, bool write)
+{
+    uint32_t number = va >> V3D_PAGE_SHIFT, entry = number % QPU_TLB_ENTRIES;
+    const struct qpu_page *page = write ? &worker->writable[entry] : &worker->readable[entry];
+
+    return page->tag == number + 1 ? page : qpu_page_slow(worker, va, write);
+}
+
+/* Note an access of `bytes` bytes at va, all in the page, where a map is kept. */
+static inline void qpu_note(const struct qpu_page *page, uint32_t va, uint32_t bytes, bool write)
+{
+    if (page->noted)
+        access_map_mark(page->noted + va % V3D_PAGE_BYTES, bytes, write);
+}
+
+/* Host address of `bytes` bytes at va, all in one page, for an access that is made now; NULL: not granted. */
 static inline uint8_t *qpu_host(struct qpu_worker *worker, uint32_t va, uint32_t bytes, bool write)
 {
-    const struct qpu_tlb *tlb = write ? &worker->writable : &worker->readable;
-    uint32_t page = va >> V3D_PAGE_SHIFT, entry = page % QPU_TLB_ENTRIES;
+    const struct qpu_page *page = qpu_page(worker, va, write);
 
-    if (tlb->page[entry] != page + 1)
-        return qpu_host_slow(worker, va, bytes, write);
-    return tlb->host[entry] + va % V3D_PAGE_BYTES;
+    if (!page)
+        return NULL;
+    qpu_note(page, va, bytes, write);
+    return page->host + va % V3D_PAGE_BYTES;
 }
 
 /* Lanes for which a condition holds. */

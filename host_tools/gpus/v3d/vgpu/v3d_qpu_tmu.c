@@ -114,21 +114,27 @@ static inline void load_words(struct qpu_thread *t, unsigned components, const u
     }
 }
 
-/* All lanes in the page at `page`, words that do not wrap. */
-static void load_page_words(struct qpu_thread *t, const struct qpu_access *access, const uint8_t *page)
+/* All lanes in one page, words that do not wrap. */
+static void load_page_words(struct qpu_thread *t, const struct qpu_access *access,
+                            const struct qpu_page *page)
 {
     const qpu_u32 offset = access->address & (V3D_PAGE_BYTES - 1);
     const qpu_u32 from_first = access->address - access->address[0];
+    const uint32_t bytes = 4 * access->components;
     const uint8_t *at[QPU_LANES];
 
     if (!qpu_any(from_first)) { /* one address for all lanes */
+        qpu_note(page, offset[0], bytes, false);
         for (unsigned c = 0; c < access->components; c++)
-            *fifo_entry(t, c) = qpu_splat(*(const word_any *)(page + offset[0] + 4 * c));
+            *fifo_entry(t, c) = qpu_splat(*(const word_any *)(page->host + offset[0] + 4 * c));
     } else if (access->components == 1 && !qpu_any(from_first ^ QPU_LANE_NUMBERS * 4)) { /* consecutive */
-        *fifo_entry(t, 0) = (qpu_u32) * (const qpu_u32_unaligned *)(page + offset[0]);
+        qpu_note(page, offset[0], sizeof(qpu_u32), false);
+        *fifo_entry(t, 0) = (qpu_u32) * (const qpu_u32_unaligned *)(page->host + offset[0]);
     } else {
-        for (int lane = 0; lane < QPU_LANES; lane++)
-            at[lane] = page + offset[lane];
+        for (int lane = 0; lane < QPU_LANES; lane++) {
+            qpu_note(page, offset[lane], bytes, false);
+            at[lane] = page->host + offset[lane];
+        }
         load_words(t, access->components, at);
     }
 }
@@ -153,15 +159,14 @@ static const struct qpu_uop *load_far_words(struct qpu_thread *t, const struct q
     return u + 1;
 }
 
-/* Host page if all lanes take part and lie in one page; else NULL. The access must not wrap. */
-static uint8_t *common_page(struct qpu_thread *t, const struct qpu_access *access, bool write)
+/* The page, if all lanes take part and lie in one; else NULL. The access must not wrap. */
+static const struct qpu_page *common_page(struct qpu_thread *t, const struct qpu_access *access, bool write)
 {
     uint32_t first = access->address[0];
 
-    if (access->lanes != 0xffff || t->worker->mmu->track ||
-        qpu_any((access->address ^ first) & ~(uint32_t)(V3D_PAGE_BYTES - 1)))
+    if (access->lanes != 0xffff || qpu_any((access->address ^ first) & ~(uint32_t)(V3D_PAGE_BYTES - 1)))
         return NULL;
-    return qpu_host(t->worker, first & ~(uint32_t)(V3D_PAGE_BYTES - 1), V3D_PAGE_BYTES, write);
+    return qpu_page(t->worker, first, write);
 }
 
 /* Whether the access is of whole words and no vector goes past the end of its 16 bytes. */
@@ -176,7 +181,7 @@ static const struct qpu_uop *load(struct qpu_thread *t, const struct qpu_uop *u,
                                   const struct qpu_access *access)
 {
     const struct qpu_uop *next = u + 1;
-    const uint8_t *page;
+    const struct qpu_page *page;
 
     if (t->tmu_fifo_count + access->components > t->tmu_fifo_limit)
         return fifo_overflow(t, u);
@@ -198,10 +203,11 @@ static const struct qpu_uop *store(struct qpu_thread *t, const struct qpu_uop *u
 {
     bool consecutive = access->components == 1 && access->bytes == 4 &&
                        !qpu_any((access->address - access->address[0]) ^ QPU_LANE_NUMBERS * 4);
-    uint8_t *page = consecutive ? common_page(t, access, true) : NULL;
+    const struct qpu_page *page = consecutive ? common_page(t, access, true) : NULL;
 
     if (page) {
-        *(qpu_u32_unaligned *)(page + access->address[0] % V3D_PAGE_BYTES) =
+        qpu_note(page, access->address[0], sizeof(qpu_u32), true);
+        *(qpu_u32_unaligned *)(page->host + access->address[0] % V3D_PAGE_BYTES) =
             (qpu_u32_unaligned)t->tmu_data[0];
     } else {
         for (unsigned lane = 0; lane < QPU_LANES; lane++) {
@@ -264,12 +270,13 @@ static const struct qpu_uop *atomic(struct qpu_thread *t, const struct qpu_uop *
         if (!(access->lanes >> lane & 1))
             continue;
         uint32_t va = access->address[lane];
-        uint8_t *at = qpu_host(t->worker, va, 4, true);
+        const struct qpu_page *page = qpu_page(t->worker, va, true);
 
-        if (!at)
+        if (!page)
             return qpu_fault(t, va, true);
-        if (t->worker->mmu->track)
-            v3d_mmu_note(t->worker->mmu, va, 4, false);
+        qpu_note(page, va, 4, false); /* before the write: what is there decides the result */
+        qpu_note(page, va, 4, true);
+        uint8_t *at = page->host + va % V3D_PAGE_BYTES;
         uint32_t *word = (uint32_t *)(void *)at, old = __atomic_load_n(word, __ATOMIC_RELAXED);
         while (!__atomic_compare_exchange_n(word, &old, combine(operation, old, x[lane], y[lane]), false,
                                             __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
