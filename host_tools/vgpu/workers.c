@@ -38,13 +38,13 @@ static void *run_share(void *argument)
 void vgpu_work_run(struct vgpu_work *work, void *const *workers, unsigned count)
 {
     pthread_t ids[VGPU_MAX_WORKERS];
-    struct share shares[VGPU_MAX_WORKERS];
+    struct share shares[VGPU_MAX_WORKERS] = {{work, workers[0]}};
     bool started[VGPU_MAX_WORKERS] = {false};
 
-    for (unsigned i = 0; i < count; i++)
+    for (unsigned i = 1; i < count; i++) { /* what does not start leaves its share to the others */
         shares[i] = (struct share){work, workers[i]};
-    for (unsigned i = 1; i < count; i++) /* what does not start leaves its share to the others */
         started[i] = pthread_create(&ids[i], NULL, run_share, &shares[i]) == 0;
+    }
     run_share(&shares[0]);
     for (unsigned i = 1; i < count; i++)
         if (started[i])

@@ -15,10 +15,10 @@ enum { MESSAGE_TYPE_WIDE = 15 };
 
 bool bifrost_refuse(struct bifrost_translation *t, uint32_t status, const char *reason)
 {
-    if (!t->code->status) {
-        t->code->status = status;
-        t->code->reason = reason;
-        t->code->encoding = t->encoding;
+    if (!t->code.status) {
+        t->code.status = status;
+        t->code.reason = reason;
+        t->code.encoding = t->encoding;
     }
     return false;
 }
@@ -67,7 +67,7 @@ static bool find_constant(struct bifrost_translation *t, unsigned fau, unsigned 
     static const uint8_t numbers[8] = {[2] = 4, [3] = 5, [4] = 0, [5] = 1, [6] = 2, [7] = 3};
 
     *number = numbers[fau >> 4 & 7];
-    if (t->clause->constants >> *number & 1)
+    if (t->clause.constants >> *number & 1)
         return true;
     return bifrost_refuse(t, MALI_INSTR_OPERAND_FAULT, "a constant that the clause does not have");
 }
@@ -85,10 +85,10 @@ bool bifrost_fau(struct bifrost_translation *t, unsigned fau, bool high, uint16_
     } else if (fau >= FAU_CONSTANT) {
         if (!find_constant(t, fau, &number))
             return false;
-        enum bifrost_relative relative = t->clause->relative[number];
+        enum bifrost_relative relative = t->clause.relative[number];
         if (relative == BIFROST_UNKNOWN || relative & (high ? BIFROST_HIGH : BIFROST_LOW))
             return bifrost_refuse(t, MALI_INSTR_OPERAND_FAULT, "an operand relative to the program counter");
-        uint64_t value = t->clause->constant[number] | (fau & 15);
+        uint64_t value = t->clause.constant[number] | (fau & 15);
         *slot = bifrost_constant(t, (uint32_t)(value >> (high ? 32 : 0)));
     } else if (fau == FAU_ZERO || (fau == FAU_LANE && high)) {
         *slot = bifrost_constant(t, 0);
@@ -113,11 +113,11 @@ bool bifrost_target(struct bifrost_translation *t, unsigned fau, unsigned source
         return bifrost_refuse(t, MALI_INSTR_OPERAND_FAULT, "a branch to what is no constant");
     if (!find_constant(t, fau, &number))
         return false;
-    if (t->clause->relative[number] != BIFROST_HIGH && t->clause->relative[number] != BIFROST_BOTH)
+    if (t->clause.relative[number] != BIFROST_HIGH && t->clause.relative[number] != BIFROST_BOTH)
         return bifrost_refuse(t, MALI_INSTR_OPERAND_FAULT, "a branch that is not relative");
-    uint32_t word = (uint32_t)(t->clause->constant[number] >> 32);
+    uint32_t word = (uint32_t)(t->clause.constant[number] >> 32);
     int64_t offset = (int32_t)(word << 4) >> 4;
-    *va = t->code->va + (uint64_t)offset;
+    *va = t->code.va + (uint64_t)offset;
     if (*va % BIFROST_QUADWORD || !*va)
         return bifrost_refuse(t, MALI_INSTR_INVALID_PC, "a branch to the middle of a quadword");
     return true;
@@ -126,16 +126,16 @@ bool bifrost_target(struct bifrost_translation *t, unsigned fau, unsigned source
 /* ---- clauses ---- */
 
 /* The clause at code->va. False: refused, or it cannot be fetched. */
-static bool fetch(struct bifrost_translation *t, struct mali_device *dev, unsigned space,
-                  struct bifrost_clause *clause)
+static bool fetch(struct bifrost_translation *t, struct mali_device *dev, unsigned space)
 {
+    struct bifrost_clause *clause = &t->clause;
     uint8_t quadword[BIFROST_QUADWORD];
 
     while (!clause->is_whole) {
-        uint64_t va = t->code->va + BIFROST_QUADWORD * clause->quadwords;
-        const uint8_t *at = mali_host(dev, space, va, sizeof(quadword), MALI_EXECUTE, &t->code->fault);
+        uint64_t va = t->code.va + BIFROST_QUADWORD * clause->quadwords;
+        const uint8_t *at = mali_host(dev, space, va, sizeof(quadword), MALI_EXECUTE, &t->code.fault);
         if (!at) {
-            t->code->status = MALI_INSTR_INVALID_PC;
+            t->code.status = MALI_INSTR_INVALID_PC;
             return false;
         }
         memcpy(quadword, at, sizeof(quadword));
@@ -154,14 +154,14 @@ static bool check_header(struct bifrost_translation *t)
                                     [MESSAGE_LOAD] = MESSAGE_TYPE_LOAD,
                                     [MESSAGE_STORE] = MESSAGE_TYPE_STORE,
                                     [MESSAGE_BARRIER] = MESSAGE_TYPE_BARRIER};
-    unsigned type = bifrost_header(t->clause, 35, 5);
+    unsigned type = bifrost_header(&t->clause, 35, 5);
 
-    t->encoding = (uint32_t)t->clause->header;
-    if (t->clause->header & HEADER_FLOAT_MODES)
+    t->encoding = (uint32_t)t->clause.header;
+    if (t->clause.header & HEADER_FLOAT_MODES)
         return bifrost_refuse(t, MALI_INSTR_INVALID_ENC, "a clause with a float mode that is not modelled");
-    if (t->clause->header & HEADER_RESERVED)
+    if (t->clause.header & HEADER_RESERVED)
         return bifrost_refuse(t, MALI_INSTR_INVALID_ENC, "a clause header with reserved bits");
-    if (type != MESSAGE_TYPE_WIDE && type != types[t->code->message])
+    if (type != MESSAGE_TYPE_WIDE && type != types[t->code.message])
         return bifrost_refuse(t, MALI_INSTR_INVALID_ENC,
                               "a message type in a clause header that its message is not of");
     return true;
@@ -169,18 +169,16 @@ static bool check_header(struct bifrost_translation *t)
 
 static void translate(struct bifrost_translation *t, struct mali_device *dev, unsigned space)
 {
-    struct bifrost_code *code = t->code;
-    struct bifrost_clause clause = {0};
-
+    struct bifrost_code *code = &t->code;
     code->first = t->program->uops;
-    t->clause = &clause;
-    if (!fetch(t, dev, space, &clause))
+    t->clause = (struct bifrost_clause){0};
+    if (!fetch(t, dev, space))
         return;
-    code->slots = (uint16_t)(2 * clause.count);
-    if (bifrost_header(&clause, 11, 3)) /* flow: 0 ends threads */
-        code->next_va = code->va + BIFROST_QUADWORD * clause.quadwords;
-    bool done = bifrost_header(&clause, 35, 5) == MESSAGE_TYPE_WIDE ? bifrost_translate_wide(t)
-                                                                    : bifrost_translate(t);
+    code->slots = (uint16_t)(2 * t->clause.count);
+    if (bifrost_header(&t->clause, 11, 3)) /* flow: 0 ends threads */
+        code->next_va = code->va + BIFROST_QUADWORD * t->clause.quadwords;
+    bool done = bifrost_header(&t->clause, 35, 5) == MESSAGE_TYPE_WIDE ? bifrost_translate_wide(t)
+                                                                       : bifrost_translate(t);
     if (done)
         check_header(t);
     code->uops = t->program->uops - code->first;
@@ -224,25 +222,25 @@ static bool explore(struct bifrost_translation *t, struct mali_device *dev, unsi
 
     pending[left++] = va;
     while (left) {
-        struct bifrost_code code = {.va = pending[--left]};
-        if (is_known(program, code.va))
+        struct bifrost_code *code = &t->code;
+        *code = (struct bifrost_code){.va = pending[--left]};
+        if (is_known(program, code->va))
             continue;
         if (program->clauses == MAX_CLAUSES)
             return false;
-        t->code = &code;
         translate(t, dev, space);
         if (t->out_of_memory)
             return false;
-        uint32_t at = position(program, code.va);
-        memmove(&program->code[at + 1], &program->code[at], (program->clauses - at) * sizeof(code));
-        program->code[at] = code;
+        uint32_t at = position(program, code->va);
+        memmove(&program->code[at + 1], &program->code[at], (program->clauses - at) * sizeof(*code));
+        program->code[at] = *code;
         program->clauses++;
-        if (code.status)
+        if (code->status)
             continue;
-        if (code.next_va)
-            pending[left++] = code.next_va;
-        if (code.branches && code.target_va)
-            pending[left++] = code.target_va;
+        if (code->next_va)
+            pending[left++] = code->next_va;
+        if (code->branches && code->target_va)
+            pending[left++] = code->target_va;
     }
     for (uint32_t i = 0; i < program->clauses; i++) {
         struct bifrost_code *code = &program->code[i];

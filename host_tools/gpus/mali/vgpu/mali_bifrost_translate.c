@@ -80,9 +80,9 @@ static bool next_reads(const struct bifrost_translation *t, const struct tuple *
 {
     unsigned next = tuple->number + 1;
     struct bifrost_operation operation;
-    const struct bifrost_tuple *words = &t->clause->tuple[next];
+    const struct bifrost_tuple *words = &t->clause.tuple[next];
 
-    if (next == t->clause->count)
+    if (next == t->clause.count)
         return false;
     if (bifrost_fma(words->fma, &operation) && reads(&operation, words->fma, &t->block[next], NULL, reg))
         return true;
@@ -259,7 +259,7 @@ static bool message(struct bifrost_translation *t, const struct tuple *tuple,
                     const struct bifrost_uop *sources)
 {
     const struct bifrost_environment *environment = t->environment;
-    struct bifrost_code *code = t->code;
+    struct bifrost_code *code = &t->code;
 
     if (code->message != MESSAGE_NONE)
         return bifrost_refuse(t, MALI_INSTR_INVALID_ENC, "a second message in a clause");
@@ -272,7 +272,7 @@ static bool message(struct bifrost_translation *t, const struct tuple *tuple,
     }
     code->words = tuple->add.words;
     code->segment = tuple->add.segment;
-    code->staging = (uint8_t)bifrost_header(t->clause, 18, 6);
+    code->staging = (uint8_t)bifrost_header(&t->clause, 18, 6);
     if (code->staging + code->words > BIFROST_REGISTERS)
         return bifrost_refuse(t, MALI_INSTR_OPERAND_FAULT, "a message of registers after the last");
     if (code->segment != SEGMENT_NONE && code->segment != SEGMENT_GROUP && code->segment != SEGMENT_THREAD)
@@ -286,10 +286,10 @@ static bool message(struct bifrost_translation *t, const struct tuple *tuple,
 
 static bool branch(struct bifrost_translation *t, const struct tuple *tuple, struct bifrost_uop *uop)
 {
-    struct bifrost_code *code = t->code;
+    struct bifrost_code *code = &t->code;
     uint64_t target;
 
-    if (tuple->number + 1 != t->clause->count)
+    if (tuple->number + 1 != t->clause.count)
         return bifrost_refuse(t, MALI_INSTR_INVALID_ENC, "a branch before the last tuple of a clause");
     if (!bifrost_target(t, tuple->block->fau, tuple->add_word >> 6 & 7, &target))
         return false;
@@ -327,19 +327,19 @@ static bool translate_add(struct bifrost_translation *t, struct tuple *tuple)
 
 bool bifrost_translate(struct bifrost_translation *t)
 {
-    unsigned count = t->clause->count;
+    unsigned count = t->clause.count;
     struct tuple_state before = {.fma = NO_SLOT, .add = NO_SLOT};
 
     for (unsigned i = 0; i < count; i++) {
-        t->encoding = (uint32_t)t->clause->tuple[i].block;
-        if (!bifrost_block_read(&t->block[i], t->clause->tuple[i].block, i == 0))
+        t->encoding = (uint32_t)t->clause.tuple[i].block;
+        if (!bifrost_block_read(&t->block[i], t->clause.tuple[i].block, i == 0))
             return bifrost_refuse(t, MALI_INSTR_INVALID_ENC, "a register block of unknown mode");
     }
     for (unsigned i = 0; i < count; i++) {
         const struct bifrost_block *writes = &t->block[(i + 1) % count];
         struct tuple tuple = {.number = i,
-                              .fma_word = t->clause->tuple[i].fma,
-                              .add_word = t->clause->tuple[i].add,
+                              .fma_word = t->clause.tuple[i].fma,
+                              .add_word = t->clause.tuple[i].add,
                               .block = &t->block[i],
                               .fma_to = writes->fma,
                               .add_to = writes->add,

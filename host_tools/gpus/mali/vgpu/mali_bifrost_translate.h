@@ -10,8 +10,8 @@
 struct bifrost_translation {
     struct bifrost_program *program;
     const struct bifrost_environment *environment;
-    const struct bifrost_clause *clause;
-    struct bifrost_code *code;
+    struct bifrost_clause clause;
+    struct bifrost_code code;
     struct bifrost_block block[BIFROST_TUPLES];
     uint32_t encoding;  /* of the operation at hand */
     bool out_of_memory; /* or constants */

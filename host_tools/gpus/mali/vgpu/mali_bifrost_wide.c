@@ -35,7 +35,7 @@ static bool source(struct bifrost_translation *t, unsigned number, unsigned code
 /* The result of a tuple to its pair of registers. */
 static bool write_pair(struct bifrost_translation *t, unsigned number)
 {
-    int reg = t->block[(number + 1) % t->clause->count].fma.reg;
+    int reg = t->block[(number + 1) % t->clause.count].fma.reg;
     struct bifrost_uop low = {.run = bifrost_move}, high = {.run = bifrost_move};
 
     if (reg == BIFROST_NOWHERE)
@@ -49,7 +49,7 @@ static bool write_pair(struct bifrost_translation *t, unsigned number)
 
 static bool multiply(struct bifrost_translation *t, unsigned number)
 {
-    const struct bifrost_tuple *tuple = &t->clause->tuple[number];
+    const struct bifrost_tuple *tuple = &t->clause.tuple[number];
     struct bifrost_operation fma, add;
     struct bifrost_uop uop = {.to = (uint16_t)(SLOT_T0 + number % 2)};
 
@@ -70,11 +70,11 @@ static bool multiply(struct bifrost_translation *t, unsigned number)
 /* A tuple reads registers before the results of the one before it arrive in them. */
 bool bifrost_translate_wide(struct bifrost_translation *t)
 {
-    unsigned count = t->clause->count;
+    unsigned count = t->clause.count;
 
     for (unsigned i = 0; i < count; i++) {
-        t->encoding = (uint32_t)t->clause->tuple[i].block;
-        if (!bifrost_block_read_wide(&t->block[i], t->clause->tuple[i].block))
+        t->encoding = (uint32_t)t->clause.tuple[i].block;
+        if (!bifrost_block_read_wide(&t->block[i], t->clause.tuple[i].block))
             return bifrost_refuse(t, MALI_INSTR_INVALID_ENC, "a register block of unknown mode");
     }
     for (unsigned i = 0; i < count; i++)
