@@ -280,5 +280,5 @@ static size_t walk(struct vgpu *gpu,
 
 static const struct vgpu_family mali_g71_family = FAMILY("mali_g71", true);
 static const struct vgpu_family mali_g71_registers_family = FAMILY("mali_g71-noshaders", false);
-static const struct vgpu_family mali_g71_arch60_family = FAMILY("mali_g71-arch60", false);
+static const struct vgpu_family mali_g71_arch60_family = FAMILY("mali_g71-arch60", true);
 VGPU_FAMILIES(&mali_g71_family, &mali_g71_registers_family, &mali_g71_arch60_family);
