@@ -19,9 +19,8 @@ from host_tools.machine.snapshot import timestamp
 from host_tools.record.network import TOLERANCE, record_network
 from host_tools.record.preflight import NetworkError
 from host_tools.record.program import record_program
-from host_tools.runners.replay import FULL, NONE
+from host_tools.runners.replay import FULL
 from host_tools.support.gpu_folders import DEFAULT_GPU
-from host_tools.vgpu.binding import executes_shaders
 from trace_format import profile
 from trace_format.errors import GramophoneError
 from trace_format.trace import Trace
@@ -122,10 +121,6 @@ def record_ncnn(
     if not 0 <= tolerance < math.inf:
         raise UsageError(f"--tolerance: expected a number from 0, found {tolerance}")
     stamp = timestamp(snapshot) if snapshot is not None else ""
-    if not executes_shaders(gpu):  # compiles the virtual GPU, if that was not done before
-        raise UsageError(
-            f"--gpu {gpu}: this virtual GPU runs no shaders, so that a network has no results to check"
-        )
     network = param.read_bytes(), weights.read_bytes()
     _check_param(param, network[0])
     check_output(output)
@@ -172,9 +167,6 @@ def record_run(
     It runs in its own folder, with every file given by --file and every argument that names a file here; what
     it prints is passed on to standard error. Its shared libraries come from the given files or from the recording
     root's packages. Such a recording has no slots: nothing is known of the program's tensors.
-
-    A guest's virtual Mali runs no shaders: jobs are submitted and end, but compute nothing. The program must
-    tolerate that, since an exit status other than 0 is an error.
     """
     stamp = timestamp(snapshot) if snapshot is not None else ""
     check_output(output)
@@ -184,7 +176,7 @@ def record_run(
     run = record_program(program, args, files, name=title, gpu=gpu, timeout=timeout, snapshot=stamp)
     for line in run.output.splitlines():
         say(f"{program.name}: {line}")
-    return _written(run.trace, output, stamp, run.computes)
+    return _written(run.trace, output, stamp)
 
 
 def _check_param(path: Path, data: bytes) -> None:
@@ -202,7 +194,7 @@ def _check_param(path: Path, data: bytes) -> None:
         )
 
 
-def _written(trace: Trace, output: Path, stamp: str, computes: bool = True) -> Outcome:
+def _written(trace: Trace, output: Path, stamp: str) -> Outcome:
     data = trace.build(compress=False)
     write(output, data)
     text = (
@@ -210,7 +202,5 @@ def _written(trace: Trace, output: Path, stamp: str, computes: bool = True) -> O
     )
     if stamp:
         text += f"\npackages: snapshot.debian.org as of {stamp}"
-    if not computes:
-        text += f"\ncompute: {NONE} (this virtual GPU runs no shaders: the program saw no results)"
-    found = {"trace_bytes": len(data), "compute": FULL if computes else NONE, "snapshot": stamp or None}
+    found = {"trace_bytes": len(data), "compute": FULL, "snapshot": stamp or None}
     return Outcome({**facts(trace), **found}, text)

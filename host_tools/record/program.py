@@ -9,16 +9,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from host_tools.machine.boot import BOOT_TIMEOUT_S, RAM_END, GuestJob, ProgramError, boot, qemu_version
+from host_tools.machine.boot import BOOT_TIMEOUT_S, RAM_END, GuestJob, boot, qemu_version
 from host_tools.machine.elf import closure
 from host_tools.machine.errors import RecordError
 from host_tools.machine.initramfs import LIBRARIES
-from host_tools.machine.placements import PLACEMENTS
 from host_tools.machine.root import RecordRoot, ready_root
 from host_tools.record.convert import convert
 from host_tools.support.progress import phase
 from host_tools.support.version import TOOL
-from host_tools.vgpu.binding import executes_shaders
 from host_tools.vgpu.build import qemu_plugin
 from trace_format.trace import Trace
 
@@ -32,12 +30,10 @@ class ProgramRun:
     Attributes:
         trace: the GPU's raw trace.
         output: what the program printed.
-        computes: whether the virtual GPU ran its shaders; else memory holds no results.
     """
 
     trace: Trace
     output: str
-    computes: bool
 
 
 def record_program(
@@ -69,22 +65,14 @@ def record_program(
     job = program_job(root, program, args, files, gpu)
     with tempfile.TemporaryDirectory(prefix="gramophone-") as folder:
         capture = Path(folder) / "capture"
-        computes = executes_shaders(PLACEMENTS[gpu].gpu)
-        try:
-            plugin = qemu_plugin()
-            with phase(f"recording {program.name}: one boot"):
-                result = boot(job, root, plugin, {"capture": str(capture)}, timeout=timeout)
-        except ProgramError as error:
-            if computes:
-                raise
-            raise RecordError(
-                f"{error} (this virtual GPU runs no shaders: what the program computes is wrong)"
-            ) from error
+        plugin = qemu_plugin()
+        with phase(f"recording {program.name}: one boot"):
+            result = boot(job, root, plugin, {"capture": str(capture)}, timeout=timeout)
         meta = {"name": name, "recorder": TOOL}
         meta |= {"kernel": root.kernel_name, "driver": root.driver_name}
         notes = {**root.notes, "qemu": qemu_version()}
         trace = convert(capture, ram_end=RAM_END, meta=meta, notes=notes)
-    return ProgramRun(trace, result.output, computes)
+    return ProgramRun(trace, result.output)
 
 
 def program_job(root: RecordRoot, program: Path, args: Sequence[str], files: Sequence[Path], gpu: str) -> GuestJob:
