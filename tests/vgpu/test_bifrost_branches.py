@@ -46,7 +46,7 @@ def signed_half(x: Words, high: int) -> Any:
     return half(x, high).astype(np.uint16).view(np.int16)
 
 
-@pytest.mark.parametrize(("operands", "descends"), itertools.product(range(5), (False, True)))
+@pytest.mark.parametrize(("operands", "descends"), list(itertools.product(range(5), (False, True))))
 def test_a_branch_on_two_operands(operands: int, descends: bool) -> None:
     board = ShaderBoard()
     a, b = inputs()[:, 0].copy(), inputs()[:, 1].copy()
