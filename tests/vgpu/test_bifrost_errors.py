@@ -241,6 +241,7 @@ FAULTS: dict[str, tuple[Change, int, int, int]] = {
     "no uniforms": (poke(VA + 64 + 48, 0x1000), READ, PUSH & ~0xFFFFFFFF | 0x1000, 0x2C1),
     "no local storage": (poke(VA + 64 + 112, 0x1000), READ, 0x1000, 0x2C0),
     "no code": (poke(STATE, 0x1000), PC, CODE & ~0xFFFFFFFF | 0x1000, 0x1C1),
+    "code at address 0": (lambda board: board.put(STATE, bytes(8)), PC, 0, 0x1C0),
     "code that cannot be executed": (
         lambda board: board.tables.set(CODE, DATA + PAGE | LEAF | RW | NX), PC, CODE, 0x1CB),
 }  # fmt: skip

@@ -52,6 +52,7 @@ def rows() -> dict[str, Row]:
     return {row.name: row for row in (*float_rows(), *scale_rows(), *integer_rows(), *conversion_and_table_rows())}
 
 
+@functools.cache
 def expected(row: Row) -> Words:
     """uint32 (n, 2): zero where there is no operation."""
     columns = inputs().T.copy()

@@ -32,7 +32,7 @@ extern bifrost_run bifrost_pointer_u32, bifrost_pointer_s32, bifrost_pointer_i64
 extern bifrost_run bifrost_pointer_high, bifrost_pointer_high_i64;
 extern bifrost_run bifrost_segment_low, bifrost_segment_high; /* detail: keep null */
 
-/* mali_bifrost_compare.c; detail: what true is */
+/* mali_bifrost_compare.c; detail: what true is; NULL: no operation has the condition */
 extern bifrost_run *const bifrost_icmp_s32[6], *const bifrost_icmp_u32[6];
 extern bifrost_run *const bifrost_icmp_s16[6],
     *const bifrost_icmp_u16[6]; /* keep: half of a, b that is element

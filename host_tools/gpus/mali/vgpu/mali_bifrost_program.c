@@ -5,7 +5,7 @@
 
 #include "mali_bifrost_translate.h"
 
-enum { MAX_CLAUSES = 1 << 12, MAX_CONSTANTS = 1 << 12 };
+enum { MAX_CLAUSES = 1 << 12, MAX_CONSTANTS = 1 << 12, FIRST_UOPS = 256 };
 enum { MESSAGE_TYPE_NONE = 0, MESSAGE_TYPE_LOAD = 5, MESSAGE_TYPE_STORE = 6, MESSAGE_TYPE_BARRIER = 8 };
 enum { MESSAGE_TYPE_WIDE = 15 };
 
@@ -28,7 +28,7 @@ bool bifrost_emit(struct bifrost_translation *t, const struct bifrost_uop *uop)
     struct bifrost_program *program = t->program;
 
     if (program->uops == program->room) {
-        uint32_t room = program->room ? 2 * program->room : 256;
+        uint32_t room = 2 * program->room;
         struct bifrost_uop *bigger = realloc(program->uop, room * sizeof(*bigger));
         if (!bigger) {
             t->out_of_memory = true;
@@ -247,7 +247,7 @@ static bool explore(struct bifrost_translation *t, struct mali_device *dev, unsi
         code->next = number_of(program, code->next_va);
         code->target = number_of(program, code->target_va);
     }
-    program->entry = number_of(program, va);
+    program->entry = (int32_t)position(program, va);
     return true;
 }
 
@@ -257,10 +257,11 @@ bool bifrost_program_build(struct bifrost_program *program, struct mali_device *
     struct bifrost_translation t = {.program = program, .environment = environment};
     uint64_t *pending = malloc((2 * MAX_CLAUSES + 1) * sizeof(*pending));
 
-    *program = (struct bifrost_program){0};
+    *program = (struct bifrost_program){.room = FIRST_UOPS};
+    program->uop = malloc(FIRST_UOPS * sizeof(*program->uop));
     program->code = malloc((MAX_CLAUSES + 1) * sizeof(*program->code));
     program->constant = malloc(MAX_CONSTANTS * sizeof(*program->constant));
-    bool done = pending && program->code && program->constant && bifrost_constant(&t, 0) &&
+    bool done = pending && program->uop && program->code && program->constant && bifrost_constant(&t, 0) &&
                 explore(&t, dev, space, va, pending);
     free(pending);
     if (!done)
