@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* ADD operations by their encoding of 20 bits, those of v6 and v7 in one table. Sources: mali_bifrost.h. */
+/* ADD operations by their encoding of 20 bits, those of v6 and v7 in one table. Sources: see mali_bifrost.h.
+ */
 #include "mali_bifrost_encoding.h"
 
 static bool two_floats(uint32_t w, struct bifrost_operation *o)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Batches of threads, and what runs them. */
+/* Batches of threads, and what runs them. Sources: see mali_bifrost.h. */
 #ifndef GRAMOPHONE_MALI_BIFROST_BATCH_H
 #define GRAMOPHONE_MALI_BIFROST_BATCH_H
 

@@ -2,7 +2,7 @@
 /*
  * Register blocks of 35 bits. Of 32 bits: 7:0 FAU, 13:8 register 3, 19:14 register 2, 24:20 register 0, 30:25
  * register 1, 34:31 control. Of 64 bits (pairs): 7:0 FAU, 12:8 P, 17:13 Q, 21:18 A, 26:22 B, 34:27 mode.
- * Sources: mali_bifrost.h.
+ * Sources: see mali_bifrost.h.
  */
 #include "mali_bifrost_block.h"
 

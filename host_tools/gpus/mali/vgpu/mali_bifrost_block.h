@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Register blocks: which registers a tuple reads, and where results of the tuple before it go. */
+/* Register blocks: which registers a tuple reads, and where results of the tuple before it go. Sources: see
+ * mali_bifrost.h. */
 #ifndef GRAMOPHONE_MALI_BIFROST_BLOCK_H
 #define GRAMOPHONE_MALI_BIFROST_BLOCK_H
 

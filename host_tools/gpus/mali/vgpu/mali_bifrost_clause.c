@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* From quadwords to clauses. A quadword's low 8 bits say what is in it; sources: mali_bifrost_clause.h. */
+/* From quadwords to clauses. A quadword's low 8 bits say what is in it. Sources: see mali_bifrost_clause.h.
+ */
 #include "mali_bifrost_clause.h"
 
 #include <stddef.h>

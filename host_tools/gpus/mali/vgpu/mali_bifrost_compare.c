@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Comparisons of integers: of words, halves, bytes and pairs of words; choices by them. Sources:
+/* Comparisons of integers: of words, halves, bytes and pairs of words; choices by them. Sources: see
  * mali_bifrost.h. */
 #include "mali_bifrost_integer.h"
 

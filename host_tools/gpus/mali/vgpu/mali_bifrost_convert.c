@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Floats to integers, integers to floats, rounding to integers. Sources: mali_bifrost.h. */
+/* Floats to integers, integers to floats, rounding to integers. Sources: see mali_bifrost.h. */
 #include "mali_bifrost_float.h"
 
 #include "mali_bifrost_lanes.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the tables of FMA and ADD operations share: rows, and modifiers that both have. */
+/* What the tables of FMA and ADD operations share: rows, and modifiers that both have. Sources: see
+ * mali_bifrost.h. */
 #ifndef GRAMOPHONE_MALI_BIFROST_ENCODING_H
 #define GRAMOPHONE_MALI_BIFROST_ENCODING_H
 

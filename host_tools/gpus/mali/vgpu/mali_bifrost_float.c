@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Arithmetic on floats: IEEE 754 binary32 with subnormals, results rounded once. Sources: mali_bifrost.h. */
+/* Arithmetic on floats: IEEE 754 binary32 with subnormals, results rounded once. Sources: see mali_bifrost.h.
+ */
 #include "mali_bifrost_float.h"
 
 #include "mali_bifrost_lanes.h"

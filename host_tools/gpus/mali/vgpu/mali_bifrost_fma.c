@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* FMA operations by their encoding of 23 bits, those of v6 and v7 in one table. Sources: mali_bifrost.h. */
+/* FMA operations by their encoding of 23 bits, those of v6 and v7 in one table. Sources: see mali_bifrost.h.
+ */
 #include "mali_bifrost_encoding.h"
 
 static bool widen(struct bifrost_operation *o, unsigned code)

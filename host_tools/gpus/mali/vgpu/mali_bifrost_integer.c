@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Integers: sums, products, shifts, logic, lanes within words. Sources: mali_bifrost.h. */
+/* Integers: sums, products, shifts, logic, lanes within words. Sources: see mali_bifrost.h. */
 #include "mali_bifrost_integer.h"
 
 #include "mali_bifrost_lanes.h"

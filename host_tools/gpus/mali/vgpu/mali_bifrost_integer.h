@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Handlers of operations on integers, by name and variant. */
+/* Handlers of operations on integers, by name and variant. Sources: see mali_bifrost.h. */
 #ifndef GRAMOPHONE_MALI_BIFROST_INTEGER_H
 #define GRAMOPHONE_MALI_BIFROST_INTEGER_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Loops over lanes, and floats in them. */
+/* Loops over lanes, and floats in them. Sources: see mali_bifrost.h. */
 #ifndef GRAMOPHONE_MALI_BIFROST_LANES_H
 #define GRAMOPHONE_MALI_BIFROST_LANES_H
 

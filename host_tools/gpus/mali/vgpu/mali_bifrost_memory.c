@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Loads and stores of one to four words a lane. Addresses are multiples of 4, so that a word is in one page.
- * Where lanes write to the same place, the highest wins.
+ * Where lanes write to the same place, the highest wins. Sources: see mali_bifrost.h.
  */
 #include "mali_bifrost_batch.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Addresses of 64 bits: an FMA makes the low word, the ADD of the same tuple the high word, with what the FMA
- * hands on in SLOT_HIDDEN. Sources: mali_bifrost.h.
+ * hands on in SLOT_HIDDEN. Sources: see mali_bifrost.h.
  */
 #include "mali_bifrost_integer.h"
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Programs: the clauses that threads can come to, from the first one on, each translated once. */
+/* Programs: the clauses that threads can come to, from the first one on, each translated once. Sources: see
+ * mali_bifrost.h. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Runs a batch clause by clause: of the lanes that are not at a barrier those at the lowest clause. So lanes
- * that took different ways meet again where the ways do. Sources: mali_bifrost.h.
+ * that took different ways meet again where the ways do. Sources: see mali_bifrost.h.
  */
 #include "mali_bifrost_batch.h"
 

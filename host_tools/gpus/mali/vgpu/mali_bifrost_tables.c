@@ -5,7 +5,8 @@
  * FREXPM and FREXPE split x into m * 2^e with 0.5 <= |m| < 1; for a square root into m * 4^e with 0.25 <= |m|
  * < 1; for a logarithm so that 0.75 <= |m| < 1.5. The bits of the real tables are not public: code refines
  * them, so that any that fit one another give the right results. Here quotients are exact, and the
- * logarithm's table has reciprocals of the top 4 bits of the mantissa, in steps of 1/32.
+ * logarithm's table has reciprocals of the top 4 bits of the mantissa, in steps of 1/32. Sources: see
+ * mali_bifrost.h.
  */
 #include "mali_bifrost_float.h"
 

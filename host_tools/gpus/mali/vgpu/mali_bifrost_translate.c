@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Clauses of 32 bits to micro-operations. Sources: mali_bifrost.h.
+ * Clauses of 32 bits to micro-operations. Sources: see mali_bifrost.h.
  *
  * A tuple's results arrive in their registers one tuple late: the next tuple still reads what was there, and
  * takes the results from t0 and t1. Here a result goes straight to its register where nobody can tell the

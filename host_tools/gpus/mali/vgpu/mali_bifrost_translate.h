@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* From clauses to micro-operations: what mali_bifrost_program.c and the translation of clauses share. */
+/* From clauses to micro-operations: what mali_bifrost_program.c and the translation of clauses share.
+ * Sources: see mali_bifrost.h. */
 #ifndef GRAMOPHONE_MALI_BIFROST_TRANSLATE_H
 #define GRAMOPHONE_MALI_BIFROST_TRANSLATE_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Clauses of 64 bits: multiply-adds of pairs of registers. Sources: mali_bifrost.h. */
+/* Clauses of 64 bits: multiply-adds of pairs of registers. Sources: see mali_bifrost.h. */
 #include "mali_bifrost_integer.h"
 #include "mali_bifrost_translate.h"
 

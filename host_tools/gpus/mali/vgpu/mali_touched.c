@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* A hash table of page numbers. Sources: see mali_mmu.c. */
 #include "mali_touched.h"
 
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Pages that the latest chain accessed, and how. */
+/* Pages that the latest chain accessed, and how. Sources: see mali_mmu.c. */
 #ifndef GRAMOPHONE_MALI_TOUCHED_H
 #define GRAMOPHONE_MALI_TOUCHED_H
 
