@@ -19,7 +19,6 @@ from host_tools.passes.pipeline import build
 from host_tools.record.importers.gpureplay_trace import import_gpureplay
 from host_tools.record.importers.networks import file as networks
 from host_tools.record.importers.networks.weights import describe, read_weights, with_weights
-from host_tools.runners.replay import FULL
 from host_tools.support.messages import listening
 from host_tools.support.progress import phase
 from signing.keys import Algorithm, generate
@@ -57,9 +56,6 @@ def _demo(console: Console, folder: Path, source: Path, weights: Path, digits: D
     pictures = digits.inputs()[:, 0]
     results = classify(console, signed, signer.public, firmware, "input", pictures)
     if not results:
-        return False
-    if results[0].compute != FULL:
-        console.print("the jobs went through, but this virtual GPU runs no shaders: nothing was classified")
         return False
     with phase("asking NumPy"):
         expected = forward(network, read_weights(content, str(weights), network), pictures)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""`make demo-mali`: what it says of itself is so, and where nothing is computed it does not claim anything."""
+"""`make demo-mali`: what it says of itself is so."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from host_tools.demo import mali
-from host_tools.vgpu.binding import executes_shaders
 from host_tools.vgpu.build import QEMU
 
 
@@ -22,10 +21,7 @@ def test_two_digits_in_the_secure_world(
             pytest.skip(f"{program} is not installed: apt-get install {package}")
     status = mali.main([str(recordings), "--digits", "2"])
     said = " ".join(capsys.readouterr().out.split())
-    if executes_shaders("mali_g71"):
-        assert (status, "2 of 2 right; NumPy agrees on 2, largest" in said) == (0, True)
-    else:
-        assert (status, "nothing was classified" in said, " right; " in said) == (1, True, False)
+    assert (status, "2 of 2 right; NumPy agrees on 2, largest" in said) == (0, True)
 
 
 def test_files_that_are_missing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -12,46 +14,60 @@ from numpy.typing import NDArray
 
 from host_tools.demo.digits import load as load_digits
 from host_tools.demo.reference import forward
-from host_tools.model.interpreter import Interpreter
+from host_tools.model.interpreter import Interpreter, interpreter
+from host_tools.passes import PASSES
 from host_tools.passes.pipeline import build
 from host_tools.record.importers.gpureplay_trace import import_gpureplay
 from host_tools.record.importers.networks import file
 from host_tools.record.importers.networks.weights import describe, read_weights, with_weights
-from host_tools.vgpu.binding import executes_shaders
+from host_tools.vgpu.binding import Counters
 from tests.support.mali_watch import LATENCY_NS
 from trace_format.trace import Trace
 
 TOLERANCE = 1e-5  # of a probability; single precision
-
-
-@pytest.fixture(autouse=True)
-def needs_shaders() -> None:
-    if not executes_shaders("mali_g71"):
-        pytest.skip("the virtual Mali runs no shaders")
+# Of a replay of mnist. Slots are operations times threads; another interpreter counted as many.
+JOBS, SLOTS = 23, 13_109_516
 
 
 def weighted(folder: Path, weights: bytes) -> Trace:
     network = file.load(folder.name)
-    return build(with_weights(describe(import_gpureplay(folder, folder.name), network), weights, "w.npz", network))
+    return with_weights(describe(import_gpureplay(folder, folder.name), network), weights, "w.npz", network)
 
 
-def replays(trace: Trace, inputs: NDArray[np.float32]) -> NDArray[np.float32]:
-    """The output for each input, from one replay after the other."""
-    device = Interpreter(trace, latency_ns=LATENCY_NS)
-    try:
-        return np.stack([device.run({"input": one})["output"] for one in inputs])
-    finally:
-        device.close()
+def hardly_built(trace: Trace) -> Trace:
+    """What a recording needs in order to be replayed: no polling of registers that change."""
+    for step in ("volatile", "polls"):
+        trace = PASSES[step].apply(trace)
+    return trace
 
 
-def test_digits(recordings: Path, mnist_weights: bytes) -> None:
+def replays(trace: Trace, inputs: NDArray[np.float32]) -> tuple[NDArray[np.float32], Counters]:
+    """The output for each input, from one replay after the other, and what the GPU counted."""
+    with closing(Interpreter(trace, latency_ns=LATENCY_NS)) as device:
+        found = np.stack([device.run({"input": one})["output"] for one in inputs])
+        return found, device.gpu.counters()
+
+
+@pytest.mark.parametrize("form", [hardly_built, build])
+def test_digits(recordings: Path, mnist_weights: bytes, form: Callable[[Trace], Trace]) -> None:
     """Weights are intact in each of 20 replays, although every one overwrites them."""
     network, digits = file.load("mnist"), load_digits()[:20]
     pictures = digits.inputs()[:, 0]
-    found = replays(weighted(recordings / "mnist", mnist_weights), pictures)
+    found, counters = replays(form(weighted(recordings / "mnist", mnist_weights)), pictures)
     expected = forward(network, read_weights(mnist_weights, "mnist.npz", network), pictures)
     np.testing.assert_allclose(found, expected, atol=TOLERANCE)
     assert (found.argmax(1) == digits.labels).all()
+    assert (counters.jobs, counters.instructions, counters.faults) == (20 * JOBS, 20 * SLOTS, 0)
+
+
+def test_memory_does_not_depend_on_the_number_of_threads(recordings: Path, mnist_weights: bytes) -> None:
+    trace = build(weighted(recordings / "mnist", mnist_weights))
+    memory = []
+    for threads in (1, 2, 3):
+        with interpreter(trace, threads=threads) as device:
+            device.run({"input": load_digits()[:1].inputs()[0, 0]})
+            memory.append(device.memory.tobytes())
+    assert memory[0] == memory[1] == memory[2]
 
 
 def made_up(network: file.Network, generator: np.random.Generator) -> dict[str, NDArray[np.float32]]:
@@ -78,7 +94,7 @@ def test_made_up_weights(recordings: Path, name: str) -> None:
     content = io.BytesIO()
     np.savez(content, **tensors)  # type: ignore[arg-type]
     inputs = generator.standard_normal((2, *network.slots["input"].shape), np.float32)
-    found = replays(weighted(recordings / name, content.getvalue()), inputs)
+    found, _ = replays(build(weighted(recordings / name, content.getvalue())), inputs)
     expected = forward(network, tensors, inputs)
     least = TOLERANCE * expected.max()
     assert expected.max() > 10 * expected.mean()  # weights and input decide
