@@ -68,7 +68,7 @@ static const char *unmodelled_alu(const struct qpu_alu *alu)
 
     if (alu->op == QPU_OP_NOP)
         return alu->flag_op ? "flags of nop" : NULL;
-    if (!qpu_alu_handlers(alu->op).full)
+    if (!qpu_alu_handlers(alu->op)->run[QPU_FULL])
         return "operation that is not modelled";
     switch (alu->op) {
     case QPU_OP_ADD:
@@ -168,7 +168,7 @@ static bool read_code(struct qpu_program *program, struct qpu_worker *worker, bo
 
     *mapped = true;
     for (; i < MAX_INSTRUCTIONS && (end == UINT32_MAX || i <= end || i <= furthest); i++) {
-        const uint8_t *at = qpu_host(worker, program->va + 8 * i, 8, false);
+        const uint8_t *at = qpu_host(&worker->memory, QPU_SITE_UNIFORM, program->va + 8 * i, 8, false);
         const char *reason = NULL;
         uint64_t word;
 
@@ -213,6 +213,7 @@ struct emitter {
     struct qpu_program *program;
     struct qpu_uop *next;
     uint32_t index;
+    unsigned tmu_accesses; /* started so far */
 };
 
 static struct qpu_uop *emit(struct emitter *e, qpu_run *run)
@@ -271,21 +272,31 @@ static void emit_magic_write(struct emitter *e, uint8_t waddr, uint8_t from, uin
     default: run = qpu_write_sfu; value = sfu[waddr - QPU_MAGIC_RECIP];
     }
     struct qpu_uop *u = emit(e, run);
+    if (run == qpu_tmu_address)
+        u->b = (uint8_t)(QPU_SITE_TMU + e->tmu_accesses++ % (QPU_SITES - QPU_SITE_TMU));
     u->a = from;
     u->dst = final_slot(waddr, true);
     u->cond = cond;
     u->value = value;
 }
 
+/* What fits best. */
+static qpu_run *alu_handler(const struct qpu_alu *alu, uint8_t cond)
+{
+    const struct qpu_alu_handlers *handlers = qpu_alu_handlers(alu->op);
+    enum qpu_variant variant = QPU_FULL;
+
+    if (!alu->pack && !alu->unpack[0] && !alu->unpack[1] && (cond == QPU_COND_ALWAYS || !alu->flag_op))
+        variant = cond != QPU_COND_ALWAYS ? QPU_CONDITIONAL : alu->flag_op ? QPU_FLAGS : QPU_PLAIN;
+    return handlers->run[variant] ? handlers->run[variant] : handlers->run[QPU_FULL];
+}
+
 /* An ALU's work: sources in slots `a` and `b`. */
 static void emit_alu(struct emitter *e, const struct qpu_alu *alu, uint8_t temporary, uint8_t a, uint8_t b)
 {
-    struct qpu_alu_handlers handlers = qpu_alu_handlers(alu->op);
     bool direct = written_directly(alu->waddr, alu->magic);
     uint8_t cond = direct || alu->op == QPU_OP_SETMSF ? alu->cond : QPU_COND_ALWAYS;
-    bool plain = handlers.plain && cond == QPU_COND_ALWAYS && !alu->flag_op && !alu->pack &&
-                 !alu->unpack[0] && !alu->unpack[1];
-    struct qpu_uop *u = emit(e, plain ? handlers.plain : handlers.full);
+    struct qpu_uop *u = emit(e, alu_handler(alu, cond));
 
     u->dst = direct ? final_slot(alu->waddr, alu->magic) : temporary;
     u->a = a;
@@ -339,7 +350,7 @@ static void emit_alus(struct emitter *e, const struct qpu_instr *instr)
         sources[i] = source_slot(instr, second->mux[i]);
         if (i < qpu_op_sources(second->op) && sources[i] == spoiled) {
             if (!copied) {
-                struct qpu_uop *copy = emit(e, qpu_alu_handlers(QPU_OP_MOV).plain);
+                struct qpu_uop *copy = emit(e, qpu_alu_handlers(QPU_OP_MOV)->run[QPU_PLAIN]);
 
                 copy->dst = QPU_SLOT_OLD;
                 copy->a = spoiled;
@@ -419,7 +430,7 @@ bool qpu_program_build(struct qpu_program *program, struct qpu_worker *worker, u
         if (reason && !(program->reason[i] = strdup(reason)))
             return false;
     }
-    struct emitter e = {program, program->uop, 0};
+    struct emitter e = {program, program->uop, 0, 0};
     for (; e.index < program->count; e.index++) {
         program->first[e.index] = (uint32_t)(e.next - program->uop);
         emit_instruction(&e);
@@ -441,5 +452,5 @@ void qpu_program_free(struct qpu_program *program)
     free(program->instr);
     free(program->first);
     free(program->uop);
-    free(program->kinds);
+    free(program->followed);
 }
