@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Labels of a thread's data. What each micro-operation computes is in the other files; here is only what goes
- * into it.
- *
- * Sources: see v3d_qpu_exec.c and v3d_qpu_tmu.c.
+ * into it. Sources: see v3d_qpu_exec.c and v3d_qpu_tmu.c.
  */
 #include "v3d_qpu_flow.h"
 
@@ -358,8 +356,7 @@ static void step(struct qpu_thread *t, const struct qpu_uop *u, unsigned kind)
 /* The handler of every micro-operation where threads are followed: its labels move, then it is run. */
 static const struct qpu_uop *follow(struct qpu_thread *t, const struct qpu_uop *u)
 {
-    const struct qpu_program *program = t->worker->program;
-    const struct qpu_followed *followed = &program->followed[u - program->uop];
+    const struct qpu_followed *followed = &t->worker->program->followed[u - t->worker->program->uop];
     struct qpu_labels *l = t->labels;
 
     if (l->combining)
@@ -369,8 +366,6 @@ static const struct qpu_uop *follow(struct qpu_thread *t, const struct qpu_uop *
     step(t, u, followed->kind);
     return followed->run(t, u);
 }
-
-/* ---- the program and its threads ---- */
 
 bool qpu_flow_prepare(struct qpu_program *program, struct qpu_worker *worker)
 {

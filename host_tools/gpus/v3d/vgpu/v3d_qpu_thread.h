@@ -132,7 +132,9 @@ QPU_INLINE qpu_i32 qpu_flag(const struct qpu_thread *thread, uint8_t cond)
 
 QPU_INLINE qpu_i32 qpu_condition(const struct qpu_thread *thread, uint8_t cond)
 {
-    return cond == QPU_COND_ALWAYS ? ~(qpu_i32){0} : qpu_flag(thread, cond);
+    if (cond == QPU_COND_ALWAYS)
+        return ~(qpu_i32){0};
+    return qpu_flag(thread, cond);
 }
 
 /* The same, lane i in bit i. */
