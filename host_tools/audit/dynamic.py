@@ -9,7 +9,7 @@ from host_tools.audit.flow import Flow, JobFlow, OutputFlow, Part, follow
 from host_tools.audit.follower import Range
 from host_tools.audit.rules import RULES, Finding
 from host_tools.gpus.page_tables import DivergenceError
-from host_tools.vgpu.binding import VgpuError, executes_shaders
+from host_tools.vgpu.binding import VgpuError, follows_data
 from trace_format.errors import printable
 from trace_format.schema import SlotKind
 from trace_format.trace import Trace
@@ -24,8 +24,8 @@ def lint_dynamic(trace: Trace) -> tuple[list[Finding], Flow | None]:
     Raises:
         BuildError: the virtual GPU cannot be compiled.
     """
-    if not executes_shaders(trace.gpu):
-        return [_found("GR700", f"the virtual {trace.gpu} executes no shaders: data is not followed")], None
+    if not follows_data(trace.gpu):
+        return [_found("GR700", f"the virtual {trace.gpu} does not follow data")], None
     try:
         flow = follow(trace)
     except (DivergenceError, VgpuError) as error:

@@ -151,7 +151,7 @@ def follow(trace: Trace) -> Flow:
 
     Raises:
         DivergenceError: a replay does not come to its end.
-        VgpuError: the virtual GPU of this kind does not execute shaders.
+        VgpuError: the virtual GPU of this kind does not follow data.
     """
     given = random_inputs(trace, SEEDS[0], GIVEN)
     optional = {slot.name for slot in trace.slots if slot.kind == SlotKind.INPUT and slot.bound}

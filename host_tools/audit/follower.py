@@ -124,7 +124,7 @@ class Follower(Interpreter):
         edges: of the same, source and target, as in `host_tools.audit.flow.Edge` -> bytes.
 
     Raises:
-        VgpuError: the virtual GPU executes no shaders.
+        VgpuError: the virtual GPU of this kind does not follow data.
     """
 
     jobs: list[Job] = field(default_factory=list)

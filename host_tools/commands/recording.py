@@ -173,8 +173,8 @@ def record_run(
     it prints is passed on to standard error. Its shared libraries come from the given files or from the recording
     root's packages. Such a recording has no slots: nothing is known of the program's tensors.
 
-    The virtual Mali runs no shaders: jobs are submitted and end, but compute nothing. The program must tolerate
-    that, since an exit status other than 0 is an error.
+    A guest's virtual Mali runs no shaders: jobs are submitted and end, but compute nothing. The program must
+    tolerate that, since an exit status other than 0 is an error.
     """
     stamp = timestamp(snapshot) if snapshot is not None else ""
     check_output(output)

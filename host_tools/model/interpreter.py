@@ -38,12 +38,14 @@ class Interpreter:
         threads: of the virtual GPU; 0: one a core.
         latency_ns: how long the virtual GPU takes for what takes time. Its clock moves with Interval actions and
             while something is waited for.
+        variant: of the virtual GPU: what follows the dash of its name, such as "noshaders".
     """
 
     trace: Trace
     track: bool = False
     threads: int = 0
     latency_ns: int = 0
+    variant: str = ""
     kept: dict[int, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -52,7 +54,7 @@ class Interpreter:
         self._map = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | MAP_NORESERVE)
         self.memory: NDArray[np.uint8] = np.frombuffer(self._map, np.uint8)
         self.gpu = VirtualGpu(
-            self.trace.gpu,
+            f"{self.trace.gpu}-{self.variant}" if self.variant else self.trace.gpu,
             {0: self.memory},
             track_access=self.track,
             threads=self.threads,

@@ -97,6 +97,11 @@ def executes_shaders(gpu: str) -> bool:
     return bool(_load(build.library()).vgpu_executes_shaders(gpu.encode()))
 
 
+def follows_data(gpu: str) -> bool:
+    """Whether the virtual GPU of that name can follow where data comes from (`VirtualGpu.follow`)."""
+    return bool(_load(build.library()).vgpu_follows_data(gpu.encode()))
+
+
 class VirtualGpu:
     """A virtual GPU over memory of this process.
 
@@ -269,12 +274,12 @@ class VirtualGpu:
             registers: label of registers that a thread reads without having written them.
 
         Raises:
-            VgpuError: the GPU executes no shaders.
+            VgpuError: the GPU cannot.
         """
         self._labels = _ffi.from_buffer("uint32_t[]", labels, require_writable=True)
         self._flow = _ffi.new("struct vgpu_flow *", (self._labels, labels.size, implicit, registers))
         if not self._lib.vgpu_follow(self._gpu, self._flow):
-            raise VgpuError("the virtual GPU executes no shaders: data cannot be followed")
+            raise VgpuError("the virtual GPU of this kind does not follow data")
 
     def decisions(self) -> Decisions:
         """What jobs have read and let decide, since `follow` or the last call."""

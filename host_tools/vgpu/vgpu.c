@@ -60,6 +60,12 @@ bool vgpu_executes_shaders(const char *name)
     return family && family->executes_shaders;
 }
 
+bool vgpu_follows_data(const char *name)
+{
+    const struct vgpu_family *family = find_family(name);
+    return family && family->follows_data;
+}
+
 void vgpu_destroy(vgpu *gpu)
 {
     if (!gpu)
@@ -165,7 +171,7 @@ void vgpu_access_clear(vgpu *gpu)
 
 bool vgpu_follow(vgpu *gpu, struct vgpu_flow *flow)
 {
-    if (!gpu->family->executes_shaders)
+    if (!gpu->family->follows_data)
         return false;
     gpu->flow = flow;
     return true;

@@ -5,10 +5,11 @@
  * The same library is loaded by Python (cffi), by the QEMU device plugin and by the recorder. A virtual GPU
  * behaves as hardware does at the register, MMU, job and interrupt level, executes the GPU's real machine
  * code, and fails loudly: an unknown register, opcode or bit sets an error that names it and stops the GPU.
- * The Mali executes no shaders yet: its jobs end without having touched more than their headers.
+ * The variant "mali_g71-noshaders" executes none: its jobs end without having touched more than their
+ * headers.
  *
  * Threading: all calls come from one thread (QEMU holds its big lock). The library starts worker threads of
- * its own for compute; no callback is made from them.
+ * its own for compute; of the callbacks they make only `memory`, one at a time, while a call is under way.
  */
 #ifndef GRAMOPHONE_VGPU_H
 #define GRAMOPHONE_VGPU_H
@@ -52,8 +53,10 @@ vgpu *vgpu_create(const char *gpu, const struct vgpu_host *host, const struct vg
                   const char **error);
 void vgpu_destroy(vgpu *gpu);
 
-/* Whether the GPU of that name executes shaders: where it does not, what jobs compute is not computed. */
+/* Whether the GPU of that name executes shaders: where it does not, what jobs compute is not computed. And
+ * whether it can follow data (vgpu_follow). */
 bool vgpu_executes_shaders(const char *gpu);
+bool vgpu_follows_data(const char *gpu);
 
 /* Register access by byte offset in the register window (layout: trace_format/gpus/NAME.toml). */
 uint32_t vgpu_read32(vgpu *gpu, uint32_t offset);
@@ -107,8 +110,7 @@ struct vgpu_flow {
      * that have decided an address; a branch, the code, or which lanes access memory. */
     uint32_t read, addresses, control;
 };
-/* Follow data from now on; `flow` stays the owner's and in use. NULL: no longer. False: the GPU executes no
- * shaders. */
+/* Follow data from now on; `flow` stays the owner's and in use. NULL: no longer. False: the GPU cannot. */
 bool vgpu_follow(vgpu *gpu, struct vgpu_flow *flow);
 
 /* Observer for the recorder; all are optional (NULL). Called on the owner's thread, in order. */

@@ -18,7 +18,7 @@ struct vgpu_family {
     const char *name;
     uint32_t window_bytes;
     unsigned interrupt_lines;
-    bool executes_shaders;
+    bool executes_shaders, follows_data;
     /* Allocate the device, zeroed except for its private parts; NULL when memory is short. */
     struct vgpu *(*create)(void);
     /* host and options are in place: bring the device to its reset state. */

@@ -82,7 +82,7 @@ def measure(name: str) -> Row:
     inputs = {
         slot.name: np.zeros(slot.shape, slot.numpy_dtype) for slot in trace.slots if slot.kind != SlotKind.OUTPUT
     }
-    result = runners.run("qemu", ReplayRequest(signed, signer.public, inputs))
+    result = runners.run("qemu", ReplayRequest(signed, signer.public, inputs, gpu="mali_g71-noshaders"))
     if not result.ok or result.jobs != trace.jobs or result.instructions is None:
         raise AssertionError(f"{name}: {result.error or 'not all jobs are done'}")
     host = instructions.count(signed, signer.public, trace, openssl=True)

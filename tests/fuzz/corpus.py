@@ -7,6 +7,7 @@ python -m tests.fuzz.corpus --check    # exit status 1 if that would change anyt
 
 from __future__ import annotations
 
+import functools
 import struct
 import sys
 from collections.abc import Iterator
@@ -320,7 +321,13 @@ def machines(gpu: str) -> Iterator[tuple[str, bytes]]:
     if gpu.startswith("mali"):
         start = [("gpu.SHADER_PWRON_LO", 0xFF), ("js1.HEAD_NEXT_LO", first), ("js1.HEAD_NEXT_HI", 0)]
         start += [("js1.AFFINITY_NEXT_LO", 0xFF), ("js1.CONFIG_NEXT", 0), ("js1.COMMAND_NEXT", 1)]
-        yield "chain", made(start, mali_samples.job_header(next_va=first + 64) + mali_samples.job_header(index=2))
+        null = functools.partial(mali_samples.job_header, kind=1)
+        chain = null(next_va=first + 64) + null(index=2)
+        yield "chain", made(start, chain)
+        state, program_at = first + 256, first + 320
+        shader_job = mali_samples.job_header().ljust(120, b"\0") + struct.pack("<Q", state)
+        program = struct.pack("<Q", program_at).ljust(64, b"\0") + mali_samples.END_THREAD
+        yield "shader", made(start, shader_job.ljust(256, b"\0") + program)
         yield "no-chain", made(start, bytes(64))
     else:
         start = [("core0.CSD_QUEUED_CFG1", 1 << 16), ("core0.CSD_QUEUED_CFG2", 1 << 16)]

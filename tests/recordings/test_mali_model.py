@@ -48,7 +48,7 @@ def test_a_recordings_own_accesses(recordings: Path, name: str, jobs: int) -> No
     """Its register accesses one by one, at its pace; only the page table and the flush id are the model's."""
     folder = recordings / name
     accesses = gpureplay.read_history((folder / gpureplay.HISTORY).read_bytes(), GPU)
-    device = Interpreter(import_gpureplay(folder, name), latency_ns=POWER_NS)
+    device = Interpreter(import_gpureplay(folder, name), latency_ns=POWER_NS, variant="noshaders")
     place(device)
     device.tables.set(0)
     table = device.gpu.read32(0x2400)
@@ -86,7 +86,7 @@ def test_a_recording_is_replayed_and_again(recordings: Path, name: str, jobs: in
     for step in ("volatile", "polls"):
         trace = PASSES[step].apply(trace)
     inputs = {s.name: np.zeros(s.shape, s.numpy_dtype) for s in trace.slots if s.kind != SlotKind.OUTPUT}
-    device = Interpreter(trace, latency_ns=POWER_NS)
+    device = Interpreter(trace, latency_ns=POWER_NS, variant="noshaders")
     for run in (1, 2):
         inputs["input"] += run
         outputs = device.run(inputs)

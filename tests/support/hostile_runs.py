@@ -214,7 +214,7 @@ def mali(actions: Any, slots: list[Slot]) -> Trace:
     return Trace(
         MALI,
         actions,
-        job_header(),
+        job_header(kind=1),
         carveout_bytes=16 * PAGE,
         va_bytes=1 << MALI_GPU.mmu["va_bits"],
         slots=slots,

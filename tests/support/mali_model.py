@@ -51,7 +51,9 @@ class Tables:
 class MaliBoard:
     """A virtual Mali with memory. The pages at VA are those at DATA, five of them; page 4 is read-only."""
 
-    def __init__(self, *, power: bool = True, mmu: bool = True, gpu: str = "mali_g71", **options: Any) -> None:
+    def __init__(
+        self, *, power: bool = True, mmu: bool = True, gpu: str = "mali_g71-noshaders", **options: Any
+    ) -> None:
         self.levels: list[tuple[int, bool]] = []
         self.now = 0
         self.ram = Ram()

@@ -17,6 +17,9 @@ PAGE = 4096
 FIRST_PHYSICAL = 0x219000000
 NEED_CHAINS = ("dead-memory", "plan-memory")  # passes that follow descriptors, which these jobs lack
 
+# A program: one clause of two NOPs, after which the thread ends (Mesa src/panfrost/bifrost/disassemble.c).
+END_THREAD = bytes.fromhex("49000000001ccb808365070000000000")
+
 NAMES = ("gr_io_history", "gr_pgt", "gr_mem_contents", "gr_sync_as")
 HISTORY, TABLES, CONTENTS, BUFFERS = NAMES
 
@@ -149,18 +152,19 @@ def region(
 
 
 def jobs_page() -> bytes:
-    """A chain of two jobs at JOBS, the second after the first; a single job at JOBS + 0x80. All are done."""
+    """A chain of two jobs at JOBS, the second after the first; a single job at JOBS + 0x80. All are done, and did
+    nothing: they are of the type "null"."""
     return (
-        job_header(status=1, index=1, next_va=JOBS + 0x40)
-        + job_header(status=1, index=2, first=1)
-        + job_header(status=1)
+        job_header(kind=1, status=1, index=1, next_va=JOBS + 0x40)
+        + job_header(kind=1, status=1, index=2, first=1)
+        + job_header(kind=1, status=1)
     )
 
 
 def regions() -> list[bytes]:
     """Code, job headers, data (three pages, not saved) and a saved page of zeros."""
     return [
-        region(CODE, FLAGS_CODE, [b"shader code"], end=CODE + 16 * PAGE),
+        region(CODE, FLAGS_CODE, [END_THREAD], end=CODE + 16 * PAGE),
         region(JOBS, FLAGS_JOBS, [jobs_page()]),
         region(DATA, FLAGS_DATA, pages=3),
         region(SCRATCH, FLAGS_DATA, [b""]),

@@ -49,6 +49,7 @@ class Watch(Interpreter):
     """
 
     def __post_init__(self) -> None:
+        self.variant = "noshaders"  # the programs are none
         super().__post_init__()
         self.parts: list[list[Part]] | None = None
         self.dirt: int | None = None

@@ -49,7 +49,7 @@ class _Result(ctypes.Structure):
 @functools.cache
 def library() -> ctypes.CDLL:
     """The compute engine with a flat MMU."""
-    own = [V3D / "v3d_csd.c", *sorted(V3D.glob("v3d_qpu_*.c"))]
+    own = [V3D / "v3d_csd.c", *sorted(V3D.glob("v3d_qpu_*.c")), build.HERE / "workers.c"]
     mmu = Path(__file__).parents[1] / "vgpu" / "flat_mmu.c"
     return ctypes.CDLL(str(build.shared_object("qpu-bench", [*own, mmu])))
 

@@ -85,7 +85,7 @@ def test_the_page_table_is_the_replayers(trace: Trace) -> None:
 
 def test_job_headers_are_as_before_the_run(trace: Trace) -> None:
     code, jobs = trace.image[:PAGE], trace.image[PAGE:]
-    assert code.rstrip(b"\0") == b"shader code"
+    assert code.rstrip(b"\0") == m.END_THREAD.rstrip(b"\0")
     expected = bytearray(m.jobs_page().ljust(PAGE, b"\0"))
     for at in (0, 0x40, 0x80):
         assert expected[at] == 1

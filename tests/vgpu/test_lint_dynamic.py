@@ -196,7 +196,7 @@ LEAKS: dict[str, tuple[Callable[[], Trace], set[str]]] = {
         lambda: small(*DOUBLE_TWICE, last=(read("hub.IDENT3", 1),)), {"GR708"},
     ),
     "a job that faults": (lambda: small(("add", INPUT, INPUT, 0x30000)), {"GR708"}),
-    "a GPU that computes nothing": (
+    "a GPU whose data cannot be followed": (
         lambda: Trace("mali_g71", array_of([action(Op.REPLAY_START)]), b"", 16 * PAGE_BYTES, 32 * PAGE_BYTES),
         {"GR700"},
     ),
@@ -353,7 +353,7 @@ def test_the_command(tmp_path: Path) -> None:
 
 def test_the_command_says_where_it_cannot_follow_data(tmp_path: Path) -> None:
     file = tmp_path / "mali.gtr"
-    file.write_bytes(LEAKS["a GPU that computes nothing"][0]().build())
+    file.write_bytes(LEAKS["a GPU whose data cannot be followed"][0]().build())
     status, text = run(file, "--dynamic", "--strict")
     assert status == 1
-    assert "warning  GR700 trace: the virtual mali_g71 executes no shaders: data is not followed" in text
+    assert "warning  GR700 trace: the virtual mali_g71 does not follow data" in text

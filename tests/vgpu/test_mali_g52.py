@@ -43,7 +43,7 @@ def without_polls(trace: Trace) -> Trace:
 def test_it_is_replayed_on_a_g71(tmp_path: Path) -> None:
     raw = import_gpureplay(m.write(tmp_path, g52.recording()), "small", "mali_g52")
     trace = without_polls(Trace.parse(retarget(raw, "mali_g71")[0].build()))
-    device = Interpreter(trace, latency_ns=LATENCY)
+    device = Interpreter(trace, latency_ns=LATENCY, variant="noshaders")
     given = values(trace, 7)
     for run in (1, 2, 3):
         device.run(given | {"input": given["input"] * run})
@@ -91,7 +91,8 @@ def test_the_commands(tmp_path: Path) -> None:
     run("keygen", "-o", key)
     run("getpub", key, "-o", public)
     run("sign", out, "--signing-key", key, "-o", signed)
-    text = run("replay", signed, "--key", public, "--input", f"input={given}", "--on", "vgpu", "--repeat", 2)
+    text = run("replay", signed, "--key", public, "--input", f"input={given}", "--on", "vgpu", "--repeat", 2,
+               "--gpu", "mali_g71-noshaders")  # fmt: skip
     assert "2 jobs" in text
     assert "0 retries" in text
 

@@ -126,7 +126,7 @@ def test_memory_that_moves_between_jobs_replays_again_and_again(tmp_path: Path) 
     assert recorder.close()
     board.gpu.close()
     trace = convert(tmp_path / "a.cap", ram_end=DATA + 8 * PAGE, meta={}, notes={})
-    device = Interpreter(Trace.parse(trace.build()))
+    device = Interpreter(Trace.parse(trace.build()), variant="noshaders")
     for replays in range(1, 4):
         device.run()
         assert device.gpu.counters().jobs == 2 * replays

@@ -78,6 +78,8 @@ static void reset(struct mali_device *dev)
 static struct vgpu *create(void)
 {
     struct mali_device *dev = calloc(1, sizeof(*dev));
+    if (dev)
+        pthread_mutex_init(&dev->lock, NULL);
     return (struct vgpu *)dev;
 }
 
@@ -95,8 +97,14 @@ static void start(struct vgpu *gpu)
 static void destroy(struct vgpu *gpu)
 {
     struct mali_device *dev = mali_device_of(gpu);
-    free(dev->touched);
+    mali_touched_clear(&dev->touched);
+    pthread_mutex_destroy(&dev->lock);
     free(dev);
+}
+
+static void memory_changed(struct vgpu *gpu)
+{
+    memset(mali_device_of(gpu)->range, 0, sizeof(mali_device_of(gpu)->range));
 }
 
 static const struct vgpu_register *find(struct mali_device *dev, uint32_t offset, uint8_t access)
@@ -263,13 +271,14 @@ static size_t walk(struct vgpu *gpu,
     return mali_mmu_walk(mali_device_of(gpu), visit, ctx);
 }
 
-#define FAMILY(family_name)                                                                                  \
+#define FAMILY(family_name, shaders)                                                                         \
     {                                                                                                        \
         .name = family_name, .window_bytes = MALI_WINDOW_BYTES, .interrupt_lines = MALI_LINES,               \
-        .create = create, .start = start, .destroy = destroy, .read32 = read32, .write32 = write32,          \
-        .advance = advance, .walk = walk                                                                     \
+        .executes_shaders = shaders, .create = create, .start = start, .destroy = destroy, .read32 = read32, \
+        .write32 = write32, .advance = advance, .memory_changed = memory_changed, .walk = walk               \
     }
 
-static const struct vgpu_family mali_g71_family = FAMILY("mali_g71");
-static const struct vgpu_family mali_g71_arch60_family = FAMILY("mali_g71-arch60");
-VGPU_FAMILIES(&mali_g71_family, &mali_g71_arch60_family);
+static const struct vgpu_family mali_g71_family = FAMILY("mali_g71", true);
+static const struct vgpu_family mali_g71_registers_family = FAMILY("mali_g71-noshaders", false);
+static const struct vgpu_family mali_g71_arch60_family = FAMILY("mali_g71-arch60", false);
+VGPU_FAMILIES(&mali_g71_family, &mali_g71_registers_family, &mali_g71_arch60_family);

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The virtual Mali G71: its state, and what its parts offer one another. It does not execute shaders.
+ * The virtual Mali G71: its state, and what its parts offer one another.
  * Sources: see mali_device.c.
  */
 #ifndef GRAMOPHONE_MALI_DEVICE_H
 #define GRAMOPHONE_MALI_DEVICE_H
 
+#include <pthread.h>
+
 #include "mali_registers.h"
+#include "mali_touched.h"
 #include "vgpu_device.h"
 
 enum { MALI_LINE_JOB, MALI_LINE_MMU, MALI_LINE_GPU, MALI_LINES };
@@ -34,10 +37,20 @@ struct mali_slot {
     uint64_t due_ns;
 };
 
-/* A page that the latest chain accessed: virtual page number and VGPU_PAGE_READ, _WRITTEN. */
-struct mali_touched {
-    uint64_t page;
-    uint32_t flags;
+/* Physical memory that the owner has shown. */
+struct mali_range {
+    uint64_t pa, bytes;
+    uint8_t *host;
+};
+
+enum { MALI_RANGES = 8 };
+
+/* An access that the MMU does not grant. */
+enum mali_access { MALI_EXECUTE = 1, MALI_READ = 2, MALI_WRITE = 3 }; /* AS_FAULTSTATUS 9:8 */
+struct mali_fault {
+    uint64_t va;
+    uint32_t exception;
+    enum mali_access access;
 };
 
 struct mali_device {
@@ -50,8 +63,10 @@ struct mali_device {
     uint64_t reset_ns, clean_ns; /* when a command of the GPU is done; 0: none is at work */
     uint32_t chains_started;
     unsigned latest_space; /* of the latest chain */
-    struct mali_touched *touched;
-    size_t touched_count, touched_room;
+    struct mali_touched touched;
+    struct mali_range range[MALI_RANGES];
+    unsigned ranges;      /* that were found; the latest ones are kept */
+    pthread_mutex_t lock; /* of translation: workers of a compute job translate, too */
 };
 
 static inline struct mali_device *mali_device_of(struct vgpu *gpu)
@@ -88,6 +103,12 @@ void mali_space_write(struct mali_device *dev, unsigned space, uint32_t in_space
  * the address space's registers. */
 bool mali_read(struct mali_device *dev, unsigned space, uint64_t va, void *data, uint32_t bytes);
 bool mali_write(struct mali_device *dev, unsigned space, uint64_t va, const void *data, uint32_t bytes);
+/* Host address of `bytes` bytes at a virtual address, all in one page; any thread may ask. NULL: *fault says
+ * why, which is not reported yet. */
+uint8_t *mali_host(struct mali_device *dev, unsigned space, uint64_t va, uint32_t bytes,
+                   enum mali_access access, struct mali_fault *fault);
+/* Report a fault in the address space's registers. */
+void mali_report(struct mali_device *dev, unsigned space, const struct mali_fault *fault);
 /* Report a translation fault that nothing caused (options.fault_job). */
 void mali_mmu_inject_fault(struct mali_device *dev, unsigned space, uint64_t va);
 size_t mali_mmu_walk(struct mali_device *dev,

@@ -4,9 +4,8 @@
  *
  * Slots: Linux 6.1 drivers/gpu/drm/panfrost/panfrost_job.c. Job headers: Mesa src/panfrost/lib/genxml/v6.xml
  * (Job Header). A chain is walked whole when its slot starts and its end is reported after the latency.
- * Shaders are not executed: a compute job reads nothing but its header.
  */
-#include "mali_device.h"
+#include "mali_compute.h"
 
 #include <string.h>
 
@@ -95,8 +94,11 @@ static uint32_t write_value(struct chain *chain)
 static uint32_t run_job(struct chain *chain, const struct header *header)
 {
     switch (HEADER_TYPE(header->control)) {
-    case JOB_NULL:
-    case JOB_COMPUTE: return 0;
+    case JOB_NULL: return 0;
+    case JOB_COMPUTE:
+        if (!chain->dev->base.family->executes_shaders)
+            return 0;
+        return mali_compute(chain->dev, chain->space, chain->va);
     case JOB_CACHE_FLUSH: mali_flushed(chain->dev); return 0;
     case JOB_WRITE_VALUE: return write_value(chain);
     default: fail(chain, "job type is not modelled", HEADER_TYPE(header->control)); return 0;
@@ -176,7 +178,7 @@ static void start(struct mali_device *dev, unsigned index)
         !(config & JS_CONFIG_FLUSH_REDUCTION && flush_id != *mali_reg(dev, GPU_LATEST_FLUSH)))
         mali_flushed(dev);
     dev->latest_space = config & JS_CONFIG_AS;
-    dev->touched_count = 0;
+    mali_touched_clear(&dev->touched);
     vgpu_job_start(&dev->base, VGPU_JOB_COMPUTE);
     slot->hangs = dev->base.options.hang_job && dev->chains_started == dev->base.options.hang_job;
     if (!slot->hangs)

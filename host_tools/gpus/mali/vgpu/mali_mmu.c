@@ -11,7 +11,6 @@
  *
  * Tables are walked at every access, so that a change shows at once.
  */
-#include <stdlib.h>
 #include <string.h>
 
 #include "mali_device.h"
@@ -30,7 +29,6 @@ enum {
     LAST_LEVEL = 3
 };
 enum { VA_BITS = 48, PA_BITS = 40 };
-enum { ACCESS_EXECUTE = 1, ACCESS_READ = 2, ACCESS_WRITE = 3 }; /* AS_FAULTSTATUS 9:8 */
 
 struct leaf {
     uint64_t pa; /* of the requested address */
@@ -43,13 +41,31 @@ static unsigned level_shift(unsigned level)
     return PAGE_BITS + LEVEL_BITS * (LAST_LEVEL - level);
 }
 
+static const struct mali_range *known_range(const struct mali_device *dev, uint64_t pa)
+{
+    for (unsigned i = 0; i < MALI_RANGES; i++)
+        if (pa >= dev->range[i].pa && pa - dev->range[i].pa < dev->range[i].bytes)
+            return &dev->range[i];
+    return NULL;
+}
+
 /* Host memory of one object that may not cross a range, or NULL. */
 static uint8_t *host(struct mali_device *dev, uint64_t pa, uint64_t bytes)
 {
     const struct vgpu_host *machine = &dev->base.host;
-    uint64_t room = 0;
-    uint8_t *at = machine->memory ? machine->memory(machine->ctx, pa, &room) : NULL;
-    return at && room >= bytes ? at : NULL;
+    const struct mali_range *range = known_range(dev, pa);
+    if (!range) {
+        struct mali_range *found = &dev->range[dev->ranges % MALI_RANGES];
+        uint64_t room = 0;
+        uint8_t *at = machine->memory ? machine->memory(machine->ctx, pa, &room) : NULL;
+        if (!at)
+            return NULL;
+        dev->ranges++;
+        *found = (struct mali_range){pa, room, at};
+        range = found;
+    }
+    uint64_t offset = pa - range->pa;
+    return range->bytes - offset >= bytes ? range->host + offset : NULL;
 }
 
 static bool is_leaf(enum mali_mode mode, unsigned level, uint64_t entry)
@@ -76,7 +92,7 @@ static void decode(enum mali_mode mode, uint64_t entry, struct leaf *leaf)
 static uint32_t translate(struct mali_device *dev, const struct mali_space *space, uint64_t va,
                           struct leaf *leaf)
 {
-    *leaf = (struct leaf){.pa = va, .readable = true, .writable = true};
+    *leaf = (struct leaf){.pa = va, .readable = true, .writable = true, .executable = true};
     if (space->mode == MALI_IDENTITY)
         return 0;
     if (va >> VA_BITS)
@@ -109,61 +125,65 @@ static uint32_t translate(struct mali_device *dev, const struct mali_space *spac
     return MALI_TRANSLATION_FAULT + LAST_LEVEL;
 }
 
-static void fault(struct mali_device *dev, unsigned space, uint64_t va, uint32_t exception, uint32_t access)
+void mali_report(struct mali_device *dev, unsigned space, const struct mali_fault *fault)
 {
-    uint32_t at = MALI_AS + space * MALI_AS_BYTES;
+    uint32_t at = MALI_AS + space * MALI_AS_BYTES, exception = fault->exception;
     bool bus = exception >= MALI_TABLE_BUS_FAULT && exception < MALI_ACCESS_FLAG_FAULT;
-    *mali_reg(dev, at + AS_FAULTSTATUS) = exception | access << 8;
-    *mali_reg(dev, at + AS_FAULTADDRESS_LO) = (uint32_t)va;
-    *mali_reg(dev, at + AS_FAULTADDRESS_LO + 4) = (uint32_t)(va >> 32);
+    *mali_reg(dev, at + AS_FAULTSTATUS) = exception | (uint32_t)fault->access << 8;
+    *mali_reg(dev, at + AS_FAULTADDRESS_LO) = (uint32_t)fault->va;
+    *mali_reg(dev, at + AS_FAULTADDRESS_LO + 4) = (uint32_t)(fault->va >> 32);
     dev->base.counters.faults++;
     mali_raise(dev, MMU_IRQ_RAWSTAT, 1u << (bus ? 16 + space : space));
 }
 
 void mali_mmu_inject_fault(struct mali_device *dev, unsigned space, uint64_t va)
 {
-    fault(dev, space, va, MALI_TRANSLATION_FAULT + LAST_LEVEL, ACCESS_READ);
+    mali_report(dev, space, &(struct mali_fault){va, MALI_TRANSLATION_FAULT + LAST_LEVEL, MALI_READ});
 }
 
-static void touch(struct mali_device *dev, uint64_t va, uint32_t flags)
+static bool is_granted(const struct leaf *leaf, enum mali_access access)
 {
-    uint64_t page = va >> PAGE_BITS;
-    for (size_t i = 0; i < dev->touched_count; i++) {
-        if (dev->touched[i].page == page) {
-            dev->touched[i].flags |= flags;
-            return;
-        }
-    }
-    if (dev->touched_count == dev->touched_room) {
-        size_t room = dev->touched_room ? 2 * dev->touched_room : 64;
-        struct mali_touched *bigger = realloc(dev->touched, room * sizeof(*bigger));
-        if (!bigger) {
-            vgpu_fail(&dev->base, "mali_g71: out of memory");
-            return;
-        }
-        dev->touched = bigger;
-        dev->touched_room = room;
-    }
-    dev->touched[dev->touched_count++] = (struct mali_touched){page, flags};
+    return access == MALI_WRITE ? leaf->writable : access == MALI_READ ? leaf->readable : leaf->executable;
 }
 
-/* Host memory of `bytes` bytes in one page. */
-static uint8_t *access_page(struct mali_device *dev, unsigned index, uint64_t va, uint32_t bytes, bool write)
+static uint8_t *find_host(struct mali_device *dev, unsigned index, uint64_t va, uint32_t bytes,
+                          enum mali_access access, struct mali_fault *fault)
 {
     struct leaf leaf;
     uint32_t exception = translate(dev, &dev->space[index], va, &leaf);
-    if (!exception && !(write ? leaf.writable : leaf.readable))
+    if (!exception && !is_granted(&leaf, access))
         exception = MALI_PERMISSION_FAULT + leaf.level;
     uint8_t *at = exception ? NULL : host(dev, leaf.pa, bytes);
     if (!exception && !at)
         exception = MALI_TABLE_BUS_FAULT + leaf.level;
     if (exception) {
-        fault(dev, index, va, exception, write ? ACCESS_WRITE : ACCESS_READ);
+        *fault = (struct mali_fault){va, exception, access};
         return NULL;
     }
-    touch(dev, va, write ? VGPU_PAGE_WRITTEN : VGPU_PAGE_READ);
-    if (dev->base.options.track_access && !access_map_note(&dev->base.access, leaf.pa, bytes, write))
-        vgpu_fail(&dev->base, "access map: out of memory");
+    uint32_t flags = access == MALI_WRITE ? VGPU_PAGE_WRITTEN : VGPU_PAGE_READ;
+    if (!mali_touched_note(&dev->touched, va >> PAGE_BITS, flags) ||
+        (dev->base.options.track_access &&
+         !access_map_note(&dev->base.access, leaf.pa, bytes, access == MALI_WRITE)))
+        vgpu_fail(&dev->base, "mali_g71: out of memory");
+    return at;
+}
+
+uint8_t *mali_host(struct mali_device *dev, unsigned space, uint64_t va, uint32_t bytes,
+                   enum mali_access access, struct mali_fault *fault)
+{
+    pthread_mutex_lock(&dev->lock);
+    uint8_t *at = find_host(dev, space, va, bytes, access, fault);
+    pthread_mutex_unlock(&dev->lock);
+    return at;
+}
+
+/* Host memory of `bytes` bytes in one page; a fault is reported. */
+static uint8_t *access_page(struct mali_device *dev, unsigned index, uint64_t va, uint32_t bytes, bool write)
+{
+    struct mali_fault fault;
+    uint8_t *at = mali_host(dev, index, va, bytes, write ? MALI_WRITE : MALI_READ, &fault);
+    if (!at)
+        mali_report(dev, index, &fault);
     return at;
 }
 
@@ -279,14 +299,6 @@ static void add_page(struct run *run, uint64_t va, uint64_t pa, uint32_t flags)
     run->bytes = PAGE_BYTES;
 }
 
-static uint32_t touched_flags(const struct mali_device *dev, uint64_t va)
-{
-    for (size_t i = 0; i < dev->touched_count; i++)
-        if (dev->touched[i].page == va >> PAGE_BITS)
-            return dev->touched[i].flags;
-    return 0;
-}
-
 static void walk_table(struct mali_device *dev, uint64_t table, unsigned level, uint64_t base,
                        struct run *run)
 {
@@ -307,7 +319,7 @@ static void walk_table(struct mali_device *dev, uint64_t table, unsigned level, 
                              (leaf.executable ? VGPU_PAGE_EXECUTABLE : 0);
             for (uint64_t offset = 0; offset < 1ull << level_shift(level); offset += PAGE_BYTES)
                 add_page(run, va + offset, (entry & ADDRESS_MASK) + offset,
-                         flags | touched_flags(dev, va + offset));
+                         flags | mali_touched_flags(&dev->touched, (va + offset) >> PAGE_BITS));
         }
     }
 }

@@ -11,9 +11,9 @@
  */
 #include "v3d_qpu.h"
 #include "v3d_qpu_flow.h"
+#include "workers.h"
 
 #include <inttypes.h>
-#include <pthread.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,7 +27,6 @@ enum {
     CFG5_FLAGS = 7,
     /* Threads that a V3D 4.2 holds at once (8 QPUs of 4): scratch memory has room for no more. */
     HARDWARE_THREADS = 32,
-    MAX_WORKERS = 64,
     /* Instructions that must be left to do for another worker thread to be worth its start. */
     WORTH_A_WORKER = 200000,
 };
@@ -38,8 +37,6 @@ struct dispatch {
     uint32_t workgroup_size, workgroups_per_supergroup, index_bits;
     uint64_t workgroups, supergroups;
     struct qpu_program program;
-    uint64_t next;   /* supergroup to take; atomic */
-    uint64_t failed; /* lowest supergroup that failed, or UINT64_MAX; atomic */
 };
 
 struct worker_run {
@@ -202,27 +199,14 @@ static bool run_supergroup(struct worker_run *run, uint64_t supergroup)
     return true;
 }
 
-/* Take supergroups in ascending order until none is left. Every one below a failed one is still run, so that
- * the lowest failure is found whatever the number of workers. */
-static void *work(void *argument)
+static bool run_item(void *worker, uint64_t supergroup)
 {
-    struct worker_run *run = argument;
-    struct dispatch *d = run->dispatch;
+    struct worker_run *run = worker;
 
-    for (;;) {
-        uint64_t supergroup = __atomic_fetch_add(&d->next, 1, __ATOMIC_RELAXED);
-
-        if (supergroup >= d->supergroups || supergroup > __atomic_load_n(&d->failed, __ATOMIC_RELAXED))
-            return NULL;
-        if (!run_supergroup(run, supergroup)) {
-            run->failed = supergroup;
-            uint64_t lowest = __atomic_load_n(&d->failed, __ATOMIC_RELAXED);
-            while (supergroup < lowest && !__atomic_compare_exchange_n(&d->failed, &lowest, supergroup, false,
-                                                                       __ATOMIC_RELAXED, __ATOMIC_RELAXED))
-                ;
-            return NULL;
-        }
-    }
+    if (run_supergroup(run, supergroup))
+        return true;
+    run->failed = supergroup;
+    return false;
 }
 
 static bool prepare(struct worker_run *run, struct dispatch *d, struct v3d_mmu *mmu)
@@ -257,25 +241,12 @@ static unsigned extra_workers(const struct dispatch *d, const struct qpu_worker 
     uint64_t useful = left / WORTH_A_WORKER;
     if (useful > d->supergroups - 1)
         useful = d->supergroups - 1;
-    if (threads > MAX_WORKERS)
-        threads = MAX_WORKERS;
+    if (threads > VGPU_MAX_WORKERS)
+        threads = VGPU_MAX_WORKERS;
     return useful < threads ? (unsigned)useful : threads - 1;
 }
 
-static void run_workers(struct worker_run *runs, unsigned workers)
-{
-    pthread_t ids[MAX_WORKERS];
-    bool started[MAX_WORKERS] = {false};
-
-    for (unsigned i = 1; i < workers; i++)
-        started[i] = pthread_create(&ids[i], NULL, work, &runs[i]) == 0; /* if not: the others do its share */
-    work(&runs[0]);
-    for (unsigned i = 1; i < workers; i++)
-        if (started[i])
-            pthread_join(ids[i], NULL);
-}
-
-static void collect(const struct dispatch *d, const struct worker_run *runs, unsigned workers,
+static void collect(const struct worker_run *runs, unsigned workers, uint64_t failed,
                     struct v3d_csd_result *result)
 {
     for (unsigned i = 0; i < workers; i++) {
@@ -284,7 +255,7 @@ static void collect(const struct dispatch *d, const struct worker_run *runs, uns
         result->instructions += worker->instructions;
         result->bytes_read += worker->bytes_read;
         result->bytes_written += worker->bytes_written;
-        if (runs[i].failed == UINT64_MAX || runs[i].failed != d->failed)
+        if (runs[i].failed == UINT64_MAX || runs[i].failed != failed)
             continue;
         result->faulted = worker->faulted;
         result->fault_write = worker->fault_write;
@@ -295,13 +266,13 @@ static void collect(const struct dispatch *d, const struct worker_run *runs, uns
 
 void v3d_csd_run(struct v3d_mmu *mmu, const uint32_t cfg[7], unsigned threads, struct v3d_csd_result *result)
 {
-    struct dispatch d = {.cfg = cfg, .failed = UINT64_MAX};
+    struct dispatch d = {.cfg = cfg};
     unsigned workers = 1;
 
     *result = (struct v3d_csd_result){0};
     if (!read_configuration(&d, result))
         return;
-    struct worker_run *runs = calloc(MAX_WORKERS, sizeof *runs);
+    struct worker_run *runs = calloc(VGPU_MAX_WORKERS, sizeof *runs);
     bool ready = false;
     if (runs) {
         runs[0].worker.memory.mmu = mmu;
@@ -316,18 +287,19 @@ void v3d_csd_run(struct v3d_mmu *mmu, const uint32_t cfg[7], unsigned threads, s
                  "hang: a supergroup of %" PRIu32 " batches with a barrier, the GPU holds %d at once",
                  batches_of(&d, 0), HARDWARE_THREADS);
     } else {
-        d.next = 1;
-        if (!run_supergroup(&runs[0], 0)) {
-            runs[0].failed = d.failed = 0;
+        struct vgpu_work work = {.run = run_item, .next = 1, .count = d.supergroups, .failed = UINT64_MAX};
+        void *each[VGPU_MAX_WORKERS] = {runs};
+        if (!run_item(&runs[0], 0)) {
+            work.failed = 0;
         } else if (d.supergroups > 1) {
             unsigned extra = extra_workers(&d, &runs[0].worker, threads);
-            while (workers <= extra && prepare(&runs[workers], &d, mmu))
-                workers++;
-            run_workers(runs, workers);
+            for (; workers <= extra && prepare(&runs[workers], &d, mmu); workers++)
+                each[workers] = &runs[workers];
+            vgpu_work_run(&work, each, workers);
         }
-        collect(&d, runs, workers, result);
+        collect(runs, workers, work.failed, result);
     }
-    for (unsigned i = 0; runs && i < MAX_WORKERS; i++) {
+    for (unsigned i = 0; runs && i < VGPU_MAX_WORKERS; i++) {
         free(runs[i].threads);
         free(runs[i].labels);
     }

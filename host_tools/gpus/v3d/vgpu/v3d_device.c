@@ -250,8 +250,8 @@ static size_t walk(struct vgpu *gpu,
 #define FAMILY(family_name, bytes)                                                                           \
     {                                                                                                        \
         .name = family_name, .window_bytes = bytes, .interrupt_lines = 1, .executes_shaders = true,          \
-        .create = create, .start = start, .destroy = destroy, .read32 = read32, .write32 = write32,          \
-        .advance = advance, .memory_changed = memory_changed, .walk = walk                                   \
+        .follows_data = true, .create = create, .start = start, .destroy = destroy, .read32 = read32,        \
+        .write32 = write32, .advance = advance, .memory_changed = memory_changed, .walk = walk               \
     }
 
 static const struct vgpu_family v3d42_family = FAMILY("v3d42", V3D_WINDOW_BYTES);

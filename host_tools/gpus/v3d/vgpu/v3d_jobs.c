@@ -6,12 +6,12 @@
  * drivers/gpu/drm/v3d/v3d_sched.c; the queued and the current dispatch: the register names in v3d_regs.h.
  */
 #include <string.h>
-#include <unistd.h>
 
 #include "v3d_device.h"
 #include "v3d_list.h"
 #include "v3d_qpu.h"
 #include "v3d_translate.h"
+#include "workers.h"
 
 /* Who made the access that faulted, as MMU_VIO_ID bits 7:5 (v3d_irq.c). */
 enum { CLIENT_L2T = 0, CLIENT_CLE = 4, CLIENT_SHIFT = 5 };
@@ -98,23 +98,14 @@ static void complete_later(struct v3d_device *dev, unsigned engine)
         gpu->host.schedule(gpu->host.ctx, gpu->options.latency_ns);
 }
 
-static unsigned worker_threads(const struct vgpu *gpu)
-{
-    if (gpu->options.track_access || gpu->flow)
-        return 1; /* access map and labels are kept by the calling thread */
-    if (gpu->options.threads)
-        return gpu->options.threads;
-    long cores = sysconf(_SC_NPROCESSORS_ONLN);
-    return cores > 0 ? (unsigned)cores : 1;
-}
-
 static void run_csd(struct v3d_device *dev, const uint32_t config[V3D_CSD_WORDS])
 {
     struct vgpu *gpu = &dev->base;
     struct v3d_csd_result result;
     memset(&result, 0, sizeof(result));
     dev->mmu.flow = gpu->flow;
-    v3d_csd_run(&dev->mmu, config, worker_threads(gpu), &result);
+    /* Labels, as the access map, are kept by the calling thread. */
+    v3d_csd_run(&dev->mmu, config, gpu->flow ? 1 : vgpu_worker_threads(&gpu->options), &result);
     gpu->counters.instructions += result.instructions;
     gpu->counters.bytes_read += result.bytes_read;
     gpu->counters.bytes_written += result.bytes_written;

@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Bifrost shaders in the virtual Mali: programs as micro-operations, and batches of threads that run them.
+ *
+ * A program is translated once a job (mali_bifrost_program.c): every operation of a clause becomes one or a
+ * few micro-operations whose operands are slots, vectors of one word a thread. Threads run in batches of
+ * BIFROST_LANES, those at the lowest clause first (mali_bifrost_run.c).
+ *
+ * Sources: Mesa 22.3.6 src/panfrost/bifrost (ISA.xml, disassemble.c: encodings of v7), Mesa's older
+ * disassembler (encodings of v6), C. Abbott's notes on Bifrost; what operations do was found by running the
+ * GPUReplay recordings and PanVK's code against NumPy and ncnn.
+ */
+#ifndef GRAMOPHONE_MALI_BIFROST_H
+#define GRAMOPHONE_MALI_BIFROST_H
+
+#include "mali_bifrost_clause.h"
+#include "mali_device.h"
+
+enum { BIFROST_LANES = 64, BIFROST_REGISTERS = 64 };
+
+/* One word a lane. */
+typedef uint32_t bifrost_vector[BIFROST_LANES] __attribute__((aligned(64)));
+
+enum {
+    SLOT_T0 = BIFROST_REGISTERS,    /* results of FMA operations on their way to a register, of two tuples */
+    SLOT_T1 = SLOT_T0 + 2,          /* the same of ADD operations */
+    SLOT_T0_HIGH = SLOT_T1 + 2,     /* high words of FMA results in 64-bit clauses */
+    SLOT_HIDDEN = SLOT_T0_HIGH + 2, /* what an FMA hands to the ADD of its tuple besides its result */
+    SLOT_ADDRESS,                   /* of a message: low word, high word */
+    SLOT_TAKEN = SLOT_ADDRESS + 2,  /* all bits set: the branch is taken */
+    SLOT_UNCLAMPED,                 /* result before it is clamped */
+    SLOT_WIDENED,                   /* halves as floats, of two sources */
+    SLOT_MASKED = SLOT_WIDENED + 2, /* result of an operation that not all lanes take part in */
+    SLOT_LANE,                      /* lane number in a warp */
+    SLOT_STORAGE,                   /* address of the thread's storage: low word, high word */
+    SLOT_CONSTANTS = SLOT_STORAGE + 2, /* of the program, and push uniforms */
+};
+
+struct bifrost_uop;
+/* Compute a micro-operation for all lanes into `to`, which may be one of its sources. */
+typedef void bifrost_run(const struct bifrost_uop *uop, bifrost_vector *slot, uint32_t *to);
+
+enum { BIFROST_SOURCES = 4 };
+
+struct bifrost_uop {
+    bifrost_run *run;
+    uint16_t to, from[BIFROST_SOURCES];
+    uint16_t high[3]; /* of 64-bit operations: high words of sources */
+    /* Of float sources: bits that stay, then bits that change, for absolute values and signs; integer
+     * operations use `flip` to invert sources and the result (the last one). */
+    uint32_t keep[3], flip[3];
+    uint32_t detail; /* of the operation: shift, lanes, condition... */
+};
+
+/* An operation as its encoding says, before its operands are known. */
+struct bifrost_operation {
+    bifrost_run *run;
+    uint32_t keep[3], flip[3], detail;
+    uint8_t sources;  /* of the fields at bits 0, 3, 6, 9 */
+    uint8_t widen[2]; /* of sources 0, 1: enum bifrost_widen */
+    uint8_t clamp;    /* of the result */
+    uint8_t kind;     /* enum bifrost_kind */
+    uint8_t words;    /* of a message */
+    uint8_t segment;  /* of a message or SEG_ADD */
+};
+
+enum bifrost_widen { BIFROST_WHOLE, BIFROST_H0, BIFROST_H1 };
+enum bifrost_kind {
+    BIFROST_ALU,
+    BIFROST_NOP,
+    BIFROST_SHIFT_LOW, /* FMA: LSHIFT_DOUBLE, RSHIFT_DOUBLE; what the ADD needs is in `detail` */
+    BIFROST_SHIFT_HIGH,
+    BIFROST_COMPARE_LOW, /* FMA: ICMPI */
+    BIFROST_COMPARE_HIGH,
+    BIFROST_POINTER_LOW, /* FMA: SHADDXL */
+    BIFROST_POINTER_HIGH,
+    BIFROST_SEGMENT_LOW, /* SEG_ADD */
+    BIFROST_SEGMENT_HIGH,
+    BIFROST_MULTIPLY_64, /* FMA of 64-bit clauses */
+    BIFROST_LOAD,
+    BIFROST_STORE,
+    BIFROST_BARRIER,
+    BIFROST_BRANCH, /* source 2 is the target */
+    BIFROST_JUMP,
+};
+enum { SEGMENT_NONE = 1, SEGMENT_GROUP = 2, SEGMENT_UNIFORM = 4, SEGMENT_THREAD = 7 };
+enum bifrost_condition {
+    BIFROST_EQ,
+    BIFROST_GT,
+    BIFROST_GE,
+    BIFROST_NE,
+    BIFROST_LT,
+    BIFROST_LE,
+};
+
+/* What an encoding is. False: nothing that is known. */
+bool bifrost_fma(uint32_t word, struct bifrost_operation *operation);
+bool bifrost_add(uint32_t word, struct bifrost_operation *operation);
+
+/* Where threads keep their own memory, and push uniforms; of one job. */
+struct bifrost_environment {
+    uint64_t thread_storage, group_storage;
+    uint32_t thread_bytes; /* of a thread; 0: there is none */
+    bool has_group_storage;
+    const uint32_t *uniform; /* words */
+    unsigned uniforms;       /* of 64 bits */
+};
+
+enum bifrost_message { MESSAGE_NONE, MESSAGE_LOAD, MESSAGE_STORE, MESSAGE_BARRIER };
+enum { BIFROST_END = -1 }; /* where a thread goes that ends */
+
+/* A clause, translated. */
+struct bifrost_code {
+    uint64_t va;
+    uint32_t first, uops;
+    uint64_t next_va, target_va; /* 0: the thread ends */
+    int32_t next, target;        /* numbers of clauses, or BIFROST_END */
+    uint16_t slots;              /* operations: two a tuple */
+    bool branches;
+    uint8_t message, words, staging, segment;
+    uint32_t encoding;  /* of what is wrong */
+    uint32_t status;    /* 0, or the exception of a thread that comes here: */
+    const char *reason; /* static text; NULL with a status: the code cannot be fetched, see `fault` */
+    struct mali_fault fault;
+};
+
+struct bifrost_program {
+    struct bifrost_code *code; /* ascending */
+    uint32_t clauses;
+    struct bifrost_uop *uop;
+    uint32_t uops, room;
+    uint32_t *constant; /* words in slots from SLOT_CONSTANTS on */
+    uint32_t constants;
+    int32_t entry;                   /* number of the first clause */
+    bool uses_barrier, uses_storage; /* storage of threads or groups */
+};
+
+/* Translate the program at va. What is wrong with its code shows when a thread comes to it. False: the host's
+ * memory is exhausted, or the program is too large; *reason says what (static text). */
+bool bifrost_program_build(struct bifrost_program *program, struct mali_device *dev, unsigned space,
+                           uint64_t va, const struct bifrost_environment *environment, const char **reason);
+void bifrost_program_free(struct bifrost_program *program);
+
+#endif

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Batches of threads, and what runs them. */
+#ifndef GRAMOPHONE_MALI_BIFROST_BATCH_H
+#define GRAMOPHONE_MALI_BIFROST_BATCH_H
+
+#include "mali_bifrost.h"
+
+/* Clauses that a batch may run before it counts as hung. */
+enum { BIFROST_BATCH_LIMIT = 1 << 24 };
+enum { BIFROST_TLB = 256 };
+
+/* Pages that a worker used recently; an entry is only made once the MMU has granted the access. */
+struct bifrost_tlb {
+    uint64_t page[BIFROST_TLB]; /* number + 1; 0: empty */
+    uint8_t *host[BIFROST_TLB];
+};
+
+/* Why a batch came to no end. */
+struct bifrost_failure {
+    uint32_t status;         /* exception of the job */
+    struct mali_fault fault; /* of the MMU, where text is empty */
+    char text[288];          /* what is not modelled or wrong, and where */
+};
+
+struct bifrost_worker {
+    struct mali_device *dev;
+    unsigned space;
+    const struct bifrost_program *program;
+    const struct bifrost_environment *environment;
+    struct bifrost_tlb readable, writable;
+    uint64_t slots, bytes_read, bytes_written;
+    struct bifrost_failure failure;
+};
+
+enum bifrost_state { BATCH_AT_BARRIER, BATCH_ENDED, BATCH_FAILED };
+
+struct bifrost_batch {
+    bifrost_vector *slot; /* SLOT_CONSTANTS + constants of the program */
+    bifrost_vector mask;  /* all bits set: the lane is active; only if not all are */
+    int32_t pc[BIFROST_LANES];
+    int32_t at; /* pc of all lanes that are alive, while `together` */
+    bool together;
+    uint64_t alive, waiting; /* bit i: lane i has not ended; is at a barrier */
+    uint64_t clauses;
+    struct bifrost_worker *worker;
+};
+
+/* Memory for a program's batches; NULL: there is none. Freed with bifrost_batch_free. */
+struct bifrost_batch *bifrost_batch_create(struct bifrost_worker *worker);
+void bifrost_batch_free(struct bifrost_batch *batch);
+/* Run until all threads have ended, or those that have not are at a barrier, which they then leave. */
+enum bifrost_state bifrost_batch_run(struct bifrost_batch *batch);
+
+/* Stop with an error that names the clause; false. */
+__attribute__((format(printf, 4, 5))) bool bifrost_fail(struct bifrost_worker *worker,
+                                                        const struct bifrost_code *code, uint32_t status,
+                                                        const char *format, ...);
+/* The load or store of a clause, for the lanes in `active`. False: it failed. mali_bifrost_memory.c */
+bool bifrost_message(struct bifrost_batch *batch, const struct bifrost_code *code, uint64_t active);
+
+#endif

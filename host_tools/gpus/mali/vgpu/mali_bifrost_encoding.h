@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What the tables of FMA and ADD operations share: rows, and modifiers that both have. */
+#ifndef GRAMOPHONE_MALI_BIFROST_ENCODING_H
+#define GRAMOPHONE_MALI_BIFROST_ENCODING_H
+
+#include "mali_bifrost_float.h"
+#include "mali_bifrost_integer.h"
+
+/* Encodings under a mask. `run` may be NULL where `modify` chooses it; `modify` may be NULL: no modifiers. It
+ * returns false for modifiers that are not known. */
+struct bifrost_row {
+    uint32_t exact, mask;
+    uint8_t sources, kind;
+    bifrost_run *run;
+    bool (*modify)(uint32_t word, struct bifrost_operation *operation);
+};
+
+static inline uint32_t bits(uint32_t word, unsigned low, unsigned width)
+{
+    return word >> low & ((1u << width) - 1);
+}
+
+static inline bool bit(uint32_t word, unsigned at)
+{
+    return word >> at & 1;
+}
+
+/* Of several rows the one with the narrowest mask. */
+static inline bool bifrost_look_up(const struct bifrost_row *rows, size_t count, uint32_t word,
+                                   struct bifrost_operation *operation)
+{
+    const struct bifrost_row *best = NULL;
+
+    for (size_t i = 0; i < count; i++)
+        if ((word & rows[i].mask) == rows[i].exact && (!best || (rows[i].mask & best->mask) == best->mask))
+            best = &rows[i];
+    if (!best)
+        return false;
+    *operation = (struct bifrost_operation){
+        .run = best->run, .sources = best->sources, .kind = best->kind, .keep = {~0u, ~0u, ~0u}};
+    return (!best->modify || best->modify(word, operation)) && (operation->run || operation->kind);
+}
+
+static inline void float_source(struct bifrost_operation *o, unsigned source, bool absolute, bool negative)
+{
+    o->keep[source] = absolute ? 0x7fffffffu : ~0u;
+    o->flip[source] ^= (uint32_t)negative << 31;
+}
+
+/* What true is: 1, 1.0, all bits set. */
+static inline bool float_truth(struct bifrost_operation *o, unsigned code)
+{
+    static const uint32_t values[3] = {1, 0x3f800000, ~0u};
+
+    if (code < 3)
+        o->detail = values[code];
+    return code < 3;
+}
+
+static inline void integer_truth(struct bifrost_operation *o, bool all)
+{
+    o->detail = all ? ~0u : 1;
+}
+
+/* Shifts left and right that leave a byte or a half of a word. */
+static inline uint32_t byte_shifts(unsigned byte)
+{
+    return (24 - 8 * byte) | 24 << 8;
+}
+
+static inline uint32_t half_shifts(unsigned half)
+{
+    return (16 - 16 * half) | 16 << 8;
+}
+
+/* Halves of sources 0 and 1 that are elements 0 and 1; bit 0 of a code: of element 0. */
+static inline void half_lanes(struct bifrost_operation *o, unsigned first, unsigned second)
+{
+    o->keep[0] = 16 * (first & 1) | 16 * (first >> 1) << 8;
+    o->keep[1] = 16 * (second & 1) | 16 * (second >> 1) << 8;
+}
+
+/* Special cases of FMA_RSCALE and FADD_RSCALE. */
+static inline bool rscale_special(struct bifrost_operation *o, unsigned code)
+{
+    if (code < 4)
+        o->clamp = (uint8_t)code;
+    else
+        o->detail = RSCALE_ZERO_TIMES_INFINITY | (code == 5 ? ROUND_ZERO : ROUND_EVEN);
+    return code != 6; /* an exponent of 16 bits */
+}
+
+/* Floats that are not widened say so in bits 4:3. */
+static inline bool not_widened(uint32_t word)
+{
+    return bits(word, 3, 2) == 1;
+}
+
+#endif

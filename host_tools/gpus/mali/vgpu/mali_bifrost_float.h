@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Handlers of operations on floats, by name and variant. */
+#ifndef GRAMOPHONE_MALI_BIFROST_FLOAT_H
+#define GRAMOPHONE_MALI_BIFROST_FLOAT_H
+
+#include "mali_bifrost.h"
+
+enum bifrost_rounding { ROUND_EVEN, ROUND_UP, ROUND_DOWN, ROUND_ZERO };
+/* Bits of `detail` of FMA_RSCALE and FADD_RSCALE; bits 1:0 are the rounding. */
+enum { RSCALE_ZERO_TIMES_INFINITY = 4 };
+
+/* mali_bifrost_float.c */
+extern bifrost_run bifrost_fma32, bifrost_fma32_rounded, bifrost_fadd32, bifrost_fadd32_rounded;
+extern bifrost_run bifrost_fma_rscale, bifrost_fadd_rscale;            /* the last source is the exponent */
+extern bifrost_run *const bifrost_fmax32[4], *const bifrost_fmin32[4]; /* by what becomes of NaN */
+extern bifrost_run *const bifrost_fcmp32[6];                           /* detail: what true is */
+extern bifrost_run *const bifrost_clamp[4];
+extern bifrost_run bifrost_widen_h0, bifrost_widen_h1;
+
+/* mali_bifrost_convert.c; the first four by bifrost_rounding */
+extern bifrost_run *const bifrost_to_s32[4], *const bifrost_to_u32[4], *const bifrost_fround[4];
+extern bifrost_run bifrost_fround_away, bifrost_from_s32, bifrost_from_u32;
+
+/* mali_bifrost_tables.c: by form (plain, square root, logarithm) */
+enum { FREXP_PLAIN, FREXP_SQRT, FREXP_LOG, FREXP_FORMS };
+extern bifrost_run *const bifrost_frexpm[FREXP_FORMS], *const bifrost_frexpe[FREXP_FORMS];
+extern bifrost_run bifrost_frexpe_neg, bifrost_frexpe_sqrt_neg;
+extern bifrost_run bifrost_frcp, bifrost_frsq, bifrost_fexp_table;
+extern bifrost_run bifrost_flog_red, bifrost_flog_base2, bifrost_flog_natural;
+extern bifrost_run *const bifrost_flog_part[4]; /* bit 0: base 2, bit 1: the low part */
+
+#endif

@@ -1,0 +1,399 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Compute jobs: from descriptors to batches of threads on worker threads.
+ *
+ * Layouts: Mesa 22.3.6 src/panfrost/lib/genxml/v6.xml (Compute Job, Invocation, Draw, Renderer State, Compute
+ * Preload, Local Storage); what they mean was found by running recorded jobs.
+ */
+#include "mali_compute.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "mali_bifrost_batch.h"
+#include "workers.h"
+
+enum {
+    JOB_INVOCATION = 32,
+    JOB_DRAW = 64,
+    DRAW_BYTES = 128,
+    DRAW_PUSH = 48,
+    DRAW_STATE = 56,
+    DRAW_STORAGE = 112,
+    STATE_BYTES = 64,
+    STORAGE_BYTES = 32,
+    MAX_UNIFORMS = 127,
+    MAX_WORKGROUP = 384, /* THREAD_MAX_WORKGROUP_SIZE */
+    MAX_TEAM = (MAX_WORKGROUP + BIFROST_LANES - 1) / BIFROST_LANES,
+    MAX_STORAGE = 16, /* 16 << n bytes of storage a thread */
+    NO_GROUP_STORAGE = 31,
+    WARP = 4,
+};
+/* Slots that must be left to do for another worker thread to be worth its start. */
+#define WORTH_A_WORKER 2000000u
+#define VA_MASK UINT64_C(0x0000ffffffffffff)
+
+/* Renderer state. */
+#define STATE_BARRIER (1u << 11) /* word 4 */
+/* Word 12: preloaded registers; 21:15 push uniforms of 64 bits. */
+#define PRELOAD_LOCAL_XY (1u << 7)
+#define PRELOAD_LOCAL_Z (1u << 8)
+#define PRELOAD_GROUP (1u << 9)   /* x, y, z */
+#define PRELOAD_GLOBAL (1u << 12) /* x, y, z */
+#define PRELOAD_KNOWN 0x00ffff80u /* bit 22: unknown, 23: set by Arm's driver */
+
+struct dispatch {
+    struct mali_device *dev;
+    unsigned space;
+    uint64_t va;
+    uint32_t size[3], groups[3];
+    uint32_t group_threads;
+    uint64_t threads;
+    uint32_t preload;
+    bool may_wait; /* for other threads, at barriers */
+    struct bifrost_environment environment;
+    struct bifrost_program program;
+    uint32_t uniform[2 * MAX_UNIFORMS];
+};
+
+/* What a worker thread has. A team is a workgroup with barriers, else one batch. */
+struct runner {
+    const struct dispatch *dispatch;
+    struct bifrost_worker worker;
+    struct bifrost_batch *batch[MAX_TEAM];
+    uint64_t failed; /* item, or UINT64_MAX */
+};
+
+static uint32_t refuse(const struct dispatch *d, uint32_t status, const char *what, uint64_t value)
+{
+    vgpu_fail(&d->dev->base, "mali_g71: compute job at GPU address 0x%llx: %s (0x%llx)",
+              (unsigned long long)d->va, what, (unsigned long long)value);
+    return status;
+}
+
+/* ---- descriptors ---- */
+
+static uint64_t pointer(const uint8_t *descriptor, unsigned offset)
+{
+    uint64_t va;
+
+    memcpy(&va, descriptor + offset, sizeof(va));
+    return va & VA_MASK;
+}
+
+static uint32_t word(const uint8_t *descriptor, unsigned number)
+{
+    uint32_t value;
+
+    memcpy(&value, descriptor + 4 * number, sizeof(value));
+    return value;
+}
+
+/* Six values, each stored less one, from a bit to the next one's. */
+static uint32_t read_invocation(struct dispatch *d, const uint8_t *invocation)
+{
+    uint32_t packed = word(invocation, 0), shifts = word(invocation, 1);
+    unsigned starts[7] = {
+        0, shifts & 31, shifts >> 5 & 31, shifts >> 10 & 63, shifts >> 16 & 63, shifts >> 22 & 63, 32};
+    uint32_t values[6];
+    uint64_t group = 1, groups = 1;
+
+    for (unsigned i = 0; i < 6; i++) {
+        if (starts[i] > starts[i + 1])
+            return refuse(d, MALI_JOB_CONFIG_FAULT, "fields of the invocation overlap", shifts);
+        uint64_t field = ((UINT64_C(1) << (starts[i + 1] - starts[i])) - 1) & (uint64_t)packed >> starts[i];
+        if (field == UINT32_MAX)
+            return refuse(d, MALI_JOB_CONFIG_FAULT, "a dispatch of 2^32 threads in a row", packed);
+        values[i] = (uint32_t)field + 1;
+        if (i < 3)
+            group *= values[i];
+        else
+            groups *= values[i];
+    }
+    if (group > MAX_WORKGROUP)
+        return refuse(d, MALI_JOB_CONFIG_FAULT, "a workgroup of more threads than the GPU holds", group);
+    memcpy(d->size, values, sizeof(d->size));
+    memcpy(d->groups, values + 3, sizeof(d->groups));
+    d->group_threads = (uint32_t)group;
+    d->threads = group * groups;
+    return 0;
+}
+
+static uint32_t read_storage(struct dispatch *d, uint64_t va)
+{
+    uint8_t storage[STORAGE_BYTES];
+
+    if (!va)
+        return 0;
+    if (!mali_read(d->dev, d->space, va, storage, sizeof(storage)))
+        return MALI_JOB_READ_FAULT;
+    unsigned size = word(storage, 0) & 31;
+    if (size > MAX_STORAGE)
+        return refuse(d, MALI_JOB_CONFIG_FAULT, "an unknown size of thread storage", word(storage, 0));
+    d->environment.thread_bytes = size ? 16u << size : 0;
+    d->environment.thread_storage = pointer(storage, 8);
+    d->environment.group_storage = pointer(storage, 16);
+    d->environment.has_group_storage =
+        (word(storage, 1) & 31) != NO_GROUP_STORAGE && d->environment.group_storage;
+    return 0;
+}
+
+static uint32_t read_uniforms(struct dispatch *d, uint64_t va)
+{
+    d->environment.uniforms = d->preload >> 15 & 0x7f;
+    d->environment.uniform = d->uniform;
+    return !d->environment.uniforms ||
+                   mali_read(d->dev, d->space, va, d->uniform, 8 * d->environment.uniforms)
+               ? 0
+               : MALI_JOB_READ_FAULT;
+}
+
+/* All that a dispatch takes from memory; 0, or the exception. */
+static uint32_t read_job(struct dispatch *d)
+{
+    uint8_t invocation[8], draw[DRAW_BYTES], state[STATE_BYTES];
+    const char *reason;
+
+    if (!mali_read(d->dev, d->space, d->va + JOB_INVOCATION, invocation, sizeof(invocation)) ||
+        !mali_read(d->dev, d->space, d->va + JOB_DRAW, draw, sizeof(draw)) ||
+        !mali_read(d->dev, d->space, pointer(draw, DRAW_STATE) & ~UINT64_C(15), state, sizeof(state)))
+        return MALI_JOB_READ_FAULT;
+    uint32_t exception = read_invocation(d, invocation);
+    d->preload = word(state, 12);
+    if (!exception && d->preload & ~PRELOAD_KNOWN)
+        exception = refuse(d, MALI_JOB_CONFIG_FAULT, "preloaded registers that are not modelled", d->preload);
+    if (!exception)
+        exception = read_storage(d, pointer(draw, DRAW_STORAGE));
+    if (!exception)
+        exception = read_uniforms(d, pointer(draw, DRAW_PUSH));
+    if (exception)
+        return exception;
+    if (!bifrost_program_build(&d->program, d->dev, d->space, pointer(state, 0) & ~UINT64_C(15),
+                               &d->environment, &reason))
+        return refuse(d, MALI_INSTR_INVALID_ENC, reason, pointer(state, 0));
+    d->may_wait = d->program.uses_barrier;
+    if (d->may_wait && !(word(state, 4) & STATE_BARRIER))
+        return refuse(d, MALI_INSTR_BARRIER_FAULT, "a barrier in a shader whose state says that it has none",
+                      word(state, 4));
+    return 0;
+}
+
+/* ---- threads ---- */
+
+/* Count to the next thread. */
+static void advance(const struct dispatch *d, uint32_t local[3], uint32_t group[3])
+{
+    for (unsigned i = 0; i < 3; i++) {
+        if (++local[i] < d->size[i])
+            return;
+        local[i] = 0;
+    }
+    for (unsigned i = 0; i < 3; i++) {
+        if (++group[i] < d->groups[i])
+            return;
+        group[i] = 0;
+    }
+}
+
+static void preload(const struct dispatch *d, bifrost_vector *slot, int lane, const uint32_t local[3],
+                    const uint32_t group[3])
+{
+    if (d->preload & PRELOAD_LOCAL_XY)
+        slot[55][lane] = local[0] | local[1] << 16;
+    if (d->preload & PRELOAD_LOCAL_Z)
+        slot[56][lane] = local[2];
+    for (unsigned i = 0; i < 3; i++) {
+        if (d->preload & PRELOAD_GROUP << i)
+            slot[57 + i][lane] = group[i];
+        if (d->preload & PRELOAD_GLOBAL << i)
+            slot[60 + i][lane] = group[i] * d->size[i] + local[i];
+    }
+}
+
+/* A batch at its first clause: `count` threads from number `first` on, which are `own` in the team and so
+ * have the storage. Registers start as zero: on the device they hold what a thread before left. */
+static void start(const struct dispatch *d, struct bifrost_batch *batch, uint64_t first, unsigned count,
+                  unsigned own)
+{
+    uint64_t number = first / d->group_threads;
+    uint32_t inside = (uint32_t)(first % d->group_threads);
+    uint32_t local[3] = {inside % d->size[0], inside / d->size[0] % d->size[1],
+                         inside / d->size[0] / d->size[1]};
+    uint32_t group[3] = {(uint32_t)(number % d->groups[0]), (uint32_t)(number / d->groups[0] % d->groups[1]),
+                         (uint32_t)(number / d->groups[0] / d->groups[1])};
+
+    memset(batch->slot, 0, SLOT_CONSTANTS * sizeof(*batch->slot));
+    for (unsigned i = 0; i < count; i++) {
+        uint64_t storage = d->environment.thread_storage + (uint64_t)(own + i) * d->environment.thread_bytes;
+        preload(d, batch->slot, (int)i, local, group);
+        batch->slot[SLOT_LANE][i] = (uint32_t)((first + i) % d->group_threads % WARP);
+        batch->slot[SLOT_STORAGE][i] = (uint32_t)storage;
+        batch->slot[SLOT_STORAGE + 1][i] = (uint32_t)(storage >> 32);
+        advance(d, local, group);
+    }
+    batch->alive = count == BIFROST_LANES ? UINT64_MAX : (UINT64_C(1) << count) - 1;
+    batch->together = true;
+    batch->at = d->program.entry;
+    batch->clauses = 0;
+}
+
+static unsigned at_most(uint64_t threads)
+{
+    return threads < BIFROST_LANES ? (unsigned)threads : BIFROST_LANES;
+}
+
+/* Batches that wait for one another: round after round, up to the next barrier. */
+static bool run_team(struct runner *runner, uint64_t workgroup)
+{
+    const struct dispatch *d = runner->dispatch;
+    unsigned batches = (d->group_threads + BIFROST_LANES - 1) / BIFROST_LANES;
+    unsigned done = 0;
+
+    for (unsigned i = 0; i < batches; i++)
+        start(d, runner->batch[i], workgroup * d->group_threads + i * BIFROST_LANES,
+              at_most(d->group_threads - i * BIFROST_LANES), i * BIFROST_LANES);
+    while (done < batches) {
+        unsigned ended = 0;
+        done = 0;
+        for (unsigned i = 0; i < batches; i++) {
+            uint64_t before = runner->batch[i]->alive;
+            enum bifrost_state state = bifrost_batch_run(runner->batch[i]);
+            if (state == BATCH_FAILED)
+                return false;
+            done += state == BATCH_ENDED;
+            ended += runner->batch[i]->alive != before || !before;
+        }
+        if (done < batches && ended)
+            return bifrost_fail(
+                &runner->worker, &d->program.code[d->program.entry], MALI_INSTR_BARRIER_FAULT,
+                "threads of workgroup %llu wait at a barrier that others ended without reaching",
+                (unsigned long long)workgroup);
+    }
+    return true;
+}
+
+static bool run_item(void *worker, uint64_t item)
+{
+    struct runner *runner = worker;
+    const struct dispatch *d = runner->dispatch;
+    bool done;
+
+    if (d->may_wait) {
+        done = run_team(runner, item);
+    } else {
+        start(d, runner->batch[0], item * BIFROST_LANES, at_most(d->threads - item * BIFROST_LANES), 0);
+        done = bifrost_batch_run(runner->batch[0]) == BATCH_ENDED;
+    }
+    if (!done)
+        runner->failed = item;
+    return done;
+}
+
+/* ---- workers ---- */
+
+static bool prepare(struct runner *runner, const struct dispatch *d)
+{
+    unsigned batches = d->may_wait ? (d->group_threads + BIFROST_LANES - 1) / BIFROST_LANES : 1;
+
+    runner->dispatch = d;
+    runner->failed = UINT64_MAX;
+    runner->worker.dev = d->dev;
+    runner->worker.space = d->space;
+    runner->worker.program = &d->program;
+    runner->worker.environment = &d->environment;
+    for (unsigned i = 0; i < batches; i++) {
+        runner->batch[i] = bifrost_batch_create(&runner->worker);
+        if (!runner->batch[i])
+            return false;
+    }
+    return true;
+}
+
+/* More workers than the first, which has run the first item. None where threads have storage: who gets which
+ * must not depend on the number of workers. */
+static unsigned extra_workers(const struct dispatch *d, const struct runner *first, uint64_t items)
+{
+    uint64_t useful = (items - 1) * first->worker.slots / WORTH_A_WORKER;
+    unsigned threads = vgpu_worker_threads(&d->dev->base.options);
+
+    if (d->program.uses_storage)
+        return 0;
+    if (useful > items - 1)
+        useful = items - 1;
+    return useful < threads ? (unsigned)useful : threads - 1;
+}
+
+/* The exception of the item that failed, or 0. */
+static uint32_t collect(const struct dispatch *d, struct runner *const *runners, unsigned workers,
+                        uint64_t failed)
+{
+    struct vgpu_counters *counters = &d->dev->base.counters;
+    const struct bifrost_failure *failure = NULL;
+
+    for (unsigned i = 0; i < workers; i++) {
+        counters->instructions += runners[i]->worker.slots;
+        counters->bytes_read += runners[i]->worker.bytes_read;
+        counters->bytes_written += runners[i]->worker.bytes_written;
+        if (failed != UINT64_MAX && runners[i]->failed == failed)
+            failure = &runners[i]->worker.failure;
+    }
+    if (!failure)
+        return 0;
+    if (failure->text[0])
+        vgpu_fail(&d->dev->base, "mali_g71: compute job at GPU address 0x%llx: %s", (unsigned long long)d->va,
+                  failure->text);
+    else
+        mali_report(d->dev, d->space, &failure->fault);
+    return failure->status;
+}
+
+static uint32_t run_all(const struct dispatch *d, struct runner **runners, unsigned *workers)
+{
+    uint64_t items =
+        d->may_wait ? d->threads / d->group_threads : (d->threads + BIFROST_LANES - 1) / BIFROST_LANES;
+    struct vgpu_work work = {.run = run_item, .next = 1, .count = items, .failed = UINT64_MAX};
+
+    if (!run_item(runners[0], 0))
+        return collect(d, runners, 1, 0);
+    unsigned count = 1, wanted = 1 + extra_workers(d, runners[0], items);
+    while (count < wanted) {
+        runners[count] = calloc(1, sizeof(*runners[count]));
+        if (!runners[count])
+            break;
+        *workers = count + 1;
+        if (!prepare(runners[count], d))
+            break;
+        count++;
+    }
+    vgpu_work_run(&work, (void *const *)runners, count);
+    return collect(d, runners, count, work.failed);
+}
+
+uint32_t mali_compute(struct mali_device *dev, unsigned space, uint64_t va)
+{
+    struct dispatch *d = calloc(1, sizeof(*d));
+    struct runner *runners[VGPU_MAX_WORKERS] = {calloc(1, sizeof(struct runner))};
+    unsigned workers = 1;
+    uint32_t exception = 0;
+
+    if (d && runners[0]) {
+        d->dev = dev;
+        d->space = space;
+        d->va = va;
+        exception = read_job(d);
+        if (!exception && prepare(runners[0], d))
+            exception = run_all(d, runners, &workers);
+        else if (!exception)
+            vgpu_fail(&dev->base, "mali_g71: out of memory");
+        bifrost_program_free(&d->program);
+    } else {
+        vgpu_fail(&dev->base, "mali_g71: out of memory");
+    }
+    for (unsigned i = 0; i < workers && runners[i]; i++) {
+        for (unsigned b = 0; b < MAX_TEAM; b++)
+            bifrost_batch_free(runners[i]->batch[b]);
+        free(runners[i]);
+    }
+    free(d);
+    return exception;
+}
