@@ -3,8 +3,6 @@
 
 #include <stddef.h>
 
-#include "access_map.h"
-
 enum { TOUCHED_READ = 1, TOUCHED_WRITTEN = 2 };
 
 /* Host address of a page to which the MMU grants the access; NULL: a fault. */
@@ -83,15 +81,4 @@ uint8_t *qpu_granted_slow(struct qpu_memory *memory, unsigned site, uint32_t va,
     __atomic_fetch_or(&mmu->touched[page], write ? TOUCHED_WRITTEN : TOUCHED_READ, __ATOMIC_RELAXED);
     add_page(mmu, ranges, site, page << V3D_PAGE_SHIFT, write);
     return host + va % V3D_PAGE_BYTES;
-}
-
-void qpu_note(struct qpu_memory *memory, uint32_t va, uint32_t bytes, bool write)
-{
-    uint32_t page = va >> V3D_PAGE_SHIFT;
-    struct qpu_noted *noted = &memory->noted[page % QPU_NOTED];
-
-    if (noted->tag != page + 1)
-        *noted = (struct qpu_noted){page + 1, v3d_mmu_noted(memory->mmu, va)};
-    if (noted->flags)
-        access_map_mark(noted->flags + va % V3D_PAGE_BYTES, bytes, write);
 }

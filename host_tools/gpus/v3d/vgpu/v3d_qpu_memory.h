@@ -6,6 +6,7 @@
 #ifndef GRAMOPHONE_V3D_QPU_MEMORY_H
 #define GRAMOPHONE_V3D_QPU_MEMORY_H
 
+#include "access_map.h"
 #include "v3d_mmu.h"
 
 /*
@@ -52,7 +53,16 @@ typedef uint16_t qpu_half_any __attribute__((may_alias, aligned(1)));
 uint8_t *qpu_granted_slow(struct qpu_memory *memory, unsigned site, uint32_t va, bool write);
 
 /* Note an access of `bytes` bytes within one page, which was granted; only while an access map is kept. */
-void qpu_note(struct qpu_memory *memory, uint32_t va, uint32_t bytes, bool write);
+static inline void qpu_note(struct qpu_memory *memory, uint32_t va, uint32_t bytes, bool write)
+{
+    uint32_t page = va >> V3D_PAGE_SHIFT;
+    struct qpu_noted *noted = &memory->noted[page % QPU_NOTED];
+
+    if (noted->tag != page + 1)
+        *noted = (struct qpu_noted){page + 1, v3d_mmu_noted(memory->mmu, va)};
+    if (noted->flags)
+        access_map_mark(noted->flags + va % V3D_PAGE_BYTES, bytes, write);
+}
 
 /* The range that a site is expected to access. */
 static inline const struct qpu_range *qpu_range_of(const struct qpu_memory *memory, unsigned site, bool write)

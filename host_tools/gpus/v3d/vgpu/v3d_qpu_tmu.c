@@ -35,17 +35,20 @@ const struct qpu_uop *qpu_tmu_overflow(struct qpu_thread *t, const struct qpu_uo
 
 void qpu_tmu_note(struct qpu_memory *memory, const struct qpu_access *access, bool write)
 {
-    const uint32_t bytes = 4 * access->components, first = access->address[0];
+    const qpu_word_any *address = (const qpu_word_any *)&access->address;
+    unsigned left = access->lanes;
 
-    if (access->lanes == QPU_ALL_LANES && !qpu_any(access->address - first)) {
-        qpu_note(memory, first, bytes, write); /* one address for all lanes */
-    } else if (access->lanes == QPU_ALL_LANES && bytes == 4 && qpu_consecutive(access->address) &&
-               first % V3D_PAGE_BYTES <= V3D_PAGE_BYTES - sizeof(qpu_u32)) {
-        qpu_note(memory, first, sizeof(qpu_u32), write);
-    } else {
-        for (unsigned left = access->lanes; left; left &= left - 1)
-            qpu_note(memory, access->address[__builtin_ctz(left)], bytes, write);
+    if (left == QPU_ALL_LANES) {
+        if (access->components == 1 && qpu_consecutive(access->address) &&
+            address[0] % V3D_PAGE_BYTES <= V3D_PAGE_BYTES - sizeof(qpu_u32)) {
+            qpu_note(memory, address[0], sizeof(qpu_u32), write);
+            return;
+        }
+        if (!qpu_any(access->address ^ qpu_first_of_quads(access->address)))
+            left = 0x1111; /* one address for each quad, or for all */
     }
+    for (; left; left &= left - 1)
+        qpu_note(memory, address[__builtin_ctz(left)], 4 * access->components, write);
 }
 
 /* ---- stores: where lanes collide, the highest wins ---- */
