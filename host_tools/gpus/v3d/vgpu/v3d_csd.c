@@ -14,6 +14,7 @@
 #include "workers.h"
 
 #include <inttypes.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -95,35 +96,44 @@ static bool read_configuration(struct dispatch *d, struct v3d_csd_result *result
 }
 
 /*
- * The state in which a batch starts: rf0 = workgroup x | y << 16; rf2 = workgroup z | workgroup within the
- * supergroup << 16 | local index << (32 - index_bits). (Mesa, nir_to_vir.c: cs_payload.) Lanes beyond the
- * last workgroup have an empty sample mask; their payload is that of the dispatch's first lane.
+ * What a batch starts with: rf0 = workgroup x | y << 16; rf2 = workgroup z | workgroup within the supergroup
+ * << 16 | local index << (32 - index_bits). (Mesa, nir_to_vir.c: cs_payload.) Lanes beyond the last workgroup
+ * have an empty sample mask; their payload is that of the dispatch's first lane.
  */
-static void start_thread(struct qpu_thread *t, struct worker_run *run, uint64_t supergroup, uint32_t batch)
+static void set_payload(struct qpu_thread *t, const struct dispatch *d, uint64_t supergroup, uint32_t batch)
 {
-    const struct dispatch *d = run->dispatch;
-    uint64_t first = supergroup * d->workgroups_per_supergroup;
+    uint32_t within = batch * QPU_LANES / d->workgroup_size, local = batch * QPU_LANES % d->workgroup_size;
+    qpu_u32 msf = {0};
 
-    /* The register file starts as zero: on the device it holds what the thread before left. */
-    memset(t, 0, sizeof *t);
-    for (uint8_t i = 0; i < QPU_SMALL_IMMEDIATES; i++)
-        t->slot[QPU_SLOT_IMM + i] = qpu_splat(qpu_small_immediate(i));
-    for (uint32_t lane = 0; lane < QPU_LANES; lane++) {
-        uint32_t item = batch * QPU_LANES + lane, within = item / d->workgroup_size;
-        uint64_t group = first + within;
+    for (uint32_t lane = 0; lane < QPU_LANES; within++, local = 0) { /* a workgroup's lanes at a time */
+        uint64_t group = supergroup * d->workgroups_per_supergroup + within;
         bool exists = within < d->workgroups_per_supergroup && group < d->workgroups;
 
         if (!exists)
-            group = within = item = 0;
+            group = 0;
         uint32_t x = (uint32_t)(group % d->count[0]) + d->offset[0];
         uint32_t y = (uint32_t)(group / d->count[0] % d->count[1]) + d->offset[1];
         uint32_t z = (uint32_t)(group / d->count[0] / d->count[1]) + d->offset[2];
+        uint32_t rf2 = (z & 0xffff) | (exists ? within << 16 : 0);
 
-        t->msf[lane] = exists;
-        t->slot[QPU_SLOT_RF][lane] = (x & 0xffff) | y << 16;
-        t->payload[lane] = (z & 0xffff) | within << 16 | (item % d->workgroup_size) << (32 - d->index_bits);
+        for (; local < d->workgroup_size && lane < QPU_LANES; local++, lane++) {
+            msf[lane] = exists;
+            t->slot[QPU_SLOT_RF][lane] = (x & 0xffff) | y << 16;
+            t->payload[lane] = rf2 | (exists ? local << (32 - d->index_bits) : 0);
+        }
     }
     t->slot[QPU_SLOT_RF + 2] = t->payload;
+    qpu_set_msf(t, &msf);
+}
+
+static void start_thread(struct qpu_thread *t, struct worker_run *run, uint64_t supergroup, uint32_t batch)
+{
+    const struct dispatch *d = run->dispatch;
+    const size_t cleared = offsetof(struct qpu_thread, slot) + QPU_SLOT_RF * sizeof *t->slot;
+
+    /* The register file starts as zero: on the device it holds what the thread before left. */
+    memset((char *)t + cleared, 0, sizeof *t - cleared);
+    set_payload(t, d, supergroup, batch);
     t->worker = &run->worker;
     t->uniform_va = d->cfg[6];
     t->tmu_config = UINT32_MAX;
@@ -204,12 +214,15 @@ static bool prepare(struct worker_run *run, struct dispatch *d, struct v3d_mmu *
     size_t threads = d->program.uses_barrier ? batches_of(d, 0) : 1;
 
     run->dispatch = d;
-    run->worker.mmu = mmu;
+    run->worker.memory.mmu = mmu;
     run->worker.program = &d->program;
     run->failed = UINT64_MAX;
     run->threads = aligned_alloc(_Alignof(struct qpu_thread), threads * sizeof *run->threads);
     if (mmu->flow)
         run->labels = aligned_alloc(_Alignof(struct qpu_labels), threads * sizeof *run->labels);
+    for (size_t i = 0; run->threads && i < threads; i++)
+        for (uint8_t code = 0; code < QPU_SMALL_IMMEDIATES; code++) /* the same in every batch */
+            run->threads[i].slot[QPU_SLOT_IMM + code] = qpu_splat(qpu_small_immediate(code));
     return run->threads && (run->labels || !mmu->flow);
 }
 
@@ -223,7 +236,7 @@ static unsigned extra_workers(const struct dispatch *d, const struct qpu_worker 
     uint64_t left = (d->supergroups - 1) * first->instructions;
 
     if (d->program.uses_barrier || d->program.uses_thread_index || first->shared_memory ||
-        first->mmu->track || first->mmu->flow)
+        first->memory.mmu->track || first->memory.mmu->flow)
         return 0;
     uint64_t useful = left / WORTH_A_WORKER;
     if (useful > d->supergroups - 1)
@@ -262,7 +275,7 @@ void v3d_csd_run(struct v3d_mmu *mmu, const uint32_t cfg[7], unsigned threads, s
     struct worker_run *runs = calloc(VGPU_MAX_WORKERS, sizeof *runs);
     bool ready = false;
     if (runs) {
-        runs[0].worker.mmu = mmu;
+        runs[0].worker.memory.mmu = mmu;
         ready = qpu_program_build(&d.program, &runs[0].worker, cfg[5] & ~(uint32_t)CFG5_FLAGS,
                                   cfg[5] & CFG5_SINGLE_SEGMENT) &&
                 prepare(&runs[0], &d, mmu) && (!mmu->flow || qpu_flow_prepare(&d.program, &runs[0].worker));

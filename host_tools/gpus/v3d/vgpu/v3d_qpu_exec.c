@@ -38,25 +38,6 @@ const struct qpu_uop *qpu_fault(struct qpu_thread *t, uint32_t va, bool write)
     return NULL;
 }
 
-const struct qpu_page *qpu_page_slow(struct qpu_worker *worker, uint32_t va, bool write)
-{
-    struct v3d_mmu *mmu = worker->mmu;
-    uint32_t number = va >> V3D_PAGE_SHIFT;
-    uintptr_t entry = __atomic_load_n(&mmu->tlb[number], __ATOMIC_RELAXED);
-
-    if (entry == 0)
-        entry = v3d_mmu_fill(mmu, va);
-    if (entry == 0 || (write && !(entry & V3D_TLB_WRITABLE)))
-        return NULL;
-    __atomic_fetch_or(&mmu->touched[number], write ? 2 : 1, __ATOMIC_RELAXED);
-
-    struct qpu_page *page = &(write ? worker->writable : worker->readable)[number % QPU_TLB_ENTRIES];
-    page->tag = number + 1;
-    page->host = (uint8_t *)(entry & ~(uintptr_t)(V3D_PAGE_BYTES - 1));
-    page->noted = mmu->track ? v3d_mmu_noted(mmu, va) : NULL;
-    return page;
-}
-
 const struct qpu_uop *qpu_stop_error(struct qpu_thread *t, const struct qpu_uop *u)
 {
     return qpu_fail(t, u, "%s", t->worker->program->reason[u->index]);
@@ -70,46 +51,48 @@ const struct qpu_uop *qpu_stop_fault(struct qpu_thread *t, const struct qpu_uop 
 
 /* ---- uniforms ---- */
 
-static bool load_word(struct qpu_thread *t, uint32_t va, uint32_t *value)
+/* The word at *va, which moves on, in host memory; NULL after a fault. */
+static inline const uint8_t *next_word(struct qpu_thread *t, unsigned site, uint32_t *va)
 {
-    const uint8_t *at = qpu_host(t->worker, va, 4, false);
+    const uint8_t *at = qpu_host(&t->worker->memory, site, *va, 4, false);
 
     if (!at) {
-        qpu_fault(t, va, false);
-        return false;
+        qpu_fault(t, *va, false);
+        return NULL;
     }
-    __builtin_memcpy(value, at, sizeof *value);
+    *va += 4;
     t->worker->bytes_read += 4;
-    return true;
+    return at;
 }
 
 bool qpu_pop_uniform(struct qpu_thread *t, uint32_t *value)
 {
-    if (!load_word(t, t->uniform_va, value))
-        return false;
-    t->uniform_va += 4;
-    return true;
+    const uint8_t *at = next_word(t, QPU_SITE_UNIFORM, &t->uniform_va);
+
+    if (at)
+        __builtin_memcpy(value, at, sizeof *value);
+    return at;
+}
+
+static inline const struct qpu_uop *load_splat(struct qpu_thread *t, const struct qpu_uop *u, unsigned site,
+                                               uint32_t *va)
+{
+    const uint8_t *at = next_word(t, site, va);
+
+    if (!at)
+        return NULL;
+    t->slot[u->dst] = qpu_splat(*(const qpu_word_any *)at);
+    QPU_GO_ON(t, u);
 }
 
 const struct qpu_uop *qpu_load_uniform(struct qpu_thread *t, const struct qpu_uop *u)
 {
-    uint32_t value;
-
-    if (!qpu_pop_uniform(t, &value))
-        return NULL;
-    t->slot[u->dst] = qpu_splat(value);
-    return u + 1;
+    return load_splat(t, u, QPU_SITE_UNIFORM, &t->uniform_va);
 }
 
 const struct qpu_uop *qpu_load_unifa(struct qpu_thread *t, const struct qpu_uop *u)
 {
-    uint32_t value;
-
-    if (!load_word(t, t->unifa_va, &value))
-        return NULL;
-    t->unifa_va += 4;
-    t->slot[u->dst] = qpu_splat(value);
-    return u + 1;
+    return load_splat(t, u, QPU_SITE_UNIFA, &t->unifa_va);
 }
 
 /* ---- writes to magic addresses; u->a is the slot with the value ---- */
@@ -117,26 +100,23 @@ const struct qpu_uop *qpu_load_unifa(struct qpu_thread *t, const struct qpu_uop 
 /* The first lane's value counts. */
 const struct qpu_uop *qpu_write_unifa(struct qpu_thread *t, const struct qpu_uop *u)
 {
-    if (qpu_mask_bits(qpu_condition(t, u->cond)) & 1)
+    if (qpu_condition_bits(t, u->cond) & 1)
         t->unifa_va = t->slot[u->a][0] & ~3u;
-    return u + 1;
+    QPU_GO_ON(t, u);
 }
 
 /* r5: each quad gets its first lane's value. */
 const struct qpu_uop *qpu_write_r5(struct qpu_thread *t, const struct qpu_uop *u)
 {
-    qpu_u32 value = t->slot[u->a];
-
-    for (int lane = 0; lane < QPU_LANES; lane++)
-        value[lane] = value[lane & ~3];
-    t->slot[u->dst] = qpu_select(qpu_condition(t, u->cond), value, t->slot[u->dst]);
-    return u + 1;
+    t->slot[u->dst] =
+        qpu_select(qpu_condition(t, u->cond), qpu_first_of_quads(t->slot[u->a]), t->slot[u->dst]);
+    QPU_GO_ON(t, u);
 }
 
 const struct qpu_uop *qpu_write_r5rep(struct qpu_thread *t, const struct qpu_uop *u)
 {
     t->slot[u->dst] = qpu_select(qpu_condition(t, u->cond), qpu_splat(t->slot[u->a][0]), t->slot[u->dst]);
-    return u + 1;
+    QPU_GO_ON(t, u);
 }
 
 /* The result is in r4 two instructions later; code may not read r4 before, so it can be there at once. */
@@ -146,28 +126,24 @@ const struct qpu_uop *qpu_write_sfu(struct qpu_thread *t, const struct qpu_uop *
 
     qpu_sfu((uint8_t)u->value, &result);
     t->slot[u->dst] = qpu_select(qpu_condition(t, u->cond), result, t->slot[u->dst]);
-    return u + 1;
+    QPU_GO_ON(t, u);
 }
 
 const struct qpu_uop *qpu_write_barrier(struct qpu_thread *t, const struct qpu_uop *u)
 {
     t->barrier = true;
-    return u + 1;
+    QPU_GO_ON(t, u);
 }
 
 /* ---- branches ---- */
 
 static bool branch_taken(const struct qpu_thread *t, const struct qpu_branch *branch)
 {
-    unsigned a = qpu_mask_bits(t->flag_a), count = 0xffff;
+    unsigned a = qpu_mask_bits(t->flag_a);
+    unsigned count = branch->msfign == QPU_MSFIGN_NONE ? 0xffff
+                     : branch->msfign == QPU_MSFIGN_P  ? t->exist
+                                                       : qpu_quads_with(t->exist);
 
-    if (branch->msfign != QPU_MSFIGN_NONE) {
-        count = qpu_mask_bits(t->msf != 0);
-        if (branch->msfign == QPU_MSFIGN_Q) {
-            count |= count >> 1;
-            count = ((count | count >> 2) & 0x1111) * 15;
-        }
-    }
     switch (branch->cond) {
     case QPU_BRANCH_A0: return a & 1;
     case QPU_BRANCH_NA0: return !(a & 1);
@@ -265,10 +241,6 @@ void qpu_thread_run(struct qpu_thread *t)
     const struct qpu_uop *u = t->resume;
 
     t->state = QPU_READY;
-    if (t->labels) {
-        qpu_flow_run(t);
-        return;
-    }
     while (u)
         u = u->run(t, u);
 }

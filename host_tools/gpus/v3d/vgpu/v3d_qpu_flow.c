@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Labels of a thread's data. What each micro-operation computes is in the other files; here is only what goes
- * into it.
- *
- * Sources: see v3d_qpu_exec.c and v3d_qpu_tmu.c.
+ * into it. Sources: see v3d_qpu_exec.c and v3d_qpu_tmu.c.
  */
 #include "v3d_qpu_flow.h"
 
@@ -40,17 +38,22 @@ static const struct {
     {qpu_stop_fault, KIND_NOTHING},
 };
 
+struct qpu_followed {
+    qpu_run *run; /* what the micro-operation does */
+    unsigned kind;
+};
+
 static struct vgpu_flow *flow_of(const struct qpu_thread *t)
 {
-    return t->worker->mmu->flow;
+    return t->worker->memory.mmu->flow;
 }
 
 /* All of the handlers that are not in the table are an ALU's. */
-static uint8_t kind_of(const struct qpu_uop *u)
+static unsigned kind_of(const struct qpu_uop *u)
 {
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
         if (kinds[i].run == u->run)
-            return (uint8_t)kinds[i].kind;
+            return kinds[i].kind;
     return KIND_ALU;
 }
 
@@ -63,34 +66,6 @@ static uint32_t memory_labels(struct vgpu_flow *flow, const uint32_t *at, uint32
         labels |= at[i];
     flow->read |= labels;
     return labels;
-}
-
-bool qpu_flow_prepare(struct qpu_program *program, struct qpu_worker *worker)
-{
-    struct vgpu_flow *flow = worker->mmu->flow;
-
-    program->kinds = malloc(program->uops);
-    if (!program->kinds)
-        return false;
-    for (uint32_t i = 0; i < program->uops; i++)
-        program->kinds[i] = kind_of(&program->uop[i]);
-    for (uint32_t i = 0; i < program->count; i++)
-        program->labels |=
-            memory_labels(flow, v3d_mmu_labels(worker->mmu, program->va + 8 * i), 8) & flow->implicit;
-    flow->control |= program->labels;
-    return true;
-}
-
-void qpu_flow_start(struct qpu_thread *t)
-{
-    struct qpu_labels *l = t->labels;
-
-    *l = (struct qpu_labels){.control = t->worker->program->labels};
-    for (unsigned i = QPU_SLOT_RF; i < QPU_SLOT_IMM; i++)
-        l->slot[i] = qpu_splat(flow_of(t)->registers);
-    /* rtop: Mesa uses umul24 alone, so nothing of another thread can be there. */
-    l->flag_a = l->flag_b = qpu_splat(flow_of(t)->registers);
-    l->slot[QPU_SLOT_RF] = l->slot[QPU_SLOT_RF + 2] = (qpu_u32){0}; /* the payload (v3d_csd.c) */
 }
 
 /* ---- parts ---- */
@@ -112,7 +87,7 @@ static uint32_t *labels_at(struct qpu_thread *t, uint32_t va)
 
     if (l->page != page + 1) {
         l->page = page + 1;
-        l->at = v3d_mmu_labels(t->worker->mmu, page << V3D_PAGE_SHIFT);
+        l->at = v3d_mmu_labels(t->worker->memory.mmu, page << V3D_PAGE_SHIFT);
     }
     return l->at ? l->at + va % V3D_PAGE_BYTES : NULL;
 }
@@ -350,7 +325,7 @@ static void broadcast(struct qpu_thread *t, const struct qpu_uop *u, int group)
     write_slot(t, u, labels);
 }
 
-static void step(struct qpu_thread *t, const struct qpu_uop *u, uint8_t kind)
+static void step(struct qpu_thread *t, const struct qpu_uop *u, unsigned kind)
 {
     struct qpu_labels *l = t->labels;
 
@@ -378,19 +353,46 @@ static void step(struct qpu_thread *t, const struct qpu_uop *u, uint8_t kind)
     }
 }
 
-void qpu_flow_run(struct qpu_thread *t)
+/* The handler of every micro-operation where threads are followed: its labels move, then it is run. */
+static const struct qpu_uop *follow(struct qpu_thread *t, const struct qpu_uop *u)
 {
-    const struct qpu_program *program = t->worker->program;
-    const struct qpu_uop *u = t->resume;
+    const struct qpu_followed *followed = &t->worker->program->followed[u - t->worker->program->uop];
+    struct qpu_labels *l = t->labels;
 
-    while (u) {
-        uint8_t kind = program->kinds[u - program->uop];
-        qpu_i32 before = t->flag_a;
+    if (l->combining)
+        combined_flag(t, l->combining, l->before);
+    l->combining = followed->kind == KIND_ALU && u->flag_op > QPU_FLAG_PUSHC ? u : NULL;
+    l->before = t->flag_a;
+    step(t, u, followed->kind);
+    return followed->run(t, u);
+}
 
-        step(t, u, kind);
-        const struct qpu_uop *next = u->run(t, u);
-        if (kind == KIND_ALU && u->flag_op > QPU_FLAG_PUSHC)
-            combined_flag(t, u, before);
-        u = next;
+bool qpu_flow_prepare(struct qpu_program *program, struct qpu_worker *worker)
+{
+    struct vgpu_flow *flow = worker->memory.mmu->flow;
+
+    program->followed = malloc(program->uops * sizeof *program->followed);
+    if (!program->followed)
+        return false;
+    for (uint32_t i = 0; i < program->uops; i++) {
+        program->followed[i] = (struct qpu_followed){program->uop[i].run, kind_of(&program->uop[i])};
+        program->uop[i].run = follow;
     }
+    for (uint32_t i = 0; i < program->count; i++)
+        program->labels |=
+            memory_labels(flow, v3d_mmu_labels(worker->memory.mmu, program->va + 8 * i), 8) & flow->implicit;
+    flow->control |= program->labels;
+    return true;
+}
+
+void qpu_flow_start(struct qpu_thread *t)
+{
+    struct qpu_labels *l = t->labels;
+
+    *l = (struct qpu_labels){.control = t->worker->program->labels};
+    for (unsigned i = QPU_SLOT_RF; i < QPU_SLOTS; i++)
+        l->slot[i] = qpu_splat(flow_of(t)->registers);
+    /* rtop: Mesa uses umul24 alone, so nothing of another thread can be there. */
+    l->flag_a = l->flag_b = qpu_splat(flow_of(t)->registers);
+    l->slot[QPU_SLOT_RF] = l->slot[QPU_SLOT_RF + 2] = (qpu_u32){0}; /* the payload (v3d_csd.c) */
 }

@@ -7,7 +7,7 @@
  * after the other, so they are put in an order in which that makes no difference; where there is none, the
  * register that would be overwritten too early is copied first.
  */
-#include "v3d_qpu_thread.h"
+#include "v3d_qpu_program.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,129 +16,7 @@
 enum {
     MAX_INSTRUCTIONS = 1 << 16,
     MAX_UOPS = 12, /* of one instruction */
-    BRANCH_DELAY = 3,
-    SWITCH_DELAY = 2,
 };
-
-static bool has_thrsw(const struct qpu_program *program, uint32_t i)
-{
-    return i < program->count && (program->instr[i].signals & QPU_SIG_THRSW);
-}
-
-/* A thrsw that switches. Of two in a row the second only announces the last section. */
-static bool switches_at(const struct qpu_program *program, uint32_t i)
-{
-    return has_thrsw(program, i) && !(i > 0 && has_thrsw(program, i - 1));
-}
-
-/* ---- what cannot run ---- */
-
-static const char *unmodelled_destination(uint8_t op, uint8_t waddr, bool magic)
-{
-    if (op == QPU_OP_FCMP || op == QPU_OP_MULTOP || op == QPU_OP_SETMSF)
-        return magic && waddr == QPU_MAGIC_NOP ? NULL
-                                               : "written result of an operation that is used for its effect";
-    if ((op == QPU_OP_BARRIERID) != (magic && waddr == QPU_MAGIC_SYNCB))
-        return "barrierid without syncb, or the reverse";
-    if (!magic || waddr <= QPU_MAGIC_NOP)
-        return NULL;
-    if (!qpu_magic_name(waddr))
-        return "reserved magic write address";
-    if (waddr >= QPU_MAGIC_TMUC && waddr <= QPU_MAGIC_TMUHSLOD)
-        return "TMU texture lookup: not modelled";
-    switch (waddr) {
-    case QPU_MAGIC_UNIFA:
-    case QPU_MAGIC_TMUD:
-    case QPU_MAGIC_TMUA:
-    case QPU_MAGIC_TMUAU:
-    case QPU_MAGIC_SYNCB:
-    case QPU_MAGIC_RECIP:
-    case QPU_MAGIC_RSQRT:
-    case QPU_MAGIC_EXP:
-    case QPU_MAGIC_LOG:
-    case QPU_MAGIC_SIN:
-    case QPU_MAGIC_R5REP: return NULL;
-    default: return "write address that is not modelled (TLB, VPM, TMUL, sync, syncu, rsqrt2)";
-    }
-}
-
-static const char *unmodelled_alu(const struct qpu_alu *alu)
-{
-    bool carry = alu->flag_op == QPU_FLAG_PUSHC || alu->flag_op >= QPU_FLAG_ANDC;
-
-    if (alu->op == QPU_OP_NOP)
-        return alu->flag_op ? "flags of nop" : NULL;
-    if (!qpu_alu_handlers(alu->op).full)
-        return "operation that is not modelled";
-    switch (alu->op) {
-    case QPU_OP_ADD:
-    case QPU_OP_SUB:
-    case QPU_OP_MADD:
-    case QPU_OP_MSUB:
-    case QPU_OP_MIN:
-    case QPU_OP_FCMP: break;
-    case QPU_OP_VFMUL:
-    case QPU_OP_VFMIN:
-    case QPU_OP_VFMAX:
-    case QPU_OP_VFPACK:
-    case QPU_OP_VADD:
-    case QPU_OP_VSUB:
-    case QPU_OP_TMUWT:
-    case QPU_OP_BARRIERID:
-    case QPU_OP_SETMSF:
-        if (alu->flag_op != QPU_FLAG_NONE)
-            return "flags of an operation for which they are not modelled";
-        break;
-    default:
-        if (carry)
-            return "carry of an operation for which it is not modelled";
-    }
-    if (alu->op == QPU_OP_FCMP && alu->pack != QPU_PACK_NONE)
-        return "packed fcmp";
-    return unmodelled_destination(alu->op, alu->waddr, alu->magic);
-}
-
-/* Why instruction i of the program cannot run, or NULL. */
-static const char *unmodelled(const struct qpu_program *program, uint32_t i)
-{
-    const struct qpu_instr *instr = &program->instr[i];
-    const char *reason;
-    bool thrsw = instr->signals & QPU_SIG_THRSW;
-
-    for (uint32_t back = 1; back <= BRANCH_DELAY && back <= i; back++) {
-        const struct qpu_instr *before = &program->instr[i - back];
-
-        if (before->is_branch && (instr->is_branch || thrsw))
-            return "branch or thrsw in the delay slots of a branch";
-        if (back <= SWITCH_DELAY && switches_at(program, i - back) && instr->is_branch)
-            return "branch in the delay slots of thrsw";
-        if (back == SWITCH_DELAY && switches_at(program, i - back) && thrsw)
-            return "thrsw in the delay slots of thrsw";
-    }
-    if (instr->is_branch) {
-        const struct qpu_branch *branch = &instr->branch;
-        bool link = branch->destination == QPU_DEST_LINK ||
-                    (branch->uniforms && branch->uniform_destination == QPU_DEST_LINK);
-        return link ? "link register: not modelled" : NULL;
-    }
-    if (instr->signals & (QPU_SIG_LDVARY | QPU_SIG_LDTLB | QPU_SIG_LDTLBU))
-        return "signal that makes no sense in a compute shader (ldvary, ldtlb, ldtlbu)";
-    if (instr->signals & QPU_SIG_WRTMUC)
-        return "wrtmuc: TMU texture lookups are not modelled";
-    if (instr->signals & (QPU_SIG_UCB | QPU_SIG_ROT))
-        return "signal that is not modelled (ucb, rot)";
-    if ((reason = unmodelled_alu(&instr->add)) || (reason = unmodelled_alu(&instr->mul)))
-        return reason;
-    if ((instr->signals & QPU_SIG_ADDRESSED) &&
-        (reason = unmodelled_destination(QPU_OP_NOP, instr->sig_addr, instr->sig_magic)))
-        return reason;
-    unsigned uniform_reads =
-        (instr->signals & QPU_SIG_LDUNIF ? 1 : 0) + (instr->signals & QPU_SIG_LDUNIFRF ? 1 : 0);
-
-    uniform_reads += instr->add.op != QPU_OP_NOP && instr->add.magic && instr->add.waddr == QPU_MAGIC_TMUAU;
-    uniform_reads += instr->mul.op != QPU_OP_NOP && instr->mul.magic && instr->mul.waddr == QPU_MAGIC_TMUAU;
-    return uniform_reads > 1 ? "two reads of the uniform stream" : NULL;
-}
 
 /* ---- reading the code ---- */
 
@@ -168,7 +46,7 @@ static bool read_code(struct qpu_program *program, struct qpu_worker *worker, bo
 
     *mapped = true;
     for (; i < MAX_INSTRUCTIONS && (end == UINT32_MAX || i <= end || i <= furthest); i++) {
-        const uint8_t *at = qpu_host(worker, program->va + 8 * i, 8, false);
+        const uint8_t *at = qpu_host(&worker->memory, QPU_SITE_UNIFORM, program->va + 8 * i, 8, false);
         const char *reason = NULL;
         uint64_t word;
 
@@ -198,7 +76,7 @@ static bool read_code(struct qpu_program *program, struct qpu_worker *worker, bo
         if (thrsw && switching)
             last_section = true;
         else if (thrsw && last_section && end == UINT32_MAX)
-            end = i + SWITCH_DELAY;
+            end = i + QPU_SWITCH_DELAY;
         switching = thrsw;
     }
     if (program->count == 0 && !grow(program, 1))
@@ -213,6 +91,7 @@ struct emitter {
     struct qpu_program *program;
     struct qpu_uop *next;
     uint32_t index;
+    unsigned tmu_accesses; /* started so far */
 };
 
 static struct qpu_uop *emit(struct emitter *e, qpu_run *run)
@@ -271,21 +150,31 @@ static void emit_magic_write(struct emitter *e, uint8_t waddr, uint8_t from, uin
     default: run = qpu_write_sfu; value = sfu[waddr - QPU_MAGIC_RECIP];
     }
     struct qpu_uop *u = emit(e, run);
+    if (run == qpu_tmu_address)
+        u->b = (uint8_t)(QPU_SITE_TMU + e->tmu_accesses++ % (QPU_SITES - QPU_SITE_TMU));
     u->a = from;
     u->dst = final_slot(waddr, true);
     u->cond = cond;
     u->value = value;
 }
 
+/* What fits best. */
+static qpu_run *alu_handler(const struct qpu_alu *alu, uint8_t cond)
+{
+    const struct qpu_alu_handlers *handlers = qpu_alu_handlers(alu->op);
+    enum qpu_variant variant = QPU_FULL;
+
+    if (!alu->pack && !alu->unpack[0] && !alu->unpack[1] && (cond == QPU_COND_ALWAYS || !alu->flag_op))
+        variant = cond != QPU_COND_ALWAYS ? QPU_CONDITIONAL : alu->flag_op ? QPU_FLAGS : QPU_PLAIN;
+    return handlers->run[variant] ? handlers->run[variant] : handlers->run[QPU_FULL];
+}
+
 /* An ALU's work: sources in slots `a` and `b`. */
 static void emit_alu(struct emitter *e, const struct qpu_alu *alu, uint8_t temporary, uint8_t a, uint8_t b)
 {
-    struct qpu_alu_handlers handlers = qpu_alu_handlers(alu->op);
     bool direct = written_directly(alu->waddr, alu->magic);
     uint8_t cond = direct || alu->op == QPU_OP_SETMSF ? alu->cond : QPU_COND_ALWAYS;
-    bool plain = handlers.plain && cond == QPU_COND_ALWAYS && !alu->flag_op && !alu->pack &&
-                 !alu->unpack[0] && !alu->unpack[1];
-    struct qpu_uop *u = emit(e, plain ? handlers.plain : handlers.full);
+    struct qpu_uop *u = emit(e, alu_handler(alu, cond));
 
     u->dst = direct ? final_slot(alu->waddr, alu->magic) : temporary;
     u->a = a;
@@ -339,7 +228,7 @@ static void emit_alus(struct emitter *e, const struct qpu_instr *instr)
         sources[i] = source_slot(instr, second->mux[i]);
         if (i < qpu_op_sources(second->op) && sources[i] == spoiled) {
             if (!copied) {
-                struct qpu_uop *copy = emit(e, qpu_alu_handlers(QPU_OP_MOV).plain);
+                struct qpu_uop *copy = emit(e, qpu_alu_handlers(QPU_OP_MOV)->run[QPU_PLAIN]);
 
                 copy->dst = QPU_SLOT_OLD;
                 copy->a = spoiled;
@@ -395,9 +284,10 @@ static void emit_instruction(struct emitter *e)
         emit_alus(e, instr);
         emit_signals(e, instr);
     }
-    if (i >= SWITCH_DELAY && switches_at(program, i - SWITCH_DELAY))
-        emit(e, qpu_switch_commit)->value = has_thrsw(program, i - SWITCH_DELAY + 1);
-    if (i >= BRANCH_DELAY && !program->reason[i - BRANCH_DELAY] && program->instr[i - BRANCH_DELAY].is_branch)
+    if (i >= QPU_SWITCH_DELAY && qpu_switches_at(program, i - QPU_SWITCH_DELAY))
+        emit(e, qpu_switch_commit)->value = qpu_has_thrsw(program, i - QPU_SWITCH_DELAY + 1);
+    if (i >= QPU_BRANCH_DELAY && !program->reason[i - QPU_BRANCH_DELAY] &&
+        program->instr[i - QPU_BRANCH_DELAY].is_branch)
         emit(e, qpu_branch_commit);
 }
 
@@ -414,12 +304,12 @@ bool qpu_program_build(struct qpu_program *program, struct qpu_worker *worker, u
     if (!program->first || !program->uop)
         return false;
     for (uint32_t i = 0; i < program->count; i++) {
-        const char *reason = program->reason[i] ? NULL : unmodelled(program, i);
+        const char *reason = program->reason[i] ? NULL : qpu_unmodelled(program, i);
 
         if (reason && !(program->reason[i] = strdup(reason)))
             return false;
     }
-    struct emitter e = {program, program->uop, 0};
+    struct emitter e = {program, program->uop, 0, 0};
     for (; e.index < program->count; e.index++) {
         program->first[e.index] = (uint32_t)(e.next - program->uop);
         emit_instruction(&e);
@@ -441,5 +331,5 @@ void qpu_program_free(struct qpu_program *program)
     free(program->instr);
     free(program->first);
     free(program->uop);
-    free(program->kinds);
+    free(program->followed);
 }

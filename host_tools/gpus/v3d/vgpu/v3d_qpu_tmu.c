@@ -11,15 +11,7 @@
  */
 #include "v3d_qpu_flow.h"
 
-enum {
-    TMU_TYPE_S8 = 0,
-    TMU_TYPE_S16 = 1,
-    TMU_TYPE_VEC2 = 2,
-    TMU_TYPE_VEC4 = 4,
-    TMU_TYPE_U8 = 5,
-    TMU_TYPE_U16 = 6,
-    TMU_TYPE_U32 = 7,
-};
+#include <stddef.h>
 
 enum {
     TMU_OP_SUB = 1,
@@ -34,198 +26,84 @@ enum {
     TMU_OP_XOR = 10,
 };
 
-typedef uint32_t word_any __attribute__((may_alias, aligned(1)));
-typedef uint16_t half_any __attribute__((may_alias, aligned(1)));
-
-static const struct qpu_uop *fifo_overflow(struct qpu_thread *t, const struct qpu_uop *u)
+const struct qpu_uop *qpu_tmu_overflow(struct qpu_thread *t, const struct qpu_uop *u)
 {
     return qpu_fail(t, u, "TMU result FIFO overflows its %u entries", t->tmu_fifo_limit);
 }
 
-static qpu_u32 *fifo_entry(struct qpu_thread *t, unsigned ahead)
+/* ---- the access map ---- */
+
+void qpu_tmu_note(struct qpu_memory *memory, const struct qpu_access *access, bool write)
 {
-    return &t->tmu_fifo[(t->tmu_fifo_head + t->tmu_fifo_count + ahead) % QPU_TMU_FIFO];
-}
+    const qpu_word_any *address = (const qpu_word_any *)&access->address;
+    unsigned left = access->lanes;
 
-/* ---- loads ---- */
-
-static uint32_t load_element(const uint8_t *at, unsigned type)
-{
-    switch (type) {
-    case TMU_TYPE_S8: return (uint32_t)(int8_t)*at;
-    case TMU_TYPE_S16: return (uint32_t)(int16_t) * (const half_any *)at;
-    case TMU_TYPE_U8: return *at;
-    case TMU_TYPE_U16: return *(const half_any *)at;
-    default: return *(const word_any *)at;
-    }
-}
-
-/* Elements of less than 32 bits, and vectors that wrap. */
-static const struct qpu_uop *load_each(struct qpu_thread *t, const struct qpu_uop *u,
-                                       const struct qpu_access *access)
-{
-    for (unsigned c = 0; c < access->components; c++) {
-        qpu_u32 result = {0};
-
-        for (unsigned lane = 0; lane < QPU_LANES; lane++) {
-            if (!(access->lanes >> lane & 1))
-                continue;
-            uint32_t va = qpu_component_address(access, lane, c);
-            const uint8_t *at = qpu_host(t->worker, va, access->bytes, false);
-            if (!at)
-                return qpu_fault(t, va, false);
-            result[lane] = load_element(at, access->type);
+    if (left == QPU_ALL_LANES) {
+        if (access->components == 1 && qpu_consecutive(access->address) &&
+            address[0] % V3D_PAGE_BYTES <= V3D_PAGE_BYTES - sizeof(qpu_u32)) {
+            qpu_note(memory, address[0], sizeof(qpu_u32), write);
+            return;
         }
-        *fifo_entry(t, c) = result;
+        if (!qpu_any(access->address ^ qpu_first_of_quads(access->address)))
+            left = 0x1111; /* one address for each quad, or for all */
     }
-    return u + 1;
-}
-
-/* Words at `at` of each lane into the FIFO. */
-static inline void load_words(struct qpu_thread *t, unsigned components, const uint8_t *const at[QPU_LANES])
-{
-    if (components == 4) { /* the vectors of four lanes are four columns of four */
-        qpu_quad *column[4];
-
-        for (unsigned c = 0; c < 4; c++)
-            column[c] = (qpu_quad *)fifo_entry(t, c);
-        for (int quad = 0; quad < QPU_QUADS; quad++) {
-            qpu_quad row[4];
-
-            for (int i = 0; i < 4; i++)
-                row[i] = (qpu_quad) * (const qpu_quad_unaligned *)at[4 * quad + i];
-            qpu_quad low01 = __builtin_shufflevector(row[0], row[1], 0, 4, 1, 5);
-            qpu_quad low23 = __builtin_shufflevector(row[2], row[3], 0, 4, 1, 5);
-            qpu_quad high01 = __builtin_shufflevector(row[0], row[1], 2, 6, 3, 7);
-            qpu_quad high23 = __builtin_shufflevector(row[2], row[3], 2, 6, 3, 7);
-            column[0][quad] = __builtin_shufflevector(low01, low23, 0, 1, 4, 5);
-            column[1][quad] = __builtin_shufflevector(low01, low23, 2, 3, 6, 7);
-            column[2][quad] = __builtin_shufflevector(high01, high23, 0, 1, 4, 5);
-            column[3][quad] = __builtin_shufflevector(high01, high23, 2, 3, 6, 7);
-        }
-        return;
-    }
-    for (unsigned c = 0; c < components; c++) {
-        qpu_u32 result = {0};
-
-        for (int lane = 0; lane < QPU_LANES; lane++)
-            result[lane] = *(const word_any *)(at[lane] + 4 * c);
-        *fifo_entry(t, c) = result;
-    }
-}
-
-/* All lanes in one page, words that do not wrap. */
-static void load_page_words(struct qpu_thread *t, const struct qpu_access *access,
-                            const struct qpu_page *page)
-{
-    const qpu_u32 offset = access->address & (V3D_PAGE_BYTES - 1);
-    const qpu_u32 from_first = access->address - access->address[0];
-    const uint32_t bytes = 4 * access->components;
-    const uint8_t *at[QPU_LANES];
-
-    if (!qpu_any(from_first)) { /* one address for all lanes */
-        qpu_note(page, offset[0], bytes, false);
-        for (unsigned c = 0; c < access->components; c++)
-            *fifo_entry(t, c) = qpu_splat(*(const word_any *)(page->host + offset[0] + 4 * c));
-    } else if (access->components == 1 && !qpu_any(from_first ^ QPU_LANE_NUMBERS * 4)) { /* consecutive */
-        qpu_note(page, offset[0], sizeof(qpu_u32), false);
-        *fifo_entry(t, 0) = (qpu_u32) * (const qpu_u32_unaligned *)(page->host + offset[0]);
-    } else {
-        for (int lane = 0; lane < QPU_LANES; lane++) {
-            qpu_note(page, offset[lane], bytes, false);
-            at[lane] = page->host + offset[lane];
-        }
-        load_words(t, access->components, at);
-    }
-}
-
-/* Words that do not wrap, anywhere. Lanes that take no part get zero (on the device: unknown). */
-static const struct qpu_uop *load_far_words(struct qpu_thread *t, const struct qpu_uop *u,
-                                            const struct qpu_access *access)
-{
-    static const uint8_t nothing[16];
-    const uint8_t *at[QPU_LANES];
-
-    for (unsigned lane = 0; lane < QPU_LANES; lane++) {
-        at[lane] = nothing;
-        if (!(access->lanes >> lane & 1))
-            continue;
-        uint32_t va = access->address[lane];
-        at[lane] = qpu_host(t->worker, va, 4 * access->components, false);
-        if (!at[lane])
-            return qpu_fault(t, va, false);
-    }
-    load_words(t, access->components, at);
-    return u + 1;
-}
-
-/* The page, if all lanes take part and lie in one; else NULL. The access must not wrap. */
-static const struct qpu_page *common_page(struct qpu_thread *t, const struct qpu_access *access, bool write)
-{
-    uint32_t first = access->address[0];
-
-    if (access->lanes != 0xffff || qpu_any((access->address ^ first) & ~(uint32_t)(V3D_PAGE_BYTES - 1)))
-        return NULL;
-    return qpu_page(t->worker, first, write);
-}
-
-/* Whether the access is of whole words and no vector goes past the end of its 16 bytes. */
-static bool plain_words(const struct qpu_access *access)
-{
-    if (access->components == 1)
-        return access->bytes == 4;
-    return !qpu_any((qpu_u32)((access->address & 15) > 16 - 4 * access->components));
-}
-
-static const struct qpu_uop *load(struct qpu_thread *t, const struct qpu_uop *u,
-                                  const struct qpu_access *access)
-{
-    const struct qpu_uop *next = u + 1;
-    const struct qpu_page *page;
-
-    if (t->tmu_fifo_count + access->components > t->tmu_fifo_limit)
-        return fifo_overflow(t, u);
-    if (!plain_words(access))
-        next = load_each(t, u, access);
-    else if ((page = common_page(t, access, false)))
-        load_page_words(t, access, page);
-    else
-        next = load_far_words(t, u, access);
-    t->tmu_fifo_count += access->components;
-    t->worker->bytes_read += (unsigned)__builtin_popcount(access->lanes) * access->components * access->bytes;
-    return next;
+    for (; left; left &= left - 1)
+        qpu_note(memory, address[__builtin_ctz(left)], 4 * access->components, write);
 }
 
 /* ---- stores: where lanes collide, the highest wins ---- */
 
+static const struct qpu_uop *store_each(struct qpu_thread *t, const struct qpu_uop *u,
+                                        const struct qpu_access *access)
+{
+    struct qpu_memory *memory = &t->worker->memory;
+
+    for (unsigned left = access->lanes; left; left &= left - 1) {
+        unsigned lane = (unsigned)__builtin_ctz(left);
+
+        for (unsigned c = 0; c < access->components; c++) {
+            uint32_t va = qpu_component_address(access, lane, c), value = t->tmu_data[c][lane];
+            uint8_t *at = qpu_host(memory, access->site, va, access->bytes, true);
+
+            if (!at)
+                return qpu_fault(t, va, true);
+            __builtin_memcpy(at, &value, access->bytes); /* little-endian, as the GPU */
+        }
+    }
+    return u + 1;
+}
+
+static inline void store_words(struct qpu_thread *t, const struct qpu_access *access)
+{
+    const qpu_word_any *offset = (const qpu_word_any *)&access->offset;
+
+    if (access->components == 1 && access->lanes == QPU_ALL_LANES && qpu_consecutive(access->offset)) {
+        *(qpu_u32_unaligned *)(access->base + offset[0]) = (qpu_u32_unaligned)t->tmu_data[0];
+        return;
+    }
+    for (unsigned left = access->lanes; left; left &= left - 1) {
+        unsigned lane = (unsigned)__builtin_ctz(left);
+
+        for (unsigned c = 0; c < access->components; c++)
+            *(qpu_word_any *)(access->base + offset[lane] + 4 * c) = t->tmu_data[c][lane];
+    }
+}
+
 static const struct qpu_uop *store(struct qpu_thread *t, const struct qpu_uop *u,
                                    const struct qpu_access *access)
 {
-    bool consecutive = access->components == 1 && access->bytes == 4 &&
-                       !qpu_any((access->address - access->address[0]) ^ QPU_LANE_NUMBERS * 4);
-    const struct qpu_page *page = consecutive ? common_page(t, access, true) : NULL;
+    const struct qpu_uop *next = u + 1;
 
-    if (page) {
-        qpu_note(page, access->address[0], sizeof(qpu_u32), true);
-        *(qpu_u32_unaligned *)(page->host + access->address[0] % V3D_PAGE_BYTES) =
-            (qpu_u32_unaligned)t->tmu_data[0];
+    if (!access->base || access->bytes != 4) {
+        next = store_each(t, u, access);
     } else {
-        for (unsigned lane = 0; lane < QPU_LANES; lane++) {
-            if (!(access->lanes >> lane & 1))
-                continue;
-            for (unsigned c = 0; c < access->components; c++) {
-                uint32_t va = qpu_component_address(access, lane, c), value = t->tmu_data[c][lane];
-                uint8_t *at = qpu_host(t->worker, va, access->bytes, true);
-
-                if (!at)
-                    return qpu_fault(t, va, true);
-                __builtin_memcpy(at, &value, access->bytes); /* little-endian, as the GPU */
-            }
-        }
+        store_words(t, access);
+        if (t->worker->memory.mmu->track)
+            qpu_tmu_note(&t->worker->memory, access, true);
     }
     t->worker->bytes_written +=
         (unsigned)__builtin_popcount(access->lanes) * access->components * access->bytes;
-    return u + 1;
+    return next;
 }
 
 /* ---- atomics: 32 bits, the value from before is the result ---- */
@@ -250,6 +128,7 @@ static uint32_t combine(unsigned operation, uint32_t old, uint32_t x, uint32_t y
 static const struct qpu_uop *atomic(struct qpu_thread *t, const struct qpu_uop *u,
                                     const struct qpu_access *access)
 {
+    struct qpu_memory *memory = &t->worker->memory;
     unsigned operation = access->operation;
     qpu_u32 x = t->tmu_data[0], y = t->tmu_data[1], result = {0};
     unsigned want = operation == TMU_OP_COMPARE_EXCHANGE ? 2 : 1;
@@ -265,25 +144,26 @@ static const struct qpu_uop *atomic(struct qpu_thread *t, const struct qpu_uop *
         return qpu_fail(t, u, "atomic TMU operation %u on element type %u is not modelled", operation,
                         access->type);
     if (t->tmu_fifo_count == t->tmu_fifo_limit)
-        return fifo_overflow(t, u);
+        return qpu_tmu_overflow(t, u);
     for (unsigned lane = 0; lane < QPU_LANES; lane++) {
         if (!(access->lanes >> lane & 1))
             continue;
         uint32_t va = access->address[lane];
-        const struct qpu_page *page = qpu_page(t->worker, va, true);
+        uint8_t *at = qpu_granted(memory, access->site, va, true);
 
-        if (!page)
+        if (!at)
             return qpu_fault(t, va, true);
-        qpu_note(page, va, 4, false); /* before the write: what is there decides the result */
-        qpu_note(page, va, 4, true);
-        uint8_t *at = page->host + va % V3D_PAGE_BYTES;
+        if (memory->mmu->track) {
+            qpu_note(memory, va, 4, false); /* before the write: what is there decides the result */
+            qpu_note(memory, va, 4, true);
+        }
         uint32_t *word = (uint32_t *)(void *)at, old = __atomic_load_n(word, __ATOMIC_RELAXED);
         while (!__atomic_compare_exchange_n(word, &old, combine(operation, old, x[lane], y[lane]), false,
                                             __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
             ;
         result[lane] = old;
     }
-    *fifo_entry(t, 0) = result;
+    t->tmu_fifo[(t->tmu_fifo_head + t->tmu_fifo_count) % QPU_TMU_FIFO] = result;
     t->tmu_fifo_count++;
     uint64_t bytes = 4u * (unsigned)__builtin_popcount(access->lanes);
     t->worker->bytes_read += bytes;
@@ -298,7 +178,32 @@ const struct qpu_uop *qpu_tmu_data(struct qpu_thread *t, const struct qpu_uop *u
     if (t->tmu_data_count == QPU_TMU_DATA)
         return qpu_fail(t, u, "more than %u TMU data words", QPU_TMU_DATA);
     t->tmu_data[t->tmu_data_count++] = t->slot[u->a];
-    return u + 1;
+    QPU_GO_ON(t, u);
+}
+
+static const struct {
+    uint8_t components, bytes; /* bytes of one component */
+} elements[8] = {
+    [TMU_TYPE_S8] = {1, 1},   [TMU_TYPE_S16] = {1, 2}, [TMU_TYPE_VEC2] = {2, 4}, [TMU_TYPE_VEC3] = {3, 4},
+    [TMU_TYPE_VEC4] = {4, 4}, [TMU_TYPE_U8] = {1, 1},  [TMU_TYPE_U16] = {1, 2},  [TMU_TYPE_U32] = {1, 4},
+};
+
+/*
+ * Set the access's base and offsets if all lanes that take part have aligned addresses in one range of
+ * memory, and no vector goes past the end of its 16 bytes.
+ */
+QPU_INLINE void find_base(struct qpu_thread *t, struct qpu_access *access, bool write)
+{
+    const struct qpu_range *range = qpu_range_of(&t->worker->memory, access->site, write);
+    qpu_u32 offset = access->address - range->va;
+
+    if (access->lanes != QPU_ALL_LANES)
+        offset &= (qpu_u32)qpu_mask_from_bits(access->lanes);
+    qpu_u32 refused = (qpu_u32)(offset >= range->bytes) | (offset & (access->bytes - 1));
+    if (access->components > 1)
+        refused |= (qpu_u32)((offset & 15) > 16 - 4 * access->components);
+    access->offset = offset;
+    access->base = qpu_any(refused) ? NULL : range->host;
 }
 
 /* Write to tmua or, with u->value, tmuau: the configuration comes from the uniform stream. */
@@ -309,21 +214,20 @@ const struct qpu_uop *qpu_tmu_address(struct qpu_thread *t, const struct qpu_uop
     unsigned config = t->tmu_config & 0xff;
     t->tmu_config = t->tmu_config >> 8 | 0xff000000;
 
-    struct qpu_access access = {.address = t->slot[u->a], .type = config & 7, .operation = config >> 3 & 15};
-    unsigned exist = qpu_mask_bits(t->msf != 0);
-
-    if (!(config & 0x80)) {
-        unsigned quads = exist | exist >> 1;
-        exist = ((quads | quads >> 2) & 0x1111) * 15;
-    }
-    access.exist = exist;
-    access.lanes = exist & qpu_mask_bits(qpu_condition(t, u->cond));
-    access.components = access.type >= TMU_TYPE_VEC2 && access.type <= TMU_TYPE_VEC4 ? access.type : 1;
-    access.bytes = access.type == TMU_TYPE_S8 || access.type == TMU_TYPE_U8     ? 1
-                   : access.type == TMU_TYPE_S16 || access.type == TMU_TYPE_U16 ? 2
-                                                                                : 4;
-    qpu_u32 misaligned = access.address & (access.bytes - 1);
-    if (qpu_any(misaligned) && (qpu_mask_bits(misaligned != 0) & access.lanes))
+    const unsigned type = config & 7;
+    struct qpu_access access = {
+        .address = t->slot[u->a],
+        .exist = config & 0x80 ? t->exist : qpu_quads_with(t->exist),
+        .site = u->b,
+        .type = type,
+        .operation = config >> 3 & 15,
+        .components = elements[type].components,
+        .bytes = elements[type].bytes,
+    };
+    access.lanes = access.exist & qpu_condition_bits(t, u->cond);
+    find_base(t, &access, t->tmu_data_count > 0);
+    const qpu_u32 misaligned = access.address & (access.bytes - 1);
+    if (!access.base && (qpu_mask_bits(misaligned != 0) & access.lanes))
         return qpu_fail(t, u,
                         "TMU access of %u bytes at an address that is no multiple of it (lane mask 0x%04x)",
                         access.bytes, qpu_mask_bits(misaligned != 0) & access.lanes);
@@ -332,7 +236,7 @@ const struct qpu_uop *qpu_tmu_address(struct qpu_thread *t, const struct qpu_uop
         qpu_flow_access(t, u, &access);
     const struct qpu_uop *next;
     if (access.operation == QPU_TMU_REGULAR && t->tmu_data_count == 0)
-        next = load(t, u, &access);
+        next = qpu_tmu_fetch(t, u, &access);
     else if (access.operation == QPU_TMU_REGULAR && t->tmu_data_count == access.components)
         next = store(t, u, &access);
     else if (access.operation == QPU_TMU_REGULAR)
@@ -355,5 +259,5 @@ const struct qpu_uop *qpu_tmu_load(struct qpu_thread *t, const struct qpu_uop *u
     t->slot[u->dst] = t->tmu_fifo[t->tmu_fifo_head];
     t->tmu_fifo_head = (t->tmu_fifo_head + 1) % QPU_TMU_FIFO;
     t->tmu_fifo_count--;
-    return u + 1;
+    QPU_GO_ON(t, u);
 }

@@ -21,6 +21,7 @@ typedef uint32_t qpu_u32 __attribute__((vector_size(64), may_alias));
 typedef int32_t qpu_i32 __attribute__((vector_size(64), may_alias));
 typedef float qpu_f32 __attribute__((vector_size(64), may_alias));
 typedef uint32_t qpu_quad __attribute__((vector_size(16), may_alias));
+typedef int8_t qpu_bytes __attribute__((vector_size(16)));
 /* A vector in memory that need not be aligned. */
 typedef uint32_t qpu_u32_unaligned __attribute__((vector_size(64), may_alias, aligned(1)));
 typedef uint32_t qpu_quad_unaligned __attribute__((vector_size(16), may_alias, aligned(1)));
@@ -44,12 +45,14 @@ QPU_INLINE unsigned qpu_mask_bits(qpu_i32 mask)
 #ifdef __AVX512F__
     return _mm512_test_epi32_mask((__m512i)mask, (__m512i)mask);
 #else
-    qpu_u32 weighted = (qpu_u32)mask & (1u << QPU_LANE_NUMBERS);
-    unsigned bits = 0;
+    /* A byte a lane, of which the lane's bit remains; their sum is their union, in the product's top byte. */
+    const qpu_bytes bytes = __builtin_convertvector(mask, qpu_bytes);
+    uint64_t half[2];
 
-    for (int i = 0; i < QPU_LANES; i++)
-        bits |= weighted[i];
-    return bits;
+    __builtin_memcpy(half, &bytes, sizeof half);
+    for (int i = 0; i < 2; i++)
+        half[i] = (half[i] & 0x8040201008040201) * 0x0101010101010101 >> 56;
+    return (unsigned)(half[0] | half[1] << 8);
 #endif
 }
 
@@ -69,6 +72,28 @@ QPU_INLINE bool qpu_any(qpu_u32 v)
     q[0] |= q[1] | q[2] | q[3];
     return (q[0][0] | q[0][1] | q[0][2] | q[0][3]) != 0;
 #endif
+}
+
+/* Sixteen lanes from four quads. (Stored one by one, they would be slow to load as a whole.) */
+QPU_INLINE qpu_u32 qpu_join(const qpu_quad quad[QPU_QUADS])
+{
+    typedef uint32_t half __attribute__((vector_size(32)));
+    half low = __builtin_shufflevector(quad[0], quad[1], 0, 1, 2, 3, 4, 5, 6, 7);
+    half high = __builtin_shufflevector(quad[2], quad[3], 0, 1, 2, 3, 4, 5, 6, 7);
+
+    return __builtin_shufflevector(low, high, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+}
+
+/* Whether these are the addresses of words that follow each other. */
+QPU_INLINE bool qpu_consecutive(qpu_u32 address)
+{
+    return !qpu_any((address - address[0]) ^ QPU_LANE_NUMBERS * 4);
+}
+
+/* In each lane what the first of its quad has. */
+QPU_INLINE qpu_u32 qpu_first_of_quads(qpu_u32 v)
+{
+    return __builtin_shufflevector(v, v, 0, 0, 0, 0, 4, 4, 4, 4, 8, 8, 8, 8, 12, 12, 12, 12);
 }
 
 /*

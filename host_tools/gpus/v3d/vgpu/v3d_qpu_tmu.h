@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* One access of the TMU's general memory access. Internal to the interpreter. Sources: see v3d_qpu_tmu.c. */
+#ifndef GRAMOPHONE_V3D_QPU_TMU_H
+#define GRAMOPHONE_V3D_QPU_TMU_H
+
+#include "v3d_qpu_thread.h"
+
+enum {
+    TMU_TYPE_S8 = 0,
+    TMU_TYPE_S16 = 1,
+    TMU_TYPE_VEC2 = 2,
+    TMU_TYPE_VEC3 = 3,
+    TMU_TYPE_VEC4 = 4,
+    TMU_TYPE_U8 = 5,
+    TMU_TYPE_U16 = 6,
+    TMU_TYPE_U32 = 7,
+};
+
+/* Operations that are not only atomic ones: a prefetch, if there are no data; a load or store. */
+enum { QPU_TMU_ADD = 0, QPU_TMU_REGULAR = 15 };
+
+enum { QPU_ALL_LANES = (1 << QPU_LANES) - 1 };
+
+/* One memory access, decoded. */
+struct qpu_access {
+    qpu_u32 address;
+    qpu_u32 offset;        /* of the address from `base`; zero in lanes that take no part */
+    uint8_t *base;         /* memory where nothing stands in the way of the access; NULL: see each lane */
+    unsigned exist, lanes; /* bit i: lane i may take part; it does */
+    unsigned site, type, operation, components;
+    unsigned bytes; /* of one component */
+};
+
+/* A vector's component wraps within its 16 bytes. */
+static inline uint32_t qpu_component_address(const struct qpu_access *access, unsigned lane,
+                                             unsigned component)
+{
+    uint32_t address = access->address[lane];
+
+    return access->components == 1 ? address : (address & ~15u) | ((address + 4 * component) & 15);
+}
+
+/* Note an access of words that do not wrap; only while an access map is kept. */
+void qpu_tmu_note(struct qpu_memory *memory, const struct qpu_access *access, bool write);
+
+/* Stop the thread: there is no room for a result. Returns NULL. */
+const struct qpu_uop *qpu_tmu_overflow(struct qpu_thread *thread, const struct qpu_uop *uop);
+
+/* Load: the results into the FIFO. Lanes that take no part get zero (on the device: unknown). */
+const struct qpu_uop *qpu_tmu_fetch(struct qpu_thread *thread, const struct qpu_uop *uop,
+                                    const struct qpu_access *access); /* v3d_qpu_load.c */
+
+#endif

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Which instructions the interpreter refuses, and why. Sources: see v3d_qpu_program.c and v3d_qpu_alu.c. */
+#include "v3d_qpu_program.h"
+
+static const char *unmodelled_destination(uint8_t op, uint8_t waddr, bool magic)
+{
+    if (op == QPU_OP_FCMP || op == QPU_OP_MULTOP || op == QPU_OP_SETMSF)
+        return magic && waddr == QPU_MAGIC_NOP ? NULL
+                                               : "written result of an operation that is used for its effect";
+    if ((op == QPU_OP_BARRIERID) != (magic && waddr == QPU_MAGIC_SYNCB))
+        return "barrierid without syncb, or the reverse";
+    if (!magic || waddr <= QPU_MAGIC_NOP)
+        return NULL;
+    if (!qpu_magic_name(waddr))
+        return "reserved magic write address";
+    if (waddr >= QPU_MAGIC_TMUC && waddr <= QPU_MAGIC_TMUHSLOD)
+        return "TMU texture lookup: not modelled";
+    switch (waddr) {
+    case QPU_MAGIC_UNIFA:
+    case QPU_MAGIC_TMUD:
+    case QPU_MAGIC_TMUA:
+    case QPU_MAGIC_TMUAU:
+    case QPU_MAGIC_SYNCB:
+    case QPU_MAGIC_RECIP:
+    case QPU_MAGIC_RSQRT:
+    case QPU_MAGIC_EXP:
+    case QPU_MAGIC_LOG:
+    case QPU_MAGIC_SIN:
+    case QPU_MAGIC_R5REP: return NULL;
+    default: return "write address that is not modelled (TLB, VPM, TMUL, sync, syncu, rsqrt2)";
+    }
+}
+
+static const char *unmodelled_alu(const struct qpu_alu *alu)
+{
+    bool carry = alu->flag_op == QPU_FLAG_PUSHC || alu->flag_op >= QPU_FLAG_ANDC;
+
+    if (alu->op == QPU_OP_NOP)
+        return alu->flag_op ? "flags of nop" : NULL;
+    if (!qpu_alu_handlers(alu->op)->run[QPU_FULL])
+        return "operation that is not modelled";
+    switch (alu->op) {
+    case QPU_OP_ADD:
+    case QPU_OP_SUB:
+    case QPU_OP_MADD:
+    case QPU_OP_MSUB:
+    case QPU_OP_MIN:
+    case QPU_OP_FCMP: break;
+    case QPU_OP_VFMUL:
+    case QPU_OP_VFMIN:
+    case QPU_OP_VFMAX:
+    case QPU_OP_VFPACK:
+    case QPU_OP_VADD:
+    case QPU_OP_VSUB:
+    case QPU_OP_TMUWT:
+    case QPU_OP_BARRIERID:
+    case QPU_OP_SETMSF:
+        if (alu->flag_op != QPU_FLAG_NONE)
+            return "flags of an operation for which they are not modelled";
+        break;
+    default:
+        if (carry)
+            return "carry of an operation for which it is not modelled";
+    }
+    if (alu->op == QPU_OP_FCMP && alu->pack != QPU_PACK_NONE)
+        return "packed fcmp";
+    return unmodelled_destination(alu->op, alu->waddr, alu->magic);
+}
+
+const char *qpu_unmodelled(const struct qpu_program *program, uint32_t i)
+{
+    const struct qpu_instr *instr = &program->instr[i];
+    const char *reason;
+    bool thrsw = instr->signals & QPU_SIG_THRSW;
+
+    for (uint32_t back = 1; back <= QPU_BRANCH_DELAY && back <= i; back++) {
+        const struct qpu_instr *before = &program->instr[i - back];
+
+        if (before->is_branch && (instr->is_branch || thrsw))
+            return "branch or thrsw in the delay slots of a branch";
+        if (back <= QPU_SWITCH_DELAY && qpu_switches_at(program, i - back) && instr->is_branch)
+            return "branch in the delay slots of thrsw";
+        if (back == QPU_SWITCH_DELAY && qpu_switches_at(program, i - back) && thrsw)
+            return "thrsw in the delay slots of thrsw";
+    }
+    if (instr->is_branch) {
+        const struct qpu_branch *branch = &instr->branch;
+        bool link = branch->destination == QPU_DEST_LINK ||
+                    (branch->uniforms && branch->uniform_destination == QPU_DEST_LINK);
+        return link ? "link register: not modelled" : NULL;
+    }
+    if (instr->signals & (QPU_SIG_LDVARY | QPU_SIG_LDTLB | QPU_SIG_LDTLBU))
+        return "signal that makes no sense in a compute shader (ldvary, ldtlb, ldtlbu)";
+    if (instr->signals & QPU_SIG_WRTMUC)
+        return "wrtmuc: TMU texture lookups are not modelled";
+    if (instr->signals & (QPU_SIG_UCB | QPU_SIG_ROT))
+        return "signal that is not modelled (ucb, rot)";
+    if ((reason = unmodelled_alu(&instr->add)) || (reason = unmodelled_alu(&instr->mul)))
+        return reason;
+    if ((instr->signals & QPU_SIG_ADDRESSED) &&
+        (reason = unmodelled_destination(QPU_OP_NOP, instr->sig_addr, instr->sig_magic)))
+        return reason;
+    unsigned uniform_reads =
+        (instr->signals & QPU_SIG_LDUNIF ? 1 : 0) + (instr->signals & QPU_SIG_LDUNIFRF ? 1 : 0);
+
+    uniform_reads += instr->add.op != QPU_OP_NOP && instr->add.magic && instr->add.waddr == QPU_MAGIC_TMUAU;
+    uniform_reads += instr->mul.op != QPU_OP_NOP && instr->mul.magic && instr->mul.waddr == QPU_MAGIC_TMUAU;
+    return uniform_reads > 1 ? "two reads of the uniform stream" : NULL;
+}
