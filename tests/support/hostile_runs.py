@@ -210,11 +210,11 @@ DONE = action(Op.WAIT_IRQ, line=LINE, timeout_us=300)
 
 
 def mali(actions: Any, slots: list[Slot]) -> Trace:
-    """A trace of a Mali whose image is a job's header."""
+    """A trace of a Mali whose image is the headers of two jobs: of one that does nothing, and of one without code."""
     return Trace(
         MALI,
         actions,
-        job_header(kind=1),
+        job_header(kind=1) + job_header(),
         carveout_bytes=16 * PAGE,
         va_bytes=1 << MALI_GPU.mmu["va_bits"],
         slots=slots,
@@ -251,6 +251,7 @@ def on_mali(name: str, status: str, *actions: Action, **options: Any) -> Hostile
     return stopped(name, status, *actions, sample=mali, gpu=MALI, **options)
 
 
+OTHER_JOB = action(Op.UPLOAD, bytes=64, target=HEADERS * PAGE, source=64)
 RESET = (mali_write("gpu.COMMAND", 1), *POWERED[:2], mali_write("job.IRQ_MASK", 0xFFFFFFFF))
 OUTPUT = [Slot("x", SlotKind.OUTPUT, DType.FLOAT32, (4,), (4,), JOBS << 12)]
 RESULT = action(Op.COPY_FROM_GPU)
@@ -259,7 +260,7 @@ MALI_ROWS = (
     on_mali("a fault that is taken for the end", "FAULT", *POWERED, *chain(JOBS + 1), DONE),
     on_mali("a job without a table", "FAULT", *POWERED[:2], *chain(), DONE),
     on_mali("a job in an address space that is off", "FAULT", *POWERED, *chain(space=5), DONE),
-    on_mali("a job after a reset by the trace", "FAULT", *POWERED, *RESET, *chain(), DONE),
+    on_mali("a job after a reset by the trace", "FAULT", *POWERED, OTHER_JOB, *RESET, *chain(), DONE),
     on_mali("a chain in the image", "FAULT", *POWERED, mali_mapped(JOBS, 0, MAP_READ), *chain(), DONE),
     on_mali("a trace that ends while a job runs", "BUSY", *POWERED, *chain(), hang=True),
     on_mali("a job that never ends", "NO_IRQ", *POWERED, *chain(), DONE, hang=True),

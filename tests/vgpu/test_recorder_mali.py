@@ -40,7 +40,7 @@ def events(path: Path) -> list[capture.Event]:
 
 def test_a_job_and_what_the_cpu_changes_after_it(board: MaliBoard, tmp_path: Path) -> None:
     job = LOW + PAGE
-    board.ram.put(DATA + PAGE, job_header())
+    board.ram.put(DATA + PAGE, job_header(kind=1))
     recorder = Recorder(board, tmp_path / "a.cap", NAME)
     board.submit(job)
     assert board.ram.word(DATA + PAGE) == 1  # done: the GPU's, so no change of the CPU's
@@ -50,7 +50,7 @@ def test_a_job_and_what_the_cpu_changes_after_it(board: MaliBoard, tmp_path: Pat
     board.submit(job)
     assert recorder.close()
     assert capture.read_header(tmp_path / "a.cap") == capture.Header(NAME, 0x4000, 3)
-    content = job_header().ljust(PAGE, b"\0")
+    content = job_header(kind=1).ljust(PAGE, b"\0")
     assert events(tmp_path / "a.cap") == [
         capture.Map(0, LOW >> 12, 1, DATA, writable=False, executable=True),
         capture.ZeroPages(0, LOW >> 12, 1),
@@ -120,15 +120,15 @@ def test_memory_that_moves_between_jobs_replays_again_and_again(tmp_path: Path) 
     board.submit(LOW)
     serve(board)
     board.tables.set(LOW, DATA + PAGE | LEAF | RW | NX)
-    board.ram.put(DATA + PAGE, job_header(kind=4))
+    board.ram.put(DATA + PAGE, job_header(kind=1, index=2))
     board.submit(LOW)
     serve(board)
     assert recorder.close()
     board.gpu.close()
     trace = convert(tmp_path / "a.cap", ram_end=DATA + 8 * PAGE, meta={}, notes={})
-    device = Interpreter(Trace.parse(trace.build()), variant="noshaders")
+    device = Interpreter(Trace.parse(trace.build()))
     for replays in range(1, 4):
         device.run()
         assert device.gpu.counters().jobs == 2 * replays
-    assert [content[:17] for content in device.visible().values()] == [job_header(status=1, kind=4)[:17]]
+    assert [content[:20] for content in device.visible().values()] == [job_header(status=1, kind=1, index=2)[:20]]
     device.close()

@@ -4,7 +4,7 @@
  * what they compute.
  *
  * Of each operation there are handlers for the usual uses, so that these need not look for what they do not
- * have, and one for all.
+ * have, and one for all. Sources: see v3d_qpu_decode.h.
  */
 #ifndef GRAMOPHONE_V3D_QPU_ALU_H
 #define GRAMOPHONE_V3D_QPU_ALU_H

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Ranges of pages, and how they grow. Sources: see v3d_mmu.h. */
 #include "v3d_qpu_memory.h"
 
 #include <stddef.h>

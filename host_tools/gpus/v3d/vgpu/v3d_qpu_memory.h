@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Memory as one worker thread of the compute engine sees it: ranges of pages that it has used, over the table
- * that all workers share (v3d_mmu.h).
+ * that all workers share. Sources: see v3d_mmu.h.
  */
 #ifndef GRAMOPHONE_V3D_QPU_MEMORY_H
 #define GRAMOPHONE_V3D_QPU_MEMORY_H
