@@ -210,7 +210,7 @@ DONE = action(Op.WAIT_IRQ, line=LINE, timeout_us=300)
 
 
 def mali(actions: Any, slots: list[Slot]) -> Trace:
-    """A trace of a Mali whose image is the headers of two jobs: of one that does nothing, and of one without code."""
+    """A trace of a Mali whose image is two jobs: one that does nothing, one that has no code."""
     return Trace(
         MALI,
         actions,
