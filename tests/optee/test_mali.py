@@ -13,7 +13,9 @@ from host_tools.runners import libraries
 from host_tools.runners.replay import ReplayRequest
 from tee_replayer.generate import generate as generate_sources
 from tests.support import replayer_samples as s
+from tests.support.described_networks import check_digits
 from tests.support.firmware_samples import small_mali, values
+from tests.support.signing_samples import ES256
 
 
 @pytest.mark.parametrize("share_gpu", [False, True])
@@ -41,3 +43,9 @@ def test_it_replays_and_reports_as_the_host_does(
     assert counts["handovers"] == (2 if share_gpu else 0)
     assert counts["normal_accesses"] == 0
     assert counts["carveout_bytes_left"] == 0
+
+
+def test_it_classifies_as_numpy_does(pta: Path, recordings: Path, mnist_weights: bytes, tmp_path: Path) -> None:
+    """GPUReplay's recording mnist with trained weights: what Arm's shaders compute, from the secure world."""
+    folder = generate_sources("mali_g71", "optee", ES256.public, tmp_path / "pta", libraries=libraries.source())
+    check_digits(recordings, mnist_weights, "optee", ES256, firmware=folder)

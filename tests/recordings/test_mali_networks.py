@@ -17,21 +17,15 @@ from host_tools.demo.reference import forward
 from host_tools.model.interpreter import Interpreter, interpreter
 from host_tools.passes import PASSES
 from host_tools.passes.pipeline import build
-from host_tools.record.importers.gpureplay_trace import import_gpureplay
 from host_tools.record.importers.networks import file
-from host_tools.record.importers.networks.weights import describe, read_weights, with_weights
+from host_tools.record.importers.networks.weights import read_weights
 from host_tools.vgpu.binding import Counters
+from tests.support.described_networks import TOLERANCE, weighted
 from tests.support.mali_watch import LATENCY_NS
 from trace_format.trace import Trace
 
-TOLERANCE = 1e-5  # of a probability; single precision
 # Of a replay of mnist. Slots are operations times threads; another interpreter counted as many.
 JOBS, SLOTS = 23, 13_109_516
-
-
-def weighted(folder: Path, weights: bytes) -> Trace:
-    network = file.load(folder.name)
-    return with_weights(describe(import_gpureplay(folder, folder.name), network), weights, "w.npz", network)
 
 
 def hardly_built(trace: Trace) -> Trace:

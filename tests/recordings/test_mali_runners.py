@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """GPUReplay's recordings from import to replay on all runners: firmware at EL3, and the core on this machine.
 
-Most of it is about registers and memory, on a GPU that executes no shaders; one test executes them.
+Most of it is about registers and memory, on a GPU that executes no shaders; two tests execute them.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from host_tools.vgpu.build import QEMU
 from signing.keys import private_pem
 from signing.sign import sign_trace
 from signing.verify import verify_trace
+from tests.support.described_networks import check_digits
 from tests.support.signing_samples import ES256
 from trace_format.schema import SlotKind
 from trace_format.trace import Trace
@@ -79,6 +80,12 @@ def test_every_runner_replays_every_recording(recordings: Path, name: str, runne
         assert (result.jobs, result.retries, result.compute) == (JOBS[name], 0, "none")
         assert list(result.outputs) == ["output"]
         assert result.secure_bytes > trace.carveout_bytes
+
+
+@pytest.mark.parametrize("runner", WITHOUT_OPTEE)
+def test_every_runner_classifies_as_numpy_does(recordings: Path, mnist_weights: bytes, runner: str) -> None:
+    require(runner)
+    check_digits(recordings, mnist_weights, runner, SIGNER)
 
 
 @pytest.mark.parametrize("name", JOBS)

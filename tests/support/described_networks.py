@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""GPUReplay's public recordings with weights, and NumPy's opinion of what they compute."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from host_tools import runners
+from host_tools.demo.digits import load as load_digits
+from host_tools.demo.reference import forward
+from host_tools.passes.pipeline import build
+from host_tools.record.importers.gpureplay_trace import import_gpureplay
+from host_tools.record.importers.networks import file
+from host_tools.record.importers.networks.weights import describe, read_weights, with_weights
+from host_tools.runners.replay import ReplayRequest
+from signing.sign import FileSigner, sign_trace
+from trace_format.trace import Trace
+
+TOLERANCE = 1e-5  # of a probability; single precision
+
+
+def weighted(folder: Path, weights: bytes) -> Trace:
+    """The recording in a folder that is called as its network, with the weights of a .npz file."""
+    network = file.load(folder.name)
+    return with_weights(describe(import_gpureplay(folder, folder.name), network), weights, "w.npz", network)
+
+
+def check_digits(recordings: Path, weights: bytes, runner: str, signer: FileSigner, **options: Any) -> None:
+    """Three digits on a runner, each a session of its own: NumPy's probabilities, and the right class."""
+    network, digits = file.load("mnist"), load_digits()[7:10]
+    signed = sign_trace(build(weighted(recordings / "mnist", weights)).build(), signer)
+    pictures = digits.inputs()[:, 0]
+    found = []
+    for picture in pictures:
+        request = ReplayRequest(signed, signer.public, {"input": picture}, **options)
+        result = runners.run(runner, request)
+        assert result.ok, result.error
+        assert (result.retries, result.compute) == (0, "full")
+        found.append(result.outputs["output"])
+    expected = forward(network, read_weights(weights, "w.npz", network), pictures)
+    np.testing.assert_allclose(np.stack(found), expected, atol=TOLERANCE)
+    assert (np.stack(found).argmax(1) == digits.labels).all()
