@@ -97,4 +97,69 @@ static inline bool not_widened(uint32_t word)
     return bits(word, 3, 2) == 1;
 }
 
+/* Modifiers of operations that both have. */
+
+static inline bool modify_byte(uint32_t w, struct bifrost_operation *o)
+{
+    o->detail = byte_shifts(bits(w, 4, 2));
+    return true;
+}
+
+static inline bool modify_half(uint32_t w, struct bifrost_operation *o)
+{
+    o->detail = half_shifts(bit(w, 4));
+    return true;
+}
+
+static inline bool modify_segment(uint32_t w, struct bifrost_operation *o)
+{
+    o->segment = (uint8_t)bits(w, 3, 3);
+    o->detail = bit(w, 7);
+    return true;
+}
+
+static inline bool modify_frexpm(uint32_t w, struct bifrost_operation *o)
+{
+    o->run = bifrost_frexpm[bit(w, 7) ? FREXP_SQRT : FREXP_PLAIN];
+    float_source(o, 0, bit(w, 6), false);
+    return not_widened(w);
+}
+
+static inline bool modify_frexpm_log(uint32_t w, struct bifrost_operation *o)
+{
+    o->run = bifrost_frexpm[FREXP_LOG];
+    float_source(o, 0, bit(w, 6), bit(w, 7));
+    return not_widened(w);
+}
+
+static inline bool modify_frexpe(uint32_t w, struct bifrost_operation *o)
+{
+    if (bit(w, 6))
+        o->run = bit(w, 8) ? bifrost_frexpe_sqrt_neg : bifrost_frexpe_neg;
+    else
+        o->run = bifrost_frexpe[bit(w, 8) ? FREXP_SQRT : FREXP_PLAIN];
+    return not_widened(w);
+}
+
+static inline bool modify_frexpe_log(uint32_t w, struct bifrost_operation *o)
+{
+    o->run = bifrost_frexpe[FREXP_LOG];
+    return not_widened(w);
+}
+
+static inline bool modify_halves(uint32_t w, struct bifrost_operation *o)
+{
+    o->detail = 16 * bits(w, 6, 1) | 16 * bits(w, 7, 1) << 8;
+    return true;
+}
+
+/* Where the row has no handler, bits say how it is rounded. */
+static inline bool modify_fround(uint32_t w, struct bifrost_operation *o)
+{
+    if (!o->run)
+        o->run = bifrost_fround[bits(w, 9, 2)];
+    float_source(o, 0, bit(w, 7), bit(w, 8));
+    return not_widened(w);
+}
+
 #endif

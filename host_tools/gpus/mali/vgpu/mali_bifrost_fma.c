@@ -170,54 +170,6 @@ static bool modify_to_integer(uint32_t w, struct bifrost_operation *o)
     return true;
 }
 
-static bool modify_byte(uint32_t w, struct bifrost_operation *o)
-{
-    o->detail = byte_shifts(bits(w, 4, 2));
-    return true;
-}
-
-static bool modify_half(uint32_t w, struct bifrost_operation *o)
-{
-    o->detail = half_shifts(bit(w, 4));
-    return true;
-}
-
-static bool modify_segment(uint32_t w, struct bifrost_operation *o)
-{
-    o->segment = (uint8_t)bits(w, 3, 3);
-    o->detail = bit(w, 7);
-    return true;
-}
-
-static bool modify_frexpm(uint32_t w, struct bifrost_operation *o)
-{
-    o->run = bifrost_frexpm[bit(w, 7) ? FREXP_SQRT : FREXP_PLAIN];
-    float_source(o, 0, bit(w, 6), false);
-    return not_widened(w);
-}
-
-static bool modify_frexpm_log(uint32_t w, struct bifrost_operation *o)
-{
-    o->run = bifrost_frexpm[FREXP_LOG];
-    float_source(o, 0, bit(w, 6), bit(w, 7));
-    return not_widened(w);
-}
-
-static bool modify_frexpe(uint32_t w, struct bifrost_operation *o)
-{
-    if (bit(w, 6))
-        o->run = bit(w, 8) ? bifrost_frexpe_sqrt_neg : bifrost_frexpe_neg;
-    else
-        o->run = bifrost_frexpe[bit(w, 8) ? FREXP_SQRT : FREXP_PLAIN];
-    return not_widened(w);
-}
-
-static bool modify_frexpe_log(uint32_t w, struct bifrost_operation *o)
-{
-    o->run = bifrost_frexpe[FREXP_LOG];
-    return not_widened(w);
-}
-
 static bool modify_imed3(uint32_t w, struct bifrost_operation *o)
 {
     unsigned k = (w - 0x705c00) >> 9;
@@ -226,14 +178,6 @@ static bool modify_imed3(uint32_t w, struct bifrost_operation *o)
         return false;
     o->run = bifrost_imed3[k];
     return true;
-}
-
-static bool modify_fround(uint32_t w, struct bifrost_operation *o)
-{
-    if (!o->run)
-        o->run = bifrost_fround[bits(w, 9, 2)];
-    float_source(o, 0, bit(w, 7), bit(w, 8));
-    return not_widened(w);
 }
 
 static bool modify_mux(uint32_t w, struct bifrost_operation *o)
@@ -255,12 +199,6 @@ static bool modify_pointer(uint32_t w, struct bifrost_operation *o)
 static bool modify_pointer_i64(uint32_t w, struct bifrost_operation *o)
 {
     o->detail = bits(w, 6, 3);
-    return true;
-}
-
-static bool modify_halves(uint32_t w, struct bifrost_operation *o)
-{
-    o->detail = 16 * bits(w, 6, 1) | 16 * bits(w, 7, 1) << 8;
     return true;
 }
 
