@@ -241,30 +241,23 @@ def float_rows() -> Iterator[Row]:
         )
         yield on_fma("FMAX/FMIN", 0x200000 | small << 17 | FMA2 | sem << 13 | clamp << 15, result)
         yield on_add("FMAX/FMIN", small << 16 | FMA2 | sem << 13 | clamp << 11, result)
-    for bits, (abs0, abs1, neg0, neg1) in two((12, 6), (7, 8)):
-        m = (abs0, abs1, neg0, neg1)
-        yield on_fma(
-            "FADD",
-            0x2C0000 | FMA2 | bits,
-            lambda a, b, c, d, m=m: floats(source(a, "", m[0], m[2]) + source(b, "", m[1], m[3])),
-        )
-        yield on_fma(
-            "FMAX",
-            0x200000 | FMA2 | bits,
-            lambda a, b, c, d, m=m: largest(source(a, "", m[0], m[2]), source(b, "", m[1], m[3]), 0, False),
-        )
-    for bits, (abs0, abs1, neg0, neg1) in two((15, 6), (7, 8)):
-        m = (abs0, abs1, neg0, neg1)
-        yield on_add(
-            "FADD",
-            0x20000 | FMA2 | bits,
-            lambda a, b, c, d, m=m: floats(source(a, "", m[0], m[2]) + source(b, "", m[1], m[3])),
-        )
-        yield on_add(
-            "FMIN",
-            0x10000 | FMA2 | bits,
-            lambda a, b, c, d, m=m: largest(source(a, "", m[0], m[2]), source(b, "", m[1], m[3]), 0, True),
-        )
+    for on, abs0, fadd, extreme, name, small in (
+        (on_fma, 12, 0x2C0000, 0x200000, "FMAX", False),
+        (on_add, 15, 0x20000, 0x10000, "FMIN", True),
+    ):
+        for bits, m in two((abs0, 6), (7, 8)):
+            yield on(
+                "FADD",
+                fadd | FMA2 | bits,
+                lambda a, b, c, d, m=m: floats(source(a, "", m[0], m[2]) + source(b, "", m[1], m[3])),
+            )
+            yield on(
+                name,
+                extreme | FMA2 | bits,
+                lambda a, b, c, d, m=m, k=small: largest(
+                    source(a, "", m[0], m[2]), source(b, "", m[1], m[3]), 0, k
+                ),
+            )
     for (k, condition), (code, value) in itertools.product(
         enumerate(FLOAT_CONDITIONS), enumerate((ONE, TRUE, ALL))
     ):
