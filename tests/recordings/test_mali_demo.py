@@ -3,22 +3,21 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 
 import pytest
 
 from host_tools.demo import mali
 from host_tools.vgpu.build import QEMU
+from tests.support.bare_metal import COMPILER, require
 
 
 @pytest.mark.exhaustive
 def test_two_digits_in_the_secure_world(
     recordings: Path, mnist_weights: bytes, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    for program, package in (("aarch64-linux-gnu-gcc", "gcc-aarch64-linux-gnu"), (QEMU, "qemu-system-arm")):
-        if shutil.which(program) is None:
-            pytest.skip(f"{program} is not installed: apt-get install {package}")
+    require(COMPILER, "gcc-aarch64-linux-gnu")
+    require(QEMU, "qemu-system-arm")
     status = mali.main([str(recordings), "--digits", "2"])
     said = " ".join(capsys.readouterr().out.split())
     assert (status, "2 of 2 right; NumPy agrees on 2, largest" in said) == (0, True)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import functools
 import json
-import shutil
 from pathlib import Path
 
 import numpy as np
@@ -24,6 +23,7 @@ from host_tools.vgpu.build import QEMU
 from signing.keys import private_pem
 from signing.sign import sign_trace
 from signing.verify import verify_trace
+from tests.support.bare_metal import COMPILER, require
 from tests.support.described_networks import check_digits
 from tests.support.signing_samples import ES256
 from trace_format.schema import SlotKind
@@ -32,8 +32,8 @@ from trace_format.trace import Trace
 JOBS = {"mnist": 23, "alexnet": 60, "mobilenet": 104}
 SIGNER = ES256  # firmware for it is kept
 NO_SHADERS = "mali_g71-noshaders"
-PACKAGES = {"aarch64-linux-gnu-gcc": "gcc-aarch64-linux-gnu", QEMU: "qemu-system-arm"}
-NEEDS = {"unicorn": ("aarch64-linux-gnu-gcc",), "qemu": ("aarch64-linux-gnu-gcc", QEMU)}
+PACKAGES = {COMPILER: "gcc-aarch64-linux-gnu", QEMU: "qemu-system-arm"}
+NEEDS = {"unicorn": (COMPILER,), "qemu": (COMPILER, QEMU)}
 
 
 @functools.cache
@@ -44,10 +44,9 @@ def signed(folder: Path) -> tuple[Trace, bytes]:
     return trace, sign_trace(trace.build(), SIGNER)
 
 
-def require(runner: str) -> None:
+def needs(runner: str) -> None:
     for program in NEEDS.get(runner, ()):
-        if shutil.which(program) is None:
-            pytest.skip(f"{program} is not installed: apt-get install {PACKAGES[program]}")
+        require(program, PACKAGES[program])
 
 
 def values(trace: Trace, seed: int) -> dict[str, Tensor]:
@@ -72,7 +71,7 @@ EACH = [
 
 @pytest.mark.parametrize(("runner", "name"), EACH)
 def test_every_runner_replays_every_recording(recordings: Path, name: str, runner: str) -> None:
-    require(runner)
+    needs(runner)
     trace, data = signed(recordings / name)
     for seed, repeat in ((1, 1), (2, 2)):
         result = run(runner, ReplayRequest(data, SIGNER.public, values(trace, seed), NO_SHADERS, repeat))
@@ -84,7 +83,7 @@ def test_every_runner_replays_every_recording(recordings: Path, name: str, runne
 
 @pytest.mark.parametrize("runner", WITHOUT_OPTEE)
 def test_every_runner_classifies_as_numpy_does(recordings: Path, mnist_weights: bytes, runner: str) -> None:
-    require(runner)
+    needs(runner)
     check_digits(recordings, mnist_weights, runner, SIGNER)
 
 
@@ -103,7 +102,7 @@ def test_the_commands_in_a_row(
     recordings: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, runner: str
 ) -> None:
     """As a user types them. Weights of zero make all classes equal; without shaders, replay says so."""
-    require(runner)
+    needs(runner)
     monkeypatch.chdir(tmp_path)
     Path("key.pem").write_bytes(private_pem(SIGNER.key))
     Path("pub.pem").write_bytes(SIGNER.public.pem())
@@ -136,7 +135,7 @@ def test_the_commands_in_a_row(
 @pytest.mark.parametrize("runner", WITHOUT_OPTEE)
 def test_a_flipped_bit_is_found_where_it_is(recordings: Path, runner: str) -> None:
     """Also on the device that is made for a trace that cannot be parsed: of its GPU, with memory enough."""
-    require(runner)
+    needs(runner)
     _, data = signed(recordings / "alexnet")
     damaged = bytearray(data)
     damaged[-9] ^= 1
