@@ -309,6 +309,40 @@ def test_supergroups_with_shared_memory_do_not_overlap() -> None:
         assert outcome.words(DATA, 16).tolist() == [80000] * 16
 
 
+SCRATCH = """
+    tidx r0; nop; ldunifrf.rf5                 # DATA
+    nop; nop; ldunifrf.rf6                     # log2 of the bytes of a thread
+    shl r0, r0, rf6
+    add r0, r0, rf5
+    eidx r1
+    shl r1, r1, 2
+    add rf10, r0, r1
+    nop; mov tmua, rf10                        # scratch += 1
+    nop; nop; ldtmu.r0
+    add rf30, r0, 1
+    nop; mov tmud, rf30
+    nop; mov tmua, rf10
+"""
+
+
+def test_tracking_notes_the_scratch_memory_of_all_threads() -> None:
+    """The model runs all batches as one thread; a chip as whichever is free. What is rehearsed leaves nothing."""
+    outcome = dispatch(SCRATCH + END, [DATA, 6], flags=ONE_SECTION, groups=(3, 1, 1), track=True)
+    assert (outcome.error, outcome.fault) == ("", None)
+    assert outcome.words(DATA, 32 * 16).tolist() == [3] * 16 + [0] * 31 * 16
+    scratch = outcome.noted[DATA - BASE :]
+    assert (scratch[: 32 * 64] == ACCESS_READ | ACCESS_READ_FIRST | ACCESS_WRITTEN).all()
+    assert not scratch[32 * 64 :].any()
+
+
+def test_tracking_finds_scratch_memory_that_is_not_mapped() -> None:
+    """On a chip it would depend on the thread whether the dispatch ends."""
+    code, uniforms = SCRATCH + END, [DATA, 31]
+    outcome = dispatch(code, uniforms, flags=ONE_SECTION, track=True)
+    assert outcome.fault is not None
+    assert dispatch(code, uniforms, flags=ONE_SECTION).fault is None
+
+
 def test_tracking_notes_every_byte() -> None:
     code = LANE_ADDRESS + "nop; mov tmua, rf10\nnop; nop; ldtmu.rf30\n" + STORE_RF30 + END
     outcome = dispatch(code, [DATA], flags=ONE_SECTION, track=True)

@@ -44,7 +44,9 @@ struct worker_run {
     struct qpu_worker worker;
     struct qpu_thread *threads; /* one, or with barriers as many as a supergroup has batches */
     struct qpu_labels *labels;  /* as many, or NULL: they are not followed */
-    uint64_t failed;            /* supergroup, or UINT64_MAX */
+    uint32_t
+        thread_index; /* of the GPU's thread that runs a batch, or the first of those that run together */
+    uint64_t failed;  /* supergroup, or UINT64_MAX */
 };
 
 static bool refuse(struct v3d_csd_result *result, const char *what, unsigned word, uint32_t value)
@@ -136,6 +138,7 @@ static void start_thread(struct qpu_thread *t, struct worker_run *run, uint64_t 
     set_payload(t, d, supergroup, batch);
     t->worker = &run->worker;
     t->uniform_va = d->cfg[6];
+    t->thread_index = run->thread_index;
     t->tmu_config = UINT32_MAX;
     t->tmu_fifo_limit = d->cfg[5] & CFG5_FOUR_THREADS ? QPU_TMU_FIFO / 4 : QPU_TMU_FIFO;
     t->last_section = d->cfg[5] & CFG5_SINGLE_SEGMENT;
@@ -151,7 +154,7 @@ static bool run_together(struct worker_run *run, uint64_t supergroup, uint32_t b
 {
     for (uint32_t b = 0; b < batches; b++) {
         start_thread(&run->threads[b], run, supergroup, b);
-        run->threads[b].thread_index = b;
+        run->threads[b].thread_index = (run->thread_index + b) % HARDWARE_THREADS;
     }
     for (;;) {
         uint32_t waiting = 0, ended = 0;
@@ -181,22 +184,53 @@ static bool run_together(struct worker_run *run, uint64_t supergroup, uint32_t b
     return true;
 }
 
+static bool run_alone(struct worker_run *run, uint64_t supergroup, uint32_t batch)
+{
+    struct qpu_thread *t = run->threads;
+
+    start_thread(t, run, supergroup, batch);
+    qpu_thread_run(t);
+    run->worker.instructions += t->instructions;
+    return t->state == QPU_ENDED;
+}
+
 static bool run_supergroup(struct worker_run *run, uint64_t supergroup)
 {
     uint32_t batches = batches_of(run->dispatch, supergroup);
 
     if (run->dispatch->program.uses_barrier)
         return run_together(run, supergroup, batches);
-    for (uint32_t b = 0; b < batches; b++) {
-        struct qpu_thread *t = run->threads;
-
-        start_thread(t, run, supergroup, b);
-        qpu_thread_run(t);
-        if (t->state != QPU_ENDED)
+    for (uint32_t b = 0; b < batches; b++)
+        if (!run_alone(run, supergroup, b))
             return false;
-        run->worker.instructions += t->instructions;
-    }
     return true;
+}
+
+/*
+ * Let the access map show what the dispatch's other threads would touch. Scratch memory lies by thread index,
+ * and a chip gives batches to whichever thread is free, while here all run as thread 0: so the first batch
+ * (or those that run together with it) runs as each other thread, too, and what it writes is taken back. What
+ * later batches need beyond that is on the same pages or the page behind them: a thread's registers and
+ * spills are few. A thread whose scratch memory is not mapped fails, as it would on a chip.
+ */
+static bool rehearse(struct worker_run *run)
+{
+    const struct dispatch *d = run->dispatch;
+    bool ended = true;
+
+    run->worker.memory.undoable = true;
+    for (uint32_t i = 1; i < HARDWARE_THREADS && ended; i++) {
+        run->thread_index = i;
+        ended = d->program.uses_barrier ? run_together(run, 0, batches_of(d, 0)) : run_alone(run, 0, 0);
+        qpu_undo(&run->worker.memory);
+    }
+    run->thread_index = 0;
+    run->worker.memory.undoable = false;
+    if (ended)
+        run->worker.instructions = run->worker.bytes_read = run->worker.bytes_written = 0;
+    else
+        run->failed = 0;
+    return ended;
 }
 
 static bool run_item(void *worker, uint64_t supergroup)
@@ -289,7 +323,8 @@ void v3d_csd_run(struct v3d_mmu *mmu, const uint32_t cfg[7], unsigned threads, s
     } else {
         struct vgpu_work work = {.run = run_item, .next = 1, .count = d.supergroups, .failed = UINT64_MAX};
         void *each[VGPU_MAX_WORKERS] = {runs};
-        if (!run_item(&runs[0], 0)) {
+        bool rehearsed = !mmu->track || !d.program.uses_thread_index || rehearse(&runs[0]);
+        if (!rehearsed || !run_item(&runs[0], 0)) {
             work.failed = 0;
         } else if (d.supergroups > 1) {
             unsigned extra = extra_workers(&d, &runs[0].worker, threads);

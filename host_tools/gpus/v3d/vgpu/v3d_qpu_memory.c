@@ -3,6 +3,8 @@
 #include "v3d_qpu_memory.h"
 
 #include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
 
 enum { TOUCHED_READ = 1, TOUCHED_WRITTEN = 2 };
 
@@ -43,10 +45,15 @@ static void grow(struct v3d_mmu *mmu, struct qpu_range *range, bool write)
         range->bytes += V3D_PAGE_BYTES;
 }
 
-/* The page, which has been touched, becomes a part of the range that ends or begins there, or a new one. */
-static void add_page(struct v3d_mmu *mmu, struct qpu_ranges *ranges, unsigned site, uint32_t va, bool write)
+/* The page, which has been touched, becomes a part of the range that ends or begins there, or a new one;
+ * always a new one where each page must be saved. */
+static void add_page(struct qpu_memory *memory, unsigned site, uint32_t va, bool write)
 {
-    for (uint8_t i = 0; i < QPU_RANGES; i++) {
+    struct v3d_mmu *mmu = memory->mmu;
+    struct qpu_ranges *ranges = write ? &memory->writable : &memory->readable;
+    bool alone = memory->undoable && write;
+
+    for (uint8_t i = 0; i < QPU_RANGES && !alone; i++) {
         struct qpu_range *range = &ranges->range[i];
 
         if (range->bytes && (range->va + range->bytes == va || va + V3D_PAGE_BYTES == range->va)) {
@@ -62,7 +69,36 @@ static void add_page(struct v3d_mmu *mmu, struct qpu_ranges *ranges, unsigned si
     ranges->latest[site] = ranges->next;
     ranges->next = (uint8_t)((ranges->next + 1) % QPU_RANGES);
     *range = (struct qpu_range){va, V3D_PAGE_BYTES, host_page(mmu, va >> V3D_PAGE_SHIFT, write)};
-    grow(mmu, range, write);
+    if (!alone)
+        grow(mmu, range, write);
+}
+
+/* False: the host's memory is exhausted. */
+static bool save_page(struct qpu_memory *memory, uint8_t *host)
+{
+    for (const struct qpu_saved *saved = memory->saved; saved; saved = saved->before)
+        if (saved->host == host)
+            return true;
+    struct qpu_saved *saved = malloc(sizeof *saved);
+    if (!saved)
+        return false;
+    saved->before = memory->saved;
+    saved->host = host;
+    memcpy(saved->bytes, host, V3D_PAGE_BYTES);
+    memory->saved = saved;
+    return true;
+}
+
+void qpu_undo(struct qpu_memory *memory)
+{
+    while (memory->saved) {
+        struct qpu_saved *saved = memory->saved;
+
+        memcpy(saved->host, saved->bytes, V3D_PAGE_BYTES);
+        memory->saved = saved->before;
+        free(saved);
+    }
+    memory->writable = (struct qpu_ranges){0}; /* what is written next is saved again */
 }
 
 uint8_t *qpu_granted_slow(struct qpu_memory *memory, unsigned site, uint32_t va, bool write)
@@ -77,9 +113,9 @@ uint8_t *qpu_granted_slow(struct qpu_memory *memory, unsigned site, uint32_t va,
             return ranges->range[i].host + (va - ranges->range[i].va);
         }
     uint8_t *host = host_page(mmu, page, write);
-    if (!host)
+    if (!host || (memory->undoable && write && !save_page(memory, host)))
         return NULL;
     __atomic_fetch_or(&mmu->touched[page], write ? TOUCHED_WRITTEN : TOUCHED_READ, __ATOMIC_RELAXED);
-    add_page(mmu, ranges, site, page << V3D_PAGE_SHIFT, write);
+    add_page(memory, site, page << V3D_PAGE_SHIFT, write);
     return host + va % V3D_PAGE_BYTES;
 }

@@ -39,8 +39,17 @@ struct qpu_noted {
 
 enum { QPU_NOTED = 64 };
 
+/* A page as it was before a worker wrote to it. */
+struct qpu_saved {
+    struct qpu_saved *before; /* the page saved before this one, or NULL */
+    uint8_t *host;
+    uint8_t bytes[V3D_PAGE_BYTES];
+};
+
 struct qpu_memory {
     struct v3d_mmu *mmu;
+    bool undoable;           /* what is written is saved first, for qpu_undo() */
+    struct qpu_saved *saved; /* the latest */
     struct qpu_ranges readable, writable;
     struct qpu_noted noted[QPU_NOTED]; /* by page number, the latest; unused without an access map */
 };
@@ -63,6 +72,9 @@ static inline void qpu_note(struct qpu_memory *memory, uint32_t va, uint32_t byt
     if (noted->flags)
         access_map_mark(noted->flags + va % V3D_PAGE_BYTES, bytes, write);
 }
+
+/* Memory as it was before the worker, whose accesses are undoable, wrote to it. */
+void qpu_undo(struct qpu_memory *memory);
 
 /* The range that a site is expected to access. */
 static inline const struct qpu_range *qpu_range_of(const struct qpu_memory *memory, unsigned site, bool write)
