@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""`make bench`: measure and print tables. `python -m tests.bench [format] [mali] [lenet] [host-lenet] ...`."""
+"""`make bench`: measure and print tables. `python -m tests.bench [format] [mali] [bifrost] [lenet] ...`."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from tests.bench import bifrost, history, host, mali, networks, optee
 from tests.bench import format as format_bench
-from tests.bench import history, host, mali, networks, optee
 from trace_format.errors import GramophoneError
 
 NETWORKS = ("lenet", *networks.LARGE)
 HOST = {f"host-{name}": name for name in NETWORKS}
-SUBJECTS = ("format", "mali", "optee", *NETWORKS, *HOST)
+SUBJECTS = ("format", "mali", "bifrost", "optee", *NETWORKS, *HOST)
 
 
 def main() -> None:
@@ -38,6 +38,7 @@ def main() -> None:
         parser.error(str(error))
     rows = [networks.measure(name) for name in subjects if name in NETWORKS]
     malis = [mali.measure(name) for name in mali.ORIGINAL] if "mali" in subjects else []
+    shaders = [bifrost.measure(name) for name in bifrost.CONVOLUTIONS] if "bifrost" in subjects else []
     parsing = format_bench.measure() if "format" in subjects else {}
     on_host = [cost for name in subjects if name in HOST for cost in host.measure(HOST[name])]
     in_optee = optee.measure() if "optee" in subjects else {}
@@ -48,6 +49,7 @@ def main() -> None:
         "firmware_bytes": firmware,
         "mali": [dataclasses.asdict(row) for row in malis],
         "mali_firmware_bytes": mali_firmware,
+        "bifrost": [dataclasses.asdict(row) for row in shaders],
         "optee": in_optee,
         "host": [dataclasses.asdict(cost) for cost in on_host],
         "format_mb_per_s": parsing,
@@ -64,6 +66,8 @@ def main() -> None:
     if malis:
         console.print(_columns("recording", [row.name for row in malis], mali.lines(malis)))
         console.print(_plain("firmware, mali_g71 on qemu-virt, ES256 (bytes)", mali_firmware, "{:,}"))
+    if shaders:
+        console.print(_columns("\nvirtual Mali", [row.name for row in shaders], bifrost.lines(shaders)))
     if in_optee:
         console.print(_plain("OP-TEE", in_optee, "{:,}"))
     if on_host:

@@ -20,7 +20,7 @@ from host_tools.passes.pipeline import build
 from host_tools.record.importers.networks import file
 from host_tools.record.importers.networks.weights import read_weights
 from host_tools.vgpu.binding import Counters
-from tests.support.described_networks import TOLERANCE, weighted
+from tests.support.described_networks import TOLERANCE, made_up, weighted
 from tests.support.mali_watch import LATENCY_NS
 from trace_format.trace import Trace
 
@@ -62,22 +62,6 @@ def test_memory_does_not_depend_on_the_number_of_threads(recordings: Path, mnist
             device.run({"input": load_digits()[:1].inputs()[0, 0]})
             memory.append(device.memory.tobytes())
     assert memory[0] == memory[1] == memory[2]
-
-
-def made_up(network: file.Network, generator: np.random.Generator) -> dict[str, NDArray[np.float32]]:
-    """Weights with which numbers neither vanish nor explode (He et al., 2015); no batch norm is an identity."""
-    tensors = {}
-    for slot in network.parameters.values():
-        values = generator.standard_normal(slot.shape, np.float32)
-        match slot.name.rpartition(".")[2]:
-            case "weight":
-                values *= np.float32(np.sqrt(2 * slot.sizes["out"] / values.size))
-            case "variance" | "gamma":
-                values = np.float32(0.75) + np.float32(0.5) * generator.random(slot.shape, np.float32)
-            case _:
-                values *= np.float32(0.1)
-        tensors[slot.name] = values
-    return tensors
 
 
 # AlexNet's 244 MB of weights take minutes.

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from host_tools import runners
 from host_tools.demo.digits import load as load_digits
@@ -26,6 +27,22 @@ def weighted(folder: Path, weights: bytes) -> Trace:
     """The recording in a folder that is called as its network, with the weights of a .npz file."""
     network = file.load(folder.name)
     return with_weights(describe(import_gpureplay(folder, folder.name), network), weights, "w.npz", network)
+
+
+def made_up(network: file.Network, generator: np.random.Generator) -> dict[str, NDArray[np.float32]]:
+    """Weights with which numbers neither vanish nor explode (He et al., 2015); no batch norm is an identity."""
+    tensors = {}
+    for slot in network.parameters.values():
+        values = generator.standard_normal(slot.shape, np.float32)
+        match slot.name.rpartition(".")[2]:
+            case "weight":
+                values *= np.float32(np.sqrt(2 * slot.sizes["out"] / values.size))
+            case "variance" | "gamma":
+                values = np.float32(0.75) + np.float32(0.5) * generator.random(slot.shape, np.float32)
+            case _:
+                values *= np.float32(0.1)
+        tensors[slot.name] = values
+    return tensors
 
 
 def check_digits(recordings: Path, weights: bytes, runner: str, signer: FileSigner, **options: Any) -> None:
