@@ -113,6 +113,7 @@ class VirtualGpu:
         threads: worker threads; 0: one a core.
         track_access: keep the access map.
         hang_job, fault_job: test aids: the compute job (from 1) that never completes, or faults.
+        job_limit: what a compute job may execute before it counts as hung (vgpu.h); 0: as long as on the GPU.
         on_interrupt: called with (line, level) at each change.
         schedule: called with a delay in ns after which advance() is to be called; without it the owner polls.
         library: shared library to use instead of the usual one.
@@ -132,6 +133,7 @@ class VirtualGpu:
         track_access: bool = False,
         hang_job: int = 0,
         fault_job: int = 0,
+        job_limit: int = 0,
         on_interrupt: Callable[[int, bool], None] | None = None,
         schedule: Callable[[int], None] | None = None,
         library: Path | None = None,
@@ -155,7 +157,8 @@ class VirtualGpu:
         if schedule is not None:
             self._schedule = _ffi.callback("void(void *, uint64_t)", lambda _ctx, delay: schedule(delay))
         host = _ffi.new("struct vgpu_host *", (_ffi.NULL, self._memory, self._interrupt, self._schedule))
-        options = _ffi.new("struct vgpu_options *", (latency_ns, threads, track_access, hang_job, fault_job))
+        chosen = (latency_ns, threads, track_access, hang_job, fault_job, job_limit)
+        options = _ffi.new("struct vgpu_options *", chosen)
         error = _ffi.new("const char **")
         self._gpu = self._lib.vgpu_create(gpu.encode(), host, options, error)
         if self._gpu == _ffi.NULL:

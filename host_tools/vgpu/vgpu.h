@@ -45,6 +45,10 @@ struct vgpu_options {
     bool track_access;   /* keep the per-byte access map (vgpu_access) */
     uint32_t hang_job;   /* test aid: this compute job (1-based) never completes; 0: none */
     uint32_t fault_job;  /* test aid: this compute job (1-based) reports an MMU fault; 0: none */
+    /* What a compute job may execute before it counts as hung, over all its threads: a V3D's instructions, a
+     * Mali's clauses (of a whole chain), each once for a batch of threads. 0: what the GPU gets through
+     * before its driver resets it. */
+    uint64_t job_limit;
 };
 
 /* Create the GPU named as its profile ("v3d42", "mali_g71"). NULL with *error set (static text)

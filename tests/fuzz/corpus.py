@@ -19,6 +19,7 @@ import lz4.block
 from tee_replayer import target
 from tests.fuzz.targets import CORPUS
 from tests.support import mali_samples, qpu_asm, replayer_samples
+from tests.support.bifrost_board import invocation
 from trace_format import profile
 from trace_format.actions import Op
 
@@ -328,6 +329,8 @@ def machines(gpu: str) -> Iterator[tuple[str, bytes]]:
         shader_job = mali_samples.job_header().ljust(120, b"\0") + struct.pack("<Q", state)
         program = struct.pack("<Q", program_at).ljust(64, b"\0") + mali_samples.END_THREAD
         yield "shader", made(start, shader_job.ljust(256, b"\0") + program)
+        many = shader_job[:32] + invocation((64, 1, 1), (1 << 13, 1 << 13, 1)) + shader_job[40:]
+        yield "many-batches", made(start, many.ljust(256, b"\0") + program)
         yield "no-chain", made(start, bytes(64))
     else:
         start = [("core0.CSD_QUEUED_CFG1", 1 << 16), ("core0.CSD_QUEUED_CFG2", 1 << 16)]

@@ -46,6 +46,7 @@ HEAD = header(flow=0) << 83
 WORD = 0x28 | FIRST << 8 | asm.FMA_NOP << 43 | (asm.ADD_NOP & 0x1FFFF) << 66 | HEAD | asm.ADD_NOP >> 17
 BAD_TUPLE = Tuple(block(0, 1, two=5, mode=0) & ~(0xF << 31) | 9 << 31 | 5 << 8)  # mode 25
 to_group = asm.GROUP << 6
+LOOP = one(add=0x6FE34 | 5 << 6, at=block(fau=0x40, first=True), head=header(), constants=[0], modifiers=TARGET)
 LOADS, STORES = header(message=asm.LOAD_MESSAGE), header(message=asm.STORE_MESSAGE)
 
 CODES: dict[str, tuple[bytes, int, str]] = {
@@ -172,9 +173,7 @@ CODES: dict[str, tuple[bytes, int, str]] = {
     "a load at an odd address": (load(2, 1, 0, 0, index=0), ALIGNMENT,
                                "a load at GPU address 0xffffb8f5d001, which is no"),
     "a store at an odd address": (store(2, 1, 0, 0, index=0), ALIGNMENT, "a store at GPU address 0xffffb8f5d001"),
-    "a loop without an end": (
-        one(add=0x6FE34 | 5 << 6, at=block(fau=0x40, first=True), head=header(), constants=[0], modifiers=TARGET),
-        TERMINATED, "hang: threads ran more than"),
+    "a loop without an end": (LOOP, TERMINATED, "hang: threads ran more than"),
     "a barrier that is not announced": (one(add=0xD7874, head=header(message=asm.BARRIER_MESSAGE)), BARRIER,
                                         "a barrier in a shader whose state says that it has none"),
 }  # fmt: skip
@@ -281,6 +280,57 @@ def test_threads_that_end_before_a_barrier() -> None:
     ):
         board.submit()
     assert board.status() == BARRIER
+
+
+MANY = (1 << 13, 1 << 13, 1)  # workgroups, a batch each: longer than anyone waits
+
+
+@pytest.mark.parametrize("threads", [1, 4])
+def test_a_chain_that_runs_too_long(threads: int) -> None:
+    """The limit is of all batches together; none of them runs long."""
+    board = ShaderBoard(threads=threads, job_limit=1 << 16)
+    board.prepare(store(1, 1, 2, 60), groups=MANY, preload=0)
+    with pytest.raises(VgpuError, match=rf"job at GPU address {VA:#x}: hang: its chain ran more than 65536"):
+        board.submit()
+    assert board.status() == TERMINATED
+
+
+@pytest.mark.parametrize(("limit", "status"), [(64 + 1, 1), (64, TERMINATED)])
+def test_translating_and_running_count_exactly(limit: int, status: int) -> None:
+    """One clause is translated, 64 are run."""
+    board = ShaderBoard(job_limit=limit)
+    board.prepare(one(), groups=(64, 1, 1))
+    assert ("hang: its chain" in attempt(board)) == (status != 1)
+    assert board.status() == status
+
+
+def test_jobs_of_a_chain_share_its_limit() -> None:
+    def run(limit: int) -> str:
+        board = ShaderBoard(job_limit=limit)
+        board.prepare(one(), groups=(30, 1, 1))
+        second = VA + 0x400
+        board.put(VA + 24, struct.pack("<Q", second))
+        board.put(second, bytes(board.ram.bytes[DATA - board.ram.base :][:0xC0]))
+        board.put(second + 24, bytes(8))
+        return attempt(board)
+
+    assert run(62) == ""
+    assert "hang: its chain ran more than 61 clauses" in run(61)
+
+
+def test_each_chain_has_the_limit_anew() -> None:
+    board = ShaderBoard(job_limit=65)
+    for _ in range(3):
+        board.prepare(one(), groups=(64, 1, 1))
+        assert board.go() == 1
+
+
+def test_threads_that_hang_are_named_though_their_chain_has_a_smaller_limit() -> None:
+    board = ShaderBoard(job_limit=1000)
+    board.prepare(LOOP)
+    with pytest.raises(VgpuError, match=rf"clause at GPU address {CODE:#x}: hang: threads ran more than 1000"):
+        board.submit()
+    assert board.status() == TERMINATED
 
 
 def test_what_no_thread_comes_to_does_no_harm() -> None:

@@ -155,3 +155,31 @@ def test_lowest_failing_workgroup_is_reported(threads: int) -> None:
 )
 def test_bad_configuration(cfg: dict[int, int], message: str) -> None:
     assert message in dispatch(END, [], flags=ONE_SECTION, cfg=cfg).error
+
+
+@pytest.mark.parametrize("threads", [1, 4])
+def test_a_dispatch_that_runs_too_long(threads: int) -> None:
+    """The limit is of all batches together; none of them runs long."""
+    outcome = dispatch(END, [], groups=(0x8000, 0xFFFF, 1), flags=ONE_SECTION, threads=threads, limit=1 << 16)
+    assert outcome.error == "hang: a dispatch ran more than 65536 instructions"
+
+
+def test_the_limit_of_a_dispatch_is_exact() -> None:
+    whole = dispatch(END, [], groups=(9, 1, 1), flags=ONE_SECTION).instructions
+    assert dispatch(END, [], groups=(9, 1, 1), flags=ONE_SECTION, limit=whole).error == ""
+    assert "hang" in dispatch(END, [], groups=(9, 1, 1), flags=ONE_SECTION, limit=whole - 1).error
+
+
+def test_batches_that_wait_for_each_other_share_the_limit() -> None:
+    wait, two = "nop; nop\n" * 2, "nop; nop; thrsw\n" * 2  # two switches announce the last section
+    code = "barrierid syncb; nop; thrsw\n" + wait + two + wait + END
+    whole = dispatch(code, [], size=64)
+    assert whole.error == ""
+    assert "hang: a dispatch" in dispatch(code, [], size=64, limit=whole.instructions - 1).error
+
+
+def test_a_thread_that_hangs_is_named_though_its_dispatch_has_a_smaller_limit() -> None:
+    code = "b -32\nnop; nop\nnop; nop\nnop; nop\n" + END
+    outcome = dispatch(code, [], flags=ONE_SECTION, limit=1000)
+    assert outcome.error.startswith(f"QPU instruction at 0x{CODE + 24:08x}")
+    assert "hang: one thread ran more than 1000 instructions" in outcome.error

@@ -13,6 +13,8 @@
 #include <string.h>
 
 enum { ACCESS_BYTES = 8, PAGES = 64, PAGE = 4096 };
+/* What a job may execute: an input of a hundred of them must end within its seconds. */
+enum { JOB_LIMIT = 1 << 10 };
 #define PHYS UINT64_C(0x100000)
 
 static uint8_t *memory;
@@ -73,7 +75,8 @@ static void set_up(vgpu *gpu)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     const struct vgpu_host host = {NULL, find, interrupt, NULL};
-    const struct vgpu_options options = {.threads = 1, .track_access = size && data[size - 1] & 1};
+    const struct vgpu_options options = {
+        .threads = 1, .track_access = size && data[size - 1] & 1, .job_limit = JOB_LIMIT};
     const char *error = NULL;
     if (size < 1 + ACCESS_BYTES)
         return 0;

@@ -5,7 +5,8 @@
 
 #include "mali_bifrost.h"
 
-/* Clauses that a batch may run before it counts as hung. */
+/* Clauses that a batch may run before it counts as hung. A chain has a limit too (mali_jobs.c), but only here
+ * is it known where threads hang. */
 enum { BIFROST_BATCH_LIMIT = 1 << 24 };
 enum { BIFROST_TLB = 256 };
 
@@ -41,7 +42,7 @@ struct bifrost_batch {
     int32_t at; /* pc of all lanes that are alive, while `together` */
     bool together;
     uint64_t alive, waiting; /* bit i: lane i has not ended; is at a barrier */
-    uint64_t clauses;
+    uint64_t clauses, limit; /* that were run, that may be */
     struct bifrost_worker *worker;
 };
 

@@ -265,6 +265,7 @@ bool bifrost_program_build(struct bifrost_program *program, struct mali_device *
     bool done = pending && program->uop && program->code && program->constant && bifrost_constant(&t, 0) &&
                 explore(&t, dev, space, va, pending);
     free(pending);
+    (void)vgpu_budget_spend(&dev->chain, program->clauses); /* the first batch finds that it was too much */
     if (!done)
         *reason = "a program of too many clauses or constants, or too little memory of this machine";
     return done;

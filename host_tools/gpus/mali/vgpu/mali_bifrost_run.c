@@ -36,6 +36,8 @@ struct bifrost_batch *bifrost_batch_create(struct bifrost_worker *worker)
         return NULL;
     memset(batch, 0, sizeof(*batch));
     batch->worker = worker;
+    batch->limit =
+        worker->dev->chain.limit < BIFROST_BATCH_LIMIT ? worker->dev->chain.limit : BIFROST_BATCH_LIMIT;
     batch->slot = aligned_alloc(_Alignof(bifrost_vector), slots * sizeof(*batch->slot));
     if (!batch->slot) {
         free(batch);
@@ -155,9 +157,9 @@ static bool run_clause(struct bifrost_batch *batch, const struct bifrost_code *c
     }
     if (code->status)
         return bifrost_fail(worker, code, code->status, "%s (0x%06x)", code->reason, code->encoding);
-    if (++batch->clauses > BIFROST_BATCH_LIMIT)
-        return bifrost_fail(worker, code, MALI_TERMINATED, "hang: threads ran more than %d clauses",
-                            BIFROST_BATCH_LIMIT);
+    if (++batch->clauses > batch->limit)
+        return bifrost_fail(worker, code, MALI_TERMINATED, "hang: threads ran more than %llu clauses",
+                            (unsigned long long)batch->limit);
     if (active == batch->alive) {
         for (; uop < end; uop++)
             uop->run(uop, batch->slot, batch->slot[uop->to]);
@@ -172,15 +174,31 @@ static bool run_clause(struct bifrost_batch *batch, const struct bifrost_code *c
     return true;
 }
 
+/* Which clause was the one too many depends on the number of workers, so it is not named. */
+static enum bifrost_state spend(struct bifrost_worker *worker, uint64_t clauses, enum bifrost_state state)
+{
+    struct vgpu_budget *chain = &worker->dev->chain;
+
+    if (vgpu_budget_spend(chain, clauses))
+        return state;
+    worker->failure.status = MALI_TERMINATED;
+    snprintf(worker->failure.text, sizeof(worker->failure.text), "hang: its chain ran more than %llu clauses",
+             (unsigned long long)chain->limit);
+    return BATCH_FAILED;
+}
+
 enum bifrost_state bifrost_batch_run(struct bifrost_batch *batch)
 {
+    uint64_t before = batch->clauses;
+
     batch->waiting = 0;
     for (;;) {
         uint64_t runnable = batch->alive & ~batch->waiting, active = runnable;
         int32_t at = batch->at;
 
         if (!runnable)
-            return batch->alive ? BATCH_AT_BARRIER : BATCH_ENDED;
+            return spend(batch->worker, batch->clauses - before,
+                         batch->alive ? BATCH_AT_BARRIER : BATCH_ENDED);
         if (!batch->together)
             active = lowest(batch, runnable, &at);
         const struct bifrost_code *code = &batch->worker->program->code[at];

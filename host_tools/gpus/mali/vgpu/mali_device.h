@@ -11,6 +11,7 @@
 #include "mali_registers.h"
 #include "mali_touched.h"
 #include "vgpu_device.h"
+#include "workers.h"
 
 enum { MALI_LINE_JOB, MALI_LINE_MMU, MALI_LINE_GPU, MALI_LINES };
 enum { MALI_SHADER, MALI_TILER, MALI_L2, MALI_POWER_KINDS };
@@ -62,7 +63,8 @@ struct mali_device {
     struct mali_slot slot[MALI_JS_COUNT];
     uint64_t reset_ns, clean_ns; /* when a command of the GPU is done; 0: none is at work */
     uint32_t chains_started;
-    unsigned latest_space; /* of the latest chain */
+    struct vgpu_budget chain; /* clauses that the latest chain translated and ran */
+    unsigned latest_space;    /* of the latest chain */
     struct mali_touched touched;
     struct mali_range range[MALI_RANGES];
     unsigned ranges;      /* that were found; the latest ones are kept */

@@ -15,6 +15,10 @@ enum {
     STATUS_BYTES = 16,  /* status, first incomplete task, fault pointer */
     MAX_CHAIN = 0x10000 /* an index is of 16 bits */
 };
+/* Clauses of a batch of threads that a chain may run. panfrost takes a chain for hung after half a second
+ * (JOB_TIMEOUT_MS). In that time the largest G71, of 20 cores with three engines, each with a tuple of four
+ * threads a cycle at 850 MHz, runs 2.5e10 of them: of 64 threads in clauses of six tuples, 2^28. */
+#define CHAIN_LIMIT (UINT64_C(1) << 28)
 enum { JOB_NULL = 1, JOB_WRITE_VALUE = 2, JOB_CACHE_FLUSH = 3, JOB_COMPUTE = 4 };
 enum { VALUE_CYCLES = 1, VALUE_TIMESTAMP = 2, VALUE_ZERO = 3, VALUE_8 = 4, VALUE_64 = 7 };
 
@@ -173,6 +177,8 @@ static void start(struct mali_device *dev, unsigned index)
     *mali_reg(dev, at + JS_COMMAND_NEXT) = JS_CMD_NOP;
     *slot = (struct mali_slot){.active = true};
     dev->chains_started++;
+    dev->chain = (struct vgpu_budget){.limit = dev->base.options.job_limit ? dev->base.options.job_limit
+                                                                           : CHAIN_LIMIT};
     /* With flush reduction, caches that were flushed since the job was made need no flush. */
     if (config & JS_CONFIG_START_FLUSH &&
         !(config & JS_CONFIG_FLUSH_REDUCTION && flush_id != *mali_reg(dev, GPU_LATEST_FLUSH)))

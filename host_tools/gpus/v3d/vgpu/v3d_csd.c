@@ -31,12 +31,17 @@ enum {
     WORTH_A_WORKER = 200000,
 };
 
+/* Instructions of a dispatch, unless its caller says otherwise: eight seconds of 8 QPUs at 500 MHz, four
+ * cycles an instruction. The kernel driver lets a dispatch run on as long as batches end (v3d_sched.c). */
+#define DISPATCH_LIMIT (UINT64_C(1) << 33)
+
 struct dispatch {
     const uint32_t *cfg;
     uint32_t count[3], offset[3]; /* workgroups */
     uint32_t workgroup_size, workgroups_per_supergroup, index_bits;
     uint64_t workgroups, supergroups;
     struct qpu_program program;
+    struct vgpu_budget budget;
 };
 
 struct worker_run {
@@ -149,6 +154,19 @@ static void start_thread(struct qpu_thread *t, struct worker_run *run, uint64_t 
     }
 }
 
+/* Count a batch that has ended. */
+static bool spend(struct worker_run *run, uint64_t instructions)
+{
+    struct vgpu_budget *budget = &run->dispatch->budget;
+
+    run->worker.instructions += instructions;
+    if (vgpu_budget_spend(budget, instructions))
+        return true;
+    snprintf(run->worker.error, sizeof run->worker.error,
+             "hang: a dispatch ran more than %" PRIu64 " instructions", budget->limit);
+    return false;
+}
+
 /* Run batches that may wait for each other: round after round, up to the next barrier. */
 static bool run_together(struct worker_run *run, uint64_t supergroup, uint32_t batches)
 {
@@ -180,7 +198,8 @@ static bool run_together(struct worker_run *run, uint64_t supergroup, uint32_t b
         }
     }
     for (uint32_t b = 0; b < batches; b++)
-        run->worker.instructions += run->threads[b].instructions;
+        if (!spend(run, run->threads[b].instructions))
+            return false;
     return true;
 }
 
@@ -190,8 +209,7 @@ static bool run_alone(struct worker_run *run, uint64_t supergroup, uint32_t batc
 
     start_thread(t, run, supergroup, batch);
     qpu_thread_run(t);
-    run->worker.instructions += t->instructions;
-    return t->state == QPU_ENDED;
+    return t->state == QPU_ENDED && spend(run, t->instructions);
 }
 
 static bool run_supergroup(struct worker_run *run, uint64_t supergroup)
@@ -223,6 +241,7 @@ static bool rehearse(struct worker_run *run)
         run->thread_index = i;
         ended = d->program.uses_barrier ? run_together(run, 0, batches_of(d, 0)) : run_alone(run, 0, 0);
         qpu_undo(&run->worker.memory);
+        run->dispatch->budget.used = 0;
     }
     run->thread_index = 0;
     run->worker.memory.undoable = false;
@@ -250,6 +269,7 @@ static bool prepare(struct worker_run *run, struct dispatch *d, struct v3d_mmu *
     run->dispatch = d;
     run->worker.memory.mmu = mmu;
     run->worker.program = &d->program;
+    run->worker.thread_limit = d->budget.limit < QPU_THREAD_LIMIT ? d->budget.limit : QPU_THREAD_LIMIT;
     run->failed = UINT64_MAX;
     run->threads = aligned_alloc(_Alignof(struct qpu_thread), threads * sizeof *run->threads);
     if (mmu->flow)
@@ -298,9 +318,10 @@ static void collect(const struct worker_run *runs, unsigned workers, uint64_t fa
     }
 }
 
-void v3d_csd_run(struct v3d_mmu *mmu, const uint32_t cfg[7], unsigned threads, struct v3d_csd_result *result)
+void v3d_csd_run(struct v3d_mmu *mmu, const uint32_t cfg[7], unsigned threads, uint64_t limit,
+                 struct v3d_csd_result *result)
 {
-    struct dispatch d = {.cfg = cfg};
+    struct dispatch d = {.cfg = cfg, .budget.limit = limit ? limit : DISPATCH_LIMIT};
     unsigned workers = 1;
 
     *result = (struct v3d_csd_result){0};

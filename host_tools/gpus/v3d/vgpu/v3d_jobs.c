@@ -105,7 +105,8 @@ static void run_csd(struct v3d_device *dev, const uint32_t config[V3D_CSD_WORDS]
     memset(&result, 0, sizeof(result));
     dev->mmu.flow = gpu->flow;
     /* Labels, as the access map, are kept by the calling thread. */
-    v3d_csd_run(&dev->mmu, config, gpu->flow ? 1 : vgpu_worker_threads(&gpu->options), &result);
+    v3d_csd_run(&dev->mmu, config, gpu->flow ? 1 : vgpu_worker_threads(&gpu->options), gpu->options.job_limit,
+                &result);
     gpu->counters.instructions += result.instructions;
     gpu->counters.bytes_read += result.bytes_read;
     gpu->counters.bytes_written += result.bytes_written;

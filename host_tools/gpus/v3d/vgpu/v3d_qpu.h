@@ -24,8 +24,10 @@ struct v3d_csd_result {
 
 /*
  * Run one dispatch to its end. cfg: the seven CSD queued-configuration words. threads: worker threads (>= 1).
+ * limit: instructions that it may run before it counts as hung; 0: as many as the GPU does in some seconds.
  * Workgroups are spread over the threads; the result does not depend on their number for race-free shaders.
  */
-void v3d_csd_run(struct v3d_mmu *mmu, const uint32_t cfg[7], unsigned threads, struct v3d_csd_result *result);
+void v3d_csd_run(struct v3d_mmu *mmu, const uint32_t cfg[7], unsigned threads, uint64_t limit,
+                 struct v3d_csd_result *result);
 
 #endif

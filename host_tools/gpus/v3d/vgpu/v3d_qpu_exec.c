@@ -196,9 +196,10 @@ static bool count_run(struct qpu_thread *t, const struct qpu_uop *u, uint32_t la
 {
     t->instructions += last + 1 - t->run_start;
     t->run_start = last + 1;
-    if (t->instructions <= QPU_THREAD_LIMIT)
+    if (t->instructions <= t->worker->thread_limit)
         return true;
-    qpu_fail(t, u, "hang: one thread ran more than %llu instructions", QPU_THREAD_LIMIT);
+    qpu_fail(t, u, "hang: one thread ran more than %llu instructions",
+             (unsigned long long)t->worker->thread_limit);
     return false;
 }
 

@@ -31,8 +31,9 @@ enum {
  */
 enum { QPU_TMU_FIFO = 16, QPU_TMU_DATA = 16 };
 
-/* Instructions that one thread may run before it counts as hung: minutes on the real GPU, which the kernel
- * driver would have reset after half a second without progress. */
+/* Instructions that one thread may run before it counts as hung: half a minute on the real GPU, which the
+ * kernel driver would have reset after half a second without progress. A dispatch has a limit too
+ * (v3d_csd.c), but only here is it known where a thread hangs. */
 #define QPU_THREAD_LIMIT (1ull << 30)
 
 /* What the threads that one worker runs have in common. */
@@ -40,7 +41,8 @@ struct qpu_worker {
     struct qpu_memory memory;
     const struct qpu_program *program;
     uint64_t instructions, bytes_read, bytes_written;
-    bool shared_memory; /* a thread extracted its workgroup's number in memory: see v3d_csd.c */
+    uint64_t thread_limit; /* instructions that a thread may run */
+    bool shared_memory;    /* a thread extracted its workgroup's number in memory: see v3d_csd.c */
     bool faulted, fault_write;
     uint32_t fault_va;
     char error[256];
