@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Commands that record: `gramophone record ncnn` and `gramophone record run`."""
+"""Commands that record: `gramophone record ncnn`, `... run`, `... pi-kit` and `... pi`."""
 
 from __future__ import annotations
 
@@ -16,6 +16,8 @@ from host_tools.commands.traces import NAME, default_name, facts
 from host_tools.machine.boot import BOOT_TIMEOUT_S
 from host_tools.machine.placements import PLACEMENTS
 from host_tools.machine.snapshot import timestamp
+from host_tools.record.board.kit import kit, packed
+from host_tools.record.board.result import board_trace
 from host_tools.record.network import TOLERANCE, record_network
 from host_tools.record.preflight import NetworkError
 from host_tools.record.program import record_program
@@ -66,6 +68,22 @@ class _Shape(click.ParamType[Any]):
         return match[1], shape
 
 
+SHAPES = click.option(
+    "--shape",
+    "shapes",
+    type=_Shape(),
+    multiple=True,
+    required=True,
+    help="Input blob and its shape, slowest dimension first; repeatable.",
+)
+ALLOWED_DIFFERENCE = click.option(
+    "--tolerance",
+    default=TOLERANCE,
+    show_default=True,
+    help="Largest difference to ncnn's CPU result, relative to the largest value.",
+)
+
+
 @click.group(
     "record",
     cls=SubGroup,
@@ -82,23 +100,11 @@ def record() -> None:
 )
 @click.argument("param", type=FILE)
 @click.argument("weights", type=FILE)
-@click.option(
-    "--shape",
-    "shapes",
-    type=_Shape(),
-    multiple=True,
-    required=True,
-    help="Input blob and its shape, slowest dimension first; repeatable.",
-)
+@SHAPES
 @OUTPUT
 @click.option("--name", type=NAME, help="Name of the trace; default: that of PARAM.")
 @GPU
-@click.option(
-    "--tolerance",
-    default=TOLERANCE,
-    show_default=True,
-    help="Largest difference to ncnn's CPU result, relative to the largest value.",
-)
+@ALLOWED_DIFFERENCE
 @TIMEOUT
 @SNAPSHOT
 def record_ncnn(
@@ -116,13 +122,8 @@ def record_ncnn(
 
     Inputs, outputs and parameters are found by recording three times with different data.
     """
-    if len(dict(shapes)) != len(shapes):
-        raise UsageError("the shape of an input is given twice")
-    if not 0 <= tolerance < math.inf:
-        raise UsageError(f"--tolerance: expected a number from 0, found {tolerance}")
     stamp = timestamp(snapshot) if snapshot is not None else ""
-    network = param.read_bytes(), weights.read_bytes()
-    _check_param(param, network[0])
+    network = _network(param, weights, shapes, tolerance)
     check_output(output)
     try:
         trace = record_network(
@@ -177,6 +178,71 @@ def record_run(
     for line in run.output.splitlines():
         say(f"{program.name}: {line}")
     return _written(run.trace, output, stamp)
+
+
+@record.command(
+    "pi-kit",
+    cls=GramophoneCommand,
+    example="gramophone record pi-kit lenet.param lenet.bin --shape data=1x28x28 -o lenet-kit.tar",
+)
+@click.argument("param", type=FILE)
+@click.argument("weights", type=FILE)
+@SHAPES
+@OUTPUT
+@click.option("--name", type=NAME, help="Name of the trace; default: that of PARAM.")
+@ALLOWED_DIFFERENCE
+def record_pi_kit(
+    param: Path,
+    weights: Path,
+    shapes: tuple[tuple[str, tuple[int, ...]], ...],
+    output: Path,
+    name: str | None,
+    tolerance: float,
+) -> Outcome:
+    """Pack what a Raspberry Pi 4 needs to record a network on its own GPU, without privileges.
+
+    There: unpack it, sh run.sh. It runs the network three times and leaves result.tar for `gramophone record pi`.
+    The board needs Python with ncnn, Mesa's Vulkan driver and a C library of 2.34 or newer.
+    """
+    network = _network(param, weights, shapes, tolerance)
+    check_output(output)
+    title = name or default_name(param.stem)
+    try:
+        files = kit(*network, dict(shapes), name=title, tolerance=tolerance)
+    except NetworkError as error:
+        raise GramophoneError(f"{param}, {weights}: {error}") from error
+    data = packed(files, f"{title}-kit")
+    write(output, data)
+    text = f"{output}: {len(data)} bytes\nnext, on the board: tar -xf {output.name} && sh {title}-kit/run.sh"
+    return Outcome({"name": title, "kit_bytes": len(data)}, text)
+
+
+@record.command("pi", cls=GramophoneCommand, example="gramophone record pi lenet-kit/result.tar -o lenet.raw.gtr")
+@click.argument("result", type=FILE)
+@OUTPUT
+@click.option("--name", type=NAME, help="Name of the trace; default: that of the kit.")
+def record_pi(result: Path, output: Path, name: str | None) -> Outcome:
+    """Turn what a Raspberry Pi 4 recorded (`record pi-kit`) into a raw trace.
+
+    It is the trace of a recording in the emulated machine: registers are what Linux's driver writes for each job,
+    jobs and memory the board's own. Before it is written, it is replayed on the virtual GPU and must give what the
+    board computed.
+    """
+    check_output(output)
+    return _written(board_trace(result, name), output, "")
+
+
+def _network(
+    param: Path, weights: Path, shapes: tuple[tuple[str, tuple[int, ...]], ...], tolerance: float
+) -> tuple[bytes, bytes]:
+    """The network's files, once the options are checked."""
+    if len(dict(shapes)) != len(shapes):
+        raise UsageError("the shape of an input is given twice")
+    if not 0 <= tolerance < math.inf:
+        raise UsageError(f"--tolerance: expected a number from 0, found {tolerance}")
+    network = param.read_bytes(), weights.read_bytes()
+    _check_param(param, network[0])
+    return network
 
 
 def _check_param(path: Path, data: bytes) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from host_tools.machine.boot import GuestJob, GuestResult
+from host_tools.machine.boot import GuestJob
 from host_tools.machine.errors import RecordError
 from host_tools.support.gpu_folders import DEFAULT_GPU
 
@@ -67,8 +67,11 @@ def ncnn_job(
     return GuestJob(shlex.join(words), files, gpu=gpu)
 
 
-def ncnn_result(result: GuestResult) -> NcnnResult:
+def ncnn_result(files: Mapping[str, bytes]) -> NcnnResult:
     """What the guest's program reported.
+
+    Args:
+        files: what it left in its output folder, by path below it.
 
     Raises:
         RecordError: the report is missing or does not fit the files that came with it.
@@ -76,11 +79,11 @@ def ncnn_result(result: GuestResult) -> NcnnResult:
     arrays: dict[str, dict[str, Float32]] = {"gpu": {}, "cpu": {}}
     versions = {}
     try:
-        for line in result.files["report"].decode().splitlines():
+        for line in files["report"].decode().splitlines():
             key, _, rest = line.partition(" ")
             if key == "output":
                 kind, index, name, shape = rest.split(" ")
-                data = np.frombuffer(result.files[f"{kind}/{index}"], dtype="<f4")
+                data = np.frombuffer(files[f"{kind}/{index}"], dtype="<f4")
                 arrays[kind][name] = data.reshape([int(size) for size in shape.split("x")])
             else:
                 versions[key] = rest

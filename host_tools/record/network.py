@@ -124,7 +124,7 @@ def _record(machine: Boot, param: bytes, weights: bytes, inputs: dict[str, Float
         )
         with phase(f"boot {machine.number} of {BOOTS}"):
             arguments = {"capture": str(capture)}
-            result = ncnn_result(boot(job, root, machine.plugin, arguments, timeout=machine.timeout))
+            result = ncnn_result(boot(job, root, machine.plugin, arguments, timeout=machine.timeout).files)
     except ProgramError as error:
         raise NetworkError(f"ncnn cannot run the network: {_without_traceback(error.output)}") from error
     versions = result.versions

@@ -61,6 +61,7 @@ def with_slots(
     other_weights: Trace,
     inputs: tuple[Tensors, Tensors],
     outputs: tuple[Tensors, Tensors],
+    finals: tuple[Words, Words] | None = None,
 ) -> Trace:
     """The first recording, with its slots.
 
@@ -68,6 +69,8 @@ def with_slots(
         first, second: recordings with the two sets of inputs.
         other_weights: recording with the first inputs and other weights.
         inputs, outputs: the tensors of the two recordings by blob name, float32.
+        finals: what the last jobs of the two left in memory; None: what they leave on the virtual GPU, which
+            computes as the recorded one if that was virtual, too.
 
     Raises:
         RecordError: an input or output is not found, or memory depends on the inputs in another way.
@@ -83,7 +86,7 @@ def with_slots(
     paired = PairedMemory(_initial(memory, needed), _initial(memory2, needed))
     slots = [_input(paired, name, inputs[0][name], inputs[1][name]) for name in inputs[0]]
     _check_explained(paired, slots)
-    slots += _outputs(first, second, outputs)
+    slots += _outputs(finals or (_replayed(first), _replayed(second)), outputs)
     slots += _parameters(PairedMemory(_initial(memory, needed), _initial(memory3, needed)))
     return _add(first, slots)
 
@@ -153,13 +156,14 @@ def _addresses(slot: Slot) -> NDArray[np.int64]:
     return grid.reshape(-1)
 
 
-def _outputs(first: Trace, second: Trace, outputs: tuple[Tensors, Tensors]) -> list[Slot]:
-    """Replay both recordings on the virtual GPU and look for what the guest got."""
-    finals = []
-    for trace in (first, second):
-        with interpreter(trace) as run:
-            run.run()
-            finals.append(_final(run, Memory.of(trace)))
+def _replayed(trace: Trace) -> Words:
+    with interpreter(trace) as run:
+        run.run()
+        return _final(run, Memory.of(trace))
+
+
+def _outputs(finals: tuple[Words, Words], outputs: tuple[Tensors, Tensors]) -> list[Slot]:
+    """Look in the memories for what the programs got."""
     paired = PairedMemory(*finals)
     slots = []
     for name, tensor in outputs[0].items():

@@ -53,7 +53,7 @@ def test_recording_does_not_depend_on_what_was_cached(
         result = boot(ready, root, gpu, {"capture": str(capture)})
         captures.append(capture.read_bytes())
     assert captures[0] == captures[1]
-    answer = ncnn_result(result)
+    answer = ncnn_result(result.files)
     assert answer.versions["device"].startswith("V3D 4.2")
     assert result.counters["jobs"] >= 4
     (tmp_path / "net.param").write_bytes(network[0])

@@ -127,7 +127,7 @@ def test_report_of_an_inference() -> None:
         "out/gpu/0": bytes.fromhex("0000803f00000040"),
         "out/cpu/0": bytes.fromhex("0000803f00004040"),
     }
-    result = ncnn_result(read_console(session(**files), "", {"jobs": 1}))
+    result = ncnn_result(read_console(session(**files), "", {"jobs": 1}).files)
     assert result.versions == {"ncnn": "1.0.2", "device": "V3D 4.2.14.0"}
     assert result.outputs["prob"].tolist() == [[1.0], [2.0]]
     assert result.reference["prob"].tolist() == [[1.0], [3.0]]
@@ -147,4 +147,4 @@ def test_report_of_an_inference() -> None:
 )
 def test_reports_that_do_not_fit(files: dict[str, bytes]) -> None:
     with pytest.raises(RecordError, match="does not fit"):
-        ncnn_result(read_console(session(**files), "", {"jobs": 1}))
+        ncnn_result(read_console(session(**files), "", {"jobs": 1}).files)

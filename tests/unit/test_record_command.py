@@ -46,7 +46,7 @@ def test_a_boot_is_a_phase(
 
     def boot(*_: object, timeout: float) -> object:
         seen["timeout"] = timeout
-        return SimpleNamespace()
+        return SimpleNamespace(files={})
 
     result = SimpleNamespace(versions={"ncnn": "1"}, outputs={}, reference={})
     monkeypatch.setattr(progress, "LONG_S", 0)
