@@ -16,16 +16,10 @@ _Static_assert(GR_NEED_READS == GR_ACCESS_READ && GR_NEED_WRITES == GR_ACCESS_WR
 const struct gr_limits *gr_find_register(uint32_t index, uint32_t access)
 {
     index = GR_FIRST_OF_BLOCK(index); /* the same registers in other places have the same rights */
-    uint32_t low = 0, high = sizeof registers / sizeof registers[0];
-    while (high - low > 1) { /* the row, if there is one, is in [low, high) */
-        const uint32_t middle = (low + high) / 2;
-        if (registers[middle].first <= index)
-            low = middle;
-        else
-            high = middle;
-    }
-    const struct gr_register row = registers[low];
-    return index - row.first < row.count && (row.access & access) == access ? &limits[row.limits] : NULL;
+    const struct gr_register *row = registers + sizeof registers / sizeof registers[0] - 1;
+    while (row > registers && row->first > index) /* the rows are sorted */
+        row--;
+    return index - row->first < row->count && (row->access & access) == access ? &limits[row->limits] : NULL;
 }
 
 /* `count` items that start at `first` lie below `end`. */

@@ -36,7 +36,7 @@ static bool is_low(const uint8_t s[32])
 
 static enum gr_status check_envelope(struct loader *l)
 {
-    if (!l->source->read(l->source->ctx, 0, l->start, START_BYTES))
+    if (!l->stream.source->read(l->stream.source->ctx, 0, l->start, START_BYTES))
         return GR_STATUS_READ;
     if (!is_expected(l, 0, GR_SIGNED_HEADER_AT_TRACE_BYTES))
         return GR_STATUS_FORMAT;
@@ -85,8 +85,8 @@ static enum gr_status copy_head(struct loader *l)
         return GR_STATUS_MEMORY;
     l->head = memory + BEFORE_HEAD_BYTES;
     memcpy(l->head, header, GR_HEADER_BYTES);
-    if (!l->source->read(l->source->ctx, START_BYTES, l->head + GR_HEADER_BYTES,
-                         l->head_bytes - GR_HEADER_BYTES))
+    if (!l->stream.source->read(l->stream.source->ctx, START_BYTES, l->head + GR_HEADER_BYTES,
+                                l->head_bytes - GR_HEADER_BYTES))
         return GR_STATUS_READ;
     l->state ^= STEP_HEADER;
     return GR_STATUS_OK;
@@ -100,14 +100,11 @@ GR_NOINLINE static enum gr_status check_signature(struct loader *l, uint32_t goo
     static const uint8_t context[CONTEXT_BYTES] = {0x84, 0x6a, 'S', 'i', 'g', 'n',
                                                    'a',  't',  'u', 'r', 'e', '1'};
     const uint32_t size = l->head_bytes; /* more than 255: CBOR says it in 16 bits, or else in 32 */
+    const uint32_t size_bits = size > 0xffff ? 32 : 16;
     uint8_t *to_be_signed = l->head, digest[32];
-    *--to_be_signed = (uint8_t)size;
-    *--to_be_signed = (uint8_t)(size >> 8);
-    if (size > 0xffff) {
-        *--to_be_signed = (uint8_t)(size >> 16);
-        *--to_be_signed = (uint8_t)(size >> 24);
-    }
-    *--to_be_signed = size > 0xffff ? 0x5a : 0x59;
+    for (uint32_t bit = 0; bit < size_bits; bit += 8)
+        *--to_be_signed = (uint8_t)(size >> bit);
+    *--to_be_signed = (uint8_t)(0x58 + size_bits / 16);
     *--to_be_signed = 0x40; /* no bytes */
     to_be_signed -= PROTECTED_BYTES;
     memcpy(to_be_signed, l->start + PROTECTED_AT, PROTECTED_BYTES);

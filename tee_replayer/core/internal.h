@@ -84,18 +84,22 @@ struct gr_stream {
     uint64_t offset;       /* in the signed file, of the next chunk */
     uint64_t left;         /* bytes of the body after the current chunk */
     uint64_t deadline_us;  /* no chunk is taken after it */
-    uint64_t section;      /* bytes left in the current section: no more is handed out */
+    uint64_t section;      /* bytes of the current section that were not handed out */
     const uint8_t *hashes; /* of the next chunk */
     uint8_t *chunk;        /* buffer of chunk_bytes */
     uint32_t chunk_bytes;
-    uint32_t index;          /* number of the next chunk */
-    const uint8_t *at, *end; /* the part of the current chunk not handed out yet */
-    enum gr_status status;   /* the first failure; after it the stream yields zeros */
+    uint32_t index;           /* number of the next chunk */
+    const uint8_t *at, *stop; /* bytes handed out that were not taken */
+    const uint8_t *end;       /* of the current chunk */
+    enum gr_status status;    /* the first failure; after it no more is handed out */
 };
 
-/* Bytes of the current section that can be taken at `at`; 0: it is at its end, or the stream has failed. The
- * caller that takes them advances `at` and `section`. */
-GR_INTERNAL uint32_t gr_stream_ready(struct gr_stream *s);
+/* Bytes of the current section that can be taken at `at`, which the caller then advances; 0: it is at its
+ * end, or the stream has failed. */
+GR_INTERNAL uint64_t gr_stream_ready(struct gr_stream *s);
+
+/* Copy bytes of the section to `out`, or skip them (NULL); fewer when the stream fails. */
+GR_INTERNAL void gr_stream_take(struct gr_stream *s, uint8_t *out, uint64_t bytes);
 
 /* Decode the section, an LZ4 block, to `out`, which it must fill; damage shows in the stream's status. */
 GR_NOINLINE GR_INTERNAL void gr_lz4_decode(struct gr_stream *s, uint8_t *out, uint64_t out_bytes);
@@ -103,8 +107,9 @@ GR_NOINLINE GR_INTERNAL void gr_lz4_decode(struct gr_stream *s, uint8_t *out, ui
 /* Fetch an action and check all that can be checked without running it; the report then names it. */
 GR_INTERNAL enum gr_status gr_fetch_action(struct gr_replayer *r, uint32_t index, struct gr_action *action);
 
-/* Compare secrets and hashes. */
-GR_INTERNAL bool gr_is_same(const uint8_t *a, const uint8_t *b, size_t bytes);
+/* Compare secrets and hashes: 1 or 0, as a word, since of a bool callers may not rely on a register's upper
+ * bits. */
+GR_INTERNAL uint32_t gr_is_same(const uint8_t *a, const uint8_t *b, size_t bytes);
 
 /* What a write may do; NULL when the register does not allow all of `access`. */
 GR_INTERNAL const struct gr_limits *gr_find_register(uint32_t index, uint32_t access);
@@ -119,7 +124,7 @@ GR_INTERNAL enum gr_status gr_copy_slot(struct gr_replayer *r, uint32_t slot, bo
 /* Overwrite with zeros that the compiler cannot leave out. `bytes` and `to` are multiples of 8. */
 GR_INTERNAL void gr_wipe(void *to, uint64_t bytes);
 
-#define GR_STATE_LOADED 0x9ec04eceu
+#define GR_STATE_LOADED 0xe3e3e3e3u
 /* Limit of the resets that are tried, whatever the trace allows. */
 #define GR_RETRY_LIMIT 8u
 /* For jobs that have been reported as done to be over. */

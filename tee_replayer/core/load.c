@@ -40,18 +40,16 @@ GR_INLINE uint64_t stored_bytes(const struct loader *l, uint32_t index)
     return gr_load64(gr_aligned(section_at(l, index)) + GR_SECTION_AT_STORED_BYTES);
 }
 
-/* Whether a section of this type, with these flags, may follow `i` others, the one before of type `before`.
- * The order: the head's three, ACTIONS, IMAGE sections, optional ones. */
+/* Whether a section of this type, with these flags, may follow `i` others, the one before with the flags
+ * `before`. The order: the head's three, ACTIONS, IMAGE sections, optional ones. */
 static bool is_in_order(uint32_t i, uint32_t type, uint32_t flags, uint32_t before)
 {
     static const uint8_t first[] = {GR_SECTION_TYPE_MANIFEST, GR_SECTION_TYPE_SLOTS, GR_SECTION_TYPE_CHUNKS,
                                     GR_SECTION_TYPE_ACTIONS};
-    if (i < sizeof first)
-        return type == first[i] && flags == 0;
-    if (type == GR_SECTION_TYPE_IMAGE)
-        return flags == 0 && (before == GR_SECTION_TYPE_ACTIONS || before == GR_SECTION_TYPE_IMAGE);
-    return flags == GR_SECTION_FLAG_OPTIONAL && type - GR_SECTION_TYPE_MANIFEST > 2 &&
-           type != GR_SECTION_TYPE_ACTIONS;
+    const bool is_required = type - GR_SECTION_TYPE_MANIFEST <= 2 || type - GR_SECTION_TYPE_ACTIONS <= 1;
+    if (flags != (is_required ? 0 : GR_SECTION_FLAG_OPTIONAL) || flags < before)
+        return false;
+    return i < sizeof first ? type == first[i] : !is_required || type == GR_SECTION_TYPE_IMAGE;
 }
 
 /* The section table: sections in their order, without gaps or overlaps. */
@@ -61,7 +59,9 @@ static enum gr_status check_sections(struct loader *l)
     uint32_t before = 0, notes = 0;
     for (uint32_t i = 0; i < l->section_count; i++) {
         const uint8_t *s = gr_aligned(section_at(l, i));
-        const uint32_t type = gr_load16(s + GR_SECTION_AT_TYPE), codec = s[GR_SECTION_AT_CODEC];
+        /* With the reserved bytes behind it, which are zero. */
+        const uint32_t codec = gr_load32(s + GR_SECTION_AT_CODEC);
+        const uint32_t type = gr_load16(s + GR_SECTION_AT_TYPE), flags = gr_load16(s + GR_SECTION_AT_FLAGS);
         const uint64_t stored = gr_load64(s + GR_SECTION_AT_STORED_BYTES),
                        raw = gr_load64(s + GR_SECTION_AT_RAW_BYTES);
         l->r->report.offset = i;
@@ -69,10 +69,9 @@ static enum gr_status check_sections(struct loader *l)
             raw > (uint64_t)1 << 32 ||
             (codec == GR_CODEC_STORED ? raw != stored
                                       : codec != GR_CODEC_LZ4 || i == MANIFEST || i == CHUNKS) ||
-            !is_in_order(i, type, gr_load16(s + GR_SECTION_AT_FLAGS), before) ||
-            !gr_is_zero(s + GR_SECTION_AT_RESERVED, GR_SECTION_AT_OFFSET - GR_SECTION_AT_RESERVED))
+            !is_in_order(i, type, flags, before))
             return GR_STATUS_SECTIONS;
-        before = type;
+        before = flags;
         notes += type == GR_SECTION_TYPE_NOTES;
         if (type == GR_SECTION_TYPE_IMAGE)
             l->image_bytes += raw;
@@ -112,30 +111,16 @@ static enum gr_status check_identity(struct loader *l, const uint8_t *m)
     return GR_STATUS_OK;
 }
 
-/* Copy what is left of the section, or skip it. */
-static void take_rest(struct gr_stream *s, uint8_t *out)
-{
-    while (s->section) {
-        const uint32_t n = gr_stream_ready(s);
-        if (n == 0)
-            return;
-        if (out) {
-            memcpy(out, s->at, n);
-            out += n;
-        }
-        s->at += n;
-        s->section -= n;
-    }
-}
-
 /* The next section of the stream, decoded to `out`, or skipped. */
-static void take_section(const struct loader *l, struct gr_stream *s, uint32_t index, uint8_t *out)
+static void take_section(struct loader *l, uint32_t index, uint8_t *out)
 {
+    struct gr_stream *s = &l->stream;
     s->section = stored_bytes(l, index);
+    s->stop = s->at;
     if (out && gr_aligned(section_at(l, index))[GR_SECTION_AT_CODEC] == GR_CODEC_LZ4)
         gr_lz4_decode(s, out, section_bytes(l, index));
     else
-        take_rest(s, out);
+        gr_stream_take(s, out, s->section);
 }
 
 /* Memory, read by an access of its own: the compiler takes no earlier value for it. */
@@ -209,11 +194,13 @@ static enum gr_status check_manifest(struct loader *l)
     memory += action_bytes;
     r->slots = memory;
     l->stream.chunk = memory + slot_bytes;
-    struct gr_stream stream = {.at = section_data(l, SLOTS), .status = GR_STATUS_OK};
-    stream.end = stream.at + stored_bytes(l, SLOTS);
-    take_section(l, &stream, SLOTS, memory);
-    if (stream.status != GR_STATUS_OK)
-        return stream.status;
+    /* The section lies in the head, and is as good as a chunk that is there. */
+    l->stream.at = section_data(l, SLOTS);
+    l->stream.end = l->stream.at + stored_bytes(l, SLOTS);
+    l->stream.status = GR_STATUS_OK;
+    take_section(l, SLOTS, memory);
+    if (l->stream.status != GR_STATUS_OK)
+        return l->stream.status;
     for (uint32_t i = 0; i < r->slot_count; i++) {
         r->report.offset = i;
         if (!gr_slot_is_valid(r, i))
@@ -228,9 +215,7 @@ static enum gr_status load_body(struct loader *l)
     struct gr_replayer *r = l->r;
     struct gr_stream *stream = &l->stream;
     uint8_t *image = r->memory.base;
-    stream->source = l->source;
     stream->offset = TRACE_AT + (uint64_t)l->head_bytes;
-    stream->status = GR_STATUS_OK;
     gr_wipe(image, r->image_end); /* the prologue wipes what lies after it */
     for (uint32_t i = HEAD_SECTIONS; i < l->section_count; i++) {
         const uint8_t *s = gr_aligned(section_at(l, i));
@@ -242,10 +227,10 @@ static enum gr_status load_body(struct loader *l)
             out = image;
             image += section_bytes(l, i);
         }
-        take_section(l, stream, i, out);
+        take_section(l, i, out);
         uint64_t padding = 0;
         stream->section = -stored_bytes(l, i) % GR_ALIGNMENT;
-        take_rest(stream, (uint8_t *)&padding);
+        gr_stream_take(stream, (uint8_t *)&padding, stream->section);
         if (padding && stream->status == GR_STATUS_OK)
             stream->status = GR_STATUS_SECTIONS;
         r->report.offset = stream->index;
@@ -335,7 +320,7 @@ GR_NOINLINE enum gr_status gr_load(struct gr_replayer *r, const struct gr_memory
     struct loader l;
     memset(&l, 0, sizeof l);
     l.r = r;
-    l.source = source;
+    l.stream.source = source;
     l.policy = policy;
     l.trace_bytes = signed_bytes - TRACE_AT;
     r->report.status = load(&l);
@@ -346,9 +331,9 @@ GR_NOINLINE enum gr_status gr_load(struct gr_replayer *r, const struct gr_memory
 
 void gr_wipe(void *to, uint64_t bytes)
 {
+    /* To a compiler it could be anyone's memory then, so it is not left out. */
+    __asm__ volatile("" : "+r"(to)::"memory");
     memset(to, 0, bytes);
-    /* As if somebody read it, so that no compiler leaves it out. */
-    __asm__ volatile("" : : "r"(to) : "memory");
 }
 
 void gr_unload(struct gr_replayer *r)

@@ -49,7 +49,6 @@ enum step {
 
 struct loader {
     struct gr_replayer *r;
-    const struct gr_source *source;
     const struct gr_policy *policy;
     uint64_t trace_bytes;
     uint32_t state; /* becomes the replayer's */

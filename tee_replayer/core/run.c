@@ -5,7 +5,7 @@
 #include "internal.h"
 
 /* Whether the GPU has reported a fault. No trace can clear what it is seen by. */
-static enum gr_status check_fault(struct gr_replayer *r)
+GR_NOINLINE static enum gr_status check_fault(struct gr_replayer *r)
 {
     const uint32_t fault = gr_driver_fault();
     if (!fault)
@@ -52,8 +52,8 @@ static enum gr_status write_register(struct gr_replayer *r, uint32_t index, uint
 
 /* Wait for `us`, or until a register has the value expected under the mask. `on_timeout` is the status when
  * the time is over; if that is GR_STATUS_OK, no register is read. */
-GR_INLINE enum gr_status wait_for(struct gr_replayer *r, const struct gr_action *a, uint32_t us,
-                                  enum gr_status on_timeout)
+GR_NOINLINE static enum gr_status wait_for(struct gr_replayer *r, const struct gr_action *a, uint32_t us,
+                                           enum gr_status on_timeout)
 {
     const uint64_t start = gr_port_now_us();
     for (;;) {
@@ -74,9 +74,10 @@ GR_INLINE enum gr_status wait_for(struct gr_replayer *r, const struct gr_action 
 static enum gr_status wait_irq(struct gr_replayer *r, const struct gr_action *a)
 {
     const uint64_t now = gr_port_now_us(), left = now < r->deadline_us ? r->deadline_us - now : 0;
-    if (gr_port_wait_irq(a->arg, a->value < left ? a->value : (uint32_t)left))
+    const uint32_t us = a->value < left ? a->value : (uint32_t)left;
+    if (gr_port_wait_irq(a->arg, us))
         return check_fault(r);
-    return a->value < left ? GR_STATUS_NO_IRQ : GR_STATUS_BUDGET;
+    return us < left ? GR_STATUS_NO_IRQ : GR_STATUS_BUDGET;
 }
 
 static enum gr_status execute(struct gr_replayer *r, const struct gr_action *a)
@@ -158,13 +159,13 @@ static enum gr_status try_once(struct gr_replayer *r)
 static bool is_divergence(struct gr_replayer *r)
 {
     const enum gr_status status = r->report.status;
-    if (status == GR_STATUS_DIVERGED || status == GR_STATUS_TIMEOUT || status == GR_STATUS_NO_IRQ) {
-        const enum gr_status cause = check_fault(r);
-        if (cause != GR_STATUS_OK)
-            r->report.status = cause;
-        return true;
-    }
-    return status == GR_STATUS_FAULT || status == GR_STATUS_BUSY;
+    if (status != GR_STATUS_DIVERGED && status != GR_STATUS_TIMEOUT && status != GR_STATUS_NO_IRQ &&
+        status != GR_STATUS_BUSY && status != GR_STATUS_FAULT)
+        return false;
+    const enum gr_status cause = check_fault(r);
+    if (cause != GR_STATUS_OK)
+        r->report.status = cause;
+    return true;
 }
 
 void gr_restart(struct gr_replayer *r)

@@ -47,30 +47,32 @@ static bool is_named(const struct gr_replayer *r, uint32_t index)
 bool gr_slot_is_valid(const struct gr_replayer *r, uint32_t index)
 {
     const uint8_t *slot = slot_at(r, index);
+    /* A power of two, if not 0. */
     const uint32_t element = gr_dtype_bytes(slot[GR_SLOT_AT_DTYPE]), rank = slot[GR_SLOT_AT_RANK],
                    kind = slot[GR_SLOT_AT_KIND];
     const uint64_t address = gr_load64(slot + GR_SLOT_AT_ADDRESS);
     if (!element || rank - 1 >= GR_MAX_RANK ||
         kind - GR_SLOT_KIND_INPUT > GR_SLOT_KIND_PARAMETER - GR_SLOT_KIND_INPUT ||
         slot[GR_SLOT_AT_FLAGS] & ~GR_SLOT_FLAG_BOUND || address_space(slot) >= GR_ADDRESS_SPACES ||
-        address % element || address > r->va_bytes || gr_load16(slot + GR_SLOT_AT_RESERVED) ||
+        address & (element - 1) || address > r->va_bytes || gr_load16(slot + GR_SLOT_AT_RESERVED) ||
         !is_named(r, index))
         return false;
     if (!gr_is_zero(slot + GR_SLOT_AT_RESERVED2, GR_SLOT_BYTES - GR_SLOT_AT_RESERVED2))
         return false;
     uint64_t bytes = element, end = address + element;
-    for (uint32_t i = 0; i < rank; i++) {
+    for (uint32_t i = 0; i < GR_MAX_RANK; i++) {
         const uint64_t count = dimension(slot, i), step = stride(slot, i);
+        if (i >= rank) {
+            if (count | step)
+                return false;
+            continue;
+        }
         const uint64_t reach = (count - 1) * step; /* of 32 bits each, unless the count is zero */
-        if (!count || step < element || step % element || reach > r->va_bytes)
+        if (!count || step < element || step & (element - 1) || reach > r->va_bytes)
             return false;
         bytes *= count;
         end += reach;
         if (bytes > GR_MAX_SLOT_BYTES)
-            return false;
-    }
-    for (uint32_t i = rank; i < GR_MAX_RANK; i++) {
-        if (dimension(slot, i) || stride(slot, i))
             return false;
     }
     return end <= r->va_bytes;
@@ -161,16 +163,16 @@ enum gr_status gr_copy_slot(struct gr_replayer *r, uint32_t index, bool to_gpu)
     uint32_t outer = slot[GR_SLOT_AT_RANK];
     for (; outer && stride(slot, outer - 1) == run; outer--)
         run *= dimension(slot, outer - 1);
-    enum gr_status status = GR_STATUS_OK;
     if (data)
         GR_TELL_COPY(r, gr_log_slot(r->log, index, gr_slot_bytes(r, index), to_gpu));
-    for (uint64_t i = 0, runs = data ? gr_slot_bytes(r, index) / run : 0; i < runs && status == GR_STATUS_OK;
-         i++) {
+    for (uint64_t i = 0, runs = data ? gr_slot_bytes(r, index) / run : 0; i < runs; i++) {
         uint64_t va = gr_load64(slot + GR_SLOT_AT_ADDRESS), left = i;
         for (uint32_t k = outer; k--; left /= dimension(slot, k))
             va += left % dimension(slot, k) * stride(slot, k);
-        status = copy_run(r, address_space(slot), va, data, run, to_gpu);
+        const enum gr_status status = copy_run(r, address_space(slot), va, data, run, to_gpu);
+        if (status != GR_STATUS_OK)
+            return status;
         data += run;
     }
-    return status;
+    return GR_STATUS_OK;
 }

@@ -5,7 +5,7 @@
 
 /* Without an early exit, and so that two calls remain two comparisons. Of no bytes the answer is no: a call
  * whose size was lost to a fault must not pass for a comparison. */
-bool gr_is_same(const uint8_t *a, const uint8_t *b, size_t bytes)
+uint32_t gr_is_same(const uint8_t *a, const uint8_t *b, size_t bytes)
 {
     volatile uint32_t differing = bytes == 0;
     while (bytes--)
@@ -33,19 +33,38 @@ static enum gr_status next_chunk(struct gr_stream *s)
     s->left -= bytes;
     s->hashes += sizeof digest;
     s->index++;
-    s->at = s->chunk;
+    s->at = s->stop = s->chunk;
     s->end = s->chunk + bytes;
     return GR_STATUS_OK;
 }
 
-uint32_t gr_stream_ready(struct gr_stream *s)
+uint64_t gr_stream_ready(struct gr_stream *s)
 {
-    if (s->section == 0 && s->status == GR_STATUS_OK)
-        s->status = GR_STATUS_CODEC; /* it should have been longer */
-    if (s->at == s->end && s->status == GR_STATUS_OK)
-        s->status = next_chunk(s);
-    if (s->status != GR_STATUS_OK)
-        return 0;
-    const uint64_t have = (uint64_t)(s->end - s->at);
-    return (uint32_t)(have < s->section ? have : s->section);
+    if (s->at == s->stop && s->status == GR_STATUS_OK) {
+        if (s->section == 0)
+            s->status = GR_STATUS_CODEC; /* it should have been longer */
+        else if (s->at == s->end)
+            s->status = next_chunk(s);
+        if (s->status != GR_STATUS_OK)
+            return 0;
+        const uint64_t have = (uint64_t)(s->end - s->at), n = have < s->section ? have : s->section;
+        s->stop = s->at + n;
+        s->section -= n;
+    }
+    return (uint64_t)(s->stop - s->at);
+}
+
+void gr_stream_take(struct gr_stream *s, uint8_t *out, uint64_t bytes)
+{
+    while (bytes) {
+        const uint64_t ready = gr_stream_ready(s), n = ready < bytes ? ready : bytes;
+        if (n == 0)
+            return;
+        if (out) {
+            memcpy(out, s->at, n);
+            out += n;
+        }
+        s->at += n;
+        bytes -= n;
+    }
 }

@@ -52,7 +52,7 @@ uint64_t gr_driver_bytes(const struct gr_replayer *r)
     return table + GR_PAGE_BYTES;
 }
 
-bool gr_driver_reset(struct gr_replayer *r)
+GR_NOINLINE bool gr_driver_reset(struct gr_replayer *r)
 {
     (void)r;
     gr_port_write32(GR_BRIDGE_SW_INIT_1, SW_INIT_V3D);
@@ -91,24 +91,29 @@ enum gr_status gr_driver_check_write(struct gr_replayer *r, uint32_t offset, uin
     return code < r->image_end || code == UINT64_MAX ? GR_STATUS_OK : GR_STATUS_RANGE;
 }
 
-enum gr_status gr_driver_map(struct gr_replayer *r, const struct gr_action *a)
+/* Map an action's pages to those that start with the page of `entry`, or unmap them (0). */
+static enum gr_status set_pages(struct gr_replayer *r, const struct gr_action *a, uint32_t entry)
 {
-    const uint32_t entry = ((uint32_t)(r->memory.phys >> PAGE_SHIFT) + a->b) | PTE_VALID |
-                           (a->flags & GR_MAP_GPU_MEM_WRITE ? PTE_WRITABLE : 0);
+    const uint32_t step = entry ? 1 : 0;
     if (!gr_driver_is_idle())
         return GR_STATUS_BUSY;
-    for (uint32_t i = 0; i < a->value; i++)
-        table(r)[a->a + i] = entry + i;
+    for (uint32_t i = 0; i < a->value; i++) {
+        table(r)[a->a + i] = entry;
+        entry += step;
+    }
     return GR_STATUS_OK;
+}
+
+enum gr_status gr_driver_map(struct gr_replayer *r, const struct gr_action *a)
+{
+    return set_pages(r, a,
+                     ((uint32_t)(r->memory.phys >> PAGE_SHIFT) + a->b) | PTE_VALID |
+                         (a->flags & GR_MAP_GPU_MEM_WRITE ? PTE_WRITABLE : 0));
 }
 
 enum gr_status gr_driver_unmap(struct gr_replayer *r, const struct gr_action *a)
 {
-    if (!gr_driver_is_idle())
-        return GR_STATUS_BUSY;
-    for (uint32_t i = 0; i < a->value; i++)
-        table(r)[a->a + i] = 0;
-    return GR_STATUS_OK;
+    return set_pages(r, a, 0);
 }
 
 uint64_t gr_driver_translate(const struct gr_replayer *r, uint32_t space, uint64_t va)

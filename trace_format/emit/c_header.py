@@ -49,7 +49,8 @@ static inline uint64_t gr_load64(const uint8_t *p)
     return gr_load32(p) | (uint64_t)gr_load32(p + 4) << 32;
 }
 
-static inline bool gr_is_zero(const uint8_t *p, size_t n)
+/* 1 or 0, as a word: of a bool, callers may not rely on a register's upper bits. */
+static inline uint32_t gr_is_zero(const uint8_t *p, size_t n)
 {
     uint8_t seen = 0;
     for (size_t i = 0; i < n; i++)

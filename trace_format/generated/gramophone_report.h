@@ -11,10 +11,10 @@
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "structures lie in memory as in the format");
 
 /* What happened. Any two values differ in 10 bits or more, and so from 0 and from all ones: a glitch does
- * not turn one into another. Each is a constant of one AArch64 instruction. Those from DIVERGED to FAULT
- * are worth a reset and another try. */
+ * not turn one into another. Each is a constant of one AArch64 instruction, and OK one that `cmp` takes.
+ * Those from DIVERGED to FAULT are worth a reset and another try. */
 #define GR_STATUS_LIST(X) \
-    X(OK, 0xc3c3c3c3u, "done") \
+    X(OK, 0x00fff000u, "done") \
     X(ARGUMENT, 0xffffd821u, "a function was called with a value that it does not take") \
     X(MEMORY, 0xfff800ffu, "the secure memory is too small or misaligned for this trace") \
     X(READ, 0xd803ffffu, "the signed trace could not be read") \
@@ -27,7 +27,7 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "structures lie in mem
     X(SECTIONS, 0x0000ab67u, "the trace's section table is malformed") \
     X(MANIFEST, 0x03ff03ffu, "the trace's manifest is malformed") \
     X(TARGET, 0x1ff81ff8u, "the trace is for another GPU family") \
-    X(PROFILE, 0x00fff000u, "the trace was made under another register policy") \
+    X(PROFILE, 0xc3c3c3c3u, "the trace was made under another register policy") \
     X(ROLLBACK, 0x001ffff8u, "the trace is older than this device accepts") \
     X(SLOTS, 0xf001f001u, "a slot of the trace is malformed") \
     X(CHUNK, 0xe0ffe0ffu, "a chunk of the trace is not what the signed head says") \

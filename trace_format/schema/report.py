@@ -12,11 +12,11 @@ class Status(Described):
     """What happened.
 
     Any two values differ in 10 bits or more, and so from 0 and from all ones: a glitch does not turn one into
-    another. Each is a constant of one AArch64 instruction. Those from DIVERGED to FAULT are worth a reset and
+    another. Each is a constant of one AArch64 instruction, and OK one that `cmp` takes. Those from DIVERGED to FAULT are worth a reset and
     another try.
     """
 
-    OK = 0xC3C3C3C3, "done"
+    OK = 0x00FFF000, "done"
     ARGUMENT = 0xFFFFD821, "a function was called with a value that it does not take"
     MEMORY = 0xFFF800FF, "the secure memory is too small or misaligned for this trace"
     READ = 0xD803FFFF, "the signed trace could not be read"
@@ -29,7 +29,7 @@ class Status(Described):
     SECTIONS = 0x0000AB67, "the trace's section table is malformed"
     MANIFEST = 0x03FF03FF, "the trace's manifest is malformed"
     TARGET = 0x1FF81FF8, "the trace is for another GPU family"
-    PROFILE = 0x00FFF000, "the trace was made under another register policy"
+    PROFILE = 0xC3C3C3C3, "the trace was made under another register policy"
     ROLLBACK = 0x001FFFF8, "the trace is older than this device accepts"
     SLOTS = 0xF001F001, "a slot of the trace is malformed"
     CHUNK = 0xE0FFE0FF, "a chunk of the trace is not what the signed head says"

@@ -63,8 +63,8 @@ static enum gr_status write_register(struct gr_replayer *r, uint32_t index, uint
 /*@ requires \valid(r) && \valid_read(a) && \separated(r, a);
     assigns r->report.seen;
 */
-GR_INLINE enum gr_status wait_for(struct gr_replayer *r, const struct gr_action *a, uint32_t us,
-                                  enum gr_status on_timeout);
+static enum gr_status wait_for(struct gr_replayer *r, const struct gr_action *a, uint32_t us,
+                               enum gr_status on_timeout);
 
 /*@ requires \valid(r) && \valid_read(a) && \separated(r, a);
     assigns r->report;

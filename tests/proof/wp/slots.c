@@ -54,7 +54,7 @@ static bool is_named(const struct gr_replayer *r, uint32_t index);
 /*@ requires \valid_read(p + (0 .. n - 1));
     assigns \nothing;
 */
-static inline bool gr_is_zero(const uint8_t *p, size_t n);
+static inline uint32_t gr_is_zero(const uint8_t *p, size_t n);
 
 /*@ requires carveout(r) && tables(r);
     requires index < r->slot_count;

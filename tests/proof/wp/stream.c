@@ -14,15 +14,14 @@ bool proof_hash(const uint8_t *data, size_t bytes, uint8_t *digest);
 /*@ requires \valid_read(a + (0 .. bytes - 1)) && \valid_read(b + (0 .. bytes - 1));
     assigns \nothing;
 */
-bool gr_is_same(const uint8_t *a, const uint8_t *b, size_t bytes);
+uint32_t gr_is_same(const uint8_t *a, const uint8_t *b, size_t bytes);
 
 /*@ requires stream(s) && s->left > 0;
-    assigns s->offset, s->left, s->hashes, s->index, s->at, s->end, s->chunk[0 .. s->chunk_bytes - 1];
-    ensures part(s);
-    ensures \result == GR_STATUS_OK ==> s->at == s->chunk && s->end - s->at <= s->chunk_bytes;
-    ensures \result == GR_STATUS_OK ==> s->left + (s->end - s->at) == \old(s->left);
-    ensures \result != GR_STATUS_OK ==> s->left == \old(s->left) && s->at == \old(s->at) && s->end ==
-   \old(s->end);
+    assigns s->offset, s->left, s->hashes, s->index, s->at, s->stop, s->end, s->chunk[0 .. s->chunk_bytes -
+   1]; ensures part(s); ensures \result == GR_STATUS_OK ==> s->at == s->chunk && s->stop == s->at && s->end -
+   s->at <= s->chunk_bytes; ensures \result == GR_STATUS_OK ==> s->left + (s->end - s->at) == \old(s->left);
+    ensures \result != GR_STATUS_OK ==> s->left == \old(s->left) && s->at == \old(s->at) && s->stop ==
+   \old(s->stop) && s->end == \old(s->end);
 */
 static enum gr_status next_chunk(struct gr_stream *s);
 #include "shipped/stream.c"

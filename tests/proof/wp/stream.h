@@ -7,7 +7,8 @@
 */
 bool source_read(void *ctx, uint64_t offset, uint8_t *to, uint32_t bytes);
 
-/*@ predicate part(struct gr_stream *s) = \base_addr(s->at) == \base_addr(s->end) && 0 <= s->end - s->at &&
+/*@ predicate part(struct gr_stream *s) = \base_addr(s->at) == \base_addr(s->end) &&
+      \base_addr(s->at) == \base_addr(s->stop) && s->at <= s->stop <= s->end &&
       \valid_read(s->at + (0 .. s->end - s->at - 1));
 
     // While chunks are left there are a source, room for the chunk, and the hash.
@@ -20,14 +21,29 @@ bool source_read(void *ctx, uint64_t offset, uint8_t *to, uint32_t bytes);
 
     predicate stream(struct gr_stream *s) =
       \valid(s) && part(s) && more(s) && \separated(s, s->chunk + (0 .. s->chunk_bytes - 1)) &&
-      s->section <= s->left + (s->end - s->at);
+      s->section <= s->left + (s->end - s->stop);
+
+    predicate apart(struct gr_stream *s, uint8_t *out, integer bytes) =
+      \separated(s, out + (0 .. bytes - 1)) && \separated(s->source, out + (0 .. bytes - 1)) &&
+      \separated(s->chunk + (0 .. s->chunk_bytes - 1), out + (0 .. bytes - 1)) &&
+      \separated(s->at + (0 .. s->end - s->at - 1), out + (0 .. bytes - 1));
 */
 
 /*@ requires stream(s);
-    assigns s->status, s->offset, s->left, s->hashes, s->index, s->at, s->end, s->chunk[0 .. s->chunk_bytes -
-   1]; ensures \valid(s) && part(s) && \separated(s, s->chunk + (0 .. s->chunk_bytes - 1)); ensures s->section
-   <= s->left + (s->end - s->at); admit ensures hash: more(s); ensures \result <= s->section && \result <=
-   s->end - s->at; ensures (s->at == \old(s->at) && s->end == \old(s->end)) || (s->at == s->chunk && s->end -
+    assigns s->section, s->status, s->offset, s->left, s->hashes, s->index, s->at, s->stop, s->end, s->chunk[0
+   .. s->chunk_bytes - 1]; ensures \valid(s) && part(s) && \separated(s, s->chunk + (0 .. s->chunk_bytes -
+   1)); ensures s->section <= s->left + (s->end - s->stop); admit ensures hash: more(s); ensures \result ==
+   s->stop - s->at; ensures (s->at == \old(s->at) && s->end == \old(s->end)) || (s->at == s->chunk && s->end -
    s->at <= s->chunk_bytes);
 */
-uint32_t gr_stream_ready(struct gr_stream *s);
+uint64_t gr_stream_ready(struct gr_stream *s);
+
+/*@ requires stream(s);
+    requires out == \null || (\valid(out + (0 .. bytes - 1)) && apart(s, out, bytes));
+    requires bytes <= 4294967296;
+    assigns s->section, s->status, s->offset, s->left, s->hashes, s->index, s->at, s->stop, s->end, s->chunk[0
+   .. s->chunk_bytes - 1], out[0 .. bytes - 1]; ensures stream(s); ensures (\old(s->at) <= s->at <= s->end ==
+   \old(s->end)) || (s->at - s->chunk >= 0 && \base_addr(s->at) == \base_addr(s->chunk) && s->end - s->chunk
+   <= s->chunk_bytes);
+*/
+void gr_stream_take(struct gr_stream *s, uint8_t *out, uint64_t bytes);

@@ -56,6 +56,13 @@ uint32_t gr_driver_fault(void);
 static volatile uint32_t *table(const struct gr_replayer *r);
 
 /*@ requires carveout(r) && pages(r, a);
+    requires \separated(a, entries(r) + (0 .. r->va_bytes / GR_PAGE_BYTES - 1));
+    requires \separated(r, entries(r) + (0 .. r->va_bytes / GR_PAGE_BYTES - 1));
+    assigns entries(r)[a->a .. a->a + a->value - 1];
+*/
+static enum gr_status set_pages(struct gr_replayer *r, const struct gr_action *a, uint32_t entry);
+
+/*@ requires carveout(r) && pages(r, a);
     requires (a->b + a->value) * GR_PAGE_BYTES <= r->carveout_bytes;
     requires \separated(a, entries(r) + (0 .. r->va_bytes / GR_PAGE_BYTES - 1));
     requires \separated(r, entries(r) + (0 .. r->va_bytes / GR_PAGE_BYTES - 1));
