@@ -32,7 +32,7 @@ bool source_read(void *ctx, uint64_t offset, uint8_t *to, uint32_t bytes);
 /*@ requires stream(s);
     assigns s->section, s->status, s->offset, s->left, s->hashes, s->index, s->at, s->stop, s->end, s->chunk[0
    .. s->chunk_bytes - 1]; ensures \valid(s) && part(s) && \separated(s, s->chunk + (0 .. s->chunk_bytes -
-   1)); ensures s->section <= s->left + (s->end - s->stop); admit ensures hash: more(s); ensures \result ==
+   1)); ensures s->section <= s->left + (s->end - s->stop); admit ensures hash: more(s); ensures \result <=
    s->stop - s->at; ensures (s->at == \old(s->at) && s->end == \old(s->end)) || (s->at == s->chunk && s->end -
    s->at <= s->chunk_bytes);
 */
