@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from host_tools.gpus.conversion import Conversion
 from host_tools.gpus.listing import Listing, Read
 from host_tools.gpus.page_tables import PageTables
+from host_tools.gpus.transfers import Transfers
 from host_tools.support.gpu_folders import FOLDERS
 from trace_format import profile as profiles
 from trace_format.actions import Actions
@@ -78,6 +79,7 @@ class Family:
             has been written to a register; None where nothing here can tell instructions apart.
         list_job: what a job says that is started now, given how it is started, what has been written to a register
             (0: not known) and a reader of memory; None: nothing is said of its jobs.
+        transfers: how lists copy and fill memory, and how compute jobs do; None: lists do not.
         passes: by name, in the order in which they run, passes over a trace's actions that are for its GPUs only.
     """
 
@@ -97,6 +99,7 @@ class Family:
     describes_job: re.Pattern[str] = NOTHING
     read_shader: Callable[[Callable[[int, int], bytes | None], int, Callable[[str], int]], Shader] | None = None
     list_job: Callable[[Job, Callable[[str], int], Read], Listing] | None = None
+    transfers: Transfers | None = None
     passes: Mapping[str, Callable[[Actions, Profile], Actions]] = field(default_factory=dict)
 
 

@@ -2,7 +2,7 @@
 """Passes: each a named change of a program that keeps outputs and GPU-visible memory as they are."""
 
 from host_tools.gpus.family import families
-from host_tools.passes import memory_passes, mmu_passes, register_passes
+from host_tools.passes import list_passes, memory_passes, mmu_passes, register_passes
 from host_tools.passes.registry import Pass, family_pass
 
 # In the order in which `gramophone build` runs them.
@@ -14,7 +14,7 @@ PASSES: dict[str, Pass] = {
         register_passes.fold_polls,
         register_passes.trim_intervals,
         register_passes.fold_interrupts,
-        register_passes.drop_no_op_lists,
+        list_passes.drop_lists,
         *(family_pass(family, name) for family in families() for name in family.passes),
         mmu_passes.map_once,
         register_passes.drop_repeated_cache_maintenance,

@@ -12,7 +12,7 @@ from host_tools.gpus.family import family_of
 from host_tools.model.program import Program
 from host_tools.passes.registry import action_pass, program_pass
 from trace_format.actions import ALL_BITS, FLAG_IGNORE, Action, Actions, Columns, Op, action, actions_of
-from trace_format.profile import Job, Profile
+from trace_format.profile import Profile
 
 POLL_TIMEOUT_US = 100_000  # Linux v3d_gem.c and v3d_mmu.c give these handshakes 100 ms
 
@@ -62,45 +62,6 @@ def trim_intervals(program: Program) -> None:
 def fold_interrupts(program: Program) -> None:
     """Drop the marks of interrupt handlers; the wait, the status read and the clear stay."""
     program.drop(lambda rows: Columns(rows).is_op(Op.IRQ_ENTER, Op.IRQ_EXIT))
-
-
-@action_pass("no-op-lists")
-def drop_no_op_lists(rows: Actions, gpu: Profile) -> Actions:
-    """Drop bin and render jobs, which in a compute recording only signal fences.
-
-    The virtual GPU refuses any list that would draw, so in a trace that replays they touch no memory.
-    """
-    lists = {job.start.index: job for job in gpu.jobs if job.kind in ("bin", "render")}
-    columns = Columns(rows)
-    written = np.where(columns.is_op(Op.REG_WRITE), columns.register, -1)
-    drop = np.zeros(len(rows), np.bool_)
-    for index in np.flatnonzero(np.isin(written, list(lists))):
-        job = _list_job(rows, int(index), lists[int(written[index])])
-        if not job.any():
-            return rows  # its interrupt was served together with another's: nothing to cut out
-        drop |= job
-    pattern = family_of(gpu).list_registers
-    describing = [register.index for name, register in gpu.registers.items() if pattern.fullmatch(name)]
-    kept: Actions = rows[~(drop | np.isin(written, describing))]
-    return kept
-
-
-def _list_job(rows: Actions, start: int, job: Job) -> NDArray[np.bool_]:
-    """Marks the start of a list job and the service of its interrupt; nothing when that is ambiguous."""
-    drop = np.zeros(len(rows), np.bool_)
-    drop[start] = True
-    for index in range(start + 1, len(rows)):
-        row = Action.of(rows[index])
-        if (row.op == Op.WAIT_IRQ and row.line == job.line) or (
-            row.op == Op.REG_READ_ONCE and row.register == job.done.index and row.expected == job.done_bits
-        ):
-            drop[index] = True
-        elif row.op == Op.REG_WRITE and row.value == job.done_bits and drop[index - 1]:
-            drop[index] = True
-            return drop
-        else:
-            break
-    return np.zeros(len(rows), np.bool_)
 
 
 @program_pass("cache-maintenance")

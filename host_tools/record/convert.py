@@ -18,6 +18,7 @@ from host_tools.gpus.conversion import IRQ_TIMEOUT_US
 from host_tools.gpus.family import family_of, profile_of
 from host_tools.machine.errors import RecordError
 from host_tools.machine.placements import PLACEMENTS
+from host_tools.record.list_marks import mark_lists
 from host_tools.vgpu import capture
 from trace_format import layout
 from trace_format.actions import (
@@ -70,7 +71,7 @@ def convert(path: Path, *, ram_end: int, meta: dict[str, Any], notes: dict[str, 
         )
     with layout.naming(str(path)):
         actions, image, carveout_bytes = builder.finish()
-    return Trace(
+    trace = Trace(
         gpu=builder.gpu.name,
         actions=actions,
         image=image,
@@ -80,6 +81,7 @@ def convert(path: Path, *, ram_end: int, meta: dict[str, Any], notes: dict[str, 
         notes=notes,
         raw=True,
     )
+    return mark_lists(trace)
 
 
 class _Builder:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,12 +14,17 @@ from click.testing import CliRunner, Result
 
 from host_tools.cli import main
 from host_tools.machine.root import RecordRoot
+from host_tools.model.equivalence import difference
 from host_tools.model.interpreter import Interpreter
+from host_tools.passes import PASSES
+from host_tools.passes.list_passes import list_jobs
+from host_tools.passes.pipeline import build
 from host_tools.runners import run as replay_on
 from host_tools.runners.replay import ReplayRequest
 from signing.keys import Algorithm, generate
 from signing.sign import FileSigner, sign_trace
-from tests.support.guest_programs import SHADER, cross_compile, record, refused
+from tests.support.guest_programs import SHADER, compile_vadd, cross_compile, record, refused
+from trace_format.policy import PolicyError
 from trace_format.schema import PAGE_BYTES
 from trace_format.trace import Trace
 
@@ -87,6 +93,31 @@ def test_what_is_built_from_it_computes_the_same(recorded: tuple[Result, Path], 
 def test_recorded_twice_it_is_the_same_file(recorded: tuple[Result, Path], vadd: Path, tmp_path: Path) -> None:
     record("-o", tmp_path / "again.gtr", "--", vadd, SHADER, COUNT)
     assert (tmp_path / "again.gtr").read_bytes() == recorded[1].read_bytes()
+
+
+def test_copies_fills_and_updates_of_buffers(root: RecordRoot, tmp_path: Path) -> None:
+    """By items of 1, 2 and 4 bytes: right in the guest; compute jobs once built, which leave the same bytes."""
+    result = record("-o", tmp_path / "raw.gtr", "--", compile_vadd(root, tmp_path, "copies"), SHADER, COUNT)
+    assert "copies: 0 of 28384 bytes are wrong\n" in result.stderr
+    raw = Trace.read(tmp_path / "raw.gtr")
+    lists = [job for job in list_jobs(raw) if job.writes]
+    assert {job.transfer.item for job in lists if job.transfer} == {1, 2, 4}
+    assert raw.jobs == 1 + len(lists) == 18
+    with_lists = raw
+    for name in itertools.takewhile(lambda name: name != "no-op-lists", PASSES):
+        with_lists = PASSES[name](with_lists)
+    with_jobs = PASSES["no-op-lists"](with_lists)
+    assert difference(with_lists, with_jobs, {}) == ""
+    built = build(raw)
+    assert built.jobs == 18
+    assert difference(with_jobs, built, {}, replays=2) == ""
+    signer = FileSigner(generate(Algorithm.ES256))
+    signed = sign_trace(built.build(), signer)
+    for runner in ("vgpu", "qemu"):
+        replay = replay_on(runner, ReplayRequest(signed, signer.public, repeat=2))
+        assert replay.ok, replay.error
+    with pytest.raises(PolicyError, match=r"core0\.CLE_CT"):
+        sign_trace(build(raw, skip=["no-op-lists"]).build(), signer)
 
 
 def test_a_library_beside_the_program(root: RecordRoot, tmp_path: Path) -> None:

@@ -25,16 +25,15 @@ def cross_compile(source: Path, output: Path, *options: object) -> None:
     subprocess.run([COMPILER, *CFLAGS, source, "-o", output, *map(str, options)], check=True)
 
 
-def compile_vadd(root: RecordRoot, folder: Path) -> Path:
-    """The vector addition, compiled with the guest's own Vulkan headers and loader."""
+def compile_vadd(root: RecordRoot, folder: Path, name: str = "vadd") -> Path:
+    """The vector addition, or a program beside it, compiled with the guest's own Vulkan headers and loader."""
     apt = AptRoot(SUITE, ARCHITECTURE, "record", assume=UNUSED)
     apt.download(["libvulkan-dev"])
     apt.extract(folder, keep=lambda path: path.startswith(("usr/include/vulkan/", "usr/include/vk_video/")))
     loader = root.tree / LIBRARIES / "libvulkan.so.1"
-    cross_compile(
-        VADD / "vadd.c", folder / "vadd", f"-I{folder / 'usr/include'}", loader, "-Wl,--allow-shlib-undefined"
-    )
-    return folder / "vadd"
+    include = f"-I{folder / 'usr/include'}"
+    cross_compile(VADD / f"{name}.c", folder / name, include, loader, "-Wl,--allow-shlib-undefined")
+    return folder / name
 
 
 def record(*words: object, status: int = 0) -> Result:

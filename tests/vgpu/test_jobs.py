@@ -157,8 +157,8 @@ def replaced(data: bytes, at: int, byte: int) -> bytes:
         (False, RENDER_LIST, TILE_LIST, r"bin list at 0x00010000: packet 121 "),
         (True, BIN_LIST, TILE_LIST, r"render list at 0x00010000: packet 119 "),
         (True, RENDER_LIST[:-1], TILE_LIST, r"does not end with packet 13"),
-        (True, RENDER_LIST, replaced(TILE_LIST, 5, 0), r"generic tile list .* at 0x00013004 stores buffer 0"),
-        (True, RENDER_LIST, replaced(TILE_LIST, 4, 30), r"generic tile list at 0x00013000: packet 30 "),
+        (True, RENDER_LIST, replaced(TILE_LIST, 5, 0), r"packet 29 .* at 0x00013004: a format other"),
+        (True, RENDER_LIST, replaced(TILE_LIST, 4, 36), r"generic tile list at 0x00013000: packet 36 "),
         (True, RENDER_LIST, replaced(TILE_LIST, 18, 1), r"does not end with packet 18"),
     ],
 )

@@ -5,6 +5,7 @@ import re
 
 from host_tools.gpus.family import Family
 from host_tools.gpus.v3d.conversion import Registers
+from host_tools.gpus.v3d.copies import TRANSFERS
 from host_tools.gpus.v3d.jobs import addresses, work
 from host_tools.gpus.v3d.listing import list_job
 from host_tools.gpus.v3d.page_tables import V3dTables
@@ -25,4 +26,5 @@ FAMILY = Family(
     read_shader=read_shader,
     describes_job=re.compile(r"core0\.CSD_QUEUED_CFG\d"),
     list_registers=re.compile(r"core0\.(CLE_CT[01]Q|PTB_).*"),
+    transfers=TRANSFERS,
 )

@@ -9,8 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from host_tools.gpus.listing import Descriptor, Instruction, Listing, Read
+from host_tools.gpus.transfers import UnknownListError
 from host_tools.gpus.v3d.disassembly import WORD_BYTES, program
 from host_tools.gpus.v3d.jobs import CODE_FLAGS, UNIFORM_BYTES
+from host_tools.gpus.v3d.lists import transfer
 from host_tools.gpus.v3d.shaders import SINGLE_SEGMENT
 from host_tools.vgpu.build import BuildError
 from trace_format.profile import Job
@@ -28,7 +30,12 @@ def list_job(job: Job, register: Callable[[str], int], read: Read) -> Listing:
     if job.kind in _LISTS:
         prefix = _LISTS[job.kind]
         fields = {what: f"{register(f'core0.{prefix}{end}'):#x}" for end, what in _WHAT[job.kind].items()}
-        return Listing(job.kind, descriptors=[Descriptor("control list", -1, 0, dict(fields))])
+        try:
+            moved = transfer(job.kind, register, read)
+            remarks = [str(moved)] if moved else []
+        except UnknownListError as error:
+            remarks = [f"what the list stores is not known: {error}"]
+        return Listing(job.kind, descriptors=[Descriptor("control list", -1, 0, dict(fields))], remarks=remarks)
     cfg = [register(f"core0.CSD_QUEUED_CFG{index}") for index in range(7)]
     code, uniforms = cfg[5] & ~CODE_FLAGS, cfg[6]
     found = Listing("compute", descriptors=[Descriptor("dispatch", -1, 0, _dispatch(cfg))])

@@ -14,7 +14,7 @@
 #include "workers.h"
 
 /* Who made the access that faulted, as MMU_VIO_ID bits 7:5 (v3d_irq.c). */
-enum { CLIENT_L2T = 0, CLIENT_CLE = 4, CLIENT_SHIFT = 5 };
+enum { CLIENT_L2T = 0, CLIENT_TLB = 3, CLIENT_CLE = 4, CLIENT_SHIFT = 5 };
 
 /* The address that an injected fault reports, as in the recordings of the real driver. */
 enum { INJECTED_FAULT_VA = 0x00dead00 };
@@ -83,6 +83,7 @@ static bool load_page_table(struct v3d_device *dev)
         dev->mmu_stale = dev->mmuc_clean = false;
     }
     v3d_mmu_begin_job(&dev->mmu);
+    dev->mmu.flow = dev->base.flow;
     return true;
 }
 
@@ -103,7 +104,6 @@ static void run_csd(struct v3d_device *dev, const uint32_t config[V3D_CSD_WORDS]
     struct vgpu *gpu = &dev->base;
     struct v3d_csd_result result;
     memset(&result, 0, sizeof(result));
-    dev->mmu.flow = gpu->flow;
     /* Labels, as the access map, are kept by the calling thread. */
     v3d_csd_run(&dev->mmu, config, gpu->flow ? 1 : vgpu_worker_threads(&gpu->options), gpu->options.job_limit,
                 &result);
@@ -174,14 +174,16 @@ void v3d_list_submit(struct v3d_device *dev, unsigned engine)
         return;
     dev->busy[engine] = true;
     vgpu_job_start(&dev->base, engine);
-    v3d_list_check(&dev->mmu, bin ? V3D_LIST_BIN : V3D_LIST_RENDER, begin, end, &result);
+    v3d_list_run(&dev->mmu, bin ? V3D_LIST_BIN : V3D_LIST_RENDER, begin, end, &result);
+    dev->base.counters.bytes_read += result.bytes_read;
+    dev->base.counters.bytes_written += result.bytes_written;
     *v3d_reg(dev, bin ? CORE_CLE_CT0CA : CORE_CLE_CT1CA) = result.faulted ? result.fault_va : end;
     *v3d_reg(dev, bin ? CORE_CLE_CT0EA : CORE_CLE_CT1EA) = end;
     vgpu_job_end(&dev->base, engine);
     if (result.error[0])
         vgpu_fail(&dev->base, "v3d42: %s", result.error);
     else if (result.faulted)
-        raise_fault(dev, CLIENT_CLE, result.fault_va, false);
+        raise_fault(dev, result.fault_tile ? CLIENT_TLB : CLIENT_CLE, result.fault_va, result.fault_write);
     else
         complete_later(dev, engine);
     complete_now_if_due(dev);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Control lists of a V3D 4.2, as far as a GPU without a 3D pipeline can go: those that draw nothing and store
- * nothing. A compute-only Vulkan stack submits them to signal semaphores. Sources: see v3d_list.c.
+ * Control lists of a V3D 4.2, as far as a GPU without a 3D pipeline can go: those that draw nothing. A Vulkan
+ * stack submits them to signal semaphores, and to copy and fill buffers by way of the tile buffer
+ * (v3d_tile.h). Sources: see v3d_list.c.
  */
 #ifndef GRAMOPHONE_V3D_LIST_H
 #define GRAMOPHONE_V3D_LIST_H
@@ -11,14 +12,16 @@
 enum v3d_list_kind { V3D_LIST_BIN, V3D_LIST_RENDER };
 
 struct v3d_list_result {
-    bool faulted; /* a byte of the list is not mapped: fault_va */
+    bool faulted;     /* a byte of the list, or of a buffer, is not mapped as it must be: fault_va */
+    bool fault_write; /* the access was a write */
+    bool fault_tile;  /* the tile buffer made it */
     uint32_t fault_va;
-    char error[256]; /* not empty: a packet that would draw, store, or is not known; names address and packet
-                      */
+    uint64_t bytes_read, bytes_written; /* of buffers */
+    char error[256]; /* not empty: a packet that would draw, or is not modelled; names address and packet */
 };
 
-/* Prove that the list at [start, end) of GPU memory has no effect on memory. */
-void v3d_list_check(struct v3d_mmu *mmu, enum v3d_list_kind kind, uint32_t start, uint32_t end,
-                    struct v3d_list_result *result);
+/* Execute the list at [start, end) of GPU memory. */
+void v3d_list_run(struct v3d_mmu *mmu, enum v3d_list_kind kind, uint32_t start, uint32_t end,
+                  struct v3d_list_result *result);
 
 #endif

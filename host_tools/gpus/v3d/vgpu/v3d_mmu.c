@@ -197,17 +197,17 @@ uint32_t *v3d_mmu_labels(struct v3d_mmu *mmu, uint32_t va)
     return mmu->flow->labels + pa;
 }
 
-bool v3d_mmu_read8(struct v3d_mmu *mmu, uint32_t va, uint8_t *value)
+uint8_t *v3d_mmu_span(struct v3d_mmu *mmu, uint32_t va, uint32_t bytes, bool write)
 {
-    uintptr_t page = mmu->tlb[va >> V3D_PAGE_SHIFT] & ~(uintptr_t)(V3D_PAGE_BYTES - 1);
-    if (!page)
-        return false;
-    *value = ((const uint8_t *)page)[va & (V3D_PAGE_BYTES - 1)];
-    mmu->touched[va >> V3D_PAGE_SHIFT] |= TOUCHED_READ;
+    uintptr_t entry = mmu->tlb[va >> V3D_PAGE_SHIFT];
+    uint32_t inside = va & (V3D_PAGE_BYTES - 1);
+    if (!entry || (write && !(entry & V3D_TLB_WRITABLE)))
+        return NULL;
+    mmu->touched[va >> V3D_PAGE_SHIFT] |= write ? TOUCHED_WRITTEN : TOUCHED_READ;
     uint8_t *flags = mmu->track ? v3d_mmu_noted(mmu, va) : NULL;
     if (flags)
-        access_map_mark(flags + (va & (V3D_PAGE_BYTES - 1)), 1, false);
-    return true;
+        access_map_mark(flags + inside, bytes, write);
+    return (uint8_t *)(entry & ~(uintptr_t)(V3D_PAGE_BYTES - 1)) + inside;
 }
 
 static uint32_t walk_flags(const struct v3d_mmu *mmu, uint32_t index)

@@ -33,8 +33,9 @@ void v3d_mmu_begin_job(struct v3d_mmu *mmu);
 /* What an access to `va` gives; with V3D_FAULT_BUS, *pa is the physical address. */
 enum v3d_fault v3d_mmu_explain(const struct v3d_mmu *mmu, uint32_t va, bool write, uint64_t *pa);
 
-/* Read for the control list executor: one byte. False on a fault. */
-bool v3d_mmu_read8(struct v3d_mmu *mmu, uint32_t va, uint8_t *value);
+/* Host address of bytes within one page for an access by the control list executor, which is noted; NULL: a
+ * fault. */
+uint8_t *v3d_mmu_span(struct v3d_mmu *mmu, uint32_t va, uint32_t bytes, bool write);
 
 /* vgpu_walk */
 size_t v3d_mmu_walk(const struct v3d_mmu *mmu,
