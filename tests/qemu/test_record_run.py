@@ -116,7 +116,7 @@ def test_copies_fills_and_updates_of_buffers(root: RecordRoot, tmp_path: Path) -
     for runner in ("vgpu", "qemu"):
         replay = replay_on(runner, ReplayRequest(signed, signer.public, repeat=2))
         assert replay.ok, replay.error
-    with pytest.raises(PolicyError, match=r"core0\.CLE_CT"):
+    with pytest.raises(PolicyError, match=r"core0\.(CLE_CT|PTB_)"):
         sign_trace(build(raw, skip=["no-op-lists"]).build(), signer)
 
 
