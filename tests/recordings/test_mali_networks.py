@@ -12,6 +12,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from host_tools.demo import mnist
+from host_tools.demo.digits import DigitsError
 from host_tools.demo.digits import load as load_digits
 from host_tools.demo.reference import forward
 from host_tools.model.interpreter import Interpreter, interpreter
@@ -22,6 +24,7 @@ from host_tools.record.importers.networks.weights import read_weights
 from host_tools.vgpu.binding import Counters
 from tests.support.described_networks import TOLERANCE, made_up, weighted
 from tests.support.mali_watch import LATENCY_NS
+from tests.support.sampling import SomeOf
 from trace_format.trace import Trace
 
 # Of a replay of mnist. Slots are operations times threads; another interpreter counted as many.
@@ -52,6 +55,21 @@ def test_digits(recordings: Path, mnist_weights: bytes, form: Callable[[Trace], 
     np.testing.assert_allclose(found, expected, atol=TOLERANCE)
     assert (found.argmax(1) == digits.labels).all()
     assert (counters.jobs, counters.instructions, counters.faults) == (20 * JOBS, 20 * SLOTS, 0)
+
+
+def test_held_out_digits(recordings: Path, mnist_weights: bytes, some_of: SomeOf) -> None:
+    """Digits of the test split get the class that NumPy gives them, be it the right one or not."""
+    try:
+        digits = mnist.split(mnist.read(mnist.fetch()))[1]
+    except DigitsError as error:
+        pytest.skip(str(error))
+    which = list(some_of(range(1000), 100))
+    network, pictures = file.load("mnist"), digits.inputs()[which, 0]
+    found, _ = replays(build(weighted(recordings / "mnist", mnist_weights)), pictures)
+    expected = forward(network, read_weights(mnist_weights, "mnist.npz", network), pictures)
+    np.testing.assert_allclose(found, expected, atol=TOLERANCE)
+    assert (found.argmax(1) == expected.argmax(1)).all()
+    assert (found.argmax(1) == digits.labels[which]).mean() >= 0.97
 
 
 def test_memory_does_not_depend_on_the_number_of_threads(recordings: Path, mnist_weights: bytes) -> None:
