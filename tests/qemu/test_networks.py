@@ -3,11 +3,16 @@
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from host_tools import runners
 from host_tools.demo import RAW
 from host_tools.demo.record import record, same_versions
+from host_tools.model.equivalence import difference
+from host_tools.model.interpreter import interpreter
+from host_tools.passes import PASSES
+from host_tools.passes.pipeline import build
 from host_tools.record import ncnn_cpu
 from host_tools.record.network import TOLERANCE, relative_difference
 from host_tools.runners.replay import ReplayRequest
@@ -26,6 +31,15 @@ def test_the_demo_recording_comes_out_identical() -> None:
     committed = Trace.read(RAW)
     expected = RAW.read_bytes() if same_versions(fresh, committed) else record().build(compress=False)
     assert fresh.build(compress=False) == expected
+
+
+def test_the_recording_on_a_mali_comes_out_identical(shared_folder: Path) -> None:
+    """As above; `python -m tests.support.networks` replaces what is committed."""
+    fresh = networks.recorded(networks.LENET, shared_folder, "mali_g71")
+    expected = Trace.read(networks.COMMITTED["mali_g71"])
+    if not same_versions(fresh, expected):
+        expected = networks.record(networks.LENET, "mali_g71")
+    assert fresh.build() == expected.build()
 
 
 # Passes and replayers do the same with all of a GPU; recording the larger ones takes minutes.
@@ -60,3 +74,15 @@ def test_networks(gpu: str, name: str, shared_folder: Path, tmp_path: Path) -> N
     assert result.outputs.keys() == expected.keys()
     for blob, tensor in expected.items():
         assert relative_difference(result.outputs[blob], tensor) <= TOLERANCE
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("step", PASSES)
+@pytest.mark.parametrize("name", networks.SIZES)
+@pytest.mark.parametrize("gpu", networks.COMMITTED)
+def test_a_pass_keeps_what_a_large_network_computes(gpu: str, name: str, step: str, shared_folder: Path) -> None:
+    """As tests/vgpu/test_passes.py has it for LeNet."""
+    raw, inputs = networks.recorded(name, shared_folder, gpu), {"data": networks.picture(name)}
+    assert difference(raw, PASSES[step](raw), inputs) == ""
+    with interpreter(raw) as one, interpreter(build(raw, skip=[step])) as two:
+        assert np.array_equal(one.run(inputs)["prob"], two.run(inputs)["prob"])

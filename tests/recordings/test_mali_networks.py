@@ -3,10 +3,12 @@
 
 from __future__ import annotations
 
+import functools
 import io
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,9 +20,11 @@ from host_tools.demo.digits import load as load_digits
 from host_tools.demo.reference import forward
 from host_tools.model.interpreter import Interpreter, interpreter
 from host_tools.passes import PASSES
+from host_tools.passes.parameters import bind
 from host_tools.passes.pipeline import build
+from host_tools.record.importers.gpureplay_trace import import_gpureplay
 from host_tools.record.importers.networks import file
-from host_tools.record.importers.networks.weights import read_weights
+from host_tools.record.importers.networks.weights import describe, read_weights, slot_values
 from host_tools.vgpu.binding import Counters
 from tests.support.described_networks import TOLERANCE, made_up, weighted
 from tests.support.mali_watch import LATENCY_NS
@@ -80,6 +84,34 @@ def test_memory_does_not_depend_on_the_number_of_threads(recordings: Path, mnist
             device.run({"input": load_digits()[:1].inputs()[0, 0]})
             memory.append(device.memory.tobytes())
     assert memory[0] == memory[1] == memory[2]
+
+
+# The three have the same kinds of jobs, MobileNet more of them, AlexNet larger ones.
+OTHERS = pytest.mark.exhaustive
+STEPS: list[Any] = [("mnist", step) for step in PASSES]
+STEPS += [pytest.param("mobilenet", step, marks=OTHERS) for step in PASSES]
+STEPS += [pytest.param("alexnet", step, marks=OTHERS) for step in ("dead-memory", "plan-memory")]
+
+
+@functools.cache
+def recorded(folder: Path) -> tuple[Trace, NDArray[np.float32], NDArray[np.float32]]:
+    """The recording with made-up weights, two inputs and what it makes of them."""
+    network, generator = file.load(folder.name), np.random.default_rng(7)
+    trace = describe(import_gpureplay(folder, folder.name), network)
+    trace = bind(trace, slot_values(made_up(network, generator), network)).with_(raw=True)
+    inputs = generator.standard_normal((2, *network.slots["input"].shape), np.float32)
+    return trace, inputs, replays(hardly_built(trace), inputs)[0]
+
+
+@pytest.mark.parametrize(("name", "step"), STEPS)
+def test_a_pass_keeps_outputs(recordings: Path, name: str, step: str) -> None:
+    """By itself, and where it is left out; without `volatile` no recording replays elsewhere."""
+    trace, inputs, expected = recorded(recordings / name)
+    assert abs(expected[0] - expected[1]).max() > 0.01
+    made = [PASSES[step](hardly_built(trace))]
+    made += [build(trace, skip=[step])] if step != "volatile" else []
+    for after in made:
+        assert np.array_equal(replays(after, inputs)[0], expected)
 
 
 # AlexNet's 244 MB of weights take minutes.

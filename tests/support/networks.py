@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Whole networks, recorded once in a run of the tests: that takes a minute."""
+"""Whole networks, recorded once in a run of the tests: that takes a minute.
+
+`python -m tests.support.networks` makes the committed recording of LeNet on a Mali again.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from host_tools.demo import PARAM, WEIGHTS, models
+from host_tools.demo import PARAM, RAW, WEIGHTS, models
 from host_tools.passes.pipeline import build
 from host_tools.record.network import record_network
 from host_tools.support.cache import locked
@@ -17,6 +20,8 @@ from trace_format.trace import Trace
 
 SEED = 11
 LENET = "lenet"
+# Committed recordings of LeNet.
+COMMITTED = {DEFAULT_GPU: RAW, "mali_g71": Path(__file__).with_name("lenet.mali_g71.raw.gtr")}
 SIZES = {"mobilenet_v1": 224, "squeezenet_v1_1": 227}
 
 
@@ -38,12 +43,29 @@ def picture(name: str) -> np.ndarray[tuple[int, ...], np.dtype[np.float32]]:
     return np.random.default_rng(77).normal(0, 1, shape(name)).astype(np.float32)
 
 
+def record(name: str, gpu: str) -> Trace:
+    """A new recording of a network."""
+    param, weights = network(name)
+    return record_network(param, weights, {"data": shape(name)}, name=name, gpu=gpu)
+
+
+def recorded(name: str, folder: Path, gpu: str = DEFAULT_GPU) -> Trace:
+    """The recording of a network; kept in `folder`, for other processes too."""
+    path = folder / f"{name}-{gpu}.raw.gtr"
+    with locked(path.with_suffix(".lock")):
+        if not path.exists():
+            write_atomically(path, record(name, gpu).build())
+        return Trace.read(path)
+
+
 def built(name: str, folder: Path, gpu: str = DEFAULT_GPU) -> Trace:
-    """The recorded and built trace of a network; kept in `folder`, for other processes too."""
+    """The recorded and built trace of a network; kept in the same way."""
     path = folder / f"{name}-{gpu}.gtr"
     with locked(path.with_suffix(".lock")):
         if not path.exists():
-            param, weights = network(name)
-            trace = build(record_network(param, weights, {"data": shape(name)}, name=name, gpu=gpu))
-            write_atomically(path, trace.build())
+            write_atomically(path, build(recorded(name, folder, gpu)).build())
         return Trace.read(path)
+
+
+if __name__ == "__main__":
+    write_atomically(COMMITTED["mali_g71"], record(LENET, "mali_g71").build())
