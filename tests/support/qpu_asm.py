@@ -214,11 +214,12 @@ def _mul(op: str, dest: str, operands: list[str], ports: _Sources) -> int:
 
 
 def _branch(text: str) -> int:
-    match = re.fullmatch(r"b(u?)(?:\.(a0|na0|alla|anyna|anya|allna))?([pq]?)\s+([^,]+)(?:,\s*(\S+))?", text)
+    pattern = r"b(u?)(?:\.(a0|na0|alla|anyna|anya|allna))?([pq]?)\s+([^,;]+)(?:,\s*([^\s;]+))?(; link)?"
+    match = re.fullmatch(pattern, text)
     if match is None:
         raise AsmError(f"{text}: no branch")
-    uniforms, cond, lanes, target, stream = match.groups()
-    word = 16 << 53 | ["", "p", "q"].index(lanes) << 21
+    uniforms, cond, lanes, target, stream, link = match.groups()
+    word = 16 << 53 | (1 << 23 if link else 0) | ["", "p", "q"].index(lanes) << 21
     if cond:
         word |= (2 + ["a0", "na0", "alla", "anyna", "anya", "allna"].index(cond)) << 32
     if target.startswith("zero_addr+"):
@@ -263,13 +264,18 @@ def assemble_line(text: str) -> int:
         flags.append(_flags(suffixes))
     names = [part.partition(".") for part in parts[2:]]
     signals = {name for name, _, _ in names} | ({"imm"} if ports.immediate else set())
-    address = next((dest for name, _, dest in names if dest), None)
+    address = next((dest for name, _, dest in names if dest and name != "rot"), None)
     if address is None:
         word |= _conditions(flags[0], flags[1]) << 46
     else:
         waddr, magic = _waddr(address)
         word |= waddr << 46 | magic << 52
     word |= SIGNALS[frozenset(signals)] << 53
+    for name, _, amount in names:
+        if name == "rot" and amount:
+            if ports.b not in (None, int(amount)):
+                raise AsmError(f"{text}: no port for what says by how much")
+            ports.b = int(amount)
     return word | (ports.a or 0) << 6 | (ports.b or 0)
 
 

@@ -3,15 +3,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from host_tools.gpus.mali import operations
 from host_tools.gpus.mali.clauses import Clause, ClauseError, Tuple, clause_at
-from host_tools.gpus.mali.modifiers import Field
 from host_tools.gpus.mali.notation import clause_lines, program, read_block
 
 BLOCK, FMA, ADD = st.integers(0, 2**35 - 1), st.integers(0, 2**23 - 1), st.integers(0, 2**20 - 1)
@@ -118,35 +115,6 @@ def test_a_clause_in_words() -> None:
     assert lines[1].endswith("r0, r1, u3.w0")
     assert lines[2] == "  +NOP [0x03d964]"
     assert lines[3].endswith("#0x3f800001.w0")
-
-
-def golden() -> list[tuple[operations.Operation, int, str]]:
-    """Operations and what Mesa's disassembler says (make_bifrost_golden.py)."""
-    rows = []
-    for line in Path(__file__).with_name("bifrost_golden.txt").read_text().splitlines():
-        unit, word, text = line.split(" ", 2)
-        operation = (operations.fma if unit == "*" else operations.add)(int(word, 16))
-        assert operation, line
-        rows.append((operation, int(word, 16), text))
-    return rows
-
-
-def test_operations_are_written_as_mesa_writes_them() -> None:
-    words = ["r1", "r2", "r3", "t", "u0.w0", "u0.w1", "t0", "t1"]
-    for operation, word, text in golden():
-        name, operands = operation.told(word, [words[word >> 3 * place & 7] for place in operation.sources])
-        assert f"{name} {', '.join(operands)}".rstrip() == text, f"{word:#x}"
-
-
-def test_mesa_has_been_asked_about_every_modifier() -> None:
-    """But for those of operations that only v6 has: of each field there are two texts."""
-    seen: dict[tuple[str, Field], set[str]] = {}
-    asked = {operation for operation, _, _ in golden()}
-    for operation, word, _ in golden():
-        for field in operation.fields:
-            seen.setdefault((operation.name, field), set()).add(field.text(word))
-    assert len(asked) > 75  # of some FMA and ADD have equal descriptions
-    assert [key for key, texts in seen.items() if len(key[1].texts) > 1 and len(texts) < 2] == []
 
 
 def test_a_program_ends_before_zeros() -> None:

@@ -26,7 +26,7 @@ GOLDEN = [
 # Where we differ from Mesa 22.3.6 on purpose: it accepts V3D 3.3's vdwwt and vpmsetup on 4.2, prints one
 # texture register under another's name, and has a branch condition 1 that it never makes.
 MESA_ONLY = re.compile(r"^(vdwwt|vpmsetup)")
-OUR_SIGNALS = re.compile(r"; (rot|ucb)$")  # Mesa does not print these
+OUR_SIGNALS = re.compile(r"; (rot(\.\d+)?|ucb|link)$")  # Mesa does not print these
 
 
 def ours(word: int) -> str:
@@ -100,6 +100,8 @@ def test_assembler_and_disassembler_agree() -> None:
         text = disassemble(word)
         if text.startswith(("!", "ldvpm", "stvpm")) or "reserved" in text:
             continue
+        if (rotated := re.search(r"; rot\.(\d+)", text)) and f"rf{rotated[1]}" in text:
+            continue  # one port cannot bring both, and the model refuses such words
         assert unordered(disassemble(assemble_line(text))) == unordered(text), hex(word)
 
 
@@ -122,7 +124,7 @@ def test_any_word_is_text_or_a_reason(word: int) -> None:
         (0x3C003186BB800000 & ~(63 << 58) | 11 << 58, "reserved mul operation"),
         (16 << 53 | 1 << 32, "reserved branch condition"),
         (16 << 53 | 3 << 21, "reserved branch lane selection"),
-        (16 << 53 | 1 << 23, "branch bits with no known meaning"),
+        (16 << 53 | 1 << 18, "branch bits with no known meaning"),
         (16 << 53 | 1 << 14 | 5 << 15, "reserved uniform destination"),
     ],
 )

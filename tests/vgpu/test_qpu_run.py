@@ -24,6 +24,83 @@ from tests.support.qpu_bench import (
 # ---- control flow ----
 
 
+@pytest.mark.parametrize("links", [False, True])
+@pytest.mark.parametrize("back", ["b lri\nnop; nop", "lr rf32; nop\nb rf32"])
+def test_subroutine(links: bool, back: str) -> None:
+    """One behind the end of the program. It returns to what set the link register last: the call, or before."""
+    code = (
+        LANE_ADDRESS
+        + f"""
+        nop; mov rf1, 0
+        nop; mov rf2, 0
+        b 0; link                              # to where it would go anyhow
+        nop; nop
+        nop; nop
+        nop; nop
+        add rf1, rf1, 1; nop                   # linked to
+        or.pushz -, rf2, rf2; nop
+        b.alla 48{"; link" if links else ""}
+        nop; mov rf2, 1
+        nop; nop
+        nop; nop
+        or rf30, rf1, rf1; nop
+        """
+        + STORE_RF30
+        + END
+        + f"""
+        nop; mov rf3, 5                        # subroutine
+        {back}
+        nop; nop
+        nop; nop
+        nop; nop
+        """
+    )
+    outcome = dispatch(code, [DATA], flags=ONE_SECTION)
+    assert (outcome.error, outcome.fault) == ("", None)
+    assert outcome.words(DATA, 16).tolist() == [1 if links else 2] * 16
+
+
+@pytest.mark.parametrize("by_r5", [False, True])
+@pytest.mark.parametrize(("source", "group"), [("r0", 16), ("rf32", 4)])
+def test_rotation(source: str, group: int, by_r5: bool) -> None:
+    """Lanes of an accumulator go round, those of the register file in each quad; -16 to 15, or by r5."""
+    for code in range(1, 32):
+        amount = code if code < 16 else code - 32
+        outcome = dispatch(
+            LANE_ADDRESS
+            + f"""
+            eidx {source}; nop
+            nop; nop; ldunif
+            nop; nop
+            nop; add rf30, {source}, {source}; rot{"" if by_r5 else f".{code}"}
+            """
+            + STORE_RF30
+            + END,
+            [DATA, amount & 0xFFFFFFFF],
+            flags=ONE_SECTION,
+        )
+        assert (outcome.error, outcome.fault) == ("", None)
+        expected = np.roll(np.arange(16).reshape(-1, group), amount, axis=1).reshape(-1) * 2
+        np.testing.assert_array_equal(outcome.words(DATA, 16), expected, str(amount))
+
+
+def test_rotation_beside_an_addition() -> None:
+    """The add ALU takes the register as it is, and what it writes there is not what is rotated."""
+    outcome = dispatch(
+        LANE_ADDRESS + "eidx r0; nop\nnop; nop\nadd r0, r0, r0; mov rf30, r0; rot.1\n" + STORE_RF30 + END,
+        [DATA],
+        flags=ONE_SECTION,
+    )
+    assert outcome.words(DATA, 16).tolist() == np.roll(np.arange(16), 1).tolist()
+
+
+def test_a_branch_whose_unused_bits_are_set() -> None:
+    """What says where uniforms go counts only where they move (py-videocore6 leaves it at 1)."""
+    word = int.from_bytes(assemble("b 8"), "little") | 1 << 15
+    code = word.to_bytes(8, "little") + assemble("nop; nop\nnop; nop\nnop; nop\n" + END * 2)
+    assert dispatch(code, [], flags=ONE_SECTION).error == ""
+
+
 def test_loop_with_uniforms() -> None:
     """Sums a uniform over lane-dependent numbers of rounds, by a backward branch that rewinds the uniforms."""
     code = (

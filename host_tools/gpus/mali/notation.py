@@ -1,14 +1,13 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Clauses of a Bifrost program in words: `*FMA.f32.rtz [0x026108] r5, r0, r1.neg, u3.w0`, `+`: the ADD operation.
+"""Clauses of a Bifrost program in words: `*FMA.f32 [0x000291] r5, r0, r1, u3.w0`, `+` for the ADD operation.
 
-Names, modifiers, registers, uniforms and constants are as in Mesa's disassembly (disassemble.c, gen_disasm.py in
-src/panfrost/bifrost). A BRANCH is written without its condition, for Mesa's is known to be wrong: the encoding
-stands beside the name. Operands of clauses of 64 bits are not named.
+Names, registers, uniforms and constants are as in Mesa's disassembly (src/panfrost/bifrost/disassemble.c);
+modifiers are not told apart, so the encoding stands beside the name. Operands of clauses of 64 bits are not named.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from host_tools.gpus.listing import Instruction
@@ -78,10 +77,10 @@ def _fau(index: int, clause: Clause) -> str:
     return f"#{clause.constants.get(place, 0) << 4 | index & 0xF:#x}"
 
 
-def _sources(word: int, places: Iterable[int], block: Block, fau: str, unit: str) -> list[str]:
+def _sources(word: int, count: int, block: Block, fau: str, unit: str) -> list[str]:
     low, high = (fau, fau) if fau == "#0" else (f"{fau}.w0", f"{fau}.w1")
     words = [*(port or "off" for port in block.ports), "#0" if unit == "*" else "t", low, high, "t0", "t1"]
-    return [words[bits(word, 3 * place, 3)] for place in places]
+    return [words[bits(word, 3 * place, 3)] for place in range(count)]
 
 
 def clause_lines(clause: Clause) -> list[str]:
@@ -99,11 +98,10 @@ def clause_lines(clause: Clause) -> list[str]:
             if operation is None:
                 lines.append(f"  {unit}unknown [{word:#08x}]")
                 continue
-            sources = [] if clause.is_wide else _sources(word, operation.sources, block, fau, unit)
-            name, words = operation.told(word, sources)
+            words = [] if clause.is_wide else _sources(word, operation.sources, block, fau, unit)
             if not clause.is_wide and operation.name != "NOP":
                 words.insert(0, to or "-")
-            lines.append(f"  {unit}{name} [{word:#08x}] {', '.join(words)}".rstrip())
+            lines.append(f"  {unit}{operation.name} [{word:#08x}] {', '.join(words)}".rstrip())
     return lines
 
 

@@ -102,6 +102,7 @@ QPU_INLINE qpu_u32 first_lane(qpu_i32 mask)
 }
 
 NULLARY(tidx, qpu_splat(t->thread_index))
+NULLARY(lr, qpu_splat(t->link))
 NULLARY(eidx, QPU_LANE_NUMBERS)
 NULLARY(msf, t->msf)
 NULLARY(flafirst, first_lane(t->flag_a))
@@ -145,6 +146,7 @@ const struct qpu_alu_handlers *qpu_alu_handlers(uint8_t op)
         QPU_ALL(MULTOP, multop),
         QPU_ALL(MOV, mov),
         QPU_ALL(TIDX, tidx),
+        QPU_ALL(LR, lr),
         QPU_ALL(EIDX, eidx),
         QPU_ALL(MSF, msf),
         QPU_ALL(FLAFIRST, flafirst),

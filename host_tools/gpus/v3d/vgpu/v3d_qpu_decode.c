@@ -352,14 +352,15 @@ static bool decode_branch(uint64_t word, struct qpu_instr *instr, const char **r
         return refuse(reason, "reserved branch condition", 34, 32, cond);
     if (field(word, 22, 21) == 3)
         return refuse(reason, "reserved branch lane selection", 22, 21, 3);
-    if (field(word, 23, 23) || field(word, 20, 18) || field(word, 5, 0))
-        return refuse(reason, "branch bits with no known meaning", 23, 0, (unsigned)(word & 0x9c003f));
+    if (field(word, 20, 18) || field(word, 5, 0))
+        return refuse(reason, "branch bits with no known meaning", 20, 0, (unsigned)(word & 0x1c003f));
     branch->cond = (uint8_t)(cond ? QPU_BRANCH_A0 + cond - 2 : QPU_BRANCH_ALWAYS);
     branch->msfign = (uint8_t)field(word, 22, 21);
     branch->destination = (uint8_t)field(word, 13, 12);
     branch->uniforms = field(word, 14, 14);
-    branch->uniform_destination = (uint8_t)field(word, 17, 15);
-    if (branch->uniform_destination > (branch->uniforms ? QPU_DEST_REGFILE : 0))
+    branch->links = field(word, 23, 23);
+    branch->uniform_destination = branch->uniforms ? (uint8_t)field(word, 17, 15) : 0; /* else anything */
+    if (branch->uniform_destination > QPU_DEST_REGFILE)
         return refuse(reason, "reserved uniform destination of a branch", 17, 14, field(word, 17, 14));
     branch->raddr_a = (uint8_t)field(word, 11, 6);
     branch->offset = (int32_t)(field(word, 55, 35) << 3 | field(word, 31, 24) << 24);

@@ -238,6 +238,7 @@ struct qpu_branch {
     uint8_t cond, msfign, destination;
     bool uniforms;               /* the uniform stream moves too */
     uint8_t uniform_destination; /* valid with uniforms */
+    bool links;                  /* the link register takes the address behind the delay slots */
     uint8_t raddr_a;
     int32_t offset;
 };

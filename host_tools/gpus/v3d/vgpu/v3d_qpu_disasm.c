@@ -93,6 +93,8 @@ static void print_signals(struct text *out, const struct qpu_instr *instr)
         if (!(instr->signals & names[i].signal))
             continue;
         print(out, "; %s", names[i].name);
+        if (names[i].signal == QPU_SIG_ROT && instr->raddr_b)
+            print(out, ".%u", instr->raddr_b); /* the code of a small immediate; 0: by r5 */
         if (names[i].signal & QPU_SIG_ADDRESSED) {
             print(out, ".");
             print_destination(out, instr->sig_addr, instr->sig_magic);
@@ -117,6 +119,8 @@ static void print_branch(struct text *out, const struct qpu_branch *branch)
         print(out, ", %s", uniforms[branch->uniform_destination]);
     if (branch->uniforms && branch->uniform_destination == QPU_DEST_REGFILE)
         print(out, "%u", branch->raddr_a);
+    if (branch->links)
+        print(out, "; link");
 }
 
 int qpu_disassemble(const struct qpu_instr *instr, char *text, size_t size)

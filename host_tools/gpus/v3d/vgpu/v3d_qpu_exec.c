@@ -3,7 +3,8 @@
  * Control of a QPU thread: uniform streams, branches, thread switches, memory and errors.
  *
  * Sources: Mesa 22.3.6, src/broadcom/compiler (qpu_schedule.c, qpu_validate.c: delay slots, thread switches,
- * the end of a program) and src/broadcom/qpu/qpu_instr.h (kinds of branches).
+ * the end of a program) and src/broadcom/qpu/qpu_instr.h (kinds of branches). Rotations, the link register:
+ * py-videocore6, src/_videocore6/assembler.py and tests, which ran on a Raspberry Pi 4.
  */
 #include "v3d_qpu_flow.h"
 
@@ -119,6 +120,25 @@ const struct qpu_uop *qpu_write_r5rep(struct qpu_thread *t, const struct qpu_uop
     QPU_GO_ON(t, u);
 }
 
+/*
+ * u->value: by how many lanes; QPU_ROTATE_BY_R5: what r5 says. Registers of the register file are rotated in
+ * each quad by itself (u->b), accumulators over all lanes.
+ */
+const struct qpu_uop *qpu_rotate(struct qpu_thread *t, const struct qpu_uop *u)
+{
+    const qpu_u32 source = t->slot[u->a], r5 = t->slot[QPU_SLOT_ACC + QPU_MAGIC_R5];
+    unsigned by = u->value;
+
+    if (by == QPU_ROTATE_BY_R5) {
+        by = r5[0] % QPU_LANES;
+        if (qpu_any((r5 ^ qpu_splat(r5[0])) % QPU_LANES))
+            return qpu_fail(t, u, "rotation by r5 with lanes that differ: not modelled");
+    }
+    for (unsigned lane = 0; lane < QPU_LANES; lane++)
+        t->slot[u->dst][lane] = source[qpu_rotated_from(lane, by, u->b)];
+    QPU_GO_ON(t, u);
+}
+
 /* The result is in r4 two instructions later; code may not read r4 before, so it can be there at once. */
 const struct qpu_uop *qpu_write_sfu(struct qpu_thread *t, const struct qpu_uop *u)
 {
@@ -182,6 +202,10 @@ const struct qpu_uop *qpu_branch_decide(struct qpu_thread *t, const struct qpu_u
         target = (uint32_t)branch->offset;
     else if (branch->destination == QPU_DEST_REGFILE)
         target = t->slot[QPU_SLOT_RF + branch->raddr_a][0];
+    else if (branch->destination == QPU_DEST_LINK)
+        target = t->link;
+    if (branch->links) /* a branch that is not taken is taken not to set it: no source says */
+        t->link = next;
     if ((target - program->va) % 8 || (target - program->va) / 8 >= program->count)
         return qpu_fail(t, u,
                         "branch to 0x%08" PRIx32 ", outside the shader (0x%08" PRIx32 " and %" PRIu32

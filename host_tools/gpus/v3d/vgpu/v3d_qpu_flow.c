@@ -17,6 +17,7 @@ enum kind {
     KIND_WRITE_UNIFA,
     KIND_R5,
     KIND_R5REP,
+    KIND_ROTATE,
     KIND_SFU,
     KIND_TMU_DATA,
     KIND_TMU_ADDRESS,
@@ -35,7 +36,7 @@ static const struct {
     {qpu_tmu_load, KIND_TMU_LOAD},       {qpu_branch_decide, KIND_BRANCH},
     {qpu_branch_commit, KIND_NOTHING},   {qpu_switch_commit, KIND_NOTHING},
     {qpu_write_barrier, KIND_NOTHING},   {qpu_stop_error, KIND_NOTHING},
-    {qpu_stop_fault, KIND_NOTHING},
+    {qpu_stop_fault, KIND_NOTHING},      {qpu_rotate, KIND_ROTATE},
 };
 
 struct qpu_followed {
@@ -325,6 +326,17 @@ static void broadcast(struct qpu_thread *t, const struct qpu_uop *u, int group)
     write_slot(t, u, labels);
 }
 
+static void rotate(struct qpu_thread *t, const struct qpu_uop *u)
+{
+    struct qpu_labels *l = t->labels;
+    const qpu_u32 source = l->slot[u->a], r5 = l->slot[QPU_SLOT_ACC + QPU_MAGIC_R5];
+    bool by_r5 = u->value == QPU_ROTATE_BY_R5;
+    unsigned by = by_r5 ? t->slot[QPU_SLOT_ACC + QPU_MAGIC_R5][0] : u->value;
+
+    for (unsigned lane = 0; lane < QPU_LANES; lane++)
+        l->slot[u->dst][lane] = source[qpu_rotated_from(lane, by, u->b)] | (by_r5 ? all_lanes(&r5) : 0);
+}
+
 static void step(struct qpu_thread *t, const struct qpu_uop *u, unsigned kind)
 {
     struct qpu_labels *l = t->labels;
@@ -338,6 +350,7 @@ static void step(struct qpu_thread *t, const struct qpu_uop *u, unsigned kind)
     case KIND_WRITE_UNIFA: write_unifa(t, u); break;
     case KIND_R5: broadcast(t, u, 4); break;
     case KIND_R5REP: broadcast(t, u, QPU_LANES); break;
+    case KIND_ROTATE: rotate(t, u); break;
     case KIND_SFU: write_slot(t, u, l->slot[u->a]); break;
     case KIND_TMU_DATA:
         if (t->tmu_data_count < QPU_TMU_DATA)

@@ -15,7 +15,7 @@
 
 enum {
     MAX_INSTRUCTIONS = 1 << 16,
-    MAX_UOPS = 12, /* of one instruction */
+    MAX_UOPS = 13, /* of one instruction */
 };
 
 /* ---- reading the code ---- */
@@ -35,14 +35,14 @@ static bool grow(struct qpu_program *program, uint32_t capacity)
 
 /*
  * Decode from program->va to the end of the thread's code: two delay slots after the thread switch that ends
- * the last section, or the furthest branch target if that is beyond. *mapped: false when the code runs off
- * the mapped pages.
+ * the last section, or, where the furthest branch target is beyond, so much after an end or a branch without
+ * a condition that follows it. *mapped: false when the code runs off the mapped pages.
  */
 static bool read_code(struct qpu_program *program, struct qpu_worker *worker, bool single_segment,
                       bool *mapped)
 {
     uint32_t furthest = 0, end = UINT32_MAX, capacity = 0, i = 0;
-    bool last_section = single_segment, switching = false;
+    bool last_section = single_segment, switching = false, beyond = false;
 
     *mapped = true;
     for (; i < MAX_INSTRUCTIONS && (end == UINT32_MAX || i <= end || i <= furthest); i++) {
@@ -72,11 +72,17 @@ static bool read_code(struct qpu_program *program, struct qpu_worker *worker, bo
             uint32_t target = i + 4 + (uint32_t)instr->branch.offset / 8;
             furthest = target < MAX_INSTRUCTIONS && target > furthest ? target : furthest;
         }
+        if (end != UINT32_MAX && i > end && i == furthest) { /* a subroutine behind the main program */
+            end = UINT32_MAX;
+            beyond = true;
+        }
         bool thrsw = instr->signals & QPU_SIG_THRSW;
         if (thrsw && switching)
             last_section = true;
         else if (thrsw && last_section && end == UINT32_MAX)
             end = i + QPU_SWITCH_DELAY;
+        else if (beyond && end == UINT32_MAX && instr->is_branch && instr->branch.cond == QPU_BRANCH_ALWAYS)
+            end = i + QPU_BRANCH_DELAY;
         switching = thrsw;
     }
     if (program->count == 0 && !grow(program, 1))
@@ -109,6 +115,14 @@ static uint8_t source_slot(const struct qpu_instr *instr, uint8_t mux)
     if (mux != QPU_MUX_B)
         return (uint8_t)(QPU_SLOT_ACC + mux);
     return (uint8_t)((instr->signals & QPU_SIG_SMALL_IMM ? QPU_SLOT_IMM : QPU_SLOT_RF) + instr->raddr_b);
+}
+
+/* Where an ALU's source comes from: those of mul are rotated first where the instruction says so. */
+static uint8_t alu_slot(const struct qpu_instr *instr, const struct qpu_alu *alu, unsigned source)
+{
+    bool rotated = (instr->signals & QPU_SIG_ROT) && alu == &instr->mul;
+
+    return rotated ? (uint8_t)QPU_SLOT_ROTATED : source_slot(instr, alu->mux[source]);
 }
 
 /* The slot that a write ends up in: SLOT_VOID for queues and the like. */
@@ -197,9 +211,19 @@ static bool reads_flags(const struct qpu_alu *alu)
 static bool reads_slot(const struct qpu_instr *instr, const struct qpu_alu *alu, uint8_t slot)
 {
     for (unsigned i = 0; i < qpu_op_sources(alu->op); i++)
-        if (source_slot(instr, alu->mux[i]) == slot)
+        if (alu_slot(instr, alu, i) == slot)
             return true;
     return false;
+}
+
+static void emit_rotation(struct emitter *e, const struct qpu_instr *instr)
+{
+    struct qpu_uop *u = emit(e, qpu_rotate);
+
+    u->dst = QPU_SLOT_ROTATED;
+    u->a = source_slot(instr, instr->mul.mux[0]);
+    u->b = instr->mul.mux[0] == QPU_MUX_A;
+    u->value = instr->raddr_b ? instr->raddr_b % QPU_LANES : QPU_ROTATE_BY_R5;
 }
 
 static void emit_alus(struct emitter *e, const struct qpu_instr *instr)
@@ -214,8 +238,7 @@ static void emit_alus(struct emitter *e, const struct qpu_instr *instr)
         const struct qpu_alu *only = first->op == QPU_OP_NOP ? second : first;
 
         if (only->op != QPU_OP_NOP)
-            emit_alu(e, only, QPU_SLOT_ADD, source_slot(instr, only->mux[0]),
-                     source_slot(instr, only->mux[1]));
+            emit_alu(e, only, QPU_SLOT_ADD, alu_slot(instr, only, 0), alu_slot(instr, only, 1));
         return;
     }
     if (mul_first || (!add_first && add_spoils && !mul_spoils)) {
@@ -225,7 +248,7 @@ static void emit_alus(struct emitter *e, const struct qpu_instr *instr)
     uint8_t sources[2], spoiled = final_slot(first->waddr, first->magic);
     bool copied = false;
     for (unsigned i = 0; i < 2; i++) {
-        sources[i] = source_slot(instr, second->mux[i]);
+        sources[i] = alu_slot(instr, second, i);
         if (i < qpu_op_sources(second->op) && sources[i] == spoiled) {
             if (!copied) {
                 struct qpu_uop *copy = emit(e, qpu_alu_handlers(QPU_OP_MOV)->run[QPU_PLAIN]);
@@ -238,7 +261,7 @@ static void emit_alus(struct emitter *e, const struct qpu_instr *instr)
             sources[i] = QPU_SLOT_OLD;
         }
     }
-    emit_alu(e, first, QPU_SLOT_ADD, source_slot(instr, first->mux[0]), source_slot(instr, first->mux[1]));
+    emit_alu(e, first, QPU_SLOT_ADD, alu_slot(instr, first, 0), alu_slot(instr, first, 1));
     emit_alu(e, second, QPU_SLOT_MUL, sources[0], sources[1]);
 }
 
@@ -281,6 +304,8 @@ static void emit_instruction(struct emitter *e)
     } else {
         program->uses_barrier |= instr->add.op == QPU_OP_BARRIERID;
         program->uses_thread_index |= instr->add.op == QPU_OP_TIDX;
+        if (instr->signals & QPU_SIG_ROT)
+            emit_rotation(e, instr);
         emit_alus(e, instr);
         emit_signals(e, instr);
     }

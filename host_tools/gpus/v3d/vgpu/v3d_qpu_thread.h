@@ -21,6 +21,7 @@ enum {
     QPU_SLOT_ADD = QPU_SLOT_ACC + 6, /* result of the add ALU on its way to a magic address */
     QPU_SLOT_MUL,                    /* the same of the mul ALU */
     QPU_SLOT_OLD,                    /* a register's value from before this instruction */
+    QPU_SLOT_ROTATED,                /* what the mul ALU takes where the lanes are rotated */
     QPU_SLOT_VOID,                   /* result that goes nowhere */
     QPU_SLOTS,
 };
@@ -67,6 +68,7 @@ struct qpu_thread {
     uint32_t uniform_va; /* uniform stream */
     uint32_t unifa_va;   /* second uniform stream */
     uint32_t thread_index;
+    uint32_t link;      /* the link register: where a subroutine returns to */
     uint32_t run_start; /* instruction at which the current straight run began, for counting */
     uint64_t instructions;
     const struct qpu_uop *branch_to; /* taken branch waiting for its delay slots, or NULL */
@@ -124,6 +126,14 @@ const struct qpu_uop *qpu_fail(struct qpu_thread *thread, const struct qpu_uop *
 /* Stop the thread with an MMU fault. Returns NULL. */
 const struct qpu_uop *qpu_fault(struct qpu_thread *thread, uint32_t va, bool write);
 
+enum { QPU_ROTATE_BY_R5 = UINT8_MAX };
+
+/* The lane that a rotation by so many lanes brings to this one; in quads: of its own quad. */
+QPU_INLINE unsigned qpu_rotated_from(unsigned lane, unsigned by, bool in_quads)
+{
+    return in_quads ? (lane & ~3u) | ((lane - by) & 3) : (lane - by) % QPU_LANES;
+}
+
 /* Lanes for which a condition other than QPU_COND_ALWAYS holds. */
 QPU_INLINE qpu_i32 qpu_flag(const struct qpu_thread *thread, uint8_t cond)
 {
@@ -173,6 +183,7 @@ const struct qpu_alu_handlers *qpu_alu_handlers(uint8_t op); /* v3d_qpu_alu.c */
 void qpu_sfu(uint8_t op, qpu_u32 *x); /* v3d_qpu_sfu.c; RECIP, RSQRT, EXP, LOG or SIN of *x, in place */
 qpu_run qpu_tmu_data, qpu_tmu_address, qpu_tmu_load, qpu_tmu_wait;                        /* v3d_qpu_tmu.c */
 qpu_run qpu_write_r5, qpu_write_r5rep, qpu_write_sfu, qpu_write_unifa, qpu_write_barrier; /* v3d_qpu_exec.c */
+qpu_run qpu_rotate;
 qpu_run qpu_load_uniform, qpu_load_unifa, qpu_branch_decide, qpu_branch_commit, qpu_switch_commit;
 qpu_run qpu_stop_error, qpu_stop_fault;
 

@@ -67,6 +67,23 @@ static const char *unmodelled_alu(const struct qpu_alu *alu)
     return unmodelled_destination(alu->op, alu->waddr, alu->magic);
 }
 
+/* Known is that one source of the mul ALU is rotated, also where it is both sources (py-videocore6,
+ * tests/test_signals.py, which ran on a Raspberry Pi 4). */
+static const char *unmodelled_rotation(const struct qpu_instr *instr)
+{
+    const struct qpu_alu *mul = &instr->mul;
+    unsigned sources = qpu_op_sources(mul->op);
+
+    if (instr->raddr_b >= 32)
+        return "rotation by a number that is no small integer";
+    for (unsigned i = 0; i < qpu_op_sources(instr->add.op); i++)
+        if (instr->add.mux[i] == QPU_MUX_B)
+            return "rotation beside a use of what says by how much";
+    if (sources == 0 || mul->mux[0] == QPU_MUX_B || (sources > 1 && mul->mux[1] != mul->mux[0]))
+        return "rotation of other than one source of the mul operation: not modelled";
+    return NULL;
+}
+
 const char *qpu_unmodelled(const struct qpu_program *program, uint32_t i)
 {
     const struct qpu_instr *instr = &program->instr[i];
@@ -85,16 +102,17 @@ const char *qpu_unmodelled(const struct qpu_program *program, uint32_t i)
     }
     if (instr->is_branch) {
         const struct qpu_branch *branch = &instr->branch;
-        bool link = branch->destination == QPU_DEST_LINK ||
-                    (branch->uniforms && branch->uniform_destination == QPU_DEST_LINK);
-        return link ? "link register: not modelled" : NULL;
+        bool link = branch->uniforms && branch->uniform_destination == QPU_DEST_LINK;
+        return link ? "uniform stream moved to the link register: not modelled" : NULL;
     }
     if (instr->signals & (QPU_SIG_LDVARY | QPU_SIG_LDTLB | QPU_SIG_LDTLBU))
         return "signal that makes no sense in a compute shader (ldvary, ldtlb, ldtlbu)";
     if (instr->signals & QPU_SIG_WRTMUC)
         return "wrtmuc: TMU texture lookups are not modelled";
-    if (instr->signals & (QPU_SIG_UCB | QPU_SIG_ROT))
-        return "signal that is not modelled (ucb, rot)";
+    if (instr->signals & QPU_SIG_UCB)
+        return "signal that is not modelled (ucb)";
+    if ((instr->signals & QPU_SIG_ROT) && (reason = unmodelled_rotation(instr)))
+        return reason;
     if ((reason = unmodelled_alu(&instr->add)) || (reason = unmodelled_alu(&instr->mul)))
         return reason;
     if ((instr->signals & QPU_SIG_ADDRESSED) &&
