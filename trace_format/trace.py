@@ -64,6 +64,8 @@ class Slot:
         address: GPU virtual address of the first element.
         address_space: GPU address space.
         bound: the image holds a value, so a caller may leave the slot out.
+        split: number of the axis that is one with the next one for whoever uses the tensor, whose elements lie in
+            memory in groups; kept in the trace's notes, since it is nothing to a device.
     """
 
     name: str
@@ -74,6 +76,15 @@ class Slot:
     address: int
     address_space: int = 0
     bound: bool = False
+    split: int | None = None
+
+    @property
+    def tensor_shape(self) -> tuple[int, ...]:
+        """Shape of the tensor as its users know it, which has the same elements in the same order."""
+        if self.split is None:
+            return self.shape
+        one, two, *others = self.shape[self.split :]
+        return (*self.shape[: self.split], one * two, *others)
 
     @property
     def span(self) -> int:
@@ -203,8 +214,8 @@ class Trace:
         body = [layout.Part.encoded(SectionType.ACTIONS, self.actions.tobytes(), compress)]
         for piece in codec.image_pieces(self.image, compress):
             body.append(layout.Part.encoded(SectionType.IMAGE, piece, compress))
-        if self.notes:
-            text = notes_bytes(self.notes)
+        if notes := _notes_with_splits(self.notes, self.slots):
+            text = notes_bytes(notes)
             body.append(layout.Part.encoded(SectionType.NOTES, text, compress, SECTION_FLAG_OPTIONAL))
         return layout.assemble(head, body, chunk_bytes, HEADER_FLAG_RAW if self.raw else 0)
 
@@ -293,15 +304,16 @@ class Trace:
                 found=f"{manifest['profile_id']:#018x}",
             )
         notes_parts = sections.all(SectionType.NOTES)
+        notes = _notes(notes_parts[0]) if notes_parts else {}
         trace = cls(
             gpu=gpu.name,
             actions=np.frombuffer(packed_actions.decode(), dtype=ACTION_DTYPE),
             image=b"".join(part.view() for part in image_parts),
             carveout_bytes=manifest["carveout_bytes"],
             va_bytes=manifest["va_bytes"],
-            slots=slots,
+            slots=_with_splits(slots, notes.pop(_SPLITS, {})),
             meta={key: manifest[key] for key in cls.META_DEFAULTS},
-            notes=_notes(notes_parts[0]) if notes_parts else {},
+            notes=notes,
             raw=bool(header["flags"] & HEADER_FLAG_RAW),
         )
         trace.check()
@@ -319,6 +331,9 @@ class Trace:
     def read(cls, path: str | Path) -> Trace:
         """Read a trace file."""
         return cls.parse(Path(path).read_bytes(), str(path))
+
+
+_SPLITS = "split_axes"  # in the notes: slot -> axis, as Slot.split
 
 
 def notes_bytes(notes: dict[str, Any]) -> bytes:
@@ -411,6 +426,28 @@ def check_slots(slots: list[Slot], va_bytes: int, address_spaces: int, where: st
                 expected=f"at most {MAX_SLOT_BYTES}",
                 found=slot.dense_bytes,
             )
+
+
+def _notes_with_splits(notes: dict[str, Any], slots: list[Slot]) -> dict[str, Any]:
+    splits = {slot.name: slot.split for slot in slots if slot.split is not None}
+    return {**notes, _SPLITS: splits} if splits else notes
+
+
+def _with_splits(slots: list[Slot], splits: Any) -> list[Slot]:
+    """The slots with what the notes say of their axes.
+
+    Raises:
+        SectionError: that is not an object of names and axes that have a next one.
+    """
+    found = {slot.name: slot for slot in slots}
+    for name, axis in splits.items() if isinstance(splits, dict) else [("", splits)]:
+        slot = found.get(name)
+        if slot is None or type(axis) is not int or not 0 <= axis < len(slot.shape) - 1:
+            raise SectionError(
+                f"notes: {_SPLITS} of slot {name!r}", expected="an axis that has a next one", found=repr(axis)
+            )
+        found[name] = replace(slot, split=axis)
+    return [found[slot.name] for slot in slots]
 
 
 def _notes(part: layout.Part) -> dict[str, Any]:

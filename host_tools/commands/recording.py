@@ -103,6 +103,12 @@ def record() -> None:
 @SHAPES
 @OUTPUT
 @click.option("--name", type=NAME, help="Name of the trace; default: that of PARAM.")
+@click.option(
+    "--until",
+    multiple=True,
+    metavar="BLOB",
+    help="Compute up to this blob, in place of all outputs: what comes after may need a CPU. Repeatable.",
+)
 @GPU
 @ALLOWED_DIFFERENCE
 @TIMEOUT
@@ -113,6 +119,7 @@ def record_ncnn(
     shapes: tuple[tuple[str, tuple[int, ...]], ...],
     output: Path,
     name: str | None,
+    until: tuple[str, ...],
     gpu: str,
     tolerance: float,
     timeout: float,
@@ -130,6 +137,7 @@ def record_ncnn(
             *network,
             dict(shapes),
             name=name or default_name(param.stem),
+            until=until,
             gpu=gpu,
             tolerance=tolerance,
             timeout=timeout,

@@ -100,7 +100,7 @@ def action_fields(action: Action, gpu: Profile, slots: list[Slot]) -> dict[str, 
 
 def describe_slot(slot: Slot) -> str:
     """A slot in one line: `input data float32[1, 28, 28] at 0x00260000`."""
-    shape = ", ".join(map(str, slot.shape))
+    shape = ", ".join(map(str, slot.tensor_shape))
     bound = ", bound" if slot.bound else ""
     name = printable(slot.name)
     return f"{slot.kind.name.lower()} {name} {slot.dtype.name.lower()}[{shape}] at {slot.address:#010x}{bound}"

@@ -54,6 +54,6 @@ def _slot(slot: Slot) -> dict[str, Any]:
         "name": slot.name,
         "kind": slot.kind.name.lower(),
         "dtype": slot.dtype.name.lower(),
-        "shape": list(slot.shape),
+        "shape": list(slot.tensor_shape),
         "bound": slot.bound,
     }

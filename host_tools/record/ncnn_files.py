@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """What ncnn says of a network's files, by its own CPU back end: a program, as ncnn may crash on bad ones.
 
-Usage: python -m host_tools.record.ncnn_files NET.param NET.bin OUT [NAME=D0xD1..]...
+Usage: python -m host_tools.record.ncnn_files NET.param NET.bin OUT [--until BLOB]... [NAME=D0xD1..]...
 
 Writes OUT/answer: one sentence on what is wrong, or nothing; OUT/net.bin: the weights, all as float32; OUT/halves:
 names of layers whose weights are float16, one a line. `host_tools.record.preflight` calls it.
@@ -50,6 +50,8 @@ class Layer:
     type: str
     name: str
     options: dict[int, str]
+    bottoms: list[str]
+    tops: list[str]
     needs: list[int] = field(default_factory=list)
 
     def __str__(self) -> str:
@@ -73,9 +75,10 @@ def layers_of(text: str) -> list[Layer]:
         if not words:
             continue
         try:
-            blobs = int(words[2]) + int(words[3])
-            pairs = (word.split("=", 1) for word in words[4 + blobs :])
-            found.append(Layer(words[0], words[1], {int(key): value for key, value in pairs}))
+            first, last = 4 + int(words[2]), 4 + int(words[2]) + int(words[3])
+            pairs = (word.split("=", 1) for word in words[last:])
+            options = {int(key): value for key, value in pairs}
+            found.append(Layer(words[0], words[1], options, words[4:first], words[first:last]))
         except (IndexError, ValueError):
             raise WrongError(f"line {number} of the .param file is not a layer's: {line[:60]!r}") from None
     counts = lines[1].split() if len(lines) > 1 else []
@@ -85,6 +88,25 @@ def layers_of(text: str) -> list[Layer]:
     if len(found) != expected:
         raise WrongError(f"the .param file is cut short: expected {expected} layers, found {len(found)}")
     return found
+
+
+def leading_to(layers: list[Layer], blobs: list[str]) -> list[Layer]:
+    """The layers that compute these blobs; all, if there are none.
+
+    Raises:
+        WrongError: the network has no such blob.
+    """
+    maker = {top: layer for layer in layers for top in layer.tops}
+    for blob in blobs:
+        if blob not in maker:
+            raise WrongError(f"no blob {blob!r} to stop at; the network has {', '.join(list(maker)[-8:])}")
+    wanted, taken = list(blobs), list[Layer]()
+    while wanted:
+        layer = maker.get(wanted.pop())
+        if layer is not None and layer not in taken:
+            taken.append(layer)
+            wanted += layer.bottoms
+    return [layer for layer in layers if layer in taken] if blobs else layers
 
 
 class Weights(ncnn.ModelBin):  # type: ignore[misc]
@@ -197,7 +219,7 @@ def check_shapes(net: Any, layers: list[Layer], shapes: dict[str, tuple[int, ...
             raise WrongError(f"{layer}: expected {wanted} {what}, found {found} in its input {blob!r} of {size}")
 
 
-def look(param: Path, weights: Path, out: Path, shapes: dict[str, tuple[int, ...]]) -> list[str]:
+def look(param: Path, weights: Path, out: Path, shapes: dict[str, tuple[int, ...]], until: list[str]) -> list[str]:
     """Check the files; names of layers whose weights are float16. Writes OUT/net.bin.
 
     Raises:
@@ -205,7 +227,7 @@ def look(param: Path, weights: Path, out: Path, shapes: dict[str, tuple[int, ...
         ValueError: ncnn does not take the files, for a reason that it does not say.
     """
     layers = layers_of(param.read_text(encoding="utf-8", errors="replace"))
-    check_layers(layers)
+    check_layers(leading_to(layers, until))
     net = ncnn.Net()
     if net.load_param(str(param)):
         raise WrongError("ncnn cannot load this network")
@@ -227,13 +249,16 @@ def look(param: Path, weights: Path, out: Path, shapes: dict[str, tuple[int, ...
 def main(arguments: list[str]) -> None:
     """Run as the module's text says."""
     param, weights, out = map(Path, arguments[:3])
-    shapes = {}
-    for text in arguments[3:]:
+    shapes, until, words = {}, list[str](), arguments[3:]
+    while words[:1] == ["--until"]:
+        until.append(words[1])
+        words = words[2:]
+    for text in words:
         name, _, sizes = text.rpartition("=")
         shapes[name] = tuple(map(int, sizes.split("x")))
     answer, halves = "", list[str]()
     try:
-        halves = look(param, weights, out, shapes)
+        halves = look(param, weights, out, shapes, until)
     except (WrongError, ValueError) as error:
         answer = str(error)
     (out / "halves").write_text("\n".join(halves), encoding="utf-8")

@@ -3,9 +3,10 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -46,9 +47,9 @@ class Boot:
 
 @dataclass(frozen=True)
 class Run:
-    """One boot: its capture as a trace without slots, its inputs and what the guest computed."""
+    """One boot: what makes a trace without slots of its capture, its inputs and what the guest computed."""
 
-    trace: Trace
+    trace: Callable[[], Trace]
     inputs: dict[str, Float32]
     result: NcnnResult
 
@@ -59,6 +60,7 @@ def record_network(
     shapes: Mapping[str, tuple[int, ...]],
     *,
     name: str,
+    until: Sequence[str] = (),
     gpu: str = DEFAULT_GPU,
     tolerance: float = TOLERANCE,
     timeout: float = BOOT_TIMEOUT_S,
@@ -70,6 +72,7 @@ def record_network(
         param, weights: ncnn's text and binary files.
         shapes: shape of each input blob (channels, height, width), no batch dimension.
         name: name of the trace.
+        until: blobs to compute, which become the outputs; empty: all outputs of the network.
         tolerance: see TOLERANCE.
         timeout: time limit of each boot, in seconds.
         snapshot: of Debian's archive that the guest's packages are of; "" for the newest.
@@ -80,44 +83,49 @@ def record_network(
             depends on the data, or tensors that cannot be found in memory.
     """
     given = hashlib.sha256(weights).hexdigest()
-    weights = preflight(param, weights, shapes)
+    weights = preflight(param, weights, shapes, until)
     root = ready_root(snapshot)
     with phase("compiling the virtual GPU"):
         plugin = qemu_plugin()
     inputs = [random_inputs(shapes, seed) for seed in INPUT_SEEDS]
     plans = [(weights, inputs[0]), (weights, inputs[1]), (other_weights(weights), inputs[0])]
     with tempfile.TemporaryDirectory(prefix="gramophone-") as folder, ThreadPoolExecutor(2) as pool:
+        boots = [Boot(number, root, plugin, Path(folder), gpu, timeout) for number in range(1, BOOTS + 1)]
         jobs = [
-            pool.submit(_record, Boot(number, root, plugin, Path(folder), gpu, timeout), param, w, x, name)
-            for number, (w, x) in enumerate(plans, 1)
+            pool.submit(_record, machine, (param, w, until), x, name)
+            for machine, (w, x) in zip(boots, plans, strict=True)
         ]
         try:
             runs = [job.result() for job in jobs]
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)  # what fails once fails three times
             raise
-    for run in runs:
-        check_result(run.result, tolerance)
-    first, second, third = runs
-    first.trace.notes["weights_sha256"] = given  # of the file, also where its weights are float16
-    with phase("following inputs, outputs and parameters"):
-        return with_slots(
-            first.trace,
-            second.trace,
-            third.trace,
-            (first.inputs, second.inputs),
-            (first.result.outputs, second.result.outputs),
-        )
+        for run in runs:
+            check_result(run.result, tolerance)
+        first, second, third = runs
+        with phase("following inputs, outputs and parameters"):
+            trace = first.trace()
+            trace.notes["weights_sha256"] = given  # of the file, also where its weights are float16
+            return with_slots(
+                trace,
+                second.trace,
+                third.trace,
+                (first.inputs, second.inputs),
+                (first.result.outputs, second.result.outputs),
+            )
 
 
-def _record(machine: Boot, param: bytes, weights: bytes, inputs: dict[str, Float32], name: str) -> Run:
+def _record(
+    machine: Boot, network: tuple[bytes, bytes, Sequence[str]], inputs: dict[str, Float32], name: str
+) -> Run:
+    param, weights, until = network
     root, gpu = machine.root, machine.gpu
     capture = machine.folder / f"{machine.number}.capture"
     zeros = {name: np.zeros_like(x) for name, x in inputs.items()}
     try:
         job = with_shader_cache(
-            ncnn_job(param, weights, inputs, reference=True, gpu=gpu),
-            warming=ncnn_job(param, bytes(len(weights)), zeros, gpu=gpu),
+            ncnn_job(param, weights, inputs, until, reference=True, gpu=gpu),
+            warming=ncnn_job(param, bytes(len(weights)), zeros, until, gpu=gpu),
             root=root,
             plugin=machine.plugin,
             timeout=machine.timeout,
@@ -141,7 +149,8 @@ def _record(machine: Boot, param: bytes, weights: bytes, inputs: dict[str, Float
         "guest": versions,
         "param_sha256": hashlib.sha256(param).hexdigest(),
     }
-    return Run(convert(capture, ram_end=RAM_END, meta=meta, notes=notes), inputs, result)
+    make = functools.partial(convert, capture, ram_end=RAM_END, meta=meta, notes=notes)
+    return Run(make, inputs, result)
 
 
 def _without_traceback(output: str) -> str:

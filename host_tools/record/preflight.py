@@ -6,7 +6,7 @@ from __future__ import annotations
 import signal
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from host_tools.machine.errors import RecordError
@@ -22,12 +22,15 @@ class NetworkError(RecordError):
     """ncnn did not take the network's files, or the inputs for it."""
 
 
-def preflight(param: bytes, weights: bytes, shapes: Mapping[str, tuple[int, ...]]) -> bytes:
+def preflight(
+    param: bytes, weights: bytes, shapes: Mapping[str, tuple[int, ...]], until: Sequence[str] = ()
+) -> bytes:
     """Ask ncnn's CPU back end about a network.
 
     Args:
         param, weights: ncnn's text and binary files.
         shapes: shape of each input blob, slowest dimension first.
+        until: blobs that are to be computed; empty: all outputs.
 
     Returns:
         The weights, as float32 where they were float16.
@@ -39,7 +42,8 @@ def preflight(param: bytes, weights: bytes, shapes: Mapping[str, tuple[int, ...]
         folder = Path(name)
         (folder / "given.param").write_bytes(param)
         (folder / "given.bin").write_bytes(weights)
-        words = [f"{blob}={'x'.join(map(str, shape))}" for blob, shape in shapes.items()]
+        words = [word for blob in until for word in ("--until", blob)]
+        words += [f"{blob}={'x'.join(map(str, shape))}" for blob, shape in shapes.items()]
         # -P: what lies in the working directory is not imported
         command = [sys.executable, "-P", "-m", PROGRAM, "given.param", "given.bin", ".", *words]
         done = programs.run(command, cwd=folder)

@@ -7,7 +7,7 @@ What the GPU is made to do must be the same in all; memory may differ only where
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,16 +15,17 @@ from numpy.typing import NDArray
 from host_tools.machine.errors import RecordError
 from host_tools.model.description import describe_action
 from host_tools.model.frames import runs
-from host_tools.model.interpreter import Interpreter, interpreter
+from host_tools.model.interpreter import interpreter
 from host_tools.model.memory import Memory
 from host_tools.model.observe import Observation, observe
-from host_tools.record.tensors import WORD, PairedMemory, Placement, find, pairs_of
+from host_tools.record.tensors import WORD, PairedMemory, Placement, find, joined, pairs_of, split_shape
 from trace_format.actions import ACTION_DTYPE, Action, Columns, Op, action
 from trace_format.schema import PAGE_BYTES, DType, SlotKind
 from trace_format.trace import Slot, Trace
 
 Tensors = Mapping[str, NDArray[np.float32]]
 Words = dict[int, NDArray[np.uint32]]
+Needed = dict[int, list[tuple[int, int]]]  # GPU page -> runs of words in it
 MAX_PARAMETERS = 48  # parameter slots; more runs of weights than this are joined
 # Memory is compared by GPU address and content: which physical pages the guest finds free is its own business.
 # Time is not compared.
@@ -57,8 +58,8 @@ def _stream(trace: Trace) -> NDArray[np.void]:
 
 def with_slots(
     first: Trace,
-    second: Trace,
-    other_weights: Trace,
+    second: Callable[[], Trace],
+    other_weights: Callable[[], Trace],
     inputs: tuple[Tensors, Tensors],
     outputs: tuple[Tensors, Tensors],
     finals: tuple[Words, Words] | None = None,
@@ -66,7 +67,8 @@ def with_slots(
     """The first recording, with its slots.
 
     Args:
-        first, second: recordings with the two sets of inputs.
+        first, second: recordings with the two sets of inputs. Those that are called for are large, and only needed
+            one after the other.
         other_weights: recording with the first inputs and other weights.
         inputs, outputs: the tensors of the two recordings by blob name, float32.
         finals: what the last jobs of the two left in memory; None: what they leave on the virtual GPU, which
@@ -75,20 +77,31 @@ def with_slots(
     Raises:
         RecordError: an input or output is not found, or memory depends on the inputs in another way.
     """
+    memory = Memory.of(first)
+    needed = _needed(memory, observe(first))
+    slots = _tensors(first, memory, needed, second(), inputs, outputs, finals)
+    return _add(first, slots + _parameters(first, memory, needed, other_weights()))
+
+
+def _tensors(
+    first: Trace,
+    memory: Memory,
+    needed: Needed,
+    second: Trace,
+    inputs: tuple[Tensors, Tensors],
+    outputs: tuple[Tensors, Tensors],
+    finals: tuple[Words, Words] | None,
+) -> list[Slot]:
+    """Inputs and outputs, by a recording with other inputs."""
     same_stream(first, second, "inputs")
-    same_stream(first, other_weights, "weights")
-    memory, memory2, memory3 = (Memory.of(trace) for trace in (first, second, other_weights))
+    memory2 = Memory.of(second)
     _same_mappings(memory, memory2, "inputs")
-    _same_mappings(memory, memory3, "weights")
     if _cpu_writes(memory) != _cpu_writes(memory2):
         raise RecordError("memory that the CPU changes between jobs depends on the inputs")
-    needed = _needed(memory, observe(first))
     paired = PairedMemory(_initial(memory, needed), _initial(memory2, needed))
     slots = [_input(paired, name, inputs[0][name], inputs[1][name]) for name in inputs[0]]
     _check_explained(paired, slots)
-    slots += _outputs(finals or (_replayed(first), _replayed(second)), outputs)
-    slots += _parameters(PairedMemory(_initial(memory, needed), _initial(memory3, needed)))
-    return _add(first, slots)
+    return slots + _outputs(finals or _replayed((first, second), (memory, memory2)), outputs)
 
 
 def _same_mappings(first: Memory, other: Memory, what: str) -> None:
@@ -106,13 +119,13 @@ def _cpu_writes(memory: Memory) -> list[tuple[int, tuple[int, int], int, bytes]]
     return [(x.before, pages[x.to // PAGE_BYTES], x.to % PAGE_BYTES, x.data) for x in memory.cpu_writes]
 
 
-def _needed(memory: Memory, seen: Observation) -> dict[int, list[tuple[int, int]]]:
+def _needed(memory: Memory, seen: Observation) -> Needed:
     """Runs of words in every GPU page that jobs read before writing them."""
     masks = {page: seen.needed(m.frame).reshape(-1, WORD) for (_, page), m in memory.mappings.items()}
     return {page: runs(np.any(mask, axis=1), 1) for page, mask in masks.items()}
 
 
-def _initial(memory: Memory, needed: dict[int, list[tuple[int, int]]]) -> Words:
+def _initial(memory: Memory, needed: Needed) -> Words:
     """Those words by GPU address, as the first job finds them."""
     words: Words = {}
     for (_, page), mapping in memory.mappings.items():
@@ -136,7 +149,8 @@ def _input(paired: PairedMemory, name: str, first: NDArray[np.float32], second: 
 
 def _slot(name: str, kind: SlotKind, shape: tuple[int, ...], place: Placement) -> Slot:
     bound = kind != SlotKind.OUTPUT
-    return Slot(name, kind, DType.FLOAT32, shape, place.strides, place.address, bound=bound)
+    parts = split_shape(shape, place.split)
+    return Slot(name, kind, DType.FLOAT32, parts, place.strides, place.address, bound=bound, split=place.split)
 
 
 def _check_explained(paired: PairedMemory, slots: list[Slot]) -> None:
@@ -156,10 +170,29 @@ def _addresses(slot: Slot) -> NDArray[np.int64]:
     return grid.reshape(-1)
 
 
-def _replayed(trace: Trace) -> Words:
+def _replayed(traces: tuple[Trace, Trace], memories: tuple[Memory, Memory]) -> tuple[Words, Words]:
+    """What replays of two recordings leave on the virtual GPU, in the pages that one of them changes."""
+    finals = [_changed(trace, memory) for trace, memory in zip(traces, memories, strict=True)]
+    pages = finals[0].keys() | finals[1].keys()
+    one, two = (
+        {page * PAGE_BYTES: final[page] if page in final else _content(memory, page) for page in pages}
+        for final, memory in zip(finals, memories, strict=True)
+    )
+    return one, two
+
+
+def _content(memory: Memory, page: int) -> NDArray[np.uint32]:
+    """The words of a GPU page before the first job."""
+    return memory.pages[memory.mappings[0, page].frame].content.view("<u4")
+
+
+def _changed(trace: Trace, memory: Memory) -> Words:
+    """The words of every GPU page that a replay changes, by page, as they are after it."""
     with interpreter(trace) as run:
         run.run()
-        return _final(run, Memory.of(trace))
+        words = run.memory.view("<u4").reshape(-1, PAGE_BYTES // WORD)
+        finals = ((page, words[mapping.frame]) for (_, page), mapping in memory.mappings.items())
+        return {page: final.copy() for page, final in finals if not np.array_equal(final, _content(memory, page))}
 
 
 def _outputs(finals: tuple[Words, Words], outputs: tuple[Tensors, Tensors]) -> list[Slot]:
@@ -174,26 +207,20 @@ def _outputs(finals: tuple[Words, Words], outputs: tuple[Tensors, Tensors]) -> l
     return slots
 
 
-def _final(run: Interpreter, memory: Memory) -> Words:
-    """The words of every page that jobs could see, by GPU address, as they are now."""
-    words = run.memory.view("<u4").reshape(-1, PAGE_BYTES // WORD)
-    return {page * PAGE_BYTES: words[m.frame].copy() for (_, page), m in memory.mappings.items()}
-
-
-def _parameters(paired: PairedMemory) -> list[Slot]:
+def _parameters(first: Trace, memory: Memory, needed: Needed, other: Trace) -> list[Slot]:
     """Runs of words that depend on the weights, as flat tensors in GPU layout."""
-    where = paired.differing()
+    same_stream(first, other, "weights")
+    memory2 = Memory.of(other)
+    _same_mappings(memory, memory2, "weights")
+    paired = PairedMemory(_initial(memory, needed), _initial(memory2, needed))
     gap = 16 * WORD
-    while True:
-        breaks = np.flatnonzero(np.diff(where) > gap)
-        if len(breaks) < MAX_PARAMETERS:
-            break
+    found = paired.stretches(gap)
+    while len(found) > MAX_PARAMETERS:
         gap *= 4
-    starts = where[np.concatenate(([0], breaks + 1))] if len(where) else where
-    ends = where[np.concatenate((breaks, [len(where) - 1]))] + WORD if len(where) else where
+        found = joined(found, gap)
     return [
-        _slot(f"param{i}", SlotKind.PARAMETER, ((end - start) // WORD,), Placement(start, (WORD,)))
-        for i, (start, end) in enumerate(zip(starts.tolist(), ends.tolist(), strict=True))
+        _slot(f"param{i}", SlotKind.PARAMETER, ((last + WORD - begin) // WORD,), Placement(begin, (WORD,)))
+        for i, (begin, last) in enumerate(found)
     ]
 
 

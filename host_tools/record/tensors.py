@@ -4,14 +4,17 @@
 The same program recorded with two different inputs leaves two memories. Wherever a tensor lies, each of its
 elements shows as the same pair (value in the first recording, value in the second), so the pairs betray the
 address and the strides of every copy. Nothing about the framework's layouts is assumed but that the address is
-an affine function of the indices.
+an affine function of the indices, or becomes one when an axis is split: ncnn packs channels by four.
+
+Only words that differ are looked up by their pair; a network's weights, which are most of memory, do not.
 """
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,58 +22,105 @@ from numpy.typing import NDArray
 from trace_format.schema import MAX_RANK
 
 WORD = 4
+PACK = 4  # elements that ncnn's GPU layers keep together (docs/developer-guide of ncnn: element packing)
+NOT_FOLLOWED = 1 << 32  # in place of a count
 MAX_COPIES = 64  # places looked at for one element; a value that stands in more is no anchor
 
 
 @dataclass(frozen=True)
 class Placement:
-    """Where a tensor lies: GPU address of its first element and byte strides, one a dimension."""
+    """Where a tensor lies: GPU address of its first element and byte strides, one a dimension.
+
+    With `split`, that axis stands for two: its size divided by PACK, and PACK.
+    """
 
     address: int
     strides: tuple[int, ...]
+    split: int | None = None
 
 
 class PairedMemory:
-    """Two memories of the same shape, indexed by the pairs of 32-bit words that stand at one address.
+    """Two memories of the same shape, as pairs of 32-bit words that stand at one address.
 
     Args:
         first, second: GPU address of a run of words -> the words, the same addresses in both.
     """
 
     def __init__(self, first: dict[int, NDArray[np.uint32]], second: dict[int, NDArray[np.uint32]]) -> None:
-        runs = sorted(first)
-        self._addresses = np.concatenate(
-            [np.arange(len(first[at]), dtype=np.int64) * WORD + at for at in runs] or [np.zeros(0, np.int64)]
-        )
-        one = np.concatenate([first[at] for at in runs] or [np.zeros(0, np.uint32)])
-        two = np.concatenate([second[at] for at in runs] or [np.zeros(0, np.uint32)])
-        self._pairs = one.astype(np.uint64) << np.uint64(32) | two.astype(np.uint64)
-        self._order = np.argsort(self._pairs, kind="stable")
-        self._sorted = self._pairs[self._order]
+        self._runs = [(at, first[at], second[at]) for at in sorted(first)]
+        self._starts = np.array([at for at, *_ in self._runs], np.int64)
+        self._ends = np.array([at + len(words) * WORD for at, words, _ in self._runs], np.int64)
+
+    @functools.cached_property
+    def _index(self) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
+        """Pairs that differ, sorted, and where each stands."""
+        where = self.differing()
+        pairs = self.at(where)
+        assert pairs is not None
+        order = np.argsort(pairs, kind="stable")
+        return pairs[order], where[order]
 
     def places(self, pair: int) -> NDArray[np.int64]:
-        """Addresses at which a pair stands."""
-        low = int(np.searchsorted(self._sorted, np.uint64(pair), side="left"))
-        high = int(np.searchsorted(self._sorted, np.uint64(pair), side="right"))
-        return np.asarray(self._addresses[self._order[low:high]], np.int64)
+        """Addresses at which a pair of words that differ stands."""
+        pairs, where = self._index
+        low, high = (int(np.searchsorted(pairs, np.uint64(pair), side=side)) for side in ("left", "right"))
+        return where[low:high]
 
-    def counts(self, pairs: NDArray[np.uint64]) -> NDArray[np.int64]:
-        """In how many places each of the pairs stands."""
-        low = np.searchsorted(self._sorted, pairs, side="left")
-        return np.asarray(np.searchsorted(self._sorted, pairs, side="right") - low, np.int64)
+    def counts(self, wanted: NDArray[np.uint64]) -> NDArray[np.int64]:
+        """In how many places each of these pairs stands; of words that do not differ: NOT_FOLLOWED."""
+        pairs, _ = self._index
+        low = np.searchsorted(pairs, wanted, side="left")
+        found = np.searchsorted(pairs, wanted, side="right") - low
+        return np.asarray(np.where(_differ(wanted), found, NOT_FOLLOWED), np.int64)
 
     def at(self, addresses: NDArray[np.int64]) -> NDArray[np.uint64] | None:
         """Pairs at these addresses; None when one of them is not in memory."""
-        index = np.searchsorted(self._addresses, addresses)
-        if (index >= len(self._addresses)).any() or (self._addresses[index] != addresses).any():
+        run = np.searchsorted(self._starts, addresses, side="right") - 1
+        if not len(self._runs) or (run < 0).any() or (addresses >= self._ends[run]).any():
             return None
-        found: NDArray[np.uint64] = self._pairs[index]
+        offset = addresses - self._starts[run]
+        if (offset % WORD).any():
+            return None
+        found = np.empty(len(addresses), np.uint64)
+        order = np.argsort(run, kind="stable")
+        borders = np.flatnonzero(np.diff(run[order], prepend=-1))
+        for part in np.split(order, borders[1:]) if len(order) else []:
+            _, one, two = self._runs[int(run[part[0]])]
+            index = offset[part] // WORD
+            found[part] = one[index].astype(np.uint64) << np.uint64(32) | two[index]
         return found
 
     def differing(self) -> NDArray[np.int64]:
         """Addresses of the words that differ between the two memories."""
-        found = self._pairs >> np.uint64(32) != self._pairs & np.uint64(0xFFFFFFFF)
-        return np.asarray(self._addresses[found], np.int64)
+        parts = [np.flatnonzero(one != two) * WORD + at for at, one, two in self._runs]
+        return np.concatenate([np.zeros(0, np.int64), *(part for part in parts if len(part))])
+
+    def stretches(self, gap: int) -> list[tuple[int, int]]:
+        """First and last address of words that differ, with at most `gap` bytes from each to the next."""
+        found: list[tuple[int, int]] = []
+        for at, one, two in self._runs:
+            where = np.flatnonzero(one != two) * WORD + at
+            if len(where):
+                breaks = np.flatnonzero(np.diff(where) > gap)
+                starts, ends = where[np.append(0, breaks + 1)], where[np.append(breaks, -1)]
+                found = joined([*found, *zip(starts.tolist(), ends.tolist(), strict=True)], gap, len(found) - 1)
+        return found
+
+
+def joined(stretches: list[tuple[int, int]], gap: int, since: int = 0) -> list[tuple[int, int]]:
+    """Stretches in ascending order, those from number `since` on joined where at most `gap` bytes are between."""
+    found = stretches[: max(since, 0)]
+    for start, end in stretches[max(since, 0) :]:
+        if found and start - found[-1][1] <= gap:
+            found[-1] = found[-1][0], end
+        else:
+            found.append((start, end))
+    return found
+
+
+def _differ(pairs: NDArray[np.uint64]) -> NDArray[np.bool_]:
+    found: NDArray[np.bool_] = pairs >> np.uint64(32) != pairs & np.uint64(0xFFFFFFFF)
+    return found
 
 
 def pairs_of(first: NDArray[np.float32], second: NDArray[np.float32]) -> NDArray[np.uint64]:
@@ -83,11 +133,27 @@ def pairs_of(first: NDArray[np.float32], second: NDArray[np.float32]) -> NDArray
 def find(memory: PairedMemory, tensor: NDArray[np.uint64]) -> list[Placement]:
     """All placements of a tensor (as pairs) in a memory; empty when it stands nowhere.
 
+    An axis is split only where the tensor does not stand anywhere as it is.
+
     Raises:
         ValueError: the tensor has more than 6 dimensions or too few distinct values to be followed.
     """
     if tensor.ndim > MAX_RANK:
         raise ValueError(f"tensor has {tensor.ndim} dimensions, at most {MAX_RANK} are possible")
+    found = _find(memory, tensor)
+    for axis, size in enumerate(tensor.shape):
+        if not found and size % PACK == 0 and tensor.ndim < MAX_RANK:
+            parts = tensor.reshape(split_shape(tensor.shape, axis))
+            found = [replace(place, split=axis) for place in _find(memory, parts)]
+    return found
+
+
+def split_shape(shape: tuple[int, ...], axis: int | None) -> tuple[int, ...]:
+    """The shape with an axis as two, if one is given."""
+    return shape if axis is None else (*shape[:axis], shape[axis] // PACK, PACK, *shape[axis + 1 :])
+
+
+def _find(memory: PairedMemory, tensor: NDArray[np.uint64]) -> list[Placement]:
     anchor = _anchor(memory, tensor)
     if anchor is None:
         return []

@@ -32,7 +32,8 @@ class Buffers:
     @property
     def outputs(self) -> dict[str, Tensor]:
         """Slot name -> tensor."""
-        return {row.slot.name: row.data for row in self.rows if row.slot.kind == SlotKind.OUTPUT}
+        found = (row for row in self.rows if row.slot.kind == SlotKind.OUTPUT)
+        return {row.slot.name: row.data.reshape(row.slot.tensor_shape) for row in found}
 
 
 def bind(trace: Trace | None, inputs: Mapping[str, Tensor]) -> Buffers:
@@ -57,10 +58,11 @@ def bind(trace: Trace | None, inputs: Mapping[str, Tensor]) -> Buffers:
             buffers.rows.append(Buffer(index, slot, np.zeros(slot.shape, slot.numpy_dtype)))
         elif slot.name in inputs:
             given = np.asarray(inputs[slot.name])
-            if given.shape != slot.shape or given.dtype != slot.numpy_dtype:
+            if given.shape != slot.tensor_shape or given.dtype != slot.numpy_dtype:
                 raise InputError(
-                    f"input {slot.name}: expected {slot.numpy_dtype} of shape {slot.shape}, "
+                    f"input {slot.name}: expected {slot.numpy_dtype} of shape {slot.tensor_shape}, "
                     f"found {given.dtype} of shape {given.shape}"
                 )
-            buffers.rows.append(Buffer(index, slot, np.array(given, slot.numpy_dtype, order="C")))
+            data = np.array(given, slot.numpy_dtype, order="C").reshape(slot.shape)
+            buffers.rows.append(Buffer(index, slot, data))
     return buffers

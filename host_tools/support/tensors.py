@@ -126,9 +126,10 @@ def load(path: Path, slot: Slot) -> NDArray[Any]:
         raise GramophoneError(
             f"{path}: element type for slot {slot.name}: expected {slot.numpy_dtype}, found {array.dtype}"
         )
-    if squeezed(array.shape) != squeezed(slot.shape):
-        raise GramophoneError(f"{path}: shape for slot {slot.name}: expected {slot.shape}, found {array.shape}")
-    return np.ascontiguousarray(array).reshape(slot.shape)
+    shape = slot.tensor_shape
+    if squeezed(array.shape) != squeezed(shape):
+        raise GramophoneError(f"{path}: shape for slot {slot.name}: expected {shape}, found {array.shape}")
+    return np.ascontiguousarray(array).reshape(shape)
 
 
 def array_of(data: bytes, path: str) -> NDArray[Any]:

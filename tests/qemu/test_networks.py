@@ -14,7 +14,7 @@ from host_tools.model.interpreter import interpreter
 from host_tools.passes import PASSES
 from host_tools.passes.pipeline import build
 from host_tools.record import ncnn_cpu
-from host_tools.record.network import TOLERANCE, relative_difference
+from host_tools.record.network import TOLERANCE, record_network, relative_difference
 from host_tools.runners.replay import ReplayRequest
 from host_tools.text.annotate import annotations_of
 from host_tools.text.reader import assemble
@@ -86,3 +86,30 @@ def test_a_pass_keeps_what_a_large_network_computes(gpu: str, name: str, step: s
     assert difference(raw, PASSES[step](raw), inputs) == ""
     with interpreter(raw) as one, interpreter(build(raw, skip=[step])) as two:
         assert np.array_equal(one.run(inputs)["prob"], two.run(inputs)["prob"])
+
+
+COPIED = b"""7767517
+5 6
+Input data 0 1 data
+Convolution conv 1 1 data conv 0=8 1=3 5=1 6=72
+Split split 1 2 conv one two
+HardSwish swish 1 1 one swish
+BinaryOp out 2 1 swish two out 0=0
+"""
+
+
+def test_a_blob_that_is_copied_and_an_output_packed_by_four(tmp_path: Path) -> None:
+    """ncnn copies a shared blob for a layer that works in place, and keeps channels in groups of four."""
+    random = np.random.default_rng(3)
+    weights = bytes(4) + random.normal(0, 0.5, 72 + 8).astype("<f4").tobytes()
+    trace = build(record_network(COPIED, weights, {"data": (1, 12, 12)}, name="copied"))
+    assert trace.slot("out").tensor_shape == (8, 10, 10)
+    assert trace.slot("out").split == 0
+    signer = FileSigner(generate(Algorithm.ES256))
+    inputs = {"data": random.normal(0, 1, (1, 12, 12)).astype(np.float32)}
+    (tmp_path / "net.param").write_bytes(COPIED)
+    (tmp_path / "net.bin").write_bytes(weights)
+    expected = ncnn_cpu.run(tmp_path / "net.param", tmp_path / "net.bin", inputs)["out"]
+    result = runners.run("qemu", ReplayRequest(sign_trace(trace.build(), signer), signer.public, inputs, repeat=2))
+    assert result.ok, result.error
+    assert relative_difference(result.outputs["out"], expected) <= TOLERANCE

@@ -163,6 +163,14 @@ def test_what_is_wrong_is_named(what: str) -> None:
         assert "layer prob (CumulativeSum)" in str(raised.value)
 
 
+def test_a_network_may_end_before_a_layer_that_needs_a_cpu() -> None:
+    param, weights, shapes, _ = BAD["a layer without Vulkan"]
+    blob = next(line.split()[4] for line in param.decode().splitlines() if line.startswith("CumulativeSum"))
+    assert preflight(param, weights, shapes, [blob]) == weights
+    with pytest.raises(NetworkError, match="no blob 'elsewhere' to stop at; the network has "):
+        preflight(param, weights, shapes, ["elsewhere"])
+
+
 def test_a_program_that_crashes_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "crashing.py").write_text("import os, signal\nos.kill(os.getpid(), signal.SIGSEGV)\n")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))

@@ -58,8 +58,7 @@ def test_a_boot_is_a_phase(
     root = cast(RecordRoot, SimpleNamespace(kernel_name="", driver_name="", versions={}, notes={}))
     machine = network.Boot(2, root, tmp_path, tmp_path, "v3d42", 7.5)
     with listening():
-        network._record(
-            machine, PARAM.read_bytes(), WEIGHTS.read_bytes(), {"data": np.zeros((1, 28, 28), "f4")}, "n"
-        )
+        files = PARAM.read_bytes(), WEIGHTS.read_bytes(), ()
+        network._record(machine, files, {"data": np.zeros((1, 28, 28), "f4")}, "n")
     assert capsys.readouterr().err == "boot 2 of 3, 0 s\n"
     assert seen == {"timeout": 7.5}

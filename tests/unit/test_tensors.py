@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import itertools
 import random
+import tracemalloc
 from collections.abc import Sequence
 
 import numpy as np
@@ -12,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from host_tools.record.tensors import PairedMemory, Placement, find, pairs_of
+from host_tools.record.tensors import PairedMemory, Placement, find, joined, pairs_of
 
 Pair = tuple[NDArray[np.float32], NDArray[np.float32]]
 
@@ -99,3 +101,53 @@ def test_differing_words() -> None:
     tensors = _tensors((2, 2))
     memory = _memory(64, [(tensors, Placement(0x1008, (8, 4)))])
     assert memory.differing().tolist() == [0x1008, 0x100C, 0x1010, 0x1014]
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+def test_a_tensor_packed_by_four_is_found(axis: int) -> None:
+    """As ncnn keeps channels: four of one pixel together."""
+    tensors = _tensors((8, 12, 3))
+    parts = (2, 4, 12, 3) if axis == 0 else (8, 3, 4, 3)
+    placed = [tensor.reshape(parts) for tensor in tensors]
+    strides = (640, 4, 48, 16) if axis == 0 else (160, 48, 4, 16)
+    memory = _memory(1024, [((placed[0], placed[1]), Placement(0x1010, strides))])
+    assert find(memory, pairs_of(*tensors)) == [Placement(0x1010, strides, split=axis)]
+
+
+def test_memory_that_does_not_differ_is_not_indexed() -> None:
+    """The search takes a fraction of the memories' size: weights are most of it."""
+    pages = np.random.default_rng(1).integers(0, 1 << 32, (4096, 1024), np.uint32)
+    tensors = _tensors((3, 100))
+    second = dict(enumerate(pages))
+    first = dict(second)
+    first[7], second[7] = pages[7].copy(), pages[7].copy()
+    for memory, tensor in zip((first, second), tensors, strict=True):
+        memory[7][:300] = tensor.reshape(-1).view(np.uint32)
+    tracemalloc.start()
+    try:
+        runs = [{page * 4096: words for page, words in memory.items()} for memory in (first, second)]
+        paired = PairedMemory(*runs)
+        assert find(paired, pairs_of(*tensors)) == [Placement(7 * 4096, (400, 4))]
+        assert paired.stretches(64) == [(7 * 4096, 7 * 4096 + 299 * 4)]
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < pages.nbytes / 8
+
+
+@given(st.lists(st.integers(0, 400), unique=True, max_size=40), st.integers(1, 40).map(lambda words: 4 * words))
+def test_stretches_join_what_is_close(where: list[int], gap: int) -> None:
+    first = np.zeros(401, np.uint32)
+    second = first.copy()
+    second[where] = 1
+    cuts = [0, 13, 100, 101, 401]
+    runs = [{a * 4: m[a:b] for a, b in itertools.pairwise(cuts)} for m in (first, second)]
+    addresses = [4 * at for at in sorted(where)]
+    expected: list[tuple[int, int]] = []
+    for at in addresses:
+        if expected and at - expected[-1][1] <= gap:
+            expected[-1] = expected[-1][0], at
+        else:
+            expected.append((at, at))
+    assert PairedMemory(*runs).stretches(gap) == expected
+    assert joined(PairedMemory(*runs).stretches(4), gap) == expected

@@ -39,6 +39,14 @@ def bare(recorded: Trace) -> Trace:
     return recorded.with_(actions=recorded.actions[~copies], slots=[])
 
 
+def slots_of(
+    traces: tuple[Trace, Trace, Trace], inputs: tuple[Tensors, Tensors], outputs: tuple[Tensors, Tensors]
+) -> Trace:
+    """The first recording with its slots, by the others."""
+    first, second, other_weights = traces
+    return with_slots(first, lambda: second, lambda: other_weights, inputs, outputs)
+
+
 def _with_memory(trace: Trace, address: int, values: ArrayLike) -> Trace:
     """A copy of the recording in which the CPU had put other words at a GPU address."""
     memory = Memory.of(trace)
@@ -78,7 +86,7 @@ def three(recorded: Trace, bare: Trace) -> Three:
 
 def test_the_slots_are_found_again(recorded: Trace, three: Three) -> None:
     traces, inputs, outputs = three
-    found = with_slots(*traces, inputs, outputs)
+    found = slots_of(traces, inputs, outputs)
     for name in ("data", "prob"):
         assert found.slot(name) == recorded.slot(name)
     ours = [(s.address, s.shape) for s in found.slots if s.kind == SlotKind.PARAMETER]
@@ -94,7 +102,7 @@ def test_a_register_that_depends_on_the_input_is_named(three: Three) -> None:
     row = np.flatnonzero((changed["op"] == Op.REG_WRITE) & (changed["arg"] == start))[2]
     changed["value"][row] += 1 << 16
     with pytest.raises(RecordError, match=r"depends on the inputs: access \d+ is RegWrite core0.CSD_QUEUED_CFG0"):
-        with_slots(first, second.with_(actions=changed), third, inputs, outputs)
+        slots_of((first, second.with_(actions=changed), third), inputs, outputs)
 
 
 def test_a_recording_with_fewer_jobs_is_refused(three: Three) -> None:
@@ -111,18 +119,18 @@ def test_memory_that_depends_on_the_input_elsewhere_is_refused(recorded: Trace, 
     weight = next(s for s in recorded.slots if s.kind == SlotKind.PARAMETER)
     odd = _with_memory(second, weight.address, np.array([0.125], np.float32))
     with pytest.raises(RecordError, match=f"the first is at GPU address {weight.address:#x}"):
-        with_slots(first, odd, third, inputs, outputs)
+        slots_of((first, odd, third), inputs, outputs)
 
 
 def test_an_input_that_is_not_in_memory_is_refused(three: Three) -> None:
     traces, inputs, outputs = three
     first, second = ({"data": x["data"] * np.float32(2)} for x in inputs)
     with pytest.raises(RecordError, match="input data does not stand in GPU memory"):
-        with_slots(*traces, (first, second), outputs)
+        slots_of(traces, (first, second), outputs)
 
 
 def test_an_output_that_is_not_in_memory_is_refused(three: Three) -> None:
     traces, inputs, outputs = three
     first, second = ({"prob": x["prob"][::-1].copy()} for x in outputs)
     with pytest.raises(RecordError, match="does not leave output prob anywhere"):
-        with_slots(*traces, inputs, (first, second))
+        slots_of(traces, inputs, (first, second))

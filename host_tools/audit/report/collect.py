@@ -161,7 +161,7 @@ def _slot(slot: Any) -> facts.Slot:
         slot.name,
         slot.kind.name.lower(),
         slot.dtype.name.lower(),
-        list(slot.shape),
+        list(slot.tensor_shape),
         slot.address,
         slot.address_space,
         slot.dense_bytes,

@@ -70,8 +70,8 @@ def board_trace(path: Path, name: str | None = None) -> Trace:
     with phase("following inputs, outputs and parameters"):
         trace = with_slots(
             first.trace,
-            second.trace,
-            third.trace,
+            lambda: second.trace,
+            lambda: third.trace,
             (inputs[0], inputs[1]),
             (first.result.outputs, second.result.outputs),
             finals=(first.final, second.final),
