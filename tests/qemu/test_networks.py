@@ -98,6 +98,7 @@ BinaryOp out 2 1 swish two out 0=0
 """
 
 
+@pytest.mark.exhaustive
 def test_a_blob_that_is_copied_and_an_output_packed_by_four(tmp_path: Path) -> None:
     """ncnn copies a shared blob for a layer that works in place, and keeps channels in groups of four."""
     random = np.random.default_rng(3)
