@@ -13,7 +13,7 @@ from host_tools.commands.framework import FILE, GramophoneCommand, Outcome
 from host_tools.commands.streams import OUTPUT, check_output, read, write
 from host_tools.gpus.page_tables import DivergenceError
 from host_tools.passes import PASSES
-from host_tools.passes.pipeline import Step, build
+from host_tools.passes.pipeline import KEEP_INPUTS, Step, build
 from host_tools.passes.rules import Applied, retarget
 from host_tools.support.messages import LOG
 from host_tools.support.progress import phase
@@ -116,9 +116,7 @@ def facts(trace: Trace) -> dict[str, Any]:
     help="Value of a parameter slot, or a folder with SLOT.npy files.",
 )
 @click.option("--skip", metavar="PASS", multiple=True, help="Leave out a pass (again for more).")
-@click.option(
-    "--drop-inputs", is_flag=True, help="Leave recorded inputs out: smaller; replays must be given them."
-)
+@click.option("--keep-inputs", is_flag=True, help="Keep recorded inputs, for replays that are given none.")
 @click.option(
     "--gpu",
     type=click.Choice(profile.names()),
@@ -131,7 +129,7 @@ def build_command(
     output: Path,
     parameters: tuple[tuple[str | None, Path], ...],
     skip: tuple[str, ...],
-    drop_inputs: bool,
+    keep_inputs: bool,
     gpu: str | None,
     name: str | None,
     security_version: int | None,
@@ -159,9 +157,8 @@ def build_command(
             with layout.naming(str(raw)):
                 trace = build(
                     trace,
-                    skip=skip,
+                    skip=(*skip, *KEEP_INPUTS) if keep_inputs else skip,
                     parameters=values,
-                    keep_inputs=not drop_inputs,
                     progress=done,
                 )
         except (DivergenceError, VgpuError) as error:  # passes run the trace

@@ -7,7 +7,7 @@ import sys
 import time
 
 from host_tools.demo import RAW
-from host_tools.passes.pipeline import build
+from host_tools.passes.pipeline import KEEP_INPUTS, build
 from host_tools.runners import NORMAL_WORLDS, run
 from host_tools.runners.replay import ReplayRequest
 from host_tools.support.messages import escape_unprintable, listening
@@ -23,7 +23,7 @@ def main() -> int:
     escape_unprintable()
     signer = FileSigner(generate(Algorithm.ES256))
     data = RAW.read_bytes()
-    signed = sign_trace(build(Trace.parse(data), source=data).build(), signer)
+    signed = sign_trace(build(Trace.parse(data), source=data, skip=KEEP_INPUTS).build(), signer)
     request = ReplayRequest(signed, signer.public)
     expected = run("qemu", request)
     all_same = True

@@ -121,7 +121,10 @@ def request_for(board: Board, traces: Mapping[str, bytes]) -> bytes:
     name, signed = next(iter(traces.items()))
     trace = open_trace(signed)
     if trace is not None and (open_slots := without_value(trace)):
-        raise FlashError(f"{name}: no value for {listed(open_slots)}, and nothing on this board gives one")
+        raise FlashError(
+            f"{name}: no value for {listed(open_slots)}, and nothing on this board gives one "
+            "('gramophone build --keep-inputs' keeps recorded inputs)"
+        )
     room = board.memory["mailbox"].bytes
     if trace is not None and (size := sum(slot.dense_bytes for slot in trace.slots)) > room:
         raise FlashError(f"{name}: the mailbox's memory: expected at most {room} bytes, found slots of {size}")

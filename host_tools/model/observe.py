@@ -15,6 +15,7 @@ from host_tools.vgpu.binding import ACCESS_READ_FIRST, ACCESS_WRITTEN
 from trace_format.schema import PAGE_BYTES, SlotKind
 from trace_format.trace import Trace
 
+FIRST_SEED = 0  # of inputs in place of the recording's own
 SEEDS = (1,)  # of random inputs besides the recording's own: an access that depends on data shows as a difference
 
 
@@ -61,8 +62,10 @@ def random_inputs(
 
 
 def observe(trace: Trace) -> Observation:
-    """Replay a trace with its own inputs and with random ones, and gather the accesses."""
-    runs = [_accesses(trace, {})]
+    """Replay a trace with its own inputs (random ones where it has none) and with others; gather the accesses."""
+    unbound = {slot.name for slot in trace.slots if not slot.bound}
+    own = {name: array for name, array in random_inputs(trace, FIRST_SEED).items() if name in unbound}
+    runs = [_accesses(trace, own)]
     if any(slot.kind == SlotKind.INPUT for slot in trace.slots):
         runs += [_accesses(trace, random_inputs(trace, seed)) for seed in SEEDS]
     first, union = runs[0], dict(runs[0])

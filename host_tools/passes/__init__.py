@@ -20,6 +20,7 @@ PASSES: dict[str, Pass] = {
         register_passes.drop_repeated_cache_maintenance,
         memory_passes.map_read_only,
         memory_passes.drop_dead_memory,
+        memory_passes.drop_recorded_inputs,
         memory_passes.share_duplicate_pages,
         memory_passes.plan_memory,
         memory_passes.relocate,

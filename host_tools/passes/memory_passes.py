@@ -11,7 +11,7 @@ from host_tools.model.job_chains import Reach, reach
 from host_tools.model.memory import BLOCK_PAGES, Memory
 from host_tools.model.observe import Observation
 from host_tools.model.program import Program
-from host_tools.passes.parameters import constant
+from host_tools.passes.parameters import constant, forget_inputs
 from host_tools.passes.registry import memory_pass, program_pass
 from trace_format.actions import MAP_EXECUTE, MAP_WRITE
 from trace_format.schema import PAGE_BYTES, SlotKind
@@ -65,6 +65,12 @@ def map_read_only(program: Program) -> None:
         keep = mappings.frames_that(lambda frame: seen.depends_on_data or seen.written(frame))
     memory.mappings = mappings.with_(flags=np.where(keep, mappings.flags, mappings.flags & ~MAP_WRITE))
     program.commit()
+
+
+@memory_pass("recorded-inputs")
+def drop_recorded_inputs(program: Program) -> None:
+    """Leave out the values that inputs had when they were recorded: every replay is given its own."""
+    forget_inputs(program)
 
 
 @memory_pass("duplicate-pages")

@@ -38,7 +38,11 @@ def bind_program(program: Program, values: Mapping[str, NDArray[Any]]) -> None:
     """
     if not values:
         return
-    memory = _memory(program, SlotKind.PARAMETER, "parameters cannot be bound")
+    try:
+        memory = program.memory
+    except Conflict as error:
+        raise SlotError(f"parameters cannot be bound: {error}") from None
+    memory.slot_frames(SlotKind.PARAMETER)
     for name, array in values.items():
         slot = memory.trace.slot(name)
         if slot.kind != SlotKind.PARAMETER:
@@ -48,16 +52,6 @@ def bind_program(program: Program, values: Mapping[str, NDArray[Any]]) -> None:
         _store(memory, slot, array.astype(slot.numpy_dtype))
     program.commit()
     program.replace(slots=[replace(s, bound=True) if s.name in values else s for s in program.slots])
-
-
-def _memory(program: Program, kind: SlotKind, problem: str) -> Memory:
-    """A program's memory, in which every slot of a kind is mapped; else a SlotError that begins with `problem`."""
-    try:
-        memory = program.memory
-    except Conflict as error:
-        raise SlotError(f"{problem}: {error}") from None
-    memory.slot_frames(kind)
-    return memory
 
 
 def _store(memory: Memory, slot: Slot, array: NDArray[Any]) -> None:
@@ -93,19 +87,19 @@ def forget_inputs(program: Program) -> None:
     """Leave recorded values of inputs out: a replay must be given them.
 
     Raises:
-        SlotError: an input's memory is mapped again between jobs.
+        Conflict: the recording maps memory again between jobs; nothing is changed.
+        SlotError: an input is not mapped.
     """
+    memory = program.memory
+    memory.slot_frames(SlotKind.INPUT)
     recorded = [slot for slot in program.slots if slot.kind == SlotKind.INPUT and slot.bound]
-    if not recorded:
-        return
-    memory = _memory(program, SlotKind.INPUT, "the recorded inputs cannot be left out")
     for slot in recorded:
         for page, inside, _ in _places(memory, slot):
             dead = np.zeros(PAGE_BYTES, np.bool_)
             dead[inside] = True
             page.drop(dead)
     program.commit()
-    program.replace(slots=[replace(s, bound=s.bound and s.kind != SlotKind.INPUT) for s in program.slots])
+    program.replace(slots=[replace(s, bound=False) if s in recorded else s for s in program.slots])
 
 
 def drop_bound(trace: Trace) -> Trace:

@@ -11,11 +11,13 @@ from typing import Any
 from numpy.typing import NDArray
 
 from host_tools.model.program import Program, Sizes
-from host_tools.passes import PASSES
-from host_tools.passes.parameters import bind_program, forget_inputs
+from host_tools.passes import PASSES, memory_passes
+from host_tools.passes.parameters import bind_program
 from trace_format.actions import Columns, Op
 from trace_format.errors import GramophoneError, TraceError
 from trace_format.trace import Trace
+
+KEEP_INPUTS = (memory_passes.drop_recorded_inputs.name,)  # to skip, for replays that are given no input
 
 
 @dataclass(frozen=True)
@@ -30,7 +32,6 @@ def build(
     *,
     skip: Sequence[str] = (),
     parameters: Mapping[str, NDArray[Any]] | None = None,
-    keep_inputs: bool = True,
     source: bytes | None = None,
     progress: Callable[[Step], None] | None = None,
 ) -> Trace:
@@ -40,7 +41,6 @@ def build(
         raw: the recording.
         skip: names of passes to leave out.
         parameters: values for parameter slots, by name.
-        keep_inputs: a replay that is given no input takes the recorded one.
         source: the recording's file, whose SHA-256 goes into the manifest.
         progress: called after every pass.
 
@@ -62,10 +62,6 @@ def build(
             applied.append(item.name)
             if progress:
                 progress(Step(name=item.name, **asdict(program.sizes())))
-    if not keep_inputs:
-        forget_inputs(program)
-        if progress:
-            progress(Step(name="recorded inputs", **asdict(program.sizes())))
     trace = program.trace()
     trace = trace.with_(raw=False, notes={**trace.notes, "passes": applied})
     if source is not None:

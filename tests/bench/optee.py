@@ -7,6 +7,7 @@ import tempfile
 from pathlib import Path
 
 from host_tools.demo import RAW
+from host_tools.model.observe import random_inputs
 from host_tools.passes.pipeline import build
 from host_tools.runners import libraries, run
 from host_tools.runners.optee.size import added_bytes
@@ -17,6 +18,7 @@ from tee_replayer.boards import OPTEE
 from tee_replayer.generate import generate as generate_sources
 from trace_format.trace import Trace
 
+SEED = 5
 BUILDS = {
     "V3D 4.2": ("v3d42", False),
     "V3D 4.2, shared with the normal world": ("v3d42", True),
@@ -39,9 +41,10 @@ def measure() -> dict[str, int]:
             )
             figures[f"pseudo-TA for {title}, bytes"] = added_bytes(folder)
     data = RAW.read_bytes()
-    signed = sign_trace(build(Trace.parse(data), source=data).build(), signer)
+    trace = build(Trace.parse(data), source=data)
+    signed, inputs = sign_trace(trace.build(), signer), random_inputs(trace, SEED)
     for title, runner in (("OP-TEE", "optee"), ("bare metal", "qemu")):
-        result = run(runner, ReplayRequest(signed, signer.public))
+        result = run(runner, ReplayRequest(signed, signer.public, inputs))
         assert result.instructions, result.error
         figures[f"lenet in {title}: verify, CPU instructions"] = result.instructions.verify
         figures[f"lenet in {title}: load"] = result.instructions.load

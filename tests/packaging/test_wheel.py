@@ -157,7 +157,7 @@ def test_the_installed_command_replays_on_ubuntu(gramophone: Path, tmp_path: Pat
     key, public, built, signed = (tmp_path / name for name in ("key.pem", "pub.pem", "net.gtr", "net.sgtr"))
     output_of(gramophone, "keygen", "-o", key)
     output_of(gramophone, "getpub", key, "-o", public)
-    output_of(gramophone, "build", CHECKOUT / "host_tools/demo/lenet/lenet.raw.gtr", "-o", built)
+    output_of(gramophone, "build", CHECKOUT / "host_tools/demo/lenet/lenet.raw.gtr", "-o", built, "--keep-inputs")
     output_of(gramophone, "sign", built, "--signing-key", key, "-o", signed)
     line = [str(gramophone), "replay", str(signed), "--key", str(public), "--on", "vgpu", "--json"]
     env = environment() | {"XDG_CACHE_HOME": str(tmp_path / "cold")}
@@ -186,7 +186,7 @@ def test_the_installed_command_works(wheel: Path, gramophone: Path, tmp_path: Pa
     key, public, built, signed = (tmp_path / name for name in ("key.pem", "pub.pem", "net.gtr", "net.sgtr"))
     command("keygen", "-o", key)
     command("getpub", key, "-o", public)
-    jobs = command("build", CHECKOUT / "host_tools/demo/lenet/lenet.raw.gtr", "-o", built)["jobs"]
+    jobs = command("build", CHECKOUT / "host_tools/demo/lenet/lenet.raw.gtr", "-o", built, "--keep-inputs")["jobs"]
     command("sign", built, "--signing-key", key, "-o", signed)
     assert command("replay", signed, "--key", public, "--on", "vgpu")["jobs"] == jobs > 0
     without_archive(gramophone, signed, public, tmp_path)

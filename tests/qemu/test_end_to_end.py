@@ -20,7 +20,7 @@ from host_tools.demo import PARAM, RAW, WEIGHTS
 from host_tools.demo.digits import Digits
 from host_tools.demo.digits import load as load_digits
 from host_tools.demo.ncnn_model import classify
-from host_tools.passes.pipeline import build
+from host_tools.passes.pipeline import KEEP_INPUTS, build
 from host_tools.record.network import TOLERANCE, relative_difference
 from host_tools.runners import firmware, libraries
 from host_tools.runners.replay import ReplayRequest
@@ -42,7 +42,7 @@ def signer() -> FileSigner:
 @pytest.fixture(scope="module")
 def signed(signer: FileSigner) -> bytes:
     data = RAW.read_bytes()
-    return sign_trace(build(Trace.parse(data), source=data).build(), signer)
+    return sign_trace(build(Trace.parse(data), source=data, skip=KEEP_INPUTS).build(), signer)
 
 
 @pytest.fixture(scope="module")

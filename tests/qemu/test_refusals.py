@@ -15,7 +15,7 @@ from click.testing import CliRunner, Result
 from host_tools.cli import main
 from host_tools.demo import PARAM, RAW, WEIGHTS
 from host_tools.machine.boot import QEMU
-from host_tools.passes.pipeline import build
+from host_tools.passes.pipeline import KEEP_INPUTS, build
 from host_tools.runners import WITHOUT_OPTEE, firmware
 from signing.keys import Algorithm, generate, private_pem
 from signing.sign import FileSigner, sign_trace
@@ -43,7 +43,7 @@ def compiled(signer: FileSigner) -> firmware.Firmware:
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, signer: FileSigner) -> None:
     """A working folder with good files."""
     monkeypatch.chdir(tmp_path)
-    Path("net.sgtr").write_bytes(sign_trace(build(Trace.read(RAW)).build(), signer))
+    Path("net.sgtr").write_bytes(sign_trace(build(Trace.read(RAW), skip=KEEP_INPUTS).build(), signer))
     Path("pub.pem").write_bytes(signer.public.pem())
     Path("net.param").write_bytes(PARAM.read_bytes())
     Path("net.bin").write_bytes(WEIGHTS.read_bytes())

@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 from host_tools.demo import RAW
-from host_tools.passes.pipeline import build
+from host_tools.passes.pipeline import KEEP_INPUTS, build
 from host_tools.vgpu.binding import VirtualGpu
 from tee_replayer import hostlib
 from tee_replayer.status import ReplayError, Report
@@ -36,7 +36,7 @@ RESET = s.GPU.register("bridge.SW_INIT_1").offset
 @functools.cache
 def trace() -> Trace:
     """LeNet, with shorter waits: each look of a wait costs a call here."""
-    found = build(Trace.read(RAW))
+    found = build(Trace.read(RAW), skip=KEEP_INPUTS)
     actions = found.actions.copy()
     actions["value"][actions["op"] == Op.WAIT_IRQ] = 200
     return found.with_(actions=actions)

@@ -20,7 +20,7 @@ from host_tools.cli import main
 from host_tools.demo import RAW
 from host_tools.model.interpreter import interpreter
 from host_tools.model.observe import random_inputs
-from host_tools.passes.pipeline import build
+from host_tools.passes.pipeline import KEEP_INPUTS, build
 from tests.support.qpu_asm import assemble
 from tests.support.qpu_bench import END, ONE_SECTION
 from tests.support.replayer_samples import read, write
@@ -220,7 +220,7 @@ def test_every_rule_has_a_case() -> None:
 
 @pytest.fixture(scope="module")
 def lenet() -> Trace:
-    return build(Trace.read(RAW))
+    return build(Trace.read(RAW), skip=KEEP_INPUTS)
 
 
 @pytest.fixture(scope="module")

@@ -13,7 +13,7 @@ import pytest
 
 from host_tools import runners
 from host_tools.demo import RAW
-from host_tools.passes.pipeline import build
+from host_tools.passes.pipeline import KEEP_INPUTS, build
 from host_tools.runners import vgpu
 from host_tools.runners.replay import ReplayRequest
 from signing import envelope
@@ -35,7 +35,7 @@ def first(actions: Actions, op: Op) -> int:
 
 @pytest.fixture(scope="module")
 def trace() -> Trace:
-    return build(Trace.read(RAW))
+    return build(Trace.read(RAW), skip=KEEP_INPUTS)
 
 
 @pytest.fixture(scope="module")

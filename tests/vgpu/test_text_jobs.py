@@ -11,7 +11,7 @@ import pytest
 from host_tools import runners
 from host_tools.demo import RAW
 from host_tools.gpus.v3d import disassembly
-from host_tools.passes.pipeline import build
+from host_tools.passes.pipeline import KEEP_INPUTS, build
 from host_tools.runners.replay import ReplayRequest
 from host_tools.text.annotate import annotations_of, job_fields, started_jobs
 from host_tools.text.places import Places
@@ -48,7 +48,7 @@ def raw() -> Trace:
 
 @pytest.fixture(scope="module")
 def built(raw: Trace) -> Trace:
-    return build(raw)
+    return build(raw, skip=KEEP_INPUTS)
 
 
 def text(trace: Trace) -> str:
