@@ -91,6 +91,9 @@ class Page:
         """Runs of bytes to upload, and runs to clear before that: both may cover bytes that are not live."""
         if self._fills is None and self.content is _BLANK_CONTENT and self.live is _ALL:
             self._fills = [], [(0, PAGE_BYTES)]
+        if self._fills is None and self.live is _ALL and _is_dense(self.content):
+            start, end = int(np.argmax(self.content != 0)), PAGE_BYTES - int(np.argmax(self.content[::-1] != 0))
+            self._fills = [(start, end)], [span for span in ((0, start), (end, PAGE_BYTES)) if span[0] < span[1]]
         if self._fills is None:
             zeros = self.live.copy()
             uploads = runs(self.live & (self.content != 0), MERGE_GAP)
@@ -120,7 +123,7 @@ class Page:
             live = np.zeros(PAGE_BYTES, np.bool_)
             for start, end in filled:
                 live[start:end] = True
-            self.live = live
+            self.live = _ALL if live.all() else live
 
 
 class Pages(dict[int, Page]):
@@ -150,6 +153,11 @@ class CpuWrite:
     def frames(self) -> range:
         """Where they lie."""
         return pages_of(self.to, len(self.data))
+
+
+def _is_dense(content: Bytes) -> bool:
+    """Whether no MERGE_GAP zeros follow one another, seen by halves of such a gap: so it is with most weights."""
+    return bool(content.reshape(-1, MERGE_GAP // 2).any(axis=1).all())
 
 
 def runs(mask: Mask, gap: int) -> list[Span]:

@@ -254,13 +254,16 @@ class Memory:
         self.cpu_writes = [item for item in self.cpu_writes if item.to // PAGE_BYTES in self.frames]
         return packing
 
-    def emit(self, carveout_bytes: int | None = None) -> Trace:
+    def emit(self, packing: Packing | None = None) -> Trace:
         """The trace that this model stands for.
+
+        Args:
+            packing: what `settle` returned, if nothing has been changed since.
 
         Raises:
             ManifestError: a carve-out cannot be that large.
         """
-        packing = self.settle(carveout_bytes)
+        packing = packing or self.settle()
         cpu_writes = packing.cpu_writes()
         rows = [
             *self._prologue(),

@@ -138,7 +138,7 @@ class Program:
         """The trace that it is now; the one where it began when nothing has changed."""
         if self._packing is None:
             return self._trace
-        return self.memory.emit()
+        return self.memory.emit(self._packing)
 
 
 def memory_bytes(trace: Trace) -> int:

@@ -96,11 +96,12 @@ def plan_memory(program: Program) -> None:
 
     Needs job chains in memory; other traces are left as they are, and those in which regions share pages already.
     """
+    if not family_of(program.profile).has_job_manager:
+        return
     memory = program.memory
     working = memory.frames & memory.written_frames()
     mapped = memory.mappings.frames_that(working.__contains__)
-    if not family_of(program.profile).has_job_manager or np.count_nonzero(mapped) > len(working):
-        program.commit()
+    if np.count_nonzero(mapped) > len(working):
         return
     target = {frame: frame for frame in memory.in_image()}
     first = -(-program.sizes().image_bytes // PAGE_BYTES)

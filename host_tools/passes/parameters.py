@@ -57,6 +57,7 @@ def bind_program(program: Program, values: Mapping[str, NDArray[Any]]) -> None:
 def _store(memory: Memory, slot: Slot, array: NDArray[Any]) -> None:
     """Put a tensor where its slot says."""
     data = np.ascontiguousarray(array).view(np.uint8).reshape(-1)
+    data.flags.writeable = False  # pages share it
     for page, inside, part in _places(memory, slot):
         page.put(inside, data[part])
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from host_tools.model.frames import CLEAR_GAP, MERGE_GAP
+from host_tools.model.frames import CLEAR_GAP, MERGE_GAP, Page
 from host_tools.model.memory import Memory
 from host_tools.passes import PASSES
 from tests.support.mali_chains import PAGE, RW, Area, header, submit, trace
@@ -32,6 +32,19 @@ def fills(made: Trace) -> list[tuple[str, int, int]]:
         for row in made.actions[np.isin(made.actions["op"], [int(Op.UPLOAD), int(Op.CLEAR)])]
         if int(row["a"]) >= first * PAGE
     ]
+
+
+@settings(max_examples=200)
+@given(st.lists(st.tuples(st.integers(0, PAGE - 1), st.integers(1, 600)), max_size=8))
+def test_a_page_of_weights_is_filled_as_any_other(zeros: list[tuple[int, int]]) -> None:
+    """The short way for pages all of whose bytes matter gives what the long one does."""
+    content = np.full(PAGE, 7, np.uint8)
+    for begin, size in zeros:
+        content[begin : begin + size] = 0
+    content.flags.writeable = False
+    page = Page.blank(0)
+    page.put(slice(0, PAGE), content)
+    assert page.fills() == Page(0, content, np.ones(PAGE, np.bool_)).fills()
 
 
 def filled(pages: int, *rows: tuple[int, int, int]) -> list[tuple[str, int, int]]:
@@ -167,7 +180,7 @@ def far_apart(frame: int) -> Trace:
     memory = Memory.of(trace([Area(JOBS, data=header(1)), Area(BASE, 1, RW, b"far")], submit(JOBS)))
     here = memory.mappings[0, BASE // PAGE].frame
     memory.move({other: frame if other == here else other for other in memory.frames})
-    made = memory.emit((frame + 1) * PAGE)
+    made = memory.emit(memory.settle((frame + 1) * PAGE))
     made.check()
     return made
 
