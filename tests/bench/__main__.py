@@ -61,7 +61,7 @@ def main() -> None:
         return
     console = Console(highlight=False)
     if rows:
-        console.print(_networks(rows))
+        console.print(_columns("network", [row.name for row in rows], networks.lines(rows)))
         console.print(_plain("firmware, v3d42 on qemu-virt, ES256 (bytes)", firmware, "{:,}"))
     if malis:
         console.print(_columns("recording", [row.name for row in malis], mali.lines(malis)))
@@ -87,24 +87,6 @@ def _changes(earlier: dict[str, Any], now: dict[str, float]) -> Table:
     for name, before, after in history.changes(earlier["figures"], now):
         table.add_row(name, f"{before:,}", f"{after:,}")
     return table
-
-
-def _networks(rows: list[networks.Row]) -> Table:
-    """One column a network, one row a figure."""
-    lines = {
-        "GPU jobs": [f"{r.jobs}" for r in rows],
-        "recording, bytes": [f"{r.raw_bytes:,}" for r in rows],
-        "recording under xz -9e, bytes": [f"{r.xz_bytes:,}" for r in rows],
-        "signed trace, bytes": [f"{r.signed_bytes:,}" for r in rows],
-        "  of xz -9e": [f"{r.signed_bytes / r.xz_bytes:.2f}" for r in rows],
-        "secure memory, bytes": [f"{r.secure_bytes:,}" for r in rows],
-        "verify signature, CPU instructions": [f"{r.verify:,}" for r in rows],
-        "hash and unpack, CPU instructions": [f"{r.load:,}" for r in rows],
-        "one replay, CPU instructions": [f"{r.replay:,}" for r in rows],
-        "one replay, shader instructions": [f"{r.shader_instructions:,}" for r in rows],
-        "virtual GPU, M shader instructions/s/core": [f"{r.shader_rate:,.0f}" for r in rows],
-    }
-    return _columns("network", [row.name for row in rows], lines)
 
 
 def _host(costs: list[host.Cost]) -> Table:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import lzma
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from host_tools import runners
@@ -17,22 +18,46 @@ from host_tools.demo import RAW, models
 from host_tools.machine.root import ready_root
 from host_tools.model.interpreter import interpreter
 from host_tools.model.observe import random_inputs
-from host_tools.passes.pipeline import build
+from host_tools.passes import PASSES
+from host_tools.passes.pipeline import KEEP_INPUTS, build
 from host_tools.record.network import record_network
 from host_tools.runners import firmware
-from host_tools.runners.replay import ReplayRequest
+from host_tools.runners.replay import ReplayRequest, Tensor
 from host_tools.support.cache import cache_dir, written_whole
 from signing.keys import Algorithm, generate
 from signing.sign import FileSigner, sign_trace
 from trace_format.trace import Trace
 
 SEED = 11
+
+
+@dataclass(frozen=True)
+class Stack:
+    """What ncnn and Mesa take from the start of a Python program to its first output, booting not counted.
+
+    CPU instructions in the recording machine, by its clock, which counts 2 ns for one; waiting counts, shaders do
+    not. Measured once, on commit 5da7666 (the project's facts on speed).
+
+    Attributes:
+        cold: Mesa compiles the shaders.
+        warm: Mesa's cache has them.
+    """
+
+    cold: int
+    warm: int
+
+
+STACK = {"lenet": Stack(6_060_000_000, 1_083_000_000), "mobilenet": Stack(7_630_000_000, 1_239_000_000)}
 LARGE = {"mobilenet": ("mobilenet_v1", 224), "squeezenet": ("squeezenet_v1_1", 227)}
 
 
 @dataclass(frozen=True)
 class Row:
-    """Figures of one network; bytes and instructions."""
+    """Figures of one network; bytes and instructions. The first replay is one with the prologue.
+
+    Attributes:
+        xz_bytes: of the recording without the recorded input, which the trace does not have either.
+    """
 
     name: str
     jobs: int
@@ -76,12 +101,13 @@ def measure(name: str) -> Row:
         raise AssertionError(f"{name}: {result.error or 'runners disagree'}")
     counted = result.instructions
     assert counted is not None
-    shader_instructions, rate = _shaders(trace)
+    bare = PASSES[KEEP_INPUTS[0]](raw)
+    shader_instructions, rate = _shaders(trace, inputs)
     return Row(
         name,
         result.jobs,
         len(data),
-        len(lzma.compress(data, preset=9 | lzma.PRESET_EXTREME)),
+        len(lzma.compress(bare.build(compress=False), preset=9 | lzma.PRESET_EXTREME)),
         len(signed),
         result.secure_bytes,
         counted.verify,
@@ -92,15 +118,46 @@ def measure(name: str) -> Row:
     )
 
 
-def _shaders(trace: Trace) -> tuple[int, float]:
+def _shaders(trace: Trace, inputs: Mapping[str, Tensor]) -> tuple[int, float]:
     """Shader instructions of a replay, and millions a second and core, by CPU time on one thread."""
     with interpreter(trace, threads=1) as run:
-        run.run()
+        run.run(inputs)
         first = run.gpu.counters().instructions
         start = time.process_time()
-        run.run()
+        run.run(inputs)
         seconds = time.process_time() - start
         return first, (run.gpu.counters().instructions - first) / seconds / 1e6
+
+
+def lines(rows: list[Row]) -> dict[str, list[str]]:
+    """What to print: a line a figure, a cell a network; nothing where there is nothing to compare with."""
+    stacks = [STACK.get(row.name) for row in rows]
+    first = [row.verify + row.load + row.replay for row in rows]
+
+    def stack(state: str) -> list[str]:
+        return [f"{getattr(found, state):,}" if found else "" for found in stacks]
+
+    def ratio(state: str) -> list[str]:
+        return [f"{getattr(s, state) / n:,.1f}" if s else "" for s, n in zip(stacks, first, strict=True)]
+
+    return {
+        "GPU jobs": [f"{r.jobs}" for r in rows],
+        "recording, bytes": [f"{r.raw_bytes:,}" for r in rows],
+        "recording without its input under xz -9e, bytes": [f"{r.xz_bytes:,}" for r in rows],
+        "signed trace, bytes": [f"{r.signed_bytes:,}" for r in rows],
+        "  of xz -9e": [f"{r.signed_bytes / r.xz_bytes:.2f}" for r in rows],
+        "secure memory, bytes": [f"{r.secure_bytes:,}" for r in rows],
+        "verify signature, CPU instructions": [f"{r.verify:,}" for r in rows],
+        "hash and unpack, CPU instructions": [f"{r.load:,}" for r in rows],
+        "first replay, CPU instructions": [f"{r.replay:,}" for r in rows],
+        "from reset to the first output": [f"{n:,}" for n in first],
+        "ncnn and Mesa, from start to the first output, shader cache warm": stack("warm"),
+        "  to ours": ratio("warm"),
+        "ncnn and Mesa, from start to the first output, shader cache cold": stack("cold"),
+        "  to ours ": ratio("cold"),
+        "one replay, shader instructions": [f"{r.shader_instructions:,}" for r in rows],
+        "virtual GPU, M shader instructions/s/core": [f"{r.shader_rate:,.0f}" for r in rows],
+    }
 
 
 def firmware_bytes() -> dict[str, int]:
