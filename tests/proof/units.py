@@ -46,6 +46,19 @@ WALK = "page tables in memory: see docs/adr/0014-proof.md"
 UNITS = (
     Unit("core/lz4.c", ANY),
     Unit("core/stream.c", ANY),
+    Unit("core/envelope.c", ANY),
+    Unit(
+        "core/load.c",
+        ANY,
+        left_out=dict.fromkeys(("fresh32", "fresh64", "differences"), "casts of bytes to volatile words")
+        | dict.fromkeys(
+            ("take_section", "check_manifest", "load_body", "check_actions", "load", "gr_load"),
+            "the sections' places are an invariant of memory's contents: see docs/adr/0014-proof.md",
+        )
+        | dict.fromkeys(
+            ("gr_wipe", "gr_unload"), "structures cleared as bytes, which WP's memory model does not have"
+        ),
+    ),
     Unit(
         "core/slots.c",
         BOTH,
@@ -84,6 +97,22 @@ UNITS = (
 DEFECTS = (
     Defect("lz4", "v3d42", "gr_lz4_decode", "distance - 1 >= out_bytes - left || ", ""),
     Defect("lz4", "v3d42", "gr_lz4_decode", "        if (length > left)\n            break;\n", ""),
+    Defect("envelope", "v3d42", "copy_head", "gr_take_memory(l, BEFORE_HEAD_BYTES + ", "gr_take_memory(l, "),
+    Defect("envelope", "v3d42", "copy_head", "l->head_bytes > GR_MAX_HEAD_BYTES || ", ""),
+    Defect(
+        "load",
+        "v3d42",
+        "gr_take_memory",
+        "    if (bytes > (uint64_t)(l->r->high - l->r->memory.base))\n        return NULL;\n",
+        "",
+    ),
+    Defect(
+        "load",
+        "v3d42",
+        "check_sections",
+        "at > (i < HEAD_SECTIONS ? l->head_bytes : l->trace_bytes)",
+        "at > l->trace_bytes",
+    ),
     Defect("slots", "v3d42", "copy_run", "place < r->image_end || ", ""),
     Defect("slots", "v3d42", "copy_run", " || place >= r->carveout_bytes", ""),
     Defect("check", "v3d42", "gr_fetch_action", "AT(op) >= sizeof needs / sizeof needs[0] || ", ""),

@@ -2,19 +2,7 @@
 /* Relies on: gr_sha256 and struct gr_source's read, which write where they are told. */
 #include "stream.h"
 
-#include "crypto.h"
-
-/*@ requires room: \valid(digest + (0 .. 31));
-    requires source: \valid_read(data + (0 .. bytes - 1));
-    assigns digest[0 .. 31];
-*/
-bool proof_hash(const uint8_t *data, size_t bytes, uint8_t *digest);
-#define gr_sha256 proof_hash
-
-/*@ requires \valid_read(a + (0 .. bytes - 1)) && \valid_read(b + (0 .. bytes - 1));
-    assigns \nothing;
-*/
-uint32_t gr_is_same(const uint8_t *a, const uint8_t *b, size_t bytes);
+#include "seam.h"
 
 /*@ requires stream(s) && s->left > 0;
     assigns s->offset, s->left, s->hashes, s->index, s->at, s->stop, s->end, s->chunk[0 .. s->chunk_bytes -

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The loader's state: what it was given, and what it has copied. */
+#include "stream.h"
+
+#include "load.h"
+
+/* The loader, what it was given, and the carve-out do not overlap; what is taken of the carve-out grows
+ * downwards from its end. */
+/*@ predicate loader(struct loader *l) =
+      \valid(l) && \valid(l->r) && \separated(l, l->r) &&
+      \valid_read(l->stream.source) && l->stream.source->read == &source_read &&
+      \valid_read(l->policy) && \valid_read(l->policy->key + (0 .. 64)) &&
+      \valid_read(l->policy->key_id + (0 .. KID_BYTES - 1)) &&
+      \valid(l->r->memory.base + (0 .. l->r->memory.bytes - 1)) && l->r->memory.bytes <= 1099511627776 &&
+      \base_addr(l->r->high) == \base_addr(l->r->memory.base) &&
+      0 <= l->r->high - l->r->memory.base <= l->r->memory.bytes;
+
+    predicate alone{L}(struct loader *l, uint8_t *memory, integer bytes) =
+      \separated(memory + (0 .. bytes - 1), l) && \separated(memory + (0 .. bytes - 1), l->r) &&
+      \separated(memory + (0 .. bytes - 1), l->policy) &&
+      \separated(memory + (0 .. bytes - 1), l->policy->key + (0 .. 64)) &&
+      \separated(memory + (0 .. bytes - 1), l->stream.source) &&
+      \separated(l, l->policy) && \separated(l, l->stream.source) && \separated(l->r, l->policy) &&
+      \separated(l->r, l->stream.source) && \separated(l, l->policy->key + (0 .. 64)) &&
+      \separated(l->r, l->policy->key + (0 .. 64)) && \separated(l, l->policy->key_id + (0 .. KID_BYTES - 1));
+
+    predicate ready(struct loader *l) = loader(l) && alone(l, l->r->memory.base, l->r->memory.bytes);
+
+    // The head's copy, with room before it.
+    predicate copied(struct loader *l) = GR_HEADER_BYTES < l->head_bytes <= GR_MAX_HEAD_BYTES &&
+      \base_addr(l->head) == \base_addr(l->r->memory.base) &&
+      BEFORE_HEAD_BYTES <= l->head - l->r->memory.base &&
+      l->head - l->r->memory.base + l->head_bytes <= l->r->memory.bytes;
+*/
+
+/*@ requires \valid_read(p + (0 .. n - 1));
+    assigns \nothing;
+*/
+static inline uint32_t gr_is_zero(const uint8_t *p, size_t n);
