@@ -46,8 +46,8 @@ struct vgpu_options {
     uint32_t hang_job;   /* test aid: this compute job (1-based) never completes; 0: none */
     uint32_t fault_job;  /* test aid: this compute job (1-based) reports an MMU fault; 0: none */
     /* What a compute job may execute before it counts as hung, over all its threads: a V3D's instructions, a
-     * Mali's clauses (of a whole chain), each once for a batch of threads. 0: what the GPU gets through
-     * before its driver resets it. */
+     * Mali's clauses (of a whole chain), each once for a batch of threads; a list's packets and rows of
+     * tiles. 0: what the GPU gets through before its driver resets it. */
     uint64_t job_limit;
 };
 

@@ -208,6 +208,18 @@ def test_what_is_not_modelled_is_refused(name: str) -> None:
     assert np.array_equal(at(b, TARGET, PAGES * 0x1000), before)
 
 
+def test_a_list_without_an_end_counts_as_hung() -> None:
+    """Any number of lists of any length may be named."""
+    job = Lists.copy(SOURCE, TARGET, 100, 4)
+    packets = job.render_list(TILES)
+    calls = packets[packets.index(b"\x14") : -len(bytes([23, 0, 0, 13]))]
+    b = Board(mmu=False, library=build.library(), job_limit=1000)
+    b.mmu_on()
+    b.lists((LIST, packets[:-4] + 200 * calls[:9] + packets[-4:]), (TILES, job.tile_list()))
+    with pytest.raises(VgpuError, match="hang: a list takes more than 1000 packets and rows of tiles"):
+        b.run_list(LIST, len(packets) + 200 * 9, render=True)
+
+
 @pytest.mark.parametrize(
     ("source", "target", "status", "address"),
     [(0x200000, TARGET, 0x10, 0x200000), (SOURCE, READ_ONLY, 0x20, READ_ONLY), (SOURCE, 0x17F00, 0x10, 0x17F00)],

@@ -174,7 +174,8 @@ void v3d_list_submit(struct v3d_device *dev, unsigned engine)
         return;
     dev->busy[engine] = true;
     vgpu_job_start(&dev->base, engine);
-    v3d_list_run(&dev->mmu, bin ? V3D_LIST_BIN : V3D_LIST_RENDER, begin, end, &result);
+    v3d_list_run(&dev->mmu, bin ? V3D_LIST_BIN : V3D_LIST_RENDER, begin, end, dev->base.options.job_limit,
+                 &result);
     dev->base.counters.bytes_read += result.bytes_read;
     dev->base.counters.bytes_written += result.bytes_written;
     *v3d_reg(dev, bin ? CORE_CLE_CT0CA : CORE_CLE_CT1CA) = result.faulted ? result.fault_va : end;

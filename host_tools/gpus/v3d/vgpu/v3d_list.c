@@ -62,6 +62,9 @@ static const struct packet packets[128] = {
     [126] = {"tile list initial block size", 2, RENDER},
 };
 
+/* V3DV's largest frame, of 4096 x 4096 pixels, is loaded and stored in 524288 rows of tiles. */
+enum { LIST_LIMIT = 1 << 22 };
+
 static const char *const list_names[] = {
     [BIN] = "bin list", [RENDER] = "render list", [TILE] = "generic tile list"};
 
@@ -259,7 +262,7 @@ static bool walk(struct list *list, uint8_t where, uint32_t start, uint32_t end)
     uint8_t last = 0;
 
     for (at.va = start; at.va < end;) {
-        if (!read_bytes(list, at.va, at.bytes, 1))
+        if (!v3d_tile_spend(list->tile, list->result) || !read_bytes(list, at.va, at.bytes, 1))
             return false;
         const struct packet *packet = at.bytes[0] < 128 ? &packets[at.bytes[0]] : &packets[0];
         if (!(packet->where & where) || packet->bytes > end - at.va) {
@@ -285,7 +288,7 @@ static bool walk(struct list *list, uint8_t where, uint32_t start, uint32_t end)
     return last == terminator;
 }
 
-void v3d_list_run(struct v3d_mmu *mmu, enum v3d_list_kind kind, uint32_t start, uint32_t end,
+void v3d_list_run(struct v3d_mmu *mmu, enum v3d_list_kind kind, uint32_t start, uint32_t end, uint64_t limit,
                   struct v3d_list_result *result)
 {
     struct v3d_tile_buffer tile;
@@ -294,5 +297,6 @@ void v3d_list_run(struct v3d_mmu *mmu, enum v3d_list_kind kind, uint32_t start, 
     memset(result, 0, sizeof(*result));
     memset(&tile, 0, sizeof(tile));
     tile.mmu = mmu;
+    tile.limit = tile.left = limit ? limit : LIST_LIMIT;
     walk(&list, kind == V3D_LIST_BIN ? BIN : RENDER, start, end);
 }

@@ -20,8 +20,9 @@ struct v3d_list_result {
     char error[256]; /* not empty: a packet that would draw, or is not modelled; names address and packet */
 };
 
-/* Execute the list at [start, end) of GPU memory. */
-void v3d_list_run(struct v3d_mmu *mmu, enum v3d_list_kind kind, uint32_t start, uint32_t end,
+/* Execute the list at [start, end) of GPU memory. limit: packets and rows of tiles until it counts as hung;
+ * 0: more than any driver's list takes. */
+void v3d_list_run(struct v3d_mmu *mmu, enum v3d_list_kind kind, uint32_t start, uint32_t end, uint64_t limit,
                   struct v3d_list_result *result);
 
 #endif

@@ -74,6 +74,18 @@ static bool move_row(struct v3d_tile_buffer *tile, uint32_t va, uint32_t bytes, 
     return true;
 }
 
+bool v3d_tile_spend(struct v3d_tile_buffer *tile, struct v3d_list_result *result)
+{
+    if (tile->left == 0) {
+        snprintf(result->error, sizeof(result->error),
+                 "hang: a list takes more than %llu packets and rows of tiles",
+                 (unsigned long long)tile->limit);
+        return false;
+    }
+    tile->left--;
+    return true;
+}
+
 static bool move_tile(struct v3d_tile_buffer *tile, const struct v3d_transfer *transfer, uint32_t column,
                       uint32_t row, bool write, struct v3d_list_result *result)
 {
@@ -90,7 +102,8 @@ static bool move_tile(struct v3d_tile_buffer *tile, const struct v3d_transfer *t
                      write ? "store" : "load", column, row, (unsigned long long)va);
             return false;
         }
-        if (!move_row(tile, (uint32_t)va, transfer->bytes, columns, tile->pixels + i * V3D_TILE_PIXELS,
+        if (!v3d_tile_spend(tile, result) ||
+            !move_row(tile, (uint32_t)va, transfer->bytes, columns, tile->pixels + i * V3D_TILE_PIXELS,
                       tile->labels + i * V3D_TILE_PIXELS, write, result))
             return false;
     }

@@ -27,6 +27,7 @@ struct v3d_tile_buffer {
     uint8_t held;            /* bytes a pixel of what the tile was loaded with; 0: it was not */
     bool has_color, cleared; /* a clear colour was given; the tile is filled with it */
     uint32_t implicit;       /* labels of the list, which decides what is stored (flow only) */
+    uint64_t limit, left;    /* packets and rows of tiles that a list may take; those that it still may */
     uint32_t pixels[V3D_TILE_WORDS];
     uint32_t labels[V3D_TILE_WORDS][4]; /* of each byte of `pixels` (flow only) */
 };
@@ -42,6 +43,9 @@ bool v3d_tile_load(struct v3d_tile_buffer *tile, const struct v3d_transfer *from
 /* Store it. False: as v3d_tile_load. */
 bool v3d_tile_store(struct v3d_tile_buffer *tile, const struct v3d_transfer *to, uint32_t column,
                     uint32_t row, struct v3d_list_result *result);
+
+/* Another packet, or another row of a tile. False: the list counts as hung, which is an error. */
+bool v3d_tile_spend(struct v3d_tile_buffer *tile, struct v3d_list_result *result);
 
 /* Fill it with the clear colour, for this tile and those after it. */
 void v3d_tile_clear(struct v3d_tile_buffer *tile);
