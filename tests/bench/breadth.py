@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""What runs: networks recorded, built, signed and replayed in the secure world of QEMU with a new input.
+
+`python -m tests.bench.breadth [NAME...] [--json]`: a row a network. Recording one takes minutes; recordings are
+kept in the user's cache. Compared with ncnn's CPU are the values before the softmax, where a layer is called "fc".
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import hashlib
+import json
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+from host_tools import runners
+from host_tools.machine.root import ready_root
+from host_tools.passes.pipeline import build
+from host_tools.record import ncnn_cpu
+from host_tools.record.network import record_network, relative_difference
+from host_tools.runners.replay import ReplayRequest
+from host_tools.support.cache import cache_dir, written_whole
+from signing.keys import Algorithm, generate
+from signing.sign import FileSigner, sign_trace
+from tests.bench.graphs import GRAPHS
+from trace_format.actions import Columns, Op
+from trace_format.trace import Trace
+
+SEED = 11
+LOGITS = "fc"
+
+
+@dataclass(frozen=True)
+class Row:
+    """One network: `lists` are jobs that copied or filled; instructions are the CPU's, of one replay."""
+
+    name: str
+    jobs: int
+    lists: int
+    recorded_bytes: int
+    signed_bytes: int
+    secure_bytes: int
+    replay_instructions: int
+    relative_difference: float
+
+
+def measure(name: str) -> Row:
+    """Record (or take from the cache), build, sign, replay, compare.
+
+    Raises:
+        AssertionError: the replay failed.
+    """
+    make, shape = GRAPHS[name]
+    param, weights = make(SEED)
+    until = (LOGITS,) if f" {LOGITS} ".encode() in param else ()
+    key = hashlib.sha256(ready_root().key.encode() + param + weights).hexdigest()[:16]
+    kept = cache_dir("bench") / f"breadth-{name}-{key}.raw.gtr"
+    if not kept.exists():
+        recorded = record_network(param, weights, {"data": shape}, name=name, until=until)
+        with written_whole(kept) as path:
+            path.write_bytes(recorded.build())
+    raw = Trace.read(kept)
+    trace = build(raw)
+    signer = FileSigner(generate(Algorithm.ES256))
+    signed = sign_trace(trace.build(), signer)
+    inputs = {"data": np.random.default_rng(5).normal(0, 1, shape).astype(np.float32)}
+    result = runners.run("qemu", ReplayRequest(signed, signer.public, inputs))
+    assert result.ok, f"{name}: {result.error}"
+    assert result.instructions is not None
+    with tempfile.TemporaryDirectory() as folder:
+        files = Path(folder) / "net.param", Path(folder) / "net.bin"
+        for path, content in zip(files, (param, weights), strict=True):
+            path.write_bytes(content)
+        expected = ncnn_cpu.run(*files, inputs, until)
+    return Row(
+        name,
+        result.jobs,
+        raw.jobs - _dispatches(raw),
+        kept.stat().st_size,
+        len(signed),
+        result.secure_bytes,
+        result.instructions.replay,
+        max(relative_difference(result.outputs[blob], tensor) for blob, tensor in expected.items()),
+    )
+
+
+def _dispatches(raw: Trace) -> int:
+    """Compute jobs that were recorded."""
+    columns = Columns(raw.actions)
+    start = next(job.start.index for job in raw.profile.jobs if job.kind == "compute")
+    return int(np.count_nonzero((columns.is_op(Op.REG_WRITE)) & (columns.register == start)))
+
+
+def main() -> None:
+    """Print the table, or one JSON object."""
+    parser = argparse.ArgumentParser(prog="python -m tests.bench.breadth", description=__doc__)
+    parser.add_argument("names", nargs="*", choices=[[], *GRAPHS], help="networks; default: all")
+    parser.add_argument("--json", action="store_true", help="one JSON object on standard output")
+    options = parser.parse_args()
+    rows = [measure(name) for name in options.names or GRAPHS]
+    if options.json:
+        print(json.dumps({row.name: dataclasses.asdict(row) for row in rows}))
+        return
+    titles = ("network", "jobs", "copies", "recording", "signed", "secure memory", "instructions", "difference")
+    table = Table(*titles, box=None, pad_edge=False)
+    for column in table.columns[1:]:
+        column.justify = "right"
+    for row in rows:
+        _, *values, difference = dataclasses.astuple(row)
+        table.add_row(row.name, *(f"{value:,}" for value in values), f"{difference:.1e}")
+    Console(highlight=False).print(table)
+
+
+if __name__ == "__main__":
+    main()
