@@ -16,7 +16,9 @@ _OWN_INCLUDE = re.compile(r'^#include "[\w.]+"\n', re.MULTILINE)
 _GUARD = re.compile(r"^#(ifndef|define) GRAMOPHONE_\w+_H\n|^#endif\n*\Z", re.MULTILINE)
 _REPORT = "gramophone_report.h"
 # core files in reading order: what is used comes before its users
-_CORE_SOURCES = ("lz4.c", "stream.c", "check.c", "slots.c", "envelope.c", "load.c", "run.c")
+_CORE_SOURCES = ("lz4.c", "stream.c", "check.c", "slots.c", "operate.c", "envelope.c", "load.c", "run.c")
+OPERATORS = "operators.h"
+_OPERATE = "operate.c"  # of replayers with operators
 
 
 def header(notice: str, device: str, defines: str = "", more: str = "") -> str:
@@ -35,8 +37,16 @@ def header(notice: str, device: str, defines: str = "", more: str = "") -> str:
     return f"{notice}\n{defines}{body}\n#endif\n"
 
 
-def source(profile: Profile, notice: str, device: str, more: str = "") -> str:
-    """Text of replayer.c; `device` is the definition of the device's constant, `more` are further functions."""
+def source(profile: Profile, notice: str, device: str, more: str = "", *, operates: bool = False) -> str:
+    """Text of replayer.c.
+
+    Args:
+        profile: the GPU.
+        notice: the file's first comment.
+        device: the definition of the device's constant.
+        more: further functions.
+        operates: it has operators.
+    """
     names = {path.name for path in CORE.glob("*.c")}
     assert names == set(_CORE_SOURCES), names
     parts = [
@@ -46,7 +56,8 @@ def source(profile: Profile, notice: str, device: str, more: str = "") -> str:
         part(CORE / "driver.h"),
         part(CORE / "load.h"),
         part(target.driver_source(profile)),
-        *(part(CORE / name) for name in _CORE_SOURCES),
+        *([part(CORE / OPERATORS)] if operates else []),
+        *(part(CORE / name) for name in _CORE_SOURCES if operates or name != _OPERATE),
         *([more] if more else []),
         device,
     ]

@@ -4,15 +4,20 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Collection
 from importlib import resources
 from pathlib import Path
 
+from tee_replayer import amalgamate
+from tee_replayer import operators as operator_sources
 from tee_replayer.board_checks import Range
 from tee_replayer.boards import Board
 from tee_replayer.crypto import Libraries
 from tee_replayer.device_crypto import DeviceCrypto
+from tee_replayer.status import CORE
 from trace_format.emit import GENERATED
 from trace_format.licence import SPDX
+from trace_format.schema import Operator
 
 HERE = Path(__file__).resolve().parent
 # Files of baremetal/, and of the headers made from the schema, that every board takes.
@@ -20,6 +25,10 @@ _COMMON = (
     *("startup.S", "firmware.ld", "main.c", "port.h", "port.c", "string.S"),
     *("include/limits.h", "include/string.h"),
 )
+_FLOATING_POINT = """
+# The only part with floating point: what operators compute. Nothing of it may be inlined elsewhere.
+operators.o: CFLAGS := $(filter-out -mgeneral-regs-only -flto -ffat-lto-objects,$(CFLAGS)) -ffp-contract=off
+"""
 _HEADERS = ("gramophone_mailbox.h", "gramophone_board.h")
 
 
@@ -48,6 +57,22 @@ def write(board: Board, folder: Path, libraries: Libraries, cryptography: Device
         makefile = makefile.replace(mark, text)
     (folder / "Makefile").write_text(makefile, encoding="utf-8")
     shutil.copyfile(HERE / "firmware" / "size.py", folder / "size.py")
+
+
+def add_operators(folder: Path, operators: Collection[Operator]) -> None:
+    """Give a board's files what it computes on the CPU.
+
+    Args:
+        folder: that `write` wrote to.
+        operators: at least one.
+    """
+    shutil.copyfile(CORE / amalgamate.OPERATORS, folder / amalgamate.OPERATORS)
+    (folder / "operators.c").write_text(operator_sources.source(operators), encoding="utf-8")
+    makefile = folder / "Makefile"
+    text = makefile.read_text(encoding="utf-8")
+    mark = " replayer.o crypto.o\n"
+    assert mark in text
+    makefile.write_text(text.replace(mark, mark.replace("crypto.o", "operators.o crypto.o")) + _FLOATING_POINT)
 
 
 def header(board: Board) -> str:

@@ -10,11 +10,12 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 
 from signing.keys import Algorithm, PublicKey
 from tee_replayer import amalgamate, bare_metal, boards, crypto, optee_folder
+from tee_replayer import operators as operator_sources
 from tee_replayer.board_checks import BoardError
 from tee_replayer.boards import Board
 from tee_replayer.device import Device
@@ -25,7 +26,7 @@ from trace_format import profile as profiles
 from trace_format.errors import GramophoneError, listed
 from trace_format.licence import COPYRIGHT, SPDX
 from trace_format.profile import Profile
-from trace_format.schema import VERSION_MAJOR, VERSION_MINOR
+from trace_format.schema import VERSION_MAJOR, VERSION_MINOR, Operator
 
 NO_EVIDENCE = Evidence()
 CAN_MAP = 2 << 20  # OP-TEE's core maps large areas in units of so many bytes
@@ -49,6 +50,7 @@ def generate(
     policy: Path | None = None,
     programs: Mapping[str, bytes] | None = None,
     evidence: Evidence = NO_EVIDENCE,
+    operators: Collection[Operator] = (),
     force: bool = False,
 ) -> Path:
     """Write a replayer's sources.
@@ -65,14 +67,15 @@ def generate(
         policy: the TA's policy.h (OP-TEE), instead of the one that lets root replay everything.
         programs: further files, by their path in the folder; they can be executed.
         evidence: whether the device keeps a log and signs attestations.
+        operators: what the device computes on the CPU; it refuses traces that need others.
         force: give up what was edited or added in `out`.
 
     Returns:
         `out`.
 
     Raises:
-        GenerateError: unknown platform, a key of another kind than ES256, an odd size, an option that the
-            platform has no use for, or evidence that its port does not provide for.
+        GenerateError: unknown platform, operators for OP-TEE, a key of another kind than ES256, an odd size, an
+            option that the platform has no use for, or evidence that its port does not provide for.
         FolderError: `out` holds something else, or was edited since it was generated.
         BoardError: there is no room for the carve-out.
         ProfileError: unknown GPU.
@@ -89,6 +92,8 @@ def generate(
     if board.runs_optee:
         if share_gpu and "firewall" not in board.devices:
             raise GenerateError(f"{board.file}: the GPU cannot be shared without devices.firewall")
+        if operators:
+            raise GenerateError(f"{board.name} has no operators: OP-TEE's core is compiled without floating point")
     elif share_gpu:
         raise GenerateError(f"on {board.name} the GPU cannot be shared with the normal world: OP-TEE does that")
     elif policy is not None:
@@ -115,6 +120,7 @@ def generate(
         f" *   security version  at least {min_security_version}\n"
         f" *   crypto            {linked}\n"
         f"{f' *   evidence          {evidence.words}' + chr(10) if evidence.log else ''}"
+        f"{f' *   operators         {operator_sources.words(operators)}' + chr(10) if operators else ''}"
         f"{board.notice}"
         " */"
     )
@@ -124,8 +130,9 @@ def generate(
         work.mkdir()
         shutil.copyfile(HERE / "LICENSE", work / "LICENSE")
         device = Device(board.name, profile.profile_id, min_security_version, key)
-        header = amalgamate.header(notice, device.declaration(), evidence.defines, evidence.header)
-        source = amalgamate.source(profile, notice, device.definition(), evidence.source)
+        defines = evidence.defines + operator_sources.define(operators)
+        header = amalgamate.header(notice, device.declaration(), defines, evidence.header)
+        source = amalgamate.source(profile, notice, device.definition(), evidence.source, operates=bool(operators))
         (work / "replayer.h").write_text(header, encoding="utf-8")
         (work / "replayer.c").write_text(source, encoding="utf-8")
         if board.runs_optee:
@@ -135,6 +142,8 @@ def generate(
                 optee_folder.add_log(work)
         else:
             bare_metal.write(board, work, libraries, cryptography)
+            if operators:
+                bare_metal.add_operators(work, operators)
         if not board.is_own:  # for `gramophone flash`
             shutil.copyfile(board.file, work / f"{board.name}.toml")
         for path, data in (programs or {}).items():

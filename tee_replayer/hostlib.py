@@ -14,36 +14,55 @@ import re
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
 import cffi
 
 from signing.keys import Algorithm, PublicKey
-from tee_replayer import crypto, target
+from tee_replayer import crypto, operators, target
 from tee_replayer.status import CORE, ReplayError, Report
 from tee_replayer.strictness import WARNINGS
 from trace_format.emit import GENERATED, c_memory
 from trace_format.errors import GramophoneError
+from trace_format.operators import OPERATORS
 from trace_format.profile import Profile
-from trace_format.schema import REPORT
+from trace_format.schema import REPORT, Operator
 
 HERE = CORE.parent
 CFLAGS = ["-std=c11", "-O2", "-g", "-fPIC", "-shared", "-fvisibility=default"]
 _FIELDS = tuple(Report.__dataclass_fields__)
 
 
-def own_sources(profile: Profile, seam: tuple[str, ...] = ("bearssl_hash.c", "s2n_p256.c")) -> list[Path]:
-    """The C files of ours that a host library is made of; `seam` are those between it and the crypto libraries."""
+def own_sources(
+    profile: Profile,
+    seam: tuple[str, ...] = ("bearssl_hash.c", "s2n_p256.c"),
+    linked: Collection[Operator] = tuple(OPERATORS),
+) -> list[Path]:
+    """The C files of ours that a host library is made of.
+
+    Args:
+        profile: the GPU.
+        seam: those between it and the crypto libraries.
+        linked: the operators that it has.
+    """
     return [
         *sorted(CORE.glob("*.c")),
+        *(path for path in operators.files(linked) if path.suffix == ".c"),
         target.driver_source(profile),
         *(HERE / "crypto" / name for name in seam),
         HERE / "host" / "host.c",
     ]
 
 
-def build(profile: Profile, libraries: crypto.Libraries | None, folder: Path, extra: tuple[str, ...] = ()) -> Path:
+def build(
+    profile: Profile,
+    libraries: crypto.Libraries | None,
+    folder: Path,
+    extra: tuple[str, ...] = (),
+    linked_operators: Collection[Operator] = tuple(OPERATORS),
+) -> Path:
     """Compile the library for one GPU, unless that was done before.
 
     Args:
@@ -52,6 +71,7 @@ def build(profile: Profile, libraries: crypto.Libraries | None, folder: Path, ex
             cryptography. Where AWS-LC has nothing for this machine, BearSSL does all of it.
         folder: where builds are kept, under a name made from a hash of all that went in.
         extra: further compiler flags (sanitizers).
+        linked_operators: what it computes on the CPU; a device has those that its policy names.
 
     Raises:
         GramophoneError: no compiler, or the compilation failed (its output is in the message).
@@ -61,9 +81,11 @@ def build(profile: Profile, libraries: crypto.Libraries | None, folder: Path, ex
         raise GramophoneError(f"no C compiler: {compiler!r} is not installed (apt-get install gcc)")
     text = target.header(profile)
     linked = crypto.linked(libraries)
-    own = own_sources(profile, linked.seam)
+    own = own_sources(profile, linked.seam, linked_operators)
+    if linked_operators:
+        extra = (*extra, f"-DGRAMOPHONE_OPERATORS(X)={operators.listed(linked_operators)}")
     made = [GENERATED / name for name in ("gramophone_trace.h", "gramophone_report.h")]
-    headers = [*CORE.glob("*.h"), *(HERE / "host").glob("*.h"), *made]
+    headers = [*CORE.glob("*.h"), *(HERE / "host").glob("*.h"), *operators.HERE.glob("*.h"), *made]
     digest = hashlib.sha256("\0".join([text, compiler, *CFLAGS, *WARNINGS, *extra]).encode())
     for path in [*own, *sorted(headers), *linked.sources, *linked.included]:
         digest.update(path.name.encode() + b"\0" + hashlib.sha256(path.read_bytes()).digest())
@@ -74,7 +96,7 @@ def build(profile: Profile, libraries: crypto.Libraries | None, folder: Path, ex
     with tempfile.TemporaryDirectory(dir=folder) as name:
         work = Path(name)
         (work / "gr_target.h").write_text(text, encoding="utf-8")
-        include = [f"-I{path}" for path in (work, CORE, HERE / "host", GENERATED)]
+        include = [f"-I{path}" for path in (work, CORE, HERE / "host", operators.HERE, GENERATED)]
         system = [f"-isystem{path}" for path in linked.include]
         objects = []
         for index, source in enumerate([*own, *linked.sources]):

@@ -32,6 +32,7 @@ class Op(enum.IntEnum):
     CLEAR = 0x21
     COPY_TO_GPU = 0x22
     COPY_FROM_GPU = 0x23
+    OPERATE = 0x24
     WAIT_IRQ = 0x30
     IRQ_ENTER = 0x31
     IRQ_EXIT = 0x32
@@ -76,6 +77,7 @@ class ActionType:
         words: how a dump shows its operands, by their names in braces; "{flags}" are the letters of its flags.
         flagless: the error where no flag is set; "" where that is allowed.
         at_most_once: a stream may have one such action only.
+        linked: only replayers that link operators know it.
     """
 
     op: Op
@@ -85,6 +87,7 @@ class ActionType:
     words: str = ""
     flagless: str = ""
     at_most_once: bool = False
+    linked: bool = False
 
     @property
     def name(self) -> str:
@@ -193,6 +196,17 @@ ACTIONS: dict[Op, ActionType] = {
         ActionType(Op.CLEAR, "fill carve-out memory with zero", (_BYTES, _TARGET), words="{bytes} at {target}"),
         ActionType(Op.COPY_TO_GPU, "copy the caller's data into a slot", (_SLOT,)),
         ActionType(Op.COPY_FROM_GPU, "copy a slot's data out to the caller", (_SLOT,)),
+        ActionType(
+            Op.OPERATE,
+            "compute on the CPU: an operator on slots that follow one another",
+            (
+                operand("slot", Type.SLOT, "index of the first operand in the slots section", "arg"),
+                operand("operator", Type.OPERATOR, "Operator", "value"),
+                operand("operands", Type.OPERANDS, "number of operands", "a"),
+            ),
+            words="{operator} {operands} from {slot}",
+            linked=True,
+        ),
         ActionType(
             Op.WAIT_IRQ,
             "wait until an interrupt line is active",

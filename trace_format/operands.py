@@ -37,6 +37,8 @@ class Type(enum.Enum):
     TARGET = enum.auto()
     SOURCE = enum.auto()
     BYTES = enum.auto()
+    OPERATOR = enum.auto()
+    OPERANDS = enum.auto()
 
 
 REGISTERS = (Type.REGISTER_READ, Type.REGISTER_WRITTEN)
@@ -70,6 +72,8 @@ RULES = {
     Type.BYTES: "not zero",
     Type.TARGET: "the bytes lie after the image's last page and inside the carve-out",
     Type.SOURCE: "the bytes lie inside the image",
+    Type.OPERATOR: "one of the operators below; a device refuses one that its firmware was not generated with",
+    Type.OPERANDS: "as many as the operator takes, and there are so many slots from `slot` on",
 }
 
 

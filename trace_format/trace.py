@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from trace_format import codec, layout, packing, profile
+from trace_format import codec, layout, operators, packing, profile
 from trace_format.actions import ACTION_DTYPE, Actions
 from trace_format.errors import (
     ChunkHashError,
@@ -53,7 +53,7 @@ DEFAULT_CHUNK_BYTES = 16384
 
 @dataclass(frozen=True)
 class Slot:
-    """A typed input, output or parameter in GPU memory.
+    """A typed input, output or parameter in GPU memory, or an operator's operand there.
 
     Attributes:
         name: unique within the trace.
@@ -203,6 +203,7 @@ class Trace:
             address_spaces=gpu.address_spaces,
             where=where,
         )
+        operators.check(self.actions, self.slots, where)
 
     def build(self, *, compress: bool = True, chunk_bytes: int = DEFAULT_CHUNK_BYTES) -> bytes:
         """The trace's bytes. The same trace always gives the same bytes."""

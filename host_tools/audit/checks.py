@@ -12,6 +12,7 @@ from host_tools.audit.rules import RULES, Finding
 from host_tools.audit.state import State
 from trace_format.actions import ACTIONS, MAP_EXECUTE, MAP_WRITE, Action, Op
 from trace_format.errors import printable
+from trace_format.operators import operands
 from trace_format.profile import Job, Register
 from trace_format.schema import PAGE_BYTES, SlotKind
 from trace_format.trace import Slot
@@ -48,6 +49,8 @@ class Checks:
                 yield _found("GR103", f"kept[{row.keep}] is read from {name}, which does not change", index)
             case Op.COPY_TO_GPU | Op.COPY_FROM_GPU:
                 yield from self._copy(index, row)
+            case Op.OPERATE:
+                yield from self._operate(index, row)
             case Op.JOB:
                 self.unmarked = False
             case Op.WAIT_IRQ:
@@ -65,7 +68,7 @@ class Checks:
             name = self.state.profile.interrupts[line]
             yield _found("GR602", f"the interrupt {name} is waited for and not acknowledged after that", index)
         for number, slot in enumerate(self.state.trace.slots):
-            if number not in self.copied:
+            if number not in self.copied and slot.kind != SlotKind.INTERNAL:
                 yield _found("GR403", f"{_name(slot)} is not copied by any action")
         yield from self._overlaps()
 
@@ -94,15 +97,24 @@ class Checks:
     def _copy(self, index: int, row: Action) -> Iterator[Finding]:
         slot = self.state.trace.slots[row.slot]
         self.copied.add(row.slot)
-        if (slot.kind == SlotKind.OUTPUT) == (row.op == Op.COPY_TO_GPU):
+        if slot.kind == SlotKind.INTERNAL:
+            yield _found("GR405", f"{_name(slot)} is copied, but is no caller's", index)
+        elif slot.kind.is_given != (row.op == Op.COPY_TO_GPU):
             yield _found("GR405", f"{_name(slot)} is copied in the other direction", index)
+        yield from self._place(index, slot)
+
+    def _operate(self, index: int, row: Action) -> Iterator[Finding]:
+        for type, slot in operands(row, self.state.trace.slots):
+            yield from self._place(index, slot, may_be_image=not type.written)
+
+    def _place(self, index: int, slot: Slot, *, may_be_image: bool = False) -> Iterator[Finding]:
         frames = self.state.frames(slot)
         if None in frames:
             yield _found("GR401", f"{_name(slot)}: {frames.count(None)} of its pages are not mapped", index)
         inside = [frame for frame in frames if frame is not None]
-        if any(frame < self.state.image_pages for frame in inside):
+        if not may_be_image and any(frame < self.state.image_pages for frame in inside):
             yield _found("GR401", f"{_name(slot)} lies in the image's pages", index)
-        elif self.code.intersection(inside):
+        elif not may_be_image and self.code.intersection(inside):
             yield _found("GR401", f"{_name(slot)} lies in pages that jobs name as code", index)
 
     def _wait(self, index: int, row: Action) -> Iterator[Finding]:
@@ -153,7 +165,7 @@ class Checks:
             same = first.address_space == second.address_space
             if same and second.address < first.address + first.span:
                 both = {first.kind, second.kind}
-                if SlotKind.OUTPUT not in both or len(both) > 1:
+                if SlotKind.INTERNAL not in both and (SlotKind.OUTPUT not in both or len(both) > 1):
                     yield _found("GR404", f"{_name(first)} and {_name(second)} overlap")
 
 

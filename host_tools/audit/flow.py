@@ -135,11 +135,9 @@ class Flow:
         found: set[str] = set()
         new = {f"slot:{output}"}
         while new:
-            new = {
-                edge.source for edge in self.edges if edge.target in new and edge.source.startswith("job:")
-            } - found
+            new = {edge.source for edge in self.edges if edge.target in new} - found
             found |= new
-        return found
+        return {source for source in found if source.startswith("job:")}
 
     def as_json(self) -> dict[str, Any]:
         """The same in lists and dictionaries."""

@@ -22,6 +22,7 @@ from host_tools.model.interpreter import MAP_NORESERVE, Interpreter
 from host_tools.support.pages import pages_of
 from host_tools.vgpu.binding import ACCESS_READ, ACCESS_READ_FIRST, ACCESS_WRITTEN, Decisions
 from trace_format.actions import Action, Op
+from trace_format.operators import operands
 from trace_format.schema import PAGE_BYTES, SlotKind
 from trace_format.trace import Slot
 
@@ -121,6 +122,7 @@ class Follower(Interpreter):
     Attributes:
         names: of the labels.
         jobs, copied: of the replay that has run; copied: by output.
+        computed: slot that an operator wrote -> the latest job before it.
         edges: of the same, source and target, as in `host_tools.audit.flow.Edge` -> bytes.
 
     Raises:
@@ -130,6 +132,7 @@ class Follower(Interpreter):
     jobs: list[Job] = field(default_factory=list)
     edges: Counter[tuple[str, str]] = field(default_factory=Counter)
     copied: dict[str, Copied] = field(default_factory=dict)
+    computed: dict[int, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.track = True
@@ -155,7 +158,7 @@ class Follower(Interpreter):
             here = self.labels[page * PAGE_BYTES :][:PAGE_BYTES]
             dependent = here & inputs != 0
             here[dependent] = here[dependent] & ~inputs | np.uint32(EARLIER)
-        self.jobs, self.edges, self.copied = [], Counter(), {}
+        self.jobs, self.edges, self.copied, self.computed = [], Counter(), {}, {}
 
     def left(self) -> tuple[Range, ...]:
         """Bytes that depend on inputs of an earlier replay."""
@@ -176,6 +179,8 @@ class Follower(Interpreter):
         elif row.op == Op.COPY_TO_GPU and self.trace.slots[row.slot].name in self.inputs:
             slot = self.trace.slots[row.slot]
             self._write(self._bytes(slot), self.names.label(slot.name), BY_SLOT + row.slot)
+        elif row.op == Op.OPERATE:
+            self._operated(row)
         elif row.op == Op.COPY_FROM_GPU:
             self._copied(self.trace.slots[row.slot])
 
@@ -232,9 +237,31 @@ class Follower(Interpreter):
         decisions = self.gpu.decisions()
         self.jobs.append(Job(number, self.index, kind, joined(read), joined(written), labels, decisions))
 
+    def _operated(self, row: Action) -> None:
+        """All that an operator writes depends on all that it reads; it counts to the latest job."""
+        numbers = range(row.slot, row.slot + row.operands)
+        found = list(zip(numbers, operands(row, self.trace.slots), strict=True))
+        read = [slot for _, (type, slot) in found if not type.written]
+        labels = 0
+        for slot in read:
+            where = self._bytes(slot)
+            labels |= int(np.bitwise_or.reduce(self.labels[where]))
+            self._note(self._writers[where], f"slot:{slot.name}")
+        for number, (type, slot) in found:
+            if type.written:
+                self.computed[number] = len(self.jobs) - 1
+                self._write(self._bytes(slot), labels, BY_SLOT + number)
+                self.edges.update(
+                    {(f"slot:{source.name}", f"slot:{slot.name}"): source.dense_bytes for source in read}
+                )
+
     def _copied(self, slot: Slot) -> None:
         where = self._bytes(slot)
-        writers = self._writers[where]
-        self._note(writers, f"slot:{slot.name}")
+        writers = self._writers[where].copy()
+        own = f"slot:{slot.name}"
+        self._note(writers, own)
+        self.edges.pop((own, own), None)  # an operator's, which has been accounted for
+        for number, job in self.computed.items():
+            writers[writers == BY_SLOT + number] = self._first_job + job
         jobs = np.maximum(writers.astype(np.int64) - self._first_job, -1)
         self.copied[slot.name] = Copied(where, self.labels[where], jobs)

@@ -16,6 +16,7 @@ from host_tools.gpus.family import Family, family_of
 from host_tools.model.frames import Mapping, Mask
 from host_tools.support.pages import pages_of, pieces
 from trace_format.actions import MAP_WRITE, Action, Op
+from trace_format.operators import operands
 from trace_format.profile import Job
 from trace_format.schema import PAGE_BYTES
 from trace_format.trace import Slot, Trace
@@ -101,9 +102,13 @@ class State:
                 self._fill(row.target, row.bytes)
             case Op.COPY_TO_GPU:
                 self._take(self.trace.slots[row.slot])
+            case Op.OPERATE:
+                for type, slot in operands(row, self.trace.slots):
+                    if type.written:
+                        self._take(slot)
 
     def _take(self, slot: Slot) -> None:
-        """A caller's data; of a tensor with gaps, which he leaves, whole pages count."""
+        """What a caller or an operator writes; of a tensor with gaps, which stay, whole pages count."""
         for page, inside, _ in pieces(slot.address, slot.span):
             found = self.mappings.get((slot.address_space, page))
             if found is not None:

@@ -18,6 +18,7 @@ from tee_replayer.evidence import Evidence
 from tee_replayer.generate import generate as generate_sources
 from tee_replayer.target import drivers
 from trace_format.errors import GramophoneError
+from trace_format.operators import OPERATORS
 
 MIB = 1 << 20
 _BESIDE = "files beside the emulator"
@@ -73,6 +74,13 @@ def board_of(platform: str | None, file: Path | None) -> Board:
 )
 @click.option("--log-hashes", is_flag=True, help="The log has hashes of inputs and outputs; with --replay-log.")
 @click.option("--attest", is_flag=True, help="The device signs what produced an output; with --replay-log.")
+@click.option(
+    "--operator",
+    "operators",
+    multiple=True,
+    type=click.Choice([row.name for row in OPERATORS.values()]),
+    help="What the device computes on the CPU; repeatable. Traces that need another are refused.",
+)
 @click.option("--force", is_flag=True, help="Replace the folder although files in it were edited or added.")
 def generate_command(
     gpu: str,
@@ -89,6 +97,7 @@ def generate_command(
     replay_log: bool,
     log_hashes: bool,
     attest: bool,
+    operators: tuple[str, ...],
     force: bool,
 ) -> Outcome:
     """Write a replayer for one target: replayer.c and replayer.h, the port, and a Makefile.
@@ -115,6 +124,7 @@ def generate_command(
         policy=policy,
         programs={"client/gramophone-tee": bundle()} if optee else {},
         evidence=Evidence(replay_log, log_hashes, attest),
+        operators=[operator for operator, row in OPERATORS.items() if row.name in operators],
         force=force,
     )
     files = sorted(

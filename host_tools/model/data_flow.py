@@ -21,6 +21,7 @@ from host_tools.model.job_starts import JobStarts
 from host_tools.support.pages import pieces
 from host_tools.vgpu.binding import ACCESS_READ, ACCESS_READ_FIRST, ACCESS_WRITTEN, Counters
 from trace_format.actions import Action, Op
+from trace_format.operators import operands
 from trace_format.schema import PAGE_BYTES
 from trace_format.trace import Slot, Trace
 
@@ -60,7 +61,8 @@ class Run:
 
     Attributes:
         jobs: in the order in which they are started.
-        outputs: slot -> who wrote its bytes before they were copied out.
+        outputs: slot -> who wrote its bytes before they were copied out, or an operator read them; of one that an
+            operator writes, the slots that it read.
     """
 
     jobs: list[JobRun] = field(default_factory=list)
@@ -113,10 +115,31 @@ class _Watch(Interpreter):
                 found = self.seen.outputs.setdefault(row.slot, Counter())
                 for at, size in self._places(self.trace.slots[row.slot]):
                     self._count(found, at, size)
+                found.pop(Origin(SLOT, row.slot), None)  # an operator's, which has been accounted for
+            case Op.OPERATE:
+                self.settle()
+                self._operated(row)
             case _ if self.starts.of(row):
                 self.settle()
                 self.seen.jobs.append(JobRun())
         super()._step(row)
+
+    def _operated(self, row: Action) -> None:
+        """An operator: slots get from slots."""
+        numbers = range(row.slot, row.slot + row.operands)
+        found = list(zip(numbers, operands(row, self.trace.slots), strict=True))
+        read = [(number, slot) for number, (type, slot) in found if not type.written]
+        for number, slot in read:
+            sources = self.seen.outputs.setdefault(number, Counter())
+            for at, size in self._places(slot):
+                self._count(sources, at, size)
+            sources.pop(Origin(SLOT, number), None)
+        for number, (type, slot) in found:
+            if type.written:
+                sources = self.seen.outputs.setdefault(number, Counter())
+                sources.update({Origin(SLOT, source): given.dense_bytes for source, given in read})
+                for at, size in self._places(slot):
+                    self._note(at, size, Origin(SLOT, number))
 
     def settle(self) -> None:
         """Attribute what has been accessed since the last time to the latest job."""

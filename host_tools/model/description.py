@@ -8,8 +8,9 @@ from typing import Any
 from trace_format.actions import ACTIONS, ALL_BITS, Action, Op, Type, actions_of
 from trace_format.errors import printable
 from trace_format.operands import Operand
+from trace_format.operators import OPERATORS
 from trace_format.profile import Profile
-from trace_format.schema import PAGE_BYTES
+from trace_format.schema import PAGE_BYTES, Operator
 from trace_format.trace import Slot, Trace
 
 
@@ -63,8 +64,16 @@ def operand_words(operand: Operand, action: Action, gpu: Profile) -> str:
             return f"{value} bytes"
         case Type.SOURCE:
             return f"{value:#x}"
+        case Type.OPERATOR:
+            return _operator_name(value)
+        case Type.OPERANDS:
+            return f"{value} operands"
         case Type.NUMBER | Type.SLOT:
             return str(value)
+
+
+def _operator_name(value: int) -> str:
+    return OPERATORS[Operator(value)].name if value in OPERATORS else str(value)
 
 
 def action_fields(action: Action, gpu: Profile, slots: list[Slot]) -> dict[str, Any]:
@@ -91,6 +100,8 @@ def action_fields(action: Action, gpu: Profile, slots: list[Slot]) -> dict[str, 
                 fields[operand.name] = gpu.interrupts[value]
             case Type.SLOT:
                 fields[operand.name] = slots[value].name
+            case Type.OPERATOR:
+                fields[operand.name] = _operator_name(value)
             case _:
                 fields[operand.name] = value
     if row.flags:

@@ -8,7 +8,7 @@ find outputs. It is the second opinion on what an action means; the firmware's o
 from __future__ import annotations
 
 import mmap
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -18,10 +18,12 @@ from numpy.typing import NDArray
 
 from host_tools.gpus.family import family_of
 from host_tools.gpus.page_tables import TABLE_BYTES, DivergenceError
+from host_tools.model.operators import compute
 from host_tools.support.pages import pieces
 from host_tools.vgpu.binding import VgpuError, VirtualGpu
+from trace_format import operators
 from trace_format.actions import ACTIONS, ALL_BITS, FLAG_IGNORE, Action, Op, actions_of
-from trace_format.schema import PAGE_BYTES, SlotKind
+from trace_format.schema import PAGE_BYTES, Operator, SlotKind
 from trace_format.trace import Slot, Trace
 
 MAX_POLLS = 100_000
@@ -137,6 +139,8 @@ class Interpreter:
             case Op.COPY_FROM_GPU:
                 slot = self.trace.slots[row.slot]
                 self.outputs[slot.name] = self.read_slot(slot)
+            case Op.OPERATE:
+                self._operate(row)
             case Op.INTERVAL:
                 self._pass(row.us * 1000)
             case Op.WAIT_IRQ:
@@ -190,12 +194,32 @@ class Interpreter:
         data = np.ascontiguousarray(self.inputs[slot.name], dtype=slot.numpy_dtype)
         if data.shape != slot.shape:
             raise DivergenceError(f"slot {slot.name}: shape {data.shape}, expected {slot.shape}")
+        self._write_slot(slot, data)
+
+    def _write_slot(self, slot: Slot, data: NDArray[Any]) -> None:
+        """Put a contiguous tensor where the slot is."""
         flat = data.reshape(-1).view(np.uint8)
         if data.strides == slot.strides:
             for at, part in self._pages(slot):
                 self.memory[at : at + part.stop - part.start] = flat[part]
         else:
             self.memory[self._elements(slot)] = flat.reshape(-1, data.itemsize)
+
+    def _operate(self, row: Action) -> None:
+        found = operators.operands(row, self.trace.slots)
+        self._check_outside_the_image(slot for type, slot in found if type.written)
+        try:
+            results = compute(Operator(row.operator), [self.read_slot(slot) for _, slot in found])
+        except ValueError as error:
+            raise DivergenceError(str(error)) from None
+        for (_, slot), result in zip(found, results, strict=False):
+            self._write_slot(slot, np.ascontiguousarray(result, slot.numpy_dtype))
+
+    def _check_outside_the_image(self, slots: Iterable[Slot]) -> None:
+        end = -(-len(self.trace.image) // PAGE_BYTES) * PAGE_BYTES
+        for slot in slots:
+            if (self._elements(slot) < end).any():
+                raise DivergenceError(f"slot {slot.name}, which is written, lies in the image")
 
     def read_slot(self, slot: Slot) -> NDArray[Any]:
         """The slot's tensor as it is in memory now."""

@@ -11,7 +11,7 @@ where each is mapped, what it holds when a replay starts and which of those byte
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -21,10 +21,11 @@ from host_tools.model.frames import CpuWrite, Mask, Pages
 from host_tools.model.mappings import Mappings, MapRun
 from host_tools.model.packing import Packing, map_actions
 from host_tools.support.pages import pages_of, pieces
+from trace_format import operators
 from trace_format.actions import MAP_WRITE, Action, Actions, Columns, Op, Type, action, array_of, ops_with
 from trace_format.errors import ManifestError, SlotError
 from trace_format.schema import MAX_CARVEOUT_BYTES, PAGE_BYTES, SlotKind
-from trace_format.trace import Trace
+from trace_format.trace import Slot, Trace
 
 BLOCK_PAGES = 512  # pages in front of others move by so many: what blocks of a page table can map stays so
 _INITIAL = (Op.UPLOAD, Op.CLEAR)
@@ -140,16 +141,23 @@ class Memory:
         Raises:
             SlotError: some of a slot is not mapped.
         """
+        return self.frames_of(s for s in self.trace.slots if s.kind in kinds and (s.bound or not bound))
+
+    def frames_of(self, slots: Iterable[Slot]) -> set[int]:
+        """Frames that hold slots.
+
+        Raises:
+            SlotError: some of a slot is not mapped.
+        """
         found = set()
-        for slot in self.trace.slots:
-            if slot.kind in kinds and (slot.bound or not bound):
-                try:
-                    at = self.mappings.find(slot.address_space, pages_of(slot.address, slot.span))
-                except KeyError as error:
-                    _, va = error.args[0]
-                    message = f"slot {slot.name} is not mapped at GPU address {va * PAGE_BYTES:#x}"
-                    raise SlotError(message) from None
-                found.update(self.mappings.frames[at].tolist())
+        for slot in slots:
+            try:
+                at = self.mappings.find(slot.address_space, pages_of(slot.address, slot.span))
+            except KeyError as error:
+                _, va = error.args[0]
+                message = f"slot {slot.name} is not mapped at GPU address {va * PAGE_BYTES:#x}"
+                raise SlotError(message) from None
+            found.update(self.mappings.frames[at].tolist())
         return found
 
     def cpu_written_frames(self) -> set[int]:
@@ -157,9 +165,11 @@ class Memory:
         return {frame for item in self.cpu_writes for frame in item.frames}
 
     def written_frames(self) -> set[int]:
-        """Frames that cannot lie in the image: a job, the CPU or a caller may write them."""
+        """Frames that cannot lie in the image: a job, the CPU, an operator or a caller may write them."""
         by_gpu = set(self.mappings.where(self.mappings.flags & MAP_WRITE != 0).frames.tolist())
-        return by_gpu | self.cpu_written_frames() | self.slot_frames(SlotKind.INPUT, SlotKind.PARAMETER)
+        given = [s for s in self.trace.slots if s.kind in (SlotKind.INPUT, SlotKind.PARAMETER)]
+        by_operators = operators.written(np.concatenate([self.prologue, self.stream]), self.trace.slots)
+        return by_gpu | self.cpu_written_frames() | self.frames_of([*given, *by_operators])
 
     def in_image(self) -> set[int]:
         """Frames that are mapped where the image has them."""

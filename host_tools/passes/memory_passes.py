@@ -14,6 +14,7 @@ from host_tools.model.program import Program
 from host_tools.passes.parameters import constant, forget_inputs
 from host_tools.passes.registry import memory_pass, program_pass
 from trace_format.actions import MAP_EXECUTE, MAP_WRITE
+from trace_format.operators import operations
 from trace_format.schema import PAGE_BYTES, SlotKind
 
 GUARD_PAGES = 1  # hardware fetches ahead of what it executes: the page after one that is used stays mapped
@@ -43,7 +44,8 @@ def drop_dead_memory(program: Program) -> None:
         kept |= np.isin(mappings.keys, mappings.keys[touched] + i)
     memory.mappings = mappings.where(kept)
     memory.cpu_writes = [item for item in memory.cpu_writes if not memory.frames.isdisjoint(item.frames)]
-    keep = memory.cpu_written_frames() | memory.slot_frames(SlotKind.INPUT, SlotKind.PARAMETER, bound=True)
+    with_values = SlotKind.INPUT, SlotKind.PARAMETER, SlotKind.INTERNAL
+    keep = memory.cpu_written_frames() | memory.slot_frames(*with_values, bound=True)
     for frame, page in memory.pages.items():
         if frame not in keep and not page.is_blank:
             page.drop(~seen.needed(frame))
@@ -101,7 +103,8 @@ def plan_memory(program: Program) -> None:
     memory = program.memory
     working = memory.frames & memory.written_frames()
     mapped = memory.mappings.frames_that(working.__contains__)
-    if np.count_nonzero(mapped) > len(working):
+    operates = any(operations(program.actions))  # of what operators read, nobody says how long it must stay
+    if operates or np.count_nonzero(mapped) > len(working):
         return
     target = {frame: frame for frame in memory.in_image()}
     first = -(-program.sizes().image_bytes // PAGE_BYTES)

@@ -16,6 +16,7 @@ from host_tools.model.program import Program
 from host_tools.support.pages import pieces
 from trace_format.actions import Actions, Columns, Type, rewritten
 from trace_format.errors import SlotError
+from trace_format.operators import operations
 from trace_format.schema import PAGE_BYTES, SlotKind
 from trace_format.trace import Slot, Trace
 
@@ -111,9 +112,13 @@ def drop_bound(trace: Trace) -> Trace:
 
 
 def constant(program: Program) -> None:
-    """Remove bound parameter slots: their memory becomes constant, and later passes may share and protect it."""
+    """Remove bound parameter slots: their memory becomes constant, and later passes may share and protect it.
+
+    Slots that operators work on stay.
+    """
     slots = program.slots
-    kept = [i for i, s in enumerate(slots) if not (s.kind == SlotKind.PARAMETER and s.bound)]
+    operated = {i for _, row in operations(program.actions) for i in range(row.slot, row.slot + row.operands)}
+    kept = [i for i, s in enumerate(slots) if i in operated or not (s.kind == SlotKind.PARAMETER and s.bound)]
     program.actions = without_slots(program.actions, len(slots), kept)
     program.replace(slots=[slots[i] for i in kept])
 

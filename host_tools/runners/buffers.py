@@ -49,7 +49,7 @@ def bind(trace: Trace | None, inputs: Mapping[str, Tensor]) -> Buffers:
     buffers = Buffers()
     if trace is None:
         return buffers
-    known = [slot.name for slot in trace.slots if slot.kind != SlotKind.OUTPUT]
+    known = [slot.name for slot in trace.slots if slot.kind.is_given]
     for name in inputs:
         if name not in known:
             raise InputError(f"no input {name!r}; there are: {listed(known)}")

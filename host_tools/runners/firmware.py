@@ -8,6 +8,7 @@ import os
 import re
 import shutil
 import tempfile
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 from struct import error as StructError
@@ -27,6 +28,8 @@ from tee_replayer.boards import QEMU_VIRT
 from tee_replayer.crypto import Libraries
 from tee_replayer.generate import generate
 from trace_format import packing
+from trace_format.operators import used
+from trace_format.schema import Operator
 from trace_format.trace import Trace
 
 CROSS = "aarch64-linux-gnu-"
@@ -122,6 +125,7 @@ def build(
     *,
     carveout_bytes: int = 0,
     crypto: Libraries | None = None,
+    operators: Collection[Operator] = (),
 ) -> Firmware:
     """The firmware for a key on the emulated board, from the cache.
 
@@ -131,6 +135,7 @@ def build(
         min_security_version: older traces are refused.
         carveout_bytes: the least secure memory that it must have.
         crypto: the crypto libraries' sources; None: Debian's.
+        operators: what it computes on the CPU.
 
     Raises:
         GenerateError: no ES256 key.
@@ -146,6 +151,7 @@ def build(
             libraries=crypto or libraries.source(),
             min_security_version=min_security_version,
             carveout_bytes=-(-carveout_bytes // CARVEOUT_STEP) * CARVEOUT_STEP or None,
+            operators=operators,
         )
         digest = hashlib.sha256()
         for path in sorted(fresh.rglob("*")):
@@ -174,6 +180,7 @@ def firmware_for(request: ReplayRequest, trace: Trace | None) -> Firmware:
         request.min_security_version,
         carveout_bytes=secure_bytes(trace, request.signed),
         crypto=libraries.source(request.bearssl, request.aws_lc),
+        operators=used(trace.actions) if trace else (),
     )
 
 

@@ -17,6 +17,7 @@ from host_tools.text.words import QUOTED, VALUE, WordError, integer, quoted, sho
 from trace_format.actions import ACTIONS, ALL_BITS, Action, Op, Type, action, operands_of
 from trace_format.opcodes import ActionType
 from trace_format.operands import REGISTERS, Operand
+from trace_format.operators import OPERATORS
 from trace_format.profile import Profile
 from trace_format.schema import PAGE_BYTES
 
@@ -41,7 +42,10 @@ PATTERNS: dict[Type, tuple[str, str]] = {
     Type.BYTES: (r"\d+\s+bytes", "NUMBER bytes"),
     Type.SOURCE: (_HEX, "0xOFFSET"),
     Type.NUMBER: (r"\d+", "NUMBER"),
+    Type.OPERATOR: (r"\w+", "OPERATOR"),
+    Type.OPERANDS: (r"\d+\s+operands", "NUMBER operands"),
 }
+OPERATOR_NAMES = [row.name for row in OPERATORS.values()]
 _EXTRA = re.compile(r"\s+with\s+(flag|\w+)\s+(\w+)")
 _FLAGS = "flags"
 
@@ -198,6 +202,10 @@ class ActionLines:
                 return _index(self.gpu.interrupts, word, "an interrupt line")
             case Type.SLOT:
                 return _index(self.slots, unquoted(word[len("slot") :].strip()), "a slot of this trace")
+            case Type.OPERATOR:
+                if word.isdecimal():
+                    return integer(word, most)
+                return int(list(OPERATORS)[_index(OPERATOR_NAMES, word, "an operator")])
             case Type.VA_PAGE:
                 return _page(word.partition("..")[0])
             case Type.FRAME:

@@ -76,5 +76,9 @@ enum gr_status gr_fetch_action(struct gr_replayer *r, uint32_t index, struct gr_
         (need & GR_NEED_HAS_SLOT && arg >= r->slot_count) ||
         (need & GR_NEED_HAS_LINE && arg >= GR_INTERRUPT_LINES) || (op == GR_OP_MAP_GPU_MEM && !may_map(r, a)))
         return GR_STATUS_RANGE;
+#ifdef GRAMOPHONE_OPERATORS
+    if (need & GR_NEED_OPERATES)
+        return gr_check_operator(r, a);
+#endif
     return GR_STATUS_OK;
 }

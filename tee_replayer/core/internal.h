@@ -121,6 +121,12 @@ GR_INTERNAL uint64_t gr_slot_bytes(const struct gr_replayer *r, uint32_t slot);
 GR_INTERNAL bool gr_lacks_data(const struct gr_replayer *r, uint32_t slot);
 GR_INTERNAL enum gr_status gr_copy_slot(struct gr_replayer *r, uint32_t slot, bool to_gpu);
 
+#ifdef GRAMOPHONE_OPERATORS
+/* Operators on the CPU: whether an action's operands are what its operator takes; computing. */
+GR_INTERNAL enum gr_status gr_check_operator(const struct gr_replayer *r, const struct gr_action *a);
+GR_INTERNAL enum gr_status gr_operate(struct gr_replayer *r, const struct gr_action *a);
+#endif
+
 /* Overwrite with zeros that the compiler cannot leave out. `bytes` and `to` are multiples of 8. */
 GR_INTERNAL void gr_wipe(void *to, uint64_t bytes);
 

@@ -99,6 +99,9 @@ static enum gr_status execute(struct gr_replayer *r, const struct gr_action *a)
     case GR_OP_CLEAR: memset(base + a->a, 0, a->value); break;
     case GR_OP_COPY_TO_GPU: return gr_copy_slot(r, a->arg, true);
     case GR_OP_COPY_FROM_GPU: return gr_copy_slot(r, a->arg, false);
+#ifdef GRAMOPHONE_OPERATORS
+    case GR_OP_OPERATE: return gr_operate(r, a);
+#endif
     case GR_OP_WAIT_IRQ: return wait_irq(r, a);
     case GR_OP_INTERVAL: return wait_for(r, a, a->value, GR_STATUS_OK);
     case GR_OP_JOB: r->report.jobs++; break;

@@ -25,6 +25,15 @@ GR_INLINE uint32_t stride(const uint8_t *slot, uint32_t i)
     return gr_load32(slot + GR_SLOT_AT_STRIDES + 4 * i);
 }
 
+/* Whether a caller gives a slot's data: it is an input or a parameter. */
+GR_INLINE bool is_given(const uint8_t *slot)
+{
+    return slot[GR_SLOT_AT_KIND] & 1;
+}
+_Static_assert(GR_SLOT_KIND_INPUT &GR_SLOT_KIND_PARAMETER & ~(GR_SLOT_KIND_OUTPUT | GR_SLOT_KIND_INTERNAL) &
+                   1,
+               "the lowest bit tells them from the other kinds");
+
 /* Whether there is a name, with nothing after its end, that no earlier slot has. */
 static bool is_named(const struct gr_replayer *r, uint32_t index)
 {
@@ -52,7 +61,7 @@ bool gr_slot_is_valid(const struct gr_replayer *r, uint32_t index)
                    kind = slot[GR_SLOT_AT_KIND];
     const uint64_t address = gr_load64(slot + GR_SLOT_AT_ADDRESS);
     if (!element || rank - 1 >= GR_MAX_RANK ||
-        kind - GR_SLOT_KIND_INPUT > GR_SLOT_KIND_PARAMETER - GR_SLOT_KIND_INPUT ||
+        kind - GR_SLOT_KIND_INPUT > GR_SLOT_KIND_INTERNAL - GR_SLOT_KIND_INPUT ||
         slot[GR_SLOT_AT_FLAGS] & ~GR_SLOT_FLAG_BOUND || address_space(slot) >= GR_ADDRESS_SPACES ||
         address & (element - 1) || address > r->va_bytes || gr_load16(slot + GR_SLOT_AT_RESERVED) ||
         !is_named(r, index))
@@ -124,7 +133,7 @@ enum gr_status gr_bind(struct gr_replayer *r, uint32_t index, void *data, uint64
 bool gr_lacks_data(const struct gr_replayer *r, uint32_t index)
 {
     const uint8_t *slot = slot_at(r, index);
-    return !r->bound[index] && slot[GR_SLOT_AT_KIND] != GR_SLOT_KIND_OUTPUT && !slot[GR_SLOT_AT_FLAGS];
+    return !r->bound[index] && is_given(slot) && !slot[GR_SLOT_AT_FLAGS];
 }
 
 /* Copy a run of bytes at a GPU virtual address, page by page. */
@@ -155,7 +164,7 @@ enum gr_status gr_copy_slot(struct gr_replayer *r, uint32_t index, bool to_gpu)
 {
     const uint8_t *slot = slot_at(r, index);
     uint8_t *data = r->bound[index];
-    if (to_gpu == (slot[GR_SLOT_AT_KIND] == GR_SLOT_KIND_OUTPUT))
+    if (to_gpu != is_given(slot) || slot[GR_SLOT_AT_KIND] == GR_SLOT_KIND_INTERNAL)
         return GR_STATUS_ACTION;
     /* The innermost dimensions that lie densely are one run; the other indices follow from the
      * number of the run. */

@@ -6,8 +6,8 @@ policy (tests/unit), to the C core on this machine (tests/vgpu), to firmware on 
 tests/qemu) and to OP-TEE's pseudo-TA (tests/optee), which must all give the status that the row says.
 
 Rows are made where they belong by subject: hostile_envelope.py, hostile_file.py (layout, chunks, codecs),
-hostile_manifest.py, hostile_slots.py, hostile_actions.py, hostile_mali.py, and hostile_runs.py for those that load
-and are stopped when they run.
+hostile_manifest.py, hostile_slots.py, hostile_actions.py, hostile_operators.py, hostile_mali.py, and
+hostile_runs.py for those that load and are stopped when they run.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from tests.support import (
     hostile_file,
     hostile_mali,
     hostile_manifest,
+    hostile_operators,
     hostile_rows,
     hostile_runs,
     hostile_slots,
@@ -40,9 +41,10 @@ LOADS: tuple[Hostile, ...] = (
     *hostile_manifest.ROWS,
     *hostile_slots.ROWS,
     *hostile_actions.ROWS,
+    *hostile_operators.ROWS,
     *hostile_mali.ROWS,
 )
-RUNS: tuple[Hostile, ...] = hostile_runs.ROWS
+RUNS: tuple[Hostile, ...] = hostile_runs.ROWS + hostile_operators.RUNS
 TABLE: tuple[Hostile, ...] = LOADS + RUNS
 # What the rows start from: nothing is wrong with it, on any side.
 GOOD: tuple[Hostile, ...] = (
@@ -52,6 +54,7 @@ GOOD: tuple[Hostile, ...] = (
     *rows([("good: an LZ4 image", hostile_file.COMPRESSED, "OK", Unseen("nothing is wrong"))]),
     *rows([("good: the trace", lambda p: p, "OK", Unseen("nothing is wrong"))], hostile_mali.good, MALI),
     *hostile_runs.GOOD,
+    *hostile_operators.GOOD,
 )
 
 

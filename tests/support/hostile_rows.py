@@ -18,7 +18,7 @@ from trace_format import layout
 from trace_format.actions import Op
 from trace_format.errors import TraceError
 from trace_format.policy import PolicyError
-from trace_format.schema import SectionType
+from trace_format.schema import Operator, SectionType
 from trace_format.trace import DEFAULT_CHUNK_BYTES, Trace
 
 V3D, MALI = "v3d42", "mali_g71"
@@ -54,6 +54,7 @@ class Hostile:
         inputs: slot name -> tensor, of those that are bound.
         hang: the GPU's first job never completes.
         starts: whether a job may start.
+        operators: those that the device has.
     """
 
     name: str
@@ -64,6 +65,7 @@ class Hostile:
     inputs: dict[str, Any] = attribute(default_factory=dict)
     hang: bool = False
     starts: bool = True
+    operators: tuple[Operator, ...] = ()
 
     @property
     def min_security_version(self) -> int:

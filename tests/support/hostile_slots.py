@@ -46,7 +46,7 @@ ROWS = rows(
         slot("a slot of 255 dimensions", BAD, ("rank", 255)),
         slot("a slot of unknown type", BAD, ("dtype", 9)),
         slot("a slot of type zero", BAD, ("dtype", 0)),
-        slot("a slot of unknown kind", BAD, ("kind", 4)),
+        slot("a slot of unknown kind", BAD, ("kind", 5)),
         slot("a slot of kind zero", BAD, ("kind", 0)),
         slot("a slot with unknown flags", RESERVED, ("flags", 3)),
         slot("a slot with the last flag", RESERVED, ("flags", 0x80)),

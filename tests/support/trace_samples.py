@@ -22,6 +22,7 @@ from trace_format.schema import (
     Header,
     List,
     Nested,
+    Operator,
     Reserved,
     Section,
     SectionType,
@@ -124,6 +125,14 @@ def traces(draw: st.DrawFn) -> Trace:
     names = draw(st.lists(texts(32).filter(bool), max_size=4, unique=True))
     found = [draw(slots(name)) for name in names]
     possible = set(Op) - {Op.REPLAY_START}
+    copy = [
+        Slot(f"copied {what}", SlotKind.INTERNAL, DType.UINT8, (9,), (2,), page * PAGE_BYTES, bound=what == "from")
+        for page, what in ((8, "to"), (9, "from"))
+    ]
+    if draw(st.booleans()) and not {slot.name for slot in copy} & set(names):
+        found += copy
+    else:
+        possible -= {Op.OPERATE}
     if not found:
         possible -= {Op.COPY_TO_GPU, Op.COPY_FROM_GPU}
     if not image:
@@ -133,6 +142,8 @@ def traces(draw: st.DrawFn) -> Trace:
         if op == Op.JOB:
             stream.append(action(op, value=jobs))
             jobs += 1
+        elif op == Op.OPERATE:
+            stream.append(action(op, slot=len(found) - 2, operator=Operator.COPY, operands=2))
         else:
             stream.append(draw(actions(op, len(image), len(found))))
     if draw(st.booleans()):

@@ -35,6 +35,7 @@ from trace_format.emit import (
     markdown_device,
     walk,
 )
+from trace_format.operators import OPERATORS
 from trace_format.schema import STRUCTURES, SectionType
 from trace_format.schema.capture import RecordKind
 from trace_format.schema.vocabulary import Described, u64
@@ -110,10 +111,12 @@ def test_format_document_names_everything() -> None:
             assert f"`{name}`" in text
     assert not re.search(r"\{\w+\}", text), "a placeholder was left"
     tables = [token for token in MarkdownIt().enable("table").parse(text) if token.type == "tr_open"]
-    heads = len(STRUCTURES) + 2  # and those of actions and errors
+    for operator in OPERATORS.values():
+        assert f"| {int(operator.operator)} **{operator.name}** | {operator.what}" in text
+    heads = len(STRUCTURES) + 3  # and those of actions, operators and errors
     fields = sum(len(structure.fields) for structure in walk.structures())
     classes = [e for e in vars(errors).values() if isinstance(e, type) and issubclass(e, errors.TraceError)]
-    assert len(tables) == heads + fields + len(ACTIONS) + len(classes)
+    assert len(tables) == heads + fields + len(ACTIONS) + len(OPERATORS) + len(classes)
 
 
 @pytest.mark.parametrize(

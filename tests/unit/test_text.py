@@ -246,7 +246,11 @@ BAD: dict[str, tuple[str, str, str]] = {
     "a carve-out of half a page": ("carveout_bytes 0x10000", "carveout_bytes 0x10800", "a multiple of 4096"),
     "no slot's words": ("float32 [2, 3]", "float32 (2, 3)", 'expected `slot "NAME" KIND TYPE [SHAPE]'),
     "an unknown type": ("float32 [2", "float33 [2", "expected an element type (float32, float16, int32"),
-    "an unknown kind": ("input float32", "inout float32", "expected a slot's kind (input, output, parameter)"),
+    "an unknown kind": (
+        "input float32",
+        "inout float32",
+        "a slot's kind (input, output, parameter, internal)",
+    ),
     "a slot's name twice": ('slot "output"', 'slot "input"', "slot name 'input' is empty or used twice"),
     "a stride too small": ("strides [12, 4]", "strides [12, 2]", "slot input: dimension 3 with stride 2"),
     "a slot outside": ("at 0x00010100", "at 0x00040000", "slot output reaches beyond va_bytes"),

@@ -29,8 +29,10 @@ NEEDS = (
     ("HAS_SLOT", (Type.SLOT,), "arg", "a slot"),
     ("HAS_LINE", (Type.LINE,), "arg", "an interrupt line"),
     ("SETS_BITS", (Type.BITS,), "value", "bits of a register, those under the mask `a`"),
+    ("OPERATES", (Type.OPERATOR,), "value", "an operator, whose operands are `a` slots"),
 )
-UNCHECKED = {Type.EXPECTED, Type.MASK, Type.MICROSECONDS, Type.NUMBER}  # any value will do
+# Any value will do; of operands core/operate.c checks how many there are.
+UNCHECKED = {Type.EXPECTED, Type.MASK, Type.MICROSECONDS, Type.NUMBER, Type.OPERANDS}
 # Operands that the core reads through an accessor: they need not be a whole field.
 ACCESSORS = {Type.ADDRESS_SPACE, Type.VA_PAGE}
 
@@ -128,9 +130,19 @@ def _needs() -> Iterator[str]:
     yield ""
     yield "/* Opcodes come in groups, 16 apart, of at most so many. */"
     yield f"#define GR_OP_GROUP {max(op & 15 for op in ACTIONS) + 1}u"
+    yield "/* Of opcodes that only replayers with operators know: GRAMOPHONE_OPERATORS(X) lists X(NAME, name). */"
+    yield "#ifdef GRAMOPHONE_OPERATORS"
+    yield "#define GR_IF_LINKED(needs) (needs)"
+    yield "#else"
+    yield "#define GR_IF_LINKED(needs) 0u"
+    yield "#endif"
+    yield ""
     yield "/* X(opcode, GR_NEED_* bits) for every opcode. */"
     yield "#define GR_OP_NEEDS(X) \\"
-    rows = [f"    X({_op(op)}, {' | '.join(f'GR_NEED_{n}' for n in needs_of(op))})" for op in ACTIONS]
+    rows = []
+    for op, row in ACTIONS.items():
+        text = " | ".join(f"GR_NEED_{n}" for n in needs_of(op))
+        rows.append(f"    X({_op(op)}, {f'GR_IF_LINKED({text})' if row.linked else text})")
     yield " \\\n".join(rows)
 
 

@@ -7,7 +7,7 @@ import enum
 from collections.abc import Iterator
 
 from trace_format.actions import ACTIONS, Op
-from trace_format.emit import c_actions
+from trace_format.emit import c_actions, c_operators
 from trace_format.emit.c_parts import magic_number, member
 from trace_format.emit.walk import Field, Kind, Structure, constants, enumerations, snake, structures
 from trace_format.schema import DTYPE_BYTES, DType
@@ -106,6 +106,7 @@ def emit() -> str:
     blocks.append("\n".join(_dtype_bytes()))
     blocks.append(c_actions.needs())
     blocks.append(c_actions.helpers())
+    blocks.append(c_operators.emit())
     blocks += ["\n".join(_load(structure)) for structure in structures()]
     return "\n\n".join(block.rstrip() for block in blocks) + "\n\n#endif\n"
 

@@ -11,6 +11,7 @@ from trace_format.actions import ACTIONS, Op, ops_with
 from trace_format.emit.tables import enumeration_text, structure_table, table
 from trace_format.emit.walk import Structure, structures
 from trace_format.operands import RULES, Operand
+from trace_format.operators import OPERATORS, OperandType, OperatorType
 from trace_format.schema import DTYPE_BYTES, DType, SectionType
 
 FILE = "docs/FORMAT.md"
@@ -129,6 +130,7 @@ _SLOT_RULES = """\
 - A slot's tensor, its elements next to each other, has at most 4 GiB.
 - The GPU has the address space, by its profile.
 - A replay must be given a value for each input and parameter that is not bound.
+- An internal slot is an operand of operators. No action copies one; where it is bound, the image holds its value.
 """
 
 _ACTION_RULES = """\
@@ -137,6 +139,20 @@ table is an error. Pages are of {page} bytes. `arg[15:4]` are bits 15 to 4 of `a
 places, the first holds its lower bits. Besides:
 
 {rules}
+"""
+
+_OPERATORS = """\
+An `Operate` action computes on the CPU, by a table of operators. Its operands are slots that follow one another,
+of any strides. Those in brackets follow as often as they are there. Sizes of one name are equal; those that only
+operands in brackets name are of one repetition. Besides:
+
+- What an operator writes is an output or internal, and shares no bytes with another operand of it.
+- No operator writes to the image. Each access goes through the page table, as the copy of a slot does.
+- There is a row for a candidate for each cell, over all heads: `box` times `height` times `width`.
+- Numbers are computed in double precision and rounded once, to the nearest, when they are stored. A NaN is no
+  candidate for a box, and no largest element; all else that is computed from one is a NaN.
+- Of boxes with equal scores, that of the first head, class, box and cell is the better one.
+- An operator stops at the trace's time budget.
 """
 
 _VERIFY = """\
@@ -221,6 +237,9 @@ def emit() -> str:
         structure_table(shapes["action"]),
         _ACTION_RULES.format(page=schema.PAGE_BYTES, rules="\n".join(_action_rules())),
         _actions(),
+        "## Operators\n",
+        _OPERATORS,
+        table(("operator", "what it computes"), (_operator(row) for row in OPERATORS.values())),
         "## Errors\n\n" + _errors(),
         _VERIFY.format(snippet=_snippet(shapes)),
     ]
@@ -253,6 +272,21 @@ def _action_rules() -> Iterator[str]:
             yield f"- `{row.name}` has at least one flag."
         if row.at_most_once:
             yield f"- There is at most one `{row.name}`. Without it the whole stream is run in every replay."
+
+
+def _operator(row: OperatorType) -> tuple[str, str]:
+    operands = [_operand(operand) for operand in row.operands]
+    if row.repeated:
+        inside = "; ".join(_operand(operand) for operand in row.repeated)
+        operands.append(f"[{inside}] {row.least} to {row.most} times")
+    return f"{int(row.operator)} **{row.name}**", "<br>".join([row.what, *operands])
+
+
+def _operand(operand: OperandType) -> str:
+    shape = "any shape" if operand.shape is None else "x".join(map(str, operand.shape))
+    dtype = f"{operand.dtype.name.lower()} " if operand.dtype else ""
+    role = "written" if operand.written else "read"
+    return f"**{operand.name}** ({dtype}{shape}, {role}): {operand.what}"
 
 
 def _errors() -> str:

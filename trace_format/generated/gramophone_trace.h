@@ -66,6 +66,7 @@ enum gr_slot_kind {
     GR_SLOT_KIND_INPUT = 0x01,
     GR_SLOT_KIND_OUTPUT = 0x02,
     GR_SLOT_KIND_PARAMETER = 0x03,
+    GR_SLOT_KIND_INTERNAL = 0x04,
 };
 
 /* Element types of slots; the value's order is never reused. */
@@ -94,6 +95,7 @@ enum gr_op {
     GR_OP_CLEAR = 0x21, /* fill carve-out memory with zero */
     GR_OP_COPY_TO_GPU = 0x22, /* copy the caller's data into a slot */
     GR_OP_COPY_FROM_GPU = 0x23, /* copy a slot's data out to the caller */
+    GR_OP_OPERATE = 0x24, /* compute on the CPU: an operator on slots that follow one another */
     GR_OP_WAIT_IRQ = 0x30, /* wait until an interrupt line is active */
     GR_OP_IRQ_ENTER = 0x31, /* the recorded driver entered its interrupt handler */
     GR_OP_IRQ_EXIT = 0x32, /* the recorded driver left its interrupt handler */
@@ -385,10 +387,10 @@ _Static_assert(offsetof(struct gr_slot_layout, dims) == GR_SLOT_AT_DIMS, "offset
 _Static_assert(offsetof(struct gr_slot_layout, strides) == GR_SLOT_AT_STRIDES, "offset of slot.strides");
 _Static_assert(offsetof(struct gr_slot_layout, reserved2) == GR_SLOT_AT_RESERVED2, "offset of slot.reserved2");
 _Static_assert(GR_SLOT_AT_RESERVED2 + 32u == GR_SLOT_BYTES, "end of slot");
-_Static_assert((uint8_t)GR_SLOT_KIND_PARAMETER == GR_SLOT_KIND_PARAMETER, "slot.kind holds every slot_kind");
+_Static_assert((uint8_t)GR_SLOT_KIND_INTERNAL == GR_SLOT_KIND_INTERNAL, "slot.kind holds every slot_kind");
 _Static_assert((uint8_t)GR_DTYPE_UINT8 == GR_DTYPE_UINT8, "slot.dtype holds every dtype");
 
-/* Typed input, output or parameter. */
+/* Typed input, output or parameter, or an operator's operand. */
 struct gr_slot {
     char name[33]; /* unique within the trace */
     uint8_t kind; /* SlotKind */
@@ -518,6 +520,7 @@ static inline uint8_t gr_op_rule(uint8_t op)
         [GR_OP_CLEAR] = 0x86,
         [GR_OP_COPY_TO_GPU] = 0x81,
         [GR_OP_COPY_FROM_GPU] = 0x81,
+        [GR_OP_OPERATE] = 0x87,
         [GR_OP_WAIT_IRQ] = 0x83,
         [GR_OP_IRQ_ENTER] = 0x81,
         [GR_OP_IRQ_EXIT] = 0x81,
@@ -558,10 +561,18 @@ static inline uint32_t gr_dtype_bytes(uint8_t dtype)
 #define GR_NEED_HAS_SLOT 0x400u /* `arg` is a slot */
 #define GR_NEED_HAS_LINE 0x800u /* `arg` is an interrupt line */
 #define GR_NEED_SETS_BITS 0x1000u /* `value` is bits of a register, those under the mask `a` */
+#define GR_NEED_OPERATES 0x2000u /* `value` is an operator, whose operands are `a` slots */
 #define GR_NEED_KNOWN 0x8000u /* there is such an opcode */
 
 /* Opcodes come in groups, 16 apart, of at most so many. */
 #define GR_OP_GROUP 6u
+/* Of opcodes that only replayers with operators know: GRAMOPHONE_OPERATORS(X) lists X(NAME, name). */
+#ifdef GRAMOPHONE_OPERATORS
+#define GR_IF_LINKED(needs) (needs)
+#else
+#define GR_IF_LINKED(needs) 0u
+#endif
+
 /* X(opcode, GR_NEED_* bits) for every opcode. */
 #define GR_OP_NEEDS(X) \
     X(GR_OP_REG_READ_ONCE, GR_NEED_KNOWN | GR_NEED_READS) \
@@ -576,6 +587,7 @@ static inline uint32_t gr_dtype_bytes(uint8_t dtype)
     X(GR_OP_CLEAR, GR_NEED_KNOWN | GR_NEED_HAS_VALUE | GR_NEED_TO_MEMORY) \
     X(GR_OP_COPY_TO_GPU, GR_NEED_KNOWN | GR_NEED_HAS_SLOT) \
     X(GR_OP_COPY_FROM_GPU, GR_NEED_KNOWN | GR_NEED_HAS_SLOT) \
+    X(GR_OP_OPERATE, GR_IF_LINKED(GR_NEED_KNOWN | GR_NEED_HAS_SLOT | GR_NEED_OPERATES)) \
     X(GR_OP_WAIT_IRQ, GR_NEED_KNOWN | GR_NEED_HAS_LINE | GR_NEED_HAS_VALUE) \
     X(GR_OP_IRQ_ENTER, GR_NEED_KNOWN | GR_NEED_HAS_LINE) \
     X(GR_OP_IRQ_EXIT, GR_NEED_KNOWN | GR_NEED_HAS_LINE) \
@@ -603,6 +615,53 @@ static inline uint64_t gr_action_va_page(const struct gr_action *action)
 {
     return action->a | (uint64_t)(action->arg >> 4) << 32;
 }
+
+/* Operators: see trace_format/operators.py. */
+enum gr_operator {
+    GR_OPERATOR_COPY = 1,
+    GR_OPERATOR_DETECTION_OUTPUT = 2,
+    GR_OPERATOR_YOLO_DETECTION_OUTPUT = 3,
+    GR_OPERATOR_YOLOV3_DETECTION_OUTPUT = 4,
+    GR_OPERATOR_MATMUL = 5,
+    GR_OPERATOR_EMBED = 6,
+    GR_OPERATOR_ARGMAX = 7,
+};
+
+#define GR_MAX_OPERANDS 12u
+#define GR_MAX_OPERAND_TYPES 7u
+#define GR_SIZE_NAMED 0x80u /* a size with a name, by its number */
+#define GR_SIZE_LOCAL 4u /* names from this number on are of one repetition */
+#define GR_SIZES 8u
+#define GR_OPERAND_WRITTEN 1u
+#define GR_OPERAND_ROWS 2u
+#define GR_OPERAND_CELLS 4u
+
+/* An operand of an operator: flags, element type (0: as the first operand's), and shape (no rank: of any, with as
+ * many elements as the first operand). */
+struct gr_operand_type {
+    uint8_t flags, dtype, rank, dims[4];
+};
+
+/* An operator: `fixed` operands, then the other `repeated` ones from `least` to `most` times. */
+struct gr_operator_type {
+    uint8_t op, fixed, repeated, least, most;
+    struct gr_operand_type operands[GR_MAX_OPERAND_TYPES];
+};
+
+#define GR_OPERANDS_COPY \
+    {GR_OPERATOR_COPY, 2, 0, 0, 0, {{1, 0, 0, {0}}, {0, 0, 0, {0}}}}
+#define GR_OPERANDS_DETECTION_OUTPUT \
+    {GR_OPERATOR_DETECTION_OUTPUT, 7, 0, 0, 0, {{1, GR_DTYPE_FLOAT32, 2, {0x80, 6}}, {1, GR_DTYPE_INT32, 1, {1}}, {1, GR_DTYPE_FLOAT32, 2, {0x81, 7}}, {0, GR_DTYPE_FLOAT32, 1, {3}}, {0, GR_DTYPE_FLOAT32, 2, {0x81, 4}}, {0, GR_DTYPE_FLOAT32, 2, {0x81, 0x82}}, {0, GR_DTYPE_FLOAT32, 3, {2, 0x81, 4}}}}
+#define GR_OPERANDS_YOLO_DETECTION_OUTPUT \
+    {GR_OPERATOR_YOLO_DETECTION_OUTPUT, 4, 2, 1, 4, {{1, GR_DTYPE_FLOAT32, 2, {0x80, 6}}, {1, GR_DTYPE_INT32, 1, {1}}, {3, GR_DTYPE_FLOAT32, 2, {0x81, 7}}, {0, GR_DTYPE_FLOAT32, 1, {2}}, {4, GR_DTYPE_FLOAT32, 4, {0x84, 0x85, 0x86, 0x87}}, {0, GR_DTYPE_FLOAT32, 2, {0x84, 2}}}}
+#define GR_OPERANDS_YOLOV3_DETECTION_OUTPUT \
+    {GR_OPERATOR_YOLOV3_DETECTION_OUTPUT, 4, 2, 1, 4, {{1, GR_DTYPE_FLOAT32, 2, {0x80, 6}}, {1, GR_DTYPE_INT32, 1, {1}}, {3, GR_DTYPE_FLOAT32, 2, {0x81, 7}}, {0, GR_DTYPE_FLOAT32, 1, {2}}, {4, GR_DTYPE_FLOAT32, 4, {0x84, 0x85, 0x86, 0x87}}, {0, GR_DTYPE_FLOAT32, 2, {0x84, 2}}}}
+#define GR_OPERANDS_MATMUL \
+    {GR_OPERATOR_MATMUL, 3, 1, 0, 1, {{1, GR_DTYPE_FLOAT32, 2, {0x80, 0x81}}, {0, GR_DTYPE_FLOAT32, 2, {0x80, 0x82}}, {0, GR_DTYPE_FLOAT32, 2, {0x82, 0x81}}, {0, GR_DTYPE_FLOAT32, 1, {0x81}}}}
+#define GR_OPERANDS_EMBED \
+    {GR_OPERATOR_EMBED, 3, 1, 0, 1, {{1, GR_DTYPE_FLOAT32, 2, {0x80, 0x81}}, {0, GR_DTYPE_INT32, 1, {0x80}}, {0, GR_DTYPE_FLOAT32, 2, {0x82, 0x81}}, {0, GR_DTYPE_FLOAT32, 1, {0x81}}}}
+#define GR_OPERANDS_ARGMAX \
+    {GR_OPERATOR_ARGMAX, 2, 0, 0, 0, {{1, GR_DTYPE_INT32, 1, {0x80}}, {0, GR_DTYPE_FLOAT32, 1, {0x81}}}}
 
 static inline bool gr_signed_header_load(struct gr_signed_header *out, const uint8_t *p, size_t n)
 {

@@ -185,7 +185,7 @@ types:
         contents: [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]
         doc: "must be zero"
   slot:
-    doc: "typed input, output or parameter"
+    doc: "typed input, output or parameter, or an operator's operand"
     seq:
       - id: name
         type: strz
@@ -289,7 +289,13 @@ types:
         if: "(op == op::upload)"
       slot:
         value: "arg"
-        if: "(op == op::copy_to_gpu or op == op::copy_from_gpu)"
+        if: "(op == op::copy_to_gpu or op == op::copy_from_gpu or op == op::operate)"
+      operator:
+        value: "value"
+        if: "(op == op::operate)"
+      operands:
+        value: "a"
+        if: "(op == op::operate)"
       line:
         value: "arg"
         if: "(op == op::wait_irq or op == op::irq_enter or op == op::irq_exit)"
@@ -348,6 +354,8 @@ enums:
       id: output
     3:
       id: parameter
+    4:
+      id: internal
   dtype:
     1:
       id: float32
@@ -402,6 +410,9 @@ enums:
     35:
       id: copy_from_gpu
       doc: "copy a slot's data out to the caller"
+    36:
+      id: operate
+      doc: "compute on the CPU: an operator on slots that follow one another"
     48:
       id: wait_irq
       doc: "wait until an interrupt line is active"

@@ -66,6 +66,24 @@ class SlotKind(enum.IntEnum):
     INPUT = 1
     OUTPUT = 2
     PARAMETER = 3
+    INTERNAL = 4  # an operator's: callers neither give nor get it
+
+    @property
+    def is_given(self) -> bool:
+        """Callers give the data."""
+        return self in (SlotKind.INPUT, SlotKind.PARAMETER)
+
+
+class Operator(enum.IntEnum):
+    """What the CPU computes between jobs; trace_format/operators.py says of what."""
+
+    COPY = 1
+    DETECTION_OUTPUT = 2
+    YOLO_DETECTION_OUTPUT = 3
+    YOLOV3_DETECTION_OUTPUT = 4
+    MATMUL = 5
+    EMBED = 6
+    ARGMAX = 7
 
 
 class DType(enum.IntEnum):
@@ -191,7 +209,7 @@ STRUCTURES: dict[str, tuple[Any, str]] = {
     "header": (Header, "start of a trace (.gtr)"),
     "section": (Section, "entry of the section table"),
     "manifest": (Manifest, "what the trace is, for which GPU, and what it may use"),
-    "slot": (Slot, "typed input, output or parameter"),
+    "slot": (Slot, "typed input, output or parameter, or an operator's operand"),
     "action": (Action, "one step of the replay"),
 }
 ENUMERATIONS: tuple[type[enum.IntEnum], ...] = (SectionType, Codec, Gpu, SlotKind, DType)

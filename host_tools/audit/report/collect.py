@@ -152,7 +152,7 @@ def _needs(asked: Asked, trace: Trace) -> facts.Needs:
         interrupts=[trace.profile.interrupts[int(line)] for line in np.unique(lines[lines >= 0])],
         time_budget_us=meta["time_budget_us"],
         retry_limit=meta["retry_limit"],
-        values=[slot.name for slot in trace.slots if slot.kind != SlotKind.OUTPUT and not slot.bound],
+        values=[slot.name for slot in trace.slots if slot.kind.is_given and not slot.bound],
     )
 
 
@@ -180,7 +180,7 @@ def _run(asked: Asked, trace: Trace) -> tuple[facts.Run, data_flow.Run | None]:
     random = random_inputs(trace, SEED)
     values, origins = dict(asked.values), dict(asked.files)
     for slot in trace.slots:
-        if slot.kind == SlotKind.OUTPUT or slot.name in values:
+        if not slot.kind.is_given or slot.name in values:
             continue
         origins[slot.name] = "recorded" if slot.bound else "zeros"
         if slot.kind == SlotKind.INPUT and not slot.bound:
@@ -300,7 +300,7 @@ def _reproduce(asked: Asked, trace: Trace) -> list[str]:
     lines = [f"sha256sum -- {name}", f"gramophone lint {name}", f"gramophone dump {name}"]
     if asked.data.startswith(SIGNED_MAGIC):
         lines.insert(1, f"gramophone verify {name} --key KEY.pem")
-        given = [s for s in trace.slots if s.kind != SlotKind.OUTPUT and not s.bound]
+        given = [s for s in trace.slots if s.kind.is_given and not s.bound]
         options = "".join(
             f" --{'input' if s.kind == SlotKind.INPUT else 'param'} {shlex.quote(f'{s.name}={s.name}.npy')}"
             for s in given

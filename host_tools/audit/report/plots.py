@@ -149,8 +149,8 @@ class FlowPlot:
 
 def flow_plot(report: Report) -> FlowPlot:
     """The data flow between slots and jobs; constants and zeros are in the table only."""
-    given = [slot for slot in report.slots if slot.kind != "output"]
-    results = [slot for slot in report.slots if slot.kind == "output"]
+    results = [slot for slot in report.slots if slot.kind in ("internal", "output")]
+    given = [slot for slot in report.slots if slot not in results]
     nodes = [Node(facts.SLOT, slot=slot.name) for slot in given]
     nodes += [Node(facts.JOB, job=job.number) for job in report.jobs]
     nodes += [Node(facts.SLOT, slot=slot.name) for slot in results]

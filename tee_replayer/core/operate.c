@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Operators on the CPU: their operands are checked as the table says (trace_format/operators.py), when the
+ * trace is loaded and each time an operator runs. Each access goes through the page table and is checked by
+ * itself. There is none of this in a replayer without operators. */
+#ifdef GRAMOPHONE_OPERATORS
+#include "driver.h"
+#include "gr_target.h"
+#include "internal.h"
+#include "operators.h"
+
+struct gr_operand {
+    const uint8_t *slot;
+    uint64_t page; /* virtual address of the page that `at` is, 1 for none */
+    uint8_t *at;
+    bool is_written;
+};
+
+struct gr_work {
+    struct gr_replayer *r;
+    enum gr_status status; /* the first failure */
+    uint32_t count, repetitions, accesses;
+    struct gr_operand operands[GR_MAX_OPERANDS];
+};
+
+#define ACCESSES_A_LOOK 4096u /* at the clock */
+
+#define OPERANDS_OF(NAME, name) GR_OPERANDS_##NAME,
+static const struct gr_operator_type operator_types[] = {GRAMOPHONE_OPERATORS(OPERANDS_OF)};
+#define DECLARED(NAME, name) void gr_operator_##name(struct gr_work *w);
+GRAMOPHONE_OPERATORS(DECLARED)
+
+static const struct gr_operator_type *operator_type(uint32_t op)
+{
+    for (uint32_t i = 0; i < sizeof operator_types / sizeof operator_types[0]; i++) {
+        if (operator_types[i].op == op)
+            return &operator_types[i];
+    }
+    return NULL;
+}
+
+static const uint8_t *operand_slot(const struct gr_replayer *r, uint32_t index)
+{
+    return gr_aligned(r->slots + (size_t)index * GR_SLOT_BYTES);
+}
+
+GR_INLINE uint32_t operand_dimension(const uint8_t *slot, uint32_t i)
+{
+    return gr_load32(slot + GR_SLOT_AT_DIMS + 4 * i);
+}
+
+GR_INLINE uint32_t operand_stride(const uint8_t *slot, uint32_t i)
+{
+    return gr_load32(slot + GR_SLOT_AT_STRIDES + 4 * i);
+}
+
+/* Where a slot ends. No overflow: it is at most va_bytes (gr_slot_is_valid). */
+static uint64_t operand_end(const uint8_t *slot)
+{
+    uint64_t end = gr_load64(slot + GR_SLOT_AT_ADDRESS) + gr_dtype_bytes(slot[GR_SLOT_AT_DTYPE]);
+    for (uint32_t i = 0; i < slot[GR_SLOT_AT_RANK]; i++)
+        end += (uint64_t)(operand_dimension(slot, i) - 1) * operand_stride(slot, i);
+    return end;
+}
+
+static bool is_apart(const uint8_t *a, const uint8_t *b)
+{
+    return gr_load16(a + GR_SLOT_AT_ADDRESS_SPACE) != gr_load16(b + GR_SLOT_AT_ADDRESS_SPACE) ||
+           operand_end(a) <= gr_load64(b + GR_SLOT_AT_ADDRESS) ||
+           operand_end(b) <= gr_load64(a + GR_SLOT_AT_ADDRESS);
+}
+
+/* Whether a slot is such an operand. `first` is the first operand's; `sizes` are those that have names, 0
+ * where it is not known yet. */
+static bool fits(const struct gr_operand_type *type, const uint8_t *slot, const uint8_t *first,
+                 uint32_t *sizes)
+{
+    const uint32_t kind = slot[GR_SLOT_AT_KIND];
+    if (type->flags & GR_OPERAND_WRITTEN && kind != GR_SLOT_KIND_OUTPUT && kind != GR_SLOT_KIND_INTERNAL)
+        return false;
+    if (slot[GR_SLOT_AT_DTYPE] != (type->dtype ? type->dtype : first[GR_SLOT_AT_DTYPE]) ||
+        (type->rank && slot[GR_SLOT_AT_RANK] != type->rank))
+        return false;
+    for (uint32_t i = 0; i < type->rank; i++) {
+        const uint32_t found = operand_dimension(slot, i);
+        uint32_t wanted = type->dims[i];
+        if (wanted & GR_SIZE_NAMED) {
+            uint32_t *size = &sizes[wanted % GR_SIZES];
+            if (!*size)
+                *size = found;
+            wanted = *size;
+        }
+        if (found != wanted)
+            return false;
+    }
+    return true;
+}
+
+enum gr_status gr_check_operator(const struct gr_replayer *r, const struct gr_action *a)
+{
+    const struct gr_operator_type *op = operator_type(a->value);
+    const uint32_t first = a->arg, count = a->a;
+    if (!op || count < op->fixed)
+        return GR_STATUS_ACTION;
+    const uint32_t more = count - op->fixed, repetitions = op->repeated ? more / op->repeated : 0;
+    if (more != repetitions * op->repeated || repetitions < op->least || repetitions > op->most)
+        return GR_STATUS_ACTION;
+    if (first + count > r->slot_count)
+        return GR_STATUS_RANGE;
+    uint32_t sizes[GR_SIZES] = {0};
+    uint64_t rows = 0, cells = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        const uint32_t in_group = i < op->fixed ? i : op->fixed + (i - op->fixed) % op->repeated;
+        const struct gr_operand_type *type = &op->operands[in_group];
+        const uint8_t *slot = operand_slot(r, first + i);
+        if (i >= op->fixed && in_group == op->fixed)
+            memset(&sizes[GR_SIZE_LOCAL], 0, sizeof sizes - GR_SIZE_LOCAL * sizeof sizes[0]);
+        if (!fits(type, slot, operand_slot(r, first), sizes) ||
+            (!type->rank && gr_slot_bytes(r, first + i) != gr_slot_bytes(r, first)))
+            return GR_STATUS_ACTION;
+        if (type->flags & GR_OPERAND_ROWS)
+            rows += operand_dimension(slot, 0);
+        if (type->flags & GR_OPERAND_CELLS)
+            cells += (uint64_t)operand_dimension(slot, 0) * operand_dimension(slot, 2) *
+                     operand_dimension(slot, 3);
+    }
+    if (cells > rows)
+        return GR_STATUS_ACTION;
+    for (uint32_t i = 0; i < count; i++) {
+        const uint32_t in_group = i < op->fixed ? i : op->fixed + (i - op->fixed) % op->repeated;
+        for (uint32_t k = 0; k < count; k++) {
+            if (op->operands[in_group].flags & GR_OPERAND_WRITTEN && i != k &&
+                !is_apart(operand_slot(r, first + i), operand_slot(r, first + k)))
+                return GR_STATUS_RANGE;
+        }
+    }
+    return GR_STATUS_OK;
+}
+
+static uint8_t *failed(struct gr_work *w, enum gr_status status)
+{
+    if (w->status == GR_STATUS_OK)
+        w->status = status;
+    return NULL;
+}
+
+/* Where an element lies, by its indices; NULL when it may not be accessed. What was checked when the page was
+ * looked up is checked once more before a write. */
+static uint8_t *element(struct gr_work *w, uint32_t operand, const uint32_t *index, bool to_write)
+{
+    const struct gr_replayer *r = w->r;
+    if (w->status != GR_STATUS_OK || operand >= w->count)
+        return failed(w, GR_STATUS_RANGE);
+    struct gr_operand *o = &w->operands[operand];
+    if (to_write && !o->is_written)
+        return failed(w, GR_STATUS_RANGE);
+    uint64_t va = gr_load64(o->slot + GR_SLOT_AT_ADDRESS);
+    for (uint32_t i = 0; i < o->slot[GR_SLOT_AT_RANK]; i++) {
+        if (index[i] >= operand_dimension(o->slot, i))
+            return failed(w, GR_STATUS_RANGE);
+        va += (uint64_t)index[i] * operand_stride(o->slot, i);
+    }
+    const uint64_t inside = va % GR_PAGE_BYTES; /* no element lies in two pages: its size divides `va` */
+    if (va - inside != o->page) {
+        const uint64_t place =
+            gr_driver_translate(r, gr_load16(o->slot + GR_SLOT_AT_ADDRESS_SPACE), va - inside);
+        if (place >= r->carveout_bytes || (o->is_written && place < r->image_end))
+            return failed(w, GR_STATUS_RANGE);
+        o->page = va - inside;
+        o->at = r->memory.base + place;
+    }
+    uint8_t *at = o->at + inside;
+    const uint64_t offset = (uint64_t)(at - r->memory.base);
+    if (offset >= r->carveout_bytes || (to_write && offset < r->image_end))
+        return failed(w, GR_STATUS_RANGE);
+    if (++w->accesses % ACCESSES_A_LOOK == 0 && gr_port_now_us() >= r->deadline_us)
+        return failed(w, GR_STATUS_BUDGET);
+    return at;
+}
+
+uint32_t gr_repetitions(const struct gr_work *w)
+{
+    return w->repetitions;
+}
+
+uint32_t gr_size(const struct gr_work *w, uint32_t operand, uint32_t dimension)
+{
+    return operand_dimension(w->operands[operand].slot, dimension);
+}
+
+bool gr_goes_on(struct gr_work *w)
+{
+    if (gr_port_now_us() >= w->r->deadline_us)
+        failed(w, GR_STATUS_BUDGET);
+    return w->status == GR_STATUS_OK;
+}
+
+uint32_t gr_get(struct gr_work *w, uint32_t operand, uint32_t i, uint32_t j, uint32_t k, uint32_t l)
+{
+    const uint32_t index[GR_MAX_RANK] = {i, j, k, l};
+    const uint8_t *at = element(w, operand, index, false);
+    return at ? gr_load32(__builtin_assume_aligned(at, 4)) : 0;
+}
+
+void gr_put(struct gr_work *w, uint32_t operand, uint32_t i, uint32_t j, uint32_t bits)
+{
+    const uint32_t index[GR_MAX_RANK] = {i, j};
+    uint8_t *at = element(w, operand, index, true);
+    if (at)
+        memcpy(__builtin_assume_aligned(at, 4), &bits, sizeof bits);
+}
+
+/* The indices of the next element in C order. */
+static void next_element(const uint8_t *slot, uint32_t *index)
+{
+    for (uint32_t i = slot[GR_SLOT_AT_RANK]; i--; index[i] = 0) {
+        if (++index[i] < operand_dimension(slot, i))
+            return;
+    }
+}
+
+void gr_operator_copy(struct gr_work *w)
+{
+    const uint8_t *to = w->operands[0].slot, *from = w->operands[1].slot;
+    const uint32_t bytes = gr_dtype_bytes(to[GR_SLOT_AT_DTYPE]);
+    uint32_t to_index[GR_MAX_RANK] = {0}, from_index[GR_MAX_RANK] = {0};
+    uint64_t elements = 1;
+    for (uint32_t i = 0; i < to[GR_SLOT_AT_RANK]; i++)
+        elements *= operand_dimension(to, i);
+    for (uint64_t i = 0; i < elements; i++) {
+        const uint8_t *source = element(w, 1, from_index, false);
+        uint8_t *target = element(w, 0, to_index, true);
+        if (!source || !target)
+            return;
+        memcpy(target, source, bytes);
+        next_element(to, to_index);
+        next_element(from, from_index);
+    }
+}
+
+enum gr_status gr_operate(struct gr_replayer *r, const struct gr_action *a)
+{
+    const struct gr_operator_type *op = operator_type(a->value);
+    struct gr_work w;
+    memset(&w, 0, sizeof w);
+    if (!op || a->a > GR_MAX_OPERANDS)
+        return GR_STATUS_ACTION;
+    w.r = r;
+    w.status = GR_STATUS_OK;
+    w.count = a->a;
+    w.repetitions = op->repeated ? (w.count - op->fixed) / op->repeated : 0;
+    for (uint32_t i = 0; i < w.count; i++) {
+        const uint32_t in_group = i < op->fixed ? i : op->fixed + (i - op->fixed) % op->repeated;
+        w.operands[i] = (struct gr_operand){
+            .slot = operand_slot(r, a->arg + i),
+            .page = 1,
+            .is_written = op->operands[in_group].flags & GR_OPERAND_WRITTEN,
+        };
+    }
+    switch (a->value) {
+#define CALLED(NAME, name)                                                                                   \
+    case GR_OPERATOR_##NAME: gr_operator_##name(&w); break;
+        GRAMOPHONE_OPERATORS(CALLED)
+    default: return GR_STATUS_ACTION;
+    }
+    return w.status;
+}
+#endif /* GRAMOPHONE_OPERATORS */

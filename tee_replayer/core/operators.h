@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What operators see of their operands. Indices are checked with every access; after an access that is not
+ * allowed, reads give 0, writes do nothing, and gr_goes_on is false. */
+#ifndef GRAMOPHONE_OPERATORS_H
+#define GRAMOPHONE_OPERATORS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct gr_work;
+
+/* Times that the repeated operands are there; size of an operand's dimension; elements in all. */
+uint32_t gr_repetitions(const struct gr_work *w);
+uint32_t gr_size(const struct gr_work *w, uint32_t operand, uint32_t dimension);
+
+/* An element's bits, by its indices; those of dimensions that the operand has not are left out. */
+uint32_t gr_get(struct gr_work *w, uint32_t operand, uint32_t i, uint32_t j, uint32_t k, uint32_t l);
+void gr_put(struct gr_work *w, uint32_t operand, uint32_t i, uint32_t j, uint32_t bits);
+
+/* Whether there is time left, and nothing has gone wrong: asked in every outer loop. */
+bool gr_goes_on(struct gr_work *w);
+
+/* Copy operand 1 to operand 0. */
+void gr_operator_copy(struct gr_work *w);
+
+#endif

@@ -1,0 +1,194 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Hostile operators: operands that are not there, of other types and shapes, over each other, in the image."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+
+from tests.support.hostile_rows import HUGE, MIN_SECURITY_VERSIONS, V3D, Hostile, Row, Unseen, at, rows
+from tests.support.hostile_runs import FREE_VA, IN, REMAP, WORK, code, job, slots, stopped
+from tests.support.operator_samples import slots_of, trace_of
+from tests.support.replayer_samples import PAGE, VA, Parts
+from trace_format import errors
+from trace_format.actions import MAP_READ, Action, Op, action
+from trace_format.operators import OPERATORS
+from trace_format.schema import DType, Operator, SlotKind
+from trace_format.trace import Slot, Trace
+
+ALL = tuple(OPERATORS)
+META = {"name": "small", "security_version": MIN_SECURITY_VERSIONS[V3D]}
+TO, LEFT, RIGHT, BIAS = range(4)  # operands of one sample
+WORKING = 2  # one of the other's
+WRONG, RANGE, RESERVED = errors.ActionError, errors.ActionRangeError, errors.ReservedError
+
+
+def _made(operator: Operator, *shapes: tuple[int, ...]) -> Trace:
+    arrays = [np.zeros(shape, "int32" if shape == (1,) else "float32") for shape in shapes]
+    found = [dataclasses.replace(slot, bound=slot.kind == SlotKind.INPUT) for slot in slots_of(operator, arrays)]
+    return trace_of(operator, found).with_(meta=dict(META))
+
+
+def product() -> Trace:
+    """Nothing is wrong with it: a product of matrices."""
+    return _made(Operator.MATMUL, (2, 3), (2, 4), (4, 3), (3,))
+
+
+def boxes(numbers: int = 7) -> Trace:
+    """Nor with this: boxes of two heads, of so many numbers for each box; with less than 6 there is no class."""
+    head, anchors = (2, numbers, 2, 2), (2, 2)
+    return _made(Operator.YOLO_DETECTION_OUTPUT, (4, 6), (1,), (16, 7), (2,), head, anchors, head, anchors)
+
+
+def _index(sample: Trace) -> int:
+    return int(np.flatnonzero(sample.actions["op"] == Op.OPERATE)[0])
+
+
+PRODUCT, BOXES = _index(product()), _index(boxes())
+
+
+def _same(parts: Parts) -> Parts:
+    return parts
+
+
+def operand(name: str, device: str, host: type[errors.TraceError], index: int, *fields: tuple[str, int]) -> Row:
+    """A row with other fields of an operand's slot."""
+
+    def edit(parts: Parts) -> Parts:
+        for field, value in fields:
+            parts.slot(index, field, value)
+        return parts
+
+    return name, edit, device, host
+
+
+def _dims(*sizes: int) -> int:
+    return sum(size << 32 * i for i, size in enumerate(sizes))
+
+
+_TABLE = [
+    at("an operator that is not there", "ACTION", WRONG, PRODUCT, value=8),
+    at("operator zero", "ACTION", WRONG, PRODUCT, value=0),
+    at("an operator far away", "ACTION", WRONG, PRODUCT, value=HUGE),
+    at("an operator without operands", "ACTION", WRONG, PRODUCT, a=0),
+    at("an operator with an operand too few", "ACTION", WRONG, PRODUCT, a=2),
+    at("an operator with an operand too many", "ACTION", WRONG, PRODUCT, a=5),
+    at("an operator with very many operands", "ACTION", WRONG, PRODUCT, a=HUGE),
+    at("operands of another operator", "ACTION", WRONG, PRODUCT, value=int(Operator.DETECTION_OUTPUT)),
+    at("operands that end after the last slot", "RANGE", RANGE, PRODUCT, arg=1),
+    at("operands after the last slot", "RANGE", RANGE, PRODUCT, arg=4),
+    at("operands far away", "RANGE", RANGE, PRODUCT, arg=0xFFFF),
+    at("an operator with a flag", "ACTION", RESERVED, PRODUCT, flags=1),
+    at("an operator with an offset", "ACTION", RESERVED, PRODUCT, b=1),
+    operand("an operand of another element type", "ACTION", WRONG, LEFT, ("dtype", int(DType.INT32))),
+    operand("an operand of another size", "ACTION", WRONG, LEFT, ("dims", _dims(2, 3))),
+    operand(
+        "an operand of another rank",
+        *("ACTION", WRONG, BIAS),
+        *(("rank", 2), ("dims", _dims(3, 1)), ("strides", _dims(4, 4))),
+    ),
+    operand("a result that callers give", "ACTION", WRONG, TO, ("kind", int(SlotKind.INPUT))),
+    operand("a result over an operand", "RANGE", RANGE, TO, ("address", VA * PAGE + 64)),
+    operand("an operand over the result", "RANGE", RANGE, RIGHT, ("address", VA * PAGE)),
+    operand("a result whose last row lies over an operand", "RANGE", RANGE, TO, ("strides", _dims(64, 4))),
+]
+_BOXES = [
+    operand("too few rows for candidates", "ACTION", WRONG, WORKING, ("dims", _dims(15, 7))),
+    at("half a repetition of operands", "ACTION", WRONG, BOXES, a=7),
+    at("no repetition of operands", "ACTION", WRONG, BOXES, a=4),
+]
+
+
+def _linking(found: tuple[Hostile, ...]) -> tuple[Hostile, ...]:
+    return tuple(dataclasses.replace(row, operators=ALL) for row in found)
+
+
+_NOT_LINKED = Unseen("it depends on what the firmware was generated with")
+ROWS = (
+    *_linking(rows(_TABLE, product)),
+    *_linking(rows(_BOXES, boxes)),
+    *rows([("an operator that no firmware links", _same, "ACTION", _NOT_LINKED)], product),
+    *(
+        dataclasses.replace(row, operators=(Operator.COPY, Operator.EMBED))
+        for row in rows([("an operator that this firmware does not link", _same, "ACTION", _NOT_LINKED)], boxes)
+    ),
+)
+
+OPERATE = action(Op.OPERATE, slot=0, operator=Operator.COPY, operands=2)
+
+
+def copied(to: int, source: int) -> list[Slot]:
+    """Slots of a copy, by their virtual pages."""
+    return [
+        Slot("to", SlotKind.INTERNAL, DType.UINT32, (8,), (4,), to * PAGE),
+        Slot("from", SlotKind.INTERNAL, DType.UINT32, (8,), (4,), source * PAGE, bound=True),
+    ]
+
+
+def _running(name: str, sample: Trace, status: str, **meta: int) -> Hostile:
+    return stopped(name, status, sample=lambda **_: sample, meta=meta, operators=ALL)
+
+
+def _mapped(frame: int) -> Action:
+    return action(Op.MAP_GPU_MEM, flags=MAP_READ, pages=1, va_page=FREE_VA, frame=frame)
+
+
+RUNS = (
+    stopped(
+        "an operand where nothing is mapped", "RANGE", WORK, OPERATE, slots=copied(VA, FREE_VA), operators=ALL
+    ),
+    stopped(
+        "an operator's result where nothing is mapped",
+        "RANGE",
+        WORK,
+        OPERATE,
+        slots=copied(FREE_VA, VA),
+        operators=ALL,
+    ),
+    stopped(
+        "an operator's result in the image",
+        "RANGE",
+        WORK,
+        _mapped(0),
+        OPERATE,
+        slots=copied(FREE_VA, VA),
+        operators=ALL,
+    ),
+    stopped(
+        "an operator's result as code",
+        "RANGE",
+        *(WORK, code(), OPERATE, REMAP, *job(FREE_VA)),
+        slots=copied(VA, FREE_VA),
+        starts=False,
+        operators=ALL,
+    ),
+    stopped(
+        "an internal slot that is copied",
+        "ACTION",
+        *(WORK, IN),
+        slots=[dataclasses.replace(slot, kind=SlotKind.INTERNAL) for slot in slots()],
+    ),
+    _running("heads without classes or a score", boxes(4), "RANGE"),
+    _running(
+        "an operator that takes too long",
+        _made(Operator.MATMUL, (64, 64), (64, 64), (64, 64)),
+        "BUDGET",
+        time_budget_us=500,
+    ),
+)
+# What only a device sees: which operators it has, what an operator comes to while it runs.
+ONLY_A_DEVICE = {
+    "an operator that no firmware links",
+    "an operator that this firmware does not link",
+    "heads without classes or a score",
+    "an operator that takes too long",
+}
+# What the rows start from.
+GOOD = _linking(
+    (
+        *rows([("good: an operator", _same, "OK", Unseen("nothing is wrong"))], product),
+        *rows([("good: an operator with repetitions", _same, "OK", Unseen("nothing is wrong"))], boxes),
+        stopped("good: a copy from the image", "OK", WORK, _mapped(0), OPERATE, slots=copied(VA, FREE_VA)),
+    )
+)

@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Traces that compute on the CPU: one operator, its operands in scattered pages and with gaps between elements."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import ncnn
+import numpy as np
+from numpy.typing import NDArray
+
+from host_tools.model.interpreter import interpreter
+from host_tools.runners.buffers import bind
+from tests.support import replayer_samples as s
+from tests.support.replayer_samples import PAGE, VA, Device
+from trace_format.actions import MAP_READ, MAP_WRITE, Action, Op, action, array_of
+from trace_format.operators import OPERATORS
+from trace_format.schema import DTYPE_BYTES, DType, Operator, SlotKind
+from trace_format.trace import Slot, Trace
+
+Array = NDArray[Any]
+GAP = 3  # elements left out between rows
+
+
+def slots_of(operator: Operator, arrays: Sequence[Array]) -> list[Slot]:
+    """Slots for operands that look like the arrays: read ones are inputs, working memory is internal."""
+    slots: list[Slot] = []
+    at = VA * PAGE
+    for type, array in zip(OPERATORS[operator].types(len(arrays)), arrays, strict=True):
+        dtype = DType[array.dtype.name.upper()]
+        step = DTYPE_BYTES[dtype]
+        strides = [step]
+        for axis in range(array.ndim - 1, 0, -1):
+            strides.insert(0, strides[0] * array.shape[axis] + GAP * step * (axis == array.ndim - 1))
+        kind = SlotKind.INPUT if not type.written else SlotKind.OUTPUT
+        kind = SlotKind.INTERNAL if type.name == "work" else kind
+        name = f"{type.name}{len(slots)}"
+        slots.append(Slot(name, kind, dtype, array.shape, tuple(strides), at))
+        at += -(-slots[-1].span // 64) * 64
+    return slots
+
+
+def trace_of(operator: Operator, slots: list[Slot]) -> Trace:
+    """A trace that takes the inputs, computes and gives the outputs; neighbouring pages lie apart."""
+    pages = -(-max(slot.address + slot.span for slot in slots) // PAGE) - VA
+    first = s.MEMORY_PAGE
+    maps = [
+        action(Op.MAP_GPU_MEM, flags=MAP_READ | MAP_WRITE, pages=1, a=VA + i, frame=first + pages - 1 - i)
+        for i in range(pages)
+    ]
+    rows: list[Action] = [*maps, action(Op.SET_GPU_PGTABLE), s.write("hub.MMU_CTL", s.MMU_ON)]
+    rows += [action(Op.REPLAY_START)]
+    rows += [action(Op.COPY_TO_GPU, slot=i) for i, slot in enumerate(slots) if slot.kind == SlotKind.INPUT]
+    rows += [action(Op.OPERATE, slot=0, operator=operator, operands=len(slots))]
+    rows += [action(Op.COPY_FROM_GPU, slot=i) for i, slot in enumerate(slots) if slot.kind == SlotKind.OUTPUT]
+    return s.trace(
+        actions=array_of(rows),
+        slots=slots,
+        carveout_bytes=(first + pages) * PAGE,
+        va_bytes=-(-(VA + pages) // 32) * 32 * PAGE,
+    )
+
+
+def on_core(trace: Trace, inputs: dict[str, Array]) -> dict[str, Array]:
+    """What the C core makes of it."""
+    device = Device(carveout_bytes=trace.carveout_bytes + (1 << 20))
+    device.replayer.load(s.signed(trace), s.KEY)
+    buffers = bind(trace, inputs)
+    for row in buffers.rows:
+        device.replayer.bind(row.index, row.data)
+    device.replayer.run()
+    return buffers.outputs
+
+
+def on_host(trace: Trace, inputs: dict[str, Array]) -> dict[str, Array]:
+    """What the interpreter makes of it."""
+    with interpreter(trace) as run:
+        return run.run(inputs)
+
+
+def both(operator: Operator, arrays: Sequence[Array]) -> tuple[list[Array], list[Array]]:
+    """What core and interpreter write, in the order of the operands; working memory is left out."""
+    slots = slots_of(operator, arrays)
+    trace = trace_of(operator, slots)
+    inputs = {slot.name: array for slot, array in zip(slots, arrays, strict=True) if slot.kind == SlotKind.INPUT}
+    one, two = on_core(trace, inputs), on_host(trace, inputs)
+    names = [slot.name for slot in slots if slot.kind == SlotKind.OUTPUT]
+    return [one[name] for name in names], [two[name] for name in names]
+
+
+def by_ncnn(layer: str, parameters: str, inputs: Sequence[Array], folder: Path) -> Array | None:
+    """What ncnn's layer makes of its inputs on the CPU; None: nothing."""
+    blobs = " ".join(f"in{i}" for i in range(len(inputs)))
+    lines = [f"Input in{i} 0 1 in{i}" for i in range(len(inputs))]
+    lines.append(f"{layer} layer {len(inputs)} 1 {blobs} out {parameters}")
+    (folder / "net.param").write_text("\n".join(["7767517", f"{len(lines)} {len(inputs) + 1}", *lines, ""]))
+    (folder / "net.bin").write_bytes(b"")
+    net = ncnn.Net()
+    net.opt.use_vulkan_compute = False
+    net.opt.num_threads = 1
+    assert net.load_param(str(folder / "net.param")) == 0
+    net.load_model(str(folder / "net.bin"))
+    extractor = net.create_extractor()
+    kept = [ncnn.Mat(np.ascontiguousarray(array)).clone() for array in inputs]
+    for i, mat in enumerate(kept):
+        extractor.input(f"in{i}", mat)
+    status, out = extractor.extract("out")
+    assert status == 0
+    return None if out.empty() else np.array(out)

@@ -1,0 +1,304 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""The operator table: what the CPU computes between a trace's jobs, and of which slots.
+
+The operands of an `Operate` action are slots that follow one another: those of the row, then those that repeat, as
+often as there are. What a device checks (tee_replayer/core/operate.c), docs/FORMAT.md and the C tables follow from
+the rows; what an operator computes is tee_replayer/operators/ and host_tools/model/operators.py.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from trace_format.actions import Action, Actions, Columns, Op
+from trace_format.errors import ActionError, ActionRangeError
+from trace_format.schema import DType, Operator, SlotKind
+
+if TYPE_CHECKING:
+    from trace_format.trace import Slot  # which checks its actions here
+
+BOX = ("label", "score", "left", "top", "right", "bottom")  # columns of a box
+F32, I32 = DType.FLOAT32, DType.INT32
+
+
+@dataclass(frozen=True)
+class OperandType:
+    """One operand.
+
+    Attributes:
+        name, what: name and meaning.
+        shape: sizes, or names of sizes: those of one name are equal. None: any shape with as many elements as the
+            first operand has.
+        dtype: element type; None: that of the first operand.
+        written: the operator writes it; else it reads it.
+        rows: of candidates for boxes: as many as there are cells.
+        cells: its first, third and fourth dimension are cells.
+    """
+
+    name: str
+    what: str
+    shape: tuple[int | str, ...] | None
+    dtype: DType | None = F32
+    written: bool = False
+    rows: bool = False
+    cells: bool = False
+
+
+@dataclass(frozen=True)
+class OperatorType:
+    """One row of the table.
+
+    Attributes:
+        operator: which.
+        what: what it computes, in words.
+        operands: those that are there once.
+        repeated: those that follow them, together, from `least` to `most` times; names of their sizes that no
+            operand before them has are of one repetition.
+    """
+
+    operator: Operator
+    what: str
+    operands: tuple[OperandType, ...]
+    repeated: tuple[OperandType, ...] = ()
+    least: int = 0
+    most: int = 0
+
+    @property
+    def name(self) -> str:
+        """Name in texts: detection_output."""
+        return self.operator.name.lower()
+
+    def takes(self, count: int) -> bool:
+        """Whether it has so many operands."""
+        more = count - len(self.operands)
+        if not self.repeated or more < 0:
+            return more == 0
+        return more % len(self.repeated) == 0 and self.least <= more // len(self.repeated) <= self.most
+
+    def types(self, count: int) -> list[OperandType]:
+        """The operands, of so many."""
+        return [*self.operands, *(self.repeated * count)][:count]
+
+
+_BOXES = OperandType("boxes", "the best boxes, the best first: " + ", ".join(BOX), ("keep", 6), written=True)
+_COUNT = OperandType("count", "how many there are; further rows are zero", (1,), I32, written=True)
+_WORK = "candidates; at the end of no meaning"
+_YOLO = (
+    _BOXES,
+    _COUNT,
+    OperandType("work", _WORK, ("rows", 7), written=True, rows=True),
+    OperandType("parameters", "lowest score, overlap above which the lesser box goes", (2,)),
+)
+_HEAD = (
+    OperandType(
+        "head",
+        "of each box and cell: x, y, width, height, objectness, then a number for each class",
+        ("box", "attributes", "height", "width"),
+        cells=True,
+    ),
+    OperandType("anchors", "width and height of each box, as parts of the picture's", ("box", 2)),
+)
+
+OPERATORS: dict[Operator, OperatorType] = {
+    row.operator: row
+    for row in (
+        OperatorType(
+            Operator.COPY,
+            "the elements of one tensor in C order become those of another, of any shape and strides",
+            (
+                OperandType("to", "the copy", None, None, written=True),
+                OperandType("from", "what is copied", None, None),
+            ),
+        ),
+        OperatorType(
+            Operator.DETECTION_OUTPUT,
+            "boxes of an SSD, decoded with their priors, each class on its own; ncnn's DetectionOutput",
+            (
+                _BOXES,
+                _COUNT,
+                OperandType("work", _WORK, ("prior", 7), written=True),
+                OperandType("parameters", "lowest score, greatest overlap, most candidates of a class", (3,)),
+                OperandType("location", "offset of each box", ("prior", 4)),
+                OperandType(
+                    "confidence", "score of each class, of which the first is background", ("prior", "class")
+                ),
+                OperandType(
+                    "priors", "left, top, right and bottom of each prior; their variances", (2, "prior", 4)
+                ),
+            ),
+        ),
+        OperatorType(
+            Operator.YOLO_DETECTION_OUTPUT,
+            "boxes of a YOLO version 2, classes by softmax; ncnn's YoloDetectionOutput",
+            *(_YOLO, _HEAD, 1, 4),
+        ),
+        OperatorType(
+            Operator.YOLOV3_DETECTION_OUTPUT,
+            "boxes of a YOLO version 3 or 4, scores as ncnn's Yolov3DetectionOutput makes them",
+            *(_YOLO, _HEAD, 1, 4),
+        ),
+        OperatorType(
+            Operator.MATMUL,
+            "a product of two matrices, and a bias on each row",
+            (
+                OperandType("to", "the product", ("rows", "columns"), written=True),
+                OperandType("left", "a matrix", ("rows", "inner")),
+                OperandType("right", "a matrix", ("inner", "columns")),
+            ),
+            (OperandType("bias", "what is added to each row", ("columns",)),),
+            *(0, 1),
+        ),
+        OperatorType(
+            Operator.EMBED,
+            "rows of a table, by their numbers; a number outside it is the nearest one inside",
+            (
+                OperandType("to", "the rows", ("words", "width"), written=True),
+                OperandType("indices", "their numbers", ("words",), I32),
+                OperandType("table", "what is looked up", ("entries", "width")),
+            ),
+            (OperandType("bias", "what is added to each row", ("width",)),),
+            *(0, 1),
+        ),
+        OperatorType(
+            Operator.ARGMAX,
+            "where the largest elements are, the largest first, of equal ones the last",
+            (
+                OperandType("to", "their numbers; -1 where there is none left", ("most",), I32, written=True),
+                OperandType("from", "the elements", ("elements",)),
+            ),
+        ),
+    )
+}
+assert set(OPERATORS) == set(Operator)
+MAX_OPERANDS = max(len(row.operands) + len(row.repeated) * row.most for row in OPERATORS.values())
+# What callers give is theirs: no operator writes it.
+WRITABLE = (SlotKind.OUTPUT, SlotKind.INTERNAL)
+
+
+def operations(actions: Actions) -> Iterator[tuple[int, Action]]:
+    """The `Operate` actions with their indices."""
+    for index in np.flatnonzero(Columns(actions).is_op(Op.OPERATE)).tolist():
+        yield index, Action.of(actions[index])
+
+
+def used(actions: Actions) -> list[Operator]:
+    """The operators that actions need, in the table's order."""
+    found = {row.operator for _, row in operations(actions)}
+    return [operator for operator in OPERATORS if operator in found]
+
+
+def operands(row: Action, slots: Sequence[Slot]) -> list[tuple[OperandType, Slot]]:
+    """What an `Operate` action that has been checked works on."""
+    types = OPERATORS[Operator(row.operator)].types(row.operands)
+    return list(zip(types, slots[row.slot : row.slot + row.operands], strict=True))
+
+
+def written(actions: Actions, slots: Sequence[Slot]) -> list[Slot]:
+    """Slots that operators write."""
+    return [slot for _, row in operations(actions) for type, slot in operands(row, slots) if type.written]
+
+
+def check(actions: Actions, slots: Sequence[Slot], where: str = "") -> None:
+    """Raise the error of the first `Operate` action that breaks a rule.
+
+    Args:
+        actions, slots: of a trace; the slots are checked.
+        where: "FILE: " or "", put before "action N" in messages.
+
+    Raises:
+        ActionError: an unknown operator, or operands that it does not take.
+        ActionRangeError: there are not so many slots, or an operand that is written overlaps another.
+    """
+    for index, row in operations(actions):
+        if row.operator not in OPERATORS:
+            raise ActionError(
+                f"{where}action {index}: no such operator",
+                expected=", ".join(f"{int(o)} ({t.name})" for o, t in OPERATORS.items()),
+                found=row.operator,
+                action=index,
+            )
+        type = OPERATORS[Operator(row.operator)]
+        here = f"{where}action {index}: {type.name}"
+        if not type.takes(row.operands):
+            raise ActionError(
+                f"{here}: number of operands", expected=_numbers(type), found=row.operands, action=index
+            )
+        if row.slot + row.operands > len(slots):
+            raise ActionRangeError(
+                f"{here}: there are not so many slots",
+                expected=len(slots),
+                found=row.slot + row.operands,
+                action=index,
+            )
+        _check_operands(type, slots[row.slot : row.slot + row.operands], here, index)
+
+
+def _numbers(type: OperatorType) -> str:
+    first = len(type.operands)
+    if not type.repeated:
+        return str(first)
+    return " or ".join(str(first + n * len(type.repeated)) for n in range(type.least, type.most + 1))
+
+
+def _check_operands(type: OperatorType, given: Sequence[Slot], here: str, index: int) -> None:
+    sizes: dict[str, int] = {}
+    known: set[str] = set()
+    rows = cells = 0
+    for at, (wanted, slot) in enumerate(zip(type.types(len(given)), given, strict=True)):
+        if at == len(type.operands):
+            known = set(sizes)
+        if at >= len(type.operands) and wanted is type.repeated[0]:
+            sizes = {name: size for name, size in sizes.items() if name in known}
+        what = f"{here}: operand {wanted.name} (slot {slot.name})"
+        if wanted.written and slot.kind not in WRITABLE:
+            raise ActionError(
+                f"{what} is written", expected="an output, or internal", found=slot.kind.name.lower(), action=index
+            )
+        dtype = given[0].dtype if wanted.dtype is None else wanted.dtype
+        if slot.dtype is not dtype:
+            raise ActionError(
+                f"{what}: element type", expected=dtype.name.lower(), found=slot.dtype.name.lower(), action=index
+            )
+        if wanted.shape is None:
+            if math.prod(slot.shape) != math.prod(given[0].shape):
+                raise ActionError(
+                    f"{what}: number of elements",
+                    expected=math.prod(given[0].shape),
+                    found=math.prod(slot.shape),
+                    action=index,
+                )
+            continue
+        expected = [size if isinstance(size, int) else sizes.get(size, size) for size in wanted.shape]
+        fits = len(expected) == len(slot.shape) and all(
+            isinstance(size, str) or size == found for size, found in zip(expected, slot.shape, strict=True)
+        )
+        if not fits:
+            raise ActionError(f"{what}: shape", expected=tuple(expected), found=slot.shape, action=index)
+        sizes |= {name: n for name, n in zip(wanted.shape, slot.shape, strict=True) if isinstance(name, str)}
+        rows += slot.shape[0] if wanted.rows else 0
+        cells += slot.shape[0] * slot.shape[2] * slot.shape[3] if wanted.cells else 0
+    if cells > rows:
+        raise ActionError(f"{here}: rows for candidates", expected=f"at least {cells}", found=rows, action=index)
+    _check_apart(type, given, here, index)
+
+
+def _check_apart(type: OperatorType, given: Sequence[Slot], here: str, index: int) -> None:
+    """What is written shares no bytes with another operand, by GPU addresses."""
+    for at, (wanted, slot) in enumerate(zip(type.types(len(given)), given, strict=True)):
+        for other in [*given[:at], *given[at + 1 :]] if wanted.written else []:
+            if (
+                slot.address_space == other.address_space
+                and slot.address < other.address + other.span
+                and other.address < slot.address + slot.span
+            ):
+                raise ActionRangeError(
+                    f"{here}: operand {wanted.name} (slot {slot.name}) is written and overlaps slot {other.name}",
+                    expected="memory of its own",
+                    found=f"{other.address:#x}",
+                    action=index,
+                )
