@@ -24,11 +24,12 @@ PARTS = {
     "bearssl": "BearSSL's source",
     "firmware": "firmware that replay compiled",
     "optee": "OP-TEE and TF-A, built",
+    "pnnx": "the converter of networks",
     "record": "recording machines and shader caches",
     "replayer": "the replayer, compiled for this machine",
     "source": "source packages of Debian",
     "vgpu": "virtual GPUs and QEMU plugins, compiled",
-    "wheels": "ncnn for the guest",
+    "wheels": "ncnn for the guest, pnnx as packages",
 }
 
 

@@ -1,87 +1,35 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Commands that record: `gramophone record ncnn`, `... run`, `... pi-kit` and `... pi`."""
+"""Commands that record: the group, `gramophone record ncnn`, `... run`, `... pi-kit` and `... pi`."""
 
 from __future__ import annotations
 
-import math
 import re
 from pathlib import Path
-from typing import Any
 
 import click
 
-from host_tools.commands.framework import FILE, GramophoneCommand, Outcome, SubGroup, UsageError, say
+from host_tools.commands.framework import FILE, GramophoneCommand, Outcome, SubGroup, say
+from host_tools.commands.recording_models import record_onnx, record_pytorch
+from host_tools.commands.recording_options import (
+    GPU,
+    SHAPES,
+    SNAPSHOT,
+    TIMEOUT,
+    TOLERANCE,
+    check_network,
+    written,
+)
 from host_tools.commands.streams import OUTPUT, check_output, write
-from host_tools.commands.traces import NAME, default_name, facts
-from host_tools.machine.boot import BOOT_TIMEOUT_S
-from host_tools.machine.placements import PLACEMENTS
+from host_tools.commands.traces import NAME, default_name
 from host_tools.machine.snapshot import timestamp
 from host_tools.record.board.kit import kit, packed
 from host_tools.record.board.result import board_trace
-from host_tools.record.network import TOLERANCE, record_network
+from host_tools.record.network import record_network
 from host_tools.record.preflight import NetworkError
 from host_tools.record.program import record_program
-from host_tools.runners.replay import FULL
-from host_tools.support.gpu_folders import DEFAULT_GPU
-from trace_format import profile
 from trace_format.errors import GramophoneError
-from trace_format.trace import Trace
 
 PARAM_MAGIC = b"7767517"
-GPU = click.option(
-    "--gpu",
-    default=DEFAULT_GPU,
-    show_default=True,
-    type=click.Choice([name for name in profile.names() if name in PLACEMENTS]),
-    help="Virtual GPU to record on.",
-)
-TIMEOUT = click.option(
-    "--timeout",
-    type=click.FloatRange(1),
-    default=BOOT_TIMEOUT_S,
-    show_default=True,
-    metavar="SECONDS",
-    help="Time limit of a boot.",
-)
-
-SNAPSHOT = click.option(
-    "--snapshot", metavar="DATE", help="Take the guest's packages from snapshot.debian.org, as of this day (UTC)."
-)
-
-
-class _Shape(click.ParamType[Any]):
-    """NAME=1x28x28."""
-
-    name = "NAME=SHAPE"
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> tuple[str, tuple[int, ...]]:
-        match = re.fullmatch(r"([^=]+)=(\d+(?:[x,]\d+)*)", str(value))
-        if match is None:
-            self.fail(
-                f"expected NAME=SHAPE such as data=1x28x28 (channels, height, width), found {value!r}", param, ctx
-            )
-        shape = tuple(int(n) for n in re.split("[x,]", match[2]))
-        if 0 in shape or len(shape) > 4:
-            self.fail(f"expected 1 to 4 dimensions of at least 1, found {value!r}", param, ctx)
-        return match[1], shape
-
-
-SHAPES = click.option(
-    "--shape",
-    "shapes",
-    type=_Shape(),
-    multiple=True,
-    required=True,
-    help="Input blob and its shape, slowest dimension first; repeatable.",
-)
-ALLOWED_DIFFERENCE = click.option(
-    "--tolerance",
-    default=TOLERANCE,
-    show_default=True,
-    help="Largest difference to ncnn's CPU result, relative to the largest value.",
-)
 
 
 @click.group(
@@ -91,6 +39,10 @@ ALLOWED_DIFFERENCE = click.option(
 )
 def record() -> None:
     """Record what the unmodified GPU stack does, on a virtual GPU in an emulated machine."""
+
+
+record.add_command(record_onnx)
+record.add_command(record_pytorch)
 
 
 @record.command(
@@ -110,7 +62,7 @@ def record() -> None:
     help="Compute up to this blob, in place of all outputs: what comes after may need a CPU. Repeatable.",
 )
 @GPU
-@ALLOWED_DIFFERENCE
+@TOLERANCE
 @TIMEOUT
 @SNAPSHOT
 def record_ncnn(
@@ -145,7 +97,7 @@ def record_ncnn(
         )
     except NetworkError as error:
         raise GramophoneError(f"{param}, {weights}: {error}") from error
-    return _written(trace, output, stamp)
+    return written(trace, output, stamp)
 
 
 @record.command(
@@ -185,7 +137,7 @@ def record_run(
     run = record_program(program, args, files, name=title, gpu=gpu, timeout=timeout, snapshot=stamp)
     for line in run.output.splitlines():
         say(f"{program.name}: {line}")
-    return _written(run.trace, output, stamp)
+    return written(run.trace, output, stamp)
 
 
 @record.command(
@@ -198,7 +150,7 @@ def record_run(
 @SHAPES
 @OUTPUT
 @click.option("--name", type=NAME, help="Name of the trace; default: that of PARAM.")
-@ALLOWED_DIFFERENCE
+@TOLERANCE
 def record_pi_kit(
     param: Path,
     weights: Path,
@@ -237,17 +189,14 @@ def record_pi(result: Path, output: Path, name: str | None) -> Outcome:
     board computed.
     """
     check_output(output)
-    return _written(board_trace(result, name), output, "")
+    return written(board_trace(result, name), output, "")
 
 
 def _network(
     param: Path, weights: Path, shapes: tuple[tuple[str, tuple[int, ...]], ...], tolerance: float
 ) -> tuple[bytes, bytes]:
     """The network's files, once the options are checked."""
-    if len(dict(shapes)) != len(shapes):
-        raise UsageError("the shape of an input is given twice")
-    if not 0 <= tolerance < math.inf:
-        raise UsageError(f"--tolerance: expected a number from 0, found {tolerance}")
+    check_network(shapes, tolerance)
     network = param.read_bytes(), weights.read_bytes()
     _check_param(param, network[0])
     return network
@@ -266,15 +215,3 @@ def _check_param(path: Path, data: bytes) -> None:
             f"{path} at offset {len(lines[0]) + 1:#x}: not an ncnn .param file: "
             "expected numbers of layers and blobs as its second line"
         )
-
-
-def _written(trace: Trace, output: Path, stamp: str) -> Outcome:
-    data = trace.build(compress=False)
-    write(output, data)
-    text = (
-        f"{output}: {len(data)} bytes, {trace.jobs} jobs, {len(trace.actions)} actions, {len(trace.slots)} slots"
-    )
-    if stamp:
-        text += f"\npackages: snapshot.debian.org as of {stamp}"
-    found = {"trace_bytes": len(data), "compute": FULL, "snapshot": stamp or None}
-    return Outcome({**facts(trace), **found}, text)

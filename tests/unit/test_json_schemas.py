@@ -17,7 +17,7 @@ from click.testing import CliRunner
 from jsonschema import Draft202012Validator
 
 from host_tools.cli import COMMANDS, main
-from host_tools.commands import recording
+from host_tools.commands import recording_options
 from host_tools.demo import RAW
 from host_tools.flash.check import Checked
 from host_tools.flash.contents import Contents
@@ -142,5 +142,5 @@ def test_registers_of_a_recording() -> None:
 @pytest.mark.parametrize("stamp", ["", "20261101T000000Z"])
 def test_what_record_prints(stamp: str) -> None:
     """Without the boots before it."""
-    outcome = recording._written(Trace.parse(RAW.read_bytes()), Path("out"), stamp)
+    outcome = recording_options.written(Trace.parse(RAW.read_bytes()), Path("out"), stamp)
     json_schemas.check("record", {"ok": True, "warnings": [], **json.loads(json.dumps(outcome.data))})

@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from host_tools.cli import main
-from host_tools.commands import recording
+from host_tools.commands import recording_options
 from host_tools.machine import apt, root, snapshot
 from host_tools.machine.errors import RecordError
 from host_tools.support.cache import cache_dir
@@ -84,7 +84,7 @@ def test_a_bad_date_is_said_before_anything_is_done(command: str, tmp_path: Path
 
 @pytest.mark.parametrize("stamp", ["", OLD])
 def test_what_is_said_of_a_recording(stamp: str, tmp_path: Path) -> None:
-    outcome = recording._written(Trace.parse(small_trace()), tmp_path / "raw.gtr", stamp)
+    outcome = recording_options.written(Trace.parse(small_trace()), tmp_path / "raw.gtr", stamp)
     json_schemas.check("record", {"ok": True, "warnings": [], **outcome.data})
     assert outcome.data["snapshot"] == (stamp or None)
     assert outcome.text.endswith(f"\npackages: snapshot.debian.org as of {stamp}") == bool(stamp)

@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Commands that record networks of other frameworks: `gramophone record onnx` and `gramophone record pytorch`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import click
+
+from host_tools.commands.framework import FILE, GramophoneCommand, Outcome, UsageError
+from host_tools.commands.recording_options import GPU, SNAPSHOT, TIMEOUT, TOLERANCE, Shape, check_network, written
+from host_tools.commands.streams import OUTPUT, check_output
+from host_tools.commands.traces import NAME, default_name
+from host_tools.machine.snapshot import timestamp
+from host_tools.record import frontends
+from host_tools.record.preflight import NetworkError
+from trace_format.errors import GramophoneError
+from trace_format.trace import Trace
+
+ONNX_PACKAGES = ("onnx", "onnxruntime", "google")  # google: protobuf's
+MODEL_NAME = click.option("--name", type=NAME, help="Name of the trace; default: that of MODEL.")
+
+
+@click.command(
+    "onnx",
+    cls=GramophoneCommand,
+    example="gramophone record onnx net.onnx -o net.raw.gtr",
+)
+@click.argument("model", type=FILE)
+@click.option(
+    "--shape",
+    "shapes",
+    type=Shape(),
+    multiple=True,
+    help="Input and its shape, batch and all, where MODEL leaves it open; repeatable.",
+)
+@OUTPUT
+@MODEL_NAME
+@GPU
+@TOLERANCE
+@TIMEOUT
+@SNAPSHOT
+def record_onnx(
+    model: Path,
+    shapes: tuple[tuple[str, tuple[int, ...]], ...],
+    output: Path,
+    name: str | None,
+    gpu: str,
+    tolerance: float,
+    timeout: float,
+    snapshot: str | None,
+) -> Outcome:
+    """Record one inference of an ONNX network, which pnnx converts to ncnn's files.
+
+    What was converted is compared with ONNX Runtime before anything is recorded. Inputs and outputs keep their
+    names.
+    """
+    return _record(frontends.record_onnx, model, shapes, output, name, gpu, tolerance, timeout, snapshot)
+
+
+@click.command(
+    "pytorch",
+    cls=GramophoneCommand,
+    example="gramophone record pytorch net.pt --shape in0=1x3x224x224 -o net.raw.gtr",
+)
+@click.argument("model", type=FILE)
+@click.option(
+    "--shape",
+    "shapes",
+    type=Shape(),
+    multiple=True,
+    required=True,
+    help="Input (in0, in1, .. in the order of forward) and its shape, batch and all; repeatable.",
+)
+@OUTPUT
+@MODEL_NAME
+@GPU
+@TOLERANCE
+@TIMEOUT
+@SNAPSHOT
+def record_pytorch(
+    model: Path,
+    shapes: tuple[tuple[str, tuple[int, ...]], ...],
+    output: Path,
+    name: str | None,
+    gpu: str,
+    tolerance: float,
+    timeout: float,
+    snapshot: str | None,
+) -> Outcome:
+    """Record one inference of a TorchScript network (torch.jit.save), which pnnx converts to ncnn's files.
+
+    PyTorch is not needed. TorchScript is a program: pnnx may run parts of it.
+    """
+    return _record(frontends.record_pytorch, model, shapes, output, name, gpu, tolerance, timeout, snapshot)
+
+
+def _record(
+    front_end: Callable[..., Trace],
+    model: Path,
+    shapes: tuple[tuple[str, tuple[int, ...]], ...],
+    output: Path,
+    name: str | None,
+    gpu: str,
+    tolerance: float,
+    timeout: float,
+    snapshot: str | None,
+) -> Outcome:
+    check_network(shapes, tolerance)
+    stamp = timestamp(snapshot) if snapshot is not None else ""
+    model.open("rb").close()
+    check_output(output)
+    title = name or default_name(model.stem)
+    how = {"name": title, "gpu": gpu, "tolerance": tolerance, "timeout": timeout, "snapshot": stamp}
+    try:
+        trace = front_end(model, dict(shapes), **how)
+    except NetworkError as error:
+        raise GramophoneError(f"{model}: {error}") from error
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] not in ONNX_PACKAGES:
+            raise
+        raise UsageError(f"{error.name} is missing: pip install 'gramophone[onnx]'") from None
+    return written(trace, output, stamp)

@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""What the commands that record have in common: options, checks, what they say of the trace."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from host_tools.commands.framework import Outcome, UsageError
+from host_tools.commands.streams import write
+from host_tools.commands.traces import facts
+from host_tools.machine.boot import BOOT_TIMEOUT_S
+from host_tools.machine.placements import PLACEMENTS
+from host_tools.record import network
+from host_tools.runners.replay import FULL
+from host_tools.support.gpu_folders import DEFAULT_GPU
+from trace_format import profile
+from trace_format.trace import Trace
+
+GPU = click.option(
+    "--gpu",
+    default=DEFAULT_GPU,
+    show_default=True,
+    type=click.Choice([name for name in profile.names() if name in PLACEMENTS]),
+    help="Virtual GPU to record on.",
+)
+TIMEOUT = click.option(
+    "--timeout",
+    type=click.FloatRange(1),
+    default=BOOT_TIMEOUT_S,
+    show_default=True,
+    metavar="SECONDS",
+    help="Time limit of a boot.",
+)
+
+SNAPSHOT = click.option(
+    "--snapshot", metavar="DATE", help="Take the guest's packages from snapshot.debian.org, as of this day (UTC)."
+)
+
+TOLERANCE = click.option(
+    "--tolerance",
+    default=network.TOLERANCE,
+    show_default=True,
+    help="Largest difference to ncnn's CPU result, relative to the largest value.",
+)
+
+
+class Shape(click.ParamType[Any]):
+    """NAME=1x28x28."""
+
+    name = "NAME=SHAPE"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[str, tuple[int, ...]]:
+        match = re.fullmatch(r"([^=]+)=(\d+(?:[x,]\d+)*)", str(value))
+        if match is None:
+            self.fail(
+                f"expected NAME=SHAPE such as data=1x28x28 (channels, height, width), found {value!r}", param, ctx
+            )
+        shape = tuple(int(n) for n in re.split("[x,]", match[2]))
+        if 0 in shape or len(shape) > 4:
+            self.fail(f"expected 1 to 4 dimensions of at least 1, found {value!r}", param, ctx)
+        return match[1], shape
+
+
+SHAPES = click.option(
+    "--shape",
+    "shapes",
+    type=Shape(),
+    multiple=True,
+    required=True,
+    help="Input blob and its shape, slowest dimension first; repeatable.",
+)
+
+
+def check_network(shapes: Sequence[tuple[str, tuple[int, ...]]], tolerance: float) -> None:
+    """Refuse options of a network that contradict themselves.
+
+    Raises:
+        UsageError: a shape is given twice, or the tolerance is not a number from 0.
+    """
+    if len(dict(shapes)) != len(shapes):
+        raise UsageError("the shape of an input is given twice")
+    if not 0 <= tolerance < math.inf:
+        raise UsageError(f"--tolerance: expected a number from 0, found {tolerance}")
+
+
+def written(trace: Trace, output: Path, stamp: str) -> Outcome:
+    """Write a recording; stamp: of the snapshot that the guest's packages are of, if one was named."""
+    data = trace.build(compress=False)
+    write(output, data)
+    text = (
+        f"{output}: {len(data)} bytes, {trace.jobs} jobs, {len(trace.actions)} actions, {len(trace.slots)} slots"
+    )
+    if stamp:
+        text += f"\npackages: snapshot.debian.org as of {stamp}"
+    found = {"trace_bytes": len(data), "compute": FULL, "snapshot": stamp or None}
+    return Outcome({**facts(trace), **found}, text)

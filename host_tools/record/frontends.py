@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Recording networks of other frameworks: converted to ncnn's files, and recorded as those are."""
+
+from __future__ import annotations
+
+import hashlib
+import tempfile
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from host_tools.machine.errors import RecordError
+from host_tools.record import ncnn_cpu, pnnx
+from host_tools.record.network import INPUT_SEEDS, TOLERANCE, random_inputs, record_network, relative_difference
+from host_tools.record.pnnx import Converted, Shape, UnconvertedError
+from host_tools.record.preflight import NetworkError, preflight
+from host_tools.support.progress import phase
+from trace_format.trace import Trace
+
+
+def record_onnx(path: Path, shapes: Mapping[str, Shape], *, tolerance: float = TOLERANCE, **how: Any) -> Trace:
+    """Record one inference of an ONNX file's network. Inputs and outputs keep the file's names.
+
+    Args:
+        path: the file; what it refers to lies beside it.
+        shapes: of inputs, batch and all, where the file leaves them open.
+        tolerance: largest difference of what was converted to ONNX Runtime's result, both on the CPU; and as for
+            `record_network`.
+        how: as for `record_network`.
+
+    Raises:
+        NetworkError: the file is not ONNX, or damaged; a shape is missing or another; what cannot be converted.
+        RecordError: what was converted computes something else, or as `record_network`.
+        OSError: the file cannot be read.
+    """
+    converted = convert_onnx(path, shapes, tolerance=tolerance)
+    return _recorded(path, converted, tolerance=tolerance, **how)
+
+
+def convert_onnx(path: Path, shapes: Mapping[str, Shape], *, tolerance: float = TOLERANCE) -> Converted:
+    """The part of `record_onnx` before the recording."""
+    from host_tools.record import onnx_model  # needs packages that only ONNX files need
+
+    model = onnx_model.read(path)
+    full = model.shapes(shapes)
+    inputs = random_inputs(full, INPUT_SEEDS[0])
+    with phase("computing the network with ONNX Runtime"):
+        expected = onnx_model.run(model, inputs)
+    blobs = {f"in{at}": name for at, name in enumerate(full)}
+    blobs |= {f"out{at}": name for at, name in enumerate(model.outputs)}
+    try:
+        converted = pnnx.convert(model.data, ".onnx", list(full.values()), blobs)
+    except UnconvertedError as error:
+        types = {layer.type for layer in error.layers} & model.operators.keys()
+        nodes = ", ".join(f"{name} ({kind})" for kind in sorted(types) for name in model.operators[kind])
+        raise NetworkError(
+            f"{error}" + (f"; nodes of these types in the file: {nodes}" if nodes else "")
+        ) from None
+    preflight(converted.param, converted.weights, converted.shapes)  # ncnn may crash on what follows otherwise
+    found = _on_cpu(converted, dict(zip(converted.shapes, inputs.values(), strict=True)))
+    for at, name in enumerate(model.outputs):
+        blob = converted.names.get(f"out{at}", f"out{at}")
+        value = found[blob]
+        same = value.size == expected[name].size  # a batch dimension of 1 is all that ncnn's shape may lack
+        difference = relative_difference(value.reshape(-1), expected[name].reshape(-1)) if same else float("inf")
+        if not difference <= tolerance:
+            raise RecordError(
+                f"{path}: what {pnnx.VERSION} made of the network computes output {name} otherwise: it differs "
+                f"from ONNX Runtime's result by {difference:.2e} of its largest value, tolerance {tolerance:.0e}"
+            )
+    return converted
+
+
+def record_pytorch(path: Path, shapes: Mapping[str, Shape], **how: Any) -> Trace:
+    """Record one inference of a TorchScript file's network. Inputs are in0, in1, .., outputs out0, out1, ..
+
+    Args:
+        path: what `torch.jit.save` wrote.
+        shapes: of all inputs by name, batch and all.
+        how: as for `record_network`.
+
+    Raises:
+        NetworkError: the file is not TorchScript, or damaged; shapes of other inputs; what cannot be converted.
+        RecordError: as `record_network`.
+        OSError: the file cannot be read.
+    """
+    return _recorded(path, convert_pytorch(path, shapes), **how)
+
+
+def convert_pytorch(path: Path, shapes: Mapping[str, Shape]) -> Converted:
+    """The part of `record_pytorch` before the recording."""
+    _check_torchscript(path)
+    names = [f"in{at}" for at in range(len(shapes))]
+    if sorted(shapes) != sorted(names):
+        raise NetworkError(f"inputs are called in0, in1, .. in the order of forward; found {', '.join(shapes)}")
+    return pnnx.convert(path.read_bytes(), ".pt", [shapes[name] for name in names])
+
+
+def _check_torchscript(path: Path) -> None:
+    """TorchScript is a zip archive of code and constants; PyTorch's other files lack the code."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            members = archive.namelist()
+            damaged = archive.testzip()
+    except (zipfile.BadZipFile, NotImplementedError) as error:
+        raise NetworkError(f"not a TorchScript file, or one that was cut off: {error}") from None
+    if damaged:
+        raise NetworkError(f"a damaged TorchScript file: {damaged} in it has another checksum")
+    if not any(name.endswith("/constants.pkl") for name in members):
+        raise NetworkError(
+            "not a TorchScript file: it has no code; torch.jit.save(torch.jit.trace(net, inputs), FILE) writes one"
+        )
+
+
+def _on_cpu(converted: Converted, inputs: Mapping[str, ncnn_cpu.Float32]) -> dict[str, ncnn_cpu.Float32]:
+    with tempfile.TemporaryDirectory(prefix="gramophone-") as name, phase("computing what was converted"):
+        param, weights = Path(name) / "net.param", Path(name) / "net.bin"
+        param.write_bytes(converted.param)
+        weights.write_bytes(converted.weights)
+        shaped = {blob: np.reshape(value, converted.shapes[blob]) for blob, value in inputs.items()}
+        return ncnn_cpu.run(param, weights, shaped)
+
+
+def _recorded(path: Path, converted: Converted, **how: Any) -> Trace:
+    trace = record_network(converted.param, converted.weights, converted.shapes, **how)
+    model = {"file_sha256": hashlib.sha256(path.read_bytes()).hexdigest(), "converter": pnnx.VERSION}
+    return trace.with_(notes={**trace.notes, "model": model})

@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""ONNX files: what they say of inputs, and what they compute. Needs the packages of gramophone[onnx]."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import onnx
+import onnxruntime
+from google.protobuf.message import DecodeError
+
+from host_tools.machine.errors import RecordError
+from host_tools.record.preflight import NetworkError
+
+Float32 = npt.NDArray[np.float32]
+Shape = tuple[int, ...]
+OWN_DOMAINS = ("", "ai.onnx")
+
+
+@dataclass(frozen=True)
+class OnnxModel:
+    """An ONNX file.
+
+    Attributes:
+        data: it, with what lay in other files beside it.
+        inputs: by name, in order: size of each dimension, or None where the file leaves it open.
+        outputs: names.
+        operators: type -> names of the nodes that are of it.
+    """
+
+    data: bytes
+    inputs: dict[str, tuple[int | None, ...]]
+    outputs: tuple[str, ...]
+    operators: dict[str, list[str]]
+
+    def shapes(self, given: Mapping[str, Shape]) -> dict[str, Shape]:
+        """The shape of every input: the file's own, or the given one.
+
+        Raises:
+            NetworkError: an input's shape is open and not given, or given otherwise than the file has it.
+        """
+        if unknown := sorted(given.keys() - self.inputs.keys()):
+            raise NetworkError(f"no input {unknown[0]!r}; the network has {', '.join(self.inputs)}")
+        found = {}
+        for name, sizes in self.inputs.items():
+            shape = given.get(name, tuple(size or 0 for size in sizes))
+            text = "x".join(str(size or "?") for size in sizes)
+            if 0 in shape:
+                raise NetworkError(f"input {name} has the shape {text}: give --shape {name}=... for what is open")
+            if len(shape) != len(sizes) or any(b not in (None, a) for a, b in zip(shape, sizes, strict=True)):
+                size = "x".join(map(str, shape))
+                raise NetworkError(f"input {name}: expected a shape like {text}, batch and all, found {size}")
+            found[name] = shape
+        return found
+
+
+def read(path: Path) -> OnnxModel:
+    """Read an ONNX file.
+
+    Raises:
+        NetworkError: it is none, it is damaged, or it has operators that ONNX does not know or inputs that are not
+            float32.
+        OSError: it cannot be read.
+    """
+    try:
+        model = onnx.load_model_from_string(path.read_bytes())
+    except DecodeError as error:
+        raise NetworkError(f"not an ONNX file, or one that was cut off: {error}") from None
+    if not model.graph.node:
+        raise NetworkError("not an ONNX file: it has no graph of operators")
+    try:
+        onnx.external_data_helper.load_external_data_for_model(model, str(path.parent))
+        _check_operators(model)
+    except (onnx.checker.ValidationError, ValueError, FileNotFoundError) as error:
+        raise NetworkError(f"weights in another file: {' '.join(str(error).split())}") from None
+    constants = {item.name for item in model.graph.initializer}
+    operators: dict[str, list[str]] = {}
+    for node in model.graph.node:
+        operators.setdefault(node.op_type, []).append(_name(node))
+    inputs = {item.name: _sizes(item) for item in model.graph.input if item.name not in constants}
+    return OnnxModel(model.SerializeToString(), inputs, tuple(item.name for item in model.graph.output), operators)
+
+
+def run(model: OnnxModel, inputs: Mapping[str, Float32]) -> dict[str, Float32]:
+    """What ONNX Runtime computes of it on the CPU.
+
+    Args:
+        model: from `read`.
+        inputs: by name, in the shapes that the file has.
+
+    Returns:
+        The outputs by name.
+
+    Raises:
+        RecordError: it cannot run the network.
+    """
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 4
+    options.intra_op_num_threads = 1
+    try:
+        session = onnxruntime.InferenceSession(model.data, options, providers=["CPUExecutionProvider"])
+        values = session.run(list(model.outputs), dict(inputs))
+    except Exception as error:  # its exceptions have no common class but this
+        raise RecordError(f"ONNX Runtime cannot run the network: {' '.join(str(error).split())}") from None
+    return dict(zip(model.outputs, values, strict=True))
+
+
+def _name(node: Any) -> str:
+    return str(node.name or node.output[0])
+
+
+def _check_operators(model: Any) -> None:
+    own = {(function.domain, function.name) for function in model.functions}
+    wrong = [
+        f"{_name(node)} ({':'.join(filter(None, (node.domain, node.op_type)))})"
+        for node in model.graph.node
+        if (node.domain, node.op_type) not in own
+        and not (node.domain in OWN_DOMAINS and onnx.defs.has(node.op_type))
+    ]
+    if wrong:
+        raise NetworkError(f"ONNX {onnx.__version__} has no such operators: {', '.join(wrong)}")
+
+
+def _sizes(item: Any) -> tuple[int | None, ...]:
+    kind = item.type.tensor_type
+    if kind.elem_type != onnx.TensorProto.FLOAT:
+        found = onnx.TensorProto.DataType.Name(kind.elem_type)
+        raise NetworkError(f"input {item.name}: expected FLOAT (float32), found {found}")
+    return tuple(size.dim_value or None for size in kind.shape.dim)
