@@ -174,7 +174,12 @@ def build_command(
     rows = [f"{'rule':28} {'places':>7}"] if changes else []
     rows += [f"{c.rule:28} {c.places:7}" for c in changes]
     rows += [f"{'pass':20} {'actions':>9} {'image bytes':>12} {'memory bytes':>12}"]
-    rows += [f"{s.name:20} {s.actions:9} {s.image_bytes:12} {s.memory_bytes:12}" for s in steps]
+    rows += [
+        f"{s.name:20} not done: {s.not_done}"
+        if s.not_done
+        else f"{s.name:20} {s.actions:9} {s.image_bytes:12} {s.memory_bytes:12}"
+        for s in steps
+    ]
     rows.append(
         f"{output}: {len(result)} bytes, {trace.jobs} jobs, {len(trace.actions)} actions, "
         f"carve-out {trace.carveout_bytes} bytes"

@@ -35,7 +35,7 @@ _STRANGERS = set(ops_with(Type.FRAME, Type.TARGET, Type.SOURCE)) - {*_INITIAL, *
 
 
 class Conflict(Exception):
-    """The trace changes a mapping while jobs run; passes over memory leave it as it is."""
+    """The trace changes a mapping while jobs run; most passes over memory leave it as it is, and say so."""
 
 
 @dataclass

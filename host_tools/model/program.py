@@ -13,10 +13,12 @@ from typing import Any
 
 import numpy as np
 
+from host_tools.gpus.family import family_of
 from host_tools.model.frames import Mask
 from host_tools.model.memory import Conflict, Memory
 from host_tools.model.observe import Observation, observe
 from host_tools.model.packing import Packing
+from host_tools.model.remapping import one_frame_each
 from trace_format.actions import Actions, Columns, Op
 from trace_format.profile import Profile
 from trace_format.schema import PAGE_BYTES
@@ -80,14 +82,21 @@ class Program:
     def memory(self) -> Memory:
         """Its memory, to be read, or to be changed and then given back with `commit`.
 
+        Where a page is mapped to other memory between jobs, the layout becomes one in which it has other content.
+        On GPUs with a job manager it does not: frames that lie together are buffers there.
+
         Raises:
-            Conflict: a virtual page is mapped to two frames.
+            Conflict: a virtual page is mapped to two frames, and such a layout cannot be had.
         """
         if self._memory is None:
             try:
                 self._memory = Memory.of(self._trace)
             except Conflict as conflict:
-                self._memory = conflict
+                chained = family_of(self.profile).has_job_manager
+                settled = None if chained else one_frame_each(self._trace)
+                if settled:
+                    self._trace = settled.with_(raw=False)
+                self._memory = Memory.of(settled) if settled else conflict
         if isinstance(self._memory, Conflict):
             raise self._memory
         return self._memory

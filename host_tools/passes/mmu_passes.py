@@ -16,8 +16,7 @@ from trace_format.actions import Actions, Columns, Op
 def map_once(program: Program) -> None:
     """Make all mappings before the page table is set, and drop the TLB flushes between jobs.
 
-    Left as it is where a virtual page is remapped between jobs. Where the same commands flush caches too, they
-    stay: a pass of the family distinguishes them.
+    Where the same commands flush caches too, they stay: a pass of the family distinguishes them.
     """
     memory = program.memory
     if not Columns(memory.prologue).is_op(Op.SET_GPU_PGTABLE).any():

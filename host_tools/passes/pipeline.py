@@ -22,9 +22,14 @@ KEEP_INPUTS = (memory_passes.drop_recorded_inputs.name,)  # to skip, for replays
 
 @dataclass(frozen=True)
 class Step(Sizes):
-    """What one pass did: sizes after it."""
+    """What one pass did: sizes after it.
+
+    Attributes:
+        not_done: why the program does not allow it; "" where the pass was done.
+    """
 
     name: str
+    not_done: str = ""
 
 
 def build(
@@ -58,10 +63,11 @@ def build(
     applied = []
     for item in PASSES.values():
         if item.name not in skip:
-            item.edit(program)
-            applied.append(item.name)
+            not_done = item.edit(program)
+            if not not_done:
+                applied.append(item.name)
             if progress:
-                progress(Step(name=item.name, **asdict(program.sizes())))
+                progress(Step(name=item.name, not_done=not_done, **asdict(program.sizes())))
     trace = program.trace()
     trace = trace.with_(raw=False, notes={**trace.notes, "passes": applied})
     if source is not None:

@@ -18,11 +18,14 @@ ChangeActions = Callable[[Actions, Profile], Actions]
 
 @dataclass(frozen=True)
 class Pass:
-    """A named change of a program; `what` is one line for people."""
+    """A named change of a program; `what` is one line for people.
+
+    `edit` changes the program, and returns why it could not, "" where it could.
+    """
 
     name: str
     what: str
-    edit: Callable[[Program], None]
+    edit: Callable[[Program], str]
 
     def apply(self, trace: Trace) -> Trace:
         """The pass by itself: the trace as it is where there is nothing to do."""
@@ -41,42 +44,54 @@ def _what(function: Callable[..., object]) -> str:
 
 def program_pass(name: str) -> Callable[[Callable[[Program], None]], Pass]:
     """Make the decorated function a pass; the first line of its documentation says what it does."""
-    return lambda function: Pass(name, _what(function), function)
+
+    def register(function: Callable[[Program], None]) -> Pass:
+        def edit(program: Program) -> str:
+            function(program)
+            return ""
+
+        return Pass(name, _what(function), edit)
+
+    return register
 
 
 def action_pass(name: str) -> Callable[[ChangeActions], Pass]:
     """Make a pass of a function that makes new actions of those of a GPU."""
 
-    return lambda function: Pass(name, _what(function), lambda program: _change(program, function))
+    def register(function: ChangeActions) -> Pass:
+        return Pass(name, _what(function), lambda program: _change(program, function))
+
+    return register
 
 
 def family_pass(family: Family, name: str) -> Pass:
     """The pass of this name of a GPU family; programs for other GPUs stay as they are."""
     function = family.passes[name]
 
-    def edit(program: Program) -> None:
-        if family_of(program.profile) is family:
-            _change(program, function)
+    def edit(program: Program) -> str:
+        return _change(program, function) if family_of(program.profile) is family else ""
 
     return Pass(name, _what(function), edit)
 
 
-def _change(program: Program, function: ChangeActions) -> None:
+def _change(program: Program, function: ChangeActions) -> str:
     old = program.actions
     new = function(old, program.profile)
     if new is not old:
         program.actions = new
+    return ""
 
 
 def memory_pass(name: str) -> Callable[[Callable[[Program], None]], Pass]:
     """Make a pass of a function over a program's memory; one that remaps memory between jobs stays as it is."""
 
     def register(function: Callable[[Program], None]) -> Pass:
-        def edit(program: Program) -> None:
+        def edit(program: Program) -> str:
             try:
                 function(program)
-            except Conflict:
-                return
+            except Conflict as conflict:
+                return str(conflict)
+            return ""
 
         return Pass(name, _what(function), edit)
 
