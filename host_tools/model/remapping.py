@@ -96,9 +96,9 @@ class _Follower:
         rows = []
         for flags, group in groupby(pages, self.flags.__getitem__):
             run = list(group)
-            space, page = run[0]
-            where = {"address_space": space, "va_page": page, "pages": len(run)}
-            rows.append(action(Op.MAP_GPU_MEM, flags=flags, frame=self.home[run[0]], **where))
+            space, first = run[0]
+            where = {"address_space": space, "va_page": first, "pages": len(run), "frame": self.home[run[0]]}
+            rows.append(action(Op.MAP_GPU_MEM, flags=flags, **where))
         return rows
 
     def _fill(self, row: Action) -> list[Action]:
@@ -112,5 +112,5 @@ class _Follower:
                 self.unfilled.discard(page)
             target = self.home[page] * PAGE_BYTES + inside.start
             source = {"source": row.source + part.start} if row.op == Op.UPLOAD else {}
-            rows.append(action(row.op, bytes=size, target=target, **source))
+            rows.append(action(Op(row.op), bytes=size, target=target, **source))
         return rows

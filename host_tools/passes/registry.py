@@ -83,7 +83,7 @@ def _change(program: Program, function: ChangeActions) -> str:
 
 
 def memory_pass(name: str) -> Callable[[Callable[[Program], None]], Pass]:
-    """Make a pass of a function over a program's memory; one that remaps memory between jobs stays as it is."""
+    """Make a pass of a function over a program's memory; one that `Program.memory` refuses stays as it is."""
 
     def register(function: Callable[[Program], None]) -> Pass:
         def edit(program: Program) -> str:
