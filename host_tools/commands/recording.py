@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from host_tools.commands.framework import FILE, GramophoneCommand, Outcome, SubGroup, say
+from host_tools.commands.framework import FILE, GramophoneCommand, Outcome, SubGroup, UsageError, say
 from host_tools.commands.recording_models import record_onnx, record_pytorch
 from host_tools.commands.recording_options import (
     GPU,
@@ -16,6 +16,7 @@ from host_tools.commands.recording_options import (
     SNAPSHOT,
     TIMEOUT,
     TOLERANCE,
+    Pair,
     check_network,
     written,
 )
@@ -26,7 +27,7 @@ from host_tools.record.board.kit import kit, packed
 from host_tools.record.board.result import board_trace
 from host_tools.record.network import record_network
 from host_tools.record.preflight import NetworkError
-from host_tools.record.program import record_program
+from host_tools.record.program import GuestProgram, record_program
 from trace_format.errors import GramophoneError
 
 PARAM_MAGIC = b"7767517"
@@ -108,7 +109,26 @@ def record_ncnn(
 @GPU
 @OUTPUT
 @click.option("--name", type=NAME, help="Name of the trace; default: that of PROGRAM.")
-@click.option("--file", "files", type=FILE, multiple=True, help="File or library that the program needs.")
+@click.option(
+    "--file", "files", type=FILE, multiple=True, help="File, library or folder that the program needs; repeatable."
+)
+@click.option(
+    "--env", "variables", type=Pair("NAME=VALUE"), multiple=True, help="Environment variable; repeatable."
+)
+@click.option(
+    "--input",
+    "inputs",
+    type=Pair("SLOT=FILE"),
+    multiple=True,
+    help="File of float32 values that becomes an input slot; repeatable.",
+)
+@click.option(
+    "--result",
+    "results",
+    type=Pair("SLOT=FILE"),
+    multiple=True,
+    help="File of float32 values that the program leaves, whose values become an output slot; repeatable.",
+)
 @TIMEOUT
 @SNAPSHOT
 @click.argument("program", type=FILE)
@@ -118,23 +138,37 @@ def record_run(
     output: Path,
     name: str | None,
     files: tuple[Path, ...],
+    variables: tuple[tuple[str, str], ...],
+    inputs: tuple[tuple[str, str], ...],
+    results: tuple[tuple[str, str], ...],
     timeout: float,
     snapshot: str | None,
     program: Path,
     args: tuple[str, ...],
 ) -> Outcome:
-    """Record any aarch64 program that uses the GPU, in one boot of Debian's kernel and Mesa.
+    """Record any aarch64 program that uses the GPU, in a boot of Debian's kernel and Mesa.
 
     It runs in its own folder, with every file given by --file and every argument that names a file here; what
     it prints is passed on to standard error. Its shared libraries come from the given files or from the recording
-    root's packages. Such a recording has no slots: nothing is known of the program's tensors.
+    root's packages.
+
+    With --input it is recorded twice, with the files' values and with random ones; what differs in GPU memory are
+    the slots. Without, the recording has none: nothing is known of the program's tensors.
     """
     stamp = timestamp(snapshot) if snapshot is not None else ""
     check_output(output)
-    for path in (program, *files):
-        path.open("rb").close()
+    sources = {slot: Path(file) for slot, file in inputs}
+    for path in (program, *files, *sources.values()):
+        if not (path in files and path.is_dir()):
+            path.open("rb").close()
+    if results and not inputs:
+        raise UsageError("--result: needs an --input that it depends on: slots are found by what differs")
+    slots = [slot for slot, _ in (*inputs, *results)]
+    if len(set(slots)) != len(slots) or len(dict(variables)) != len(variables):
+        raise UsageError("--input, --result, --env: a name is given twice")
+    what = GuestProgram(program, args, files, dict(variables), sources, dict(results))
     title = name or default_name(program.name)
-    run = record_program(program, args, files, name=title, gpu=gpu, timeout=timeout, snapshot=stamp)
+    run = record_program(what, name=title, gpu=gpu, timeout=timeout, snapshot=stamp)
     for line in run.output.splitlines():
         say(f"{program.name}: {line}")
     return written(run.trace, output, stamp)

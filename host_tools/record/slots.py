@@ -59,7 +59,7 @@ def _stream(trace: Trace) -> NDArray[np.void]:
 def with_slots(
     first: Trace,
     second: Callable[[], Trace],
-    other_weights: Callable[[], Trace],
+    other_weights: Callable[[], Trace] | None,
     inputs: tuple[Tensors, Tensors],
     outputs: tuple[Tensors, Tensors],
     finals: tuple[Words, Words] | None = None,
@@ -69,7 +69,7 @@ def with_slots(
     Args:
         first, second: recordings with the two sets of inputs. Those that are called for are large, and only needed
             one after the other.
-        other_weights: recording with the first inputs and other weights.
+        other_weights: recording with the first inputs and other weights; None: nothing is looked for as weights.
         inputs, outputs: the tensors of the two recordings by blob name, float32.
         finals: what the last jobs of the two left in memory; None: what they leave on the virtual GPU, which
             computes as the recorded one if that was virtual, too.
@@ -80,7 +80,9 @@ def with_slots(
     memory = Memory.of(first)
     needed = _needed(memory, observe(first))
     slots = _tensors(first, memory, needed, second(), inputs, outputs, finals)
-    return _add(first, slots + _parameters(first, memory, needed, other_weights()))
+    if other_weights is not None:
+        slots += _parameters(first, memory, needed, other_weights())
+    return _add(first, slots)
 
 
 def _tensors(

@@ -16,7 +16,7 @@ from host_tools.machine.boot import GuestJob, boot
 from host_tools.machine.errors import RecordError
 from host_tools.machine.root import RecordRoot
 from host_tools.model.interpreter import Interpreter
-from host_tools.record.program import program_job
+from host_tools.record.program import GuestProgram, program_job
 from host_tools.runners import run as replay_on
 from host_tools.runners.replay import ReplayRequest
 from host_tools.vgpu import VirtualGpu
@@ -214,6 +214,6 @@ def test_two_programs_one_after_the_other(root: RecordRoot, vadd: Path, tmp_path
     ("argument", "message"), [("hang", "panfrost .*gpu sched timeout"), ("fault", "the GPU raised 1 MMU faults")]
 )
 def test_trouble_that_the_program_is_not_told(root: RecordRoot, vadd: Path, argument: str, message: str) -> None:
-    job = program_job(root, vadd, [str(SHADER), "100", "3"], [], "mali_g71")
+    job = program_job(root, GuestProgram(vadd, [str(SHADER), "100", "3"]), "mali_g71")
     with pytest.raises(RecordError, match=message):
         boot(job, root, qemu_plugin(), {argument: "2"})

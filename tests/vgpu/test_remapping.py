@@ -3,11 +3,16 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import numpy as np
 import pytest
+from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
+from host_tools.cli import main
 from host_tools.model.memory import Conflict, Memory
 from host_tools.model.program import Program
 from host_tools.model.remapping import one_frame_each
@@ -140,3 +145,16 @@ def test_what_is_not_clear_stays_a_conflict(trace: Trace) -> None:
     with pytest.raises(Conflict):
         _ = Program(trace).memory
     assert "is mapped twice" in PASSES["relocate"].edit(Program(trace))
+
+
+def test_build_says_which_passes_were_not_done(tmp_path: Path) -> None:
+    raw, built = tmp_path / "raw.gtr", tmp_path / "built.gtr"
+    raw.write_bytes(remapped(second=2).build())
+    words = ["build", str(raw), "-o", str(built)]
+    result = CliRunner().invoke(main, [*words, "--json"], catch_exceptions=False)
+    said = {item["name"]: item["not_done"] for item in json.loads(result.stdout)["passes"]}
+    why = "virtual page 0x1 of address space 0 is mapped twice"
+    assert said["relocate"] == said["dead-memory"] == why
+    assert said["polls"] == ""
+    assert [name for name, reason in said.items() if not reason] == Trace.read(built).notes["passes"]
+    assert f"{'relocate':20} not done: {why}\n" in CliRunner().invoke(main, words).stdout
