@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -12,9 +11,9 @@ from numpy.typing import NDArray
 
 from host_tools.gpus.family import family_of
 from host_tools.gpus.transfers import Transfer, Transfers, UnknownListError
-from host_tools.model.memory import Conflict, Memory
+from host_tools.model.memory import Memory
 from host_tools.model.program import Program
-from host_tools.passes.registry import program_pass
+from host_tools.passes.registry import memory_pass
 from host_tools.passes.rules.memory import ImageView
 from trace_format.actions import MAP_READ, Action, Actions, Columns, Op, actions_of, array_of
 from trace_format.profile import Job, Profile
@@ -80,12 +79,13 @@ def _starts(rows: Actions, gpu: Profile) -> NDArray[np.int64]:
     return np.flatnonzero(np.isin(written, list(_list_kinds(gpu))))
 
 
-@program_pass("no-op-lists")
+@memory_pass("no-op-lists")
 def drop_lists(program: Program) -> None:
     """Drop lists that only signal fences; let compute jobs copy and fill buffers in place of others."""
-    with contextlib.suppress(Conflict):  # then the lists stay, and no device takes the trace
+    try:
         _compute_copies(program)
-    _drop_no_op_lists(program)
+    finally:  # after a Conflict, too: lists that copy stay then, and no device takes the trace
+        _drop_no_op_lists(program)
 
 
 def _compute_copies(program: Program) -> None:
