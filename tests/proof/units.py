@@ -103,8 +103,8 @@ DEFECTS = (
         "load",
         "v3d42",
         "gr_take_memory",
-        "    if (bytes > (uint64_t)(l->r->high - l->r->memory.base))\n        return NULL;\n",
-        "",
+        "bytes > (uint64_t)(l->r->high - l->r->memory.base)",
+        "bytes > l->r->memory.bytes",
     ),
     Defect(
         "load",
