@@ -37,8 +37,9 @@ Limits = tuple[int, int, int]  # bits that a write may set, that it must set, an
 def rows(profile: Profile) -> list[tuple[int, int, int, Limits, str]]:
     """The registers that a trace may touch: (first index, count, access, limits, name of the first).
 
-    In ascending order, for the core bisects them. Consecutive registers with the same rights share a row. Of
-    repeated blocks only the first is there: see `first_of_block`.
+    In descending order, and a last row without any register ends the core's search; a GPU's jobs are started by
+    registers that lie high, so it is short. Consecutive registers with the same rights share a row. Of repeated
+    blocks only the first is there: see `first_of_block`.
     """
     found: list[tuple[int, int, int, Limits, str]] = []
     for offset in sorted(profile.by_offset):
@@ -55,7 +56,7 @@ def rows(profile: Profile) -> list[tuple[int, int, int, Limits, str]]:
             found[-1] = (last[0], last[1] + 1, access, limits, last[4])
         else:
             found.append((register.index, 1, access, limits, register.name))
-    return found
+    return [*reversed(found), (0, 0, 0, (0, 0, 0), "no register")]
 
 
 def repeated(profile: Profile) -> list[Block]:

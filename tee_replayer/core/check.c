@@ -9,6 +9,7 @@
 #define NEEDS_OF(op, bits) [AT(op)] = (bits),
 static const uint16_t needs[] = {GR_OP_NEEDS(NEEDS_OF)};
 
+/* From the highest index down; the last row has no register, and ends every search. */
 static const struct gr_register registers[] = {GR_REGISTER_ROWS};
 static const struct gr_limits limits[] = {GR_REGISTER_LIMITS};
 _Static_assert(GR_NEED_READS == GR_ACCESS_READ && GR_NEED_WRITES == GR_ACCESS_WRITE, "the same bits");
@@ -16,9 +17,9 @@ _Static_assert(GR_NEED_READS == GR_ACCESS_READ && GR_NEED_WRITES == GR_ACCESS_WR
 const struct gr_limits *gr_find_register(uint32_t index, uint32_t access)
 {
     index = GR_FIRST_OF_BLOCK(index); /* the same registers in other places have the same rights */
-    const struct gr_register *row = registers + sizeof registers / sizeof registers[0] - 1;
-    while (row > registers && row->first > index) /* the rows are sorted */
-        row--;
+    const struct gr_register *row = registers;
+    while (row->first > index)
+        row++;
     return index - row->first < row->count && (row->access & access) == access ? &limits[row->limits] : NULL;
 }
 
