@@ -76,7 +76,7 @@ PLANTED = {
     "not wiped": ("core-v3d42", "load.c", "gr_wipe(r->high,", "(void)(r->high,"),
     "not reset": ("core-mali_g71", "load.c", "if (r->touched)", "if (false)"),
     "read twice": ("core-v3d42", "envelope.c", "memcpy(l->head, header, GR_HEADER_BYTES);",
-                   "l->source->read(l->source->ctx, TRACE_AT, l->head, GR_HEADER_BYTES);"),
+                   "l->stream.source->read(l->stream.source->ctx, TRACE_AT, l->head, GR_HEADER_BYTES);"),
     "write while loading": ("core-v3d42", "load.c", "m = gr_aligned(m);", "gr_port_write32(0x58, 2);"),
     "any client": ("ta", "gramophone_ta.c", "!client_allowed(&client)", "false"),
     "not admitted, and loaded": ("ta", "gramophone_ta.c", "(void)invoke_plain(GRAMOPHONE_UNLOAD)", "(void)result"),
