@@ -143,7 +143,7 @@ GR_NOINLINE static uint64_t differences(const struct loader *l)
     const uint8_t *m = gr_aligned(r->manifest);
     const uint64_t image_bytes = fresh64(m + GR_MANIFEST_AT_IMAGE_BYTES);
     const uint64_t older =
-        (uint64_t)fresh32(m + GR_MANIFEST_AT_SECURITY_VERSION) - fresh32(&l->min_security_version);
+        (uint64_t)fresh32(m + GR_MANIFEST_AT_SECURITY_VERSION) - (uint32_t)~fresh32(&l->lowest_inverted);
     return older >> 32 | (fresh32(m + GR_MANIFEST_AT_GPU) ^ GR_TARGET_GPU) |
            (fresh64(m + GR_MANIFEST_AT_PROFILE_ID) ^ GR_PROFILE_ID) |
            (fresh32(m + GR_MANIFEST_AT_GPU_ID) ^ GR_ID_VALUE) |
@@ -322,7 +322,7 @@ GR_NOINLINE enum gr_status gr_load(struct gr_replayer *r, const struct gr_memory
     l.r = r;
     l.stream.source = source;
     l.policy = policy;
-    l.min_security_version = policy->min_security_version;
+    l.lowest_inverted = ~policy->min_security_version;
     l.trace_bytes = signed_bytes - TRACE_AT;
     r->report.status = load(&l);
     if (r->report.status != GR_STATUS_OK)

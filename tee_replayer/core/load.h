@@ -50,7 +50,7 @@ enum step {
 struct loader {
     struct gr_replayer *r;
     const struct gr_policy *policy;
-    uint32_t min_security_version; /* the policy's, again: one stray store does not change both */
+    uint32_t lowest_inverted; /* of its security version: no stray store lowers both */
     uint64_t trace_bytes;
     uint32_t state; /* becomes the replayer's */
     uint8_t *head;  /* copy of the head in the carve-out */

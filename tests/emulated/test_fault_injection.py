@@ -20,7 +20,7 @@ from tests.campaign.faults import KINDS, Do
 
 GPUS = tuple(cases.DRIVER)
 EACH = [pytest.param(gpu, case, id=f"{gpu}-{case.name}") for gpu in GPUS for case in cases.cases_of(gpu)]
-DOUBLE_SKIP, INVERTED = KINDS[1], KINDS[2]
+SKIP, DOUBLE_SKIP, INVERTED = KINDS[:3]
 
 
 @pytest.fixture(scope="module")
@@ -70,6 +70,27 @@ def test_a_comparison_of_nothing_is_no_match(campaign: Campaign, devices: dict[s
     plan = run.plan(DOUBLE_SKIP, np.flatnonzero(comparing[run.index]))
     outcomes = bench.inject(run, unspoilt, plan, 2)
     assert len(plan) > 20
+    assert not runner.accepted(outcomes).any()
+    assert not runner.written(outcomes).any()
+
+
+@pytest.mark.parametrize("gpu", GPUS)
+def test_a_stray_store_does_not_lower_the_version(
+    campaign: Campaign, devices: dict[str, Device], gpu: str
+) -> None:
+    """One skipped load once left a pointer to the policy where the replayer's should be: the report's next field
+    was stored over the lowest security version.
+
+    Every instruction of the functions that check the head and store what they find.
+    """
+    of = devices[gpu]
+    case = next(case for case in cases.cases_of(gpu) if case.name == "old")
+    bench = campaign.bench(of, case, case.refused(gpu), "stray")
+    run, unspoilt = bench.run()
+    storing = np.array([place.function in ("check_sections", "check_manifest", "load") for place in run.places])
+    plan = run.plan(SKIP, np.flatnonzero(storing[run.index]))
+    outcomes = bench.inject(run, unspoilt, plan, 2)
+    assert len(plan) > 200
     assert not runner.accepted(outcomes).any()
     assert not runner.written(outcomes).any()
 
