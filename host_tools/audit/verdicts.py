@@ -32,7 +32,7 @@ _RUNNING = {
     "BUSY": ("GR601",),
     "FAULT": ("GR301", "GR303", "GR304"),
 }
-_COPIES = (Op.COPY_TO_GPU, Op.COPY_FROM_GPU)
+_ON_SLOTS = (Op.COPY_TO_GPU, Op.COPY_FROM_GPU, Op.OPERATE)
 RUNNING = (Phase.PROLOGUE, Phase.REPLAY)
 
 
@@ -49,7 +49,7 @@ def rules_of_report(report: Report) -> tuple[Rule, ...]:
     running = report.phase in RUNNING
     found = (_RUNNING if running else _AT_LOADING).get(report.name, ())
     if report.name == Status.RANGE.name:
-        if running and report.op in _COPIES:
+        if running and report.op in _ON_SLOTS:
             found = ("GR401",)
         elif not running and report.op == Op.MAP_GPU_MEM:
             found = ("GR001", "GR202", "GR203")
