@@ -17,7 +17,7 @@ from pathlib import Path
 
 from host_tools.machine import initramfs
 from host_tools.machine.console import parse_frames
-from host_tools.machine.devicetree import with_gpu
+from host_tools.machine.devicetree import with_gpu, with_overlay
 from host_tools.machine.errors import RecordError
 from host_tools.machine.placements import DRIVERS, PLACEMENTS
 from host_tools.machine.root import RecordRoot
@@ -90,6 +90,7 @@ class GuestJob:
         programs: those of `files` that are executable.
         gpu: key of `placements.PLACEMENTS`.
         uses_gpu: a run in which no compute job reached the GPU is an error.
+        overlay: for the machine's device tree, compiled; None: none.
     """
 
     command: str
@@ -97,6 +98,7 @@ class GuestJob:
     programs: frozenset[str] = frozenset()
     gpu: str = DEFAULT_GPU
     uses_gpu: bool = True
+    overlay: bytes | None = None
 
 
 @dataclass(frozen=True)
@@ -161,7 +163,8 @@ def boot(
             **(plugin_args or {}),
             "stats": str(folder / "stats.json"),
         }
-        (folder / "tree.dtb").write_bytes(_device_tree(folder, job.gpu))
+        tree = _device_tree(folder, job.gpu)
+        (folder / "tree.dtb").write_bytes(tree if job.overlay is None else with_overlay(tree, job.overlay))
         with (folder / "initrd").open("wb") as initrd, root.base.open("rb") as base:
             shutil.copyfileobj(base, initrd)
             initrd.write(job_archive(job))

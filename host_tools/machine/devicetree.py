@@ -100,3 +100,13 @@ def with_gpu(blob: bytes, gpu: str) -> bytes:
         properties = {key: _value(key, value, phandles) for key, value in values.items() if key != "name"}
         tree.add(f"{name}{place}", properties)
     return tree.to_bytes()
+
+
+def with_overlay(blob: bytes, overlay: bytes) -> bytes:
+    """The device tree `blob` with an overlay applied, both as blobs."""
+    with tempfile.TemporaryDirectory() as name:
+        base, added, result = (Path(name) / part for part in ("base", "overlay", "result"))
+        base.write_bytes(blob)
+        added.write_bytes(overlay)
+        _run(["fdtoverlay", "-i", str(base), "-o", str(result), str(added)])
+        return result.read_bytes()
