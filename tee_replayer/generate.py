@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Generates the replayer for one GPU, platform and key: sources, Makefile and the crypto library's files.
 
-A bare-metal folder is self-contained: `make -C out` needs a cross compiler and nothing of this project. That for
-OP-TEE becomes a part of OP-TEE's core (`optee_folder`).
+A bare-metal folder is self-contained: `make -C out` needs a cross compiler and nothing of this project. So is that
+for a process of Linux (`linux_folder`). That for OP-TEE becomes a part of OP-TEE's core (`optee_folder`).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 
 from signing.keys import Algorithm, PublicKey
-from tee_replayer import amalgamate, bare_metal, boards, crypto, optee_folder
+from tee_replayer import amalgamate, bare_metal, boards, crypto, linux_folder, optee_folder
 from tee_replayer import operators as operator_sources
 from tee_replayer.board_checks import BoardError
 from tee_replayer.boards import Board
@@ -57,7 +57,7 @@ def generate(
 
     Args:
         gpu: name of the GPU profile.
-        platform: one of `boards.names()`, or a board of one's own.
+        platform: one of `platforms()`, or a board of one's own.
         key: whose traces the device accepts.
         out: folder; made, or replaced when it is one that this function wrote.
         libraries: the crypto libraries' source trees, both of them.
@@ -78,10 +78,10 @@ def generate(
             option that the platform has no use for, or evidence that its port does not provide for.
         FolderError: `out` holds something else, or was edited since it was generated.
         BoardError: there is no room for the carve-out.
-        ProfileError: unknown GPU.
+        ProfileError: unknown GPU, or one that the platform cannot drive.
     """
     profile = profiles.load(gpu)
-    board = _board(profile, platform, carveout_bytes)
+    board = None if platform == linux_folder.PLATFORM else _board(profile, platform, carveout_bytes)
     if key.algorithm is not Algorithm.ES256:
         raise GenerateError(
             f"the key is an {key.algorithm.title} key, and this device build verifies ES256 only: "
@@ -89,6 +89,100 @@ def generate(
         )
     if not 0 <= min_security_version < 1 << 32:
         raise GenerateError(f"security version {min_security_version} is out of range: expected 0 to 2^32 - 1")
+    if board is None:
+        linux_folder.check(profile)
+        _check_unused(
+            carveout_bytes=carveout_bytes,
+            share_gpu=share_gpu,
+            policy=policy,
+            evidence=evidence.log,
+            operators=operators,
+        )
+    else:
+        _check_options(board, share_gpu, policy, operators)
+    if libraries.aws_lc is None:
+        raise GenerateError("a device's replayer needs the sources of AWS-LC")
+    runs_optee = board is not None and board.runs_optee
+    cryptography = DeviceCrypto(evidence, has_hash=not runs_optee)
+    versions = libraries.versions
+    linked = ", ".join(f"{name} {versions[name]}" for name in cryptography.libraries)
+    if board and evidence.log and board.sources and not any(HOOK in text for text in board.sources.values()):
+        raise GenerateError(
+            f"{board.file}: a replay log needs a place for a secret and for the log's tail: expected "
+            "gr_board_secret (docs/LOG.md) in the board's sources, found none"
+        )
+    check_replaceable(out, force=force)
+    name = board.name if board else linux_folder.PLATFORM
+    notice = (
+        f"/* {SPDX} */\n"
+        f"/* {COPYRIGHT}\n"
+        " *\n"
+        f" * Gramophone replayer for {profile.title} on {name}; generated, do not edit.\n"
+        f" *   trace format      {VERSION_MAJOR}.{VERSION_MINOR}\n"
+        f" *   GPU profile       {profile.name} {profile.profile_id:#018x}\n"
+        f" *   key               ES256 {key.kid.hex()}\n"
+        f" *   security version  at least {min_security_version}\n"
+        f" *   crypto            {linked}\n"
+        f"{f' *   evidence          {evidence.words}' + chr(10) if evidence.log else ''}"
+        f"{f' *   operators         {operator_sources.words(operators)}' + chr(10) if operators else ''}"
+        f"{board.notice if board else ''}"
+        " */"
+    )
+    out.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=out.parent, prefix=f".{out.name}.") as beside:
+        work = Path(beside) / "new"
+        work.mkdir()
+        shutil.copyfile(HERE / "LICENSE", work / "LICENSE")
+        device = Device(name, profile.profile_id, min_security_version, key)
+        defines = evidence.defines + operator_sources.define(operators)
+        header = amalgamate.header(notice, device.declaration(), defines, evidence.header)
+        source = amalgamate.source(profile, notice, device.definition(), evidence.source, operates=bool(operators))
+        (work / "replayer.h").write_text(header, encoding="utf-8")
+        (work / "replayer.c").write_text(source, encoding="utf-8")
+        if board is None:
+            linux_folder.write(profile, work, libraries, cryptography)
+        elif board.runs_optee:
+            optee_folder.write(profile, board, work, share_gpu, _policy(policy))
+            optee_folder.write_crypto(work, libraries, cryptography)
+            if evidence.log:
+                optee_folder.add_log(work)
+        else:
+            bare_metal.write(board, work, libraries, cryptography)
+            if operators:
+                bare_metal.add_operators(work, operators)
+        if board and not board.is_own:  # for `gramophone flash`
+            shutil.copyfile(board.file, work / f"{board.name}.toml")
+        for path, data in (programs or {}).items():
+            (work / path).write_bytes(data)
+            (work / path).chmod(0o755)
+        write_list(work)
+        if out.exists():
+            os.rename(out, Path(beside) / "old")
+        os.rename(work, out)
+    return out
+
+
+def platforms() -> list[str]:
+    """Names of all platforms: the project's boards, and a process of Linux."""
+    return sorted([*boards.names(), linux_folder.PLATFORM])
+
+
+def _check_unused(**options: object) -> None:
+    """Raise GenerateError for what a process of Linux has no use for."""
+    reasons = {
+        "carveout_bytes": "the device tree says how large the carve-out is (carveout.dtso)",
+        "share_gpu": "'gramophone-gpu give-back' gives the GPU back",
+        "policy": "it takes no policy: that is the TA's, of platforms with OP-TEE",
+        "operators": "operators on the CPU are for bare metal",
+        "evidence": "a process has nowhere to keep a secret and a log from the machine's root",
+    }
+    for name, value in options.items():
+        if value:
+            raise GenerateError(f"platform {linux_folder.PLATFORM}: {reasons[name]}")
+
+
+def _check_options(board: Board, share_gpu: bool, policy: Path | None, operators: Collection[Operator]) -> None:
+    """Raise GenerateError for what a board has no use for."""
     if board.runs_optee:
         if share_gpu and "firewall" not in board.devices:
             raise GenerateError(f"{board.file}: the GPU cannot be shared without devices.firewall")
@@ -98,62 +192,6 @@ def generate(
         raise GenerateError(f"on {board.name} the GPU cannot be shared with the normal world: OP-TEE does that")
     elif policy is not None:
         raise GenerateError(f"{board.name} takes no policy: it is the TA's, of platforms with OP-TEE")
-    if libraries.aws_lc is None:
-        raise GenerateError("a device's replayer needs the sources of AWS-LC")
-    cryptography = DeviceCrypto(evidence, has_hash=not board.runs_optee)
-    versions = libraries.versions
-    linked = ", ".join(f"{name} {versions[name]}" for name in cryptography.libraries)
-    if evidence.log and not board.runs_optee and not any(HOOK in source for source in board.sources.values()):
-        raise GenerateError(
-            f"{board.file}: a replay log needs a place for a secret and for the log's tail: expected "
-            "gr_board_secret (docs/LOG.md) in the board's sources, found none"
-        )
-    check_replaceable(out, force=force)
-    notice = (
-        f"/* {SPDX} */\n"
-        f"/* {COPYRIGHT}\n"
-        " *\n"
-        f" * Gramophone replayer for {profile.title} on {board.name}; generated, do not edit.\n"
-        f" *   trace format      {VERSION_MAJOR}.{VERSION_MINOR}\n"
-        f" *   GPU profile       {profile.name} {profile.profile_id:#018x}\n"
-        f" *   key               ES256 {key.kid.hex()}\n"
-        f" *   security version  at least {min_security_version}\n"
-        f" *   crypto            {linked}\n"
-        f"{f' *   evidence          {evidence.words}' + chr(10) if evidence.log else ''}"
-        f"{f' *   operators         {operator_sources.words(operators)}' + chr(10) if operators else ''}"
-        f"{board.notice}"
-        " */"
-    )
-    out.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=out.parent, prefix=f".{out.name}.") as name:
-        work = Path(name) / "new"
-        work.mkdir()
-        shutil.copyfile(HERE / "LICENSE", work / "LICENSE")
-        device = Device(board.name, profile.profile_id, min_security_version, key)
-        defines = evidence.defines + operator_sources.define(operators)
-        header = amalgamate.header(notice, device.declaration(), defines, evidence.header)
-        source = amalgamate.source(profile, notice, device.definition(), evidence.source, operates=bool(operators))
-        (work / "replayer.h").write_text(header, encoding="utf-8")
-        (work / "replayer.c").write_text(source, encoding="utf-8")
-        if board.runs_optee:
-            optee_folder.write(profile, board, work, share_gpu, _policy(policy))
-            optee_folder.write_crypto(work, libraries, cryptography)
-            if evidence.log:
-                optee_folder.add_log(work)
-        else:
-            bare_metal.write(board, work, libraries, cryptography)
-            if operators:
-                bare_metal.add_operators(work, operators)
-        if not board.is_own:  # for `gramophone flash`
-            shutil.copyfile(board.file, work / f"{board.name}.toml")
-        for path, data in (programs or {}).items():
-            (work / path).write_bytes(data)
-            (work / path).chmod(0o755)
-        write_list(work)
-        if out.exists():
-            os.rename(out, Path(name) / "old")
-        os.rename(work, out)
-    return out
 
 
 def _board(profile: Profile, platform: str | Board, carveout_bytes: int | None) -> Board:
@@ -163,7 +201,7 @@ def _board(profile: Profile, platform: str | Board, carveout_bytes: int | None) 
     elif platform in boards.names():
         board = boards.load(platform)
     else:
-        raise GenerateError(f"no platform {platform!r}; there are: {', '.join(boards.names())}")
+        raise GenerateError(f"no platform {platform!r}; there are: {', '.join(platforms())}")
     if board.gpu and board.gpu.profile != profile.name:
         raise GenerateError(f"the GPU of {board.name} is {board.gpu.profile}, not {profile.name}")
     if carveout_bytes is not None:

@@ -12,7 +12,7 @@ from trace_format.errors import GramophoneError, listed
 LIST = "generated.sha256"  # in the form of sha256sum, which checks it too
 # What the folder's Makefiles write.
 _BUILT = re.compile(
-    r"firmware\.(elf|bin|map|lds)|build\.flags|(.+/)?[^/]+\.(o|a|so)|ta/(.+\.(ta|elf|map|dmp|cmd|d|lds)|dyn_list)"
+    r"firmware\.(elf|bin|map|lds)|build\.flags|gramophone-gpu|carveout\.dtbo|(.+/)?[^/]+\.(o|a|so)|ta/(.+\.(ta|elf|map|dmp|cmd|d|lds)|dyn_list)"
 )
 _ROW = re.compile(r"([0-9a-f]{64})  (.+)")
 

@@ -12,10 +12,11 @@ from host_tools.runners.libraries import source as libraries_source
 from host_tools.runners.optee.bundle import bundle
 from host_tools.support.progress import phase
 from signing.keys import Algorithm, PublicKey, load_public_key
-from tee_replayer import boards
+from tee_replayer import boards, linux_folder
 from tee_replayer.boards import Board
 from tee_replayer.evidence import Evidence
 from tee_replayer.generate import generate as generate_sources
+from tee_replayer.generate import platforms
 from tee_replayer.target import drivers
 from trace_format.errors import GramophoneError
 from trace_format.operators import OPERATORS
@@ -42,11 +43,13 @@ def device_key(path: Path) -> PublicKey:
     return key
 
 
-def board_of(platform: str | None, file: Path | None) -> Board:
-    """The board that the options name."""
+def board_of(platform: str | None, file: Path | None) -> Board | str:
+    """The board that the options name, or the name of a platform that is none."""
     if (platform is None) == (file is None):
         raise UsageError("expected either --platform NAME or --board FILE")
-    return boards.read(file) if file else boards.load(platform or "")
+    if file:
+        return boards.read(file)
+    return linux_folder.PLATFORM if platform == linux_folder.PLATFORM else boards.load(platform or "")
 
 
 @click.command(
@@ -55,7 +58,7 @@ def board_of(platform: str | None, file: Path | None) -> Board:
     example="gramophone generate --gpu v3d42 --platform qemu-virt --key pub.pem -o out\nmake -C out size",
 )
 @click.option("--gpu", required=True, type=click.Choice(drivers()), help="GPU to drive.")
-@click.option("--platform", type=click.Choice(boards.names()), help="Board or environment.")
+@click.option("--platform", type=click.Choice(platforms()), help="Board or environment.")
 @click.option("--board", "board_file", type=FILE, help="Description of a board of your own, instead (TOML).")
 @KEY
 @click.option("-o", "--output", type=FILE, required=True, help="Folder to write; one written before is replaced.")
@@ -102,14 +105,16 @@ def generate_command(
 ) -> Outcome:
     """Write a replayer for one target: replayer.c and replayer.h, the port, and a Makefile.
 
-    For the platform "optee" it is a pseudo-TA, a part of OP-TEE's core; sub.mk says how to add it. A folder whose
-    files were edited since is not replaced: keep what is yours outside of it (--board, --policy).
+    For the platform "optee" it is a pseudo-TA, a part of OP-TEE's core; sub.mk says how to add it. For "linux" it
+    is a command and a library of user space, which reach the GPU through UIO (docs/LINUX.md). A folder whose files
+    were edited since is not replaced: keep what is yours outside of it (--board, --policy).
     """
     board = board_of(platform, board_file)
     if (log_hashes or attest) and not replay_log:
         raise UsageError("--log-hashes and --attest need --replay-log: both are about what is in the log")
     trusted = device_key(key)
-    optee = board.runs_optee
+    optee = isinstance(board, Board) and board.runs_optee
+    name = board if isinstance(board, str) else board.name
     with phase("fetching the crypto libraries' sources"):
         crypto = libraries_source(bearssl, aws_lc)
     folder = generate_sources(
@@ -132,10 +137,10 @@ def generate_command(
         for p in folder.rglob("*")
         if p.is_file() and not {"bearssl", "aws-lc"} & set(p.relative_to(folder).parts)
     )
-    data = {"folder": str(folder), "gpu": gpu, "platform": board.name, "key_id": trusted.kid.hex(), "files": files}
-    if replay_log and not board.is_silicon:
+    data = {"folder": str(folder), "gpu": gpu, "platform": name, "key_id": trusted.kid.hex(), "files": files}
+    if replay_log and isinstance(board, Board) and not board.is_silicon:
         where = "OP-TEE's own hardware unique key is all zeros, its storage a folder" if optee else _BESIDE
-        warn(f"{board.name} protects neither the device's secret nor its log's tail: {where}")
+        warn(f"{name} protects neither the device's secret nor its log's tail: {where}")
     if optee and not replay_log:
         warn(f"{folder}/sub.mk lets any client open sessions: build with GRAMOPHONE_TA_ONLY=y to ship it")
     if optee and policy is None:
@@ -143,5 +148,7 @@ def generate_command(
             f"{folder}/ta/policy.h lets root replay all that the key has signed: --policy FILE takes "
             "one of your own"
         )
-    following = f"see {folder}/README.md" if optee else f"make -C {folder}"
+    if name == linux_folder.PLATFORM:
+        warn("the kernel and its root see all that is replayed and can change it: docs/LINUX.md")
+    following = f"see {folder}/README.md" if optee or isinstance(board, str) else f"make -C {folder}"
     return Outcome(data, f"{folder}: {', '.join(files)}\nnext: {following}")

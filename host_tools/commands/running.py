@@ -17,7 +17,7 @@ from host_tools.commands.outputs import Expected, Shown, compare, read_expected,
 from host_tools.commands.replaying import AWS_LC, BEARSSL, KEY, MIB, MIN_VERSION, device_key
 from host_tools.commands.streams import read
 from host_tools.record.network import TOLERANCE
-from host_tools.runners import NORMAL_WORLDS, OPTEE, WITHOUT_OPTEE, run, runner_of
+from host_tools.runners import LINUX, NORMAL_WORLDS, OPTEE, WITHOUT_OPTEE, run, runner_of
 from host_tools.runners.needs import open_trace, secure_bytes
 from host_tools.runners.replay import NONE, ReplayRequest, ReplayResult
 from host_tools.support.files import check_writable, write_atomically
@@ -56,7 +56,7 @@ def run_options(function: Callable[..., Any]) -> Callable[..., Any]:
             click.option(
                 "--on",
                 "runner",
-                type=click.Choice((*WITHOUT_OPTEE, OPTEE)),
+                type=click.Choice((*WITHOUT_OPTEE, OPTEE, LINUX)),
                 default="vgpu",
                 show_default=True,
                 help="What to run on.",

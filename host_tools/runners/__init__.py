@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from host_tools.runners.replay import ReplayRequest, ReplayResult, Runner
 
-OPTEE = "optee"
+OPTEE, LINUX = "optee", "linux"
 # Name -> module of this folder; imported when it is needed, since some take long.
 RUNNERS = {
     "vgpu": "vgpu",
@@ -17,9 +17,10 @@ RUNNERS = {
     "qemu": "qemu",
     OPTEE: "optee.bare_metal",
     f"{OPTEE}-linux": "optee.linux",
+    LINUX: "user_space",
 }
 NORMAL_WORLDS = {"bare-metal": OPTEE, "linux": f"{OPTEE}-linux"}  # of OP-TEE's machine -> runner
-WITHOUT_OPTEE = tuple(name for name in RUNNERS if not name.startswith(OPTEE))  # nothing large to build
+WITHOUT_OPTEE = ("vgpu", "unicorn", "qemu")  # nothing large to build or to fetch, and they take every GPU
 
 
 def runner_of(name: str) -> Runner:

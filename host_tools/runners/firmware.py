@@ -8,7 +8,7 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from pathlib import Path
 from struct import error as StructError
@@ -77,11 +77,11 @@ class Firmware:
         return self.folder / BINARY
 
 
-def compile_firmware(folder: Path, *variables: str) -> None:
-    """Run make in a generated folder, with NAME=VALUE; RunnerError with the compiler's output when it fails."""
+def compile_firmware(folder: Path, *arguments: str) -> None:
+    """Run make in a generated folder, with targets or NAME=VALUE; RunnerError, with its output, when it fails."""
     if shutil.which(f"{CROSS}gcc") is None:
         raise RunnerError("no aarch64 cross compiler: apt-get install gcc-aarch64-linux-gnu")
-    command = ["make", "-s", "-C", str(folder), f"-j{os.cpu_count() or 1}", *variables]
+    command = ["make", "-s", "-C", str(folder), f"-j{os.cpu_count() or 1}", *arguments]
     done = programs.run(command)
     if done.returncode:
         raise RunnerError(f"{folder}: the firmware does not compile:\n{(done.stderr or done.stdout).strip()}")
@@ -141,29 +141,46 @@ def build(
         GenerateError: no ES256 key.
         RunnerError: it does not compile.
     """
-    cache = cache_dir("firmware")
-    with tempfile.TemporaryDirectory(dir=cache) as name:
-        fresh = generate(
+
+    def write(folder: Path) -> None:
+        generate(
             profile_of(gpu).name,
             QEMU_VIRT,
             key,
-            Path(name) / "out",
+            folder,
             libraries=crypto or libraries.source(),
             min_security_version=min_security_version,
             carveout_bytes=-(-carveout_bytes // CARVEOUT_STEP) * CARVEOUT_STEP or None,
             operators=operators,
         )
+
+    return load(compiled_once(write))
+
+
+def compiled_once(write: Callable[[Path], None], *arguments: str) -> Path:
+    """A generated folder after make, from the cache.
+
+    Args:
+        write: generates it into the folder that it is given.
+        arguments: of make.
+
+    Raises:
+        RunnerError: it does not compile; and what `write` raises.
+    """
+    cache = cache_dir("firmware")
+    with tempfile.TemporaryDirectory(dir=cache) as name:
+        fresh = Path(name) / "out"
+        write(fresh)
         digest = hashlib.sha256()
         for path in sorted(fresh.rglob("*")):
             if path.is_file():
                 digest.update(str(path.relative_to(fresh)).encode() + b"\0" + path.read_bytes())
 
         def compiled(folder: Path) -> None:
-            compile_firmware(fresh)
+            compile_firmware(fresh, *arguments)
             os.rename(fresh, folder)
 
-        kept = made_once(cache / digest.hexdigest()[:16], compiled)
-    return load(kept)
+        return made_once(cache / digest.hexdigest()[:16], compiled)
 
 
 def firmware_for(request: ReplayRequest, trace: Trace | None) -> Firmware:

@@ -11,7 +11,18 @@ import pytest
 from click.testing import CliRunner
 
 from host_tools.cli import main
-from host_tools.runners import NORMAL_WORLDS, RUNNERS, WITHOUT_OPTEE, qemu, run, runner_of, unicorn, vgpu
+from host_tools.runners import (
+    LINUX,
+    NORMAL_WORLDS,
+    RUNNERS,
+    WITHOUT_OPTEE,
+    qemu,
+    run,
+    runner_of,
+    unicorn,
+    user_space,
+    vgpu,
+)
 from host_tools.runners.optee import bare_metal, linux
 from host_tools.runners.replay import EVERY_RUNNER, ReplayRequest, Runner, RunnerError
 from signing.sign import sign_trace
@@ -23,6 +34,7 @@ MODULES: dict[str, Runner] = {  # as mypy sees them
     "qemu": qemu,
     "optee": bare_metal,
     "optee-linux": linux,
+    "linux": user_space,
 }
 VALUES: dict[str, Any] = {
     **{"firmware": Path("fw"), "plugin_args": {"stats": "x"}, "timeout_s": 1.0},
@@ -33,7 +45,7 @@ OTHERS = [(name, option) for name in RUNNERS for option in VALUES if option not 
 
 def test_each_name_is_a_runner() -> None:
     assert {name: runner_of(name) for name in RUNNERS} == MODULES
-    assert set(RUNNERS) == {*WITHOUT_OPTEE, *NORMAL_WORLDS.values()}
+    assert set(RUNNERS) == {*WITHOUT_OPTEE, *NORMAL_WORLDS.values(), LINUX}
 
 
 def test_each_option_is_some_runner_s() -> None:

@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Replays in a process of Linux: `gramophone-gpu` in the recording machine's guest.
+
+It takes the GPU from the kernel's driver, and gives it back.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import shlex
+import shutil
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+
+from host_tools.gpus.family import profile_of
+from host_tools.machine import uio_module
+from host_tools.machine.boot import BOOT_TIMEOUT_S, GuestJob, boot
+from host_tools.machine.placements import PLACEMENTS
+from host_tools.machine.root import RecordRoot, ready_root
+from host_tools.runners import libraries
+from host_tools.runners.buffers import bind
+from host_tools.runners.firmware import CROSS, compile_firmware, compiled_once
+from host_tools.runners.needs import gpu_of, open_trace
+from host_tools.runners.replay import ReplayRequest, ReplayResult, RunnerError, result
+from host_tools.support.tensors import npy
+from host_tools.vgpu.build import qemu_plugin
+from signing.keys import PublicKey
+from tee_replayer.crypto import Libraries
+from tee_replayer.generate import generate
+from tee_replayer.linux_folder import PLATFORM
+from tee_replayer.status import Report
+from trace_format.schema import SlotKind
+
+DEVICE = "QEMU virt, Linux, user space"
+OPTIONS = frozenset(("firmware", "plugin_args", "timeout_s"))
+PROGRAM, OVERLAY = "gramophone-gpu", "carveout.dtbo"
+# The last 256 MiB of the guest's memory; its device tree has sizes of 64 bits.
+PLACE = ("CARVEOUT=0xb0000000", "MIB=256", "SIZE_CELLS=2")
+LOAD = "".join(f"insmod /usr/lib/modules/{name}.ko || exit\n" for name in (uio_module.NEEDED, uio_module.NAME))
+
+
+def replay(request: ReplayRequest) -> ReplayResult:
+    """As Runner: the command takes the GPU, verifies, loads and replays, and gives it back.
+
+    Raises:
+        RecordError: the guest's parts cannot be obtained, or it failed.
+        RunnerError: the guest has no such GPU for a process, the folder is not one of this platform after make, it
+            does not compile, or the command could not replay for another reason than the trace, which it gives.
+    """
+    signed = request.signed
+    gpu = gpu_of(signed, request.gpu)
+    if gpu not in PLACEMENTS or gpu != profile_of(gpu).name:
+        raise RunnerError(f"the guest has no {gpu} for a process: a variant's board is not in it")
+    buffers = bind(open_trace(signed), request.inputs)
+    crypto = libraries.source(request.bearssl, request.aws_lc)
+    folder = request.firmware or build(request.key, gpu, request.min_security_version, crypto=crypto)
+    files = {"job/net.sgtr": signed}
+    words = [PROGRAM, "replay", "/job/net.sgtr", "--json", "--repeat", str(request.repeat)]
+    for row in buffers.rows:
+        if row.slot.kind == SlotKind.OUTPUT:
+            words += ["--output", f"{row.slot.name}=/out/{row.index}.npy"]
+        else:
+            files[f"job/{row.index}.npy"] = npy(row.data)
+            option = "--input" if row.slot.kind == SlotKind.INPUT else "--param"
+            words += [option, f"{row.slot.name}=/job/{row.index}.npy"]
+    command = f"{LOAD}{PROGRAM} take && {shlex.join(words)} >/out/answer; {PROGRAM} give-back"
+    job = job_with(ready_root(), folder, command, files, gpu)
+    timeout_s = request.timeout_s or BOOT_TIMEOUT_S
+    done = boot(job, ready_root(), qemu_plugin(), request.plugin_args, timeout=timeout_s)
+    try:
+        report = Report(**json.loads(done.files["answer"]))
+    except (KeyError, ValueError, TypeError) as error:
+        raise RunnerError(f"{PROGRAM} gave no answer: {done.output.strip()}") from error
+    for row in buffers.rows if report.ok else ():
+        if row.slot.kind == SlotKind.OUTPUT:
+            row.data[...] = np.load(io.BytesIO(done.files[f"{row.index}.npy"]), allow_pickle=False)
+    return result(report, DEVICE, buffers.outputs, None, signed, gpu)
+
+
+def build(key: PublicKey, gpu: str, min_security_version: int = 0, *, crypto: Libraries | None = None) -> Path:
+    """The generated folder for a key after make, with the guest's overlay; from the cache.
+
+    Raises:
+        ProfileError: UIO cannot hand out this GPU.
+        RunnerError: it does not compile.
+    """
+
+    def write(folder: Path) -> None:
+        generate(
+            profile_of(gpu).name,
+            PLATFORM,
+            key,
+            folder,
+            libraries=crypto or libraries.source(),
+            min_security_version=min_security_version,
+        )
+
+    return compiled_once(write, "all", OVERLAY, f"CROSS_COMPILE={CROSS}", *PLACE)
+
+
+def job_with(
+    root: RecordRoot,
+    folder: Path,
+    command: str,
+    files: Mapping[str, bytes],
+    gpu: str,
+    programs: frozenset[str] = frozenset(),
+) -> GuestJob:
+    """A job of a guest that has the command, the carve-out and, after `LOAD`, UIO.
+
+    Args:
+        root: what is booted.
+        folder: generated for this platform, after make.
+        command, files, gpu, programs: as GuestJob.
+
+    Raises:
+        RunnerError: the folder is none.
+    """
+    path = f"usr/bin/{PROGRAM}"
+    if not (folder / PROGRAM).is_file() or not (folder / "carveout.dtso").is_file():
+        raise RunnerError(
+            f"{folder}: expected a folder of 'gramophone generate --platform {PLATFORM}' after make, found none"
+        )
+    content = {**uio_module.modules(root), path: (folder / PROGRAM).read_bytes(), **files}
+    return GuestJob(command, content, programs | {path}, gpu, uses_gpu=False, overlay=_overlay(folder))
+
+
+def _overlay(folder: Path) -> bytes:
+    """The overlay that puts the carve-out at the guest's PLACE."""
+    with tempfile.TemporaryDirectory() as name:
+        for source in ("Makefile", "carveout.dtso"):
+            shutil.copyfile(folder / source, Path(name) / source)
+        compile_firmware(Path(name), OVERLAY, f"CROSS_COMPILE={CROSS}", *PLACE)
+        return (Path(name) / OVERLAY).read_bytes()

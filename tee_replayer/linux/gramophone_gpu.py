@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Replays from Python, over libgramophone_gpu.so. It needs nothing but Python's standard library.
+
+with Gpu() as gpu:
+    gpu.load(Path("lenet.sgtr").read_bytes())
+    output = bytearray(gpu.slots["prob"].bytes)
+    gpu.bind("data", picture)  # any buffer: a NumPy array, an array.array, bytes
+    gpu.bind("prob", output)
+    gpu.run()
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+LIBRARY = "libgramophone_gpu.so"
+KINDS = {1: "input", 2: "output", 3: "parameter"}
+REFUSED = 1
+
+
+class GpuError(Exception):
+    """A call that failed.
+
+    Args:
+        text: what happened.
+        refused: the replayer refused the trace, or the replay failed; else something is missing or busy.
+    """
+
+    def __init__(self, text: str, refused: bool) -> None:
+        super().__init__(text)
+        self.refused = refused
+
+
+@dataclass(frozen=True)
+class Slot:
+    """A tensor of the trace.
+
+    Attributes:
+        index: its number.
+        kind: "input", "output" or "parameter".
+        dtype: number of the element's type, as in the trace format.
+        shape: outermost dimension first.
+        bytes: of dense data.
+        bound: the trace holds a value, so that it may be left out.
+    """
+
+    index: int
+    kind: str
+    dtype: int
+    shape: tuple[int, ...]
+    bytes: int
+    bound: bool
+
+
+class _Slot(ctypes.Structure):
+    """struct gramophone_gpu_slot."""
+
+    _fields_ = (
+        ("name", ctypes.c_char * 33),
+        ("kind", ctypes.c_uint8),
+        ("dtype", ctypes.c_uint8),
+        ("rank", ctypes.c_uint8),
+        ("bound", ctypes.c_bool),
+        ("dims", ctypes.c_uint32 * 6),
+        ("bytes", ctypes.c_uint64),
+    )
+
+
+_U32 = ("status", "phase", "action", "op", "offset", "expected", "seen", "retries", "jobs")
+_U64 = ("actions", "secure_bytes", "verify_us", "load_us", "replay_us")
+
+
+class _Report(ctypes.Structure):
+    """struct gramophone_gpu_report."""
+
+    _fields_ = (*((name, ctypes.c_uint32) for name in _U32), *((name, ctypes.c_uint64) for name in _U64))
+
+
+class Gpu:
+    """The GPU, for this process alone until it is closed.
+
+    Args:
+        library: file of the C library.
+
+    Raises:
+        OSError: the library cannot be loaded.
+        GpuError: UIO has no GPU, it is busy, or there is no permission.
+    """
+
+    def __init__(self, library: str = LIBRARY) -> None:
+        self._library = ctypes.CDLL(library)
+        self._library.gramophone_gpu_error.restype = ctypes.c_char_p
+        self._library.gramophone_gpu_slot.restype = ctypes.c_bool
+        self._bound: dict[str, Any] = {}
+        self._slots: dict[str, Slot] = {}
+        self._check(self._library.gramophone_gpu_open())
+
+    def __enter__(self) -> Gpu:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Reset the GPU, wipe the memory, let others have it."""
+        self._library.gramophone_gpu_close()
+        self._slots, self._bound = {}, {}
+
+    @property
+    def slots(self) -> Mapping[str, Slot]:
+        """Of the loaded trace, by name."""
+        return self._slots
+
+    def load(self, signed: bytes) -> None:
+        """Verify and load a signed trace; GpuError when it is refused."""
+        self._slots, self._bound = {}, {}
+        self._check(self._library.gramophone_gpu_load(signed, ctypes.c_size_t(len(signed))))
+        for index in range(self._library.gramophone_gpu_slot_count()):
+            row = _Slot()
+            self._library.gramophone_gpu_slot(index, ctypes.byref(row))
+            shape = tuple(row.dims[: row.rank])
+            self._slots[row.name.decode()] = Slot(index, KINDS[row.kind], row.dtype, shape, row.bytes, row.bound)
+
+    def bind(self, name: str, data: Any) -> None:
+        """Bind a buffer to a slot, for all following runs.
+
+        Args:
+            name: of the slot.
+            data: dense data in C order of the slot's size; for an output a writable buffer, which runs write to.
+                An input that cannot be written to is copied now.
+
+        Raises:
+            GpuError: no such slot, or a buffer of another size.
+            TypeError: an output that cannot be written to, or data that is not dense.
+        """
+        if name not in self._slots:
+            raise GpuError(f"no slot {name!r}; there are: {', '.join(self._slots) or 'none'}", False)
+        slot, view = self._slots[name], memoryview(data)
+        if not view.c_contiguous:
+            raise TypeError(f"slot {name}: expected dense data in C order")
+        if view.nbytes != slot.bytes:
+            raise GpuError(f"slot {name}: expected {slot.bytes} bytes, found {view.nbytes}", False)
+        if view.readonly:
+            if slot.kind == "output":
+                raise TypeError(f"slot {name}: expected a buffer that can be written to")
+            view = memoryview(bytearray(view))
+        kept = (ctypes.c_char * slot.bytes).from_buffer(view)
+        self._check(self._library.gramophone_gpu_bind(slot.index, kept, ctypes.c_size_t(slot.bytes)))
+        self._bound[name] = kept
+
+    def run(self) -> None:
+        """Replay once; GpuError when it fails."""
+        self._check(self._library.gramophone_gpu_run())
+
+    @property
+    def report(self) -> dict[str, int]:
+        """What the last load or run reported, by the names of struct gramophone_gpu_report."""
+        report = _Report()
+        self._library.gramophone_gpu_report(ctypes.byref(report))
+        return {name: int(getattr(report, name)) for name in (*_U32, *_U64)}
+
+    def _check(self, status: int) -> None:
+        if status:
+            raise GpuError(self._library.gramophone_gpu_error().decode(errors="replace"), status == REFUSED)
