@@ -12,13 +12,14 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from tests.bench import bifrost, history, host, mali, networks, optee
+from tests.bench import bifrost, history, host, mali, networks, optee, startup
 from tests.bench import format as format_bench
 from trace_format.errors import GramophoneError
 
 NETWORKS = ("lenet", *networks.LARGE)
 HOST = {f"host-{name}": name for name in NETWORKS}
-SUBJECTS = ("format", "mali", "bifrost", "optee", *NETWORKS, *HOST)
+STARTUP = {f"startup-{name}": name for name in ("lenet", "mobilenet")}
+SUBJECTS = ("format", "mali", "bifrost", "optee", *NETWORKS, *HOST, *STARTUP)
 
 
 def main() -> None:
@@ -41,6 +42,7 @@ def main() -> None:
     shaders = [bifrost.measure(name) for name in bifrost.CONVOLUTIONS] if "bifrost" in subjects else []
     parsing = format_bench.measure() if "format" in subjects else {}
     on_host = [cost for name in subjects if name in HOST for cost in host.measure(HOST[name])]
+    starts = [startup.measure(STARTUP[name]) for name in subjects if name in STARTUP]
     in_optee = optee.measure() if "optee" in subjects else {}
     firmware = networks.firmware_bytes() if rows else {}
     mali_firmware = mali.firmware_bytes() if malis else {}
@@ -52,6 +54,7 @@ def main() -> None:
         "bifrost": [dataclasses.asdict(row) for row in shaders],
         "optee": in_optee,
         "host": [dataclasses.asdict(cost) for cost in on_host],
+        "startup": [dataclasses.asdict(row) for row in starts],
         "format_mb_per_s": parsing,
     }
     if options.history:
@@ -72,6 +75,8 @@ def main() -> None:
         console.print(_plain("OP-TEE", in_optee, "{:,}"))
     if on_host:
         console.print(_host(on_host))
+    if starts:
+        console.print(_columns("from start to first output", [row.name for row in starts], _startup(starts)))
     if parsing:
         console.print(_plain("parsing actions (MB/s)", parsing, "{:,.1f}"))
     if earlier:
@@ -87,6 +92,17 @@ def _changes(earlier: dict[str, Any], now: dict[str, float]) -> Table:
     for name, before, after in history.changes(earlier["figures"], now):
         table.add_row(name, f"{before:,}", f"{after:,}")
     return table
+
+
+def _startup(rows: list[startup.Startup]) -> dict[str, list[str]]:
+    """One column a network."""
+    return {
+        "full stack, CPU instructions": [f"{row.full:,}" for row in rows],
+        "  of these, importing ncnn": [f"{row.importing:,}" for row in rows],
+        "replayer, CPU instructions": [f"{row.replay:,}" for row in rows],
+        "a program that does nothing": [f"{row.nothing:,}" for row in rows],
+        "full stack to replayer": [f"{row.ratio:.0f}" for row in rows],
+    }
 
 
 def _host(costs: list[host.Cost]) -> Table:
