@@ -24,6 +24,7 @@ PARTS = {
     "bearssl": "BearSSL's source",
     "firmware": "firmware that replay compiled",
     "optee": "OP-TEE and TF-A, built",
+    "packages": "recording machines with further packages",
     "pnnx": "the converter of networks",
     "record": "recording machines and shader caches",
     "replayer": "the replayer, compiled for this machine",

@@ -116,6 +116,13 @@ def record_ncnn(
     "--env", "variables", type=Pair("NAME=VALUE"), multiple=True, help="Environment variable; repeatable."
 )
 @click.option(
+    "--package",
+    "packages",
+    multiple=True,
+    metavar="NAME",
+    help="Debian package that the guest is to have, with what it depends on; repeatable.",
+)
+@click.option(
     "--input",
     "inputs",
     type=Pair("SLOT=FILE"),
@@ -139,6 +146,7 @@ def record_run(
     name: str | None,
     files: tuple[Path, ...],
     variables: tuple[tuple[str, str], ...],
+    packages: tuple[str, ...],
     inputs: tuple[tuple[str, str], ...],
     results: tuple[tuple[str, str], ...],
     timeout: float,
@@ -149,8 +157,8 @@ def record_run(
     """Record any aarch64 program that uses the GPU, in a boot of Debian's kernel and Mesa.
 
     It runs in its own folder, with every file given by --file and every argument that names a file here; what
-    it prints is passed on to standard error. Its shared libraries come from the given files or from the recording
-    root's packages.
+    it prints is passed on to standard error. Its shared libraries come from the given files or from the guest's
+    packages.
 
     With --input it is recorded twice, with the files' values and with random ones; what differs in GPU memory are
     the slots. Without, the recording has none: nothing is known of the program's tensors.
@@ -166,7 +174,7 @@ def record_run(
     slots = [slot for slot, _ in (*inputs, *results)]
     if len(set(slots)) != len(slots) or len(dict(variables)) != len(variables):
         raise UsageError("--input, --result, --env: a name is given twice")
-    what = GuestProgram(program, args, files, dict(variables), sources, dict(results))
+    what = GuestProgram(program, args, files, dict(variables), packages, sources, dict(results))
     title = name or default_name(program.name)
     run = record_program(what, name=title, gpu=gpu, timeout=timeout, snapshot=stamp)
     for line in run.output.splitlines():

@@ -17,6 +17,7 @@ from host_tools.machine.boot import BOOT_TIMEOUT_S, RAM_END, GuestJob, boot, qem
 from host_tools.machine.elf import closure
 from host_tools.machine.errors import RecordError
 from host_tools.machine.initramfs import LIBRARIES
+from host_tools.machine.more_packages import with_packages
 from host_tools.machine.root import RecordRoot, ready_root
 from host_tools.model.memory import Conflict, Memory
 from host_tools.model.remapping import one_frame_each
@@ -42,6 +43,7 @@ class GuestProgram:
         args: its arguments; one that names a file here is taken along and passed by its base name.
         files: more files for its working directory, and folders with what is in them.
         environment: variables.
+        packages: of Debian, that the guest has besides its own.
         inputs: name of a slot -> file here with its value, little-endian float32, which is taken along.
         results: name of a slot -> file that the program leaves, from its working directory, of the same form.
     """
@@ -50,6 +52,7 @@ class GuestProgram:
     args: Sequence[str] = ()
     files: Sequence[Path] = ()
     environment: Mapping[str, str] = field(default_factory=dict)
+    packages: Sequence[str] = ()
     inputs: Mapping[str, Path] = field(default_factory=dict)
     results: Mapping[str, str] = field(default_factory=dict)
 
@@ -92,6 +95,8 @@ def record_program(
     given = {slot: read_floats(path.read_bytes(), str(path)) for slot, path in program.inputs.items()}
     plans = [given, {slot: other_values(value) for slot, value in given.items()}] if given else [given]
     root = ready_root(snapshot)
+    if program.packages:
+        root = with_packages(root, program.packages)
     jobs = [program_job(root, program, gpu, values) for values in plans]
     plugin = qemu_plugin()
 

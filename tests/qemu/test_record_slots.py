@@ -10,13 +10,15 @@ import numpy as np
 import pytest
 
 from host_tools import runners
-from host_tools.machine.root import RecordRoot
+from host_tools.machine.apt import AptRoot
+from host_tools.machine.initramfs import LIBRARIES
+from host_tools.machine.root import ARCHITECTURE, PACKAGES, SUITE, RecordRoot
 from host_tools.passes.pipeline import build
 from host_tools.record.program import other_values
 from host_tools.runners.replay import ReplayRequest
 from signing.keys import Algorithm, generate
 from signing.sign import FileSigner, sign_trace
-from tests.support.guest_programs import record, refused
+from tests.support.guest_programs import cross_compile, record, refused
 from trace_format.schema import SlotKind
 from trace_format.trace import Trace
 
@@ -84,6 +86,38 @@ def test_a_program_gets_slots(words: list[object], tmp_path: Path) -> None:
     result = runners.run("vgpu", ReplayRequest(signed, signer.public, {"x": values}, repeat=2))
     assert result.ok, result.error
     assert np.array_equal(result.outputs["y"], np.where(values < 0, values * np.float32(0.25), values))
+
+
+@pytest.mark.exhaustive  # two boots with LLVM in memory
+def test_opengl_es_by_packages(root: RecordRoot, tmp_path: Path) -> None:
+    """A compute shader without a surface: recorded, built, replayed in the secure world with another input."""
+    system, program = tmp_path / "system", tmp_path / "square"
+    apt = AptRoot(SUITE, ARCHITECTURE, "record-headers", assume=PACKAGES)
+    apt.download(["libegl-dev", "libgles-dev"])
+    apt.debs = [deb for deb in apt.debs if deb.name in ("libegl-dev", "libgles-dev", "libegl1", "libgles2")]
+    apt.extract(system)
+    libraries = [system / LIBRARIES / name for name in ("libEGL.so.1", "libGLESv2.so.2")]
+    source = Path(__file__).with_name("gles") / "square.c"
+    options = [f"-I{system / 'usr/include'}", *libraries, "-Wl,--allow-shlib-undefined"]
+    cross_compile(source, program, *options)
+    values = tmp_path / "x.bin"
+    values.write_bytes(np.random.default_rng(3).normal(0, 1, COUNT).astype("<f4").tobytes())
+    raw = tmp_path / "square.raw.gtr"
+    packages = ["--package", "libegl1", "--package", "libegl-mesa0", "--package", "libgles2"]
+    words = ["--input", f"x={values}", "--result", "y=y.bin", *packages, "--", program, "x.bin", "y.bin"]
+    record("-o", raw, *words)
+    trace = Trace.read(raw)
+    assert "libegl-mesa0" in trace.notes["packages"]
+    signer = FileSigner(generate(Algorithm.ES256))
+    x = np.linspace(-3, 5, COUNT, dtype=np.float32)
+    signed = sign_trace(build(trace).build(), signer)
+    result = runners.run("qemu", ReplayRequest(signed, signer.public, {"x": x}, repeat=2))
+    assert result.ok, result.error
+    assert np.allclose(result.outputs["y"], x * x + 1, rtol=1e-6)
+
+
+def test_a_package_that_is_none(words: list[object], tmp_path: Path) -> None:
+    assert "Unable to locate package no-such-package" in refused(tmp_path, "--package", "no-such-package", *words)
 
 
 @pytest.mark.parametrize(
