@@ -72,7 +72,8 @@ def add_operators(folder: Path, operators: Collection[Operator]) -> None:
     text = makefile.read_text(encoding="utf-8")
     mark = " replayer.o crypto.o\n"
     assert mark in text
-    makefile.write_text(text.replace(mark, mark.replace("crypto.o", "operators.o crypto.o")) + _FLOATING_POINT)
+    text = text.replace(mark, mark.replace("crypto.o", "operators.o crypto.o")) + _FLOATING_POINT
+    makefile.write_text(text, encoding="utf-8")
 
 
 def header(board: Board) -> str:

@@ -498,7 +498,7 @@ MALFORMED: list[tuple[str, Edit, type[TraceError], int | None, str]] = [
         "not UTF-8",
     ),
     ("slot kind 0", slot(0, "kind", 0), errors.SlotError, at_slot(0, "name"), "kind or element type"),
-    ("slot kind 4", slot(1, "kind", 4), errors.SlotError, at_slot(1, "name"), "kind or element type"),
+    ("slot kind 5", slot(1, "kind", 5), errors.SlotError, at_slot(1, "name"), "kind or element type"),
     ("slot dtype 0", slot(0, "dtype", 0), errors.SlotError, at_slot(0, "name"), "kind or element type"),
     ("slot dtype 9", slot(0, "dtype", 9), errors.SlotError, at_slot(0, "name"), "kind or element type"),
     ("rank 0", slot(0, "rank", 0), errors.SlotError, at_slot(0, "name"), "rank of a slot"),

@@ -51,7 +51,7 @@ def recorder_library() -> bytes:
         include = [f"-I{path}" for path in (VGPU, V3D, GENERATED, HERE)]
         done = programs.run([COMPILER, *CFLAGS, *include, "-o", str(library), *map(str, sources)])
         if done.returncode:
-            raise BuildError(f"compiling the recorder failed:\n{done.stderr.strip()}")
+            raise BuildError(f"compiling the recorder failed, status {done.returncode}:\n{done.stderr.strip()}")
         return library.read_bytes()
 
 
