@@ -85,7 +85,7 @@ def _read(path: Path) -> dict[str, bytes]:
     files: dict[str, bytes] = {}
     left = MAX_BYTES
     try:
-        with tarfile.open(path) as archive:
+        with tarfile.open(path, "r:") as archive:
             for member in archive:
                 left -= member.size
                 if left < 0:
