@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -22,6 +23,13 @@ ONNX_PACKAGES = ("onnx", "onnxruntime", "google")  # google: protobuf's
 MODEL_NAME = click.option("--name", type=NAME, help="Name of the trace; default: that of MODEL.")
 
 
+def _recording(command: Callable[..., Outcome]) -> Callable[..., Outcome]:
+    """Give a command the options that say how it records."""
+    for option in (SNAPSHOT, TIMEOUT, TOLERANCE, GPU, MODEL_NAME, OUTPUT):
+        command = option(command)
+    return command
+
+
 @click.command(
     "onnx",
     cls=GramophoneCommand,
@@ -35,28 +43,14 @@ MODEL_NAME = click.option("--name", type=NAME, help="Name of the trace; default:
     multiple=True,
     help="Input and its shape, batch and all, where MODEL leaves it open; repeatable.",
 )
-@OUTPUT
-@MODEL_NAME
-@GPU
-@TOLERANCE
-@TIMEOUT
-@SNAPSHOT
-def record_onnx(
-    model: Path,
-    shapes: tuple[tuple[str, tuple[int, ...]], ...],
-    output: Path,
-    name: str | None,
-    gpu: str,
-    tolerance: float,
-    timeout: float,
-    snapshot: str | None,
-) -> Outcome:
+@_recording
+def record_onnx(model: Path, **how: Any) -> Outcome:
     """Record one inference of an ONNX network, which pnnx converts to ncnn's files.
 
     What was converted is compared with ONNX Runtime before anything is recorded. Inputs and outputs keep their
     names.
     """
-    return _record(frontends.record_onnx, model, shapes, output, name, gpu, tolerance, timeout, snapshot)
+    return _record(frontends.record_onnx, model, **how)
 
 
 @click.command(
@@ -73,27 +67,13 @@ def record_onnx(
     required=True,
     help="Input (in0, in1, .. in the order of forward) and its shape, batch and all; repeatable.",
 )
-@OUTPUT
-@MODEL_NAME
-@GPU
-@TOLERANCE
-@TIMEOUT
-@SNAPSHOT
-def record_pytorch(
-    model: Path,
-    shapes: tuple[tuple[str, tuple[int, ...]], ...],
-    output: Path,
-    name: str | None,
-    gpu: str,
-    tolerance: float,
-    timeout: float,
-    snapshot: str | None,
-) -> Outcome:
+@_recording
+def record_pytorch(model: Path, **how: Any) -> Outcome:
     """Record one inference of a TorchScript network (torch.jit.save), which pnnx converts to ncnn's files.
 
     PyTorch is not needed. TorchScript is a program: pnnx may run parts of it.
     """
-    return _record(frontends.record_pytorch, model, shapes, output, name, gpu, tolerance, timeout, snapshot)
+    return _record(frontends.record_pytorch, model, **how)
 
 
 def _record(
@@ -102,17 +82,15 @@ def _record(
     shapes: tuple[tuple[str, tuple[int, ...]], ...],
     output: Path,
     name: str | None,
-    gpu: str,
     tolerance: float,
-    timeout: float,
     snapshot: str | None,
+    **how: Any,
 ) -> Outcome:
     check_network(shapes, tolerance)
     stamp = timestamp(snapshot) if snapshot is not None else ""
     model.open("rb").close()
     check_output(output)
-    title = name or default_name(model.stem)
-    how = {"name": title, "gpu": gpu, "tolerance": tolerance, "timeout": timeout, "snapshot": stamp}
+    how |= {"name": name or default_name(model.stem), "tolerance": tolerance, "snapshot": stamp}
     try:
         trace = front_end(model, dict(shapes), **how)
     except NetworkError as error:
