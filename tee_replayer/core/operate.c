@@ -25,6 +25,7 @@ struct gr_work {
 #define ACCESSES_A_LOOK 4096u /* at the clock */
 
 #define OPERANDS_OF(NAME, name) GR_OPERANDS_##NAME,
+/* cppcheck-suppress syntaxError ; it takes the macro for one without arguments */
 static const struct gr_operator_type operator_types[] = {GRAMOPHONE_OPERATORS(OPERANDS_OF)};
 #define DECLARED(NAME, name) void gr_operator_##name(struct gr_work *w);
 GRAMOPHONE_OPERATORS(DECLARED)

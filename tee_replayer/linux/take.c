@@ -96,7 +96,7 @@ static bool check_free(const char *gpu)
     files.prefix = "/dev/";
     if (gr_path(folder, GR_DEVICES "/%s/uio", gpu))
         gr_each(folder, add_file, &files);
-    const char *names[FILES];
+    const char *names[FILES] = {0};
     for (size_t i = 0; i < files.count; i++)
         names[i] = files.names[i];
     const int holder = gr_holder(names, files.count, who);
