@@ -94,6 +94,9 @@ def record_program(
     """
     given = {slot: read_floats(path.read_bytes(), str(path)) for slot, path in program.inputs.items()}
     plans = [given, {slot: other_values(value) for slot, value in given.items()}] if given else [given]
+    for path in program.files:
+        if path.is_dir():
+            _files_in(path)  # before anything is fetched
     root = ready_root(snapshot)
     if program.packages:
         root = with_packages(root, program.packages)
@@ -224,10 +227,14 @@ def _in_folder(folder: Path, beside: Mapping[str, Path]) -> dict[str, bytes]:
     name = folder.resolve().name
     if name in beside:
         raise RecordError(f"{folder} and {beside[name]} have one name, and the guest has one folder for both")
+    return {f"{FOLDER}/{name}/{path.relative_to(folder)}": path.read_bytes() for path in _files_in(folder)}
+
+
+def _files_in(folder: Path) -> list[Path]:
     paths = sorted(path for path in folder.rglob("*") if path.is_file())
     if not paths:
         raise RecordError(f"{folder}: a folder without files")
-    return {f"{FOLDER}/{name}/{path.relative_to(folder)}": path.read_bytes() for path in paths}
+    return paths
 
 
 def _libraries(root: RecordRoot, program: Path, beside: dict[str, Path]) -> dict[str, bytes]:

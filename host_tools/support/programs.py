@@ -45,6 +45,7 @@ class _State:
     running: set[subprocess.Popen[str]] = set()  # noqa: RUF012 - there is one state
     ended_by: int | None = None
     starting = False  # the main thread starts a program: an exception would lose it
+    killer: threading.Timer | None = None
 
 
 def run(
@@ -122,7 +123,9 @@ def ended_by_signals() -> Iterator[None]:
     finally:
         for number, handler in kept.items():
             signal.signal(number, handler)
-        _State.ended_by = None
+        if _State.killer:  # it would end the programs of who goes on
+            _State.killer.cancel()
+        _State.ended_by = _State.killer = None
 
 
 def _handle(number: int, _: FrameType | None) -> None:
@@ -135,6 +138,7 @@ def _handle(number: int, _: FrameType | None) -> None:
     timer = threading.Timer(GRACE_S, _signal_all, [signal.SIGKILL])
     timer.daemon = True
     timer.start()
+    _State.killer = timer
     if not _State.starting:
         _check()
 

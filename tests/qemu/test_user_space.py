@@ -128,7 +128,7 @@ def guest(root: RecordRoot, signer: FileSigner, trace: Trace, digits: list[Float
         "is other gramophone-gpu verify /job/other.sgtr",
         f"is shape {REPLAY} --input data=/job/shape.npy",
         f"is name {REPLAY} --input x=/job/0.npy",
-        f"is nowhere {REPLAY} --output prob=/nowhere/x.npy",
+        f"is nowhere {REPLAY} --input data=/job/0.npy --output prob=/nowhere/x.npy",
         "python3.13 -S -B /job/bound.py >/tmp/said 2>&1 & pid=$!",
         "until grep -q jobs /tmp/said || ! kill -0 $pid; do usleep 100000; done",
         "cat /tmp/said",
