@@ -174,19 +174,19 @@ V3D_ROWS = (
         "a pause longer than the time there is",
         "BUDGET",
         action(Op.INTERVAL, us=HUGE),
-        meta={"time_budget_us": 300},
+        meta={"time_budget_us": 3000},
     ),
     stopped(
         "a wait longer than the time there is",
         "BUDGET",
         action(Op.WAIT_IRQ, timeout_us=HUGE),
-        meta={"time_budget_us": 300},
+        meta={"time_budget_us": 3000},
     ),
     stopped(
         "a register waited for longer than the time there is",
         "BUDGET",
         action(Op.REG_READ_WAIT, register=register("core0.INT_STS"), expected=1, mask=1, timeout_us=HUGE),
-        meta={"time_budget_us": 300},
+        meta={"time_budget_us": 3000},
     ),
     stopped(
         "a register that never has the value",
