@@ -59,12 +59,23 @@ def ncnn_job(
     # -S: no site packages set-up, which imports much; -B: no compiled files are written.
     words = ["python3.13", "-S", "-B", "/job/guest_ncnn.py", "/job/net.param", "/job/net.bin", "/out"]
     words += ["--reference"] if reference else []
-    for index, (name, array) in enumerate(inputs.items()):
-        files[f"job/input{index}"] = np.ascontiguousarray(array, dtype="<f4").tobytes()
-        words += ["--input", f"{name}=/job/input{index}={'x'.join(map(str, array.shape))}"]
+    data, options = input_files(inputs, "job", root="/")
+    words += options
     for name in outputs:
         words += ["--output", name]
-    return GuestJob(shlex.join(words), files, gpu=gpu)
+    return GuestJob(shlex.join(words), files | data, gpu=gpu)
+
+
+def input_files(
+    inputs: Mapping[str, Float32], folder: str, *, root: str = ""
+) -> tuple[dict[str, bytes], list[str]]:
+    """The inputs as files in a folder, by path, and the options of GUEST_PROGRAM that name them below `root`."""
+    files, words = {}, []
+    for index, (name, array) in enumerate(inputs.items()):
+        path = f"{folder}/input{index}"
+        files[path] = np.ascontiguousarray(array, dtype="<f4").tobytes()
+        words += ["--input", f"{name}={root}{path}={'x'.join(map(str, array.shape))}"]
+    return files, words
 
 
 def ncnn_result(files: Mapping[str, bytes]) -> NcnnResult:

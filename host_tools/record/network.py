@@ -87,13 +87,11 @@ def record_network(
     root = ready_root(snapshot)
     with phase("compiling the virtual GPU"):
         plugin = qemu_plugin()
-    inputs = [random_inputs(shapes, seed) for seed in INPUT_SEEDS]
-    plans = [(weights, inputs[0]), (weights, inputs[1]), (other_weights(weights), inputs[0])]
     with tempfile.TemporaryDirectory(prefix="gramophone-") as folder, ThreadPoolExecutor(2) as pool:
         boots = [Boot(number, root, plugin, Path(folder), gpu, timeout) for number in range(1, BOOTS + 1)]
         jobs = [
             pool.submit(_record, machine, (param, w, until), x, name)
-            for machine, (w, x) in zip(boots, plans, strict=True)
+            for machine, (w, x) in zip(boots, plans(weights, shapes), strict=True)
         ]
         try:
             runs = [job.result() for job in jobs]
@@ -164,6 +162,12 @@ def random_inputs(shapes: Mapping[str, tuple[int, ...]], seed: int) -> dict[str,
     """Inputs of distinct values in (0, 1), which can be followed through memory."""
     generator = np.random.default_rng(seed)
     return {name: generator.random(shape, dtype=np.float32) for name, shape in shapes.items()}
+
+
+def plans(weights: bytes, shapes: Mapping[str, tuple[int, ...]]) -> list[tuple[bytes, dict[str, Float32]]]:
+    """Weights and inputs of the BOOTS runs that together betray the slots."""
+    first, second = (random_inputs(shapes, seed) for seed in INPUT_SEEDS)
+    return [(weights, first), (weights, second), (other_weights(weights), first)]
 
 
 def other_weights(weights: bytes) -> bytes:

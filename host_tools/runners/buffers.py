@@ -3,12 +3,14 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from host_tools.runners.replay import InputError, Tensor
+from host_tools.support.tensors import npy
 from trace_format.errors import listed
 from trace_format.schema import SlotKind
 from trace_format.trace import Slot, Trace
@@ -34,6 +36,28 @@ class Buffers:
         """Slot name -> tensor."""
         found = (row for row in self.rows if row.slot.kind == SlotKind.OUTPUT)
         return {row.slot.name: row.data.reshape(row.slot.tensor_shape) for row in found}
+
+    def for_guest(self) -> tuple[dict[str, bytes], list[str]]:
+        """Files for a program in the guest, by path, and its options: what is given in /job, outputs to /out."""
+        files, words = {}, []
+        for row in self.rows:
+            if row.slot.kind == SlotKind.OUTPUT:
+                words += ["--output", f"{row.slot.name}=/out/{row.index}.npy"]
+            else:
+                files[f"job/{row.index}.npy"] = npy(row.data)
+                option = "--input" if row.slot.kind == SlotKind.INPUT else "--param"
+                words += [option, f"{row.slot.name}=/job/{row.index}.npy"]
+        return files, words
+
+    def take_from_guest(self, files: Mapping[str, bytes]) -> None:
+        """Fill the outputs with what the program left in /out.
+
+        Raises:
+            KeyError, ValueError: a file is missing, or no array of the slot's shape.
+        """
+        for row in self.rows:
+            if row.slot.kind == SlotKind.OUTPUT:
+                row.data[...] = np.load(io.BytesIO(files[f"{row.index}.npy"]), allow_pickle=False)
 
 
 def bind(trace: Trace | None, inputs: Mapping[str, Tensor]) -> Buffers:

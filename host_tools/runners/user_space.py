@@ -6,15 +6,12 @@ It takes the GPU from the kernel's driver, and gives it back.
 
 from __future__ import annotations
 
-import io
 import json
 import shlex
 import shutil
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
-
-import numpy as np
 
 from host_tools.gpus.family import profile_of
 from host_tools.machine import uio_module
@@ -26,14 +23,12 @@ from host_tools.runners.buffers import bind
 from host_tools.runners.firmware import CROSS, compile_firmware, compiled_once
 from host_tools.runners.needs import gpu_of, open_trace
 from host_tools.runners.replay import ReplayRequest, ReplayResult, RunnerError, result
-from host_tools.support.tensors import npy
 from host_tools.vgpu.build import qemu_plugin
 from signing.keys import PublicKey
 from tee_replayer.crypto import Libraries
 from tee_replayer.generate import generate
 from tee_replayer.linux_folder import PLATFORM
 from tee_replayer.status import Report
-from trace_format.schema import SlotKind
 
 DEVICE = "QEMU virt, Linux, user space"
 OPTIONS = frozenset(("firmware", "plugin_args", "timeout_s"))
@@ -58,26 +53,18 @@ def replay(request: ReplayRequest) -> ReplayResult:
     buffers = bind(open_trace(signed), request.inputs)
     crypto = libraries.source(request.bearssl, request.aws_lc)
     folder = request.firmware or build(request.key, gpu, request.min_security_version, crypto=crypto)
-    files = {"job/net.sgtr": signed}
-    words = [PROGRAM, "replay", "/job/net.sgtr", "--json", "--repeat", str(request.repeat)]
-    for row in buffers.rows:
-        if row.slot.kind == SlotKind.OUTPUT:
-            words += ["--output", f"{row.slot.name}=/out/{row.index}.npy"]
-        else:
-            files[f"job/{row.index}.npy"] = npy(row.data)
-            option = "--input" if row.slot.kind == SlotKind.INPUT else "--param"
-            words += [option, f"{row.slot.name}=/job/{row.index}.npy"]
+    tensors, options = buffers.for_guest()
+    words = [PROGRAM, "replay", "/job/net.sgtr", "--json", "--repeat", str(request.repeat), *options]
     command = f"{LOAD}{PROGRAM} take && {shlex.join(words)} >/out/answer; {PROGRAM} give-back"
-    job = job_with(ready_root(), folder, command, files, gpu)
-    timeout_s = request.timeout_s or BOOT_TIMEOUT_S
-    done = boot(job, ready_root(), qemu_plugin(), request.plugin_args, timeout=timeout_s)
+    root = ready_root()
+    job = job_with(root, folder, command, {"job/net.sgtr": signed, **tensors}, gpu)
+    done = boot(job, root, qemu_plugin(), request.plugin_args, timeout=request.timeout_s or BOOT_TIMEOUT_S)
     try:
         report = Report(**json.loads(done.files["answer"]))
+        if report.ok:
+            buffers.take_from_guest(done.files)
     except (KeyError, ValueError, TypeError) as error:
         raise RunnerError(f"{PROGRAM} gave no answer: {done.output.strip()}") from error
-    for row in buffers.rows if report.ok else ():
-        if row.slot.kind == SlotKind.OUTPUT:
-            row.data[...] = np.load(io.BytesIO(done.files[f"{row.index}.npy"]), allow_pickle=False)
     return result(report, DEVICE, buffers.outputs, None, signed, gpu)
 
 

@@ -16,10 +16,8 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
-import numpy as np
-
-from host_tools.record.ncnn_job import GUEST_PROGRAM
-from host_tools.record.network import INPUT_SEEDS, other_weights, random_inputs
+from host_tools.record.ncnn_job import GUEST_PROGRAM, input_files
+from host_tools.record.network import plans
 from host_tools.record.preflight import preflight
 from host_tools.support import programs
 from host_tools.support.version import TOOL
@@ -80,7 +78,6 @@ def kit(
         "weights_sha256": hashlib.sha256(weights).hexdigest(),
     }
     weights = preflight(param, weights, shapes)
-    first, second = (random_inputs(shapes, seed) for seed in INPUT_SEEDS)
     files = {
         SPEC: json.dumps(spec, indent=1).encode() + b"\n",
         "run.sh": (HERE / "run.sh").read_bytes(),
@@ -88,15 +85,9 @@ def kit(
         "infer.py": GUEST_PROGRAM.read_bytes(),
         "net.param": param,
     }
-    for run, (values, inputs) in enumerate(
-        [(weights, first), (weights, second), (other_weights(weights), first)], 1
-    ):
-        files[f"{run}/net.bin"] = values
-        words = []
-        for index, (blob, array) in enumerate(inputs.items()):
-            files[f"{run}/input{index}"] = np.ascontiguousarray(array, dtype="<f4").tobytes()
-            words.append(f"--input {blob}={run}/input{index}={'x'.join(map(str, array.shape))}")
-        files[f"{run}/inputs"] = " ".join(words).encode() + b"\n"
+    for run, (values, inputs) in enumerate(plans(weights, shapes), 1):
+        data, words = input_files(inputs, str(run))
+        files |= {f"{run}/net.bin": values, **data, f"{run}/inputs": " ".join(words).encode() + b"\n"}
     return files
 
 

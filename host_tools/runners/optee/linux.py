@@ -6,13 +6,10 @@ Time counts instructions, those of the kernels' interrupts included.
 
 from __future__ import annotations
 
-import io
 import json
 import shlex
 from dataclasses import replace
 from typing import Any
-
-import numpy as np
 
 from host_tools.gpus.family import profile_of
 from host_tools.machine.boot import GuestJob
@@ -21,9 +18,7 @@ from host_tools.runners.optee import linux_machine as linux
 from host_tools.runners.optee import normal_world
 from host_tools.runners.optee.normal_world import NormalWorld, Request, Response
 from host_tools.runners.replay import ReplayRequest, ReplayResult, RunnerError
-from host_tools.support.tensors import npy
 from tee_replayer.status import Report
-from trace_format.schema import SlotKind
 
 DEVICE = "QEMU virt, OP-TEE and Linux, secure world"
 OPTIONS = normal_world.OPTIONS
@@ -55,9 +50,8 @@ def invoke(request: Request) -> Response:
         answer: dict[str, Any] = json.loads(done.files[ANSWER])
         code, origin = int(answer.get("result", "0"), 0), int(answer.get("origin", 0))
         report = Report(**answer["log"]) if answer["log"] else None
-        for row in buffers.rows if answer["ok"] else ():
-            if row.slot.kind == SlotKind.OUTPUT:
-                row.data[...] = np.load(io.BytesIO(done.files[f"{row.index}.npy"]), allow_pickle=False)
+        if answer["ok"]:
+            buffers.take_from_guest(done.files)
     except (KeyError, ValueError, TypeError, AttributeError) as error:
         raise RunnerError(f"gramophone-tee gave no answer that makes sense ({error!r}): {output}") from error
     return Response(code, origin, report, output)
@@ -68,14 +62,19 @@ LINUX = NormalWorld(DEVICE, linux.NORMAL_WORLD, invoke)
 
 def _job(signed: bytes, buffers: Buffers, repeat: int) -> GuestJob:
     """`gramophone-tee`, whose answer and output slots come back as files."""
-    files = {"job/net.sgtr": signed}
-    words = ["gramophone-tee", "replay", "/job/net.sgtr", "--via", "pta", "--json", "--repeat", str(repeat)]
-    for row in buffers.rows:
-        if row.slot.kind == SlotKind.OUTPUT:
-            words += ["--output", f"{row.slot.name}=/out/{row.index}.npy"]
-        else:
-            files[f"job/{row.index}.npy"] = npy(row.data)
-            option = "--input" if row.slot.kind == SlotKind.INPUT else "--param"
-            words += [option, f"{row.slot.name}=/job/{row.index}.npy"]
+    tensors, options = buffers.for_guest()
+    words = [
+        "gramophone-tee",
+        "replay",
+        "/job/net.sgtr",
+        "--via",
+        "pta",
+        "--json",
+        "--repeat",
+        str(repeat),
+        *options,
+    ]
     # A refusal is an answer, too.
-    return GuestJob(f"{shlex.join(words)} >/out/{ANSWER} || true", files, uses_gpu=False)
+    return GuestJob(
+        f"{shlex.join(words)} >/out/{ANSWER} || true", {"job/net.sgtr": signed, **tensors}, uses_gpu=False
+    )
