@@ -11,7 +11,6 @@ import pytest
 from host_tools.demo import PARAM, WEIGHTS
 from host_tools.record import ncnn_cpu
 from host_tools.record.preflight import NetworkError, preflight
-from tests.bench.graphs import GRAPHS
 
 LENET = PARAM.read_bytes()
 LENET_BIN = WEIGHTS.read_bytes()
@@ -178,10 +177,3 @@ def test_a_program_that_crashes_is_an_error(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.setattr("host_tools.record.preflight.PROGRAM", "crashing")
     with pytest.raises(NetworkError, match=r"ncnn ends with SIGSEGV on these files"):
         preflight(LENET, LENET_BIN, SHAPES)
-
-
-@pytest.mark.parametrize("name", GRAPHS)
-def test_whole_networks_are_good(name: str) -> None:
-    make, shape = GRAPHS[name]
-    param, weights = make(1)
-    assert preflight(param, weights, {"data": shape}) == weights
