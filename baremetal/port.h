@@ -17,16 +17,25 @@ static inline volatile uint32_t *gr_word(uint64_t address)
 /* Wait until a register has a value under a mask; false when it did not within `timeout_us`. */
 bool gr_port_wait_word(uint64_t address, uint32_t mask, uint32_t value, uint32_t timeout_us);
 
-/* Registers of the GPU, where the board has nothing in between: for gr_port_read32 and gr_port_write32. */
+/* Registers of the GPU, where the board has nothing in between: for gr_port_read32 and gr_port_write32. The
+ * compiler is not told the base: it then keeps it in a register, for less code, and most stores that a fault
+ * makes the core jump to find no base there. */
+static inline volatile uint32_t *gr_gpu_word(uint32_t offset)
+{
+    uint64_t base = GR_GPU_BASE;
+    __asm__("" : "+r"(base));
+    return gr_word(base + offset);
+}
+
 static inline uint32_t gr_gpu_read(uint32_t offset)
 {
-    return *gr_word(GR_GPU_BASE + (uint64_t)offset);
+    return *gr_gpu_word(offset);
 }
 
 static inline void gr_gpu_write(uint32_t offset, uint32_t value)
 {
     __asm__ volatile("dsb sy" ::: "memory");
-    *gr_word(GR_GPU_BASE + (uint64_t)offset) = value;
+    *gr_gpu_word(offset) = value;
 }
 
 enum { EXIT_OK = 0, EXIT_REFUSED = 1, EXIT_EXCEPTION = 2 };

@@ -120,8 +120,11 @@ static bool is_of_a_trace(const struct machine *m, uint64_t offset, uint64_t val
 static void gpu_write(uc_engine *uc, uint64_t offset, unsigned size, uint64_t value, void *user)
 {
     struct machine *m = user;
-    (void)uc;
-    (void)size;
+    if (offset % size) { /* an Alignment fault: this is Device memory (Arm DDI 0487, B2.7.2) */
+        m->end = END_CRASH;
+        uc_emu_stop(uc);
+        return;
+    }
     m->writes++;
     if (is_of_a_trace(m, offset, value) && m->from_trace++ == 0) {
         m->seen_offset = (uint32_t)offset;
