@@ -47,25 +47,28 @@ static void write64(uint32_t offset, uint64_t value)
     gr_port_write32(offset + 4, (uint32_t)(value >> 32));
 }
 
-/* The table at an offset of the carve-out. */
-static uint64_t *table_at(const struct gr_replayer *r, uint64_t offset)
+/* A table by its number; the first are the roots. */
+static uint64_t *table_at(const struct gr_replayer *r, uint64_t number)
 {
-    return (uint64_t *)(void *)(r->memory.base + offset);
+    return (uint64_t *)(void *)(r->memory.base + r->carveout_bytes + number * GR_PAGE_BYTES);
 }
 
-static uint64_t root_offset(const struct gr_replayer *r, uint32_t space)
+/* Where the GPU finds it. */
+static uint64_t table_phys(const struct gr_replayer *r, uint64_t number)
 {
-    return r->carveout_bytes + (uint64_t)space * GR_PAGE_BYTES;
+    return r->memory.phys + r->carveout_bytes + number * GR_PAGE_BYTES;
 }
 
-static uint64_t offset_of(const struct gr_replayer *r, uint64_t entry)
+/* The table that an entry leads to; NULL if it is none of ours, which only a fault can have made so. */
+static uint64_t *table_of(const struct gr_replayer *r, uint64_t entry)
 {
-    return (entry & ADDRESS) - r->memory.phys;
+    const uint64_t number = ((entry & ADDRESS) - table_phys(r, 0)) / GR_PAGE_BYTES;
+    return number < r->tables ? table_at(r, number) : NULL;
 }
 
-static uint32_t index_of(uint64_t page, uint32_t shift)
+static uint32_t index_of(uint64_t va, uint32_t shift)
 {
-    return (uint32_t)(page >> shift) & (ENTRIES - 1);
+    return (uint32_t)(va >> shift) & (ENTRIES - 1);
 }
 
 /* A table for each range of a table's size that is mapped or unmapped, except the range that the previous
@@ -119,7 +122,7 @@ void gr_driver_set_table(struct gr_replayer *r, uint32_t space)
 {
     const uint32_t at = space * SPACE_BYTES;
     write64(GR_AS0_TRANSCFG_LO + at, GR_MMU_CONFIG);
-    write64(GR_AS0_TRANSTAB_LO + at, r->memory.phys + root_offset(r, space));
+    write64(GR_AS0_TRANSTAB_LO + at, table_phys(r, space));
     write64(GR_AS0_MEMATTR_LO + at, GR_MMU_ATTRIBUTES);
 }
 
@@ -127,22 +130,23 @@ void gr_driver_set_table(struct gr_replayer *r, uint32_t space)
  * there, or an empty one. NULL: there is no room for it. */
 static uint64_t *table_below(struct gr_replayer *r, uint64_t *entry)
 {
-    if ((*entry & TYPE) != TABLE) {
-        const uint64_t offset = r->carveout_bytes + r->tables * GR_PAGE_BYTES;
-        if (offset >= r->low_bytes)
-            return NULL;
-        r->tables++;
-        for (uint32_t i = 0; i < ENTRIES && *entry; i++)
-            table_at(r, offset)[i] = (*entry ^ PAGE_TO_BLOCK) + (uint64_t)i * GR_PAGE_BYTES;
-        *entry = (r->memory.phys + offset) | TABLE;
-    }
-    return table_at(r, offset_of(r, *entry));
+    const uint64_t above = *entry;
+    if ((above & TYPE) == TABLE)
+        return table_of(r, above);
+    if (r->tables >= (r->low_bytes - r->carveout_bytes) / GR_PAGE_BYTES)
+        return NULL;
+    uint64_t *table = table_at(r, r->tables);
+    for (uint32_t i = 0; i < ENTRIES && above; i++)
+        table[i] = (above ^ PAGE_TO_BLOCK) + (uint64_t)i * GR_PAGE_BYTES;
+    *entry = table_phys(r, r->tables) | TABLE;
+    r->tables++;
+    return table;
 }
 
 /* The entry of level 2 for a page; tables that lead there are made. NULL: there is no room for one. */
 static uint64_t *entry_for(struct gr_replayer *r, uint32_t space, uint64_t page)
 {
-    uint64_t *entry = table_at(r, root_offset(r, space)) + index_of(page, ROOT_SHIFT);
+    uint64_t *entry = table_at(r, space) + index_of(page, ROOT_SHIFT);
     for (uint32_t shift = ROOT_SHIFT - LEVEL_BITS; shift; shift -= LEVEL_BITS) {
         uint64_t *table = table_below(r, entry);
         if (!table)
@@ -193,13 +197,14 @@ enum gr_status gr_driver_unmap(struct gr_replayer *r, const struct gr_action *a)
 
 uint64_t gr_driver_translate(const struct gr_replayer *r, uint32_t space, uint64_t va)
 {
-    uint64_t entry = va < r->va_bytes ? (r->memory.phys + root_offset(r, space)) | TABLE : 0,
-             shift = GR_VA_BITS;
+    uint64_t entry = va < r->va_bytes ? table_phys(r, space) | TABLE : 0;
+    uint32_t shift = GR_VA_BITS;
     while (shift > 12 && (entry & TYPE) == TABLE) {
+        const uint64_t *table = table_of(r, entry);
         shift -= LEVEL_BITS;
-        entry = table_at(r, offset_of(r, entry))[va >> shift & (ENTRIES - 1)];
+        entry = table ? table[index_of(va, shift)] : 0;
     }
-    return entry ? offset_of(r, entry) + (va & ((UINT64_C(1) << shift) - 1)) : UINT64_MAX;
+    return entry ? (entry & ADDRESS) - r->memory.phys + (va & ((UINT64_C(1) << shift) - 1)) : UINT64_MAX;
 }
 
 uint32_t gr_driver_fault(void)

@@ -42,7 +42,6 @@ class Defect:
 
 BOTH = ("v3d42", "mali_g71")
 ANY = ("v3d42",)  # nothing in the unit depends on the GPU
-WALK = "page tables in memory: see docs/adr/0014-proof.md"
 UNITS = (
     Unit("core/lz4.c", ANY),
     Unit("core/stream.c", ANY),
@@ -77,21 +76,7 @@ UNITS = (
     Unit(
         "drivers/mali_g71.c",
         ("mali_g71",),
-        left_out=dict.fromkeys(
-            (
-                "table_at",
-                "offset_of",
-                "index_of",
-                "gr_driver_bytes",
-                "table_below",
-                "entry_for",
-                "set_pages",
-                "gr_driver_map",
-                "gr_driver_unmap",
-                "gr_driver_translate",
-            ),
-            WALK,
-        ),
+        left_out={"table_at": "a cast of bytes to words, which WP's memory model lacks"},
     ),
 )
 DEFECTS = (
@@ -139,4 +124,19 @@ DEFECTS = (
         "at < GR_ADDRESS_SPACES * SPACE_BYTES",
         "at <= GR_ADDRESS_SPACES * SPACE_BYTES",
     ),
+    Defect(
+        "mali_g71",
+        "mali_g71",
+        "table_of",
+        "number < r->tables ? table_at(r, number) : NULL",
+        "table_at(r, number)",
+    ),
+    Defect(
+        "mali_g71",
+        "mali_g71",
+        "table_below",
+        "r->tables >= (r->low_bytes - r->carveout_bytes) / GR_PAGE_BYTES",
+        "r->tables > (r->low_bytes - r->carveout_bytes) / GR_PAGE_BYTES",
+    ),
+    Defect("mali_g71", "mali_g71", "set_pages", "left < ENTRIES - first ? left : ENTRIES - first", "left"),
 )

@@ -211,6 +211,26 @@ def test_aligned_memory_is_mapped_in_blocks() -> None:
     assert board.replayer.translate(0, (6 * ENTRIES + 7) * PAGE) is None
 
 
+@pytest.mark.parametrize("level", [0, 1, 2])
+@pytest.mark.parametrize("phys", [0, s.CARVEOUT_PHYS, s.CARVEOUT_PHYS + (8 << 20), 1 << 40, (1 << 48) - PAGE])
+def test_an_entry_that_leads_elsewhere_is_not_followed(level: int, phys: int) -> None:
+    """A fault in memory: the walk ends there, for reading and for mapping, and nothing else is written."""
+    page = 5 * ENTRIES + 3
+    start = action(Op.REPLAY_START)
+    board = Board(trace(map_(0, page, 20, 1), start, map_(0, page, 21, 1), slots=[], image=b""))
+    board.replayer.run()
+    assert board.replayer.translate(0, page * PAGE) == 21 * PAGE
+    root = FRAMES * PAGE
+    walked = [root, root + SPACES * PAGE, root + (SPACES + 1) * PAGE]
+    entries = board.memory[walked[level] : walked[level] + PAGE].view("<u8")
+    entries[page >> (9 * (3 - level)) & (ENTRIES - 1)] = phys | 3
+    before = board.memory.copy()
+    assert board.replayer.translate(0, page * PAGE) is None
+    with pytest.raises(ReplayError, match="secure memory is too small"):
+        board.replayer.run()
+    assert np.array_equal(board.memory[: FRAMES * PAGE], before[: FRAMES * PAGE])
+
+
 def test_memory_for_tables_is_what_the_mappings_need() -> None:
     """Eight roots, and tables for what the mappings touch, neighbours sharing theirs; all of it is checked."""
 

@@ -31,11 +31,107 @@ uint32_t gr_port_read32(uint32_t offset);
 */
 static void write64(uint32_t offset, uint64_t value);
 
-/*@ requires carveout(r) && space < GR_ADDRESS_SPACES;
-    assigns \nothing;
-    ensures \result == r->carveout_bytes + space * GR_PAGE_BYTES;
+/* The driver's memory, from carveout_bytes to low_bytes, as the tables' entries; the page tables of a loaded
+ * trace, whatever their entries are. */
+/*@ axiomatic words { logic uint64_t *words(uint8_t *base, integer at); }
+    logic uint64_t *entries(struct gr_replayer *r) = words(r->memory.base, r->carveout_bytes);
+    logic integer room(struct gr_replayer *r) = (r->low_bytes - r->carveout_bytes) / GR_PAGE_BYTES;
+    predicate walk(struct gr_replayer *r) =
+      carveout(r) && r->memory.phys <= 1099511627776 && GR_ADDRESS_SPACES <= r->tables <= room(r) &&
+      \valid(entries(r) + (0 .. 512 * room(r) - 1)) &&
+      \separated(r, entries(r) + (0 .. 512 * room(r) - 1));
+    predicate within(struct gr_replayer *r, uint64_t *at, integer count) =
+      \base_addr(at) == \base_addr(entries(r)) && entries(r) <= at &&
+      at + count <= entries(r) + 512 * r->tables;
 */
-static uint64_t root_offset(const struct gr_replayer *r, uint32_t space);
+
+/*@ requires walk(r) && number < room(r);
+    assigns \nothing;
+    admit ensures cast: \result == entries(r) + 512 * number;
+*/
+static uint64_t *table_at(const struct gr_replayer *r, uint64_t number);
+
+/*@ requires walk(r) && number < room(r);
+    assigns \nothing;
+    ensures \result == r->memory.phys + r->carveout_bytes + number * GR_PAGE_BYTES;
+*/
+static uint64_t table_phys(const struct gr_replayer *r, uint64_t number);
+
+/*@ requires walk(r);
+    assigns \nothing;
+    ensures \result == NULL || within(r, \result, 512);
+*/
+static uint64_t *table_of(const struct gr_replayer *r, uint64_t entry);
+
+/*@ requires shift < 64;
+    assigns \nothing;
+    ensures \result < 512;
+*/
+static uint32_t index_of(uint64_t va, uint32_t shift);
+
+/*@ requires carveout(r) && tables(r) && index < r->action_count;
+    assigns \nothing;
+*/
+struct gr_action gr_action_at(const struct gr_replayer *r, uint32_t index);
+
+/*@ requires \valid_read(action);
+    assigns \nothing;
+    admit ensures mask: \result == action->arg % 16;
+*/
+uint32_t gr_action_address_space(const struct gr_action *action);
+
+/*@ requires \valid_read(action);
+    assigns \nothing;
+*/
+uint64_t gr_action_va_page(const struct gr_action *action);
+
+/*@ requires carveout(r) && tables(r);
+    assigns \nothing;
+*/
+uint64_t gr_driver_bytes(const struct gr_replayer *r);
+
+/*@ requires walk(r) && within(r, entry, 1);
+    assigns r->tables, entries(r)[0 .. 512 * room(r) - 1];
+    ensures walk(r) && \old(r->tables) <= r->tables;
+    ensures \result == NULL || within(r, \result, 512);
+*/
+static uint64_t *table_below(struct gr_replayer *r, uint64_t *entry);
+
+/*@ requires walk(r) && space < GR_ADDRESS_SPACES;
+    assigns r->tables, entries(r)[0 .. 512 * room(r) - 1];
+    ensures walk(r);
+    ensures \result == NULL || within(r, \result, 1);
+*/
+static uint64_t *entry_for(struct gr_replayer *r, uint32_t space, uint64_t page);
+
+/* An action that gr_fetch_action has let pass: its pages lie in an address space that there is. */
+/*@ predicate mapping(struct gr_replayer *r, struct gr_action *a) =
+      walk(r) && \valid_read(a) && \separated(a, r) &&
+      \separated(a, entries(r) + (0 .. 512 * room(r) - 1)) && a->arg % 16 < GR_ADDRESS_SPACES;
+*/
+
+/*@ requires mapping(r, a);
+    assigns r->tables, entries(r)[0 .. 512 * room(r) - 1];
+    ensures walk(r);
+*/
+static enum gr_status set_pages(struct gr_replayer *r, const struct gr_action *a, uint64_t leaf);
+
+/*@ requires mapping(r, a);
+    assigns r->tables, entries(r)[0 .. 512 * room(r) - 1];
+    ensures walk(r);
+*/
+enum gr_status gr_driver_map(struct gr_replayer *r, const struct gr_action *a);
+
+/*@ requires mapping(r, a);
+    assigns r->tables, entries(r)[0 .. 512 * room(r) - 1];
+    ensures walk(r);
+*/
+enum gr_status gr_driver_unmap(struct gr_replayer *r, const struct gr_action *a);
+
+/*@ requires walk(r) && space < GR_ADDRESS_SPACES;
+    assigns \nothing;
+*/
+uint64_t gr_driver_translate(const struct gr_replayer *r, uint32_t space, uint64_t va);
 
 /*@ requires \valid(r);
     assigns r->tables;
@@ -43,7 +139,7 @@ static uint64_t root_offset(const struct gr_replayer *r, uint32_t space);
 */
 bool gr_driver_reset(struct gr_replayer *r);
 
-/*@ requires carveout(r) && space < GR_ADDRESS_SPACES;
+/*@ requires walk(r) && space < GR_ADDRESS_SPACES;
     assigns \nothing;
 */
 void gr_driver_set_table(struct gr_replayer *r, uint32_t space);
