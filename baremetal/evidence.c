@@ -112,9 +112,9 @@ static uint32_t serve(struct gr_replayer *replayer, struct mailbox_request *requ
     const bool loaded = gr_load(replayer, &memory, &source, request->trace_bytes, &policy) == GR_STATUS_OK;
     if (!gr_log_append(&e.log, loaded ? GR_LOG_KIND_LOAD : GR_LOG_KIND_REFUSAL, report))
         report->status = GR_STATUS_LOG;
-    if (report->status == GR_STATUS_OK)
-        report->status = bind(replayer, request->buffer_count);
     for (uint32_t i = 0; i < request->repeat && report->status == GR_STATUS_OK; i++) {
+        if (!bind(replayer, request->buffer_count, i))
+            break;
         const bool done = gr_run(replayer) == GR_STATUS_OK;
         if (!gr_log_append(&e.log, GR_LOG_KIND_REPLAY, report))
             report->status = GR_STATUS_LOG;

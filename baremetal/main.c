@@ -32,7 +32,8 @@ static bool read_trace(void *ctx, uint64_t offset, uint8_t *to, uint32_t bytes)
     return true;
 }
 
-static enum gr_status bind(struct gr_replayer *replayer, uint32_t count)
+/* Bind what a replay takes and gives; after the first one, what is not the same again. */
+static bool bind(struct gr_replayer *replayer, uint32_t count, uint32_t replay)
 {
     for (uint32_t i = 0; i < count; i++) {
         struct mailbox_buffer b;
@@ -41,11 +42,16 @@ static enum gr_status bind(struct gr_replayer *replayer, uint32_t count)
         if (b.slot >= MAILBOX_LOG && b.slot <= MAILBOX_ATTESTATION)
             continue; /* evidence.c has its own copy */
 #endif
+        if (replay && !b.step)
+            continue;
+        b.offset += (uint64_t)b.step * replay; /* wherever that leads, it is looked at next */
         if (!is_shared(b.offset, b.bytes) ||
-            gr_bind(replayer, b.slot, shared(b.offset), b.bytes) != GR_STATUS_OK)
-            return GR_STATUS_REQUEST;
+            gr_bind(replayer, b.slot, shared(b.offset), b.bytes) != GR_STATUS_OK) {
+            replayer->report.status = GR_STATUS_REQUEST;
+            return false;
+        }
     }
-    return GR_STATUS_OK;
+    return true;
 }
 
 /* Serve the request; the number of replays done. */
@@ -59,11 +65,9 @@ static uint32_t serve(struct gr_replayer *replayer, struct mailbox_request *requ
     uint32_t replays = 0;
     if (gr_load(replayer, &memory, &source, request->trace_bytes, &policy) != GR_STATUS_OK)
         return 0;
-    replayer->report.status = bind(replayer, request->buffer_count);
-    while (replayer->report.status == GR_STATUS_OK && replays < request->repeat) {
-        if (gr_run(replayer) == GR_STATUS_OK)
-            replays++;
-    }
+    while (replays < request->repeat && bind(replayer, request->buffer_count, replays) &&
+           gr_run(replayer) == GR_STATUS_OK)
+        replays++;
     gr_unload(replayer);
     return replays;
 }

@@ -49,14 +49,20 @@ static uint32_t transfer(uint32_t session, const struct mailbox_buffer *buffer, 
     return result;
 }
 
-/* All the request's buffers whose slots are outputs, or are not. */
-static uint32_t transfer_all(uint32_t session, uint32_t count, bool output)
+/* All the request's buffers whose slots are outputs, or are not, for a replay: what is the same in all of
+ * them goes in before the first and out after the last. */
+static uint32_t transfer_all(uint32_t session, const struct mailbox_request *request, uint32_t replay,
+                             bool output)
 {
     uint32_t result = 0;
-    for (uint32_t i = 0; !result && i < count; i++) {
+    const bool is_end = output ? replay + 1 >= request->repeat : !replay;
+    for (uint32_t i = 0; !result && i < request->buffer_count; i++) {
         struct mailbox_buffer buffer;
         struct gramophone_slot slot;
         memcpy(&buffer, shared(sizeof(struct mailbox_request) + i * sizeof buffer), sizeof buffer);
+        if (!buffer.step && !is_end)
+            continue;
+        buffer.offset += (uint64_t)buffer.step * replay;
         result =
             tee_invoke(session, GRAMOPHONE_DESCRIBE,
                        (struct tee_param[TEE_PARAMS]){{TEE_VALUE_IN, buffer.slot, 0},
@@ -73,13 +79,15 @@ static uint32_t transfer_all(uint32_t session, uint32_t count, bool output)
 static uint32_t serve(uint32_t session, const struct mailbox_request *request, uint64_t *replays)
 {
     uint32_t result = load(session, request);
-    if (!result)
-        result = transfer_all(session, request->buffer_count, false);
     for (uint32_t i = 0; !result && i < request->repeat; i++) {
-        result = tee_invoke(session, GRAMOPHONE_RUN, (struct tee_param[TEE_PARAMS]){{0}});
+        result = transfer_all(session, request, i, false);
+        if (!result)
+            result = tee_invoke(session, GRAMOPHONE_RUN, (struct tee_param[TEE_PARAMS]){{0}});
         *replays += !result;
+        if (!result)
+            result = transfer_all(session, request, i, true);
     }
-    return result ? result : transfer_all(session, request->buffer_count, true);
+    return result;
 }
 
 static void get_log(uint32_t session, struct gr_report *report)

@@ -42,6 +42,8 @@ def _jobs(flow: Flow) -> Iterator[Finding]:
     if flow.left:
         what = f"of the inputs of a replay, {_bytes(flow.left)} are still there after the next one"
         yield _found("GR702", f"{what}, from offset {flow.left[0].first:#x} of the carve-out on")
+    if flow.state:
+        yield _found("GR709", f"{_bytes(flow.state)} keep what replays make of their inputs")
     for job in flow.jobs:
         if job.addresses or job.control:
             yield _found("GR705", _decides(job), job.action)

@@ -122,13 +122,15 @@ class Flow:
 
     Attributes:
         jobs, edges, outputs: of the first replay, where nothing else is said.
-        left: bytes of the carve-out that after the second replay still depend on inputs of the first.
+        left: bytes of the carve-out that after the second replay still depend on inputs of the first; not state.
+        state: bytes of it that a replay keeps on purpose, and that depend on its inputs.
     """
 
     jobs: tuple[JobFlow, ...]
     edges: tuple[Edge, ...]
     outputs: tuple[OutputFlow, ...]
     left: tuple[Range, ...]
+    state: tuple[Range, ...]
 
     def through(self, output: str) -> set[str]:
         """Jobs that have computed anything of an output, as in `Edge`."""
@@ -156,6 +158,7 @@ def follow(trace: Trace) -> Flow:
     with contextlib.closing(Follower(trace)) as run:
         run.run(given)
         jobs, edges, copied = run.jobs, run.edges, run.copied
+        state = run.state()
         used = [job for job in jobs if any(source == f"job:{job.number}" for source, _ in edges)]
         run.next_replay()
         run.run({name: value for name, value in given.items() if name not in optional})
@@ -163,7 +166,8 @@ def follow(trace: Trace) -> Flow:
             tuple(_job(run.names, job, again) for job, again in zip(jobs, run.jobs, strict=True)),
             tuple(Edge(source, target, count) for (source, target), count in edges.items()),
             tuple(_output(run.names, name, copied[name], run.copied[name], used) for name in copied),
-            tuple(run.left()),
+            run.left(),
+            state,
         )
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import mmap
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,10 +21,10 @@ from host_tools.model.frames import Mask
 from host_tools.model.interpreter import MAP_NORESERVE, Interpreter
 from host_tools.support.pages import pages_of
 from host_tools.vgpu.binding import ACCESS_READ, ACCESS_READ_FIRST, ACCESS_WRITTEN, Decisions
-from trace_format.actions import Action, Op
+from trace_format.actions import Action, Columns, Op
 from trace_format.operators import operands
 from trace_format.schema import PAGE_BYTES, SlotKind
-from trace_format.trace import Slot
+from trace_format.trace import Slot, Trace
 
 # Labels: the image and what else the trace brings; memory that nobody has written; registers that a thread has not
 # written; inputs of an earlier replay; from FIRST_SLOT on, slots.
@@ -141,6 +141,11 @@ class Follower(Interpreter):
         self.names = Names.of(self.trace.slots)
         self.labels: NDArray[np.uint32] = _sparse(size, np.uint32)
         self._writers: NDArray[np.int32] = _sparse(size, np.int32)
+        # What the prologue fills and no replay does; a retry would undo state, so with retries it is a mistake.
+        self._state: NDArray[np.bool_] = _sparse(size, np.bool_)
+        starts = np.flatnonzero(Columns(self.trace.actions).is_op(Op.REPLAY_START))
+        retries = (Trace.META_DEFAULTS | self.trace.meta)["retry_limit"]
+        self._first = int(starts[0]) if len(starts) and not retries else 0
         self._known: set[int] = set()
         self._kinds = {job.start.index: job.kind for job in self.gpu_profile.jobs}
         if self.trace.image:
@@ -152,20 +157,30 @@ class Follower(Interpreter):
             raise
 
     def next_replay(self) -> None:
-        """The replay is over: what depends on its inputs is from an earlier one from now on."""
+        """The replay is over: what depends on its inputs is from an earlier one from now on, or is state."""
         inputs = np.uint32(self.names.inputs)
         for page in self._known:
             here = self.labels[page * PAGE_BYTES :][:PAGE_BYTES]
+            state = self._state[page * PAGE_BYTES :][:PAGE_BYTES]
             dependent = here & inputs != 0
-            here[dependent] = here[dependent] & ~inputs | np.uint32(EARLIER)
+            label = np.where(state[dependent], np.uint32(IMAGE), np.uint32(EARLIER))
+            here[dependent] = here[dependent] & ~inputs | label
         self.jobs, self.edges, self.copied, self.computed = [], Counter(), {}, {}
 
     def left(self) -> tuple[Range, ...]:
         """Bytes that depend on inputs of an earlier replay."""
-        pages = [
-            (page * PAGE_BYTES, self.labels[page * PAGE_BYTES :][:PAGE_BYTES]) for page in sorted(self._known)
-        ]
-        return joined([part for at, labels in pages for part in ranges(labels & EARLIER != 0, at)])
+        return self._where(lambda labels, state: labels & EARLIER != 0)
+
+    def state(self) -> tuple[Range, ...]:
+        """Bytes of state that depend on inputs of this replay."""
+        return self._where(lambda labels, state: state & (labels & np.uint32(self.names.inputs) != 0))
+
+    def _where(self, wanted: Callable[[NDArray[np.uint32], Mask], Mask]) -> tuple[Range, ...]:
+        parts: list[Range] = []
+        for at in (page * PAGE_BYTES for page in sorted(self._known)):
+            here = slice(at, at + PAGE_BYTES)
+            parts += ranges(wanted(self.labels[here], self._state[here]), at)
+        return joined(parts)
 
     def _step(self, row: Action) -> None:
         starts = row.op in (Op.REG_WRITE, Op.REG_WRITE_KEPT) and row.register in self._kinds
@@ -194,6 +209,7 @@ class Follower(Interpreter):
     def _fill(self, at: int, size: int) -> None:
         self._know(at, size)
         self._write(slice(at, at + size), IMAGE, BY_TRACE)
+        self._state[at : at + size] = self.index < self._first
 
     def _write(self, where: slice | NDArray[np.int64], label: int, writer: int) -> None:
         self.labels[where] = label

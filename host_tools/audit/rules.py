@@ -331,6 +331,14 @@ RULES = {
             "a replay that does not come to its end shows nothing of its data",
             WHEN_IT_RUNS,
         ),
+        Rule(
+            "GR709",
+            "no state",
+            _E,
+            "who gets a result gets something of what all replays before were given: of a network that is trained "
+            "it can be accepted. Where a trace allows retries it is no state, but GR701 and GR702",
+            "wiped when the trace is unloaded, or cleared between users",
+        ),
     )
 }
 

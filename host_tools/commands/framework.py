@@ -320,3 +320,21 @@ def _tell(message: str, as_json: bool) -> None:
 def _fail(ctx: click.Context, message: str, as_json: bool, status: int = 2) -> NoReturn:
     _tell(message, as_json)
     ctx.exit(status)
+
+
+class Pair(click.ParamType[Any]):
+    """NAME=VALUE, as a pair of texts."""
+
+    def __init__(self, form: str) -> None:
+        self.name = form
+
+    def get_metavar(self, *_: Any, **__: Any) -> str:
+        """As help shows it."""
+        return self.name
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, str]:
+        """The two sides."""
+        name, equals, other = str(value).partition("=")
+        if not (name and equals and (other or self.name == "NAME=VALUE")):
+            self.fail(f"expected {self.name}, found {value!r}", param, ctx)
+        return name, other

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from host_tools.commands.framework import FILE, GramophoneCommand, Outcome, SubGroup, UsageError, say
+from host_tools.commands.framework import FILE, GramophoneCommand, Outcome, Pair, SubGroup, UsageError, say
 from host_tools.commands.recording_models import record_onnx, record_pytorch
 from host_tools.commands.recording_options import (
     GPU,
@@ -16,7 +16,6 @@ from host_tools.commands.recording_options import (
     SNAPSHOT,
     TIMEOUT,
     TOLERANCE,
-    Pair,
     check_network,
     written,
 )

@@ -50,24 +50,6 @@ TOLERANCE = click.option(
 )
 
 
-class Pair(click.ParamType[Any]):
-    """NAME=VALUE, as a pair of texts."""
-
-    def __init__(self, form: str) -> None:
-        self.name = form
-
-    def get_metavar(self, *_: Any, **__: Any) -> str:
-        """As help shows it."""
-        return self.name
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, str]:
-        """The two sides."""
-        name, equals, other = str(value).partition("=")
-        if not (name and equals and (other or self.name == "NAME=VALUE")):
-            self.fail(f"expected {self.name}, found {value!r}", param, ctx)
-        return name, other
-
-
 class Shape(click.ParamType[Any]):
     """NAME=1x28x28."""
 

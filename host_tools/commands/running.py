@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -19,10 +19,10 @@ from host_tools.commands.streams import read
 from host_tools.record.network import TOLERANCE
 from host_tools.runners import LINUX, NORMAL_WORLDS, OPTEE, WITHOUT_OPTEE, run, runner_of
 from host_tools.runners.needs import open_trace, secure_bytes
-from host_tools.runners.replay import NONE, ReplayRequest, ReplayResult
+from host_tools.runners.replay import NONE, ReplayRequest, ReplayResult, Tensor
 from host_tools.support.files import check_writable, write_atomically
 from host_tools.support.progress import phase
-from host_tools.support.tensors import Assignment, assigned, load_all, npy, slot_of, without_value
+from host_tools.support.tensors import Assignment, assigned, load_all, load_series, npy, slot_of, without_value
 from signing.replay_log import ENTRY_BYTES
 from signing.verify import Verdict, verify_trace
 from trace_format.errors import GramophoneError, SlotError, listed, printable
@@ -123,8 +123,9 @@ def prepare(
     min_security_version: int,
     bearssl: Path | None,
     aws_lc: Path | None,
+    series: Files = (),
 ) -> Prepared:
-    """Read what `run_options` name, and check that it fits together."""
+    """Read what `run_options` name, and what --series names, and check that it fits together."""
     files = assigned("input", inputs), assigned("parameter", parameters)
     if normal_world and runner != OPTEE:
         raise UsageError(f"--normal-world cannot be used with --on {runner}: only optee has one")
@@ -139,11 +140,13 @@ def prepare(
     if found.verdict == Verdict.MALFORMED:  # not a signed trace at all; refusing one is the device's part
         raise GramophoneError(found.reason)
     trace = open_trace(data)
-    tensors = {}
+    tensors, all_replays = {}, {}
     if trace is not None:
+        names = assigned("input", series).items()
+        all_replays = {name: load_series(path, slot_of(trace, name, SlotKind.INPUT)) for name, path in names}
         tensors = load_all(trace, files[0], SlotKind.INPUT) | load_all(trace, files[1], SlotKind.PARAMETER)
         if found.ok:  # what is not verified, the device refuses
-            _check_complete(signed, trace, set(tensors))
+            _check_complete(signed, trace, {*tensors, *all_replays})
     world = NORMAL_WORLDS[normal_world or "bare-metal"] if runner == OPTEE else runner
     request = ReplayRequest(
         data,
@@ -156,6 +159,7 @@ def prepare(
         aws_lc,
         firmware,
         timeout_s=timeout,
+        series=all_replays,
     )
     return Prepared(trace, world, request)
 
@@ -172,6 +176,16 @@ def _check_complete(signed: Path, trace: Trace, given: set[str]) -> None:
             f"{signed}: no value for {' and '.join(wanting)}: give SLOT=FILE.npy for each, or a folder with "
             "SLOT.npy files; 'gramophone build --param' makes parameters a part of the trace"
         )
+
+
+def _replays(repeat: int | None, series: Mapping[str, Tensor]) -> int:
+    """How many replays there are; UsageError where --repeat and the series do not agree."""
+    counts = {f"--series {name}": len(array) for name, array in series.items()}
+    counts |= {"--repeat": repeat} if repeat is not None else {}
+    if len(set(counts.values())) > 1:
+        said = ", ".join(f"{what}: {count}" for what, count in counts.items())
+        raise UsageError(f"the numbers of replays differ: {said}")
+    return next(iter(counts.values()), 1)
 
 
 @click.command(
@@ -208,7 +222,19 @@ def _check_complete(signed: Path, trace: Trace, given: set[str]) -> None:
 )
 @click.option("--top", type=click.IntRange(1), metavar="N", help="Show the N largest values of each output.")
 @click.option("--labels", type=FILE, help="Names of an output's elements, one a line, for --top.")
-@click.option("--repeat", type=click.IntRange(1, 1_000_000), default=1, help="Replays in a row.")
+@click.option("--repeat", type=click.IntRange(1, 1_000_000), help="Replays in a row; default: 1, or as --series.")
+@click.option(
+    "--series",
+    type=Assignment(),
+    multiple=True,
+    help="An input slot's values in replays that follow one another, along the first dimension; repeatable.",
+)
+@click.option(
+    "--each",
+    type=Assignment(),
+    multiple=True,
+    help="Where to write what an output slot was after each replay, in the same form; repeatable.",
+)
 @click.option("--store", type=FILE, help="What an emulated device with a replay log keeps: a folder of 'enrol'.")
 @click.option("--entries", type=FILE, help="Append the log's new entries to this file; with --store.")
 @click.option("--nonce", type=Nonce(), help="Ask the device for an attestation on this nonce; with --store.")
@@ -219,7 +245,9 @@ def replay_command(
     tolerance: float,
     top: int | None,
     labels: Path | None,
-    repeat: int,
+    repeat: int | None,
+    series: Files,
+    each: Files,
     runner: str,
     store: Path | None,
     entries: Path | None,
@@ -237,15 +265,21 @@ def replay_command(
         raise UsageError("--labels names what --top shows: give both")
     _check_evidence(runner, options["firmware"], store, entries, nonce, attestation)
     earlier = entries.read_bytes() if entries is not None and entries.exists() else b""
-    prepared = prepare(runner=runner, **options)
+    prepared = prepare(runner=runner, series=series, **options)
+    every = assigned("output", each)
+    if both := sorted(every.keys() & targets.keys()):
+        raise UsageError(
+            f"--each, --output: {listed(both)} is written after each replay or after the last, not both"
+        )
     wanted, shown = {}, Shown(top, None)
     if prepared.trace is not None:
-        for name, path in targets.items():
+        for name, path in (targets | every).items():
             slot_of(prepared.trace, name, SlotKind.OUTPUT)
             check_writable(path)
         wanted = read_expected(prepared.trace, files)
         shown = Shown(top, read_labels(labels, prepared.trace) if labels else None)
-    prepared.request = replace(prepared.request, repeat=repeat, store=store, nonce=nonce)
+    count = _replays(repeat, prepared.request.series)
+    prepared.request = replace(prepared.request, repeat=count, each=frozenset(every), store=store, nonce=nonce)
     with phase(f"replaying on {runner}"):
         result = prepared.replay()
     if entries is not None:
@@ -253,7 +287,7 @@ def replay_command(
     if attestation is not None and result.evidence.attestation:
         write_atomically(attestation, result.evidence.attestation)
     written = {}
-    for name, path in targets.items() if result.ok else ():
+    for name, path in (targets | every).items() if result.ok else ():
         write_atomically(path, npy(result.outputs[name]))
         written[name] = str(path)
     compared = compare(result.outputs, wanted, tolerance) if result.ok else []

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from host_tools.commands.framework import FILE, GramophoneCommand, Outcome
+from host_tools.commands.framework import FILE, GramophoneCommand, Outcome, Pair, UsageError
 from host_tools.commands.streams import OUTPUT, check_output, read, write
 from host_tools.gpus.page_tables import DivergenceError
 from host_tools.passes import PASSES
@@ -115,6 +115,20 @@ def facts(trace: Trace) -> dict[str, Any]:
     multiple=True,
     help="Value of a parameter slot, or a folder with SLOT.npy files.",
 )
+@click.option(
+    "--state",
+    "states",
+    type=Pair("INPUT=OUTPUT"),
+    multiple=True,
+    help="What a replay leaves in OUTPUT is the next one's INPUT; repeatable.",
+)
+@click.option(
+    "--open",
+    "open_slots",
+    metavar="SLOT",
+    multiple=True,
+    help="Slot of --state that callers may set or read; repeatable. Without it the state is the trace's own.",
+)
 @click.option("--skip", metavar="PASS", multiple=True, help="Leave out a pass (again for more).")
 @click.option("--keep-inputs", is_flag=True, help="Keep recorded inputs, for replays that are given none.")
 @click.option(
@@ -128,6 +142,8 @@ def build_command(
     raw: Path,
     output: Path,
     parameters: tuple[tuple[str | None, Path], ...],
+    states: tuple[tuple[str, str], ...],
+    open_slots: tuple[str, ...],
     skip: tuple[str, ...],
     keep_inputs: bool,
     gpu: str | None,
@@ -136,6 +152,10 @@ def build_command(
 ) -> Outcome:
     """See `help`."""
     files = assigned("parameter", parameters)
+    if len(dict(states)) != len(states):
+        raise UsageError("--state: an input is given twice")
+    if open_slots and not states:
+        raise UsageError("--open: is about slots of --state")
     data = read(raw)
     check_output(output)
     trace = Trace.parse(data, str(raw))
@@ -159,6 +179,8 @@ def build_command(
                     trace,
                     skip=(*skip, *KEEP_INPUTS) if keep_inputs else skip,
                     parameters=values,
+                    states=dict(states),
+                    open_slots=open_slots,
                     progress=done,
                 )
         except (DivergenceError, VgpuError) as error:  # passes run the trace

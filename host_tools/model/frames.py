@@ -34,12 +34,14 @@ class Page:
         content: what it holds when a replay starts, PAGE_BYTES bytes; zero where it is not live.
         live: bytes whose initial value must be there; the rest may be anything. Copies of a page share the arrays.
         in_image: the page is mapped where the image has it, so it costs no copy (relocation decides).
+        state: bytes that are filled in the prologue only, so that they keep what a replay leaves there.
     """
 
     frame: int
     content: Bytes
     live: Mask
     in_image: bool = False
+    state: Mask = field(default_factory=lambda: _BLANK_MASK)
     _fills: tuple[list[Span], list[Span]] | None = field(default=None, repr=False, compare=False)
 
     @classmethod
@@ -69,8 +71,15 @@ class Page:
         self.content[part] = content
         self.live[part] = True
 
+    def keep(self, part: slice, keeps: bool) -> None:
+        """Say of some bytes, which have a content, whether they are state."""
+        if keeps or self.state is not _BLANK_MASK:
+            self.state = self.state.copy()
+            self.state[part] = keeps
+
     def drop(self, dead: Mask) -> None:
-        """Let go of the initial value of some bytes."""
+        """Let go of the initial value of some bytes; state keeps it."""
+        dead = dead & ~self.state
         if not (self.live & dead).any():
             return
         self.live = self.live & ~dead
@@ -79,7 +88,7 @@ class Page:
 
     def lie_in_image(self, content: Bytes) -> None:
         """The page is one of the image: all its bytes are there from the beginning."""
-        self.content, self.live, self.in_image = content, _ALL, True
+        self.content, self.live, self.in_image, self.state = content, _ALL, True, _BLANK_MASK
         self._fills = None
 
     @property
@@ -104,6 +113,8 @@ class Page:
 
     def digest(self) -> bytes:
         """Of what it holds when a replay starts, and which bytes of that matter, however it came to be."""
+        if self.state.any():
+            return hashlib.sha256(self.content.tobytes() + self.live.tobytes() + self.state.tobytes()).digest()
         if self.content is _BLANK_CONTENT and (self.is_blank or self.live is _ALL):
             return b"blank" if self.is_blank else b"zeros"
         if not self.content.any() and self.live.all():

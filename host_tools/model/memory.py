@@ -5,7 +5,10 @@ A trace says by MAP, UPLOAD and CLEAR actions what GPU-visible memory is. `Memor
 where each is mapped, what it holds when a replay starts and which of those bytes matter. Passes edit pages;
 `Memory.emit` writes the actions again, in one canonical order:
 
-    prologue registers, MAPs | REPLAY_START | CLEARs, UPLOADs, COPY_TO_GPU | jobs, UPLOADs between | COPY_FROM_GPU
+    prologue registers, MAPs, fills of state | REPLAY_START | CLEARs, UPLOADs, COPY_TO_GPU |
+    jobs, UPLOADs between | COPY_FROM_GPU
+
+State is what the prologue fills and no replay does: it keeps what a replay leaves (host_tools/passes/state.py).
 """
 
 from __future__ import annotations
@@ -90,7 +93,7 @@ class Memory:
                     memory.mappings = memory.mappings.without(row.address_space, row.va_page, row.pages)
                     runs = []
             elif index < first_job:
-                memory._fill(row)
+                memory._fill(row, state=index < start < len(actions))
             else:
                 memory.cpu_writes.append(CpuWrite(int(position[index]), row.target, memory._data(row).tobytes()))
         memory._map(runs)
@@ -110,10 +113,11 @@ class Memory:
             return np.zeros(row.bytes, np.uint8)
         return np.frombuffer(self.trace.image, np.uint8)[row.source : row.source + row.bytes]
 
-    def _fill(self, row: Action) -> None:
+    def _fill(self, row: Action, state: bool) -> None:
         data = self._data(row) if row.op == Op.UPLOAD else None
         for frame, inside, part in pieces(row.target, row.bytes):
             self.pages[frame].put(inside, 0 if data is None else data[part])
+            self.pages[frame].keep(inside, state)
 
     def _take_image(self) -> None:
         """Keep what is mapped, and let whole pages of the image lie there."""
@@ -169,7 +173,8 @@ class Memory:
         by_gpu = set(self.mappings.where(self.mappings.flags & MAP_WRITE != 0).frames.tolist())
         given = [s for s in self.trace.slots if s.kind in (SlotKind.INPUT, SlotKind.PARAMETER)]
         by_operators = operators.written(np.concatenate([self.prologue, self.stream]), self.trace.slots)
-        return by_gpu | self.cpu_written_frames() | self.frames_of([*given, *by_operators])
+        state = {frame for frame, page in self.pages.items() if page.state.any()}
+        return by_gpu | self.cpu_written_frames() | self.frames_of([*given, *by_operators]) | state
 
     def in_image(self) -> set[int]:
         """Frames that are mapped where the image has them."""
@@ -276,7 +281,7 @@ class Memory:
         packing = packing or self.settle()
         cpu_writes = packing.cpu_writes()
         rows = [
-            *self._prologue(),
+            *self._prologue(packing.state_fills()),
             array_of([action(Op.REPLAY_START), *packing.fills()]),
             *self._stream(cpu_writes),
         ]
@@ -288,10 +293,11 @@ class Memory:
         """Where in the prologue the first page table is set."""
         return _first(Columns(self.prologue).is_op(Op.SET_GPU_PGTABLE), len(self.prologue))
 
-    def _prologue(self) -> list[Actions]:
+    def _prologue(self, fills: list[Action]) -> list[Actions]:
         """Maps go before the page table is set, so that the GPU never sees it half made."""
         at = self._tables_at()
-        return [self.prologue[:at], array_of(map_actions(self.mappings.runs())), self.prologue[at:]]
+        memory = [*map_actions(self.mappings.runs()), *fills]
+        return [self.prologue[:at], array_of(memory), self.prologue[at:]]
 
     def _stream(self, cpu_writes: list[tuple[int, Action]]) -> Iterator[Actions]:
         at = 0

@@ -10,7 +10,7 @@ import hashlib
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 
-from host_tools.model.frames import CLEAR_GAP, CpuWrite, Page, Span
+from host_tools.model.frames import CLEAR_GAP, CpuWrite, Page, Span, runs
 from host_tools.model.mappings import MapRun
 from host_tools.support.pages import pieces
 from trace_format.actions import Action, Op, action
@@ -27,6 +27,7 @@ class Packing:
 
     Attributes:
         clears, uploads: runs of the carve-out that are filled when a replay starts, uploads after clears.
+        state: runs that the prologue fills, and no replay.
         image_bytes: size of the image.
     """
 
@@ -37,6 +38,7 @@ class Packing:
         self.image_bytes = (self.whole[-1].frame + 1) * PAGE_BYTES if self.whole else 0
         self.clears: list[Span] = []
         self.uploads: list[Span] = []
+        self.state: list[Span] = []
         self._at: dict[bytes, int] = {}  # digests of pieces of the image -> where they lie
         self._pieces: list[Buffer] = []  # their bytes, one after the other
         for page in sorted(
@@ -48,8 +50,16 @@ class Packing:
                 _extend(self.uploads, base + start, base + end, 1)
             for start, end in clears:  # too much does no harm: what is not zero is uploaded afterwards
                 _extend(self.clears, base + start, base + end, CLEAR_GAP)
+            for start, end in runs(page.state, 1):
+                _extend(self.state, base + start, base + end, 1)
+        self.uploads, self.clears = (list(_without(spans, self.state)) for spans in (self.uploads, self.clears))
+        self._state = [(span, self._source(_content(pages, *span))) for span in self.state]
         self._sources = [self._add(_content(pages, *span)) for span in self.uploads]
-        self._cpu_writes = [(item, self._add([item.data]) if any(item.data) else None) for item in cpu_writes]
+        self._cpu_writes = [(item, self._source([item.data])) for item in cpu_writes]
+
+    def _source(self, data: list[Buffer]) -> int | None:
+        """Where the image has these bytes; None: they are zeros, and it has none."""
+        return self._add(data) if any(any(part) for part in data) else None
 
     def _add(self, data: list[Buffer]) -> int:
         digest = hashlib.sha256()
@@ -86,19 +96,18 @@ class Packing:
             found.append(action(Op.UPLOAD, bytes=end - start, target=start, source=source))
         return found
 
+    def state_fills(self) -> list[Action]:
+        """Actions that give state the value with which it begins."""
+        return [_fill(start, end - start, source) for (start, end), source in self._state]
+
     def cpu_writes(self) -> list[tuple[int, Action]]:
         """What the CPU writes between jobs: before which action of the stream, and the action that does it."""
-        found = []
-        for item, source in self._cpu_writes:
-            where = {"bytes": len(item.data), "target": item.to}
-            does = action(Op.CLEAR, **where) if source is None else action(Op.UPLOAD, source=source, **where)
-            found.append((item.before, does))
-        return found
+        return [(item.before, _fill(item.to, len(item.data), source)) for item, source in self._cpu_writes]
 
     def filled(self) -> dict[int, list[Span]]:
         """Runs that are filled when a replay starts, in each page that has any."""
         found: defaultdict[int, list[Span]] = defaultdict(list)
-        for start, end in (*self.clears, *self.uploads):
+        for start, end in (*self.clears, *self.uploads, *self.state):
             for frame, inside, _ in pieces(start, end - start):
                 found[frame].append((inside.start, inside.stop))
         return found
@@ -110,6 +119,23 @@ def map_actions(found: Iterable[MapRun]) -> list[Action]:
         action(Op.MAP_GPU_MEM, flags=flags, address_space=space, va_page=va, pages=pages, frame=frame)
         for space, va, frame, flags, pages in found
     ]
+
+
+def _fill(target: int, size: int, source: int | None) -> Action:
+    where = {"bytes": size, "target": target}
+    return action(Op.CLEAR, **where) if source is None else action(Op.UPLOAD, source=source, **where)
+
+
+def _without(spans: Iterable[Span], holes: list[Span]) -> Iterator[Span]:
+    """Runs less others; each in ascending order."""
+    for start, end in spans:
+        for hole, after in holes:
+            if after > start and hole < end:
+                if start < hole:
+                    yield start, hole
+                start = after
+        if start < end:
+            yield start, end
 
 
 def _content(pages: Mapping[int, Page], start: int, end: int) -> list[Buffer]:

@@ -63,6 +63,11 @@ class Program:
         return self._trace.slots
 
     @property
+    def meta(self) -> dict[str, Any]:
+        """The manifest's own fields."""
+        return self._trace.meta
+
+    @property
     def actions(self) -> Actions:
         """All actions; where a pass has changed memory, they are written for it."""
         return self.trace().actions
@@ -138,7 +143,7 @@ class Program:
             trace = self._trace
             return Sizes(len(trace.actions), len(trace.image), memory_bytes(trace))
         memory, packing = self.memory, self._packing
-        fills = len(packing.clears) + len(packing.uploads) + len(memory.cpu_writes)
+        fills = len(packing.clears) + len(packing.uploads) + len(packing.state) + len(memory.cpu_writes)
         rows = len(memory.prologue) + len(memory.mappings.runs()) + 1 + fills + len(memory.stream)
         outside = len(memory.frames - memory.in_image())
         return Sizes(rows, packing.image_bytes, (packing.image_pages + outside) * PAGE_BYTES)

@@ -14,7 +14,7 @@ from host_tools.model.frames import Page
 from host_tools.model.memory import Conflict, Memory
 from host_tools.model.program import Program
 from host_tools.support.pages import pieces
-from trace_format.actions import Actions, Columns, Type, rewritten
+from trace_format.actions import Actions, Columns, Op, Type, rewritten
 from trace_format.errors import SlotError
 from trace_format.operators import operations
 from trace_format.schema import PAGE_BYTES, SlotKind
@@ -59,11 +59,11 @@ def _store(memory: Memory, slot: Slot, array: NDArray[Any]) -> None:
     """Put a tensor where its slot says."""
     data = np.ascontiguousarray(array).view(np.uint8).reshape(-1)
     data.flags.writeable = False  # pages share it
-    for page, inside, part in _places(memory, slot):
+    for page, inside, part in places(memory, slot):
         page.put(inside, data[part])
 
 
-def _places(memory: Memory, slot: Slot) -> Iterator[tuple[Page, slice, slice]]:
+def places(memory: Memory, slot: Slot) -> Iterator[tuple[Page, slice, slice]]:
     """Where a slot's bytes lie: the page, the bytes of it, and which of the dense tensor's bytes these are."""
     places, size = _runs(slot)
     for number, at in enumerate(places):
@@ -96,7 +96,7 @@ def forget_inputs(program: Program) -> None:
     memory.slot_frames(SlotKind.INPUT)
     recorded = [slot for slot in program.slots if slot.kind == SlotKind.INPUT and slot.bound]
     for slot in recorded:
-        for page, inside, _ in _places(memory, slot):
+        for page, inside, _ in places(memory, slot):
             dead = np.zeros(PAGE_BYTES, np.bool_)
             dead[inside] = True
             page.drop(dead)
@@ -114,13 +114,22 @@ def drop_bound(trace: Trace) -> Trace:
 def constant(program: Program) -> None:
     """Remove bound parameter slots: their memory becomes constant, and later passes may share and protect it.
 
-    Slots that operators work on stay.
+    Slots that operators work on stay, and those by which callers set state, which is not constant.
     """
     slots = program.slots
     operated = {i for _, row in operations(program.actions) for i in range(row.slot, row.slot + row.operands)}
-    kept = [i for i, s in enumerate(slots) if i in operated or not (s.kind == SlotKind.PARAMETER and s.bound)]
+    stay = operated | settable(program.actions)
+    kept = [i for i, s in enumerate(slots) if i in stay or not (s.kind == SlotKind.PARAMETER and s.bound)]
     program.actions = without_slots(program.actions, len(slots), kept)
     program.replace(slots=[slots[i] for i in kept])
+
+
+def settable(rows: Actions) -> set[int]:
+    """Numbers of the slots by which callers set state (host_tools/passes/state.py): copied in the prologue."""
+    columns = Columns(rows)
+    starts = np.flatnonzero(columns.is_op(Op.REPLAY_START))
+    prologue = np.arange(len(rows)) < (starts[0] if len(starts) else 0)
+    return set(columns.slot[prologue & columns.is_op(Op.COPY_TO_GPU)].tolist())
 
 
 def without_slots(rows: Actions, slots: int, kept: Sequence[int]) -> Actions:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from host_tools.model.program import Program, Sizes
 from host_tools.passes import PASSES, memory_passes
 from host_tools.passes.parameters import bind_program
+from host_tools.passes.state import keep
 from trace_format.actions import Columns, Op
 from trace_format.errors import GramophoneError, TraceError
 from trace_format.trace import Trace
@@ -37,6 +38,8 @@ def build(
     *,
     skip: Sequence[str] = (),
     parameters: Mapping[str, NDArray[Any]] | None = None,
+    states: Mapping[str, str] | None = None,
+    open_slots: Collection[str] = (),
     source: bytes | None = None,
     progress: Callable[[Step], None] | None = None,
 ) -> Trace:
@@ -46,6 +49,7 @@ def build(
         raw: the recording.
         skip: names of passes to leave out.
         parameters: values for parameter slots, by name.
+        states, open_slots: as `host_tools.passes.state.keep`.
         source: the recording's file, whose SHA-256 goes into the manifest.
         progress: called after every pass.
 
@@ -60,6 +64,7 @@ def build(
         raise TraceError("it holds registers only, no GPU memory: it can be dumped and compared, not built")
     program = Program(raw)
     bind_program(program, parameters or {})
+    keep(program, states or {}, open_slots)
     applied = []
     for item in PASSES.values():
         if item.name not in skip:

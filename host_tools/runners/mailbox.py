@@ -40,6 +40,7 @@ class Extra:
 
     slot: int
     data: bytes
+    step: int = 0  # of a slot's series
 
 
 def layout(signed: bytes, buffers: Buffers, extras: Sequence[Extra] = ()) -> Layout:
@@ -72,10 +73,11 @@ def request(
         "buffer_count": len(buffers.rows) + len(extras),
     }
     memory[:_REQUEST_BYTES] = packing.pack("mailbox_request", words)
-    given = [Extra(row.index, row.data.tobytes()) for row in buffers.rows] + list(extras)
+    given = [Extra(row.index, row.data.tobytes(), row.step) for row in buffers.rows] + list(extras)
     for index, (extra, at) in enumerate(zip(given, places.buffers_at + places.extras_at, strict=True)):
         size = len(extra.data)
-        buffer = packing.pack("mailbox_buffer", {"slot": extra.slot, "offset": at, "bytes": size})
+        fields = {"slot": extra.slot, "step": extra.step, "offset": at, "bytes": extra.step or size}
+        buffer = packing.pack("mailbox_buffer", fields)
         start = _REQUEST_BYTES + index * _BUFFER_BYTES
         memory[start : start + _BUFFER_BYTES] = buffer
         memory[at : at + size] = extra.data

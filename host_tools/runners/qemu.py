@@ -11,7 +11,7 @@ from host_tools.runners.replay import ReplayRequest, ReplayResult, RunnerError, 
 from host_tools.runners.secure_machine import DRAM_BASE, MIB, Machine, dram, instructions, run
 
 DEVICE = "QEMU virt, EL3, secure world"
-OPTIONS = frozenset(("firmware", "plugin_args", "timeout_s", "store", "nonce"))
+OPTIONS = frozenset(("firmware", "plugin_args", "timeout_s", "store", "nonce", "series", "each"))
 TIMEOUT_S = 600
 
 
@@ -29,7 +29,7 @@ def replay(request: ReplayRequest) -> ReplayResult:
     board = fw.board
     if board.power_base:
         raise RunnerError(f"{request.firmware}: made for a board that QEMU does not have; its model: --on unicorn")
-    buffers = bind(trace, request.inputs)
+    buffers = bind(trace, request.inputs, request.series, request.each, request.repeat)
     machine = Machine(
         image=fw.binary,
         gic=2,

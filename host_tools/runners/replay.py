@@ -41,7 +41,7 @@ class ReplayRequest:
         key: whose traces are accepted; an ES256 key.
         inputs: slot name -> tensor; those left out keep the recording's value.
         gpu: the virtual GPU; None: that of the trace.
-        repeat: replays in a row; the outputs are those of the last one.
+        repeat: replays in a row; the outputs are those of the last one, but for `each`.
         min_security_version: older traces are refused.
         bearssl, aws_lc: the crypto libraries' sources, for what is compiled for this replay; None: Debian's.
         firmware: folder that `generate` wrote, compiled where it has a make file; None: one is made for `key`.
@@ -50,6 +50,8 @@ class ReplayRequest:
         latency_ns: how long the virtual GPU takes for what takes time.
         store: folder with what an emulated board with a replay log keeps; None: the firmware has no log.
         nonce: of a verifier, for an attestation.
+        series: slot name -> tensors of all replays, the first dimension being the replay's.
+        each: outputs that are wanted of all replays, in the same form.
         hang_job, fault_job: test aids: the compute job (from 1) that never completes, or faults.
     """
 
@@ -67,13 +69,15 @@ class ReplayRequest:
     latency_ns: int = 0
     store: Path | None = None
     nonce: bytes | None = None
+    series: Mapping[str, Tensor] = field(default_factory=dict)
+    each: frozenset[str] = frozenset()
     hang_job: int = 0
     fault_job: int = 0
 
     def check_options(self, runner: str, options: frozenset[str]) -> None:
         """Raise RunnerError for what is set and not among the runner's options, or contradicts another option."""
         optional = [item for item in fields(self) if item.name not in EVERY_RUNNER]
-        given = [item.name for item in optional if getattr(self, item.name) != item.default]
+        given = [item.name for item in optional if getattr(self, item.name) not in (item.default, {})]
         if unknown := [name for name in given if name not in options]:
             raise RunnerError(
                 f"the runner {runner} has no option {listed(unknown)}; it has: {listed(sorted(options))}"

@@ -43,7 +43,7 @@ NOWHERE = (1 << 64) - 4  # only the exit ends the emulation
 HLT_SEMIHOSTING = 0xD45E0000  # hlt #0xf000
 SEMIHOSTING_EXIT = 0x18
 DEVICE = "Unicorn, EL3"
-OPTIONS = frozenset(("firmware", "latency_ns", "hang_job", "fault_job", "store", "nonce"))
+OPTIONS = frozenset(("firmware", "latency_ns", "hang_job", "fault_job", "store", "nonce", "series", "each"))
 
 
 def replay(request: ReplayRequest) -> ReplayResult:
@@ -62,7 +62,7 @@ def replay(request: ReplayRequest) -> ReplayResult:
             f"{request.firmware}: the firmware's board is a {block.TITLE}, which has a {block.GPU}, no {gpu}"
         )
     gpu = block.GPU if block else gpu_of(signed, gpu)
-    buffers = bind(trace, request.inputs)
+    buffers = bind(trace, request.inputs, request.series, request.each, request.repeat)
     room = evidence.extras(request)
     size = -(-mailbox.layout(signed, buffers, room).size // PAGE) * PAGE
     if size > fw.board.mailbox_bytes:

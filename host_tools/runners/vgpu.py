@@ -22,7 +22,7 @@ from tee_replayer.status import ReplayError
 
 CARVEOUT_PHYS = 0x1_0000_0000
 DEVICE = "virtual GPU, replayer on the host"
-OPTIONS = frozenset(("latency_ns", "hang_job", "fault_job"))
+OPTIONS = frozenset(("latency_ns", "hang_job", "fault_job", "series", "each"))
 
 
 def library(gpu: str = DEFAULT_GPU, crypto: Libraries | None = None) -> Path:
@@ -39,7 +39,7 @@ def replay(request: ReplayRequest) -> ReplayResult:
     """
     trace = open_trace(request.signed)
     gpu = gpu_of(request.signed, request.gpu)
-    buffers = bind(trace, request.inputs)
+    buffers = bind(trace, request.inputs, request.series, request.each, request.repeat)
     carveout = mmap.mmap(-1, secure_bytes(trace, request.signed))
     memory = {CARVEOUT_PHYS: carveout}
     seconds: list[float] = []
@@ -50,9 +50,10 @@ def replay(request: ReplayRequest) -> ReplayResult:
         replayer = hostlib.HostReplayer(built, profile_of(gpu), device.c_interface, carveout, CARVEOUT_PHYS)
         try:
             report = replayer.load(request.signed, request.key, request.min_security_version)
-            for row in buffers.rows:
-                replayer.bind(row.index, row.data)
-            for _ in range(request.repeat):
+            for number in range(request.repeat):
+                for row in buffers.rows:
+                    if number == 0 or row.replays:
+                        replayer.bind(row.index, row.of(number))
                 began = time.perf_counter()
                 report = replayer.run()
                 seconds.append(time.perf_counter() - began)

@@ -114,6 +114,28 @@ def without_value(trace: Trace, *kinds: SlotKind) -> list[str]:
     return [slot.name for kind in kinds or TAKEN for slot in trace.slots if slot.kind == kind and not slot.bound]
 
 
+def load_series(path: Path, slot: Slot) -> NDArray[Any]:
+    """A slot's tensors in replays that follow one another, from a .npy file whose first dimension is the replay's.
+
+    Raises:
+        GramophoneError, OSError: as `load`.
+    """
+    array = _load(path, slot)
+    if array.shape[1:] != slot.tensor_shape or not len(array):
+        expected = ("replays", *slot.tensor_shape)
+        raise GramophoneError(f"{path}: shape for slot {slot.name}: expected {expected}, found {array.shape}")
+    return np.ascontiguousarray(array)
+
+
+def _load(path: Path, slot: Slot) -> NDArray[Any]:
+    array = array_of(path.read_bytes(), str(path))
+    if array.dtype != slot.numpy_dtype:
+        raise GramophoneError(
+            f"{path}: element type for slot {slot.name}: expected {slot.numpy_dtype}, found {array.dtype}"
+        )
+    return array
+
+
 def load(path: Path, slot: Slot) -> NDArray[Any]:
     """A tensor for a slot from a .npy file; a missing or extra leading dimension of 1 is forgiven.
 
@@ -121,11 +143,7 @@ def load(path: Path, slot: Slot) -> NDArray[Any]:
         GramophoneError: not a .npy file of numbers, or another shape or element type than the slot's.
         OSError: the file cannot be read.
     """
-    array = array_of(path.read_bytes(), str(path))
-    if array.dtype != slot.numpy_dtype:
-        raise GramophoneError(
-            f"{path}: element type for slot {slot.name}: expected {slot.numpy_dtype}, found {array.dtype}"
-        )
+    array = _load(path, slot)
     shape = slot.tensor_shape
     if squeezed(array.shape) != squeezed(shape):
         raise GramophoneError(f"{path}: shape for slot {slot.name}: expected {shape}, found {array.shape}")

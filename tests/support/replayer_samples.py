@@ -4,7 +4,9 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Collection
+import mmap
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -12,9 +14,11 @@ from typing import Any
 import numpy as np
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec
+from numpy.typing import NDArray
 
 from host_tools.runners import libraries
 from host_tools.support.cache import cache_dir
+from host_tools.vgpu.binding import VirtualGpu
 from signing import envelope
 from signing.curves import lowered
 from signing.sign import FileSigner
@@ -241,3 +245,25 @@ class Device:
     def is_wiped(self) -> bool:
         """Whether nothing is left in the carve-out."""
         return not any(self.memory)
+
+
+class Virtual:
+    """The replayer with a trace that it has loaded, and a GPU that computes; `virtual` makes one."""
+
+    def __init__(self, sample: Trace, gpu: VirtualGpu, memory: mmap.mmap) -> None:
+        self.trace, self.memory = sample, memory
+        self.replayer = hostlib.HostReplayer(library(), GPU, gpu.c_interface, memory, CARVEOUT_PHYS)
+        self.replayer.load(signed(sample), KEY)
+
+    def bind(self, name: str, data: NDArray[Any]) -> NDArray[Any]:
+        """Bind an array to a slot; returns it."""
+        self.replayer.bind([slot.name for slot in self.trace.slots].index(name), data)
+        return data
+
+
+@contextmanager
+def virtual(sample: Trace) -> Iterator[Virtual]:
+    """A device with a virtual V3D that has loaded the trace."""
+    memory = mmap.mmap(-1, sample.carveout_bytes + (1 << 20))
+    with VirtualGpu("v3d42", {CARVEOUT_PHYS: memory}) as gpu:
+        yield Virtual(sample, gpu, memory)

@@ -7,6 +7,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from click.testing import CliRunner
 
@@ -39,6 +40,7 @@ MODULES: dict[str, Runner] = {  # as mypy sees them
 VALUES: dict[str, Any] = {
     **{"firmware": Path("fw"), "plugin_args": {"stats": "x"}, "timeout_s": 1.0},
     **{"latency_ns": 1, "hang_job": 1, "fault_job": 1, "store": Path("store"), "nonce": bytes(8)},
+    **{"series": {"x": np.zeros((1, 1))}, "each": frozenset({"y"})},
 }
 OTHERS = [(name, option) for name in RUNNERS for option in VALUES if option not in MODULES[name].OPTIONS]
 

@@ -121,6 +121,10 @@ refuses the trace.
 The image fills it from offset 0; the rest is zero before the first replay. `carveout_bytes` is a multiple of
 {page}, not zero and at most 4 GiB; `va_bytes` is a multiple of {page}, not zero and within what the GPU's MMU can
 map. Nothing writes to the image, and to the rest of its last page: no `Upload`, `Clear` or slot, and no mapping.
+
+**State.** What a replay leaves in memory stays there for the next one, unless an action after `ReplayStart` fills
+it. All is zero again before the actions in front of `ReplayStart` run: after loading, after a reset, and once a
+parameter has been given another value. So a trace that keeps memory from replay to replay has a retry limit of 0.
 """
 
 _SLOT_RULES = """\

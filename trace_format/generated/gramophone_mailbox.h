@@ -41,14 +41,14 @@ _Static_assert(offsetof(struct mailbox_request, buffer_count) == 28, "offset of 
 /* Data for a slot, or room for it. */
 struct mailbox_buffer {
     uint32_t slot; /* index in the trace; or MAILBOX_LOG, MAILBOX_NONCE, MAILBOX_ATTESTATION */
-    uint32_t reserved; /* zero */
-    uint64_t offset; /* of the slot's data, or of room for it: dense, in C order */
-    uint64_t bytes; /* size of the slot's data */
+    uint32_t step; /* from the data of a replay to that of the next, in bytes; 0: all replays have the same */
+    uint64_t offset; /* of the slot's data, or of room for it: dense, in C order; of the first replay */
+    uint64_t bytes; /* size of the slot's data, of one replay */
 };
 
 _Static_assert(sizeof(struct mailbox_buffer) == 24, "size of mailbox_buffer");
 _Static_assert(offsetof(struct mailbox_buffer, slot) == 0, "offset of mailbox_buffer.slot");
-_Static_assert(offsetof(struct mailbox_buffer, reserved) == 4, "offset of mailbox_buffer.reserved");
+_Static_assert(offsetof(struct mailbox_buffer, step) == 4, "offset of mailbox_buffer.step");
 _Static_assert(offsetof(struct mailbox_buffer, offset) == 8, "offset of mailbox_buffer.offset");
 _Static_assert(offsetof(struct mailbox_buffer, bytes) == 16, "offset of mailbox_buffer.bytes");
 

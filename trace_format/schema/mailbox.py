@@ -7,7 +7,7 @@ from construct import Const, Struct
 
 from trace_format.schema import trace
 from trace_format.schema.report import ReportStruct
-from trace_format.schema.vocabulary import Format, Nested, Reserved, numbers, u32, u64
+from trace_format.schema.vocabulary import Format, Nested, numbers, u32, u64
 
 MAILBOX_RESPONSE_AT = 8192
 MAILBOX_DATA_AT = 12288
@@ -29,9 +29,9 @@ Request = Struct(
 
 Buffer = Struct(
     "slot" / u32 * "index in the trace; or MAILBOX_LOG, MAILBOX_NONCE, MAILBOX_ATTESTATION",
-    "reserved" / Reserved(4) * "zero",
-    "offset" / u64 * "of the slot's data, or of room for it: dense, in C order",
-    "bytes" / u64 * "size of the slot's data",
+    "step" / u32 * "from the data of a replay to that of the next, in bytes; 0: all replays have the same",
+    "offset" / u64 * "of the slot's data, or of room for it: dense, in C order; of the first replay",
+    "bytes" / u64 * "size of the slot's data, of one replay",
 )
 
 Message = Struct(

@@ -17,7 +17,7 @@ from trace_format import packing
 from trace_format.schema.mailbox import MAILBOX_RESPONSE_AT
 
 DEVICE = "QEMU virt, OP-TEE, secure world"
-OPTIONS = normal_world.OPTIONS
+OPTIONS = normal_world.OPTIONS | {"series", "each"}
 TIMEOUT_S = 600
 MAILBOX_BASE = 0x48000000  # baremetal/optee/normal_world.h
 NORMAL_WORLD_BASE = 0x60000000  # where TF-A starts it: baremetal/optee/normal_world.ld

@@ -89,7 +89,7 @@ def replay(request: ReplayRequest, normal_world: NormalWorld) -> ReplayResult:
     trace = open_trace(request.signed)
     gpu = gpu_of(request.signed, request.gpu)
     image = image_for(request, trace, gpu, normal_world.program)
-    buffers = bind(trace, request.inputs)
+    buffers = bind(trace, request.inputs, request.series, request.each, request.repeat)
     response = normal_world.invoke(Request(request, image, gpu, buffers))
     report = check_response(response, image)
     instructions = secure_machine.instructions(report)

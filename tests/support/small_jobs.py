@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Small traces whose jobs do real work on the virtual V3D: shaders that add, gather, scatter and branch."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tests.support.qpu_asm import assemble
+from tests.support.qpu_bench import END, ONE_SECTION
+from tests.support.replayer_samples import write
+from trace_format.actions import MAP_EXECUTE, MAP_READ, MAP_WRITE, Action, Op, action, array_of
+from trace_format.schema import PAGE_BYTES, DType, SlotKind
+from trace_format.trace import Slot, Trace
+
+# Two pages of image: shaders, uniforms and the input's recorded value; three that are written.
+CODE, CONSTANTS, INPUT, SCRATCH, OUTPUT = (0x10000 + PAGE_BYTES * i for i in range(5))
+IMAGE_PAGES = 2
+BYTES = 64
+RECORDED = PAGE_BYTES + 0x800  # where in the image the input's value is
+
+LOAD = "nop; mov tmua, {0}\nnop; nop; ldtmu.{1}\n"
+# Uniforms: a, b, c. rf10, rf11, rf12: a, b, c + 4 * lane; rf9: b, rf13: c.
+OPERANDS = """
+eidx r0; nop; ldunifrf.rf8
+shl r0, r0, 2
+add rf10, r0, rf8; nop; ldunifrf.rf9
+add rf11, r0, rf9; nop; ldunifrf.rf13
+add rf12, r0, rf13
+"""
+STORE = "nop; mov tmud, {0}\nnop; mov tmua, {1}\n"
+SHADERS = {
+    "add": OPERANDS + LOAD.format("rf10", "rf20") + LOAD.format("rf11", "rf21") + "add rf30, rf20, rf21\n"
+    + STORE.format("rf30", "rf12"),
+    # c = b[a % 16]
+    "gather": OPERANDS + LOAD.format("rf10", "rf20") + "and r0, rf20, 15\nshl r0, r0, 2\nadd r0, r0, rf9\n"
+    + LOAD.format("r0", "rf30") + STORE.format("rf30", "rf12"),
+    # c[a % 16] = a
+    "scatter": OPERANDS + LOAD.format("rf10", "rf20") + "and r0, rf20, 15\nshl r0, r0, 2\nadd r0, r0, rf13\n"
+    + STORE.format("rf20", "r0"),
+    # c = a, after a branch that a decides
+    "branch": OPERANDS + LOAD.format("rf10", "rf20") + "add.pushz -, rf20, 0\n"
+    "b.alla 0\nnop; nop\nnop; nop\nnop; nop\n"
+    + STORE.format("rf20", "rf12"),
+    # c = a + what is in a register
+    "register": OPERANDS + LOAD.format("rf10", "rf20") + "add rf30, rf20, rf40\n" + STORE.format("rf30", "rf12"),
+}  # fmt: skip
+BINARIES = {name: assemble(text + END) for name, text in SHADERS.items()}
+STARTS = {name: 0x200 * i for i, name in enumerate(BINARIES)}
+
+Job = tuple[str, int, int, int]
+UPLOAD = action(Op.UPLOAD, bytes=BYTES, target=IMAGE_PAGES * PAGE_BYTES, source=RECORDED)
+CLEAR = action(Op.CLEAR, bytes=BYTES, target=(IMAGE_PAGES + 1) * PAGE_BYTES)
+PROLOGUE = (
+    action(Op.MAP_GPU_MEM, flags=MAP_READ | MAP_EXECUTE, pages=IMAGE_PAGES, va_page=CODE >> 12, frame=0),
+    action(Op.MAP_GPU_MEM, flags=MAP_READ | MAP_WRITE, pages=3, va_page=INPUT >> 12, frame=IMAGE_PAGES),
+    action(Op.SET_GPU_PGTABLE),
+    write("hub.MMU_CTL", 0x060D0C01),
+    write("hub.MMUC_CONTROL", 3),
+    write("hub.MMU_CTL", 0x060D0C05),
+    write("core0.INT_MSK_CLR", 0xA7),
+    write("hub.INT_MSK_CLR", 0x3A),
+)
+DOUBLE_TWICE: tuple[Job, ...] = (("add", INPUT, INPUT, SCRATCH), ("add", SCRATCH, SCRATCH, OUTPUT))
+ADD_TO_SCRATCH: tuple[Job, ...] = (("add", INPUT, SCRATCH, SCRATCH), ("add", SCRATCH, SCRATCH, OUTPUT))
+
+
+def slot(name: str, kind: SlotKind, address: int, words: int = 16) -> Slot:
+    return Slot(name, kind, DType.INT32, (words,), (4,), address, bound=kind == SlotKind.INPUT)
+
+
+IN, OUT = slot("in", SlotKind.INPUT, INPUT), slot("out", SlotKind.OUTPUT, OUTPUT)
+
+
+def small(
+    *jobs: Job,
+    first: tuple[Action, ...] = (UPLOAD, CLEAR),
+    once: tuple[Action, ...] = (),
+    slots: tuple[Slot, ...] = (IN, OUT),
+    last: tuple[Action, ...] = (),
+    **meta: int,
+) -> Trace:
+    """A trace with these jobs: shader, a, b, c; `first` begins each replay, `once` is done before the first."""
+    image = bytearray(IMAGE_PAGES * PAGE_BYTES)
+    for name, binary in BINARIES.items():
+        assert len(binary) <= 0x200
+        image[STARTS[name] : STARTS[name] + len(binary)] = binary
+    rows = [*PROLOGUE, *once, action(Op.REPLAY_START), *first]
+    rows += [action(Op.COPY_TO_GPU, slot=i) for i, item in enumerate(slots) if item.kind != SlotKind.OUTPUT]
+    for number, (name, *uniforms) in enumerate(jobs):
+        at = PAGE_BYTES + 16 * number
+        image[at : at + 12] = np.array(uniforms, "<u4").tobytes()
+        values = (1 << 16, 1 << 16, 0x110, 0, CODE + STARTS[name] | ONE_SECTION, CODE + at)
+        rows += [write(f"core0.CSD_QUEUED_CFG{i}", value) for i, value in enumerate(values, 1)]
+        rows += [action(Op.JOB, number=number), write("core0.CSD_QUEUED_CFG0", 1 << 16)]
+        rows += [action(Op.WAIT_IRQ, timeout_us=9), write("core0.INT_CLR", 0x80)]
+    rows += [action(Op.COPY_FROM_GPU, slot=i) for i, item in enumerate(slots) if item.kind == SlotKind.OUTPUT]
+    return Trace(
+        "v3d42",
+        array_of([*rows, *last]),
+        bytes(image),
+        8 * PAGE_BYTES,
+        64 * PAGE_BYTES,
+        list(slots),
+        {"name": "small", **meta},
+    )

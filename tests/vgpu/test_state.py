@@ -1,0 +1,224 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""State: memory that outlasts a replay, in plain Python, on the replayer's core and in its firmware."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from host_tools import runners
+from host_tools.audit.dynamic import lint_dynamic
+from host_tools.model.frames import Page
+from host_tools.model.interpreter import interpreter
+from host_tools.model.memory import Memory
+from host_tools.passes import PASSES
+from host_tools.passes.pipeline import build
+from host_tools.runners.replay import InputError, ReplayRequest, ReplayResult, RunnerError
+from tests.support import replayer_samples as s
+from tests.support.small_jobs import CLEAR, IN, INPUT, OUTPUT, SCRATCH, UPLOAD, slot, small
+from trace_format.actions import Columns, Op
+from trace_format.errors import SlotError
+from trace_format.schema import PAGE_BYTES, SlotKind
+from trace_format.trace import Slot, Trace
+
+Ints = NDArray[np.int32]
+Spans = list[tuple[int, int]]
+WORDS = IN.shape[0]
+SUM = slot("sum", SlotKind.INPUT, SCRATCH)
+X = replace(IN, name="x")
+FIRST = np.arange(100, 100 + WORDS, dtype=np.int32)
+BATCHES = np.random.default_rng(5).integers(-1000, 1000, (6, WORDS), np.int32)
+BOTH = ("sum", "sum_next")
+in_two_places = pytest.mark.parametrize("in_place", [True, False], ids=["in place", "copied"])
+
+
+def sums(in_place: bool) -> Trace:
+    """sum_next = sum + x, where sum is zeros; in place there is another output, of its double."""
+    left = slot("sum_next", SlotKind.OUTPUT, SCRATCH if in_place else OUTPUT)
+    double = slot("double", SlotKind.OUTPUT, OUTPUT)
+    if in_place:
+        jobs = ("add", INPUT, SCRATCH, SCRATCH), ("add", SCRATCH, SCRATCH, OUTPUT)
+        return small(*jobs, first=(UPLOAD, CLEAR), slots=(X, SUM, left, double))
+    return small(("add", INPUT, SCRATCH, OUTPUT), first=(UPLOAD, CLEAR), slots=(X, SUM, left))
+
+
+def kept(in_place: bool, *open_slots: str) -> Trace:
+    return build(sums(in_place), states={"sum": "sum_next"}, open_slots=open_slots)
+
+
+def run(on: str, trace: Trace, batches: Ints = BATCHES, each: Sequence[str] = (), **inputs: Ints) -> ReplayResult:
+    request = ReplayRequest(
+        s.signed(trace), s.KEY, inputs, repeat=len(batches), series={"x": batches}, each=frozenset(each)
+    )
+    result = runners.run(on, request)
+    assert result.ok, result.error
+    return result
+
+
+@in_two_places
+@pytest.mark.parametrize("on", ["vgpu", "unicorn"])
+def test_replays_add_up(on: str, in_place: bool) -> None:
+    trace = kept(in_place, *BOTH)
+    assert trace.meta["retry_limit"] == 0
+    callers = [slot for slot in trace.slots if slot.kind != SlotKind.INTERNAL]
+    assert {(slot.name, slot.kind) for slot in callers if slot.name in BOTH} == {
+        ("sum", SlotKind.PARAMETER),
+        ("sum_next", SlotKind.OUTPUT),
+    }
+    assert np.array_equal(run(on, trace).outputs["sum_next"], BATCHES.sum(0))
+    found = run(on, trace, sum=FIRST, each=("sum_next",)).outputs["sum_next"]
+    assert np.array_equal(found, FIRST + BATCHES.cumsum(0))
+
+
+@in_two_places
+def test_the_second_opinion(in_place: bool) -> None:
+    """The interpreter goes on in the same way, and begins anew when another value is given."""
+    with interpreter(kept(in_place, *BOTH)) as device:
+        for first in (FIRST, FIRST * 2):
+            for number, batch in enumerate(BATCHES, 1):
+                outputs = device.run({"x": batch, "sum": first})
+                assert np.array_equal(outputs["sum_next"], first + BATCHES[:number].sum(0))
+
+
+@pytest.mark.parametrize("on", ["vgpu", "unicorn"])
+def test_state_that_callers_neither_set_nor_see(on: str) -> None:
+    """Only what the program makes of it comes out."""
+    trace = kept(True)
+    assert [(slot.name, slot.kind) for slot in trace.slots] == [("x", SlotKind.INPUT), ("double", SlotKind.OUTPUT)]
+    assert np.array_equal(run(on, trace, each=("double",)).outputs["double"], 2 * BATCHES.cumsum(0))
+    assert [slot.kind for slot in kept(False).slots] == [SlotKind.INPUT, SlotKind.INTERNAL, SlotKind.INTERNAL]
+    with pytest.raises(InputError, match="no input 'sum'; there are: x"):
+        run(on, trace, sum=FIRST)
+
+
+@in_two_places
+@pytest.mark.parametrize("left_out", [None, *PASSES])
+def test_every_pass_leaves_it(left_out: str | None, in_place: bool) -> None:
+    """With each pass left out, and all others after one another."""
+    trace = build(
+        sums(in_place), states={"sum": "sum_next"}, open_slots=BOTH, skip=(left_out,) if left_out else ()
+    )
+    with interpreter(trace) as device:
+        found = [device.run({"x": batch})["sum_next"].copy() for batch in BATCHES[:3]]
+    assert np.array_equal(found, BATCHES[:3].cumsum(0))
+
+
+def test_nothing_fills_it_in_a_replay() -> None:
+    """Only where the state is; what lies beside it is filled as before."""
+    trace = kept(True)
+    page = Memory.of(trace).mappings[0, SCRATCH // PAGE_BYTES].frame * PAGE_BYTES
+    state = range(page, page + SUM.dense_bytes)
+    columns = Columns(trace.actions)
+    fills = columns.is_op(Op.UPLOAD, Op.CLEAR) & (columns.target < state.stop)
+    fills &= columns.target + columns.bytes > state.start
+    start = int(np.flatnonzero(columns.is_op(Op.REPLAY_START))[0])
+    assert np.count_nonzero(fills[:start]) == 1
+    assert not fills[start:].any()
+
+
+def test_what_is_bound_sets_it_anew() -> None:
+    """A parameter that is bound again, and users that follow one another: nothing of the earlier ones is left."""
+    with s.virtual(kept(True, *BOTH)) as device:
+        total = device.bind("sum_next", np.zeros(WORDS, np.int32))
+        device.bind("x", BATCHES[0].copy())
+        for _ in range(2):
+            device.replayer.run()
+        assert np.array_equal(total, 2 * BATCHES[0])
+        device.bind("sum", FIRST.copy())
+        device.replayer.run()
+        assert np.array_equal(total, FIRST + BATCHES[0])
+        device.replayer.restart()
+        device.replayer.run()
+        assert np.array_equal(total, FIRST + BATCHES[0])
+        device.replayer.unload()
+        assert not any(device.memory[:])
+
+
+masks = st.lists(st.tuples(st.integers(0, PAGE_BYTES - 1), st.integers(1, 900)), max_size=4)
+
+
+@settings(max_examples=100)
+@given(masks, masks, st.integers(0, 2**32))
+def test_a_model_with_state_is_read_again(state: Spans, more: Spans, seed: int) -> None:
+    """Which bytes the prologue fills, and with what, comes back from the trace."""
+    memory = Memory.of(sums(True))
+    frame = memory.mappings[0, SCRATCH // PAGE_BYTES].frame
+    page = memory.pages[frame] = Page.blank(frame)
+    generator = np.random.default_rng(seed)
+    for spans, keeps in ((more, False), (state, True)):
+        for at, size in spans:
+            part = slice(at, min(at + size, PAGE_BYTES))
+            page.put(part, generator.integers(0, 2, part.stop - at, np.uint8))
+            page.keep(part, keeps)
+    wanted, live = page.state.copy(), page.live.copy()
+    content = page.content.copy()
+    read = Memory.of(memory.emit())
+    again = read.pages[read.mappings[0, SCRATCH // PAGE_BYTES].frame]  # it moves where the image grows over it
+    assert np.array_equal(again.state, wanted)
+    assert again.live[live].all()
+    assert np.array_equal(again.content[live], content[live])
+
+
+def test_lint_says_that_there_is_state() -> None:
+    """By its own rule, where no retry can undo it; otherwise it is a leak, as any memory that is not cleared."""
+    trace = kept(True, *BOTH)
+    found = {finding.rule.id for finding in lint_dynamic(trace)[0]}
+    assert "GR709" in found
+    assert not found & {"GR701", "GR702"}
+    found = {finding.rule.id for finding in lint_dynamic(trace.with_(meta={**trace.meta, "retry_limit": 1}))[0]}
+    assert {"GR701", "GR702"} <= found
+    assert "GR709" not in found
+
+
+def changed(*slots: Slot) -> Trace:
+    return replace(sums(False), slots=list(slots))
+
+
+LEFT = sums(False).slots[2]
+REFUSED = {
+    "no such input": (sums(False), {"nothing": "sum_next"}, (), "no slot 'nothing'; there are: x, sum, sum_next"),
+    "no such output": (sums(False), {"sum": "y"}, (), "no slot 'y'"),
+    "an output goes in": (sums(False), {"sum_next": "x"}, (), "an input or parameter, found output"),
+    "an input comes out": (sums(False), {"sum": "x"}, (), "expected an output, found input"),
+    "used twice": (sums(False), {"sum": "sum_next", "x": "sum_next"}, (), "slot sum_next is used twice"),
+    "of another size": (
+        changed(X, SUM, replace(LEFT, shape=(8,))),
+        {"sum": "sum_next"},
+        (),
+        r"slot sum_next cannot be the next value of sum: expected int32 \[16\], found int32 \[8\]",
+    ),
+    "overlapping": (
+        changed(X, SUM, replace(LEFT, address=SCRATCH + 4)),
+        {"sum": "sum_next"},
+        (),
+        "slots sum and sum_next overlap",
+    ),
+    "without a value": (changed(X, replace(SUM, bound=False), LEFT), {"sum": "sum_next"}, (), "no value to begin"),
+    "open, but no state": (sums(False), {"sum": "sum_next"}, ("x",), "slot x belongs to no state"),
+    "twice over": (kept(False, *BOTH), {"sum": "sum_next"}, (), "slot sum is state already"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_cannot_be_kept(case: str) -> None:
+    trace, states, open_slots, said = REFUSED[case]
+    with pytest.raises(SlotError, match=said):
+        build(trace, states=states, open_slots=open_slots)
+
+
+def test_series_that_do_not_fit() -> None:
+    trace = kept(True)
+    with pytest.raises(InputError, match=r"shape \(6, 16\), found int32 of shape \(5, 16\)"):
+        runners.run("vgpu", ReplayRequest(s.signed(trace), s.KEY, repeat=6, series={"x": BATCHES[:5]}))
+    with pytest.raises(InputError, match="no output 'x'; there are: double"):
+        run("vgpu", trace, each=("x",))
+    with pytest.raises(InputError, match="input x: one value for all replays, or one for each, not both"):
+        run("vgpu", trace, x=FIRST)
+    with pytest.raises(RunnerError, match="the runner linux has no option series"):
+        run("linux", trace)
