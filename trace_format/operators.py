@@ -203,6 +203,16 @@ def written(actions: Actions, slots: Sequence[Slot]) -> list[Slot]:
     return [slot for _, row in operations(actions) for type, slot in operands(row, slots) if type.written]
 
 
+def counted(actions: Actions, slots: Sequence[Slot]) -> dict[str, str]:
+    """Slots of boxes, and for each the slot that says how many of its rows are boxes; in the operators' order."""
+    found = {}
+    for _, row in operations(actions):
+        names = {type: slot.name for type, slot in operands(row, slots) if type in (_BOXES, _COUNT)}
+        if names:
+            found[names[_BOXES]] = names[_COUNT]
+    return found
+
+
 def check(actions: Actions, slots: Sequence[Slot], where: str = "") -> None:
     """Raise the error of the first `Operate` action that breaks a rule.
 

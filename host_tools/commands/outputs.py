@@ -15,19 +15,27 @@ from numpy.typing import NDArray
 from host_tools.record.network import relative_difference
 from host_tools.support.tensors import load, slot_of
 from trace_format.errors import GramophoneError, printable
+from trace_format.operators import BOX, counted
 from trace_format.schema import SlotKind
 from trace_format.trace import Trace
 
 Tensor = NDArray[Any]
-SMALL = 16  # elements of an output that is printed whole
+SMALL = 16  # elements of an output that is printed whole, or boxes
 
 
 @dataclass(frozen=True)
 class Shown:
-    """What to show of outputs: the `top` largest values, with labels of an output's elements."""
+    """What to show of outputs.
 
-    top: int | None
-    labels: list[str] | None
+    Attributes:
+        top: how many of the largest values.
+        labels: names of an output's elements.
+        boxes: outputs whose rows are boxes.
+    """
+
+    top: int | None = None
+    labels: list[str] | None = None
+    boxes: frozenset[str] = frozenset()
 
     def largest(self, array: Tensor) -> list[tuple[int, float, str | None]]:
         """Index in C order, value and label of the largest elements; of equal ones the first comes first."""
@@ -36,10 +44,10 @@ class Shown:
         names = self.labels if self.labels is not None and len(self.labels) == len(flat) else None
         return [(int(i), float(flat[i]), names[i] if names else None) for i in order]
 
-    def data(self, array: Tensor) -> dict[str, Any]:
-        """For JSON: the values of a small output, and the largest values; what is not finite is null."""
+    def data(self, name: str, array: Tensor) -> dict[str, Any]:
+        """For JSON: values of a small output or of boxes, and the largest values; what is not finite is null."""
         found: dict[str, Any] = {}
-        if array.size <= SMALL:
+        if array.size <= SMALL or name in self.boxes:
             found["values"] = [_finite(float(value)) for value in array.reshape(-1)]
         if self.top is not None:
             found["top"] = [
@@ -53,8 +61,14 @@ def _finite(value: float) -> float | None:
     return value if math.isfinite(value) else None
 
 
-def show(array: Tensor, shown: Shown) -> list[str]:
+def show(name: str, array: Tensor, shown: Shown) -> list[str]:
     """Lines on an output."""
+    if name in shown.boxes:
+        rows = [
+            f"  {int(label):5} " + " ".join(f"{x:8.4f}" for x in row) for label, *row in array[:SMALL].tolist()
+        ]
+        title = f"  {BOX[0]:>5} " + " ".join(f"{column:>8}" for column in BOX[1:])
+        return [title, *rows, *(["  ..."] if len(array) > SMALL else [])] if rows else ["  no boxes"]
     if shown.top is not None:
         return [
             f"  {index:6} {value:12.6g}{'  ' + printable(label) if label is not None else ''}"
@@ -121,7 +135,11 @@ class Expected:
 
 def read_expected(trace: Trace, files: Mapping[str, Path]) -> dict[str, tuple[Path, Tensor]]:
     """What outputs must be, by slot; SlotError, GramophoneError and OSError as in support.tensors."""
-    return {name: (path, load(path, slot_of(trace, name, SlotKind.OUTPUT))) for name, path in files.items()}
+    boxes = counted(trace.actions, trace.slots)
+    return {
+        name: (path, load(path, slot_of(trace, name, SlotKind.OUTPUT), fewer=name in boxes))
+        for name, path in files.items()
+    }
 
 
 def compare(

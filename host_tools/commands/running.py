@@ -14,18 +14,28 @@ from host_tools.audit.verdicts import rules_of_report
 from host_tools.commands.evidence import Nonce
 from host_tools.commands.framework import FILE, GramophoneCommand, Outcome, UsageError, warn
 from host_tools.commands.outputs import Expected, Shown, compare, read_expected, read_labels, show
-from host_tools.commands.replaying import AWS_LC, BEARSSL, KEY, MIB, MIN_VERSION, device_key
+from host_tools.commands.replaying import AWS_LC, BEARSSL, KEY, MIN_VERSION, device_key
 from host_tools.commands.streams import read
 from host_tools.record.network import TOLERANCE
 from host_tools.runners import LINUX, NORMAL_WORLDS, OPTEE, WITHOUT_OPTEE, run, runner_of
-from host_tools.runners.needs import open_trace, secure_bytes
+from host_tools.runners.needs import open_trace, what_helps
 from host_tools.runners.replay import NONE, ReplayRequest, ReplayResult, Tensor
 from host_tools.support.files import check_writable, write_atomically
 from host_tools.support.progress import phase
-from host_tools.support.tensors import Assignment, assigned, load_all, load_series, npy, slot_of, without_value
+from host_tools.support.tensors import (
+    Assignment,
+    assigned,
+    boxes_found,
+    load_all,
+    load_series,
+    npy,
+    slot_of,
+    without_value,
+)
 from signing.replay_log import ENTRY_BYTES
 from signing.verify import Verdict, verify_trace
 from trace_format.errors import GramophoneError, SlotError, listed, printable
+from trace_format.operators import counted
 from trace_format.schema import SlotKind
 from trace_format.trace import Trace
 
@@ -101,13 +111,17 @@ class Prepared:
         return runner_of(self.runner).OPTIONS
 
     def replay(self) -> ReplayResult:
-        """Replay; where the device has too little memory, the error says how much is enough."""
+        """Replay, with as many rows of boxes as were found.
+
+        Where the device has too little memory, or an operator that it may not have, the error says what helps.
+        """
         result = run(self.runner, self.request)
-        if self.trace is not None and result.report.name == "MEMORY":
-            enough = -(-secure_bytes(self.trace, self.request.signed) // MIB)
-            hint = f"{result.error}; 'gramophone generate --carveout-mib {enough}' gives it enough"
-            result = replace(result, error=hint)
-        return result
+        if self.trace is None:
+            return result
+        if result.ok:
+            return replace(result, outputs=boxes_found(self.trace, result.outputs))
+        hint = what_helps(self.trace, self.request.signed, result.report)
+        return replace(result, error=f"{result.error}; {hint}") if hint else result
 
 
 def prepare(
@@ -257,8 +271,9 @@ def replay_command(
 ) -> Outcome:
     """Verify, load and replay a signed trace, in the secure world of an emulated device or on the virtual GPU.
 
-    Outputs of up to 16 elements are printed. Exit status 1: the device refused the trace or could not replay it,
-    or an output is not what is expected.
+    Outputs of up to 16 elements are printed. Of boxes, only those that were found are printed (16), written and
+    compared; a device's own output goes on with rows of zeros. Exit status 1: the device refused the trace or
+    could not replay it, or an output is not what is expected.
     """
     targets, files = assigned("output", outputs), assigned("expected output", expected)
     if labels is not None and top is None:
@@ -271,13 +286,14 @@ def replay_command(
         raise UsageError(
             f"--each, --output: {listed(both)} is written after each replay or after the last, not both"
         )
-    wanted, shown = {}, Shown(top, None)
+    wanted, shown = {}, Shown(top)
     if prepared.trace is not None:
         for name, path in (targets | every).items():
             slot_of(prepared.trace, name, SlotKind.OUTPUT)
             check_writable(path)
         wanted = read_expected(prepared.trace, files)
-        shown = Shown(top, read_labels(labels, prepared.trace) if labels else None)
+        boxes = frozenset(counted(prepared.trace.actions, prepared.trace.slots))
+        shown = Shown(top, read_labels(labels, prepared.trace) if labels else None, boxes)
     count = _replays(repeat, prepared.request.series)
     prepared.request = replace(prepared.request, repeat=count, each=frozenset(every), store=store, nonce=nonce)
     with phase(f"replaying on {runner}"):
@@ -343,7 +359,7 @@ def _json(
                 "file": written.get(name),
                 "shape": list(array.shape),
                 "dtype": array.dtype.name,
-                **shown.data(array),
+                **shown.data(name, array),
             }
             for name, array in result.outputs.items()
         },
@@ -376,5 +392,5 @@ def _text(result: ReplayResult, written: dict[str, str], shown: Shown, compared:
     for name, array in result.outputs.items():
         where = f" -> {written[name]}" if name in written else ""
         lines.append(f"{printable(name)}: {array.dtype.name} {list(array.shape)}{where}")
-        lines += show(array, shown)
+        lines += show(name, array, shown)
     return "\n".join(lines + [str(row) for row in compared])

@@ -22,6 +22,7 @@ from host_tools.vgpu.binding import VgpuError
 from signing.envelope import shifted, split
 from trace_format import layout, profile
 from trace_format.errors import GramophoneError, listed
+from trace_format.operators import OPERATORS, used
 from trace_format.schema import SIGNED_MAGIC, STRUCTURES, SlotKind
 from trace_format.trace import Trace
 
@@ -206,6 +207,9 @@ def build_command(
         f"{output}: {len(result)} bytes, {trace.jobs} jobs, {len(trace.actions)} actions, "
         f"carve-out {trace.carveout_bytes} bytes"
     )
+    if operators := used(trace.actions):
+        names = " ".join(f"--operator {OPERATORS[operator].name}" for operator in operators)
+        rows.append(f"a device computes on its CPU, too: 'gramophone generate {names}'")
     if missing := without_value(trace):
         rows.append(f"a replay must be given: {listed(missing)}")
     done_by = {"rules": [vars(c) for c in changes], "passes": [vars(s) for s in steps]}

@@ -8,6 +8,8 @@ from typing import Any
 from host_tools.model.description import describe_slot
 from trace_format import policy
 from trace_format.errors import listed, printable
+from trace_format.operators import OPERATORS, used
+from trace_format.schema import SlotKind
 from trace_format.trace import Slot, Trace
 
 SECOND_US = 1_000_000
@@ -24,6 +26,7 @@ def summary(trace: Trace) -> dict[str, Any]:
         "jobs": trace.jobs,
         "actions": len(trace.actions),
         "registers_written": policy.written(trace),
+        "operators": [OPERATORS[operator].name for operator in used(trace.actions)],
         "carveout_bytes": trace.carveout_bytes,
         "va_bytes": trace.va_bytes,
         "slots": [_slot(slot) for slot in trace.slots],
@@ -35,16 +38,22 @@ def summary(trace: Trace) -> dict[str, Any]:
 def lines(trace: Trace) -> list[str]:
     """The same for people."""
     facts = summary(trace)
-    registers = facts["registers_written"]
+    registers, operators = facts["registers_written"], facts["operators"]
+    internal = sum(slot.kind is SlotKind.INTERNAL for slot in trace.slots)
     rows = [
         ("name", printable(str(facts["name"]))),
         ("gpu", f"{facts['gpu']}{', a raw recording' if facts['raw'] else ''}"),
         ("security version", str(facts["security_version"])),
         ("jobs", f"{facts['jobs']}, in {facts['actions']} actions"),
         ("writes", listed(registers)),
+        *(
+            [("operators", f"{listed(operators)}, with {internal} slots that are no caller's")]
+            if operators
+            else []
+        ),
         ("memory", f"{facts['carveout_bytes']} bytes, GPU addresses below {facts['va_bytes']:#x}"),
         ("time budget", f"{facts['time_budget_us'] / SECOND_US:g} s, {facts['retry_limit']} retries"),
-        *(("slot", describe_slot(slot)) for slot in trace.slots),
+        *(("slot", describe_slot(slot)) for slot in trace.slots if slot.kind is not SlotKind.INTERNAL),
     ]
     return [f"{name:16} {text}" for name, text in rows]
 

@@ -3,6 +3,7 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -25,7 +26,7 @@ def run(
         outputs: blobs to compute; empty: all outputs of the network.
 
     Returns:
-        Array of each output blob.
+        Array of each output blob; of boxes where there are none, one without elements.
 
     Raises:
         RecordError: a file is missing or not what ncnn loads, or an input or output is not in the network.
@@ -40,4 +41,8 @@ def run(
         results = infer(net, arrays, names)
     except ValueError as error:
         raise RecordError(f"{param}: {error}") from error
-    return {name: np.array(result, dtype=np.float32) for name, result in zip(names, results, strict=True)}
+    return {name: _array(result) for name, result in zip(names, results, strict=True)}
+
+
+def _array(mat: Any) -> Float32:
+    return np.zeros(0, np.float32) if mat.empty() else np.array(mat, dtype=np.float32)

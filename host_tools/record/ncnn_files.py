@@ -4,30 +4,30 @@
 Usage: python -m host_tools.record.ncnn_files NET.param NET.bin OUT [--until BLOB]... [NAME=D0xD1..]...
 
 Writes OUT/answer: one sentence on what is wrong, or nothing; OUT/net.bin: the weights, all as float32; OUT/halves:
-names of layers whose weights are float16, one a line. `host_tools.record.preflight` calls it.
+names of layers whose weights are float16, one a line; OUT/shapes: of the blobs that layers on the CPU work on, as
+JSON. `host_tools.record.preflight` calls it.
 """
 
 from __future__ import annotations
 
+import json
 import math
 import sys
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import ncnn
 import numpy as np
 
+from host_tools.record.cpu_layers import blobs_of_interest, check_known, cpu_end, layers_on_cpu
 from host_tools.record.guest.guest_ncnn import load
+from host_tools.record.ncnn_param import Layer, WrongError, layers_of, leading_to
 
-MAGIC = "7767517"
 # ncnn src/modelbin.cpp: what a layer's weights begin with; anything else but zero is a table of 256 values.
 FLOAT32_TAGS = (0, 0x0002C056)
 FLOAT16_TAG = 0x01306B47
 INT8_TAG = 0x000D4B38
 TAGGED, PLAIN = 0, 1  # the kinds of array that layers request of it
-# Layers that compute nothing by themselves.
-WITHOUT_WORK = ("Input",)
 # Convolutions -> dimensions of their kernel; their parameters are 0: outputs, 1, 11, 21: kernel, 7: groups
 # (ncnn docs/developer-guide/operators.md).
 CONVOLUTIONS = {
@@ -37,76 +37,6 @@ CONVOLUTIONS = {
 }
 KERNEL = (1, 11, 21)
 BY_CHANNEL = ("BatchNorm", "Scale")
-
-
-class WrongError(Exception):
-    """What is wrong, in one sentence."""
-
-
-@dataclass
-class Layer:
-    """A line of the .param file, and what the layer reads of the .bin: the number of elements of each array."""
-
-    type: str
-    name: str
-    options: dict[int, str]
-    bottoms: list[str]
-    tops: list[str]
-    needs: list[int] = field(default_factory=list)
-
-    def __str__(self) -> str:
-        return f"layer {self.name} ({self.type})"
-
-    def number(self, key: int, default: int) -> int:
-        """An option that is a whole number."""
-        return int(self.options.get(key, default))
-
-
-def layers_of(text: str) -> list[Layer]:
-    """The layers of a .param file.
-
-    Raises:
-        WrongError: a line that is not one of a layer's, or another number of layers than it says.
-    """
-    lines = text.splitlines()
-    found = []
-    for number, line in enumerate(lines[2:], 3):
-        words = line.split()
-        if not words:
-            continue
-        try:
-            first, last = 4 + int(words[2]), 4 + int(words[2]) + int(words[3])
-            pairs = (word.split("=", 1) for word in words[last:])
-            options = {int(key): value for key, value in pairs}
-            found.append(Layer(words[0], words[1], options, words[4:first], words[first:last]))
-        except (IndexError, ValueError):
-            raise WrongError(f"line {number} of the .param file is not a layer's: {line[:60]!r}") from None
-    counts = lines[1].split() if len(lines) > 1 else []
-    if len(counts) != 2 or not all(count.isdecimal() for count in counts):
-        raise WrongError("line 2 of the .param file: expected the numbers of layers and blobs")
-    expected = int(counts[0])
-    if len(found) != expected:
-        raise WrongError(f"the .param file is cut short: expected {expected} layers, found {len(found)}")
-    return found
-
-
-def leading_to(layers: list[Layer], blobs: list[str]) -> list[Layer]:
-    """The layers that compute these blobs; all, if there are none.
-
-    Raises:
-        WrongError: the network has no such blob.
-    """
-    maker = {top: layer for layer in layers for top in layer.tops}
-    for blob in blobs:
-        if blob not in maker:
-            raise WrongError(f"no blob {blob!r} to stop at; the network has {', '.join(list(maker)[-8:])}")
-    wanted, taken = list(blobs), list[Layer]()
-    while wanted:
-        layer = maker.get(wanted.pop())
-        if layer is not None and layer not in taken:
-            taken.append(layer)
-            wanted += layer.bottoms
-    return [layer for layer in layers if layer in taken] if blobs else layers
 
 
 class Weights(ncnn.ModelBin):  # type: ignore[misc]
@@ -156,23 +86,6 @@ class Weights(ncnn.ModelBin):  # type: ignore[misc]
         return self.data[self.at - size : self.at]
 
 
-def check_layers(layers: list[Layer]) -> None:
-    """Raise WrongError if ncnn does not know a layer, or has no code for it on GPUs."""
-    for layer in layers:
-        if ncnn.layer_to_index(layer.type) < 0:
-            raise WrongError(f"{layer}: ncnn {ncnn.__version__} has no layer of this type")
-    slow = [
-        str(layer)
-        for layer in layers
-        if layer.type not in WITHOUT_WORK and not getattr(ncnn.create_layer(layer.type), "support_vulkan", False)
-    ]
-    if slow:
-        raise WrongError(
-            f"ncnn {ncnn.__version__} computes on the CPU, for lack of Vulkan code, and the GPU's work cannot be "
-            f"recorded around it: {', '.join(slow[:8])}{', ...' if len(slow) > 8 else ''}"
-        )
-
-
 def check_inputs(found: list[str], shapes: dict[str, tuple[int, ...]]) -> None:
     """Raise WrongError if shapes are not given for exactly the network's inputs."""
     for name in shapes:
@@ -183,25 +96,36 @@ def check_inputs(found: list[str], shapes: dict[str, tuple[int, ...]]) -> None:
             raise WrongError(f"no shape for the input blob {name!r}: give --shape {name}=...")
 
 
+def _extractor(net: Any, shapes: dict[str, tuple[int, ...]]) -> Any:
+    """An inference of zeros."""
+    extractor = net.create_extractor()
+    extractor.set_light_mode(False)
+    for name, shape in shapes.items():
+        extractor.input(name, ncnn.Mat(np.zeros(shape, np.float32)).clone())
+    return extractor
+
+
+def _shape(extractor: Any, blob: str, layer: Layer) -> tuple[int, ...]:
+    """Shape of a blob that a layer works on."""
+    status, mat = extractor.extract(blob)
+    if status:
+        raise WrongError(f"{layer}: ncnn cannot compute its input {blob!r} (status {status})")
+    return np.array(mat).shape
+
+
 def check_shapes(net: Any, layers: list[Layer], shapes: dict[str, tuple[int, ...]]) -> None:
     """Run the network up to each layer that has weights for a certain size of input, and look at what it gets.
 
     Raises:
         WrongError: another number of channels or values than there are weights for.
     """
-    extractor = net.create_extractor()
-    extractor.set_light_mode(False)
-    for name, shape in shapes.items():
-        extractor.input(name, ncnn.Mat(np.zeros(shape, np.float32)).clone())
+    extractor = _extractor(net, shapes)
     blobs = net.blobs()
     for layer, loaded in zip(layers, net.layers(), strict=True):
         if not layer.needs or layer.type not in (*CONVOLUTIONS, *BY_CHANNEL, "InnerProduct"):
             continue
         blob = blobs[loaded.bottoms[0]].name
-        status, mat = extractor.extract(blob)
-        if status:
-            raise WrongError(f"{layer}: ncnn cannot compute its input {blob!r} (status {status})")
-        shape = np.array(mat).shape
+        shape = _shape(extractor, blob, layer)
         outputs = max(layer.number(0, 1), 1)
         if layer.type == "InnerProduct":
             wanted, found, what = layer.needs[0] // outputs, math.prod(shape), "values"
@@ -219,15 +143,23 @@ def check_shapes(net: Any, layers: list[Layer], shapes: dict[str, tuple[int, ...
             raise WrongError(f"{layer}: expected {wanted} {what}, found {found} in its input {blob!r} of {size}")
 
 
+def cpu_shapes(net: Any, slow: list[Layer], shapes: dict[str, tuple[int, ...]]) -> dict[str, tuple[int, ...]]:
+    """Shapes of the blobs that layers on the CPU work on."""
+    extractor = _extractor(net, shapes)
+    return {blob: _shape(extractor, blob, layer) for layer in slow for blob in blobs_of_interest([layer])}
+
+
 def look(param: Path, weights: Path, out: Path, shapes: dict[str, tuple[int, ...]], until: list[str]) -> list[str]:
-    """Check the files; names of layers whose weights are float16. Writes OUT/net.bin.
+    """Check the files; names of layers whose weights are float16. Writes OUT/net.bin and OUT/shapes.
 
     Raises:
         WrongError: what is wrong.
         ValueError: ncnn does not take the files, for a reason that it does not say.
     """
     layers = layers_of(param.read_text(encoding="utf-8", errors="replace"))
-    check_layers(leading_to(layers, until))
+    leading = leading_to(layers, until)
+    check_known(leading)
+    slow = layers_on_cpu(leading)
     net = ncnn.Net()
     if net.load_param(str(param)):
         raise WrongError("ncnn cannot load this network")
@@ -242,7 +174,11 @@ def look(param: Path, weights: Path, out: Path, shapes: dict[str, tuple[int, ...
             f"the .bin file is longer than the network: expected {reader.at} bytes, found {len(reader.data)}"
         )
     (out / "net.bin").write_bytes(reader.out)
-    check_shapes(load(str(param), str(out / "net.bin"), gpu=False), layers, shapes)
+    checked = load(str(param), str(out / "net.bin"), gpu=False)
+    check_shapes(checked, layers, shapes)
+    found = cpu_shapes(checked, slow, shapes)
+    cpu_end(layers, until, found)
+    (out / "shapes").write_text(json.dumps(found), encoding="utf-8")
     return reader.halves
 
 

@@ -17,7 +17,9 @@ from host_tools.machine.boot import BOOT_TIMEOUT_S, RAM_END, ProgramError, boot,
 from host_tools.machine.errors import RecordError
 from host_tools.machine.root import RecordRoot, ready_root
 from host_tools.record.convert import convert
+from host_tools.record.cpu_layers import CpuEnd
 from host_tools.record.ncnn_job import Float32, NcnnResult, ncnn_job, ncnn_result
+from host_tools.record.operating import check_operators, with_operators
 from host_tools.record.preflight import NetworkError, preflight
 from host_tools.record.shader_cache import with_shader_cache
 from host_tools.record.slots import with_slots
@@ -66,7 +68,7 @@ def record_network(
     timeout: float = BOOT_TIMEOUT_S,
     snapshot: str = "",
 ) -> Trace:
-    """Record one inference of a network.
+    """Record one inference of a network; layers at its end that ncnn computes on the CPU become operators.
 
     Args:
         param, weights: ncnn's text and binary files.
@@ -83,14 +85,15 @@ def record_network(
             depends on the data, or tensors that cannot be found in memory.
     """
     given = hashlib.sha256(weights).hexdigest()
-    weights = preflight(param, weights, shapes, until)
+    checked = preflight(param, weights, shapes, until)
+    weights, end = checked.weights, checked.end
     root = ready_root(snapshot)
     with phase("compiling the virtual GPU"):
         plugin = qemu_plugin()
     with tempfile.TemporaryDirectory(prefix="gramophone-") as folder, ThreadPoolExecutor(2) as pool:
         boots = [Boot(number, root, plugin, Path(folder), gpu, timeout) for number in range(1, BOOTS + 1)]
         jobs = [
-            pool.submit(_record, machine, (param, w, until), x, name)
+            pool.submit(_record, machine, (param, w, end.until), x, name)
             for machine, (w, x) in zip(boots, plans(weights, shapes), strict=True)
         ]
         try:
@@ -104,13 +107,28 @@ def record_network(
         with phase("following inputs, outputs and parameters"):
             trace = first.trace()
             trace.notes["weights_sha256"] = given  # of the file, also where its weights are float16
-            return with_slots(
+            fixed = _fixed(end, first, second)
+            trace = with_slots(
                 trace,
                 second.trace,
                 third.trace,
                 (first.inputs, second.inputs),
-                (first.result.outputs, second.result.outputs),
+                (_without(first.result.outputs, fixed), _without(second.result.outputs, fixed)),
             )
+        if end.steps:
+            trace = with_operators(trace, end, {name: first.result.outputs[name] for name in fixed})
+            check_operators(trace, end, (param, weights), [(r.inputs, r.result.outputs) for r in (first, second)])
+        return trace
+
+
+def _fixed(end: CpuEnd, first: Run, second: Run) -> set[str]:
+    """What the CPU gets of the GPU and does not depend on the inputs, such as the priors of an SSD."""
+    one, two = first.result.outputs, second.result.outputs
+    return {name for name in one if end.steps and np.array_equal(one[name], two[name])}
+
+
+def _without(tensors: dict[str, Float32], names: set[str]) -> dict[str, Float32]:
+    return {name: tensor for name, tensor in tensors.items() if name not in names}
 
 
 def _record(
@@ -199,5 +217,7 @@ def relative_difference(found: Float32, reference: Float32) -> float:
     """Largest absolute difference over the largest absolute value of the reference."""
     if found.shape != reference.shape:
         return float("inf")
+    if not reference.size:
+        return 0.0
     largest = float(np.max(np.abs(reference)))
     return float(np.max(np.abs(found.astype(np.float64) - reference))) / (largest or 1.0)

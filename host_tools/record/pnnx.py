@@ -18,7 +18,7 @@ import ncnn
 
 from host_tools.machine.boot import last_lines
 from host_tools.machine.wheels import PNNX_VERSION, pnnx
-from host_tools.record.ncnn_files import WrongError, layers_of
+from host_tools.record.ncnn_param import WrongError, layers_of
 from host_tools.record.preflight import NetworkError
 from host_tools.support import programs
 from host_tools.support.progress import phase

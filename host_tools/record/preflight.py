@@ -3,13 +3,17 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from host_tools.machine.errors import RecordError
+from host_tools.record.cpu_layers import CpuEnd, cpu_end
+from host_tools.record.ncnn_param import layers_of
 from host_tools.support import programs
 from host_tools.support.messages import LOG
 from host_tools.support.progress import phase
@@ -22,18 +26,28 @@ class NetworkError(RecordError):
     """ncnn did not take the network's files, or the inputs for it."""
 
 
+@dataclass(frozen=True)
+class Checked:
+    """What ncnn takes.
+
+    Attributes:
+        weights: as float32 where they were float16.
+        end: what the CPU computes.
+    """
+
+    weights: bytes
+    end: CpuEnd
+
+
 def preflight(
     param: bytes, weights: bytes, shapes: Mapping[str, tuple[int, ...]], until: Sequence[str] = ()
-) -> bytes:
+) -> Checked:
     """Ask ncnn's CPU back end about a network.
 
     Args:
         param, weights: ncnn's text and binary files.
         shapes: shape of each input blob, slowest dimension first.
         until: blobs that are to be computed; empty: all outputs.
-
-    Returns:
-        The weights, as float32 where they were float16.
 
     Raises:
         NetworkError: names the layer and what is wrong with it, or the input.
@@ -57,4 +71,8 @@ def preflight(
             raise NetworkError(f"{answer} ({said[-1]})" if said else answer)
         if halves := (folder / "halves").read_text(encoding="utf-8").splitlines():
             LOG.info("note: float16 weights are recorded as float32: %s", listed(halves))
-        return (folder / "net.bin").read_bytes()
+        blobs = json.loads((folder / "shapes").read_text(encoding="utf-8"))
+        end = cpu_end(
+            layers_of(param.decode(errors="replace")), until, {blob: tuple(shape) for blob, shape in blobs.items()}
+        )
+        return Checked((folder / "net.bin").read_bytes(), end)

@@ -8,16 +8,20 @@ from typing import Any
 from host_tools.gpus.family import family_of
 from host_tools.support.gpu_folders import DEFAULT_GPU
 from signing import envelope
+from tee_replayer.status import Report
 from tee_replayer.target import drivers
 from trace_format import layout, packing
 from trace_format import profile as profiles
+from trace_format.actions import Op
 from trace_format.codec import Buffer
 from trace_format.errors import ProfileError, TraceError
+from trace_format.operators import OPERATORS, used
 from trace_format.schema import ALIGNMENT, MAX_CARVEOUT_BYTES, SectionType
 from trace_format.trace import Trace
 
 # Besides the memory of a trace that cannot be read: page table of a V3D (4 MiB at most), head (1 MiB), workspace.
 LOADER_BYTES = 16 << 20
+MIB = 1 << 20
 BEFORE_HEAD_BYTES = 40  # what is signed before the head
 
 
@@ -69,3 +73,14 @@ def memory_for(trace: Trace, data: Buffer) -> int:
 
 def _aligned(size: int) -> int:
     return -(-size // ALIGNMENT) * ALIGNMENT
+
+
+def what_helps(trace: Trace, signed: bytes, report: Report) -> str:
+    """What makes a replayer that can do what failed for lack of memory or of an operator; "" for other reports."""
+    if report.name == "MEMORY":
+        enough = -(-secure_bytes(trace, signed) // MIB)
+        return f"'gramophone generate --carveout-mib {enough}' gives it enough"
+    if report.name == "ACTION" and report.op == Op.OPERATE:
+        names = " ".join(f"--operator {OPERATORS[operator].name}" for operator in used(trace.actions))
+        return f"a replayer of 'gramophone generate {names}' has all operators that it needs"
+    return ""

@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from host_tools.support.npy import MAGIC, MAX_HEADER_BYTES, squeezed
+from trace_format import operators
 from trace_format.errors import GramophoneError, SlotError, listed, printable
 from trace_format.schema import SlotKind
 from trace_format.trace import Slot, Trace
@@ -136,8 +137,13 @@ def _load(path: Path, slot: Slot) -> NDArray[Any]:
     return array
 
 
-def load(path: Path, slot: Slot) -> NDArray[Any]:
+def load(path: Path, slot: Slot, *, fewer: bool = False) -> NDArray[Any]:
     """A tensor for a slot from a .npy file; a missing or extra leading dimension of 1 is forgiven.
+
+    Args:
+        path: the file.
+        slot: whose tensor it is.
+        fewer: it may have fewer rows.
 
     Raises:
         GramophoneError: not a .npy file of numbers, or another shape or element type than the slot's.
@@ -145,6 +151,8 @@ def load(path: Path, slot: Slot) -> NDArray[Any]:
     """
     array = _load(path, slot)
     shape = slot.tensor_shape
+    if fewer and array.ndim == len(shape) and len(array) < shape[0]:
+        shape = (len(array), *shape[1:])
     if squeezed(array.shape) != squeezed(shape):
         raise GramophoneError(f"{path}: shape for slot {slot.name}: expected {shape}, found {array.shape}")
     return np.ascontiguousarray(array).reshape(shape)
@@ -202,6 +210,15 @@ def _member(
     if (array.dtype, array.shape) != (dtype, shape):
         raise GramophoneError(f"{where}: expected {dtype} {shape}, found {array.dtype} {array.shape}")
     return array
+
+
+def boxes_found(trace: Trace, outputs: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    """A replay's outputs; those of boxes with the rows that were found, in place of all that there is room for."""
+    counts = operators.counted(trace.actions, trace.slots)
+    return {
+        name: array[: int(outputs[counts[name]][0])] if counts.get(name) in outputs else array
+        for name, array in outputs.items()
+    }
 
 
 def npy(array: NDArray[Any]) -> bytes:

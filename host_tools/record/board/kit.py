@@ -18,7 +18,7 @@ from pathlib import Path
 
 from host_tools.record.ncnn_job import GUEST_PROGRAM, input_files
 from host_tools.record.network import plans
-from host_tools.record.preflight import preflight
+from host_tools.record.preflight import NetworkError, preflight
 from host_tools.support import programs
 from host_tools.support.version import TOOL
 from host_tools.vgpu.build import HERE as VGPU
@@ -77,7 +77,12 @@ def kit(
         "param_sha256": hashlib.sha256(param).hexdigest(),
         "weights_sha256": hashlib.sha256(weights).hexdigest(),
     }
-    weights = preflight(param, weights, shapes)
+    checked = preflight(param, weights, shapes)
+    if checked.end.steps:
+        raise NetworkError(
+            f"a board records nothing that ncnn computes on the CPU: {checked.end.steps[0].layer.place}"
+        )
+    weights = checked.weights
     files = {
         SPEC: json.dumps(spec, indent=1).encode() + b"\n",
         "run.sh": (HERE / "run.sh").read_bytes(),
