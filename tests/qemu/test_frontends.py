@@ -109,7 +109,7 @@ def test_layers_that_cannot_be_recorded_are_named(tmp_path: Path) -> None:
     assert said.startswith(f"{model}: pnnx ")
     assert said.endswith("(Hardmax); nodes of these types in the file: odd (Hardmax)"), said
     onnx_networks.of_operator(model, "MatMul")
-    assert "computes on the CPU, for lack of Vulkan code" in refused("onnx", model)
+    assert "(MatMul), line 6 of the .param file: expected two matrices, found" in refused("onnx", model)
     onnx_networks.of_operator(model, "Wishful")
     assert refused("onnx", model).endswith("has no such operators: odd (Wishful)")
 
