@@ -110,6 +110,7 @@ static uint32_t serve(struct gr_replayer *replayer, struct mailbox_request *requ
     }
     policy.log = &e.log;
     const bool loaded = gr_load(replayer, &memory, &source, request->trace_bytes, &policy) == GR_STATUS_OK;
+    gr_accept(loaded);
     if (!gr_log_append(&e.log, loaded ? GR_LOG_KIND_LOAD : GR_LOG_KIND_REFUSAL, report))
         report->status = GR_STATUS_LOG;
     for (uint32_t i = 0; i < request->repeat && report->status == GR_STATUS_OK; i++) {

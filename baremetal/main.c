@@ -65,6 +65,7 @@ static uint32_t serve(struct gr_replayer *replayer, struct mailbox_request *requ
     uint32_t replays = 0;
     if (gr_load(replayer, &memory, &source, request->trace_bytes, &policy) != GR_STATUS_OK)
         return 0;
+    gr_accept(true);
     while (replays < request->repeat && bind(replayer, request->buffer_count, replays) &&
            gr_run(replayer) == GR_STATUS_OK)
         replays++;
@@ -95,6 +96,7 @@ _Noreturn void gr_main(void)
     struct gr_replayer replayer;
     struct mailbox_request request;
     struct mailbox_response *response = (struct mailbox_response *)(void *)shared(MAILBOX_RESPONSE_AT);
+    gr_accept(false);
     gr_board_start();
     memcpy(&request, shared(0), sizeof request);
     if (request.magic == MAILBOX_REQUEST_MAGIC && request.buffer_count <= MAILBOX_BUFFERS &&
@@ -111,12 +113,12 @@ _Noreturn void gr_main(void)
     gr_exit('=', (uint32_t)status, status == GR_STATUS_OK ? EXIT_OK : EXIT_REFUSED);
 }
 
-/* Whatever was going on, nothing of it stays: the GPU is reset, the carve-out wiped. An exception in that, on
- * a board whose GPU has no power, ends here at once. */
+/* Whatever was going on, nothing of it stays: the GPU is reset if it was used, the carve-out wiped. An
+ * exception in that, on a board whose GPU has no power, ends here at once. */
 _Noreturn void gr_exception(uint64_t address, uint64_t earlier)
 {
     if (!earlier) {
-        struct gr_replayer all = {.memory = memory, .high = memory.base, .touched = true};
+        struct gr_replayer all = {.memory = memory, .high = memory.base, .touched = gr_is_accepted()};
         gr_unload(&all);
     }
     gr_exit('!', (uint32_t)(earlier ? earlier : address), EXIT_EXCEPTION);

@@ -17,25 +17,39 @@ static inline volatile uint32_t *gr_word(uint64_t address)
 /* Wait until a register has a value under a mask; false when it did not within `timeout_us`. */
 bool gr_port_wait_word(uint64_t address, uint32_t mask, uint32_t value, uint32_t timeout_us);
 
+/* Whether a trace has been accepted, in a register of the core that EL3 has no other use for. */
+static inline void gr_accept(bool is_accepted)
+{
+    __asm__ volatile("msr tpidr_el1, %0" ::"r"((uint64_t)is_accepted));
+}
+
+static inline bool gr_is_accepted(void)
+{
+    uint64_t is_accepted;
+    __asm__ volatile("mrs %0, tpidr_el1" : "=r"(is_accepted));
+    return is_accepted;
+}
+
 /* Registers of the GPU, where the board has nothing in between: for gr_port_read32 and gr_port_write32. The
- * compiler is not told the base: it then keeps it in a register, for less code, and most stores that a fault
- * makes the core jump to find no base there. */
-static inline volatile uint32_t *gr_gpu_word(uint32_t offset)
+ * compiler is not told the base, and keeps it in a register: less code. */
+static inline uint32_t gr_gpu_read(uint32_t offset)
 {
     uint64_t base = GR_GPU_BASE;
     __asm__("" : "+r"(base));
-    return gr_word(base + offset);
+    return *gr_word(base + offset);
 }
 
-static inline uint32_t gr_gpu_read(uint32_t offset)
-{
-    return *gr_gpu_word(offset);
-}
-
+/* A fault can make the core jump anywhere. So nothing is written before a trace has been accepted, and the
+ * base is there before that is asked (the compiler keeps the order of both): who jumps past the question has
+ * none. */
 static inline void gr_gpu_write(uint32_t offset, uint32_t value)
 {
+    uint64_t base = GR_GPU_BASE;
+    __asm__ volatile("" : "+r"(base));
+    if (!gr_is_accepted())
+        return;
     __asm__ volatile("dsb sy" ::: "memory");
-    *gr_gpu_word(offset) = value;
+    *gr_word(base + offset) = value;
 }
 
 enum { EXIT_OK = 0, EXIT_REFUSED = 1, EXIT_EXCEPTION = 2 };

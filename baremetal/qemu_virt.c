@@ -10,7 +10,7 @@ uint32_t gr_port_read32(uint32_t offset)
     return gr_gpu_read(offset);
 }
 
-void gr_port_write32(uint32_t offset, uint32_t value)
+__attribute__((noinline)) void gr_port_write32(uint32_t offset, uint32_t value)
 {
     gr_gpu_write(offset, value);
 }

@@ -118,7 +118,7 @@ uint32_t gr_port_read32(uint32_t offset)
     return is_on && offset < BRIDGE ? gr_gpu_read(offset) : UINT32_MAX;
 }
 
-void gr_port_write32(uint32_t offset, uint32_t value)
+__attribute__((noinline)) void gr_port_write32(uint32_t offset, uint32_t value)
 {
     if (offset == BRIDGE_SW_INIT_1 && !failed)
         value ? switch_off() : switch_on();

@@ -127,15 +127,18 @@ def wrong_gpu(gpu: str) -> Attempt:
     return Attempt(signed(sample(gpu)), reads={register: value ^ (0x10 if gpu == "v3d42" else 0x10000000)})
 
 
-def hostile(*more: Action, writes: tuple[tuple[str, int], ...] = ()) -> Callable[[str], Attempt]:
-    """A correctly signed trace that does more."""
-    return lambda gpu: Attempt(signed(sample(gpu, *more)), writes=writes)
+def hostile(action: Action, writes: tuple[tuple[str, int], ...] = ()) -> Callable[[str], Attempt]:
+    """A correctly signed trace that does more, several times: the copy of one action could be lost to a fault, and
+    a trace without it be good."""
+    return lambda gpu: Attempt(signed(sample(gpu, *[action] * TIMES)), writes=writes)
 
 
 def image_writable(gpu: str) -> Attempt:
     """Maps the image's page; the flag is set after the host's checks, which would refuse it too."""
-    trace = sample(gpu, IMAGE_READABLE)
-    return Attempt(Parts.of(trace).action(2, flags=MAP_READ | MAP_WRITE).signed())
+    parts = Parts.of(sample(gpu, *[IMAGE_READABLE] * TIMES))
+    for index in range(2, 2 + TIMES):
+        parts = parts.action(index, flags=MAP_READ | MAP_WRITE)
+    return Attempt(parts.signed())
 
 
 def write(name: str, value: int) -> Action:
@@ -151,6 +154,7 @@ def mali_write(name: str, value: int) -> Action:
 MMU_CTL = s.GPU.register("hub.MMU_CTL")
 MMU_ON = MMU_CTL.replay_bits or 0  # every bit that a trace may set
 MMU_OFF = MMU_ON & ~1  # without ENABLE
+TIMES = 3
 TABLE_BASE = 0x00ABCDE0
 IMAGE_READABLE = action(Op.MAP_GPU_MEM, flags=MAP_READ, pages=1, a=0x18, frame=0)
 V3D, MALI = ("v3d42",), ("mali_g71",)

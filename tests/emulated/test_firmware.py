@@ -236,7 +236,7 @@ def symbols(fw: firmware.Firmware) -> dict[str, int]:
 class AfterTheFact:
     """A firmware whose carve-out is full of secrets, started somewhere else than at reset."""
 
-    def __init__(self, folder: Path, entry: str) -> None:
+    def __init__(self, folder: Path, entry: str, accepted: bool = False) -> None:
         fw = firmware.load(folder)
         names = symbols(fw) | {"exception": fw.entry + 0x200}
         self.carveout = np.frombuffer(mmap.mmap(-1, fw.board.carveout_bytes), np.uint8)
@@ -256,16 +256,26 @@ class AfterTheFact:
             )
             engine: Any = machine._uc
             engine.reg_write(arm64.UC_ARM64_REG_SP, names["gr_stack_end"])
+            engine.reg_write(arm64.UC_ARM64_REG_TPIDR_EL1, int(accepted))  # gr_is_accepted
             machine.run()
             self.said = machine.uart.decode()
 
 
-def test_an_exception_leaves_nothing(folder: Path) -> None:
-    """The vector is entered as the processor does: the GPU is reset, the carve-out wiped, the address printed."""
-    after = AfterTheFact(folder, "exception")
-    assert after.log == [("bridge.SW_INIT_1", 1), ("bridge.SW_INIT_1", 0)]
+@pytest.mark.parametrize("accepted", [False, True])
+def test_an_exception_leaves_nothing(folder: Path, accepted: bool) -> None:
+    """The vector is entered as the processor does: the GPU is reset, if a trace could have used it, the carve-out
+    wiped, the address printed."""
+    after = AfterTheFact(folder, "exception", accepted)
+    assert after.log == ([("bridge.SW_INIT_1", 1), ("bridge.SW_INIT_1", 0)] if accepted else [])
     assert not after.carveout.any()
     assert after.said == "!00000000\n"
+
+
+def test_a_driver_that_is_jumped_to_writes_nothing(folder: Path) -> None:
+    """A fault may make the core jump anywhere: no register is written before a trace has been accepted."""
+    reset = next(name for name in symbols(firmware.load(folder)) if name.startswith("gr_driver_reset"))
+    assert AfterTheFact(folder, reset, accepted=True).log
+    assert not AfterTheFact(folder, reset).log
 
 
 def test_a_stack_that_has_grown_too_far_leaves_nothing(folder: Path) -> None:

@@ -13,11 +13,14 @@ from tee_replayer.status import CORE
 from tee_replayer.target import driver_source, register_name
 from trace_format.profile import Profile
 
-# baremetal/startup.S and port.c, tee_replayer/crypto/aws_lc_hash.c. Registers are named with the instruction that
-# reads or writes them.
-_EVERYWHERE = frozenset(
-    f"mrs {name}" for name in ("mpidr_el1", "id_aa64isar0_el1", "elr_el3", "tpidr_el3", "cntpct_el0", "cntfrq_el0")
-) | {"msr tpidr_el3", "msr vbar_el3", "msr cptr_el3", "isb", "dsb sy", "wfe", "wfi"}
+# baremetal/startup.S, port.c and port.h, tee_replayer/crypto/aws_lc_hash.c. Registers are named with the
+# instruction that reads or writes them.
+_READ = ("mpidr_el1", "id_aa64isar0_el1", "elr_el3", "tpidr_el1", "tpidr_el3", "cntpct_el0", "cntfrq_el0")
+_EVERYWHERE = (
+    frozenset(f"mrs {name}" for name in _READ)
+    | {"msr tpidr_el1", "msr tpidr_el3"}
+    | {"msr vbar_el3", "msr cptr_el3", "isb", "dsb sy", "wfe", "wfi"}
+)
 _OF_BOARD = {
     "qemu-virt": frozenset(("hlt #0xf000",)),  # semihosting: leaves the emulator
     "hikey960": frozenset(("msr cntfrq_el0",)),
