@@ -32,15 +32,30 @@ class Wheel:
 
 
 def ncnn_wheel() -> Wheel:
-    """The pinned ncnn wheel for the guest, fetched by pip when it is not in the cache.
+    """The pinned ncnn wheel for the guest; see `guest_wheel`."""
+    return guest_wheel("ncnn", NCNN_VERSION)
+
+
+def guest_wheel(name: str, version: str) -> Wheel:
+    """A wheel for the guest, fetched by pip when it is not in the cache.
+
+    Args:
+        name: of the package, as in the names of its wheels.
 
     Raises:
         RecordError: pip cannot fetch it.
     """
-    platforms = [word for name in PLATFORMS for word in ("--platform", name)]
-    python = f"cp{PYTHON_VERSION.replace('.', '')}"
-    options = [*platforms, "--python-version", PYTHON_VERSION]
-    return _wheel("ncnn", NCNN_VERSION, f"{python}-*_aarch64", options, "for the guest")
+    return wheel_for(name, version, PYTHON_VERSION, *PLATFORMS)
+
+
+def wheel_for(name: str, version: str, python: str, *platforms: str) -> Wheel:
+    """A wheel for a version of Python on one of some platforms of one processor; otherwise as `guest_wheel`."""
+    options = [word for platform in platforms for word in ("--platform", platform)]
+    processor = platforms[0].split("_", 3)[-1]
+    tags = f"*_{processor}"
+    return _wheel(
+        name, version, tags, [*options, "--python-version", python], f"for Python {python} on {processor}"
+    )
 
 
 def pnnx() -> Path:
@@ -55,7 +70,7 @@ def pnnx() -> Path:
     def make(folder: Path) -> None:
         # Wheels of other machines, in a cache that several share, are not this one's.
         tag = f"*_{platform.machine()}" if sys.platform == "linux" else "*"
-        wheel = _wheel("pnnx", PNNX_VERSION, f"py3-none-{tag}", [], "for this machine")
+        wheel = _wheel("pnnx", PNNX_VERSION, (f"py3-none-{tag}",), [], "for this machine")
         extract(wheel, folder)
         (folder / "pnnx" / "pnnx").chmod(0o755)
 
@@ -63,11 +78,11 @@ def pnnx() -> Path:
     return made_once(folder, make) / "pnnx" / "pnnx"
 
 
-def _wheel(name: str, version: str, tags: str, options: Sequence[str], purpose: str) -> Wheel:
-    """The wheel with these tags (a pattern), fetched by pip with these options when it is not in the cache."""
+def _wheel(name: str, version: str, tags: Sequence[str], options: Sequence[str], purpose: str) -> Wheel:
+    """The wheel with one of these tags (patterns); pip fetches it with these options if the cache lacks it."""
     folder = cache_dir("wheels")
-    pattern = f"{name}-{version}-{tags}.whl"
-    if not any(folder.glob(pattern)):
+    patterns = [f"{name}-{version}-{tag}.whl" for tag in tags]
+    if not _first(folder, patterns):
         # pip writes to a temporary folder and moves the finished wheel.
         command = [
             sys.executable,
@@ -86,10 +101,14 @@ def _wheel(name: str, version: str, tags: str, options: Sequence[str], purpose: 
         if result.returncode:
             lines = [line for line in result.stderr.splitlines() if line.startswith("ERROR")]
             raise RecordError(f"pip could not fetch {name} {version} {purpose}: {'; '.join(lines)}")
-    path = next(iter(sorted(folder.glob(pattern))), None)
+    path = _first(folder, patterns)
     if path is None:
-        raise RecordError(f"pip fetched {name} {version} {purpose}, but no wheel like {pattern}")
+        raise RecordError(f"pip fetched {name} {version} {purpose}, but no wheel like {' or '.join(patterns)}")
     return Wheel(name, version, path, hashlib.sha256(path.read_bytes()).hexdigest())
+
+
+def _first(folder: Path, patterns: Sequence[str]) -> Path | None:
+    return next((path for pattern in patterns for path in sorted(folder.glob(pattern))), None)
 
 
 def extract(wheel: Wheel, folder: Path) -> None:

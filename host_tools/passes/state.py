@@ -9,8 +9,11 @@ slot: it is set by a parameter that is copied in the prologue, and read by an ou
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Collection, Mapping
 from dataclasses import replace
+
+import numpy as np
 
 from host_tools.model.memory import Conflict
 from host_tools.model.program import Program
@@ -47,6 +50,9 @@ def keep(program: Program, states: Mapping[str, str], open_slots: Collection[str
         raise SlotError(f"slot {listed(others)} belongs to no state; there are: {listed(names)}")
     for given, left in pairs:
         _check_fit(slots[given], slots[left])
+    for (one, _), (other, _) in itertools.combinations(pairs, 2):
+        if _overlap(slots[one], slots[other]):
+            raise SlotError(f"state: slots {slots[one].name} and {slots[other].name} overlap")
     operated = {i for _, row in operations(program.actions) for i in range(row.slot, row.slot + row.operands)}
     if found := [slots[number].name for pair in pairs for number in pair if number in operated]:
         raise SlotError(f"state: slot {listed(found)} is an operand of an operator")
@@ -80,9 +86,32 @@ def _check_fit(given: Slot, left: Slot) -> None:
             expected=f"{given.dtype.name.lower()} {list(given.shape)}",
             found=f"{left.dtype.name.lower()} {list(left.shape)}",
         )
-    overlap = given.address < left.address + left.span and left.address < given.address + given.span
-    if overlap and given.address_space == left.address_space and not _same_place(given, left):
+    if _overlap(given, left) and not _same_place(given, left):
         raise SlotError(f"state: slots {given.name} and {left.name} overlap, but are not the same memory")
+
+
+def _overlap(one: Slot, other: Slot) -> bool:
+    near = one.address < other.address + other.span and other.address < one.address + one.span
+    return near and one.address_space == other.address_space
+
+
+def _ordered(pairs: list[tuple[Slot, Slot]]) -> list[tuple[Slot, Slot]]:
+    """The copies in an order in which none writes over what another has still to read.
+
+    Raises:
+        SlotError: there is none.
+    """
+    left, found = list(pairs), []
+    while left:
+        free = [
+            pair for pair in left if not any(_overlap(pair[0], other[1]) for other in left if other is not pair)
+        ]
+        if not free:
+            names = listed(given.name for given, _ in left)
+            raise SlotError(f"state: of {names}, each lies where the next value of another is left")
+        found.append(free[0])
+        left.remove(free[0])
+    return found
 
 
 def _same_place(one: Slot, other: Slot) -> bool:
@@ -110,7 +139,10 @@ def _change_slots(program: Program, pairs: list[tuple[int, int]], is_open: set[s
     sets: list[int] = []  # copied in the prologue
     leaves: dict[int, list[Action]] = {}  # output -> what is done in place of its copy
     operands: list[int] = []
-    for given, left in pairs:
+    moved = [(slots[given], slots[left]) for given, left in pairs if not _same_place(slots[given], slots[left])]
+    moves: list[Action] = []
+    order = {target.name: at for at, (target, _) in enumerate(_ordered(moved))}
+    for given, left in sorted(pairs, key=lambda pair: order.get(slots[pair[0]].name, -1)):
         target, source = slots[given], slots[left]
         if target.name in is_open:
             sets.append(given)
@@ -124,21 +156,25 @@ def _change_slots(program: Program, pairs: list[tuple[int, int]], is_open: set[s
         operands += [len(slots), left]
         slots.append(replace(target, name=name, kind=SlotKind.INTERNAL, bound=False))
         slots[left] = source if source.name in is_open else replace(source, kind=SlotKind.INTERNAL)
-        leaves[left].insert(0, action(Op.OPERATE, slot=len(slots) - 1, operator=Operator.COPY, operands=2))
-    rows = _rows(program.actions, {given for given, _ in pairs}, sets, leaves)
+        moves.append(action(Op.OPERATE, slot=len(slots) - 1, operator=Operator.COPY, operands=2))
+    rows = _rows(program.actions, {given for given, _ in pairs}, sets, leaves, moves)
     kept += operands
     program.actions = without_slots(rows, len(slots), kept)
     program.replace(slots=[slots[number] for number in kept])
 
 
-def _rows(rows: Actions, given: set[int], sets: list[int], leaves: Mapping[int, list[Action]]) -> Actions:
-    """The actions with other copies of these slots: callers' values in the prologue, next values at the end."""
+def _rows(
+    rows: Actions, given: set[int], sets: list[int], leaves: Mapping[int, list[Action]], moves: list[Action]
+) -> Actions:
+    """The actions with other copies of these slots: callers' values in the prologue, `moves` after all results."""
     found: list[Action] = []
-    for row in actions_of(rows):
+    last = int(np.flatnonzero(Columns(rows).is_op(Op.COPY_FROM_GPU))[-1])
+    for index, row in enumerate(actions_of(rows)):
         if row.op == Op.REPLAY_START:
             found += [action(Op.COPY_TO_GPU, slot=number) for number in sets]
         if row.op == Op.COPY_FROM_GPU and row.slot in leaves:
             found += leaves[row.slot]
         elif row.op != Op.COPY_TO_GPU or row.slot not in given:
             found.append(row)
+        found += moves if index == last else []
     return array_of(found)

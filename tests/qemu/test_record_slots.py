@@ -14,6 +14,7 @@ from host_tools.machine.apt import AptRoot
 from host_tools.machine.initramfs import LIBRARIES
 from host_tools.machine.root import ARCHITECTURE, PACKAGES, SUITE, RecordRoot
 from host_tools.passes.pipeline import build
+from host_tools.record.network import relative_difference
 from host_tools.record.program import other_values
 from host_tools.runners.replay import ReplayRequest
 from signing.keys import Algorithm, generate
@@ -88,14 +89,20 @@ def test_a_program_gets_slots(words: list[object], tmp_path: Path) -> None:
     assert np.array_equal(result.outputs["y"], np.where(values < 0, values * np.float32(0.25), values))
 
 
+def headers(folder: Path, *packages: str) -> Path:
+    """Packages of Debian for the guest, unpacked: headers, and what programs link."""
+    apt = AptRoot(SUITE, ARCHITECTURE, "record-headers", assume=PACKAGES)
+    apt.download(packages)
+    apt.debs = [deb for deb in apt.debs if deb.name in packages]
+    apt.extract(folder / "system")
+    return folder / "system"
+
+
 @pytest.mark.exhaustive  # two boots with LLVM in memory
 def test_opengl_es_by_packages(root: RecordRoot, tmp_path: Path) -> None:
     """A compute shader without a surface: recorded, built, replayed in the secure world with another input."""
-    system, program = tmp_path / "system", tmp_path / "square"
-    apt = AptRoot(SUITE, ARCHITECTURE, "record-headers", assume=PACKAGES)
-    apt.download(["libegl-dev", "libgles-dev"])
-    apt.debs = [deb for deb in apt.debs if deb.name in ("libegl-dev", "libgles-dev", "libegl1", "libgles2")]
-    apt.extract(system)
+    program = tmp_path / "square"
+    system = headers(tmp_path, "libegl-dev", "libgles-dev", "libegl1", "libgles2")
     libraries = [system / LIBRARIES / name for name in ("libEGL.so.1", "libGLESv2.so.2")]
     source = Path(__file__).with_name("gles") / "square.c"
     options = [f"-I{system / 'usr/include'}", *libraries, "-Wl,--allow-shlib-undefined"]
@@ -114,6 +121,31 @@ def test_opengl_es_by_packages(root: RecordRoot, tmp_path: Path) -> None:
     result = runners.run("qemu", ReplayRequest(signed, signer.public, {"x": x}, repeat=2))
     assert result.ok, result.error
     assert np.allclose(result.outputs["y"], x * x + 1, rtol=1e-6)
+
+
+@pytest.mark.exhaustive  # two boots with LLVM in memory, which compiles the kernel
+def test_opencl_by_packages(root: RecordRoot, tmp_path: Path) -> None:
+    """A product of matrices by rusticl: recorded, built, replayed in the secure world with others."""
+    here, program = Path(__file__).with_name("opencl"), tmp_path / "matmul"
+    system = headers(tmp_path, "opencl-c-headers", "ocl-icd-libopencl1")
+    options = [f"-I{system / 'usr/include'}", system / LIBRARIES / "libOpenCL.so.1", "-Wl,--allow-shlib-undefined"]
+    cross_compile(here / "matmul.c", program, *options)
+    shapes = {"a": (16, 24), "b": (24, 32)}
+    random = np.random.default_rng(3)
+    words: list[object] = ["--file", here / "matmul.cl", "--env", "RUSTICL_ENABLE=v3d", "--result", "c=c.bin"]
+    for name, shape in shapes.items():
+        random.normal(0, 1, shape).astype("<f4").tofile(tmp_path / f"{name}.bin")
+        words += ["--input", f"{name}={tmp_path / name}.bin"]
+    packages = ["--package", "mesa-opencl-icd", "--package", "ocl-icd-libopencl1"]
+    raw = tmp_path / "matmul.raw.gtr"
+    record("-o", raw, *words, *packages, "--", program, "16", "24", "32", "a.bin", "b.bin", "c.bin")
+    signer = FileSigner(generate(Algorithm.ES256))
+    a, b = (random.normal(0, 1, shape).astype(np.float32) for shape in shapes.values())
+    signed = sign_trace(build(Trace.read(raw)).build(), signer)
+    inputs = {"a": a.reshape(-1), "b": b.reshape(-1)}
+    result = runners.run("qemu", ReplayRequest(signed, signer.public, inputs))
+    assert result.ok, result.error
+    assert relative_difference(result.outputs["c"], (a @ b).reshape(-1)) <= 1e-6
 
 
 def test_a_package_that_is_none(words: list[object], tmp_path: Path) -> None:

@@ -20,7 +20,23 @@ from trace_format.licence import COPYRIGHT, SPDX
 CHECKOUT = Path(__file__).resolve().parents[2]
 PLUGIN = "host_tools/vgpu/qemu/"
 TAG = SPDX.partition(":")[0]
-SOURCES = {".py", ".c", ".h", ".S", ".ld", ".mk", ".sh", ".toml", ".js", ".comp", ".ksy", ".hexpat"}
+SOURCES = {
+    ".py",
+    ".c",
+    ".h",
+    ".S",
+    ".ld",
+    ".mk",
+    ".sh",
+    ".toml",
+    ".js",
+    ".comp",
+    ".wgsl",
+    ".cl",
+    ".mlir",
+    ".ksy",
+    ".hexpat",
+}
 SOURCE_NAMES = {"Makefile", "init", "run"}
 ANNOTATIONS = tomllib.loads((CHECKOUT / "REUSE.toml").read_text(encoding="utf-8"))["annotations"]
 PATHS = [

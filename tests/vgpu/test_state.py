@@ -140,6 +140,25 @@ def test_what_is_bound_sets_it_anew() -> None:
         assert not any(device.memory[:])
 
 
+A, B = slot("a", SlotKind.INPUT, SCRATCH), slot("b", SlotKind.INPUT, OUTPUT)
+TWO_SUMS = {"b": "b_next", "a": "a_next"}
+
+
+def two_sums(b_next: int) -> Trace:
+    """a_next = a + x, left where b was, and b_next = b + x."""
+    jobs = ("add", INPUT, OUTPUT, b_next), ("add", INPUT, SCRATCH, OUTPUT)
+    left = slot("a_next", SlotKind.OUTPUT, OUTPUT), slot("b_next", SlotKind.OUTPUT, b_next)
+    return small(*jobs, first=(UPLOAD, CLEAR), slots=(X, A, B, *left))
+
+
+@pytest.mark.parametrize("on", ["vgpu", "unicorn"])
+def test_a_value_that_lies_where_another_goes_is_copied_first(on: str) -> None:
+    trace = build(two_sums(OUTPUT + 0x100), states=TWO_SUMS, open_slots=TWO_SUMS.values())
+    outputs = run(on, trace, each=("a_next", "b_next")).outputs
+    for name in ("a_next", "b_next"):
+        assert np.array_equal(outputs[name], BATCHES.cumsum(0))
+
+
 masks = st.lists(st.tuples(st.integers(0, PAGE_BYTES - 1), st.integers(1, 900)), max_size=4)
 
 
@@ -180,12 +199,24 @@ def changed(*slots: Slot) -> Trace:
     return replace(sums(False), slots=list(slots))
 
 
-LEFT = sums(False).slots[2]
+LEFT, TWO = sums(False).slots[2], two_sums(OUTPUT + 0x100)
 REFUSED = {
     "no such input": (sums(False), {"nothing": "sum_next"}, (), "no slot 'nothing'; there are: x, sum, sum_next"),
     "no such output": (sums(False), {"sum": "y"}, (), "no slot 'y'"),
     "an output goes in": (sums(False), {"sum_next": "x"}, (), "an input or parameter, found output"),
     "an input comes out": (sums(False), {"sum": "x"}, (), "expected an output, found input"),
+    "in each other's place": (
+        two_sums(SCRATCH),
+        TWO_SUMS,
+        (),
+        "state: of b, a, each lies where the next value of another is left",
+    ),
+    "two in one place": (
+        replace(TWO, slots=[X, A, replace(B, address=SCRATCH), *TWO.slots[3:]]),
+        TWO_SUMS,
+        (),
+        "slots b and a overlap",
+    ),
     "used twice": (sums(False), {"sum": "sum_next", "x": "sum_next"}, (), "slot sum_next is used twice"),
     "of another size": (
         changed(X, SUM, replace(LEFT, shape=(8,))),
