@@ -10,7 +10,8 @@
  *
  * Facts: Linux drivers/mailbox/hi3660-mailbox.c (sequence),
  * drivers/clk/hisilicon/clk-hi3660-stub.c (message), hi3660.dtsi (channel 13 to interrupt 3,
- * answered at 0); TF-A hikey960_common.c (the counter's rate).
+ * answered at 0); TF-A hikey960_common.c (the counter's rate), lib/cpus/aarch64 (SMPEN is
+ * set when a core leaves reset, before the caches that this firmware turns on).
  */
 #include "port.h"
 

@@ -98,6 +98,9 @@ _Noreturn void gr_main(void)
     struct mailbox_response *response = (struct mailbox_response *)(void *)shared(MAILBOX_RESPONSE_AT);
     gr_accept(false);
     gr_board_start();
+#ifdef GR_MMU
+    gr_mmu_on();
+#endif
     memcpy(&request, shared(0), sizeof request);
     if (request.magic == MAILBOX_REQUEST_MAGIC && request.buffer_count <= MAILBOX_BUFFERS &&
         is_shared(request.trace_offset, request.trace_bytes))

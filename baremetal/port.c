@@ -75,7 +75,9 @@ bool gr_port_wait_word(uint64_t address, uint32_t mask, uint32_t value, uint32_t
     for (;;) {
         /* The clock first: after a late return the register is read once more. */
         const bool timed_out = gr_port_now_us() - start >= timeout_us;
-        if ((*gr_word(address) & mask) == value)
+        const uint32_t found = *gr_word(address);
+        GR_AFTER_READ;
+        if ((found & mask) == value)
             return true;
         if (timed_out)
             return false;
@@ -97,6 +99,9 @@ static void put(char character)
 
 _Noreturn void gr_exit(char what, uint32_t number, uint32_t exit_status)
 {
+#ifdef GR_MMU
+    gr_mmu_off();
+#endif
     put(what);
     for (int shift = 28; shift >= 0; shift -= 4)
         put("0123456789abcdef"[number >> shift & 15]);

@@ -30,13 +30,25 @@ static inline bool gr_is_accepted(void)
     return is_accepted;
 }
 
+#ifdef GR_MMU
+/* mmu.S. Until it is on and once it is off, every access reaches memory. */
+void gr_mmu_on(void);
+void gr_mmu_off(void);
+/* Memory is not a device then: what is read of it later must not be read before a register. */
+#define GR_AFTER_READ __asm__ volatile("dsb sy" ::: "memory")
+#else
+#define GR_AFTER_READ (void)0
+#endif
+
 /* Registers of the GPU, where the board has nothing in between: for gr_port_read32 and gr_port_write32. The
  * compiler is not told the base, and keeps it in a register: less code. */
 static inline uint32_t gr_gpu_read(uint32_t offset)
 {
     uint64_t base = GR_GPU_BASE;
     __asm__("" : "+r"(base));
-    return *gr_word(base + offset);
+    const uint32_t value = *gr_word(base + offset);
+    GR_AFTER_READ;
+    return value;
 }
 
 /* A fault can make the core jump anywhere. So nothing is written before a trace has been accepted, and the

@@ -52,11 +52,11 @@ enum {
     GICD_IGROUPR = 0x80,
 };
 #define PASSWORD_MASK UINT32_C(0xff000000)
-#define ASB_V3D_S_CTRL UINT64_C(0xfec11008) /* "RPiVid" bridges */
-#define ASB_V3D_M_CTRL UINT64_C(0xfec1100c)
-#define ASB_AXI_BRDG_ID UINT64_C(0xfec11020)
-#define CM_V3DCTL UINT64_C(0xfe101038)
-#define GPFSEL1 UINT64_C(0xfe200004)
+#define ASB_V3D_S_CTRL UINT64_C(GR_BRIDGES_BASE + 0x08)
+#define ASB_V3D_M_CTRL UINT64_C(GR_BRIDGES_BASE + 0x0c)
+#define ASB_AXI_BRDG_ID UINT64_C(GR_BRIDGES_BASE + 0x20)
+#define CM_V3DCTL UINT64_C(GR_CLOCKS_BASE + 0x38)
+#define GPFSEL1 UINT64_C(0xfe200004) /* this and the next two: used with the MMU off only */
 #define LOCAL_CONTROL UINT64_C(0xff800000)
 #define LOCAL_PRESCALER UINT64_C(0xff800008)
 
@@ -144,6 +144,13 @@ uint32_t gr_board_gpu_off(void)
 /* As TF-A's port: plat/rpi/common/rpi4_bl31_setup.c (counter), rpi3_console_dual.c (UART). */
 void gr_board_start(void)
 {
+    /* Of the Cortex-A72, before its caches are used: L2CTLR_EL1, data RAM latency 3 cycles, setup 1;
+     * CPUECTLR_EL1.SMPEN, without which the core takes part in no coherency. */
+    uint64_t control;
+    __asm__ volatile("mrs %0, s3_1_c11_c0_2" : "=r"(control));
+    __asm__ volatile("msr s3_1_c11_c0_2, %0" ::"r"(control | 0x22));
+    __asm__ volatile("mrs %0, s3_1_c15_c2_1" : "=r"(control));
+    __asm__ volatile("msr s3_1_c15_c2_1, %0" ::"r"(control | 0x40));
     *gr_word(LOCAL_CONTROL) = 0;            /* the counter counts the crystal by ones... */
     *gr_word(LOCAL_PRESCALER) = 0x80000000; /* ...each of its cycles */
     __asm__ volatile("msr cntfrq_el0, %0" ::"r"((uint64_t)GR_COUNTER_HZ));
@@ -167,8 +174,5 @@ void gr_board_end(uint32_t exit_status)
     const uint32_t groups = *gr_word(GR_GIC_BASE + GICD_TYPER) & GICD_TYPER_LINES;
     for (uint32_t i = 1; i <= groups; i++)
         *gr_word(GR_GIC_BASE + GICD_IGROUPR + i * 4) = UINT32_MAX;
-    uint64_t latency; /* L2CTLR_EL1 of the Cortex-A72: data RAM latency 3 cycles, setup 1 */
-    __asm__ volatile("mrs %0, s3_1_c11_c0_2" : "=r"(latency));
-    __asm__ volatile("msr s3_1_c11_c0_2, %0" ::"r"(latency | 0x22));
     gr_next_world(gr_stub_device_tree, kernel);
 }

@@ -2,6 +2,11 @@
 // Reset and exceptions at EL3, secure. The vector table is the first 2 KiB of the image. EL3 runs on its own stack
 // pointer, drops to no other level before the end, and all interrupts and asynchronous aborts stay masked as they
 // are at reset: only the entry for synchronous exceptions, at 0x200, can be taken, and the rest is code.
+#ifdef GR_MMU
+#define STACK_START gr_stack_start
+#else
+#define STACK_START gr_bss_end
+#endif
     .section .text.reset, "ax"
     .global _start
 _start:
@@ -22,7 +27,11 @@ _start:
     b.hs 3f
     str xzr, [x0], #8
     b 2b
-3:  str x0, [x0]                    // the stack's guard: its lowest word holds its own address
+3:
+#ifdef GR_MMU
+    ldr x0, =STACK_START
+#endif
+    str x0, [x0]                    // the stack's guard: its lowest word holds its own address
     msr tpidr_el3, xzr              // no exception yet
     adr x0, _start
     msr vbar_el3, x0
@@ -32,7 +41,7 @@ _start:
 
     .global gr_stack_excess
 gr_stack_excess:                    // not 0: the stack has grown over its guard
-    ldr x1, =gr_bss_end
+    ldr x1, =STACK_START
     ldr x0, [x1]
     sub x0, x0, x1
     ret

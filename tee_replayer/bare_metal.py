@@ -15,6 +15,7 @@ from tee_replayer.boards import Board
 from tee_replayer.crypto import Libraries
 from tee_replayer.device_crypto import DeviceCrypto
 from tee_replayer.status import CORE
+from tee_replayer.translation import MAIR, cached_bytes
 from trace_format.emit import GENERATED
 from trace_format.licence import SPDX
 from trace_format.schema import Operator
@@ -49,11 +50,15 @@ def write(board: Board, folder: Path, libraries: Libraries, cryptography: Device
     for name, data in board.sources.items():
         (folder / name).write_bytes(data)
     (folder / "board.h").write_text(header(board), encoding="utf-8")
+    objects = [f"{Path(name).stem}.o" for name in board.sources if not name.endswith(".h")]
+    if board.mmu:
+        (folder / "mmu.S").write_bytes((ports / "mmu.S").read_bytes())
+        (folder / "translation.S").write_text(board.translation.source(_ranges(board)), encoding="utf-8")
+        objects += ["mmu.o", "translation.o"]
     for name in _HEADERS:
         shutil.copyfile(GENERATED / name, folder / name)
     makefile = (HERE / "firmware" / "Makefile").read_text(encoding="utf-8")
-    objects = " ".join(f"{Path(name).stem}.o" for name in board.sources if not name.endswith(".h"))
-    for mark, text in (("@PORT@", objects), ("@CRYPTO@", _objects(cryptography))):
+    for mark, text in (("@PORT@", " ".join(objects)), ("@CRYPTO@", _objects(cryptography))):
         makefile = makefile.replace(mark, text)
     (folder / "Makefile").write_text(makefile, encoding="utf-8")
     shutil.copyfile(HERE / "firmware" / "size.py", folder / "size.py")
@@ -78,22 +83,34 @@ def add_operators(folder: Path, operators: Collection[Operator]) -> None:
 
 def header(board: Board) -> str:
     """The numbers of a board, as C, assembly and the linker script take them."""
-    ranges = {**board.memory, **board.devices}
-    if "power" not in ranges:
-        ranges["power"] = Range(0, 0)  # the GPU is always on
     lines = []
-    for name, found in ranges.items():
+    for name, found in _ranges(board).items():
         lines += [
             f"#define GR_{name.upper()}_BASE {found.base:#x}",
             f"#define GR_{name.upper()}_BYTES {found.bytes:#x}",
         ]
     lines += [f"#define GR_{name.upper()} {number}" for name, number in board.constants.items()]
+    if board.mmu:
+        lines += [
+            "#define GR_MMU 1",
+            f"#define GR_MAIR {MAIR:#x}",
+            f"#define GR_TCR {board.translation.tcr:#x}",
+            f"#define GR_CACHED_BYTES {cached_bytes(board.memory['carveout']):#x}",
+        ]
     return (
         f"/* {SPDX} */\n"
         f"/* Numbers of the board {board.name} ({Path(board.file).name}); generated, do not edit. Others come by\n"
         " * 'gramophone generate --board FILE', or 'make BOARD=HEADER', a header that defines all of these. */\n"
         "#ifndef GRAMOPHONE_BOARD_H\n#define GRAMOPHONE_BOARD_H\n\n" + "\n".join(lines) + "\n\n#endif\n"
     )
+
+
+def _ranges(board: Board) -> dict[str, Range]:
+    """Ranges that the port sees."""
+    found = {**board.memory, **board.devices}
+    if "power" not in found:
+        found["power"] = Range(0, 0)  # the GPU is always on
+    return found
 
 
 def _objects(cryptography: DeviceCrypto) -> str:

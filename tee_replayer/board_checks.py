@@ -16,7 +16,7 @@ from trace_format.schema import PAGE_BYTES
 # Of ranges of memory, the unit of base and size: Armv8-A's vector table (VBAR_EL3), the stack, pages of the GPU.
 _UNITS = {"rom": 0x800, "ram": 16, "carveout": PAGE_BYTES, "mailbox": PAGE_BYTES}
 MAX_CARVEOUT = PAGE_BYTES << 24  # struct gr_device has 24 bits for its pages
-_COMMON = ("port.c", "main.c", "startup.S", "firmware.ld")  # of every port
+_COMMON = ("port.c", "main.c", "startup.S", "mmu.S", "firmware.ld")  # of every port
 _OF_OPTEE = {"GR_GPU_BASE", "GR_GIC_BASE", "GR_FIREWALL_BASE", "GR_GPU_SPI"}  # as sub.mk takes them
 _MACRO = re.compile(r"\bGR_[A-Z0-9_]+\b")
 
@@ -81,7 +81,8 @@ def _named(**tables: Mapping[str, Range]) -> Iterator[tuple[str, Range]]:
 def check_files(names: tuple[str, ...]) -> None:
     """A port's files have names, and give objects, that nothing else in the generated folder has."""
     taken = {"board.h", *_COMMON, "replayer.h", "replayer.c", "crypto.c", "port.h"}
-    objects = {Path(name).stem: name for name in (*_COMMON, "string.S", "replayer.c", "crypto.c")}
+    others = ("string.S", "translation.S", "replayer.c", "crypto.c")
+    objects = {Path(name).stem: name for name in (*_COMMON, *others)}
     for name in names:
         stem = Path(name).stem
         other = name if name in taken or name.startswith("gramophone_") else None

@@ -6,6 +6,7 @@ Those of the project are baremetal/boards/NAME.toml; any other file describes a 
     like         name of a board of the project: the file says only what differs from it
     title        in words
     is_silicon   a real board, which the port has not met
+    mmu          the firmware runs with MMU and caches on (docs/adr/0023-mmu.md); left out, with both off
     sources      files of the port, C, assembly and headers: they lie beside the file, or are the project's
                  (baremetal/); left out, the board runs OP-TEE, and the replayer is a pseudo-TA
     [memory]     ranges { base, bytes } of physical addresses, in bytes:
@@ -42,6 +43,7 @@ from pathlib import Path
 from typing import Any
 
 from tee_replayer.board_checks import BoardError, Range, check_files, check_ranges, check_used
+from tee_replayer.translation import Tables, checked, regions
 from trace_format.toml_table import Table, loads, over
 
 QEMU_VIRT, OPTEE = "qemu-virt", "optee"  # those that there are complete emulated machines for
@@ -85,6 +87,7 @@ class Board:
         sources: of the port, by name; none: it runs OP-TEE.
         memory, devices, reserved: ranges of addresses, by name.
         constants: numbers that the port takes, by name.
+        mmu: the firmware turns MMU and caches on.
         gpu: None: it takes any GPU.
         image: None: it is not flashed by us.
     """
@@ -99,6 +102,7 @@ class Board:
     devices: Mapping[str, Range]
     reserved: Mapping[str, Range]
     constants: Mapping[str, int]
+    mmu: bool
     gpu: BoardGpu | None
     image: Image | None
 
@@ -125,6 +129,24 @@ class Board:
         board = replace(self, memory={**self.memory, "carveout": carveout})
         check_ranges(board.file, board.memory, board.devices, board.reserved)
         return board
+
+    def with_mmu(self, mmu: bool) -> Board:
+        """The same board with MMU and caches on or off; BoardError when its ranges are none for an MMU."""
+        board = replace(self, mmu=mmu)
+        if mmu:
+            _ = board.translation
+        return board
+
+    @property
+    def translation(self) -> Tables:
+        """The tables of its MMU, walked once for every page's attributes; BoardError when there can be none."""
+        try:
+            if self.runs_optee:
+                raise BoardError("mmu: OP-TEE has tables of its own")
+            return checked(regions(self.memory, self.devices))
+        except BoardError as error:
+            error.file = self.file
+            raise
 
 
 def names() -> list[str]:
@@ -198,13 +220,14 @@ def _board(file: str, text: bytes, folder: Path | None) -> Board:
         devices,
         _ranges(top, "reserved", optional=True),
         constants,
+        top.take("mmu", bool, False),
         _gpu(top),
         _image(top),
     )
     top.end()
     check_used(sources, devices, constants)
     check_ranges("", board.memory, board.devices, board.reserved)
-    return board
+    return board.with_mmu(board.mmu)
 
 
 def _source(name: str, folder: Path | None) -> bytes:

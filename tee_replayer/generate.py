@@ -51,6 +51,7 @@ def generate(
     programs: Mapping[str, bytes] | None = None,
     evidence: Evidence = NO_EVIDENCE,
     operators: Collection[Operator] = (),
+    mmu: bool | None = None,
     force: bool = False,
 ) -> Path:
     """Write a replayer's sources.
@@ -68,6 +69,7 @@ def generate(
         programs: further files, by their path in the folder; they can be executed.
         evidence: whether the device keeps a log and signs attestations.
         operators: what the device computes on the CPU; it refuses traces that need others.
+        mmu: MMU and caches on or off (bare metal); None: as the board's description says.
         force: give up what was edited or added in `out`.
 
     Returns:
@@ -82,6 +84,8 @@ def generate(
     """
     profile = profiles.load(gpu)
     board = None if platform == linux_folder.PLATFORM else _board(profile, platform, carveout_bytes)
+    if board and mmu is not None:
+        board = board.with_mmu(mmu)
     if key.algorithm is not Algorithm.ES256:
         raise GenerateError(
             f"the key is an {key.algorithm.title} key, and this device build verifies ES256 only: "
@@ -97,6 +101,7 @@ def generate(
             policy=policy,
             evidence=evidence.log,
             operators=operators,
+            mmu=mmu is not None,
         )
     else:
         _check_options(board, share_gpu, policy, operators)
@@ -174,6 +179,7 @@ def _check_unused(**options: object) -> None:
         "share_gpu": "'gramophone-gpu give-back' gives the GPU back",
         "policy": "it takes no policy: that is the TA's, of platforms with OP-TEE",
         "operators": "operators on the CPU are for bare metal",
+        "mmu": "Linux has the MMU",
         "evidence": "a process has nowhere to keep a secret and a log from the machine's root",
     }
     for name, value in options.items():

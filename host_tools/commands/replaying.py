@@ -84,6 +84,11 @@ def board_of(platform: str | None, file: Path | None) -> Board | str:
     type=click.Choice([row.name for row in OPERATORS.values()]),
     help="What the device computes on the CPU; repeatable. Traces that need another are refused.",
 )
+@click.option(
+    "--mmu/--no-mmu",
+    default=None,
+    help="MMU and caches on, or off (bare metal); default: the board's description.",
+)
 @click.option("--force", is_flag=True, help="Replace the folder although files in it were edited or added.")
 def generate_command(
     gpu: str,
@@ -101,6 +106,7 @@ def generate_command(
     log_hashes: bool,
     attest: bool,
     operators: tuple[str, ...],
+    mmu: bool | None,
     force: bool,
 ) -> Outcome:
     """Write a replayer for one target: replayer.c and replayer.h, the port, and a Makefile.
@@ -130,6 +136,7 @@ def generate_command(
         programs={"client/gramophone-tee": bundle()} if optee else {},
         evidence=Evidence(replay_log, log_hashes, attest),
         operators=[operator for operator, row in OPERATORS.items() if row.name in operators],
+        mmu=mmu,
         force=force,
     )
     files = sorted(

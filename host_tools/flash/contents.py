@@ -17,8 +17,10 @@ from host_tools.runners.needs import secure_bytes
 from signing import envelope
 from signing.errors import KeyFileError
 from signing.verify import verify_trace
+from tee_replayer.board_checks import Range
 from tee_replayer.boards import Board, Image
 from tee_replayer.device import Device, DeviceError, find
+from tee_replayer.translation import cached_bytes
 from trace_format import policy
 from trace_format.errors import TraceError
 from trace_format.trace import Trace
@@ -206,7 +208,8 @@ def _read_trace(contents: Contents, name: str) -> None:
         policy.check(trace)
     except policy.PolicyError as error:
         contents.report(name, f"the device refuses this trace: {error}")
-    needed = secure_bytes(trace, data)
+    cached = cached_bytes(Range(0, device.carveout_bytes)) if contents.board.mmu else 0
+    needed = secure_bytes(trace, data, cached)
     if device.carveout_bytes and needed > device.carveout_bytes:
         contents.report(
             name,

@@ -51,24 +51,25 @@ def gpu_of(signed: bytes, gpu: str | None) -> str:
     return gpu or (claim if claim in drivers() else DEFAULT_GPU)
 
 
-def secure_bytes(trace: Trace | None, signed: bytes) -> int:
+def secure_bytes(trace: Trace | None, signed: bytes, cached: int = 0) -> int:
     """Secure memory that a replayer takes for a trace, to the byte: tee_replayer/core/load.c.
 
     Args:
         trace: None where it is damaged; then the device must get far enough to find that out.
         signed: the file.
+        cached: bytes at the carve-out's end that the device caches, and so keeps from the GPU.
     """
     if trace is None:
         return min(int(claimed(signed).get("carveout_bytes", 0)), MAX_CARVEOUT_BYTES) + LOADER_BYTES
-    return memory_for(trace, envelope.split(signed).trace)
+    return memory_for(trace, envelope.split(signed).trace, cached)
 
 
-def memory_for(trace: Trace, data: Buffer) -> int:
+def memory_for(trace: Trace, data: Buffer, cached: int = 0) -> int:
     """As `secure_bytes`, for a trace and its bytes, without an envelope."""
     header = layout.read_header(data)
     work = trace.actions.nbytes + len(trace.slots) * packing.size_of("slot") + header["chunk_bytes"]
     low = trace.carveout_bytes + family_of(trace.gpu).page_tables.device_bytes(trace)
-    return low + _aligned(BEFORE_HEAD_BYTES + header["head_bytes"]) + _aligned(work)
+    return low + max(_aligned(BEFORE_HEAD_BYTES + header["head_bytes"]) + _aligned(work), cached)
 
 
 def _aligned(size: int) -> int:

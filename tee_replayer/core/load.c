@@ -10,6 +10,11 @@
 #include "driver.h"
 #include "gr_target.h"
 
+/* Bytes at the carve-out's end that the port caches: nothing that the GPU reaches may lie there. */
+#ifndef GR_CACHED_BYTES
+#define GR_CACHED_BYTES 0
+#endif
+
 void *gr_take_memory(struct loader *l, uint64_t bytes)
 {
     bytes = (bytes + 7) & ~(uint64_t)7;
@@ -263,7 +268,8 @@ static enum gr_status check_actions(struct loader *l)
     if (jobs != gr_load32(gr_aligned(r->manifest) + GR_MANIFEST_AT_JOB_COUNT))
         return GR_STATUS_MANIFEST;
     const uint64_t low_bytes = r->low_bytes + gr_driver_bytes(r);
-    if (low_bytes > (uint64_t)(r->high - r->memory.base))
+    if (low_bytes > (uint64_t)(r->high - r->memory.base) ||
+        (GR_CACHED_BYTES && low_bytes > r->memory.bytes - GR_CACHED_BYTES))
         return GR_STATUS_MEMORY;
     r->low_bytes = low_bytes;
     r->report.secure_bytes = low_bytes + (uint64_t)(r->memory.base + r->memory.bytes - r->high);

@@ -32,13 +32,16 @@ def compiled(
     platform: str | Board = "qemu-virt",
     carveout_bytes: int | None = None,
     evidence: Evidence = NO_EVIDENCE,
+    mmu: bool | None = None,
 ) -> Path:
     """A compiled firmware for the samples' key, in `folder`/out."""
     if shutil.which(GCC) is None:
         pytest.skip(f"{GCC} is missing: apt-get install gcc-aarch64-linux-gnu")
     out = folder / "out"
     crypto = libraries.source()
-    generate(gpu, platform, s.KEY, out, libraries=crypto, carveout_bytes=carveout_bytes, evidence=evidence)
+    generate(
+        gpu, platform, s.KEY, out, libraries=crypto, carveout_bytes=carveout_bytes, evidence=evidence, mmu=mmu
+    )
     firmware.compile_firmware(out, STRICT)
     return out
 

@@ -148,8 +148,8 @@ class Analysis:
     @cached_property
     def stack(self) -> tuple[int, int] | None:
         """The stack: (lowest address, address after it); None where start-up code does not show it."""
-        ends = {name: self.image.symbol(name) for name in ("gr_bss_end", "gr_stack_end")}
-        low, high = ends["gr_bss_end"], ends["gr_stack_end"]
+        low = self.image.symbol("gr_stack_start") or self.image.symbol("gr_bss_end")
+        high = self.image.symbol("gr_stack_end")
         if low and high:
             return low.address, high.address
         for entry in self.image.entries:

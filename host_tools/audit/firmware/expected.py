@@ -21,6 +21,13 @@ _EVERYWHERE = (
     | {"msr tpidr_el1", "msr tpidr_el3"}
     | {"msr vbar_el3", "msr cptr_el3", "isb", "dsb sy", "wfe", "wfi"}
 )
+# baremetal/mmu.S
+_OF_MMU = frozenset(
+    (
+        *("msr mair_el3", "msr tcr_el3", "msr ttbr0_el3", "msr sctlr_el3"),
+        *("dc ivac", "dc civac", "ic iallu", "tlbi alle3"),
+    )
+)
 _OF_BOARD = {
     "qemu-virt": frozenset(("hlt #0xf000",)),  # semihosting: leaves the emulator
     "hikey960": frozenset(("msr cntfrq_el0",)),
@@ -36,20 +43,27 @@ _OF_BOARD = {
 }
 # Words of devices that a port uses and its board's description does not name: rpi4.c, armstub8.S.
 _OTHER_DEVICES = {
-    "rpi4": frozenset((0xFEC11008, 0xFEC1100C, 0xFE101038, 0xFE200004, 0xFF800000, 0xFF800008, 0xFF842004)),
+    "rpi4": frozenset((0xFE200004, 0xFF800000, 0xFF800008, 0xFF842004)),
 }
 # Functions of the core whose every call matters: what is checked, checked again, or wiped.
 _STEPS = (
     *("gr_wipe", "gr_unload", "gr_find_register", "gr_fetch_action", "settle", "gr_sha256", "gr_is_same"),
     *("check_signature", "gr_signature_verify", "differences", "gr_stack_excess", "gr_driver_check_write"),
+    *("gr_mmu_on", "gr_mmu_off"),
 )
 _LOG_STEPS = ("gr_hmac",)  # of firmware with a replay log
 _WRITES = re.compile(r"\b(gr_port_write32|write64)\(\s*(GR_\w+)")
 
 
-def system_instructions(platform: str) -> frozenset[str]:
-    """Those that firmware of a platform may have; of a board of one's own those of all boards."""
-    return _OF_BOARD.get(platform, frozenset()) | (frozenset() if platform == "optee" else _EVERYWHERE)
+def system_instructions(platform: str, *, mmu: bool = False) -> frozenset[str]:
+    """Those that firmware of a platform may have; of a board of one's own those of all boards.
+
+    Args:
+        platform: its name.
+        mmu: it turns MMU and caches on.
+    """
+    found = _OF_BOARD.get(platform, frozenset()) | (frozenset() if platform == "optee" else _EVERYWHERE)
+    return found | _OF_MMU if mmu else found
 
 
 def other_devices(platform: str) -> frozenset[int]:
@@ -80,7 +94,7 @@ def steps(profile: Profile, board: Board | None) -> dict[str, int]:
     """How often each of some functions is called, by the sources; a firmware need not have those of the log."""
     files = [*sorted(CORE.glob("*.c")), driver_source(profile)]
     if board is None or not board.runs_optee:
-        files.append(BARE_METAL / "main.c")
+        files += [BARE_METAL / "main.c", BARE_METAL / "port.c"]
     else:
         files.append(CORE.parent / "optee" / "gramophone_pta.c")
     of_log = [CORE.parent / "log" / "log.c", BARE_METAL / "evidence.c"]

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from host_tools.audit.firmware import constants, expected, rules
+from host_tools.audit.firmware import constants, expected, mapping, rules
 from host_tools.audit.firmware.analysis import Analysis
 from host_tools.audit.firmware.arguments import passed
 from host_tools.audit.firmware.loops import NONE
@@ -39,7 +39,7 @@ def findings(analysis: Analysis, key: PublicKey | None = None) -> list[FirmwareF
         key: whose traces it is to accept; None: that is not judged.
     """
     found = [*_layout(analysis), *_instructions(analysis), *_stack(analysis), *_loops(analysis)]
-    found += [*_stores(analysis), *_constants(analysis, key), *_steps(analysis)]
+    found += [*_stores(analysis), *_constants(analysis, key), *mapping.findings(analysis), *_steps(analysis)]
     return sorted(found, key=lambda item: item.rule.id)
 
 
@@ -59,10 +59,10 @@ def not_judged(analysis: Analysis, *, has_key: bool, is_rebuilt: bool) -> dict[s
         elif rule.needs == rules.REBUILD and not is_rebuilt:
             found[rule.id] = "no --rebuild was asked for"
     if analysis.is_pta and analysis.image.symbols:
-        for name in ("GF102", "GF103", "GF104", "GF302", "GF606"):
+        for name in ("GF102", "GF103", "GF104", "GF302", "GF606", "GF607"):
             found[name] = "it is about the whole core, of which the pseudo-TA is a part"
     elif analysis.target.board is None:
-        found["GF606"] = "no description of the board: --board names one"
+        found["GF606"] = found["GF607"] = "no description of the board: --board names one"
     if analysis.target.profile is None:
         for name in ("GF501", "GF604", "GF605", "GF701"):
             found[name] = "its GPU profile is not known here"
@@ -98,7 +98,8 @@ def _near(analysis: Analysis, address: int) -> str:
 
 
 def _instructions(analysis: Analysis) -> Iterator[FirmwareFinding]:
-    allowed = expected.system_instructions(analysis.target.platform)
+    board = analysis.target.board
+    allowed = expected.system_instructions(analysis.target.platform, mmu=board is not None and board.mmu)
     for row in analysis.system:
         if row.words not in allowed:
             where = analysis.program.name(row.address)

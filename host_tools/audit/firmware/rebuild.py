@@ -78,7 +78,6 @@ def rebuild(image: Image, target: Target, crypto: Libraries) -> Rebuilt:
                 Path(folder) / "out",
                 libraries=crypto,
                 min_security_version=device.min_security_version,
-                carveout_bytes=device.carveout_bytes or None,
                 evidence=evidence,
             )
             compile_firmware(out)

@@ -154,6 +154,12 @@ RULES = {
             "ELF headers",
         ),
         FirmwareRule(
+            "GF607",
+            "memory is mapped as the board's description says",
+            _E,
+            "other attributes let what goes wrong change code, execute data, or leave caches and memory different",
+        ),
+        FirmwareRule(
             "GF701",
             "every step of the source is there",
             _E,

@@ -7,12 +7,14 @@ from dataclasses import dataclass, field
 
 from host_tools.audit.firmware.image import Image
 from tee_replayer import boards
-from tee_replayer.board_checks import Range
+from tee_replayer.board_checks import BoardError, Range
 from tee_replayer.boards import Board
 from tee_replayer.device import Device, DeviceError, find
 from trace_format import profile as profiles
 from trace_format.profile import Profile
 
+TURN_ON = "msr sctlr_el3"
+_TURN_ON = 0xD51E1000  # that instruction, with register 0
 UART_BYTES, GIC_BYTES, POWER_BYTES = 0x1000, 0x1000, 0x1000
 
 
@@ -23,7 +25,7 @@ class Target:
     Attributes:
         device: its constant; None where there is none.
         profile: of its GPU; None where this version has no such one.
-        board: None for a board that nothing here describes.
+        board: None for a board that nothing here describes; with the image's carve-out and MMU.
         regions: name -> addresses of devices and memory.
         problems: contradictions in its constants, in words.
     """
@@ -60,11 +62,28 @@ def of_image(image: Image, board: Board | None = None) -> Target:
     device = found[0] if len(found) == 1 else None
     if device and board is None and device.platform in boards.names():
         board = boards.load(device.platform)
+    if board and not board.runs_optee:
+        try:
+            if device and device.carveout_bytes not in (0, board.memory["carveout"].bytes):
+                board = board.with_carveout(device.carveout_bytes)
+            if not board.mmu and turns_mmu_on(image):  # an option of `generate`
+                board = board.with_mmu(True)
+        except BoardError as error:
+            problems.append(str(error))
     profile = None
     if device:
         every = map(profiles.load, profiles.names())
         profile = next((row for row in every if row.profile_id == device.profile_id), None)
     return Target(device, profile, board, _regions(image, board, profile), tuple(problems))
+
+
+def turns_mmu_on(image: Image) -> bool:
+    """Whether it has the instruction for it."""
+    return any(
+        int.from_bytes(segment.data[at : at + 4], "little") & ~31 == _TURN_ON
+        for segment in image.executable
+        for at in range(0, len(segment.data), 4)
+    )
 
 
 def _regions(image: Image, board: Board | None, profile: Profile | None) -> dict[str, Range]:
