@@ -92,15 +92,15 @@ def test_another_key_is_refused(folder: Path) -> None:
     assert runners.run("unicorn", ReplayRequest(good(), key, firmware=own.folder)).report.name == "KEY"
 
 
-def answer(folder: Path, request: bytes, size: int = 1 << 16) -> Report:
-    """What the firmware answers to a request in raw bytes."""
+def answer(folder: Path, request: bytes, size: int = 1 << 16, replays: bool = False) -> Report:
+    """What the firmware answers to a request in raw bytes; `replays`: it may have replayed before it says no."""
     fw = firmware.load(folder)
     dram = np.frombuffer(mmap.mmap(-1, size), np.uint8)
     dram[: len(request)] = np.frombuffer(request, np.uint8)
     carveout = np.frombuffer(mmap.mmap(-1, fw.board.carveout_bytes), np.uint8)
     with VirtualGpu("v3d42", {fw.board.carveout_base: carveout}) as device:
         unicorn.Machine(fw, device, carveout, dram).run()
-        assert device.counters().writes == 0
+        assert (device.counters().writes > 0) == replays
     assert not carveout[: 1 << 20].any()
     return mailbox.response(dram.data, Buffers(), mailbox.Layout(0, (), 0))
 
@@ -141,6 +141,22 @@ def test_a_malformed_buffer_is_refused(folder: Path, buffer: tuple[int, ...]) ->
     data = good()
     request = struct.pack("<8sQQII", b"GMBXREQ1", 12288, len(data), 1, 1) + struct.pack("<IIQQ", *buffer)
     assert answer(folder, request.ljust(12288, b"\0") + data).name == "REQUEST"
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        0xFFFFFFFF,
+        0xB8000000 - 0xF000,  # to the carve-out
+        0x6FFFFFF8 - 0xF000,  # to the mailbox's end
+    ],
+)
+def test_a_step_that_leads_elsewhere_is_refused(folder: Path, step: int) -> None:
+    """The first replay goes through, and the second is not begun; nothing stays in the carve-out."""
+    data = good()
+    request = struct.pack("<8sQQII", b"GMBXREQ1", 12288, len(data), 2, 1)
+    request += struct.pack("<IIQQ", 0, step, 0xF000, 24)
+    assert answer(folder, request.ljust(12288, b"\0") + data, replays=True).name == "REQUEST"
 
 
 def test_a_crash_is_reported_and_ends(folder: Path) -> None:
