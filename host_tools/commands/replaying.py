@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from pathlib import Path
 
 import click
@@ -20,6 +21,7 @@ from tee_replayer.generate import platforms
 from tee_replayer.target import drivers
 from trace_format.errors import GramophoneError
 from trace_format.operators import OPERATORS
+from trace_format.schema import Operator
 
 MIB = 1 << 20
 _BESIDE = "files beside the emulator"
@@ -31,6 +33,18 @@ BEARSSL = click.option("--bearssl", type=FILE, help="BearSSL's source tree; defa
 AWS_LC = click.option(
     "--aws-lc", type=FILE, help="Source tree of aws-lc-sys, as Debian has it; default: Debian's, fetched once."
 )
+OPERATOR = click.option(
+    "--operator",
+    "operators",
+    multiple=True,
+    type=click.Choice([row.name for row in OPERATORS.values()]),
+    help="What the device computes on the CPU; repeatable. Traces that need another are refused.",
+)
+
+
+def operators_of(names: Collection[str]) -> list[Operator]:
+    """The operators of these names, in the table's order."""
+    return [operator for operator, row in OPERATORS.items() if row.name in names]
 
 
 def device_key(path: Path) -> PublicKey:
@@ -77,13 +91,7 @@ def board_of(platform: str | None, file: Path | None) -> Board | str:
 )
 @click.option("--log-hashes", is_flag=True, help="The log has hashes of inputs and outputs; with --replay-log.")
 @click.option("--attest", is_flag=True, help="The device signs what produced an output; with --replay-log.")
-@click.option(
-    "--operator",
-    "operators",
-    multiple=True,
-    type=click.Choice([row.name for row in OPERATORS.values()]),
-    help="What the device computes on the CPU; repeatable. Traces that need another are refused.",
-)
+@OPERATOR
 @click.option(
     "--mmu/--no-mmu",
     default=None,
@@ -135,7 +143,7 @@ def generate_command(
         policy=policy,
         programs={"client/gramophone-tee": bundle()} if optee else {},
         evidence=Evidence(replay_log, log_hashes, attest),
-        operators=[operator for operator, row in OPERATORS.items() if row.name in operators],
+        operators=operators_of(operators),
         mmu=mmu,
         force=force,
     )

@@ -32,6 +32,7 @@ from tests.support.firmware_samples import GCC, compiled, values
 from tests.support.image_samples import Packed
 from tests.support.planted import DEFECTS, Defect, plant
 from tests.support.replayer_samples import signed, trace
+from trace_format.schema import Operator
 
 PAINT = 0xA5
 GROUPS = sorted({defect.group for defect in DEFECTS.values()})
@@ -175,6 +176,16 @@ def test_a_build_that_is_repeated(good: Path) -> None:
     (only,) = audited(good, "--rebuild")["firmware"]
     assert "GF801" not in only["not_judged"]
     assert only["rebuilt_with"].keys() == {"gramophone", "AWS-LC", GCC, GCC.replace("gcc", "ld")}
+
+
+def test_operators_are_named_where_a_build_is_repeated() -> None:
+    """With them no byte differs, and nothing is found in them, though constants lie between their code."""
+    operators = (Operator.COPY, Operator.YOLOV3_DETECTION_OUTPUT)
+    folder = firmware.build(s.KEY, operators=operators).folder
+    names = [word for operator in operators for word in ("--operator", operator.name.lower())]
+    (only,) = audited(folder, "--rebuild", *names)["firmware"]
+    assert "GF801" not in only["not_judged"]
+    assert only["findings"] == []
 
 
 def test_the_stack_of_a_run_is_within_the_bound(good: Path) -> None:

@@ -232,7 +232,8 @@ def _register(found: Any, row: Any) -> Register:
         change, amount = _EXTENDS.get(row.ext, ""), row.shift.value if row.shift.type else 0
     elif row.shift.type:
         change, amount = _SHIFTS.get(row.shift.type, ""), row.shift.value
-    return Register(_number(found, row.reg), name[0] == "x" or name in ("sp", "fp", "lr"), change, amount)
+    is_64 = name[0] in "xd" or name in ("sp", "fp", "lr")
+    return Register(_number(found, row.reg), is_64, change, amount)
 
 
 def _memory(found: Any, row: Any, rest: list[Any]) -> Memory:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from tee_replayer.crypto import Libraries
 from tee_replayer.device_crypto import DeviceCrypto
 from tee_replayer.evidence import HOOK, Evidence
 from tee_replayer.generate import generate
+from trace_format.schema import Operator
 
 # An image does not say which evidence it gives: these are tried until one is as large as it is.
 _EVIDENCE = (
@@ -46,13 +48,14 @@ class Rebuilt:
     findings: tuple[FirmwareFinding, ...]
 
 
-def rebuild(image: Image, target: Target, crypto: Libraries) -> Rebuilt:
+def rebuild(image: Image, target: Target, crypto: Libraries, operators: Collection[Operator] = ()) -> Rebuilt:
     """Generate and compile the firmware that an image says it is, and compare.
 
     Args:
         image: which; only its own bytes are asked, no manifest beside it.
         target: what it says.
         crypto: the crypto libraries' sources.
+        operators: what it computes on the CPU, which it does not say.
 
     Raises:
         FirmwareError: it does not say enough, or it is OP-TEE's core.
@@ -79,6 +82,7 @@ def rebuild(image: Image, target: Target, crypto: Libraries) -> Rebuilt:
                 libraries=crypto,
                 min_security_version=device.min_security_version,
                 evidence=evidence,
+                operators=operators,
             )
             compile_firmware(out)
             again = images.of_elf(f"{image.name}, rebuilt", (out / ELF).read_bytes())
