@@ -111,7 +111,8 @@ def test_the_page_of_commands_has_them_all() -> None:
         assert any(f"`{name}" in cell for cell in ours), name
     rows = page.partition("## One vocabulary")[2].partition("\n\nWhere a file")[0].splitlines()
     named = {option for row in rows for option in re.findall(r"`(--?[a-z-]+)`", row)}
-    known = {opt for command in commands().values() for param in command.params for opt in param.opts}
+    params = [param for command in commands().values() for param in command.params]
+    known = {opt for param in params for opt in (*param.opts, *param.secondary_opts)}
     assert named - known - {"-h", "--help"} == set()
 
 
