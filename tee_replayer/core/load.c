@@ -328,7 +328,7 @@ GR_NOINLINE enum gr_status gr_load(struct gr_replayer *r, const struct gr_memory
     l.r = r;
     l.stream.source = source;
     l.policy = policy;
-    l.lowest_inverted = ~policy->min_security_version;
+    l.lowest_inverted = policy->min_version_inverted;
     l.trace_bytes = signed_bytes - TRACE_AT;
     r->report.status = load(&l);
     if (r->report.status != GR_STATUS_OK)

@@ -53,6 +53,7 @@ struct gr_policy {
     const uint8_t *key;            /* 65 bytes: P-256 public key, 04 || x || y */
     const uint8_t *key_id;         /* 16 bytes */
     uint32_t min_security_version; /* the rollback counter: older traces are refused */
+    uint32_t min_version_inverted; /* ~min_security_version: one fault does not lose both */
 #ifdef GRAMOPHONE_LOG
     struct gr_log *log; /* that is told what is loaded and replayed; NULL: none is kept */
 #endif

@@ -91,7 +91,7 @@ void gr_host_free(struct gr_host *host)
 uint32_t gr_host_load(struct gr_host *host, const uint8_t *file, uint64_t bytes, const uint8_t *key,
                       const uint8_t *key_id, uint32_t min_security_version)
 {
-    const struct gr_policy policy = {key, key_id, min_security_version};
+    const struct gr_policy policy = {key, key_id, min_security_version, ~min_security_version};
     const struct gr_source source = {read_file, host};
     current = host;
     host->file = file;

@@ -227,7 +227,8 @@ static void default_numbers(void)
 static uint32_t load(void)
 {
     static const uint8_t key[65] = {4}, key_id[16];
-    const struct gr_policy policy = {key, key_id, (uint32_t)scene.numbers[MIN_SECURITY_VERSION]};
+    const uint32_t lowest = (uint32_t)scene.numbers[MIN_SECURITY_VERSION];
+    const struct gr_policy policy = {key, key_id, lowest, ~lowest};
     const struct gr_source source = {read_file, NULL};
     memset(scene.reads, 0, scene.file_bytes);
     scene.file_reads = scene.hashes = scene.verdicts = 0;
