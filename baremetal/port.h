@@ -25,7 +25,7 @@ static inline void gr_accept(bool is_accepted)
 
 static inline bool gr_is_accepted(void)
 {
-    uint64_t is_accepted;
+    uint64_t is_accepted = 0;
     __asm__ volatile("mrs %0, tpidr_el1" : "=r"(is_accepted));
     return is_accepted;
 }

@@ -104,7 +104,8 @@ static inline struct gr_policy gr_device_policy(void)
 {
     const volatile uint32_t *const version = &gr_device.min_security_version;
     return (struct gr_policy){
-        .key = gr_device.key, .key_id = gr_device.key_id, .min_security_version = *version, .min_version_inverted = ~*version};
+        .key = gr_device.key, .key_id = gr_device.key_id, .min_security_version = *version,
+        .min_version_inverted = ~*version};
 }
 """
 

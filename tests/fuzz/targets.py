@@ -112,10 +112,10 @@ def policy_text() -> str:
 
 
 def board() -> str:
-    """What port.h takes of a board whose memory lies where this machine has none; `dsb` is not known here."""
+    """What port.h takes of a board, with memory where this machine has none and no instructions of an Arm core."""
     return (
         '#pragma once\n#include <setjmp.h>\n#include <stdlib.h>\n#include <string.h>\n#include "replayer.h"\n'
-        "#define __asm__\n#define volatile(...)\n"
+        '#define volatile(...) ("")\n'
         "#define GR_MAILBOX_BASE UINT64_C(0x50000000)\n#define GR_MAILBOX_BYTES UINT64_C(0x10000)\n"
         "#define GR_CARVEOUT_BASE UINT64_C(0x40000000)\n#define GR_CARVEOUT_BYTES UINT64_C(0x30000)\n"
         "#define GR_GPU_BASE UINT64_C(0)\n" + policy_text()
