@@ -11,6 +11,7 @@ import click
 from host_tools.commands.framework import FILE, GramophoneCommand, Outcome, Pair, SubGroup, UsageError, say
 from host_tools.commands.recording_models import record_onnx, record_pytorch
 from host_tools.commands.recording_options import (
+    FP16,
     GPU,
     SHAPES,
     SNAPSHOT,
@@ -62,6 +63,7 @@ record.add_command(record_pytorch)
     help="Compute up to this blob, in place of all outputs: what comes after may need a CPU. Repeatable.",
 )
 @GPU
+@FP16
 @TOLERANCE
 @TIMEOUT
 @SNAPSHOT
@@ -73,7 +75,8 @@ def record_ncnn(
     name: str | None,
     until: tuple[str, ...],
     gpu: str,
-    tolerance: float,
+    fp16: bool,
+    tolerance: float | None,
     timeout: float,
     snapshot: str | None,
 ) -> Outcome:
@@ -91,6 +94,7 @@ def record_ncnn(
             name=name or default_name(param.stem),
             until=until,
             gpu=gpu,
+            fp16=fp16,
             tolerance=tolerance,
             timeout=timeout,
             snapshot=stamp,
@@ -198,7 +202,7 @@ def record_pi_kit(
     shapes: tuple[tuple[str, tuple[int, ...]], ...],
     output: Path,
     name: str | None,
-    tolerance: float,
+    tolerance: float | None,
 ) -> Outcome:
     """Pack what a Raspberry Pi 4 needs to record a network on its own GPU, without privileges.
 
@@ -234,7 +238,7 @@ def record_pi(result: Path, output: Path, name: str | None) -> Outcome:
 
 
 def _network(
-    param: Path, weights: Path, shapes: tuple[tuple[str, tuple[int, ...]], ...], tolerance: float
+    param: Path, weights: Path, shapes: tuple[tuple[str, tuple[int, ...]], ...], tolerance: float | None
 ) -> tuple[bytes, bytes]:
     """The network's files, once the options are checked."""
     check_network(shapes, tolerance)

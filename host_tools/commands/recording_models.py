@@ -10,7 +10,16 @@ from typing import Any
 import click
 
 from host_tools.commands.framework import FILE, GramophoneCommand, Outcome, UsageError
-from host_tools.commands.recording_options import GPU, SNAPSHOT, TIMEOUT, TOLERANCE, Shape, check_network, written
+from host_tools.commands.recording_options import (
+    FP16,
+    GPU,
+    SNAPSHOT,
+    TIMEOUT,
+    TOLERANCE,
+    Shape,
+    check_network,
+    written,
+)
 from host_tools.commands.streams import OUTPUT, check_output
 from host_tools.commands.traces import NAME, default_name
 from host_tools.machine.snapshot import timestamp
@@ -25,7 +34,7 @@ MODEL_NAME = click.option("--name", type=NAME, help="Name of the trace; default:
 
 def _recording(command: Callable[..., Outcome]) -> Callable[..., Outcome]:
     """Give a command the options that say how it records."""
-    for option in (SNAPSHOT, TIMEOUT, TOLERANCE, GPU, MODEL_NAME, OUTPUT):
+    for option in (SNAPSHOT, TIMEOUT, TOLERANCE, FP16, GPU, MODEL_NAME, OUTPUT):
         command = option(command)
     return command
 
@@ -82,7 +91,7 @@ def _record(
     shapes: tuple[tuple[str, tuple[int, ...]], ...],
     output: Path,
     name: str | None,
-    tolerance: float,
+    tolerance: float | None,
     snapshot: str | None,
     **how: Any,
 ) -> Outcome:

@@ -44,9 +44,12 @@ SNAPSHOT = click.option(
 
 TOLERANCE = click.option(
     "--tolerance",
-    default=network.TOLERANCE,
-    show_default=True,
-    help="Largest difference to ncnn's CPU result, relative to the largest value.",
+    type=float,
+    help="Largest difference to ncnn's CPU result, relative to the largest value; default: "
+    f"{network.TOLERANCE:g}; {network.FP16_TOLERANCE:g} with --fp16, {network.INT8_TOLERANCE:g} for int8 weights.",
+)
+FP16 = click.option(
+    "--fp16", is_flag=True, help="Keep weights and activations in half precision; compute in single precision."
 )
 
 
@@ -79,7 +82,7 @@ SHAPES = click.option(
 )
 
 
-def check_network(shapes: Sequence[tuple[str, tuple[int, ...]]], tolerance: float) -> None:
+def check_network(shapes: Sequence[tuple[str, tuple[int, ...]]], tolerance: float | None) -> None:
     """Refuse options of a network that contradict themselves.
 
     Raises:
@@ -87,7 +90,7 @@ def check_network(shapes: Sequence[tuple[str, tuple[int, ...]]], tolerance: floa
     """
     if len(dict(shapes)) != len(shapes):
         raise UsageError("the shape of an input is given twice")
-    if not 0 <= tolerance < math.inf:
+    if tolerance is not None and not 0 <= tolerance < math.inf:
         raise UsageError(f"--tolerance: expected a number from 0, found {tolerance}")
 
 
@@ -100,5 +103,8 @@ def written(trace: Trace, output: Path, stamp: str) -> Outcome:
     )
     if stamp:
         text += f"\npackages: snapshot.debian.org as of {stamp}"
-    found = {"trace_bytes": len(data), "compute": FULL, "snapshot": stamp or None}
+    precision = trace.notes.get("precision", [])
+    if precision:
+        text += f"\nprecision: {', '.join(precision)}; what is neither is float32"
+    found = {"trace_bytes": len(data), "compute": FULL, "snapshot": stamp or None, "precision": precision}
     return Outcome({**facts(trace), **found}, text)

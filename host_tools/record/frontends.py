@@ -21,14 +21,14 @@ from host_tools.support.progress import phase
 from trace_format.trace import Trace
 
 
-def record_onnx(path: Path, shapes: Mapping[str, Shape], *, tolerance: float = TOLERANCE, **how: Any) -> Trace:
+def record_onnx(path: Path, shapes: Mapping[str, Shape], *, tolerance: float | None = None, **how: Any) -> Trace:
     """Record one inference of an ONNX file's network. Inputs and outputs keep the file's names.
 
     Args:
         path: the file; what it refers to lies beside it.
         shapes: of inputs, batch and all, where the file leaves them open.
-        tolerance: largest difference of what was converted to ONNX Runtime's result, both on the CPU; and as for
-            `record_network`.
+        tolerance: largest difference of what was converted to ONNX Runtime's result, both on the CPU (None:
+            TOLERANCE); and as for `record_network`.
         how: as for `record_network`.
 
     Raises:
@@ -36,7 +36,7 @@ def record_onnx(path: Path, shapes: Mapping[str, Shape], *, tolerance: float = T
         RecordError: what was converted computes something else, or as `record_network`.
         OSError: the file cannot be read.
     """
-    converted = convert_onnx(path, shapes, tolerance=tolerance)
+    converted = convert_onnx(path, shapes, tolerance=TOLERANCE if tolerance is None else tolerance)
     return _recorded(path, converted, tolerance=tolerance, **how)
 
 

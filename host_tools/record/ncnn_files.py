@@ -3,9 +3,10 @@
 
 Usage: python -m host_tools.record.ncnn_files NET.param NET.bin OUT [--until BLOB]... [NAME=D0xD1..]...
 
-Writes OUT/answer: one sentence on what is wrong, or nothing; OUT/net.bin: the weights, all as float32; OUT/halves:
-names of layers whose weights are float16, one a line; OUT/shapes: of the blobs that layers on the CPU work on, as
-JSON. `host_tools.record.preflight` calls it.
+Writes OUT/answer: one sentence on what is wrong, or nothing; OUT/net.bin: the weights, float16 ones as float32;
+OUT/halves: names of layers whose weights are float16, one a line; OUT/spans: lines of "int8" or "fixed", first
+byte and end of a part of net.bin (`record/model_weights.py`); OUT/shapes: of the blobs that layers on the CPU work
+on, as JSON. `host_tools.record.preflight` calls it.
 """
 
 from __future__ import annotations
@@ -36,11 +37,23 @@ CONVOLUTIONS = {
     for suffix, dimensions in (("1D", 1), ("", 2), ("3D", 3))
 }
 KERNEL = (1, 11, 21)
+# The option that says that a layer with int8 weights has scales, by type.
+SCALES = {"Convolution": 8, "ConvolutionDepthWise": 8, "InnerProduct": 8, "Gemm": 18, "MultiHeadAttention": 18}
 BY_CHANNEL = ("BatchNorm", "Scale")
 
 
+def quantised(layer: Layer) -> bool:
+    """Whether a layer computes in int8."""
+    return layer.type in SCALES and layer.number(SCALES[layer.type], 0) != 0
+
+
+def mat_of(values: Any) -> Any:
+    """A copy of an array. ncnn's own Mat of it only refers to it, and does not keep it alive."""
+    return ncnn.Mat(values).clone()
+
+
 class Weights(ncnn.ModelBin):  # type: ignore[misc]
-    """The .bin file as layers read it, one after the other; `out` is the same as float32."""
+    """The .bin file as layers read it, one after the other; `out` is the same without float16."""
 
     def __init__(self, data: bytes) -> None:
         super().__init__()
@@ -49,6 +62,7 @@ class Weights(ncnn.ModelBin):  # type: ignore[misc]
         self.out = bytearray()
         self.layer: Layer | None = None
         self.halves: list[str] = []
+        self.spans: list[tuple[str, int, int]] = []
 
     def load(self, *request: int) -> Any:
         """An array; ncnn gives its dimensions and its kind."""
@@ -67,13 +81,23 @@ class Weights(ncnn.ModelBin):  # type: ignore[misc]
             tag = 0
         elif tag in FLOAT32_TAGS:
             values = np.frombuffer(self._take(4 * count, count), "<f4")
+        elif tag == INT8_TAG and quantised(self.layer):
+            return self._int8(count)
         else:
-            what = (
-                "int8" if tag == INT8_TAG else f"quantised, or the .bin file is another network's: tag {tag:#010x}"
-            )
+            other = f"quantised, or the .bin file is another network's: tag {tag:#010x}"
+            what = "int8 in a layer without scales" if tag == INT8_TAG else other
             raise WrongError(f"{self.layer}: expected weights as float32 or float16, found {what}")
+        if kind == PLAIN and quantised(self.layer):
+            self.spans.append(("fixed", len(self.out), len(self.out) + values.nbytes))
         self.out += (tag.to_bytes(4, "little") if kind == TAGGED else b"") + values.tobytes()
-        return ncnn.Mat(values.copy()).clone()
+        return mat_of(values.copy())
+
+    def _int8(self, count: int) -> Any:
+        data = self._take(-(-count // 4) * 4, count)
+        at = len(self.out) + 4
+        self.spans += [("fixed", at - 4, at), ("int8", at, at + count)]
+        self.out += INT8_TAG.to_bytes(4, "little") + data
+        return mat_of(np.frombuffer(data, "i1", count).copy())
 
     def _take(self, size: int, count: int) -> bytes:
         left = len(self.data) - self.at
@@ -101,7 +125,7 @@ def _extractor(net: Any, shapes: dict[str, tuple[int, ...]]) -> Any:
     extractor = net.create_extractor()
     extractor.set_light_mode(False)
     for name, shape in shapes.items():
-        extractor.input(name, ncnn.Mat(np.zeros(shape, np.float32)).clone())
+        extractor.input(name, mat_of(np.zeros(shape, np.float32)))
     return extractor
 
 
@@ -149,8 +173,8 @@ def cpu_shapes(net: Any, slow: list[Layer], shapes: dict[str, tuple[int, ...]]) 
     return {blob: _shape(extractor, blob, layer) for layer in slow for blob in blobs_of_interest([layer])}
 
 
-def look(param: Path, weights: Path, out: Path, shapes: dict[str, tuple[int, ...]], until: list[str]) -> list[str]:
-    """Check the files; names of layers whose weights are float16. Writes OUT/net.bin and OUT/shapes.
+def look(param: Path, weights: Path, out: Path, shapes: dict[str, tuple[int, ...]], until: list[str]) -> Weights:
+    """Check the files; what was read of the weights. Writes OUT/net.bin and OUT/shapes.
 
     Raises:
         WrongError: what is wrong.
@@ -179,7 +203,7 @@ def look(param: Path, weights: Path, out: Path, shapes: dict[str, tuple[int, ...
     found = cpu_shapes(checked, slow, shapes)
     cpu_end(layers, until, found)
     (out / "shapes").write_text(json.dumps(found), encoding="utf-8")
-    return reader.halves
+    return reader
 
 
 def main(arguments: list[str]) -> None:
@@ -192,12 +216,13 @@ def main(arguments: list[str]) -> None:
     for text in words:
         name, _, sizes = text.rpartition("=")
         shapes[name] = tuple(map(int, sizes.split("x")))
-    answer, halves = "", list[str]()
+    answer, reader = "", Weights(b"")
     try:
-        halves = look(param, weights, out, shapes, until)
+        reader = look(param, weights, out, shapes, until)
     except (WrongError, ValueError) as error:
         answer = str(error)
-    (out / "halves").write_text("\n".join(halves), encoding="utf-8")
+    (out / "halves").write_text("\n".join(reader.halves), encoding="utf-8")
+    (out / "spans").write_text("\n".join(f"{kind} {at} {end}" for kind, at, end in reader.spans), encoding="utf-8")
     (out / "answer").write_text(answer, encoding="utf-8")
 
 

@@ -39,6 +39,7 @@ def ncnn_job(
     outputs: Sequence[str] = (),
     *,
     reference: bool = False,
+    options: Sequence[str] = (),
     gpu: str = DEFAULT_GPU,
 ) -> GuestJob:
     """Job of one inference.
@@ -49,6 +50,7 @@ def ncnn_job(
         inputs: array of each input blob, shape without a batch dimension (channels, height, width).
         outputs: blobs to compute; empty: all outputs of the network.
         reference: also run ncnn's CPU back end in the guest, after the GPU's part.
+        options: of the guest's program: "--int8", "--fp16".
         gpu: key of `machine.placements.PLACEMENTS`.
     """
     files = {
@@ -59,8 +61,8 @@ def ncnn_job(
     # -S: no site packages set-up, which imports much; -B: no compiled files are written.
     words = ["python3.13", "-S", "-B", "/job/guest_ncnn.py", "/job/net.param", "/job/net.bin", "/out"]
     words += ["--reference"] if reference else []
-    data, options = input_files(inputs, "job", root="/")
-    words += options
+    data, named = input_files(inputs, "job", root="/")
+    words += [*options, *named]
     for name in outputs:
         words += ["--output", name]
     return GuestJob(shlex.join(words), files | data, gpu=gpu)

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from host_tools.machine.errors import RecordError
 from host_tools.record.cpu_layers import CpuEnd, cpu_end
+from host_tools.record.model_weights import ModelWeights
 from host_tools.record.ncnn_param import layers_of
 from host_tools.support import programs
 from host_tools.support.messages import LOG
@@ -35,7 +36,7 @@ class Checked:
         end: what the CPU computes.
     """
 
-    weights: bytes
+    weights: ModelWeights
     end: CpuEnd
 
 
@@ -75,4 +76,8 @@ def preflight(
         end = cpu_end(
             layers_of(param.decode(errors="replace")), until, {blob: tuple(shape) for blob, shape in blobs.items()}
         )
-        return Checked((folder / "net.bin").read_bytes(), end)
+        spans = [line.split() for line in (folder / "spans").read_text(encoding="utf-8").splitlines()]
+        int8, fixed = (
+            tuple((int(at), int(end)) for kind, at, end in spans if kind == wanted) for wanted in ("int8", "fixed")
+        )
+        return Checked(ModelWeights((folder / "net.bin").read_bytes(), int8, fixed), end)

@@ -33,7 +33,9 @@ _NOT_COMPARED = (Op.MAP_GPU_MEM, Op.UNMAP_GPU_MEM, Op.UPLOAD, Op.CLEAR, Op.INTER
 
 
 def same_stream(first: Trace, second: Trace, what: str) -> None:
-    """Check that two recordings make the GPU do the same, up to the last job.
+    """Check that two recordings make the GPU do the same, from the first job to the last.
+
+    What is before, the driver's setting up while the program loads its weights, follows the CPU's timing.
 
     Raises:
         RecordError: names the first action that differs.
@@ -52,7 +54,7 @@ def same_stream(first: Trace, second: Trace, what: str) -> None:
 
 def _stream(trace: Trace) -> NDArray[np.void]:
     jobs = np.flatnonzero(Columns(trace.actions).is_op(Op.JOB))
-    head = trace.actions[: jobs[-1] + 2]  # the last job and the write that starts it
+    head = trace.actions[jobs[0] : jobs[-1] + 2]  # the last job and the write that starts it
     return head[~Columns(head).is_op(*_NOT_COMPARED)]
 
 

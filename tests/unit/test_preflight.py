@@ -34,13 +34,13 @@ def halved() -> bytes:
 
 
 def test_a_good_network_keeps_its_bytes() -> None:
-    assert preflight(LENET, LENET_BIN, SHAPES).weights == LENET_BIN
+    assert preflight(LENET, LENET_BIN, SHAPES).weights.data == LENET_BIN
 
 
 def test_float16_weights_become_what_ncnn_makes_of_them(tmp_path: Path) -> None:
     small, large = tmp_path / "small.bin", tmp_path / "large.bin"
     small.write_bytes(halved())
-    large.write_bytes(preflight(LENET, halved(), SHAPES).weights)
+    large.write_bytes(preflight(LENET, halved(), SHAPES).weights.data)
     assert len(large.read_bytes()) == len(LENET_BIN)
     picture = {"data": np.random.default_rng(1).random((1, 28, 28), dtype=np.float32)}
     found, wanted = (ncnn_cpu.run(PARAM, path, picture)["prob"] for path in (large, small))
@@ -53,7 +53,7 @@ def test_an_odd_number_of_float16_weights() -> None:
     param = b"7767517\n2 2\nInput data 0 1 data\nConvolution one 1 1 data out 0=1 1=3 5=0 6=9\n"
     values = np.arange(9, dtype="<f2")
     data = FLOAT16.to_bytes(4, "little") + values.tobytes() + b"\xff\xff"
-    assert preflight(param, data, {"data": (1, 4, 4)}).weights == bytes(4) + values.astype("<f4").tobytes()
+    assert preflight(param, data, {"data": (1, 4, 4)}).weights.data == bytes(4) + values.astype("<f4").tobytes()
 
 
 def changed(old: bytes, new: bytes) -> bytes:
@@ -100,7 +100,7 @@ BAD = {
         LENET,
         LENET_BIN[:TAG] + (0x000D4B38).to_bytes(4, "little") + LENET_BIN[TAG + 4 :],
         SHAPES,
-        "layer fc2 (InnerProduct): expected weights as float32 or float16, found int8",
+        "layer fc2 (InnerProduct): expected weights as float32 or float16, found int8 in a layer without scales",
     ),
     "another network's weights": (
         LENET,
@@ -166,7 +166,7 @@ def test_what_is_wrong_is_named(what: str) -> None:
 def test_a_network_may_end_before_a_layer_that_needs_a_cpu() -> None:
     param, weights, shapes, _ = BAD["a layer without Vulkan"]
     blob = next(line.split()[4] for line in param.decode().splitlines() if line.startswith("CumulativeSum"))
-    assert preflight(param, weights, shapes, [blob]).weights == weights
+    assert preflight(param, weights, shapes, [blob]).weights.data == weights
     with pytest.raises(NetworkError, match="no blob 'elsewhere' to stop at; the network has "):
         preflight(param, weights, shapes, ["elsewhere"])
 

@@ -58,7 +58,8 @@ def test_a_boot_is_a_phase(
     root = cast(RecordRoot, SimpleNamespace(kernel_name="", driver_name="", versions={}, notes={}))
     machine = network.Boot(2, root, tmp_path, tmp_path, "v3d42", 7.5)
     with listening():
-        files = PARAM.read_bytes(), WEIGHTS.read_bytes(), ()
-        network._record(machine, files, {"data": np.zeros((1, 28, 28), "f4")}, "n")
+        weights = WEIGHTS.read_bytes()
+        lenet = network.Network(PARAM.read_bytes(), weights, bytes(len(weights)), (), ())
+        network._record(machine, lenet, {"data": np.zeros((1, 28, 28), "f4")}, "n")
     assert capsys.readouterr().err == "boot 2 of 3, 0 s\n"
     assert seen == {"timeout": 7.5}

@@ -6,6 +6,7 @@ The recordings compared are the committed one and copies of it in which just one
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -111,6 +112,18 @@ def test_a_recording_with_fewer_jobs_is_refused(three: Three) -> None:
     shorter = first.with_(actions=first.actions[: jobs[-1]])
     with pytest.raises(RecordError, match=r"depends on the inputs: access .* its end"):
         same_stream(first, shorter, "inputs")
+
+
+def test_what_is_before_the_first_job_may_come_in_another_order(three: Three) -> None:
+    """The driver's own set-up follows the CPU's timing; what a job is given does not."""
+    first, second, _ = three[0]
+    job = int(np.flatnonzero(first.actions["op"] == Op.JOB)[0])
+    writes = np.flatnonzero(second.actions["op"] == Op.REG_WRITE)
+    before, after = (int(where[0]) for where in (writes[writes < job], writes[writes > job]))
+    for row, fails in ((before, False), (after, True)):
+        rows = np.delete(second.actions, row)
+        with pytest.raises(RecordError, match="depends on the inputs") if fails else nullcontext():
+            same_stream(first, second.with_(actions=rows), "inputs")
 
 
 def test_memory_that_depends_on_the_input_elsewhere_is_refused(recorded: Trace, three: Three) -> None:

@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from host_tools.record.ncnn_job import GUEST_PROGRAM, input_files
-from host_tools.record.network import plans
+from host_tools.record.network import default_tolerance, plans, program_options
 from host_tools.record.preflight import NetworkError, preflight
 from host_tools.support import programs
 from host_tools.support.version import TOOL
@@ -54,7 +54,7 @@ def recorder_library() -> bytes:
 
 
 def kit(
-    param: bytes, weights: bytes, shapes: Mapping[str, tuple[int, ...]], *, name: str, tolerance: float
+    param: bytes, weights: bytes, shapes: Mapping[str, tuple[int, ...]], *, name: str, tolerance: float | None
 ) -> dict[str, bytes]:
     """The kit's files by name.
 
@@ -68,21 +68,21 @@ def kit(
         NetworkError: ncnn cannot run the network.
         BuildError: as `recorder_library`.
     """
-    spec = {
-        "version": KIT_VERSION,
-        "recorder": TOOL,
-        "name": name,
-        "shapes": {blob: list(shape) for blob, shape in shapes.items()},
-        "tolerance": tolerance,
-        "param_sha256": hashlib.sha256(param).hexdigest(),
-        "weights_sha256": hashlib.sha256(weights).hexdigest(),
-    }
     checked = preflight(param, weights, shapes)
     if checked.end.steps:
         raise NetworkError(
             f"a board records nothing that ncnn computes on the CPU: {checked.end.steps[0].layer.place}"
         )
-    weights = checked.weights
+    options = program_options(checked.weights)
+    spec = {
+        "version": KIT_VERSION,
+        "recorder": TOOL,
+        "name": name,
+        "shapes": {blob: list(shape) for blob, shape in shapes.items()},
+        "tolerance": default_tolerance(options) if tolerance is None else tolerance,
+        "param_sha256": hashlib.sha256(param).hexdigest(),
+        "weights_sha256": hashlib.sha256(weights).hexdigest(),
+    }
     files = {
         SPEC: json.dumps(spec, indent=1).encode() + b"\n",
         "run.sh": (HERE / "run.sh").read_bytes(),
@@ -90,9 +90,9 @@ def kit(
         "infer.py": GUEST_PROGRAM.read_bytes(),
         "net.param": param,
     }
-    for run, (values, inputs) in enumerate(plans(weights, shapes), 1):
+    for run, (values, inputs) in enumerate(plans(checked.weights, shapes), 1):
         data, words = input_files(inputs, str(run))
-        files |= {f"{run}/net.bin": values, **data, f"{run}/inputs": " ".join(words).encode() + b"\n"}
+        files |= {f"{run}/net.bin": values, **data, f"{run}/inputs": " ".join([*options, *words]).encode() + b"\n"}
     return files
 
 

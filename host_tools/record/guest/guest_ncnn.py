@@ -1,9 +1,11 @@
 """Runs one inference of an ncnn network in the recording guest, on the GPU, then on the CPU for reference.
 
-Usage: guest_ncnn.py NET.param NET.bin OUT [--reference] [--input NAME=FILE=D0xD1..]... [--output NAME]...
+Usage: guest_ncnn.py NET.param NET.bin OUT [--reference] [--int8] [--fp16] [--input NAME=FILE=D0xD1..]...
+       [--output NAME]...
 
 Inputs are raw little-endian float32 files, shapes slowest dimension first; without --output, all that the network
-has. Written to OUT: the outputs as raw float32 files (gpu/0, cpu/0, ..) and `report`, one fact a line
+has. --int8: the network has int8 weights. --fp16: the GPU keeps all else in half precision; the CPU does not.
+Written to OUT: the outputs as raw float32 files (gpu/0, cpu/0, ..) and `report`, one fact a line
 (`device V3D 4.2.14.0`, `output gpu 0 prob 10`: back end, file, name, shape).
 
 Only the interpreter's built-in modules are used: in the guest, numpy takes longer to import than a network to run.
@@ -18,24 +20,29 @@ from typing import Any
 
 import ncnn
 
+# ncnn's GPU code for int8 layers crashes without these; to float32 layers they make no difference.
+INT8 = ("use_int8_packed", "use_int8_storage", "use_int8_arithmetic")
+FP16 = ("use_fp16_packed", "use_fp16_storage")
 SWITCHED_OFF = (
     # Whatever computes in less than float32.
-    "use_fp16_packed",
-    "use_fp16_storage",
+    *INT8,
+    *FP16,
     "use_fp16_arithmetic",
     "use_bf16_packed",
     "use_bf16_storage",
-    "use_int8_packed",
-    "use_int8_storage",
-    "use_int8_arithmetic",
     # Winograd's shaders need more registers than a V3D has: with them, Mesa compiles SqueezeNet's for 6 minutes in
     # the guest, without for 20 seconds.
     "use_winograd_convolution",
 )
 
 
-def load(param: str, weights: str, gpu: bool) -> Any:
+def load(param: str, weights: str, gpu: bool, on: Sequence[str] = ()) -> Any:
     """The network, computing in float32 with one CPU thread.
+
+    Args:
+        param, weights: ncnn's files.
+        gpu: on the GPU.
+        on: those of SWITCHED_OFF that are switched on all the same.
 
     Raises:
         ValueError: ncnn does not take the files.
@@ -44,7 +51,7 @@ def load(param: str, weights: str, gpu: bool) -> Any:
     net.opt.use_vulkan_compute = gpu
     net.opt.num_threads = 1
     for option in SWITCHED_OFF:
-        setattr(net.opt, option, False)
+        setattr(net.opt, option, option in on)
     if net.load_param(param):
         raise ValueError(f"{param}: ncnn cannot load this network")
     if net.load_model(weights):
@@ -110,7 +117,8 @@ def main(arguments: list[str]) -> None:
     report.append(f"vulkan {info.api_version():#x} driver {info.driver_version():#x}")
 
     for kind in ("gpu", "cpu") if "--reference" in arguments else ("gpu",):
-        net = load(param, weights, kind == "gpu")
+        on = (*(INT8 if "--int8" in arguments else ()), *(FP16 if "--fp16" in arguments and kind == "gpu" else ()))
+        net = load(param, weights, kind == "gpu", on)
         if kind == "gpu" and (not net.opt.use_vulkan_compute or net.vulkan_device() is None):
             sys.exit("ncnn fell back to the CPU")
         os.mkdir(f"{out}/{kind}")
