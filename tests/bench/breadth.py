@@ -2,7 +2,7 @@
 """What runs: networks recorded, built, signed and replayed in the secure world of QEMU with a new input.
 
 `python -m tests.bench.breadth [NAME...] [--json]`: a row a network. Recording one takes minutes; recordings are
-kept in the user's cache. Compared with ncnn's CPU are the values before the softmax, where a layer is called "fc".
+kept in the user's cache. Compared with ncnn's CPU are the values before a softmax, which would hide differences.
 """
 
 from __future__ import annotations
@@ -33,7 +33,6 @@ from trace_format.actions import Columns, Op
 from trace_format.trace import Trace
 
 SEED = 11
-LOGITS = "fc"
 BOOT_S = 7200  # limit of a boot: the machine may have other work
 
 
@@ -52,8 +51,9 @@ class Row:
 
 
 def outputs_of(param: bytes) -> tuple[str, ...]:
-    """Blobs to compute: the values before a softmax, else all outputs."""
-    return (LOGITS,) if f" {LOGITS} ".encode() in param else ()
+    """Blobs to compute: the values before a softmax at the end; none: all outputs."""
+    last = param.decode().rstrip().rpartition("\n")[2].split()
+    return (last[4],) if last[0] == "Softmax" else ()
 
 
 def measure(name: str) -> Row:
@@ -68,7 +68,9 @@ def measure(name: str) -> Row:
     key = hashlib.sha256(ready_root().key.encode() + param + weights).hexdigest()[:16]
     kept = cache_dir("bench") / f"breadth-{name}-{key}.raw.gtr"
     if not kept.exists():
-        recorded = record_network(param, weights, {"data": shape}, name=name, until=until, timeout=BOOT_S)
+        recorded = record_network(
+            param, weights, {"data": shape}, name=name.replace(".", "_"), until=until, timeout=BOOT_S
+        )
         with written_whole(kept) as path:
             path.write_bytes(recorded.build())
     raw = Trace.read(kept)

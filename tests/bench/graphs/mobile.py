@@ -14,7 +14,7 @@ from tests.bench.graphs.writer import GATED, Graph
 SWISH_GATE = ("Swish", "Sigmoid")
 
 
-def _inverted(
+def inverted(
     net: Graph,
     name: str,
     expand: int,
@@ -49,7 +49,7 @@ def _stages(net: Graph, stages: tuple[tuple[int, int, int, int, int], ...], kind
             name, width = f"conv{number}_{repeat}", net.channels
             squeeze = width // 4 if excite else 0
             first = stride if repeat == 0 else 1
-            _inverted(net, name, widen * width, out, kernel, first, kind, excite=squeeze, gate=SWISH_GATE)
+            inverted(net, name, widen * width, out, kernel, first, kind, excite=squeeze, gate=SWISH_GATE)
 
 
 def _stem(seed: int, channels: int, kind: str) -> Graph:
@@ -145,7 +145,7 @@ def proxylessnasnet(seed: int) -> Graph:
     """ProxylessNAS for mobile phones at 224 x 224."""
     net = _stem(seed, 32, "ReLU6")
     for number, (widen, kernel, out, stride) in enumerate(_PROXYLESS):
-        _inverted(net, f"block{number}", widen * net.channels, out, kernel, stride, "ReLU6")
+        inverted(net, f"block{number}", widen * net.channels, out, kernel, stride, "ReLU6")
     return _head(net, "ReLU6")
 
 
@@ -185,7 +185,7 @@ _LARGE = (
 def _v3(seed: int, blocks: tuple[tuple[int, int, int, bool, str, int], ...], last: int, wide: int) -> Graph:
     net = _stem(seed, 16, "HardSwish")
     for number, (kernel, expand, out, excite, kind, stride) in enumerate(blocks, 1):
-        _inverted(net, f"block{number}", expand, out, kernel, stride, kind, excite=excite)
+        inverted(net, f"block{number}", expand, out, kernel, stride, kind, excite=excite)
     net.conv("conv2", last, 1, 1, "HardSwish")
     net.average_pool("pool")
     net.inner_product("fc1", wide)

@@ -7,7 +7,8 @@ docs/developer-guide/operators.md.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import functools
+from collections.abc import Callable, Sequence
 
 from host_tools.demo.models import NcnnWriter
 
@@ -35,18 +36,35 @@ class Graph(NcnnWriter):
     def __init__(self, seed: int, channels: int, size: int) -> None:
         super().__init__(seed, channels, size)
         self.parameters = 0
-        self._draws: list[tuple[int, int, int, float]] = []
+        self._draws: list[Callable[[], None]] = []
 
     def _weights(self, count: int, fan_in: int, biases: int, gain: float) -> None:
         self.parameters += count + biases
-        self._draws.append((count, fan_in, biases, gain))
+        self._draws.append(functools.partial(super()._weights, count, fan_in, biases, gain))
+
+    def plain(self, count: int, mean: float = 0.0) -> None:
+        """Values without a tag before them, close to a mean: of the last layer, in its order."""
+        self.parameters += count
+        self._draws.append(
+            lambda: self._chunks.append(self._random.normal(mean, 0.02, count).astype("<f4").tobytes())
+        )
+
+    def matrix(self, inputs: int, outputs: int) -> None:
+        """A matrix and biases: of the last layer, in its order."""
+        self._weights(inputs * outputs, inputs, outputs, 1)
 
     def files(self) -> tuple[bytes, bytes]:
         """The `.param` and the `.bin`."""
         for draw in self._draws:
-            super()._weights(*draw)
+            draw()
         self._draws.clear()
         return super().files()
+
+    def source(self, name: str, width: int, height: int) -> str:
+        """A matrix that is part of the network."""
+        self._add("MemoryData", name, [], [name], f"0={width} 1={height}")
+        self.plain(width * height)
+        return name
 
     def text(self) -> str:
         """The layers, one a line."""
@@ -117,6 +135,11 @@ class Graph(NcnnWriter):
     def shuffle(self, name: str, groups: int = 2) -> str:
         """Channels of so many groups, one of each in turn."""
         return self.layer("ShuffleChannel", name, (), f"0={groups}")
+
+    def slices(self, name: str, first: int) -> tuple[str, str]:
+        """The first channels, and the others."""
+        self._add("Slice", name, [self.blob], [f"{name}_a", f"{name}_b"], f"-23300=2,{first},-233 1=0")
+        return f"{name}_a", f"{name}_b"
 
     def halves(self, name: str) -> tuple[str, str]:
         """The first and the second half of the channels."""
