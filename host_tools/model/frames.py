@@ -111,6 +111,23 @@ class Page:
             self._fills = uploads, runs(zeros, CLEAR_GAP)
         return self._fills
 
+    def exact_fills(self) -> tuple[list[Span], list[Span]]:
+        """The same of bytes that are not state, and of no others: what jobs of the prologue have made stays."""
+        found: tuple[list[Span], list[Span]] = [], []
+        for start, end in runs(self.live & ~self.state, 1):
+            found[not self.content[start:end].any()].append((start, end))
+        return found
+
+    def state_fills(self) -> list[Span]:
+        """Runs of state to fill, in order; those that are to be cleared apart."""
+        zeros = self.state.copy()
+        found = []
+        for begin, after in runs(self.state, 1):
+            for start, end in runs(self.content[begin:after] != 0, MERGE_GAP):
+                found.append((begin + start, begin + end))
+                zeros[begin + start : begin + end] = False
+        return sorted([*found, *runs(zeros, 1)])
+
     def digest(self) -> bytes:
         """Of what it holds when a replay starts, and which bytes of that matter, however it came to be."""
         if self.state.any():

@@ -8,7 +8,8 @@ where each is mapped, what it holds when a replay starts and which of those byte
     prologue registers, MAPs, fills of state | REPLAY_START | CLEARs, UPLOADs, COPY_TO_GPU |
     jobs, UPLOADs between | COPY_FROM_GPU
 
-State is what the prologue fills and no replay does: it keeps what a replay leaves (host_tools/passes/state.py).
+State is what the prologue fills and no replay does: it keeps what a replay leaves (host_tools/passes/state.py), or
+what jobs of the prologue make of it (host_tools/passes/preparation.py).
 """
 
 from __future__ import annotations
@@ -75,7 +76,8 @@ class Memory:
         if columns.is_op(*_STRANGERS).any():
             raise Conflict("it has actions on memory that the memory model does not know")
         start = _first(columns.is_op(Op.REPLAY_START), len(actions))
-        first_job = _first(columns.is_op(Op.JOB), len(actions))
+        begin = start if start < len(actions) else 0  # jobs of the prologue come after all that is filled there
+        first_job = begin + _first(columns.is_op(Op.JOB)[begin:], len(actions) - begin)
         other = ~columns.is_op(*_INITIAL, *_MAPPING, Op.REPLAY_START)
         in_prologue = np.arange(len(actions)) < start
         memory = cls(trace, actions[other & in_prologue], actions[other & ~in_prologue])
@@ -240,7 +242,12 @@ class Memory:
             raise ManifestError(
                 "the trace needs too much memory", expected=f"at most {MAX_CARVEOUT_BYTES} bytes", found=needed
             )
-        return Packing(self.pages, self.cpu_writes)
+        return Packing(self.pages, self.cpu_writes, exact=self.prepares)
+
+    @property
+    def prepares(self) -> bool:
+        """Whether jobs run in the prologue."""
+        return bool(Columns(self.prologue).is_op(Op.JOB).any())
 
     def settle(self, carveout_bytes: int | None = None) -> Packing:
         """Bring the model into the state in which it would be read again from the trace that it stands for.

@@ -10,7 +10,7 @@ import hashlib
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 
-from host_tools.model.frames import CLEAR_GAP, CpuWrite, Page, Span, runs
+from host_tools.model.frames import CLEAR_GAP, CpuWrite, Page, Span
 from host_tools.model.mappings import MapRun
 from host_tools.support.pages import pieces
 from trace_format.actions import Action, Op, action
@@ -24,6 +24,7 @@ class Packing:
     Args:
         pages: by frame.
         cpu_writes: what the CPU writes between jobs.
+        exact: a replay must fill nothing but what it needs: jobs of the prologue have made the rest.
 
     Attributes:
         clears, uploads: runs of the carve-out that are filled when a replay starts, uploads after clears.
@@ -31,7 +32,7 @@ class Packing:
         image_bytes: size of the image.
     """
 
-    def __init__(self, pages: Mapping[int, Page], cpu_writes: Iterable[CpuWrite]) -> None:
+    def __init__(self, pages: Mapping[int, Page], cpu_writes: Iterable[CpuWrite], exact: bool = False) -> None:
         self.whole = sorted((p for p in pages.values() if p.in_image), key=lambda p: p.frame)
         if len({page.frame for page in self.whole}) != len(self.whole):
             raise ValueError("two pages of the image at one frame")
@@ -45,13 +46,12 @@ class Packing:
             (p for p in pages.values() if not p.in_image and not p.is_blank), key=lambda p: p.frame
         ):
             base = page.frame * PAGE_BYTES
-            uploads, clears = page.fills()
+            uploads, clears = page.exact_fills() if exact else page.fills()
             for start, end in uploads:
                 _extend(self.uploads, base + start, base + end, 1)
             for start, end in clears:  # too much does no harm: what is not zero is uploaded afterwards
-                _extend(self.clears, base + start, base + end, CLEAR_GAP)
-            for start, end in runs(page.state, 1):
-                _extend(self.state, base + start, base + end, 1)
+                _extend(self.clears, base + start, base + end, 1 if exact else CLEAR_GAP)
+            self.state += [(base + start, base + end) for start, end in page.state_fills()]
         self.uploads, self.clears = (list(_without(spans, self.state)) for spans in (self.uploads, self.clears))
         self._state = [(span, self._source(_content(pages, *span))) for span in self.state]
         self._sources = [self._add(_content(pages, *span)) for span in self.uploads]

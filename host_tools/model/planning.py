@@ -13,8 +13,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Set
 from dataclasses import dataclass
 
+import numpy as np
+
 from host_tools.gpus.mali.job_manager import JobStarts
-from host_tools.model.job_chains import Reach, Region
+from host_tools.model.job_chains import Reach, Region, chains
 from host_tools.model.memory import BLOCK_PAGES, Memory
 from trace_format.actions import Op, actions_of
 from trace_format.schema import SlotKind
@@ -60,13 +62,20 @@ def items(memory: Memory, reach: Reach, working: Set[int]) -> list[Item]:
     own = memory.cpu_written_frames() | memory.slot_frames(*SlotKind)
     own |= {frame for frame, page in memory.pages.items() if not page.is_blank}
     one_by_one = _one_by_one(memory)
+    prologue = sum(chain.start < 0 for chain in chains(memory))
     found = []
     for region in reach.regions:
-        chains = reach.chains.get(region)
-        shared = chains and one_by_one and own.isdisjoint(region.frames)
-        use = (min(chains), max(chains)) if chains and shared else ALWAYS
+        users = reach.chains.get(region)
+        shared = users and one_by_one and own.isdisjoint(region.frames)
+        use = _use(users, prologue) if users and shared else ALWAYS
         found += [Item(region.page + at, region.frames[at], pages, *use) for at, pages in _runs(region, working)]
     return found
+
+
+def _use(users: Set[int], prologue: int) -> tuple[int, int]:
+    """The first and the last chain of `users`; what outlives the prologue is in use in every replay."""
+    last = ALWAYS[1] if min(users) < prologue <= max(users) else max(users)
+    return min(users), last
 
 
 def _runs(region: Region, working: Set[int]) -> list[tuple[int, int]]:
@@ -88,7 +97,7 @@ def _one_by_one(memory: Memory) -> bool:
     starts = JobStarts(gpu)
     lines = {job.line for job in gpu.jobs}
     running = False
-    for row in actions_of(memory.stream):
+    for row in actions_of(np.concatenate([memory.prologue, memory.stream])):
         if starts.take(row):
             if running:
                 return False

@@ -2,7 +2,7 @@
 """Passes: each a named change of a program that keeps outputs and GPU-visible memory as they are."""
 
 from host_tools.gpus.family import families
-from host_tools.passes import list_passes, memory_passes, mmu_passes, register_passes
+from host_tools.passes import list_passes, memory_passes, mmu_passes, preparation, register_passes
 from host_tools.passes.registry import Pass, family_pass
 
 # In the order in which `gramophone build` runs them.
@@ -20,6 +20,7 @@ PASSES: dict[str, Pass] = {
         register_passes.drop_repeated_cache_maintenance,
         memory_passes.map_read_only,
         memory_passes.drop_dead_memory,
+        preparation.prepare_once,
         memory_passes.drop_recorded_inputs,
         memory_passes.share_duplicate_pages,
         memory_passes.plan_memory,

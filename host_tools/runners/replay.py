@@ -142,7 +142,7 @@ class ReplayResult:
 
     @property
     def jobs(self) -> int:
-        """GPU jobs of one replay."""
+        """GPU jobs of the last replay; those of the prologue only where it ran then."""
         return self.report.jobs
 
     @property

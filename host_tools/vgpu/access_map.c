@@ -64,14 +64,6 @@ uint8_t *access_map_page(struct access_map *map, uint64_t pa)
     return page->flags;
 }
 
-bool access_map_note(struct access_map *map, uint64_t pa, uint32_t bytes, bool write)
-{
-    uint8_t *flags = access_map_page(map, pa);
-    if (flags)
-        access_map_mark(flags + (pa & (PAGE_BYTES - 1)), bytes, write);
-    return flags != NULL;
-}
-
 static int compare_u64(const void *a, const void *b)
 {
     uint64_t x, y;

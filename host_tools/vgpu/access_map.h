@@ -51,8 +51,6 @@ static inline void access_map_mark(uint8_t *flags, uint32_t bytes, bool write)
         *flags = (uint8_t)access_map_marked(*flags, write);
 }
 
-/* Note an access of `bytes` bytes at `pa`, all in one 4 KiB page. False: out of memory. */
-bool access_map_note(struct access_map *map, uint64_t pa, uint32_t bytes, bool write);
 /* Number of pages; the first `count` addresses, ascending, into `pages` unless it is NULL. */
 size_t access_map_pages(const struct access_map *map, uint64_t *pages, size_t count);
 /* The 4096 flag bytes of the page at `pa`, or NULL. */

@@ -33,6 +33,7 @@ _CONSTANTS = header_constants(_HEADER.read_text(encoding="utf-8"))
 ACCESS_READ_FIRST = _CONSTANTS["VGPU_ACCESS_READ_FIRST"]
 ACCESS_READ = _CONSTANTS["VGPU_ACCESS_READ"]
 ACCESS_WRITTEN = _CONSTANTS["VGPU_ACCESS_WRITTEN"]
+ACCESS_COMMAND = _CONSTANTS["VGPU_ACCESS_COMMAND"]
 
 
 class VgpuError(GramophoneError):
@@ -267,6 +268,11 @@ class VirtualGpu:
     def clear_access(self) -> None:
         """Empties the access map."""
         self._lib.vgpu_access_clear(self._gpu)
+
+    @property
+    def access_varies(self) -> bool:
+        """Whether shaders have run that might access other bytes if data were other (vgpu.h)."""
+        return bool(self._lib.vgpu_access_varies(self._gpu))
 
     def follow(self, labels: npt.NDArray[np.uint32], *, implicit: int, registers: int) -> None:
         """Follows where data comes from (vgpu.h: struct vgpu_flow).

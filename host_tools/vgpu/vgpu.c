@@ -169,6 +169,11 @@ void vgpu_access_clear(vgpu *gpu)
     access_map_clear(&gpu->access);
 }
 
+bool vgpu_access_varies(const vgpu *gpu)
+{
+    return !gpu->family->reads_shaders || gpu->access_varies;
+}
+
 bool vgpu_follow(vgpu *gpu, struct vgpu_flow *flow)
 {
     if (!gpu->family->follows_data)

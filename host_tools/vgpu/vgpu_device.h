@@ -19,6 +19,7 @@ struct vgpu_family {
     uint32_t window_bytes;
     unsigned interrupt_lines;
     bool executes_shaders, follows_data;
+    bool reads_shaders; /* keeps access_varies */
     /* Allocate the device, zeroed except for its private parts; NULL when memory is short. */
     struct vgpu *(*create)(void);
     /* host and options are in place: bring the device to its reset state. */
@@ -49,6 +50,7 @@ struct vgpu {
     struct vgpu_observer observer;
     struct vgpu_counters counters;
     struct access_map access;
+    bool access_varies;     /* see vgpu_access_varies */
     struct vgpu_flow *flow; /* or NULL */
     uint64_t now_ns;
     bool level[VGPU_MAX_INTERRUPT_LINES];

@@ -33,6 +33,7 @@ from trace_format.trace import Trace
 
 # Of a replay of mnist. Slots are operations times threads; another interpreter counted as many.
 JOBS, SLOTS = 23, 13_109_516
+ONCE, ONCE_SLOTS = 5, 1_106_464  # of these, what a built trace does in the prologue
 
 
 def hardly_built(trace: Trace) -> Trace:
@@ -49,8 +50,12 @@ def replays(trace: Trace, inputs: NDArray[np.float32]) -> tuple[NDArray[np.float
         return found, device.gpu.counters()
 
 
-@pytest.mark.parametrize("form", [hardly_built, build])
-def test_digits(recordings: Path, mnist_weights: bytes, form: Callable[[Trace], Trace]) -> None:
+def prepared_each_time(trace: Trace) -> Trace:
+    return build(trace, skip=["preparation"])
+
+
+@pytest.mark.parametrize(("form", "prepares"), [(hardly_built, 20), (prepared_each_time, 20), (build, 1)])
+def test_digits(recordings: Path, mnist_weights: bytes, form: Callable[[Trace], Trace], prepares: int) -> None:
     """Weights are intact in each of 20 replays, although every one overwrites them."""
     network, digits = file.load("mnist"), load_digits()[:20]
     pictures = digits.inputs()[:, 0]
@@ -58,7 +63,9 @@ def test_digits(recordings: Path, mnist_weights: bytes, form: Callable[[Trace], 
     expected = forward(network, read_weights(mnist_weights, "mnist.npz", network), pictures)
     np.testing.assert_allclose(found, expected, atol=TOLERANCE)
     assert (found.argmax(1) == digits.labels).all()
-    assert (counters.jobs, counters.instructions, counters.faults) == (20 * JOBS, 20 * SLOTS, 0)
+    spared = 20 - prepares
+    jobs, slots = 20 * JOBS - spared * ONCE, 20 * SLOTS - spared * ONCE_SLOTS
+    assert (counters.jobs, counters.instructions, counters.faults) == (jobs, slots, 0)
 
 
 def test_held_out_digits(recordings: Path, mnist_weights: bytes, some_of: SomeOf) -> None:

@@ -44,7 +44,9 @@ class Watch(Interpreter):
 
     Attributes:
         parts: what to look at, by job; None: what the chains name.
-        dirt: byte that fills the pages of the parts, as far as they lie after the image, before each replay.
+        dirt: byte that fills the pages of the parts, as far as they lie after the image, before each replay; if
+            jobs run in the prologue, before that: what is there then stays for all replays.
+        once: how many jobs run in the prologue.
         jobs: what was found, by job of the latest replay.
     """
 
@@ -54,6 +56,10 @@ class Watch(Interpreter):
         self.parts: list[list[Part]] | None = None
         self.dirt: int | None = None
         self.jobs: list[Found] = []
+        rows = [row.op for row in actions_of(self.trace.actions)]
+        self.once = rows[: rows.index(Op.REPLAY_START)].count(Op.JOB) if Op.REPLAY_START in rows else 0
+        self.first = 0  # number of the first job of this run
+        self.soiled = False
         self.start = {
             register.index: int(name[2])
             for name, register in self.gpu_profile.registers.items()
@@ -63,18 +69,24 @@ class Watch(Interpreter):
 
     def run(self, inputs: Values | None = None) -> dict[str, NDArray[np.float32]]:
         self.jobs = []
-        if self.started:
+        self.first = self.once if self.started else 0
+        self.soiled = False
+        if self.started and not self.once:
             self._soil()
         return super().run(inputs)
 
     def _step(self, row: Action) -> None:
-        if row.op == Op.REPLAY_START:
+        fills = Op.UPLOAD, Op.CLEAR, Op.COPY_TO_GPU
+        if row.op == Op.REPLAY_START and not self.once:
             self._soil()
+        elif row.op in fills and self.once and not self.first and not self.soiled:
+            self._soil()  # once, in the prologue
+            self.soiled = True
         elif row.op == Op.REG_WRITE and row.register in self.start and row.value == 1:
             if self.parts is None:
                 parts = list(self._chain(self.start[row.register]))
             else:
-                parts = self.parts[len(self.jobs)]
+                parts = self.parts[self.first + len(self.jobs)]
             self.jobs.append({part: self._read(part) for part in parts})
         super()._step(row)
 
@@ -194,9 +206,10 @@ class Reference:
                 device.dirt = 0x5A * run & 0xFF
                 device.run(self.inputs)
                 counters = device.gpu.counters()
-                if (counters.jobs, counters.faults) != (run * len(self.jobs), 0):
+                jobs = device.once + run * (len(self.jobs) - device.once)
+                if (counters.jobs, counters.faults) != (jobs, 0):
                     return f"replay {run}: {counters.jobs} jobs, {counters.faults} faults"
-                for index, job in enumerate(device.jobs):
+                for index, job in enumerate(device.jobs, device.first):
                     for part, found in job.items():
                         known = self.known[index][part]
                         if (found != self.jobs[index][part])[known].any():

@@ -44,8 +44,9 @@ enum { BIFROST_SOURCES = 4 };
 
 struct bifrost_uop {
     bifrost_run *run;
-    uint16_t to, from[BIFROST_SOURCES];
-    uint16_t high[3]; /* of 64-bit operations: high words of sources */
+    uint16_t to,
+        from[BIFROST_SOURCES]; /* those that `run` does not take name one that it takes, or a constant */
+    uint16_t high[3];          /* of 64-bit operations: high words of sources */
     /* Of float sources: bits that stay, then bits that change, for absolute values and signs; integer
      * operations use `flip` to invert sources and the result (the last one). */
     uint32_t keep[3], flip[3];
@@ -133,6 +134,7 @@ struct bifrost_program {
     uint32_t constants;
     int32_t entry;                   /* number of the first clause */
     bool uses_barrier, uses_storage; /* storage of threads or groups */
+    uint8_t *seen;                   /* of each clause, what its runs showed; NULL: nothing is noted */
 };
 
 /* Translate the program at va. What is wrong with its code shows when a thread comes to it. False: the host's
@@ -140,5 +142,9 @@ struct bifrost_program {
 bool bifrost_program_build(struct bifrost_program *program, struct mali_device *dev, unsigned space,
                            uint64_t va, const struct bifrost_environment *environment, const char **reason);
 void bifrost_program_free(struct bifrost_program *program);
+/* mali_bifrost_flow.c: note what a run of the program shows, false: no memory; after it, whether words that
+ * the program loads may decide what it accesses (false of one that is not watched). */
+bool bifrost_watch(struct bifrost_program *program);
+bool bifrost_accesses_vary(const struct bifrost_program *program);
 
 #endif

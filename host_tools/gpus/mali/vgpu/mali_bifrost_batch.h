@@ -14,6 +14,7 @@ enum { BIFROST_TLB = 256 };
 struct bifrost_tlb {
     uint64_t page[BIFROST_TLB]; /* number + 1; 0: empty */
     uint8_t *host[BIFROST_TLB];
+    uint8_t *flags[BIFROST_TLB]; /* the access map's; NULL: none is kept */
 };
 
 /* Why a batch came to no end. */
@@ -43,6 +44,7 @@ struct bifrost_batch {
     bool together;
     uint64_t alive, waiting; /* bit i: lane i has not ended; is at a barrier */
     uint64_t clauses, limit; /* that were run, that may be */
+    uint8_t *stored; /* of each word of the lanes' storage: the lane has stored to it; NULL: not noted */
     struct bifrost_worker *worker;
 };
 
@@ -58,5 +60,13 @@ __attribute__((format(printf, 4, 5))) bool bifrost_fail(struct bifrost_worker *w
                                                         const char *format, ...);
 /* The load or store of a clause, for the lanes in `active`. False: it failed. mali_bifrost_memory.c */
 bool bifrost_message(struct bifrost_batch *batch, const struct bifrost_code *code, uint64_t active);
+
+/* mali_bifrost_flow.c. Of a watched program: note that threads start, that lanes run a clause, and where they
+ * access memory. */
+void bifrost_watch_start(struct bifrost_batch *batch);
+void bifrost_watch_access(struct bifrost_batch *batch, const struct bifrost_code *code, const uint64_t *va,
+                          uint64_t lanes);
+/* Size of a batch's `stored`; 0: none is kept. */
+size_t bifrost_watched_bytes(const struct bifrost_worker *worker);
 
 #endif

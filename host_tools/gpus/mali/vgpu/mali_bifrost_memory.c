@@ -20,39 +20,45 @@ struct access {
     uint64_t va[BIFROST_LANES];
 };
 
-/* Host address of bytes in one page, or NULL after noting the fault. */
-static uint8_t *host_slow(struct bifrost_worker *worker, uint64_t va, uint32_t bytes, bool write)
+/* Ask the MMU for an address's page; false after noting the fault. */
+static bool refill(struct bifrost_worker *worker, struct bifrost_tlb *tlb, uint64_t va, bool write)
 {
     struct bifrost_failure *failure = &worker->failure;
-    enum mali_access access = write ? MALI_WRITE : MALI_READ;
-    bool tracks = worker->dev->base.options.track_access;
-    uint64_t from = tracks ? va : va & ~(uint64_t)(PAGE_BYTES - 1);
-    uint8_t *at =
-        mali_host(worker->dev, worker->space, from, tracks ? bytes : PAGE_BYTES, access, &failure->fault);
+    uint64_t page = va >> PAGE_SHIFT, entry = page % BIFROST_TLB;
+    uint8_t *at = mali_host_flags(worker->dev, worker->space, page << PAGE_SHIFT, PAGE_BYTES,
+                                  write ? MALI_WRITE : MALI_READ, &failure->fault, &tlb->flags[entry]);
 
+    tlb->page[entry] = at ? page + 1 : 0;
+    tlb->host[entry] = at;
     if (!at) {
         failure->fault.va = va;
         failure->text[0] = '\0';
         failure->status = write ? MALI_JOB_WRITE_FAULT : MALI_JOB_READ_FAULT;
-        return NULL;
     }
-    if (!tracks) { /* else each access is noted */
-        struct bifrost_tlb *tlb = write ? &worker->writable : &worker->readable;
-        uint64_t page = va >> PAGE_SHIFT;
-        tlb->page[page % BIFROST_TLB] = page + 1;
-        tlb->host[page % BIFROST_TLB] = at;
-        at += va % PAGE_BYTES;
-    }
-    return at;
+    return at != NULL;
 }
 
+/* The entry of an address's page; NULL after noting the fault. */
+static inline const struct bifrost_tlb *find(struct bifrost_worker *worker, uint64_t va, bool write,
+                                             uint64_t *entry)
+{
+    struct bifrost_tlb *tlb = write ? &worker->writable : &worker->readable;
+    uint64_t page = va >> PAGE_SHIFT;
+
+    *entry = page % BIFROST_TLB;
+    return tlb->page[*entry] == page + 1 || refill(worker, tlb, va, write) ? tlb : NULL;
+}
+
+/* Host address of bytes in one page, which are accessed now, or NULL after noting the fault. */
 static inline uint8_t *host(struct bifrost_worker *worker, uint64_t va, uint32_t bytes, bool write)
 {
-    const struct bifrost_tlb *tlb = write ? &worker->writable : &worker->readable;
-    uint64_t page = va >> PAGE_SHIFT, entry = page % BIFROST_TLB;
+    uint64_t entry;
+    const struct bifrost_tlb *tlb = find(worker, va, write, &entry);
 
-    if (tlb->page[entry] != page + 1)
-        return host_slow(worker, va, bytes, write);
+    if (!tlb)
+        return NULL;
+    if (tlb->flags[entry])
+        access_map_mark(tlb->flags[entry] + va % PAGE_BYTES, bytes, write);
     return tlb->host[entry] + va % PAGE_BYTES;
 }
 
@@ -95,6 +101,13 @@ static inline void transfer_page(const struct access *access, uint8_t *page, uns
         copy(reg, lane, page + access->va[lane] % PAGE_BYTES, words, access->write);
 }
 
+/* Note that all lanes access words in one page. */
+static void note_page(const struct access *access, uint8_t *flags, unsigned words)
+{
+    for (int lane = 0; lane < BIFROST_LANES; lane++)
+        access_map_mark(flags + access->va[lane] % PAGE_BYTES, 4 * words, access->write);
+}
+
 /* Lanes that all read the same words. */
 static void transfer_same(const struct access *access, const uint8_t *at, unsigned words)
 {
@@ -118,14 +131,22 @@ static bool transfer(const struct access *access)
         differ |= access->va[i] ^ first;
         far |= (uint64_t)(access->va[i] % PAGE_BYTES > PAGE_BYTES - 4 * words);
     }
-    if (~access->lanes || far || differ >> PAGE_SHIFT || worker->dev->base.options.track_access)
+    if (~access->lanes || far || differ >> PAGE_SHIFT || (!differ && access->write))
         return transfer_each(access, words);
-    uint8_t *page = host(worker, first & ~(uint64_t)(PAGE_BYTES - 1), PAGE_BYTES, access->write);
-    if (!page)
-        return transfer_each(access, words); /* which finds the lane that faults */
-    if (!differ && !access->write)
-        transfer_same(access, page + first % PAGE_BYTES, words);
-    else if (words == 1)
+    if (!differ) {
+        const uint8_t *at = host(worker, first, 4 * words, false);
+        if (at)
+            transfer_same(access, at, words);
+        return at != NULL;
+    }
+    uint64_t entry;
+    const struct bifrost_tlb *tlb = find(worker, first, access->write, &entry);
+    if (!tlb)
+        return false;
+    uint8_t *page = tlb->host[entry];
+    if (tlb->flags[entry])
+        note_page(access, tlb->flags[entry], words);
+    if (words == 1)
         transfer_page(access, page, 1);
     else if (words == 4)
         transfer_page(access, page, 4);
@@ -179,6 +200,8 @@ bool bifrost_message(struct bifrost_batch *batch, const struct bifrost_code *cod
 
     if (!find_addresses(&access) || !transfer(&access))
         return false;
+    if (worker->program->seen)
+        bifrost_watch_access(batch, code, access.va, active);
     if (access.write)
         worker->bytes_written += bytes;
     else

@@ -24,6 +24,11 @@ bool bifrost_refuse(struct bifrost_translation *t, uint32_t status, const char *
     return false;
 }
 
+struct bifrost_uop bifrost_of_one(bifrost_run *run, uint16_t to, uint16_t from)
+{
+    return (struct bifrost_uop){.run = run, .to = to, .from = {from, from, from, from}};
+}
+
 bool bifrost_emit(struct bifrost_translation *t, const struct bifrost_uop *uop)
 {
     struct bifrost_program *program = t->program;
@@ -265,6 +270,8 @@ bool bifrost_program_build(struct bifrost_program *program, struct mali_device *
     bool done = pending && program->uop && program->code && program->constant && bifrost_constant(&t, 0) &&
                 explore(&t, dev, space, va, pending);
     free(pending);
+    if (done && dev->base.options.track_access)
+        done = bifrost_watch(program);
     (void)vgpu_budget_spend(&dev->chain, program->clauses); /* the first batch finds that it was too much */
     if (!done)
         *reason = "a program of too many clauses or constants, or too little memory of this machine";
@@ -276,4 +283,5 @@ void bifrost_program_free(struct bifrost_program *program)
     free(program->code);
     free(program->uop);
     free(program->constant);
+    free(program->seen);
 }

@@ -43,6 +43,8 @@ struct bifrost_batch *bifrost_batch_create(struct bifrost_worker *worker)
         free(batch);
         return NULL;
     }
+    size_t watched = bifrost_watched_bytes(worker);
+    batch->stored = watched ? malloc(watched) : NULL;
     for (uint32_t i = 0; i < worker->program->constants; i++)
         for (int lane = 0; lane < BIFROST_LANES; lane++)
             batch->slot[SLOT_CONSTANTS + i][lane] = worker->program->constant[i];
@@ -51,8 +53,10 @@ struct bifrost_batch *bifrost_batch_create(struct bifrost_worker *worker)
 
 void bifrost_batch_free(struct bifrost_batch *batch)
 {
-    if (batch)
+    if (batch) {
         free(batch->slot);
+        free(batch->stored);
+    }
     free(batch);
 }
 
@@ -171,6 +175,8 @@ static bool run_clause(struct bifrost_batch *batch, const struct bifrost_code *c
     worker->slots += code->slots * (uint64_t)__builtin_popcountll(active);
     if (code->message == MESSAGE_LOAD || code->message == MESSAGE_STORE)
         return bifrost_message(batch, code, active);
+    if (worker->program->seen)
+        bifrost_watch_access(batch, code, NULL, active);
     return true;
 }
 

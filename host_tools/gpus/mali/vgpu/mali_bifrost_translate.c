@@ -124,7 +124,9 @@ static bool arrive(struct bifrost_translation *t, const struct tuple_state *stat
     for (unsigned i = 0; i < state->lates; i++) {
         const struct late *late = &state->late[i];
         uint16_t reg = (uint16_t)late->to.reg;
-        struct bifrost_uop move = {.run = moves[late->to.part], .to = reg, .from = {late->from, reg}};
+        struct bifrost_uop move = bifrost_of_one(moves[late->to.part], reg, late->from);
+        if (late->to.part != PART_WHOLE) /* the other part stays */
+            move.from[1] = reg;
         if (!bifrost_emit(t, &move))
             return false;
     }
@@ -138,16 +140,16 @@ static bool compute(struct bifrost_translation *t, const struct bifrost_operatio
                     uint16_t to)
 {
     for (unsigned i = 0; i < 2; i++) {
-        struct bifrost_uop wide = {.run = o->widen[i] == BIFROST_H0 ? bifrost_widen_h0 : bifrost_widen_h1,
-                                   .to = (uint16_t)(SLOT_WIDENED + i),
-                                   .from = {uop.from[i]}};
+        struct bifrost_uop wide =
+            bifrost_of_one(o->widen[i] == BIFROST_H0 ? bifrost_widen_h0 : bifrost_widen_h1,
+                           (uint16_t)(SLOT_WIDENED + i), uop.from[i]);
         if (o->widen[i] == BIFROST_WHOLE)
             continue;
         if (!bifrost_emit(t, &wide))
             return false;
         uop.from[i] = wide.to;
     }
-    struct bifrost_uop clamp = {.run = bifrost_clamp[o->clamp], .to = to, .from = {SLOT_UNCLAMPED}};
+    struct bifrost_uop clamp = bifrost_of_one(bifrost_clamp[o->clamp], to, SLOT_UNCLAMPED);
     uop.to = o->clamp ? SLOT_UNCLAMPED : to;
     return bifrost_emit(t, &uop) && (!o->clamp || bifrost_emit(t, &clamp));
 }
@@ -238,8 +240,8 @@ static bool complete(struct bifrost_translation *t, const struct tuple *tuple, s
 static bool address(struct bifrost_translation *t, const struct tuple *tuple,
                     const struct bifrost_uop *sources)
 {
-    struct bifrost_uop low = {.run = bifrost_move, .to = SLOT_ADDRESS, .from = {sources->from[0]}};
-    struct bifrost_uop high = {.run = bifrost_move, .to = SLOT_ADDRESS + 1, .from = {sources->from[1]}};
+    struct bifrost_uop low = bifrost_of_one(bifrost_move, SLOT_ADDRESS, sources->from[0]);
+    struct bifrost_uop high = bifrost_of_one(bifrost_move, SLOT_ADDRESS + 1, sources->from[1]);
 
     if (tuple->fma.kind == BIFROST_POINTER_LOW) {
         bool wide = (tuple->add_word & 7) != 3;

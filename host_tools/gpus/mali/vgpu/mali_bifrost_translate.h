@@ -20,6 +20,8 @@ struct bifrost_translation {
 
 /* Note what is wrong; false. */
 bool bifrost_refuse(struct bifrost_translation *t, uint32_t status, const char *reason);
+/* A micro-operation of one source. */
+struct bifrost_uop bifrost_of_one(bifrost_run *run, uint16_t to, uint16_t from);
 /* Append a micro-operation; false: no memory. */
 bool bifrost_emit(struct bifrost_translation *t, const struct bifrost_uop *uop);
 /* A slot that holds a word in all lanes. */

@@ -36,14 +36,12 @@ static bool source(struct bifrost_translation *t, unsigned number, unsigned code
 static bool write_pair(struct bifrost_translation *t, unsigned number)
 {
     int reg = t->block[(number + 1) % t->clause.count].fma.reg;
-    struct bifrost_uop low = {.run = bifrost_move}, high = {.run = bifrost_move};
 
     if (reg == BIFROST_NOWHERE)
         return true;
-    low.to = (uint16_t)reg;
-    low.from[0] = (uint16_t)(SLOT_T0 + number % 2);
-    high.to = (uint16_t)(reg + 1);
-    high.from[0] = (uint16_t)(SLOT_T0_HIGH + number % 2);
+    struct bifrost_uop low = bifrost_of_one(bifrost_move, (uint16_t)reg, (uint16_t)(SLOT_T0 + number % 2));
+    struct bifrost_uop high =
+        bifrost_of_one(bifrost_move, (uint16_t)(reg + 1), (uint16_t)(SLOT_T0_HIGH + number % 2));
     return bifrost_emit(t, &low) && bifrost_emit(t, &high);
 }
 
@@ -64,6 +62,7 @@ static bool multiply(struct bifrost_translation *t, unsigned number)
     for (unsigned i = 0; i < fma.sources; i++)
         if (!source(t, number, tuple->fma >> 3 * i & 7, &uop.from[i], &uop.high[i]))
             return false;
+    uop.from[3] = uop.from[0];
     return bifrost_emit(t, &uop);
 }
 

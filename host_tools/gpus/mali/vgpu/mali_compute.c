@@ -223,6 +223,7 @@ static void start(const struct dispatch *d, struct bifrost_batch *batch, uint64_
                          (uint32_t)(number / d->groups[0] / d->groups[1])};
 
     memset(batch->slot, 0, SLOT_CONSTANTS * sizeof(*batch->slot));
+    bifrost_watch_start(batch);
     for (unsigned i = 0; i < count; i++) {
         uint64_t storage = d->environment.thread_storage + (uint64_t)(own + i) * d->environment.thread_bytes;
         preload(d, batch->slot, (int)i, local, group);
@@ -297,10 +298,8 @@ static bool prepare(struct runner *runner, const struct dispatch *d)
 
     runner->dispatch = d;
     runner->failed = UINT64_MAX;
-    runner->worker.dev = d->dev;
-    runner->worker.space = d->space;
-    runner->worker.program = &d->program;
-    runner->worker.environment = &d->environment;
+    runner->worker = (struct bifrost_worker){
+        .dev = d->dev, .space = d->space, .program = &d->program, .environment = &d->environment};
     for (unsigned i = 0; i < batches; i++) {
         runner->batch[i] = bifrost_batch_create(&runner->worker);
         if (!runner->batch[i])
@@ -385,6 +384,7 @@ uint32_t mali_compute(struct mali_device *dev, unsigned space, uint64_t va)
             exception = run_all(d, runners, &workers);
         else if (!exception)
             vgpu_fail(&dev->base, "mali_g71: out of memory");
+        dev->base.access_varies |= bifrost_accesses_vary(&d->program);
         bifrost_program_free(&d->program);
     } else {
         vgpu_fail(&dev->base, "mali_g71: out of memory");

@@ -274,8 +274,9 @@ static size_t walk(struct vgpu *gpu,
 #define FAMILY(family_name, shaders)                                                                         \
     {                                                                                                        \
         .name = family_name, .window_bytes = MALI_WINDOW_BYTES, .interrupt_lines = MALI_LINES,               \
-        .executes_shaders = shaders, .create = create, .start = start, .destroy = destroy, .read32 = read32, \
-        .write32 = write32, .advance = advance, .memory_changed = memory_changed, .walk = walk               \
+        .executes_shaders = shaders, .reads_shaders = shaders, .create = create, .start = start,             \
+        .destroy = destroy, .read32 = read32, .write32 = write32, .advance = advance,                        \
+        .memory_changed = memory_changed, .walk = walk                                                       \
     }
 
 static const struct vgpu_family mali_g71_family = FAMILY("mali_g71", true);

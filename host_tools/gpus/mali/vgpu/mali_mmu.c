@@ -146,8 +146,9 @@ static bool is_granted(const struct leaf *leaf, enum mali_access access)
     return access == MALI_WRITE ? leaf->writable : access == MALI_READ ? leaf->readable : leaf->executable;
 }
 
+/* *flags: the access map's of these bytes, NULL where it is not kept. */
 static uint8_t *find_host(struct mali_device *dev, unsigned index, uint64_t va, uint32_t bytes,
-                          enum mali_access access, struct mali_fault *fault)
+                          enum mali_access access, struct mali_fault *fault, uint8_t **flags)
 {
     struct leaf leaf;
     uint32_t exception = translate(dev, &dev->space[index], va, &leaf);
@@ -160,19 +161,33 @@ static uint8_t *find_host(struct mali_device *dev, unsigned index, uint64_t va, 
         *fault = (struct mali_fault){va, exception, access};
         return NULL;
     }
-    uint32_t flags = access == MALI_WRITE ? VGPU_PAGE_WRITTEN : VGPU_PAGE_READ;
-    if (!mali_touched_note(&dev->touched, va >> PAGE_BITS, flags) ||
-        (dev->base.options.track_access &&
-         !access_map_note(&dev->base.access, leaf.pa, bytes, access == MALI_WRITE)))
+    bool tracks = dev->base.options.track_access;
+    uint8_t *page = tracks ? access_map_page(&dev->base.access, leaf.pa) : NULL;
+    uint32_t touched = access == MALI_WRITE ? VGPU_PAGE_WRITTEN : VGPU_PAGE_READ;
+    if (!mali_touched_note(&dev->touched, va >> PAGE_BITS, touched) || (tracks && !page))
         vgpu_fail(&dev->base, "mali_g71: out of memory");
+    *flags = page ? page + (leaf.pa & (PAGE_BYTES - 1)) : NULL;
     return at;
 }
 
 uint8_t *mali_host(struct mali_device *dev, unsigned space, uint64_t va, uint32_t bytes,
                    enum mali_access access, struct mali_fault *fault)
 {
+    uint8_t *flags = NULL, *at = mali_host_flags(dev, space, va, bytes, access, fault, &flags);
+
+    if (flags) {
+        access_map_mark(flags, bytes, access == MALI_WRITE);
+        for (uint32_t i = 0; access != MALI_WRITE && i < bytes; i++)
+            flags[i] |= VGPU_ACCESS_COMMAND;
+    }
+    return at;
+}
+
+uint8_t *mali_host_flags(struct mali_device *dev, unsigned space, uint64_t va, uint32_t bytes,
+                         enum mali_access access, struct mali_fault *fault, uint8_t **flags)
+{
     pthread_mutex_lock(&dev->lock);
-    uint8_t *at = find_host(dev, space, va, bytes, access, fault);
+    uint8_t *at = find_host(dev, space, va, bytes, access, fault, flags);
     pthread_mutex_unlock(&dev->lock);
     return at;
 }
