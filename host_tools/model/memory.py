@@ -175,7 +175,8 @@ class Memory:
         by_gpu = set(self.mappings.where(self.mappings.flags & MAP_WRITE != 0).frames.tolist())
         given = [s for s in self.trace.slots if s.kind in (SlotKind.INPUT, SlotKind.PARAMETER)]
         by_operators = operators.written(np.concatenate([self.prologue, self.stream]), self.trace.slots)
-        state = {frame for frame, page in self.pages.items() if page.state.any()}
+        # Where jobs run in the prologue, constants are filled there too; other state somebody writes.
+        state = {frame for frame, page in self.pages.items() if page.state.any() and not self.prepares}
         return by_gpu | self.cpu_written_frames() | self.frames_of([*given, *by_operators]) | state
 
     def in_image(self) -> set[int]:

@@ -144,9 +144,8 @@ def _move(memory: Memory, found: Split, cut: int) -> None:
     once = np.arange(len(memory.stream)) < cut
     again = once & copies & np.isin(numbers, found.again)
     stays = once & copies & np.isin(numbers, [i for i, s in enumerate(slots) if s.kind != SlotKind.PARAMETER])
-    written = memory.written_frames()  # others will lie in the image
     for frame, page in memory.pages.items():
-        if page.is_blank or frame not in written:
+        if page.is_blank or page.in_image:
             continue
         each = page.live & found.refilled(frame)
         if (each & found.needed_once(frame)).any():
