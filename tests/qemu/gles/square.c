@@ -4,7 +4,6 @@
  *     square IN OUT
  *
  * IN and OUT are files of float32 values. Exit status: 0; 2 when something on the way failed. */
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +11,8 @@
 #include <EGL/egl.h>
 #include <EGL/eglext.h>
 #include <GLES3/gl31.h>
+
+#include "../program.h"
 
 #define MAX_COUNT 65536u
 #define GROUP_SIZE 64u /* local_size_x below */
@@ -24,17 +25,6 @@ static const char *const SOURCE = "#version 310 es\n"
                                   "    uint i = gl_GlobalInvocationID.x;\n"
                                   "    if (i < uint(x.length())) y[i] = x[i] * x[i] + 1.0;\n"
                                   "}\n";
-
-__attribute__((noreturn, format(printf, 1, 2))) static void fail(const char *format, ...)
-{
-    va_list arguments;
-
-    va_start(arguments, format);
-    vfprintf(stderr, format, arguments);
-    va_end(arguments);
-    fputc('\n', stderr);
-    exit(2);
-}
 
 static void open_gpu(void)
 {

@@ -6,44 +6,25 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-static void die(const char *what, cl_int status)
-{
-    fprintf(stderr, "%s: %d\n", what, status);
-    exit(1);
-}
+#include "../program.h"
 
 static void check(cl_int status, const char *what)
 {
     if (status != CL_SUCCESS)
-        die(what, status);
-}
-
-/* A file's bytes; with `expected` there must be so many. */
-static char *read_file(const char *path, size_t expected, size_t *size)
-{
-    FILE *file = fopen(path, "rb");
-    if (!file || fseek(file, 0, SEEK_END))
-        die(path, 0);
-    *size = (size_t)ftell(file);
-    rewind(file);
-    char *data = malloc(*size + 1);
-    if (!data || fread(data, 1, *size, file) != *size || (expected && *size != expected))
-        die(path, 0);
-    fclose(file);
-    return data;
+        fail("%s: %d", what, status);
 }
 
 static cl_program program_of(cl_context context, cl_device_id device)
 {
     size_t size;
     cl_int status;
-    const char *source = read_file("matmul.cl", 0, &size);
+    const char *source = content("matmul.cl", &size);
     cl_program program = clCreateProgramWithSource(context, 1, &source, &size, &status);
     check(status, "clCreateProgramWithSource");
     if (clBuildProgram(program, 1, &device, "", NULL, NULL) != CL_SUCCESS) {
         char log[4096] = "";
         clGetProgramBuildInfo(program, device, CL_PROGRAM_BUILD_LOG, sizeof log, log, NULL);
-        die(log, 0);
+        fail("%s", log);
     }
     return program;
 }
@@ -51,7 +32,7 @@ static cl_program program_of(cl_context context, cl_device_id device)
 int main(int argc, char **argv)
 {
     if (argc != 7)
-        die("usage: matmul ROWS INNER COLUMNS A B C", argc);
+        fail("usage: matmul ROWS INNER COLUMNS A B C");
     const cl_uint rows = (cl_uint)atoi(argv[1]), inner = (cl_uint)atoi(argv[2]),
                   columns = (cl_uint)atoi(argv[3]);
     const size_t sizes[3] = {rows * inner * sizeof(float), inner * columns * sizeof(float),
@@ -75,7 +56,9 @@ int main(int argc, char **argv)
         check(status, "clCreateBuffer");
         if (i < 2) {
             size_t size;
-            const char *data = read_file(argv[4 + i], sizes[i], &size);
+            const char *data = content(argv[4 + i], &size);
+            if (size != sizes[i])
+                fail("%s: expected %zu bytes, found %zu", argv[4 + i], sizes[i], size);
             check(clEnqueueWriteBuffer(queue, buffers[i], CL_TRUE, 0, size, data, 0, NULL, NULL),
                   "clEnqueueWriteBuffer");
         }
@@ -87,12 +70,12 @@ int main(int argc, char **argv)
           "clEnqueueNDRangeKernel");
     float *result = malloc(sizes[2]);
     if (!result)
-        die("no memory", 0);
+        fail("no memory");
     check(clEnqueueReadBuffer(queue, buffers[2], CL_TRUE, 0, sizes[2], result, 0, NULL, NULL),
           "clEnqueueReadBuffer");
     FILE *file = fopen(argv[6], "wb");
     if (!file || fwrite(result, 1, sizes[2], file) != sizes[2] || fclose(file))
-        die(argv[6], 0);
+        fail("%s: cannot be written", argv[6]);
     printf("%s: done\n", name);
     return 0;
 }

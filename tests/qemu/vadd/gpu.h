@@ -4,7 +4,6 @@
 #ifndef GRAMOPHONE_TESTS_GPU_H
 #define GRAMOPHONE_TESTS_GPU_H
 
-#include <stdarg.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -12,6 +11,8 @@
 #include <string.h>
 
 #include <vulkan/vulkan.h>
+
+#include "../program.h"
 
 #define GROUP_SIZE 64u /* local_size_x of vadd.comp */
 #define MAX_SHADER_BYTES 65536u
@@ -34,17 +35,6 @@ struct program {
     VkPipelineLayout layout;
     VkPipeline pipeline;
 };
-
-__attribute__((noreturn, format(printf, 1, 2))) static inline void fail(const char *format, ...)
-{
-    va_list arguments;
-
-    va_start(arguments, format);
-    vfprintf(stderr, format, arguments);
-    va_end(arguments);
-    fputc('\n', stderr);
-    exit(2);
-}
 
 static inline void check(VkResult result, const char *what)
 {

@@ -6,12 +6,12 @@
  *
  * Reads x.bin, t.bin, w1.bin and w2.bin, writes w1_next.bin, w2_next.bin and d.bin: float32 values. Exit
  * status: 0; 2 when something on the way failed. */
-#include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "../program.h"
 #include "webgpu.h"
 #include "wgpu.h"
 
@@ -39,35 +39,9 @@ static const struct {
     {"learn1", INPUTS *HIDDEN},  {"learn2", HIDDEN *OUTPUTS},
 };
 
-__attribute__((noreturn, format(printf, 1, 2))) static void fail(const char *format, ...)
-{
-    va_list arguments;
-
-    va_start(arguments, format);
-    vfprintf(stderr, format, arguments);
-    va_end(arguments);
-    fputc('\n', stderr);
-    exit(2);
-}
-
 static WGPUStringView view(const char *text)
 {
     return (WGPUStringView){text, strlen(text)};
-}
-
-/* The content of a file, with a zero after it. */
-static char *content(const char *path, size_t *bytes)
-{
-    FILE *file = fopen(path, "rb");
-    if (!file || fseek(file, 0, SEEK_END))
-        fail("%s: cannot be read", path);
-    *bytes = (size_t)ftell(file);
-    rewind(file);
-    char *data = calloc(1, *bytes + 1);
-    if (!data || fread(data, 1, *bytes, file) != *bytes)
-        fail("%s: cannot be read", path);
-    fclose(file);
-    return data;
 }
 
 static void take_adapter(WGPURequestAdapterStatus status, WGPUAdapter adapter, WGPUStringView message,
