@@ -99,7 +99,7 @@ DEFECTS = {
     "a stack that is too small": Defect(
         "GF302",
         "gr_main",
-        (("firmware.ld", ". += 0x4000;", ". += 0x1000;"),),
+        (("firmware.ld", "#ifndef GR_MMU\n        . += 0x4000;", "#ifndef GR_MMU\n        . += 0x1000;"),),
     ),
     "a frame of unknown size": Defect(
         "GF303",

@@ -79,6 +79,15 @@ class Function:
         return len(self.instructions) * BYTES
 
 
+def _address_of_pair(page: Instruction, row: Instruction) -> int | None:
+    """What `adrp` and the `add` behind it compute; None: they are no such pair."""
+    last, base = row.operands[-1] if row.operands else None, page.operands[-1] if page.operands else None
+    if page.mnemonic != "adrp" or row.mnemonic != "add" or not isinstance(last, int) or not isinstance(base, int):
+        return None
+    one = {register.number for register in (*page.registers, *row.registers)}
+    return base + last if len(one) == 1 else None
+
+
 class _NeedsFirst(Exception):
     """A function whose calls must be known before its caller can be followed."""
 
@@ -273,6 +282,10 @@ class Program:
         self.taken, self.literals, self.references = set(), set(), set()
         for function in list(self.functions.values()):
             for row in function.instructions.values():
+                page = function.instructions.get(row.address - BYTES)
+                if page is not None and (address := _address_of_pair(page, row)) is not None:
+                    self.references.add(address)
+                    self._take(address)
                 if row.mnemonic in ("adr", "ldr", "ldrsw", "adrp") and isinstance(row.operands[-1], int):
                     address = row.operands[-1]
                     if row.mnemonic.startswith("ldr"):
