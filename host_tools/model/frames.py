@@ -71,9 +71,9 @@ class Page:
         self.content[part] = content
         self.live[part] = True
 
-    def keep(self, part: slice, keeps: bool) -> None:
-        """Say of some bytes, which have a content, whether they are state."""
-        if keeps or self.state is not _BLANK_MASK:
+    def keep(self, part: slice, keeps: bool | Mask) -> None:
+        """Say of some bytes, which have a content, whether they are state, all of them or each."""
+        if np.any(keeps) or self.state is not _BLANK_MASK:
             self.state = self.state.copy()
             self.state[part] = keeps
 

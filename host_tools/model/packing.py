@@ -10,6 +10,8 @@ import hashlib
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 
+import numpy as np
+
 from host_tools.model.frames import CLEAR_GAP, CpuWrite, Page, Span
 from host_tools.model.mappings import MapRun
 from host_tools.support.pages import pieces
@@ -59,7 +61,7 @@ class Packing:
 
     def _source(self, data: list[Buffer]) -> int | None:
         """Where the image has these bytes; None: they are zeros, and it has none."""
-        return self._add(data) if any(any(part) for part in data) else None
+        return self._add(data) if any(np.frombuffer(part, np.uint8).any() for part in data) else None
 
     def _add(self, data: list[Buffer]) -> int:
         digest = hashlib.sha256()

@@ -77,8 +77,12 @@ class Split:
         return self._changed(frame) | self.inputs.get(frame, NONE)
 
     def _changed(self, frame: int) -> Mask:
+        return self._overwritten(frame) & ~_flagged(self.once, frame, ACCESS_WRITTEN)
+
+    def _overwritten(self, frame: int) -> Mask:
+        """Bytes that the other jobs need as they find them, and overwrite."""
         needed, written = (_flagged(self.each, frame, flag) for flag in (ACCESS_READ_FIRST, ACCESS_WRITTEN))
-        return needed & written & ~_flagged(self.once, frame, ACCESS_WRITTEN)
+        return needed & written
 
     def _lost(self) -> dict[int, Mask]:
         """Bytes that the first jobs make, and something overwrites that must not."""
@@ -91,8 +95,7 @@ class Split:
                     copied[frame] |= mask
         found = {}
         for frame in self.once:
-            needed, written = (_flagged(self.each, frame, flag) for flag in (ACCESS_READ_FIRST, ACCESS_WRITTEN))
-            overwritten = needed & written | copied.get(frame, NONE)
+            overwritten = self._overwritten(frame) | copied.get(frame, NONE)
             lost = _flagged(self.once, frame, ACCESS_WRITTEN) & overwritten
             if lost.any():
                 found[frame] = lost

@@ -151,9 +151,7 @@ def _move(memory: Memory, found: Split, cut: int) -> None:
         if (each & found.needed_once(frame)).any():
             raise Conflict("memory that is filled in each replay is needed in the prologue")
         for start, end in runs(page.live & ~each, MERGE_GAP):
-            kept = ~each[start:end]
             page.put(slice(start, end), page.content[start:end].copy())  # with what is between: it is zero
-            page.keep(slice(start, end), True)
-            page.state[start:end] = kept
+            page.keep(slice(start, end), ~each[start:end])
     memory.prologue = np.concatenate([memory.prologue, memory.stream[once & ~stays]])
     memory.stream = np.concatenate([memory.stream[stays | again], memory.stream[~once]])

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -82,8 +82,7 @@ class _Room:
         return slot
 
     def constant(self, name: str, array: Array) -> Slot:
-        taken = self.take(name, SlotKind.INTERNAL, array.shape)
-        slot = Slot(name, taken.kind, taken.dtype, taken.shape, taken.strides, taken.address, bound=True)
+        slot = replace(self.take(name, SlotKind.INTERNAL, array.shape), bound=True)
         self.values.append((slot.address, np.ascontiguousarray(array, "<f4").tobytes()))
         return slot
 
