@@ -14,8 +14,6 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from host_tools.demo import mnist
-from host_tools.demo.digits import DigitsError
 from host_tools.demo.digits import load as load_digits
 from host_tools.demo.reference import forward
 from host_tools.model.interpreter import Interpreter, interpreter
@@ -26,7 +24,7 @@ from host_tools.record.importers.gpureplay_trace import import_gpureplay
 from host_tools.record.importers.networks import file
 from host_tools.record.importers.networks.weights import describe, read_weights, slot_values
 from host_tools.vgpu.binding import Counters
-from tests.support.described_networks import TOLERANCE, made_up, weighted
+from tests.support.described_networks import TOLERANCE, held_out, made_up, weighted
 from tests.support.mali_watch import LATENCY_NS
 from tests.support.sampling import SomeOf
 from trace_format.trace import Trace
@@ -70,10 +68,7 @@ def test_digits(recordings: Path, mnist_weights: bytes, form: Callable[[Trace], 
 
 def test_held_out_digits(recordings: Path, mnist_weights: bytes, some_of: SomeOf) -> None:
     """Digits of the test split get the class that NumPy gives them, be it the right one or not."""
-    try:
-        digits = mnist.split(mnist.read(mnist.fetch()))[1]
-    except DigitsError as error:
-        pytest.skip(str(error))
+    digits = held_out()
     which = list(some_of(range(1000), 100))
     network, pictures = file.load("mnist"), digits.inputs()[which, 0]
     found, _ = replays(build(weighted(recordings / "mnist", mnist_weights)), pictures)

@@ -24,7 +24,8 @@ from signing.keys import private_pem
 from signing.sign import sign_trace
 from signing.verify import verify_trace
 from tests.support.bare_metal import COMPILER, require
-from tests.support.described_networks import check_digits
+from tests.support.described_networks import check_digits, check_held_out
+from tests.support.sampling import SomeOf
 from tests.support.signing_samples import ES256
 from trace_format.schema import SlotKind
 from trace_format.trace import Trace
@@ -87,6 +88,12 @@ def test_every_runner_replays_every_recording(recordings: Path, name: str, runne
 def test_every_runner_classifies_as_numpy_does(recordings: Path, mnist_weights: bytes, runner: str) -> None:
     needs(runner)
     check_digits(recordings, mnist_weights, runner, SIGNER)
+
+
+@pytest.mark.parametrize("runner", WITHOUT_OPTEE)
+def test_held_out_digits(recordings: Path, mnist_weights: bytes, runner: str, some_of: SomeOf) -> None:
+    needs(runner)
+    check_held_out(recordings, mnist_weights, runner, SIGNER, some_of(range(1000), 4))
 
 
 @pytest.mark.parametrize("name", JOBS)

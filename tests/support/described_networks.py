@@ -3,13 +3,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 from numpy.typing import NDArray
 
 from host_tools import runners
+from host_tools.demo import mnist
+from host_tools.demo.digits import Digits, DigitsError
 from host_tools.demo.digits import load as load_digits
 from host_tools.demo.reference import forward
 from host_tools.passes.pipeline import build
@@ -43,6 +47,37 @@ def made_up(network: file.Network, generator: np.random.Generator) -> dict[str, 
                 values *= np.float32(0.1)
         tensors[slot.name] = values
     return tensors
+
+
+def held_out() -> Digits:
+    """The digits of the test split; a skip where they cannot be fetched."""
+    try:
+        return mnist.split(mnist.read(mnist.fetch()))[1]
+    except DigitsError as error:
+        pytest.skip(str(error))
+
+
+def check_held_out(
+    recordings: Path, weights: bytes, runner: str, signer: FileSigner, which: Sequence[int], **options: Any
+) -> None:
+    """Some held-out digits on a runner, one replay after the other: NumPy's probabilities and classes."""
+    network, pictures = file.load("mnist"), held_out().inputs()[list(which), 0]
+    signed = sign_trace(build(weighted(recordings / "mnist", weights)).build(), signer)
+    request = ReplayRequest(
+        signed,
+        signer.public,
+        series={"input": pictures},
+        each=frozenset({"output"}),
+        repeat=len(pictures),
+        **options,
+    )
+    result = runners.run(runner, request)
+    assert result.ok, result.error
+    assert (result.retries, result.compute) == (0, "full")
+    found = result.outputs["output"]
+    expected = forward(network, read_weights(weights, "w.npz", network), pictures)
+    np.testing.assert_allclose(found, expected, atol=TOLERANCE)
+    assert (found.argmax(1) == expected.argmax(1)).all()
 
 
 def check_digits(recordings: Path, weights: bytes, runner: str, signer: FileSigner, **options: Any) -> None:
