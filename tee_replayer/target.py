@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 from trace_format.errors import ProfileError
-from trace_format.profile import Block, Profile, Register
+from trace_format.profile import Block, Profile, Register, load, names
 
 HERE = Path(__file__).resolve().parent
 READ, WRITE = 1, 2  # GR_ACCESS_* of core/internal.h
@@ -16,14 +16,18 @@ MAX_RUN = 15  # struct gr_register there has so many bits
 
 def drivers() -> list[str]:
     """Names of the GPUs that have a nano driver."""
-    return sorted(path.stem for path in (HERE / "drivers").glob("*.c"))
+    return [name for name in names() if _driver(load(name)).exists()]
 
 
 def driver_source(profile: Profile) -> Path:
     """The nano driver's C file; ProfileError when this GPU has none."""
     if profile.name not in drivers():
         raise ProfileError(f"no nano driver for GPU {profile.name}; there are: {', '.join(drivers())}")
-    return HERE / "drivers" / f"{profile.name}.c"
+    return _driver(profile)
+
+
+def _driver(profile: Profile) -> Path:
+    return HERE / "drivers" / f"{profile.driver}.c"
 
 
 def register_name(register: Register) -> str:

@@ -124,6 +124,7 @@ class Profile:
         bits_like: of further registers, named in the same way: the one of `bit_names` whose bits they have.
         cores: shader cores that there are: their number, or a bit for each where `cores_are_mask`.
         register_map: of its virtual GPU: C header, prefix of the names of places there; None: it has none.
+        driver: name of its nano driver, if there is one: usually its own.
         mmu: page table format and its constants; `address_spaces` only where there are several.
     """
 
@@ -150,6 +151,7 @@ class Profile:
     jobs: tuple[Job, ...]
     profile_id: int
     register_map: tuple[str, str] | None
+    driver: str
 
     @property
     def forbids_execution(self) -> bool:
@@ -236,21 +238,27 @@ def _for_traces(data: dict[str, Any]) -> dict[str, Any]:
         for block, rows in data["registers"].items()
         if block in blocks
     }
-    rest = {key: value for key, value in data.items() if key not in ("sources", "bits", "model")}
+    rest = {key: value for key, value in data.items() if key not in ("sources", "bits", "model", "driver")}
     return rest | {"blocks": blocks, "registers": registers}
 
 
 def _data(file: str, text: bytes) -> tuple[str, dict[str, Any]]:
-    """What a profile says; one that is `like` another says only what differs. And that other's name, or ""."""
+    """What a profile says; one that is `like` another says only what differs. And that other's name, or "".
+
+    What the other one has and this GPU lacks, it names as `without`, by the path of keys with dots in between.
+    """
     data = tomllib.loads(text.decode())
     like = data.pop("like", "")
     if not like:
         return "", data
+    gone = [path.split(".") for path in data.pop("without", [])]
     if like not in names():
         raise ProfileError(f"it is like {like!r}, which has none; there are: {', '.join(names())}", file=file)
     base = tomllib.loads(_text(like).decode())
     if "like" in base:
         raise ProfileError(f"it is like {like}, which is like another one itself", file=file)
+    for *tables, key in [*gone, ["driver"], ["model"]]:  # a driver and a model of its own, or none
+        functools.reduce(dict.__getitem__, tables, base).pop(key, None)
     return like, over(base, data)
 
 
@@ -297,7 +305,8 @@ def _parse(file: str, text: bytes) -> Profile:
                 for kind, j in data["jobs"].items()
             ),
             profile_id=_profile_id(data),
-            register_map=None if like else _register_map(data),
+            register_map=_register_map(data),
+            driver=data.get("driver", data["name"]),
         )
     except (KeyError, ValueError, TypeError) as error:
         raise ProfileError(f"malformed GPU profile: {error!r}", file=file) from error

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Nano driver for the Broadcom V3D 4.2. Facts: Linux 6.1 drivers/gpu/drm/v3d
- * (v3d_gem.c: reset; v3d_mmu.c: table).
+ * Nano driver for the Broadcom V3D 4.2, and for the 7.1, whose profile names it. Facts: Linux 6.1 and 6.12
+ * drivers/gpu/drm/v3d (v3d_gem.c: reset; v3d_mmu.c: table).
  *
  * The page table is flat: one word a page, frame number 23:0, valid bit 28, writable bit 29. The hardware's
  * table is 4 MiB for 4 GiB; MMU_ADDR_CAP (12 bits, in MiB) lets it be as short as the addresses in use.

@@ -16,8 +16,7 @@ from pathlib import Path
 
 import lz4.block
 
-from tee_replayer import target
-from tests.fuzz.targets import CORPUS
+from tests.fuzz.targets import CORPUS, GPUS
 from tests.support import mali_samples, qpu_asm, replayer_samples
 from tests.support.bifrost_board import invocation
 from trace_format import profile
@@ -352,8 +351,8 @@ def machines(gpu: str) -> Iterator[tuple[str, bytes]]:
 
 def corpora() -> dict[str, Inputs]:
     """All, by folder and file name."""
-    found = {f"core-{gpu}": dict(scenes(gpu)) for gpu in target.drivers()}
-    found |= {f"vgpu-{gpu}": dict(machines(gpu)) for gpu in target.drivers()}
+    found = {f"core-{gpu}": dict(scenes(gpu)) for gpu in GPUS}
+    found |= {f"vgpu-{gpu}": dict(machines(gpu)) for gpu in GPUS}
     return {
         **found,
         "lz4": dict(lz4_inputs()),

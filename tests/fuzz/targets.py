@@ -27,6 +27,8 @@ from trace_format.errors import GramophoneError
 HERE = Path(__file__).parent
 C = HERE / "c"
 CORPUS = HERE / "corpus"
+# GPUs with a nano driver of their own: another GPU's is fuzzed there.
+GPUS = [gpu for gpu in target.drivers() if profile.load(gpu).driver == gpu]
 SANITIZERS = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
 HASH = ("src/hash/sha2small.c", "src/codec/dec32be.c", "src/codec/enc32be.c")
 
@@ -151,7 +153,7 @@ OPTEE = CORE.parent / "optee"
 TARGETS = {
     found.name: found
     for found in (
-        *(core(gpu) for gpu in target.drivers()),
+        *(core(gpu) for gpu in GPUS),
         virtual("v3d42", "v3d"),
         virtual("mali_g71", "mali"),
         around_v3d(

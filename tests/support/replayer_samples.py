@@ -43,6 +43,7 @@ MMU_ON = 0x060D0C01
 IMAGE = bytes(range(256)) * 8
 IDENT = {
     "v3d42": {"hub.IDENT1": 0x124, "hub.IDENT3": 0xE00},
+    "v3d71": {"hub.IDENT1": 0x117, "hub.IDENT3": 0x700},
     "mali_g71": {"gpu.GPU_ID": 0x60A00002, "gpu.SHADER_PRESENT_LO": 0xFF},
 }
 

@@ -154,7 +154,12 @@ def test_the_profile_id_is_that_of_what_the_profile_says() -> None:
 
 @pytest.mark.parametrize(
     ("name", "profile_id"),
-    [("mali_g52", 0x280AC377C2C671A3), ("mali_g71", 0x566A838577B45F2), ("v3d42", 0x79583F6933148782)],
+    [
+        ("mali_g52", 0x280AC377C2C671A3),
+        ("mali_g71", 0x566A838577B45F2),
+        ("v3d42", 0x79583F6933148782),
+        ("v3d71", 0x8457EE74A4A4501A),
+    ],
 )
 def test_the_profile_ids_that_traces_have(name: str, profile_id: int) -> None:
     """A change here makes every trace for that GPU invalid: it must be meant."""

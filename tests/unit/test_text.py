@@ -230,7 +230,11 @@ BAD: dict[str, tuple[str, str, str]] = {
     "a line of a slot": ("as0\n\nnotes", "as0\n  more\nnotes", "expected a line in the first column"),
     "an unknown key": ("  kernel ", "  colonel ", "expected a key of the manifest, found `colonel`"),
     "a key twice": ("  kernel ", "  driver ", "found driver again"),
-    "an unknown GPU": ("gpu v3d42", "gpu v3d99", "expected a GPU (mali_g52, mali_g71, v3d42), found `v3d99`"),
+    "an unknown GPU": (
+        "gpu v3d42",
+        "gpu v3d99",
+        "expected a GPU (mali_g52, mali_g71, v3d42, v3d71), found `v3d99`",
+    ),
     "another policy": (
         "profile_id 0x7",
         "profile_id 0x8",

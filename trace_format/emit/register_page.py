@@ -39,7 +39,8 @@ def emit() -> str:
 
 def _gpu(profile: Profile) -> str:
     like = profiles.load(profile.like) if profile.like else None
-    rows = [row for row in table(profile) if like is None or row[2].name not in like.registers]
+    known = (*like.registers.values(), *like.others) if like else ()
+    rows = [row for row in table(profile) if row[2] not in known]
     lines = [f"## {profile.title} (`{profile.name}.toml`)\n"]
     if like:
         lines.append(f"As {like.title}, and these:\n")
@@ -49,9 +50,10 @@ def _gpu(profile: Profile) -> str:
         lines.append(_blocks(profile))
     head = ("register", "offset", "access", "bits", "a trace may", "reset", "virtual GPU", "source")
     lines.append(markdown_table(head, (_row(*row) for row in rows)))
-    names = [(f"`{name}`", _names(bits)) for name, bits in profile.bit_names.items()]
-    names += [(f"`{name}`", f"as `{other}`") for name, other in profile.bits_like.items()]
-    if names and not like:
+    named, as_others = (like.bit_names, like.bits_like) if like else ({}, {})
+    names = [(f"`{name}`", _names(bits)) for name, bits in profile.bit_names.items() if bits != named.get(name)]
+    names += [(f"`{name}`", f"as `{other}`") for name, other in profile.bits_like.items() if name not in as_others]
+    if names:
         lines += [markdown_table(("register", "names of its bits"), names)]
     return "\n".join(lines)
 

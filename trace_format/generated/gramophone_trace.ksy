@@ -347,6 +347,8 @@ enums:
       id: mali_g71
     3:
       id: mali_g52
+    4:
+      id: v3d71
   slot_kind:
     1:
       id: input

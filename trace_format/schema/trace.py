@@ -58,6 +58,7 @@ class Gpu(enum.IntEnum):
     V3D42 = 1
     MALI_G71 = 2
     MALI_G52 = 3
+    V3D71 = 4
 
 
 class SlotKind(enum.IntEnum):
