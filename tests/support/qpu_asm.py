@@ -126,22 +126,26 @@ class _Sources:
         return 7
 
 
-def _split(operand: str) -> tuple[str, str]:
+def split_operand(operand: str) -> tuple[str, str]:
+    """Its name and its modifier."""
     name, _, suffix = operand.partition(".")
     return name, suffix
 
 
-def _waddr(name: str) -> tuple[int, int]:
+def write_address(name: str) -> tuple[int, int]:
+    """Address, and 1 where it is no register of the register file."""
     return (int(name[2:]), 0) if name.startswith("rf") else (MAGIC[name], 1)
 
 
-def _flags(suffixes: list[str]) -> tuple[str, str]:
+def condition_and_flags(suffixes: list[str]) -> tuple[str, str]:
+    """Of a mnemonic's modifiers."""
     cond = next((s for s in suffixes if s in CONDS), "")
     flag = next((s for s in suffixes if s in PUSHES or s in UPDATES), "")
     return cond, flag
 
 
-def _conditions(add: tuple[str, str], mul: tuple[str, str]) -> int:
+def conditions(add: tuple[str, str], mul: tuple[str, str]) -> int:
+    """The condition field."""
     (ac, af), (mc, mf) = add, mul
     if mc and (ac or af in UPDATES):
         low = CONDS.index(ac) if ac else 4 + UPDATES.index(af)
@@ -158,12 +162,12 @@ def _conditions(add: tuple[str, str], mul: tuple[str, str]) -> int:
 def _add(op: str, dest: str, operands: list[str], ports: _Sources) -> int:
     word = 0
     if dest:
-        name, pack = _split(dest)
-        waddr, magic = _waddr(name)
+        name, pack = split_operand(dest)
+        waddr, magic = write_address(name)
         word |= waddr << 32 | magic << 44
     else:
         pack = ""
-    parts = [_split(operand) for operand in operands]
+    parts = [split_operand(operand) for operand in operands]
     muxes = [ports.mux(name) for name, _ in parts]
     unpacks = [unpack for _, unpack in parts]
     a, b = [*muxes, 0, 0][:2]
@@ -195,9 +199,9 @@ def _add(op: str, dest: str, operands: list[str], ports: _Sources) -> int:
 def _mul(op: str, dest: str, operands: list[str], ports: _Sources) -> int:
     if op == "nop":
         return 15 << 58 | 4 << 21
-    name, pack = _split(dest)
-    waddr, magic = _waddr(name)
-    parts = [_split(operand) for operand in operands]
+    name, pack = split_operand(dest)
+    waddr, magic = write_address(name)
+    parts = [split_operand(operand) for operand in operands]
     a, b = [*(ports.mux(name) for name, _ in parts), 0][:2]
     unpacks = [unpack for _, unpack in parts]
     if op == "fmul":
@@ -213,7 +217,8 @@ def _mul(op: str, dest: str, operands: list[str], ports: _Sources) -> int:
     return code << 58 | b << 21 | a << 18 | waddr << 38 | magic << 45
 
 
-def _branch(text: str) -> int:
+def branch_word(text: str) -> int:
+    """A branch; the same in all versions."""
     pattern = r"b(u?)(?:\.(a0|na0|alla|anyna|anya|allna))?([pq]?)\s+([^,;]+)(?:,\s*([^\s;]+))?(; link)?"
     match = re.fullmatch(pattern, text)
     if match is None:
@@ -250,7 +255,7 @@ def assemble_line(text: str) -> int:
     """
     text = text.strip()
     if re.match(r"bu?[.pq ]", text):
-        return _branch(text)
+        return branch_word(text)
     parts = [part.strip() for part in text.split(";")]
     ports = _Sources()
     word = 0
@@ -261,14 +266,14 @@ def assemble_line(text: str) -> int:
         operands = [operand.strip() for operand in rest.split(",")] if rest else []
         dest = operands.pop(0) if operands else ""
         word |= unit(op, dest, operands, ports)
-        flags.append(_flags(suffixes))
+        flags.append(condition_and_flags(suffixes))
     names = [part.partition(".") for part in parts[2:]]
     signals = {name for name, _, _ in names} | ({"imm"} if ports.immediate else set())
     address = next((dest for name, _, dest in names if dest and name != "rot"), None)
     if address is None:
-        word |= _conditions(flags[0], flags[1]) << 46
+        word |= conditions(flags[0], flags[1]) << 46
     else:
-        waddr, magic = _waddr(address)
+        waddr, magic = write_address(address)
         word |= waddr << 46 | magic << 52
     word |= SIGNALS[frozenset(signals)] << 53
     for name, _, amount in names:

@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from host_tools.vgpu import build
 from tests.support.qpu_asm import assemble
+from tests.support.qpu_asm71 import assemble as assemble71
 
 V3D = build.HERE.parent / "gpus" / "v3d" / "vgpu"
 BASE = 0x10000  # GPU address of the memory
@@ -54,10 +55,10 @@ def library() -> ctypes.CDLL:
     return ctypes.CDLL(str(build.shared_object("qpu-bench", [*own, mmu])))
 
 
-def disassemble(word: int) -> str:
+def disassemble(word: int, version: int = 42) -> str:
     """Text of one instruction, or "!" and a reason."""
     text = ctypes.create_string_buffer(256)
-    decoded = library().v3d_qpu_describe(ctypes.c_uint64(word), text, ctypes.c_size_t(256)) & 1
+    decoded = library().v3d_qpu_describe(version, ctypes.c_uint64(word), text, ctypes.c_size_t(256)) & 1
     return ("" if decoded else "!") + text.value.decode()
 
 
@@ -110,12 +111,13 @@ def dispatch(
     track: bool = False,
     follow: Follow | None = None,
     cfg: dict[int, int] | None = None,
+    version: int = 42,
 ) -> Outcome:
-    """Runs a shader. `data` (words) goes to DATA; `cfg` overrides configuration words."""
+    """Runs a shader. `data` (words) goes to DATA; `cfg` overrides configuration words; `version`: of the GPU."""
     raw = np.zeros(PAGES * 4096 + 4096, np.uint8)
     start = -raw.ctypes.data % 4096
     memory = raw[start : start + PAGES * 4096].view(np.uint32)
-    binary = code if isinstance(code, bytes) else assemble(code)
+    binary = code if isinstance(code, bytes) else (assemble if version == 42 else assemble71)(code)
     memory.view(np.uint8)[: len(binary)] = np.frombuffer(binary, np.uint8)
     memory[(UNIFORMS - BASE) // 4 :][: len(uniforms)] = np.array(uniforms, np.uint64).astype(np.uint32)
     values = np.asarray(data, np.uint32).ravel()
@@ -124,8 +126,8 @@ def dispatch(
     full, rest = divmod(total, per_supergroup)
     batches = full * -(-per_supergroup * size // 16) + -(-rest * size // 16)
     words = [count << 16 for count in groups]
-    words += [(-(-per_supergroup * size // 16) - 1) << 12 | (per_supergroup & 15) << 8 | size & 255, batches - 1]
-    words += [CODE | flags, UNIFORMS]
+    words += [(-(-per_supergroup * size // 16) - 1) << 12 | (per_supergroup & 15) << 8 | size & 255]
+    words += [batches - (version == 42), CODE | (flags if version == 42 else flags & ~PROPAGATE_NAN), UNIFORMS]
     for index, value in (cfg or {}).items():
         words[index] = value
     noted = np.zeros(PAGES * 4096, np.uint8)
@@ -141,6 +143,7 @@ def dispatch(
     configuration = (ctypes.c_uint32 * 7)(*words)
     status = library().flat_run(
         ctypes.byref(flat),
+        version,
         configuration,
         threads,
         ctypes.c_uint64(limit),

@@ -10,7 +10,7 @@ import pytest
 
 GPUS = Path(__file__).resolve().parents[2] / "host_tools" / "gpus"
 FILES = sorted(path for path in GPUS.glob("*/vgpu/*") if path.suffix in (".c", ".h"))
-SOURCE = re.compile(r"Linux 6\.1\W|Mesa 22\.3\.6|GPUReplay recordings|trace_format/gpus/\w+\.toml")
+SOURCE = re.compile(r"Linux 6\.12?\b|Mesa (22\.3\.6|25\.0\.7)|GPUReplay recordings|trace_format/gpus/\w+\.toml")
 ELSEWHERE = re.compile(r"Sources: see (\w+\.[ch])(?: and (\w+\.[ch]))?\.")
 
 

@@ -30,11 +30,11 @@ static uint32_t *translate(struct v3d_mmu *mmu, uint32_t va, bool write, struct 
     return (uint32_t *)((entry & ~(uintptr_t)(V3D_PAGE_BYTES - 1)) + (va & (V3D_PAGE_BYTES - 1)));
 }
 
-void v3d_csd_run(struct v3d_mmu *mmu, const uint32_t cfg[7], unsigned threads, uint64_t limit,
-                 struct v3d_csd_result *result)
+void v3d_csd_run(struct v3d_mmu *mmu, enum v3d_version version, const uint32_t cfg[7], unsigned threads,
+                 uint64_t limit, struct v3d_csd_result *result)
 {
     uint32_t action = (cfg[5] & ~0xfu) == ACTION ? cfg[5] & 0xf : 0;
-    (void)threads, (void)limit;
+    (void)version, (void)threads, (void)limit;
     result->instructions = 1;
     if (action & ERROR)
         snprintf(result->error, sizeof(result->error), "instruction at 0x%08x: asked to fail", cfg[5]);

@@ -42,15 +42,16 @@ uint32_t *v3d_mmu_labels(struct v3d_mmu *mmu, uint32_t va)
 }
 
 /* Run a dispatch; touched: one byte a page of the memory. Returns 0, or -1 without host memory. */
-int flat_run(struct flat *flat, const uint32_t cfg[7], unsigned threads, uint64_t limit, bool track,
-             struct v3d_csd_result *result, uint8_t *touched, struct vgpu_flow *flow)
+int flat_run(struct flat *flat, enum v3d_version version, const uint32_t cfg[7], unsigned threads,
+             uint64_t limit, bool track, struct v3d_csd_result *result, uint8_t *touched,
+             struct vgpu_flow *flow)
 {
     struct v3d_mmu mmu = {.track = track, .flow = flow, .owner = flat};
 
     mmu.tlb = calloc(V3D_PAGES, sizeof *mmu.tlb);
     mmu.touched = calloc(V3D_PAGES, 1);
     if (mmu.tlb && mmu.touched) {
-        v3d_csd_run(&mmu, cfg, threads, limit, result);
+        v3d_csd_run(&mmu, version, cfg, threads, limit, result);
         memcpy(touched, mmu.touched + (flat->va >> V3D_PAGE_SHIFT), flat->bytes >> V3D_PAGE_SHIFT);
     }
     free(mmu.tlb);

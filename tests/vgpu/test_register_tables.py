@@ -64,6 +64,7 @@ class Model:
 MODELS = [
     Model("v3d42", load("v3d42")),
     Model("v3d42-pi4", load("v3d42"), powered=True),
+    Model("v3d71", load("v3d71")),
     Model("mali_g71", load("mali_g71")),
     Model("mali_g71-arch60", load("mali_g71")),
 ]

@@ -25,6 +25,7 @@ from tests.support.qpu_asm import assemble
 from tests.support.signing_samples import EDDSA
 from trace_format import policy
 from trace_format.actions import Action, Op, action
+from trace_format.profile import load
 from trace_format.trace import Trace
 
 NOTHING_ELSE = {"trace", "cleared", "nobody"}  # origins of data besides jobs and slots
@@ -204,7 +205,7 @@ def test_where_a_shader_ends(case: str) -> None:
     def read(va: int, size: int) -> bytes | None:
         return code[va - 64 : va - 64 + size] if va - 64 + size <= len(code) else None
 
-    found = read_shader(read, 64, lambda _: segment)
+    found = read_shader(load("v3d42"), read, 64, lambda _: segment)
     assert len(found.lines) == count
     assert found.code == code[: 8 * count]
     assert found.flaw.startswith(flaw) if flaw else found.flaw == ""

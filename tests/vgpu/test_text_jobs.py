@@ -81,7 +81,7 @@ def test_code_stands_beside_its_bytes(built: Trace) -> None:
     found = re.findall(r"^  0x[0-9a-f]+: ([0-9a-f]{16})  # (.*?)(?:  \(uniform \d+\))?$", text(built), re.M)
     assert len(found) > 1000
     for word, said in found:
-        assert disassembly.instruction(int(word, 16)).text == said
+        assert disassembly.instruction("v3d42", int(word, 16)).text == said
 
 
 def test_what_is_said_of_a_dispatch(built: Trace) -> None:
@@ -112,7 +112,8 @@ def test_what_is_said_of_a_dispatch(built: Trace) -> None:
 def listed(shader: str, single_segment: bool) -> int:
     """How many instructions of a shader are listed when rubbish follows it."""
     code = np.frombuffer(assemble_shader(shader), "<u8").tolist() + [0] * 8
-    return len(disassembly.program(lambda index: code[index] if index < len(code) else None, single_segment))
+    words = dict(enumerate(code))
+    return len(disassembly.program("v3d42", words.get, single_segment))
 
 
 END = "nop; nop; thrsw\nnop; nop\nnop; nop\n"

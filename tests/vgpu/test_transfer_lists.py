@@ -21,7 +21,9 @@ from host_tools.vgpu.binding import ACCESS_READ, ACCESS_WRITTEN
 from tests.support.qpu_asm import assemble
 from tests.support.v3d_lists import LOAD, STORE, Lists, frame_size, move
 from tests.support.vgpu_model import CSD_DONE, DATA, RENDER_DONE, TABLE, Board
+from trace_format.profile import load
 
+GPU = load("v3d42")
 LIST, TILES, CODE = 0x10000, 0x12000, 0x13000  # Board's four pages; TILES may be preceded by a long list
 READ_ONLY, SOURCE, TARGET, PAGES = 0x14000, 0x100000, 0x140000, 64
 MEMORY = DATA + 0x10000  # where SOURCE and what follows lies
@@ -61,7 +63,7 @@ def read_back(b: Board, job: Lists) -> Transfer | None:
     """What the list is read as."""
     words = {"core0.CLE_CT1QBA": LIST, "core0.CLE_CT1QEA": LIST + len(job.render_list(TILES))}
     memory = {LIST: job.render_list(TILES), TILES: job.tile_list()}
-    return lists.transfer("render", words.__getitem__, lambda _, va, size: memory[va][:size])
+    return lists.transfer(GPU, "render", words.__getitem__, lambda _, va, size: memory[va][:size])
 
 
 def dispatch(b: Board, transfer: Transfer) -> None:
@@ -157,7 +159,7 @@ def test_more_than_a_row_of_workgroups() -> None:
 
 def test_the_program_is_what_its_text_says() -> None:
     for word, text in copies.PROGRAM:
-        assert instruction(word).text == text
+        assert instruction("v3d42", word).text == text
         assert assemble(text) == word.to_bytes(8, "little")
 
 
@@ -251,7 +253,7 @@ def test_a_list_of_random_bytes_is_a_transfer_that_it_does_or_none(data: st.Data
 
     before = at(b, SOURCE, 2 * PAGES * 0x1000)
     try:
-        found = lists.transfer("render", words.__getitem__, read)
+        found = lists.transfer(GPU, "render", words.__getitem__, read)
     except UnknownListError:
         return
     try:

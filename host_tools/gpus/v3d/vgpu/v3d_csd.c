@@ -6,8 +6,9 @@
  * Configuration words: 0 to 2: workgroups x, y, z << 16 | offset; 3: (batches per supergroup - 1) << 12
  * | workgroups per supergroup << 8 (0: 16) | workgroup size (0: 256), bits 20:25 highest supergroup id
  * and bit 26 "may overlap the dispatch before", which permit concurrency and change no result; 4:
- * batches - 1; 5: code address | propagate NaN 4 | single segment 2 | four threads 1; 6: uniforms.
- * Source: Mesa 22.3.6, src/broadcom/vulkan/v3dv_cmd_buffer.c (cmd_buffer_create_csd_job).
+ * batches - 1 (of a V3D 7.1: batches, from 7.1.6 on); 5: code address | propagate NaN 4 (of a V3D 7.1:
+ * reserved) | single segment 2 | four threads 1; 6: uniforms. Source: Mesa 22.3.6 and, for the
+ * V3D 7.1, 25.0.7, src/broadcom/vulkan/v3dv_cmd_buffer.c (cmd_buffer_create_csd_job).
  */
 #include "v3d_qpu.h"
 #include "v3d_qpu_flow.h"
@@ -25,8 +26,6 @@ enum {
     CFG5_SINGLE_SEGMENT = 2,
     CFG5_PROPAGATE_NAN = 4,
     CFG5_FLAGS = 7,
-    /* Threads that a V3D 4.2 holds at once (8 QPUs of 4): scratch memory has room for no more. */
-    HARDWARE_THREADS = 32,
     /* Instructions that must be left to do for another worker thread to be worth its start. */
     WORTH_A_WORKER = 200000,
 };
@@ -36,7 +35,9 @@ enum {
 #define DISPATCH_LIMIT (UINT64_C(1) << 33)
 
 struct dispatch {
+    enum v3d_version version;
     const uint32_t *cfg;
+    uint32_t hardware_threads;    /* that the GPU holds at once: scratch memory has room for no more */
     uint32_t count[3], offset[3]; /* workgroups */
     uint32_t workgroup_size, workgroups_per_supergroup, index_bits;
     uint64_t workgroups, supergroups;
@@ -93,9 +94,9 @@ static bool read_configuration(struct dispatch *d, struct v3d_csd_result *result
     uint64_t batches = (d->supergroups - 1) * full + batches_of(d, d->supergroups - 1);
     if ((cfg[3] >> 12 & 0xff) + 1 != full)
         return refuse(result, "batches per supergroup do not fit the workgroups", 3, cfg[3]);
-    if ((uint64_t)cfg[4] + 1 != batches)
+    if ((uint64_t)cfg[4] + (d->version == V3D_42) != batches)
         return refuse(result, "number of batches does not fit the workgroups", 4, cfg[4]);
-    if (!(cfg[5] & CFG5_PROPAGATE_NAN))
+    if (d->version == V3D_42 && !(cfg[5] & CFG5_PROPAGATE_NAN))
         return refuse(result, "a dispatch that does not propagate NaN is not modelled", 5, cfg[5]);
     if (cfg[6] % 4)
         return refuse(result, "uniforms at an address that is no multiple of 4", 6, cfg[6]);
@@ -103,14 +104,15 @@ static bool read_configuration(struct dispatch *d, struct v3d_csd_result *result
 }
 
 /*
- * What a batch starts with: rf0 = workgroup x | y << 16; rf2 = workgroup z | workgroup within the supergroup
+ * What a batch starts with: rf0 (of a V3D 7.1: rf3) = workgroup x | y << 16; rf2 = workgroup z | workgroup
+ * within the supergroup
  * << 16 | local index << (32 - index_bits). (Mesa, nir_to_vir.c: cs_payload.) Lanes beyond the last workgroup
  * have an empty sample mask; their payload is that of the dispatch's first lane.
  */
 static void set_payload(struct qpu_thread *t, const struct dispatch *d, uint64_t supergroup, uint32_t batch)
 {
     uint32_t within = batch * QPU_LANES / d->workgroup_size, local = batch * QPU_LANES % d->workgroup_size;
-    qpu_u32 msf = {0};
+    qpu_u32 msf = {0}, *first = &t->slot[QPU_SLOT_RF + (d->version == V3D_71 ? 3 : 0)];
 
     for (uint32_t lane = 0; lane < QPU_LANES; within++, local = 0) { /* a workgroup's lanes at a time */
         uint64_t group = supergroup * d->workgroups_per_supergroup + within;
@@ -125,7 +127,7 @@ static void set_payload(struct qpu_thread *t, const struct dispatch *d, uint64_t
 
         for (; local < d->workgroup_size && lane < QPU_LANES; local++, lane++) {
             msf[lane] = exists;
-            t->slot[QPU_SLOT_RF][lane] = (x & 0xffff) | y << 16;
+            (*first)[lane] = (x & 0xffff) | y << 16;
             t->payload[lane] = rf2 | (exists ? local << (32 - d->index_bits) : 0);
         }
     }
@@ -172,7 +174,7 @@ static bool run_together(struct worker_run *run, uint64_t supergroup, uint32_t b
 {
     for (uint32_t b = 0; b < batches; b++) {
         start_thread(&run->threads[b], run, supergroup, b);
-        run->threads[b].thread_index = (run->thread_index + b) % HARDWARE_THREADS;
+        run->threads[b].thread_index = (run->thread_index + b) % run->dispatch->hardware_threads;
     }
     for (;;) {
         uint32_t waiting = 0, ended = 0;
@@ -237,7 +239,7 @@ static bool rehearse(struct worker_run *run)
     bool ended = true;
 
     run->worker.memory.undoable = true;
-    for (uint32_t i = 1; i < HARDWARE_THREADS && ended; i++) {
+    for (uint32_t i = 1; i < d->hardware_threads && ended; i++) {
         run->thread_index = i;
         ended = d->program.uses_barrier ? run_together(run, 0, batches_of(d, 0)) : run_alone(run, 0, 0);
         qpu_undo(&run->worker.memory);
@@ -318,10 +320,14 @@ static void collect(const struct worker_run *runs, unsigned workers, uint64_t fa
     }
 }
 
-void v3d_csd_run(struct v3d_mmu *mmu, const uint32_t cfg[7], unsigned threads, uint64_t limit,
-                 struct v3d_csd_result *result)
+void v3d_csd_run(struct v3d_mmu *mmu, enum v3d_version version, const uint32_t cfg[7], unsigned threads,
+                 uint64_t limit, struct v3d_csd_result *result)
 {
-    struct dispatch d = {.cfg = cfg, .budget.limit = limit ? limit : DISPATCH_LIMIT};
+    /* QPUs of four threads: 8, and 16 of a V3D 7.1 (slices and QPUs that CTL_IDENT1 has in the profiles). */
+    struct dispatch d = {.version = version,
+                         .cfg = cfg,
+                         .hardware_threads = version == V3D_71 ? 64 : 32,
+                         .budget.limit = limit ? limit : DISPATCH_LIMIT};
     unsigned workers = 1;
 
     *result = (struct v3d_csd_result){0};
@@ -331,16 +337,17 @@ void v3d_csd_run(struct v3d_mmu *mmu, const uint32_t cfg[7], unsigned threads, u
     bool ready = false;
     if (runs) {
         runs[0].worker.memory.mmu = mmu;
-        ready = qpu_program_build(&d.program, &runs[0].worker, cfg[5] & ~(uint32_t)CFG5_FLAGS,
+        ready = qpu_program_build(&d.program, &runs[0].worker, version, cfg[5] & ~(uint32_t)CFG5_FLAGS,
                                   cfg[5] & CFG5_SINGLE_SEGMENT) &&
                 prepare(&runs[0], &d, mmu) && (!mmu->flow || qpu_flow_prepare(&d.program, &runs[0].worker));
     }
     if (!ready) {
         snprintf(result->error, sizeof result->error, "out of host memory for a compute dispatch");
-    } else if ((d.program.uses_barrier && batches_of(&d, 0) > HARDWARE_THREADS)) {
+    } else if ((d.program.uses_barrier && batches_of(&d, 0) > d.hardware_threads)) {
         snprintf(result->error, sizeof result->error,
-                 "hang: a supergroup of %" PRIu32 " batches with a barrier, the GPU holds %d at once",
-                 batches_of(&d, 0), HARDWARE_THREADS);
+                 "hang: a supergroup of %" PRIu32 " batches with a barrier, the GPU holds %" PRIu32
+                 " at once",
+                 batches_of(&d, 0), d.hardware_threads);
     } else {
         struct vgpu_work work = {.run = run_item, .next = 1, .count = d.supergroups, .failed = UINT64_MAX};
         void *each[VGPU_MAX_WORKERS] = {runs};

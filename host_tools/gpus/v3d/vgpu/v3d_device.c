@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A virtual V3D 4.2: registers. Sequences and meanings: Linux 6.1
+/* A virtual V3D: registers. Sequences and meanings: Linux 6.1 and, for the V3D 7.1, 6.12
  * drivers/gpu/drm/v3d (v3d_gem.c, v3d_mmu.c, v3d_irq.c). */
 #include "v3d_device.h"
 
@@ -10,9 +10,10 @@
 
 static void set_reset_values(struct v3d_device *dev, uint32_t first, uint32_t end)
 {
-    for (size_t i = 0; i < v3d_register_count; i++)
-        if (v3d_registers[i].offset >= first && v3d_registers[i].offset < end)
-            *v3d_reg(dev, v3d_registers[i].offset) = v3d_registers[i].reset;
+    const struct v3d_chip *chip = dev->chip;
+    for (size_t i = 0; i < chip->register_count; i++)
+        if (chip->registers[i].offset >= first && chip->registers[i].offset < end)
+            *v3d_reg(dev, chip->registers[i].offset) = chip->registers[i].reset;
 }
 
 void v3d_reset(struct v3d_device *dev)
@@ -27,10 +28,14 @@ void v3d_reset(struct v3d_device *dev)
 
 void v3d_update_interrupt(struct v3d_device *dev)
 {
-    /* A V3D 4.2 wires hub and core to one line. */
-    bool level = (*v3d_reg(dev, CORE_INT_STS) & ~*v3d_reg(dev, CORE_INT_MSK_STS)) ||
-                 (*v3d_reg(dev, HUB_INT_STS) & ~*v3d_reg(dev, HUB_INT_MSK_STS));
-    vgpu_set_level(&dev->base, 0, level);
+    bool core = *v3d_reg(dev, CORE_INT_STS) & ~*v3d_reg(dev, CORE_INT_MSK_STS);
+    bool hub = *v3d_reg(dev, HUB_INT_STS) & ~*v3d_reg(dev, HUB_INT_MSK_STS);
+    if (dev->chip->interrupt_lines == 1) {
+        vgpu_set_level(&dev->base, 0, core || hub);
+    } else {
+        vgpu_set_level(&dev->base, 0, hub);
+        vgpu_set_level(&dev->base, 1, core);
+    }
 }
 
 static struct vgpu *create(void)
@@ -47,10 +52,11 @@ static struct vgpu *create(void)
 static void start(struct vgpu *gpu)
 {
     struct v3d_device *dev = v3d_device_of(gpu);
+    dev->chip = ((const struct v3d_kind *)gpu->family)->chip;
     dev->has_power_blocks = gpu->family->window_bytes == V3D_BOARD_WINDOW_BYTES;
     dev->mmu.track = gpu->options.track_access;
-    for (size_t i = 0; i < v3d_register_count; i++)
-        dev->known[v3d_registers[i].offset / 4] = (uint16_t)(i + 1);
+    for (size_t i = 0; i < dev->chip->register_count; i++)
+        dev->known[dev->chip->registers[i].offset / 4] = (uint16_t)(i + 1);
     set_reset_values(dev, V3D_BRIDGE, V3D_BOARD_WINDOW_BYTES);
     v3d_reset(dev);
 }
@@ -64,15 +70,15 @@ static void destroy(struct vgpu *gpu)
 
 static const struct vgpu_register *known_register(const struct v3d_device *dev, uint32_t offset)
 {
-    return dev->known[offset / 4] ? &v3d_registers[dev->known[offset / 4] - 1] : NULL;
+    return dev->known[offset / 4] ? &dev->chip->registers[dev->known[offset / 4] - 1] : NULL;
 }
 
 static void fail_access(struct v3d_device *dev, const char *what, uint32_t offset, const char *why)
 {
     const struct vgpu_register *known = known_register(dev, offset);
-    const struct vgpu_block *block = v3d_block(offset);
-    vgpu_fail(&dev->base, "v3d42: %s %s 0x%04x%s%s%s: %s", what, block->name, offset - block->offset,
-              known ? " (" : "", known ? known->name : "", known ? ")" : "", why);
+    const struct vgpu_block *block = v3d_block(dev->chip, offset);
+    vgpu_fail(&dev->base, "%s: %s %s 0x%04x%s%s%s: %s", dev->chip->name, what, block->name,
+              offset - block->offset, known ? " (" : "", known ? known->name : "", known ? ")" : "", why);
 }
 
 /* The description of a register that may be accessed so now, or NULL after failing. */
@@ -85,7 +91,7 @@ static const struct vgpu_register *find(struct v3d_device *dev, uint32_t offset,
         return NULL;
     }
     if (!(known->access & access)) {
-        bool is_tfu = offset >= HUB_TFU_CS && offset <= HUB_TFU_CRC;
+        bool is_tfu = strncmp(known->name, "hub.TFU_", 8) == 0;
         fail_access(dev, what, offset,
                     is_tfu                ? "the texture formatting unit (TFU) is not modelled"
                     : !known->access      ? "the register is not modelled"
@@ -145,9 +151,8 @@ static void write_l2t_control(struct v3d_device *dev, uint32_t value)
 {
     uint32_t mode = (value & CORE_CTL_L2TCACTL_FLM) >> 1;
     if (mode != L2T_FLUSH && mode != L2T_CLEAN) {
-        vgpu_fail(&dev->base,
-                  "v3d42: write to core0 0x0030 (L2TCACTL) of 0x%08x: L2T mode %u is not modelled", value,
-                  mode);
+        vgpu_fail(&dev->base, "%s: write to core0 0x0030 (L2TCACTL) of 0x%08x: L2T mode %u is not modelled",
+                  dev->chip->name, value, mode);
         return;
     }
     dev->l2t_ns = dev->base.now_ns + dev->base.options.latency_ns;
@@ -171,7 +176,7 @@ static void write_queued_config(struct v3d_device *dev, uint32_t offset, uint32_
         return;
     }
     *v3d_reg(dev, offset) = value;
-    if (offset == CORE_CSD_QUEUED_CFG0)
+    if (offset == dev->chip->queued_config)
         v3d_csd_submit(dev);
 }
 
@@ -195,8 +200,9 @@ static void write32(struct vgpu *gpu, uint32_t offset, uint32_t value)
     if (!known)
         return;
     if (value & ~known->bits) {
-        vgpu_fail(gpu, "v3d42: write to %s 0x%04x (%s) of 0x%08x: reserved or not modelled bits 0x%08x",
-                  v3d_block(offset)->name, offset - v3d_block(offset)->offset, known->name, value,
+        const struct vgpu_block *block = v3d_block(dev->chip, offset);
+        vgpu_fail(gpu, "%s: write to %s 0x%04x (%s) of 0x%08x: reserved or not modelled bits 0x%08x",
+                  dev->chip->name, block->name, offset - block->offset, known->name, value,
                   value & ~known->bits);
         return;
     }
@@ -222,7 +228,7 @@ static void write32(struct vgpu *gpu, uint32_t offset, uint32_t value)
         v3d_list_submit(dev, offset == CORE_CLE_CT0QEA ? VGPU_JOB_BIN : VGPU_JOB_RENDER);
         return;
     }
-    if (offset >= CORE_CSD_QUEUED_CFG0 && offset <= CORE_CSD_QUEUED_CFG6)
+    if (offset - dev->chip->queued_config < 4 * dev->chip->config_words)
         write_queued_config(dev, offset, value);
     else if (offset >= V3D_PM)
         v3d_power_write(dev, known, value);
@@ -247,13 +253,25 @@ static size_t walk(struct vgpu *gpu,
     return v3d_mmu_walk(&v3d_device_of(gpu)->mmu, visit, ctx);
 }
 
-#define FAMILY(family_name, bytes)                                                                           \
+#define KIND(kind_name, bytes, of_chip, lines)                                                               \
     {                                                                                                        \
-        .name = family_name, .window_bytes = bytes, .interrupt_lines = 1, .executes_shaders = true,          \
-        .follows_data = true, .create = create, .start = start, .destroy = destroy, .read32 = read32,        \
-        .write32 = write32, .advance = advance, .memory_changed = memory_changed, .walk = walk               \
+        .family = {.name = kind_name,                                                                        \
+                   .window_bytes = bytes,                                                                    \
+                   .interrupt_lines = lines,                                                                 \
+                   .executes_shaders = true,                                                                 \
+                   .follows_data = true,                                                                     \
+                   .create = create,                                                                         \
+                   .start = start,                                                                           \
+                   .destroy = destroy,                                                                       \
+                   .read32 = read32,                                                                         \
+                   .write32 = write32,                                                                       \
+                   .advance = advance,                                                                       \
+                   .memory_changed = memory_changed,                                                         \
+                   .walk = walk},                                                                            \
+        .chip = &(of_chip),                                                                                  \
     }
 
-static const struct vgpu_family v3d42_family = FAMILY("v3d42", V3D_WINDOW_BYTES);
-static const struct vgpu_family v3d42_pi4_family = FAMILY("v3d42-pi4", V3D_BOARD_WINDOW_BYTES);
-VGPU_FAMILIES(&v3d42_family, &v3d42_pi4_family);
+static const struct v3d_kind v3d42 = KIND("v3d42", V3D_WINDOW_BYTES, v3d42_chip, 1);
+static const struct v3d_kind v3d42_pi4 = KIND("v3d42-pi4", V3D_BOARD_WINDOW_BYTES, v3d42_chip, 1);
+static const struct v3d_kind v3d71 = KIND("v3d71", V3D_WINDOW_BYTES, v3d71_chip, 2);
+VGPU_FAMILIES(&v3d42.family, &v3d42_pi4.family, &v3d71.family);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* State of a virtual V3D 4.2. Sources: see v3d_device.c. */
+/* State of a virtual V3D. Sources: see v3d_device.c. */
 #ifndef GRAMOPHONE_V3D_DEVICE_H
 #define GRAMOPHONE_V3D_DEVICE_H
 
@@ -7,7 +7,10 @@
 #include "v3d_registers.h"
 #include "vgpu_device.h"
 
-enum { V3D_ENGINES = 3, V3D_CSD_WORDS = 7 }; /* an engine is a job kind: compute, bin, render */
+enum {
+    V3D_ENGINES = 3,
+    V3D_CSD_WORDS = 8
+}; /* an engine is a job kind: compute, bin, render; at most so many words */
 
 struct v3d_completion {
     unsigned engine;
@@ -16,16 +19,23 @@ struct v3d_completion {
 
 struct v3d_device {
     struct vgpu base; /* first: a struct vgpu * is a struct v3d_device * */
+    const struct v3d_chip *chip;
     struct v3d_mmu mmu;
     bool has_power_blocks;
     uint32_t reg[V3D_BOARD_WINDOW_BYTES / 4];   /* by window offset */
-    uint16_t known[V3D_BOARD_WINDOW_BYTES / 4]; /* index into v3d_registers + 1 */
+    uint16_t known[V3D_BOARD_WINDOW_BYTES / 4]; /* index into the chip's registers + 1 */
     struct v3d_completion pending[V3D_ENGINES]; /* jobs that will end, in order */
     unsigned pending_count;
     uint32_t compute_jobs_started;
     bool busy[V3D_ENGINES];
     uint64_t mmuc_flush_ns, tlb_clear_ns, l2t_ns; /* when the busy bits fall */
     bool mmuc_clean, mmu_stale; /* the MMU cache was flushed since the last load; the table must be loaded */
+};
+
+/* A GPU of this family: the chip is the one of the profile that its name starts with. */
+struct v3d_kind {
+    struct vgpu_family family; /* first */
+    const struct v3d_chip *chip;
 };
 
 static inline struct v3d_device *v3d_device_of(struct vgpu *gpu)

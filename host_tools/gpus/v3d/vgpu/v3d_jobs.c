@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Jobs of a virtual V3D 4.2: compute dispatches and control lists, their faults and their completion.
+ * Jobs of a virtual V3D: compute dispatches and control lists, their faults and their completion.
  *
  * A job does its work when it starts; its completion interrupt comes latency_ns later. Sequences: Linux 6.1
  * drivers/gpu/drm/v3d/v3d_sched.c; the queued and the current dispatch: the register names in v3d_regs.h.
@@ -38,15 +38,17 @@ static void raise_violation(struct v3d_device *dev, enum v3d_fault fault, uint32
     uint32_t *control = v3d_reg(dev, HUB_MMU_CTL);
     if (~*control & violations[fault].abort) {
         vgpu_fail(&dev->base,
-                  "v3d42: %s at GPU address 0x%08x: MMU_CTL is 0x%08x; only aborts are modelled, bits "
+                  "%s: %s at GPU address 0x%08x: MMU_CTL is 0x%08x; only aborts are modelled, bits "
                   "0x%08x are off",
-                  violations[fault].name, va, *control, violations[fault].abort & ~*control);
+                  dev->chip->name, violations[fault].name, va, *control, violations[fault].abort & ~*control);
         return;
     }
     dev->base.counters.faults++;
     *control |= violations[fault].status;
     *v3d_reg(dev, HUB_MMU_VIO_ID) = client << CLIENT_SHIFT;
-    *v3d_reg(dev, HUB_MMU_VIO_ADDR) = va;
+    /* The register holds the highest of the address's bits, of which there are 30 + VA_WIDTH. */
+    uint32_t width = (*v3d_reg(dev, HUB_MMU_DEBUG_INFO) >> 4 & 0xf) + 30;
+    *v3d_reg(dev, HUB_MMU_VIO_ADDR) = va >> (width - 32);
     if (*control & violations[fault].interrupt)
         *v3d_reg(dev, HUB_INT_STS) |= violations[fault].hub_interrupt;
     v3d_update_interrupt(dev);
@@ -58,11 +60,12 @@ static void raise_fault(struct v3d_device *dev, uint32_t client, uint32_t va, bo
     enum v3d_fault fault = v3d_mmu_explain(&dev->mmu, va, write, &pa);
     if (fault == V3D_FAULT_BUS)
         vgpu_fail(&dev->base,
-                  "v3d42: bus error: %s of GPU address 0x%08x goes to physical 0x%llx, where the GPU has "
+                  "%s: bus error: %s of GPU address 0x%08x goes to physical 0x%llx, where the GPU has "
                   "no memory",
-                  write ? "write" : "read", va, (unsigned long long)pa);
+                  dev->chip->name, write ? "write" : "read", va, (unsigned long long)pa);
     else if (fault == V3D_FAULT_NONE)
-        vgpu_fail(&dev->base, "v3d42: the engine reports a fault at GPU address 0x%08x, which is mapped", va);
+        vgpu_fail(&dev->base, "%s: the engine reports a fault at GPU address 0x%08x, which is mapped",
+                  dev->chip->name, va);
     else
         raise_violation(dev, fault, client, va);
 }
@@ -71,7 +74,8 @@ static void raise_fault(struct v3d_device *dev, uint32_t client, uint32_t va, bo
 static bool load_page_table(struct v3d_device *dev)
 {
     if (!(*v3d_reg(dev, HUB_MMU_CTL) & HUB_MMU_CTL_ENABLE)) {
-        vgpu_fail(&dev->base, "v3d42: a job starts with the MMU off; only translated accesses are modelled");
+        vgpu_fail(&dev->base, "%s: a job starts with the MMU off; only translated accesses are modelled",
+                  dev->chip->name);
         return false;
     }
     if (dev->mmu_stale) {
@@ -105,14 +109,14 @@ static void run_csd(struct v3d_device *dev, const uint32_t config[V3D_CSD_WORDS]
     struct v3d_csd_result result;
     memset(&result, 0, sizeof(result));
     /* Labels, as the access map, are kept by the calling thread. */
-    v3d_csd_run(&dev->mmu, config, gpu->flow ? 1 : vgpu_worker_threads(&gpu->options), gpu->options.job_limit,
-                &result);
+    v3d_csd_run(&dev->mmu, dev->chip->version, config, gpu->flow ? 1 : vgpu_worker_threads(&gpu->options),
+                gpu->options.job_limit, &result);
     gpu->counters.instructions += result.instructions;
     gpu->counters.bytes_read += result.bytes_read;
     gpu->counters.bytes_written += result.bytes_written;
     vgpu_job_end(gpu, VGPU_JOB_COMPUTE);
     if (result.error[0])
-        vgpu_fail(gpu, "v3d42: compute job %u: %s", dev->compute_jobs_started, result.error);
+        vgpu_fail(gpu, "%s: compute job %u: %s", dev->chip->name, dev->compute_jobs_started, result.error);
     else if (result.faulted) /* the dispatch stays current until the GPU is reset */
         raise_fault(dev, CLIENT_L2T, result.fault_va, result.fault_write);
     else
@@ -124,10 +128,11 @@ static void start_csd(struct v3d_device *dev)
 {
     struct vgpu *gpu = &dev->base;
     uint32_t *status = v3d_reg(dev, CORE_CSD_STATUS), config[V3D_CSD_WORDS];
-    memcpy(config, v3d_reg(dev, CORE_CSD_QUEUED_CFG0), sizeof(config));
-    memcpy(v3d_reg(dev, CORE_CSD_CURRENT_CFG0), config, sizeof(config));
+    size_t bytes = 4 * (size_t)dev->chip->config_words;
+    memcpy(config, v3d_reg(dev, dev->chip->queued_config), bytes);
+    memcpy(v3d_reg(dev, dev->chip->current_config), config, bytes);
     /* Counts the batches that are still to be handed out; the model hands out all of them at once. */
-    *v3d_reg(dev, CORE_CSD_CURRENT_CFG4) = 0;
+    *v3d_reg(dev, dev->chip->current_config + 16) = 0;
     *status = (*status & ~CORE_CSD_STATUS_HAVE_QUEUED) | CORE_CSD_STATUS_HAVE_CURRENT |
               1u << CORE_CSD_STATUS_NUM_ACTIVE_SHIFT;
     dev->busy[VGPU_JOB_COMPUTE] = true;
@@ -166,23 +171,23 @@ void v3d_list_submit(struct v3d_device *dev, unsigned engine)
     uint32_t end = *v3d_reg(dev, bin ? CORE_CLE_CT0QEA : CORE_CLE_CT1QEA);
     struct v3d_list_result result;
     if (dev->busy[engine]) {
-        vgpu_fail(&dev->base, "v3d42: %s list [0x%08x, 0x%08x) submitted while another runs: not modelled",
-                  bin ? "bin" : "render", begin, end);
+        vgpu_fail(&dev->base, "%s: %s list [0x%08x, 0x%08x) submitted while another runs: not modelled",
+                  dev->chip->name, bin ? "bin" : "render", begin, end);
         return;
     }
     if (!load_page_table(dev))
         return;
     dev->busy[engine] = true;
     vgpu_job_start(&dev->base, engine);
-    v3d_list_run(&dev->mmu, bin ? V3D_LIST_BIN : V3D_LIST_RENDER, begin, end, dev->base.options.job_limit,
-                 &result);
+    v3d_list_run(&dev->mmu, dev->chip->version, bin ? V3D_LIST_BIN : V3D_LIST_RENDER, begin, end,
+                 dev->base.options.job_limit, &result);
     dev->base.counters.bytes_read += result.bytes_read;
     dev->base.counters.bytes_written += result.bytes_written;
     *v3d_reg(dev, bin ? CORE_CLE_CT0CA : CORE_CLE_CT1CA) = result.faulted ? result.fault_va : end;
     *v3d_reg(dev, bin ? CORE_CLE_CT0EA : CORE_CLE_CT1EA) = end;
     vgpu_job_end(&dev->base, engine);
     if (result.error[0])
-        vgpu_fail(&dev->base, "v3d42: %s", result.error);
+        vgpu_fail(&dev->base, "%s: %s", dev->chip->name, result.error);
     else if (result.faulted)
         raise_fault(dev, result.fault_tile ? CLIENT_TLB : CLIENT_CLE, result.fault_va, result.fault_write);
     else
@@ -192,9 +197,9 @@ void v3d_list_submit(struct v3d_device *dev, unsigned engine)
 
 static void complete(struct v3d_device *dev, unsigned engine)
 {
-    static const uint32_t done[V3D_ENGINES] = {[VGPU_JOB_COMPUTE] = CORE_INT_STS_CSDDONE,
-                                               [VGPU_JOB_BIN] = CORE_INT_STS_FLDONE,
-                                               [VGPU_JOB_RENDER] = CORE_INT_STS_FRDONE};
+    const uint32_t done[V3D_ENGINES] = {[VGPU_JOB_COMPUTE] = dev->chip->compute_done,
+                                        [VGPU_JOB_BIN] = CORE_INT_STS_FLDONE,
+                                        [VGPU_JOB_RENDER] = CORE_INT_STS_FRDONE};
     uint32_t *status = v3d_reg(dev, CORE_CSD_STATUS);
     dev->busy[engine] = false;
     *v3d_reg(dev, CORE_INT_STS) |= done[engine];

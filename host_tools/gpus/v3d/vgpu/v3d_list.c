@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Packets: Mesa 22.3.6, src/broadcom/cle/v3d_packet_v33.xml (for 4.1 and up). A list passes when every packet
- * is in the table below; none of them draws a primitive. The binner of the chip also writes tile lists of its
- * own into its tile allocation memory, to which the generic tile list branches; without a primitive nothing
- * is in them. For tiles that are loaded and stored see v3d_tile.c.
+ * Packets: Mesa 22.3.6, src/broadcom/cle/v3d_packet_v33.xml (for 4.1 and up); for 7.1 Mesa 25.0.7,
+ * v3d_packet.xml. A list passes when every packet is in the table below; none of them draws a primitive. The
+ * binner of the chip also writes tile lists of its own into its tile allocation memory, to which the generic
+ * tile list branches; without a primitive nothing is in them. For tiles that are loaded and stored see
+ * v3d_tile.c.
  */
 #include "v3d_list.h"
 
@@ -83,6 +84,7 @@ struct frame {
 
 struct list {
     struct v3d_mmu *mmu;
+    enum v3d_version version;
     struct v3d_list_result *result;
     struct v3d_tile_buffer *tile;
     struct frame frame;
@@ -139,6 +141,17 @@ static bool read_bytes(struct list *list, uint32_t va, uint8_t *bytes, uint32_t 
     return true;
 }
 
+/* A V3D 7.1's packet that clears has no payload: it clears the render targets. */
+static uint32_t packet_bytes(const struct list *list, uint8_t opcode)
+{
+    return opcode == OP_CLEAR && list->version == V3D_71 ? 1 : packets[opcode & 127].bytes;
+}
+
+static bool clears_targets(const struct list *list, const struct place *at)
+{
+    return list->version == V3D_71 || at->bytes[1] & CLEAR_TARGETS;
+}
+
 /* Take one packet of the generic tile list as a step, if it has an effect. */
 static bool add_step(struct list *list, const struct place *at)
 {
@@ -148,7 +161,7 @@ static bool add_step(struct list *list, const struct place *at)
 
     if (moves && (at->bytes[1] & 0xf) == BUFFER_NONE)
         return true;
-    if (!moves && step.op != OP_END_TILE && !(step.op == OP_CLEAR && at->bytes[1] & CLEAR_TARGETS))
+    if (!moves && step.op != OP_END_TILE && !(step.op == OP_CLEAR && clears_targets(list, at)))
         return true;
     if (moves) {
         uint32_t va = (uint32_t)payload_of(at->bytes + LONGEST_PACKET - 5, 5);
@@ -191,6 +204,8 @@ static bool run_supertile(struct list *list, const struct place *at)
 
     if (!frame->stores)
         return true;
+    if (list->version != V3D_42)
+        return refuse(list, at, "loads and stores of a V3D 7.1's tile buffer are not modelled");
     list->tile->width = field(frame->common, 8, 16);
     list->tile->height = field(frame->common, 24, 16);
     /* Number of targets, their largest size, multisampling, double buffering. */
@@ -223,7 +238,7 @@ static bool walk(struct list *list, uint8_t where, uint32_t start, uint32_t end)
 /* Execute a packet of the render list. */
 static bool render(struct list *list, const struct place *at)
 {
-    uint64_t payload = payload_of(at->bytes, packets[at->bytes[0]].bytes);
+    uint64_t payload = payload_of(at->bytes, packet_bytes(list, at->bytes[0]));
     struct frame *frame = &list->frame;
 
     switch (at->bytes[0]) {
@@ -239,7 +254,7 @@ static bool render(struct list *list, const struct place *at)
         return true;
     case OP_SUPERTILE_CONFIG: frame->supertiles = payload; return true;
     case OP_CLEAR:
-        if (at->bytes[1] & CLEAR_TARGETS)
+        if (clears_targets(list, at))
             v3d_tile_clear(list->tile);
         return true;
     case OP_STORE:
@@ -265,7 +280,8 @@ static bool walk(struct list *list, uint8_t where, uint32_t start, uint32_t end)
         if (!v3d_tile_spend(list->tile, list->result) || !read_bytes(list, at.va, at.bytes, 1))
             return false;
         const struct packet *packet = at.bytes[0] < 128 ? &packets[at.bytes[0]] : &packets[0];
-        if (!(packet->where & where) || packet->bytes > end - at.va) {
+        const uint32_t bytes = packet_bytes(list, at.bytes[0]);
+        if (!(packet->where & where) || bytes > end - at.va) {
             snprintf(list->result->error, sizeof(list->result->error),
                      "%s at 0x%08x: packet %u (%s) at 0x%08x: %s", list_names[where], start, at.bytes[0],
                      packet->name ? packet->name : "not known here", at.va,
@@ -274,11 +290,11 @@ static bool walk(struct list *list, uint8_t where, uint32_t start, uint32_t end)
                          : "only lists that draw nothing, and copy or fill buffers, are modelled");
             return false;
         }
-        if (!read_bytes(list, at.va + 1, at.bytes + 1, packet->bytes - 1u) ||
+        if (!read_bytes(list, at.va + 1, at.bytes + 1, bytes - 1) ||
             !(where == BIN || (where == TILE ? add_step(list, &at) : render(list, &at))))
             return false;
         last = at.bytes[0];
-        at.va += packet->bytes;
+        at.va += bytes;
     }
     uint8_t terminator = where == BIN ? OP_FLUSH : where == RENDER ? OP_END_RENDER : OP_BRANCH_RETURN;
     if (last != terminator)
@@ -288,11 +304,11 @@ static bool walk(struct list *list, uint8_t where, uint32_t start, uint32_t end)
     return last == terminator;
 }
 
-void v3d_list_run(struct v3d_mmu *mmu, enum v3d_list_kind kind, uint32_t start, uint32_t end, uint64_t limit,
-                  struct v3d_list_result *result)
+void v3d_list_run(struct v3d_mmu *mmu, enum v3d_version version, enum v3d_list_kind kind, uint32_t start,
+                  uint32_t end, uint64_t limit, struct v3d_list_result *result)
 {
     struct v3d_tile_buffer tile;
-    struct list list = {.mmu = mmu, .result = result, .tile = &tile};
+    struct list list = {.mmu = mmu, .version = version, .result = result, .tile = &tile};
 
     memset(result, 0, sizeof(*result));
     memset(&tile, 0, sizeof(tile));

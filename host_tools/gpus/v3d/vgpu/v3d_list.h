@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Control lists of a V3D 4.2, as far as a GPU without a 3D pipeline can go: those that draw nothing. A Vulkan
+ * Control lists of a V3D, as far as a GPU without a 3D pipeline can go: those that draw nothing. A Vulkan
  * stack submits them to signal semaphores, and to copy and fill buffers by way of the tile buffer
  * (v3d_tile.h). Sources: see v3d_list.c.
  */
@@ -8,6 +8,7 @@
 #define GRAMOPHONE_V3D_LIST_H
 
 #include "v3d_mmu.h"
+#include "v3d_version.h"
 
 enum v3d_list_kind { V3D_LIST_BIN, V3D_LIST_RENDER };
 
@@ -22,7 +23,7 @@ struct v3d_list_result {
 
 /* Execute the list at [start, end) of GPU memory. limit: packets and rows of tiles until it counts as hung;
  * 0: more than any driver's list takes. */
-void v3d_list_run(struct v3d_mmu *mmu, enum v3d_list_kind kind, uint32_t start, uint32_t end, uint64_t limit,
-                  struct v3d_list_result *result);
+void v3d_list_run(struct v3d_mmu *mmu, enum v3d_version version, enum v3d_list_kind kind, uint32_t start,
+                  uint32_t end, uint64_t limit, struct v3d_list_result *result);
 
 #endif

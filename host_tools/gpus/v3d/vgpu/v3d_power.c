@@ -12,9 +12,10 @@ void v3d_power_write(struct v3d_device *dev, const struct vgpu_register *known, 
 {
     uint32_t *reg = v3d_reg(dev, known->offset), old = *reg;
     if ((value & PM_GRAFX_PASSWORD) != PM_PASSWORD) {
-        vgpu_fail(&dev->base, "v3d42: write to %s 0x%04x (%s) of 0x%08x: password 0x%02x, expected 0x5a",
-                  v3d_block(known->offset)->name, known->offset - v3d_block(known->offset)->offset,
-                  known->name, value, value >> 24);
+        const struct vgpu_block *block = v3d_block(dev->chip, known->offset);
+        vgpu_fail(&dev->base, "%s: write to %s 0x%04x (%s) of 0x%08x: password 0x%02x, expected 0x5a",
+                  dev->chip->name, block->name, known->offset - block->offset, known->name, value,
+                  value >> 24);
         return;
     }
     value &= ~PM_GRAFX_PASSWORD;
@@ -37,8 +38,9 @@ bool v3d_power_is_on(struct v3d_device *dev, uint32_t offset)
         why = "the GPU is held in reset (PM_GRAFX)";
     else if ((*v3d_reg(dev, RPIVID_ASB_V3D_M_CTRL) | *v3d_reg(dev, RPIVID_ASB_V3D_S_CTRL)) & REQ_STOP)
         why = "the GPU's bus bridge is stopped (RPiVid ASB)";
+    const struct vgpu_block *block = v3d_block(dev->chip, offset);
     if (why)
-        vgpu_fail(&dev->base, "v3d42: access to %s 0x%04x: %s", v3d_block(offset)->name,
-                  offset - v3d_block(offset)->offset, why);
+        vgpu_fail(&dev->base, "%s: access to %s 0x%04x: %s", dev->chip->name, block->name,
+                  offset - block->offset, why);
     return !why;
 }

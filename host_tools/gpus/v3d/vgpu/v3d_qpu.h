@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The compute engine of a V3D 4.2: decodes and executes QPU machine code for one CSD dispatch.
+ * The compute engine of a V3D: decodes and executes QPU machine code for one CSD dispatch.
  *
  * Knows nothing of registers or interrupts; v3d_device.c does. Memory goes through struct v3d_mmu.
  * Sources: see v3d_csd.c and v3d_qpu_decode.h.
@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "v3d_mmu.h"
+#include "v3d_version.h"
 
 struct v3d_csd_result {
     uint64_t instructions;
@@ -23,11 +24,12 @@ struct v3d_csd_result {
 };
 
 /*
- * Run one dispatch to its end. cfg: the seven CSD queued-configuration words. threads: worker threads (>= 1).
- * limit: instructions that it may run before it counts as hung; 0: as many as the GPU does in some seconds.
- * Workgroups are spread over the threads; the result does not depend on their number for race-free shaders.
+ * Run one dispatch to its end. cfg: the first seven CSD queued-configuration words. threads: worker threads
+ * (>= 1). limit: instructions that it may run before it counts as hung; 0: as many as the GPU does in some
+ * seconds. Workgroups are spread over the threads; the result does not depend on their number for race-free
+ * shaders.
  */
-void v3d_csd_run(struct v3d_mmu *mmu, const uint32_t cfg[7], unsigned threads, uint64_t limit,
-                 struct v3d_csd_result *result);
+void v3d_csd_run(struct v3d_mmu *mmu, enum v3d_version version, const uint32_t cfg[7], unsigned threads,
+                 uint64_t limit, struct v3d_csd_result *result);
 
 #endif

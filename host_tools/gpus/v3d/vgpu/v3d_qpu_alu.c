@@ -155,5 +155,7 @@ const struct qpu_alu_handlers *qpu_alu_handlers(uint8_t op)
         QPU_ALL(BARRIERID, zero),
         QPU_ONLY_FULL(SETMSF, setmsf),
     };
-    return table[op].run[QPU_FULL] ? &table[op] : &qpu_float_handlers[op];
+    if (table[op].run[QPU_FULL])
+        return &table[op];
+    return qpu_lane_handlers[op].run[QPU_FULL] ? &qpu_lane_handlers[op] : &qpu_float_handlers[op];
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the operations of the ALUs have in common. Internal to v3d_qpu_alu.c and v3d_qpu_float.c, which say
- * what they compute.
+ * What the operations of the ALUs have in common. Internal to v3d_qpu_alu.c, v3d_qpu_float.c and
+ * v3d_qpu_lanes.c, which say what they compute.
  *
  * Of each operation there are handlers for the usual uses, so that these need not look for what they do not
  * have, and one for all. Sources: see v3d_qpu_decode.h.
@@ -14,6 +14,15 @@
 QPU_INLINE qpu_u32 qpu_replicate(qpu_u32 low_half)
 {
     return (low_half & 0xffff) | low_half << 16;
+}
+
+/* Not below low, not above high. NaN stays, and so does -0: no source says what becomes of them. */
+QPU_INLINE qpu_u32 qpu_clamp(qpu_u32 v, float low, float high)
+{
+    const qpu_f32 value = (qpu_f32)v;
+
+    v = qpu_select(value < low, (qpu_u32)((qpu_f32){0} + low), v);
+    return qpu_select(value > high, (qpu_u32)((qpu_f32){0} + high), v);
 }
 
 QPU_INLINE qpu_u32 qpu_source(const struct qpu_thread *t, enum qpu_variant variant, uint8_t slot,
@@ -31,6 +40,13 @@ QPU_INLINE qpu_u32 qpu_source(const struct qpu_thread *t, enum qpu_variant varia
     case QPU_UNPACK_LL: return qpu_replicate(v);
     case QPU_UNPACK_HH: return qpu_replicate(v >> 16);
     case QPU_UNPACK_SWP: return v << 16 | v >> 16;
+    case QPU_UNPACK_SAT: return qpu_clamp(v, 0.0f, 1.0f);
+    case QPU_UNPACK_NSAT: return qpu_clamp(v, -1.0f, 1.0f);
+    case QPU_UNPACK_MAX0: return qpu_clamp(v, 0.0f, __builtin_inff());
+    case QPU_UNPACK_UL: return v & 0xffff;
+    case QPU_UNPACK_UH: return v >> 16;
+    case QPU_UNPACK_IL: return (qpu_u32)((qpu_i32)(v << 16) >> 16);
+    case QPU_UNPACK_IH: return (qpu_u32)((qpu_i32)v >> 16);
     default: return v;
     }
 }
@@ -118,7 +134,8 @@ QPU_INLINE void qpu_finish(struct qpu_thread *t, const struct qpu_uop *u, enum q
 #define QPU_ALL(id, name) [QPU_OP_##id] = {{name##_plain, name##_conditional, name##_flags, name##_full}}
 #define QPU_ONLY_FULL(id, name) [QPU_OP_##id] = {{[QPU_FULL] = name##_full}}
 
-/* Handlers of the floating-point operations; those of others are empty. */
-extern const struct qpu_alu_handlers qpu_float_handlers[QPU_OP_COUNT];
+/* Handlers of the floating-point operations, and of those that look at other lanes; those of others are
+ * empty. */
+extern const struct qpu_alu_handlers qpu_float_handlers[QPU_OP_COUNT], qpu_lane_handlers[QPU_OP_COUNT];
 
 #endif

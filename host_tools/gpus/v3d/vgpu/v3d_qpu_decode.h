@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Decoder of V3D 4.2 QPU instructions: one 64-bit word to its meaning. Used by the interpreter
- * and by the disassembler.
+ * Decoder of QPU instructions: one 64-bit word to its meaning. Used by the interpreter and by the
+ * disassembler.
  *
  * The encoding has no public specification; the facts here (field positions, opcode numbers, the tables of
- * signals and conditions) were read in Mesa 22.3.6, src/broadcom/qpu/qpu_pack.c and qpu_instr.h.
+ * signals and conditions) were read in Mesa 22.3.6, for the V3D 7.1 in Mesa 25.0.7,
+ * src/broadcom/qpu/qpu_pack.c and qpu_instr.h.
  */
 #ifndef GRAMOPHONE_V3D_QPU_DECODE_H
 #define GRAMOPHONE_V3D_QPU_DECODE_H
@@ -12,6 +13,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+#include "v3d_version.h"
 
 /*
  * Operations: X(identifier, mnemonic, sources, has a destination). The first list is the add ALU's, the
@@ -111,9 +114,33 @@
     X(FMOV, "fmov", 1, 1)                                                                                    \
     X(MOV, "mov", 1, 1)
 
+/* What only the V3D 7.1 has. Its add ALU has the mul ALU's mov and fmov, too. */
+#define QPU_ADD_OPS_71(X)                                                                                    \
+    X(VPACK, "vpack", 2, 1)                                                                                  \
+    X(V8PACK, "v8pack", 2, 1)                                                                                \
+    X(V10PACK, "v10pack", 2, 1)                                                                              \
+    X(V11FPACK, "v11fpack", 2, 1)                                                                            \
+    X(BALLOT, "ballot", 1, 1)                                                                                \
+    X(BCASTF, "bcastf", 1, 1)                                                                                \
+    X(ALLEQ, "alleq", 1, 1)                                                                                  \
+    X(ALLFEQ, "allfeq", 1, 1)                                                                                \
+    X(ROTQ, "rotq", 2, 1)                                                                                    \
+    X(ROT, "rot", 2, 1)                                                                                      \
+    X(SHUFFLE, "shuffle", 2, 1)
+
+#define QPU_MUL_OPS_71(X)                                                                                    \
+    X(FTOUNORM16, "ftounorm16", 1, 1)                                                                        \
+    X(FTOSNORM16, "ftosnorm16", 1, 1)                                                                        \
+    X(VFTOUNORM8, "vftounorm8", 1, 1)                                                                        \
+    X(VFTOSNORM8, "vftosnorm8", 1, 1)                                                                        \
+    X(VFTOUNORM10LO, "vftounorm10lo", 1, 1)                                                                  \
+    X(VFTOUNORM10HI, "vftounorm10hi", 1, 1)
+
+#define QPU_OPS(X) QPU_ADD_OPS(X) QPU_MUL_OPS(X) QPU_ADD_OPS_71(X) QPU_MUL_OPS_71(X)
+
 enum qpu_op {
 #define X(id, name, sources, destination) QPU_OP_##id,
-    QPU_ADD_OPS(X) QPU_MUL_OPS(X)
+    QPU_OPS(X)
 #undef X
         QPU_OP_COUNT
 };
@@ -129,10 +156,13 @@ enum {
     QPU_SIG_LDVARY = 1 << 6,
     QPU_SIG_LDTLB = 1 << 7,
     QPU_SIG_LDTLBU = 1 << 8,
-    QPU_SIG_SMALL_IMM = 1 << 9,
+    QPU_SIG_SMALL_IMM = 1 << 9, /* in raddr_b */
     QPU_SIG_UCB = 1 << 10,
     QPU_SIG_ROT = 1 << 11,
     QPU_SIG_WRTMUC = 1 << 12,
+    QPU_SIG_SMALL_IMM_A = 1 << 13,
+    QPU_SIG_SMALL_IMM_C = 1 << 14,
+    QPU_SIG_SMALL_IMM_D = 1 << 15,
     /* Signals that write a register; the instruction's condition field then holds its address. */
     QPU_SIG_ADDRESSED = QPU_SIG_LDUNIFRF | QPU_SIG_LDUNIFARF | QPU_SIG_LDTMU | QPU_SIG_LDVARY |
                         QPU_SIG_LDTLB | QPU_SIG_LDTLBU,
@@ -175,9 +205,18 @@ enum qpu_unpack {
     QPU_UNPACK_LL,  /* low half in both halves */
     QPU_UNPACK_HH,  /* high half in both halves */
     QPU_UNPACK_SWP, /* halves exchanged */
+    /* of a V3D 7.1 */
+    QPU_UNPACK_SAT,  /* not below 0, not above 1 */
+    QPU_UNPACK_NSAT, /* not below -1, not above 1 */
+    QPU_UNPACK_MAX0, /* not below 0 */
+    QPU_UNPACK_UL,   /* low half, 16-bit unsigned integer to 32 bits */
+    QPU_UNPACK_UH,   /* high half */
+    QPU_UNPACK_IL,   /* the same, signed */
+    QPU_UNPACK_IH,
 };
 
-/* Write addresses that are not the register file ("magic"). 0 to 5 are the accumulators. */
+/* Write addresses that are not the register file ("magic"). 0 to 5 are the accumulators, which a V3D 7.1 has
+ * not: there 0 to 4 and the special function unit's, 19 to 24, are reserved, 5 is "quad" and 55 "rep". */
 enum qpu_magic {
     QPU_MAGIC_R4 = 4,
     QPU_MAGIC_R5 = 5,
@@ -205,8 +244,8 @@ enum qpu_magic {
     QPU_MAGIC_R5REP = 55,
 };
 
-/* A source: 0 to 5 an accumulator, A or B what raddr_a or raddr_b names. */
-enum { QPU_MUX_A = 6, QPU_MUX_B = 7 };
+/* A source: 0 to 5 an accumulator, A to D what raddr[0] to raddr[3] name. */
+enum { QPU_MUX_A = 6, QPU_MUX_B, QPU_MUX_C, QPU_MUX_D };
 
 struct qpu_alu {
     uint8_t op;     /* enum qpu_op; QPU_OP_NOP: this ALU is idle */
@@ -245,11 +284,12 @@ struct qpu_branch {
 
 struct qpu_instr {
     uint64_t word;
+    enum v3d_version version;
     bool is_branch;
     uint16_t signals;
     uint8_t sig_addr;
     bool sig_magic;
-    uint8_t raddr_a, raddr_b;
+    uint8_t raddr[4]; /* a and b; of a V3D 7.1 also c and d */
     struct qpu_alu add, mul;
     struct qpu_branch branch;
 };
@@ -258,14 +298,17 @@ struct qpu_instr {
  * Decode one word. False: reserved or unknown; *reason then names the field and the bits (valid until the
  * next failing call on this thread), and *instr is not meaningful.
  */
-bool qpu_decode(uint64_t word, struct qpu_instr *instr, const char **reason);
+bool qpu_decode(enum v3d_version version, uint64_t word, struct qpu_instr *instr, const char **reason);
+
+/* Whether a source from QPU_MUX_A on is a small immediate. */
+bool qpu_is_immediate(const struct qpu_instr *instr, unsigned mux);
 
 const char *qpu_op_name(uint8_t op);
 unsigned qpu_op_sources(uint8_t op);
 bool qpu_op_has_destination(uint8_t op);
 
 /* Name of a magic write address, or NULL when it is reserved. */
-const char *qpu_magic_name(uint8_t waddr);
+const char *qpu_magic_name(enum v3d_version version, uint8_t waddr);
 
 /* The value of small immediate `code` (0 to 47). */
 uint32_t qpu_small_immediate(uint8_t code);
@@ -275,6 +318,6 @@ enum { QPU_SMALL_IMMEDIATES = 48 };
 int qpu_disassemble(const struct qpu_instr *instr, char *text, size_t size);
 
 /* For a single word: its text, or, when false is returned, why it is not an instruction. */
-bool v3d_qpu_describe(uint64_t word, char *text, size_t size);
+bool v3d_qpu_describe(enum v3d_version version, uint64_t word, char *text, size_t size);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* QPU instructions as text: "add ; mul ; signals". Source of the mnemonics: Mesa
- * 22.3.6, src/broadcom/qpu (qpu_instr.c, qpu_disasm.c). */
+ * 22.3.6 and, for the V3D 7.1, 25.0.7, src/broadcom/qpu (qpu_instr.c, qpu_disasm.c). */
 #include "v3d_qpu_decode.h"
 
 #include <inttypes.h>
@@ -27,25 +27,25 @@ __attribute__((format(printf, 2, 3))) static void print(struct text *out, const 
 static void print_source(struct text *out, const struct qpu_instr *instr, const struct qpu_alu *alu,
                          unsigned i)
 {
-    static const char *const unpack_names[] = {"", ".abs", ".l", ".h", ".ff", ".ll", ".hh", ".swp"};
+    static const char *const unpack_names[] = {"",     ".abs",  ".l",    ".h",  ".ff", ".ll", ".hh", ".swp",
+                                               ".sat", ".nsat", ".max0", ".ul", ".uh", ".il", ".ih"};
     unsigned mux = alu->mux[i];
+    uint8_t raddr = mux < QPU_MUX_A ? 0 : instr->raddr[mux - QPU_MUX_A];
 
-    if (mux == QPU_MUX_A)
-        print(out, "rf%u", instr->raddr_a);
-    else if (mux != QPU_MUX_B)
+    if (mux < QPU_MUX_A)
         print(out, "r%u", mux);
-    else if (!(instr->signals & QPU_SIG_SMALL_IMM))
-        print(out, "rf%u", instr->raddr_b);
-    else if (instr->raddr_b < 32)
-        print(out, "%" PRId32, (int32_t)qpu_small_immediate(instr->raddr_b));
+    else if (!qpu_is_immediate(instr, mux))
+        print(out, "rf%u", raddr);
+    else if (raddr < 32)
+        print(out, "%" PRId32, (int32_t)qpu_small_immediate(raddr));
     else
-        print(out, "0x%08" PRIx32, qpu_small_immediate(instr->raddr_b));
+        print(out, "0x%08" PRIx32, qpu_small_immediate(raddr));
     print(out, "%s", unpack_names[alu->unpack[i]]);
 }
 
-static void print_destination(struct text *out, uint8_t waddr, bool magic)
+static void print_destination(struct text *out, enum v3d_version version, uint8_t waddr, bool magic)
 {
-    const char *name = magic ? qpu_magic_name(waddr) : NULL;
+    const char *name = magic ? qpu_magic_name(version, waddr) : NULL;
 
     if (!magic)
         print(out, "rf%u", waddr);
@@ -67,7 +67,7 @@ static void print_alu(struct text *out, const struct qpu_instr *instr, const str
     print(out, "%s%s%s", qpu_op_name(alu->op), conds[alu->cond], flag_ops[alu->flag_op]);
     if (qpu_op_has_destination(alu->op)) {
         print(out, "%s", separator);
-        print_destination(out, alu->waddr, alu->magic);
+        print_destination(out, instr->version, alu->waddr, alu->magic);
         print(out, "%s", packs[alu->pack]);
         separator = ", ";
     }
@@ -93,11 +93,11 @@ static void print_signals(struct text *out, const struct qpu_instr *instr)
         if (!(instr->signals & names[i].signal))
             continue;
         print(out, "; %s", names[i].name);
-        if (names[i].signal == QPU_SIG_ROT && instr->raddr_b)
-            print(out, ".%u", instr->raddr_b); /* the code of a small immediate; 0: by r5 */
+        if (names[i].signal == QPU_SIG_ROT && instr->raddr[1])
+            print(out, ".%u", instr->raddr[1]); /* the code of a small immediate; 0: by r5 */
         if (names[i].signal & QPU_SIG_ADDRESSED) {
             print(out, ".");
-            print_destination(out, instr->sig_addr, instr->sig_magic);
+            print_destination(out, instr->version, instr->sig_addr, instr->sig_magic);
         }
     }
 }
@@ -138,11 +138,11 @@ int qpu_disassemble(const struct qpu_instr *instr, char *text, size_t size)
     return out.length;
 }
 
-bool v3d_qpu_describe(uint64_t word, char *text, size_t size)
+bool v3d_qpu_describe(enum v3d_version version, uint64_t word, char *text, size_t size)
 {
     struct qpu_instr instr;
     const char *reason;
-    bool decoded = qpu_decode(word, &instr, &reason);
+    bool decoded = qpu_decode(version, word, &instr, &reason);
 
     if (decoded)
         qpu_disassemble(&instr, text, size);

@@ -130,6 +130,16 @@ static void alu(struct qpu_thread *t, const struct qpu_uop *u)
         l->msf = qpu_select(qpu_condition(t, u->cond), labels, l->msf) | condition_labels(t, u->cond);
         return;
     case QPU_OP_MSF: labels = l->msf; break;
+    case QPU_OP_BALLOT:
+    case QPU_OP_BCASTF:
+    case QPU_OP_ALLEQ:
+    case QPU_OP_ALLFEQ:
+    case QPU_OP_SHUFFLE: { /* of what lanes, and which: labels is the union of both sources */
+        const qpu_u32 decides = condition_labels(t, u->cond);
+
+        labels = qpu_splat(all_lanes(&labels) | all_lanes(&decides));
+        break;
+    }
     case QPU_OP_FLAFIRST:
     case QPU_OP_FLNAFIRST: labels = qpu_splat(all_lanes(&l->flag_a)); break;
     case QPU_OP_MULTOP: l->rtop = labels; break;
@@ -220,7 +230,7 @@ static void write_unifa(struct qpu_thread *t, const struct qpu_uop *u)
 
 /* ---- memory ---- */
 
-/* A vector's component wraps within its 16 bytes. */
+/* Labels of a component, which may wrap. */
 static uint32_t *component_at(struct qpu_thread *t, const struct qpu_access *access, unsigned lane,
                               unsigned component)
 {

@@ -58,7 +58,7 @@ static bool read_code(struct qpu_program *program, struct qpu_worker *worker, bo
             return false;
         memcpy(&word, at, sizeof word);
         struct qpu_instr *instr = &program->instr[i];
-        bool decoded = qpu_decode(word, instr, &reason);
+        bool decoded = qpu_decode(program->version, word, instr, &reason);
 
         program->reason[i] = NULL;
         program->count = i + 1;
@@ -110,11 +110,10 @@ static struct qpu_uop *emit(struct emitter *e, qpu_run *run)
 
 static uint8_t source_slot(const struct qpu_instr *instr, uint8_t mux)
 {
-    if (mux == QPU_MUX_A)
-        return (uint8_t)(QPU_SLOT_RF + instr->raddr_a);
-    if (mux != QPU_MUX_B)
+    if (mux < QPU_MUX_A)
         return (uint8_t)(QPU_SLOT_ACC + mux);
-    return (uint8_t)((instr->signals & QPU_SIG_SMALL_IMM ? QPU_SLOT_IMM : QPU_SLOT_RF) + instr->raddr_b);
+    return (uint8_t)((qpu_is_immediate(instr, mux) ? QPU_SLOT_IMM : QPU_SLOT_RF) +
+                     instr->raddr[mux - QPU_MUX_A]);
 }
 
 /* Where an ALU's source comes from: those of mul are rotated first where the instruction says so. */
@@ -223,7 +222,7 @@ static void emit_rotation(struct emitter *e, const struct qpu_instr *instr)
     u->dst = QPU_SLOT_ROTATED;
     u->a = source_slot(instr, instr->mul.mux[0]);
     u->b = instr->mul.mux[0] == QPU_MUX_A;
-    u->value = instr->raddr_b ? instr->raddr_b % QPU_LANES : QPU_ROTATE_BY_R5;
+    u->value = instr->raddr[1] ? instr->raddr[1] % QPU_LANES : QPU_ROTATE_BY_R5;
 }
 
 static void emit_alus(struct emitter *e, const struct qpu_instr *instr)
@@ -277,14 +276,18 @@ static void emit_load(struct emitter *e, qpu_run *run, uint8_t waddr, bool magic
 
 static void emit_signals(struct emitter *e, const struct qpu_instr *instr)
 {
+    /* Where a load goes that names no register: r5, of a V3D 7.1 rf0. */
+    bool has_r5 = instr->version == V3D_42;
+    uint8_t target = has_r5 ? QPU_MAGIC_R5 : 0;
+
     if (instr->signals & QPU_SIG_LDTMU)
         emit_load(e, qpu_tmu_load, instr->sig_addr, instr->sig_magic);
     if (instr->signals & QPU_SIG_LDUNIF)
-        emit_load(e, qpu_load_uniform, QPU_MAGIC_R5, true);
+        emit_load(e, qpu_load_uniform, target, has_r5);
     if (instr->signals & QPU_SIG_LDUNIFRF)
         emit_load(e, qpu_load_uniform, instr->sig_addr, instr->sig_magic);
     if (instr->signals & QPU_SIG_LDUNIFA)
-        emit_load(e, qpu_load_unifa, QPU_MAGIC_R5, true);
+        emit_load(e, qpu_load_unifa, target, has_r5);
     if (instr->signals & QPU_SIG_LDUNIFARF)
         emit_load(e, qpu_load_unifa, instr->sig_addr, instr->sig_magic);
 }
@@ -316,12 +319,12 @@ static void emit_instruction(struct emitter *e)
         emit(e, qpu_branch_commit);
 }
 
-bool qpu_program_build(struct qpu_program *program, struct qpu_worker *worker, uint32_t va,
-                       bool single_segment)
+bool qpu_program_build(struct qpu_program *program, struct qpu_worker *worker, enum v3d_version version,
+                       uint32_t va, bool single_segment)
 {
     bool mapped;
 
-    *program = (struct qpu_program){.va = va};
+    *program = (struct qpu_program){.version = version, .va = va};
     if (!read_code(program, worker, single_segment, &mapped))
         return false;
     program->first = malloc((program->count + 1) * sizeof *program->first);

@@ -101,6 +101,7 @@ struct qpu_uop {
 #define QPU_GO_ON(thread, uop) return (uop)[1].run((thread), (uop) + 1)
 
 struct qpu_program {
+    enum v3d_version version;
     uint32_t va; /* GPU address of the first instruction */
     uint32_t count;
     bool uses_barrier, uses_thread_index;
@@ -115,8 +116,8 @@ struct qpu_program {
 
 /* Translate the shader at va. What is wrong with its code shows when a thread comes to it. False: the host's
  * memory is exhausted. */
-bool qpu_program_build(struct qpu_program *program, struct qpu_worker *worker, uint32_t va,
-                       bool single_segment);
+bool qpu_program_build(struct qpu_program *program, struct qpu_worker *worker, enum v3d_version version,
+                       uint32_t va, bool single_segment);
 void qpu_program_free(struct qpu_program *program);
 
 /* Stop the thread with an error that names the instruction. Returns NULL, for a handler to return. */

@@ -190,7 +190,7 @@ static const struct {
 
 /*
  * Set the access's base and offsets if all lanes that take part have aligned addresses in one range of
- * memory, and no vector goes past the end of its 16 bytes.
+ * memory, and no vector goes past the end of its 16 bytes, or where it does not wrap there, of its page.
  */
 QPU_INLINE void find_base(struct qpu_thread *t, struct qpu_access *access, bool write)
 {
@@ -200,8 +200,9 @@ QPU_INLINE void find_base(struct qpu_thread *t, struct qpu_access *access, bool 
     if (access->lanes != QPU_ALL_LANES)
         offset &= (qpu_u32)qpu_mask_from_bits(access->lanes);
     qpu_u32 refused = (qpu_u32)(offset >= range->bytes) | (offset & (access->bytes - 1));
+    const uint32_t end = access->wraps ? 16 : V3D_PAGE_BYTES;
     if (access->components > 1)
-        refused |= (qpu_u32)((offset & 15) > 16 - 4 * access->components);
+        refused |= (qpu_u32)((offset & (end - 1)) > end - 4 * access->components);
     access->offset = offset;
     access->base = qpu_any(refused) ? NULL : range->host;
 }
@@ -223,6 +224,9 @@ const struct qpu_uop *qpu_tmu_address(struct qpu_thread *t, const struct qpu_uop
         .operation = config >> 3 & 15,
         .components = elements[type].components,
         .bytes = elements[type].bytes,
+        /* Mesa 25.0.7, src/broadcom/vulkan/v3dv_device.c (scalarBlockLayout): a V3D 4.2 does, a 7.1 does not.
+         */
+        .wraps = elements[type].components > 1 && t->worker->program->version == V3D_42,
     };
     access.lanes = access.exist & qpu_condition_bits(t, u->cond);
     find_base(t, &access, t->tmu_data_count > 0);

@@ -29,15 +29,15 @@ struct qpu_access {
     unsigned exist, lanes; /* bit i: lane i may take part; it does */
     unsigned site, type, operation, components;
     unsigned bytes; /* of one component */
+    bool wraps;     /* a vector's components stay within its 16 bytes */
 };
 
-/* A vector's component wraps within its 16 bytes. */
 static inline uint32_t qpu_component_address(const struct qpu_access *access, unsigned lane,
                                              unsigned component)
 {
     uint32_t address = access->address[lane];
 
-    return access->components == 1 ? address : (address & ~15u) | ((address + 4 * component) & 15);
+    return access->wraps ? (address & ~15u) | ((address + 4 * component) & 15) : address + 4 * component;
 }
 
 /* Note an access of words that do not wrap; only while an access map is kept. */

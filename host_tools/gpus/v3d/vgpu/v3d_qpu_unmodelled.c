@@ -2,17 +2,21 @@
 /* Which instructions the interpreter refuses, and why. Sources: see v3d_qpu_program.c and v3d_qpu_alu.c. */
 #include "v3d_qpu_program.h"
 
-static const char *unmodelled_destination(uint8_t op, uint8_t waddr, bool magic)
+static const char *unmodelled_destination(enum v3d_version version, uint8_t op, uint8_t waddr, bool magic)
 {
     if (op == QPU_OP_FCMP || op == QPU_OP_MULTOP || op == QPU_OP_SETMSF)
         return magic && waddr == QPU_MAGIC_NOP ? NULL
                                                : "written result of an operation that is used for its effect";
     if ((op == QPU_OP_BARRIERID) != (magic && waddr == QPU_MAGIC_SYNCB))
         return "barrierid without syncb, or the reverse";
-    if (!magic || waddr <= QPU_MAGIC_NOP)
+    if (!magic || waddr == QPU_MAGIC_NOP)
         return NULL;
-    if (!qpu_magic_name(waddr))
+    if (!qpu_magic_name(version, waddr))
         return "reserved magic write address";
+    if (version == V3D_71 && (waddr == QPU_MAGIC_R5 || waddr == QPU_MAGIC_R5REP))
+        return "write to quad or rep, of which no source says what it does";
+    if (waddr < QPU_MAGIC_NOP)
+        return NULL;
     if (waddr >= QPU_MAGIC_TMUC && waddr <= QPU_MAGIC_TMUHSLOD)
         return "TMU texture lookup: not modelled";
     switch (waddr) {
@@ -31,7 +35,7 @@ static const char *unmodelled_destination(uint8_t op, uint8_t waddr, bool magic)
     }
 }
 
-static const char *unmodelled_alu(const struct qpu_alu *alu)
+static const char *unmodelled_alu(enum v3d_version version, const struct qpu_alu *alu)
 {
     bool carry = alu->flag_op == QPU_FLAG_PUSHC || alu->flag_op >= QPU_FLAG_ANDC;
 
@@ -64,7 +68,7 @@ static const char *unmodelled_alu(const struct qpu_alu *alu)
     }
     if (alu->op == QPU_OP_FCMP && alu->pack != QPU_PACK_NONE)
         return "packed fcmp";
-    return unmodelled_destination(alu->op, alu->waddr, alu->magic);
+    return unmodelled_destination(version, alu->op, alu->waddr, alu->magic);
 }
 
 /* Known is that one source of the mul ALU is rotated, also where it is both sources (py-videocore6,
@@ -74,7 +78,7 @@ static const char *unmodelled_rotation(const struct qpu_instr *instr)
     const struct qpu_alu *mul = &instr->mul;
     unsigned sources = qpu_op_sources(mul->op);
 
-    if (instr->raddr_b >= 32)
+    if (instr->raddr[1] >= 32)
         return "rotation by a number that is no small integer";
     for (unsigned i = 0; i < qpu_op_sources(instr->add.op); i++)
         if (instr->add.mux[i] == QPU_MUX_B)
@@ -113,10 +117,11 @@ const char *qpu_unmodelled(const struct qpu_program *program, uint32_t i)
         return "signal that is not modelled (ucb)";
     if ((instr->signals & QPU_SIG_ROT) && (reason = unmodelled_rotation(instr)))
         return reason;
-    if ((reason = unmodelled_alu(&instr->add)) || (reason = unmodelled_alu(&instr->mul)))
+    if ((reason = unmodelled_alu(instr->version, &instr->add)) ||
+        (reason = unmodelled_alu(instr->version, &instr->mul)))
         return reason;
     if ((instr->signals & QPU_SIG_ADDRESSED) &&
-        (reason = unmodelled_destination(QPU_OP_NOP, instr->sig_addr, instr->sig_magic)))
+        (reason = unmodelled_destination(instr->version, QPU_OP_NOP, instr->sig_addr, instr->sig_magic)))
         return reason;
     unsigned uniform_reads =
         (instr->signals & QPU_SIG_LDUNIF ? 1 : 0) + (instr->signals & QPU_SIG_LDUNIFRF ? 1 : 0);

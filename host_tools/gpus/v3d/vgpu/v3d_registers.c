@@ -1,15 +1,28 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Register table of the V3D 4.2: v3d_register_map.h, generated from trace_format/gpus/v3d42.toml. */
+/* The V3D 4.2: its tables are v3d_register_map.h, generated from trace_format/gpus/v3d42.toml. */
 #include "v3d_registers.h"
 
-const struct vgpu_register v3d_registers[] = {V3D_REGISTER_ROWS};
-const size_t v3d_register_count = sizeof(v3d_registers) / sizeof(v3d_registers[0]);
+static const struct vgpu_register registers[] = {V3D_REGISTER_ROWS};
+static const struct vgpu_block blocks[] = {V3D_BLOCK_ROWS};
 
-const struct vgpu_block *v3d_block(uint32_t offset)
+const struct v3d_chip v3d42_chip = {
+    .version = V3D_42,
+    .name = "v3d42",
+    .registers = registers,
+    .register_count = sizeof(registers) / sizeof(registers[0]),
+    .blocks = blocks,
+    .block_count = sizeof(blocks) / sizeof(blocks[0]),
+    .queued_config = CORE_CSD_QUEUED_CFG0,
+    .current_config = CORE_CSD_CURRENT_CFG0,
+    .config_words = 7,
+    .compute_done = CORE_INT_STS_CSDDONE,
+    .interrupt_lines = 1,
+};
+
+const struct vgpu_block *v3d_block(const struct v3d_chip *chip, uint32_t offset)
 {
-    static const struct vgpu_block blocks[] = {V3D_BLOCK_ROWS};
-    size_t i = sizeof(blocks) / sizeof(blocks[0]) - 1;
-    while (i > 0 && offset < blocks[i].offset)
+    size_t i = chip->block_count - 1;
+    while (i > 0 && offset < chip->blocks[i].offset)
         i--;
-    return &blocks[i];
+    return &chip->blocks[i];
 }

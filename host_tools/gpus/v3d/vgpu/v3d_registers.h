@@ -1,27 +1,21 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Register table of the V3D 4.2 of a BCM2711. It is generated from trace_format/gpus/v3d42.toml,
- * which names the sources (Linux 6.1 drivers/gpu/drm/v3d/v3d_regs.h; drivers/soc/bcm/bcm2835-power.c
- * for the power blocks). Only what the Linux driver uses is there: anything else is an access that
- * nobody can have recorded.
+ * Registers of the V3D 4.2 of a BCM2711, generated from trace_format/gpus/v3d42.toml, which names the sources
+ * (Linux 6.1 drivers/gpu/drm/v3d/v3d_regs.h; drivers/soc/bcm/bcm2835-power.c for the power blocks), and of
+ * the V3D 7.1 of a BCM2712, which trace_format/gpus/v3d71.toml describes. Only what the Linux driver uses is
+ * there: anything else is an access that nobody can have recorded.
+ *
+ * The names are those of the V3D 4.2. What has a name here and is used is at the same place in a V3D 7.1;
+ * what is not is in struct v3d_chip.
  */
 #ifndef GRAMOPHONE_V3D_REGISTERS_H
 #define GRAMOPHONE_V3D_REGISTERS_H
 
-#include <stddef.h>
-#include <stdint.h>
-
+#include "v3d_chip.h"
 #include "v3d_register_map.h"
-#include "vgpu_register.h"
 
 #define MMU_VIOLATIONS (HUB_MMU_CTL_CAP_EXCEEDED | HUB_MMU_CTL_PT_INVALID | HUB_MMU_CTL_WRITE_VIOLATION)
 #define PM_PASSWORD 0x5a000000u
 enum { L2T_FLUSH = 0, L2T_CLEAR = 1, L2T_CLEAN = 2 }; /* CORE_CTL_L2TCACTL_FLM */
-
-extern const struct vgpu_register v3d_registers[];
-extern const size_t v3d_register_count;
-
-/* The block that a window offset is in. */
-const struct vgpu_block *v3d_block(uint32_t offset);
 
 #endif
