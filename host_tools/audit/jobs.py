@@ -188,7 +188,7 @@ class _Follower:
         if reader is None:
             return self._region(space, va)
         try:
-            shader = reader(read, va, self.state.named)
+            shader = reader(self.state.profile, read, va, self.state.named)
         except BuildError as error:
             first = read(va, 8)
             shader = Shader(first or b"", (), f"not shown: {str(error).splitlines()[0]}")

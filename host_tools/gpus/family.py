@@ -75,10 +75,10 @@ class Family:
             jobs are chains of descriptors.
         job_work: how much a job has to do, in words, given the same.
         describes_job: names of registers that describe a job.
-        read_shader: the shader at an address, given what reads memory (None: not mapped, or not known) and what
-            has been written to a register; None where nothing here can tell instructions apart.
-        list_job: what a job says that is started now, given how it is started, what has been written to a register
-            (0: not known) and a reader of memory; None: nothing is said of its jobs.
+        read_shader: the shader at an address, given the GPU, what reads memory (None: not mapped, or not known)
+            and what has been written to a register; None where nothing here can tell instructions apart.
+        list_job: what a job says that is started now, given the GPU, how it is started, what has been written to a
+            register (0: not known) and a reader of memory; None: nothing is said of its jobs.
         transfers: how lists copy and fill memory, and how compute jobs do; None: lists do not.
         passes: by name, in the order in which they run, passes over a trace's actions that are for its GPUs only.
     """
@@ -97,8 +97,10 @@ class Family:
     job_addresses: Callable[[Callable[[str], int]], list[Named]] | None = None
     job_work: Callable[[Callable[[str], int]], str] | None = None
     describes_job: re.Pattern[str] = NOTHING
-    read_shader: Callable[[Callable[[int, int], bytes | None], int, Callable[[str], int]], Shader] | None = None
-    list_job: Callable[[Job, Callable[[str], int], Read], Listing] | None = None
+    read_shader: (
+        Callable[[Profile, Callable[[int, int], bytes | None], int, Callable[[str], int]], Shader] | None
+    ) = None
+    list_job: Callable[[Profile, Job, Callable[[str], int], Read], Listing] | None = None
     transfers: Transfers | None = None
     passes: Mapping[str, Callable[[Actions, Profile], Actions]] = field(default_factory=dict)
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from trace_format.actions import Action
+from trace_format.profile import Profile
 
 
 class UnknownListError(ValueError):
@@ -41,8 +42,8 @@ class Transfers:
     """How a family transfers memory by lists, and how compute jobs do the same.
 
     Attributes:
-        of_list: the transfer of a list job that is started now, by its kind, what has been written to a register,
-            and a reader of memory (as `listing.Read`); None: it writes nothing; UnknownListError.
+        of_list: the transfer of a list job that is started now, by the GPU, its kind, what has been written to a
+            register, and a reader of memory (as `listing.Read`); None: it writes nothing; UnknownListError.
         memory: code, and what else jobs for these transfers read, as it must lie at a GPU address that is a
             multiple of a page's size.
         job: the register writes that start the job for transfer number so-and-so, where `memory` lies at an
@@ -50,7 +51,9 @@ class Transfers:
         settle: actions after such a job, until memory holds what it wrote.
     """
 
-    of_list: Callable[[str, Callable[[str], int], Callable[[int, int, int], bytes | None]], Transfer | None]
+    of_list: Callable[
+        [Profile, str, Callable[[str], int], Callable[[int, int, int], bytes | None]], Transfer | None
+    ]
     memory: Callable[[Sequence[Transfer], int], bytes]
     job: Callable[[Sequence[Transfer], int, int], list[tuple[str, int]]]
     settle: Callable[[], list[Action]]

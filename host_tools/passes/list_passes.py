@@ -62,7 +62,7 @@ def list_jobs(trace: Trace) -> Iterator[ListJob]:
         if row.register in kinds:
             job = kinds[row.register]
             try:
-                found = transfers.of_list(job.kind, register, read)
+                found = transfers.of_list(gpu, job.kind, register, read)
                 yield ListJob(index, job, found is not None, found)
             except UnknownListError:
                 yield ListJob(index, job, True, None)

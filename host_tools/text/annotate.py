@@ -51,7 +51,7 @@ def started_jobs(trace: Trace, places: Places) -> Iterator[StartedJob]:
             written[row.register] = written.get(row.register, 0) & ~row.mask | row.value & row.mask
             job = starts.of(row)
             if job is not None and family.list_job is not None:
-                yield StartedJob(index, number, family.list_job(job, register, places.read))
+                yield StartedJob(index, number, family.list_job(gpu, job, register, places.read))
 
 
 def annotations_of(trace: Trace) -> Annotations:

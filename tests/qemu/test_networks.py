@@ -33,12 +33,13 @@ def test_the_demo_recording_comes_out_identical() -> None:
     assert fresh.build(compress=False) == expected
 
 
-def test_the_recording_on_a_mali_comes_out_identical(shared_folder: Path) -> None:
-    """As above; `python -m tests.support.networks` replaces what is committed."""
-    fresh = networks.recorded(networks.LENET, shared_folder, "mali_g71")
-    expected = Trace.read(networks.COMMITTED["mali_g71"])
+@pytest.mark.parametrize("gpu", ["mali_g71", pytest.param("v3d71", marks=pytest.mark.exhaustive)])
+def test_the_recording_on_another_gpu_comes_out_identical(gpu: str, shared_folder: Path) -> None:
+    """As above; `python -m tests.support.networks GPU` replaces what is committed."""
+    fresh = networks.recorded(networks.LENET, shared_folder, gpu)
+    expected = Trace.read(networks.COMMITTED[gpu])
     if not same_versions(fresh, expected):
-        expected = networks.record(networks.LENET, "mali_g71")
+        expected = networks.record(networks.LENET, gpu)
     assert fresh.build() == expected.build()
 
 
@@ -51,6 +52,7 @@ def test_the_recording_on_a_mali_comes_out_identical(shared_folder: Path) -> Non
         ("mali_g71", networks.LENET),
         pytest.param("mali_g71", "squeezenet_v1_1", marks=pytest.mark.exhaustive),
         pytest.param("mali_g71", "mobilenet_v1", marks=pytest.mark.exhaustive),
+        pytest.param("v3d71", "mobilenet_v1", marks=pytest.mark.exhaustive),
     ],
 )
 def test_networks(gpu: str, name: str, shared_folder: Path, tmp_path: Path) -> None:

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Whole networks, recorded once in a run of the tests: that takes a minute.
 
-`python -m tests.support.networks` makes the committed recording of LeNet on a Mali again.
+`python -m tests.support.networks GPU` makes a committed recording of LeNet again: mali_g71 or v3d71.
 """
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -21,7 +22,8 @@ from trace_format.trace import Trace
 SEED = 11
 LENET = "lenet"
 # Committed recordings of LeNet.
-COMMITTED = {DEFAULT_GPU: RAW, "mali_g71": Path(__file__).with_name("lenet.mali_g71.raw.gtr")}
+COMMITTED = {DEFAULT_GPU: RAW}
+COMMITTED |= {gpu: Path(__file__).with_name(f"lenet.{gpu}.raw.gtr") for gpu in ("mali_g71", "v3d71")}
 SIZES = {"mobilenet_v1": 224, "squeezenet_v1_1": 227}
 
 
@@ -68,4 +70,4 @@ def built(name: str, folder: Path, gpu: str = DEFAULT_GPU) -> Trace:
 
 
 if __name__ == "__main__":
-    write_atomically(COMMITTED["mali_g71"], record(LENET, "mali_g71").build())
+    write_atomically(COMMITTED[sys.argv[1]], record(LENET, sys.argv[1]).build())

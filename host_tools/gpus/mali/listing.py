@@ -18,14 +18,14 @@ from host_tools.gpus.mali.job_manager import (
     job_type,
 )
 from host_tools.gpus.mali.notation import program
-from trace_format.profile import Job
+from trace_format.profile import Job, Profile
 
 MAX_JOBS = 0x10000  # a job's index has 16 bits
 _DRAW, _DRAW_BYTES, _STATE_BYTES, _STORAGE_BYTES = 64, 128, 64, 32
 _INVOCATION, _PARAMETERS = 32, 40
 
 
-def list_job(job: Job, register: Callable[[str], int], read: Read) -> Listing:
+def list_job(gpu: Profile, job: Job, register: Callable[[str], int], read: Read) -> Listing:
     """The chain that is started now; `register`: what has been written to one, 0 where that is not known."""
     slot = job.start.name.partition(".")[0]
     head = register(f"{slot}.HEAD_NEXT_LO") | register(f"{slot}.HEAD_NEXT_HI") << 32

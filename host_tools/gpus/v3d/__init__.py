@@ -12,7 +12,7 @@ from host_tools.gpus.v3d.page_tables import V3dTables
 from host_tools.gpus.v3d.shaders import read_shader
 
 FAMILY = Family(
-    gpus=("v3d42",),
+    gpus=("v3d42", "v3d71"),
     page_tables=V3dTables,
     conversion=Registers,
     first_written={"core0.CSD_QUEUED_CFG0": "core0.CSD_QUEUED_CFG1"},  # Linux v3d_sched.c

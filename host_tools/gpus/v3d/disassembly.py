@@ -21,9 +21,10 @@ _UNIFORM = re.compile(
     r"; ldunif(rf)?\b|\btmuau\b|^bu\b|; wrtmuc\b"
 )  # not ldunifa, which has an address of its own
 _TEXT_BYTES = 256
+_VERSIONS = {"v3d42": 42, "v3d71": 71}  # by profile: enum v3d_version of vgpu/v3d_version.h
 
 _ffi = cffi.FFI()
-_ffi.cdef("bool v3d_qpu_describe(uint64_t word, char *text, size_t size);")
+_ffi.cdef("bool v3d_qpu_describe(int version, uint64_t word, char *text, size_t size);")
 
 
 @dataclass(frozen=True)
@@ -46,20 +47,21 @@ def _library() -> Any:
 
 
 @functools.lru_cache(maxsize=1 << 16)
-def instruction(word: int) -> Word:
-    """One word. BuildError: the virtual GPU cannot be compiled."""
+def instruction(gpu: str, word: int) -> Word:
+    """One word, as the GPU with this profile reads it. BuildError: the virtual GPU cannot be compiled."""
     text = _ffi.new("char[]", _TEXT_BYTES)
-    valid = bool(_library().v3d_qpu_describe(word, text, _TEXT_BYTES))
+    valid = bool(_library().v3d_qpu_describe(_VERSIONS[gpu], word, text, _TEXT_BYTES))
     return Word(word, valid, _ffi.string(text).decode())
 
 
-def program(read: Callable[[int], int | None], single_segment: bool) -> list[Word]:
+def program(gpu: str, read: Callable[[int], int | None], single_segment: bool) -> list[Word]:
     """The words of a shader, from its first one to the end of its thread.
 
     That is where the virtual GPU sees it too: two instructions after the thread switch that ends the last section,
     or the furthest branch target if that is beyond. A word that is no instruction ends it.
 
     Args:
+        gpu: name of the GPU's profile.
         read: the word with a number, counted from the first; None: there is none.
         single_segment: the shader has one section, as bit 1 of CSD_QUEUED_CFG5 says.
     """
@@ -71,7 +73,7 @@ def program(read: Callable[[int], int | None], single_segment: bool) -> list[Wor
         word = read(index)
         if word is None:
             break
-        decoded = instruction(word)
+        decoded = instruction(gpu, word)
         found.append(decoded)
         if not decoded.valid:
             if index >= furthest:

@@ -2,7 +2,7 @@
 """What registers say of a compute job of a V3D: where code and uniforms lie, and how much work it is.
 
 Sources: Mesa 22.3.6 src/broadcom/vulkan/v3dv_queue.c and v3dv_pipeline.c (CFG5: code and flags; CFG6: uniforms),
-v3dv_cmd_buffer.c (cmd_buffer_create_csd_job, CFG0 to CFG3).
+v3dv_cmd_buffer.c (cmd_buffer_create_csd_job, CFG0 to CFG3); for the V3D 7.1 Mesa 25.0.7 (there too: CFG4).
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from host_tools.gpus.family import Named
+from trace_format.profile import Profile
 
 CODE_FLAGS = 7  # bits of CSD_QUEUED_CFG5 that are no address: propagate NaNs, single segment, threading
 INSTRUCTION_BYTES, UNIFORM_BYTES = 8, 4
@@ -23,6 +24,11 @@ def addresses(register: Callable[[str], int]) -> list[Named]:
     if uniforms:  # a shader without any has none
         found.append(Named("uniforms", uniforms, UNIFORM_BYTES, False))
     return found
+
+
+def batches(gpu: Profile, word: int) -> int:
+    """How many batches CSD_QUEUED_CFG4 says there are."""
+    return word + ("NUM_BATCHES_M1" in gpu.bit_names["core0.CSD_QUEUED_CFG4"])
 
 
 def work(register: Callable[[str], int]) -> str:

@@ -11,11 +11,11 @@ from collections.abc import Callable
 from host_tools.gpus.listing import Descriptor, Instruction, Listing, Read
 from host_tools.gpus.transfers import UnknownListError
 from host_tools.gpus.v3d.disassembly import WORD_BYTES, program
-from host_tools.gpus.v3d.jobs import CODE_FLAGS, UNIFORM_BYTES
+from host_tools.gpus.v3d.jobs import CODE_FLAGS, UNIFORM_BYTES, batches
 from host_tools.gpus.v3d.lists import transfer
 from host_tools.gpus.v3d.shaders import SINGLE_SEGMENT
 from host_tools.vgpu.build import BuildError
-from trace_format.profile import Job
+from trace_format.profile import Job, Profile
 
 _LISTS = {"bin": "CLE_CT0Q", "render": "CLE_CT1Q"}
 _RANGE = {"BA": "first address", "EA": "end"}
@@ -25,27 +25,27 @@ _WHAT = {
 }
 
 
-def list_job(job: Job, register: Callable[[str], int], read: Read) -> Listing:
+def list_job(gpu: Profile, job: Job, register: Callable[[str], int], read: Read) -> Listing:
     """A job that is started now; `register`: what has been written to one, 0 where that is not known."""
     if job.kind in _LISTS:
         prefix = _LISTS[job.kind]
         fields = {what: f"{register(f'core0.{prefix}{end}'):#x}" for end, what in _WHAT[job.kind].items()}
         try:
-            moved = transfer(job.kind, register, read)
+            moved = transfer(gpu, job.kind, register, read)
             remarks = [str(moved)] if moved else []
         except UnknownListError as error:
             remarks = [f"what the list stores is not known: {error}"]
         return Listing(job.kind, descriptors=[Descriptor("control list", -1, 0, dict(fields))], remarks=remarks)
     cfg = [register(f"core0.CSD_QUEUED_CFG{index}") for index in range(7)]
     code, uniforms = cfg[5] & ~CODE_FLAGS, cfg[6]
-    found = Listing("compute", descriptors=[Descriptor("dispatch", -1, 0, _dispatch(cfg))])
+    found = Listing("compute", descriptors=[Descriptor("dispatch", -1, 0, _dispatch(gpu, cfg))])
 
     def word(index: int) -> int | None:
         data = read(0, code + WORD_BYTES * index, WORD_BYTES)
         return int.from_bytes(data, "little") if data is not None else None
 
     try:
-        words = program(word, bool(cfg[5] & SINGLE_SEGMENT))
+        words = program(gpu.name, word, bool(cfg[5] & SINGLE_SEGMENT))
     except BuildError as error:
         found.remarks.append(f"code at {code:#010x} is not disassembled: {error}")
         return found
@@ -63,7 +63,7 @@ def list_job(job: Job, register: Callable[[str], int], read: Read) -> Listing:
     return found
 
 
-def _dispatch(cfg: list[int]) -> dict[str, int | str]:
+def _dispatch(gpu: Profile, cfg: list[int]) -> dict[str, int | str]:
     flags = [
         name for bit, name in ((4, "propagate NaNs"), (2, "single segment"), (1, "four threads")) if cfg[5] & bit
     ]
@@ -75,7 +75,7 @@ def _dispatch(cfg: list[int]) -> dict[str, int | str]:
         "batches per supergroup": (cfg[3] >> 12 & 0xFF) + 1,
         "highest supergroup id": cfg[3] >> 20 & 0x3F,
         "overlaps the one before": cfg[3] >> 26 & 1,
-        "batches": cfg[4] + 1,
+        "batches": batches(gpu, cfg[4]),
         "code": f"{cfg[5] & ~CODE_FLAGS:#010x}",
         "flags": ", ".join(flags) or "none",
         "uniforms": f"{cfg[6]:#010x}",

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 
 from host_tools.gpus.listing import Read
 from host_tools.gpus.transfers import Transfer, UnknownListError
+from trace_format.profile import Profile
 
 # Opcode -> bytes of the packet, for those that may stand in these lists.
 _SIZES = {1: 1, 13: 1, 18: 1, 19: 1, 20: 9, 21: 2, 23: 3, 25: 2, 26: 1, 27: 1, 29: 13, 30: 13}
@@ -25,22 +26,24 @@ def _bits(payload: int, low: int, count: int) -> int:
     return payload >> low & (1 << count) - 1
 
 
-def _packets(read: Read, start: int, end: int) -> Iterator[tuple[int, int]]:
+def _packets(gpu: Profile, read: Read, start: int, end: int) -> Iterator[tuple[int, int]]:
     """Opcode and payload, the first byte the lowest, of each packet of a list."""
     data = read(0, start, end - start) if start < end else b""
     if data is None:
         raise UnknownListError(f"list at {start:#010x} is not mapped")
     at = 0
     while at < len(data):
-        size = _SIZES.get(data[at], 0)
+        size = 1 if data[at] == _CLEAR and gpu.name == "v3d71" else _SIZES.get(data[at], 0)
         if not size or at + size > len(data):
             raise UnknownListError(f"list at {start:#010x}: packet {data[at]} at {start + at:#010x}")
         yield data[at], int.from_bytes(data[at + 1 : at + size], "little")
         at += size
 
 
-def transfer(kind: str, register: Callable[[str], int], read: Read) -> Transfer | None:
+def transfer(gpu: Profile, kind: str, register: Callable[[str], int], read: Read) -> Transfer | None:
     """The transfer of a list that is started now; None: it stores nothing.
+
+    Those of a V3D 7.1 describe the frame in another way, which is not known here.
 
     Raises:
         UnknownListError: it stores, and not as V3DV copies and fills buffers.
@@ -51,7 +54,7 @@ def transfer(kind: str, register: Callable[[str], int], read: Read) -> Transfer 
     steps: list[tuple[int, int]] = []
     cleared = stores = False
     covered: set[int] = set()
-    for opcode, payload in _packets(read, register("core0.CLE_CT1QBA"), register("core0.CLE_CT1QEA")):
+    for opcode, payload in _packets(gpu, read, register("core0.CLE_CT1QBA"), register("core0.CLE_CT1QEA")):
         if opcode == _CONFIG and _bits(payload, 0, 4) == _COMMON:
             width, height = _bits(payload, 8, 16), _bits(payload, 24, 16)
         elif opcode == _CONFIG and _bits(payload, 0, 8) == _CLEAR_COLOR:
@@ -63,7 +66,7 @@ def transfer(kind: str, register: Callable[[str], int], read: Read) -> Transfer 
         elif opcode == _TILE_LIST:
             steps += [
                 step
-                for step in _packets(read, payload & 0xFFFFFFFF, payload >> 32)
+                for step in _packets(gpu, read, payload & 0xFFFFFFFF, payload >> 32)
                 if step[0] in (_STORE, _LOAD) and _bits(step[1], 0, 4) != _NO_BUFFER
             ]
             stores = any(opcode == _STORE for opcode, _ in steps)
@@ -73,6 +76,8 @@ def transfer(kind: str, register: Callable[[str], int], read: Read) -> Transfer 
             raise UnknownListError("a store outside of the generic tile list")
     if not stores:
         return None
+    if gpu.name == "v3d71":
+        raise UnknownListError("it loads or stores the tile buffer of a V3D 7.1")
     columns, rows = _bits(supertiles, 16, 8), _bits(supertiles, 24, 8)
     if covered != {row << 8 | column for row in range(rows) for column in range(columns)}:
         raise UnknownListError("it does not cover the frame")

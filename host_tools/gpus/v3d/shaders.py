@@ -7,11 +7,14 @@ from collections.abc import Callable
 
 from host_tools.gpus.family import Shader
 from host_tools.gpus.v3d.disassembly import MAX_INSTRUCTIONS, WORD_BYTES, program
+from trace_format.profile import Profile
 
 SINGLE_SEGMENT = 2  # bit of CSD_QUEUED_CFG5
 
 
-def read_shader(read: Callable[[int, int], bytes | None], va: int, register: Callable[[str], int]) -> Shader:
+def read_shader(
+    gpu: Profile, read: Callable[[int, int], bytes | None], va: int, register: Callable[[str], int]
+) -> Shader:
     """The shader at a GPU address, to the end of its thread.
 
     Raises:
@@ -25,7 +28,7 @@ def read_shader(read: Callable[[int, int], bytes | None], va: int, register: Cal
         runs_on = data is None
         return int.from_bytes(data, "little") if data is not None else None
 
-    words = program(word, bool(register("core0.CSD_QUEUED_CFG5") & SINGLE_SEGMENT))
+    words = program(gpu.name, word, bool(register("core0.CSD_QUEUED_CFG5") & SINGLE_SEGMENT))
     flaw = ""
     if runs_on or len(words) == MAX_INSTRUCTIONS:
         flaw = "it runs on into memory that is not mapped, or whose content is not known"
