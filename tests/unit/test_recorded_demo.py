@@ -18,10 +18,11 @@ from host_tools.machine.boot import job_archive
 from host_tools.record.ncnn_job import ncnn_job
 
 # SHA-256 of the guest's own files, command and init; recorded anew by `make record-demo` and
-# `python -m tests.support.networks`.
+# `python -m tests.support.networks GPU`.
 GIVEN = {
     "v3d42": "323d8a97db24d1abed1d09845f82efc0c45aa728f1e64f9367e28c06000a929d",
     "mali_g71": "5ce0eb954e67886f0598dd59ec3c814d3d33e2077232582fd77df843958030ca",
+    "v3d71": "323d8a97db24d1abed1d09845f82efc0c45aa728f1e64f9367e28c06000a929d",
 }
 
 
