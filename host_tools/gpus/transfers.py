@@ -54,6 +54,6 @@ class Transfers:
     of_list: Callable[
         [Profile, str, Callable[[str], int], Callable[[int, int, int], bytes | None]], Transfer | None
     ]
-    memory: Callable[[Sequence[Transfer], int], bytes]
-    job: Callable[[Sequence[Transfer], int, int], list[tuple[str, int]]]
-    settle: Callable[[], list[Action]]
+    memory: Callable[[Profile, Sequence[Transfer], int], bytes]
+    job: Callable[[Profile, Sequence[Transfer], int, int], list[tuple[str, int]]]
+    settle: Callable[[Profile], list[Action]]

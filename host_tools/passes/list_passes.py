@@ -107,7 +107,7 @@ def _compute_copies(program: Program) -> None:
         return
     chosen = [transfer for *_, transfer in edits]
     page = int(memory.mappings.pages.max()) + 2  # what is before it may be fetched ahead, too
-    _add_memory(memory, page, transfers.memory(chosen, page * PAGE_BYTES))
+    _add_memory(memory, page, transfers.memory(program.profile, chosen, page * PAGE_BYTES))
     parts, at = [], 0
     befores = np.array([write.before for write in memory.cpu_writes], np.int64)
     moved = befores.copy()
@@ -139,7 +139,7 @@ def _compute(
     """The start of a compute job and the service of its interrupt, in place of a list job's."""
     job = next(job for job in gpu.jobs if job.kind == "compute")
     start, *service = actions_of(old)
-    words = transfers.job(chosen, number, va)
+    words = transfers.job(gpu, chosen, number, va)
     writes = [start.with_(register=gpu.register(name).index, value=value) for name, value in words]
     for row in service:
         if row.op == Op.REG_READ_ONCE:
@@ -147,7 +147,7 @@ def _compute(
         elif row.op == Op.REG_WRITE:
             row = row.with_(value=job.done_bits)
         writes.append(row)
-    return array_of([*writes, *transfers.settle()])
+    return array_of([*writes, *transfers.settle(gpu)])
 
 
 def _drop_no_op_lists(program: Program) -> None:

@@ -21,6 +21,7 @@ from host_tools.passes.list_passes import list_jobs
 from host_tools.passes.pipeline import build
 from host_tools.runners import run as replay_on
 from host_tools.runners.replay import ReplayRequest
+from host_tools.support.gpu_folders import DEFAULT_GPU
 from signing.keys import Algorithm, generate
 from signing.sign import FileSigner, sign_trace
 from tests.support.guest_programs import SHADER, compile_vadd, cross_compile, record, refused
@@ -95,9 +96,11 @@ def test_recorded_twice_it_is_the_same_file(recorded: tuple[Result, Path], vadd:
     assert (tmp_path / "again.gtr").read_bytes() == recorded[1].read_bytes()
 
 
-def test_copies_fills_and_updates_of_buffers(root: RecordRoot, tmp_path: Path) -> None:
+@pytest.mark.parametrize("gpu", [DEFAULT_GPU, pytest.param("v3d71", marks=pytest.mark.exhaustive)])
+def test_copies_fills_and_updates_of_buffers(gpu: str, root: RecordRoot, tmp_path: Path) -> None:
     """By items of 1, 2 and 4 bytes: right in the guest; compute jobs once built, which leave the same bytes."""
-    result = record("-o", tmp_path / "raw.gtr", "--", compile_vadd(root, tmp_path, "copies"), SHADER, COUNT)
+    words = ("-o", tmp_path / "raw.gtr", "--gpu", gpu)
+    result = record(*words, "--", compile_vadd(root, tmp_path, "copies"), SHADER, COUNT)
     assert "copies: 0 of 28384 bytes are wrong\n" in result.stderr
     raw = Trace.read(tmp_path / "raw.gtr")
     lists = [job for job in list_jobs(raw) if job.writes]

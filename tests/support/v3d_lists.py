@@ -46,34 +46,51 @@ class Lists:
     target: int = 1 << 6  # internal type 8ui
     supertiles: int = 0
     wide: int = 1  # supertile's width in tiles
+    version: int = 42
 
     @classmethod
-    def copy(cls, source: int, target: int, items: int, item: int) -> Lists:
+    def copy(cls, source: int, target: int, items: int, item: int, version: int = 42) -> Lists:
         width, height = frame_size(items)
         steps = [move(LOAD, source, width * item, item), move(STORE, target, width * item, item)]
-        return cls(width, height, steps)
+        return cls(width, height, steps, version=version)
 
     @classmethod
-    def fill(cls, target: int, items: int, color: int) -> Lists:
+    def fill(cls, target: int, items: int, color: int, version: int = 42) -> Lists:
         width, height = frame_size(items)
-        return cls(width, height, [move(STORE, target, width * 4, 4)], color)
+        return cls(width, height, [move(STORE, target, width * 4, 4)], color, version=version)
 
     def tile_list(self) -> bytes:
         loads = [step for step in self.steps if step[0] == LOAD]
         stores = [step for step in self.steps if step[0] == STORE]
         return b"".join([b"\x7d", *loads, bytes([26, 21, 0]), *stores, bytes([27, 18])])
 
-    def render_list(self, tile_list_va: int) -> bytes:
-        columns, rows = -(-self.width // TILE), -(-self.height // TILE)
-        across = -(-columns // self.wide)
-        config = self.wide - 1 | across << 16 | rows << 24 | columns << 32 | rows << 44 | self.supertiles
-        clear = b"" if self.color is None else bytes([25, 3])
-        first = bytes([124, 0, 0, 0, 26]) + NO_STORE
-        parts = [
+    def configuration(self) -> list[bytes]:
+        """Packets that configure the frame: common, clear colour, target, depth."""
+        return [
             struct.pack("<BQ", 121, self.width << 8 | self.height << 24 | 1 << 46 | self.common),
             b"" if self.color is None else struct.pack("<BQ", 121, 3 | self.color << 8),
             struct.pack("<BQ", 121, 1 | self.target),
             struct.pack("<BQ", 121, 2),
+        ]
+
+    def configuration71(self) -> list[bytes]:
+        """The same of a V3D 7.1 (Mesa 25.0.7, v3dvx_meta_common.c): tiles of 64 x 64, stride 16, clamped 8ui."""
+        size = 3 << 52 | 3 << 55
+        target = 2 | 15 << 18 | 20 << 27 | (self.color or 0) << 32
+        return [
+            struct.pack("<BQ", 121, (self.width << 8 | self.height << 24 | 1 << 46 | size) ^ self.common),
+            struct.pack("<BQ", 121, target ^ (self.target ^ 1 << 6)),
+            struct.pack("<BQ", 121, 1),
+        ]
+
+    def render_list(self, tile_list_va: int) -> bytes:
+        columns, rows = -(-self.width // TILE), -(-self.height // TILE)
+        across = -(-columns // self.wide)
+        config = self.wide - 1 | across << 16 | rows << 24 | columns << 32 | rows << 44 | self.supertiles
+        clear = b"" if self.color is None else bytes([25, 3] if self.version == 42 else [25])
+        first = bytes([124, 0, 0, 0, 26]) + NO_STORE
+        parts = [
+            *(self.configuration() if self.version == 42 else self.configuration71()),
             bytes([126, 4, 123, 0, 0, 0, 0]),
             struct.pack("<BQ", 122, config),
             first + clear + bytes([27]) + first + bytes([27, 19]),

@@ -68,8 +68,8 @@ def read_back(b: Board, job: Lists) -> Transfer | None:
 
 def dispatch(b: Board, transfer: Transfer) -> None:
     """The compute job for a transfer."""
-    b.lists((CODE, copies.memory([transfer], CODE)))
-    for name, value in copies.job([transfer], 0, CODE):
+    b.lists((CODE, copies.memory(GPU, [transfer], CODE)))
+    for name, value in copies.job(GPU, [transfer], 0, CODE):
         b.core(0x904 + 4 * int(name[-1]), value)
 
 

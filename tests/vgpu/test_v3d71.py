@@ -3,15 +3,18 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 import struct
+from typing import Any
 
+import numpy as np
 import pytest
 
-from host_tools.gpus.transfers import UnknownListError
-from host_tools.gpus.v3d import jobs, lists
-from host_tools.gpus.v3d.disassembly import program
-from host_tools.vgpu import VgpuError
+from host_tools.gpus.transfers import Transfer
+from host_tools.gpus.v3d import copies, jobs, lists
+from host_tools.gpus.v3d.disassembly import instruction, program
+from host_tools.vgpu import VgpuError, build
 from host_tools.vgpu.build import FAMILIES
 from tests.support.qpu_asm71 import assemble
 from tests.support.v3d_lists import Lists
@@ -45,8 +48,8 @@ RENDER_LIST = b"".join(
 class Board71(Board):
     """A V3D 7.1 with the double of its compute engine, driven as Linux 6.12 does."""
 
-    def __init__(self, *, mmu: bool = True) -> None:
-        super().__init__(mmu=mmu, gpu="v3d71")
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**{"gpu": "v3d71", **options})
 
     def mmu_on(self) -> None:
         self.hub(0x1204, TABLE >> 12)
@@ -98,7 +101,7 @@ def test_errors_name_the_gpu() -> None:
         Board71().hub(0x700)
 
 
-def test_a_list_that_stores_nothing_and_one_that_does() -> None:
+def test_a_list_that_stores_nothing() -> None:
     b = Board71()
     b.lists((0x10000, RENDER_LIST), (TILE_LIST_VA, TILE_LIST))
     b.run_list(0x10000, len(RENDER_LIST), render=True)
@@ -107,15 +110,60 @@ def test_a_list_that_stores_nothing_and_one_that_does() -> None:
     memory = {0x10000: RENDER_LIST, TILE_LIST_VA: TILE_LIST}
     assert lists.transfer(GPU, "render", words.__getitem__, lambda _, va, size: memory[va][:size]) is None
 
-    job = Lists.copy(0x10000, 0x11000, 64, 4)
-    b = Board71()
-    b.lists((0x12000, job.render_list(TILE_LIST_VA)), (TILE_LIST_VA, job.tile_list()))
-    memory = {0x12000: job.render_list(TILE_LIST_VA), TILE_LIST_VA: job.tile_list()}
-    words = {"core0.CLE_CT1QBA": 0x12000, "core0.CLE_CT1QEA": 0x12000 + len(memory[0x12000])}
-    with pytest.raises(UnknownListError, match=r"tile buffer of a V3D 7\.1"):
-        lists.transfer(GPU, "render", words.__getitem__, lambda _, va, size: memory[va][:size])
-    with pytest.raises(VgpuError, match=r"loads and stores of a V3D 7\.1's tile buffer are not modelled"):
-        b.run_list(0x12000, len(memory[0x12000]), render=True)
+
+def moved(b: Board71, job: Lists) -> tuple[Transfer | None, bytes]:
+    """What a list is read as, and what two pages hold after it was executed."""
+    render = job.render_list(TILE_LIST_VA)
+    b.lists((0x12000, render), (TILE_LIST_VA, job.tile_list()))
+    memory = {0x12000: render, TILE_LIST_VA: job.tile_list()}
+    words = {"core0.CLE_CT1QBA": 0x12000, "core0.CLE_CT1QEA": 0x12000 + len(render)}
+    found = lists.transfer(GPU, "render", words.__getitem__, lambda _, va, size: memory[va][:size])
+    b.run_list(0x12000, len(render), render=True)
+    assert b.core(0x50) == 1
+    return found, b.ram.bytes[DATA - b.ram.base :][:0x2000].tobytes()
+
+
+@pytest.mark.parametrize(("item", "filled"), [(1, False), (2, False), (4, False), (4, True)])
+def test_a_list_that_copies_or_fills_and_the_job_in_its_place(item: int, filled: bool) -> None:
+    data = np.random.default_rng(5).bytes(0x2000)
+    job = (
+        Lists.fill(0x11004, 200, 0x12345678, version=71)
+        if filled
+        else Lists.copy(0x10000 + item, 0x11000, 300, item, version=71)
+    )
+    by_list, by_job = Board71(), Board71(library=build.library())
+    for b in (by_list, by_job):
+        b.ram.put(DATA, data)
+    transfer, expected = moved(by_list, job)
+    assert transfer is not None
+    assert expected != data
+    by_job.lists((0x12000, copies.memory(GPU, [transfer], 0x12000)))
+    for name, value in copies.job(GPU, [transfer], 0, 0x12000):
+        by_job.gpu.write32(GPU.register(name).offset, value)
+    assert by_job.core(0x50) == CSD_DONE
+    assert by_job.ram.bytes[DATA - by_job.ram.base :][:0x2000].tobytes() == expected
+
+
+@pytest.mark.parametrize(
+    ("changes", "error"),
+    [
+        ({"common": 1 << 4}, "only one render target of 32 bits"),
+        ({"common": 1 << 42}, "only one render target of 32 bits"),
+        ({"common": 1 << 52}, "in tiles of 64 x 64"),
+        ({"target": 1 << 6 | 1 << 25}, "only a render target of 8-bit unsigned"),
+        ({"target": 1 << 6 | 1 << 27}, "only a render target of 8-bit unsigned"),
+        ({"target": 1 << 6 | 1 << 7}, "only a render target of 8-bit unsigned"),
+    ],
+)
+def test_frames_that_are_not_modelled(changes: dict[str, Any], error: str) -> None:
+    with pytest.raises(VgpuError, match=error):
+        moved(Board71(), dataclasses.replace(Lists.copy(0x10000, 0x11000, 300, 4, version=71), **changes))
+
+
+def test_the_program_of_copies_is_what_its_text_says() -> None:
+    for word, text in copies.PROGRAM_71:
+        assert instruction("v3d71", word).text == text
+        assert assemble(text) == word.to_bytes(8, "little")
 
 
 def test_names_in_the_shared_code_are_at_the_same_place() -> None:

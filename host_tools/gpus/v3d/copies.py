@@ -2,8 +2,9 @@
 """A compute shader for a V3D that copies or fills memory, and the jobs that run it.
 
 A device takes compute jobs only (docs/adr/0024-copies-by-compute.md), so what the driver has done by render lists
-is done by this program in a trace that is built. Sources: encoding: Mesa 22.3.6, src/broadcom/qpu/qpu_pack.c;
-payload, TMU configuration and the words that start a job: vgpu/v3d_csd.c and vgpu/v3d_qpu_tmu.c.
+is done by this program in a trace that is built. Sources: encoding: Mesa 22.3.6 and, for the V3D 7.1, 25.0.7,
+src/broadcom/qpu/qpu_pack.c; payload, TMU configuration and the words that start a job: vgpu/v3d_csd.c and
+vgpu/v3d_qpu_tmu.c.
 """
 
 from __future__ import annotations
@@ -12,9 +13,10 @@ import struct
 from collections.abc import Sequence
 
 from host_tools.gpus.transfers import Transfer, Transfers
+from host_tools.gpus.v3d.jobs import batches
 from host_tools.gpus.v3d.lists import transfer
-from trace_format import profile
 from trace_format.actions import ALL_BITS, Action, Op, action
+from trace_format.profile import Profile
 
 # Item rf8 of a lane is 16 times its workgroup's number, plus the lane; the number is x + 32768 y. Lanes beyond the
 # last item access nothing. After a thread switch accumulators and flags are lost. Uniforms, in order: items;
@@ -50,7 +52,39 @@ PROGRAM = (
     (0x3C000000BB800000, "nop; nop"),
     (0x3C000000BB800000, "nop; nop"),
 )
-CODE_FLAGS = 5  # of CSD_QUEUED_CFG5: propagate NaNs, four threads
+# The same for a V3D 7.1, which has no accumulators, keeps registers over a thread switch, and has x in rf3.
+PROGRAM_71 = (
+    (0x39810014BB03F002, "eidx rf20; nop; ldunifrf.rf4"),
+    (0x39814000BB03F000, "nop; nop; ldunifrf.rf5"),
+    (0x39818000BB03F000, "nop; nop; ldunifrf.rf6"),
+    (0x3981C000BB03F000, "nop; nop; ldunifrf.rf7"),
+    (0x39E000157C03F0D0, "shl rf21, rf3, -16; nop"),
+    (0x39E000157D03F550, "shr rf21, rf21, -16; nop"),
+    (0x39E000167D03F0D0, "shr rf22, rf3, -16; nop"),
+    (0x39E000167C03F58F, "shl rf22, rf22, 15; nop"),
+    (0x380000153803F556, "add rf21, rf21, rf22; nop"),
+    (0x39E000157C03F544, "shl rf21, rf21, 4; nop"),
+    (0x380000083803F554, "add rf8, rf21, rf20; nop"),
+    (0x380000097C03F206, "shl rf9, rf8, rf6; nop"),
+    (0x380090063C03F204, "sub.pushn -, rf8, rf4; nop"),
+    (0x38000015B503F247, "and rf21, rf9, rf7; nop"),
+    (0x3828100D3803F155, "add.ifa tmuau, rf5, rf21; nop; thrsw"),
+    (0x38000000BB03F000, "nop; nop"),
+    (0x39814000BB03F000, "nop; nop; ldunifrf.rf5"),
+    (0x38854000BB03F000, "nop; nop; ldtmu.rf21"),
+    (0x380090063C03F204, "sub.pushn -, rf8, rf4; nop"),
+    (0x380022C0BB543000, "nop; mov tmud, rf21"),
+    (0x3808100D3803F149, "add.ifa tmuau, rf5, rf9; nop"),
+    (0x38001006BB03F00F, "tmuwt -; nop"),
+    (0x38200000BB03F000, "nop; nop; thrsw"),
+    (0x38200000BB03F000, "nop; nop; thrsw"),
+    (0x38000000BB03F000, "nop; nop"),
+    (0x38200000BB03F000, "nop; nop; thrsw"),
+    (0x38000000BB03F000, "nop; nop"),
+    (0x38000000BB03F000, "nop; nop"),
+)
+# By GPU: the program, and flags of CSD_QUEUED_CFG5: propagate NaNs (of a V3D 7.1: reserved), four threads.
+_PROGRAMS = {"v3d42": (PROGRAM, 5), "v3d71": (PROGRAM_71, 1)}
 LANES, ROW_GROUPS = 16, 1 << 15
 _TMU_TYPES = {1: 0xFFFFFFFD, 2: 0xFFFFFFFE, 4: 0xFFFFFFFF}  # regular access per lane: 8, 16, 32 bits unsigned
 _UNIFORMS = struct.Struct("<8I32x")  # uniforms and the colour; a line of the cache for each transfer
@@ -61,9 +95,10 @@ _WRITE_BACK, _CLEAN = 0x100, 0x005  # CTL_L2TCACTL: the TMU's write combiner; th
 _WAIT_US = 100_000
 
 
-def memory(transfers: Sequence[Transfer], va: int) -> bytes:
+def memory(gpu: Profile, transfers: Sequence[Transfer], va: int) -> bytes:
     """The program, and each transfer's uniforms."""
-    found = _CODE.pack(*(word for word, _ in PROGRAM)).ljust(_UNIFORMS_AT, b"\0")
+    program, _ = _PROGRAMS[gpu.name]
+    found = _CODE.pack(*(word for word, _ in program)).ljust(_UNIFORMS_AT, b"\0")
     for item in transfers:
         color_at = va + len(found) + _COLOR_AT
         source, mask = (color_at, 0) if item.source is None else (item.source, ALL_BITS)
@@ -73,7 +108,7 @@ def memory(transfers: Sequence[Transfer], va: int) -> bytes:
     return found
 
 
-def job(transfers: Sequence[Transfer], number: int, va: int) -> list[tuple[str, int]]:
+def job(gpu: Profile, transfers: Sequence[Transfer], number: int, va: int) -> list[tuple[str, int]]:
     """A workgroup of one batch for each 16 items, 32768 in a row."""
     groups = -(-transfers[number].size // transfers[number].item // LANES)
     columns = min(groups, ROW_GROUPS)
@@ -82,17 +117,17 @@ def job(transfers: Sequence[Transfer], number: int, va: int) -> list[tuple[str, 
         1: rows << 16,
         2: 1 << 16,
         3: 1 << 8 | LANES,
-        4: columns * rows - 1,
-        5: va | CODE_FLAGS,
+        4: columns * rows - batches(gpu, 0),
+        5: va | _PROGRAMS[gpu.name][1],
         6: va + _UNIFORMS_AT + number * _UNIFORMS.size,
         0: columns << 16,  # starts it
     }
     return [(f"core0.CSD_QUEUED_CFG{index}", word) for index, word in words.items()]
 
 
-def settle() -> list[Action]:
+def settle(gpu: Profile) -> list[Action]:
     """What Linux does after each compute job (v3d_gem.c, v3d_clean_caches)."""
-    cache = profile.load("v3d42").register("core0.CTL_L2TCACTL")
+    cache = gpu.register("core0.CTL_L2TCACTL")
     return [
         row
         for value in (_WRITE_BACK, _CLEAN)

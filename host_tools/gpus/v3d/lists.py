@@ -17,7 +17,7 @@ from trace_format.profile import Profile
 _SIZES = {1: 1, 13: 1, 18: 1, 19: 1, 20: 9, 21: 2, 23: 3, 25: 2, 26: 1, 27: 1, 29: 13, 30: 13}
 _SIZES |= {121: 9, 122: 9, 123: 5, 124: 4, 125: 1, 126: 2}
 _TILE_LIST, _SUPERTILE, _CLEAR, _STORE, _LOAD, _CONFIG, _SUPERTILES = 20, 23, 25, 29, 30, 121, 122
-_COMMON, _CLEAR_COLOR = 0, 3  # sub-ids of _CONFIG
+_COMMON, _CLEAR_COLOR, _TARGET_71 = 0, 3, 2  # sub-ids of _CONFIG
 _NO_BUFFER = 8
 _ITEMS = {34: 4, 35: 2, 36: 1}  # output image formats RGBA8UI, RG8UI, R8UI -> bytes a pixel
 
@@ -40,10 +40,15 @@ def _packets(gpu: Profile, read: Read, start: int, end: int) -> Iterator[tuple[i
         at += size
 
 
+def _clear_color(gpu: Profile, payload: int) -> int | None:
+    """What render target 0 is cleared to, if a configuration says so; a V3D 7.1's describes the target with it."""
+    if gpu.name == "v3d71":
+        return _bits(payload, 32, 32) if _bits(payload, 0, 6) == _TARGET_71 else None
+    return _bits(payload, 8, 32) if _bits(payload, 0, 8) == _CLEAR_COLOR else None
+
+
 def transfer(gpu: Profile, kind: str, register: Callable[[str], int], read: Read) -> Transfer | None:
     """The transfer of a list that is started now; None: it stores nothing.
-
-    Those of a V3D 7.1 describe the frame in another way, which is not known here.
 
     Raises:
         UnknownListError: it stores, and not as V3DV copies and fills buffers.
@@ -57,12 +62,12 @@ def transfer(gpu: Profile, kind: str, register: Callable[[str], int], read: Read
     for opcode, payload in _packets(gpu, read, register("core0.CLE_CT1QBA"), register("core0.CLE_CT1QEA")):
         if opcode == _CONFIG and _bits(payload, 0, 4) == _COMMON:
             width, height = _bits(payload, 8, 16), _bits(payload, 24, 16)
-        elif opcode == _CONFIG and _bits(payload, 0, 8) == _CLEAR_COLOR:
-            color = _bits(payload, 8, 32)
+        elif opcode == _CONFIG and (found := _clear_color(gpu, payload)) is not None:
+            color = found
         elif opcode == _SUPERTILES:
             supertiles = payload
         elif opcode == _CLEAR:
-            cleared |= bool(payload & 1)
+            cleared |= gpu.name == "v3d71" or bool(payload & 1)
         elif opcode == _TILE_LIST:
             steps += [
                 step
@@ -76,8 +81,6 @@ def transfer(gpu: Profile, kind: str, register: Callable[[str], int], read: Read
             raise UnknownListError("a store outside of the generic tile list")
     if not stores:
         return None
-    if gpu.name == "v3d71":
-        raise UnknownListError("it loads or stores the tile buffer of a V3D 7.1")
     columns, rows = _bits(supertiles, 16, 8), _bits(supertiles, 24, 8)
     if covered != {row << 8 | column for row in range(rows) for column in range(columns)}:
         raise UnknownListError("it does not cover the frame")

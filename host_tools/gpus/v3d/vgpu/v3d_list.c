@@ -29,7 +29,9 @@ enum {
     OP_CONFIG = 121,
     OP_SUPERTILE_CONFIG = 122,
 };
-enum { CONFIG_COMMON = 0, CONFIG_COLOR = 1, CONFIG_CLEAR_COLOR = 3 }; /* sub-ids of OP_CONFIG, bits 3:0 */
+/* Sub-ids of OP_CONFIG, bits 3:0; of a V3D 7.1 bits 2:0. */
+enum { CONFIG_COMMON = 0, CONFIG_COLOR = 1, CONFIG_CLEAR_COLOR = 3, CONFIG_TARGET_71 = 2 };
+enum { LOG2_64 = 3, TYPE_8UI_71 = 4 }; /* a tile's side of 64 pixels, as 8 << 3 */
 enum { BUFFER_NONE = 8, CLEAR_TARGETS = 1, INTERNAL_8UI = 1, LONGEST_PACKET = 13, MAX_STEPS = 16 };
 
 struct packet {
@@ -194,6 +196,25 @@ static bool run_steps(struct list *list, uint32_t column, uint32_t row)
     return true;
 }
 
+static bool has_plain_tiles(const struct list *list)
+{
+    const uint64_t common = list->frame.common;
+
+    if (list->version == V3D_42) /* number of targets, their largest size, multisampling, double buffering */
+        return !field(common, 4, 4) && !field(common, 40, 4);
+    return !field(common, 4, 4) && !field(common, 42, 2) && field(common, 52, 6) == (LOG2_64 << 3 | LOG2_64);
+}
+
+static bool has_byte_target(const struct list *list)
+{
+    const uint64_t color = list->frame.color;
+
+    if (list->version == V3D_42) /* size, type, clamping */
+        return !field(color, 4, 2) && field(color, 6, 4) == INTERNAL_8UI && !field(color, 10, 2);
+    /* Place in the tile buffer, size, type but for the bit that clamps to what bytes hold anyway. */
+    return !field(color, 7, 11) && !field(color, 25, 2) && field(color, 27, 4) == TYPE_8UI_71;
+}
+
 /* Run the generic tile list for each tile of a supertile; nothing is done to frames that load and store
  * nothing. */
 static bool run_supertile(struct list *list, const struct place *at)
@@ -204,15 +225,12 @@ static bool run_supertile(struct list *list, const struct place *at)
 
     if (!frame->stores)
         return true;
-    if (list->version != V3D_42)
-        return refuse(list, at, "loads and stores of a V3D 7.1's tile buffer are not modelled");
     list->tile->width = field(frame->common, 8, 16);
     list->tile->height = field(frame->common, 24, 16);
-    /* Number of targets, their largest size, multisampling, double buffering. */
-    if (field(frame->common, 4, 4) || field(frame->common, 40, 4))
+    if (!has_plain_tiles(list))
         return refuse(list, at,
                       "only one render target of 32 bits a pixel, in tiles of 64 x 64, is modelled");
-    if (field(frame->color, 4, 2) || field(frame->color, 6, 4) != INTERNAL_8UI || field(frame->color, 10, 2))
+    if (!has_byte_target(list))
         return refuse(list, at, "only a render target of 8-bit unsigned integers is modelled");
     if (field(frame->supertiles, 56, 8))
         return refuse(list, at, "only one core, one list and supertiles in their usual order are modelled");
@@ -235,6 +253,12 @@ static bool run_supertile(struct list *list, const struct place *at)
 
 static bool walk(struct list *list, uint8_t where, uint32_t start, uint32_t end);
 
+static void set_clear_color(struct list *list, uint32_t color)
+{
+    list->tile->clear_color = color;
+    list->tile->has_color = true;
+}
+
 /* Execute a packet of the render list. */
 static bool render(struct list *list, const struct place *at)
 {
@@ -245,12 +269,14 @@ static bool render(struct list *list, const struct place *at)
     case OP_CONFIG:
         if (field(payload, 0, 4) == CONFIG_COMMON)
             frame->common = payload;
-        if (field(payload, 0, 4) == CONFIG_COLOR)
+        else if (list->version == V3D_71 && field(payload, 0, 6) == CONFIG_TARGET_71) { /* render target 0 */
             frame->color = payload;
-        if (field(payload, 0, 8) == CONFIG_CLEAR_COLOR) { /* of render target 0 */
-            list->tile->clear_color = field(payload, 8, 32);
-            list->tile->has_color = true;
-        }
+            set_clear_color(list, field(payload, 32, 32));
+        } else if (list->version == V3D_42 && field(payload, 0, 4) == CONFIG_COLOR)
+            frame->color = payload;
+        else if (list->version == V3D_42 &&
+                 field(payload, 0, 8) == CONFIG_CLEAR_COLOR) /* of render target 0 */
+            set_clear_color(list, field(payload, 8, 32));
         return true;
     case OP_SUPERTILE_CONFIG: frame->supertiles = payload; return true;
     case OP_CLEAR:
