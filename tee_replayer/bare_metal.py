@@ -8,13 +8,11 @@ from collections.abc import Collection
 from importlib import resources
 from pathlib import Path
 
-from tee_replayer import amalgamate
 from tee_replayer import operators as operator_sources
 from tee_replayer.board_checks import Range
 from tee_replayer.boards import Board
 from tee_replayer.crypto import Libraries
 from tee_replayer.device_crypto import DeviceCrypto
-from tee_replayer.status import CORE
 from tee_replayer.translation import MAIR, cached_bytes
 from trace_format.emit import GENERATED
 from trace_format.licence import SPDX
@@ -71,8 +69,7 @@ def add_operators(folder: Path, operators: Collection[Operator]) -> None:
         folder: that `write` wrote to.
         operators: at least one.
     """
-    shutil.copyfile(CORE / amalgamate.OPERATORS, folder / amalgamate.OPERATORS)
-    (folder / "operators.c").write_text(operator_sources.source(operators), encoding="utf-8")
+    operator_sources.write(folder, operators)
     makefile = folder / "Makefile"
     text = makefile.read_text(encoding="utf-8")
     mark = " replayer.o crypto.o\n"

@@ -76,7 +76,7 @@ def generate(
         `out`.
 
     Raises:
-        GenerateError: unknown platform, operators for OP-TEE, a key of another kind than ES256, an odd size, an
+        GenerateError: unknown platform, a key of another kind than ES256, an odd size, an
             option that the platform has no use for, or evidence that its port does not provide for.
         FolderError: `out` holds something else, or was edited since it was generated.
         BoardError: there is no room for the carve-out.
@@ -104,7 +104,7 @@ def generate(
             mmu=mmu is not None,
         )
     else:
-        _check_options(board, share_gpu, policy, operators)
+        _check_options(board, share_gpu, policy)
     if libraries.aws_lc is None:
         raise GenerateError("a device's replayer needs the sources of AWS-LC")
     runs_optee = board is not None and board.runs_optee
@@ -151,6 +151,8 @@ def generate(
             optee_folder.write_crypto(work, libraries, cryptography)
             if evidence.log:
                 optee_folder.add_log(work)
+            if operators:
+                optee_folder.add_operators(work, operators)
         else:
             bare_metal.write(board, work, libraries, cryptography)
             if operators:
@@ -178,7 +180,7 @@ def _check_unused(**options: object) -> None:
         "carveout_bytes": "the device tree says how large the carve-out is (carveout.dtso)",
         "share_gpu": "'gramophone-gpu give-back' gives the GPU back",
         "policy": "it takes no policy: that is the TA's, of platforms with OP-TEE",
-        "operators": "operators on the CPU are for bare metal",
+        "operators": "its replayer has no operators on the CPU",
         "mmu": "Linux has the MMU",
         "evidence": "a process has nowhere to keep a secret and a log from the machine's root",
     }
@@ -187,13 +189,11 @@ def _check_unused(**options: object) -> None:
             raise GenerateError(f"platform {linux_folder.PLATFORM}: {reasons[name]}")
 
 
-def _check_options(board: Board, share_gpu: bool, policy: Path | None, operators: Collection[Operator]) -> None:
+def _check_options(board: Board, share_gpu: bool, policy: Path | None) -> None:
     """Raise GenerateError for what a board has no use for."""
     if board.runs_optee:
         if share_gpu and "firewall" not in board.devices:
             raise GenerateError(f"{board.file}: the GPU cannot be shared without devices.firewall")
-        if operators:
-            raise GenerateError(f"{board.name} has no operators: OP-TEE's core is compiled without floating point")
     elif share_gpu:
         raise GenerateError(f"on {board.name} the GPU cannot be shared with the normal world: OP-TEE does that")
     elif policy is not None:

@@ -10,14 +10,17 @@ interface has not.
 from __future__ import annotations
 
 import shutil
+from collections.abc import Collection
 from pathlib import Path
 
+from tee_replayer import operators as operator_sources
 from tee_replayer.boards import Board
 from tee_replayer.crypto import Libraries
 from tee_replayer.device_crypto import DeviceCrypto
 from trace_format.emit import GENERATED
 from trace_format.licence import SPDX
 from trace_format.profile import Profile
+from trace_format.schema import Operator
 
 PARTS = ("ta", "client")  # besides the pseudo-TA
 POLICY = "policy.h"  # of the TA
@@ -25,6 +28,12 @@ SPI_BASE = 32  # interrupt id of the first shared peripheral interrupt
 HERE = Path(__file__).resolve().parent / "optee"
 _SETTINGS = "sub.mk"
 _INCLUDE = {"bearssl": ("inc", "src"), "aws-lc": ("s2n-bignum/include", "include")}
+_FLOATING_POINT = f"""
+# The only part with floating point: what operators compute.
+srcs-y += {operator_sources.SOURCE}
+cflags-remove-{operator_sources.SOURCE}-y += -mgeneral-regs-only
+cflags-{operator_sources.SOURCE}-y += -ffp-contract=off
+"""
 _ANYBODY, _TA_ONLY = (f"GRAMOPHONE_TA_ONLY ?= {value}\n" for value in "ny")
 
 
@@ -76,6 +85,18 @@ def add_log(folder: Path) -> None:
     assert _ANYBODY in settings
     more = (HERE / "log" / _SETTINGS).read_text(encoding="utf-8").removeprefix(f"# {SPDX}\n")
     (folder / _SETTINGS).write_text(settings.replace(_ANYBODY, _TA_ONLY) + more, encoding="utf-8")
+
+
+def add_operators(folder: Path, operators: Collection[Operator]) -> None:
+    """Give a pseudo-TA what it computes on the CPU; OP-TEE's core must have CFG_WITH_VFP, as it has by default.
+
+    Args:
+        folder: that `write` wrote to.
+        operators: at least one.
+    """
+    operator_sources.write(folder, operators)
+    with (folder / _SETTINGS).open("a", encoding="utf-8") as settings:
+        settings.write(_FLOATING_POINT)
 
 
 def write_crypto(folder: Path, libraries: Libraries, cryptography: DeviceCrypto) -> None:

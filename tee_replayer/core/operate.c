@@ -23,6 +23,9 @@ struct gr_work {
 };
 
 #define ACCESSES_A_LOOK 4096u /* at the clock */
+#ifndef GR_WITH_FLOATS        /* around work in floating point; a platform that must allow it has its own */
+#define GR_WITH_FLOATS(work) work
+#endif
 
 #define OPERANDS_OF(NAME, name) GR_OPERANDS_##NAME,
 /* cppcheck-suppress syntaxError ; it takes the macro for one without arguments */
@@ -259,7 +262,7 @@ enum gr_status gr_operate(struct gr_replayer *r, const struct gr_action *a)
     }
     switch (a->value) {
 #define CALLED(NAME, name)                                                                                   \
-    case GR_OPERATOR_##NAME: gr_operator_##name(&w); break;
+    case GR_OPERATOR_##NAME: GR_WITH_FLOATS(gr_operator_##name(&w)); break;
         GRAMOPHONE_OPERATORS(CALLED)
     default: return GR_STATUS_ACTION;
     }

@@ -6,15 +6,18 @@ Firmware is compiled without floating point but for these files, so they are one
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Collection
 from pathlib import Path
 
 from tee_replayer import amalgamate
+from tee_replayer.status import CORE
 from trace_format.licence import SPDX
 from trace_format.operators import OPERATORS
 from trace_format.schema import Operator
 
 HERE = Path(__file__).resolve().parent
+SOURCE = "operators.c"
 _BOXES = ("numbers.h", "numbers.c", "boxes.h", "boxes.c")
 _FILES: dict[Operator, tuple[str, ...]] = {
     Operator.COPY: (),  # the core copies
@@ -51,6 +54,12 @@ def define(operators: Collection[Operator]) -> str:
 
 
 def source(operators: Collection[Operator]) -> str:
-    """Text of operators.c, which has its numbers in registers of floating point."""
+    """Text of SOURCE, which has its numbers in registers of floating point."""
     parts = (amalgamate.part(path) for path in files(operators))
     return "\n".join([f'/* {SPDX} */\n#include "{amalgamate.OPERATORS}"\n', *parts])
+
+
+def write(folder: Path, operators: Collection[Operator]) -> None:
+    """Write SOURCE and its header to a replayer's folder."""
+    shutil.copyfile(CORE / amalgamate.OPERATORS, folder / amalgamate.OPERATORS)
+    (folder / SOURCE).write_text(source(operators), encoding="utf-8")

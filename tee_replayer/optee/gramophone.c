@@ -3,6 +3,22 @@
  * hundreds of bytes. */
 #define GR_API static
 #define GR_SCRATCH static
+#include "replayer.h"
+#ifdef GRAMOPHONE_OPERATORS
+#ifndef CFG_WITH_VFP
+#error operators compute in floating point: build OP-TEE with CFG_WITH_VFP=y
+#endif
+#include <kernel/thread.h>
+
+/* The registers of floating point are the normal world's until the core has kept them. It masks interrupts
+ * for the normal world until it has them back: for as long as an operator runs. */
+#define GR_WITH_FLOATS(work)                                                                                 \
+    do {                                                                                                     \
+        const uint32_t masked = thread_kernel_enable_vfp();                                                  \
+        work;                                                                                                \
+        thread_kernel_disable_vfp(masked);                                                                   \
+    } while (0)
+#endif
 #include "replayer.c"
 
 #include "crypto.c"

@@ -63,7 +63,7 @@ def test_what_make_writes_is_replaced(folder: Path, tmp_path: Path) -> None:
         ({"carveout_bytes": 4096}, "the device tree says how large the carve-out is"),
         ({"share_gpu": True}, "'gramophone-gpu give-back' gives the GPU back"),
         ({"policy": Path("x")}, "it takes no policy"),
-        ({"operators": tuple(Operator)[:1]}, "operators on the CPU are for bare metal"),
+        ({"operators": tuple(Operator)[:1]}, "its replayer has no operators on the CPU"),
         ({"evidence": Evidence(True, False, False)}, "a process has nowhere to keep a secret"),
     ],
 )

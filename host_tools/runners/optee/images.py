@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import tempfile
+from collections.abc import Collection
 from dataclasses import dataclass, fields
 from pathlib import Path
 
@@ -31,6 +32,7 @@ from tee_replayer.crypto import Libraries
 from tee_replayer.generate import generate
 from tee_replayer.strictness import WARNINGS
 from trace_format.emit import GENERATED
+from trace_format.schema import Operator
 
 MIB = 1 << 20
 FIP_AT = 256 << 10  # in the flash image: PLAT_QEMU_FIP_BASE of TF-A's platform_def.h
@@ -71,6 +73,7 @@ def image_for_key(
     min_security_version: int = 0,
     *,
     crypto: Libraries,
+    operators: Collection[Operator] = (),
     secure_bytes: int = 0,
     staged_bytes: int = 0,
     normal_world: Path | None = None,
@@ -82,6 +85,7 @@ def image_for_key(
         gpu: the virtual GPU.
         min_security_version: older traces are refused.
         crypto: the crypto libraries' sources.
+        operators: what it computes on the CPU.
         secure_bytes: memory that the replayer must have at least.
         staged_bytes: of the signed trace, or of all its slots; what is larger.
         normal_world: as `image_of`.
@@ -98,6 +102,7 @@ def image_for_key(
             key,
             Path(name) / "pta",
             libraries=crypto,
+            operators=operators,
             min_security_version=min_security_version,
             carveout_bytes=-(-need // MIN_CARVEOUT_BYTES) * MIN_CARVEOUT_BYTES or MIN_CARVEOUT_BYTES,
         )

@@ -17,6 +17,7 @@ from host_tools.runners.optee import images
 from host_tools.runners.optee.images import Image
 from host_tools.runners.replay import ReplayRequest, ReplayResult, RunnerError, result
 from tee_replayer.status import Report
+from trace_format.operators import used
 from trace_format.schema.optee import GRAMOPHONE_RESULT_ERROR, GRAMOPHONE_RESULT_STATUS
 from trace_format.trace import Trace
 
@@ -113,6 +114,7 @@ def image_for(request: ReplayRequest, trace: Trace | None, gpu: str, normal_worl
         gpu,
         request.min_security_version,
         crypto=libraries.source(request.bearssl, request.aws_lc),
+        operators=used(trace.actions) if trace else (),
         secure_bytes=secure_bytes(trace, request.signed),
         staged_bytes=staged_bytes(trace, request.signed),
         normal_world=normal_world,

@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Operators in the pseudo-TA: the same bytes as from the core on this machine, two replays in a row."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from host_tools import runners
+from host_tools.passes.pipeline import build
+from host_tools.runners.replay import ReplayRequest
+from host_tools.support.tensors import boxes_found
+from signing.sign import sign_trace
+from tests.support import detector
+from tests.support.programs import MIN_SECURITY_VERSION
+from tests.support.signing_samples import ES256
+from trace_format.trace import Trace
+
+PICTURE = 12
+
+
+def test_boxes_come_out_of_a_pseudo_ta(pta: Path) -> None:
+    """`pta` is requested so that without OP-TEE the test is skipped with its reason."""
+    assert pta.is_dir()
+    trace = build(Trace.read(detector.RAW))
+    signed = sign_trace(trace.build(), ES256)
+    request = ReplayRequest(signed, ES256.public, {"data": detector.picture(PICTURE)[0]}, repeat=2)
+    here, there = runners.run("vgpu", request), runners.run("optee", request)
+    assert there.ok, there.error
+    assert (there.jobs, there.retries) == (here.jobs, 0)
+    assert len(boxes_found(trace, there.outputs)["boxes"]) > 1
+    for name, array in here.outputs.items():
+        assert there.outputs[name].tobytes() == array.tobytes()
+
+
+def test_a_pseudo_ta_without_operators_says_which_it_needs(pta: Path) -> None:
+    trace = build(Trace.read(detector.RAW))
+    trace = trace.with_(meta={**trace.meta, "security_version": MIN_SECURITY_VERSION})
+    request = ReplayRequest(sign_trace(trace.build(), ES256), ES256.public, firmware=pta)
+    result = runners.run("optee", request)
+    assert not result.ok
+    assert (result.report.name, "--operator yolov3_detection_output" in result.error) == ("ACTION", True)
