@@ -7,12 +7,14 @@ from pathlib import Path
 
 from host_tools import runners
 from host_tools.passes.pipeline import build
+from host_tools.runners.needs import what_helps
 from host_tools.runners.replay import ReplayRequest
 from host_tools.support.tensors import boxes_found
 from signing.sign import sign_trace
 from tests.support import detector
 from tests.support.programs import MIN_SECURITY_VERSION
 from tests.support.signing_samples import ES256
+from trace_format.actions import Op
 from trace_format.trace import Trace
 
 PICTURE = 12
@@ -32,10 +34,11 @@ def test_boxes_come_out_of_a_pseudo_ta(pta: Path) -> None:
         assert there.outputs[name].tobytes() == array.tobytes()
 
 
-def test_a_pseudo_ta_without_operators_says_which_it_needs(pta: Path) -> None:
+def test_a_pseudo_ta_without_operators_refuses(pta: Path) -> None:
     trace = build(Trace.read(detector.RAW))
     trace = trace.with_(meta={**trace.meta, "security_version": MIN_SECURITY_VERSION})
     request = ReplayRequest(sign_trace(trace.build(), ES256), ES256.public, firmware=pta)
     result = runners.run("optee", request)
     assert not result.ok
-    assert (result.report.name, "--operator yolov3_detection_output" in result.error) == ("ACTION", True)
+    assert (result.report.name, result.report.op) == ("ACTION", Op.OPERATE)
+    assert "yolov3_detection_output" in what_helps(trace, request.signed, result.report)

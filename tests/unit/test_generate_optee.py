@@ -44,7 +44,7 @@ def test_the_folder(libraries: crypto.Libraries, gpu: str, tmp_path: Path) -> No
     assert files.keys() >= {*sources, "gramophone.c", "gramophone_pta.h", "optee_port.h", "replayer.h", "sub.mk"}
     assert re.findall(r"^srcs-y \+= (\S+)$", files["sub.mk"], re.MULTILINE) == ["gramophone.c"]
     included = set(re.findall(r'^#include "(\S+)"$', files["gramophone.c"], re.MULTILINE))
-    assert included == sources
+    assert included == {*sources, "replayer.h"}
     profile = profiles.load(gpu)
     assert f"GRAMOPHONE_GPU_BYTES ?= {profile.window_bytes:#x}\n" in files["sub.mk"]
     assert f"-DGR_GPU_LINES={len(profile.interrupts)} " in files["sub.mk"]
