@@ -233,10 +233,10 @@ static enum gr_status load_body(struct loader *l)
             image += section_bytes(l, i);
         }
         take_section(l, i, out);
-        uint64_t padding = 0;
+        _Alignas(8) uint8_t padding[GR_ALIGNMENT] = {0};
         stream->section = -stored_bytes(l, i) % GR_ALIGNMENT;
-        gr_stream_take(stream, (uint8_t *)&padding, stream->section);
-        if (padding && stream->status == GR_STATUS_OK)
+        gr_stream_take(stream, padding, stream->section);
+        if (gr_load64(gr_aligned(padding)) && stream->status == GR_STATUS_OK)
             stream->status = GR_STATUS_SECTIONS;
         r->report.offset = stream->index;
         if (stream->status != GR_STATUS_OK)

@@ -97,7 +97,8 @@ struct gr_replayer {
 };
 
 /* Verify a signed trace and load it. No register is written; the GPU's identity is read. A failed load leaves
- * nothing in the carve-out. */
+ * nothing in the carve-out. `signed_bytes` is the file's size, at most 2^40; `source` must refuse what lies
+ * behind it. Both keep sums of the trace's sizes from wrapping. */
 GR_API enum gr_status gr_load(struct gr_replayer *r, const struct gr_memory *memory,
                               const struct gr_source *source, uint64_t signed_bytes,
                               const struct gr_policy *policy);

@@ -70,11 +70,9 @@ def prove(unit: Unit, gpu: str, folder: Path, environment: dict[str, str], defec
     path = CORE.parent / unit.source
     text = path.read_text()
     defined = functions(text)
-    if gone := set(unit.left_out) - set(defined):
-        raise ProofError(
-            f"{path.name}: left out of the proof, but not there (any more): {', '.join(sorted(gone))}"
-        )
-    names = [name for name in defined if name not in unit.left_out]
+    if gone := {*unit.left_out, *unit.only} - set(defined):
+        raise ProofError(f"{path.name}: named for the proof, but not there (any more): {', '.join(sorted(gone))}")
+    names = [name for name in unit.only or defined if name not in unit.left_out]
     if defect:
         if text.count(defect.text) != 1:
             raise ProofError(f"{path.name}: expected once, for a planted defect: {defect.text!r}")
@@ -91,7 +89,7 @@ def prove(unit: Unit, gpu: str, folder: Path, environment: dict[str, str], defec
     command.append(str(HERE / unit.tool / f"{unit.name}.c"))
     if unit.tool == "wp":
         command += ["-wp", "-wp-rte", "-rte-no-pointer-call", "-wp-fct", ",".join(names), "-wp-prover", "cvc4"]
-        command += ["-wp-par", "2", "-wp-cache", "none"]
+        command += ["-wp-model", unit.model, "-wp-par", "2", "-wp-cache", "none"]
         command += ["-wp-timeout", str(DEFECT_SECONDS if defect else GOAL_SECONDS)]
     else:
         command += ["-eva", "-eva-precision", "5", "-eva-slevel", "2000"]

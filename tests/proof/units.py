@@ -16,17 +16,23 @@ class Unit:
         gpus: for which targets.
         tool: wp or eva.
         left_out: functions that WP does not prove, and why.
+        model: WP's memory model.
+        harness: its name, if it is not the source's.
+        only: the functions that an Eva harness is about; () for all.
     """
 
     source: str
     gpus: tuple[str, ...]
     tool: str = "wp"
     left_out: dict[str, str] = field(default_factory=dict)
+    model: str = "Typed"
+    harness: str = ""
+    only: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
         """Of the harness."""
-        return self.source.rpartition("/")[2].removesuffix(".c")
+        return self.harness or self.source.rpartition("/")[2].removesuffix(".c")
 
 
 @dataclass(frozen=True)
@@ -49,23 +55,31 @@ UNITS = (
     Unit(
         "core/load.c",
         ANY,
-        left_out=dict.fromkeys(("fresh32", "fresh64", "differences"), "casts of bytes to volatile words")
-        | dict.fromkeys(
-            ("take_section", "check_manifest", "load_body", "check_actions", "load", "gr_load"),
-            "the sections' places are an invariant of memory's contents: see docs/adr/0014-proof.md",
+        model="Typed+cast",
+        left_out=dict.fromkeys(
+            ("fresh32", "fresh64", "differences", "gr_wipe", "gr_unload"),
+            "memory as bytes and as words, which WP's memory model does not have: see the unit unload",
         )
         | dict.fromkeys(
-            ("gr_wipe", "gr_unload"), "structures cleared as bytes, which WP's memory model does not have"
+            ("check_manifest", "load_body", "load", "gr_load"),
+            "the solver does not finish: see docs/adr/0014-proof.md",
         ),
+    ),
+    Unit(
+        "core/load.c",
+        ANY,
+        tool="eva",
+        harness="unload",
+        only=("fresh32", "fresh64", "differences", "gr_wipe", "gr_unload"),
     ),
     Unit(
         "core/slots.c",
         BOTH,
-        left_out={
-            "gr_slot_info": "copies a text of char as bytes, which WP's memory model does not have",
-            "gr_bind": "keeps the caller's pointer; nothing is read or written through it",
-        },
+        left_out=dict.fromkeys(
+            ("gr_slot_info", "gr_bind"), "other types than bytes, and the caller's pointer: see the unit bind"
+        ),
     ),
+    Unit("core/slots.c", ANY, tool="eva", harness="bind", only=("gr_slot_info", "gr_bind")),
     Unit("core/check.c", BOTH, tool="eva"),
     Unit("core/run.c", BOTH),
     Unit(
@@ -98,6 +112,31 @@ DEFECTS = (
         "at > (i < HEAD_SECTIONS ? l->head_bytes : l->trace_bytes)",
         "at > l->trace_bytes",
     ),
+    Defect("load", "v3d42", "check_sections", "raw > (uint64_t)1 << 32 ||", ""),
+    Defect(
+        "load",
+        "v3d42",
+        "check_sections",
+        "codec == GR_CODEC_STORED ? raw != stored",
+        "codec == GR_CODEC_STORED ? 0",
+    ),
+    Defect(
+        "load",
+        "v3d42",
+        "take_section",
+        "gr_lz4_decode(s, out, section_bytes(l, index))",
+        "gr_lz4_decode(s, out, stored_bytes(l, index))",
+    ),
+    Defect("load", "v3d42", "check_actions", "low_bytes > (uint64_t)(r->high - r->memory.base) ||", ""),
+    Defect(
+        "unload",
+        "v3d42",
+        "gr_unload",
+        "gr_wipe(r->high, (uint64_t)(r->memory.base + r->memory.bytes - r->high))",
+        "gr_wipe(r->high, r->memory.bytes)",
+    ),
+    Defect("bind", "v3d42", "gr_slot_info", "index >= gr_slot_count(r)", "index > gr_slot_count(r)"),
+    Defect("bind", "v3d42", "gr_bind", "index >= r->slot_count || ", ""),
     Defect("slots", "v3d42", "copy_run", "place < r->image_end || ", ""),
     Defect("slots", "v3d42", "copy_run", " || place >= r->carveout_bytes", ""),
     Defect("check", "v3d42", "gr_fetch_action", "AT(op) >= sizeof needs / sizeof needs[0] || ", ""),

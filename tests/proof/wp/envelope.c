@@ -5,10 +5,11 @@
 #include "seam.h"
 
 // It gives bytes, so that WP need not know of void.
-/*@ requires ready(l) && bytes <= 4294967296;
+/*@ requires ready(l) && bytes <= 8589934592;
     assigns l->r->high;
-    ensures \result == \null || (\result == l->r->high &&
-      l->r->high - l->r->memory.base + bytes <= l->r->memory.bytes);
+    ensures taken: \result == \null || (\result == l->r->high &&
+      \base_addr(l->r->high) == \base_addr(l->r->memory.base) &&
+      l->r->high - l->r->memory.base + bytes <= \old(l->r->high - l->r->memory.base));
     ensures ready(l);
 */
 uint8_t *proof_take(struct loader *l, uint64_t bytes);
@@ -24,9 +25,10 @@ static bool is_expected(const struct loader *l, uint32_t from, uint32_t to);
 */
 static bool is_low(const uint8_t *s);
 
-/*@ requires ready(l);
+/*@ requires ready(l) && l->trace_bytes == (uint64_t)(file_bytes - TRACE_AT);
     assigns l->start[0 .. START_BYTES - 1], l->state;
     ensures ready(l);
+    ensures small: \result == GR_STATUS_OK ==> l->trace_bytes <= 1099511627776;
 */
 static enum gr_status check_envelope(struct loader *l);
 
@@ -34,25 +36,24 @@ static enum gr_status check_envelope(struct loader *l);
     assigns l->head, l->head_bytes, l->section_count, l->stream.chunk_bytes, l->stream.left, l->state,
       l->r->high, l->r->memory.base[0 .. l->r->memory.bytes - 1];
     ensures ready(l);
-    ensures \result == GR_STATUS_OK ==> copied(l);
-    ensures \result == GR_STATUS_OK ==> GR_MIN_CHUNK_BYTES <= l->stream.chunk_bytes <= GR_MAX_CHUNK_BYTES;
-    ensures \result == GR_STATUS_OK ==> HEAD_SECTIONS < l->section_count <= GR_MAX_SECTIONS;
-    ensures \result == GR_STATUS_OK ==> GR_HEADER_BYTES + l->section_count * GR_SECTION_BYTES <=
-   l->head_bytes; ensures \result == GR_STATUS_OK ==> l->stream.left + l->head_bytes == l->trace_bytes;
+    EACH_OF_TABLE(ensures \result == GR_STATUS_OK ==>)
+    ensures \result == GR_STATUS_OK ==> chunked(l);
 */
 static enum gr_status copy_head(struct loader *l);
 
-/*@ requires ready(l) && copied(l);
+/*@ requires table(l) && chunked(l);
     assigns l->state, l->r->memory.base[0 .. l->r->memory.bytes - 1];
-    ensures ready(l) && copied(l);
+    EACH_OF_TABLE(ensures)
+    ensures chunked(l);
 */
 static enum gr_status check_signature(struct loader *l, uint32_t good);
 
-/*@ requires ready(l);
+/*@ requires ready(l) && l->trace_bytes == (uint64_t)(file_bytes - TRACE_AT);
     assigns l->start[0 .. START_BYTES - 1], l->head, l->head_bytes, l->section_count, l->stream.chunk_bytes,
       l->stream.left, l->state, l->r->high, l->r->memory.base[0 .. l->r->memory.bytes - 1];
     ensures ready(l);
-    ensures \result == GR_STATUS_OK ==> copied(l);
+    EACH_OF_TABLE(ensures \result == GR_STATUS_OK ==>)
+    ensures \result == GR_STATUS_OK ==> chunked(l) && l->trace_bytes <= 1099511627776;
 */
 enum gr_status gr_check_envelope(struct loader *l);
 #include "shipped/envelope.c"

@@ -26,12 +26,29 @@
 
     predicate ready(struct loader *l) = loader(l) && alone(l, l->r->memory.base, l->r->memory.bytes);
 
-    // The head's copy, with room before it.
+    // The head's copy, with room before it; what is taken later lies below that.
     predicate copied(struct loader *l) = GR_HEADER_BYTES < l->head_bytes <= GR_MAX_HEAD_BYTES &&
       \base_addr(l->head) == \base_addr(l->r->memory.base) &&
-      BEFORE_HEAD_BYTES <= l->head - l->r->memory.base &&
+      l->r->high - l->r->memory.base + BEFORE_HEAD_BYTES <= l->head - l->r->memory.base &&
       l->head - l->r->memory.base + l->head_bytes <= l->r->memory.bytes;
+
+    // The head has room for its section table.
+    predicate counted(struct loader *l) = HEAD_SECTIONS < l->section_count <= GR_MAX_SECTIONS &&
+      GR_HEADER_BYTES + l->section_count * GR_SECTION_BYTES <= l->head_bytes;
+
+    predicate chunked(struct loader *l) = GR_MIN_CHUNK_BYTES <= l->stream.chunk_bytes <= GR_MAX_CHUNK_BYTES &&
+      l->stream.left + l->head_bytes == l->trace_bytes;
+
+    predicate table(struct loader *l) = loader(l) && alone(l, l->r->memory.base, l->r->memory.bytes) &&
+   copied(l) && counted(l);
 */
+
+/* One clause each, which is easier to prove than all at once. */
+#define EACH_OF_TABLE(clause)                                                                                \
+    clause loader(l);                                                                                        \
+    clause alone(l, l->r->memory.base, l->r->memory.bytes);                                                  \
+    clause copied(l);                                                                                        \
+    clause counted(l);
 
 /*@ requires \valid_read(p + (0 .. n - 1));
     assigns \nothing;
