@@ -60,7 +60,7 @@ def _chains(trace: Trace) -> Iterator[Finding]:
         return
     try:
         for found in reach(Memory.of(trace)).written:
-            if found.region is None or not found.region.flags & MAP_WRITE:
+            if not found.flags & MAP_WRITE:
                 there = "not mapped" if found.region is None else "mapped without write permission"
                 text = f"job chain {found.chain.index}: the {found.what} at GPU address {found.va:#x} is {there}"
                 yield Finding(RULES["GR301"], text)

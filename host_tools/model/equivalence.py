@@ -2,7 +2,8 @@
 """Whether two traces do the same: replayed on the virtual GPU, same outputs and same GPU-visible memory.
 
 Memory is compared by GPU address, where a job of the first trace read or wrote it: bytes that no job touches may
-be left out of a trace.
+be left out of a trace. Pages that share memory with others in the second, and change, hold what the last job left
+there that used one of them: of these only outputs tell.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from numpy.typing import NDArray
 
 from host_tools.model.interpreter import Interpreter, interpreter
 from host_tools.model.memory import Memory
+from trace_format.actions import MAP_WRITE
 from trace_format.schema import PAGE_BYTES
 from trace_format.trace import Trace
 
@@ -37,8 +39,9 @@ def difference(before: Trace, after: Trace, inputs: Mapping[str, NDArray[Any]], 
             return f"outputs {sorted(outputs[0])} became {sorted(outputs[1])}"
         touched = {pa // PAGE_BYTES: flags != 0 for pa, flags in one.gpu.access_map().items()}
         pages = _pages(one, before), _pages(two, after)
+        sharing = _sharing(after)
         for (space, page), (frame, content) in pages[0].items():
-            if frame not in touched:
+            if frame not in touched or (space, page) in sharing:
                 continue
             if (space, page) not in pages[1]:
                 return f"GPU page {page:#x} is not mapped any more"
@@ -46,6 +49,14 @@ def difference(before: Trace, after: Trace, inputs: Mapping[str, NDArray[Any]], 
             if wrong.any():
                 return f"memory differs at GPU address {page * PAGE_BYTES + int(np.argmax(wrong)):#x}"
     return ""
+
+
+def _sharing(trace: Trace) -> set[tuple[int, int]]:
+    """Pages that are mapped to the same frame as others, and writable."""
+    mappings = Memory.of(trace).mappings
+    frames, pages = np.unique(mappings.frames, return_counts=True)
+    shared = np.isin(mappings.frames, frames[pages > 1]) & (mappings.flags & MAP_WRITE != 0)
+    return set(mappings.where(shared))
 
 
 def _pages(run: Interpreter, trace: Trace) -> dict[tuple[int, int], tuple[int, NDArray[np.uint8]]]:

@@ -1,102 +1,121 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""What each job of a trace does to memory, where that holds for all data.
+"""What each job of a trace does to memory, and whether that holds for all data.
 
 Seen by one replay on the virtual GPU. That other inputs and parameters lead to the same accesses follows from the
 code: the virtual GPU finds that no word which a shader loads decides an address or a branch (vgpu_access_varies in
-host_tools/vgpu/vgpu.h), and no job changes what a later one is.
+host_tools/vgpu/vgpu.h), but for those that it marks as ACCESS_COMMAND, like descriptors and code. No job may
+change these (host_tools/model/chain_memory.py), and no slot hold them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from host_tools.gpus.page_tables import DivergenceError
 from host_tools.model.interpreter import Interpreter
+from host_tools.model.job_starts import JobStarts
+from host_tools.model.mappings import Mappings
 from host_tools.model.memory import Conflict
 from host_tools.model.observe import FIRST_SEED, random_inputs
-from host_tools.vgpu.binding import ACCESS_COMMAND, ACCESS_READ_FIRST, ACCESS_WRITTEN
-from trace_format.actions import Action, Op
+from host_tools.vgpu.binding import ACCESS_COMMAND, ACCESS_READ_FIRST, ACCESS_WRITTEN, VgpuError
+from trace_format.actions import Action
 from trace_format.schema import PAGE_BYTES, SlotKind
 from trace_format.trace import Trace
 
 Flags = NDArray[np.uint8]
-Accesses = dict[int, Flags]  # frame -> PAGE_BYTES of ACCESS_*
-Ends = Callable[[Accesses], bool]
+Accesses = Mapping[int, Flags]  # frame -> PAGE_BYTES of ACCESS_*
 
 
-class _FirstJobIsEnoughError(Exception):
-    """Nothing is asked of the jobs after the first one."""
+@dataclass(frozen=True)
+class Job:
+    """What one job did, with the chain of descriptors that it consists of.
+
+    Attributes:
+        accesses: frame -> PAGE_BYTES of ACCESS_*.
+        varies: other data may lead to other accesses.
+    """
+
+    accesses: Accesses
+    varies: bool
+
+    def commands(self) -> Iterable[tuple[int, NDArray[np.bool_]]]:
+        """Frames, and bytes of them, that decide what the job does."""
+        for frame, flags in self.accesses.items():
+            found = flags & ACCESS_COMMAND != 0
+            if found.any():
+                yield frame, found
 
 
 class _ByJob(Interpreter):
-    """Cuts the access map at the markers of jobs."""
+    """Cuts the access map where jobs start."""
 
     def __post_init__(self) -> None:
         self.track = True
         super().__post_init__()
-        self.jobs: list[Accesses] = []
-        self.ends: Ends = lambda job: False
+        self.starts = JobStarts(self.gpu_profile)
+        self.jobs: list[Job] = []
+        self.running = False
 
     def cut(self) -> None:
         """What the latest job did."""
-        self.jobs.append({pa // PAGE_BYTES: flags for pa, flags in self.gpu.access_map().items()})
+        if self.running:
+            seen = {pa // PAGE_BYTES: flags for pa, flags in self.gpu.access_map().items()}
+            self.jobs.append(Job(seen, self.gpu.access_varies or _changes_itself(seen)))
         self.gpu.clear_access()
-        if len(self.jobs) == 1 and self.ends(self.jobs[0]):
-            raise _FirstJobIsEnoughError
 
     def _step(self, row: Action) -> None:
-        if row.op == Op.JOB and row.number:
+        if self.starts.of(row):
             self.cut()
+            self.running = True
         super()._step(row)
 
 
-def job_accesses(trace: Trace, ends: Ends) -> list[Accesses]:
-    """The accesses of each job, in their order.
+def _changes_itself(seen: Accesses) -> bool:
+    """Whether a job of the chain writes what a later one of it consists of."""
+    late = ACCESS_COMMAND | ACCESS_READ_FIRST
+    return any((flags & late == ACCESS_COMMAND).any() for flags in seen.values())
 
-    Args:
-        ends: given the first job's accesses: whether that job is enough; then there is no list of others.
+
+def job_accesses(trace: Trace) -> list[Job]:
+    """The accesses of each job, in the order in which they start.
 
     Raises:
-        Conflict: the virtual GPU cannot run the jobs, or other data may lead to other accesses.
+        Conflict: the virtual GPU cannot run them.
     """
-    run = _ByJob(trace)
-    run.ends = ends
+    try:
+        run = _ByJob(trace)
+    except VgpuError as error:
+        raise Conflict(f"its jobs cannot be observed: {error}") from None
     try:
         run.run(random_inputs(trace, FIRST_SEED, (SlotKind.INPUT, SlotKind.PARAMETER)))
         run.cut()
-        varies = run.gpu.access_varies
-    except _FirstJobIsEnoughError:
-        return run.jobs
     except DivergenceError as error:
         raise Conflict(f"its jobs cannot be observed: {error}") from None
     finally:
         run.close()
-    if varies:
-        raise Conflict("what its jobs access may depend on data")
-    if _changes_commands(run.jobs):
-        raise Conflict("its jobs write descriptors or code of later ones")
     return run.jobs
 
 
-def _changes_commands(jobs: Iterable[Accesses]) -> bool:
-    written: dict[int, NDArray[np.bool_]] = {}
-    for job in jobs:
-        for frame, flags in job.items():
-            if frame in written and (written[frame] & (flags & ACCESS_COMMAND != 0)).any():
-                return True
-        for frame, flags in job.items():
-            writes = flags & ACCESS_WRITTEN != 0
-            if writes.any():
-                written[frame] = written[frame] | writes if frame in written else writes
-    return False
+def moved(jobs: Iterable[Job], before: Mappings, after: Mappings) -> list[Job]:
+    """The same jobs where memory lies elsewhere: GPU addresses stay."""
+    to = dict(zip(after.keys.tolist(), after.frames.tolist(), strict=True))
+    frames: dict[int, set[int]] = {}
+    for key, frame in zip(before.keys.tolist(), before.frames.tolist(), strict=True):
+        if key in to:
+            frames.setdefault(frame, set()).add(to[key])
+    return [
+        Job({f: flags for frame, flags in job.accesses.items() for f in frames.get(frame, ())}, job.varies)
+        for job in jobs
+    ]
 
 
 def joined(jobs: Sequence[Accesses]) -> Accesses:
     """The accesses of jobs that run one after the other, as if they were one job."""
-    found: Accesses = {}
+    found: dict[int, Flags] = {}
     known: dict[tuple[int, int], tuple[Flags, Flags, Flags]] = {}  # the arrays are kept, so ids stay theirs
     for job in jobs:
         for frame, flags in job.items():

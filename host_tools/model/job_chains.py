@@ -25,6 +25,7 @@ from host_tools.gpus.mali.job_manager import (
     HEADER_ALIGNMENT,
     HEADER_BYTES,
     HEADER_CONTROL,
+    HEADER_STATUS_BYTES,
     VA_MASK,
     JobStarts,
     JobType,
@@ -32,7 +33,7 @@ from host_tools.gpus.mali.job_manager import (
 )
 from host_tools.model.memory import Memory
 from host_tools.support.pages import pieces
-from trace_format.actions import MAP_EXECUTE, actions_of
+from trace_format.actions import MAP_EXECUTE, MAP_WRITE, actions_of
 from trace_format.errors import TraceError
 from trace_format.schema import PAGE_BYTES
 
@@ -93,12 +94,15 @@ class Chain:
 
 @dataclass(frozen=True)
 class Written:
-    """Memory that a descriptor names for the GPU to write to: by which chain, what, where, and what lies there."""
+    """Memory that a descriptor names for the GPU to write to: by which chain, what, where, how many bytes (None:
+    to the region's end), and what lies there: the region, and how the page is mapped."""
 
     chain: Chain
     what: str
     va: int
+    size: int | None
     region: Region | None
+    flags: int
 
 
 @dataclass
@@ -110,6 +114,7 @@ class Reach:
         initial: frame -> PAGE_BYTES booleans: bytes whose initial value a job may read.
         chains: region -> numbers of the chains that can reach it.
         first: region -> lowest virtual page of it that a chain can reach.
+        named: frame -> first and last chain whose descriptors name some of it, of chains that are not searched.
         written: what descriptors name for the GPU to write to.
         code: number of a chain -> addresses of its shaders, each once.
     """
@@ -118,6 +123,7 @@ class Reach:
     initial: dict[int, NDArray[np.bool_]] = field(default_factory=dict)
     chains: dict[Region, set[int]] = field(default_factory=lambda: defaultdict(set))
     first: dict[Region, int] = field(default_factory=dict)
+    named: dict[int, tuple[int, int]] = field(default_factory=dict)
     written: list[Written] = field(default_factory=list)
     code: dict[int, list[int]] = field(default_factory=dict)
 
@@ -125,6 +131,10 @@ class Reach:
         """A chain reaches a region from an address to its end."""
         self.chains[region].add(chain)
         self.first[region] = min(self.first.get(region, region.end), va // PAGE_BYTES)
+
+    def name(self, frame: int, chain: int) -> None:
+        """Descriptors of a chain name some of a page."""
+        self.named[frame] = self.named.get(frame, (chain, chain))[0], chain
 
     def touched(self, frame: int) -> bool:
         """Some chain can reach the page."""
@@ -148,7 +158,8 @@ def regions(memory: Memory) -> list[Region]:
     mappings, frames = memory.mappings, memory.mappings.frames
     in_image = np.isin(frames, list(memory.in_image()))
     spaced = (np.diff(frames) == 2) & ~np.isin(frames[:-1] + 1, frames) & ~in_image[:-1] & ~in_image[1:]
-    cuts = 1 + np.flatnonzero((np.diff(mappings.keys) != 1) | (np.diff(mappings.flags) != 0) | spaced)
+    kinds = mappings.flags & ~MAP_WRITE  # passes take the permission from single pages
+    cuts = 1 + np.flatnonzero((np.diff(mappings.keys) != 1) | (np.diff(kinds) != 0) | spaced)
     starts = np.append(0, cuts)[: len(frames)]
     columns = (column[starts].tolist() for column in (mappings.spaces, mappings.pages, mappings.flags))
     parts = (part.tolist() for part in np.split(frames, cuts))
@@ -173,13 +184,15 @@ def reach(memory: Memory) -> Reach:
     Raises:
         ChainError: a chain leaves what is mapped, has no end, or has a job of a type whose descriptor is unknown.
     """
-    walker = _Walker(memory)
+    walker = Walker(memory)
     for chain in chains(memory):
         walker.walk(chain)
     return walker.reach
 
 
-class _Walker:
+class Walker:
+    """Follows one chain after the other, in their order; `reach` is what was found."""
+
     def __init__(self, memory: Memory) -> None:
         self.memory = memory
         self.reach = Reach(regions(memory))
@@ -196,13 +209,18 @@ class _Walker:
         spaces, pages = memory.mappings.spaces, memory.mappings.pages
         self.mapped = {space: pages[spaces == space].astype(np.uint64) for space in set(spaces.tolist())}
         self.chain = Chain(0, 0, 0, 0)
-        self.searched: dict[Region, int] = {}  # by the chain at hand: from this virtual page on
+        self.searches = True  # what words of the chain at hand lead to
+        self.searched: dict[Region, int] = {}  # by it: from this virtual page on
         self.pointers: dict[tuple[Region, int], list[int]] = {}
 
-    def walk(self, chain: Chain) -> None:
-        """Follow one chain."""
+    def walk(self, chain: Chain, *, searches: bool = True) -> None:
+        """Follow one chain.
+
+        Args:
+            searches: what words lead to is reached too; else only what descriptors name.
+        """
         self.chain = chain
-        self.searched = {}
+        self.searches, self.searched = searches, {}
         self._fill(chain.start)
         va, jobs = chain.head, 0
         while va:
@@ -234,8 +252,11 @@ class _Walker:
             region = self._region(at)
             if region is None:
                 raise ChainError(f"job chain {self.chain.index}: {what} at GPU address {at:#x} is not mapped")
-            self.reach.add(region, at, self.chain.index)
             frame = region.frame(page)
+            if self.searches:
+                self.reach.add(region, at, self.chain.index)
+            else:
+                self.reach.name(frame, self.chain.index)
             self._needed(frame)[inside] = True
             found.append(self._content(frame)[inside].tobytes())
         return b"".join(found)
@@ -248,7 +269,7 @@ class _Walker:
         if va % HEADER_ALIGNMENT:
             raise ChainError(f"job chain {self.chain.index}: the job header at {va:#x} is not aligned")
         header = self._bytes(va, HEADER_BYTES, "job header")
-        self._written("job header", va)  # the GPU writes a job's status there
+        self._written("job header", va, HEADER_STATUS_BYTES)
         control, _, following = struct.unpack_from("<IIQ", header, HEADER_CONTROL)
         kind = job_type(control)
         if kind not in PAYLOAD_BYTES:
@@ -303,11 +324,15 @@ class _Walker:
         if region is not None:
             self.reach.add(region, va, self.chain.index)
 
-    def _written(self, what: str, va: int) -> None:
-        self.reach.written.append(Written(self.chain, what, va, self._region(va)))
+    def _written(self, what: str, va: int, size: int | None = None) -> None:
+        region = self._region(va)
+        flags = 0 if region is None else self.memory.mappings[self.chain.space, va // PAGE_BYTES].flags
+        self.reach.written.append(Written(self.chain, what, va, size, region, flags))
 
     def _words(self, data: bytes) -> None:
         """Words that may be addresses, at any multiple of 4."""
+        if not self.searches:
+            return
         for at in range(0, len(data) - 7, 4):
             self._search(int(struct.unpack_from("<Q", data, at)[0]) & VA_MASK)
 

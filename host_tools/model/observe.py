@@ -43,8 +43,17 @@ class Observation:
         return (flags & ACCESS_READ_FIRST) != 0 if not self.depends_on_data else np.ones(PAGE_BYTES, np.bool_)
 
     def written(self, frame: int) -> bool:
-        """Some job wrote to the page."""
-        return frame in self.access and bool((self.access[frame] & ACCESS_WRITTEN).any())
+        """Some job may write to the page."""
+        return self.depends_on_data or bool(self._wrote(frame).any())
+
+    def overwritten(self, frame: int) -> NDArray[np.bool_]:
+        """Bytes of the page that jobs write whatever the data is."""
+        return np.zeros(PAGE_BYTES, np.bool_) if self.depends_on_data else self._wrote(frame)
+
+    def _wrote(self, frame: int) -> NDArray[np.bool_]:
+        if frame not in self.access:
+            return np.zeros(PAGE_BYTES, np.bool_)
+        return (self.access[frame] & ACCESS_WRITTEN) != 0
 
 
 def random_inputs(

@@ -1,22 +1,24 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Where the working memory of job chains goes: regions that are never in use at the same time share pages.
 
-A region is in use from the first chain that can reach it to the last. When the recording has no content for it,
-nothing is known of what it holds before its first chain: sharing its pages then changes nothing that a program
-could rely on. Regions with content, slots and what the CPU writes between jobs have their pages to themselves.
+A page is in use from the first chain that can access it to the last. When the recording has no content for it,
+nothing is known of what it holds before its first chain: sharing it then changes nothing that a program could rely
+on. Pages with content, slots and what the CPU writes between jobs share with none; so do whole regions that have
+some, where it is not proved what chains access there.
 
-Offline placement, largest region first, each at the lowest place that is free while it is in use.
+Offline placement, the largest run of pages first, each at the lowest place that is free while it is in use.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Set
+from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass
 
 import numpy as np
 
 from host_tools.gpus.mali.job_manager import JobStarts
-from host_tools.model.job_chains import Reach, Region, chains
+from host_tools.model.chain_memory import ChainMemory, Span
+from host_tools.model.job_chains import Region, chains
 from host_tools.model.memory import BLOCK_PAGES, Memory
 from trace_format.actions import Op, actions_of
 from trace_format.schema import SlotKind
@@ -52,11 +54,11 @@ class Item:
         return self.page % BLOCK_PAGES if fits else None
 
 
-def items(memory: Memory, reach: Reach, working: Set[int]) -> list[Item]:
-    """All working frames: those that follow one another in a region, with the time that the region is in use.
+def items(memory: Memory, seen: ChainMemory, working: Set[int]) -> list[Item]:
+    """All working frames: those that follow one another in a region and are in use at the same time.
 
     Args:
-        reach: of the same memory.
+        seen: of the same memory.
         working: frames that do not lie in the image.
     """
     own = memory.cpu_written_frames() | memory.slot_frames(*SlotKind)
@@ -64,27 +66,33 @@ def items(memory: Memory, reach: Reach, working: Set[int]) -> list[Item]:
     one_by_one = _one_by_one(memory)
     prologue = sum(chain.start < 0 for chain in chains(memory))
     found = []
-    for region in reach.regions:
-        users = reach.chains.get(region)
-        shared = users and one_by_one and own.isdisjoint(region.frames)
-        use = _use(users, prologue) if users and shared else ALWAYS
-        found += [Item(region.page + at, region.frames[at], pages, *use) for at, pages in _runs(region, working)]
+    for region in seen.regions:
+        fixed = own
+        if not one_by_one or (seen.is_searched(region) and not own.isdisjoint(region.frames)):
+            fixed = set(region.frames)
+        uses = [ALWAYS if frame in fixed else _use(seen.use(frame), prologue) for frame in region.frames]
+        runs = _runs(region, working, uses)
+        found += [Item(region.page + at, region.frames[at], pages, *uses[at]) for at, pages in runs]
     return found
 
 
-def _use(users: Set[int], prologue: int) -> tuple[int, int]:
-    """The first and the last chain of `users`; what outlives the prologue is in use in every replay."""
-    last = ALWAYS[1] if min(users) < prologue <= max(users) else max(users)
-    return min(users), last
+def _use(span: Span | None, prologue: int) -> Span:
+    """From which chain to which a page is in use; what outlives the prologue is in every replay."""
+    if span is None:
+        return ALWAYS
+    first, last = span
+    return first, ALWAYS[1] if first < prologue <= last else last
 
 
-def _runs(region: Region, working: Set[int]) -> list[tuple[int, int]]:
-    """Working frames of a region that follow one another: where they begin in the region, how many they are."""
+def _runs(region: Region, working: Set[int], uses: Sequence[Span]) -> list[tuple[int, int]]:
+    """Working frames of a region that follow one another and are in use at the same time: where they begin in the
+    region, how many they are."""
     found: list[tuple[int, int]] = []
     for at, frame in enumerate(region.frames):
         if frame not in working:
             continue
-        if found and sum(found[-1]) == at and region.frames[at - 1] + 1 == frame:
+        goes_on = found and sum(found[-1]) == at and region.frames[at - 1] + 1 == frame
+        if goes_on and uses[at] == uses[at - 1]:
             found[-1] = found[-1][0], found[-1][1] + 1
         else:
             found.append((at, 1))

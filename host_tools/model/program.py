@@ -14,14 +14,18 @@ from typing import Any
 import numpy as np
 
 from host_tools.gpus.family import family_of
+from host_tools.model.chain_memory import ChainMemory
 from host_tools.model.frames import Mask
+from host_tools.model.job_accesses import Job, job_accesses, moved
+from host_tools.model.mappings import Mappings
 from host_tools.model.memory import Conflict, Memory
 from host_tools.model.observe import Observation, observe
 from host_tools.model.packing import Packing
 from host_tools.model.remapping import one_frame_each
+from host_tools.model.slot_places import bytes_of
 from trace_format.actions import Actions, Columns, Op
 from trace_format.profile import Profile
-from trace_format.schema import PAGE_BYTES
+from trace_format.schema import PAGE_BYTES, SlotKind
 from trace_format.trace import Slot, Trace
 
 
@@ -51,6 +55,7 @@ class Program:
         self._memory: Memory | Conflict | None = None
         self._packing: Packing | None = None  # of memory that has been changed
         self._observed: tuple[bytes, Observation] | None = None
+        self._jobs: tuple[Mappings, list[Job]] | Conflict | None = None
 
     @property
     def profile(self) -> Profile:
@@ -75,7 +80,7 @@ class Program:
     @actions.setter
     def actions(self, rows: Actions) -> None:
         self._trace = self.trace().with_(actions=rows, raw=False)
-        self._memory = self._packing = None
+        self._memory = self._packing = self._jobs = None
 
     def replace(self, **changes: Any) -> None:
         """Change what is neither actions nor memory: slots, va_bytes, notes, meta, raw."""
@@ -130,8 +135,45 @@ class Program:
         memory.drop(np.concatenate([find(rows[part]) for part in memory.stretches()]))
         self.commit()
 
-    def observe(self) -> Observation:
-        """What its jobs do to memory; kept while they do the same."""
+    def seen(self) -> Observation | ChainMemory:
+        """What its jobs do to memory.
+
+        Raises:
+            ChainError: as `chain_memory`.
+        """
+        return self.chain_memory() if family_of(self.profile).has_job_manager else self._observe()
+
+    def chain_memory(self) -> ChainMemory:
+        """What its jobs do, for a GPU with a job manager.
+
+        Raises:
+            ChainError: a chain of descriptors cannot be followed.
+        """
+        try:
+            jobs = self.jobs()
+        except Conflict:
+            jobs = []
+        given = (slot for slot in self.slots if slot.kind != SlotKind.OUTPUT)
+        return ChainMemory(self.memory, jobs, bytes_of(self.memory, given))
+
+    def jobs(self) -> list[Job]:
+        """What each of its jobs accesses, for a GPU whose shaders show that; passes over memory leave it so.
+
+        Raises:
+            Conflict: the virtual GPU cannot run them.
+        """
+        if self._jobs is None:
+            try:
+                self._jobs = self.memory.mappings, job_accesses(self.trace())
+            except Conflict as conflict:
+                self._jobs = conflict
+        if isinstance(self._jobs, Conflict):
+            raise self._jobs
+        before, jobs = self._jobs
+        return moved(jobs, before, self.memory.mappings)
+
+    def _observe(self) -> Observation:
+        """What its jobs do, for other GPUs; kept while they do the same."""
         key = self.memory.behaviour()
         if self._observed is None or self._observed[0] != key:
             self._observed = key, observe(self.trace())

@@ -7,10 +7,10 @@ import numpy as np
 
 from host_tools.gpus.family import family_of
 from host_tools.model import planning
-from host_tools.model.job_chains import Reach, reach
+from host_tools.model.job_chains import ChainError
 from host_tools.model.memory import BLOCK_PAGES, Memory
-from host_tools.model.observe import Observation
 from host_tools.model.program import Program
+from host_tools.model.slot_places import bytes_of
 from host_tools.passes.parameters import constant, forget_inputs
 from host_tools.passes.registry import memory_pass, program_pass
 from trace_format.actions import MAP_EXECUTE, MAP_WRITE
@@ -30,25 +30,28 @@ def make_parameters_constant(program: Program) -> None:
 def drop_dead_memory(program: Program) -> None:
     """Drop what no job reads: pages no job touches, and initial bytes that are overwritten or never read.
 
-    Found by replaying on the virtual GPU with several inputs; where accesses depend on the data, pages that a
-    job touches keep all their bytes. Where jobs are chains in memory, by what the chains can reach.
+    Found by replaying on the virtual GPU. Where other data could lead to other accesses, pages that a job touches
+    keep all their bytes; jobs that are chains in memory are then taken to access all that they can reach.
     """
     memory = program.memory
-    chained = family_of(program.profile).has_job_manager
-    seen: Reach | Observation = reach(memory) if chained else program.observe()
+    seen = program.seen()
     needed_slots = memory.slot_frames(*SlotKind)
     mappings = memory.mappings
     touched = mappings.frames_that(lambda frame: seen.touched(frame) or frame in needed_slots)
     kept = touched.copy()
     for i in range(1, GUARD_PAGES + 1):
         kept |= np.isin(mappings.keys, mappings.keys[touched] + i)
+    copied_out = bytes_of(memory, (slot for slot in program.slots if slot.kind == SlotKind.OUTPUT))
     memory.mappings = mappings.where(kept)
     memory.cpu_writes = [item for item in memory.cpu_writes if not memory.frames.isdisjoint(item.frames)]
     with_values = SlotKind.INPUT, SlotKind.PARAMETER, SlotKind.INTERNAL
     keep = memory.cpu_written_frames() | memory.slot_frames(*with_values, bound=True)
     for frame, page in memory.pages.items():
         if frame not in keep and not page.is_blank:
-            page.drop(~seen.needed(frame))
+            needed = seen.needed(frame)
+            if frame in copied_out:
+                needed = needed | copied_out[frame] & ~seen.overwritten(frame)
+            page.drop(~needed)
     program.commit()
 
 
@@ -56,15 +59,15 @@ def drop_dead_memory(program: Program) -> None:
 def map_read_only(program: Program) -> None:
     """Map pages that no job writes without write permission, so that the GPU cannot.
 
-    Seen by replaying on the virtual GPU. For GPUs whose shaders it does not execute, these are the executable
-    pages: a device executes only what the GPU cannot write to.
+    Seen by replaying on the virtual GPU. Executable pages lose it always: a device executes only what the GPU
+    cannot write to.
     """
     memory, mappings = program.memory, program.memory.mappings
-    if family_of(program.profile).has_job_manager:  # it is not known which pages shaders write
-        keep = mappings.flags & MAP_EXECUTE == 0
-    else:
-        seen = program.observe()
-        keep = mappings.frames_that(lambda frame: seen.depends_on_data or seen.written(frame))
+    try:
+        keep = mappings.frames_that(program.seen().written)
+    except ChainError:  # it is not known what jobs write
+        keep = np.ones(len(mappings), np.bool_)
+    keep &= mappings.flags & MAP_EXECUTE == 0
     memory.mappings = mappings.with_(flags=np.where(keep, mappings.flags, mappings.flags & ~MAP_WRITE))
     program.commit()
 
@@ -114,7 +117,7 @@ def plan_memory(program: Program) -> None:
             first += 1
     image_pages = _relocate(memory.copy())  # planned memory will follow the image of that size
     placement = planning.place(
-        planning.items(memory, reach(memory), working), first + (image_pages - first) % BLOCK_PAGES
+        planning.items(memory, program.chain_memory(), working), first + (image_pages - first) % BLOCK_PAGES
     )
     memory.move(target | planning.frames_of(placement))
     _commit(program)

@@ -3,17 +3,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from host_tools.model.frames import Page
 from host_tools.model.memory import Conflict, Memory
 from host_tools.model.program import Program
-from host_tools.support.pages import pieces
+from host_tools.model.slot_places import places
 from trace_format.actions import Actions, Columns, Op, Type, rewritten
 from trace_format.errors import SlotError
 from trace_format.operators import operations
@@ -63,28 +62,6 @@ def _store(memory: Memory, slot: Slot, array: NDArray[Any]) -> None:
     data.flags.writeable = False  # pages share it
     for page, inside, part in places(memory, slot):
         page.put(inside, data[part])
-
-
-def places(memory: Memory, slot: Slot) -> Iterator[tuple[Page, slice, slice]]:
-    """Where a slot's bytes lie: the page, the bytes of it, and which of the dense tensor's bytes these are."""
-    places, size = _runs(slot)
-    for number, at in enumerate(places):
-        start = number * size
-        for page, inside, part in pieces(at, size):
-            frame = memory.mappings[slot.address_space, page].frame
-            yield memory.pages[frame], inside, slice(start + part.start, start + part.stop)
-
-
-def _runs(slot: Slot) -> tuple[list[int], int]:
-    """A slot's runs of bytes without gaps, as large as its strides allow: GPU addresses, and the size of each."""
-    dense, size = len(slot.shape), slot.numpy_dtype.itemsize
-    while dense and slot.strides[dense - 1] == size:
-        dense -= 1
-        size *= slot.shape[dense]
-    indices = np.ndindex(slot.shape[:dense])
-    return [
-        slot.address + sum(i * s for i, s in zip(index, slot.strides, strict=False)) for index in indices
-    ], size
 
 
 def forget_inputs(program: Program) -> None:

@@ -8,24 +8,19 @@ end of a replay as they are after those jobs. A caller who gives other parameter
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable
-
 import numpy as np
 
 from host_tools.gpus.family import Family, family_of
-from host_tools.model.frames import MERGE_GAP, Mask, runs
-from host_tools.model.job_accesses import job_accesses
+from host_tools.model.frames import MERGE_GAP, runs
 from host_tools.model.memory import Conflict, Memory
 from host_tools.model.program import Program
-from host_tools.model.splitting import NONE, Split, touches
-from host_tools.passes.parameters import places
+from host_tools.model.slot_places import bytes_of
+from host_tools.model.splitting import Split
 from host_tools.passes.registry import memory_pass
 from trace_format.actions import Action, Actions, Columns, Op, actions_of
 from trace_format.operators import operations
 from trace_format.profile import Profile
 from trace_format.schema import SlotKind
-from trace_format.trace import Slot
 
 START_FLUSH = 3 << 8  # of js*.CONFIG_NEXT: clean and invalidate before the chain (panfrost_regs.h)
 
@@ -43,12 +38,12 @@ def prepare_once(program: Program) -> None:
     if not family.has_job_manager or memory.prepares or len(starts) < 2:
         return
     _check_kinds(memory)
-    inputs = _bytes_of(memory, (slot for slot in program.slots if slot.kind == SlotKind.INPUT))
-    jobs = job_accesses(program.trace(), lambda job: not inputs or touches(job, inputs))
-    if len(jobs) == 1:
-        return
-    parameters = [_bytes_of(memory, [s]) if s.kind == SlotKind.PARAMETER else {} for s in program.slots]
-    found = Split(inputs, parameters, jobs)
+    inputs = bytes_of(memory, (slot for slot in program.slots if slot.kind == SlotKind.INPUT))
+    jobs = program.jobs()
+    if len(jobs) != len(starts) or program.chain_memory().searched:
+        raise Conflict("what its jobs access may depend on data")
+    parameters = [bytes_of(memory, [s]) if s.kind == SlotKind.PARAMETER else {} for s in program.slots]
+    found = Split(inputs, parameters, [job.accesses for job in jobs])
     if not found.first:
         return
     cut = _cut(memory.stream, int(starts[found.first]), program.profile, family)
@@ -62,15 +57,6 @@ def _check_kinds(memory: Memory) -> None:
         raise Conflict("the CPU writes memory between jobs")
     if any(operations(memory.stream)):
         raise Conflict("operators compute between jobs")
-
-
-def _bytes_of(memory: Memory, slots: Iterable[Slot]) -> dict[int, Mask]:
-    """Bytes of slots: frame -> PAGE_BYTES booleans."""
-    found: defaultdict[int, Mask] = defaultdict(NONE.copy)
-    for slot in slots:
-        for page, inside, _ in places(memory, slot):
-            found[page.frame][inside] = True
-    return dict(found)
 
 
 def _cut(stream: Actions, marker: int, gpu: Profile, family: Family) -> int:

@@ -266,7 +266,7 @@ class VirtualGpu:
         return found
 
     def clear_access(self) -> None:
-        """Empties the access map."""
+        """Empties the access map; `access_varies` is about what comes after this."""
         self._lib.vgpu_access_clear(self._gpu)
 
     @property

@@ -167,6 +167,7 @@ bool vgpu_access(const vgpu *gpu, uint64_t pa, uint8_t map[4096])
 void vgpu_access_clear(vgpu *gpu)
 {
     access_map_clear(&gpu->access);
+    gpu->access_varies = false;
 }
 
 bool vgpu_access_varies(const vgpu *gpu)

@@ -91,12 +91,15 @@ void vgpu_memory_changed(vgpu *gpu);
 #define VGPU_ACCESS_READ_FIRST 1u /* read by the GPU before the GPU wrote it: its initial content matters */
 #define VGPU_ACCESS_READ 2u
 #define VGPU_ACCESS_WRITTEN 4u
-#define VGPU_ACCESS_COMMAND 8u /* read as what a job is, a descriptor or code; a Mali's */
+/* A Mali's; read as what decides what jobs do: a descriptor, code, or what a shader loads to find its
+ * buffers. */
+#define VGPU_ACCESS_COMMAND 8u
 size_t vgpu_access_pages(const vgpu *gpu, uint64_t *pages, size_t count);
 bool vgpu_access(const vgpu *gpu, uint64_t pa, uint8_t map[4096]); /* false: page was not accessed */
 void vgpu_access_clear(vgpu *gpu);                                 /* forget; a new observation begins */
-/* Whether other data may lead to other accesses, as far as code tells: since creation, shaders have run that
- * let words they load decide an address or a branch. True for a GPU whose shaders are not looked through. */
+/* Whether other data may lead to other accesses, as far as code tells: since creation or vgpu_access_clear,
+ * shaders have run that let words they load, other than those of VGPU_ACCESS_COMMAND, decide an address or a
+ * branch. True for a GPU whose shaders are not looked through. */
 bool vgpu_access_varies(const vgpu *gpu);
 
 /*

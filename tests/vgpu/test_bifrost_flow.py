@@ -11,10 +11,11 @@ import pytest
 from host_tools.vgpu.binding import ACCESS_COMMAND, VirtualGpu
 from tests.support import bifrost_asm as asm
 from tests.support.bifrost_asm import Tuple, block_high, clause, header, load, sources, store
-from tests.support.bifrost_board import CODE, INPUT, OUTPUT, ShaderBoard
+from tests.support.bifrost_board import CODE, DEFAULT_PRELOAD, INPUT, OUTPUT, ShaderBoard
 from tests.support.mali_model import DATA, VA
 
-IDS, LOADED, KEPT = 60, 40, 44  # registers: the thread's number; others
+IDS, GROUP, LOADED, KEPT = 60, 57, 40, 44  # registers: the thread's number, the group's (0); others
+PRELOAD = DEFAULT_PRELOAD | 1 << 9  # the group's number too
 IF_NOT_ZERO = 0x6F800
 STORAGE = OUTPUT + 0x400  # 64 threads of 32 bytes; what lies after it belongs to threads that do not run
 PUT = clause([Tuple(block_high(IDS, 0x48), add=asm.STORE[1] | asm.THREAD << 6 | sources(asm.FAU_LOW,
@@ -44,6 +45,15 @@ PROGRAMS = {
     "a loaded word that was kept in storage": (load(0, 1, 2, LOADED) + PUT_LOADED + TAKE
                                                + store(1, 1, 2, IDS, index=KEPT), True),
     "storage that nothing was put into": (TAKE + store(1, 1, 2, IDS, index=KEPT), True),
+    "a register that nothing was put into": (store(1, 1, 2, IDS, index=KEPT), True),
+    "a word that all threads load": (load(0, 1, 2, LOADED, index=GROUP)
+                                     + store(1, 1, 2, IDS, index=LOADED), False),
+    "such a word decides where another is": (load(0, 1, 2, LOADED, index=GROUP)
+                                             + load(0, 1, 2, KEPT, index=LOADED)
+                                             + store(1, 1, 2, IDS, index=KEPT), False),
+    "such a word is written": (load(1, 1, 2, LOADED, index=GROUP) + store(1, 1, 2, IDS, index=LOADED), True),
+    "such a word decides a branch": (load(0, 1, 2, LOADED, index=GROUP) + end_if_not_zero(LOADED)
+                                     + store(1, 1, 2, IDS), False),
 }  # fmt: skip
 
 
@@ -52,9 +62,46 @@ def test_what_decides_an_access(name: str) -> None:
     board = ShaderBoard(track_access=True)
     program, varies = PROGRAMS[name]
     board.put_words(INPUT, np.zeros(256, np.uint32))
-    board.prepare(program, storage=struct.pack("<IIQQ", 1, 31, STORAGE, 0))
+    board.prepare(program, storage=struct.pack("<IIQQ", 1, 31, STORAGE, 0), preload=PRELOAD)
     assert board.go() == 1
     assert board.gpu.access_varies is varies
+
+
+def commands(board: ShaderBoard, va: int) -> list[int]:
+    """Bytes of a page that decide what the job does."""
+    flags = board.gpu.access_map()[DATA + va - VA]
+    return [int(at) for at in np.flatnonzero(flags & ACCESS_COMMAND)]
+
+
+def test_words_that_decide_are_marked() -> None:
+    board = ShaderBoard(track_access=True)
+    program = load(0, 1, 2, LOADED, index=GROUP) + load(0, 1, 2, KEPT) + store(1, 1, 2, KEPT, index=LOADED)
+    board.prepare(program, preload=PRELOAD)
+    assert board.go() == 1
+    assert (board.gpu.access_varies, commands(board, INPUT)) == (False, [0, 1, 2, 3])
+
+
+@pytest.mark.parametrize(("threads", "varies"), [(16, False), (17, True)])
+def test_only_few_words_may_decide(threads: int, varies: bool) -> None:
+    board = ShaderBoard(track_access=True)
+    board.put_words(INPUT, np.arange(256, dtype=np.uint32))
+    board.prepare(PROGRAMS["a loaded word is an address"][0], size=(threads, 1, 1))
+    assert board.go() == 1
+    assert board.gpu.access_varies is varies
+
+
+def test_many_loads() -> None:
+    """More than one analysis follows: the 70th and the first decide, those between do not."""
+    board = ShaderBoard(track_access=True)
+    between = b"".join(load(1, 1, 2, KEPT) for _ in range(68))
+    program = load(0, 1, 2, 30, index=GROUP) + between + load(0, 1, 2, LOADED) + store(1, 1, 2, IDS, index=LOADED)
+    board.prepare(program, preload=PRELOAD)
+    assert board.go() == 1
+    assert board.gpu.access_varies
+    board.gpu.clear_access()
+    board.prepare(program.replace(load(0, 1, 2, LOADED), load(0, 1, 2, LOADED, index=GROUP)), preload=PRELOAD)
+    assert board.go() == 1
+    assert (board.gpu.access_varies, commands(board, INPUT)) == (False, [0, 1, 2, 3])
 
 
 def test_an_access_to_another_threads_storage_is_not_followed() -> None:

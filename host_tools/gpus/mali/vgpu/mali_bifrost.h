@@ -134,7 +134,8 @@ struct bifrost_program {
     uint32_t constants;
     int32_t entry;                   /* number of the first clause */
     bool uses_barrier, uses_storage; /* storage of threads or groups */
-    uint8_t *seen;                   /* of each clause, what its runs showed; NULL: nothing is noted */
+    uint64_t given;                  /* bit i: the job puts something into register i before the start */
+    struct bifrost_seen *seen;       /* of each clause, what its runs showed; NULL: nothing is noted */
 };
 
 /* Translate the program at va. What is wrong with its code shows when a thread comes to it. False: the host's
@@ -143,8 +144,10 @@ bool bifrost_program_build(struct bifrost_program *program, struct mali_device *
                            uint64_t va, const struct bifrost_environment *environment, const char **reason);
 void bifrost_program_free(struct bifrost_program *program);
 /* mali_bifrost_flow.c: note what a run of the program shows, false: no memory; after it, whether words that
- * the program loads may decide what it accesses (false of one that is not watched). */
+ * the program loads, or registers that are not `given`, may decide what it accesses (false of one that is not
+ * watched). Words that decide count as constants where they are few and the program does not write them: the
+ * access map then has them as VGPU_ACCESS_COMMAND. */
 bool bifrost_watch(struct bifrost_program *program);
-bool bifrost_accesses_vary(const struct bifrost_program *program);
+bool bifrost_accesses_vary(const struct bifrost_program *program, struct mali_device *dev, unsigned space);
 
 #endif

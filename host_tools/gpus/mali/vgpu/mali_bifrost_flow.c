@@ -1,12 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Whether words that a program loaded may decide what it accesses: an address, or a branch. Of a program that
- * has run, slots that may hold what comes from such words are followed along all ways that were taken.
+ * has run, what comes from such words is followed through the slots, along all ways that were taken.
+ *
+ * Compilers find buffers by addresses in tables that the driver has made: few words, which nobody changes.
+ * Where such words decide, they are marked as part of what the job is. Whether other jobs write them is not
+ * known here.
  *
  * Compilers keep addresses in a thread's storage, so words that come from there count as what was put there.
  * The run showed which clauses access it, and that each thread found there what it had put there itself.
  * Where nothing is decided by other words, this is so in every run: the first access that differed would
- * differ because of words that do not. Sources: see mali_bifrost.h.
+ * differ because of words that do not. Registers that the job puts nothing into hold what another program
+ * left there, so nothing may be decided by them either. Sources: see mali_bifrost.h.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +23,13 @@
 
 enum { CLAUSE_RAN = 1, ACCESSES_OWN = 2, ACCESSES_OTHER = 4, IS_UNCLEAR = 8 };
 enum { MAX_THREADS = 384, MAX_WATCHED = 4096 }; /* of a core; bytes of storage a thread */
+enum { MAX_LOADED = 16, TOO_MANY };
+
+/* What the runs of a clause showed: bits, and of a load the addresses. */
+struct bifrost_seen {
+    uint64_t va[MAX_LOADED];
+    uint8_t loaded, bits; /* addresses, or TOO_MANY */
+};
 
 bool bifrost_watch(struct bifrost_program *program)
 {
@@ -55,24 +67,40 @@ static bool is_near_storage(const struct bifrost_environment *environment, const
     return near;
 }
 
+static void note_loaded(struct bifrost_seen *seen, const uint64_t *va, uint64_t lanes)
+{
+    for (; lanes && seen->loaded < TOO_MANY; lanes &= lanes - 1) {
+        uint64_t at = va[__builtin_ctzll(lanes)];
+        unsigned i = 0;
+
+        while (i < seen->loaded && seen->va[i] != at)
+            i++;
+        if (i < MAX_LOADED)
+            seen->va[i] = at;
+        seen->loaded += i == seen->loaded;
+    }
+}
+
 void bifrost_watch_access(struct bifrost_batch *batch, const struct bifrost_code *code, const uint64_t *va,
                           uint64_t lanes)
 {
     const struct bifrost_program *program = batch->worker->program;
-    uint8_t *seen = &program->seen[code - program->code];
+    struct bifrost_seen *seen = &program->seen[code - program->code];
 
-    *seen |= CLAUSE_RAN;
+    seen->bits |= CLAUSE_RAN;
     if (code->message != MESSAGE_LOAD && code->message != MESSAGE_STORE)
         return;
+    if (code->message == MESSAGE_LOAD)
+        note_loaded(seen, va, lanes);
     if (!is_near_storage(batch->worker->environment, code, va, lanes))
-        *seen |= ACCESSES_OTHER;
+        seen->bits |= ACCESSES_OTHER;
     else if (!batch->stored)
-        *seen |= IS_UNCLEAR;
+        seen->bits |= IS_UNCLEAR;
     else
         for (; lanes; lanes &= lanes - 1)
             for (unsigned w = 0; w < code->words; w++)
-                *seen |= seen_word(batch, __builtin_ctzll(lanes), va[__builtin_ctzll(lanes)] + 4 * w,
-                                   code->message == MESSAGE_STORE);
+                seen->bits |= seen_word(batch, __builtin_ctzll(lanes), va[__builtin_ctzll(lanes)] + 4 * w,
+                                        code->message == MESSAGE_STORE);
 }
 
 size_t bifrost_watched_bytes(const struct bifrost_worker *worker)
@@ -90,119 +118,181 @@ void bifrost_watch_start(struct bifrost_batch *batch)
 
 /* ---- afterwards ---- */
 
-/* Slots that hold what comes from loaded words; constants and push uniforms never do. */
-struct loaded {
-    uint64_t bits[2];
-};
+/* Sets of labels: a bit for each of some of the loads, and one for registers that nothing was put into. */
+enum { LABELS = 63 };
+#define FROM_REGISTERS (UINT64_C(1) << LABELS)
 
-_Static_assert(SLOT_CONSTANTS <= 128, "a bit for each slot");
+/* What is in the slots comes from; constants and push uniforms come from no load. */
+struct origins {
+    uint64_t of[SLOT_CONSTANTS];
+};
 
 struct flow {
     const struct bifrost_program *program;
-    struct loaded *at;   /* where each clause begins */
-    bool *reached;       /* some way leads to the clause */
-    bool storage_loaded; /* loaded words may be in threads' storage */
-    bool again;          /* something has been added */
+    struct origins *at;    /* where each clause begins */
+    bool *reached;         /* some way leads to the clause */
+    uint32_t first, loads; /* number of the first load that has a label; of all loads */
+    uint64_t storage;      /* where words in threads' storage may come from */
+    uint64_t deciding;     /* where words come from that decide */
+    bool again;            /* something has been added */
 };
 
-static bool is_loaded(const struct loaded *loaded, unsigned slot)
+static bool accesses_memory(const struct bifrost_code *code)
 {
-    return slot < SLOT_CONSTANTS && loaded->bits[slot / 64] >> slot % 64 & 1;
+    return code->message == MESSAGE_LOAD || code->message == MESSAGE_STORE;
 }
 
-static void set(struct loaded *loaded, unsigned slot, bool value)
+static bool loads_other(const struct bifrost_program *program, uint32_t clause)
 {
-    uint64_t bit = UINT64_C(1) << slot % 64;
-
-    loaded->bits[slot / 64] = value ? loaded->bits[slot / 64] | bit : loaded->bits[slot / 64] & ~bit;
+    return program->code[clause].message == MESSAGE_LOAD && program->seen[clause].bits & ACCESSES_OTHER;
 }
 
-static void follow_uop(struct loaded *loaded, const struct bifrost_uop *uop)
+static uint64_t origin(const struct origins *origins, unsigned slot)
 {
-    bool wide = uop->run == bifrost_imad64, found = false;
+    return slot < SLOT_CONSTANTS ? origins->of[slot] : 0;
+}
+
+static void follow_uop(struct origins *origins, const struct bifrost_uop *uop)
+{
+    bool wide = uop->run == bifrost_imad64;
+    uint64_t found = 0;
 
     for (unsigned i = 0; i < BIFROST_SOURCES; i++)
-        found |= is_loaded(loaded, uop->from[i]);
+        found |= origin(origins, uop->from[i]);
     for (unsigned i = 0; wide && i < 3; i++)
-        found |= is_loaded(loaded, uop->high[i]);
+        found |= origin(origins, uop->high[i]);
     if (wide)
-        set(loaded, uop->detail, found);
+        origins->of[uop->detail] = found;
     else if (uop->run == bifrost_pointer_u32 || uop->run == bifrost_pointer_s32 ||
              uop->run == bifrost_pointer_i64 || uop->run == bifrost_segment_low)
-        set(loaded, SLOT_HIDDEN, found);
-    set(loaded, uop->to, found);
+        origins->of[SLOT_HIDDEN] = found;
+    origins->of[uop->to] = found;
 }
 
-static void follow_message(struct flow *flow, struct loaded *loaded, const struct bifrost_code *code,
-                           uint8_t seen)
+/* `own`: the label of the load. */
+static void follow_message(struct flow *flow, struct origins *origins, const struct bifrost_code *code,
+                           uint8_t seen, uint64_t own)
 {
-    bool load = code->message == MESSAGE_LOAD, stored = false;
+    bool keeps = seen & ACCESSES_OWN; /* in the thread's storage */
+    uint64_t before = flow->storage;
 
+    flow->deciding |= origins->of[SLOT_ADDRESS] | origins->of[SLOT_ADDRESS + 1];
     for (unsigned i = 0; i < code->words; i++) {
-        stored |= is_loaded(loaded, code->staging + i);
-        if (load)
-            set(loaded, code->staging + i, seen & ACCESSES_OTHER || flow->storage_loaded);
+        if (code->message == MESSAGE_LOAD)
+            origins->of[code->staging + i] = own | (keeps ? flow->storage : 0);
+        else if (keeps)
+            flow->storage |= origins->of[code->staging + i];
     }
-    if (!load && stored && seen & ACCESSES_OWN && !flow->storage_loaded)
-        flow->again = flow->storage_loaded = true;
+    flow->again |= flow->storage != before;
 }
 
-/* Add slots to those at a clause's begin. */
-static void join(struct flow *flow, int32_t clause, const struct loaded *loaded)
+/* Add origins to those at a clause's begin. */
+static void join(struct flow *flow, int32_t clause, const struct origins *origins)
 {
     if (clause == BIFROST_END)
         return;
-    struct loaded *to = &flow->at[clause], before = *to;
-
-    to->bits[0] |= loaded->bits[0];
-    to->bits[1] |= loaded->bits[1];
-    flow->again |= !flow->reached[clause] || memcmp(&before, to, sizeof(before)) != 0;
+    flow->again |= !flow->reached[clause];
     flow->reached[clause] = true;
+    for (unsigned i = 0; i < SLOT_CONSTANTS; i++) {
+        uint64_t *to = &flow->at[clause].of[i];
+        flow->again |= (origins->of[i] & ~*to) != 0;
+        *to |= origins->of[i];
+    }
 }
 
-/* Follow a clause. True: it lets loaded words decide. */
-static bool follow_clause(struct flow *flow, uint32_t number)
+static void follow_clause(struct flow *flow, uint32_t number, uint64_t own)
 {
     const struct bifrost_code *code = &flow->program->code[number];
-    struct loaded loaded = flow->at[number];
-    bool accesses = code->message == MESSAGE_LOAD || code->message == MESSAGE_STORE;
+    struct origins origins = flow->at[number];
 
     for (uint32_t i = 0; i < code->uops; i++)
-        follow_uop(&loaded, &flow->program->uop[code->first + i]);
-    if (accesses && (is_loaded(&loaded, SLOT_ADDRESS) || is_loaded(&loaded, SLOT_ADDRESS + 1)))
-        return true;
-    if (accesses)
-        follow_message(flow, &loaded, code, flow->program->seen[number]);
-    join(flow, code->next, &loaded);
-    if (code->branches)
-        join(flow, code->target, &loaded);
-    return code->branches && is_loaded(&loaded, SLOT_TAKEN);
+        follow_uop(&origins, &flow->program->uop[code->first + i]);
+    if (accesses_memory(code))
+        follow_message(flow, &origins, code, flow->program->seen[number].bits, own);
+    if (code->branches) {
+        flow->deciding |= origins.of[SLOT_TAKEN];
+        join(flow, code->target, &origins);
+    }
+    join(flow, code->next, &origins);
 }
 
-static bool follow(struct flow *flow)
+/* All clauses, until nothing is added any more. */
+static void follow(struct flow *flow)
 {
-    const uint8_t *seen = flow->program->seen;
+    const struct bifrost_program *program = flow->program;
 
-    for (uint32_t i = 0; i < flow->program->clauses; i++)
-        if (seen[i] & IS_UNCLEAR)
-            return true;
-    flow->reached[flow->program->entry] = true;
-    do { /* things are only added, so this ends */
+    memset(flow->at, 0, program->clauses * sizeof(*flow->at));
+    flow->storage = flow->deciding = 0;
+    flow->reached[program->entry] = true;
+    for (unsigned i = 0; i < BIFROST_REGISTERS; i++)
+        flow->at[program->entry].of[i] = program->given >> i & 1 ? 0 : FROM_REGISTERS;
+    do {
         flow->again = false;
-        for (uint32_t i = 0; i < flow->program->clauses; i++)
-            if (flow->reached[i] && seen[i] & CLAUSE_RAN && follow_clause(flow, i))
-                return true;
+        flow->loads = 0;
+        for (uint32_t i = 0; i < program->clauses; i++) {
+            uint32_t number = flow->loads - flow->first; /* of those before `first`: a large one */
+            bool other = loads_other(program, i);
+
+            flow->loads += other;
+            if (flow->reached[i] && program->seen[i].bits & CLAUSE_RAN)
+                follow_clause(flow, i, other && number < LABELS ? UINT64_C(1) << number : 0);
+        }
     } while (flow->again);
-    return false;
 }
 
-bool bifrost_accesses_vary(const struct bifrost_program *program)
+/* Words that decide: constants, if a clause loads few of them and the job does not write them. */
+static bool are_constant(const struct bifrost_program *program, uint32_t clause, struct mali_device *dev,
+                         unsigned space)
+{
+    const struct bifrost_seen *seen = &program->seen[clause];
+
+    for (unsigned i = 0; i < seen->loaded && seen->loaded < TOO_MANY; i++)
+        for (unsigned w = 0; w < program->code[clause].words; w++) {
+            struct mali_fault fault;
+            uint8_t *flags = NULL;
+
+            if (!mali_host_flags(dev, space, seen->va[i] + 4 * w, 4, MALI_READ, &fault, &flags) || !flags)
+                return false;
+            for (unsigned byte = 0; byte < 4; byte++) {
+                if (flags[byte] & VGPU_ACCESS_WRITTEN)
+                    return false;
+                flags[byte] |= VGPU_ACCESS_COMMAND;
+            }
+        }
+    return seen->loaded < TOO_MANY;
+}
+
+/* Of the loads that have labels. */
+static bool decide_by_others(const struct flow *flow, struct mali_device *dev, unsigned space)
+{
+    uint32_t loads = 0;
+    bool varies = flow->deciding & FROM_REGISTERS;
+
+    for (uint32_t i = 0; i < flow->program->clauses; i++) {
+        if (!loads_other(flow->program, i))
+            continue;
+        uint32_t number = loads++ - flow->first;
+        if (number < LABELS && flow->deciding >> number & 1)
+            varies |= !are_constant(flow->program, i, dev, space);
+    }
+    return varies;
+}
+
+bool bifrost_accesses_vary(const struct bifrost_program *program, struct mali_device *dev, unsigned space)
 {
     struct flow flow = {.program = program,
                         .at = calloc(program->clauses, sizeof(*flow.at)),
                         .reached = calloc(program->clauses, sizeof(*flow.reached))};
-    bool varies = program->seen && (!flow.at || !flow.reached || follow(&flow));
+    bool varies = program->seen && (!flow.at || !flow.reached);
 
+    for (uint32_t i = 0; program->seen && i < program->clauses; i++)
+        varies |= (program->seen[i].bits & IS_UNCLEAR) != 0;
+    if (program->seen && !varies)
+        do {
+            follow(&flow);
+            varies = decide_by_others(&flow, dev, space);
+            flow.first += LABELS;
+        } while (!varies && flow.first < flow.loads);
     free(flow.at);
     free(flow.reached);
     return varies;

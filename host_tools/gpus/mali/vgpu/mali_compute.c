@@ -46,8 +46,7 @@ struct dispatch {
     struct mali_device *dev;
     unsigned space;
     uint64_t va;
-    uint32_t size[3], groups[3];
-    uint32_t group_threads;
+    uint32_t size[3], groups[3], group_threads;
     uint64_t threads;
     uint32_t preload;
     bool may_wait; /* for other threads, at barriers */
@@ -171,6 +170,7 @@ static uint32_t read_job(struct dispatch *d)
     if (!bifrost_program_build(&d->program, d->dev, d->space, pointer(state, 0) & ~UINT64_C(15),
                                &d->environment, &reason))
         return refuse(d, MALI_INSTR_INVALID_ENC, reason, pointer(state, 0));
+    d->program.given = (uint64_t)(d->preload & 0x7f80) << 48; /* bit 7 is of register 55, and so on */
     d->may_wait = d->program.uses_barrier;
     if (d->may_wait && !(word(state, 4) & STATE_BARRIER))
         return refuse(d, MALI_INSTR_BARRIER_FAULT, "a barrier in a shader whose state says that it has none",
@@ -384,7 +384,7 @@ uint32_t mali_compute(struct mali_device *dev, unsigned space, uint64_t va)
             exception = run_all(d, runners, &workers);
         else if (!exception)
             vgpu_fail(&dev->base, "mali_g71: out of memory");
-        dev->base.access_varies |= bifrost_accesses_vary(&d->program);
+        dev->base.access_varies |= bifrost_accesses_vary(&d->program, dev, space);
         bifrost_program_free(&d->program);
     } else {
         vgpu_fail(&dev->base, "mali_g71: out of memory");
