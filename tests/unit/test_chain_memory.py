@@ -18,7 +18,8 @@ from tests.support.mali_chains import PAGE, RX, Area, compute, page, renderer_st
 CODE, JOBS, WORK, SCRATCH = 0x10000000, 0x10200000, 0x20000000, 0x30000000
 STATE, PUSH, STORAGE = 0x800, 0x840, 0x880  # in a page of JOBS
 READ = ACCESS_READ | ACCESS_READ_FIRST
-Seen = dict[int, dict[slice, int]]  # GPU address of a page -> flags of some of its bytes
+Parts = dict[tuple[int, int], int]  # (first, end): flags of bytes of a page
+Seen = dict[int, Parts]  # GPU address of a page -> what was done there
 
 
 class Chains:
@@ -45,7 +46,7 @@ class Chains:
 
     def job(self, number: int, seen: Seen, *, varies: bool = False) -> Job:
         """What the chain of a number did: its header was read and got a status; besides that `seen`."""
-        header = {slice(0, 192): READ | ACCESS_COMMAND, slice(0, 16): READ | ACCESS_COMMAND | ACCESS_WRITTEN}
+        header = {(0, 192): READ | ACCESS_COMMAND, (0, 16): READ | ACCESS_COMMAND | ACCESS_WRITTEN}
         found = {self.frame(va): flags(parts) for va, parts in ({JOBS + number * PAGE: header} | seen).items()}
         return Job(found, varies)
 
@@ -58,19 +59,19 @@ class Chains:
         return [(seen.touched(frame), seen.written(frame)) for frame in frames]
 
 
-def flags(parts: dict[slice, int]) -> NDArray[np.uint8]:
+def flags(parts: Parts) -> NDArray[np.uint8]:
     found = np.zeros(PAGE, np.uint8)
-    for where, value in parts.items():
-        found[where] = value
+    for (first, end), value in parts.items():
+        found[first:end] = value
     return found
 
 
-ALL, OFF, RO, RW = slice(0, PAGE), (False, False), (True, False), (True, True)
+ALL, OFF, RO, RW = (0, PAGE), (False, False), (True, False), (True, True)
 
 
 def test_a_proved_chain_touches_what_it_was_seen_to_touch() -> None:
     chains = Chains(1)
-    work = {WORK + PAGE: {slice(0, 8): READ}, WORK + 2 * PAGE: {slice(0, 64): ACCESS_WRITTEN | ACCESS_READ}}
+    work = {WORK + PAGE: {(0, 8): READ}, WORK + 2 * PAGE: {(0, 64): ACCESS_WRITTEN | ACCESS_READ}}
     seen = chains.seen(chains.job(0, work))
     assert seen.searched == set()
     assert chains.pages(seen, WORK, 4) == [OFF, RO, RW, OFF]
@@ -97,7 +98,7 @@ def test_what_the_number_of_chains_does_not_fit_is_not_believed() -> None:
 def test_descriptors_and_storage_of_a_proved_chain_stay_whole() -> None:
     """A chip's threads have storage of their own, to the end of what the driver allocated."""
     chains = Chains(1)
-    seen = chains.seen(chains.job(0, {SCRATCH: {slice(0, 64): ACCESS_WRITTEN}}))
+    seen = chains.seen(chains.job(0, {SCRATCH: {(0, 64): ACCESS_WRITTEN}}))
     assert chains.pages(seen, SCRATCH, 3) == [RW] * 3
     assert chains.pages(seen, JOBS, 1) == [RW], "the job manager writes the status there"
     assert chains.pages(seen, CODE, 2) == [RO] * 2
@@ -107,23 +108,23 @@ def test_descriptors_and_storage_of_a_proved_chain_stay_whole() -> None:
 
 def test_a_chain_whose_descriptors_an_earlier_one_writes() -> None:
     chains = Chains(3)
-    writes = {JOBS + PAGE: {slice(100, 104): ACCESS_WRITTEN}}
+    writes = {JOBS + PAGE: {(100, 104): ACCESS_WRITTEN}}
     seen = chains.seen(chains.job(0, writes), chains.job(1, {}), chains.job(2, {}))
-    assert seen.searched == {1}
-    beside = {JOBS + PAGE: {slice(192, 200): ACCESS_WRITTEN}}
+    assert seen.searched == {1, 2}, "the third's lie behind the second's, which now count as reached"
+    beside = {JOBS + PAGE: {(192, 200): ACCESS_WRITTEN}}
     assert chains.seen(chains.job(0, beside), chains.job(1, {}), chains.job(2, {})).searched == set()
 
 
 def test_a_later_chain_may_write_them() -> None:
     """Every replay begins with them as they were."""
     chains = Chains(2)
-    writes = {JOBS: {slice(100, 104): ACCESS_WRITTEN}}
+    writes = {JOBS: {(100, 104): ACCESS_WRITTEN}}
     assert chains.seen(chains.job(0, {}), chains.job(1, writes)).searched == set()
 
 
 def test_a_chain_whose_descriptors_one_may_write_that_is_not_proved() -> None:
     chains = Chains(2)
-    table = {WORK: {slice(0, 8): READ | ACCESS_COMMAND}}
+    table = {WORK: {(0, 8): READ | ACCESS_COMMAND}}
     proved = chains.job(1, table)
     assert chains.seen(chains.job(0, {}), proved).searched == set()
     assert chains.seen(chains.job(0, {}, varies=True), proved).searched == {0, 1}
@@ -131,15 +132,15 @@ def test_a_chain_whose_descriptors_one_may_write_that_is_not_proved() -> None:
 
 def test_a_chain_that_finds_its_buffers_in_a_slot() -> None:
     chains = Chains(1)
-    job = chains.job(0, {WORK: {slice(0, 8): READ | ACCESS_COMMAND}})
-    slot = flags({slice(7, 8): 1}) != 0
+    job = chains.job(0, {WORK: {(0, 8): READ | ACCESS_COMMAND}})
+    slot = flags({(7, 8): 1}) != 0
     assert chains.seen(job, given={chains.frame(WORK): slot}).searched == {0}
     assert chains.seen(job, given={chains.frame(WORK): np.roll(slot, 1)}).searched == set()
 
 
 def test_what_one_chain_writes_the_next_need_not_find() -> None:
     chains = Chains(2)
-    first, second = {slice(0, 64): ACCESS_WRITTEN}, {slice(32, 96): READ}
+    first, second = {(0, 64): ACCESS_WRITTEN}, {(32, 96): READ}
     seen = chains.seen(chains.job(0, {WORK: first}), chains.job(1, {WORK: second}))
     assert np.flatnonzero(seen.needed(chains.frame(WORK))).tolist() == list(range(64, 96))
     assert seen.use(chains.frame(WORK)) == (0, 1)
