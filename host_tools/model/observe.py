@@ -53,7 +53,8 @@ class Observation:
     def _wrote(self, frame: int) -> NDArray[np.bool_]:
         if frame not in self.access:
             return np.zeros(PAGE_BYTES, np.bool_)
-        return (self.access[frame] & ACCESS_WRITTEN) != 0
+        found: NDArray[np.bool_] = (self.access[frame] & ACCESS_WRITTEN) != 0
+        return found
 
 
 def random_inputs(

@@ -8,6 +8,7 @@ parameters 32, draw 128; others have what their type needs.
 
 from __future__ import annotations
 
+import functools
 import struct
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -15,8 +16,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from host_tools.gpus.page_tables import DivergenceError
 from host_tools.model.interpreter import Interpreter
+from host_tools.support.pages import pages_of
 from trace_format.actions import MAP_EXECUTE, MAP_WRITE, Action, Op, actions_of
+from trace_format.profile import Profile
 from trace_format.schema import SlotKind
 from trace_format.trace import Trace
 
@@ -60,11 +64,7 @@ class Watch(Interpreter):
         self.once = rows[: rows.index(Op.REPLAY_START)].count(Op.JOB) if Op.REPLAY_START in rows else 0
         self.first = 0  # number of the first job of this run
         self.soiled = False
-        self.start = {
-            register.index: int(name[2])
-            for name, register in self.gpu_profile.registers.items()
-            if name.startswith("js") and name.endswith(".COMMAND_NEXT")
-        }
+        self.start = _starts(self.gpu_profile)
         self.code = _frames(self.trace, MAP_EXECUTE)
 
     def run(self, inputs: Values | None = None) -> dict[str, NDArray[np.float32]]:
@@ -162,6 +162,26 @@ class Watch(Interpreter):
         return Part("shader", space, va, (page + 1) * PAGE - va)
 
 
+class Touching(Interpreter):
+    """Executes shaders, and notes the pages that each job accesses, by carve-out offset; `jobs` begins with what
+    was accessed before the first one."""
+
+    def __post_init__(self) -> None:
+        self.track = True
+        super().__post_init__()
+        self.jobs: list[set[int]] = []
+        self.start = _starts(self.gpu_profile)
+
+    def cut(self) -> None:
+        self.jobs.append(set(self.gpu.access_map()))
+        self.gpu.clear_access()
+
+    def _step(self, row: Action) -> None:
+        if row.op == Op.REG_WRITE and row.register in self.start and row.value == 1:
+            self.cut()
+        super()._step(row)
+
+
 class Reference:
     """What the jobs of a trace find, to compare other traces with that should do the same.
 
@@ -221,10 +241,25 @@ class Reference:
             device.close()
         return ""
 
-    def conflicts(self, trace: Trace) -> list[str]:
-        """Memory that two jobs name, shared though a job between them names the other use of it.
+    @functools.cached_property
+    def accessed(self) -> list[set[tuple[int, int]]] | None:
+        """Pages that each job accesses, as (address space, page); None: the virtual GPU cannot run them."""
+        device = Touching(self.trace, latency_ns=LATENCY_NS)
+        try:
+            device.run(self.inputs)
+            device.cut()
+        except DivergenceError:
+            return None
+        finally:
+            device.close()
+        assert device.jobs[0] == set()
+        return [{key for key, at in self.mapped.items() if at in job} for job in device.jobs[1:]]
 
-        A region counts as used from the first job to the last that has its address in a descriptor: less than
+    def conflicts(self, trace: Trace) -> list[str]:
+        """Memory of two jobs, shared though a job between them uses the other's.
+
+        A page is in use from the first job to the last that accesses it. Where jobs cannot be run, and for storage
+        of threads, that is a region, from the first job to the last that has its address in a descriptor: less than
         what chains can reach, but found without following anything.
         """
         uses = self._uses()
@@ -238,7 +273,7 @@ class Reference:
         for users in owner.values():
             for i, (page, start, last) in enumerate(users):
                 for other, other_start, other_last in users[:i]:
-                    if start <= other_last and other_start <= last:
+                    if page != other and start <= other_last and other_start <= last:
                         found.append(f"pages {page:#x} and {other:#x}")
         return found
 
@@ -248,26 +283,54 @@ class Reference:
         runs = sorted((row.address_space, row.va_page, row.va_page + row.pages) for row in maps)
         uses: dict[tuple[int, int, int], tuple[int, int]] = {}
 
+        def add(run: tuple[int, int, int], job: int) -> None:
+            first, last = uses.get(run, (job, job))
+            uses[run] = min(first, job), max(last, job)
+
         def use(space: int, page: int, job: int) -> None:
             for run in runs:
                 if run[0] == space and run[1] <= page < run[2]:
-                    first, last = uses.get(run, (job, job))
-                    uses[run] = min(first, job), max(last, job)
+                    add(run, job)
 
+        def exactly(space: int, va: int, size: int, job: int) -> None:
+            for page in pages_of(va, size):
+                add((space, page, page + 1), job)
+
+        if self.accessed is not None:
+            for index, (job, accessed) in enumerate(zip(self.jobs, self.accessed, strict=True)):
+                for space, page in accessed:
+                    exactly(space, page * PAGE, PAGE, index)
+                for part, content in job.items():
+                    exactly(part.space, part.va, part.size, index)
+                    if part.what == "thread storage":
+                        for page in _named(content):
+                            use(part.space, page, index)
+            for slot in self.trace.slots:
+                for index in (0, len(self.jobs)):
+                    exactly(slot.address_space, slot.address, slot.span, index)
+            return uses
         for index, job in enumerate(self.jobs):
-            named: set[tuple[int, int]] = set()
             for part, content in job.items():
-                named.add((part.space, part.va // PAGE))
-                if part.what != "shader":
-                    words = np.frombuffer(content.tobytes(), "<u4").astype(np.uint64)
-                    values = (words[:-1] | words[1:] << np.uint64(32)) & np.uint64(ADDRESS)
-                    named |= {(part.space, int(value) // PAGE) for value in values}
-            for space, page in named & self.mapped.keys():
-                use(space, page, index)
+                use(part.space, part.va // PAGE, index)
+                for page in _named(content) if part.what != "shader" else ():
+                    use(part.space, page, index)
         for slot in self.trace.slots:
             for index in (0, len(self.jobs)):
                 use(slot.address_space, slot.address // PAGE, index)
         return uses
+
+
+def _named(content: NDArray[np.uint8]) -> set[int]:
+    """Pages whose addresses the words of a descriptor may be."""
+    words = np.frombuffer(content.tobytes(), "<u4").astype(np.uint64)
+    values = (words[:-1] | words[1:] << np.uint64(32)) & np.uint64(ADDRESS)
+    return set((values // np.uint64(PAGE)).tolist())
+
+
+def _starts(gpu: Profile) -> dict[int, int]:
+    """Registers that start jobs: index -> job slot."""
+    names = {name: register.index for name, register in gpu.registers.items() if name.endswith(".COMMAND_NEXT")}
+    return {index: int(name[2]) for name, index in names.items() if name.startswith("js")}
 
 
 def _frames(trace: Trace, flag: int) -> dict[tuple[int, int], int]:

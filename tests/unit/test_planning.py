@@ -13,11 +13,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from host_tools.model.job_chains import reach
+from host_tools.model.chain_memory import ChainMemory
+from host_tools.model.job_accesses import Job
 from host_tools.model.memory import BLOCK_PAGES, Memory
 from host_tools.model.planning import ALWAYS, Item, items, place
 from host_tools.passes import PASSES
 from host_tools.passes.pipeline import build
+from host_tools.vgpu.binding import ACCESS_WRITTEN
 from tests.support.mali_chains import PAGE, RO, RX, Area, CpuWrite, compute, page, renderer_state, submit, trace
 from trace_format.actions import Op, actions_of
 from trace_format.schema import DType, SlotKind
@@ -212,7 +214,7 @@ def test_content_shares_with_none() -> None:
     memory = Memory.of(source)
     memory.pages[memory.mappings[0, (WORK + SPACING) // PAGE + 2].frame].own()
     assert overlap(PASSES["plan-memory"](source)) == {(0, 1), (0, 2), (1, 2)}
-    filled = items(memory, reach(memory), memory.frames & memory.written_frames())
+    filled = items(memory, ChainMemory(memory, [], {}), memory.frames & memory.written_frames())
     (second,) = [item for item in filled if item.page == (WORK + SPACING) // PAGE]
     assert (second.first, second.last) == ALWAYS
 
@@ -253,3 +255,20 @@ def test_two_address_spaces_that_share_memory_are_left_alone() -> None:
     maps["arg"] |= 1
     both = source.with_(actions=np.concatenate([maps, rows]))
     assert overlap(PASSES["plan-memory"](both)) == overlap(build(both)) == set()
+
+
+def test_pages_of_one_region_share_where_it_is_proved_when_each_is_used() -> None:
+    """Both chains are given the region; the first was seen to access its beginning, the second its end."""
+    memory = Memory.of(network([8], [[0], [0]]))
+    frames = [memory.mappings[0, WORK // PAGE + i].frame for i in range(8)]
+    written = np.full(PAGE, ACCESS_WRITTEN, np.uint8)
+    jobs = [Job(dict.fromkeys(part, written), False) for part in (frames[:3], frames[3:])]
+    working = set(frames)
+    found = items(memory, ChainMemory(memory, jobs, {}), working)
+    assert [(item.page - WORK // PAGE, item.pages, item.first, item.last) for item in found] == [
+        (0, 3, 0, 0),
+        (3, 5, 1, 1),
+    ]
+    assert size(found, 0) == 5
+    (whole,) = items(memory, ChainMemory(memory, [], {}), working)
+    assert (whole.pages, whole.first, whole.last) == (8, 0, 1)
