@@ -259,8 +259,8 @@ class Reference:
         """Memory of two jobs, shared though a job between them uses the other's.
 
         A page is in use from the first job to the last that accesses it. Where jobs cannot be run, and for storage
-        of threads, that is a region, from the first job to the last that has its address in a descriptor: less than
-        what chains can reach, but found without following anything.
+        of threads, that is a region, from the first job to the last that has its address in a descriptor: less
+        than what chains can reach, but found without following anything.
         """
         uses = self._uses()
         frames = _frames(trace, MAP_WRITE)
