@@ -77,7 +77,7 @@ static void note_loaded(struct bifrost_seen *seen, const uint64_t *va, uint64_t 
             i++;
         if (i < MAX_LOADED)
             seen->va[i] = at;
-        seen->loaded += i == seen->loaded;
+        seen->loaded = (uint8_t)(seen->loaded + (i == seen->loaded));
     }
 }
 
