@@ -59,15 +59,16 @@ def drop_dead_memory(program: Program) -> None:
 def map_read_only(program: Program) -> None:
     """Map pages that no job writes without write permission, so that the GPU cannot.
 
-    Seen by replaying on the virtual GPU. Executable pages lose it always: a device executes only what the GPU
-    cannot write to.
+    Seen by replaying on the virtual GPU. On a GPU with a job manager, executable pages lose it always: a device
+    executes only what the GPU cannot write to.
     """
     memory, mappings = program.memory, program.memory.mappings
     try:
         keep = mappings.frames_that(program.seen().written)
     except ChainError:  # it is not known what jobs write
         keep = np.ones(len(mappings), np.bool_)
-    keep &= mappings.flags & MAP_EXECUTE == 0
+    if family_of(program.profile).has_job_manager:
+        keep &= mappings.flags & MAP_EXECUTE == 0
     memory.mappings = mappings.with_(flags=np.where(keep, mappings.flags, mappings.flags & ~MAP_WRITE))
     program.commit()
 
