@@ -171,13 +171,16 @@ class Memory:
         return {frame for item in self.cpu_writes for frame in item.frames}
 
     def written_frames(self) -> set[int]:
-        """Frames that cannot lie in the image: a job, the CPU, an operator or a caller may write them."""
+        """Frames that cannot lie in the image: a job, the CPU, an operator or a caller may write them.
+
+        Those of outputs are among them, though no job may write one: devices copy nothing out of the image.
+        """
         by_gpu = set(self.mappings.where(self.mappings.flags & MAP_WRITE != 0).frames.tolist())
-        given = [s for s in self.trace.slots if s.kind in (SlotKind.INPUT, SlotKind.PARAMETER)]
+        copied = [s for s in self.trace.slots if s.kind != SlotKind.INTERNAL]
         by_operators = operators.written(np.concatenate([self.prologue, self.stream]), self.trace.slots)
         # Where jobs run in the prologue, constants are filled there too; other state somebody writes.
         state = {frame for frame, page in self.pages.items() if page.state.any() and not self.prepares}
-        return by_gpu | self.cpu_written_frames() | self.frames_of([*given, *by_operators]) | state
+        return by_gpu | self.cpu_written_frames() | self.frames_of([*copied, *by_operators]) | state
 
     def in_image(self) -> set[int]:
         """Frames that are mapped where the image has them."""

@@ -38,7 +38,13 @@ def _runs(slot: Slot) -> tuple[list[int], int]:
 
 
 def bytes_of(memory: Memory, slots: Iterable[Slot]) -> dict[int, Mask]:
-    """Bytes of slots: frame -> PAGE_BYTES booleans."""
+    """Bytes of slots: frame -> PAGE_BYTES booleans.
+
+    Raises:
+        SlotError: some of a slot is not mapped.
+    """
+    slots = list(slots)
+    memory.frames_of(slots)
     found: defaultdict[int, Mask] = defaultdict(lambda: np.zeros(PAGE_BYTES, np.bool_))
     for slot in slots:
         for page, inside, _ in places(memory, slot):
