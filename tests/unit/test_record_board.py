@@ -17,6 +17,7 @@ from host_tools.machine.errors import RecordError
 from host_tools.record.board.kit import KIT_VERSION, packed
 from host_tools.record.board.result import board_trace
 from tests.support import json_schemas
+from tests.support.archives import extract
 from tests.support.bare_metal import require
 
 SPEC = {
@@ -50,7 +51,7 @@ def test_a_kit(tmp_path: Path) -> None:
     assert said.exit_code == 0, said.output
     json_schemas.check("record", json.loads(said.stdout))
     with tarfile.open(out) as archive:
-        archive.extractall(tmp_path, filter="data")
+        extract(archive, tmp_path)
     kit = tmp_path / "lenet-kit"
     weights = [(kit / f"{run}/net.bin").read_bytes() for run in (1, 2, 3)]
     inputs = [(kit / f"{run}/input0").read_bytes() for run in (1, 2, 3)]
