@@ -16,7 +16,12 @@ from trace_format.trace import Slot
 
 
 def places(memory: Memory, slot: Slot) -> Iterator[tuple[Page, slice, slice]]:
-    """Where a slot's bytes lie: the page, the bytes of it, and which of the dense tensor's bytes these are."""
+    """Where a slot's bytes lie: the page, the bytes of it, and which of the dense tensor's bytes these are.
+
+    Raises:
+        SlotError: some of the slot is not mapped; nothing is yielded.
+    """
+    memory.frames_of([slot])
     places, size = _runs(slot)
     for number, at in enumerate(places):
         start = number * size
@@ -43,8 +48,6 @@ def bytes_of(memory: Memory, slots: Iterable[Slot]) -> dict[int, Mask]:
     Raises:
         SlotError: some of a slot is not mapped.
     """
-    slots = list(slots)
-    memory.frames_of(slots)
     found: defaultdict[int, Mask] = defaultdict(lambda: np.zeros(PAGE_BYTES, np.bool_))
     for slot in slots:
         for page, inside, _ in places(memory, slot):

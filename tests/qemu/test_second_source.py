@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -16,12 +17,12 @@ import numpy.typing as npt
 import pytest
 
 from host_tools.machine.apt import AptRoot
-from host_tools.machine.boot import GuestJob, boot
+from host_tools.machine.boot import boot
 from host_tools.machine.elf import closure
 from host_tools.machine.initramfs import LIBRARIES
-from host_tools.machine.more_packages import with_packages
+from host_tools.machine.more_packages import NEEDED_HERE, with_packages
 from host_tools.machine.root import ARCHITECTURE, SUITE, UNUSED, RecordRoot
-from host_tools.record.program import GuestProgram, program_job
+from host_tools.record.program import FOLDER, RESULT, GuestProgram, program_job
 from host_tools.vgpu.build import qemu_plugin
 from tests.support.guest_programs import VADD, compile_vadd
 
@@ -31,6 +32,7 @@ OPERATIONS = re.findall(
 )
 ITEMS, ARGUMENTS = 1024, 3
 LAVAPIPE = "libvulkan_lvp.so"
+DESCRIPTION = f"{FOLDER}/lavapipe.json"
 # Operations that Vulkan lets drivers approximate, or compute in steps: the largest difference, relative to the
 # result, or to 1 where results near zero come of larger numbers.
 CLOSE = {
@@ -71,13 +73,13 @@ def run(root: RecordRoot, program: Path, folder: Path, gpu: str, lavapipe: bool)
     words = (ARGUMENTS + len(OPERATIONS)) * ITEMS
     (folder / "input").write_bytes(arguments().tobytes())
     args = [str(VADD / "operations.spv"), str(folder / "input"), str(ITEMS), str(words), "output"]
-    driver = {"VK_ICD_FILENAMES": "/work/lavapipe.json"} if lavapipe else {}
-    job = program_job(root, GuestProgram(program, args, environment=driver), gpu)
-    files = {**job.files, **(cpu_driver(root, folder) if lavapipe else {})}
-    command = f"{job.command} && cp output /out"
-    result = boot(GuestJob(command, files, job.programs, gpu, uses_gpu=not lavapipe), root, qemu_plugin())
+    driver = {"VK_ICD_FILENAMES": f"/{DESCRIPTION}"} if lavapipe else {}
+    job = program_job(root, GuestProgram(program, args, environment=driver, results={"words": "output"}), gpu)
+    if lavapipe:
+        job = replace(job, files={**job.files, **cpu_driver(root, folder)}, uses_gpu=False)
+    result = boot(job, root, qemu_plugin())
     assert ("llvmpipe" in result.output) == lavapipe
-    found = np.frombuffer(result.files["output"], np.uint32).reshape(-1, ITEMS)[ARGUMENTS:]
+    found = np.frombuffer(result.files[f"{RESULT}0"], np.uint32).reshape(-1, ITEMS)[ARGUMENTS:]
     return {f"{number} {name}": row for number, (name, row) in enumerate(zip(OPERATIONS, found, strict=True))}
 
 
@@ -90,7 +92,7 @@ def cpu_driver(root: RecordRoot, folder: Path) -> dict[str, bytes]:
     needed = closure(root.tree, [library], {library: folder / library})
     description = {"file_format_version": "1.0.0", "ICD": {"library_path": f"/{library}", "api_version": "1.4.0"}}
     return {path: host.read_bytes() for path, host in needed.items()} | {
-        "work/lavapipe.json": json.dumps(description).encode()
+        DESCRIPTION: json.dumps(description).encode()
     }
 
 
@@ -101,7 +103,7 @@ def program(root: RecordRoot, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def expected(root: RecordRoot, program: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Words]:
-    return run(with_packages(root, ["libllvm19"]), program, tmp_path_factory.mktemp("lavapipe"), "v3d42", True)
+    return run(with_packages(root, NEEDED_HERE), program, tmp_path_factory.mktemp("lavapipe"), "v3d42", True)
 
 
 @pytest.mark.parametrize("gpu", ["mali_g71", "v3d42"])

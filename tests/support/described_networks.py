@@ -57,14 +57,24 @@ def held_out() -> Digits:
         pytest.skip(str(error))
 
 
+def signed_mnist(recordings: Path, weights: bytes, signer: FileSigner) -> bytes:
+    """mnist with these weights, built with all passes and signed."""
+    return sign_trace(build(weighted(recordings / "mnist", weights)).build(), signer)
+
+
+def mnist_by_numpy(weights: bytes, pictures: NDArray[np.float32]) -> NDArray[np.float32]:
+    """NumPy's probabilities of pictures, (n, 28, 28)."""
+    network = file.load("mnist")
+    return forward(network, read_weights(weights, "w.npz", network), pictures)
+
+
 def check_held_out(
     recordings: Path, weights: bytes, runner: str, signer: FileSigner, which: Sequence[int], **options: Any
 ) -> None:
     """Some held-out digits on a runner, one replay after the other: NumPy's probabilities and classes."""
-    network, pictures = file.load("mnist"), held_out().inputs()[list(which), 0]
-    signed = sign_trace(build(weighted(recordings / "mnist", weights)).build(), signer)
+    pictures = held_out().inputs()[list(which), 0]
     request = ReplayRequest(
-        signed,
+        signed_mnist(recordings, weights, signer),
         signer.public,
         series={"input": pictures},
         each=frozenset({"output"}),
@@ -74,16 +84,14 @@ def check_held_out(
     result = runners.run(runner, request)
     assert result.ok, result.error
     assert (result.retries, result.compute) == (0, "full")
-    found = result.outputs["output"]
-    expected = forward(network, read_weights(weights, "w.npz", network), pictures)
+    found, expected = result.outputs["output"], mnist_by_numpy(weights, pictures)
     np.testing.assert_allclose(found, expected, atol=TOLERANCE)
     assert (found.argmax(1) == expected.argmax(1)).all()
 
 
 def check_digits(recordings: Path, weights: bytes, runner: str, signer: FileSigner, **options: Any) -> None:
     """Three digits on a runner, each a session of its own: NumPy's probabilities, and the right class."""
-    network, digits = file.load("mnist"), load_digits()[7:10]
-    signed = sign_trace(build(weighted(recordings / "mnist", weights)).build(), signer)
+    digits, signed = load_digits()[7:10], signed_mnist(recordings, weights, signer)
     pictures = digits.inputs()[:, 0]
     found = []
     for picture in pictures:
@@ -92,6 +100,6 @@ def check_digits(recordings: Path, weights: bytes, runner: str, signer: FileSign
         assert result.ok, result.error
         assert (result.retries, result.compute) == (0, "full")
         found.append(result.outputs["output"])
-    expected = forward(network, read_weights(weights, "w.npz", network), pictures)
+    expected = mnist_by_numpy(weights, pictures)
     np.testing.assert_allclose(np.stack(found), expected, atol=TOLERANCE)
     assert (np.stack(found).argmax(1) == digits.labels).all()
