@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -14,7 +15,7 @@ from tee_replayer.status import CORE
 from tests.proof import prover
 from tests.proof.__main__ import admitted, explained
 from tests.proof.splice import ProofError, parse, splice
-from tests.proof.units import DEFECTS, UNITS
+from tests.proof.units import DEFECTS, UNITS, Unit
 from trace_format import profile
 from trace_format.emit import GENERATED
 
@@ -97,6 +98,20 @@ def test_what_is_not_proved_is_in_the_adr() -> None:
     for _, _, goal in explained((prover.HERE / "alarms.txt").read_text()):
         assert f"`{goal}`" in adr, goal
     assert f"{admitted()} admitted facts" in adr
+
+
+WP = [unit for unit in UNITS if unit.tool == "wp"]
+
+
+@pytest.mark.parametrize("unit", WP, ids=[unit.name for unit in WP])
+def test_every_proved_function_has_a_contract(unit: Unit) -> None:
+    """Of one without, WP assumes that it may write anything, and nothing can be proved of what calls it."""
+    folder = prover.HERE / "wp"
+    harness = (folder / f"{unit.name}.c").read_text()
+    headers = [(folder / name).read_text() for name in re.findall(r'^#include "(\w+\.h)"', harness, re.MULTILINE)]
+    contracts = re.findall(r"\*/\n[^;{/]*?\b(\w+)\(", "\n".join([harness, *headers]))
+    defined = prover.functions((CORE.parent / unit.source).read_text())
+    assert {*defined} - {*unit.left_out} - {*contracts} == set()
 
 
 @pytest.mark.parametrize("defect", DEFECTS, ids=lambda d: f"{d.unit}-{d.function}")

@@ -38,6 +38,11 @@ GR_INLINE uint32_t stride(const uint8_t *slot, uint32_t i);
 */
 GR_INLINE uint32_t address_space(const uint8_t *slot);
 
+/*@ requires \valid_read(slot + (0 .. GR_SLOT_BYTES - 1));
+    assigns \nothing;
+*/
+GR_INLINE bool is_given(const uint8_t *slot);
+
 /*@ requires carveout(r) && tables(r);
     requires index < r->slot_count;
     assigns \nothing;
