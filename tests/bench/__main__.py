@@ -76,7 +76,9 @@ def main() -> None:
     if on_host:
         console.print(_host(on_host))
     if starts:
-        console.print(_columns("from start to first output", [row.name for row in starts], _startup(starts)))
+        console.print(
+            _columns("\nfrom start to first output", [row.name for row in starts], _startup(starts, rows))
+        )
     if parsing:
         console.print(_plain("parsing actions (MB/s)", parsing, "{:,.1f}"))
     if earlier:
@@ -94,15 +96,26 @@ def _changes(earlier: dict[str, Any], now: dict[str, float]) -> Table:
     return table
 
 
-def _startup(rows: list[startup.Startup]) -> dict[str, list[str]]:
-    """One column a network."""
-    return {
-        "full stack, CPU instructions": [f"{row.full:,}" for row in rows],
+def _startup(rows: list[startup.Startup], firmware: list[networks.Row]) -> dict[str, list[str]]:
+    """One column a network; what the firmware takes, of networks that the same run has measured on it."""
+    device = {row.name: row.first_output for row in firmware}
+    lines = {
+        "full stack, shader cache cold, CPU instructions": [f"{row.cold:,}" for row in rows],
+        "full stack, shader cache warm, CPU instructions": [f"{row.full:,}" for row in rows],
         "  of these, importing ncnn": [f"{row.importing:,}" for row in rows],
-        "replayer, CPU instructions": [f"{row.replay:,}" for row in rows],
         "a program that does nothing": [f"{row.nothing:,}" for row in rows],
-        "full stack to replayer": [f"{row.ratio:.0f}" for row in rows],
+        "replayer in Linux, CPU instructions": [f"{row.replay:,}" for row in rows],
+        "  full stack to it, cold / warm": ["{:,.0f} / {:,.0f}".format(*row.ratios) for row in rows],
     }
+    if any(row.name in device for row in rows):
+        cells = [
+            (f"{n:,}", f"{row.cold / n:,.0f} / {row.full / n:,.0f}") if n else ("", "")
+            for row in rows
+            for n in [device.get(row.name)]
+        ]
+        lines["replayer at EL3, CPU instructions"] = [count for count, _ in cells]
+        lines["  full stack to it, cold / warm "] = [ratio for _, ratio in cells]
+    return lines
 
 
 def _host(costs: list[host.Cost]) -> Table:

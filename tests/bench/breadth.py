@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """What runs: networks recorded, built, signed and replayed in the secure world of QEMU with a new input.
 
-`python -m tests.bench.breadth [NAME...] [--json]`: a row a network. Recording one takes minutes; recordings are
-kept in the user's cache. Compared with ncnn's CPU are the values before a softmax, which would hide differences.
+`python -m tests.bench.breadth [NAME...] [--json]`: a row a network: those of ncnn's benchmark, the demo's, and two
+that pnnx converts from ONNX. Recording one takes minutes; recordings are kept in the user's cache. Compared with
+ncnn's CPU are the values before a softmax, which would hide differences.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import dataclasses
 import hashlib
 import json
 import tempfile
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,20 +22,59 @@ from rich.console import Console
 from rich.table import Table
 
 from host_tools import runners
+from host_tools.demo import PARAM, WEIGHTS
+from host_tools.demo.record import SHAPES
 from host_tools.machine.root import ready_root
 from host_tools.passes.pipeline import build
 from host_tools.record import ncnn_cpu
+from host_tools.record.frontends import convert_onnx
 from host_tools.record.network import record_network, relative_difference
 from host_tools.runners.replay import ReplayRequest
 from host_tools.support.cache import cache_dir, written_whole
 from signing.keys import Algorithm, generate
 from signing.sign import FileSigner, sign_trace
 from tests.bench.graphs import GRAPHS
+from tests.support import onnx_networks
 from trace_format.actions import Columns, Op
 from trace_format.trace import Trace
 
 SEED = 11
 BOOT_S = 7200  # limit of a boot: the machine may have other work
+
+
+@dataclass(frozen=True)
+class Network:
+    """ncnn's two files, and the shapes of the inputs."""
+
+    param: bytes
+    weights: bytes
+    shapes: Mapping[str, tuple[int, ...]]
+
+
+def _lenet() -> Network:
+    return Network(PARAM.read_bytes(), WEIGHTS.read_bytes(), SHAPES)
+
+
+def _from_onnx(make: Callable[[Path], Path]) -> Callable[[], Network]:
+    def network() -> Network:
+        with tempfile.TemporaryDirectory() as folder:
+            converted = convert_onnx(make(Path(folder) / "net.onnx"), {})
+        return Network(converted.param, converted.weights, converted.shapes)
+
+    return network
+
+
+def _graph(name: str) -> Callable[[], Network]:
+    make, shape = GRAPHS[name]
+    return lambda: Network(*make(SEED), {"data": shape})
+
+
+NETWORKS = {
+    **{name: _graph(name) for name in GRAPHS},
+    "lenet": _lenet,
+    "onnx_classifier": _from_onnx(onnx_networks.classifier),
+    "onnx_residual": _from_onnx(onnx_networks.residual),
+}
 
 
 @dataclass(frozen=True)
@@ -62,14 +103,18 @@ def measure(name: str) -> Row:
     Raises:
         AssertionError: the replay failed.
     """
-    make, shape = GRAPHS[name]
-    param, weights = make(SEED)
-    until = outputs_of(param)
-    key = hashlib.sha256(ready_root().key.encode() + param + weights).hexdigest()[:16]
+    network = NETWORKS[name]()
+    until = outputs_of(network.param)
+    key = hashlib.sha256(ready_root().key.encode() + network.param + network.weights).hexdigest()[:16]
     kept = cache_dir("bench") / f"breadth-{name}-{key}.raw.gtr"
     if not kept.exists():
         recorded = record_network(
-            param, weights, {"data": shape}, name=name.replace(".", "_"), until=until, timeout=BOOT_S
+            network.param,
+            network.weights,
+            network.shapes,
+            name=name.replace(".", "_"),
+            until=until,
+            timeout=BOOT_S,
         )
         with written_whole(kept) as path:
             path.write_bytes(recorded.build())
@@ -77,13 +122,14 @@ def measure(name: str) -> Row:
     trace = build(raw)
     signer = FileSigner(generate(Algorithm.ES256))
     signed = sign_trace(trace.build(), signer)
-    inputs = {"data": np.random.default_rng(5).normal(0, 1, shape).astype(np.float32)}
+    generator = np.random.default_rng(5)
+    inputs = {blob: generator.normal(0, 1, shape).astype(np.float32) for blob, shape in network.shapes.items()}
     result = runners.run("qemu", ReplayRequest(signed, signer.public, inputs))
     assert result.ok, f"{name}: {result.error}"
     assert result.instructions is not None
     with tempfile.TemporaryDirectory() as folder:
         files = Path(folder) / "net.param", Path(folder) / "net.bin"
-        for path, content in zip(files, (param, weights), strict=True):
+        for path, content in zip(files, (network.param, network.weights), strict=True):
             path.write_bytes(content)
         expected = ncnn_cpu.run(*files, inputs, until)
     return Row(
@@ -108,10 +154,10 @@ def _dispatches(raw: Trace) -> int:
 def main() -> None:
     """Print the table, or one JSON object."""
     parser = argparse.ArgumentParser(prog="python -m tests.bench.breadth", description=__doc__)
-    parser.add_argument("names", nargs="*", choices=[[], *GRAPHS], help="networks; default: all")
+    parser.add_argument("names", nargs="*", choices=[[], *NETWORKS], help="networks; default: all")
     parser.add_argument("--json", action="store_true", help="one JSON object on standard output")
     options = parser.parse_args()
-    rows = [measure(name) for name in options.names or GRAPHS]
+    rows = [measure(name) for name in options.names or NETWORKS]
     if options.json:
         print(json.dumps({row.name: dataclasses.asdict(row) for row in rows}))
         return

@@ -31,23 +31,6 @@ from trace_format.trace import Trace
 SEED = 11
 
 
-@dataclass(frozen=True)
-class Stack:
-    """What ncnn and Mesa take from the start of a Python program to its first output, booting not counted.
-
-    CPU instructions in the recording machine, by its clock, which counts 2 ns for one; waiting counts, shaders do
-    not. Measured once, on commit 5da7666 (the project's facts on speed).
-
-    Attributes:
-        cold: Mesa compiles the shaders.
-        warm: Mesa's cache has them.
-    """
-
-    cold: int
-    warm: int
-
-
-STACK = {"lenet": Stack(6_060_000_000, 1_083_000_000), "mobilenet": Stack(7_630_000_000, 1_239_000_000)}
 LARGE = {"mobilenet": ("mobilenet_v1", 224), "squeezenet": ("squeezenet_v1_1", 227)}
 
 
@@ -70,6 +53,11 @@ class Row:
     replay: int
     shader_instructions: int
     shader_rate: float
+
+    @property
+    def first_output(self) -> int:
+        """Instructions of the firmware until the first output is there."""
+        return self.verify + self.load + self.replay
 
 
 def raw_trace(name: str) -> bytes:
@@ -130,16 +118,7 @@ def _shaders(trace: Trace, inputs: Mapping[str, Tensor]) -> tuple[int, float]:
 
 
 def lines(rows: list[Row]) -> dict[str, list[str]]:
-    """What to print: a line a figure, a cell a network; nothing where there is nothing to compare with."""
-    stacks = [STACK.get(row.name) for row in rows]
-    first = [row.verify + row.load + row.replay for row in rows]
-
-    def stack(state: str) -> list[str]:
-        return [f"{getattr(found, state):,}" if found else "" for found in stacks]
-
-    def ratio(state: str) -> list[str]:
-        return [f"{getattr(s, state) / n:,.1f}" if s else "" for s, n in zip(stacks, first, strict=True)]
-
+    """What to print: a line a figure, a cell a network."""
     return {
         "GPU jobs": [f"{r.jobs}" for r in rows],
         "recording, bytes": [f"{r.raw_bytes:,}" for r in rows],
@@ -150,11 +129,7 @@ def lines(rows: list[Row]) -> dict[str, list[str]]:
         "verify signature, CPU instructions": [f"{r.verify:,}" for r in rows],
         "hash and unpack, CPU instructions": [f"{r.load:,}" for r in rows],
         "first replay, CPU instructions": [f"{r.replay:,}" for r in rows],
-        "from reset to the first output": [f"{n:,}" for n in first],
-        "ncnn and Mesa, from start to the first output, shader cache warm": stack("warm"),
-        "  to ours": ratio("warm"),
-        "ncnn and Mesa, from start to the first output, shader cache cold": stack("cold"),
-        "  to ours ": ratio("cold"),
+        "from reset to the first output": [f"{r.first_output:,}" for r in rows],
         "one replay, shader instructions": [f"{r.shader_instructions:,}" for r in rows],
         "virtual GPU, M shader instructions/s/core": [f"{r.shader_rate:,.0f}" for r in rows],
     }

@@ -42,22 +42,24 @@ class Startup:
 
     Attributes:
         name: of the network.
-        full: ncnn, Mesa and the kernel's driver, with Mesa's shader cache warm.
+        cold: ncnn, Mesa, which compiles the shaders, and the kernel's driver.
+        full: the same with Mesa's shader cache warm.
         importing: of these, Python's start with ncnn's module.
         replay: `gramophone-gpu`, which verifies, loads and replays.
         nothing: a program that does nothing; it is in all of them.
     """
 
     name: str
+    cold: int
     full: int
     importing: int
     replay: int
     nothing: int
 
     @property
-    def ratio(self) -> float:
-        """The full stack's to the replayer's."""
-        return self.full / self.replay
+    def ratios(self) -> tuple[float, float]:
+        """The full stack's to the replayer's, cold and warm."""
+        return self.cold / self.replay, self.full / self.replay
 
 
 def measure(name: str) -> Startup:
@@ -83,6 +85,7 @@ def measure(name: str) -> Startup:
     commands = {
         "nothing": "true",
         "importing": f"{PYTHON} {shlex.quote('import ncnn')}",
+        "cold": "env MESA_SHADER_CACHE_DIR=/cold sh /job/full",
         "full": "sh /job/full",
         "replay": replay,
     }

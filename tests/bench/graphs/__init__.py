@@ -46,6 +46,7 @@ WRITERS: dict[str, tuple[Callable[[int], Graph], Shape]] = {
         (detectors.mobilenetv2_yolov3, 352),
         (detectors.mobilenet_yolo, 416),
         (detectors.yolo_fastestv2, 352),
+        (detectors.yolo_fastest, 320),
     )
 }
 

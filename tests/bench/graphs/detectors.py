@@ -2,10 +2,11 @@
 """Networks that detect, up to their raw outputs: the layer that makes boxes of them comes after.
 
 BlazeFace: V. Bazarevsky et al., arXiv 1907.05047, table 4. NanoDet-m: its code (ShuffleNet v2, a PAN, heads of
-depthwise convolutions). FastestDet and YOLO-FastestV2: their code. YOLOv4-tiny: C.-Y. Wang et al., arXiv
-2011.08036, as yolov4-tiny.cfg has it. SSD: W. Liu et al., arXiv 1512.02325, on MobileNet v1 (A. Howard et al.,
-arXiv 1704.04861) and on SqueezeNet v1.1 (F. Iandola et al., arXiv 1602.07360). YOLOv3's heads: J. Redmon, A.
-Farhadi, arXiv 1804.02767, on MobileNetV2; YOLOv2's: the same, arXiv 1612.08242, on MobileNet v1.
+depthwise convolutions). FastestDet and YOLO-FastestV2: their code; YOLO-Fastest 1.1: yolo-fastest-1.1.cfg.
+YOLOv4-tiny: C.-Y. Wang et al., arXiv 2011.08036, as yolov4-tiny.cfg has it. SSD: W. Liu et al., arXiv 1512.02325,
+on MobileNet v1 (A. Howard et al., arXiv 1704.04861) and on SqueezeNet v1.1 (F. Iandola et al., arXiv 1602.07360).
+YOLOv3's heads: J. Redmon, A. Farhadi, arXiv 1804.02767, on MobileNetV2; YOLOv2's: the same, arXiv 1612.08242, on
+MobileNet v1.
 """
 
 from __future__ import annotations
@@ -307,4 +308,54 @@ def mobilenet_yolo(seed: int) -> Graph:
         net.conv(f"head{at}_dw", 1024, 3, 1, "ReLU", groups=1024)
         net.conv(f"head{at}_pw", 1024, 1, 1, "ReLU")
     net.conv("boxes", 5 * (5 + VOC - 1), 1)
+    return net
+
+
+def _narrow(net: Graph, name: str, wide: int, out: int, stride: int = 1, *, add: bool = False) -> None:
+    """A bottleneck that widens, filters each channel and narrows; added to what it was given, if so asked."""
+    short, net.blob = net.split(f"{name}_split") if add else ("", net.blob)
+    net.conv(f"{name}_wide", wide, 1, 1, LEAKY)
+    net.conv(f"{name}_dw", wide, 3, stride, LEAKY, groups=wide)
+    long = net.conv(f"{name}_narrow", out, 1)
+    if add:
+        net.binary(f"{name}_add", 0, long, short)
+
+
+def yolo_fastest(seed: int) -> Graph:
+    """YOLO-Fastest 1.1 at 320 x 320: 3 anchors of 10 x 10 and of 20 x 20 cells."""
+    net, anchors = Graph(seed, 3, 320), 3 * (5 + CLASSES)
+    net.conv("conv1", 8, 3, 2, LEAKY)
+    # Each stage: width and output of its first block, which halves the size if the stride is 2; then so many
+    # blocks of another width, each added to what it is given.
+    stages = (
+        (8, 4, 1, 8, 1),
+        (24, 8, 2, 32, 2),
+        (32, 8, 2, 48, 2),
+        (48, 16, 1, 96, 4),
+        (96, 24, 2, 136, 4),
+        (136, 48, 2, 224, 5),
+    )
+    middle = ""
+    for at, (wide, out, stride, wider, repeats) in enumerate(stages):
+        if at == len(stages) - 1:
+            middle, net.blob = net.split("middle_split")
+        _narrow(net, f"stage{at}", wide, out, stride)
+        for repeat in range(repeats):
+            _narrow(net, f"stage{at}_{repeat}", wider, out, add=True)
+    whole, *ways = net.fork("spp_split", 4)
+    pools = [
+        net.layer("Pooling", f"spp{size}", [way], f"0=0 1={size} 2=1 3={size // 2} 5=1")
+        for size, way in zip((3, 5, 9), ways, strict=True)
+    ]
+    net.concat("spp", [*reversed(pools), whole], 4 * 48)
+    net.conv("neck", 96, 1, 1, LEAKY)
+    coarse, fine = net.split("neck_split")
+    larger = net.layer("Interp", "upsample", [fine], "0=1 1=2.000000e+00 2=2.000000e+00")
+    net.concat("pyramid", [larger, middle], 96 + 24)
+    for cells, bottom, wide in ((10, coarse, 96), (20, "pyramid", 120)):
+        net.blob, net.channels = bottom, wide
+        for part in range(2):
+            net.conv(f"boxes{cells}_{part}_dw", wide, 5, 1, LEAKY, groups=wide)
+            net.conv(f"boxes{cells}_{part}_pw", wide, 1)
+        net.conv(f"boxes{cells}", anchors, 1)
     return net
