@@ -18,6 +18,7 @@ from tests.support.qpu_bench import (
     END,
     LANE_ADDRESS,
     ONE_SECTION,
+    SINGLE_SEGMENT,
     STORE_RF30,
     UNIFORMS,
     Follow,
@@ -357,6 +358,17 @@ def test_registers_that_nothing_has_written() -> None:
     for register, expected in (("rf0", 0), ("rf2", 0), ("rf1", UNKNOWN), ("rf40", UNKNOWN), ("r3", UNKNOWN)):
         lines = f"nop; mov tmud, {register}\nnop; mov tmua, rf10\n"
         outcome = dispatch(code + lines + END, [DATA], flags=ONE_SECTION, follow=Follow({}, registers=UNKNOWN))
+        assert set(outcome.labels_at(DATA, 64).tolist()) == {expected}
+
+
+def test_registers_that_nothing_has_written_on_a_v3d_71() -> None:
+    """As above; there the payload is in rf3 and rf2."""
+    code = "nop; nop; ldunifrf.rf10\neidx rf11; nop\nshl rf11, rf11, 2; nop\nadd rf10, rf10, rf11; nop\n"
+    for register, expected in (("rf3", 0), ("rf2", 0), ("rf0", UNKNOWN), ("rf1", UNKNOWN), ("rf40", UNKNOWN)):
+        lines = f"nop; mov tmud, {register}\nnop; mov tmua, rf10\n"
+        follow = Follow({}, registers=UNKNOWN)
+        outcome = dispatch(code + lines + END, [DATA], flags=SINGLE_SEGMENT, follow=follow, version=71)
+        assert (outcome.error, outcome.fault) == ("", None)
         assert set(outcome.labels_at(DATA, 64).tolist()) == {expected}
 
 

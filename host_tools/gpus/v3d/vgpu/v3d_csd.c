@@ -112,7 +112,7 @@ static bool read_configuration(struct dispatch *d, struct v3d_csd_result *result
 static void set_payload(struct qpu_thread *t, const struct dispatch *d, uint64_t supergroup, uint32_t batch)
 {
     uint32_t within = batch * QPU_LANES / d->workgroup_size, local = batch * QPU_LANES % d->workgroup_size;
-    qpu_u32 msf = {0}, *first = &t->slot[QPU_SLOT_RF + (d->version == V3D_71 ? 3 : 0)];
+    qpu_u32 msf = {0}, *first = &t->slot[qpu_payload_slot(d->version)];
 
     for (uint32_t lane = 0; lane < QPU_LANES; within++, local = 0) { /* a workgroup's lanes at a time */
         uint64_t group = supergroup * d->workgroups_per_supergroup + within;

@@ -417,5 +417,5 @@ void qpu_flow_start(struct qpu_thread *t)
         l->slot[i] = qpu_splat(flow_of(t)->registers);
     /* rtop: Mesa uses umul24 alone, so nothing of another thread can be there. */
     l->flag_a = l->flag_b = qpu_splat(flow_of(t)->registers);
-    l->slot[QPU_SLOT_RF] = l->slot[QPU_SLOT_RF + 2] = (qpu_u32){0}; /* the payload (v3d_csd.c) */
+    l->slot[qpu_payload_slot(t->worker->program->version)] = l->slot[QPU_SLOT_RF + 2] = (qpu_u32){0};
 }

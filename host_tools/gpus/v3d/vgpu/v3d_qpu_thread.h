@@ -26,6 +26,13 @@ enum {
     QPU_SLOTS,
 };
 
+/* The register with workgroup x and y in which a thread starts: rf0, of a V3D 7.1 rf3. The rest of the
+ * payload is in rf2. (Mesa 22.3.6 and 25.0.7, nir_to_vir.c: cs_payload.) */
+static inline unsigned qpu_payload_slot(enum v3d_version version)
+{
+    return QPU_SLOT_RF + (version == V3D_71 ? 3 : 0);
+}
+
 /*
  * TMU result FIFO: 16 vectors, shared by the threads of a QPU (Mesa, nir_to_vir.c: 16 / threads a thread).
  * TMU data queue: as many.
