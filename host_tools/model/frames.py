@@ -79,12 +79,16 @@ class Page:
 
     def drop(self, dead: Mask) -> None:
         """Let go of the initial value of some bytes; state keeps it."""
-        dead = dead & ~self.state
-        if not (self.live & dead).any():
+        live = self.live & (~dead | self.state)
+        if np.array_equal(live, self.live):
             return
-        self.live = self.live & ~dead
-        self.content = np.where(self.live, self.content, np.uint8(0))
         self._fills = None
+        if not live.any():
+            self.content, self.live = _BLANK_CONTENT, _BLANK_MASK
+            return
+        self.live = live
+        if self.content is not _BLANK_CONTENT:
+            self.content = np.where(live, self.content, np.uint8(0))
 
     def lie_in_image(self, content: Bytes) -> None:
         """The page is one of the image: all its bytes are there from the beginning."""
@@ -120,6 +124,8 @@ class Page:
 
     def state_fills(self) -> list[Span]:
         """Runs of state to fill, in order; those that are to be cleared apart."""
+        if self.state is _BLANK_MASK:
+            return []
         zeros = self.state.copy()
         found = []
         for begin, after in runs(self.state, 1):

@@ -133,7 +133,7 @@ class Interpreter:
             case Op.UPLOAD:
                 self.memory[row.target :][: row.bytes] = self.memory[row.source :][: row.bytes]
             case Op.CLEAR:
-                self.memory[row.target :][: row.bytes] = 0
+                self._clear(row.target, row.target + row.bytes)
             case Op.COPY_TO_GPU:
                 self._copy_in(self.trace.slots[row.slot])
             case Op.COPY_FROM_GPU:
@@ -145,6 +145,15 @@ class Interpreter:
                 self._pass(row.us * 1000)
             case Op.WAIT_IRQ:
                 self._wait(row.line, row.timeout_us)
+
+    def _clear(self, start: int, end: int) -> None:
+        """Zero bytes of the carve-out; whole pages are given back: jobs use few of those that a recording clears."""
+        first, last = -(-start // mmap.PAGESIZE) * mmap.PAGESIZE, end // mmap.PAGESIZE * mmap.PAGESIZE
+        if first >= last:
+            self.memory[start:end] = 0
+            return
+        self._map.madvise(mmap.MADV_DONTNEED, first, last - first)
+        self.memory[start:first] = self.memory[last:end] = 0
 
     def _pass(self, ns: int) -> None:
         if self.latency_ns:
