@@ -65,8 +65,8 @@ class Interpreter:
         self.now_ns = 0
         make_tables = family_of(self.gpu_profile).page_tables
         self.tables = make_tables(self.gpu, self.gpu_profile, self.memory, self.trace.carveout_bytes)
-        image = np.frombuffer(self.trace.image, np.uint8)
-        self.memory[: len(image)] = image
+        self.image = np.frombuffer(self.trace.image, np.uint8)
+        self.in_place = np.zeros(-(-len(self.image) // PAGE_BYTES), np.bool_)
         self.outputs: dict[str, NDArray[Any]] = {}
         self.started = False
         self.index = 0  # of the action that is being done
@@ -127,11 +127,12 @@ class Interpreter:
             case Op.SET_GPU_PGTABLE:
                 self.tables.set(row.address_space)
             case Op.MAP_GPU_MEM:
+                self._put_in_place(row.frame, row.frame + row.pages)
                 self.tables.map(row.address_space, row.va_page, row.frame, row.pages, row.flags)
             case Op.UNMAP_GPU_MEM:
                 self.tables.unmap(row.address_space, row.va_page, row.pages)
             case Op.UPLOAD:
-                self.memory[row.target :][: row.bytes] = self.memory[row.source :][: row.bytes]
+                self.memory[row.target :][: row.bytes] = self.image[row.source :][: row.bytes]
             case Op.CLEAR:
                 self._clear(row.target, row.target + row.bytes)
             case Op.COPY_TO_GPU:
@@ -145,6 +146,13 @@ class Interpreter:
                 self._pass(row.us * 1000)
             case Op.WAIT_IRQ:
                 self._wait(row.line, row.timeout_us)
+
+    def _put_in_place(self, first: int, end: int) -> None:
+        """Let pages of the image that are mapped hold it; the others nobody sees, and most of it is uploaded."""
+        for frame in np.flatnonzero(~self.in_place[first:end]) + first:
+            here = slice(int(frame) * PAGE_BYTES, min((int(frame) + 1) * PAGE_BYTES, len(self.image)))
+            self.memory[here] = self.image[here]
+        self.in_place[first:end] = True
 
     def _clear(self, start: int, end: int) -> None:
         """Zero bytes of the carve-out; whole pages are given back: jobs use few of those that a recording clears."""
@@ -183,7 +191,7 @@ class Interpreter:
         for page, inside, part in pieces(slot.address, slot.span):
             yield self.tables.translate(slot.address_space, page * PAGE_BYTES + inside.start), part
 
-    def _elements(self, slot: Slot) -> NDArray[np.int64]:
+    def places(self, slot: Slot) -> NDArray[np.int64]:
         """Carve-out offset of every byte: a row for each element, in C order."""
         offsets = np.zeros(slot.shape, np.int64)
         for axis, (dim, stride) in enumerate(zip(slot.shape, slot.strides, strict=True)):
@@ -212,7 +220,7 @@ class Interpreter:
             for at, part in self._pages(slot):
                 self.memory[at : at + part.stop - part.start] = flat[part]
         else:
-            self.memory[self._elements(slot)] = flat.reshape(-1, data.itemsize)
+            self.memory[self.places(slot)] = flat.reshape(-1, data.itemsize)
 
     def _operate(self, row: Action) -> None:
         found = operators.operands(row, self.trace.slots)
@@ -227,7 +235,7 @@ class Interpreter:
     def _check_outside_the_image(self, slots: Iterable[Slot]) -> None:
         end = -(-len(self.trace.image) // PAGE_BYTES) * PAGE_BYTES
         for slot in slots:
-            if (self._elements(slot) < end).any():
+            if (self.places(slot) < end).any():
                 raise DivergenceError(f"slot {slot.name}, which is written, lies in the image")
 
     def read_slot(self, slot: Slot) -> NDArray[Any]:
@@ -238,7 +246,7 @@ class Interpreter:
             for at, part in self._pages(slot):
                 flat[part] = self.memory[at : at + part.stop - part.start]
         else:
-            flat.reshape(-1, data.itemsize)[:] = self.memory[self._elements(slot)]
+            flat.reshape(-1, data.itemsize)[:] = self.memory[self.places(slot)]
         return data
 
     def visible(self) -> dict[tuple[int, int], bytes]:

@@ -1,5 +1,10 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""What a trace's jobs do to memory, seen by replaying it on the virtual GPU with the access map on."""
+"""What a trace's jobs do to memory, seen by replaying it on the virtual GPU with the access map on.
+
+One replay shows what every replay does where the shaders' code says so: no word that they load decides an address or
+a branch (vgpu_access_varies in host_tools/vgpu/vgpu.h), and nobody writes those that decide what jobs do, which the
+access map marks. Else another replay is given other inputs, and accesses that depend on data may show.
+"""
 
 from __future__ import annotations
 
@@ -10,13 +15,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from host_tools.model.interpreter import interpreter
-from host_tools.vgpu.binding import ACCESS_READ_FIRST, ACCESS_WRITTEN
+from host_tools.model.interpreter import Interpreter, interpreter
+from host_tools.vgpu.binding import ACCESS_COMMAND, ACCESS_READ_FIRST, ACCESS_WRITTEN
 from trace_format.schema import PAGE_BYTES, SlotKind
 from trace_format.trace import Trace
 
 FIRST_SEED = 0  # of inputs in place of the recording's own
-SEEDS = (1,)  # of random inputs besides the recording's own: an access that depends on data shows as a difference
+OTHER_SEED = 1  # of inputs besides the recording's own: an access that depends on data shows as a difference
+
+Accesses = dict[int, NDArray[np.uint8]]  # frame -> PAGE_BYTES of ACCESS_*
 
 
 @dataclass
@@ -24,11 +31,11 @@ class Observation:
     """Accesses of all jobs of a replay.
 
     Attributes:
-        access: frame -> PAGE_BYTES flags (ACCESS_*), the union over the inputs tried.
+        access: the union over the inputs tried.
         depends_on_data: the inputs did not all give the same accesses.
     """
 
-    access: dict[int, NDArray[np.uint8]]
+    access: Accesses
     depends_on_data: bool
 
     def touched(self, frame: int) -> bool:
@@ -72,24 +79,41 @@ def random_inputs(
 
 
 def observe(trace: Trace) -> Observation:
-    """Replay a trace with its own inputs (random ones where it has none) and with others; gather the accesses."""
+    """Replay a trace with its own inputs (random ones where it has none); gather the accesses.
+
+    Where these could be others for other inputs, it is replayed with such, too.
+    """
     unbound = {slot.name for slot in trace.slots if not slot.bound}
     own = {name: array for name, array in random_inputs(trace, FIRST_SEED).items() if name in unbound}
-    runs = [_accesses(trace, own)]
-    if any(slot.kind == SlotKind.INPUT for slot in trace.slots):
-        runs += [_accesses(trace, random_inputs(trace, seed)) for seed in SEEDS]
-    first, union = runs[0], dict(runs[0])
-    differs = False
-    for other in runs[1:]:
-        differs |= other.keys() != first.keys()
-        for frame, flags in other.items():
-            before = union.setdefault(frame, flags)
-            if not np.array_equal(before, flags):
-                differs, union[frame] = True, before | flags
-    return Observation(union, differs)
+    first, varies = _accesses(trace, own)
+    if not varies or not any(slot.kind == SlotKind.INPUT for slot in trace.slots):
+        return Observation(first, depends_on_data=False)
+    other, _ = _accesses(trace, random_inputs(trace, OTHER_SEED))
+    differs = other.keys() != first.keys()
+    for frame, flags in other.items():
+        before = first.setdefault(frame, flags)
+        if not np.array_equal(before, flags):
+            differs, first[frame] = True, before | flags
+    return Observation(first, differs)
 
 
-def _accesses(trace: Trace, inputs: Mapping[str, NDArray[Any]]) -> dict[int, NDArray[np.uint8]]:
+def _accesses(trace: Trace, inputs: Mapping[str, NDArray[Any]]) -> tuple[Accesses, bool]:
+    """The accesses of a replay, and whether other data could lead to others."""
     with interpreter(trace, track=True) as run:
         run.run(inputs)
-        return {pa // PAGE_BYTES: flags for pa, flags in run.gpu.access_map().items()}
+        found = {pa // PAGE_BYTES: flags for pa, flags in run.gpu.access_map().items()}
+        return found, run.gpu.access_varies or _changes_commands(run, found)
+
+
+def _changes_commands(run: Interpreter, found: Accesses) -> bool:
+    """Whether jobs write, or slots hold, what decides what jobs do."""
+    both = ACCESS_COMMAND | ACCESS_WRITTEN
+    commands = {frame: flags & ACCESS_COMMAND != 0 for frame, flags in found.items() if (flags & ACCESS_COMMAND).any()}
+    if any((found[frame] & both == both).any() for frame in commands):
+        return True
+    for slot in run.trace.slots:
+        at = run.places(slot)
+        for frame in np.intersect1d(at // PAGE_BYTES, list(commands)).tolist():
+            if commands[frame][at[at // PAGE_BYTES == frame] % PAGE_BYTES].any():
+                return True
+    return False

@@ -173,10 +173,15 @@ class Program:
         return moved(jobs, before, self.memory.mappings)
 
     def _observe(self) -> Observation:
-        """What its jobs do, for other GPUs; kept while they do the same."""
+        """What its jobs do, for other GPUs; kept while they do the same.
+
+        Memory is read anew afterwards: meanwhile the trace is all that is kept.
+        """
         key = self.memory.behaviour()
         if self._observed is None or self._observed[0] != key:
-            self._observed = key, observe(self.trace())
+            self._trace = self.trace()
+            self._memory = self._packing = None
+            self._observed = key, observe(self._trace)
         return self._observed[1]
 
     def sizes(self) -> Sizes:

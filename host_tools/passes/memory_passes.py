@@ -33,8 +33,8 @@ def drop_dead_memory(program: Program) -> None:
     Found by replaying on the virtual GPU. Where other data could lead to other accesses, pages that a job touches
     keep all their bytes; jobs that are chains in memory are then taken to access all that they can reach.
     """
-    memory = program.memory
     seen = program.seen()
+    memory = program.memory
     needed_slots = memory.slot_frames(*SlotKind)
     mappings = memory.mappings
     touched = mappings.frames_that(lambda frame: seen.touched(frame) or frame in needed_slots)
@@ -62,11 +62,12 @@ def map_read_only(program: Program) -> None:
     Seen by replaying on the virtual GPU. On a GPU with a job manager, executable pages lose it always: a device
     executes only what the GPU cannot write to.
     """
-    memory, mappings = program.memory, program.memory.mappings
     try:
-        keep = mappings.frames_that(program.seen().written)
+        written = program.seen().written
     except ChainError:  # it is not known what jobs write
-        keep = np.ones(len(mappings), np.bool_)
+        written = lambda frame: True
+    memory, mappings = program.memory, program.memory.mappings
+    keep = mappings.frames_that(written)
     if family_of(program.profile).has_job_manager:
         keep &= mappings.flags & MAP_EXECUTE == 0
     memory.mappings = mappings.with_(flags=np.where(keep, mappings.flags, mappings.flags & ~MAP_WRITE))

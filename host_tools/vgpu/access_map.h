@@ -51,6 +51,14 @@ static inline void access_map_mark(uint8_t *flags, uint32_t bytes, bool write)
         *flags = (uint8_t)access_map_marked(*flags, write);
 }
 
+/* Note a read of `bytes` bytes, whose flags begin at `flags`, that decide what the job does. */
+static inline void access_map_mark_command(uint8_t *flags, uint32_t bytes)
+{
+    access_map_mark(flags, bytes, false);
+    for (uint32_t i = 0; i < bytes; i++)
+        flags[i] |= VGPU_ACCESS_COMMAND;
+}
+
 /* Number of pages; the first `count` addresses, ascending, into `pages` unless it is NULL. */
 size_t access_map_pages(const struct access_map *map, uint64_t *pages, size_t count);
 /* The 4096 flag bytes of the page at `pa`, or NULL. */

@@ -91,8 +91,8 @@ void vgpu_memory_changed(vgpu *gpu);
 #define VGPU_ACCESS_READ_FIRST 1u /* read by the GPU before the GPU wrote it: its initial content matters */
 #define VGPU_ACCESS_READ 2u
 #define VGPU_ACCESS_WRITTEN 4u
-/* A Mali's; read as what decides what jobs do: a descriptor, code, or what a shader loads to find its
- * buffers. */
+/* Read as what decides what jobs do: a Mali's descriptor; code; a V3D's uniforms; what a shader loads to find
+ * its buffers. */
 #define VGPU_ACCESS_COMMAND 8u
 size_t vgpu_access_pages(const vgpu *gpu, uint64_t *pages, size_t count);
 bool vgpu_access(const vgpu *gpu, uint64_t pa, uint8_t map[4096]); /* false: page was not accessed */

@@ -175,11 +175,10 @@ uint8_t *mali_host(struct mali_device *dev, unsigned space, uint64_t va, uint32_
 {
     uint8_t *flags = NULL, *at = mali_host_flags(dev, space, va, bytes, access, fault, &flags);
 
-    if (flags) {
-        access_map_mark(flags, bytes, access == MALI_WRITE);
-        for (uint32_t i = 0; access != MALI_WRITE && i < bytes; i++)
-            flags[i] |= VGPU_ACCESS_COMMAND;
-    }
+    if (flags && access == MALI_WRITE)
+        access_map_mark(flags, bytes, true);
+    else if (flags)
+        access_map_mark_command(flags, bytes);
     return at;
 }
 

@@ -341,6 +341,7 @@ void v3d_csd_run(struct v3d_mmu *mmu, enum v3d_version version, const uint32_t c
                                   cfg[5] & CFG5_SINGLE_SEGMENT) &&
                 prepare(&runs[0], &d, mmu) && (!mmu->flow || qpu_flow_prepare(&d.program, &runs[0].worker));
     }
+    result->varies = ready && mmu->track && (mmu->flow || !qpu_mark_commands(&d.program));
     if (!ready) {
         snprintf(result->error, sizeof result->error, "out of host memory for a compute dispatch");
     } else if ((d.program.uses_barrier && batches_of(&d, 0) > d.hardware_threads)) {

@@ -260,6 +260,7 @@ static size_t walk(struct vgpu *gpu,
                    .interrupt_lines = lines,                                                                 \
                    .executes_shaders = true,                                                                 \
                    .follows_data = true,                                                                     \
+                   .reads_shaders = true,                                                                    \
                    .create = create,                                                                         \
                    .start = start,                                                                           \
                    .destroy = destroy,                                                                       \

@@ -114,6 +114,7 @@ static void run_csd(struct v3d_device *dev, const uint32_t config[V3D_CSD_WORDS]
     gpu->counters.instructions += result.instructions;
     gpu->counters.bytes_read += result.bytes_read;
     gpu->counters.bytes_written += result.bytes_written;
+    gpu->access_varies |= result.varies;
     vgpu_job_end(gpu, VGPU_JOB_COMPUTE);
     if (result.error[0])
         vgpu_fail(gpu, "%s: compute job %u: %s", dev->chip->name, dev->compute_jobs_started, result.error);
@@ -178,6 +179,7 @@ void v3d_list_submit(struct v3d_device *dev, unsigned engine)
     if (!load_page_table(dev))
         return;
     dev->busy[engine] = true;
+    dev->base.access_varies = true; /* lists are not looked through */
     vgpu_job_start(&dev->base, engine);
     v3d_list_run(&dev->mmu, dev->chip->version, bin ? V3D_LIST_BIN : V3D_LIST_RENDER, begin, end,
                  dev->base.options.job_limit, &result);

@@ -55,7 +55,13 @@ const struct qpu_uop *qpu_stop_fault(struct qpu_thread *t, const struct qpu_uop 
 /* The word at *va, which moves on, in host memory; NULL after a fault. */
 static inline const uint8_t *next_word(struct qpu_thread *t, unsigned site, uint32_t *va)
 {
-    const uint8_t *at = qpu_host(&t->worker->memory, site, *va, 4, false);
+    struct qpu_memory *memory = &t->worker->memory;
+    const uint8_t *at = qpu_granted(memory, site, *va, false);
+
+    if (at && memory->mmu->track && site == QPU_SITE_UNIFORM)
+        qpu_note_command(memory, *va, 4);
+    else if (at && memory->mmu->track)
+        qpu_note(memory, *va, 4, false);
 
     if (!at) {
         qpu_fault(t, *va, false);

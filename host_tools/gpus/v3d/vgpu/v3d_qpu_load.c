@@ -112,6 +112,8 @@ const struct qpu_uop *qpu_tmu_fetch(struct qpu_thread *t, const struct qpu_uop *
 
     if (t->tmu_fifo_count + access->components > t->tmu_fifo_limit)
         return qpu_tmu_overflow(t, u);
+    if (t->worker->program->tmu_decides)
+        qpu_tmu_take(t, access);
     if (!access->base || access->bytes != 4) {
         next = load_each(t, u, access);
     } else {

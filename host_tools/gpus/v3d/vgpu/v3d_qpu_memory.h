@@ -61,16 +61,34 @@ typedef uint16_t qpu_half_any __attribute__((may_alias, aligned(1)));
 /* Slow path of qpu_granted(). */
 uint8_t *qpu_granted_slow(struct qpu_memory *memory, unsigned site, uint32_t va, bool write);
 
-/* Note an access of `bytes` bytes within one page, which was granted; only while an access map is kept. */
-static inline void qpu_note(struct qpu_memory *memory, uint32_t va, uint32_t bytes, bool write)
+/* Flags in the access map from va to the end of its page, which was granted; NULL: the host's memory is
+ * exhausted. */
+static inline uint8_t *qpu_flags(struct qpu_memory *memory, uint32_t va)
 {
     uint32_t page = va >> V3D_PAGE_SHIFT;
     struct qpu_noted *noted = &memory->noted[page % QPU_NOTED];
 
     if (noted->tag != page + 1)
         *noted = (struct qpu_noted){page + 1, v3d_mmu_noted(memory->mmu, va)};
-    if (noted->flags)
-        access_map_mark(noted->flags + va % V3D_PAGE_BYTES, bytes, write);
+    return noted->flags ? noted->flags + va % V3D_PAGE_BYTES : NULL;
+}
+
+/* Note an access of `bytes` bytes within one page, which was granted; only while an access map is kept. */
+static inline void qpu_note(struct qpu_memory *memory, uint32_t va, uint32_t bytes, bool write)
+{
+    uint8_t *flags = qpu_flags(memory, va);
+
+    if (flags)
+        access_map_mark(flags, bytes, write);
+}
+
+/* Note that bytes within one page, which are read, decide what the job does. */
+static inline void qpu_note_command(struct qpu_memory *memory, uint32_t va, uint32_t bytes)
+{
+    uint8_t *flags = qpu_flags(memory, va);
+
+    if (flags)
+        access_map_mark_command(flags, bytes);
 }
 
 /* Memory as it was before the worker, whose accesses are undoable, wrote to it. */

@@ -46,7 +46,7 @@ static bool read_code(struct qpu_program *program, struct qpu_worker *worker, bo
 
     *mapped = true;
     for (; i < MAX_INSTRUCTIONS && (end == UINT32_MAX || i <= end || i <= furthest); i++) {
-        const uint8_t *at = qpu_host(&worker->memory, QPU_SITE_UNIFORM, program->va + 8 * i, 8, false);
+        const uint8_t *at = qpu_granted(&worker->memory, QPU_SITE_UNIFORM, program->va + 8 * i, false);
         const char *reason = NULL;
         uint64_t word;
 
@@ -56,6 +56,8 @@ static bool read_code(struct qpu_program *program, struct qpu_worker *worker, bo
         }
         if (i == capacity && !grow(program, capacity = capacity ? 2 * capacity : 256))
             return false;
+        if (worker->memory.mmu->track)
+            qpu_note_command(&worker->memory, program->va + 8 * i, 8);
         memcpy(&word, at, sizeof word);
         struct qpu_instr *instr = &program->instr[i];
         bool decoded = qpu_decode(program->version, word, instr, &reason);

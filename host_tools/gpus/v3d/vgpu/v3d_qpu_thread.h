@@ -58,10 +58,17 @@ struct qpu_worker {
 
 enum qpu_state { QPU_READY, QPU_AT_BARRIER, QPU_ENDED, QPU_FAILED };
 
+/* Where a result of the TMU comes from. */
+struct qpu_taken {
+    qpu_u32 address;
+    unsigned lanes, bytes;
+};
+
 struct qpu_thread {
     /* What is in these before something is put there does not show. */
     qpu_u32 tmu_data[QPU_TMU_DATA];
     qpu_u32 tmu_fifo[QPU_TMU_FIFO];
+    struct qpu_taken tmu_taken[QPU_TMU_FIFO]; /* of the same; only where tmu_decides of the program */
     qpu_u32 slot[QPU_SLOTS];
     qpu_u32 rtop; /* high partial products, set by multop for umul24 */
     qpu_i32 flag_a, flag_b;
@@ -112,6 +119,7 @@ struct qpu_program {
     uint32_t va; /* GPU address of the first instruction */
     uint32_t count;
     bool uses_barrier, uses_thread_index;
+    bool tmu_decides;        /* what the TMU loads may decide what is accessed (v3d_qpu_decide.c) */
     struct qpu_instr *instr; /* count, decoded */
     char **reason;           /* count + 1: why the instruction cannot run, or NULL */
     uint32_t *first;         /* count: an instruction's first micro-operation */
@@ -126,6 +134,10 @@ struct qpu_program {
 bool qpu_program_build(struct qpu_program *program, struct qpu_worker *worker, enum v3d_version version,
                        uint32_t va, bool single_segment);
 void qpu_program_free(struct qpu_program *program);
+
+/* While an access map is kept: make loads whose words may decide what the program accesses mark these words.
+ * False: there may be others. */
+bool qpu_mark_commands(struct qpu_program *program); /* v3d_qpu_decide.c */
 
 /* Stop the thread with an error that names the instruction. Returns NULL, for a handler to return. */
 const struct qpu_uop *qpu_fail(struct qpu_thread *thread, const struct qpu_uop *uop, const char *format, ...)

@@ -51,6 +51,18 @@ void qpu_tmu_note(struct qpu_memory *memory, const struct qpu_access *access, bo
         qpu_note(memory, address[__builtin_ctz(left)], 4 * access->components, write);
 }
 
+void qpu_tmu_take(struct qpu_thread *t, const struct qpu_access *access)
+{
+    for (unsigned c = 0; c < access->components; c++) {
+        struct qpu_taken *taken = &t->tmu_taken[(t->tmu_fifo_head + t->tmu_fifo_count + c) % QPU_TMU_FIFO];
+
+        taken->lanes = access->lanes;
+        taken->bytes = access->bytes;
+        for (unsigned lane = 0; lane < QPU_LANES; lane++)
+            taken->address[lane] = qpu_component_address(access, lane, c);
+    }
+}
+
 /* ---- stores: where lanes collide, the highest wins ---- */
 
 static const struct qpu_uop *store_each(struct qpu_thread *t, const struct qpu_uop *u,
@@ -145,6 +157,8 @@ static const struct qpu_uop *atomic(struct qpu_thread *t, const struct qpu_uop *
                         access->type);
     if (t->tmu_fifo_count == t->tmu_fifo_limit)
         return qpu_tmu_overflow(t, u);
+    if (t->worker->program->tmu_decides)
+        qpu_tmu_take(t, access);
     for (unsigned lane = 0; lane < QPU_LANES; lane++) {
         if (!(access->lanes >> lane & 1))
             continue;

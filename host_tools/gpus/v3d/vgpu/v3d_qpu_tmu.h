@@ -43,6 +43,9 @@ static inline uint32_t qpu_component_address(const struct qpu_access *access, un
 /* Note an access of words that do not wrap; only while an access map is kept. */
 void qpu_tmu_note(struct qpu_memory *memory, const struct qpu_access *access, bool write);
 
+/* Note where the results come from that are about to be put into the FIFO. */
+void qpu_tmu_take(struct qpu_thread *thread, const struct qpu_access *access);
+
 /* Stop the thread: there is no room for a result. Returns NULL. */
 const struct qpu_uop *qpu_tmu_overflow(struct qpu_thread *thread, const struct qpu_uop *uop);
 
