@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """What a trace's jobs do to memory, seen by replaying it on the virtual GPU with the access map on.
 
-One replay shows what every replay does where the shaders' code says so: no word that they load decides an address or
-a branch (vgpu_access_varies in host_tools/vgpu/vgpu.h), and nobody writes those that decide what jobs do, which the
-access map marks. Else another replay is given other inputs, and accesses that depend on data may show.
+What a job did in one replay it does in each, if its code says so: no word that its shaders load decides an address or
+a branch (vgpu_access_varies in host_tools/vgpu/vgpu.h), but those that the access map marks, and these nobody writes.
+Other jobs are looked at in a second replay, which is given other inputs and ends with the last of them: an access that
+depends on data may show as a difference.
 """
 
 from __future__ import annotations
@@ -15,15 +16,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from host_tools.model.interpreter import Interpreter, interpreter
+from host_tools.model.frames import Mask
+from host_tools.model.interpreter import Interpreter
+from host_tools.model.job_starts import JobStarts
 from host_tools.vgpu.binding import ACCESS_COMMAND, ACCESS_READ_FIRST, ACCESS_WRITTEN
+from trace_format.actions import Action
 from trace_format.schema import PAGE_BYTES, SlotKind
 from trace_format.trace import Trace
 
+_CHANGED = ACCESS_COMMAND | ACCESS_WRITTEN
 FIRST_SEED = 0  # of inputs in place of the recording's own
 OTHER_SEED = 1  # of inputs besides the recording's own: an access that depends on data shows as a difference
 
-Accesses = dict[int, NDArray[np.uint8]]  # frame -> PAGE_BYTES of ACCESS_*
+Flags = NDArray[np.uint8]
+Accesses = dict[int, Flags]  # frame -> PAGE_BYTES of ACCESS_*
 
 
 @dataclass
@@ -79,41 +85,109 @@ def random_inputs(
 
 
 def observe(trace: Trace) -> Observation:
-    """Replay a trace with its own inputs (random ones where it has none); gather the accesses.
-
-    Where these could be others for other inputs, it is replayed with such, too.
-    """
+    """Replay a trace with its own inputs (random ones where it has none), and where needed with others."""
     unbound = {slot.name for slot in trace.slots if not slot.bound}
     own = {name: array for name, array in random_inputs(trace, FIRST_SEED).items() if name in unbound}
-    first, varies = _accesses(trace, own)
-    if not varies or not any(slot.kind == SlotKind.INPUT for slot in trace.slots):
-        return Observation(first, depends_on_data=False)
-    other, _ = _accesses(trace, random_inputs(trace, OTHER_SEED))
-    differs = other.keys() != first.keys()
-    for frame, flags in other.items():
-        before = first.setdefault(frame, flags)
-        if not np.array_equal(before, flags):
-            differs, first[frame] = True, before | flags
-    return Observation(first, differs)
+    union, jobs, open_jobs = _accesses(trace, own)
+    if not open_jobs or not any(slot.kind == SlotKind.INPUT for slot in trace.slots):
+        return Observation(union, depends_on_data=False)
+    last = max(open_jobs)
+    others, other_jobs, _ = _accesses(trace, random_inputs(trace, OTHER_SEED), last)
+    if all(_equal(jobs[number], other_jobs[number]) for number in open_jobs):
+        return Observation(union, depends_on_data=False)
+    for frame, flags in others.items():
+        union[frame] = union[frame] | flags if frame in union else flags
+    return Observation(union, depends_on_data=True)
 
 
-def _accesses(trace: Trace, inputs: Mapping[str, NDArray[Any]]) -> tuple[Accesses, bool]:
-    """The accesses of a replay, and whether other data could lead to others."""
-    with interpreter(trace, track=True) as run:
+def _accesses(
+    trace: Trace, inputs: Mapping[str, NDArray[Any]], last: int | None = None
+) -> tuple[Accesses, list[Accesses], set[int]]:
+    """The accesses of a replay up to the job with this number, those of each job, and the jobs that are not proved."""
+    run = _ByJob(trace, last)
+    try:
         run.run(inputs)
-        found = {pa // PAGE_BYTES: flags for pa, flags in run.gpu.access_map().items()}
-        return found, run.gpu.access_varies or _changes_commands(run, found)
+        run.cut()
+        return run.union, run.jobs, run.open_jobs()
+    finally:
+        run.close()
 
 
-def _changes_commands(run: Interpreter, found: Accesses) -> bool:
-    """Whether jobs write, or slots hold, what decides what jobs do."""
-    both = ACCESS_COMMAND | ACCESS_WRITTEN
-    commands = {frame: flags & ACCESS_COMMAND != 0 for frame, flags in found.items() if (flags & ACCESS_COMMAND).any()}
-    if any((found[frame] & both == both).any() for frame in commands):
-        return True
-    for slot in run.trace.slots:
-        at = run.places(slot)
-        for frame in np.intersect1d(at // PAGE_BYTES, list(commands)).tolist():
-            if commands[frame][at[at // PAGE_BYTES == frame] % PAGE_BYTES].any():
-                return True
-    return False
+class _ByJob(Interpreter):
+    """Cuts the access map where jobs start.
+
+    Attributes:
+        jobs: accesses of each; equal arrays are one.
+        union: those of all.
+        varying: jobs whose code does not say that other data lead to the same accesses.
+        commands: frame -> bytes that decide what the others do.
+    """
+
+    def __init__(self, trace: Trace, last: int | None) -> None:
+        super().__init__(trace, track=True)
+        self.last = last
+        self.jobs: list[Accesses] = []
+        self.union: Accesses = {}
+        self.varying: set[int] = set()
+        self.commands: dict[int, Mask] = {}
+        self._starts = JobStarts(trace.profile)
+        self._running = False
+        self._kept: dict[bytes, Flags] = {}
+        self._union_of: dict[tuple[int, int], Flags] = {}  # by the arrays' identities: they are kept
+
+    def _step(self, row: Action) -> None:
+        if self._starts.of(row):
+            self.cut()
+            self._running = True
+        if self.last is None or len(self.jobs) <= self.last:
+            super()._step(row)
+
+    def cut(self) -> None:
+        """Take in what the latest job did."""
+        if self._running:
+            seen = {pa // PAGE_BYTES: self._one(flags) for pa, flags in self.gpu.access_map().items()}
+            if self.gpu.access_varies or any((flags & _CHANGED == _CHANGED).any() for flags in seen.values()):
+                self.varying.add(len(self.jobs))
+            else:
+                self._take_commands(seen)
+            self.jobs.append(seen)
+            for frame, flags in seen.items():
+                self.union[frame] = self._then(self.union[frame], flags) if frame in self.union else flags
+        self._running = False
+        self.gpu.clear_access()
+
+    def _take_commands(self, seen: Accesses) -> None:
+        for frame, flags in seen.items():
+            found = flags & ACCESS_COMMAND != 0
+            if found.any():
+                self.commands[frame] = self.commands.get(frame, False) | found
+
+    def _one(self, flags: Flags) -> Flags:
+        return self._kept.setdefault(flags.tobytes(), flags)
+
+    def _then(self, before: Flags, flags: Flags) -> Flags:
+        """Accesses of a page, and of a job after these."""
+        key = id(before), id(flags)
+        if key not in self._union_of:
+            read_later = np.where(before & ACCESS_WRITTEN, np.uint8(ACCESS_READ_FIRST), np.uint8(0))
+            self._union_of[key] = self._one(before | flags & ~read_later)
+        return self._union_of[key]
+
+    def open_jobs(self) -> set[int]:
+        """Jobs that other data may let access other bytes, as far as is known."""
+        return set(range(len(self.jobs))) if self._changes_commands() else self.varying
+
+    def _changes_commands(self) -> bool:
+        """Whether a job writes, or a slot holds, what decides what the proved jobs do."""
+        if any((self.union[frame] & ACCESS_WRITTEN)[mask].any() for frame, mask in self.commands.items()):
+            return True
+        for at in map(self.places, self.trace.slots):
+            frames = at // PAGE_BYTES
+            for frame in np.intersect1d(frames, list(self.commands)).tolist():
+                if self.commands[frame][at[frames == frame] % PAGE_BYTES].any():
+                    return True
+        return False
+
+
+def _equal(one: Accesses, other: Accesses) -> bool:
+    return one.keys() == other.keys() and all(np.array_equal(one[frame], other[frame]) for frame in one)
