@@ -217,7 +217,7 @@ class Follower(Interpreter):
 
     def _bytes(self, slot: Slot) -> NDArray[np.int64]:
         """Where each byte of a slot's dense tensor lies."""
-        return self.places(slot).reshape(-1)
+        return self._elements(slot).reshape(-1)
 
     @property
     def _first_job(self) -> int:

@@ -12,6 +12,7 @@ import click
 from host_tools.commands.framework import FILE, GramophoneCommand, Outcome, Pair, UsageError
 from host_tools.commands.streams import OUTPUT, check_output, read, write
 from host_tools.gpus.page_tables import DivergenceError
+from host_tools.model.program import Program
 from host_tools.passes import PASSES
 from host_tools.passes.pipeline import KEEP_INPUTS, Step, build
 from host_tools.passes.rules import Applied, retarget
@@ -173,11 +174,13 @@ def build_command(
         steps.append(step)
         LOG.debug("%s: %d actions, %d bytes", step.name, step.actions, step.image_bytes)
 
+    program = Program(trace)
+    del trace
     with phase("running the passes"):
         try:
             with layout.naming(str(raw)):
                 trace = build(
-                    trace,
+                    program,
                     skip=(*skip, *KEEP_INPUTS) if keep_inputs else skip,
                     parameters=values,
                     states=dict(states),
@@ -186,6 +189,7 @@ def build_command(
                 )
         except (DivergenceError, VgpuError) as error:  # passes run the trace
             raise GramophoneError(f"{raw}: {error}") from error
+    del program
     trace.meta["source_hash"] = source_hash
     if name is not None:
         trace.meta["name"] = name

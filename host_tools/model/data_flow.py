@@ -170,7 +170,7 @@ class _Watch(Interpreter):
                 at = self.tables.translate(slot.address_space, page * PAGE_BYTES + inside.start)
                 yield at, inside.stop - inside.start
         else:
-            for at in self.places(slot)[:, 0].tolist():
+            for at in self._elements(slot)[:, 0].tolist():
                 yield at, slot.numpy_dtype.itemsize
 
     def _note(self, at: int, size: int, origin: Origin) -> None:

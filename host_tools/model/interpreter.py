@@ -73,8 +73,9 @@ class Interpreter:
         self._parameters: dict[str, NDArray[Any] | None] = {}
 
     def close(self) -> None:
-        """Free the virtual GPU and the memory."""
+        """Free the virtual GPU and the memory, of which views may still be around."""
         self.gpu.close()
+        self._map.madvise(mmap.MADV_DONTNEED)
 
     def run(self, inputs: Mapping[str, NDArray[Any]] | None = None) -> dict[str, NDArray[Any]]:
         """One replay; returns the outputs.
@@ -191,7 +192,7 @@ class Interpreter:
         for page, inside, part in pieces(slot.address, slot.span):
             yield self.tables.translate(slot.address_space, page * PAGE_BYTES + inside.start), part
 
-    def places(self, slot: Slot) -> NDArray[np.int64]:
+    def _elements(self, slot: Slot) -> NDArray[np.int64]:
         """Carve-out offset of every byte: a row for each element, in C order."""
         offsets = np.zeros(slot.shape, np.int64)
         for axis, (dim, stride) in enumerate(zip(slot.shape, slot.strides, strict=True)):
@@ -220,7 +221,7 @@ class Interpreter:
             for at, part in self._pages(slot):
                 self.memory[at : at + part.stop - part.start] = flat[part]
         else:
-            self.memory[self.places(slot)] = flat.reshape(-1, data.itemsize)
+            self.memory[self._elements(slot)] = flat.reshape(-1, data.itemsize)
 
     def _operate(self, row: Action) -> None:
         found = operators.operands(row, self.trace.slots)
@@ -235,7 +236,7 @@ class Interpreter:
     def _check_outside_the_image(self, slots: Iterable[Slot]) -> None:
         end = -(-len(self.trace.image) // PAGE_BYTES) * PAGE_BYTES
         for slot in slots:
-            if (self.places(slot) < end).any():
+            if (self._elements(slot) < end).any():
                 raise DivergenceError(f"slot {slot.name}, which is written, lies in the image")
 
     def read_slot(self, slot: Slot) -> NDArray[Any]:
@@ -246,7 +247,7 @@ class Interpreter:
             for at, part in self._pages(slot):
                 flat[part] = self.memory[at : at + part.stop - part.start]
         else:
-            flat.reshape(-1, data.itemsize)[:] = self.memory[self.places(slot)]
+            flat.reshape(-1, data.itemsize)[:] = self.memory[self._elements(slot)]
         return data
 
     def visible(self) -> dict[tuple[int, int], bytes]:

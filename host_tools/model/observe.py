@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """What a trace's jobs do to memory, seen by replaying it on the virtual GPU with the access map on.
 
-What a job did in one replay it does in each, if its code says so: no word that its shaders load decides an address or
-a branch (vgpu_access_varies in host_tools/vgpu/vgpu.h), but those that the access map marks, and these nobody writes.
-Other jobs are looked at in a second replay, which is given other inputs and ends with the last of them: an access that
-depends on data may show as a difference.
+What a job did in one replay it does in each, if its code says so: no word that its shaders load decides an address
+or a branch (vgpu_access_varies in host_tools/vgpu/vgpu.h), but those that the access map marks, and these nobody
+writes. Other jobs are looked at in a second replay, which is given other inputs and ends with the last of them: an
+access that depends on data may show as a difference (docs/adr/0030-one-replay.md).
 """
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping
+from collections.abc import Collection, Container, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from host_tools.model.frames import Mask
 from host_tools.model.interpreter import Interpreter
 from host_tools.model.job_starts import JobStarts
+from host_tools.support.pages import pieces
 from host_tools.vgpu.binding import ACCESS_COMMAND, ACCESS_READ_FIRST, ACCESS_WRITTEN
 from trace_format.actions import Action
 from trace_format.schema import PAGE_BYTES, SlotKind
@@ -88,72 +89,79 @@ def observe(trace: Trace) -> Observation:
     """Replay a trace with its own inputs (random ones where it has none), and where needed with others."""
     unbound = {slot.name for slot in trace.slots if not slot.bound}
     own = {name: array for name, array in random_inputs(trace, FIRST_SEED).items() if name in unbound}
-    union, jobs, open_jobs = _accesses(trace, own)
-    if not open_jobs or not any(slot.kind == SlotKind.INPUT for slot in trace.slots):
-        return Observation(union, depends_on_data=False)
-    last = max(open_jobs)
-    others, other_jobs, _ = _accesses(trace, random_inputs(trace, OTHER_SEED), last)
-    if all(_equal(jobs[number], other_jobs[number]) for number in open_jobs):
-        return Observation(union, depends_on_data=False)
-    for frame, flags in others.items():
-        union[frame] = union[frame] | flags if frame in union else flags
-    return Observation(union, depends_on_data=True)
+    first = _replayed(_ByJob(trace), own)
+    changes = first.changes_commands
+    if not (changes or first.open) or not any(slot.kind == SlotKind.INPUT for slot in trace.slots):
+        return Observation(first.union, depends_on_data=False)
+    second = _replayed(_ByJob(trace, None if changes else first.open), random_inputs(trace, OTHER_SEED))
+    if _equal(first.union, second.union) if changes else _equal_jobs(first.open, second.open):
+        return Observation(first.union, depends_on_data=False)
+    for frame, flags in second.union.items():
+        first.union[frame] = first.union.get(frame, flags) | flags
+    return Observation(first.union, depends_on_data=True)
 
 
-def _accesses(
-    trace: Trace, inputs: Mapping[str, NDArray[Any]], last: int | None = None
-) -> tuple[Accesses, list[Accesses], set[int]]:
-    """The accesses of a replay up to the job with this number, those of each job, and the jobs that are not proved."""
-    run = _ByJob(trace, last)
+def _replayed(run: _ByJob, inputs: Mapping[str, NDArray[Any]]) -> _ByJob:
+    """It, after a replay."""
     try:
         run.run(inputs)
-        run.cut()
-        return run.union, run.jobs, run.open_jobs()
+        run.finish()
     finally:
         run.close()
+    return run
+
+
+def _equal(one: Accesses, other: Accesses) -> bool:
+    return one.keys() == other.keys() and all(np.array_equal(one[frame], other[frame]) for frame in one)
+
+
+def _equal_jobs(one: Mapping[int, Accesses], other: Mapping[int, Accesses]) -> bool:
+    return all(_equal(accesses, other[number]) for number, accesses in one.items())
 
 
 class _ByJob(Interpreter):
     """Cuts the access map where jobs start.
 
+    Args:
+        only: jobs to look at: the replay ends with the last one; None: all.
+
     Attributes:
-        jobs: accesses of each; equal arrays are one.
-        union: those of all.
-        varying: jobs whose code does not say that other data lead to the same accesses.
-        commands: frame -> bytes that decide what the others do.
+        union: accesses of all jobs; equal arrays are one.
+        open: those of jobs of which their code does not say that they are the same with other data, by number, or
+            of the jobs to look at.
+        commands: frame -> bytes that decide what the other jobs do.
+        changes_commands: whether a job writes, or a slot holds, some of these.
     """
 
-    def __init__(self, trace: Trace, last: int | None) -> None:
+    def __init__(self, trace: Trace, only: Collection[int] | None = None) -> None:
         super().__init__(trace, track=True)
-        self.last = last
-        self.jobs: list[Accesses] = []
+        self.only = only
         self.union: Accesses = {}
-        self.varying: set[int] = set()
+        self.open: dict[int, Accesses] = {}
         self.commands: dict[int, Mask] = {}
+        self.changes_commands = False
+        self._job = -1
         self._starts = JobStarts(trace.profile)
-        self._running = False
         self._kept: dict[bytes, Flags] = {}
         self._union_of: dict[tuple[int, int], Flags] = {}  # by the arrays' identities: they are kept
 
     def _step(self, row: Action) -> None:
         if self._starts.of(row):
             self.cut()
-            self._running = True
-        if self.last is None or len(self.jobs) <= self.last:
+            self._job += 1
+        if self.only is None or self._job <= max(self.only):
             super()._step(row)
 
     def cut(self) -> None:
         """Take in what the latest job did."""
-        if self._running:
-            seen = {pa // PAGE_BYTES: self._one(flags) for pa, flags in self.gpu.access_map().items()}
-            if self.gpu.access_varies or any((flags & _CHANGED == _CHANGED).any() for flags in seen.values()):
-                self.varying.add(len(self.jobs))
-            else:
-                self._take_commands(seen)
-            self.jobs.append(seen)
-            for frame, flags in seen.items():
-                self.union[frame] = self._then(self.union[frame], flags) if frame in self.union else flags
-        self._running = False
+        seen = {pa // PAGE_BYTES: self._one(flags) for pa, flags in self.gpu.access_map().items()}
+        changes_itself = any((flags & _CHANGED == _CHANGED).any() for flags in seen.values())
+        if self._job in self.only if self.only is not None else self.gpu.access_varies or changes_itself:
+            self.open[self._job] = seen
+        else:
+            self._take_commands(seen)
+        for frame, flags in seen.items():
+            self.union[frame] = self._then(self.union[frame], flags) if frame in self.union else flags
         self.gpu.clear_access()
 
     def _take_commands(self, seen: Accesses) -> None:
@@ -163,7 +171,8 @@ class _ByJob(Interpreter):
                 self.commands[frame] = self.commands.get(frame, False) | found
 
     def _one(self, flags: Flags) -> Flags:
-        return self._kept.setdefault(flags.tobytes(), flags)
+        key = flags.tobytes()
+        return self._kept.setdefault(key, np.frombuffer(key, np.uint8))
 
     def _then(self, before: Flags, flags: Flags) -> Flags:
         """Accesses of a page, and of a job after these."""
@@ -173,21 +182,17 @@ class _ByJob(Interpreter):
             self._union_of[key] = self._one(before | flags & ~read_later)
         return self._union_of[key]
 
-    def open_jobs(self) -> set[int]:
-        """Jobs that other data may let access other bytes, as far as is known."""
-        return set(range(len(self.jobs))) if self._changes_commands() else self.varying
+    def finish(self) -> None:
+        """Take in what the last job did, and what all of them do to each other."""
+        self.cut()
+        self.changes_commands = self._changes_commands()
 
     def _changes_commands(self) -> bool:
-        """Whether a job writes, or a slot holds, what decides what the proved jobs do."""
         if any((self.union[frame] & ACCESS_WRITTEN)[mask].any() for frame, mask in self.commands.items()):
             return True
-        for at in map(self.places, self.trace.slots):
-            frames = at // PAGE_BYTES
-            for frame in np.intersect1d(frames, list(self.commands)).tolist():
-                if self.commands[frame][at[frames == frame] % PAGE_BYTES].any():
+        for slot in self.trace.slots:
+            for page, inside, _ in pieces(slot.address, slot.span):
+                frame = self.tables.translate(slot.address_space, page * PAGE_BYTES) // PAGE_BYTES
+                if frame in self.commands and self.commands[frame][inside].any():
                     return True
         return False
-
-
-def _equal(one: Accesses, other: Accesses) -> bool:
-    return one.keys() == other.keys() and all(np.array_equal(one[frame], other[frame]) for frame in one)

@@ -17,6 +17,7 @@ from host_tools.passes.state import keep
 from trace_format.actions import Columns, Op
 from trace_format.errors import GramophoneError, TraceError
 from trace_format.trace import Trace
+from trace_format.validate import job_count
 
 KEEP_INPUTS = (memory_passes.drop_recorded_inputs.name,)  # to skip, for replays that are given no input
 
@@ -34,7 +35,7 @@ class Step(Sizes):
 
 
 def build(
-    raw: Trace,
+    raw: Trace | Program,
     *,
     skip: Sequence[str] = (),
     parameters: Mapping[str, NDArray[Any]] | None = None,
@@ -46,7 +47,7 @@ def build(
     """Run all passes but those in `skip`.
 
     Args:
-        raw: the recording.
+        raw: the recording; as a program, which is changed, its image need not be kept meanwhile.
         skip: names of passes to leave out.
         parameters: values for parameter slots, by name.
         states, open_slots: as `host_tools.passes.state.keep`.
@@ -60,9 +61,10 @@ def build(
     unknown = sorted(set(skip) - PASSES.keys())
     if unknown:
         raise GramophoneError(f"no pass called {', '.join(unknown)}; there are: {', '.join(PASSES)}")
-    if raw.jobs and not Columns(raw.actions).is_op(Op.MAP_GPU_MEM).any():
+    program = raw if isinstance(raw, Program) else Program(raw)
+    actions = program.actions
+    if job_count(actions) and not Columns(actions).is_op(Op.MAP_GPU_MEM).any():
         raise TraceError("it holds registers only, no GPU memory: it can be dumped and compared, not built")
-    program = Program(raw)
     bind_program(program, parameters or {})
     keep(program, states or {}, open_slots)
     applied = []
