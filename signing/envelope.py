@@ -132,15 +132,20 @@ def to_be_signed(algorithm: Algorithm, kid: bytes, head: bytes) -> bytes:
 
 def join(envelope: Envelope, trace: Buffer) -> bytes:
     """The signed trace's bytes."""
+    return b"".join([before(envelope, len(trace)), trace])
+
+
+def before(envelope: Envelope, trace_bytes: int) -> bytes:
+    """What is in front of a trace of that size in the signed file: header, envelope and padding."""
     message = envelope.encode()
     values = {
         "version_major": VERSION_MAJOR,
         "version_minor": VERSION_MINOR,
         "envelope_bytes": len(message),
-        "trace_bytes": len(trace),
+        "trace_bytes": trace_bytes,
     }
     header = packing.pack("signed_header", values)
-    return b"".join([header, message, bytes(-len(message) % ALIGNMENT), trace])
+    return b"".join([header, message, bytes(-len(message) % ALIGNMENT)])
 
 
 def split(data: bytes) -> SignedTrace:

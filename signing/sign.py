@@ -70,7 +70,20 @@ def sign_trace(trace: Buffer, signer: Signer, *, file: str = "") -> bytes:
         raise MagicError(
             "signed already", offset=0, expected=TRACE_MAGIC.hex(), found=SIGNED_MAGIC.hex(), file=file
         )
-    policy.check(Trace.parse(trace, file), f"{file}: " if file else "")
+    return b"".join([sign_parsed(Trace.parse(trace, file), trace, signer, file=file), trace])
+
+
+def sign_parsed(content: Trace, trace: Buffer, signer: Signer, *, file: str = "") -> bytes:
+    """What goes in front of a trace's bytes in the signed file.
+
+    Args:
+        content: what `Trace.parse` makes of `trace`.
+        trace, signer, file: as `sign_trace`.
+
+    Raises:
+        PolicyError, SignerError: as `sign_trace`.
+    """
+    policy.check(content, f"{file}: " if file else "")
     head = bytes(trace[: layout.read_header(trace)["head_bytes"]])
     public = signer.public
     tbs = envelope.to_be_signed(public.algorithm, public.kid, head)
@@ -89,4 +102,4 @@ def sign_trace(trace: Buffer, signer: Signer, *, file: str = "") -> bytes:
             f"the signer gave a signature that does not fit: expected one of the trace's head by "
             f"{public.algorithm.title} key {public.kid.hex()}"
         )
-    return envelope.join(envelope.Envelope(public.algorithm, public.kid, signature), trace)
+    return envelope.before(envelope.Envelope(public.algorithm, public.kid, signature), len(trace))

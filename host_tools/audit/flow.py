@@ -29,7 +29,7 @@ from host_tools.audit.follower import (
     ranges,
 )
 from host_tools.model.frames import Mask
-from host_tools.model.observe import SEEDS, random_inputs
+from host_tools.model.observe import OTHER_SEED, random_inputs
 from trace_format.schema import SlotKind
 from trace_format.trace import Trace
 
@@ -153,7 +153,7 @@ def follow(trace: Trace) -> Flow:
         DivergenceError: a replay does not come to its end.
         VgpuError: the virtual GPU of this kind does not follow data.
     """
-    given = random_inputs(trace, SEEDS[0], GIVEN)
+    given = random_inputs(trace, OTHER_SEED, GIVEN)
     optional = {slot.name for slot in trace.slots if slot.kind == SlotKind.INPUT and slot.bound}
     with contextlib.closing(Follower(trace)) as run:
         run.run(given)

@@ -16,10 +16,11 @@ from host_tools.commands.framework import FILE, GramophoneCommand, Outcome, Usag
 from host_tools.commands.streams import OUTPUT, check_output, read, write
 from host_tools.model.summary import lines as summary_lines
 from host_tools.model.summary import summary
+from host_tools.support.progress import phase
 from signing import keys
 from signing.envelope import shifted, split
 from signing.errors import PassphraseError
-from signing.sign import FileSigner, sign_trace
+from signing.sign import FileSigner, sign_parsed
 from tee_replayer.target import drivers
 from trace_format import layout, policy
 from trace_format.errors import GramophoneError, MagicError
@@ -199,16 +200,16 @@ def sign(
         data, offset = unsigned(file, trace)
     signer = FileSigner(read_private_key(signing_key, given_passphrase(passphrase_file, passphrase_env)))
     try:
-        with shifted(offset):
-            signed = sign_trace(data, signer, file=str(trace))
+        with phase(f"checking {trace}"), shifted(offset):
+            content = Trace.parse(data, str(trace))
+            signature = sign_parsed(content, data, signer, file=str(trace))
     except policy.PolicyError as error:
         is_raw = layout.read_header(data)["flags"] & HEADER_FLAG_RAW
         advice = "; 'gramophone build' makes a trace of a raw recording that devices accept" if is_raw else ""
         raise GramophoneError(f"{error}: every device refuses it, so it is not signed{advice}") from error
-    write(output, signed)
-    signed_bytes = len(signed)
-    del signed  # a network's is large, and so is the content
-    content = Trace.parse(data)
+    with phase(f"writing {output}"):
+        write(output, signature, data)
+    signed_bytes = len(signature) + len(data)
     for warning in _device_warnings(content, signer.alg):
         warn(f"{trace}: {warning}")
     if content.raw:
@@ -275,7 +276,8 @@ def verify(trace: Path, key: tuple[Path, ...]) -> Outcome:
     trusted key signed, or it is, and every device refuses it.
     """
     trusted = [keys.load_public_key(path.read_bytes(), file=str(path)) for path in key]
-    found = judge(read(trace), trusted, str(trace))
+    with phase(f"verifying {trace}"):
+        found = judge(read(trace), trusted, str(trace))
     result, content = found.signature, found.content
     if found.not_judged:
         warn(found.not_judged)

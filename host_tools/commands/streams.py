@@ -30,10 +30,10 @@ def check_output(output: Path) -> None:
         check_writable(output)
 
 
-def write(output: Path, data: Buffer, *, mode: int = 0o666, overwrite: bool = True) -> None:
-    """Write a whole file, as `write_atomically`, or to standard output."""
+def write(output: Path, *data: Buffer, mode: int = 0o666, overwrite: bool = True) -> None:
+    """Write a whole file, in one piece or more, as `write_atomically`, or to standard output."""
     if output == STREAM:
-        sys.stdout.buffer.write(data)
+        sys.stdout.buffer.writelines(data)
         sys.stdout.buffer.flush()
     else:
-        write_atomically(output, data, mode=mode, overwrite=overwrite)
+        write_atomically(output, *data, mode=mode, overwrite=overwrite)

@@ -156,7 +156,7 @@ class Interpreter:
         self.in_place[first:end] = True
 
     def _clear(self, start: int, end: int) -> None:
-        """Zero bytes of the carve-out; whole pages are given back: jobs use few of those that a recording clears."""
+        """Zero bytes; whole pages are given back to the system: jobs use few of those that a recording clears."""
         first, last = -(-start // mmap.PAGESIZE) * mmap.PAGESIZE, end // mmap.PAGESIZE * mmap.PAGESIZE
         if first >= last:
             self.memory[start:end] = 0

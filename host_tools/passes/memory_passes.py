@@ -63,11 +63,11 @@ def map_read_only(program: Program) -> None:
     executes only what the GPU cannot write to.
     """
     try:
-        written = program.seen().written
+        seen = program.seen()
     except ChainError:  # it is not known what jobs write
-        written = lambda frame: True
+        seen = None
     memory, mappings = program.memory, program.memory.mappings
-    keep = mappings.frames_that(written)
+    keep = mappings.frames_that(seen.written) if seen else np.ones(len(mappings), np.bool_)
     if family_of(program.profile).has_job_manager:
         keep &= mappings.flags & MAP_EXECUTE == 0
     memory.mappings = mappings.with_(flags=np.where(keep, mappings.flags, mappings.flags & ~MAP_WRITE))

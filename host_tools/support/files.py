@@ -20,13 +20,13 @@ def check_writable(path: str | Path) -> None:
 
 
 def write_atomically(
-    path: str | Path, data: bytes | memoryview, *, mode: int = 0o666, overwrite: bool = True
+    path: str | Path, *data: bytes | memoryview, mode: int = 0o666, overwrite: bool = True
 ) -> None:
     """Write a whole file, or leave everything as it was.
 
     Args:
         path: the file; through a symbolic link, what it points to.
-        data: its new content.
+        data: its new content, in pieces that follow one another.
         mode: permission bits of the new file, less the umask.
         overwrite: whether a file that exists is replaced.
 
@@ -36,7 +36,7 @@ def write_atomically(
     """
     with _beside(path, mode) as (temporary, descriptor):
         with os.fdopen(descriptor, "wb") as file:
-            file.write(data)
+            file.writelines(data)
             file.flush()
             os.fsync(file.fileno())
         target = Path(os.path.realpath(path))
