@@ -40,6 +40,7 @@ class _Result(ctypes.Structure):
         ("instructions", ctypes.c_uint64),
         ("bytes_read", ctypes.c_uint64),
         ("bytes_written", ctypes.c_uint64),
+        ("varies", ctypes.c_bool),
         ("faulted", ctypes.c_bool),
         ("fault_write", ctypes.c_bool),
         ("fault_va", ctypes.c_uint32),
@@ -72,6 +73,7 @@ class Outcome:
     fault: tuple[int, bool] | None
     error: str
     touched: npt.NDArray[np.uint8]
+    varies: bool
     noted: npt.NDArray[np.uint8]
     memory: U32
     labels: U32 | None
@@ -160,6 +162,7 @@ def dispatch(
         (result.fault_va, result.fault_write) if result.faulted else None,
         result.error.decode(),
         touched,
+        result.varies,
         noted,
         memory.copy(),
         labels if follow else None,

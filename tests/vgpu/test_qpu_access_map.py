@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from host_tools.vgpu.binding import ACCESS_READ, ACCESS_READ_FIRST, ACCESS_WRITTEN
+from host_tools.vgpu.binding import ACCESS_COMMAND, ACCESS_READ, ACCESS_READ_FIRST, ACCESS_WRITTEN
 from tests.support.qpu_asm import assemble
 from tests.support.qpu_bench import BASE, CODE, DATA, END, LANE_ADDRESS, ONE_SECTION, UNIFORMS, dispatch
 
@@ -60,12 +60,13 @@ def test_every_byte_is_noted(components: int, size: int, *, store: bool) -> None
 
     expected = np.zeros_like(outcome.noted)
     read, lane_words = ACCESS_READ | ACCESS_READ_FIRST, np.arange(4 * size)
-    expected[CODE - BASE :][: len(assemble(code + END))] = read
-    expected[UNIFORMS - BASE :][: 4 * len(uniforms)] = read
+    decides = read | ACCESS_COMMAND  # code, uniforms, and the table, from which addresses come
+    expected[CODE - BASE :][: len(assemble(code + END))] = decides
+    expected[UNIFORMS - BASE :][: 4 * len(uniforms)] = decides
     accessed = offsets[:, :size, None] + np.arange(4 * components)
     expected[FIRST - BASE + accessed] = ACCESS_WRITTEN if store else read
     for row in range(len(offsets)):
-        expected[DATA - BASE + 64 * row + lane_words] = read
+        expected[DATA - BASE + 64 * row + lane_words] = decides
         for c in range(0 if store else components):
             expected[OUT - BASE + c * OUT_BYTES + 64 * row + lane_words] = ACCESS_WRITTEN
     np.testing.assert_array_equal(outcome.noted, expected)
