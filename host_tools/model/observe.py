@@ -21,9 +21,10 @@ from host_tools.model.interpreter import Interpreter
 from host_tools.model.job_starts import JobStarts
 from host_tools.support.pages import pieces
 from host_tools.vgpu.binding import ACCESS_COMMAND, ACCESS_READ_FIRST, ACCESS_WRITTEN
-from trace_format.actions import Action
+from trace_format.actions import Action, Op
+from trace_format.operators import operands
 from trace_format.schema import PAGE_BYTES, SlotKind
-from trace_format.trace import Trace
+from trace_format.trace import Slot, Trace
 
 _CHANGED = ACCESS_COMMAND | ACCESS_WRITTEN
 FIRST_SEED = 0  # of inputs in place of the recording's own
@@ -141,6 +142,7 @@ class _ByJob(Interpreter):
         self.commands: dict[int, Mask] = {}
         self.changes_commands = False
         self._job = -1
+        self._given: list[tuple[int, slice]] = []  # frame and part of slots that were written
         self._starts = JobStarts(trace.profile)
         self._kept: dict[bytes, Flags] = {}
         self._union_of: dict[tuple[int, int], Flags] = {}  # by the arrays' identities: they are kept
@@ -149,8 +151,22 @@ class _ByJob(Interpreter):
         if self._starts.of(row):
             self.cut()
             self._job += 1
-        if self.only is None or self._job <= max(self.only):
-            super()._step(row)
+        if self.only is not None and self._job > max(self.only):
+            return
+        super()._step(row)
+        slots = self.trace.slots
+        if row.op == Op.COPY_TO_GPU:
+            self._give(slots[row.slot])
+        elif row.op == Op.OPERATE:
+            for kind, slot in operands(row, slots):
+                if kind.written:
+                    self._give(slot)
+
+    def _give(self, slot: Slot) -> None:
+        """Somebody else than jobs may put anything into a slot, where it is mapped now."""
+        for page, inside, _ in pieces(slot.address, slot.span):
+            at = self.tables.translate(slot.address_space, page * PAGE_BYTES)
+            self._given.append((at // PAGE_BYTES, inside))
 
     def cut(self) -> None:
         """Take in what the latest job did."""
@@ -190,9 +206,4 @@ class _ByJob(Interpreter):
     def _changes_commands(self) -> bool:
         if any((self.union[frame] & ACCESS_WRITTEN)[mask].any() for frame, mask in self.commands.items()):
             return True
-        for slot in self.trace.slots:
-            for page, inside, _ in pieces(slot.address, slot.span):
-                frame = self.tables.translate(slot.address_space, page * PAGE_BYTES) // PAGE_BYTES
-                if frame in self.commands and self.commands[frame][inside].any():
-                    return True
-        return False
+        return any(self.commands[frame][part].any() for frame, part in self._given if frame in self.commands)

@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Resident memory of `build` as a recording grows: a multiple of what it grows by."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+
+from host_tools.demo import RAW
+from host_tools.support import programs
+from tests.bench import usage
+from trace_format.actions import ACTION_DTYPE, MAP_WRITE, Columns, Op, action
+from trace_format.schema import PAGE_BYTES
+from trace_format.trace import Trace
+
+PAGES = 8192
+FRAME, VA_PAGE = 0x10000, 0x80000  # below the recorded machine's memory, and above what the recording maps
+COPIES = 3
+
+
+def larger(trace: Trace) -> Trace:
+    """The recording with more memory, which is mapped and filled, and which no job uses."""
+    source = len(trace.image)
+    at = 1 + int(np.argmax(Columns(trace.actions).is_op(Op.REPLAY_START)))
+    rows = [
+        action(Op.MAP_GPU_MEM, flags=MAP_WRITE, address_space=0, va_page=VA_PAGE, pages=PAGES, frame=FRAME),
+        action(Op.UPLOAD, bytes=PAGES * PAGE_BYTES, target=FRAME * PAGE_BYTES, source=source),
+    ]
+    return trace.with_(
+        actions=np.insert(trace.actions, at, np.array(rows, ACTION_DTYPE)),
+        image=trace.image + np.random.default_rng(1).bytes(PAGES * PAGE_BYTES),
+    )
+
+
+def peak(trace: Trace, folder: Path) -> int:
+    """Bytes that are resident at most while a process builds the trace."""
+    raw = folder / "raw.gtr"
+    raw.write_bytes(trace.build(compress=False))
+    command = [sys.executable, usage.__file__, sys.executable, "-m", "host_tools.cli", "build", str(raw)]
+    done = programs.run([*command, "-o", str(folder / "built.gtr")])
+    assert done.returncode == 0, done.stderr
+    return int(json.loads(done.stderr.splitlines()[-1])["peak_bytes"])
+
+
+def test_copies_of_what_a_recording_holds(tmp_path: Path) -> None:
+    recording = Trace.read(RAW)
+    grown = peak(larger(recording), tmp_path) - peak(recording, tmp_path)
+    assert grown < COPIES * PAGES * PAGE_BYTES
+    assert grown > PAGES * PAGE_BYTES  # it is in memory
