@@ -99,7 +99,7 @@ bool vgpu_access(const vgpu *gpu, uint64_t pa, uint8_t map[4096]); /* false: pag
 void vgpu_access_clear(vgpu *gpu);                                 /* forget; a new observation begins */
 /* Whether other data may lead to other accesses, as far as code tells: since creation or vgpu_access_clear,
  * shaders have run that let words they load, other than those of VGPU_ACCESS_COMMAND, decide an address or a
- * branch. True for a GPU whose shaders are not looked through. */
+ * branch; or a V3D's lists (track_access only). True for a GPU whose shaders are not looked through. */
 bool vgpu_access_varies(const vgpu *gpu);
 
 /*

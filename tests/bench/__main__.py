@@ -19,7 +19,7 @@ from trace_format.errors import GramophoneError
 NETWORKS = ("lenet", *networks.LARGE)
 HOST = {f"host-{name}": name for name in NETWORKS}
 STARTUP = {f"startup-{name}": name for name in ("lenet", "mobilenet")}
-SUBJECTS = ("format", "mali", "bifrost", "optee", *NETWORKS, *HOST, *STARTUP)
+SUBJECTS = ("format", "mali", "bifrost", "optee", *NETWORKS, *HOST, "host-large", *STARTUP)
 
 
 def main() -> None:
@@ -42,6 +42,7 @@ def main() -> None:
     shaders = [bifrost.measure(name) for name in bifrost.CONVOLUTIONS] if "bifrost" in subjects else []
     parsing = format_bench.measure() if "format" in subjects else {}
     on_host = [cost for name in subjects if name in HOST for cost in host.measure(HOST[name])]
+    on_host += host.measure_large() if "host-large" in subjects else []
     starts = [startup.measure(STARTUP[name]) for name in subjects if name in STARTUP]
     in_optee = optee.measure() if "optee" in subjects else {}
     firmware = networks.firmware_bytes() if rows else {}
@@ -120,13 +121,14 @@ def _startup(rows: list[startup.Startup], firmware: list[networks.Row]) -> dict[
 
 def _host(costs: list[host.Cost]) -> Table:
     """One row a command."""
-    titles = ("command", "CPU seconds", "peak memory, bytes", "file, bytes", "peak memory of file")
+    titles = ("command", "CPU seconds", "MB/s", "peak memory, bytes", "file, bytes", "peak above keyinfo, files")
     table = Table(*titles, title="\non the host", title_justify="left", box=None, pad_edge=False)
     for column in table.columns[1:]:
         column.justify = "right"
     for cost in costs:
-        ratio = f"{cost.peak_bytes / cost.file_bytes:.1f}" if cost.file_bytes else ""
-        table.add_row(cost.name, f"{cost.cpu_s:.2f}", f"{cost.peak_bytes:,}", f"{cost.file_bytes:,}", ratio)
+        rate = f"{cost.bytes_per_s / 1e6:.0f}" if cost.file_bytes else ""
+        files = "" if cost.files is None else f"{cost.files:.1f}"
+        table.add_row(cost.name, f"{cost.cpu_s:.2f}", rate, f"{cost.peak_bytes:,}", f"{cost.file_bytes:,}", files)
     return table
 
 

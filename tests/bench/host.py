@@ -9,15 +9,20 @@ from __future__ import annotations
 import json
 import sys
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+
+import numpy as np
 
 from host_tools.support import programs
 from signing.keys import Algorithm, generate, private_pem
 from signing.sign import FileSigner
 from tests.bench import usage
 from tests.bench.networks import raw_trace
+from trace_format.actions import ACTION_DTYPE, Op, action
 from trace_format.errors import GramophoneError
+from trace_format.schema import PAGE_BYTES
+from trace_format.trace import Trace
 
 ROOT = Path(__file__).parents[2]
 
@@ -31,12 +36,42 @@ class Cost:
         cpu_s: CPU seconds.
         peak_bytes: resident memory at its largest.
         file_bytes: size of the file that it reads; 0 where it reads none but a key.
+        base_bytes: resident memory of a command that reads none, at its largest: interpreter and libraries.
     """
 
     name: str
     cpu_s: float
     peak_bytes: int
     file_bytes: int
+    base_bytes: int
+
+    @property
+    def bytes_per_s(self) -> float:
+        """Bytes of the file a CPU second, the interpreter's start included."""
+        return self.file_bytes / self.cpu_s
+
+    @property
+    def files(self) -> float | None:
+        """Peak memory above the base, in multiples of the file; None where it reads none."""
+        return (self.peak_bytes - self.base_bytes) / self.file_bytes if self.file_bytes else None
+
+
+LARGE_BYTES = 100 << 20  # of image, which LZ4 does not shrink: as much as ResNet-50's recording
+
+
+def measure_large() -> list[Cost]:
+    """What `sign` and `verify` take for a trace of LARGE_BYTES that does nothing.
+
+    Raises:
+        GramophoneError: a command failed.
+    """
+    start = np.array([action(Op.REPLAY_START)], ACTION_DTYPE)
+    trace = Trace("v3d42", start, np.random.default_rng(1).bytes(LARGE_BYTES), LARGE_BYTES, PAGE_BYTES)
+    with tempfile.TemporaryDirectory() as folder:
+        built = Path(folder) / "net.gtr"
+        built.write_bytes(trace.build())
+        del trace
+        return _signing("100 MiB", built)
 
 
 def measure(name: str) -> list[Cost]:
@@ -45,26 +80,33 @@ def measure(name: str) -> list[Cost]:
     Raises:
         GramophoneError: a command failed.
     """
-    key = generate(Algorithm.ES256)
     with tempfile.TemporaryDirectory() as folder:
-        raw, built, signed, private, public = (
-            Path(folder) / file for file in ("raw.gtr", "net.gtr", "net.sgtr", "key.pem", "pub.pem")
-        )
+        raw, built = (Path(folder) / file for file in ("raw.gtr", "net.gtr"))
         raw.write_bytes(raw_trace(name))
-        private.write_bytes(private_pem(key, None))
-        public.write_bytes(FileSigner(key).public.pem())
-        return [
-            _cost(f"{name}, keyinfo", None, "keyinfo", public),
-            _cost(f"{name}, build", raw, "build", raw, "-o", built),
-            _cost(f"{name}, sign", built, "sign", built, "--signing-key", private, "-o", signed),
-            _cost(f"{name}, verify", signed, "verify", signed, "--key", public),
-        ]
+        built_cost = _cost(f"{name}, build", raw, 0, "build", raw, "-o", built)
+        keyinfo, *others = _signing(name, built)
+        return [keyinfo, replace(built_cost, base_bytes=keyinfo.base_bytes), *others]
 
 
-def _cost(name: str, file: Path | None, *arguments: str | Path) -> Cost:
+def _signing(name: str, built: Path) -> list[Cost]:
+    """Of `keyinfo`, `sign` and `verify`, with a new key beside the trace."""
+    key = generate(Algorithm.ES256)
+    signed, private, public = (built.with_name(file) for file in ("net.sgtr", "key.pem", "pub.pem"))
+    private.write_bytes(private_pem(key, None))
+    public.write_bytes(FileSigner(key).public.pem())
+    keyinfo = _cost(f"{name}, keyinfo", None, 0, "keyinfo", public)
+    base = keyinfo.peak_bytes
+    return [
+        replace(keyinfo, base_bytes=base),
+        _cost(f"{name}, sign", built, base, "sign", built, "--signing-key", private, "-o", signed),
+        _cost(f"{name}, verify", signed, base, "verify", signed, "--key", public),
+    ]
+
+
+def _cost(name: str, file: Path | None, base_bytes: int, *arguments: str | Path) -> Cost:
     command = [sys.executable, usage.__file__, sys.executable, "-m", "host_tools.cli", *map(str, arguments)]
     done = programs.run(command, cwd=ROOT)
     if done.returncode:
         raise GramophoneError(f"gramophone {arguments[0]} failed: {done.stderr.strip()[-2000:]}")
     found = json.loads(done.stderr.splitlines()[-1])
-    return Cost(name, found["cpu_s"], found["peak_bytes"], file.stat().st_size if file else 0)
+    return Cost(name, found["cpu_s"], found["peak_bytes"], file.stat().st_size if file else 0, base_bytes)

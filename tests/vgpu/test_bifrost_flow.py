@@ -124,6 +124,5 @@ def test_descriptors_and_code_are_commands() -> None:
 
 
 def test_shaders_that_nobody_looks_through_may_do_anything() -> None:
-    for gpu in ("v3d42", "mali_g71-noshaders"):
-        with VirtualGpu(gpu) as device:
-            assert device.access_varies
+    with VirtualGpu("mali_g71-noshaders") as device:
+        assert device.access_varies

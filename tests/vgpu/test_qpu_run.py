@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from host_tools.vgpu.binding import ACCESS_READ, ACCESS_READ_FIRST, ACCESS_WRITTEN
+from host_tools.vgpu.binding import ACCESS_COMMAND, ACCESS_READ, ACCESS_READ_FIRST, ACCESS_WRITTEN
 from tests.support.qpu_asm import assemble
 from tests.support.qpu_bench import (
     BASE,
@@ -425,7 +425,7 @@ def test_tracking_notes_every_byte() -> None:
     outcome = dispatch(code, [DATA], flags=ONE_SECTION, track=True)
     expected = np.zeros_like(outcome.noted)
     for start, size in ((CODE, len(assemble(code))), (UNIFORMS, 4), (DATA, 64)):
-        expected[start - BASE :][:size] = ACCESS_READ | ACCESS_READ_FIRST
+        expected[start - BASE :][:size] = ACCESS_READ | ACCESS_READ_FIRST | ACCESS_COMMAND * (start != DATA)
     expected[DATA - BASE :][:64] |= ACCESS_WRITTEN
     np.testing.assert_array_equal(outcome.noted, expected)
     page = (DATA - BASE) // 4096

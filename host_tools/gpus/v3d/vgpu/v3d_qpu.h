@@ -17,8 +17,8 @@
 struct v3d_csd_result {
     uint64_t instructions;
     uint64_t bytes_read, bytes_written;
-    /* While an access map is kept, and data is not followed: accesses may depend on more than what is marked as
-     * VGPU_ACCESS_COMMAND (v3d_qpu_decide.c). */
+    /* While an access map is kept, and data is not followed: accesses may depend on more than what is marked
+     * as VGPU_ACCESS_COMMAND (v3d_qpu_decide.c). */
     bool varies;
     bool faulted;     /* MMU fault: address and kind below; the dispatch was abandoned */
     bool fault_write; /* a write to a page that is not writable (else: page not valid) */

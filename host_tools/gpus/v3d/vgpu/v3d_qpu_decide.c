@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Which words that a shader loads may decide what it accesses: an address, a branch, or which lanes take part.
- * What comes from each load is followed through the registers, along all ways through the program, without
- * regard to what they hold. Loads that decide are then made to mark their words as part of what the job is
- * (VGPU_ACCESS_COMMAND), as code and the words of the uniform stream are. If nobody writes such words, every run
- * of the program makes the same accesses: the first one that differed would differ because of such a word.
+ * Which words that a shader loads may decide what it accesses: an address, a branch, or which lanes take
+ * part. What comes from each load is followed through the registers, along all ways through the program,
+ * without regard to what they hold. Loads that decide are then made to mark their words as part of what the
+ * job is (VGPU_ACCESS_COMMAND), as code and the words of the uniform stream are. If nobody writes such words,
+ * every run of the program makes the same accesses: the first one that differed would differ because of such
+ * a word.
  *
  * A register that the thread has not written holds what another thread left there. It counts as nothing that
  * was loaded: where lanes do not run, compilers leave registers unwritten.

@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Accesses of a recording's jobs: seen once where the code proves them, elsewhere in a second replay too."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from host_tools.model import observe
+from host_tools.model.memory import Memory
+from host_tools.model.observe import Observation
+from host_tools.model.program import Program
+from host_tools.passes import PASSES
+from host_tools.vgpu.binding import ACCESS_COMMAND, VirtualGpu
+from tests.support.networks import COMMITTED
+from trace_format.schema import PAGE_BYTES, SlotKind
+from trace_format.trace import Trace
+
+JOBS = 14  # of LeNet
+SPILLING = 3  # the last one whose shader keeps addresses in scratch memory
+
+
+def recording(gpu: str) -> Trace:
+    """As `build` looks at it."""
+    program = Program(Trace.read(COMMITTED[gpu]))
+    for name, item in PASSES.items():
+        if name == "read-only":
+            return program.trace()
+        item.edit(program)
+    raise AssertionError("no pass asks what jobs access")
+
+
+@pytest.fixture
+def replays(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Jobs of each replay from now on."""
+    found: list[int] = []
+    close = observe._ByJob.close
+
+    def counted(run: Any) -> None:
+        found.append(run.gpu.counters().jobs)
+        close(run)
+
+    monkeypatch.setattr(observe._ByJob, "close", counted)
+    return found
+
+
+def without_commands(observation: Observation) -> Mapping[int, bytes]:
+    return {frame: (flags & ~np.uint8(ACCESS_COMMAND)).tobytes() for frame, flags in observation.access.items()}
+
+
+def test_the_second_replay_ends_with_the_last_job_that_is_not_proved(replays: list[int]) -> None:
+    assert not observe.observe(recording("v3d42")).depends_on_data
+    assert replays == [JOBS, SPILLING + 1]
+
+
+@pytest.mark.parametrize("gpu", ["v3d42", "v3d71"])
+def test_what_is_proved_is_what_two_whole_replays_show(
+    gpu: str, replays: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = observe.observe(recording(gpu))
+    replays.clear()
+    monkeypatch.setattr(VirtualGpu, "access_varies", True)
+    expected = observe.observe(recording(gpu))
+    assert replays == [JOBS, JOBS]
+    assert without_commands(found) == without_commands(expected)
+    assert found.depends_on_data == expected.depends_on_data
+
+
+def test_a_slot_may_hold_what_decides() -> None:
+    """An input over a proved job's uniforms or code: what a caller gives could decide anything."""
+    trace = recording("v3d42")
+    seen = observe._replayed(observe._ByJob(trace), {})
+    assert not seen.changes_commands
+    frame = min(seen.commands)
+    address = (
+        next(va for (_, va), mapped in Memory.of(trace).mappings.items() if mapped.frame == frame) * PAGE_BYTES
+    )
+    address += int(np.argmax(seen.commands[frame]))
+    over = [replace(s, address=address) if s.kind == SlotKind.INPUT else s for s in trace.slots]
+    assert observe._replayed(observe._ByJob(trace.with_(slots=over)), {}).changes_commands
