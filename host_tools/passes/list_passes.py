@@ -82,19 +82,21 @@ def _starts(rows: Actions, gpu: Profile) -> NDArray[np.int64]:
 @memory_pass("no-op-lists")
 def drop_lists(program: Program) -> None:
     """Drop lists that only signal fences; let compute jobs copy and fill buffers in place of others."""
+    before = program.trace()
+    found = list(list_jobs(before))
     try:
-        _compute_copies(program)
+        _compute_copies(program, found)
     finally:  # after a Conflict, too: lists that copy stay then, and no device takes the trace
-        _drop_no_op_lists(program)
+        after = program.trace()
+        _drop_no_op_lists(program, found if after is before else list(list_jobs(after)))
 
 
-def _compute_copies(program: Program) -> None:
+def _compute_copies(program: Program, found: list[ListJob]) -> None:
     """Replace each list that copies or fills by a job that runs a program of ours, in the list's place.
 
     A list can name any code, so devices take none. Program and uniforms get pages of their own.
     """
     transfers = family_of(program.profile).transfers
-    found = list(list_jobs(program.trace()))
     if transfers is None or not any(item.transfer for item in found):
         return
     memory = program.memory
@@ -150,7 +152,7 @@ def _compute(
     return array_of([*writes, *transfers.settle(gpu)])
 
 
-def _drop_no_op_lists(program: Program) -> None:
+def _drop_no_op_lists(program: Program, found: list[ListJob]) -> None:
     """The virtual GPU refuses a list that draws; one that may write to buffers stays, with all others."""
     gpu = program.profile
     rows = program.actions
@@ -162,7 +164,7 @@ def _drop_no_op_lists(program: Program) -> None:
         if not end:
             return  # its interrupt was served together with another's: nothing to cut out
         drop[start:end] = True
-    if any(item.writes for item in list_jobs(program.trace())):
+    if any(item.writes for item in found):
         return
     pattern = family_of(gpu).list_registers
     describing = [register.index for name, register in gpu.registers.items() if pattern.fullmatch(name)]
