@@ -66,3 +66,17 @@ def test_a_page_shares_what_nobody_changes_and_copies_the_rest() -> None:
     live = shared.live
     shared.drop(np.zeros(PAGE_BYTES, np.bool_))
     assert shared.live is live
+
+
+def test_a_page_of_which_nothing_is_left_takes_no_memory() -> None:
+    blank, page = Page.blank(0), Page.blank(1)
+    page.put(slice(0, PAGE_BYTES), np.frombuffer(FILE[:PAGE_BYTES], np.uint8).copy())
+    page.drop(np.ones(PAGE_BYTES, np.bool_))
+    assert page.is_blank
+    assert page.content is blank.content
+    assert page.fills() == ([], [])
+    zeros = Page.blank(2)
+    zeros.put(slice(0, PAGE_BYTES), 0)
+    zeros.drop(np.arange(PAGE_BYTES) >= PAGE_BYTES // 2)
+    assert zeros.content is blank.content
+    assert zeros.fills() == ([], [(0, PAGE_BYTES // 2)])
