@@ -46,6 +46,8 @@ CLOSE = {
     "log(abs(a))": (4e-7, 1),
     "tanh(clamp(a, -8.0, 8.0))": (4e-7, 1),
     "pow(abs(b) + 0.5, clamp(c, -2.0, 2.0))": (1e-5, 0),
+    "sin(clamp(a, -8.0, 8.0))": (4e-5, 1),
+    "cos(clamp(a, -8.0, 8.0))": (4e-5, 1),
 }
 # Mesa ends its series of a logarithm after the square here (Mesa 25.0, bi_lower_flog2_32 of bifrost_compile.c).
 SHORT_SERIES = {

@@ -16,8 +16,11 @@ from tests.support.bifrost_meaning import (
     Result,
     Row,
     Words,
+    byte,
+    exactly,
     f32,
     floats,
+    half,
     on_add,
     on_fma,
     s32,
@@ -65,6 +68,63 @@ def conversion_rows() -> Iterator[Row]:
                     np.copysign(np.floor(np.abs(f32(a).astype(np.float64)) + 0.5), source(a, "", x, y))
                 ),
             )
+
+
+def to_half(x: NDArray[Any], mode: int) -> NDArray[Any]:
+    """Float16 numbers as words. NumPy's are the nearest; where those lie on the wrong side, their neighbours."""
+    near = x.astype(np.float16)
+    beyond = near.astype(np.float64) > x, near.astype(np.float64) < x
+    toward = np.where(x < 0, np.float16(np.inf), np.float16(-np.inf))
+    if mode == 1:
+        near = np.where(beyond[1], np.nextafter(near, np.float16(np.inf)), near)
+    if mode == 2:
+        near = np.where(beyond[0], np.nextafter(near, np.float16(-np.inf)), near)
+    if mode == 3:
+        near = np.where(np.abs(near.astype(np.float64)) > np.abs(x), np.nextafter(near, toward), near)
+    near = np.copysign(near, x)  # of a zero
+    return np.where(np.isnan(x), np.uint32(0x7E00), near.astype(np.float16).view(np.uint16).astype(np.uint32))
+
+
+def half_rows() -> Iterator[Row]:
+    for on, word in ((on_fma, 0x6E8000), (on_add, 0x76000)):
+        for mode, absolute, negative in itertools.product(range(4), (0, 1), (0, 1)):
+            yield on(
+                "V2F32_TO_V2F16",
+                word | absolute << 6 | negative << 7 | mode << 10 | FMA2,
+                lambda a, b, c, d, m=mode, x=absolute, y=negative: (
+                    to_half(source(a, "", x, y), m) | to_half(source(b, "", x, y), m) << np.uint32(16)
+                ),
+            )
+    for high in (0, 1):
+        for on, word in ((on_fma, 0x700D10), (on_add, 0x3CD10)):
+            yield on("F16_TO_F32", word | high << 3 | FMA1, lambda a, b, c, d, h=high: floats(source(a, f"h{h}")))
+        for signed in (True, False):
+            yield on_add(
+                "INT16_TO_F32",
+                0x3CCE0 | 8 * (not signed) | high << 4 | FMA1,
+                lambda a, b, c, d, h=high, s=signed: floats(
+                    half(a, h).astype(np.uint16).view(np.int16 if s else np.uint16).astype(np.float32)
+                ),
+            )
+    for number, signed in itertools.product(range(4), (True, False)):
+        yield on_add(
+            "INT8_TO_F32",
+            0x3CB80 | 8 * (not signed) | number << 4 | FMA1,
+            lambda a, b, c, d, n=number, s=signed: floats(
+                byte(a, n).astype(np.uint8).view(np.int8 if s else np.uint8).astype(np.float32)
+            ),
+        )
+    for mode in range(4):
+        yield on_add(
+            "LDEXP",
+            0x74C00 | mode << 6 | FMA2,
+            lambda a, b, c, d, m=mode: exactly(f32(a), np.ones(len(a), np.float32), negative_zero(a), m, b),
+        )
+
+
+def negative_zero(x: Words) -> NDArray[np.float32]:
+    """What can be added to anything without a change, of x's shape."""
+    return np.full(len(x), -0.0, np.float32)
 
 
 def parts(x: NDArray[Any], form: str) -> tuple[NDArray[Any], NDArray[Any]]:
@@ -151,6 +211,54 @@ def table_rows() -> Iterator[Row]:
     yield on_add("FPOW_SC_DET", 0x67640 | FMA2, lambda a, b, c, d: np.zeros_like(a))
 
 
+def function_rows() -> Iterator[Row]:
+    """Whole functions, and sines."""
+    for negative, absolute in itertools.product((0, 1), (0, 1)):
+        modifiers = negative << 3 | absolute << 4 | FMA1
+        yield on_add(
+            "FRCP.f32",
+            0x66000 | modifiers,
+            lambda a, b, c, d, n=negative, x=absolute: floats(1 / source(a, "", x, n).astype(np.float64)),
+        )
+        yield on_add(
+            "FRSQ.f32",
+            0x66100 | modifiers,
+            lambda a, b, c, d, n=negative, x=absolute: floats(1 / np.sqrt(source(a, "", x, n).astype(np.float64))),
+        )
+    for abs0, neg0, abs1, neg1 in itertools.product((0, 1), repeat=4):
+        yield on_fma(
+            "FADD_LSCALE",
+            0x70F400 | abs0 << 6 | neg0 << 7 | abs1 << 8 | neg1 << 9 | FMA2,
+            lambda a, b, c, d, m=(abs0, neg0, abs1, neg1): floats(
+                source(a, "", m[0], m[1]) + f32(floats(parts(source(b, "", m[2], m[3]), "log")[0]))
+            ),
+        )
+    yield on_add("FLOGD", 0x66340 | FMA1, lambda a, b, c, d: slope(f32(a)))
+    yield on_add("FEXP.f32", 0x66AC0 | FMA2, lambda a, b, c, d: power_of_two(s32(a), f32(b)))
+    for word, ahead in ((0x67A80, 0), (0x67A88, 16)):
+        yield on_add("FSINCOS", word | FMA1, lambda a, b, c, d, s=ahead: sine(a + np.uint32(s)))
+
+
+def slope(x: NDArray[Any]) -> Words:
+    """log2(m) / (m - 1) of a logarithm's m; its limit at 1 is log2(e)."""
+    mantissa = parts(x, "log")[0]
+    value = np.where(mantissa == 1, np.log2(np.e), np.log2(mantissa) / (mantissa - 1))
+    return floats(np.where((x == 0) | np.isposinf(x), np.inf, np.where(x < 0, np.nan, value)))
+
+
+def power_of_two(x: NDArray[np.int32], scaled: NDArray[Any]) -> Words:
+    """2^(x / 2^24), except where x was made of a number that is beyond it."""
+    value = np.exp2(x.astype(np.float64) / 2**24)
+    limits = np.where(scaled >= 2**31, np.inf, np.where(scaled <= -(2**31), 0.0, value))
+    return floats(np.where(np.isnan(scaled), np.nan, limits))
+
+
+def sine(steps: Words) -> Words:
+    """Of steps of a 64th of a turn, exact at each half turn."""
+    step = (steps % np.uint32(64)).astype(np.float64)
+    return floats(np.where(step % 32 == 0, 0.0, np.sin(step / 64 * 2 * np.pi)))
+
+
 def logarithm(x: NDArray[Any], natural: int) -> Words:
     value = -(np.log if natural else np.log2)(reduction(x))
     value = np.where(
@@ -167,4 +275,6 @@ def logarithm_part(x: NDArray[Any], base2: int, low: int) -> Words:
 
 def conversion_and_table_rows() -> Iterator[Row]:
     yield from conversion_rows()
+    yield from half_rows()
     yield from table_rows()
+    yield from function_rows()

@@ -73,6 +73,16 @@ def wide(a: Words, b: Words) -> NDArray[Any]:
     return a.astype(np.uint64) | b.astype(np.uint64) << np.uint64(32)
 
 
+def bits_of(x: Words) -> NDArray[np.uint32]:
+    """uint32 (n, 32) of 0 and 1, the lowest bit first."""
+    return x[:, None] >> np.arange(32, dtype=np.uint32) & np.uint32(1)
+
+
+def from_bits(bits: NDArray[np.uint32]) -> Words:
+    """What `bits_of` took apart."""
+    return words((bits << np.arange(32, dtype=np.uint32)).sum(axis=1))
+
+
 def shift_rows() -> Iterator[Row]:
     for lane, left, bit14, bit15 in itertools.product(range(4), (0, 1), (0, 1), (0, 1)):
         kind = "l" if left else "r"
@@ -208,6 +218,12 @@ def number_rows() -> Iterator[Row]:
             0xBEC00 | high << 9 | FMA2,
             lambda a, b, c, d, h=high: a + words(half(b, h).astype(np.uint16).view(np.int16)),
         )
+        for on, word in ((on_fma, 0x700CC0), (on_add, 0x3CCC0)):
+            yield on(
+                "S16_TO_S32",
+                word | high << 4 | FMA1,
+                lambda a, b, c, d, h=high: words(half(a, h).astype(np.uint16).view(np.int16)),
+            )
         yield on_add("U16_TO_U32", 0x3CCC8 | high << 4 | FMA1, lambda a, b, c, d, h=high: half(a, h))
         yield on_fma("U16_TO_U32", 0x700CC8 | high << 4 | FMA1, lambda a, b, c, d, h=high: half(a, h))
         for other in (0, 1):
@@ -220,11 +236,12 @@ def number_rows() -> Iterator[Row]:
             0xBE000 | number << 9 | FMA2,
             lambda a, b, c, d, n=number: a + words(byte(b, n).astype(np.uint8).view(np.int8)),
         )
-        yield on_fma(
-            "S8_TO_S32",
-            0x700B40 | number << 4 | FMA1,
-            lambda a, b, c, d, n=number: words(byte(a, n).astype(np.uint8).view(np.int8)),
-        )
+        for on, word in ((on_fma, 0x700B40), (on_add, 0x3CB40)):
+            yield on(
+                "S8_TO_S32",
+                word | number << 4 | FMA1,
+                lambda a, b, c, d, n=number: words(byte(a, n).astype(np.uint8).view(np.int8)),
+            )
         yield on_fma("U8_TO_U32", 0x700B48 | number << 4 | FMA1, lambda a, b, c, d, n=number: byte(a, n))
         yield on_add("U8_TO_U32", 0x3CB48 | number << 4 | FMA1, lambda a, b, c, d, n=number: byte(a, n))
     for parts in itertools.product((0, 2), repeat=4):
@@ -240,6 +257,9 @@ def number_rows() -> Iterator[Row]:
         )
     for k in range(3):
         yield on_fma("IMAD", 0x73C000 | k << 9 | FMA3, lambda a, b, c, d, k=k: combined(a * b, c, k))
+    yield on_fma("BITREV", 0x701FC0 | FMA1, lambda a, b, c, d: from_bits(bits_of(a)[:, ::-1]))
+    yield on_fma("CLZ", 0x701FD0 | FMA1, lambda a, b, c, d: words(32 - np.frexp(a.astype(np.float64))[1]))
+    yield on_fma("POPCOUNT", 0x73C6D8 | FMA1, lambda a, b, c, d: words(bits_of(a).sum(1)))
     for k, signed in itertools.product(range(3), (True, False)):
         yield on_fma(
             "IMED3",

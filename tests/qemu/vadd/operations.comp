@@ -9,7 +9,7 @@
 layout(local_size_x = 64) in;
 layout(std430, set = 0, binding = 0) buffer Arrays { uint x[]; };
 
-const uint OPERATIONS = 78u;
+const uint OPERATIONS = 98u;
 
 uint n, item, place;
 
@@ -117,4 +117,24 @@ void main()
     put((u & 255u) * (v & 255u) + w);
     put((u << 3) + v);
     put(isnan(a) || isinf(b));
+    put(sin(clamp(a, -8.0, 8.0)));
+    put(cos(clamp(a, -8.0, 8.0)));
+    put(ldexp(a, j & 15));
+    put(packHalf2x16(vec2(a, b)));
+    put(unpackHalf2x16(u & 0xbbffbbffu).x);
+    put(unpackHalf2x16(u & 0xbbffbbffu).y);
+    put(bitfieldReverse(u));
+    put(bitCount(u));
+    put(findMSB(u));
+    put(findMSB(i));
+    put(findLSB(u));
+    put(float(u & 255u));
+    put(float(u >> 8 & 255u));
+    put(float(u & 0xffffu));
+    put(float(u >> 16));
+    put(float(i << 24 >> 24));
+    put(float(i << 8 >> 24));
+    put(float(i << 16 >> 16));
+    put(float(i >> 16));
+    put(i << 16 >> 16);
 }

@@ -92,6 +92,19 @@ static bool modify_approximation(uint32_t w, struct bifrost_operation *o)
     return !bit(w, 5);
 }
 
+/* Bit 3: of both; neither of them may be offset by what FSINCOS_OFFSET gives (bit 4). */
+static bool modify_sine(uint32_t w, struct bifrost_operation *o)
+{
+    o->run = bit(w, 3) ? bifrost_fcos_table : bifrost_fsin_table;
+    return !bit(w, 4);
+}
+
+static bool modify_ldexp(uint32_t w, struct bifrost_operation *o)
+{
+    o->detail = bits(w, 6, 3);
+    return o->detail <= ROUND_ZERO;
+}
+
 static bool modify_logarithm(uint32_t w, struct bifrost_operation *o)
 {
     o->run = bit(w, 5) ? bifrost_flog_natural : bifrost_flog_base2;
@@ -255,8 +268,15 @@ static const struct bifrost_row rows[] = {
     {0x88000, 0xe8000, 3, BIFROST_ALU, bifrost_fadd_rscale, modify_rscale},
     {0x3c980, 0xfffc0, 1, BIFROST_ALU, NULL, modify_to_integer},
     {0x3cbc0, 0xfffc0, 1, BIFROST_ALU, NULL, modify_from_integer},
+    {0x3cb40, 0xfffc8, 1, BIFROST_ALU, bifrost_extract_signed, modify_byte},
     {0x3cb48, 0xfffc8, 1, BIFROST_ALU, bifrost_extract_unsigned, modify_byte},
+    {0x3cb80, 0xfffc8, 1, BIFROST_ALU, bifrost_from_signed_lane, modify_byte},
+    {0x3cb88, 0xfffc8, 1, BIFROST_ALU, bifrost_from_unsigned_lane, modify_byte},
+    {0x3ccc0, 0xfffe8, 1, BIFROST_ALU, bifrost_extract_signed, modify_half},
     {0x3ccc8, 0xfffe8, 1, BIFROST_ALU, bifrost_extract_unsigned, modify_half},
+    {0x3cce0, 0xfffe8, 1, BIFROST_ALU, bifrost_from_signed_lane, modify_half},
+    {0x3cce8, 0xfffe8, 1, BIFROST_ALU, bifrost_from_unsigned_lane, modify_half},
+    {0x3cd10, 0xffff0, 1, BIFROST_ALU, NULL, modify_widened},
     {0x3d500, 0xfff40, 1, BIFROST_SEGMENT_HIGH, bifrost_segment_high, modify_segment},
     {0x3d960, 0xffff8, 0, BIFROST_NOP, NULL, NULL},
     {0x3d968, 0xffff8, 1, BIFROST_ALU, bifrost_move, NULL},
@@ -275,8 +295,15 @@ static const struct bifrost_row rows[] = {
     {0x62e00, 0xffe00, 2, BIFROST_STORE, NULL, modify_message},
     {0x65c00, 0xffe00, 2, BIFROST_STORE, NULL, modify_message},
     {0x61200, 0xffe00, 2, BIFROST_STORE, NULL, modify_message},
-    {0x67000, 0xfffc0, 1, BIFROST_ALU, bifrost_frcp, modify_approximation},
-    {0x67100, 0xfffc0, 1, BIFROST_ALU, bifrost_frsq, modify_approximation},
+    {0x66000, 0xfffe0, 1, BIFROST_ALU, bifrost_frcp, modify_approximation},
+    {0x66100, 0xfffe0, 1, BIFROST_ALU, bifrost_frsq, modify_approximation},
+    {0x66340, 0xffff8, 1, BIFROST_ALU, bifrost_flogd, NULL},
+    {0x66ac0, 0xfffc0, 2, BIFROST_ALU, bifrost_fexp, NULL},
+    {0x67000, 0xfffc0, 1, BIFROST_ALU, bifrost_frcp_approx, modify_approximation},
+    {0x67100, 0xfffc0, 1, BIFROST_ALU, bifrost_frsq_approx, modify_approximation},
+    {0x67a80, 0xfffe0, 1, BIFROST_ALU, NULL, modify_sine},
+    {0x74c00, 0xffe00, 2, BIFROST_ALU, bifrost_ldexp, modify_ldexp},
+    {0x76000, 0xfe000, 2, BIFROST_ALU, bifrost_to_halves, modify_to_halves},
     {0x67300, 0xfffc0, 1, BIFROST_ALU, bifrost_flog_red, modify_approximation},
     {0x67b00, 0xfffc0, 1, BIFROST_ALU, NULL, modify_logarithm},
     {0x67ae0, 0xfffe0, 1, BIFROST_ALU, NULL, modify_logarithm_part},

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Floats to integers, integers to floats, rounding to integers. Sources: see mali_bifrost.h. */
+/* Floats to integers, to halves and back, rounding to integers. Sources: see mali_bifrost.h. */
 #include "mali_bifrost_float.h"
 
 #include "mali_bifrost_lanes.h"
@@ -37,3 +37,34 @@ bifrost_run *const bifrost_fround[4] = {round_even, round_up, round_down, round_
 BIFROST_HANDLER(bifrost_fround_away, bifrost_bits(roundf(FA)));
 BIFROST_HANDLER(bifrost_from_s32, bifrost_bits((float)(int32_t)a));
 BIFROST_HANDLER(bifrost_from_u32, bifrost_bits((float)a));
+
+/* Parts of words: see bifrost_extract_signed. */
+BIFROST_HANDLER(bifrost_from_signed_lane, bifrost_bits((float)(int32_t)SIGNED_LANE(a)));
+BIFROST_HANDLER(bifrost_from_unsigned_lane, bifrost_bits((float)UNSIGNED_LANE(a)));
+
+/* A half: sign 15, exponent 14:10, mantissa 9:0. Counted in units of its last place, mantissa and exponent
+ * together are one number, which a carry continues. */
+static uint32_t to_half(float value, unsigned mode)
+{
+    uint32_t sign = bifrost_bits(value) >> 16 & 0x8000;
+    int exponent;
+
+    if (value != value)
+        return 0x7e00;
+    if (isinf(value))
+        return sign | 0x7c00;
+    (void)frexpf(value, &exponent);
+    exponent = value == 0 || exponent < -13 ? -14 : exponent - 1;
+    float places = ldexpf(value, 10 - exponent);
+    switch (mode) {
+    case ROUND_UP: places = ceilf(places); break;
+    case ROUND_DOWN: places = floorf(places); break;
+    case ROUND_ZERO: places = truncf(places); break;
+    default: places = rintf(places);
+    }
+    if (exponent <= 15)
+        return sign | ((uint32_t)fabsf(places) + ((uint32_t)(exponent + 14) << 10));
+    return sign | (mode == ROUND_EVEN || mode == (sign ? ROUND_DOWN : ROUND_UP) ? 0x7c00 : 0x7bff);
+}
+
+BIFROST_SLOW_HANDLER(bifrost_to_halves, to_half(FA, detail) | to_half(FB, detail) << 16);

@@ -111,6 +111,22 @@ static inline bool modify_half(uint32_t w, struct bifrost_operation *o)
     return true;
 }
 
+/* Of a half that a float widens: the lane at bit 3. */
+static inline bool modify_widened(uint32_t w, struct bifrost_operation *o)
+{
+    o->run = bit(w, 3) ? bifrost_widen_h1 : bifrost_widen_h0;
+    return true;
+}
+
+/* Signs and absolute values are of both sources; 9:8 is a clamp. */
+static inline bool modify_to_halves(uint32_t w, struct bifrost_operation *o)
+{
+    float_source(o, 0, bit(w, 6), bit(w, 7));
+    float_source(o, 1, bit(w, 6), bit(w, 7));
+    o->detail = bits(w, 10, 3);
+    return bits(w, 8, 2) == 0 && o->detail <= ROUND_ZERO;
+}
+
 static inline bool modify_segment(uint32_t w, struct bifrost_operation *o)
 {
     o->segment = (uint8_t)bits(w, 3, 3);

@@ -64,6 +64,7 @@ BIFROST_SLOW_HANDLER(bifrost_fadd32_rounded, rounded(odd_sum(FA, FB), detail));
 BIFROST_SLOW_HANDLER(bifrost_fma_rscale,
                      rounded(scaled(odd_sum(product(FA, FB, detail), FC), d), detail & 3));
 BIFROST_SLOW_HANDLER(bifrost_fadd_rscale, rounded(scaled(odd_sum(FA, FB), c), detail & 3));
+BIFROST_SLOW_HANDLER(bifrost_ldexp, rounded(scaled(FA, b), detail));
 
 /* ---- comparisons ---- */
 

@@ -70,6 +70,13 @@ static bool modify_rscale(uint32_t w, struct bifrost_operation *o)
     return rscale_special(o, bits(w, 12, 3));
 }
 
+static bool modify_lscale(uint32_t w, struct bifrost_operation *o)
+{
+    float_source(o, 0, bit(w, 6), bit(w, 7));
+    float_source(o, 1, bit(w, 8), bit(w, 9));
+    return true;
+}
+
 static bool modify_csel(uint32_t w, struct bifrost_operation *o)
 {
     o->run = bits(w, 12, 3) == 3
@@ -202,6 +209,13 @@ static bool modify_pointer_i64(uint32_t w, struct bifrost_operation *o)
     return true;
 }
 
+/* Bit 3 is a mask whose meaning is not known. */
+static bool modify_clz(uint32_t w, struct bifrost_operation *o)
+{
+    (void)o;
+    return !bit(w, 3);
+}
+
 static bool modify_bytes(uint32_t w, struct bifrost_operation *o)
 {
     for (unsigned i = 0; i < 4; i++)
@@ -249,13 +263,16 @@ static const struct bifrost_row rows[] = {
     {0x337000, 0x7ffe00, 3, BIFROST_ALU, NULL, modify_shift_add},
     {0x339000, 0x7ffe00, 3, BIFROST_ALU, NULL, modify_shift_add},
     {0x33c000, 0x7fe000, 3, BIFROST_SHIFT_LOW, NULL, modify_shift_double},
+    {0x6e8000, 0x7fe000, 2, BIFROST_ALU, bifrost_to_halves, modify_to_halves},
     {0x7009b0, 0x7ffff0, 1, BIFROST_ALU, NULL, modify_to_integer},
     {0x700bc0, 0x7ffff8, 1, BIFROST_ALU, bifrost_from_s32, NULL},
     {0x700bc8, 0x7ffff8, 1, BIFROST_ALU, bifrost_from_u32, NULL},
     {0x701ea0, 0x7ffff8, 1, BIFROST_ALU, bifrost_iabs, NULL},
     {0x700b40, 0x7fffc8, 1, BIFROST_ALU, bifrost_extract_signed, modify_byte},
     {0x700b48, 0x7fffc8, 1, BIFROST_ALU, bifrost_extract_unsigned, modify_byte},
+    {0x700cc0, 0x7fffe8, 1, BIFROST_ALU, bifrost_extract_signed, modify_half},
     {0x700cc8, 0x7fffe8, 1, BIFROST_ALU, bifrost_extract_unsigned, modify_half},
+    {0x700d10, 0x7ffff0, 1, BIFROST_ALU, NULL, modify_widened},
     {0x701500, 0x7fff40, 1, BIFROST_SEGMENT_LOW, bifrost_segment_low, modify_segment},
     {0x701963, 0x7fffff, 0, BIFROST_NOP, NULL, NULL},
     {0x701968, 0x7ffff8, 1, BIFROST_ALU, bifrost_move, NULL},
@@ -263,6 +280,8 @@ static const struct bifrost_row rows[] = {
     {0x701a20, 0x7fff20, 1, BIFROST_ALU, NULL, modify_frexpm_log},
     {0x701c20, 0x7ffea0, 1, BIFROST_ALU, NULL, modify_frexpe},
     {0x701e20, 0x7fffe0, 1, BIFROST_ALU, NULL, modify_frexpe_log},
+    {0x701fc0, 0x7ffff8, 1, BIFROST_ALU, bifrost_bitrev, NULL},
+    {0x701fd0, 0x7ffff0, 1, BIFROST_ALU, bifrost_clz, modify_clz},
     {0x705c00, 0x7ffe00, 3, BIFROST_ALU, NULL, modify_imed3},
     {0x705e00, 0x7ffe00, 3, BIFROST_ALU, NULL, modify_imed3},
     {0x706000, 0x7ff800, 3, BIFROST_ALU, NULL, modify_imed3},
@@ -273,9 +292,11 @@ static const struct bifrost_row rows[] = {
     {0x70e600, 0x7ffe00, 2, BIFROST_POINTER_LOW, bifrost_pointer_i64, modify_pointer_i64},
     {0x70e800, 0x7ff800, 2, BIFROST_POINTER_LOW, bifrost_pointer_s32, modify_pointer},
     {0x70f000, 0x7fff00, 2, BIFROST_ALU, bifrost_mkvec_halves, modify_halves},
+    {0x70f400, 0x7ffc00, 2, BIFROST_ALU, bifrost_fadd_lscale, modify_lscale},
     {0x710000, 0x7f0000, 4, BIFROST_ALU, bifrost_mkvec_bytes, modify_bytes},
     {0x720000, 0x7ffe00, 3, BIFROST_MULTIPLY_64, bifrost_imad64, NULL},
     {0x73c000, 0x7ff800, 3, BIFROST_ALU, NULL, modify_imad},
+    {0x73c6d8, 0x7ffff8, 1, BIFROST_ALU, bifrost_popcount, NULL},
 };
 
 bool bifrost_fma(uint32_t word, struct bifrost_operation *operation)

@@ -24,11 +24,22 @@ static uint32_t saturated(uint32_t sum, bool overflow, uint32_t first)
 BIFROST_HANDLER(bifrost_iadd_saturating, saturated(a + b, (~(a ^ b) & (a ^ (a + b))) >> 31, a));
 BIFROST_HANDLER(bifrost_isub_saturating, saturated(a - b, ((a ^ b) & (a ^ (a - b))) >> 31, a));
 
-/* A part of a word: shifted left until nothing is above it, then right. */
-#define SIGNED_LANE(x) (uint32_t)((int32_t)((x) << (detail & 31)) >> (detail >> 8 & 31))
 BIFROST_HANDLER(bifrost_iadd_lane, a + SIGNED_LANE(b));
 BIFROST_HANDLER(bifrost_extract_signed, SIGNED_LANE(a));
-BIFROST_HANDLER(bifrost_extract_unsigned, a << (detail & 31) >> (detail >> 8 & 31));
+BIFROST_HANDLER(bifrost_extract_unsigned, UNSIGNED_LANE(a));
+
+BIFROST_SLOW_HANDLER(bifrost_popcount, (uint32_t)__builtin_popcount(a));
+BIFROST_SLOW_HANDLER(bifrost_clz, a ? (uint32_t)__builtin_clz(a) : 32);
+
+static uint32_t reversed(uint32_t x)
+{
+    x = (x & 0x55555555u) << 1 | (x >> 1 & 0x55555555u);
+    x = (x & 0x33333333u) << 2 | (x >> 2 & 0x33333333u);
+    x = (x & 0x0f0f0f0fu) << 4 | (x >> 4 & 0x0f0f0f0fu);
+    return __builtin_bswap32(x);
+}
+
+BIFROST_HANDLER(bifrost_bitrev, reversed(a));
 
 static BIFROST_HANDLER(multiply_add, a *b + c);
 static BIFROST_HANDLER(multiply_sub, a *b - c);

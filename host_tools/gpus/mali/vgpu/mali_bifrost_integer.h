@@ -14,6 +14,7 @@ extern bifrost_run *const bifrost_imad[3];
 extern bifrost_run bifrost_imad64;          /* also writes the slot `detail`: the high word */
 extern bifrost_run *const bifrost_imed3[6]; /* largest, smallest, median; of each signed, unsigned */
 extern bifrost_run bifrost_extract_unsigned, bifrost_extract_signed; /* as bifrost_iadd_lane, source 0 */
+extern bifrost_run bifrost_popcount, bifrost_clz, bifrost_bitrev;
 extern bifrost_run bifrost_mkvec_halves, bifrost_mkvec_bytes;        /* detail: shifts, 8 bits each */
 extern bifrost_run *const bifrost_mux[4];                            /* by enum of the encoding */
 

@@ -53,6 +53,10 @@ static inline uint32_t bifrost_bits(float value)
     return value == value ? bits : 0x7fc00000u;
 }
 
+/* A part of a word: shifted left until nothing is above it, then right. */
+#define SIGNED_LANE(x) (uint32_t)((int32_t)((x) << (detail & 31)) >> (detail >> 8 & 31))
+#define UNSIGNED_LANE(x) ((x) << (detail & 31) >> (detail >> 8 & 31))
+
 /* Float sources with their modifiers. */
 #define FA bifrost_float((a & keep0) ^ flip0)
 #define FB bifrost_float((b & keep1) ^ flip1)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Operations that begin or end a division, square root, exponential or logarithm.
+ * Operations that begin, make or end a division, square root, exponential, logarithm or sine.
  *
  * FREXPM and FREXPE split x into m * 2^e with 0.5 <= |m| < 1; for a square root into m * 4^e with 0.25 <= |m|
  * < 1; for a logarithm so that 0.75 <= |m| < 1.5. The bits of the real tables are not public: code refines
@@ -68,8 +68,8 @@ static uint32_t reciprocal_root(float x)
     return bifrost_bits((float)(1.0 / sqrt((double)split(x, FREXP_SQRT).mantissa)));
 }
 
-BIFROST_HANDLER(bifrost_frcp, reciprocal(FA));
-BIFROST_SLOW_HANDLER(bifrost_frsq, reciprocal_root(FA));
+BIFROST_HANDLER(bifrost_frcp_approx, reciprocal(FA));
+BIFROST_SLOW_HANDLER(bifrost_frsq_approx, reciprocal_root(FA));
 BIFROST_SLOW_HANDLER(bifrost_fexp_table, bifrost_bits((float)exp2((a & 15) / 16.0)));
 
 /* r of log(x) = log(x * r) - log(r), for which x * r is near 1. */
@@ -114,3 +114,43 @@ static BIFROST_SLOW_HANDLER(low_natural, bifrost_bits(low_part(log(red(FA)))));
 static BIFROST_SLOW_HANDLER(low_base2, bifrost_bits(low_part(log2(red(FA)))));
 
 bifrost_run *const bifrost_flog_part[4] = {high_natural, high_base2, low_natural, low_base2};
+
+/* ---- whole functions, of every Bifrost but the G71: rounded once, which the hardware need not do ---- */
+
+BIFROST_HANDLER(bifrost_frcp, bifrost_bits(1.0f / FA));
+BIFROST_SLOW_HANDLER(bifrost_frsq, bifrost_bits((float)(1.0 / sqrt((double)FA))));
+
+/* 2^x of x in 2^-24; `scaled` is the number that x was made of, which may have been beyond its range. */
+static float power_of_two(uint32_t x, float scaled)
+{
+    if (scaled != scaled || scaled >= 0x1p31f)
+        return scaled != scaled ? NAN : INFINITY;
+    return scaled <= -0x1p31f ? 0 : (float)exp2((int32_t)x * 0x1p-24);
+}
+
+/* log2(m) / (m - 1) for the m of a logarithm: what (x - 1) is to be multiplied by. Infinite where the
+ * logarithm of x is. */
+static float logarithm_slope(float x)
+{
+    double m = split(x, FREXP_LOG).mantissa;
+
+    if (x == 0 || x == INFINITY)
+        return INFINITY;
+    if (x < 0 || x != x)
+        return NAN;
+    return (float)(m == 1 ? 1 / log(2) : log2(m) / (m - 1));
+}
+
+BIFROST_SLOW_HANDLER(bifrost_fexp, bifrost_bits(power_of_two(a, FB)));
+BIFROST_SLOW_HANDLER(bifrost_flogd, bifrost_bits(logarithm_slope(FA)));
+BIFROST_HANDLER(bifrost_fadd_lscale, bifrost_bits(FA + split(FB, FREXP_LOG).mantissa));
+
+/* ---- sines: of the low 6 bits, in steps of pi / 32 ---- */
+
+static float sine(uint32_t step)
+{
+    return step % 32 ? (float)sin((step & 63) * (3.14159265358979323846 / 32)) : 0;
+}
+
+BIFROST_SLOW_HANDLER(bifrost_fsin_table, bifrost_bits(sine(a)));
+BIFROST_SLOW_HANDLER(bifrost_fcos_table, bifrost_bits(sine(a + 16)));
