@@ -212,6 +212,11 @@ def number_rows() -> Iterator[Row]:
                 np.clip(s32(a).astype(np.int64) + s * s32(b).astype(np.int64), -(2**31), 2**31 - 1)
             ),
         )
+        yield on_add(
+            "IADD.u32.sat",
+            word | 0x180 | FMA2,
+            lambda a, b, c, d, s=sign: words(np.clip(a.astype(np.int64) + s * b.astype(np.int64), 0, 2**32 - 1)),
+        )
     for high in (0, 1):
         yield on_add(
             "IADD.h",

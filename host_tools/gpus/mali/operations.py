@@ -184,7 +184,9 @@ d7874 fffff BARRIER 0
 78800 fe800 ICMP.v2u16 2
 7be00 ffe00 ICMPF.i32 3
 bc600 ffec0 IADD.s32 2
+bc780 fffc0 IADD.u32 2
 bd600 ffec0 ISUB.s32 2
+bd780 fffc0 ISUB.u32 2
 bec00 bfc00 IADD.i32.half 2
 be000 bf000 IADD.i32.byte 2
 e0000 fe600 RSHIFT_NAND.i32 3

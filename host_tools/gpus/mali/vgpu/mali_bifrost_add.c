@@ -153,15 +153,18 @@ static bool modify_icmp16(uint32_t w, struct bifrost_operation *o)
     return true;
 }
 
+/* Bit 7: unsigned, which only what saturates says. */
 static bool modify_iadd(uint32_t w, struct bifrost_operation *o)
 {
     bool subtract = bit(w, 12);
 
-    if (bit(w, 8))
+    if (bit(w, 7))
+        o->run = subtract ? bifrost_isub_saturating_u32 : bifrost_iadd_saturating_u32;
+    else if (bit(w, 8))
         o->run = subtract ? bifrost_isub_saturating : bifrost_iadd_saturating;
     else
         o->run = subtract ? bifrost_isub : bifrost_iadd;
-    return true;
+    return bit(w, 8) || !bit(w, 7);
 }
 
 /* A lane of source 1, sign-extended; neither saturated nor of the unsigned forms. */
@@ -325,8 +328,8 @@ static const struct bifrost_row rows[] = {
     {0x7b300, 0xffb80, 2, BIFROST_ALU, NULL, modify_icmp},
     {0x78800, 0xfe800, 2, BIFROST_ALU, NULL, modify_icmp16},
     {0x7be00, 0xffe00, 3, BIFROST_COMPARE_HIGH, NULL, NULL},
-    {0xbc600, 0xffec0, 2, BIFROST_ALU, NULL, modify_iadd},
-    {0xbd600, 0xffec0, 2, BIFROST_ALU, NULL, modify_iadd},
+    {0xbc600, 0xffe40, 2, BIFROST_ALU, NULL, modify_iadd},
+    {0xbd600, 0xffe40, 2, BIFROST_ALU, NULL, modify_iadd},
     {0xbec00, 0xbfc00, 2, BIFROST_ALU, bifrost_iadd_lane, modify_iadd_half},
     {0xbe000, 0xbf000, 2, BIFROST_ALU, bifrost_iadd_lane, modify_iadd_byte},
     {0xe0000, 0xf8600, 3, BIFROST_ALU, NULL, modify_shift_nand},

@@ -11,7 +11,8 @@ enum { RSCALE_ZERO_TIMES_INFINITY = 4 };
 
 /* mali_bifrost_float.c */
 extern bifrost_run bifrost_fma32, bifrost_fma32_rounded, bifrost_fadd32, bifrost_fadd32_rounded;
-extern bifrost_run bifrost_fma_rscale, bifrost_fadd_rscale, bifrost_ldexp; /* the last source is the exponent */
+extern bifrost_run bifrost_fma_rscale, bifrost_fadd_rscale,
+    bifrost_ldexp;                                                     /* the last source is the exponent */
 extern bifrost_run *const bifrost_fmax32[4], *const bifrost_fmin32[4]; /* by what becomes of NaN */
 extern bifrost_run *const bifrost_fcmp32[6];                           /* detail: what true is */
 extern bifrost_run *const bifrost_clamp[4];
@@ -21,7 +22,7 @@ extern bifrost_run bifrost_widen_h0, bifrost_widen_h1;
 extern bifrost_run *const bifrost_to_s32[4], *const bifrost_to_u32[4], *const bifrost_fround[4];
 extern bifrost_run bifrost_fround_away, bifrost_from_s32, bifrost_from_u32;
 extern bifrost_run bifrost_from_signed_lane, bifrost_from_unsigned_lane; /* detail: shifts that leave it */
-extern bifrost_run bifrost_to_halves;                                     /* detail: bifrost_rounding */
+extern bifrost_run bifrost_to_halves;                                    /* detail: bifrost_rounding */
 
 /* mali_bifrost_tables.c: by form (plain, square root, logarithm) */
 enum { FREXP_PLAIN, FREXP_SQRT, FREXP_LOG, FREXP_FORMS };

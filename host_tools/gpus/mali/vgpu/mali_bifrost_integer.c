@@ -23,6 +23,8 @@ static uint32_t saturated(uint32_t sum, bool overflow, uint32_t first)
 
 BIFROST_HANDLER(bifrost_iadd_saturating, saturated(a + b, (~(a ^ b) & (a ^ (a + b))) >> 31, a));
 BIFROST_HANDLER(bifrost_isub_saturating, saturated(a - b, ((a ^ b) & (a ^ (a - b))) >> 31, a));
+BIFROST_HANDLER(bifrost_iadd_saturating_u32, a + b < a ? UINT32_MAX : a + b);
+BIFROST_HANDLER(bifrost_isub_saturating_u32, a < b ? 0 : a - b);
 
 BIFROST_HANDLER(bifrost_iadd_lane, a + SIGNED_LANE(b));
 BIFROST_HANDLER(bifrost_extract_signed, SIGNED_LANE(a));

@@ -8,6 +8,7 @@
 /* mali_bifrost_integer.c */
 extern bifrost_run bifrost_move, bifrost_move_low, bifrost_move_high, bifrost_zero;
 extern bifrost_run bifrost_iadd, bifrost_isub, bifrost_iadd_saturating, bifrost_isub_saturating;
+extern bifrost_run bifrost_iadd_saturating_u32, bifrost_isub_saturating_u32;
 extern bifrost_run bifrost_iadd_lane; /* detail: shift left and shift right that leave the lane of source 1 */
 extern bifrost_run bifrost_iaddc, bifrost_isubb, bifrost_iabs;
 extern bifrost_run *const bifrost_imad[3];
@@ -15,8 +16,8 @@ extern bifrost_run bifrost_imad64;          /* also writes the slot `detail`: th
 extern bifrost_run *const bifrost_imed3[6]; /* largest, smallest, median; of each signed, unsigned */
 extern bifrost_run bifrost_extract_unsigned, bifrost_extract_signed; /* as bifrost_iadd_lane, source 0 */
 extern bifrost_run bifrost_popcount, bifrost_clz, bifrost_bitrev;
-extern bifrost_run bifrost_mkvec_halves, bifrost_mkvec_bytes;        /* detail: shifts, 8 bits each */
-extern bifrost_run *const bifrost_mux[4];                            /* by enum of the encoding */
+extern bifrost_run bifrost_mkvec_halves, bifrost_mkvec_bytes; /* detail: shifts, 8 bits each */
+extern bifrost_run *const bifrost_mux[4];                     /* by enum of the encoding */
 
 /* Shifts: left, right, arithmetic; the amount is that byte of source 2 that `detail` shifts to the bottom.
  * flip: of the shifted value, of source 1, of the result. */
