@@ -9,6 +9,8 @@ nodes go into the device tree in order; of a node's properties
 - `phandle = true` gives a phandle, which others name as "&NAME",
 - texts, lists of texts and lists of 32-bit cells are what they are in a device tree's source.
 
+A place that is `like` another one has that one's keys where it has none of its own.
+
 The node called `gpu` says where the device plugin puts the virtual GPU. Where nothing real sets its place, it goes
 to 0x0b000000, which is free in the virt machine's memory map (QEMU hw/arm/virt.c: virtio ends at 0x0a004000, the
 platform bus begins at 0x0c000000), and to the interrupts that start at 100.
@@ -77,10 +79,10 @@ def read(file: Path) -> tuple[Driver, dict[str, Placement]]:
     """Drivers and placements of one family."""
     data = tomllib.loads(file.read_text(encoding="utf-8"))
     driver = Driver(**{key: data.pop(key) for key in ("module", "library", "icd")})
-    placements = {
-        name: Placement(row["gpu"], driver.module, tuple(row["nodes"]), row.get("setup", ""))
-        for name, row in data.items()
-    }
+    placements = {}
+    for name, row in data.items():
+        row = data[row["like"]] | row if "like" in row else row
+        placements[name] = Placement(row["gpu"], driver.module, tuple(row["nodes"]), row.get("setup", ""))
     return driver, placements
 
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Nano driver for the Arm Mali G71. Facts: Linux 6.1 drivers/gpu/drm/panfrost (panfrost_gpu.c: reset;
- * panfrost_mmu.c: address spaces); entries as in the page tables of the GPUReplay recordings.
+ * Nano driver for the Arm Mali G71, and for others whose profiles name it. Facts: Linux 6.1
+ * drivers/gpu/drm/panfrost (panfrost_gpu.c: reset; panfrost_mmu.c: address spaces); entries as in the page
+ * tables of the GPUReplay recordings.
  *
  * Page tables have four levels of 512 entries of 64 bits. Levels 0 to 2 hold tables, level 2 also blocks of 2
  * MiB, level 3 pages. The first tables after the trace's memory are the roots of the address spaces; the
@@ -15,8 +16,8 @@ enum {
     LEVEL_BITS = 9,
     ENTRIES = 1 << LEVEL_BITS,
     BLOCK_BYTES = ENTRIES * GR_PAGE_BYTES,
-    ROOT_SHIFT = 3 * LEVEL_BITS, /* of a page number */
-    VA_PAGE_BITS = GR_VA_BITS - 12,
+    ROOT_SHIFT = 3 * LEVEL_BITS,            /* of a page number */
+    VA_PAGE_BITS = ROOT_SHIFT + LEVEL_BITS, /* what the tables can tell apart; a GPU may use less of it */
     SPACE_BYTES = GR_AS1_COMMAND - GR_AS0_COMMAND,
     SOFT_RESET = 1, /* gpu.COMMAND */
     HARD_RESET = 2,
@@ -198,7 +199,7 @@ enum gr_status gr_driver_unmap(struct gr_replayer *r, const struct gr_action *a)
 uint64_t gr_driver_translate(const struct gr_replayer *r, uint32_t space, uint64_t va)
 {
     uint64_t entry = va < r->va_bytes ? table_phys(r, space) | TABLE : 0;
-    uint32_t shift = GR_VA_BITS;
+    uint32_t shift = 12 + VA_PAGE_BITS;
     while (shift > 12 && (entry & TYPE) == TABLE) {
         const uint64_t *table = table_of(r, entry);
         shift -= LEVEL_BITS;

@@ -349,6 +349,10 @@ enums:
       id: mali_g52
     4:
       id: v3d71
+    5:
+      id: mali_g72
+    6:
+      id: mali_g52r1
   slot_kind:
     1:
       id: input

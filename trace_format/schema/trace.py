@@ -59,6 +59,8 @@ class Gpu(enum.IntEnum):
     MALI_G71 = 2
     MALI_G52 = 3
     V3D71 = 4
+    MALI_G72 = 5
+    MALI_G52R1 = 6
 
 
 class SlotKind(enum.IntEnum):

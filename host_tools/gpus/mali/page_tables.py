@@ -122,7 +122,7 @@ class MaliTables:
         which = columns.is_op(Op.MAP_GPU_MEM, Op.UNMAP_GPU_MEM)
         spaces, pages, counts = columns.address_space, columns.va_page, columns.pages
         for space, page, count in zip(spaces[which], pages[which], counts[which], strict=True):
-            first = int(space) << int(trace.profile.mmu["va_bits"]) - 12 | int(page)
+            first = int(space) << 9 * cls.LEVELS | int(page)
             last = first + int(count) - 1
             for shift in range(9, 9 * cls.LEVELS, 9):
                 tables += (last >> shift) - (first >> shift) + (first >> shift != before >> shift)

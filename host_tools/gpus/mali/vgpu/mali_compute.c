@@ -27,7 +27,6 @@ enum {
     MAX_TEAM = (MAX_WORKGROUP + BIFROST_LANES - 1) / BIFROST_LANES,
     MAX_STORAGE = 16, /* 16 << n bytes of storage a thread */
     NO_GROUP_STORAGE = 31,
-    WARP = 4,
 };
 /* Slots that must be left to do for another worker thread to be worth its start. */
 #define WORTH_A_WORKER 2000000u
@@ -65,7 +64,7 @@ struct runner {
 
 static uint32_t refuse(const struct dispatch *d, uint32_t status, const char *what, uint64_t value)
 {
-    vgpu_fail(&d->dev->base, "mali_g71: compute job at GPU address 0x%llx: %s (0x%llx)",
+    vgpu_fail(&d->dev->base, "%s: compute job at GPU address 0x%llx: %s (0x%llx)", d->dev->chip->name,
               (unsigned long long)d->va, what, (unsigned long long)value);
     return status;
 }
@@ -227,7 +226,7 @@ static void start(const struct dispatch *d, struct bifrost_batch *batch, uint64_
     for (unsigned i = 0; i < count; i++) {
         uint64_t storage = d->environment.thread_storage + (uint64_t)(own + i) * d->environment.thread_bytes;
         preload(d, batch->slot, (int)i, local, group);
-        batch->slot[SLOT_LANE][i] = (uint32_t)((first + i) % d->group_threads % WARP);
+        batch->slot[SLOT_LANE][i] = (uint32_t)((first + i) % d->group_threads % d->dev->chip->warp);
         batch->slot[SLOT_STORAGE][i] = (uint32_t)storage;
         batch->slot[SLOT_STORAGE + 1][i] = (uint32_t)(storage >> 32);
         advance(d, local, group);
@@ -339,8 +338,8 @@ static uint32_t collect(const struct dispatch *d, struct runner *const *runners,
     if (!failure)
         return 0;
     if (failure->text[0])
-        vgpu_fail(&d->dev->base, "mali_g71: compute job at GPU address 0x%llx: %s", (unsigned long long)d->va,
-                  failure->text);
+        vgpu_fail(&d->dev->base, "%s: compute job at GPU address 0x%llx: %s", d->dev->chip->name,
+                  (unsigned long long)d->va, failure->text);
     else
         mali_report(d->dev, d->space, &failure->fault);
     return failure->status;
@@ -383,11 +382,11 @@ uint32_t mali_compute(struct mali_device *dev, unsigned space, uint64_t va)
         if (!exception && prepare(runners[0], d))
             exception = run_all(d, runners, &workers);
         else if (!exception)
-            vgpu_fail(&dev->base, "mali_g71: out of memory");
+            vgpu_fail(&dev->base, "%s: out of memory", dev->chip->name);
         dev->base.access_varies |= bifrost_accesses_vary(&d->program, dev, space);
         bifrost_program_free(&d->program);
     } else {
-        vgpu_fail(&dev->base, "mali_g71: out of memory");
+        vgpu_fail(&dev->base, "%s: out of memory", dev->chip->name);
     }
     for (unsigned i = 0; i < workers && runners[i]; i++) {
         for (unsigned b = 0; b < MAX_TEAM; b++)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A virtual Mali G71 (job manager generation): registers, reset, power, interrupts.
+ * A virtual Mali (job manager generation): registers, reset, power, interrupts.
  *
  * Sequences and meanings: Linux 6.1 drivers/gpu/drm/panfrost (panfrost_gpu.c, panfrost_job.c, panfrost_mmu.c)
  * and the GPUReplay recordings, which show that powering the tiler powers the L2 cache it needs.
@@ -54,17 +54,16 @@ void mali_flushed(struct mali_device *dev)
     *id = (*id + 1) & FLUSH_ID_MASK;
 }
 
-static const struct vgpu_family mali_g71_arch60_family; /* its GPU_ID as Mesa expects it */
-
 /* Registers to their reset values; what GPU_IRQ_RAWSTAT says and the flush id stay. */
 static void reset(struct mali_device *dev)
 {
     uint32_t raw = *mali_reg(dev, GPU_IRQ_RAWSTAT), flush = *mali_reg(dev, GPU_LATEST_FLUSH);
     memset(dev->reg, 0, sizeof(dev->reg));
-    for (size_t i = 0; i < mali_register_count; i++)
-        *mali_reg(dev, mali_registers[i].offset) = mali_registers[i].reset;
-    if (dev->base.family == &mali_g71_arch60_family)
-        *mali_reg(dev, GPU_ID) = ID_OF_ARCHITECTURE_6_0;
+    for (size_t i = 0; i < dev->chip->register_count; i++)
+        *mali_reg(dev, dev->chip->registers[i].offset) = dev->chip->registers[i].reset;
+    uint32_t id = ((const struct mali_kind *)dev->base.family)->id;
+    if (id)
+        *mali_reg(dev, GPU_ID) = id;
     *mali_reg(dev, GPU_IRQ_RAWSTAT) = raw;
     *mali_reg(dev, GPU_LATEST_FLUSH) = flush;
     for (unsigned kind = 0; kind < MALI_POWER_KINDS; kind++)
@@ -86,10 +85,12 @@ static struct vgpu *create(void)
 static void start(struct vgpu *gpu)
 {
     struct mali_device *dev = mali_device_of(gpu);
-    for (size_t i = 0; i < mali_register_count; i++) {
-        dev->known[mali_registers[i].offset / 4] = (uint16_t)(i + 1);
-        if (mali_registers[i].offset == GPU_LATEST_FLUSH)
-            *mali_reg(dev, GPU_LATEST_FLUSH) = mali_registers[i].reset;
+    dev->chip = ((const struct mali_kind *)gpu->family)->chip;
+    for (size_t i = 0; i < dev->chip->register_count; i++) {
+        const struct vgpu_register *known = &dev->chip->registers[i];
+        dev->known[known->offset / 4] = (uint16_t)(i + 1);
+        if (known->offset == GPU_LATEST_FLUSH)
+            *mali_reg(dev, GPU_LATEST_FLUSH) = known->reset;
     }
     reset(dev);
 }
@@ -112,12 +113,13 @@ static const struct vgpu_register *find(struct mali_device *dev, uint32_t offset
     const char *what = access == VGPU_READ ? "read of" : "write to";
     uint16_t index = dev->known[canonical(offset) / 4];
     if (!index) {
-        vgpu_fail(&dev->base, "mali_g71: %s 0x%04x: unknown register", what, offset);
+        vgpu_fail(&dev->base, "%s: %s 0x%04x: unknown register", dev->chip->name, what, offset);
         return NULL;
     }
-    const struct vgpu_register *known = &mali_registers[index - 1];
+    const struct vgpu_register *known = &dev->chip->registers[index - 1];
     if (!(known->access & access)) {
-        vgpu_fail(&dev->base, "mali_g71: %s 0x%04x (%s): the register is %s", what, offset, known->name,
+        vgpu_fail(&dev->base, "%s: %s 0x%04x (%s): the register is %s", dev->chip->name, what, offset,
+                  known->name,
                   !known->access        ? "not modelled"
                   : access == VGPU_READ ? "write-only"
                                         : "read-only");
@@ -138,7 +140,7 @@ static uint32_t read32(struct vgpu *gpu, uint32_t offset)
     struct mali_device *dev = mali_device_of(gpu);
     if (!find(dev, offset, VGPU_READ))
         return 0;
-    /* All cores are in the low words: a MP8 has eight. */
+    /* All cores are in the low words: there are at most 32. */
     if (is_power(offset, GPU_SHADER_READY_LO) && offset % 8 == 0)
         return dev->power[(offset - GPU_SHADER_READY_LO) / 16].ready;
     if (is_power(offset, GPU_SHADER_PWRTRANS_LO) && offset % 8 == 0) {
@@ -200,8 +202,8 @@ static void command(struct mali_device *dev, uint32_t value)
         dev->clean_ns = mali_due(dev) + 1;
         return;
     default:
-        vgpu_fail(&dev->base, "mali_g71: write to 0x%04x (gpu.COMMAND) of 0x%08x: command is not modelled",
-                  GPU_COMMAND, value);
+        vgpu_fail(&dev->base, "%s: write to 0x%04x (gpu.COMMAND) of 0x%08x: command is not modelled",
+                  dev->chip->name, GPU_COMMAND, value);
     }
 }
 
@@ -254,8 +256,8 @@ static void write32(struct vgpu *gpu, uint32_t offset, uint32_t value)
     if (!known)
         return;
     if (value & ~known->bits) {
-        vgpu_fail(gpu, "mali_g71: write to 0x%04x (%s) of 0x%08x: reserved or not modelled bits 0x%08x",
-                  offset, known->name, value, value & ~known->bits);
+        vgpu_fail(gpu, "%s: write to 0x%04x (%s) of 0x%08x: reserved or not modelled bits 0x%08x",
+                  mali_device_of(gpu)->chip->name, offset, known->name, value, value & ~known->bits);
         return;
     }
     write_register(dev, offset, value);
@@ -271,15 +273,28 @@ static size_t walk(struct vgpu *gpu,
     return mali_mmu_walk(mali_device_of(gpu), visit, ctx);
 }
 
-#define FAMILY(family_name, shaders)                                                                         \
+#define KIND(kind_name, of_chip, gpu_id, shaders)                                                            \
     {                                                                                                        \
-        .name = family_name, .window_bytes = MALI_WINDOW_BYTES, .interrupt_lines = MALI_LINES,               \
-        .executes_shaders = shaders, .reads_shaders = shaders, .create = create, .start = start,             \
-        .destroy = destroy, .read32 = read32, .write32 = write32, .advance = advance,                        \
-        .memory_changed = memory_changed, .walk = walk                                                       \
+        .family = {.name = kind_name,                                                                        \
+                   .window_bytes = MALI_WINDOW_BYTES,                                                        \
+                   .interrupt_lines = MALI_LINES,                                                            \
+                   .executes_shaders = shaders,                                                              \
+                   .reads_shaders = shaders,                                                                 \
+                   .create = create,                                                                         \
+                   .start = start,                                                                           \
+                   .destroy = destroy,                                                                       \
+                   .read32 = read32,                                                                         \
+                   .write32 = write32,                                                                       \
+                   .advance = advance,                                                                       \
+                   .memory_changed = memory_changed,                                                         \
+                   .walk = walk},                                                                            \
+        .chip = &(of_chip), .id = gpu_id,                                                                    \
     }
 
-static const struct vgpu_family mali_g71_family = FAMILY("mali_g71", true);
-static const struct vgpu_family mali_g71_registers_family = FAMILY("mali_g71-noshaders", false);
-static const struct vgpu_family mali_g71_arch60_family = FAMILY("mali_g71-arch60", true);
-VGPU_FAMILIES(&mali_g71_family, &mali_g71_registers_family, &mali_g71_arch60_family);
+static const struct mali_kind g71 = KIND("mali_g71", mali_g71_chip, 0, true);
+static const struct mali_kind g71_registers = KIND("mali_g71-noshaders", mali_g71_chip, 0, false);
+static const struct mali_kind g71_arch60 =
+    KIND("mali_g71-arch60", mali_g71_chip, ID_OF_ARCHITECTURE_6_0, true); /* as Mesa expects it */
+static const struct mali_kind g72 = KIND("mali_g72", mali_g72_chip, 0, true);
+static const struct mali_kind g52r1 = KIND("mali_g52r1", mali_g52r1_chip, 0, true);
+VGPU_FAMILIES(&g71.family, &g71_registers.family, &g71_arch60.family, &g72.family, &g52r1.family);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The virtual Mali G71: its state, and what its parts offer one another.
+ * A virtual Mali: its state, and what its parts offer one another.
  * Sources: see mali_device.c.
  */
 #ifndef GRAMOPHONE_MALI_DEVICE_H
@@ -8,6 +8,7 @@
 
 #include <pthread.h>
 
+#include "mali_chip.h"
 #include "mali_registers.h"
 #include "mali_touched.h"
 #include "vgpu_device.h"
@@ -56,8 +57,9 @@ struct mali_fault {
 
 struct mali_device {
     struct vgpu base;
+    const struct mali_chip *chip;
     uint32_t reg[MALI_WINDOW_BYTES / 4];
-    uint16_t known[MALI_WINDOW_BYTES / 4]; /* index in mali_registers + 1, for the first JS and AS */
+    uint16_t known[MALI_WINDOW_BYTES / 4]; /* index in the chip's registers + 1, for the first JS and AS */
     struct mali_power power[MALI_POWER_KINDS];
     struct mali_space space[MALI_AS_COUNT];
     struct mali_slot slot[MALI_JS_COUNT];
@@ -69,6 +71,13 @@ struct mali_device {
     struct mali_range range[MALI_RANGES];
     unsigned ranges;      /* that were found; the latest ones are kept */
     pthread_mutex_t lock; /* of translation: workers of a compute job translate, too */
+};
+
+/* A GPU of this family: the chip is the one of the profile that its name starts with. */
+struct mali_kind {
+    struct vgpu_family family; /* first */
+    const struct mali_chip *chip;
+    uint32_t id; /* in place of the profile's GPU_ID, or 0 */
 };
 
 static inline struct mali_device *mali_device_of(struct vgpu *gpu)

@@ -47,7 +47,7 @@ struct chain {
 
 static bool fail(const struct chain *chain, const char *what, uint32_t value)
 {
-    vgpu_fail(&chain->dev->base, "mali_g71: job at GPU address 0x%llx (slot %u): %s (0x%x)",
+    vgpu_fail(&chain->dev->base, "%s: job at GPU address 0x%llx (slot %u): %s (0x%x)", chain->dev->chip->name,
               (unsigned long long)chain->va, chain->slot, what, value);
     return false;
 }
@@ -170,8 +170,8 @@ static void start(struct mali_device *dev, unsigned index)
             *mali_reg(dev, at + offset) = *mali_reg(dev, at + JS_NEXT + offset);
     uint32_t config = *mali_reg(dev, at + JS_CONFIG), flush_id = *mali_reg(dev, at + JS_FLUSH_ID_NEXT);
     if ((config & JS_CONFIG_AS) >= MALI_AS_COUNT) {
-        vgpu_fail(&dev->base, "mali_g71: job in address space %u; there are %u", config & JS_CONFIG_AS,
-                  (unsigned)MALI_AS_COUNT);
+        vgpu_fail(&dev->base, "%s: job in address space %u; there are %u", dev->chip->name,
+                  config & JS_CONFIG_AS, (unsigned)MALI_AS_COUNT);
         return;
     }
     *mali_reg(dev, at + JS_COMMAND_NEXT) = JS_CMD_NOP;
@@ -223,7 +223,8 @@ static void stop(struct mali_device *dev, unsigned index, uint32_t value)
     bool flag = *mali_reg(dev, MALI_JS + index * MALI_JS_BYTES + JS_CONFIG) & JS_CONFIG_JOB_CHAIN;
     bool hard = value == JS_CMD_HARD_STOP || value == (flag ? JS_CMD_HARD_STOP_1 : JS_CMD_HARD_STOP_0);
     if (value == JS_CMD_START)
-        vgpu_fail(&dev->base, "mali_g71: START in JS%u COMMAND; jobs start by COMMAND_NEXT", index);
+        vgpu_fail(&dev->base, "%s: START in JS%u COMMAND; jobs start by COMMAND_NEXT", dev->chip->name,
+                  index);
     else if (hard && dev->slot[index].active)
         finish(dev, index, MALI_TERMINATED);
 }
@@ -237,16 +238,16 @@ void mali_slot_write(struct mali_device *dev, unsigned index, uint32_t in_slot, 
         return;
     }
     if (slot->queued && in_slot != JS_COMMAND_NEXT) {
-        vgpu_fail(&dev->base,
-                  "mali_g71: write to JS%u 0x%02x: a job is queued already; it would be overwritten", index,
-                  in_slot);
+        vgpu_fail(&dev->base, "%s: write to JS%u 0x%02x: a job is queued already; it would be overwritten",
+                  dev->chip->name, index, in_slot);
         return;
     }
     *mali_reg(dev, at + in_slot) = value;
     if (in_slot != JS_COMMAND_NEXT)
         return;
     if (value > JS_CMD_START) {
-        vgpu_fail(&dev->base, "mali_g71: command %u in JS%u COMMAND_NEXT is not modelled", value, index);
+        vgpu_fail(&dev->base, "%s: command %u in JS%u COMMAND_NEXT is not modelled", dev->chip->name, value,
+                  index);
         return;
     }
     slot->queued = value == JS_CMD_START;

@@ -28,7 +28,9 @@ enum {
     ENTRIES = 1 << LEVEL_BITS,
     LAST_LEVEL = 3
 };
-enum { VA_BITS = 48, PA_BITS = 40 };
+/* MMU_FEATURES (panfrost_regs.h): widths of addresses, virtual and physical. */
+#define VA_BITS(features) ((features)&0xff)
+#define PA_BITS(features) ((features) >> 8 & 0xff)
 
 struct leaf {
     uint64_t pa; /* of the requested address */
@@ -92,10 +94,12 @@ static void decode(enum mali_mode mode, uint64_t entry, struct leaf *leaf)
 static uint32_t translate(struct mali_device *dev, const struct mali_space *space, uint64_t va,
                           struct leaf *leaf)
 {
+    uint32_t features = *mali_reg(dev, GPU_MMU_FEATURES);
+
     *leaf = (struct leaf){.pa = va, .readable = true, .writable = true, .executable = true};
     if (space->mode == MALI_IDENTITY)
         return 0;
-    if (va >> VA_BITS)
+    if (va >> VA_BITS(features))
         return MALI_ADDRESS_IN_FAULT;
     if (space->mode == MALI_UNMAPPED)
         return MALI_TRANSLATION_FAULT;
@@ -108,7 +112,7 @@ static uint32_t translate(struct mali_device *dev, const struct mali_space *spac
             return MALI_TABLE_BUS_FAULT + level;
         memcpy(&entry, at, sizeof(entry));
         leaf->level = level;
-        if ((entry & ADDRESS_MASK) >> PA_BITS && entry & 1)
+        if ((entry & ADDRESS_MASK) >> PA_BITS(features) && entry & 1)
             return MALI_ADDRESS_OUT_FAULT + level;
         if (is_leaf(space->mode, level, entry)) {
             uint64_t inside = (1ull << shift) - 1;
@@ -165,7 +169,7 @@ static uint8_t *find_host(struct mali_device *dev, unsigned index, uint64_t va, 
     uint8_t *page = tracks ? access_map_page(&dev->base.access, leaf.pa) : NULL;
     uint32_t touched = access == MALI_WRITE ? VGPU_PAGE_WRITTEN : VGPU_PAGE_READ;
     if (!mali_touched_note(&dev->touched, va >> PAGE_BITS, touched) || (tracks && !page))
-        vgpu_fail(&dev->base, "mali_g71: out of memory");
+        vgpu_fail(&dev->base, "%s: out of memory", dev->chip->name);
     *flags = page ? page + (leaf.pa & (PAGE_BYTES - 1)) : NULL;
     return at;
 }
@@ -245,9 +249,8 @@ static void update(struct mali_device *dev, unsigned index)
     uint64_t table = mali_reg64(dev, at + AS_TRANSTAB_LO), config = mali_reg64(dev, at + AS_TRANSCFG_LO);
     struct mali_space *space = &dev->space[index];
     if (config & ~(uint64_t)TRANSCFG_KNOWN) {
-        vgpu_fail(&dev->base,
-                  "mali_g71: update of address space %u with TRANSCFG 0x%llx: bits are not modelled", index,
-                  (unsigned long long)config);
+        vgpu_fail(&dev->base, "%s: update of address space %u with TRANSCFG 0x%llx: bits are not modelled",
+                  dev->chip->name, index, (unsigned long long)config);
         return;
     }
     unsigned legacy = (unsigned)table & 3;
@@ -258,9 +261,8 @@ static void update(struct mali_device *dev, unsigned index)
     case 2: space->mode = MALI_IDENTITY; break;
     case 6: space->mode = MALI_AARCH64; break;
     default:
-        vgpu_fail(&dev->base,
-                  "mali_g71: update of address space %u with TRANSCFG 0x%llx: mode is not modelled", index,
-                  (unsigned long long)config);
+        vgpu_fail(&dev->base, "%s: update of address space %u with TRANSCFG 0x%llx: mode is not modelled",
+                  dev->chip->name, index, (unsigned long long)config);
     }
 }
 
@@ -270,9 +272,8 @@ void mali_space_write(struct mali_device *dev, unsigned index, uint32_t in_space
         return;
     struct mali_space *space = &dev->space[index];
     if (dev->base.now_ns < space->busy_ns) {
-        vgpu_fail(&dev->base,
-                  "mali_g71: command %u for address space %u, which is at another one (AS_STATUS)", value,
-                  index);
+        vgpu_fail(&dev->base, "%s: command %u for address space %u, which is at another one (AS_STATUS)",
+                  dev->chip->name, value, index);
         return;
     }
     switch (value) {
@@ -285,7 +286,9 @@ void mali_space_write(struct mali_device *dev, unsigned index, uint32_t in_space
         mali_flushed(dev);
         space->busy_ns = mali_due(dev);
         return;
-    default: vgpu_fail(&dev->base, "mali_g71: command %u for address space %u is not modelled", value, index);
+    default:
+        vgpu_fail(&dev->base, "%s: command %u for address space %u is not modelled", dev->chip->name, value,
+                  index);
     }
 }
 

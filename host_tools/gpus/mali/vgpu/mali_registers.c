@@ -1,6 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Register table of a Mali G71: mali_register_map.h, generated from trace_format/gpus/mali_g71.toml. */
-#include "mali_registers.h"
+/* The Mali G71: its table is mali_register_map.h, generated from trace_format/gpus/mali_g71.toml. */
+#include "mali_chip.h"
+#include "mali_register_map.h"
 
-const struct vgpu_register mali_registers[] = {MALI_REGISTER_ROWS};
-const size_t mali_register_count = sizeof(mali_registers) / sizeof(mali_registers[0]);
+static const struct vgpu_register registers[] = {MALI_REGISTER_ROWS};
+
+const struct mali_chip mali_g71_chip = {
+    .name = "mali_g71",
+    .registers = registers,
+    .register_count = sizeof(registers) / sizeof(registers[0]),
+    .warp = 4,
+};

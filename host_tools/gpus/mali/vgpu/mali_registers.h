@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Registers of a Mali G71 (job manager generation). Their table is generated from
- * trace_format/gpus/mali_g71.toml, which names the sources: Linux 6.1
+ * Registers of Malis of the job manager generation: all have the places that the G71's table has, which is
+ * generated from trace_format/gpus/mali_g71.toml. That names the sources: Linux 6.1
  * drivers/gpu/drm/panfrost/panfrost_regs.h and the GPUReplay recordings. Commands and exceptions:
  * panfrost_regs.h and panfrost_device.h there.
  */
@@ -58,8 +58,5 @@ enum {
     MALI_ADDRESS_IN_FAULT = 0xe0,
     MALI_ADDRESS_OUT_FAULT = 0xe4,
 };
-
-extern const struct vgpu_register mali_registers[];
-extern const size_t mali_register_count;
 
 #endif
