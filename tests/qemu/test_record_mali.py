@@ -104,17 +104,23 @@ def test_recorded_twice_it_is_the_same_file(recorded: tuple[Result, Path], vadd:
     assert again.read_bytes() == recorded[1].read_bytes()
 
 
-def test_panfrost_finds_what_the_model_is(root: RecordRoot) -> None:
+@pytest.mark.parametrize(
+    ("gpu", "model", "name"),
+    [
+        ("mali_g71", "mali_g71-arch60", "mali-g71"),
+        ("mali_g72", "mali_g72", "mali-g72"),
+        ("mali_g52r1", "mali_g52r1", "mali-g52"),
+    ],
+)
+def test_panfrost_finds_what_the_model_is(gpu: str, model: str, name: str, root: RecordRoot) -> None:
     """What the kernel's driver says at its start, against the registers of the model."""
-    result = boot(GuestJob("ls /dev/dri", gpu="mali_g71", uses_gpu=False), root, qemu_plugin())
+    result = boot(GuestJob("ls /dev/dri", gpu=gpu, uses_gpu=False), root, qemu_plugin())
     assert result.output.splitlines() == ["card0", "renderD128"]
-    with VirtualGpu("mali_g71-arch60") as gpu:
-        value = {
-            name: gpu.read32(register.offset) for name, register in GPU.registers.items() if register.readable
-        }
+    with VirtualGpu(model) as device:
+        value = {r.name: device.read32(r.offset) for r in profile.load(gpu).registers.values() if r.readable}
     identity = value["gpu.GPU_ID"]
     said = [
-        f"mali-g71 id {identity >> 16:#x} major {identity >> 12 & 15:#x} minor {identity >> 4 & 255:#x} "
+        f"{name} id {identity >> 16:#x} major {identity >> 12 & 15:#x} minor {identity >> 4 & 255:#x} "
         f"status {identity & 15:#x}",
         f"Features: L2:{value['gpu.L2_FEATURES']:#010x} Shader:{value['gpu.CORE_FEATURES']:#010x} "
         f"Tiler:{value['gpu.TILER_FEATURES']:#010x} Mem:{value['gpu.MEM_FEATURES']:#x} "

@@ -92,6 +92,8 @@ GPU: Recipe = {
         ("[mali_g71]", "[dummy1]"),
         ("[[mali_g71.", "[[dummy1."),
         ('gpu = "mali_g71-arch60"', 'gpu = "dummy1"'),
+        ('\n[mali_g72]\nlike = "mali_g71"\ngpu = "mali_g72"\n', ""),
+        ('\n[mali_g52r1]\nlike = "mali_g71"\ngpu = "mali_g52r1"\n', ""),
     ),
     "host_tools/gpus/dummy/vgpu/dummy_device.c": _like("tests/support/dummy_device.c"),
     "tests/vgpu/test_dummy.py": lambda: GPU_TEST,

@@ -45,6 +45,8 @@ IDENT = {
     "v3d42": {"hub.IDENT1": 0x124, "hub.IDENT3": 0xE00},
     "v3d71": {"hub.IDENT1": 0x117, "hub.IDENT3": 0x700},
     "mali_g71": {"gpu.GPU_ID": 0x60A00002, "gpu.SHADER_PRESENT_LO": 0xFF},
+    "mali_g72": {"gpu.GPU_ID": 0x62210030, "gpu.SHADER_PRESENT_LO": 0x7},
+    "mali_g52r1": {"gpu.GPU_ID": 0x74021000, "gpu.SHADER_PRESENT_LO": 0x1},
 }
 
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from importlib import resources
 
 import pytest
@@ -156,7 +157,9 @@ def test_the_profile_id_is_that_of_what_the_profile_says() -> None:
     ("name", "profile_id"),
     [
         ("mali_g52", 0x280AC377C2C671A3),
+        ("mali_g52r1", 0x42F4C77CAC2BCD18),
         ("mali_g71", 0x566A838577B45F2),
+        ("mali_g72", 0x54359D2AE9ED4B96),
         ("v3d42", 0x79583F6933148782),
         ("v3d71", 0x8457EE74A4A4501A),
     ],
@@ -164,6 +167,34 @@ def test_the_profile_id_is_that_of_what_the_profile_says() -> None:
 def test_the_profile_ids_that_traces_have(name: str, profile_id: int) -> None:
     """A change here makes every trace for that GPU invalid: it must be meant."""
     assert f"{profile.load(name).profile_id:#x}" == f"{profile_id:#x}"
+
+
+MALIS = ("mali_g52r1", "mali_g71", "mali_g72")  # those with a model
+
+
+@pytest.mark.parametrize("name", MALIS)
+def test_a_mali_is_like_its_family(name: str) -> None:
+    """Registers, their bits, what traces may write and how jobs start are the same; which GPU it is, and how large,
+    is its own."""
+    gpu, family = profile.load(name), profile.load("mali_g71")
+    own = {n: r for n, r in gpu.registers.items() if r != family.registers[n]}
+    assert gpu.registers.keys() == family.registers.keys()
+    assert all(replace(r, reset=family.registers[n].reset) == family.registers[n] for n, r in own.items())
+    assert all(re.fullmatch(r"gpu\.(GPU_ID|\w+_FEATURES|SHADER_PRESENT_LO)", n) for n in own)
+    assert (gpu.jobs, gpu.interrupts, gpu.driver) == (family.jobs, family.interrupts, "mali_g71")
+    assert {**gpu.mmu, "va_bits": 48} == family.mmu
+    features = gpu.registers["gpu.MMU_FEATURES"].reset
+    assert (features & 0xFF, features >> 8) == (gpu.mmu["va_bits"], gpu.mmu["pa_bits"])
+    assert gpu.cores is not None
+    assert 0 < gpu.registers["gpu.SHADER_PRESENT_LO"].reset < 1 << gpu.cores.bits
+
+
+def test_no_mali_is_taken_for_another_one() -> None:
+    gpus = [profile.load(name) for name in MALIS]
+    for gpu in gpus:
+        identity = gpu.registers["gpu.GPU_ID"].reset
+        taken = [other.name for other in gpus if identity & other.identity_mask == other.identity_value]
+        assert taken == [gpu.name]
 
 
 def test_what_no_trace_depends_on() -> None:

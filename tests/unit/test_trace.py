@@ -694,7 +694,7 @@ def test_raw_flag_and_bound_slots_survive(bound: int) -> None:
     assert Trace.parse(trace.build()).raw is bool(bound)
 
 
-@pytest.mark.parametrize(("gpu", "spaces"), [("v3d42", 1), ("v3d71", 1), ("mali_g71", 8), ("mali_g52", 8)])
+@pytest.mark.parametrize(("gpu", "spaces"), [("v3d42", 1), ("v3d71", 1), ("mali_g71", 8), ("mali_g72", 8)])
 def test_address_spaces_are_those_of_the_gpu(gpu: str, spaces: int) -> None:
     def trace(slot_space: int, table_space: int) -> Trace:
         rows = np.array([action(Op.SET_GPU_PGTABLE, address_space=table_space)], dtype=ACTION_DTYPE)

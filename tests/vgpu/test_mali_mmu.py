@@ -79,6 +79,14 @@ def test_addresses_beyond_48_bits() -> None:
     assert board.pair_read(AS + 0x20) == 1 << 48
 
 
+def test_addresses_are_as_wide_as_the_gpu_says() -> None:
+    """MMU_FEATURES of a G52 r1: 35 bits. Below that is only what is not mapped here."""
+    board = MaliBoard(gpu="mali_g52r1")
+    assert outcome(board, 1 << 35) == (0x42, 0x2E0)
+    board = MaliBoard(gpu="mali_g52r1")
+    assert outcome(board, (1 << 35) - PAGE) == (0x42, 0x2C0)
+
+
 def test_no_execute_does_not_matter_to_data() -> None:
     board = MaliBoard()
     board.put_job()

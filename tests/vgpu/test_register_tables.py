@@ -67,6 +67,8 @@ MODELS = [
     Model("v3d71", load("v3d71")),
     Model("mali_g71", load("mali_g71")),
     Model("mali_g71-arch60", load("mali_g71")),
+    Model("mali_g72", load("mali_g72")),
+    Model("mali_g52r1", load("mali_g52r1")),
 ]
 each_model = pytest.mark.parametrize("model", MODELS, ids=lambda model: model.gpu)
 

@@ -392,7 +392,7 @@ def test_strided_slots(data: st.DataObject) -> None:
 def test_what_a_trace_may_write_is_what_the_profile_says(name: str) -> None:
     gpu = profile.load(name)
     device = Device(s.Registers(gpu))
-    if name == "mali_g71":
+    if gpu.driver == "mali_g71":
         device.gpu.set("gpu.IRQ_RAWSTAT", 0x100)  # it comes out of resets
     any_write = action(
         Op.REG_WRITE, register=next(r.index for r in gpu.registers.values() if r.replay_bits), mask=ALL_BITS
