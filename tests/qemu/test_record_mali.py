@@ -110,6 +110,7 @@ def test_recorded_twice_it_is_the_same_file(recorded: tuple[Result, Path], vadd:
         ("mali_g71", "mali_g71-arch60", "mali-g71"),
         ("mali_g72", "mali_g72", "mali-g72"),
         ("mali_g52r1", "mali_g52r1", "mali-g52"),
+        ("mali_g31", "mali_g31", "mali-g31"),
     ],
 )
 def test_panfrost_finds_what_the_model_is(gpu: str, model: str, name: str, root: RecordRoot) -> None:

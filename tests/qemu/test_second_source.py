@@ -108,7 +108,7 @@ def expected(root: RecordRoot, program: Path, tmp_path_factory: pytest.TempPathF
     return run(with_packages(root, NEEDED_HERE), program, tmp_path_factory.mktemp("lavapipe"), "v3d42", True)
 
 
-@pytest.mark.parametrize("gpu", ["mali_g71", "mali_g72", "mali_g52r1", "v3d42"])
+@pytest.mark.parametrize("gpu", ["mali_g71", "mali_g72", "mali_g52r1", "mali_g31", "v3d42"])
 def test_what_lavapipe_computes(
     gpu: str, root: RecordRoot, program: Path, expected: dict[str, Words], tmp_path: Path
 ) -> None:

@@ -94,6 +94,7 @@ GPU: Recipe = {
         ('gpu = "mali_g71-arch60"', 'gpu = "dummy1"'),
         ('\n[mali_g72]\nlike = "mali_g71"\ngpu = "mali_g72"\n', ""),
         ('\n[mali_g52r1]\nlike = "mali_g71"\ngpu = "mali_g52r1"\n', ""),
+        ('\n[mali_g31]\nlike = "mali_g71"\ngpu = "mali_g31"\n', ""),
     ),
     "host_tools/gpus/dummy/vgpu/dummy_device.c": _like("tests/support/dummy_device.c"),
     "tests/vgpu/test_dummy.py": lambda: GPU_TEST,

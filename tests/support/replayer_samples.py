@@ -47,6 +47,7 @@ IDENT = {
     "mali_g71": {"gpu.GPU_ID": 0x60A00002, "gpu.SHADER_PRESENT_LO": 0xFF},
     "mali_g72": {"gpu.GPU_ID": 0x62210030, "gpu.SHADER_PRESENT_LO": 0x7},
     "mali_g52r1": {"gpu.GPU_ID": 0x74021000, "gpu.SHADER_PRESENT_LO": 0x1},
+    "mali_g31": {"gpu.GPU_ID": 0x70930000, "gpu.SHADER_PRESENT_LO": 0x1},
 }
 
 

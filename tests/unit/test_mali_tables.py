@@ -105,7 +105,7 @@ def test_a_recording_of_a_g52(tmp_path: Path) -> None:
 
 
 def test_gpus_that_recordings_can_be_of() -> None:
-    assert {"mali_g52", "mali_g52r1", "mali_g71", "mali_g72"} == set(gpus())
+    assert {"mali_g31", "mali_g52", "mali_g52r1", "mali_g71", "mali_g72"} == set(gpus())
 
 
 def test_a_recording_of_another_gpu(tmp_path: Path) -> None:

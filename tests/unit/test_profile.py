@@ -156,6 +156,7 @@ def test_the_profile_id_is_that_of_what_the_profile_says() -> None:
 @pytest.mark.parametrize(
     ("name", "profile_id"),
     [
+        ("mali_g31", 0x9C3F9FEFC2AD1D99),
         ("mali_g52", 0x280AC377C2C671A3),
         ("mali_g52r1", 0x42F4C77CAC2BCD18),
         ("mali_g71", 0x566A838577B45F2),
@@ -169,13 +170,12 @@ def test_the_profile_ids_that_traces_have(name: str, profile_id: int) -> None:
     assert f"{profile.load(name).profile_id:#x}" == f"{profile_id:#x}"
 
 
-MALIS = ("mali_g52r1", "mali_g71", "mali_g72")  # those with a model
+MALIS = ("mali_g31", "mali_g52r1", "mali_g71", "mali_g72")  # those with a model
 
 
 @pytest.mark.parametrize("name", MALIS)
 def test_a_mali_is_like_its_family(name: str) -> None:
-    """Registers, their bits, what traces may write and how jobs start are the same; which GPU it is, and how large,
-    is its own."""
+    """Registers, bits, what traces may write, how jobs start are the same; identity and sizes are its own."""
     gpu, family = profile.load(name), profile.load("mali_g71")
     own = {n: r for n, r in gpu.registers.items() if r != family.registers[n]}
     assert gpu.registers.keys() == family.registers.keys()

@@ -376,7 +376,12 @@ MALFORMED: list[tuple[str, str, str, str]] = [
     ("not TOML", r"\[\[rule\]\]", "[[rule", "not TOML: "),
     ("no source", 'source = "mali_g52"\n', "", "the file: source is missing"),
     ("source is a number", '"mali_g52"', "52", "the file: source: expected a value of type str, found 52"),
-    ("unknown GPU", "mali_g71", "mali_g99", "no profile for GPU 'mali_g99'; there are: mali_g52, mali_g52r1"),
+    (
+        "unknown GPU",
+        "mali_g71",
+        "mali_g99",
+        "no profile for GPU 'mali_g99'; there are: mali_g31, mali_g52, mali_g52r1",
+    ),
     (
         "named after others",
         "mali_g71",

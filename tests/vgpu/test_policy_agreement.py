@@ -102,7 +102,7 @@ def test_what_the_host_allows_the_device_loads(gpu: Profile) -> None:
 
 @gpus
 def test_the_first_refused_action_is_named(gpu: Profile) -> None:
-    reset = gpu.register("gpu.COMMAND" if gpu.name == "mali_g71" else "bridge.SW_INIT_1").index
+    reset = gpu.register("gpu.COMMAND" if gpu.driver == "mali_g71" else "bridge.SW_INIT_1").index
     good = action(Op.REG_READ_ONCE, register=gpu.identity.index, expected=0, mask=0, flags=1)
     bad = action(Op.REG_WRITE, register=reset, value=ALL_BITS, mask=ALL_BITS)
     found = by_host(trace(gpu, good, good, bad, bad))

@@ -69,6 +69,7 @@ MODELS = [
     Model("mali_g71-arch60", load("mali_g71")),
     Model("mali_g72", load("mali_g72")),
     Model("mali_g52r1", load("mali_g52r1")),
+    Model("mali_g31", load("mali_g31")),
 ]
 each_model = pytest.mark.parametrize("model", MODELS, ids=lambda model: model.gpu)
 

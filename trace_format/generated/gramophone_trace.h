@@ -62,6 +62,7 @@ enum gr_gpu {
     GR_GPU_V3D71 = 0x04,
     GR_GPU_MALI_G72 = 0x05,
     GR_GPU_MALI_G52R1 = 0x06,
+    GR_GPU_MALI_G31 = 0x07,
 };
 
 /* Which way a slot's data goes. */
@@ -321,7 +322,7 @@ _Static_assert(offsetof(struct gr_manifest_layout, driver) == GR_MANIFEST_AT_DRI
 _Static_assert(offsetof(struct gr_manifest_layout, framework) == GR_MANIFEST_AT_FRAMEWORK, "offset of manifest.framework");
 _Static_assert(offsetof(struct gr_manifest_layout, reserved) == GR_MANIFEST_AT_RESERVED, "offset of manifest.reserved");
 _Static_assert(GR_MANIFEST_AT_RESERVED + 88u == GR_MANIFEST_BYTES, "end of manifest");
-_Static_assert((uint32_t)GR_GPU_MALI_G52R1 == GR_GPU_MALI_G52R1, "manifest.gpu holds every gpu");
+_Static_assert((uint32_t)GR_GPU_MALI_G31 == GR_GPU_MALI_G31, "manifest.gpu holds every gpu");
 
 /* What the trace is, for which GPU, and what it may use. */
 struct gr_manifest {

@@ -353,6 +353,8 @@ enums:
       id: mali_g72
     6:
       id: mali_g52r1
+    7:
+      id: mali_g31
   slot_kind:
     1:
       id: input

@@ -61,6 +61,7 @@ class Gpu(enum.IntEnum):
     V3D71 = 4
     MALI_G72 = 5
     MALI_G52R1 = 6
+    MALI_G31 = 7
 
 
 class SlotKind(enum.IntEnum):

@@ -16,6 +16,6 @@ struct mali_chip {
     unsigned warp; /* threads of one */
 };
 
-extern const struct mali_chip mali_g52r1_chip, mali_g71_chip, mali_g72_chip;
+extern const struct mali_chip mali_g31_chip, mali_g52r1_chip, mali_g71_chip, mali_g72_chip;
 
 #endif

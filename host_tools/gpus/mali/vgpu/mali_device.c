@@ -297,4 +297,6 @@ static const struct mali_kind g71_arch60 =
     KIND("mali_g71-arch60", mali_g71_chip, ID_OF_ARCHITECTURE_6_0, true); /* as Mesa expects it */
 static const struct mali_kind g72 = KIND("mali_g72", mali_g72_chip, 0, true);
 static const struct mali_kind g52r1 = KIND("mali_g52r1", mali_g52r1_chip, 0, true);
-VGPU_FAMILIES(&g71.family, &g71_registers.family, &g71_arch60.family, &g72.family, &g52r1.family);
+static const struct mali_kind g31 = KIND("mali_g31", mali_g31_chip, 0, true);
+VGPU_FAMILIES(&g71.family, &g71_registers.family, &g71_arch60.family, &g72.family, &g52r1.family,
+              &g31.family);
