@@ -52,7 +52,6 @@ def test_the_recording_on_another_gpu_comes_out_identical(gpu: str, shared_folde
         ("mali_g71", networks.LENET),
         ("mali_g72", networks.LENET),
         ("mali_g52r1", networks.LENET),
-        ("mali_g31", networks.LENET),
         pytest.param("mali_g71", "squeezenet_v1_1", marks=pytest.mark.exhaustive),
         pytest.param("mali_g71", "mobilenet_v1", marks=pytest.mark.exhaustive),
         pytest.param("v3d71", "mobilenet_v1", marks=pytest.mark.exhaustive),

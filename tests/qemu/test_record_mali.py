@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +16,8 @@ from host_tools.cli import main
 from host_tools.machine.boot import GuestJob, boot
 from host_tools.machine.errors import RecordError
 from host_tools.machine.root import RecordRoot
-from host_tools.model.interpreter import Interpreter
+from host_tools.model.interpreter import Interpreter, interpreter
+from host_tools.passes.pipeline import build
 from host_tools.record.program import GuestProgram, program_job
 from host_tools.runners import run as replay_on
 from host_tools.runners.replay import ReplayRequest
@@ -187,6 +189,23 @@ def test_what_is_built_from_it_replays(built: Path, gpu: str) -> None:
     )
     assert replay.ok, replay.error
     assert (replay.jobs, replay.compute) == (TIMES, "full")
+
+
+@pytest.mark.parametrize("gpu", ["mali_g72", "mali_g52r1", "mali_g31"])
+def test_another_mali(gpu: str, vadd: Path, tmp_path: Path) -> None:
+    """Recorded there, built, replayed there, refused by a G71."""
+    raw = tmp_path / "vadd.raw.gtr"
+    record("--gpu", gpu, "-o", raw, "--", vadd, SHADER, COUNT, TIMES)
+    trace = build(Trace.read(raw))
+    with interpreter(trace) as device:
+        device.run()
+        assert results() in gpu_memory(device)
+    signer = FileSigner(generate(Algorithm.ES256))
+    request = ReplayRequest(sign_trace(trace.build(), signer), signer.public, repeat=3)
+    replay = replay_on("vgpu", request)
+    assert replay.ok, replay.error
+    assert (replay.jobs, replay.compute, replay.retries) == (TIMES, "full", 0)
+    assert replay_on("vgpu", replace(request, gpu="mali_g71")).error == "the trace is for another GPU family"
 
 
 def test_a_recording_is_small(recorded: tuple[Result, Path], trace: Trace, built: Path) -> None:
