@@ -37,8 +37,8 @@ def invocation(size: Sequence[int], groups: Sequence[int]) -> bytes:
 class ShaderBoard(MaliBoard):
     """A MaliBoard that executes shaders. Page 1 is code, 2 input, 3 output."""
 
-    def __init__(self, **options: Any) -> None:
-        super().__init__(gpu="mali_g71", **options)
+    def __init__(self, *, gpu: str = "mali_g71", **options: Any) -> None:
+        super().__init__(gpu=gpu, **options)
 
     def put(self, va: int, data: bytes) -> None:
         """Bytes at a GPU address of the first pages."""

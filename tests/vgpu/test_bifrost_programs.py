@@ -12,11 +12,12 @@ from host_tools.vgpu.binding import ACCESS_READ_FIRST, ACCESS_WRITTEN
 from tests.support import bifrost_asm as asm
 from tests.support.bifrost_asm import Tuple, block, block_high, clause, header, load, sources, store
 from tests.support.bifrost_board import CODE, GLOBAL_IDS, INPUT, OUTPUT, ShaderBoard, invocation
-from tests.support.mali_model import DATA, PAGE, VA
+from tests.support.mali_model import DATA, LEAF, PAGE, RW, VA
 
 IDS = np.arange(256, dtype=np.uint32)
 LSHIFT_ADD, LSHIFT_RSUB = 0x329000, 0x32D000
 ICMP_BRANCH_GT, LESS = 3, 0
+MOV, LANE = 0x701968, 1  # of the FMA; index of the lane's number in the FAU
 
 
 @pytest.fixture
@@ -38,6 +39,28 @@ def test_registers_that_are_preloaded(board: ShaderBoard, register: int, bit: in
     board.prepare(program, size=size, groups=groups, preload=GLOBAL_IDS | 1 << bit)
     assert board.go() == 1
     assert np.array_equal(board.words(OUTPUT, 18), wanted[-1, -1].astype(np.uint32))
+
+
+@pytest.mark.parametrize(("gpu", "warp"), [("mali_g71", 4), ("mali_g72", 4), ("mali_g52r1", 8), ("mali_g31", 8)])
+def test_lanes_are_counted_within_a_warp(gpu: str, warp: int) -> None:
+    """At addresses of less than 33 bits, which all of them have."""
+    board, low, pages = ShaderBoard(gpu=gpu), 0x10000000, 5
+    lane = clause(
+        [
+            Tuple(block(fau=LANE, first=True), fma=MOV | sources(asm.FAU_LOW)),
+            Tuple(block(two=8, mode=asm.WRITE_FMA)),
+        ],
+        header(),
+    )
+    board.prepare(lane + store(1, 1, 2, 8))
+    for i in range(pages):
+        board.tables.set(low + i * PAGE, DATA + i * PAGE | LEAF | RW)
+    job = board.words(VA, PAGE // 4).view(np.uint64)
+    job[(job >= VA) & (job < VA + pages * PAGE)] -= np.uint64(VA - low)
+    board.put(VA, job.tobytes())
+    board.submit(low, affinity=1)
+    assert board.status() == 1
+    assert np.array_equal(board.words(OUTPUT, 64), IDS[:64] % warp)
 
 
 @pytest.mark.parametrize("words", [1, 2, 3, 4])
