@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from pathlib import Path
 
 from tee_replayer import target
@@ -11,14 +12,18 @@ from tee_replayer.status import CORE
 from trace_format.emit import GENERATED
 from trace_format.licence import SPDX
 from trace_format.profile import Profile
+from trace_format.schema import Codec
 
 _OWN_INCLUDE = re.compile(r'^#include "[\w.]+"\n', re.MULTILINE)
 _GUARD = re.compile(r"^#(ifndef|define) GRAMOPHONE_\w+_H\n|^#endif\n*\Z", re.MULTILINE)
 _REPORT = "gramophone_report.h"
 # core files in reading order: what is used comes before its users
-_CORE_SOURCES = ("lz4.c", "stream.c", "check.c", "slots.c", "operate.c", "envelope.c", "load.c", "run.c")
+_CORE_SOURCES = (
+    *("lz4.c", "planes.c", "stream.c", "check.c", "slots.c", "operate.c", "envelope.c", "load.c", "run.c"),
+)
 OPERATORS = "operators.h"
 _OPERATE = "operate.c"  # of replayers with operators
+_DECODERS = {"planes.c": Codec.PLANES}  # of replayers with the codec
 
 
 def header(notice: str, device: str, defines: str = "", more: str = "") -> str:
@@ -37,7 +42,20 @@ def header(notice: str, device: str, defines: str = "", more: str = "") -> str:
     return f"{notice}\n{defines}{body}\n#endif\n"
 
 
-def source(profile: Profile, notice: str, device: str, more: str = "", *, operates: bool = False) -> str:
+def macro(codec: Codec) -> str:
+    """What is defined in a replayer that has a codec which others lack."""
+    return f"GRAMOPHONE_{codec.name}"
+
+
+def source(
+    profile: Profile,
+    notice: str,
+    device: str,
+    more: str = "",
+    *,
+    operates: bool = False,
+    codecs: Collection[Codec] = (),
+) -> str:
     """Text of replayer.c.
 
     Args:
@@ -46,9 +64,13 @@ def source(profile: Profile, notice: str, device: str, more: str = "", *, operat
         device: the definition of the device's constant.
         more: further functions.
         operates: it has operators.
+        codecs: those that it has besides those of every replayer.
     """
     names = {path.name for path in CORE.glob("*.c")}
     assert names == set(_CORE_SOURCES), names
+    left_out = {name for name, codec in _DECODERS.items() if codec not in codecs} | (
+        set() if operates else {_OPERATE}
+    )
     parts = [
         part(GENERATED / "gramophone_trace.h"),
         f"/* {'-' * 40} target */\n{_bare(target.header(profile))}",
@@ -57,7 +79,7 @@ def source(profile: Profile, notice: str, device: str, more: str = "", *, operat
         part(CORE / "load.h"),
         part(target.driver_source(profile)),
         *([part(CORE / OPERATORS)] if operates else []),
-        *(part(CORE / name) for name in _CORE_SOURCES if operates or name != _OPERATE),
+        *(part(CORE / name) for name in _CORE_SOURCES if name not in left_out),
         *([more] if more else []),
         device,
     ]

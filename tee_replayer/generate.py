@@ -26,7 +26,7 @@ from trace_format import profile as profiles
 from trace_format.errors import GramophoneError, listed
 from trace_format.licence import COPYRIGHT, SPDX
 from trace_format.profile import Profile
-from trace_format.schema import VERSION_MAJOR, VERSION_MINOR, Operator
+from trace_format.schema import VERSION_MAJOR, VERSION_MINOR, Codec, Operator
 
 NO_EVIDENCE = Evidence()
 CAN_MAP = 2 << 20  # OP-TEE's core maps large areas in units of so many bytes
@@ -51,6 +51,7 @@ def generate(
     programs: Mapping[str, bytes] | None = None,
     evidence: Evidence = NO_EVIDENCE,
     operators: Collection[Operator] = (),
+    codecs: Collection[Codec] = (),
     mmu: bool | None = None,
     force: bool = False,
 ) -> Path:
@@ -69,6 +70,7 @@ def generate(
         programs: further files, by their path in the folder; they can be executed.
         evidence: whether the device keeps a log and signs attestations.
         operators: what the device computes on the CPU; it refuses traces that need others.
+        codecs: what of `trace_format.codec.LINKED` it decodes; it refuses traces that need others.
         mmu: MMU and caches on or off (bare metal); None: as the board's description says.
         force: give up what was edited or added in `out`.
 
@@ -130,6 +132,7 @@ def generate(
         f" *   crypto            {linked}\n"
         f"{f' *   evidence          {evidence.words}' + chr(10) if evidence.log else ''}"
         f"{f' *   operators         {operator_sources.words(operators)}' + chr(10) if operators else ''}"
+        f"{f' *   codecs            {listed(codec.name.lower() for codec in codecs)}' + chr(10) if codecs else ''}"
         f"{board.notice if board else ''}"
         " */"
     )
@@ -140,8 +143,11 @@ def generate(
         shutil.copyfile(HERE / "LICENSE", work / "LICENSE")
         device = Device(name, profile.profile_id, min_security_version, key)
         defines = evidence.defines + operator_sources.define(operators)
+        defines += "".join(f"#define {amalgamate.macro(codec)}\n" for codec in codecs)
         header = amalgamate.header(notice, device.declaration(), defines, evidence.header)
-        source = amalgamate.source(profile, notice, device.definition(), evidence.source, operates=bool(operators))
+        source = amalgamate.source(
+            profile, notice, device.definition(), evidence.source, operates=bool(operators), codecs=codecs
+        )
         (work / "replayer.h").write_text(header, encoding="utf-8")
         (work / "replayer.c").write_text(source, encoding="utf-8")
         if board is None:

@@ -21,14 +21,15 @@ from typing import Any
 import cffi
 
 from signing.keys import Algorithm, PublicKey
-from tee_replayer import crypto, operators, target
+from tee_replayer import amalgamate, crypto, operators, target
 from tee_replayer.status import CORE, ReplayError, Report
 from tee_replayer.strictness import WARNINGS
+from trace_format.codec import LINKED
 from trace_format.emit import GENERATED, c_memory
 from trace_format.errors import GramophoneError
 from trace_format.operators import OPERATORS
 from trace_format.profile import Profile
-from trace_format.schema import REPORT, Operator
+from trace_format.schema import REPORT, Codec, Operator
 
 HERE = CORE.parent
 CFLAGS = ["-std=c11", "-O2", "-g", "-fPIC", "-shared", "-fvisibility=default"]
@@ -62,6 +63,7 @@ def build(
     folder: Path,
     extra: tuple[str, ...] = (),
     linked_operators: Collection[Operator] = tuple(OPERATORS),
+    linked_codecs: Collection[Codec] = LINKED,
 ) -> Path:
     """Compile the library for one GPU, unless that was done before.
 
@@ -72,6 +74,7 @@ def build(
         folder: where builds are kept, under a name made from a hash of all that went in.
         extra: further compiler flags (sanitizers).
         linked_operators: what it computes on the CPU; a device has those that its policy names.
+        linked_codecs: of those that not every device has.
 
     Raises:
         GramophoneError: no compiler, or the compilation failed (its output is in the message).
@@ -82,6 +85,7 @@ def build(
     text = target.header(profile)
     linked = crypto.linked(libraries)
     own = own_sources(profile, linked.seam, linked_operators)
+    extra = (*extra, *(f"-D{amalgamate.macro(codec)}" for codec in linked_codecs))
     if linked_operators:
         extra = (*extra, f"-DGRAMOPHONE_OPERATORS(X)={operators.listed(linked_operators)}")
     made = [GENERATED / name for name in ("gramophone_trace.h", "gramophone_report.h")]
@@ -226,8 +230,8 @@ def _open(library: Path) -> Any:
     return _ffi().dlopen(str(library))
 
 
-def lz4_decode(library: Path, data: bytes, out_bytes: int, chunk_bytes: int) -> bytes | None:
-    """Only the device's LZ4 decoder: the output, or None when it refuses the data."""
+def decode(library: Path, codec: Codec, data: bytes, out_bytes: int, chunk_bytes: int) -> bytes | None:
+    """Only the device's decoder of a codec: the output, or None when it refuses the data."""
     out = _ffi().new("uint8_t[]", max(out_bytes, 1))
-    good = _open(library).gr_host_lz4(data, len(data), out, out_bytes, chunk_bytes)
+    good = _open(library).gr_host_decode(codec, data, len(data), out, out_bytes, chunk_bytes)
     return bytes(out)[:out_bytes] if good else None

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Section codecs: stored, and one LZ4 block (the device has a decoder of its own).
+"""Section codecs: stored, one LZ4 block, and byte planes; the device has decoders of its own.
 
-LZ4 was chosen for the start-up and the decoder's size, against DEFLATE and LZMA (docs/adr/0008-lz4-sections.md).
+LZ4 was chosen for the start-up and the decoder's size, against DEFLATE and LZMA (docs/adr/0008-lz4-sections.md),
+byte planes for the size of weights, on devices that have them (docs/adr/0027-byte-planes.md).
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from collections.abc import Iterator
 
 import lz4.block
 
+from trace_format import planes
 from trace_format.errors import CodecError
 from trace_format.schema import Codec
 
@@ -20,6 +22,8 @@ MIN_GAIN = 0.05
 # A section each, so that weights are stored and the rest is packed.
 IMAGE_SECTION_BYTES = 1 << 14
 MAX_IMAGE_SECTIONS = 48
+# Those that a device has only if its firmware was generated with them.
+LINKED = (Codec.PLANES,)
 _LEVEL = 12  # the highest: the best parse that there is
 _MAX_RATIO = 255  # a byte of LZ4 stands for at most that
 
@@ -48,16 +52,26 @@ def image_pieces(image: bytes, compress: bool) -> Iterator[memoryview]:
 
 
 def encode(raw: Buffer, *, compress: bool = True) -> tuple[Codec, Buffer]:
-    """Store `raw` in the smallest way worth it: (codec, stored bytes)."""
+    """Store `raw` in the smallest way worth it, but for byte planes: (codec, stored bytes)."""
     if compress and len(raw):
-        packed = packed_lz4(raw)
+        packed = packed_as(Codec.LZ4, raw)
         if len(packed) <= len(raw) * (1 - MIN_GAIN):
             return Codec.LZ4, packed
     return Codec.STORED, raw
 
 
-def packed_lz4(raw: Buffer) -> bytes:
-    """What a section of `raw` is stored as where it is packed."""
+def smallest(raw: Buffer) -> tuple[Codec, Buffer]:
+    """Store `raw` in the smallest way of all: (codec, stored bytes)."""
+    ways: list[tuple[Codec, Buffer]] = [(codec, packed_as(codec, raw)) for codec in Codec]
+    return min(ways, key=lambda way: len(way[1]))
+
+
+def packed_as(codec: Codec, raw: Buffer) -> Buffer:
+    """What a section of `raw` is stored as."""
+    if codec is Codec.STORED:
+        return raw
+    if codec is Codec.PLANES:
+        return planes.encode(raw)
     return _pack(raw, mode="high_compression", compression=_LEVEL)
 
 
@@ -87,6 +101,18 @@ def decode(codec: int, stored: Buffer, raw_bytes: int, *, offset: int) -> Buffer
     check(codec, len(stored), raw_bytes, offset=offset)
     if codec == Codec.STORED:
         return stored
+    try:
+        if codec == Codec.PLANES:
+            return planes.decode(stored, raw_bytes)
+        return _unpacked(stored, raw_bytes, offset)
+    except planes.PlanesError as error:
+        raise CodecError(f"byte planes are damaged ({error})", offset=offset) from None
+    except MemoryError:
+        raise CodecError(f"no memory to decode {raw_bytes} bytes", offset=offset) from None
+
+
+def _unpacked(stored: Buffer, raw_bytes: int, offset: int) -> bytes:
+    """The content of an LZ4 block; CodecError, MemoryError."""
     if raw_bytes > len(stored) * _MAX_RATIO:
         raise CodecError(
             "size of the LZ4 data", offset=offset, expected=f"enough for {raw_bytes} bytes", found=len(stored)
@@ -95,8 +121,6 @@ def decode(codec: int, stored: Buffer, raw_bytes: int, *, offset: int) -> Buffer
         raw = bytes(lz4.block.decompress(stored, uncompressed_size=raw_bytes))
     except lz4.block.LZ4BlockError as error:
         raise CodecError(f"LZ4 data is damaged, or larger than it should be ({error})", offset=offset) from None
-    except MemoryError:
-        raise CodecError(f"no memory to decode {raw_bytes} bytes", offset=offset) from None
     if len(raw) != raw_bytes:
         raise CodecError("LZ4 data decodes to another size", offset=offset, expected=raw_bytes, found=len(raw))
     return raw

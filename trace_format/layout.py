@@ -69,6 +69,12 @@ class Part:
         method, stored = codec.encode(raw, compress=compress)
         return cls(type, stored, flags, method, len(raw))
 
+    @classmethod
+    def smallest(cls, type: SectionType, raw: Buffer) -> Part:
+        """A section of `raw`, by the codec that makes it smallest."""
+        method, stored = codec.smallest(raw)
+        return cls(type, stored, 0, method, len(raw))
+
     def view(self) -> Buffer:
         """The section's bytes, those of the file itself where they are stored as they are; CodecError."""
         return codec.decode(self.codec, self.stored, self.raw_bytes, offset=self.offset)
@@ -195,6 +201,12 @@ def disassemble(data: Buffer) -> tuple[dict[str, Any], Parts]:
         )
     _check_order(parts)
     return header, parts
+
+
+def linked_codecs(data: Buffer) -> list[Codec]:
+    """Codecs of a trace's sections that not every device has; raises as `disassemble`."""
+    sections = disassemble(data)[1]
+    return [method for method in codec.LINKED if any(part.codec == method for part in sections)]
 
 
 def read_header(data: Buffer) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from trace_format import codec, layout, operators, packing, profile
+from trace_format import codec, cuts, layout, operators, packing, profile
 from trace_format.actions import ACTION_DTYPE, Actions
 from trace_format.errors import (
     ChunkHashError,
@@ -205,16 +205,27 @@ class Trace:
         )
         operators.check(self.actions, self.slots, where)
 
-    def build(self, *, compress: bool = True, chunk_bytes: int = DEFAULT_CHUNK_BYTES) -> bytes:
-        """The trace's bytes. The same trace always gives the same bytes."""
+    def build(
+        self, *, compress: bool = True, planes: bool = False, chunk_bytes: int = DEFAULT_CHUNK_BYTES
+    ) -> bytes:
+        """The trace's bytes. The same trace always gives the same bytes.
+
+        Args:
+            compress: pack what packs well.
+            planes: make the image as small as it can be, by byte planes too, which not every device has.
+            chunk_bytes: size of the body's chunks.
+        """
         self.check()
         head = [
             layout.Part(SectionType.MANIFEST, self.manifest_bytes()),
             layout.Part.encoded(SectionType.SLOTS, self.slot_bytes(), compress),
         ]
         body = [layout.Part.encoded(SectionType.ACTIONS, self.actions.tobytes(), compress)]
-        for piece in codec.image_pieces(self.image, compress):
-            body.append(layout.Part.encoded(SectionType.IMAGE, piece, compress))
+        if planes:
+            body += [layout.Part.smallest(SectionType.IMAGE, piece) for piece in cuts.smallest(self.image)]
+        else:
+            for piece in codec.image_pieces(self.image, compress):
+                body.append(layout.Part.encoded(SectionType.IMAGE, piece, compress))
         if notes := _notes_with_splits(self.notes, self.slots):
             text = notes_bytes(notes)
             body.append(layout.Part.encoded(SectionType.NOTES, text, compress, SECTION_FLAG_OPTIONAL))

@@ -20,7 +20,15 @@ from host_tools.audit.firmware.rules import RULES, FirmwareFinding
 from host_tools.audit.rules import Severity
 from host_tools.audit.sarif import sarif
 from host_tools.commands.framework import FILE, GramophoneCommand, Outcome, UsageError
-from host_tools.commands.replaying import AWS_LC, BEARSSL, OPERATOR, device_key, operators_of
+from host_tools.commands.replaying import (
+    AWS_LC,
+    BEARSSL,
+    CODEC,
+    OPERATOR,
+    codecs_of,
+    device_key,
+    operators_of,
+)
 from host_tools.flash.check import check_opened
 from host_tools.flash.containers import open_image
 from host_tools.flash.errors import ImageError
@@ -51,6 +59,7 @@ from trace_format import layout
     "--rebuild", "again", is_flag=True, help="Also generate and compile it again, and compare all bytes."
 )
 @OPERATOR
+@CODEC
 @BEARSSL
 @AWS_LC
 @click.option("--strict", is_flag=True, help="Warnings are failures too.")
@@ -62,6 +71,7 @@ def audit_firmware_command(
     board_file: Path | None,
     again: bool,
     operators: tuple[str, ...],
+    codecs: tuple[str, ...],
     bearssl: Path | None,
     aws_lc: Path | None,
     strict: bool,
@@ -72,12 +82,16 @@ def audit_firmware_command(
 
     IMAGE is an ELF file (a firmware, or OP-TEE's core with the pseudo-TA: tee.elf), a firmware.bin, a folder that
     was generated and compiled, or what `gramophone flash` packed. docs/FIRMWARE-RULES.md has the rules, and
-    docs/AUDIT-FIRMWARE.md says what they show. An image does not say which operators it has: --operator names them
-    for --rebuild, all that it has and no other. `gramophone sbom` writes a bill of what a firmware is made of.
+    docs/AUDIT-FIRMWARE.md says what they show. An image does not say which operators and codecs it has: --operator
+    and --codec name them for --rebuild, all that it has and no other. `gramophone sbom` writes a bill of what a
+    firmware is made of.
 
     Exit status 1 if there are errors, with --strict also warnings, that --allow does not name.
     """
-    for option, value in (("--bearssl", bearssl), ("--aws-lc", aws_lc), ("--operator", operators)):
+    for option, value in (
+        *(("--bearssl", bearssl), ("--aws-lc", aws_lc)),
+        *(("--operator", operators), ("--codec", codecs)),
+    ):
         if value and not again:
             raise UsageError(f"{option} is for --rebuild")
     trusted = device_key(key) if key else None
@@ -94,7 +108,7 @@ def audit_firmware_command(
         rebuilt: Rebuilt | None = None
         if crypto:
             with phase("rebuilding"):
-                rebuilt = rebuild(part, what, crypto, operators_of(operators))
+                rebuilt = rebuild(part, what, crypto, operators_of(operators), codecs_of(codecs))
             if not part.symbols and not rebuilt.findings:  # the same bytes: its names are this one's
                 part = replace(part, symbols=rebuilt.image.symbols)
         with phase("auditing"):

@@ -26,6 +26,7 @@ from host_tools.support.npy import MAGIC as NPY_MAGIC
 from host_tools.support.tensors import array_of
 from host_tools.vgpu import capture
 from signing import keys
+from signing.envelope import split
 from signing.sign import FileSigner
 from tee_replayer import device
 from trace_format import layout
@@ -43,6 +44,8 @@ def _trace(data: bytes, file: str) -> Found:
     trace, claim = parse_trace(data, file)
     found = {name: value for name, value in facts(trace).items() if name not in ("slots", "strides", "raw")}
     found["slots"] = [f"{slot.kind.name.lower()} {slot.name}" for slot in trace.slots]
+    if codecs := layout.linked_codecs(split(data).trace if claim else data):
+        found["codecs"] = [codec.name.lower() for codec in codecs]
     kind = "raw trace (recording)" if trace.raw else "trace"
     return f"signed {kind}" if claim else kind, {**{f"claimed {k}": v for k, v in claim.items()}, **found}
 

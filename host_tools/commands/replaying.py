@@ -19,9 +19,10 @@ from tee_replayer.evidence import Evidence
 from tee_replayer.generate import generate as generate_sources
 from tee_replayer.generate import platforms
 from tee_replayer.target import drivers
+from trace_format.codec import LINKED
 from trace_format.errors import GramophoneError
 from trace_format.operators import OPERATORS
-from trace_format.schema import Operator
+from trace_format.schema import Codec, Operator
 
 MIB = 1 << 20
 _BESIDE = "files beside the emulator"
@@ -40,6 +41,19 @@ OPERATOR = click.option(
     type=click.Choice([row.name for row in OPERATORS.values()]),
     help="What the device computes on the CPU; repeatable. Traces that need another are refused.",
 )
+
+CODEC = click.option(
+    "--codec",
+    "codecs",
+    multiple=True,
+    type=click.Choice([codec.name.lower() for codec in LINKED]),
+    help="How sections of traces may be stored, too; repeatable. 'build --optimise size' takes all of them.",
+)
+
+
+def codecs_of(names: Collection[str]) -> list[Codec]:
+    """The codecs of these names, in the format's order."""
+    return [codec for codec in LINKED if codec.name.lower() in names]
 
 
 def operators_of(names: Collection[str]) -> list[Operator]:
@@ -92,6 +106,7 @@ def board_of(platform: str | None, file: Path | None) -> Board | str:
 @click.option("--log-hashes", is_flag=True, help="The log has hashes of inputs and outputs; with --replay-log.")
 @click.option("--attest", is_flag=True, help="The device signs what produced an output; with --replay-log.")
 @OPERATOR
+@CODEC
 @click.option(
     "--mmu/--no-mmu",
     default=None,
@@ -114,6 +129,7 @@ def generate_command(
     log_hashes: bool,
     attest: bool,
     operators: tuple[str, ...],
+    codecs: tuple[str, ...],
     mmu: bool | None,
     force: bool,
 ) -> Outcome:
@@ -144,6 +160,7 @@ def generate_command(
         programs={"client/gramophone-tee": bundle()} if optee else {},
         evidence=Evidence(replay_log, log_hashes, attest),
         operators=operators_of(operators),
+        codecs=codecs_of(codecs),
         mmu=mmu,
         force=force,
     )

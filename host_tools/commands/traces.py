@@ -138,6 +138,13 @@ def facts(trace: Trace) -> dict[str, Any]:
     type=click.Choice(profile.names()),
     help="GPU that the trace is for, if not the recorded one: its rules say what changes.",
 )
+@click.option(
+    "--optimise",
+    type=click.Choice(["start", "size"]),
+    default="start",
+    show_default=True,
+    help="What is to be small: the device's work at its start, or the trace, which then has byte planes.",
+)
 @click.option("--name", type=NAME, help="Name of the trace; default: the recording's.")
 @click.option("--security-version", type=click.IntRange(0, 2**32 - 1), help="For the device's rollback counter.")
 def build_command(
@@ -149,6 +156,7 @@ def build_command(
     skip: tuple[str, ...],
     keep_inputs: bool,
     gpu: str | None,
+    optimise: str,
     name: str | None,
     security_version: int | None,
 ) -> Outcome:
@@ -196,7 +204,7 @@ def build_command(
     if security_version is not None:
         trace.meta["security_version"] = security_version
     with phase("compressing"):
-        result = trace.build()
+        result = trace.build(planes=optimise == "size")
     write(output, result)
     rows = [f"{'rule':28} {'places':>7}"] if changes else []
     rows += [f"{c.rule:28} {c.places:7}" for c in changes]
@@ -214,7 +222,11 @@ def build_command(
     if operators := used(trace.actions):
         names = " ".join(f"--operator {OPERATORS[operator].name}" for operator in operators)
         rows.append(f"a device computes on its CPU, too: 'gramophone generate {names}'")
+    codecs = [codec.name.lower() for codec in layout.linked_codecs(result)]
+    if codecs:
+        names = " ".join(f"--codec {codec}" for codec in codecs)
+        rows.append(f"a device must decode its sections: 'gramophone generate {names}'")
     if missing := without_value(trace):
         rows.append(f"a replay must be given: {listed(missing)}")
     done_by = {"rules": [vars(c) for c in changes], "passes": [vars(s) for s in steps]}
-    return Outcome({**facts(trace), "trace_bytes": len(result), **done_by}, "\n".join(rows))
+    return Outcome({**facts(trace), "trace_bytes": len(result), "codecs": codecs, **done_by}, "\n".join(rows))

@@ -18,7 +18,7 @@ from elftools.elf.elffile import ELFFile
 
 from host_tools.gpus.family import profile_of
 from host_tools.runners import libraries
-from host_tools.runners.needs import gpu_of, secure_bytes
+from host_tools.runners.needs import codecs_in, gpu_of, secure_bytes
 from host_tools.runners.replay import ReplayRequest, RunnerError
 from host_tools.support import programs
 from host_tools.support.cache import cache_dir, made_once
@@ -29,7 +29,7 @@ from tee_replayer.crypto import Libraries
 from tee_replayer.generate import generate
 from trace_format import packing
 from trace_format.operators import used
-from trace_format.schema import Operator
+from trace_format.schema import Codec, Operator
 from trace_format.trace import Trace
 
 CROSS = "aarch64-linux-gnu-"
@@ -126,6 +126,7 @@ def build(
     carveout_bytes: int = 0,
     crypto: Libraries | None = None,
     operators: Collection[Operator] = (),
+    codecs: Collection[Codec] = (),
 ) -> Firmware:
     """The firmware for a key on the emulated board, from the cache.
 
@@ -136,6 +137,7 @@ def build(
         carveout_bytes: the least secure memory that it must have.
         crypto: the crypto libraries' sources; None: Debian's.
         operators: what it computes on the CPU.
+        codecs: as `tee_replayer.generate.generate`.
 
     Raises:
         GenerateError: no ES256 key.
@@ -152,6 +154,7 @@ def build(
             min_security_version=min_security_version,
             carveout_bytes=-(-carveout_bytes // CARVEOUT_STEP) * CARVEOUT_STEP or None,
             operators=operators,
+            codecs=codecs,
         )
 
     return load(compiled_once(write))
@@ -198,6 +201,7 @@ def firmware_for(request: ReplayRequest, trace: Trace | None) -> Firmware:
         carveout_bytes=secure_bytes(trace, request.signed),
         crypto=libraries.source(request.bearssl, request.aws_lc),
         operators=used(trace.actions) if trace else (),
+        codecs=codecs_in(request.signed),
     )
 
 

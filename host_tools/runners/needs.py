@@ -16,7 +16,7 @@ from trace_format.actions import Op
 from trace_format.codec import Buffer
 from trace_format.errors import ProfileError, TraceError
 from trace_format.operators import OPERATORS, used
-from trace_format.schema import ALIGNMENT, MAX_CARVEOUT_BYTES, SectionType
+from trace_format.schema import ALIGNMENT, MAX_CARVEOUT_BYTES, Codec, SectionType
 from trace_format.trace import Trace
 
 # Besides the memory of a trace that cannot be read: page table of a V3D (4 MiB at most), head (1 MiB), workspace.
@@ -40,6 +40,14 @@ def claimed(signed: bytes) -> dict[str, Any]:
         return packing.unpack("manifest", bytes(part.stored), part.offset)
     except TraceError:
         return {}
+
+
+def codecs_in(signed: bytes) -> list[Codec]:
+    """Codecs of its sections that not every device has; none where it is damaged."""
+    try:
+        return layout.linked_codecs(envelope.split(signed).trace)
+    except TraceError:
+        return []
 
 
 def gpu_of(signed: bytes, gpu: str | None) -> str:
@@ -77,11 +85,14 @@ def _aligned(size: int) -> int:
 
 
 def what_helps(trace: Trace, signed: bytes, report: Report) -> str:
-    """What makes a replayer that can do what failed for lack of memory or of an operator; "" for other reports."""
+    """What makes a replayer that can do what failed for lack of memory, of an operator or codec; "" for others."""
     if report.name == "MEMORY":
         enough = -(-secure_bytes(trace, signed) // MIB)
         return f"'gramophone generate --carveout-mib {enough}' gives it enough"
     if report.name == "ACTION" and report.op == Op.OPERATE:
         names = " ".join(f"--operator {OPERATORS[operator].name}" for operator in used(trace.actions))
         return f"a replayer of 'gramophone generate {names}' has all operators that it needs"
+    if report.name == "SECTIONS" and (codecs := codecs_in(signed)):
+        names = " ".join(f"--codec {codec.name.lower()}" for codec in codecs)
+        return f"a replayer of 'gramophone generate {names}' decodes all sections"
     return ""

@@ -10,7 +10,7 @@ import json
 import shlex
 import shutil
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 
 from host_tools.gpus.family import profile_of
@@ -21,7 +21,7 @@ from host_tools.machine.root import RecordRoot, ready_root
 from host_tools.runners import libraries
 from host_tools.runners.buffers import bind
 from host_tools.runners.firmware import CROSS, compile_firmware, compiled_once
-from host_tools.runners.needs import gpu_of, open_trace
+from host_tools.runners.needs import codecs_in, gpu_of, open_trace
 from host_tools.runners.replay import ReplayRequest, ReplayResult, RunnerError, result
 from host_tools.vgpu.build import qemu_plugin
 from signing.keys import PublicKey
@@ -29,6 +29,7 @@ from tee_replayer.crypto import Libraries
 from tee_replayer.generate import generate
 from tee_replayer.linux_folder import PLATFORM
 from tee_replayer.status import Report
+from trace_format.schema import Codec
 
 DEVICE = "QEMU virt, Linux, user space"
 OPTIONS = frozenset(("firmware", "plugin_args", "timeout_s"))
@@ -52,7 +53,9 @@ def replay(request: ReplayRequest) -> ReplayResult:
         raise RunnerError(f"the guest has no {gpu} for a process: a variant's board is not in it")
     buffers = bind(open_trace(signed), request.inputs)
     crypto = libraries.source(request.bearssl, request.aws_lc)
-    folder = request.firmware or build(request.key, gpu, request.min_security_version, crypto=crypto)
+    folder = request.firmware or build(
+        request.key, gpu, request.min_security_version, crypto=crypto, codecs=codecs_in(signed)
+    )
     tensors, options = buffers.for_guest()
     words = [PROGRAM, "replay", "/job/net.sgtr", "--json", "--repeat", str(request.repeat), *options]
     command = f"{LOAD}{PROGRAM} take && {shlex.join(words)} >/out/answer; {PROGRAM} give-back"
@@ -68,7 +71,14 @@ def replay(request: ReplayRequest) -> ReplayResult:
     return result(report, DEVICE, buffers.outputs, None, signed, gpu)
 
 
-def build(key: PublicKey, gpu: str, min_security_version: int = 0, *, crypto: Libraries | None = None) -> Path:
+def build(
+    key: PublicKey,
+    gpu: str,
+    min_security_version: int = 0,
+    *,
+    crypto: Libraries | None = None,
+    codecs: Collection[Codec] = (),
+) -> Path:
     """The generated folder for a key after make, with the guest's overlay; from the cache.
 
     Raises:
@@ -84,6 +94,7 @@ def build(key: PublicKey, gpu: str, min_security_version: int = 0, *, crypto: Li
             folder,
             libraries=crypto or libraries.source(),
             min_security_version=min_security_version,
+            codecs=codecs,
         )
 
     return compiled_once(write, "all", OVERLAY, f"CROSS_COMPILE={CROSS}", *PLACE)

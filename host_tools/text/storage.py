@@ -69,7 +69,9 @@ def storage_of(data: bytes) -> Storage:
 
 def _stored(part: layout.Part) -> Stored:
     known = part.type in NAMES
-    follows = part.codec == Codec.STORED or (known and codec.packed_lz4(part.decode()) == part.stored)
+    follows = part.codec == Codec.STORED or (
+        known and codec.packed_as(Codec(part.codec), part.decode()) == part.stored
+    )
     return Stored(part.type, part.codec, part.raw_bytes, None if known and follows else bytes(part.stored))
 
 
@@ -141,7 +143,7 @@ def _part(section: Stored, content: bytes, index: int) -> layout.Part:
             raise StorageError(f"{what}, found those of another content", index)
         stored = section.packed
     else:
-        stored = codec.packed_lz4(content) if section.codec == Codec.LZ4 else content
+        stored = bytes(codec.packed_as(Codec(section.codec), content))
     return layout.Part(section.type, stored, flags, section.codec, len(content))
 
 

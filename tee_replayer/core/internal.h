@@ -104,6 +104,11 @@ GR_INTERNAL void gr_stream_take(struct gr_stream *s, uint8_t *out, uint64_t byte
 /* Decode the section, an LZ4 block, to `out`, which it must fill; damage shows in the stream's status. */
 GR_NOINLINE GR_INTERNAL void gr_lz4_decode(struct gr_stream *s, uint8_t *out, uint64_t out_bytes);
 
+#ifdef GRAMOPHONE_PLANES
+/* The same for a section of byte planes. */
+GR_NOINLINE GR_INTERNAL void gr_planes_decode(struct gr_stream *s, uint8_t *out, uint64_t out_bytes);
+#endif
+
 /* Fetch an action and check all that can be checked without running it; the report then names it. */
 GR_INTERNAL enum gr_status gr_fetch_action(struct gr_replayer *r, uint32_t index, struct gr_action *action);
 

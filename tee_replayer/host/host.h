@@ -34,9 +34,9 @@ uint64_t gr_host_writes(const struct gr_host *host);
 /* From now on each read of a file takes so long (microseconds). For tests. */
 void gr_host_slow(struct gr_host *host, uint64_t read_us);
 
-/* Only the decoder, over input in chunks of chunk_bytes: whether it takes it. For tests. */
-bool gr_host_lz4(const uint8_t *data, uint64_t stored, uint8_t *out, uint64_t out_bytes,
-                 uint32_t chunk_bytes);
+/* Only a codec's decoder, over input in chunks of chunk_bytes: whether it takes it. For tests. */
+bool gr_host_decode(uint32_t codec, const uint8_t *data, uint64_t stored, uint8_t *out, uint64_t out_bytes,
+                    uint32_t chunk_bytes);
 
 /* The driver's view of its page tables: carve-out offset that a GPU virtual address maps to, or UINT64_MAX. A
  * trace must be loaded. For tests. */

@@ -20,7 +20,7 @@ from tee_replayer.crypto import Libraries
 from tee_replayer.device_crypto import DeviceCrypto
 from tee_replayer.evidence import HOOK, Evidence
 from tee_replayer.generate import generate
-from trace_format.schema import Operator
+from trace_format.schema import Codec, Operator
 
 # An image does not say which evidence it gives: these are tried until one is as large as it is.
 _EVIDENCE = (
@@ -48,7 +48,13 @@ class Rebuilt:
     findings: tuple[FirmwareFinding, ...]
 
 
-def rebuild(image: Image, target: Target, crypto: Libraries, operators: Collection[Operator] = ()) -> Rebuilt:
+def rebuild(
+    image: Image,
+    target: Target,
+    crypto: Libraries,
+    operators: Collection[Operator] = (),
+    codecs: Collection[Codec] = (),
+) -> Rebuilt:
     """Generate and compile the firmware that an image says it is, and compare.
 
     Args:
@@ -56,6 +62,7 @@ def rebuild(image: Image, target: Target, crypto: Libraries, operators: Collecti
         target: what it says.
         crypto: the crypto libraries' sources.
         operators: what it computes on the CPU, which it does not say.
+        codecs: as `tee_replayer.generate.generate`; it does not say them either.
 
     Raises:
         FirmwareError: it does not say enough, or it is OP-TEE's core.
@@ -83,6 +90,7 @@ def rebuild(image: Image, target: Target, crypto: Libraries, operators: Collecti
                 min_security_version=device.min_security_version,
                 evidence=evidence,
                 operators=operators,
+                codecs=codecs,
             )
             compile_firmware(out)
             again = images.of_elf(f"{image.name}, rebuilt", (out / ELF).read_bytes())

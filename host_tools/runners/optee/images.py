@@ -32,7 +32,7 @@ from tee_replayer.crypto import Libraries
 from tee_replayer.generate import generate
 from tee_replayer.strictness import WARNINGS
 from trace_format.emit import GENERATED
-from trace_format.schema import Operator
+from trace_format.schema import Codec, Operator
 
 MIB = 1 << 20
 FIP_AT = 256 << 10  # in the flash image: PLAT_QEMU_FIP_BASE of TF-A's platform_def.h
@@ -74,6 +74,7 @@ def image_for_key(
     *,
     crypto: Libraries,
     operators: Collection[Operator] = (),
+    codecs: Collection[Codec] = (),
     secure_bytes: int = 0,
     staged_bytes: int = 0,
     normal_world: Path | None = None,
@@ -86,6 +87,7 @@ def image_for_key(
         min_security_version: older traces are refused.
         crypto: the crypto libraries' sources.
         operators: what it computes on the CPU.
+        codecs: as `tee_replayer.generate.generate`.
         secure_bytes: memory that the replayer must have at least.
         staged_bytes: of the signed trace, or of all its slots; what is larger.
         normal_world: as `image_of`.
@@ -103,6 +105,7 @@ def image_for_key(
             Path(name) / "pta",
             libraries=crypto,
             operators=operators,
+            codecs=codecs,
             min_security_version=min_security_version,
             carveout_bytes=-(-need // MIN_CARVEOUT_BYTES) * MIN_CARVEOUT_BYTES or MIN_CARVEOUT_BYTES,
         )

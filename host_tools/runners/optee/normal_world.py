@@ -12,7 +12,7 @@ from pathlib import Path
 
 from host_tools.runners import libraries, secure_machine
 from host_tools.runners.buffers import Buffers, bind
-from host_tools.runners.needs import gpu_of, open_trace, secure_bytes
+from host_tools.runners.needs import codecs_in, gpu_of, open_trace, secure_bytes
 from host_tools.runners.optee import images
 from host_tools.runners.optee.images import Image
 from host_tools.runners.replay import ReplayRequest, ReplayResult, RunnerError, result
@@ -115,6 +115,7 @@ def image_for(request: ReplayRequest, trace: Trace | None, gpu: str, normal_worl
         request.min_security_version,
         crypto=libraries.source(request.bearssl, request.aws_lc),
         operators=used(trace.actions) if trace else (),
+        codecs=codecs_in(request.signed),
         secure_bytes=secure_bytes(trace, request.signed),
         staged_bytes=staged_bytes(trace, request.signed),
         normal_world=normal_world,
