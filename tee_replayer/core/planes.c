@@ -95,8 +95,11 @@ static void take_values(struct gr_stream *s, uint8_t *out, uint64_t count)
         const uint64_t ready = gr_stream_ready(s), n = ready < count - done ? ready : count - done;
         if (n == 0)
             return;
-        for (uint64_t i = 0; i < n; i++, done++)
-            out[done * GR_PLANES] = s->at[i];
+        /* The compiler cannot know that the output does not hold s->at. */
+        const uint8_t *const from = s->at;
+        for (uint64_t i = 0; i < n; i++)
+            out[(done + i) * GR_PLANES] = from[i];
+        done += n;
         s->at += n;
     }
 }
