@@ -68,7 +68,7 @@ def code_lengths(counts: NDArray[Any]) -> Bytes:
     used = np.flatnonzero(counts)
     if len(used) == 1:
         used = np.array([used[0], used[0] ^ 1])
-    single = sorted((int(counts[value]), (int(value),)) for value in used)
+    single = sorted((max(int(counts[value]), 1), (int(value),)) for value in used)
     row: list[tuple[int, tuple[int, ...]]] = []
     for _ in range(MAX_CODE_BITS):
         packages = [(a[0] + b[0], a[1] + b[1]) for a, b in zip(row[::2], row[1::2], strict=False)]

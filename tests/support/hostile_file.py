@@ -59,15 +59,15 @@ def optional(*sections: bytes, **fields: int) -> Edit:
     return edit
 
 
-def lz4_image(stored: bytes, raw_bytes: int, image: bytes = s.IMAGE) -> Edit:
+def packed_image(codec: Codec, stored: bytes, raw_bytes: int) -> Parts:
+    """A trace whose image is one packed section."""
+    part = layout.Part(IMAGE, stored, 0, codec, raw_bytes)
+    return resectioned(good(), lambda body: body.__setitem__(1, part)).manifest("image_bytes", raw_bytes)
+
+
+def lz4_image(stored: bytes, raw_bytes: int) -> Edit:
     """An image of one LZ4 block."""
-
-    def edit(_parts: Parts) -> Parts:
-        part = layout.Part(IMAGE, stored, 0, Codec.LZ4, raw_bytes)
-        found = resectioned(good(), lambda body: body.__setitem__(1, part))
-        return found.manifest("image_bytes", raw_bytes)
-
-    return edit
+    return lambda _: packed_image(Codec.LZ4, stored, raw_bytes)
 
 
 def chunks(change: Callable[[Parts], object]) -> Edit:
@@ -223,7 +223,7 @@ SECTIONS = rows(
             "SECTIONS",
             errors.SectionError,
         ),
-        ("unknown codec", in_entry(ACTIONS, codec=2), "SECTIONS", errors.CodecError),
+        ("unknown codec", in_entry(ACTIONS, codec=3), "SECTIONS", errors.CodecError),
         ("a section elsewhere", in_entry(IMAGE, offset=8), "SECTIONS", errors.SectionRangeError),
         (
             "a section at the end of all addresses",
@@ -283,7 +283,7 @@ SECTIONS = rows(
             errors.SectionError,
         ),
         ("actions that are optional", optional(b"x" * 16, type=ACTIONS), "SECTIONS", errors.ReservedError),
-        ("an optional section of unknown codec", optional(b"x" * 16, codec=2), "SECTIONS", errors.CodecError),
+        ("an optional section of unknown codec", optional(b"x" * 16, codec=3), "SECTIONS", errors.CodecError),
         ("an optional section of two sizes", optional(b"x" * 16, raw_bytes=8), "SECTIONS", errors.CodecError),
         (
             "an optional section of more than 4 GiB",

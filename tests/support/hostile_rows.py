@@ -18,7 +18,7 @@ from trace_format import layout
 from trace_format.actions import Op
 from trace_format.errors import TraceError
 from trace_format.policy import PolicyError
-from trace_format.schema import Operator, SectionType
+from trace_format.schema import Codec, Operator, SectionType
 from trace_format.trace import DEFAULT_CHUNK_BYTES, Trace
 
 V3D, MALI = "v3d42", "mali_g71"
@@ -55,6 +55,7 @@ class Hostile:
         hang: the GPU's first job never completes.
         starts: whether a job may start.
         operators: those that the device has.
+        codecs: those that it has, of which others have none.
     """
 
     name: str
@@ -66,6 +67,7 @@ class Hostile:
     hang: bool = False
     starts: bool = True
     operators: tuple[Operator, ...] = ()
+    codecs: tuple[Codec, ...] = ()
 
     @property
     def min_security_version(self) -> int:
@@ -153,14 +155,17 @@ def rows(
 
 
 def resectioned(
-    sample: Trace, change: Callable[[list[layout.Part]], None], slots: bytes = b"", more: bytes = b""
+    sample: Trace,
+    change: Callable[[list[layout.Part]], None],
+    slots: bytes | layout.Part = b"",
+    more: bytes = b"",
 ) -> Parts:
     """A trace's parts with other sections in its body, other slots, more in its manifest; its layout is good."""
     parts = layout.disassemble(sample.build(compress=False))[1]
     head, body = list(parts[:2]), list(parts[3:])
     head[0] = layout.Part(SectionType.MANIFEST, bytes(head[0].stored) + more)
     if slots:
-        head[1] = layout.Part(SectionType.SLOTS, slots)
+        head[1] = slots if isinstance(slots, layout.Part) else layout.Part(SectionType.SLOTS, slots)
     change(body)
     return Parts(bytearray(layout.assemble(head, body, DEFAULT_CHUNK_BYTES, 0)))
 

@@ -25,9 +25,10 @@ from signing.sign import FileSigner
 from tee_replayer import hostlib
 from trace_format import packing, profile
 from trace_format.actions import ACTION_DTYPE, ALL_BITS, MAP_READ, MAP_WRITE, Action, Op, action
+from trace_format.codec import LINKED
 from trace_format.operators import OPERATORS
 from trace_format.schema import Action as ActionStruct
-from trace_format.schema import DType, Operator, Section, SectionType, SlotKind
+from trace_format.schema import Codec, DType, Operator, Section, SectionType, SlotKind
 from trace_format.schema import Header as HeaderStruct
 from trace_format.trace import Slot, Trace
 
@@ -226,13 +227,17 @@ class Registers:
         return self.log.count(("bridge.SW_INIT_1", 1))
 
 
-def library(gpu: profile.Profile = GPU, operators: Collection[Operator] = tuple(OPERATORS)) -> Path:
+def library(
+    gpu: profile.Profile = GPU,
+    operators: Collection[Operator] = tuple(OPERATORS),
+    codecs: Collection[Codec] = LINKED,
+) -> Path:
     """The replayer for this machine; skips where the crypto libraries' sources cannot be obtained."""
     try:
         crypto = libraries.source()
     except OSError as error:
         pytest.skip(f"the crypto libraries' sources cannot be fetched: {error}")
-    return hostlib.build(gpu, crypto, cache_dir("replayer"), linked_operators=operators)
+    return hostlib.build(gpu, crypto, cache_dir("replayer"), linked_operators=operators, linked_codecs=codecs)
 
 
 class Device:

@@ -21,7 +21,6 @@ from host_tools.passes.pipeline import build
 from signing.envelope import split
 from tests.support import hostile
 from tests.support import replayer_samples as s
-from tests.support.hostile_operators import ONLY_A_DEVICE
 from tests.support.hostile_rows import Hostile
 from tests.support.replayer_samples import PAGE, VA, trace, write
 from trace_format import profile
@@ -145,7 +144,7 @@ def test_hostile_traces(row: Hostile) -> None:
     """
     with contextlib.suppress(TraceError):
         found = ids(Trace.parse(split(row.make()).trace)) - {"GR404"}
-        assert found or row.status in {*NOT_JUDGED, "OK"} or row.name in ONLY_A_DEVICE
+        assert found or row.status in {*NOT_JUDGED, "OK"} or row.name in hostile.ONLY_A_DEVICE
 
 
 def test_slots_keep_away_from_code_and_image() -> None:

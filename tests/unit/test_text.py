@@ -262,7 +262,7 @@ BAD: dict[str, tuple[str, str, str]] = {
     "notes that are no object": ("  {\n", "  [{}]\n", "expected notes in JSON"),
     "a chunk of three": ("chunk_bytes 16384", "chunk_bytes 12288", "a power of two from 4096 to 65536"),
     "an unknown section": ("  slots lz4", "  slot lz4", "expected `chunk_bytes NUMBER`, or a section"),
-    "an unknown codec": ("  slots lz4", "  slots zip", "expected a codec (stored, lz4), found `zip`"),
+    "an unknown codec": ("  slots lz4", "  slots zip", "expected a codec (stored, lz4, planes), found `zip`"),
     "a known section's number": ("notes stored", "section 16 stored 1 base64 1", "that no known section has"),
     "a section without its bytes": ("notes stored", "section 99 stored 1", "expected a size in bytes and base64"),
     "a size where none belongs": ("notes stored", "notes stored 22", "expected no size in bytes"),

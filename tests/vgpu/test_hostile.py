@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 
 from host_tools.audit.verdicts import rules_of_report
-from tests.support import hostile, hostile_operators
+from tests.support import hostile
 from tests.support import hostile_devices as devices
 from tests.support.hostile_rows import Hostile
 from trace_format.schema.report import Phase
@@ -42,4 +42,4 @@ def test_host_and_device_name_the_same_rule(row: Hostile) -> None:
     by_device = {rule.id for rule in rules_of_report(devices.core(row).report)}
     assert bool(by_device) == (row.status != "OK")
     seen = hostile.rules_by_host(row.make()) | ONLY_A_DEVICE
-    assert not by_device or by_device & seen or row.name in hostile_operators.ONLY_A_DEVICE
+    assert not by_device or by_device & seen or row.name in hostile.ONLY_A_DEVICE
