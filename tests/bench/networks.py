@@ -26,6 +26,7 @@ from host_tools.runners.replay import ReplayRequest, Tensor
 from host_tools.support.cache import cache_dir, written_whole
 from signing.keys import Algorithm, generate
 from signing.sign import FileSigner, sign_trace
+from trace_format.codec import LINKED
 from trace_format.trace import Trace
 
 SEED = 11
@@ -40,6 +41,8 @@ class Row:
 
     Attributes:
         xz_bytes: of the recording without the recorded input, which the trace does not have either.
+        size_bytes: of the signed trace with `--optimise size`, as the others are with `start`.
+        size_load: of loading that.
     """
 
     name: str
@@ -50,6 +53,8 @@ class Row:
     secure_bytes: int
     verify: int
     load: int
+    size_bytes: int
+    size_load: int
     replay: int
     shader_instructions: int
     shader_rate: float
@@ -83,12 +88,16 @@ def measure(name: str) -> Row:
     signer = FileSigner(generate(Algorithm.ES256))
     signed = sign_trace(trace.build(), signer)
     inputs = random_inputs(trace, SEED)
+    small = sign_trace(trace.build(planes=True), signer)
     result = runners.run("qemu", ReplayRequest(signed, signer.public, inputs))
+    result_small = runners.run("qemu", ReplayRequest(small, signer.public, inputs))
     reference = runners.run("vgpu", ReplayRequest(signed, signer.public, inputs))
-    if not result.ok or result.outputs["prob"].tobytes() != reference.outputs["prob"].tobytes():
-        raise AssertionError(f"{name}: {result.error or 'runners disagree'}")
-    counted = result.instructions
+    for found in (result, result_small):
+        if not found.ok or found.outputs["prob"].tobytes() != reference.outputs["prob"].tobytes():
+            raise AssertionError(f"{name}: {found.error or 'runners disagree'}")
+    counted, counted_small = result.instructions, result_small.instructions
     assert counted is not None
+    assert counted_small is not None
     bare = PASSES[KEEP_INPUTS[0]](raw)
     shader_instructions, rate = _shaders(trace, inputs)
     return Row(
@@ -100,6 +109,8 @@ def measure(name: str) -> Row:
         result.secure_bytes,
         counted.verify,
         counted.load,
+        len(small),
+        counted_small.load,
         counted.replay,
         shader_instructions,
         rate,
@@ -125,9 +136,12 @@ def lines(rows: list[Row]) -> dict[str, list[str]]:
         "recording without its input under xz -9e, bytes": [f"{r.xz_bytes:,}" for r in rows],
         "signed trace, bytes": [f"{r.signed_bytes:,}" for r in rows],
         "  of xz -9e": [f"{r.signed_bytes / r.xz_bytes:.2f}" for r in rows],
+        "  with --optimise size": [f"{r.size_bytes:,}" for r in rows],
+        "  of xz -9e ": [f"{r.size_bytes / r.xz_bytes:.2f}" for r in rows],
         "secure memory, bytes": [f"{r.secure_bytes:,}" for r in rows],
         "verify signature, CPU instructions": [f"{r.verify:,}" for r in rows],
         "hash and unpack, CPU instructions": [f"{r.load:,}" for r in rows],
+        "  with --optimise size ": [f"{r.size_load:,}" for r in rows],
         "first replay, CPU instructions": [f"{r.replay:,}" for r in rows],
         "from reset to the first output": [f"{r.first_output:,}" for r in rows],
         "one replay, shader instructions": [f"{r.shader_instructions:,}" for r in rows],
@@ -137,5 +151,7 @@ def lines(rows: list[Row]) -> dict[str, list[str]]:
 
 def firmware_bytes() -> dict[str, int]:
     """Bytes of the firmware for v3d42 on qemu-virt with ES256, as `make -C out size` counts them."""
-    folder = firmware.build(FileSigner(generate(Algorithm.ES256)).public).folder
-    return firmware.sizes(folder)
+    key = FileSigner(generate(Algorithm.ES256)).public
+    planes = firmware.sizes(firmware.build(key, codecs=LINKED).folder)
+    total = "in all, code and constants"
+    return firmware.sizes(firmware.build(key).folder) | {f"{total}, with --codec planes": planes[total]}

@@ -14,8 +14,7 @@ from collections.abc import Iterator
 from enum import IntEnum
 from pathlib import Path
 
-import lz4.block
-
+from tests.fuzz.codec_corpus import lz4_inputs, planes_inputs
 from tests.fuzz.targets import CORPUS, GPUS
 from tests.support import mali_samples, qpu_asm, replayer_samples
 from tests.support.bifrost_board import invocation
@@ -191,26 +190,6 @@ def scenes(gpu: str) -> Iterator[tuple[str, bytes]]:
     yield "slot-reserved", valid + edit(4, 100, 1, 0)
 
 
-def lz4_inputs() -> Iterator[tuple[str, bytes]]:
-    """For the LZ4 decoder."""
-
-    def made(raw_bytes: bytes, chunk: int, bad: int = 0, fails: int = 0, packed: bytes | None = None) -> bytes:
-        block = packed if packed is not None else lz4.block.compress(raw_bytes, store_size=False)
-        return struct.pack("<HBBB", len(raw_bytes), chunk, bad, fails) + block
-
-    text = bytes(range(40)) * 20 + b"a" * 600
-    yield "text", made(text, 63)
-    yield "repeated", made(bytes(3000), 3)
-    yield "noise", made(bytes(i * i % 251 for i in range(400)), 255)
-    yield "empty", made(b"", 9)
-    yield "bad-chunk", made(text, 15, bad=2)
-    yield "no-read", made(text, 15, fails=3)
-    yield "too-far", made(bytes(8), 7, packed=b"\x10a\x02\x00\x00")
-    yield "too-long", made(bytes(8), 7, packed=b"\xf0\xff\xff\xff\xff")
-    yield "literals-too-long", made(bytes(8), 63, packed=b"\xc0" + b"a" * 12)
-    yield "cut", made(text, 63, packed=lz4.block.compress(text, store_size=False)[:-9])
-
-
 def requests() -> Iterator[tuple[str, bytes]]:
     """For the mailbox: requests as host_tools writes them, and others."""
     trace_bytes = len(replayer_samples.signed(replayer_samples.trace()))
@@ -356,6 +335,7 @@ def corpora() -> dict[str, Inputs]:
     return {
         **found,
         "lz4": dict(lz4_inputs()),
+        "planes": dict(planes_inputs()),
         "mailbox": dict(requests()),
         "pta": dict(sessions()),
         "ta": dict(clients()),

@@ -148,6 +148,13 @@ def virtual(gpu: str, prefix: str) -> Target:
     )
 
 
+def decoder(name: str, *flags: str) -> Target:
+    """A codec's decoder."""
+    return Target(
+        name, [CORE / f"{name}.c", CORE / "stream.c"], [C / "codec.c", C / f"{name}.c", C / "seam.c"], flags=flags
+    )
+
+
 BAREMETAL = Path(baremetal.__file__).parent
 OPTEE = CORE.parent / "optee"
 TARGETS = {
@@ -187,7 +194,8 @@ TARGETS = {
             max_len=1024,
             hashes=False,
         ),
-        Target("lz4", [CORE / "lz4.c", CORE / "stream.c"], [C / "lz4.c", C / "seam.c"]),
+        decoder("lz4"),
+        decoder("planes", "-DGRAMOPHONE_PLANES"),
     )
 }
 

@@ -6,8 +6,8 @@ policy (tests/unit), to the C core on this machine (tests/vgpu), to firmware on 
 tests/qemu) and to OP-TEE's pseudo-TA (tests/optee), which must all give the status that the row says.
 
 Rows are made where they belong by subject: hostile_envelope.py, hostile_file.py (layout, chunks, codecs),
-hostile_planes.py, hostile_manifest.py, hostile_slots.py, hostile_actions.py, hostile_operators.py, hostile_mali.py,
-and hostile_runs.py for those that load and are stopped when they run.
+hostile_planes.py, hostile_manifest.py, hostile_slots.py, hostile_actions.py, hostile_operators.py,
+hostile_mali.py, and hostile_runs.py for those that load and are stopped when they run.
 """
 
 from __future__ import annotations
