@@ -6,10 +6,9 @@
 #ifdef GRAMOPHONE_PLANES
 
 enum {
-    VALUES = 256,
+    BYTE_VALUES = 256,
     SEQUENCES = 1 << GR_MAX_CODE_BITS, /* of bits, as long as the longest code */
-    NIBBLE = 15,
-    LENGTH_BITS = 4, /* of an entry, whose other bits are the value */
+    NIBBLES = 16,                      /* an entry's low one is a length, the rest is the value */
     WINDOW_BITS = 32,
 };
 
@@ -26,17 +25,17 @@ static bool take_lengths(struct gr_stream *s, uint8_t *lengths)
 {
     uint32_t value = 0, byte = 0;
     bool is_high = false;
-    gr_wipe(lengths, VALUES);
-    while (value < VALUES) {
-        byte = is_high ? byte >> 4 : take_byte(s);
+    while (value < BYTE_VALUES) {
+        byte = is_high ? byte / NIBBLES : take_byte(s);
         is_high = !is_high;
-        const uint32_t nibble = byte & NIBBLE;
-        if (nibble <= GR_MAX_CODE_BITS)
-            lengths[value++] = (uint8_t)nibble;
-        else
-            value += 1u << (nibble - GR_MAX_CODE_BITS);
+        const uint32_t nibble = byte % NIBBLES, is_run = nibble > GR_MAX_CODE_BITS;
+        uint32_t run = is_run ? 1u << (nibble - GR_MAX_CODE_BITS) : 1;
+        if (run > BYTE_VALUES - value)
+            return false;
+        for (; run; run--)
+            lengths[value++] = is_run ? 0 : (uint8_t)nibble;
     }
-    return value == VALUES && (!is_high || byte >> 4 == 0);
+    return !is_high || byte / NIBBLES == 0;
 }
 
 /* For each sequence of bits, the value whose code it begins with, and how long that is. False, and no table,
@@ -44,7 +43,7 @@ static bool take_lengths(struct gr_stream *s, uint8_t *lengths)
 static bool make_table(uint16_t *table, const uint8_t *lengths)
 {
     uint32_t next[GR_MAX_CODE_BITS + 1] = {0}, at = 0;
-    for (uint32_t value = 0; value < VALUES; value++)
+    for (uint32_t value = 0; value < BYTE_VALUES; value++)
         next[lengths[value]] += (uint32_t)SEQUENCES >> lengths[value];
     next[0] = 0;
     for (uint32_t length = 1; length <= GR_MAX_CODE_BITS; length++) {
@@ -54,10 +53,11 @@ static bool make_table(uint16_t *table, const uint8_t *lengths)
     }
     if (at != SEQUENCES)
         return false;
-    for (uint32_t value = 0; value < VALUES; value++) {
+    for (uint32_t value = 0; value < BYTE_VALUES; value++) {
         const uint32_t length = lengths[value];
+        /* The remainder is for a fault that lets a wrong sum pass. */
         for (uint32_t n = length ? (uint32_t)SEQUENCES >> length : 0; n; n--)
-            table[next[length]++] = (uint16_t)(value << LENGTH_BITS | length);
+            table[next[length]++ % SEQUENCES] = (uint16_t)(value * NIBBLES + length);
     }
     return true;
 }
@@ -75,12 +75,13 @@ static void take_codes(struct gr_stream *s, const uint16_t *table, uint32_t byte
             window |= (uint32_t)*s->at++ << (WINDOW_BITS - have);
             bytes--;
         }
-        const uint32_t entry = table[window >> (WINDOW_BITS - GR_MAX_CODE_BITS)], length = entry & NIBBLE;
+        const uint32_t entry = table[window / ((uint32_t)1 << (WINDOW_BITS - GR_MAX_CODE_BITS))];
+        const uint32_t length = entry % NIBBLES;
         if (length > have) {
             s->status = GR_STATUS_CODEC;
             return;
         }
-        out[i * GR_PLANES] = (uint8_t)(entry >> LENGTH_BITS);
+        out[i * GR_PLANES] = (uint8_t)(entry / NIBBLES);
         window <<= length;
         have -= length;
     }
@@ -106,7 +107,7 @@ static void take_values(struct gr_stream *s, uint8_t *out, uint64_t count)
 
 void gr_planes_decode(struct gr_stream *s, uint8_t *out, uint64_t out_bytes)
 {
-    _Alignas(8) uint8_t lengths[VALUES];
+    uint8_t lengths[BYTE_VALUES];
     uint16_t table[SEQUENCES];
     for (uint32_t plane = 0; plane < GR_PLANES; plane++) {
         const uint64_t count = (out_bytes + GR_PLANES - 1 - plane) / GR_PLANES;

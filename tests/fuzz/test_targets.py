@@ -87,7 +87,7 @@ PLANTED = {
     "more codes than sequences": ("planes", "planes.c", "if (at != SEQUENCES)", "if (at < SEQUENCES)"),
     "fewer codes than sequences": ("planes", "planes.c", "if (at != SEQUENCES)", "if (at > SEQUENCES)"),
     "bits after the last code": ("planes", "planes.c", "have >= 8 || window)", "have >= 8)"),
-    "lengths beyond the last": ("planes", "planes.c", "return value == VALUES &&", "return"),
+    "lengths beyond the last": ("planes", "planes.c", "if (run > BYTE_VALUES - value)", "if (run > 32)"),
     "hash not compared": ("lz4", "stream.c", "!gr_is_same(digest, s->hashes, sizeof digest) ||", "false &&"),
 }  # fmt: skip
 

@@ -50,6 +50,7 @@ BOTH = ("v3d42", "mali_g71")
 ANY = ("v3d42",)  # nothing in the unit depends on the GPU
 UNITS = (
     Unit("core/lz4.c", ANY),
+    Unit("core/planes.c", ANY),
     Unit("core/stream.c", ANY),
     Unit("core/envelope.c", ANY),
     Unit(
@@ -96,6 +97,9 @@ UNITS = (
 DEFECTS = (
     Defect("lz4", "v3d42", "gr_lz4_decode", "distance - 1 >= out_bytes - left || ", ""),
     Defect("lz4", "v3d42", "gr_lz4_decode", "        if (length > left)\n            break;\n", ""),
+    Defect("planes", "v3d42", "take_lengths", "run > BYTE_VALUES - value", "run > 32"),
+    Defect("planes", "v3d42", "make_table", " % SEQUENCES]", "]"),
+    Defect("planes", "v3d42", "take_codes", "i < count", "i <= count"),
     Defect("envelope", "v3d42", "copy_head", "gr_take_memory(l, BEFORE_HEAD_BYTES + ", "gr_take_memory(l, "),
     Defect("envelope", "v3d42", "copy_head", "l->head_bytes > GR_MAX_HEAD_BYTES || ", ""),
     Defect(
