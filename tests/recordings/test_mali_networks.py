@@ -109,7 +109,7 @@ def recorded(folder: Path) -> tuple[Trace, NDArray[np.float32], NDArray[np.float
 def test_a_pass_keeps_outputs(recordings: Path, name: str, step: str) -> None:
     """By itself, and where it is left out; without `volatile` no recording replays elsewhere."""
     trace, inputs, expected = recorded(recordings / name)
-    assert abs(expected[0] - expected[1]).max() > 0.01
+    assert abs(expected[0] - expected[1]).max() > 0.01 * expected.max()  # of 1,001 classes none is likely
     made = [PASSES[step](hardly_built(trace))]
     made += [build(trace, skip=[step])] if step != "volatile" else []
     for after in made:
