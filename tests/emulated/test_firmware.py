@@ -223,7 +223,7 @@ def test_what_cannot_be_generated(tmp_path: Path) -> None:
         generate("v3d42", "pdp11", s.KEY, out, libraries=libraries.source())
     with pytest.raises(ProfileError, match="no profile for GPU 'voodoo'"):
         generate("voodoo", "qemu-virt", s.KEY, out, libraries=libraries.source())
-    with pytest.raises(ProfileError, match="no nano driver for GPU voodoo; there are: .*mali_g71, .*v3d42"):
+    with pytest.raises(ProfileError, match=r"no nano driver for GPU voodoo; there are: .*mali_g71, .*v3d42"):
         target.header(dataclasses.replace(s.GPU, name="voodoo"))
     assert not out.exists()
     out.mkdir()
