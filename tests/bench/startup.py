@@ -93,6 +93,7 @@ def measure(name: str) -> Startup:
     for title, command in commands.items():
         script += ["gramophone-gpu take"] if title == "replay" else []
         script.append(f"count /out/{title} {command}")
+        script += ["rm -r /out/gpu"] if title == "cold" else []  # the job makes it
     script.append("gramophone-gpu give-back")
     job = user_space.job_with(
         root,
