@@ -9,25 +9,20 @@ change these (host_tools/model/chain_memory.py), and no slot hold them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from host_tools.gpus.page_tables import DivergenceError
-from host_tools.model.interpreter import Interpreter
-from host_tools.model.job_starts import JobStarts
+from host_tools.model.by_job import Accesses, ByJob, Flags, then
 from host_tools.model.mappings import Mappings
 from host_tools.model.memory import Conflict
 from host_tools.model.observe import FIRST_SEED, random_inputs
-from host_tools.vgpu.binding import ACCESS_COMMAND, ACCESS_READ_FIRST, ACCESS_WRITTEN, VgpuError
-from trace_format.actions import Action
-from trace_format.schema import PAGE_BYTES, SlotKind
+from host_tools.vgpu.binding import ACCESS_COMMAND, ACCESS_READ_FIRST, VgpuError
+from trace_format.schema import SlotKind
 from trace_format.trace import Trace
-
-Flags = NDArray[np.uint8]
-Accesses = Mapping[int, Flags]  # frame -> PAGE_BYTES of ACCESS_*
 
 
 @dataclass(frozen=True)
@@ -50,28 +45,17 @@ class Job:
                 yield frame, found
 
 
-class _ByJob(Interpreter):
-    """Cuts the access map where jobs start."""
+class _Jobs(ByJob):
+    """Keeps what each job did."""
 
-    def __post_init__(self) -> None:
-        self.track = True
-        super().__post_init__()
-        self.starts = JobStarts(self.gpu_profile)
+    def __init__(self, trace: Trace) -> None:
+        super().__init__(trace)
         self.jobs: list[Job] = []
-        self.running = False
 
-    def cut(self) -> None:
+    def take(self, seen: Accesses) -> None:
         """What the latest job did."""
-        if self.running:
-            seen = {pa // PAGE_BYTES: flags for pa, flags in self.gpu.access_map().items()}
+        if self.job >= 0:
             self.jobs.append(Job(seen, self.gpu.access_varies or _changes_itself(seen)))
-        self.gpu.clear_access()
-
-    def _step(self, row: Action) -> None:
-        if self.starts.of(row):
-            self.cut()
-            self.running = True
-        super()._step(row)
 
 
 def _changes_itself(seen: Accesses) -> bool:
@@ -87,7 +71,7 @@ def job_accesses(trace: Trace) -> list[Job]:
         Conflict: the virtual GPU cannot run them.
     """
     try:
-        run = _ByJob(trace)
+        run = _Jobs(trace)
     except VgpuError as error:
         raise Conflict(f"its jobs cannot be observed: {error}") from None
     try:
@@ -125,7 +109,6 @@ def joined(jobs: Sequence[Accesses]) -> Accesses:
                 continue
             key = id(before), id(flags)
             if key not in known:
-                first = np.where(before & ACCESS_WRITTEN, flags & ~np.uint8(ACCESS_READ_FIRST), flags)
-                known[key] = before, flags, before | first
+                known[key] = before, flags, then(before, flags)
             found[frame] = known[key][2]
     return found

@@ -16,9 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from host_tools.model.by_job import Accesses, ByJob, Flags, then
 from host_tools.model.frames import Mask
-from host_tools.model.interpreter import Interpreter
-from host_tools.model.job_starts import JobStarts
 from host_tools.support.pages import pieces
 from host_tools.vgpu.binding import ACCESS_COMMAND, ACCESS_READ_FIRST, ACCESS_WRITTEN
 from trace_format.actions import Action, Op
@@ -29,9 +28,6 @@ from trace_format.trace import Slot, Trace
 _CHANGED = ACCESS_COMMAND | ACCESS_WRITTEN
 FIRST_SEED = 0  # of inputs in place of the recording's own
 OTHER_SEED = 1  # of inputs besides the recording's own: an access that depends on data shows as a difference
-
-Flags = NDArray[np.uint8]
-Accesses = dict[int, Flags]  # frame -> PAGE_BYTES of ACCESS_*
 
 
 @dataclass
@@ -90,11 +86,11 @@ def observe(trace: Trace) -> Observation:
     """Replay a trace with its own inputs (random ones where it has none), and where needed with others."""
     unbound = {slot.name for slot in trace.slots if not slot.bound}
     own = {name: array for name, array in random_inputs(trace, FIRST_SEED).items() if name in unbound}
-    first = _replayed(_ByJob(trace), own)
+    first = _replayed(_Observed(trace), own)
     changes = first.changes_commands
     if not (changes or first.open) or not any(slot.kind == SlotKind.INPUT for slot in trace.slots):
         return Observation(first.union, depends_on_data=False)
-    second = _replayed(_ByJob(trace, None if changes else first.open), random_inputs(trace, OTHER_SEED))
+    second = _replayed(_Observed(trace, None if changes else first.open), random_inputs(trace, OTHER_SEED))
     if _equal(first.union, second.union) if changes else _equal_jobs(first.open, second.open):
         return Observation(first.union, depends_on_data=False)
     for frame, flags in second.union.items():
@@ -102,7 +98,7 @@ def observe(trace: Trace) -> Observation:
     return Observation(first.union, depends_on_data=True)
 
 
-def _replayed(run: _ByJob, inputs: Mapping[str, NDArray[Any]]) -> _ByJob:
+def _replayed(run: _Observed, inputs: Mapping[str, NDArray[Any]]) -> _Observed:
     """It, after a replay."""
     try:
         run.run(inputs)
@@ -120,8 +116,8 @@ def _equal_jobs(one: Mapping[int, Accesses], other: Mapping[int, Accesses]) -> b
     return all(_equal(accesses, other[number]) for number, accesses in one.items())
 
 
-class _ByJob(Interpreter):
-    """Cuts the access map where jobs start.
+class _Observed(ByJob):
+    """Joins what jobs do, and keeps apart what is not proved of them.
 
     Args:
         only: jobs to look at: the replay ends with the last one; None: all.
@@ -135,25 +131,20 @@ class _ByJob(Interpreter):
     """
 
     def __init__(self, trace: Trace, only: Collection[int] | None = None) -> None:
-        super().__init__(trace, track=True)
+        super().__init__(trace, None if only is None else max(only))
         self.only = only
-        self.union: Accesses = {}
+        self.union: dict[int, Flags] = {}
         self.open: dict[int, Accesses] = {}
         self.commands: dict[int, Mask] = {}
         self.changes_commands = False
-        self._job = -1
         self._given: list[tuple[int, slice]] = []  # frame and part of slots that were written
-        self._starts = JobStarts(trace.profile)
         self._kept: dict[bytes, Flags] = {}
         self._union_of: dict[tuple[int, int], Flags] = {}  # by the arrays' identities: they are kept
 
     def _step(self, row: Action) -> None:
-        if self._starts.of(row):
-            self.cut()
-            self._job += 1
-        if self.only is not None and self._job > max(self.only):
-            return
         super()._step(row)
+        if self.over:
+            return
         slots = self.trace.slots
         if row.op == Op.COPY_TO_GPU:
             self._give(slots[row.slot])
@@ -168,17 +159,16 @@ class _ByJob(Interpreter):
             at = self.tables.translate(slot.address_space, page * PAGE_BYTES)
             self._given.append((at // PAGE_BYTES, inside))
 
-    def cut(self) -> None:
-        """Take in what the latest job did."""
-        seen = {pa // PAGE_BYTES: self._one(flags) for pa, flags in self.gpu.access_map().items()}
+    def take(self, seen: Accesses) -> None:
+        """What the latest job did."""
+        seen = {frame: self._one(flags) for frame, flags in seen.items()}
         changes_itself = any((flags & _CHANGED == _CHANGED).any() for flags in seen.values())
-        if self._job in self.only if self.only is not None else self.gpu.access_varies or changes_itself:
-            self.open[self._job] = seen
+        if self.job in self.only if self.only is not None else self.gpu.access_varies or changes_itself:
+            self.open[self.job] = seen
         else:
             self._take_commands(seen)
         for frame, flags in seen.items():
             self.union[frame] = self._then(self.union[frame], flags) if frame in self.union else flags
-        self.gpu.clear_access()
 
     def _take_commands(self, seen: Accesses) -> None:
         for frame, flags in seen.items():
@@ -194,8 +184,7 @@ class _ByJob(Interpreter):
         """Accesses of a page, and of a job after these."""
         key = id(before), id(flags)
         if key not in self._union_of:
-            read_later = np.where(before & ACCESS_WRITTEN, np.uint8(ACCESS_READ_FIRST), np.uint8(0))
-            self._union_of[key] = self._one(before | flags & ~read_later)
+            self._union_of[key] = self._one(then(before, flags))
         return self._union_of[key]
 
     def finish(self) -> None:

@@ -38,13 +38,13 @@ def recording(gpu: str) -> Trace:
 def replays(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Jobs of each replay from now on."""
     found: list[int] = []
-    close = observe._ByJob.close
+    close = observe._Observed.close
 
     def counted(run: Any) -> None:
         found.append(run.gpu.counters().jobs)
         close(run)
 
-    monkeypatch.setattr(observe._ByJob, "close", counted)
+    monkeypatch.setattr(observe._Observed, "close", counted)
     return found
 
 
@@ -73,7 +73,7 @@ def test_what_is_proved_is_what_two_whole_replays_show(
 def test_a_slot_may_hold_what_decides() -> None:
     """An input over a proved job's uniforms or code: what a caller gives could decide anything."""
     trace = recording("v3d42")
-    seen = observe._replayed(observe._ByJob(trace), {})
+    seen = observe._replayed(observe._Observed(trace), {})
     assert not seen.changes_commands
     frame = min(seen.commands)
     address = (
@@ -81,4 +81,4 @@ def test_a_slot_may_hold_what_decides() -> None:
     )
     address += int(np.argmax(seen.commands[frame]))
     over = [replace(s, address=address) if s.kind == SlotKind.INPUT else s for s in trace.slots]
-    assert observe._replayed(observe._ByJob(trace.with_(slots=over)), {}).changes_commands
+    assert observe._replayed(observe._Observed(trace.with_(slots=over)), {}).changes_commands

@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""A replay on the virtual GPU, with the access map on, that is looked at job by job."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from host_tools.model.interpreter import Interpreter
+from host_tools.model.job_starts import JobStarts
+from host_tools.vgpu.binding import ACCESS_READ_FIRST, ACCESS_WRITTEN
+from trace_format.actions import Action
+from trace_format.schema import PAGE_BYTES
+from trace_format.trace import Trace
+
+Flags = NDArray[np.uint8]
+Accesses = Mapping[int, Flags]  # frame -> PAGE_BYTES of ACCESS_*
+
+
+class ByJob(Interpreter):
+    """Cuts the access map where jobs start.
+
+    Args:
+        last: job with which the replay ends; None: with the trace.
+
+    Attributes:
+        job: number of the latest job; -1 before the first.
+    """
+
+    def __init__(self, trace: Trace, last: int | None = None) -> None:
+        super().__init__(trace, track=True)
+        self.last = last
+        self.job = -1
+        self._starts = JobStarts(self.gpu_profile)
+
+    @property
+    def over(self) -> bool:
+        """The last job has ended."""
+        return self.last is not None and self.job > self.last
+
+    def take(self, seen: Accesses) -> None:
+        """What the latest job did."""
+        raise NotImplementedError
+
+    def cut(self) -> None:
+        """The latest job is over."""
+        self.take({pa // PAGE_BYTES: flags for pa, flags in self.gpu.access_map().items()})
+        self.gpu.clear_access()
+
+    def _step(self, row: Action) -> None:
+        if self._starts.of(row):
+            self.cut()
+            self.job += 1
+        if not self.over:
+            super()._step(row)
+
+
+def then(before: Flags, flags: Flags) -> Flags:
+    """Accesses of a page, and after them others: what was written is not read first any more."""
+    return before | np.where(before & ACCESS_WRITTEN, flags & ~np.uint8(ACCESS_READ_FIRST), flags)
