@@ -88,10 +88,8 @@ def audit_firmware_command(
 
     Exit status 1 if there are errors, with --strict also warnings, that --allow does not name.
     """
-    for option, value in (
-        *(("--bearssl", bearssl), ("--aws-lc", aws_lc)),
-        *(("--operator", operators), ("--codec", codecs)),
-    ):
+    of_rebuild = {"--bearssl": bearssl, "--aws-lc": aws_lc, "--operator": operators, "--codec": codecs}
+    for option, value in of_rebuild.items():
         if value and not again:
             raise UsageError(f"{option} is for --rebuild")
     trusted = device_key(key) if key else None
