@@ -90,10 +90,9 @@ def measure(name: str) -> Startup:
         "replay": replay,
     }
     script = [user_space.LOAD, "set -e"]
+    before = {"full": ["rm -r /out/gpu"], "replay": ["gramophone-gpu take"]}  # the job makes /out/gpu
     for title, command in commands.items():
-        script += ["gramophone-gpu take"] if title == "replay" else []
-        script.append(f"count /out/{title} {command}")
-        script += ["rm -r /out/gpu"] if title == "cold" else []  # the job makes it
+        script += [*before.get(title, ()), f"count /out/{title} {command}"]
     script.append("gramophone-gpu give-back")
     job = user_space.job_with(
         root,

@@ -311,22 +311,13 @@ def mobilenet_yolo(seed: int) -> Graph:
     return net
 
 
-def _narrow(net: Graph, name: str, wide: int, out: int, stride: int = 1, *, add: bool = False) -> None:
-    """A bottleneck that widens, filters each channel and narrows; added to what it was given, if so asked."""
-    short, net.blob = net.split(f"{name}_split") if add else ("", net.blob)
-    net.conv(f"{name}_wide", wide, 1, 1, LEAKY)
-    net.conv(f"{name}_dw", wide, 3, stride, LEAKY, groups=wide)
-    long = net.conv(f"{name}_narrow", out, 1)
-    if add:
-        net.binary(f"{name}_add", 0, long, short)
-
-
 def yolo_fastest(seed: int) -> Graph:
     """YOLO-Fastest 1.1 at 320 x 320: 3 anchors of 10 x 10 and of 20 x 20 cells."""
     net, anchors = Graph(seed, 3, 320), 3 * (5 + CLASSES)
     net.conv("conv1", 8, 3, 2, LEAKY)
+    net.conv("conv2", 8, 1, 1, LEAKY)
     # Each stage: width and output of its first block, which halves the size if the stride is 2; then so many
-    # blocks of another width, each added to what it is given.
+    # blocks of another width.
     stages = (
         (8, 4, 1, 8, 1),
         (24, 8, 2, 32, 2),
@@ -339,9 +330,9 @@ def yolo_fastest(seed: int) -> Graph:
     for at, (wide, out, stride, wider, repeats) in enumerate(stages):
         if at == len(stages) - 1:
             middle, net.blob = net.split("middle_split")
-        _narrow(net, f"stage{at}", wide, out, stride)
+        inverted(net, f"stage{at}", wide, out, 3, stride, LEAKY)
         for repeat in range(repeats):
-            _narrow(net, f"stage{at}_{repeat}", wider, out, add=True)
+            inverted(net, f"stage{at}_{repeat}", wider, out, 3, 1, LEAKY)
     whole, *ways = net.fork("spp_split", 4)
     pools = [
         net.layer("Pooling", f"spp{size}", [way], f"0=0 1={size} 2=1 3={size // 2} 5=1")
