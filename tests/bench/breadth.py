@@ -3,7 +3,8 @@
 
 `python -m tests.bench.breadth [NAME...] [--json]`: a row a network: those of ncnn's benchmark, the demo's, and two
 that pnnx converts from ONNX. Recording one takes minutes; recordings are kept in the user's cache. Compared with
-ncnn's CPU are the values before a softmax, which would hide differences.
+ncnn's CPU are the values before a softmax, which would hide differences; with int8 weights the last column says
+how far ncnn's GPU code is from its CPU code in another driver (tests/bench/lavapipe.py).
 """
 
 from __future__ import annotations
@@ -29,10 +30,11 @@ from host_tools.passes.pipeline import build
 from host_tools.record import ncnn_cpu
 from host_tools.record.frontends import convert_onnx
 from host_tools.record.network import record_network, relative_difference
-from host_tools.runners.replay import ReplayRequest
+from host_tools.runners.replay import ReplayRequest, Tensor
 from host_tools.support.cache import cache_dir, written_whole
 from signing.keys import Algorithm, generate
 from signing.sign import FileSigner, sign_trace
+from tests.bench import lavapipe
 from tests.bench.graphs import GRAPHS
 from tests.support import onnx_networks
 from trace_format.actions import Columns, Op
@@ -40,6 +42,8 @@ from trace_format.trace import Trace
 
 SEED = 11
 BOOT_S = 7200  # limit of a boot: the machine may have other work
+LIMIT = 1e-5  # of the difference, in float32
+INT8_STEP = 1 / 127  # of the largest value of a tensor: what one rounding changes in a network with int8 weights
 
 
 @dataclass(frozen=True)
@@ -79,7 +83,12 @@ NETWORKS = {
 
 @dataclass(frozen=True)
 class Row:
-    """One network: `lists` are jobs that copied or filled; instructions are the CPU's, of one replay."""
+    """One network: `lists` are jobs that copied or filled; instructions are the CPU's, of one replay.
+
+    Attributes:
+        relative_difference: of the replay from ncnn's CPU.
+        ncnn_difference: with int8 weights, of ncnn on lavapipe from ncnn's CPU.
+    """
 
     name: str
     jobs: int
@@ -89,6 +98,12 @@ class Row:
     secure_bytes: int
     replay_instructions: int
     relative_difference: float
+    ncnn_difference: float | None
+
+    @property
+    def limit(self) -> float:
+        """Of the difference: with int8 weights one rounding, or twice as much as ncnn's own back ends differ."""
+        return LIMIT if self.ncnn_difference is None else max(2 * self.ncnn_difference, INT8_STEP)
 
 
 def outputs_of(param: bytes) -> tuple[str, ...]:
@@ -101,7 +116,8 @@ def measure(name: str) -> Row:
     """Record (or take from the cache), build, sign, replay, compare.
 
     Raises:
-        AssertionError: the replay failed.
+        AssertionError: the replay failed, or differs by more than the limit.
+        GramophoneError: for int8 weights, lavapipe is not installed.
     """
     network = NETWORKS[name]()
     until = outputs_of(network.param)
@@ -132,7 +148,8 @@ def measure(name: str) -> Row:
         for path, content in zip(files, (network.param, network.weights), strict=True):
             path.write_bytes(content)
         expected = ncnn_cpu.run(*files, inputs, until)
-    return Row(
+        other = lavapipe.run(*files, inputs, until, int8=True) if name.endswith("_int8") else {}
+    row = Row(
         name,
         result.jobs,
         raw.jobs - _dispatches(raw),
@@ -140,8 +157,15 @@ def measure(name: str) -> Row:
         len(signed),
         result.secure_bytes,
         result.instructions.replay,
-        max(relative_difference(result.outputs[blob], tensor) for blob, tensor in expected.items()),
+        _difference(result.outputs, expected),
+        _difference(other, expected) if other else None,
     )
+    assert row.relative_difference <= row.limit, f"{name}: differs by {row.relative_difference:.1e}"
+    return row
+
+
+def _difference(found: Mapping[str, Tensor], expected: Mapping[str, Tensor]) -> float:
+    return max(relative_difference(found[blob], tensor) for blob, tensor in expected.items())
 
 
 def _dispatches(raw: Trace) -> int:
@@ -161,13 +185,28 @@ def main() -> None:
     if options.json:
         print(json.dumps({row.name: dataclasses.asdict(row) for row in rows}))
         return
-    titles = ("network", "jobs", "copies", "recording", "signed", "secure memory", "instructions", "difference")
+    titles = (
+        "network",
+        "jobs",
+        "copies",
+        "recording",
+        "signed",
+        "secure memory",
+        "instructions",
+        "difference",
+        "ncnn's own",
+    )
     table = Table(*titles, box=None, pad_edge=False)
     for column in table.columns[1:]:
         column.justify = "right"
     for row in rows:
-        _, *values, difference = dataclasses.astuple(row)
-        table.add_row(row.name, *(f"{value:,}" for value in values), f"{difference:.1e}")
+        _, *values, difference, own = dataclasses.astuple(row)
+        table.add_row(
+            row.name,
+            *(f"{value:,}" for value in values),
+            f"{difference:.1e}",
+            "" if own is None else f"{own:.1e}",
+        )
     Console(highlight=False).print(table)
 
 
