@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 import lz4.block
 
-from trace_format import planes
+from trace_format import lz4_sequences, planes
 from trace_format.errors import CodecError
 from trace_format.schema import Codec
 
@@ -22,6 +22,7 @@ MIN_GAIN = 0.05
 # A section each, so that weights are stored and the rest is packed.
 IMAGE_SECTION_BYTES = 1 << 14
 MAX_IMAGE_SECTIONS = 48
+_ALIGNMENT = 64  # of a section in the image: sections are aligned in the file, and devices copy whole words faster
 # Those that a device has only if its firmware was generated with them.
 LINKED = (Codec.PLANES,)
 _LEVEL = 12  # the highest: the best parse that there is
@@ -39,7 +40,7 @@ def is_worth_packing(raw: Buffer) -> bool:
 
 def image_pieces(image: bytes, compress: bool) -> Iterator[memoryview]:
     """The image, cut where it changes between what packs well (code, descriptors) and what does not (weights)."""
-    step = max(IMAGE_SECTION_BYTES, -(-len(image) // MAX_IMAGE_SECTIONS))
+    step = max(IMAGE_SECTION_BYTES, -(-len(image) // (MAX_IMAGE_SECTIONS * _ALIGNMENT)) * _ALIGNMENT)
     begin, packed, view = 0, False, memoryview(image)
     for at in range(0, len(image), step):
         worth = compress and is_worth_packing(view[at : at + step])
@@ -52,7 +53,7 @@ def image_pieces(image: bytes, compress: bool) -> Iterator[memoryview]:
 
 
 def encode(raw: Buffer, *, compress: bool = True) -> tuple[Codec, Buffer]:
-    """Store `raw` in the smallest way worth it, but for byte planes: (codec, stored bytes)."""
+    """Store `raw` so that a device unpacks it with little work: (codec, stored bytes)."""
     if compress and len(raw):
         packed = packed_as(Codec.LZ4, raw)
         if len(packed) <= len(raw) * (1 - MIN_GAIN):
@@ -62,17 +63,22 @@ def encode(raw: Buffer, *, compress: bool = True) -> tuple[Codec, Buffer]:
 
 def smallest(raw: Buffer) -> tuple[Codec, Buffer]:
     """Store `raw` in the smallest way of all: (codec, stored bytes)."""
-    ways: list[tuple[Codec, Buffer]] = [(codec, packed_as(codec, raw)) for codec in Codec]
+    ways: list[tuple[Codec, Buffer]] = [(codec, packed_as(codec, raw, smallest=True)) for codec in Codec]
     return min(ways, key=lambda way: len(way[1]))
 
 
-def packed_as(codec: Codec, raw: Buffer) -> Buffer:
-    """What a section of `raw` is stored as."""
+def packed_as(codec: Codec, raw: Buffer, *, smallest: bool = False) -> Buffer:
+    """What a section of `raw` is stored as.
+
+    Args:
+        smallest: in as few bytes as the codec needs; else LZ4 has no matches that cost more than they take off.
+    """
     if codec is Codec.STORED:
         return raw
     if codec is Codec.PLANES:
         return planes.encode(raw)
-    return _pack(raw, mode="high_compression", compression=_LEVEL)
+    packed = _pack(raw, mode="high_compression", compression=_LEVEL)
+    return packed if smallest else lz4_sequences.without_short_matches(packed, raw)
 
 
 def check(codec: int, stored_bytes: int, raw_bytes: int, *, offset: int) -> None:

@@ -31,12 +31,14 @@ class Stored:
         codec: how it is stored.
         raw_bytes: size of its content.
         packed: its bytes in the file, where they do not follow from its content and its codec; None: they do.
+        smallest: its codec was to make it small (`build --optimise size`), not quick to unpack.
     """
 
     type: int
     codec: int
     raw_bytes: int
     packed: bytes | None = None
+    smallest: bool = False
 
 
 @dataclass(frozen=True)
@@ -68,11 +70,12 @@ def storage_of(data: bytes) -> Storage:
 
 
 def _stored(part: layout.Part) -> Stored:
-    known = part.type in NAMES
-    follows = part.codec == Codec.STORED or (
-        known and codec.packed_as(Codec(part.codec), part.decode()) == part.stored
-    )
-    return Stored(part.type, part.codec, part.raw_bytes, None if known and follows else bytes(part.stored))
+    if part.type in NAMES:
+        method, content = Codec(part.codec), part.decode()
+        for smallest in (False, True):
+            if codec.packed_as(method, content, smallest=smallest) == part.stored:
+                return Stored(part.type, method, part.raw_bytes, smallest=smallest)
+    return Stored(part.type, part.codec, part.raw_bytes, bytes(part.stored))
 
 
 def notes_of(data: bytes) -> bytes | None:
@@ -143,7 +146,7 @@ def _part(section: Stored, content: bytes, index: int) -> layout.Part:
             raise StorageError(f"{what}, found those of another content", index)
         stored = section.packed
     else:
-        stored = bytes(codec.packed_as(Codec(section.codec), content))
+        stored = bytes(codec.packed_as(Codec(section.codec), content, smallest=section.smallest))
     return layout.Part(section.type, stored, flags, section.codec, len(content))
 
 

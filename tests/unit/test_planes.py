@@ -159,6 +159,16 @@ def test_an_image_is_cut_for_size(name: str) -> None:
     assert sum(sizes) + 32 * len(sizes) <= sum(quick) + 32 * len(quick)
 
 
+@pytest.mark.parametrize("count", [20_000, 500_001])
+def test_sections_of_an_image_begin_where_words_do(count: int) -> None:
+    """A device copies what is stored by whole words where it lies alike in the file and in the image."""
+    image = weights(count) + bytes(count) + b"end"
+    pieces = list(codec.image_pieces(image, compress=True))
+    assert b"".join(pieces) == image
+    assert 1 < len(pieces) <= codec.MAX_IMAGE_SECTIONS
+    assert all(len(piece) % 64 == 0 for piece in pieces[:-1])
+
+
 def test_many_cuts_are_joined() -> None:
     """More changes than there may be sections."""
     image = b"".join(CODE[:4096] + weights(1024) for _ in range(100))

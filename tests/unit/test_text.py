@@ -26,7 +26,7 @@ from host_tools.text.writer import Annotations, text_of
 from signing.sign import sign_trace
 from tests.support.signing_samples import ES256
 from tests.support.trace_samples import sample, traces
-from trace_format import layout, profile
+from trace_format import codec, layout, profile
 from trace_format.actions import ALL_BITS, FLAG_IGNORE, Op, Type, action, actions_of
 from trace_format.schema import HEADER_FLAG_RAW, SECTION_FLAG_OPTIONAL, Codec, SectionType
 from trace_format.trace import Trace
@@ -85,6 +85,16 @@ def test_sections_that_another_program_packed() -> None:
     assert "  image lz4 5000 base64 " in found
     assert "  section 77 stored 200 base64 200\n" in found
     assert "notes base64 " in found
+
+
+def test_a_section_that_is_as_small_as_it_can_be() -> None:
+    """`build --optimise size` keeps short matches of LZ4; the text says so in a word."""
+    head, body, flags = parts_of(
+        sample().with_(image=np.random.default_rng(1).integers(0, 3, 9000, np.uint8).tobytes())
+    )
+    small = codec.packed_as(Codec.LZ4, body[1].stored, smallest=True)
+    body[1] = layout.Part(SectionType.IMAGE, small, 0, Codec.LZ4, 9000)
+    assert "  image lz4 9000 smallest\n" in same_again(layout.assemble(head, body, 4096, flags))
 
 
 def test_notes_that_are_empty() -> None:
@@ -263,6 +273,7 @@ BAD: dict[str, tuple[str, str, str]] = {
     "a chunk of three": ("chunk_bytes 16384", "chunk_bytes 12288", "a power of two from 4096 to 65536"),
     "an unknown section": ("  slots lz4", "  slot lz4", "expected `chunk_bytes NUMBER`, or a section"),
     "an unknown codec": ("  slots lz4", "  slots zip", "expected a codec (stored, lz4, planes), found `zip`"),
+    "the smallest way where there is one": ("notes stored", "notes stored smallest", "`smallest` after lz4 alone"),
     "a known section's number": ("notes stored", "section 16 stored 1 base64 1", "that no known section has"),
     "a section without its bytes": ("notes stored", "section 99 stored 1", "expected a size in bytes and base64"),
     "a size where none belongs": ("notes stored", "notes stored 22", "expected no size in bytes"),
