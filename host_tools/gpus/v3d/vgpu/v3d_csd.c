@@ -11,21 +11,16 @@
  * V3D 7.1, 25.0.7, src/broadcom/vulkan/v3dv_cmd_buffer.c (cmd_buffer_create_csd_job).
  */
 #include "v3d_qpu.h"
+#include "v3d_qpu_dispatch.h"
 #include "v3d_qpu_flow.h"
-#include "workers.h"
 
 #include <inttypes.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum {
     CFG3_KNOWN = 0x07ffffff,
-    CFG5_FOUR_THREADS = 1,
-    CFG5_SINGLE_SEGMENT = 2,
-    CFG5_PROPAGATE_NAN = 4,
-    CFG5_FLAGS = 7,
     /* Instructions that must be left to do for another worker thread to be worth its start. */
     WORTH_A_WORKER = 200000,
 };
@@ -34,27 +29,6 @@ enum {
  * cycles an instruction. The kernel driver lets a dispatch run on as long as batches end (v3d_sched.c). */
 #define DISPATCH_LIMIT (UINT64_C(1) << 33)
 
-struct dispatch {
-    enum v3d_version version;
-    const uint32_t *cfg;
-    uint32_t hardware_threads;    /* that the GPU holds at once: scratch memory has room for no more */
-    uint32_t count[3], offset[3]; /* workgroups */
-    uint32_t workgroup_size, workgroups_per_supergroup, index_bits;
-    uint64_t workgroups, supergroups;
-    struct qpu_program program;
-    struct vgpu_budget budget;
-};
-
-struct worker_run {
-    struct dispatch *dispatch;
-    struct qpu_worker worker;
-    struct qpu_thread *threads; /* one, or with barriers as many as a supergroup has batches */
-    struct qpu_labels *labels;  /* as many, or NULL: they are not followed */
-    uint32_t
-        thread_index; /* of the GPU's thread that runs a batch, or the first of those that run together */
-    uint64_t failed;  /* supergroup, or UINT64_MAX */
-};
-
 static bool refuse(struct v3d_csd_result *result, const char *what, unsigned word, uint32_t value)
 {
     snprintf(result->error, sizeof result->error, "CSD configuration word %u = 0x%08" PRIx32 ": %s", word,
@@ -62,15 +36,7 @@ static bool refuse(struct v3d_csd_result *result, const char *what, unsigned wor
     return false;
 }
 
-static uint32_t batches_of(const struct dispatch *d, uint64_t supergroup)
-{
-    uint64_t left = d->workgroups - supergroup * d->workgroups_per_supergroup;
-    uint64_t groups = left < d->workgroups_per_supergroup ? left : d->workgroups_per_supergroup;
-
-    return (uint32_t)((groups * d->workgroup_size + QPU_LANES - 1) / QPU_LANES);
-}
-
-static bool read_configuration(struct dispatch *d, struct v3d_csd_result *result)
+static bool read_configuration(struct qpu_dispatch *d, struct v3d_csd_result *result)
 {
     const uint32_t *cfg = d->cfg;
 
@@ -91,7 +57,7 @@ static bool read_configuration(struct dispatch *d, struct v3d_csd_result *result
         d->index_bits++;
 
     uint32_t full = (d->workgroups_per_supergroup * d->workgroup_size + QPU_LANES - 1) / QPU_LANES;
-    uint64_t batches = (d->supergroups - 1) * full + batches_of(d, d->supergroups - 1);
+    uint64_t batches = (d->supergroups - 1) * full + qpu_batches_of(d, d->supergroups - 1);
     if ((cfg[3] >> 12 & 0xff) + 1 != full)
         return refuse(result, "batches per supergroup do not fit the workgroups", 3, cfg[3]);
     if ((uint64_t)cfg[4] + (d->version == V3D_42) != batches)
@@ -103,170 +69,19 @@ static bool read_configuration(struct dispatch *d, struct v3d_csd_result *result
     return true;
 }
 
-/*
- * What a batch starts with: rf0 (of a V3D 7.1: rf3) = workgroup x | y << 16; rf2 = workgroup z | workgroup
- * within the supergroup
- * << 16 | local index << (32 - index_bits). (Mesa, nir_to_vir.c: cs_payload.) Lanes beyond the last workgroup
- * have an empty sample mask; their payload is that of the dispatch's first lane.
- */
-static void set_payload(struct qpu_thread *t, const struct dispatch *d, uint64_t supergroup, uint32_t batch)
-{
-    uint32_t within = batch * QPU_LANES / d->workgroup_size, local = batch * QPU_LANES % d->workgroup_size;
-    qpu_u32 msf = {0}, *first = &t->slot[qpu_payload_slot(d->version)];
-
-    for (uint32_t lane = 0; lane < QPU_LANES; within++, local = 0) { /* a workgroup's lanes at a time */
-        uint64_t group = supergroup * d->workgroups_per_supergroup + within;
-        bool exists = within < d->workgroups_per_supergroup && group < d->workgroups;
-
-        if (!exists)
-            group = 0;
-        uint32_t x = (uint32_t)(group % d->count[0]) + d->offset[0];
-        uint32_t y = (uint32_t)(group / d->count[0] % d->count[1]) + d->offset[1];
-        uint32_t z = (uint32_t)(group / d->count[0] / d->count[1]) + d->offset[2];
-        uint32_t rf2 = (z & 0xffff) | (exists ? within << 16 : 0);
-
-        for (; local < d->workgroup_size && lane < QPU_LANES; local++, lane++) {
-            msf[lane] = exists;
-            (*first)[lane] = (x & 0xffff) | y << 16;
-            t->payload[lane] = rf2 | (exists ? local << (32 - d->index_bits) : 0);
-        }
-    }
-    t->slot[QPU_SLOT_RF + 2] = t->payload;
-    qpu_set_msf(t, &msf);
-}
-
-static void start_thread(struct qpu_thread *t, struct worker_run *run, uint64_t supergroup, uint32_t batch)
-{
-    const struct dispatch *d = run->dispatch;
-    const size_t cleared = offsetof(struct qpu_thread, slot) + QPU_SLOT_RF * sizeof *t->slot;
-
-    /* The register file starts as zero: on the device it holds what the thread before left. */
-    memset((char *)t + cleared, 0, sizeof *t - cleared);
-    set_payload(t, d, supergroup, batch);
-    t->worker = &run->worker;
-    t->uniform_va = d->cfg[6];
-    t->thread_index = run->thread_index;
-    t->tmu_config = UINT32_MAX;
-    t->tmu_fifo_limit = d->cfg[5] & CFG5_FOUR_THREADS ? QPU_TMU_FIFO / 4 : QPU_TMU_FIFO;
-    t->last_section = d->cfg[5] & CFG5_SINGLE_SEGMENT;
-    t->resume = d->program.uop;
-    if (run->labels) {
-        t->labels = &run->labels[t - run->threads];
-        qpu_flow_start(t);
-    }
-}
-
-/* Count a batch that has ended. */
-static bool spend(struct worker_run *run, uint64_t instructions)
-{
-    struct vgpu_budget *budget = &run->dispatch->budget;
-
-    run->worker.instructions += instructions;
-    if (vgpu_budget_spend(budget, instructions))
-        return true;
-    snprintf(run->worker.error, sizeof run->worker.error,
-             "hang: a dispatch ran more than %" PRIu64 " instructions", budget->limit);
-    return false;
-}
-
-/* Run batches that may wait for each other: round after round, up to the next barrier. */
-static bool run_together(struct worker_run *run, uint64_t supergroup, uint32_t batches)
-{
-    for (uint32_t b = 0; b < batches; b++) {
-        start_thread(&run->threads[b], run, supergroup, b);
-        run->threads[b].thread_index = (run->thread_index + b) % run->dispatch->hardware_threads;
-    }
-    for (;;) {
-        uint32_t waiting = 0, ended = 0;
-
-        for (uint32_t b = 0; b < batches; b++) {
-            struct qpu_thread *t = &run->threads[b];
-
-            if (t->state != QPU_ENDED)
-                qpu_thread_run(t);
-            if (t->state == QPU_FAILED)
-                return false;
-            waiting += t->state == QPU_AT_BARRIER;
-            ended += t->state == QPU_ENDED;
-        }
-        if (ended == batches)
-            break;
-        if (waiting != batches) {
-            snprintf(run->worker.error, sizeof run->worker.error,
-                     "hang: of %" PRIu32 " batches in supergroup %" PRIu64 ", %" PRIu32
-                     " wait at a barrier that the others ended without reaching",
-                     batches, supergroup, waiting);
-            return false;
-        }
-    }
-    for (uint32_t b = 0; b < batches; b++)
-        if (!spend(run, run->threads[b].instructions))
-            return false;
-    return true;
-}
-
-static bool run_alone(struct worker_run *run, uint64_t supergroup, uint32_t batch)
-{
-    struct qpu_thread *t = run->threads;
-
-    start_thread(t, run, supergroup, batch);
-    qpu_thread_run(t);
-    return t->state == QPU_ENDED && spend(run, t->instructions);
-}
-
-static bool run_supergroup(struct worker_run *run, uint64_t supergroup)
-{
-    uint32_t batches = batches_of(run->dispatch, supergroup);
-
-    if (run->dispatch->program.uses_barrier)
-        return run_together(run, supergroup, batches);
-    for (uint32_t b = 0; b < batches; b++)
-        if (!run_alone(run, supergroup, b))
-            return false;
-    return true;
-}
-
-/*
- * Let the access map show what the dispatch's other threads would touch. Scratch memory lies by thread index,
- * and a chip gives batches to whichever thread is free, while here all run as thread 0: so the first batch
- * (or those that run together with it) runs as each other thread, too, and what it writes is taken back. What
- * later batches need beyond that is on the same pages or the page behind them: a thread's registers and
- * spills are few. A thread whose scratch memory is not mapped fails, as it would on a chip.
- */
-static bool rehearse(struct worker_run *run)
-{
-    const struct dispatch *d = run->dispatch;
-    bool ended = true;
-
-    run->worker.memory.undoable = true;
-    for (uint32_t i = 1; i < d->hardware_threads && ended; i++) {
-        run->thread_index = i;
-        ended = d->program.uses_barrier ? run_together(run, 0, batches_of(d, 0)) : run_alone(run, 0, 0);
-        qpu_undo(&run->worker.memory);
-        run->dispatch->budget.used = 0;
-    }
-    run->thread_index = 0;
-    run->worker.memory.undoable = false;
-    if (ended)
-        run->worker.instructions = run->worker.bytes_read = run->worker.bytes_written = 0;
-    else
-        run->failed = 0;
-    return ended;
-}
-
 static bool run_item(void *worker, uint64_t supergroup)
 {
-    struct worker_run *run = worker;
+    struct qpu_worker_run *run = worker;
 
-    if (run_supergroup(run, supergroup))
+    if (qpu_run_supergroup(run, supergroup))
         return true;
     run->failed = supergroup;
     return false;
 }
 
-static bool prepare(struct worker_run *run, struct dispatch *d, struct v3d_mmu *mmu)
+static bool prepare(struct qpu_worker_run *run, struct qpu_dispatch *d, struct v3d_mmu *mmu)
 {
-    size_t threads = d->program.uses_barrier ? batches_of(d, 0) : 1;
+    size_t threads = d->program.uses_barrier ? qpu_batches_of(d, 0) : 1;
 
     run->dispatch = d;
     run->worker.memory.mmu = mmu;
@@ -287,7 +102,7 @@ static bool prepare(struct worker_run *run, struct dispatch *d, struct v3d_mmu *
  * overlap: the driver allocates shared memory for one supergroup at a time and scratch memory by hardware
  * thread, and who gets which must not depend on the number of workers.
  */
-static unsigned extra_workers(const struct dispatch *d, const struct qpu_worker *first, unsigned threads)
+static unsigned extra_workers(const struct qpu_dispatch *d, const struct qpu_worker *first, unsigned threads)
 {
     uint64_t left = (d->supergroups - 1) * first->instructions;
 
@@ -302,7 +117,7 @@ static unsigned extra_workers(const struct dispatch *d, const struct qpu_worker 
     return useful < threads ? (unsigned)useful : threads - 1;
 }
 
-static void collect(const struct worker_run *runs, unsigned workers, uint64_t failed,
+static void collect(const struct qpu_worker_run *runs, unsigned workers, uint64_t failed,
                     struct v3d_csd_result *result)
 {
     for (unsigned i = 0; i < workers; i++) {
@@ -324,16 +139,16 @@ void v3d_csd_run(struct v3d_mmu *mmu, enum v3d_version version, const uint32_t c
                  uint64_t limit, struct v3d_csd_result *result)
 {
     /* QPUs of four threads: 8, and 16 of a V3D 7.1 (slices and QPUs that CTL_IDENT1 has in the profiles). */
-    struct dispatch d = {.version = version,
-                         .cfg = cfg,
-                         .hardware_threads = version == V3D_71 ? 64 : 32,
-                         .budget.limit = limit ? limit : DISPATCH_LIMIT};
+    struct qpu_dispatch d = {.version = version,
+                             .cfg = cfg,
+                             .hardware_threads = version == V3D_71 ? 64 : 32,
+                             .budget.limit = limit ? limit : DISPATCH_LIMIT};
     unsigned workers = 1;
 
     *result = (struct v3d_csd_result){0};
     if (!read_configuration(&d, result))
         return;
-    struct worker_run *runs = calloc(VGPU_MAX_WORKERS, sizeof *runs);
+    struct qpu_worker_run *runs = calloc(VGPU_MAX_WORKERS, sizeof *runs);
     bool ready = false;
     if (runs) {
         runs[0].worker.memory.mmu = mmu;
@@ -344,15 +159,15 @@ void v3d_csd_run(struct v3d_mmu *mmu, enum v3d_version version, const uint32_t c
     result->varies = ready && mmu->track && (mmu->flow || !qpu_mark_commands(&d.program));
     if (!ready) {
         snprintf(result->error, sizeof result->error, "out of host memory for a compute dispatch");
-    } else if ((d.program.uses_barrier && batches_of(&d, 0) > d.hardware_threads)) {
+    } else if ((d.program.uses_barrier && qpu_batches_of(&d, 0) > d.hardware_threads)) {
         snprintf(result->error, sizeof result->error,
                  "hang: a supergroup of %" PRIu32 " batches with a barrier, the GPU holds %" PRIu32
                  " at once",
-                 batches_of(&d, 0), d.hardware_threads);
+                 qpu_batches_of(&d, 0), d.hardware_threads);
     } else {
         struct vgpu_work work = {.run = run_item, .next = 1, .count = d.supergroups, .failed = UINT64_MAX};
         void *each[VGPU_MAX_WORKERS] = {runs};
-        bool rehearsed = !mmu->track || !d.program.uses_thread_index || rehearse(&runs[0]);
+        bool rehearsed = !mmu->track || !d.program.uses_thread_index || qpu_rehearse(&runs[0]);
         if (!rehearsed || !run_item(&runs[0], 0)) {
             work.failed = 0;
         } else if (d.supergroups > 1) {

@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Batches of a dispatch, by themselves or, with barriers, in turn. Sources: see v3d_csd.c. */
+#include "v3d_qpu_dispatch.h"
+#include "v3d_qpu_flow.h"
+
+#include <inttypes.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+uint32_t qpu_batches_of(const struct qpu_dispatch *d, uint64_t supergroup)
+{
+    uint64_t left = d->workgroups - supergroup * d->workgroups_per_supergroup;
+    uint64_t groups = left < d->workgroups_per_supergroup ? left : d->workgroups_per_supergroup;
+
+    return (uint32_t)((groups * d->workgroup_size + QPU_LANES - 1) / QPU_LANES);
+}
+
+/*
+ * What a batch starts with: rf0 (of a V3D 7.1: rf3) = workgroup x | y << 16; rf2 = workgroup z | workgroup
+ * within the supergroup
+ * << 16 | local index << (32 - index_bits). (Mesa, nir_to_vir.c: cs_payload.) Lanes beyond the last workgroup
+ * have an empty sample mask; their payload is that of the dispatch's first lane.
+ */
+static void set_payload(struct qpu_thread *t, const struct qpu_dispatch *d, uint64_t supergroup,
+                        uint32_t batch)
+{
+    uint32_t within = batch * QPU_LANES / d->workgroup_size, local = batch * QPU_LANES % d->workgroup_size;
+    qpu_u32 msf = {0}, *first = &t->slot[qpu_payload_slot(d->version)];
+
+    for (uint32_t lane = 0; lane < QPU_LANES; within++, local = 0) { /* a workgroup's lanes at a time */
+        uint64_t group = supergroup * d->workgroups_per_supergroup + within;
+        bool exists = within < d->workgroups_per_supergroup && group < d->workgroups;
+
+        if (!exists)
+            group = 0;
+        uint32_t x = (uint32_t)(group % d->count[0]) + d->offset[0];
+        uint32_t y = (uint32_t)(group / d->count[0] % d->count[1]) + d->offset[1];
+        uint32_t z = (uint32_t)(group / d->count[0] / d->count[1]) + d->offset[2];
+        uint32_t rf2 = (z & 0xffff) | (exists ? within << 16 : 0);
+
+        for (; local < d->workgroup_size && lane < QPU_LANES; local++, lane++) {
+            msf[lane] = exists;
+            (*first)[lane] = (x & 0xffff) | y << 16;
+            t->payload[lane] = rf2 | (exists ? local << (32 - d->index_bits) : 0);
+        }
+    }
+    t->slot[QPU_SLOT_RF + 2] = t->payload;
+    qpu_set_msf(t, &msf);
+}
+
+static void start_thread(struct qpu_thread *t, struct qpu_worker_run *run, uint64_t supergroup,
+                         uint32_t batch)
+{
+    const struct qpu_dispatch *d = run->dispatch;
+    const size_t cleared = offsetof(struct qpu_thread, slot) + QPU_SLOT_RF * sizeof *t->slot;
+
+    /* The register file starts as zero: on the device it holds what the thread before left. */
+    memset((char *)t + cleared, 0, sizeof *t - cleared);
+    set_payload(t, d, supergroup, batch);
+    t->worker = &run->worker;
+    t->uniform_va = d->cfg[6];
+    t->thread_index = run->thread_index;
+    t->tmu_config = UINT32_MAX;
+    t->tmu_fifo_limit = d->cfg[5] & CFG5_FOUR_THREADS ? QPU_TMU_FIFO / 4 : QPU_TMU_FIFO;
+    t->last_section = d->cfg[5] & CFG5_SINGLE_SEGMENT;
+    t->resume = d->program.uop;
+    if (run->labels) {
+        t->labels = &run->labels[t - run->threads];
+        qpu_flow_start(t);
+    }
+}
+
+/* Count a batch that has ended. */
+static bool spend(struct qpu_worker_run *run, uint64_t instructions)
+{
+    struct vgpu_budget *budget = &run->dispatch->budget;
+
+    run->worker.instructions += instructions;
+    if (vgpu_budget_spend(budget, instructions))
+        return true;
+    snprintf(run->worker.error, sizeof run->worker.error,
+             "hang: a dispatch ran more than %" PRIu64 " instructions", budget->limit);
+    return false;
+}
+
+/* Run batches that may wait for each other: round after round, up to the next barrier. */
+static bool run_together(struct qpu_worker_run *run, uint64_t supergroup, uint32_t batches)
+{
+    for (uint32_t b = 0; b < batches; b++) {
+        start_thread(&run->threads[b], run, supergroup, b);
+        run->threads[b].thread_index = (run->thread_index + b) % run->dispatch->hardware_threads;
+    }
+    for (;;) {
+        uint32_t waiting = 0, ended = 0;
+
+        for (uint32_t b = 0; b < batches; b++) {
+            struct qpu_thread *t = &run->threads[b];
+
+            if (t->state != QPU_ENDED)
+                qpu_thread_run(t);
+            if (t->state == QPU_FAILED)
+                return false;
+            waiting += t->state == QPU_AT_BARRIER;
+            ended += t->state == QPU_ENDED;
+        }
+        if (ended == batches)
+            break;
+        if (waiting != batches) {
+            snprintf(run->worker.error, sizeof run->worker.error,
+                     "hang: of %" PRIu32 " batches in supergroup %" PRIu64 ", %" PRIu32
+                     " wait at a barrier that the others ended without reaching",
+                     batches, supergroup, waiting);
+            return false;
+        }
+    }
+    for (uint32_t b = 0; b < batches; b++)
+        if (!spend(run, run->threads[b].instructions))
+            return false;
+    return true;
+}
+
+static bool run_alone(struct qpu_worker_run *run, uint64_t supergroup, uint32_t batch)
+{
+    struct qpu_thread *t = run->threads;
+
+    start_thread(t, run, supergroup, batch);
+    qpu_thread_run(t);
+    return t->state == QPU_ENDED && spend(run, t->instructions);
+}
+
+bool qpu_run_supergroup(struct qpu_worker_run *run, uint64_t supergroup)
+{
+    uint32_t batches = qpu_batches_of(run->dispatch, supergroup);
+
+    if (run->dispatch->program.uses_barrier)
+        return run_together(run, supergroup, batches);
+    for (uint32_t b = 0; b < batches; b++)
+        if (!run_alone(run, supergroup, b))
+            return false;
+    return true;
+}
+
+/*
+ * Let the access map show what the dispatch's other threads would touch. Scratch memory lies by thread index,
+ * and a chip gives batches to whichever thread is free, while here all run as thread 0: so the first batch
+ * (or those that run together with it) runs as each other thread, too, and what it writes is taken back. What
+ * later batches need beyond that is on the same pages or the page behind them: a thread's registers and
+ * spills are few. A thread whose scratch memory is not mapped fails, as it would on a chip.
+ */
+bool qpu_rehearse(struct qpu_worker_run *run)
+{
+    const struct qpu_dispatch *d = run->dispatch;
+    bool ended = true;
+
+    run->worker.memory.undoable = true;
+    for (uint32_t i = 1; i < d->hardware_threads && ended; i++) {
+        run->thread_index = i;
+        ended = d->program.uses_barrier ? run_together(run, 0, qpu_batches_of(d, 0)) : run_alone(run, 0, 0);
+        qpu_undo(&run->worker.memory);
+        run->dispatch->budget.used = 0;
+    }
+    run->thread_index = 0;
+    run->worker.memory.undoable = false;
+    if (ended)
+        run->worker.instructions = run->worker.bytes_read = run->worker.bytes_written = 0;
+    else
+        run->failed = 0;
+    return ended;
+}

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Supergroups of a dispatch into batches of sixteen lanes, and batches into threads that run. Internal to the
+ * compute engine. Sources: see v3d_csd.c.
+ */
+#ifndef GRAMOPHONE_V3D_QPU_DISPATCH_H
+#define GRAMOPHONE_V3D_QPU_DISPATCH_H
+
+#include "v3d_qpu_thread.h"
+#include "workers.h"
+
+/* Flags in configuration word 5. */
+enum {
+    CFG5_FOUR_THREADS = 1,
+    CFG5_SINGLE_SEGMENT = 2,
+    CFG5_PROPAGATE_NAN = 4,
+    CFG5_FLAGS = 7,
+};
+
+struct qpu_dispatch {
+    enum v3d_version version;
+    const uint32_t *cfg;
+    uint32_t hardware_threads;    /* that the GPU holds at once: scratch memory has room for no more */
+    uint32_t count[3], offset[3]; /* workgroups */
+    uint32_t workgroup_size, workgroups_per_supergroup, index_bits;
+    uint64_t workgroups, supergroups;
+    struct qpu_program program;
+    struct vgpu_budget budget;
+};
+
+struct qpu_worker_run {
+    struct qpu_dispatch *dispatch;
+    struct qpu_worker worker;
+    struct qpu_thread *threads; /* one, or with barriers as many as a supergroup has batches */
+    struct qpu_labels *labels;  /* as many, or NULL: they are not followed */
+    uint32_t
+        thread_index; /* of the GPU's thread that runs a batch, or the first of those that run together */
+    uint64_t failed;  /* supergroup, or UINT64_MAX */
+};
+
+/* How many batches a supergroup has. */
+uint32_t qpu_batches_of(const struct qpu_dispatch *dispatch, uint64_t supergroup);
+
+/* Run a supergroup to its end. False: the worker says why. */
+bool qpu_run_supergroup(struct qpu_worker_run *run, uint64_t supergroup);
+
+/* Let the access map show what the dispatch's other threads would touch. */
+bool qpu_rehearse(struct qpu_worker_run *run);
+
+#endif
