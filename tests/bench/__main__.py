@@ -12,14 +12,15 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from tests.bench import bifrost, history, host, mali, networks, optee, startup
+from tests.bench import bifrost, history, host, mali, networks, optee, shaders, startup
 from tests.bench import format as format_bench
 from trace_format.errors import GramophoneError
 
 NETWORKS = ("lenet", *networks.LARGE)
 HOST = {f"host-{name}": name for name in NETWORKS}
 STARTUP = {f"startup-{name}": name for name in ("lenet", "mobilenet")}
-SUBJECTS = ("format", "mali", "bifrost", "optee", *NETWORKS, *HOST, "host-large", *STARTUP)
+SHADERS = {f"shaders-{name}": name for name in NETWORKS}
+SUBJECTS = ("format", "mali", "bifrost", "optee", *NETWORKS, *HOST, "host-large", *STARTUP, *SHADERS)
 
 
 def main() -> None:
@@ -28,6 +29,7 @@ def main() -> None:
     parser.add_argument("subjects", nargs="*", help=f"what to measure; default: {' '.join(SUBJECTS)}")
     parser.add_argument("--json", action="store_true", help="one JSON object on standard output")
     parser.add_argument("--history", type=Path, help="append the figures to this file; print what has changed")
+    parser.add_argument("--before", metavar="REVISION", help="shaders-*: measure this revision in turn, too")
     options = parser.parse_args()
     subjects = options.subjects or SUBJECTS
     unknown = set(subjects) - set(SUBJECTS)
@@ -38,8 +40,9 @@ def main() -> None:
     except GramophoneError as error:
         parser.error(str(error))
     rows = [networks.measure(name) for name in subjects if name in NETWORKS]
+    speeds = [shaders.measure(SHADERS[name], options.before) for name in subjects if name in SHADERS]
     malis = [mali.measure(name) for name in mali.ORIGINAL] if "mali" in subjects else []
-    shaders = [bifrost.measure(name) for name in bifrost.CONVOLUTIONS] if "bifrost" in subjects else []
+    bifrosts = [bifrost.measure(name) for name in bifrost.CONVOLUTIONS] if "bifrost" in subjects else []
     parsing = format_bench.measure() if "format" in subjects else {}
     on_host = [cost for name in subjects if name in HOST for cost in host.measure(HOST[name])]
     on_host += host.measure_large() if "host-large" in subjects else []
@@ -52,7 +55,8 @@ def main() -> None:
         "firmware_bytes": firmware,
         "mali": [dataclasses.asdict(row) for row in malis],
         "mali_firmware_bytes": mali_firmware,
-        "bifrost": [dataclasses.asdict(row) for row in shaders],
+        "bifrost": [dataclasses.asdict(row) for row in bifrosts],
+        "shaders": [dataclasses.asdict(row) for row in speeds],
         "optee": in_optee,
         "host": [dataclasses.asdict(cost) for cost in on_host],
         "startup": [dataclasses.asdict(row) for row in starts],
@@ -70,8 +74,10 @@ def main() -> None:
     if malis:
         console.print(_columns("recording", [row.name for row in malis], mali.lines(malis)))
         console.print(_plain("firmware, mali_g71 on qemu-virt, ES256 (bytes)", mali_firmware, "{:,}"))
-    if shaders:
-        console.print(_columns("\nvirtual Mali", [row.name for row in shaders], bifrost.lines(shaders)))
+    if bifrosts:
+        console.print(_columns("\nvirtual Mali", [row.name for row in bifrosts], bifrost.lines(bifrosts)))
+    if speeds:
+        console.print(_columns("\nvirtual V3D", [row.name for row in speeds], shaders.lines(speeds)))
     if in_optee:
         console.print(_plain("OP-TEE", in_optee, "{:,}"))
     if on_host:
