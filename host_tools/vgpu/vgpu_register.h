@@ -15,6 +15,11 @@ struct vgpu_register {
     uint8_t access;   /* VGPU_READ | VGPU_WRITE; 0: not modelled */
 };
 
+/* A register's value after a reset, of a GPU that otherwise has another's table. */
+struct vgpu_reset {
+    uint32_t offset, value;
+};
+
 struct vgpu_block {
     const char *name;
     uint32_t offset, bytes;

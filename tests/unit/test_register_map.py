@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
+from typing import Any
 
 import pytest
 from markdown_it import MarkdownIt
@@ -26,7 +28,33 @@ def test_names_in_c(name: str, c_name: str) -> None:
     assert register_map.c_name(name) == c_name
 
 
-@pytest.mark.parametrize("name", register_map.MAPS)
+def is_a_difference(name: str) -> bool:
+    return register_map.other_resets(profile.load(name)) is not None
+
+
+@pytest.mark.parametrize("name", [name for name in register_map.MAPS if is_a_difference(name)])
+def test_the_map_of_a_gpu_that_is_like_another_has_what_differs(name: str) -> None:
+    gpu = profile.load(name)
+    resets = {c: int(value, 16) for c, value in re.findall(r"\{(\w+), (0x[0-9a-f]+)u\}", register_map.emit(name))}
+    like, own = ({register_map.c_name(n): r for n, r in described(g).items()} for g in (gpu.like, name))
+    assert resets == {c: own[c].reset for c in own if own[c] != like[c]}
+    assert {dataclasses.replace(own[c], reset=like[c].reset) for c in own} == set(like.values())
+
+
+def test_a_gpu_that_differs_in_more_has_a_whole_map() -> None:
+    assert [name for name in register_map.MAPS if is_a_difference(name)] == ["mali_g31", "mali_g52r1", "mali_g72"]
+    g72 = profile.load("mali_g72")
+    offset, register = next(iter(g72.registers.items()))
+    changes: list[dict[str, Any]] = [
+        {"registers": {**g72.registers, offset: dataclasses.replace(register, writable=not register.writable)}},
+        {"bit_names": {}},
+        {"like": ""},
+    ]
+    for change in changes:
+        assert register_map.other_resets(dataclasses.replace(g72, **change)) is None
+
+
+@pytest.mark.parametrize("name", [name for name in register_map.MAPS if not is_a_difference(name)])
 def test_the_map_has_every_register_once(name: str) -> None:
     gpu = profile.load(name)
     text = register_map.emit(name)

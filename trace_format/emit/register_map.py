@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
+from itertools import zip_longest
 from pathlib import PurePosixPath
 
 from trace_format.profile import Block, Profile, Register, load, names
@@ -15,11 +17,11 @@ READ, WRITE = 1, 2  # VGPU_READ and VGPU_WRITE of host_tools/vgpu/vgpu_register.
 
 
 def emit(gpu: str) -> str:
-    """The text of the header for a GPU of MAPS."""
+    """The text of the header for a GPU of MAPS: its whole map, or what differs from the GPU that it is like."""
     profile = load(gpu)
     file, prefix = MAPS[gpu]
     guard = "GRAMOPHONE_" + PurePosixPath(file).stem.upper() + "_H"
-    rows = table(profile)
+    resets = other_resets(profile)
     lines = [
         "/* clang-format off */",
         "/*",
@@ -29,6 +31,38 @@ def emit(gpu: str) -> str:
         f"#ifndef {guard}",
         f"#define {guard}",
         "",
+        *(_whole(profile, prefix) if resets is None else _difference(profile, prefix, resets)),
+        "",
+        "#endif",
+    ]
+    return "\n".join([*lines, ""])
+
+
+def other_resets(profile: Profile) -> dict[str, Register] | None:
+    """Registers whose reset value alone is not that of the GPU this is like, by name; None: more differs."""
+    if not profile.like:
+        return None
+    like = load(profile.like)
+    pairs = list(zip_longest(table(profile), table(like)))
+    if profile.bit_names != like.bit_names or any(
+        one is None or two is None or one[:2] != two[:2] or replace(one[2], reset=two[2].reset) != two[2]
+        for one, two in pairs
+    ):
+        return None
+    return {name: one for (name, _, one), (_, _, two) in pairs if one != two}
+
+
+def _difference(profile: Profile, prefix: str, resets: dict[str, Register]) -> list[str]:
+    rows = [f"{{{c_name(name)}, {register.reset:#010x}u}}," for name, register in resets.items()]
+    return [
+        f"/* struct vgpu_reset, where it is not as of {profile.like}; all else is: register, reset value. */",
+        *_macro(f"{prefix}_RESET_ROWS", rows),
+    ]
+
+
+def _whole(profile: Profile, prefix: str) -> list[str]:
+    rows = table(profile)
+    return [
         "/* Places in the register window, in bytes. */",
         "enum {",
         *_places(profile, prefix),
@@ -48,10 +82,7 @@ def emit(gpu: str) -> str:
         "/* struct vgpu_register, by offset, those of a repeated block once: name, offset, reset value, bits that",
         " * may be set in a write, access (1 read, 2 write; 0: not modelled). */",
         *_macro(f"{prefix}_REGISTER_ROWS", [_register_row(name, register) for name, _, register in rows]),
-        "",
-        "#endif",
     ]
-    return "\n".join([*lines, ""])
 
 
 def table(profile: Profile) -> list[tuple[str, Block, Register]]:

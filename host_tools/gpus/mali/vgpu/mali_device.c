@@ -11,7 +11,6 @@
 #include <string.h>
 
 #define FLUSH_ID_MASK 0x00ffffffu
-#define ID_OF_ARCHITECTURE_6_0 0x60000002u
 
 uint64_t mali_due(struct mali_device *dev)
 {
@@ -59,11 +58,10 @@ static void reset(struct mali_device *dev)
 {
     uint32_t raw = *mali_reg(dev, GPU_IRQ_RAWSTAT), flush = *mali_reg(dev, GPU_LATEST_FLUSH);
     memset(dev->reg, 0, sizeof(dev->reg));
-    for (size_t i = 0; i < dev->chip->register_count; i++)
-        *mali_reg(dev, dev->chip->registers[i].offset) = dev->chip->registers[i].reset;
-    uint32_t id = ((const struct mali_kind *)dev->base.family)->id;
-    if (id)
-        *mali_reg(dev, GPU_ID) = id;
+    for (size_t i = 0; i < mali_register_count; i++)
+        *mali_reg(dev, mali_registers[i].offset) = mali_registers[i].reset;
+    for (size_t i = 0; i < dev->chip->reset_count; i++)
+        *mali_reg(dev, dev->chip->resets[i].offset) = dev->chip->resets[i].value;
     *mali_reg(dev, GPU_IRQ_RAWSTAT) = raw;
     *mali_reg(dev, GPU_LATEST_FLUSH) = flush;
     for (unsigned kind = 0; kind < MALI_POWER_KINDS; kind++)
@@ -86,8 +84,8 @@ static void start(struct vgpu *gpu)
 {
     struct mali_device *dev = mali_device_of(gpu);
     dev->chip = ((const struct mali_kind *)gpu->family)->chip;
-    for (size_t i = 0; i < dev->chip->register_count; i++) {
-        const struct vgpu_register *known = &dev->chip->registers[i];
+    for (size_t i = 0; i < mali_register_count; i++) {
+        const struct vgpu_register *known = &mali_registers[i];
         dev->known[known->offset / 4] = (uint16_t)(i + 1);
         if (known->offset == GPU_LATEST_FLUSH)
             *mali_reg(dev, GPU_LATEST_FLUSH) = known->reset;
@@ -116,7 +114,7 @@ static const struct vgpu_register *find(struct mali_device *dev, uint32_t offset
         vgpu_fail(&dev->base, "%s: %s 0x%04x: unknown register", dev->chip->name, what, offset);
         return NULL;
     }
-    const struct vgpu_register *known = &dev->chip->registers[index - 1];
+    const struct vgpu_register *known = &mali_registers[index - 1];
     if (!(known->access & access)) {
         vgpu_fail(&dev->base, "%s: %s 0x%04x (%s): the register is %s", dev->chip->name, what, offset,
                   known->name,
@@ -273,7 +271,7 @@ static size_t walk(struct vgpu *gpu,
     return mali_mmu_walk(mali_device_of(gpu), visit, ctx);
 }
 
-#define KIND(kind_name, of_chip, gpu_id, shaders)                                                            \
+#define KIND(kind_name, of_chip, shaders)                                                                    \
     {                                                                                                        \
         .family = {.name = kind_name,                                                                        \
                    .window_bytes = MALI_WINDOW_BYTES,                                                        \
@@ -288,15 +286,14 @@ static size_t walk(struct vgpu *gpu,
                    .advance = advance,                                                                       \
                    .memory_changed = memory_changed,                                                         \
                    .walk = walk},                                                                            \
-        .chip = &(of_chip), .id = gpu_id,                                                                    \
+        .chip = &(of_chip),                                                                                  \
     }
 
-static const struct mali_kind g71 = KIND("mali_g71", mali_g71_chip, 0, true);
-static const struct mali_kind g71_registers = KIND("mali_g71-noshaders", mali_g71_chip, 0, false);
-static const struct mali_kind g71_arch60 =
-    KIND("mali_g71-arch60", mali_g71_chip, ID_OF_ARCHITECTURE_6_0, true); /* as Mesa expects it */
-static const struct mali_kind g72 = KIND("mali_g72", mali_g72_chip, 0, true);
-static const struct mali_kind g52r1 = KIND("mali_g52r1", mali_g52r1_chip, 0, true);
-static const struct mali_kind g31 = KIND("mali_g31", mali_g31_chip, 0, true);
+static const struct mali_kind g71 = KIND("mali_g71", mali_g71_chip, true);
+static const struct mali_kind g71_registers = KIND("mali_g71-noshaders", mali_g71_chip, false);
+static const struct mali_kind g71_arch60 = KIND("mali_g71-arch60", mali_g71_arch60_chip, true);
+static const struct mali_kind g72 = KIND("mali_g72", mali_g72_chip, true);
+static const struct mali_kind g52r1 = KIND("mali_g52r1", mali_g52r1_chip, true);
+static const struct mali_kind g31 = KIND("mali_g31", mali_g31_chip, true);
 VGPU_FAMILIES(&g71.family, &g71_registers.family, &g71_arch60.family, &g72.family, &g52r1.family,
               &g31.family);

@@ -77,7 +77,6 @@ struct mali_device {
 struct mali_kind {
     struct vgpu_family family; /* first */
     const struct mali_chip *chip;
-    uint32_t id; /* in place of the profile's GPU_ID, or 0 */
 };
 
 static inline struct mali_device *mali_device_of(struct vgpu *gpu)

@@ -1,13 +1,25 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The Mali G71: its table is mali_register_map.h, generated from trace_format/gpus/mali_g71.toml. */
+/* The register map of the Malis, and how they differ: from headers that are generated from their profiles. */
 #include "mali_chip.h"
+#include "mali_g31_register_map.h"
+#include "mali_g52r1_register_map.h"
+#include "mali_g72_register_map.h"
 #include "mali_register_map.h"
 
-static const struct vgpu_register registers[] = {MALI_REGISTER_ROWS};
+#define ID_OF_ARCHITECTURE_6_0 0x60000002u /* Mesa knows no other of the G71's family */
 
-const struct mali_chip mali_g71_chip = {
-    .name = "mali_g71",
-    .registers = registers,
-    .register_count = sizeof(registers) / sizeof(registers[0]),
-    .warp = 4,
-};
+const struct vgpu_register mali_registers[] = {MALI_REGISTER_ROWS};
+const size_t mali_register_count = sizeof(mali_registers) / sizeof(mali_registers[0]);
+
+static const struct vgpu_reset arch60[] = {{GPU_ID, ID_OF_ARCHITECTURE_6_0}};
+static const struct vgpu_reset g72[] = {MALI_G72_RESET_ROWS};
+static const struct vgpu_reset g52r1[] = {MALI_G52R1_RESET_ROWS};
+static const struct vgpu_reset g31[] = {MALI_G31_RESET_ROWS};
+
+#define RESETS(rows) .resets = (rows), .reset_count = sizeof(rows) / sizeof((rows)[0])
+
+const struct mali_chip mali_g71_chip = {.name = "mali_g71", .warp = 4};
+const struct mali_chip mali_g71_arch60_chip = {.name = "mali_g71", .warp = 4, RESETS(arch60)};
+const struct mali_chip mali_g72_chip = {.name = "mali_g72", .warp = 4, RESETS(g72)};
+const struct mali_chip mali_g52r1_chip = {.name = "mali_g52r1", .warp = 8, RESETS(g52r1)};
+const struct mali_chip mali_g31_chip = {.name = "mali_g31", .warp = 8, RESETS(g31)};
