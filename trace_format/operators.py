@@ -11,16 +11,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from trace_format.actions import Action, Actions, Columns, Op
 from trace_format.errors import ActionError, ActionRangeError
 from trace_format.schema import DType, Operator, SlotKind
-
-if TYPE_CHECKING:
-    from trace_format.trace import Slot  # which checks its actions here
+from trace_format.slots import Slot
 
 BOX = ("label", "score", "left", "top", "right", "bottom")  # columns of a box
 F32, I32 = DType.FLOAT32, DType.INT32

@@ -9,98 +9,34 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 
-from trace_format import codec, cuts, layout, operators, packing, profile
+from trace_format import codec, cuts, layout, operators, packing, profile, slots
 from trace_format.actions import ACTION_DTYPE, Actions
 from trace_format.errors import (
     ChunkHashError,
-    DuplicateSlotError,
     ManifestError,
     OtherPolicyError,
-    ReservedError,
     SectionError,
     SlotError,
     listed,
 )
 from trace_format.schema import (
-    DTYPE_BYTES,
     HEADER_FLAG_RAW,
     MAX_CARVEOUT_BYTES,
-    MAX_RANK,
-    MAX_SLOT_BYTES,
-    MAX_SLOTS,
     MAX_TIME_BUDGET_US,
     PAGE_BYTES,
     SECTION_FLAG_OPTIONAL,
-    SLOT_FLAG_BOUND,
-    DType,
     SectionType,
-    SlotKind,
 )
-from trace_format.schema import (
-    Slot as SlotStruct,
-)
+from trace_format.slots import Slot
 from trace_format.validate import check_actions, job_count
 
 DEFAULT_CHUNK_BYTES = 16384
-
-
-@dataclass(frozen=True)
-class Slot:
-    """A typed input, output or parameter in GPU memory, or an operator's operand there.
-
-    Attributes:
-        name: unique within the trace.
-        kind: direction.
-        dtype: element type.
-        shape: dimensions, outermost first, 1 to 6 of them.
-        strides: bytes from an element to the next along each dimension.
-        address: GPU virtual address of the first element.
-        address_space: GPU address space.
-        bound: the image holds a value, so a caller may leave the slot out.
-        split: number of the axis that is one with the next one for whoever uses the tensor, whose elements lie in
-            memory in groups; kept in the trace's notes, since it is nothing to a device.
-    """
-
-    name: str
-    kind: SlotKind
-    dtype: DType
-    shape: tuple[int, ...]
-    strides: tuple[int, ...]
-    address: int
-    address_space: int = 0
-    bound: bool = False
-    split: int | None = None
-
-    @property
-    def tensor_shape(self) -> tuple[int, ...]:
-        """Shape of the tensor as its users know it, which has the same elements in the same order."""
-        if self.split is None:
-            return self.shape
-        one, two, *others = self.shape[self.split :]
-        return (*self.shape[: self.split], one * two, *others)
-
-    @property
-    def span(self) -> int:
-        """Bytes from the first element's first to the last element's last."""
-        steps = zip(self.shape, self.strides, strict=True)
-        return sum((n - 1) * s for n, s in steps) + DTYPE_BYTES[self.dtype]
-
-    @property
-    def dense_bytes(self) -> int:
-        """Size of its tensor as callers hold it: the elements in C order with nothing between them."""
-        return math.prod(self.shape) * DTYPE_BYTES[self.dtype]
-
-    @property
-    def numpy_dtype(self) -> np.dtype[Any]:
-        """The element type for NumPy."""
-        return np.dtype(self.dtype.name.lower()).newbyteorder("<")
 
 
 @dataclass
@@ -191,7 +127,7 @@ class Trace:
             raise ManifestError(
                 f"{where}time_budget_us is out of range", expected=f"at most {MAX_TIME_BUDGET_US}", found=budget
             )
-        check_slots(self.slots, self.va_bytes, gpu.address_spaces, where)
+        slots.check_slots(self.slots, self.va_bytes, gpu.address_spaces, where)
         check_actions(
             self.actions,
             image_bytes=len(self.image),
@@ -226,7 +162,7 @@ class Trace:
         else:
             for piece in codec.image_pieces(self.image, compress):
                 body.append(layout.Part.encoded(SectionType.IMAGE, piece, compress))
-        if notes := _notes_with_splits(self.notes, self.slots):
+        if notes := slots.notes_with_splits(self.notes, self.slots):
             text = notes_bytes(notes)
             body.append(layout.Part.encoded(SectionType.NOTES, text, compress, SECTION_FLAG_OPTIONAL))
         return layout.assemble(head, body, chunk_bytes, HEADER_FLAG_RAW if self.raw else 0)
@@ -251,7 +187,7 @@ class Trace:
 
     def slot_bytes(self) -> bytes:
         """Content of the slots' section."""
-        return b"".join(_slot_bytes(slot) for slot in self.slots)
+        return b"".join(slots.packed(slot) for slot in self.slots)
 
     @classmethod
     def parse(cls, data: codec.Buffer, file: str = "") -> Trace:
@@ -279,7 +215,7 @@ class Trace:
                     f"chunk {index} is damaged", offset=start, expected=wanted.hex(), found=found.hex()
                 )
         slots_part = sections.one(SectionType.SLOTS)
-        size = SlotStruct.sizeof()
+        size = packing.size_of("slot")
         if slots_part.raw_bytes != manifest["slot_count"] * size:
             raise SectionError(
                 "size of the slots section",
@@ -288,8 +224,8 @@ class Trace:
                 found=slots_part.raw_bytes,
             )
         slot_data = slots_part.decode()
-        slots = [
-            _slot_parse(slot_data[i : i + size], slots_part.offset + (0 if slots_part.codec else i))
+        rows = [
+            slots.parsed(slot_data[i : i + size], slots_part.offset + (0 if slots_part.codec else i))
             for i in range(0, len(slot_data), size)
         ]
         packed_actions = sections.one(SectionType.ACTIONS)
@@ -323,7 +259,7 @@ class Trace:
             image=b"".join(part.view() for part in image_parts),
             carveout_bytes=manifest["carveout_bytes"],
             va_bytes=manifest["va_bytes"],
-            slots=_with_splits(slots, notes.pop(_SPLITS, {})),
+            slots=slots.with_splits(rows, notes.pop(slots.SPLITS, {})),
             meta={key: manifest[key] for key in cls.META_DEFAULTS},
             notes=notes,
             raw=bool(header["flags"] & HEADER_FLAG_RAW),
@@ -345,121 +281,9 @@ class Trace:
         return cls.parse(Path(path).read_bytes(), str(path))
 
 
-_SPLITS = "split_axes"  # in the notes: slot -> axis, as Slot.split
-
-
 def notes_bytes(notes: dict[str, Any]) -> bytes:
     """Content of the notes' section."""
     return json.dumps(notes, sort_keys=True, separators=(",", ":")).encode()
-
-
-def _slot_bytes(slot: Slot) -> bytes:
-    pad = (0,) * (MAX_RANK - len(slot.shape))
-    return packing.pack(
-        "slot",
-        {
-            "name": slot.name,
-            "kind": int(slot.kind),
-            "dtype": int(slot.dtype),
-            "rank": len(slot.shape),
-            "flags": SLOT_FLAG_BOUND if slot.bound else 0,
-            "address_space": slot.address_space,
-            "address": slot.address,
-            "dims": slot.shape + pad,
-            "strides": slot.strides + pad,
-        },
-    )
-
-
-def _slot_parse(data: bytes, offset: int) -> Slot:
-    row = packing.unpack("slot", data, offset)
-    rank = row["rank"]
-    if not 1 <= rank <= MAX_RANK:
-        raise SlotError("rank of a slot", offset=offset, expected=f"1 to {MAX_RANK}", found=rank)
-    if any(row["dims"][rank:]) or any(row["strides"][rank:]):
-        raise ReservedError("unused dimensions of a slot are not zero", offset=offset)
-    if row["flags"] & ~SLOT_FLAG_BOUND:
-        raise ReservedError("reserved slot flags", offset=offset, expected=0, found=hex(row["flags"]))
-    if row["kind"] not in list(SlotKind) or row["dtype"] not in list(DType):
-        raise SlotError(
-            "kind or element type of a slot",
-            offset=offset,
-            found=(row["kind"], row["dtype"]),
-            expected="known ones",
-        )
-    return Slot(
-        row["name"],
-        SlotKind(row["kind"]),
-        DType(row["dtype"]),
-        tuple(row["dims"][:rank]),
-        tuple(row["strides"][:rank]),
-        row["address"],
-        row["address_space"],
-        bool(row["flags"] & SLOT_FLAG_BOUND),
-    )
-
-
-def check_slots(slots: list[Slot], va_bytes: int, address_spaces: int, where: str = "") -> None:
-    """Raise the error of the first slot that breaks a rule: SlotError, DuplicateSlotError."""
-    if len(slots) > MAX_SLOTS:
-        raise SlotError(f"{where}too many slots", expected=f"at most {MAX_SLOTS}", found=len(slots))
-    seen = set()
-    for slot in slots:
-        if not slot.name or slot.name in seen:
-            raise DuplicateSlotError(f"{where}slot name {slot.name!r} is empty or used twice")
-        seen.add(slot.name)
-        if len(slot.shape) != len(slot.strides) or not 1 <= len(slot.shape) <= MAX_RANK:
-            raise SlotError(f"{where}slot {slot.name}: rank", expected=f"1 to {MAX_RANK}", found=len(slot.shape))
-        if not 0 <= slot.address_space < address_spaces:
-            raise SlotError(
-                f"{where}slot {slot.name}: no such address space",
-                expected=f"less than {address_spaces}",
-                found=slot.address_space,
-            )
-        size = DTYPE_BYTES[slot.dtype]
-        for dim, stride in zip(slot.shape, slot.strides, strict=True):
-            if not 0 < dim <= 0xFFFFFFFF or not size <= stride <= 0xFFFFFFFF:
-                raise SlotError(
-                    f"{where}slot {slot.name}: dimension {dim} with stride {stride}",
-                    expected=f"at least 1 with at least {size}",
-                    found=(dim, stride),
-                )
-        if slot.address % size or any(stride % size for stride in slot.strides):
-            raise SlotError(f"{where}slot {slot.name}: address or stride is not a multiple of the element size")
-        if slot.address + slot.span > va_bytes:
-            raise SlotError(
-                f"{where}slot {slot.name} reaches beyond va_bytes",
-                expected=va_bytes,
-                found=slot.address + slot.span,
-            )
-        if slot.dense_bytes > MAX_SLOT_BYTES:
-            raise SlotError(
-                f"{where}slot {slot.name}: size of its tensor",
-                expected=f"at most {MAX_SLOT_BYTES}",
-                found=slot.dense_bytes,
-            )
-
-
-def _notes_with_splits(notes: dict[str, Any], slots: list[Slot]) -> dict[str, Any]:
-    splits = {slot.name: slot.split for slot in slots if slot.split is not None}
-    return {**notes, _SPLITS: splits} if splits else notes
-
-
-def _with_splits(slots: list[Slot], splits: Any) -> list[Slot]:
-    """The slots with what the notes say of their axes.
-
-    Raises:
-        SectionError: that is not an object of names and axes that have a next one.
-    """
-    found = {slot.name: slot for slot in slots}
-    for name, axis in splits.items() if isinstance(splits, dict) else [("", splits)]:
-        slot = found.get(name)
-        if slot is None or type(axis) is not int or not 0 <= axis < len(slot.shape) - 1:
-            raise SectionError(
-                f"notes: {_SPLITS} of slot {name!r}", expected="an axis that has a next one", found=repr(axis)
-            )
-        found[name] = replace(slot, split=axis)
-    return [found[slot.name] for slot in slots]
 
 
 def _notes(part: layout.Part) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from trace_format.errors import printable
 from trace_format.operators import operands
 from trace_format.profile import Job, Register
 from trace_format.schema import PAGE_BYTES, SlotKind
-from trace_format.trace import Slot
+from trace_format.slots import Slot
 
 ACKNOWLEDGES = re.compile(r"\.(INT_CLR|IRQ_CLEAR)$")  # names of registers that do, of all profiles
 

@@ -24,7 +24,8 @@ from host_tools.vgpu.binding import ACCESS_READ, ACCESS_READ_FIRST, ACCESS_WRITT
 from trace_format.actions import Action, Columns, Op
 from trace_format.operators import operands
 from trace_format.schema import PAGE_BYTES, SlotKind
-from trace_format.trace import Slot, Trace
+from trace_format.slots import Slot
+from trace_format.trace import Trace
 
 # Labels: the image and what else the trace brings; memory that nobody has written; registers that a thread has not
 # written; inputs of an earlier replay; from FIRST_SLOT on, slots.

@@ -19,7 +19,8 @@ from trace_format.actions import MAP_WRITE, Action, Op
 from trace_format.operators import operands
 from trace_format.profile import Job
 from trace_format.schema import PAGE_BYTES
-from trace_format.trace import Slot, Trace
+from trace_format.slots import Slot
+from trace_format.trace import Trace
 
 
 @dataclass

@@ -23,7 +23,8 @@ from host_tools.vgpu.binding import ACCESS_READ, ACCESS_READ_FIRST, ACCESS_WRITT
 from trace_format.actions import Action, Op
 from trace_format.operators import operands
 from trace_format.schema import PAGE_BYTES
-from trace_format.trace import Slot, Trace
+from trace_format.slots import Slot
+from trace_format.trace import Trace
 
 NOBODY, TRACE, CLEARED, SLOT, JOB = "nobody", "trace", "cleared", "slot", "job"
 

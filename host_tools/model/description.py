@@ -11,7 +11,8 @@ from trace_format.operands import Operand
 from trace_format.operators import OPERATORS
 from trace_format.profile import Profile
 from trace_format.schema import PAGE_BYTES, Operator
-from trace_format.trace import Slot, Trace
+from trace_format.slots import Slot
+from trace_format.trace import Trace
 
 
 def describe_action(action: Action, gpu: Profile, slots: list[Slot]) -> str:

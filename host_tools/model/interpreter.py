@@ -24,7 +24,8 @@ from host_tools.vgpu.binding import VgpuError, VirtualGpu
 from trace_format import operators
 from trace_format.actions import ACTIONS, ALL_BITS, FLAG_IGNORE, Action, Op, actions_of
 from trace_format.schema import PAGE_BYTES, Operator, SlotKind
-from trace_format.trace import Slot, Trace
+from trace_format.slots import Slot
+from trace_format.trace import Trace
 
 MAX_POLLS = 100_000
 MAP_NORESERVE = 0x4000  # Linux; the mmap module names it since Python 3.13

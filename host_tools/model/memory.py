@@ -29,7 +29,8 @@ from trace_format import operators
 from trace_format.actions import MAP_WRITE, Action, Actions, Columns, Op, Type, action, array_of, ops_with
 from trace_format.errors import ManifestError, SlotError
 from trace_format.schema import MAX_CARVEOUT_BYTES, PAGE_BYTES, SlotKind
-from trace_format.trace import Slot, Trace
+from trace_format.slots import Slot
+from trace_format.trace import Trace
 
 BLOCK_PAGES = 512  # pages in front of others move by so many: what blocks of a page table can map stays so
 _INITIAL = (Op.UPLOAD, Op.CLEAR)

@@ -23,7 +23,8 @@ from host_tools.vgpu.binding import ACCESS_COMMAND, ACCESS_READ_FIRST, ACCESS_WR
 from trace_format.actions import Action, Op
 from trace_format.operators import operands
 from trace_format.schema import PAGE_BYTES, SlotKind
-from trace_format.trace import Slot, Trace
+from trace_format.slots import Slot
+from trace_format.trace import Trace
 
 _CHANGED = ACCESS_COMMAND | ACCESS_WRITTEN
 FIRST_SEED = 0  # of inputs in place of the recording's own

@@ -26,7 +26,8 @@ from host_tools.model.slot_places import bytes_of
 from trace_format.actions import Actions, Columns, Op
 from trace_format.profile import Profile
 from trace_format.schema import PAGE_BYTES, SlotKind
-from trace_format.trace import Slot, Trace
+from trace_format.slots import Slot
+from trace_format.trace import Trace
 
 
 @dataclass(frozen=True)

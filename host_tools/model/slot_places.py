@@ -12,7 +12,7 @@ from host_tools.model.frames import Mask, Page
 from host_tools.model.memory import Memory
 from host_tools.support.pages import pieces
 from trace_format.schema import PAGE_BYTES
-from trace_format.trace import Slot
+from trace_format.slots import Slot
 
 
 def places(memory: Memory, slot: Slot) -> Iterator[tuple[Page, slice, slice]]:

@@ -10,7 +10,8 @@ from trace_format import policy
 from trace_format.errors import listed, printable
 from trace_format.operators import OPERATORS, used
 from trace_format.schema import SlotKind
-from trace_format.trace import Slot, Trace
+from trace_format.slots import Slot
+from trace_format.trace import Trace
 
 SECOND_US = 1_000_000
 

@@ -17,7 +17,8 @@ from trace_format.actions import Actions, Columns, Op, Type, rewritten
 from trace_format.errors import SlotError
 from trace_format.operators import operations
 from trace_format.schema import PAGE_BYTES, SlotKind
-from trace_format.trace import Slot, Trace
+from trace_format.slots import Slot
+from trace_format.trace import Trace
 
 
 def bind(trace: Trace, values: Mapping[str, NDArray[Any]]) -> Trace:

@@ -23,7 +23,7 @@ from trace_format.actions import Action, Actions, Columns, Op, action, actions_o
 from trace_format.errors import SlotError, listed
 from trace_format.operators import operations
 from trace_format.schema import Operator, SlotKind
-from trace_format.trace import Slot
+from trace_format.slots import Slot
 
 NEXT = ".next"  # ends the name of the operand that is written where a slot of callers lies
 

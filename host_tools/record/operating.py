@@ -25,7 +25,8 @@ from host_tools.support.tensors import boxes_found
 from trace_format.actions import MAP_READ, Action, Actions, Columns, Op, Type, action, array_of, rewritten
 from trace_format.operators import BOX, OPERATORS
 from trace_format.schema import DTYPE_BYTES, PAGE_BYTES, DType, Operator, SlotKind
-from trace_format.trace import Slot, Trace
+from trace_format.slots import Slot
+from trace_format.trace import Trace
 
 Shape = tuple[int, ...]
 Array = NDArray[Any]

@@ -21,7 +21,8 @@ from host_tools.model.observe import Observation, observe
 from host_tools.record.tensors import WORD, PairedMemory, Placement, find, joined, pairs_of, split_shape
 from trace_format.actions import ACTION_DTYPE, Action, Columns, Op, action
 from trace_format.schema import PAGE_BYTES, DType, SlotKind
-from trace_format.trace import Slot, Trace
+from trace_format.slots import Slot
+from trace_format.trace import Trace
 
 Tensors = Mapping[str, NDArray[np.float32]]
 Words = dict[int, NDArray[np.uint32]]

@@ -13,7 +13,8 @@ from host_tools.runners.replay import InputError, Tensor
 from host_tools.support.tensors import npy
 from trace_format.errors import listed
 from trace_format.schema import SlotKind
-from trace_format.trace import Slot, Trace
+from trace_format.slots import Slot
+from trace_format.trace import Trace
 
 
 @dataclass

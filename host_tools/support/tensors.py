@@ -23,7 +23,8 @@ from host_tools.support.npy import MAGIC, MAX_HEADER_BYTES, squeezed
 from trace_format import operators
 from trace_format.errors import GramophoneError, SlotError, listed, printable
 from trace_format.schema import SlotKind
-from trace_format.trace import Slot, Trace
+from trace_format.slots import Slot
+from trace_format.trace import Trace
 
 ZIP_MAGIC = b"PK"
 # What zipfile raises for a file that is no zip archive, is damaged, encrypted, or packed in another way.

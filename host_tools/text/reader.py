@@ -31,7 +31,8 @@ from trace_format.schema import (
     SlotKind,
 )
 from trace_format.schema import Manifest as ManifestStruct
-from trace_format.trace import DEFAULT_CHUNK_BYTES, Slot, Trace, check_slots
+from trace_format.slots import Slot, check_slots
+from trace_format.trace import DEFAULT_CHUNK_BYTES, Trace
 
 _SLOT = re.compile(
     rf"slot\s+({QUOTED})\s+(\w+)\s+(\w+)\s+\[([\d\s,]*)\]\s+strides\s+\[([\d\s,]*)\]\s+at\s+(\w+)\s+as(\d+)(\s+bound)?"

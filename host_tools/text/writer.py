@@ -13,7 +13,8 @@ from host_tools.text.storage import NAMES, Storage, is_canonical, notes_of, stor
 from host_tools.text.words import quoted, value_words
 from trace_format.actions import ACTIONS, Action, Op, Type, actions_of
 from trace_format.schema import Codec, SectionType
-from trace_format.trace import Slot, Trace
+from trace_format.slots import Slot
+from trace_format.trace import Trace
 
 VERSION = 1
 FIRST_LINE = f"gramophone-trace {VERSION}"

@@ -25,7 +25,8 @@ from tests.support.mali_watch import LATENCY_NS, PAGE, Part, Watch
 from trace_format import profile
 from trace_format.actions import MAP_WRITE, Columns, Op, actions_of
 from trace_format.schema import SlotKind
-from trace_format.trace import Slot, Trace
+from trace_format.slots import Slot
+from trace_format.trace import Trace
 
 # name, address, shape, strides; kinds are by place, as in every recording of these
 Row = tuple[str, int, tuple[int, ...], tuple[int, ...]]

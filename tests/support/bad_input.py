@@ -24,7 +24,8 @@ from tests.support.attestation_samples import attest, claims_of
 from tests.support.signing_samples import EDDSA, ES256
 from trace_format.actions import MAP_READ, MAP_WRITE, Op, action, array_of
 from trace_format.schema import PAGE_BYTES, DType, SlotKind
-from trace_format.trace import Slot, Trace
+from trace_format.slots import Slot
+from trace_format.trace import Trace
 
 SHAPE = (2, 3)
 STRIDES = (12, 4)

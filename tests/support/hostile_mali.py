@@ -10,7 +10,8 @@ from trace_format import errors, profile
 from trace_format.actions import ALL_BITS, MAP_EXECUTE, MAP_READ, MAP_WRITE, Action, Op, action, array_of
 from trace_format.policy import PolicyError
 from trace_format.schema import HEADER_FLAG_RAW, DType, SlotKind
-from trace_format.trace import Slot, Trace
+from trace_format.slots import Slot
+from trace_format.trace import Trace
 
 GPU = profile.load(MALI)
 SPACES, LINES = GPU.address_spaces, len(GPU.interrupts)

@@ -15,7 +15,8 @@ from trace_format import errors
 from trace_format.actions import MAP_READ, Action, Op, action
 from trace_format.operators import OPERATORS
 from trace_format.schema import DType, Operator, SlotKind
-from trace_format.trace import Slot, Trace
+from trace_format.slots import Slot
+from trace_format.trace import Trace
 
 ALL = tuple(OPERATORS)
 META = {"name": "small", "security_version": MIN_SECURITY_VERSIONS[V3D]}

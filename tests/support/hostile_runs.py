@@ -17,7 +17,8 @@ from tests.support.mali_samples import job_header
 from tests.support.replayer_samples import PAGE, VA, read, register, signed, write
 from trace_format.actions import MAP_EXECUTE, MAP_READ, MAP_WRITE, Action, Op, action, array_of
 from trace_format.schema import DType, SlotKind
-from trace_format.trace import Slot, Trace
+from trace_format.slots import Slot
+from trace_format.trace import Trace
 
 WHEN_IT_RUNS = Unseen("it depends on what the GPU does, or on what was done before")
 CODE_FLAGS = 5  # propagate NaNs, threading: what Mesa's driver sets besides the address

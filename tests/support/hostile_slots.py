@@ -8,7 +8,8 @@ from tests.support.hostile_rows import HUGE, Edit, OfDevice, OfHost, Unseen, goo
 from tests.support.replayer_samples import PAGE, Parts
 from trace_format import errors
 from trace_format.schema import DType, SectionType, SlotKind
-from trace_format.trace import Slot, Trace
+from trace_format.slots import Slot
+from trace_format.trace import Trace
 
 BAD, RESERVED = errors.SlotError, errors.ReservedError
 

@@ -15,7 +15,8 @@ import numpy as np
 from tests.support.mali_samples import job_header
 from trace_format import profile
 from trace_format.actions import ACTION_DTYPE, ALL_BITS, MAP_EXECUTE, MAP_READ, MAP_WRITE, Action, Op, action
-from trace_format.trace import Slot, Trace
+from trace_format.slots import Slot
+from trace_format.trace import Trace
 
 PAGE = 4096
 GPU = profile.load("mali_g71")

@@ -18,7 +18,8 @@ from tests.support.replayer_samples import PAGE, VA, Device
 from trace_format.actions import MAP_READ, MAP_WRITE, Action, Op, action, array_of
 from trace_format.operators import OPERATORS
 from trace_format.schema import DTYPE_BYTES, DType, Operator, SlotKind
-from trace_format.trace import Slot, Trace
+from trace_format.slots import Slot
+from trace_format.trace import Trace
 
 Array = NDArray[Any]
 GAP = 3  # elements left out between rows

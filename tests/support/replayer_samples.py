@@ -30,7 +30,8 @@ from trace_format.operators import OPERATORS
 from trace_format.schema import Action as ActionStruct
 from trace_format.schema import Codec, DType, Operator, Section, SectionType, SlotKind
 from trace_format.schema import Header as HeaderStruct
-from trace_format.trace import Slot, Trace
+from trace_format.slots import Slot
+from trace_format.trace import Trace
 
 GPU = profile.load("v3d42")
 ES256 = FileSigner(ec.derive_private_key(0x6772616D6F70686F6E65, ec.SECP256R1()))  # no secret

@@ -10,7 +10,8 @@ from tests.support.qpu_bench import END, ONE_SECTION
 from tests.support.replayer_samples import write
 from trace_format.actions import MAP_EXECUTE, MAP_READ, MAP_WRITE, Action, Op, action, array_of
 from trace_format.schema import PAGE_BYTES, DType, SlotKind
-from trace_format.trace import Slot, Trace
+from trace_format.slots import Slot
+from trace_format.trace import Trace
 
 # Two pages of image: shaders, uniforms and the input's recorded value; three that are written.
 CODE, CONSTANTS, INPUT, SCRATCH, OUTPUT = (0x10000 + PAGE_BYTES * i for i in range(5))

@@ -29,7 +29,8 @@ from trace_format.schema import (
     SlotKind,
     Text,
 )
-from trace_format.trace import Slot, Trace
+from trace_format.slots import Slot
+from trace_format.trace import Trace
 
 CARVEOUT = 16 * PAGE_BYTES
 VA_BYTES = 64 * PAGE_BYTES

@@ -35,7 +35,7 @@ from tests.support.log_samples import FIRMWARE, KEYS, TRACES, sample
 from trace_format.actions import Op, action
 from trace_format.schema import DType, SlotKind
 from trace_format.schema.report import Status
-from trace_format.trace import Slot
+from trace_format.slots import Slot
 
 DEVICE = sample()
 CLAIMED = claims_of(DEVICE, TRACES[0])

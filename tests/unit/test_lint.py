@@ -27,7 +27,8 @@ from trace_format import profile
 from trace_format.actions import MAP_EXECUTE, MAP_READ, MAP_WRITE, Action, Op, action, array_of
 from trace_format.errors import TraceError
 from trace_format.schema import DType, SlotKind
-from trace_format.trace import Slot, Trace
+from trace_format.slots import Slot
+from trace_format.trace import Trace
 
 CODE_VA, WORK_VA = 4, 8  # pages
 DONE = write("core0.INT_CLR", 0x80)

@@ -18,7 +18,8 @@ from tee_replayer.status import Report, value_of
 from tests.support.signing_samples import ES256
 from trace_format.actions import MAP_READ, MAP_WRITE, Op, action, array_of
 from trace_format.schema import PAGE_BYTES, DType, SlotKind
-from trace_format.trace import Slot, Trace
+from trace_format.slots import Slot
+from trace_format.trace import Trace
 
 SIZE = 64 * PAGE_BYTES
 SMALL = np.array([0.5, 1, -2], np.float32)

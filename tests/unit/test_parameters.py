@@ -20,7 +20,8 @@ from tests.support.mali_chains import PAGE, RO, RW, Area, header, submit, trace
 from trace_format.actions import MAP_READ, Op, action
 from trace_format.errors import SlotError
 from trace_format.schema import DTYPE_BYTES, DType, SlotKind
-from trace_format.trace import Slot, Trace
+from trace_format.slots import Slot
+from trace_format.trace import Trace
 
 JOBS, BASE, PAGES = 0x100000, 0x200000, 6
 

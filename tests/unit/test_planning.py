@@ -23,7 +23,8 @@ from host_tools.vgpu.binding import ACCESS_WRITTEN
 from tests.support.mali_chains import PAGE, RO, RX, Area, CpuWrite, compute, page, renderer_state, submit, trace
 from trace_format.actions import Op, actions_of
 from trace_format.schema import DType, SlotKind
-from trace_format.trace import Slot, Trace
+from trace_format.slots import Slot
+from trace_format.trace import Trace
 
 CODE, JOBS, WORK = 0x10000000, 0x10200000, 0x20000000
 STATE, PUSH = 0x800, 0x840  # in a page of JOBS

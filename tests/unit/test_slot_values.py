@@ -17,7 +17,8 @@ from tests.support.signing_samples import ES256
 from trace_format.actions import ACTION_DTYPE, MAP_READ, MAP_WRITE, Op, action, array_of
 from trace_format.errors import GramophoneError, listed
 from trace_format.schema import PAGE_BYTES, DType, SlotKind
-from trace_format.trace import Slot, Trace
+from trace_format.slots import Slot
+from trace_format.trace import Trace
 
 PARAMETERS = 11
 FIRST, PAGES = 8, 4  # pages of the carve-out that are mapped

@@ -19,7 +19,8 @@ from trace_format import codec, errors, layout, schema
 from trace_format.actions import ACTION_DTYPE, Op, action
 from trace_format.errors import TraceError
 from trace_format.schema import Codec, DType, SectionType, SlotKind
-from trace_format.trace import DEFAULT_CHUNK_BYTES, Slot, Trace
+from trace_format.slots import Slot
+from trace_format.trace import DEFAULT_CHUNK_BYTES, Trace
 
 HEADER, ENTRY, MANIFEST, SLOT = (
     int(s.sizeof()) for s in (schema.Header, schema.Section, schema.Manifest, schema.Slot)

@@ -43,7 +43,8 @@ from tests.support.small_jobs import (
 )
 from trace_format.actions import Action, Op, action, actions_of, array_of
 from trace_format.schema import PAGE_BYTES, SlotKind
-from trace_format.trace import Slot, Trace
+from trace_format.slots import Slot
+from trace_format.trace import Trace
 
 
 def ids(found: Trace) -> set[str]:

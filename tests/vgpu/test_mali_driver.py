@@ -24,7 +24,8 @@ from tests.support.replayer_samples import PAGE, Device, Parts, Registers, signe
 from trace_format import profile
 from trace_format.actions import ACTION_DTYPE, MAP_EXECUTE, MAP_READ, MAP_WRITE, Action, Op, action
 from trace_format.schema import DType, SlotKind
-from trace_format.trace import Slot, Trace
+from trace_format.slots import Slot
+from trace_format.trace import Trace
 
 GPU = profile.load("mali_g71")
 SPACES, ENTRIES = 8, 512

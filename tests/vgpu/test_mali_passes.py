@@ -38,7 +38,8 @@ from tests.support.mali_samples import BUFFERS, CODE, CONTENTS, DATA, HISTORY, J
 from tests.support.mali_watch import Reference, Watch
 from trace_format.actions import Columns, Op
 from trace_format.schema import DType, SlotKind
-from trace_format.trace import Slot, Trace
+from trace_format.slots import Slot
+from trace_format.trace import Trace
 
 WORK = [CODE + at for at in (0x40000, 0x50000, 0x60000, 0x70000)]  # 5 pages each, nothing saved of them
 CONSTANTS, UNUSED, SCRAP = CODE + 0x80000, CODE + 0x90000, CODE + 0xA0000

@@ -16,7 +16,8 @@ from tests.support import mali_samples as m
 from tests.support.mali_samples import CODE, DATA, HISTORY, JOBS, PAGE, SCRATCH
 from trace_format.actions import Op
 from trace_format.schema import DType, SlotKind
-from trace_format.trace import Slot, Trace
+from trace_format.slots import Slot
+from trace_format.trace import Trace
 
 LATENCY = 6_000
 

@@ -19,7 +19,8 @@ from host_tools.passes import PASSES
 from host_tools.passes.parameters import bind
 from trace_format.actions import ACTION_DTYPE, MAP_READ, MAP_WRITE, Action, Actions, Columns, Op, action
 from trace_format.schema import PAGE_BYTES, DType, SlotKind
-from trace_format.trace import Slot, Trace
+from trace_format.slots import Slot
+from trace_format.trace import Trace
 
 FRAMES = 12
 BASE = 64  # first frame after the image

@@ -27,7 +27,8 @@ from tests.support.operator_samples import on_core, on_host
 from tests.support.replayer_samples import PAGE, VA
 from trace_format.actions import MAP_READ, MAP_WRITE, Op, action, array_of
 from trace_format.schema import DType, SlotKind
-from trace_format.trace import Slot, Trace
+from trace_format.slots import Slot
+from trace_format.trace import Trace
 
 Array = NDArray[Any]
 few = settings(max_examples=5, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -25,7 +25,8 @@ from tests.support.small_jobs import CLEAR, IN, INPUT, OUTPUT, SCRATCH, UPLOAD, 
 from trace_format.actions import Columns, Op
 from trace_format.errors import SlotError
 from trace_format.schema import PAGE_BYTES, SlotKind
-from trace_format.trace import Slot, Trace
+from trace_format.slots import Slot
+from trace_format.trace import Trace
 
 Ints = NDArray[np.int32]
 Spans = list[tuple[int, int]]

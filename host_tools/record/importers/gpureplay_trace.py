@@ -26,7 +26,8 @@ from host_tools.record.importers.gpureplay import BUFFERS, CONTENTS, HISTORY, TA
 from trace_format import layout, profile
 from trace_format.actions import Action, Actions, Op, action, array_of
 from trace_format.schema import MAX_CARVEOUT_BYTES, MAX_SLOTS, PAGE_BYTES, DType, SlotKind
-from trace_format.trace import Slot, Trace
+from trace_format.slots import Slot
+from trace_format.trace import Trace
 
 DEFAULT_GPU = "mali_g71"
 
