@@ -44,6 +44,7 @@ from trace_format.schema import (
     SectionType,
 )
 
+DEFAULT_CHUNK_BYTES = 16384
 STORED_SECTIONS = (SectionType.MANIFEST, SectionType.CHUNKS)
 REQUIRED = (*HEAD_SECTIONS, SectionType.ACTIONS, SectionType.IMAGE)  # never flagged optional
 
@@ -123,14 +124,27 @@ def naming(file: str) -> Iterator[None]:
         raise
 
 
+def chunk_bytes_for(head: list[Part], body: list[Part]) -> int:
+    """Size of chunks: DEFAULT_CHUNK_BYTES, or more where the head has no room for a hash of each."""
+    table_bytes = Header.sizeof() + Section.sizeof() * (len(head) + 1 + len(body))
+    room = MAX_HEAD_BYTES - table_bytes - _stored_bytes(head)
+    size = DEFAULT_CHUNK_BYTES
+    while size < MAX_CHUNK_BYTES and HASH_BYTES * -(-_stored_bytes(body) // size) > room:
+        size *= 2
+    return size
+
+
+def _stored_bytes(parts: list[Part]) -> int:
+    return sum(len(part.stored) + part.padding for part in parts)
+
+
 def assemble(head: list[Part], body: list[Part], chunk_bytes: int, flags: int) -> bytes:
     """A trace file of these sections; the chunk hashes are added to the head."""
     table_bytes = Header.sizeof() + Section.sizeof() * (len(head) + 1 + len(body))
     hashes = _hashes(_padded(body), chunk_bytes)
     head = [*head, Part(SectionType.CHUNKS, b"".join(hashes))]
-    head_bytes, body_bytes = (sum(len(p.stored) + p.padding for p in parts) for parts in (head, body))
-    head_bytes += table_bytes
-    trace_bytes = head_bytes + body_bytes
+    head_bytes = table_bytes + _stored_bytes(head)
+    trace_bytes = head_bytes + _stored_bytes(body)
     table = b""
     offset = table_bytes
     for part in head + body:

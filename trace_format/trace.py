@@ -36,8 +36,6 @@ from trace_format.schema import (
 from trace_format.slots import Slot
 from trace_format.validate import check_actions, job_count
 
-DEFAULT_CHUNK_BYTES = 16384
-
 
 @dataclass
 class Trace:
@@ -141,15 +139,13 @@ class Trace:
         )
         operators.check(self.actions, self.slots, where)
 
-    def build(
-        self, *, compress: bool = True, planes: bool = False, chunk_bytes: int = DEFAULT_CHUNK_BYTES
-    ) -> bytes:
+    def build(self, *, compress: bool = True, planes: bool = False, chunk_bytes: int | None = None) -> bytes:
         """The trace's bytes. The same trace always gives the same bytes.
 
         Args:
             compress: pack what packs well.
             planes: make the image as small as it can be, by byte planes too, which not every device has.
-            chunk_bytes: size of the body's chunks.
+            chunk_bytes: size of the body's chunks; None: as `layout.chunk_bytes_for`.
         """
         self.check()
         head = [
@@ -165,6 +161,7 @@ class Trace:
         if notes := slots.notes_with_splits(self.notes, self.slots):
             text = notes_bytes(notes)
             body.append(layout.Part.encoded(SectionType.NOTES, text, compress, SECTION_FLAG_OPTIONAL))
+        chunk_bytes = chunk_bytes or layout.chunk_bytes_for(head, body)
         return layout.assemble(head, body, chunk_bytes, HEADER_FLAG_RAW if self.raw else 0)
 
     def manifest_bytes(self) -> bytes:

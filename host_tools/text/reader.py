@@ -20,6 +20,7 @@ from host_tools.text.writer import FIRST_LINE
 from trace_format import profile
 from trace_format.actions import Action, array_of
 from trace_format.errors import TraceError
+from trace_format.layout import DEFAULT_CHUNK_BYTES
 from trace_format.schema import (
     MAX_CARVEOUT_BYTES,
     MAX_CHUNK_BYTES,
@@ -32,7 +33,7 @@ from trace_format.schema import (
 )
 from trace_format.schema import Manifest as ManifestStruct
 from trace_format.slots import Slot, check_slots
-from trace_format.trace import DEFAULT_CHUNK_BYTES, Trace
+from trace_format.trace import Trace
 
 _SLOT = re.compile(
     rf"slot\s+({QUOTED})\s+(\w+)\s+(\w+)\s+\[([\d\s,]*)\]\s+strides\s+\[([\d\s,]*)\]\s+at\s+(\w+)\s+as(\d+)(\s+bound)?"

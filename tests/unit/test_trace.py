@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import mmap
 from collections.abc import Callable
 
 import lz4.block
@@ -18,9 +19,10 @@ from tests.support.trace_samples import CARVEOUT, Damage, list_item, offset_of, 
 from trace_format import codec, errors, layout, schema
 from trace_format.actions import ACTION_DTYPE, Op, action
 from trace_format.errors import TraceError
+from trace_format.layout import DEFAULT_CHUNK_BYTES
 from trace_format.schema import Codec, DType, SectionType, SlotKind
 from trace_format.slots import Slot
-from trace_format.trace import DEFAULT_CHUNK_BYTES, Trace
+from trace_format.trace import Trace
 
 HEADER, ENTRY, MANIFEST, SLOT = (
     int(s.sizeof()) for s in (schema.Header, schema.Section, schema.Manifest, schema.Slot)
@@ -794,6 +796,18 @@ def test_codec_refuses_or_decodes_random_bytes(stored: bytes, raw_bytes: int) ->
     except errors.CodecError:
         return
     assert len(raw) == raw_bytes
+
+
+@pytest.mark.parametrize(
+    ("mib", "chunk_bytes"), [(0, 16384), (500, 16384), (540, 32768), (1000, 32768), (1100, 65536), (4096, 65536)]
+)
+def test_chunks_are_as_large_as_the_head_has_room_for_their_hashes(mib: int, chunk_bytes: int) -> None:
+    """A recording of VGG-16 has an image of 528 MiB. Nobody reads these pages, so they take no memory."""
+    head = [layout.Part(SectionType.MANIFEST, bytes(512)), layout.Part(SectionType.SLOTS, bytes(10_000))]
+    body = []
+    if mib:
+        body.append(layout.Part(SectionType.IMAGE, memoryview(mmap.mmap(-1, mib << 20, flags=mmap.MAP_PRIVATE))))
+    assert layout.chunk_bytes_for(head, body) == chunk_bytes
 
 
 def test_notes_are_plain_json() -> None:
