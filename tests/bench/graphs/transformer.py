@@ -35,7 +35,7 @@ def vision_transformer(seed: int, size: int = 224) -> Graph:
         _normalised(net, f"{name}_norm2")
         net.channels = WIDTH
         net.inner_product(f"{name}_fc1", HIDDEN)
-        net.activation("GELU", f"{name}_gelu")
+        net.layer("GELU", f"{name}_gelu", (), "0=1")  # by tanh: ncnn's GPU code knows no other, its CPU code does
         net.inner_product(f"{name}_fc2", WIDTH)
         net.binary(f"{name}_add2", 0, short, net.blob)
     _normalised(net, "norm")
