@@ -35,6 +35,7 @@ def commands(outcome: Outcome) -> set[int]:
     return set((np.flatnonzero(outcome.noted[DATA - BASE :][: 4 * WORDS] & ACCESS_COMMAND) // 4).tolist())
 
 
+LOAD_AT_R0 = "and r0, r0, 0\nadd r0, r0, rf10\nnop; mov tmua, r0\nnop; nop; ldtmu.rf25"
 CASES = {
     "moved": ("nop; mov rf25, rf20", ()),
     "computed with": ("fadd rf25, rf20, rf21; fmul rf24, rf20, rf21", ()),
@@ -54,6 +55,14 @@ CASES = {
     "condition of an access": (f"add.pushz -, rf20, 1\n{STORE}", LANES),
     "flags combined": (f"add.pushz -, rf20, 1\nadd.andz -, rf21, 1\n{STORE}", (*LANES, *OTHERS)),
     "flags pushed over": (f"add.pushz -, rf20, 1\nadd.pushz -, rf22, 1\n{STORE}", ()),
+    "configuration of an access": ("and r0, rf20, 0\nnot tmuc, r0", LANES),
+    "difference": (f"fcmp r0, rf20, rf21\n{LOAD_AT_R0}", (*LANES, *OTHERS)),
+    "difference that goes nowhere": (f"nop; mov r0, 0\nfcmp -, rf20, rf21\n{LOAD_AT_R0}", ()),
+    "flag A as halves": (f"add.pushz -, rf20, 1\nvflna r0\n{LOAD_AT_R0}", LANES),
+    "flag B as bits": (
+        f"add.pushz -, rf20, 1\nadd.pushz -, rf22, 1\nflbpush r0, rf21\n{LOAD_AT_R0}",
+        (*LANES, *OTHERS),
+    ),
     "lanes": ("setmsf -, rf20\nsetmsf -, rf24", LANES),
     "branch": (f"add.pushz -, rf21, 1\nb.anya 0\n{DELAY}", OTHERS),
     "branch by constants": (f"nop; mov rf25, rf20\nxor.pushz -, rf23, 3\nb.anya 0\n{DELAY}", ()),

@@ -86,6 +86,7 @@ LANES = 1 << np.arange(16, dtype=np.uint32)
 HIGH = LANES << np.uint32(16)
 ALL = np.full(16, 0xFFFF, np.uint32)
 QUADS = np.repeat(LANES[::4], 4)
+WHOLE_QUADS = QUADS * 15
 NONE = np.zeros(16, np.uint32)
 LANE_3 = np.where(np.arange(16) == 3, LANES, NONE)
 # The lines; labels of the lanes of rf25 after them.
@@ -113,6 +114,13 @@ EXACT = {
     ),
     "flags replaced": ("add.pushz -, rf20, 1\nadd.pushz -, rf21, 1\nnop; mov.ifa rf25, 1", HIGH),
     "comparison": ("fcmp.pushn -, rf20, rf21\nnop; mov.ifa rf25, 1", LANES | HIGH),
+    "difference": ("fcmp rf25, rf20, rf21", LANES | HIGH),
+    "rows": ("fdx rf25, rf20", WHOLE_QUADS),
+    "columns": ("fdy rf25, rf20", WHOLE_QUADS),
+    "flag A as halves": ("add.pushz -, rf20, 1\nvfla rf25", LANES),
+    "flag B as halves": ("add.pushz -, rf20, 1\nadd.pushz -, rf22, 1\nvflnb rf25", LANES),
+    "flag A as bits": ("add.pushz -, rf20, 1\nflapush rf25, rf21", LANES | HIGH),
+    "flag B as bits": ("add.pushz -, rf20, 1\nadd.pushz -, rf22, 1\nflbpush rf25, rf21", LANES | HIGH),
     "first lane": ("add.pushz -, rf20, 1\nflafirst rf25", ALL),
     "quad": ("nop; mov r5, rf20\nnop; mov rf25, r5", QUADS),
     "replicated": ("nop; mov r5rep, rf20\nnop; mov rf25, r5", NONE + 1),
@@ -158,6 +166,7 @@ def test_labels_that_are_not_implicit_do_not_spread_through_addresses_and_condit
         ("and r0, rf21, 0\nadd r0, r0, rf10\nnop; mov tmua, r0\nnop; nop; ldtmu.rf25", 0xFFFF0000, 0),
         ("and r0, rf20, 0\nadd r0, r0, rf12\nnop; mov unifa, r0\nnop; nop\nnop; nop\nnop; nop; ldunifa", 1, 0),
         ("add.pushz -, rf20, 1\nnop; mov tmud, 1\nnop; mov.ifa tmua, rf11", 0, 0xFFFF),
+        ("and r0, rf20, 0\nnot tmuc, r0", 0, 0xFFFF),
         ("add.pushz -, rf20, 1\nnop; mov.ifa rf25, 1", 0, 0),  # one lane is not written, its old value is read
         # A branch may move the stream of uniforms, from which an address is made later.
         ("add.pushz -, rf20, 1\nb.anya 0\nnop; nop\nnop; nop\nnop; nop", 0xFFFF, 0xFFFF),
@@ -285,8 +294,8 @@ def test_threads_that_wait_for_each_other() -> None:
     """Of two batches each reads what the other has written before the barrier."""
     code = """
     eidx r0; nop; ldunifrf.rf9
-    tidx r1
-    shl r1, r1, 6
+    tidx r1                                    # 0 and 4
+    shl r1, r1, 4
     shl r0, r0, 2
     add r0, r0, r1
     add rf10, rf9, r0; nop; ldunifrf.rf11

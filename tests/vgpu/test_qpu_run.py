@@ -337,7 +337,9 @@ def test_barrier_that_some_never_reach() -> None:
     assert "barrier" in outcome.error
 
 
-def test_thread_index_is_distinct_among_batches_that_run_together() -> None:
+@pytest.mark.parametrize("groups", [1, 2])
+def test_thread_index_is_distinct_among_batches_that_run_together(groups: int) -> None:
+    """Sixteen take two threads of each of the eight QPUs, of which the second is number 2; 32 take all."""
     code = """
         tidx rf30; nop; ldunifrf.r1            # DATA
         shl r0, rf30, 2
@@ -351,9 +353,9 @@ def test_thread_index_is_distinct_among_batches_that_run_together() -> None:
         nop; nop; thrsw
         nop; nop
     """
-    outcome = dispatch(code + END, [DATA], size=256)
+    outcome = dispatch(code + END, [DATA], size=256, groups=(groups, 1, 1), per_supergroup=groups)
     assert (outcome.error, outcome.fault) == ("", None)
-    assert outcome.words(DATA, 17).tolist() == [1] * 16 + [0]
+    assert outcome.words(DATA, 34).tolist() == [1, groups - 1] * 16 + [0] * 2
 
 
 def test_supergroups_with_shared_memory_do_not_overlap() -> None:
@@ -403,10 +405,10 @@ SCRATCH = """
 
 
 def test_tracking_notes_the_scratch_memory_of_all_threads() -> None:
-    """The model runs all batches as one thread; a chip as whichever is free. What is rehearsed leaves nothing."""
+    """The model gives batches to QPUs in turn; a chip to any that is free. What is rehearsed leaves nothing."""
     outcome = dispatch(SCRATCH + END, [DATA, 6], flags=ONE_SECTION, groups=(3, 1, 1), track=True)
     assert (outcome.error, outcome.fault) == ("", None)
-    assert outcome.words(DATA, 32 * 16).tolist() == [3] * 16 + [0] * 31 * 16
+    assert outcome.words(DATA, 32 * 16).reshape(32, 16).tolist() == [[n in (0, 4, 8)] * 16 for n in range(32)]
     scratch = outcome.noted[DATA - BASE :]
     assert (scratch[: 32 * 64] == ACCESS_READ | ACCESS_READ_FIRST | ACCESS_WRITTEN).all()
     assert not scratch[32 * 64 :].any()

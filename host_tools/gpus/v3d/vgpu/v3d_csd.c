@@ -6,9 +6,10 @@
  * Configuration words: 0 to 2: workgroups x, y, z << 16 | offset; 3: (batches per supergroup - 1) << 12
  * | workgroups per supergroup << 8 (0: 16) | workgroup size (0: 256), bits 20:25 highest supergroup id
  * and bit 26 "may overlap the dispatch before", which permit concurrency and change no result; 4:
- * batches - 1 (of a V3D 7.1: batches, from 7.1.6 on); 5: code address | propagate NaN 4 (of a V3D 7.1:
- * reserved) | single segment 2 | four threads 1; 6: uniforms. Source: Mesa 22.3.6 and, for the
- * V3D 7.1, 25.0.7, src/broadcom/vulkan/v3dv_cmd_buffer.c (cmd_buffer_create_csd_job).
+ * batches - 1 (of a V3D 7.1: batches, from 7.1.6 on), of which a V3D 4.2 runs exactly so many, whatever the
+ * workgroups fill (py-videocore6, src/_videocore6/driver.py, examples and tests); 5: code address | propagate
+ * NaN 4 (of a V3D 7.1: reserved) | single segment 2 | four threads 1; 6: uniforms. Source: Mesa 22.3.6 and,
+ * for the V3D 7.1, 25.0.7, src/broadcom/vulkan/v3dv_cmd_buffer.c (cmd_buffer_create_csd_job).
  */
 #include "v3d_qpu.h"
 #include "v3d_qpu_dispatch.h"
@@ -51,19 +52,20 @@ static bool read_configuration(struct qpu_dispatch *d, struct v3d_csd_result *re
     d->workgroup_size = cfg[3] & 0xff ? cfg[3] & 0xff : 256;
     d->workgroups_per_supergroup = cfg[3] >> 8 & 15 ? cfg[3] >> 8 & 15 : 16;
     d->workgroups = (uint64_t)d->count[0] * d->count[1] * d->count[2];
-    d->supergroups = (d->workgroups + d->workgroups_per_supergroup - 1) / d->workgroups_per_supergroup;
     d->index_bits = 6; /* of the local index: enough for the workgroup, at least 64 */
     while (1u << d->index_bits < d->workgroup_size)
         d->index_bits++;
 
-    uint32_t full = (d->workgroups_per_supergroup * d->workgroup_size + QPU_LANES - 1) / QPU_LANES;
-    uint64_t batches = (d->supergroups - 1) * full + qpu_batches_of(d, d->supergroups - 1);
-    if ((cfg[3] >> 12 & 0xff) + 1 != full)
+    uint64_t rest = d->workgroups % d->workgroups_per_supergroup;
+    d->full = (d->workgroups_per_supergroup * d->workgroup_size + QPU_LANES - 1) / QPU_LANES;
+    d->filled = d->workgroups / d->workgroups_per_supergroup * d->full +
+                (rest * d->workgroup_size + QPU_LANES - 1) / QPU_LANES;
+    d->batches = (uint64_t)cfg[4] + (d->version == V3D_42);
+    d->supergroups = (d->batches + d->full - 1) / d->full;
+    if ((cfg[3] >> 12 & 0xff) + 1 != d->full)
         return refuse(result, "batches per supergroup do not fit the workgroups", 3, cfg[3]);
-    if ((uint64_t)cfg[4] + (d->version == V3D_42) != batches)
+    if (d->version == V3D_71 && d->batches != d->filled)
         return refuse(result, "number of batches does not fit the workgroups", 4, cfg[4]);
-    if (d->version == V3D_42 && !(cfg[5] & CFG5_PROPAGATE_NAN))
-        return refuse(result, "a dispatch that does not propagate NaN is not modelled", 5, cfg[5]);
     if (cfg[6] % 4)
         return refuse(result, "uniforms at an address that is no multiple of 4", 6, cfg[6]);
     return true;
@@ -88,6 +90,8 @@ static bool prepare(struct qpu_worker_run *run, struct qpu_dispatch *d, struct v
     run->worker.program = &d->program;
     run->worker.thread_limit = d->budget.limit < QPU_THREAD_LIMIT ? d->budget.limit : QPU_THREAD_LIMIT;
     run->failed = UINT64_MAX;
+    if (d->program.moves_uniforms && !qpu_keep_stored(&run->worker))
+        return false;
     run->threads = aligned_alloc(_Alignof(struct qpu_thread), threads * sizeof *run->threads);
     if (mmu->flow)
         run->labels = aligned_alloc(_Alignof(struct qpu_labels), threads * sizeof *run->labels);
@@ -106,7 +110,7 @@ static unsigned extra_workers(const struct qpu_dispatch *d, const struct qpu_wor
 {
     uint64_t left = (d->supergroups - 1) * first->instructions;
 
-    if (d->program.uses_barrier || d->program.uses_thread_index || first->shared_memory ||
+    if (d->program.uses_barrier || d->program.uses_thread_index || first->shared_memory || first->stored ||
         first->memory.mmu->track || first->memory.mmu->flow)
         return 0;
     uint64_t useful = left / WORTH_A_WORKER;
@@ -153,12 +157,16 @@ void v3d_csd_run(struct v3d_mmu *mmu, enum v3d_version version, const uint32_t c
     if (runs) {
         runs[0].worker.memory.mmu = mmu;
         ready = qpu_program_build(&d.program, &runs[0].worker, version, cfg[5] & ~(uint32_t)CFG5_FLAGS,
-                                  cfg[5] & CFG5_SINGLE_SEGMENT) &&
+                                  cfg[5] & CFG5_SINGLE_SEGMENT,
+                                  version == V3D_42 && !(cfg[5] & CFG5_PROPAGATE_NAN)) &&
                 prepare(&runs[0], &d, mmu) && (!mmu->flow || qpu_flow_prepare(&d.program, &runs[0].worker));
     }
     result->varies = ready && mmu->track && (mmu->flow || !qpu_mark_commands(&d.program));
     if (!ready) {
         snprintf(result->error, sizeof result->error, "out of host memory for a compute dispatch");
+    } else if (d.batches > d.filled && qpu_reads_payload(&d.program)) {
+        refuse(result, "batches beyond the workgroups, and the shader reads which workgroup it is", 4,
+               cfg[4]);
     } else if ((d.program.uses_barrier && qpu_batches_of(&d, 0) > d.hardware_threads)) {
         snprintf(result->error, sizeof result->error,
                  "hang: a supergroup of %" PRIu32 " batches with a barrier, the GPU holds %" PRIu32
@@ -181,6 +189,7 @@ void v3d_csd_run(struct v3d_mmu *mmu, enum v3d_version version, const uint32_t c
     for (unsigned i = 0; runs && i < VGPU_MAX_WORKERS; i++) {
         free(runs[i].threads);
         free(runs[i].labels);
+        free(runs[i].worker.stored);
     }
     free(runs);
     qpu_program_free(&d.program);

@@ -101,6 +101,17 @@ QPU_INLINE qpu_u32 first_lane(qpu_i32 mask)
     return (qpu_u32)qpu_mask_from_bits(bits & -bits) & 1;
 }
 
+/* Flags as two halves of a lane, each 1 or 0; and as two bits that are pushed below others. (py-videocore6,
+ * tests/test_condition_codes.py. flpop leaves flags that are not known, which nobody may read:
+ * v3d_qpu_unmodelled.c.) */
+NULLARY(vfla, qpu_select(t->flag_a, qpu_splat(0x10001), (qpu_u32){0}))
+NULLARY(vflna, qpu_select(t->flag_a, (qpu_u32){0}, qpu_splat(0x10001)))
+NULLARY(vflb, qpu_select(t->flag_b, qpu_splat(0x10001), (qpu_u32){0}))
+NULLARY(vflnb, qpu_select(t->flag_b, (qpu_u32){0}, qpu_splat(0x10001)))
+QPU_UNARY(flapush, a << 2 | ((qpu_u32)t->flag_a & 3), false)
+QPU_UNARY(flbpush, a << 2 | ((qpu_u32)t->flag_b & 3), false)
+QPU_UNARY(flpop, a >> 2, false)
+
 NULLARY(tidx, qpu_splat(t->thread_index))
 NULLARY(lr, qpu_splat(t->link))
 NULLARY(eidx, QPU_LANE_NUMBERS)
@@ -149,6 +160,13 @@ const struct qpu_alu_handlers *qpu_alu_handlers(uint8_t op)
         QPU_ALL(LR, lr),
         QPU_ALL(EIDX, eidx),
         QPU_ALL(MSF, msf),
+        QPU_ALL(VFLA, vfla),
+        QPU_ALL(VFLNA, vflna),
+        QPU_ALL(VFLB, vflb),
+        QPU_ALL(VFLNB, vflnb),
+        QPU_ALL(FLAPUSH, flapush),
+        QPU_ALL(FLBPUSH, flbpush),
+        QPU_ALL(FLPOP, flpop),
         QPU_ALL(FLAFIRST, flafirst),
         QPU_ALL(FLNAFIRST, flnafirst),
         QPU_ALL(TMUWT, zero),

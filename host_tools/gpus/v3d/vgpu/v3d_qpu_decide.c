@@ -72,14 +72,13 @@ static void follow_alu(struct search *s, struct origins *o, const struct qpu_uop
         s->deciding |= found | in_condition(o, u->cond);
         return;
     }
-    if (op == QPU_OP_FLAFIRST || op == QPU_OP_FLNAFIRST)
-        found = o->of[FLAG_A];
+    if (qpu_flag_reads((uint8_t)op))
+        found |= o->of[qpu_flag_reads((uint8_t)op) == QPU_READS_FLAG_A ? FLAG_A : FLAG_B];
     if (op == QPU_OP_UMUL24)
         found |= o->of[RTOP];
     if (op == QPU_OP_MULTOP || op == QPU_OP_UMUL24)
         o->of[RTOP] = op == QPU_OP_MULTOP ? found : 0;
-    if (op != QPU_OP_FCMP) /* which has flags only */
-        put(o, u, found);
+    put(o, u, found);
     if (u->flag_op == QPU_FLAG_NONE)
         return;
     if (u->flag_op <= QPU_FLAG_PUSHC)
@@ -105,7 +104,7 @@ static void follow(struct search *s, struct origins *o, const struct qpu_uop *u,
 
     if (run == qpu_branch_decide)
         follow_branch(s, o, &s->program->instr[u->index].branch);
-    else if (run == qpu_write_unifa || run == qpu_tmu_address)
+    else if (run == qpu_write_unifa || run == qpu_tmu_address || run == qpu_tmu_configure)
         s->deciding |= in(o, u->a) | in_condition(o, u->cond);
     else if (loads(u) || run == qpu_load_uniform)
         put(o, u, own);
@@ -114,7 +113,7 @@ static void follow(struct search *s, struct origins *o, const struct qpu_uop *u,
     else if (run == qpu_write_r5 || run == qpu_write_r5rep || run == qpu_write_sfu)
         put(o, u, in(o, u->a));
     else if (run != qpu_branch_commit && run != qpu_switch_commit && run != qpu_write_barrier &&
-             run != qpu_tmu_data)
+             run != qpu_tmu_data && run != qpu_check_nan && run != qpu_check_uniform)
         follow_alu(s, o, u); /* all other handlers are an ALU's */
 }
 

@@ -49,6 +49,21 @@ bool qpu_op_has_destination(uint8_t op)
     return op_table[op].destination;
 }
 
+enum qpu_flags_read qpu_flag_reads(uint8_t op)
+{
+    switch (op) {
+    case QPU_OP_VFLA:
+    case QPU_OP_VFLNA:
+    case QPU_OP_FLAPUSH:
+    case QPU_OP_FLAFIRST:
+    case QPU_OP_FLNAFIRST: return QPU_READS_FLAG_A;
+    case QPU_OP_VFLB:
+    case QPU_OP_VFLNB:
+    case QPU_OP_FLBPUSH: return QPU_READS_FLAG_B;
+    default: return QPU_READS_NO_FLAG;
+    }
+}
+
 const char *qpu_magic_name(enum v3d_version version, uint8_t waddr)
 {
     static const char *const low[] = {"r0",  "r1",   "r2",    "r3",    "r4",    "r5",    "-",

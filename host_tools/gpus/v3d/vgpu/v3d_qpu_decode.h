@@ -145,6 +145,10 @@ enum qpu_op {
         QPU_OP_COUNT
 };
 
+/* Which flags an operation takes as operands: none, A or B. */
+enum qpu_flags_read { QPU_READS_NO_FLAG, QPU_READS_FLAG_A, QPU_READS_FLAG_B };
+enum qpu_flags_read qpu_flag_reads(uint8_t op);
+
 /* Signals, as a set of bits. */
 enum {
     QPU_SIG_THRSW = 1 << 0,

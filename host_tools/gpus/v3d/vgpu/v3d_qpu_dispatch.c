@@ -10,23 +10,24 @@
 
 uint32_t qpu_batches_of(const struct qpu_dispatch *d, uint64_t supergroup)
 {
-    uint64_t left = d->workgroups - supergroup * d->workgroups_per_supergroup;
-    uint64_t groups = left < d->workgroups_per_supergroup ? left : d->workgroups_per_supergroup;
+    uint64_t left = d->batches - supergroup * d->full;
 
-    return (uint32_t)((groups * d->workgroup_size + QPU_LANES - 1) / QPU_LANES);
+    return left < d->full ? (uint32_t)left : d->full;
 }
 
 /*
  * What a batch starts with: rf0 (of a V3D 7.1: rf3) = workgroup x | y << 16; rf2 = workgroup z | workgroup
- * within the supergroup
- * << 16 | local index << (32 - index_bits). (Mesa, nir_to_vir.c: cs_payload.) Lanes beyond the last workgroup
- * have an empty sample mask; their payload is that of the dispatch's first lane.
+ * within the supergroup << 16 | local index << (32 - index_bits). (Mesa, nir_to_vir.c: cs_payload.) Lanes
+ * beyond the last workgroup have an empty sample mask; their payload is that of the dispatch's first lane.
+ * Of batches beyond the last workgroup all lanes exist; the payload, which is not known, is not read
+ * (v3d_qpu_payload.c).
  */
 static void set_payload(struct qpu_thread *t, const struct qpu_dispatch *d, uint64_t supergroup,
                         uint32_t batch)
 {
     uint32_t within = batch * QPU_LANES / d->workgroup_size, local = batch * QPU_LANES % d->workgroup_size;
     qpu_u32 msf = {0}, *first = &t->slot[qpu_payload_slot(d->version)];
+    bool beyond = supergroup * d->full + batch >= d->filled;
 
     for (uint32_t lane = 0; lane < QPU_LANES; within++, local = 0) { /* a workgroup's lanes at a time */
         uint64_t group = supergroup * d->workgroups_per_supergroup + within;
@@ -40,7 +41,7 @@ static void set_payload(struct qpu_thread *t, const struct qpu_dispatch *d, uint
         uint32_t rf2 = (z & 0xffff) | (exists ? within << 16 : 0);
 
         for (; local < d->workgroup_size && lane < QPU_LANES; local++, lane++) {
-            msf[lane] = exists;
+            msf[lane] = exists || beyond;
             (*first)[lane] = (x & 0xffff) | y << 16;
             t->payload[lane] = rf2 | (exists ? local << (32 - d->index_bits) : 0);
         }
@@ -49,8 +50,22 @@ static void set_payload(struct qpu_thread *t, const struct qpu_dispatch *d, uint
     qpu_set_msf(t, &msf);
 }
 
+/*
+ * The number (tidx) of the thread that runs the batch which is the `turn`th to start. A V3D 4.2 gives batches
+ * to its eight QPUs in turn; threads of a QPU that runs two at once are 0 and 2. (py-videocore6, tests/
+ * test_parallel.py and examples/sgemm.py, which ran on a Raspberry Pi 4.) Of QPUs that run four, and of a
+ * V3D 7.1, no source says in which order; each number is given once.
+ */
+static uint32_t thread_number(const struct qpu_dispatch *d, uint32_t turn)
+{
+    static const uint8_t of_qpu[] = {0, 2, 1, 3};
+
+    turn %= d->hardware_threads;
+    return d->version == V3D_42 ? turn % 8 * 4 + of_qpu[turn / 8] : turn;
+}
+
 static void start_thread(struct qpu_thread *t, struct qpu_worker_run *run, uint64_t supergroup,
-                         uint32_t batch)
+                         uint32_t batch, uint32_t turn)
 {
     const struct qpu_dispatch *d = run->dispatch;
     const size_t cleared = offsetof(struct qpu_thread, slot) + QPU_SLOT_RF * sizeof *t->slot;
@@ -60,7 +75,7 @@ static void start_thread(struct qpu_thread *t, struct qpu_worker_run *run, uint6
     set_payload(t, d, supergroup, batch);
     t->worker = &run->worker;
     t->uniform_va = d->cfg[6];
-    t->thread_index = run->thread_index;
+    t->thread_index = thread_number(d, run->turn + turn);
     t->tmu_config = UINT32_MAX;
     t->tmu_fifo_limit = d->cfg[5] & CFG5_FOUR_THREADS ? QPU_TMU_FIFO / 4 : QPU_TMU_FIFO;
     t->last_section = d->cfg[5] & CFG5_SINGLE_SEGMENT;
@@ -84,12 +99,16 @@ static bool spend(struct qpu_worker_run *run, uint64_t instructions)
     return false;
 }
 
-/* Run batches that may wait for each other: round after round, up to the next barrier. */
+/*
+ * Run batches that may wait for each other, in turns: each goes on to its next thread switch, as on a chip,
+ * where programs rely on it that what all load at once, nobody has overwritten. At a barrier all wait for the
+ * last.
+ */
 static bool run_together(struct qpu_worker_run *run, uint64_t supergroup, uint32_t batches)
 {
     for (uint32_t b = 0; b < batches; b++) {
-        start_thread(&run->threads[b], run, supergroup, b);
-        run->threads[b].thread_index = (run->thread_index + b) % run->dispatch->hardware_threads;
+        start_thread(&run->threads[b], run, supergroup, b, b);
+        run->threads[b].takes_turns = true;
     }
     for (;;) {
         uint32_t waiting = 0, ended = 0;
@@ -97,7 +116,7 @@ static bool run_together(struct qpu_worker_run *run, uint64_t supergroup, uint32
         for (uint32_t b = 0; b < batches; b++) {
             struct qpu_thread *t = &run->threads[b];
 
-            if (t->state != QPU_ENDED)
+            if (t->state == QPU_READY)
                 qpu_thread_run(t);
             if (t->state == QPU_FAILED)
                 return false;
@@ -106,13 +125,17 @@ static bool run_together(struct qpu_worker_run *run, uint64_t supergroup, uint32
         }
         if (ended == batches)
             break;
-        if (waiting != batches) {
+        if (waiting + ended < batches)
+            continue;
+        if (ended > 0) {
             snprintf(run->worker.error, sizeof run->worker.error,
                      "hang: of %" PRIu32 " batches in supergroup %" PRIu64 ", %" PRIu32
                      " wait at a barrier that the others ended without reaching",
                      batches, supergroup, waiting);
             return false;
         }
+        for (uint32_t b = 0; b < batches; b++)
+            run->threads[b].state = QPU_READY;
     }
     for (uint32_t b = 0; b < batches; b++)
         if (!spend(run, run->threads[b].instructions))
@@ -122,9 +145,12 @@ static bool run_together(struct qpu_worker_run *run, uint64_t supergroup, uint32
 
 static bool run_alone(struct qpu_worker_run *run, uint64_t supergroup, uint32_t batch)
 {
+    const struct qpu_dispatch *d = run->dispatch;
     struct qpu_thread *t = run->threads;
+    uint32_t at_once = d->cfg[5] & CFG5_FOUR_THREADS ? 32 : 16;
+    uint64_t number = d->version == V3D_42 ? supergroup * d->full + batch : 0;
 
-    start_thread(t, run, supergroup, batch);
+    start_thread(t, run, supergroup, batch, (uint32_t)(number % at_once));
     qpu_thread_run(t);
     return t->state == QPU_ENDED && spend(run, t->instructions);
 }
@@ -143,7 +169,7 @@ bool qpu_run_supergroup(struct qpu_worker_run *run, uint64_t supergroup)
 
 /*
  * Let the access map show what the dispatch's other threads would touch. Scratch memory lies by thread index,
- * and a chip gives batches to whichever thread is free, while here all run as thread 0: so the first batch
+ * and a chip gives batches to whichever thread is free, while here it is said which: so the first batch
  * (or those that run together with it) runs as each other thread, too, and what it writes is taken back. What
  * later batches need beyond that is on the same pages or the page behind them: a thread's registers and
  * spills are few. A thread whose scratch memory is not mapped fails, as it would on a chip.
@@ -155,12 +181,13 @@ bool qpu_rehearse(struct qpu_worker_run *run)
 
     run->worker.memory.undoable = true;
     for (uint32_t i = 1; i < d->hardware_threads && ended; i++) {
-        run->thread_index = i;
+        run->turn = i;
         ended = d->program.uses_barrier ? run_together(run, 0, qpu_batches_of(d, 0)) : run_alone(run, 0, 0);
         qpu_undo(&run->worker.memory);
+        ended = ended && (!run->worker.stored || qpu_keep_stored(&run->worker));
         run->dispatch->budget.used = 0;
     }
-    run->thread_index = 0;
+    run->turn = 0;
     run->worker.memory.undoable = false;
     if (ended)
         run->worker.instructions = run->worker.bytes_read = run->worker.bytes_written = 0;

@@ -23,6 +23,9 @@ struct qpu_dispatch {
     uint32_t hardware_threads;    /* that the GPU holds at once: scratch memory has room for no more */
     uint32_t count[3], offset[3]; /* workgroups */
     uint32_t workgroup_size, workgroups_per_supergroup, index_bits;
+    uint32_t full;    /* batches of a supergroup that is not the last */
+    uint64_t batches; /* to run, which may be fewer or more than the workgroups fill */
+    uint64_t filled;  /* batches that have a workgroup */
     uint64_t workgroups, supergroups;
     struct qpu_program program;
     struct vgpu_budget budget;
@@ -33,9 +36,8 @@ struct qpu_worker_run {
     struct qpu_worker worker;
     struct qpu_thread *threads; /* one, or with barriers as many as a supergroup has batches */
     struct qpu_labels *labels;  /* as many, or NULL: they are not followed */
-    uint32_t
-        thread_index; /* of the GPU's thread that runs a batch, or the first of those that run together */
-    uint64_t failed;  /* supergroup, or UINT64_MAX */
+    uint32_t turn;   /* of the first batch, or of the first of those that run together: see thread_number() */
+    uint64_t failed; /* supergroup, or UINT64_MAX */
 };
 
 /* How many batches a supergroup has. */

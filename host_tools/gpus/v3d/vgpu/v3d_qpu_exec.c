@@ -7,6 +7,7 @@
  * py-videocore6, src/_videocore6/assembler.py and tests, which ran on a Raspberry Pi 4.
  */
 #include "v3d_qpu_flow.h"
+#include "v3d_qpu_program.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
@@ -253,16 +254,18 @@ const struct qpu_uop *qpu_branch_commit(struct qpu_thread *t, const struct qpu_u
 const struct qpu_uop *qpu_switch_commit(struct qpu_thread *t, const struct qpu_uop *u)
 {
     if (t->last_section) {
+        if (qpu_has_thrsw(t->worker->program, u->index))
+            return qpu_fail(t, u, "thrsw in the delay slots of the one that ends the thread");
         if (!count_run(t, u, u->index))
             return NULL;
         t->state = QPU_ENDED;
         return NULL;
     }
     t->last_section = u->value;
-    if (!t->barrier)
+    if (!t->barrier && !t->takes_turns)
         return u + 1;
+    t->state = t->barrier ? QPU_AT_BARRIER : QPU_READY;
     t->barrier = false;
-    t->state = QPU_AT_BARRIER;
     t->resume = u + 1;
     return NULL;
 }

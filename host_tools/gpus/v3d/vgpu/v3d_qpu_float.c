@@ -37,17 +37,45 @@ FLOAT2(fmin, float_min(a, b))
 FLOAT2(fmax, float_max(a, b))
 QPU_UNARY(fmov, a, true)
 
-/* Only for its flags: z equal, n less, c less or equal (Mesa, nir_to_vir.c: feq, flt and fge). */
+/* Flags: z equal, n less, c less or equal (Mesa, nir_to_vir.c: feq, flt and fge). Result: the difference
+ * (py-videocore6, tests/test_alu.py). */
 QPU_BODY(fcmp)
 {
     const qpu_f32 a = (qpu_f32)qpu_source(t, variant, u->a, u->unpack_a);
     const qpu_f32 b = (qpu_f32)qpu_source(t, variant, u->b, u->unpack_b);
 
+    if (variant == QPU_FULL) {
+        struct qpu_uop without_flags = *u;
+
+        without_flags.flag_op = QPU_FLAG_NONE;
+        qpu_finish(t, &without_flags, QPU_FULL, qpu_float_result(a - b), true, QPU_NO_CARRY);
+    }
     if (variant != QPU_FULL || u->flag_op != QPU_FLAG_NONE)
         qpu_update_flags(t, u->flag_op, a == b, a < b, a <= b);
 }
 QPU_HANDLER(fcmp, flags, QPU_FLAGS)
 QPU_HANDLER(fcmp, full, QPU_FULL)
+
+/* Derivatives: a quad is two lanes by two, and each lane gets the difference along its row or column
+ * (py-videocore6, tests/test_alu.py). */
+QPU_INLINE qpu_u32 across_rows(qpu_u32 a)
+{
+    const qpu_u32 left = __builtin_shufflevector(a, a, 0, 0, 2, 2, 4, 4, 6, 6, 8, 8, 10, 10, 12, 12, 14, 14);
+    const qpu_u32 right = __builtin_shufflevector(a, a, 1, 1, 3, 3, 5, 5, 7, 7, 9, 9, 11, 11, 13, 13, 15, 15);
+
+    return qpu_float_result((qpu_f32)right - (qpu_f32)left);
+}
+
+QPU_INLINE qpu_u32 across_columns(qpu_u32 a)
+{
+    const qpu_u32 top = __builtin_shufflevector(a, a, 0, 1, 0, 1, 4, 5, 4, 5, 8, 9, 8, 9, 12, 13, 12, 13);
+    const qpu_u32 low = __builtin_shufflevector(a, a, 2, 3, 2, 3, 6, 7, 6, 7, 10, 11, 10, 11, 14, 15, 14, 15);
+
+    return qpu_float_result((qpu_f32)low - (qpu_f32)top);
+}
+
+QPU_UNARY(fdx, across_rows(a), true)
+QPU_UNARY(fdy, across_columns(a), true)
 
 QPU_INLINE qpu_u32 round_lanes(qpu_u32 bits, float (*round)(float))
 {
@@ -152,6 +180,8 @@ QPU_HANDLERS(vfpack)
 
 const struct qpu_alu_handlers qpu_float_handlers[QPU_OP_COUNT] = {
     QPU_ALL(FADD, fadd),     QPU_ALL(FSUB, fsub),
+    QPU_ALL(FADDNF, fadd),   QPU_ALL(RSQRT2, rsqrt),
+    QPU_ALL(FDX, fdx),       QPU_ALL(FDY, fdy),
     QPU_ALL(FMUL, fmul),     QPU_ALL(FMIN, fmin),
     QPU_ALL(FMAX, fmax),     QPU_ALL(FTOIN, ftoin),
     QPU_ALL(FTOIZ, ftoiz),   QPU_ALL(FTOUZ, ftouz),

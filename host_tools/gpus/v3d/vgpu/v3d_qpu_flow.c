@@ -3,11 +3,9 @@
  * Labels of a thread's data. What each micro-operation computes is in the other files; here is only what goes
  * into it. Sources: see v3d_qpu_exec.c and v3d_qpu_tmu.c.
  */
-#include "v3d_qpu_flow.h"
+#include "v3d_qpu_labels.h"
 
 #include <stdlib.h>
-
-#include "vgpu.h"
 
 enum kind {
     KIND_ALU,
@@ -20,6 +18,7 @@ enum kind {
     KIND_ROTATE,
     KIND_SFU,
     KIND_TMU_DATA,
+    KIND_TMU_CONFIGURE,
     KIND_TMU_ADDRESS,
     KIND_TMU_LOAD,
     KIND_BRANCH,
@@ -29,25 +28,22 @@ static const struct {
     qpu_run *run;
     enum kind kind;
 } kinds[] = {
-    {qpu_load_uniform, KIND_UNIFORM},    {qpu_load_unifa, KIND_UNIFA},
-    {qpu_write_unifa, KIND_WRITE_UNIFA}, {qpu_write_r5, KIND_R5},
-    {qpu_write_r5rep, KIND_R5REP},       {qpu_write_sfu, KIND_SFU},
-    {qpu_tmu_data, KIND_TMU_DATA},       {qpu_tmu_address, KIND_TMU_ADDRESS},
-    {qpu_tmu_load, KIND_TMU_LOAD},       {qpu_branch_decide, KIND_BRANCH},
-    {qpu_branch_commit, KIND_NOTHING},   {qpu_switch_commit, KIND_NOTHING},
-    {qpu_write_barrier, KIND_NOTHING},   {qpu_stop_error, KIND_NOTHING},
-    {qpu_stop_fault, KIND_NOTHING},      {qpu_rotate, KIND_ROTATE},
+    {qpu_load_uniform, KIND_UNIFORM},        {qpu_load_unifa, KIND_UNIFA},
+    {qpu_write_unifa, KIND_WRITE_UNIFA},     {qpu_write_r5, KIND_R5},
+    {qpu_write_r5rep, KIND_R5REP},           {qpu_write_sfu, KIND_SFU},
+    {qpu_tmu_data, KIND_TMU_DATA},           {qpu_tmu_address, KIND_TMU_ADDRESS},
+    {qpu_tmu_load, KIND_TMU_LOAD},           {qpu_branch_decide, KIND_BRANCH},
+    {qpu_branch_commit, KIND_NOTHING},       {qpu_switch_commit, KIND_NOTHING},
+    {qpu_write_barrier, KIND_NOTHING},       {qpu_stop_error, KIND_NOTHING},
+    {qpu_stop_fault, KIND_NOTHING},          {qpu_rotate, KIND_ROTATE},
+    {qpu_check_nan, KIND_NOTHING},           {qpu_check_uniform, KIND_NOTHING},
+    {qpu_tmu_configure, KIND_TMU_CONFIGURE},
 };
 
 struct qpu_followed {
     qpu_run *run; /* what the micro-operation does */
     unsigned kind;
 };
-
-static struct vgpu_flow *flow_of(const struct qpu_thread *t)
-{
-    return t->worker->memory.mmu->flow;
-}
 
 /* All of the handlers that are not in the table are an ALU's. */
 static unsigned kind_of(const struct qpu_uop *u)
@@ -58,49 +54,11 @@ static unsigned kind_of(const struct qpu_uop *u)
     return KIND_ALU;
 }
 
-/* Labels of `count` bytes of memory, which lie in one page; nothing that is not mapped has any. */
-static uint32_t memory_labels(struct vgpu_flow *flow, const uint32_t *at, uint32_t count)
+/* In each lane those of its quad. */
+QPU_INLINE qpu_u32 of_quads(qpu_u32 v)
 {
-    uint32_t labels = 0;
-
-    for (uint32_t i = 0; at && i < count; i++)
-        labels |= at[i];
-    flow->read |= labels;
-    return labels;
-}
-
-/* ---- parts ---- */
-
-static uint32_t all_lanes(const qpu_u32 *v)
-{
-    uint32_t labels = 0;
-
-    for (int i = 0; i < QPU_LANES; i++)
-        labels |= (*v)[i];
-    return labels;
-}
-
-/* Labels of the byte at va and those after it in its page. */
-static uint32_t *labels_at(struct qpu_thread *t, uint32_t va)
-{
-    struct qpu_labels *l = t->labels;
-    uint32_t page = va >> V3D_PAGE_SHIFT;
-
-    if (l->page != page + 1) {
-        l->page = page + 1;
-        l->at = v3d_mmu_labels(t->worker->memory.mmu, page << V3D_PAGE_SHIFT);
-    }
-    return l->at ? l->at + va % V3D_PAGE_BYTES : NULL;
-}
-
-/* What decides whether a lane is written. */
-QPU_INLINE qpu_u32 condition_labels(const struct qpu_thread *t, uint8_t cond)
-{
-    const struct qpu_labels *l = t->labels;
-
-    if (cond == QPU_COND_ALWAYS)
-        return (qpu_u32){0};
-    return (cond == QPU_COND_IFA || cond == QPU_COND_IFNA ? l->flag_a : l->flag_b) & flow_of(t)->implicit;
+    v |= __builtin_shufflevector(v, v, 1, 0, 3, 2, 5, 4, 7, 6, 9, 8, 11, 10, 13, 12, 15, 14);
+    return v | __builtin_shufflevector(v, v, 2, 3, 0, 1, 6, 7, 4, 5, 10, 11, 8, 9, 14, 15, 12, 13);
 }
 
 /* A result with these labels goes where its condition lets it. */
@@ -142,6 +100,14 @@ static void alu(struct qpu_thread *t, const struct qpu_uop *u)
     }
     case QPU_OP_FLAFIRST:
     case QPU_OP_FLNAFIRST: labels = qpu_splat(all_lanes(&l->flag_a)); break;
+    case QPU_OP_FDX:
+    case QPU_OP_FDY: labels = of_quads(labels); break;
+    case QPU_OP_VFLA:
+    case QPU_OP_VFLNA:
+    case QPU_OP_FLAPUSH: labels |= l->flag_a; break;
+    case QPU_OP_VFLB:
+    case QPU_OP_VFLNB:
+    case QPU_OP_FLBPUSH: labels |= l->flag_b; break;
     case QPU_OP_MULTOP: l->rtop = labels; break;
     case QPU_OP_UMUL24:
         labels |= l->rtop;
@@ -149,11 +115,9 @@ static void alu(struct qpu_thread *t, const struct qpu_uop *u)
         break;
     default: break;
     }
-    if (op != QPU_OP_FCMP) {
-        qpu_u32 kept = u->pack != QPU_PACK_NONE && u->dst < QPU_SLOT_ADD ? l->slot[u->dst] : (qpu_u32){0};
+    qpu_u32 kept = u->pack != QPU_PACK_NONE && u->dst < QPU_SLOT_ADD ? l->slot[u->dst] : (qpu_u32){0};
 
-        write_slot(t, u, labels | kept);
-    }
+    write_slot(t, u, labels | kept);
     if (u->flag_op != QPU_FLAG_NONE && u->flag_op <= QPU_FLAG_PUSHC) {
         l->flag_b = l->flag_a;
         l->flag_a = labels;
@@ -228,99 +192,10 @@ static void write_unifa(struct qpu_thread *t, const struct qpu_uop *u)
     flow_of(t)->addresses |= l->unifa_va;
 }
 
-/* ---- memory ---- */
-
-/* Labels of a component, which may wrap. */
-static uint32_t *component_at(struct qpu_thread *t, const struct qpu_access *access, unsigned lane,
-                              unsigned component)
+/* A configuration of the TMU with these labels. */
+static void configuration(struct qpu_thread *t, uint32_t labels)
 {
-    return labels_at(t, qpu_component_address(access, lane, component));
-}
-
-/* What lanes that take no part get is not known. `decides` has what a lane's taking part depends on, too. */
-static void load(struct qpu_thread *t, const struct qpu_access *access, const qpu_u32 *decides)
-{
-    struct qpu_labels *l = t->labels;
-
-    for (unsigned c = 0; c < access->components; c++) {
-        qpu_u32 labels = *decides;
-
-        for (unsigned lane = 0; lane < QPU_LANES; lane++)
-            labels[lane] |= access->lanes >> lane & 1
-                                ? memory_labels(flow_of(t), component_at(t, access, lane, c), access->bytes)
-                                : flow_of(t)->registers;
-        l->tmu_fifo[(t->tmu_fifo_head + t->tmu_fifo_count + c) % QPU_TMU_FIFO] = labels;
-    }
-}
-
-/* `possible`: lanes that write, and those that do not only because of a condition: that they did not is known
- * from memory. */
-static void store(struct qpu_thread *t, const struct qpu_access *access, unsigned possible,
-                  const qpu_u32 *decides)
-{
-    struct qpu_labels *l = t->labels;
-
-    for (unsigned lane = 0; lane < QPU_LANES; lane++) {
-        bool writes = access->lanes >> lane & 1;
-
-        for (unsigned c = 0; possible >> lane & 1 && c < access->components; c++) {
-            uint32_t *at = component_at(t, access, lane, c);
-            uint32_t data = writes ? l->tmu_data[c][lane] : 0;
-
-            for (uint32_t i = 0; at && i < access->bytes; i++)
-                at[i] = (writes ? 0 : at[i]) | data | (*decides)[lane] | l->control;
-        }
-    }
-}
-
-static void atomic(struct qpu_thread *t, const struct qpu_access *access, unsigned possible,
-                   const qpu_u32 *decides)
-{
-    struct qpu_labels *l = t->labels;
-    qpu_u32 result = *decides | flow_of(t)->registers;
-
-    for (unsigned lane = 0; lane < QPU_LANES; lane++) {
-        uint32_t labels = (*decides)[lane] | l->control;
-
-        if (!(possible >> lane & 1))
-            continue;
-        uint32_t *at = component_at(t, access, lane, 0);
-
-        result[lane] = memory_labels(flow_of(t), at, 4) | (*decides)[lane];
-        for (unsigned i = 0; i < t->tmu_data_count; i++)
-            labels |= l->tmu_data[i][lane];
-        for (uint32_t i = 0; at && i < 4; i++)
-            at[i] |= labels;
-    }
-    l->tmu_fifo[(t->tmu_fifo_head + t->tmu_fifo_count) % QPU_TMU_FIFO] = result;
-}
-
-void qpu_flow_access(struct qpu_thread *t, const struct qpu_uop *u, const struct qpu_access *access)
-{
-    struct vgpu_flow *flow = flow_of(t);
-    uint32_t exists = all_lanes(&t->labels->msf) & flow->implicit; /* a lane also by others of its quad */
-    qpu_u32 decides = condition_labels(t, u->cond) | exists;
-    unsigned possible = access->lanes | ((exists ? ~0u : access->exist) & qpu_mask_bits(decides != 0));
-    qpu_u32 address = t->labels->slot[u->a] & flow->implicit & (qpu_u32)qpu_mask_from_bits(possible);
-
-    if (access->operation == QPU_TMU_ADD && t->tmu_data_count == 0) /* a prefetch */
-        return;
-    flow->addresses |= all_lanes(&address);
-    flow->control |= all_lanes(&decides);
-    decides |= address;
-    if (access->operation != QPU_TMU_REGULAR)
-        atomic(t, access, possible, &decides);
-    else if (t->tmu_data_count == 0)
-        load(t, access, &decides);
-    else
-        store(t, access, possible, &decides);
-}
-
-/* The configuration comes from the uniform stream. */
-static void configuration(struct qpu_thread *t)
-{
-    uint32_t labels = uniform_labels(t) & flow_of(t)->implicit;
-
+    labels &= flow_of(t)->implicit;
     t->labels->control |= labels;
     flow_of(t)->control |= labels;
 }
@@ -366,9 +241,10 @@ static void step(struct qpu_thread *t, const struct qpu_uop *u, unsigned kind)
         if (t->tmu_data_count < QPU_TMU_DATA)
             l->tmu_data[t->tmu_data_count] = l->slot[u->a];
         break;
+    case KIND_TMU_CONFIGURE: configuration(t, all_lanes(&l->slot[u->a])); break;
     case KIND_TMU_ADDRESS:
         if (u->value)
-            configuration(t);
+            configuration(t, uniform_labels(t));
         break;
     case KIND_TMU_LOAD: l->slot[u->dst] = l->tmu_fifo[t->tmu_fifo_head]; break;
     case KIND_BRANCH: branch(t, u); break;

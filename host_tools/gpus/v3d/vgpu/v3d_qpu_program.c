@@ -15,7 +15,7 @@
 
 enum {
     MAX_INSTRUCTIONS = 1 << 16,
-    MAX_UOPS = 13, /* of one instruction */
+    MAX_UOPS = 22, /* of one instruction */
 };
 
 /* ---- reading the code ---- */
@@ -133,7 +133,7 @@ static uint8_t final_slot(uint8_t waddr, bool magic)
         return (uint8_t)(QPU_SLOT_RF + waddr);
     if (waddr <= QPU_MAGIC_R5)
         return (uint8_t)(QPU_SLOT_ACC + waddr);
-    if (waddr >= QPU_MAGIC_RECIP && waddr <= QPU_MAGIC_SIN)
+    if (waddr >= QPU_MAGIC_RECIP && waddr <= QPU_MAGIC_RSQRT2)
         return QPU_SLOT_ACC + QPU_MAGIC_R4;
     return waddr == QPU_MAGIC_R5REP ? QPU_SLOT_ACC + QPU_MAGIC_R5 : QPU_SLOT_VOID;
 }
@@ -144,10 +144,26 @@ static bool written_directly(uint8_t waddr, bool magic)
     return !magic || waddr < QPU_MAGIC_R5 || waddr == QPU_MAGIC_NOP;
 }
 
+/* Look for NaNs, where `look` says, in lanes for which the condition holds. */
+static void emit_nan_check(struct emitter *e, unsigned look, const struct qpu_alu *alu, uint8_t a, uint8_t b)
+{
+    if (!look)
+        return;
+    struct qpu_uop *u = emit(e, qpu_check_nan);
+
+    u->value = look;
+    u->a = a;
+    u->b = b;
+    u->unpack_a = alu->unpack[0];
+    u->unpack_b = alu->unpack[1];
+    u->cond = alu->cond;
+}
+
 /* Bring the value in slot `from` to a magic address that is not a plain register. */
 static void emit_magic_write(struct emitter *e, uint8_t waddr, uint8_t from, uint8_t cond)
 {
-    static const uint8_t sfu[] = {QPU_OP_RECIP, QPU_OP_RSQRT, QPU_OP_EXP, QPU_OP_LOG, QPU_OP_SIN};
+    static const uint8_t sfu[] = {QPU_OP_RECIP, QPU_OP_RSQRT, QPU_OP_EXP,
+                                  QPU_OP_LOG,   QPU_OP_SIN,   QPU_OP_RSQRT2};
     qpu_run *run;
     uint32_t value = 0;
 
@@ -156,6 +172,7 @@ static void emit_magic_write(struct emitter *e, uint8_t waddr, uint8_t from, uin
     case QPU_MAGIC_R5REP: run = qpu_write_r5rep; break;
     case QPU_MAGIC_UNIFA: run = qpu_write_unifa; break;
     case QPU_MAGIC_SYNCB: run = qpu_write_barrier; break;
+    case QPU_MAGIC_TMUC: run = qpu_tmu_configure; break;
     case QPU_MAGIC_TMUD: run = qpu_tmu_data; break;
     case QPU_MAGIC_TMUA: run = qpu_tmu_address; break;
     case QPU_MAGIC_TMUAU:
@@ -171,6 +188,8 @@ static void emit_magic_write(struct emitter *e, uint8_t waddr, uint8_t from, uin
     u->dst = final_slot(waddr, true);
     u->cond = cond;
     u->value = value;
+    if (run == qpu_write_sfu && e->program->checks_nan)
+        emit_nan_check(e, QPU_NAN_SINGLE, &(struct qpu_alu){.cond = cond}, u->dst, 0);
 }
 
 /* What fits best. */
@@ -179,6 +198,8 @@ static qpu_run *alu_handler(const struct qpu_alu *alu, uint8_t cond)
     const struct qpu_alu_handlers *handlers = qpu_alu_handlers(alu->op);
     enum qpu_variant variant = QPU_FULL;
 
+    if (alu->op == QPU_OP_FCMP && !(alu->magic && alu->waddr == QPU_MAGIC_NOP)) /* its result counts, too */
+        return handlers->run[QPU_FULL];
     if (!alu->pack && !alu->unpack[0] && !alu->unpack[1] && (cond == QPU_COND_ALWAYS || !alu->flag_op))
         variant = cond != QPU_COND_ALWAYS ? QPU_CONDITIONAL : alu->flag_op ? QPU_FLAGS : QPU_PLAIN;
     return handlers->run[variant] ? handlers->run[variant] : handlers->run[QPU_FULL];
@@ -189,6 +210,8 @@ static void emit_alu(struct emitter *e, const struct qpu_alu *alu, uint8_t tempo
 {
     bool direct = written_directly(alu->waddr, alu->magic);
     uint8_t cond = direct || alu->op == QPU_OP_SETMSF ? alu->cond : QPU_COND_ALWAYS;
+
+    emit_nan_check(e, qpu_nan_before(e->program, alu), alu, a, b);
     struct qpu_uop *u = emit(e, alu_handler(alu, cond));
 
     u->dst = direct ? final_slot(alu->waddr, alu->magic) : temporary;
@@ -200,13 +223,14 @@ static void emit_alu(struct emitter *e, const struct qpu_alu *alu, uint8_t tempo
     u->cond = cond;
     u->flag_op = alu->flag_op;
     u->value = alu->op;
+    emit_nan_check(e, qpu_nan_after(e->program, alu), alu, u->dst, 0);
     if (!direct)
         emit_magic_write(e, alu->waddr, temporary, alu->cond);
 }
 
 static bool reads_flags(const struct qpu_alu *alu)
 {
-    return alu->cond != QPU_COND_ALWAYS || alu->op == QPU_OP_FLAFIRST || alu->op == QPU_OP_FLNAFIRST;
+    return alu->cond != QPU_COND_ALWAYS || qpu_flag_reads(alu->op);
 }
 
 static bool reads_slot(const struct qpu_instr *instr, const struct qpu_alu *alu, uint8_t slot)
@@ -304,6 +328,8 @@ static void emit_instruction(struct emitter *e)
         emit(e, qpu_stop_error);
         return;
     }
+    if (program->moves_uniforms && qpu_uniforms_taken(instr) > 0)
+        emit(e, qpu_check_uniform);
     if (instr->is_branch) {
         emit(e, qpu_branch_decide);
     } else {
@@ -322,11 +348,11 @@ static void emit_instruction(struct emitter *e)
 }
 
 bool qpu_program_build(struct qpu_program *program, struct qpu_worker *worker, enum v3d_version version,
-                       uint32_t va, bool single_segment)
+                       uint32_t va, bool single_segment, bool checks_nan)
 {
     bool mapped;
 
-    *program = (struct qpu_program){.version = version, .va = va};
+    *program = (struct qpu_program){.version = version, .va = va, .checks_nan = checks_nan};
     if (!read_code(program, worker, single_segment, &mapped))
         return false;
     program->first = malloc((program->count + 1) * sizeof *program->first);
@@ -338,6 +364,7 @@ bool qpu_program_build(struct qpu_program *program, struct qpu_worker *worker, e
 
         if (reason && !(program->reason[i] = strdup(reason)))
             return false;
+        program->moves_uniforms |= !program->reason[i] && qpu_moves_uniforms(&program->instr[i]);
     }
     struct emitter e = {program, program->uop, 0, 0};
     for (; e.index < program->count; e.index++) {

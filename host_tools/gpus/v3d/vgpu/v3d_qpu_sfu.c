@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The special function unit: reciprocal, reciprocal square root, 2^x, log2 and sin(pi x). Which there are:
- * Mesa 22.3.6, src/broadcom/qpu/qpu_instr.h; what they compute: src/broadcom/compiler/nir_to_vir.c.
+ * Mesa 22.3.6, src/broadcom/qpu/qpu_instr.h; what they compute: src/broadcom/compiler/nir_to_vir.c. The sine
+ * stays at -1 below x = -1/2 and at 1 above 1/2 (py-videocore6, tests/test_sfu.py); Mesa brings x between
+ * them.
  *
  * Silicon approximates and no public source says how. Here results are computed in double precision with
  * nothing but IEEE 754 basic operations and rounded once to single, so that they are the same on every host
@@ -68,15 +70,13 @@ static float sfu_log(float x)
 
 static float sfu_sin(float x)
 {
-    if (!(__builtin_fabsf(x) < INFINITY))
-        return NAN;
-    double n = __builtin_rint((double)x), f = (double)x - n; /* exact, |f| <= 0.5 */
-    double y = f * 3.14159265358979323846, y2 = y * y, sum = 0.0;
-    bool odd = __builtin_fabs(n) < 0x1p53 && __builtin_trunc(n / 2) * 2 != n;
+    if (!(__builtin_fabsf(x) <= 0.5f))
+        return x != x ? x : x < 0.0f ? -1.0f : 1.0f;
+    double y = (double)x * 3.14159265358979323846, y2 = y * y, sum = 0.0;
 
     for (int i = 23; i >= 1; i -= 2) /* y - y^3/3! + y^5/5! - ... */
         sum = 1.0 - sum * y2 / (double)((i + 1) * (i + 2));
-    return to_single(odd ? -(y * sum) : y * sum);
+    return to_single(y * sum);
 }
 
 void qpu_sfu(uint8_t op, qpu_u32 *x)
@@ -86,6 +86,7 @@ void qpu_sfu(uint8_t op, qpu_u32 *x)
     for (int i = 0; i < QPU_LANES; i++)
         switch (op) {
         case QPU_OP_RECIP: out[i] = 1.0f / in[i]; break;
+        case QPU_OP_RSQRT2: /* no source says in what it differs */
         case QPU_OP_RSQRT: out[i] = to_single(1.0 / __builtin_sqrt((double)in[i])); break;
         case QPU_OP_EXP: out[i] = sfu_exp(in[i]); break;
         case QPU_OP_LOG: out[i] = sfu_log(in[i]); break;

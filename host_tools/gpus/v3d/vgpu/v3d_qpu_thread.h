@@ -50,6 +50,7 @@ struct qpu_worker {
     const struct qpu_program *program;
     uint64_t instructions, bytes_read, bytes_written;
     uint64_t thread_limit; /* instructions that a thread may run */
+    uint8_t *stored;       /* words that have been written, a bit each, or NULL (v3d_qpu_stale.c) */
     bool shared_memory;    /* a thread extracted its workgroup's number in memory: see v3d_csd.c */
     bool faulted, fault_write;
     uint32_t fault_va;
@@ -89,6 +90,7 @@ struct qpu_thread {
     const struct qpu_uop *resume;
     bool last_section; /* the next thread switch ends the thread */
     bool barrier;      /* the next thread switch waits for the supergroup */
+    bool takes_turns;  /* every thread switch lets the others run */
     enum qpu_state state;
     struct qpu_labels *labels; /* of its data (v3d_qpu_flow.h), or NULL: it is not followed */
 };
@@ -119,6 +121,8 @@ struct qpu_program {
     uint32_t va; /* GPU address of the first instruction */
     uint32_t count;
     bool uses_barrier, uses_thread_index;
+    bool checks_nan;         /* v3d_qpu_nan.c */
+    bool moves_uniforms;     /* to where the program says (v3d_qpu_stale.c) */
     bool tmu_decides;        /* what the TMU loads may decide what is accessed (v3d_qpu_decide.c) */
     struct qpu_instr *instr; /* count, decoded */
     char **reason;           /* count + 1: why the instruction cannot run, or NULL */
@@ -129,11 +133,17 @@ struct qpu_program {
     uint32_t labels;               /* of the code, there */
 };
 
-/* Translate the shader at va. What is wrong with its code shows when a thread comes to it. False: the host's
- * memory is exhausted. */
+/* Translate the shader at va. What is wrong with its code shows when a thread comes to it; with checks_nan so
+ * does a NaN. False: the host's memory is exhausted. */
 bool qpu_program_build(struct qpu_program *program, struct qpu_worker *worker, enum v3d_version version,
-                       uint32_t va, bool single_segment);
+                       uint32_t va, bool single_segment, bool checks_nan);
 void qpu_program_free(struct qpu_program *program);
+
+/* Whether a thread may read what it starts with of its workgroup. */
+bool qpu_reads_payload(const struct qpu_program *program); /* v3d_qpu_payload.c */
+
+/* Keep from now on which words a worker writes. False: out of memory. */
+bool qpu_keep_stored(struct qpu_worker *worker); /* v3d_qpu_stale.c */
 
 /* While an access map is kept: make loads whose words may decide what the program accesses mark these words.
  * False: there may be others. */
@@ -200,8 +210,10 @@ struct qpu_alu_handlers {
     qpu_run *run[QPU_VARIANTS]; /* NULL: use QPU_FULL; that too: the operation is not modelled */
 };
 const struct qpu_alu_handlers *qpu_alu_handlers(uint8_t op); /* v3d_qpu_alu.c */
-void qpu_sfu(uint8_t op, qpu_u32 *x); /* v3d_qpu_sfu.c; RECIP, RSQRT, EXP, LOG or SIN of *x, in place */
-qpu_run qpu_tmu_data, qpu_tmu_address, qpu_tmu_load, qpu_tmu_wait;                        /* v3d_qpu_tmu.c */
+void qpu_sfu(uint8_t op, qpu_u32 *x); /* v3d_qpu_sfu.c; RECIP, RSQRT, RSQRT2, EXP, LOG or SIN of *x */
+qpu_run qpu_tmu_data, qpu_tmu_address, qpu_tmu_load, qpu_tmu_wait, qpu_tmu_configure; /* v3d_qpu_tmu.c */
+qpu_run qpu_check_nan;                                                                /* v3d_qpu_nan.c */
+qpu_run qpu_check_uniform;                                                            /* v3d_qpu_stale.c */
 qpu_run qpu_write_r5, qpu_write_r5rep, qpu_write_sfu, qpu_write_unifa, qpu_write_barrier; /* v3d_qpu_exec.c */
 qpu_run qpu_rotate;
 qpu_run qpu_load_uniform, qpu_load_unifa, qpu_branch_decide, qpu_branch_commit, qpu_switch_commit;

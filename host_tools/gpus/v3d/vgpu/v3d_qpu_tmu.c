@@ -3,11 +3,12 @@
  * TMU general memory access: data words into tmud, then the address into tmua starts the access; results of
  * loads and atomics come out of a FIFO by ldtmu. Accesses are carried out when they start.
  *
- * Each access takes the low byte of the configuration that tmuau last brought, shifting it; when nothing is
- * left the byte is 0xff (a regular 32-bit access, lane by lane). Byte: element type 2:0, operation 6:3,
- * bit 7 set: only lanes with a sample mask, clear: every lane of a quad that has one (spilled registers are
- * kept for such lanes too); the condition of the write to tmua then selects among these. Source: Mesa 22.3.6,
- * src/broadcom: compiler/nir_to_vir.c (GENERAL_TMU_LOOKUP_*), cle/v3d_packet_v33.xml ("TMU Op").
+ * Each access takes the low byte of the configuration that tmuau or tmuc last brought, shifting it; when
+ * nothing is left the byte is 0xff (a regular 32-bit access, lane by lane). Byte: element type 2:0, operation
+ * 6:3, bit 7 set: only lanes with a sample mask, clear: every lane of a quad that has one (spilled registers
+ * are kept for such lanes too); the condition of the write to tmua then selects among these. Source:
+ * Mesa 22.3.6, src/broadcom: compiler/nir_to_vir.c (GENERAL_TMU_LOOKUP_*), cle/v3d_packet_v33.xml ("TMU Op").
+ * tmuc: py-videocore6, tests/test_tmu.py, which ran on a Raspberry Pi 4.
  */
 #include "v3d_qpu_flow.h"
 
@@ -113,6 +114,8 @@ static const struct qpu_uop *store(struct qpu_thread *t, const struct qpu_uop *u
         if (t->worker->memory.mmu->track)
             qpu_tmu_note(&t->worker->memory, access, true);
     }
+    if (t->worker->stored)
+        qpu_note_stored(t->worker, access);
     t->worker->bytes_written +=
         (unsigned)__builtin_popcount(access->lanes) * access->components * access->bytes;
     return next;
@@ -179,6 +182,8 @@ static const struct qpu_uop *atomic(struct qpu_thread *t, const struct qpu_uop *
     }
     t->tmu_fifo[(t->tmu_fifo_head + t->tmu_fifo_count) % QPU_TMU_FIFO] = result;
     t->tmu_fifo_count++;
+    if (t->worker->stored)
+        qpu_note_stored(t->worker, access);
     uint64_t bytes = 4u * (unsigned)__builtin_popcount(access->lanes);
     t->worker->bytes_read += bytes;
     t->worker->bytes_written += bytes;
@@ -192,6 +197,17 @@ const struct qpu_uop *qpu_tmu_data(struct qpu_thread *t, const struct qpu_uop *u
     if (t->tmu_data_count == QPU_TMU_DATA)
         return qpu_fail(t, u, "more than %u TMU data words", QPU_TMU_DATA);
     t->tmu_data[t->tmu_data_count++] = t->slot[u->a];
+    QPU_GO_ON(t, u);
+}
+
+/* A configuration from a register, as from the uniform stream. */
+const struct qpu_uop *qpu_tmu_configure(struct qpu_thread *t, const struct qpu_uop *u)
+{
+    const qpu_u32 config = t->slot[u->a];
+
+    if (qpu_any(config ^ qpu_splat(config[0])))
+        return qpu_fail(t, u, "TMU configuration with lanes that differ: not modelled");
+    t->tmu_config = config[0];
     QPU_GO_ON(t, u);
 }
 

@@ -43,6 +43,9 @@ static inline uint32_t qpu_component_address(const struct qpu_access *access, un
 /* Note an access of words that do not wrap; only while an access map is kept. */
 void qpu_tmu_note(struct qpu_memory *memory, const struct qpu_access *access, bool write);
 
+/* Note what has been written, where the worker keeps that. */
+void qpu_note_stored(struct qpu_worker *worker, const struct qpu_access *access); /* v3d_qpu_stale.c */
+
 /* Note where the results come from that are about to be put into the FIFO. */
 void qpu_tmu_take(struct qpu_thread *thread, const struct qpu_access *access);
 

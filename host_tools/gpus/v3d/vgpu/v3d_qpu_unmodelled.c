@@ -4,7 +4,7 @@
 
 static const char *unmodelled_destination(enum v3d_version version, uint8_t op, uint8_t waddr, bool magic)
 {
-    if (op == QPU_OP_FCMP || op == QPU_OP_MULTOP || op == QPU_OP_SETMSF)
+    if (op == QPU_OP_MULTOP || op == QPU_OP_SETMSF || (op == QPU_OP_FCMP && version == V3D_71))
         return magic && waddr == QPU_MAGIC_NOP ? NULL
                                                : "written result of an operation that is used for its effect";
     if ((op == QPU_OP_BARRIERID) != (magic && waddr == QPU_MAGIC_SYNCB))
@@ -16,6 +16,8 @@ static const char *unmodelled_destination(enum v3d_version version, uint8_t op, 
     if (version == V3D_71 && (waddr == QPU_MAGIC_R5 || waddr == QPU_MAGIC_R5REP))
         return "write to quad or rep, of which no source says what it does";
     if (waddr < QPU_MAGIC_NOP)
+        return NULL;
+    if (version == V3D_42 && waddr == QPU_MAGIC_TMUC)
         return NULL;
     if (waddr >= QPU_MAGIC_TMUC && waddr <= QPU_MAGIC_TMUHSLOD)
         return "TMU texture lookup: not modelled";
@@ -30,8 +32,28 @@ static const char *unmodelled_destination(enum v3d_version version, uint8_t op, 
     case QPU_MAGIC_EXP:
     case QPU_MAGIC_LOG:
     case QPU_MAGIC_SIN:
+    case QPU_MAGIC_RSQRT2:
     case QPU_MAGIC_R5REP: return NULL;
-    default: return "write address that is not modelled (TLB, VPM, TMUL, sync, syncu, rsqrt2)";
+    default: return "write address that is not modelled (TLB, VPM, TMUL, sync, syncu)";
+    }
+}
+
+/* What Mesa does not use: known from a V3D 4.2 only (docs/adr/0033-hand-written-programs.md). */
+static bool seen_on_42_only(uint8_t op)
+{
+    switch (op) {
+    case QPU_OP_FADDNF:
+    case QPU_OP_FDX:
+    case QPU_OP_FDY:
+    case QPU_OP_RSQRT2:
+    case QPU_OP_VFLA:
+    case QPU_OP_VFLNA:
+    case QPU_OP_VFLB:
+    case QPU_OP_VFLNB:
+    case QPU_OP_FLAPUSH:
+    case QPU_OP_FLBPUSH:
+    case QPU_OP_FLPOP: return true;
+    default: return false;
     }
 }
 
@@ -41,7 +63,7 @@ static const char *unmodelled_alu(enum v3d_version version, const struct qpu_alu
 
     if (alu->op == QPU_OP_NOP)
         return alu->flag_op ? "flags of nop" : NULL;
-    if (!qpu_alu_handlers(alu->op)->run[QPU_FULL])
+    if (!qpu_alu_handlers(alu->op)->run[QPU_FULL] || (version == V3D_71 && seen_on_42_only(alu->op)))
         return "operation that is not modelled";
     switch (alu->op) {
     case QPU_OP_ADD:
@@ -58,6 +80,13 @@ static const char *unmodelled_alu(enum v3d_version version, const struct qpu_alu
     case QPU_OP_VSUB:
     case QPU_OP_TMUWT:
     case QPU_OP_BARRIERID:
+    case QPU_OP_VFLA:
+    case QPU_OP_VFLNA:
+    case QPU_OP_VFLB:
+    case QPU_OP_VFLNB:
+    case QPU_OP_FLAPUSH:
+    case QPU_OP_FLBPUSH:
+    case QPU_OP_FLPOP:
     case QPU_OP_SETMSF:
         if (alu->flag_op != QPU_FLAG_NONE)
             return "flags of an operation for which they are not modelled";
@@ -66,8 +95,8 @@ static const char *unmodelled_alu(enum v3d_version version, const struct qpu_alu
         if (carry)
             return "carry of an operation for which it is not modelled";
     }
-    if (alu->op == QPU_OP_FCMP && alu->pack != QPU_PACK_NONE)
-        return "packed fcmp";
+    if (alu->magic && alu->waddr == QPU_MAGIC_TMUC && alu->cond != QPU_COND_ALWAYS)
+        return "TMU configuration under a condition: not modelled";
     return unmodelled_destination(version, alu->op, alu->waddr, alu->magic);
 }
 
@@ -88,6 +117,29 @@ static const char *unmodelled_rotation(const struct qpu_instr *instr)
     return NULL;
 }
 
+static bool takes_flag(const struct qpu_alu *alu)
+{
+    return alu->cond != QPU_COND_ALWAYS || alu->flag_op > QPU_FLAG_PUSHC || qpu_flag_reads(alu->op);
+}
+
+/* Whether flags that instruction i leaves may be read: somebody reads flags before two pushes have replaced
+ * both, or a branch goes who knows where. */
+static bool flags_are_read_after(const struct qpu_program *program, uint32_t i)
+{
+    unsigned pushes = 0;
+
+    while (++i < program->count && pushes < 2) {
+        const struct qpu_instr *instr = &program->instr[i];
+
+        if (program->reason[i])
+            continue;
+        if (instr->is_branch || takes_flag(&instr->add) || takes_flag(&instr->mul))
+            return true;
+        pushes += instr->add.flag_op != QPU_FLAG_NONE || instr->mul.flag_op != QPU_FLAG_NONE;
+    }
+    return false;
+}
+
 const char *qpu_unmodelled(const struct qpu_program *program, uint32_t i)
 {
     const struct qpu_instr *instr = &program->instr[i];
@@ -101,9 +153,9 @@ const char *qpu_unmodelled(const struct qpu_program *program, uint32_t i)
             return "branch or thrsw in the delay slots of a branch";
         if (back <= QPU_SWITCH_DELAY && qpu_switches_at(program, i - back) && instr->is_branch)
             return "branch in the delay slots of thrsw";
-        if (back == QPU_SWITCH_DELAY && qpu_switches_at(program, i - back) && thrsw)
-            return "thrsw in the delay slots of thrsw";
     }
+    if (thrsw && i >= 2 && qpu_has_thrsw(program, i - 1) && qpu_has_thrsw(program, i - 2))
+        return "three thrsw in a row";
     if (instr->is_branch) {
         const struct qpu_branch *branch = &instr->branch;
         bool link = branch->uniforms && branch->uniform_destination == QPU_DEST_LINK;
@@ -123,10 +175,7 @@ const char *qpu_unmodelled(const struct qpu_program *program, uint32_t i)
     if ((instr->signals & QPU_SIG_ADDRESSED) &&
         (reason = unmodelled_destination(instr->version, QPU_OP_NOP, instr->sig_addr, instr->sig_magic)))
         return reason;
-    unsigned uniform_reads =
-        (instr->signals & QPU_SIG_LDUNIF ? 1 : 0) + (instr->signals & QPU_SIG_LDUNIFRF ? 1 : 0);
-
-    uniform_reads += instr->add.op != QPU_OP_NOP && instr->add.magic && instr->add.waddr == QPU_MAGIC_TMUAU;
-    uniform_reads += instr->mul.op != QPU_OP_NOP && instr->mul.magic && instr->mul.waddr == QPU_MAGIC_TMUAU;
-    return uniform_reads > 1 ? "two reads of the uniform stream" : NULL;
+    if (instr->add.op == QPU_OP_FLPOP && flags_are_read_after(program, i))
+        return "flpop, and its flags, which are not known, may be read";
+    return qpu_uniforms_taken(instr) > 1 ? "two reads of the uniform stream" : NULL;
 }
