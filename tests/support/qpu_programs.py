@@ -10,11 +10,13 @@ WORDS = 32  # words of input, of which each has its own label
 RESULTS = [20, 21, 22, 23, 24, 25]
 
 # rf20 and rf21: the input; rf10: DATA + 4 * lane, rf11: OUT + 4 * lane; rf12: DATA; rf13: OUT.
-PROLOGUE = """
+ADDRESSES = """
 eidx r0; nop; ldunifrf.rf12
 shl r0, r0, 2
 add rf10, r0, rf12; nop; ldunifrf.rf13
 add rf11, r0, rf13
+"""
+LOADS = """
 nop; nop; ldunifrf.r1
 nop; mov tmua, rf10
 add r2, rf10, r1
@@ -29,6 +31,7 @@ nop; mov r4, 1
 nop; mov r5, 0
 xor.pushz -, rf23, 3
 """
+PROLOGUE = ADDRESSES + LOADS
 EPILOGUE = "nop; nop; ldunifrf.r0\n" + "".join(
     f"nop; mov tmud, rf{number}\nnop; mov tmua, rf11\nadd rf11, rf11, r0\n" for number in RESULTS
 )

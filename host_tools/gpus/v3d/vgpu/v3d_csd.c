@@ -14,6 +14,7 @@
 #include "v3d_qpu.h"
 #include "v3d_qpu_dispatch.h"
 #include "v3d_qpu_flow.h"
+#include "v3d_qpu_gang.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -83,7 +84,7 @@ static bool run_item(void *worker, uint64_t supergroup)
 
 static bool prepare(struct qpu_worker_run *run, struct qpu_dispatch *d, struct v3d_mmu *mmu)
 {
-    size_t threads = d->program.uses_barrier ? qpu_batches_of(d, 0) : 1;
+    size_t threads = d->program.uses_barrier ? qpu_batches_of(d, 0) : QPU_GANG;
 
     run->dispatch = d;
     run->worker.memory.mmu = mmu;

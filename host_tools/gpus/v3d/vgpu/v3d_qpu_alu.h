@@ -91,11 +91,15 @@ QPU_INLINE void qpu_finish(struct qpu_thread *t, const struct qpu_uop *u, enum q
                          (qpu_i32)result < 0, carry);
 }
 
-/* Defines the handler of one variant from the operation's body, QPU_BODY(NAME). */
+/* Defines the handler of one variant from the operation's body, QPU_BODY(NAME). (A copy of the
+ * micro-operation is what compilers see that results are not written to.) */
 #define QPU_HANDLER(name, suffix, variant)                                                                   \
     static const struct qpu_uop *name##_##suffix(struct qpu_thread *t, const struct qpu_uop *u)              \
     {                                                                                                        \
-        name##_body(t, u, variant);                                                                          \
+        const struct qpu_uop own = *u;                                                                       \
+                                                                                                             \
+        for (struct qpu_thread *each = t, *end = t + t->gang; each < end; each++)                            \
+            name##_body(each, &own, variant);                                                                \
         QPU_GO_ON(t, u);                                                                                     \
     }
 

@@ -2,6 +2,7 @@
 /* Batches of a dispatch, by themselves or, with barriers, in turn. Sources: see v3d_csd.c. */
 #include "v3d_qpu_dispatch.h"
 #include "v3d_qpu_flow.h"
+#include "v3d_qpu_gang.h"
 
 #include <inttypes.h>
 #include <stddef.h>
@@ -74,6 +75,7 @@ static void start_thread(struct qpu_thread *t, struct qpu_worker_run *run, uint6
     memset((char *)t + cleared, 0, sizeof *t - cleared);
     set_payload(t, d, supergroup, batch);
     t->worker = &run->worker;
+    t->gang = 1;
     t->uniform_va = d->cfg[6];
     t->thread_index = thread_number(d, run->turn + turn);
     t->tmu_config = UINT32_MAX;
@@ -100,6 +102,20 @@ static bool spend(struct qpu_worker_run *run, uint64_t instructions)
 }
 
 /*
+ * Whether threads may run together. Those that have the same number would have the same scratch memory; and
+ * whether an access is the first to a byte, what a label goes to, or whether a uniform has been written
+ * before it is read, is told by the order of one thread after another.
+ */
+static bool in_gangs(const struct qpu_worker_run *run)
+{
+    const struct qpu_program *program = &run->dispatch->program;
+    const struct v3d_mmu *mmu = run->worker.memory.mmu;
+    bool numbered = program->uses_barrier || run->dispatch->version == V3D_42;
+
+    return !mmu->track && !mmu->flow && !run->worker.stored && (numbered || !program->uses_thread_index);
+}
+
+/*
  * Run batches that may wait for each other, in turns: each goes on to its next thread switch, as on a chip,
  * where programs rely on it that what all load at once, nobody has overwritten. At a barrier all wait for the
  * last.
@@ -113,15 +129,17 @@ static bool run_together(struct qpu_worker_run *run, uint64_t supergroup, uint32
     for (;;) {
         uint32_t waiting = 0, ended = 0;
 
-        for (uint32_t b = 0; b < batches; b++) {
+        if (in_gangs(run))
+            qpu_gang_form(run->threads, batches);
+        for (uint32_t b = 0; b < batches; b += run->threads[b].gang) {
             struct qpu_thread *t = &run->threads[b];
 
             if (t->state == QPU_READY)
                 qpu_thread_run(t);
             if (t->state == QPU_FAILED)
                 return false;
-            waiting += t->state == QPU_AT_BARRIER;
-            ended += t->state == QPU_ENDED;
+            waiting += t->state == QPU_AT_BARRIER ? t->gang : 0;
+            ended += t->state == QPU_ENDED ? t->gang : 0;
         }
         if (ended == batches)
             break;
@@ -137,22 +155,30 @@ static bool run_together(struct qpu_worker_run *run, uint64_t supergroup, uint32
         for (uint32_t b = 0; b < batches; b++)
             run->threads[b].state = QPU_READY;
     }
-    for (uint32_t b = 0; b < batches; b++)
-        if (!spend(run, run->threads[b].instructions))
+    for (uint32_t b = 0; b < batches; b += run->threads[b].gang)
+        if (!spend(run, run->threads[b].instructions * run->threads[b].gang))
             return false;
     return true;
 }
 
-static bool run_alone(struct qpu_worker_run *run, uint64_t supergroup, uint32_t batch)
+/* Run `count` batches from `first` on, which wait for no others; more than one: in gangs. */
+static bool run_apart(struct qpu_worker_run *run, uint64_t supergroup, uint32_t first, uint32_t count)
 {
     const struct qpu_dispatch *d = run->dispatch;
-    struct qpu_thread *t = run->threads;
     uint32_t at_once = d->cfg[5] & CFG5_FOUR_THREADS ? 32 : 16;
-    uint64_t number = d->version == V3D_42 ? supergroup * d->full + batch : 0;
+    uint64_t number = d->version == V3D_42 ? supergroup * d->full + first : 0;
 
-    start_thread(t, run, supergroup, batch, (uint32_t)(number % at_once));
-    qpu_thread_run(t);
-    return t->state == QPU_ENDED && spend(run, t->instructions);
+    for (uint32_t b = 0; b < count; b++)
+        start_thread(&run->threads[b], run, supergroup, first + b, (uint32_t)((number + b) % at_once));
+    qpu_gang_form(run->threads, count);
+    for (uint32_t b = 0; b < count; b += run->threads[b].gang) {
+        struct qpu_thread *t = &run->threads[b];
+
+        qpu_thread_run(t);
+        if (t->state != QPU_ENDED || !spend(run, t->instructions * t->gang))
+            return false;
+    }
+    return true;
 }
 
 bool qpu_run_supergroup(struct qpu_worker_run *run, uint64_t supergroup)
@@ -161,8 +187,9 @@ bool qpu_run_supergroup(struct qpu_worker_run *run, uint64_t supergroup)
 
     if (run->dispatch->program.uses_barrier)
         return run_together(run, supergroup, batches);
-    for (uint32_t b = 0; b < batches; b++)
-        if (!run_alone(run, supergroup, b))
+    uint32_t most = in_gangs(run) ? QPU_GANG : 1;
+    for (uint32_t b = 0; b < batches; b += most)
+        if (!run_apart(run, supergroup, b, batches - b < most ? batches - b : most))
             return false;
     return true;
 }
@@ -182,7 +209,8 @@ bool qpu_rehearse(struct qpu_worker_run *run)
     run->worker.memory.undoable = true;
     for (uint32_t i = 1; i < d->hardware_threads && ended; i++) {
         run->turn = i;
-        ended = d->program.uses_barrier ? run_together(run, 0, qpu_batches_of(d, 0)) : run_alone(run, 0, 0);
+        ended =
+            d->program.uses_barrier ? run_together(run, 0, qpu_batches_of(d, 0)) : run_apart(run, 0, 0, 1);
         qpu_undo(&run->worker.memory);
         ended = ended && (!run->worker.stored || qpu_keep_stored(&run->worker));
         run->dispatch->budget.used = 0;

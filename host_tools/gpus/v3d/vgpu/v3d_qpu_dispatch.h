@@ -34,7 +34,7 @@ struct qpu_dispatch {
 struct qpu_worker_run {
     struct qpu_dispatch *dispatch;
     struct qpu_worker worker;
-    struct qpu_thread *threads; /* one, or with barriers as many as a supergroup has batches */
+    struct qpu_thread *threads; /* a gang, or with barriers as many as a supergroup has batches */
     struct qpu_labels *labels;  /* as many, or NULL: they are not followed */
     uint32_t turn;   /* of the first batch, or of the first of those that run together: see thread_number() */
     uint64_t failed; /* supergroup, or UINT64_MAX */

@@ -7,6 +7,7 @@
  * py-videocore6, src/_videocore6/assembler.py and tests, which ran on a Raspberry Pi 4.
  */
 #include "v3d_qpu_flow.h"
+#include "v3d_qpu_gang.h"
 #include "v3d_qpu_program.h"
 
 #include <inttypes.h>
@@ -53,23 +54,28 @@ const struct qpu_uop *qpu_stop_fault(struct qpu_thread *t, const struct qpu_uop 
 
 /* ---- uniforms ---- */
 
+/* Note a word of a stream in the access map. */
+static __attribute__((noinline)) void note_word(struct qpu_memory *memory, unsigned site, uint32_t va)
+{
+    if (site == QPU_SITE_UNIFORM)
+        qpu_note_command(memory, va, 4);
+    else
+        qpu_note(memory, va, 4, false);
+}
+
 /* The word at *va, which moves on, in host memory; NULL after a fault. */
 static inline const uint8_t *next_word(struct qpu_thread *t, unsigned site, uint32_t *va)
 {
     struct qpu_memory *memory = &t->worker->memory;
     const uint8_t *at = qpu_granted(memory, site, *va, false);
 
-    if (at && memory->mmu->track && site == QPU_SITE_UNIFORM)
-        qpu_note_command(memory, *va, 4);
-    else if (at && memory->mmu->track)
-        qpu_note(memory, *va, 4, false);
-
     if (!at) {
         qpu_fault(t, *va, false);
         return NULL;
     }
+    if (__builtin_expect(memory->mmu->track, false))
+        note_word(memory, site, *va);
     *va += 4;
-    t->worker->bytes_read += 4;
     return at;
 }
 
@@ -77,30 +83,39 @@ bool qpu_pop_uniform(struct qpu_thread *t, uint32_t *value)
 {
     const uint8_t *at = next_word(t, QPU_SITE_UNIFORM, &t->uniform_va);
 
-    if (at)
-        __builtin_memcpy(value, at, sizeof *value);
-    return at;
-}
-
-static inline const struct qpu_uop *load_splat(struct qpu_thread *t, const struct qpu_uop *u, unsigned site,
-                                               uint32_t *va)
-{
-    const uint8_t *at = next_word(t, site, va);
-
     if (!at)
-        return NULL;
-    t->slot[u->dst] = qpu_splat(*(const qpu_word_any *)at);
-    QPU_GO_ON(t, u);
+        return false;
+    __builtin_memcpy(value, at, sizeof *value);
+    t->worker->bytes_read += 4 * t->gang; /* each thread's */
+    return true;
 }
 
 const struct qpu_uop *qpu_load_uniform(struct qpu_thread *t, const struct qpu_uop *u)
 {
-    return load_splat(t, u, QPU_SITE_UNIFORM, &t->uniform_va);
+    uint32_t value;
+
+    if (!qpu_pop_uniform(t, &value))
+        return NULL;
+    for (struct qpu_thread *each = t, *end = t + t->gang; each < end; each++)
+        each->slot[u->dst] = qpu_splat(value);
+    QPU_GO_ON(t, u);
 }
 
 const struct qpu_uop *qpu_load_unifa(struct qpu_thread *t, const struct qpu_uop *u)
 {
-    return load_splat(t, u, QPU_SITE_UNIFA, &t->unifa_va);
+    for (unsigned i = 0; i < t->gang; i++) {
+        const uint8_t *at = next_word(t + i, QPU_SITE_UNIFA, &t[i].unifa_va);
+
+        if (at) {
+            t[i].slot[u->dst] = qpu_splat(*(const qpu_word_any *)at);
+            t->worker->bytes_read += 4;
+        } else if (i > 0) {
+            qpu_gang_part(t, u, i);
+        } else {
+            return NULL;
+        }
+    }
+    QPU_GO_ON(t, u);
 }
 
 /* ---- writes to magic addresses; u->a is the slot with the value ---- */
@@ -108,23 +123,43 @@ const struct qpu_uop *qpu_load_unifa(struct qpu_thread *t, const struct qpu_uop 
 /* The first lane's value counts. */
 const struct qpu_uop *qpu_write_unifa(struct qpu_thread *t, const struct qpu_uop *u)
 {
-    if (qpu_condition_bits(t, u->cond) & 1)
-        t->unifa_va = t->slot[u->a][0] & ~3u;
+    for (struct qpu_thread *each = t, *end = t + t->gang; each < end; each++)
+        if (qpu_condition_bits(each, u->cond) & 1)
+            each->unifa_va = each->slot[u->a][0] & ~3u;
     QPU_GO_ON(t, u);
 }
 
 /* r5: each quad gets its first lane's value. */
 const struct qpu_uop *qpu_write_r5(struct qpu_thread *t, const struct qpu_uop *u)
 {
-    t->slot[u->dst] =
-        qpu_select(qpu_condition(t, u->cond), qpu_first_of_quads(t->slot[u->a]), t->slot[u->dst]);
+    for (struct qpu_thread *each = t, *end = t + t->gang; each < end; each++)
+        each->slot[u->dst] = qpu_select(qpu_condition(each, u->cond), qpu_first_of_quads(each->slot[u->a]),
+                                        each->slot[u->dst]);
     QPU_GO_ON(t, u);
 }
 
 const struct qpu_uop *qpu_write_r5rep(struct qpu_thread *t, const struct qpu_uop *u)
 {
-    t->slot[u->dst] = qpu_select(qpu_condition(t, u->cond), qpu_splat(t->slot[u->a][0]), t->slot[u->dst]);
+    for (struct qpu_thread *each = t, *end = t + t->gang; each < end; each++)
+        each->slot[u->dst] =
+            qpu_select(qpu_condition(each, u->cond), qpu_splat(each->slot[u->a][0]), each->slot[u->dst]);
     QPU_GO_ON(t, u);
+}
+
+/* One thread's; false: the lanes of r5 differ. */
+static bool rotate(struct qpu_thread *t, const struct qpu_uop *u)
+{
+    const qpu_u32 source = t->slot[u->a], r5 = t->slot[QPU_SLOT_ACC + QPU_MAGIC_R5];
+    unsigned by = u->value;
+
+    if (by == QPU_ROTATE_BY_R5) {
+        by = r5[0] % QPU_LANES;
+        if (qpu_any((r5 ^ qpu_splat(r5[0])) % QPU_LANES))
+            return false;
+    }
+    for (unsigned lane = 0; lane < QPU_LANES; lane++)
+        t->slot[u->dst][lane] = source[qpu_rotated_from(lane, by, u->b)];
+    return true;
 }
 
 /*
@@ -133,26 +168,25 @@ const struct qpu_uop *qpu_write_r5rep(struct qpu_thread *t, const struct qpu_uop
  */
 const struct qpu_uop *qpu_rotate(struct qpu_thread *t, const struct qpu_uop *u)
 {
-    const qpu_u32 source = t->slot[u->a], r5 = t->slot[QPU_SLOT_ACC + QPU_MAGIC_R5];
-    unsigned by = u->value;
-
-    if (by == QPU_ROTATE_BY_R5) {
-        by = r5[0] % QPU_LANES;
-        if (qpu_any((r5 ^ qpu_splat(r5[0])) % QPU_LANES))
+    for (unsigned i = 0; i < t->gang; i++) {
+        if (rotate(t + i, u))
+            continue;
+        if (i == 0)
             return qpu_fail(t, u, "rotation by r5 with lanes that differ: not modelled");
+        qpu_gang_part(t, u, i);
     }
-    for (unsigned lane = 0; lane < QPU_LANES; lane++)
-        t->slot[u->dst][lane] = source[qpu_rotated_from(lane, by, u->b)];
     QPU_GO_ON(t, u);
 }
 
 /* The result is in r4 two instructions later; code may not read r4 before, so it can be there at once. */
 const struct qpu_uop *qpu_write_sfu(struct qpu_thread *t, const struct qpu_uop *u)
 {
-    qpu_u32 result = t->slot[u->a];
+    for (struct qpu_thread *each = t, *end = t + t->gang; each < end; each++) {
+        qpu_u32 result = each->slot[u->a];
 
-    qpu_sfu((uint8_t)u->value, &result);
-    t->slot[u->dst] = qpu_select(qpu_condition(t, u->cond), result, t->slot[u->dst]);
+        qpu_sfu((uint8_t)u->value, &result);
+        each->slot[u->dst] = qpu_select(qpu_condition(each, u->cond), result, each->slot[u->dst]);
+    }
     QPU_GO_ON(t, u);
 }
 
@@ -182,11 +216,26 @@ static bool branch_taken(const struct qpu_thread *t, const struct qpu_branch *br
     }
 }
 
+/* Whether another thread comes to the same decision, and goes to the same place. */
+static bool agrees(const struct qpu_thread *t, const struct qpu_thread *other,
+                   const struct qpu_branch *branch, bool taken)
+{
+    bool by_register = branch->destination == QPU_DEST_REGFILE ||
+                       (branch->uniforms && branch->uniform_destination == QPU_DEST_REGFILE);
+    unsigned slot = QPU_SLOT_RF + branch->raddr_a;
+
+    return branch_taken(other, branch) == taken && (!by_register || other->slot[slot][0] == t->slot[slot][0]);
+}
+
 const struct qpu_uop *qpu_branch_decide(struct qpu_thread *t, const struct qpu_uop *u)
 {
     const struct qpu_program *program = t->worker->program;
     const struct qpu_branch *branch = &program->instr[u->index].branch;
     bool taken = branch_taken(t, branch);
+
+    for (unsigned i = 1; i < t->gang; i++)
+        if (!agrees(t, t + i, branch, taken))
+            qpu_gang_part(t, u, i);
     uint32_t next = program->va + 8 * (u->index + 4), target = next + (uint32_t)branch->offset;
     uint32_t uniforms = t->uniform_va;
 
@@ -212,7 +261,8 @@ const struct qpu_uop *qpu_branch_decide(struct qpu_thread *t, const struct qpu_u
     else if (branch->destination == QPU_DEST_LINK)
         target = t->link;
     if (branch->links) /* a branch that is not taken is taken not to set it: no source says */
-        t->link = next;
+        for (unsigned i = 0; i < t->gang; i++) /* each thread's: lr reads it */
+            t[i].link = next;
     if ((target - program->va) % 8 || (target - program->va) / 8 >= program->count)
         return qpu_fail(t, u,
                         "branch to 0x%08" PRIx32 ", outside the shader (0x%08" PRIx32 " and %" PRIu32

@@ -8,6 +8,7 @@
  * rot and rotq have no handler: Mesa uses neither.
  */
 #include "v3d_qpu_alu.h"
+#include "v3d_qpu_gang.h"
 
 /* Whether the values of the lanes that take part are equal, in the sense of the operation. */
 static bool all_equal(uint8_t op, const qpu_u32 *a, unsigned lanes)
@@ -19,16 +20,14 @@ static bool all_equal(uint8_t op, const qpu_u32 *a, unsigned lanes)
     return !(lanes & ~qpu_mask_bits(equal));
 }
 
-static const struct qpu_uop *across_full(struct qpu_thread *t, const struct qpu_uop *u)
+/* One thread's. */
+static void across(struct qpu_thread *t, const struct qpu_uop *u)
 {
     const uint8_t op = (uint8_t)u->value;
     const unsigned lanes = qpu_condition_bits(t, u->cond);
     const qpu_u32 a = t->slot[u->a], b = t->slot[u->b];
     qpu_u32 result = {0};
 
-    if (op != QPU_OP_SHUFFLE && lanes & ~t->exist)
-        return qpu_fail(t, u, "%s with lanes that do not exist: whether they take part is not known",
-                        qpu_op_name(op));
     switch (op) {
     case QPU_OP_BALLOT: result = qpu_splat(lanes & qpu_mask_bits(a != 0)); break;
     case QPU_OP_BCASTF: result = qpu_splat(a[lanes ? __builtin_ctz(lanes) : 0]); break;
@@ -39,6 +38,21 @@ static const struct qpu_uop *across_full(struct qpu_thread *t, const struct qpu_
     default: result = qpu_splat(all_equal(op, &a, lanes)); /* yes: not 0, no source says what */
     }
     qpu_finish(t, u, QPU_FULL, result, false, QPU_NO_CARRY);
+}
+
+static const struct qpu_uop *across_full(struct qpu_thread *t, const struct qpu_uop *u)
+{
+    const uint8_t op = (uint8_t)u->value;
+
+    for (unsigned i = 0; i < t->gang; i++) {
+        if (op == QPU_OP_SHUFFLE || !(qpu_condition_bits(t + i, u->cond) & ~t[i].exist))
+            across(t + i, u);
+        else if (i > 0)
+            qpu_gang_part(t, u, i);
+        else
+            return qpu_fail(t, u, "%s with lanes that do not exist: whether they take part is not known",
+                            qpu_op_name(op));
+    }
     QPU_GO_ON(t, u);
 }
 

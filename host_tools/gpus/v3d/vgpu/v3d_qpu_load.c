@@ -2,9 +2,10 @@
 /* Loads of the TMU. Sources: see v3d_qpu_tmu.c. */
 #include "v3d_qpu_tmu.h"
 
-static qpu_u32 *fifo_entry(struct qpu_thread *t, unsigned ahead)
+/* Where a component goes. */
+static qpu_u32 *fifo_entry(struct qpu_thread *t, const struct qpu_access *access, unsigned component)
 {
-    return &t->tmu_fifo[(t->tmu_fifo_head + t->tmu_fifo_count + ahead) % QPU_TMU_FIFO];
+    return &t->tmu_fifo[(access->entry + component) % QPU_TMU_FIFO];
 }
 
 static uint32_t load_element(const uint8_t *at, unsigned type)
@@ -19,8 +20,10 @@ static uint32_t load_element(const uint8_t *at, unsigned type)
 }
 
 /* Vectors of four words: those of four lanes are four columns of four. */
-static void load_columns(struct qpu_thread *t, const uint8_t *base, const qpu_word_any *offset)
+static void load_columns(struct qpu_thread *t, const struct qpu_access *access)
 {
+    const qpu_word_any *offset = (const qpu_word_any *)&access->offset;
+    const uint8_t *base = access->base;
     qpu_quad column[4][QPU_QUADS];
 
     for (int quad = 0; quad < QPU_QUADS; quad++) {
@@ -38,7 +41,7 @@ static void load_columns(struct qpu_thread *t, const uint8_t *base, const qpu_wo
         column[3][quad] = __builtin_shufflevector(high01, high23, 2, 3, 6, 7);
     }
     for (unsigned c = 0; c < 4; c++)
-        *fifo_entry(t, c) = qpu_join(column[c]);
+        *fifo_entry(t, access, c) = qpu_join(column[c]);
 }
 
 /* One word of each quad. */
@@ -63,33 +66,33 @@ QPU_INLINE qpu_u32 load_scattered(const uint8_t *base, const qpu_word_any *offse
     return qpu_join(quad);
 }
 
-/* Words at the lanes' offsets from `base` into the FIFO. */
-static inline void load_words(struct qpu_thread *t, unsigned components, const uint8_t *base,
-                              const qpu_u32 *offsets)
+/* Words at the lanes' offsets from the base into the FIFO. */
+static inline void load_words(struct qpu_thread *t, const struct qpu_access *access)
 {
-    const qpu_word_any *offset = (const qpu_word_any *)offsets;
+    const qpu_word_any *offset = (const qpu_word_any *)&access->offset;
+    const unsigned components = access->components;
 
-    if (!qpu_any(*offsets ^ qpu_first_of_quads(*offsets))) { /* one address for each quad, or for all */
+    if (!qpu_any(access->offset ^
+                 qpu_first_of_quads(access->offset))) { /* one address for each quad, or all */
         for (unsigned c = 0; c < components; c++)
-            *fifo_entry(t, c) = load_quads(base + 4 * c, offset);
+            *fifo_entry(t, access, c) = load_quads(access->base + 4 * c, offset);
     } else if (components == 4) {
-        load_columns(t, base, offset);
-    } else if (components == 1 && qpu_consecutive(*offsets)) {
-        *fifo_entry(t, 0) = (qpu_u32) * (const qpu_u32_unaligned *)(base + offset[0]);
+        load_columns(t, access);
+    } else if (components == 1 && qpu_consecutive(access->offset)) {
+        *fifo_entry(t, access, 0) = (qpu_u32) * (const qpu_u32_unaligned *)(access->base + offset[0]);
     } else {
         for (unsigned c = 0; c < components; c++)
-            *fifo_entry(t, c) = load_scattered(base + 4 * c, offset);
+            *fifo_entry(t, access, c) = load_scattered(access->base + 4 * c, offset);
     }
 }
 
 /* Elements of less than 32 bits, vectors that wrap, and words that no range has all of. */
-static const struct qpu_uop *load_each(struct qpu_thread *t, const struct qpu_uop *u,
-                                       const struct qpu_access *access)
+static bool load_each(struct qpu_thread *t, const struct qpu_access *access)
 {
     struct qpu_memory *memory = &t->worker->memory;
 
     for (unsigned c = 0; c < access->components; c++)
-        *fifo_entry(t, c) = (qpu_u32){0};
+        *fifo_entry(t, access, c) = (qpu_u32){0};
     for (unsigned left = access->lanes; left; left &= left - 1) {
         unsigned lane = (unsigned)__builtin_ctz(left);
 
@@ -97,34 +100,33 @@ static const struct qpu_uop *load_each(struct qpu_thread *t, const struct qpu_uo
             uint32_t va = qpu_component_address(access, lane, c);
             const uint8_t *at = qpu_host(memory, access->site, va, access->bytes, false);
 
-            if (!at)
-                return qpu_fault(t, va, false);
-            ((qpu_word_any *)fifo_entry(t, c))[lane] = load_element(at, access->type);
+            if (!at) {
+                qpu_fault(t, va, false);
+                return false;
+            }
+            ((qpu_word_any *)fifo_entry(t, access, c))[lane] = load_element(at, access->type);
         }
     }
-    return u + 1;
+    return true;
 }
 
-const struct qpu_uop *qpu_tmu_fetch(struct qpu_thread *t, const struct qpu_uop *u,
-                                    const struct qpu_access *access)
+bool qpu_tmu_fetch(struct qpu_thread *t, const struct qpu_uop *u, const struct qpu_access *access)
 {
-    const struct qpu_uop *next = u + 1;
-
-    if (t->tmu_fifo_count + access->components > t->tmu_fifo_limit)
+    if (access->components > access->room)
         return qpu_tmu_overflow(t, u);
     if (t->worker->program->tmu_decides)
         qpu_tmu_take(t, access);
     if (!access->base || access->bytes != 4) {
-        next = load_each(t, u, access);
+        if (!load_each(t, access))
+            return false;
     } else {
-        load_words(t, access->components, access->base, &access->offset);
+        load_words(t, access);
         if (access->lanes != QPU_ALL_LANES)
             for (unsigned c = 0; c < access->components; c++)
-                *fifo_entry(t, c) &= (qpu_u32)qpu_mask_from_bits(access->lanes);
+                *fifo_entry(t, access, c) &= (qpu_u32)qpu_mask_from_bits(access->lanes);
         if (t->worker->memory.mmu->track)
             qpu_tmu_note(&t->worker->memory, access, false);
     }
-    t->tmu_fifo_count += access->components;
     t->worker->bytes_read += (unsigned)__builtin_popcount(access->lanes) * access->components * access->bytes;
-    return next;
+    return true;
 }

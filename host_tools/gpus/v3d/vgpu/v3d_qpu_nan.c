@@ -10,6 +10,7 @@
  * src/_videocore6/driver.py and tests/test_alu.py.
  */
 #include "v3d_qpu_alu.h"
+#include "v3d_qpu_gang.h"
 #include "v3d_qpu_program.h"
 
 /* Operations whose result is a NaN if an operand is one need no look at their operands. */
@@ -73,7 +74,8 @@ QPU_INLINE qpu_i32 unclear(qpu_u32 magnitude, uint32_t infinity, unsigned look)
     return found;
 }
 
-const struct qpu_uop *qpu_check_nan(struct qpu_thread *t, const struct qpu_uop *u)
+/* One thread's lanes whose operation is not modelled. */
+static unsigned unclear_lanes(const struct qpu_thread *t, const struct qpu_uop *u)
 {
     const uint32_t single = 0x7f800000, half = 0x7c00;
     const qpu_u32 result = t->slot[u->a];
@@ -90,12 +92,21 @@ const struct qpu_uop *qpu_check_nan(struct qpu_thread *t, const struct qpu_uop *
         found |= unclear(qpu_source(t, QPU_FULL, u->a, u->unpack_a) & 0x7fffffff, single, look);
     if (look & QPU_NAN_B)
         found |= unclear(qpu_source(t, QPU_FULL, u->b, u->unpack_b) & 0x7fffffff, single, look);
-    unsigned lanes = qpu_mask_bits(found) & qpu_condition_bits(t, u->cond);
-    if (lanes && look & QPU_NAN_SUBNORMAL)
+    return qpu_mask_bits(found) & qpu_condition_bits(t, u->cond);
+}
+
+const struct qpu_uop *qpu_check_nan(struct qpu_thread *t, const struct qpu_uop *u)
+{
+    const unsigned lanes = unclear_lanes(t, u);
+
+    if (lanes && u->value & QPU_NAN_SUBNORMAL)
         return qpu_fail(t, u, "faddnf with a NaN or a subnormal number: not modelled (lane mask 0x%04x)",
                         lanes);
     if (lanes)
         return qpu_fail(t, u, "NaN in a dispatch that does not propagate it: not modelled (lane mask 0x%04x)",
                         lanes);
+    for (unsigned i = 1; i < t->gang; i++)
+        if (unclear_lanes(t + i, u))
+            qpu_gang_part(t, u, i);
     QPU_GO_ON(t, u);
 }

@@ -73,18 +73,21 @@ struct qpu_thread {
     qpu_u32 slot[QPU_SLOTS];
     qpu_u32 rtop; /* high partial products, set by multop for umul24 */
     qpu_i32 flag_a, flag_b;
-    qpu_u32 msf;     /* sample mask of each lane; in a compute shader not zero: the lane exists */
-    unsigned exist;  /* bit i: lane i has one; set by qpu_set_msf() */
-    qpu_u32 payload; /* rf2 at the start */
+    qpu_u32 msf;       /* sample mask of each lane; in a compute shader not zero: the lane exists */
+    unsigned exist;    /* bit i: lane i has one; set by qpu_set_msf() */
+    qpu_u32 payload;   /* rf2 at the start */
+    uint32_t unifa_va; /* second uniform stream */
+    uint32_t thread_index;
+    struct qpu_worker *worker;
+    struct qpu_labels *labels; /* of its data (v3d_qpu_flow.h), or NULL: it is not followed */
+
+    /* Of those that follow, which must be the last, a gang's leader has what is true of all its threads. */
+    unsigned gang; /* how many threads run together: this one and those behind it (v3d_qpu_gang.h) */
     uint32_t tmu_data_count, tmu_fifo_head, tmu_fifo_count, tmu_fifo_limit;
     uint32_t tmu_config; /* the next access takes the low byte */
-
-    struct qpu_worker *worker;
     uint32_t uniform_va; /* uniform stream */
-    uint32_t unifa_va;   /* second uniform stream */
-    uint32_t thread_index;
-    uint32_t link;      /* the link register: where a subroutine returns to */
-    uint32_t run_start; /* instruction at which the current straight run began, for counting */
+    uint32_t link;       /* the link register: where a subroutine returns to; every thread has it */
+    uint32_t run_start;  /* instruction at which the current straight run began, for counting */
     uint64_t instructions;
     const struct qpu_uop *branch_to; /* taken branch waiting for its delay slots, or NULL */
     const struct qpu_uop *resume;
@@ -92,13 +95,12 @@ struct qpu_thread {
     bool barrier;      /* the next thread switch waits for the supergroup */
     bool takes_turns;  /* every thread switch lets the others run */
     enum qpu_state state;
-    struct qpu_labels *labels; /* of its data (v3d_qpu_flow.h), or NULL: it is not followed */
 };
 
 struct qpu_uop;
 
-/* Run one micro-operation, and others after it; returns the next one, or NULL to stop (thread->state says
- * why). */
+/* Run one micro-operation, and others after it, for a gang, of which `thread` is the leader; returns the next
+ * one, or NULL to stop (thread->state says why). */
 typedef const struct qpu_uop *qpu_run(struct qpu_thread *thread, const struct qpu_uop *uop);
 
 struct qpu_uop {
@@ -219,10 +221,10 @@ qpu_run qpu_rotate;
 qpu_run qpu_load_uniform, qpu_load_unifa, qpu_branch_decide, qpu_branch_commit, qpu_switch_commit;
 qpu_run qpu_stop_error, qpu_stop_fault;
 
-/* Next word of the uniform stream into *value; false after a fault. */
+/* Next word of a gang's uniform stream into *value; false after a fault. */
 bool qpu_pop_uniform(struct qpu_thread *thread, uint32_t *value);
 
-/* Run until the thread ends, reaches a barrier or fails. */
+/* Run until the gang ends, reaches a barrier or fails. It may have become smaller then. */
 void qpu_thread_run(struct qpu_thread *thread);
 
 #endif

@@ -11,6 +11,7 @@
  * tmuc: py-videocore6, tests/test_tmu.py, which ran on a Raspberry Pi 4.
  */
 #include "v3d_qpu_flow.h"
+#include "v3d_qpu_gang.h"
 
 #include <stddef.h>
 
@@ -27,9 +28,10 @@ enum {
     TMU_OP_XOR = 10,
 };
 
-const struct qpu_uop *qpu_tmu_overflow(struct qpu_thread *t, const struct qpu_uop *u)
+bool qpu_tmu_overflow(struct qpu_thread *t, const struct qpu_uop *u)
 {
-    return qpu_fail(t, u, "TMU result FIFO overflows its %u entries", t->tmu_fifo_limit);
+    qpu_fail(t, u, "TMU result FIFO overflows its %u entries", t->tmu_fifo_limit);
+    return false;
 }
 
 /* ---- the access map ---- */
@@ -55,7 +57,7 @@ void qpu_tmu_note(struct qpu_memory *memory, const struct qpu_access *access, bo
 void qpu_tmu_take(struct qpu_thread *t, const struct qpu_access *access)
 {
     for (unsigned c = 0; c < access->components; c++) {
-        struct qpu_taken *taken = &t->tmu_taken[(t->tmu_fifo_head + t->tmu_fifo_count + c) % QPU_TMU_FIFO];
+        struct qpu_taken *taken = &t->tmu_taken[(access->entry + c) % QPU_TMU_FIFO];
 
         taken->lanes = access->lanes;
         taken->bytes = access->bytes;
@@ -66,8 +68,7 @@ void qpu_tmu_take(struct qpu_thread *t, const struct qpu_access *access)
 
 /* ---- stores: where lanes collide, the highest wins ---- */
 
-static const struct qpu_uop *store_each(struct qpu_thread *t, const struct qpu_uop *u,
-                                        const struct qpu_access *access)
+static bool store_each(struct qpu_thread *t, const struct qpu_access *access)
 {
     struct qpu_memory *memory = &t->worker->memory;
 
@@ -78,12 +79,14 @@ static const struct qpu_uop *store_each(struct qpu_thread *t, const struct qpu_u
             uint32_t va = qpu_component_address(access, lane, c), value = t->tmu_data[c][lane];
             uint8_t *at = qpu_host(memory, access->site, va, access->bytes, true);
 
-            if (!at)
-                return qpu_fault(t, va, true);
+            if (!at) {
+                qpu_fault(t, va, true);
+                return false;
+            }
             __builtin_memcpy(at, &value, access->bytes); /* little-endian, as the GPU */
         }
     }
-    return u + 1;
+    return true;
 }
 
 static inline void store_words(struct qpu_thread *t, const struct qpu_access *access)
@@ -102,13 +105,11 @@ static inline void store_words(struct qpu_thread *t, const struct qpu_access *ac
     }
 }
 
-static const struct qpu_uop *store(struct qpu_thread *t, const struct qpu_uop *u,
-                                   const struct qpu_access *access)
+static bool store(struct qpu_thread *t, const struct qpu_access *access)
 {
-    const struct qpu_uop *next = u + 1;
-
     if (!access->base || access->bytes != 4) {
-        next = store_each(t, u, access);
+        if (!store_each(t, access))
+            return false;
     } else {
         store_words(t, access);
         if (t->worker->memory.mmu->track)
@@ -118,7 +119,7 @@ static const struct qpu_uop *store(struct qpu_thread *t, const struct qpu_uop *u
         qpu_note_stored(t->worker, access);
     t->worker->bytes_written +=
         (unsigned)__builtin_popcount(access->lanes) * access->components * access->bytes;
-    return next;
+    return true;
 }
 
 /* ---- atomics: 32 bits, the value from before is the result ---- */
@@ -140,25 +141,25 @@ static uint32_t combine(unsigned operation, uint32_t old, uint32_t x, uint32_t y
     }
 }
 
-static const struct qpu_uop *atomic(struct qpu_thread *t, const struct qpu_uop *u,
-                                    const struct qpu_access *access)
+static bool atomic(struct qpu_thread *t, const struct qpu_uop *u, const struct qpu_access *access)
 {
     struct qpu_memory *memory = &t->worker->memory;
     unsigned operation = access->operation;
     qpu_u32 x = t->tmu_data[0], y = t->tmu_data[1], result = {0};
     unsigned want = operation == TMU_OP_COMPARE_EXCHANGE ? 2 : 1;
 
-    if (t->tmu_data_count == 0 && (operation == TMU_OP_AND || operation == TMU_OP_OR)) {
+    if (access->words == 0 && (operation == TMU_OP_AND || operation == TMU_OP_OR)) {
         x = qpu_splat(operation == TMU_OP_AND ? 1 : UINT32_MAX);
         operation = QPU_TMU_ADD;
-    } else if (t->tmu_data_count != want) {
-        return qpu_fail(t, u, "TMU operation %u with %u data words is not modelled", operation,
-                        t->tmu_data_count);
+    } else if (access->words != want) {
+        qpu_fail(t, u, "TMU operation %u with %u data words is not modelled", operation, access->words);
+        return false;
     }
-    if (access->type != (want == 2 ? TMU_TYPE_VEC2 : TMU_TYPE_U32))
-        return qpu_fail(t, u, "atomic TMU operation %u on element type %u is not modelled", operation,
-                        access->type);
-    if (t->tmu_fifo_count == t->tmu_fifo_limit)
+    if (access->type != (want == 2 ? TMU_TYPE_VEC2 : TMU_TYPE_U32)) {
+        qpu_fail(t, u, "atomic TMU operation %u on element type %u is not modelled", operation, access->type);
+        return false;
+    }
+    if (access->room == 0)
         return qpu_tmu_overflow(t, u);
     if (t->worker->program->tmu_decides)
         qpu_tmu_take(t, access);
@@ -168,8 +169,10 @@ static const struct qpu_uop *atomic(struct qpu_thread *t, const struct qpu_uop *
         uint32_t va = access->address[lane];
         uint8_t *at = qpu_granted(memory, access->site, va, true);
 
-        if (!at)
-            return qpu_fault(t, va, true);
+        if (!at) {
+            qpu_fault(t, va, true);
+            return false;
+        }
         if (memory->mmu->track) {
             qpu_note(memory, va, 4, false); /* before the write: what is there decides the result */
             qpu_note(memory, va, 4, true);
@@ -180,14 +183,13 @@ static const struct qpu_uop *atomic(struct qpu_thread *t, const struct qpu_uop *
             ;
         result[lane] = old;
     }
-    t->tmu_fifo[(t->tmu_fifo_head + t->tmu_fifo_count) % QPU_TMU_FIFO] = result;
-    t->tmu_fifo_count++;
+    t->tmu_fifo[access->entry] = result;
     if (t->worker->stored)
         qpu_note_stored(t->worker, access);
     uint64_t bytes = 4u * (unsigned)__builtin_popcount(access->lanes);
     t->worker->bytes_read += bytes;
     t->worker->bytes_written += bytes;
-    return u + 1;
+    return true;
 }
 
 /* ---- the registers ---- */
@@ -196,17 +198,22 @@ const struct qpu_uop *qpu_tmu_data(struct qpu_thread *t, const struct qpu_uop *u
 {
     if (t->tmu_data_count == QPU_TMU_DATA)
         return qpu_fail(t, u, "more than %u TMU data words", QPU_TMU_DATA);
-    t->tmu_data[t->tmu_data_count++] = t->slot[u->a];
+    for (struct qpu_thread *each = t, *end = t + t->gang; each < end; each++)
+        each->tmu_data[t->tmu_data_count] = each->slot[u->a];
+    t->tmu_data_count++;
     QPU_GO_ON(t, u);
 }
 
-/* A configuration from a register, as from the uniform stream. */
+/* A configuration from a register, as from the uniform stream: one for a whole gang. */
 const struct qpu_uop *qpu_tmu_configure(struct qpu_thread *t, const struct qpu_uop *u)
 {
-    const qpu_u32 config = t->slot[u->a];
+    const qpu_u32 config = qpu_splat(t->slot[u->a][0]);
 
-    if (qpu_any(config ^ qpu_splat(config[0])))
+    if (qpu_any(config ^ t->slot[u->a]))
         return qpu_fail(t, u, "TMU configuration with lanes that differ: not modelled");
+    for (unsigned i = 1; i < t->gang; i++)
+        if (qpu_any(config ^ t[i].slot[u->a]))
+            qpu_gang_part(t, u, i);
     t->tmu_config = config[0];
     QPU_GO_ON(t, u);
 }
@@ -237,9 +244,48 @@ QPU_INLINE void find_base(struct qpu_thread *t, struct qpu_access *access, bool 
     access->base = qpu_any(refused) ? NULL : range->host;
 }
 
+/* One thread's part in an access; false: it has failed. */
+static bool take_part(struct qpu_thread *t, const struct qpu_uop *u, struct qpu_access *access, bool exact)
+{
+    access->address = t->slot[u->a];
+    access->exist = exact ? t->exist : qpu_quads_with(t->exist);
+    access->lanes = access->exist & qpu_condition_bits(t, u->cond);
+    find_base(t, access, access->words > 0);
+    if (!access->base) {
+        const qpu_u32 misaligned = access->address & (access->bytes - 1);
+        unsigned lanes = qpu_mask_bits(misaligned != 0) & access->lanes;
+
+        if (lanes) {
+            qpu_fail(t, u,
+                     "TMU access of %u bytes at an address that is no multiple of it (lane mask 0x%04x)",
+                     access->bytes, lanes);
+            return false;
+        }
+    }
+    if (t->labels)
+        qpu_flow_access(t, u, access);
+    if (access->operation == QPU_TMU_REGULAR && access->words == 0)
+        return qpu_tmu_fetch(t, u, access);
+    if (access->operation == QPU_TMU_REGULAR && access->words == access->components)
+        return store(t, access);
+    if (access->operation == QPU_TMU_REGULAR) {
+        qpu_fail(t, u, "store of %u components with %u TMU data words", access->components, access->words);
+        return false;
+    }
+    if (access->operation == QPU_TMU_ADD && access->words == 0)
+        return true; /* prefetch */
+    if (access->operation <= TMU_OP_XOR)
+        return atomic(t, u, access);
+    qpu_fail(t, u, "reserved TMU operation %u (configuration 0x%02x)", access->operation,
+             (unsigned)exact << 7 | access->operation << 3 | access->type);
+    return false;
+}
+
 /* Write to tmua or, with u->value, tmuau: the configuration comes from the uniform stream. */
 const struct qpu_uop *qpu_tmu_address(struct qpu_thread *t, const struct qpu_uop *u)
 {
+    const uint32_t uniform_va = t->uniform_va, tmu_config = t->tmu_config;
+
     if (u->value && !qpu_pop_uniform(t, &t->tmu_config))
         return NULL;
     unsigned config = t->tmu_config & 0xff;
@@ -247,50 +293,47 @@ const struct qpu_uop *qpu_tmu_address(struct qpu_thread *t, const struct qpu_uop
 
     const unsigned type = config & 7;
     struct qpu_access access = {
-        .address = t->slot[u->a],
-        .exist = config & 0x80 ? t->exist : qpu_quads_with(t->exist),
         .site = u->b,
         .type = type,
         .operation = config >> 3 & 15,
         .components = elements[type].components,
         .bytes = elements[type].bytes,
+        .words = t->tmu_data_count,
+        .entry = (t->tmu_fifo_head + t->tmu_fifo_count) % QPU_TMU_FIFO,
+        .room = t->tmu_fifo_limit - t->tmu_fifo_count,
         /* Mesa 25.0.7, src/broadcom/vulkan/v3dv_device.c (scalarBlockLayout): a V3D 4.2 does, a 7.1 does not.
          */
         .wraps = elements[type].components > 1 && t->worker->program->version == V3D_42,
     };
-    access.lanes = access.exist & qpu_condition_bits(t, u->cond);
-    find_base(t, &access, t->tmu_data_count > 0);
-    const qpu_u32 misaligned = access.address & (access.bytes - 1);
-    if (!access.base && (qpu_mask_bits(misaligned != 0) & access.lanes))
-        return qpu_fail(t, u,
-                        "TMU access of %u bytes at an address that is no multiple of it (lane mask 0x%04x)",
-                        access.bytes, qpu_mask_bits(misaligned != 0) & access.lanes);
+    const bool regular = access.operation == QPU_TMU_REGULAR;
+    const bool prefetch = access.operation == QPU_TMU_ADD && access.words == 0;
 
-    if (t->labels)
-        qpu_flow_access(t, u, &access);
-    const struct qpu_uop *next;
-    if (access.operation == QPU_TMU_REGULAR && t->tmu_data_count == 0)
-        next = qpu_tmu_fetch(t, u, &access);
-    else if (access.operation == QPU_TMU_REGULAR && t->tmu_data_count == access.components)
-        next = store(t, u, &access);
-    else if (access.operation == QPU_TMU_REGULAR)
-        next = qpu_fail(t, u, "store of %u components with %u TMU data words", access.components,
-                        t->tmu_data_count);
-    else if (access.operation == QPU_TMU_ADD && t->tmu_data_count == 0)
-        next = u + 1; /* prefetch */
-    else if (access.operation <= TMU_OP_XOR)
-        next = atomic(t, u, &access);
-    else
-        next = qpu_fail(t, u, "reserved TMU operation %u (configuration 0x%02x)", access.operation, config);
+    for (unsigned i = 0; i < t->gang; i++) {
+        /* What an atomic operation returns depends on all that were before it: threads make them in turn. */
+        bool apart = i > 0 && !regular && !prefetch;
+
+        if (!apart && take_part(t + i, u, &access, config & 0x80))
+            continue;
+        if (i == 0)
+            return NULL;
+        struct qpu_thread *rest = qpu_gang_part(t, u, i);
+        rest->uniform_va = uniform_va;
+        rest->tmu_config = tmu_config;
+        if (u->value) /* which they read again */
+            t->worker->bytes_read -= 4 * rest->gang;
+    }
+    if (!prefetch)
+        t->tmu_fifo_count += !regular ? 1 : access.words == 0 ? access.components : 0;
     t->tmu_data_count = 0;
-    return next;
+    return u + 1;
 }
 
 const struct qpu_uop *qpu_tmu_load(struct qpu_thread *t, const struct qpu_uop *u)
 {
     if (t->tmu_fifo_count == 0)
         return qpu_fail(t, u, "ldtmu with no TMU result on its way");
-    t->slot[u->dst] = t->tmu_fifo[t->tmu_fifo_head];
+    for (struct qpu_thread *each = t, *end = t + t->gang; each < end; each++)
+        each->slot[u->dst] = each->tmu_fifo[t->tmu_fifo_head];
     t->tmu_fifo_head = (t->tmu_fifo_head + 1) % QPU_TMU_FIFO;
     t->tmu_fifo_count--;
     QPU_GO_ON(t, u);

@@ -23,13 +23,17 @@ enum { QPU_ALL_LANES = (1 << QPU_LANES) - 1 };
 
 /* One memory access, decoded. */
 struct qpu_access {
-    qpu_u32 address;
-    qpu_u32 offset;        /* of the address from `base`; zero in lanes that take no part */
-    uint8_t *base;         /* memory where nothing stands in the way of the access; NULL: see each lane */
-    unsigned exist, lanes; /* bit i: lane i may take part; it does */
+    /* The same for a whole gang. */
     unsigned site, type, operation, components;
-    unsigned bytes; /* of one component */
-    bool wraps;     /* a vector's components stay within its 16 bytes */
+    unsigned bytes;       /* of one component */
+    unsigned words;       /* of data */
+    unsigned entry, room; /* of the FIFO: the first for the results; how many there are */
+    bool wraps;           /* a vector's components stay within its 16 bytes */
+    /* One thread's. */
+    unsigned exist, lanes; /* bit i: lane i may take part; it does */
+    qpu_u32 address;
+    qpu_u32 offset; /* of the address from `base`; zero in lanes that take no part */
+    uint8_t *base;  /* memory where nothing stands in the way of the access; NULL: see each lane */
 };
 
 static inline uint32_t qpu_component_address(const struct qpu_access *access, unsigned lane,
@@ -49,11 +53,12 @@ void qpu_note_stored(struct qpu_worker *worker, const struct qpu_access *access)
 /* Note where the results come from that are about to be put into the FIFO. */
 void qpu_tmu_take(struct qpu_thread *thread, const struct qpu_access *access);
 
-/* Stop the thread: there is no room for a result. Returns NULL. */
-const struct qpu_uop *qpu_tmu_overflow(struct qpu_thread *thread, const struct qpu_uop *uop);
+/* Stop the thread: there is no room for a result. Returns false. */
+bool qpu_tmu_overflow(struct qpu_thread *thread, const struct qpu_uop *uop);
 
-/* Load: the results into the FIFO. Lanes that take no part get zero (on the device: unknown). */
-const struct qpu_uop *qpu_tmu_fetch(struct qpu_thread *thread, const struct qpu_uop *uop,
-                                    const struct qpu_access *access); /* v3d_qpu_load.c */
+/* One thread's load: the results into the FIFO. Lanes that take no part get zero (on the device: unknown).
+ * False: the thread has failed. */
+bool qpu_tmu_fetch(struct qpu_thread *thread, const struct qpu_uop *uop,
+                   const struct qpu_access *access); /* v3d_qpu_load.c */
 
 #endif

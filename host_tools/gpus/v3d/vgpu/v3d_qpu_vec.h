@@ -6,7 +6,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
-#ifdef __AVX512F__
+#ifdef __AVX__
 #include <immintrin.h>
 #endif
 
@@ -44,6 +44,11 @@ QPU_INLINE unsigned qpu_mask_bits(qpu_i32 mask)
 {
 #ifdef __AVX512F__
     return _mm512_test_epi32_mask((__m512i)mask, (__m512i)mask);
+#elif defined __AVX__
+    __m256 half[2];
+
+    __builtin_memcpy(half, &mask, sizeof half);
+    return (unsigned)_mm256_movemask_ps(half[0]) | (unsigned)_mm256_movemask_ps(half[1]) << 8;
 #else
     /* A byte a lane, of which the lane's bit remains; their sum is their union, in the product's top byte. */
     const qpu_bytes bytes = __builtin_convertvector(mask, qpu_bytes);
@@ -65,6 +70,12 @@ QPU_INLINE bool qpu_any(qpu_u32 v)
 {
 #ifdef __AVX512F__
     return _mm512_test_epi32_mask((__m512i)v, (__m512i)v) != 0;
+#elif defined __AVX__
+    __m256i half[2];
+
+    __builtin_memcpy(half, &v, sizeof half);
+    half[0] = half[0] | half[1];
+    return !_mm256_testz_si256(half[0], half[0]);
 #else
     qpu_quad q[QPU_QUADS];
 
