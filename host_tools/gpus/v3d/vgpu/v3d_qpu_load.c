@@ -54,6 +54,16 @@ QPU_INLINE qpu_u32 load_quads(const uint8_t *base, const qpu_word_any *offset)
     return qpu_join(quad);
 }
 
+/* Words that follow each other in each quad. */
+QPU_INLINE qpu_u32 load_rows(const uint8_t *base, const qpu_word_any *offset)
+{
+    qpu_quad quad[QPU_QUADS];
+
+    for (int i = 0; i < QPU_QUADS; i++)
+        quad[i] = (qpu_quad) * (const qpu_quad_unaligned *)(base + offset[4 * i]);
+    return qpu_join(quad);
+}
+
 /* One word of each lane. */
 QPU_INLINE qpu_u32 load_scattered(const uint8_t *base, const qpu_word_any *offset)
 {
@@ -71,15 +81,15 @@ static inline void load_words(struct qpu_thread *t, const struct qpu_access *acc
 {
     const qpu_word_any *offset = (const qpu_word_any *)&access->offset;
     const unsigned components = access->components;
+    const qpu_u32 within = access->offset - qpu_first_of_quads(access->offset);
 
-    if (!qpu_any(access->offset ^
-                 qpu_first_of_quads(access->offset))) { /* one address for each quad, or all */
+    if (!qpu_any(within)) { /* one address for each quad, or for all */
         for (unsigned c = 0; c < components; c++)
             *fifo_entry(t, access, c) = load_quads(access->base + 4 * c, offset);
     } else if (components == 4) {
         load_columns(t, access);
-    } else if (components == 1 && qpu_consecutive(access->offset)) {
-        *fifo_entry(t, access, 0) = (qpu_u32) * (const qpu_u32_unaligned *)(access->base + offset[0]);
+    } else if (components == 1 && !qpu_any(within ^ QPU_LANE_NUMBERS % 4 * 4)) {
+        *fifo_entry(t, access, 0) = load_rows(access->base, offset);
     } else {
         for (unsigned c = 0; c < components; c++)
             *fifo_entry(t, access, c) = load_scattered(access->base + 4 * c, offset);
