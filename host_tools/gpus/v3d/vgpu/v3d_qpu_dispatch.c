@@ -212,7 +212,11 @@ bool qpu_rehearse(struct qpu_worker_run *run)
         ended =
             d->program.uses_barrier ? run_together(run, 0, qpu_batches_of(d, 0)) : run_apart(run, 0, 0, 1);
         qpu_undo(&run->worker.memory);
-        ended = ended && (!run->worker.stored || qpu_keep_stored(&run->worker));
+        if (ended && run->worker.stored && !qpu_keep_stored(&run->worker)) {
+            snprintf(run->worker.error, sizeof run->worker.error,
+                     "out of host memory for a compute dispatch");
+            ended = false;
+        }
         run->dispatch->budget.used = 0;
     }
     run->turn = 0;
