@@ -17,7 +17,7 @@ from tests.bench import format as format_bench
 from trace_format.errors import GramophoneError
 
 NETWORKS = ("lenet", *networks.LARGE)
-HOST = {f"host-{name}": name for name in NETWORKS}
+HOST = {f"host-{name}": name for name in (*NETWORKS, *host.BROAD)}
 STARTUP = {f"startup-{name}": name for name in ("lenet", "mobilenet")}
 SHADERS = {f"shaders-{name}": name for name in NETWORKS}
 SUBJECTS = ("format", "mali", "bifrost", "optee", *NETWORKS, *HOST, "host-large", *STARTUP, *SHADERS)

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import hashlib
 import json
 import tempfile
 from collections.abc import Callable, Mapping
@@ -25,35 +24,24 @@ from rich.table import Table
 from host_tools import runners
 from host_tools.demo import PARAM, WEIGHTS
 from host_tools.demo.record import SHAPES
-from host_tools.machine.root import ready_root
 from host_tools.passes.pipeline import build
 from host_tools.record import ncnn_cpu
 from host_tools.record.frontends import convert_onnx
-from host_tools.record.network import record_network, relative_difference
+from host_tools.record.network import relative_difference
 from host_tools.runners.replay import ReplayRequest, Tensor
-from host_tools.support.cache import cache_dir, written_whole
 from signing.keys import Algorithm, generate
 from signing.sign import FileSigner, sign_trace
 from tests.bench import lavapipe
 from tests.bench.graphs import GRAPHS
+from tests.bench.recordings import Network, recorded
 from tests.support import onnx_networks
 from trace_format.actions import Columns, Op
 from trace_format.trace import Trace
 
 SEED = 11
-BOOT_S = 7200  # limit of a boot: the machine may have other work
 LIMIT = 1e-5  # of the difference, in float32
 INT8_STEP = 1 / 127  # of the largest value of a tensor: what one rounding changes in a network with int8 weights
 INT8_RECORD_TOLERANCE = 0.2  # of `record`, which only finds gross errors; what counts is a replay's difference
-
-
-@dataclass(frozen=True)
-class Network:
-    """ncnn's two files, and the shapes of the inputs."""
-
-    param: bytes
-    weights: bytes
-    shapes: Mapping[str, tuple[int, ...]]
 
 
 def _lenet() -> Network:
@@ -113,6 +101,12 @@ def outputs_of(param: bytes) -> tuple[str, ...]:
     return (last[4],) if last[0] == "Softmax" else ()
 
 
+def recording(name: str, network: Network) -> Path:
+    """The file of a network's recording, in which its outputs are those that are compared."""
+    tolerance = INT8_RECORD_TOLERANCE if name.endswith("_int8") else None
+    return recorded(name, network, prefix="breadth-", until=outputs_of(network.param), tolerance=tolerance)
+
+
 def measure(name: str) -> Row:
     """Record (or take from the cache), build, sign, replay, compare.
 
@@ -123,20 +117,7 @@ def measure(name: str) -> Row:
     network = NETWORKS[name]()
     until = outputs_of(network.param)
     int8 = name.endswith("_int8")
-    key = hashlib.sha256(ready_root().key.encode() + network.param + network.weights).hexdigest()[:16]
-    kept = cache_dir("bench") / f"breadth-{name}-{key}.raw.gtr"
-    if not kept.exists():
-        recorded = record_network(
-            network.param,
-            network.weights,
-            network.shapes,
-            name=name.replace(".", "_"),
-            until=until,
-            tolerance=INT8_RECORD_TOLERANCE if int8 else None,
-            timeout=BOOT_S,
-        )
-        with written_whole(kept) as path:
-            path.write_bytes(recorded.build())
+    kept = recording(name, network)
     raw = Trace.read(kept)
     trace = build(raw)
     signer = FileSigner(generate(Algorithm.ES256))

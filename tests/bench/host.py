@@ -17,8 +17,8 @@ import numpy as np
 from host_tools.support import programs
 from signing.keys import Algorithm, generate, private_pem
 from signing.sign import FileSigner
-from tests.bench import usage
-from tests.bench.networks import raw_trace
+from tests.bench import breadth, usage
+from tests.bench.networks import raw_file
 from trace_format.actions import ACTION_DTYPE, Op, action
 from trace_format.errors import GramophoneError
 from trace_format.schema import PAGE_BYTES
@@ -56,6 +56,7 @@ class Cost:
         return (self.peak_bytes - self.base_bytes) / self.file_bytes if self.file_bytes else None
 
 
+BROAD = ("resnet50",)  # networks of the table of what runs
 LARGE_BYTES = 100 << 20  # of image, which LZ4 does not shrink: as much as ResNet-50's recording
 
 
@@ -81,8 +82,8 @@ def measure(name: str) -> list[Cost]:
         GramophoneError: a command failed.
     """
     with tempfile.TemporaryDirectory() as folder:
-        raw, built = (Path(folder) / file for file in ("raw.gtr", "net.gtr"))
-        raw.write_bytes(raw_trace(name))
+        raw = breadth.recording(name, breadth.NETWORKS[name]()) if name in BROAD else raw_file(name)
+        built = Path(folder) / "net.gtr"
         built_cost = _cost(f"{name}, build", raw, 0, "build", raw, "-o", built)
         keyinfo, *others = _signing(name, built)
         return [keyinfo, replace(built_cost, base_bytes=keyinfo.base_bytes), *others]

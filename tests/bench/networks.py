@@ -7,25 +7,23 @@ Sizes are bytes; instructions are counted by QEMU's instruction clock, at EL3, o
 
 from __future__ import annotations
 
-import hashlib
 import lzma
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 from host_tools import runners
 from host_tools.demo import RAW, models
-from host_tools.machine.root import ready_root
 from host_tools.model.interpreter import interpreter
 from host_tools.model.observe import random_inputs
 from host_tools.passes import PASSES
 from host_tools.passes.pipeline import KEEP_INPUTS, build
-from host_tools.record.network import record_network
 from host_tools.runners import firmware
 from host_tools.runners.replay import ReplayRequest, Tensor
-from host_tools.support.cache import cache_dir, written_whole
 from signing.keys import Algorithm, generate
 from signing.sign import FileSigner, sign_trace
+from tests.bench.recordings import Network, recorded
 from trace_format.codec import LINKED
 from trace_format.trace import Trace
 
@@ -66,18 +64,17 @@ class Row:
 
 
 def raw_trace(name: str) -> bytes:
-    """The recording of a network: `lenet` as committed, the others recorded unless the cache has them."""
+    """The recording of a network, as a trace."""
+    return raw_file(name).read_bytes()
+
+
+def raw_file(name: str) -> Path:
+    """The file of a network's recording: `lenet` as committed, the others recorded unless the cache has them."""
     if name == "lenet":
-        return RAW.read_bytes()
+        return RAW
     builder, size = LARGE[name]
     param, weights = getattr(models, builder)(seed=SEED, size=size)
-    key = hashlib.sha256(ready_root().key.encode() + param + weights).hexdigest()[:16]
-    kept = cache_dir("bench") / f"{name}-{key}.raw.gtr"
-    if not kept.exists():
-        trace = record_network(param, weights, {"data": (3, size, size)}, name=name)
-        with written_whole(kept) as path:
-            path.write_bytes(trace.build(compress=False))
-    return kept.read_bytes()
+    return recorded(name, Network(param, weights, {"data": (3, size, size)}), compress=False)
 
 
 def measure(name: str) -> Row:
