@@ -38,18 +38,22 @@ def is_worth_packing(raw: Buffer) -> bool:
     return len(_pack(raw)) <= len(raw) * (1 - MIN_GAIN)
 
 
-def image_pieces(image: bytes, compress: bool) -> Iterator[memoryview]:
-    """The image, cut where it changes between what packs well (code, descriptors) and what does not (weights)."""
+def image_pieces(image: Buffer, compress: bool) -> Iterator[tuple[memoryview, bool]]:
+    """The image, cut where it changes between what packs well (code, descriptors) and what does not (weights).
+
+    Yields:
+        A piece, and whether it packs well.
+    """
     step = max(IMAGE_SECTION_BYTES, -(-len(image) // (MAX_IMAGE_SECTIONS * _ALIGNMENT)) * _ALIGNMENT)
     begin, packed, view = 0, False, memoryview(image)
     for at in range(0, len(image), step):
         worth = compress and is_worth_packing(view[at : at + step])
         if at and worth != packed:
-            yield view[begin:at]
+            yield view[begin:at], packed
             begin = at
         packed = worth
     if image:
-        yield view[begin:]
+        yield view[begin:], packed
 
 
 def encode(raw: Buffer, *, compress: bool = True) -> tuple[Codec, Buffer]:

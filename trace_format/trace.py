@@ -156,8 +156,8 @@ class Trace:
         if planes:
             body += [layout.Part.smallest(SectionType.IMAGE, piece) for piece in cuts.smallest(self.image)]
         else:
-            for piece in codec.image_pieces(self.image, compress):
-                body.append(layout.Part.encoded(SectionType.IMAGE, piece, compress))
+            for piece, packs in codec.image_pieces(self.image, compress):
+                body.append(layout.Part.encoded(SectionType.IMAGE, piece, packs))
         if notes := slots.notes_with_splits(self.notes, self.slots):
             text = notes_bytes(notes)
             body.append(layout.Part.encoded(SectionType.NOTES, text, compress, SECTION_FLAG_OPTIONAL))
