@@ -61,6 +61,7 @@ ACTION_DTYPE = np.dtype(
 assert ACTION_DTYPE.itemsize == schema.Action.sizeof() == 16
 
 ALL_BITS = 0xFFFFFFFF
+_BATCH = 4096  # actions that are made Python objects at a time
 
 
 class Action(NamedTuple):
@@ -140,7 +141,8 @@ def _put(fields: dict[str, int], values: Mapping[str, int]) -> None:
 
 def actions_of(rows: Actions) -> Iterator[Action]:
     """The actions of an array, one by one."""
-    return map(Action._make, rows.tolist())
+    for at in range(0, len(rows), _BATCH):
+        yield from map(Action._make, rows[at : at + _BATCH].tolist())
 
 
 def array_of(actions: Iterable[Action | np.void]) -> Actions:

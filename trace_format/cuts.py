@@ -11,7 +11,7 @@ import lz4.block
 import numpy as np
 from numpy.typing import NDArray
 
-from trace_format.codec import MAX_IMAGE_SECTIONS
+from trace_format.codec import MAX_IMAGE_SECTIONS, Buffer
 from trace_format.schema import PLANE_SIZE_BYTES, PLANES
 
 _STEP = 512  # bytes, and a multiple of it for an image of more than _STEPS of them
@@ -45,7 +45,7 @@ class _Piece:
         return _Piece(self.size + other.size, self.lz4 + other.lz4, self.counts + other.counts)
 
 
-def smallest(image: bytes) -> Iterator[memoryview]:
+def smallest(image: Buffer) -> Iterator[memoryview]:
     """The image in pieces that make small sections, each by the codec that suits it best.
 
     Of neighbours, those whose union saves most become one, as long as any saves something.

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import mmap
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -140,6 +141,11 @@ def _stored_bytes(parts: list[Part]) -> int:
 
 def assemble(head: list[Part], body: list[Part], chunk_bytes: int, flags: int) -> bytes:
     """A trace file of these sections; the chunk hashes are added to the head."""
+    return b"".join(pieces(head, body, chunk_bytes, flags))
+
+
+def pieces(head: list[Part], body: list[Part], chunk_bytes: int, flags: int) -> list[Buffer]:
+    """The same file in pieces, which follow one another: its head, and sections of the body as they are."""
     table_bytes = Header.sizeof() + Section.sizeof() * (len(head) + 1 + len(body))
     hashes = _hashes(_padded(body), chunk_bytes)
     head = [*head, Part(SectionType.CHUNKS, b"".join(hashes))]
@@ -174,9 +180,16 @@ def assemble(head: list[Part], body: list[Part], chunk_bytes: int, flags: int) -
             "flags": flags,
         },
     )
-    result = b"".join([header, table, *_padded(head), *_padded(body)])
-    disassemble(result)  # what is written can be read
-    return result
+    found = b"".join([header, table, *_padded(head)])
+    disassemble(with_zeros(found))  # what is written can be read
+    return [found, *_padded(body)]
+
+
+def with_zeros(head: bytes) -> memoryview:
+    """A file with this head, and in place of its body zeros that take no memory."""
+    file = mmap.mmap(-1, read_header(head)["trace_bytes"], flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    file[: len(head)] = head
+    return memoryview(file).toreadonly()
 
 
 def disassemble(data: Buffer) -> tuple[dict[str, Any], Parts]:

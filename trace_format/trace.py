@@ -48,7 +48,7 @@ class Trace:
 
     gpu: str
     actions: Actions
-    image: bytes
+    image: codec.Buffer
     carveout_bytes: int
     va_bytes: int
     slots: list[Slot] = field(default_factory=list)
@@ -142,6 +142,15 @@ class Trace:
     def build(self, *, compress: bool = True, planes: bool = False, chunk_bytes: int | None = None) -> bytes:
         """The trace's bytes. The same trace always gives the same bytes.
 
+        Args: as `pieces`.
+        """
+        return b"".join(self.pieces(compress=compress, planes=planes, chunk_bytes=chunk_bytes))
+
+    def pieces(
+        self, *, compress: bool = True, planes: bool = False, chunk_bytes: int | None = None
+    ) -> list[codec.Buffer]:
+        """The trace's bytes in pieces, the first of which is its head; most others are the image's own.
+
         Args:
             compress: pack what packs well.
             planes: make the image as small as it can be, by byte planes too, which not every device has.
@@ -162,7 +171,7 @@ class Trace:
             text = notes_bytes(notes)
             body.append(layout.Part.encoded(SectionType.NOTES, text, compress, SECTION_FLAG_OPTIONAL))
         chunk_bytes = chunk_bytes or layout.chunk_bytes_for(head, body)
-        return layout.assemble(head, body, chunk_bytes, HEADER_FLAG_RAW if self.raw else 0)
+        return layout.pieces(head, body, chunk_bytes, HEADER_FLAG_RAW if self.raw else 0)
 
     def manifest_bytes(self) -> bytes:
         """Content of the manifest's section."""

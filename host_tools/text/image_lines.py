@@ -18,6 +18,7 @@ import numpy as np
 
 from host_tools.model.frames import runs
 from host_tools.text.words import WordError, integer, shown
+from trace_format.codec import Buffer
 
 LINE_BYTES = 32
 ZEROS = 64  # a run of so many is not written out
@@ -44,7 +45,7 @@ class Marks:
     shown: list[tuple[int, int]] = field(default_factory=list)
 
 
-def image_lines(image: bytes, marks: Marks) -> Iterator[str]:
+def image_lines(image: Buffer, marks: Marks) -> Iterator[str]:
     """The lines of an image, without what is before them; `image_of` is the inverse."""
     cuts = sorted({0, len(image), *marks.above, *marks.beside, *(at for pair in marks.shown for at in pair)})
     cuts = [at for at in cuts if 0 <= at <= len(image)]
@@ -73,7 +74,7 @@ class _Ranges:
         return index >= 0 and bool(at < self.ends[index])
 
 
-def _plain(image: bytes, start: int, end: int, in_hex: bool) -> Iterator[str]:
+def _plain(image: Buffer, start: int, end: int, in_hex: bool) -> Iterator[str]:
     data = np.frombuffer(image, np.uint8, end - start, start)
     step = LINE_BYTES if in_hex else 4096
     position = start
@@ -97,7 +98,7 @@ def _plain(image: bytes, start: int, end: int, in_hex: bool) -> Iterator[str]:
                 position = stop
 
 
-def _data(image: bytes, start: int, end: int, in_hex: bool) -> Iterator[str]:
+def _data(image: Buffer, start: int, end: int, in_hex: bool) -> Iterator[str]:
     if in_hex:
         words = " ".join(_group(image[at : min(at + 4, end)]) for at in range(start, end, 4))
         yield f"{start:#010x}: {words}"
@@ -106,13 +107,13 @@ def _data(image: bytes, start: int, end: int, in_hex: bool) -> Iterator[str]:
         yield from base64_lines(image[start:end])
 
 
-def base64_lines(data: bytes) -> Iterator[str]:
+def base64_lines(data: Buffer) -> Iterator[str]:
     """Bytes in base64, in lines of one length."""
     for at in range(0, len(data), BASE64_BYTES):
         yield "  " + base64.b64encode(data[at : at + BASE64_BYTES]).decode()
 
 
-def _group(data: bytes) -> str:
+def _group(data: Buffer) -> str:
     return data[::-1].hex()
 
 

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from host_tools.support.pages import pages_of, pieces
 from trace_format.actions import Action, Op
+from trace_format.codec import Buffer
 from trace_format.schema import PAGE_BYTES
 
 NOWHERE = -1
@@ -21,7 +22,7 @@ class Places:
         image: the trace's.
     """
 
-    def __init__(self, image: bytes) -> None:
+    def __init__(self, image: Buffer) -> None:
         self.image = np.frombuffer(image, np.uint8)
         self.mappings: dict[tuple[int, int], int] = {}  # address space, virtual page -> frame
         self.filled: dict[int, Offsets] = {}  # frame -> offset in the image of each byte

@@ -6,6 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from trace_format import codec, layout
+from trace_format.codec import Buffer
 from trace_format.errors import CodecError
 from trace_format.schema import (
     HEADER_FLAG_RAW,
@@ -134,7 +135,7 @@ def file_of(trace: Trace, storage: Storage | None, notes: bytes | None) -> bytes
     return layout.assemble([manifest, *head], body, storage.chunk_bytes, flags)
 
 
-def _part(section: Stored, content: bytes, index: int) -> layout.Part:
+def _part(section: Stored, content: Buffer, index: int) -> layout.Part:
     flags = SECTION_FLAG_OPTIONAL if section.type == SectionType.NOTES else 0
     if section.packed is not None:
         try:

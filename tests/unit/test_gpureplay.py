@@ -84,7 +84,7 @@ def test_the_page_table_is_the_replayers(trace: Trace) -> None:
 
 
 def test_job_headers_are_as_before_the_run(trace: Trace) -> None:
-    code, jobs = trace.image[:PAGE], trace.image[PAGE:]
+    code, jobs = bytes(trace.image[:PAGE]), bytes(trace.image[PAGE:])
     assert code.rstrip(b"\0") == m.END_THREAD.rstrip(b"\0")
     expected = bytearray(m.jobs_page().ljust(PAGE, b"\0"))
     for at in (0, 0x40, 0x80):
@@ -136,7 +136,7 @@ def test_more_regions_than_the_original_can_hold(tmp_path: Path) -> None:
     files[CONTENTS] += b"".join(more)
     trace = import_gpureplay(m.write(tmp_path, files), "many")
     assert len(rows(trace, Op.MAP_GPU_MEM)) == 304
-    assert trace.image.count(b"300") == 1
+    assert bytes(trace.image).count(b"300") == 1
 
 
 def test_pages_that_only_the_table_has_are_mapped(tmp_path: Path) -> None:

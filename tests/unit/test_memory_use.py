@@ -34,11 +34,13 @@ SIGNED = sign_trace(FILE, SIGNER)
     ("work", "copies"),
     [
         (lambda: CONTENT.build(compress=False), 1),
+        (CONTENT.build, 1),
+        (CONTENT.pieces, 0),
         (lambda: Trace.parse(FILE), 1),
         (lambda: sign_trace(FILE, SIGNER), 1),
         (lambda: verify_trace(SIGNED, [SIGNER.public]), 0),
     ],
-    ids=["build", "parse", "sign", "verify"],
+    ids=["build stored", "build", "pieces", "parse", "sign", "verify"],
 )
 def test_copies_of_a_file(work: Callable[[], object], copies: int) -> None:
     tracemalloc.start()

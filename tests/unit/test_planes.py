@@ -171,6 +171,14 @@ def test_sections_of_an_image_begin_where_words_do(count: int) -> None:
     assert all(len(piece) % 64 == 0 for piece in pieces[:-1])
 
 
+def test_what_packs_well_is_told_from_what_does_not() -> None:
+    code, random = CODE[:65536].ljust(65536, b"\0"), IMAGES["random"][:49152]
+    pieces = list(codec.image_pieces(random + code + random, compress=True))
+    assert [(bytes(piece), packs) for piece, packs in pieces] == [(random, False), (code, True), (random, False)]
+    assert [packs for _, packs in codec.image_pieces(random + code, compress=False)] == [False]
+    assert not list(codec.image_pieces(b"", compress=True))
+
+
 def test_many_cuts_are_joined() -> None:
     """More changes than there may be sections."""
     image = b"".join(CODE[:4096] + weights(1024) for _ in range(100))

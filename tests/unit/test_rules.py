@@ -343,7 +343,7 @@ def test_a_word_of_code_where_a_rule_means_it(data: st.DataObject) -> None:
     rule = CODE_RULE.replace("0x1122334455667788", hex(before)).replace("to = 2", f"to = {after}")
     rule = rule.replace("align = 16", f"align = {align}").replace("offset = 8", f"offset = {offset}")
     new, _ = apply(one_job(bytes(code)), rules(rule.replace("bits = 64", f"bits = {8 * size}")))
-    assert new.image[: len(code)] == expected
+    assert bytes(new.image[: len(code)]) == expected
 
 
 def one_job(code: bytes) -> Trace:

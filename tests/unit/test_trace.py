@@ -7,6 +7,7 @@ import hashlib
 import json
 import mmap
 from collections.abc import Callable
+from typing import Any
 
 import lz4.block
 import numpy as np
@@ -769,6 +770,18 @@ def test_what_cannot_be_read_is_not_built(
         sample().with_(**changes).build()
     assert type(caught.value) is error
     assert message in str(caught.value)
+
+
+@pytest.mark.parametrize("way", [{}, {"compress": False}, {"planes": True}, {"chunk_bytes": 4096}], ids=str)
+def test_pieces_are_what_is_built(way: dict[str, Any]) -> None:
+    trace = sample().with_(image=np.random.default_rng(1).bytes(12_000))
+    data, pieces = trace.build(**way), trace.pieces(**way)
+    assert b"".join(pieces) == data
+    head = bytes(pieces[0])
+    assert len(head) == layout.read_header(data)["head_bytes"]
+    file = layout.with_zeros(head)
+    assert bytes(file) == head + bytes(len(data) - len(head))
+    assert layout.linked_codecs(file) == layout.linked_codecs(data)
 
 
 @given(st.binary(max_size=3000), st.booleans())

@@ -31,7 +31,7 @@ def larger(trace: Trace) -> Trace:
     ]
     return trace.with_(
         actions=np.insert(trace.actions, at, np.array(rows, ACTION_DTYPE)),
-        image=trace.image + np.random.default_rng(1).bytes(PAGES * PAGE_BYTES),
+        image=bytes(trace.image) + np.random.default_rng(1).bytes(PAGES * PAGE_BYTES),
     )
 
 

@@ -208,8 +208,9 @@ def test_the_comparison_sees_changed_bytes(
 ) -> None:
     built = build(raw)
     at, to = at[:6], to[:6]  # of an address; its upper bytes are zero and may not be there
-    assert at in built.image
-    assert what in reference.difference(built.with_(image=built.image.replace(at, to)))
+    image = bytes(built.image)
+    assert at in image
+    assert what in reference.difference(built.with_(image=image.replace(at, to)))
 
 
 def test_the_comparison_sees_bytes_that_nothing_fills(raw: Trace, reference: Reference) -> None:
