@@ -18,7 +18,7 @@ COMMANDS = {
         "recording.record", "Record what the unmodified GPU stack does, on a virtual GPU in an emulated machine."
     ),
     "import": LazyCommand("importing.import_group", "Turn a recording that another tool made into a raw trace."),
-    "build": LazyCommand("traces.build_command", "Turn a raw recording into a trace worth signing."),
+    "build": LazyCommand("building.build_command", "Turn a raw recording into a trace worth signing."),
     "dump": LazyCommand("dumping.dump_command", "Print what a trace says: manifest, slots and every action."),
     "assemble": LazyCommand(
         "dumping.assemble_command", "Make a trace of a text that `dump --format text` printed."

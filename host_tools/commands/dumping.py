@@ -9,9 +9,10 @@ from pathlib import Path
 
 import click
 
+from host_tools.commands.facts import facts
 from host_tools.commands.framework import AS_JSON, FILE, STREAM, GramophoneCommand, Outcome, UsageError
 from host_tools.commands.streams import OUTPUT, check_output, read, write
-from host_tools.commands.traces import facts, parse_trace
+from host_tools.commands.traces import parse_trace
 from host_tools.model.description import action_fields, describe_actions, describe_slot
 from host_tools.support.messages import shown
 from host_tools.text.annotate import annotations_of, job_fields

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import click
 
+from host_tools.commands.facts import NAME, default_name, facts
 from host_tools.commands.framework import FILE, GramophoneCommand, Outcome, SubGroup, UsageError
 from host_tools.commands.streams import OUTPUT, check_output, read, write
-from host_tools.commands.traces import NAME, default_name, facts
 from host_tools.record.importers.gpureplay import BUFFERS
 from host_tools.record.importers.gpureplay_trace import DEFAULT_GPU, gpus, import_gpureplay
 from host_tools.record.importers.networks import file as networks

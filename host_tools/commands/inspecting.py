@@ -13,9 +13,10 @@ import click
 from elftools.common.exceptions import ELFError
 from elftools.elf.elffile import ELFFile
 
+from host_tools.commands.facts import facts
 from host_tools.commands.framework import FILE, STREAM, GramophoneCommand, Outcome
 from host_tools.commands.streams import read
-from host_tools.commands.traces import facts, parse_trace
+from host_tools.commands.traces import parse_trace
 from host_tools.flash import fip, signed_ta
 from host_tools.flash.check import check_opened
 from host_tools.flash.containers import open_image, take_apart

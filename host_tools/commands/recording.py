@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+from host_tools.commands.facts import NAME, default_name
 from host_tools.commands.framework import FILE, GramophoneCommand, Outcome, Pair, SubGroup, UsageError, say
 from host_tools.commands.recording_models import record_onnx, record_pytorch
 from host_tools.commands.recording_options import (
@@ -21,7 +22,6 @@ from host_tools.commands.recording_options import (
     written,
 )
 from host_tools.commands.streams import OUTPUT, check_output, write
-from host_tools.commands.traces import NAME, default_name
 from host_tools.machine.snapshot import timestamp
 from host_tools.record.board.kit import kit, packed
 from host_tools.record.board.result import board_trace

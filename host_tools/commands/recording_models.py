@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from host_tools.commands.facts import NAME, default_name
 from host_tools.commands.framework import FILE, GramophoneCommand, Outcome, UsageError
 from host_tools.commands.recording_options import (
     FP16,
@@ -21,7 +22,6 @@ from host_tools.commands.recording_options import (
     written,
 )
 from host_tools.commands.streams import OUTPUT, check_output
-from host_tools.commands.traces import NAME, default_name
 from host_tools.machine.snapshot import timestamp
 from host_tools.record import frontends
 from host_tools.record.preflight import NetworkError

@@ -11,9 +11,9 @@ from typing import Any
 
 import click
 
+from host_tools.commands.facts import facts
 from host_tools.commands.framework import Outcome, UsageError
 from host_tools.commands.streams import write
-from host_tools.commands.traces import facts
 from host_tools.machine.boot import BOOT_TIMEOUT_S
 from host_tools.machine.placements import PLACEMENTS
 from host_tools.record import network

@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""What several commands say of a trace, and the name that they may give it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from trace_format.schema import STRUCTURES
+from trace_format.trace import Trace
+
+NAME_BYTES = next(item.sizeof() for item in STRUCTURES["manifest"][0].subcons if item.name == "name")
+
+
+class _Name(click.ParamType[str]):
+    """A trace's name: what fits into the manifest."""
+
+    name = "TEXT"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        name = str(value)
+        if not name or default_name(name) != name:
+            self.fail(f"expected 1 to {NAME_BYTES} bytes of UTF-8, found {name!r}", param, ctx)
+        return name
+
+
+NAME = _Name()
+
+
+def default_name(text: str) -> str:
+    """As much of a file's name as fits into the manifest."""
+    return text.encode(errors="replace")[:NAME_BYTES].decode(errors="ignore")
+
+
+def facts(trace: Trace) -> dict[str, Any]:
+    """What every command says about a trace."""
+    return {
+        "name": trace.meta.get("name", ""),
+        "trace_id": trace.trace_id.hex(),
+        "gpu": trace.gpu,
+        "raw": trace.raw,
+        "jobs": trace.jobs,
+        "actions": len(trace.actions),
+        "image_bytes": len(trace.image),
+        "carveout_bytes": trace.carveout_bytes,
+        "va_bytes": trace.va_bytes,
+        "slots": [
+            {
+                "name": s.name,
+                "kind": s.kind.name.lower(),
+                "dtype": s.dtype.name.lower(),
+                "shape": list(s.shape),
+                "strides": list(s.strides),
+                "address": s.address,
+                "bound": s.bound,
+            }
+            for s in trace.slots
+        ],
+        **{
+            k: v.hex() if isinstance(v, bytes) else v
+            for k, v in trace.meta.items()
+            if k in ("security_version", "source_hash", "recorder", "kernel", "driver", "framework")
+        },
+    }
