@@ -18,8 +18,9 @@ from numpy.typing import NDArray
 
 from host_tools.gpus.page_tables import DivergenceError
 from host_tools.model.frames import Mask
-from host_tools.model.interpreter import MAP_NORESERVE, Interpreter
+from host_tools.model.interpreter import Interpreter
 from host_tools.support.pages import pages_of
+from host_tools.support.sheet import MAP_NORESERVE
 from host_tools.vgpu.binding import ACCESS_READ, ACCESS_READ_FIRST, ACCESS_WRITTEN, Decisions
 from trace_format.actions import Action, Columns, Op
 from trace_format.operators import operands

@@ -20,6 +20,7 @@ from host_tools.gpus.family import family_of
 from host_tools.gpus.page_tables import TABLE_BYTES, DivergenceError
 from host_tools.model.operators import compute
 from host_tools.support.pages import pieces
+from host_tools.support.sheet import MAP_NORESERVE, blank, sheet_of
 from host_tools.vgpu.binding import VgpuError, VirtualGpu
 from trace_format import operators
 from trace_format.actions import ACTIONS, ALL_BITS, FLAG_IGNORE, Action, Op, actions_of
@@ -28,7 +29,7 @@ from trace_format.slots import Slot
 from trace_format.trace import Trace
 
 MAX_POLLS = 100_000
-MAP_NORESERVE = 0x4000  # Linux; the mmap module names it since Python 3.13
+LAID_BYTES = 16 * PAGE_BYTES  # from that on memory shares the image's pages, each time by a mapping more
 
 
 @dataclass
@@ -67,6 +68,8 @@ class Interpreter:
         make_tables = family_of(self.gpu_profile).page_tables
         self.tables = make_tables(self.gpu, self.gpu_profile, self.memory, self.trace.carveout_bytes)
         self.image = np.frombuffer(self.trace.image, np.uint8)
+        self._sheet = sheet_of(self.trace.image)
+        self._laid: list[tuple[int, int]] = []  # where memory shares the image's pages
         self.in_place = np.zeros(-(-len(self.image) // PAGE_BYTES), np.bool_)
         self.outputs: dict[str, NDArray[Any]] = {}
         self.started = False
@@ -134,7 +137,7 @@ class Interpreter:
             case Op.UNMAP_GPU_MEM:
                 self.tables.unmap(row.address_space, row.va_page, row.pages)
             case Op.UPLOAD:
-                self.memory[row.target :][: row.bytes] = self.image[row.source :][: row.bytes]
+                self._upload(row.target, row.source, row.bytes)
             case Op.CLEAR:
                 self._clear(row.target, row.target + row.bytes)
             case Op.COPY_TO_GPU:
@@ -156,13 +159,33 @@ class Interpreter:
             self.memory[here] = self.image[here]
         self.in_place[first:end] = True
 
+    def _upload(self, target: int, source: int, size: int) -> None:
+        """Copy from the image; whole pages are shared where they lie alike there and are worth a mapping."""
+        first, last = _whole_pages(target, target + size)
+        if self._sheet is None or (target - source) % mmap.PAGESIZE or last - first < LAID_BYTES:
+            self._copy(target, source, size)
+            return
+        self._sheet.lay(self._map, first, source + first - target, last - first)
+        self._laid.append((first, last))
+        self._copy(target, source, first - target)
+        self._copy(last, source + last - target, target + size - last)
+
+    def _copy(self, target: int, source: int, size: int) -> None:
+        if self._sheet is None:
+            self.memory[target:][:size] = self.image[source:][:size]
+        else:
+            self.memory[target:][:size] = np.frombuffer(self._sheet.part(source, size), np.uint8)
+
     def _clear(self, start: int, end: int) -> None:
         """Zero bytes; whole pages are given back to the system: jobs use few of those that a recording clears."""
-        first, last = -(-start // mmap.PAGESIZE) * mmap.PAGESIZE, end // mmap.PAGESIZE * mmap.PAGESIZE
+        first, last = _whole_pages(start, end)
         if first >= last:
             self.memory[start:end] = 0
             return
-        self._map.madvise(mmap.MADV_DONTNEED, first, last - first)
+        if any(begin < last and first < after for begin, after in self._laid):
+            blank(self._map, first, last - first)  # given back, they would be the image's again
+        else:
+            self._map.madvise(mmap.MADV_DONTNEED, first, last - first)
         self.memory[start:first] = self.memory[last:end] = 0
 
     def _pass(self, ns: int) -> None:
@@ -254,6 +277,11 @@ class Interpreter:
     def visible(self) -> dict[tuple[int, int], bytes]:
         """GPU-visible memory: content of every mapped page by (address space, virtual page)."""
         return {key: self.memory[at : at + PAGE_BYTES].tobytes() for key, at in self.tables.mapped().items()}
+
+
+def _whole_pages(start: int, end: int) -> tuple[int, int]:
+    """The part of some bytes that is whole pages of the system's; empty where the first value is not smaller."""
+    return -(-start // mmap.PAGESIZE) * mmap.PAGESIZE, end // mmap.PAGESIZE * mmap.PAGESIZE
 
 
 @contextmanager

@@ -236,8 +236,11 @@ class Memory:
         self.prologue = self.prologue[~dropped[:first]]
         self.stream = self.stream[~dropped[first:]]
 
-    def packing(self) -> Packing:
+    def packing(self, *, aligned: bool = False) -> Packing:
         """The image, and what fills memory.
+
+        Args:
+            aligned: as `Packing`.
 
         Raises:
             ManifestError: a carve-out cannot be that large.
@@ -247,7 +250,7 @@ class Memory:
             raise ManifestError(
                 "the trace needs too much memory", expected=f"at most {MAX_CARVEOUT_BYTES} bytes", found=needed
             )
-        return Packing(self.pages, self.cpu_writes, exact=self.prepares)
+        return Packing(self.pages, self.cpu_writes, exact=self.prepares, aligned=aligned)
 
     @property
     def prepares(self) -> bool:
@@ -268,7 +271,7 @@ class Memory:
         self.cpu_writes.sort(key=lambda item: item.before)
         packing = self.packing()
         in_image = self.in_image()
-        covered = packing.image_pages - min(self.frames - in_image, default=packing.image_pages)
+        covered = self._covered(packing)
         if covered > 0:
             by = -(-covered // BLOCK_PAGES) * BLOCK_PAGES
             self.move({frame: frame + (0 if frame in in_image else by) for frame in self.frames})
@@ -281,16 +284,24 @@ class Memory:
         self.cpu_writes = [item for item in self.cpu_writes if item.to // PAGE_BYTES in self.frames]
         return packing
 
-    def emit(self, packing: Packing | None = None) -> Trace:
+    def _covered(self, packing: Packing) -> int:
+        """How many pages of the image reach over memory that does not lie in it; or 0 or less."""
+        return packing.image_pages - min(self.frames - self.in_image(), default=packing.image_pages)
+
+    def emit(self, packing: Packing | None = None, *, sheet: bool = False, to_run: bool = False) -> Trace:
         """The trace that this model stands for.
 
         Args:
             packing: what `settle` returned, if nothing has been changed since.
+            sheet: make the image a view of a sheet.
+            to_run: let uploads lie in the sheet's pages as in memory's, so that a replay can share them.
 
         Raises:
             ManifestError: a carve-out cannot be that large.
         """
         packing = packing or self.settle()
+        if to_run and self._covered(aligned := self.packing(aligned=True)) <= 0:
+            packing = aligned
         cpu_writes = packing.cpu_writes()
         rows = [
             *self._prologue(packing.state_fills()),
@@ -298,7 +309,10 @@ class Memory:
             *self._stream(cpu_writes),
         ]
         return self.trace.with_(
-            actions=np.concatenate(rows), image=packing.image(), carveout_bytes=self.carveout_bytes, raw=False
+            actions=np.concatenate(rows),
+            image=packing.sheet() if sheet or to_run else packing.image(),
+            carveout_bytes=self.carveout_bytes,
+            raw=False,
         )
 
     def _tables_at(self) -> int:

@@ -85,8 +85,9 @@ def random_inputs(
 
 def observe(trace: Trace) -> Observation:
     """Replay a trace with its own inputs (random ones where it has none), and where needed with others."""
-    unbound = {slot.name for slot in trace.slots if not slot.bound}
-    own = {name: array for name, array in random_inputs(trace, FIRST_SEED).items() if name in unbound}
+    unbound = {slot.name for slot in trace.slots if slot.kind == SlotKind.INPUT and not slot.bound}
+    made = random_inputs(trace, FIRST_SEED) if unbound else {}  # NumPy's generators take memory, too
+    own = {name: array for name, array in made.items() if name in unbound}
     first = _replayed(_Observed(trace), own)
     changes = first.changes_commands
     if not (changes or first.open) or not any(slot.kind == SlotKind.INPUT for slot in trace.slots):

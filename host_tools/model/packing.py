@@ -9,12 +9,14 @@ from __future__ import annotations
 import hashlib
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain
 
 import numpy as np
 
 from host_tools.model.frames import CLEAR_GAP, CpuWrite, Page, Span
 from host_tools.model.mappings import MapRun
 from host_tools.support.pages import pieces
+from host_tools.support.sheet import Sheet
 from trace_format.actions import Action, Op, action
 from trace_format.codec import Buffer
 from trace_format.schema import PAGE_BYTES
@@ -27,6 +29,7 @@ class Packing:
         pages: by frame.
         cpu_writes: what the CPU writes between jobs.
         exact: a replay must fill nothing but what it needs: jobs of the prologue have made the rest.
+        aligned: what is uploaded lies in its pages of the image as in those of memory, so that they can be shared.
 
     Attributes:
         clears, uploads: runs of the carve-out that are filled when a replay starts, uploads after clears.
@@ -34,7 +37,14 @@ class Packing:
         image_bytes: size of the image.
     """
 
-    def __init__(self, pages: Mapping[int, Page], cpu_writes: Iterable[CpuWrite], exact: bool = False) -> None:
+    def __init__(
+        self,
+        pages: Mapping[int, Page],
+        cpu_writes: Iterable[CpuWrite],
+        *,
+        exact: bool = False,
+        aligned: bool = False,
+    ) -> None:
         self.whole = sorted((p for p in pages.values() if p.in_image), key=lambda p: p.frame)
         if len({page.frame for page in self.whole}) != len(self.whole):
             raise ValueError("two pages of the image at one frame")
@@ -55,9 +65,17 @@ class Packing:
                 _extend(self.clears, base + start, base + end, 1 if exact else CLEAR_GAP)
             self.state += [(base + start, base + end) for start, end in page.state_fills()]
         self.uploads, self.clears = (list(_without(spans, self.state)) for spans in (self.uploads, self.clears))
+        self._sources: list[int] = []  # of uploads
         self._state = [(span, self._source(_content(pages, *span))) for span in self.state]
-        self._sources = [self._add(_content(pages, *span)) for span in self.uploads]
+        for start, end in self.uploads:
+            if aligned and end - start >= PAGE_BYTES:
+                self._pad(-(self.image_bytes - start) % PAGE_BYTES)
+            self._sources.append(self._add(_content(pages, start, end)))
         self._cpu_writes = [(item, self._source([item.data])) for item in cpu_writes]
+
+    def _pad(self, count: int) -> None:
+        self._pieces.append(bytes(count))
+        self.image_bytes += count
 
     def _source(self, data: list[Buffer]) -> int | None:
         """Where the image has these bytes; None: they are zeros, and it has none."""
@@ -82,6 +100,11 @@ class Packing:
     def image(self) -> bytes:
         """The image itself, of what the pages hold now."""
         return b"".join([*self._whole_pages(), *self._pieces])
+
+    def sheet(self) -> Buffer:
+        """The image as a sheet, which a replay's memory can share."""
+        sheet = Sheet.of(chain(self._whole_pages(), self._pieces))
+        return b"" if sheet is None else memoryview(sheet)
 
     def _whole_pages(self) -> Iterator[Buffer]:
         """Content of the pages of the image, zeros where it has none."""

@@ -23,6 +23,7 @@ from host_tools.model.observe import Observation, observe
 from host_tools.model.packing import Packing
 from host_tools.model.remapping import one_frame_each
 from host_tools.model.slot_places import bytes_of
+from host_tools.support.sheet import give_back
 from trace_format.actions import Actions, Columns, Op
 from trace_format.profile import Profile
 from trace_format.schema import PAGE_BYTES, SlotKind
@@ -165,7 +166,7 @@ class Program:
         """
         if self._jobs is None:
             try:
-                self._jobs = self.memory.mappings, job_accesses(self.trace())
+                self._jobs = self.memory.mappings, job_accesses(self._to_run())
             except Conflict as conflict:
                 self._jobs = conflict
         if isinstance(self._jobs, Conflict):
@@ -180,8 +181,9 @@ class Program:
         """
         key = self.memory.behaviour()
         if self._observed is None or self._observed[0] != key:
-            self._trace = self.trace()
+            self._trace = self._to_run()
             self._memory = self._packing = None
+            give_back()
             self._observed = key, observe(self._trace)
         return self._observed[1]
 
@@ -196,11 +198,19 @@ class Program:
         outside = len(memory.frames - memory.in_image())
         return Sizes(rows, packing.image_bytes, (packing.image_pages + outside) * PAGE_BYTES)
 
-    def trace(self) -> Trace:
-        """The trace that it is now; the one where it began when nothing has changed."""
+    def _to_run(self) -> Trace:
+        """The trace that it is now, with an image whose pages a replay's memory can share."""
+        return self._trace if self._packing is None else self.memory.emit(self._packing, to_run=True)
+
+    def trace(self, *, sheet: bool = False) -> Trace:
+        """The trace that it is now; the one where it began when nothing has changed.
+
+        Args:
+            sheet: make the image a view of a sheet, which takes memory only until it is dropped.
+        """
         if self._packing is None:
             return self._trace
-        return self.memory.emit(self._packing)
+        return self.memory.emit(self._packing, sheet=sheet)
 
 
 def memory_bytes(trace: Trace) -> int:

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import hashlib
+
 import numpy as np
 
 from host_tools.gpus.family import family_of
@@ -88,7 +90,7 @@ def share_duplicate_pages(program: Program) -> None:
     home: dict[bytes, int] = {}
     target = {}
     for frame in sorted(fixed):
-        target[frame] = home.setdefault(memory.pages[frame].content.tobytes(), frame)
+        target[frame] = home.setdefault(hashlib.sha256(memory.pages[frame].content.data).digest(), frame)
     frames = [target.get(frame, frame) for frame in memory.mappings.frames.tolist()]
     memory.mappings = memory.mappings.with_(frames=np.array(frames, np.int64))
     for frame, kept in target.items():

@@ -47,7 +47,8 @@ def build(
     """Run all passes but those in `skip`.
 
     Args:
-        raw: the recording; as a program, which is changed, its image need not be kept meanwhile.
+        raw: the recording; as a program, which is changed, its image need not be kept meanwhile; the trace's
+            image is a view of a sheet then.
         skip: names of passes to leave out.
         parameters: values for parameter slots, by name.
         states, open_slots: as `host_tools.passes.state.keep`.
@@ -75,7 +76,7 @@ def build(
                 applied.append(item.name)
             if progress:
                 progress(Step(name=item.name, not_done=not_done, **asdict(program.sizes())))
-    trace = program.trace()
+    trace = program.trace(sheet=program is raw)
     trace = trace.with_(raw=False, notes={**trace.notes, "passes": applied})
     if source is not None:
         trace = trace.with_(meta={**trace.meta, "source_hash": hashlib.sha256(source).digest()})

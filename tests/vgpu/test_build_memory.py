@@ -12,11 +12,13 @@ import numpy as np
 from host_tools.demo import RAW
 from host_tools.support import programs
 from tests.bench import usage
-from trace_format.actions import ACTION_DTYPE, MAP_WRITE, Columns, Op, action
-from trace_format.schema import PAGE_BYTES
+from trace_format.actions import ACTION_DTYPE, MAP_READ, MAP_WRITE, Columns, Op, action
+from trace_format.schema import PAGE_BYTES, DType, SlotKind
+from trace_format.slots import Slot
 from trace_format.trace import Trace
 
 PAGES = 8192
+SIZE = PAGES * PAGE_BYTES
 FRAME, VA_PAGE = 0x10000, 0x80000  # below the recorded machine's memory, and above what the recording maps
 COPIES = 3
 
@@ -26,12 +28,14 @@ def larger(trace: Trace) -> Trace:
     source = len(trace.image)
     at = 1 + int(np.argmax(Columns(trace.actions).is_op(Op.REPLAY_START)))
     rows = [
-        action(Op.MAP_GPU_MEM, flags=MAP_WRITE, address_space=0, va_page=VA_PAGE, pages=PAGES, frame=FRAME),
-        action(Op.UPLOAD, bytes=PAGES * PAGE_BYTES, target=FRAME * PAGE_BYTES, source=source),
+        action(
+            Op.MAP_GPU_MEM, flags=MAP_READ | MAP_WRITE, address_space=0, va_page=VA_PAGE, pages=PAGES, frame=FRAME
+        ),
+        action(Op.UPLOAD, bytes=SIZE, target=FRAME * PAGE_BYTES, source=source),
     ]
     return trace.with_(
         actions=np.insert(trace.actions, at, np.array(rows, ACTION_DTYPE)),
-        image=bytes(trace.image) + np.random.default_rng(1).bytes(PAGES * PAGE_BYTES),
+        image=bytes(trace.image) + np.random.default_rng(1).bytes(SIZE),
     )
 
 
@@ -48,5 +52,21 @@ def peak(trace: Trace, folder: Path) -> int:
 def test_copies_of_what_a_recording_holds(tmp_path: Path) -> None:
     recording = Trace.read(RAW)
     grown = peak(larger(recording), tmp_path) - peak(recording, tmp_path)
-    assert grown < COPIES * PAGES * PAGE_BYTES
-    assert grown > PAGES * PAGE_BYTES  # it is in memory
+    assert grown < COPIES * SIZE
+    assert grown > SIZE  # it is in memory
+
+
+def test_copies_of_what_jobs_may_read(tmp_path: Path) -> None:
+    """It is an output here, so that it stays in the trace. A replay's memory shares the image."""
+    recording = Trace.read(RAW)
+    slot = Slot("more", SlotKind.OUTPUT, DType.UINT8, (SIZE,), (1,), VA_PAGE * PAGE_BYTES)
+    large = larger(recording)
+    grown = peak(large.with_(slots=[*large.slots, slot]), tmp_path) - peak(recording, tmp_path)
+    assert grown < 2.75 * SIZE
+    assert grown > SIZE
+
+
+def test_build_needs_no_cryptography() -> None:
+    """Whose libraries take memory."""
+    code = "import sys, host_tools.commands.building; sys.exit('cryptography' in sys.modules)"
+    assert programs.run([sys.executable, "-c", code]).returncode == 0
