@@ -122,10 +122,12 @@ def test_code_that_runs_off_its_page() -> None:
 
 
 @pytest.mark.parametrize("threads", [1, 4])
-def test_lowest_failing_workgroup_is_reported(threads: int) -> None:
-    """Workgroups 7 and up fault, each at an address of its own, after some work."""
-    code = """
-        nop; nop; ldunifrf.rf1                 # 7
+@pytest.mark.parametrize("first", [7, 37])
+@pytest.mark.parametrize("line", ["eidx r1", "tidx r1"])  # of which the second says who runs at once
+def test_lowest_failing_workgroup_is_reported(line: str, first: int, threads: int) -> None:
+    """Workgroups from `first` on fault, each at an address of its own, after some work."""
+    code = f"""
+        {line}; nop; ldunifrf.rf1              # first
         nop; nop; ldunifrf.rf2                 # outside
         nop; nop; ldunifrf.rf3                 # rounds
         sub.pushz rf3, rf3, 1
@@ -139,9 +141,9 @@ def test_lowest_failing_workgroup_is_reported(threads: int) -> None:
         nop; mov.ifna tmua, r0
     """
     outcome = dispatch(
-        code + END, [7, END_OF_MEMORY, 3000], groups=(64, 1, 1), size=1, flags=ONE_SECTION, threads=threads
+        code + END, [first, END_OF_MEMORY, 3000], groups=(64, 1, 1), size=1, flags=ONE_SECTION, threads=threads
     )
-    assert outcome.fault == (END_OF_MEMORY + 7 * 4096, False)
+    assert outcome.fault == (END_OF_MEMORY + first * 4096, False)
 
 
 @pytest.mark.parametrize(

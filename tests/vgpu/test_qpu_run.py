@@ -404,6 +404,29 @@ SCRATCH = """
 """
 
 
+@pytest.mark.parametrize("per_supergroup", [1, 3, 4, 16])
+@pytest.mark.parametrize("threads", [1, 4])
+def test_scratch_memory_is_one_threads_at_a_time(per_supergroup: int, threads: int) -> None:
+    """Each batch adds 2000 to the words of its thread; with several workers none is lost."""
+    code = SCRATCH.replace(
+        "nop; mov tmua, rf10                        # scratch += 1", "nop; mov rf9, rf20\nnop; mov tmua, rf10"
+    )
+    code = "nop; nop; ldunifrf.rf20                # repetitions\n" + code
+    code += "sub.pushz rf9, rf9, 1\nb.na0 -80\nnop; nop\nnop; nop\nnop; nop\n"
+    groups = 150
+    outcome = dispatch(
+        code + END, [2000, DATA, 6], groups=(groups, 1, 1), size=16, per_supergroup=per_supergroup,
+        flags=ONE_SECTION, threads=threads,
+    )  # fmt: skip
+    assert (outcome.error, outcome.fault) == ("", None)
+    expected = np.zeros(32)
+    for batch in range(groups):
+        turn = batch % 16  # of QPUs with two threads, which are 0 and 2
+        expected[turn % 8 * 4 + turn // 8 * 2] += 2000
+    words = outcome.words(DATA, 32 * 16).reshape(32, 16)
+    np.testing.assert_array_equal(words, np.repeat(expected[:, None], 16, axis=1))
+
+
 def test_tracking_notes_the_scratch_memory_of_all_threads() -> None:
     """The model gives batches to QPUs in turn; a chip to any that is free. What is rehearsed leaves nothing."""
     outcome = dispatch(SCRATCH + END, [DATA, 6], flags=ONE_SECTION, groups=(3, 1, 1), track=True)

@@ -72,14 +72,56 @@ static bool read_configuration(struct qpu_dispatch *d, struct v3d_csd_result *re
     return true;
 }
 
+/* Keep why a supergroup has failed, unless a lower one has. */
+static void keep_failure(struct qpu_worker_run *run, uint64_t supergroup)
+{
+    struct qpu_dispatch *d = run->dispatch;
+    struct qpu_worker *worker = &run->worker;
+
+    pthread_mutex_lock(&d->failing);
+    if (supergroup < d->failed) {
+        __atomic_store_n(&d->failed, supergroup, __ATOMIC_RELAXED);
+        d->result->faulted = worker->faulted;
+        d->result->fault_write = worker->fault_write;
+        d->result->fault_va = worker->fault_va;
+        memcpy(d->result->error, worker->error, sizeof d->result->error);
+    }
+    pthread_mutex_unlock(&d->failing);
+    worker->faulted = false;
+    worker->error[0] = 0;
+}
+
 static bool run_item(void *worker, uint64_t supergroup)
 {
     struct qpu_worker_run *run = worker;
 
     if (qpu_run_supergroup(run, supergroup))
         return true;
-    run->failed = supergroup;
+    keep_failure(run, supergroup);
     return false;
+}
+
+/*
+ * Of a program that reads its thread's number, where its scratch memory lies, supergroups of one column,
+ * which are `columns` apart, have the same numbers, and those of two columns different ones. So columns may
+ * run at once, each in its order, and scratch memory ends up as it does with one worker.
+ */
+static uint64_t columns_of(const struct qpu_dispatch *d)
+{
+    uint32_t at_once = qpu_threads_at_once(d);
+
+    return d->version == V3D_42 && at_once % d->full == 0 ? at_once / d->full : 1;
+}
+
+/* Run a column but for the first supergroup, which has run, up to the lowest supergroup that has failed. */
+static bool run_column(void *worker, uint64_t column)
+{
+    const struct qpu_dispatch *d = ((struct qpu_worker_run *)worker)->dispatch;
+
+    for (uint64_t i = column ? column : d->columns; i < d->supergroups; i += d->columns)
+        if (i > __atomic_load_n(&d->failed, __ATOMIC_RELAXED) || !run_item(worker, i))
+            break;
+    return true; /* another column may have a lower one that fails */
 }
 
 static bool prepare(struct qpu_worker_run *run, struct qpu_dispatch *d, struct v3d_mmu *mmu)
@@ -90,7 +132,6 @@ static bool prepare(struct qpu_worker_run *run, struct qpu_dispatch *d, struct v
     run->worker.memory.mmu = mmu;
     run->worker.program = &d->program;
     run->worker.thread_limit = d->budget.limit < QPU_THREAD_LIMIT ? d->budget.limit : QPU_THREAD_LIMIT;
-    run->failed = UINT64_MAX;
     if (d->program.moves_uniforms && !qpu_keep_stored(&run->worker))
         return false;
     run->threads = aligned_alloc(_Alignof(struct qpu_thread), threads * sizeof *run->threads);
@@ -103,41 +144,24 @@ static bool prepare(struct qpu_worker_run *run, struct qpu_dispatch *d, struct v
 }
 
 /*
- * How many more workers the dispatch gets, once its first supergroup has run. None when supergroups must not
- * overlap: the driver allocates shared memory for one supergroup at a time and scratch memory by hardware
- * thread, and who gets which must not depend on the number of workers.
+ * How many more workers the dispatch gets, once its first supergroup has run, for so many items of work. None
+ * when supergroups must not overlap: the driver allocates shared memory for one supergroup at a time, and who
+ * gets it must not depend on the number of workers.
  */
-static unsigned extra_workers(const struct qpu_dispatch *d, const struct qpu_worker *first, unsigned threads)
+static unsigned extra_workers(const struct qpu_dispatch *d, const struct qpu_worker *first, uint64_t items,
+                              unsigned threads)
 {
     uint64_t left = (d->supergroups - 1) * first->instructions;
 
-    if (d->program.uses_barrier || d->program.uses_thread_index || first->shared_memory || first->stored ||
-        first->memory.mmu->track || first->memory.mmu->flow)
+    if (d->program.uses_barrier || first->shared_memory || first->stored || first->memory.mmu->track ||
+        first->memory.mmu->flow)
         return 0;
     uint64_t useful = left / WORTH_A_WORKER;
-    if (useful > d->supergroups - 1)
-        useful = d->supergroups - 1;
+    if (useful > items - 1)
+        useful = items - 1;
     if (threads > VGPU_MAX_WORKERS)
         threads = VGPU_MAX_WORKERS;
     return useful < threads ? (unsigned)useful : threads - 1;
-}
-
-static void collect(const struct qpu_worker_run *runs, unsigned workers, uint64_t failed,
-                    struct v3d_csd_result *result)
-{
-    for (unsigned i = 0; i < workers; i++) {
-        const struct qpu_worker *worker = &runs[i].worker;
-
-        result->instructions += worker->instructions;
-        result->bytes_read += worker->bytes_read;
-        result->bytes_written += worker->bytes_written;
-        if (runs[i].failed == UINT64_MAX || runs[i].failed != failed)
-            continue;
-        result->faulted = worker->faulted;
-        result->fault_write = worker->fault_write;
-        result->fault_va = worker->fault_va;
-        memcpy(result->error, worker->error, sizeof result->error);
-    }
 }
 
 void v3d_csd_run(struct v3d_mmu *mmu, enum v3d_version version, const uint32_t cfg[7], unsigned threads,
@@ -147,7 +171,10 @@ void v3d_csd_run(struct v3d_mmu *mmu, enum v3d_version version, const uint32_t c
     struct qpu_dispatch d = {.version = version,
                              .cfg = cfg,
                              .hardware_threads = version == V3D_71 ? 64 : 32,
-                             .budget.limit = limit ? limit : DISPATCH_LIMIT};
+                             .budget.limit = limit ? limit : DISPATCH_LIMIT,
+                             .result = result,
+                             .failing = PTHREAD_MUTEX_INITIALIZER,
+                             .failed = UINT64_MAX};
     unsigned workers = 1;
 
     *result = (struct v3d_csd_result){0};
@@ -177,15 +204,23 @@ void v3d_csd_run(struct v3d_mmu *mmu, enum v3d_version version, const uint32_t c
         struct vgpu_work work = {.run = run_item, .next = 1, .count = d.supergroups, .failed = UINT64_MAX};
         void *each[VGPU_MAX_WORKERS] = {runs};
         bool rehearsed = !mmu->track || !d.program.uses_thread_index || qpu_rehearse(&runs[0]);
-        if (!rehearsed || !run_item(&runs[0], 0)) {
-            work.failed = 0;
-        } else if (d.supergroups > 1) {
-            unsigned extra = extra_workers(&d, &runs[0].worker, threads);
+        if (!rehearsed) {
+            keep_failure(&runs[0], 0);
+        } else if (run_item(&runs[0], 0) && d.supergroups > 1) {
+            d.columns = d.program.uses_thread_index ? columns_of(&d) : d.supergroups;
+            uint64_t items = d.columns < d.supergroups ? d.columns : d.supergroups;
+            unsigned extra = extra_workers(&d, &runs[0].worker, items, threads);
+            if (extra && d.columns < d.supergroups)
+                work = (struct vgpu_work){.run = run_column, .count = d.columns, .failed = UINT64_MAX};
             for (; workers <= extra && prepare(&runs[workers], &d, mmu); workers++)
                 each[workers] = &runs[workers];
             vgpu_work_run(&work, each, workers);
         }
-        collect(runs, workers, work.failed, result);
+        for (unsigned i = 0; i < workers; i++) {
+            result->instructions += runs[i].worker.instructions;
+            result->bytes_read += runs[i].worker.bytes_read;
+            result->bytes_written += runs[i].worker.bytes_written;
+        }
     }
     for (unsigned i = 0; runs && i < VGPU_MAX_WORKERS; i++) {
         free(runs[i].threads);

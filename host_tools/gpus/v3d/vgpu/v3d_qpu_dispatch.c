@@ -9,6 +9,11 @@
 #include <stdio.h>
 #include <string.h>
 
+uint32_t qpu_threads_at_once(const struct qpu_dispatch *d)
+{
+    return d->cfg[5] & CFG5_FOUR_THREADS ? 32 : 16;
+}
+
 uint32_t qpu_batches_of(const struct qpu_dispatch *d, uint64_t supergroup)
 {
     uint64_t left = d->batches - supergroup * d->full;
@@ -165,7 +170,7 @@ static bool run_together(struct qpu_worker_run *run, uint64_t supergroup, uint32
 static bool run_apart(struct qpu_worker_run *run, uint64_t supergroup, uint32_t first, uint32_t count)
 {
     const struct qpu_dispatch *d = run->dispatch;
-    uint32_t at_once = d->cfg[5] & CFG5_FOUR_THREADS ? 32 : 16;
+    uint32_t at_once = qpu_threads_at_once(d);
     uint64_t number = d->version == V3D_42 ? supergroup * d->full + first : 0;
 
     for (uint32_t b = 0; b < count; b++)
@@ -223,7 +228,5 @@ bool qpu_rehearse(struct qpu_worker_run *run)
     run->worker.memory.undoable = false;
     if (ended)
         run->worker.instructions = run->worker.bytes_read = run->worker.bytes_written = 0;
-    else
-        run->failed = 0;
     return ended;
 }

@@ -6,8 +6,11 @@
 #ifndef GRAMOPHONE_V3D_QPU_DISPATCH_H
 #define GRAMOPHONE_V3D_QPU_DISPATCH_H
 
+#include "v3d_qpu.h"
 #include "v3d_qpu_thread.h"
 #include "workers.h"
+
+#include <pthread.h>
 
 /* Flags in configuration word 5. */
 enum {
@@ -27,6 +30,10 @@ struct qpu_dispatch {
     uint64_t batches; /* to run, which may be fewer or more than the workgroups fill */
     uint64_t filled;  /* batches that have a workgroup */
     uint64_t workgroups, supergroups;
+    uint64_t columns; /* see run_column() */
+    struct v3d_csd_result *result;
+    pthread_mutex_t failing; /* of what `result` says of a failure, and: */
+    uint64_t failed;         /* lowest supergroup that has, or UINT64_MAX; atomic */
     struct qpu_program program;
     struct vgpu_budget budget;
 };
@@ -36,9 +43,11 @@ struct qpu_worker_run {
     struct qpu_worker worker;
     struct qpu_thread *threads; /* a gang, or with barriers as many as a supergroup has batches */
     struct qpu_labels *labels;  /* as many, or NULL: they are not followed */
-    uint32_t turn;   /* of the first batch, or of the first of those that run together: see thread_number() */
-    uint64_t failed; /* supergroup, or UINT64_MAX */
+    uint32_t turn; /* of the first batch, or of the first of those that run together: see thread_number() */
 };
+
+/* How many threads of a V3D 4.2 run batches of the dispatch at once, each with a number of its own. */
+uint32_t qpu_threads_at_once(const struct qpu_dispatch *dispatch);
 
 /* How many batches a supergroup has. */
 uint32_t qpu_batches_of(const struct qpu_dispatch *dispatch, uint64_t supergroup);
