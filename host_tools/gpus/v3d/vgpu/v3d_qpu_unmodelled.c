@@ -38,14 +38,9 @@ static const char *unmodelled_destination(enum v3d_version version, uint8_t op, 
     }
 }
 
-/* What Mesa does not use: known from a V3D 4.2 only (docs/adr/0033-hand-written-programs.md). */
-static bool seen_on_42_only(uint8_t op)
+static bool moves_flags(uint8_t op)
 {
     switch (op) {
-    case QPU_OP_FADDNF:
-    case QPU_OP_FDX:
-    case QPU_OP_FDY:
-    case QPU_OP_RSQRT2:
     case QPU_OP_VFLA:
     case QPU_OP_VFLNA:
     case QPU_OP_VFLB:
@@ -54,6 +49,18 @@ static bool seen_on_42_only(uint8_t op)
     case QPU_OP_FLBPUSH:
     case QPU_OP_FLPOP: return true;
     default: return false;
+    }
+}
+
+/* What Mesa does not use: known from a V3D 4.2 only (docs/adr/0033-hand-written-programs.md). */
+static bool seen_on_42_only(uint8_t op)
+{
+    switch (op) {
+    case QPU_OP_FADDNF:
+    case QPU_OP_FDX:
+    case QPU_OP_FDY:
+    case QPU_OP_RSQRT2: return true;
+    default: return moves_flags(op);
     }
 }
 
@@ -80,18 +87,13 @@ static const char *unmodelled_alu(enum v3d_version version, const struct qpu_alu
     case QPU_OP_VSUB:
     case QPU_OP_TMUWT:
     case QPU_OP_BARRIERID:
-    case QPU_OP_VFLA:
-    case QPU_OP_VFLNA:
-    case QPU_OP_VFLB:
-    case QPU_OP_VFLNB:
-    case QPU_OP_FLAPUSH:
-    case QPU_OP_FLBPUSH:
-    case QPU_OP_FLPOP:
     case QPU_OP_SETMSF:
         if (alu->flag_op != QPU_FLAG_NONE)
             return "flags of an operation for which they are not modelled";
         break;
     default:
+        if (alu->flag_op != QPU_FLAG_NONE && moves_flags(alu->op))
+            return "flags of an operation for which they are not modelled";
         if (carry)
             return "carry of an operation for which it is not modelled";
     }
