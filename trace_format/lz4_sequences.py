@@ -8,18 +8,27 @@ seven bytes takes off four at most. Format: lz4_Block_format.md of the LZ4 proje
 from __future__ import annotations
 
 MIN_MATCH = 4
-SHORTEST = 8  # bytes; shorter matches become literals
+SHORTEST = 8  # bytes: shorter matches become literals, as long as
+GROWTH = 50  # a section does not grow by more than such a part of what it holds
 _LONG = 15  # a length that does not fit a token has more bytes, up to the first that is not _MORE
 _MORE = 255
 
 
 def without_short_matches(block: bytes, raw: bytes | memoryview) -> bytes:
-    """A block for the same bytes.
+    """A block for the same bytes, without as many of the short matches as it may lose.
 
     Args:
         block: a valid LZ4 block, from an encoder of ours.
         raw: what it decodes to.
     """
+    for shortest in range(SHORTEST, MIN_MATCH, -1):
+        found = _with_matches_from(shortest, block, raw)
+        if len(found) - len(block) <= len(raw) // GROWTH:
+            return found
+    return block
+
+
+def _with_matches_from(shortest: int, block: bytes, raw: bytes | memoryview) -> bytes:
     found = bytearray()
     begin = end = at = 0  # raw[begin:end] are literals of the sequence to come
     while True:
@@ -32,7 +41,7 @@ def without_short_matches(block: bytes, raw: bytes | memoryview) -> bytes:
         distance = block[at : at + 2]
         match, at = _length(block, at + 2, token & _LONG)
         match += MIN_MATCH
-        if match >= SHORTEST:
+        if match >= shortest:
             _put(found, raw[begin:end], match - MIN_MATCH, distance)
             begin = end + match
         end += match

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trace_format.codec import packed_as
-from trace_format.lz4_sequences import SHORTEST, without_short_matches
+from trace_format.lz4_sequences import GROWTH, SHORTEST, without_short_matches
 from trace_format.schema import Codec
 
 WORDS = b"".join(i.to_bytes(2, "little") for i in range(300))
@@ -45,9 +45,11 @@ def matches(block: bytes) -> list[int]:
 @given(st.lists(st.one_of(st.binary(max_size=40), st.integers(0, 500).map(bytes), st.just(WORDS)), max_size=30))
 def test_it_decodes_to_the_same_bytes(pieces: list[bytes]) -> None:
     raw = b"".join(pieces)
-    block = without_short_matches(packed(raw), raw)
+    small = packed(raw)
+    block = without_short_matches(small, raw)
     assert lz4.block.decompress(block, uncompressed_size=len(raw)) == raw
-    assert all(length >= SHORTEST for length in matches(block))
+    assert len(block) - len(small) <= len(raw) // GROWTH
+    assert len(matches(block)) <= len(matches(small))
 
 
 @pytest.mark.parametrize("size", [0, 1, 14, 15, 16, 269, 270, 271, 525, 70_000])
@@ -60,16 +62,30 @@ def test_lengths_at_the_bounds_of_their_bytes(size: int) -> None:
 
 
 def test_short_matches_go_and_long_ones_stay() -> None:
-    """Matches of five bytes between bytes that never were before: all go; of 20, all stay."""
-    new = np.random.default_rng(2).bytes(4000)
-    for size, stay in ((5, False), (20, True)):
-        raw = b"".join(new[at : at + 30] + new[:size] for at in range(0, len(new), 30))
+    """Between 200 bytes that never were before: matches shorter than SHORTEST go, the others stay."""
+    new = np.random.default_rng(2).bytes(40_000)
+    for size, stay in ((SHORTEST - 1, False), (SHORTEST, True)):
+        raw = b"".join(new[at : at + 200] + new[:size] for at in range(0, len(new), 200))
+        assert min(matches(packed(raw))) == size
         assert len(matches(packed(raw))) > 100
         assert (len(matches(without_short_matches(packed(raw), raw))) > 100) is stay
 
 
+@pytest.mark.parametrize(("step", "kept"), [(12, {7}), (300, set())])
+def test_a_section_does_not_grow_by_much(step: int, kept: set[int]) -> None:
+    """Matches of six and of seven bytes: where there are many, a section may not lose all of them."""
+    new = np.random.default_rng(4).bytes(40_000)
+    raw = b"".join(new[at : at + step] + new[: 6 + at // step % 2] for at in range(0, len(new), step))
+    small = packed(raw)
+    block = without_short_matches(small, raw)
+    assert {6, 7} <= set(matches(small))
+    assert {6, 7} & set(matches(block)) == kept
+    assert len(block) - len(small) <= len(raw) // GROWTH
+
+
 def test_what_is_to_be_small_keeps_them() -> None:
-    raw = np.random.default_rng(3).integers(0, 3, 5000, np.uint8).tobytes()
+    new = np.random.default_rng(3).bytes(40_000)
+    raw = b"".join(new[at : at + 200] + new[:6] for at in range(0, len(new), 200))
     small, quick = (bytes(packed_as(Codec.LZ4, raw, smallest=way)) for way in (True, False))
     assert small == packed(raw)
     assert len(small) < len(quick)

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The register map of the Malis, and how they differ: from headers that are generated from their profiles. */
+/* The register map of the Malis, and how they differ: from headers that are generated from their profiles,
+ * trace_format/gpus/mali_g71.toml and those like it. */
 #include "mali_chip.h"
 #include "mali_g31_register_map.h"
 #include "mali_g52r1_register_map.h"
 #include "mali_g72_register_map.h"
 #include "mali_register_map.h"
 
-#define ID_OF_ARCHITECTURE_6_0 0x60000002u /* Mesa knows no other of the G71's family */
+#define ID_OF_ARCHITECTURE_6_0 0x60000002u /* Mesa knows no other of its family */
 
 const struct vgpu_register mali_registers[] = {MALI_REGISTER_ROWS};
 const size_t mali_register_count = sizeof(mali_registers) / sizeof(mali_registers[0]);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Gangs: threads of a supergroup that run the same micro-operations together, so that what is not done by
- * lane is done once. Internal to the interpreter.
+ * lane is done once. Internal to the interpreter. Sources: see v3d_qpu_exec.c.
  *
  * A gang is a leader and the threads behind it in an array. The leader has the state of the instruction
  * stream; each thread has its own registers and queues. Where one of them goes another way or fails, it and

@@ -3,7 +3,7 @@
  * Uniforms that the dispatch itself has written: their cache on the chip may still hold what was there before
  * (py-videocore6, tests/test_tmu.py, has a program that sees it), and when it does, no source says. So a
  * program that moves the uniform stream to an address, and there comes upon such a word, is an error. Mesa's
- * shaders move the stream along their own uniforms only.
+ * shaders move the stream along their own uniforms only. Sources: see v3d_qpu_exec.c.
  */
 #include "v3d_qpu_program.h"
 #include "v3d_qpu_tmu.h"
