@@ -127,12 +127,16 @@ def naming(file: str) -> Iterator[None]:
 
 def chunk_bytes_for(head: list[Part], body: list[Part]) -> int:
     """Size of chunks: DEFAULT_CHUNK_BYTES, or more where the head has no room for a hash of each."""
-    table_bytes = Header.sizeof() + Section.sizeof() * (len(head) + 1 + len(body))
-    room = MAX_HEAD_BYTES - table_bytes - _stored_bytes(head)
+    room = MAX_HEAD_BYTES - _table_bytes(head, body) - _stored_bytes(head)
     size = DEFAULT_CHUNK_BYTES
     while size < MAX_CHUNK_BYTES and HASH_BYTES * -(-_stored_bytes(body) // size) > room:
         size *= 2
     return size
+
+
+def _table_bytes(head: list[Part], body: list[Part]) -> int:
+    """Of the header and the table of sections, of which one more holds the chunk hashes."""
+    return Header.sizeof() + Section.sizeof() * (len(head) + 1 + len(body))
 
 
 def _stored_bytes(parts: list[Part]) -> int:
@@ -146,7 +150,7 @@ def assemble(head: list[Part], body: list[Part], chunk_bytes: int, flags: int) -
 
 def pieces(head: list[Part], body: list[Part], chunk_bytes: int, flags: int) -> list[Buffer]:
     """The same file in pieces, which follow one another: its head, and sections of the body as they are."""
-    table_bytes = Header.sizeof() + Section.sizeof() * (len(head) + 1 + len(body))
+    table_bytes = _table_bytes(head, body)
     hashes = _hashes(_padded(body), chunk_bytes)
     head = [*head, Part(SectionType.CHUNKS, b"".join(hashes))]
     head_bytes = table_bytes + _stored_bytes(head)
