@@ -136,7 +136,7 @@ def chunk_bytes_for(head: list[Part], body: list[Part]) -> int:
 
 def _table_bytes(head: list[Part], body: list[Part]) -> int:
     """Of the header and the table of sections, of which one more holds the chunk hashes."""
-    return Header.sizeof() + Section.sizeof() * (len(head) + 1 + len(body))
+    return int(Header.sizeof() + Section.sizeof() * (len(head) + 1 + len(body)))
 
 
 def _stored_bytes(parts: list[Part]) -> int:
