@@ -45,8 +45,10 @@ def test_a_gpu_that_differs_in_more_has_a_whole_map() -> None:
     assert [name for name in register_map.MAPS if is_a_difference(name)] == ["mali_g31", "mali_g52r1", "mali_g72"]
     g72 = profile.load("mali_g72")
     offset, register = next(iter(g72.registers.items()))
+    repeated, other = next((at, r) for at, r in g72.registers.items() if r.name.startswith("js0."))
     changes: list[dict[str, Any]] = [
         {"registers": {**g72.registers, offset: dataclasses.replace(register, writable=not register.writable)}},
+        {"registers": {**g72.registers, repeated: dataclasses.replace(other, reset=other.reset ^ 1)}},
         {"bit_names": {}},
         {"like": ""},
     ]

@@ -39,7 +39,10 @@ def emit(gpu: str) -> str:
 
 
 def other_resets(profile: Profile) -> dict[str, Register] | None:
-    """Registers whose reset value alone is not that of the GPU this is like, by name; None: more differs."""
+    """Registers whose reset value alone is not that of the GPU this is like, by name; None: more differs.
+
+    More is a register of a repeated block, too, whose name in C has no place in the window.
+    """
     if not profile.like:
         return None
     like = load(profile.like)
@@ -49,7 +52,8 @@ def other_resets(profile: Profile) -> dict[str, Register] | None:
         for one, two in pairs
     ):
         return None
-    return {name: one for (name, _, one), (_, _, two) in pairs if one != two}
+    different = [(name, block, one) for (name, block, one), (_, _, two) in pairs if one != two]
+    return None if any(block.count > 1 for _, block, _ in different) else {name: r for name, _, r in different}
 
 
 def _difference(profile: Profile, prefix: str, resets: dict[str, Register]) -> list[str]:
