@@ -16,12 +16,16 @@ from trace_format.schema import PAGE_BYTES
 Bytes = NDArray[np.uint8]
 Mask = NDArray[np.bool_]
 Span = tuple[int, int]  # start, end
+Fills = tuple[list[Span], list[Span]]  # uploads, clears
 MERGE_GAP = 256  # an UPLOAD action costs 16 bytes and hundreds of instructions: closer runs become one
 CLEAR_GAP = 1024  # so does a CLEAR, whose bytes cost nothing in the file
 _BLANK_CONTENT: Bytes = np.zeros(PAGE_BYTES, np.uint8)
 _BLANK_MASK: Mask = np.zeros(PAGE_BYTES, np.bool_)
 _ALL: Mask = np.ones(PAGE_BYTES, np.bool_)
 _WHOLE = slice(0, PAGE_BYTES)
+_UPLOADED: Fills = ([(0, PAGE_BYTES)], [])  # fills of most pages are one of these two, which nobody changes
+_CLEARED: Fills = ([], [(0, PAGE_BYTES)])
+_DENSE_PAGES = 1024  # pages that are judged at a time
 _BLANK_CONTENT.flags.writeable = _BLANK_MASK.flags.writeable = _ALL.flags.writeable = False
 
 
@@ -42,7 +46,7 @@ class Page:
     live: Mask
     in_image: bool = False
     state: Mask = field(default_factory=lambda: _BLANK_MASK)
-    _fills: tuple[list[Span], list[Span]] | None = field(default=None, repr=False, compare=False)
+    _fills: Fills | None = field(default=None, repr=False, compare=False)
 
     @classmethod
     def blank(cls, frame: int) -> Page:
@@ -70,6 +74,16 @@ class Page:
         self.own()
         self.content[part] = content
         self.live[part] = True
+
+    def put_whole(self, content: Bytes | None, dense: bool) -> None:
+        """Give all of the page's bytes a content, which must be there when a replay starts; none are state.
+
+        Args:
+            content: the bytes, read-only; None: zeros.
+            dense: `dense_pages` says so of them.
+        """
+        self.content, self.live, self.state = _BLANK_CONTENT if content is None else content, _ALL, _BLANK_MASK
+        self._fills = _UPLOADED if dense else None
 
     def keep(self, part: slice, keeps: bool | Mask) -> None:
         """Say of some bytes, which have a content, whether they are state, all of them or each."""
@@ -100,10 +114,21 @@ class Page:
         """No byte of it matters when a replay starts."""
         return self.live is _BLANK_MASK
 
-    def fills(self) -> tuple[list[Span], list[Span]]:
+    @property
+    def filled_whole(self) -> Fills | None:
+        """Fills of a page that has one and no state: one of two objects, by which pages can be compared."""
+        found = self.fills() if self.state is _BLANK_MASK else None
+        return found if found is _UPLOADED or found is _CLEARED else None
+
+    @property
+    def all_live(self) -> bool:
+        """Whether it is known that all its bytes are live."""
+        return self.live is _ALL
+
+    def fills(self) -> Fills:
         """Runs of bytes to upload, and runs to clear before that: both may cover bytes that are not live."""
         if self._fills is None and self.content is _BLANK_CONTENT and self.live is _ALL:
-            self._fills = [], [(0, PAGE_BYTES)]
+            self._fills = _CLEARED
         if self._fills is None and self.live is _ALL and _is_dense(self.content):
             start, end = int(np.argmax(self.content != 0)), PAGE_BYTES - int(np.argmax(self.content[::-1] != 0))
             self._fills = [(start, end)], [span for span in ((0, start), (end, PAGE_BYTES)) if span[0] < span[1]]
@@ -113,6 +138,7 @@ class Page:
             for start, end in uploads:
                 zeros[start:end] = False  # the upload brings its zeros along
             self._fills = uploads, runs(zeros, CLEAR_GAP)
+            self._fills = next((known for known in (_UPLOADED, _CLEARED) if known == self._fills), self._fills)
         return self._fills
 
     def exact_fills(self) -> tuple[list[Span], list[Span]]:
@@ -192,6 +218,22 @@ class CpuWrite:
 def _is_dense(content: Bytes) -> bool:
     """Whether no MERGE_GAP zeros follow one another, seen by halves of such a gap: so it is with most weights."""
     return bool(content.reshape(-1, MERGE_GAP // 2).any(axis=1).all())
+
+
+def dense_pages(data: Bytes) -> list[bool]:
+    """Which pages of data are uploaded whole, as far as that is seen fast; `Page.fills` says the same of them.
+
+    Args:
+        data: pages that follow one another.
+    """
+    found: list[bool] = []
+    for at in range(0, len(data), _DENSE_PAGES * PAGE_BYTES):
+        part = data[at : at + _DENSE_PAGES * PAGE_BYTES]
+        words = part.view(np.uint64).reshape(-1, MERGE_GAP // 2 // 8)
+        dense = np.bitwise_or.reduce(words, axis=1).reshape(-1, PAGE_BYTES // (MERGE_GAP // 2)).all(axis=1)
+        pages = part.reshape(-1, PAGE_BYTES)
+        found += (dense & (pages[:, 0] != 0) & (pages[:, -1] != 0)).tolist()
+    return found
 
 
 def runs(mask: Mask, gap: int) -> list[Span]:

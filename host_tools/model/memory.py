@@ -17,11 +17,13 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from operator import itemgetter
 
 import numpy as np
 from numpy.typing import NDArray
 
-from host_tools.model.frames import CpuWrite, Mask, Pages
+from host_tools.model.frames import CpuWrite, Mask, Pages, dense_pages
+from host_tools.model.joined import joined
 from host_tools.model.mappings import Mappings, MapRun
 from host_tools.model.packing import Packing, map_actions
 from host_tools.support.pages import pages_of, pieces
@@ -85,8 +87,9 @@ class Memory:
         memory.carveout_bytes = trace.carveout_bytes
         position = np.cumsum(other) - len(memory.prologue)
         runs: list[MapRun] = []
-        for index in np.flatnonzero(columns.is_op(*_INITIAL, *_MAPPING)).tolist():
-            row = Action.of(actions[index])
+        at = np.flatnonzero(columns.is_op(*_INITIAL, *_MAPPING))
+        joins = (at < first_job) & (np.diff(at < start, prepend=False) == 0)
+        for index, row in joined(actions, at, joins):
             if row.op == Op.MAP_GPU_MEM:
                 runs.append((row.address_space, row.va_page, row.frame, row.flags, row.pages))
             elif row.op == Op.UNMAP_GPU_MEM:
@@ -118,9 +121,16 @@ class Memory:
 
     def _fill(self, row: Action, state: bool) -> None:
         data = self._data(row) if row.op == Op.UPLOAD else None
+        begin = min(-row.target % PAGE_BYTES, row.bytes)
+        whole = (row.bytes - begin) // PAGE_BYTES * PAGE_BYTES  # bytes of whole pages
+        dense = iter(() if data is None else dense_pages(data[begin : begin + whole]))
         for frame, inside, part in pieces(row.target, row.bytes):
-            self.pages[frame].put(inside, 0 if data is None else data[part])
-            self.pages[frame].keep(inside, state)
+            content = None if data is None else data[part]
+            if inside.stop - inside.start == PAGE_BYTES and not state:
+                self.pages[frame].put_whole(content, next(dense, False))
+            else:
+                self.pages[frame].put(inside, 0 if content is None else content)
+                self.pages[frame].keep(inside, state)
 
     def _take_image(self) -> None:
         """Keep what is mapped, and let whole pages of the image lie there."""
@@ -139,8 +149,11 @@ class Memory:
 
     def _keep_known(self) -> None:
         """Keep pages that are mapped and of which something is known, sorted."""
-        known = sorted(frame for frame, page in self.pages.items() if page.in_image or not page.is_blank)
-        self.pages = Pages({frame: self.pages[frame] for frame in known if frame in self.frames})
+        mapped = self.frames
+        known = [
+            item for item in self.pages.items() if item[0] in mapped and (item[1].in_image or not item[1].is_blank)
+        ]
+        self.pages = Pages(sorted(known, key=itemgetter(0)))
 
     def slot_frames(self, *kinds: SlotKind, bound: bool = False) -> set[int]:
         """Frames that hold slots of these kinds, or of these kinds and with a recorded value.
@@ -277,9 +290,9 @@ class Memory:
             self.move({frame: frame + (0 if frame in in_image else by) for frame in self.frames})
             self.carveout_bytes += by * PAGE_BYTES
             packing = self.packing()
-        filled = packing.filled()
         for frame, page in self.pages.items():
-            page.settle(filled.get(frame, []))
+            if not page.all_live:  # of others, all is filled
+                page.settle(packing.filled(frame))
         self._keep_known()
         self.cpu_writes = [item for item in self.cpu_writes if item.to // PAGE_BYTES in self.frames]
         return packing

@@ -7,19 +7,29 @@ The image has whole pages first, at the frames that they keep, then pieces for U
 from __future__ import annotations
 
 import hashlib
-from collections import defaultdict
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
+from operator import attrgetter, itemgetter
+from typing import NamedTuple
 
 import numpy as np
 
 from host_tools.model.frames import CLEAR_GAP, CpuWrite, Page, Span
 from host_tools.model.mappings import MapRun
-from host_tools.support.pages import pieces
 from host_tools.support.sheet import Sheet
 from trace_format.actions import Action, Op, action
 from trace_format.codec import Buffer
 from trace_format.schema import PAGE_BYTES
+
+_BEGINNING = 64  # bytes: pieces of one size that differ do so there, nearly always
+
+
+class _Piece(NamedTuple):
+    """Bytes of the image, and where they lie in it."""
+
+    at: int
+    data: list[Buffer]
 
 
 class Packing:
@@ -45,20 +55,24 @@ class Packing:
         exact: bool = False,
         aligned: bool = False,
     ) -> None:
-        self.whole = sorted((p for p in pages.values() if p.in_image), key=lambda p: p.frame)
+        self.whole = sorted((p for p in pages.values() if p.in_image), key=attrgetter("frame"))
         if len({page.frame for page in self.whole}) != len(self.whole):
             raise ValueError("two pages of the image at one frame")
         self.image_bytes = (self.whole[-1].frame + 1) * PAGE_BYTES if self.whole else 0
         self.clears: list[Span] = []
         self.uploads: list[Span] = []
         self.state: list[Span] = []
-        self._at: dict[bytes, int] = {}  # digests of pieces of the image -> where they lie
-        self._pieces: list[Buffer] = []  # their bytes, one after the other
-        for page in sorted(
-            (p for p in pages.values() if not p.in_image and not p.is_blank), key=lambda p: p.frame
-        ):
+        self._first: dict[tuple[int, bytes], _Piece | None] = {}  # by size and beginning; None: there are more
+        self._at: dict[bytes, int] = {}  # digests of those of which there are more -> where they lie
+        self._pieces: list[Buffer] = []  # what the image has after its pages
+        others = sorted((p for p in pages.values() if not p.in_image and not p.is_blank), key=attrgetter("frame"))
+        self._frames = [page.frame for page in others]
+        self._contents = [page.content for page in others]
+        for page, count in _alike(others, self._frames, exact):
             base = page.frame * PAGE_BYTES
             uploads, clears = page.exact_fills() if exact else page.fills()
+            if count > 1:
+                uploads, clears = ([(0, count * PAGE_BYTES)] if spans else [] for spans in (uploads, clears))
             for start, end in uploads:
                 _extend(self.uploads, base + start, base + end, 1)
             for start, end in clears:  # too much does no harm: what is not zero is uploaded afterwards
@@ -66,11 +80,11 @@ class Packing:
             self.state += [(base + start, base + end) for start, end in page.state_fills()]
         self.uploads, self.clears = (list(_without(spans, self.state)) for spans in (self.uploads, self.clears))
         self._sources: list[int] = []  # of uploads
-        self._state = [(span, self._source(_content(pages, *span))) for span in self.state]
+        self._state = [(span, self._source(self._content(*span))) for span in self.state]
         for start, end in self.uploads:
             if aligned and end - start >= PAGE_BYTES:
                 self._pad(-(self.image_bytes - start) % PAGE_BYTES)
-            self._sources.append(self._add(_content(pages, start, end)))
+            self._sources.append(self._add(self._content(start, end)))
         self._cpu_writes = [(item, self._source([item.data])) for item in cpu_writes]
 
     def _pad(self, count: int) -> None:
@@ -82,15 +96,29 @@ class Packing:
         return self._add(data) if any(np.frombuffer(part, np.uint8).any() for part in data) else None
 
     def _add(self, data: list[Buffer]) -> int:
-        digest = hashlib.sha256()
-        for part in data:
-            digest.update(part)
-        key = digest.digest()
-        if key not in self._at:
-            self._at[key] = self.image_bytes
+        """Where the image has these bytes. They are hashed where others of their size begin as they do."""
+        size = sum(map(len, data))
+        at, key = self.image_bytes, (size, _beginning(data))
+        if key in self._first:
+            if first := self._first[key]:
+                self._at[_digest(first.data)] = first.at
+                self._first[key] = None
+            at = self._at.setdefault(_digest(data), at)
+        else:
+            self._first[key] = _Piece(at, data)
+        if at == self.image_bytes:
             self._pieces += data
-            self.image_bytes += sum(map(len, data))
-        return self._at[key]
+            self.image_bytes += size
+        return at
+
+    def _content(self, start: int, end: int) -> list[Buffer]:
+        """Bytes of pages that follow one another, all of which have a content."""
+        first = bisect_left(self._frames, start // PAGE_BYTES)
+        last = first + (end - 1) // PAGE_BYTES - start // PAGE_BYTES
+        found: list[Buffer] = [content.data for content in self._contents[first : last + 1]]
+        found[-1] = found[-1][: (end - 1) % PAGE_BYTES + 1]
+        found[0] = found[0][start % PAGE_BYTES :]
+        return found
 
     @property
     def image_pages(self) -> int:
@@ -129,12 +157,15 @@ class Packing:
         """What the CPU writes between jobs: before which action of the stream, and the action that does it."""
         return [(item.before, _fill(item.to, len(item.data), source)) for item, source in self._cpu_writes]
 
-    def filled(self) -> dict[int, list[Span]]:
-        """Runs that are filled when a replay starts, in each page that has any."""
-        found: defaultdict[int, list[Span]] = defaultdict(list)
-        for start, end in (*self.clears, *self.uploads, *self.state):
-            for frame, inside, _ in pieces(start, end - start):
-                found[frame].append((inside.start, inside.stop))
+    def filled(self, frame: int) -> list[Span]:
+        """Runs of a page that are filled when a replay starts."""
+        base = frame * PAGE_BYTES
+        found = []
+        for spans in (self.clears, self.uploads, self.state):
+            at = bisect_right(spans, base, key=itemgetter(1))
+            while at < len(spans) and spans[at][0] < base + PAGE_BYTES:
+                found.append((max(spans[at][0] - base, 0), min(spans[at][1] - base, PAGE_BYTES)))
+                at += 1
         return found
 
 
@@ -163,8 +194,36 @@ def _without(spans: Iterable[Span], holes: list[Span]) -> Iterator[Span]:
             yield start, end
 
 
-def _content(pages: Mapping[int, Page], start: int, end: int) -> list[Buffer]:
-    return [pages[frame].content[part].data for frame, part, _ in pieces(start, end - start)]
+def _alike(pages: list[Page], frames: list[int], exact: bool) -> Iterator[tuple[Page, int]]:
+    """Pages, and of those that follow one another and are filled whole in the same way the first and how many."""
+    kinds = [None if exact else page.filled_whole for page in pages]
+    begin = 0
+    for end in range(1, len(pages) + 1):
+        if (
+            end == len(pages)
+            or kinds[end] is None
+            or kinds[end] is not kinds[begin]
+            or frames[end] != frames[end - 1] + 1
+        ):
+            yield pages[begin], end - begin
+            begin = end
+
+
+def _beginning(data: list[Buffer]) -> bytes:
+    """The first bytes of data in parts, wherever these are cut."""
+    found = b""
+    for part in data:
+        found += part[: _BEGINNING - len(found)]
+        if len(found) == _BEGINNING:
+            break
+    return found
+
+
+def _digest(data: list[Buffer]) -> bytes:
+    digest = hashlib.sha256()
+    for part in data:
+        digest.update(part)
+    return digest.digest()
 
 
 def _extend(found: list[Span], start: int, end: int, gap: int) -> None:
