@@ -290,10 +290,11 @@ class Memory:
             self.move({frame: frame + (0 if frame in in_image else by) for frame in self.frames})
             self.carveout_bytes += by * PAGE_BYTES
             packing = self.packing()
-        for frame, page in self.pages.items():
-            if not page.all_live:  # of others, all is filled
-                page.settle(packing.filled(frame))
-        self._keep_known()
+        partly = [page for page in self.pages.values() if not page.all_live]  # of others, all is filled
+        for page in partly:
+            page.settle(packing.filled(page.frame))
+        if any(page.is_blank for page in partly):
+            self._keep_known()
         self.cpu_writes = [item for item in self.cpu_writes if item.to // PAGE_BYTES in self.frames]
         return packing
 

@@ -6,30 +6,20 @@ The image has whole pages first, at the frames that they keep, then pieces for U
 
 from __future__ import annotations
 
-import hashlib
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 from operator import attrgetter, itemgetter
-from typing import NamedTuple
 
 import numpy as np
 
+from host_tools.model.alike import Alike
 from host_tools.model.frames import CLEAR_GAP, CpuWrite, Page, Span
 from host_tools.model.mappings import MapRun
 from host_tools.support.sheet import Sheet
 from trace_format.actions import Action, Op, action
 from trace_format.codec import Buffer
 from trace_format.schema import PAGE_BYTES
-
-_BEGINNING = 64  # bytes: pieces of one size that differ do so there, nearly always
-
-
-class _Piece(NamedTuple):
-    """Bytes of the image, and where they lie in it."""
-
-    at: int
-    data: list[Buffer]
 
 
 class Packing:
@@ -62,8 +52,7 @@ class Packing:
         self.clears: list[Span] = []
         self.uploads: list[Span] = []
         self.state: list[Span] = []
-        self._first: dict[tuple[int, bytes], _Piece | None] = {}  # by size and beginning; None: there are more
-        self._at: dict[bytes, int] = {}  # digests of those of which there are more -> where they lie
+        self._alike = Alike()
         self._pieces: list[Buffer] = []  # what the image has after its pages
         others = sorted((p for p in pages.values() if not p.in_image and not p.is_blank), key=attrgetter("frame"))
         self._frames = [page.frame for page in others]
@@ -96,19 +85,11 @@ class Packing:
         return self._add(data) if any(np.frombuffer(part, np.uint8).any() for part in data) else None
 
     def _add(self, data: list[Buffer]) -> int:
-        """Where the image has these bytes. They are hashed where others of their size begin as they do."""
-        size = sum(map(len, data))
-        at, key = self.image_bytes, (size, _beginning(data))
-        if key in self._first:
-            if first := self._first[key]:
-                self._at[_digest(first.data)] = first.at
-                self._first[key] = None
-            at = self._at.setdefault(_digest(data), at)
-        else:
-            self._first[key] = _Piece(at, data)
+        """Where the image has these bytes."""
+        at = self._alike.first(data, self.image_bytes)
         if at == self.image_bytes:
             self._pieces += data
-            self.image_bytes += size
+            self.image_bytes += sum(map(len, data))
         return at
 
     def _content(self, start: int, end: int) -> list[Buffer]:
@@ -207,23 +188,6 @@ def _alike(pages: list[Page], frames: list[int], exact: bool) -> Iterator[tuple[
         ):
             yield pages[begin], end - begin
             begin = end
-
-
-def _beginning(data: list[Buffer]) -> bytes:
-    """The first bytes of data in parts, wherever these are cut."""
-    found = b""
-    for part in data:
-        found += part[: _BEGINNING - len(found)]
-        if len(found) == _BEGINNING:
-            break
-    return found
-
-
-def _digest(data: list[Buffer]) -> bytes:
-    digest = hashlib.sha256()
-    for part in data:
-        digest.update(part)
-    return digest.digest()
 
 
 def _extend(found: list[Span], start: int, end: int, gap: int) -> None:

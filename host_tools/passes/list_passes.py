@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from host_tools.gpus.family import family_of
 from host_tools.gpus.transfers import Transfer, Transfers, UnknownListError
+from host_tools.model.joined import joined
 from host_tools.model.memory import Memory
 from host_tools.model.program import Program
 from host_tools.passes.registry import memory_pass
@@ -54,7 +55,9 @@ def list_jobs(trace: Trace) -> Iterator[ListJob]:
         found = view.locate(space, va, size)
         return view.values(found[1]).tobytes() if found else None
 
-    for index, row in enumerate(actions_of(trace.actions)):
+    of_memory = Op.MAP_GPU_MEM, Op.UNMAP_GPU_MEM, Op.UPLOAD, Op.CLEAR
+    at = np.flatnonzero(Columns(trace.actions).is_op(*of_memory, Op.REG_WRITE))
+    for index, row in joined(trace.actions, at, np.ones(len(at), np.bool_)):
         view.take(row)
         if row.op != Op.REG_WRITE:
             continue

@@ -3,12 +3,11 @@
 
 from __future__ import annotations
 
-import hashlib
-
 import numpy as np
 
 from host_tools.gpus.family import family_of
 from host_tools.model import planning
+from host_tools.model.alike import Alike
 from host_tools.model.job_chains import ChainError
 from host_tools.model.memory import BLOCK_PAGES, Memory
 from host_tools.model.program import Program
@@ -87,10 +86,8 @@ def share_duplicate_pages(program: Program) -> None:
     """Keep pages of equal content once, zero pages among them, where nothing ever writes them."""
     memory = program.memory
     fixed = memory.frames - memory.written_frames()
-    home: dict[bytes, int] = {}
-    target = {}
-    for frame in sorted(fixed):
-        target[frame] = home.setdefault(hashlib.sha256(memory.pages[frame].content.data).digest(), frame)
+    alike = Alike()
+    target = {frame: alike.first([memory.pages[frame].content.data], frame) for frame in sorted(fixed)}
     frames = [target.get(frame, frame) for frame in memory.mappings.frames.tolist()]
     memory.mappings = memory.mappings.with_(frames=np.array(frames, np.int64))
     for frame, kept in target.items():
