@@ -210,7 +210,8 @@ def _text(name: str) -> bytes:
 
 def for_gpu(gpu: int) -> Profile:
     """The profile of the GPU with this number in a manifest; ProfileError when there is none."""
-    for name in names():
+    likely = Gpu(gpu).name.lower() if gpu in list(Gpu) else ""
+    for name in sorted(names(), key=lambda name: name != likely):  # the one that it is, as a rule, alone
         profile = load(name)
         if profile.gpu == gpu:
             return profile

@@ -23,7 +23,8 @@ from host_tools.vgpu.binding import VgpuError
 from trace_format import layout, profile
 from trace_format.errors import GramophoneError, listed
 from trace_format.operators import OPERATORS, used
-from trace_format.schema import SlotKind
+from trace_format.packing import unpack
+from trace_format.schema import SectionType, SlotKind
 from trace_format.trace import Trace
 
 
@@ -148,11 +149,16 @@ def build_command(
     if operators := used(trace.actions):
         names = " ".join(f"--operator {OPERATORS[operator].name}" for operator in operators)
         rows.append(f"a device computes on its CPU, too: 'gramophone generate {names}'")
-    codecs = [codec.name.lower() for codec in layout.linked_codecs(layout.with_zeros(bytes(pieces[0])))]
+    head = layout.with_zeros(bytes(pieces[0]))
+    codecs = [codec.name.lower() for codec in layout.linked_codecs(head)]
+    manifest = layout.disassemble(head)[1].one(SectionType.MANIFEST)
+    trace_id = unpack("manifest", bytes(manifest.stored), manifest.offset)["trace_id"]
     if codecs:
         names = " ".join(f"--codec {codec}" for codec in codecs)
         rows.append(f"a device must decode its sections: 'gramophone generate {names}'")
     if missing := without_value(trace):
         rows.append(f"a replay must be given: {listed(missing)}")
     done_by = {"rules": [vars(c) for c in changes], "passes": [vars(s) for s in steps]}
-    return Outcome({**facts(trace), "trace_bytes": trace_bytes, "codecs": codecs, **done_by}, "\n".join(rows))
+    return Outcome(
+        {**facts(trace, trace_id), "trace_bytes": trace_bytes, "codecs": codecs, **done_by}, "\n".join(rows)
+    )

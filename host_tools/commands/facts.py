@@ -33,11 +33,15 @@ def default_name(text: str) -> str:
     return text.encode(errors="replace")[:NAME_BYTES].decode(errors="ignore")
 
 
-def facts(trace: Trace) -> dict[str, Any]:
-    """What every command says about a trace."""
+def facts(trace: Trace, trace_id: bytes | None = None) -> dict[str, Any]:
+    """What every command says about a trace.
+
+    Args:
+        trace_id: its identity, where that is known; to find it, the whole image is hashed.
+    """
     return {
         "name": trace.meta.get("name", ""),
-        "trace_id": trace.trace_id.hex(),
+        "trace_id": (trace_id or trace.trace_id).hex(),
         "gpu": trace.gpu,
         "raw": trace.raw,
         "jobs": trace.jobs,

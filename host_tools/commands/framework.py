@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import gc
 import importlib
 import json
 import shlex
@@ -46,6 +47,10 @@ __all__ = [
     "say",
     "warn",
 ]
+
+
+# New objects before cycles are looked for: not as soon as Python does, since pages of a network are many objects.
+_COLLECTED_AFTER = 100_000
 
 
 class _File(click.Path):
@@ -243,6 +248,7 @@ class GramophoneGroup(SubGroup):
 
     def main(self, *args: Any, **kwargs: Any) -> Any:
         """Run a command line; what the terminal's encoding lacks is printed as escapes."""
+        gc.set_threshold(_COLLECTED_AFTER)
         escape_unprintable()
         return super().main(*args, **kwargs)
 

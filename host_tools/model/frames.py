@@ -121,6 +121,11 @@ class Page:
         return found if found is _UPLOADED or found is _CLEARED else None
 
     @property
+    def has_state(self) -> bool:
+        """Whether any byte is state."""
+        return self.state is not _BLANK_MASK and bool(self.state.any())
+
+    @property
     def all_live(self) -> bool:
         """Whether it is known that all its bytes are live."""
         return self.live is _ALL
@@ -162,7 +167,7 @@ class Page:
 
     def digest(self) -> bytes:
         """Of what it holds when a replay starts, and which bytes of that matter, however it came to be."""
-        if self.state.any():
+        if self.has_state:
             return hashlib.sha256(self.content.tobytes() + self.live.tobytes() + self.state.tobytes()).digest()
         if self.content is _BLANK_CONTENT and (self.is_blank or self.live is _ALL):
             return b"blank" if self.is_blank else b"zeros"

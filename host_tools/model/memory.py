@@ -136,7 +136,7 @@ class Memory:
         """Keep what is mapped, and let whole pages of the image lie there."""
         self.cpu_writes = [item for item in self.cpu_writes if item.to // PAGE_BYTES in self.frames]
         image = np.frombuffer(self.trace.image, np.uint8)
-        for frame in range(len(image) // PAGE_BYTES):
+        for frame in self.frames & set(range(len(image) // PAGE_BYTES)):
             self.pages[frame].lie_in_image(image[frame * PAGE_BYTES : (frame + 1) * PAGE_BYTES])
         self._keep_known()
 
@@ -193,7 +193,7 @@ class Memory:
         copied = [s for s in self.trace.slots if s.kind != SlotKind.INTERNAL]
         by_operators = operators.written(np.concatenate([self.prologue, self.stream]), self.trace.slots)
         # Where jobs run in the prologue, constants are filled there too; other state somebody writes.
-        state = {frame for frame, page in self.pages.items() if page.state.any() and not self.prepares}
+        state = set() if self.prepares else {frame for frame, page in self.pages.items() if page.has_state}
         return by_gpu | self.cpu_written_frames() | self.frames_of([*copied, *by_operators]) | state
 
     def in_image(self) -> set[int]:

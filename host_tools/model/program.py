@@ -195,7 +195,7 @@ class Program:
         memory, packing = self.memory, self._packing
         fills = len(packing.clears) + len(packing.uploads) + len(packing.state) + len(memory.cpu_writes)
         rows = len(memory.prologue) + len(memory.mappings.runs()) + 1 + fills + len(memory.stream)
-        outside = len(memory.frames - memory.in_image())
+        outside = len(memory.frames) - sum(page.frame in memory.frames for page in packing.whole)
         return Sizes(rows, packing.image_bytes, (packing.image_pages + outside) * PAGE_BYTES)
 
     def _to_run(self) -> Trace:
