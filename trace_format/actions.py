@@ -164,11 +164,7 @@ class Columns:
     def __getattr__(self, name: str) -> Numbers:
         if name.startswith("_") or not any(o.name == name for row in ACTIONS.values() for o in row.operands):
             raise AttributeError(f"no action has an operand {name}")
-        found = np.full(len(self.rows), -1, np.int64)
-        for operand, which in self.each(*Type):
-            if operand.name == name:
-                found[which] = self.decode(operand)[which]
-        return found
+        return self._column(lambda operand: operand.name == name)
 
     @property
     def op(self) -> NDArray[np.uint8]:
@@ -188,8 +184,11 @@ class Columns:
 
     def of(self, *types: Type) -> Numbers:
         """The operand of one of these types of every action, -1 where it has none."""
+        return self._column(lambda operand: operand.type in types)
+
+    def _column(self, wanted: Callable[[Operand], bool]) -> Numbers:
         found = np.full(len(self.rows), -1, np.int64)
-        for operand, which in self.each(*types):
+        for operand, which in self._each(wanted):
             found[which] = self.decode(operand)[which]
         return found
 
@@ -198,10 +197,13 @@ class Columns:
 
         They come in the order of the fields that they begin in.
         """
+        return self._each(lambda operand: operand.type in types)
+
+    def _each(self, wanted: Callable[[Operand], bool]) -> Iterator[tuple[Operand, NDArray[np.bool_]]]:
         groups: dict[Any, tuple[Operand, list[Op]]] = {}
         for op, row in ACTIONS.items():
             for operand in row.operands:
-                if operand.type in types:
+                if wanted(operand):
                     key = operand.places, operand.type, operand.name
                     groups.setdefault(key, (operand, []))[1].append(op)
         for operand, ops in sorted(groups.values(), key=lambda g: _FIELD_INDEX[g[0].places[0].field]):

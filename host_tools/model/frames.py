@@ -117,7 +117,7 @@ class Page:
     @property
     def filled_whole(self) -> Fills | None:
         """Fills of a page that has one and no state: one of two objects, by which pages can be compared."""
-        found = self.fills() if self.state is _BLANK_MASK else None
+        found = (self._fills or self.fills()) if self.state is _BLANK_MASK else None
         return found if found is _UPLOADED or found is _CLEARED else None
 
     @property

@@ -134,8 +134,11 @@ class Program:
             return
         memory = self.memory
         rows = np.concatenate([memory.prologue, memory.stream])
+        prepares = memory.prepares
         memory.drop(np.concatenate([find(rows[part]) for part in memory.stretches()]))
-        self.commit()
+        if memory.prepares != prepares:
+            self.commit()
+        self._trace = self._trace.with_(raw=False)  # its pages, and what fills them, are as they were
 
     def seen(self) -> Observation | ChainMemory:
         """What its jobs do to memory.

@@ -43,8 +43,9 @@ class ImageView:
                 self.executable.update(frames)
                 self.changed.update(frames)
         elif row.op == Op.UNMAP_GPU_MEM:
-            for page in range(row.va_page, row.va_page + row.pages):
-                self.pages.pop((row.address_space, page), None)
+            space, first = row.address_space, row.va_page
+            for page in range(first, first + row.pages):
+                self.pages.pop((space, page), None)
         elif row.op in (Op.UPLOAD, Op.CLEAR):
             self._fill(row.target, row.bytes, row.source if row.op == Op.UPLOAD else None)
 
