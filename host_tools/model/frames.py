@@ -79,9 +79,11 @@ class Page:
         """Give all of the page's bytes a content, which must be there when a replay starts; none are state.
 
         Args:
-            content: the bytes, read-only; None: zeros.
+            content: the bytes, which the page shares if they are read-only; None: zeros.
             dense: `dense_pages` says so of them.
         """
+        if content is not None and content.flags.writeable:
+            content = content.copy()
         self.content, self.live, self.state = _BLANK_CONTENT if content is None else content, _ALL, _BLANK_MASK
         self._fills = _UPLOADED if dense else None
 

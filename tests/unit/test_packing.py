@@ -47,6 +47,16 @@ def test_pages_that_are_dense_are_uploaded_whole(pages: list[Bytes]) -> None:
             assert Page(0, content, np.ones(PAGE, np.bool_)).fills() == ([(0, PAGE)], [])
 
 
+def test_a_page_does_not_share_bytes_that_may_change() -> None:
+    content = np.full(PAGE, 1, np.uint8)
+    page = Page.blank(0)
+    page.put_whole(content, True)
+    page.put(slice(0, 1), np.array([2], np.uint8))
+    assert content[0] == 1
+    content[1] = 3
+    assert page.content[1] == 1
+
+
 # What a pass may do to a page: a content, zeros, bytes let go, nothing at all.
 CHANGES = st.lists(
     st.tuples(
