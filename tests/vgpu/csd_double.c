@@ -23,7 +23,7 @@ static uint32_t *translate(struct v3d_mmu *mmu, uint32_t va, bool write, struct 
         result->fault_va = va;
         return NULL;
     }
-    mmu->touched[va >> V3D_PAGE_SHIFT] |= write ? 2 : 1;
+    v3d_mmu_touch(mmu, va >> V3D_PAGE_SHIFT, write);
     uint8_t *flags = mmu->track ? v3d_mmu_noted(mmu, va) : NULL;
     if (flags)
         access_map_mark(flags + va % V3D_PAGE_BYTES, 4, write);

@@ -21,7 +21,7 @@
 #define PTE_SIZE_HINTS (3u << 30)
 #define PTE_RESERVED (~(PTE_FRAME | PTE_VALID | PTE_WRITEABLE | PTE_SIZE_HINTS))
 
-enum { TOUCHED_READ = 1, TOUCHED_WRITTEN = 2, TABLE_STRIDE = 1024 };
+enum { TABLE_STRIDE = 1024 };
 
 struct mmu_state {
     struct vgpu *gpu;
@@ -150,7 +150,10 @@ void v3d_mmu_memory_changed(struct v3d_mmu *mmu)
 
 void v3d_mmu_begin_job(struct v3d_mmu *mmu)
 {
-    memset(mmu->touched, 0, V3D_PAGES);
+    for (size_t i = 0; i < V3D_PAGES / V3D_STRETCH; i++)
+        if (mmu->touched_stretch[i])
+            memset(mmu->touched + i * V3D_STRETCH, 0, V3D_STRETCH);
+    memset(mmu->touched_stretch, 0, sizeof mmu->touched_stretch);
 }
 
 uintptr_t v3d_mmu_fill(struct v3d_mmu *mmu, uint32_t va)
@@ -203,7 +206,7 @@ uint8_t *v3d_mmu_span(struct v3d_mmu *mmu, uint32_t va, uint32_t bytes, bool wri
     uint32_t inside = va & (V3D_PAGE_BYTES - 1);
     if (!entry || (write && !(entry & V3D_TLB_WRITABLE)))
         return NULL;
-    mmu->touched[va >> V3D_PAGE_SHIFT] |= write ? TOUCHED_WRITTEN : TOUCHED_READ;
+    v3d_mmu_touch(mmu, va >> V3D_PAGE_SHIFT, write);
     uint8_t *flags = mmu->track ? v3d_mmu_noted(mmu, va) : NULL;
     if (flags)
         access_map_mark(flags + inside, bytes, write);
@@ -215,9 +218,9 @@ static uint32_t walk_flags(const struct v3d_mmu *mmu, uint32_t index)
     uint32_t flags = VGPU_PAGE_READABLE | VGPU_PAGE_EXECUTABLE;
     if (state_of(mmu)->pte[index] & PTE_WRITEABLE)
         flags |= VGPU_PAGE_WRITABLE;
-    if (mmu->touched[index] & TOUCHED_READ)
+    if (mmu->touched[index] & V3D_TOUCHED_READ)
         flags |= VGPU_PAGE_READ;
-    if (mmu->touched[index] & TOUCHED_WRITTEN)
+    if (mmu->touched[index] & V3D_TOUCHED_WRITTEN)
         flags |= VGPU_PAGE_WRITTEN;
     return flags;
 }

@@ -13,20 +13,34 @@
 
 enum { V3D_PAGE_SHIFT = 12, V3D_PAGE_BYTES = 1 << 12, V3D_PAGES = 1 << 20 };
 
+/* How an access touches a page. */
+enum { V3D_TOUCHED_READ = 1, V3D_TOUCHED_WRITTEN = 2 };
+
+/* Pages of a stretch: what a job touched is forgotten by stretches, as most jobs touch few. */
+enum { V3D_STRETCH = 1 << 12 };
+
 #define V3D_TLB_WRITABLE 1u /* low bits of an entry; host pages are 4 KiB aligned */
 
 struct v3d_mmu {
     /* tlb[va >> 12]: host page address | V3D_TLB_*, or 0: call v3d_mmu_fill. */
     uintptr_t *tlb;
-    /* touched[va >> 12]: bit 0 read, bit 1 written; always kept. Plain relaxed byte stores
-     * from workers are fine. */
+    /* touched[va >> 12]: V3D_TOUCHED_*; always kept. */
     uint8_t *touched;
+    /* Whether any page of a stretch has been touched. */
+    bool touched_stretch[V3D_PAGES / V3D_STRETCH];
     /* Keep the access map: v3d_csd_run is called with threads == 1, and the engine marks every access in the
      * flags of its page. */
     bool track;
     struct vgpu_flow *flow; /* follow data (vgpu.h; one thread, as with track), or NULL */
     void *owner;            /* state of v3d_mmu.c */
 };
+
+/* Mark a page as touched; from any thread. */
+static inline void v3d_mmu_touch(struct v3d_mmu *mmu, uint32_t page, bool write)
+{
+    __atomic_fetch_or(&mmu->touched[page], write ? V3D_TOUCHED_WRITTEN : V3D_TOUCHED_READ, __ATOMIC_RELAXED);
+    __atomic_store_n(&mmu->touched_stretch[page / V3D_STRETCH], true, __ATOMIC_RELAXED);
+}
 
 /* Slow path: look `va` up in the page table. Returns the new tlb entry, or 0 on a fault (invalid page, or
  * no memory there). Thread-safe. */

@@ -32,7 +32,8 @@ static void set_payload(struct qpu_thread *t, const struct qpu_dispatch *d, uint
                         uint32_t batch)
 {
     uint32_t within = batch * QPU_LANES / d->workgroup_size, local = batch * QPU_LANES % d->workgroup_size;
-    qpu_u32 msf = {0}, *first = &t->slot[qpu_payload_slot(d->version)];
+    uint32_t first[QPU_LANES], second[QPU_LANES], msf[QPU_LANES];
+    qpu_u32 exist;
     bool beyond = supergroup * d->full + batch >= d->filled;
 
     for (uint32_t lane = 0; lane < QPU_LANES; within++, local = 0) { /* a workgroup's lanes at a time */
@@ -48,12 +49,15 @@ static void set_payload(struct qpu_thread *t, const struct qpu_dispatch *d, uint
 
         for (; local < d->workgroup_size && lane < QPU_LANES; local++, lane++) {
             msf[lane] = exists || beyond;
-            (*first)[lane] = (x & 0xffff) | y << 16;
-            t->payload[lane] = rf2 | (exists ? local << (32 - d->index_bits) : 0);
+            first[lane] = (x & 0xffff) | y << 16;
+            second[lane] = rf2 | (exists ? local << (32 - d->index_bits) : 0);
         }
     }
+    memcpy(&t->slot[qpu_payload_slot(d->version)], first, sizeof first);
+    memcpy(&t->payload, second, sizeof second);
+    memcpy(&exist, msf, sizeof msf);
     t->slot[QPU_SLOT_RF + 2] = t->payload;
-    qpu_set_msf(t, &msf);
+    qpu_set_msf(t, &exist);
 }
 
 /*

@@ -45,55 +45,79 @@ static void load_columns(struct qpu_thread *t, const struct qpu_access *access)
 }
 
 /* One word of each quad. */
-QPU_INLINE qpu_u32 load_quads(const uint8_t *base, const qpu_word_any *offset)
+QPU_INLINE qpu_u32 load_quads(const uint8_t *base, const qpu_u32 *offset)
 {
     qpu_quad quad[QPU_QUADS];
 
     for (int i = 0; i < QPU_QUADS; i++)
-        quad[i] = (qpu_quad){0} + *(const qpu_word_any *)(base + offset[4 * i]);
+        quad[i] = (qpu_quad){0} + *(const qpu_word_any *)(base + (*offset)[4 * i]);
     return qpu_join(quad);
 }
 
 /* Words that follow each other in each quad. */
-QPU_INLINE qpu_u32 load_rows(const uint8_t *base, const qpu_word_any *offset)
+QPU_INLINE qpu_u32 load_rows(const uint8_t *base, const qpu_u32 *offset)
 {
     qpu_quad quad[QPU_QUADS];
 
     for (int i = 0; i < QPU_QUADS; i++)
-        quad[i] = (qpu_quad) * (const qpu_quad_unaligned *)(base + offset[4 * i]);
+        quad[i] = (qpu_quad) * (const qpu_quad_unaligned *)(base + (*offset)[4 * i]);
     return qpu_join(quad);
 }
 
+/* One word of each lane of a quad. */
+QPU_INLINE qpu_quad load_quad(const uint8_t *base, const qpu_u32 *offset, int first)
+{
+    const qpu_word_any *a = (const qpu_word_any *)(base + (*offset)[first]);
+    const qpu_word_any *b = (const qpu_word_any *)(base + (*offset)[first + 1]);
+    const qpu_word_any *c = (const qpu_word_any *)(base + (*offset)[first + 2]);
+    const qpu_word_any *d = (const qpu_word_any *)(base + (*offset)[first + 3]);
+
+    return (qpu_quad){*a, *b, *c, *d};
+}
+
 /* One word of each lane. */
-QPU_INLINE qpu_u32 load_scattered(const uint8_t *base, const qpu_word_any *offset)
+QPU_INLINE qpu_u32 load_scattered(const uint8_t *base, const qpu_u32 *offset)
 {
     qpu_quad quad[QPU_QUADS];
 
-    for (int i = 0; i < QPU_QUADS; i++, offset += 4)
-        quad[i] =
-            (qpu_quad){*(const qpu_word_any *)(base + offset[0]), *(const qpu_word_any *)(base + offset[1]),
-                       *(const qpu_word_any *)(base + offset[2]), *(const qpu_word_any *)(base + offset[3])};
+    for (int i = 0; i < QPU_QUADS; i++)
+        quad[i] = load_quad(base, offset, 4 * i);
     return qpu_join(quad);
+}
+
+/* One word of each of eight lanes, and the same again. */
+QPU_INLINE qpu_u32 load_half(const uint8_t *base, const qpu_u32 *offset)
+{
+    qpu_quad quad[QPU_QUADS];
+
+    for (int i = 0; i < QPU_QUADS / 2; i++)
+        quad[i] = quad[i + 2] = load_quad(base, offset, 4 * i);
+    return qpu_join(quad);
+}
+
+/* A word of each lane. */
+QPU_INLINE qpu_u32 load_word(const uint8_t *base, const qpu_u32 *offset)
+{
+    const qpu_u32 within = *offset - qpu_first_of_quads(*offset);
+
+    if (!qpu_any(within)) /* one address for each quad, or for all */
+        return load_quads(base, offset);
+    if (!qpu_any(within ^ QPU_LANE_NUMBERS % 4 * 4))
+        return load_rows(base, offset);
+    if (!qpu_any(*offset ^ qpu_halves_swapped(*offset)))
+        return load_half(base, offset);
+    return load_scattered(base, offset);
 }
 
 /* Words at the lanes' offsets from the base into the FIFO. */
 static inline void load_words(struct qpu_thread *t, const struct qpu_access *access)
 {
-    const qpu_word_any *offset = (const qpu_word_any *)&access->offset;
-    const unsigned components = access->components;
-    const qpu_u32 within = access->offset - qpu_first_of_quads(access->offset);
-
-    if (!qpu_any(within)) { /* one address for each quad, or for all */
-        for (unsigned c = 0; c < components; c++)
-            *fifo_entry(t, access, c) = load_quads(access->base + 4 * c, offset);
-    } else if (components == 4) {
+    if (access->components == 4) {
         load_columns(t, access);
-    } else if (components == 1 && !qpu_any(within ^ QPU_LANE_NUMBERS % 4 * 4)) {
-        *fifo_entry(t, access, 0) = load_rows(access->base, offset);
-    } else {
-        for (unsigned c = 0; c < components; c++)
-            *fifo_entry(t, access, c) = load_scattered(access->base + 4 * c, offset);
+        return;
     }
+    for (unsigned c = 0; c < access->components; c++)
+        *fifo_entry(t, access, c) = load_word(access->base + 4 * c, &access->offset);
 }
 
 /* Elements of less than 32 bits, vectors that wrap, and words that no range has all of. */
@@ -139,4 +163,68 @@ bool qpu_tmu_fetch(struct qpu_thread *t, const struct qpu_uop *u, const struct q
     }
     t->worker->bytes_read += (unsigned)__builtin_popcount(access->lanes) * access->components * access->bytes;
     return true;
+}
+
+/* Words that lie in several ranges, or in one that the site has not accessed last. False: not all can be had.
+ */
+static bool load_by_ranges(struct qpu_memory *memory, unsigned site, const qpu_u32 *address, unsigned lanes,
+                           qpu_u32 *words)
+{
+    uint32_t word[QPU_LANES] = {0};
+
+    if (qpu_mask_bits((*address & 3) != 0) & lanes)
+        return false;
+    while (lanes) {
+        const uint8_t *at = qpu_granted(memory, site, (*address)[__builtin_ctz(lanes)], false);
+
+        if (!at)
+            return false;
+        const struct qpu_range *range = qpu_range_of(memory, site, false); /* that of this lane */
+        const qpu_u32 offset = *address - range->va;
+        unsigned here = qpu_mask_bits(offset < range->bytes) & lanes;
+
+        word[__builtin_ctz(lanes)] = *(const qpu_word_any *)at;
+        lanes &= lanes - 1;
+        for (here &= lanes, lanes &= ~here; here; here &= here - 1) {
+            const int lane = __builtin_ctz(here);
+
+            word[lane] = *(const qpu_word_any *)(range->host + offset[lane]);
+        }
+    }
+    __builtin_memcpy(words, word, sizeof word);
+    return true;
+}
+
+unsigned qpu_tmu_fetch_plain(struct qpu_thread *t, const struct qpu_uop *u, const struct qpu_access *access,
+                             bool exact)
+{
+    struct qpu_memory *memory = &t->worker->memory;
+    const qpu_u32 *before = NULL; /* the thread's before: many load the same */
+    unsigned i, lanes_before = 0;
+
+    for (i = 0; i < t->gang; i++) {
+        struct qpu_thread *each = t + i;
+        const unsigned exist = exact ? each->exist : qpu_quads_with(each->exist);
+        const unsigned lanes = exist & qpu_condition_bits(each, u->cond);
+        const qpu_u32 *address = &each->slot[u->a];
+        qpu_u32 *words = &each->tmu_fifo[access->entry];
+
+        if (lanes == lanes_before && before && !qpu_any(*address ^ *before)) {
+            *words = each[-1].tmu_fifo[access->entry];
+        } else {
+            const struct qpu_range *range = qpu_range_of(memory, access->site, false);
+            qpu_u32 offset = *address - range->va;
+
+            if (lanes != QPU_ALL_LANES)
+                offset &= (qpu_u32)qpu_mask_from_bits(lanes);
+            if (!qpu_any((qpu_u32)(offset >= range->bytes) | (offset & 3)))
+                *words = load_word(range->host, &offset) & (qpu_u32)qpu_mask_from_bits(lanes);
+            else if (!load_by_ranges(memory, access->site, address, lanes, words))
+                break;
+        }
+        before = address;
+        lanes_before = lanes;
+        t->worker->bytes_read += 4 * (unsigned)__builtin_popcount(lanes);
+    }
+    return i;
 }

@@ -6,8 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { TOUCHED_READ = 1, TOUCHED_WRITTEN = 2 };
-
 /* Host address of a page to which the MMU grants the access; NULL: a fault. */
 static uint8_t *host_page(struct v3d_mmu *mmu, uint32_t page, bool write)
 {
@@ -26,7 +24,8 @@ static bool joins(struct v3d_mmu *mmu, uint32_t va, const uint8_t *host, bool wr
     uint32_t page = va >> V3D_PAGE_SHIFT;
     uint8_t touched = __atomic_load_n(&mmu->touched[page], __ATOMIC_RELAXED);
 
-    return (touched & (write ? TOUCHED_WRITTEN : TOUCHED_READ)) && host_page(mmu, page, write) == host;
+    return (touched & (write ? V3D_TOUCHED_WRITTEN : V3D_TOUCHED_READ)) &&
+           host_page(mmu, page, write) == host;
 }
 
 /* Take in the pages before and after that have been touched. */
@@ -115,7 +114,7 @@ uint8_t *qpu_granted_slow(struct qpu_memory *memory, unsigned site, uint32_t va,
     uint8_t *host = host_page(mmu, page, write);
     if (!host || (memory->undoable && write && !save_page(memory, host)))
         return NULL;
-    __atomic_fetch_or(&mmu->touched[page], write ? TOUCHED_WRITTEN : TOUCHED_READ, __ATOMIC_RELAXED);
+    v3d_mmu_touch(mmu, page, write);
     add_page(memory, site, page << V3D_PAGE_SHIFT, write);
     return host + va % V3D_PAGE_BYTES;
 }

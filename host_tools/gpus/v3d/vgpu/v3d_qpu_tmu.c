@@ -261,6 +261,11 @@ static bool take_part(struct qpu_thread *t, const struct qpu_uop *u, struct qpu_
                      access->bytes, lanes);
             return false;
         }
+        /* The site may have gone to another range, which is that of the first lane. */
+        if (access->operation == QPU_TMU_REGULAR && access->lanes &&
+            qpu_granted(&t->worker->memory, access->site, access->address[__builtin_ctz(access->lanes)],
+                        access->words > 0))
+            find_base(t, access, access->words > 0);
     }
     if (t->labels)
         qpu_flow_access(t, u, access);
@@ -308,7 +313,10 @@ const struct qpu_uop *qpu_tmu_address(struct qpu_thread *t, const struct qpu_uop
     const bool regular = access.operation == QPU_TMU_REGULAR;
     const bool prefetch = access.operation == QPU_TMU_ADD && access.words == 0;
 
-    for (unsigned i = 0; i < t->gang; i++) {
+    const bool plain = regular && access.words == 0 && type == TMU_TYPE_U32 && access.room > 0 &&
+                       !t->labels && !t->worker->memory.mmu->track && !t->worker->program->tmu_decides;
+
+    for (unsigned i = plain ? qpu_tmu_fetch_plain(t, u, &access, config & 0x80) : 0; i < t->gang; i++) {
         /* What an atomic operation returns depends on all that were before it: threads make them in turn. */
         bool apart = i > 0 && !regular && !prefetch;
 

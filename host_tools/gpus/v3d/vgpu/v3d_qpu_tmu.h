@@ -61,4 +61,11 @@ bool qpu_tmu_overflow(struct qpu_thread *thread, const struct qpu_uop *uop);
 bool qpu_tmu_fetch(struct qpu_thread *thread, const struct qpu_uop *uop,
                    const struct qpu_access *access); /* v3d_qpu_load.c */
 
+/*
+ * Loads of one word a lane that nobody watches, for the threads of a gang in turn. Returns for how many:
+ * `gang`, or the number of the first for which more is to be said than this does, an error perhaps.
+ */
+unsigned qpu_tmu_fetch_plain(struct qpu_thread *thread, const struct qpu_uop *uop,
+                             const struct qpu_access *access, bool exact); /* v3d_qpu_load.c */
+
 #endif

@@ -107,6 +107,12 @@ QPU_INLINE qpu_u32 qpu_first_of_quads(qpu_u32 v)
     return __builtin_shufflevector(v, v, 0, 0, 0, 0, 4, 4, 4, 4, 8, 8, 8, 8, 12, 12, 12, 12);
 }
 
+/* The upper eight lanes before the lower eight. */
+QPU_INLINE qpu_u32 qpu_halves_swapped(qpu_u32 v)
+{
+    return __builtin_shufflevector(v, v, 8, 9, 10, 11, 12, 13, 14, 15, 0, 1, 2, 3, 4, 5, 6, 7);
+}
+
 /*
  * Every NaN that arithmetic produces is the same quiet NaN: x86-64 and AArch64 differ in the sign of a NaN
  * they make and in which operand's payload they keep, and results must not depend on the host.
