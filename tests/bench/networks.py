@@ -8,9 +8,11 @@ Sizes are bytes; instructions are counted by QEMU's instruction clock, at EL3, o
 from __future__ import annotations
 
 import lzma
+import shutil
+import tempfile
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from host_tools import runners
@@ -20,10 +22,12 @@ from host_tools.model.observe import random_inputs
 from host_tools.passes import PASSES
 from host_tools.passes.pipeline import KEEP_INPUTS, build
 from host_tools.runners import firmware
-from host_tools.runners.replay import ReplayRequest, Tensor
+from host_tools.runners.needs import open_trace
+from host_tools.runners.replay import Instructions, ReplayRequest, ReplayResult, Tensor
 from signing.keys import Algorithm, generate
 from signing.sign import FileSigner, sign_trace
 from tests.bench.recordings import Network, recorded
+from tests.support.plain_core import without_features
 from trace_format.codec import LINKED
 from trace_format.trace import Trace
 
@@ -41,6 +45,7 @@ class Row:
         xz_bytes: of the recording without the recorded input, which the trace does not have either.
         size_bytes: of the signed trace with `--optimise size`, as the others are with `start`.
         size_load: of loading that.
+        plain_start: of verifying and loading on a core without instructions for SHA-256.
     """
 
     name: str
@@ -53,6 +58,7 @@ class Row:
     load: int
     size_bytes: int
     size_load: int
+    plain_start: int
     replay: int
     shader_instructions: int
     shader_rate: float
@@ -86,15 +92,16 @@ def measure(name: str) -> Row:
     signed = sign_trace(trace.build(), signer)
     inputs = random_inputs(trace, SEED)
     small = sign_trace(trace.build(planes=True), signer)
-    result = runners.run("qemu", ReplayRequest(signed, signer.public, inputs))
+    request = ReplayRequest(signed, signer.public, inputs)
+    result = runners.run("qemu", request)
     result_small = runners.run("qemu", ReplayRequest(small, signer.public, inputs))
-    reference = runners.run("vgpu", ReplayRequest(signed, signer.public, inputs))
-    for found in (result, result_small):
+    with tempfile.TemporaryDirectory() as folder:
+        result_plain = runners.run("qemu", replace(request, firmware=_plain_firmware(request, Path(folder))))
+    reference = runners.run("vgpu", request)
+    for found in (result, result_small, result_plain):
         if not found.ok or found.outputs["prob"].tobytes() != reference.outputs["prob"].tobytes():
             raise AssertionError(f"{name}: {found.error or 'runners disagree'}")
-    counted, counted_small = result.instructions, result_small.instructions
-    assert counted is not None
-    assert counted_small is not None
+    counted, counted_small, counted_plain = (_counted(found) for found in (result, result_small, result_plain))
     bare = PASSES[KEEP_INPUTS[0]](raw)
     shader_instructions, rate = _shaders(trace, inputs)
     return Row(
@@ -108,10 +115,24 @@ def measure(name: str) -> Row:
         counted.load,
         len(small),
         counted_small.load,
+        counted_plain.verify + counted_plain.load,
         counted.replay,
         shader_instructions,
         rate,
     )
+
+
+def _counted(result: ReplayResult) -> Instructions:
+    assert result.instructions is not None
+    return result.instructions
+
+
+def _plain_firmware(request: ReplayRequest, folder: Path) -> Path:
+    """The firmware of a replay, in a folder, as a core without instructions for SHA-256 would run it."""
+    made = firmware.firmware_for(request, open_trace(request.signed))
+    shutil.copy(made.folder / firmware.ELF, folder)
+    (folder / firmware.BINARY).write_bytes(without_features(made.binary.read_bytes()))
+    return folder
 
 
 def _shaders(trace: Trace, inputs: Mapping[str, Tensor]) -> tuple[int, float]:
@@ -139,6 +160,7 @@ def lines(rows: list[Row]) -> dict[str, list[str]]:
         "verify signature, CPU instructions": [f"{r.verify:,}" for r in rows],
         "hash and unpack, CPU instructions": [f"{r.load:,}" for r in rows],
         "  with --optimise size ": [f"{r.size_load:,}" for r in rows],
+        "  both without instructions for SHA-256": [f"{r.plain_start:,}" for r in rows],
         "first replay, CPU instructions": [f"{r.replay:,}" for r in rows],
         "from reset to the first output": [f"{r.first_output:,}" for r in rows],
         "one replay, shader instructions": [f"{r.shader_instructions:,}" for r in rows],

@@ -15,10 +15,9 @@ from unicorn import UC_HOOK_BLOCK
 
 from tests.support.crypto_seam import CODE, DATA, DATA_BYTES, Seam
 from tests.support.firmware_samples import compiled
+from tests.support.plain_core import without_features
 
 DIGEST = DATA + DATA_BYTES - 64
-READS_FEATURES = 0xD5380600  # mrs x0, id_aa64isar0_el1 (Arm ARM, C6.2.228); bits 0 to 4 are the register
-NO_FEATURES = 0xD2800000  # mov x0, #0
 CODE_BYTES = 0x10000
 Hash = Callable[[bytes, int], bytes]
 
@@ -32,7 +31,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def sha256(request: pytest.FixtureRequest, folder: Path) -> Hash:
     seam = Seam(folder)
     if request.param == "without them":
-        assert forget_features(seam) > 0
+        seam.core.mem_write(CODE, without_features(bytes(seam.core.mem_read(CODE, CODE_BYTES))))
     used: set[int] = set()
     seam.core.hook_add(UC_HOOK_BLOCK, lambda _core, address, _size, _data: used.add(address))
 
@@ -50,19 +49,6 @@ def sha256(request: pytest.FixtureRequest, folder: Path) -> Hash:
         return found[1:-1]
 
     return hashed
-
-
-def forget_features(seam: Seam) -> int:
-    """Make the core one that has no features; how often the code asked."""
-    code = bytearray(seam.core.mem_read(CODE, CODE_BYTES))
-    found = 0
-    for at in range(0, len(code), 4):
-        word = int.from_bytes(code[at : at + 4], "little")
-        if word & ~0x1F == READS_FEATURES:
-            code[at : at + 4] = (NO_FEATURES | word & 0x1F).to_bytes(4, "little")
-            found += 1
-    seam.core.mem_write(CODE, bytes(code))
-    return found
 
 
 def test_every_length(sha256: Hash) -> None:
