@@ -23,6 +23,7 @@ PARTS = {
     "apt": "package lists and packages of Debian",
     "bearssl": "BearSSL's source",
     "firmware": "firmware that replay compiled",
+    "machines": "recording machines that are ready for a job",
     "optee": "OP-TEE and TF-A, built",
     "packages": "recording machines with further packages",
     "pnnx": "the converter of networks",

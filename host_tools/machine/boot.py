@@ -4,18 +4,23 @@
 Everything that could differ between two runs is fixed: time counts executed instructions (-icount), random numbers
 come from a seed, the clock starts at a fixed date, the kernel's address is not randomised. The same job on the
 same root gives the same recording, bit for bit.
+
+The machine boots once, to where it is ready for a job; every run starts from that state (saved_state.py) and gets
+its job through the device plugin's window.
 """
 
+import contextlib
+import hashlib
 import json
 import re
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from host_tools.machine import initramfs
+from host_tools.machine import initramfs, saved_state
 from host_tools.machine.console import parse_frames
 from host_tools.machine.devicetree import with_gpu, with_overlay
 from host_tools.machine.errors import RecordError
@@ -23,11 +28,13 @@ from host_tools.machine.placements import DRIVERS, PLACEMENTS
 from host_tools.machine.root import RecordRoot
 from host_tools.support import programs
 from host_tools.support.gpu_folders import DEFAULT_GPU
+from host_tools.support.progress import phase
 from host_tools.vgpu.build import plugin_option
 
 QEMU = "qemu-system-aarch64"
 MEMORY_MB = 2048
 BOOT_TIMEOUT_S = 900
+START_TIMEOUT_S = 300  # at least; it takes 8 s and does not depend on a job, whose time limit may be short
 RAM_END = 0x4000_0000 + (MEMORY_MB << 20)  # the virt machine's RAM begins at 1 GiB (QEMU hw/arm/virt.c)
 MACHINE = (
     "-cpu",
@@ -42,9 +49,6 @@ MACHINE = (
     "none",
     "-monitor",
     "none",
-    # Shared memory: the virtual GPU maps the guest's pages into an address space of its own.
-    "-object",
-    f"memory-backend-memfd,id=ram,size={MEMORY_MB}M,share=on",
     "-no-reboot",
     "-nodefaults",
     "-icount",
@@ -54,9 +58,16 @@ MACHINE = (
     "-rtc",
     "base=2026-01-01,clock=vm",
 )
-VIRT = "virt,gic-version=3,memory-backend=ram"
+VIRT = "virt,gic-version=3"
 KERNEL_ARGUMENTS = "console=ttyAMA0 panic=-1 quiet nokaslr"
 INIT = Path(__file__).with_name("init")
+RECEIVE = Path(__file__).with_name("receive_job.py")  # names what it does to Linux and to the window
+MMAP = f"{initramfs.STDLIB}/lib-dynload/mmap.cpython-313-aarch64-linux-gnu.so"
+TREE, RAM = "tree.dtb", "ram"  # beside the state
+# The window is at 4 GiB, above the places that GPUs have in gpus/FAMILY/guest.toml. The virt machine leaves the
+# addresses from 1 GiB to 256 GiB to RAM (QEMU hw/arm/virt.c), of which this one has 2 GiB.
+WINDOW = 0x1_0000_0000
+MAX_JOB_BYTES = 1 << 30  # as vgpu/qemu/job_window.h; the guest unpacks a job to half of its RAM
 # What drivers (v3d, panfrost) say when a job failed (Linux drivers/gpu/drm/{v3d,panfrost,scheduler}); the program
 # that submitted it is not informed.
 DRIVER_TROUBLE = re.compile(
@@ -152,41 +163,29 @@ def boot(
         RecordError: QEMU is missing or failed, the kernel panicked, the machine did not power off in time, the
             command failed, no job reached the GPU, or it or its driver reported a hang or a fault.
     """
-    qemu_version()
     placement = PLACEMENTS[job.gpu]
+    place = {"gpu": placement.gpu, "base": f"{placement.base:#x}", "irq": str(placement.irqs[0])}
+    place["window"] = f"{WINDOW:#x}"
+    archive = job_archive(job)
+    if len(archive) > MAX_JOB_BYTES:
+        raise RecordError(f"the job's files are {len(archive)} bytes, more than {MAX_JOB_BYTES}")
     with tempfile.TemporaryDirectory(prefix="gramophone-") as name:
         folder = Path(name)
+        (folder / "job").write_bytes(archive)
+        del archive
         arguments = {
-            "gpu": placement.gpu,
-            "base": f"{placement.base:#x}",
-            "irq": str(placement.irqs[0]),
+            **place,
             **(plugin_args or {}),
             "stats": str(folder / "stats.json"),
+            "archive": str(folder / "job"),
         }
-        tree = _device_tree(folder, job.gpu)
-        (folder / "tree.dtb").write_bytes(tree if job.overlay is None else with_overlay(tree, job.overlay))
-        with (folder / "initrd").open("wb") as initrd, root.base.open("rb") as base:
-            shutil.copyfileobj(base, initrd)
-            initrd.write(job_archive(job))
-        command = [
-            QEMU,
-            "-M",
-            VIRT,
-            *MACHINE,
-            "-kernel",
-            str(root.kernel),
-            "-initrd",
-            str(folder / "initrd"),
-            "-dtb",
-            str(folder / "tree.dtb"),
-            "-append",
-            KERNEL_ARGUMENTS,
-            "-serial",
-            f"file:{folder / 'console'}",
-            "-plugin",
-            plugin_option(plugin, arguments),
-        ]
-        stderr = _run(command, folder / "console", timeout)
+        ready = _ready(job, root, plugin_option(plugin, place), timeout)
+        try:
+            stderr = _run_job(ready, root, plugin_option(plugin, arguments), folder / "console", timeout)
+        except saved_state.Damaged as damaged:
+            saved_state.remove(damaged)
+            ready = _ready(job, root, plugin_option(plugin, place), timeout)
+            stderr = _run_job(ready, root, plugin_option(plugin, arguments), folder / "console", timeout)
         counters = read_counters(folder / "stats.json")
         if counters["faults"]:
             raise RecordError(f"the GPU raised {counters['faults']} MMU faults")
@@ -213,39 +212,126 @@ def read_counters(stats: Path) -> dict[str, int]:
     return {key: value for key, value in values.items() if isinstance(value, int)}
 
 
+def _command(root: RecordRoot, ready: Path, console: Path, plugin: str, *, saving: bool) -> list[str]:
+    """QEMU for the machine, but for the initramfs, which only its first start needs.
+
+    Args:
+        ready: folder with its device tree and RAM.
+        saving: RAM is that file; else what the machine writes stays with it.
+    """
+    share = "on" if saving else "off"
+    ram = f"memory-backend-file,id=ram,size={MEMORY_MB}M,mem-path={_escaped(ready / RAM)},share={share}"
+    command = [QEMU, "-M", f"{VIRT},memory-backend=ram", *MACHINE, "-object", ram, "-kernel", str(root.kernel)]
+    command += ["-append", KERNEL_ARGUMENTS, "-dtb", str(ready / TREE)]
+    return [*command, "-serial", f"file:{_escaped(console)}", "-plugin", plugin]
+
+
+def _escaped(path: Path) -> str:
+    """A path as a part of an option's value."""
+    return str(path).replace(",", ",,")
+
+
+def _ready(job: GuestJob, root: RecordRoot, plugin: str, timeout: float) -> Path:
+    """Folder with the state of the machine when it is ready for this job, and its device tree."""
+    first = _first_archive(root)
+    words = (qemu_version(), root.key, VIRT, *MACHINE, KERNEL_ARGUMENTS, repr(PLACEMENTS[job.gpu].nodes))
+
+    def make(folder: Path) -> None:
+        with phase("starting the guest, once, to where it is ready"):
+            tree = _device_tree(folder, job.gpu)
+            (folder / TREE).write_bytes(tree if job.overlay is None else with_overlay(tree, job.overlay))
+            _save(root, folder, first, plugin, max(timeout, START_TIMEOUT_S))
+
+    return saved_state.kept([*(word.encode() for word in words), first, job.overlay or b""], make)
+
+
+def _save(root: RecordRoot, folder: Path, first: bytes, plugin: str, timeout: float) -> None:
+    """Start the machine with the device tree in a folder, and leave its state and RAM there."""
+    with tempfile.TemporaryDirectory(prefix="gramophone-") as name:
+        console, initrd = Path(name) / "console", Path(name) / "initrd"
+        with initrd.open("wb") as file, root.base.open("rb") as base:
+            shutil.copyfileobj(base, file)
+            file.write(first)
+        command = [*_command(root, folder, console, plugin, saving=True), "-initrd", str(initrd)]
+        with _time_limit(console, timeout, "was not ready"):
+            done = saved_state.save(command, folder / saved_state.STATE, timeout)
+        if done is None:
+            return
+        _check_status(done)
+        said = console.read_bytes()
+        if not re.search(rb"Kernel panic|@gramophone begin received", said):
+            raise RecordError(f"the guest ended before it was ready for a job: {last_lines(said)}")
+        read_console(said, done.stderr, {})
+
+
+def _run_job(ready: Path, root: RecordRoot, plugin: str, console: Path, timeout: float) -> str:
+    """Run the machine from a state to its end; QEMU's standard error."""
+    with _time_limit(console, timeout):
+        done = saved_state.load(_command(root, ready, console, plugin, saving=False), ready, timeout)
+    return _check_status(done)
+
+
 def _device_tree(folder: Path, gpu: str) -> bytes:
     dump = folder / "virt.dtb"
-    _run([QEMU, "-M", f"{VIRT},dumpdtb={dump}", *MACHINE], None, 60)
-    return with_gpu(dump.read_bytes(), gpu)
+    with _time_limit(dump, 60):
+        _check_status(programs.run([QEMU, "-M", f"{VIRT},dumpdtb={dump}", *MACHINE], timeout_s=60))
+    tree = dump.read_bytes()
+    dump.unlink()
+    return with_gpu(tree, gpu)
+
+
+def _first_archive(root: RecordRoot) -> bytes:
+    """The part of the guest's initramfs that is ours: what runs until the guest has its job."""
+    mmap = root.tree / MMAP
+    if not mmap.exists():
+        raise RecordError(f"the recording root has no {MMAP}: run `make record-root`")
+    files = {MMAP: mmap.read_bytes(), "init": INIT.read_bytes(), "receive_job.py": RECEIVE.read_bytes()}
+    return initramfs.job_archive({**files, "window": f"{WINDOW:#x}".encode()}, {"init"})
 
 
 def job_archive(job: GuestJob) -> bytes:
-    """The part of the guest's initramfs that is the job's own; with the root it determines all that happens."""
+    """The job's files as the guest gets them."""
     placement = PLACEMENTS[job.gpu]
-    return guest_archive(job, placement.module, placement.setup + job.command)
+    return initramfs.job_archive(_files(job, placement.module, placement.setup + job.command), job.programs)
+
+
+def job_digest(job: GuestJob) -> str:
+    """SHA-256 of all of ours that decides what happens in the guest; the rest is the root's and QEMU's."""
+    parts = (INIT.read_bytes(), RECEIVE.read_bytes(), job_archive(job))
+    return hashlib.sha256(b"".join(hashlib.sha256(part).digest() for part in parts)).hexdigest()
 
 
 def guest_archive(job: GuestJob, driver: str, command: str) -> bytes:
-    """The job's files with what the guest's init requires: the driver to load first, and a command."""
-    files = {
-        **job.files,
-        "init": INIT.read_bytes(),
-        "job/command": command.encode(),
-        "job/driver": driver.encode(),
-    }
+    """The job's files with the guest's init, for a machine that has them from the start.
+
+    Args:
+        job: what the files are of.
+        driver: the driver to load first.
+        command: in place of the job's.
+    """
+    files = {**_files(job, driver, command), "init": INIT.read_bytes()}
     return initramfs.job_archive(files, {"init", *job.programs})
 
 
-def _run(command: list[str], console: Path | None, timeout: float) -> str:
-    """Run QEMU to its end; its standard error."""
+def _files(job: GuestJob, driver: str, command: str) -> dict[str, bytes]:
+    return {**job.files, "job/command": command.encode(), "job/driver": driver.encode()}
+
+
+@contextlib.contextmanager
+def _time_limit(console: Path, timeout: float, what: str = "did not power off") -> Iterator[None]:
+    """Within, a program that was ended is a RecordError."""
     try:
-        done = programs.run(command, timeout_s=timeout)
+        yield
     except subprocess.TimeoutExpired as error:
-        last = last_lines(console.read_bytes() if console and console.exists() else b"")
+        last = last_lines(console.read_bytes() if console.exists() else b"")
         raise RecordError(
-            f"the recording machine did not power off within {timeout:.0f} s (--timeout gives it more); "
+            f"the recording machine {what} within {timeout:.0f} s (--timeout gives it more); "
             f"its console ended: {last}"
         ) from error
+
+
+def _check_status(done: subprocess.CompletedProcess[str]) -> str:
+    """QEMU's standard error, if it did not fail."""
     if done.returncode:
         raise RecordError(f"{QEMU} failed with status {done.returncode}: {last_lines(done.stderr.encode())}")
     return done.stderr
@@ -266,6 +352,10 @@ def read_console(console: bytes, stderr: str, counters: dict[str, int]) -> Guest
     if panic:
         raise RecordError(f"the guest's kernel panicked: {panic[0].decode(errors='replace')}")
     frames = parse_frames(console)
+    if "received" in frames:
+        raise RecordError(
+            f"the guest did not get the job's files: {frames['received'].decode(errors='replace').strip()}"
+        )
     if "insmod" in frames:
         raise RecordError(
             f"the guest could not load the GPU's driver: {frames['insmod'].decode(errors='replace').strip()}"

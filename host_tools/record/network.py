@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Recording an ncnn network: three boots of the unmodified stack, compared, become one raw trace with slots."""
+"""Recording an ncnn network: three runs of the unmodified stack, compared, become one raw trace with slots."""
 
 from __future__ import annotations
 
@@ -173,7 +173,7 @@ def _record(machine: Boot, network: Network, inputs: dict[str, Float32], name: s
             plugin=machine.plugin,
             timeout=machine.timeout,
         )
-        with phase(f"boot {machine.number} of {BOOTS}"):
+        with phase(f"run {machine.number} of {BOOTS}"):
             arguments = {"capture": str(capture)}
             result = ncnn_result(boot(recorded, root, machine.plugin, arguments, timeout=machine.timeout).files)
     except ProgramError as error:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Recording any program that drives the GPU: one boot, or two with other data, from which slots follow."""
+"""Recording any program that drives the GPU: one run, or two with other data, from which slots follow."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def record_program(
     plugin = qemu_plugin()
 
     def run(number: int) -> ProgramRun:
-        with phase(f"recording {program.path.name}: boot {number + 1} of {len(jobs)}"):
+        with phase(f"recording {program.path.name}: run {number + 1} of {len(jobs)}"):
             capture = Path(folder) / f"{number}.capture"
             result = boot(jobs[number], root, plugin, {"capture": str(capture)}, timeout=timeout)
         meta = {"name": name, "recorder": TOOL}
@@ -168,7 +168,7 @@ def program_job(
     for slot, value in (values or {}).items():
         content[f"{FOLDER}/{program.inputs[slot].name}"] = value.astype("<f4").tobytes()
     content |= _libraries(root, program.path, beside)
-    # Mesa's shader cache begins empty: to keep one takes a second boot (host_tools/record/shader_cache.py), and
+    # Mesa's shader cache begins empty: to keep one takes a second run (host_tools/record/shader_cache.py), and
     # what the guest compiles is no part of the recording.
     variables = [f"{name}={value}" for name, value in program.environment.items()]
     words = [*(["env", *variables] if variables else []), f"./{program.path.name}", *guest_args]

@@ -2,7 +2,7 @@
 """Mesa's shader cache, kept between recordings: without it, compiling shaders is most of a recording's time.
 
 A job's cache is what the same job leaves when it starts with none. The first recording of a job therefore
-boots twice: once unrecorded for the cache, then with it; later ones find it in the user's cache folder. Either way
+runs twice: once unrecorded for the cache, then with it; later ones find it in the user's cache folder. Either way
 the recorded run starts from the same bytes (docs/adr/0003-shader-cache.md).
 """
 
@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from host_tools.machine.boot import BOOT_TIMEOUT_S, GuestJob, boot, job_archive, qemu_version
+from host_tools.machine.boot import BOOT_TIMEOUT_S, GuestJob, boot, job_digest, qemu_version
 from host_tools.machine.errors import RecordError
 from host_tools.machine.root import RecordRoot
 from host_tools.support.cache import cache_dir, locked, written_whole
@@ -48,11 +48,11 @@ def with_shader_cache(
         RecordError: as `machine.boot`, or a kept cache that is not an archive.
     """
     warming = replace(warming, command=f"{warming.command}\n{SAVE}")
-    key = hashlib.sha256(f"{root.key}\0{qemu_version()}\0".encode() + job_archive(warming)).hexdigest()
+    key = hashlib.sha256("\0".join([root.key, qemu_version(), job_digest(warming)]).encode()).hexdigest()
     path = cache_dir("record", "shaders") / f"{key[:32]}.tar.gz"
     with locked(path.with_suffix(".lock")):
         if not path.exists():
-            with phase("a boot that compiles the shaders, once for each network"):
+            with phase("a run that compiles the shaders, once for each network"):
                 result = boot(warming, root, plugin, plugin_args, timeout=timeout)
             with written_whole(path) as temporary:
                 temporary.write_bytes(result.files[ARCHIVE])

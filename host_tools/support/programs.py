@@ -55,6 +55,7 @@ def run(
     merged: bool = False,
     cwd: Path | None = None,
     env: Mapping[str, str] | None = None,
+    pass_fds: Sequence[int] = (),
 ) -> subprocess.CompletedProcess[str]:
     """Run a program to its end, without input.
 
@@ -64,6 +65,7 @@ def run(
         merged: standard error is part of standard output.
         cwd: its folder.
         env: its environment; without it this process's.
+        pass_fds: open files that it gets, by their numbers here.
 
     Returns:
         Exit status and what it printed, as UTF-8.
@@ -88,6 +90,7 @@ def run(
             encoding="utf-8",
             errors="replace",
             process_group=0,
+            pass_fds=pass_fds,
         )
         _State.running.add(process)
         if is_main:

@@ -38,7 +38,7 @@ def test_the_time_limit_of_a_boot(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert seen["timeout"] == BOOT_TIMEOUT_S
 
 
-def test_a_boot_is_a_phase(
+def test_a_run_is_a_phase(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Its number is said, and it gets the time limit."""
@@ -61,5 +61,5 @@ def test_a_boot_is_a_phase(
         weights = WEIGHTS.read_bytes()
         lenet = network.Network(PARAM.read_bytes(), weights, bytes(len(weights)), (), ())
         network._record(machine, lenet, {"data": np.zeros((1, 28, 28), "f4")}, "n")
-    assert capsys.readouterr().err == "boot 2 of 3, 0 s\n"
+    assert capsys.readouterr().err == "run 2 of 3, 0 s\n"
     assert seen == {"timeout": 7.5}

@@ -33,6 +33,12 @@ static bool parse_number(const char *text, uint64_t *out)
     return parse_numbers(text, 1, &out);
 }
 
+/* The address of a page, not 0. */
+static bool parse_page(const char *text, uint64_t *out)
+{
+    return parse_number(text, out) && *out && !(*out & 0xfff);
+}
+
 static bool parse_u32(const char *text, uint32_t *out)
 {
     uint64_t number;
@@ -79,6 +85,10 @@ static bool parse(const char *name, const char *value, struct arguments *out)
         return parse_text(value, &out->capture_path);
     if (!strcmp(name, "stats"))
         return parse_text(value, &out->stats_path);
+    if (!strcmp(name, "archive"))
+        return parse_text(value, &out->archive_path);
+    if (!strcmp(name, "window"))
+        return parse_page(value, &out->window);
     if (!strcmp(name, "base"))
         return out->has_base = parse_number(value, &out->base);
     if (!strcmp(name, "irq"))
@@ -98,7 +108,7 @@ static bool parse(const char *name, const char *value, struct arguments *out)
     if (!strcmp(name, "secure"))
         return parse_switch(value, &out->secure);
     if (!strcmp(name, "firewall"))
-        return parse_number(value, &out->firewall) && out->firewall && !(out->firewall & 0xfff);
+        return parse_page(value, &out->firewall);
     if (!strcmp(name, "carveout"))
         return parse_carveout(value, out);
     return false;
@@ -118,9 +128,10 @@ bool arguments_parse(struct arguments *arguments, int argc, char **argv)
         }
     }
     if (!arguments->gpu_name || !arguments->has_base || !arguments->has_irq ||
-        arguments->secure != (arguments->carveout_size != 0) || (arguments->firewall && !arguments->secure)) {
+        arguments->secure != (arguments->carveout_size != 0) || (arguments->firewall && !arguments->secure) ||
+        (arguments->archive_path && !arguments->window)) {
         fprintf(stderr, "gramophone: plugin arguments: gpu=, base= and irq= are needed; secure=on goes with "
-                        "carveout=, firewall= with both\n");
+                        "carveout=, firewall= with both; archive= goes with window=\n");
         return false;
     }
     return true;

@@ -8,9 +8,9 @@
  * releases that the plugin was tried with, and qemu_abi_check() refuses all others.
  *
  * Where the releases differ:
- *   release   plugin version declared   "secure" bit of the transaction attributes
- *   7.2       1                         1
- *   10.0      2                         0
+ *   release   plugin version declared   "secure" bit of the transaction attributes   big lock
+ *   7.2       1                         1                                            qemu_mutex_..._iothread
+ *   10.0      2                         0                                            bql_...
  */
 #ifndef GRAMOPHONE_QEMU_ABI_H
 #define GRAMOPHONE_QEMU_ABI_H
@@ -20,8 +20,12 @@
 
 #if QEMU_MAJOR == 7 && QEMU_MINOR == 2
 enum { QEMU_ATTRS_SECURE_BIT = 1 };
+#define QEMU_BIG_LOCK "qemu_mutex_lock_iothread_impl"
+#define QEMU_BIG_UNLOCK "qemu_mutex_unlock_iothread"
 #elif QEMU_MAJOR == 10 && QEMU_MINOR == 0
 enum { QEMU_ATTRS_SECURE_BIT = 0 };
+#define QEMU_BIG_LOCK "bql_lock_impl"
+#define QEMU_BIG_UNLOCK "bql_unlock"
 #else
 #error "the plugin knows the internals of QEMU 7.2 and 10.0 only"
 #endif
@@ -34,6 +38,7 @@ enum { QEMU_TX_OK = 0, QEMU_TX_ERROR = 1 };
 
 typedef struct Object Object;
 typedef struct MemoryRegion MemoryRegion;
+typedef struct RAMBlock RAMBlock;
 typedef struct AddressSpace AddressSpace;
 typedef struct QEMUTimer QEMUTimer;
 typedef struct qemu_error qemu_error;
@@ -79,12 +84,16 @@ void memory_region_init_io(MemoryRegion *region, Object *owner, const struct qem
                            void *opaque, const char *name, uint64_t size);
 void memory_region_init_ram(MemoryRegion *region, Object *owner, const char *name, uint64_t size,
                             qemu_error **error);
+void memory_region_init_ram_ptr(MemoryRegion *region, Object *owner, const char *name, uint64_t size,
+                                void *memory);
 void *memory_region_get_ram_ptr(MemoryRegion *region);
 void memory_region_add_subregion_overlap(MemoryRegion *container, hwaddr offset, MemoryRegion *region,
                                          int priority);
 MemoryRegion *get_system_memory(void);
 void *address_space_map(AddressSpace *space, hwaddr address, hwaddr *length, bool is_write, qemu_attrs attrs);
 extern AddressSpace address_space_memory;
+RAMBlock *qemu_ram_block_from_host(void *host, bool round_offset, hwaddr *offset);
+void qemu_ram_unset_migratable(RAMBlock *block);
 
 void qemu_add_machine_init_done_notifier(struct qemu_notifier *notifier);
 Object *object_resolve_path_type(const char *path, const char *type, bool *ambiguous);
@@ -100,6 +109,15 @@ void timer_init_full(QEMUTimer *timer, void *list_group, int clock, int scale, i
 void timer_mod_ns(QEMUTimer *timer, int64_t expire_ns);
 void cpu_disable_ticks(void);
 void cpu_enable_ticks(void);
+
+enum { QEMU_STATE_PAUSED = 4 };
+void qemu_system_vmstop_request_prepare(void);
+void qemu_system_vmstop_request(int state);
+bool runstate_is_running(void);
+/* The big lock, which a device's thread holds. Weak, so that another release can load the plugin and be
+ * refused. */
+void qemu_big_lock(const char *file, int line) __asm__(QEMU_BIG_LOCK) __attribute__((weak));
+void qemu_big_unlock(void) __asm__(QEMU_BIG_UNLOCK) __attribute__((weak));
 
 struct qemu_version_info *qmp_query_version(qemu_error **error);
 

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "arguments.h"
+#include "job_window.h"
 #include "qemu_abi.h"
 #include "recorder.h"
 #include "stats.h"
@@ -362,6 +363,11 @@ static void on_machine_done(struct qemu_notifier *notifier, void *data)
     find_interrupts();
     if (device.arguments.firewall)
         add_firewall();
+    if (device.arguments.window)
+        error = job_window_add(device.arguments.window, device.arguments.archive_path, device.ram.host,
+                               &device.normal_accesses);
+    if (error)
+        die("window", error);
     if (device.arguments.capture_path)
         start_recorder(&host);
     atexit(finish);
