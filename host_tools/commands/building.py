@@ -58,6 +58,11 @@ from trace_format.trace import Trace
     help="Slot of --state that callers may set or read; repeatable. Without it the state is the trace's own.",
 )
 @click.option("--skip", metavar="PASS", multiple=True, help="Leave out a pass (again for more).")
+@click.option(
+    "--observe",
+    is_flag=True,
+    help="Run the jobs to see what memory they access, also where the recording says it.",
+)
 @click.option("--keep-inputs", is_flag=True, help="Keep recorded inputs, for replays that are given none.")
 @click.option(
     "--gpu",
@@ -80,6 +85,7 @@ def build_command(
     states: tuple[tuple[str, str], ...],
     open_slots: tuple[str, ...],
     skip: tuple[str, ...],
+    observe: bool,
     keep_inputs: bool,
     gpu: str | None,
     optimise: str,
@@ -109,6 +115,8 @@ def build_command(
         LOG.debug("%s: %d actions, %d bytes", step.name, step.actions, step.image_bytes)
 
     program = Program(trace)
+    if observe:
+        program.forget_accesses()
     del trace
     with phase("running the passes"):
         try:

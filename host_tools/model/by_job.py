@@ -3,20 +3,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from host_tools.model.interpreter import Interpreter
 from host_tools.model.job_starts import JobStarts
-from host_tools.vgpu.binding import ACCESS_READ_FIRST, ACCESS_WRITTEN
+from host_tools.vgpu.binding import ACCESS_COMMAND, ACCESS_READ_FIRST, ACCESS_WRITTEN
 from trace_format.actions import Action
 from trace_format.schema import PAGE_BYTES
 from trace_format.trace import Trace
 
 Flags = NDArray[np.uint8]
 Accesses = Mapping[int, Flags]  # frame -> PAGE_BYTES of ACCESS_*
+
+
+@dataclass(frozen=True)
+class Job:
+    """What one job did, with the chain of descriptors that it consists of.
+
+    Attributes:
+        accesses: frame -> PAGE_BYTES of ACCESS_*.
+        varies: other data may lead to other accesses.
+    """
+
+    accesses: Accesses
+    varies: bool
+
+    def commands(self) -> Iterable[tuple[int, NDArray[np.bool_]]]:
+        """Frames, and bytes of them, that decide what the job does."""
+        known: dict[int, NDArray[np.bool_] | None] = {}  # many pages have the same array
+        for frame, flags in self.accesses.items():
+            if id(flags) not in known:
+                found = flags & ACCESS_COMMAND != 0
+                known[id(flags)] = found if found.any() else None
+            if (mask := known[id(flags)]) is not None:
+                yield frame, mask
 
 
 class ByJob(Interpreter):
@@ -60,3 +84,20 @@ class ByJob(Interpreter):
 def then(before: Flags, flags: Flags) -> Flags:
     """Accesses of a page, and after them others: what was written is not read first any more."""
     return before | np.where(before & ACCESS_WRITTEN, flags & ~np.uint8(ACCESS_READ_FIRST), flags)
+
+
+def joined(jobs: Sequence[Accesses]) -> Accesses:
+    """The accesses of jobs that run one after the other, as if they were one job."""
+    found: dict[int, Flags] = {}
+    known: dict[tuple[int, int], tuple[Flags, Flags, Flags]] = {}  # the arrays are kept, so ids stay theirs
+    for job in jobs:
+        for frame, flags in job.items():
+            before = found.get(frame)
+            if before is None:
+                found[frame] = flags
+                continue
+            key = id(before), id(flags)
+            if key not in known:
+                known[key] = before, flags, then(before, flags)
+            found[frame] = known[key][2]
+    return found

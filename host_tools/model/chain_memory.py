@@ -15,9 +15,8 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from host_tools.model.by_job import Accesses
+from host_tools.model.by_job import Accesses, Job, joined
 from host_tools.model.frames import Mask
-from host_tools.model.job_accesses import Job, joined
 from host_tools.model.job_chains import Chain, Region, Walker, chains
 from host_tools.model.memory import Memory
 from host_tools.support.pages import pages_of

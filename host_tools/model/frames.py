@@ -95,6 +95,8 @@ class Page:
 
     def drop(self, dead: Mask) -> None:
         """Let go of the initial value of some bytes; state keeps it."""
+        if not dead.any():
+            return
         live = self.live & (~dead | self.state)
         if np.array_equal(live, self.live):
             return

@@ -9,40 +9,16 @@ change these (host_tools/model/chain_memory.py), and no slot hold them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-
-import numpy as np
-from numpy.typing import NDArray
+from collections.abc import Iterable
 
 from host_tools.gpus.page_tables import DivergenceError
-from host_tools.model.by_job import Accesses, ByJob, Flags, then
+from host_tools.model.by_job import Accesses, ByJob, Job
 from host_tools.model.mappings import Mappings
 from host_tools.model.memory import Conflict
 from host_tools.model.observe import FIRST_SEED, random_inputs
 from host_tools.vgpu.binding import ACCESS_COMMAND, ACCESS_READ_FIRST, VgpuError
 from trace_format.schema import SlotKind
 from trace_format.trace import Trace
-
-
-@dataclass(frozen=True)
-class Job:
-    """What one job did, with the chain of descriptors that it consists of.
-
-    Attributes:
-        accesses: frame -> PAGE_BYTES of ACCESS_*.
-        varies: other data may lead to other accesses.
-    """
-
-    accesses: Accesses
-    varies: bool
-
-    def commands(self) -> Iterable[tuple[int, NDArray[np.bool_]]]:
-        """Frames, and bytes of them, that decide what the job does."""
-        for frame, flags in self.accesses.items():
-            found = flags & ACCESS_COMMAND != 0
-            if found.any():
-                yield frame, found
 
 
 class _Jobs(ByJob):
@@ -95,20 +71,3 @@ def moved(jobs: Iterable[Job], before: Mappings, after: Mappings) -> list[Job]:
         Job({f: flags for frame, flags in job.accesses.items() for f in frames.get(frame, ())}, job.varies)
         for job in jobs
     ]
-
-
-def joined(jobs: Sequence[Accesses]) -> Accesses:
-    """The accesses of jobs that run one after the other, as if they were one job."""
-    found: dict[int, Flags] = {}
-    known: dict[tuple[int, int], tuple[Flags, Flags, Flags]] = {}  # the arrays are kept, so ids stay theirs
-    for job in jobs:
-        for frame, flags in job.items():
-            before = found.get(frame)
-            if before is None:
-                found[frame] = flags
-                continue
-            key = id(before), id(flags)
-            if key not in known:
-                known[key] = before, flags, then(before, flags)
-            found[frame] = known[key][2]
-    return found

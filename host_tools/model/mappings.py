@@ -73,6 +73,10 @@ class Mappings:
             self, frames=self.frames if frames is None else frames, flags=self.flags if flags is None else flags
         )
 
+    def same_places(self, other: Mappings) -> bool:
+        """Whether others map the same pages to the same frames, whatever the permissions."""
+        return np.array_equal(self.keys, other.keys) and np.array_equal(self.frames, other.frames)
+
     def without(self, space: int, page: int, pages: int) -> Mappings:
         """All but those of some virtual pages."""
         begin = space << SPACE_SHIFT | page

@@ -9,14 +9,15 @@ access that depends on data may show as a difference (docs/adr/0030-one-replay.m
 
 from __future__ import annotations
 
-from collections.abc import Collection, Container, Mapping
-from dataclasses import dataclass
+from collections.abc import Container, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from host_tools.model.by_job import Accesses, ByJob, Flags, then
+from host_tools.model.by_job import Accesses, ByJob, Flags, Job, joined
 from host_tools.model.frames import Mask
 from host_tools.support.pages import pieces
 from host_tools.vgpu.binding import ACCESS_COMMAND, ACCESS_READ_FIRST, ACCESS_WRITTEN
@@ -42,6 +43,7 @@ class Observation:
 
     access: Accesses
     depends_on_data: bool
+    _masks: dict[tuple[int, int], Mask] = field(default_factory=dict, repr=False)
 
     def touched(self, frame: int) -> bool:
         """Some job read or wrote the page."""
@@ -51,8 +53,7 @@ class Observation:
         """Bytes of the page that a job reads before any job wrote them."""
         if frame not in self.access:
             return np.zeros(PAGE_BYTES, np.bool_)
-        flags = self.access[frame]
-        return (flags & ACCESS_READ_FIRST) != 0 if not self.depends_on_data else np.ones(PAGE_BYTES, np.bool_)
+        return self._with(frame, ACCESS_READ_FIRST) if not self.depends_on_data else np.ones(PAGE_BYTES, np.bool_)
 
     def written(self, frame: int) -> bool:
         """Some job may write to the page."""
@@ -65,8 +66,17 @@ class Observation:
     def _wrote(self, frame: int) -> NDArray[np.bool_]:
         if frame not in self.access:
             return np.zeros(PAGE_BYTES, np.bool_)
-        found: NDArray[np.bool_] = (self.access[frame] & ACCESS_WRITTEN) != 0
-        return found
+        return self._with(frame, ACCESS_WRITTEN)
+
+    def _with(self, frame: int, flag: int) -> Mask:
+        """Bytes of a page with a flag, read-only; of pages with the same array, it is the same."""
+        flags = self.access[frame]
+        key = id(flags), flag
+        if key not in self._masks:
+            mask = (flags & flag) != 0
+            mask.flags.writeable = False
+            self._masks[key] = mask
+        return self._masks[key]
 
 
 def random_inputs(
@@ -83,65 +93,109 @@ def random_inputs(
     }
 
 
+@dataclass
+class Watched:
+    """What the jobs of a replay did.
+
+    Attributes:
+        jobs: in the order in which they start; equal arrays are mostly one.
+        given: bytes that others than jobs may write: frame -> PAGE_BYTES booleans.
+    """
+
+    jobs: Sequence[Job]
+    given: Mapping[int, Mask]
+
+    @cached_property
+    def union(self) -> Accesses:
+        """Accesses of all jobs."""
+        return joined([job.accesses for job in self.jobs])
+
+    @property
+    def open(self) -> list[int]:
+        """Numbers of the jobs of which their code does not say that they are the same with other data."""
+        return [number for number, job in enumerate(self.jobs) if job.varies]
+
+    @cached_property
+    def commands(self) -> Mapping[int, Mask]:
+        """Bytes that decide what the other jobs do: frame -> PAGE_BYTES booleans."""
+        found: dict[int, Mask] = {}
+        for job in self.jobs:
+            for frame, mask in () if job.varies else job.commands():
+                found[frame] = found.get(frame, False) | mask
+        return found
+
+    @property
+    def changes_commands(self) -> bool:
+        """Whether a job writes, or a slot holds, some of these."""
+        return any(
+            (self.union[frame] & ACCESS_WRITTEN)[mask].any()
+            or (frame in self.given and self.given[frame][mask].any())
+            for frame, mask in self.commands.items()
+        )
+
+
 def observe(trace: Trace) -> Observation:
     """Replay a trace with its own inputs (random ones where it has none), and where needed with others."""
+    return judged(trace, watched(trace))
+
+
+def watched(trace: Trace) -> Watched:
+    """What jobs do in a replay with the trace's own inputs, random ones where it has none."""
     unbound = {slot.name for slot in trace.slots if slot.kind == SlotKind.INPUT and not slot.bound}
     made = random_inputs(trace, FIRST_SEED) if unbound else {}  # NumPy's generators take memory, too
-    own = {name: array for name, array in made.items() if name in unbound}
-    first = _replayed(_Observed(trace), own)
+    return _replayed(trace, {name: array for name, array in made.items() if name in unbound})
+
+
+def judged(trace: Trace, first: Watched) -> Observation:
+    """What jobs do with all data, as far as a replay shows it, and where needed another with other inputs.
+
+    Args:
+        trace: of which `first` is a replay.
+        first: as `watched`.
+    """
     changes = first.changes_commands
     if not (changes or first.open) or not any(slot.kind == SlotKind.INPUT for slot in trace.slots):
         return Observation(first.union, depends_on_data=False)
-    second = _replayed(_Observed(trace, None if changes else first.open), random_inputs(trace, OTHER_SEED))
-    if _equal(first.union, second.union) if changes else _equal_jobs(first.open, second.open):
+    second = _replayed(trace, random_inputs(trace, OTHER_SEED), None if changes else first.open[-1])
+    if (
+        _equal(first.union, second.union)
+        if changes
+        else all(_equal(first.jobs[number].accesses, second.jobs[number].accesses) for number in first.open)
+    ):
         return Observation(first.union, depends_on_data=False)
+    union = dict(first.union)
     for frame, flags in second.union.items():
-        first.union[frame] = first.union.get(frame, flags) | flags
-    return Observation(first.union, depends_on_data=True)
+        union[frame] = union.get(frame, flags) | flags
+    return Observation(union, depends_on_data=True)
 
 
-def _replayed(run: _Observed, inputs: Mapping[str, NDArray[Any]]) -> _Observed:
-    """It, after a replay."""
+def _replayed(trace: Trace, inputs: Mapping[str, NDArray[Any]], last: int | None = None) -> Watched:
+    """What jobs do in a replay, which ends with the job `last`."""
+    run = _Watch(trace, last)
     try:
         run.run(inputs)
-        run.finish()
+        run.cut()
     finally:
         run.close()
-    return run
+    return Watched(run.jobs, run.given)
 
 
 def _equal(one: Accesses, other: Accesses) -> bool:
     return one.keys() == other.keys() and all(np.array_equal(one[frame], other[frame]) for frame in one)
 
 
-def _equal_jobs(one: Mapping[int, Accesses], other: Mapping[int, Accesses]) -> bool:
-    return all(_equal(accesses, other[number]) for number, accesses in one.items())
-
-
-class _Observed(ByJob):
-    """Joins what jobs do, and keeps apart what is not proved of them.
+class _Watch(ByJob):
+    """Keeps what each job did, and where somebody else may write.
 
     Args:
-        only: jobs to look at: the replay ends with the last one; None: all.
-
-    Attributes:
-        union: accesses of all jobs; equal arrays are one.
-        open: those of jobs of which their code does not say that they are the same with other data, by number, or
-            of the jobs to look at.
-        commands: frame -> bytes that decide what the other jobs do.
-        changes_commands: whether a job writes, or a slot holds, some of these.
+        last: as `ByJob`.
     """
 
-    def __init__(self, trace: Trace, only: Collection[int] | None = None) -> None:
-        super().__init__(trace, None if only is None else max(only))
-        self.only = only
-        self.union: dict[int, Flags] = {}
-        self.open: dict[int, Accesses] = {}
-        self.commands: dict[int, Mask] = {}
-        self.changes_commands = False
-        self._given: list[tuple[int, slice]] = []  # frame and part of slots that were written
+    def __init__(self, trace: Trace, last: int | None) -> None:
+        super().__init__(trace, last)
+        self.jobs: list[Job] = []
+        self.given: dict[int, Mask] = {}
         self._kept: dict[bytes, Flags] = {}
-        self._union_of: dict[tuple[int, int], Flags] = {}  # by the arrays' identities: they are kept
 
     def _step(self, row: Action) -> None:
         super()._step(row)
@@ -159,42 +213,15 @@ class _Observed(ByJob):
         """Somebody else than jobs may put anything into a slot, where it is mapped now."""
         for page, inside, _ in pieces(slot.address, slot.span):
             at = self.tables.translate(slot.address_space, page * PAGE_BYTES)
-            self._given.append((at // PAGE_BYTES, inside))
+            self.given.setdefault(at // PAGE_BYTES, np.zeros(PAGE_BYTES, np.bool_))[inside] = True
 
     def take(self, seen: Accesses) -> None:
         """What the latest job did."""
-        seen = {frame: self._one(flags) for frame, flags in seen.items()}
-        changes_itself = any((flags & _CHANGED == _CHANGED).any() for flags in seen.values())
-        if self.job in self.only if self.only is not None else self.gpu.access_varies or changes_itself:
-            self.open[self.job] = seen
-        else:
-            self._take_commands(seen)
-        for frame, flags in seen.items():
-            self.union[frame] = self._then(self.union[frame], flags) if frame in self.union else flags
-
-    def _take_commands(self, seen: Accesses) -> None:
-        for frame, flags in seen.items():
-            found = flags & ACCESS_COMMAND != 0
-            if found.any():
-                self.commands[frame] = self.commands.get(frame, False) | found
+        if self.job >= 0 and not self.over:
+            changes_itself = any((flags & _CHANGED == _CHANGED).any() for flags in seen.values())
+            same = {frame: self._one(flags) for frame, flags in seen.items()}
+            self.jobs.append(Job(same, self.gpu.access_varies or changes_itself))
 
     def _one(self, flags: Flags) -> Flags:
         key = flags.tobytes()
         return self._kept.setdefault(key, np.frombuffer(key, np.uint8))
-
-    def _then(self, before: Flags, flags: Flags) -> Flags:
-        """Accesses of a page, and of a job after these."""
-        key = id(before), id(flags)
-        if key not in self._union_of:
-            self._union_of[key] = self._one(then(before, flags))
-        return self._union_of[key]
-
-    def finish(self) -> None:
-        """Take in what the last job did, and what all of them do to each other."""
-        self.cut()
-        self.changes_commands = self._changes_commands()
-
-    def _changes_commands(self) -> bool:
-        if any((self.union[frame] & ACCESS_WRITTEN)[mask].any() for frame, mask in self.commands.items()):
-            return True
-        return any(self.commands[frame][part].any() for frame, part in self._given if frame in self.commands)

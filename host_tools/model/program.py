@@ -14,15 +14,17 @@ from typing import Any
 import numpy as np
 
 from host_tools.gpus.family import family_of
+from host_tools.model.by_job import Job
 from host_tools.model.chain_memory import ChainMemory
 from host_tools.model.frames import Mask
-from host_tools.model.job_accesses import Job, job_accesses, moved
+from host_tools.model.job_accesses import job_accesses, moved
 from host_tools.model.mappings import Mappings
 from host_tools.model.memory import Conflict, Memory
-from host_tools.model.observe import Observation, observe
+from host_tools.model.noted_accesses import NOTE, Noted
+from host_tools.model.observe import Observation, Watched, observe
 from host_tools.model.packing import Packing
 from host_tools.model.remapping import one_frame_each
-from host_tools.model.slot_places import bytes_of
+from host_tools.model.slot_places import bytes_of, sharing_pages
 from host_tools.support.sheet import give_back
 from trace_format.actions import Actions, Columns, Op
 from trace_format.profile import Profile
@@ -57,6 +59,11 @@ class Program:
         self._memory: Memory | Conflict | None = None
         self._packing: Packing | None = None  # of memory that has been changed
         self._observed: tuple[bytes, Observation] | None = None
+        self._note = Noted(trace.notes[NOTE]) if NOTE in trace.notes else None
+        self._noted_seen: tuple[int, list[Slot], Observation] | None = (
+            None  # of a list of jobs that the note keeps
+        )
+        self._given = [slot for slot in trace.slots if slot.kind != SlotKind.OUTPUT]  # also those that get a value
         self._jobs: tuple[Mappings, list[Job]] | Conflict | None = None
 
     @property
@@ -178,10 +185,12 @@ class Program:
         return moved(jobs, before, self.memory.mappings)
 
     def _observe(self) -> Observation:
-        """What its jobs do, for other GPUs; kept while they do the same.
+        """What its jobs do, for other GPUs: what the recording's notes say, else by running them.
 
-        Memory is read anew afterwards: meanwhile the trace is all that is kept.
+        Kept while they do the same. Memory is read anew after a run: meanwhile the trace is all that is kept.
         """
+        if noted := self._noted():
+            return noted
         key = self.memory.behaviour()
         if self._observed is None or self._observed[0] != key:
             self._trace = self._to_run()
@@ -189,6 +198,26 @@ class Program:
             give_back()
             self._observed = key, observe(self._trace)
         return self._observed[1]
+
+    def _noted(self) -> Observation | None:
+        """What the recording's notes say of its jobs; None: nothing, or not of these."""
+        jobs = None if self._note is None else self._note.jobs(self.memory)
+        if jobs is None:
+            return None
+        if self._noted_seen and self._noted_seen[:2] == (id(jobs), self.slots):
+            return self._noted_seen[2]
+        seen = Watched(jobs, {})
+        commands = Watched([Job(job.accesses, varies=False) for job in jobs], {}).commands
+        given = [*self._given, *(slot for slot in self.slots if slot.kind != SlotKind.OUTPUT)]
+        masks = bytes_of(self.memory, sharing_pages(self.memory, given, commands.keys()))
+        if seen.changes_commands or any((masks[f] & commands[f]).any() for f in masks.keys() & commands.keys()):
+            return None
+        self._noted_seen = id(jobs), self.slots, Observation(seen.union, depends_on_data=False)
+        return self._noted_seen[2]
+
+    def forget_accesses(self) -> None:
+        """Do not take from the recording's notes what its jobs do: run them."""
+        self._note = None
 
     def sizes(self) -> Sizes:
         """Its sizes."""

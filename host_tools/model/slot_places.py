@@ -4,13 +4,14 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 import numpy as np
 
 from host_tools.model.frames import Mask, Page
+from host_tools.model.mappings import SPACE_SHIFT
 from host_tools.model.memory import Memory
-from host_tools.support.pages import pieces
+from host_tools.support.pages import pages_of, pieces
 from trace_format.schema import PAGE_BYTES
 from trace_format.slots import Slot
 
@@ -53,3 +54,14 @@ def bytes_of(memory: Memory, slots: Iterable[Slot]) -> dict[int, Mask]:
         for page, inside, _ in places(memory, slot):
             found[page.frame][inside] = True
     return dict(found)
+
+
+def sharing_pages(memory: Memory, slots: Iterable[Slot], frames: Collection[int]) -> Iterator[Slot]:
+    """Those of some slots from whose first to whose last page there is one of these frames."""
+    keys = memory.mappings.keys[np.isin(memory.mappings.frames, list(frames))]
+    for slot in slots:
+        pages = pages_of(slot.address, slot.span)
+        space = slot.address_space << SPACE_SHIFT
+        first, after = np.searchsorted(keys, [space | pages.start, space | pages.stop])
+        if first < after:
+            yield slot

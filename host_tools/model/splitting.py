@@ -17,9 +17,8 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from host_tools.model.by_job import Accesses
+from host_tools.model.by_job import Accesses, joined
 from host_tools.model.frames import Mask
-from host_tools.model.job_accesses import joined
 from host_tools.model.memory import Conflict
 from host_tools.vgpu.binding import ACCESS_COMMAND, ACCESS_READ_FIRST, ACCESS_WRITTEN
 from trace_format.schema import PAGE_BYTES

@@ -10,6 +10,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
+from host_tools.model.noted_accesses import NOTE
 from host_tools.model.program import Program, Sizes
 from host_tools.passes import PASSES, memory_passes
 from host_tools.passes.parameters import bind_program
@@ -32,6 +33,16 @@ class Step(Sizes):
 
     name: str
     not_done: str = ""
+
+
+def before_observation(trace: Trace) -> Program:
+    """The program that a recording is when the first pass asks what its jobs access."""
+    program = Program(trace)
+    for item in PASSES.values():
+        if item is memory_passes.map_read_only:
+            break
+        item.edit(program)
+    return program
 
 
 def build(
@@ -77,7 +88,8 @@ def build(
             if progress:
                 progress(Step(name=item.name, not_done=not_done, **asdict(program.sizes())))
     trace = program.trace(sheet=program is raw)
-    trace = trace.with_(raw=False, notes={**trace.notes, "passes": applied})
+    notes = {name: note for name, note in trace.notes.items() if name != NOTE}
+    trace = trace.with_(raw=False, notes={**notes, "passes": applied})
     if source is not None:
         trace = trace.with_(meta={**trace.meta, "source_hash": hashlib.sha256(source).digest()})
     return trace

@@ -16,8 +16,11 @@ from host_tools.machine.errors import RecordError
 from host_tools.model.description import describe_action
 from host_tools.model.frames import runs
 from host_tools.model.interpreter import interpreter
-from host_tools.model.memory import Memory
-from host_tools.model.observe import Observation, observe
+from host_tools.model.memory import Conflict, Memory
+from host_tools.model.noted_accesses import NOTE, computing, noted
+from host_tools.model.observe import Observation, Watched, judged, watched
+from host_tools.model.slot_places import bytes_of
+from host_tools.passes.pipeline import before_observation
 from host_tools.record.tensors import WORD, PairedMemory, Placement, find, joined, pairs_of, split_shape
 from trace_format.actions import ACTION_DTYPE, Action, Columns, Op, action
 from trace_format.schema import PAGE_BYTES, DType, SlotKind
@@ -81,11 +84,34 @@ def with_slots(
         RecordError: an input or output is not found, or memory depends on the inputs in another way.
     """
     memory = Memory.of(first)
-    needed = _needed(memory, observe(first))
+    seen = watched(first)
+    needed = _needed(memory, judged(first, seen))
     slots = _tensors(first, memory, needed, second(), inputs, outputs, finals)
     if other_weights is not None:
         slots += _parameters(first, memory, needed, other_weights())
-    return _add(first, slots)
+    return _with_note(_add(first, slots), memory, seen)
+
+
+def _with_note(trace: Trace, memory: Memory, seen: Watched) -> Trace:
+    """With a note on what its compute jobs access, if that is the same with other inputs.
+
+    Args:
+        trace: with slots.
+        memory, seen: of the trace without them.
+    """
+    jobs = computing(memory, seen.jobs)
+    if jobs is None:
+        return trace
+    program = before_observation(trace)
+    try:
+        given = bytes_of(program.memory, (slot for slot in trace.slots if slot.kind != SlotKind.OUTPUT))
+    except Conflict:
+        return trace
+    first = Watched(jobs, given)
+    note = noted(program.memory, jobs, proved=not first.changes_commands)
+    if note is None or judged(program.trace(), first).depends_on_data:
+        return trace
+    return trace.with_(notes={**trace.notes, NOTE: note})
 
 
 def _tensors(

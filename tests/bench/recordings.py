@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Recordings that are measured, kept in the user's cache: recording a large network takes minutes.
 
-A recording's file is named by the programs that made it and by the network's files, so that others do not find it.
+A recording's file is named by the programs that made it, by what it says besides (host_tools.model.noted_accesses)
+and by the network's files, so that others do not find it.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from host_tools.machine.root import ready_root
+from host_tools.model import noted_accesses
 from host_tools.record.network import record_network
 from host_tools.support.cache import cache_dir, written_whole
 
@@ -44,7 +46,8 @@ def recorded(
         until, tolerance: as `record_network`.
         compress: pack what packs well.
     """
-    key = hashlib.sha256(ready_root().key.encode() + network.param + network.weights).hexdigest()[:16]
+    made_by = ready_root().key.encode() + Path(noted_accesses.__file__).read_bytes()
+    key = hashlib.sha256(made_by + network.param + network.weights).hexdigest()[:16]
     kept = cache_dir("bench") / f"{prefix}{name}-{key}.raw.gtr"
     if not kept.exists():
         trace = record_network(

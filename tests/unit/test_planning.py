@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from host_tools.model.by_job import Job
 from host_tools.model.chain_memory import ChainMemory
-from host_tools.model.job_accesses import Job
 from host_tools.model.memory import BLOCK_PAGES, Memory
 from host_tools.model.planning import ALWAYS, Item, items, place
 from host_tools.passes import PASSES

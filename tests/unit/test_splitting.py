@@ -11,8 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from host_tools.model.by_job import Accesses
-from host_tools.model.job_accesses import joined
+from host_tools.model.by_job import Accesses, joined
 from host_tools.model.memory import Conflict
 from host_tools.model.splitting import Split
 from host_tools.vgpu.binding import ACCESS_COMMAND, ACCESS_READ, ACCESS_READ_FIRST, ACCESS_WRITTEN

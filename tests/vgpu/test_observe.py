@@ -13,8 +13,7 @@ import pytest
 from host_tools.model import observe
 from host_tools.model.memory import Memory
 from host_tools.model.observe import Observation
-from host_tools.model.program import Program
-from host_tools.passes import PASSES
+from host_tools.passes.pipeline import before_observation
 from host_tools.vgpu.binding import ACCESS_COMMAND, VirtualGpu
 from tests.support.networks import COMMITTED
 from trace_format.schema import PAGE_BYTES, SlotKind
@@ -26,25 +25,20 @@ SPILLING = 3  # the last one whose shader keeps addresses in scratch memory
 
 def recording(gpu: str) -> Trace:
     """As `build` looks at it."""
-    program = Program(Trace.read(COMMITTED[gpu]))
-    for name, item in PASSES.items():
-        if name == "read-only":
-            return program.trace()
-        item.edit(program)
-    raise AssertionError("no pass asks what jobs access")
+    return before_observation(Trace.read(COMMITTED[gpu])).trace()
 
 
 @pytest.fixture
 def replays(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Jobs of each replay from now on."""
     found: list[int] = []
-    close = observe._Observed.close
+    close = observe._Watch.close
 
     def counted(run: Any) -> None:
         found.append(run.gpu.counters().jobs)
         close(run)
 
-    monkeypatch.setattr(observe._Observed, "close", counted)
+    monkeypatch.setattr(observe._Watch, "close", counted)
     return found
 
 
@@ -73,7 +67,7 @@ def test_what_is_proved_is_what_two_whole_replays_show(
 def test_a_slot_may_hold_what_decides() -> None:
     """An input over a proved job's uniforms or code: what a caller gives could decide anything."""
     trace = recording("v3d42")
-    seen = observe._replayed(observe._Observed(trace), {})
+    seen = observe.watched(trace)
     assert not seen.changes_commands
     frame = min(seen.commands)
     address = (
@@ -81,4 +75,4 @@ def test_a_slot_may_hold_what_decides() -> None:
     )
     address += int(np.argmax(seen.commands[frame]))
     over = [replace(s, address=address) if s.kind == SlotKind.INPUT else s for s in trace.slots]
-    assert observe._replayed(observe._Observed(trace.with_(slots=over)), {}).changes_commands
+    assert observe.watched(trace.with_(slots=over)).changes_commands

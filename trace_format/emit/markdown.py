@@ -117,7 +117,8 @@ _SECTIONS = """\
 - **ACTIONS**: `action_count` `action` structures of {action_bytes} bytes.
 - **IMAGE**: bytes of memory. All IMAGE sections decoded and joined are the image, `image_bytes` in all. A trace
   may have none.
-- **NOTES** (optional): a JSON object for people: provenance, passes applied. No device reads it.
+- **NOTES** (optional): a JSON object: provenance and passes applied, for people; in a raw recording `accesses`,
+  what its jobs do to memory, which `build` reads (`host_tools/model/noted_accesses.py`). No device reads it.
 """
 
 _MANIFEST_RULES = """\
