@@ -49,9 +49,11 @@ def check_boxes(found: list[Array], expected: Array | None) -> None:
 
 
 def spread(generator: np.random.Generator, shape: tuple[int, ...]) -> Array:
-    """Scores that are no nearer to each other than float32 can tell after a softmax."""
+    """Scores that are no nearer to each other than float32 can tell, nor equal after a softmax: of such, ncnn keeps
+    any."""
     size = int(np.prod(shape))
-    return generator.permutation(np.linspace(-4, 4, size)).reshape(shape).astype(np.float32)
+    gaps = np.cumsum(generator.uniform(0.5, 1.5, size))
+    return generator.permutation(8 * gaps / gaps[-1] - 4).reshape(shape).astype(np.float32)
 
 
 @few
@@ -116,7 +118,9 @@ def test_yolo_detection_output_is_ncnns(seed: int, tmp_path: Path) -> None:
     found = same(Operator.YOLO_DETECTION_OUTPUT, yolo([head], [anchors], 0.25, 0.4, 80))
     flat = ",".join(str(value) for value in biases.reshape(-1))
     text = f"0={head.shape[1] - 5} 1=3 2=0.25 3=0.4 -23304=6,{flat}"
-    check_boxes(found, by_ncnn("YoloDetectionOutput", text, [head.reshape(-1, *head.shape[2:])], tmp_path))
+    boxes = by_ncnn("YoloDetectionOutput", text, [head.reshape(-1, *head.shape[2:])], tmp_path)
+    # Of no boxes ncnn's layer, which works in place, makes nothing: what it was given is left.
+    check_boxes(found, boxes if boxes is not None and boxes.ndim == 2 else None)
 
 
 @few
