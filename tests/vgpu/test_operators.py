@@ -49,8 +49,7 @@ def check_boxes(found: list[Array], expected: Array | None) -> None:
 
 
 def spread(generator: np.random.Generator, shape: tuple[int, ...]) -> Array:
-    """Scores that are no nearer to each other than float32 can tell, nor equal after a softmax: of such, ncnn keeps
-    any."""
+    """Scores that float32 can tell apart, after a softmax too: of equal ones, ncnn keeps any."""
     size = int(np.prod(shape))
     gaps = np.cumsum(generator.uniform(0.5, 1.5, size))
     return generator.permutation(8 * gaps / gaps[-1] - 4).reshape(shape).astype(np.float32)
