@@ -61,7 +61,7 @@ from trace_format.trace import Trace
 @click.option(
     "--observe",
     is_flag=True,
-    help="Run the jobs to see what memory they access, also where the recording says it.",
+    help="Run the jobs to see what memory they access, even if the recording says it.",
 )
 @click.option("--keep-inputs", is_flag=True, help="Keep recorded inputs, for replays that are given none.")
 @click.option(

@@ -60,9 +60,8 @@ class Program:
         self._packing: Packing | None = None  # of memory that has been changed
         self._observed: tuple[bytes, Observation] | None = None
         self._note = Noted(trace.notes[NOTE]) if NOTE in trace.notes else None
-        self._noted_seen: tuple[int, list[Slot], Observation] | None = (
-            None  # of a list of jobs that the note keeps
-        )
+        self._noted_seen: tuple[list[Job], list[Slot], Observation] | None = None
+        self._needs_proof = False
         self._given = [slot for slot in trace.slots if slot.kind != SlotKind.OUTPUT]  # also those that get a value
         self._jobs: tuple[Mappings, list[Job]] | Conflict | None = None
 
@@ -202,9 +201,9 @@ class Program:
     def _noted(self) -> Observation | None:
         """What the recording's notes say of its jobs; None: nothing, or not of these."""
         jobs = None if self._note is None else self._note.jobs(self.memory)
-        if jobs is None:
+        if jobs is None or (self._needs_proof and any(job.varies for job in jobs)):
             return None
-        if self._noted_seen and self._noted_seen[:2] == (id(jobs), self.slots):
+        if self._noted_seen and self._noted_seen[0] is jobs and self._noted_seen[1] == self.slots:
             return self._noted_seen[2]
         seen = Watched(jobs, {})
         commands = Watched([Job(job.accesses, varies=False) for job in jobs], {}).commands
@@ -212,12 +211,19 @@ class Program:
         masks = bytes_of(self.memory, sharing_pages(self.memory, given, commands.keys()))
         if seen.changes_commands or any((masks[f] & commands[f]).any() for f in masks.keys() & commands.keys()):
             return None
-        self._noted_seen = id(jobs), self.slots, Observation(seen.union, depends_on_data=False)
+        self._noted_seen = jobs, self.slots, Observation(seen.union, depends_on_data=False)
         return self._noted_seen[2]
 
-    def forget_accesses(self) -> None:
-        """Do not take from the recording's notes what its jobs do: run them."""
-        self._note = None
+    def forget_accesses(self, *, unproved_only: bool = False) -> None:
+        """Do not take from the recording's notes what its jobs do: run them.
+
+        Args:
+            unproved_only: only if that is not proved of each, but seen with the data that the recording has.
+        """
+        if unproved_only:
+            self._needs_proof = True
+        else:
+            self._note = None
 
     def sizes(self) -> Sizes:
         """Its sizes."""

@@ -78,6 +78,8 @@ def build(
     if job_count(actions) and not Columns(actions).is_op(Op.MAP_GPU_MEM).any():
         raise TraceError("it holds registers only, no GPU memory: it can be dumped and compared, not built")
     bind_program(program, parameters or {})
+    if parameters:
+        program.forget_accesses(unproved_only=True)
     keep(program, states or {}, open_slots)
     applied = []
     for item in PASSES.values():

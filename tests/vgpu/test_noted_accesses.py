@@ -64,6 +64,13 @@ def test_a_run_can_be_asked_for(raw: Trace, runs: list[str]) -> None:
     assert runs
 
 
+def test_other_parameters_are_tried_where_a_job_is_not_proved(raw: Trace, runs: list[str]) -> None:
+    slot = next(slot for slot in raw.slots if slot.kind == SlotKind.PARAMETER)
+    assert not all(entry["proved"] for entry in raw.notes[NOTE])
+    build(raw, parameters={slot.name: np.ones(slot.shape, np.float32)})
+    assert runs
+
+
 def test_the_note_is_what_a_run_shows(raw: Trace) -> None:
     """By page and byte, of the program that passes look at; what the code proves is said to be proved."""
     program = before_observation(raw)
