@@ -100,7 +100,7 @@ class AptRoot:
 
     Args:
         suite: Debian suite by name, for example "trixie".
-        arch: Debian architecture, for example "arm64".
+        arch: Debian architecture, for example "arm64"; "all" for sources alone: no index of packages is fetched.
         name: names the folder in the cache; roots with the same name share their downloads.
         purpose: what its packages are for; with it errors begin.
         assume: packages taken as present, with whatever they alone would pull in (a compiler library of which
@@ -131,9 +131,8 @@ class AptRoot:
             self._write_config(assume)
 
     def _write_config(self, assume: Iterable[str]) -> None:
-        text = (
-            f"Types: deb deb-src\nURIs: {self.uri}\nSuites: {self.suite}\nComponents: main\nSigned-By: {KEYRING}\n"
-        )
+        types = "deb-src" if self.arch == "all" else "deb deb-src"
+        text = f"Types: {types}\nURIs: {self.uri}\nSuites: {self.suite}\nComponents: main\nSigned-By: {KEYRING}\n"
         if self.stamp:
             text += "Check-Valid-Until: no\n"  # an index is valid for a week or so
         (self.folder / "mirror.sources").write_text(text, encoding="utf-8")

@@ -121,8 +121,10 @@ def test_on_ubuntu_only_a_private_configuration_names_debian(
     root = apt.AptRoot("bookworm", "all", "test", "BearSSL")
     uri = mirror or "http://deb.debian.org/debian"
     assert (root.folder / "mirror.sources").read_text() == (
-        f"Types: deb deb-src\nURIs: {uri}\nSuites: bookworm\nComponents: main\nSigned-By: {tmp_path}/keyring.gpg\n"
+        f"Types: deb-src\nURIs: {uri}\nSuites: bookworm\nComponents: main\nSigned-By: {tmp_path}/keyring.gpg\n"
     )
+    packages = apt.AptRoot("bookworm", "arm64", "test", "BearSSL")
+    assert (packages.folder / "mirror.sources").read_text().startswith(f"Types: deb deb-src\nURIs: {uri}\n")
     assert [path.name for path in (system / "sources.list.d").iterdir()] == ["ubuntu.sources"]
     fakes = tmp_path / "fakes"
     fakes.mkdir()
