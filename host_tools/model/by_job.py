@@ -3,8 +3,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,15 +33,18 @@ class Job:
     accesses: Accesses
     varies: bool
 
-    def commands(self) -> Iterable[tuple[int, NDArray[np.bool_]]]:
+    @cached_property
+    def commands(self) -> Sequence[tuple[int, NDArray[np.bool_]]]:
         """Frames, and bytes of them, that decide what the job does."""
         known: dict[int, NDArray[np.bool_] | None] = {}  # many pages have the same array
+        found = []
         for frame, flags in self.accesses.items():
             if id(flags) not in known:
-                found = flags & ACCESS_COMMAND != 0
-                known[id(flags)] = found if found.any() else None
-            if (mask := known[id(flags)]) is not None:
-                yield frame, mask
+                mask = flags & ACCESS_COMMAND != 0
+                known[id(flags)] = mask if mask.any() else None
+            if (decides := known[id(flags)]) is not None:
+                found.append((frame, decides))
+        return found
 
 
 class ByJob(Interpreter):
@@ -83,7 +87,9 @@ class ByJob(Interpreter):
 
 def then(before: Flags, flags: Flags) -> Flags:
     """Accesses of a page, and after them others: what was written is not read first any more."""
-    return before | np.where(before & ACCESS_WRITTEN, flags & ~np.uint8(ACCESS_READ_FIRST), flags)
+    was_written = before // np.uint8(ACCESS_WRITTEN) & np.uint8(1)  # several times as fast as np.where
+    found: Flags = before | flags & ~(was_written * np.uint8(ACCESS_READ_FIRST))
+    return found
 
 
 def joined(jobs: Sequence[Accesses]) -> Accesses:

@@ -48,7 +48,7 @@ class ChainMemory:
         found = chains(memory)
         self._jobs = jobs if len(jobs) == len(found) else ()
         self._changed: dict[int, Mask] = dict(given)  # bytes that have been given or written, of those in commands
-        self._commands = {frame for job in self._jobs for frame, _ in job.commands()}
+        self._commands = {frame for job in self._jobs for frame, _ in job.commands}
         self.searched: set[int] = set()
         self._use: dict[int, Span] = {}
         self._writes: set[int] = set()
@@ -100,7 +100,7 @@ class ChainMemory:
             return False
         return not any(
             (self._changed[frame] & mask).any()
-            for frame, mask in self._jobs[chain.index].commands()
+            for frame, mask in self._jobs[chain.index].commands
             if frame in self._changed
         )
 

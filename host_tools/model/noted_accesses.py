@@ -183,7 +183,7 @@ def _starts(memory: Memory) -> list[bytes | None] | None:
 def _identity(memory: Memory, job: Job, start: bytes, addresses: dict[int, int]) -> str:
     """A digest of what decides what a job does."""
     digest = hashlib.sha256(start)
-    for address, frame, mask in sorted((addresses[frame], frame, mask) for frame, mask in job.commands()):
+    for address, frame, mask in sorted((addresses[frame], frame, mask) for frame, mask in job.commands):
         page = memory.pages.get(frame)
         content = np.zeros(PAGE_BYTES, np.uint8) if page is None else page.content
         digest.update(address.to_bytes(8) + np.packbits(mask).tobytes() + content[mask].tobytes())

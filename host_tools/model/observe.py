@@ -120,7 +120,7 @@ class Watched:
         """Bytes that decide what the other jobs do: frame -> PAGE_BYTES booleans."""
         found: dict[int, Mask] = {}
         for job in self.jobs:
-            for frame, mask in () if job.varies else job.commands():
+            for frame, mask in () if job.varies else job.commands:
                 found[frame] = found.get(frame, False) | mask
         return found
 

@@ -89,7 +89,7 @@ def _other_code(trace: Trace) -> Trace:
     """A byte that decides what a proved job does is another one."""
     jobs = Noted(trace.notes[NOTE]).jobs(before_observation(trace).memory)
     assert jobs
-    frame, mask = next(iter(jobs[-1].commands()))
+    frame, mask = next(iter(jobs[-1].commands))
     at = frame * PAGE_BYTES + int(np.argmax(mask))
     columns = Columns(trace.actions)
     which = columns.is_op(Op.UPLOAD) & (columns.target <= at) & (columns.target + columns.bytes > at)
@@ -127,7 +127,7 @@ def _input_over_code(trace: Trace) -> Trace:
     jobs = Noted(trace.notes[NOTE]).jobs(memory)
     assert jobs
     pages = dict(zip(memory.mappings.frames.tolist(), memory.mappings.pages.tolist(), strict=True))
-    frame, mask = next(iter(jobs[-1].commands()))
+    frame, mask = next(iter(jobs[-1].commands))
     address = pages[frame] * PAGE_BYTES + int(np.argmax(mask)) // 4 * 4
     over = [replace(s, address=address) if s.kind == SlotKind.INPUT else s for s in trace.slots]
     return trace.with_(slots=over)
