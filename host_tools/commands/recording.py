@@ -157,7 +157,7 @@ def record_run(
     program: Path,
     args: tuple[str, ...],
 ) -> Outcome:
-    """Record any aarch64 program that uses the GPU, in a boot of Debian's kernel and Mesa.
+    """Record any aarch64 program that uses the GPU, on Debian's kernel and Mesa.
 
     It runs in its own folder, with every file given by --file and every argument that names a file here; what
     it prints is passed on to standard error. Its shared libraries come from the given files or from the guest's

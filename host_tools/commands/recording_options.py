@@ -35,7 +35,7 @@ TIMEOUT = click.option(
     default=BOOT_TIMEOUT_S,
     show_default=True,
     metavar="SECONDS",
-    help="Time limit of a boot.",
+    help="Time limit of a run of the guest.",
 )
 
 SNAPSHOT = click.option(

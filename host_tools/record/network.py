@@ -36,13 +36,13 @@ TOLERANCE = 1e-4
 # Measured on ncnn's benchmark networks: up to 2.6e-2, on this GPU as on a software one with the same shaders.
 INT8_TOLERANCE = 5e-2
 FP16_TOLERANCE = 1e-2  # activations keep 11 bits, the reference 24; measured: up to 2.5e-3
-BOOTS = 3  # the weights with one input, with another, and other weights with the first
+RUNS = 3  # the weights with one input, with another, and other weights with the first
 INPUT_SEEDS = (1, 2)
 
 
 @dataclass(frozen=True)
-class Boot:
-    """What a boot takes: its number (from 1), machine, folder for the capture, GPU, time limit in seconds."""
+class Machine:
+    """What a run takes: its number (from 1), machine, folder for the capture, GPU, time limit in seconds."""
 
     number: int
     root: RecordRoot
@@ -54,7 +54,7 @@ class Boot:
 
 @dataclass(frozen=True)
 class Network:
-    """What a boot runs: ncnn's files, weights for a boot that is not recorded, outputs (empty: all), options."""
+    """What a run has: ncnn's files, weights for a run that is not recorded, outputs (empty: all), options."""
 
     param: bytes
     weights: bytes
@@ -65,7 +65,7 @@ class Network:
 
 @dataclass(frozen=True)
 class Run:
-    """One boot: what makes a trace without slots of its capture, its inputs and what the guest computed."""
+    """One run: what makes a trace without slots of its capture, its inputs and what the guest computed."""
 
     trace: Callable[[], Trace]
     inputs: dict[str, Float32]
@@ -95,7 +95,7 @@ def record_network(
         fp16: the GPU keeps weights and activations in half precision; inputs and outputs are float32.
         tolerance: largest difference to ncnn's CPU result, relative to the largest value; None: TOLERANCE, or what
             int8 weights or `fp16` allow. The CPU computes in float32 what is not int8.
-        timeout: time limit of each boot, in seconds.
+        timeout: time limit of each run, in seconds.
         snapshot: of Debian's archive that the guest's packages are of; "" for the newest.
 
     Raises:
@@ -112,10 +112,10 @@ def record_network(
     with phase("compiling the virtual GPU"):
         plugin = qemu_plugin()
     with tempfile.TemporaryDirectory(prefix="gramophone-") as folder, ThreadPoolExecutor(2) as pool:
-        boots = [Boot(number, root, plugin, Path(folder), gpu, timeout) for number in range(1, BOOTS + 1)]
+        machines = [Machine(number, root, plugin, Path(folder), gpu, timeout) for number in range(1, RUNS + 1)]
         jobs = [
             pool.submit(_record, machine, Network(param, w, found.blank(), end.until, options), x, name)
-            for machine, (w, x) in zip(boots, plans(found, shapes), strict=True)
+            for machine, (w, x) in zip(machines, plans(found, shapes), strict=True)
         ]
         try:
             runs = [job.result() for job in jobs]
@@ -156,7 +156,7 @@ def _without(tensors: dict[str, Float32], names: set[str]) -> dict[str, Float32]
     return {name: tensor for name, tensor in tensors.items() if name not in names}
 
 
-def _record(machine: Boot, network: Network, inputs: dict[str, Float32], name: str) -> Run:
+def _record(machine: Machine, network: Network, inputs: dict[str, Float32], name: str) -> Run:
     root, gpu = machine.root, machine.gpu
     capture = machine.folder / f"{machine.number}.capture"
     zeros = {name: np.zeros_like(x) for name, x in inputs.items()}
@@ -173,7 +173,7 @@ def _record(machine: Boot, network: Network, inputs: dict[str, Float32], name: s
             plugin=machine.plugin,
             timeout=machine.timeout,
         )
-        with phase(f"run {machine.number} of {BOOTS}"):
+        with phase(f"run {machine.number} of {RUNS}"):
             arguments = {"capture": str(capture)}
             result = ncnn_result(boot(recorded, root, machine.plugin, arguments, timeout=machine.timeout).files)
     except ProgramError as error:
@@ -210,7 +210,7 @@ def random_inputs(shapes: Mapping[str, tuple[int, ...]], seed: int) -> dict[str,
 
 
 def plans(weights: ModelWeights, shapes: Mapping[str, tuple[int, ...]]) -> list[tuple[bytes, dict[str, Float32]]]:
-    """Weights and inputs of the BOOTS runs that together betray the slots."""
+    """Weights and inputs of the RUNS runs that together betray the slots."""
     first, second = (random_inputs(shapes, seed) for seed in INPUT_SEEDS)
     return [(weights.data, first), (weights.data, second), (weights.other(), first)]
 

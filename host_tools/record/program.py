@@ -80,7 +80,7 @@ def record_program(
     Args:
         program: to run.
         name: name of the trace.
-        timeout: time limit of a boot, in seconds.
+        timeout: time limit of a run, in seconds.
         snapshot: as for `record_network`.
 
     Returns:

@@ -21,7 +21,7 @@ from host_tools.support.messages import listening
 from trace_format.trace import Trace
 
 
-def test_the_time_limit_of_a_boot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_time_limit_of_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: dict[str, Any] = {}
 
     def record(*_: object, **options: Any) -> Trace:
@@ -56,7 +56,7 @@ def test_a_run_is_a_phase(
     monkeypatch.setattr(network, "qemu_version", lambda: "QEMU")
     monkeypatch.setattr(network, "convert", lambda *_, **__: Trace.read(RAW))
     root = cast(RecordRoot, SimpleNamespace(kernel_name="", driver_name="", versions={}, notes={}))
-    machine = network.Boot(2, root, tmp_path, tmp_path, "v3d42", 7.5)
+    machine = network.Machine(2, root, tmp_path, tmp_path, "v3d42", 7.5)
     with listening():
         weights = WEIGHTS.read_bytes()
         lenet = network.Network(PARAM.read_bytes(), weights, bytes(len(weights)), (), ())

@@ -20,7 +20,7 @@ from host_tools.passes.register_passes import mask_volatile_bits
 from host_tools.record.board.kit import KIT_VERSION, SPEC
 from host_tools.record.convert import convert
 from host_tools.record.ncnn_job import NcnnResult, ncnn_result
-from host_tools.record.network import BOOTS, INPUT_SEEDS, check_result, random_inputs, relative_difference
+from host_tools.record.network import INPUT_SEEDS, RUNS, check_result, random_inputs, relative_difference
 from host_tools.record.slots import Words, with_slots
 from host_tools.support.progress import phase
 from host_tools.support.version import TOOL
@@ -64,7 +64,7 @@ def board_trace(path: Path, name: str | None = None) -> Trace:
     files = _read(path)
     spec = _spec(path, files)
     with phase("reading the board's three runs"):
-        runs = [_run(path, files, number, name or spec.name, spec) for number in range(1, BOOTS + 1)]
+        runs = [_run(path, files, number, name or spec.name, spec) for number in range(1, RUNS + 1)]
     first, second, third = runs
     inputs = [random_inputs(spec.shapes, seed) for seed in INPUT_SEEDS]
     with phase("following inputs, outputs and parameters"):
