@@ -179,13 +179,16 @@ def boot(
             "stats": str(folder / "stats.json"),
             "archive": str(folder / "job"),
         }
-        ready = _ready(job, root, plugin_option(plugin, place), timeout)
+
+        def run() -> str:
+            ready = _ready(job, root, plugin_option(plugin, place), timeout)
+            return _run_job(ready, root, plugin_option(plugin, arguments), folder / "console", timeout)
+
         try:
-            stderr = _run_job(ready, root, plugin_option(plugin, arguments), folder / "console", timeout)
+            stderr = run()
         except saved_state.Damaged as damaged:
             saved_state.remove(damaged)
-            ready = _ready(job, root, plugin_option(plugin, place), timeout)
-            stderr = _run_job(ready, root, plugin_option(plugin, arguments), folder / "console", timeout)
+            stderr = run()
         counters = read_counters(folder / "stats.json")
         if counters["faults"]:
             raise RecordError(f"the GPU raised {counters['faults']} MMU faults")

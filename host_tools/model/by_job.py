@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -47,6 +47,15 @@ class Job:
         return found
 
 
+def commands_of(jobs: Iterable[Job]) -> dict[int, NDArray[np.bool_]]:
+    """Bytes that decide what some jobs do: frame -> PAGE_BYTES booleans."""
+    found: dict[int, NDArray[np.bool_]] = {}
+    for job in jobs:
+        for frame, mask in job.commands:
+            found[frame] = found.get(frame, False) | mask
+    return found
+
+
 class ByJob(Interpreter):
     """Cuts the access map where jobs start.
 
@@ -83,6 +92,12 @@ class ByJob(Interpreter):
             self.job += 1
         if not self.over:
             super()._step(row)
+
+
+def one_of(flags: Flags, kept: dict[bytes, Flags]) -> Flags:
+    """The array in place of those that are equal to it, read-only; `kept` has them by content."""
+    key = flags.tobytes()
+    return kept.setdefault(key, np.frombuffer(key, np.uint8))
 
 
 def then(before: Flags, flags: Flags) -> Flags:

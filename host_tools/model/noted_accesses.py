@@ -18,6 +18,7 @@ program has, the note is not of these jobs, and nothing is taken from it.
 
 from __future__ import annotations
 
+import functools
 import hashlib
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
@@ -29,7 +30,7 @@ from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 
 from host_tools.gpus.family import family_of
-from host_tools.model.by_job import Flags, Job
+from host_tools.model.by_job import Flags, Job, one_of
 from host_tools.model.job_starts import JobStarts
 from host_tools.model.mappings import Mappings
 from host_tools.model.memory import Memory
@@ -43,7 +44,6 @@ NOTE = "accesses"
 LETTERS = {"f": ACCESS_READ_FIRST, "r": ACCESS_READ, "w": ACCESS_WRITTEN, "c": ACCESS_COMMAND}
 _ID_BYTES = 8
 _MAX_AGAIN = 3  # as deep as accesses of a tensor are: columns, rows, channels
-_WHOLE: dict[int, Flags] = {}  # pages that are accessed alike all over, by flags: most are
 
 
 class Run(NamedTuple):
@@ -286,7 +286,7 @@ def _accesses(runs: Sequence[Run], frames: dict[int, int], kept: dict[bytes, Fla
             _mark(found, run, frames)
     except KeyError:
         return None
-    return {frame: _one(flags, kept) if flags.flags.writeable else flags for frame, flags in found.items()}
+    return {frame: one_of(flags, kept) if flags.flags.writeable else flags for frame, flags in found.items()}
 
 
 def _mark(found: dict[int, NDArray[np.uint8]], run: Run, frames: dict[int, int]) -> None:
@@ -318,11 +318,6 @@ def _mark_several(found: dict[int, NDArray[np.uint8]], run: Run, frames: dict[in
             found[frame] = pages[number]
 
 
-def _one(flags: Flags, kept: dict[bytes, Flags]) -> Flags:
-    key = flags.tobytes()
-    return kept.setdefault(key, np.frombuffer(key, np.uint8))
-
-
 def _page(found: dict[int, NDArray[np.uint8]], frame: int) -> NDArray[np.uint8]:
     """A page's flags, to be changed."""
     flags = found.get(frame)
@@ -331,9 +326,9 @@ def _page(found: dict[int, NDArray[np.uint8]], frame: int) -> NDArray[np.uint8]:
     return flags
 
 
+@functools.cache
 def _whole(flags: int) -> Flags:
-    if flags not in _WHOLE:
-        page = np.full(PAGE_BYTES, flags, np.uint8)
-        page.flags.writeable = False
-        _WHOLE[flags] = page
-    return _WHOLE[flags]
+    """A page that is accessed alike all over, as most are."""
+    page = np.full(PAGE_BYTES, flags, np.uint8)
+    page.flags.writeable = False
+    return page

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from host_tools.model.by_job import Accesses, ByJob, Flags, Job, joined
+from host_tools.model.by_job import Accesses, ByJob, Flags, Job, commands_of, joined, one_of
 from host_tools.model.frames import Mask
 from host_tools.support.pages import pieces
 from host_tools.vgpu.binding import ACCESS_COMMAND, ACCESS_READ_FIRST, ACCESS_WRITTEN
@@ -99,11 +99,11 @@ class Watched:
 
     Attributes:
         jobs: in the order in which they start; equal arrays are mostly one.
-        given: bytes that others than jobs may write: frame -> PAGE_BYTES booleans.
+        given: where others than jobs may write: frame, and part of it.
     """
 
     jobs: Sequence[Job]
-    given: Mapping[int, Mask]
+    given: Sequence[tuple[int, slice]]
 
     @cached_property
     def union(self) -> Accesses:
@@ -118,20 +118,14 @@ class Watched:
     @cached_property
     def commands(self) -> Mapping[int, Mask]:
         """Bytes that decide what the other jobs do: frame -> PAGE_BYTES booleans."""
-        found: dict[int, Mask] = {}
-        for job in self.jobs:
-            for frame, mask in () if job.varies else job.commands:
-                found[frame] = found.get(frame, False) | mask
-        return found
+        return commands_of(job for job in self.jobs if not job.varies)
 
     @property
     def changes_commands(self) -> bool:
         """Whether a job writes, or a slot holds, some of these."""
-        return any(
-            (self.union[frame] & ACCESS_WRITTEN)[mask].any()
-            or (frame in self.given and self.given[frame][mask].any())
-            for frame, mask in self.commands.items()
-        )
+        if any((self.union[frame] & ACCESS_WRITTEN)[mask].any() for frame, mask in self.commands.items()):
+            return True
+        return any(self.commands[frame][part].any() for frame, part in self.given if frame in self.commands)
 
 
 def observe(trace: Trace) -> Observation:
@@ -194,7 +188,7 @@ class _Watch(ByJob):
     def __init__(self, trace: Trace, last: int | None) -> None:
         super().__init__(trace, last)
         self.jobs: list[Job] = []
-        self.given: dict[int, Mask] = {}
+        self.given: list[tuple[int, slice]] = []
         self._kept: dict[bytes, Flags] = {}
 
     def _step(self, row: Action) -> None:
@@ -213,15 +207,11 @@ class _Watch(ByJob):
         """Somebody else than jobs may put anything into a slot, where it is mapped now."""
         for page, inside, _ in pieces(slot.address, slot.span):
             at = self.tables.translate(slot.address_space, page * PAGE_BYTES)
-            self.given.setdefault(at // PAGE_BYTES, np.zeros(PAGE_BYTES, np.bool_))[inside] = True
+            self.given.append((at // PAGE_BYTES, inside))
 
     def take(self, seen: Accesses) -> None:
         """What the latest job did."""
         if self.job >= 0 and not self.over:
             changes_itself = any((flags & _CHANGED == _CHANGED).any() for flags in seen.values())
-            same = {frame: self._one(flags) for frame, flags in seen.items()}
+            same = {frame: one_of(flags, self._kept) for frame, flags in seen.items()}
             self.jobs.append(Job(same, self.gpu.access_varies or changes_itself))
-
-    def _one(self, flags: Flags) -> Flags:
-        key = flags.tobytes()
-        return self._kept.setdefault(key, np.frombuffer(key, np.uint8))

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from host_tools.gpus.family import family_of
-from host_tools.model.by_job import Job
+from host_tools.model.by_job import Job, commands_of
 from host_tools.model.chain_memory import ChainMemory
 from host_tools.model.frames import Mask
 from host_tools.model.job_accesses import job_accesses, moved
@@ -24,7 +24,7 @@ from host_tools.model.noted_accesses import NOTE, Noted
 from host_tools.model.observe import Observation, Watched, observe
 from host_tools.model.packing import Packing
 from host_tools.model.remapping import one_frame_each
-from host_tools.model.slot_places import bytes_of, sharing_pages
+from host_tools.model.slot_places import bytes_of, parts_in
 from host_tools.support.sheet import give_back
 from trace_format.actions import Actions, Columns, Op
 from trace_format.profile import Profile
@@ -205,11 +205,11 @@ class Program:
             return None
         if self._noted_seen and self._noted_seen[0] is jobs and self._noted_seen[1] == self.slots:
             return self._noted_seen[2]
-        seen = Watched(jobs, {})
-        commands = Watched([Job(job.accesses, varies=False) for job in jobs], {}).commands
+        seen = Watched(jobs, [])
+        commands = commands_of(jobs)
         given = [*self._given, *(slot for slot in self.slots if slot.kind != SlotKind.OUTPUT)]
-        masks = bytes_of(self.memory, sharing_pages(self.memory, given, commands.keys()))
-        if seen.changes_commands or any((masks[f] & commands[f]).any() for f in masks.keys() & commands.keys()):
+        parts = parts_in(self.memory, commands.keys(), given)
+        if seen.changes_commands or any(commands[frame][part].any() for frame, part in parts):
             return None
         self._noted_seen = jobs, self.slots, Observation(seen.union, depends_on_data=False)
         return self._noted_seen[2]

@@ -56,12 +56,18 @@ def bytes_of(memory: Memory, slots: Iterable[Slot]) -> dict[int, Mask]:
     return dict(found)
 
 
-def sharing_pages(memory: Memory, slots: Iterable[Slot], frames: Collection[int]) -> Iterator[Slot]:
-    """Those of some slots from whose first to whose last page there is one of these frames."""
+def parts_in(memory: Memory, frames: Collection[int], slots: Iterable[Slot]) -> list[tuple[int, slice]]:
+    """Where slots lie in some frames: the frame, and bytes of it.
+
+    Raises:
+        SlotError: some of a slot that reaches into a frame is not mapped.
+    """
     keys = memory.mappings.keys[np.isin(memory.mappings.frames, list(frames))]
+    found = []
     for slot in slots:
         pages = pages_of(slot.address, slot.span)
         space = slot.address_space << SPACE_SHIFT
         first, after = np.searchsorted(keys, [space | pages.start, space | pages.stop])
-        if first < after:
-            yield slot
+        if first < after:  # most have weights, and none of these frames
+            found += [(page.frame, inside) for page, inside, _ in places(memory, slot) if page.frame in frames]
+    return found

@@ -13,13 +13,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from host_tools.machine.errors import RecordError
+from host_tools.model.by_job import commands_of
 from host_tools.model.description import describe_action
 from host_tools.model.frames import runs
 from host_tools.model.interpreter import interpreter
 from host_tools.model.memory import Conflict, Memory
 from host_tools.model.noted_accesses import NOTE, computing, noted
 from host_tools.model.observe import Observation, Watched, judged, watched
-from host_tools.model.slot_places import bytes_of
+from host_tools.model.slot_places import parts_in
 from host_tools.passes.pipeline import before_observation
 from host_tools.record.tensors import WORD, PairedMemory, Placement, find, joined, pairs_of, split_shape
 from trace_format.actions import ACTION_DTYPE, Action, Columns, Op, action
@@ -104,10 +105,11 @@ def _with_note(trace: Trace, memory: Memory, seen: Watched) -> Trace:
         return trace
     program = before_observation(trace)
     try:
-        given = bytes_of(program.memory, (slot for slot in trace.slots if slot.kind != SlotKind.OUTPUT))
+        given = (slot for slot in trace.slots if slot.kind != SlotKind.OUTPUT)
+        parts = parts_in(program.memory, commands_of(jobs).keys(), given)
     except Conflict:
         return trace
-    first = Watched(jobs, given)
+    first = Watched(jobs, parts)
     note = noted(program.memory, jobs, proved=not first.changes_commands)
     if note is None or judged(program.trace(), first).depends_on_data:
         return trace

@@ -240,5 +240,5 @@ def test_what_is_noted_of_a_recording_is_what_it_has(raw: Trace) -> None:
     jobs = computing(Memory.of(raw), observe.watched(raw).jobs)
     assert jobs is not None
     memory = before_observation(raw).memory
-    proved = not observe.Watched(jobs, {}).changes_commands
+    proved = not observe.Watched(jobs, []).changes_commands
     assert noted(memory, jobs, proved=proved) == raw.notes[NOTE]
