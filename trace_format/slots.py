@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from trace_format import packing
 from trace_format.errors import DuplicateSlotError, ReservedError, SectionError, SlotError
@@ -65,6 +66,10 @@ class Slot:
         steps = zip(self.shape, self.strides, strict=True)
         return sum((n - 1) * s for n, s in steps) + DTYPE_BYTES[self.dtype]
 
+    def element_addresses(self) -> NDArray[np.int64]:
+        """GPU address of each element, in the slot's shape."""
+        return offsets(self.shape, self.strides) + self.address
+
     @property
     def dense_bytes(self) -> int:
         """Size of its tensor as callers hold it: the elements in C order with nothing between them."""
@@ -74,6 +79,14 @@ class Slot:
     def numpy_dtype(self) -> np.dtype[Any]:
         """The element type for NumPy."""
         return np.dtype(self.dtype.name.lower()).newbyteorder("<")
+
+
+def offsets(shape: tuple[int, ...], strides: tuple[int, ...]) -> NDArray[np.int64]:
+    """Bytes from a tensor's first element to each, in its shape."""
+    found = np.zeros(shape, np.int64)
+    for axis, (size, stride) in enumerate(zip(shape, strides, strict=True)):
+        found += (np.arange(size) * stride).reshape([-1 if a == axis else 1 for a in range(len(shape))])
+    return found
 
 
 def packed(slot: Slot) -> bytes:

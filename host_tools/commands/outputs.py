@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from host_tools.record.network import relative_difference
+from host_tools.record.differences import relative_difference
 from host_tools.support.tensors import load, slot_of
 from trace_format.errors import GramophoneError, printable
 from trace_format.operators import BOX, counted

@@ -12,6 +12,7 @@ from host_tools.commands.facts import NAME, default_name
 from host_tools.commands.framework import FILE, GramophoneCommand, Outcome, Pair, SubGroup, UsageError, say
 from host_tools.commands.recording_models import record_onnx, record_pytorch
 from host_tools.commands.recording_options import (
+    CHECK,
     FP16,
     GPU,
     SHAPES,
@@ -65,6 +66,7 @@ record.add_command(record_pytorch)
 @GPU
 @FP16
 @TOLERANCE
+@CHECK
 @TIMEOUT
 @SNAPSHOT
 def record_ncnn(
@@ -79,10 +81,12 @@ def record_ncnn(
     tolerance: float | None,
     timeout: float,
     snapshot: str | None,
+    check: bool,
 ) -> Outcome:
     """Record one inference of an ncnn network: Debian's kernel and Mesa, PyPI's ncnn, all unmodified.
 
-    Inputs, outputs and parameters are found by recording three times with different data.
+    Inputs, outputs and parameters are found by recording three times with different data. Before the recording is
+    written, it is built, replayed with an input of its own, and compared with ncnn's CPU result.
     """
     stamp = timestamp(snapshot) if snapshot is not None else ""
     network = _network(param, weights, shapes, tolerance)
@@ -98,6 +102,7 @@ def record_ncnn(
             tolerance=tolerance,
             timeout=timeout,
             snapshot=stamp,
+            check=check,
         )
     except NetworkError as error:
         raise GramophoneError(f"{param}, {weights}: {error}") from error
@@ -139,6 +144,7 @@ def record_ncnn(
     multiple=True,
     help="File of float32 values that the program leaves, whose values become an output slot; repeatable.",
 )
+@CHECK
 @TIMEOUT
 @SNAPSHOT
 @click.argument("program", type=FILE)
@@ -154,6 +160,7 @@ def record_run(
     results: tuple[tuple[str, str], ...],
     timeout: float,
     snapshot: str | None,
+    check: bool,
     program: Path,
     args: tuple[str, ...],
 ) -> Outcome:
@@ -164,7 +171,8 @@ def record_run(
     packages.
 
     With --input it is recorded twice, with the files' values and with random ones; what differs in GPU memory are
-    the slots. Without, the recording has none: nothing is known of the program's tensors.
+    the slots; before it is written, a replay with the random values must leave what the program left of them.
+    Without, the recording has none: nothing is known of the program's tensors.
     """
     stamp = timestamp(snapshot) if snapshot is not None else ""
     check_output(output)
@@ -179,7 +187,7 @@ def record_run(
         raise UsageError("--input, --result, --env: a name is given twice")
     what = GuestProgram(program, args, files, dict(variables), packages, sources, dict(results))
     title = name or default_name(program.name)
-    run = record_program(what, name=title, gpu=gpu, timeout=timeout, snapshot=stamp)
+    run = record_program(what, name=title, gpu=gpu, timeout=timeout, snapshot=stamp, check=check)
     for line in run.output.splitlines():
         say(f"{program.name}: {line}")
     return written(run.trace, output, stamp)

@@ -12,6 +12,7 @@ import click
 from host_tools.commands.facts import NAME, default_name
 from host_tools.commands.framework import FILE, GramophoneCommand, Outcome, UsageError
 from host_tools.commands.recording_options import (
+    CHECK,
     FP16,
     GPU,
     SNAPSHOT,
@@ -34,7 +35,7 @@ MODEL_NAME = click.option("--name", type=NAME, help="Name of the trace; default:
 
 def _recording(command: Callable[..., Outcome]) -> Callable[..., Outcome]:
     """Give a command the options that say how it records."""
-    for option in (SNAPSHOT, TIMEOUT, TOLERANCE, FP16, GPU, MODEL_NAME, OUTPUT):
+    for option in (SNAPSHOT, TIMEOUT, CHECK, TOLERANCE, FP16, GPU, MODEL_NAME, OUTPUT):
         command = option(command)
     return command
 

@@ -16,7 +16,8 @@ from host_tools.commands.framework import Outcome, UsageError
 from host_tools.commands.streams import write
 from host_tools.machine.boot import BOOT_TIMEOUT_S
 from host_tools.machine.placements import PLACEMENTS
-from host_tools.record import network
+from host_tools.record.differences import FP16_TOLERANCE, INT8_TOLERANCE
+from host_tools.record.differences import TOLERANCE as FP32_TOLERANCE
 from host_tools.runners.replay import FULL
 from host_tools.support.gpu_folders import DEFAULT_GPU
 from trace_format import profile
@@ -46,10 +47,20 @@ TOLERANCE = click.option(
     "--tolerance",
     type=float,
     help="Largest difference to ncnn's CPU result, relative to the largest value; default: "
-    f"{network.TOLERANCE:g}; {network.FP16_TOLERANCE:g} with --fp16, {network.INT8_TOLERANCE:g} for int8 weights.",
+    f"{FP32_TOLERANCE:g}; {FP16_TOLERANCE:g} with --fp16, {INT8_TOLERANCE:g} for int8 weights.",
 )
 FP16 = click.option(
     "--fp16", is_flag=True, help="Keep weights and activations in half precision; compute in single precision."
+)
+
+
+CHECK = click.option(
+    "--no-check",
+    "check",
+    is_flag=True,
+    flag_value=False,
+    default=True,
+    help="Write the recording without a replay that is compared first; its notes say so.",
 )
 
 

@@ -16,7 +16,7 @@ from host_tools.commands.framework import FILE, GramophoneCommand, Outcome, Usag
 from host_tools.commands.outputs import Expected, Shown, compare, read_expected, read_labels, show
 from host_tools.commands.replaying import AWS_LC, BEARSSL, KEY, MIN_VERSION, device_key
 from host_tools.commands.streams import read
-from host_tools.record.network import TOLERANCE
+from host_tools.record.differences import TOLERANCE
 from host_tools.runners import LINUX, NORMAL_WORLDS, OPTEE, WITHOUT_OPTEE, run, runner_of
 from host_tools.runners.needs import open_trace, what_helps
 from host_tools.runners.replay import NONE, ReplayRequest, ReplayResult, Tensor

@@ -218,10 +218,7 @@ class Interpreter:
 
     def _elements(self, slot: Slot) -> NDArray[np.int64]:
         """Carve-out offset of every byte: a row for each element, in C order."""
-        offsets = np.zeros(slot.shape, np.int64)
-        for axis, (dim, stride) in enumerate(zip(slot.shape, slot.strides, strict=True)):
-            offsets += (np.arange(dim) * stride).reshape([-1 if i == axis else 1 for i in range(len(slot.shape))])
-        offsets += slot.address
+        offsets = slot.element_addresses()
         pages, inverse = np.unique(offsets >> 12, return_inverse=True)
         frames = np.array([self.tables.translate(slot.address_space, int(p) << 12) for p in pages], np.int64)
         first = frames[inverse].reshape(-1, 1) + (offsets & 0xFFF).reshape(-1, 1)

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from host_tools.model.noted_accesses import NOTE
 from host_tools.model.program import Program, Sizes
+from host_tools.model.slot_mappings import check_slots
 from host_tools.passes import PASSES, memory_passes
 from host_tools.passes.parameters import bind_program
 from host_tools.passes.state import keep
@@ -67,8 +68,8 @@ def build(
         progress: called after every pass.
 
     Raises:
-        GramophoneError: a name in `skip` is no pass, a parameter does not fit its slot, or the recording holds no
-            GPU memory.
+        GramophoneError: a name in `skip` is no pass, a parameter does not fit its slot, the recording holds no GPU
+            memory, or a slot is not mapped.
     """
     unknown = sorted(set(skip) - PASSES.keys())
     if unknown:
@@ -77,6 +78,7 @@ def build(
     actions = program.actions
     if job_count(actions) and not Columns(actions).is_op(Op.MAP_GPU_MEM).any():
         raise TraceError("it holds registers only, no GPU memory: it can be dumped and compared, not built")
+    check_slots(program.trace())
     bind_program(program, parameters or {})
     if parameters:
         program.forget_accesses(unproved_only=True)

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import hashlib
-import tempfile
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,7 +13,9 @@ import numpy as np
 
 from host_tools.machine.errors import RecordError
 from host_tools.record import ncnn_cpu, pnnx
-from host_tools.record.network import INPUT_SEEDS, TOLERANCE, random_inputs, record_network, relative_difference
+from host_tools.record.differences import TOLERANCE, relative_difference
+from host_tools.record.inputs import INPUT_SEEDS, random_inputs
+from host_tools.record.network import record_network
 from host_tools.record.pnnx import Converted, Shape, UnconvertedError
 from host_tools.record.preflight import NetworkError, preflight
 from host_tools.support.progress import phase
@@ -116,12 +117,9 @@ def _check_torchscript(path: Path) -> None:
 
 
 def _on_cpu(converted: Converted, inputs: Mapping[str, ncnn_cpu.Float32]) -> dict[str, ncnn_cpu.Float32]:
-    with tempfile.TemporaryDirectory(prefix="gramophone-") as name, phase("computing what was converted"):
-        param, weights = Path(name) / "net.param", Path(name) / "net.bin"
-        param.write_bytes(converted.param)
-        weights.write_bytes(converted.weights)
+    with phase("computing what was converted"):
         shaped = {blob: np.reshape(value, converted.shapes[blob]) for blob, value in inputs.items()}
-        return ncnn_cpu.run(param, weights, shaped)
+        return ncnn_cpu.run_files((converted.param, converted.weights), shaped)
 
 
 def _recorded(path: Path, converted: Converted, **how: Any) -> Trace:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """ncnn's own CPU back end on this machine: the reference that recordings and replays are compared with."""
 
+import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -42,6 +43,17 @@ def run(
     except ValueError as error:
         raise RecordError(f"{param}: {error}") from error
     return {name: _array(result) for name, result in zip(names, results, strict=True)}
+
+
+def run_files(
+    network: tuple[bytes, bytes], inputs: Mapping[str, Float32], outputs: Sequence[str] = ()
+) -> dict[str, Float32]:
+    """As `run`, of the content of ncnn's two files."""
+    with tempfile.TemporaryDirectory(prefix="gramophone-") as folder:
+        paths = Path(folder) / "net.param", Path(folder) / "net.bin"
+        for path, data in zip(paths, network, strict=True):
+            path.write_bytes(data)
+        return run(*paths, inputs, outputs)
 
 
 def _array(mat: Any) -> Float32:

@@ -8,7 +8,7 @@ import hashlib
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -16,8 +16,14 @@ import numpy as np
 from host_tools.machine.boot import BOOT_TIMEOUT_S, RAM_END, GuestJob, ProgramError, boot, qemu_version
 from host_tools.machine.errors import RecordError
 from host_tools.machine.root import RecordRoot, ready_root
+from host_tools.passes.pipeline import build
+from host_tools.record import ncnn_cpu
+from host_tools.record.checking import LEFT_OUT, UNCHECKED, check_replay
 from host_tools.record.convert import convert
 from host_tools.record.cpu_layers import CpuEnd
+from host_tools.record.differences import default_tolerance, relative_difference
+from host_tools.record.inputs import Tensors, held_out, telling_inputs
+from host_tools.record.layouts import of_ncnn
 from host_tools.record.model_weights import ModelWeights
 from host_tools.record.ncnn_job import Float32, NcnnResult, ncnn_job, ncnn_result
 from host_tools.record.operating import check_operators, with_operators
@@ -30,14 +36,7 @@ from host_tools.support.version import TOOL
 from host_tools.vgpu.build import qemu_plugin
 from trace_format.trace import Trace
 
-# Largest difference to ncnn's CPU result, relative to the largest value of the tensor.
-TOLERANCE = 1e-4
-# Where two back ends round an activation differently, it is a step of 1/127 apart, and what follows carries it on.
-# Measured on ncnn's benchmark networks: up to 2.6e-2, on this GPU as on a software one with the same shaders.
-INT8_TOLERANCE = 5e-2
-FP16_TOLERANCE = 1e-2  # activations keep 11 bits, the reference 24; measured: up to 2.5e-3
 RUNS = 3  # the weights with one input, with another, and other weights with the first
-INPUT_SEEDS = (1, 2)
 
 
 @dataclass(frozen=True)
@@ -84,6 +83,7 @@ def record_network(
     tolerance: float | None = None,
     timeout: float = BOOT_TIMEOUT_S,
     snapshot: str = "",
+    check: bool = True,
 ) -> Trace:
     """Record one inference of a network; layers at its end that ncnn computes on the CPU become operators.
 
@@ -97,25 +97,31 @@ def record_network(
             int8 weights or `fp16` allow. The CPU computes in float32 what is not int8.
         timeout: time limit of each run, in seconds.
         snapshot: of Debian's archive that the guest's packages are of; "" for the newest.
+        check: build and replay what was recorded with an input of its own, and compare with ncnn's CPU result.
 
     Raises:
-        NetworkError: ncnn cannot run it.
-        RecordError: no GPU job, a hang or fault, a result that differs from ncnn's CPU result, a job stream that
-            depends on the data, or tensors that cannot be found in memory.
+        NetworkError: ncnn cannot run it, or an output is the same for all inputs.
+        RecordError: no GPU job, a hang or fault, a result or a replay that differs from ncnn's CPU result, a job
+            stream that depends on the data, or tensors that cannot be found in memory.
     """
-    given = hashlib.sha256(weights).hexdigest()
     checked = preflight(param, weights, shapes, until)
     found, end = checked.weights, checked.end
     options = program_options(found, fp16)
     tolerance = default_tolerance(options) if tolerance is None else tolerance
+
+    def compute(inputs: Tensors) -> Tensors:
+        return ncnn_cpu.run_files((param, found.data), inputs, end.until)
+
+    inputs = telling_inputs(shapes, compute, set(end.until) - set(end.outputs))
     root = ready_root(snapshot)
     with phase("compiling the virtual GPU"):
         plugin = qemu_plugin()
+    network = Network(param, found.data, found.blank(), end.until, options)
     with tempfile.TemporaryDirectory(prefix="gramophone-") as folder, ThreadPoolExecutor(2) as pool:
         machines = [Machine(number, root, plugin, Path(folder), gpu, timeout) for number in range(1, RUNS + 1)]
         jobs = [
-            pool.submit(_record, machine, Network(param, w, found.blank(), end.until, options), x, name)
-            for machine, (w, x) in zip(machines, plans(found, shapes), strict=True)
+            pool.submit(_record, machine, replace(network, weights=w), x, name)
+            for machine, (w, x) in zip(machines, plans(found, inputs), strict=True)
         ]
         try:
             runs = [job.result() for job in jobs]
@@ -124,26 +130,37 @@ def record_network(
             raise
         for run in runs:
             check_result(run.result, tolerance)
-        first, second, third = runs
-        with phase("following inputs, outputs and parameters"):
-            trace = first.trace()
-            trace.notes["weights_sha256"] = given  # of the file, also where its weights are float16
-            if options:
-                trace.notes["precision"] = [option.removeprefix("--") for option in options]
-            fixed = _fixed(end, first, second)
-            trace = with_slots(
-                trace,
-                second.trace,
-                third.trace,
-                (first.inputs, second.inputs),
-                (_without(first.result.outputs, fixed), _without(second.result.outputs, fixed)),
-            )
-        if end.steps:
-            trace = with_operators(trace, end, {name: first.result.outputs[name] for name in fixed})
-            check_operators(
-                trace, end, (param, found.data), [(r.inputs, r.result.outputs) for r in (first, second)]
-            )
-        return trace
+        fixed = _fixed(end, *runs[:2])
+        trace = _with_slots(runs, fixed)
+    trace.notes["weights_sha256"] = hashlib.sha256(weights).hexdigest()  # of the file, also where it has float16
+    if options:
+        trace.notes["precision"] = [option.removeprefix("--") for option in options]
+    tested = [(run.inputs, run.result.outputs) for run in runs[:2]]
+    if check:
+        third, expected = held_out(shapes, compute)
+        tensors = check_replay(trace, third, _without(expected, fixed), tolerance, "ncnn's CPU result")
+        left = {name: tensor.reshape(expected[name].shape) for name, tensor in tensors.items()}
+        tested.append((third, expected | left))
+    else:
+        trace.notes[UNCHECKED] = LEFT_OUT
+    if end.steps:
+        trace = with_operators(trace, end, {name: runs[0].result.outputs[name] for name in fixed})
+        check_operators(build(trace) if check else trace, end, (param, found.data), tested)
+    return trace
+
+
+def _with_slots(runs: Sequence[Run], fixed: set[str]) -> Trace:
+    """The trace of the first run, with its slots; `fixed`: what is none."""
+    first, second, third = runs
+    with phase("following inputs, outputs and parameters"):
+        return with_slots(
+            first.trace(),
+            second.trace,
+            third.trace,
+            (first.inputs, second.inputs),
+            (_without(first.result.outputs, fixed), _without(second.result.outputs, fixed)),
+            of_ncnn,
+        )
 
 
 def _fixed(end: CpuEnd, first: Run, second: Run) -> set[str]:
@@ -203,28 +220,15 @@ def _without_traceback(output: str) -> str:
     return " | ".join(lines[-5:]) or "it said nothing"
 
 
-def random_inputs(shapes: Mapping[str, tuple[int, ...]], seed: int) -> dict[str, Float32]:
-    """Inputs of distinct values in (0, 1), which can be followed through memory."""
-    generator = np.random.default_rng(seed)
-    return {name: generator.random(shape, dtype=np.float32) for name, shape in shapes.items()}
-
-
-def plans(weights: ModelWeights, shapes: Mapping[str, tuple[int, ...]]) -> list[tuple[bytes, dict[str, Float32]]]:
+def plans(weights: ModelWeights, inputs: tuple[Tensors, Tensors]) -> list[tuple[bytes, Tensors]]:
     """Weights and inputs of the RUNS runs that together betray the slots."""
-    first, second = (random_inputs(shapes, seed) for seed in INPUT_SEEDS)
+    first, second = inputs
     return [(weights.data, first), (weights.data, second), (weights.other(), first)]
 
 
 def program_options(weights: ModelWeights, fp16: bool = False) -> tuple[str, ...]:
     """Options of the guest's program for a network."""
     return (*(("--int8",) if weights.int8 else ()), *(("--fp16",) if fp16 else ()))
-
-
-def default_tolerance(options: Sequence[str]) -> float:
-    """Largest difference to ncnn's CPU result that rounding explains."""
-    if "--int8" in options:
-        return INT8_TOLERANCE
-    return FP16_TOLERANCE if "--fp16" in options else TOLERANCE
 
 
 def check_result(result: NcnnResult, tolerance: float) -> None:
@@ -240,13 +244,3 @@ def check_result(result: NcnnResult, tolerance: float) -> None:
                 f"output {name} differs from ncnn's CPU result by {difference:.2e} of its largest value, "
                 f"tolerance {tolerance:.0e}"
             )
-
-
-def relative_difference(found: Float32, reference: Float32) -> float:
-    """Largest absolute difference over the largest absolute value of the reference."""
-    if found.shape != reference.shape:
-        return float("inf")
-    if not reference.size:
-        return 0.0
-    largest = float(np.max(np.abs(reference)))
-    return float(np.max(np.abs(found.astype(np.float64) - reference))) / (largest or 1.0)

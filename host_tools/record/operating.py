@@ -7,10 +7,8 @@ and in the carve-out; no job uses them.
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -233,19 +231,11 @@ def check_operators(
         with interpreter(trace) as run:
             given = {name: tensor.reshape(trace.slot(name).shape) for name, tensor in inputs.items()}
             found = boxes_found(trace, run.run(given))
-        expected = _by_ncnn(network, tensors, names)
+        expected = ncnn_cpu.run_files(network, tensors, names)
         differing = [name for name in names if not same(found[name], expected[name])]
         if not differing:
             return
     raise RecordError(f"output {differing[0]}: a trace's operator computes otherwise than ncnn's own layer")
-
-
-def _by_ncnn(network: tuple[bytes, bytes], tensors: Tensors, names: Sequence[str]) -> dict[str, Array]:
-    with tempfile.TemporaryDirectory(prefix="gramophone-") as folder:
-        param, weights = Path(folder) / "net.param", Path(folder) / "net.bin"
-        param.write_bytes(network[0])
-        weights.write_bytes(network[1])
-        return dict(ncnn_cpu.run(param, weights, tensors, names))
 
 
 def same(found: Array, expected: Array) -> bool:

@@ -21,7 +21,9 @@ from host_tools.machine.more_packages import with_packages
 from host_tools.machine.root import RecordRoot, ready_root
 from host_tools.model.memory import Conflict, Memory
 from host_tools.model.remapping import one_frame_each
+from host_tools.record.checking import LEFT_OUT, UNCHECKED, check_replay
 from host_tools.record.convert import convert
+from host_tools.record.layouts import in_order
 from host_tools.record.slots import with_slots
 from host_tools.support.progress import phase
 from host_tools.support.version import TOOL
@@ -73,7 +75,13 @@ class ProgramRun:
 
 
 def record_program(
-    program: GuestProgram, *, name: str, gpu: str, timeout: float = BOOT_TIMEOUT_S, snapshot: str = ""
+    program: GuestProgram,
+    *,
+    name: str,
+    gpu: str,
+    timeout: float = BOOT_TIMEOUT_S,
+    snapshot: str = "",
+    check: bool = True,
 ) -> ProgramRun:
     """Boot the stack, run an aarch64 program in it and record the GPU; with inputs twice, to find slots.
 
@@ -82,13 +90,15 @@ def record_program(
         name: name of the trace.
         timeout: time limit of a run, in seconds.
         snapshot: as for `record_network`.
+        check: with inputs, build and replay the first run's recording with the second's inputs.
 
     Returns:
         The run on the given data.
 
     Raises:
         RecordError: not an aarch64 ELF, a library is missing, the program failed, or no GPU job was submitted;
-            with inputs, as `with_slots`, or an input or result is no float32 array.
+            with inputs, as `with_slots`, a replay that leaves other results, or an input or result is no float32
+            array.
         TraceError: register accesses that cannot be replayed.
         OSError: a file cannot be read.
     """
@@ -121,7 +131,11 @@ def record_program(
     with phase("following inputs and results"):
         traces = [_one_layout(run.trace) for run in runs]
         results = first.results, runs[1].results
-        trace = with_slots(traces[0], lambda: traces[1], None, (plans[0], plans[1]), results)
+        trace = with_slots(traces[0], lambda: traces[1], None, (plans[0], plans[1]), results, in_order)
+    if not check:
+        trace.notes[UNCHECKED] = LEFT_OUT
+    elif results[1]:
+        check_replay(trace, plans[1], results[1], 0, "what the program left")
     return ProgramRun(trace, first.output, first.results)
 
 

@@ -7,7 +7,7 @@ What the GPU is made to do must be the same in all; memory may differ only where
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,13 +22,16 @@ from host_tools.model.noted_accesses import NOTE, computing, noted
 from host_tools.model.observe import Observation, Watched, judged, watched
 from host_tools.model.slot_places import parts_in
 from host_tools.passes.pipeline import before_observation
-from host_tools.record.tensors import WORD, PairedMemory, Placement, find, joined, pairs_of, split_shape
+from host_tools.record.layouts import WORD, Layout, Shape, in_order
+from host_tools.record.tensors import PairedMemory, Placement, RepeatedError, find, joined, pairs_of
+from host_tools.record.writers import Writers
 from trace_format.actions import ACTION_DTYPE, Action, Columns, Op, action
 from trace_format.schema import PAGE_BYTES, DType, SlotKind
 from trace_format.slots import Slot
 from trace_format.trace import Trace
 
 Tensors = Mapping[str, NDArray[np.float32]]
+Layouts = Callable[[Shape], Sequence[Layout]]  # those that a framework uses for a shape
 Words = dict[int, NDArray[np.uint32]]
 Needed = dict[int, list[tuple[int, int]]]  # GPU page -> runs of words in it
 MAX_PARAMETERS = 48  # parameter slots; more runs of weights than this are joined
@@ -69,6 +72,7 @@ def with_slots(
     other_weights: Callable[[], Trace] | None,
     inputs: tuple[Tensors, Tensors],
     outputs: tuple[Tensors, Tensors],
+    layouts: Layouts,
     finals: tuple[Words, Words] | None = None,
 ) -> Trace:
     """The first recording, with its slots.
@@ -78,6 +82,7 @@ def with_slots(
             one after the other.
         other_weights: recording with the first inputs and other weights; None: nothing is looked for as weights.
         inputs, outputs: the tensors of the two recordings by blob name, float32.
+        layouts: how whoever made them lays tensors out (record/layouts.py).
         finals: what the last jobs of the two left in memory; None: what they leave on the virtual GPU, which
             computes as the recorded one if that was virtual, too.
 
@@ -87,7 +92,8 @@ def with_slots(
     memory = Memory.of(first)
     seen = watched(first)
     needed = _needed(memory, judged(first, seen))
-    slots = _tensors(first, memory, needed, second(), inputs, outputs, finals)
+    writers = Writers(seen.jobs, memory.mappings)
+    slots = _tensors(first, memory, needed, second(), inputs, outputs, layouts, writers, finals)
     if other_weights is not None:
         slots += _parameters(first, memory, needed, other_weights())
     return _with_note(_add(first, slots), memory, seen)
@@ -123,6 +129,8 @@ def _tensors(
     second: Trace,
     inputs: tuple[Tensors, Tensors],
     outputs: tuple[Tensors, Tensors],
+    layouts: Layouts,
+    writers: Writers,
     finals: tuple[Words, Words] | None,
 ) -> list[Slot]:
     """Inputs and outputs, by a recording with other inputs."""
@@ -132,9 +140,10 @@ def _tensors(
     if _cpu_writes(memory) != _cpu_writes(memory2):
         raise RecordError("memory that the CPU changes between jobs depends on the inputs")
     paired = PairedMemory(_initial(memory, needed), _initial(memory2, needed))
-    slots = [_input(paired, name, inputs[0][name], inputs[1][name]) for name in inputs[0]]
+    slots = [_input(paired, name, inputs[0][name], inputs[1][name], layouts) for name in inputs[0]]
     _check_explained(paired, slots)
-    return slots + _outputs(finals or _replayed((first, second), (memory, memory2)), outputs)
+    finals = finals or _replayed((first, second), (memory, memory2))
+    return slots + _outputs(finals, outputs, layouts, writers)
 
 
 def _same_mappings(first: Memory, other: Memory, what: str) -> None:
@@ -168,8 +177,13 @@ def _initial(memory: Memory, needed: Needed) -> Words:
     return words
 
 
-def _input(paired: PairedMemory, name: str, first: NDArray[np.float32], second: NDArray[np.float32]) -> Slot:
-    places = find(paired, pairs_of(first, second))
+def _input(
+    paired: PairedMemory, name: str, first: NDArray[np.float32], second: NDArray[np.float32], layouts: Layouts
+) -> Slot:
+    try:
+        places = find(paired, pairs_of(first, second), layouts(first.shape))
+    except RepeatedError as error:
+        raise RecordError(f"input {name} cannot be followed through memory: {error}") from None
     if not places:
         raise RecordError(
             f"input {name} does not stand in GPU memory as it is given; does the program convert it?"
@@ -177,30 +191,24 @@ def _input(paired: PairedMemory, name: str, first: NDArray[np.float32], second: 
     if len(places) > 1:
         where = ", ".join(f"{p.address:#x}" for p in places)
         raise RecordError(f"jobs read input {name} in {len(places)} places: {where}")
-    return _slot(name, SlotKind.INPUT, first.shape, places[0])
+    return _slot(name, SlotKind.INPUT, places[0])
 
 
-def _slot(name: str, kind: SlotKind, shape: tuple[int, ...], place: Placement) -> Slot:
-    bound = kind != SlotKind.OUTPUT
-    parts = split_shape(shape, place.split)
-    return Slot(name, kind, DType.FLOAT32, parts, place.strides, place.address, bound=bound, split=place.split)
+def _slot(name: str, kind: SlotKind, place: Placement) -> Slot:
+    bound, layout = kind != SlotKind.OUTPUT, place.layout
+    return Slot(
+        name, kind, DType.FLOAT32, layout.shape, layout.strides, place.address, bound=bound, split=layout.split
+    )
 
 
 def _check_explained(paired: PairedMemory, slots: list[Slot]) -> None:
-    explained = np.concatenate([_addresses(slot) for slot in slots] or [np.zeros(0, np.int64)])
+    explained = np.concatenate([slot.element_addresses().reshape(-1) for slot in slots] or [np.zeros(0, np.int64)])
     rest = np.setdiff1d(paired.differing(), explained)
     if len(rest):
         raise RecordError(
             f"{len(rest)} words of memory that jobs read depend on the inputs but are not part of one; "
             f"the first is at GPU address {int(rest[0]):#x}"
         )
-
-
-def _addresses(slot: Slot) -> NDArray[np.int64]:
-    grid = np.full(slot.shape, slot.address, np.int64)
-    for axis, (size, stride) in enumerate(zip(slot.shape, slot.strides, strict=True)):
-        grid += (np.arange(size) * stride).reshape([-1 if a == axis else 1 for a in range(len(slot.shape))])
-    return grid.reshape(-1)
 
 
 def _replayed(traces: tuple[Trace, Trace], memories: tuple[Memory, Memory]) -> tuple[Words, Words]:
@@ -228,15 +236,20 @@ def _changed(trace: Trace, memory: Memory) -> Words:
         return {page: final.copy() for page, final in finals if not np.array_equal(final, _content(memory, page))}
 
 
-def _outputs(finals: tuple[Words, Words], outputs: tuple[Tensors, Tensors]) -> list[Slot]:
-    """Look in the memories for what the programs got."""
+def _outputs(
+    finals: tuple[Words, Words], outputs: tuple[Tensors, Tensors], layouts: Layouts, writers: Writers
+) -> list[Slot]:
+    """Look in the memories for what the programs got: of several copies, the one that was written last."""
     paired = PairedMemory(*finals)
     slots = []
     for name, tensor in outputs[0].items():
-        places = find(paired, pairs_of(tensor, outputs[1][name]))
+        try:
+            places = find(paired, pairs_of(tensor, outputs[1][name]), layouts(tensor.shape), writers.beginnings)
+        except RepeatedError as error:
+            raise RecordError(f"output {name} cannot be followed through memory: {error}") from None
         if not places:
             raise RecordError(f"a replay of the recording does not leave output {name} anywhere in GPU memory")
-        slots.append(_slot(name, SlotKind.OUTPUT, tensor.shape, places[0]))
+        slots.append(_slot(name, SlotKind.OUTPUT, max(places, key=lambda place: writers.last(place.addresses()))))
     return slots
 
 
@@ -252,7 +265,7 @@ def _parameters(first: Trace, memory: Memory, needed: Needed, other: Trace) -> l
         gap *= 4
         found = joined(found, gap)
     return [
-        _slot(f"param{i}", SlotKind.PARAMETER, ((last + WORD - begin) // WORD,), Placement(begin, (WORD,)))
+        _slot(f"param{i}", SlotKind.PARAMETER, Placement(begin, in_order(((last + WORD - begin) // WORD,))[0]))
         for i, (begin, last) in enumerate(found)
     ]
 

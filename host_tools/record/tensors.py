@@ -3,8 +3,8 @@
 
 The same program recorded with two different inputs leaves two memories. Wherever a tensor lies, each of its
 elements shows as the same pair (value in the first recording, value in the second), so the pairs betray the
-address and the strides of every copy. Nothing about the framework's layouts is assumed but that the address is
-an affine function of the indices, or becomes one when an axis is split: ncnn packs channels by four.
+address of every copy. Only layouts that the framework uses are looked for (record/layouts.py): in any strides,
+parts of several copies would do for one tensor.
 
 Only words that differ are looked up by their pair; a network's weights, which are most of memory, do not.
 """
@@ -12,31 +12,34 @@ Only words that differ are looked up by their pair; a network's weights, which a
 from __future__ import annotations
 
 import functools
-import itertools
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from trace_format.schema import MAX_RANK
+from host_tools.record.layouts import WORD, Layout
 
-WORD = 4
-PACK = 4  # elements that ncnn's GPU layers keep together (docs/developer-guide of ncnn: element packing)
 NOT_FOLLOWED = 1 << 32  # in place of a count
-MAX_COPIES = 64  # places looked at for one element; a value that stands in more is no anchor
+SAMPLES = 16  # elements that are compared first; then so many times as many, and so on
+CROWD = 256  # places that are compared whole; of more, those that are likely
+_AT_ONCE = 1 << 22  # words that are compared at once
+
+
+class RepeatedError(ValueError):
+    """A tensor's values repeat too often to say where it is."""
 
 
 @dataclass(frozen=True)
 class Placement:
-    """Where a tensor lies: GPU address of its first element and byte strides, one a dimension.
-
-    With `split`, that axis stands for two: its size divided by PACK, and PACK.
-    """
+    """Where a tensor lies: GPU address of its first element, and layout."""
 
     address: int
-    strides: tuple[int, ...]
-    split: int | None = None
+    layout: Layout
+
+    def addresses(self) -> NDArray[np.int64]:
+        """Of all elements, in C order."""
+        return self.address + self.layout.offsets()
 
 
 class PairedMemory:
@@ -55,8 +58,7 @@ class PairedMemory:
     def _index(self) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
         """Pairs that differ, sorted, and where each stands."""
         where = self.differing()
-        pairs = self.at(where)
-        assert pairs is not None
+        pairs, _ = self.at(where)
         order = np.argsort(pairs, kind="stable")
         return pairs[order], where[order]
 
@@ -73,22 +75,36 @@ class PairedMemory:
         found = np.searchsorted(pairs, wanted, side="right") - low
         return np.asarray(np.where(_differ(wanted), found, NOT_FOLLOWED), np.int64)
 
-    def at(self, addresses: NDArray[np.int64]) -> NDArray[np.uint64] | None:
-        """Pairs at these addresses; None when one of them is not in memory."""
-        run = np.searchsorted(self._starts, addresses, side="right") - 1
-        if not len(self._runs) or (run < 0).any() or (addresses >= self._ends[run]).any():
-            return None
+    def at(self, addresses: NDArray[np.int64]) -> tuple[NDArray[np.uint64], NDArray[np.bool_]]:
+        """Pairs at these addresses, and whether there are such words."""
+        found = np.zeros(len(addresses), np.uint64)
+        if not self._runs:
+            return found, np.zeros(len(addresses), np.bool_)
+        run = np.maximum(np.searchsorted(self._starts, addresses, side="right") - 1, 0)
         offset = addresses - self._starts[run]
-        if (offset % WORD).any():
-            return None
-        found = np.empty(len(addresses), np.uint64)
+        there = (offset >= 0) & (addresses < self._ends[run]) & (offset % WORD == 0)
         order = np.argsort(run, kind="stable")
         borders = np.flatnonzero(np.diff(run[order], prepend=-1))
-        for part in np.split(order, borders[1:]) if len(order) else []:
-            _, one, two = self._runs[int(run[part[0]])]
-            index = offset[part] // WORD
-            found[part] = one[index].astype(np.uint64) << np.uint64(32) | two[index]
-        return found
+        for part in np.split(order, borders[1:]):
+            part = part[there[part]]
+            if len(part):
+                _, one, two = self._runs[int(run[part[0]])]
+                index = offset[part] // WORD
+                found[part] = one[index].astype(np.uint64) << np.uint64(32) | two[index]
+        return found, there
+
+    def all_at(
+        self, bases: NDArray[np.int64], offsets: NDArray[np.int64], pairs: NDArray[np.uint64]
+    ) -> NDArray[np.int64]:
+        """The bases from which these pairs stand at these offsets."""
+        found = []
+        step = max(_AT_ONCE // len(offsets), 1)
+        for begin in range(0, len(bases), step):
+            part = bases[begin : begin + step]
+            seen, there = self.at((part[:, None] + offsets).reshape(-1))
+            same = (seen.reshape(len(part), -1) == pairs).all(axis=1) & there.reshape(len(part), -1).all(axis=1)
+            found.append(part[same])
+        return np.concatenate([np.zeros(0, np.int64), *found])
 
     def differing(self) -> NDArray[np.int64]:
         """Addresses of the words that differ between the two memories."""
@@ -130,86 +146,42 @@ def pairs_of(first: NDArray[np.float32], second: NDArray[np.float32]) -> NDArray
     return result
 
 
-def find(memory: PairedMemory, tensor: NDArray[np.uint64]) -> list[Placement]:
-    """All placements of a tensor (as pairs) in a memory; empty when it stands nowhere.
+def find(
+    memory: PairedMemory,
+    tensor: NDArray[np.uint64],
+    layouts: Sequence[Layout],
+    likely: Callable[[], NDArray[np.int64]] | None = None,
+) -> list[Placement]:
+    """All placements of a tensor (as pairs) in a memory, by address; empty when it stands nowhere.
 
-    An axis is split only where the tensor does not stand anywhere as it is.
+    Args:
+        memory: to look in.
+        tensor: of the shape that the layouts are of, but for an axis that they split.
+        layouts: those that the framework uses.
+        likely: makes the addresses, sorted, at which tensors may begin; only asked where values repeat often.
 
     Raises:
-        ValueError: the tensor has more than 6 dimensions or too few distinct values to be followed.
+        RepeatedError: no element differs between the two memories, or they repeat too often.
     """
-    if tensor.ndim > MAX_RANK:
-        raise ValueError(f"tensor has {tensor.ndim} dimensions, at most {MAX_RANK} are possible")
-    found = _find(memory, tensor)
-    for axis, size in enumerate(tensor.shape):
-        if not found and size % PACK == 0 and tensor.ndim < MAX_RANK:
-            parts = tensor.reshape(split_shape(tensor.shape, axis))
-            found = [replace(place, split=axis) for place in _find(memory, parts)]
-    return found
-
-
-def split_shape(shape: tuple[int, ...], axis: int | None) -> tuple[int, ...]:
-    """The shape with an axis as two, if one is given."""
-    return shape if axis is None else (*shape[:axis], shape[axis] // PACK, PACK, *shape[axis + 1 :])
-
-
-def _find(memory: PairedMemory, tensor: NDArray[np.uint64]) -> list[Placement]:
-    anchor = _anchor(memory, tensor)
-    if anchor is None:
-        return []
-    offsets = [np.arange(n) for n in tensor.shape]
+    pairs = tensor.reshape(-1)
+    counts = memory.counts(pairs)
+    anchor = int(np.argmin(counts))
+    if counts[anchor] == NOT_FOLLOWED:
+        raise RepeatedError("it is the same with both inputs")
     found = []
-    for strides in _strides(memory, tensor, anchor):
-        grid = sum(
-            (o * s).reshape([-1 if i == axis else 1 for i in range(tensor.ndim)])
-            for axis, (o, s) in enumerate(zip(offsets, strides, strict=True))
-        )
-        shift = sum(i * s for i, s in zip(anchor, strides, strict=True))
-        for place in memory.places(int(tensor[anchor])).tolist():
-            base = place - shift
-            seen = memory.at((grid + base).reshape(-1)) if base >= 0 else None
-            if seen is not None and np.array_equal(seen, tensor.reshape(-1)):
-                found.append(Placement(base, strides))
-    return sorted(set(found), key=lambda p: p.address)
-
-
-def _anchor(memory: PairedMemory, tensor: NDArray[np.uint64]) -> tuple[int, ...] | None:
-    """Index of an element that stands in few places, and whose next elements in every dimension do too."""
-    counts = memory.counts(tensor.reshape(-1)).reshape(tensor.shape)
-    if (counts == 0).any():
-        return None
-    total = counts.copy()
-    for axis, size in enumerate(tensor.shape):
-        if size > 1:
-            # An element's neighbour is the next one; the last one's is the one before it.
-            neighbour = np.minimum(np.arange(size) + 1, size - 1)
-            neighbour[-1] = size - 2
-            total += np.take(counts, neighbour, axis=axis)
-    best = np.unravel_index(int(np.argmin(total)), tensor.shape)
-    if total[best] > MAX_COPIES * (tensor.ndim + 1):
-        raise ValueError("the tensor's values repeat too often to be followed through memory")
-    return tuple(int(i) for i in best)
-
-
-def _strides(
-    memory: PairedMemory, tensor: NDArray[np.uint64], anchor: tuple[int, ...]
-) -> Iterator[tuple[int, ...]]:
-    """Combinations of strides that the anchor's neighbours allow; of a dimension of size 1, the inner size."""
-    options: list[list[int]] = []
-    origin = memory.places(int(tensor[anchor]))
-    for axis, size in enumerate(tensor.shape):
-        if size == 1:
-            options.append([0])
-            continue
-        step = 1 if anchor[axis] + 1 < size else -1
-        index = tuple(i + step if a == axis else i for a, i in enumerate(anchor))
-        places = memory.places(int(tensor[index]))
-        differences = {int(d) * step for d in (places[:, None] - origin[None, :]).reshape(-1)}
-        options.append(sorted(d for d in differences if d >= WORD))
-    for choice in itertools.product(*options):
-        strides = list(choice)
-        for axis in range(len(strides) - 1, -1, -1):
-            if strides[axis] == 0:
-                inner = [s * n for s, n in zip(strides[axis + 1 :], tensor.shape[axis + 1 :], strict=True)]
-                strides[axis] = max(inner, default=WORD)
-        yield tuple(strides)
+    for layout in layouts:
+        offsets = layout.offsets()
+        bases = memory.places(int(pairs[anchor])) - offsets[anchor]
+        # Spread over the tensor, whose neighbours may be alike; the same order in each run.
+        order = np.random.default_rng(0).permutation(len(pairs))
+        taken = min(SAMPLES, len(pairs))
+        while len(bases) and taken < len(pairs):
+            bases = memory.all_at(bases, offsets[order[:taken]], pairs[order[:taken]])
+            taken = min(taken * SAMPLES, len(pairs))
+        if len(bases) > CROWD and likely is not None:
+            bases = np.intersect1d(bases, likely())
+        if len(bases) > CROWD:
+            raise RepeatedError(f"its values fit {len(bases)} places: they repeat too often")
+        found += [Placement(base, layout) for base in memory.all_at(bases, offsets, pairs).tolist()]
+    found.sort(key=lambda place: place.address)
+    return found

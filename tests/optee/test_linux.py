@@ -22,8 +22,8 @@ from host_tools.demo.record import same_versions
 from host_tools.machine.boot import RAM_END, GuestJob, GuestResult, qemu_version
 from host_tools.machine.root import RecordRoot
 from host_tools.record.convert import convert
+from host_tools.record.differences import TOLERANCE, relative_difference
 from host_tools.record.ncnn_job import Float32, ncnn_job
-from host_tools.record.network import TOLERANCE, relative_difference
 from host_tools.record.shader_cache import with_shader_cache
 from host_tools.runners import libraries
 from host_tools.runners.optee import build, client, images

@@ -21,7 +21,7 @@ from host_tools.demo.digits import Digits
 from host_tools.demo.digits import load as load_digits
 from host_tools.demo.ncnn_model import classify
 from host_tools.passes.pipeline import KEEP_INPUTS, build
-from host_tools.record.network import TOLERANCE, relative_difference
+from host_tools.record.differences import TOLERANCE, relative_difference
 from host_tools.runners import firmware, libraries
 from host_tools.runners.replay import ReplayRequest
 from signing.keys import Algorithm, generate, private_pem

@@ -16,8 +16,9 @@ from host_tools.machine.errors import RecordError
 from host_tools.machine.root import RecordRoot
 from host_tools.machine.wheels import pnnx
 from host_tools.record import frontends, onnx_model
+from host_tools.record.differences import relative_difference
+from host_tools.record.inputs import random_inputs
 from host_tools.record.ncnn_cpu import Float32
-from host_tools.record.network import random_inputs, relative_difference
 from host_tools.runners.replay import ReplayRequest
 from signing.keys import Algorithm, generate
 from signing.sign import FileSigner, sign_trace

@@ -14,7 +14,7 @@ from host_tools.machine.apt import AptRoot
 from host_tools.machine.initramfs import LIBRARIES
 from host_tools.machine.root import ARCHITECTURE, PACKAGES, SUITE, RecordRoot
 from host_tools.passes.pipeline import build
-from host_tools.record.network import relative_difference
+from host_tools.record.differences import relative_difference
 from host_tools.record.program import other_values
 from host_tools.runners.replay import ReplayRequest
 from signing.keys import Algorithm, generate

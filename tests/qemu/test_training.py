@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from host_tools import runners
 from host_tools.machine.root import RecordRoot
 from host_tools.passes.pipeline import build
-from host_tools.record.network import relative_difference
+from host_tools.record.differences import relative_difference
 from host_tools.runners.replay import ReplayRequest, ReplayResult
 from signing.keys import Algorithm, generate
 from signing.sign import FileSigner, sign_trace

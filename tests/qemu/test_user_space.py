@@ -19,8 +19,8 @@ from host_tools.machine.elf import closure
 from host_tools.machine.initramfs import STDLIB
 from host_tools.machine.root import RecordRoot
 from host_tools.passes.pipeline import build as build_trace
+from host_tools.record.differences import TOLERANCE, relative_difference
 from host_tools.record.ncnn_job import Float32, ncnn_job
-from host_tools.record.network import TOLERANCE, relative_difference
 from host_tools.record.shader_cache import with_shader_cache
 from host_tools.runners import user_space
 from host_tools.runners.replay import ReplayRequest, RunnerError

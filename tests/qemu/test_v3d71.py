@@ -10,7 +10,7 @@ from host_tools.demo import PARAM, WEIGHTS
 from host_tools.demo.digits import load as load_digits
 from host_tools.demo.ncnn_model import classify
 from host_tools.passes.pipeline import build
-from host_tools.record.network import TOLERANCE, relative_difference
+from host_tools.record.differences import TOLERANCE, relative_difference
 from host_tools.runners.replay import ReplayRequest
 from signing.sign import sign_trace
 from tests.support.networks import COMMITTED

@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 
 from host_tools.demo import PARAM, WEIGHTS
 from host_tools.record import ncnn_cpu
+from host_tools.record.differences import INT8_TOLERANCE, default_tolerance, relative_difference
 from host_tools.record.model_weights import INT8_MAX, ModelWeights
-from host_tools.record.network import INT8_TOLERANCE, default_tolerance, program_options, relative_difference
+from host_tools.record.network import program_options
 from host_tools.record.preflight import NetworkError, preflight
 from tests.support.int8 import quantised
 

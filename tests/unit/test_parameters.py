@@ -197,4 +197,17 @@ def test_a_slot_that_is_not_mapped(kind: SlotKind, tmp_path: Path) -> None:
     raw.write_bytes(source(slot).build())
     result = CliRunner().invoke(main, ["build", str(raw), "-o", str(out)])
     assert (result.exit_code, result.stdout) == (2, "")
-    assert result.stderr == f"error: {raw}: slot far is not mapped at GPU address 0x900000\n"
+    when = "after job 0" if kind is SlotKind.OUTPUT else "before the first job"
+    what = f"slot far is not mapped at GPU address 0x900000: the whole slot, {when}; record it again"
+    assert result.stderr.startswith(f"error: {raw}: {what}")
+
+
+def test_a_part_of_a_slot_that_is_not_mapped(tmp_path: Path) -> None:
+    """A U-Net's second channel was 16 MB from the first."""
+    far = Slot("y", SlotKind.OUTPUT, DType.FLOAT32, (2, 3), (16 << 20, 4), BASE)
+    raw, out = tmp_path / "raw.gtr", tmp_path / "out.gtr"
+    raw.write_bytes(source(far).build())
+    result = CliRunner().invoke(main, ["build", str(raw), "-o", str(out)])
+    assert (result.exit_code, out.exists()) == (2, False)
+    where = f"{BASE + (16 << 20):#x}: 3 of its 6 elements, from [1, 0] on, after job 0; record it again"
+    assert f"slot y is not mapped at GPU address {where}" in result.stderr

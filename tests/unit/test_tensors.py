@@ -1,35 +1,38 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Following tensors through memory by differences: any affine layout is found, and nothing else."""
+"""Following tensors through memory by differences: a framework's layouts are found, and nothing else."""
 
 from __future__ import annotations
 
 import itertools
-import random
+import math
 import tracemalloc
 from collections.abc import Sequence
 
+import ncnn
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from host_tools.record.tensors import PairedMemory, Placement, find, joined, pairs_of
+from host_tools.record.layouts import in_order, of_ncnn
+from host_tools.record.tensors import PairedMemory, Placement, RepeatedError, find, joined, pairs_of
 
 Pair = tuple[NDArray[np.float32], NDArray[np.float32]]
+BASE = 0x1000
+SHAPES = st.lists(st.integers(1, 9), min_size=1, max_size=4).map(tuple)
 
 
 def _memory(size: int, placements: Sequence[tuple[Pair, Placement]], seed: int = 0) -> PairedMemory:
-    """Two noise memories of `size` words at GPU address 0x1000 with (tensor pair, placement) laid into them."""
+    """Two noise memories of `size` words at GPU address BASE with (tensor pair, placement) laid into them."""
     generator = np.random.default_rng(seed)
     noise = generator.integers(1 << 31, 1 << 32, size, np.uint32)
     memories = [noise.copy(), noise.copy()]
     for tensors, placement in placements:
+        where = (placement.addresses() - BASE) // 4
         for memory, tensor in zip(memories, tensors, strict=True):
-            for index in np.ndindex(tensor.shape):
-                at = placement.address + sum(i * s for i, s in zip(index, placement.strides, strict=True))
-                memory[(at - 0x1000) // 4] = np.float32(tensor[index]).view(np.uint32)
-    return PairedMemory({0x1000: memories[0]}, {0x1000: memories[1]})
+            memory[where] = np.ascontiguousarray(tensor, "<f4").view(np.uint32).reshape(-1)
+    return PairedMemory({BASE: memories[0]}, {BASE: memories[1]})
 
 
 def _tensors(shape: tuple[int, ...], seed: int = 1) -> Pair:
@@ -37,81 +40,107 @@ def _tensors(shape: tuple[int, ...], seed: int = 1) -> Pair:
     return generator.random(shape, np.float32), generator.random(shape, np.float32)
 
 
-@settings(max_examples=60, deadline=None)
-@given(
-    shape=st.lists(st.integers(1, 6), min_size=1, max_size=4).map(tuple),
-    order=st.randoms(use_true_random=False),
-    pad=st.integers(0, 3),
-    start=st.integers(0, 50),
-)
-def test_any_affine_layout_is_found(shape: tuple[int, ...], order: random.Random, pad: int, start: int) -> None:
-    axes = list(range(len(shape)))
-    order.shuffle(axes)
-    strides = [0] * len(shape)
-    step = 4
-    for axis in axes:
-        strides[axis] = step
-        step *= shape[axis] + pad
-    placement = Placement(0x1000 + 4 * start, tuple(strides))
+def _at(address: int, shape: tuple[int, ...]) -> Placement:
+    return Placement(address, of_ncnn(shape)[0])
+
+
+@given(shape=SHAPES)
+def test_the_layout_is_that_of_ncnn_itself(shape: tuple[int, ...]) -> None:
+    """Its Mat's own channel step, by the package."""
+    *inner, width = shape
+    sizes = {1: ("w",), 2: ("w", "h"), 3: ("w", "h", "c"), 4: ("w", "h", "d", "c")}[len(shape)]
+    mat = ncnn.Mat(**dict(zip(sizes, (width, *reversed(inner)), strict=True)))
+    layout = of_ncnn(shape)[0]
+    assert (layout.shape, layout.split) == (shape, None)
+    if len(shape) > 2:
+        assert layout.strides[0] == mat.cstep * 4
+    assert layout.strides[-1] == 4
+    assert layout.offsets().max() + 4 <= mat.total() * 4
+
+
+@settings(max_examples=60)
+@given(shape=SHAPES, start=st.integers(0, 50), number=st.integers(0, 1), file=st.booleans())
+def test_each_layout_is_found(shape: tuple[int, ...], start: int, number: int, file: bool) -> None:
+    layouts = in_order(shape) if file else of_ncnn(shape)
+    placement = Placement(BASE + 4 * start, layouts[min(number, len(layouts) - 1)])
     tensors = _tensors(shape)
-    found = find(_memory(start + step // 4 + 64, [(tensors, placement)]), pairs_of(*tensors))
+    size = start + int(placement.layout.offsets().max()) // 4 + 64
+    found = find(_memory(size, [(tensors, placement)]), pairs_of(*tensors), layouts)
     assert len(found) == 1
-    assert found[0].address == placement.address
-    for axis, size in enumerate(shape):
-        assert size == 1 or found[0].strides[axis] == strides[axis]
+    assert np.array_equal(found[0].addresses(), placement.addresses())
+    assert math.prod(found[0].layout.shape) == math.prod(shape)
 
 
-def test_two_copies_are_both_found() -> None:
-    tensors = _tensors((2, 3))
-    places = [Placement(0x1000, (12, 4)), Placement(0x1100, (32, 8))]
-    memory = _memory(256, [(tensors, p) for p in places])
-    assert find(memory, pairs_of(*tensors)) == places
+@given(shape=st.lists(st.integers(1, 5), max_size=3).map(tuple), seed=st.integers(0, 1000))
+def test_parts_of_two_copies_are_not_one_tensor(shape: tuple[int, ...], seed: int) -> None:
+    """As a U-Net's output was: one channel here, the next 16 MB away, each by itself as it should be."""
+    shape = (2, *shape)
+    tensors = _tensors(shape, seed)
+    first, last = _at(BASE + 16, shape), _at(BASE + 8192, shape)
+    damaged = [(place.addresses()[[-1, 0][number]] - BASE) // 4 for number, place in enumerate((first, last))]
+    whole = _memory(4096, [(tensors, place) for place in (first, last)])
+    assert find(whole, pairs_of(*tensors), of_ncnn(shape)) == [first, last]
+    pairs, _ = whole.at(BASE + 4 * np.arange(4096))
+    pairs[damaged] ^= np.uint64(1)
+    words = (pairs >> np.uint64(32)).astype(np.uint32), (pairs & np.uint64(0xFFFFFFFF)).astype(np.uint32)
+    torn = PairedMemory({BASE: words[0]}, {BASE: words[1]})
+    assert find(torn, pairs_of(*tensors), of_ncnn(shape)) == []
 
 
 def test_zeros_of_an_activation_do_not_hide_the_tensor() -> None:
     first, second = _tensors((4, 5, 6))
     tensors = np.maximum(first - 0.5, 0), np.maximum(second - 0.5, 0)
-    place = Placement(0x1040, (128, 24, 4))
+    place = _at(0x1040, (4, 5, 6))
     memory = _memory(256, [(tensors, place)])
-    assert place in find(memory, pairs_of(*tensors))
+    assert place in find(memory, pairs_of(*tensors), of_ncnn((4, 5, 6)))
+
+
+@pytest.mark.parametrize("share", [0.5, 0.01, 0.99])
+def test_a_mask_is_found(share: float) -> None:
+    """Four pairs in all: by the first words of each buffer, if nothing else tells."""
+    shape = (3, 40, 50)
+    first, second = _tensors(shape)
+    tensors = (first < share).astype(np.float32), (second < share).astype(np.float32)
+    places = [_at(0x2000, shape), _at(0x20000, shape)]
+    memory = _memory(1 << 16, [(tensors, place) for place in places])
+    assert find(memory, pairs_of(*tensors), of_ncnn(shape)) == places
+
+
+def test_a_tensor_of_one_pair_begins_where_a_buffer_does() -> None:
+    """All 0 with one input, all 1 with the other, among more of the same."""
+    tensors = np.zeros((1000,), np.float32), np.ones((1000,), np.float32)
+    around = np.zeros((4000,), np.float32), np.ones((4000,), np.float32)
+    memory = _memory(8192, [(around, _at(BASE + 64, (4000,)))])
+    with pytest.raises(RepeatedError, match=r"fit 30\d\d places"):
+        find(memory, pairs_of(*tensors), of_ncnn((1000,)))
+    starts = np.array([BASE, BASE + 64 + 4000])
+    assert find(memory, pairs_of(*tensors), of_ncnn((1000,)), lambda: starts) == [_at(int(starts[1]), (1000,))]
 
 
 def test_a_tensor_that_is_not_there_is_not_found() -> None:
     memory = _memory(256, [])
-    assert find(memory, pairs_of(*_tensors((3, 3)))) == []
+    assert find(memory, pairs_of(*_tensors((3, 3))), of_ncnn((3, 3))) == []
 
 
 def test_a_tensor_with_one_wrong_element_is_not_found() -> None:
     tensors = _tensors((3, 3))
-    place = Placement(0x1000, (12, 4))
-    memory = _memory(256, [(tensors, place)])
+    memory = _memory(256, [(tensors, _at(BASE, (3, 3)))])
     other = tensors[0].copy()
     other[2, 2] += 1
-    assert find(memory, pairs_of(other, tensors[1])) == []
+    assert find(memory, pairs_of(other, tensors[1]), of_ncnn((3, 3))) == []
 
 
 def test_constant_tensors_cannot_be_followed() -> None:
     tensors = np.zeros((64, 64), np.float32), np.zeros((64, 64), np.float32)
-    memory = _memory(8192, [(tensors, Placement(0x1000, (256, 4)))])
-    with pytest.raises(ValueError, match="repeat too often"):
-        find(memory, pairs_of(*tensors))
+    memory = _memory(8192, [(tensors, _at(BASE, (64, 64)))])
+    with pytest.raises(RepeatedError, match="the same with both inputs"):
+        find(memory, pairs_of(*tensors), of_ncnn((64, 64)))
 
 
 def test_differing_words() -> None:
     tensors = _tensors((2, 2))
-    memory = _memory(64, [(tensors, Placement(0x1008, (8, 4)))])
+    memory = _memory(64, [(tensors, _at(0x1008, (2, 2)))])
     assert memory.differing().tolist() == [0x1008, 0x100C, 0x1010, 0x1014]
-
-
-@pytest.mark.parametrize("axis", [0, 1])
-def test_a_tensor_packed_by_four_is_found(axis: int) -> None:
-    """As ncnn keeps channels: four of one pixel together."""
-    tensors = _tensors((8, 12, 3))
-    parts = (2, 4, 12, 3) if axis == 0 else (8, 3, 4, 3)
-    placed = [tensor.reshape(parts) for tensor in tensors]
-    strides = (640, 4, 48, 16) if axis == 0 else (160, 48, 4, 16)
-    memory = _memory(1024, [((placed[0], placed[1]), Placement(0x1010, strides))])
-    assert find(memory, pairs_of(*tensors)) == [Placement(0x1010, strides, split=axis)]
 
 
 def test_memory_that_does_not_differ_is_not_indexed() -> None:
@@ -127,7 +156,7 @@ def test_memory_that_does_not_differ_is_not_indexed() -> None:
     try:
         runs = [{page * 4096: words for page, words in memory.items()} for memory in (first, second)]
         paired = PairedMemory(*runs)
-        assert find(paired, pairs_of(*tensors)) == [Placement(7 * 4096, (400, 4))]
+        assert find(paired, pairs_of(*tensors), of_ncnn((3, 100))) == [_at(7 * 4096, (3, 100))]
         assert paired.stretches(64) == [(7 * 4096, 7 * 4096 + 299 * 4)]
         _, peak = tracemalloc.get_traced_memory()
     finally:

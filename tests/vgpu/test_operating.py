@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 from host_tools.machine.errors import RecordError
 from host_tools.passes.pipeline import build
 from host_tools.record.cpu_layers import cpu_end
+from host_tools.record.layouts import PACK
 from host_tools.record.ncnn_param import layers_of
 from host_tools.record.operating import check_operators, with_operators
-from host_tools.record.tensors import PACK, split_shape
 from host_tools.support.tensors import boxes_found
 from tests.support import replayer_samples as s
 from tests.support.operator_samples import on_core, on_host
@@ -41,7 +41,7 @@ def recording(tensors: dict[str, Array]) -> Trace:
     at = VA * PAGE
     for name, tensor in tensors.items():
         split = 0 if tensor.ndim == 3 and tensor.shape[0] % PACK == 0 else None
-        shape = split_shape(tensor.shape, split)
+        shape = tensor.shape if split is None else (tensor.shape[0] // PACK, PACK, *tensor.shape[1:])
         if split is None:
             strides = [4]
             for size in reversed(shape[1:]):

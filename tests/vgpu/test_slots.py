@@ -18,6 +18,7 @@ from host_tools.machine.errors import RecordError
 from host_tools.model.interpreter import interpreter
 from host_tools.model.memory import Memory
 from host_tools.passes import PASSES
+from host_tools.record.layouts import of_ncnn
 from host_tools.record.slots import same_stream, with_slots
 from trace_format.actions import Op
 from trace_format.schema import PAGE_BYTES, SlotKind
@@ -45,7 +46,7 @@ def slots_of(
 ) -> Trace:
     """The first recording with its slots, by the others."""
     first, second, other_weights = traces
-    return with_slots(first, lambda: second, lambda: other_weights, inputs, outputs)
+    return with_slots(first, lambda: second, lambda: other_weights, inputs, outputs, of_ncnn)
 
 
 def _with_memory(trace: Trace, address: int, values: ArrayLike) -> Trace:

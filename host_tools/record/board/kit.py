@@ -16,8 +16,10 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
+from host_tools.record.differences import default_tolerance
+from host_tools.record.inputs import recorded_inputs
 from host_tools.record.ncnn_job import GUEST_PROGRAM, input_files
-from host_tools.record.network import default_tolerance, plans, program_options
+from host_tools.record.network import plans, program_options
 from host_tools.record.preflight import NetworkError, preflight
 from host_tools.support import programs
 from host_tools.support.version import TOOL
@@ -90,7 +92,7 @@ def kit(
         "infer.py": GUEST_PROGRAM.read_bytes(),
         "net.param": param,
     }
-    for run, (values, inputs) in enumerate(plans(checked.weights, shapes), 1):
+    for run, (values, inputs) in enumerate(plans(checked.weights, recorded_inputs(shapes)), 1):
         data, words = input_files(inputs, str(run))
         files |= {f"{run}/net.bin": values, **data, f"{run}/inputs": " ".join([*options, *words]).encode() + b"\n"}
     return files

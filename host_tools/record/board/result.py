@@ -14,13 +14,15 @@ import numpy as np
 
 from host_tools.machine.boot import RAM_END
 from host_tools.machine.errors import RecordError
-from host_tools.model.interpreter import interpreter
 from host_tools.model.memory import Memory
 from host_tools.passes.register_passes import mask_volatile_bits
 from host_tools.record.board.kit import KIT_VERSION, SPEC
+from host_tools.record.checking import check_replay
 from host_tools.record.convert import convert
+from host_tools.record.inputs import recorded_inputs
+from host_tools.record.layouts import of_ncnn
 from host_tools.record.ncnn_job import NcnnResult, ncnn_result
-from host_tools.record.network import INPUT_SEEDS, RUNS, check_result, random_inputs, relative_difference
+from host_tools.record.network import RUNS, check_result
 from host_tools.record.slots import Words, with_slots
 from host_tools.support.progress import phase
 from host_tools.support.version import TOOL
@@ -66,17 +68,19 @@ def board_trace(path: Path, name: str | None = None) -> Trace:
     with phase("reading the board's three runs"):
         runs = [_run(path, files, number, name or spec.name, spec) for number in range(1, RUNS + 1)]
     first, second, third = runs
-    inputs = [random_inputs(spec.shapes, seed) for seed in INPUT_SEEDS]
+    inputs = recorded_inputs(spec.shapes)
     with phase("following inputs, outputs and parameters"):
         trace = with_slots(
             first.trace,
             lambda: second.trace,
             lambda: third.trace,
-            (inputs[0], inputs[1]),
+            inputs,
             (first.result.outputs, second.result.outputs),
+            of_ncnn,
             finals=(first.final, second.final),
         )
-    _check_replay(trace, first.result, spec.tolerance)
+    # The board did nothing that the recording lacks, if the virtual GPU makes the same of what the board got.
+    check_replay(trace, inputs[1], second.result.outputs, spec.tolerance, "what the board computed")
     return trace
 
 
@@ -168,16 +172,3 @@ def _final(data: bytes, memory: Memory) -> Words:
     left = dict(zip(pages["va"].tolist(), pages["content"], strict=True))
     zeros = np.zeros(PAGE_BYTES // 4, np.uint32)
     return {at: left.get(at, zeros) for at in (page * PAGE_BYTES for (_, page), _ in memory.mappings.items())}
-
-
-def _check_replay(trace: Trace, result: NcnnResult, tolerance: float) -> None:
-    """The virtual GPU gets what the board got: the board did nothing that the recording lacks."""
-    with interpreter(trace) as run:
-        found = run.run()
-    for blob, expected in result.outputs.items():
-        difference = relative_difference(np.asarray(found[blob], np.float32), expected)
-        if not difference <= tolerance:
-            raise RecordError(
-                f"output {blob}: a replay on the virtual GPU differs from what the board computed by "
-                f"{difference:.2e} of its largest value, tolerance {tolerance:.0e}"
-            )

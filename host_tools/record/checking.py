@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""What was recorded is believed once it has been built and replayed with data that no slot was found with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from host_tools.gpus.page_tables import DivergenceError
+from host_tools.machine.errors import RecordError
+from host_tools.model.interpreter import interpreter
+from host_tools.passes.pipeline import build
+from host_tools.record.differences import relative_difference, worst_element
+from host_tools.support.progress import phase
+from host_tools.vgpu.binding import VgpuError
+from trace_format.errors import GramophoneError
+from trace_format.slots import Slot
+from trace_format.trace import Trace
+
+Tensors = Mapping[str, NDArray[np.float32]]
+UNCHECKED = "check"  # in the notes of a recording that was written without the check
+LEFT_OUT = "left out"
+
+
+def check_replay(
+    trace: Trace, inputs: Tensors, expected: Tensors, tolerance: float, whose: str
+) -> dict[str, NDArray[Any]]:
+    """Build a recording, replay it through its slots on the virtual GPU, and compare.
+
+    Args:
+        trace: a raw recording with its slots.
+        inputs: not those of the recording.
+        expected: some of the outputs.
+        tolerance: as `relative_difference`.
+        whose: what `expected` is, for the error's text.
+
+    Returns:
+        All outputs, of the shape that users know.
+
+    Raises:
+        RecordError: it cannot be built or replayed, or an output differs; names the slot, the element, where in
+            GPU memory it is, and by how much it differs.
+    """
+    with phase("checking a replay with another input"):
+        try:
+            built = build(trace)
+            given = {name: tensor.reshape(trace.slot(name).shape) for name, tensor in inputs.items()}
+            with interpreter(built) as run:
+                replayed = run.run(given)
+        except (DivergenceError, VgpuError, GramophoneError) as error:
+            raise RecordError(f"what was recorded cannot be replayed: {error}") from error
+    found = {name: tensor.reshape(trace.slot(name).tensor_shape) for name, tensor in replayed.items()}
+    for name, tensor in expected.items():
+        difference = relative_difference(found[name].reshape(tensor.shape), tensor)
+        if not difference <= tolerance:
+            raise RecordError(_differs(trace.slot(name), found[name], tensor, difference, whose, tolerance))
+    return found
+
+
+def _differs(
+    slot: Slot,
+    found: NDArray[Any],
+    expected: NDArray[np.float32],
+    difference: float,
+    whose: str,
+    tolerance: float,
+) -> str:
+    element = worst_element(found.reshape(expected.shape), expected)
+    number = int(np.ravel_multi_index(element, expected.shape))
+    address = int(slot.element_addresses().reshape(-1)[number])
+    return (
+        f"output {slot.name}: a replay with another input differs from {whose} by {difference:.2e} of its largest "
+        f"value, tolerance {tolerance:.0e}: element {list(element)}, at GPU address {address:#x}, is "
+        f"{found.reshape(-1)[number]:.7g} and should be {expected[element]:.7g}; nothing was written, for the "
+        f"recording computes something else"
+    )

@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""The inputs that a network is recorded with: two that betray where its tensors are, a third that checks it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from host_tools.record.differences import TOLERANCE, relative_difference
+from host_tools.record.preflight import NetworkError
+from trace_format.errors import listed
+
+Float32 = NDArray[np.float32]
+Tensors = dict[str, Float32]
+Shapes = Mapping[str, tuple[int, ...]]
+Compute = Callable[[Tensors], Tensors]  # what a framework makes of inputs, on the CPU
+INPUT_SEEDS = (1, 2)
+CHECK_SEED = 3
+MORE_SEEDS = (4, 5, 6, 7)  # tried where the second input gives the same outputs as the first
+WIDTHS = (1.0, 4.0, 16.0)  # standard deviations of inputs with both signs that are tried then
+
+
+def random_inputs(shapes: Mapping[str, tuple[int, ...]], seed: int) -> dict[str, Float32]:
+    """Inputs of distinct values in (0, 1), which can be followed through memory."""
+    generator = np.random.default_rng(seed)
+    return {name: generator.random(shape, dtype=np.float32) for name, shape in shapes.items()}
+
+
+def recorded_inputs(shapes: Shapes) -> tuple[Tensors, Tensors]:
+    """The two inputs of a recording, if nothing speaks against them."""
+    first, second = (random_inputs(shapes, seed) for seed in INPUT_SEEDS)
+    return first, second
+
+
+def telling_inputs(shapes: Shapes, compute: Compute, constant: Collection[str] = ()) -> tuple[Tensors, Tensors]:
+    """Two inputs that give other outputs, so that these can be told from what does not depend on inputs.
+
+    Args:
+        shapes: of the inputs.
+        compute: the network.
+        constant: outputs that may be the same.
+
+    Raises:
+        NetworkError: names the outputs that are the same for all inputs that were tried.
+    """
+    first = random_inputs(shapes, INPUT_SEEDS[0])
+    expected = compute(first)
+    names = [name for name in expected if name not in constant]
+    best, least, tried = first, 0.0, 1
+    same: set[str] = set(names)
+    for second in _candidates(shapes):
+        found = compute(second)
+        differences = {name: _difference(found[name], expected[name]) for name in names}
+        if min(differences.values(), default=1.0) > TOLERANCE:
+            return first, second
+        same &= {name for name, difference in differences.items() if not difference}
+        if (smallest := min(differences.values())) > least:
+            best, least = second, smallest
+        tried += 1
+    if least:
+        return first, best
+    raise NetworkError(
+        f"output {listed(sorted(same) or names)}: the same for all {tried} random inputs that were tried, so that "
+        f"nothing shows where it lies in memory; record the network without it"
+    )
+
+
+def _candidates(shapes: Shapes) -> Iterator[Tensors]:
+    """For the second input."""
+    for seed in (INPUT_SEEDS[1], *MORE_SEEDS):
+        yield random_inputs(shapes, seed)
+    for width in WIDTHS:
+        for seed in MORE_SEEDS:
+            yield normal_inputs(shapes, seed, width)
+
+
+def _difference(found: Float32, expected: Float32) -> float:
+    difference = relative_difference(found, expected)
+    return difference if np.isfinite(difference) else 0.0  # not of numbers, or of a shape that depends on data
+
+
+def normal_inputs(shapes: Shapes, seed: int, width: float = 1.0) -> Tensors:
+    """Inputs of both signs, with this standard deviation."""
+    generator = np.random.default_rng(seed)
+    return {name: generator.normal(0, width, shape).astype(np.float32) for name, shape in shapes.items()}
+
+
+def held_out(shapes: Shapes, compute: Compute) -> tuple[Tensors, Tensors]:
+    """An input that no slot was found with, of another distribution, and what the network makes of it.
+
+    Where that is not finite (a logarithm, a root), one of the recording's distribution.
+    """
+    inputs = normal_inputs(shapes, CHECK_SEED)
+    expected = compute(inputs)
+    if all(np.isfinite(tensor).all() for tensor in expected.values()):
+        return inputs, expected
+    inputs = random_inputs(shapes, CHECK_SEED)
+    return inputs, compute(inputs)
