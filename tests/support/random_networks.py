@@ -50,7 +50,16 @@ ACTIVATIONS = {
     "UnaryOp": ("0=1", "0=4"),  # negative, square
     "BinaryOp": ("0=0 1=1 2=0.75", "0=2 1=1 2=-1.5", "0=4 1=1 2=0.1"),  # with a number: add, multiply, maximum
 }
-FUSED = ("", " 9=1", " 9=2 -23310=1,1.0e-01", " 9=3 -23310=2,0.0,6.0", " 9=4")  # a convolution's own activation
+# Kernel, stride, dilation, and the layer's own activation. Each makes shaders of its own, which the guest compiles
+# for seconds: sizes, channels, branches and weights vary freely instead.
+CONVOLUTIONS = (
+    (1, 1, 1, ""),
+    (3, 1, 1, " 9=1"),
+    (3, 2, 1, " 9=2 -23310=1,1.0e-01"),
+    (3, 1, 2, " 9=4"),
+    (5, 1, 1, ""),
+)
+DEPTHWISE = ((3, 1, 1, ""), (3, 2, 1, " 9=3 -23310=2,0.0,6.0"))
 
 
 @dataclass(frozen=True)
@@ -124,11 +133,10 @@ class _Network:
 
     def convolution(self, blob: Blob) -> Blob:
         channels, height, width = blob.shape
-        kernel, stride, dilation = self.pick(1, 1, 3, 3, 5), self.pick(1, 1, 1, 2), 1
-        if kernel == 3 and self.pick(0, 0, 0, 1):
-            dilation = 2
-        pad, act = (kernel // 2) * dilation, FUSED[self.random.integers(len(FUSED))]
         depthwise = channels > 1 and self.pick(0, 0, 1)
+        kinds = DEPTHWISE if depthwise else CONVOLUTIONS
+        kernel, stride, dilation, act = kinds[self.random.integers(len(kinds))]
+        pad = (kernel // 2) * dilation
         out = channels if depthwise else self.pick(1, 2, 3, 5, 8, 12, 16)
         fan_in = kernel * kernel * (1 if depthwise else channels)
         shape = (out, (height - 1) // stride + 1, (width - 1) // stride + 1)
@@ -212,8 +220,8 @@ class _Network:
 
     def dense(self, blob: Blob) -> Blob:
         inputs, outputs = int(np.prod(blob.shape)), self.pick(1, 3, 10, 16, 33)
-        act = FUSED[self.random.integers(len(FUSED))]
-        found = self.layer("InnerProduct", [blob], (outputs,), f"0={outputs} 1=1 2={inputs * outputs}{act}")
+        act = self.pick(0, 1)
+        found = self.layer("InnerProduct", [blob], (outputs,), f"0={outputs} 1=1 2={inputs * outputs} 9={act}")
         self.values(inputs * outputs, (2 / inputs) ** 0.5)
         self.values(outputs, 0.1, tagged=False)
         return found

@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""A recording whose slots lie is found by a replay with another input, before it is written."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from host_tools.demo import PARAM, RAW, WEIGHTS
+from host_tools.machine.errors import RecordError
+from host_tools.record import ncnn_cpu
+from host_tools.record.checking import check_replay
+from host_tools.record.differences import TOLERANCE
+from host_tools.record.inputs import Tensors, held_out
+from trace_format.trace import Trace
+
+SHAPES = {"data": (1, 28, 28)}
+WHOSE = "ncnn's CPU result"
+
+
+def compute(inputs: Tensors) -> Tensors:
+    return ncnn_cpu.run(PARAM, WEIGHTS, inputs)
+
+
+@pytest.fixture(scope="module")
+def third() -> tuple[Tensors, Tensors]:
+    return held_out(SHAPES, compute)
+
+
+def moved(name: str, by: int) -> Trace:
+    """LeNet's recording with a slot that many bytes away from its tensor."""
+    raw = Trace.read(RAW)
+    slots = [replace(slot, address=slot.address + by * (slot.name == name)) for slot in raw.slots]
+    return raw.with_(slots=slots)
+
+
+def test_the_demo_recording(third: tuple[Tensors, Tensors]) -> None:
+    found = check_replay(Trace.read(RAW), *third, TOLERANCE, WHOSE)
+    np.testing.assert_allclose(found["prob"], third[1]["prob"], atol=TOLERANCE)
+
+
+@pytest.mark.parametrize(("name", "by"), [("prob", 4), ("prob", 64), ("data", 4), ("data", 112)])
+def test_a_slot_that_lies(name: str, by: int, third: tuple[Tensors, Tensors]) -> None:
+    wrong = moved(name, by)
+    with pytest.raises(RecordError) as error:
+        check_replay(wrong, *third, TOLERANCE, WHOSE)
+    text = str(error.value)
+    assert text.startswith(f"output prob: a replay with another input differs from {WHOSE} by ")
+    slot, expected = wrong.slot("prob"), third[1]["prob"]
+    number = int(text.partition("element [")[2].partition("]")[0])
+    assert f"at GPU address {slot.address + 4 * number:#x}, is " in text
+    assert f"should be {expected[number]:.7g}" in text
+
+
+def test_a_slot_that_is_not_mapped(third: tuple[Tensors, Tensors]) -> None:
+    with pytest.raises(
+        RecordError, match=r"cannot be replayed: slot prob is not mapped at GPU address .* job 13;"
+    ):
+        check_replay(moved("prob", 16 << 20), *third, TOLERANCE, WHOSE)
+
+
+def test_parameters_are_not_touched(third: tuple[Tensors, Tensors]) -> None:
+    raw = Trace.read(RAW)
+    before = raw.build(compress=False)
+    check_replay(raw, *third, TOLERANCE, WHOSE)
+    assert raw.build(compress=False) == before
