@@ -19,7 +19,7 @@ Compute = Callable[[Tensors], Tensors]  # what a framework makes of inputs, on t
 INPUT_SEEDS = (1, 2)
 CHECK_SEED = 3
 MORE_SEEDS = (4, 5, 6, 7)  # tried where the second input gives the same outputs as the first
-WIDTHS = (1.0, 4.0, 16.0)  # standard deviations of inputs with both signs that are tried then
+WIDTHS = (1.0, 4.0, 16.0)  # standard deviations of inputs with both signs
 
 
 def random_inputs(shapes: Mapping[str, tuple[int, ...]], seed: int) -> dict[str, Float32]:
@@ -68,10 +68,11 @@ def telling_inputs(shapes: Shapes, compute: Compute, constant: Collection[str] =
 
 
 def _candidates(shapes: Shapes) -> Iterator[Tensors]:
-    """For the second input."""
+    """For the second input: with both signs first, for what is positive may be alike before and after a layer."""
+    yield normal_inputs(shapes, INPUT_SEEDS[1])
     for seed in (INPUT_SEEDS[1], *MORE_SEEDS):
         yield random_inputs(shapes, seed)
-    for width in WIDTHS:
+    for width in WIDTHS[1:]:
         for seed in MORE_SEEDS:
             yield normal_inputs(shapes, seed, width)
 

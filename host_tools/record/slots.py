@@ -22,9 +22,9 @@ from host_tools.model.noted_accesses import NOTE, computing, noted
 from host_tools.model.observe import Observation, Watched, judged, watched
 from host_tools.model.slot_places import parts_in
 from host_tools.passes.pipeline import before_observation
+from host_tools.record.copies import HANDED_OUT, Copies
 from host_tools.record.layouts import WORD, Layout, Shape, in_order
 from host_tools.record.tensors import PairedMemory, Placement, RepeatedError, find, joined, pairs_of
-from host_tools.record.writers import Writers
 from trace_format.actions import ACTION_DTYPE, Action, Columns, Op, action
 from trace_format.schema import PAGE_BYTES, DType, SlotKind
 from trace_format.slots import Slot
@@ -92,8 +92,8 @@ def with_slots(
     memory = Memory.of(first)
     seen = watched(first)
     needed = _needed(memory, judged(first, seen))
-    writers = Writers(seen.jobs, memory.mappings)
-    slots = _tensors(first, memory, needed, second(), inputs, outputs, layouts, writers, finals)
+    copies = Copies(seen.jobs, memory.mappings)
+    slots = _tensors(first, memory, needed, second(), inputs, outputs, layouts, copies, finals)
     if other_weights is not None:
         slots += _parameters(first, memory, needed, other_weights())
     return _with_note(_add(first, slots), memory, seen)
@@ -130,7 +130,7 @@ def _tensors(
     inputs: tuple[Tensors, Tensors],
     outputs: tuple[Tensors, Tensors],
     layouts: Layouts,
-    writers: Writers,
+    copies: Copies,
     finals: tuple[Words, Words] | None,
 ) -> list[Slot]:
     """Inputs and outputs, by a recording with other inputs."""
@@ -143,7 +143,7 @@ def _tensors(
     slots = [_input(paired, name, inputs[0][name], inputs[1][name], layouts) for name in inputs[0]]
     _check_explained(paired, slots)
     finals = finals or _replayed((first, second), (memory, memory2))
-    return slots + _outputs(finals, outputs, layouts, writers)
+    return slots + _outputs(finals, outputs, layouts, copies)
 
 
 def _same_mappings(first: Memory, other: Memory, what: str) -> None:
@@ -237,20 +237,30 @@ def _changed(trace: Trace, memory: Memory) -> Words:
 
 
 def _outputs(
-    finals: tuple[Words, Words], outputs: tuple[Tensors, Tensors], layouts: Layouts, writers: Writers
+    finals: tuple[Words, Words], outputs: tuple[Tensors, Tensors], layouts: Layouts, copies: Copies
 ) -> list[Slot]:
-    """Look in the memories for what the programs got: of several copies, the one that was written last."""
+    """Look in the memories for what the programs got, in the order in which they got it."""
     paired = PairedMemory(*finals)
-    slots = []
+    found: dict[str, Placement] = {}
     for name, tensor in outputs[0].items():
         try:
-            places = find(paired, pairs_of(tensor, outputs[1][name]), layouts(tensor.shape), writers.beginnings)
+            places = find(paired, pairs_of(tensor, outputs[1][name]), layouts(tensor.shape), copies.beginnings)
         except RepeatedError as error:
             raise RecordError(f"output {name} cannot be followed through memory: {error}") from None
         if not places:
             raise RecordError(f"a replay of the recording does not leave output {name} anywhere in GPU memory")
-        slots.append(_slot(name, SlotKind.OUTPUT, max(places, key=lambda place: writers.last(place.addresses()))))
-    return slots
+        found[name] = _handed_out(places, copies, list(found.values()))
+    return [_slot(name, SlotKind.OUTPUT, place) for name, place in found.items()]
+
+
+def _handed_out(places: list[Placement], copies: Copies, taken: list[Placement]) -> Placement:
+    """The copy that a program was given: what it was given before is another output's, if there is a choice."""
+    ranks = {place: copies.rank(place.addresses()) for place in places}
+    use = max(use for use, _ in ranks.values())
+    best = sorted((place for place in places if ranks[place][0] == use), key=lambda place: ranks[place][1])
+    if use == HANDED_OUT:
+        return next((place for place in best if place not in taken), best[-1])
+    return best[-1]
 
 
 def _parameters(first: Trace, memory: Memory, needed: Needed, other: Trace) -> list[Slot]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Random small networks take the whole road: recorded, built, replayed, and never wrong once `record` has said yes.
+"""Random small networks take the whole road: recorded, built, replayed, never wrong once `record` has said yes.
 
 Those that a GPU's model or ncnn refuses by name do not count; most are right, or nothing is shown.
 """

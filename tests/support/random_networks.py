@@ -13,19 +13,23 @@ from __future__ import annotations
 
 import argparse
 import sys
+import threading
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 from numpy.typing import NDArray
 
+from host_tools.machine.boot import GuestJob, job_digest
 from host_tools.machine.errors import RecordError
 from host_tools.model.interpreter import interpreter
 from host_tools.passes.pipeline import build
-from host_tools.record import ncnn_cpu
+from host_tools.record import ncnn_cpu, network, shader_cache
 from host_tools.record.differences import TOLERANCE, relative_difference
 from host_tools.record.inputs import normal_inputs, random_inputs
-from host_tools.record.network import record_network
 from host_tools.support.gpu_folders import DEFAULT_GPU
 from trace_format.errors import GramophoneError
 from trace_format.trace import Trace
@@ -298,6 +302,30 @@ class Outcome:
         return self.refused or self.difference <= TOLERANCE
 
 
+class _Shaders:
+    """Mesa's shader cache, kept from network to network: layers are alike, and compiling is most of the work.
+
+    A recording proper starts from the cache that its own network left (host_tools/record/shader_cache.py).
+    """
+
+    def __init__(self) -> None:
+        self._kept: dict[str, bytes] = {}
+        self._seeded: dict[str, GuestJob] = {}
+        self._lock = threading.Lock()
+
+    def with_shader_cache(self, job: GuestJob, warming: GuestJob, **how: Any) -> GuestJob:
+        """As the recorder's, but the run that compiles starts with what is there."""
+        with self._lock:
+            seeded = self._seeded.setdefault(
+                job_digest(warming), replace(warming, files={**warming.files, **self._kept})
+            )
+            found = shader_cache.with_shader_cache(job, seeded, **how)
+            self._kept |= {name: data for name, data in found.files.items() if name.startswith(CACHE)}
+        return found
+
+
+CACHE = f"{shader_cache.GUEST_FOLDER}/"
+_SHADERS: defaultdict[str, _Shaders] = defaultdict(_Shaders)  # by GPU
 Replay = Callable[[Trace, Tensors], Tensors]
 
 
@@ -311,7 +339,8 @@ def take_the_road(seeds: Sequence[int], gpu: str, replay: Replay = on_virtual_gp
     """Record, build and replay these networks as one; one that is refused is found and left out."""
     made = drawn(seeds)
     try:
-        raw = record_network(*made.files(), made.inputs, name="random", gpu=gpu)
+        with patch.object(network, "with_shader_cache", _SHADERS[gpu].with_shader_cache):
+            raw = network.record_network(*made.files(), made.inputs, name="random", gpu=gpu)
     except RecordError as error:
         if len(seeds) == 1:
             yield Outcome(seeds[0], said=str(error), refused=True)

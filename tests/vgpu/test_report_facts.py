@@ -70,7 +70,7 @@ def test_data_flows_from_the_input_to_the_output(raw: facts.Report) -> None:
     assert sources[first]["data"] == 4 * 28 * 28
     for job in others:
         assert {source for source in sources[job] if isinstance(source, int)} & set(range(first, job)), job
-    assert sources["prob"] == {others[-2]: 40}, "the last job copies it for the CPU of the recording"
+    assert sources["prob"] == {others[-1]: 40}, "the last job copies it for the CPU of the recording"
     assert raw.flow.basis == "run"
 
 

@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Which of several copies of a tensor a program was given: what jobs read and write says it, not the values.
+
+A framework computes an output in one buffer, copies it to another for the layers that follow, and to one that the
+CPU reads. A layer's input may even have the very values of its output (a ReLU of what is positive). What was
+handed out is what a job wrote and no job reads; or, where that memory has been used again since, what a job read
+whose own results no job reads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from host_tools.model.by_job import Accesses, Job
+from host_tools.model.mappings import Mappings
+from host_tools.vgpu.binding import ACCESS_READ, ACCESS_READ_FIRST, ACCESS_WRITTEN
+from trace_format.schema import PAGE_BYTES
+
+NOBODY = -1
+Marks = dict[int, NDArray[np.bool_]]  # frame -> PAGE_BYTES
+HANDED_OUT, READ_FOR_THE_CPU, READ_BY_JOBS = 2, 1, 0  # the higher, the more likely
+
+
+class Copies:
+    """What each job of a replay accessed.
+
+    Args:
+        jobs: in the order in which they start.
+        mappings: where their memory is mapped.
+    """
+
+    def __init__(self, jobs: Sequence[Job], mappings: Mappings) -> None:
+        self._jobs = [job.accesses for job in jobs]
+        self._frames = dict(zip(mappings.pages.tolist(), mappings.frames.tolist(), strict=True))
+        self._pages = dict(zip(mappings.frames.tolist(), mappings.pages.tolist(), strict=True))
+        self._terminal: dict[int, bool] = {}
+
+    def rank(self, addresses: NDArray[np.int64]) -> tuple[int, int]:
+        """How the copy at these addresses of elements was used, and which job wrote it last, or NOBODY."""
+        marks = self._marks(addresses)
+        last = next(
+            (n for n in range(len(self._jobs) - 1, -1, -1) if _any(self._jobs[n], marks, ACCESS_WRITTEN)), NOBODY
+        )
+        if last == NOBODY:
+            return READ_BY_JOBS, NOBODY
+        # A chain of a Mali's is one job here: it may write and then read.
+        read_again = any(
+            (flags[mask] & (ACCESS_READ | ACCESS_READ_FIRST) == ACCESS_READ).any()
+            for flags, mask in _common(self._jobs[last], marks)
+        )
+        readers = [n for n in range(last + 1, len(self._jobs)) if _any(self._jobs[n], marks, ACCESS_READ)]
+        if not readers and not read_again:
+            return HANDED_OUT, last
+        return (READ_FOR_THE_CPU if any(map(self._is_terminal, readers)) else READ_BY_JOBS), last
+
+    def _marks(self, addresses: NDArray[np.int64]) -> Marks:
+        found: Marks = {}
+        order = np.sort(addresses)
+        for part in np.split(order, np.flatnonzero(np.diff(order // PAGE_BYTES)) + 1):
+            mask = found[self._frames[int(part[0]) // PAGE_BYTES]] = np.zeros(PAGE_BYTES, np.bool_)
+            mask[part % PAGE_BYTES] = True
+        return found
+
+    def _is_terminal(self, number: int) -> bool:
+        """Whether no job reads what this one wrote."""
+        if number not in self._terminal:
+            wrote = {frame: flags & ACCESS_WRITTEN != 0 for frame, flags in self._jobs[number].items()}
+            left = {frame: mask for frame, mask in wrote.items() if mask.any()}
+            self._terminal[number] = bool(left) and not self._is_read(left, number + 1)
+        return self._terminal[number]
+
+    def _is_read(self, left: Marks, first: int) -> bool:
+        """Whether a job from this one on reads what is marked, before another writes to it."""
+        for job in self._jobs[first:]:
+            if _any(job, left, ACCESS_READ_FIRST):
+                return True
+            left = {
+                frame: mask & (job[frame] & ACCESS_WRITTEN == 0) if frame in job else mask
+                for frame, mask in left.items()
+            }
+        return False
+
+    def beginnings(self) -> NDArray[np.int64]:
+        """Addresses of bytes that a job wrote without the byte before, sorted: a buffer begins at one of them."""
+        found = [np.zeros(0, np.int64)]
+        for job in self._jobs:
+            before = NOBODY, False  # page, and whether its last byte was written
+            for page, frame in sorted((self._pages[frame], frame) for frame in job if frame in self._pages):
+                written = job[frame] & ACCESS_WRITTEN != 0
+                goes_on = before == (page - 1, True)
+                starts = written & ~np.concatenate([[goes_on], written[:-1]])
+                found.append(np.flatnonzero(starts) + page * PAGE_BYTES)
+                before = page, bool(written[-1])
+        return np.unique(np.concatenate(found))
+
+
+def _common(job: Accesses, marks: Marks) -> list[tuple[NDArray[np.uint8], NDArray[np.bool_]]]:
+    """A job's accesses of the frames in which something is marked, and what is."""
+    return [(job[frame], mask) for frame, mask in marks.items() if frame in job]
+
+
+def _any(job: Accesses, marks: Marks, flag: int) -> bool:
+    """Whether a job accessed so what is marked."""
+    return any((flags[mask] & flag).any() for flags, mask in _common(job, marks))

@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Of copies with the same values, the one that jobs read for the CPU is an output, whatever was written when."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from host_tools.model.by_job import Job
+from host_tools.model.mappings import Mappings
+from host_tools.record.copies import HANDED_OUT, NOBODY, READ_BY_JOBS, READ_FOR_THE_CPU, Copies
+from host_tools.vgpu.binding import ACCESS_READ, ACCESS_READ_FIRST, ACCESS_WRITTEN
+from trace_format.schema import PAGE_BYTES
+
+READ = ACCESS_READ | ACCESS_READ_FIRST
+SIZE = 64
+FIRST_PAGE, FIRST_FRAME = 0x300, 7
+BUFFERS = 8
+
+
+def at(buffer: int) -> np.ndarray[tuple[int, ...], np.dtype[np.int64]]:
+    """Addresses of a buffer's elements: two of them share a page, and one crosses its border."""
+    return FIRST_PAGE * PAGE_BYTES + buffer * (PAGE_BYTES // 2 - SIZE // 2) + np.arange(0, SIZE, 4)
+
+
+def job(reads: Iterable[int] = (), writes: Iterable[int] = (), *, again: Iterable[int] = ()) -> Job:
+    """One that reads and writes buffers; `again`: and reads what it wrote."""
+    flags = np.zeros((BUFFERS, PAGE_BYTES), np.uint8)
+    for buffers, flag in ((reads, READ), (writes, ACCESS_WRITTEN), (again, ACCESS_READ)):
+        for buffer in buffers:
+            start = int(at(buffer)[0]) - FIRST_PAGE * PAGE_BYTES
+            flags.reshape(-1)[start : start + SIZE] |= flag
+    return Job({FIRST_FRAME + page: row for page, row in enumerate(flags) if row.any()}, varies=False)
+
+
+def copies(*jobs: Job) -> Copies:
+    return Copies(jobs, Mappings.of([(0, FIRST_PAGE, FIRST_FRAME, 0, BUFFERS)]))
+
+
+def test_the_download_and_what_it_is_of() -> None:
+    seen = copies(job([0], [1]), job([1], [2]), job([2], [3]))
+    assert [seen.rank(at(buffer)) for buffer in range(4)] == [
+        (READ_BY_JOBS, NOBODY),
+        (READ_BY_JOBS, 0),
+        (READ_FOR_THE_CPU, 1),
+        (HANDED_OUT, 2),
+    ]
+
+
+def test_a_copy_that_was_made_later_for_a_layer_does_not_count() -> None:
+    """As in the network that was recorded with a wrong slot: 4 was written last, and read by a layer."""
+    seen = copies(job([0], [1]), job([1], [2]), job([2], [3]), job([1], [4]), job([4], [5]), job([5], [6]))
+    ranks = {buffer: seen.rank(at(buffer)) for buffer in (1, 2, 3, 4)}
+    assert max(ranks, key=lambda buffer: ranks[buffer]) == 3
+    assert ranks[4] == (READ_BY_JOBS, 3)
+
+
+def test_a_download_whose_memory_was_used_again() -> None:
+    """Buffer 3 has the first output's download, then the second's."""
+    seen = copies(job([0], [1]), job([1], [3]), job([1], [2]), job([2], [4]), job([4], [3]))
+    assert seen.rank(at(1)) == (READ_FOR_THE_CPU, 0)
+    assert seen.rank(at(2)) == (READ_BY_JOBS, 2)
+    assert seen.rank(at(4)) == (READ_FOR_THE_CPU, 3)
+    assert seen.rank(at(3)) == (HANDED_OUT, 4)
+
+
+def test_a_chain_that_writes_and_reads() -> None:
+    """One job of a Mali's may be several layers; a layer in place reads before it writes."""
+    assert copies(job([0], [1, 2], again=[1])).rank(at(1)) == (READ_BY_JOBS, 0)
+    assert copies(job([0], [1, 2], again=[1])).rank(at(2)) == (HANDED_OUT, 0)
+    assert copies(job([0], [1]), job([1], [1])).rank(at(1)) == (HANDED_OUT, 1)
+
+
+def test_where_buffers_begin() -> None:
+    found = copies(job([0], [1, 3]), job([3], [5])).beginnings()
+    assert found.tolist() == [int(at(buffer)[0]) for buffer in (1, 3, 5)]
