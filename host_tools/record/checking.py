@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from host_tools.gpus.page_tables import DivergenceError
 from host_tools.machine.errors import RecordError
-from host_tools.model.interpreter import interpreter
+from host_tools.model.interpreter import Interpreter, interpreter
 from host_tools.passes.pipeline import build
 from host_tools.record.differences import relative_difference, worst_element
 from host_tools.support.progress import phase
@@ -26,19 +26,18 @@ LEFT_OUT = "left out"
 
 
 def check_replay(
-    trace: Trace, inputs: Tensors, expected: Tensors, tolerance: float, whose: str
-) -> dict[str, NDArray[Any]]:
+    trace: Trace, cases: Sequence[tuple[Tensors, Tensors]], tolerance: float, whose: str
+) -> list[dict[str, NDArray[Any]]]:
     """Build a recording, replay it through its slots on the virtual GPU, and compare.
 
     Args:
         trace: a raw recording with its slots.
-        inputs: not those of the recording.
-        expected: some of the outputs.
+        cases: inputs, not those of the recording, and what some or all outputs are to be.
         tolerance: as `relative_difference`.
-        whose: what `expected` is, for the error's text.
+        whose: who says so, for the error's text.
 
     Returns:
-        All outputs, of the shape that users know.
+        All outputs for each input, of the shape that users know.
 
     Raises:
         RecordError: it cannot be built or replayed, or an output differs; names the slot, the element, where in
@@ -47,12 +46,20 @@ def check_replay(
     with phase("checking a replay with another input"):
         try:
             built = build(trace)
-            given = {name: tensor.reshape(trace.slot(name).shape) for name, tensor in inputs.items()}
             with interpreter(built) as run:
-                replayed = run.run(given)
+                return [_replayed(trace, run, *case, tolerance, whose) for case in cases]
+        except RecordError:
+            raise
         except (DivergenceError, VgpuError, GramophoneError) as error:
             raise RecordError(f"what was recorded cannot be replayed: {error}") from error
-    found = {name: tensor.reshape(trace.slot(name).tensor_shape) for name, tensor in replayed.items()}
+
+
+def _replayed(
+    trace: Trace, run: Interpreter, inputs: Tensors, expected: Tensors, tolerance: float, whose: str
+) -> dict[str, NDArray[Any]]:
+    """The outputs of one replay, compared."""
+    left = run.run({name: tensor.reshape(trace.slot(name).shape) for name, tensor in inputs.items()})
+    found = {name: tensor.reshape(trace.slot(name).tensor_shape) for name, tensor in left.items()}
     for name, tensor in expected.items():
         difference = relative_difference(found[name].reshape(tensor.shape), tensor)
         if not difference <= tolerance:

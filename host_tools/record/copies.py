@@ -10,18 +10,35 @@ whose own results no job reads.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from host_tools.model.by_job import Accesses, Job
 from host_tools.model.mappings import Mappings
+from host_tools.record.layouts import WORD
 from host_tools.vgpu.binding import ACCESS_READ, ACCESS_READ_FIRST, ACCESS_WRITTEN
 from trace_format.schema import PAGE_BYTES
 
 NOBODY = -1
 Marks = dict[int, NDArray[np.bool_]]  # frame -> PAGE_BYTES
 HANDED_OUT, READ_FOR_THE_CPU, READ_BY_JOBS = 2, 1, 0  # the higher, the more likely
+
+
+class Rank(NamedTuple):
+    """How a copy of a tensor was used.
+
+    Attributes:
+        use: HANDED_OUT, READ_FOR_THE_CPU or READ_BY_JOBS.
+        whole: the job that wrote it last wrote nothing beside it: it is no part of a larger tensor.
+        last: number of that job, or NOBODY.
+    """
+
+    use: int
+    whole: bool
+    last: int
 
 
 class Copies:
@@ -36,41 +53,52 @@ class Copies:
         self._jobs = [job.accesses for job in jobs]
         self._frames = dict(zip(mappings.pages.tolist(), mappings.frames.tolist(), strict=True))
         self._pages = dict(zip(mappings.frames.tolist(), mappings.pages.tolist(), strict=True))
-        self._terminal: dict[int, bool] = {}
 
-    def rank(self, addresses: NDArray[np.int64]) -> tuple[int, int]:
-        """How the copy at these addresses of elements was used, and which job wrote it last, or NOBODY."""
+    @cached_property
+    def downloads(self) -> list[int]:
+        """Numbers of the jobs whose results no job reads."""
+        return [number for number in range(len(self._jobs)) if self._is_terminal(number)]
+
+    def rank(self, addresses: NDArray[np.int64], download: int | None = None) -> Rank:
+        """How the copy at these addresses of elements was used.
+
+        Args:
+            download: number of the job that handed it out, if that is known.
+        """
         marks = self._marks(addresses)
         last = next(
             (n for n in range(len(self._jobs) - 1, -1, -1) if _any(self._jobs[n], marks, ACCESS_WRITTEN)), NOBODY
         )
         if last == NOBODY:
-            return READ_BY_JOBS, NOBODY
+            return Rank(READ_BY_JOBS, False, NOBODY)
+        ends = self._marks(np.array([addresses.min() - WORD, addresses.max() + WORD]))
+        whole = not _any(self._jobs[last], ends, ACCESS_WRITTEN)
         # A chain of a Mali's is one job here: it may write and then read.
         read_again = any(
             (flags[mask] & (ACCESS_READ | ACCESS_READ_FIRST) == ACCESS_READ).any()
             for flags, mask in _common(self._jobs[last], marks)
         )
         readers = [n for n in range(last + 1, len(self._jobs)) if _any(self._jobs[n], marks, ACCESS_READ)]
-        if not readers and not read_again:
-            return HANDED_OUT, last
-        return (READ_FOR_THE_CPU if any(map(self._is_terminal, readers)) else READ_BY_JOBS), last
+        downloads = self.downloads if download is None else [download]
+        if not readers and not read_again and last in downloads:
+            return Rank(HANDED_OUT, whole, last)
+        return Rank(READ_FOR_THE_CPU if set(readers) & set(downloads) else READ_BY_JOBS, whole, last)
 
     def _marks(self, addresses: NDArray[np.int64]) -> Marks:
         found: Marks = {}
         order = np.sort(addresses)
         for part in np.split(order, np.flatnonzero(np.diff(order // PAGE_BYTES)) + 1):
-            mask = found[self._frames[int(part[0]) // PAGE_BYTES]] = np.zeros(PAGE_BYTES, np.bool_)
-            mask[part % PAGE_BYTES] = True
+            frame = self._frames.get(int(part[0]) // PAGE_BYTES)
+            if frame is not None:
+                mask = found[frame] = np.zeros(PAGE_BYTES, np.bool_)
+                mask[part % PAGE_BYTES] = True
         return found
 
     def _is_terminal(self, number: int) -> bool:
-        """Whether no job reads what this one wrote."""
-        if number not in self._terminal:
-            wrote = {frame: flags & ACCESS_WRITTEN != 0 for frame, flags in self._jobs[number].items()}
-            left = {frame: mask for frame, mask in wrote.items() if mask.any()}
-            self._terminal[number] = bool(left) and not self._is_read(left, number + 1)
-        return self._terminal[number]
+        """Whether a job wrote something that no later one reads."""
+        wrote = {frame: flags & ACCESS_WRITTEN != 0 for frame, flags in self._jobs[number].items()}
+        left = {frame: mask for frame, mask in wrote.items() if mask.any()}
+        return bool(left) and not self._is_read(left, number + 1)
 
     def _is_read(self, left: Marks, first: int) -> bool:
         """Whether a job from this one on reads what is marked, before another writes to it."""

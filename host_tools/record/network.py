@@ -137,10 +137,12 @@ def record_network(
         trace.notes["precision"] = [option.removeprefix("--") for option in options]
     tested = [(run.inputs, run.result.outputs) for run in runs[:2]]
     if check:
-        third, expected = held_out(shapes, compute)
-        tensors = check_replay(trace, third, _without(expected, fixed), tolerance, "ncnn's CPU result")
-        left = {name: tensor.reshape(expected[name].shape) for name, tensor in tensors.items()}
-        tested.append((third, expected | left))
+        cases = [(given, _without(expected, fixed)) for given, expected in held_out(shapes, compute)]
+        tensors = check_replay(trace, cases, tolerance, "ncnn's CPU result")
+        constants = {name: runs[0].result.outputs[name] for name in fixed}
+        for (given, expected), left in zip(cases, tensors, strict=True):
+            shaped = {name: left[name].reshape(tensor.shape) for name, tensor in expected.items()}
+            tested.append((given, shaped | constants))
     else:
         trace.notes[UNCHECKED] = LEFT_OUT
     if end.steps:

@@ -135,7 +135,7 @@ def record_program(
     if not check:
         trace.notes[UNCHECKED] = LEFT_OUT
     elif results[1]:
-        check_replay(trace, plans[1], results[1], 0, "what the program left")
+        check_replay(trace, [(plans[1], results[1])], 0, "what the program left")
     return ProgramRun(trace, first.output, first.results)
 
 

@@ -22,7 +22,7 @@ from host_tools.model.noted_accesses import NOTE, computing, noted
 from host_tools.model.observe import Observation, Watched, judged, watched
 from host_tools.model.slot_places import parts_in
 from host_tools.passes.pipeline import before_observation
-from host_tools.record.copies import HANDED_OUT, Copies
+from host_tools.record.copies import HANDED_OUT, Copies, Rank
 from host_tools.record.layouts import WORD, Layout, Shape, in_order
 from host_tools.record.tensors import PairedMemory, Placement, RepeatedError, find, joined, pairs_of
 from trace_format.actions import ACTION_DTYPE, Action, Columns, Op, action
@@ -241,6 +241,9 @@ def _outputs(
 ) -> list[Slot]:
     """Look in the memories for what the programs got, in the order in which they got it."""
     paired = PairedMemory(*finals)
+    # A framework that downloads each output by a job does so in their order, and by no other jobs.
+    exact = len(copies.downloads) == len(outputs[0])
+    downloads = dict(zip(outputs[0], copies.downloads, strict=True)) if exact else {}
     found: dict[str, Placement] = {}
     for name, tensor in outputs[0].items():
         try:
@@ -249,16 +252,18 @@ def _outputs(
             raise RecordError(f"output {name} cannot be followed through memory: {error}") from None
         if not places:
             raise RecordError(f"a replay of the recording does not leave output {name} anywhere in GPU memory")
-        found[name] = _handed_out(places, copies, list(found.values()))
+        ranks = {place: copies.rank(place.addresses(), downloads.get(name)) for place in places}
+        found[name] = _handed_out(ranks, list(found.values()))
     return [_slot(name, SlotKind.OUTPUT, place) for name, place in found.items()]
 
 
-def _handed_out(places: list[Placement], copies: Copies, taken: list[Placement]) -> Placement:
+def _handed_out(ranks: Mapping[Placement, Rank], taken: list[Placement]) -> Placement:
     """The copy that a program was given: what it was given before is another output's, if there is a choice."""
-    ranks = {place: copies.rank(place.addresses()) for place in places}
-    use = max(use for use, _ in ranks.values())
-    best = sorted((place for place in places if ranks[place][0] == use), key=lambda place: ranks[place][1])
-    if use == HANDED_OUT:
+    most = max(rank[:2] for rank in ranks.values())
+    best = sorted(
+        (place for place, rank in ranks.items() if rank[:2] == most), key=lambda place: ranks[place].last
+    )
+    if most[0] == HANDED_OUT:
         return next((place for place in best if place not in taken), best[-1])
     return best[-1]
 

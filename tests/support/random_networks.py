@@ -232,7 +232,7 @@ class _Network:
 
     def saturated(self, blob: Blob) -> Blob:
         """Values that are alike: nearly a mask, a clamp, or few levels."""
-        steep = self.layer("BinaryOp", [blob], blob.shape, f"0=2 1=1 2={self.pick(30, 1000)}")
+        steep = self.layer("BinaryOp", [blob], blob.shape, f"0=2 1=1 2={self.pick(10, 60)}")
         kind, options = (("Clip", "0=0 1=1"), ("HardSigmoid", ""), ("Sigmoid", ""))[self.random.integers(3)]
         return self.layer(kind, [steep], blob.shape, options)
 

@@ -41,11 +41,12 @@ def copies(*jobs: Job) -> Copies:
 def test_the_download_and_what_it_is_of() -> None:
     seen = copies(job([0], [1]), job([1], [2]), job([2], [3]))
     assert [seen.rank(at(buffer)) for buffer in range(4)] == [
-        (READ_BY_JOBS, NOBODY),
-        (READ_BY_JOBS, 0),
-        (READ_FOR_THE_CPU, 1),
-        (HANDED_OUT, 2),
+        (READ_BY_JOBS, False, NOBODY),
+        (READ_BY_JOBS, True, 0),
+        (READ_FOR_THE_CPU, True, 1),
+        (HANDED_OUT, True, 2),
     ]
+    assert seen.downloads == [2]
 
 
 def test_a_copy_that_was_made_later_for_a_layer_does_not_count() -> None:
@@ -53,23 +54,37 @@ def test_a_copy_that_was_made_later_for_a_layer_does_not_count() -> None:
     seen = copies(job([0], [1]), job([1], [2]), job([2], [3]), job([1], [4]), job([4], [5]), job([5], [6]))
     ranks = {buffer: seen.rank(at(buffer)) for buffer in (1, 2, 3, 4)}
     assert max(ranks, key=lambda buffer: ranks[buffer]) == 3
-    assert ranks[4] == (READ_BY_JOBS, 3)
+    assert ranks[4] == (READ_BY_JOBS, True, 3)
 
 
 def test_a_download_whose_memory_was_used_again() -> None:
     """Buffer 3 has the first output's download, then the second's."""
     seen = copies(job([0], [1]), job([1], [3]), job([1], [2]), job([2], [4]), job([4], [3]))
-    assert seen.rank(at(1)) == (READ_FOR_THE_CPU, 0)
-    assert seen.rank(at(2)) == (READ_BY_JOBS, 2)
-    assert seen.rank(at(4)) == (READ_FOR_THE_CPU, 3)
-    assert seen.rank(at(3)) == (HANDED_OUT, 4)
+    assert seen.rank(at(1)) == (READ_FOR_THE_CPU, True, 0)
+    assert seen.rank(at(2)) == (READ_BY_JOBS, True, 2)
+    assert seen.rank(at(4)) == (READ_FOR_THE_CPU, True, 3)
+    assert seen.rank(at(3)) == (HANDED_OUT, True, 4)
+
+
+def test_one_word_of_a_larger_output_is_not_the_output() -> None:
+    """A mask of one element has the values of many a first element."""
+    seen = copies(job([0], [1]), job([1], [2]))
+    assert seen.rank(at(2)[:1]) == (HANDED_OUT, False, 1)
+    assert seen.rank(at(2)[3:5]) == (HANDED_OUT, False, 1)
+
+
+def test_the_download_may_be_known() -> None:
+    """Two outputs of the same values: each is what its own download wrote."""
+    seen = copies(job([0], [1]), job([1], [2]), job([1], [3]))
+    assert seen.downloads == [1, 2]
+    assert [seen.rank(at(buffer), 2).use for buffer in (1, 2, 3)] == [READ_FOR_THE_CPU, READ_BY_JOBS, HANDED_OUT]
 
 
 def test_a_chain_that_writes_and_reads() -> None:
     """One job of a Mali's may be several layers; a layer in place reads before it writes."""
-    assert copies(job([0], [1, 2], again=[1])).rank(at(1)) == (READ_BY_JOBS, 0)
-    assert copies(job([0], [1, 2], again=[1])).rank(at(2)) == (HANDED_OUT, 0)
-    assert copies(job([0], [1]), job([1], [1])).rank(at(1)) == (HANDED_OUT, 1)
+    assert copies(job([0], [1, 2], again=[1])).rank(at(1)) == (READ_BY_JOBS, True, 0)
+    assert copies(job([0], [1, 2], again=[1])).rank(at(2)) == (HANDED_OUT, True, 0)
+    assert copies(job([0], [1]), job([1], [1])).rank(at(1)) == (HANDED_OUT, True, 1)
 
 
 def test_where_buffers_begin() -> None:

@@ -16,6 +16,7 @@ from host_tools.record.differences import TOLERANCE
 from host_tools.record.inputs import Tensors, held_out
 from trace_format.trace import Trace
 
+Cases = list[tuple[Tensors, Tensors]]
 SHAPES = {"data": (1, 28, 28)}
 WHOSE = "ncnn's CPU result"
 
@@ -25,7 +26,7 @@ def compute(inputs: Tensors) -> Tensors:
 
 
 @pytest.fixture(scope="module")
-def third() -> tuple[Tensors, Tensors]:
+def third() -> Cases:
     return held_out(SHAPES, compute)
 
 
@@ -36,31 +37,31 @@ def moved(name: str, by: int) -> Trace:
     return raw.with_(slots=slots)
 
 
-def test_the_demo_recording(third: tuple[Tensors, Tensors]) -> None:
-    found = check_replay(Trace.read(RAW), *third, TOLERANCE, WHOSE)
-    np.testing.assert_allclose(found["prob"], third[1]["prob"], atol=TOLERANCE)
+def test_the_demo_recording(third: Cases) -> None:
+    found = check_replay(Trace.read(RAW), third, TOLERANCE, WHOSE)
+    np.testing.assert_allclose(found[0]["prob"], third[0][1]["prob"], atol=TOLERANCE)
 
 
 @pytest.mark.parametrize(("name", "by"), [("prob", 4), ("prob", 64), ("data", 4), ("data", 112)])
-def test_a_slot_that_lies(name: str, by: int, third: tuple[Tensors, Tensors]) -> None:
+def test_a_slot_that_lies(name: str, by: int, third: Cases) -> None:
     wrong = moved(name, by)
     with pytest.raises(RecordError) as error:
-        check_replay(wrong, *third, TOLERANCE, WHOSE)
+        check_replay(wrong, third, TOLERANCE, WHOSE)
     text = str(error.value)
     assert text.startswith(f"output prob: a replay with another input differs from {WHOSE} by ")
-    slot, expected = wrong.slot("prob"), third[1]["prob"]
+    slot, expected = wrong.slot("prob"), third[0][1]["prob"]
     number = int(text.partition("element [")[2].partition("]")[0])
     assert f"at GPU address {slot.address + 4 * number:#x}, is " in text
     assert f"should be {expected[number]:.7g}" in text
 
 
-def test_a_slot_that_is_not_mapped(third: tuple[Tensors, Tensors]) -> None:
+def test_a_slot_that_is_not_mapped(third: Cases) -> None:
     with pytest.raises(RecordError, match=r"be replayed: slot prob is not mapped at GPU address .* job 13;"):
-        check_replay(moved("prob", 16 << 20), *third, TOLERANCE, WHOSE)
+        check_replay(moved("prob", 16 << 20), third, TOLERANCE, WHOSE)
 
 
-def test_parameters_are_not_touched(third: tuple[Tensors, Tensors]) -> None:
+def test_parameters_are_not_touched(third: Cases) -> None:
     raw = Trace.read(RAW)
     before = raw.build(compress=False)
-    check_replay(raw, *third, TOLERANCE, WHOSE)
+    check_replay(raw, third, TOLERANCE, WHOSE)
     assert raw.build(compress=False) == before

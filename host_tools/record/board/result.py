@@ -80,7 +80,7 @@ def board_trace(path: Path, name: str | None = None) -> Trace:
             finals=(first.final, second.final),
         )
     # The board did nothing that the recording lacks, if the virtual GPU makes the same of what the board got.
-    check_replay(trace, inputs[1], second.result.outputs, spec.tolerance, "what the board computed")
+    check_replay(trace, [(inputs[1], second.result.outputs)], spec.tolerance, "what the board computed")
     return trace
 
 
