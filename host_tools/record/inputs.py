@@ -93,7 +93,7 @@ def held_out(shapes: Shapes, compute: Compute) -> list[tuple[Tensors, Tensors]]:
     """Inputs that no slot was found with, of both signs, and what the network makes of each.
 
     One will do, but for outputs that say little: in place of a mask with one element, any other is right every
-    second time. Where what comes of it is not finite (a logarithm, a root), inputs are of the first one's distribution.
+    second time. Where an output is not finite (a logarithm, a root), inputs are of the first one's distribution.
     """
     cases = [_case(shapes, compute, CHECK_SEED)]
     if any(len(np.unique(tensor)) < FEW_VALUES for tensor in cases[0][1].values()):
