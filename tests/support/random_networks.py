@@ -29,7 +29,8 @@ from host_tools.model.interpreter import interpreter
 from host_tools.passes.pipeline import build
 from host_tools.record import ncnn_cpu, network, shader_cache
 from host_tools.record.differences import TOLERANCE, relative_difference
-from host_tools.record.inputs import normal_inputs, random_inputs
+from host_tools.record.inputs import normal_inputs, random_inputs, telling_inputs
+from host_tools.record.preflight import NetworkError
 from host_tools.support.gpu_folders import DEFAULT_GPU
 from trace_format.errors import GramophoneError
 from trace_format.trace import Trace
@@ -337,6 +338,11 @@ def on_virtual_gpu(trace: Trace, inputs: Tensors) -> Tensors:
 
 def take_the_road(seeds: Sequence[int], gpu: str, replay: Replay = on_virtual_gpu) -> Iterator[Outcome]:
     """Record, build and replay these networks as one; one that is refused is found and left out."""
+    dead = {seed: said for seed in seeds if (said := _is_constant(seed))}
+    yield from (Outcome(seed, said=said, refused=True) for seed, said in dead.items())
+    seeds = [seed for seed in seeds if seed not in dead]
+    if not seeds:
+        return
     made = drawn(seeds)
     try:
         with patch.object(network, "with_shader_cache", _SHADERS[gpu].with_shader_cache):
@@ -345,6 +351,7 @@ def take_the_road(seeds: Sequence[int], gpu: str, replay: Replay = on_virtual_gp
         if len(seeds) == 1:
             yield Outcome(seeds[0], said=str(error), refused=True)
             return
+        print(f"{list(seeds)}: {error}", file=sys.stderr)
         half = len(seeds) // 2
         for part in (seeds[:half], seeds[half:]):
             yield from take_the_road(part, gpu, replay)
@@ -357,6 +364,16 @@ def take_the_road(seeds: Sequence[int], gpu: str, replay: Replay = on_virtual_gp
         return
     for seed in seeds:
         yield Outcome(seed, max(value for name, value in worst.items() if name.startswith(f"n{seed}_")))
+
+
+def _is_constant(seed: int) -> str:
+    """What the recorder says of a network with an output that is always the same, before it starts the guest."""
+    made = drawn([seed])
+    try:
+        telling_inputs(made.inputs, lambda inputs: ncnn_cpu.run_files(made.files(), inputs))
+    except NetworkError as error:
+        return str(error)
+    return ""
 
 
 def _worst(trace: Trace, made: Drawn, replay: Replay) -> dict[str, float]:
