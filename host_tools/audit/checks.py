@@ -129,8 +129,8 @@ class Checks:
         state = self.state
         if ACKNOWLEDGES.search(state.profile.describe(row.register * 4)):
             self.pending.clear()
-        job = state.job(row)
-        if job is None or (state.family.has_job_manager and row.value != 1):
+        job = state.starts.of(row)
+        if job is None:
             return
         if self.running is not None and self.job is job and not state.family.has_job_manager:
             yield _found("GR601", f"a job is started before the end of that of action {self.running}", index)

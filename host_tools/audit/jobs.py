@@ -14,7 +14,6 @@ from host_tools.audit.state import State
 from host_tools.gpus.family import Named, Shader
 from host_tools.model import frames
 from host_tools.model.job_chains import ChainError, Reach, reach
-from host_tools.model.job_starts import JobStarts
 from host_tools.model.memory import Conflict, Memory
 from host_tools.support.pages import pieces
 from host_tools.vgpu.build import BuildError
@@ -108,7 +107,6 @@ class _Follower:
     def __init__(self, trace: Trace) -> None:
         self.trace = trace
         self.state = State(trace)
-        self.starts = JobStarts(trace.profile)
         self.content = Content(trace)
         self.codes: dict[tuple[int, int, bytes], Code] = {}
         self.jobs: list[JobFacts] = []
@@ -122,7 +120,7 @@ class _Follower:
         for index, row in enumerate(actions_of(self.trace.actions)):
             if row.op == Op.JOB:
                 self.marker = row.number
-            if (job := self.starts.of(row)) is not None:
+            if (job := self.state.starts.of(row)) is not None:
                 before = self.state.registers.get(row.register, 0)
                 if row.op == Op.REG_WRITE:  # the register that starts it is part of the description
                     self.state.registers[row.register] = before & ~row.mask | row.value & row.mask

@@ -14,10 +14,10 @@ import numpy as np
 
 from host_tools.gpus.family import Family, family_of
 from host_tools.model.frames import Mapping, Mask
+from host_tools.model.job_starts import JobStarts
 from host_tools.support.pages import pages_of, pieces
 from trace_format.actions import MAP_WRITE, Action, Op
 from trace_format.operators import operands
-from trace_format.profile import Job
 from trace_format.schema import PAGE_BYTES
 from trace_format.slots import Slot
 from trace_format.trace import Trace
@@ -48,7 +48,7 @@ class State:
     def __post_init__(self) -> None:
         self.profile = self.trace.profile
         self.family: Family = family_of(self.profile)
-        self.starts: dict[int, Job] = {job.start.index: job for job in self.profile.jobs}
+        self.starts = JobStarts(self.profile)
         self.image_pages = -(-len(self.trace.image) // PAGE_BYTES)
         self._fill(0, len(self.trace.image))
 
@@ -75,15 +75,11 @@ class State:
         found = (self.mappings.get((slot.address_space, page)) for page in pages_of(slot.address, slot.span))
         return [mapping.frame if mapping else None for mapping in found]
 
-    def job(self, row: Action) -> Job | None:
-        """The kind of job that an action starts, if it does."""
-        return self.starts.get(row.register) if row.op in (Op.REG_WRITE, Op.REG_WRITE_KEPT) else None
-
     def apply(self, row: Action) -> None:
         """Let an action happen."""
         match row.op:
             case Op.REG_WRITE:
-                if self.job(row):
+                if self.starts.of(row):
                     self.by_jobs |= {m.frame for m in self.mappings.values() if m.flags & MAP_WRITE}
                 old = self.registers.get(row.register, 0)
                 self.registers[row.register] = old & ~row.mask | row.value & row.mask

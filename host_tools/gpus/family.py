@@ -27,6 +27,11 @@ from trace_format.profile import Job, Profile
 NOTHING = re.compile(r"(?!)")  # matches no name
 
 
+def every_write(value: int, mask: int) -> bool:
+    """`Family.starts` where registers describe a job: each write to the last of them starts it."""
+    return True
+
+
 @dataclass(frozen=True)
 class Named:
     """Memory that a job names: what it is, GPU address, bytes that are read there at least, whether it is code."""
@@ -62,6 +67,7 @@ class Family:
         conversion: makes actions of what the recorder saw of a GPU.
         first_written: register that starts a compute job -> the one that drivers write first of those that
             describe it. The GPU may keep none of them once the job runs.
+        starts: whether a write of this value under this mask to a register that starts jobs starts one.
         has_job_manager: jobs are chains of descriptors in memory, which a job manager fetches: what a job can
             reach is read from them. Otherwise registers describe a job, and replays show what it touches.
         block_pages: pages that one entry above the last level of page tables maps; 1: there are no such entries.
@@ -87,6 +93,7 @@ class Family:
     page_tables: type[PageTables]
     conversion: Callable[[Profile], Conversion]
     first_written: Mapping[str, str]
+    starts: Callable[[int, int], bool]
     has_job_manager: bool
     block_pages: int
     tlb_only_flushes: bool

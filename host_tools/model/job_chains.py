@@ -27,7 +27,7 @@ from host_tools.gpus.mali.job_manager import (
     HEADER_CONTROL,
     HEADER_STATUS_BYTES,
     VA_MASK,
-    JobStarts,
+    ChainStarts,
     JobType,
     job_type,
 )
@@ -168,7 +168,7 @@ def regions(memory: Memory) -> list[Region]:
 
 def chains(memory: Memory) -> list[Chain]:
     """The chains that a trace submits, in order."""
-    starts = JobStarts(memory.trace.profile)
+    starts = ChainStarts(memory.trace.profile)
     found: list[Chain] = []
     rows = np.concatenate([memory.prologue, memory.stream])
     for at, row in enumerate(actions_of(rows), -len(memory.prologue)):

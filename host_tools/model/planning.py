@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from host_tools.gpus.mali.job_manager import JobStarts
+from host_tools.gpus.mali.job_manager import ChainStarts
 from host_tools.model.chain_memory import ChainMemory, Span
 from host_tools.model.job_chains import Region, chains
 from host_tools.model.memory import BLOCK_PAGES, Memory
@@ -102,7 +102,7 @@ def _runs(region: Region, working: Set[int], uses: Sequence[Span]) -> list[tuple
 def _one_by_one(memory: Memory) -> bool:
     """Whether each chain is waited for before the next one starts, the last one before the next replay."""
     gpu = memory.trace.profile
-    starts = JobStarts(gpu)
+    starts = ChainStarts(gpu)
     lines = {job.line for job in gpu.jobs}
     running = False
     for row in actions_of(np.concatenate([memory.prologue, memory.stream])):

@@ -46,13 +46,14 @@ import re
 
 from host_tools.gpus.dummy.conversion import Registers
 from host_tools.gpus.dummy.page_tables import DummyTables
-from host_tools.gpus.family import Family
+from host_tools.gpus.family import Family, every_write
 
 FAMILY = Family(
     gpus=("dummy1",),
     page_tables=DummyTables,
     conversion=Registers,
     first_written={},
+    starts=every_write,
     has_job_manager=False,
     block_pages=1,
     tlb_only_flushes=True,

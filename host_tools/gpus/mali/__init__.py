@@ -4,6 +4,7 @@
 import re
 
 from host_tools.gpus.family import Family
+from host_tools.gpus.mali.job_manager import starts_chain
 from host_tools.gpus.mali.listing import list_job
 from host_tools.gpus.mali.page_tables import MaliTables
 from host_tools.gpus.mali.panfrost import Registers
@@ -14,6 +15,7 @@ FAMILY = Family(
     page_tables=MaliTables,
     conversion=Registers,
     first_written={f"js{slot}.COMMAND_NEXT": f"js{slot}.HEAD_NEXT_LO" for slot in range(3)},  # panfrost_job.c
+    starts=starts_chain,
     has_job_manager=True,
     list_job=list_job,
     block_pages=512,  # 2 MiB

@@ -69,7 +69,15 @@ def carried_out(gpu: Profile, space: int, command: SpaceCommand) -> list[Action]
     ]
 
 
-class JobStarts:
+def starts_chain(value: int, mask: int) -> bool:
+    """Whether a write of this value under this mask to js*.COMMAND_NEXT starts a chain.
+
+    The register holds no command once it is taken, so bits that are not written are 0.
+    """
+    return value & mask == START
+
+
+class ChainStarts:
     """Follows the writes of a job slot's registers up to the one that starts a chain."""
 
     def __init__(self, gpu: Profile) -> None:
@@ -83,7 +91,7 @@ class JobStarts:
             return None
         index, value, mask = action.register, action.value, action.mask
         self.written[index] = self.written.get(index, 0) & ~mask | value & mask
-        if index not in self.slots or self.written[index] != START:
+        if index not in self.slots or not starts_chain(value, mask):
             return None
         slot = self.slots[index]
         head = self._register(f"{slot}.HEAD_NEXT_LO") | self._register(f"{slot}.HEAD_NEXT_HI") << 32

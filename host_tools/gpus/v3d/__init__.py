@@ -3,7 +3,7 @@
 
 import re
 
-from host_tools.gpus.family import Family
+from host_tools.gpus.family import Family, every_write
 from host_tools.gpus.v3d.conversion import Registers
 from host_tools.gpus.v3d.copies import TRANSFERS
 from host_tools.gpus.v3d.jobs import addresses, work
@@ -16,6 +16,7 @@ FAMILY = Family(
     page_tables=V3dTables,
     conversion=Registers,
     first_written={"core0.CSD_QUEUED_CFG0": "core0.CSD_QUEUED_CFG1"},  # Linux v3d_sched.c
+    starts=every_write,
     has_job_manager=False,
     list_job=list_job,
     block_pages=1,

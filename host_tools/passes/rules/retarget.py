@@ -20,7 +20,7 @@ from host_tools.gpus.mali.job_manager import (
     HEADER_CONTROL,
     HEADER_NEXT,
     VA_MASK,
-    JobStarts,
+    ChainStarts,
     job_type,
 )
 from host_tools.passes.rules import file
@@ -103,7 +103,7 @@ class _Patcher:
         self.places = places
         self.descriptors = [r for r in rules.rules if isinstance(r, DescriptorRule)]
         self.code = [r for r in rules.rules if isinstance(r, CodeRule)]
-        self.starts = JobStarts(trace.profile)
+        self.starts = ChainStarts(trace.profile)
         self.patched = self.view.image.copy()
         self.targets: defaultdict[int, set[int]] = defaultdict(set)  # byte of the image -> carve-out offsets
         self.bits: defaultdict[int, dict[str, int]] = defaultdict(dict)  # byte of the image -> bits, by rule
