@@ -172,6 +172,26 @@ def test_one_changed_branch(good: Path, tmp_path: Path) -> None:
     assert "1 words differ: expected 'b." in finding["text"]
 
 
+def test_a_folder_is_what_it_would_flash(good: Path, tmp_path: Path) -> None:
+    """A back-doored firmware.bin beside a good firmware.elf: the ELF file was judged, and the other one packed."""
+    folder = tmp_path / "out"
+    shutil.copytree(good, folder)
+    audited(folder)
+    data = bytearray((folder / BINARY).read_bytes())
+    data[0x4C] ^= 1
+    for content, why in (
+        (bytes(data), f"offset 0x4c: expected {data[0x4C] ^ 1:#04x}, found {data[0x4C]:#04x}"),
+        (bytes(data[:-4]), f"expected {len(data)} bytes, found {len(data) - 4}"),
+        (b"", f"expected {len(data)} bytes, found 0"),
+    ):
+        (folder / BINARY).write_bytes(content)
+        for options in ([], ["--rebuild"]):
+            result = CliRunner().invoke(main, ["audit-firmware", str(folder), *options])
+            assert (result.exit_code, result.stdout) == (2, "")
+            assert f"{folder / BINARY}: not the bytes of {folder / ELF}" in result.stderr
+            assert why in result.stderr
+
+
 def test_a_build_that_is_repeated(good: Path) -> None:
     (only,) = audited(good, "--rebuild")["firmware"]
     assert "GF801" not in only["not_judged"]
