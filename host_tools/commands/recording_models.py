@@ -53,6 +53,13 @@ def _recording(command: Callable[..., Outcome]) -> Callable[..., Outcome]:
     multiple=True,
     help="Input and its shape, batch and all, where MODEL leaves it open; repeatable.",
 )
+@click.option(
+    "--external-data",
+    "external",
+    type=FILE,
+    multiple=True,
+    help="File that MODEL may name as weights though it is not called so (*.data, *.bin, ..); repeatable.",
+)
 @_recording
 def record_onnx(model: Path, **how: Any) -> Outcome:
     """Record one inference of an ONNX network, which pnnx converts to ncnn's files.

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import hashlib
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,14 @@ from host_tools.support.progress import phase
 from trace_format.trace import Trace
 
 
-def record_onnx(path: Path, shapes: Mapping[str, Shape], *, tolerance: float | None = None, **how: Any) -> Trace:
+def record_onnx(
+    path: Path,
+    shapes: Mapping[str, Shape],
+    *,
+    tolerance: float | None = None,
+    external: Collection[Path] = (),
+    **how: Any,
+) -> Trace:
     """Record one inference of an ONNX file's network. Inputs and outputs keep the file's names.
 
     Args:
@@ -30,6 +37,7 @@ def record_onnx(path: Path, shapes: Mapping[str, Shape], *, tolerance: float | N
         shapes: of inputs, batch and all, where the file leaves them open.
         tolerance: largest difference of what was converted to ONNX Runtime's result, both on the CPU (None:
             TOLERANCE); and as for `record_network`.
+        external: files beside it that may be weights, whatever they are called.
         how: as for `record_network`.
 
     Raises:
@@ -37,15 +45,18 @@ def record_onnx(path: Path, shapes: Mapping[str, Shape], *, tolerance: float | N
         RecordError: what was converted computes something else, or as `record_network`.
         OSError: the file cannot be read.
     """
-    converted = convert_onnx(path, shapes, tolerance=TOLERANCE if tolerance is None else tolerance)
+    limit = TOLERANCE if tolerance is None else tolerance
+    converted = convert_onnx(path, shapes, tolerance=limit, external=external)
     return _recorded(path, converted, tolerance=tolerance, **how)
 
 
-def convert_onnx(path: Path, shapes: Mapping[str, Shape], *, tolerance: float = TOLERANCE) -> Converted:
+def convert_onnx(
+    path: Path, shapes: Mapping[str, Shape], *, tolerance: float = TOLERANCE, external: Collection[Path] = ()
+) -> Converted:
     """The part of `record_onnx` before the recording."""
     from host_tools.record import onnx_model  # needs packages that only ONNX files need
 
-    model = onnx_model.read(path)
+    model = onnx_model.read(path, external)
     full = model.shapes(shapes)
     inputs = random_inputs(full, INPUT_SEEDS[0])
     with phase("computing the network with ONNX Runtime"):

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,10 +16,12 @@ from google.protobuf.message import DecodeError
 
 from host_tools.machine.errors import RecordError
 from host_tools.record.preflight import NetworkError
+from trace_format.errors import printable
 
 Float32 = npt.NDArray[np.float32]
 Shape = tuple[int, ...]
 OWN_DOMAINS = ("", "ai.onnx")
+WEIGHTS = (".data", ".onnx_data", ".bin", ".weights", ".weight", ".bias", ".raw")  # what exporters call them
 
 
 @dataclass(frozen=True)
@@ -59,12 +61,16 @@ class OnnxModel:
         return found
 
 
-def read(path: Path) -> OnnxModel:
+def read(path: Path, external: Collection[Path] = ()) -> OnnxModel:
     """Read an ONNX file.
 
+    Args:
+        path: the file.
+        external: files beside it that it may name as weights, whatever they are called.
+
     Raises:
-        NetworkError: it is none, it is damaged, or it has operators that ONNX does not know or inputs that are not
-            float32.
+        NetworkError: it is none, it is damaged, it names a file as weights that is not called so, or it has
+            operators that ONNX does not know or inputs that are not float32.
         OSError: it cannot be read.
     """
     try:
@@ -73,6 +79,7 @@ def read(path: Path) -> OnnxModel:
         raise NetworkError(f"not an ONNX file, or one that was cut off: {error}") from None
     if not model.graph.node:
         raise NetworkError("not an ONNX file: it has no graph of operators")
+    _check_external(model, path, external)
     try:
         onnx.external_data_helper.load_external_data_for_model(model, str(path.parent))
         _check_operators(model)
@@ -110,6 +117,31 @@ def run(model: OnnxModel, inputs: Mapping[str, Float32]) -> dict[str, Float32]:
     return dict(zip(model.outputs, values, strict=True))
 
 
+def _check_external(model: Any, path: Path, external: Collection[Path]) -> None:
+    """Refuse files as weights that are neither named for it nor called so: a model may name any file beside it."""
+    allowed = {file.resolve() for file in external}
+    for tensor in _tensors(model):
+        if not onnx.external_data_helper.uses_external_data(tensor):
+            continue
+        location = next((entry.value for entry in tensor.external_data if entry.key == "location"), "")
+        if Path(location).suffix.lower() not in WEIGHTS and (path.parent / location).resolve() not in allowed:
+            raise NetworkError(
+                f"weights in another file: tensor {tensor.name} names {printable(location)!r}, which is not called "
+                f"as weights are (*{', *'.join(WEIGHTS)}); --external-data FILE allows it"
+            )
+
+
+def _tensors(message: Any) -> Iterator[Any]:
+    """All tensors in a message of ONNX's, those of attributes and subgraphs among them."""
+    for field, value in message.ListFields():
+        if field.message_type is not None:
+            for item in value if isinstance(value, Sequence) else [value]:
+                if isinstance(item, onnx.TensorProto):
+                    yield item
+                else:
+                    yield from _tensors(item)
+
+
 def _name(node: Any) -> str:
     return str(node.name or node.output[0])
 
@@ -131,4 +163,5 @@ def _sizes(item: Any) -> tuple[int | None, ...]:
     if kind.elem_type != onnx.TensorProto.FLOAT:
         found = onnx.TensorProto.DataType.Name(kind.elem_type)
         raise NetworkError(f"input {item.name}: expected FLOAT (float32), found {found}")
-    return tuple(size.dim_value or None for size in kind.shape.dim)
+    # Some exporters write -1 for a size that is open.
+    return tuple(size.dim_value if size.dim_value > 0 else None for size in kind.shape.dim)
