@@ -126,8 +126,8 @@ def _check_external(model: Any, path: Path, external: Collection[Path]) -> None:
         location = next((entry.value for entry in tensor.external_data if entry.key == "location"), "")
         if Path(location).suffix.lower() not in WEIGHTS and (path.parent / location).resolve() not in allowed:
             raise NetworkError(
-                f"weights in another file: tensor {tensor.name} names {printable(location)!r}, which is not called "
-                f"as weights are (*{', *'.join(WEIGHTS)}); --external-data FILE allows it"
+                f"weights in another file: tensor {tensor.name} names {printable(location)!r}, which is not "
+                f"called as weights are (*{', *'.join(WEIGHTS)}); --external-data FILE allows it"
             )
 
 
