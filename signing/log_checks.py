@@ -30,6 +30,7 @@ class Fault(enum.Enum):
     CUT_TAIL = "cut-tail"  # the last entries are missing
     FORK = "fork"  # two continuations of one entry: the device went on from an earlier state
     ROLL_BACK = "roll-back"  # the device's counters went back, or boots left no entry
+    UNKNOWN_KIND = "unknown-kind"  # an entry about something that this version does not know
     UNKNOWN_TRACE = "unknown-trace"  # an entry about a trace that is none of those given
 
 
@@ -100,6 +101,7 @@ def check_log(
         findings += _gaps(unique, claimed)
         findings += _forks(unique)
         findings += _boots(unique)
+        findings += _unknown_kinds(unique)
     if tail is not None:
         findings += _tail(unique, tail, claimed)
     if traces is not None:
@@ -255,6 +257,14 @@ def _tail(unique: Sequence[Entry], tail: Tail, claimed: set[int]) -> Iterator[Fi
         elif tail.is_final and end == tail.entries and tail.boots > last[0].boot:
             text = f"{_boots_text(last[0].boot + 1, tail.boots)} at the end of the log"
             yield Finding(Fault.ROLL_BACK, None, None, text)
+
+
+def _unknown_kinds(unique: Sequence[Entry]) -> Iterator[Finding]:
+    for entry in unique:
+        if entry.kind is None:
+            kinds = f"{min(LogKind):d} to {max(LogKind):d}"
+            text = f"entry {entry.position}: expected a kind from {kinds}, found {entry.values['kind']}"
+            yield Finding(Fault.UNKNOWN_KIND, entry.position, entry.sequence, text)
 
 
 def _foreign_traces(unique: Sequence[Entry], known: set[bytes]) -> Iterator[Finding]:

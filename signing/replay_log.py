@@ -46,9 +46,9 @@ class Entry:
         return int(self.values["boot"])
 
     @property
-    def kind(self) -> LogKind:
-        """What it is about; ValueError in an entry that no device wrote."""
-        return next(kind for kind in LogKind if kind == self.values["kind"])
+    def kind(self) -> LogKind | None:
+        """What it is about; None: nothing that this version knows."""
+        return next((kind for kind in LogKind if kind == self.values["kind"]), None)
 
     @property
     def hash(self) -> bytes:

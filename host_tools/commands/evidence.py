@@ -177,7 +177,7 @@ def _entry_data(entry: Entry, traces: dict[bytes, str]) -> dict[str, Any]:
         "position": entry.position,
         "sequence": entry.sequence,
         "boot": entry.boot,
-        "kind": entry.kind.name.lower(),
+        "kind": entry.kind.name.lower() if entry.kind else "unknown",
         "status": _status(values["status"]),
         "retries": values["retries"],
         "security_version": values["security_version"],
@@ -196,7 +196,7 @@ def _status(value: int) -> str:
 def _log_text(file: Path, checked: Checked, traces: dict[bytes, str]) -> str:
     proven = checked.proven
     lines = [f"{file}: {len(proven)} entries of {len({entry.boot for entry in proven})} boots are the device's"]
-    counts: Counter[tuple[bytes, LogKind]] = Counter()
+    counts: Counter[tuple[bytes, LogKind | None]] = Counter()
     names: dict[bytes, str] = {}
     for entry in proven:
         if entry.kind is not LogKind.BOOT:

@@ -71,7 +71,7 @@ def run(folder: Path, store: Path) -> Run:
     return boot
 
 
-def kinds(entries: list[Entry]) -> list[LogKind]:
+def kinds(entries: list[Entry]) -> list[LogKind | None]:
     return [entry.kind for entry in entries]
 
 

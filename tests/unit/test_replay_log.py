@@ -193,6 +193,20 @@ def test_traces_are_matched() -> None:
     assert TRACES[1].hex() in found[0].text
 
 
+@pytest.mark.parametrize("kind", [0, 5, 0xFFFFFFFF])
+def test_an_entry_of_an_unknown_kind(kind: int) -> None:
+    """With a good MAC: somebody has the key. It ended the command once."""
+    device = sample()
+    fields = packing.unpack("log_entry", device.write(LogKind.LOAD, TRACES[0]))
+    device.entries.pop()
+    device.append(packing.pack("log_entry", {**fields, "kind": kind}))
+    found = check(device.entries, tail=device.tail)
+    assert faults(found) == [("unknown-kind", 12)]
+    assert found.findings[0].text == f"entry 12: expected a kind from 1 to 4, found {kind}"
+    assert found.proven[12].kind is None
+    assert ("unknown-kind", 12) in faults(check(device.entries, key=None, tail=device.tail))
+
+
 def test_neither_key_nor_tail() -> None:
     with pytest.raises(ValueError, match="a log key or a tail"):
         check_log(read_log(DEVICE.data))
