@@ -19,8 +19,6 @@ from host_tools.machine.errors import RecordError
 from host_tools.machine.initramfs import LIBRARIES
 from host_tools.machine.more_packages import with_packages
 from host_tools.machine.root import RecordRoot, ready_root
-from host_tools.model.memory import Conflict, Memory
-from host_tools.model.remapping import one_frame_each
 from host_tools.record.checking import LEFT_OUT, UNCHECKED, check_replay
 from host_tools.record.convert import convert
 from host_tools.record.layouts import in_order
@@ -129,9 +127,8 @@ def record_program(
     if not given:
         return first
     with phase("following inputs and results"):
-        traces = [_one_layout(run.trace) for run in runs]
         results = first.results, runs[1].results
-        trace = with_slots(traces[0], lambda: traces[1], None, (plans[0], plans[1]), results, in_order)
+        trace = with_slots(first.trace, lambda: runs[1].trace, None, (plans[0], plans[1]), results, in_order)
     if not check:
         trace.notes[UNCHECKED] = LEFT_OUT
     elif results[1]:
@@ -201,18 +198,6 @@ def _results(program: GuestProgram, files: Mapping[str, bytes]) -> dict[str, Flo
             raise RecordError(f"result {slot}: the program left no file {file} in its folder")
         found[slot] = read_floats(files[f"{RESULT}{at}"], f"result {slot}, the program's file {file}")
     return found
-
-
-def _one_layout(trace: Trace) -> Trace:
-    """The trace as what slots are found in: no page is mapped to two places."""
-    try:
-        Memory.of(trace)
-    except Conflict as conflict:
-        settled = one_frame_each(trace)
-        if settled is None:
-            raise RecordError(f"inputs and results cannot be followed: {conflict}") from None
-        return settled.with_(raw=True)
-    return trace
 
 
 def _arguments(args: Sequence[str]) -> tuple[list[Path], list[str]]:

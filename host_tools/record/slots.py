@@ -20,6 +20,7 @@ from host_tools.model.interpreter import interpreter
 from host_tools.model.memory import Conflict, Memory
 from host_tools.model.noted_accesses import NOTE, computing, noted
 from host_tools.model.observe import Observation, Watched, judged, watched
+from host_tools.model.remapping import one_frame_each
 from host_tools.model.slot_places import parts_in
 from host_tools.passes.pipeline import before_observation
 from host_tools.record.copies import HANDED_OUT, Copies, Rank
@@ -89,14 +90,29 @@ def with_slots(
     Raises:
         RecordError: an input or output is not found, or memory depends on the inputs in another way.
     """
-    memory = Memory.of(first)
+    first, memory = _settled(first)
     seen = watched(first)
     needed = _needed(memory, judged(first, seen))
     copies = Copies(seen.jobs, memory.mappings)
-    slots = _tensors(first, memory, needed, second(), inputs, outputs, layouts, copies, finals)
+    slots = _tensors(first, memory, needed, _settled(second()), inputs, outputs, layouts, copies, finals)
     if other_weights is not None:
-        slots += _parameters(first, memory, needed, other_weights())
+        slots += _parameters(first, memory, needed, _settled(other_weights()))
     return _with_note(_add(first, slots), memory, seen)
+
+
+def _settled(trace: Trace) -> tuple[Trace, Memory]:
+    """The trace as what slots are found in, and its memory: no page is mapped to two places.
+
+    It is where a framework frees memory between jobs, and the driver puts other memory there.
+    """
+    try:
+        return trace, Memory.of(trace)
+    except Conflict as conflict:
+        settled = one_frame_each(trace)
+        if settled is None:
+            raise RecordError(f"inputs and outputs cannot be followed through memory: {conflict}") from None
+        settled = settled.with_(raw=True)
+        return settled, Memory.of(settled)
 
 
 def _with_note(trace: Trace, memory: Memory, seen: Watched) -> Trace:
@@ -126,7 +142,7 @@ def _tensors(
     first: Trace,
     memory: Memory,
     needed: Needed,
-    second: Trace,
+    other: tuple[Trace, Memory],
     inputs: tuple[Tensors, Tensors],
     outputs: tuple[Tensors, Tensors],
     layouts: Layouts,
@@ -134,8 +150,8 @@ def _tensors(
     finals: tuple[Words, Words] | None,
 ) -> list[Slot]:
     """Inputs and outputs, by a recording with other inputs."""
+    second, memory2 = other
     same_stream(first, second, "inputs")
-    memory2 = Memory.of(second)
     _same_mappings(memory, memory2, "inputs")
     if _cpu_writes(memory) != _cpu_writes(memory2):
         raise RecordError("memory that the CPU changes between jobs depends on the inputs")
@@ -268,10 +284,10 @@ def _handed_out(ranks: Mapping[Placement, Rank], taken: list[Placement]) -> Plac
     return best[-1]
 
 
-def _parameters(first: Trace, memory: Memory, needed: Needed, other: Trace) -> list[Slot]:
+def _parameters(first: Trace, memory: Memory, needed: Needed, other: tuple[Trace, Memory]) -> list[Slot]:
     """Runs of words that depend on the weights, as flat tensors in GPU layout."""
-    same_stream(first, other, "weights")
-    memory2 = Memory.of(other)
+    third, memory2 = other
+    same_stream(first, third, "weights")
     _same_mappings(memory, memory2, "weights")
     paired = PairedMemory(_initial(memory, needed), _initial(memory2, needed))
     gap = 16 * WORD

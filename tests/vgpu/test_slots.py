@@ -16,11 +16,12 @@ from numpy.typing import ArrayLike, NDArray
 from host_tools.demo import RAW
 from host_tools.machine.errors import RecordError
 from host_tools.model.interpreter import interpreter
-from host_tools.model.memory import Memory
+from host_tools.model.memory import Conflict, Memory
 from host_tools.passes import PASSES
+from host_tools.passes.pipeline import build
 from host_tools.record.layouts import of_ncnn
 from host_tools.record.slots import same_stream, with_slots
-from trace_format.actions import Op
+from trace_format.actions import Op, action, array_of
 from trace_format.schema import PAGE_BYTES, SlotKind
 from trace_format.trace import Trace
 
@@ -94,6 +95,40 @@ def test_the_slots_are_found_again(recorded: Trace, three: Three) -> None:
     ours = [(s.address, s.shape) for s in found.slots if s.kind == SlotKind.PARAMETER]
     assert ours == [(s.address, s.shape) for s in recorded.slots if s.kind == SlotKind.PARAMETER]
     with interpreter(found) as run:
+        assert np.array_equal(run.run({"data": inputs[1]["data"]})["prob"], outputs[1]["prob"])
+
+
+def _with_memory_freed(trace: Trace, address: int) -> Trace:
+    """The same, but a page lies elsewhere from the third job on, as where a framework frees and allocates."""
+    memory = Memory.of(trace)
+    page, mapping = address // PAGE_BYTES, memory.mappings[0, address // PAGE_BYTES]
+    other = trace.carveout_bytes // PAGE_BYTES - 1
+    assert other not in memory.frames
+    content, source = (
+        memory.pages[mapping.frame].content.tobytes(),
+        -(-len(trace.image) // PAGE_BYTES) * PAGE_BYTES,
+    )
+    image = trace.image.ljust(source, bytes(1)) + content
+    rows = [
+        action(Op.UNMAP_GPU_MEM, address_space=0, va_page=page, pages=1),
+        action(Op.MAP_GPU_MEM, flags=mapping.flags, address_space=0, va_page=page, pages=1, frame=other),
+        action(Op.UPLOAD, bytes=PAGE_BYTES, target=other * PAGE_BYTES, source=source),
+    ]
+    at = int(np.flatnonzero(trace.actions["op"] == Op.JOB)[2])
+    actions = np.concatenate([trace.actions[:at], array_of(rows), trace.actions[at:]])
+    return trace.with_(actions=actions, image=image)
+
+
+def test_memory_that_is_mapped_again_between_jobs(recorded: Trace, three: Three) -> None:
+    """A network of several outputs on a Mali ended in a traceback here."""
+    traces, inputs, outputs = three
+    weights = next(s for s in recorded.slots if s.kind == SlotKind.PARAMETER).address
+    freed = tuple(_with_memory_freed(trace, weights) for trace in traces)
+    with pytest.raises(Conflict):
+        Memory.of(freed[0])
+    found = slots_of((freed[0], freed[1], freed[2]), inputs, outputs)
+    assert [found.slot(name) for name in ("data", "prob")] == [recorded.slot(name) for name in ("data", "prob")]
+    with interpreter(build(found)) as run:
         assert np.array_equal(run.run({"data": inputs[1]["data"]})["prob"], outputs[1]["prob"])
 
 
