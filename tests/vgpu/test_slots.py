@@ -104,11 +104,8 @@ def _with_memory_freed(trace: Trace, address: int) -> Trace:
     page, mapping = address // PAGE_BYTES, memory.mappings[0, address // PAGE_BYTES]
     other = trace.carveout_bytes // PAGE_BYTES - 1
     assert other not in memory.frames
-    content, source = (
-        memory.pages[mapping.frame].content.tobytes(),
-        -(-len(trace.image) // PAGE_BYTES) * PAGE_BYTES,
-    )
-    image = trace.image.ljust(source, bytes(1)) + content
+    source = -(-len(trace.image) // PAGE_BYTES) * PAGE_BYTES
+    image = bytes(trace.image).ljust(source, bytes(1)) + memory.pages[mapping.frame].content.tobytes()
     rows = [
         action(Op.UNMAP_GPU_MEM, address_space=0, va_page=page, pages=1),
         action(Op.MAP_GPU_MEM, flags=mapping.flags, address_space=0, va_page=page, pages=1, frame=other),
