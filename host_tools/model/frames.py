@@ -181,6 +181,8 @@ class Page:
 
     def settle(self, filled: list[Span]) -> None:
         """From now on what actions fill is live: it cannot be distinguished from what had to be filled."""
+        if self._fills is not None and _bytes_in(filled) != sum(map(_bytes_in, self._fills)):
+            self._fills = None  # an action that fills the page beside it has filled more of this one
         if self.in_image:
             if self.live is not _ALL:
                 self.lie_in_image(self.content)
@@ -193,6 +195,10 @@ class Page:
             for start, end in filled:
                 live[start:end] = True
             self.live = _ALL if live.all() else live
+
+
+def _bytes_in(spans: list[Span]) -> int:
+    return sum(end - start for start, end in spans)
 
 
 class Pages(dict[int, Page]):

@@ -7,7 +7,7 @@ from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from host_tools.model.alike import Alike
@@ -89,6 +89,8 @@ def said(packing: Packing) -> tuple[object, ...]:
     return (packing.image(), packing.fills(), packing.state_fills(), packing.image_bytes)
 
 
+# A clear of two pages brings along a byte of the second that need not be filled; then the first has other content.
+@example([[(2, None), (3, None), (3, (0, 1))], [(2, np.ones(PAGE, np.uint8))]], False)
 @settings(max_examples=60, deadline=None)
 @given(st.lists(CHANGES, min_size=1, max_size=3), st.booleans())
 def test_a_program_after_passes_is_packed_as_one_from_nothing(
