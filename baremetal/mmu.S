@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // MMU and caches at EL3, on and off; a part of firmware whose board's description has `mmu = true`. The tables,
-// gr_translation, are constants (tee_replayer/translation.py). Facts: Arm DDI 0487 (Armv8-A), D13.2 (registers),
+// gr_translation, are constants (tee_replayer/generator/translation.py). Facts: Arm DDI 0487 (Armv8-A), D13.2 (registers),
 // D5.10 (cache maintenance by address works with MMU and caches off, and on a core whose caches hold nothing of ours).
     .text
     .equ SCTLR_OFF, 0x30c50830      // its RES1 bits

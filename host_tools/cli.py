@@ -15,39 +15,37 @@ from host_tools.support.version import VERSION
 # Name: function, as module of host_tools.commands and name there; first sentence of its help.
 COMMANDS = {
     "record": LazyCommand(
-        "recording.record", "Record what the unmodified GPU stack does, on a virtual GPU in an emulated machine."
+        "record.record", "Record what the unmodified GPU stack does, on a virtual GPU in an emulated machine."
     ),
-    "import": LazyCommand("importing.import_group", "Turn a recording that another tool made into a raw trace."),
-    "build": LazyCommand("building.build_command", "Turn a raw recording into a trace worth signing."),
-    "dump": LazyCommand("dumping.dump_command", "Print what a trace says: manifest, slots and every action."),
-    "assemble": LazyCommand(
-        "dumping.assemble_command", "Make a trace of a text that `dump --format text` printed."
+    "import": LazyCommand(
+        "import_recording.import_group", "Turn a recording that another tool made into a raw trace."
     ),
+    "build": LazyCommand("build.build_command", "Turn a raw recording into a trace worth signing."),
+    "dump": LazyCommand("dump.dump_command", "Print what a trace says: manifest, slots and every action."),
+    "assemble": LazyCommand("dump.assemble_command", "Make a trace of a text that `dump --format text` printed."),
     "inspect": LazyCommand(
-        "inspecting.inspect_command",
+        "inspect.inspect_command",
         "Say what a file is, and its main figures.",
     ),
-    "cache": LazyCommand("caching.cache_group", "Show what is kept between runs, and remove it."),
+    "cache": LazyCommand("cache.cache_group", "Show what is kept between runs, and remove it."),
     "manual": LazyCommand("manual.manual_command", "Install man pages and shell completion."),
     "diff": LazyCommand(
-        "comparing.diff_command",
+        "diff.diff_command",
         "Say what differs between two traces or two images, and that nothing else does.",
     ),
     "lint": LazyCommand(
-        "auditing.lint_command", "Judge what a trace would make a GPU do, by rules and without a GPU."
+        "lint.lint_command", "Judge what a trace would make a GPU do, by rules and without a GPU."
     ),
     "audit-firmware": LazyCommand(
-        "auditing_firmware.audit_firmware_command",
+        "audit_firmware.audit_firmware_command",
         "Judge a compiled firmware by its code and constants, with or without symbols.",
     ),
-    "keygen": LazyCommand(
-        "signing.keygen", "Make a private key (PEM, PKCS#8), encrypted if there is a passphrase."
-    ),
-    "getpub": LazyCommand("signing.getpub", "Get the public key of a key file (PEM)."),
-    "keyinfo": LazyCommand("signing.keyinfo", "Say what is in a key file."),
-    "sign": LazyCommand("signing.sign", "Sign a trace."),
-    "strip": LazyCommand("signing.strip", "Take the signature away: the trace without its envelope."),
-    "verify": LazyCommand("signing.verify", "Check who signed a trace, and that no bit of it has changed since."),
+    "keygen": LazyCommand("sign.keygen", "Make a private key (PEM, PKCS#8), encrypted if there is a passphrase."),
+    "getpub": LazyCommand("sign.getpub", "Get the public key of a key file (PEM)."),
+    "keyinfo": LazyCommand("sign.keyinfo", "Say what is in a key file."),
+    "sign": LazyCommand("sign.sign", "Sign a trace."),
+    "strip": LazyCommand("sign.strip", "Take the signature away: the trace without its envelope."),
+    "verify": LazyCommand("sign.verify", "Check who signed a trace, and that no bit of it has changed since."),
     "enrol": LazyCommand(
         "evidence.enrol", "Make the keys of a device with a replay log: its secret, and what verifiers get."
     ),
@@ -59,26 +57,26 @@ COMMANDS = {
         "Check what a device attests: that this firmware and this trace gave these outputs, for this nonce.",
     ),
     "generate": LazyCommand(
-        "replaying.generate_command",
+        "generate.generate_command",
         "Write a replayer for one target: replayer.c and replayer.h, the port, and a Makefile.",
     ),
     "replay": LazyCommand(
-        "running.replay_command",
+        "replay.replay_command",
         "Verify, load and replay a signed trace, in the secure world of an emulated device or on the virtual GPU.",
     ),
     "bench": LazyCommand(
-        "benching.bench_command", "Measure what a signed trace costs: minimum and median of several replays."
+        "bench.bench_command", "Measure what a signed trace costs: minimum and median of several replays."
     ),
     "report": LazyCommand(
-        "reporting.report_command",
+        "report.report_command",
         "Write how a trace behaves on one page: who signed it, what it needs, what its jobs touch.",
     ),
     "sbom": LazyCommand(
-        "bills.sbom",
+        "sbom.sbom",
         "Write a bill of materials (SBOM, CycloneDX 1.6 JSON) of the host tools or of a generated folder.",
     ),
     "flash": LazyCommand(
-        "flashing.flash_command", "Pack a generated folder for its board, or check what is in an image."
+        "flash.flash_command", "Pack a generated folder for its board, or check what is in an image."
     ),
 }
 

@@ -14,7 +14,7 @@ from tests.support.recordings import GPUREPLAY, REGISTER_LOGS, folder
 
 pytest_plugins = ["tests.support.cpu_time", "tests.support.json_schemas", "tests.support.sampling"]
 
-os.environ["GRAMOPHONE_WERROR"] = "1"  # tee_replayer/strictness.py, which nothing has imported yet
+os.environ["GRAMOPHONE_WERROR"] = "1"  # tee_replayer/generator/strictness.py, which nothing has imported yet
 
 # Lines on progress depend on how fast the machine is, and what commands print is compared.
 progress.LONG_S = progress.SO_FAR_S = 1_000_000

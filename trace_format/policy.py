@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """What a trace may do to registers, and execute, by the policy of its GPU's profile, which devices enforce.
 
-Theirs is the table that tee_replayer/target.py makes of the same profile, and tee_replayer/core/check.c;
+Theirs is the table that tee_replayer/generator/target.py makes of the same profile, and tee_replayer/core/check.c;
 tests/vgpu/test_policy_agreement.py compares the verdicts. What depends on the values that registers have during a
 replay is judged there only.
 """

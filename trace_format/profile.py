@@ -2,8 +2,8 @@
 """GPU profiles: registers, what a trace may do to them, MMU format and interrupts, read from `gpus/NAME.toml`.
 
 `gpus/NAME.toml` is the one description of a GPU's registers. From it come the allow list that a device enforces
-(tee_replayer.target), the tables of the virtual GPU and docs/REGISTERS.md (both: trace_format.emit). What its keys
-mean is said at the head of v3d42.toml.
+(tee_replayer.generator.target), the tables of the virtual GPU and docs/REGISTERS.md (both: trace_format.emit).
+What its keys mean is said at the head of v3d42.toml.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from host_tools.audit.flow import Flow, JobFlow, OutputFlow, Part, follow
 from host_tools.audit.follower import Range
 from host_tools.audit.rules import RULES, Finding
-from host_tools.gpus.page_tables import DivergenceError
+from host_tools.families.page_tables import DivergenceError
 from host_tools.vgpu.binding import VgpuError, follows_data
 from trace_format.errors import printable
 from trace_format.schema import SlotKind

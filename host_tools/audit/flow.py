@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from host_tools.accesses.observe import OTHER_SEED, random_inputs
 from host_tools.audit.follower import (
     EARLIER,
     IMAGE,
@@ -29,7 +30,6 @@ from host_tools.audit.follower import (
     ranges,
 )
 from host_tools.model.frames import Mask
-from host_tools.model.observe import OTHER_SEED, random_inputs
 from trace_format.schema import SlotKind
 from trace_format.trace import Trace
 

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from host_tools.gpus.page_tables import DivergenceError
+from host_tools.families.page_tables import DivergenceError
 from host_tools.model.frames import Mask
 from host_tools.model.interpreter import Interpreter
 from host_tools.support.pages import pages_of

@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from host_tools.audit.state import State
-from host_tools.gpus.family import Named, Shader
+from host_tools.families.family import Named, Shader
+from host_tools.gpus.mali.job_chains import ChainError, Reach, reach
 from host_tools.model import frames
-from host_tools.model.job_chains import ChainError, Reach, reach
 from host_tools.model.memory import Conflict, Memory
 from host_tools.support.pages import pieces
 from host_tools.vgpu.build import BuildError

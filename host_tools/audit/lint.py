@@ -10,8 +10,8 @@ import numpy as np
 from host_tools.audit.checks import Checks
 from host_tools.audit.rules import DEVICE_RETRIES, RULES, Finding
 from host_tools.audit.state import State
-from host_tools.gpus.family import family_of
-from host_tools.model.job_chains import ChainError, reach
+from host_tools.families.family import family_of
+from host_tools.gpus.mali.job_chains import ChainError, reach
 from host_tools.model.memory import Conflict, Memory
 from trace_format import policy
 from trace_format.actions import MAP_WRITE, Columns, Op, Type, actions_of

@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from host_tools.gpus.family import Family, family_of
+from host_tools.accesses.job_starts import JobStarts
+from host_tools.families.family import Family, family_of
 from host_tools.model.frames import Mapping, Mask
-from host_tools.model.job_starts import JobStarts
 from host_tools.support.pages import pages_of, pieces
 from trace_format.actions import MAP_WRITE, Action, Op
 from trace_format.operators import operands

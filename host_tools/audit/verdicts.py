@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from host_tools.audit.rules import RULES, Rule
-from tee_replayer.status import Report
+from tee_replayer.generator.status import Report
 from trace_format.actions import Op
 from trace_format.errors import OtherPolicyError, ProfileError, RegisterRangeError, TraceError
 from trace_format.policy import PolicyError

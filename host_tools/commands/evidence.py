@@ -30,7 +30,7 @@ from signing.attestation import (
 from signing.envelope import split
 from signing.log_checks import Checked, check_log
 from signing.replay_log import Entry, Tail, head_hash, read_log, read_tail
-from tee_replayer import device
+from tee_replayer.generator import device
 from trace_format.errors import GramophoneError, printable
 from trace_format.schema import SIGNED_MAGIC, SlotKind
 from trace_format.schema.log import LogKind

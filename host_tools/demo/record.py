@@ -9,7 +9,7 @@ from rich.console import Console
 
 from host_tools.demo import PARAM, RAW, WEIGHTS
 from host_tools.model.description import describe_actions
-from host_tools.record.network import record_network
+from host_tools.record.ncnn.network import record_network
 from host_tools.support.files import write_atomically
 from host_tools.support.messages import listening
 from trace_format.errors import GramophoneError

@@ -25,7 +25,7 @@ from host_tools.support.messages import escape_unprintable
 from host_tools.support.programs import Ended, ended_by_signals
 from host_tools.support.progress import phase
 from signing.keys import PublicKey
-from tee_replayer.generate import generate
+from tee_replayer.generator.generate import generate
 from trace_format.errors import GramophoneError
 
 DIGITS = 20

@@ -17,8 +17,8 @@ from host_tools.flash.names import CONTAINERS
 from host_tools.flash.pack import image_sha256
 from host_tools.flash.recompute import as_archive, differences
 from signing.keys import PublicKey
-from tee_replayer import boards
-from tee_replayer.boards import Board
+from tee_replayer.generator import boards
+from tee_replayer.generator.boards import Board
 from trace_format import layout
 
 

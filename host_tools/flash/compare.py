@@ -17,7 +17,7 @@ from host_tools.flash.containers import open_image, take_apart
 from host_tools.flash.errors import ImageError
 from host_tools.flash.manifest import NAME, device_fields, sha256
 from host_tools.support.elf import is_elf
-from tee_replayer.device import DeviceError, find
+from tee_replayer.generator.device import DeviceError, find
 from trace_format import layout
 from trace_format.errors import GramophoneError
 from trace_format.schema.firmware import DEVICE_MAGIC

@@ -17,10 +17,10 @@ from host_tools.runners.needs import secure_bytes
 from signing import envelope
 from signing.errors import KeyFileError
 from signing.verify import verify_trace
-from tee_replayer.board_checks import Range
-from tee_replayer.boards import Board, Image
-from tee_replayer.device import Device, DeviceError, find
-from tee_replayer.translation import cached_bytes
+from tee_replayer.generator.board_checks import Range
+from tee_replayer.generator.boards import Board, Image
+from tee_replayer.generator.device import Device, DeviceError, find
+from tee_replayer.generator.translation import cached_bytes
 from trace_format import policy
 from trace_format.errors import TraceError
 from trace_format.trace import Trace

@@ -21,7 +21,7 @@ from host_tools.runners import mailbox
 from host_tools.runners.buffers import bind
 from host_tools.runners.needs import open_trace
 from host_tools.support.tensors import without_value
-from tee_replayer.boards import Board, Image
+from tee_replayer.generator.boards import Board, Image
 from trace_format.errors import listed
 
 Files = dict[str, bytes]

@@ -17,7 +17,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from host_tools.flash.errors import ImageError
 from signing.keys import PublicKey
-from tee_replayer.device import Device
+from tee_replayer.generator.device import Device
 from trace_format import profile as profiles
 
 NAME = "gramophone.json"

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Names in images: their pieces and containers. What a board's image is made of: baremetal/boards/NAME.toml."""
 
-# Kind of image (tee_replayer/boards.py) -> what it is written as.
+# Kind of image (tee_replayer/generator/boards.py) -> what it is written as.
 CONTAINERS = {"flash": "flash", "card": "card", "bl31": "archive", "optee": "archive"}
 
 FIP = "fip.bin"

@@ -20,9 +20,9 @@ from host_tools.runners.optee import build as optee
 from host_tools.runners.optee.images import compile_normal_world, read_board
 from host_tools.runners.optee.ta import build_ta, public_part
 from host_tools.support.version import TOOL
-from tee_replayer import boards
-from tee_replayer.board_checks import Range
-from tee_replayer.boards import Board
+from tee_replayer.generator import boards
+from tee_replayer.generator.board_checks import Range
+from tee_replayer.generator.boards import Board
 from trace_format import layout
 
 BUILDERS: dict[str, Callable[[Mapping[str, bytes]], bytes]] = {

@@ -13,7 +13,7 @@ from host_tools.flash.errors import ImageError
 from host_tools.flash.manifest import NAME, Manifest
 from host_tools.flash.names import CONTAINERS, FIP
 from host_tools.flash.pack import BUILDERS
-from tee_replayer.boards import Board
+from tee_replayer.generator.boards import Board
 from trace_format.errors import GramophoneError
 
 SHOWN_BYTES = 8  # of two places that differ

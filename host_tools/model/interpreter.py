@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from host_tools.gpus.family import family_of
-from host_tools.gpus.page_tables import TABLE_BYTES, DivergenceError
+from host_tools.families.family import family_of
+from host_tools.families.page_tables import TABLE_BYTES, DivergenceError
 from host_tools.model.operators import compute
 from host_tools.support.pages import pieces
 from host_tools.support.sheet import MAP_NORESERVE, blank, sheet_of
@@ -38,7 +38,7 @@ class Interpreter:
 
     Args:
         trace: what to replay.
-        track: keep the access map (`host_tools.model.observe` reads it).
+        track: keep the access map (`host_tools.accesses.observe` reads it).
         threads: of the virtual GPU; 0: one a core.
         latency_ns: how long the virtual GPU takes for what takes time. Its clock moves with Interval actions and
             while something is waited for.

@@ -9,7 +9,7 @@ where each is mapped, what it holds when a replay starts and which of those byte
     jobs, UPLOADs between | COPY_FROM_GPU
 
 State is what the prologue fills and no replay does: it keeps what a replay leaves (host_tools/passes/state.py), or
-what jobs of the prologue make of it (host_tools/passes/preparation.py).
+what jobs of the prologue make of it (host_tools/gpus/mali/preparation.py).
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Passes: each a named change of a program that keeps outputs and GPU-visible memory as they are."""
 
-from host_tools.gpus.family import families
-from host_tools.passes import list_passes, memory_passes, mmu_passes, preparation, register_passes
+from host_tools.families.family import families
+from host_tools.gpus.mali import preparation
+from host_tools.passes import list_passes, memory_passes, mmu_passes, register_passes
 from host_tools.passes.registry import Pass, family_pass
 
 # In the order in which `gramophone build` runs them.

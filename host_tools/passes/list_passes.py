@@ -9,13 +9,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from host_tools.gpus.family import family_of
-from host_tools.gpus.transfers import Transfer, Transfers, UnknownListError
+from host_tools.families.family import family_of
+from host_tools.families.transfers import Transfer, Transfers, UnknownListError
+from host_tools.gpus.mali.rules.memory import ImageView
 from host_tools.model.joined import joined
 from host_tools.model.memory import Memory
-from host_tools.model.program import Program
+from host_tools.passes.program import Program
 from host_tools.passes.registry import memory_pass
-from host_tools.passes.rules.memory import ImageView
 from trace_format.actions import MAP_READ, Action, Actions, Columns, Op, actions_of, array_of
 from trace_format.profile import Job, Profile
 from trace_format.schema import PAGE_BYTES

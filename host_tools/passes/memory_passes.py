@@ -5,14 +5,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from host_tools.gpus.family import family_of
-from host_tools.model import planning
+from host_tools.accesses.slot_places import bytes_of
+from host_tools.families.family import family_of
+from host_tools.gpus.mali import planning
+from host_tools.gpus.mali.job_chains import ChainError
 from host_tools.model.alike import Alike
-from host_tools.model.job_chains import ChainError
 from host_tools.model.memory import BLOCK_PAGES, Memory
-from host_tools.model.program import Program
-from host_tools.model.slot_places import bytes_of
 from host_tools.passes.parameters import constant, forget_inputs
+from host_tools.passes.program import Program
 from host_tools.passes.registry import memory_pass, program_pass
 from trace_format.actions import MAP_EXECUTE, MAP_WRITE
 from trace_format.operators import operations

@@ -6,8 +6,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from host_tools.gpus.family import family_of
-from host_tools.model.program import Program
+from host_tools.families.family import family_of
+from host_tools.passes.program import Program
 from host_tools.passes.registry import memory_pass
 from trace_format.actions import Actions, Columns, Op
 

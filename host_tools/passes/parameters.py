@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from host_tools.accesses.slot_places import places
 from host_tools.model.memory import Conflict, Memory
-from host_tools.model.program import Program
-from host_tools.model.slot_places import places
+from host_tools.passes.program import Program
 from trace_format.actions import Actions, Columns, Op, Type, rewritten
 from trace_format.errors import SlotError
 from trace_format.operators import operations

@@ -10,11 +10,11 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from host_tools.model.noted_accesses import NOTE
-from host_tools.model.program import Program, Sizes
+from host_tools.accesses.noted_accesses import NOTE
 from host_tools.model.slot_mappings import check_slots
 from host_tools.passes import PASSES, memory_passes
 from host_tools.passes.parameters import bind_program
+from host_tools.passes.program import Program, Sizes
 from host_tools.passes.state import keep
 from trace_format.actions import Columns, Op
 from trace_format.errors import GramophoneError, TraceError

@@ -8,8 +8,8 @@ import re
 import numpy as np
 from numpy.typing import NDArray
 
-from host_tools.gpus.family import family_of
-from host_tools.model.program import Program
+from host_tools.families.family import family_of
+from host_tools.passes.program import Program
 from host_tools.passes.registry import action_pass, program_pass
 from trace_format.actions import ALL_BITS, FLAG_IGNORE, Action, Actions, Columns, Op, action, actions_of
 from trace_format.profile import Profile

@@ -6,9 +6,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from host_tools.gpus.family import Family, family_of
+from host_tools.families.family import Family, family_of
 from host_tools.model.memory import Conflict
-from host_tools.model.program import Program
+from host_tools.passes.program import Program
 from trace_format.actions import Actions
 from trace_format.profile import Profile
 from trace_format.trace import Trace

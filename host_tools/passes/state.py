@@ -15,10 +15,10 @@ from dataclasses import replace
 
 import numpy as np
 
+from host_tools.accesses.slot_places import places
 from host_tools.model.memory import Conflict
-from host_tools.model.program import Program
-from host_tools.model.slot_places import places
 from host_tools.passes.parameters import settable, without_slots
+from host_tools.passes.program import Program
 from trace_format.actions import Action, Actions, Columns, Op, action, actions_of, array_of
 from trace_format.errors import SlotError, listed
 from trace_format.operators import operations

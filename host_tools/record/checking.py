@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from host_tools.gpus.page_tables import DivergenceError
+from host_tools.families.page_tables import DivergenceError
 from host_tools.machine.errors import RecordError
 from host_tools.model.interpreter import Interpreter, interpreter
 from host_tools.passes.pipeline import build

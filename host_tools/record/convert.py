@@ -14,8 +14,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from host_tools.gpus.conversion import IRQ_TIMEOUT_US
-from host_tools.gpus.family import family_of, profile_of
+from host_tools.families.conversion import IRQ_TIMEOUT_US
+from host_tools.families.family import family_of, profile_of
 from host_tools.machine.errors import RecordError
 from host_tools.machine.placements import PLACEMENTS
 from host_tools.record.list_marks import mark_lists

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from host_tools.model.by_job import Accesses, Job
+from host_tools.accesses.by_job import Accesses, Job
 from host_tools.model.mappings import Mappings
 from host_tools.record.layouts import WORD
 from host_tools.vgpu.binding import ACCESS_READ, ACCESS_READ_FIRST, ACCESS_WRITTEN

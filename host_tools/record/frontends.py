@@ -12,11 +12,12 @@ from typing import Any
 import numpy as np
 
 from host_tools.machine.errors import RecordError
-from host_tools.record import ncnn_cpu, pnnx
 from host_tools.record.differences import TOLERANCE, relative_difference
 from host_tools.record.inputs import INPUT_SEEDS, random_inputs
-from host_tools.record.network import record_network
-from host_tools.record.pnnx import Converted, Shape, UnconvertedError
+from host_tools.record.ncnn import cpu as ncnn_cpu
+from host_tools.record.ncnn import pnnx
+from host_tools.record.ncnn.network import record_network
+from host_tools.record.ncnn.pnnx import Converted, Shape, UnconvertedError
 from host_tools.record.preflight import NetworkError, preflight
 from host_tools.support.progress import phase
 from trace_format.trace import Trace

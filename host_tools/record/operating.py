@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from host_tools.machine.errors import RecordError
 from host_tools.model.interpreter import interpreter
 from host_tools.passes.parameters import without_slots
-from host_tools.record import ncnn_cpu
-from host_tools.record.cpu_layers import COUNT, CpuEnd, Result, Step, View
+from host_tools.record.ncnn import cpu as ncnn_cpu
+from host_tools.record.ncnn.cpu_layers import COUNT, CpuEnd, Result, Step, View
 from host_tools.support.tensors import boxes_found
 from trace_format.actions import MAP_READ, Action, Actions, Columns, Op, Type, action, array_of, rewritten
 from trace_format.operators import BOX, OPERATORS

@@ -12,15 +12,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from host_tools.machine.errors import RecordError
-from host_tools.record.cpu_layers import CpuEnd, cpu_end
-from host_tools.record.model_weights import ModelWeights
-from host_tools.record.ncnn_param import layers_of
+from host_tools.record.ncnn.cpu_layers import CpuEnd, cpu_end
+from host_tools.record.ncnn.model_weights import ModelWeights
+from host_tools.record.ncnn.param import layers_of
 from host_tools.support import programs
 from host_tools.support.messages import LOG
 from host_tools.support.progress import phase
 from trace_format.errors import listed
 
-PROGRAM = "host_tools.record.ncnn_files"
+PROGRAM = "host_tools.record.ncnn.files"
 
 
 class NetworkError(RecordError):

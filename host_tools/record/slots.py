@@ -12,16 +12,16 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from host_tools.accesses.by_job import commands_of
+from host_tools.accesses.noted_accesses import NOTE, computing, noted
+from host_tools.accesses.observe import Observation, Watched, judged, watched
+from host_tools.accesses.slot_places import parts_in
 from host_tools.machine.errors import RecordError
-from host_tools.model.by_job import commands_of
 from host_tools.model.description import describe_action
 from host_tools.model.frames import runs
 from host_tools.model.interpreter import interpreter
 from host_tools.model.memory import Conflict, Memory
-from host_tools.model.noted_accesses import NOTE, computing, noted
-from host_tools.model.observe import Observation, Watched, judged, watched
 from host_tools.model.remapping import one_frame_each
-from host_tools.model.slot_places import parts_in
 from host_tools.passes.pipeline import before_observation
 from host_tools.record.copies import HANDED_OUT, Copies, Rank
 from host_tools.record.layouts import WORD, Layout, Shape, in_order

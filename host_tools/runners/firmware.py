@@ -16,7 +16,7 @@ from struct import error as StructError
 from elftools.common.exceptions import ELFError
 from elftools.elf.elffile import ELFFile
 
-from host_tools.gpus.family import profile_of
+from host_tools.families.family import profile_of
 from host_tools.runners import libraries
 from host_tools.runners.needs import codecs_in, gpu_of, secure_bytes
 from host_tools.runners.replay import ReplayRequest, RunnerError
@@ -24,9 +24,9 @@ from host_tools.support import programs
 from host_tools.support.cache import cache_dir, made_once
 from host_tools.support.gpu_folders import DEFAULT_GPU
 from signing.keys import PublicKey
-from tee_replayer.boards import QEMU_VIRT
 from tee_replayer.crypto import Libraries
-from tee_replayer.generate import generate
+from tee_replayer.generator.boards import QEMU_VIRT
+from tee_replayer.generator.generate import generate
 from trace_format import packing
 from trace_format.operators import used
 from trace_format.schema import Codec, Operator
@@ -137,7 +137,7 @@ def build(
         carveout_bytes: the least secure memory that it must have.
         crypto: the crypto libraries' sources; None: Debian's.
         operators: what it computes on the CPU.
-        codecs: as `tee_replayer.generate.generate`.
+        codecs: as `tee_replayer.generator.generate.generate`.
 
     Raises:
         GenerateError: no ES256 key.

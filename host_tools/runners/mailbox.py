@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from host_tools.runners.buffers import Buffers
 from host_tools.runners.replay import RunnerError
-from tee_replayer.status import Report
+from tee_replayer.generator.status import Report
 from trace_format import packing
 from trace_format.errors import MagicError
 from trace_format.schema.mailbox import MAILBOX_DATA_AT, MAILBOX_RESPONSE_AT, REQUEST_MAGIC

@@ -5,11 +5,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from host_tools.gpus.family import family_of
+from host_tools.families.family import family_of
 from host_tools.support.gpu_folders import DEFAULT_GPU
 from signing import envelope
-from tee_replayer.status import Report
-from tee_replayer.target import drivers
+from tee_replayer.generator.status import Report
+from tee_replayer.generator.target import drivers
 from trace_format import layout, packing
 from trace_format import profile as profiles
 from trace_format.actions import Op

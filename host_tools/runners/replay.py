@@ -10,10 +10,10 @@ from typing import Any, Protocol
 
 import numpy.typing as npt
 
-from host_tools.gpus.family import profile_of
+from host_tools.families.family import profile_of
 from host_tools.vgpu.binding import executes_shaders
 from signing.keys import PublicKey
-from tee_replayer.status import Report
+from tee_replayer.generator.status import Report
 from trace_format.errors import GramophoneError, listed
 
 Tensor = npt.NDArray[Any]

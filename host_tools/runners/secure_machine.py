@@ -19,7 +19,7 @@ from pathlib import Path
 from host_tools.runners.replay import Instructions, RunnerError
 from host_tools.support import programs
 from host_tools.vgpu import build
-from tee_replayer.status import Report
+from tee_replayer.generator.status import Report
 
 DRAM_BASE = 0x40000000  # QEMU hw/arm/virt.c
 MIB = 1 << 20

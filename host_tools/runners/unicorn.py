@@ -25,7 +25,7 @@ from host_tools.runners.power import model
 from host_tools.runners.power.block import PowerBlock
 from host_tools.runners.replay import ReplayRequest, ReplayResult, RunnerError, Tensor, result
 from host_tools.vgpu.binding import VgpuError, VirtualGpu
-from tee_replayer import boards
+from tee_replayer.generator import boards
 
 PAGE = 4096
 PSTATE_EL3 = 0x3CD  # EL3, own stack pointer, all exceptions masked

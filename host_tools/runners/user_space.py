@@ -13,7 +13,7 @@ import tempfile
 from collections.abc import Collection, Mapping
 from pathlib import Path
 
-from host_tools.gpus.family import profile_of
+from host_tools.families.family import profile_of
 from host_tools.machine import uio_module
 from host_tools.machine.boot import BOOT_TIMEOUT_S, GuestJob, boot
 from host_tools.machine.placements import PLACEMENTS
@@ -26,9 +26,9 @@ from host_tools.runners.replay import ReplayRequest, ReplayResult, RunnerError, 
 from host_tools.vgpu.build import qemu_plugin
 from signing.keys import PublicKey
 from tee_replayer.crypto import Libraries
-from tee_replayer.generate import generate
-from tee_replayer.linux_folder import PLATFORM
-from tee_replayer.status import Report
+from tee_replayer.generator.generate import generate
+from tee_replayer.generator.linux_folder import PLATFORM
+from tee_replayer.generator.status import Report
 from trace_format.schema import Codec
 
 DEVICE = "QEMU virt, Linux, user space"

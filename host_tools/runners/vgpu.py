@@ -8,7 +8,7 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
-from host_tools.gpus.family import profile_of
+from host_tools.families.family import profile_of
 from host_tools.runners import libraries
 from host_tools.runners.buffers import bind
 from host_tools.runners.needs import gpu_of, open_trace, secure_bytes
@@ -16,9 +16,9 @@ from host_tools.runners.replay import ReplayRequest, ReplayResult, result
 from host_tools.support.cache import cache_dir
 from host_tools.support.gpu_folders import DEFAULT_GPU
 from host_tools.vgpu.binding import VgpuError, VirtualGpu
-from tee_replayer import hostlib
 from tee_replayer.crypto import Libraries
-from tee_replayer.status import ReplayError
+from tee_replayer.generator import hostlib
+from tee_replayer.generator.status import ReplayError
 
 CARVEOUT_PHYS = 0x1_0000_0000
 DEVICE = "virtual GPU, replayer on the host"

@@ -18,7 +18,7 @@ from host_tools.sbom.document import CRYPTO, Bill, compiler, crypto_library, fil
 from host_tools.support.version import VERSION
 from trace_format.errors import GramophoneError
 
-# In the head of replayer.h, after the licence: tee_replayer/generate.py writes it.
+# In the head of replayer.h, after the licence: tee_replayer/generator/generate.py writes it.
 _SUBJECT = re.compile(r"^ \* Gramophone replayer for (.+) on ([\w-]+); generated", re.MULTILINE)
 _FACT = re.compile(r"^ \*   (\S+(?: \S+)*)  +(\S.*)$", re.MULTILINE)
 

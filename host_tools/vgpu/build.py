@@ -20,7 +20,7 @@ from pathlib import Path
 from host_tools.support import programs
 from host_tools.support.cache import cache_dir
 from host_tools.support.gpu_folders import FOLDERS as GPUS
-from tee_replayer.strictness import WARNINGS
+from tee_replayer.generator.strictness import WARNINGS
 from trace_format.emit import GENERATED
 from trace_format.errors import GramophoneError
 

@@ -10,8 +10,8 @@ import shutil
 from collections.abc import Collection
 from pathlib import Path
 
-from tee_replayer import amalgamate
-from tee_replayer.status import CORE
+from tee_replayer.generator import amalgamate
+from tee_replayer.generator.status import CORE
 from trace_format.licence import SPDX
 from trace_format.operators import OPERATORS
 from trace_format.schema import Operator

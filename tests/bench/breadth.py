@@ -25,9 +25,9 @@ from host_tools import runners
 from host_tools.demo import PARAM, WEIGHTS
 from host_tools.demo.record import SHAPES
 from host_tools.passes.pipeline import build
-from host_tools.record import ncnn_cpu
 from host_tools.record.differences import relative_difference
 from host_tools.record.frontends import convert_onnx
+from host_tools.record.ncnn import cpu as ncnn_cpu
 from host_tools.runners.replay import ReplayRequest, Tensor
 from signing.keys import Algorithm, generate
 from signing.sign import FileSigner, sign_trace

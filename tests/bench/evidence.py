@@ -19,8 +19,8 @@ from host_tools.runners import evidence, firmware, libraries, mailbox, unicorn
 from host_tools.runners.buffers import bind
 from host_tools.runners.replay import ReplayRequest
 from host_tools.vgpu.binding import VirtualGpu
-from tee_replayer.evidence import Evidence
-from tee_replayer.generate import generate
+from tee_replayer.generator.evidence import Evidence
+from tee_replayer.generator.generate import generate
 from tests.support import replayer_samples as s
 from tests.support.log_samples import SECRET
 

@@ -21,9 +21,9 @@ from host_tools.runners.needs import secure_bytes
 from host_tools.support.cache import cache_dir
 from host_tools.vgpu import build as vgpu_build
 from signing.keys import PublicKey
-from tee_replayer import hostlib
-from tee_replayer.hostlib import HERE
-from tee_replayer.status import CORE
+from tee_replayer.generator import hostlib
+from tee_replayer.generator.hostlib import HERE
+from tee_replayer.generator.status import CORE
 from trace_format.emit import GENERATED
 from trace_format.errors import GramophoneError
 from trace_format.schema import SlotKind

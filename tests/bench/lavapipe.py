@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from host_tools.record.guest import guest_ncnn
+from host_tools.record.ncnn.guest import guest_ncnn
 from host_tools.support import programs
 from trace_format.errors import GramophoneError
 

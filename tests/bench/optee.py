@@ -6,16 +6,16 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 
+from host_tools.accesses.observe import random_inputs
 from host_tools.demo import RAW
-from host_tools.model.observe import random_inputs
 from host_tools.passes.pipeline import build
 from host_tools.runners import libraries, run
 from host_tools.runners.optee.size import added_bytes
 from host_tools.runners.replay import ReplayRequest
 from signing.keys import Algorithm, generate
 from signing.sign import FileSigner, sign_trace
-from tee_replayer.boards import OPTEE
-from tee_replayer.generate import generate as generate_sources
+from tee_replayer.generator.boards import OPTEE
+from tee_replayer.generator.generate import generate as generate_sources
 from trace_format.trace import Trace
 
 SEED = 5

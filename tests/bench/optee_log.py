@@ -13,8 +13,8 @@ from elftools.elf.relocation import RelocationSection
 from host_tools.runners import libraries
 from host_tools.runners.optee.build import CORE_ELF, core_of
 from host_tools.runners.optee.size import RELOCATION_BYTES
-from tee_replayer.boards import OPTEE
-from tee_replayer.generate import generate
+from tee_replayer.generator.boards import OPTEE
+from tee_replayer.generator.generate import generate
 from tests.bench.evidence import CHOICES
 from tests.support.signing_samples import ES256
 

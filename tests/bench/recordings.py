@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Recordings that are measured, kept in the user's cache: recording a large network takes minutes.
 
-A recording's file is named by the programs that made it, by what it says besides (host_tools.model.noted_accesses)
-and by the network's files, so that others do not find it.
+A recording's file is named by the programs that made it, by what it says besides
+(host_tools.accesses.noted_accesses) and by the network's files, so that others do not find it.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from host_tools.accesses import noted_accesses
 from host_tools.machine.root import ready_root
-from host_tools.model import noted_accesses
-from host_tools.record.network import record_network
+from host_tools.record.ncnn.network import record_network
 from host_tools.support.cache import cache_dir, written_whole
 
 BOOT_S = 7200  # limit of a boot: the machine may have other work

@@ -39,7 +39,7 @@ _GENERATE = """\
 import sys
 from pathlib import Path
 from signing.keys import load_public_key
-from tee_replayer.generate import generate
+from tee_replayer.generator.generate import generate
 gpu, platform, key, out, *trees = sys.argv[1:]
 bearssl, aws_lc = map(Path, trees)
 try:

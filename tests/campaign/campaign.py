@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tee_replayer.status import statuses
+from tee_replayer.generator.status import statuses
 from tests.campaign import cases, device, optee, report, runner, sampling
 from tests.campaign.device import Device
 from tests.campaign.faults import Kind

@@ -11,8 +11,8 @@ from pathlib import Path
 
 from host_tools.runners import firmware, libraries
 from host_tools.runners.replay import RunnerError
-from tee_replayer.boards import QEMU_VIRT
-from tee_replayer.generate import generate
+from tee_replayer.generator.boards import QEMU_VIRT
+from tee_replayer.generator.generate import generate
 from tests.campaign.cases import MIN_SECURITY_VERSION
 from tests.support import replayer_samples as s
 

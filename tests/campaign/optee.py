@@ -16,7 +16,7 @@ from host_tools.runners import libraries as crypto
 from host_tools.runners.optee import build as optee
 from host_tools.runners.replay import RunnerError
 from host_tools.support.cache import cache_dir, locked
-from tee_replayer.generate import generate
+from tee_replayer.generator.generate import generate
 from tests.campaign import device
 from tests.campaign.cases import MIN_SECURITY_VERSION
 from tests.campaign.device import Device

@@ -11,7 +11,7 @@ import capstone
 import numpy as np
 import numpy.typing as npt
 
-from tee_replayer.status import statuses
+from tee_replayer.generator.status import statuses
 from tests.campaign import runner
 from tests.campaign.device import Place
 from tests.campaign.faults import Run

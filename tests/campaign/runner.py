@@ -18,7 +18,7 @@ import unicorn
 from host_tools.runners import mailbox
 from host_tools.runners.buffers import Buffers
 from host_tools.runners.replay import RunnerError
-from tee_replayer.status import value_of
+from tee_replayer.generator.status import value_of
 from tests.campaign.cases import DRIVER, MARK, READS, Attempt
 from tests.campaign.device import Device, Place
 from tests.campaign.faults import Run

@@ -15,7 +15,7 @@ from unicorn import arm64_const as arm64
 from host_tools.runners import firmware, unicorn
 from host_tools.runners.power.rpi4 import Rpi4Power
 from host_tools.vgpu.binding import VirtualGpu
-from tee_replayer.status import value_of
+from tee_replayer.generator.status import value_of
 
 MIB = 1 << 20
 KERNEL, DEVICE_TREE = 0x200000, 0x2EFF2F00

@@ -14,11 +14,11 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from host_tools.audit.firmware import target
-from host_tools.audit.firmware.analysis import Analysis
-from host_tools.audit.firmware.image import of_elf
-from host_tools.audit.firmware.judge import findings
-from host_tools.audit.firmware.rules import FirmwareFinding
+from host_tools.audit_firmware import target
+from host_tools.audit_firmware.analysis import Analysis
+from host_tools.audit_firmware.image import of_elf
+from host_tools.audit_firmware.judge import findings
+from host_tools.audit_firmware.rules import FirmwareFinding
 from host_tools.cli import main
 from host_tools.runners import firmware, mailbox, unicorn
 from host_tools.runners.buffers import bind
@@ -26,7 +26,7 @@ from host_tools.runners.firmware import BINARY, ELF
 from host_tools.vgpu.binding import VirtualGpu
 from signing.keys import Algorithm, generate
 from signing.sign import FileSigner
-from tee_replayer.evidence import Evidence
+from tee_replayer.generator.evidence import Evidence
 from tests.support import replayer_samples as s
 from tests.support.firmware_samples import GCC, compiled, values
 from tests.support.image_samples import Packed

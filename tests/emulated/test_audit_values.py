@@ -10,12 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from unicorn import arm64_const as arm64
 
-from host_tools.audit.firmware.bounds import Bounds
-from host_tools.audit.firmware.flow import clobbered, flow_of
-from host_tools.audit.firmware.image import of_bytes
-from host_tools.audit.firmware.program import Program
-from host_tools.audit.firmware.stack import frames
-from host_tools.audit.firmware.values import Frame, Values
+from host_tools.audit_firmware.bounds import Bounds
+from host_tools.audit_firmware.flow import clobbered, flow_of
+from host_tools.audit_firmware.image import of_bytes
+from host_tools.audit_firmware.program import Program
+from host_tools.audit_firmware.stack import frames
+from host_tools.audit_firmware.values import Frame, Values
 
 BASE, RET = 0x10000, 0xD65F03C0
 REGISTERS = 4

@@ -25,10 +25,10 @@ from host_tools.runners.replay import ReplayRequest, RunnerError, Tensor
 from host_tools.vgpu.binding import VirtualGpu
 from signing.keys import Algorithm, generate
 from signing.sign import FileSigner, sign_trace
-from tee_replayer import boards
-from tee_replayer.generate import GenerateError
-from tee_replayer.generate import generate as generate_sources
-from tee_replayer.status import Report, value_of
+from tee_replayer.generator import boards
+from tee_replayer.generator.generate import GenerateError
+from tee_replayer.generator.generate import generate as generate_sources
+from tee_replayer.generator.status import Report, value_of
 from tests.support import replayer_samples as s
 from tests.support.firmware_samples import compiled, small_mali, values
 from tests.support.replayer_samples import signed, trace

@@ -18,9 +18,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tee_replayer.device import Device
-from tee_replayer.hostlib import HERE
-from tee_replayer.status import CORE
+from tee_replayer.generator.device import Device
+from tee_replayer.generator.hostlib import HERE
+from tee_replayer.generator.status import CORE
 from tests.emulated.test_c_header import COMPILERS, WARNINGS, need
 from tests.support.signing_samples import ES256
 from tests.support.trace_samples import structures

@@ -17,7 +17,7 @@ from host_tools.cli import main
 from host_tools.flash.containers import FIRMWARE, take_apart
 from host_tools.flash.manifest import NAME
 from host_tools.flash.pack import Sources, pack
-from tee_replayer.device import find
+from tee_replayer.generator.device import find
 from tests.support import replayer_samples as s
 from tests.support.archives import extract
 from tests.support.image_samples import Packed

@@ -20,8 +20,8 @@ from host_tools.runners.replay import ReplayRequest, ReplayResult
 from signing.attestation import Expected, check_attestation, read_attestation, tensor_hashes
 from signing.log_checks import Fault, check_log
 from signing.replay_log import ENTRY_BYTES, Entry, head_hash, read_log, read_tail
-from tee_replayer.evidence import Evidence
-from tee_replayer.generate import GenerateError, generate
+from tee_replayer.generator.evidence import Evidence
+from tee_replayer.generator.generate import GenerateError, generate
 from tests.support import replayer_samples as s
 from tests.support.firmware_samples import compiled
 from tests.support.log_samples import KEYS, SECRET

@@ -24,10 +24,10 @@ from host_tools.runners.replay import ReplayRequest, RunnerError
 from host_tools.vgpu.binding import VirtualGpu
 from signing.keys import Algorithm, PublicKey
 from signing.keys import generate as new_key
-from tee_replayer import target
-from tee_replayer.generate import GenerateError, generate
-from tee_replayer.generated_folder import FolderError
-from tee_replayer.status import Report
+from tee_replayer.generator import target
+from tee_replayer.generator.generate import GenerateError, generate
+from tee_replayer.generator.generated_folder import FolderError
+from tee_replayer.generator.status import Report
 from tests.support import replayer_samples as s
 from tests.support.replayer_samples import signed, trace
 from trace_format.actions import Op, action

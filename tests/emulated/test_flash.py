@@ -38,8 +38,8 @@ from host_tools.runners.needs import open_trace
 from host_tools.runners.replay import ReplayRequest
 from host_tools.vgpu.binding import VirtualGpu
 from signing.sign import sign_trace
-from tee_replayer.device import Device
-from tee_replayer.device import find as find_device
+from tee_replayer.generator.device import Device
+from tee_replayer.generator.device import find as find_device
 from tests.support import replayer_samples as s
 from tests.support.archives import extract
 from tests.support.image_samples import GPUS, STRANGER, Packed, checked, reasons, sample

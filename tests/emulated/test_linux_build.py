@@ -11,7 +11,7 @@ import pytest
 
 from host_tools.runners import libraries
 from host_tools.runners.firmware import CROSS, compile_firmware
-from tee_replayer.generate import generate
+from tee_replayer.generator.generate import generate
 from tests.support.bare_metal import require
 from tests.support.replayer_samples import KEY
 

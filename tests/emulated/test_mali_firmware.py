@@ -11,7 +11,7 @@ import pytest
 from host_tools import runners
 from host_tools.runners import firmware
 from host_tools.runners.replay import ReplayRequest
-from tee_replayer.board_checks import BoardError
+from tee_replayer.generator.board_checks import BoardError
 from tests.support import replayer_samples as s
 from tests.support.firmware_samples import compiled, small_mali, values
 from tests.support.replayer_samples import signed, trace

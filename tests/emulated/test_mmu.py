@@ -15,17 +15,17 @@ from elftools.elf.sections import SymbolTableSection
 from unicorn import arm64_const as arm64
 
 from host_tools import runners
-from host_tools.audit.firmware import mapping, target
-from host_tools.audit.firmware.analysis import Analysis
-from host_tools.audit.firmware.image import of_elf
-from host_tools.audit.firmware.judge import findings
+from host_tools.audit_firmware import mapping, target
+from host_tools.audit_firmware.analysis import Analysis
+from host_tools.audit_firmware.image import of_elf
+from host_tools.audit_firmware.judge import findings
 from host_tools.runners import firmware, libraries, unicorn
 from host_tools.runners.needs import secure_bytes
 from host_tools.runners.replay import ReplayRequest, RunnerError
-from tee_replayer import boards
-from tee_replayer.board_checks import BoardError
-from tee_replayer.generate import GenerateError, generate
-from tee_replayer.translation import cached_bytes
+from tee_replayer.generator import boards
+from tee_replayer.generator.board_checks import BoardError
+from tee_replayer.generator.generate import GenerateError, generate
+from tee_replayer.generator.translation import cached_bytes
 from tests.support import replayer_samples as s
 from tests.support.firmware_samples import compiled
 from tests.support.planted import Defect, plant

@@ -18,8 +18,8 @@ from host_tools.runners import firmware, libraries, mailbox, unicorn
 from host_tools.runners.buffers import bind
 from host_tools.runners.needs import open_trace
 from host_tools.vgpu.binding import VirtualGpu
-from tee_replayer import boards
-from tee_replayer.generate import generate
+from tee_replayer.generator import boards
+from tee_replayer.generator.generate import generate
 from tests.support import replayer_samples as s
 from tests.support.firmware_samples import GCC, STRICT, compiled, values
 from tests.support.replayer_samples import signed, trace

@@ -11,7 +11,7 @@ from click.testing import CliRunner
 
 from host_tools.cli import main
 from host_tools.runners import libraries
-from tee_replayer.evidence import Evidence
+from tee_replayer.generator.evidence import Evidence
 from tests.support.bills import listed, parts, validated
 from tests.support.firmware_samples import GCC, compiled
 

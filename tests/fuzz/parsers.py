@@ -26,7 +26,7 @@ from host_tools.support import npy
 from host_tools.vgpu import capture
 from signing import envelope, keys, verify
 from signing.sign import FileSigner
-from tee_replayer import boards
+from tee_replayer.generator import boards
 from tests.support import mali_samples as mali
 from trace_format import profile
 from trace_format.errors import GramophoneError
@@ -200,7 +200,9 @@ PARSERS = {
     "envelope": Parser(envelope.split, _signed, ("signing.envelope",)),
     "verify": Parser(_verify, _signed, ("signing.verify", "signing.envelope", "signing.curves")),
     "keys": Parser(_key, _keys, ("signing.keys",)),
-    "board": Parser(in_file(boards.read), _boards, ("tee_replayer.boards", "tee_replayer.board_checks")),
+    "board": Parser(
+        in_file(boards.read), _boards, ("tee_replayer.generator.boards", "tee_replayer.generator.board_checks")
+    ),
     "npy": Parser(
         in_file(npy.read), lambda: [npy.npy(DType.FLOAT32, (2, 3), bytes(24))], ("host_tools.support.npy",)
     ),

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """What a fuzzed core may do to a GPU's registers, as a C header: read from the profile's text, by code of its own.
 
-The device's table comes from trace_format.profile and tee_replayer.target. A mistake there would be in the oracle
-too if the oracle used them, so nothing of theirs is used: only the profile's TOML.
+The device's table comes from trace_format.profile and tee_replayer.generator.target. A mistake there would be in
+the oracle too if the oracle used them, so nothing of theirs is used: only the profile's TOML.
 """
 
 from __future__ import annotations

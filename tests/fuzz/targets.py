@@ -17,8 +17,8 @@ from typing import Any
 import baremetal
 from host_tools.runners import libraries
 from host_tools.vgpu import build as build_vgpu
-from tee_replayer import target
-from tee_replayer.status import CORE
+from tee_replayer.generator import target
+from tee_replayer.generator.status import CORE
 from tests.fuzz import policy
 from trace_format import profile
 from trace_format.emit import GENERATED

@@ -11,7 +11,7 @@ from pathlib import Path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from host_tools.passes.rules import RuleError, retarget
+from host_tools.gpus.mali.rules import RuleError, retarget
 from host_tools.record.importers.gpureplay_trace import import_gpureplay
 from host_tools.record.importers.regs_history import import_regs_history
 from tests.support import mali_g52_samples as g52

@@ -18,8 +18,8 @@ from host_tools.runners.optee import client, guest
 from host_tools.runners.replay import RunnerError
 from host_tools.vgpu.build import QEMU
 from signing.sign import FileSigner, sign_trace
-from tee_replayer.evidence import Evidence
-from tee_replayer.generate import generate as generate_sources
+from tee_replayer.generator.evidence import Evidence
+from tee_replayer.generator.generate import generate as generate_sources
 from tests.support.programs import MIN_SECURITY_VERSION
 from tests.support.signing_samples import ES256
 from trace_format.trace import Trace

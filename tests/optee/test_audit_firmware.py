@@ -14,8 +14,8 @@ from host_tools.cli import main
 from host_tools.runners import libraries
 from host_tools.runners.optee import build as optee
 from signing.sign import FileSigner
-from tee_replayer.evidence import Evidence
-from tee_replayer.generate import generate
+from tee_replayer.generator.evidence import Evidence
+from tee_replayer.generator.generate import generate
 
 
 @pytest.fixture

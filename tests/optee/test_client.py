@@ -10,7 +10,7 @@ import pytest
 
 from host_tools.runners.optee import images
 from host_tools.runners.optee.normal_world import tee_result
-from tee_replayer.status import value_of
+from tee_replayer.generator.status import value_of
 from tests.support.programs import MIN_SECURITY_VERSION, run_program
 
 SUCCESS, BAD_PARAMETERS, BAD_STATE, EXCESS_DATA = 0, 0xFFFF0006, 0xFFFF0007, 0xFFFF0004

@@ -21,7 +21,7 @@ from host_tools.machine.errors import RecordError
 from host_tools.runners.optee import client
 from host_tools.runners.optee.normal_world import tee_result
 from host_tools.vgpu.binding import c_declarations
-from tee_replayer.status import statuses, value_of
+from tee_replayer.generator.status import statuses, value_of
 from tests.support.signing_samples import ES256
 from trace_format.errors import GramophoneError
 

@@ -12,7 +12,7 @@ from host_tools.runners import libraries
 from host_tools.runners.optee import images
 from host_tools.runners.optee.size import added_bytes
 from signing.sign import FileSigner
-from tee_replayer.generate import generate as generate_sources
+from tee_replayer.generator.generate import generate as generate_sources
 from tests.optee.test_client import DATA_ABORT, EXTERNAL_ABORT
 from tests.support.programs import run_program
 

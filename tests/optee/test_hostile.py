@@ -17,8 +17,8 @@ from host_tools.runners.needs import open_trace
 from host_tools.runners.optee import bare_metal as optee
 from host_tools.runners.optee import images
 from host_tools.runners.optee.normal_world import staged_bytes, tee_result
-from tee_replayer.generate import generate as generate_sources
-from tee_replayer.status import Report
+from tee_replayer.generator.generate import generate as generate_sources
+from tee_replayer.generator.status import Report
 from tests.support import hostile
 from tests.support import hostile_devices as devices
 from tests.support import replayer_samples as s

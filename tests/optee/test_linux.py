@@ -23,7 +23,7 @@ from host_tools.machine.boot import RAM_END, GuestJob, GuestResult, qemu_version
 from host_tools.machine.root import RecordRoot
 from host_tools.record.convert import convert
 from host_tools.record.differences import TOLERANCE, relative_difference
-from host_tools.record.ncnn_job import Float32, ncnn_job
+from host_tools.record.ncnn.job import Float32, ncnn_job
 from host_tools.record.shader_cache import with_shader_cache
 from host_tools.runners import libraries
 from host_tools.runners.optee import build, client, images
@@ -35,9 +35,9 @@ from host_tools.support.tensors import npy
 from host_tools.vgpu.build import qemu_plugin
 from signing.keys import Algorithm, generate
 from signing.sign import FileSigner, sign_trace
-from tee_replayer import boards
-from tee_replayer.generate import generate as generate_sources
-from tee_replayer.status import value_of
+from tee_replayer.generator import boards
+from tee_replayer.generator.generate import generate as generate_sources
+from tee_replayer.generator.status import value_of
 from tests.support import networks
 from trace_format.trace import Trace
 

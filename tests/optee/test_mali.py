@@ -11,7 +11,7 @@ import pytest
 from host_tools import runners
 from host_tools.runners import libraries
 from host_tools.runners.replay import ReplayRequest
-from tee_replayer.generate import generate as generate_sources
+from tee_replayer.generator.generate import generate as generate_sources
 from tests.support import replayer_samples as s
 from tests.support.described_networks import check_digits, check_held_out
 from tests.support.firmware_samples import small_mali, values

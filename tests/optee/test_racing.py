@@ -9,7 +9,7 @@ import numpy as np
 
 from host_tools.runners.optee import images
 from host_tools.runners.optee.normal_world import tee_result
-from tee_replayer.status import statuses
+from tee_replayer.generator.status import statuses
 from tests.support.programs import run_program
 
 CHUNK_BYTES = 4096  # racing.c

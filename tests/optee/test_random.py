@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from host_tools.runners.optee import images
 from host_tools.runners.optee.normal_world import tee_result
-from tee_replayer.status import CORE, statuses
+from tee_replayer.generator.status import CORE, statuses
 from tests.support.programs import run_program
 
 STEPS, STEPS_AT, PROPER, EVERY = 2000, 0x1000000, 0xFFFF, 100

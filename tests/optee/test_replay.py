@@ -21,8 +21,8 @@ from host_tools.runners.optee.size import added_bytes
 from host_tools.runners.replay import ReplayRequest, RunnerError
 from signing.keys import Algorithm, generate
 from signing.sign import FileSigner, sign_trace
-from tee_replayer.generate import generate as generate_sources
-from tee_replayer.status import statuses, value_of
+from tee_replayer.generator.generate import generate as generate_sources
+from tee_replayer.generator.status import statuses, value_of
 from trace_format.trace import Trace
 
 KIB = 1024

@@ -20,7 +20,7 @@ from host_tools.runners.optee import client, ta
 from host_tools.runners.optee.normal_world import tee_result
 from host_tools.runners.replay import RunnerError
 from host_tools.vgpu.binding import c_declarations
-from tee_replayer.status import statuses
+from tee_replayer.generator.status import statuses
 from trace_format import packing
 
 SOURCES = client.SOURCES.with_name("ta")

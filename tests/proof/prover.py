@@ -11,8 +11,8 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from tee_replayer import target
-from tee_replayer.status import CORE
+from tee_replayer.generator import target
+from tee_replayer.generator.status import CORE
 from tests.proof.splice import ProofError, parse, splice
 from tests.proof.units import Defect, Unit
 from trace_format import profile

@@ -16,7 +16,7 @@ from host_tools.machine.boot import RAM_END, boot
 from host_tools.machine.root import RecordRoot
 from host_tools.record.convert import convert
 from host_tools.record.inputs import random_inputs
-from host_tools.record.ncnn_job import ncnn_job
+from host_tools.record.ncnn.job import ncnn_job
 from host_tools.support.gpu_folders import DEFAULT_GPU
 from host_tools.text.annotate import started_jobs
 from host_tools.text.places import Places

@@ -26,7 +26,7 @@ from host_tools.runners import firmware, libraries
 from host_tools.runners.replay import ReplayRequest
 from signing.keys import Algorithm, generate, private_pem
 from signing.sign import FileSigner, sign_trace
-from tee_replayer.generate import generate as generate_sources
+from tee_replayer.generator.generate import generate as generate_sources
 from tests.support.signing_samples import ES256
 from trace_format.actions import Op
 from trace_format.trace import Trace

@@ -18,7 +18,7 @@ from host_tools.machine.wheels import pnnx
 from host_tools.record import frontends, onnx_model
 from host_tools.record.differences import relative_difference
 from host_tools.record.inputs import random_inputs
-from host_tools.record.ncnn_cpu import Float32
+from host_tools.record.ncnn.cpu import Float32
 from host_tools.runners.replay import ReplayRequest
 from signing.keys import Algorithm, generate
 from signing.sign import FileSigner, sign_trace

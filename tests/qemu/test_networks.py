@@ -13,9 +13,9 @@ from host_tools.model.equivalence import difference
 from host_tools.model.interpreter import interpreter
 from host_tools.passes import PASSES
 from host_tools.passes.pipeline import build
-from host_tools.record import ncnn_cpu
 from host_tools.record.differences import TOLERANCE, relative_difference
-from host_tools.record.network import record_network
+from host_tools.record.ncnn import cpu as ncnn_cpu
+from host_tools.record.ncnn.network import record_network
 from host_tools.runners.replay import ReplayRequest
 from host_tools.text.annotate import annotations_of
 from host_tools.text.reader import assemble

@@ -8,9 +8,9 @@ import pytest
 
 from host_tools import runners
 from host_tools.passes.pipeline import build
-from host_tools.record import ncnn_cpu
 from host_tools.record.differences import FP16_TOLERANCE, INT8_TOLERANCE, TOLERANCE, relative_difference
-from host_tools.record.network import record_network
+from host_tools.record.ncnn import cpu as ncnn_cpu
+from host_tools.record.ncnn.network import record_network
 from host_tools.runners.replay import ReplayRequest
 from signing.keys import Algorithm, generate
 from signing.sign import FileSigner, sign_trace

@@ -17,8 +17,8 @@ from host_tools.machine.boot import GuestJob, boot
 from host_tools.machine.errors import RecordError
 from host_tools.machine.placements import PLACEMENTS
 from host_tools.machine.root import RecordRoot
-from host_tools.record import ncnn_cpu
-from host_tools.record.ncnn_job import Float32, ncnn_job, ncnn_result
+from host_tools.record.ncnn import cpu as ncnn_cpu
+from host_tools.record.ncnn.job import Float32, ncnn_job, ncnn_result
 from host_tools.record.shader_cache import with_shader_cache
 from host_tools.support.cache import cache_dir
 from host_tools.vgpu.build import qemu_plugin

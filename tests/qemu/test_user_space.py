@@ -20,7 +20,7 @@ from host_tools.machine.initramfs import STDLIB
 from host_tools.machine.root import RecordRoot
 from host_tools.passes.pipeline import build as build_trace
 from host_tools.record.differences import TOLERANCE, relative_difference
-from host_tools.record.ncnn_job import Float32, ncnn_job
+from host_tools.record.ncnn.job import Float32, ncnn_job
 from host_tools.record.shader_cache import with_shader_cache
 from host_tools.runners import user_space
 from host_tools.runners.replay import ReplayRequest, RunnerError
@@ -28,7 +28,7 @@ from host_tools.support.tensors import npy
 from host_tools.vgpu.build import qemu_plugin
 from signing.keys import Algorithm, generate
 from signing.sign import FileSigner, sign_trace
-from tee_replayer.linux_folder import HERE as LINUX
+from tee_replayer.generator.linux_folder import HERE as LINUX
 from trace_format.trace import Trace
 
 GPU = "v3d42"

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from host_tools.passes.rules import RuleFile, apply
-from host_tools.passes.rules.file import load
+from host_tools.gpus.mali.rules import RuleFile, apply
+from host_tools.gpus.mali.rules.file import load
 from host_tools.record.importers.gpureplay_trace import import_gpureplay
 
 # Recording, jobs that the driver itself split at 8; registers that are read before they are set are dropped.

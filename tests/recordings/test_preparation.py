@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from host_tools.accesses.observe import random_inputs
 from host_tools.model.interpreter import interpreter
-from host_tools.model.observe import random_inputs
 from host_tools.passes.parameters import bind
 from host_tools.passes.pipeline import build
 from host_tools.record.importers.gpureplay_trace import import_gpureplay

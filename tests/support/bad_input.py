@@ -18,7 +18,7 @@ from host_tools.cli import main
 from host_tools.text.writer import Annotations, text_of
 from signing import keys
 from signing.sign import sign_trace
-from tee_replayer.device import Device
+from tee_replayer.generator.device import Device
 from tests.support import log_samples
 from tests.support.attestation_samples import attest, claims_of
 from tests.support.signing_samples import EDDSA, ES256

@@ -15,8 +15,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from host_tools.record import ncnn_cpu
-from host_tools.record.network import record_network
+from host_tools.record.ncnn import cpu as ncnn_cpu
+from host_tools.record.ncnn.network import record_network
 from host_tools.support.files import write_atomically
 from trace_format.trace import Trace
 

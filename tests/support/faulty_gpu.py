@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from host_tools.vgpu.binding import VgpuError, VirtualGpu
-from tee_replayer import hostlib
+from tee_replayer.generator import hostlib
 
 FOREVER = 1 << 62  # looks at an interrupt line
 

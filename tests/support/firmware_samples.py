@@ -13,9 +13,9 @@ from host_tools.passes.pipeline import build
 from host_tools.record.importers.gpureplay_trace import import_gpureplay
 from host_tools.runners import firmware, libraries
 from host_tools.runners.replay import Tensor
-from tee_replayer.boards import Board
-from tee_replayer.evidence import Evidence
-from tee_replayer.generate import NO_EVIDENCE, generate
+from tee_replayer.generator.boards import Board
+from tee_replayer.generator.evidence import Evidence
+from tee_replayer.generator.generate import NO_EVIDENCE, generate
 from tests.support import mali_samples as m
 from tests.support import replayer_samples as s
 from trace_format.actions import Op

@@ -19,8 +19,8 @@ from host_tools.runners.buffers import Buffers, bind
 from host_tools.runners.needs import open_trace
 from host_tools.runners.replay import ReplayRequest
 from host_tools.vgpu.binding import VirtualGpu
-from tee_replayer import hostlib
-from tee_replayer.status import ReplayError, Report
+from tee_replayer.generator import hostlib
+from tee_replayer.generator.status import ReplayError, Report
 from tests.support import replayer_samples as s
 from tests.support.bare_metal import COMPILER, require
 from tests.support.hostile_rows import Hostile

@@ -15,7 +15,7 @@ from host_tools.flash.manifest import NAME, Manifest
 from host_tools.flash.names import CONTAINERS
 from host_tools.flash.pack import BUILDERS, image_sha256
 from host_tools.support.version import TOOL
-from tee_replayer import boards
+from tee_replayer.generator import boards
 
 Files = dict[str, bytes]
 Seen = Callable[[dict[str, File]], Mapping[str, File]]

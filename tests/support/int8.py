@@ -15,9 +15,9 @@ import ncnn
 import numpy as np
 from numpy.typing import NDArray
 
-from host_tools.record import ncnn_cpu
-from host_tools.record.ncnn_files import INT8_TAG, Weights
-from host_tools.record.ncnn_param import Layer, layers_of
+from host_tools.record.ncnn import cpu as ncnn_cpu
+from host_tools.record.ncnn.files import INT8_TAG, Weights
+from host_tools.record.ncnn.param import Layer, layers_of
 
 Float32 = NDArray[np.float32]
 LEVELS = 127

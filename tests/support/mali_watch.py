@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """What the GPU finds in memory when a job starts: an interpreter that follows job chains as the GPU does.
 
-It shares nothing with host_tools/model/job_chains.py, so that each can be held against the other. Descriptor
+It shares nothing with host_tools/gpus/mali/job_chains.py, so that each can be held against the other. Descriptor
 layouts: Mesa 22.3.6 src/panfrost/lib/genxml/v6.xml. A compute job has 192 bytes: header 32, invocation and
 parameters 32, draw 128; others have what their type needs.
 """
@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from host_tools.gpus.page_tables import DivergenceError
+from host_tools.families.page_tables import DivergenceError
 from host_tools.model.interpreter import Interpreter
 from host_tools.support.pages import pages_of
 from trace_format.actions import MAP_EXECUTE, MAP_WRITE, Action, Op, actions_of

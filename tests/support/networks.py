@@ -13,7 +13,7 @@ import numpy as np
 
 from host_tools.demo import PARAM, RAW, WEIGHTS, models
 from host_tools.passes.pipeline import build
-from host_tools.record.network import record_network
+from host_tools.record.ncnn.network import record_network
 from host_tools.support.cache import locked
 from host_tools.support.files import write_atomically
 from host_tools.support.gpu_folders import DEFAULT_GPU

@@ -46,7 +46,7 @@ import re
 
 from host_tools.gpus.dummy.conversion import Registers
 from host_tools.gpus.dummy.page_tables import DummyTables
-from host_tools.gpus.family import Family, every_write
+from host_tools.families.family import Family, every_write
 
 FAMILY = Family(
     gpus=("dummy1",),
@@ -107,7 +107,7 @@ POWER = '''"""Power of the dummy board: one register, which does nothing."""
 from __future__ import annotations
 
 from host_tools.runners.power.block import PowerBlock
-from tee_replayer import boards
+from tee_replayer.generator import boards
 
 
 class DummyPower(PowerBlock):

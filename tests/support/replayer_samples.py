@@ -22,7 +22,7 @@ from host_tools.vgpu.binding import VirtualGpu
 from signing import envelope
 from signing.curves import lowered
 from signing.sign import FileSigner
-from tee_replayer import hostlib
+from tee_replayer.generator import hostlib
 from trace_format import packing, profile
 from trace_format.actions import ACTION_DTYPE, ALL_BITS, MAP_READ, MAP_WRITE, Action, Op, action
 from trace_format.codec import LINKED

@@ -22,7 +22,7 @@ SEAMS = {
     "trace_format/actions.html": ("Action", "Columns", "rewritten"),
     "host_tools/runners/replay.html": ("ReplayRequest", "ReplayResult", "Runner"),
     "host_tools/passes/pipeline.html": ("build", "Step"),
-    "tee_replayer/generate.html": ("generate",),
+    "tee_replayer/generator/generate.html": ("generate",),
 }
 
 

@@ -13,24 +13,24 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from host_tools.audit.allowed import AllowanceError
-from host_tools.audit.document import FIRMWARE_TARGET
-from host_tools.audit.firmware import allowed, constants, expected
-from host_tools.audit.firmware.flow import clobbered, flow_of
-from host_tools.audit.firmware.graph import cycles, reachable
-from host_tools.audit.firmware.image import Image, Segment, of_bytes
-from host_tools.audit.firmware.instructions import FLAGS, LINK, SP, Decoder
-from host_tools.audit.firmware.loops import CLOCK, COUNTER, EVENTS, NONE, Movers, loops
-from host_tools.audit.firmware.program import Program
-from host_tools.audit.firmware.rules import RULES, FirmwareFinding, document
-from host_tools.audit.firmware.stack import frames, recursions, worst
-from host_tools.audit.firmware.target import of_image
-from host_tools.audit.firmware.unknown import unknown
 from host_tools.audit.rules import Severity
+from host_tools.audit_firmware import allowed, constants, expected
+from host_tools.audit_firmware.document import TARGET as FIRMWARE_TARGET
+from host_tools.audit_firmware.flow import clobbered, flow_of
+from host_tools.audit_firmware.graph import cycles, reachable
+from host_tools.audit_firmware.image import Image, Segment, of_bytes
+from host_tools.audit_firmware.instructions import FLAGS, LINK, SP, Decoder
+from host_tools.audit_firmware.loops import CLOCK, COUNTER, EVENTS, NONE, Movers, loops
+from host_tools.audit_firmware.program import Program
+from host_tools.audit_firmware.rules import RULES, FirmwareFinding, document
+from host_tools.audit_firmware.stack import frames, recursions, worst
+from host_tools.audit_firmware.target import of_image
+from host_tools.audit_firmware.unknown import unknown
 from host_tools.cli import main
 from signing.keys import Algorithm, generate
 from signing.sign import FileSigner
-from tee_replayer import boards
-from tee_replayer.device import Device
+from tee_replayer.generator import boards
+from tee_replayer.generator.device import Device
 from tests.support import replayer_samples as s
 from trace_format import profile
 

@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
+from host_tools.families.family import profile_of
 from host_tools.flash.names import CONTAINERS
 from host_tools.flash.pack import BUILDERS, Sources
-from host_tools.gpus.family import profile_of
 from host_tools.runners.power import model
-from tee_replayer import bare_metal, boards
-from tee_replayer.board_checks import BoardError, Range
-from tee_replayer.boards import Board
-from tee_replayer.target import drivers
+from tee_replayer.generator import bare_metal, boards
+from tee_replayer.generator.board_checks import BoardError, Range
+from tee_replayer.generator.boards import Board
+from tee_replayer.generator.target import drivers
 
 MIB = 1 << 20
 TEMPLATE = Path(__file__).resolve().parents[2] / "docs" / "your-board"

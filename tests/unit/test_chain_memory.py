@@ -8,9 +8,9 @@ import struct
 import numpy as np
 from numpy.typing import NDArray
 
-from host_tools.model.by_job import Job
-from host_tools.model.chain_memory import ChainMemory
-from host_tools.model.job_accesses import moved
+from host_tools.accesses.by_job import Job
+from host_tools.accesses.job_accesses import moved
+from host_tools.gpus.mali.chain_memory import ChainMemory
 from host_tools.model.mappings import Mappings
 from host_tools.model.memory import Memory
 from host_tools.vgpu.binding import ACCESS_COMMAND, ACCESS_READ, ACCESS_READ_FIRST, ACCESS_WRITTEN

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from host_tools.machine.boot import read_console
 from host_tools.machine.console import parse_frames
 from host_tools.machine.errors import RecordError
-from host_tools.record.ncnn_job import ncnn_result
+from host_tools.record.ncnn.job import ncnn_result
 
 
 def frame(name: str, data: bytes, end: bytes = b"\n") -> bytes:

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from host_tools.record.board.kit import kit
-from host_tools.record.cpu_layers import MOST_BOXES, Result, View, cpu_end
-from host_tools.record.ncnn_param import WrongError, layers_of
+from host_tools.record.ncnn.cpu_layers import MOST_BOXES, Result, View, cpu_end
+from host_tools.record.ncnn.param import WrongError, layers_of
 from host_tools.record.operating import dense, restrided
 from host_tools.record.preflight import NetworkError, preflight
 from trace_format.operators import OPERATORS
@@ -184,7 +184,7 @@ def test_strides_without_gaps() -> None:
 
 def test_ncnn_finds_no_boxes(tmp_path: Path) -> None:
     """An array without a shape; here it is one without elements."""
-    from host_tools.record import ncnn_cpu
+    from host_tools.record.ncnn import cpu as ncnn_cpu
 
     (tmp_path / "net.param").write_bytes(param("Input a 0 1 a", "Input b 0 1 b", YOLO))
     (tmp_path / "net.bin").write_bytes(b"")

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from tee_replayer.device import Device, DeviceError, find
+from tee_replayer.generator.device import Device, DeviceError, find
 from tests.support.signing_samples import ES256, flipped
 from trace_format.schema.firmware import DEVICE_MAGIC as MAGIC
 

@@ -21,7 +21,7 @@ from trace_format.trace import Trace
 ROOT = Path(__file__).parents[2]
 PACKAGES = ("host_tools", "signing", "trace_format", "tee_replayer")
 # What runs in the guest, whose locale is known, and a reader of ASCII whose own hash names the recording roots.
-EXEMPT = ("host_tools/record/guest/", "host_tools/machine/kernel_modules.py")
+EXEMPT = ("host_tools/record/ncnn/guest/", "host_tools/machine/kernel_modules.py")
 ASCII = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0", "PYTHONIOENCODING": "ascii"}
 # The odd name is that of a file, a trace and a folder.
 COMMAND_LINES = (

@@ -7,7 +7,7 @@ import dataclasses
 
 import pytest
 
-from host_tools.gpus.family import families, family_of, profile_of
+from host_tools.families.family import families, family_of, profile_of
 from trace_format import profile as profiles
 from trace_format.errors import ProfileError
 

@@ -22,10 +22,10 @@ from host_tools.runners.optee.bundle import bundle
 from host_tools.runners.replay import ReplayRequest, RunnerError
 from signing.keys import Algorithm, PublicKey, generate
 from tee_replayer import crypto
-from tee_replayer.evidence import Evidence
-from tee_replayer.generate import GenerateError
-from tee_replayer.generate import generate as generate_sources
-from tee_replayer.optee_folder import PARTS
+from tee_replayer.generator.evidence import Evidence
+from tee_replayer.generator.generate import GenerateError
+from tee_replayer.generator.generate import generate as generate_sources
+from tee_replayer.generator.optee_folder import PARTS
 from tests.support import crypto_trees
 from tests.support import replayer_samples as s
 from trace_format import profile as profiles

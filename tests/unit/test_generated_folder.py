@@ -14,9 +14,9 @@ from click.testing import CliRunner, Result
 
 from host_tools.cli import main
 from tee_replayer import crypto
-from tee_replayer.generate import GenerateError
-from tee_replayer.generate import generate as generate_sources
-from tee_replayer.generated_folder import LIST
+from tee_replayer.generator.generate import GenerateError
+from tee_replayer.generator.generate import generate as generate_sources
+from tee_replayer.generator.generated_folder import LIST
 from tests.support import crypto_trees
 from tests.support.replayer_samples import KEY
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from host_tools.record import ncnn_cpu
+from host_tools.record.ncnn import cpu as ncnn_cpu
 from host_tools.record.preflight import preflight
 from tests.bench.breadth import outputs_of
 from tests.bench.graphs import GRAPHS, WRITERS

@@ -17,7 +17,7 @@ from host_tools.cli import main
 from host_tools.flash import fip
 from signing.keys import private_pem
 from signing.sign import sign_trace
-from tee_replayer.device import Device
+from tee_replayer.generator.device import Device
 from tests.support.signing_samples import EDDSA, ES256, P256_SCALAR, small_trace
 from tests.unit.test_signed_ta import signed as signed_ta
 from tests.vgpu.test_capture import GOOD_FILE

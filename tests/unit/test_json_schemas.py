@@ -17,7 +17,7 @@ from click.testing import CliRunner
 from jsonschema import Draft202012Validator
 
 from host_tools.cli import COMMANDS, main
-from host_tools.commands import recording_options
+from host_tools.commands import record_options as recording_options
 from host_tools.demo import RAW
 from host_tools.flash.check import Checked
 from host_tools.flash.contents import Contents
@@ -90,7 +90,7 @@ def test_an_image_whose_ta_anybody_can_sign(key: str, monkeypatch: pytest.Monkey
     ta = TrustedApplication("ta/x.ta", "x", 0, key)
     manifest = Manifest("tool", "optee", "v3d42", "0", "0" * 32, "0" * 64, 0, (), (), (ta,), (), 0, "0" * 64)
     checked = Checked("archive", manifest, "0" * 64, cast(Contents, None), (), ())
-    monkeypatch.setattr("host_tools.commands.flashing.check_image", lambda *_: checked)
+    monkeypatch.setattr("host_tools.commands.flash.check_image", lambda *_: checked)
     warnings = command("flash", "--check", "net.gtr")["warnings"]
     assert ["anybody can sign TAs for this core" in text for text in warnings] == [True] * (key == PUBLISHED_KEY)
 

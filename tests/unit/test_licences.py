@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from tee_replayer.boards import OPTEE
-from tee_replayer.generate import generate
-from tee_replayer.optee_folder import PARTS
+from tee_replayer.generator.boards import OPTEE
+from tee_replayer.generator.generate import generate
+from tee_replayer.generator.optee_folder import PARTS
 from tests.support import crypto_trees
 from tests.support.signing_samples import ES256
 from trace_format.licence import COPYRIGHT, SPDX

@@ -18,9 +18,9 @@ from host_tools.machine.errors import RecordError
 from host_tools.runners import user_space
 from host_tools.runners.replay import RunnerError
 from host_tools.sbom import firmware as sbom
-from tee_replayer import linux_folder
-from tee_replayer.evidence import Evidence
-from tee_replayer.generate import GenerateError, generate
+from tee_replayer.generator import linux_folder
+from tee_replayer.generator.evidence import Evidence
+from tee_replayer.generator.generate import GenerateError, generate
 from tests.support import crypto_trees
 from tests.support.bare_metal import require
 from tests.support.replayer_samples import KEY

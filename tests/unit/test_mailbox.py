@@ -8,7 +8,7 @@ import pytest
 from host_tools.runners import mailbox
 from host_tools.runners.buffers import Buffers
 from host_tools.runners.replay import RunnerError
-from tee_replayer.status import value_of
+from tee_replayer.generator.status import value_of
 from trace_format import packing
 from trace_format.schema.mailbox import MAILBOX_DATA_AT, MAILBOX_RESPONSE_AT
 

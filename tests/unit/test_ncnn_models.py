@@ -8,7 +8,7 @@ import pytest
 
 from host_tools.demo.models import MODELS, mobilenet_v1, squeezenet_v1_1
 from host_tools.machine.errors import RecordError
-from host_tools.record import ncnn_cpu
+from host_tools.record.ncnn import cpu as ncnn_cpu
 
 MAGIC = "7767517"
 

@@ -25,7 +25,7 @@ from host_tools.runners.optee.normal_world import OUT_OF_MEMORY, tee_result
 from host_tools.runners.replay import ReplayRequest, ReplayResult, RunnerError
 from host_tools.support.tensors import npy
 from signing.sign import sign_trace
-from tee_replayer.status import value_of
+from tee_replayer.generator.status import value_of
 from tests.support.device_trees import cells, node, small_tree
 from tests.support.signing_samples import ES256
 from tests.support.trace_samples import sample

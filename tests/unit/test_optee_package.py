@@ -15,7 +15,7 @@ from host_tools.flash.check import check_opened
 from host_tools.flash.containers import take_apart
 from host_tools.flash.errors import ImageError
 from host_tools.runners.optee.ta import uuid_of
-from tee_replayer.device import Device
+from tee_replayer.generator.device import Device
 from tests.support import replayer_samples as s
 from tests.support.image_attacks import Files, forged
 from tests.unit.test_signed_ta import KEY, signed

@@ -14,7 +14,7 @@ from click.testing import CliRunner, Result
 from host_tools.cli import main
 from host_tools.runners import replay
 from signing.sign import sign_trace
-from tee_replayer.status import Report, value_of
+from tee_replayer.generator.status import Report, value_of
 from tests.support.signing_samples import ES256
 from trace_format.actions import MAP_READ, MAP_WRITE, Op, action, array_of
 from trace_format.schema import PAGE_BYTES, DType, SlotKind
@@ -49,7 +49,7 @@ def _files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         report = Report(value_of("OK"), 1, 0, 0, 0, 0, 0, 0, 0, 0, 0)
         return replay.result(report, "a device", dict(OUTPUTS), None, request.signed, "v3d42")
 
-    monkeypatch.setattr("host_tools.commands.running.run", device)
+    monkeypatch.setattr("host_tools.commands.replay.run", device)
 
 
 def run(options: str, status: int = 0) -> Result:

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from host_tools.passes import PASSES
-from tee_replayer import boards
+from tee_replayer.generator import boards
 from tests.support import crypto_trees, porting
 from tests.support.porting import CHECKOUT, TREE, Recipe, documented
 from tests.support.replayer_samples import KEY
@@ -111,14 +111,14 @@ def test_a_dummy_writes_the_files_of_its_recipe(section: str) -> None:
 
 
 GPU_SCRIPT = """
-from host_tools.commands.replaying import device_key
-from host_tools.gpus.family import family_of, profile_of
+from host_tools.commands.generate import device_key
+from host_tools.families.family import family_of, profile_of
 from host_tools.machine.devicetree import with_gpu
 from host_tools.machine.placements import DRIVERS, PLACEMENTS
 from host_tools.vgpu.binding import VirtualGpu
 from host_tools.vgpu.build import Double, library
 from tee_replayer.crypto import Libraries
-from tee_replayer.generate import generate
+from tee_replayer.generator.generate import generate
 from tests.support.device_trees import small_tree
 from trace_format.emit.__main__ import main as emit
 from trace_format.profile import for_gpu
@@ -152,12 +152,12 @@ def test_a_gpu(follow: Callable[[Recipe], Tree], tmp_path: Path) -> None:
 
 
 BOARD_SCRIPT = """
-from host_tools.commands.replaying import device_key
+from host_tools.commands.generate import device_key
 from host_tools.flash.pack import board_of
 from host_tools.runners.firmware import Board
 from host_tools.runners.unicorn import power_block
 from tee_replayer.crypto import Libraries
-from tee_replayer.generate import generate
+from tee_replayer.generator.generate import generate
 
 assert "dummy-board" in shown("generate")
 trees = Libraries(folder / "bearssl", folder / "aws-lc")
@@ -198,10 +198,10 @@ def test_a_pass(follow: Callable[[Recipe], Tree], tmp_path: Path) -> None:
 
 OPCODE_SCRIPT = """
 from types import SimpleNamespace
-from host_tools.commands.replaying import device_key
+from host_tools.commands.generate import device_key
 from host_tools.model.interpreter import Interpreter
 from tee_replayer.crypto import Libraries
-from tee_replayer.generate import generate
+from tee_replayer.generator.generate import generate
 from trace_format.actions import Op, action
 from trace_format.emit.__main__ import main as emit
 

@@ -40,7 +40,7 @@ from trace_format.emit import c_header, imhex, kaitai, markdown
 from trace_format.errors import TraceError
 from trace_format.validate import check_actions
 from host_tools.model.description import describe_action
-from tee_replayer.status import Report, value_of
+from tee_replayer.generator.status import Report, value_of
 
 def error(**operands):
     try:

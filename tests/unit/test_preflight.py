@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from host_tools.demo import PARAM, WEIGHTS
-from host_tools.record import ncnn_cpu
+from host_tools.record.ncnn import cpu as ncnn_cpu
 from host_tools.record.preflight import NetworkError, preflight
 
 LENET = PARAM.read_bytes()

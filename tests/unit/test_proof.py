@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tee_replayer import target
-from tee_replayer.status import CORE
+from tee_replayer.generator import target
+from tee_replayer.generator.status import CORE
 from tests.proof import prover
 from tests.proof.__main__ import admitted, explained
 from tests.proof.splice import ProofError, parse, splice

@@ -15,7 +15,7 @@ from host_tools.cli import main
 from host_tools.demo import PARAM, RAW, WEIGHTS
 from host_tools.machine.boot import BOOT_TIMEOUT_S
 from host_tools.machine.root import RecordRoot
-from host_tools.record import network
+from host_tools.record.ncnn import network
 from host_tools.support import progress
 from host_tools.support.messages import listening
 from trace_format.trace import Trace
@@ -28,7 +28,7 @@ def test_the_time_limit_of_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         seen.update(options)
         return Trace.read(RAW)
 
-    monkeypatch.setattr("host_tools.commands.recording.record_network", record)
+    monkeypatch.setattr("host_tools.commands.record.record_network", record)
     out = tmp_path / "raw.gtr"
     words = ["record", "ncnn", str(PARAM), str(WEIGHTS), "--shape", "data=1x28x28", "-o", str(out)]
     assert CliRunner().invoke(main, [*words, "--timeout", "7.5"], catch_exceptions=False).exit_code == 0

@@ -13,7 +13,7 @@ from host_tools.record.inputs import (
     recorded_inputs,
     telling_inputs,
 )
-from host_tools.record.ncnn_cpu import run_files
+from host_tools.record.ncnn.cpu import run_files
 from host_tools.record.preflight import NetworkError
 
 SHAPES = {"x": (2, 6, 5)}

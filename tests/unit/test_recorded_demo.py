@@ -13,7 +13,7 @@ import pytest
 from host_tools.demo import PARAM, WEIGHTS
 from host_tools.demo.record import SHAPES
 from host_tools.machine.boot import job_digest
-from host_tools.record.ncnn_job import ncnn_job
+from host_tools.record.ncnn.job import ncnn_job
 
 # SHA-256 of the guest's own files, command and first programs; recorded anew by `make record-demo` and
 # `python -m tests.support.networks GPU`.

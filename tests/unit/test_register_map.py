@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from markdown_it import MarkdownIt
 
-from tee_replayer import target
+from tee_replayer.generator import target
 from trace_format import profile
 from trace_format.emit import register_map, register_page
 

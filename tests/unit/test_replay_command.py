@@ -13,7 +13,7 @@ from host_tools.cli import main
 from host_tools.runners import replay
 from host_tools.runners.needs import secure_bytes
 from signing.sign import sign_trace
-from tee_replayer.status import Report, value_of
+from tee_replayer.generator.status import Report, value_of
 from tests.support.signing_samples import ES256, small_trace
 from trace_format.trace import Trace
 
@@ -31,7 +31,7 @@ def test_a_carveout_that_is_too_small(
     def device(_: str, request: replay.ReplayRequest) -> replay.ReplayResult:
         return replay.result(report(status), "a device", {}, None, request.signed, "v3d42")
 
-    monkeypatch.setattr("host_tools.commands.running.run", device)
+    monkeypatch.setattr("host_tools.commands.replay.run", device)
     monkeypatch.chdir(tmp_path)
     trace = small_trace()
     Path("net.sgtr").write_bytes(sign_trace(trace, ES256))

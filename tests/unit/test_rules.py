@@ -14,8 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from host_tools.cli import main
-from host_tools.passes.rules import RuleError, apply, available, retarget
-from host_tools.passes.rules.file import JOB_TYPES, RuleFile, load, parse
+from host_tools.gpus.mali.rules import RuleError, apply, available, retarget
+from host_tools.gpus.mali.rules.file import JOB_TYPES, RuleFile, load, parse
 from host_tools.record.importers.gpureplay_trace import import_gpureplay
 from tests.support import mali_g52_samples as g52
 from tests.support import mali_samples as m

@@ -14,8 +14,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from host_tools.cli import main
-from tee_replayer.boards import OPTEE
-from tee_replayer.generate import generate
+from tee_replayer.generator.boards import OPTEE
+from tee_replayer.generator.generate import generate
 from tests.support import crypto_trees
 from tests.support.bills import listed, parts, validated
 from tests.support.signing_samples import ES256

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from host_tools.runners.firmware import Board
 from host_tools.vgpu.binding import Counters
-from tee_replayer.status import Report
+from tee_replayer.generator.status import Report
 from tests.support.trace_samples import structures
 from trace_format import packing, schema
 from trace_format.emit import walk

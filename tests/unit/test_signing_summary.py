@@ -13,7 +13,7 @@ from click.testing import CliRunner, Result
 
 from host_tools.cli import main
 from signing import keys
-from tee_replayer.status import ReplayError
+from tee_replayer.generator.status import ReplayError
 from tests.support import replayer_samples as s
 from tests.support.replayer_samples import PROLOGUE, REPLAY, trace
 from trace_format.schema import SectionType

@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from host_tools.cli import main
-from host_tools.model.program import memory_bytes
+from host_tools.passes.program import memory_bytes
 from signing.sign import sign_trace
 from tests.support.signing_samples import ES256
 from trace_format.actions import ACTION_DTYPE, MAP_READ, MAP_WRITE, Op, action, array_of
@@ -142,7 +142,7 @@ def test_a_trace_that_is_not_verified_is_left_to_the_device(monkeypatch: pytest.
     def device(*_: Any, **__: Any) -> None:
         raise GramophoneError("the device was asked")
 
-    monkeypatch.setattr("host_tools.commands.running.run", device)
+    monkeypatch.setattr("host_tools.commands.replay.run", device)
     data = bytearray(Path("net.sgtr").read_bytes())
     data[-20] ^= 1
     Path("net.sgtr").write_bytes(data)

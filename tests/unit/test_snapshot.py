@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from host_tools.cli import main
-from host_tools.commands import recording_options
+from host_tools.commands import record_options as recording_options
 from host_tools.machine import apt, root, snapshot
 from host_tools.machine.errors import RecordError
 from host_tools.support.cache import cache_dir

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from host_tools.model.by_job import Accesses, joined
+from host_tools.accesses.by_job import Accesses, joined
+from host_tools.gpus.mali.splitting import Split
 from host_tools.model.memory import Conflict
-from host_tools.model.splitting import Split
 from host_tools.vgpu.binding import ACCESS_COMMAND, ACCESS_READ, ACCESS_READ_FIRST, ACCESS_WRITTEN
 from trace_format.schema import PAGE_BYTES
 

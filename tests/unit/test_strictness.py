@@ -11,7 +11,8 @@ from pathlib import Path
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 PRINT = (
-    "from host_tools.vgpu.build import CFLAGS; from tee_replayer import strictness as s; print(CFLAGS, s.WARNINGS)"
+    "from host_tools.vgpu.build import CFLAGS; from tee_replayer.generator import strictness as s; "
+    "print(CFLAGS, s.WARNINGS)"
 )
 
 
@@ -37,4 +38,4 @@ def test_no_other_file_makes_them_errors() -> None:
         for path, text in texts.items()
         if re.search(r'"-Werror|^[A-Z_]+ .*-Werror', text, re.MULTILINE)
     ]
-    assert named == ["tee_replayer/strictness.py"]
+    assert named == ["tee_replayer/generator/strictness.py"]

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tee_replayer import boards, translation
-from tee_replayer.board_checks import BoardError, Range
-from tee_replayer.translation import Kind, Mapped, Region, build, cached_bytes, walk
+from tee_replayer.generator import boards, translation
+from tee_replayer.generator.board_checks import BoardError, Range
+from tee_replayer.generator.translation import Kind, Mapped, Region, build, cached_bytes, walk
 
 KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
 PAGE = 4 * KIB

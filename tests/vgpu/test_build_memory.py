@@ -68,5 +68,5 @@ def test_copies_of_what_jobs_may_read(tmp_path: Path) -> None:
 
 def test_build_needs_no_cryptography() -> None:
     """Whose libraries take memory."""
-    code = "import sys, host_tools.commands.building; sys.exit('cryptography' in sys.modules)"
+    code = "import sys, host_tools.commands.build; sys.exit('cryptography' in sys.modules)"
     assert programs.run([sys.executable, "-c", code]).returncode == 0

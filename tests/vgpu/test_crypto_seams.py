@@ -10,8 +10,8 @@ import pytest
 
 from host_tools.support.cache import cache_dir
 from signing.curves import P256_ORDER
-from tee_replayer import hostlib
-from tee_replayer.status import ReplayError
+from tee_replayer.generator import hostlib
+from tee_replayer.generator.status import ReplayError
 from tests.support import replayer_samples as s
 
 HEADER = Path("/usr/include/openssl/ec.h")

@@ -19,8 +19,8 @@ import pytest
 from host_tools.demo import RAW
 from host_tools.passes.pipeline import KEEP_INPUTS, build
 from host_tools.vgpu.binding import VirtualGpu
-from tee_replayer import hostlib
-from tee_replayer.status import ReplayError, Report
+from tee_replayer.generator import hostlib
+from tee_replayer.generator.status import ReplayError, Report
 from tests.support import replayer_samples as s
 from tests.support.faulty_gpu import FOREVER, Fault, FaultyGpu, Kind
 from tests.support.sampling import SomeOf

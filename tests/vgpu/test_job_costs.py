@@ -9,10 +9,10 @@ from pathlib import Path
 import numpy as np
 from click.testing import CliRunner
 
+from host_tools.accesses.job_costs import job_costs
 from host_tools.cli import main
 from host_tools.demo import RAW
 from host_tools.model.interpreter import interpreter
-from host_tools.model.job_costs import job_costs
 from signing.sign import sign_trace
 from tests.support.signing_samples import ES256, small_trace
 from trace_format.actions import Op

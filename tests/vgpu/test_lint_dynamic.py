@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
+from host_tools.accesses.observe import random_inputs
 from host_tools.audit.dynamic import lint_dynamic
 from host_tools.audit.flow import Edge, Flow, Part, follow
 from host_tools.audit.follower import SLOT_LABELS, Names, Range
@@ -19,7 +20,6 @@ from host_tools.audit.rules import RULES
 from host_tools.cli import main
 from host_tools.demo import RAW
 from host_tools.model.interpreter import interpreter
-from host_tools.model.observe import random_inputs
 from host_tools.passes.pipeline import KEEP_INPUTS, build
 from tests.support.replayer_samples import read
 from tests.support.small_jobs import (

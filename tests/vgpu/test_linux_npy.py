@@ -14,9 +14,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
+from tee_replayer.generator.linux_folder import HERE
+from tee_replayer.generator.strictness import STRICT, WARNINGS
 from tee_replayer.linux.gramophone_gpu import _Slot
-from tee_replayer.linux_folder import HERE
-from tee_replayer.strictness import STRICT, WARNINGS
 
 TYPES = {1: "<f4", 2: "<f2", 3: "<i4", 4: "<u4", 5: "<i2", 6: "<u2", 7: "|i1", 8: "|u1"}
 SAME_FOLDER = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from host_tools.gpus.mali.page_tables import MaliTables
 from host_tools.runners.needs import secure_bytes
 from host_tools.vgpu.binding import VirtualGpu
-from tee_replayer import hostlib
-from tee_replayer.status import ReplayError
+from tee_replayer.generator import hostlib
+from tee_replayer.generator.status import ReplayError
 from tests.support import replayer_samples as s
 from tests.support.mali_chains import write
 from tests.support.replayer_samples import PAGE, Device, Parts, Registers, signed

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from host_tools.gpus.page_tables import DivergenceError
+from host_tools.families.page_tables import DivergenceError
 from host_tools.model.interpreter import Interpreter
 from host_tools.passes import PASSES
 from host_tools.record.importers.gpureplay_trace import import_gpureplay

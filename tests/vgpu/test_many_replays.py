@@ -11,7 +11,7 @@ import numpy as np
 from host_tools.demo import RAW
 from host_tools.passes.pipeline import build
 from host_tools.vgpu.binding import VirtualGpu
-from tee_replayer import hostlib
+from tee_replayer.generator import hostlib
 from tests.support import replayer_samples as s
 from tests.support.sampling import SomeOf
 from trace_format.trace import Trace

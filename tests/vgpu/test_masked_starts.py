@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from host_tools import runners
+from host_tools.accesses.job_starts import JobStarts
 from host_tools.audit.jobs import jobs_of
 from host_tools.audit.lint import lint
-from host_tools.model.job_starts import JobStarts
 from host_tools.passes.pipeline import build
 from host_tools.runners.replay import ReplayRequest
 from signing.sign import sign_trace

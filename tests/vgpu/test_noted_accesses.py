@@ -13,12 +13,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from host_tools.model import noted_accesses, observe
-from host_tools.model.by_job import Job
+from host_tools.accesses import noted_accesses, observe
+from host_tools.accesses.by_job import Job
+from host_tools.accesses.noted_accesses import NOTE, Noted, Run, computing, noted
 from host_tools.model.memory import Memory
-from host_tools.model.noted_accesses import NOTE, Noted, Run, computing, noted
-from host_tools.model.program import Program
 from host_tools.passes.pipeline import before_observation, build
+from host_tools.passes.program import Program
 from host_tools.vgpu.binding import ACCESS_COMMAND
 from tests.support.networks import COMMITTED
 from trace_format.actions import Columns, Op, actions_of, array_of

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from host_tools.model import observe
+from host_tools.accesses import observe
+from host_tools.accesses.observe import Observation
 from host_tools.model.memory import Memory
-from host_tools.model.observe import Observation
 from host_tools.passes.pipeline import before_observation
 from host_tools.vgpu.binding import ACCESS_COMMAND, VirtualGpu
 from tests.support.networks import COMMITTED

@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 
 from host_tools.machine.errors import RecordError
 from host_tools.passes.pipeline import build
-from host_tools.record.cpu_layers import cpu_end
 from host_tools.record.layouts import PACK
-from host_tools.record.ncnn_param import layers_of
+from host_tools.record.ncnn.cpu_layers import cpu_end
+from host_tools.record.ncnn.param import layers_of
 from host_tools.record.operating import check_operators, with_operators
 from host_tools.support.tensors import boxes_found
 from tests.support import replayer_samples as s

@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 from host_tools.runners import libraries
 from host_tools.support.cache import cache_dir
 from signing.curves import P256_ORDER
-from tee_replayer import crypto, hostlib
+from tee_replayer import crypto
+from tee_replayer.generator import hostlib
 from tests.support import p256_cases as p
 from tests.support import replayer_samples as s
 

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from host_tools.accesses.observe import random_inputs
 from host_tools.demo import RAW
 from host_tools.model.equivalence import difference
 from host_tools.model.interpreter import interpreter
-from host_tools.model.observe import random_inputs
 from host_tools.passes import PASSES
 from host_tools.passes.pipeline import build
 from tests.support.networks import COMMITTED

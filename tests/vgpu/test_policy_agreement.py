@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from tee_replayer.status import ReplayError, Report
+from tee_replayer.generator.status import ReplayError, Report
 from tests.support import replayer_samples as s
 from tests.support.replayer_samples import Device, Registers
 from tests.support.sampling import SomeOf

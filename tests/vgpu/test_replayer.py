@@ -16,8 +16,8 @@ from host_tools.runners.needs import secure_bytes
 from signing.curves import P256_ORDER
 from signing.keys import Algorithm, PublicKey, generate
 from signing.sign import FileSigner, sign_trace
-from tee_replayer.status import ReplayError, Report, statuses
-from tee_replayer.target import drivers
+from tee_replayer.generator.status import ReplayError, Report, statuses
+from tee_replayer.generator.target import drivers
 from tests.support import replayer_samples as s
 from tests.support.replayer_samples import PAGE, Device, Parts, read, register, signed, trace, write
 from tests.support.sampling import SomeOf

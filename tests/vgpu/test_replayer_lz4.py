@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tee_replayer import hostlib
+from tee_replayer.generator import hostlib
 from tests.support import replayer_samples as s
 from trace_format.schema import Codec
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tee_replayer import hostlib
+from tee_replayer.generator import hostlib
 from tests.support import planes_samples as samples
 from tests.support import replayer_samples as s
 from trace_format import planes

@@ -78,7 +78,7 @@ def test_no_pdf(script: str, sentence: str, folder: Path, monkeypatch: pytest.Mo
     stand_in(folder, monkeypatch, script)
     real, limit = pdf.pdf, 0.5 if "sleep" in script else 60
     monkeypatch.setattr(
-        "host_tools.commands.reporting.pdf",
+        "host_tools.commands.report.pdf",
         lambda page, program: real(page, program, limit),
     )
     done = run()

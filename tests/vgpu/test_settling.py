@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import pytest
 
-from tee_replayer.status import ReplayError, Report
+from tee_replayer.generator.status import ReplayError, Report
 from tests.support import replayer_samples as s
 from tests.support.replayer_samples import PAGE, VA, Device, Registers, signed, trace, write
 from trace_format import profile

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from host_tools.gpus.transfers import Transfer, UnknownListError
+from host_tools.families.transfers import Transfer, UnknownListError
 from host_tools.gpus.v3d import copies, lists
 from host_tools.gpus.v3d.disassembly import instruction
 from host_tools.vgpu import VgpuError, build

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from host_tools.gpus.transfers import Transfer
+from host_tools.families.transfers import Transfer
 from host_tools.gpus.v3d import copies, jobs, lists
 from host_tools.gpus.v3d.disassembly import instruction, program
 from host_tools.vgpu import VgpuError, build

@@ -118,7 +118,7 @@ _SECTIONS = """\
 - **IMAGE**: bytes of memory. All IMAGE sections decoded and joined are the image, `image_bytes` in all. A trace
   may have none.
 - **NOTES** (optional): a JSON object: provenance and passes applied, for people; in a raw recording `accesses`,
-  what its jobs do to memory, which `build` reads (`host_tools/model/noted_accesses.py`). No device reads it.
+  what its jobs do to memory, which `build` reads (`host_tools/accesses/noted_accesses.py`). No device reads it.
 """
 
 _MANIFEST_RULES = """\

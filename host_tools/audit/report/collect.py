@@ -13,14 +13,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from host_tools.accesses import data_flow
+from host_tools.accesses.observe import random_inputs
 from host_tools.audit.jobs import Code, Jobs, jobs_of
 from host_tools.audit.judgement import judge
 from host_tools.audit.lint import lint
 from host_tools.audit.report import facts
 from host_tools.audit.report.regions import regions
 from host_tools.audit.rules import Severity
-from host_tools.model import data_flow
-from host_tools.model.observe import random_inputs
 from host_tools.runners.needs import memory_for
 from host_tools.support.version import VERSION
 from host_tools.vgpu.binding import executes_shaders

@@ -7,9 +7,9 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from host_tools.accesses import data_flow
 from host_tools.audit.jobs import JobFacts, Jobs
 from host_tools.audit.report import facts
-from host_tools.model import data_flow
 from host_tools.support.pages import pages_of
 from trace_format.actions import MAP_EXECUTE, MAP_READ, MAP_WRITE
 from trace_format.schema import PAGE_BYTES

@@ -3,7 +3,7 @@
 
 import re
 
-from host_tools.gpus.family import Family
+from host_tools.families.family import Family
 from host_tools.gpus.mali.job_manager import starts_chain
 from host_tools.gpus.mali.listing import list_job
 from host_tools.gpus.mali.page_tables import MaliTables

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from host_tools.gpus.conversion import IRQ_TIMEOUT_US
+from host_tools.families.conversion import IRQ_TIMEOUT_US
 from host_tools.gpus.mali import job_manager as mali
 from host_tools.gpus.mali.mali_tables import FORMATS
 from trace_format.actions import ALL_BITS, Action, Op, action

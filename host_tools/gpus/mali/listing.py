@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from host_tools.gpus.listing import Descriptor, Listing, Read
+from host_tools.families.listing import Descriptor, Listing, Read
 from host_tools.gpus.mali import descriptors as layouts
 from host_tools.gpus.mali.job_manager import (
     CONFIG_SPACE,

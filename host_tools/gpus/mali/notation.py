@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from host_tools.gpus.listing import Instruction
+from host_tools.families.listing import Instruction
 from host_tools.gpus.mali.clauses import MAX_CLAUSES, QUADWORD, Clause, ClauseError, bits, clause_at
 from host_tools.gpus.mali.operations import add, fma
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from host_tools.gpus.page_tables import TABLE_BYTES, DivergenceError
+from host_tools.families.page_tables import TABLE_BYTES, DivergenceError
 from host_tools.vgpu.binding import VirtualGpu
 from trace_format.actions import MAP_EXECUTE, MAP_WRITE, Columns, Op
 from trace_format.profile import Profile

@@ -3,7 +3,7 @@
 
 import re
 
-from host_tools.gpus.family import Family, every_write
+from host_tools.families.family import Family, every_write
 from host_tools.gpus.v3d.conversion import Registers
 from host_tools.gpus.v3d.copies import TRANSFERS
 from host_tools.gpus.v3d.jobs import addresses, work

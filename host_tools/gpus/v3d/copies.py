@@ -12,7 +12,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Sequence
 
-from host_tools.gpus.transfers import Transfer, Transfers
+from host_tools.families.transfers import Transfer, Transfers
 from host_tools.gpus.v3d.jobs import batches
 from host_tools.gpus.v3d.lists import transfer
 from trace_format.actions import ALL_BITS, Action, Op, action

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from host_tools.gpus.family import Named
+from host_tools.families.family import Named
 from trace_format.profile import Profile
 
 CODE_FLAGS = 7  # bits of CSD_QUEUED_CFG5 that are no address: propagate NaNs, single segment, threading

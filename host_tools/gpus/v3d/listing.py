@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from host_tools.gpus.listing import Descriptor, Instruction, Listing, Read
-from host_tools.gpus.transfers import UnknownListError
+from host_tools.families.listing import Descriptor, Instruction, Listing, Read
+from host_tools.families.transfers import UnknownListError
 from host_tools.gpus.v3d.disassembly import WORD_BYTES, program
 from host_tools.gpus.v3d.jobs import CODE_FLAGS, UNIFORM_BYTES, batches
 from host_tools.gpus.v3d.lists import transfer

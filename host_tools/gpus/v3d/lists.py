@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from host_tools.gpus.listing import Read
-from host_tools.gpus.transfers import Transfer, UnknownListError
+from host_tools.families.listing import Read
+from host_tools.families.transfers import Transfer, UnknownListError
 from trace_format.profile import Profile
 
 # Opcode -> bytes of the packet, for those that may stand in these lists.

@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from host_tools.gpus.page_tables import DivergenceError
+from host_tools.families.page_tables import DivergenceError
 from host_tools.vgpu.binding import VirtualGpu
 from trace_format.actions import MAP_WRITE
 from trace_format.profile import Profile

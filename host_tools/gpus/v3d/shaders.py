@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from host_tools.gpus.family import Shader
+from host_tools.families.family import Shader
 from host_tools.gpus.v3d.disassembly import MAX_INSTRUCTIONS, WORD_BYTES, program
 from trace_format.profile import Profile
 

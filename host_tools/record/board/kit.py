@@ -18,14 +18,14 @@ from pathlib import Path
 
 from host_tools.record.differences import default_tolerance
 from host_tools.record.inputs import recorded_inputs
-from host_tools.record.ncnn_job import GUEST_PROGRAM, input_files
-from host_tools.record.network import plans, program_options
+from host_tools.record.ncnn.job import GUEST_PROGRAM, input_files
+from host_tools.record.ncnn.network import plans, program_options
 from host_tools.record.preflight import NetworkError, preflight
 from host_tools.support import programs
 from host_tools.support.version import TOOL
 from host_tools.vgpu.build import HERE as VGPU
 from host_tools.vgpu.build import BuildError, recorder_sources
-from tee_replayer.strictness import WARNINGS
+from tee_replayer.generator.strictness import WARNINGS
 from trace_format.emit import GENERATED
 
 HERE = Path(__file__).resolve().parent

@@ -21,8 +21,8 @@ from host_tools.record.checking import check_replay
 from host_tools.record.convert import convert
 from host_tools.record.inputs import recorded_inputs
 from host_tools.record.layouts import of_ncnn
-from host_tools.record.ncnn_job import NcnnResult, ncnn_result
-from host_tools.record.network import RUNS, check_result
+from host_tools.record.ncnn.job import NcnnResult, ncnn_result
+from host_tools.record.ncnn.network import RUNS, check_result
 from host_tools.record.slots import Words, with_slots
 from host_tools.support.progress import phase
 from host_tools.support.version import TOOL

@@ -12,7 +12,7 @@ from host_tools.machine.root import ARCHITECTURE, SUITE
 from host_tools.runners.optee.build import CROSS, digest_of, run_program
 from host_tools.support.cache import cache_dir, made_once
 from host_tools.support.sources import REPLAYER
-from tee_replayer.strictness import STRICT
+from tee_replayer.generator.strictness import STRICT
 from trace_format.emit import GENERATED
 
 PACKAGE = "optee-client-dev"

@@ -12,7 +12,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, fields
 from pathlib import Path
 
-from host_tools.gpus.family import profile_of
+from host_tools.families.family import profile_of
 from host_tools.runners.optee.build import (
     CORE_BINARIES,
     CROSS,
@@ -27,10 +27,10 @@ from host_tools.support.cache import cache_dir, written_whole
 from host_tools.support.gpu_folders import DEFAULT_GPU
 from host_tools.support.sources import BARE_METAL, REPLAYER
 from signing.keys import PublicKey
-from tee_replayer.boards import OPTEE
 from tee_replayer.crypto import Libraries
-from tee_replayer.generate import generate
-from tee_replayer.strictness import WARNINGS
+from tee_replayer.generator.boards import OPTEE
+from tee_replayer.generator.generate import generate
+from tee_replayer.generator.strictness import WARNINGS
 from trace_format.emit import GENERATED
 from trace_format.schema import Codec, Operator
 
@@ -87,7 +87,7 @@ def image_for_key(
         min_security_version: older traces are refused.
         crypto: the crypto libraries' sources.
         operators: what it computes on the CPU.
-        codecs: as `tee_replayer.generate.generate`.
+        codecs: as `tee_replayer.generator.generate.generate`.
         secure_bytes: memory that the replayer must have at least.
         staged_bytes: of the signed trace, or of all its slots; what is larger.
         normal_world: as `image_of`.

@@ -11,14 +11,14 @@ import shlex
 from dataclasses import replace
 from typing import Any
 
-from host_tools.gpus.family import profile_of
+from host_tools.families.family import profile_of
 from host_tools.machine.boot import GuestJob
 from host_tools.runners.buffers import Buffers
 from host_tools.runners.optee import linux_machine as linux
 from host_tools.runners.optee import normal_world
 from host_tools.runners.optee.normal_world import NormalWorld, Request, Response
 from host_tools.runners.replay import ReplayRequest, ReplayResult, RunnerError
-from tee_replayer.status import Report
+from tee_replayer.generator.status import Report
 
 DEVICE = "QEMU virt, OP-TEE and Linux, secure world"
 OPTIONS = normal_world.OPTIONS

@@ -16,7 +16,7 @@ from host_tools.runners.needs import codecs_in, gpu_of, open_trace, secure_bytes
 from host_tools.runners.optee import images
 from host_tools.runners.optee.images import Image
 from host_tools.runners.replay import ReplayRequest, ReplayResult, RunnerError, result
-from tee_replayer.status import Report
+from tee_replayer.generator.status import Report
 from trace_format.operators import used
 from trace_format.schema.optee import GRAMOPHONE_RESULT_ERROR, GRAMOPHONE_RESULT_STATUS
 from trace_format.trace import Trace

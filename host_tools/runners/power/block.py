@@ -12,7 +12,7 @@ from typing import ClassVar
 
 from host_tools.runners.replay import RunnerError
 from host_tools.vgpu.binding import VirtualGpu
-from tee_replayer.boards import Board
+from tee_replayer.generator.boards import Board
 
 
 class PowerBlock(abc.ABC):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from host_tools.runners.power.block import PowerBlock
 from host_tools.vgpu.binding import VirtualGpu
-from tee_replayer import boards
+from tee_replayer.generator import boards
 
 BASE = 0xE896B000
 CHANNEL = BASE + 13 * 0x40

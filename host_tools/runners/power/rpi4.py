@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from host_tools.runners.power.block import PowerBlock
 from host_tools.vgpu.binding import VirtualGpu
-from tee_replayer import boards
+from tee_replayer.generator import boards
 from trace_format import profile
 
 PM_GRAFX, V3DRSTN = 0xFE10010C, 1 << 6

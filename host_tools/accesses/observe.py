@@ -1,0 +1,217 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""What a trace's jobs do to memory, seen by replaying it on the virtual GPU with the access map on.
+
+What a job did in one replay it does in each, if its code says so: no word that its shaders load decides an address
+or a branch (vgpu_access_varies in host_tools/vgpu/vgpu.h), but those that the access map marks, and these nobody
+writes. Other jobs are looked at in a second replay, which is given other inputs and ends with the last of them: an
+access that depends on data may show as a difference (docs/adr/0030-one-replay.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from host_tools.accesses.by_job import Accesses, ByJob, Flags, Job, commands_of, joined, one_of
+from host_tools.model.frames import Mask
+from host_tools.support.pages import pieces
+from host_tools.vgpu.binding import ACCESS_COMMAND, ACCESS_READ_FIRST, ACCESS_WRITTEN
+from trace_format.actions import Action, Op
+from trace_format.operators import operands
+from trace_format.schema import PAGE_BYTES, SlotKind
+from trace_format.slots import Slot
+from trace_format.trace import Trace
+
+_CHANGED = ACCESS_COMMAND | ACCESS_WRITTEN
+FIRST_SEED = 0  # of inputs in place of the recording's own
+OTHER_SEED = 1  # of inputs besides the recording's own: an access that depends on data shows as a difference
+
+
+@dataclass
+class Observation:
+    """Accesses of all jobs of a replay.
+
+    Attributes:
+        access: the union over the inputs tried.
+        depends_on_data: the inputs did not all give the same accesses.
+    """
+
+    access: Accesses
+    depends_on_data: bool
+    _masks: dict[tuple[int, int], Mask] = field(default_factory=dict, repr=False)
+
+    def touched(self, frame: int) -> bool:
+        """Some job read or wrote the page."""
+        return frame in self.access
+
+    def needed(self, frame: int) -> NDArray[np.bool_]:
+        """Bytes of the page that a job reads before any job wrote them."""
+        if frame not in self.access:
+            return np.zeros(PAGE_BYTES, np.bool_)
+        return self._with(frame, ACCESS_READ_FIRST) if not self.depends_on_data else np.ones(PAGE_BYTES, np.bool_)
+
+    def written(self, frame: int) -> bool:
+        """Some job may write to the page."""
+        return self.depends_on_data or bool(self._wrote(frame).any())
+
+    def overwritten(self, frame: int) -> NDArray[np.bool_]:
+        """Bytes of the page that jobs write whatever the data is."""
+        return np.zeros(PAGE_BYTES, np.bool_) if self.depends_on_data else self._wrote(frame)
+
+    def _wrote(self, frame: int) -> NDArray[np.bool_]:
+        if frame not in self.access:
+            return np.zeros(PAGE_BYTES, np.bool_)
+        return self._with(frame, ACCESS_WRITTEN)
+
+    def _with(self, frame: int, flag: int) -> Mask:
+        """Bytes of a page with a flag, read-only; of pages with the same array, it is the same."""
+        flags = self.access[frame]
+        key = id(flags), flag
+        if key not in self._masks:
+            mask = (flags & flag) != 0
+            mask.flags.writeable = False
+            self._masks[key] = mask
+        return self._masks[key]
+
+
+def random_inputs(
+    trace: Trace, seed: int, kinds: Container[SlotKind] = (SlotKind.INPUT,)
+) -> dict[str, NDArray[Any]]:
+    """Values for every slot of these kinds: uniform in [0, 1) for floats, 0 or 1 for integers."""
+    generator = np.random.default_rng(seed)
+    return {
+        slot.name: (
+            generator.random(slot.shape) if slot.numpy_dtype.kind == "f" else generator.integers(0, 2, slot.shape)
+        ).astype(slot.numpy_dtype)
+        for slot in trace.slots
+        if slot.kind in kinds
+    }
+
+
+@dataclass
+class Watched:
+    """What the jobs of a replay did.
+
+    Attributes:
+        jobs: in the order in which they start; equal arrays are mostly one.
+        given: where others than jobs may write: frame, and part of it.
+    """
+
+    jobs: Sequence[Job]
+    given: Sequence[tuple[int, slice]]
+
+    @cached_property
+    def union(self) -> Accesses:
+        """Accesses of all jobs."""
+        return joined([job.accesses for job in self.jobs])
+
+    @property
+    def open(self) -> list[int]:
+        """Numbers of the jobs of which their code does not say that they are the same with other data."""
+        return [number for number, job in enumerate(self.jobs) if job.varies]
+
+    @cached_property
+    def commands(self) -> Mapping[int, Mask]:
+        """Bytes that decide what the other jobs do: frame -> PAGE_BYTES booleans."""
+        return commands_of(job for job in self.jobs if not job.varies)
+
+    @property
+    def changes_commands(self) -> bool:
+        """Whether a job writes, or a slot holds, some of these."""
+        if any((self.union[frame] & ACCESS_WRITTEN)[mask].any() for frame, mask in self.commands.items()):
+            return True
+        return any(self.commands[frame][part].any() for frame, part in self.given if frame in self.commands)
+
+
+def observe(trace: Trace) -> Observation:
+    """Replay a trace with its own inputs (random ones where it has none), and where needed with others."""
+    return judged(trace, watched(trace))
+
+
+def watched(trace: Trace) -> Watched:
+    """What jobs do in a replay with the trace's own inputs, random ones where it has none."""
+    unbound = {slot.name for slot in trace.slots if slot.kind == SlotKind.INPUT and not slot.bound}
+    made = random_inputs(trace, FIRST_SEED) if unbound else {}  # NumPy's generators take memory, too
+    return _replayed(trace, {name: array for name, array in made.items() if name in unbound})
+
+
+def judged(trace: Trace, first: Watched) -> Observation:
+    """What jobs do with all data, as far as a replay shows it, and where needed another with other inputs.
+
+    Args:
+        trace: of which `first` is a replay.
+        first: as `watched`.
+    """
+    changes = first.changes_commands
+    if not (changes or first.open) or not any(slot.kind == SlotKind.INPUT for slot in trace.slots):
+        return Observation(first.union, depends_on_data=False)
+    second = _replayed(trace, random_inputs(trace, OTHER_SEED), None if changes else first.open[-1])
+    if (
+        _equal(first.union, second.union)
+        if changes
+        else all(_equal(first.jobs[number].accesses, second.jobs[number].accesses) for number in first.open)
+    ):
+        return Observation(first.union, depends_on_data=False)
+    union = dict(first.union)
+    for frame, flags in second.union.items():
+        union[frame] = union.get(frame, flags) | flags
+    return Observation(union, depends_on_data=True)
+
+
+def _replayed(trace: Trace, inputs: Mapping[str, NDArray[Any]], last: int | None = None) -> Watched:
+    """What jobs do in a replay, which ends with the job `last`."""
+    run = _Watch(trace, last)
+    try:
+        run.run(inputs)
+        run.cut()
+    finally:
+        run.close()
+    return Watched(run.jobs, run.given)
+
+
+def _equal(one: Accesses, other: Accesses) -> bool:
+    return one.keys() == other.keys() and all(np.array_equal(one[frame], other[frame]) for frame in one)
+
+
+class _Watch(ByJob):
+    """Keeps what each job did, and where somebody else may write.
+
+    Args:
+        last: as `ByJob`.
+    """
+
+    def __init__(self, trace: Trace, last: int | None) -> None:
+        super().__init__(trace, last)
+        self.jobs: list[Job] = []
+        self.given: list[tuple[int, slice]] = []
+        self._kept: dict[bytes, Flags] = {}
+
+    def _step(self, row: Action) -> None:
+        super()._step(row)
+        if self.over:
+            return
+        slots = self.trace.slots
+        if row.op == Op.COPY_TO_GPU:
+            self._give(slots[row.slot])
+        elif row.op == Op.OPERATE:
+            for kind, slot in operands(row, slots):
+                if kind.written:
+                    self._give(slot)
+
+    def _give(self, slot: Slot) -> None:
+        """Somebody else than jobs may put anything into a slot, where it is mapped now."""
+        for page, inside, _ in pieces(slot.address, slot.span):
+            at = self.tables.translate(slot.address_space, page * PAGE_BYTES)
+            self.given.append((at // PAGE_BYTES, inside))
+
+    def take(self, seen: Accesses) -> None:
+        """What the latest job did."""
+        if self.job >= 0 and not self.over:
+            changes_itself = any((flags & _CHANGED == _CHANGED).any() for flags in seen.values())
+            same = {frame: one_of(flags, self._kept) for frame, flags in seen.items()}
+            self.jobs.append(Job(same, self.gpu.access_varies or changes_itself))

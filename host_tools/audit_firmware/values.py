@@ -1,0 +1,383 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""What a register can hold: a range of numbers with a step, and what it was computed from.
+
+A value that depends on a parameter is looked up at the call that leads to it, so a function that writes to the
+address it is given has one answer for each way to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import gcd
+
+from host_tools.audit_firmware.bounds import Bounds
+from host_tools.audit_firmware.flow import AT_ENTRY, Flow
+from host_tools.audit_firmware.instructions import SP, ZERO, Instruction, Register
+from host_tools.audit_firmware.program import Function, Program
+
+WORD, LONG = (1 << 32) - 1, (1 << 64) - 1
+MAX_CALLERS = 6  # levels of calls that a value is followed through
+MAX_DEPTH = 60  # of what a value is computed from
+Root = tuple[str, int]  # see Value.roots
+
+
+@dataclass(frozen=True)
+class Value:
+    """Numbers from `low` to `high` in steps of `step`, and what they were computed from.
+
+    Attributes:
+        roots: ("param", n): register n at the function's start; ("load", at), ("call", at), ("system", at): what
+            the instruction there gave; ("stack", 0): the stack pointer, and then the numbers count from that at
+            the function's start; ("loop", at): itself, an iteration earlier; ("via", at): memory that a pointer
+            leads to, which the call there gave; ("const", n): n plus something that is not known.
+    """
+
+    low: int
+    high: int
+    step: int = 1
+    roots: frozenset[Root] = frozenset()
+
+    @property
+    def is_single(self) -> bool:
+        """Whether it is one number."""
+        return self.low == self.high
+
+    @property
+    def is_on_stack(self) -> bool:
+        """Whether it points into the stack."""
+        return any(kind == "stack" for kind, _ in self.roots)
+
+    def has(self, kind: str) -> bool:
+        """Whether something of this kind is among the roots."""
+        return any(found == kind for found, _ in self.roots)
+
+
+def number(value: int) -> Value:
+    """One number."""
+    return Value(value & LONG, value & LONG, 0)
+
+
+def anything(roots: frozenset[Root] = frozenset(), high: int = LONG) -> Value:
+    """Any number up to `high`."""
+    return Value(0, high, 1, roots)
+
+
+def _fit(low: int, high: int, step: int, roots: frozenset[Root], limit: int) -> Value:
+    if any(kind == "stack" for kind, _ in roots):
+        return Value(low, high, step, roots)
+    if low == high:
+        return Value(low & limit, low & limit, 0, roots)
+    if low < 0 or high > limit:
+        if (low & limit) <= (high & limit) and high - low <= limit:
+            return Value(low & limit, high & limit, step, roots)  # all of it wraps
+        return anything(roots, limit)
+    return Value(low, high, step, roots)
+
+
+def joined(values: list[Value]) -> Value:
+    """What is one of several."""
+    first = values[0]
+    low, high, step, roots = first.low, first.high, first.step, first.roots
+    for value in values[1:]:
+        step = gcd(step, value.step, abs(value.low - low))
+        low, high, roots = min(low, value.low), max(high, value.high), roots | value.roots
+    return Value(low, high, step, roots)
+
+
+def added(one: Value, other: Value, limit: int = LONG) -> Value:
+    """The sum."""
+    roots = one.roots | other.roots
+    if one.is_single != other.is_single and not (one.is_on_stack or other.is_on_stack):
+        constant = one.low if one.is_single else other.low
+        bases = {base for kind, base in roots if kind == "const"} or {0}
+        roots = frozenset(root for root in roots if root[0] != "const")
+        roots |= {("const", (base + constant) & limit) for base in bases}
+    return _fit(one.low + other.low, one.high + other.high, gcd(one.step, other.step), roots, limit)
+
+
+def subtracted(one: Value, other: Value, limit: int = LONG) -> Value:
+    """The difference."""
+    roots = one.roots | other.roots
+    return _fit(one.low - other.high, one.high - other.low, gcd(one.step, other.step), roots, limit)
+
+
+def multiplied(one: Value, other: Value, limit: int = LONG) -> Value:
+    """The product."""
+    roots = one.roots | other.roots
+    if one.is_single:
+        one, other = other, one
+    if not other.is_single:
+        return anything(roots, limit)
+    factor = other.low
+    return _fit(one.low * factor, one.high * factor, one.step * factor, roots, limit)
+
+
+@dataclass(frozen=True)
+class Frame:
+    """A way to a function: the call, and the way to its caller; None: no caller is looked at."""
+
+    function: Function
+    caller: Frame | None = None
+    call_at: int = 0
+
+    @property
+    def outermost(self) -> Function:
+        """Where the way begins."""
+        return self.function if self.caller is None else self.caller.outermost
+
+    def extended(self, outermost: Frame, call_at: int) -> Frame:
+        """The same way, one call longer: `outermost` makes that call."""
+        if self.caller is None:
+            return Frame(self.function, outermost, call_at)
+        return Frame(self.function, self.caller.extended(outermost, call_at), self.call_at)
+
+
+class Values:
+    """Answers what registers can hold."""
+
+    def __init__(
+        self,
+        program: Program,
+        flows: Mapping[int, Flow],
+        stack_before: Mapping[int, Mapping[int, int]],
+        bounds: Bounds | None = None,
+        cells: Mapping[int, int] | None = None,
+    ) -> None:
+        """Take what has been found out.
+
+        Args:
+            program, flows: of it.
+            stack_before: the stack pointer at each instruction, by function.
+            bounds: limits of counters.
+            cells: address of a variable -> what it is taken to hold.
+        """
+        self._program = program
+        self._flows = flows
+        self._stack = stack_before
+        self._bounds = bounds
+        self._cells = cells or {}
+        self._active: set[tuple[Frame, int, int]] = set()
+        self._known: dict[tuple[Frame, int, int], Value] = {}
+
+    def register(self, frame: Frame, at: int, register: Register | int, depth: int = 0) -> Value:
+        """What a register, shifted as its operand says, can hold before the instruction at `at`."""
+        if isinstance(register, int):
+            register = Register(register, True)
+        if register.number == ZERO:
+            return number(0)
+        if register.number == SP:
+            offset = self._stack[frame.function.start].get(at, 0)
+            return Value(offset, offset, 0, frozenset((("stack", 0),)))
+        value = self._place(frame, at, register.number, depth)
+        if not register.is_64 or register.change in ("uxtw", "sxtw"):
+            value = _fit(value.low, value.high, value.step, value.roots, WORD)
+        return _shifted(value, register, LONG if register.is_64 or register.change else WORD)
+
+    def address(self, frame: Frame, row: Instruction) -> Value:
+        """Where a load or store goes."""
+        memory = row.memory
+        assert memory is not None
+        value = self.register(frame, row.address, memory.base)
+        value = added(value, Value(memory.offset, memory.offset, 0))
+        if memory.scaled:
+            value = added(value, self.register(frame, row.address, memory.scaled))
+        return value
+
+    def result(self, frame: Frame, row: Instruction) -> Value:
+        """What an instruction leaves in the first register that it writes."""
+        return self._computed(frame, row, row.writes[0], 0)
+
+    def _place(self, frame: Frame, at: int, place: int, depth: int) -> Value:
+        flow = self._flows[frame.function.start]
+        sources = sorted(flow.sources(at, place))
+        if depth > MAX_DEPTH:
+            return anything()
+        return joined([self._made(frame, source, place, at, depth + 1) for source in sources])
+
+    def _made(self, frame: Frame, source: int, place: int, use: int, depth: int) -> Value:
+        """What an instruction left in a register, as the instruction at `use` finds it."""
+        if source == AT_ENTRY:
+            if frame.caller is not None:
+                return self._place(frame.caller, frame.call_at, place, depth)
+            return anything(frozenset((("param", place),)))
+        key = frame, source, place
+        if key in self._known:
+            return self._known[key]
+        if key in self._active:
+            return anything(frozenset((("loop", source),)))
+        row = frame.function.instructions[source]
+        self._active.add(key)
+        try:
+            value = self._computed(frame, row, place, depth)
+        finally:
+            self._active.discard(key)
+        if not value.has("loop"):
+            self._known[key] = value
+        else:
+            value = self._bounded(frame, row, place, use, value)
+        return value
+
+    def _bounded(self, frame: Frame, row: Instruction, place: int, use: int, value: Value) -> Value:
+        """A counter, between its first value and the limit that its loop compares it with."""
+        bound = self._bounds.of(frame.function, row, place) if self._bounds else None
+        if bound is None:
+            return value
+        outside = [at for at in self._flows[frame.function.start].sources(row.address, place) if at != row.address]
+        first = [self._made(frame, at, place, row.address, MAX_DEPTH - 2) for at in outside]
+        limit = self.register(frame, bound.test.address, bound.limit)
+        if not first or not all(item.is_single for item in first) or not limit.is_single:
+            return value
+        if any(item.is_on_stack != limit.is_on_stack for item in first):
+            return value
+        low = min(item.low for item in first) + bound.step
+        last = limit.low if bound.is_inclusive or bound.is_before_test(use) else limit.low - bound.step
+        return Value(low, max(low, last), bound.step, limit.roots)
+
+    def _computed(self, frame: Frame, row: Instruction, place: int, depth: int) -> Value:
+        name, operands, at = row.mnemonic, row.operands, row.address
+        memory = row.memory
+        if memory and memory.mode and place == memory.base and (row.is_store or place not in _loaded(row)):
+            return added(self.register(frame, at, place, depth), Value(memory.step, memory.step, 0))
+        if name in ("bl", "blr"):
+            return anything(frozenset((("call", at),)))
+        if name in ("mrs",):
+            return anything(frozenset((("system", at),)))
+        if row.is_load:
+            return self._loaded_value(frame, row, place, depth)
+        if not row.registers:
+            return anything()
+        limit = LONG if row.registers[0].is_64 else WORD
+        rest = [
+            self.register(frame, at, item, depth) if isinstance(item, Register) else number(item)
+            for item in operands[1:]
+            if isinstance(item, Register | int)
+        ]
+        return self._result(frame, row, rest, limit, depth)
+
+    def _result(self, frame: Frame, row: Instruction, rest: list[Value], limit: int, depth: int) -> Value:
+        name = row.mnemonic.removesuffix("s") if row.mnemonic in ("adds", "subs", "ands", "bics") else row.mnemonic
+        roots: frozenset[Root] = frozenset().union(*(value.roots for value in rest)) if rest else frozenset()
+        if name in ("mov", "adr", "adrp", "movz", "movn") and rest:
+            return _fit(rest[0].low, rest[0].high, rest[0].step, rest[0].roots, limit)
+        if name == "movk":
+            return self._kept(frame, row, depth)
+        if name == "add":
+            return added(rest[0], rest[1], limit)
+        if name == "sub":
+            return subtracted(rest[0], rest[1], limit)
+        if name in ("mul", "umull") and len(rest) == 2:
+            return multiplied(rest[0], rest[1], LONG if name == "umull" else limit)
+        if name in ("madd", "umaddl") and len(rest) == 3:
+            return added(multiplied(rest[0], rest[1], limit), rest[2], limit)
+        if name == "and":
+            singles = [value.low for value in rest if value.is_single]
+            if len(singles) == 2:
+                return number(singles[0] & singles[1])
+            high = min([value.high for value in rest] + singles)
+            step = (singles[0] & -singles[0]) if singles and singles[0] else 1
+            return Value(0, high - high % step, step, roots) if high else number(0)
+        if name == "orr" and all(value.is_single for value in rest):
+            return Value(rest[0].low | rest[1].low, rest[0].low | rest[1].low, 0, roots)
+        if name in ("lsl", "lsr") and rest[1].is_single:
+            change = Register(0, limit == LONG, name, rest[1].low)
+            return _shifted(rest[0], change, limit)
+        if name == "ubfx" and len(rest) == 3:
+            shifted = _shifted(rest[0], Register(0, True, "lsr", rest[1].low), limit)
+            top = (1 << rest[2].low) - 1
+            return shifted if shifted.high <= top else anything(roots, top)
+        if name == "ubfiz" and len(rest) == 3:
+            top = (1 << rest[2].low) - 1
+            value = rest[0] if rest[0].high <= top else anything(roots, top)
+            return _shifted(value, Register(0, True, "lsl", rest[1].low), limit)
+        if name in ("uxtb", "uxth", "uxtw"):
+            top = {"uxtb": 0xFF, "uxth": 0xFFFF, "uxtw": WORD}[name]
+            return rest[0] if rest[0].high <= top else anything(roots, top)
+        if name == "csel" and len(rest) == 2:
+            return joined(rest)
+        if name == "cset":
+            return Value(0, 1, 1, roots)
+        if name in ("csinc", "cinc"):
+            return joined([rest[0], added(rest[-1], number(1), limit)])
+        return anything(roots, limit)
+
+    def _kept(self, frame: Frame, row: Instruction, depth: int) -> Value:
+        target, part = row.registers[0], row.operands[1]
+        old = self.register(frame, row.address, target.number, depth)
+        assert isinstance(part, int)
+        shift = int(row.text.rpartition("#")[2], 0) if "lsl" in row.text else 0
+        if not old.is_single:
+            return anything(old.roots)
+        return number(old.low & ~(0xFFFF << shift) | part << shift)
+
+    def _loaded_value(self, frame: Frame, row: Instruction, place: int, depth: int) -> Value:
+        """A constant from read-only memory, what was put on the stack, or anything."""
+        image = self._program.image
+        size = row.access_bytes // 2 if row.mnemonic == "ldp" else row.access_bytes
+        place_in_pair = [reg.number for reg in row.registers[:2]].index(place) if row.mnemonic == "ldp" else 0
+        top = (1 << 8 * size) - 1
+        roots: frozenset[Root] = frozenset((("load", row.address),))
+        literal = next((item for item in row.operands if isinstance(item, int)), None)
+        slots = self._flows[frame.function.start].slots.get(row.address)
+        if row.memory is None and literal is not None:
+            where = number(literal)
+        elif slots:
+            return self._spilled(frame, row, slots[min(place_in_pair, len(slots) - 1)], roots, top, depth)
+        elif row.memory is not None:
+            where = self.register(frame, row.address, row.memory.base, depth)
+            where = added(where, Value(row.memory.offset, row.memory.offset, 0))
+            if row.memory.scaled:
+                where = added(where, self.register(frame, row.address, row.memory.scaled, depth))
+        else:
+            return anything(roots, top)
+        if where.is_single and not where.is_on_stack and where.low in self._cells:
+            return number(self._cells[where.low])
+        if where.is_single and not where.is_on_stack and not row.mnemonic.startswith("ldrs"):
+            data = image.read(where.low + place_in_pair * size, size)
+            if len(data) == size and not self._is_writable(where.low):
+                return number(int.from_bytes(data, "little"))
+        via = frozenset(("via", at) for kind, at in where.roots if kind in ("call", "via"))
+        return anything(roots | via, top if not row.mnemonic.startswith("ldrs") else LONG)
+
+    def _spilled(
+        self, frame: Frame, row: Instruction, slot: tuple[str, int], roots: frozenset[Root], top: int, depth: int
+    ) -> Value:
+        found = []
+        flow = self._flows[frame.function.start]
+        for source in flow.sources(row.address, slot):
+            store = frame.function.instructions.get(source)
+            if store is None or slot not in flow.slots.get(source, ()) or depth > MAX_DEPTH:
+                return anything(roots, top)
+            place = flow.slots[source].index(slot)
+            key = frame, source, -2
+            if key in self._active:
+                return anything(roots | {("loop", source)}, top)
+            self._active.add(key)
+            try:
+                found.append(self.register(frame, source, store.registers[place], depth + 1))
+            finally:
+                self._active.discard(key)
+        value = joined(found)
+        return Value(value.low, value.high, value.step, value.roots | roots)
+
+    def _is_writable(self, address: int) -> bool:
+        return any(s.address <= address < s.end and "w" in s.flags for s in self._program.image.segments)
+
+
+def _loaded(row: Instruction) -> list[int]:
+    return [reg.number for reg in row.registers]
+
+
+def _shifted(value: Value, register: Register, limit: int) -> Value:
+    change, amount = register.change, register.amount
+    if change in ("lsl", "uxtw", "uxtx", "sxtw", "sxtx") and amount:
+        return _fit(value.low << amount, value.high << amount, value.step << amount, value.roots, limit)
+    if change == "lsr":
+        step = value.step >> amount if value.step % (1 << amount) == 0 and value.low % (1 << amount) == 0 else 1
+        return Value(value.low >> amount, value.high >> amount, step, value.roots)
+    if change in ("uxtb", "uxth"):
+        top = 0xFF if change == "uxtb" else 0xFFFF
+        return value if value.high <= top else anything(value.roots, top)
+    if change in ("", "uxtw", "uxtx") or not amount:
+        return value
+    return anything(value.roots, limit)

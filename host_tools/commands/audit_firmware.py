@@ -1,0 +1,190 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""`gramophone audit-firmware`: what a compiled firmware does, by its code and constants."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import click
+
+from host_tools.audit.findings import counts_of, fails
+from host_tools.audit.rules import Severity
+from host_tools.audit.sarif import sarif
+from host_tools.audit_firmware import allowed, target
+from host_tools.audit_firmware.analysis import Analysis
+from host_tools.audit_firmware.image import FirmwareError, Image, of_bytes, of_elf
+from host_tools.audit_firmware.rebuild import Rebuilt, rebuild
+from host_tools.audit_firmware.report import as_data, as_text, audit
+from host_tools.audit_firmware.rules import RULES, FirmwareFinding
+from host_tools.commands.framework import FILE, GramophoneCommand, Outcome, UsageError
+from host_tools.commands.generate import (
+    AWS_LC,
+    BEARSSL,
+    CODEC,
+    OPERATOR,
+    codecs_of,
+    device_key,
+    operators_of,
+)
+from host_tools.flash.check import check_opened
+from host_tools.flash.containers import open_image
+from host_tools.flash.errors import ImageError
+from host_tools.flash.manifest import NAME
+from host_tools.runners import libraries
+from host_tools.runners.firmware import BINARY, ELF
+from host_tools.support.elf import is_elf
+from host_tools.support.files import check_writable, write_atomically
+from host_tools.support.progress import phase
+from tee_replayer.generator import boards
+from tee_replayer.generator.boards import Board
+from tee_replayer.generator.device import find
+from trace_format import layout
+
+
+@click.command(
+    "audit-firmware",
+    cls=GramophoneCommand,
+    example=(
+        "gramophone audit-firmware out/firmware.elf --key pub.pem\n"
+        "gramophone audit-firmware card.img --key pub.pem --rebuild --operator yolov3_detection_output"
+    ),
+)
+@click.argument("image", type=FILE)
+@click.option("--key", type=FILE, help="Public key (PEM) that the device must have.")
+@click.option("--board", "board_file", type=FILE, help="Description of the image's board, if it is your own.")
+@click.option(
+    "--rebuild", "again", is_flag=True, help="Also generate and compile it again, and compare all bytes."
+)
+@OPERATOR
+@CODEC
+@BEARSSL
+@AWS_LC
+@click.option("--strict", is_flag=True, help="Warnings are failures too.")
+@click.option("--allow", type=FILE, help="TOML file with findings that are accepted, each with a reason.")
+@click.option("--sarif", "sarif_file", type=FILE, help="Also write the findings as SARIF 2.1.0.")
+def audit_firmware_command(
+    image: Path,
+    key: Path | None,
+    board_file: Path | None,
+    again: bool,
+    operators: tuple[str, ...],
+    codecs: tuple[str, ...],
+    bearssl: Path | None,
+    aws_lc: Path | None,
+    strict: bool,
+    allow: Path | None,
+    sarif_file: Path | None,
+) -> Outcome:
+    """Judge a compiled firmware by its code and constants, with or without symbols.
+
+    IMAGE is an ELF file (a firmware, or OP-TEE's core with the pseudo-TA: tee.elf), a firmware.bin, a folder that
+    was generated and compiled, or what `gramophone flash` packed. docs/FIRMWARE-RULES.md has the rules, and
+    docs/AUDIT-FIRMWARE.md says what they show. An image does not say which operators and codecs it has: --operator
+    and --codec name them for --rebuild, all that it has and no other. `gramophone sbom` writes a bill of what a
+    firmware is made of.
+
+    Exit status 1 if there are errors, with --strict also warnings, that --allow does not name.
+    """
+    of_rebuild = {"--bearssl": bearssl, "--aws-lc": aws_lc, "--operator": operators, "--codec": codecs}
+    for option, value in of_rebuild.items():
+        if value and not again:
+            raise UsageError(f"{option} is for --rebuild")
+    trusted = device_key(key) if key else None
+    board = boards.read(board_file) if board_file else None
+    allowances = allowed.read(allow) if allow else []
+    if sarif_file:
+        check_writable(sarif_file)
+    parts, texts = [], []
+    found: list[FirmwareFinding] = []
+    reasons: dict[int, str] = {}
+    crypto = libraries.source(bearssl, aws_lc) if again else None
+    for part, known in _images(image, board):
+        what = target.of_image(part, known)
+        rebuilt: Rebuilt | None = None
+        if crypto:
+            with phase("rebuilding"):
+                rebuilt = rebuild(part, what, crypto, operators_of(operators), codecs_of(codecs))
+            if not part.symbols and not rebuilt.findings:  # the same bytes: its names are this one's
+                part = replace(part, symbols=rebuilt.image.symbols)
+        with phase("auditing"):
+            done = audit(Analysis(part, what), trusted, rebuilt)
+            accepted = allowed.accepted(done.findings, allowances)
+            parts.append(as_data(done, accepted))
+            texts.append(as_text(done, accepted))
+        reasons |= {len(found) + index: reason for index, reason in accepted.items()}
+        found += done.findings
+    if sarif_file:
+        log = sarif("gramophone audit-firmware", RULES, str(image), found, reasons)
+        write_atomically(sarif_file, json.dumps(log, indent=1).encode() + b"\n")
+    counts = counts_of(found, reasons)
+    data = {"firmware": parts, "counts": {severity.value: counts[severity] for severity in Severity}}
+    return Outcome(data, "\n\n".join(texts), ok=not fails(counts, strict))
+
+
+def _images(path: Path, board: Board | None) -> Iterator[tuple[Image, Board | None]]:
+    """The firmware in a file or folder, with the board that it was read for."""
+    folder = path if path.is_dir() and not (path / NAME).is_file() else None
+    if folder is not None:
+        path = folder / ELF
+    data = b"" if path.is_dir() else path.read_bytes()
+    if is_elf(data):
+        image = of_elf(str(path), data)
+        if folder is not None:
+            _check_binary(folder / BINARY, image)
+        yield image, board
+        return
+    try:
+        opened = open_image(path)
+    except ImageError:
+        opened = None
+    if opened is None or NAME not in opened.files:
+        yield _raw(str(path), data, board)
+        return
+    contents = check_opened(opened, board=board).contents
+    for name in contents.layout.firmware:
+        if name in contents.pieces and (name == contents.place[0] or contents.device is None):
+            yield _raw(f"{path}: {name}", contents.pieces[name].data, contents.board)
+
+
+def _check_binary(path: Path, image: Image) -> None:
+    """Refuse a folder whose firmware.bin, which is what `flash` packs, is not what its ELF file would load.
+
+    A back door in the one is none in the other, and only the ELF file has names to be judged by.
+    """
+    if not path.is_file():
+        return  # there is nothing to flash yet
+    stored = [segment.data for segment in image.segments if segment.data]
+    data = path.read_bytes()
+    if len(stored) == 1 and data == stored[0]:
+        return
+    if len(stored) != 1:
+        why = f"{image.name} loads {len(stored)} pieces"
+    elif len(data) != len(stored[0]):
+        why = f"expected {len(stored[0])} bytes, found {len(data)}"
+    else:
+        at = next(at for at, (one, other) in enumerate(zip(data, stored[0], strict=True)) if one != other)
+        why = f"offset {at:#x}: expected {stored[0][at]:#04x}, found {data[at]:#04x}"
+    raise FirmwareError(
+        f"{path}: not the bytes of {image.name}, which would be judged in its place, while 'gramophone flash' "
+        f"packs this one: {why}; audit it by itself, or make the folder anew"
+    )
+
+
+def _raw(name: str, data: bytes, board: Board | None) -> tuple[Image, Board | None]:
+    """A firmware without headers; where it is loaded follows from the board that it names."""
+    with layout.naming(name):
+        device = next((device for _, device in find(data)), None)
+    if device is None:
+        raise FirmwareError(
+            f"{name}: expected an ELF file, an image of 'gramophone flash' or a firmware.bin, found none of them"
+        )
+    if board is None and device.platform in boards.names():
+        board = boards.load(device.platform)
+    if board is None:
+        raise FirmwareError(f"{name}: it is for the board {device.platform!r}: --board names its description")
+    if board.runs_optee:
+        return of_bytes(name, data, 0, offsets=()), board
+    return of_bytes(name, data, board.memory["rom"].base), board

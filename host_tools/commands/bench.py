@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""`gramophone bench`: what a signed trace costs, as a whole and by GPU job."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import click
+
+from host_tools.accesses.job_costs import JobCost, job_costs
+from host_tools.commands.framework import GramophoneCommand, Outcome, UsageError, warn
+from host_tools.commands.replay import Prepared, prepare, run_options
+from host_tools.families.page_tables import DivergenceError
+from host_tools.runners.replay import NONE, ReplayResult
+from host_tools.support.progress import phase
+from trace_format.errors import GramophoneError
+
+RUNS = 5
+REPLAYS_A_BOOT = 2  # only the first one runs the prologue; the second one is measured
+PARTS = ("verify", "load", "replay")
+
+
+@click.command(
+    "bench",
+    cls=GramophoneCommand,
+    example=(
+        "gramophone bench net.sgtr --key pub.pem\n"
+        "gramophone bench net.sgtr --key pub.pem --on qemu --repeat 3 --json"
+    ),
+)
+@run_options
+@click.option(
+    "--repeat", type=click.IntRange(1, 100_000), default=RUNS, show_default=True, help="Replays to measure."
+)
+def bench_command(signed: Path, runner: str, repeat: int, **options: Any) -> Outcome:
+    """Measure what a signed trace costs: minimum and median of several replays.
+
+    On qemu and optee, instructions of the device's CPU are counted until the signature is good, for the rest of
+    loading, and for a replay; each boot replays twice, and the second replay is the one that counts. On vgpu it is
+    real time on this machine. The table of jobs is measured on the virtual GPU, whatever the rest runs on: a job's
+    real time there says nothing of a real GPU's.
+    """
+    prepared = prepare(signed=signed, runner=runner, **options)
+    with phase(f"replaying on {runner}"):
+        results, seconds = _results(prepared, repeat)
+    if not results[-1].ok:
+        return Outcome(
+            {"error": results[-1].error}, f"refused on {results[-1].device}: {results[-1].error}", ok=False
+        )
+    if prepared.trace is None:
+        raise UsageError(f"{signed}: expected a trace that can be read")
+    try:
+        with phase("measuring the jobs"):
+            jobs = job_costs(prepared.trace, prepared.request.inputs, repeat)
+    except DivergenceError as error:
+        raise GramophoneError(f"{signed}: {error}") from error
+    if results[-1].compute == NONE:
+        warn("this virtual GPU runs no shaders; its jobs take no time")
+    counted = [result.instructions for result in results if result.instructions]
+    data: dict[str, Any] = {
+        "device": results[-1].device,
+        "compute": results[-1].compute,
+        "replays": repeat,
+        "run_seconds": _spread(seconds),
+        "replay_seconds": _spread(results[-1].seconds) if results[-1].seconds else None,
+        "instructions": (
+            {part: _spread([getattr(row, part) for row in counted]) for part in PARTS} if counted else None
+        ),
+        "job_costs": [asdict(job) for job in jobs],
+    }
+    return Outcome(data, "\n".join(_text(data, results[-1], jobs)))
+
+
+def _results(prepared: Prepared, repeat: int) -> tuple[list[ReplayResult], list[float]]:
+    """Results and real times of whole runs. A runner that sees each replay makes them in one run."""
+    boots = "timeout_s" in prepared.options
+    prepared.request = replace(prepared.request, repeat=REPLAYS_A_BOOT if boots else repeat)
+    results, seconds = [], []
+    for _ in range(repeat if boots else 1):
+        began = time.perf_counter()
+        results.append(prepared.replay())
+        seconds.append(time.perf_counter() - began)
+        if not results[-1].ok:
+            break
+    return results, seconds
+
+
+def _spread(values: Sequence[float]) -> dict[str, float]:
+    return {"minimum": min(values), "median": statistics.median(values)}
+
+
+def _text(data: dict[str, Any], result: ReplayResult, jobs: list[JobCost]) -> list[str]:
+    lines = [f"{data['device']}: {result.jobs} jobs, {result.actions} actions, {data['replays']} replays"]
+    lines.append(f"{'':22} {'minimum':>14} {'median':>14}")
+    lines += [
+        f"{part + ', instructions':22} {spread['minimum']:14,.0f} {spread['median']:14,.0f}"
+        for part, spread in (data["instructions"] or {}).items()
+    ]
+    for name, key in (("replay, ms", "replay_seconds"), ("whole run, ms", "run_seconds")):
+        if spread := data[key]:
+            lines.append(f"{name:22} {spread['minimum'] * 1e3:14,.2f} {spread['median'] * 1e3:14,.2f}")
+    lines.append("on the virtual GPU:")
+    lines.append(
+        f"{'job':>5} {'actions':>8} {'writes':>7} {'instructions':>13} {'bytes read':>11} {'written':>10} "
+        f"{'minimum ms':>11} {'median ms':>10}"
+    )
+    return lines + [
+        f"{number:5} {job.actions:8} {job.writes:7} {job.instructions:13,} {job.bytes_read:11,} "
+        f"{job.bytes_written:10,} {job.minimum_s * 1e3:11.3f} {job.median_s * 1e3:10.3f}"
+        for number, job in enumerate(jobs, 1)
+    ]

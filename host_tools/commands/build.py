@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""The command build. It needs no cryptography, whose libraries take as much memory as a small recording."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+import click
+
+from host_tools.commands.facts import NAME, facts
+from host_tools.commands.framework import FILE, GramophoneCommand, Outcome, Pair, UsageError
+from host_tools.commands.streams import OUTPUT, check_output, read, write
+from host_tools.families.page_tables import DivergenceError
+from host_tools.gpus.mali.rules import Applied, retarget
+from host_tools.passes import PASSES
+from host_tools.passes.pipeline import KEEP_INPUTS, Step, build
+from host_tools.passes.program import Program
+from host_tools.support.messages import LOG
+from host_tools.support.progress import phase
+from host_tools.support.tensors import Assignment, assigned, load_all, without_value
+from host_tools.vgpu.binding import VgpuError
+from trace_format import layout, profile
+from trace_format.errors import GramophoneError, listed
+from trace_format.operators import OPERATORS, used
+from trace_format.packing import unpack
+from trace_format.schema import SectionType, SlotKind
+from trace_format.trace import Trace
+
+
+@click.command(
+    "build",
+    cls=GramophoneCommand,
+    example="gramophone build raw.gtr -o net.gtr\ngramophone build g52.raw.gtr -o net.gtr --gpu mali_g71",
+    help="Turn a raw recording into a trace worth signing.\n\nPasses, in order: " + ", ".join(PASSES) + ".",
+)
+@click.argument("raw", type=FILE)
+@OUTPUT
+@click.option(
+    "--param",
+    "parameters",
+    type=Assignment(folders=True),
+    multiple=True,
+    help="Value of a parameter slot, or a folder with SLOT.npy files.",
+)
+@click.option(
+    "--state",
+    "states",
+    type=Pair("INPUT=OUTPUT"),
+    multiple=True,
+    help="What a replay leaves in OUTPUT is the next one's INPUT; repeatable.",
+)
+@click.option(
+    "--open",
+    "open_slots",
+    metavar="SLOT",
+    multiple=True,
+    help="Slot of --state that callers may set or read; repeatable. Without it the state is the trace's own.",
+)
+@click.option("--skip", metavar="PASS", multiple=True, help="Leave out a pass (again for more).")
+@click.option(
+    "--observe",
+    is_flag=True,
+    help="Run the jobs to see what memory they access, even if the recording says it.",
+)
+@click.option("--keep-inputs", is_flag=True, help="Keep recorded inputs, for replays that are given none.")
+@click.option(
+    "--gpu",
+    type=click.Choice(profile.names()),
+    help="GPU that the trace is for, if not the recorded one: its rules say what changes.",
+)
+@click.option(
+    "--optimise",
+    type=click.Choice(["start", "size"]),
+    default="start",
+    show_default=True,
+    help="What is to be small: the device's work at its start, or the trace, which then has byte planes.",
+)
+@click.option("--name", type=NAME, help="Name of the trace; default: the recording's.")
+@click.option("--security-version", type=click.IntRange(0, 2**32 - 1), help="For the device's rollback counter.")
+def build_command(
+    raw: Path,
+    output: Path,
+    parameters: tuple[tuple[str | None, Path], ...],
+    states: tuple[tuple[str, str], ...],
+    open_slots: tuple[str, ...],
+    skip: tuple[str, ...],
+    observe: bool,
+    keep_inputs: bool,
+    gpu: str | None,
+    optimise: str,
+    name: str | None,
+    security_version: int | None,
+) -> Outcome:
+    """See `help`."""
+    files = assigned("parameter", parameters)
+    if len(dict(states)) != len(states):
+        raise UsageError("--state: an input is given twice")
+    if open_slots and not states:
+        raise UsageError("--open: is about slots of --state")
+    data = read(raw)
+    check_output(output)
+    trace = Trace.parse(data, str(raw))
+    source_hash = hashlib.sha256(data).digest()
+    del data  # a network's is large
+    changes: list[Applied] = []
+    if gpu is not None and gpu != trace.gpu:
+        with layout.naming(str(raw)):
+            trace, changes = retarget(trace, gpu)
+    values = load_all(trace, files, SlotKind.PARAMETER)
+    steps: list[Step] = []
+
+    def done(step: Step) -> None:
+        steps.append(step)
+        LOG.debug("%s: %d actions, %d bytes", step.name, step.actions, step.image_bytes)
+
+    program = Program(trace)
+    if observe:
+        program.forget_accesses()
+    del trace
+    with phase("running the passes"):
+        try:
+            with layout.naming(str(raw)):
+                trace = build(
+                    program,
+                    skip=(*skip, *KEEP_INPUTS) if keep_inputs else skip,
+                    parameters=values,
+                    states=dict(states),
+                    open_slots=open_slots,
+                    progress=done,
+                )
+        except (DivergenceError, VgpuError) as error:  # passes run the trace
+            raise GramophoneError(f"{raw}: {error}") from error
+    del program
+    trace.meta["source_hash"] = source_hash
+    if name is not None:
+        trace.meta["name"] = name
+    if security_version is not None:
+        trace.meta["security_version"] = security_version
+    with phase("compressing"):
+        pieces = trace.pieces(planes=optimise == "size")
+    write(output, *pieces)
+    trace_bytes = sum(map(len, pieces))
+    rows = [f"{'rule':28} {'places':>7}"] if changes else []
+    rows += [f"{c.rule:28} {c.places:7}" for c in changes]
+    rows += [f"{'pass':20} {'actions':>9} {'image bytes':>12} {'memory bytes':>12}"]
+    rows += [
+        f"{s.name:20} not done: {s.not_done}"
+        if s.not_done
+        else f"{s.name:20} {s.actions:9} {s.image_bytes:12} {s.memory_bytes:12}"
+        for s in steps
+    ]
+    rows.append(
+        f"{output}: {trace_bytes} bytes, {trace.jobs} jobs, {len(trace.actions)} actions, "
+        f"carve-out {trace.carveout_bytes} bytes"
+    )
+    if operators := used(trace.actions):
+        names = " ".join(f"--operator {OPERATORS[operator].name}" for operator in operators)
+        rows.append(f"a device computes on its CPU, too: 'gramophone generate {names}'")
+    head = layout.with_zeros(bytes(pieces[0]))
+    codecs = [codec.name.lower() for codec in layout.linked_codecs(head)]
+    manifest = layout.disassemble(head)[1].one(SectionType.MANIFEST)
+    trace_id = unpack("manifest", bytes(manifest.stored), manifest.offset)["trace_id"]
+    if codecs:
+        names = " ".join(f"--codec {codec}" for codec in codecs)
+        rows.append(f"a device must decode its sections: 'gramophone generate {names}'")
+    if missing := without_value(trace):
+        rows.append(f"a replay must be given: {listed(missing)}")
+    done_by = {"rules": [vars(c) for c in changes], "passes": [vars(s) for s in steps]}
+    return Outcome(
+        {**facts(trace, trace_id), "trace_bytes": trace_bytes, "codecs": codecs, **done_by}, "\n".join(rows)
+    )

@@ -1,0 +1,170 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""`gramophone flash`: what a board is flashed with, packed and checked."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import click
+
+from host_tools.commands.framework import FILE, STREAM, GramophoneCommand, Outcome, UsageError, warn
+from host_tools.commands.generate import device_key
+from host_tools.commands.streams import check_output, write
+from host_tools.flash import bmap, sdcard
+from host_tools.flash.check import Checked
+from host_tools.flash.check import check as check_image
+from host_tools.flash.manifest import Manifest, sha256
+from host_tools.flash.names import CERTIFICATE, FIP, TA_KEY
+from host_tools.flash.pack import Sources, pack
+from host_tools.flash.signed_ta import PUBLISHED_KEY
+from host_tools.support.files import check_writable, write_atomically
+from host_tools.support.progress import phase
+from tee_replayer.generator import boards
+from trace_format.errors import printable
+
+SHOWN = 16  # digits of a hash in the text; --json has all
+
+
+@click.command(
+    "flash",
+    cls=GramophoneCommand,
+    example=(
+        "gramophone flash out -o card.img --trace net.sgtr --boot-firmware /boot/firmware\n"
+        "gramophone flash --check card.img --key pub.pem"
+    ),
+)
+@click.argument("out", type=FILE, required=False)
+@click.option("-o", "--output", type=FILE, help="Image to write.")
+@click.option("--trace", "traces", type=FILE, multiple=True, help="Signed trace to put into it; repeatable.")
+@click.option("--fip", type=FILE, help="TF-A's firmware image package of the board (optee, hikey960).")
+@click.option("--core", type=FILE, help="Folder with OP-TEE's core as built for the board (optee).")
+@click.option("--ta-signing-key", type=FILE, help="Private key (PEM, RSA) to sign the TA with (optee).")
+@click.option("--boot-firmware", type=FILE, help="Folder with Raspberry Pi's own boot files (rpi4).")
+@click.option("--kernel", type=FILE, help="Kernel to enter after the replay; default: one that waits (rpi4).")
+@click.option(
+    "--check", "checked", type=FILE, help="Image to read back instead: a file, device or unpacked folder."
+)
+@click.option("--key", type=FILE, help="Public key (PEM) that the device must have (--check).")
+@click.option("--board", type=FILE, help="Description of the image's board, if it is your own (--check).")
+def flash_command(
+    out: Path | None,
+    output: Path | None,
+    traces: tuple[Path, ...],
+    fip: Path | None,
+    core: Path | None,
+    ta_signing_key: Path | None,
+    boot_firmware: Path | None,
+    kernel: Path | None,
+    checked: Path | None,
+    key: Path | None,
+    board: Path | None,
+) -> Outcome:
+    """Pack a generated folder for its board, or check what is in an image.
+
+    OUT is what `generate` wrote, after make where it is bare metal. The image is an SD card for rpi4, a flash
+    image for qemu-virt, and an archive of what is to be flashed for optee and hikey960. Each holds a manifest.
+    Beside a card's image IMAGE.bmap is written, with which bmaptool writes only the blocks that are used.
+
+    Exit status of --check: 1 when something in the image is not what it must be, 2 when it is not
+    an image of ours.
+    """
+    sources = Sources(traces, fip, core, ta_signing_key, boot_firmware, kernel)
+    if checked is not None:
+        if out is not None or output is not None or sources != Sources():
+            raise UsageError("--check takes only an image, --key and --board")
+        with phase("checking"):
+            found = check_image(checked, device_key(key) if key else None, boards.read(board) if board else None)
+        _warn(found.manifest)
+        return Outcome(_checked_data(checked, found), _checked_text(checked, found), found.ok)
+    if out is None or output is None or key is not None or board is not None:
+        raise UsageError("expected either OUT -o IMAGE, or --check IMAGE [--key KEY] [--board FILE]")
+    check_output(output)
+    with phase("packing"):
+        data, manifest = pack(out, sources)
+    block_map = _write(output, data)
+    _warn(manifest)
+    written = {
+        "file": str(output),
+        "block_map": str(block_map) if block_map else None,
+        "manifest_sha256": sha256(manifest.encode()),
+    }
+    lines = [
+        f"{output}: {len(data)} bytes for {manifest.platform}, {len(manifest.pieces)} pieces",
+        *([f"block map        {block_map}"] if block_map else []),
+        *_text(manifest),
+        f"manifest         sha256 {written['manifest_sha256']}",
+    ]
+    return Outcome({**written, **asdict(manifest)}, "\n".join(lines))
+
+
+def _write(output: Path, data: bytes) -> Path | None:
+    """Write an image, and a card's block map, whose path is returned; no old map ever lies beside a new image."""
+    block_map = bmap.beside(output) if output != STREAM and sdcard.is_card(data) else None
+    if block_map:
+        check_writable(block_map)
+        block_map.unlink(missing_ok=True)
+    write(output, data)
+    if block_map:
+        write_atomically(block_map, bmap.encode(data))
+    return block_map
+
+
+def _warn(manifest: Manifest | None) -> None:
+    """Warn of what must not be overlooked."""
+    if manifest is None:
+        return
+    if any(ta.key_sha256 == PUBLISHED_KEY for ta in manifest.trusted_applications):
+        warn(
+            f"{TA_KEY} is the key that OP-TEE publishes: anybody can sign TAs for this core; see --ta-signing-key"
+        )
+    if any(piece.name.startswith(f"{FIP}/") and piece.name.endswith(CERTIFICATE) for piece in manifest.pieces):
+        warn(f"{FIP} has certificates, of its old contents: TF-A's cert_create makes new ones")
+
+
+def _text(manifest: Manifest) -> list[str]:
+    rows = [
+        ("device", f"{manifest.gpu} (profile {manifest.profile_id}), ES256 key {manifest.key_id}"),
+        ("", f"traces of security version {manifest.min_security_version} or newer"),
+    ]
+    rows += [
+        ("trace", f"{t.file}: {t.name!r}, security version {t.security_version}, signed by {t.key_id}")
+        for t in manifest.traces
+    ]
+    rows += [
+        ("TA", f"{ta.file}: version {ta.version}, signed by {ta.key_sha256[:SHOWN]}...")
+        for ta in manifest.trusted_applications
+    ]
+    rows += [("missing", f"{missing.name}: {missing.why}") for missing in manifest.missing]
+    pieces = [f"{p.offset:#12x} {p.bytes:10}  {p.sha256[:SHOWN]}  {p.name}" for p in manifest.pieces]
+    return [f"{name:16} {text}" for name, text in rows] + [
+        f"{'offset':>12} {'bytes':>10}  {'sha256':{SHOWN}}  piece",
+        *pieces,
+    ]
+
+
+def _checked_data(path: Path, found: Checked) -> dict[str, Any]:
+    return {
+        "file": str(path),
+        "kind": found.kind,
+        "block_map": str(found.block_map) if found.block_map else None,
+        "manifest_sha256": found.manifest_sha256,
+        "manifest": asdict(found.manifest) if found.manifest else None,
+        "not_derived": list(found.given),
+        "findings": [asdict(finding) for finding in found.findings],
+    }
+
+
+def _checked_text(path: Path, found: Checked) -> str:
+    if not found.ok:
+        return "\n".join(
+            [f"{path}: NOT what it must be:", *(f"  {printable(str(row))}" for row in found.findings)]
+        )
+    assert found.manifest is not None  # otherwise there is a finding
+    lines = [f"{path}: {found.kind} for {found.manifest.platform}; all of it is what it must be"]
+    if found.block_map:
+        lines.append(f"block map        {found.block_map}, of this image")
+    lines += _text(found.manifest)
+    lines.append(f"{'not derived':16} {', '.join(found.given)}: compare their hashes with those of their sources")
+    return "\n".join([*lines, f"manifest         sha256 {found.manifest_sha256}"])

@@ -1,0 +1,186 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""`gramophone generate`, and the options that it shares with what runs replayers."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from pathlib import Path
+
+import click
+
+from host_tools.commands.framework import FILE, GramophoneCommand, Outcome, UsageError, warn
+from host_tools.runners.libraries import source as libraries_source
+from host_tools.runners.optee.bundle import bundle
+from host_tools.support.progress import phase
+from signing.keys import Algorithm, PublicKey, load_public_key
+from tee_replayer.generator import boards, linux_folder
+from tee_replayer.generator.boards import Board
+from tee_replayer.generator.evidence import Evidence
+from tee_replayer.generator.generate import generate as generate_sources
+from tee_replayer.generator.generate import platforms
+from tee_replayer.generator.target import drivers
+from trace_format.codec import LINKED
+from trace_format.errors import GramophoneError
+from trace_format.operators import OPERATORS
+from trace_format.schema import Codec, Operator
+
+MIB = 1 << 20
+_BESIDE = "files beside the emulator"
+KEY = click.option("--key", type=FILE, required=True, help="Public key (PEM) of the signer to trust.")
+MIN_VERSION = click.option(
+    "--min-security-version", type=click.IntRange(0, 2**32 - 1), default=0, help="Older traces are refused."
+)
+BEARSSL = click.option("--bearssl", type=FILE, help="BearSSL's source tree; default: Debian's, fetched once.")
+AWS_LC = click.option(
+    "--aws-lc", type=FILE, help="Source tree of aws-lc-sys, as Debian has it; default: Debian's, fetched once."
+)
+OPERATOR = click.option(
+    "--operator",
+    "operators",
+    multiple=True,
+    type=click.Choice([row.name for row in OPERATORS.values()]),
+    help="What the device computes on the CPU; repeatable. Traces that need another are refused.",
+)
+
+CODEC = click.option(
+    "--codec",
+    "codecs",
+    multiple=True,
+    type=click.Choice([codec.name.lower() for codec in LINKED]),
+    help="How sections of traces may be stored, too; repeatable. 'build --optimise size' takes all of them.",
+)
+
+
+def codecs_of(names: Collection[str]) -> list[Codec]:
+    """The codecs of these names, in the format's order."""
+    return [codec for codec in LINKED if codec.name.lower() in names]
+
+
+def operators_of(names: Collection[str]) -> list[Operator]:
+    """The operators of these names, in the table's order."""
+    return [operator for operator, row in OPERATORS.items() if row.name in names]
+
+
+def device_key(path: Path) -> PublicKey:
+    """The key in a file; errors name the file. Devices verify ES256 only (docs/adr)."""
+    key = load_public_key(path.read_bytes(), file=str(path))
+    if key.algorithm is not Algorithm.ES256:
+        raise GramophoneError(
+            f"{path}: a device's key: expected ES256 ('gramophone keygen' makes one), found {key.algorithm.title}"
+        )
+    return key
+
+
+def board_of(platform: str | None, file: Path | None) -> Board | str:
+    """The board that the options name, or the name of a platform that is none."""
+    if (platform is None) == (file is None):
+        raise UsageError("expected either --platform NAME or --board FILE")
+    if file:
+        return boards.read(file)
+    return linux_folder.PLATFORM if platform == linux_folder.PLATFORM else boards.load(platform or "")
+
+
+@click.command(
+    "generate",
+    cls=GramophoneCommand,
+    example="gramophone generate --gpu v3d42 --platform qemu-virt --key pub.pem -o out\nmake -C out size",
+)
+@click.option("--gpu", required=True, type=click.Choice(drivers()), help="GPU to drive.")
+@click.option("--platform", type=click.Choice(platforms()), help="Board or environment.")
+@click.option("--board", "board_file", type=FILE, help="Description of a board of your own, instead (TOML).")
+@KEY
+@click.option("-o", "--output", type=FILE, required=True, help="Folder to write; one written before is replaced.")
+@MIN_VERSION
+@click.option(
+    "--carveout-mib", type=click.IntRange(1, 1 << 20), help="Secure memory for traces; default: the board's."
+)
+@BEARSSL
+@AWS_LC
+@click.option(
+    "--share-gpu", is_flag=True, help="The normal world has the GPU between sessions (platform optee only)."
+)
+@click.option("--policy", type=FILE, help="The TA's policy.h, of your own (platform optee only).")
+@click.option(
+    "--replay-log", is_flag=True, help="The device keeps a log of boots, loads and replays (docs/LOG.md)."
+)
+@click.option("--log-hashes", is_flag=True, help="The log has hashes of inputs and outputs; with --replay-log.")
+@click.option("--attest", is_flag=True, help="The device signs what produced an output; with --replay-log.")
+@OPERATOR
+@CODEC
+@click.option(
+    "--mmu/--no-mmu",
+    default=None,
+    help="MMU and caches on, or off (bare metal); default: the board's description.",
+)
+@click.option("--force", is_flag=True, help="Replace the folder although files in it were edited or added.")
+def generate_command(
+    gpu: str,
+    platform: str | None,
+    board_file: Path | None,
+    key: Path,
+    output: Path,
+    min_security_version: int,
+    carveout_mib: int | None,
+    bearssl: Path | None,
+    aws_lc: Path | None,
+    share_gpu: bool,
+    policy: Path | None,
+    replay_log: bool,
+    log_hashes: bool,
+    attest: bool,
+    operators: tuple[str, ...],
+    codecs: tuple[str, ...],
+    mmu: bool | None,
+    force: bool,
+) -> Outcome:
+    """Write a replayer for one target: replayer.c and replayer.h, the port, and a Makefile.
+
+    For the platform "optee" it is a pseudo-TA, a part of OP-TEE's core; sub.mk says how to add it. For "linux" it
+    is a command and a library of user space, which reach the GPU through UIO (docs/LINUX.md). A folder whose files
+    were edited since is not replaced: keep what is yours outside of it (--board, --policy).
+    """
+    board = board_of(platform, board_file)
+    if (log_hashes or attest) and not replay_log:
+        raise UsageError("--log-hashes and --attest need --replay-log: both are about what is in the log")
+    trusted = device_key(key)
+    optee = isinstance(board, Board) and board.runs_optee
+    name = board if isinstance(board, str) else board.name
+    with phase("fetching the crypto libraries' sources"):
+        crypto = libraries_source(bearssl, aws_lc)
+    folder = generate_sources(
+        gpu,
+        board,
+        trusted,
+        output,
+        libraries=crypto,
+        min_security_version=min_security_version,
+        carveout_bytes=carveout_mib and carveout_mib * MIB,
+        share_gpu=share_gpu,
+        policy=policy,
+        programs={"client/gramophone-tee": bundle()} if optee else {},
+        evidence=Evidence(replay_log, log_hashes, attest),
+        operators=operators_of(operators),
+        codecs=codecs_of(codecs),
+        mmu=mmu,
+        force=force,
+    )
+    files = sorted(
+        str(p.relative_to(folder))
+        for p in folder.rglob("*")
+        if p.is_file() and not {"bearssl", "aws-lc"} & set(p.relative_to(folder).parts)
+    )
+    data = {"folder": str(folder), "gpu": gpu, "platform": name, "key_id": trusted.kid.hex(), "files": files}
+    if replay_log and isinstance(board, Board) and not board.is_silicon:
+        where = "OP-TEE's own hardware unique key is all zeros, its storage a folder" if optee else _BESIDE
+        warn(f"{name} protects neither the device's secret nor its log's tail: {where}")
+    if optee and not replay_log:
+        warn(f"{folder}/sub.mk lets any client open sessions: build with GRAMOPHONE_TA_ONLY=y to ship it")
+    if optee and policy is None:
+        warn(
+            f"{folder}/ta/policy.h lets root replay all that the key has signed: --policy FILE takes "
+            "one of your own"
+        )
+    if name == linux_folder.PLATFORM:
+        warn("the kernel and its root see all that is replayed and can change it: docs/LINUX.md")
+    following = f"see {folder}/README.md" if optee or isinstance(board, str) else f"make -C {folder}"
+    return Outcome(data, f"{folder}: {', '.join(files)}\nnext: {following}")

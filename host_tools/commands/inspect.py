@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""`gramophone inspect`: what any file is that Gramophone reads or writes, and its main figures."""
+
+from __future__ import annotations
+
+import io
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+from elftools.common.exceptions import ELFError
+from elftools.elf.elffile import ELFFile
+
+from host_tools.commands.facts import facts
+from host_tools.commands.framework import FILE, STREAM, GramophoneCommand, Outcome
+from host_tools.commands.streams import read
+from host_tools.commands.traces import parse_trace
+from host_tools.flash import fip, signed_ta
+from host_tools.flash.check import check_opened
+from host_tools.flash.containers import open_image, take_apart
+from host_tools.flash.errors import ImageError
+from host_tools.flash.manifest import gpu_name
+from host_tools.support.elf import ELF_MAGIC
+from host_tools.support.npy import MAGIC as NPY_MAGIC
+from host_tools.support.tensors import array_of
+from host_tools.vgpu import capture
+from signing import keys
+from signing.envelope import split
+from signing.sign import FileSigner
+from tee_replayer.generator import device
+from trace_format import layout
+from trace_format.errors import GramophoneError, printable
+from trace_format.schema import SIGNED_MAGIC, TRACE_MAGIC
+from trace_format.schema.capture import CAPTURE_MAGIC
+from trace_format.schema.firmware import DEVICE_MAGIC
+
+Figures = dict[str, Any]
+Found = tuple[str, Figures]  # what it is, and its figures
+FIP_MAGIC, TA_MAGIC, PEM_MAGIC = b"\x01\x00\x64\xaa", b"HSTO", b"-----BEGIN "
+
+
+def _trace(data: bytes, file: str) -> Found:
+    trace, claim = parse_trace(data, file)
+    found = {name: value for name, value in facts(trace).items() if name not in ("slots", "strides", "raw")}
+    found["slots"] = [f"{slot.kind.name.lower()} {slot.name}" for slot in trace.slots]
+    if codecs := layout.linked_codecs(split(data).trace if claim else data):
+        found["codecs"] = [codec.name.lower() for codec in codecs]
+    kind = "raw trace (recording)" if trace.raw else "trace"
+    return f"signed {kind}" if claim else kind, {**{f"claimed {k}": v for k, v in claim.items()}, **found}
+
+
+def _capture(_: bytes, file: str) -> Found:
+    header = capture.read_header(Path(file))
+    events = Counter(type(event).__name__ for event in capture.read_capture(Path(file)))
+    found = {"gpu": header.gpu, "jobs": events["JobStart"], "events": sum(events.values())}
+    return "capture", found | {name.lower(): count for name, count in sorted(events.items())}
+
+
+def _key(data: bytes, file: str) -> Found:
+    if b"-----END " not in data:
+        raise GramophoneError(
+            f"{file} at offset {len(data):#x}: expected the end of a key (PEM), found nothing more"
+        )
+    if keys.pem_label(data, file) == "PUBLIC KEY":
+        public = keys.load_public_key(data, file=file)
+        return "public key", {"algorithm": public.algorithm.title, "key_id": public.kid.hex()}
+    if keys.is_encrypted(data, file):
+        return "private key, encrypted", {}
+    public = FileSigner(keys.load_private_key(data, file=file)).public
+    return "private key, not encrypted", {"algorithm": public.algorithm.title, "key_id": public.kid.hex()}
+
+
+def _devices(data: bytes) -> Figures:
+    """What replayers in these bytes were made for."""
+    return {
+        f"replayer at {at:#x}": f"{found.platform}, {gpu_name(found.profile_id)}, key {found.key.kid.hex()}, "
+        f"security version {found.min_security_version} or newer"
+        for at, found in device.find(data)
+    }
+
+
+def _elf(data: bytes, file: str) -> Found:
+    try:
+        elf = ELFFile(io.BytesIO(data))
+        found: Figures = {"machine": elf.get_machine_arch(), "entry": f"{elf['e_entry']:#x}"}
+        loaded = [segment for segment in elf.iter_segments() if segment["p_type"] == "PT_LOAD"]
+        found["loaded bytes"] = sum(segment["p_filesz"] for segment in loaded)
+        found["memory bytes"] = sum(segment["p_memsz"] for segment in loaded)
+    except (ELFError, ValueError, KeyError, TypeError, AttributeError, OverflowError, OSError) as error:
+        raise GramophoneError(f"{file}: a damaged ELF file: {error}") from error
+    inside = _devices(data)
+    return "firmware (ELF)" if inside else "ELF file without a replayer", found | inside
+
+
+def _fip(data: bytes, _: str) -> Found:
+    package = fip.parse(data)
+    images = {name: f"{len(image.data)} bytes at {image.offset:#x}" for name, image in package.images.items()}
+    return "firmware image package (TF-A)", images | _devices(data)
+
+
+def _ta(data: bytes, _: str) -> Found:
+    ta = signed_ta.parse(data)
+    digest = "that of the content" if ta.digest == ta.computed else "NOT that of the content"
+    return "signed trusted application (OP-TEE)", {"uuid": str(ta.uuid), "version": ta.version, "digest": digest}
+
+
+def _npy(data: bytes, file: str) -> Found:
+    array = array_of(data, file)
+    return "tensor (.npy)", {"dtype": array.dtype.name, "shape": list(array.shape)}
+
+
+def _firmware(data: bytes, _: str) -> Found:
+    return "firmware (plain bytes)", _devices(data)
+
+
+BY_MAGIC: tuple[tuple[bytes, Callable[[bytes, str], Found]], ...] = (
+    (SIGNED_MAGIC, _trace),
+    (TRACE_MAGIC, _trace),
+    (CAPTURE_MAGIC, _capture),
+    (PEM_MAGIC, _key),
+    (ELF_MAGIC, _elf),
+    (FIP_MAGIC, _fip),
+    (TA_MAGIC, _ta),
+    (NPY_MAGIC, _npy),
+)
+
+
+def _image(path: Path, data: bytes | None) -> Found:
+    """An image of `gramophone flash`; `data` None: a folder or a device."""
+    checked = check_opened(open_image(path) if data is None else take_apart(data))
+    contents = checked.contents
+    found: Figures = {"platform": contents.board.name}
+    if checked.manifest is not None:
+        found |= {"gpu": checked.manifest.gpu, "key_id": checked.manifest.key_id}
+    found["traces"] = [f"{trace.file}: {trace.name}" for trace in contents.traces]
+    pieces = contents.pieces.items()
+    found["pieces"] = [f"{name}, {len(piece.data)} bytes at {piece.offset:#x}" for name, piece in pieces]
+    found["findings"] = [str(finding) for finding in checked.findings]
+    return f"image for a board ({checked.kind})", found
+
+
+def _identify(path: Path) -> Found:
+    if path != STREAM and not path.is_file():
+        return _image(path, None)
+    data = read(path)
+    for magic, figures in BY_MAGIC:
+        if data.startswith(magic):
+            if figures is _capture and path == STREAM:
+                raise GramophoneError("-: a capture is read from a file only")
+            return figures(data, str(path))
+    try:
+        return _image(path, data)
+    except ImageError:
+        if DEVICE_MAGIC in data:
+            return _firmware(data, str(path))
+    raise GramophoneError(
+        f"{path} at offset 0x0: expected a trace, capture, key, firmware, image, package, TA or tensor, "
+        f"found {data[:8].hex() or 'an empty file'}"
+    )
+
+
+@click.command(
+    "inspect",
+    cls=GramophoneCommand,
+    example="gramophone inspect net.sgtr\ngramophone inspect card.img --json\ngramophone inspect out/firmware.elf",
+)
+@click.argument("file", type=FILE)
+def inspect_command(file: Path) -> Outcome:
+    """Say what a file is, and its main figures.
+
+    It may be a trace, a capture, a key, firmware, an image, a package, a TA or a tensor.
+
+    Nothing is verified: `verify` and `flash --check` do that, and `dump` prints all of a trace.
+    """
+    with layout.naming(str(file)):
+        kind, figures = _identify(file)
+    lines = [f"{file}: {kind}"]
+    for name, value in figures.items():
+        rows = value if isinstance(value, list) and name != "shape" else [value]
+        lines += [f"{name if number == 0 else '':16} {printable(str(row))}" for number, row in enumerate(rows)]
+    return Outcome({"file": str(file), "kind": kind, "figures": figures}, "\n".join(lines))

@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Commands that record networks of other frameworks: `gramophone record onnx` and `gramophone record pytorch`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+
+from host_tools.commands.facts import NAME, default_name
+from host_tools.commands.framework import FILE, GramophoneCommand, Outcome, UsageError
+from host_tools.commands.record_options import (
+    CHECK,
+    FP16,
+    GPU,
+    SNAPSHOT,
+    TIMEOUT,
+    TOLERANCE,
+    Shape,
+    check_network,
+    written,
+)
+from host_tools.commands.streams import OUTPUT, check_output
+from host_tools.machine.snapshot import timestamp
+from host_tools.record import frontends
+from host_tools.record.preflight import NetworkError
+from trace_format.errors import GramophoneError
+from trace_format.trace import Trace
+
+ONNX_PACKAGES = ("onnx", "onnxruntime", "google")  # google: protobuf's
+MODEL_NAME = click.option("--name", type=NAME, help="Name of the trace; default: that of MODEL.")
+
+
+def _recording(command: Callable[..., Outcome]) -> Callable[..., Outcome]:
+    """Give a command the options that say how it records."""
+    for option in (SNAPSHOT, TIMEOUT, CHECK, TOLERANCE, FP16, GPU, MODEL_NAME, OUTPUT):
+        command = option(command)
+    return command
+
+
+@click.command(
+    "onnx",
+    cls=GramophoneCommand,
+    example="gramophone record onnx net.onnx -o net.raw.gtr",
+)
+@click.argument("model", type=FILE)
+@click.option(
+    "--shape",
+    "shapes",
+    type=Shape(),
+    multiple=True,
+    help="Input and its shape, batch and all, where MODEL leaves it open; repeatable.",
+)
+@click.option(
+    "--external-data",
+    "external",
+    type=FILE,
+    multiple=True,
+    help="File that MODEL may name as weights though it is not called so (*.data, *.bin, ..); repeatable.",
+)
+@_recording
+def record_onnx(model: Path, **how: Any) -> Outcome:
+    """Record one inference of an ONNX network, which pnnx converts to ncnn's files.
+
+    What was converted is compared with ONNX Runtime before anything is recorded. Inputs and outputs keep their
+    names.
+    """
+    return _record(frontends.record_onnx, model, **how)
+
+
+@click.command(
+    "pytorch",
+    cls=GramophoneCommand,
+    example="gramophone record pytorch net.pt --shape in0=1x3x224x224 -o net.raw.gtr",
+)
+@click.argument("model", type=FILE)
+@click.option(
+    "--shape",
+    "shapes",
+    type=Shape(),
+    multiple=True,
+    required=True,
+    help="Input (in0, in1, .. in the order of forward) and its shape, batch and all; repeatable.",
+)
+@_recording
+def record_pytorch(model: Path, **how: Any) -> Outcome:
+    """Record one inference of a TorchScript network (torch.jit.save), which pnnx converts to ncnn's files.
+
+    PyTorch is not needed. TorchScript is a program: pnnx may run parts of it.
+    """
+    return _record(frontends.record_pytorch, model, **how)
+
+
+def _record(
+    front_end: Callable[..., Trace],
+    model: Path,
+    shapes: tuple[tuple[str, tuple[int, ...]], ...],
+    output: Path,
+    name: str | None,
+    tolerance: float | None,
+    snapshot: str | None,
+    **how: Any,
+) -> Outcome:
+    check_network(shapes, tolerance)
+    stamp = timestamp(snapshot) if snapshot is not None else ""
+    model.open("rb").close()
+    check_output(output)
+    how |= {"name": name or default_name(model.stem), "tolerance": tolerance, "snapshot": stamp}
+    try:
+        trace = front_end(model, dict(shapes), **how)
+    except NetworkError as error:
+        raise GramophoneError(f"{model}: {error}") from error
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] not in ONNX_PACKAGES:
+            raise
+        raise UsageError(f"{error.name} is missing: pip install 'gramophone[onnx]'") from None
+    return written(trace, output, stamp)

@@ -1,0 +1,263 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""A trace while passes change it.
+
+It is read once and written once. Until a pass has changed its memory, its actions are one stream; from then on
+they are register accesses and a memory model. Sizes are known without writing it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from host_tools.accesses.by_job import Job, commands_of
+from host_tools.accesses.job_accesses import job_accesses, moved
+from host_tools.accesses.noted_accesses import NOTE, Noted
+from host_tools.accesses.observe import Observation, Watched, observe
+from host_tools.accesses.slot_places import bytes_of, parts_in
+from host_tools.families.family import family_of
+from host_tools.gpus.mali.chain_memory import ChainMemory
+from host_tools.model.frames import Mask
+from host_tools.model.mappings import Mappings
+from host_tools.model.memory import Conflict, Memory
+from host_tools.model.packing import Packing
+from host_tools.model.remapping import one_frame_each
+from host_tools.support.sheet import give_back
+from trace_format.actions import Actions, Columns, Op
+from trace_format.profile import Profile
+from trace_format.schema import PAGE_BYTES, SlotKind
+from trace_format.slots import Slot
+from trace_format.trace import Trace
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """How large a program is.
+
+    Attributes:
+        memory_bytes: pages of the carve-out that are mapped at some time or hold the image. The carve-out's own
+            size says little before memory is put together: it is that of the recorded machine's memory.
+    """
+
+    actions: int
+    image_bytes: int
+    memory_bytes: int
+
+
+class Program:
+    """A trace that can be changed.
+
+    Args:
+        trace: where it begins.
+    """
+
+    def __init__(self, trace: Trace) -> None:
+        self._trace = trace
+        self._memory: Memory | Conflict | None = None
+        self._packing: Packing | None = None  # of memory that has been changed
+        self._observed: tuple[bytes, Observation] | None = None
+        self._note = Noted(trace.notes[NOTE]) if NOTE in trace.notes else None
+        self._noted_seen: tuple[list[Job], list[Slot], Observation] | None = None
+        self._needs_proof = False
+        self._given = [slot for slot in trace.slots if slot.kind != SlotKind.OUTPUT]  # also those that get a value
+        self._jobs: tuple[Mappings, list[Job]] | Conflict | None = None
+
+    @property
+    def profile(self) -> Profile:
+        """Profile of the GPU."""
+        return self._trace.profile
+
+    @property
+    def slots(self) -> list[Slot]:
+        """Typed inputs, outputs and parameters."""
+        return self._trace.slots
+
+    @property
+    def meta(self) -> dict[str, Any]:
+        """The manifest's own fields."""
+        return self._trace.meta
+
+    @property
+    def actions(self) -> Actions:
+        """All actions; where a pass has changed memory, they are written for it."""
+        return self.trace().actions
+
+    @actions.setter
+    def actions(self, rows: Actions) -> None:
+        self._trace = self.trace().with_(actions=rows, raw=False)
+        self._memory = self._packing = self._jobs = None
+
+    def replace(self, **changes: Any) -> None:
+        """Change what is neither actions nor memory: slots, va_bytes, notes, meta, raw."""
+        self._trace = self._trace.with_(**{"raw": False} | changes)
+        if isinstance(self._memory, Memory):
+            self._memory.trace = self._trace
+
+    @property
+    def memory(self) -> Memory:
+        """Its memory, to be read, or to be changed and then given back with `commit`.
+
+        Where a page is mapped to other memory between jobs, the layout becomes one in which it has other content.
+        On GPUs with a job manager it does not: frames that lie together are buffers there.
+
+        Raises:
+            Conflict: a virtual page is mapped to two frames, and such a layout cannot be had.
+        """
+        if self._memory is None:
+            try:
+                self._memory = Memory.of(self._trace)
+            except Conflict as conflict:
+                chained = family_of(self.profile).has_job_manager
+                settled = None if chained else one_frame_each(self._trace)
+                if settled:
+                    self._trace = settled.with_(raw=False)
+                self._memory = Memory.of(settled) if settled else conflict
+        if isinstance(self._memory, Conflict):
+            raise self._memory
+        return self._memory
+
+    def commit(self, carveout_bytes: int | None = None) -> None:
+        """Memory has been changed; carveout_bytes: size of the carve-out from now on.
+
+        Raises:
+            ManifestError: a carve-out cannot be that large.
+        """
+        self._packing = self.memory.settle(carveout_bytes)
+        self._trace = self._trace.with_(raw=False)
+
+    def drop(self, find: Callable[[Actions], Mask]) -> None:
+        """Leave out the actions that `find` marks.
+
+        Args:
+            find: given actions that follow one another; where memory has been changed, those between two actions
+                on memory.
+        """
+        if self._packing is None:
+            self.actions = self._trace.actions[~find(self._trace.actions)]
+            return
+        memory = self.memory
+        rows = np.concatenate([memory.prologue, memory.stream])
+        prepares = memory.prepares
+        memory.drop(np.concatenate([find(rows[part]) for part in memory.stretches()]))
+        if memory.prepares != prepares:
+            self.commit()
+        self._trace = self._trace.with_(raw=False)  # its pages, and what fills them, are as they were
+
+    def seen(self) -> Observation | ChainMemory:
+        """What its jobs do to memory.
+
+        Raises:
+            ChainError: as `chain_memory`.
+        """
+        return self.chain_memory() if family_of(self.profile).has_job_manager else self._observe()
+
+    def chain_memory(self) -> ChainMemory:
+        """What its jobs do, for a GPU with a job manager.
+
+        Raises:
+            ChainError: a chain of descriptors cannot be followed.
+        """
+        try:
+            jobs = self.jobs()
+        except Conflict:
+            jobs = []
+        given = (slot for slot in self.slots if slot.kind != SlotKind.OUTPUT)
+        return ChainMemory(self.memory, jobs, bytes_of(self.memory, given))
+
+    def jobs(self) -> list[Job]:
+        """What each of its jobs accesses, for a GPU whose shaders show that; passes over memory leave it so.
+
+        Raises:
+            Conflict: the virtual GPU cannot run them.
+        """
+        if self._jobs is None:
+            try:
+                self._jobs = self.memory.mappings, job_accesses(self._to_run())
+            except Conflict as conflict:
+                self._jobs = conflict
+        if isinstance(self._jobs, Conflict):
+            raise self._jobs
+        before, jobs = self._jobs
+        return moved(jobs, before, self.memory.mappings)
+
+    def _observe(self) -> Observation:
+        """What its jobs do, for other GPUs: what the recording's notes say, else by running them.
+
+        Kept while they do the same. Memory is read anew after a run: meanwhile the trace is all that is kept.
+        """
+        if noted := self._noted():
+            return noted
+        key = self.memory.behaviour()
+        if self._observed is None or self._observed[0] != key:
+            self._trace = self._to_run()
+            self._memory = self._packing = None
+            give_back()
+            self._observed = key, observe(self._trace)
+        return self._observed[1]
+
+    def _noted(self) -> Observation | None:
+        """What the recording's notes say of its jobs; None: nothing, or not of these."""
+        jobs = None if self._note is None else self._note.jobs(self.memory)
+        if jobs is None or (self._needs_proof and any(job.varies for job in jobs)):
+            return None
+        if self._noted_seen and self._noted_seen[0] is jobs and self._noted_seen[1] == self.slots:
+            return self._noted_seen[2]
+        seen = Watched(jobs, [])
+        commands = commands_of(jobs)
+        given = [*self._given, *(slot for slot in self.slots if slot.kind != SlotKind.OUTPUT)]
+        parts = parts_in(self.memory, commands.keys(), given)
+        if seen.changes_commands or any(commands[frame][part].any() for frame, part in parts):
+            return None
+        self._noted_seen = jobs, self.slots, Observation(seen.union, depends_on_data=False)
+        return self._noted_seen[2]
+
+    def forget_accesses(self, *, unproved_only: bool = False) -> None:
+        """Do not take from the recording's notes what its jobs do: run them.
+
+        Args:
+            unproved_only: only if that is not proved of each, but seen with the data that the recording has.
+        """
+        if unproved_only:
+            self._needs_proof = True
+        else:
+            self._note = None
+
+    def sizes(self) -> Sizes:
+        """Its sizes."""
+        if self._packing is None:
+            trace = self._trace
+            return Sizes(len(trace.actions), len(trace.image), memory_bytes(trace))
+        memory, packing = self.memory, self._packing
+        fills = len(packing.clears) + len(packing.uploads) + len(packing.state) + len(memory.cpu_writes)
+        rows = len(memory.prologue) + len(memory.mappings.runs()) + 1 + fills + len(memory.stream)
+        outside = len(memory.frames) - sum(page.frame in memory.frames for page in packing.whole)
+        return Sizes(rows, packing.image_bytes, (packing.image_pages + outside) * PAGE_BYTES)
+
+    def _to_run(self) -> Trace:
+        """The trace that it is now, with an image whose pages a replay's memory can share."""
+        return self._trace if self._packing is None else self.memory.emit(self._packing, to_run=True)
+
+    def trace(self, *, sheet: bool = False) -> Trace:
+        """The trace that it is now; the one where it began when nothing has changed.
+
+        Args:
+            sheet: make the image a view of a sheet, which takes memory only until it is dropped.
+        """
+        if self._packing is None:
+            return self._trace
+        return self.memory.emit(self._packing, sheet=sheet)
+
+
+def memory_bytes(trace: Trace) -> int:
+    """Pages of the carve-out that are mapped at some time or hold the image, in bytes."""
+    columns = Columns(trace.actions)
+    maps = columns.is_op(Op.MAP_GPU_MEM)
+    starts = np.concatenate([[0], columns.frame[maps]])
+    ends = starts + np.concatenate([[-(-len(trace.image) // PAGE_BYTES)], columns.pages[maps]])
+    order = np.argsort(starts)
+    starts, ends = starts[order], np.maximum.accumulate(ends[order])
+    fresh = ends - np.maximum(starts, np.concatenate([[0], ends[:-1]]))
+    return int(np.maximum(fresh, 0).sum()) * PAGE_BYTES

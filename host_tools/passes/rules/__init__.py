@@ -1,7 +1,0 @@
-# SPDX-License-Identifier: BSD-2-Clause
-"""Recordings of one GPU for another: rule files, and what applies them."""
-
-from host_tools.passes.rules.file import RuleError, RuleFile, available
-from host_tools.passes.rules.retarget import Applied, apply, retarget
-
-__all__ = ["Applied", "RuleError", "RuleFile", "apply", "available", "retarget"]

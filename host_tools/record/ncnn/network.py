@@ -1,0 +1,248 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Recording an ncnn network: three runs of the unmodified stack, compared, become one raw trace with slots."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from host_tools.machine.boot import BOOT_TIMEOUT_S, RAM_END, GuestJob, ProgramError, boot, qemu_version
+from host_tools.machine.errors import RecordError
+from host_tools.machine.root import RecordRoot, ready_root
+from host_tools.passes.pipeline import build
+from host_tools.record.checking import LEFT_OUT, UNCHECKED, check_replay
+from host_tools.record.convert import convert
+from host_tools.record.differences import default_tolerance, relative_difference
+from host_tools.record.inputs import Tensors, held_out, telling_inputs
+from host_tools.record.layouts import of_ncnn
+from host_tools.record.ncnn import cpu as ncnn_cpu
+from host_tools.record.ncnn.cpu_layers import CpuEnd
+from host_tools.record.ncnn.job import Float32, NcnnResult, ncnn_job, ncnn_result
+from host_tools.record.ncnn.model_weights import ModelWeights
+from host_tools.record.operating import check_operators, with_operators
+from host_tools.record.preflight import NetworkError, preflight
+from host_tools.record.shader_cache import with_shader_cache
+from host_tools.record.slots import with_slots
+from host_tools.support.gpu_folders import DEFAULT_GPU
+from host_tools.support.progress import phase
+from host_tools.support.version import TOOL
+from host_tools.vgpu.build import qemu_plugin
+from trace_format.trace import Trace
+
+RUNS = 3  # the weights with one input, with another, and other weights with the first
+
+
+@dataclass(frozen=True)
+class Machine:
+    """What a run takes: its number (from 1), machine, folder for the capture, GPU, time limit in seconds."""
+
+    number: int
+    root: RecordRoot
+    plugin: Path
+    folder: Path
+    gpu: str
+    timeout: float
+
+
+@dataclass(frozen=True)
+class Network:
+    """What a run has: ncnn's files, weights for a run that is not recorded, outputs (empty: all), options."""
+
+    param: bytes
+    weights: bytes
+    blank: bytes
+    until: Sequence[str]
+    options: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run: what makes a trace without slots of its capture, its inputs and what the guest computed."""
+
+    trace: Callable[[], Trace]
+    inputs: dict[str, Float32]
+    result: NcnnResult
+
+
+def record_network(
+    param: bytes,
+    weights: bytes,
+    shapes: Mapping[str, tuple[int, ...]],
+    *,
+    name: str,
+    until: Sequence[str] = (),
+    gpu: str = DEFAULT_GPU,
+    fp16: bool = False,
+    tolerance: float | None = None,
+    timeout: float = BOOT_TIMEOUT_S,
+    snapshot: str = "",
+    check: bool = True,
+) -> Trace:
+    """Record one inference of a network; layers at its end that ncnn computes on the CPU become operators.
+
+    Args:
+        param, weights: ncnn's text and binary files.
+        shapes: shape of each input blob (channels, height, width), no batch dimension.
+        name: name of the trace.
+        until: blobs to compute, which become the outputs; empty: all outputs of the network.
+        fp16: the GPU keeps weights and activations in half precision; inputs and outputs are float32.
+        tolerance: largest difference to ncnn's CPU result, relative to the largest value; None: TOLERANCE, or what
+            int8 weights or `fp16` allow. The CPU computes in float32 what is not int8.
+        timeout: time limit of each run, in seconds.
+        snapshot: of Debian's archive that the guest's packages are of; "" for the newest.
+        check: build and replay what was recorded with an input of its own, and compare with ncnn's CPU result.
+
+    Raises:
+        NetworkError: ncnn cannot run it, or an output is the same for all inputs.
+        RecordError: no GPU job, a hang or fault, a result or a replay that differs from ncnn's CPU result, a job
+            stream that depends on the data, or tensors that cannot be found in memory.
+    """
+    checked = preflight(param, weights, shapes, until)
+    found, end = checked.weights, checked.end
+    options = program_options(found, fp16)
+    tolerance = default_tolerance(options) if tolerance is None else tolerance
+
+    def compute(inputs: Tensors) -> Tensors:
+        return ncnn_cpu.run_files((param, found.data), inputs, end.until)
+
+    inputs = telling_inputs(shapes, compute, set(end.until) - set(end.outputs))
+    root = ready_root(snapshot)
+    with phase("compiling the virtual GPU"):
+        plugin = qemu_plugin()
+    network = Network(param, found.data, found.blank(), end.until, options)
+    with tempfile.TemporaryDirectory(prefix="gramophone-") as folder, ThreadPoolExecutor(2) as pool:
+        machines = [Machine(number, root, plugin, Path(folder), gpu, timeout) for number in range(1, RUNS + 1)]
+        jobs = [
+            pool.submit(_record, machine, replace(network, weights=w), x, name)
+            for machine, (w, x) in zip(machines, plans(found, inputs), strict=True)
+        ]
+        try:
+            runs = [job.result() for job in jobs]
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)  # what fails once fails three times
+            raise
+        for run in runs:
+            check_result(run.result, tolerance)
+        fixed = _fixed(end, *runs[:2])
+        trace = _with_slots(runs, fixed)
+    trace.notes["weights_sha256"] = hashlib.sha256(weights).hexdigest()  # of the file, also where it has float16
+    if options:
+        trace.notes["precision"] = [option.removeprefix("--") for option in options]
+    tested = [(run.inputs, run.result.outputs) for run in runs[:2]]
+    if check:
+        cases = [(given, _without(expected, fixed)) for given, expected in held_out(shapes, compute)]
+        tensors = check_replay(trace, cases, tolerance, "ncnn's CPU result")
+        constants = {name: runs[0].result.outputs[name] for name in fixed}
+        for (given, expected), left in zip(cases, tensors, strict=True):
+            shaped = {name: left[name].reshape(tensor.shape) for name, tensor in expected.items()}
+            tested.append((given, shaped | constants))
+    else:
+        trace.notes[UNCHECKED] = LEFT_OUT
+    if end.steps:
+        trace = with_operators(trace, end, {name: runs[0].result.outputs[name] for name in fixed})
+        check_operators(build(trace) if check else trace, end, (param, found.data), tested)
+    return trace
+
+
+def _with_slots(runs: Sequence[Run], fixed: set[str]) -> Trace:
+    """The trace of the first run, with its slots; `fixed`: what is none."""
+    first, second, third = runs
+    with phase("following inputs, outputs and parameters"):
+        return with_slots(
+            first.trace(),
+            second.trace,
+            third.trace,
+            (first.inputs, second.inputs),
+            (_without(first.result.outputs, fixed), _without(second.result.outputs, fixed)),
+            of_ncnn,
+        )
+
+
+def _fixed(end: CpuEnd, first: Run, second: Run) -> set[str]:
+    """What the CPU gets of the GPU and does not depend on the inputs, such as the priors of an SSD."""
+    one, two = first.result.outputs, second.result.outputs
+    return {name for name in one if end.steps and np.array_equal(one[name], two[name])}
+
+
+def _without(tensors: dict[str, Float32], names: set[str]) -> dict[str, Float32]:
+    return {name: tensor for name, tensor in tensors.items() if name not in names}
+
+
+def _record(machine: Machine, network: Network, inputs: dict[str, Float32], name: str) -> Run:
+    root, gpu = machine.root, machine.gpu
+    capture = machine.folder / f"{machine.number}.capture"
+    zeros = {name: np.zeros_like(x) for name, x in inputs.items()}
+
+    def job(weights: bytes, data: dict[str, Float32], *, reference: bool = False) -> GuestJob:
+        options = network.options
+        return ncnn_job(network.param, weights, data, network.until, reference=reference, options=options, gpu=gpu)
+
+    try:
+        recorded = with_shader_cache(
+            job(network.weights, inputs, reference=True),
+            warming=job(network.blank, zeros),
+            root=root,
+            plugin=machine.plugin,
+            timeout=machine.timeout,
+        )
+        with phase(f"run {machine.number} of {RUNS}"):
+            arguments = {"capture": str(capture)}
+            result = ncnn_result(boot(recorded, root, machine.plugin, arguments, timeout=machine.timeout).files)
+    except ProgramError as error:
+        raise NetworkError(f"ncnn cannot run the network: {_without_traceback(error.output)}") from error
+    versions = result.versions
+    meta = {
+        "name": name,
+        "recorder": TOOL,
+        "kernel": root.kernel_name,
+        "driver": root.driver_name,
+        "framework": f"ncnn {versions['ncnn']}",
+    }
+    notes = {
+        **root.notes,
+        "qemu": qemu_version(),
+        "guest": versions,
+        "param_sha256": hashlib.sha256(network.param).hexdigest(),
+    }
+    make = functools.partial(convert, capture, ram_end=RAM_END, meta=meta, notes=notes)
+    return Run(make, inputs, result)
+
+
+def _without_traceback(output: str) -> str:
+    """What ncnn and the program around it said of what is wrong; lines on the GPU itself begin with "["."""
+    other = (" ", "[", "Traceback")
+    lines = [line for line in output.splitlines() if line.strip() and not line.startswith(other)]
+    return " | ".join(lines[-5:]) or "it said nothing"
+
+
+def plans(weights: ModelWeights, inputs: tuple[Tensors, Tensors]) -> list[tuple[bytes, Tensors]]:
+    """Weights and inputs of the RUNS runs that together betray the slots."""
+    first, second = inputs
+    return [(weights.data, first), (weights.data, second), (weights.other(), first)]
+
+
+def program_options(weights: ModelWeights, fp16: bool = False) -> tuple[str, ...]:
+    """Options of the guest's program for a network."""
+    return (*(("--int8",) if weights.int8 else ()), *(("--fp16",) if fp16 else ()))
+
+
+def check_result(result: NcnnResult, tolerance: float) -> None:
+    """Compare the guest's GPU result with ncnn's CPU result in the same guest.
+
+    Raises:
+        RecordError: names the tensor, the largest relative difference and the tolerance.
+    """
+    for name, reference in result.reference.items():
+        difference = relative_difference(result.outputs[name], reference)
+        if not difference <= tolerance:
+            raise RecordError(
+                f"output {name} differs from ncnn's CPU result by {difference:.2e} of its largest value, "
+                f"tolerance {tolerance:.0e}"
+            )

@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""What a bare-metal replayer has besides the core: port, start-up, Makefile and the crypto libraries' files."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Collection
+from importlib import resources
+from pathlib import Path
+
+from tee_replayer import operators as operator_sources
+from tee_replayer.crypto import Libraries
+from tee_replayer.generator.board_checks import Range
+from tee_replayer.generator.boards import Board
+from tee_replayer.generator.device_crypto import DeviceCrypto
+from tee_replayer.generator.translation import MAIR, cached_bytes
+from trace_format.emit import GENERATED
+from trace_format.licence import SPDX
+from trace_format.schema import Operator
+
+HERE = Path(__file__).resolve().parents[1]
+# Files of baremetal/, and of the headers made from the schema, that every board takes.
+_COMMON = (
+    *("startup.S", "firmware.ld", "main.c", "port.h", "port.c", "string.S"),
+    *("include/limits.h", "include/string.h"),
+)
+_FLOATING_POINT = """
+# The only part with floating point: what operators compute. Nothing of it may be inlined elsewhere.
+operators.o: CFLAGS := $(filter-out -mgeneral-regs-only -flto -ffat-lto-objects,$(CFLAGS)) -ffp-contract=off
+"""
+_HEADERS = ("gramophone_mailbox.h", "gramophone_board.h")
+
+
+def write(board: Board, folder: Path, libraries: Libraries, cryptography: DeviceCrypto) -> None:
+    """Write a board's files.
+
+    Args:
+        board: which; it has a port.
+        folder: to write to; it has replayer.c and replayer.h.
+        libraries: the crypto libraries, both of them.
+        cryptography: what of them.
+    """
+    cryptography.write(folder, libraries)
+    ports = resources.files("baremetal")
+    for name in (*_COMMON, *(("evidence.c",) if cryptography.evidence.log else ())):
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_bytes((ports / name).read_bytes())
+    for name, data in board.sources.items():
+        (folder / name).write_bytes(data)
+    (folder / "board.h").write_text(header(board), encoding="utf-8")
+    objects = [f"{Path(name).stem}.o" for name in board.sources if not name.endswith(".h")]
+    if board.mmu:
+        (folder / "mmu.S").write_bytes((ports / "mmu.S").read_bytes())
+        (folder / "translation.S").write_text(board.translation.source(_ranges(board)), encoding="utf-8")
+        objects += ["mmu.o", "translation.o"]
+    for name in _HEADERS:
+        shutil.copyfile(GENERATED / name, folder / name)
+    makefile = (HERE / "firmware" / "Makefile").read_text(encoding="utf-8")
+    for mark, text in (("@PORT@", " ".join(objects)), ("@CRYPTO@", _objects(cryptography))):
+        makefile = makefile.replace(mark, text)
+    (folder / "Makefile").write_text(makefile, encoding="utf-8")
+    shutil.copyfile(HERE / "firmware" / "size.py", folder / "size.py")
+
+
+def add_operators(folder: Path, operators: Collection[Operator]) -> None:
+    """Give a board's files what it computes on the CPU.
+
+    Args:
+        folder: that `write` wrote to.
+        operators: at least one.
+    """
+    operator_sources.write(folder, operators)
+    makefile = folder / "Makefile"
+    text = makefile.read_text(encoding="utf-8")
+    mark = " replayer.o crypto.o\n"
+    assert mark in text
+    text = text.replace(mark, mark.replace("crypto.o", "operators.o crypto.o")) + _FLOATING_POINT
+    makefile.write_text(text, encoding="utf-8")
+
+
+def header(board: Board) -> str:
+    """The numbers of a board, as C, assembly and the linker script take them."""
+    lines = []
+    for name, found in _ranges(board).items():
+        lines += [
+            f"#define GR_{name.upper()}_BASE {found.base:#x}",
+            f"#define GR_{name.upper()}_BYTES {found.bytes:#x}",
+        ]
+    lines += [f"#define GR_{name.upper()} {number}" for name, number in board.constants.items()]
+    if board.mmu:
+        lines += [
+            "#define GR_MMU 1",
+            f"#define GR_MAIR {MAIR:#x}",
+            f"#define GR_TCR {board.translation.tcr:#x}",
+            f"#define GR_CACHED_BYTES {cached_bytes(board.memory['carveout']):#x}",
+        ]
+    return (
+        f"/* {SPDX} */\n"
+        f"/* Numbers of the board {board.name} ({Path(board.file).name}); generated, do not edit. Others come by\n"
+        " * 'gramophone generate --board FILE', or 'make BOARD=HEADER', a header that defines all of these. */\n"
+        "#ifndef GRAMOPHONE_BOARD_H\n#define GRAMOPHONE_BOARD_H\n\n" + "\n".join(lines) + "\n\n#endif\n"
+    )
+
+
+def _ranges(board: Board) -> dict[str, Range]:
+    """Ranges that the port sees."""
+    found = {**board.memory, **board.devices}
+    if "power" not in found:
+        found["power"] = Range(0, 0)  # the GPU is always on
+    return found
+
+
+def _objects(cryptography: DeviceCrypto) -> str:
+    files = [f"bearssl/{name}" for name in cryptography.bearssl]
+    files += [f"aws-lc/{name}" for name in cryptography.aws_lc]
+    return " \\\n  ".join(str(Path(name).with_suffix(".o")) for name in files)

@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""What a device was made for: a constant in its firmware, which can be found in any image."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from cryptography.hazmat.primitives.asymmetric import ec
+
+from signing.keys import PublicKey
+from tee_replayer.generator import amalgamate
+from trace_format import packing
+from trace_format.emit import GENERATED
+from trace_format.errors import ReservedError, TraceError
+from trace_format.schema import PAGE_BYTES
+from trace_format.schema.firmware import DEVICE_MAGIC as MAGIC
+
+SIZE = packing.size_of("device")
+_ROW = packing.Row("device")
+
+
+class DeviceError(TraceError):
+    """A constant that starts as `struct gr_device` does and contradicts itself."""
+
+
+@dataclass(frozen=True)
+class Device:
+    """What a device was made for.
+
+    Attributes:
+        platform: board or environment.
+        profile_id: hash of the GPU's profile.
+        min_security_version: older traces are refused.
+        key: whose traces it accepts; an ES256 key.
+        carveout_bytes: secure memory for traces, a multiple of 4096; 0: it is not known. The C constant has what
+            it is compiled with: GR_CARVEOUT_BYTES, less OP-TEE's staging area.
+    """
+
+    platform: str
+    profile_id: int
+    min_security_version: int
+    key: PublicKey
+    carveout_bytes: int = 0
+
+    @property
+    def encoded(self) -> bytes:
+        """The constant as it lies in a firmware."""
+        values = {
+            "profile_id": self.profile_id,
+            "platform": self.platform,
+            "key_id": self.key.kid,
+            "min_security_version": self.min_security_version,
+            "key": self.key.raw,
+            "carveout_pages": (self.carveout_bytes // PAGE_BYTES).to_bytes(3, "little"),
+        }
+        return packing.pack("device", values)
+
+    def definition(self) -> str:
+        """The constant in C, where `struct gr_device` is declared."""
+        key_id, key = (", ".join(f"{byte:#04x}" for byte in part) for part in (self.key.kid, self.key.raw))
+        return (
+            f"{_CARVEOUT}"
+            "/* clang-format off */\n"
+            "const struct gr_device gr_device = {\n"
+            "    .magic = GR_DEVICE_MAGIC,\n"
+            f"    .profile_id = UINT64_C({self.profile_id:#018x}),\n"
+            f'    .platform = "{self.platform}",\n'
+            "    .min_security_version = GR_MIN_SECURITY_VERSION,\n"
+            f"    .key_id = {{{key_id}}},\n"
+            f"    .key = {{{key}}},\n"
+            "    .carveout_pages = {GR_CARVEOUT_PAGES & 255, GR_CARVEOUT_PAGES >> 8 & 255,\n"
+            "                       GR_CARVEOUT_PAGES >> 16 & 255},\n"
+            "};\n"
+            "/* clang-format on */\n"
+        )
+
+    def declaration(self) -> str:
+        """`struct gr_device` in C, and the policy that follows from it."""
+        return (
+            f"#define GR_MIN_SECURITY_VERSION {self.min_security_version}u\n\n"
+            f"{amalgamate.part(GENERATED / 'gramophone_device.h')}\n{_DECLARATION}"
+        )
+
+
+_CARVEOUT = """\
+#if defined GR_STAGING_BYTES /* OP-TEE */
+#define GR_CARVEOUT_PAGES (((uint64_t)GR_CARVEOUT_BYTES - GR_STAGING_BYTES) / 4096)
+#elif defined GR_CARVEOUT_BYTES
+#define GR_CARVEOUT_PAGES ((uint64_t)GR_CARVEOUT_BYTES / 4096)
+#else
+#define GR_CARVEOUT_PAGES UINT64_C(0)
+#endif
+_Static_assert(GR_CARVEOUT_PAGES >> 24 == 0, "size of the carve-out");
+"""
+
+# The version is read through a volatile pointer: what an image says is what the code compares with, whatever the
+# compiler does with constants.
+_DECLARATION = """\
+/* 'gramophone flash --check' finds it in an image by its magic. */
+extern const struct gr_device gr_device;
+
+static inline struct gr_policy gr_device_policy(void)
+{
+    const volatile uint32_t *const version = &gr_device.min_security_version;
+    return (struct gr_policy){
+        .key = gr_device.key, .key_id = gr_device.key_id, .min_security_version = *version,
+        .min_version_inverted = ~*version};
+}
+"""
+
+
+def find(data: bytes) -> Iterator[tuple[int, Device]]:
+    """All devices that an image holds, with their offsets.
+
+    Raises:
+        DeviceError: what follows the magic is not what a build writes: the key's id is not that of the key, the
+            point is not on the curve, or reserved bytes are not zero; with the offset of the magic.
+    """
+    at = data.find(MAGIC)
+    while at >= 0:
+        yield at, _parse(data, at)
+        at = data.find(MAGIC, at + 1)
+
+
+def _parse(data: bytes, at: int) -> Device:
+    stored = data[at : at + SIZE]
+    if len(stored) < SIZE:
+        raise DeviceError("the device's constant", offset=at, expected=f"{SIZE} bytes", found=len(stored))
+    row = _ROW.unpack(stored)
+    try:
+        point = ec.EllipticCurvePublicKey.from_encoded_point(ec.SECP256R1(), row.key)
+    except ValueError:
+        raise DeviceError("the device's key is not a point of P-256", offset=at) from None
+    key = PublicKey(point)
+    if row.key_id != key.kid:
+        raise DeviceError("id of the device's key", offset=at, expected=key.kid.hex(), found=row.key_id.hex())
+    try:
+        platform = packing.unpack("device", stored, at)["platform"]
+    except ReservedError:
+        platform = "\0"
+    if not platform.isprintable() or not platform.isascii():
+        raise DeviceError("the device's platform is not what a build writes", offset=at)
+    carveout = int.from_bytes(row.carveout_pages, "little") * PAGE_BYTES
+    return Device(platform, row.profile_id, row.min_security_version, key, carveout)

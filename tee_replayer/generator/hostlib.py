@@ -1,0 +1,238 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""The replayer's core as a shared library of this machine, and its Python binding.
+
+It is the same C that goes into firmware; only the port differs: registers are callbacks given as C function
+pointers, so that with the virtual GPU no Python runs between the core and the registers.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Collection
+from pathlib import Path
+from typing import Any
+
+import cffi
+
+from signing.keys import Algorithm, PublicKey
+from tee_replayer import crypto, operators
+from tee_replayer.generator import amalgamate, target
+from tee_replayer.generator.status import CORE, ReplayError, Report
+from tee_replayer.generator.strictness import WARNINGS
+from trace_format.codec import LINKED
+from trace_format.emit import GENERATED, c_memory
+from trace_format.errors import GramophoneError
+from trace_format.operators import OPERATORS
+from trace_format.profile import Profile
+from trace_format.schema import REPORT, Codec, Operator
+
+HERE = CORE.parent
+CFLAGS = ["-std=c11", "-O2", "-g", "-fPIC", "-shared", "-fvisibility=default"]
+_FIELDS = tuple(Report.__dataclass_fields__)
+
+
+def own_sources(
+    profile: Profile,
+    seam: tuple[str, ...] = ("bearssl_hash.c", "s2n_p256.c"),
+    linked: Collection[Operator] = tuple(OPERATORS),
+) -> list[Path]:
+    """The C files of ours that a host library is made of.
+
+    Args:
+        profile: the GPU.
+        seam: those between it and the crypto libraries.
+        linked: the operators that it has.
+    """
+    return [
+        *sorted(CORE.glob("*.c")),
+        *(path for path in operators.files(linked) if path.suffix == ".c"),
+        target.driver_source(profile),
+        *(HERE / "crypto" / name for name in seam),
+        HERE / "host" / "host.c",
+    ]
+
+
+def build(
+    profile: Profile,
+    libraries: crypto.Libraries | None,
+    folder: Path,
+    extra: tuple[str, ...] = (),
+    linked_operators: Collection[Operator] = tuple(OPERATORS),
+    linked_codecs: Collection[Codec] = LINKED,
+) -> Path:
+    """Compile the library for one GPU, unless that was done before.
+
+    Args:
+        profile: the GPU.
+        libraries: the crypto libraries' source trees; None: OpenSSL's libcrypto of this machine does the
+            cryptography. Where AWS-LC has nothing for this machine, BearSSL does all of it.
+        folder: where builds are kept, under a name made from a hash of all that went in.
+        extra: further compiler flags (sanitizers).
+        linked_operators: what it computes on the CPU; a device has those that its policy names.
+        linked_codecs: of those that not every device has.
+
+    Raises:
+        GramophoneError: no compiler, or the compilation failed (its output is in the message).
+    """
+    compiler = os.environ.get("CC", "cc")
+    if shutil.which(compiler) is None:
+        raise GramophoneError(f"no C compiler: {compiler!r} is not installed (apt-get install gcc)")
+    text = target.header(profile)
+    linked = crypto.linked(libraries)
+    own = own_sources(profile, linked.seam, linked_operators)
+    extra = (*extra, *(f"-D{amalgamate.macro(codec)}" for codec in linked_codecs))
+    if linked_operators:
+        extra = (*extra, f"-DGRAMOPHONE_OPERATORS(X)={operators.listed(linked_operators)}")
+    made = [GENERATED / name for name in ("gramophone_trace.h", "gramophone_report.h")]
+    headers = [*CORE.glob("*.h"), *(HERE / "host").glob("*.h"), *operators.HERE.glob("*.h"), *made]
+    digest = hashlib.sha256("\0".join([text, compiler, *CFLAGS, *WARNINGS, *extra]).encode())
+    for path in [*own, *sorted(headers), *linked.sources, *linked.included]:
+        digest.update(path.name.encode() + b"\0" + hashlib.sha256(path.read_bytes()).digest())
+    result = folder / f"replayer-{profile.name}-{digest.hexdigest()[:16]}.so"
+    if result.exists():
+        return result
+    folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=folder) as name:
+        work = Path(name)
+        (work / "gr_target.h").write_text(text, encoding="utf-8")
+        include = [f"-I{path}" for path in (work, CORE, HERE / "host", operators.HERE, GENERATED)]
+        system = [f"-isystem{path}" for path in linked.include]
+        objects = []
+        for index, source in enumerate([*own, *linked.sources]):
+            objects.append(work / f"{index}.o")
+            warnings = WARNINGS if source in own else []
+            _compile(
+                [
+                    compiler,
+                    *CFLAGS,
+                    *warnings,
+                    *extra,
+                    *include,
+                    *system,
+                    "-c",
+                    "-o",
+                    str(objects[-1]),
+                    str(source),
+                ]
+            )
+        _compile([compiler, *CFLAGS, *extra, "-o", str(work / result.name), *map(str, objects), *linked.flags])
+        os.replace(work / result.name, result)
+    return result
+
+
+def _compile(command: list[str]) -> None:
+    done = subprocess.run(command, capture_output=True, encoding="utf-8", errors="replace", check=False)
+    if done.returncode:
+        raise GramophoneError(f"compiling the replayer failed: {' '.join(command)}\n{done.stderr.strip()}")
+
+
+@functools.cache
+def _ffi() -> cffi.FFI:
+    """Declarations: struct gr_report, and what host.h has."""
+    ffi = cffi.FFI()
+    host = re.sub(r"^#.*$", "", (HERE / "host" / "host.h").read_text(encoding="utf-8"), flags=re.MULTILINE)
+    ffi.cdef(c_memory.declaration(REPORT, "report") + host)
+    return ffi
+
+
+class HostReplayer:
+    """A replayer over a carve-out in this process.
+
+    Args:
+        library: from `build`.
+        profile: the GPU.
+        gpu: `(ctx, read32, write32, interrupt_level, advance)` as cffi pointers or addresses; see host/host.h.
+        carveout: writable memory that the GPU sees at `phys`; must stay where it is.
+        phys: GPU bus address of the carve-out.
+    """
+
+    def __init__(self, library: Path, profile: Profile, gpu: tuple[Any, ...], carveout: Any, phys: int) -> None:
+        ffi = _ffi()
+        self._lib = _open(library)
+        self._profile = profile
+        self._carveout = ffi.from_buffer("uint8_t[]", carveout, require_writable=True)
+        struct = ffi.new("struct gr_host_gpu *")
+        kinds = dict(ffi.typeof(struct[0]).fields)
+        for field, value in zip(("ctx", "read32", "write32", "interrupt_level", "advance"), gpu, strict=True):
+            setattr(struct, field, ffi.cast(kinds[field].type, value))
+        self._gpu = struct, gpu
+        host = self._lib.gr_host_new(struct, self._carveout, phys, len(self._carveout))
+        if host == ffi.NULL:
+            raise MemoryError("gr_host_new")
+        self._host = ffi.gc(host, self._lib.gr_host_free)
+        self._bound: dict[int, Any] = {}
+
+    @property
+    def report(self) -> Report:
+        """What happened last."""
+        report = self._lib.gr_host_report(self._host)
+        return Report(*(int(getattr(report, name)) for name in _FIELDS))
+
+    @property
+    def writes(self) -> int:
+        """Registers written so far."""
+        return int(self._lib.gr_host_writes(self._host))
+
+    def load(self, signed: bytes, key: PublicKey, min_security_version: int = 0) -> Report:
+        """Verify and load a signed trace; ReplayError when it is refused, ValueError for a key not of ES256."""
+        if key.algorithm is not Algorithm.ES256:
+            raise ValueError(f"a device verifies ES256, this is an {key.algorithm.title} key")
+        self._bound.clear()
+        return self._checked(
+            self._lib.gr_host_load(self._host, signed, len(signed), key.raw, key.kid, min_security_version)
+        )
+
+    def bind(self, slot: int, data: Any) -> None:
+        """Bind a writable, dense buffer to a slot for all following runs; ReplayError when its size is wrong."""
+        buffer = _ffi().from_buffer("uint8_t[]", data, require_writable=True)
+        self._bound[slot] = buffer
+        status = self._lib.gr_host_bind(self._host, slot, buffer, len(buffer))
+        empty = Report(status, 0, 0, 0, slot, 0, 0, 0, 0, 0, 0)
+        if not empty.ok:
+            raise ReplayError(empty, self._profile)
+
+    def run(self) -> Report:
+        """Replay once; ReplayError when it fails."""
+        return self._checked(self._lib.gr_host_run(self._host))
+
+    def restart(self) -> None:
+        """The next run starts as the first did: with a reset GPU, cleared memory and the prologue."""
+        self._lib.gr_host_restart(self._host)
+
+    def translate(self, space: int, va: int) -> int | None:
+        """Carve-out offset that a GPU address of the loaded trace maps to, as the driver's page tables have it."""
+        at = int(self._lib.gr_host_translate(self._host, space, va))
+        return None if at == (1 << 64) - 1 else at
+
+    def slow(self, read_us: int) -> None:
+        """From now on, each read of a trace takes so long (microseconds): for tests of the limit of loading."""
+        self._lib.gr_host_slow(self._host, read_us)
+
+    def unload(self) -> None:
+        """Reset the GPU and wipe the carve-out."""
+        self._lib.gr_host_unload(self._host)
+        self._bound.clear()
+
+    def _checked(self, status: int) -> Report:
+        report = self.report
+        if not report.ok or status != report.status:
+            raise ReplayError(report, self._profile)
+        return report
+
+
+@functools.cache
+def _open(library: Path) -> Any:
+    return _ffi().dlopen(str(library))
+
+
+def decode(library: Path, codec: Codec, data: bytes, out_bytes: int, chunk_bytes: int) -> bytes | None:
+    """Only the device's decoder of a codec: the output, or None when it refuses the data."""
+    out = _ffi().new("uint8_t[]", max(out_bytes, 1))
+    good = _open(library).gr_host_decode(codec, data, len(data), out, out_bytes, chunk_bytes)
+    return bytes(out)[:out_bytes] if good else None

@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""What a replayer for OP-TEE has besides the core: the pseudo-TA, and what calls it.
+
+SHA-256 is that of OP-TEE's core, which takes the Armv8 instructions where it was built so. Signatures are verified
+as on bare metal: the core's verification takes a hundred times the instructions (docs/adr/0017-s2n-bignum.md). For
+a replay log BearSSL signs: deterministically, and with a way from a secret to its public key, which the core's
+interface has not.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Collection
+from pathlib import Path
+
+from tee_replayer import operators as operator_sources
+from tee_replayer.crypto import Libraries
+from tee_replayer.generator.boards import Board
+from tee_replayer.generator.device_crypto import DeviceCrypto
+from trace_format.emit import GENERATED
+from trace_format.licence import SPDX
+from trace_format.profile import Profile
+from trace_format.schema import Operator
+
+PARTS = ("ta", "client")  # besides the pseudo-TA
+POLICY = "policy.h"  # of the TA
+SPI_BASE = 32  # interrupt id of the first shared peripheral interrupt
+HERE = Path(__file__).resolve().parents[1] / "optee"
+_SETTINGS = "sub.mk"
+_INCLUDE = {"bearssl": ("inc", "src"), "aws-lc": ("s2n-bignum/include", "include")}
+_FLOATING_POINT = f"""
+# The only part with floating point: what operators compute.
+srcs-y += {operator_sources.SOURCE}
+cflags-remove-{operator_sources.SOURCE}-y += -mgeneral-regs-only
+cflags-{operator_sources.SOURCE}-y += -ffp-contract=off
+"""
+_ANYBODY, _TA_ONLY = (f"GRAMOPHONE_TA_ONLY ?= {value}\n" for value in "ny")
+
+
+def write(profile: Profile, board: Board, folder: Path, share_gpu: bool, policy: bytes) -> None:
+    """Write the pseudo-TA, and in self-contained folders what calls it: the TA, the normal world's library.
+
+    Args:
+        profile: of the GPU.
+        board: which; it runs OP-TEE.
+        folder: to write to; it has replayer.c, replayer.h and LICENSE.
+        share_gpu: the normal world has the GPU between sessions.
+        policy: the TA's policy.h.
+    """
+    carveout = board.memory["carveout"]
+    values = {
+        "@GPU@": f"{board.devices['gpu'].base:#010x}",
+        "@WINDOW@": f"{profile.window_bytes:#x}",
+        "@LINES@": str(len(profile.interrupts)),
+        "@INTID@": str(SPI_BASE + board.constants["gpu_spi"]),
+        "@GICD@": f"{board.devices['gic'].base:#010x}",
+        "@CARVEOUT_BASE@": f"{carveout.base:#x}",
+        "@CARVEOUT_BYTES@": f"{carveout.bytes:#x}",
+        "@STAGING@": f"{carveout.bytes // 4:#x}",
+        "@FIREWALL@": f"{board.devices['firewall'].base if share_gpu else 0:#x}",
+    }
+    for source in _files(HERE):
+        text = source.read_text(encoding="utf-8")
+        for mark, value in values.items():
+            text = text.replace(mark, value)
+        (folder / source.name).write_text(text, encoding="utf-8")
+    shutil.copyfile(GENERATED / "gramophone_optee.h", folder / "gramophone_optee.h")
+    shared = [folder / name for name in ("LICENSE", "replayer.h", "gramophone_pta.h", "gramophone_optee.h")]
+    shared += [GENERATED / "gramophone_trace.h", HERE / "ta" / "gramophone_ta.h"]
+    for part in PARTS:
+        (folder / part).mkdir()
+        for source in [*_files(HERE / part), *shared]:
+            shutil.copyfile(source, folder / part / source.name)
+    (folder / "ta" / POLICY).write_bytes(policy)
+
+
+def add_log(folder: Path) -> None:
+    """Give a pseudo-TA a replay log: further sources and settings, and sessions for the TA alone.
+
+    Args:
+        folder: that `write` wrote to.
+    """
+    shutil.copyfile(HERE / "log" / "gramophone_pta_log.c", folder / "gramophone_pta_log.c")
+    settings = (folder / _SETTINGS).read_text(encoding="utf-8")
+    assert _ANYBODY in settings
+    more = (HERE / "log" / _SETTINGS).read_text(encoding="utf-8").removeprefix(f"# {SPDX}\n")
+    (folder / _SETTINGS).write_text(settings.replace(_ANYBODY, _TA_ONLY) + more, encoding="utf-8")
+
+
+def add_operators(folder: Path, operators: Collection[Operator]) -> None:
+    """Give a pseudo-TA what it computes on the CPU; OP-TEE's core must have CFG_WITH_VFP, as it has by default.
+
+    Args:
+        folder: that `write` wrote to.
+        operators: at least one.
+    """
+    operator_sources.write(folder, operators)
+    with (folder / _SETTINGS).open("a", encoding="utf-8") as settings:
+        settings.write(_FLOATING_POINT)
+
+
+def write_crypto(folder: Path, libraries: Libraries, cryptography: DeviceCrypto) -> None:
+    """Write the libraries' part of the cryptography; SHA-256 is the core's.
+
+    Args:
+        folder: that `write` wrote to.
+        libraries: the crypto libraries, both of them.
+        cryptography: what of them.
+    """
+    cryptography.write(folder, libraries)
+    settings = (folder / _SETTINGS).read_text(encoding="utf-8")
+    for library, names in (("aws-lc", cryptography.aws_lc), ("bearssl", cryptography.bearssl)):
+        if not names:
+            continue
+        include = [f"-isystem $(sub-dir)/{name}" for name in _INCLUDE[library]]
+        text = f"# {SPDX}\n" + "".join(f"srcs-y += {name}\n" for name in names)
+        text += f"cflags-y += -w -Os\ncppflags-y += {' '.join(include)}\n"
+        (folder / library / _SETTINGS).write_text(text, encoding="utf-8")
+        here = [f"-isystem $(sub-dir)/{library}/{name}" for name in _INCLUDE[library]]
+        settings += f"\nsubdirs-y += {library}\ncppflags-y += {' '.join(here)}\n"
+    (folder / _SETTINGS).write_text(settings, encoding="utf-8")
+
+
+def _files(folder: Path) -> list[Path]:
+    return [path for path in folder.iterdir() if path.is_file()]
