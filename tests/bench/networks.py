@@ -19,7 +19,7 @@ from host_tools import runners
 from host_tools.accesses.observe import random_inputs
 from host_tools.demo import RAW, models
 from host_tools.model.interpreter import interpreter
-from host_tools.passes import PASSES
+from host_tools.passes.listing import PASSES
 from host_tools.passes.pipeline import KEEP_INPUTS, build
 from host_tools.runners import firmware
 from host_tools.runners.needs import open_trace

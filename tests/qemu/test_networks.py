@@ -11,7 +11,7 @@ from host_tools.demo import RAW
 from host_tools.demo.record import record, same_versions
 from host_tools.model.equivalence import difference
 from host_tools.model.interpreter import interpreter
-from host_tools.passes import PASSES
+from host_tools.passes.listing import PASSES
 from host_tools.passes.pipeline import build
 from host_tools.record.differences import TOLERANCE, relative_difference
 from host_tools.record.ncnn import cpu as ncnn_cpu

@@ -16,8 +16,8 @@ from host_tools.cli import main
 from host_tools.machine.root import RecordRoot
 from host_tools.model.equivalence import difference
 from host_tools.model.interpreter import Interpreter
-from host_tools.passes import PASSES
 from host_tools.passes.list_passes import list_jobs
+from host_tools.passes.listing import PASSES
 from host_tools.passes.pipeline import build
 from host_tools.runners import run as replay_on
 from host_tools.runners.replay import ReplayRequest

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from host_tools.passes import PASSES
+from host_tools.passes.listing import PASSES
 from tee_replayer.generator import boards
 from tests.support import crypto_trees, porting
 from tests.support.porting import CHECKOUT, TREE, Recipe, documented
@@ -183,7 +183,7 @@ def test_a_board(follow: Callable[[Recipe], Tree], tmp_path: Path) -> None:
 
 
 PASS_SCRIPT = """
-from host_tools.passes import PASSES
+from host_tools.passes.listing import PASSES
 
 assert "dummy." in shown("build")
 assert PASSES["dummy"].what == "Leave the actions as they are."

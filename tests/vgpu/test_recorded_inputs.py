@@ -14,7 +14,7 @@ from host_tools.accesses.observe import random_inputs
 from host_tools.cli import main
 from host_tools.demo import RAW
 from host_tools.model.equivalence import difference
-from host_tools.passes import PASSES
+from host_tools.passes.listing import PASSES
 from host_tools.passes.pipeline import KEEP_INPUTS, build
 from host_tools.runners.replay import ReplayRequest
 from signing.sign import sign_trace

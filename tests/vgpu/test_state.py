@@ -17,7 +17,7 @@ from host_tools.audit.dynamic import lint_dynamic
 from host_tools.model.frames import Page
 from host_tools.model.interpreter import interpreter
 from host_tools.model.memory import Memory
-from host_tools.passes import PASSES
+from host_tools.passes.listing import PASSES
 from host_tools.passes.pipeline import build
 from host_tools.runners.replay import InputError, ReplayRequest, ReplayResult, RunnerError
 from tests.support import replayer_samples as s

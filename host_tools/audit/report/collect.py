@@ -85,7 +85,7 @@ def collect(asked: Asked, trace: Trace) -> facts.Report:
         needs=_needs(asked, trace),
         slots=[_slot(slot) for slot in trace.slots],
         run=run,
-        may_basis=facts.MAPPINGS if jobs.reach is None else facts.DESCRIPTORS,
+        may_basis=facts.MAPPINGS if jobs.followed is None else facts.DESCRIPTORS,
         not_followed=jobs.not_followed,
         jobs=_jobs(jobs, number_of, seen, run.compute == FULL),
         regions=regions(trace, jobs, seen),
