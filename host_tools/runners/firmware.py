@@ -27,6 +27,8 @@ from signing.keys import PublicKey
 from tee_replayer.crypto import Libraries
 from tee_replayer.generator.boards import QEMU_VIRT
 from tee_replayer.generator.generate import generate
+from tee_replayer.generator.options import Options
+from tee_replayer.generator.platforms import platform_of
 from trace_format import packing
 from trace_format.operators import used
 from trace_format.schema import Codec, Operator
@@ -137,7 +139,7 @@ def build(
         carveout_bytes: the least secure memory that it must have.
         crypto: the crypto libraries' sources; None: Debian's.
         operators: what it computes on the CPU.
-        codecs: as `tee_replayer.generator.generate.generate`.
+        codecs: as `tee_replayer.generator.options.Options`.
 
     Raises:
         GenerateError: no ES256 key.
@@ -146,15 +148,17 @@ def build(
 
     def write(folder: Path) -> None:
         generate(
-            profile_of(gpu).name,
-            QEMU_VIRT,
-            key,
+            Options(
+                profile_of(gpu).name,
+                platform_of(QEMU_VIRT),
+                key,
+                crypto or libraries.source(),
+                min_security_version=min_security_version,
+                carveout_bytes=-(-carveout_bytes // CARVEOUT_STEP) * CARVEOUT_STEP or None,
+                operators=operators,
+                codecs=codecs,
+            ),
             folder,
-            libraries=crypto or libraries.source(),
-            min_security_version=min_security_version,
-            carveout_bytes=-(-carveout_bytes // CARVEOUT_STEP) * CARVEOUT_STEP or None,
-            operators=operators,
-            codecs=codecs,
         )
 
     return load(compiled_once(write))

@@ -28,6 +28,8 @@ from signing.keys import PublicKey
 from tee_replayer.crypto import Libraries
 from tee_replayer.generator.generate import generate
 from tee_replayer.generator.linux_folder import PLATFORM
+from tee_replayer.generator.options import Options
+from tee_replayer.generator.platforms import platform_of
 from tee_replayer.generator.status import Report
 from trace_format.schema import Codec
 
@@ -88,13 +90,15 @@ def build(
 
     def write(folder: Path) -> None:
         generate(
-            profile_of(gpu).name,
-            PLATFORM,
-            key,
+            Options(
+                profile_of(gpu).name,
+                platform_of(PLATFORM),
+                key,
+                crypto or libraries.source(),
+                min_security_version=min_security_version,
+                codecs=codecs,
+            ),
             folder,
-            libraries=crypto or libraries.source(),
-            min_security_version=min_security_version,
-            codecs=codecs,
         )
 
     return compiled_once(write, "all", OVERLAY, f"CROSS_COMPILE={CROSS}", *PLACE)

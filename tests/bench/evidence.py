@@ -21,6 +21,8 @@ from host_tools.runners.replay import ReplayRequest
 from host_tools.vgpu.binding import VirtualGpu
 from tee_replayer.generator.evidence import Evidence
 from tee_replayer.generator.generate import generate
+from tee_replayer.generator.options import Options
+from tee_replayer.generator.platforms import platform_of
 from tests.support import replayer_samples as s
 from tests.support.log_samples import SECRET
 
@@ -71,7 +73,7 @@ def main() -> None:
         (store / "device.secret").write_bytes(SECRET)
         for words, choice in CHOICES.items():
             out = store / words.replace(", ", "-")
-            generate("v3d42", "qemu-virt", s.KEY, out, libraries=libraries.source(), evidence=choice)
+            generate(Options("v3d42", platform_of("qemu-virt"), s.KEY, libraries.source(), evidence=choice), out)
             firmware.compile_firmware(out)
             sizes = firmware.sizes(out)
             kept = store if choice.log else None

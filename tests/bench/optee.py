@@ -16,6 +16,8 @@ from signing.keys import Algorithm, generate
 from signing.sign import FileSigner, sign_trace
 from tee_replayer.generator.boards import OPTEE
 from tee_replayer.generator.generate import generate as generate_sources
+from tee_replayer.generator.options import Options
+from tee_replayer.generator.platforms import platform_of
 from trace_format.trace import Trace
 
 SEED = 5
@@ -37,7 +39,8 @@ def measure() -> dict[str, int]:
     with tempfile.TemporaryDirectory() as name:
         for title, (gpu, shared) in BUILDS.items():
             folder = generate_sources(
-                gpu, OPTEE, signer.public, Path(name) / "pta", share_gpu=shared, libraries=libraries.source()
+                Options(gpu, platform_of(OPTEE), signer.public, libraries.source(), share_gpu=shared),
+                Path(name) / "pta",
             )
             figures[f"pseudo-TA for {title}, bytes"] = added_bytes(folder)
     data = RAW.read_bytes()

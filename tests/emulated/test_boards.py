@@ -26,8 +26,9 @@ from host_tools.vgpu.binding import VirtualGpu
 from signing.keys import Algorithm, generate
 from signing.sign import FileSigner, sign_trace
 from tee_replayer.generator import boards
-from tee_replayer.generator.generate import GenerateError
 from tee_replayer.generator.generate import generate as generate_sources
+from tee_replayer.generator.options import GenerateError, Options
+from tee_replayer.generator.platforms import platform_of
 from tee_replayer.generator.status import Report, value_of
 from tests.support import replayer_samples as s
 from tests.support.firmware_samples import compiled, small_mali, values
@@ -339,7 +340,7 @@ def test_a_board_like_another(tmp_path: Path) -> None:
 
 def test_a_board_has_its_own_gpu(tmp_path: Path, rpi4: Path, mali: bytes) -> None:
     with pytest.raises(GenerateError, match="the GPU of rpi4 is v3d42, not mali_g71"):
-        generate_sources("mali_g71", "rpi4", s.KEY, tmp_path / "out", libraries=libraries.source())
+        generate_sources(Options("mali_g71", platform_of("rpi4"), s.KEY, libraries.source()), tmp_path / "out")
     with pytest.raises(RunnerError, match="a Raspberry Pi 4, which has a v3d42-pi4, no mali_g71"):
         runners.run("unicorn", ReplayRequest(mali, s.KEY, firmware=rpi4, gpu="mali_g71"))
     assert runners.run("unicorn", ReplayRequest(mali, s.KEY, firmware=rpi4)).report.name == "TARGET"

@@ -21,7 +21,9 @@ from signing.attestation import Expected, check_attestation, read_attestation, t
 from signing.log_checks import Fault, check_log
 from signing.replay_log import ENTRY_BYTES, Entry, head_hash, read_log, read_tail
 from tee_replayer.generator.evidence import Evidence
-from tee_replayer.generator.generate import GenerateError, generate
+from tee_replayer.generator.generate import generate
+from tee_replayer.generator.options import GenerateError, Options
+from tee_replayer.generator.platforms import platform_of
 from tests.support import replayer_samples as s
 from tests.support.firmware_samples import compiled
 from tests.support.log_samples import KEYS, SECRET
@@ -252,5 +254,7 @@ def test_who_does_not_want_it_pays_nothing(folder: Path, tmp_path: Path) -> None
 def test_a_board_without_a_place_for_a_secret(tmp_path: Path) -> None:
     for gpu, platform in (("v3d42", "rpi4"), ("mali_g71", "hikey960")):
         with pytest.raises(GenerateError, match=r"expected gr_board_secret"):
-            generate(gpu, platform, s.KEY, tmp_path / "out", libraries=libraries.source(), evidence=ALL)
+            generate(
+                Options(gpu, platform_of(platform), s.KEY, libraries.source(), evidence=ALL), tmp_path / "out"
+            )
     assert not (tmp_path / "out").exists()

@@ -24,7 +24,9 @@ from host_tools.runners.needs import secure_bytes
 from host_tools.runners.replay import ReplayRequest, RunnerError
 from tee_replayer.generator import boards
 from tee_replayer.generator.board_checks import BoardError
-from tee_replayer.generator.generate import GenerateError, generate
+from tee_replayer.generator.generate import generate
+from tee_replayer.generator.options import GenerateError, Options
+from tee_replayer.generator.platforms import platform_of
 from tee_replayer.generator.translation import cached_bytes
 from tests.support import replayer_samples as s
 from tests.support.firmware_samples import compiled
@@ -168,9 +170,9 @@ def test_without_what_the_board_has(rpi4: Path, tmp_path: Path) -> None:
 
 def test_where_it_is_no_choice(tmp_path: Path) -> None:
     with pytest.raises(BoardError, match=r"optee\.toml: mmu: OP-TEE has tables of its own"):
-        generate("v3d42", "optee", s.KEY, tmp_path / "out", libraries=libraries.source(), mmu=True)
+        generate(Options("v3d42", platform_of("optee"), s.KEY, libraries.source(), mmu=True), tmp_path / "out")
     with pytest.raises(GenerateError, match="platform linux: Linux has the MMU"):
-        generate("v3d42", "linux", s.KEY, tmp_path / "out", libraries=libraries.source(), mmu=True)
+        generate(Options("v3d42", platform_of("linux"), s.KEY, libraries.source(), mmu=True), tmp_path / "out")
 
 
 def test_other_numbers_need_other_tables(folder: Path, tmp_path: Path) -> None:

@@ -37,6 +37,8 @@ from signing.keys import Algorithm, generate
 from signing.sign import FileSigner, sign_trace
 from tee_replayer.generator import boards
 from tee_replayer.generator.generate import generate as generate_sources
+from tee_replayer.generator.options import Options
+from tee_replayer.generator.platforms import platform_of
 from tee_replayer.generator.status import value_of
 from tests.support import networks
 from trace_format.trace import Trace
@@ -204,7 +206,7 @@ def hand_over(
     """One boot: record ncnn on the GPU, hand that over, replay in the secure world, take it back, ncnn again."""
     folder = tmp_path_factory.mktemp("shared")
     pta = generate_sources(
-        "v3d42", "optee", signer.public, folder / "pta", share_gpu=True, libraries=libraries.source()
+        Options("v3d42", platform_of("optee"), signer.public, libraries.source(), share_gpu=True), folder / "pta"
     )
     param, weights, zeros = PARAM.read_bytes(), WEIGHTS.read_bytes(), {"data": np.zeros_like(digit)}
     warming = ncnn_job(param, bytes(len(weights)), zeros)  # that of recordings, so that its cache is there

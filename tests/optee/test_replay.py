@@ -22,6 +22,8 @@ from host_tools.runners.replay import ReplayRequest, RunnerError
 from signing.keys import Algorithm, generate
 from signing.sign import FileSigner, sign_trace
 from tee_replayer.generator.generate import generate as generate_sources
+from tee_replayer.generator.options import Options
+from tee_replayer.generator.platforms import platform_of
 from tee_replayer.generator.status import statuses, value_of
 from trace_format.trace import Trace
 
@@ -128,7 +130,8 @@ def test_a_trace_that_does_not_fit_the_staging_area(
 ) -> None:
     """A carve-out of 2 MiB leaves 512 KiB."""
     small = generate_sources(
-        "v3d42", "optee", signer.public, tmp_path / "small", carveout_bytes=2 << 20, libraries=libraries.source()
+        Options("v3d42", platform_of("optee"), signer.public, libraries.source(), carveout_bytes=2 << 20),
+        tmp_path / "small",
     )
     larger = network.with_(notes={"filler": np.random.default_rng(1).bytes(600 * KIB).hex()})
     with pytest.raises(RunnerError, match="do not fit the pseudo-TA's staging area"):
@@ -138,5 +141,7 @@ def test_a_trace_that_does_not_fit_the_staging_area(
 @pytest.mark.parametrize("gpu", ["v3d42", "mali_g71"])
 def test_size(gpu: str, pta: Path, signer: FileSigner, tmp_path: Path) -> None:
     """What the pseudo-TA adds to OP-TEE's core; `pta` is requested so that without OP-TEE the test is skipped."""
-    folder = generate_sources(gpu, "optee", signer.public, tmp_path / "pta", libraries=libraries.source())
+    folder = generate_sources(
+        Options(gpu, platform_of("optee"), signer.public, libraries.source()), tmp_path / "pta"
+    )
     assert added_bytes(folder) <= 18 * KIB

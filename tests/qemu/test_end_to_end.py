@@ -27,6 +27,8 @@ from host_tools.runners.replay import ReplayRequest
 from signing.keys import Algorithm, generate, private_pem
 from signing.sign import FileSigner, sign_trace
 from tee_replayer.generator.generate import generate as generate_sources
+from tee_replayer.generator.options import Options
+from tee_replayer.generator.platforms import platform_of
 from tests.support.signing_samples import ES256
 from trace_format.actions import Op
 from trace_format.trace import Trace
@@ -48,7 +50,7 @@ def signed(signer: FileSigner) -> bytes:
 @pytest.fixture(scope="module")
 def folder(signer: FileSigner, tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("firmware") / "out"
-    generate_sources("v3d42", "qemu-virt", signer.public, out, libraries=libraries.source())
+    generate_sources(Options("v3d42", platform_of("qemu-virt"), signer.public, libraries.source()), out)
     firmware.compile_firmware(out)
     return out
 

@@ -23,6 +23,7 @@ SEAMS = {
     "host_tools/runners/replay.html": ("ReplayRequest", "ReplayResult", "Runner"),
     "host_tools/passes/pipeline.html": ("build", "Step"),
     "tee_replayer/generator/generate.html": ("generate",),
+    "tee_replayer/generator/options.html": ("Options", "Platform"),
 }
 
 
