@@ -24,6 +24,7 @@ from host_tools.runners.replay import ReplayRequest, ReplayResult
 from host_tools.support.messages import escape_unprintable
 from host_tools.support.programs import Ended, ended_by_signals
 from host_tools.support.progress import phase
+from signing.delivery import Delivery
 from signing.keys import PublicKey
 from tee_replayer.generator.generate import generate
 from tee_replayer.generator.options import Options
@@ -72,7 +73,7 @@ def classify(
     results = []
     for number, pixels in enumerate(pictures, start=1):
         with phase(f"booting the secure world, digit {number}"):
-            result = run("qemu", ReplayRequest(signed, key, {slot: pixels}, firmware=firmware))
+            result = run("qemu", ReplayRequest(Delivery(signed), key, {slot: pixels}, firmware=firmware))
         if not result.ok:
             console.print(f"refused: {result.error}")
             return []

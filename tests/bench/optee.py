@@ -12,6 +12,7 @@ from host_tools.passes.pipeline import build
 from host_tools.runners import libraries, run
 from host_tools.runners.optee.size import added_bytes
 from host_tools.runners.replay import ReplayRequest
+from signing.delivery import Delivery
 from signing.keys import Algorithm, generate
 from signing.sign import FileSigner, sign_trace
 from tee_replayer.generator.boards import OPTEE
@@ -47,7 +48,7 @@ def measure() -> dict[str, int]:
     trace = build(Trace.parse(data), source=data)
     signed, inputs = sign_trace(trace.build(), signer), random_inputs(trace, SEED)
     for title, runner in (("OP-TEE", "optee"), ("bare metal", "qemu")):
-        result = run(runner, ReplayRequest(signed, signer.public, inputs))
+        result = run(runner, ReplayRequest(Delivery(signed), signer.public, inputs))
         assert result.instructions, result.error
         figures[f"lenet in {title}: verify, CPU instructions"] = result.instructions.verify
         figures[f"lenet in {title}: load"] = result.instructions.load

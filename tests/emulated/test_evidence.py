@@ -18,6 +18,7 @@ from host_tools.runners import firmware, libraries
 from host_tools.runners.replay import Evidence as Said
 from host_tools.runners.replay import ReplayRequest, ReplayResult
 from signing.attestation import Expected, check_attestation, read_attestation, tensor_hashes
+from signing.delivery import Delivery
 from signing.log_checks import Fault, check_log
 from signing.replay_log import ENTRY_BYTES, Entry, head_hash, read_log, read_tail
 from tee_replayer.generator.evidence import Evidence
@@ -67,7 +68,9 @@ def run(folder: Path, store: Path) -> Run:
     """One boot of the device."""
 
     def boot(data: bytes | None = None, **options: object) -> ReplayResult:
-        request = ReplayRequest(signed(SAMPLE) if data is None else data, s.KEY, {"in": INPUT}, firmware=folder)
+        request = ReplayRequest(
+            Delivery(signed(SAMPLE) if data is None else data), s.KEY, {"in": INPUT}, firmware=folder
+        )
         return runners.run("unicorn", dataclasses.replace(request, **{"store": store, **options}))  # type: ignore[arg-type]
 
     return boot
@@ -226,7 +229,7 @@ def test_without_a_place_for_the_log_nothing_is_replayed(run: Run, store: Path, 
     assert run().report.name == "LOG"
     (store / "device.secret").write_bytes(SECRET[:-1])
     assert run().report.name == "LOG"
-    request = ReplayRequest(signed(SAMPLE), s.KEY, firmware=folder)
+    request = ReplayRequest(Delivery(signed(SAMPLE)), s.KEY, firmware=folder)
     assert runners.run("unicorn", request).report.name == "LOG"
 
 

@@ -16,8 +16,8 @@ from click.testing import CliRunner
 from host_tools.cli import main
 from host_tools.runners import firmware, libraries, mailbox, unicorn
 from host_tools.runners.buffers import bind
-from host_tools.runners.needs import open_trace
 from host_tools.vgpu.binding import VirtualGpu
+from signing.delivery import Delivery
 from tee_replayer.generator import boards
 from tee_replayer.generator.generate import generate
 from tee_replayer.generator.options import Options
@@ -60,7 +60,7 @@ def clock_of_a_replay(folder: Path) -> list[tuple[int, int]]:
     """Replay on Unicorn with the template's memory map; what is written to its clock, which no runner knows."""
     fw = firmware.load(folder)
     data = signed(trace())
-    sample = open_trace(data)
+    sample = Delivery(data).trace
     assert sample
     buffers = bind(sample, values(sample, 1))
     dram = np.frombuffer(mmap.mmap(-1, 1 << 20), np.uint8)

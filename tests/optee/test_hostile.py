@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 
 from host_tools.runners import libraries, secure_machine
-from host_tools.runners.needs import open_trace
 from host_tools.runners.optee import bare_metal as optee
 from host_tools.runners.optee import images
 from host_tools.runners.optee.normal_world import staged_bytes, tee_result
+from signing.delivery import Delivery
 from tee_replayer.generator.generate import generate as generate_sources
 from tee_replayer.generator.options import Options
 from tee_replayer.generator.platforms import platform_of
@@ -90,8 +90,7 @@ def judged(image: images.Image, rows: Sequence[Hostile], run: bool) -> tuple[lis
 
 def staged(row: Hostile) -> int:
     """Bytes that the pseudo-TA must keep for a row."""
-    signed = row.make()
-    return staged_bytes(open_trace(signed), signed)
+    return staged_bytes(Delivery(row.make()))
 
 
 def report_at(verdicts: bytes, index: int) -> Report:
