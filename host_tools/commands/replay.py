@@ -11,11 +11,11 @@ from typing import Any
 import click
 
 from host_tools.audit.verdicts import rules_of_report
-from host_tools.commands.evidence import Nonce
 from host_tools.commands.framework import FILE, GramophoneCommand, Outcome, UsageError, warn
 from host_tools.commands.generate import AWS_LC, BEARSSL, KEY, MIN_VERSION, device_key
 from host_tools.commands.outputs import Expected, Shown, compare, read_expected, read_labels, show
 from host_tools.commands.streams import read
+from host_tools.commands.verify_report import Nonce
 from host_tools.record.differences import TOLERANCE
 from host_tools.runners import LINUX, NORMAL_WORLDS, OPTEE, WITHOUT_OPTEE, run, runner_of
 from host_tools.runners.needs import what_helps

@@ -29,3 +29,15 @@ def parse_trace(data: bytes, file: str) -> tuple[Trace, dict[str, str]]:
     with layout.naming(file):
         envelope = delivery.signed.envelope
         return delivery.parse(), {"algorithm": envelope.algorithm.title, "key_id": envelope.kid.hex()}
+
+
+def trace_bytes(path: Path) -> bytes:
+    """The bytes of the trace in a file, signed or not: without an envelope; TraceError as `read_trace`."""
+    data = read(path)
+    if not data.startswith(SIGNED_MAGIC):
+        Trace.parse(data, str(path))
+        return data
+    delivery = Delivery(data)
+    with layout.naming(str(path)):
+        delivery.parse()
+        return bytes(delivery.signed.trace)

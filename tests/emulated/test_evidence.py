@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from host_tools import runners
-from host_tools.commands.evidence import measured
+from host_tools.commands.verify_report import measured
 from host_tools.runners import firmware, libraries
 from host_tools.runners.replay import Evidence as Said
 from host_tools.runners.replay import ReplayRequest, ReplayResult
