@@ -160,8 +160,9 @@ def build_command(
         names = " ".join(f"--operator {OPERATORS[operator].name}" for operator in operators)
         rows.append(f"a device computes on its CPU, too: 'gramophone generate {names}'")
     head = layout.with_zeros(bytes(pieces[0]))
-    codecs = [codec.name.lower() for codec in layout.linked_codecs(head)]
-    manifest = layout.disassemble(head)[1].one(SectionType.MANIFEST)
+    sections = layout.disassemble(head)[1]
+    codecs = [codec.name.lower() for codec in sections.linked_codecs]
+    manifest = sections.one(SectionType.MANIFEST)
     trace_id = unpack("manifest", bytes(manifest.stored), manifest.offset)["trace_id"]
     if codecs:
         names = " ".join(f"--codec {codec}" for codec in codecs)
