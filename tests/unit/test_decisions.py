@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""The index of decisions (docs/adr/README.md) says of each number what the decision itself says: title and status."""
+"""The index of decisions (docs/adr/README.md) says of each what the decision itself says: title and status."""
 
 from __future__ import annotations
 

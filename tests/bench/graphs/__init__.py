@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from host_tools.demo.models import MODELS
+from docs.examples.models import MODELS
 from tests.bench.graphs import detectors, mobile, plain, residual, transformer
 from tests.bench.graphs.writer import Graph
 from tests.support.int8 import quantised
