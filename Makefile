@@ -156,8 +156,9 @@ size-diff: setup ## code, data and stack of the firmware by function, against th
 
 ##@ Make again what is in the tree
 
-generated: setup ## descriptions of the format, from the schema
+generated: setup ## descriptions of the format, from the schema; the picture of the floors
 	$(BIN)/python -m trace_format.emit
+	$(BIN)/python -m tests.support.floors
 
 record-demo: setup record-root ## record the demo network and compare with the committed recording
 	$(BIN)/python -m host_tools.demo.record
