@@ -13,7 +13,7 @@ from host_tools.runners import libraries
 from host_tools.runners.replay import ReplayRequest
 from tee_replayer.generator.generate import generate as generate_sources
 from tests.support import replayer_samples as s
-from tests.support.described_networks import check_digits, check_held_out
+from tests.support.described_networks import HELD_OUT, check_digits, check_held_out
 from tests.support.firmware_samples import small_mali, values
 from tests.support.sampling import SomeOf
 from tests.support.signing_samples import ES256
@@ -52,4 +52,4 @@ def test_it_classifies_as_numpy_does(
     """GPUReplay's recording mnist with trained weights: what Arm's shaders compute, from the secure world."""
     folder = generate_sources("mali_g71", "optee", ES256.public, tmp_path / "pta", libraries=libraries.source())
     check_digits(recordings, mnist_weights, "optee", ES256, firmware=folder)
-    check_held_out(recordings, mnist_weights, "optee", ES256, some_of(range(1000), 4), firmware=folder)
+    check_held_out(recordings, mnist_weights, "optee", ES256, some_of(range(HELD_OUT), 4), firmware=folder)

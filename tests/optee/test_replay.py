@@ -26,6 +26,7 @@ from tee_replayer.generator.status import statuses, value_of
 from trace_format.trace import Trace
 
 KIB = 1024
+MAX_ADDED_BYTES = 18 * KIB  # to OP-TEE's core
 TRACE_START = 128  # of a signed trace: the head, which is what the signature covers
 
 
@@ -139,4 +140,4 @@ def test_a_trace_that_does_not_fit_the_staging_area(
 def test_size(gpu: str, pta: Path, signer: FileSigner, tmp_path: Path) -> None:
     """What the pseudo-TA adds to OP-TEE's core; `pta` is requested so that without OP-TEE the test is skipped."""
     folder = generate_sources(gpu, "optee", signer.public, tmp_path / "pta", libraries=libraries.source())
-    assert added_bytes(folder) <= 18 * KIB
+    assert added_bytes(folder) <= MAX_ADDED_BYTES

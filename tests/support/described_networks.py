@@ -25,6 +25,7 @@ from signing.sign import FileSigner, sign_trace
 from trace_format.trace import Trace
 
 TOLERANCE = 1e-5  # of a probability; single precision
+HELD_OUT = 1000  # digits that nothing was trained with
 
 
 def weighted(folder: Path, weights: bytes) -> Trace:

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """The fenced blocks of the documents: which are run, and why others are not.
 
-A block ```console is a session: commands after "$ ", and what they print. It is run (`tests/qemu/test_tutorial.py`),
-or the line above it is a comment, <!-- not run: WHY -->. Blocks ```sh are commands alone and not run; the line above
-the first one of a page, or above each, says <!-- sh, not run: WHY -->. Of all that are not run,
-`tests/unit/test_docs_index.py` checks that there are such commands and options.
+A block ```console is a session: commands after "$ ", and what they print. `tests/qemu/test_tutorial.py` runs it,
+or the line above it is a comment, <!-- not run: WHY -->. Blocks ```sh are commands alone and not run; above the
+first one of a page, or above each, stands <!-- sh, not run: WHY -->. That there are such commands and options is
+checked of all, by `tests/unit/test_docs_index.py`.
 """
 
 from __future__ import annotations
