@@ -88,7 +88,7 @@ demo: setup ## sign the committed recording, boot the secure world, classify dig
 
 RECORDINGS ?= $(or $(GRAMOPHONE_RECORDINGS),../shared/recordings)
 demo-mali: setup ## the same with GPUReplay's recording of a Mali, and trained weights: README (RECORDINGS=FOLDER)
-	@$(BIN)/python -m host_tools.demo.mali $(RECORDINGS)/gpureplay $(ARGS)
+	@$(BIN)/python -m docs.examples.mali $(RECORDINGS)/gpureplay $(ARGS)
 
 optee: setup ## build TF-A and OP-TEE with the replayer as a pseudo-TA, boot them in QEMU, replay
 	$(call need,$(OPTEE_NEEDS))
@@ -156,14 +156,15 @@ size-diff: setup ## code, data and stack of the firmware by function, against th
 
 ##@ Make again what is in the tree
 
-generated: setup ## descriptions of the format, from the schema
+generated: setup ## descriptions of the format, from the schema; the picture of the floors
 	$(BIN)/python -m trace_format.emit
+	$(BIN)/python -m tests.support.floors
 
 record-demo: setup record-root ## record the demo network and compare with the committed recording
 	$(BIN)/python -m host_tools.demo.record
 
 demo-train: setup ## train the demo network
-	$(BIN)/python -m host_tools.demo.train
+	$(BIN)/python -m docs.examples.train
 
 .PHONY: constraints
 NEWEST_PYTHON := 3.13

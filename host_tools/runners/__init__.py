@@ -1,5 +1,12 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Runners: what a replay can run on. `run` is the one way in; `host_tools.runners.replay` is the interface."""
+"""Runners: what a replay can run on, one file each. `run` is the one way in; `host_tools.runners.replay` is the
+interface.
+
+Not in here: the command `gramophone replay` (`commands/replay.py`), and generating the firmware that most of them
+run (`tee_replayer/generator`).
+
+Read first: replay.py
+"""
 
 from __future__ import annotations
 

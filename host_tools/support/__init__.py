@@ -1,0 +1,7 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""What any room may use and that knows nothing of GPUs: files, caches, programs, messages, tensors, the version.
+
+Not in here: anything about traces.
+
+Read first: files.py
+"""

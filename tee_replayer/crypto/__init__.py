@@ -1,5 +1,11 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""The crypto libraries that replayers link: which files of BearSSL and of AWS-LC are needed for what."""
+"""The crypto libraries that replayers link: which files of BearSSL and of AWS-LC are needed for what, and the
+seams between them and the core's crypto.h, in C.
+
+Not in here: the libraries' sources, which are fetched, and the host's cryptography (`signing`).
+
+Read first: s2n_p256.c
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """What the operators are made of: C that computes with numbers, beside the core, which does not.
 
-Firmware is compiled without floating point but for these files, so they are one of their own (`source`).
+Not in here: the table of what each operator takes (`trace_format/operators.py`). Firmware is compiled without
+floating point but for these files, so they are one of their own (`source`).
+
+Read first: numbers.h
 """
 
 from __future__ import annotations

@@ -15,9 +15,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from docs.examples import models
 from host_tools import runners
 from host_tools.accesses.observe import random_inputs
-from host_tools.demo import RAW, models
+from host_tools.demo import RAW
 from host_tools.model.interpreter import interpreter
 from host_tools.passes.listing import PASSES
 from host_tools.passes.pipeline import KEEP_INPUTS, build

@@ -28,6 +28,7 @@ from signing.keys import Algorithm, generate
 from signing.sign import FileSigner
 from tee_replayer.generator.evidence import Evidence
 from tests.support import replayer_samples as s
+from tests.support.figures import documented, is_near
 from tests.support.firmware_samples import GCC, compiled, values
 from tests.support.image_samples import Packed
 from tests.support.planted import DEFECTS, Defect, plant
@@ -229,3 +230,9 @@ def test_the_stack_of_a_run_is_within_the_bound(good: Path) -> None:
     bound = analysis.worst[image.entries[0]].bytes
     print(f"{used} bytes of stack used, at most {bound} by the code")
     assert bound // 2 < used <= bound
+    for page, pattern in (
+        ("docs/EVIDENCE.md", r"([\d,]+) bytes of stack at most, by the code"),
+        ("docs/AUDIT-FIRMWARE.md", r"stack at most ([\d,]+) bytes from _start"),
+        ("docs/AUDIT-FIRMWARE.md", r"One used all of the ([\d,]+) bytes"),
+    ):
+        assert is_near(documented(page, pattern), bound), page

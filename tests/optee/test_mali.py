@@ -16,7 +16,7 @@ from tee_replayer.generator.generate import generate as generate_sources
 from tee_replayer.generator.options import Options
 from tee_replayer.generator.platforms import platform_of
 from tests.support import replayer_samples as s
-from tests.support.described_networks import check_digits, check_held_out
+from tests.support.described_networks import HELD_OUT, check_digits, check_held_out
 from tests.support.firmware_samples import small_mali, values
 from tests.support.sampling import SomeOf
 from tests.support.signing_samples import ES256
@@ -58,4 +58,4 @@ def test_it_classifies_as_numpy_does(
         Options("mali_g71", platform_of("optee"), ES256.public, libraries.source()), tmp_path / "pta"
     )
     check_digits(recordings, mnist_weights, "optee", ES256, firmware=folder)
-    check_held_out(recordings, mnist_weights, "optee", ES256, some_of(range(1000), 4), firmware=folder)
+    check_held_out(recordings, mnist_weights, "optee", ES256, some_of(range(HELD_OUT), 4), firmware=folder)

@@ -16,6 +16,7 @@ from tests.support.signing_samples import ES256
 from trace_format.trace import Trace
 
 PICTURE = 12
+NEAR = 1e-5
 
 
 def test_boxes_come_out_of_the_secure_world() -> None:
@@ -28,7 +29,7 @@ def test_boxes_come_out_of_the_secure_world() -> None:
     assert result.ok, result.error
     expected = detector.found_by_ncnn(PICTURE)
     assert len(expected) > 1
-    np.testing.assert_allclose(boxes_found(trace, result.outputs)["boxes"], expected, rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(boxes_found(trace, result.outputs)["boxes"], expected, rtol=NEAR, atol=NEAR)
     assert not result.outputs["boxes"][len(expected) :].any()
 
 

@@ -21,6 +21,7 @@ from host_tools.support.gpu_folders import DEFAULT_GPU
 from host_tools.text.annotate import started_jobs
 from host_tools.text.places import Places
 from host_tools.vgpu.build import qemu_plugin
+from tests.support.figures import documented, is_near
 from tests.support.qpu_mesa import as_mesa
 from trace_format.trace import Trace
 
@@ -76,4 +77,8 @@ def test_every_shader_is_what_mesa_prints(gpu: str, root: RecordRoot, tmp_path: 
     result = boot(job, root, qemu_plugin(), {"capture": str(capture)})
     programs = printed_programs(result.output)
     check_programs(gpu, programs)
+    if gpu == DEFAULT_GPU:
+        instructions = sum(map(len, programs))
+        assert is_near(documented("docs/EVIDENCE.md", r"([\d,]+) instructions in the \d+ shaders"), instructions)
+        assert is_near(documented("docs/EVIDENCE.md", r"instructions in the (\d+) shaders"), len(programs))
     check_jobs(convert(capture, ram_end=RAM_END, meta={"name": "lenet"}, notes={}), programs)

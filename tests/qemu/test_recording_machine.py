@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from host_tools.demo.models import NcnnWriter
+from docs.examples.models import NcnnWriter
 from host_tools.machine import boot as machine
 from host_tools.machine import saved_state
 from host_tools.machine.boot import GuestJob, boot

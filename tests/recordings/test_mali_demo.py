@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from host_tools.demo import mali
+from docs.examples import mali
 from host_tools.vgpu.build import QEMU
 from tests.support.bare_metal import COMPILER, require
 

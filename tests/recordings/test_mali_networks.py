@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from docs.examples.reference import forward
 from host_tools.demo.digits import load as load_digits
-from host_tools.demo.reference import forward
 from host_tools.model.interpreter import Interpreter, interpreter
 from host_tools.passes.listing import PASSES
 from host_tools.passes.parameters import bind

@@ -25,7 +25,7 @@ from signing.keys import private_pem
 from signing.sign import sign_trace
 from signing.verify import verify_trace
 from tests.support.bare_metal import COMPILER, require
-from tests.support.described_networks import check_digits, check_held_out
+from tests.support.described_networks import HELD_OUT, check_digits, check_held_out
 from tests.support.sampling import SomeOf
 from tests.support.signing_samples import ES256
 from trace_format.schema import SlotKind
@@ -94,7 +94,7 @@ def test_every_runner_classifies_as_numpy_does(recordings: Path, mnist_weights: 
 @pytest.mark.parametrize("runner", WITHOUT_OPTEE)
 def test_held_out_digits(recordings: Path, mnist_weights: bytes, runner: str, some_of: SomeOf) -> None:
     needs(runner)
-    check_held_out(recordings, mnist_weights, runner, SIGNER, some_of(range(1000), 4))
+    check_held_out(recordings, mnist_weights, runner, SIGNER, some_of(range(HELD_OUT), 4))
 
 
 @pytest.mark.parametrize("name", JOBS)

@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from docs.examples import mnist
+from docs.examples.reference import forward
 from host_tools import runners
-from host_tools.demo import mnist
 from host_tools.demo.digits import Digits, DigitsError
 from host_tools.demo.digits import load as load_digits
-from host_tools.demo.reference import forward
 from host_tools.passes.pipeline import build
 from host_tools.record.importers.gpureplay_trace import import_gpureplay
 from host_tools.record.importers.networks import file
@@ -26,6 +26,7 @@ from signing.sign import FileSigner, sign_trace
 from trace_format.trace import Trace
 
 TOLERANCE = 1e-5  # of a probability; single precision
+HELD_OUT = 1000  # digits that nothing was trained with
 
 
 def weighted(folder: Path, weights: bytes) -> Trace:

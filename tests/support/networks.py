@@ -11,7 +11,8 @@ from pathlib import Path
 
 import numpy as np
 
-from host_tools.demo import PARAM, RAW, WEIGHTS, models
+from docs.examples import models
+from host_tools.demo import PARAM, RAW, WEIGHTS
 from host_tools.passes.pipeline import build
 from host_tools.record.ncnn.network import record_network
 from host_tools.support.cache import locked

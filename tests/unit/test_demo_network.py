@@ -13,7 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from host_tools.demo import digits, lenet, mnist, ncnn_model, train
+from docs.examples import export, lenet, mnist, train
+from host_tools.demo import digits, ncnn_model
 
 FOLDER = digits.COMMITTED.parent
 PARAM, BIN = FOLDER / "lenet.param", FOLDER / "lenet.bin"
@@ -81,8 +82,8 @@ def test_model_is_small_and_its_wiring_closed(committed: lenet.Parameters) -> No
 
 
 def test_export_gives_the_committed_files(committed: lenet.Parameters) -> None:
-    assert PARAM.read_text() == ncnn_model.PARAM
-    assert ncnn_model.weights(committed) == BIN.read_bytes()
+    assert PARAM.read_text() == export.PARAM
+    assert export.weights(committed) == BIN.read_bytes()
 
 
 def test_readme_names_the_hashes_of_the_committed_files() -> None:

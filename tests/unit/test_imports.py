@@ -1,39 +1,17 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""The import rules of docs/DESIGN.md: the top-level folders, and the floors of `host_tools`."""
+"""The import rules of `tests/support/floors.py`: the top-level folders, and the floors of `host_tools`."""
 
 from __future__ import annotations
 
 import ast
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
+from tests.support.floors import FLOORS, FOLDERS, PICTURE, WORDS, svg
+
 CHECKOUT = Path(__file__).resolve().parents[2]
-FOLDERS = {
-    "trace_format": set(),
-    "signing": {"trace_format"},
-    "tee_replayer": {"trace_format", "signing"},
-    "baremetal": set(),
-    "host_tools": {"trace_format", "signing", "tee_replayer", "baremetal"},
-}
-# Rooms of host_tools from the top down; a room imports only from floors below its own. Rooms of one floor do not
-# know each other.
-FLOORS = (
-    ("cli",),
-    ("commands",),
-    ("demo", "flash", "device", "audit_firmware", "sbom", "text"),
-    ("audit",),
-    ("runners",),
-    ("record",),
-    ("gpus",),
-    ("passes",),
-    ("accesses",),
-    ("model",),
-    ("families",),
-    ("machine",),
-    ("vgpu",),
-    ("support",),
-)
 
 
 def imported(source: str) -> set[str]:
@@ -58,7 +36,7 @@ def rooms_of(names: set[str]) -> set[str]:
     return {name.split(".")[1] for name in names if name.startswith("host_tools.")}
 
 
-def misplaced(files: dict[str, str], floors: tuple[tuple[str, ...], ...]) -> list[str]:
+def misplaced(files: dict[str, str], floors: Sequence[Sequence[str]]) -> list[str]:
     """Imports of modules (room/file -> source) that do not go down."""
     floor = {room: level for level, rooms in enumerate(floors) for room in rooms}
     return [
@@ -104,6 +82,15 @@ def test_an_import_that_goes_up_or_sideways_is_found() -> None:
         "low/b.py": "from host_tools.low import a\n",
     }
     assert misplaced(files, floors) == ["left/a.py imports from right", "low/a.py imports from top"]
+
+
+def test_the_picture_shows_the_list() -> None:
+    drawn = PICTURE.read_text(encoding="utf-8")
+    assert drawn == svg(), "run: make generated"
+    names = {room for rooms in FLOORS for room in rooms} | FOLDERS["host_tools"]
+    assert names == WORDS.keys()
+    for name in names:
+        assert f">{name}</text>" in drawn
 
 
 def test_imports_are_found() -> None:

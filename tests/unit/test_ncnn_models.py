@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from host_tools.demo.models import MODELS, mobilenet_v1, squeezenet_v1_1
+from docs.examples.models import MODELS, mobilenet_v1, squeezenet_v1_1
 from host_tools.machine.errors import RecordError
 from host_tools.record.ncnn import cpu as ncnn_cpu
 

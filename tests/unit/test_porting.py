@@ -16,9 +16,10 @@ import pytest
 from host_tools.passes.listing import PASSES
 from tee_replayer.generator import boards
 from tests.support import crypto_trees, porting
+from tests.support.floors import FLOORS
 from tests.support.porting import CHECKOUT, TREE, Recipe, documented
 from tests.support.replayer_samples import KEY
-from tests.unit.test_imports import FLOORS, misplaced
+from tests.unit.test_imports import misplaced
 
 CROSS = "aarch64-linux-gnu-"
 LIMITS = {"A GPU": 9, "A board": 5, "A pass": 3, "An opcode": 4}

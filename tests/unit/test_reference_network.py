@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from host_tools.demo.reference import forward
+from docs.examples.reference import forward
 from host_tools.record.importers.networks import file
 
 Numbers = NDArray[Any]

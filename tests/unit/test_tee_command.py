@@ -15,6 +15,7 @@ from host_tools.device import cli, declarations, library
 from host_tools.runners.optee import bundle
 from host_tools.support.version import VERSION
 from tests.support import installed
+from tests.support.figures import documented, is_near
 
 
 def test_the_binding_is_that_of_the_headers() -> None:
@@ -38,6 +39,7 @@ def test_the_bundle_runs_by_itself(tmp_path: Path) -> None:
     program = tmp_path / "gramophone-tee"
     program.write_bytes(bundle.bundle())
     assert bundle.bundle() == program.read_bytes()
+    assert is_near(1000 * documented("docs/DESIGN.md", r"one file of (\d+) KB for devices"), len(bundle.bundle()))
     # -S: no site-packages, in which this project is installed
     command = [sys.executable, "-S", str(program), "info", "--library", "none.so", "--json"]
     done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)

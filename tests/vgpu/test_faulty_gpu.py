@@ -23,11 +23,14 @@ from tee_replayer.generator import hostlib
 from tee_replayer.generator.status import ReplayError, Report
 from tests.support import replayer_samples as s
 from tests.support.faulty_gpu import FOREVER, Fault, FaultyGpu, Kind
+from tests.support.figures import documented
 from tests.support.sampling import SomeOf
 from trace_format.actions import Op
 from trace_format.trace import Trace
 
 MEMORY_BYTES = 1 << 20
+SAMPLE = 60  # of each kind of fault
+FLIPS = 2000  # of bits in working memory
 LATENCY_NS = 40_000  # forty looks at the clock
 CONTROL = s.GPU.register("hub.MMU_CTL").offset, 1 << 20  # PT_INVALID
 RESET = s.GPU.register("bridge.SW_INIT_1").offset
@@ -129,9 +132,15 @@ def judge(faults: list[Fault]) -> Counter[str]:
 @pytest.mark.parametrize("faults", [reads, interrupts, events], ids=lambda f: f.__name__)
 def test_a_gpu_that_misbehaves_once(faults: object, some_of: SomeOf) -> None:
     assert callable(faults)
-    ends = judge(list(some_of(list(faults()), 60)))
+    ends = judge(list(some_of(list(faults()), SAMPLE)))
     assert ends["right after a retry"] > 0
     print(dict(ends))
+
+
+def test_the_figures_of_the_evidence() -> None:
+    every = sum(len(list(faults())) for faults in (reads, interrupts, events))
+    assert documented("docs/EVIDENCE.md", r"([\d,]+) faults, at every access of a replay of LeNet") == every
+    assert documented("docs/EVIDENCE.md", r"at each of (\d+) accesses") == expected().gpu.accesses
 
 
 def test_memory_as_it_was_at_a_power_cut(some_of: SomeOf) -> None:
@@ -148,7 +157,7 @@ def test_bits_that_flip_in_working_memory(some_of: SomeOf) -> None:
     rng = np.random.default_rng(1)
     accesses = expected().gpu.accesses
     image, end = len(trace().image), trace().carveout_bytes
-    places = [(int(rng.integers(1, accesses + 1)), int(rng.integers(image * 8, end * 8))) for _ in range(2000)]
+    places = [(int(rng.integers(1, accesses + 1)), int(rng.integers(image * 8, end * 8))) for _ in range(FLIPS)]
     ends: Counter[str] = Counter()
     for at, bit in some_of(places, 40):
         found = run(Fault(Kind.MEMORY_FLIP, at, bit))

@@ -16,6 +16,7 @@ from tests.support import replayer_samples as s
 from tests.support.sampling import SomeOf
 from trace_format.trace import Trace
 
+REPLAYS, SAMPLE = 100_000, 400
 WARM_UP = 50
 GROWTH_KIB = 1024  # of the process; what one replay lost would be a hundred thousand times as much
 
@@ -31,7 +32,7 @@ def test_replays_do_not_wear_out(some_of: SomeOf) -> None:
         replayer.bind(0, data)
         replayer.bind(1, output)
         before = 0
-        for count, number in enumerate(some_of(range(100_000), 400)):
+        for count, number in enumerate(some_of(range(REPLAYS), SAMPLE)):
             digit = number % len(images)
             data[:] = images[digit]
             report = replayer.run()

@@ -17,7 +17,8 @@ from trace_format.actions import ACTION_DTYPE, ALL_BITS, MAP_EXECUTE, MAP_READ, 
 from trace_format.profile import Profile, Register
 from trace_format.trace import Trace
 
-gpus = pytest.mark.parametrize("gpu", [profile.load(name) for name in s.IDENT], ids=lambda gpu: gpu.name)
+GPUS = [profile.load(name) for name in s.IDENT]
+gpus = pytest.mark.parametrize("gpu", GPUS, ids=lambda gpu: gpu.name)
 
 
 def trace(gpu: Profile, *actions: Action) -> Trace:

@@ -135,9 +135,11 @@ def test_translation_is_on_before_the_first_action(device: Device) -> None:
     assert dict(device.gpu.log)["hub.MMU_CTL"] & s.MMU_ON == s.MMU_ON
 
 
+SMALL = signed(trace(*s.PROLOGUE[:1], image=bytes(16), slots=[], carveout_bytes=8 * PAGE))
+
+
 def test_every_flipped_bit_is_refused(device: Device, some_of: SomeOf) -> None:
-    small = trace(*s.PROLOGUE[:1], image=bytes(16), slots=[], carveout_bytes=8 * PAGE)
-    data = signed(small)
+    data = SMALL
     device.replayer.load(data, s.KEY)
     device.replayer.unload()
     names = {refusal(device, flipped(data, bit)).name for bit in some_of(range(len(data) * 8), 800)}

@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""The one description of every layout that two programs share: files, memory, constants in a firmware.
+"""The one description of every layout that two programs share: files, memory, constants in a firmware. Each format
+has a module here, in the words of `vocabulary.py`; the names of the trace format are given here too.
 
-Each format has a module here, in the words of `vocabulary.py`; the names of the trace format are given here too.
+Not in here: what actions mean (`trace_format/opcodes.py`), and reading and writing (`trace_format/packing.py`).
+
+Read first: vocabulary.py
 """
 
 from trace_format.schema.capture import CAPTURE, COUNTERS

@@ -1,5 +1,13 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Arm Mali with a job manager: jobs are chains of descriptors in memory, page tables are trees."""
+"""Arm Mali with a job manager: jobs are chains of descriptors in memory, page tables are trees. What only a job
+manager needs is here: job chains and what they reach, where memory is planned by it, jobs that are done once
+(preparation.py, splitting.py), descriptors, both drivers' recordings.
+
+Not in here: registers (`trace_format/gpus/mali_*.toml`) and the device's driver
+(`tee_replayer/drivers/mali_g71.c`).
+
+Read first: job_chains.py
+"""
 
 import re
 

@@ -1,5 +1,11 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Broadcom V3D: jobs are described by registers, page tables are flat."""
+"""Broadcom V3D 4.2 and 7.1: jobs are described by registers, page tables are flat. Compute jobs, lists of commands
+that copy and what takes their place, shaders' instructions as text.
+
+Not in here: registers (`trace_format/gpus/v3d*.toml`) and the device's driver (`tee_replayer/drivers/v3d42.c`).
+
+Read first: jobs.py
+"""
 
 import re
 

@@ -1,5 +1,11 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Models of what switches the GPU of a board, for the emulation of its port."""
+"""Models of what switches the GPU of a board, for the emulation of its port: they refuse other orders, wrong
+passwords and unknown registers.
+
+Not in here: the ports, which are in C (`baremetal`).
+
+Read first: block.py
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Networks of ncnn's benchmark, written anew from the papers that each module names, with random weights.
+"""Networks of ncnn's benchmark, written anew from the papers that each module names, with random weights. Those
+with int8 weights are quantised on the way, with a random picture for the ranges of activations.
 
-Those with int8 weights are quantised on the way, with a random picture for the ranges of activations.
+Not in here: recording them (`tests/bench/breadth.py`), and MobileNet and SqueezeNet (`docs/examples/models.py`).
+
+Read first: writer.py
 """
 
 from __future__ import annotations
@@ -10,7 +13,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from host_tools.demo.models import MODELS
+from docs.examples.models import MODELS
 from tests.bench.graphs import detectors, mobile, plain, residual, transformer
 from tests.bench.graphs.writer import Graph
 from tests.support.int8 import quantised

@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Sequence
 
-from host_tools.demo.models import NcnnWriter
+from docs.examples.models import NcnnWriter
 
 RECTIFIED = 2.0  # of weights before a ReLU, so that the scale stays: K. He et al., arXiv 1502.01852
 GATED = 4.0  # of those after a gate, which halves

@@ -14,7 +14,8 @@ from pathlib import Path
 import numpy as np
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-from host_tools.demo import lenet, mnist, ncnn_model
+from docs.examples import export, lenet, mnist
+from host_tools.demo import ncnn_model
 from host_tools.demo.digits import COMMITTED, Digits, DigitsError
 
 SEED = 1
@@ -76,8 +77,8 @@ def write(parameters: lenet.Parameters, test: Digits, folder: Path) -> None:
     with tempfile.TemporaryDirectory(dir=folder) as name:
         scratch = Path(name)
         param, bin_ = scratch / "lenet.param", scratch / "lenet.bin"
-        param.write_text(ncnn_model.PARAM, encoding="utf-8")
-        bin_.write_bytes(ncnn_model.weights(parameters))
+        param.write_text(export.PARAM, encoding="utf-8")
+        bin_.write_bytes(export.weights(parameters))
         test[:COMMITTED_DIGITS].save(scratch / "digits.npz")
         ours, _ = lenet.forward(parameters, test.inputs())
         theirs = ncnn_model.classify(param, bin_, test.inputs())
@@ -96,7 +97,7 @@ def write(parameters: lenet.Parameters, test: Digits, folder: Path) -> None:
 
 def main() -> int:
     """Runs the command; returns its exit status."""
-    parser = argparse.ArgumentParser(prog="python -m host_tools.demo.train", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m docs.examples.train", description=__doc__)
     parser.add_argument("--out", type=Path, default=COMMITTED.parent, help="folder to write (%(default)s)")
     folder: Path = parser.parse_args().out
     begin = time.monotonic()

@@ -11,9 +11,9 @@ from pathlib import Path
 import numpy as np
 from rich.console import Console
 
+from docs.examples.reference import forward
 from host_tools.demo.digits import Digits
 from host_tools.demo.digits import load as load_digits
-from host_tools.demo.reference import forward
 from host_tools.demo.stages import DIGITS, classify, compare, make_firmware, run_demo, say, sizes
 from host_tools.passes.pipeline import build
 from host_tools.record.importers.gpureplay_trace import import_gpureplay

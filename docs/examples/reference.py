@@ -8,7 +8,7 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from host_tools.demo.lenet import Array, convolve, relu, softmax
+from docs.examples.lenet import Array, convolve, relu, softmax
 from host_tools.record.importers.networks.file import STATISTICS, Buffer, Network
 from host_tools.record.importers.networks.layers import (
     BatchNorm,

@@ -1,0 +1,9 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Examples that no installed package needs: how the demo's network was trained, what described networks must give
+by NumPy, and networks of published shape with random weights. `make demo-train`, `make demo-mali`, tests and
+benches run them.
+
+Not in here: the demo itself, with its network and digits (`host_tools/demo`). The packages import none of these.
+
+Read first: train.py
+"""
