@@ -136,6 +136,7 @@ lint: setup-test ## ruff, mypy, clang-format, cppcheck, generated files up to da
 	$(BIN)/python -m ruff format --check .
 	$(BIN)/python -m mypy
 	$(BIN)/python -m trace_format.emit --check
+	$(BIN)/python -m host_tools.gpus.mali.emit --check
 	git ls-files '*.c' '*.h' | xargs $(BIN)/clang-format --dry-run -Werror
 	cppcheck --quiet --std=c11 --error-exitcode=1 --inline-suppr --enable=warning,performance,portability \
 	    --library=.cppcheck.cfg --suppress=missingIncludeSystem --suppress=normalCheckLevelMaxBranches $$(git ls-files '*.c')
@@ -156,8 +157,9 @@ size-diff: setup ## code, data and stack of the firmware by function, against th
 
 ##@ Make again what is in the tree
 
-generated: setup ## descriptions of the format, from the schema; the picture of the floors
+generated: setup ## descriptions of the format from the schema, of registers and descriptors from their tables; floors.svg
 	$(BIN)/python -m trace_format.emit
+	$(BIN)/python -m host_tools.gpus.mali.emit
 	$(BIN)/python -m tests.support.floors
 
 record-demo: setup record-root ## record the demo network and compare with the committed recording

@@ -51,8 +51,8 @@ class _Rights:
         for register in gpu.by_offset.values():
             index = register.index
             found.reads[index] = register.readable
-            found.writes[index] = register.replay_bits is not None and not register.driver
-            found.bits[index], found.always[index] = register.replay_bits or 0, register.replay_set
+            found.writes[index] = register.may_write
+            found.bits[index], found.always[index] = register.may_set, register.replay_set
         return found
 
 

@@ -38,7 +38,8 @@ class Register:
         bits: bits that a write may set, by the hardware.
         busy: bits that read one while the hardware is at work.
         volatile: bits whose value a replay must not compare.
-        replay_bits: bits that a trace may set; None: a trace may not write the register.
+        replay_bits: what the profile says of writes by a trace: bits that it may set; None: nothing. Others than
+            this class ask `may_write`, `may_set` and `accepts`.
         replay_set: bits that must be one in every write by a trace.
         replay_idle: a trace may write it only while no job runs and no fault is there.
         driver: only the replayer's nano driver writes it.
@@ -70,6 +71,20 @@ class Register:
     def model_bits(self) -> int:
         """Bits that may be set in a write to the virtual GPU; a busy bit may be written back as it was read."""
         return (self.bits | self.busy) & ~self.model_lacks if self.writable else 0
+
+    @property
+    def may_write(self) -> bool:
+        """Whether a trace may write it."""
+        return self.replay_bits is not None and not self.driver and not self.hidden
+
+    @property
+    def may_set(self) -> int:
+        """Bits that a trace may set; 0 where it may not write."""
+        return (self.replay_bits or 0) if self.may_write else 0
+
+    def accepts(self, value: int, mask: int = ALL_BITS) -> bool:
+        """Whether a trace may write these bits of a value."""
+        return self.may_write and not value & mask & ~self.may_set and not ~value & mask & self.replay_set
 
     @property
     def index(self) -> int:

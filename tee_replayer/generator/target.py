@@ -50,9 +50,8 @@ def rows(profile: Profile) -> list[tuple[int, int, int, Limits, str]]:
         register = profile.by_offset[offset]
         if any(b.base + b.bytes <= offset < b.base + b.bytes * b.count for b in repeated(profile)):
             continue
-        may_write = register.replay_bits is not None and not register.driver
-        access = (READ if register.readable else 0) | (WRITE if may_write else 0)
-        limits = (register.replay_bits or 0, register.replay_set, int(register.replay_idle))
+        access = (READ if register.readable else 0) | (WRITE if register.may_write else 0)
+        limits = (register.may_set, register.replay_set, int(register.replay_idle))
         if not access:
             continue
         last = found[-1] if found else None

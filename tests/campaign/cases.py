@@ -152,7 +152,7 @@ def mali_write(name: str, value: int) -> Action:
 
 
 MMU_CTL = s.GPU.register("hub.MMU_CTL")
-MMU_ON = MMU_CTL.replay_bits or 0  # every bit that a trace may set
+MMU_ON = MMU_CTL.may_set  # every bit that a trace may set
 MMU_OFF = MMU_ON & ~1  # without ENABLE
 TIMES = 3
 TABLE_BASE = 0x00ABCDE0

@@ -6,6 +6,8 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from importlib import resources
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -197,6 +199,30 @@ def test_no_mali_is_taken_for_another_one() -> None:
         assert taken == [gpu.name]
 
 
+def test_what_a_trace_may_write() -> None:
+    gpu = parse(SMALL)
+    start, table, ident = (gpu.register(name) for name in ("core.START", "hub.TABLE", "hub.IDENT"))
+    assert (start.may_write, start.may_set, start.replay_set) == (True, 0x7, 0x1)
+    assert [value for value in range(16) if start.accepts(value)] == [1, 3, 5, 7]
+    assert start.accepts(0xF6, 0x6), "bits outside the mask are not written"
+    assert not start.accepts(0x6, 0x7), "a bit that must be set"
+    for other in (table, ident):
+        assert (other.may_write, other.may_set, other.accepts(0)) == (False, 0, False)
+    changes: list[dict[str, Any]] = [{"driver": True}, {"hidden": True}, {"replay_bits": None}]
+    for changed in changes:
+        register = replace(start, **changed)
+        assert (register.may_write, register.may_set, register.accepts(1)) == (False, 0, False)
+
+
+def test_what_a_trace_may_write_is_answered_in_one_place() -> None:
+    """Nobody else puts together what a profile says of it."""
+    root = Path(__file__).resolve().parents[2]
+    folders = ("trace_format", "signing", "tee_replayer", "host_tools")
+    sources = [path for folder in folders for path in (root / folder).rglob("*.py")]
+    asking = [path.relative_to(root) for path in sources if "replay_bits" in path.read_text(encoding="utf-8")]
+    assert asking == [Path("trace_format/profile.py")]
+
+
 def test_what_no_trace_depends_on() -> None:
     """It does not change the id, nor the registers that a trace may touch."""
     plain, gpu = parse(SMALL), parse(with_more(SMALL))
@@ -206,7 +232,7 @@ def test_what_no_trace_depends_on() -> None:
     assert gpu.register("hub.IDENT").reset == 0x24
     secret, absent, gate = gpu.others
     assert [r.name for r in gpu.others] == ["core.SECRET", "core.ABSENT", "power.GATE"]
-    assert all(r.hidden and r.replay_bits is None for r in gpu.others)
+    assert all(r.hidden and not r.may_write and not r.accepts(0) for r in gpu.others)
     assert (secret.model_bits, secret.modelled, absent.modelled) == (0x1, True, False)
     assert (gate.offset, gate.reset, gate.source) == (0x104, 0x1, "the board's manual")
     assert (gpu.blocks["power"].board, gpu.blocks["hub"].board) == ("B", "")
@@ -250,7 +276,7 @@ def test_profiles_that_ship(name: str) -> None:
         assert register.replay_bits is None or register.writable, register.name
         assert gpu.describe(register.offset) == register.name
     assert gpu.sources.keys() == {"registers", "reset"}
-    assert any(job.start.replay_bits for job in gpu.jobs), "a trace must be able to start a job"
+    assert any(job.start.may_set for job in gpu.jobs), "a trace must be able to start a job"
     for job in gpu.jobs:
         assert job.done.readable
         assert job.done_bits

@@ -34,9 +34,8 @@ def expected_registers(name: str) -> set[tuple[int, int, int, int]]:
     """Index, access, bits and bits that must be set, of each register by itself, from the profile."""
     found: set[tuple[int, int, int, int]] = set()
     for register in profile.load(name).by_offset.values():
-        may_write = register.replay_bits is not None and not register.driver
-        rights = (1 if register.readable else 0) | (2 if may_write else 0)
-        limits = (register.replay_bits or 0, register.replay_set)
+        rights = (1 if register.readable else 0) | (2 if register.may_write else 0)
+        limits = (register.may_set, register.replay_set)
         found |= {(register.index, access, *limits) for access in (1, 2, 3) if access & rights == access}
     return found
 

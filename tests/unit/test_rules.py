@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from host_tools.cli import main
+from host_tools.gpus.mali.descriptors import TABLE
 from host_tools.gpus.mali.rules import RuleError, apply, available, retarget
 from host_tools.gpus.mali.rules.file import JOB_TYPES, RuleFile, load, parse
 from host_tools.record.importers.gpureplay_trace import import_gpureplay
@@ -32,14 +33,13 @@ DESCRIPTOR = """
 name = "field"
 kind = "descriptor"
 job = "compute"
-offset = 40
-bits = 32
-mask = 0xff
+field = "parameters.job task split"
 from = 1
 to = 2
 reason = "why"
 fact = "whence"
 """
+STATE = DESCRIPTOR.replace("parameters.job task split", "draw.state.preload 23").replace("to = 2", "to = 0")
 CODE_RULE = """
 [[rule]]
 name = "word"
@@ -122,12 +122,13 @@ def test_every_rule_that_ships(tmp_path: Path, files: dict[str, bytes]) -> None:
 def test_the_words_of_the_original_authors() -> None:
     """The facts' values, whole words, as the rules' fields make them."""
     shipped = {r.name: r for r in load("mali_g52", "mali_g71").rules}
-    for name, before, after in [
-        ("job-task-split", 0x20000000, 0x1C000000),
-        ("shader-register-allocation", 0x08002001, 0x08000001),
-        ("preload", 0x029000, 0x829000),
+    for name, where, before, after in [
+        ("job-task-split", ([], 40), 0x20000000, 0x1C000000),
+        ("shader-register-allocation", ([120], 16), 0x08002001, 0x08000001),
+        ("preload", ([120], 48), 0x029000, 0x829000),
     ]:
         rule: Any = shipped[name]
+        assert ([at for at, _ in rule.pointers], rule.offset, rule.bytes) == (*where, 4)
         assert before & rule.mask == rule.before
         assert before & ~rule.mask | rule.after == after
     word: Any = shipped["shader-word"]
@@ -308,7 +309,7 @@ def test_a_live_value_has_no_rule(tmp_path: Path, files: dict[str, bytes]) -> No
 def test_rules_of_two_kinds_in_one_place(tmp_path: Path, files: dict[str, bytes]) -> None:
     """No file can say: the jobs' page is executable here, and a code rule means the field of a descriptor."""
     files[CONTENTS] = files[CONTENTS].replace((0x604E).to_bytes(4, "little"), (0x6046).to_bytes(4, "little"))
-    field = DESCRIPTOR.replace("mask = 0xff\n", "").replace("from = 1", "from = 0x20000000")
+    field = DESCRIPTOR.replace("from = 1", "from = 8")
     word = CODE_RULE.replace("0x1122334455667788", "0x20000000")
     with pytest.raises(RuleError, match="rules field and word both apply at carve-out offset"):
         apply(imported(tmp_path, files), rules(*parts_for_all(), field, word))
@@ -402,57 +403,49 @@ MALFORMED: list[tuple[str, str, str, str]] = [
     ("unknown key", "job =", "jobs = 1\njob =", "rule 1 (field): unknown keys jobs"),
     ("a key of another kind", "job =", "align = 4\njob =", "rule 1 (field): unknown keys align"),
     ("unknown job", '"compute"', '"computer"', "rule 1 (field): job: expected one of write-value"),
-    ("no offset", "offset = 40\n", "", "rule 1 (field): offset is missing"),
-    ("offset below zero", "offset = 40", "offset = -4", "rule 1 (field): offset: expected 0 to 0xfff, found -0x4"),
+    ("no field", 'field = "parameters.job task split"\n', "", "rule 1 (field): field is missing"),
     (
-        "offset too far",
-        "offset = 40",
-        "offset = 4096",
-        "rule 1 (field): offset: expected 0 to 0xfff, found 0x1000",
+        "field is a number",
+        '"parameters.job task split"',
+        "40",
+        "rule 1 (field): field: expected a value of type str",
     ),
     (
-        "offset not aligned",
-        "offset = 40",
-        "offset = 42",
-        "rule 1 (field): offset: expected a multiple of 4, found 42",
+        "unknown part",
+        "parameters[.]",
+        "parameter.",
+        "rule 1 (field): field: 'parameter.job task split' names no field of a part; parts: header, invocation, ",
     ),
-    ("offset is true", "offset = 40", "offset = true", "rule 1 (field): offset: expected a value of type int"),
+    ("a part alone", "parameters[.]job task split", "parameters", "field: 'parameters' names no field of a part"),
     (
-        "offset is a fraction",
-        "offset = 40",
-        "offset = 40.0",
-        "rule 1 (field): offset: expected a value of type int",
+        "unknown field",
+        "task split",
+        "split",
+        "field: parameters has no field 'job split'; there are: job task split",
     ),
     (
-        "width of 24 bits",
-        "bits = 32",
-        "bits = 24",
-        "rule 1 (field): bits: expected one of 8, 16, 32, 64, found 24",
+        "through no pointer",
+        "job task split",
+        "job task split.x",
+        "rule 1 (field): field: parameters: job task split leads to no descriptor",
     ),
-    ("mask too wide", "mask = 0xff", "mask = 0x1ffffffff", "rule 1 (field): mask: expected 0 to 0xffffffff"),
-    ("from outside the mask", "from = 1", "from = 0x101", "rule 1 (field): from has bits outside the field"),
-    ("to outside the mask", "to = 2", "to = 0x102", "rule 1 (field): to has bits outside the field"),
+    (
+        "unknown field behind a pointer",
+        "parameters.job task split",
+        "draw.state.job task split",
+        "rule 1 (field): field: renderer state has no field 'job task split'",
+    ),
+    (
+        "a field that holds one less",
+        "parameters.job task split",
+        "draw.uniform buffers.entries",
+        "rule 1 (field): field: expected one that holds its value as it is, found 'entries'",
+    ),
+    ("from outside the field", "from = 1", "from = 16", "rule 1 (field): from has bits outside the field"),
+    ("to outside the field", "to = 2", "to = 0x102", "rule 1 (field): to has bits outside the field"),
     ("to too wide", "to = 2", "to = 0x10000000000000000", "rule 1 (field): to: expected 0 to 0xffffffffffffffff"),
     ("from is a text", "from = 1", 'from = "1"', "rule 1 (field): from: expected a value of type int"),
     ("no change", "to = 2", "to = 1", "rule 1 (field): from and to are the same: expected a change, found 0x1"),
-    (
-        "pointer not aligned",
-        "offset",
-        "pointers = [4]\noffset",
-        "rule 1 (field): pointers: expected multiples of 8",
-    ),
-    (
-        "pointer below zero",
-        "offset",
-        "pointers = [-8]\noffset",
-        "rule 1 (field): pointers: expected multiples of 8",
-    ),
-    (
-        "pointer is a text",
-        "offset",
-        'pointers = ["8"]\noffset',
-        "rule 1 (field): pointers: expected multiples of 8",
-    ),
     ("code of 16 bits", "bits = 64", "bits = 16", "rule 2 (word): bits: expected one of 32, 64, found 16"),
     ("code: from too wide", "bits = 64", "bits = 32", "rule 2 (word): from has bits outside the field"),
     ("align no power of two", "align = 16", "align = 24", "rule 2 (word): align: expected a power of two from 8"),
@@ -499,18 +492,20 @@ OVERLAPS: list[tuple[str, str, str, bool]] = [
     # name, a rule, another one, whether both can apply in one place
     ("same field", DESCRIPTOR, second(DESCRIPTOR), True),
     ("another value of the field", DESCRIPTOR, second(DESCRIPTOR, ("from = 1", "from = 3")), False),
-    ("another job", DESCRIPTOR, second(DESCRIPTOR, ("compute", "vertex")), False),
-    ("another descriptor", DESCRIPTOR, second(DESCRIPTOR, ("offset", "pointers = [8]\noffset")), False),
     (
-        "bits next to it",
+        "another job",
         DESCRIPTOR,
-        second(DESCRIPTOR, ("0xff", "0xff00"), ("= 1", "= 0x100"), ("= 2", "= 0")),
+        second(DESCRIPTOR, ("compute", "write-value"), ("parameters.job task split", "payload.type")),
         False,
     ),
-    ("a byte of it", DESCRIPTOR, second(DESCRIPTOR, ("bits = 32", "bits = 8")), True),
-    ("a byte next to it", DESCRIPTOR, second(DESCRIPTOR, ("bits = 32", "bits = 8"), ("= 40", "= 41")), False),
-    ("part of it", DESCRIPTOR, second(DESCRIPTOR, ("mask = 0xff", "mask = 0x13")), True),
-    ("part of it, other value", DESCRIPTOR, second(DESCRIPTOR, ("0xff", "0x12"), ("= 1", "= 0x10")), False),
+    (
+        "another field",
+        DESCRIPTOR,
+        second(DESCRIPTOR, ("job task split", "draw.cull back face"), ("parameters.", ""), ("= 2", "= 0")),
+        False,
+    ),
+    ("a field in the same word", STATE, second(STATE, ("preload 23", "preload 22")), False),
+    ("same field behind a pointer", STATE, second(STATE), True),
     ("same word", CODE_RULE, second(CODE_RULE), True),
     ("word at another offset", CODE_RULE, second(CODE_RULE, ("offset = 8", "offset = 0")), False),
     ("another word", CODE_RULE, second(CODE_RULE, ("0x11", "0x12")), False),
@@ -557,7 +552,9 @@ def test_rules_that_can_apply_in_one_place(name: str, one: str, other: str, both
 
 
 def test_job_types_are_those_of_the_samples() -> None:
-    assert int.from_bytes(m.job_header(kind=JOB_TYPES["compute"])[16:20], "little") >> 1 & 0x7F == 4
+    assert JOB_TYPES == {"write-value": "write_value", "cache-flush": "cache_flush", "compute": "compute"}
+    number = TABLE.jobs[JOB_TYPES["compute"]].number
+    assert int.from_bytes(m.job_header(kind=number)[16:20], "little") >> 1 & 0x7F == 4
 
 
 def test_rule_files_that_ship_are_read() -> None:

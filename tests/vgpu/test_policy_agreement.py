@@ -56,7 +56,7 @@ def accesses(index: int) -> Iterator[Action]:
 
 def writes(register: Register) -> Iterator[Action]:
     """Writes at the limits of what a trace may do to a register."""
-    bits, always = register.replay_bits or 0, register.replay_set
+    bits, always = register.may_set, register.replay_set
     for value, mask in (
         (bits, ALL_BITS),
         (always, ALL_BITS),

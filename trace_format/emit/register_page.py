@@ -87,9 +87,9 @@ def _trace(block: Block, register: Register) -> str:
     parts = ["read"] if register.readable else []
     if register.driver:
         parts.append("(driver writes)")
-    elif register.replay_bits is not None:
+    elif register.may_write:
         must = f", must {_bits(register.replay_set)}" if register.replay_set else ""
-        parts.append(f"write {_bits(register.replay_bits)}{must}")
+        parts.append(f"write {_bits(register.may_set)}{must}")
     parts += [f"volatile {_bits(register.volatile)}"] if register.volatile else []
     parts += [f"busy {_bits(register.busy)}"] if register.busy else []
     return "; ".join(parts) or "nothing"

@@ -270,7 +270,7 @@ def _registers(trace: Trace) -> list[facts.Register]:
                 int(np.count_nonzero(write == index)),
                 distinct[:MAX_VALUES],
                 max(0, len(distinct) - MAX_VALUES),
-                register.replay_bits if register else None,
+                register.may_set if register and register.may_write else None,
             )
         )
     return found

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Job chains in GPU memory, and what of memory a chain can reach: for GPUs with a job manager (Mali, Bifrost).
 
-Descriptor layouts: Mesa 22.3.6 src/panfrost/lib/genxml/v6.xml (Job Header, Compute Job, Draw, Renderer State,
-Shader, Uniform Buffer, Local Storage). Where a pointer's target has a known layout, exactly its bytes are
-reached. Any other word of reached memory that could be an address counts as one: its region is reached from
-there to its end, and searched in turn. A shader may run to the end of its region.
+Descriptors: docs/DESCRIPTORS.md. Where a pointer's target has a known layout, exactly its bytes are reached. Any
+other word of reached memory that could be an address counts as one: its region is reached from there to its end,
+and searched in turn. A shader may run to the end of its region.
 
 Two things are taken for granted: programs compute no address from the data of buffers (OpenCL and Vulkan 1.0
 shaders cannot), and a buffer is named by its start, so nothing is reached below the address given.
@@ -21,34 +20,28 @@ import numpy as np
 from numpy.typing import NDArray
 
 from host_tools.families.accesses import NotFollowedError
-from host_tools.gpus.mali.job_manager import (
-    CONTROL_WIDE,
-    HEADER_ALIGNMENT,
-    HEADER_BYTES,
-    HEADER_CONTROL,
-    HEADER_STATUS_BYTES,
-    VA_MASK,
-    ChainStarts,
-    JobType,
-    job_type,
+from host_tools.gpus.mali.descriptors import (
+    DRAW,
+    HEADER,
+    JOBS,
+    MAX_CHAIN,
+    PUSH_BYTES,
+    STATE,
+    STORAGE,
+    TABLE,
+    UNIFORM_BUFFER,
+    WRITE_VALUE,
+    joined,
 )
+from host_tools.gpus.mali.job_manager import ChainStarts
 from host_tools.model.memory import Memory
 from host_tools.support.pages import pieces
 from trace_format.actions import MAP_EXECUTE, MAP_WRITE, actions_of
 from trace_format.schema import PAGE_BYTES
 
-DESCRIPTOR_BYTES = 192  # of a compute job, with its header
-PAYLOAD_BYTES: dict[int, int] = {
-    JobType.NULL: 0,
-    JobType.WRITE_VALUE: 24,
-    JobType.CACHE_FLUSH: 8,
-    JobType.COMPUTE: DESCRIPTOR_BYTES - HEADER_BYTES,
-}
-DRAW = 64  # where a compute job's draw descriptor lies
-UNIFORM_BUFFERS, PUSH_UNIFORMS, STATE, THREAD_STORAGE = 24, 48, 56, 112  # pointers in a draw descriptor
-OTHER_POINTERS = (16, 32, 40, 64, 72, 80, 88, 96, 104)  # positions, textures, samplers, attributes, varyings, ...
-STATE_BYTES, STORAGE_BYTES = 64, 32
-MAX_CHAIN = 0x10000  # a job's index has 16 bits
+FOLLOWED = ("uniform buffers", "push uniforms", "state", "thread storage")  # pointers of a draw descriptor
+OTHER_POINTERS = [field for name, field in DRAW.fields.items() if field.kind == "address" and name not in FOLLOWED]
+ENTRY_BYTES = 16  # of a uniform buffer
 
 
 class ChainError(NotFollowedError):
@@ -266,44 +259,46 @@ class Walker:
 
     def _job(self, va: int) -> int:
         """One job; returns the address of the next one, 0 at the end."""
-        if va % HEADER_ALIGNMENT:
+        if va % HEADER.align:
             raise ChainError(f"job chain {self.chain.index}: the job header at {va:#x} is not aligned")
-        header = self._bytes(va, HEADER_BYTES, "job header")
-        self._written("job header", va, HEADER_STATUS_BYTES)
-        control, _, following = struct.unpack_from("<IIQ", header, HEADER_CONTROL)
-        kind = job_type(control)
-        if kind not in PAYLOAD_BYTES:
+        header = self._bytes(va, HEADER.size, "job header")
+        self._written("job header", va, HEADER.written_bytes)
+        kind = HEADER["type"].number(header)
+        if kind not in JOBS:
             raise ChainError(f"job chain {self.chain.index}: the job at {va:#x} is of unknown type {kind}")
-        if not control & CONTROL_WIDE:
+        if not HEADER["is 64b"].number(header):
             raise ChainError(f"job chain {self.chain.index}: the job at {va:#x} has a descriptor of 32 bits")
-        payload = self._bytes(va + HEADER_BYTES, PAYLOAD_BYTES[kind], "job payload")
-        if kind == JobType.COMPUTE:
-            self._draw(payload[DRAW - HEADER_BYTES :])
-        elif kind == JobType.WRITE_VALUE:
-            self._touch(struct.unpack_from("<Q", payload)[0], "target of a job that writes a value")
-        return int(following)
+        job = JOBS[kind]
+        payload = self._bytes(va + HEADER.size, job.size - HEADER.size, "job payload")
+        for part in job.parts.values():
+            if part.descriptor is DRAW:
+                self._draw(payload[part.offset - HEADER.size :][: DRAW.size])
+            elif part.descriptor is WRITE_VALUE:
+                self._touch(WRITE_VALUE["address"].address(payload), "target of a job that writes a value")
+        return HEADER["next"].address(header)
 
     def _draw(self, draw: bytes) -> None:
-        def pointer(at: int) -> int:
-            return int(struct.unpack_from("<Q", draw, at)[0]) & VA_MASK
-
-        state = self._bytes(pointer(STATE) & ~0xF, STATE_BYTES, "renderer state")
-        shader, buffers = struct.unpack_from("<Q8xB", state)
-        push = struct.unpack_from("<I", state, 48)[0] >> 15 & 0x7F
-        self._code(shader & VA_MASK & ~0xF)
+        state = self._bytes(DRAW["state"].address(draw), STATE.size, "renderer state")
+        buffers, push = STATE["uniform buffer count"].number(state), STATE["uniform count"].number(state)
+        self._code(STATE["shader"].address(state))
         if buffers:
-            table = self._bytes(pointer(UNIFORM_BUFFERS), 8 * buffers, "table of uniform buffers")
-            for (entry,) in struct.iter_unpack("<Q", table):
-                if entry:
-                    self._words(self._bytes((entry >> 12) << 4, 16 * ((entry & 0xFFF) + 1), "uniform buffer"))
+            size = UNIFORM_BUFFER.size
+            table = self._bytes(DRAW["uniform buffers"].address(draw), size * buffers, "table of uniform buffers")
+            for entry in (table[at : at + size] for at in range(0, len(table), size)):
+                if any(entry):
+                    self._words(self._uniform_buffer(entry))
         if push:
-            self._words(self._bytes(pointer(PUSH_UNIFORMS), 8 * push, "push uniforms"))
-        if pointer(THREAD_STORAGE):
-            storage = self._bytes(pointer(THREAD_STORAGE), STORAGE_BYTES, "thread storage")
-            for base in struct.unpack_from("<QQ", storage, 8):
-                if base & VA_MASK:
-                    self._touch(base & VA_MASK, "scratch memory")  # what it holds before a job means nothing
-        self._words(b"".join(draw[at : at + 8] for at in OTHER_POINTERS))
+            self._words(self._bytes(DRAW["push uniforms"].address(draw), PUSH_BYTES * push, "push uniforms"))
+        if DRAW["thread storage"].address(draw):
+            storage = self._bytes(DRAW["thread storage"].address(draw), STORAGE.size, "thread storage")
+            for name in ("tls base pointer", "wls base pointer"):
+                if base := STORAGE[name].address(storage):
+                    self._touch(base, "scratch memory")  # what it holds before a job means nothing
+        self._words(joined(OTHER_POINTERS, draw))
+
+    def _uniform_buffer(self, entry: bytes) -> bytes:
+        size = ENTRY_BYTES * UNIFORM_BUFFER["entries"].number(entry)
+        return self._bytes(UNIFORM_BUFFER["pointer"].address(entry), size, "uniform buffer")
 
     def _code(self, va: int) -> None:
         """A shader; where it ends is not known."""
@@ -334,7 +329,7 @@ class Walker:
         if not self.searches:
             return
         for at in range(0, len(data) - 7, 4):
-            self._search(int(struct.unpack_from("<Q", data, at)[0]) & VA_MASK)
+            self._search(int(struct.unpack_from("<Q", data, at)[0]) & TABLE.address_mask)
 
     def _search(self, va: int) -> None:
         """Reach a region from an address to its end, and what its content there may point to."""
@@ -365,7 +360,7 @@ class Walker:
             found: list[int] = []
             if content.any():
                 words = content.view("<u4").astype(np.uint64)
-                values = (words[:-1] | words[1:] << np.uint64(32)) & np.uint64(VA_MASK)
+                values = (words[:-1] | words[1:] << np.uint64(32)) & np.uint64(TABLE.address_mask)
                 numbers, mapped = np.unique(values // PAGE_BYTES), self.mapped[region.space]
                 place = np.minimum(np.searchsorted(mapped, numbers), len(mapped) - 1)
                 found = numbers[mapped[place] == numbers].tolist()

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""What recordings and passes must know of Mali GPUs with a job manager: commands, job headers, how jobs start.
+"""What recordings and passes must know of Mali GPUs with a job manager: commands, how jobs start.
 
-Sources: Linux 6.1 drivers/gpu/drm/panfrost (panfrost_regs.h: commands; panfrost_mmu.c: address spaces); Mesa
-22.3.6 src/panfrost/lib/genxml/v6.xml (Job Header, Job Type).
+Source: Linux 6.1 drivers/gpu/drm/panfrost (panfrost_regs.h: commands; panfrost_mmu.c: address spaces).
 """
 
 from __future__ import annotations
@@ -15,11 +14,6 @@ from trace_format.profile import Profile, Register
 RESETS = (1, 2)  # of gpu.COMMAND: soft and hard
 START = 1  # of js*.COMMAND_NEXT
 CONFIG_SPACE = 0xF  # bits of js*.CONFIG_NEXT: address space
-VA_MASK = (1 << 48) - 1  # of a pointer in a descriptor; bits above may be flags
-HEADER_BYTES, HEADER_ALIGNMENT = 32, 64  # of a job header
-HEADER_STATUS_BYTES = 16  # at its beginning; the GPU writes them
-HEADER_CONTROL, HEADER_NEXT = 16, 24  # in it: see `job_type`; address of the chain's next header, 0 at the end
-CONTROL_WIDE = 1  # of the word at HEADER_CONTROL: pointers of 64 bits; else it is an older, smaller header
 LOCK_ALL = 0x3F  # of as*.LOCKADDR: at address 0, 2 to the power of so many bytes and more
 IDLE_TIMEOUT_US = 100_000  # as Linux since 6.8; it gave an address space 1 ms before
 
@@ -31,26 +25,6 @@ class SpaceCommand(enum.IntEnum):
     LOCK = 2
     FLUSH_PT = 4
     FLUSH_MEM = 5
-
-
-class JobType(enum.IntEnum):
-    """What a job does."""
-
-    NULL = 1
-    WRITE_VALUE = 2
-    CACHE_FLUSH = 3
-    COMPUTE = 4
-    VERTEX = 5
-    GEOMETRY = 6
-    TILER = 7
-    FUSED = 8
-    FRAGMENT = 9
-    INDEXED_VERTEX = 10
-
-
-def job_type(control: int) -> int:
-    """Type of a job by the 32-bit word at HEADER_CONTROL: a JobType where there is such a job."""
-    return control >> 1 & 0x7F
 
 
 def idle(status: Register) -> Action:

@@ -139,7 +139,7 @@ def keep_faults(rows: Actions, gpu: Profile) -> Actions:
     changed, kept = rows.copy(), np.ones(len(rows), np.bool_)
     for at in which.tolist():
         row = Action.of(rows[at])
-        value = row.value & (gpu.by_offset[row.register * 4].replay_bits or 0)
+        value = row.value & gpu.by_offset[row.register * 4].may_set
         kept[at] = value != 0 or row.value == 0
         changed[at] = row.with_(value=value)
     found: Actions = changed[kept]

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import hashlib
 import itertools
-import struct
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from host_tools.gpus.mali import kbase, mali_tables
-from host_tools.gpus.mali.job_manager import HEADER_ALIGNMENT, HEADER_BYTES, HEADER_NEXT, HEADER_STATUS_BYTES
+from host_tools.gpus.mali.descriptors import HEADER
 from host_tools.record.importers import gpureplay
 from host_tools.record.importers.gpureplay import BUFFERS, CONTENTS, HISTORY, TABLES
 from trace_format import layout, profile
@@ -170,20 +169,20 @@ def _reset_headers(memory: _Memory, chain: kbase.Chain) -> None:
     seen: set[int] = set()
     va = chain.head
     while va:
-        if va % HEADER_ALIGNMENT:
+        if va % HEADER.align:
             raise kbase.AccessError(
-                "a job header is not aligned", offset=chain.offset, expected=HEADER_ALIGNMENT, found=f"{va:#x}"
+                "a job header is not aligned", offset=chain.offset, expected=HEADER.align, found=f"{va:#x}"
             )
         if va in seen:
             raise kbase.AccessError(f"the job chain comes back to {va:#x}", offset=chain.offset)
         seen.add(va)
-        header = memory.word(va, HEADER_BYTES)
+        header = memory.word(va, HEADER.size)
         if header is None:
             raise kbase.AccessError(f"the job header at {va:#x} was not saved", offset=chain.offset)
         page = memory.contents.get(va // PAGE_BYTES)
         if page is not None:
-            page[va % PAGE_BYTES : va % PAGE_BYTES + HEADER_STATUS_BYTES] = bytes(HEADER_STATUS_BYTES)
-        va = struct.unpack_from("<Q", header, HEADER_NEXT)[0]
+            page[va % PAGE_BYTES : va % PAGE_BYTES + HEADER.written_bytes] = bytes(HEADER.written_bytes)
+        va = HEADER["next"].address(header)
 
 
 def _slots(buffers: Sequence[gpureplay.Buffer], memory: _Memory, space: int) -> list[Slot]:

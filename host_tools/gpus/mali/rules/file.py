@@ -6,12 +6,9 @@ has a `name`, a `kind`, the `reason` for it and the source of the `fact`. Number
 
 descriptor: a field of the descriptors of all jobs of one type.
     job        type of job, by name
-    pointers   offsets of 64-bit GPU addresses: the first one's in the job's descriptor, the next one's where that
-               leads to, and so on; left out, the field is in the job's descriptor itself
-    offset     of the word, in bytes, from where that leads to
-    bits       of the word: 8, 16, 32 or 64
-    mask       bits of the field; left out, all
-    from, to   the field's value before and after, in place (not shifted)
+    field      a part of the job's descriptor, pointers from there on, if any, and the field, between dots, by the
+               names of docs/DESCRIPTORS.md: "draw.state.uniform count"
+    from, to   its value before and after
 code: a word of executable memory.
     bits       of the word: 32 or 64
     align, offset   where it may lie: at addresses that leave `offset` when divided by `align`
@@ -33,14 +30,14 @@ from importlib import resources
 from itertools import combinations
 from typing import Any
 
-from host_tools.gpus.mali.job_manager import JobType
+from host_tools.gpus.mali.descriptors import TABLE, DescriptorError
 from trace_format import profile
 from trace_format.errors import TraceError
 from trace_format.toml_table import Table, loads
 
-# That have a descriptor after their header.
-JOB_TYPES = {kind.name.lower().replace("_", "-"): kind for kind in JobType if kind != JobType.NULL}
-MAX_OFFSET = 4096  # no descriptor is as large
+# That have a descriptor after their header: name in a rule -> in the table.
+JOB_TYPES = {name.replace("_", "-"): name for name, job in TABLE.jobs.items() if len(job.parts) > 1}
+MAX_ALIGN = 4096  # of a word of code
 
 
 class RuleError(TraceError):
@@ -49,13 +46,21 @@ class RuleError(TraceError):
 
 @dataclass(frozen=True)
 class DescriptorRule:
-    """See the module's text; `job` is the type's number, `bytes` the size of the word."""
+    """See the module's text.
+
+    Attributes:
+        job: the type's number.
+        pointers: offsets in bytes of the GPU addresses that lead to the field's descriptor, the first one's in the
+            job's descriptor, the next one's where that leads to, and their bits that are an address.
+        offset, bytes: of the words that the field is in, from where they lead to.
+        mask, before, after: the field in these words: its bits, its value before and after.
+    """
 
     name: str
     reason: str
     fact: str
     job: int
-    pointers: tuple[int, ...]
+    pointers: tuple[tuple[int, int], ...]
     offset: int
     bytes: int
     mask: int
@@ -201,26 +206,30 @@ def _aligned(table: Table, key: str, value: int, size: int) -> int:
 
 
 def _descriptor(table: Table, name: str, reason: str, fact: str) -> DescriptorRule:
-    job = table.take("job", str)
-    if job not in JOB_TYPES:
-        raise table.fail("job", f"one of {', '.join(JOB_TYPES)}", repr(job))
-    pointers = table.take("pointers", list, [])
-    if any(type(p) is not int or p % 8 or not 0 <= p < MAX_OFFSET for p in pointers):
-        raise table.fail("pointers", f"multiples of 8 from 0 to below {MAX_OFFSET}", pointers)
-    bits = _word(table, (8, 16, 32, 64))
-    offset = _aligned(table, "offset", table.number("offset", MAX_OFFSET), bits // 8)
-    mask = table.number("mask", 1 << bits, (1 << bits) - 1)
-    before, after = _change(table, mask)
+    kind = table.take("job", str)
+    if kind not in JOB_TYPES:
+        raise table.fail("job", f"one of {', '.join(JOB_TYPES)}", repr(kind))
+    job = TABLE.jobs[JOB_TYPES[kind]]
+    try:
+        place = TABLE.place(job.type, table.take("field", str))
+    except DescriptorError as error:
+        raise table.fail(f"field: {error}") from None
+    field = place.field
+    if field.minus_one or field.shift:
+        raise table.fail("field", "one that holds its value as it is", repr(field.name))
+    at, size = field.words
+    before, after = (value << field.low - 8 * at for value in _change(table, (1 << field.width) - 1))
+    mask = field.mask >> 8 * at
     return DescriptorRule(
-        name, reason, fact, JOB_TYPES[job], tuple(pointers), offset, bits // 8, mask, before, after
+        name, reason, fact, job.number, place.pointers, place.offset + at, size, mask, before, after
     )
 
 
 def _code(table: Table, name: str, reason: str, fact: str) -> CodeRule:
     bits = _word(table, (32, 64))
-    align = table.number("align", MAX_OFFSET + 1)
+    align = table.number("align", MAX_ALIGN + 1)
     if align < bits // 8 or align & (align - 1):
-        raise table.fail("align", f"a power of two from {bits // 8} to {MAX_OFFSET}", align)
+        raise table.fail("align", f"a power of two from {bits // 8} to {MAX_ALIGN}", align)
     offset = _aligned(table, "offset", table.number("offset", align), bits // 8)
     before, after = _change(table, (1 << bits) - 1)
     return CodeRule(name, reason, fact, bits // 8, align, offset, before, after)
@@ -241,7 +250,7 @@ def _register(
     to = table.number("to", 1 << 32) if "to" in table.rows else None
     for other in found if to is not None else ():
         register = target.registers.get(other)
-        if register is None or register.replay_bits is None or (to or 0) & ~register.replay_bits:
+        if register is None or not register.accepts(to or 0):
             raise table.fail(f"a trace for {target.title} may not write {to:#x} to {other}")
     return RegisterRule(name, reason, fact, tuple(found), to)
 

@@ -15,14 +15,8 @@ import numpy as np
 
 from host_tools.families.family import family_of
 from host_tools.families.retargeting import Applied
-from host_tools.gpus.mali.job_manager import (
-    CONTROL_WIDE,
-    HEADER_CONTROL,
-    HEADER_NEXT,
-    VA_MASK,
-    ChainStarts,
-    job_type,
-)
+from host_tools.gpus.mali.descriptors import HEADER, POINTER
+from host_tools.gpus.mali.job_manager import ChainStarts
 from host_tools.gpus.mali.rules import file
 from host_tools.gpus.mali.rules.file import CodeRule, DescriptorRule, RegisterRule, RuleError, RuleFile
 from host_tools.model.image_view import UNKNOWN, ImageView, Offsets
@@ -42,7 +36,6 @@ from trace_format.profile import Profile, Register
 from trace_format.schema import PAGE_BYTES
 from trace_format.trace import Trace
 
-ADDRESS = VA_MASK & ~0xF  # of a descriptor; the lowest four bits may be flags
 LINE_OPS = ops_with(Type.LINE)
 READS, WRITES = (Op.REG_READ_ONCE, Op.REG_READ_WAIT, Op.REG_READ_KEEP), (Op.REG_WRITE, Op.REG_WRITE_KEPT)
 
@@ -119,31 +112,39 @@ class _Patcher:
             if va in seen:
                 raise self._fail(f"the job chain comes back to {va:#x}")
             seen.add(va)
-            control = self._read(space, va + HEADER_CONTROL, 4, "a job header")
-            if not control & CONTROL_WIDE:
+            if not self._header(space, va, "is 64b"):
                 raise self._fail(f"the job at {va:#x} has a descriptor of 32 bits")
+            kind = self._header(space, va, "type")
             for rule in self.descriptors:
-                if rule.job == job_type(control):
+                if rule.job == kind:
                     self._field(rule, space, va)
-            va = self._read(space, va + HEADER_NEXT, 8, "a job header")
+            va = self._header(space, va, "next")
+
+    def _header(self, space: int, va: int, name: str) -> int:
+        """A field of a job's header; of the others some may not be recorded, as the GPU writes them."""
+        at, size = HEADER[name].words
+        return HEADER[name].number(bytes(at) + self._read(space, va + at, size, "a job header"))
 
     def _field(self, rule: DescriptorRule, space: int, va: int) -> None:
-        for offset in rule.pointers:
-            va = self._read(space, va + offset, 8, f"rule {rule.name}: a pointer") & ADDRESS
+        for offset, address in rule.pointers:
+            va = self._number(space, va + offset, POINTER // 8, f"rule {rule.name}: a pointer") & address
             if not va:
                 return  # this job has no such descriptor
         va += rule.offset
-        if self._read(space, va, rule.bytes, f"rule {rule.name}: the field") & rule.mask == rule.before:
+        if self._number(space, va, rule.bytes, f"rule {rule.name}: the field") & rule.mask == rule.before:
             found = self.view.locate(space, va, rule.bytes)
             assert found is not None
             self._patch(rule.name, *found, rule.mask, rule.after)
 
-    def _read(self, space: int, va: int, size: int, what: str) -> int:
+    def _number(self, space: int, va: int, size: int, what: str) -> int:
+        return int.from_bytes(self._read(space, va, size, what), "little")
+
+    def _read(self, space: int, va: int, size: int, what: str) -> bytes:
         found = self.view.locate(space, va, size)
         if found is None or (found[1] == UNKNOWN).any():
             state = "is not mapped" if found is None else "was not recorded"
             raise self._fail(f"{what} at GPU address {va:#x} {state}")
-        return int.from_bytes(self.view.values(found[1]).tobytes(), "little")
+        return self.view.values(found[1]).tobytes()
 
     def _code(self) -> None:
         for frame in sorted(filter(self.view.has_content, self.view.changed)):
@@ -246,14 +247,15 @@ def _allowed(at: int, row: Action, register: Register | None, name: str, gpu: Pr
         raise RuleError(f"action {at}: a read of {name}, which is write-only on {gpu.title}; no rule is about it")
     if row.op == Op.REG_WRITE and family_of(gpu).fault_clears.fullmatch(name):
         return register  # `build` takes out what no trace may write
-    if row.op in WRITES and (register.replay_bits is None or register.driver):
+    if row.op in WRITES and not register.may_write:
         raise RuleError(
             f"action {at}: a write to {name}, which a trace for {gpu.title} may not do; no rule is about it"
         )
-    if row.op == Op.REG_WRITE and row.value & row.mask & ~(register.replay_bits or 0):
+    if row.op == Op.REG_WRITE and not register.accepts(row.value, row.mask):
+        must = f", {register.replay_set:#x} of them set" if register.replay_set else ""
         raise RuleError(
             f"action {at}: a write to {name}, and no rule is about it",
-            expected=f"bits of {register.replay_bits:#x}",
+            expected=f"bits of {register.may_set:#x}{must}",
             found=f"{row.value & row.mask:#x}",
         )
     return register

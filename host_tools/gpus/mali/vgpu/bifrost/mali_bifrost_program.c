@@ -115,14 +115,21 @@ bool bifrost_target(struct bifrost_translation *t, unsigned fau, unsigned source
         return bifrost_refuse(t, MALI_INSTR_OPERAND_FAULT, "a branch to a register");
     if (fau == FAU_ZERO)
         return true;
-    if (fau < FAU_CONSTANT || fau & FAU_UNIFORM || source != 5)
+    if (fau < FAU_CONSTANT || fau & FAU_UNIFORM)
         return bifrost_refuse(t, MALI_INSTR_OPERAND_FAULT, "a branch to what is no constant");
     if (!find_constant(t, fau, &number))
         return false;
-    if (t->clause.relative[number] != BIFROST_HIGH && t->clause.relative[number] != BIFROST_BOTH)
+    enum bifrost_relative relative = t->clause.relative[number];
+    uint64_t value = t->clause.constant[number] | (fau & 15);
+    uint32_t word = (uint32_t)(value >> (source == 5 ? 32 : 0));
+    /* The zero that ends a thread is a word of a constant where another operand needs the constant's other one. */
+    if (!word && (relative == BIFROST_ABSOLUTE || relative == (source == 5 ? BIFROST_LOW : BIFROST_HIGH)))
+        return true;
+    if (relative == BIFROST_UNKNOWN || !(relative & (source == 5 ? BIFROST_HIGH : BIFROST_LOW)))
         return bifrost_refuse(t, MALI_INSTR_OPERAND_FAULT, "a branch that is not relative");
-    uint32_t word = (uint32_t)(t->clause.constant[number] >> 32);
-    int64_t offset = (int32_t)(word << 4) >> 4;
+    /* 28 bits of a word; 60 of both where the low one alone is relative (Mesa 22.3.6
+     * src/panfrost/bifrost/disassemble.c, dump_pc_imm). */
+    int64_t offset = relative == BIFROST_LOW ? (int64_t)(value << 4) >> 4 : (int32_t)(word << 4) >> 4;
     *va = t->code.va + (uint64_t)offset;
     if (*va % BIFROST_QUADWORD || !*va)
         return bifrost_refuse(t, MALI_INSTR_INVALID_PC, "a branch to the middle of a quadword");

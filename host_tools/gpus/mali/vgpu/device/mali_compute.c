@@ -2,8 +2,7 @@
 /*
  * Compute jobs: from descriptors to batches of threads on worker threads.
  *
- * Layouts: Mesa 22.3.6 src/panfrost/lib/genxml/v6.xml (Compute Job, Invocation, Draw, Renderer State, Compute
- * Preload, Local Storage); what they mean was found by running recorded jobs.
+ * Layouts: mali_descriptors.h; what their fields mean was found by running recorded jobs.
  */
 #include "mali_compute.h"
 
@@ -11,35 +10,26 @@
 #include <string.h>
 
 #include "mali_bifrost_batch.h"
+#include "mali_descriptors.h"
 #include "workers.h"
 
 enum {
-    JOB_INVOCATION = 32,
-    JOB_DRAW = 64,
-    DRAW_BYTES = 128,
-    DRAW_PUSH = 48,
-    DRAW_STATE = 56,
-    DRAW_STORAGE = 112,
-    STATE_BYTES = 64,
-    STORAGE_BYTES = 32,
-    MAX_UNIFORMS = 127,
+    MAX_UNIFORMS = MALI_RENDERER_STATE_UNIFORM_COUNT_MAX,
     MAX_WORKGROUP = 384, /* THREAD_MAX_WORKGROUP_SIZE */
     MAX_TEAM = (MAX_WORKGROUP + BIFROST_LANES - 1) / BIFROST_LANES,
-    MAX_STORAGE = 16, /* 16 << n bytes of storage a thread */
-    NO_GROUP_STORAGE = 31,
+    MAX_STORAGE = 16,     /* 16 << n bytes of storage a thread */
+    FIRST_PRELOADED = 55, /* register */
 };
 /* Slots that must be left to do for another worker thread to be worth its start. */
 #define WORTH_A_WORKER 2000000u
-#define VA_MASK UINT64_C(0x0000ffffffffffff)
 
-/* Renderer state. */
-#define STATE_BARRIER (1u << 11) /* word 4 */
-/* Word 12: preloaded registers; 21:15 push uniforms of 64 bits. */
-#define PRELOAD_LOCAL_XY (1u << 7)
-#define PRELOAD_LOCAL_Z (1u << 8)
-#define PRELOAD_GROUP (1u << 9)   /* x, y, z */
-#define PRELOAD_GLOBAL (1u << 12) /* x, y, z */
-#define PRELOAD_KNOWN 0x00ffff80u /* bit 22: unknown, 23: set by Arm's driver */
+/* Preloaded registers: bits that follow one another, as the registers do. */
+#define PRELOAD_LOCAL_XY MALI_RENDERER_STATE_PRELOAD_LOCAL_INVOCATION_XY_MASK
+#define PRELOAD_LOCAL_Z MALI_RENDERER_STATE_PRELOAD_LOCAL_INVOCATION_Z_MASK
+#define PRELOAD_GROUP MALI_RENDERER_STATE_PRELOAD_WORK_GROUP_X_MASK         /* then y, z */
+#define PRELOAD_GLOBAL MALI_RENDERER_STATE_PRELOAD_GLOBAL_INVOCATION_X_MASK /* then y, z */
+#define PRELOAD_REGISTERS (2 * MALI_RENDERER_STATE_PRELOAD_GLOBAL_INVOCATION_Z_MASK - PRELOAD_LOCAL_XY)
+#define PRELOAD_REFUSED (MALI_RENDERER_STATE_PRELOAD_UNNAMED | MALI_RENDERER_STATE_PRELOAD_PC_MASK)
 
 struct dispatch {
     struct mali_device *dev;
@@ -72,28 +62,17 @@ static uint32_t refuse(const struct dispatch *d, uint32_t status, const char *wh
 
 /* ---- descriptors ---- */
 
-static uint64_t pointer(const uint8_t *descriptor, unsigned offset)
-{
-    uint64_t va;
-
-    memcpy(&va, descriptor + offset, sizeof(va));
-    return va & VA_MASK;
-}
-
-static uint32_t word(const uint8_t *descriptor, unsigned number)
-{
-    uint32_t value;
-
-    memcpy(&value, descriptor + 4 * number, sizeof(value));
-    return value;
-}
-
 /* Six values, each stored less one, from a bit to the next one's. */
 static uint32_t read_invocation(struct dispatch *d, const uint8_t *invocation)
 {
-    uint32_t packed = word(invocation, 0), shifts = word(invocation, 1);
-    unsigned starts[7] = {
-        0, shifts & 31, shifts >> 5 & 31, shifts >> 10 & 63, shifts >> 16 & 63, shifts >> 22 & 63, 32};
+    uint32_t packed = mali_invocation_invocations(invocation), shifts = mali_invocation_shifts(invocation);
+    unsigned starts[7] = {0,
+                          mali_invocation_size_y_shift(invocation),
+                          mali_invocation_size_z_shift(invocation),
+                          mali_invocation_workgroups_x_shift(invocation),
+                          mali_invocation_workgroups_y_shift(invocation),
+                          mali_invocation_workgroups_z_shift(invocation),
+                          32};
     uint32_t values[6];
     uint64_t group = 1, groups = 1;
 
@@ -120,26 +99,28 @@ static uint32_t read_invocation(struct dispatch *d, const uint8_t *invocation)
 
 static uint32_t read_storage(struct dispatch *d, uint64_t va)
 {
-    uint8_t storage[STORAGE_BYTES];
+    uint8_t storage[MALI_LOCAL_STORAGE_BYTES];
 
     if (!va)
         return 0;
     if (!mali_read(d->dev, d->space, va, storage, sizeof(storage)))
         return MALI_JOB_READ_FAULT;
-    unsigned size = word(storage, 0) & 31;
+    unsigned size = mali_local_storage_tls_size(storage);
     if (size > MAX_STORAGE)
-        return refuse(d, MALI_JOB_CONFIG_FAULT, "an unknown size of thread storage", word(storage, 0));
+        return refuse(d, MALI_JOB_CONFIG_FAULT, "an unknown size of thread storage",
+                      mali_local_storage_tls(storage));
     d->environment.thread_bytes = size ? 16u << size : 0;
-    d->environment.thread_storage = pointer(storage, 8);
-    d->environment.group_storage = pointer(storage, 16);
+    d->environment.thread_storage = mali_local_storage_tls_base_pointer(storage);
+    d->environment.group_storage = mali_local_storage_wls_base_pointer(storage);
     d->environment.has_group_storage =
-        (word(storage, 1) & 31) != NO_GROUP_STORAGE && d->environment.group_storage;
+        mali_local_storage_wls_instances(storage) != MALI_LOCAL_STORAGE_WLS_INSTANCES_NONE &&
+        d->environment.group_storage;
     return 0;
 }
 
-static uint32_t read_uniforms(struct dispatch *d, uint64_t va)
+static uint32_t read_uniforms(struct dispatch *d, uint64_t va, uint32_t count)
 {
-    d->environment.uniforms = d->preload >> 15 & 0x7f;
+    d->environment.uniforms = count;
     d->environment.uniform = d->uniform;
     return !d->environment.uniforms ||
                    mali_read(d->dev, d->space, va, d->uniform, 8 * d->environment.uniforms)
@@ -150,34 +131,35 @@ static uint32_t read_uniforms(struct dispatch *d, uint64_t va)
 /* All that a dispatch takes from memory; 0, or the exception. */
 static uint32_t read_job(struct dispatch *d)
 {
-    uint8_t invocation[8], draw[DRAW_BYTES], state[STATE_BYTES];
+    uint8_t invocation[MALI_INVOCATION_BYTES], draw[MALI_DRAW_BYTES], state[MALI_RENDERER_STATE_BYTES];
     const char *reason;
 
-    if (!mali_read(d->dev, d->space, d->va + JOB_INVOCATION, invocation, sizeof(invocation)) ||
-        !mali_read(d->dev, d->space, d->va + JOB_DRAW, draw, sizeof(draw)) ||
-        !mali_read(d->dev, d->space, pointer(draw, DRAW_STATE) & ~UINT64_C(15), state, sizeof(state)))
+    if (!mali_read(d->dev, d->space, d->va + MALI_COMPUTE_JOB_INVOCATION_AT, invocation,
+                   sizeof(invocation)) ||
+        !mali_read(d->dev, d->space, d->va + MALI_COMPUTE_JOB_DRAW_AT, draw, sizeof(draw)) ||
+        !mali_read(d->dev, d->space, mali_draw_state(draw), state, sizeof(state)))
         return MALI_JOB_READ_FAULT;
     uint32_t exception = read_invocation(d, invocation);
-    d->preload = word(state, 12);
-    if (!exception && d->preload & ~PRELOAD_KNOWN)
+    d->preload = mali_renderer_state_preload(state);
+    if (!exception && d->preload & PRELOAD_REFUSED)
         exception = refuse(d, MALI_JOB_CONFIG_FAULT, "preloaded registers that are not modelled", d->preload);
     if (!exception)
-        exception = read_storage(d, pointer(draw, DRAW_STORAGE));
+        exception = read_storage(d, mali_draw_thread_storage(draw));
     if (!exception)
-        exception = read_uniforms(d, pointer(draw, DRAW_PUSH));
+        exception = read_uniforms(d, mali_draw_push_uniforms(draw), mali_renderer_state_uniform_count(state));
     if (exception)
         return exception;
-    const bool built = bifrost_program_build(&d->program, &d->memory, pointer(state, 0) & ~UINT64_C(15),
-                                             &d->environment, &reason);
+    uint64_t shader = mali_renderer_state_shader(state);
+    const bool built = bifrost_program_build(&d->program, &d->memory, shader, &d->environment, &reason);
     /* The first batch finds that it was too much. */
     (void)vgpu_budget_spend(&d->dev->chain, d->program.clauses);
     if (!built)
-        return refuse(d, MALI_INSTR_INVALID_ENC, reason, pointer(state, 0));
-    d->program.given = (uint64_t)(d->preload & 0x7f80) << 48; /* bit 7 is of register 55, and so on */
+        return refuse(d, MALI_INSTR_INVALID_ENC, reason, shader);
+    d->program.given = (uint64_t)((d->preload & PRELOAD_REGISTERS) / PRELOAD_LOCAL_XY) << FIRST_PRELOADED;
     d->may_wait = d->program.uses_barrier;
-    if (d->may_wait && !(word(state, 4) & STATE_BARRIER))
+    if (d->may_wait && !mali_renderer_state_shader_contains_barrier(state))
         return refuse(d, MALI_INSTR_BARRIER_FAULT, "a barrier in a shader whose state says that it has none",
-                      word(state, 4));
+                      mali_renderer_state_properties(state));
     return 0;
 }
 
@@ -202,14 +184,14 @@ static void preload(const struct dispatch *d, bifrost_vector *slot, int lane, co
                     const uint32_t group[3])
 {
     if (d->preload & PRELOAD_LOCAL_XY)
-        slot[55][lane] = local[0] | local[1] << 16;
+        slot[FIRST_PRELOADED][lane] = local[0] | local[1] << 16;
     if (d->preload & PRELOAD_LOCAL_Z)
-        slot[56][lane] = local[2];
+        slot[FIRST_PRELOADED + 1][lane] = local[2];
     for (unsigned i = 0; i < 3; i++) {
         if (d->preload & PRELOAD_GROUP << i)
-            slot[57 + i][lane] = group[i];
+            slot[FIRST_PRELOADED + 2 + i][lane] = group[i];
         if (d->preload & PRELOAD_GLOBAL << i)
-            slot[60 + i][lane] = group[i] * d->size[i] + local[i];
+            slot[FIRST_PRELOADED + 5 + i][lane] = group[i] * d->size[i] + local[i];
     }
 }
 

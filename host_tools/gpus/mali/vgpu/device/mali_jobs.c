@@ -2,39 +2,17 @@
 /*
  * Job slots of a Mali G71 and the chains of job descriptors that they run.
  *
- * Slots: Linux 6.1 drivers/gpu/drm/panfrost/panfrost_job.c. Job headers: Mesa src/panfrost/lib/genxml/v6.xml
- * (Job Header). A chain is walked whole when its slot starts and its end is reported after the latency.
+ * Slots: Linux 6.1 drivers/gpu/drm/panfrost/panfrost_job.c. Job headers: mali_descriptors.h. A chain is
+ * walked whole when its slot starts and its end is reported after the latency.
  */
 #include "mali_compute.h"
+#include "mali_descriptors.h"
 
-#include <string.h>
-
-enum {
-    HEADER_BYTES = 32,
-    HEADER_ALIGNMENT = 64,
-    STATUS_BYTES = 16,  /* status, first incomplete task, fault pointer */
-    MAX_CHAIN = 0x10000 /* an index is of 16 bits */
-};
+enum { MAX_CHAIN = MALI_JOB_HEADER_INDEX_MAX + 1 };
 /* Clauses of a batch of threads that a chain may run. panfrost takes a chain for hung after half a second
  * (JOB_TIMEOUT_MS). In that time the largest G71, of 20 cores with three engines, each with a tuple of four
  * threads a cycle at 850 MHz, runs 2.5e10 of them: of 64 threads in clauses of six tuples, 2^28. */
 #define CHAIN_LIMIT (UINT64_C(1) << 28)
-enum { JOB_NULL = 1, JOB_WRITE_VALUE = 2, JOB_CACHE_FLUSH = 3, JOB_COMPUTE = 4 };
-enum { VALUE_CYCLES = 1, VALUE_TIMESTAMP = 2, VALUE_ZERO = 3, VALUE_8 = 4, VALUE_64 = 7 };
-
-/* Word 4 of a header. */
-#define HEADER_64_BIT 1u
-#define HEADER_TYPE(word) ((word) >> 1 & 0x7f)
-#define HEADER_RESERVED ((1u << 10) | (1u << 13))
-
-struct header {
-    uint32_t status, first_incomplete_task;
-    uint64_t fault_pointer;
-    uint32_t control; /* 64-bit 0, type 7:1, barrier 8, index 31:16 */
-    uint16_t depends[2];
-    uint64_t next;
-};
-_Static_assert(sizeof(struct header) == HEADER_BYTES, "layout of a job header");
 
 /* One chain on its way. */
 struct chain {
@@ -52,17 +30,18 @@ static bool fail(const struct chain *chain, const char *what, uint32_t value)
     return false;
 }
 
-static bool check(const struct chain *chain, const struct header *header)
+static bool check(const struct chain *chain, const uint8_t *header)
 {
-    uint32_t control = header->control;
-    if (!(control & HEADER_64_BIT))
+    uint32_t control = mali_job_header_control(header), status = mali_job_header_exception_status(header);
+    unsigned depends[2] = {mali_job_header_dependency_1(header), mali_job_header_dependency_2(header)};
+    if (!mali_job_header_is_64b(header))
         return fail(chain, "descriptors of 32 bits are not modelled", control);
-    if (control & HEADER_RESERVED)
-        return fail(chain, "reserved bits of the header are set", control & HEADER_RESERVED);
-    if (header->status || header->first_incomplete_task)
-        return fail(chain, "the status of an earlier run is still in the header", header->status);
+    if (control & MALI_JOB_HEADER_CONTROL_UNNAMED)
+        return fail(chain, "reserved bits of the header are set", control & MALI_JOB_HEADER_CONTROL_UNNAMED);
+    if (status || mali_job_header_first_incomplete_task(header))
+        return fail(chain, "the status of an earlier run is still in the header", status);
     for (unsigned i = 0; i < 2; i++) {
-        unsigned index = header->depends[i];
+        unsigned index = depends[i];
         if (index && !(chain->done[index / 8] >> index % 8 & 1))
             return fail(chain, "depends on a job that is not before it in the chain", index);
     }
@@ -72,85 +51,83 @@ static bool check(const struct chain *chain, const struct header *header)
 /* 0, or the exception that ends the chain. */
 static uint32_t write_value(struct chain *chain)
 {
-    struct {
-        uint64_t address;
-        uint32_t type, reserved;
-        uint64_t value;
-    } payload;
-    if (!mali_read(chain->dev, chain->space, chain->va + HEADER_BYTES, &payload, sizeof(payload)))
+    uint8_t payload[MALI_WRITE_VALUE_BYTES];
+    if (!mali_read(chain->dev, chain->space, chain->va + MALI_WRITE_VALUE_JOB_PAYLOAD_AT, payload,
+                   sizeof(payload)))
         return MALI_JOB_READ_FAULT;
-    uint32_t bytes = 8;
-    if (payload.type == VALUE_CYCLES || payload.type == VALUE_TIMESTAMP) {
-        payload.value = chain->dev->base.now_ns;
-    } else if (payload.type == VALUE_ZERO) {
-        payload.value = 0;
-    } else if (payload.type >= VALUE_8 && payload.type <= VALUE_64) {
-        bytes = 1u << (payload.type - VALUE_8);
-    } else {
-        fail(chain, "unknown type of a write-value job", payload.type);
-        return 0;
+    uint64_t value = mali_write_value_immediate_value(payload), va = mali_write_value_address(payload);
+    uint32_t bytes = sizeof(value);
+    switch (mali_write_value_type(payload)) {
+    case MALI_WRITE_VALUE_TYPE_CYCLE_COUNTER:
+    case MALI_WRITE_VALUE_TYPE_SYSTEM_TIMESTAMP: value = chain->dev->base.now_ns; break;
+    case MALI_WRITE_VALUE_TYPE_ZERO: value = 0; break;
+    case MALI_WRITE_VALUE_TYPE_IMMEDIATE_8: bytes = 1; break;
+    case MALI_WRITE_VALUE_TYPE_IMMEDIATE_16: bytes = 2; break;
+    case MALI_WRITE_VALUE_TYPE_IMMEDIATE_32: bytes = 4; break;
+    case MALI_WRITE_VALUE_TYPE_IMMEDIATE_64: break;
+    default: fail(chain, "unknown type of a write-value job", mali_write_value_type(payload)); return 0;
     }
-    return mali_write(chain->dev, chain->space, payload.address, &payload.value, bytes)
-               ? 0
-               : MALI_JOB_WRITE_FAULT;
+    return mali_write(chain->dev, chain->space, va, &value, bytes) ? 0 : MALI_JOB_WRITE_FAULT;
 }
 
-static uint32_t run_job(struct chain *chain, const struct header *header)
+static uint32_t run_job(struct chain *chain, uint32_t type)
 {
-    switch (HEADER_TYPE(header->control)) {
-    case JOB_NULL: return 0;
-    case JOB_COMPUTE:
+    switch (type) {
+    case MALI_JOB_HEADER_TYPE_NULL: return 0;
+    case MALI_JOB_HEADER_TYPE_COMPUTE:
         if (!chain->dev->base.family->executes_shaders)
             return 0;
         return mali_compute(chain->dev, chain->space, chain->va);
-    case JOB_CACHE_FLUSH: mali_flushed(chain->dev); return 0;
-    case JOB_WRITE_VALUE: return write_value(chain);
-    default: fail(chain, "job type is not modelled", HEADER_TYPE(header->control)); return 0;
+    case MALI_JOB_HEADER_TYPE_CACHE_FLUSH: mali_flushed(chain->dev); return 0;
+    case MALI_JOB_HEADER_TYPE_WRITE_VALUE: return write_value(chain);
+    default: fail(chain, "job type is not modelled", type); return 0;
     }
 }
 
 /* The header of the job at hand. The GPU does not read the status of an earlier run: only `check` does, so it
  * decides nothing, and that the job writes it changes nothing that it consists of. */
-static bool read_header(const struct chain *chain, struct header *header)
+static bool read_header(const struct chain *chain, uint8_t header[MALI_JOB_HEADER_BYTES])
 {
     struct mali_device *dev = chain->dev;
     struct mali_fault fault;
     uint8_t *flags = NULL;
-    const uint8_t *status =
-        mali_host_flags(dev, chain->space, chain->va, STATUS_BYTES, MALI_READ, &fault, &flags);
+    const uint8_t *status = mali_host_flags(dev, chain->space, chain->va, MALI_JOB_HEADER_WRITTEN_BYTES,
+                                            MALI_READ, &fault, &flags);
 
     if (!status) {
         mali_report(dev, chain->space, &fault);
         return false;
     }
     if (flags)
-        access_map_mark(flags, STATUS_BYTES, false);
-    memcpy(header, status, STATUS_BYTES);
-    dev->base.counters.bytes_read += STATUS_BYTES;
-    return mali_read(dev, chain->space, chain->va + STATUS_BYTES, (uint8_t *)header + STATUS_BYTES,
-                     HEADER_BYTES - STATUS_BYTES);
+        access_map_mark(flags, MALI_JOB_HEADER_WRITTEN_BYTES, false);
+    memcpy(header, status, MALI_JOB_HEADER_WRITTEN_BYTES);
+    dev->base.counters.bytes_read += MALI_JOB_HEADER_WRITTEN_BYTES;
+    return mali_read(dev, chain->space, chain->va + MALI_JOB_HEADER_WRITTEN_BYTES,
+                     header + MALI_JOB_HEADER_WRITTEN_BYTES,
+                     MALI_JOB_HEADER_BYTES - MALI_JOB_HEADER_WRITTEN_BYTES);
 }
 
 /* Runs one job and moves on to the next; 0, or the exception that ends the chain. */
 static uint32_t step(struct chain *chain)
 {
-    struct header header;
-    if (chain->va % HEADER_ALIGNMENT) {
+    uint8_t header[MALI_JOB_HEADER_BYTES];
+    if (chain->va % MALI_JOB_HEADER_ALIGN) {
         fail(chain, "the header is not aligned to 64 bytes", (uint32_t)chain->va);
         return 0;
     }
-    if (!read_header(chain, &header))
+    if (!read_header(chain, header))
         return MALI_JOB_READ_FAULT;
-    if (!check(chain, &header))
+    if (!check(chain, header))
         return 0;
-    uint32_t exception = run_job(chain, &header);
-    unsigned index = header.control >> 16;
+    uint32_t exception = run_job(chain, mali_job_header_type(header));
+    unsigned index = mali_job_header_index(header);
     chain->done[index / 8] |= (uint8_t)(1u << index % 8);
-    header.status = exception ? exception : MALI_DONE;
-    if (chain->write_back && !mali_write(chain->dev, chain->space, chain->va, &header, STATUS_BYTES))
+    mali_set_job_header_exception_status(header, exception ? exception : MALI_DONE);
+    if (chain->write_back &&
+        !mali_write(chain->dev, chain->space, chain->va, header, MALI_JOB_HEADER_WRITTEN_BYTES))
         return MALI_JOB_WRITE_FAULT;
     if (!exception)
-        chain->va = header.next;
+        chain->va = mali_job_header_next(header);
     return exception;
 }
 
