@@ -38,8 +38,8 @@ class Register:
         bits: bits that a write may set, by the hardware.
         busy: bits that read one while the hardware is at work.
         volatile: bits whose value a replay must not compare.
-        replay_bits: what the profile says of writes by a trace: bits that it may set; None: nothing. Others than
-            this class ask `may_write`, `may_set` and `accepts`.
+        replay_bits: what the profile says of writes by a trace: bits that it may set; None: nothing. Others
+            than this class ask `may_write`, `may_set` and `accepts`.
         replay_set: bits that must be one in every write by a trace.
         replay_idle: a trace may write it only while no job runs and no fault is there.
         driver: only the replayer's nano driver writes it.

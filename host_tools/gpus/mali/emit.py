@@ -64,7 +64,7 @@ Source: {TABLE.source}, where no other one is named. Numbers are little-endian.
 
 def header() -> str:
     """The text of the C header."""
-    lines = [_HEADER, f"#define MALI_ADDRESS_MASK UINT64_C({TABLE.address_mask:#018x})"]
+    lines = [_HEADER.rstrip("\n")]
     for descriptor in TABLE.descriptors.values():
         lines += ["", *_descriptor(descriptor)]
     for job in TABLE.jobs.values():

@@ -27,8 +27,6 @@ static inline uint64_t mali_words(const uint8_t *descriptor, unsigned number)
     return mali_word(descriptor, number) | (uint64_t)mali_word(descriptor, number + 1) << 32;
 }
 
-#define MALI_ADDRESS_MASK UINT64_C(0x0000ffffffffffff)
-
 /* Job Header. */
 #define MALI_JOB_HEADER_BYTES 32u
 #define MALI_JOB_HEADER_ALIGN 64u
