@@ -40,20 +40,20 @@ COMMANDS = {
         "audit_firmware.audit_firmware_command",
         "Judge a compiled firmware by its code and constants, with or without symbols.",
     ),
-    "keygen": LazyCommand("sign.keygen", "Make a private key (PEM, PKCS#8), encrypted if there is a passphrase."),
-    "getpub": LazyCommand("sign.getpub", "Get the public key of a key file (PEM)."),
-    "keyinfo": LazyCommand("sign.keyinfo", "Say what is in a key file."),
+    "keygen": LazyCommand("keys.keygen", "Make a private key (PEM, PKCS#8), encrypted if there is a passphrase."),
+    "getpub": LazyCommand("keys.getpub", "Get the public key of a key file (PEM)."),
+    "keyinfo": LazyCommand("keys.keyinfo", "Say what is in a key file."),
     "sign": LazyCommand("sign.sign", "Sign a trace."),
     "strip": LazyCommand("sign.strip", "Take the signature away: the trace without its envelope."),
     "verify": LazyCommand("sign.verify", "Check who signed a trace, and that no bit of it has changed since."),
     "enrol": LazyCommand(
-        "evidence.enrol", "Make the keys of a device with a replay log: its secret, and what verifiers get."
+        "enrol.enrol", "Make the keys of a device with a replay log: its secret, and what verifiers get."
     ),
     "verify-log": LazyCommand(
-        "evidence.verify_log_command", "Check that a replay log is the device's, whole and in order."
+        "verify_log.verify_log_command", "Check that a replay log is the device's, whole and in order."
     ),
     "verify-report": LazyCommand(
-        "evidence.verify_report_command",
+        "verify_report.verify_report_command",
         "Check what a device attests: that this firmware and this trace gave these outputs, for this nonce.",
     ),
     "generate": LazyCommand(

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import mmap
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -105,7 +105,12 @@ class Parts(list[Part]):
             raise SectionError(f"{SectionType(type).name} sections", expected=1, found=len(found))
         return found[0]
 
-    def chunk_hashes(self, data: Buffer, header: dict[str, Any]) -> Iterator[tuple[bytes, bytes]]:
+    @property
+    def linked_codecs(self) -> list[Codec]:
+        """Codecs of the sections that not every device has."""
+        return [method for method in codec.LINKED if any(part.codec == method for part in self)]
+
+    def chunk_hashes(self, data: Buffer, header: Mapping[str, Any]) -> Iterator[tuple[bytes, bytes]]:
         """For each chunk of the body, the SHA-256 that the head says and the one it has."""
         hashes = bytes(self.one(SectionType.CHUNKS).stored)
         body = memoryview(data)
@@ -199,6 +204,11 @@ def with_zeros(head: bytes) -> memoryview:
 def disassemble(data: Buffer) -> tuple[dict[str, Any], Parts]:
     """Header and sections of a trace file, every rule of the layout checked; chunk hashes are not compared."""
     header = read_header(data)
+    return header, sections(data, header)
+
+
+def sections(data: Buffer, header: Mapping[str, Any]) -> Parts:
+    """The sections of a trace file whose header was read: the rest of `disassemble`."""
     count, head_bytes = header["section_count"], header["head_bytes"]
     if len(data) != header["trace_bytes"]:
         kind = TruncatedError if len(data) < header["trace_bytes"] else SectionRangeError
@@ -231,13 +241,7 @@ def disassemble(data: Buffer) -> tuple[dict[str, Any], Parts]:
             "number of chunk hashes", offset=last.offset, expected=chunks, found=header["chunk_count"]
         )
     _check_order(parts)
-    return header, parts
-
-
-def linked_codecs(data: Buffer) -> list[Codec]:
-    """Codecs of a trace's sections that not every device has; raises as `disassemble`."""
-    sections = disassemble(data)[1]
-    return [method for method in codec.LINKED if any(part.codec == method for part in sections)]
+    return parts
 
 
 def read_header(data: Buffer) -> dict[str, Any]:
@@ -311,7 +315,7 @@ def read_header(data: Buffer) -> dict[str, Any]:
     return header
 
 
-def _section(data: Buffer, at: int, position: int, header: dict[str, Any]) -> tuple[Part, int]:
+def _section(data: Buffer, at: int, position: int, header: Mapping[str, Any]) -> tuple[Part, int]:
     row = unpack("section", bytes(data[at : at + Section.sizeof()]), at)
     if row["flags"] & ~SECTION_FLAG_OPTIONAL:
         raise ReservedError("reserved section flags", offset=at + 2, expected=0, found=hex(row["flags"]))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar
@@ -207,11 +208,11 @@ class Trace:
             TraceError: the subclass and its offset say what is wrong.
         """
         with layout.naming(file):
-            return cls._parse(data)
+            return cls.of_sections(data, *layout.disassemble(data))
 
     @classmethod
-    def _parse(cls, data: codec.Buffer) -> Trace:
-        header, sections = layout.disassemble(data)
+    def of_sections(cls, data: codec.Buffer, header: Mapping[str, Any], sections: layout.Parts) -> Trace:
+        """As `parse`, for a file that `layout.disassemble` has taken apart."""
         manifest_part = sections.one(SectionType.MANIFEST)
         manifest = packing.unpack("manifest", bytes(manifest_part.stored), manifest_part.offset)
         for index, (wanted, found) in enumerate(sections.chunk_hashes(data, header)):

@@ -3,57 +3,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from host_tools.accesses.job_starts import JobStarts
+from host_tools.accesses.proof import AccessMap, Flags
 from host_tools.model.interpreter import Interpreter
-from host_tools.vgpu.binding import ACCESS_COMMAND, ACCESS_READ_FIRST, ACCESS_WRITTEN
+from host_tools.vgpu.binding import ACCESS_READ_FIRST, ACCESS_WRITTEN
 from trace_format.actions import Action
 from trace_format.schema import PAGE_BYTES
 from trace_format.trace import Trace
-
-Flags = NDArray[np.uint8]
-Accesses = Mapping[int, Flags]  # frame -> PAGE_BYTES of ACCESS_*
-
-
-@dataclass(frozen=True)
-class Job:
-    """What one job did, with the chain of descriptors that it consists of.
-
-    Attributes:
-        accesses: frame -> PAGE_BYTES of ACCESS_*.
-        varies: other data may lead to other accesses.
-    """
-
-    accesses: Accesses
-    varies: bool
-
-    @cached_property
-    def commands(self) -> Sequence[tuple[int, NDArray[np.bool_]]]:
-        """Frames, and bytes of them, that decide what the job does."""
-        known: dict[int, NDArray[np.bool_] | None] = {}  # many pages have the same array
-        found = []
-        for frame, flags in self.accesses.items():
-            if id(flags) not in known:
-                mask = flags & ACCESS_COMMAND != 0
-                known[id(flags)] = mask if mask.any() else None
-            if (decides := known[id(flags)]) is not None:
-                found.append((frame, decides))
-        return found
-
-
-def commands_of(jobs: Iterable[Job]) -> dict[int, NDArray[np.bool_]]:
-    """Bytes that decide what some jobs do: frame -> PAGE_BYTES booleans."""
-    found: dict[int, NDArray[np.bool_]] = {}
-    for job in jobs:
-        for frame, mask in job.commands:
-            found[frame] = found.get(frame, False) | mask
-    return found
 
 
 class ByJob(Interpreter):
@@ -77,7 +37,7 @@ class ByJob(Interpreter):
         """The last job has ended."""
         return self.last is not None and self.job > self.last
 
-    def take(self, seen: Accesses) -> None:
+    def take(self, seen: AccessMap) -> None:
         """What the latest job did."""
         raise NotImplementedError
 
@@ -107,7 +67,7 @@ def then(before: Flags, flags: Flags) -> Flags:
     return found
 
 
-def joined(jobs: Sequence[Accesses]) -> Accesses:
+def joined(jobs: Sequence[AccessMap]) -> AccessMap:
     """The accesses of jobs that run one after the other, as if they were one job."""
     found: dict[int, Flags] = {}
     known: dict[tuple[int, int], tuple[Flags, Flags, Flags]] = {}  # the arrays are kept, so ids stay theirs

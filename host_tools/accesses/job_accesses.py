@@ -1,22 +1,21 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """What each job of a trace does to memory, and whether that holds for all data.
 
-Seen by one replay on the virtual GPU. That other inputs and parameters lead to the same accesses follows from the
-code: the virtual GPU finds that no word which a shader loads decides an address or a branch (vgpu_access_varies in
-host_tools/vgpu/vgpu.h), but for those that it marks as ACCESS_COMMAND, like descriptors and code. No job may
-change these (host_tools/gpus/mali/chain_memory.py), and no slot hold them.
+Seen by one replay on the virtual GPU. Whether other inputs and parameters lead to the same accesses is for
+host_tools/accesses/proof.py to say.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-from host_tools.accesses.by_job import Accesses, ByJob, Job
+from host_tools.accesses.by_job import ByJob
 from host_tools.accesses.observe import FIRST_SEED, random_inputs
+from host_tools.accesses.proof import AccessMap, Job, job_of
 from host_tools.families.page_tables import DivergenceError
 from host_tools.model.mappings import Mappings
 from host_tools.model.memory import Conflict
-from host_tools.vgpu.binding import ACCESS_COMMAND, ACCESS_READ_FIRST, VgpuError
+from host_tools.vgpu.binding import VgpuError
 from trace_format.schema import SlotKind
 from trace_format.trace import Trace
 
@@ -28,16 +27,10 @@ class _Jobs(ByJob):
         super().__init__(trace)
         self.jobs: list[Job] = []
 
-    def take(self, seen: Accesses) -> None:
+    def take(self, seen: AccessMap) -> None:
         """What the latest job did."""
         if self.job >= 0:
-            self.jobs.append(Job(seen, self.gpu.access_varies or _changes_itself(seen)))
-
-
-def _changes_itself(seen: Accesses) -> bool:
-    """Whether a job of the chain writes what a later one of it consists of."""
-    late = ACCESS_COMMAND | ACCESS_READ_FIRST
-    return any((flags & late == ACCESS_COMMAND).any() for flags in seen.values())
+            self.jobs.append(job_of(seen, varies=self.gpu.access_varies))
 
 
 def job_accesses(trace: Trace) -> list[Job]:

@@ -8,7 +8,7 @@ compute job, in their order:
 
 `memory` has runs of bytes: how they are accessed (letters of LETTERS), GPU address, size, and where it is not one
 run but several alike, how many in all and how many bytes from one to the next, for these again, and once more.
-`proved`: the code shows that other data lead to the same accesses (host_tools/accesses/observe.py); of other jobs,
+`proved`: the code shows that other data lead to the same accesses (host_tools/accesses/proof.py); of other jobs,
 a replay with other inputs showed the same.
 
 A job does the same where the same decides what it does, and `id` is made of that: the registers that describe the
@@ -29,8 +29,9 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 
-from host_tools.accesses.by_job import Flags, Job, one_of
+from host_tools.accesses.by_job import one_of
 from host_tools.accesses.job_starts import JobStarts
+from host_tools.accesses.proof import Flags, Job
 from host_tools.families.family import family_of
 from host_tools.model.mappings import Mappings
 from host_tools.model.memory import Memory
@@ -60,20 +61,18 @@ class Run(NamedTuple):
         return self.address + self.size - 1 + sum((times - 1) * step for times, step in self.again)
 
 
-def computing(memory: Memory, jobs: Sequence[Job]) -> list[Job] | None:
-    """Those of a recording's jobs that are compute jobs; None: a note cannot say what this GPU's do."""
+def computing(memory: Memory) -> list[bool] | None:
+    """Which of a recording's jobs are compute jobs; None: a note cannot say what this GPU's do."""
     starts = _starts(memory)
-    if starts is None or len(starts) != len(jobs):
-        return None
-    return [job for start, job in zip(starts, jobs, strict=True) if start is not None]
+    return None if starts is None else [start is not None for start in starts]
 
 
 def noted(memory: Memory, jobs: Sequence[Job], *, proved: bool) -> list[dict[str, Any]] | None:
-    """The note; None: the program has other jobs.
+    """The note on compute jobs; None: the program has other jobs, or one accesses what has no address.
 
     Args:
-        memory: of a program that has compute jobs only.
-        jobs: what they do.
+        memory: of a program.
+        jobs: what all of its jobs do.
         proved: what the code of each shows holds.
     """
     starts = _starts(memory) or []
@@ -82,7 +81,9 @@ def noted(memory: Memory, jobs: Sequence[Job], *, proved: bool) -> list[dict[str
         return None
     found = []
     for job, start in zip(jobs, starts, strict=True):
-        if start is None or not job.accesses.keys() <= addresses.keys():
+        if start is None:
+            continue
+        if not job.accesses.keys() <= addresses.keys():
             return None
         runs = _joined(_runs(job, addresses))
         identity = _identity(memory, job, start, addresses)
@@ -152,7 +153,7 @@ def _starts(memory: Memory) -> list[bytes | None] | None:
     family = family_of(gpu)
     describing = {r.index for name, r in gpu.registers.items() if family.describes_job.fullmatch(name)}
     starts = JobStarts(gpu)
-    if family.has_job_manager or not describing or gpu.address_spaces != 1:
+    if family.follow is not None or not describing or gpu.address_spaces != 1:
         return None
     rows = np.concatenate([memory.prologue, memory.stream])
     columns = Columns(rows)

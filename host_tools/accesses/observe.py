@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """What a trace's jobs do to memory, seen by replaying it on the virtual GPU with the access map on.
 
-What a job did in one replay it does in each, if its code says so: no word that its shaders load decides an address
-or a branch (vgpu_access_varies in host_tools/vgpu/vgpu.h), but those that the access map marks, and these nobody
-writes. Other jobs are looked at in a second replay, which is given other inputs and ends with the last of them: an
-access that depends on data may show as a difference (docs/adr/0030-one-replay.md).
+What a job did in one replay it does in each, if that is proved (host_tools/accesses/proof.py). Other jobs are
+looked at in a second replay, which is given other inputs and ends with the last of them: an access that depends on
+data may show as a difference (docs/adr/0030-one-replay.md).
 """
 
 from __future__ import annotations
@@ -17,17 +16,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from host_tools.accesses.by_job import Accesses, ByJob, Flags, Job, commands_of, joined, one_of
+from host_tools.accesses.by_job import ByJob, joined, one_of
+from host_tools.accesses.proof import AccessMap, Flags, Job, changed, job_of
 from host_tools.model.frames import Mask
 from host_tools.support.pages import pieces
-from host_tools.vgpu.binding import ACCESS_COMMAND, ACCESS_READ_FIRST, ACCESS_WRITTEN
+from host_tools.vgpu.binding import ACCESS_READ_FIRST, ACCESS_WRITTEN
 from trace_format.actions import Action, Op
 from trace_format.operators import operands
 from trace_format.schema import PAGE_BYTES, SlotKind
 from trace_format.slots import Slot
 from trace_format.trace import Trace
 
-_CHANGED = ACCESS_COMMAND | ACCESS_WRITTEN
 FIRST_SEED = 0  # of inputs in place of the recording's own
 OTHER_SEED = 1  # of inputs besides the recording's own: an access that depends on data shows as a difference
 
@@ -41,7 +40,7 @@ class Observation:
         depends_on_data: the inputs did not all give the same accesses.
     """
 
-    access: Accesses
+    access: AccessMap
     depends_on_data: bool
     _masks: dict[tuple[int, int], Mask] = field(default_factory=dict, repr=False)
 
@@ -106,7 +105,7 @@ class Watched:
     given: Sequence[tuple[int, slice]]
 
     @cached_property
-    def union(self) -> Accesses:
+    def union(self) -> AccessMap:
         """Accesses of all jobs."""
         return joined([job.accesses for job in self.jobs])
 
@@ -115,17 +114,10 @@ class Watched:
         """Numbers of the jobs of which their code does not say that they are the same with other data."""
         return [number for number, job in enumerate(self.jobs) if job.varies]
 
-    @cached_property
-    def commands(self) -> Mapping[int, Mask]:
-        """Bytes that decide what the other jobs do: frame -> PAGE_BYTES booleans."""
-        return commands_of(job for job in self.jobs if not job.varies)
-
     @property
     def changes_commands(self) -> bool:
-        """Whether a job writes, or a slot holds, some of these."""
-        if any((self.union[frame] & ACCESS_WRITTEN)[mask].any() for frame, mask in self.commands.items()):
-            return True
-        return any(self.commands[frame][part].any() for frame, part in self.given if frame in self.commands)
+        """Whether a job, or somebody else, changes what decides what the other jobs do."""
+        return changed(self.jobs, self.given)
 
 
 def observe(trace: Trace) -> Observation:
@@ -174,7 +166,7 @@ def _replayed(trace: Trace, inputs: Mapping[str, NDArray[Any]], last: int | None
     return Watched(run.jobs, run.given)
 
 
-def _equal(one: Accesses, other: Accesses) -> bool:
+def _equal(one: AccessMap, other: AccessMap) -> bool:
     return one.keys() == other.keys() and all(np.array_equal(one[frame], other[frame]) for frame in one)
 
 
@@ -209,9 +201,8 @@ class _Watch(ByJob):
             at = self.tables.translate(slot.address_space, page * PAGE_BYTES)
             self.given.append((at // PAGE_BYTES, inside))
 
-    def take(self, seen: Accesses) -> None:
+    def take(self, seen: AccessMap) -> None:
         """What the latest job did."""
         if self.job >= 0 and not self.over:
-            changes_itself = any((flags & _CHANGED == _CHANGED).any() for flags in seen.values())
             same = {frame: one_of(flags, self._kept) for frame, flags in seen.items()}
-            self.jobs.append(Job(same, self.gpu.access_varies or changes_itself))
+            self.jobs.append(job_of(same, varies=self.gpu.access_varies))

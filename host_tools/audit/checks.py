@@ -132,7 +132,7 @@ class Checks:
         job = state.starts.of(row)
         if job is None:
             return
-        if self.running is not None and self.job is job and not state.family.has_job_manager:
+        if self.running is not None and self.job is job and not state.family.queues:
             yield _found("GR601", f"a job is started before the end of that of action {self.running}", index)
         if self.unmarked:
             yield _found("GR603", f"{ACTIONS[Op.JOB].name} is missing before this job", index)

@@ -11,14 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from host_tools.audit.state import State
+from host_tools.families.accesses import Followed, NotFollowedError
 from host_tools.families.family import Named, Shader
-from host_tools.gpus.mali.job_chains import ChainError, Reach, reach
 from host_tools.model import frames
-from host_tools.model.memory import Conflict, Memory
 from host_tools.support.pages import pieces
 from host_tools.vgpu.build import BuildError
 from trace_format.actions import Action, Op, actions_of
-from trace_format.errors import SlotError
 from trace_format.schema import PAGE_BYTES
 from trace_format.trace import Trace
 
@@ -82,14 +80,14 @@ class Jobs:
     Attributes:
         jobs: in the order in which they are started.
         epochs: the mappings that jobs run with; without a job, those at the end.
-        reach: what chains of descriptors can reach; None where jobs have none, or they cannot be followed.
+        followed: what descriptors in memory say; None where jobs have none, or they cannot be followed.
         not_followed: why they cannot; "" otherwise.
         content: what the trace itself puts into memory, as it is at the end.
     """
 
     jobs: tuple[JobFacts, ...]
     epochs: tuple[Mappings, ...]
-    reach: Reach | None
+    followed: Followed | None
     not_followed: str
     content: Content = field(repr=False)
 
@@ -113,7 +111,7 @@ class _Follower:
         self.epochs: list[Mappings] = []
         self.marker: int | None = None
         self.remapped = True
-        self.reach, self.not_followed = self._reach()
+        self.followed, self.not_followed = self._followed()
 
     def follow(self) -> Jobs:
         """All actions, one after the other."""
@@ -130,14 +128,13 @@ class _Follower:
             self.remapped |= row.op in (Op.MAP_GPU_MEM, Op.UNMAP_GPU_MEM)
         if not self.epochs:
             self.epochs.append(dict(self.state.mappings))
-        return Jobs(tuple(self.jobs), tuple(self.epochs), self.reach, self.not_followed, self.content)
+        return Jobs(tuple(self.jobs), tuple(self.epochs), self.followed, self.not_followed, self.content)
 
-    def _reach(self) -> tuple[Reach | None, str]:
-        if not self.state.family.has_job_manager:
-            return None, ""
+    def _followed(self) -> tuple[Followed | None, str]:
+        follow = self.state.family.follow
         try:
-            return reach(Memory.of(self.trace)), ""
-        except (ChainError, SlotError, Conflict) as error:
+            return (follow(self.trace) if follow else None), ""
+        except NotFollowedError as error:
             return None, str(error)
 
     def _take(self, index: int, kind: str, start: str) -> None:
@@ -156,8 +153,8 @@ class _Follower:
         named = tuple(family.job_addresses(state.named)) if described and family.job_addresses else ()
         work = family.job_work(state.named) if described and family.job_work else ""
         places = [(0, item.va) for item in named if item.is_code]
-        if self.reach is not None:
-            places = [(self._space(len(self.jobs)), va) for va in self.reach.code.get(len(self.jobs), ())]
+        if self.followed is not None:
+            places = list(self.followed.code.get(len(self.jobs), ()))
         self.jobs.append(
             JobFacts(
                 len(self.jobs),
@@ -172,11 +169,6 @@ class _Follower:
             )
         )
         self.marker = None
-
-    def _space(self, chain: int) -> int:
-        """Address space of a chain."""
-        assert self.reach is not None
-        return next((region.space for region, numbers in self.reach.chains.items() if chain in numbers), 0)
 
     def _code(self, space: int, va: int) -> Code:
         def read(at: int, size: int) -> bytes | None:
@@ -195,9 +187,8 @@ class _Follower:
     def _region(self, space: int, va: int) -> Code:
         """Code whose end nothing here can tell: what follows in executable pages up to the next shader, without
         zeros at the end."""
-        assert self.reach is not None
-        known = {at for found in self.reach.code.values() for at in found}
-        end = min((at for at in known if at > va), default=self.state.trace.va_bytes)
+        assert self.followed is not None
+        end = self.followed.code_after(va) or self.state.trace.va_bytes
         data, at, flags = b"", va, None
         while (
             at < end and (mapping := self.state.mapping(space, at)) is not None and flags in (None, mapping.flags)

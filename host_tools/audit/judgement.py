@@ -6,9 +6,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from signing.envelope import shifted
+from signing.delivery import Delivery
 from signing.keys import PublicKey
-from signing.verify import Verdict, VerificationResult, verify_trace
+from signing.verify import Verdict, VerificationResult, verify_delivery
 from trace_format import layout, policy
 from trace_format.errors import GramophoneError, OtherPolicyError, TraceError
 from trace_format.trace import Trace
@@ -59,15 +59,16 @@ def judge(data: bytes, trusted: Iterable[PublicKey], file: str) -> Judged:
     Raises:
         GramophoneError: it is no signed trace.
     """
-    result = verify_trace(data, trusted, file=file)
+    delivery = Delivery(data)
+    result = verify_delivery(delivery, trusted, file=file)
     if result.verdict == Verdict.MALFORMED:
         raise GramophoneError(result.reason)
     content = refusal = None
     not_judged = ""
     if result.trace is not None:
         try:
-            with layout.naming(file), shifted(len(data) - len(result.trace)):
-                content = Trace.parse(result.trace)
+            with layout.naming(file):
+                content = delivery.parse()
             policy.check(content, f"{file}: ")
         except OtherPolicyError as error:
             not_judged = f"what it does was not judged: {error}"

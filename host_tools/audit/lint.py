@@ -11,11 +11,8 @@ from host_tools.audit.checks import Checks
 from host_tools.audit.rules import DEVICE_RETRIES, RULES, Finding
 from host_tools.audit.state import State
 from host_tools.families.family import family_of
-from host_tools.gpus.mali.job_chains import ChainError, reach
-from host_tools.model.memory import Conflict, Memory
 from trace_format import policy
-from trace_format.actions import MAP_WRITE, Columns, Op, Type, actions_of
-from trace_format.errors import SlotError
+from trace_format.actions import Columns, Op, Type, actions_of
 from trace_format.operands import REGISTERS
 from trace_format.trace import Trace
 
@@ -26,7 +23,7 @@ def lint(trace: Trace) -> list[Finding]:
     Args:
         trace: one whose actions are well-formed (`Trace.parse`).
     """
-    found = [*_registers(trace), *_actions(trace), *_chains(trace), *_budget(trace)]
+    found = [*_registers(trace), *_actions(trace), *_family(trace), *_budget(trace)]
     if trace.raw:
         found.append(Finding(RULES["GR002"], "it is a raw recording: `gramophone build` makes a trace of it"))
     last = len(trace.actions)
@@ -54,20 +51,10 @@ def _actions(trace: Trace) -> Iterator[Finding]:
     yield from checks.after()
 
 
-def _chains(trace: Trace) -> Iterator[Finding]:
-    """Of GPUs whose jobs are chains of descriptors in memory."""
-    if not family_of(trace.profile).has_job_manager:
-        return
-    try:
-        for found in reach(Memory.of(trace)).written:
-            if not found.flags & MAP_WRITE:
-                there = "not mapped" if found.region is None else "mapped without write permission"
-                text = f"job chain {found.chain.index}: the {found.what} at GPU address {found.va:#x} is {there}"
-                yield Finding(RULES["GR301"], text)
-    except (ChainError, SlotError) as error:
-        yield Finding(RULES["GR303"], str(error))
-    except Conflict as error:
-        yield Finding(RULES["GR303"], f"job chains are not followed: {error}")
+def _family(trace: Trace) -> Iterator[Finding]:
+    """What its family finds."""
+    for rule, text in family_of(trace.profile).check(trace):
+        yield Finding(RULES[rule], text)
 
 
 def _budget(trace: Trace) -> Iterator[Finding]:

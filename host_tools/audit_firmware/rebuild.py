@@ -20,6 +20,8 @@ from tee_replayer.crypto import Libraries
 from tee_replayer.generator.device_crypto import DeviceCrypto
 from tee_replayer.generator.evidence import HOOK, Evidence
 from tee_replayer.generator.generate import generate
+from tee_replayer.generator.options import Options
+from tee_replayer.generator.platforms import platform_of
 from trace_format.schema import Codec, Operator
 
 # An image does not say which evidence it gives: these are tried until one is as large as it is.
@@ -62,7 +64,7 @@ def rebuild(
         target: what it says.
         crypto: the crypto libraries' sources.
         operators: what it computes on the CPU, which it does not say.
-        codecs: as `tee_replayer.generator.generate.generate`; it does not say them either.
+        codecs: as `tee_replayer.generator.options.Options`; it does not say them either.
 
     Raises:
         FirmwareError: it does not say enough, or it is OP-TEE's core.
@@ -82,15 +84,17 @@ def rebuild(
             continue
         with tempfile.TemporaryDirectory() as folder:
             out = generate(
-                profile.name,
-                board,
-                device.key,
+                Options(
+                    profile.name,
+                    platform_of(board),
+                    device.key,
+                    crypto,
+                    min_security_version=device.min_security_version,
+                    evidence=evidence,
+                    operators=operators,
+                    codecs=codecs,
+                ),
                 Path(folder) / "out",
-                libraries=crypto,
-                min_security_version=device.min_security_version,
-                evidence=evidence,
-                operators=operators,
-                codecs=codecs,
             )
             compile_firmware(out)
             again = images.of_elf(f"{image.name}, rebuilt", (out / ELF).read_bytes())

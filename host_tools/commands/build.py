@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
@@ -11,9 +12,10 @@ import click
 from host_tools.commands.facts import NAME, facts
 from host_tools.commands.framework import FILE, GramophoneCommand, Outcome, Pair, UsageError
 from host_tools.commands.streams import OUTPUT, check_output, read, write
+from host_tools.families.family import family_of
 from host_tools.families.page_tables import DivergenceError
-from host_tools.gpus.mali.rules import Applied, retarget
-from host_tools.passes import PASSES
+from host_tools.families.retargeting import Applied
+from host_tools.passes.listing import PASSES
 from host_tools.passes.pipeline import KEEP_INPUTS, Step, build
 from host_tools.passes.program import Program
 from host_tools.support.messages import LOG
@@ -21,7 +23,7 @@ from host_tools.support.progress import phase
 from host_tools.support.tensors import Assignment, assigned, load_all, without_value
 from host_tools.vgpu.binding import VgpuError
 from trace_format import layout, profile
-from trace_format.errors import GramophoneError, listed
+from trace_format.errors import GramophoneError, TraceError, listed
 from trace_format.operators import OPERATORS, used
 from trace_format.packing import unpack
 from trace_format.schema import SectionType, SlotKind
@@ -103,10 +105,10 @@ def build_command(
     trace = Trace.parse(data, str(raw))
     source_hash = hashlib.sha256(data).digest()
     del data  # a network's is large
-    changes: list[Applied] = []
+    changes: Sequence[Applied] = ()
     if gpu is not None and gpu != trace.gpu:
         with layout.naming(str(raw)):
-            trace, changes = retarget(trace, gpu)
+            trace, changes = _retarget(trace, gpu)
     values = load_all(trace, files, SlotKind.PARAMETER)
     steps: list[Step] = []
 
@@ -158,8 +160,9 @@ def build_command(
         names = " ".join(f"--operator {OPERATORS[operator].name}" for operator in operators)
         rows.append(f"a device computes on its CPU, too: 'gramophone generate {names}'")
     head = layout.with_zeros(bytes(pieces[0]))
-    codecs = [codec.name.lower() for codec in layout.linked_codecs(head)]
-    manifest = layout.disassemble(head)[1].one(SectionType.MANIFEST)
+    sections = layout.disassemble(head)[1]
+    codecs = [codec.name.lower() for codec in sections.linked_codecs]
+    manifest = sections.one(SectionType.MANIFEST)
     trace_id = unpack("manifest", bytes(manifest.stored), manifest.offset)["trace_id"]
     if codecs:
         names = " ".join(f"--codec {codec}" for codec in codecs)
@@ -170,3 +173,11 @@ def build_command(
     return Outcome(
         {**facts(trace, trace_id), "trace_bytes": trace_bytes, "codecs": codecs, **done_by}, "\n".join(rows)
     )
+
+
+def _retarget(trace: Trace, gpu: str) -> tuple[Trace, Sequence[Applied]]:
+    """The recording as one for another GPU, and what was changed."""
+    retarget = family_of(trace.profile).retarget
+    if retarget is None:
+        raise TraceError(f"no rules turn a recording of {trace.gpu} into a trace for {gpu}, or for any other GPU")
+    return retarget(trace, gpu)

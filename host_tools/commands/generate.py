@@ -13,11 +13,12 @@ from host_tools.runners.libraries import source as libraries_source
 from host_tools.runners.optee.bundle import bundle
 from host_tools.support.progress import phase
 from signing.keys import Algorithm, PublicKey, load_public_key
-from tee_replayer.generator import boards, linux_folder
+from tee_replayer.generator import boards, linux_folder, platforms
 from tee_replayer.generator.boards import Board
 from tee_replayer.generator.evidence import Evidence
 from tee_replayer.generator.generate import generate as generate_sources
-from tee_replayer.generator.generate import platforms
+from tee_replayer.generator.options import Options
+from tee_replayer.generator.platforms import platform_of
 from tee_replayer.generator.target import drivers
 from trace_format.codec import LINKED
 from trace_format.errors import GramophoneError
@@ -86,7 +87,7 @@ def board_of(platform: str | None, file: Path | None) -> Board | str:
     example="gramophone generate --gpu v3d42 --platform qemu-virt --key pub.pem -o out\nmake -C out size",
 )
 @click.option("--gpu", required=True, type=click.Choice(drivers()), help="GPU to drive.")
-@click.option("--platform", type=click.Choice(platforms()), help="Board or environment.")
+@click.option("--platform", type=click.Choice(platforms.names()), help="Board or environment.")
 @click.option("--board", "board_file", type=FILE, help="Description of a board of your own, instead (TOML).")
 @KEY
 @click.option("-o", "--output", type=FILE, required=True, help="Folder to write; one written before is replaced.")
@@ -148,20 +149,22 @@ def generate_command(
     with phase("fetching the crypto libraries' sources"):
         crypto = libraries_source(bearssl, aws_lc)
     folder = generate_sources(
-        gpu,
-        board,
-        trusted,
+        Options(
+            gpu,
+            platform_of(board),
+            trusted,
+            crypto,
+            min_security_version=min_security_version,
+            carveout_bytes=carveout_mib and carveout_mib * MIB,
+            share_gpu=share_gpu,
+            policy=policy,
+            programs={"client/gramophone-tee": bundle()} if optee else {},
+            evidence=Evidence(replay_log, log_hashes, attest),
+            operators=operators_of(operators),
+            codecs=codecs_of(codecs),
+            mmu=mmu,
+        ),
         output,
-        libraries=crypto,
-        min_security_version=min_security_version,
-        carveout_bytes=carveout_mib and carveout_mib * MIB,
-        share_gpu=share_gpu,
-        policy=policy,
-        programs={"client/gramophone-tee": bundle()} if optee else {},
-        evidence=Evidence(replay_log, log_hashes, attest),
-        operators=operators_of(operators),
-        codecs=codecs_of(codecs),
-        mmu=mmu,
         force=force,
     )
     files = sorted(

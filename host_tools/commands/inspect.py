@@ -45,7 +45,7 @@ def _trace(data: bytes, file: str) -> Found:
     trace, claim = parse_trace(data, file)
     found = {name: value for name, value in facts(trace).items() if name not in ("slots", "strides", "raw")}
     found["slots"] = [f"{slot.kind.name.lower()} {slot.name}" for slot in trace.slots]
-    if codecs := layout.linked_codecs(split(data).trace if claim else data):
+    if codecs := layout.disassemble(split(data).trace if claim else data)[1].linked_codecs:
         found["codecs"] = [codec.name.lower() for codec in codecs]
     kind = "raw trace (recording)" if trace.raw else "trace"
     return f"signed {kind}" if claim else kind, {**{f"claimed {k}": v for k, v in claim.items()}, **found}

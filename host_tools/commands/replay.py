@@ -11,14 +11,14 @@ from typing import Any
 import click
 
 from host_tools.audit.verdicts import rules_of_report
-from host_tools.commands.evidence import Nonce
 from host_tools.commands.framework import FILE, GramophoneCommand, Outcome, UsageError, warn
 from host_tools.commands.generate import AWS_LC, BEARSSL, KEY, MIN_VERSION, device_key
 from host_tools.commands.outputs import Expected, Shown, compare, read_expected, read_labels, show
 from host_tools.commands.streams import read
+from host_tools.commands.verify_report import Nonce
 from host_tools.record.differences import TOLERANCE
 from host_tools.runners import LINUX, NORMAL_WORLDS, OPTEE, WITHOUT_OPTEE, run, runner_of
-from host_tools.runners.needs import open_trace, what_helps
+from host_tools.runners.needs import what_helps
 from host_tools.runners.replay import NONE, ReplayRequest, ReplayResult, Tensor
 from host_tools.support.files import check_writable, write_atomically
 from host_tools.support.progress import phase
@@ -32,8 +32,9 @@ from host_tools.support.tensors import (
     slot_of,
     without_value,
 )
+from signing.delivery import Delivery
 from signing.replay_log import ENTRY_BYTES
-from signing.verify import Verdict, verify_trace
+from signing.verify import Verdict, verify_delivery
 from trace_format.errors import GramophoneError, SlotError, listed, printable
 from trace_format.operators import counted
 from trace_format.schema import SlotKind
@@ -99,11 +100,15 @@ def run_options(function: Callable[..., Any]) -> Callable[..., Any]:
 
 @dataclass
 class Prepared:
-    """A trace with all that a replay of it takes; `trace` is None where it is damaged."""
+    """A trace with all that a replay of it takes."""
 
-    trace: Trace | None
     runner: str
     request: ReplayRequest
+
+    @property
+    def trace(self) -> Trace | None:
+        """What is replayed; None where it is damaged."""
+        return self.request.delivery.trace
 
     @property
     def options(self) -> frozenset[str]:
@@ -120,7 +125,7 @@ class Prepared:
             return result
         if result.ok:
             return replace(result, outputs=boxes_found(self.trace, result.outputs))
-        hint = what_helps(self.trace, self.request.signed, result.report)
+        hint = what_helps(self.request.delivery, result.report)
         return replace(result, error=f"{result.error}; {hint}") if hint else result
 
 
@@ -148,12 +153,12 @@ def prepare(
         raise UsageError(f"--firmware cannot be used with --on {runner}: no firmware runs there")
     if timeout is not None and "timeout_s" not in options:
         raise UsageError(f"--timeout cannot be used with --on {runner}: no machine boots there")
-    data = read(signed)
+    delivery = Delivery(read(signed))
     trusted = device_key(key)
-    found = verify_trace(data, [trusted], file=str(signed))
+    found = verify_delivery(delivery, [trusted], file=str(signed))
     if found.verdict == Verdict.MALFORMED:  # not a signed trace at all; refusing one is the device's part
         raise GramophoneError(found.reason)
-    trace = open_trace(data)
+    trace = delivery.trace
     tensors, all_replays = {}, {}
     if trace is not None:
         names = assigned("input", series).items()
@@ -163,7 +168,7 @@ def prepare(
             _check_complete(signed, trace, {*tensors, *all_replays})
     world = NORMAL_WORLDS[normal_world or "bare-metal"] if runner == OPTEE else runner
     request = ReplayRequest(
-        data,
+        delivery,
         trusted,
         tensors,
         gpu,
@@ -175,7 +180,7 @@ def prepare(
         timeout_s=timeout,
         series=all_replays,
     )
-    return Prepared(trace, world, request)
+    return Prepared(world, request)
 
 
 def _check_complete(signed: Path, trace: Trace, given: set[str]) -> None:

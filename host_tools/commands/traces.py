@@ -6,7 +6,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from host_tools.commands.streams import read
-from signing.envelope import shifted, split
+from signing.delivery import Delivery
 from trace_format import layout
 from trace_format.schema import SIGNED_MAGIC
 from trace_format.trace import Trace
@@ -25,8 +25,19 @@ def parse_trace(data: bytes, file: str) -> tuple[Trace, dict[str, str]]:
     """As `read_trace`, for the content of a file."""
     if not data.startswith(SIGNED_MAGIC):
         return Trace.parse(data, file), {}
+    delivery = Delivery(data)
     with layout.naming(file):
-        signed = split(data)
-        claim = {"algorithm": signed.envelope.algorithm.title, "key_id": signed.envelope.kid.hex()}
-        with shifted(signed.offset):
-            return Trace.parse(signed.trace), claim
+        envelope = delivery.signed.envelope
+        return delivery.parse(), {"algorithm": envelope.algorithm.title, "key_id": envelope.kid.hex()}
+
+
+def trace_bytes(path: Path) -> bytes:
+    """The bytes of the trace in a file, signed or not: without an envelope; TraceError as `read_trace`."""
+    data = read(path)
+    if not data.startswith(SIGNED_MAGIC):
+        Trace.parse(data, str(path))
+        return data
+    delivery = Delivery(data)
+    with layout.naming(str(path)):
+        delivery.parse()
+        return bytes(delivery.signed.trace)

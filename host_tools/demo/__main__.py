@@ -20,6 +20,7 @@ from host_tools.runners import run
 from host_tools.runners.replay import ReplayRequest
 from host_tools.support.messages import listening
 from host_tools.support.progress import phase
+from signing.delivery import Delivery
 from signing.keys import Algorithm, PublicKey, generate
 from signing.sign import FileSigner, sign_trace
 from trace_format.trace import Trace
@@ -69,7 +70,9 @@ def _tamper(console: Console, signed: bytes, key: PublicKey, firmware: Path) -> 
     tampered[at] ^= 1
     stats = firmware / "stats.json"
     with phase("replaying a tampered trace"):
-        request = ReplayRequest(bytes(tampered), key, firmware=firmware, plugin_args={"stats": str(stats)})
+        request = ReplayRequest(
+            Delivery(bytes(tampered)), key, firmware=firmware, plugin_args={"stats": str(stats)}
+        )
         result = run("qemu", request)
     writes = json.loads(stats.read_text(encoding="utf-8"))["writes"]
     say(console, "Tampered", f"one bit flipped at byte {at}: " + ("NOT REFUSED" if result.ok else result.error))

@@ -12,6 +12,7 @@ from host_tools.runners import NORMAL_WORLDS, run
 from host_tools.runners.replay import ReplayRequest
 from host_tools.support.messages import escape_unprintable, listening
 from host_tools.support.progress import phase
+from signing.delivery import Delivery
 from signing.keys import Algorithm, generate
 from signing.sign import FileSigner, sign_trace
 from trace_format.errors import GramophoneError
@@ -24,7 +25,7 @@ def main() -> int:
     signer = FileSigner(generate(Algorithm.ES256))
     data = RAW.read_bytes()
     signed = sign_trace(build(Trace.parse(data), source=data, skip=KEEP_INPUTS).build(), signer)
-    request = ReplayRequest(signed, signer.public)
+    request = ReplayRequest(Delivery(signed), signer.public)
     expected = run("qemu", request)
     all_same = True
     for name, runner in NORMAL_WORLDS.items():

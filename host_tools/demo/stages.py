@@ -24,8 +24,11 @@ from host_tools.runners.replay import ReplayRequest, ReplayResult
 from host_tools.support.messages import escape_unprintable
 from host_tools.support.programs import Ended, ended_by_signals
 from host_tools.support.progress import phase
+from signing.delivery import Delivery
 from signing.keys import PublicKey
 from tee_replayer.generator.generate import generate
+from tee_replayer.generator.options import Options
+from tee_replayer.generator.platforms import platform_of
 from trace_format.errors import GramophoneError
 
 DIGITS = 20
@@ -56,7 +59,7 @@ def run_demo(demo: Callable[[Console, Path], bool]) -> int:
 def make_firmware(console: Console, gpu: str, key: PublicKey, folder: Path) -> Path:
     """Generate and compile the firmware that trusts a key, in `folder`."""
     with phase("generating the replayer and compiling it for AArch64"):
-        firmware = generate(gpu, "qemu-virt", key, folder / "out", libraries=libraries.source())
+        firmware = generate(Options(gpu, platform_of("qemu-virt"), key, libraries.source()), folder / "out")
         compile_firmware(firmware)
     size = (firmware / "firmware.bin").stat().st_size
     say(console, "Firmware", f"{size} bytes, EL3, secure world of QEMU's virt")
@@ -70,7 +73,7 @@ def classify(
     results = []
     for number, pixels in enumerate(pictures, start=1):
         with phase(f"booting the secure world, digit {number}"):
-            result = run("qemu", ReplayRequest(signed, key, {slot: pixels}, firmware=firmware))
+            result = run("qemu", ReplayRequest(Delivery(signed), key, {slot: pixels}, firmware=firmware))
         if not result.ok:
             console.print(f"refused: {result.error}")
             return []

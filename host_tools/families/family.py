@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """What is particular to a GPU family: one description each, which everything else asks.
 
-A family is a folder next to this file; its `__init__.py` has the description as FAMILY. Rooms below this one find
-the rest in the folder by name: `vgpu/` is the C model (host_tools/vgpu/build.py), `guest.toml` says what the
-recording machine needs (host_tools/machine/placements.py).
+A family is a folder of host_tools/gpus, above all rooms that work with traces; its `__init__.py` has the
+description as FAMILY, and these rooms ask it by this interface, never by name. Rooms below find the rest in the
+folder by name: `vgpu/` is the C model (host_tools/vgpu/build.py), `guest.toml` says what the recording machine
+needs (host_tools/machine/placements.py).
 """
 
 from __future__ import annotations
@@ -11,18 +12,21 @@ from __future__ import annotations
 import functools
 import importlib
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
+from host_tools.families.accesses import Accesses, Flaw, Followed, nothing
 from host_tools.families.conversion import Conversion
 from host_tools.families.listing import Listing, Read
 from host_tools.families.page_tables import PageTables
+from host_tools.families.retargeting import Applied
 from host_tools.families.transfers import Transfers
 from host_tools.support.gpu_folders import FOLDERS
 from trace_format import profile as profiles
-from trace_format.actions import Actions
 from trace_format.errors import ProfileError
 from trace_format.profile import Job, Profile
+from trace_format.trace import Trace
 
 NOTHING = re.compile(r"(?!)")  # matches no name
 
@@ -68,8 +72,15 @@ class Family:
         first_written: register that starts a compute job -> the one that drivers write first of those that
             describe it. The GPU may keep none of them once the job runs.
         starts: whether a write of this value under this mask to a register that starts jobs starts one.
-        has_job_manager: jobs are chains of descriptors in memory, which a job manager fetches: what a job can
-            reach is read from them. Otherwise registers describe a job, and replays show what it touches.
+        accesses: what a program's jobs do to memory, given the program (host_tools/passes/program.py). Raises
+            NotFollowedError.
+        follow: what descriptors in memory say of a trace's jobs; None: there are none, registers describe a job.
+            Raises NotFollowedError.
+        check: what `lint` finds in a trace besides what registers and actions say, as rule and text.
+        queues: a job may be started while another runs, and waits for its end.
+        frames_are_buffers: frames that lie together were allocated together, and stay so until a pass moves them.
+        retarget: a raw recording of another GPU of the family, made of a raw trace and the other's name, and what
+            was changed. Raises RuleError. None: there are no rules.
         block_pages: pages that one entry above the last level of page tables maps; 1: there are no such entries.
         tlb_only_flushes: whether the profile's `mmu.flush` touches the TLB only, so that flushes between jobs may
             go where mappings do not change; otherwise the same commands flush caches.
@@ -86,7 +97,8 @@ class Family:
         list_job: what a job says that is started now, given the GPU, how it is started, what has been written to a
             register (0: not known) and a reader of memory; None: nothing is said of its jobs.
         transfers: how lists copy and fill memory, and how compute jobs do; None: lists do not.
-        passes: by name, in the order in which they run, passes over a trace's actions that are for its GPUs only.
+        passes: passes that are for its GPUs only (host_tools/passes/registry.py), by the name of the pass of all
+            GPUs after which they run, in their order.
     """
 
     gpus: tuple[str, ...]
@@ -94,7 +106,7 @@ class Family:
     conversion: Callable[[Profile], Conversion]
     first_written: Mapping[str, str]
     starts: Callable[[int, int], bool]
-    has_job_manager: bool
+    accesses: Callable[[Any], Accesses]
     block_pages: int
     tlb_only_flushes: bool
     cache_commands: re.Pattern[str]
@@ -109,7 +121,12 @@ class Family:
     ) = None
     list_job: Callable[[Profile, Job, Callable[[str], int], Read], Listing] | None = None
     transfers: Transfers | None = None
-    passes: Mapping[str, Callable[[Actions, Profile], Actions]] = field(default_factory=dict)
+    follow: Callable[[Trace], Followed] | None = None
+    check: Callable[[Trace], Iterator[Flaw]] = nothing
+    queues: bool = False
+    frames_are_buffers: bool = False
+    retarget: Callable[[Trace, str], tuple[Trace, Sequence[Applied]]] | None = None
+    passes: Mapping[str, Sequence[Any]] = field(default_factory=dict)
 
 
 @functools.cache

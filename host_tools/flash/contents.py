@@ -14,16 +14,15 @@ from host_tools.flash.manifest import NAME, Missing, Piece, SignedTrace, Trusted
 from host_tools.flash.names import FIP, REQUEST, TA_KEY
 from host_tools.runners import mailbox
 from host_tools.runners.needs import secure_bytes
-from signing import envelope
+from signing.delivery import Delivery
 from signing.errors import KeyFileError
-from signing.verify import verify_trace
+from signing.verify import verify_delivery
 from tee_replayer.generator.board_checks import Range
 from tee_replayer.generator.boards import Board, Image
 from tee_replayer.generator.device import Device, DeviceError, find
 from tee_replayer.generator.translation import cached_bytes
 from trace_format import policy
 from trace_format.errors import TraceError
-from trace_format.trace import Trace
 
 
 @dataclass(frozen=True)
@@ -183,22 +182,18 @@ def _find_device(contents: Contents) -> None:
 
 def _read_trace(contents: Contents, name: str) -> None:
     """Check a signed trace as the device will."""
-    data = contents.pieces[name].data
+    delivery = Delivery(contents.pieces[name].data)
     device = contents.device
     try:
-        signed = envelope.split(data)
-        with envelope.shifted(signed.offset):
-            trace = Trace.parse(signed.trace)
+        trace = delivery.parse()
     except TraceError as error:
         contents.report_error(name, error)
         return
-    version = trace.meta["security_version"]
-    contents.traces.append(
-        SignedTrace(name, trace.meta["name"], trace.trace_id.hex(), version, signed.envelope.kid.hex())
-    )
+    version, kid = trace.meta["security_version"], delivery.signed.envelope.kid
+    contents.traces.append(SignedTrace(name, trace.meta["name"], trace.trace_id.hex(), version, kid.hex()))
     if device is None:
         return
-    verdict = verify_trace(data, [device.key])
+    verdict = verify_delivery(delivery, [device.key])
     if not verdict:
         contents.report(name, f"the device refuses this trace: {verdict.reason}")
     if trace.profile.profile_id != device.profile_id:
@@ -209,7 +204,7 @@ def _read_trace(contents: Contents, name: str) -> None:
     except policy.PolicyError as error:
         contents.report(name, f"the device refuses this trace: {error}")
     cached = cached_bytes(Range(0, device.carveout_bytes)) if contents.board.mmu else 0
-    needed = secure_bytes(trace, data, cached)
+    needed = secure_bytes(delivery, cached)
     if device.carveout_bytes and needed > device.carveout_bytes:
         contents.report(
             name,

@@ -19,8 +19,8 @@ from host_tools.flash.errors import FlashError
 from host_tools.flash.names import FIP, REQUEST
 from host_tools.runners import mailbox
 from host_tools.runners.buffers import bind
-from host_tools.runners.needs import open_trace
 from host_tools.support.tensors import without_value
+from signing.delivery import Delivery
 from tee_replayer.generator.boards import Board, Image
 from trace_format.errors import listed
 
@@ -119,7 +119,7 @@ def request_for(board: Board, traces: Mapping[str, bytes]) -> bytes:
         FlashError: a slot has no value, or the request does not fit.
     """
     name, signed = next(iter(traces.items()))
-    trace = open_trace(signed)
+    trace = Delivery(signed).trace
     if trace is not None and (open_slots := without_value(trace)):
         raise FlashError(
             f"{name}: no value for {listed(open_slots)}, and nothing on this board gives one "

@@ -15,11 +15,11 @@ from host_tools.flash.errors import FlashError
 from host_tools.flash.manifest import NAME, Manifest, sha256
 from host_tools.flash.names import CONTAINERS
 from host_tools.runners import firmware as firmwares
-from host_tools.runners.needs import open_trace
 from host_tools.runners.optee import build as optee
 from host_tools.runners.optee.images import compile_normal_world, read_board
 from host_tools.runners.optee.ta import build_ta, public_part
 from host_tools.support.version import TOOL
+from signing.delivery import Delivery
 from tee_replayer.generator import boards
 from tee_replayer.generator.board_checks import Range
 from tee_replayer.generator.boards import Board
@@ -113,7 +113,7 @@ def _traces(paths: Sequence[Path]) -> Files:
 def _check_staging(traces: Files, room: int) -> None:
     """The pseudo-TA's staging area takes the signed trace, then all slots; how large it is, is not in the core."""
     for name, data in traces.items():
-        trace = open_trace(data)
+        trace = Delivery(data).trace
         needed = max(len(data), sum(slot.dense_bytes for slot in trace.slots) if trace else 0)
         if needed > room:
             raise FlashError(

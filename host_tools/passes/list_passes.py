@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from host_tools.families.family import family_of
 from host_tools.families.transfers import Transfer, Transfers, UnknownListError
-from host_tools.gpus.mali.rules.memory import ImageView
+from host_tools.model.image_view import ImageView
 from host_tools.model.joined import joined
 from host_tools.model.memory import Memory
 from host_tools.passes.program import Program

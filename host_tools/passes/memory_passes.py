@@ -6,16 +6,14 @@ from __future__ import annotations
 import numpy as np
 
 from host_tools.accesses.slot_places import bytes_of
+from host_tools.families.accesses import NotFollowedError
 from host_tools.families.family import family_of
-from host_tools.gpus.mali import planning
-from host_tools.gpus.mali.job_chains import ChainError
 from host_tools.model.alike import Alike
-from host_tools.model.memory import BLOCK_PAGES, Memory
+from host_tools.model.memory import Memory
 from host_tools.passes.parameters import constant, forget_inputs
 from host_tools.passes.program import Program
 from host_tools.passes.registry import memory_pass, program_pass
 from trace_format.actions import MAP_EXECUTE, MAP_WRITE
-from trace_format.operators import operations
 from trace_format.schema import PAGE_BYTES, SlotKind
 
 GUARD_PAGES = 1  # hardware fetches ahead of what it executes: the page after one that is used stays mapped
@@ -60,16 +58,16 @@ def drop_dead_memory(program: Program) -> None:
 def map_read_only(program: Program) -> None:
     """Map pages that no job writes without write permission, so that the GPU cannot.
 
-    Seen by replaying on the virtual GPU. On a GPU with a job manager, executable pages lose it always: a device
-    executes only what the GPU cannot write to.
+    Seen by replaying on the virtual GPU. Where page tables can forbid execution, executable pages lose it always:
+    a device executes only what the GPU cannot write to.
     """
     try:
         seen = program.seen()
-    except ChainError:  # it is not known what jobs write
+    except NotFollowedError:  # it is not known what jobs write
         seen = None
     memory, mappings = program.memory, program.memory.mappings
     keep = mappings.frames_that(seen.written) if seen else np.ones(len(mappings), np.bool_)
-    if family_of(program.profile).has_job_manager:
+    if program.profile.forbids_execution:
         keep &= mappings.flags & MAP_EXECUTE == 0
     memory.mappings = mappings.with_(flags=np.where(keep, mappings.flags, mappings.flags & ~MAP_WRITE))
     program.commit()
@@ -96,51 +94,23 @@ def share_duplicate_pages(program: Program) -> None:
     program.commit()
 
 
-@memory_pass("plan-memory")
-def plan_memory(program: Program) -> None:
-    """Let regions that job chains never use at the same time share pages; place large ones for 2 MiB blocks.
-
-    Needs job chains in memory; other traces are left as they are, and those in which regions share pages already.
-    """
-    if not family_of(program.profile).has_job_manager:
-        return
-    memory = program.memory
-    working = memory.frames & memory.written_frames()
-    mapped = memory.mappings.frames_that(working.__contains__)
-    operates = any(operations(program.actions))  # of what operators read, nobody says how long it must stay
-    if operates or np.count_nonzero(mapped) > len(working):
-        return
-    target = {frame: frame for frame in memory.in_image()}
-    first = -(-program.sizes().image_bytes // PAGE_BYTES)
-    for frame in sorted(memory.frames):
-        if frame not in working and frame not in target:
-            target[frame] = first
-            first += 1
-    image_pages = _relocate(memory.copy())  # planned memory will follow the image of that size
-    placement = planning.place(
-        planning.items(memory, program.chain_memory(), working), first + (image_pages - first) % BLOCK_PAGES
-    )
-    memory.move(target | planning.frames_of(placement))
-    _commit(program)
-
-
 @memory_pass("relocate")
 def relocate(program: Program) -> None:
     """Move all memory into one carve-out: pages that nothing writes are used where the image has them.
 
     Where page tables have blocks, the rest keeps its order and its place in a block.
     """
-    _relocate(program.memory)
-    _commit(program)
+    moved(program.memory)
+    fit(program)
 
 
-def _commit(program: Program) -> None:
+def fit(program: Program) -> None:
     """The carve-out ends where memory does."""
     program.commit((max(program.memory.frames, default=0) + 1) * PAGE_BYTES)
 
 
-def _relocate(memory: Memory) -> int:
-    """See `relocate`; returns the size of the image, in pages."""
+def moved(memory: Memory) -> int:
+    """Do as `relocate` says; returns the size of the image, in pages."""
     written = memory.written_frames()
     mappings = memory.mappings
     order = dict(
@@ -162,8 +132,8 @@ def _relocate(memory: Memory) -> int:
     guess = place(len(fixed))  # the image is larger, by what is uploaded from it
     memory.move(target | guess)
     image_pages = memory.packing().image_pages
-    moved = place(image_pages)
-    memory.move({frame: frame for frame in target.values()} | {guess[frame]: moved[frame] for frame in working})
+    places = place(image_pages)
+    memory.move({frame: frame for frame in target.values()} | {guess[frame]: places[frame] for frame in working})
     return image_pages
 
 

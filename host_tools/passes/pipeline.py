@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from host_tools.accesses.noted_accesses import NOTE
 from host_tools.model.slot_mappings import check_slots
-from host_tools.passes import PASSES, memory_passes
+from host_tools.passes import memory_passes
+from host_tools.passes.listing import PASSES
 from host_tools.passes.parameters import bind_program
 from host_tools.passes.program import Program, Sizes
 from host_tools.passes.state import keep
@@ -34,16 +35,6 @@ class Step(Sizes):
 
     name: str
     not_done: str = ""
-
-
-def before_observation(trace: Trace) -> Program:
-    """The program that a recording is when the first pass asks what its jobs access."""
-    program = Program(trace)
-    for item in PASSES.values():
-        if item is memory_passes.map_read_only:
-            break
-        item.edit(program)
-    return program
 
 
 def build(

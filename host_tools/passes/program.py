@@ -13,13 +13,13 @@ from typing import Any
 
 import numpy as np
 
-from host_tools.accesses.by_job import Job, commands_of
 from host_tools.accesses.job_accesses import job_accesses, moved
 from host_tools.accesses.noted_accesses import NOTE, Noted
 from host_tools.accesses.observe import Observation, Watched, observe
-from host_tools.accesses.slot_places import bytes_of, parts_in
+from host_tools.accesses.proof import Job, commands_of
+from host_tools.accesses.slot_places import parts_in
+from host_tools.families.accesses import Accesses
 from host_tools.families.family import family_of
-from host_tools.gpus.mali.chain_memory import ChainMemory
 from host_tools.model.frames import Mask
 from host_tools.model.mappings import Mappings
 from host_tools.model.memory import Conflict, Memory
@@ -101,7 +101,7 @@ class Program:
         """Its memory, to be read, or to be changed and then given back with `commit`.
 
         Where a page is mapped to other memory between jobs, the layout becomes one in which it has other content.
-        On GPUs with a job manager it does not: frames that lie together are buffers there.
+        Where frames that lie together are buffers it does not.
 
         Raises:
             Conflict: a virtual page is mapped to two frames, and such a layout cannot be had.
@@ -110,8 +110,8 @@ class Program:
             try:
                 self._memory = Memory.of(self._trace)
             except Conflict as conflict:
-                chained = family_of(self.profile).has_job_manager
-                settled = None if chained else one_frame_each(self._trace)
+                buffers = family_of(self.profile).frames_are_buffers
+                settled = None if buffers else one_frame_each(self._trace)
                 if settled:
                     self._trace = settled.with_(raw=False)
                 self._memory = Memory.of(settled) if settled else conflict
@@ -146,29 +146,16 @@ class Program:
             self.commit()
         self._trace = self._trace.with_(raw=False)  # its pages, and what fills them, are as they were
 
-    def seen(self) -> Observation | ChainMemory:
+    def seen(self) -> Accesses:
         """What its jobs do to memory.
 
         Raises:
-            ChainError: as `chain_memory`.
+            NotFollowedError: their descriptors cannot be followed.
         """
-        return self.chain_memory() if family_of(self.profile).has_job_manager else self._observe()
-
-    def chain_memory(self) -> ChainMemory:
-        """What its jobs do, for a GPU with a job manager.
-
-        Raises:
-            ChainError: a chain of descriptors cannot be followed.
-        """
-        try:
-            jobs = self.jobs()
-        except Conflict:
-            jobs = []
-        given = (slot for slot in self.slots if slot.kind != SlotKind.OUTPUT)
-        return ChainMemory(self.memory, jobs, bytes_of(self.memory, given))
+        return family_of(self.profile).accesses(self)
 
     def jobs(self) -> list[Job]:
-        """What each of its jobs accesses, for a GPU whose shaders show that; passes over memory leave it so.
+        """What each of its jobs accesses; passes over memory leave it so.
 
         Raises:
             Conflict: the virtual GPU cannot run them.
@@ -183,8 +170,8 @@ class Program:
         before, jobs = self._jobs
         return moved(jobs, before, self.memory.mappings)
 
-    def _observe(self) -> Observation:
-        """What its jobs do, for other GPUs: what the recording's notes say, else by running them.
+    def observed(self) -> Observation:
+        """What its jobs do to memory: what the recording's notes say, else by running them.
 
         Kept while they do the same. Memory is read anew after a run: meanwhile the trace is all that is kept.
         """

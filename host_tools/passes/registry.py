@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from host_tools.families.family import Family, family_of
 from host_tools.model.memory import Conflict
@@ -64,14 +64,13 @@ def action_pass(name: str) -> Callable[[ChangeActions], Pass]:
     return register
 
 
-def family_pass(family: Family, name: str) -> Pass:
-    """The pass of this name of a GPU family; programs for other GPUs stay as they are."""
-    function = family.passes[name]
+def of_family(family: Family, item: Pass) -> Pass:
+    """A pass that is for the GPUs of one family; programs for others stay as they are."""
 
     def edit(program: Program) -> str:
-        return _change(program, function) if family_of(program.profile) is family else ""
+        return item.edit(program) if family_of(program.profile) is family else ""
 
-    return Pass(name, _what(function), edit)
+    return replace(item, edit=edit)
 
 
 def _change(program: Program, function: ChangeActions) -> str:

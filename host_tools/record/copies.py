@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from host_tools.accesses.by_job import Accesses, Job
+from host_tools.accesses.proof import AccessMap, Job
 from host_tools.model.mappings import Mappings
 from host_tools.record.layouts import WORD
 from host_tools.vgpu.binding import ACCESS_READ, ACCESS_READ_FIRST, ACCESS_WRITTEN
@@ -125,11 +125,11 @@ class Copies:
         return np.unique(np.concatenate(found))
 
 
-def _common(job: Accesses, marks: Marks) -> list[tuple[NDArray[np.uint8], NDArray[np.bool_]]]:
+def _common(job: AccessMap, marks: Marks) -> list[tuple[NDArray[np.uint8], NDArray[np.bool_]]]:
     """A job's accesses of the frames in which something is marked, and what is."""
     return [(job[frame], mask) for frame, mask in marks.items() if frame in job]
 
 
-def _any(job: Accesses, marks: Marks, flag: int) -> bool:
+def _any(job: AccessMap, marks: Marks, flag: int) -> bool:
     """Whether a job accessed so what is marked."""
     return any((flags[mask] & flag).any() for flags, mask in _common(job, marks))

@@ -12,9 +12,9 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from host_tools.accesses.by_job import commands_of
 from host_tools.accesses.noted_accesses import NOTE, computing, noted
 from host_tools.accesses.observe import Observation, Watched, judged, watched
+from host_tools.accesses.proof import Job, commands_of
 from host_tools.accesses.slot_places import parts_in
 from host_tools.machine.errors import RecordError
 from host_tools.model.description import describe_action
@@ -22,7 +22,7 @@ from host_tools.model.frames import runs
 from host_tools.model.interpreter import interpreter
 from host_tools.model.memory import Conflict, Memory
 from host_tools.model.remapping import one_frame_each
-from host_tools.passes.pipeline import before_observation
+from host_tools.passes.list_passes import list_jobs
 from host_tools.record.copies import HANDED_OUT, Copies, Rank
 from host_tools.record.layouts import WORD, Layout, Shape, in_order
 from host_tools.record.tensors import PairedMemory, Placement, RepeatedError, find, joined, pairs_of
@@ -118,22 +118,21 @@ def _settled(trace: Trace) -> tuple[Trace, Memory]:
 def _with_note(trace: Trace, memory: Memory, seen: Watched) -> Trace:
     """With a note on what its compute jobs access, if that is the same with other inputs.
 
+    Lists that only signal fences are no part of a built trace. Where one writes, there is no note: a job of ours
+    does that in the built trace.
+
     Args:
         trace: with slots.
         memory, seen: of the trace without them.
     """
-    jobs = computing(memory, seen.jobs)
-    if jobs is None:
+    computes = computing(memory)
+    if computes is None or len(computes) != len(seen.jobs) or any(item.writes for item in list_jobs(trace)):
         return trace
-    program = before_observation(trace)
-    try:
-        given = (slot for slot in trace.slots if slot.kind != SlotKind.OUTPUT)
-        parts = parts_in(program.memory, commands_of(jobs).keys(), given)
-    except Conflict:
-        return trace
-    first = Watched(jobs, parts)
-    note = noted(program.memory, jobs, proved=not first.changes_commands)
-    if note is None or judged(program.trace(), first).depends_on_data:
+    jobs = [job if is_one else Job({}, False) for job, is_one in zip(seen.jobs, computes, strict=True)]
+    given = (slot for slot in trace.slots if slot.kind != SlotKind.OUTPUT)
+    first = Watched(jobs, parts_in(memory, commands_of(jobs).keys(), given))
+    note = noted(memory, seen.jobs, proved=not first.changes_commands)
+    if note is None or judged(trace, first).depends_on_data:
         return trace
     return trace.with_(notes={**trace.notes, NOTE: note})
 

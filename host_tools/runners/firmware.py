@@ -18,7 +18,7 @@ from elftools.elf.elffile import ELFFile
 
 from host_tools.families.family import profile_of
 from host_tools.runners import libraries
-from host_tools.runners.needs import codecs_in, gpu_of, secure_bytes
+from host_tools.runners.needs import codecs_in, gpu_of, operators_in, secure_bytes
 from host_tools.runners.replay import ReplayRequest, RunnerError
 from host_tools.support import programs
 from host_tools.support.cache import cache_dir, made_once
@@ -27,10 +27,10 @@ from signing.keys import PublicKey
 from tee_replayer.crypto import Libraries
 from tee_replayer.generator.boards import QEMU_VIRT
 from tee_replayer.generator.generate import generate
+from tee_replayer.generator.options import Options
+from tee_replayer.generator.platforms import platform_of
 from trace_format import packing
-from trace_format.operators import used
 from trace_format.schema import Codec, Operator
-from trace_format.trace import Trace
 
 CROSS = "aarch64-linux-gnu-"
 CARVEOUT_STEP = 256 << 20  # so that few firmwares serve many traces
@@ -137,7 +137,7 @@ def build(
         carveout_bytes: the least secure memory that it must have.
         crypto: the crypto libraries' sources; None: Debian's.
         operators: what it computes on the CPU.
-        codecs: as `tee_replayer.generator.generate.generate`.
+        codecs: as `tee_replayer.generator.options.Options`.
 
     Raises:
         GenerateError: no ES256 key.
@@ -146,15 +146,17 @@ def build(
 
     def write(folder: Path) -> None:
         generate(
-            profile_of(gpu).name,
-            QEMU_VIRT,
-            key,
+            Options(
+                profile_of(gpu).name,
+                platform_of(QEMU_VIRT),
+                key,
+                crypto or libraries.source(),
+                min_security_version=min_security_version,
+                carveout_bytes=-(-carveout_bytes // CARVEOUT_STEP) * CARVEOUT_STEP or None,
+                operators=operators,
+                codecs=codecs,
+            ),
             folder,
-            libraries=crypto or libraries.source(),
-            min_security_version=min_security_version,
-            carveout_bytes=-(-carveout_bytes // CARVEOUT_STEP) * CARVEOUT_STEP or None,
-            operators=operators,
-            codecs=codecs,
         )
 
     return load(compiled_once(write))
@@ -186,7 +188,7 @@ def compiled_once(write: Callable[[Path], None], *arguments: str) -> Path:
         return made_once(cache / digest.hexdigest()[:16], compiled)
 
 
-def firmware_for(request: ReplayRequest, trace: Trace | None) -> Firmware:
+def firmware_for(request: ReplayRequest) -> Firmware:
     """The firmware that a request names, or else one that is made for its key and that the trace fits.
 
     Raises:
@@ -196,12 +198,12 @@ def firmware_for(request: ReplayRequest, trace: Trace | None) -> Firmware:
         return load(request.firmware)
     return build(
         request.key,
-        gpu_of(request.signed, request.gpu),
+        gpu_of(request.delivery, request.gpu),
         request.min_security_version,
-        carveout_bytes=secure_bytes(trace, request.signed),
+        carveout_bytes=secure_bytes(request.delivery),
         crypto=libraries.source(request.bearssl, request.aws_lc),
-        operators=used(trace.actions) if trace else (),
-        codecs=codecs_in(request.signed),
+        operators=operators_in(request.delivery),
+        codecs=codecs_in(request.delivery),
     )
 
 

@@ -3,20 +3,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from host_tools.families.family import family_of
 from host_tools.support.gpu_folders import DEFAULT_GPU
-from signing import envelope
+from signing.delivery import Delivery
 from tee_replayer.generator.status import Report
 from tee_replayer.generator.target import drivers
-from trace_format import layout, packing
+from trace_format import packing
 from trace_format import profile as profiles
 from trace_format.actions import Op
-from trace_format.codec import Buffer
 from trace_format.errors import ProfileError, TraceError
 from trace_format.operators import OPERATORS, used
-from trace_format.schema import ALIGNMENT, MAX_CARVEOUT_BYTES, Codec, SectionType
+from trace_format.schema import ALIGNMENT, MAX_CARVEOUT_BYTES, Codec, Operator
 from trace_format.trace import Trace
 
 # Besides the memory of a trace that cannot be read: page table of a V3D (4 MiB at most), head (1 MiB), workspace.
@@ -25,56 +25,52 @@ MIB = 1 << 20
 BEFORE_HEAD_BYTES = 40  # what is signed before the head
 
 
-def open_trace(signed: bytes) -> Trace | None:
-    """The trace inside, only for its slots; None when it is damaged: refusing it is the device's part."""
-    try:
-        return Trace.parse(envelope.split(signed).trace)
-    except TraceError:
-        return None
-
-
-def claimed(signed: bytes) -> dict[str, Any]:
+def claimed(delivery: Delivery) -> dict[str, Any]:
     """The manifest of a trace that may be damaged elsewhere; empty when it cannot be read."""
     try:
-        part = layout.disassemble(envelope.split(signed).trace)[1].one(SectionType.MANIFEST)
-        return packing.unpack("manifest", bytes(part.stored), part.offset)
+        return delivery.manifest
     except TraceError:
         return {}
 
 
-def codecs_in(signed: bytes) -> list[Codec]:
+def codecs_in(delivery: Delivery) -> list[Codec]:
     """Codecs of its sections that not every device has; none where it is damaged."""
     try:
-        return layout.linked_codecs(envelope.split(signed).trace)
+        return delivery.sections.linked_codecs
     except TraceError:
         return []
 
 
-def gpu_of(signed: bytes, gpu: str | None) -> str:
+def operators_in(delivery: Delivery) -> list[Operator]:
+    """Operators that the device computes for it on the CPU; none where it is damaged."""
+    return used(delivery.trace.actions) if delivery.trace else []
+
+
+def gpu_of(delivery: Delivery, gpu: str | None) -> str:
     """The virtual GPU to use: `gpu`, or else the one that the trace is for; where there is none, any."""
     try:
-        claim = profiles.for_gpu(claimed(signed).get("gpu", -1)).name
+        claim = profiles.for_gpu(claimed(delivery).get("gpu", -1)).name
     except ProfileError:
         claim = ""
     return gpu or (claim if claim in drivers() else DEFAULT_GPU)
 
 
-def secure_bytes(trace: Trace | None, signed: bytes, cached: int = 0) -> int:
+def secure_bytes(delivery: Delivery, cached: int = 0) -> int:
     """Secure memory that a replayer takes for a trace, to the byte: tee_replayer/core/load.c.
 
+    Where the trace is damaged, it is so much that the device gets far enough to find that out.
+
     Args:
-        trace: None where it is damaged; then the device must get far enough to find that out.
-        signed: the file.
+        delivery: the signed trace.
         cached: bytes at the carve-out's end that the device caches, and so keeps from the GPU.
     """
-    if trace is None:
-        return min(int(claimed(signed).get("carveout_bytes", 0)), MAX_CARVEOUT_BYTES) + LOADER_BYTES
-    return memory_for(trace, envelope.split(signed).trace, cached)
+    if delivery.trace is None:
+        return min(int(claimed(delivery).get("carveout_bytes", 0)), MAX_CARVEOUT_BYTES) + LOADER_BYTES
+    return memory_for(delivery.trace, delivery.header, cached)
 
 
-def memory_for(trace: Trace, data: Buffer, cached: int = 0) -> int:
-    """As `secure_bytes`, for a trace and its bytes, without an envelope."""
-    header = layout.read_header(data)
+def memory_for(trace: Trace, header: Mapping[str, Any], cached: int = 0) -> int:
+    """As `secure_bytes`, for a trace and its header, without an envelope."""
     work = trace.actions.nbytes + len(trace.slots) * packing.size_of("slot") + header["chunk_bytes"]
     low = trace.carveout_bytes + family_of(trace.gpu).page_tables.device_bytes(trace)
     return low + max(_aligned(BEFORE_HEAD_BYTES + header["head_bytes"]) + _aligned(work), cached)
@@ -84,15 +80,15 @@ def _aligned(size: int) -> int:
     return -(-size // ALIGNMENT) * ALIGNMENT
 
 
-def what_helps(trace: Trace, signed: bytes, report: Report) -> str:
+def what_helps(delivery: Delivery, report: Report) -> str:
     """What makes a replayer that can do what failed for lack of memory, of an operator or codec; "" for others."""
     if report.name == "MEMORY":
-        enough = -(-secure_bytes(trace, signed) // MIB)
+        enough = -(-secure_bytes(delivery) // MIB)
         return f"'gramophone generate --carveout-mib {enough}' gives it enough"
     if report.name == "ACTION" and report.op == Op.OPERATE:
-        names = " ".join(f"--operator {OPERATORS[operator].name}" for operator in used(trace.actions))
+        names = " ".join(f"--operator {OPERATORS[operator].name}" for operator in operators_in(delivery))
         return f"a replayer of 'gramophone generate {names}' has all operators that it needs"
-    if report.name == "SECTIONS" and (codecs := codecs_in(signed)):
+    if report.name == "SECTIONS" and (codecs := codecs_in(delivery)):
         names = " ".join(f"--codec {codec.name.lower()}" for codec in codecs)
         return f"a replayer of 'gramophone generate {names}' decodes all sections"
     return ""

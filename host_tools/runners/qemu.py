@@ -6,7 +6,7 @@ from __future__ import annotations
 from host_tools.runners import evidence, mailbox
 from host_tools.runners import firmware as firmwares
 from host_tools.runners.buffers import bind
-from host_tools.runners.needs import gpu_of, open_trace
+from host_tools.runners.needs import gpu_of
 from host_tools.runners.replay import ReplayRequest, ReplayResult, RunnerError, result
 from host_tools.runners.secure_machine import DRAM_BASE, MIB, Machine, dram, instructions, run
 
@@ -22,14 +22,13 @@ def replay(request: ReplayRequest) -> ReplayResult:
         RunnerError: the firmware is for a real board, or QEMU is missing, did not end, or gave no answer; the
             message has QEMU's own words.
     """
-    signed = request.signed
-    trace = open_trace(signed)
-    gpu = gpu_of(signed, request.gpu)
-    fw = firmwares.firmware_for(request, trace)
+    delivery = request.delivery
+    gpu = gpu_of(delivery, request.gpu)
+    fw = firmwares.firmware_for(request)
     board = fw.board
     if board.power_base:
         raise RunnerError(f"{request.firmware}: made for a board that QEMU does not have; its model: --on unicorn")
-    buffers = bind(trace, request.inputs, request.series, request.each, request.repeat)
+    buffers = bind(delivery.trace, request.inputs, request.series, request.each, request.repeat)
     machine = Machine(
         image=fw.binary,
         gic=2,
@@ -41,10 +40,10 @@ def replay(request: ReplayRequest) -> ReplayResult:
         carveout_bytes=board.carveout_bytes,
     )
     room = evidence.extras(request)
-    need = board.mailbox_base - DRAM_BASE + mailbox.layout(signed, buffers, room).size
+    need = board.mailbox_base - DRAM_BASE + mailbox.layout(delivery.data, buffers, room).size
     with dram(-(-need // MIB) * MIB) as (path, memory), memory[board.mailbox_base - DRAM_BASE :] as shared:
-        places = mailbox.request(shared, signed, buffers, request.repeat, room)
+        places = mailbox.request(shared, delivery.data, buffers, request.repeat, room)
         run(machine, path, request.plugin_args, request.timeout_s or TIMEOUT_S, request.store)
         report = mailbox.response(shared, buffers, places)
         said = evidence.answer(shared, request, places)
-    return result(report, DEVICE, buffers.outputs, instructions(report), signed, gpu, said)
+    return result(report, DEVICE, buffers.outputs, instructions(report), delivery, gpu, said)

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from host_tools.families.family import profile_of
 from host_tools.vgpu.binding import executes_shaders
+from signing.delivery import Delivery
 from signing.keys import PublicKey
 from tee_replayer.generator.status import Report
 from trace_format.errors import GramophoneError, listed
@@ -20,7 +21,7 @@ Tensor = npt.NDArray[Any]
 
 FULL, NONE = "full", "none"  # ReplayResult.compute
 EVERY_RUNNER = frozenset(  # takes these
-    ("signed", "key", "inputs", "gpu", "repeat", "min_security_version", "bearssl", "aws_lc")
+    ("delivery", "key", "inputs", "gpu", "repeat", "min_security_version", "bearssl", "aws_lc")
 )
 
 
@@ -37,7 +38,7 @@ class ReplayRequest:
     """A replay to be run. The attributes after `aws_lc` are options that only some runners have.
 
     Attributes:
-        signed: the signed trace.
+        delivery: the signed trace; its bytes are what the device is given.
         key: whose traces are accepted; an ES256 key.
         inputs: slot name -> tensor; those left out keep the recording's value.
         gpu: the virtual GPU; None: that of the trace.
@@ -55,7 +56,7 @@ class ReplayRequest:
         hang_job, fault_job: test aids: the compute job (from 1) that never completes, or faults.
     """
 
-    signed: bytes
+    delivery: Delivery
     key: PublicKey
     inputs: Mapping[str, Tensor] = field(default_factory=dict)
     gpu: str | None = None
@@ -187,7 +188,7 @@ def result(
     device: str,
     outputs: dict[str, Tensor],
     instructions: Instructions | None,
-    signed: bytes,
+    delivery: Delivery,
     gpu: str,
     evidence: Evidence = NO_EVIDENCE,
 ) -> ReplayResult:
@@ -199,7 +200,7 @@ def result(
         report=report,
         outputs=outputs if ok else {},
         instructions=instructions,
-        trace_bytes=len(signed),
+        trace_bytes=len(delivery),
         compute=FULL if executes_shaders(gpu) else NONE,
         error="" if ok else report.describe(profile_of(gpu)),
         evidence=evidence,

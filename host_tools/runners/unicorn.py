@@ -20,7 +20,7 @@ from unicorn import arm64_const as arm64
 from host_tools.runners import evidence, mailbox
 from host_tools.runners import firmware as firmwares
 from host_tools.runners.buffers import bind
-from host_tools.runners.needs import gpu_of, open_trace
+from host_tools.runners.needs import gpu_of
 from host_tools.runners.power import model
 from host_tools.runners.power.block import PowerBlock
 from host_tools.runners.replay import ReplayRequest, ReplayResult, RunnerError, Tensor, result
@@ -53,18 +53,17 @@ def replay(request: ReplayRequest) -> ReplayResult:
         VgpuError: the trace needs something that the virtual GPU does not model.
         RunnerError: the firmware crashed, gave no answer, or is for another GPU or a smaller trace.
     """
-    signed, gpu = request.signed, request.gpu
-    trace = open_trace(signed)
-    fw = firmwares.firmware_for(request, trace)
+    delivery, gpu = request.delivery, request.gpu
+    fw = firmwares.firmware_for(request)
     block = power_block(fw.board)
     if block and gpu not in (None, block.GPU):
         raise RunnerError(
             f"{request.firmware}: the firmware's board is a {block.TITLE}, which has a {block.GPU}, no {gpu}"
         )
-    gpu = block.GPU if block else gpu_of(signed, gpu)
-    buffers = bind(trace, request.inputs, request.series, request.each, request.repeat)
+    gpu = block.GPU if block else gpu_of(delivery, gpu)
+    buffers = bind(delivery.trace, request.inputs, request.series, request.each, request.repeat)
     room = evidence.extras(request)
-    size = -(-mailbox.layout(signed, buffers, room).size // PAGE) * PAGE
+    size = -(-mailbox.layout(delivery.data, buffers, room).size // PAGE) * PAGE
     if size > fw.board.mailbox_bytes:
         raise RunnerError(
             f"the trace and its tensors need a mailbox of {size} bytes; "
@@ -72,7 +71,7 @@ def replay(request: ReplayRequest) -> ReplayResult:
         )
     dram = np.frombuffer(mmap.mmap(-1, size), np.uint8)
     carveout = np.frombuffer(mmap.mmap(-1, fw.board.carveout_bytes), np.uint8)
-    places = mailbox.request(dram.data, signed, buffers, request.repeat, room)
+    places = mailbox.request(dram.data, delivery.data, buffers, request.repeat, room)
     memory = {fw.board.carveout_base: carveout}
     with VirtualGpu(
         gpu, memory, latency_ns=request.latency_ns, hang_job=request.hang_job, fault_job=request.fault_job
@@ -81,7 +80,7 @@ def replay(request: ReplayRequest) -> ReplayResult:
     report = mailbox.response(dram.data, buffers, places)
     name = f"{DEVICE}, {block.TITLE}" if block else DEVICE
     said = evidence.answer(dram.data, request, places)
-    return result(report, name, buffers.outputs, None, signed, gpu, said)
+    return result(report, name, buffers.outputs, None, delivery, gpu, said)
 
 
 def power_block(board: firmwares.Board) -> type[PowerBlock] | None:

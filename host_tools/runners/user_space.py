@@ -21,13 +21,15 @@ from host_tools.machine.root import RecordRoot, ready_root
 from host_tools.runners import libraries
 from host_tools.runners.buffers import bind
 from host_tools.runners.firmware import CROSS, compile_firmware, compiled_once
-from host_tools.runners.needs import codecs_in, gpu_of, open_trace
+from host_tools.runners.needs import codecs_in, gpu_of
 from host_tools.runners.replay import ReplayRequest, ReplayResult, RunnerError, result
 from host_tools.vgpu.build import qemu_plugin
 from signing.keys import PublicKey
 from tee_replayer.crypto import Libraries
 from tee_replayer.generator.generate import generate
 from tee_replayer.generator.linux_folder import PLATFORM
+from tee_replayer.generator.options import Options
+from tee_replayer.generator.platforms import platform_of
 from tee_replayer.generator.status import Report
 from trace_format.schema import Codec
 
@@ -47,20 +49,20 @@ def replay(request: ReplayRequest) -> ReplayResult:
         RunnerError: the guest has no such GPU for a process, the folder is not one of this platform after make, it
             does not compile, or the command could not replay for another reason than the trace, which it gives.
     """
-    signed = request.signed
-    gpu = gpu_of(signed, request.gpu)
+    delivery = request.delivery
+    gpu = gpu_of(delivery, request.gpu)
     if gpu not in PLACEMENTS or gpu != profile_of(gpu).name:
         raise RunnerError(f"the guest has no {gpu} for a process: a variant's board is not in it")
-    buffers = bind(open_trace(signed), request.inputs)
+    buffers = bind(delivery.trace, request.inputs)
     crypto = libraries.source(request.bearssl, request.aws_lc)
     folder = request.firmware or build(
-        request.key, gpu, request.min_security_version, crypto=crypto, codecs=codecs_in(signed)
+        request.key, gpu, request.min_security_version, crypto=crypto, codecs=codecs_in(delivery)
     )
     tensors, options = buffers.for_guest()
     words = [PROGRAM, "replay", "/job/net.sgtr", "--json", "--repeat", str(request.repeat), *options]
     command = f"{LOAD}{PROGRAM} take && {shlex.join(words)} >/out/answer; {PROGRAM} give-back"
     root = ready_root()
-    job = job_with(root, folder, command, {"job/net.sgtr": signed, **tensors}, gpu)
+    job = job_with(root, folder, command, {"job/net.sgtr": delivery.data, **tensors}, gpu)
     done = boot(job, root, qemu_plugin(), request.plugin_args, timeout=request.timeout_s or BOOT_TIMEOUT_S)
     try:
         report = Report(**json.loads(done.files["answer"]))
@@ -68,7 +70,7 @@ def replay(request: ReplayRequest) -> ReplayResult:
             buffers.take_from_guest(done.files)
     except (KeyError, ValueError, TypeError) as error:
         raise RunnerError(f"{PROGRAM} gave no answer: {done.output.strip()}") from error
-    return result(report, DEVICE, buffers.outputs, None, signed, gpu)
+    return result(report, DEVICE, buffers.outputs, None, delivery, gpu)
 
 
 def build(
@@ -88,13 +90,15 @@ def build(
 
     def write(folder: Path) -> None:
         generate(
-            profile_of(gpu).name,
-            PLATFORM,
-            key,
+            Options(
+                profile_of(gpu).name,
+                platform_of(PLATFORM),
+                key,
+                crypto or libraries.source(),
+                min_security_version=min_security_version,
+                codecs=codecs,
+            ),
             folder,
-            libraries=crypto or libraries.source(),
-            min_security_version=min_security_version,
-            codecs=codecs,
         )
 
     return compiled_once(write, "all", OVERLAY, f"CROSS_COMPILE={CROSS}", *PLACE)

@@ -11,7 +11,7 @@ from pathlib import Path
 from host_tools.families.family import profile_of
 from host_tools.runners import libraries
 from host_tools.runners.buffers import bind
-from host_tools.runners.needs import gpu_of, open_trace, secure_bytes
+from host_tools.runners.needs import gpu_of, secure_bytes
 from host_tools.runners.replay import ReplayRequest, ReplayResult, result
 from host_tools.support.cache import cache_dir
 from host_tools.support.gpu_folders import DEFAULT_GPU
@@ -37,10 +37,10 @@ def replay(request: ReplayRequest) -> ReplayResult:
         VgpuError: the trace needs something that the virtual GPU does not model.
         ValueError: no ES256 key.
     """
-    trace = open_trace(request.signed)
-    gpu = gpu_of(request.signed, request.gpu)
-    buffers = bind(trace, request.inputs, request.series, request.each, request.repeat)
-    carveout = mmap.mmap(-1, secure_bytes(trace, request.signed))
+    delivery = request.delivery
+    gpu = gpu_of(delivery, request.gpu)
+    buffers = bind(delivery.trace, request.inputs, request.series, request.each, request.repeat)
+    carveout = mmap.mmap(-1, secure_bytes(delivery))
     memory = {CARVEOUT_PHYS: carveout}
     seconds: list[float] = []
     with VirtualGpu(
@@ -49,7 +49,7 @@ def replay(request: ReplayRequest) -> ReplayResult:
         built = library(gpu, libraries.source(request.bearssl, request.aws_lc))
         replayer = hostlib.HostReplayer(built, profile_of(gpu), device.c_interface, carveout, CARVEOUT_PHYS)
         try:
-            report = replayer.load(request.signed, request.key, request.min_security_version)
+            report = replayer.load(delivery.data, request.key, request.min_security_version)
             for number in range(request.repeat):
                 for row in buffers.rows:
                     if number == 0 or row.replays:
@@ -62,5 +62,5 @@ def replay(request: ReplayRequest) -> ReplayResult:
         if device.error is not None:
             raise VgpuError(device.error)
         replayer.unload()
-    found = result(report, DEVICE, buffers.outputs, None, request.signed, gpu)
+    found = result(report, DEVICE, buffers.outputs, None, delivery, gpu)
     return replace(found, seconds=tuple(seconds))

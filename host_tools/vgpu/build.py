@@ -25,9 +25,14 @@ from trace_format.emit import GENERATED
 from trace_format.errors import GramophoneError
 
 HERE = Path(__file__).resolve().parent
-# The C models of the GPU families; what they share is in this folder.
+# The C models of the GPU families; what they share is in this folder. A family may have folders of its own by
+# subject, as its device and its shader engine.
 FAMILIES = [folder / "vgpu" for folder in GPUS]
-FOLDERS = (HERE, *FAMILIES)
+FOLDERS = (
+    HERE,
+    *(folder for family in FAMILIES for folder in (family, *sorted(filter(Path.is_dir, family.glob("*"))))),
+)
+QEMU_DEVICE = HERE / "qemu"
 CFLAGS = ["-O3", "-march=native", "-ffp-contract=off", "-pthread", "-std=gnu11", "-fPIC", *WARNINGS]
 QEMU = "qemu-system-aarch64"
 # QEMU release series -> plugin interface version that a plugin for it declares. The device uses QEMU's internal
@@ -118,7 +123,7 @@ def shared_object(name: str, sources: Sequence[Path], flags: Sequence[str] = ())
     """
     command = [compiler(), *CFLAGS, *flags]
     digest = hashlib.sha256("\0".join([*command, _machine()]).encode())
-    headers = [path for folder in (*FOLDERS, GENERATED) for path in sorted(folder.rglob("*.h"))]
+    headers = [path for folder in (*FOLDERS, QEMU_DEVICE, GENERATED) for path in sorted(folder.glob("*.h"))]
     for path in [*sources, *headers]:
         digest.update(path.name.encode() + b"\0" + hashlib.sha256(path.read_bytes()).digest())
     target = build_folder() / f"{name}-{digest.hexdigest()[:16]}.so"
@@ -177,7 +182,7 @@ def qemu_plugin(qemu: str = QEMU, double: Double | None = None) -> Path:
         f"-DQEMU_MINOR={minor}",
         f"-DPLUGIN_VERSION={QEMU_PLUGIN_VERSIONS[series]}",
     ]
-    own = sorted((HERE / "qemu").glob("*.c"))
+    own = sorted(QEMU_DEVICE.glob("*.c"))
     sources = [*own, *recorder_sources(), *gpu_sources(double)]
     return shared_object("qemu_plugin", sources, flags)
 

@@ -22,15 +22,6 @@
 #define IS_PACKED(codec) ((codec) == GR_CODEC_LZ4)
 #endif
 
-void *gr_take_memory(struct loader *l, uint64_t bytes)
-{
-    bytes = (bytes + 7) & ~(uint64_t)7;
-    if (bytes > (uint64_t)(l->r->high - l->r->memory.base))
-        return NULL;
-    l->r->high -= bytes;
-    return l->r->high;
-}
-
 GR_INLINE const uint8_t *section_at(const struct loader *l, uint32_t index)
 {
     return l->head + GR_HEADER_BYTES + index * GR_SECTION_BYTES;
@@ -346,13 +337,6 @@ GR_NOINLINE enum gr_status gr_load(struct gr_replayer *r, const struct gr_memory
     if (r->report.status != GR_STATUS_OK)
         gr_unload(r);
     return r->report.status;
-}
-
-void gr_wipe(void *to, uint64_t bytes)
-{
-    /* To a compiler it could be anyone's memory then, so it is not left out. */
-    __asm__ volatile("" : "+r"(to)::"memory");
-    memset(to, 0, bytes);
 }
 
 void gr_unload(struct gr_replayer *r)

@@ -5,14 +5,17 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Collection
+from dataclasses import dataclass, replace
 from importlib import resources
 from pathlib import Path
 
 from tee_replayer import operators as operator_sources
 from tee_replayer.crypto import Libraries
 from tee_replayer.generator.board_checks import Range
+from tee_replayer.generator.board_fit import copy_description, fitted_board
 from tee_replayer.generator.boards import Board
 from tee_replayer.generator.device_crypto import DeviceCrypto
+from tee_replayer.generator.options import GenerateError, Options
 from tee_replayer.generator.translation import MAIR, cached_bytes
 from trace_format.emit import GENERATED
 from trace_format.licence import SPDX
@@ -29,6 +32,46 @@ _FLOATING_POINT = """
 operators.o: CFLAGS := $(filter-out -mgeneral-regs-only -flto -ffat-lto-objects,$(CFLAGS)) -ffp-contract=off
 """
 _HEADERS = ("gramophone_mailbox.h", "gramophone_board.h")
+
+
+@dataclass(frozen=True)
+class BareMetal:
+    """The platform of a board whose EL3 the replayer has for itself."""
+
+    board: Board
+
+    @property
+    def name(self) -> str:
+        """As Platform."""
+        return self.board.name
+
+    @property
+    def notice(self) -> str:
+        """As Platform."""
+        return self.board.notice
+
+    @property
+    def has_hash(self) -> bool:
+        """As Platform."""
+        return True
+
+    def fitted(self, options: Options) -> BareMetal:
+        """As Platform."""
+        board = fitted_board(self.board, options)
+        if options.share_gpu:
+            raise GenerateError(
+                f"on {board.name} the GPU cannot be shared with the normal world: OP-TEE does that"
+            )
+        if options.policy is not None:
+            raise GenerateError(f"{board.name} takes no policy: it is the TA's, of platforms with OP-TEE")
+        return replace(self, board=board)
+
+    def write(self, options: Options, folder: Path) -> None:
+        """As Platform."""
+        write(self.board, folder, options.libraries, options.cryptography)
+        if options.operators:
+            add_operators(folder, options.operators)
+        copy_description(self.board, folder)
 
 
 def write(board: Board, folder: Path, libraries: Libraries, cryptography: DeviceCrypto) -> None:

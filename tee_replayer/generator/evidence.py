@@ -8,6 +8,7 @@ from pathlib import Path
 
 from tee_replayer import crypto
 from tee_replayer.generator import amalgamate
+from tee_replayer.generator.status import CORE
 from trace_format.emit import GENERATED
 
 HERE = Path(__file__).resolve().parents[1] / "log"
@@ -56,7 +57,7 @@ class Evidence:
         """Declarations for replayer.h."""
         if not self.log:
             return ""
-        files = [HERE / "log_crypto.h", GENERATED / "gramophone_log.h", HERE / "log.h"]
+        files = [HERE / "log_crypto.h", GENERATED / "gramophone_log.h", CORE / "tell.h", HERE / "log.h"]
         return "\n".join(map(amalgamate.part, files + ([HERE / "attest.h"] if self.attestation else [])))
 
     @property

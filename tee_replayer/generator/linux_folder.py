@@ -7,17 +7,58 @@ It is of no board: the process finds the GPU and the carve-out in the device tre
 from __future__ import annotations
 
 import shutil
+from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
 
 from tee_replayer.crypto import Libraries
 from tee_replayer.generator.device_crypto import DeviceCrypto
+from tee_replayer.generator.options import GenerateError, Options
 from trace_format.errors import ProfileError
 from trace_format.licence import SPDX
 from trace_format.profile import Profile
 
 PLATFORM = "linux"
 HERE = Path(__file__).resolve().parents[1] / "linux"
+
+
+@dataclass(frozen=True)
+class Linux:
+    """The platform of a process of Linux."""
+
+    @property
+    def name(self) -> str:
+        """As Platform."""
+        return PLATFORM
+
+    @property
+    def notice(self) -> str:
+        """As Platform."""
+        return ""
+
+    @property
+    def has_hash(self) -> bool:
+        """As Platform."""
+        return True
+
+    def fitted(self, options: Options) -> Linux:
+        """As Platform: there is no option to fit to."""
+        check(options.profile)
+        for given, reason in (
+            (options.carveout_bytes, "the device tree says how large the carve-out is (carveout.dtso)"),
+            (options.share_gpu, "'gramophone-gpu give-back' gives the GPU back"),
+            (options.policy, "it takes no policy: that is the TA's, of platforms with OP-TEE"),
+            (options.evidence.log, "a process has nowhere to keep a secret and a log from the machine's root"),
+            (options.operators, "its replayer has no operators on the CPU"),
+            (options.mmu is not None, "Linux has the MMU"),
+        ):
+            if given:
+                raise GenerateError(f"platform {PLATFORM}: {reason}")
+        return self
+
+    def write(self, options: Options, folder: Path) -> None:
+        """As Platform."""
+        write(options.profile, folder, options.libraries, options.cryptography)
 
 
 def check(profile: Profile) -> None:

@@ -11,19 +11,24 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Collection
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tee_replayer import operators as operator_sources
 from tee_replayer.crypto import Libraries
+from tee_replayer.generator.board_fit import copy_description, fitted_board
 from tee_replayer.generator.boards import Board
 from tee_replayer.generator.device_crypto import DeviceCrypto
+from tee_replayer.generator.options import GenerateError, Options
 from trace_format.emit import GENERATED
+from trace_format.errors import listed
 from trace_format.licence import SPDX
 from trace_format.profile import Profile
 from trace_format.schema import Operator
 
 PARTS = ("ta", "client")  # besides the pseudo-TA
 POLICY = "policy.h"  # of the TA
+CAN_MAP = 2 << 20  # OP-TEE's core maps large areas in units of so many bytes
 SPI_BASE = 32  # interrupt id of the first shared peripheral interrupt
 HERE = Path(__file__).resolve().parents[1] / "optee"
 _SETTINGS = "sub.mk"
@@ -35,6 +40,49 @@ cflags-remove-{operator_sources.SOURCE}-y += -mgeneral-regs-only
 cflags-{operator_sources.SOURCE}-y += -ffp-contract=off
 """
 _ANYBODY, _TA_ONLY = (f"GRAMOPHONE_TA_ONLY ?= {value}\n" for value in "ny")
+
+
+@dataclass(frozen=True)
+class OpTee:
+    """The platform of a board that runs OP-TEE; once fitted it has the TA's policy."""
+
+    board: Board
+    policy: bytes = b""
+
+    @property
+    def name(self) -> str:
+        """As Platform."""
+        return self.board.name
+
+    @property
+    def notice(self) -> str:
+        """As Platform."""
+        return self.board.notice
+
+    @property
+    def has_hash(self) -> bool:
+        """As Platform."""
+        return False
+
+    def fitted(self, options: Options) -> OpTee:
+        """As Platform; OSError when a policy cannot be read."""
+        board = fitted_board(self.board, options)
+        carveout = board.memory["carveout"]
+        if carveout.base % CAN_MAP or carveout.bytes % CAN_MAP:
+            raise GenerateError(f"{board.file}: memory.carveout ({carveout}): OP-TEE takes multiples of 2 MiB")
+        if options.share_gpu and "firewall" not in board.devices:
+            raise GenerateError(f"{board.file}: the GPU cannot be shared without devices.firewall")
+        return replace(self, board=board, policy=_policy(options.policy))
+
+    def write(self, options: Options, folder: Path) -> None:
+        """As Platform."""
+        write(options.profile, self.board, folder, options.share_gpu, self.policy)
+        write_crypto(folder, options.libraries, options.cryptography)
+        if options.evidence.log:
+            add_log(folder)
+        if options.operators:
+            add_operators(folder, options.operators)
+        copy_description(self.board, folder)
 
 
 def write(profile: Profile, board: Board, folder: Path, share_gpu: bool, policy: bytes) -> None:
@@ -119,6 +167,17 @@ def write_crypto(folder: Path, libraries: Libraries, cryptography: DeviceCrypto)
         here = [f"-isystem $(sub-dir)/{library}/{name}" for name in _INCLUDE[library]]
         settings += f"\nsubdirs-y += {library}\ncppflags-y += {' '.join(here)}\n"
     (folder / _SETTINGS).write_text(settings, encoding="utf-8")
+
+
+def _policy(path: Path | None) -> bytes:
+    """A policy.h; GenerateError when it lacks what the TA takes from it."""
+    if path is None:
+        return (HERE / "ta" / POLICY).read_bytes()
+    text = path.read_bytes()
+    missing = [name for name in ("policy_clients", "policy_traces", "POLICY_STORAGE") if name.encode() not in text]
+    if missing:
+        raise GenerateError(f"{path}: a TA's {POLICY}: expected {listed(missing)}, found none")
+    return text
 
 
 def _files(folder: Path) -> list[Path]:

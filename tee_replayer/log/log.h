@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The replay log (docs/LOG.md). A caller does gr_log_open once, puts the log into the policy of gr_load, and
- * appends an entry after each load and each replay. The core says what is loaded and what is copied; it
- * does so through the functions after gr_log_append.
+ * appends an entry after each load and each replay. The core says what is loaded and what is copied (tell.h).
  *
  * struct gr_log holds keys: it lies in secure memory, and gr_log_close wipes it.
  */
@@ -13,6 +12,7 @@
 #include "gramophone_log.h"
 #include "log_crypto.h"
 #include "replayer.h"
+#include "tell.h"
 
 enum { GR_DIGEST_BYTES = 32, GR_SECRET_BYTES = 32, GR_TRACE_ID_BYTES = 16 };
 
@@ -52,17 +52,5 @@ GR_API bool gr_log_append(struct gr_log *log, enum gr_log_kind kind, const struc
 
 /* Wipe it. */
 GR_API void gr_log_close(struct gr_log *log);
-
-/* The core: nothing is known of the trace yet; its signature is good. */
-GR_API void gr_log_begin(struct gr_log *log);
-GR_API void gr_log_trace(struct gr_log *log, const uint8_t *head, uint32_t head_bytes,
-                         const uint8_t *manifest);
-
-/* The core: the parts of a replay. */
-enum gr_log_part { GR_LOG_PROLOGUE, GR_LOG_PROLOGUE_DONE, GR_LOG_REPLAY, GR_LOG_REPLAY_DONE };
-GR_API void gr_log_part(struct gr_log *log, enum gr_log_part part);
-/* The core: a slot is copied; a run of its bytes, in memory that only this code and the GPU reach. */
-GR_API void gr_log_slot(struct gr_log *log, uint32_t slot, uint64_t bytes, bool to_gpu);
-GR_API void gr_log_bytes(struct gr_log *log, const uint8_t *data, uint64_t bytes, bool to_gpu);
 
 #endif

@@ -19,8 +19,11 @@ from host_tools.runners import evidence, firmware, libraries, mailbox, unicorn
 from host_tools.runners.buffers import bind
 from host_tools.runners.replay import ReplayRequest
 from host_tools.vgpu.binding import VirtualGpu
+from signing.delivery import Delivery
 from tee_replayer.generator.evidence import Evidence
 from tee_replayer.generator.generate import generate
+from tee_replayer.generator.options import Options
+from tee_replayer.generator.platforms import platform_of
 from tests.support import replayer_samples as s
 from tests.support.log_samples import SECRET
 
@@ -40,7 +43,7 @@ def instructions(folder: Path, store: Path | None, nonce: bytes | None = None, r
     fw = firmware.load(folder)
     trace = s.trace()
     data = s.signed(trace)
-    request = ReplayRequest(data, s.KEY, {"in": INPUT}, repeat=repeat, store=store, nonce=nonce)
+    request = ReplayRequest(Delivery(data), s.KEY, {"in": INPUT}, repeat=repeat, store=store, nonce=nonce)
     buffers = bind(trace, request.inputs)
     dram = np.frombuffer(mmap.mmap(-1, 1 << 20), np.uint8)
     carveout = np.frombuffer(mmap.mmap(-1, fw.board.carveout_bytes), np.uint8)
@@ -71,7 +74,7 @@ def main() -> None:
         (store / "device.secret").write_bytes(SECRET)
         for words, choice in CHOICES.items():
             out = store / words.replace(", ", "-")
-            generate("v3d42", "qemu-virt", s.KEY, out, libraries=libraries.source(), evidence=choice)
+            generate(Options("v3d42", platform_of("qemu-virt"), s.KEY, libraries.source(), evidence=choice), out)
             firmware.compile_firmware(out)
             sizes = firmware.sizes(out)
             kept = store if choice.log else None

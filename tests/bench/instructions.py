@@ -20,6 +20,7 @@ from host_tools.runners import libraries
 from host_tools.runners.needs import secure_bytes
 from host_tools.support.cache import cache_dir
 from host_tools.vgpu import build as vgpu_build
+from signing.delivery import Delivery
 from signing.keys import PublicKey
 from tee_replayer.generator import hostlib
 from tee_replayer.generator.hostlib import HERE
@@ -96,7 +97,7 @@ def count(signed: bytes, key: PublicKey, trace: Trace, *, openssl: bool) -> dict
         _run(
             [
                 *("valgrind", "--tool=callgrind", f"--callgrind-out-file={folder}/out", str(program)),
-                *(trace.gpu, *files, str(secure_bytes(trace, signed)), *slots),
+                *(trace.gpu, *files, str(secure_bytes(Delivery(signed))), *slots),
             ]
         )
         found = {}

@@ -20,11 +20,11 @@ from host_tools import runners
 from host_tools.accesses.observe import random_inputs
 from host_tools.demo import RAW
 from host_tools.model.interpreter import interpreter
-from host_tools.passes import PASSES
+from host_tools.passes.listing import PASSES
 from host_tools.passes.pipeline import KEEP_INPUTS, build
 from host_tools.runners import firmware
-from host_tools.runners.needs import open_trace
 from host_tools.runners.replay import Instructions, ReplayRequest, ReplayResult, Tensor
+from signing.delivery import Delivery
 from signing.keys import Algorithm, generate
 from signing.sign import FileSigner, sign_trace
 from tests.bench.recordings import Network, recorded
@@ -93,9 +93,9 @@ def measure(name: str) -> Row:
     signed = sign_trace(trace.build(), signer)
     inputs = random_inputs(trace, SEED)
     small = sign_trace(trace.build(planes=True), signer)
-    request = ReplayRequest(signed, signer.public, inputs)
+    request = ReplayRequest(Delivery(signed), signer.public, inputs)
     result = runners.run("qemu", request)
-    result_small = runners.run("qemu", ReplayRequest(small, signer.public, inputs))
+    result_small = runners.run("qemu", ReplayRequest(Delivery(small), signer.public, inputs))
     with tempfile.TemporaryDirectory() as folder:
         result_plain = runners.run("qemu", replace(request, firmware=_plain_firmware(request, Path(folder))))
     reference = runners.run("vgpu", request)
@@ -130,7 +130,7 @@ def _counted(result: ReplayResult) -> Instructions:
 
 def _plain_firmware(request: ReplayRequest, folder: Path) -> Path:
     """The firmware of a replay, in a folder, as a core without instructions for SHA-256 would run it."""
-    made = firmware.firmware_for(request, open_trace(request.signed))
+    made = firmware.firmware_for(request)
     shutil.copy(made.folder / firmware.ELF, folder)
     (folder / firmware.BINARY).write_bytes(without_features(made.binary.read_bytes()))
     return folder

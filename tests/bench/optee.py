@@ -12,10 +12,13 @@ from host_tools.passes.pipeline import build
 from host_tools.runners import libraries, run
 from host_tools.runners.optee.size import added_bytes
 from host_tools.runners.replay import ReplayRequest
+from signing.delivery import Delivery
 from signing.keys import Algorithm, generate
 from signing.sign import FileSigner, sign_trace
 from tee_replayer.generator.boards import OPTEE
 from tee_replayer.generator.generate import generate as generate_sources
+from tee_replayer.generator.options import Options
+from tee_replayer.generator.platforms import platform_of
 from trace_format.trace import Trace
 
 SEED = 5
@@ -37,14 +40,15 @@ def measure() -> dict[str, int]:
     with tempfile.TemporaryDirectory() as name:
         for title, (gpu, shared) in BUILDS.items():
             folder = generate_sources(
-                gpu, OPTEE, signer.public, Path(name) / "pta", share_gpu=shared, libraries=libraries.source()
+                Options(gpu, platform_of(OPTEE), signer.public, libraries.source(), share_gpu=shared),
+                Path(name) / "pta",
             )
             figures[f"pseudo-TA for {title}, bytes"] = added_bytes(folder)
     data = RAW.read_bytes()
     trace = build(Trace.parse(data), source=data)
     signed, inputs = sign_trace(trace.build(), signer), random_inputs(trace, SEED)
     for title, runner in (("OP-TEE", "optee"), ("bare metal", "qemu")):
-        result = run(runner, ReplayRequest(signed, signer.public, inputs))
+        result = run(runner, ReplayRequest(Delivery(signed), signer.public, inputs))
         assert result.instructions, result.error
         figures[f"lenet in {title}: verify, CPU instructions"] = result.instructions.verify
         figures[f"lenet in {title}: load"] = result.instructions.load

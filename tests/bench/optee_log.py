@@ -15,6 +15,8 @@ from host_tools.runners.optee.build import CORE_ELF, core_of
 from host_tools.runners.optee.size import RELOCATION_BYTES
 from tee_replayer.generator.boards import OPTEE
 from tee_replayer.generator.generate import generate
+from tee_replayer.generator.options import Options
+from tee_replayer.generator.platforms import platform_of
 from tests.bench.evidence import CHOICES
 from tests.support.signing_samples import ES256
 
@@ -44,7 +46,8 @@ def main() -> None:
     for name, evidence in CHOICES.items():
         with tempfile.TemporaryDirectory() as folder:
             pta = generate(
-                "v3d42", OPTEE, ES256.public, Path(folder) / "pta", libraries=libraries.source(), evidence=evidence
+                Options("v3d42", platform_of(OPTEE), ES256.public, libraries.source(), evidence=evidence),
+                Path(folder) / "pta",
             )
             found = sizes(core_of(pta))
         first = first or found

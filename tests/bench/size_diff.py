@@ -42,12 +42,19 @@ from signing.keys import load_public_key
 from tee_replayer.generator.generate import generate
 gpu, platform, key, out, *trees = sys.argv[1:]
 bearssl, aws_lc = map(Path, trees)
+trusted = load_public_key(Path(key).read_bytes())
 try:
     from tee_replayer.crypto import Libraries
     crypto = {"libraries": Libraries(bearssl, aws_lc)}
 except ImportError:  # older ones had BearSSL only
     crypto = {"bearssl": bearssl}
-generate(gpu, platform, load_public_key(Path(key).read_bytes()), Path(out), **crypto)
+try:
+    from tee_replayer.generator.options import Options
+    from tee_replayer.generator.platforms import platform_of
+except ImportError:  # older ones took all options one by one
+    generate(gpu, platform, trusted, Path(out), **crypto)
+else:
+    generate(Options(gpu, platform_of(platform), trusted, **crypto), Path(out))
 """
 # GCC's -fstack-usage: file:line:column:function, bytes, kind
 _FRAME = re.compile(r"^.*:\d+:\d+:(\S+)\t(\d+)\t[\w,]+$", re.MULTILINE)

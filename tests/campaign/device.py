@@ -13,6 +13,8 @@ from host_tools.runners import firmware, libraries
 from host_tools.runners.replay import RunnerError
 from tee_replayer.generator.boards import QEMU_VIRT
 from tee_replayer.generator.generate import generate
+from tee_replayer.generator.options import Options
+from tee_replayer.generator.platforms import platform_of
 from tests.campaign.cases import MIN_SECURITY_VERSION
 from tests.support import replayer_samples as s
 
@@ -97,7 +99,8 @@ def build(gpu: str, folder: Path, options: str = "") -> Device:
         RunnerError: it does not compile, or is not the same.
     """
     out = generate(
-        gpu, QEMU_VIRT, s.KEY, folder, libraries=libraries.source(), min_security_version=MIN_SECURITY_VERSION
+        Options(gpu, platform_of(QEMU_VIRT), s.KEY, libraries.source(), min_security_version=MIN_SECURITY_VERSION),
+        folder,
     )
     command = ["make", "-s", "-C", str(out), f"CC={firmware.CROSS}gcc -g {options}"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)

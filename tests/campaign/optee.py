@@ -17,6 +17,8 @@ from host_tools.runners.optee import build as optee
 from host_tools.runners.replay import RunnerError
 from host_tools.support.cache import cache_dir, locked
 from tee_replayer.generator.generate import generate
+from tee_replayer.generator.options import Options
+from tee_replayer.generator.platforms import platform_of
 from tests.campaign import device
 from tests.campaign.cases import MIN_SECURITY_VERSION
 from tests.campaign.device import Device
@@ -56,12 +58,8 @@ def build(gpu: str, folder: Path) -> Device:
     """
     board = device.build(gpu, folder / "board").firmware.folder
     pta = generate(
-        gpu,
-        "optee",
-        s.KEY,
+        Options(gpu, platform_of("optee"), s.KEY, crypto.source(), min_security_version=MIN_SECURITY_VERSION),
         folder / "pta",
-        libraries=crypto.source(),
-        min_security_version=MIN_SECURITY_VERSION,
     )
     optee.core_of(pta)
     tree = optee.source(*optee.CORE)

@@ -17,17 +17,18 @@ from host_tools.demo import RAW
 from host_tools.passes.pipeline import KEEP_INPUTS, build
 from host_tools.runners import firmware, libraries, mailbox, unicorn
 from host_tools.runners.buffers import bind
-from host_tools.runners.needs import open_trace
 from host_tools.runners.power.block import PowerBlock
 from host_tools.runners.power.hikey960 import RATE, Hikey960Power
 from host_tools.runners.power.rpi4 import ASB_MASTER, ASB_SLAVE, CM_V3DCTL, PM_GRAFX, Rpi4Power
 from host_tools.runners.replay import ReplayRequest, RunnerError, Tensor
 from host_tools.vgpu.binding import VirtualGpu
+from signing.delivery import Delivery
 from signing.keys import Algorithm, generate
 from signing.sign import FileSigner, sign_trace
 from tee_replayer.generator import boards
-from tee_replayer.generator.generate import GenerateError
 from tee_replayer.generator.generate import generate as generate_sources
+from tee_replayer.generator.options import GenerateError, Options
+from tee_replayer.generator.platforms import platform_of
 from tee_replayer.generator.status import Report, value_of
 from tests.support import replayer_samples as s
 from tests.support.firmware_samples import compiled, small_mali, values
@@ -71,7 +72,7 @@ def serve() -> Callable[..., Served]:
         fw = firmware.load(folder)
         block = unicorn.power_block(fw.board)
         assert block
-        sample = open_trace(data)
+        sample = Delivery(data).trace
         buffers = bind(sample, values(sample, 1) if sample else {})
         dram = np.frombuffer(mmap.mmap(-1, MIB), np.uint8)
         carveout = np.frombuffer(mmap.mmap(-1, fw.board.carveout_bytes), np.uint8)
@@ -93,8 +94,8 @@ def is_wiped(carveout: Tensor) -> bool:
 def test_lenet_on_a_raspberry_pi_4(rpi4: Path) -> None:
     raw = RAW.read_bytes()
     data = sign_trace(build(Trace.parse(raw), source=raw, skip=KEEP_INPUTS).build(), s.ES256)
-    here = runners.run("vgpu", ReplayRequest(data, s.KEY))
-    there = runners.run("unicorn", ReplayRequest(data, s.KEY, firmware=rpi4))
+    here = runners.run("vgpu", ReplayRequest(Delivery(data), s.KEY))
+    there = runners.run("unicorn", ReplayRequest(Delivery(data), s.KEY, firmware=rpi4))
     assert there.ok, there.error
     assert there.device == "Unicorn, EL3, Raspberry Pi 4"
     assert here.outputs["prob"].tobytes() == there.outputs["prob"].tobytes()
@@ -106,9 +107,10 @@ def test_lenet_on_a_raspberry_pi_4(rpi4: Path) -> None:
 def test_a_mali_trace_on_a_hikey960(hikey960: Path, tmp_path: Path, trouble: dict[str, Any]) -> None:
     sample = small_mali(tmp_path)
     inputs = values(sample, 1)
-    here = runners.run("vgpu", ReplayRequest(signed(sample), s.KEY, inputs, latency_ns=6000, **trouble))
+    here = runners.run("vgpu", ReplayRequest(Delivery(signed(sample)), s.KEY, inputs, latency_ns=6000, **trouble))
     there = runners.run(
-        "unicorn", ReplayRequest(signed(sample), s.KEY, inputs, firmware=hikey960, latency_ns=6000, **trouble)
+        "unicorn",
+        ReplayRequest(Delivery(signed(sample)), s.KEY, inputs, firmware=hikey960, latency_ns=6000, **trouble),
     )
     assert there.ok, there.error
     assert {name: value.tobytes() for name, value in here.outputs.items()} == {
@@ -332,26 +334,27 @@ def test_a_board_like_another(tmp_path: Path) -> None:
     assert (fw.board.uart_base, fw.entry, fw.ram[0]) == (0xFDF05000, 0x10000000, 0x10020000)
     sample = small_mali(tmp_path)
     result = runners.run(
-        "unicorn", ReplayRequest(signed(sample), s.KEY, values(sample, 1), firmware=folder, latency_ns=6000)
+        "unicorn",
+        ReplayRequest(Delivery(signed(sample)), s.KEY, values(sample, 1), firmware=folder, latency_ns=6000),
     )
     assert result.ok, result.error
 
 
 def test_a_board_has_its_own_gpu(tmp_path: Path, rpi4: Path, mali: bytes) -> None:
     with pytest.raises(GenerateError, match="the GPU of rpi4 is v3d42, not mali_g71"):
-        generate_sources("mali_g71", "rpi4", s.KEY, tmp_path / "out", libraries=libraries.source())
+        generate_sources(Options("mali_g71", platform_of("rpi4"), s.KEY, libraries.source()), tmp_path / "out")
     with pytest.raises(RunnerError, match="a Raspberry Pi 4, which has a v3d42-pi4, no mali_g71"):
-        runners.run("unicorn", ReplayRequest(mali, s.KEY, firmware=rpi4, gpu="mali_g71"))
-    assert runners.run("unicorn", ReplayRequest(mali, s.KEY, firmware=rpi4)).report.name == "TARGET"
+        runners.run("unicorn", ReplayRequest(Delivery(mali), s.KEY, firmware=rpi4, gpu="mali_g71"))
+    assert runners.run("unicorn", ReplayRequest(Delivery(mali), s.KEY, firmware=rpi4)).report.name == "TARGET"
 
 
 def test_qemu_is_no_board(rpi4: Path) -> None:
     with pytest.raises(RunnerError, match=r"made for a board .*--on unicorn"):
-        runners.run("qemu", ReplayRequest(signed(trace()), s.KEY, firmware=rpi4))
+        runners.run("qemu", ReplayRequest(Delivery(signed(trace())), s.KEY, firmware=rpi4))
 
 
 def test_a_trace_that_does_not_fit_the_mailbox(hikey960: Path) -> None:
     image = np.random.default_rng(1).bytes(3 * MIB)
     sample = trace(action(Op.REPLAY_START), gpu="mali_g71", slots=[], image=image, carveout_bytes=4 * MIB)
     with pytest.raises(RunnerError, match=r"need a mailbox of .* bytes; the firmware's has 2097152"):
-        runners.run("unicorn", ReplayRequest(signed(sample), s.KEY, firmware=hikey960))
+        runners.run("unicorn", ReplayRequest(Delivery(signed(sample)), s.KEY, firmware=hikey960))

@@ -15,7 +15,7 @@ from click.testing import CliRunner, Result
 
 from host_tools.cli import main
 from host_tools.model.equivalence import difference
-from host_tools.passes import PASSES
+from host_tools.passes.listing import PASSES
 from host_tools.passes.pipeline import build
 from host_tools.runners import firmware
 from signing.keys import private_pem

@@ -13,15 +13,18 @@ import numpy as np
 import pytest
 
 from host_tools import runners
-from host_tools.commands.evidence import measured
+from host_tools.commands.verify_report import measured
 from host_tools.runners import firmware, libraries
 from host_tools.runners.replay import Evidence as Said
 from host_tools.runners.replay import ReplayRequest, ReplayResult
 from signing.attestation import Expected, check_attestation, read_attestation, tensor_hashes
+from signing.delivery import Delivery
 from signing.log_checks import Fault, check_log
 from signing.replay_log import ENTRY_BYTES, Entry, head_hash, read_log, read_tail
 from tee_replayer.generator.evidence import Evidence
-from tee_replayer.generator.generate import GenerateError, generate
+from tee_replayer.generator.generate import generate
+from tee_replayer.generator.options import GenerateError, Options
+from tee_replayer.generator.platforms import platform_of
 from tests.support import replayer_samples as s
 from tests.support.figures import documented, is_near
 from tests.support.firmware_samples import compiled
@@ -68,7 +71,9 @@ def run(folder: Path, store: Path) -> Run:
     """One boot of the device."""
 
     def boot(data: bytes | None = None, **options: object) -> ReplayResult:
-        request = ReplayRequest(signed(SAMPLE) if data is None else data, s.KEY, {"in": INPUT}, firmware=folder)
+        request = ReplayRequest(
+            Delivery(signed(SAMPLE) if data is None else data), s.KEY, {"in": INPUT}, firmware=folder
+        )
         return runners.run("unicorn", dataclasses.replace(request, **{"store": store, **options}))  # type: ignore[arg-type]
 
     return boot
@@ -227,7 +232,7 @@ def test_without_a_place_for_the_log_nothing_is_replayed(run: Run, store: Path, 
     assert run().report.name == "LOG"
     (store / "device.secret").write_bytes(SECRET[:-1])
     assert run().report.name == "LOG"
-    request = ReplayRequest(signed(SAMPLE), s.KEY, firmware=folder)
+    request = ReplayRequest(Delivery(signed(SAMPLE)), s.KEY, firmware=folder)
     assert runners.run("unicorn", request).report.name == "LOG"
 
 
@@ -263,5 +268,7 @@ def test_who_does_not_want_it_pays_nothing(folder: Path, tmp_path: Path) -> None
 def test_a_board_without_a_place_for_a_secret(tmp_path: Path) -> None:
     for gpu, platform in (("v3d42", "rpi4"), ("mali_g71", "hikey960")):
         with pytest.raises(GenerateError, match=r"expected gr_board_secret"):
-            generate(gpu, platform, s.KEY, tmp_path / "out", libraries=libraries.source(), evidence=ALL)
+            generate(
+                Options(gpu, platform_of(platform), s.KEY, libraries.source(), evidence=ALL), tmp_path / "out"
+            )
     assert not (tmp_path / "out").exists()

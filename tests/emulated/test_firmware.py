@@ -22,11 +22,14 @@ from host_tools.runners import firmware, libraries, mailbox, unicorn
 from host_tools.runners.buffers import Buffers
 from host_tools.runners.replay import ReplayRequest, RunnerError
 from host_tools.vgpu.binding import VirtualGpu
+from signing.delivery import Delivery
 from signing.keys import Algorithm, PublicKey
 from signing.keys import generate as new_key
 from tee_replayer.generator import target
-from tee_replayer.generator.generate import GenerateError, generate
+from tee_replayer.generator.generate import generate
 from tee_replayer.generator.generated_folder import FolderError
+from tee_replayer.generator.options import GenerateError, Options
+from tee_replayer.generator.platforms import platform_of
 from tee_replayer.generator.status import Report
 from tests.support import replayer_samples as s
 from tests.support.replayer_samples import signed, trace
@@ -43,7 +46,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     if shutil.which(CROSS_GCC) is None:
         pytest.skip(f"{CROSS_GCC} is missing: apt-get install gcc-aarch64-linux-gnu")
     out = tmp_path_factory.mktemp("firmware") / "out"
-    generate("v3d42", "qemu-virt", s.KEY, out, libraries=libraries.source(), min_security_version=2)
+    generate(Options("v3d42", platform_of("qemu-virt"), s.KEY, libraries.source(), min_security_version=2), out)
     firmware.compile_firmware(out)
     return out
 
@@ -54,8 +57,10 @@ def good() -> bytes:
 
 def test_it_replays_as_the_host_does(folder: Path) -> None:
     for repeat in (1, 3):
-        here = runners.run("vgpu", ReplayRequest(good(), s.KEY, {"in": INPUT}, repeat=repeat))
-        there = runners.run("unicorn", ReplayRequest(good(), s.KEY, {"in": INPUT}, firmware=folder, repeat=repeat))
+        here = runners.run("vgpu", ReplayRequest(Delivery(good()), s.KEY, {"in": INPUT}, repeat=repeat))
+        there = runners.run(
+            "unicorn", ReplayRequest(Delivery(good()), s.KEY, {"in": INPUT}, firmware=folder, repeat=repeat)
+        )
         assert there.ok, there.error
         assert np.array_equal(there.outputs["out"], INPUT)
         assert here.outputs["out"].tobytes() == there.outputs["out"].tobytes()
@@ -78,8 +83,8 @@ def test_it_replays_as_the_host_does(folder: Path) -> None:
 )
 def test_it_reports_as_the_host_does(folder: Path, sample: object, status: str) -> None:
     data = signed(sample)  # type: ignore[arg-type]
-    here = runners.run("vgpu", ReplayRequest(data, s.KEY, min_security_version=2))
-    there = runners.run("unicorn", ReplayRequest(data, s.KEY, firmware=folder))
+    here = runners.run("vgpu", ReplayRequest(Delivery(data), s.KEY, min_security_version=2))
+    there = runners.run("unicorn", ReplayRequest(Delivery(data), s.KEY, firmware=folder))
     assert there.report.name == here.report.name == status
     assert there.error == here.error
     assert there.outputs == {}
@@ -87,9 +92,11 @@ def test_it_reports_as_the_host_does(folder: Path, sample: object, status: str) 
 
 def test_another_key_is_refused(folder: Path) -> None:
     key = PublicKey(new_key(Algorithm.ES256).public_key())
-    assert runners.run("unicorn", ReplayRequest(good(), key, firmware=folder)).ok, "the firmware has its own key"
+    assert runners.run("unicorn", ReplayRequest(Delivery(good()), key, firmware=folder)).ok, (
+        "the firmware has its own key"
+    )
     own = firmware.build(key)
-    assert runners.run("unicorn", ReplayRequest(good(), key, firmware=own.folder)).report.name == "KEY"
+    assert runners.run("unicorn", ReplayRequest(Delivery(good()), key, firmware=own.folder)).report.name == "KEY"
 
 
 def answer(folder: Path, request: bytes, size: int = 1 << 16, replays: bool = False) -> Report:
@@ -202,10 +209,13 @@ def test_the_folder_stands_alone(folder: Path, tmp_path: Path) -> None:
 
 
 def test_generating_twice_gives_the_same(folder: Path, tmp_path: Path) -> None:
-    generate("v3d42", "qemu-virt", s.KEY, tmp_path / "out", libraries=libraries.source(), min_security_version=2)
+    generate(
+        Options("v3d42", platform_of("qemu-virt"), s.KEY, libraries.source(), min_security_version=2),
+        tmp_path / "out",
+    )
     for path in (p for p in (tmp_path / "out").rglob("*") if p.is_file()):
         assert path.read_bytes() == (folder / path.relative_to(tmp_path / "out")).read_bytes(), path
-    generate("v3d42", "qemu-virt", s.KEY, tmp_path / "out", libraries=libraries.source())
+    generate(Options("v3d42", platform_of("qemu-virt"), s.KEY, libraries.source()), tmp_path / "out")
     assert "at least 0" in (tmp_path / "out" / "replayer.c").read_text()
 
 
@@ -213,23 +223,25 @@ def test_what_cannot_be_generated(tmp_path: Path) -> None:
     out = tmp_path / "out"
     with pytest.raises(GenerateError, match="EdDSA key, and this device build verifies ES256 only"):
         generate(
-            "v3d42",
-            "qemu-virt",
-            PublicKey(new_key(Algorithm.EDDSA).public_key()),
+            Options(
+                "v3d42",
+                platform_of("qemu-virt"),
+                PublicKey(new_key(Algorithm.EDDSA).public_key()),
+                libraries.source(),
+            ),
             out,
-            libraries=libraries.source(),
         )
     with pytest.raises(GenerateError, match=r"no platform 'pdp11'; there are: .*qemu-virt"):
-        generate("v3d42", "pdp11", s.KEY, out, libraries=libraries.source())
+        generate(Options("v3d42", platform_of("pdp11"), s.KEY, libraries.source()), out)
     with pytest.raises(ProfileError, match="no profile for GPU 'voodoo'"):
-        generate("voodoo", "qemu-virt", s.KEY, out, libraries=libraries.source())
+        generate(Options("voodoo", platform_of("qemu-virt"), s.KEY, libraries.source()), out)
     with pytest.raises(ProfileError, match=r"no nano driver for GPU voodoo; there are: .*mali_g71, .*v3d42"):
         target.header(dataclasses.replace(s.GPU, name="voodoo"))
     assert not out.exists()
     out.mkdir()
     (out / "thesis.txt").write_text("important")
     with pytest.raises(FolderError, match="is not a generated replayer"):
-        generate("v3d42", "qemu-virt", s.KEY, out, libraries=libraries.source())
+        generate(Options("v3d42", platform_of("qemu-virt"), s.KEY, libraries.source()), out)
     assert (out / "thesis.txt").read_text() == "important"
 
 

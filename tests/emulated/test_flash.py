@@ -34,9 +34,9 @@ from host_tools.flash.manifest import NAME
 from host_tools.flash.pack import Sources, pack
 from host_tools.runners import firmware, mailbox, unicorn
 from host_tools.runners.buffers import bind
-from host_tools.runners.needs import open_trace
 from host_tools.runners.replay import ReplayRequest
 from host_tools.vgpu.binding import VirtualGpu
+from signing.delivery import Delivery
 from signing.sign import sign_trace
 from tee_replayer.generator.device import Device
 from tee_replayer.generator.device import find as find_device
@@ -346,13 +346,13 @@ def serve(packed: Packed, stub: tuple[int, bytes], request: tuple[int, bytes]) -
     dram[: len(request[1])] = np.frombuffer(request[1], np.uint8)
     carveout = np.frombuffer(mmap.mmap(-1, fw.board.carveout_bytes), np.uint8)
     data = take_apart(packed.image).files["net.sgtr"].data
-    buffers = bind(open_trace(data), {})
+    buffers = bind(Delivery(data).trace, {})
     block = unicorn.power_block(fw.board)
     assert block
     with VirtualGpu(block.GPU, {fw.board.carveout_base: carveout}, latency_ns=6000) as device:
         unicorn.Machine(fw, device, carveout, dram).run()
     report = mailbox.response(dram.data, buffers, mailbox.layout(data, buffers))
-    expected = runners.run("vgpu", ReplayRequest(data, s.KEY, latency_ns=6000))
+    expected = runners.run("vgpu", ReplayRequest(Delivery(data), s.KEY, latency_ns=6000))
     assert report.name == "OK"
     assert report.jobs == expected.jobs
     assert {name: array.tobytes() for name, array in buffers.outputs.items()} == {

@@ -12,6 +12,8 @@ import pytest
 from host_tools.runners import libraries
 from host_tools.runners.firmware import CROSS, compile_firmware
 from tee_replayer.generator.generate import generate
+from tee_replayer.generator.options import Options
+from tee_replayer.generator.platforms import platform_of
 from tests.support.bare_metal import require
 from tests.support.replayer_samples import KEY
 
@@ -22,7 +24,7 @@ COMPILERS = {"gcc": f"{CROSS}gcc", "clang": "clang --target=aarch64-linux-gnu"}
 def test_it_compiles(compiler: str, tmp_path: Path) -> None:
     require(f"{CROSS}gcc", "gcc-aarch64-linux-gnu")
     require(compiler, compiler)
-    out = generate("v3d42", "linux", KEY, tmp_path / "out", libraries=libraries.source())
+    out = generate(Options("v3d42", platform_of("linux"), KEY, libraries.source()), tmp_path / "out")
     make = [f"CROSS_COMPILE={CROSS}", f"CC={COMPILERS[compiler]}", "EXTRA_CFLAGS=-Werror"]
     compile_firmware(out, "all", *make)
 

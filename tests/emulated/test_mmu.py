@@ -22,9 +22,12 @@ from host_tools.audit_firmware.judge import findings
 from host_tools.runners import firmware, libraries, unicorn
 from host_tools.runners.needs import secure_bytes
 from host_tools.runners.replay import ReplayRequest, RunnerError
+from signing.delivery import Delivery
 from tee_replayer.generator import boards
 from tee_replayer.generator.board_checks import BoardError
-from tee_replayer.generator.generate import GenerateError, generate
+from tee_replayer.generator.generate import generate
+from tee_replayer.generator.options import GenerateError, Options
+from tee_replayer.generator.platforms import platform_of
 from tee_replayer.generator.translation import cached_bytes
 from tests.support import replayer_samples as s
 from tests.support.firmware_samples import compiled
@@ -72,9 +75,11 @@ def test_it_replays_as_the_host_does_with_the_mmu_on(folder: Path, monkeypatch: 
         write(self, *arguments)  # type: ignore[arg-type]
 
     monkeypatch.setattr(unicorn.Machine, "_gpu_write", look)
-    request = ReplayRequest(signed(trace()), s.KEY, {"in": INPUT}, repeat=3)
+    request = ReplayRequest(Delivery(signed(trace())), s.KEY, {"in": INPUT}, repeat=3)
     here = runners.run("vgpu", request)
-    there = runners.run("unicorn", ReplayRequest(request.signed, s.KEY, {"in": INPUT}, firmware=folder, repeat=3))
+    there = runners.run(
+        "unicorn", ReplayRequest(request.delivery, s.KEY, {"in": INPUT}, firmware=folder, repeat=3)
+    )
     assert there.ok, there.error
     assert here.outputs["out"].tobytes() == there.outputs["out"].tobytes()
     assert set(seen) == {mapping.SCTLR_ON}
@@ -105,9 +110,9 @@ def test_the_linked_tables_are_those_that_were_checked(
 def test_what_the_gpu_reaches_is_not_cached(tmp_path: Path) -> None:
     """A trace whose memory would reach into the part that is cached is refused, one page less is not."""
     plain = trace(carveout_bytes=256 * PAGE)
-    sample = signed(plain)
-    needed = secure_bytes(plain, sample)
-    low = secure_bytes(plain, sample, 1 << 30) - (1 << 30)
+    sample = Delivery(signed(plain))
+    needed = secure_bytes(sample)
+    low = secure_bytes(sample, 1 << 30) - (1 << 30)
     size = next(n for n in range(-(-needed // PAGE) * PAGE, 1 << 30, PAGE) if n - cached(n) >= low)
     for bytes_there, status in ((size - PAGE, "MEMORY"), (size, "OK")):
         assert bytes_there >= needed
@@ -168,9 +173,9 @@ def test_without_what_the_board_has(rpi4: Path, tmp_path: Path) -> None:
 
 def test_where_it_is_no_choice(tmp_path: Path) -> None:
     with pytest.raises(BoardError, match=r"optee\.toml: mmu: OP-TEE has tables of its own"):
-        generate("v3d42", "optee", s.KEY, tmp_path / "out", libraries=libraries.source(), mmu=True)
+        generate(Options("v3d42", platform_of("optee"), s.KEY, libraries.source(), mmu=True), tmp_path / "out")
     with pytest.raises(GenerateError, match="platform linux: Linux has the MMU"):
-        generate("v3d42", "linux", s.KEY, tmp_path / "out", libraries=libraries.source(), mmu=True)
+        generate(Options("v3d42", platform_of("linux"), s.KEY, libraries.source(), mmu=True), tmp_path / "out")
 
 
 def test_other_numbers_need_other_tables(folder: Path, tmp_path: Path) -> None:

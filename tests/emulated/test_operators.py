@@ -8,6 +8,7 @@ import pytest
 
 from host_tools.runners import unicorn
 from host_tools.runners.replay import ReplayRequest
+from signing.delivery import Delivery
 from tests.support import replayer_samples as s
 from tests.support.bare_metal import COMPILER, require
 from tests.support.hostile_devices import compiled
@@ -63,7 +64,9 @@ def test_firmware_computes_the_same(operator: Operator) -> None:
     trace = trace_of(operator, slots)
     inputs = {x.name: array for x, array in zip(slots, arrays, strict=True) if x.kind == SlotKind.INPUT}
     firmware = compiled("v3d42", 0, ALL)
-    found = unicorn.replay(ReplayRequest(s.signed(trace), s.KEY, inputs, "v3d42", firmware=firmware.folder))
+    found = unicorn.replay(
+        ReplayRequest(Delivery(s.signed(trace)), s.KEY, inputs, "v3d42", firmware=firmware.folder)
+    )
     assert found.report.ok, found.report
     expected = on_core(trace, inputs)
     assert all(np.array_equal(found.outputs[name], array) for name, array in expected.items())

@@ -16,10 +16,12 @@ from click.testing import CliRunner
 from host_tools.cli import main
 from host_tools.runners import firmware, libraries, mailbox, unicorn
 from host_tools.runners.buffers import bind
-from host_tools.runners.needs import open_trace
 from host_tools.vgpu.binding import VirtualGpu
+from signing.delivery import Delivery
 from tee_replayer.generator import boards
 from tee_replayer.generator.generate import generate
+from tee_replayer.generator.options import Options
+from tee_replayer.generator.platforms import platform_of
 from tests.support import replayer_samples as s
 from tests.support.firmware_samples import GCC, STRICT, compiled, values
 from tests.support.replayer_samples import signed, trace
@@ -35,7 +37,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     home = tmp_path_factory.mktemp("own")
     shutil.copytree(TEMPLATE, home / "board")
     board = boards.read(home / "board" / "my-board.toml")
-    out = generate("v3d42", board, s.KEY, home / "out", libraries=libraries.source())
+    out = generate(Options("v3d42", platform_of(board), s.KEY, libraries.source()), home / "out")
     firmware.compile_firmware(out, STRICT)
     return out
 
@@ -58,7 +60,7 @@ def clock_of_a_replay(folder: Path) -> list[tuple[int, int]]:
     """Replay on Unicorn with the template's memory map; what is written to its clock, which no runner knows."""
     fw = firmware.load(folder)
     data = signed(trace())
-    sample = open_trace(data)
+    sample = Delivery(data).trace
     assert sample
     buffers = bind(sample, values(sample, 1))
     dram = np.frombuffer(mmap.mmap(-1, 1 << 20), np.uint8)

@@ -66,7 +66,7 @@ def test_the_trace_is_smaller_and_says_what_it_needs() -> None:
     found = done(f"build {RAW} -o again.gtr --optimise size")
     assert "a device must decode its sections: 'gramophone generate --codec planes'" in found.stdout
     assert Path("again.gtr").read_bytes() == size
-    assert layout.linked_codecs(size) == [Codec.PLANES]
+    assert layout.disassemble(size)[1].linked_codecs == [Codec.PLANES]
     for file in ("size.gtr", "size.sgtr"):
         assert json.loads(done(f"inspect {file} --json").stdout)["figures"]["codecs"] == ["planes"]
     assert "codecs" not in json.loads(done("inspect start.sgtr --json").stdout)["figures"]

@@ -20,6 +20,8 @@ from host_tools.vgpu.build import QEMU
 from signing.sign import FileSigner, sign_trace
 from tee_replayer.generator.evidence import Evidence
 from tee_replayer.generator.generate import generate as generate_sources
+from tee_replayer.generator.options import Options
+from tee_replayer.generator.platforms import platform_of
 from tests.support.programs import MIN_SECURITY_VERSION
 from tests.support.signing_samples import ES256
 from trace_format.trace import Trace
@@ -51,12 +53,14 @@ def pta(signer: FileSigner, tmp_path_factory: pytest.TempPathFactory) -> Path:
         pytest.skip(f"{QEMU} is not installed: apt-get install qemu-system-arm")
     folder = tmp_path_factory.mktemp("optee") / "pta"
     generate_sources(
-        "v3d42",
-        "optee",
-        signer.public,
+        Options(
+            "v3d42",
+            platform_of("optee"),
+            signer.public,
+            libraries.source(),
+            min_security_version=MIN_SECURITY_VERSION,
+        ),
         folder,
-        min_security_version=MIN_SECURITY_VERSION,
-        libraries=libraries.source(),
     )
     try:
         for package in (optee.CORE, optee.TFA):
@@ -72,13 +76,15 @@ def logging_pta(pta: Path, signer: FileSigner, tmp_path_factory: pytest.TempPath
     """A pseudo-TA with a replay log and attestations."""
     folder = tmp_path_factory.mktemp("optee-log") / "pta"
     generate_sources(
-        "v3d42",
-        "optee",
-        signer.public,
+        Options(
+            "v3d42",
+            platform_of("optee"),
+            signer.public,
+            libraries.source(),
+            min_security_version=MIN_SECURITY_VERSION,
+            evidence=Evidence(log=True, hashes=True, attestation=True),
+        ),
         folder,
-        libraries=libraries.source(),
-        min_security_version=MIN_SECURITY_VERSION,
-        evidence=Evidence(log=True, hashes=True, attestation=True),
     )
     return folder
 

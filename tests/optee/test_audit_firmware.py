@@ -16,6 +16,8 @@ from host_tools.runners.optee import build as optee
 from signing.sign import FileSigner
 from tee_replayer.generator.evidence import Evidence
 from tee_replayer.generator.generate import generate
+from tee_replayer.generator.options import Options
+from tee_replayer.generator.platforms import platform_of
 
 
 @pytest.fixture
@@ -58,7 +60,8 @@ def test_other_kinds_of_evidence(
 ) -> None:
     """They compile, too."""
     folder = generate(
-        "v3d42", "optee", signer.public, tmp_path / "pta", libraries=libraries.source(), evidence=evidence
+        Options("v3d42", platform_of("optee"), signer.public, libraries.source(), evidence=evidence),
+        tmp_path / "pta",
     )
     assert audited(optee.core_of(folder) / optee.CORE_ELF, key)["findings"] == []
 

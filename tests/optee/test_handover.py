@@ -13,6 +13,8 @@ from host_tools.runners.optee import images
 from host_tools.runners.optee.size import added_bytes
 from signing.sign import FileSigner
 from tee_replayer.generator.generate import generate as generate_sources
+from tee_replayer.generator.options import Options
+from tee_replayer.generator.platforms import platform_of
 from tests.optee.test_client import DATA_ABORT, EXTERNAL_ABORT
 from tests.support.programs import run_program
 
@@ -29,7 +31,9 @@ JOBS = 14
 def image(pta: Path, signer: FileSigner, tmp_path_factory: pytest.TempPathFactory) -> images.Image:
     """`pta` is requested so that without OP-TEE the tests are skipped with its reason."""
     folder = tmp_path_factory.mktemp("shared") / "pta"
-    generate_sources("v3d42", "optee", signer.public, folder, share_gpu=True, libraries=libraries.source())
+    generate_sources(
+        Options("v3d42", platform_of("optee"), signer.public, libraries.source(), share_gpu=True), folder
+    )
     assert added_bytes(folder) <= 18 * 1024
     return images.image_of(folder, Path(__file__).with_name("handover.c"))
 

@@ -13,11 +13,13 @@ import numpy as np
 import pytest
 
 from host_tools.runners import libraries, secure_machine
-from host_tools.runners.needs import open_trace
 from host_tools.runners.optee import bare_metal as optee
 from host_tools.runners.optee import images
 from host_tools.runners.optee.normal_world import staged_bytes, tee_result
+from signing.delivery import Delivery
 from tee_replayer.generator.generate import generate as generate_sources
+from tee_replayer.generator.options import Options
+from tee_replayer.generator.platforms import platform_of
 from tee_replayer.generator.status import Report
 from tests.support import hostile
 from tests.support import hostile_devices as devices
@@ -43,12 +45,14 @@ def image(pta: Path, tmp_path_factory: pytest.TempPathFactory) -> Images:
     def made(gpu: str) -> images.Image:
         folder = tmp_path_factory.mktemp(gpu) / "pta"
         generate_sources(
-            gpu,
-            "optee",
-            s.KEY,
+            Options(
+                gpu,
+                platform_of("optee"),
+                s.KEY,
+                libraries.source(),
+                min_security_version=MIN_SECURITY_VERSIONS[gpu],
+            ),
             folder,
-            min_security_version=MIN_SECURITY_VERSIONS[gpu],
-            libraries=libraries.source(),
         )
         return images.image_of(folder, Path(__file__).with_name("hostile.c"))
 
@@ -86,8 +90,7 @@ def judged(image: images.Image, rows: Sequence[Hostile], run: bool) -> tuple[lis
 
 def staged(row: Hostile) -> int:
     """Bytes that the pseudo-TA must keep for a row."""
-    signed = row.make()
-    return staged_bytes(open_trace(signed), signed)
+    return staged_bytes(Delivery(row.make()))
 
 
 def report_at(verdicts: bytes, index: int) -> Report:

@@ -11,7 +11,10 @@ import pytest
 from host_tools import runners
 from host_tools.runners import libraries
 from host_tools.runners.replay import ReplayRequest
+from signing.delivery import Delivery
 from tee_replayer.generator.generate import generate as generate_sources
+from tee_replayer.generator.options import Options
+from tee_replayer.generator.platforms import platform_of
 from tests.support import replayer_samples as s
 from tests.support.described_networks import HELD_OUT, check_digits, check_held_out
 from tests.support.firmware_samples import small_mali, values
@@ -26,13 +29,14 @@ def test_it_replays_and_reports_as_the_host_does(
 ) -> None:
     """`pta` is requested so that without OP-TEE the tests are skipped with its reason."""
     folder = generate_sources(
-        "mali_g71", "optee", s.KEY, tmp_path / "pta", share_gpu=share_gpu, libraries=libraries.source()
+        Options("mali_g71", platform_of("optee"), s.KEY, libraries.source(), share_gpu=share_gpu), tmp_path / "pta"
     )
     sample, stats = small_mali(tmp_path), tmp_path / "stats.json"
     data, inputs = s.signed(sample), values(sample, 1)
-    here = runners.run("vgpu", ReplayRequest(data, s.KEY, inputs, fault_job=1 if trouble else 0))
+    here = runners.run("vgpu", ReplayRequest(Delivery(data), s.KEY, inputs, fault_job=1 if trouble else 0))
     there = runners.run(
-        "optee", ReplayRequest(data, s.KEY, inputs, firmware=folder, plugin_args={"stats": str(stats)} | trouble)
+        "optee",
+        ReplayRequest(Delivery(data), s.KEY, inputs, firmware=folder, plugin_args={"stats": str(stats)} | trouble),
     )
     assert there.ok, there.error
     assert there.retries == (1 if trouble else 0)
@@ -50,6 +54,8 @@ def test_it_classifies_as_numpy_does(
     pta: Path, recordings: Path, mnist_weights: bytes, tmp_path: Path, some_of: SomeOf
 ) -> None:
     """GPUReplay's recording mnist with trained weights: what Arm's shaders compute, from the secure world."""
-    folder = generate_sources("mali_g71", "optee", ES256.public, tmp_path / "pta", libraries=libraries.source())
+    folder = generate_sources(
+        Options("mali_g71", platform_of("optee"), ES256.public, libraries.source()), tmp_path / "pta"
+    )
     check_digits(recordings, mnist_weights, "optee", ES256, firmware=folder)
     check_held_out(recordings, mnist_weights, "optee", ES256, some_of(range(HELD_OUT), 4), firmware=folder)

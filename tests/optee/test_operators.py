@@ -10,6 +10,7 @@ from host_tools.passes.pipeline import build
 from host_tools.runners.needs import what_helps
 from host_tools.runners.replay import ReplayRequest
 from host_tools.support.tensors import boxes_found
+from signing.delivery import Delivery
 from signing.sign import sign_trace
 from tests.support import detector
 from tests.support.programs import MIN_SECURITY_VERSION
@@ -25,7 +26,7 @@ def test_boxes_come_out_of_a_pseudo_ta(pta: Path) -> None:
     assert pta.is_dir()
     trace = build(Trace.read(detector.RAW))
     signed = sign_trace(trace.build(), ES256)
-    request = ReplayRequest(signed, ES256.public, {"data": detector.picture(PICTURE)[0]}, repeat=2)
+    request = ReplayRequest(Delivery(signed), ES256.public, {"data": detector.picture(PICTURE)[0]}, repeat=2)
     here, there = runners.run("vgpu", request), runners.run("optee", request)
     assert there.ok, there.error
     assert (there.jobs, there.retries) == (here.jobs, 0)
@@ -37,8 +38,8 @@ def test_boxes_come_out_of_a_pseudo_ta(pta: Path) -> None:
 def test_a_pseudo_ta_without_operators_refuses(pta: Path) -> None:
     trace = build(Trace.read(detector.RAW))
     trace = trace.with_(meta={**trace.meta, "security_version": MIN_SECURITY_VERSION})
-    request = ReplayRequest(sign_trace(trace.build(), ES256), ES256.public, firmware=pta)
+    request = ReplayRequest(Delivery(sign_trace(trace.build(), ES256)), ES256.public, firmware=pta)
     result = runners.run("optee", request)
     assert not result.ok
     assert (result.report.name, result.report.op) == ("ACTION", Op.OPERATE)
-    assert "yolov3_detection_output" in what_helps(trace, request.signed, result.report)
+    assert "yolov3_detection_output" in what_helps(request.delivery, result.report)

@@ -24,6 +24,7 @@ from host_tools.runners.optee import guest, images, ta
 from host_tools.runners.optee import linux_machine as linux
 from host_tools.runners.replay import ReplayRequest
 from host_tools.support.tensors import npy
+from signing.delivery import Delivery
 from signing.sign import FileSigner, sign_trace
 from trace_format.trace import Trace
 
@@ -136,7 +137,7 @@ def answers(
 def test_the_same_bytes_as_the_bare_metal_firmware(answers: Answers, signed: bytes, signer: FileSigner) -> None:
     assert answers.statuses()["run"] == 0, answers.guest.output
     expected = runners.run(
-        "qemu", ReplayRequest(signed, signer.public, {"data": next(iter(load_digits()[:1].inputs()))})
+        "qemu", ReplayRequest(Delivery(signed), signer.public, {"data": next(iter(load_digits()[:1].inputs()))})
     )
     assert np.load(io.BytesIO(answers.guest.files["prob.npy"])).tobytes() == expected.outputs["prob"].tobytes()
     assert answers["run"]["via"] == "ta"

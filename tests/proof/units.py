@@ -54,11 +54,19 @@ UNITS = (
     Unit("core/stream.c", ANY),
     Unit("core/envelope.c", ANY),
     Unit(
+        "core/memory.c",
+        ANY,
+        model="Typed+cast",
+        left_out={
+            "gr_wipe": "memory as bytes and as words, which WP's memory model does not have: see the unit unload"
+        },
+    ),
+    Unit(
         "core/load.c",
         ANY,
         model="Typed+cast",
         left_out=dict.fromkeys(
-            ("fresh32", "fresh64", "differences", "gr_wipe", "gr_unload"),
+            ("fresh32", "fresh64", "differences", "gr_unload"),
             "memory as bytes and as words, which WP's memory model does not have: see the unit unload",
         )
         | dict.fromkeys(
@@ -71,7 +79,7 @@ UNITS = (
         ANY,
         tool="eva",
         harness="unload",
-        only=("fresh32", "fresh64", "differences", "gr_wipe", "gr_unload"),
+        only=("fresh32", "fresh64", "differences", "gr_unload"),
     ),
     Unit(
         "core/slots.c",
@@ -103,7 +111,7 @@ DEFECTS = (
     Defect("envelope", "v3d42", "copy_head", "gr_take_memory(l, BEFORE_HEAD_BYTES + ", "gr_take_memory(l, "),
     Defect("envelope", "v3d42", "copy_head", "l->head_bytes > GR_MAX_HEAD_BYTES || ", ""),
     Defect(
-        "load",
+        "memory",
         "v3d42",
         "gr_take_memory",
         "bytes > (uint64_t)(l->r->high - l->r->memory.base)",

@@ -24,9 +24,12 @@ from host_tools.passes.pipeline import KEEP_INPUTS, build
 from host_tools.record.differences import TOLERANCE, relative_difference
 from host_tools.runners import firmware, libraries
 from host_tools.runners.replay import ReplayRequest
+from signing.delivery import Delivery
 from signing.keys import Algorithm, generate, private_pem
 from signing.sign import FileSigner, sign_trace
 from tee_replayer.generator.generate import generate as generate_sources
+from tee_replayer.generator.options import Options
+from tee_replayer.generator.platforms import platform_of
 from tests.support.signing_samples import ES256
 from trace_format.actions import Op
 from trace_format.trace import Trace
@@ -48,7 +51,7 @@ def signed(signer: FileSigner) -> bytes:
 @pytest.fixture(scope="module")
 def folder(signer: FileSigner, tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("firmware") / "out"
-    generate_sources("v3d42", "qemu-virt", signer.public, out, libraries=libraries.source())
+    generate_sources(Options("v3d42", platform_of("qemu-virt"), signer.public, libraries.source()), out)
     firmware.compile_firmware(out)
     return out
 
@@ -61,7 +64,7 @@ def digits() -> Digits:
 def test_all_runners_give_the_same_bytes(signed: bytes, signer: FileSigner, folder: Path, digits: Digits) -> None:
     for index in range(3):
         pixels = digits.inputs()[index]
-        request = ReplayRequest(signed, signer.public, {"data": pixels}, firmware=folder)
+        request = ReplayRequest(Delivery(signed), signer.public, {"data": pixels}, firmware=folder)
         found = {
             "vgpu": runners.run("vgpu", replace(request, firmware=None)),
             "unicorn": runners.run("unicorn", request),
@@ -78,7 +81,7 @@ def test_digits_that_were_not_recorded_as_ncnn_classifies_them(
     """Real digits; the recording was made with noise."""
     found = np.stack(
         [
-            runners.run("vgpu", ReplayRequest(signed, signer.public, {"data": pixels})).outputs["prob"]
+            runners.run("vgpu", ReplayRequest(Delivery(signed), signer.public, {"data": pixels})).outputs["prob"]
             for pixels in digits.inputs()
         ]
     )
@@ -90,9 +93,12 @@ def test_digits_that_were_not_recorded_as_ncnn_classifies_them(
 def test_100_replays_in_a_row_in_the_secure_world(
     signed: bytes, signer: FileSigner, folder: Path, digits: Digits
 ) -> None:
-    once = runners.run("qemu", ReplayRequest(signed, signer.public, {"data": digits.inputs()[0]}, firmware=folder))
+    once = runners.run(
+        "qemu", ReplayRequest(Delivery(signed), signer.public, {"data": digits.inputs()[0]}, firmware=folder)
+    )
     often = runners.run(
-        "qemu", ReplayRequest(signed, signer.public, {"data": digits.inputs()[0]}, firmware=folder, repeat=100)
+        "qemu",
+        ReplayRequest(Delivery(signed), signer.public, {"data": digits.inputs()[0]}, firmware=folder, repeat=100),
     )
     assert often.ok, often.error
     assert often.retries == 0
@@ -100,12 +106,14 @@ def test_100_replays_in_a_row_in_the_secure_world(
 
 
 def test_inputs_left_out_are_those_of_the_recording(signed: bytes, signer: FileSigner) -> None:
-    first = runners.run("vgpu", ReplayRequest(signed, signer.public))
+    first = runners.run("vgpu", ReplayRequest(Delivery(signed), signer.public))
     slot = Trace.parse(RAW.read_bytes()).slot("data")
     noise = np.random.default_rng(1).random(slot.shape, dtype=np.float32)  # seed of the first recorded input
     assert (
         first.outputs["prob"].tobytes()
-        == runners.run("vgpu", ReplayRequest(signed, signer.public, {"data": noise})).outputs["prob"].tobytes()
+        == runners.run("vgpu", ReplayRequest(Delivery(signed), signer.public, {"data": noise}))
+        .outputs["prob"]
+        .tobytes()
     )
 
 
@@ -115,10 +123,11 @@ def test_a_hung_job_is_reset_and_retried(signer: FileSigner, folder: Path, digit
     actions["value"][actions["op"] == Op.WAIT_IRQ] = 50_000  # of 5,000,000 us, which an emulator counts out
     signed = sign_trace(trace.with_(actions=actions).build(), signer)
     pixels = {"data": digits.inputs()[0]}
-    good = runners.run("qemu", ReplayRequest(signed, signer.public, pixels, firmware=folder))
+    good = runners.run("qemu", ReplayRequest(Delivery(signed), signer.public, pixels, firmware=folder))
     for trouble in ("hang", "fault"):
         result = runners.run(
-            "qemu", ReplayRequest(signed, signer.public, pixels, firmware=folder, plugin_args={trouble: "3"})
+            "qemu",
+            ReplayRequest(Delivery(signed), signer.public, pixels, firmware=folder, plugin_args={trouble: "3"}),
         )
         assert result.ok, result.error
         assert result.retries == 1
@@ -132,7 +141,7 @@ def test_flipped_bits_are_refused_before_any_register_is_written(
     generator = random.Random(5)
     places = [generator.randrange(len(signed) * 8) for _ in range(300)]
     for place in places:
-        result = runners.run("vgpu", ReplayRequest(_flipped(signed, place), signer.public))
+        result = runners.run("vgpu", ReplayRequest(Delivery(_flipped(signed, place)), signer.public))
         assert not result.ok
         assert result.report.actions == 0, place
     stats = tmp_path / "stats.json"
@@ -140,7 +149,10 @@ def test_flipped_bits_are_refused_before_any_register_is_written(
         result = runners.run(
             "qemu",
             ReplayRequest(
-                _flipped(signed, place), signer.public, firmware=folder, plugin_args={"stats": str(stats)}
+                Delivery(_flipped(signed, place)),
+                signer.public,
+                firmware=folder,
+                plugin_args={"stats": str(stats)},
             ),
         )
         assert not result.ok
@@ -160,7 +172,7 @@ def test_a_trace_of_another_signer_is_refused(
     other = sign_trace(build(Trace.read(RAW)).build(), stranger)
     stats = tmp_path / "stats.json"
     result = runners.run(
-        "qemu", ReplayRequest(other, signer.public, firmware=folder, plugin_args={"stats": str(stats)})
+        "qemu", ReplayRequest(Delivery(other), signer.public, firmware=folder, plugin_args={"stats": str(stats)})
     )
     assert not result.ok
     assert json.loads(stats.read_text())["writes"] == 0

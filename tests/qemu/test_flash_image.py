@@ -13,6 +13,7 @@ from host_tools.flash.pack import Sources, pack
 from host_tools.runners import firmware
 from host_tools.runners.replay import ReplayRequest
 from host_tools.vgpu import build
+from signing.delivery import Delivery
 from tests.support import replayer_samples as s
 from tests.support.bare_metal import COMPILER, require
 from tests.support.replayer_samples import signed, trace
@@ -32,8 +33,8 @@ def test_the_image_boots(folder: Path, tmp_path: Path) -> None:
     image, _ = pack(folder, Sources([tmp_path / "net.sgtr"]))
     shutil.copytree(folder, tmp_path / "out")
     (tmp_path / "out" / "firmware.bin").write_bytes(image)
-    expected = runners.run("qemu", ReplayRequest(data, s.KEY, firmware=folder))
-    found = runners.run("qemu", ReplayRequest(data, s.KEY, firmware=tmp_path / "out"))
+    expected = runners.run("qemu", ReplayRequest(Delivery(data), s.KEY, firmware=folder))
+    found = runners.run("qemu", ReplayRequest(Delivery(data), s.KEY, firmware=tmp_path / "out"))
     assert found.ok, found.error
     assert found.outputs["out"].tobytes() == expected.outputs["out"].tobytes()
     assert found.instructions == expected.instructions

@@ -11,7 +11,7 @@ from host_tools.demo import RAW
 from host_tools.demo.record import record, same_versions
 from host_tools.model.equivalence import difference
 from host_tools.model.interpreter import interpreter
-from host_tools.passes import PASSES
+from host_tools.passes.listing import PASSES
 from host_tools.passes.pipeline import build
 from host_tools.record.differences import TOLERANCE, relative_difference
 from host_tools.record.ncnn import cpu as ncnn_cpu
@@ -20,6 +20,7 @@ from host_tools.runners.replay import ReplayRequest
 from host_tools.text.annotate import annotations_of
 from host_tools.text.reader import assemble
 from host_tools.text.writer import text_of
+from signing.delivery import Delivery
 from signing.keys import Algorithm, generate
 from signing.sign import FileSigner, sign_trace
 from tests.support import networks
@@ -69,7 +70,7 @@ def test_networks(gpu: str, name: str, shared_folder: Path, tmp_path: Path) -> N
     assert assemble("\n".join(text_of(data, trace, annotations_of(trace))), name)[0] == data
     signed = sign_trace(data, signer)
     inputs = {"data": networks.picture(name)}
-    result = runners.run("qemu", ReplayRequest(signed, signer.public, inputs, repeat=3))
+    result = runners.run("qemu", ReplayRequest(Delivery(signed), signer.public, inputs, repeat=3))
     assert result.ok, result.error
     assert result.retries == 0
     param, weights = networks.network(name)
@@ -119,7 +120,9 @@ def test_a_blob_that_is_copied_and_an_output_packed_by_four(tmp_path: Path) -> N
     (tmp_path / "net.param").write_bytes(COPIED)
     (tmp_path / "net.bin").write_bytes(weights)
     expected = ncnn_cpu.run(tmp_path / "net.param", tmp_path / "net.bin", inputs)["out"]
-    result = runners.run("qemu", ReplayRequest(sign_trace(trace.build(), signer), signer.public, inputs, repeat=2))
+    result = runners.run(
+        "qemu", ReplayRequest(Delivery(sign_trace(trace.build(), signer)), signer.public, inputs, repeat=2)
+    )
     assert result.ok, result.error
     assert relative_difference(result.outputs["out"], expected) <= TOLERANCE
 
@@ -134,7 +137,9 @@ def test_byte_planes(name: str, shared_folder: Path) -> None:
     start, size = (sign_trace(trace.build(planes=planes), signer) for planes in (False, True))
     assert len(size) < 0.88 * len(start)
     inputs = {"data": networks.picture(name)}
-    expected, found = (runners.run("qemu", ReplayRequest(data, signer.public, inputs)) for data in (start, size))
+    expected, found = (
+        runners.run("qemu", ReplayRequest(Delivery(data), signer.public, inputs)) for data in (start, size)
+    )
     assert expected.ok, expected.error
     assert found.ok, found.error
     assert found.outputs.keys() == expected.outputs.keys()

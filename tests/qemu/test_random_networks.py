@@ -13,6 +13,7 @@ import pytest
 from host_tools import runners
 from host_tools.runners.replay import ReplayRequest
 from host_tools.support.gpu_folders import DEFAULT_GPU
+from signing.delivery import Delivery
 from signing.keys import Algorithm, generate
 from signing.sign import FileSigner, sign_trace
 from tests.support.random_networks import Outcome, Replay, Tensors, on_virtual_gpu, take_the_road
@@ -26,7 +27,9 @@ GROUP = 50
 def in_the_secure_world(trace: Trace, inputs: Tensors) -> Tensors:
     """The outputs of real firmware in QEMU, the second time in a row."""
     signer = FileSigner(generate(Algorithm.ES256))
-    result = runners.run("qemu", ReplayRequest(sign_trace(trace.build(), signer), signer.public, inputs, repeat=2))
+    result = runners.run(
+        "qemu", ReplayRequest(Delivery(sign_trace(trace.build(), signer)), signer.public, inputs, repeat=2)
+    )
     assert result.ok, result.error
     return dict(result.outputs)
 

@@ -23,6 +23,7 @@ from host_tools.runners import run as replay_on
 from host_tools.runners.replay import ReplayRequest
 from host_tools.vgpu import VirtualGpu
 from host_tools.vgpu.build import qemu_plugin
+from signing.delivery import Delivery
 from signing.keys import Algorithm, generate
 from signing.sign import FileSigner, sign_trace
 from tests.support.guest_programs import SHADER, record, refused
@@ -185,7 +186,7 @@ def test_what_is_built_from_it_replays(built: Path, gpu: str) -> None:
     assert results() in memory
     signer = FileSigner(generate(Algorithm.ES256))
     replay = replay_on(
-        "vgpu", ReplayRequest(sign_trace(built.read_bytes(), signer), signer.public, repeat=3, gpu=gpu)
+        "vgpu", ReplayRequest(Delivery(sign_trace(built.read_bytes(), signer)), signer.public, repeat=3, gpu=gpu)
     )
     assert replay.ok, replay.error
     assert (replay.jobs, replay.compute) == (TIMES, "full")
@@ -201,7 +202,7 @@ def test_another_mali(gpu: str, vadd: Path, tmp_path: Path) -> None:
         device.run()
         assert results() in gpu_memory(device)
     signer = FileSigner(generate(Algorithm.ES256))
-    request = ReplayRequest(sign_trace(trace.build(), signer), signer.public, repeat=3)
+    request = ReplayRequest(Delivery(sign_trace(trace.build(), signer)), signer.public, repeat=3)
     replay = replay_on("vgpu", request)
     assert replay.ok, replay.error
     assert (replay.jobs, replay.compute, replay.retries) == (TIMES, "full", 0)

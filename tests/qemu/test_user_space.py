@@ -26,6 +26,7 @@ from host_tools.runners import user_space
 from host_tools.runners.replay import ReplayRequest, RunnerError
 from host_tools.support.tensors import npy
 from host_tools.vgpu.build import qemu_plugin
+from signing.delivery import Delivery
 from signing.keys import Algorithm, generate
 from signing.sign import FileSigner, sign_trace
 from tee_replayer.generator.linux_folder import HERE as LINUX
@@ -161,7 +162,7 @@ def test_an_unprivileged_user_s_replays_give_what_ncnn_gives(
 ) -> None:
     for index, digit in enumerate(digits):
         assert status(guest, f"digit{index}") == (0, "")
-        request = ReplayRequest(sign_trace(trace.build(), signer), signer.public, {"data": digit})
+        request = ReplayRequest(Delivery(sign_trace(trace.build(), signer)), signer.public, {"data": digit})
         expected = runners.run("vgpu", request)
         assert tensor(guest, f"{index}.npy").tobytes() == expected.outputs["prob"].tobytes()
         report = json.loads(guest.files[f"report{index}"])
@@ -251,6 +252,6 @@ def test_the_runner_says_what_failed(signer: FileSigner, trace: Trace, tmp_path:
     with pytest.raises(
         RunnerError, match="expected a folder of 'gramophone generate --platform linux' after make"
     ):
-        runners.run("linux", ReplayRequest(signed, signer.public, firmware=tmp_path))
+        runners.run("linux", ReplayRequest(Delivery(signed), signer.public, firmware=tmp_path))
     with pytest.raises(RunnerError, match=r"^the guest has no v3d42-pi4 for a process"):
-        runners.run("linux", ReplayRequest(signed, signer.public, gpu="v3d42-pi4"))
+        runners.run("linux", ReplayRequest(Delivery(signed), signer.public, gpu="v3d42-pi4"))

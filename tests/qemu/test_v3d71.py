@@ -12,6 +12,7 @@ from host_tools.demo.ncnn_model import classify
 from host_tools.passes.pipeline import build
 from host_tools.record.differences import TOLERANCE, relative_difference
 from host_tools.runners.replay import ReplayRequest
+from signing.delivery import Delivery
 from signing.sign import sign_trace
 from tests.support.networks import COMMITTED
 from tests.support.signing_samples import ES256
@@ -24,7 +25,7 @@ def test_lenet_on_a_v3d71() -> None:
     digits = load_digits()[:3]
     found = []
     for pixels in digits.inputs():
-        request = ReplayRequest(signed, ES256.public, {"data": pixels})
+        request = ReplayRequest(Delivery(signed), ES256.public, {"data": pixels})
         results = {name: runners.run(name, request) for name in ("vgpu", "unicorn", "qemu")}
         assert all(result.ok for result in results.values()), {k: r.error for k, r in results.items()}
         assert len({result.outputs["prob"].tobytes() for result in results.values()}) == 1

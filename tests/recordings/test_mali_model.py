@@ -22,7 +22,7 @@ import numpy as np
 import pytest
 
 from host_tools.model.interpreter import Interpreter
-from host_tools.passes import PASSES
+from host_tools.passes.listing import PASSES
 from host_tools.record.importers import gpureplay
 from host_tools.record.importers.gpureplay_trace import import_gpureplay
 from tests.support.mali_model import DATA, MaliBoard

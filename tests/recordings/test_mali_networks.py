@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from docs.examples.reference import forward
 from host_tools.demo.digits import load as load_digits
 from host_tools.model.interpreter import Interpreter, interpreter
-from host_tools.passes import PASSES
+from host_tools.passes.listing import PASSES
 from host_tools.passes.parameters import bind
 from host_tools.passes.pipeline import build
 from host_tools.record.importers.gpureplay_trace import import_gpureplay

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from host_tools.passes import PASSES
+from host_tools.passes.listing import PASSES
 from host_tools.passes.pipeline import build
 from host_tools.record.importers.gpureplay_trace import import_gpureplay
 from signing.keys import Algorithm, generate

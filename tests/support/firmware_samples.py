@@ -15,7 +15,9 @@ from host_tools.runners import firmware, libraries
 from host_tools.runners.replay import Tensor
 from tee_replayer.generator.boards import Board
 from tee_replayer.generator.evidence import Evidence
-from tee_replayer.generator.generate import NO_EVIDENCE, generate
+from tee_replayer.generator.generate import generate
+from tee_replayer.generator.options import NO_EVIDENCE, Options
+from tee_replayer.generator.platforms import platform_of
 from tests.support import mali_samples as m
 from tests.support import replayer_samples as s
 from trace_format.actions import Op
@@ -40,7 +42,10 @@ def compiled(
     out = folder / "out"
     crypto = libraries.source()
     generate(
-        gpu, platform, s.KEY, out, libraries=crypto, carveout_bytes=carveout_bytes, evidence=evidence, mmu=mmu
+        Options(
+            gpu, platform_of(platform), s.KEY, crypto, carveout_bytes=carveout_bytes, evidence=evidence, mmu=mmu
+        ),
+        out,
     )
     firmware.compile_firmware(out, STRICT)
     return out

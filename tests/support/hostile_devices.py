@@ -16,9 +16,9 @@ import pytest
 from host_tools import runners
 from host_tools.runners import firmware, mailbox, unicorn
 from host_tools.runners.buffers import Buffers, bind
-from host_tools.runners.needs import open_trace
 from host_tools.runners.replay import ReplayRequest
 from host_tools.vgpu.binding import VirtualGpu
+from signing.delivery import Delivery
 from tee_replayer.generator import hostlib
 from tee_replayer.generator.status import ReplayError, Report
 from tests.support import replayer_samples as s
@@ -113,7 +113,9 @@ def on_qemu(row: Hostile, folder: Path) -> Answer:
     fw = compiled(row.gpu, row.min_security_version, row.operators, row.codecs)
     stats = folder / "stats.json"
     arguments = {"stats": str(stats)} | ({"hang": "1"} if row.hang else {})
-    request = ReplayRequest(row.make(), s.KEY, row.inputs, row.gpu, firmware=fw.folder, plugin_args=arguments)
+    request = ReplayRequest(
+        Delivery(row.make()), s.KEY, row.inputs, row.gpu, firmware=fw.folder, plugin_args=arguments
+    )
     report = runners.run("qemu", request).report
     counts = json.loads(stats.read_text())
     return Answer(report, counts["writes"], counts["jobs"], bool(counts["carveout_bytes_left"]))
@@ -121,7 +123,7 @@ def on_qemu(row: Hostile, folder: Path) -> Answer:
 
 def buffers(row: Hostile, signed: bytes) -> Buffers:
     """The inputs that the row binds, and room for the outputs."""
-    return bind(open_trace(signed), row.inputs)
+    return bind(Delivery(signed).trace, row.inputs)
 
 
 def check(row: Hostile, answer: Answer, loads: bool) -> None:

@@ -47,6 +47,7 @@ import re
 from host_tools.gpus.dummy.conversion import Registers
 from host_tools.gpus.dummy.page_tables import DummyTables
 from host_tools.families.family import Family, every_write
+from host_tools.passes.program import Program
 
 FAMILY = Family(
     gpus=("dummy1",),
@@ -54,7 +55,7 @@ FAMILY = Family(
     conversion=Registers,
     first_written={},
     starts=every_write,
-    has_job_manager=False,
+    accesses=Program.observed,
     block_pages=1,
     tlb_only_flushes=True,
     cache_commands=re.compile("gpu.COMMAND"),
@@ -162,8 +163,8 @@ def do_nothing(rows: Actions, gpu: Profile) -> Actions:
 
 PASS: Recipe = {
     "host_tools/passes/dummy_passes.py": lambda: PASS_MODULE,
-    "host_tools/passes/__init__.py": _like(
-        "host_tools/passes/__init__.py",
+    "host_tools/passes/listing.py": _like(
+        "host_tools/passes/listing.py",
         ("from host_tools.passes import ", "from host_tools.passes import dummy_passes, "),
         (
             "memory_passes.trim_address_space,\n",

@@ -12,9 +12,9 @@ import numpy as np
 
 from host_tools.runners import mailbox, secure_machine
 from host_tools.runners.buffers import bind
-from host_tools.runners.needs import open_trace
 from host_tools.runners.optee import bare_metal as optee
 from host_tools.runners.optee import images
+from signing.delivery import Delivery
 from trace_format import packing
 from trace_format.schema import SlotKind
 from trace_format.schema.mailbox import MAILBOX_RESPONSE_AT
@@ -50,7 +50,7 @@ def run_program(
     Returns:
         What lies after `struct mailbox_response`, and the virtual GPU's counters.
     """
-    trace = open_trace(signed)
+    trace = Delivery(signed).trace
     assert trace
     assert [slot.kind for slot in trace.slots] == [SlotKind.INPUT, SlotKind.OUTPUT]
     inputs = {slot.name: np.zeros(slot.shape, slot.numpy_dtype) for slot in trace.slots[:1]}

@@ -15,7 +15,7 @@ from host_tools.vgpu import build
 from tests.support.qpu_asm import assemble
 from tests.support.qpu_asm71 import assemble as assemble71
 
-V3D = build.HERE.parent / "gpus" / "v3d" / "vgpu"
+V3D = build.HERE.parent / "gpus" / "v3d" / "vgpu" / "qpu"
 BASE = 0x10000  # GPU address of the memory
 PAGES = 64
 READ_ONLY = 48  # first page that is not writable
@@ -51,7 +51,7 @@ class _Result(ctypes.Structure):
 @functools.cache
 def library() -> ctypes.CDLL:
     """The compute engine with a flat MMU."""
-    own = [V3D / "v3d_csd.c", *sorted(V3D.glob("v3d_qpu_*.c")), build.HERE / "workers.c"]
+    own = [*sorted(V3D.glob("*.c")), build.HERE / "workers.c"]
     mmu = Path(__file__).parents[1] / "vgpu" / "flat_mmu.c"
     return ctypes.CDLL(str(build.shared_object("qpu-bench", [*own, mmu])))
 

@@ -15,6 +15,7 @@ ROOT = Path(__file__).parents[2]
 # Page: names that the page must describe. These are the seams that a program outside of this project uses.
 SEAMS = {
     "signing/sign.html": ("Signer", "Signer.public", "Signer.sign", "FileSigner", "sign_trace"),
+    "signing/delivery.html": ("Delivery",),
     "signing/verify.html": ("verify_trace", "VerificationResult", "Verdict"),
     "signing/keys.html": ("load_private_key", "load_public_key", "PublicKey"),
     "trace_format/trace.html": ("Trace", "Trace.parse", "Trace.build"),
@@ -23,6 +24,7 @@ SEAMS = {
     "host_tools/runners/replay.html": ("ReplayRequest", "ReplayResult", "Runner"),
     "host_tools/passes/pipeline.html": ("build", "Step"),
     "tee_replayer/generator/generate.html": ("generate",),
+    "tee_replayer/generator/options.html": ("Options", "Platform"),
 }
 
 

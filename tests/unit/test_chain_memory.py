@@ -8,8 +8,8 @@ import struct
 import numpy as np
 from numpy.typing import NDArray
 
-from host_tools.accesses.by_job import Job
 from host_tools.accesses.job_accesses import moved
+from host_tools.accesses.proof import Job
 from host_tools.gpus.mali.chain_memory import ChainMemory
 from host_tools.model.mappings import Mappings
 from host_tools.model.memory import Memory

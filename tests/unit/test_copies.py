@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from host_tools.accesses.by_job import Job
+from host_tools.accesses.proof import Job
 from host_tools.model.mappings import Mappings
 from host_tools.record.copies import HANDED_OUT, NOBODY, READ_BY_JOBS, READ_FOR_THE_CPU, Copies
 from host_tools.vgpu.binding import ACCESS_READ, ACCESS_READ_FIRST, ACCESS_WRITTEN

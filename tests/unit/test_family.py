@@ -34,5 +34,5 @@ def test_a_gpu_without_profile_or_family_is_refused() -> None:
 @pytest.mark.parametrize("name", profiles.names())
 def test_facts_fit_the_profile(name: str) -> None:
     gpu, family = profile_of(name), family_of(name)
-    assert family.has_job_manager == ("js0.HEAD_NEXT_LO" in gpu.registers)
+    assert family.queues == ("js0.HEAD_NEXT_LO" in gpu.registers)
     assert any(family.cache_commands.fullmatch(register) for register in gpu.registers)

@@ -20,12 +20,14 @@ from host_tools.flash.pack import Sources, pack
 from host_tools.runners.optee import images, ta
 from host_tools.runners.optee.bundle import bundle
 from host_tools.runners.replay import ReplayRequest, RunnerError
+from signing.delivery import Delivery
 from signing.keys import Algorithm, PublicKey, generate
 from tee_replayer import crypto
 from tee_replayer.generator.evidence import Evidence
-from tee_replayer.generator.generate import GenerateError
 from tee_replayer.generator.generate import generate as generate_sources
 from tee_replayer.generator.optee_folder import PARTS
+from tee_replayer.generator.options import GenerateError, Options
+from tee_replayer.generator.platforms import platform_of
 from tests.support import crypto_trees
 from tests.support import replayer_samples as s
 from trace_format import profile as profiles
@@ -38,7 +40,9 @@ KEY = PublicKey(generate(Algorithm.ES256).public_key())
 
 @pytest.mark.parametrize("gpu", ["v3d42", "mali_g71"])
 def test_the_folder(libraries: crypto.Libraries, gpu: str, tmp_path: Path) -> None:
-    out = generate_sources(gpu, "optee", KEY, tmp_path / "out", min_security_version=7, libraries=libraries)
+    out = generate_sources(
+        Options(gpu, platform_of("optee"), KEY, libraries, min_security_version=7), tmp_path / "out"
+    )
     files = {path.name: path.read_text() for path in out.iterdir() if path.is_file()}
     sources = {"gramophone_pta.c", "optee_port.c", "optee_crypto.c", "crypto.c", "replayer.c"}
     assert files.keys() >= {*sources, "gramophone.c", "gramophone_pta.h", "optee_port.h", "replayer.h", "sub.mk"}
@@ -64,8 +68,8 @@ def libraries(tmp_path_factory: pytest.TempPathFactory) -> crypto.Libraries:
 
 def test_with_a_replay_log(libraries: crypto.Libraries, tmp_path: Path) -> None:
     """BearSSL besides AWS-LC, and sessions for the TA alone; without one nothing of it."""
-    out = generate_sources("v3d42", "optee", KEY, tmp_path / "out", libraries=libraries, evidence=ALL)
-    plain = generate_sources("v3d42", "optee", KEY, tmp_path / "plain", libraries=libraries)
+    out = generate_sources(Options("v3d42", platform_of("optee"), KEY, libraries, evidence=ALL), tmp_path / "out")
+    plain = generate_sources(Options("v3d42", platform_of("optee"), KEY, libraries), tmp_path / "plain")
     names, less = ({path.name for path in folder.iterdir()} for folder in (out, plain))
     assert (names - less, less - names) == ({"bearssl", "gramophone_pta_log.c"}, set())
     settings, without = ((folder / "sub.mk").read_text() for folder in (out, plain))
@@ -102,12 +106,13 @@ def test_the_command_says_what_a_replay_log_is_worth(libraries: crypto.Libraries
     data = s.signed(s.trace(action(Op.REPLAY_START), slots=[]))
     for runner in ("optee", "optee-linux"):
         with pytest.raises(RunnerError, match=r"sub\.mk: GRAMOPHONE_TA_ONLY is y, and a replay here calls"):
-            runners.run(runner, ReplayRequest(data, KEY, firmware=tmp_path / "out"))
+            runners.run(runner, ReplayRequest(Delivery(data), KEY, firmware=tmp_path / "out"))
 
 
 def test_both_forms_of_the_uuid_are_the_same(libraries: crypto.Libraries, tmp_path: Path) -> None:
     text = (
-        generate_sources("v3d42", "optee", KEY, tmp_path / "out", libraries=libraries) / "gramophone_pta.h"
+        generate_sources(Options("v3d42", platform_of("optee"), KEY, libraries), tmp_path / "out")
+        / "gramophone_pta.h"
     ).read_text()
     numbers, octets = (
         re.findall(r"0x([0-9a-f]+)", part) for part in text.split("_UUID ")[1].split("_UUID_BYTES ")
@@ -118,7 +123,7 @@ def test_both_forms_of_the_uuid_are_the_same(libraries: crypto.Libraries, tmp_pa
 @pytest.mark.parametrize("part", PARTS)
 def test_what_calls_it_stands_alone(libraries: crypto.Libraries, part: str, tmp_path: Path) -> None:
     """Each header of ours that a source names lies next to it."""
-    out = generate_sources("v3d42", "optee", KEY, tmp_path / "out", libraries=libraries) / part
+    out = generate_sources(Options("v3d42", platform_of("optee"), KEY, libraries), tmp_path / "out") / part
     texts = {path.name: path.read_text() for path in out.iterdir()}
     named = {name for text in texts.values() for name in re.findall(r'^#include "(\S+)"$', text, re.MULTILINE)}
     assert named
@@ -127,7 +132,7 @@ def test_what_calls_it_stands_alone(libraries: crypto.Libraries, part: str, tmp_
 
 
 def test_the_ta_is_built_under_its_uuid(libraries: crypto.Libraries, tmp_path: Path) -> None:
-    out = generate_sources("v3d42", "optee", KEY, tmp_path / "out", libraries=libraries)
+    out = generate_sources(Options("v3d42", platform_of("optee"), KEY, libraries), tmp_path / "out")
     text = (out / "gramophone_pta.h").read_text().partition("#define GRAMOPHONE_TA_UUID ")[2].partition("\n")[0]
     assert ta.uuid_of(out / "ta").replace("-", "") == "".join(re.findall(r"0x([0-9a-f]+)", text))
 
@@ -142,7 +147,7 @@ def test_the_command_adds_the_program_for_devices(libraries: crypto.Libraries, t
     assert "client/gramophone-tee" in json.loads(found.stdout)["files"]
     assert (tmp_path / "out" / "client" / "gramophone-tee").read_bytes() == bundle()
     assert generate_sources(
-        "v3d42", "optee", KEY, tmp_path / "out", libraries=libraries
+        Options("v3d42", platform_of("optee"), KEY, libraries), tmp_path / "out"
     )  # such a folder is replaced
 
 
@@ -151,7 +156,7 @@ def test_the_board_is_read_back(
     libraries: crypto.Libraries, tmp_path_factory: pytest.TempPathFactory, steps: int
 ) -> None:
     out = tmp_path_factory.mktemp("optee") / "out"
-    generate_sources("v3d42", "optee", KEY, out, carveout_bytes=steps * 2 * MIB, libraries=libraries)
+    generate_sources(Options("v3d42", platform_of("optee"), KEY, libraries, carveout_bytes=steps * 2 * MIB), out)
     board = images.read_board(out)
     assert (board.carveout_bytes, board.staging_bytes) == (steps * 2 * MIB, steps * MIB // 2)
 
@@ -160,19 +165,25 @@ def test_the_board_is_read_back(
 def test_a_gpu_shared_with_the_normal_world(
     libraries: crypto.Libraries, share: bool, base: int, tmp_path: Path
 ) -> None:
-    out = generate_sources("v3d42", "optee", KEY, tmp_path / "out", share_gpu=share, libraries=libraries)
+    out = generate_sources(
+        Options("v3d42", platform_of("optee"), KEY, libraries, share_gpu=share), tmp_path / "out"
+    )
     assert images.read_board(out).firewall_base == base
 
 
 def test_bare_metal_shares_no_gpu(libraries: crypto.Libraries, tmp_path: Path) -> None:
     with pytest.raises(GenerateError, match="cannot be shared"):
-        generate_sources("v3d42", "qemu-virt", KEY, tmp_path / "out", share_gpu=True, libraries=libraries)
+        generate_sources(
+            Options("v3d42", platform_of("qemu-virt"), KEY, libraries, share_gpu=True), tmp_path / "out"
+        )
 
 
 @pytest.mark.parametrize("size", [4096, 3 * MIB, 2 * MIB + 4096])
 def test_a_carveout_that_the_core_cannot_map(libraries: crypto.Libraries, size: int, tmp_path: Path) -> None:
     with pytest.raises(GenerateError, match="multiples of 2 MiB"):
-        generate_sources("v3d42", "optee", KEY, tmp_path / "out", carveout_bytes=size, libraries=libraries)
+        generate_sources(
+            Options("v3d42", platform_of("optee"), KEY, libraries, carveout_bytes=size), tmp_path / "out"
+        )
     assert list(tmp_path.iterdir()) == []
 
 
@@ -196,13 +207,15 @@ def test_a_device_needs_aws_lc(libraries: crypto.Libraries, tmp_path: Path) -> N
     for platform in ("qemu-virt", "optee"):
         with pytest.raises(GenerateError, match="needs the sources of AWS-LC"):
             generate_sources(
-                "v3d42", platform, KEY, tmp_path / "out", libraries=crypto.Libraries(libraries.bearssl)
+                Options("v3d42", platform_of(platform), KEY, crypto.Libraries(libraries.bearssl)), tmp_path / "out"
             )
 
 
 def test_a_trace_that_the_staging_area_has_no_room_for(libraries: crypto.Libraries, tmp_path: Path) -> None:
     """Of 2 MiB of carve-out, 512 KiB: known before OP-TEE is built."""
-    out = generate_sources("v3d42", "optee", s.KEY, tmp_path / "out", carveout_bytes=2 * MIB, libraries=libraries)
+    out = generate_sources(
+        Options("v3d42", platform_of("optee"), s.KEY, libraries, carveout_bytes=2 * MIB), tmp_path / "out"
+    )
     image = np.random.default_rng(1).bytes(600 << 10)
     data = s.signed(s.trace(action(Op.REPLAY_START), slots=[], image=image, carveout_bytes=MIB))
     (tmp_path / "net.sgtr").write_bytes(data)

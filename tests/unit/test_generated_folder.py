@@ -14,9 +14,10 @@ from click.testing import CliRunner, Result
 
 from host_tools.cli import main
 from tee_replayer import crypto
-from tee_replayer.generator.generate import GenerateError
 from tee_replayer.generator.generate import generate as generate_sources
 from tee_replayer.generator.generated_folder import LIST
+from tee_replayer.generator.options import GenerateError, Options
+from tee_replayer.generator.platforms import platform_of
 from tests.support import crypto_trees
 from tests.support.replayer_samples import KEY
 
@@ -130,7 +131,9 @@ def test_a_policy_that_is_none(text: str | None, missing: str, generate: Generat
 
 def test_only_a_ta_has_a_policy(generate: Generate, libraries: crypto.Libraries) -> None:
     with pytest.raises(GenerateError, match="rpi4 takes no policy"):
-        generate_sources("v3d42", "rpi4", KEY, Path("rpi4"), policy=Path("out/ta/policy.h"), libraries=libraries)
+        generate_sources(
+            Options("v3d42", platform_of("rpi4"), KEY, libraries, policy=Path("out/ta/policy.h")), Path("rpi4")
+        )
 
 
 def test_a_board_of_ones_own_with_optee(generate: Generate) -> None:

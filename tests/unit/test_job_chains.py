@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from host_tools.cli import main
 from host_tools.gpus.mali.job_chains import ChainError, Reach, chains, reach, regions
 from host_tools.model.memory import Memory
-from host_tools.passes import PASSES
+from host_tools.passes.listing import PASSES
 from host_tools.passes.pipeline import build
 from tests.support.mali_chains import (
     PAGE,

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from host_tools.passes import PASSES
+from host_tools.passes.listing import PASSES
 from tests.support.mali_chains import GPU, POLL_US, Area, power_on, read, set_table, submit, trace, wait, write
 from tests.support.mali_samples import job_header
 from trace_format.actions import (

@@ -13,6 +13,8 @@ import pytest
 from tee_replayer.generator.boards import OPTEE
 from tee_replayer.generator.generate import generate
 from tee_replayer.generator.optee_folder import PARTS
+from tee_replayer.generator.options import Options
+from tee_replayer.generator.platforms import platform_of
 from tests.support import crypto_trees
 from tests.support.signing_samples import ES256
 from trace_format.licence import COPYRIGHT, SPDX
@@ -102,7 +104,7 @@ def test_nothing_of_ours_includes_the_plugin() -> None:
 
 @pytest.mark.parametrize("gpu", ["v3d42", "mali_g71"])
 def test_generated_files_say_it_once(gpu: str, tmp_path: Path) -> None:
-    out = generate(gpu, OPTEE, ES256.public, tmp_path / "out", libraries=crypto_trees.empty(tmp_path))
+    out = generate(Options(gpu, platform_of(OPTEE), ES256.public, crypto_trees.empty(tmp_path)), tmp_path / "out")
     for name in ("replayer.c", "replayer.h"):
         first, second, *_ = (out / name).read_text(encoding="utf-8").splitlines()
         assert first == f"/* {SPDX} */"

@@ -20,7 +20,9 @@ from host_tools.runners.replay import RunnerError
 from host_tools.sbom import firmware as sbom
 from tee_replayer.generator import linux_folder
 from tee_replayer.generator.evidence import Evidence
-from tee_replayer.generator.generate import GenerateError, generate
+from tee_replayer.generator.generate import generate
+from tee_replayer.generator.options import GenerateError, Options
+from tee_replayer.generator.platforms import platform_of
 from tests.support import crypto_trees
 from tests.support.bare_metal import require
 from tests.support.replayer_samples import KEY
@@ -33,7 +35,7 @@ SYMBOLS = ("CARVEOUT_HIGH=0", "CARVEOUT_LOW=0xb0000000", "UNIT=b0000000", "MIB=1
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    return generate("v3d42", "linux", KEY, tmp_path / "out", libraries=crypto_trees.empty(tmp_path))
+    return generate(Options("v3d42", platform_of("linux"), KEY, crypto_trees.empty(tmp_path)), tmp_path / "out")
 
 
 def test_the_folder_is_complete(folder: Path) -> None:
@@ -53,7 +55,7 @@ def test_the_folder_is_complete(folder: Path) -> None:
 def test_what_make_writes_is_replaced(folder: Path, tmp_path: Path) -> None:
     for name in ("gramophone-gpu", "libgramophone_gpu.so", "libgramophone_gpu.a", "carveout.dtbo", "uio.o"):
         (folder / name).write_bytes(b"built")
-    generate("v3d42", "linux", KEY, folder, libraries=crypto_trees.empty(tmp_path))
+    generate(Options("v3d42", platform_of("linux"), KEY, crypto_trees.empty(tmp_path)), folder)
     assert not (folder / "uio.o").exists()
 
 
@@ -69,7 +71,10 @@ def test_what_make_writes_is_replaced(folder: Path, tmp_path: Path) -> None:
 )
 def test_what_a_process_has_no_use_for(option: dict[str, object], message: str, tmp_path: Path) -> None:
     with pytest.raises(GenerateError, match=f"^platform linux: {message}"):
-        generate("v3d42", "linux", KEY, tmp_path / "out", libraries=crypto_trees.empty(tmp_path), **option)  # type: ignore[arg-type]
+        generate(
+            Options("v3d42", platform_of("linux"), KEY, crypto_trees.empty(tmp_path), **option),  # type: ignore[arg-type]
+            tmp_path / "out",
+        )
     assert not (tmp_path / "out").exists()
 
 
@@ -77,7 +82,7 @@ def test_a_gpu_with_several_interrupts_is_refused(tmp_path: Path) -> None:
     with pytest.raises(
         ProfileError, match=r"^mali_g71 has 3 interrupts \(job, mmu, gpu\), and the kernel's UIO driver"
     ):
-        generate("mali_g71", "linux", KEY, tmp_path / "out", libraries=crypto_trees.empty(tmp_path))
+        generate(Options("mali_g71", platform_of("linux"), KEY, crypto_trees.empty(tmp_path)), tmp_path / "out")
 
 
 def test_the_command_says_whom_one_trusts(tmp_path: Path) -> None:

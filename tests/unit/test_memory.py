@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from host_tools.model.frames import CLEAR_GAP, MERGE_GAP, Page
 from host_tools.model.memory import Memory
-from host_tools.passes import PASSES
+from host_tools.passes.listing import PASSES
 from tests.support.mali_chains import PAGE, RW, Area, header, submit, trace
 from trace_format.actions import Op
 from trace_format.errors import ManifestError

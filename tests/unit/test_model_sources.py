@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 GPUS = Path(__file__).resolve().parents[2] / "host_tools" / "gpus"
-FILES = sorted(path for path in GPUS.glob("*/vgpu/*") if path.suffix in (".c", ".h"))
+FILES = sorted(path for path in GPUS.glob("*/vgpu/**/*") if path.suffix in (".c", ".h"))
+BY_NAME = {path.name: path for path in FILES}
 SOURCE = re.compile(r"Linux 6\.12?\b|Mesa (22\.3\.6|25\.0\.7)|GPUReplay recordings|trace_format/gpus/\w+\.toml")
 ELSEWHERE = re.compile(r"Sources: see (\w+\.[ch])(?: and (\w+\.[ch]))?\.")
 
@@ -26,6 +27,6 @@ def test_a_source_is_named(path: Path) -> None:
     comment = first_comment(path)
     elsewhere = ELSEWHERE.search(comment)
     for comment_with_source in (
-        [first_comment(path.with_name(name)) for name in elsewhere.groups() if name] if elsewhere else [comment]
+        [first_comment(BY_NAME[name]) for name in elsewhere.groups() if name] if elsewhere else [comment]
     ):
         assert SOURCE.search(comment_with_source), comment

@@ -47,7 +47,7 @@ def _files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
     def device(_: str, request: replay.ReplayRequest) -> replay.ReplayResult:
         report = Report(value_of("OK"), 1, 0, 0, 0, 0, 0, 0, 0, 0, 0)
-        return replay.result(report, "a device", dict(OUTPUTS), None, request.signed, "v3d42")
+        return replay.result(report, "a device", dict(OUTPUTS), None, request.delivery, "v3d42")
 
     monkeypatch.setattr("host_tools.commands.replay.run", device)
 

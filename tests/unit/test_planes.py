@@ -190,8 +190,8 @@ def test_a_trace_with_planes_is_the_same_trace() -> None:
     trace = sample.with_(image=weights(2048))
     start, size = trace.build(), trace.build(planes=True)
     assert len(size) < 0.9 * len(start)
-    assert layout.linked_codecs(start) == []
-    assert layout.linked_codecs(size) == [Codec.PLANES]
+    assert layout.disassemble(start)[1].linked_codecs == []
+    assert layout.disassemble(size)[1].linked_codecs == [Codec.PLANES]
     assert Trace.parse(size).build() == start
     assert {part.codec for part in layout.disassemble(size)[1].all(SectionType.IMAGE)} == {Codec.PLANES}
     text = "\n".join(text_of(size, trace, annotations_of(trace)))

@@ -13,11 +13,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from host_tools.accesses.by_job import Job
+from host_tools.accesses.proof import Job
 from host_tools.gpus.mali.chain_memory import ChainMemory
 from host_tools.gpus.mali.planning import ALWAYS, Item, items, place
 from host_tools.model.memory import BLOCK_PAGES, Memory
-from host_tools.passes import PASSES
+from host_tools.passes.listing import PASSES
 from host_tools.passes.pipeline import build
 from host_tools.vgpu.binding import ACCESS_WRITTEN
 from tests.support.mali_chains import PAGE, RO, RX, Area, CpuWrite, compute, page, renderer_state, submit, trace

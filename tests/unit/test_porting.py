@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from host_tools.passes import PASSES
+from host_tools.passes.listing import PASSES
 from tee_replayer.generator import boards
 from tests.support import crypto_trees, porting
 from tests.support.floors import FLOORS
@@ -120,6 +120,8 @@ from host_tools.vgpu.binding import VirtualGpu
 from host_tools.vgpu.build import Double, library
 from tee_replayer.crypto import Libraries
 from tee_replayer.generator.generate import generate
+from tee_replayer.generator.options import Options
+from tee_replayer.generator.platforms import platform_of
 from tests.support.device_trees import small_tree
 from trace_format.emit.__main__ import main as emit
 from trace_format.profile import for_gpu
@@ -137,7 +139,8 @@ assert b"arm,mali-bifrost" in with_gpu(small_tree(), "dummy1")
 with VirtualGpu("dummy1", library=library(Double(folder / "nothing.c", ("v3d_", "mali_")))) as gpu:
     assert gpu.read32(0) == 0x60000000
 trees = Libraries(folder / "bearssl", folder / "aws-lc")
-generate("dummy1", "optee", device_key(folder / "key.pem"), folder / "out", libraries=trees)
+key = device_key(folder / "key.pem")
+generate(Options("dummy1", platform_of("optee"), key, trees), folder / "out")
 """
 
 
@@ -159,10 +162,13 @@ from host_tools.runners.firmware import Board
 from host_tools.runners.unicorn import power_block
 from tee_replayer.crypto import Libraries
 from tee_replayer.generator.generate import generate
+from tee_replayer.generator.options import Options
+from tee_replayer.generator.platforms import platform_of
 
 assert "dummy-board" in shown("generate")
 trees = Libraries(folder / "bearssl", folder / "aws-lc")
-out = generate("v3d42", "dummy-board", device_key(folder / "key.pem"), folder / "out", libraries=trees)
+key = device_key(folder / "key.pem")
+out = generate(Options("v3d42", platform_of("dummy-board"), key, trees), folder / "out")
 assert board_of(out).name == "dummy-board"
 block = power_block(Board(0, 0, 0, 0, 0, 0, 0, 0, power_base=0x10000000))
 assert (block.TITLE, block.GPU) == ("Dummy board", "v3d42-pi4")
@@ -184,7 +190,7 @@ def test_a_board(follow: Callable[[Recipe], Tree], tmp_path: Path) -> None:
 
 
 PASS_SCRIPT = """
-from host_tools.passes import PASSES
+from host_tools.passes.listing import PASSES
 
 assert "dummy." in shown("build")
 assert PASSES["dummy"].what == "Leave the actions as they are."
@@ -203,6 +209,8 @@ from host_tools.commands.generate import device_key
 from host_tools.model.interpreter import Interpreter
 from tee_replayer.crypto import Libraries
 from tee_replayer.generator.generate import generate
+from tee_replayer.generator.options import Options
+from tee_replayer.generator.platforms import platform_of
 from trace_format.actions import Op, action
 from trace_format.emit.__main__ import main as emit
 
@@ -212,7 +220,8 @@ device = SimpleNamespace(gpu=None, kept={})
 Interpreter._step(device, action(Op.DUMMY, number=7))
 assert device.kept == {0: 7}
 trees = Libraries(folder / "bearssl", folder / "aws-lc")
-generate("v3d42", "optee", device_key(folder / "key.pem"), folder / "out", libraries=trees)
+key = device_key(folder / "key.pem")
+generate(Options("v3d42", platform_of("optee"), key, trees), folder / "out")
 """
 
 

@@ -12,10 +12,10 @@ from click.testing import CliRunner
 from host_tools.cli import main
 from host_tools.runners import replay
 from host_tools.runners.needs import secure_bytes
+from signing.delivery import Delivery
 from signing.sign import sign_trace
 from tee_replayer.generator.status import Report, value_of
 from tests.support.signing_samples import ES256, small_trace
-from trace_format.trace import Trace
 
 
 def report(status: str) -> Report:
@@ -29,7 +29,7 @@ def test_a_carveout_that_is_too_small(
     """The size that is named suffices by the runners' own estimate."""
 
     def device(_: str, request: replay.ReplayRequest) -> replay.ReplayResult:
-        return replay.result(report(status), "a device", {}, None, request.signed, "v3d42")
+        return replay.result(report(status), "a device", {}, None, request.delivery, "v3d42")
 
     monkeypatch.setattr("host_tools.commands.replay.run", device)
     monkeypatch.chdir(tmp_path)
@@ -44,5 +44,5 @@ def test_a_carveout_that_is_too_small(
     )
     assert (found is not None) == hint
     if found:
-        enough = secure_bytes(Trace.parse(trace), Path("net.sgtr").read_bytes())
+        enough = secure_bytes(Delivery(Path("net.sgtr").read_bytes()))
         assert enough <= int(found[1]) << 20 < enough + (1 << 20)

@@ -26,6 +26,7 @@ from host_tools.runners import (
 )
 from host_tools.runners.optee import bare_metal, linux
 from host_tools.runners.replay import EVERY_RUNNER, ReplayRequest, Runner, RunnerError
+from signing.delivery import Delivery
 from signing.sign import sign_trace
 from tests.support.signing_samples import ES256, small_trace
 
@@ -57,7 +58,7 @@ def test_each_option_is_some_runner_s() -> None:
 
 @pytest.mark.parametrize(("name", "option"), OTHERS)
 def test_an_option_that_a_runner_does_not_have(name: str, option: str) -> None:
-    request = ReplayRequest(sign_trace(small_trace(), ES256), ES256.public, **{option: VALUES[option]})
+    request = ReplayRequest(Delivery(sign_trace(small_trace(), ES256)), ES256.public, **{option: VALUES[option]})
     with pytest.raises(RunnerError, match=f"^the runner {name} has no option {option}; it has: "):
         run(name, request)
 

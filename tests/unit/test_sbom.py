@@ -16,6 +16,8 @@ from click.testing import CliRunner, Result
 from host_tools.cli import main
 from tee_replayer.generator.boards import OPTEE
 from tee_replayer.generator.generate import generate
+from tee_replayer.generator.options import Options
+from tee_replayer.generator.platforms import platform_of
 from tests.support import crypto_trees
 from tests.support.bills import listed, parts, validated
 from tests.support.signing_samples import ES256
@@ -62,7 +64,9 @@ def test_the_host_tools_need_installed_packages(host: dict[str, Any]) -> None:
 
 
 def test_a_folder_for_optee(tmp_path: Path) -> None:
-    out = generate("v3d42", OPTEE, ES256.public, tmp_path / "out", libraries=crypto_trees.empty(tmp_path))
+    out = generate(
+        Options("v3d42", platform_of(OPTEE), ES256.public, crypto_trees.empty(tmp_path)), tmp_path / "out"
+    )
     done = sbom(out, "-o", tmp_path / "out.json")
     assert done.exit_code == 0, done.stderr
     bill = validated(tmp_path / "out.json")
@@ -81,7 +85,9 @@ def test_a_folder_for_optee(tmp_path: Path) -> None:
 
 
 def test_the_same_bill_at_the_same_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    out = generate("v3d42", OPTEE, ES256.public, tmp_path / "out", libraries=crypto_trees.empty(tmp_path))
+    out = generate(
+        Options("v3d42", platform_of(OPTEE), ES256.public, crypto_trees.empty(tmp_path)), tmp_path / "out"
+    )
     bills = []
     for time in ("1700000000", "1700000000", "1700000001"):
         monkeypatch.setenv("SOURCE_DATE_EPOCH", time)
@@ -99,7 +105,9 @@ def test_what_is_wrong_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     assert "replayer.h: expected a head that 'gramophone generate' writes" in done.stderr
     done = sbom(tmp_path / "none", "-o", target)
     assert (done.exit_code, "replayer.h: No such file" in done.stderr) == (2, True)
-    out = generate("v3d42", OPTEE, ES256.public, tmp_path / "out", libraries=crypto_trees.empty(tmp_path))
+    out = generate(
+        Options("v3d42", platform_of(OPTEE), ES256.public, crypto_trees.empty(tmp_path)), tmp_path / "out"
+    )
     (out / "damaged.o").write_bytes(b"\x7fELF")
     done = sbom(out, "-o", target)
     assert (done.exit_code, "damaged.o: not an object file" in done.stderr) == (2, True)

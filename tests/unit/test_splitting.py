@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from host_tools.accesses.by_job import Accesses, joined
+from host_tools.accesses.by_job import joined
+from host_tools.accesses.proof import AccessMap
 from host_tools.gpus.mali.splitting import Split
 from host_tools.model.memory import Conflict
 from host_tools.vgpu.binding import ACCESS_COMMAND, ACCESS_READ, ACCESS_READ_FIRST, ACCESS_WRITTEN
@@ -34,7 +35,7 @@ class Job:
             memory[cell] = (number, cell, found)
 
     @property
-    def accesses(self) -> Accesses:
+    def accesses(self) -> AccessMap:
         flags = np.zeros(PAGE_BYTES, np.uint8)
         flags[list(self.reads)] |= ACCESS_READ | ACCESS_READ_FIRST
         flags[list(self.writes)] |= ACCESS_WRITTEN

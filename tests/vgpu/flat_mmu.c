@@ -13,7 +13,7 @@ struct flat {
     uint32_t va, bytes, writable;
 };
 
-uintptr_t v3d_mmu_fill(struct v3d_mmu *mmu, uint32_t va)
+static uintptr_t fill(struct v3d_mmu *mmu, uint32_t va)
 {
     const struct flat *flat = mmu->owner;
     uint32_t offset = va - flat->va;
@@ -26,7 +26,7 @@ uintptr_t v3d_mmu_fill(struct v3d_mmu *mmu, uint32_t va)
     return page;
 }
 
-uint8_t *v3d_mmu_noted(struct v3d_mmu *mmu, uint32_t va)
+static uint8_t *noted(struct v3d_mmu *mmu, uint32_t va)
 {
     const struct flat *flat = mmu->owner;
 
@@ -34,7 +34,7 @@ uint8_t *v3d_mmu_noted(struct v3d_mmu *mmu, uint32_t va)
 }
 
 /* Labels of the flat memory, from its start on. */
-uint32_t *v3d_mmu_labels(struct v3d_mmu *mmu, uint32_t va)
+static uint32_t *labels(struct v3d_mmu *mmu, uint32_t va)
 {
     const struct flat *flat = mmu->owner;
 
@@ -46,7 +46,8 @@ int flat_run(struct flat *flat, enum v3d_version version, const uint32_t cfg[7],
              uint64_t limit, bool track, struct v3d_csd_result *result, uint8_t *touched,
              struct vgpu_flow *flow)
 {
-    struct v3d_mmu mmu = {.track = track, .flow = flow, .owner = flat};
+    struct v3d_mmu mmu = {
+        .track = track, .flow = flow, .fill = fill, .noted = noted, .labels = labels, .owner = flat};
 
     mmu.tlb = calloc(V3D_PAGES, sizeof *mmu.tlb);
     mmu.touched = calloc(V3D_PAGES, 1);

@@ -17,7 +17,7 @@ from tests.support.bifrost_board import ShaderBoard
 from tests.support.bifrost_meaning import Row
 from tests.vgpu.test_bifrost_operations import expected, inputs, rows
 
-SOURCES = Path(mali.__file__).with_name("vgpu")
+SOURCES = Path(mali.__file__).with_name("vgpu") / "bifrost"
 LANES = "mali_bifrost_lanes.h"
 RESULT = "to[i] = (expression);"
 CHANGE = 0x00400001
@@ -31,7 +31,7 @@ ELSEWHERE = re.compile(
 def handlers() -> list[str]:
     """Names of all handlers, each of which computes one operation or a variant of it."""
     found = []
-    for path in sorted(SOURCES.glob("mali_bifrost_*.c")):
+    for path in sorted(SOURCES.glob("*.c")):
         text = path.read_text(encoding="utf-8")
         found += re.findall(r"^(?:static )?BIFROST_(?:SLOW_)?HANDLER\(\s*(\w+)", text, re.MULTILINE)
         for kind, row in re.findall(r"^(ORDER|EQUALITY|REVERSE)\((\w+),", text, re.MULTILINE):

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from host_tools.gpus.mali.page_tables import MaliTables
 from host_tools.runners.needs import secure_bytes
 from host_tools.vgpu.binding import VirtualGpu
+from signing.delivery import Delivery
 from tee_replayer.generator import hostlib
 from tee_replayer.generator.status import ReplayError
 from tests.support import replayer_samples as s
@@ -238,7 +239,7 @@ def test_memory_for_tables_is_what_the_mappings_need() -> None:
     def tables(*rows: Action) -> int:
         device = Device(Registers(GPU), carveout_bytes=16 << 20)
         here = device.replayer.load(signed(trace(*rows)), s.KEY).secure_bytes
-        assert here == secure_bytes(trace(*rows), signed(trace(*rows))), "as the host counts"
+        assert here == secure_bytes(Delivery(signed(trace(*rows)))), "as the host counts"
         bare = device.replayer.load(signed(trace(*[action(Op.IRQ_ENTER)] * len(rows))), s.KEY).secure_bytes
         assert (here - bare) % PAGE == 0
         return (here - bare) // PAGE

@@ -15,7 +15,7 @@ from host_tools.families.page_tables import DivergenceError
 from host_tools.gpus.mali.mali_tables import read_tables
 from host_tools.gpus.mali.rules import retarget
 from host_tools.model.interpreter import Interpreter
-from host_tools.passes import PASSES
+from host_tools.passes.listing import PASSES
 from host_tools.record.importers.gpureplay_trace import import_gpureplay
 from host_tools.vgpu import VirtualGpu
 from tests.support import mali_g52_samples as g52

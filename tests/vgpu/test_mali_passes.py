@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from host_tools.families.page_tables import DivergenceError
-from host_tools.passes import PASSES
+from host_tools.passes.listing import PASSES
 from host_tools.passes.pipeline import build
 from host_tools.record.importers.gpureplay_trace import import_gpureplay
 from tests.support import mali_samples as m

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from host_tools.model.frames import Page, runs
 from host_tools.model.interpreter import interpreter
 from host_tools.model.memory import Conflict, Memory
-from host_tools.passes import PASSES
+from host_tools.passes.listing import PASSES
 from host_tools.passes.parameters import bind
 from host_tools.passes.program import Program
 from trace_format.actions import ACTION_DTYPE, MAP_READ, MAP_WRITE, Action, Actions, Columns, Op, action

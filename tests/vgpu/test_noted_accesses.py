@@ -14,13 +14,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from host_tools.accesses import noted_accesses, observe
-from host_tools.accesses.by_job import Job
 from host_tools.accesses.noted_accesses import NOTE, Noted, Run, computing, noted
+from host_tools.accesses.proof import Job
 from host_tools.model.memory import Memory
-from host_tools.passes.pipeline import before_observation, build
+from host_tools.passes.pipeline import build
 from host_tools.passes.program import Program
 from host_tools.vgpu.binding import ACCESS_COMMAND
 from tests.support.networks import COMMITTED
+from tests.support.observation import before_observation
 from trace_format.actions import Columns, Op, actions_of, array_of
 from trace_format.errors import TraceError
 from trace_format.schema import PAGE_BYTES, SlotKind
@@ -232,13 +233,18 @@ def test_a_tensor_is_one_run() -> None:
 
 def test_of_other_gpus_nothing_is_noted() -> None:
     raw = Trace.read(COMMITTED["mali_g71"])
-    assert computing(Memory.of(raw), []) is None
+    assert computing(Memory.of(raw)) is None
     assert NOTE not in raw.notes
 
 
 def test_what_is_noted_of_a_recording_is_what_it_has(raw: Trace) -> None:
-    jobs = computing(Memory.of(raw), observe.watched(raw).jobs)
-    assert jobs is not None
-    memory = before_observation(raw).memory
-    proved = not observe.Watched(jobs, []).changes_commands
-    assert noted(memory, jobs, proved=proved) == raw.notes[NOTE]
+    """It says the same of the raw recording, in which lists signal fences, and of the program that passes made."""
+    for trace in (raw, before_observation(raw).trace()):
+        jobs = observe.watched(trace).jobs
+        computes = computing(Memory.of(trace))
+        assert computes is not None
+        assert sum(computes) == 14
+        proved = not observe.Watched(
+            [j for j, is_one in zip(jobs, computes, strict=True) if is_one], []
+        ).changes_commands
+        assert noted(Memory.of(trace), jobs, proved=proved) == raw.notes[NOTE]

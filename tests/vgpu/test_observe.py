@@ -12,10 +12,11 @@ import pytest
 
 from host_tools.accesses import observe
 from host_tools.accesses.observe import Observation
+from host_tools.accesses.proof import commands_of
 from host_tools.model.memory import Memory
-from host_tools.passes.pipeline import before_observation
 from host_tools.vgpu.binding import ACCESS_COMMAND, VirtualGpu
 from tests.support.networks import COMMITTED
+from tests.support.observation import before_observation
 from trace_format.schema import PAGE_BYTES, SlotKind
 from trace_format.trace import Trace
 
@@ -69,10 +70,11 @@ def test_a_slot_may_hold_what_decides() -> None:
     trace = recording("v3d42")
     seen = observe.watched(trace)
     assert not seen.changes_commands
-    frame = min(seen.commands)
+    commands = commands_of(seen.jobs)
+    frame = min(commands)
     address = (
         next(va for (_, va), mapped in Memory.of(trace).mappings.items() if mapped.frame == frame) * PAGE_BYTES
     )
-    address += int(np.argmax(seen.commands[frame]))
+    address += int(np.argmax(commands[frame]))
     over = [replace(s, address=address) if s.kind == SlotKind.INPUT else s for s in trace.slots]
     assert observe.watched(trace.with_(slots=over)).changes_commands

@@ -13,7 +13,7 @@ from host_tools.accesses.observe import random_inputs
 from host_tools.demo import RAW
 from host_tools.model.equivalence import difference
 from host_tools.model.interpreter import interpreter
-from host_tools.passes import PASSES
+from host_tools.passes.listing import PASSES
 from host_tools.passes.pipeline import build
 from tests.support.networks import COMMITTED
 from trace_format.actions import MAP_WRITE, Columns, Op

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from host_tools.cli import main
 from host_tools.model.memory import Conflict, Memory
 from host_tools.model.remapping import one_frame_each
-from host_tools.passes import PASSES
+from host_tools.passes.listing import PASSES
 from host_tools.passes.program import Program
 from trace_format.actions import MAP_READ, MAP_WRITE, Action, Op, action, array_of
 from trace_format.schema import PAGE_BYTES

@@ -19,6 +19,7 @@ from host_tools.cli import main
 from host_tools.demo import RAW
 from host_tools.gpus.v3d.shaders import read_shader
 from host_tools.runners.needs import secure_bytes
+from signing.delivery import Delivery
 from tests.support import mali_chains as mali
 from tests.support import replayer_samples as s
 from tests.support.qpu_asm import assemble
@@ -153,7 +154,7 @@ def test_who_signed_it(case: str) -> None:
     assert (found.signature.key_id == s.KEY.kid.hex()) == signed
     data = s.signed(sample)
     if signed:
-        assert found.needs.secure_bytes == secure_bytes(sample, data)
+        assert found.needs.secure_bytes == secure_bytes(Delivery(data))
 
 
 def test_what_devices_refuse_is_on_top() -> None:

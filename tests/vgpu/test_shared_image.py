@@ -12,7 +12,7 @@ from host_tools.demo import RAW
 from host_tools.model.equivalence import difference
 from host_tools.model.interpreter import interpreter
 from host_tools.model.memory import Memory
-from host_tools.passes import PASSES
+from host_tools.passes.listing import PASSES
 from host_tools.support.sheet import Sheet, sheet_of
 from trace_format.actions import ACTION_DTYPE, Action, Actions, Op, action
 from trace_format.schema import PAGE_BYTES

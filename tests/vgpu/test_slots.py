@@ -17,7 +17,7 @@ from host_tools.demo import RAW
 from host_tools.machine.errors import RecordError
 from host_tools.model.interpreter import interpreter
 from host_tools.model.memory import Conflict, Memory
-from host_tools.passes import PASSES
+from host_tools.passes.listing import PASSES
 from host_tools.passes.pipeline import build
 from host_tools.record.layouts import of_ncnn
 from host_tools.record.slots import same_stream, with_slots

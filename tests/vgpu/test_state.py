@@ -17,9 +17,10 @@ from host_tools.audit.dynamic import lint_dynamic
 from host_tools.model.frames import Page
 from host_tools.model.interpreter import interpreter
 from host_tools.model.memory import Memory
-from host_tools.passes import PASSES
+from host_tools.passes.listing import PASSES
 from host_tools.passes.pipeline import build
 from host_tools.runners.replay import InputError, ReplayRequest, ReplayResult, RunnerError
+from signing.delivery import Delivery
 from tests.support import replayer_samples as s
 from tests.support.small_jobs import CLEAR, IN, INPUT, OUTPUT, SCRATCH, UPLOAD, slot, small
 from trace_format.actions import Columns, Op
@@ -55,7 +56,7 @@ def kept(in_place: bool, *open_slots: str) -> Trace:
 
 def run(on: str, trace: Trace, batches: Ints = BATCHES, each: Sequence[str] = (), **inputs: Ints) -> ReplayResult:
     request = ReplayRequest(
-        s.signed(trace), s.KEY, inputs, repeat=len(batches), series={"x": batches}, each=frozenset(each)
+        Delivery(s.signed(trace)), s.KEY, inputs, repeat=len(batches), series={"x": batches}, each=frozenset(each)
     )
     result = runners.run(on, request)
     assert result.ok, result.error
@@ -247,7 +248,7 @@ def test_what_cannot_be_kept(case: str) -> None:
 def test_series_that_do_not_fit() -> None:
     trace = kept(True)
     with pytest.raises(InputError, match=r"shape \(6, 16\), found int32 of shape \(5, 16\)"):
-        runners.run("vgpu", ReplayRequest(s.signed(trace), s.KEY, repeat=6, series={"x": BATCHES[:5]}))
+        runners.run("vgpu", ReplayRequest(Delivery(s.signed(trace)), s.KEY, repeat=6, series={"x": BATCHES[:5]}))
     with pytest.raises(InputError, match="no output 'x'; there are: double"):
         run("vgpu", trace, each=("x",))
     with pytest.raises(InputError, match="input x: one value for all replays, or one for each, not both"):

@@ -18,6 +18,7 @@ from host_tools.text.places import Places
 from host_tools.text.reader import assemble
 from host_tools.text.writer import text_of
 from host_tools.vgpu.build import BuildError
+from signing.delivery import Delivery
 from signing.sign import sign_trace
 from tests.support.mali_chains import (
     PAGE,
@@ -238,7 +239,8 @@ def test_an_edited_trace_replays(built: Trace) -> None:
     data, trace = assemble(edited, "net.txt")
     assert data != built.build()
     results = [
-        runners.run("vgpu", ReplayRequest(sign_trace(file, ES256), ES256.public)) for file in (built.build(), data)
+        runners.run("vgpu", ReplayRequest(Delivery(sign_trace(file, ES256)), ES256.public))
+        for file in (built.build(), data)
     ]
     assert all(result.ok for result in results), [result.error for result in results]
     assert np.array_equal(results[0].outputs["prob"], results[1].outputs["what it is"])

@@ -170,13 +170,12 @@ def test_names_in_the_shared_code_are_at_the_same_place() -> None:
     """C files use the V3D 4.2's names of registers and bits; what has moved is in struct v3d_chip."""
     folder = next(path for path in FAMILIES if path.parent.name == "v3d")
     pattern = re.compile(r"^(?:#define |    )([A-Z][A-Z0-9_]+)(?: = | )(0x[0-9a-f]+)", re.MULTILINE)
-    old, new = (
-        dict(pattern.findall((folder / f"{name}_register_map.h").read_text())) for name in ("v3d", "v3d71")
-    )
+    maps = (folder / "device" / f"{name}_register_map.h" for name in ("v3d", "v3d71"))
+    old, new = (dict(pattern.findall(path.read_text())) for path in maps)
     moved = {name for name in old if name in new and int(old[name], 16) != int(new[name].removesuffix("u"), 16)}
     assert {"CORE_CSD_QUEUED_CFG0", "CORE_GMP_CFG", "CORE_INT_STS_CSDDONE"} <= moved
     gone = {name for name in old.keys() - new.keys() if not name.startswith(("PM_", "ASB_", "RPIVID_", "V3D_"))}
-    for path in folder.glob("*.c"):
+    for path in folder.rglob("*.c"):
         if path.name not in ("v3d_registers.c", "v3d71_registers.c"):
             used = set(re.findall(r"\w+", path.read_text()))
             assert not used & (moved | gone), path.name

@@ -24,7 +24,7 @@ from host_tools.audit.rules import Severity
 from host_tools.runners.needs import memory_for
 from host_tools.support.version import VERSION
 from host_tools.vgpu.binding import executes_shaders
-from signing.envelope import shifted, split
+from signing.delivery import Delivery
 from signing.keys import PublicKey
 from trace_format import layout, policy
 from trace_format.actions import Columns, Op, Type
@@ -85,7 +85,7 @@ def collect(asked: Asked, trace: Trace) -> facts.Report:
         needs=_needs(asked, trace),
         slots=[_slot(slot) for slot in trace.slots],
         run=run,
-        may_basis=facts.MAPPINGS if jobs.reach is None else facts.DESCRIPTORS,
+        may_basis=facts.MAPPINGS if jobs.followed is None else facts.DESCRIPTORS,
         not_followed=jobs.not_followed,
         jobs=_jobs(jobs, number_of, seen, run.compute == FULL),
         regions=regions(trace, jobs, seen),
@@ -116,7 +116,7 @@ def _signature(asked: Asked, trace: Trace) -> facts.Signature:
         )
     if not asked.data.startswith(SIGNED_MAGIC):
         return facts.Signature(facts.UNSIGNED, "it carries no signature", None, None, refused)
-    envelope = split(asked.data).envelope
+    envelope = Delivery(asked.data).signed.envelope
     key = envelope.kid.hex()
     reason = f"it claims to be signed by key {key}; no key was given, so that was not checked"
     return facts.Signature(facts.NO_KEY, reason, envelope.algorithm.title, key, refused)
@@ -145,7 +145,7 @@ def _needs(asked: Asked, trace: Trace) -> facts.Needs:
     signed = asked.data.startswith(SIGNED_MAGIC)
     lines = Columns(trace.actions).of(Type.LINE)
     return facts.Needs(
-        secure_bytes=memory_for(trace, split(asked.data).trace if signed else asked.data),
+        secure_bytes=memory_for(trace, Delivery(asked.data).header if signed else layout.read_header(asked.data)),
         carveout_bytes=trace.carveout_bytes,
         image_bytes=len(trace.image),
         va_bytes=trace.va_bytes,
@@ -318,6 +318,4 @@ def parse(data: bytes, file: str) -> Trace:
     if not data.startswith(SIGNED_MAGIC):
         return Trace.parse(data, file)
     with layout.naming(file):
-        signed = split(data)
-        with shifted(signed.offset):
-            return Trace.parse(signed.trace)
+        return Delivery(data).parse()

@@ -120,12 +120,12 @@ def _named(
 
 def _may(row: _Pages, jobs: Jobs) -> list[int]:
     """Jobs that may touch it: where chains can be followed those that reach it, else all that find it mapped."""
-    if jobs.reach is None:
+    if jobs.followed is None:
         return [job.number for job in jobs.jobs if row.flags[job.epoch] is not None]
     found: set[int] = set()
-    for region, first in jobs.reach.first.items():
-        if region.space == row.space and region.end > row.first and first < row.first + row.count:
-            found |= jobs.reach.chains[region]
+    for reached in jobs.followed.reached:
+        if reached.space == row.space and reached.end > row.first and reached.first < row.first + row.count:
+            found |= reached.jobs
     return sorted(found)
 
 

@@ -12,11 +12,16 @@ Read first: job_chains.py
 import re
 
 from host_tools.families.family import Family
+from host_tools.gpus.mali.audit import check, follow
+from host_tools.gpus.mali.chain_memory import chain_memory
 from host_tools.gpus.mali.job_manager import starts_chain
 from host_tools.gpus.mali.listing import list_job
 from host_tools.gpus.mali.page_tables import MaliTables
 from host_tools.gpus.mali.panfrost import Registers
 from host_tools.gpus.mali.passes import FAULT_CLEARS, PASSES
+from host_tools.gpus.mali.planning import plan_memory
+from host_tools.gpus.mali.preparation import prepare_once
+from host_tools.gpus.mali.rules import retarget
 
 FAMILY = Family(
     gpus=("mali_g31", "mali_g52", "mali_g52r1", "mali_g71", "mali_g72"),
@@ -24,7 +29,12 @@ FAMILY = Family(
     conversion=Registers,
     first_written={f"js{slot}.COMMAND_NEXT": f"js{slot}.HEAD_NEXT_LO" for slot in range(3)},  # panfrost_job.c
     starts=starts_chain,
-    has_job_manager=True,
+    accesses=chain_memory,
+    follow=follow,
+    check=check,
+    queues=True,  # js*.*_NEXT
+    frames_are_buffers=True,
+    retarget=retarget,
     list_job=list_job,
     block_pages=512,  # 2 MiB
     tlb_only_flushes=False,
@@ -32,5 +42,5 @@ FAMILY = Family(
     cache_states=re.compile(r"as\d+\.STATUS"),
     fault_clears=FAULT_CLEARS,
     describes_job=re.compile(r"js\d+\.(HEAD|TAIL|AFFINITY|CONFIG|XAFFINITY)\w*_NEXT\w*"),
-    passes=PASSES,
+    passes={"no-op-lists": PASSES, "dead-memory": (prepare_once,), "duplicate-pages": (plan_memory,)},
 )

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """What chains of jobs do to memory: seen where it is so for all data, else all that they can reach.
 
-A chain counts as proved where no data decides what it accesses (host_tools/accesses/job_accesses.py) and nothing
-can change what decides: neither a slot nor a chain before it may write the descriptors, code and addresses that it
-read. Of the others everything counts that they can reach (host_tools/gpus/mali/job_chains.py).
+A chain counts as seen where that is proved (host_tools/accesses/proof.py). Of the others everything counts that
+they can reach (host_tools/gpus/mali/job_chains.py).
 
 A chip may touch more than the model does of what descriptors name: it fetches code ahead, and has storage for more
 threads. So these count as the descriptors say, of all chains.
@@ -15,13 +14,16 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from host_tools.accesses.by_job import Accesses, Job, joined
-from host_tools.gpus.mali.job_chains import Chain, Region, Walker, chains
+from host_tools.accesses.by_job import joined
+from host_tools.accesses.proof import AccessMap, InOrder, Job
+from host_tools.accesses.slot_places import bytes_of
+from host_tools.gpus.mali.job_chains import Region, Walker, chains
 from host_tools.model.frames import Mask
-from host_tools.model.memory import Memory
+from host_tools.model.memory import Conflict, Memory
+from host_tools.passes.program import Program
 from host_tools.support.pages import pages_of
 from host_tools.vgpu.binding import ACCESS_READ_FIRST, ACCESS_WRITTEN
-from trace_format.schema import PAGE_BYTES
+from trace_format.schema import PAGE_BYTES, SlotKind
 
 NONE: Mask = np.zeros(PAGE_BYTES, np.bool_)
 NONE.flags.writeable = False
@@ -47,16 +49,15 @@ class ChainMemory:
     def __init__(self, memory: Memory, jobs: Sequence[Job], given: Mapping[int, Mask]) -> None:
         found = chains(memory)
         self._jobs = jobs if len(jobs) == len(found) else ()
-        self._changed: dict[int, Mask] = dict(given)  # bytes that have been given or written, of those in commands
-        self._commands = {frame for job in self._jobs for frame, _ in job.commands}
+        self._proof = InOrder(self._jobs, given)
         self.searched: set[int] = set()
         self._use: dict[int, Span] = {}
         self._writes: set[int] = set()
         walker = Walker(memory)
         self._reach = walker.reach
-        proved: list[Accesses] = []
+        proved: list[AccessMap] = []
         for chain in found:
-            is_proved = self._is_proved(chain)
+            is_proved = bool(self._jobs) and self._proof.holds(chain.index)
             walker.walk(chain, searches=not is_proved)
             if is_proved:
                 proved.append(self._jobs[chain.index].accesses)
@@ -95,32 +96,20 @@ class ChainMemory:
     def _flagged(self, frame: int, flag: int) -> Mask:
         return self._seen[frame] & flag != 0 if frame in self._seen else NONE
 
-    def _is_proved(self, chain: Chain) -> bool:
-        if not self._jobs or self._jobs[chain.index].varies:
-            return False
-        return not any(
-            (self._changed[frame] & mask).any()
-            for frame, mask in self._jobs[chain.index].commands
-            if frame in self._changed
-        )
-
-    def _take(self, chain: int, accesses: Accesses) -> None:
+    def _take(self, chain: int, accesses: AccessMap) -> None:
         """What a proved chain accesses."""
         for frame, flags in accesses.items():
             self._used(frame, chain, chain)
-            written = flags & ACCESS_WRITTEN != 0
-            if written.any():
+            if (flags & ACCESS_WRITTEN).any():
                 self._writes.add(frame)
-                if frame in self._commands:
-                    self._changed[frame] = self._changed.get(frame, NONE) | written
+        self._proof.wrote(accesses)
 
     def _take_reached(self) -> None:
         """All that chains which are not proved have reached so far may be changed."""
         for region in filter(self.is_searched, self._reach.regions):
             frames = self._tail(region)
             self._writes.update(frames)
-            for frame in self._commands.intersection(frames):
-                self._changed[frame] = ~NONE
+            self._proof.may_have_written(frames)
 
     def _take_named(self) -> None:
         """What descriptors name: descriptors, and regions from an address on, of which the GPU writes some."""
@@ -141,3 +130,17 @@ class ChainMemory:
     def _used(self, frame: int, first: int, last: int) -> None:
         before = self._use.get(frame, (first, last))
         self._use[frame] = min(before[0], first), max(before[1], last)
+
+
+def chain_memory(program: Program) -> ChainMemory:
+    """What a program's jobs do to memory (`Family.accesses`).
+
+    Raises:
+        ChainError: a chain of descriptors cannot be followed.
+    """
+    try:
+        jobs = program.jobs()
+    except Conflict:
+        jobs = []
+    given = (slot for slot in program.slots if slot.kind != SlotKind.OUTPUT)
+    return ChainMemory(program.memory, jobs, bytes_of(program.memory, given))

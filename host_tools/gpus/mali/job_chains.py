@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from host_tools.families.accesses import NotFollowedError
 from host_tools.gpus.mali.job_manager import (
     CONTROL_WIDE,
     HEADER_ALIGNMENT,
@@ -34,7 +35,6 @@ from host_tools.gpus.mali.job_manager import (
 from host_tools.model.memory import Memory
 from host_tools.support.pages import pieces
 from trace_format.actions import MAP_EXECUTE, MAP_WRITE, actions_of
-from trace_format.errors import TraceError
 from trace_format.schema import PAGE_BYTES
 
 DESCRIPTOR_BYTES = 192  # of a compute job, with its header
@@ -51,7 +51,7 @@ STATE_BYTES, STORAGE_BYTES = 64, 32
 MAX_CHAIN = 0x10000  # a job's index has 16 bits
 
 
-class ChainError(TraceError):
+class ChainError(NotFollowedError):
     """A job chain that cannot be followed."""
 
 

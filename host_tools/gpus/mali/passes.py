@@ -13,6 +13,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from host_tools.gpus.mali.job_manager import RESETS, SpaceCommand, carried_out, idle
+from host_tools.passes.registry import action_pass
 from trace_format.actions import (
     ALL_BITS,
     FLAG_IGNORE,
@@ -39,6 +40,7 @@ def _names(gpu: Profile, pattern: re.Pattern[str]) -> set[int]:
     return {register.index for name, register in gpu.registers.items() if pattern.match(name)}
 
 
+@action_pass("power-states")
 def fold_power_states(rows: Actions, gpu: Profile) -> Actions:
     """Wait once for what each power request leads to; drop the other reads of power states.
 
@@ -90,6 +92,7 @@ def _resets(row: Action, command: int) -> bool:
     return row.op == Op.REG_WRITE and row.register == command and row.value in RESETS
 
 
+@action_pass("status-reads")
 def drop_status_reads(rows: Actions, gpu: Profile) -> Actions:
     """Of an interrupt's service keep wait, status and clear; other status words show a moment of the recording.
 
@@ -102,6 +105,7 @@ def drop_status_reads(rows: Actions, gpu: Profile) -> Actions:
     return kept
 
 
+@action_pass("flush-ids")
 def drop_unused_flush_ids(rows: Actions, gpu: Profile) -> Actions:
     """Drop live values that are read but not used before they are read again."""
     unused: set[int] = set()
@@ -126,6 +130,7 @@ def drop_unused_flush_ids(rows: Actions, gpu: Profile) -> Actions:
     return found
 
 
+@action_pass("fault-bits")
 def keep_faults(rows: Actions, gpu: Profile) -> Actions:
     """Take the bits that clear faults out of writes: a replay starts without any, and no trace may clear one."""
     clears = _names(gpu, FAULT_CLEARS)
@@ -141,6 +146,7 @@ def keep_faults(rows: Actions, gpu: Profile) -> Actions:
     return found
 
 
+@action_pass("address-spaces")
 def set_address_spaces_once(rows: Actions, gpu: Profile) -> Actions:
     """Point address spaces at their page tables in the prologue, and drop TLB maintenance: no mapping changes.
 
@@ -195,10 +201,4 @@ def _update(gpu: Profile, space: int) -> list[Action]:
 
 
 # In the order in which they run.
-PASSES = {
-    "power-states": fold_power_states,
-    "status-reads": drop_status_reads,
-    "flush-ids": drop_unused_flush_ids,
-    "fault-bits": keep_faults,
-    "address-spaces": set_address_spaces_once,
-}
+PASSES = (fold_power_states, drop_status_reads, drop_unused_flush_ids, keep_faults, set_address_spaces_once)

@@ -16,12 +16,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from host_tools.gpus.mali.chain_memory import ChainMemory, Span
+from host_tools.gpus.mali.chain_memory import ChainMemory, Span, chain_memory
 from host_tools.gpus.mali.job_chains import Region, chains
 from host_tools.gpus.mali.job_manager import ChainStarts
 from host_tools.model.memory import BLOCK_PAGES, Memory
+from host_tools.passes.memory_passes import fit, moved
+from host_tools.passes.program import Program
+from host_tools.passes.registry import memory_pass
 from trace_format.actions import Op, actions_of
-from trace_format.schema import SlotKind
+from trace_format.operators import operations
+from trace_format.schema import PAGE_BYTES, SlotKind
 
 ALWAYS = (-1, 1 << 32)
 
@@ -137,3 +141,27 @@ def _aligned(frame: int, item: Item) -> int:
 def frames_of(placement: dict[Item, int]) -> dict[int, int]:
     """New frame of every frame."""
     return {item.frame + i: at + i for item, at in placement.items() for i in range(item.pages)}
+
+
+@memory_pass("plan-memory")
+def plan_memory(program: Program) -> None:
+    """Let regions that job chains never use at the same time share pages; place large ones for 2 MiB blocks.
+
+    Traces in which regions share pages already are left as they are.
+    """
+    memory = program.memory
+    working = memory.frames & memory.written_frames()
+    mapped = memory.mappings.frames_that(working.__contains__)
+    operates = any(operations(program.actions))  # of what operators read, nobody says how long it must stay
+    if operates or np.count_nonzero(mapped) > len(working):
+        return
+    target = {frame: frame for frame in memory.in_image()}
+    first = -(-program.sizes().image_bytes // PAGE_BYTES)
+    for frame in sorted(memory.frames):
+        if frame not in working and frame not in target:
+            target[frame] = first
+            first += 1
+    image_pages = moved(memory.copy())  # planned memory will follow the image of that size
+    placement = place(items(memory, chain_memory(program), working), first + (image_pages - first) % BLOCK_PAGES)
+    memory.move(target | frames_of(placement))
+    fit(program)

@@ -12,6 +12,7 @@ import numpy as np
 
 from host_tools.accesses.slot_places import bytes_of
 from host_tools.families.family import Family, family_of
+from host_tools.gpus.mali.chain_memory import chain_memory
 from host_tools.gpus.mali.splitting import Split
 from host_tools.model.frames import MERGE_GAP, runs
 from host_tools.model.memory import Conflict, Memory
@@ -29,18 +30,18 @@ START_FLUSH = 3 << 8  # of js*.CONFIG_NEXT: clean and invalidate before the chai
 def prepare_once(program: Program) -> None:
     """Run jobs that only prepare parameters once, in the prologue, and copy parameters there.
 
-    For GPUs with a job manager. Proved with the accesses of each job; left out where other data may lead to other
+    Proved with the accesses of each job; left out where other data may lead to other
     accesses, or where later jobs overwrite what the first ones make.
     """
     memory, family = program.memory, family_of(program.profile)
     columns = Columns(memory.stream)
     starts = np.flatnonzero(columns.is_op(Op.JOB))
-    if not family.has_job_manager or memory.prepares or len(starts) < 2:
+    if memory.prepares or len(starts) < 2:
         return
     _check_kinds(memory)
     inputs = bytes_of(memory, (slot for slot in program.slots if slot.kind == SlotKind.INPUT))
     jobs = program.jobs()
-    if len(jobs) != len(starts) or program.chain_memory().searched:
+    if len(jobs) != len(starts) or chain_memory(program).searched:
         raise Conflict("what its jobs access may depend on data")
     parameters = [bytes_of(memory, [s]) if s.kind == SlotKind.PARAMETER else {} for s in program.slots]
     found = Split(inputs, parameters, [job.accesses for job in jobs])

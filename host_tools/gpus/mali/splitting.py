@@ -17,7 +17,8 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from host_tools.accesses.by_job import Accesses, joined
+from host_tools.accesses.by_job import joined
+from host_tools.accesses.proof import AccessMap
 from host_tools.model.frames import Mask
 from host_tools.model.memory import Conflict
 from host_tools.vgpu.binding import ACCESS_COMMAND, ACCESS_READ_FIRST, ACCESS_WRITTEN
@@ -28,12 +29,12 @@ NONE.flags.writeable = False
 Bytes = Mapping[int, Mask]  # frame -> PAGE_BYTES booleans
 
 
-def touches(job: Accesses, where: Bytes) -> bool:
+def touches(job: AccessMap, where: Bytes) -> bool:
     """Whether a job reads or writes some of these bytes."""
     return any(frame in job and ((job[frame] != 0) & mask).any() for frame, mask in where.items())
 
 
-def _flagged(accesses: Accesses, frame: int, flag: int) -> Mask:
+def _flagged(accesses: AccessMap, frame: int, flag: int) -> Mask:
     return accesses[frame] & flag != 0 if frame in accesses else NONE
 
 
@@ -54,7 +55,7 @@ class Split:
         Conflict: an input or a parameter holds descriptors or code.
     """
 
-    def __init__(self, inputs: Bytes, parameters: Sequence[Bytes], jobs: Sequence[Accesses]) -> None:
+    def __init__(self, inputs: Bytes, parameters: Sequence[Bytes], jobs: Sequence[AccessMap]) -> None:
         self.inputs, self.parameters = inputs, parameters
         self.again: list[int] = []
         for given in (inputs, *parameters):
@@ -102,5 +103,5 @@ class Split:
         return found
 
 
-def _writes(job: Accesses, where: Bytes) -> bool:
+def _writes(job: AccessMap, where: Bytes) -> bool:
     return any((_flagged(job, frame, ACCESS_WRITTEN) & mask).any() for frame, mask in where.items())

@@ -3,8 +3,8 @@
 
 A device takes compute jobs only (docs/adr/0024-copies-by-compute.md), so what the driver has done by render lists
 is done by this program in a trace that is built. Sources: encoding: Mesa 22.3.6 and, for the V3D 7.1, 25.0.7,
-src/broadcom/qpu/qpu_pack.c; payload, TMU configuration and the words that start a job: vgpu/v3d_csd.c and
-vgpu/v3d_qpu_tmu.c.
+src/broadcom/qpu/qpu_pack.c; payload, TMU configuration and the words that start a job: vgpu/qpu/v3d_csd.c and
+vgpu/qpu/v3d_qpu_tmu.c.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""QPU programs in Mesa's notation, by the virtual GPU's disassembler (vgpu/v3d_qpu_disasm.c)."""
+"""QPU programs in Mesa's notation, by the virtual GPU's disassembler (vgpu/qpu/v3d_qpu_disasm.c)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import cffi
 from host_tools.vgpu import build
 
 WORD_BYTES = 8
-MAX_INSTRUCTIONS = 1 << 16  # as in vgpu/v3d_qpu_program.c
+MAX_INSTRUCTIONS = 1 << 16  # as in vgpu/qpu/v3d_qpu_program.c
 SWITCH_DELAY, BRANCH_DELAY = 2, 3  # instructions after a thrsw, after a branch, that still run
 _RELATIVE = re.compile(r"bu?\S*  (-?\d+)")
 _UNIFORM = re.compile(

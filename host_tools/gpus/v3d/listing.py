@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """A V3D's jobs for people: a compute dispatch with its shader, or the addresses of a control list.
 
-Sources: as jobs.py; vgpu/v3d_csd.c has the meaning of the configuration words.
+Sources: as jobs.py; vgpu/qpu/v3d_csd.c has the meaning of the configuration words.
 """
 
 from __future__ import annotations

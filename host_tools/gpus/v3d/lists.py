@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Render lists of a V3D that copy or fill buffers by way of the tile buffer, as V3DV writes them.
 
-Sources: as vgpu/v3d_list.c and vgpu/v3d_tile.c, which execute them. Here one is read without being executed; what
-is read as a transfer is one on the virtual GPU, too, or is refused there.
+Sources: as v3d_list.c and v3d_tile.c of vgpu/device, which execute them. Here one is read without being executed;
+what is read as a transfer is one on the virtual GPU, too, or is refused there.
 """
 
 from __future__ import annotations

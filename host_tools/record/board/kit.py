@@ -29,7 +29,7 @@ from tee_replayer.generator.strictness import WARNINGS
 from trace_format.emit import GENERATED
 
 HERE = Path(__file__).resolve().parent
-V3D = HERE.parents[1] / "gpus" / "v3d" / "vgpu"  # its register map
+V3D = HERE.parents[1] / "gpus" / "v3d" / "vgpu" / "device"  # its register map
 COMPILER = "aarch64-linux-gnu-gcc"
 CFLAGS = ["-std=gnu11", "-D_GNU_SOURCE", "-O2", "-fPIC", "-shared", "-fvisibility=hidden", *WARNINGS]
 KIT_VERSION = 1

@@ -33,7 +33,7 @@ def replay(request: ReplayRequest) -> ReplayResult:
 
 def invoke(request: Request) -> Response:
     """Boot the machine with the small normal world."""
-    signed, buffers = request.replay.signed, request.buffers
+    signed, buffers = request.replay.delivery.data, request.buffers
     if mailbox.layout(signed, buffers).size > NORMAL_WORLD_BASE - MAILBOX_BASE:
         raise RunnerError("the trace and its tensors do not fit the emulated machine's memory")
     inside = slice(MAILBOX_BASE - DRAM_BASE, NORMAL_WORLD_BASE - DRAM_BASE)

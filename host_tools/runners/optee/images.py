@@ -30,6 +30,8 @@ from signing.keys import PublicKey
 from tee_replayer.crypto import Libraries
 from tee_replayer.generator.boards import OPTEE
 from tee_replayer.generator.generate import generate
+from tee_replayer.generator.options import Options
+from tee_replayer.generator.platforms import platform_of
 from tee_replayer.generator.strictness import WARNINGS
 from trace_format.emit import GENERATED
 from trace_format.schema import Codec, Operator
@@ -87,7 +89,7 @@ def image_for_key(
         min_security_version: older traces are refused.
         crypto: the crypto libraries' sources.
         operators: what it computes on the CPU.
-        codecs: as `tee_replayer.generator.generate.generate`.
+        codecs: as `tee_replayer.generator.options.Options`.
         secure_bytes: memory that the replayer must have at least.
         staged_bytes: of the signed trace, or of all its slots; what is larger.
         normal_world: as `image_of`.
@@ -99,15 +101,17 @@ def image_for_key(
     need = max(-(-secure_bytes // 3) * 4, staged_bytes * 4)
     with tempfile.TemporaryDirectory(dir=cache_dir("optee")) as name:
         folder = generate(
-            profile_of(gpu).name,
-            OPTEE,
-            key,
+            Options(
+                profile_of(gpu).name,
+                platform_of(OPTEE),
+                key,
+                crypto,
+                operators=operators,
+                codecs=codecs,
+                min_security_version=min_security_version,
+                carveout_bytes=-(-need // MIN_CARVEOUT_BYTES) * MIN_CARVEOUT_BYTES or MIN_CARVEOUT_BYTES,
+            ),
             Path(name) / "pta",
-            libraries=crypto,
-            operators=operators,
-            codecs=codecs,
-            min_security_version=min_security_version,
-            carveout_bytes=-(-need // MIN_CARVEOUT_BYTES) * MIN_CARVEOUT_BYTES or MIN_CARVEOUT_BYTES,
         )
         return image_of(folder, normal_world)
 

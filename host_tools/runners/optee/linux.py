@@ -42,7 +42,7 @@ def invoke(request: Request) -> Response:
         RecordError, RunnerError: as `replay`.
     """
     buffers, gpu = request.buffers, request.gpu
-    job = replace(_job(request.replay.signed, buffers, request.replay.repeat), gpu=profile_of(gpu).name)
+    job = replace(_job(request.replay.delivery.data, buffers, request.replay.repeat), gpu=profile_of(gpu).name)
     timeout_s = request.replay.timeout_s or TIMEOUT_S
     done = linux.boot(request.image, job, gpu=gpu, plugin_args=request.replay.plugin_args, timeout_s=timeout_s)
     output = done.output.strip()

@@ -12,14 +12,13 @@ from pathlib import Path
 
 from host_tools.runners import libraries, secure_machine
 from host_tools.runners.buffers import Buffers, bind
-from host_tools.runners.needs import codecs_in, gpu_of, open_trace, secure_bytes
+from host_tools.runners.needs import codecs_in, gpu_of, operators_in, secure_bytes
 from host_tools.runners.optee import images
 from host_tools.runners.optee.images import Image
 from host_tools.runners.replay import ReplayRequest, ReplayResult, RunnerError, result
+from signing.delivery import Delivery
 from tee_replayer.generator.status import Report
-from trace_format.operators import used
 from trace_format.schema.optee import GRAMOPHONE_RESULT_ERROR, GRAMOPHONE_RESULT_STATUS
-from trace_format.trace import Trace
 
 OPTIONS = frozenset(("firmware", "plugin_args", "timeout_s"))
 OUT_OF_MEMORY = 0xFFFF000C  # GlobalPlatform's TEE_ERROR_OUT_OF_MEMORY
@@ -87,17 +86,17 @@ def replay(request: ReplayRequest, normal_world: NormalWorld) -> ReplayResult:
         InputError: a tensor does not fit.
         RunnerError: OP-TEE cannot be built, QEMU is missing, did not end, or the pseudo-TA gave no report.
     """
-    trace = open_trace(request.signed)
-    gpu = gpu_of(request.signed, request.gpu)
-    image = image_for(request, trace, gpu, normal_world.program)
-    buffers = bind(trace, request.inputs, request.series, request.each, request.repeat)
+    delivery = request.delivery
+    gpu = gpu_of(delivery, request.gpu)
+    image = image_for(request, gpu, normal_world.program)
+    buffers = bind(delivery.trace, request.inputs, request.series, request.each, request.repeat)
     response = normal_world.invoke(Request(request, image, gpu, buffers))
     report = check_response(response, image)
     instructions = secure_machine.instructions(report)
-    return result(report, normal_world.device, buffers.outputs, instructions, request.signed, gpu)
+    return result(report, normal_world.device, buffers.outputs, instructions, delivery, gpu)
 
 
-def image_for(request: ReplayRequest, trace: Trace | None, gpu: str, normal_world: Path | None) -> Image:
+def image_for(request: ReplayRequest, gpu: str, normal_world: Path | None) -> Image:
     """The image that a replay boots: with the pseudo-TA that the request names, or else one that the trace fits.
 
     `normal_world` is that of `host_tools.runners.optee.images.image_of`.
@@ -114,10 +113,10 @@ def image_for(request: ReplayRequest, trace: Trace | None, gpu: str, normal_worl
         gpu,
         request.min_security_version,
         crypto=libraries.source(request.bearssl, request.aws_lc),
-        operators=used(trace.actions) if trace else (),
-        codecs=codecs_in(request.signed),
-        secure_bytes=secure_bytes(trace, request.signed),
-        staged_bytes=staged_bytes(trace, request.signed),
+        operators=operators_in(request.delivery),
+        codecs=codecs_in(request.delivery),
+        secure_bytes=secure_bytes(request.delivery),
+        staged_bytes=staged_bytes(request.delivery),
         normal_world=normal_world,
     )
 
@@ -144,10 +143,10 @@ def check_response(response: Response, image: Image) -> Report:
     return report
 
 
-def staged_bytes(trace: Trace | None, signed: bytes) -> int:
+def staged_bytes(delivery: Delivery) -> int:
     """The staging area that the pseudo-TA needs: first for the signed trace, then for all slots."""
-    slots = trace.slots if trace else ()
-    return max(len(signed), sum(slot.dense_bytes + SLOT_ALIGNMENT for slot in slots))
+    slots = delivery.trace.slots if delivery.trace else ()
+    return max(len(delivery), sum(slot.dense_bytes + SLOT_ALIGNMENT for slot in slots))
 
 
 def machine_of(image: Image, gpu: str, serial: str) -> secure_machine.Machine:

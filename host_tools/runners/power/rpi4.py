@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Power of a Raspberry Pi 4's V3D: reset in PM_GRAFX, two bridges to the bus, a clock.
 
-Reset and bridges are the virtual GPU's own (gpus/v3d/vgpu/v3d_power.c), which refuses accesses without them;
-here are the clock, the order, and what else the port touches. Facts: Linux 6.1 drivers/soc/bcm/bcm2835-power.c,
-drivers/clk/bcm/clk-bcm2835.c; TF-A 2.12 plat/rpi/common/rpi4_bl31_setup.c.
+Reset and bridges are the virtual GPU's own (gpus/v3d/vgpu/device/v3d_power.c), which refuses accesses without
+them; here are the clock, the order, and what else the port touches. Facts: Linux 6.1
+drivers/soc/bcm/bcm2835-power.c, drivers/clk/bcm/clk-bcm2835.c; TF-A 2.12 plat/rpi/common/rpi4_bl31_setup.c.
 """
 
 from __future__ import annotations

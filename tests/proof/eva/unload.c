@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Of load.c, what takes memory as bytes and as words: differences, for any manifest and any state of the
- * loader; gr_unload, for each place that `high` may have in a carve-out of a few words, and any low_bytes. */
+/* Of load.c, with memory.c, what takes memory as bytes and as words: differences, for any manifest and any
+ * state of the loader; gr_unload, for each place that `high` may have in a carve-out of a few words, and any
+ * low_bytes. */
 #define __builtin_assume_aligned(pointer, bytes) (pointer)
 #define _Alignas(bytes) /* not known to Frama-C */
 /* gr_wipe's hint to the compiler; it has no instructions. */
@@ -51,4 +52,5 @@ int main(void)
     }
     return 0;
 }
+#include "memory.c"
 #include "shipped/load.c"

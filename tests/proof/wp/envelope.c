@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Relies on: gr_take_memory (load), gr_is_same (stream), and that the source and the crypto seam write where
- * they are told. */
+/* Relies on: gr_take_memory (memory), gr_is_same (stream), and that the source and the crypto seam write
+ * where they are told. */
 #include "loader.h"
 #include "seam.h"
 

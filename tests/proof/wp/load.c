@@ -4,7 +4,7 @@
 #define PROOF_OPAQUE_LOADS
 #include "loader.h"
 #include "state.h"
-/* Here they are defined, or take structures. */
+/* Here they take structures. */
 #undef gr_wipe
 #undef memset
 
@@ -87,16 +87,6 @@
     clause carveout(l->r);                                                                                   \
     clause tables(l->r);                                                                                     \
     clause manifest(l->r);
-
-/*@ requires ready(l) && bytes <= 8589934592;
-    assigns l->r->high;
-    ensures taken: \result == \null || (\result == l->r->high &&
-      \base_addr(l->r->high) == \base_addr(l->r->memory.base) &&
-      l->r->high - l->r->memory.base + bytes <= \old(l->r->high - l->r->memory.base));
-    ensures kept: \result == \null ==> l->r->high == \old(l->r->high);
-    ensures ready(l);
-*/
-void *gr_take_memory(struct loader *l, uint64_t bytes);
 
 /*@ requires readable(l) && index < l->section_count;
     assigns \nothing;

@@ -7,7 +7,8 @@ Not in here: page tables, which need no rule, and passes, which leave the GPU as
 Read first: file.py
 """
 
+from host_tools.families.retargeting import Applied
 from host_tools.gpus.mali.rules.file import RuleError, RuleFile, available
-from host_tools.gpus.mali.rules.retarget import Applied, apply, retarget
+from host_tools.gpus.mali.rules.retarget import apply, retarget
 
 __all__ = ["Applied", "RuleError", "RuleFile", "apply", "available", "retarget"]

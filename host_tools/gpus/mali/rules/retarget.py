@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from host_tools.families.family import family_of
+from host_tools.families.retargeting import Applied
 from host_tools.gpus.mali.job_manager import (
     CONTROL_WIDE,
     HEADER_CONTROL,
@@ -25,7 +25,7 @@ from host_tools.gpus.mali.job_manager import (
 )
 from host_tools.gpus.mali.rules import file
 from host_tools.gpus.mali.rules.file import CodeRule, DescriptorRule, RegisterRule, RuleError, RuleFile
-from host_tools.gpus.mali.rules.memory import UNKNOWN, ImageView, Offsets
+from host_tools.model.image_view import UNKNOWN, ImageView, Offsets
 from trace_format import profile
 from trace_format.actions import (
     ALL_BITS,
@@ -45,15 +45,6 @@ from trace_format.trace import Trace
 ADDRESS = VA_MASK & ~0xF  # of a descriptor; the lowest four bits may be flags
 LINE_OPS = ops_with(Type.LINE)
 READS, WRITES = (Op.REG_READ_ONCE, Op.REG_READ_WAIT, Op.REG_READ_KEEP), (Op.REG_WRITE, Op.REG_WRITE_KEPT)
-
-
-@dataclass(frozen=True)
-class Applied:
-    """What a rule did: in how many places (fields, words, register accesses)."""
-
-    rule: str
-    reason: str
-    places: int
 
 
 def retarget(trace: Trace, target: str) -> tuple[Trace, list[Applied]]:

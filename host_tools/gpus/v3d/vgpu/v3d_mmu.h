@@ -2,8 +2,9 @@
 /*
  * V3D 4.2 MMU as the compute engine sees it: a software table from GPU page to host page.
  *
- * v3d_mmu.c fills it from the guest's page table (one level, u32 a 4 KiB page; entry = frame number 23:0, bit
- * 28 valid, bit 29 writable; source: Linux 6.1 drivers/gpu/drm/v3d/v3d_mmu.c) and empties it on a TLB clear.
+ * device/v3d_mmu.c fills it from the guest's page table (one level, u32 a 4 KiB page; entry = frame number
+ * 23:0, bit 28 valid, bit 29 writable; source: Linux 6.1 drivers/gpu/drm/v3d/v3d_mmu.c) and empties it on a
+ * TLB clear.
  */
 #ifndef GRAMOPHONE_V3D_MMU_H
 #define GRAMOPHONE_V3D_MMU_H
@@ -32,7 +33,11 @@ struct v3d_mmu {
      * flags of its page. */
     bool track;
     struct vgpu_flow *flow; /* follow data (vgpu.h; one thread, as with track), or NULL */
-    void *owner;            /* state of v3d_mmu.c */
+    /* What v3d_mmu_fill, v3d_mmu_noted and v3d_mmu_labels do, and the state of whom they are. */
+    uintptr_t (*fill)(struct v3d_mmu *mmu, uint32_t va);
+    uint8_t *(*noted)(struct v3d_mmu *mmu, uint32_t va);
+    uint32_t *(*labels)(struct v3d_mmu *mmu, uint32_t va);
+    void *owner;
 };
 
 /* Mark a page as touched; from any thread. */
@@ -44,13 +49,22 @@ static inline void v3d_mmu_touch(struct v3d_mmu *mmu, uint32_t page, bool write)
 
 /* Slow path: look `va` up in the page table. Returns the new tlb entry, or 0 on a fault (invalid page, or
  * no memory there). Thread-safe. */
-uintptr_t v3d_mmu_fill(struct v3d_mmu *mmu, uint32_t va);
+static inline uintptr_t v3d_mmu_fill(struct v3d_mmu *mmu, uint32_t va)
+{
+    return mmu->fill(mmu, va);
+}
 
 /* Flags of the page at va in the access map (track only), which stay there for the dispatch. NULL: out of
  * memory, or nothing is mapped. */
-uint8_t *v3d_mmu_noted(struct v3d_mmu *mmu, uint32_t va);
+static inline uint8_t *v3d_mmu_noted(struct v3d_mmu *mmu, uint32_t va)
+{
+    return mmu->noted(mmu, va);
+}
 
 /* Labels (flow only) of the byte at va, with those after it in its page; NULL: nothing is mapped. */
-uint32_t *v3d_mmu_labels(struct v3d_mmu *mmu, uint32_t va);
+static inline uint32_t *v3d_mmu_labels(struct v3d_mmu *mmu, uint32_t va)
+{
+    return mmu->labels(mmu, va);
+}
 
 #endif

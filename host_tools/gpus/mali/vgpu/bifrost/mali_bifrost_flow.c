@@ -241,8 +241,8 @@ static void follow(struct flow *flow)
 }
 
 /* Words that decide: constants, if a clause loads few of them and the job does not write them. */
-static bool are_constant(const struct bifrost_program *program, uint32_t clause, struct mali_device *dev,
-                         unsigned space)
+static bool are_constant(const struct bifrost_program *program, uint32_t clause,
+                         const struct mali_memory *memory)
 {
     const struct bifrost_seen *seen = &program->seen[clause];
 
@@ -251,7 +251,7 @@ static bool are_constant(const struct bifrost_program *program, uint32_t clause,
             struct mali_fault fault;
             uint8_t *flags = NULL;
 
-            if (!mali_host_flags(dev, space, seen->va[i] + 4 * w, 4, MALI_READ, &fault, &flags) || !flags)
+            if (!memory->host(memory, seen->va[i] + 4 * w, 4, MALI_READ, &fault, &flags) || !flags)
                 return false;
             for (unsigned byte = 0; byte < 4; byte++) {
                 if (flags[byte] & VGPU_ACCESS_WRITTEN)
@@ -263,7 +263,7 @@ static bool are_constant(const struct bifrost_program *program, uint32_t clause,
 }
 
 /* Of the loads that have labels. */
-static bool decide_by_others(const struct flow *flow, struct mali_device *dev, unsigned space)
+static bool decide_by_others(const struct flow *flow, const struct mali_memory *memory)
 {
     uint32_t loads = 0;
     bool varies = flow->deciding & FROM_REGISTERS;
@@ -273,12 +273,12 @@ static bool decide_by_others(const struct flow *flow, struct mali_device *dev, u
             continue;
         uint32_t number = loads++ - flow->first;
         if (number < LABELS && flow->deciding >> number & 1)
-            varies |= !are_constant(flow->program, i, dev, space);
+            varies |= !are_constant(flow->program, i, memory);
     }
     return varies;
 }
 
-bool bifrost_accesses_vary(const struct bifrost_program *program, struct mali_device *dev, unsigned space)
+bool bifrost_accesses_vary(const struct bifrost_program *program, const struct mali_memory *memory)
 {
     struct flow flow = {.program = program,
                         .at = calloc(program->clauses, sizeof(*flow.at)),
@@ -290,7 +290,7 @@ bool bifrost_accesses_vary(const struct bifrost_program *program, struct mali_de
     if (program->seen && !varies)
         do {
             follow(&flow);
-            varies = decide_by_others(&flow, dev, space);
+            varies = decide_by_others(&flow, memory);
             flow.first += LABELS;
         } while (!varies && flow.first < flow.loads);
     free(flow.at);

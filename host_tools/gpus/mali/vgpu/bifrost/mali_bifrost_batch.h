@@ -4,6 +4,7 @@
 #define GRAMOPHONE_MALI_BIFROST_BATCH_H
 
 #include "mali_bifrost.h"
+#include "workers.h"
 
 /* Clauses that a batch may run before it counts as hung. A chain has a limit too (mali_jobs.c), but only here
  * is it known where threads hang. */
@@ -25,8 +26,8 @@ struct bifrost_failure {
 };
 
 struct bifrost_worker {
-    struct mali_device *dev;
-    unsigned space;
+    const struct mali_memory *memory;
+    struct vgpu_budget *chain; /* clauses that its chain may run */
     const struct bifrost_program *program;
     const struct bifrost_environment *environment;
     struct bifrost_tlb readable, writable;

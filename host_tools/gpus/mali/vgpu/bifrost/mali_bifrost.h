@@ -14,7 +14,7 @@
 #define GRAMOPHONE_MALI_BIFROST_H
 
 #include "mali_bifrost_clause.h"
-#include "mali_device.h"
+#include "mali_memory.h"
 
 enum { BIFROST_LANES = 64, BIFROST_REGISTERS = 64 };
 
@@ -140,14 +140,14 @@ struct bifrost_program {
 
 /* Translate the program at va. What is wrong with its code shows when a thread comes to it. False: the host's
  * memory is exhausted, or the program is too large; *reason says what (static text). */
-bool bifrost_program_build(struct bifrost_program *program, struct mali_device *dev, unsigned space,
-                           uint64_t va, const struct bifrost_environment *environment, const char **reason);
+bool bifrost_program_build(struct bifrost_program *program, const struct mali_memory *memory, uint64_t va,
+                           const struct bifrost_environment *environment, const char **reason);
 void bifrost_program_free(struct bifrost_program *program);
 /* mali_bifrost_flow.c: note what a run of the program shows, false: no memory; after it, whether words that
  * the program loads, or registers that are not `given`, may decide what it accesses (false of one that is not
  * watched). Words that decide count as constants where they are few and the program does not write them: the
  * access map then has them as VGPU_ACCESS_COMMAND. */
 bool bifrost_watch(struct bifrost_program *program);
-bool bifrost_accesses_vary(const struct bifrost_program *program, struct mali_device *dev, unsigned space);
+bool bifrost_accesses_vary(const struct bifrost_program *program, const struct mali_memory *memory);
 
 #endif

@@ -44,6 +44,7 @@ enum {
 struct dispatch {
     struct mali_device *dev;
     unsigned space;
+    struct mali_memory memory; /* of the space */
     uint64_t va;
     uint32_t size[3], groups[3], group_threads;
     uint64_t threads;
@@ -166,8 +167,11 @@ static uint32_t read_job(struct dispatch *d)
         exception = read_uniforms(d, pointer(draw, DRAW_PUSH));
     if (exception)
         return exception;
-    if (!bifrost_program_build(&d->program, d->dev, d->space, pointer(state, 0) & ~UINT64_C(15),
-                               &d->environment, &reason))
+    const bool built = bifrost_program_build(&d->program, &d->memory, pointer(state, 0) & ~UINT64_C(15),
+                                             &d->environment, &reason);
+    /* The first batch finds that it was too much. */
+    (void)vgpu_budget_spend(&d->dev->chain, d->program.clauses);
+    if (!built)
         return refuse(d, MALI_INSTR_INVALID_ENC, reason, pointer(state, 0));
     d->program.given = (uint64_t)(d->preload & 0x7f80) << 48; /* bit 7 is of register 55, and so on */
     d->may_wait = d->program.uses_barrier;
@@ -297,8 +301,10 @@ static bool prepare(struct runner *runner, const struct dispatch *d)
 
     runner->dispatch = d;
     runner->failed = UINT64_MAX;
-    runner->worker = (struct bifrost_worker){
-        .dev = d->dev, .space = d->space, .program = &d->program, .environment = &d->environment};
+    runner->worker = (struct bifrost_worker){.memory = &d->memory,
+                                             .chain = &d->dev->chain,
+                                             .program = &d->program,
+                                             .environment = &d->environment};
     for (unsigned i = 0; i < batches; i++) {
         runner->batch[i] = bifrost_batch_create(&runner->worker);
         if (!runner->batch[i])
@@ -377,13 +383,14 @@ uint32_t mali_compute(struct mali_device *dev, unsigned space, uint64_t va)
     if (d && runners[0]) {
         d->dev = dev;
         d->space = space;
+        d->memory = mali_memory_of(dev, space);
         d->va = va;
         exception = read_job(d);
         if (!exception && prepare(runners[0], d))
             exception = run_all(d, runners, &workers);
         else if (!exception)
             vgpu_fail(&dev->base, "%s: out of memory", dev->chip->name);
-        dev->base.access_varies |= bifrost_accesses_vary(&d->program, dev, space);
+        dev->base.access_varies |= bifrost_accesses_vary(&d->program, &d->memory);
         bifrost_program_free(&d->program);
     } else {
         vgpu_fail(&dev->base, "%s: out of memory", dev->chip->name);

@@ -37,19 +37,6 @@ static struct mmu_state *state_of(const struct v3d_mmu *mmu)
     return mmu->owner;
 }
 
-bool v3d_mmu_init(struct v3d_mmu *mmu, struct vgpu *gpu)
-{
-    struct mmu_state *state = calloc(1, sizeof(*state));
-    mmu->owner = state;
-    mmu->tlb = calloc(V3D_PAGES, sizeof(*mmu->tlb));
-    mmu->touched = calloc(V3D_PAGES, sizeof(*mmu->touched));
-    if (state) {
-        state->gpu = gpu;
-        state->pte = calloc(V3D_PAGES, sizeof(*state->pte));
-    }
-    return state && state->pte && mmu->tlb && mmu->touched;
-}
-
 void v3d_mmu_free(struct v3d_mmu *mmu)
 {
     if (mmu->owner)
@@ -156,11 +143,6 @@ void v3d_mmu_begin_job(struct v3d_mmu *mmu)
     memset(mmu->touched_stretch, 0, sizeof mmu->touched_stretch);
 }
 
-uintptr_t v3d_mmu_fill(struct v3d_mmu *mmu, uint32_t va)
-{
-    return mmu->tlb[va >> V3D_PAGE_SHIFT];
-}
-
 enum v3d_fault v3d_mmu_explain(const struct v3d_mmu *mmu, uint32_t va, bool write, uint64_t *pa)
 {
     const struct mmu_state *state = state_of(mmu);
@@ -175,7 +157,12 @@ enum v3d_fault v3d_mmu_explain(const struct v3d_mmu *mmu, uint32_t va, bool writ
     return mmu->tlb[index] ? V3D_FAULT_NONE : V3D_FAULT_BUS;
 }
 
-uint8_t *v3d_mmu_noted(struct v3d_mmu *mmu, uint32_t va)
+static uintptr_t fill(struct v3d_mmu *mmu, uint32_t va)
+{
+    return mmu->tlb[va >> V3D_PAGE_SHIFT];
+}
+
+static uint8_t *noted(struct v3d_mmu *mmu, uint32_t va)
 {
     struct mmu_state *state = state_of(mmu);
     uint64_t pa;
@@ -187,7 +174,7 @@ uint8_t *v3d_mmu_noted(struct v3d_mmu *mmu, uint32_t va)
     return flags;
 }
 
-uint32_t *v3d_mmu_labels(struct v3d_mmu *mmu, uint32_t va)
+static uint32_t *labels(struct v3d_mmu *mmu, uint32_t va)
 {
     struct mmu_state *state = state_of(mmu);
     uint64_t pa;
@@ -198,6 +185,22 @@ uint32_t *v3d_mmu_labels(struct v3d_mmu *mmu, uint32_t va)
         return NULL;
     }
     return mmu->flow->labels + pa;
+}
+
+bool v3d_mmu_init(struct v3d_mmu *mmu, struct vgpu *gpu)
+{
+    struct mmu_state *state = calloc(1, sizeof(*state));
+    mmu->owner = state;
+    mmu->fill = fill;
+    mmu->noted = noted;
+    mmu->labels = labels;
+    mmu->tlb = calloc(V3D_PAGES, sizeof(*mmu->tlb));
+    mmu->touched = calloc(V3D_PAGES, sizeof(*mmu->touched));
+    if (state) {
+        state->gpu = gpu;
+        state->pte = calloc(V3D_PAGES, sizeof(*state->pte));
+    }
+    return state && state->pte && mmu->tlb && mmu->touched;
 }
 
 uint8_t *v3d_mmu_span(struct v3d_mmu *mmu, uint32_t va, uint32_t bytes, bool write)

@@ -174,32 +174,30 @@ static uint8_t *find_host(struct mali_device *dev, unsigned index, uint64_t va, 
     return at;
 }
 
-uint8_t *mali_host(struct mali_device *dev, unsigned space, uint64_t va, uint32_t bytes,
-                   enum mali_access access, struct mali_fault *fault)
+/* `host` of struct mali_memory. */
+static uint8_t *host_flags(const struct mali_memory *memory, uint64_t va, uint32_t bytes,
+                           enum mali_access access, struct mali_fault *fault, uint8_t **flags)
 {
-    uint8_t *flags = NULL, *at = mali_host_flags(dev, space, va, bytes, access, fault, &flags);
+    struct mali_device *dev = memory->owner;
 
-    if (flags && access == MALI_WRITE)
-        access_map_mark(flags, bytes, true);
-    else if (flags)
-        access_map_mark_command(flags, bytes);
+    pthread_mutex_lock(&dev->lock);
+    uint8_t *at = find_host(dev, memory->space, va, bytes, access, fault, flags);
+    pthread_mutex_unlock(&dev->lock);
     return at;
 }
 
-uint8_t *mali_host_flags(struct mali_device *dev, unsigned space, uint64_t va, uint32_t bytes,
-                         enum mali_access access, struct mali_fault *fault, uint8_t **flags)
+struct mali_memory mali_memory_of(struct mali_device *dev, unsigned space)
 {
-    pthread_mutex_lock(&dev->lock);
-    uint8_t *at = find_host(dev, space, va, bytes, access, fault, flags);
-    pthread_mutex_unlock(&dev->lock);
-    return at;
+    return (struct mali_memory){
+        .host = host_flags, .tracks = dev->base.options.track_access, .space = space, .owner = dev};
 }
 
 /* Host memory of `bytes` bytes in one page; a fault is reported. */
 static uint8_t *access_page(struct mali_device *dev, unsigned index, uint64_t va, uint32_t bytes, bool write)
 {
+    const struct mali_memory memory = mali_memory_of(dev, index);
     struct mali_fault fault;
-    uint8_t *at = mali_host(dev, index, va, bytes, write ? MALI_WRITE : MALI_READ, &fault);
+    uint8_t *at = mali_command(&memory, va, bytes, write ? MALI_WRITE : MALI_READ, &fault);
     if (!at)
         mali_report(dev, index, &fault);
     return at;

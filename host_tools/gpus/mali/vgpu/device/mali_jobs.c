@@ -109,6 +109,28 @@ static uint32_t run_job(struct chain *chain, const struct header *header)
     }
 }
 
+/* The header of the job at hand. The GPU does not read the status of an earlier run: only `check` does, so it
+ * decides nothing, and that the job writes it changes nothing that it consists of. */
+static bool read_header(const struct chain *chain, struct header *header)
+{
+    struct mali_device *dev = chain->dev;
+    struct mali_fault fault;
+    uint8_t *flags = NULL;
+    const uint8_t *status =
+        mali_host_flags(dev, chain->space, chain->va, STATUS_BYTES, MALI_READ, &fault, &flags);
+
+    if (!status) {
+        mali_report(dev, chain->space, &fault);
+        return false;
+    }
+    if (flags)
+        access_map_mark(flags, STATUS_BYTES, false);
+    memcpy(header, status, STATUS_BYTES);
+    dev->base.counters.bytes_read += STATUS_BYTES;
+    return mali_read(dev, chain->space, chain->va + STATUS_BYTES, (uint8_t *)header + STATUS_BYTES,
+                     HEADER_BYTES - STATUS_BYTES);
+}
+
 /* Runs one job and moves on to the next; 0, or the exception that ends the chain. */
 static uint32_t step(struct chain *chain)
 {
@@ -117,7 +139,7 @@ static uint32_t step(struct chain *chain)
         fail(chain, "the header is not aligned to 64 bytes", (uint32_t)chain->va);
         return 0;
     }
-    if (!mali_read(chain->dev, chain->space, chain->va, &header, sizeof(header)))
+    if (!read_header(chain, &header))
         return MALI_JOB_READ_FAULT;
     if (!check(chain, &header))
         return 0;

@@ -9,6 +9,7 @@
 #include <pthread.h>
 
 #include "mali_chip.h"
+#include "mali_memory.h"
 #include "mali_registers.h"
 #include "mali_touched.h"
 #include "vgpu_device.h"
@@ -46,14 +47,6 @@ struct mali_range {
 };
 
 enum { MALI_RANGES = 8 };
-
-/* An access that the MMU does not grant. */
-enum mali_access { MALI_EXECUTE = 1, MALI_READ = 2, MALI_WRITE = 3 }; /* AS_FAULTSTATUS 9:8 */
-struct mali_fault {
-    uint64_t va;
-    uint32_t exception;
-    enum mali_access access;
-};
 
 struct mali_device {
     struct vgpu base;
@@ -113,14 +106,8 @@ void mali_space_write(struct mali_device *dev, unsigned space, uint32_t in_space
  * the address space's registers. */
 bool mali_read(struct mali_device *dev, unsigned space, uint64_t va, void *data, uint32_t bytes);
 bool mali_write(struct mali_device *dev, unsigned space, uint64_t va, const void *data, uint32_t bytes);
-/* Host address of `bytes` bytes at a virtual address, all in one page; any thread may ask. What is read
- * counts as a command. NULL: *fault says why, which is not reported yet. */
-uint8_t *mali_host(struct mali_device *dev, unsigned space, uint64_t va, uint32_t bytes,
-                   enum mali_access access, struct mali_fault *fault);
-/* The same for data of shaders: to note what is accessed, in *flags, is the caller's. NULL there: no map is
- * kept. */
-uint8_t *mali_host_flags(struct mali_device *dev, unsigned space, uint64_t va, uint32_t bytes,
-                         enum mali_access access, struct mali_fault *fault, uint8_t **flags);
+/* An address space as shaders see it; good for as long as the device. */
+struct mali_memory mali_memory_of(struct mali_device *dev, unsigned space);
 /* Report a fault in the address space's registers. */
 void mali_report(struct mali_device *dev, unsigned space, const struct mali_fault *fault);
 /* Report a translation fault that nothing caused (options.fault_job). */

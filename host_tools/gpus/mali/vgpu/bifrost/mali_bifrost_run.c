@@ -36,8 +36,7 @@ struct bifrost_batch *bifrost_batch_create(struct bifrost_worker *worker)
         return NULL;
     memset(batch, 0, sizeof(*batch));
     batch->worker = worker;
-    batch->limit =
-        worker->dev->chain.limit < BIFROST_BATCH_LIMIT ? worker->dev->chain.limit : BIFROST_BATCH_LIMIT;
+    batch->limit = worker->chain->limit < BIFROST_BATCH_LIMIT ? worker->chain->limit : BIFROST_BATCH_LIMIT;
     batch->slot = aligned_alloc(_Alignof(bifrost_vector), slots * sizeof(*batch->slot));
     if (!batch->slot) {
         free(batch);
@@ -183,7 +182,7 @@ static bool run_clause(struct bifrost_batch *batch, const struct bifrost_code *c
 /* Which clause was the one too many depends on the number of workers, so it is not named. */
 static enum bifrost_state spend(struct bifrost_worker *worker, uint64_t clauses, enum bifrost_state state)
 {
-    struct vgpu_budget *chain = &worker->dev->chain;
+    struct vgpu_budget *chain = worker->chain;
 
     if (vgpu_budget_spend(chain, clauses))
         return state;

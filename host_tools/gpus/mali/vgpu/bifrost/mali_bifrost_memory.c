@@ -25,8 +25,8 @@ static bool refill(struct bifrost_worker *worker, struct bifrost_tlb *tlb, uint6
 {
     struct bifrost_failure *failure = &worker->failure;
     uint64_t page = va >> PAGE_SHIFT, entry = page % BIFROST_TLB;
-    uint8_t *at = mali_host_flags(worker->dev, worker->space, page << PAGE_SHIFT, PAGE_BYTES,
-                                  write ? MALI_WRITE : MALI_READ, &failure->fault, &tlb->flags[entry]);
+    uint8_t *at = worker->memory->host(worker->memory, page << PAGE_SHIFT, PAGE_BYTES,
+                                       write ? MALI_WRITE : MALI_READ, &failure->fault, &tlb->flags[entry]);
 
     tlb->page[entry] = at ? page + 1 : 0;
     tlb->host[entry] = at;

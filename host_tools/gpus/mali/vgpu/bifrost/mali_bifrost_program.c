@@ -132,14 +132,14 @@ bool bifrost_target(struct bifrost_translation *t, unsigned fau, unsigned source
 /* ---- clauses ---- */
 
 /* The clause at code->va. False: refused, or it cannot be fetched. */
-static bool fetch(struct bifrost_translation *t, struct mali_device *dev, unsigned space)
+static bool fetch(struct bifrost_translation *t, const struct mali_memory *memory)
 {
     struct bifrost_clause *clause = &t->clause;
     uint8_t quadword[BIFROST_QUADWORD];
 
     while (!clause->is_whole) {
         uint64_t va = t->code.va + BIFROST_QUADWORD * clause->quadwords;
-        const uint8_t *at = mali_host(dev, space, va, sizeof(quadword), MALI_EXECUTE, &t->code.fault);
+        const uint8_t *at = mali_command(memory, va, sizeof(quadword), MALI_EXECUTE, &t->code.fault);
         if (!at) {
             t->code.status = MALI_INSTR_INVALID_PC;
             return false;
@@ -173,12 +173,12 @@ static bool check_header(struct bifrost_translation *t)
     return true;
 }
 
-static void translate(struct bifrost_translation *t, struct mali_device *dev, unsigned space)
+static void translate(struct bifrost_translation *t, const struct mali_memory *memory)
 {
     struct bifrost_code *code = &t->code;
     code->first = t->program->uops;
     t->clause = (struct bifrost_clause){0};
-    if (!fetch(t, dev, space))
+    if (!fetch(t, memory))
         return;
     code->slots = (uint16_t)(2 * t->clause.count);
     if (bifrost_header(&t->clause, 11, 3)) /* flow: 0 ends threads */
@@ -220,7 +220,7 @@ static int32_t number_of(const struct bifrost_program *program, uint64_t va)
 }
 
 /* Translate what is not yet, and note what follows. */
-static bool explore(struct bifrost_translation *t, struct mali_device *dev, unsigned space, uint64_t va,
+static bool explore(struct bifrost_translation *t, const struct mali_memory *memory, uint64_t va,
                     uint64_t *pending)
 {
     struct bifrost_program *program = t->program;
@@ -234,7 +234,7 @@ static bool explore(struct bifrost_translation *t, struct mali_device *dev, unsi
             continue;
         if (program->clauses == MAX_CLAUSES)
             return false;
-        translate(t, dev, space);
+        translate(t, memory);
         if (t->out_of_memory)
             return false;
         uint32_t at = position(program, code->va);
@@ -257,8 +257,8 @@ static bool explore(struct bifrost_translation *t, struct mali_device *dev, unsi
     return true;
 }
 
-bool bifrost_program_build(struct bifrost_program *program, struct mali_device *dev, unsigned space,
-                           uint64_t va, const struct bifrost_environment *environment, const char **reason)
+bool bifrost_program_build(struct bifrost_program *program, const struct mali_memory *memory, uint64_t va,
+                           const struct bifrost_environment *environment, const char **reason)
 {
     struct bifrost_translation t = {.program = program, .environment = environment};
     uint64_t *pending = malloc((2 * MAX_CLAUSES + 1) * sizeof(*pending));
@@ -268,11 +268,10 @@ bool bifrost_program_build(struct bifrost_program *program, struct mali_device *
     program->code = malloc((MAX_CLAUSES + 1) * sizeof(*program->code));
     program->constant = malloc(MAX_CONSTANTS * sizeof(*program->constant));
     bool done = pending && program->uop && program->code && program->constant && bifrost_constant(&t, 0) &&
-                explore(&t, dev, space, va, pending);
+                explore(&t, memory, va, pending);
     free(pending);
-    if (done && dev->base.options.track_access)
+    if (done && memory->tracks)
         done = bifrost_watch(program);
-    (void)vgpu_budget_spend(&dev->chain, program->clauses); /* the first batch finds that it was too much */
     if (!done)
         *reason = "a program of too many clauses or constants, or too little memory of this machine";
     return done;

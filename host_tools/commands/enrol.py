@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""`gramophone enrol`: the keys of a device with a replay log."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from host_tools.commands.framework import FILE, GramophoneCommand, Outcome, UsageError, warn
+from host_tools.commands.streams import read
+from host_tools.support.files import write_atomically
+from signing import device_keys
+from trace_format.errors import GramophoneError
+
+SECRET, LOG_KEY, PUBLIC = "device.secret", "log.key", "device.pub.pem"
+
+
+@click.command(
+    cls=GramophoneCommand,
+    example=(
+        "gramophone enrol -o device-7\ngramophone enrol --secret fused.bin -o device-7\n"
+        "gramophone enrol --huk fused-huk.bin -o device-8"
+    ),
+)
+@click.option("-o", "--output", type=FILE, required=True, help="Folder to write; none of its files is replaced.")
+@click.option("--secret", type=FILE, help="The device's secret, of 32 bytes; default: a new one.")
+@click.option(
+    "--huk", type=FILE, help="The hardware unique key of a device with OP-TEE, of 16 bytes: its secret follows."
+)
+def enrol(output: Path, secret: Path | None, huk: Path | None) -> Outcome:
+    """Make the keys of a device with a replay log: its secret, and what verifiers get.
+
+    device.secret is for the device alone. log.key authenticates the entries of its log; who has it can write
+    entries, too. device.pub.pem verifies attestations, and is for everybody.
+    """
+    if secret and huk:
+        raise UsageError("--secret and --huk exclude each other")
+    value = read(secret) if secret else device_keys.new_secret()
+    if huk:
+        key = read(huk)
+        value = device_keys.secret_of_huk(key, file=str(huk))
+        if len(set(key)) == 1:
+            warn(f"{huk}: {len(key)} times {key[0]:#04x}, as of a platform that has no key of its own")
+    made = device_keys.derive(value, file=str(secret or ""))
+    output.mkdir(exist_ok=True)
+    files = {SECRET: (value, 0o600), LOG_KEY: (made.log, 0o600), PUBLIC: (made.public.pem(), 0o666)}
+    for name in files:
+        if (output / name).exists():
+            raise GramophoneError(f"{output / name}: exists; what was enrolled with it would be lost")
+    for name, (data, mode) in files.items():
+        write_atomically(output / name, data, mode=mode, overwrite=False)
+    return Outcome(
+        {"folder": str(output), "files": list(files), "key_id": made.public.kid.hex()},
+        f"{output}: {', '.join(files)}; attestation key {made.public.kid.hex()}",
+    )

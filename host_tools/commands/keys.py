@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""`gramophone keygen`, `getpub` and `keyinfo`; and how commands read keys."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+
+from host_tools.commands.framework import FILE, GramophoneCommand, Outcome, UsageError, say, warn
+from host_tools.commands.streams import read, write
+from signing import keys
+from signing.errors import PassphraseError
+from signing.sign import FileSigner
+from trace_format.errors import GramophoneError
+
+ALGORITHMS = {"es256": keys.Algorithm.ES256, "eddsa": keys.Algorithm.EDDSA}
+
+
+def passphrase_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Options that say where a passphrase comes from."""
+    function = click.option(
+        "--passphrase-env", metavar="NAME", help="The passphrase is in this environment variable."
+    )(function)
+    return click.option("--passphrase-file", type=FILE, help="The passphrase is the first line of this file.")(
+        function
+    )
+
+
+def given_passphrase(file: Path | None, env: str | None) -> bytes | None:
+    """The passphrase that the options name, None if they name none; PassphraseError when it is not there."""
+    if file and env:
+        raise UsageError("--passphrase-file and --passphrase-env exclude each other")
+    if file:
+        where, passphrase = str(file), file.read_bytes().split(b"\n", 1)[0].removesuffix(b"\r")
+    elif env:
+        where, passphrase = f"environment variable {env}", os.environb.get(os.fsencode(env), b"")
+    else:
+        return None
+    if not passphrase:
+        raise PassphraseError("no passphrase there", file=where)
+    return passphrase
+
+
+def read_private_key(path: Path, passphrase: bytes | None) -> keys.PrivateKey:
+    """Read a private key; prompts for its passphrase if there is a terminal."""
+    pem = read(path)
+    asks = keys.is_encrypted(pem, str(path)) and keys.pem_label(pem, str(path)) != keys.OPENSSH  # not read anyway
+    if passphrase is None and asks and sys.stdin.isatty():
+        passphrase = click.prompt(f"Passphrase of {path}", hide_input=True, err=True).encode()
+    return keys.load_private_key(pem, passphrase, file=str(path))
+
+
+def read_any_key(path: Path, passphrase: bytes | None) -> tuple[keys.PublicKey, str]:
+    """The public half of a key file, and what the file holds, in words."""
+    pem = read(path)
+    if keys.pem_label(pem, str(path)) == "PUBLIC KEY":
+        return keys.load_public_key(pem, file=str(path)), "public"
+    kind = "private, encrypted" if keys.is_encrypted(pem, str(path)) else "private, not encrypted"
+    return FileSigner(read_private_key(path, passphrase)).public, kind
+
+
+def key_data(key: keys.PublicKey) -> dict[str, Any]:
+    """What JSON says of a key."""
+    return {"algorithm": key.algorithm.title, "key_id": key.kid.hex()}
+
+
+@click.command(
+    cls=GramophoneCommand,
+    example="gramophone keygen -o owner.pem --ask-passphrase",
+)
+@click.option("-o", "--output", type=FILE, required=True, help="File to write, readable only by you.")
+@click.option(
+    "--algorithm",
+    type=click.Choice(list(ALGORITHMS)),
+    default="es256",
+    show_default=True,
+    help="Kind of key; devices verify es256 only.",
+)
+@passphrase_options
+@click.option("--ask-passphrase", is_flag=True, help="Type the passphrase.")
+@click.option("--force", is_flag=True, help="Replace the file if it exists; its key is lost.")
+def keygen(
+    output: Path,
+    algorithm: str,
+    passphrase_file: Path | None,
+    passphrase_env: str | None,
+    ask_passphrase: bool,
+    force: bool,
+) -> Outcome:
+    """Make a private key (PEM, PKCS#8), encrypted if there is a passphrase."""
+    passphrase = given_passphrase(passphrase_file, passphrase_env)
+    if ask_passphrase:
+        if passphrase is not None:
+            raise UsageError("--ask-passphrase excludes the other passphrase options")
+        passphrase = click.prompt("Passphrase", hide_input=True, confirmation_prompt=True, err=True).encode()
+    key = keys.generate(ALGORITHMS[algorithm])
+    try:
+        write(output, keys.private_pem(key, passphrase), mode=0o600, overwrite=force)
+    except FileExistsError:
+        raise GramophoneError(f"{output}: exists; --force replaces it, and its key is lost") from None
+    if ALGORITHMS[algorithm] is not keys.Algorithm.ES256:
+        warn(f"no device takes traces of this key yet: devices verify ES256 only, and not {algorithm}")
+    if passphrase is None:
+        say("note: the key is not encrypted; whoever reads the file can sign")
+    data = key_data(FileSigner(key).public)
+    return Outcome(
+        {"file": str(output), **data, "encrypted": passphrase is not None},
+        f"{output}: {data['algorithm']} key {data['key_id']}",
+    )
+
+
+@click.command(cls=GramophoneCommand, example="gramophone getpub owner.pem -o owner.pub.pem")
+@click.argument("key", type=FILE)
+@click.option("-o", "--output", type=FILE, help="File to write; standard output if left out.")
+@click.option("--c", "as_c", is_flag=True, help="As C arrays: key id, and the key as a device needs it.")
+@passphrase_options
+def getpub(
+    key: Path, output: Path | None, as_c: bool, passphrase_file: Path | None, passphrase_env: str | None
+) -> Outcome:
+    """Get the public key of a key file (PEM)."""
+    public, _ = read_any_key(key, given_passphrase(passphrase_file, passphrase_env))
+    text = public.c_source() if as_c else public.pem().decode()
+    if output:
+        write(output, text.encode())
+        return Outcome({"file": str(output), **key_data(public)}, f"{output}: key {public.kid.hex()}")
+    return Outcome({"text": text, **key_data(public)}, text.removesuffix("\n"))
+
+
+@click.command(cls=GramophoneCommand, example="gramophone keyinfo owner.pem")
+@click.argument("key", type=FILE)
+@passphrase_options
+def keyinfo(key: Path, passphrase_file: Path | None, passphrase_env: str | None) -> Outcome:
+    """Say what is in a key file."""
+    public, kind = read_any_key(key, given_passphrase(passphrase_file, passphrase_env))
+    data = {
+        "file": str(key),
+        **key_data(public),
+        "private": kind != "public",
+        "encrypted": kind == "private, encrypted",
+        "public_key": public.raw.hex(),
+    }
+    rows = {
+        "algorithm": data["algorithm"],
+        "key id": data["key_id"],
+        "kind": kind,
+        "public key": data["public_key"],
+    }
+    return Outcome(data, "\n".join(f"{name + ':':12}{value}" for name, value in rows.items()))

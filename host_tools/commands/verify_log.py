@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""`gramophone verify-log`: whether a replay log is a device's, whole and in order."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import click
+
+from host_tools.commands.framework import FILE, GramophoneCommand, Outcome, UsageError, warn
+from host_tools.commands.streams import read
+from host_tools.commands.traces import trace_bytes
+from host_tools.commands.verify_report import TRACE, Nonce, status_name
+from signing import device_keys, keys
+from signing.attestation import Expected, check_attestation, read_attestation
+from signing.log_checks import Checked, check_log
+from signing.replay_log import Entry, Tail, head_hash, read_log, read_tail
+from trace_format.errors import GramophoneError, printable
+from trace_format.schema.log import LogKind
+
+_WORDS = {LogKind.LOAD: "loaded", LogKind.REPLAY: "replayed", LogKind.REFUSAL: "refused"}
+
+
+@click.command(
+    "verify-log",
+    cls=GramophoneCommand,
+    example=(
+        "gramophone verify-log replay.log --log-key device-7/log.key --tail device.tail --trace net.sgtr\n"
+        "gramophone verify-log replay.log --report report.cbor --key device-7/device.pub.pem --nonce 4a6f...91"
+    ),
+)
+@click.argument("log_file", metavar="LOG", type=FILE)
+@click.option("--log-key", type=FILE, help="The device's log key, of 'gramophone enrol'.")
+@click.option("--tail", "tail_file", type=FILE, help="Where the log ends, as the device keeps it.")
+@click.option("--report", type=FILE, help="An attestation: it says where the log ended; with --key and --nonce.")
+@click.option("--key", type=FILE, help="The device's public key (PEM), for --report.")
+@click.option("--nonce", type=Nonce(), help="That the attestation was asked for, for --report.")
+@TRACE
+def verify_log_command(
+    log_file: Path,
+    log_key: Path | None,
+    tail_file: Path | None,
+    report: Path | None,
+    key: Path | None,
+    nonce: bytes | None,
+    traces: tuple[Path, ...],
+) -> Outcome:
+    """Check that a replay log is the device's, whole and in order.
+
+    Entries are proven by the log key, or without it by an attestation. Only a tail or an attestation shows that
+    the last entries are there. Exit status 1: something is wrong; each thing is named with the entry.
+    """
+    if log_key is None and report is None:
+        raise UsageError("expected --log-key or --report: nothing else proves an entry")
+    if tail_file is not None and report is not None:
+        raise UsageError("--tail and --report exclude each other: both say where the log ends")
+    if (report is None) != (key is None) or (report is None) != (nonce is None):
+        raise UsageError("--report, --key and --nonce belong together")
+    entries = read_log(read(log_file), file=str(log_file))
+    secret = device_keys.read_log_key(read(log_key), file=str(log_key)) if log_key else None
+    tail: Tail | None = read_tail(read(tail_file), file=str(tail_file)) if tail_file else None
+    if report is not None and key is not None and nonce is not None:
+        attested = read_attestation(read(report), file=str(report))
+        public = keys.load_public_key(read(key), file=str(key))
+        for name, text in check_attestation(attested, public, Expected(nonce)):
+            if name != "no-replay":  # it says where the log ends all the same
+                raise GramophoneError(f"{report}: {name}: {text}")
+        tail = attested.tail
+    if tail is None:
+        warn(f"{log_file}: without --tail or --report nobody can tell whether the last entries are missing")
+    known = {head_hash(trace_bytes(path)): str(path) for path in traces}
+    checked = check_log(entries, key=secret, tail=tail, traces=known or None)
+    return Outcome(
+        _log_data(log_file, checked, tail, known), _log_text(log_file, checked, known), ok=not checked.findings
+    )
+
+
+def _log_data(file: Path, checked: Checked, tail: Tail | None, traces: dict[bytes, str]) -> dict[str, Any]:
+    return {
+        "file": str(file),
+        "findings": [
+            {
+                "fault": found.fault.value,
+                "position": found.position,
+                "sequence": found.sequence,
+                "text": found.text,
+            }
+            for found in checked.findings
+        ],
+        "tail": tail and {"entries": tail.entries, "boots": tail.boots, "hash": tail.hash.hex()},
+        "entries": [_entry_data(entry, traces) for entry in checked.proven],
+    }
+
+
+def _entry_data(entry: Entry, traces: dict[bytes, str]) -> dict[str, Any]:
+    values = entry.values
+    return {
+        "position": entry.position,
+        "sequence": entry.sequence,
+        "boot": entry.boot,
+        "kind": entry.kind.name.lower() if entry.kind else "unknown",
+        "status": status_name(values["status"]),
+        "retries": values["retries"],
+        "security_version": values["security_version"],
+        "subject": entry.subject.hex(),
+        "trace_id": bytes(values["trace_id"]).hex(),
+        "trace": traces.get(entry.subject),
+        "inputs": bytes(values["inputs"]).hex(),
+        "outputs": bytes(values["outputs"]).hex(),
+    }
+
+
+def _log_text(file: Path, checked: Checked, traces: dict[bytes, str]) -> str:
+    proven = checked.proven
+    lines = [f"{file}: {len(proven)} entries of {len({entry.boot for entry in proven})} boots are the device's"]
+    counts: Counter[tuple[bytes, LogKind | None]] = Counter()
+    names: dict[bytes, str] = {}
+    for entry in proven:
+        if entry.kind is not LogKind.BOOT:
+            counts[entry.subject, entry.kind] += 1
+            given = traces.get(entry.subject)
+            identity = f"trace {bytes(entry.values['trace_id']).hex()}" + (f" ({given})" if given else "")
+            names[entry.subject] = identity if any(entry.subject) else "without a good signature"
+    for subject, name in names.items():
+        told = [f"{n} {word}" for kind, word in _WORDS.items() if (n := counts[subject, kind])]
+        lines.append(f"  {printable(name)}: {', '.join(told)}")
+    lines += [f"{found.fault.value}: {found.text}" for found in checked.findings]
+    return "\n".join([*lines, "REFUSED" if checked.findings else "verified"])

@@ -1,0 +1,165 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""`gramophone verify-report`: whether what a device attests is true; options that it shares with verify-log."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import click
+
+from host_tools.commands.framework import FILE, GramophoneCommand, Outcome, UsageError
+from host_tools.commands.streams import read
+from host_tools.commands.traces import read_trace, trace_bytes
+from host_tools.runners.optee.measurement import core_measurement
+from host_tools.support.elf import is_elf
+from host_tools.support.tensors import Assignment, assigned, load_all
+from signing import keys
+from signing.attestation import (
+    NONCE_BYTES,
+    Attestation,
+    Expected,
+    check_attestation,
+    read_attestation,
+    tensor_hashes,
+)
+from signing.replay_log import head_hash
+from tee_replayer.generator import device
+from trace_format.errors import GramophoneError
+from trace_format.schema import SlotKind
+from trace_format.schema.report import Status
+from trace_format.trace import Trace
+
+TRACE = click.option(
+    "--trace", "traces", type=FILE, multiple=True, help="A trace that it may be about; repeatable."
+)
+
+
+class Nonce(click.ParamType[bytes]):
+    """A verifier's nonce, in hexadecimal."""
+
+    name = "HEX"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> bytes:
+        """Its bytes."""
+        try:
+            nonce = bytes.fromhex(str(value))
+        except ValueError:
+            nonce = b""
+        if len(nonce) not in NONCE_BYTES:
+            self.fail(f"expected 8 to 64 bytes in hexadecimal, found {value!r}", param, ctx)
+        return nonce
+
+
+def status_name(value: int) -> str:
+    """Name of a replayer's status, or the number of one that has none."""
+    return next((status.name for status in Status if status == value), f"{value:#010x}")
+
+
+@click.command(
+    "verify-report",
+    cls=GramophoneCommand,
+    example=(
+        "gramophone verify-report report.cbor --key device-7/device.pub.pem --nonce 4a6f...91 \\\n"
+        "    --firmware-image out/firmware.bin --trace net.sgtr --input data=digit.npy --expect prob=prob.npy"
+    ),
+)
+@click.argument("report", type=FILE)
+@click.option("--key", type=FILE, required=True, help="The device's public key (PEM).")
+@click.option("--nonce", type=Nonce(), required=True, help="That the attestation was asked for.")
+@click.option(
+    "--firmware-image", "firmware", type=FILE, help="The firmware.bin, or OP-TEE's tee.elf, that must have run."
+)
+@TRACE
+@click.option(
+    "--input",
+    "inputs",
+    type=Assignment(folders=True),
+    multiple=True,
+    help="Value of an input slot or parameter slot that the replay was given; repeatable.",
+)
+@click.option(
+    "--expect",
+    "expected",
+    type=Assignment(folders=True),
+    multiple=True,
+    help="What an output must be, to the bit; repeatable, for all outputs.",
+)
+def verify_report_command(
+    report: Path,
+    key: Path,
+    nonce: bytes,
+    firmware: Path | None,
+    traces: tuple[Path, ...],
+    inputs: tuple[tuple[str | None, Path], ...],
+    expected: tuple[tuple[str | None, Path], ...],
+) -> Outcome:
+    """Check what a device attests: that this firmware and this trace gave these outputs, for this nonce.
+
+    Exit status 1: it is an attestation, but not the device's, not for this nonce, or not of what the options name.
+    """
+    given, wanted = assigned("input", inputs), assigned("expected output", expected)
+    if wanted and len(traces) != 1:
+        raise UsageError("--expect needs one --trace, which says what slots there are")
+    if given and not wanted:
+        raise UsageError("--input needs --expect: both are hashed by the slots of the trace")
+    attested = read_attestation(read(report), file=str(report))
+    public = keys.load_public_key(read(key), file=str(key))
+    hashes: dict[str, bytes] = {}
+    if firmware is not None:
+        hashes |= measured(firmware)
+    if wanted:
+        trace, _ = read_trace(traces[0])
+        hashes |= _tensors(trace, given, wanted)
+    heads = {head_hash(trace_bytes(path)) for path in traces} or None
+    findings = list(check_attestation(attested, public, Expected(nonce, traces=heads, **hashes)))
+    claims = _claims(attested)
+    checked = ["key", "nonce", *(["traces"] if heads else []), *sorted(hashes)]
+    data = {
+        "file": str(report),
+        "key_id": attested.kid.hex(),
+        "findings": [{"fault": name, "text": text} for name, text in findings],
+        "claims": claims,
+        "checked": checked,
+    }
+    lines = [f"{name:16} {value}" for name, value in claims.items()]
+    lines += [f"{name}: {text}" for name, text in findings]
+    verdict = "REFUSED" if findings else f"verified: {', '.join(checked)}"
+    return Outcome(data, "\n".join([*lines, verdict]), ok=not findings)
+
+
+def measured(path: Path) -> dict[str, bytes]:
+    """Hashes of a firmware, and of the constant in it that says whose traces it takes.
+
+    Of OP-TEE's core, as tee.elf, what its pseudo-TA hashes: `host_tools.runners.optee.measurement`.
+
+    Raises:
+        GramophoneError: no such constant, or several; an ELF file that is not OP-TEE's core.
+        OSError: the file cannot be read.
+    """
+    data = read(path)
+    found = list(device.find(data))
+    if len(found) != 1:
+        raise GramophoneError(f"{path}: a firmware: expected one constant 'gr_device', found {len(found)}")
+    at = found[0][0]
+    return {
+        "firmware": core_measurement(data, str(path)) if is_elf(data) else hashlib.sha256(data).digest(),
+        "policy": hashlib.sha256(data[at : at + device.SIZE]).digest(),
+    }
+
+
+def _tensors(trace: Trace, inputs: dict[str, Path], outputs: dict[str, Path]) -> dict[str, bytes]:
+    values = load_all(trace, inputs, SlotKind.INPUT, SlotKind.PARAMETER) | load_all(
+        trace, outputs, SlotKind.OUTPUT
+    )
+    first, second = tensor_hashes(trace, values)
+    return {"inputs": first, "outputs": second}
+
+
+def _claims(attested: Attestation) -> dict[str, Any]:
+    def shown(items: Iterable[tuple[str, Any]]) -> dict[str, Any]:
+        return {name: value.hex() if isinstance(value, bytes) else value for name, value in items}
+
+    return {**shown(attested.claims.items()), "status": status_name(attested.claims["status"])}

@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""All passes, in the order in which `gramophone build` runs them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from host_tools.families.family import families
+from host_tools.passes import list_passes, memory_passes, mmu_passes, register_passes
+from host_tools.passes.registry import Pass, of_family
+
+# Those for all GPUs. Families say after which of these their own run (`Family.passes`).
+_GENERAL = (
+    memory_passes.make_parameters_constant,
+    register_passes.mask_volatile_bits,
+    register_passes.fold_polls,
+    register_passes.trim_intervals,
+    register_passes.fold_interrupts,
+    list_passes.drop_lists,
+    mmu_passes.map_once,
+    register_passes.drop_repeated_cache_maintenance,
+    memory_passes.map_read_only,
+    memory_passes.drop_dead_memory,
+    memory_passes.drop_recorded_inputs,
+    memory_passes.share_duplicate_pages,
+    memory_passes.relocate,
+    memory_passes.trim_address_space,
+)
+
+
+def _all() -> Iterator[Pass]:
+    for item in _GENERAL:
+        yield item
+        for family in families():
+            yield from (of_family(family, own) for own in family.passes.get(item.name, ()))
+
+
+PASSES: dict[str, Pass] = {item.name: item for item in _all()}

@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""What a replayer is generated with, and what it needs of the platform that it is generated for."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import KW_ONLY, dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+from signing.keys import Algorithm, PublicKey
+from tee_replayer import crypto
+from tee_replayer.generator.device_crypto import DeviceCrypto
+from tee_replayer.generator.evidence import Evidence
+from trace_format import profile as profiles
+from trace_format.errors import GramophoneError
+from trace_format.profile import Profile
+from trace_format.schema import Codec, Operator
+
+NO_EVIDENCE = Evidence()
+
+
+class GenerateError(GramophoneError):
+    """What was requested cannot be generated."""
+
+
+class Platform(Protocol):
+    """Where a replayer runs: what it has there besides the core, and which options there is no use for."""
+
+    @property
+    def name(self) -> str:
+        """As `gramophone generate --platform` takes it."""
+
+    @property
+    def notice(self) -> str:
+        """Line of the generated files' head; empty: there is nothing to say."""
+
+    @property
+    def has_hash(self) -> bool:
+        """Whether it takes SHA-256 from a library; otherwise it has one of its own."""
+
+    def fitted(self, options: Options) -> Platform:
+        """The same platform with the memory, MMU and files that the options ask for.
+
+        Raises:
+            GenerateError: it has no use for an option, or cannot have it.
+            BoardError: there is no room for the carve-out.
+            ProfileError: the GPU cannot be driven there.
+        """
+
+    def write(self, options: Options, folder: Path) -> None:
+        """Write all files but the core and the LICENSE: port, README, Makefile, the crypto libraries' files.
+
+        Args:
+            options: those that it is fitted to.
+            folder: to write to; it has replayer.c, replayer.h and LICENSE.
+        """
+
+
+@dataclass(frozen=True)
+class Options:
+    """A replayer that can be generated: every option is checked when the object is made.
+
+    Attributes:
+        gpu: name of the GPU profile.
+        platform: of `tee_replayer.generator.platforms.platform_of`, as it is without these options.
+        key: whose traces the device accepts.
+        libraries: the crypto libraries' source trees, both of them.
+        min_security_version: older traces are refused.
+        carveout_bytes: secure memory for traces, a multiple of 4096; without it the board's own size.
+        share_gpu: the normal world has the GPU between sessions (OP-TEE, on a board with a firewall for it).
+        policy: the TA's policy.h (OP-TEE), instead of the one that lets root replay everything.
+        programs: further files, by their path in the folder; they can be executed.
+        evidence: whether the device keeps a log and signs attestations.
+        operators: what the device computes on the CPU; it refuses traces that need others.
+        codecs: what of `trace_format.codec.LINKED` it decodes; it refuses traces that need others.
+        mmu: MMU and caches on or off (bare metal); None: as the board's description says.
+        profile: of the GPU.
+        target: the platform, fitted to these options.
+
+    Raises:
+        GenerateError: a key of another kind than ES256, an odd size, an option that the platform has no use for,
+            or evidence that its port does not provide for.
+        BoardError: there is no room for the carve-out.
+        ProfileError: unknown GPU, or one that the platform cannot drive.
+    """
+
+    gpu: str
+    platform: Platform
+    key: PublicKey
+    libraries: crypto.Libraries
+    _: KW_ONLY
+    min_security_version: int = 0
+    carveout_bytes: int | None = None
+    share_gpu: bool = False
+    policy: Path | None = None
+    programs: Mapping[str, bytes] = field(default_factory=dict)
+    evidence: Evidence = NO_EVIDENCE
+    operators: Collection[Operator] = ()
+    codecs: Collection[Codec] = ()
+    mmu: bool | None = None
+    profile: Profile = field(init=False)
+    target: Platform = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "profile", profiles.load(self.gpu))
+        if self.key.algorithm is not Algorithm.ES256:
+            raise GenerateError(
+                f"the key is an {self.key.algorithm.title} key, and this device build verifies ES256 only: "
+                "sign with a P-256 key ('gramophone keygen' makes one)"
+            )
+        if not 0 <= self.min_security_version < 1 << 32:
+            raise GenerateError(
+                f"security version {self.min_security_version} is out of range: expected 0 to 2^32 - 1"
+            )
+        object.__setattr__(self, "target", self.platform.fitted(self))
+        if self.libraries.aws_lc is None:
+            raise GenerateError("a device's replayer needs the sources of AWS-LC")
+
+    @property
+    def cryptography(self) -> DeviceCrypto:
+        """What the device takes of the libraries."""
+        return DeviceCrypto(self.evidence, has_hash=self.platform.has_hash)
