@@ -5,5 +5,5 @@ recording, or derived from job chains; which actions start a job, what jobs cost
 Not in here: what is done with it: passes change a program (`passes`), `audit` judges. How a family reads its own
 jobs is in `gpus/FAMILY`.
 
-Read first: observe.py
+Read first: proof.py
 """

@@ -9,9 +9,11 @@ import re
 
 import pytest
 
+from tests.campaign import sampling
 from tests.emulated import test_evidence as evidence
 from tests.optee import test_cycles as cycles
 from tests.optee import test_replay as optee_replay
+from tests.proof import units
 from tests.qemu import test_detector as detector
 from tests.qemu import test_mmu as mmu
 from tests.qemu import test_second_source as second_source
@@ -21,6 +23,8 @@ from tests.support.described_networks import HELD_OUT
 from tests.support.figures import CHECKOUT, documented, is_near
 from tests.unit import test_attestation as attestation
 from tests.unit import test_replay_log as replay_log
+from tests.unit import test_signing_curves as curves
+from tests.vgpu import test_bifrost_operations as bifrost
 from tests.vgpu import test_faulty_gpu as faulty_gpu
 from tests.vgpu import test_many_replays as many_replays
 from tests.vgpu import test_operators as operators
@@ -30,7 +34,18 @@ from tests.vgpu import test_replayer as replayer
 from trace_format.schema import MAX_TIME_BUDGET_US
 
 EVIDENCE = "docs/EVIDENCE.md"
+TESTING = "docs/TESTING.md"
 KB = 1024
+OWN, SIGNATURE, OTHER = sampling.WHOLE.skip, sampling.WHOLE.signature, sampling.WHOLE.other
+
+
+def in_core(name: str) -> int:
+    """A number that the replayer's core defines."""
+    found = re.search(rf"#define {name} (\d+)u", (CHECKOUT / "tee_replayer/core/internal.h").read_text())
+    assert found, name
+    return int(found[1])
+
+
 # Page, where on it, and what the test has.
 FIGURES = [
     (EVIDENCE, r"([\d,]+) bits of a signed trace on the core", 8 * len(replayer.SMALL)),
@@ -55,6 +70,22 @@ FIGURES = [
     (EVIDENCE, r"after (\d+) replayed training steps", training.STEPS),
     (EVIDENCE, r"\| (\d+) hostile traces;", len(hostile_operators.ROWS) + len(hostile_operators.RUNS)),
     (EVIDENCE, r"(\d+) faults, each ends in the exception", len(mmu.CASES)),
+    (EVIDENCE, r"of (\d+) planted defects found", len(units.DEFECTS)),
+    (TESTING, r"([\d,]+) encodings, each for", len(bifrost.rows())),
+    (TESTING, r"each for (\d+) rows of operands", len(bifrost.inputs())),
+    (TESTING, r"every one for the stranger's signature, (\d+) for others \| 300, and 100 \|", OWN.before),
+    (TESTING, r"300 for others \| 300, and (\d+) \|", OTHER.before),
+    (TESTING, r"loops that copy or wipe \| (\d+) \|", OWN.bulk),
+    (TESTING, r"the library's last (\d+) instructions", sampling.TAIL),
+    (TESTING, r"for the stranger's signature, (\d+) for others \| the same", OWN.tail),
+    (TESTING, r"the same, (\d+) for others", OTHER.tail),
+    (TESTING, r"the rest of the library \| (\d+) for the stranger's", SIGNATURE.library),
+    (TESTING, r"the rest of the library \| \d+ for the stranger's signature, (\d+) for others", OWN.library),
+    ("docs/THREATS.md", r"`tests/optee/test_cycles.py`: ([\d,]+) sessions", cycles.CYCLES),
+    ("docs/THREATS.md", r"refused, in all (\d+) encodings", len(curves.encodings())),
+    ("docs/DESIGN.md", r"differ from each other in at least (\d+) bits", replayer.LEAST_DISTANCE),
+    ("docs/DESIGN.md", r"`retry_limit` times \(never more than (\d+)\)", in_core("GR_RETRY_LIMIT")),
+    ("docs/DESIGN.md", r"gets (\d+) ms to be over", in_core("GR_IDLE_TIMEOUT_US") // 1000),
     ("docs/DESIGN.md", r"The core grows by at most (\d+) KB", optee_replay.MAX_ADDED_BYTES // KB),
     ("README.md", r"The replayer is about (\d+) KB", evidence.MAX_BYTES // KB),
     (EVIDENCE, r"The replayer is about (\d+) KB", evidence.MAX_BYTES // KB),
