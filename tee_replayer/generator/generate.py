@@ -147,7 +147,7 @@ def generate(
         defines += "".join(f"#define {amalgamate.macro(codec)}\n" for codec in codecs)
         header = amalgamate.header(notice, device.declaration(), defines, evidence.header)
         source = amalgamate.source(
-            profile, notice, device.definition(), evidence.source, operates=bool(operators), codecs=codecs
+            profile, notice, device.definition(), evidence.source, defines=defines, in_optee=runs_optee
         )
         (work / "replayer.h").write_text(header, encoding="utf-8")
         (work / "replayer.c").write_text(source, encoding="utf-8")

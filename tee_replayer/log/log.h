@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The replay log (docs/LOG.md). A caller does gr_log_open once, puts the log into the policy of gr_load, and
- * appends an entry after each load and each replay. The core says what is loaded and what is copied; it
- * does so through the functions after gr_log_append.
+ * The replay log: an entry for each load and each replay, under keys of this device. A caller does
+ * gr_log_open once, puts the log into the policy of gr_load, and appends an entry after each load and each
+ * replay. The core says what is loaded and what is copied; it does so through the functions after
+ * gr_log_append.
  *
  * struct gr_log holds keys: it lies in secure memory, and gr_log_close wipes it.
  */
