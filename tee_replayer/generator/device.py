@@ -84,14 +84,14 @@ class Device:
 
 
 _CARVEOUT = """\
+#ifdef GR_CARVEOUT_BYTES
 #ifdef GR_STAGING_BYTES /* OP-TEE */
 #define GR_CARVEOUT_PAGES (((uint64_t)GR_CARVEOUT_BYTES - GR_STAGING_BYTES) / 4096)
 #else
-#ifdef GR_CARVEOUT_BYTES
 #define GR_CARVEOUT_PAGES ((uint64_t)GR_CARVEOUT_BYTES / 4096)
+#endif
 #else
 #define GR_CARVEOUT_PAGES UINT64_C(0)
-#endif
 #endif
 _Static_assert(GR_CARVEOUT_PAGES >> 24 == 0, "size of the carve-out");
 """
