@@ -39,7 +39,7 @@ GR_INLINE struct gr_action gr_action_at(const struct gr_replayer *r, uint32_t in
     };
 }
 
-/* What the replay log is told, where there is one: calls of its functions (tell.h). */
+/* What the replay log is told, where there is one: calls of its functions. */
 #ifdef GRAMOPHONE_LOG
 #include "tell.h"
 #define GR_TELL(r, what) ((r)->log ? (what) : (void)0)

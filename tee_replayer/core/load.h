@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the files share that verify and load a trace: envelope.c, load.c. */
+/* What the check of the envelope and the loader share. */
 #ifndef GRAMOPHONE_LOAD_H
 #define GRAMOPHONE_LOAD_H
 
 #include "internal.h"
 
-/* Sizes are fixed: the envelope has only one encoding (signing/envelope.py). */
+/* Sizes are fixed: the envelope has only one encoding, which is the one that traces are signed with. */
 enum {
     KID_BYTES = 16,
     ENVELOPE_AT = GR_SIGNED_HEADER_BYTES,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Operators on the CPU: their operands are checked as the table says (trace_format/operators.py), when the
- * trace is loaded and each time an operator runs. Each access goes through the page table and is checked by
- * itself. There is none of this in a replayer without operators. */
+/* Operators on the CPU: their operands are checked as the format's table of operators says, when the trace is
+ * loaded and each time an operator runs. Each access goes through the page table and is checked by itself.
+ * There is none of this in a replayer without operators. */
 #ifdef GRAMOPHONE_OPERATORS
 #include "driver.h"
 #include "gr_target.h"

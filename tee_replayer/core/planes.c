@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Decoder of byte planes (docs/FORMAT.md, "Codecs"): each of a section's planes is stored, or coded with a
+/* Decoder of byte planes, a codec of the trace format: each of a section's planes is stored, or coded with a
  * canonical Huffman code. There is none of this in a replayer without them. */
 #include "internal.h"
 

@@ -13,7 +13,7 @@
  *   - the GPU's clock and power are on, and nobody else drives it;
  *   - CPU and GPU see the same bytes in the carve-out: it is mapped without caches, or as memory that the GPU
  *     snoops. Page tables and job descriptors lie in it, and the core has no cache maintenance of its own;
- *   - the four gr_port functions, and the crypto seam (crypto.h).
+ *   - the four gr_port functions, and the crypto seam (gr_sha256, gr_signature_verify).
  * The memory that struct gr_source and bound slots lead to may be anyone's: each byte is
  * copied once, then used.
  */
@@ -78,7 +78,7 @@ struct gr_replayer {
     uint64_t low_bytes; /* from its start: the trace's memory, page table, scratch page */
     const uint8_t *actions;
     const uint8_t *slots;
-    const uint8_t *manifest; /* of the loaded trace, as in its file (docs/FORMAT.md) */
+    const uint8_t *manifest; /* of the loaded trace, as in its file */
     uint32_t action_count, replay_start, slot_count, retry_limit;
     uint32_t state;
     uint64_t carveout_bytes, image_bytes, va_bytes, time_budget_us;

@@ -74,7 +74,7 @@ static uint32_t index_of(uint64_t va, uint32_t shift)
 
 /* A table for each range of a table's size that is mapped or unmapped, except the range that the previous
  * action ended in. A range where a block serves counts too: a change in the block takes its table. No
- * overflow: there are at most 2^28 actions (load.c), which touch at most 2^23 ranges each. */
+ * overflow: there are at most 2^28 actions, which touch at most 2^23 ranges each. */
 uint64_t gr_driver_bytes(const struct gr_replayer *r)
 {
     uint64_t tables = GR_ADDRESS_SPACES, before = UINT64_MAX;

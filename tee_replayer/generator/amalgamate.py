@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Puts the core, one nano driver and one GPU's tables into two files that drop into any tree."""
+"""Puts the core, one nano driver and one GPU's tables into two files that drop into any tree.
+
+They hold what this replayer has: conditionals on its options are resolved, declarations of the trace format and of
+the GPU lie where they are first needed and only if they are, and what the compiler only checks comes last.
+"""
 
 from __future__ import annotations
 
@@ -7,24 +11,35 @@ import re
 from collections.abc import Collection
 from pathlib import Path
 
-from tee_replayer.generator import target
+from tee_replayer.generator import conditionals, target
+from tee_replayer.generator.declarations import Stock, without_assertions
 from tee_replayer.generator.status import CORE
 from trace_format.emit import GENERATED
+from trace_format.emit.c_memory import GENERATED_BY
 from trace_format.licence import SPDX
 from trace_format.profile import Profile
 from trace_format.schema import Codec
 
 _OWN_INCLUDE = re.compile(r'^#include "[\w.]+"\n', re.MULTILINE)
 _GUARD = re.compile(r"^#(ifndef|define) GRAMOPHONE_\w+_H\n|^#endif\n*\Z", re.MULTILINE)
+_GENERATED = re.compile(r" " + r"[\s*]+".join(map(re.escape, GENERATED_BY.split())) + r"(\n \*(?= \*/))?")
 _REPORT = "gramophone_report.h"
 # core files in reading order; memory.c, which the first ones use too, is with those that take memory
-_CORE_SOURCES = (
+CORE_SOURCES = (
     *("lz4.c", "planes.c", "stream.c", "check.c", "slots.c", "operate.c", "memory.c", "envelope.c", "load.c"),
     "run.c",
 )
 OPERATORS = "operators.h"
 _OPERATE = "operate.c"  # of replayers with operators
 _DECODERS = {"planes.c": Codec.PLANES}  # of replayers with the codec
+HAS_OPERATORS = "GRAMOPHONE_OPERATORS"
+IN_OPTEE = "GR_STAGING_BYTES"  # only OP-TEE's port has memory for the normal world's data in the carve-out
+_OPTIONS = (  # macros that a generated replayer has or has not
+    *("GRAMOPHONE_LOG", "GRAMOPHONE_LOG_HASHES", "GRAMOPHONE_ATTEST", HAS_OPERATORS, IN_OPTEE),
+    *(f"GRAMOPHONE_{codec.name}" for codec in _DECODERS.values()),
+)
+_INTERNAL = "GR_INTERNAL"
+_LISTED = re.compile(r"\bX\((\w+), \w+\)")  # an operator, in what HAS_OPERATORS is
 
 
 def header(notice: str, device: str, defines: str = "", more: str = "") -> str:
@@ -40,7 +55,12 @@ def header(notice: str, device: str, defines: str = "", more: str = "") -> str:
     public = public.replace(f'#include "{_REPORT}"\n', part(GENERATED / _REPORT))
     parts = [part(CORE / "crypto.h"), device]
     body = "\n".join([public.removesuffix("#endif\n"), *parts, *([more] if more else [])])
-    return f"{notice}\n{defines}{body}\n#endif\n"
+    return f"{notice}\n{defines}" + _resolved(f"{body}\n#endif\n", options(defines))
+
+
+def options(defines: str) -> set[str]:
+    """Names of the macros that are defined in a text."""
+    return set(re.findall(r"^#define (\w+)", defines, re.MULTILINE))
 
 
 def macro(codec: Codec) -> str:
@@ -54,8 +74,8 @@ def source(
     device: str,
     more: str = "",
     *,
-    operates: bool = False,
-    codecs: Collection[Codec] = (),
+    defines: str = "",
+    in_optee: bool = False,
 ) -> str:
     """Text of replayer.c.
 
@@ -64,38 +84,70 @@ def source(
         notice: the file's first comment.
         device: the definition of the device's constant.
         more: further functions.
-        operates: it has operators.
-        codecs: those that it has besides those of every replayer.
+        defines: what comes first in replayer.h: the options that are on.
+        in_optee: it is a part of OP-TEE's core.
     """
     names = {path.name for path in CORE.glob("*.c")}
-    assert names == set(_CORE_SOURCES), names
-    left_out = {name for name, codec in _DECODERS.items() if codec not in codecs} | (
-        set() if operates else {_OPERATE}
-    )
+    assert names == set(CORE_SOURCES), names
+    on = options(defines)
+    operates = HAS_OPERATORS in on
+    left_out = {name for name, codec in _DECODERS.items() if macro(codec) not in on}
+    left_out |= set() if operates else {_OPERATE}
+    driver = part(target.driver_source(profile))
     parts = [
-        part(GENERATED / "gramophone_trace.h"),
-        f"/* {'-' * 40} target */\n{_bare(target.header(profile))}",
         part(CORE / "internal.h"),
         part(CORE / "driver.h"),
-        part(CORE / "load.h"),
-        part(target.driver_source(profile)),
+        driver,
         *([part(CORE / OPERATORS)] if operates else []),
-        *(part(CORE / name) for name in _CORE_SOURCES if name not in left_out),
+        *(_core(name) for name in CORE_SOURCES if name not in left_out),
         *([more] if more else []),
         device,
     ]
-    return "\n".join([notice, '#include "replayer.h"\n\n#define GR_INTERNAL static\n', *parts])
+    on |= {_INTERNAL} | ({IN_OPTEE} if in_optee else set())
+    kept, assertions = zip(*(without_assertions(_resolved(text, on)) for text in parts), strict=True)
+    formats = (GENERATED / "gramophone_trace.h").read_text(encoding="utf-8")
+    headers = [_resolved(_bare(text), on) for text in (formats, target.header(profile))]
+    joined = [f"GR_{kind}_{name}" for name in _LISTED.findall(defines) for kind in ("OPERANDS", "OPERATOR")]
+    stock = Stock(headers, kept, {HAS_OPERATORS: joined})
+    body = []
+    for number, code in enumerate(kept):
+        # Functions lie before the first code that is no header's: compilers write code in the order of the source.
+        needed = stock.take(f"{code} {stock.functions}" if parts[number] is driver else code)
+        body += [*([_heading("format and GPU") + needed] if needed else []), code]
+    checks = "".join([*stock.assertions(), *(text for found in assertions for text in found)])
+    start = f'{notice}\n#include "replayer.h"\n\n#define {_INTERNAL} static\n'
+    return "\n".join([start, *body, f"{_heading('assertions')}{checks}"])
+
+
+def _core(name: str) -> str:
+    """A file of the core, and before the first that verifies and loads what these share."""
+    return (part(CORE / "load.h") + "\n" if name == "memory.c" else "") + part(CORE / name)
+
+
+def _resolved(text: str, on: Collection[str]) -> str:
+    """A text for the options that are on."""
+    return _tidy(conditionals.resolve(text, {*_OPTIONS, _INTERNAL}, on))
 
 
 def part(path: Path) -> str:
-    """A file as a part of a larger one: under its name, without its include guard and without includes of ours."""
-    return f"/* {'-' * 40} {path.name} */\n{_bare(path.read_text(encoding='utf-8'))}"
+    """A file as a part of a larger one: under its subject, without its include guard and includes of ours."""
+    subject = path.stem.removeprefix("gramophone_")
+    return f"{_heading(subject)}{_bare(path.read_text(encoding='utf-8'))}"
+
+
+def _heading(subject: str) -> str:
+    return f"/* {'-' * 40} {subject} */\n"
 
 
 def _bare(text: str) -> str:
-    """A file without licence line, include guard and includes of ours."""
-    text = _OWN_INCLUDE.sub("", _GUARD.sub("", _without_spdx(text)))
-    return re.sub(r"\n{3,}", "\n\n", text).strip() + "\n"
+    """A file without licence line, include guard and includes of ours, and not saying what it was generated by."""
+    text = _GENERATED.sub("", _OWN_INCLUDE.sub("", _GUARD.sub("", _without_spdx(text))))
+    return _tidy(text).strip() + "\n"
+
+
+def _tidy(text: str) -> str:
+    """A text with at most one empty line at a time."""
+    return re.sub(r"\n{3,}", "\n\n", text)
 
 
 def _without_spdx(text: str) -> str:

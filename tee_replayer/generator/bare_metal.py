@@ -31,6 +31,18 @@ _FLOATING_POINT = """
 # The only part with floating point: what operators compute. Nothing of it may be inlined elsewhere.
 operators.o: CFLAGS := $(filter-out -mgeneral-regs-only -flto -ffat-lto-objects,$(CFLAGS)) -ffp-contract=off
 """
+_PLACES = {
+    "rom": "`firmware.bin`: code and constants",
+    "ram": "data and stack",
+    "carveout": "traces, secure; the GPU sees it at the same addresses",
+    "mailbox": "request, trace, inputs, answer, outputs: the normal world's",
+}
+_BOOT = {  # by how the board is flashed; without that, the port's author knows
+    "": "It is put to the first of these addresses by whatever boots the board.",
+    "flash": "It lies at the start of the flash (`gramophone flash OUT -o IMAGE` packs it with a trace).",
+    "card": "It is a part of the boot card's stub: `gramophone flash OUT -o card.img` makes a card of it.",
+    "bl31": "It takes BL31's place in the boot loader's package (`gramophone flash OUT --fip FIP -o NEW`).",
+}
 _HEADERS = ("gramophone_mailbox.h", "gramophone_board.h")
 
 
@@ -103,6 +115,7 @@ def write(board: Board, folder: Path, libraries: Libraries, cryptography: Device
         makefile = makefile.replace(mark, text)
     (folder / "Makefile").write_text(makefile, encoding="utf-8")
     shutil.copyfile(HERE / "firmware" / "size.py", folder / "size.py")
+    (folder / "README.md").write_text(_readme(board), encoding="utf-8")
 
 
 def add_operators(folder: Path, operators: Collection[Operator]) -> None:
@@ -143,6 +156,22 @@ def header(board: Board) -> str:
         " * 'gramophone generate --board FILE', or 'make BOARD=HEADER', a header that defines all of these. */\n"
         "#ifndef GRAMOPHONE_BOARD_H\n#define GRAMOPHONE_BOARD_H\n\n" + "\n".join(lines) + "\n\n#endif\n"
     )
+
+
+def _readme(board: Board) -> str:
+    """What the folder holds, how it is built and booted, what the board owes."""
+    text = (HERE / "firmware" / "README.md").read_text(encoding="utf-8")
+    rows = [
+        f"| {name} | `{found.base:#x}` | `{found.bytes:#x}` | {_PLACES[name]} |"
+        for name, found in board.memory.items()
+    ]
+    boot = _BOOT[board.image.kind if board.image else ""]
+    if board.is_silicon:
+        boot += " This port has run only in emulation so far, not on silicon."
+    values = {"@TITLE@": board.title, "@PLACES@": "\n".join(rows), "@BOOT@": boot}
+    for mark, value in values.items():
+        text = text.replace(mark, value)
+    return text
 
 
 def _ranges(board: Board) -> dict[str, Range]:

@@ -84,10 +84,12 @@ class Device:
 
 
 _CARVEOUT = """\
-#if defined GR_STAGING_BYTES /* OP-TEE */
+#ifdef GR_CARVEOUT_BYTES
+#ifdef GR_STAGING_BYTES /* OP-TEE */
 #define GR_CARVEOUT_PAGES (((uint64_t)GR_CARVEOUT_BYTES - GR_STAGING_BYTES) / 4096)
-#elif defined GR_CARVEOUT_BYTES
+#else
 #define GR_CARVEOUT_PAGES ((uint64_t)GR_CARVEOUT_BYTES / 4096)
+#endif
 #else
 #define GR_CARVEOUT_PAGES UINT64_C(0)
 #endif

@@ -65,7 +65,12 @@ def _write_core(options: Options, folder: Path) -> None:
     defines += "".join(f"#define {amalgamate.macro(codec)}\n" for codec in codecs)
     header = amalgamate.header(notice, device.declaration(), defines, evidence.header)
     source = amalgamate.source(
-        profile, notice, device.definition(), evidence.source, operates=bool(operators), codecs=codecs
+        profile,
+        notice,
+        device.definition(),
+        evidence.source,
+        defines=defines,
+        in_optee=not options.target.has_hash,  # whose core has one
     )
     (folder / "replayer.h").write_text(header, encoding="utf-8")
     (folder / "replayer.c").write_text(source, encoding="utf-8")

@@ -84,7 +84,7 @@ def header(profile: Profile) -> str:
     source = driver_source(profile).read_text(encoding="utf-8")
     used = [r for r in profile.registers.values() if re.search(rf"\b{register_name(r)}\b", source)]
     lines = [
-        f"/* {profile.title}: from the GPU profile {profile.name}.toml; do not edit. */",
+        f"/* {profile.title}: from the GPU profile {profile.name}; do not edit. */",
         "#ifndef GRAMOPHONE_TARGET_H",
         "#define GRAMOPHONE_TARGET_H",
         "",

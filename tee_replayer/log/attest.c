@@ -2,7 +2,7 @@
 /*
  * An Entity Attestation Token (RFC 9711): claims in CBOR, in a COSE_Sign1 message (RFC 9052), ES256. The
  * encoding is the deterministic one (RFC 8949, 4.2.1), in which the claims' order is that of their labels'
- * bytes. signing/attestation.py has the meaning of the labels, and reads no other encoding.
+ * bytes. Verifiers ('gramophone verify-report') read no other encoding.
  */
 #include "attest.h"
 #include "internal.h"
@@ -115,7 +115,7 @@ static void put_claims(struct writer *w, const struct gr_log *log, const uint8_t
 }
 
 /* UEID (RFC 9711, 4.2.1.1): type 1, and the key's id: the start of the SHA-256 of its SubjectPublicKeyInfo
- * (RFC 5480), as signing/keys.py computes it. */
+ * (RFC 5480), as for every key of Gramophone's. */
 static bool find_ueid(const struct gr_log *log, uint8_t ueid[1 + ID_BYTES])
 {
     static const uint8_t prefix[] = {0x30, 0x59, 0x30, 0x13, 0x06, 0x07, 0x2a, 0x86, 0x48,

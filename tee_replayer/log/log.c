@@ -3,7 +3,7 @@
 #include "log.h"
 #include "internal.h"
 
-/* HKDF-Expand of RFC 5869 for one block: HMAC(secret, info || 1). signing/device_keys.py is the same. */
+/* HKDF-Expand of RFC 5869 for one block: HMAC(secret, info || 1). Verifiers derive keys in the same way. */
 static bool expand(const uint8_t secret[GR_SECRET_BYTES], const char *info, uint32_t bytes, uint8_t key[32])
 {
     uint8_t text[32];

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The replay log (docs/LOG.md). A caller does gr_log_open once, puts the log into the policy of gr_load, and
- * appends an entry after each load and each replay. The core says what is loaded and what is copied (tell.h).
+ * The replay log: an entry for each load and each replay, under keys of this device. A caller does
+ * gr_log_open once, puts the log into the policy of gr_load, and appends an entry after each load and each
+ * replay. The core says what is loaded and what is copied, by functions of its own.
  *
  * struct gr_log holds keys: it lies in secure memory, and gr_log_close wipes it.
  */

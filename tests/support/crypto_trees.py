@@ -6,6 +6,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from tee_replayer import crypto
+from tee_replayer.generator.evidence import Evidence
 
 
 def empty(folder: Path, text: str = "") -> crypto.Libraries:
@@ -13,7 +14,13 @@ def empty(folder: Path, text: str = "") -> crypto.Libraries:
     s2n = [crypto.s2n_machine(name) for name in ("aarch64", "x86_64")]
     machines = [name for name in s2n if name]
     proved = [name for each in machines for name in (*crypto.s2n_sources(each), *crypto.s2n_headers(each))]
-    taken = (*crypto.HASH, *crypto.CURVE, *crypto.VERIFICATION, *crypto.INCLUDED)
+    taken = (
+        *crypto.HASH,
+        *crypto.CURVE,
+        *crypto.VERIFICATION,
+        *crypto.INCLUDED,
+        *Evidence(True, True, True).crypto,
+    )
     proved += [crypto.AWS_LC_HASH, *crypto.AWS_LC_HASH_HEADERS, crypto.AWS_LC_LICENCE]
     trees = {"bearssl": [*taken, *crypto.HEADERS, crypto.LICENCE], "aws-lc": proved}
     for tree, names in trees.items():

@@ -123,7 +123,7 @@ def needs() -> str:
 
 
 def _needs() -> Iterator[str]:
-    yield "/* What the operands of an opcode are: the core checks each (core/check.c). */"
+    yield "/* What the operands of an opcode are: the core checks each. */"
     for bit, (name, _, field, what) in enumerate(NEEDS):
         yield f"#define GR_NEED_{name} {1 << bit:#x}u /* `{field}` is {what} */"
     yield f"#define GR_NEED_KNOWN {KNOWN:#x}u /* there is such an opcode */"

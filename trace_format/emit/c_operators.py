@@ -38,7 +38,7 @@ def emit() -> str:
     """Structures, and a row for each operator."""
     flags = "\n".join(f"#define GR_OPERAND_{name} {1 << bit}u" for bit, (name, _) in enumerate(FLAGS))
     values = "\n".join(f"    GR_OPERATOR_{row.operator.name} = {int(row.operator)}," for row in OPERATORS.values())
-    names = f"/* Operators: see trace_format/operators.py. */\nenum gr_operator {{\n{values}\n}};\n"
+    names = f"/* Operators. */\nenum gr_operator {{\n{values}\n}};\n"
     return "\n".join([names, TYPES.format(flags=flags), *_rows()])
 
 

@@ -58,7 +58,7 @@ enum gr_codec {
     GR_CODEC_PLANES = 0x02,
 };
 
-/* GPU families; a profile `gpus/NAME.toml` each. */
+/* GPU families; each has a profile. */
 enum gr_gpu {
     GR_GPU_V3D42 = 0x01,
     GR_GPU_MALI_G71 = 0x02,
@@ -555,7 +555,7 @@ static inline uint32_t gr_dtype_bytes(uint8_t dtype)
     return dtype < sizeof bytes ? bytes[dtype] : 0;
 }
 
-/* What the operands of an opcode are: the core checks each (core/check.c). */
+/* What the operands of an opcode are: the core checks each. */
 #define GR_NEED_READS 0x1u /* `arg` is a register that may be read */
 #define GR_NEED_WRITES 0x2u /* `arg` is a register that may be written */
 #define GR_NEED_KEEPS 0x4u /* `b` is a kept value */
@@ -624,7 +624,7 @@ static inline uint64_t gr_action_va_page(const struct gr_action *action)
     return action->a | (uint64_t)(action->arg >> 4) << 32;
 }
 
-/* Operators: see trace_format/operators.py. */
+/* Operators. */
 enum gr_operator {
     GR_OPERATOR_COPY = 1,
     GR_OPERATOR_DETECTION_OUTPUT = 2,

@@ -57,7 +57,7 @@ class Codec(enum.IntEnum):
 
 
 class Gpu(enum.IntEnum):
-    """GPU families; a profile `gpus/NAME.toml` each."""
+    """GPU families; each has a profile."""
 
     V3D42 = 1
     MALI_G71 = 2
