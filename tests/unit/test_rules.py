@@ -402,6 +402,7 @@ MALFORMED: list[tuple[str, str, str, str]] = [
     ("empty fact", '"whence"', '""', "rule 1 (field): fact is empty"),
     ("unknown key", "job =", "jobs = 1\njob =", "rule 1 (field): unknown keys jobs"),
     ("a key of another kind", "job =", "align = 4\njob =", "rule 1 (field): unknown keys align"),
+    ("a place in numbers", "job =", "offset = 40\njob =", "rule 1 (field): unknown keys offset"),
     ("unknown job", '"compute"', '"computer"', "rule 1 (field): job: expected one of write-value"),
     ("no field", 'field = "parameters.job task split"\n', "", "rule 1 (field): field is missing"),
     (

@@ -300,20 +300,13 @@ def _job(name: str, table: Table, types: Mapping[str, int], known: Mapping[str, 
 
 
 TABLE = parse((resources.files(__package__) / FILE).read_bytes())
-HEADER, INVOCATION, PARAMETERS, DRAW, STATE, STORAGE, UNIFORM_BUFFER, WRITE_VALUE, CACHE_FLUSH = (
-    TABLE.descriptors[name]
-    for name in (
-        "job header",
-        "invocation",
-        "parameters",
-        "draw",
-        "renderer state",
-        "local storage",
-        "uniform buffer",
-        "write value",
-        "cache flush",
-    )
-)
+HEADER = TABLE.descriptors["job header"]
+INVOCATION = TABLE.descriptors["invocation"]
+DRAW = TABLE.descriptors["draw"]
+STATE = TABLE.descriptors["renderer state"]
+STORAGE = TABLE.descriptors["local storage"]
+UNIFORM_BUFFER = TABLE.descriptors["uniform buffer"]
+WRITE_VALUE = TABLE.descriptors["write value"]
 JOBS = {job.number: job for job in TABLE.jobs.values()}  # by the number of their type
 MAX_CHAIN = 1 << HEADER["index"].width  # jobs
 PUSH_BYTES = 8  # of a push uniform
