@@ -16,10 +16,11 @@ from host_tools.gpus.v3d.jobs import addresses, work
 from host_tools.gpus.v3d.listing import list_job
 from host_tools.gpus.v3d.page_tables import V3dTables
 from host_tools.gpus.v3d.shaders import read_shader
+from host_tools.gpus.v3d.versions import VERSIONS
 from host_tools.passes.program import Program
 
 FAMILY = Family(
-    gpus=("v3d42", "v3d71"),
+    gpus=tuple(VERSIONS),
     page_tables=V3dTables,
     conversion=Registers,
     first_written={"core0.CSD_QUEUED_CFG0": "core0.CSD_QUEUED_CFG1"},  # Linux v3d_sched.c

@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from host_tools.families.transfers import Transfer, Transfers
 from host_tools.gpus.v3d.jobs import batches
 from host_tools.gpus.v3d.lists import transfer
+from host_tools.gpus.v3d.versions import VERSIONS
 from trace_format.actions import ALL_BITS, Action, Op, action
 from trace_format.profile import Profile
 
@@ -83,8 +84,7 @@ PROGRAM_71 = (
     (0x38000000BB03F000, "nop; nop"),
     (0x38000000BB03F000, "nop; nop"),
 )
-# By GPU: the program, and flags of CSD_QUEUED_CFG5: propagate NaNs (of a V3D 7.1: reserved), four threads.
-_PROGRAMS = {"v3d42": (PROGRAM, 5), "v3d71": (PROGRAM_71, 1)}
+_FOUR_THREADS, _PROPAGATE_NANS = 1, 4  # flags of CSD_QUEUED_CFG5
 LANES, ROW_GROUPS = 16, 1 << 15
 _TMU_TYPES = {1: 0xFFFFFFFD, 2: 0xFFFFFFFE, 4: 0xFFFFFFFF}  # regular access per lane: 8, 16, 32 bits unsigned
 _UNIFORMS = struct.Struct("<8I32x")  # uniforms and the colour; a line of the cache for each transfer
@@ -97,7 +97,7 @@ _WAIT_US = 100_000
 
 def memory(gpu: Profile, transfers: Sequence[Transfer], va: int) -> bytes:
     """The program, and each transfer's uniforms."""
-    program, _ = _PROGRAMS[gpu.name]
+    program = PROGRAM if VERSIONS[gpu.name].has_accumulators else PROGRAM_71
     found = _CODE.pack(*(word for word, _ in program)).ljust(_UNIFORMS_AT, b"\0")
     for item in transfers:
         color_at = va + len(found) + _COLOR_AT
@@ -113,12 +113,13 @@ def job(gpu: Profile, transfers: Sequence[Transfer], number: int, va: int) -> li
     groups = -(-transfers[number].size // transfers[number].item // LANES)
     columns = min(groups, ROW_GROUPS)
     rows = -(-groups // columns)
+    can_propagate = "PROPAGATE_NANS" in gpu.bit_names["core0.CSD_QUEUED_CFG5"]
     words = {
         1: rows << 16,
         2: 1 << 16,
         3: 1 << 8 | LANES,
         4: columns * rows - batches(gpu, 0),
-        5: va | _PROGRAMS[gpu.name][1],
+        5: va | _FOUR_THREADS | (_PROPAGATE_NANS if can_propagate else 0),
         6: va + _UNIFORMS_AT + number * _UNIFORMS.size,
         0: columns << 16,  # starts it
     }

@@ -11,6 +11,7 @@ from typing import Any
 
 import cffi
 
+from host_tools.gpus.v3d.versions import VERSIONS
 from host_tools.vgpu import build
 
 WORD_BYTES = 8
@@ -21,7 +22,6 @@ _UNIFORM = re.compile(
     r"; ldunif(rf)?\b|\btmuau\b|^bu\b|; wrtmuc\b"
 )  # not ldunifa, which has an address of its own
 _TEXT_BYTES = 256
-_VERSIONS = {"v3d42": 42, "v3d71": 71}  # by profile: enum v3d_version of vgpu/v3d_version.h
 
 _ffi = cffi.FFI()
 _ffi.cdef("bool v3d_qpu_describe(int version, uint64_t word, char *text, size_t size);")
@@ -50,7 +50,7 @@ def _library() -> Any:
 def instruction(gpu: str, word: int) -> Word:
     """One word, as the GPU with this profile reads it. BuildError: the virtual GPU cannot be compiled."""
     text = _ffi.new("char[]", _TEXT_BYTES)
-    valid = bool(_library().v3d_qpu_describe(_VERSIONS[gpu], word, text, _TEXT_BYTES))
+    valid = bool(_library().v3d_qpu_describe(VERSIONS[gpu].number, word, text, _TEXT_BYTES))
     return Word(word, valid, _ffi.string(text).decode())
 
 

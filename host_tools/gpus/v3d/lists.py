@@ -11,13 +11,14 @@ from collections.abc import Callable, Iterator
 
 from host_tools.families.listing import Read
 from host_tools.families.transfers import Transfer, UnknownListError
+from host_tools.gpus.v3d.versions import VERSIONS
 from trace_format.profile import Profile
 
-# Opcode -> bytes of the packet, for those that may stand in these lists.
-_SIZES = {1: 1, 13: 1, 18: 1, 19: 1, 20: 9, 21: 2, 23: 3, 25: 2, 26: 1, 27: 1, 29: 13, 30: 13}
+# Opcode -> bytes of the packet, for those that may stand in these lists, with _CLEAR.
+_SIZES = {1: 1, 13: 1, 18: 1, 19: 1, 20: 9, 21: 2, 23: 3, 26: 1, 27: 1, 29: 13, 30: 13}
 _SIZES |= {121: 9, 122: 9, 123: 5, 124: 4, 125: 1, 126: 2}
 _TILE_LIST, _SUPERTILE, _CLEAR, _STORE, _LOAD, _CONFIG, _SUPERTILES = 20, 23, 25, 29, 30, 121, 122
-_COMMON, _CLEAR_COLOR, _TARGET_71 = 0, 3, 2  # sub-ids of _CONFIG
+_COMMON, _CLEAR_COLOR, _TARGET = 0, 3, 2  # sub-ids of _CONFIG
 _NO_BUFFER = 8
 _ITEMS = {34: 4, 35: 2, 36: 1}  # output image formats RGBA8UI, RG8UI, R8UI -> bytes a pixel
 
@@ -32,8 +33,9 @@ def _packets(gpu: Profile, read: Read, start: int, end: int) -> Iterator[tuple[i
     if data is None:
         raise UnknownListError(f"list at {start:#010x} is not mapped")
     at = 0
+    sizes = {**_SIZES, _CLEAR: VERSIONS[gpu.name].clear_bytes}
     while at < len(data):
-        size = 1 if data[at] == _CLEAR and gpu.name == "v3d71" else _SIZES.get(data[at], 0)
+        size = sizes.get(data[at], 0)
         if not size or at + size > len(data):
             raise UnknownListError(f"list at {start:#010x}: packet {data[at]} at {start + at:#010x}")
         yield data[at], int.from_bytes(data[at + 1 : at + size], "little")
@@ -41,9 +43,9 @@ def _packets(gpu: Profile, read: Read, start: int, end: int) -> Iterator[tuple[i
 
 
 def _clear_color(gpu: Profile, payload: int) -> int | None:
-    """What render target 0 is cleared to, if a configuration says so; a V3D 7.1's describes the target with it."""
-    if gpu.name == "v3d71":
-        return _bits(payload, 32, 32) if _bits(payload, 0, 6) == _TARGET_71 else None
+    """What render target 0 is cleared to, if a configuration says so."""
+    if VERSIONS[gpu.name].has_target_packet:
+        return _bits(payload, 32, 32) if _bits(payload, 0, 6) == _TARGET else None
     return _bits(payload, 8, 32) if _bits(payload, 0, 8) == _CLEAR_COLOR else None
 
 
@@ -67,7 +69,7 @@ def transfer(gpu: Profile, kind: str, register: Callable[[str], int], read: Read
         elif opcode == _SUPERTILES:
             supertiles = payload
         elif opcode == _CLEAR:
-            cleared |= gpu.name == "v3d71" or bool(payload & 1)
+            cleared |= VERSIONS[gpu.name].clear_bytes == 1 or bool(payload & 1)
         elif opcode == _TILE_LIST:
             steps += [
                 step

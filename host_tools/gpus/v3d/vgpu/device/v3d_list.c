@@ -30,8 +30,8 @@ enum {
     OP_SUPERTILE_CONFIG = 122,
 };
 /* Sub-ids of OP_CONFIG, bits 3:0; of a V3D 7.1 bits 2:0. */
-enum { CONFIG_COMMON = 0, CONFIG_COLOR = 1, CONFIG_CLEAR_COLOR = 3, CONFIG_TARGET_71 = 2 };
-enum { LOG2_64 = 3, TYPE_8UI_71 = 4 }; /* a tile's side of 64 pixels, as 8 << 3 */
+enum { CONFIG_COMMON = 0, CONFIG_COLOR = 1, CONFIG_CLEAR_COLOR = 3, CONFIG_TARGET = 2 };
+enum { LOG2_64 = 3, TARGET_8UI = 4 }; /* a tile's side of 64 pixels, as 8 << 3 */
 enum { BUFFER_NONE = 8, CLEAR_TARGETS = 1, INTERNAL_8UI = 1, LONGEST_PACKET = 13, MAX_STEPS = 16 };
 
 struct packet {
@@ -143,15 +143,16 @@ static bool read_bytes(struct list *list, uint32_t va, uint8_t *bytes, uint32_t 
     return true;
 }
 
-/* A V3D 7.1's packet that clears has no payload: it clears the render targets. */
+/* A packet that clears, and has no payload, clears the render targets. */
 static uint32_t packet_bytes(const struct list *list, uint8_t opcode)
 {
-    return opcode == OP_CLEAR && list->version == V3D_71 ? 1 : packets[opcode & 127].bytes;
+    return opcode == OP_CLEAR && !v3d_traits(list->version)->clear_has_payload ? 1
+                                                                               : packets[opcode & 127].bytes;
 }
 
 static bool clears_targets(const struct list *list, const struct place *at)
 {
-    return list->version == V3D_71 || at->bytes[1] & CLEAR_TARGETS;
+    return !v3d_traits(list->version)->clear_has_payload || at->bytes[1] & CLEAR_TARGETS;
 }
 
 /* Take one packet of the generic tile list as a step, if it has an effect. */
@@ -200,7 +201,8 @@ static bool has_plain_tiles(const struct list *list)
 {
     const uint64_t common = list->frame.common;
 
-    if (list->version == V3D_42) /* number of targets, their largest size, multisampling, double buffering */
+    /* Number of targets, their largest size, multisampling, double buffering. */
+    if (!v3d_traits(list->version)->has_target_packet)
         return !field(common, 4, 4) && !field(common, 40, 4);
     return !field(common, 4, 4) && !field(common, 42, 2) && field(common, 52, 6) == (LOG2_64 << 3 | LOG2_64);
 }
@@ -209,10 +211,10 @@ static bool has_byte_target(const struct list *list)
 {
     const uint64_t color = list->frame.color;
 
-    if (list->version == V3D_42) /* size, type, clamping */
+    if (!v3d_traits(list->version)->has_target_packet) /* size, type, clamping */
         return !field(color, 4, 2) && field(color, 6, 4) == INTERNAL_8UI && !field(color, 10, 2);
     /* Place in the tile buffer, size, type but for the bit that clamps to what bytes hold anyway. */
-    return !field(color, 7, 11) && !field(color, 25, 2) && field(color, 27, 4) == TYPE_8UI_71;
+    return !field(color, 7, 11) && !field(color, 25, 2) && field(color, 27, 4) == TARGET_8UI;
 }
 
 /* Run the generic tile list for each tile of a supertile; nothing is done to frames that load and store
@@ -264,18 +266,18 @@ static bool render(struct list *list, const struct place *at)
 {
     uint64_t payload = payload_of(at->bytes, packet_bytes(list, at->bytes[0]));
     struct frame *frame = &list->frame;
+    const bool one_packet = v3d_traits(list->version)->has_target_packet;
 
     switch (at->bytes[0]) {
     case OP_CONFIG:
         if (field(payload, 0, 4) == CONFIG_COMMON)
             frame->common = payload;
-        else if (list->version == V3D_71 && field(payload, 0, 6) == CONFIG_TARGET_71) { /* render target 0 */
+        else if (one_packet && field(payload, 0, 6) == CONFIG_TARGET) { /* render target 0 */
             frame->color = payload;
             set_clear_color(list, field(payload, 32, 32));
-        } else if (list->version == V3D_42 && field(payload, 0, 4) == CONFIG_COLOR)
+        } else if (!one_packet && field(payload, 0, 4) == CONFIG_COLOR)
             frame->color = payload;
-        else if (list->version == V3D_42 &&
-                 field(payload, 0, 8) == CONFIG_CLEAR_COLOR) /* of render target 0 */
+        else if (!one_packet && field(payload, 0, 8) == CONFIG_CLEAR_COLOR) /* of render target 0 */
             set_clear_color(list, field(payload, 8, 32));
         return true;
     case OP_SUPERTILE_CONFIG: frame->supertiles = payload; return true;

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Registers of the V3D 4.2 of a BCM2711, generated from trace_format/gpus/v3d42.toml, which names the sources
- * (Linux 6.1 drivers/gpu/drm/v3d/v3d_regs.h; drivers/soc/bcm/bcm2835-power.c for the power blocks), and of
- * the V3D 7.1 of a BCM2712, which trace_format/gpus/v3d71.toml describes. Only what the Linux driver uses is
- * there: anything else is an access that nobody can have recorded.
+ * (Linux 6.1 drivers/gpu/drm/v3d/v3d_regs.h; drivers/soc/bcm/bcm2835-power.c for the power blocks). Only what
+ * the Linux driver uses is there: anything else is an access that nobody can have recorded.
  *
- * The names are those of the V3D 4.2. What has a name here and is used is at the same place in a V3D 7.1;
- * what is not is in struct v3d_chip.
+ * Other versions have profiles of their own. What has a name here and is used is at the same place in all of
+ * them; what is not is in struct v3d_chip.
  */
 #ifndef GRAMOPHONE_V3D_REGISTERS_H
 #define GRAMOPHONE_V3D_REGISTERS_H

@@ -61,11 +61,11 @@ static bool read_configuration(struct qpu_dispatch *d, struct v3d_csd_result *re
     d->full = (d->workgroups_per_supergroup * d->workgroup_size + QPU_LANES - 1) / QPU_LANES;
     d->filled = d->workgroups / d->workgroups_per_supergroup * d->full +
                 (rest * d->workgroup_size + QPU_LANES - 1) / QPU_LANES;
-    d->batches = (uint64_t)cfg[4] + (d->version == V3D_42);
+    d->batches = (uint64_t)cfg[4] + v3d_traits(d->version)->has_free_batches;
     d->supergroups = (d->batches + d->full - 1) / d->full;
     if ((cfg[3] >> 12 & 0xff) + 1 != d->full)
         return refuse(result, "batches per supergroup do not fit the workgroups", 3, cfg[3]);
-    if (d->version == V3D_71 && d->batches != d->filled)
+    if (!v3d_traits(d->version)->has_free_batches && d->batches != d->filled)
         return refuse(result, "number of batches does not fit the workgroups", 4, cfg[4]);
     if (cfg[6] % 4)
         return refuse(result, "uniforms at an address that is no multiple of 4", 6, cfg[6]);
@@ -110,7 +110,7 @@ static uint64_t columns_of(const struct qpu_dispatch *d)
 {
     uint32_t at_once = qpu_threads_at_once(d);
 
-    return d->version == V3D_42 && at_once % d->full == 0 ? at_once / d->full : 1;
+    return v3d_traits(d->version)->has_thread_order && at_once % d->full == 0 ? at_once / d->full : 1;
 }
 
 /* Run a column but for the first supergroup, which has run, up to the lowest supergroup that has failed. */
@@ -167,10 +167,9 @@ static unsigned extra_workers(const struct qpu_dispatch *d, const struct qpu_wor
 void v3d_csd_run(struct v3d_mmu *mmu, enum v3d_version version, const uint32_t cfg[7], unsigned threads,
                  uint64_t limit, struct v3d_csd_result *result)
 {
-    /* QPUs of four threads: 8, and 16 of a V3D 7.1 (slices and QPUs that CTL_IDENT1 has in the profiles). */
     struct qpu_dispatch d = {.version = version,
                              .cfg = cfg,
-                             .hardware_threads = version == V3D_71 ? 64 : 32,
+                             .hardware_threads = v3d_traits(version)->hardware_threads,
                              .budget.limit = limit ? limit : DISPATCH_LIMIT,
                              .result = result,
                              .failing = PTHREAD_MUTEX_INITIALIZER,
@@ -186,7 +185,7 @@ void v3d_csd_run(struct v3d_mmu *mmu, enum v3d_version version, const uint32_t c
         runs[0].worker.memory.mmu = mmu;
         ready = qpu_program_build(&d.program, &runs[0].worker, version, cfg[5] & ~(uint32_t)CFG5_FLAGS,
                                   cfg[5] & CFG5_SINGLE_SEGMENT,
-                                  version == V3D_42 && !(cfg[5] & CFG5_PROPAGATE_NAN)) &&
+                                  v3d_traits(version)->has_nan_flag && !(cfg[5] & CFG5_PROPAGATE_NAN)) &&
                 prepare(&runs[0], &d, mmu) && (!mmu->flow || qpu_flow_prepare(&d.program, &runs[0].worker));
     }
     result->varies = ready && mmu->track && (mmu->flow || !qpu_mark_commands(&d.program));

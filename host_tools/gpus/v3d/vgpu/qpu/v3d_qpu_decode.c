@@ -74,18 +74,19 @@ const char *qpu_magic_name(enum v3d_version version, uint8_t waddr)
                                           "tmub",    "tmudref", "tmuoff",  "tmuscm", "tmusf",
                                           "tmuslod", "tmuhs",   "tmuhscm", "tmuhsf", "tmuhslod"};
 
-    bool is_reserved = version == V3D_71 &&
+    bool has_accumulators = v3d_traits(version)->has_accumulators;
+    bool is_reserved = !has_accumulators &&
                        (waddr < QPU_MAGIC_R5 || (waddr >= QPU_MAGIC_RECIP && waddr <= QPU_MAGIC_RSQRT2));
 
     if (is_reserved)
         return NULL;
-    if (version == V3D_71 && waddr == QPU_MAGIC_R5)
+    if (!has_accumulators && waddr == QPU_MAGIC_R5)
         return "quad";
     if (waddr < sizeof low / sizeof low[0])
         return low[waddr];
     if (waddr >= QPU_MAGIC_TMUC && waddr <= QPU_MAGIC_TMUHSLOD)
         return texture[waddr - QPU_MAGIC_TMUC];
-    return waddr != QPU_MAGIC_R5REP ? NULL : version == V3D_71 ? "rep" : "r5rep";
+    return waddr != QPU_MAGIC_R5REP ? NULL : has_accumulators ? "r5rep" : "rep";
 }
 
 uint32_t qpu_small_immediate(uint8_t code)
@@ -172,7 +173,7 @@ bool qpu_decode(enum v3d_version version, uint64_t word, struct qpu_instr *instr
                               qpu_field(word, 63, 56));
         return decode_branch(word, instr, reason);
     }
-    if (!(version == V3D_71 ? qpu71_decode_signals : qpu42_decode_signals)(word, instr, reason))
+    if (!qpu_encoding_of(version)->signals(word, instr, reason))
         return false;
     if (instr->signals & QPU_SIG_ADDRESSED) {
         instr->sig_addr = (uint8_t)qpu_field(word, 51, 46);
@@ -180,5 +181,5 @@ bool qpu_decode(enum v3d_version version, uint64_t word, struct qpu_instr *instr
     } else if (!decode_conditions(word, instr, reason)) {
         return false;
     }
-    return (version == V3D_71 ? qpu71_decode_alus : qpu42_decode_alus)(word, instr, reason);
+    return qpu_encoding_of(version)->alus(word, instr, reason);
 }

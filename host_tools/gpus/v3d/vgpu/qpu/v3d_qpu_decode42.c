@@ -6,7 +6,7 @@
  *   17:15 add b   14:12 add a   11:6 raddr_a   5:0 raddr_b or small immediate */
 #include "v3d_qpu_fields.h"
 
-bool qpu42_decode_signals(uint64_t word, struct qpu_instr *instr, const char **reason)
+static bool decode_signals(uint64_t word, struct qpu_instr *instr, const char **reason)
 {
     enum { RESERVED = 0xffff };
     static const uint16_t table[32] = {
@@ -231,9 +231,11 @@ static bool decode_mul(uint64_t word, struct qpu_instr *instr, const char **reas
     return true;
 }
 
-bool qpu42_decode_alus(uint64_t word, struct qpu_instr *instr, const char **reason)
+static bool decode_alus(uint64_t word, struct qpu_instr *instr, const char **reason)
 {
     instr->raddr[0] = (uint8_t)qpu_field(word, 11, 6);
     instr->raddr[1] = (uint8_t)qpu_field(word, 5, 0);
     return decode_add(word, instr, reason) && decode_mul(word, instr, reason);
 }
+
+const struct qpu_encoding qpu42_encoding = {.signals = decode_signals, .alus = decode_alus};

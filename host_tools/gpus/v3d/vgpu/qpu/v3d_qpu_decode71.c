@@ -12,7 +12,7 @@
  */
 #include "v3d_qpu_fields.h"
 
-bool qpu71_decode_signals(uint64_t word, struct qpu_instr *instr, const char **reason)
+static bool decode_signals(uint64_t word, struct qpu_instr *instr, const char **reason)
 {
     enum { RESERVED = 0xffff };
     static const uint16_t table[32] = {
@@ -244,7 +244,7 @@ static bool check_immediates(const struct qpu_instr *instr, const char **reason)
     return true;
 }
 
-bool qpu71_decode_alus(uint64_t word, struct qpu_instr *instr, const char **reason)
+static bool decode_alus(uint64_t word, struct qpu_instr *instr, const char **reason)
 {
     instr->raddr[0] = (uint8_t)qpu_field(word, 11, 6);
     instr->raddr[1] = (uint8_t)qpu_field(word, 5, 0);
@@ -253,3 +253,5 @@ bool qpu71_decode_alus(uint64_t word, struct qpu_instr *instr, const char **reas
     return decode_add(word, instr, reason) && decode_mul(word, instr, reason) &&
            check_immediates(instr, reason);
 }
+
+const struct qpu_encoding qpu71_encoding = {.signals = decode_signals, .alus = decode_alus};

@@ -71,7 +71,7 @@ static uint32_t thread_number(const struct qpu_dispatch *d, uint32_t turn)
     static const uint8_t of_qpu[] = {0, 2, 1, 3};
 
     turn %= d->hardware_threads;
-    return d->version == V3D_42 ? turn % 8 * 4 + of_qpu[turn / 8] : turn;
+    return v3d_traits(d->version)->has_thread_order ? turn % 8 * 4 + of_qpu[turn / 8] : turn;
 }
 
 static void start_thread(struct qpu_thread *t, struct qpu_worker_run *run, uint64_t supergroup,
@@ -119,7 +119,7 @@ static bool in_gangs(const struct qpu_worker_run *run)
 {
     const struct qpu_program *program = &run->dispatch->program;
     const struct v3d_mmu *mmu = run->worker.memory.mmu;
-    bool numbered = program->uses_barrier || run->dispatch->version == V3D_42;
+    bool numbered = program->uses_barrier || v3d_traits(run->dispatch->version)->has_thread_order;
 
     return !mmu->track && !mmu->flow && !run->worker.stored && (numbered || !program->uses_thread_index);
 }
@@ -175,7 +175,7 @@ static bool run_apart(struct qpu_worker_run *run, uint64_t supergroup, uint32_t 
 {
     const struct qpu_dispatch *d = run->dispatch;
     uint32_t at_once = qpu_threads_at_once(d);
-    uint64_t number = d->version == V3D_42 ? supergroup * d->full + first : 0;
+    uint64_t number = v3d_traits(d->version)->has_thread_order ? supergroup * d->full + first : 0;
 
     for (uint32_t b = 0; b < count; b++)
         start_thread(&run->threads[b], run, supergroup, first + b, (uint32_t)((number + b) % at_once));

@@ -23,9 +23,15 @@ bool qpu_refuse(const char **reason, const char *what, unsigned high, unsigned l
 __attribute__((format(printf, 2, 3))) bool qpu_refuse_text(const char **reason, const char *format, ...);
 
 /* The signals, and then both ALUs, of an instruction that is no branch: as qpu_decode(). */
-bool qpu42_decode_signals(uint64_t word, struct qpu_instr *instr, const char **reason);
-bool qpu42_decode_alus(uint64_t word, struct qpu_instr *instr, const char **reason);
-bool qpu71_decode_signals(uint64_t word, struct qpu_instr *instr, const char **reason);
-bool qpu71_decode_alus(uint64_t word, struct qpu_instr *instr, const char **reason);
+struct qpu_encoding {
+    bool (*signals)(uint64_t word, struct qpu_instr *instr, const char **reason);
+    bool (*alus)(uint64_t word, struct qpu_instr *instr, const char **reason);
+};
+extern const struct qpu_encoding qpu42_encoding, qpu71_encoding;
+
+static inline const struct qpu_encoding *qpu_encoding_of(enum v3d_version version)
+{
+    return version == V3D_71 ? &qpu71_encoding : &qpu42_encoding;
+}
 
 #endif

@@ -303,7 +303,7 @@ static void emit_load(struct emitter *e, qpu_run *run, uint8_t waddr, bool magic
 static void emit_signals(struct emitter *e, const struct qpu_instr *instr)
 {
     /* Where a load goes that names no register: r5, of a V3D 7.1 rf0. */
-    bool has_r5 = instr->version == V3D_42;
+    bool has_r5 = v3d_traits(instr->version)->has_accumulators;
     uint8_t target = has_r5 ? QPU_MAGIC_R5 : 0;
 
     if (instr->signals & QPU_SIG_LDTMU)

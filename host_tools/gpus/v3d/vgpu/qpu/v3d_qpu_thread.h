@@ -30,7 +30,7 @@ enum {
  * payload is in rf2. (Mesa 22.3.6 and 25.0.7, nir_to_vir.c: cs_payload.) */
 static inline unsigned qpu_payload_slot(enum v3d_version version)
 {
-    return QPU_SLOT_RF + (version == V3D_71 ? 3 : 0);
+    return QPU_SLOT_RF + v3d_traits(version)->payload_register;
 }
 
 /*

@@ -308,7 +308,7 @@ const struct qpu_uop *qpu_tmu_address(struct qpu_thread *t, const struct qpu_uop
         .room = t->tmu_fifo_limit - t->tmu_fifo_count,
         /* Mesa 25.0.7, src/broadcom/vulkan/v3dv_device.c (scalarBlockLayout): a V3D 4.2 does, a 7.1 does not.
          */
-        .wraps = elements[type].components > 1 && t->worker->program->version == V3D_42,
+        .wraps = elements[type].components > 1 && v3d_traits(t->worker->program->version)->vectors_wrap,
     };
     const bool regular = access.operation == QPU_TMU_REGULAR;
     const bool prefetch = access.operation == QPU_TMU_ADD && access.words == 0;

@@ -4,7 +4,8 @@
 
 static const char *unmodelled_destination(enum v3d_version version, uint8_t op, uint8_t waddr, bool magic)
 {
-    if (op == QPU_OP_MULTOP || op == QPU_OP_SETMSF || (op == QPU_OP_FCMP && version == V3D_71))
+    if (op == QPU_OP_MULTOP || op == QPU_OP_SETMSF ||
+        (op == QPU_OP_FCMP && !v3d_traits(version)->is_known_by_hand))
         return magic && waddr == QPU_MAGIC_NOP ? NULL
                                                : "written result of an operation that is used for its effect";
     if ((op == QPU_OP_BARRIERID) != (magic && waddr == QPU_MAGIC_SYNCB))
@@ -13,11 +14,11 @@ static const char *unmodelled_destination(enum v3d_version version, uint8_t op, 
         return NULL;
     if (!qpu_magic_name(version, waddr))
         return "reserved magic write address";
-    if (version == V3D_71 && (waddr == QPU_MAGIC_R5 || waddr == QPU_MAGIC_R5REP))
+    if (!v3d_traits(version)->has_accumulators && (waddr == QPU_MAGIC_R5 || waddr == QPU_MAGIC_R5REP))
         return "write to quad or rep, of which no source says what it does";
     if (waddr < QPU_MAGIC_NOP)
         return NULL;
-    if (version == V3D_42 && waddr == QPU_MAGIC_TMUC)
+    if (v3d_traits(version)->is_known_by_hand && waddr == QPU_MAGIC_TMUC)
         return NULL;
     if (waddr >= QPU_MAGIC_TMUC && waddr <= QPU_MAGIC_TMUHSLOD)
         return "TMU texture lookup: not modelled";
@@ -52,8 +53,8 @@ static bool moves_flags(uint8_t op)
     }
 }
 
-/* What Mesa does not use: known from a V3D 4.2 only (docs/adr/0033-hand-written-programs.md). */
-static bool seen_on_42_only(uint8_t op)
+/* What Mesa does not use (docs/adr/0033-hand-written-programs.md). */
+static bool is_of_hand(uint8_t op)
 {
     switch (op) {
     case QPU_OP_FADDNF:
@@ -70,7 +71,8 @@ static const char *unmodelled_alu(enum v3d_version version, const struct qpu_alu
 
     if (alu->op == QPU_OP_NOP)
         return alu->flag_op ? "flags of nop" : NULL;
-    if (!qpu_alu_handlers(alu->op)->run[QPU_FULL] || (version == V3D_71 && seen_on_42_only(alu->op)))
+    if (!qpu_alu_handlers(alu->op)->run[QPU_FULL] ||
+        (!v3d_traits(version)->is_known_by_hand && is_of_hand(alu->op)))
         return "operation that is not modelled";
     switch (alu->op) {
     case QPU_OP_ADD:
