@@ -127,6 +127,20 @@ class Job:
 
 
 @dataclass(frozen=True)
+class FaultBits:
+    """Bits of a register that report a fault: names and masks, as they are in a replayer's report."""
+
+    register: Register
+    names: dict[str, int]
+
+    def describe(self, seen: int) -> str:
+        """The register and the names of the bits that are set; empty where others are, or none is."""
+        found = {name: mask for name, mask in self.names.items() if seen & mask}
+        is_all = seen and seen == sum(found.values())
+        return f"{self.register.name} {' | '.join(found)}" if is_all else ""
+
+
+@dataclass(frozen=True)
 class Profile:
     """A GPU, as far as traces and replayers need to know it.
 
@@ -136,6 +150,7 @@ class Profile:
         others: those that no trace may touch, which the virtual GPU has or refuses by name.
         sources: where the facts come from: "registers", "reset".
         bit_names: of a register `block.NAME`, a repeated block without its number: what bits are called, as masks.
+        faults: where its nano driver looks for faults, in that order.
         bits_like: of further registers, named in the same way: the one of `bit_names` whose bits they have.
         cores: shader cores that there are: their number, or a bit for each where `cores_are_mask`.
         register_map: of its virtual GPU: C header, prefix of the names of places there; None: it has none.
@@ -167,6 +182,7 @@ class Profile:
     profile_id: int
     register_map: tuple[str, str] | None
     driver: str
+    faults: tuple[FaultBits, ...] = ()
 
     @property
     def forbids_execution(self) -> bool:
@@ -254,7 +270,9 @@ def _for_traces(data: dict[str, Any]) -> dict[str, Any]:
         for block, rows in data["registers"].items()
         if block in blocks
     }
-    rest = {key: value for key, value in data.items() if key not in ("sources", "bits", "model", "driver")}
+    rest = {
+        key: value for key, value in data.items() if key not in ("sources", "bits", "model", "driver", "faults")
+    }
     return rest | {"blocks": blocks, "registers": registers}
 
 
@@ -323,6 +341,7 @@ def _parse(file: str, text: bytes) -> Profile:
             profile_id=_profile_id(data),
             register_map=_register_map(data),
             driver=data.get("driver", data["name"]),
+            faults=_faults(data, registers),
         )
     except (KeyError, ValueError, TypeError) as error:
         raise ProfileError(f"malformed GPU profile: {error!r}", file=file) from error
@@ -438,6 +457,19 @@ def _bits_like(file: str, data: dict[str, Any]) -> dict[str, str]:
 def _check_named(file: str, name: str, row: dict[str, Any], named: int) -> None:
     if "w" in row["access"] and named & ~(row["bits"] | row.get("busy", 0)):
         raise ProfileError(f"{name}: a bit that has a name is not among its bits", file=file)
+
+
+def _faults(data: dict[str, Any], registers: dict[str, Register]) -> tuple[FaultBits, ...]:
+    """Each register with names of its own, or `bits` that have names as bits of the register."""
+    found = []
+    for name, row in data.get("faults", {}).items():
+        block, _, register = name.partition(".")
+        rows = {bit: _mask(where) for bit, where in data.get("bits", {}).get(block, {}).get(register, {}).items()}
+        names = {bit: mask for bit, mask in rows.items() if mask & row["bits"]} if "bits" in row else None
+        if names is None:
+            names = {bit: _mask(where) >> row.get("shift", 0) for bit, where in row["names"].items()}
+        found.append(FaultBits(registers[name], names))
+    return tuple(found)
 
 
 def _register_map(data: dict[str, Any]) -> tuple[str, str] | None:

@@ -14,7 +14,7 @@ import click
 
 from host_tools.accesses.job_costs import JobCost, job_costs
 from host_tools.commands.framework import GramophoneCommand, Outcome, UsageError, warn
-from host_tools.commands.replay import Prepared, prepare, run_options
+from host_tools.commands.replay import Prepared, outcome, prepare, run_options
 from host_tools.families.page_tables import DivergenceError
 from host_tools.runners.replay import NONE, ReplayResult
 from host_tools.support.progress import phase
@@ -50,7 +50,9 @@ def bench_command(signed: Path, runner: str, repeat: int, **options: Any) -> Out
         results, seconds = _results(prepared, repeat)
     if not results[-1].ok:
         return Outcome(
-            {"error": results[-1].error}, f"refused on {results[-1].device}: {results[-1].error}", ok=False
+            {"error": results[-1].error},
+            f"{outcome(results[-1])} on {results[-1].device}: {results[-1].error}",
+            ok=False,
         )
     if prepared.trace is None:
         raise UsageError(f"{signed}: expected a trace that can be read")

@@ -380,10 +380,15 @@ def _json(
     return found
 
 
+def outcome(result: ReplayResult) -> str:
+    """A replay that did not go through, in words: a trace that met a fault of the GPU was not refused."""
+    return "accepted, then failed" if result.report.is_fault else "refused"
+
+
 def _text(result: ReplayResult, written: dict[str, str], shown: Shown, compared: list[Expected]) -> str:
     if not result.ok:
         rules = " or ".join(rule.id for rule in rules_of_report(result.report))
-        return f"refused on {result.device}: {result.error}" + (f" [{rules}]" if rules else "")
+        return f"{outcome(result)} on {result.device}: {result.error}" + (f" [{rules}]" if rules else "")
     lines = [
         f"{result.device}: {result.jobs} jobs, {result.actions} actions, {result.retries} retries, "
         f"trace {result.trace_bytes} bytes, secure memory {result.secure_bytes} bytes"

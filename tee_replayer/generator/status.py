@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from trace_format.actions import ACTIONS, Op
+from trace_format.actions import ACTIONS, Op, Type
 from trace_format.errors import GramophoneError
 from trace_format.operands import FIELD_BITS, REGISTERS
 from trace_format.profile import Profile
@@ -72,10 +72,20 @@ class Report:
         if self.name in _WITH_VALUES:
             text += f": expected {self.expected:#x}, found {self.seen:#x}"
         if self.name == "FAULT":
-            text += f": MMU status {self.seen:#010x}"
+            text += f": {self._fault(profile)}"
         if self.retries:
             text += f" (after {self.retries} resets)"
         return text
+
+    @property
+    def is_fault(self) -> bool:
+        """Whether the trace was accepted, and the GPU reported a fault while it ran."""
+        return self.name == "FAULT"
+
+    def _fault(self, profile: Profile) -> str:
+        """Where a fault was seen: register and bits by name. What a report leaves open is said with "or"."""
+        found = [words for source in profile.faults if (words := source.describe(self.seen))]
+        return " or ".join(found) or f"status {self.seen:#010x}"
 
     def _action(self, profile: Profile) -> str:
         if self.op not in list(Op):
@@ -85,7 +95,10 @@ class Report:
             return f"{row.name} {profile.describe(self.offset)}"
         fields = {**dict.fromkeys(FIELD_BITS, 0), "arg": self.offset}  # of the others nothing is reported
         named = [o for o in row.operands if {place.field for place in o.places} == {"arg"}]
-        return " ".join([row.name, *(f"{o.name} {o.decode(fields)}" for o in named)])
+        text = " ".join([row.name, *(f"{o.name} {o.decode(fields)}" for o in named)])
+        if row.find(Type.LINE) and self.offset < len(profile.interrupts):
+            text += f" (interrupt {profile.interrupts[self.offset]})"
+        return text
 
 
 class ReplayError(GramophoneError):

@@ -72,7 +72,10 @@ def test_a_job_that_fails_once_is_replayed_anew(small: Trace, trouble: str, job:
 
 @pytest.mark.parametrize(
     ("trouble", "status", "text"),
-    [("hang_job", "NO_IRQ", "WaitIrq line 0"), ("fault_job", "FAULT", "MMU status 0x00000001")],
+    [
+        ("hang_job", "NO_IRQ", "WaitIrq line 0"),
+        ("fault_job", "FAULT", "(interrupt job): mmu.IRQ_RAWSTAT AS0_PAGE_FAULT"),
+    ],
 )
 def test_a_job_that_fails_is_reported(small: Trace, trouble: str, status: str, text: str) -> None:
     """A GPU that hangs ends a replay; the original replayer waits for it forever."""
