@@ -12,6 +12,7 @@ from click.testing import CliRunner
 
 from host_tools.cli import main
 from host_tools.runners.replay import result
+from signing.delivery import Delivery
 from tee_replayer.generator.status import Report, value_of
 from tests.support import hostile_devices, hostile_runs
 from tests.support import replayer_samples as s
@@ -95,7 +96,7 @@ def test_every_bit_that_a_driver_looks_at_has_a_name() -> None:
 def test_other_failures_read_as_before() -> None:
     """A refusal has no register's bits, and a wait that ended is no fault."""
     refused = dataclasses.replace(_report("v3d42", 0), status=value_of("NO_IRQ"))
-    assert result(refused, "a device", {}, None, b"", "v3d42").error == (
+    assert result(refused, "a device", {}, None, Delivery(b""), "v3d42").error == (
         "an interrupt did not come in time, action 7: WaitIrq line 0 (interrupt v3d)"
     )
     assert not refused.is_fault

@@ -89,10 +89,11 @@ static uint32_t run_job(struct chain *chain, uint32_t type)
 static bool read_header(const struct chain *chain, uint8_t header[MALI_JOB_HEADER_BYTES])
 {
     struct mali_device *dev = chain->dev;
+    const struct mali_memory memory = mali_memory_of(dev, chain->space);
     struct mali_fault fault;
     uint8_t *flags = NULL;
-    const uint8_t *status = mali_host_flags(dev, chain->space, chain->va, MALI_JOB_HEADER_WRITTEN_BYTES,
-                                            MALI_READ, &fault, &flags);
+    const uint8_t *status =
+        memory.host(&memory, chain->va, MALI_JOB_HEADER_WRITTEN_BYTES, MALI_READ, &fault, &flags);
 
     if (!status) {
         mali_report(dev, chain->space, &fault);
