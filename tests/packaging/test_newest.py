@@ -13,7 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.packaging.test_wheel import CHECKOUT, pip
+from tests.packaging.test_wheel import pip
+from tests.support.places import CHECKOUT
 
 # Of these, every test decodes or encodes CBOR, or runs the program of docs/FORMAT.md.
 TESTS = (

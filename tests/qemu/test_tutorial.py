@@ -25,9 +25,9 @@ import pytest
 
 from host_tools.vgpu import build
 from tests.support.bare_metal import COMPILER, require
+from tests.support.places import CHECKOUT
 from tests.support.processes import without_progress
 
-CHECKOUT = Path(__file__).resolve().parents[2]
 DOCUMENTS = ("README.md", "docs/TUTORIAL.md", "docs/AUDITING.md")
 KINDS = ("console", "console record")
 MARK = "----- end of command, status "

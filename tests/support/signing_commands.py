@@ -16,9 +16,9 @@ from click.testing import CliRunner, Result
 
 from host_tools.cli import main
 from signing import keys
+from tests.support.places import CHECKOUT
 from tests.support.signing_samples import ES256, small_trace
 
-ROOT = Path(__file__).parents[2]
 # a process of its own, for exit statuses, terminals and tracebacks as they really are
 PROGRAM = [sys.executable, "-m", "host_tools.cli"]
 
@@ -26,7 +26,7 @@ PROGRAM = [sys.executable, "-m", "host_tools.cli"]
 def enter(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Work in a folder with a trace, keys and a passphrase."""
     monkeypatch.chdir(folder)
-    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    monkeypatch.setenv("PYTHONPATH", str(CHECKOUT))
     Path("net.gtr").write_bytes(small_trace())
     Path("key.pem").write_bytes(keys.private_pem(ES256.key))
     Path("locked.pem").write_bytes(keys.private_pem(ES256.key, b"horse"))

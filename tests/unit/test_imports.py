@@ -4,11 +4,11 @@
 from __future__ import annotations
 
 import ast
-from pathlib import Path
 
 import pytest
 
-CHECKOUT = Path(__file__).resolve().parents[2]
+from tests.support.places import CHECKOUT
+
 FOLDERS = {
     "trace_format": set(),
     "signing": {"trace_format"},

@@ -14,10 +14,10 @@ from tee_replayer.generator.boards import OPTEE
 from tee_replayer.generator.generate import generate
 from tee_replayer.generator.optee_folder import PARTS
 from tests.support import crypto_trees
+from tests.support.places import CHECKOUT
 from tests.support.signing_samples import ES256
 from trace_format.licence import COPYRIGHT, SPDX
 
-CHECKOUT = Path(__file__).resolve().parents[2]
 PLUGIN = "host_tools/vgpu/qemu/"
 TAG = SPDX.partition(":")[0]
 SOURCES = {
