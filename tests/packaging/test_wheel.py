@@ -18,9 +18,9 @@ from typing import Any
 import pytest
 
 from host_tools.runners import libraries
+from tests.support.places import CHECKOUT
 from tests.support.processes import without_progress
 
-CHECKOUT = Path(__file__).resolve().parents[2]
 VECTORS = CHECKOUT / "tests/unit/signing_vectors"
 PACKAGES = ("trace_format", "signing", "host_tools", "tee_replayer", "baremetal")
 # What pip says when it finds no package index.

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence, Set
-from pathlib import Path
 from xml.sax.saxutils import escape
 
-PICTURE = Path(__file__).resolve().parents[2] / "docs/floors.svg"
+from tests.support.places import CHECKOUT
+
+PICTURE = CHECKOUT / "docs/floors.svg"
 
 # Top-level folders, and which others each may import from.
 FOLDERS: Mapping[str, Set[str]] = {

@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from pathlib import Path
 
-CHECKOUT = Path(__file__).resolve().parents[2]
+from tests.support.places import CHECKOUT
+
 RUN = ("README.md", "docs/TUTORIAL.md", "docs/AUDITING.md", "docs/AUDIT-FIRMWARE.md", "docs/LOG.md")
 # Decisions and the changelog are history; tee_replayer's are copied into what is generated.
 PAGES = sorted(

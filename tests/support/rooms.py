@@ -5,9 +5,9 @@ from __future__ import annotations
 
 import ast
 from dataclasses import dataclass
-from pathlib import Path
 
-CHECKOUT = Path(__file__).resolve().parents[2]
+from tests.support.places import CHECKOUT
+
 FOLDERS = ("baremetal", "docs", "host_tools", "signing", "tee_replayer", "tests", "trace_format")
 
 

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
+from tests.support.places import CHECKOUT
+
 # Page: names that the page must describe. These are the seams that a program outside of this project uses.
 SEAMS = {
     "signing/sign.html": ("Signer", "Signer.public", "Signer.sign", "FileSigner", "sign_trace"),
@@ -31,9 +32,9 @@ SEAMS = {
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("api")
-    (recipe,) = re.findall(r"^\t\$\(BIN\)/python (.* pdoc .*)$", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    (recipe,) = re.findall(r"^\t\$\(BIN\)/python (.* pdoc .*)$", (CHECKOUT / "Makefile").read_text(), re.MULTILINE)
     command = [sys.executable, "-W", "error", *shlex.split(recipe.replace("build/api", str(folder)))]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    done = subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
     return folder
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support.pages import CHECKOUT, PAGES, RUN, Block, blocks, unexplained
+from tests.support.pages import PAGES, RUN, Block, blocks, unexplained
+from tests.support.places import CHECKOUT
 
 
 @pytest.mark.parametrize("page", PAGES)

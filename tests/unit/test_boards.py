@@ -17,9 +17,10 @@ from tee_replayer.generator import bare_metal, boards
 from tee_replayer.generator.board_checks import BoardError, Range
 from tee_replayer.generator.boards import Board
 from tee_replayer.generator.target import drivers
+from tests.support.places import CHECKOUT
 
 MIB = 1 << 20
-TEMPLATE = Path(__file__).resolve().parents[2] / "docs" / "your-board"
+TEMPLATE = CHECKOUT / "docs" / "your-board"
 
 
 @pytest.mark.parametrize("name", boards.names())

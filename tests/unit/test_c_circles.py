@@ -7,14 +7,12 @@ headers by which a room says what others define for it: docs/DESIGN.md, Replayer
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from tests.support.c_graph import circle, includes, links
+from tests.support.places import CHECKOUT
 from trace_format.emit import GENERATED
 
-CHECKOUT = Path(__file__).resolve().parents[2]
 CORE = "tee_replayer/core"
 SEAMS = {f"{CORE}/crypto.h", f"{CORE}/driver.h", f"{CORE}/tell.h", "tee_replayer/log/log_crypto.h"}
 TREES = {

@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-import struct
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -14,10 +12,10 @@ from host_tools.gpus.mali.chain_memory import ChainMemory
 from host_tools.model.mappings import Mappings
 from host_tools.model.memory import Memory
 from host_tools.vgpu.binding import ACCESS_COMMAND, ACCESS_READ, ACCESS_READ_FIRST, ACCESS_WRITTEN
-from tests.support.mali_chains import PAGE, RX, Area, compute, page, renderer_state, submit, thread_storage, trace
+from tests.support.chain_samples import STORAGE, job_page, pointers
+from tests.support.mali_chains import PAGE, RX, Area, submit, thread_storage, trace
 
 CODE, JOBS, WORK, SCRATCH = 0x10000000, 0x10200000, 0x20000000, 0x30000000
-STATE, PUSH, STORAGE = 0x800, 0x840, 0x880  # in a page of JOBS
 READ = ACCESS_READ | ACCESS_READ_FIRST
 Parts = dict[tuple[int, int], int]  # (first, end): flags of bytes of a page
 Seen = dict[int, Parts]  # GPU address of a page -> what was done there
@@ -30,13 +28,7 @@ class Chains:
         jobs = b""
         for i in range(count):
             at = JOBS + i * PAGE
-            parts = {
-                0: compute(at + STATE, push=at + PUSH, storage=at + STORAGE),
-                STATE: renderer_state(CODE, push=1),
-                PUSH: struct.pack("<Q", WORK),
-                STORAGE: thread_storage(stack=SCRATCH),
-            }
-            jobs += page(parts)
+            jobs += job_page(at, CODE, pushed=pointers(WORK), storage=thread_storage(stack=SCRATCH))
         areas = [Area(CODE, 2, RX, b"code"), Area(JOBS, count, data=jobs), Area(SCRATCH, 3)]
         areas += [Area(WORK, 4, data=content)]
         self.count = count

@@ -15,6 +15,7 @@ from host_tools.record.ncnn.cpu_layers import MOST_BOXES, Result, View, cpu_end
 from host_tools.record.ncnn.param import WrongError, layers_of
 from host_tools.record.operating import dense, restrided
 from host_tools.record.preflight import NetworkError, preflight
+from tests.support import ncnn_text
 from trace_format.operators import OPERATORS
 from trace_format.schema import DType, Operator
 
@@ -30,8 +31,7 @@ SSD = "DetectionOutput detection 3 1 a b c boxes 0=3 1=0.45 2=50 3=10 4=0.3"
 
 
 def param(*lines: str) -> bytes:
-    blobs = {top for line in lines for top in line.split()[4 + int(line.split()[2]) :] if "=" not in top}
-    return "\n".join(["7767517", f"{len(lines)} {len(blobs)}", *lines, ""]).encode()
+    return ncnn_text.param(lines)
 
 
 def text(*lines: str) -> str:

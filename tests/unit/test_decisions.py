@@ -4,11 +4,12 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 import pytest
 
-ADR = Path(__file__).resolve().parents[2] / "docs/adr"
+from tests.support.places import CHECKOUT
+
+ADR = CHECKOUT / "docs/adr"
 DECISIONS = sorted(path.name for path in ADR.glob("[0-9]*.md"))
 ROW = re.compile(r"^\| (?:\[(\d{4})\]\(([^)]+)\)|(\d{4})) \| ([^|]+) \| ([^|]+) \| (\S[^|]*) \|$", re.MULTILINE)
 DATE = r"\d{4}-\d{2}-\d{2}"

@@ -31,9 +31,9 @@ from host_tools.gpus.mali.job_chains import Walker, chains
 from host_tools.model.memory import Memory
 from tests.support import mali_chains
 from tests.support.mesa_descriptors import SHAPES, raw
+from tests.support.places import CHECKOUT
 from trace_format.trace import Trace
 
-CHECKOUT = Path(__file__).resolve().parents[2]
 MALI = CHECKOUT / "host_tools" / "gpus" / "mali"
 LENET = CHECKOUT / "tests" / "support" / "lenet.mali_g71.raw.gtr"
 ADDRESS = (1 << 48) - 1

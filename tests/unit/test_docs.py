@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-CHECKOUT = Path(__file__).resolve().parents[2]
+from tests.support.places import CHECKOUT
+
 DOCUMENTS = sorted(
     str(path.relative_to(CHECKOUT)) for path in (*CHECKOUT.glob("*.md"), *(CHECKOUT / "docs").rglob("*.md"))
 )

@@ -5,14 +5,13 @@ from __future__ import annotations
 
 import re
 import shlex
-from pathlib import Path
 
 import click
 import pytest
 
 from host_tools.cli import main
+from tests.support.places import CHECKOUT
 
-CHECKOUT = Path(__file__).resolve().parents[2]
 DOCS = CHECKOUT / "docs"
 ENTRY = re.compile(r"^- \[([^\]]+)\]\(([^)#]+)\): (\S.*)$", re.MULTILINE)
 PAGES = sorted(str(path.relative_to(CHECKOUT)) for path in (CHECKOUT / "README.md", *DOCS.rglob("*.md")))

@@ -7,7 +7,8 @@ import re
 
 import pytest
 
-from tests.support.pages import CHECKOUT, PAGES
+from tests.support.pages import PAGES
+from tests.support.places import CHECKOUT
 from tests.unit.test_docs import text_of
 
 # A path is written from the checkout, or from one of these folders.

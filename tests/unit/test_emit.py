@@ -23,6 +23,7 @@ from markdown_it import MarkdownIt
 
 from signing.keys import Algorithm, PublicKey, generate
 from signing.sign import FileSigner, sign_trace
+from tests.support.places import CHECKOUT
 from tests.support.trace_samples import Damage, sample
 from trace_format import errors, packing, schema
 from trace_format.actions import ACTION_DTYPE, ACTIONS
@@ -40,8 +41,7 @@ from trace_format.schema import STRUCTURES, SectionType
 from trace_format.schema.capture import RecordKind
 from trace_format.schema.vocabulary import Described, u64
 
-ROOT = Path(__file__).resolve().parents[2]
-KAITAI_FOLDER = ROOT / "build" / "npm" / "node_modules"
+KAITAI_FOLDER = CHECKOUT / "build" / "npm" / "node_modules"
 KAITAI_INSTALL = "npm install --prefix build/npm kaitai-struct-compiler@0.11.0"
 
 

@@ -15,10 +15,10 @@ import pytest
 from host_tools.cli import COMMANDS
 from signing import keys
 from tests.support import crypto_trees
+from tests.support.places import CHECKOUT
 from tests.support.signing_samples import ES256, small_trace
 from trace_format.trace import Trace
 
-ROOT = Path(__file__).parents[2]
 PACKAGES = ("host_tools", "signing", "trace_format", "tee_replayer")
 # What runs in the guest, whose locale is known, and a reader of ASCII whose own hash names the recording roots.
 EXEMPT = ("host_tools/record/ncnn/guest/", "host_tools/machine/kernel_modules.py")
@@ -67,9 +67,9 @@ def strings(nodes: list[ast.expr]) -> list[str]:
 @pytest.mark.parametrize("package", PACKAGES)
 def test_every_text_file_has_an_encoding(package: str) -> None:
     found = [
-        f"{path.relative_to(ROOT)}:{call.lineno}: {ast.unparse(call)}"
-        for path in sorted((ROOT / package).rglob("*.py"))
-        if not str(path.relative_to(ROOT)).startswith(EXEMPT)
+        f"{path.relative_to(CHECKOUT)}:{call.lineno}: {ast.unparse(call)}"
+        for path in sorted((CHECKOUT / package).rglob("*.py"))
+        if not str(path.relative_to(CHECKOUT)).startswith(EXEMPT)
         for call in text_calls(ast.parse(path.read_text(encoding="utf-8")))
     ]
     assert found == []
@@ -91,7 +91,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def run(line: str, folder: Path, **settings: str) -> subprocess.CompletedProcess[bytes]:
-    environment = os.environ | {"PYTHONPATH": str(ROOT), "XDG_CACHE_HOME": str(folder / "cache")} | settings
+    environment = os.environ | {"PYTHONPATH": str(CHECKOUT), "XDG_CACHE_HOME": str(folder / "cache")} | settings
     command = [sys.executable, "-m", "host_tools.cli", *line.split()]
     return subprocess.run(command, cwd=folder, env=environment, capture_output=True, check=False)
 
@@ -111,7 +111,7 @@ def test_no_command_needs_utf_8(folder: Path) -> None:
 
 
 def test_the_device_s_command_without_utf_8(folder: Path) -> None:
-    environment = os.environ | {"PYTHONPATH": str(ROOT)} | ASCII
+    environment = os.environ | {"PYTHONPATH": str(CHECKOUT)} | ASCII
     command = [sys.executable, "-m", "host_tools.device.cli", "replay", "größe.sgtr", "--größe"]
     for more in ([], ["--json"]):
         done = subprocess.run([*command, *more], cwd=folder, env=environment, capture_output=True, check=False)
@@ -125,7 +125,7 @@ def test_help_without_utf_8(folder: Path) -> None:
         "import sys; from host_tools.cli import main\nfor name in sys.argv[1:]:\n    main([name, '--help'], "
         "standalone_mode=False)\nassert sys.stdout.encoding == 'ascii'"
     )
-    environment = os.environ | {"PYTHONPATH": str(ROOT)} | ASCII
+    environment = os.environ | {"PYTHONPATH": str(CHECKOUT)} | ASCII
     done = subprocess.run(
         [sys.executable, "-c", code, *COMMANDS], env=environment, capture_output=True, check=False
     )
@@ -138,7 +138,7 @@ def test_names_that_are_no_text(folder: Path) -> None:
     odd = os.fsencode(str(folder)) + b"/\xff.gtr"
     os.rename(folder / "größe.gtr", odd)
     command = [sys.executable.encode(), b"-m", b"host_tools.cli", b"dump"]
-    environment = os.environ | {"PYTHONPATH": str(ROOT), "PYTHONUTF8": "1"}
+    environment = os.environ | {"PYTHONPATH": str(CHECKOUT), "PYTHONUTF8": "1"}
     for name, status in ((b"\xff.gtr", 0), (b"\xfe.gtr", 2)):
         for json in ([], [b"--json"]):
             done = subprocess.run(

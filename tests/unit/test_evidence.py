@@ -4,11 +4,10 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
+from tests.support.places import CHECKOUT
 from tests.unit.test_docs import TEST, text_of
 
-CHECKOUT = Path(__file__).resolve().parents[2]
 EVIDENCE, THREATS = (text_of(CHECKOUT / "docs" / f"{name}.md") for name in ("EVIDENCE", "THREATS"))
 ROWS = [line.strip("| \n").split(" | ") for line in EVIDENCE.splitlines() if re.match(r"\| (?!promise|-)", line)]
 COMMAND = re.compile(r"`make ([a-z-]+)`")

@@ -20,7 +20,8 @@ from tests.qemu import test_second_source as second_source
 from tests.qemu import test_training as training
 from tests.support import hostile, hostile_operators, planted
 from tests.support.described_networks import HELD_OUT
-from tests.support.figures import CHECKOUT, documented, is_near
+from tests.support.figures import documented, is_near
+from tests.support.places import CHECKOUT
 from tests.unit import test_attestation as attestation
 from tests.unit import test_replay_log as replay_log
 from tests.unit import test_signing_curves as curves

@@ -16,10 +16,10 @@ from tee_replayer.generator.options import Options
 from tee_replayer.generator.platforms import platform_of
 from tests.support import crypto_trees
 from tests.support import replayer_samples as s
+from tests.support.places import CHECKOUT
 from trace_format.operators import OPERATORS
 from trace_format.schema import Codec, Operator
 
-ROOT = Path(__file__).resolve().parents[2]
 # Lines before the driver's part (1,146 before declarations were put where they are needed), and in all (2,400).
 BEFORE_DRIVER, IN_ALL = 360, 2010
 PORTS = {"GR_CACHED_BYTES", "GR_CARVEOUT_BYTES"}  # numbers that a board's header may define, or an own build's
@@ -85,7 +85,7 @@ def test_assertions_are_last(folder: Path) -> None:
 def test_what_nothing_needs_is_left_out(folder: Path) -> None:
     """Of the trace format's own functions and macros each is used; of those made by joining see the test above."""
     text = re.sub(r"/\*.*?\*/", "", (folder / "replayer.c").read_text(), flags=re.DOTALL)
-    format = (ROOT / "trace_format" / "generated" / "gramophone_trace.h").read_text()
+    format = (CHECKOUT / "trace_format" / "generated" / "gramophone_trace.h").read_text()
     ours = re.findall(r"^#define (?!GR_OPERANDS_)(\w+)|^static inline [^(]*?(\w+)\(", format, re.MULTILINE)
     for name in {name for pair in ours for name in pair if name} & set(re.findall(r"\w+", text)):
         assert len(re.findall(rf"\b{name}\b", text)) > 1, name
@@ -93,7 +93,7 @@ def test_what_nothing_needs_is_left_out(folder: Path) -> None:
 
 def test_no_comment_names_a_file_that_the_reader_lacks(folder: Path) -> None:
     """Of this repository; the virtual GPUs' files have names of Linux', which comments do name."""
-    listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    listed = subprocess.run(["git", "ls-files"], cwd=CHECKOUT, capture_output=True, text=True, check=True).stdout
     files = [Path(name) for name in listed.splitlines() if not name.startswith(("host_tools", "tests"))]
     theirs = {path.relative_to(folder).as_posix() for path in folder.rglob("*")}
     unknown = {name for path in files for name in (path.as_posix(), path.name)} - theirs

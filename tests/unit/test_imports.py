@@ -5,13 +5,11 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Sequence
-from pathlib import Path
 
 import pytest
 
 from tests.support.floors import FLOORS, FOLDERS, PICTURE, WORDS, svg
-
-CHECKOUT = Path(__file__).resolve().parents[2]
+from tests.support.places import CHECKOUT
 
 
 def imported(source: str) -> set[str]:

@@ -1,22 +1,32 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""What job chains can reach: typed pointers, words that may be pointers, chains that cannot be followed."""
+"""What job chains can reach: typed pointers, and words that may be pointers."""
 
 from __future__ import annotations
 
-import struct
-from pathlib import Path
-
 import numpy as np
 import pytest
-from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
-from host_tools.cli import main
 from host_tools.gpus.mali.job_chains import ChainError, Reach, chains, reach, regions
 from host_tools.model.memory import Memory
 from host_tools.passes.listing import PASSES
 from host_tools.passes.pipeline import build
+from tests.support.chain_samples import (
+    CODE,
+    DATA,
+    FLUSH,
+    JOBS,
+    LAST,
+    MORE,
+    NULL,
+    PUSH,
+    STATE,
+    TABLE,
+    areas,
+    jobs,
+    pointers,
+)
 from tests.support.mali_chains import (
     PAGE,
     RO,
@@ -35,32 +45,6 @@ from tests.support.mali_chains import (
     write_value,
 )
 from trace_format.trace import Trace
-
-CODE, JOBS, DATA, MORE, LAST = (0xFFFF80000000 + i * 0x100000 for i in range(5))
-STATE, TABLE, UNIFORMS, PUSH, STORAGE = (JOBS + at for at in (0x400, 0x600, 0x640, 0x680, 0x700))
-NULL, WRITE, FLUSH, DRAW = 1, 2, 3, 7
-
-
-def pointer(va: int) -> bytes:
-    return struct.pack("<Q", va)
-
-
-def jobs(**parts: bytes) -> bytes:
-    """A page with a compute job at its beginning that has one of everything; parts by name replace its own."""
-    given = {
-        "job": compute(STATE, uniforms=TABLE, push=PUSH, storage=STORAGE),
-        "state": renderer_state(CODE, buffers=1, push=2),
-        "table": uniform_table((UNIFORMS, 32)),
-        "uniforms": bytes(32),
-        "push": bytes(16),
-        "storage": thread_storage(),
-    } | parts
-    places = {"job": 0, "state": 0x400, "table": 0x600, "uniforms": 0x640, "push": 0x680, "storage": 0x700}
-    return page({places[name]: part for name, part in given.items()})
-
-
-def areas(content: bytes, *others: Area) -> list[Area]:
-    return [Area(CODE, 2, RX, b"code"), Area(JOBS, data=content), *others]
 
 
 class Reached:
@@ -110,7 +94,7 @@ def test_of_descriptors_exactly_their_bytes_are_reached() -> None:
         ({"state": renderer_state(CODE, buffers=0, push=2)}, (0x600, 0x640)),
         ({"state": renderer_state(CODE, buffers=1, push=0)}, (0x680,)),
         ({"table": uniform_table((0, 0))}, (0x640,)),
-        ({"job": compute(STATE, uniforms=TABLE, push=PUSH)}, (0x700,)),
+        ({"job": compute(JOBS + STATE, uniforms=JOBS + TABLE, push=JOBS + PUSH)}, (0x700,)),
     ],
 )
 def test_what_a_descriptor_does_not_use_is_not_reached(part: dict[str, bytes], unreached: tuple[int, ...]) -> None:
@@ -120,7 +104,7 @@ def test_what_a_descriptor_does_not_use_is_not_reached(part: dict[str, bytes], u
 
 
 def test_flags_in_the_low_bits_of_pointers() -> None:
-    content = jobs(job=compute(STATE | 5), state=renderer_state(CODE + 0x80 | 9))
+    content = jobs(job=compute(JOBS + STATE | 5), state=renderer_state(CODE + 0x80 | 9))
     found = Reached(trace(areas(content), submit(JOBS)))
     assert found.needed(JOBS) == [(0, 192), (0x400, 0x440)]
     assert found.needed(CODE) == [(0x80, PAGE)]
@@ -132,7 +116,7 @@ def test_every_type_of_job_and_the_chain_between_them() -> None:
             0x000: header(NULL, JOBS + 0x40),
             0x040: write_value(DATA + 0x10, next_va=JOBS + 0x80),
             0x080: header(FLUSH, JOBS + 0xC0) + bytes(8),
-            0x0C0: compute(STATE),
+            0x0C0: compute(JOBS + STATE),
             0x400: renderer_state(CODE),
         }
     )
@@ -144,7 +128,7 @@ def test_every_type_of_job_and_the_chain_between_them() -> None:
 
 @given(st.integers(0, 24))
 def test_words_of_uniforms_are_pointers_at_any_multiple_of_4(at: int) -> None:
-    content = jobs(uniforms=page({at: pointer(DATA + 0x123)})[:32])
+    content = jobs(uniforms=page({at: pointers(DATA + 0x123)})[:32])
     found = Reached(trace(areas(content, Area(DATA, data=b"x")), submit(JOBS)))
     assert found.touched(DATA) == (at % 4 == 0)
     assert found.needed(DATA) == ([(0, PAGE)] if at % 4 == 0 else [])
@@ -152,14 +136,14 @@ def test_words_of_uniforms_are_pointers_at_any_multiple_of_4(at: int) -> None:
 
 @pytest.mark.parametrize("where", ["push", "uniforms"])
 def test_the_upper_16_bits_of_a_word_mean_nothing(where: str) -> None:
-    content = jobs(**{where: pointer(DATA | 0xABCD << 48)})
+    content = jobs(**{where: pointers(DATA | 0xABCD << 48)})
     assert Reached(trace(areas(content, Area(DATA)), submit(JOBS))).touched(DATA)
 
 
 @pytest.mark.parametrize("at", [16, 32, 40, 64, 72, 80, 88, 96, 104])
 def test_pointers_of_a_draw_without_a_known_layout(at: int) -> None:
-    content = jobs(job=compute(STATE, others={at: DATA}), state=renderer_state(CODE))
-    data = Area(DATA, data=page({0x8: pointer(MORE)}))
+    content = jobs(job=compute(JOBS + STATE, others={at: DATA}), state=renderer_state(CODE))
+    data = Area(DATA, data=page({0x8: pointers(MORE)}))
     found = Reached(trace(areas(content, data, Area(MORE)), submit(JOBS)))
     assert found.needed(DATA) == [(0, PAGE)]
     assert found.touched(MORE)
@@ -174,8 +158,8 @@ def test_scratch_memory_is_reached_and_its_content_is_not_needed(name: str) -> N
 
 
 def test_a_region_is_reached_from_the_pointer_to_its_end() -> None:
-    content = jobs(push=pointer(DATA + 2 * PAGE + 5))
-    data = Area(DATA, 5, data=page({0: pointer(MORE), 4 * PAGE + 8: pointer(LAST)}, pages=5))
+    content = jobs(push=pointers(DATA + 2 * PAGE + 5))
+    data = Area(DATA, 5, data=page({0: pointers(MORE), 4 * PAGE + 8: pointers(LAST)}, pages=5))
     found = Reached(trace(areas(content, data, Area(MORE), Area(LAST)), submit(JOBS)))
     assert [found.touched(DATA + i * PAGE) for i in range(5)] == [False, False, True, True, True]
     assert not found.touched(MORE), "it is named only below the pointer"
@@ -184,14 +168,14 @@ def test_a_region_is_reached_from_the_pointer_to_its_end() -> None:
 
 def test_two_pointers_into_one_region() -> None:
     """The lower one comes second: what lies between is searched too."""
-    content = jobs(push=pointer(DATA + 2 * PAGE) + pointer(DATA + PAGE))
-    data = Area(DATA, 3, data=page({0: pointer(LAST), PAGE: pointer(MORE)}, pages=3))
+    content = jobs(push=pointers(DATA + 2 * PAGE) + pointers(DATA + PAGE))
+    data = Area(DATA, 3, data=page({0: pointers(LAST), PAGE: pointers(MORE)}, pages=3))
     found = Reached(trace(areas(content, data, Area(MORE), Area(LAST)), submit(JOBS)))
     assert [found.touched(va) for va in (DATA, DATA + PAGE, MORE, LAST)] == [False, True, True, False]
 
 
 def test_pages_without_content_are_reached_and_lead_nowhere() -> None:
-    content = jobs(push=pointer(DATA))
+    content = jobs(push=pointers(DATA))
     found = Reached(trace(areas(content, Area(DATA, 2), Area(MORE)), submit(JOBS)))
     assert found.touched(DATA + PAGE)
     assert found.needed(DATA) == []
@@ -199,8 +183,8 @@ def test_pages_without_content_are_reached_and_lead_nowhere() -> None:
 
 
 def test_pointers_in_a_circle() -> None:
-    content = jobs(push=pointer(DATA))
-    circle = [Area(DATA, data=pointer(MORE)), Area(MORE, data=pointer(LAST)), Area(LAST, data=pointer(DATA))]
+    content = jobs(push=pointers(DATA))
+    circle = [Area(DATA, data=pointers(MORE)), Area(MORE, data=pointers(LAST)), Area(LAST, data=pointers(DATA))]
     found = Reached(trace(areas(content, *circle), submit(JOBS)))
     assert all(found.touched(va) for va in (DATA, MORE, LAST))
 
@@ -208,15 +192,15 @@ def test_pointers_in_a_circle() -> None:
 @given(st.integers(0, PAGE - 4))
 def test_a_pointer_anywhere_in_a_page(at: int) -> None:
     """The last one lies across the border to the next page of its region."""
-    content = jobs(push=pointer(DATA))
-    data = Area(DATA, 2, data=page({at: pointer(MORE)}, pages=2))
+    content = jobs(push=pointers(DATA))
+    data = Area(DATA, 2, data=page({at: pointers(MORE)}, pages=2))
     found = Reached(trace(areas(content, data, Area(MORE)), submit(JOBS)))
     assert found.touched(MORE) == (at % 4 == 0)
 
 
 def test_a_word_across_the_end_of_a_region_is_none() -> None:
-    content = jobs(push=pointer(DATA))
-    data = [Area(DATA, data=page({PAGE - 4: pointer(MORE)[:4]})), Area(DATA + PAGE, data=pointer(MORE)[4:])]
+    content = jobs(push=pointers(DATA))
+    data = [Area(DATA, data=page({PAGE - 4: pointers(MORE)[:4]})), Area(DATA + PAGE, data=pointers(MORE)[4:])]
     found = Reached(trace(areas(content, *data, Area(MORE)), submit(JOBS)))
     assert not found.touched(DATA + PAGE)
     assert not found.touched(MORE)
@@ -225,9 +209,9 @@ def test_a_word_across_the_end_of_a_region_is_none() -> None:
 def test_each_chain_for_itself() -> None:
     """The second leads where the first does not; both lead to the code."""
     second = JOBS + 0x800
-    content = bytearray(jobs(push=pointer(DATA)))
-    content[0x800:0x8C0] = compute(STATE, push=JOBS + 0x690)
-    content[0x690:0x698] = pointer(MORE)
+    content = bytearray(jobs(push=pointers(DATA)))
+    content[0x800:0x8C0] = compute(JOBS + STATE, push=JOBS + 0x690)
+    content[0x690:0x698] = pointers(MORE)
     content[0x400:0x440] = renderer_state(CODE, push=1)
     found = Reached(trace(areas(bytes(content), Area(DATA), Area(MORE)), submit(JOBS), submit(second)))
     assert [found.by(va) for va in (CODE, DATA, MORE)] == [{0, 1}, {0}, {1}]
@@ -235,9 +219,9 @@ def test_each_chain_for_itself() -> None:
 
 def test_what_the_cpu_writes_between_jobs_is_followed() -> None:
     """The same header twice; the second time it pushes another address, and another buffer leads on."""
-    content = jobs(push=pointer(DATA))
+    content = jobs(push=pointers(DATA))
     data = Area(DATA, data=bytes(PAGE))
-    cpu_writes = [CpuWrite(PUSH + 8, pointer(MORE)), CpuWrite(DATA, pointer(LAST))]
+    cpu_writes = [CpuWrite(JOBS + PUSH + 8, pointers(MORE)), CpuWrite(DATA, pointers(LAST))]
     found = Reached(
         trace(areas(content, data, Area(MORE), Area(LAST)), submit(JOBS), cpu_writes, submit(JOBS), submit(JOBS))
     )
@@ -255,7 +239,7 @@ def test_descriptors_that_come_late() -> None:
 
 
 def test_chains_are_followed_in_their_own_address_space() -> None:
-    other = [Area(CODE, 2, RX, b"code", space=3), Area(JOBS, data=jobs(push=pointer(DATA)), space=3)]
+    other = [Area(CODE, 2, RX, b"code", space=3), Area(JOBS, data=jobs(push=pointers(DATA)), space=3)]
     both = [Area(DATA), Area(DATA, space=3)]
     found = Reached(trace([*areas(jobs()), *other, *both], submit(JOBS), submit(JOBS, space=3)))
     assert [found.touched(DATA, space) for space in (0, 3)] == [False, True]
@@ -292,7 +276,7 @@ def test_regions_are_what_was_allocated() -> None:
 def test_regions_stay_whole_when_their_pages_are_kept_once() -> None:
     """Three pages of constants, the one in the middle like others: in the image they do not follow one another."""
     constants = Area(DATA, 3, RO, page({0: b"first", 2 * PAGE: b"last"}, pages=3))
-    content = jobs(push=pointer(DATA) + pointer(MORE))
+    content = jobs(push=pointers(DATA) + pointers(MORE))
     once = build(trace(areas(content, constants, Area(MORE, flags=RO, data=bytes(PAGE))), submit(JOBS)))
     (region,) = [r for r in regions(Memory.of(once)) if r.page == DATA // PAGE]
     assert len(region.frames) == 3
@@ -301,110 +285,9 @@ def test_regions_stay_whole_when_their_pages_are_kept_once() -> None:
     assert (again.image, again.actions.tolist()) == (once.image, once.actions.tolist())
 
 
-BROKEN = {
-    "the header is in no mapped memory": (jobs(), DATA, "job header at GPU address 0xffff80200000 is not mapped"),
-    "the header ends past it": (
-        page({0xFC0: header(NULL, DATA - 0x20)}),
-        JOBS + 0xFC0,
-        "the job header at 0xffff801fffe0 is not aligned",
-    ),
-    "the payload ends past it": (
-        page({0xFC0: compute(STATE)[:64]}),
-        JOBS + 0xFC0,
-        "job payload at GPU address 0xffff80101000 is not mapped",
-    ),
-    "the header is not aligned": (
-        page({0: header(NULL, JOBS + 0x60)}),
-        JOBS,
-        "the job header at 0xffff80100060 is not aligned",
-    ),
-    "the next header is not mapped": (
-        page({0: header(NULL, MORE)}),
-        JOBS,
-        "job header at GPU address 0xffff80300000 is not mapped",
-    ),
-    "an address of more than 48 bits": (
-        page({0: header(NULL, 1 << 63)}),
-        JOBS,
-        "job header at GPU address 0x8000000000000000 is not mapped",
-    ),
-    "a job that follows itself": (page({0: header(NULL, JOBS)}), JOBS, "job chain 0 has no end"),
-    "two jobs in a circle": (
-        page({0: header(NULL, JOBS + 0x40), 0x40: header(FLUSH, JOBS)}),
-        JOBS,
-        "job chain 0 has no end",
-    ),
-    "a draw": (page({0: header(DRAW)}), JOBS, "the job at 0xffff80100000 is of unknown type 7"),
-    "a descriptor of 32 bits": (
-        page({16: struct.pack("<I", 4 << 1)}),
-        JOBS,
-        "the job at 0xffff80100000 has a descriptor of 32 bits",
-    ),
-    "no job": (page({}), JOBS, "the job at 0xffff80100000 is of unknown type 0"),
-    "no renderer state": (jobs(job=compute(0)), JOBS, "renderer state at GPU address 0x0 is not mapped"),
-    "the shader is data": (
-        jobs(state=renderer_state(JOBS)),
-        JOBS,
-        "the shader at 0xffff80100000 is not in executable memory",
-    ),
-    "the shader is nowhere": (
-        jobs(state=renderer_state(MORE)),
-        JOBS,
-        "the shader at 0xffff80300000 is not in executable memory",
-    ),
-    "no table of uniform buffers": (
-        jobs(job=compute(STATE, uniforms=MORE, push=PUSH)),
-        JOBS,
-        "table of uniform buffers at GPU address 0xffff80300000 is not mapped",
-    ),
-    "no uniform buffer": (
-        jobs(table=uniform_table((MORE, 16))),
-        JOBS,
-        "uniform buffer at GPU address 0xffff80300000 is not mapped",
-    ),
-    "a uniform buffer ends past mapped memory": (
-        jobs(table=uniform_table((JOBS + PAGE - 16, 32))),
-        JOBS,
-        "uniform buffer at GPU address 0xffff80101000 is not mapped",
-    ),
-    "no push uniforms": (
-        jobs(job=compute(STATE, uniforms=TABLE, push=MORE)),
-        JOBS,
-        "push uniforms at GPU address 0xffff80300000 is not mapped",
-    ),
-    "no thread storage": (
-        jobs(job=compute(STATE, uniforms=TABLE, push=PUSH, storage=MORE)),
-        JOBS,
-        "thread storage at GPU address 0xffff80300000 is not mapped",
-    ),
-}
-
-
-@pytest.mark.parametrize(("content", "head", "text"), BROKEN.values(), ids=BROKEN.keys())
-def test_a_chain_that_cannot_be_followed(content: bytes, head: int, text: str, tmp_path: Path) -> None:
-    source = trace(areas(content), submit(head))
-    with pytest.raises(ChainError) as error:
-        reach(Memory.of(source))
-    assert text in str(error.value)
-    raw, out = tmp_path / "raw.gtr", tmp_path / "out.gtr"
-    raw.write_bytes(source.build())
-    result = CliRunner().invoke(main, ["build", str(raw), "-o", str(out)])
-    assert result.exit_code == 2
-    assert result.stdout == ""
-    (line,) = result.stderr.splitlines()
-    assert line.startswith(f"error: {raw}: job chain 0")
-    assert text in line
-    assert not out.exists()
-
-
-def test_the_second_of_two_chains_is_named() -> None:
-    with pytest.raises(ChainError, match="job chain 1: job header at GPU address 0xffff80200000 is not mapped"):
-        PASSES["dead-memory"](trace(areas(jobs()), submit(JOBS), submit(DATA)))
-
-
 def test_dead_memory_goes_but_for_a_page_behind_what_is_reached() -> None:
     """Below a pointer, and regions that nothing leads to; hardware fetches ahead of what it executes."""
-    content = jobs(push=pointer(DATA + 2 * PAGE))
+    content = jobs(push=pointers(DATA + 2 * PAGE))
     others = [
         Area(DATA, 4, data=page({0: b"below", 2 * PAGE: b"reached"}, pages=4)),
         Area(DATA + 4 * PAGE, 3, data=b"behind"),

@@ -27,12 +27,13 @@ from host_tools.model.description import action_fields
 from host_tools.support.messages import LOG, listening, warn
 from signing import keys
 from tests.support import crypto_trees, json_schemas
+from tests.support.places import CHECKOUT
 from tests.support.signing_samples import EDDSA, ES256, small_trace
 from trace_format.actions import ACTIONS, Action
 from trace_format.profile import load
 from trace_format.trace import Trace
 
-DOCUMENT = Path(__file__).parents[2] / "docs" / "JSON.md"
+DOCUMENT = CHECKOUT / "docs" / "JSON.md"
 
 
 def test_each_command_has_one() -> None:
@@ -113,7 +114,7 @@ def test_a_dump_has_fields() -> None:
 @pytest.mark.parametrize("row", ACTIONS.values(), ids=lambda row: row.name)
 def test_every_action_fits_the_schema(row: Any) -> None:
     """All operands are there, by the names of docs/FORMAT.md, and all flags."""
-    trace = Trace.read(Path(__file__).parents[2] / "host_tools/demo/lenet/lenet.raw.gtr")
+    trace = Trace.read(CHECKOUT / "host_tools/demo/lenet/lenet.raw.gtr")
     action = Action(int(row.op), sum(row.flags), 0, 3, 2, 1)
     fields = action_fields(action, load("v3d42"), trace.slots)
     assert {operand.name for operand in row.operands} <= fields.keys()
@@ -124,7 +125,7 @@ def test_every_action_fits_the_schema(row: Any) -> None:
 
 
 def test_registers_of_a_recording() -> None:
-    recording = str(Path(__file__).parents[2] / "host_tools/demo/lenet/lenet.raw.gtr")
+    recording = str(CHECKOUT / "host_tools/demo/lenet/lenet.raw.gtr")
     first = command("dump", recording)["action_list"][:5]
     offset = load("v3d42").register("hub.MMU_DEBUG_INFO").offset
     assert first[0] == {

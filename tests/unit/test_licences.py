@@ -16,10 +16,10 @@ from tee_replayer.generator.optee_folder import PARTS
 from tee_replayer.generator.options import Options
 from tee_replayer.generator.platforms import platform_of
 from tests.support import crypto_trees
+from tests.support.places import CHECKOUT
 from tests.support.signing_samples import ES256
 from trace_format.licence import COPYRIGHT, SPDX
 
-CHECKOUT = Path(__file__).resolve().parents[2]
 PLUGIN = "host_tools/vgpu/qemu/"
 TAG = SPDX.partition(":")[0]
 SOURCES = {

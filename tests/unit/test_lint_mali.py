@@ -6,14 +6,12 @@ from __future__ import annotations
 import pytest
 
 from host_tools.audit.lint import lint
+from tests.support.chain_samples import job_page
 from tests.support.mali_chains import (
     RO,
     RW,
     RX,
     Area,
-    compute,
-    page,
-    renderer_state,
     submit,
     thread_storage,
     trace,
@@ -22,20 +20,20 @@ from tests.support.mali_chains import (
 from trace_format.trace import Trace
 
 CODE, JOBS, DATA, NOWHERE = (0xFFFF80000000 + i * 0x100000 for i in range(4))
-STATE, STORAGE = JOBS + 0x400, JOBS + 0x700
 
 
 def chain(jobs: int = RW, data: int = RW, stack: int = DATA, target: int = DATA) -> Trace:
     """A compute job with scratch memory, and one that writes a value."""
-    parts = {
-        0: compute(STATE, storage=STORAGE, next_va=JOBS + 0x200),
-        0x200: write_value(target, index=2),
-        0x400: renderer_state(CODE),
-        0x700: thread_storage(stack),
-    }
+    content = job_page(
+        JOBS,
+        CODE,
+        storage=thread_storage(stack),
+        next_va=JOBS + 0x200,
+        others={0x200: write_value(target, index=2)},
+    )
     areas = [
         Area(CODE, flags=RX, data=bytes(64)),
-        Area(JOBS, flags=jobs, data=page(parts)),
+        Area(JOBS, flags=jobs, data=content),
         Area(DATA, flags=data),
     ]
     return trace(areas, submit(JOBS))

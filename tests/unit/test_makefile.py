@@ -10,7 +10,9 @@ from pathlib import Path
 
 import pytest
 
-MAKEFILE = Path(__file__).parents[2] / "Makefile"
+from tests.support.places import CHECKOUT
+
+MAKEFILE = CHECKOUT / "Makefile"
 # Programs that the recipes and the scripts below use; nothing else is on the path.
 TOOLS = ("chmod", "echo", "env", "flock", "ln", "mkdir", "sleep", "sort", "touch", "xargs")
 NEEDS = "shovel:garden-tools rake:garden-tools kettle:kitchen"

@@ -6,7 +6,6 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import fields
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,9 +14,10 @@ from hypothesis import strategies as st
 
 from host_tools.flash.errors import ImageError
 from host_tools.flash.manifest import FORMAT, Manifest, Missing, Piece, SignedTrace, TrustedApplication, gpu_name
+from tests.support.places import CHECKOUT
 from trace_format import profile
 
-BOARDS = Path(__file__).resolve().parents[2] / "docs" / "BOARDS.md"
+BOARDS = CHECKOUT / "docs" / "BOARDS.md"
 SIZE = st.integers(0, 2**63)
 TEXT = st.text(max_size=12)
 MANIFESTS = st.builds(

@@ -19,8 +19,7 @@ from host_tools.cli import COMMANDS, main
 from host_tools.commands.framework import GramophoneCommand
 from host_tools.device import cli as device
 from tests.support import installed
-
-CHECKOUT = Path(__file__).resolve().parents[2]
+from tests.support.places import CHECKOUT
 
 
 def commands() -> dict[str, click.Command]:

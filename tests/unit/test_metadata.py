@@ -6,15 +6,14 @@ from __future__ import annotations
 import re
 import tomllib
 from importlib import metadata
-from pathlib import Path
 
 from click.testing import CliRunner
 from packaging.requirements import Requirement
 
 from host_tools.cli import main
 from host_tools.support.version import VERSION
+from tests.support.places import CHECKOUT
 
-CHECKOUT = Path(__file__).resolve().parents[2]
 PYPROJECT = tomllib.loads((CHECKOUT / "pyproject.toml").read_text(encoding="utf-8"))
 PACKAGES = ("trace_format", "signing", "host_tools", "tee_replayer", "baremetal")
 

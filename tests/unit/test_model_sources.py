@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
-GPUS = Path(__file__).resolve().parents[2] / "host_tools" / "gpus"
+from tests.support.places import CHECKOUT
+
+GPUS = CHECKOUT / "host_tools" / "gpus"
 FILES = sorted(path for path in GPUS.glob("*/vgpu/**/*") if path.suffix in (".c", ".h"))
 BY_NAME = {path.name: path for path in FILES}
 SOURCE = re.compile(r"Linux 6\.12?\b|Mesa (22\.3\.6|25\.0\.7)|GPUReplay recordings|trace_format/gpus/\w+\.toml")

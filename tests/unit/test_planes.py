@@ -11,11 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from host_tools.text.annotate import annotations_of
 from host_tools.text.reader import assemble
-from host_tools.text.writer import text_of
 from tests.support import planes_samples as samples
 from tests.support import trace_samples
+from tests.support.trace_text import annotated
 from trace_format import codec, cuts, errors, layout, planes
 from trace_format.schema import MAX_CODE_BITS, PLANES, Codec, SectionType
 from trace_format.trace import Trace
@@ -194,6 +193,6 @@ def test_a_trace_with_planes_is_the_same_trace() -> None:
     assert layout.disassemble(size)[1].linked_codecs == [Codec.PLANES]
     assert Trace.parse(size).build() == start
     assert {part.codec for part in layout.disassemble(size)[1].all(SectionType.IMAGE)} == {Codec.PLANES}
-    text = "\n".join(text_of(size, trace, annotations_of(trace)))
+    text = annotated(size)
     assert "\n  image planes 8192\n" in text
     assert assemble(text, "sample")[0] == size

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import itertools
-import struct
 from dataclasses import replace
 from typing import Any
 
@@ -20,14 +19,14 @@ from host_tools.model.memory import BLOCK_PAGES, Memory
 from host_tools.passes.listing import PASSES
 from host_tools.passes.pipeline import build
 from host_tools.vgpu.binding import ACCESS_WRITTEN
-from tests.support.mali_chains import PAGE, RO, RX, Area, CpuWrite, compute, page, renderer_state, submit, trace
+from tests.support.chain_samples import job_page, pointers
+from tests.support.mali_chains import PAGE, RO, RX, Area, CpuWrite, submit, trace
 from trace_format.actions import Op, actions_of
 from trace_format.schema import DType, SlotKind
 from trace_format.slots import Slot
 from trace_format.trace import Trace
 
 CODE, JOBS, WORK = 0x10000000, 0x10200000, 0x20000000
-STATE, PUSH = 0x800, 0x840  # in a page of JOBS
 SPACING = 0x800000
 POINTERS = 8  # that a job pushes at most
 
@@ -99,12 +98,7 @@ def network(
     jobs = b""
     for i, used in enumerate(uses):
         at = JOBS + i * PAGE
-        parts = {
-            0: compute(at + STATE, push=at + PUSH),
-            STATE: renderer_state(CODE, push=POINTERS),
-            PUSH: struct.pack(f"<{len(used)}Q", *(place[n] for n in used)),
-        }
-        jobs += page(parts)
+        jobs += job_page(at, CODE, pushed=pointers(*(place[n] for n in used)).ljust(8 * POINTERS, b"\0"))
     areas = [Area(CODE, 1, RX, b"code"), Area(JOBS, len(uses), data=jobs)]
     areas += [Area(va, pages, flags) for va, pages in zip(place, sizes, strict=True)]
     stream = [submit(JOBS + i * PAGE, waits=waits or i == 0) for i in range(len(uses))]

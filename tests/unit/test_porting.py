@@ -17,7 +17,8 @@ from host_tools.passes.listing import PASSES
 from tee_replayer.generator import boards
 from tests.support import crypto_trees, porting
 from tests.support.floors import FLOORS
-from tests.support.porting import CHECKOUT, TREE, Recipe, documented
+from tests.support.places import CHECKOUT
+from tests.support.porting import TREE, Recipe, documented
 from tests.support.replayer_samples import KEY
 from tests.unit.test_imports import misplaced
 

@@ -17,9 +17,9 @@ from typing import Any
 
 import pytest
 
+from tests.support.places import CHECKOUT
 from trace_format import profile
 
-ROOT = Path(__file__).resolve().parents[2]
 FOLDERS = ("trace_format", "host_tools", "tee_replayer", "signing", "baremetal")
 ROW = """        ActionType(
             Op.REG_WAIT_TOGGLE,
@@ -70,7 +70,7 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """What the program prints in a copy of the tree with the new row."""
     folder = tmp_path_factory.mktemp("tree")
     for name in FOLDERS:
-        shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__", "*.so"))
+        shutil.copytree(CHECKOUT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__", "*.so"))
     table = folder / "trace_format" / "opcodes.py"
     text = table.read_text()
     for before, after in (
@@ -129,7 +129,7 @@ def test_the_core_compiles_with_it(found: dict[str, Any], tmp_path: Path) -> Non
         pytest.skip("gcc is missing: apt-get install gcc")
     (tmp_path / "gramophone_trace.h").write_text(found["C"])
     source = tmp_path / "table.c"
-    lines = (ROOT / "tee_replayer" / "core" / "check.c").read_text().splitlines()
+    lines = (CHECKOUT / "tee_replayer" / "core" / "check.c").read_text().splitlines()
     starts = ("#define AT(", "#define NEEDS_OF(", "static const uint16_t needs")
     table = [line for line in lines if line.startswith(starts)]
     assert len(table) == 3

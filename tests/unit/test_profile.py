@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.places import CHECKOUT
 from trace_format import profile
 from trace_format.errors import ProfileError
 from trace_format.schema import Gpu
@@ -216,7 +217,7 @@ def test_what_a_trace_may_write() -> None:
 
 def test_what_a_trace_may_write_is_answered_in_one_place() -> None:
     """Nobody else puts together what a profile says of it."""
-    root = Path(__file__).resolve().parents[2]
+    root = CHECKOUT
     folders = ("trace_format", "signing", "tee_replayer", "host_tools")
     sources = [path for folder in folders for path in (root / folder).rglob("*.py")]
     asking = [path.relative_to(root) for path in sources if "replay_bits" in path.read_text(encoding="utf-8")]

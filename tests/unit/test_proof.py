@@ -16,6 +16,7 @@ from tests.proof import prover
 from tests.proof.__main__ import admitted, explained
 from tests.proof.splice import ProofError, parse, splice
 from tests.proof.units import DEFECTS, UNITS, Unit
+from tests.support.places import CHECKOUT
 from trace_format import profile
 from trace_format.emit import GENERATED
 
@@ -90,7 +91,7 @@ def test_the_list_of_open_goals_has_reasons() -> None:
 
 def test_what_is_not_proved_is_in_the_adr() -> None:
     """Functions left out, open goals and admitted facts, each with a reason; so are the units' numbers."""
-    adr = (Path(__file__).parents[2] / "docs" / "adr" / "0014-proof.md").read_text()
+    adr = (CHECKOUT / "docs" / "adr" / "0014-proof.md").read_text()
     for unit in UNITS:
         for function in unit.left_out:
             assert f"`{function}`" in adr, function

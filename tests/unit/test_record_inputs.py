@@ -15,6 +15,7 @@ from host_tools.record.inputs import (
 )
 from host_tools.record.ncnn.cpu import run_files
 from host_tools.record.preflight import NetworkError
+from tests.support import ncnn_text
 
 SHAPES = {"x": (2, 6, 5)}
 # Each output, and what makes it of x.
@@ -33,7 +34,7 @@ BEFORE = {"m": "UnaryOp m 1 1 x m 0=1", "far": "BinaryOp far 1 1 x far 0=0 1=1 2
 def network(name: str) -> bytes:
     last = LAYERS[name]
     layers = ["Input x 0 1 x 0=5 1=6 2=2", *(line for top, line in BEFORE.items() if f" {top} y" in last), last]
-    return f"7767517\n{len(layers)} {len(layers)}\n".encode() + "".join(f"{line}\n" for line in layers).encode()
+    return ncnn_text.param(layers)
 
 
 @pytest.mark.parametrize("name", LAYERS)

@@ -20,9 +20,10 @@ from click.testing import CliRunner
 
 from host_tools.cli import main
 from tests.support import replayer_samples as s
+from tests.support.places import CHECKOUT
 from tests.support.registry import docker_registry, small_registry
 
-PAGE = (Path(__file__).resolve().parents[2] / "docs" / "REGISTRY.md").read_text(encoding="utf-8")
+PAGE = (CHECKOUT / "docs" / "REGISTRY.md").read_text(encoding="utf-8")
 TRACE = "application/vnd.gramophone.trace.v1"
 MANIFEST = "application/vnd.oci.image.manifest.v1+json"
 SIGNED = s.signed(s.trace(meta={"name": "small"}))

@@ -8,6 +8,7 @@ import re
 import pytest
 
 from tests.support import rooms
+from tests.support.places import CHECKOUT
 
 # Single scripts beside what they are about; no module imports them.
 NO_ROOMS = {"tee_replayer/firmware", "tee_replayer/linux", "tests/qemu/iree", "tests/unit/signing_vectors"}
@@ -16,14 +17,14 @@ QUESTION = re.compile(r"^\| ([^|]+\?) \| ([\w ]+) \| ((?:`[\w./]+`(?:, )?)+) \|$
 
 def text(path: str) -> str:
     """A file of the checkout."""
-    return (rooms.CHECKOUT / path).read_text(encoding="utf-8")
+    return (CHECKOUT / path).read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("room", sorted(set(rooms.rooms()) - NO_ROOMS - {"docs"}))
 def test_a_room_says_what_is_in_it(room: str) -> None:
     said = rooms.read(text(f"{room}/__init__.py"))
     assert len(said.inside) > 60
-    assert (rooms.CHECKOUT / room / said.first).is_file(), said.first
+    assert (CHECKOUT / room / said.first).is_file(), said.first
 
 
 @pytest.mark.parametrize(
@@ -52,6 +53,6 @@ def test_questions_of_a_newcomer_lead_to_files() -> None:
     assert len(questions) >= 10
     for question, word, files in questions:
         for path in re.findall(r"`([^`]+)`", files):
-            assert (rooms.CHECKOUT / path).is_file(), path
+            assert (CHECKOUT / path).is_file(), path
             assert answers(word, path), f"{question}: neither {path} nor its room's first paragraph says {word!r}"
     assert not answers("teapot", "host_tools/commands/replay.py")

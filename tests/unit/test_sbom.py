@@ -20,9 +20,8 @@ from tee_replayer.generator.options import Options
 from tee_replayer.generator.platforms import platform_of
 from tests.support import crypto_trees
 from tests.support.bills import listed, parts, validated
+from tests.support.places import CHECKOUT
 from tests.support.signing_samples import ES256
-
-CHECKOUT = Path(__file__).resolve().parents[2]
 
 
 def sbom(*args: str | Path) -> Result:

@@ -9,13 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
 
-from host_tools.cli import main
 from signing import keys
 from tee_replayer.generator.status import ReplayError
 from tests.support import replayer_samples as s
 from tests.support.replayer_samples import PROLOGUE, REPLAY, trace
+from tests.support.signing_commands import run
 from trace_format.schema import SectionType
 
 
@@ -29,12 +28,6 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def write(name: str, data: bytes) -> None:
     Path(name).write_bytes(data)
-
-
-def run(*arguments: str, status: int = 0) -> Result:
-    result = CliRunner().invoke(main, list(arguments))
-    assert result.exit_code == status, result.output
-    return result
 
 
 def run_json(*arguments: str, status: int = 0) -> dict[str, Any]:

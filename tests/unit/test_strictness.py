@@ -7,9 +7,9 @@ import os
 import re
 import subprocess
 import sys
-from pathlib import Path
 
-CHECKOUT = Path(__file__).resolve().parents[2]
+from tests.support.places import CHECKOUT
+
 PRINT = (
     "from host_tools.vgpu.build import CFLAGS; from tee_replayer.generator import strictness as s; "
     "print(CFLAGS, s.WARNINGS)"

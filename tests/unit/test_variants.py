@@ -7,12 +7,11 @@ Whatever differs between versions of a family is data in one of these: the rest 
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
+from tests.support.places import CHECKOUT
 from trace_format.emit import GENERATED
 from trace_format.emit.register_map import MAPS
 
-CHECKOUT = Path(__file__).resolve().parents[2]
 FOLDERS = ("trace_format", "signing", "tee_replayer", "baremetal", "host_tools")
 TEXTS = {".py", ".toml", ".c", ".h", ".S"}
 NAMES = re.compile(r"v3d_?71|qpu_?71", re.IGNORECASE)
