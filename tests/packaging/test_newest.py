@@ -18,10 +18,10 @@ from tests.support.places import CHECKOUT
 
 # Of these, every test decodes or encodes CBOR, or runs the program of docs/FORMAT.md.
 TESTS = (
-    "tests/unit/test_signing_envelope.py",
-    "tests/unit/test_signing_commands.py",
-    "tests/unit/test_key_commands.py",
-    "tests/unit/test_emit.py",
+    "tests/unit/signing/test_envelope.py",
+    "tests/unit/commands/test_sign.py",
+    "tests/unit/commands/test_sign_keys.py",
+    "tests/unit/trace_format/test_emit.py",
 )
 ONLY = "not kaitai and not flipped"
 

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Which folders and rooms may import which, and the picture of it, which `make generated` writes.
 
-`tests/unit/test_imports.py` holds the sources to these lists, and docs/floors.svg to what is drawn from them.
+`tests/unit/project/test_imports.py` holds the sources to these lists, and docs/floors.svg to what is drawn from
+them.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Makes the golden vectors of signing with pycose, whose authors are not those of what the project signs with.
 
-Run it by hand when the trace format changes: python tests/unit/signing_vectors/make.py
+Run it by hand when the trace format changes: python tests/unit/signing/vectors/make.py
 
 The layout is written here a second time, from docs/FORMAT.md and RFC 9052, without the project's signing code.
 """
@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).parent
-sys.path.insert(0, str(HERE.parents[2]))
+sys.path.insert(0, str(HERE.parents[3]))
 
 from ecdsa import NIST256p, SigningKey  # noqa: E402
 from ecdsa.curves import Ed25519  # noqa: E402

@@ -19,7 +19,7 @@ from signing.keys import private_pem
 from signing.sign import sign_trace
 from tee_replayer.generator.device import Device
 from tests.support.signing_samples import EDDSA, ES256, P256_SCALAR, small_trace
-from tests.unit.test_signed_ta import signed as signed_ta
+from tests.unit.flash.test_signed_ta import signed as signed_ta
 from tests.vgpu.test_capture import GOOD_FILE
 from trace_format import profile
 

@@ -33,7 +33,7 @@ from tests.support.signing_samples import (
 from trace_format import layout
 from trace_format.errors import MagicError, TraceError
 
-VECTORS = Path(__file__).parent / "signing_vectors"
+VECTORS = Path(__file__).parent / "vectors"
 TRACE = small_trace()
 LONG_TRACE = small_trace(9000)  # three chunks
 
@@ -104,7 +104,7 @@ def test_any_head_signed_by_pycose_has_our_bytes(name: str, head: bytes) -> None
 
 @both
 def test_golden_vector(name: str) -> None:
-    """Made by pycose (signing_vectors/make.py): it is verified, and signing gives the same bytes."""
+    """Made by pycose (vectors/make.py): it is verified, and signing gives the same bytes."""
     signed = (VECTORS / f"{name}.sgtr").read_bytes()
     trace = (VECTORS / "trace.gtr").read_bytes()
     public = keys.load_public_key((VECTORS / f"{name}.pub.pem").read_bytes())

@@ -20,7 +20,7 @@ from tests.support.floors import FLOORS
 from tests.support.places import CHECKOUT
 from tests.support.porting import TREE, Recipe, documented
 from tests.support.replayer_samples import KEY
-from tests.unit.test_imports import misplaced
+from tests.unit.project.test_imports import misplaced
 
 CROSS = "aarch64-linux-gnu-"
 LIMITS = {"A GPU": 9, "A board": 5, "A pass": 3, "An opcode": 4}

@@ -94,15 +94,15 @@ COMMANDS: dict[str, dict[str, dict[str, bytes]]] = {
         "pub.pem": DEVICE_KEY,
         "array.npy": TENSOR,
     },
-    # Firmware itself: tests/unit/test_audit_firmware.py.
+    # Firmware itself: tests/unit/audit_firmware/test_audit_firmware.py.
     "audit-firmware net.gtr --key pub.pem --board my.toml": {"pub.pem": DEVICE_KEY, "my.toml": BOARD},
-    "sbom -o out": {},  # its folder: tests/unit/test_sbom.py
+    "sbom -o out": {},  # its folder: tests/unit/sbom/test_sbom.py
     # Images, and what they are made of: tests/emulated/test_flash.py.
     "flash --check net.gtr --key pub.pem": {"pub.pem": DEVICE_KEY},
     "record ncnn net.param net.bin --shape data=1x2x3 -o out": {"net.param": NCNN_PARAM, "net.bin": NOTHING},
     "record run -o out --file horse.txt -- net.bin": {"net.bin": NOTHING, "horse.txt": NOTHING},
     "record pi-kit net.param net.bin --shape data=1x2x3 -o out": {"net.param": NCNN_PARAM, "net.bin": NOTHING},
-    "record pi net.bin -o out": {"net.bin": {"no archive": b"no archive"}},  # more: test_record_board.py
+    "record pi net.bin -o out": {"net.bin": {"no archive": b"no archive"}},  # more: test_board.py
     # More: tests/qemu/test_frontends.py.
     "record onnx net.bin -o out": {"net.bin": NOTHING},
     "record pytorch net.bin --shape in0=1x2 -o out": {"net.bin": NOTHING},

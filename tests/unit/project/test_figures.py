@@ -22,9 +22,9 @@ from tests.support import hostile, hostile_operators, planted
 from tests.support.described_networks import HELD_OUT
 from tests.support.figures import documented, is_near
 from tests.support.places import CHECKOUT
-from tests.unit import test_attestation as attestation
-from tests.unit import test_replay_log as replay_log
-from tests.unit import test_signing_curves as curves
+from tests.unit.signing import test_attestation as attestation
+from tests.unit.signing import test_curves as curves
+from tests.unit.signing import test_replay_log as replay_log
 from tests.vgpu import test_bifrost_operations as bifrost
 from tests.vgpu import test_faulty_gpu as faulty_gpu
 from tests.vgpu import test_many_replays as many_replays

@@ -18,7 +18,7 @@ from host_tools.runners.optee.ta import uuid_of
 from tee_replayer.generator.device import Device
 from tests.support import replayer_samples as s
 from tests.support.image_attacks import Files, forged
-from tests.unit.test_signed_ta import KEY, signed
+from tests.unit.flash.test_signed_ta import KEY, signed
 from trace_format import profile
 
 EVIL = b"evil" * 64

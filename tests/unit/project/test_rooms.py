@@ -11,7 +11,7 @@ from tests.support import rooms
 from tests.support.places import CHECKOUT
 
 # Single scripts beside what they are about; no module imports them.
-NO_ROOMS = {"tee_replayer/firmware", "tee_replayer/linux", "tests/qemu/iree", "tests/unit/signing_vectors"}
+NO_ROOMS = {"tee_replayer/firmware", "tee_replayer/linux", "tests/qemu/iree", "tests/unit/signing/vectors"}
 QUESTION = re.compile(r"^\| ([^|]+\?) \| ([\w ]+) \| ((?:`[\w./]+`(?:, )?)+) \|$", re.MULTILINE)
 
 

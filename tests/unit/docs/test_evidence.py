@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 
 from tests.support.places import CHECKOUT
-from tests.unit.test_docs import TEST, text_of
+from tests.unit.docs.test_docs import TEST, text_of
 
 EVIDENCE, THREATS = (text_of(CHECKOUT / "docs" / f"{name}.md") for name in ("EVIDENCE", "THREATS"))
 ROWS = [line.strip("| \n").split(" | ") for line in EVIDENCE.splitlines() if re.match(r"\| (?!promise|-)", line)]

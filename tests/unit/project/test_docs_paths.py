@@ -9,7 +9,7 @@ import pytest
 
 from tests.support.pages import PAGES
 from tests.support.places import CHECKOUT
-from tests.unit.test_docs import text_of
+from tests.unit.docs.test_docs import text_of
 
 # A path is written from the checkout, or from one of these folders.
 ROOTS = ("", "host_tools", "host_tools/gpus/mali", "tee_replayer", "tee_replayer/optee", "tests", "trace_format")
