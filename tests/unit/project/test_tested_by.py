@@ -66,7 +66,7 @@ class Graph:
         return [
             name
             for name, path in self.files.items()
-            if not name.startswith("tests")
+            if not name.startswith(("docs.", "tests"))
             and not (path.name == "__init__.py" and all(map(says_nothing, self.trees[name].body)))
         ]
 
