@@ -22,7 +22,7 @@ from tests.support.replayer_samples import KEY
 from tests.unit.test_imports import misplaced
 
 CROSS = "aarch64-linux-gnu-"
-LIMITS = {"A GPU": 9, "A board": 5, "A pass": 3, "An opcode": 4}
+LIMITS = {"A GPU": 9, "A board": 4, "A pass": 3, "An opcode": 3}
 CHOSEN = ("NAME", "FAMILY", "PORT", "SUBJECT")  # names that are chosen
 RECIPES = {
     "A GPU": (porting.GPU, porting.GPU_NAMES),
