@@ -8,6 +8,7 @@ the rows; what an operator computes is tee_replayer/operators/ and host_tools/mo
 
 from __future__ import annotations
 
+import enum
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -16,11 +17,23 @@ import numpy as np
 
 from trace_format.actions import Action, Actions, Columns, Op
 from trace_format.errors import ActionError, ActionRangeError
-from trace_format.schema import DType, Operator, SlotKind
+from trace_format.schema import DType, SlotKind
 from trace_format.slots import Slot
 
 BOX = ("label", "score", "left", "top", "right", "bottom")  # columns of a box
 F32, I32 = DType.FLOAT32, DType.INT32
+
+
+class Operator(enum.IntEnum):
+    """What the CPU computes between jobs; a number is never used again for something else."""
+
+    COPY = 1
+    DETECTION_OUTPUT = 2
+    YOLO_DETECTION_OUTPUT = 3
+    YOLOV3_DETECTION_OUTPUT = 4
+    MATMUL = 5
+    EMBED = 6
+    ARGMAX = 7
 
 
 @dataclass(frozen=True)

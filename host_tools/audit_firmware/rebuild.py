@@ -22,7 +22,8 @@ from tee_replayer.generator.evidence import HOOK, Evidence
 from tee_replayer.generator.generate import generate
 from tee_replayer.generator.options import Options
 from tee_replayer.generator.platforms import platform_of
-from trace_format.schema import Codec, Operator
+from trace_format.operators import Operator
+from trace_format.schema import Codec
 
 # An image does not say which evidence it gives: these are tried until one is as large as it is.
 _EVIDENCE = (

@@ -22,8 +22,8 @@ from tee_replayer.generator.platforms import platform_of
 from tee_replayer.generator.target import drivers
 from trace_format.codec import LINKED
 from trace_format.errors import GramophoneError
-from trace_format.operators import OPERATORS
-from trace_format.schema import Codec, Operator
+from trace_format.operators import OPERATORS, Operator
+from trace_format.schema import Codec
 
 MIB = 1 << 20
 _BESIDE = "files beside the emulator"

@@ -8,9 +8,9 @@ from typing import Any
 from trace_format.actions import ACTIONS, ALL_BITS, Action, Op, Type, actions_of
 from trace_format.errors import printable
 from trace_format.operands import Operand
-from trace_format.operators import OPERATORS
+from trace_format.operators import OPERATORS, Operator
 from trace_format.profile import Profile
-from trace_format.schema import PAGE_BYTES, Operator
+from trace_format.schema import PAGE_BYTES
 from trace_format.slots import Slot
 from trace_format.trace import Trace
 

@@ -24,7 +24,8 @@ from host_tools.support.sheet import MAP_NORESERVE, blank, sheet_of
 from host_tools.vgpu.binding import VgpuError, VirtualGpu
 from trace_format import operators
 from trace_format.actions import ACTIONS, ALL_BITS, FLAG_IGNORE, Action, Op, actions_of
-from trace_format.schema import PAGE_BYTES, Operator, SlotKind
+from trace_format.operators import Operator
+from trace_format.schema import PAGE_BYTES, SlotKind
 from trace_format.slots import Slot
 from trace_format.trace import Trace
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trace_format.schema import Operator
+from trace_format.operators import Operator
 
 Array = NDArray[Any]
 Doubles = NDArray[np.float64]

@@ -21,8 +21,8 @@ from host_tools.passes.parameters import settable, without_slots
 from host_tools.passes.program import Program
 from trace_format.actions import Action, Actions, Columns, Op, action, actions_of, array_of
 from trace_format.errors import SlotError, listed
-from trace_format.operators import operations
-from trace_format.schema import Operator, SlotKind
+from trace_format.operators import Operator, operations
+from trace_format.schema import SlotKind
 from trace_format.slots import Slot
 
 NEXT = ".next"  # ends the name of the operand that is written where a slot of callers lies

@@ -21,8 +21,8 @@ from host_tools.record.ncnn import cpu as ncnn_cpu
 from host_tools.record.ncnn.cpu_layers import COUNT, CpuEnd, Result, Step, View
 from host_tools.support.tensors import boxes_found
 from trace_format.actions import MAP_READ, Action, Actions, Columns, Op, Type, action, array_of, rewritten
-from trace_format.operators import BOX, OPERATORS
-from trace_format.schema import DTYPE_BYTES, PAGE_BYTES, DType, Operator, SlotKind
+from trace_format.operators import BOX, OPERATORS, Operator
+from trace_format.schema import DTYPE_BYTES, PAGE_BYTES, DType, SlotKind
 from trace_format.slots import Slot
 from trace_format.trace import Trace
 

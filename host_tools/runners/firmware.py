@@ -30,7 +30,8 @@ from tee_replayer.generator.generate import generate
 from tee_replayer.generator.options import Options
 from tee_replayer.generator.platforms import platform_of
 from trace_format import packing
-from trace_format.schema import Codec, Operator
+from trace_format.operators import Operator
+from trace_format.schema import Codec
 
 CROSS = "aarch64-linux-gnu-"
 CARVEOUT_STEP = 256 << 20  # so that few firmwares serve many traces

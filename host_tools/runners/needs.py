@@ -15,8 +15,8 @@ from trace_format import packing
 from trace_format import profile as profiles
 from trace_format.actions import Op
 from trace_format.errors import ProfileError, TraceError
-from trace_format.operators import OPERATORS, used
-from trace_format.schema import ALIGNMENT, MAX_CARVEOUT_BYTES, Codec, Operator
+from trace_format.operators import OPERATORS, Operator, used
+from trace_format.schema import ALIGNMENT, MAX_CARVEOUT_BYTES, Codec
 from trace_format.trace import Trace
 
 # Besides the memory of a trace that cannot be read: page table of a V3D (4 MiB at most), head (1 MiB), workspace.

@@ -19,7 +19,7 @@ from tee_replayer.generator.options import GenerateError, Options
 from tee_replayer.generator.translation import MAIR, cached_bytes
 from trace_format.emit import GENERATED
 from trace_format.licence import SPDX
-from trace_format.schema import Operator
+from trace_format.operators import Operator
 
 HERE = Path(__file__).resolve().parents[1]
 # Files of baremetal/, and of the headers made from the schema, that every board takes.

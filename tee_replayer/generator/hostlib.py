@@ -28,9 +28,9 @@ from tee_replayer.generator.strictness import WARNINGS
 from trace_format.codec import LINKED
 from trace_format.emit import GENERATED, c_memory
 from trace_format.errors import GramophoneError
-from trace_format.operators import OPERATORS
+from trace_format.operators import OPERATORS, Operator
 from trace_format.profile import Profile
-from trace_format.schema import REPORT, Codec, Operator
+from trace_format.schema import REPORT, Codec
 
 HERE = CORE.parent
 CFLAGS = ["-std=c11", "-O2", "-g", "-fPIC", "-shared", "-fvisibility=default"]

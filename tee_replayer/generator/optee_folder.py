@@ -23,8 +23,8 @@ from tee_replayer.generator.options import GenerateError, Options
 from trace_format.emit import GENERATED
 from trace_format.errors import listed
 from trace_format.licence import SPDX
+from trace_format.operators import Operator
 from trace_format.profile import Profile
-from trace_format.schema import Operator
 
 PARTS = ("ta", "client")  # besides the pseudo-TA
 POLICY = "policy.h"  # of the TA

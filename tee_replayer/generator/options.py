@@ -14,8 +14,9 @@ from tee_replayer.generator.device_crypto import DeviceCrypto
 from tee_replayer.generator.evidence import Evidence
 from trace_format import profile as profiles
 from trace_format.errors import GramophoneError
+from trace_format.operators import Operator
 from trace_format.profile import Profile
-from trace_format.schema import Codec, Operator
+from trace_format.schema import Codec
 
 NO_EVIDENCE = Evidence()
 

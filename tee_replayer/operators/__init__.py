@@ -9,35 +9,49 @@ Read first: numbers.h
 
 from __future__ import annotations
 
+import functools
+import re
 import shutil
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
 from tee_replayer.generator import amalgamate
 from tee_replayer.generator.status import CORE
 from trace_format.licence import SPDX
-from trace_format.operators import OPERATORS
-from trace_format.schema import Operator
+from trace_format.operators import OPERATORS, Operator
 
 HERE = Path(__file__).resolve().parent
 SOURCE = "operators.c"
-_BOXES = ("numbers.h", "numbers.c", "boxes.h", "boxes.c")
-_FILES: dict[Operator, tuple[str, ...]] = {
-    Operator.COPY: (),  # the core copies
-    Operator.DETECTION_OUTPUT: (*_BOXES, "detection_output.c"),
-    Operator.YOLO_DETECTION_OUTPUT: (*_BOXES, "yolo.c"),
-    Operator.YOLOV3_DETECTION_OUTPUT: (*_BOXES, "yolo.c"),
-    Operator.MATMUL: ("numbers.h", "numbers.c", "tables.c"),
-    Operator.EMBED: ("numbers.h", "numbers.c", "tables.c"),
-    Operator.ARGMAX: ("numbers.h", "numbers.c", "tables.c"),
-}
-assert set(_FILES) == set(OPERATORS)
+_OPERATE = "operate.c"  # of the core, which copies
+_DEFINITION = re.compile(r"^void gr_operator_(\w+)\(struct gr_work \*w\)$", re.MULTILINE)
+_INCLUDE = re.compile(r'^#include "(\w+)\.h"$', re.MULTILINE)
+
+
+@functools.cache
+def _defining() -> dict[str, Path]:
+    """The file that defines each operator, by its name; TypeError: they are not those of the table."""
+    paths = [CORE / _OPERATE, *sorted(HERE.glob("*.c"))]
+    found = [(name, path) for path in paths for name in _DEFINITION.findall(path.read_text(encoding="utf-8"))]
+    names, expected = sorted(name for name, _ in found), sorted(row.name for row in OPERATORS.values())
+    if names != expected:
+        raise TypeError(f"operators in C: expected {', '.join(expected)}, found {', '.join(names)}")
+    return dict(found)
+
+
+def _needs(path: Path) -> Iterator[Path]:
+    """A file of this folder behind what it includes of it; a header comes with the C file of its name."""
+    for stem in _INCLUDE.findall(path.read_text(encoding="utf-8")):
+        header = HERE / f"{stem}.h"
+        if header.exists() and stem != path.stem:
+            yield from _needs(header)
+            yield from _needs(header.with_suffix(".c"))
+    yield path
 
 
 def files(operators: Collection[Operator]) -> list[Path]:
     """What operators need, headers among it, in an order in which what is used comes before its users."""
-    names = dict.fromkeys(name for operator in OPERATORS if operator in operators for name in _FILES[operator])
-    return [HERE / name for name in names]
+    defining = (_defining()[row.name] for operator, row in OPERATORS.items() if operator in operators)
+    return list(dict.fromkeys(path for file in defining if file.parent == HERE for path in _needs(file)))
 
 
 def listed(operators: Collection[Operator]) -> str:

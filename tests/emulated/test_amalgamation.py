@@ -21,8 +21,8 @@ from tests.support import replayer_samples as s
 from tests.support.firmware_samples import GCC
 from trace_format import profile as profiles
 from trace_format.emit import GENERATED
-from trace_format.operators import OPERATORS
-from trace_format.schema import Codec, Operator
+from trace_format.operators import OPERATORS, Operator
+from trace_format.schema import Codec
 
 # As a firmware's Makefile has them, but for link-time optimisation: code of one file, in its final order.
 FLAGS = (

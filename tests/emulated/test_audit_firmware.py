@@ -33,7 +33,7 @@ from tests.support.firmware_samples import GCC, compiled, values
 from tests.support.image_samples import Packed
 from tests.support.planted import DEFECTS, Defect, plant
 from tests.support.replayer_samples import signed, trace
-from trace_format.schema import Operator
+from trace_format.operators import Operator
 
 PAINT = 0xA5
 GROUPS = sorted({defect.group for defect in DEFECTS.values()})

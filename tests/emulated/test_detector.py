@@ -23,8 +23,7 @@ from signing.sign import sign_trace
 from tests.support import detector
 from tests.support.bare_metal import COMPILER, require
 from tests.support.signing_samples import ES256
-from trace_format.operators import used
-from trace_format.schema import Operator
+from trace_format.operators import Operator, used
 from trace_format.trace import Trace
 
 PICTURES = (2, 12)

@@ -25,7 +25,8 @@ from tests.support import replayer_samples as s
 from tests.support.bare_metal import COMPILER, require
 from tests.support.hostile_rows import Hostile
 from trace_format import profile
-from trace_format.schema import Codec, Operator
+from trace_format.operators import Operator
+from trace_format.schema import Codec
 
 MIB = 1 << 20
 CARVEOUT_BYTES = 8 * MIB

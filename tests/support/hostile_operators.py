@@ -13,8 +13,8 @@ from tests.support.operator_samples import slots_of, trace_of
 from tests.support.replayer_samples import PAGE, VA, Parts
 from trace_format import errors
 from trace_format.actions import MAP_READ, Action, Op, action
-from trace_format.operators import OPERATORS
-from trace_format.schema import DType, Operator, SlotKind
+from trace_format.operators import OPERATORS, Operator
+from trace_format.schema import DType, SlotKind
 from trace_format.slots import Slot
 from trace_format.trace import Trace
 

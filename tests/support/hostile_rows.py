@@ -18,8 +18,9 @@ from trace_format import layout
 from trace_format.actions import Op
 from trace_format.errors import TraceError
 from trace_format.layout import DEFAULT_CHUNK_BYTES
+from trace_format.operators import Operator
 from trace_format.policy import PolicyError
-from trace_format.schema import Codec, Operator, SectionType
+from trace_format.schema import Codec, SectionType
 from trace_format.trace import Trace
 
 V3D, MALI = "v3d42", "mali_g71"

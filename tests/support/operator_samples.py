@@ -17,13 +17,50 @@ from tests.support import ncnn_text
 from tests.support import replayer_samples as s
 from tests.support.replayer_samples import PAGE, VA, Device
 from trace_format.actions import MAP_READ, MAP_WRITE, Action, Op, action, array_of
-from trace_format.operators import OPERATORS
-from trace_format.schema import DTYPE_BYTES, DType, Operator, SlotKind
+from trace_format.operators import OPERATORS, Operator
+from trace_format.schema import DTYPE_BYTES, DType, SlotKind
 from trace_format.slots import Slot
 from trace_format.trace import Trace
 
 Array = NDArray[Any]
 GAP = 3  # elements left out between rows
+_generator = np.random.default_rng(5)
+
+
+def numbers(*shape: int) -> Array:
+    """Random numbers."""
+    return _generator.normal(0, 1.5, shape).astype(np.float32)
+
+
+def empty(*shape: int, dtype: str = "float32") -> Array:
+    """What an operator writes to."""
+    return np.zeros(shape, dtype)
+
+
+_COUNT = empty(1, dtype="int32")
+_INDICES = np.array([3, -1, 99], np.int32)
+_HEADS = [numbers(2, 8, 3, 4), np.abs(numbers(2, 2)), numbers(2, 8, 2, 2), np.abs(numbers(2, 2))]
+_YOLO = [empty(9, 6), _COUNT, empty(32, 7), np.array([0.2, 0.45], np.float32), *_HEADS]
+_PRIORS = np.abs(numbers(2, 30, 4))
+_SSD = [
+    empty(9, 6),
+    _COUNT,
+    empty(30, 7),
+    np.array([0.3, 0.45, 20], np.float32),
+    numbers(30, 4),
+    np.abs(numbers(30, 4)) / 4,
+    _PRIORS,
+]
+# Operands of every operator: core, firmware and interpreter compute the same of them.
+OPERANDS: dict[Operator, list[Array]] = {
+    Operator.COPY: [empty(6, 5), numbers(3, 2, 5)],
+    Operator.DETECTION_OUTPUT: _SSD,
+    Operator.YOLO_DETECTION_OUTPUT: _YOLO,
+    Operator.YOLOV3_DETECTION_OUTPUT: _YOLO,
+    Operator.MATMUL: [empty(5, 7), numbers(5, 9), numbers(9, 7), numbers(7)],
+    Operator.EMBED: [empty(3, 4), _INDICES, numbers(6, 4), numbers(4)],
+    Operator.ARGMAX: [empty(4, dtype="int32"), numbers(20)],
+}
 
 
 def slots_of(operator: Operator, arrays: Sequence[Array]) -> list[Slot]:

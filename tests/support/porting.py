@@ -205,3 +205,49 @@ OPCODE: Recipe = {
         "            case Op.DUMMY:\n                self.kept[0] = row.number\n",
     ),
 }
+
+OPERATOR_ROW = """        OperatorType(
+            Operator.DUMMY,
+            "a dummy: each element with the other sign",
+            (
+                OperandType("to", "what is made", ("elements",), written=True),
+                OperandType("from", "what it is made of", ("elements",)),
+            ),
+        ),
+"""
+
+OPERATOR_SOURCE = """/* A dummy. */
+#include "numbers.h"
+
+void gr_operator_dummy(struct gr_work *w);
+
+void gr_operator_dummy(struct gr_work *w)
+{
+    enum { TO, FROM };
+    for (uint32_t i = 0; i < gr_size(w, TO, 0) && gr_goes_on(w); i++)
+        gr_store(w, TO, i, 0, -gr_number(w, FROM, i, 0, 0, 0));
+}
+"""
+
+OPERATOR: Recipe = {
+    "trace_format/operators.py": _like(
+        "trace_format/operators.py",
+        ("    ARGMAX = 7\n", "    ARGMAX = 7\n    DUMMY = 99\n"),
+        (
+            "        OperatorType(\n            Operator.ARGMAX,\n",
+            f"{OPERATOR_ROW}        OperatorType(\n            Operator.ARGMAX,\n",
+        ),
+    ),
+    "tee_replayer/operators/dummy.c": lambda: OPERATOR_SOURCE,
+    "host_tools/model/operators.py": _behind(
+        "host_tools/model/operators.py",
+        "                return [_argmax(operands[1], len(operands[0]))]\n",
+        "            case Operator.DUMMY:\n                return [-operands[1]]\n",
+    ),
+    "tests/support/operator_samples.py": _behind(
+        "tests/support/operator_samples.py",
+        '    Operator.ARGMAX: [empty(4, dtype="int32"), numbers(20)],\n',
+        "    Operator.DUMMY: [empty(7), numbers(7)],\n",
+    ),
+}
+OPERATOR_NAMES = {"NAME": "dummy"}

@@ -26,9 +26,9 @@ from tee_replayer.generator import hostlib
 from trace_format import packing, profile
 from trace_format.actions import ACTION_DTYPE, ALL_BITS, MAP_READ, MAP_WRITE, Action, Op, action
 from trace_format.codec import LINKED
-from trace_format.operators import OPERATORS
+from trace_format.operators import OPERATORS, Operator
 from trace_format.schema import Action as ActionStruct
-from trace_format.schema import Codec, DType, Operator, Section, SectionType, SlotKind
+from trace_format.schema import Codec, DType, Section, SectionType, SlotKind
 from trace_format.schema import Header as HeaderStruct
 from trace_format.slots import Slot
 from trace_format.trace import Trace

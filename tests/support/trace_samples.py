@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from trace_format import packing, profile
 from trace_format.actions import ACTION_DTYPE, ACTIONS, FLAG_IGNORE, MAP_WRITE, Action, Op, Type, action
+from trace_format.operators import Operator
 from trace_format.schema import (
     DTYPE_BYTES,
     KEEP_SLOTS,
@@ -22,7 +23,6 @@ from trace_format.schema import (
     Header,
     List,
     Nested,
-    Operator,
     Reserved,
     Section,
     SectionType,

@@ -12,8 +12,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from tests.support.operator_samples import both, by_ncnn
-from trace_format.schema import Operator
+from tests.support.operator_samples import OPERANDS, both, by_ncnn, empty
+from trace_format.operators import Operator
 
 Array = NDArray[Any]
 seeds = st.integers(0, 2**32 - 1)
@@ -22,16 +22,17 @@ NEAR = 2e-5  # of float32 computations against those in double precision
 ODD = np.array([np.nan, np.inf, -np.inf, 3e38, -3e38, 0, -0.0, 1e-40], np.float32)
 
 
-def empty(*shape: int, dtype: str = "float32") -> Array:
-    return np.zeros(shape, dtype)
-
-
 def same(operator: Operator, arrays: list[Array]) -> list[Array]:
     """What both compute, which must be the same bytes; a NaN is a NaN."""
     one, two = both(operator, arrays)
     for first, second in zip(one, two, strict=True):
         np.testing.assert_array_equal(first, second)
     return one
+
+
+@pytest.mark.parametrize("operator", Operator)
+def test_core_and_interpreter_compute_the_same(operator: Operator) -> None:
+    assert any(array.any() for array in same(operator, OPERANDS[operator]))
 
 
 def _ordered(boxes: Array) -> Array:

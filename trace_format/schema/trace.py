@@ -82,18 +82,6 @@ class SlotKind(enum.IntEnum):
         return self in (SlotKind.INPUT, SlotKind.PARAMETER)
 
 
-class Operator(enum.IntEnum):
-    """What the CPU computes between jobs; trace_format/operators.py says of what."""
-
-    COPY = 1
-    DETECTION_OUTPUT = 2
-    YOLO_DETECTION_OUTPUT = 3
-    YOLOV3_DETECTION_OUTPUT = 4
-    MATMUL = 5
-    EMBED = 6
-    ARGMAX = 7
-
-
 class DType(enum.IntEnum):
     """Element types of slots; the value's order is never reused."""
 

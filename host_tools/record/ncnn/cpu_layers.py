@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from host_tools.record.ncnn.param import Layer, WrongError, leading_to
-from trace_format.operators import BOX, OPERATORS
-from trace_format.schema import DType, Operator
+from trace_format.operators import BOX, OPERATORS, Operator
+from trace_format.schema import DType
 
 Shape = tuple[int, ...]
 Shapes = Mapping[str, Shape]

@@ -34,7 +34,8 @@ from tee_replayer.generator.options import Options
 from tee_replayer.generator.platforms import platform_of
 from tee_replayer.generator.strictness import WARNINGS
 from trace_format.emit import GENERATED
-from trace_format.schema import Codec, Operator
+from trace_format.operators import Operator
+from trace_format.schema import Codec
 
 MIB = 1 << 20
 FIP_AT = 256 << 10  # in the flash image: PLAT_QEMU_FIP_BASE of TF-A's platform_def.h

@@ -19,17 +19,18 @@ from tests.support import crypto_trees, porting
 from tests.support.floors import FLOORS
 from tests.support.places import CHECKOUT
 from tests.support.porting import TREE, Recipe, documented
-from tests.support.replayer_samples import KEY
+from tests.support.replayer_samples import KEY, library
 from tests.unit.project.test_imports import misplaced
 
 CROSS = "aarch64-linux-gnu-"
-LIMITS = {"A GPU": 9, "A board": 5, "A pass": 3, "An opcode": 4}
+LIMITS = {"A GPU": 9, "A board": 4, "A pass": 3, "An opcode": 3, "An operator": 4}
 CHOSEN = ("NAME", "FAMILY", "PORT", "SUBJECT")  # names that are chosen
 RECIPES = {
     "A GPU": (porting.GPU, porting.GPU_NAMES),
     "A board": (porting.BOARD, porting.BOARD_NAMES),
     "A pass": (porting.PASS, porting.PASS_NAMES),
     "An opcode": (porting.OPCODE, {}),
+    "An operator": (porting.OPERATOR, porting.OPERATOR_NAMES),
 }
 
 
@@ -71,13 +72,13 @@ def follow(tmp_path: Path) -> Callable[[Recipe], Tree]:
     def copy(recipe: Recipe) -> Tree:
         root = tmp_path / "tree"
         root.mkdir()
-        for name in TREE:
+        ignored = shutil.ignore_patterns("__pycache__", "*.gtr")
+        for name in (*TREE, "tests/support"):
             if (CHECKOUT / name).is_dir():
-                shutil.copytree(
-                    CHECKOUT / name, root / name, ignore=shutil.ignore_patterns("__pycache__", "*.gtr")
-                )
+                shutil.copytree(CHECKOUT / name, root / name, ignore=ignored)
             else:
                 shutil.copyfile(CHECKOUT / name, root / name)
+        (root / "tests" / "__init__.py").touch()
         for name, text in recipe.items():
             (root / name).parent.mkdir(parents=True, exist_ok=True)
             (root / name).write_text(text(), encoding="utf-8")
@@ -147,8 +148,6 @@ generate(Options("dummy1", platform_of("optee"), key, trees), folder / "out")
 
 def test_a_gpu(follow: Callable[[Recipe], Tree], tmp_path: Path) -> None:
     tree = follow(porting.GPU)
-    shutil.copytree(CHECKOUT / "tests" / "support", tree.root / "tests" / "support")
-    (tree.root / "tests" / "__init__.py").touch()
     crypto_trees.empty(tmp_path)
     (tmp_path / "key.pem").write_bytes(KEY.pem())
     tree.run(GPU_SCRIPT, tmp_path)
@@ -233,6 +232,68 @@ def test_an_opcode(follow: Callable[[Recipe], Tree], tmp_path: Path) -> None:
     tree.run(OPCODE_SCRIPT, tmp_path)
     compile_replayer(tmp_path)
     assert "GR_OP_DUMMY: " in (tmp_path / "out" / "replayer.c").read_text()
+
+
+OPERATOR_SCRIPT = """
+import numpy as np
+from host_tools.commands.generate import device_key
+from host_tools.text.reader import assemble
+from host_tools.text.writer import Annotations, text_of
+from tee_replayer.crypto import Libraries
+from tee_replayer.generator.generate import generate
+from tee_replayer.generator.options import Options
+from tee_replayer.generator.platforms import platform_of
+from tests.support.operator_samples import OPERANDS, both, slots_of, trace_of
+from trace_format.emit.__main__ import main as emit
+from trace_format.operators import Operator
+from trace_format.trace import Trace
+
+assert (emit([]), emit(["--check"])) == (0, 0)
+assert "| 99 **dummy** | a dummy" in Path("docs/FORMAT.md").read_text()
+assert "dummy" in shown("generate")
+
+arrays = OPERANDS[Operator.DUMMY]
+data = trace_of(Operator.DUMMY, slots_of(Operator.DUMMY, arrays)).build()
+text = "\\n".join(text_of(data, Trace.parse(data), Annotations())) + "\\n"
+assert "Operate dummy 2 operands from" in text
+assert assemble(text, "dummy.txt")[0] == data
+
+trees = Libraries(folder / "bearssl", folder / "aws-lc")
+key = device_key(folder / "key.pem")
+options = Options("v3d42", platform_of("optee"), key, trees, operators=(Operator.DUMMY,))
+out = generate(options, folder / "out")
+assert "gr_operator_dummy(" in (folder / "out" / "operators.c").read_text()
+(core,), (host,) = both(Operator.DUMMY, arrays)
+assert np.array_equal(core, -arrays[1]) and np.array_equal(core, host)
+"""
+
+
+def test_an_operator(follow: Callable[[Recipe], Tree], tmp_path: Path) -> None:
+    """The device's C, compiled for this machine, and the interpreter compute it."""
+    library()  # skips where the crypto libraries' sources cannot be had
+    tree = follow(porting.OPERATOR)
+    crypto_trees.empty(tmp_path)
+    (tmp_path / "key.pem").write_bytes(KEY.pem())
+    tree.run(OPERATOR_SCRIPT, tmp_path)
+    compile_replayer(tmp_path)
+    assert tree.follows_import_rules()
+
+
+def test_an_operator_without_its_c_is_refused(follow: Callable[[Recipe], Tree], tmp_path: Path) -> None:
+    recipe = {file: text for file, text in porting.OPERATOR.items() if file.startswith("trace_format/")}
+    follow(recipe).run(
+        """
+from tee_replayer import operators
+from trace_format.operators import Operator
+try:
+    operators.files([Operator.COPY])
+except TypeError as error:
+    assert "expected argmax, copy, detection_output, dummy," in str(error), error
+else:
+    raise AssertionError("not refused")
+""",
+        tmp_path,
+    )
 
 
 def test_every_pass_has_a_row_in_the_design() -> None:

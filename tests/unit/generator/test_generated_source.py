@@ -17,8 +17,8 @@ from tee_replayer.generator.platforms import platform_of
 from tests.support import crypto_trees
 from tests.support import replayer_samples as s
 from tests.support.places import CHECKOUT
-from trace_format.operators import OPERATORS
-from trace_format.schema import Codec, Operator
+from trace_format.operators import OPERATORS, Operator
+from trace_format.schema import Codec
 
 # Lines before the driver's part (1,146 before declarations were put where they are needed), and in all (2,400).
 BEFORE_DRIVER, IN_ALL = 360, 2010

@@ -28,7 +28,7 @@ from tests.support.bare_metal import require
 from tests.support.replayer_samples import KEY
 from trace_format import profile as profiles
 from trace_format.errors import ProfileError
-from trace_format.schema import Operator
+from trace_format.operators import Operator
 
 SYMBOLS = ("CARVEOUT_HIGH=0", "CARVEOUT_LOW=0xb0000000", "UNIT=b0000000", "MIB=16")
 

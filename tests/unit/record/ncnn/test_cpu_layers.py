@@ -16,8 +16,8 @@ from host_tools.record.ncnn.param import WrongError, layers_of
 from host_tools.record.operating import dense, restrided
 from host_tools.record.preflight import NetworkError, preflight
 from tests.support import ncnn_text
-from trace_format.operators import OPERATORS
-from trace_format.schema import DType, Operator
+from trace_format.operators import OPERATORS, Operator
+from trace_format.schema import DType
 
 INPUT = "Input data 0 1 data"
 RELU = "ReLU relu 1 1 data relu"
