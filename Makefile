@@ -143,7 +143,7 @@ lint: setup-test ## ruff, mypy, clang-format, cppcheck, generated files up to da
 
 .PHONY: api
 api: setup ## pages on the Python API, from its docstrings, in build/api
-	$(BIN)/python -m pdoc -d google -o build/api signing trace_format host_tools.runners host_tools.passes host_tools.passes.pipeline host_tools.record tee_replayer
+	$(BIN)/python -m pdoc -d google -o build/api signing trace_format host_tools.runners host_tools.passes host_tools.record tee_replayer
 
 ##@ Measure
 

@@ -3,7 +3,7 @@
 
 Facts: SEC 2 version 2.0, 2.4.2 (order of P-256). RFC 8032, 5.1 (Ed25519: p, encoding of points). Points of small
 order: Chalkias, Garillot and Nikolaenko, "Taming the many EdDSAs" (SSR 2020), table 1; the same are refused by
-libsodium. tests/unit/test_signing_curves.py computes them from the curve's equation.
+libsodium. tests/unit/signing/test_curves.py computes them from the curve's equation.
 """
 
 from __future__ import annotations

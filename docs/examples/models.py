@@ -12,6 +12,8 @@ from collections.abc import Callable
 import numpy as np
 
 PARAM_MAGIC = 7767517
+# Output channels and stride of each depthwise-separable block of MobileNetV1.
+MOBILENET_V1 = ((64, 1), (128, 2), (128, 1), (256, 2), (256, 1), (512, 2), *[(512, 1)] * 5, (1024, 2), (1024, 1))
 
 
 class NcnnWriter:
@@ -134,9 +136,7 @@ def mobilenet_v1(seed: int, size: int = 224, width: float = 1.0, classes: int = 
     """
     net = NcnnWriter(seed, 3, size)
     net.convolution("conv1", int(32 * width), 3, 2, 1)
-    # Output channels and stride of each depthwise-separable block.
-    blocks = [(64, 1), (128, 2), (128, 1), (256, 2), (256, 1), (512, 2), *[(512, 1)] * 5, (1024, 2), (1024, 1)]
-    for index, (out, stride) in enumerate(blocks, start=2):
+    for index, (out, stride) in enumerate(MOBILENET_V1, start=2):
         net.depthwise(f"conv{index}_dw", 3, stride, 1)
         net.convolution(f"conv{index}_pw", int(out * width), 1)
     net.average_pool("pool")

@@ -19,12 +19,11 @@ from signing.keys import Algorithm, generate, private_pem
 from signing.sign import FileSigner
 from tests.bench import breadth, usage
 from tests.bench.networks import raw_file
+from tests.support.places import CHECKOUT
 from trace_format.actions import ACTION_DTYPE, Op, action
 from trace_format.errors import GramophoneError
 from trace_format.schema import PAGE_BYTES
 from trace_format.trace import Trace
-
-ROOT = Path(__file__).parents[2]
 
 
 @dataclass(frozen=True)
@@ -112,7 +111,7 @@ def _signing(name: str, built: Path) -> list[Cost]:
 
 def _cost(name: str, file: Path | None, base_bytes: int, *arguments: str | Path) -> Cost:
     command = [sys.executable, usage.__file__, sys.executable, "-m", "host_tools.cli", *map(str, arguments)]
-    done = programs.run(command, cwd=ROOT)
+    done = programs.run(command, cwd=CHECKOUT)
     if done.returncode:
         raise GramophoneError(f"gramophone {arguments[0]} failed: {done.stderr.strip()[-2000:]}")
     found = json.loads(done.stderr.splitlines()[-1])

@@ -30,10 +30,10 @@ from rich.table import Table
 from host_tools.runners import libraries
 from host_tools.runners.firmware import CROSS, ELF
 from tests.support.archives import extract
+from tests.support.places import CHECKOUT
 from trace_format.errors import GramophoneError
 
-CHECKOUT = Path(__file__).resolve().parents[2]
-KEY = CHECKOUT / "tests" / "unit" / "signing_vectors" / "es256.pub.pem"
+KEY = CHECKOUT / "tests" / "unit" / "signing" / "vectors" / "es256.pub.pem"
 # Run in the tree whose generator it is. Of that tree only the generator is used, so that old commits work too.
 _GENERATE = """\
 import sys

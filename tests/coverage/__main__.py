@@ -23,7 +23,8 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-CHECKOUT = Path(__file__).resolve().parents[2]
+from tests.support.places import CHECKOUT
+
 FOLDER = CHECKOUT / "build" / "coverage"
 OBJECTS = FOLDER / "c"  # what gcc notes of each compilation, with the counts beside it
 C_FOLDERS = ("host_tools", "tee_replayer", "baremetal")

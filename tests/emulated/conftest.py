@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.firmware_samples import compiled
-from tests.support.image_samples import Packed, pack_sample
+from tests.support.image_samples import GPUS, Packed, pack_sample
 
 
 @pytest.fixture(scope="session")
@@ -27,3 +27,9 @@ def hikey960(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def images(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Packed]:
     """The sample image of a platform, made once."""
     return functools.cache(lambda platform: pack_sample(platform, tmp_path_factory.mktemp(platform)))
+
+
+@pytest.fixture(params=GPUS)
+def packed(request: pytest.FixtureRequest, images: Callable[[str], Packed]) -> Packed:
+    """The sample images of all platforms, one after the other."""
+    return images(request.param)

@@ -24,9 +24,10 @@ from tee_replayer.generator.options import Options
 from tee_replayer.generator.platforms import platform_of
 from tests.support import replayer_samples as s
 from tests.support.firmware_samples import GCC, STRICT, compiled, values
+from tests.support.places import CHECKOUT
 from tests.support.replayer_samples import signed, trace
 
-TEMPLATE = Path(__file__).resolve().parents[2] / "docs" / "your-board"
+TEMPLATE = CHECKOUT / "docs" / "your-board"
 
 
 @pytest.fixture(scope="module")

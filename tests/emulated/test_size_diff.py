@@ -10,13 +10,14 @@ import pytest
 
 from host_tools.runners import firmware
 from tests.bench import size_diff
+from tests.support.places import CHECKOUT
 from trace_format.errors import GramophoneError
 
 
 def test_sizes_of_the_firmware(tmp_path: Path) -> None:
     if shutil.which(f"{firmware.CROSS}gcc") is None:
         pytest.skip(f"{firmware.CROSS}gcc is missing: apt-get install gcc-aarch64-linux-gnu")
-    sizes = size_diff.measure(size_diff.CHECKOUT, "v3d42", "qemu-virt", tmp_path)
+    sizes = size_diff.measure(CHECKOUT, "v3d42", "qemu-virt", tmp_path)
     assert sizes.flash == firmware.sizes(tmp_path / "out")["in all, code and constants"]
     assert sizes.code.total() + sizes.constants.total() <= sizes.flash
     in_assembler = {name for name in sizes.code if name.startswith(("bignum_", "sha256_"))}  # of AWS-LC
@@ -32,4 +33,4 @@ def test_no_such_commit(tmp_path: Path) -> None:
 
 def test_no_such_gpu(tmp_path: Path) -> None:
     with pytest.raises(GramophoneError, match="no profile for GPU 'voodoo'"):
-        size_diff.measure(size_diff.CHECKOUT, "voodoo", "qemu-virt", tmp_path)
+        size_diff.measure(CHECKOUT, "voodoo", "qemu-virt", tmp_path)

@@ -14,11 +14,11 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 
 from tests.fuzz import parsers, python_session, session, targets
+from tests.support.places import CHECKOUT
 
-FOLDER = Path(__file__).resolve().parents[2] / "build" / "fuzz"
+FOLDER = CHECKOUT / "build" / "fuzz"
 COLUMNS = f"{'target':<18}{'runs':>12}{'runs/s':>9}{'inputs':>8}{'lines':>18}{'branches':>18}{'findings':>10}"
 
 

@@ -150,7 +150,7 @@ def _archive() -> bytes:
 
 
 def _manifest() -> bytes:
-    from tests.unit.test_manifest import SAMPLE
+    from tests.unit.flash.test_manifest import SAMPLE
 
     return SAMPLE.encode()
 
@@ -167,7 +167,7 @@ def _capture() -> list[bytes]:
 
 
 def _history() -> bytes:
-    from tests.unit.test_regs_history import text
+    from tests.unit.record.importers.test_regs_history import text
 
     return text()
 

@@ -13,7 +13,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tests.fuzz import parsers
-from tests.fuzz.session import CHECKOUT, Count, Result
+from tests.fuzz.session import Count, Result
+from tests.support.places import CHECKOUT
 
 LIMIT_FACTOR = 3  # of the time given: then the process is stopped, and that is a finding
 

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.fuzz import targets
+from tests.support.places import CHECKOUT
 
-CHECKOUT = Path(__file__).resolve().parents[2]
 MEMORY_MIB = 1024  # of a process; libFuzzer watches it, for a limit of addresses leaves AddressSanitizer no room
 INPUT_SECONDS = 10  # of a single input: more is a finding
 Count = tuple[int, int]  # executed, of how many

@@ -13,10 +13,16 @@ from pathlib import Path
 
 import pytest
 
-from tests.packaging.test_wheel import CHECKOUT, pip
+from tests.packaging.test_wheel import pip
+from tests.support.places import CHECKOUT
 
 # Of these, every test decodes or encodes CBOR, or runs the program of docs/FORMAT.md.
-TESTS = ("tests/unit/test_signing_envelope.py", "tests/unit/test_signing_commands.py", "tests/unit/test_emit.py")
+TESTS = (
+    "tests/unit/signing/test_envelope.py",
+    "tests/unit/commands/test_sign.py",
+    "tests/unit/commands/test_sign_keys.py",
+    "tests/unit/trace_format/test_emit.py",
+)
 ONLY = "not kaitai and not flipped"
 
 

@@ -18,10 +18,10 @@ from typing import Any
 import pytest
 
 from host_tools.runners import libraries
+from tests.support.places import CHECKOUT
 from tests.support.processes import without_progress
 
-CHECKOUT = Path(__file__).resolve().parents[2]
-VECTORS = CHECKOUT / "tests/unit/signing_vectors"
+VECTORS = CHECKOUT / "tests/unit/signing/vectors"
 PACKAGES = ("trace_format", "signing", "host_tools", "tee_replayer", "baremetal")
 # What pip says when it finds no package index.
 UNREACHABLE = ("No matching distribution found", "Failed to establish a new connection", "Network is unreachable")

@@ -17,13 +17,12 @@ from host_tools.record.differences import TOLERANCE, relative_difference
 from host_tools.record.ncnn import cpu as ncnn_cpu
 from host_tools.record.ncnn.network import record_network
 from host_tools.runners.replay import ReplayRequest
-from host_tools.text.annotate import annotations_of
 from host_tools.text.reader import assemble
-from host_tools.text.writer import text_of
 from signing.delivery import Delivery
 from signing.keys import Algorithm, generate
 from signing.sign import FileSigner, sign_trace
 from tests.support import networks
+from tests.support.trace_text import annotated
 from trace_format.trace import Trace
 
 
@@ -67,7 +66,7 @@ def test_networks(gpu: str, name: str, shared_folder: Path, tmp_path: Path) -> N
     signer = FileSigner(generate(Algorithm.ES256))
     trace = networks.built(name, shared_folder, gpu)
     data = trace.build()
-    assert assemble("\n".join(text_of(data, trace, annotations_of(trace))), name)[0] == data
+    assert assemble(annotated(data), name)[0] == data
     signed = sign_trace(data, signer)
     inputs = {"data": networks.picture(name)}
     result = runners.run("qemu", ReplayRequest(Delivery(signed), signer.public, inputs, repeat=3))

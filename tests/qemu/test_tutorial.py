@@ -25,7 +25,8 @@ import pytest
 
 from host_tools.vgpu import build
 from tests.support.bare_metal import COMPILER, require
-from tests.support.pages import CHECKOUT, RUN, blocks
+from tests.support.pages import RUN, blocks
+from tests.support.places import CHECKOUT
 from tests.support.processes import without_progress
 
 MARK = "----- end of command, status "

@@ -9,10 +9,10 @@ import pytest
 
 from host_tools.passes.pipeline import build
 from host_tools.record.importers.gpureplay_trace import import_gpureplay
-from host_tools.text.annotate import annotations_of, job_fields
+from host_tools.text.annotate import job_fields
 from host_tools.text.reader import assemble
-from host_tools.text.writer import text_of
 from tests.recordings.test_gpureplay_import import RECORDINGS
+from tests.support.trace_text import annotated
 from trace_format.trace import Trace
 
 
@@ -34,5 +34,5 @@ def test_dumped_and_assembled_it_is_the_same(recordings: Path, name: str, jobs: 
 
 def same_again(trace: Trace) -> None:
     data = trace.build(compress=not trace.raw)
-    text = "\n".join(text_of(data, trace, annotations_of(trace)))
+    text = annotated(data)
     assert assemble(text, "net.txt")[0] == data

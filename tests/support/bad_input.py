@@ -15,13 +15,13 @@ import pytest
 from click.testing import CliRunner, Result
 
 from host_tools.cli import main
-from host_tools.text.writer import Annotations, text_of
 from signing import keys
 from signing.sign import sign_trace
 from tee_replayer.generator.device import Device
 from tests.support import log_samples
 from tests.support.attestation_samples import attest, claims_of
 from tests.support.signing_samples import EDDSA, ES256
+from tests.support.trace_text import plain
 from trace_format.actions import MAP_READ, MAP_WRITE, Op, action, array_of
 from trace_format.schema import PAGE_BYTES, DType, SlotKind
 from trace_format.slots import Slot
@@ -202,7 +202,7 @@ def working_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[
     for name, content in {
         **GOOD,
         "other.gtr": RAW,
-        "net.txt": "\n".join(text_of(RAW, Trace.parse(RAW), Annotations())).encode(),
+        "net.txt": plain(RAW).encode(),
         "other.npy": GOOD["array.npy"],
         "locked.pem": PRIVATE_KEY["locked"],
     }.items():

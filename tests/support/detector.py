@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from host_tools.record.ncnn import cpu as ncnn_cpu
 from host_tools.record.ncnn.network import record_network
 from host_tools.support.files import write_atomically
+from tests.support import ncnn_text
 from trace_format.trace import Trace
 
 HEADS_FILE = Path(__file__).with_name("detector_heads.bin")
@@ -96,8 +97,7 @@ def graph() -> bytes:
         f"Yolov3DetectionOutput detection 2 1 {HEADS[0]} {HEADS[1]} boxes 0={len(CLASSES)} 1={BOXES} 2={LOWEST} "
         f"3={OVERLAP} -23304={4 * BOXES},{biases} -23305={2 * BOXES},{mask} -23306=2,{CELL[0]:.1f},{CELL[1]:.1f}"
     )
-    blobs = len(lines) + 1
-    return "\n".join(["7767517", f"{len(lines)} {blobs}", *lines, ""]).encode()
+    return ncnn_text.param(lines)
 
 
 def _convolutions() -> bytes:

@@ -4,9 +4,9 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
-CHECKOUT = Path(__file__).resolve().parents[2]
+from tests.support.places import CHECKOUT
+
 NEAR = 0.1  # of a figure: sizes depend on the version of the compiler
 
 

@@ -1,17 +1,19 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Which folders and rooms may import which, and the picture of it, which `make generated` writes.
 
-`tests/unit/test_imports.py` holds the sources to these lists, and docs/floors.svg to what is drawn from them.
+`tests/unit/project/test_imports.py` holds the sources to these lists, and docs/floors.svg to what is drawn from
+them.
 """
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence, Set
-from pathlib import Path
 from xml.sax.saxutils import escape
 
-PICTURE = Path(__file__).resolve().parents[2] / "docs/floors.svg"
+from tests.support.places import CHECKOUT
+
+PICTURE = CHECKOUT / "docs/floors.svg"
 
 # Top-level folders, and which others each may import from.
 FOLDERS: Mapping[str, Set[str]] = {

@@ -3,16 +3,22 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from click.testing import CliRunner, Result
+
+from host_tools.cli import main
 from host_tools.flash.check import Checked, check_opened
 from host_tools.flash.containers import take_apart
 from host_tools.flash.manifest import NAME, Manifest
 from host_tools.flash.pack import Sources, image_sha256, pack
 from signing.keys import Algorithm, PublicKey, generate
 from signing.sign import FileSigner
+from tee_replayer.generator.device import Device
+from tee_replayer.generator.device import find as find_device
 from tests.support import replayer_samples as s
 from tests.support.firmware_samples import compiled, small_mali
 from tests.support.replayer_samples import signed, trace
@@ -73,3 +79,11 @@ def checked(image: bytes, key: PublicKey | None = s.KEY) -> Checked:
 
 def reasons(found: Checked) -> list[str]:
     return [str(finding) for finding in found.findings]
+
+
+def device_of(p: Packed) -> Device:
+    return next(device for _, device in find_device(p.image))
+
+
+def command(line: str) -> Result:
+    return CliRunner().invoke(main, shlex.split(line), catch_exceptions=False)

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from host_tools.model.interpreter import interpreter
 from host_tools.runners.buffers import bind
+from tests.support import ncnn_text
 from tests.support import replayer_samples as s
 from tests.support.replayer_samples import PAGE, VA, Device
 from trace_format.actions import MAP_READ, MAP_WRITE, Action, Op, action, array_of
@@ -133,7 +134,7 @@ def by_ncnn(layer: str, parameters: str, inputs: Sequence[Array], folder: Path) 
     blobs = " ".join(f"in{i}" for i in range(len(inputs)))
     lines = [f"Input in{i} 0 1 in{i}" for i in range(len(inputs))]
     lines.append(f"{layer} layer {len(inputs)} 1 {blobs} out {parameters}")
-    (folder / "net.param").write_text("\n".join(["7767517", f"{len(lines)} {len(inputs) + 1}", *lines, ""]))
+    (folder / "net.param").write_bytes(ncnn_text.param(lines))
     (folder / "net.bin").write_bytes(b"")
     net = ncnn.Net()
     net.opt.use_vulkan_compute = False

@@ -4,16 +4,16 @@
 A block ```console is a session: commands after "$ ", and what they print. `tests/qemu/test_tutorial.py` runs it,
 or the line above it is a comment, <!-- not run: WHY -->. Blocks ```sh are commands alone and not run; above the
 first one of a page, or above each, stands <!-- sh, not run: WHY -->. That there are such commands and options is
-checked of all, by `tests/unit/test_docs_index.py`.
+checked of all, by `tests/unit/docs/test_docs_index.py`.
 """
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from pathlib import Path
 
-CHECKOUT = Path(__file__).resolve().parents[2]
+from tests.support.places import CHECKOUT
+
 RUN = ("README.md", "docs/TUTORIAL.md", "docs/AUDITING.md", "docs/AUDIT-FIRMWARE.md", "docs/LOG.md")
 # Decisions and the changelog are history; tee_replayer's are copied into what is generated.
 PAGES = sorted(

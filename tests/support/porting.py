@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from pathlib import Path
 
-CHECKOUT = Path(__file__).resolve().parents[2]
+from tests.support.places import CHECKOUT
+
 TREE = ("trace_format", "signing", "tee_replayer", "baremetal", "host_tools", "docs", "pyproject.toml")
 Recipe = dict[str, Callable[[], str]]
 

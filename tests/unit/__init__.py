@@ -4,5 +4,5 @@ sources keep (imports, licences, recipes for ports).
 
 Not in here: what compiles C (`tests/vgpu`) or boots anything.
 
-Read first: test_trace.py
+Read first: trace_format/test_trace.py
 """

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from host_tools.vgpu import build
+from tests.support.places import CHECKOUT
 
 
 @pytest.fixture
@@ -85,4 +86,4 @@ def test_not_qemu() -> None:
 
 
 def test_folder_of_the_checkout() -> None:
-    assert build.build_folder() == Path(__file__).parents[2] / "build" / "vgpu"
+    assert build.build_folder() == CHECKOUT / "build" / "vgpu"

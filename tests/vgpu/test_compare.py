@@ -20,6 +20,7 @@ from host_tools.cli import main
 from host_tools.demo import RAW
 from tests.support import mali_chains as mali
 from tests.support import replayer_samples as s
+from tests.support.chain_samples import job_page
 from trace_format.actions import FLAG_IGNORE, MAP_WRITE, Action, Op, action, array_of
 from trace_format.trace import Trace
 
@@ -229,7 +230,7 @@ def test_addresses_of_code_do_not_count() -> None:
 
 def test_a_mali_s_shaders_are_compared_by_their_bytes() -> None:
     code_at, jobs_at = 0xFFFF80000000, 0xFFFF80100000
-    content = mali.page({0: mali.compute(jobs_at + 0x400), 0x400: mali.renderer_state(code_at)})
+    content = job_page(jobs_at, code_at)
     old, new = (
         mali.trace([mali.Area(code_at, 1, mali.RX, code), mali.Area(jobs_at, data=content)], mali.submit(jobs_at))
         for code in (b"code", b"cope")

@@ -13,6 +13,7 @@ from host_tools.passes.listing import PASSES
 from host_tools.passes.pipeline import build
 from host_tools.record.importers.gpureplay_trace import import_gpureplay
 from tests.support import mali_samples as m
+from tests.support.chain_samples import PUSH, STATE, TABLE, UNIFORMS, job_page, pointers
 from tests.support.mali_chains import (
     RO,
     RW,
@@ -29,7 +30,6 @@ from tests.support.mali_chains import (
     submit,
     thread_storage,
     trace,
-    uniform_table,
     wait,
     write,
     write_value,
@@ -45,27 +45,26 @@ WORK = [CODE + at for at in (0x40000, 0x50000, 0x60000, 0x70000)]  # 5 pages eac
 CONSTANTS, UNUSED, SCRAP = CODE + 0x80000, CODE + 0x90000, CODE + 0xA0000
 FLAGS_CONSTANT = 0x606A  # the GPU may not write
 HEADS = [JOBS + i * PAGE for i in range(4)]
-STATE, TABLE, UNIFORMS, PUSH, STORAGE = 0x400, 0x600, 0x640, 0x680, 0x700  # in a page of JOBS
 
 
-def job_page(i: int) -> bytes:
+def chain_page(i: int) -> bytes:
     """Chain i uses working memory i, by a uniform, and constants; the second has three jobs."""
     at = HEADS[i]
-    first = compute(at + STATE, uniforms=at + TABLE, push=at + PUSH, storage=at + STORAGE)
-    parts = {
-        0: first,
-        STATE: renderer_state(CODE + 0x40 * i, buffers=2, push=2),
-        TABLE: uniform_table((at + UNIFORMS, 32), (0, 0)),
-        UNIFORMS: struct.pack("<4xQ", WORK[i]),
-        PUSH: struct.pack("<QQ", CONSTANTS + PAGE, DATA),
-        STORAGE: thread_storage(SCRAP),
-        0x900: b"left over from an earlier job",
-    }
+    others = {UNIFORMS: struct.pack("<4xQ", WORK[i]), 0x900: b"left over from an earlier job"}
     if i == 1:
-        parts[0] = header(3, at + 0xC0) + bytes(8)
-        parts[0xC0] = compute(at + STATE, push=at + PUSH, next_va=at + 0x180, index=2, uniforms=at + TABLE)
-        parts[0x180] = write_value(WORK[1] + 8, 5, index=3)
-    return page(parts)
+        others |= {
+            0: header(3, at + 0xC0) + bytes(8),
+            0xC0: compute(at + STATE, push=at + PUSH, next_va=at + 0x180, index=2, uniforms=at + TABLE),
+            0x180: write_value(WORK[1] + 8, 5, index=3),
+        }
+    return job_page(
+        at,
+        CODE + 0x40 * i,
+        buffers=[(at + UNIFORMS, 32), (0, 0)],
+        pushed=pointers(CONSTANTS + PAGE, DATA),
+        storage=thread_storage(SCRAP),
+        others=others,
+    )
 
 
 def history() -> list[bytes]:
@@ -90,7 +89,7 @@ def history() -> list[bytes]:
 def recording() -> dict[str, bytes]:
     regions = [
         (CODE, m.FLAGS_CODE, [b"code".ljust(256, b"!"), b"", b"more code"], 3),
-        (JOBS, m.FLAGS_JOBS, [job_page(i) for i in range(4)], 4),
+        (JOBS, m.FLAGS_JOBS, [chain_page(i) for i in range(4)], 4),
         (DATA, m.FLAGS_DATA, None, 3),
         (SCRATCH, m.FLAGS_DATA, [b""], 1),
         *[(at, m.FLAGS_DATA, None, 5) for at in WORK],
@@ -245,7 +244,7 @@ def test_the_comparison_sees_shared_memory(raw: Trace, reference: Reference) -> 
 
 def simple_jobs(at: int) -> bytes:
     """A job, and another one at 0x800."""
-    return page({0: compute(at + STATE, push=at + PUSH), STATE: renderer_state(CODE, push=2), 0x800: header(1)})
+    return job_page(at, CODE, pushed=bytes(16), others={0x800: header(1)})
 
 
 def areas(*others: Area, space: int = 0) -> list[Area]:
@@ -308,7 +307,7 @@ def test_descriptors_that_the_cpu_writes_between_jobs() -> None:
     cpu_writes = [
         CpuWrite(JOBS, simple_jobs(JOBS)[:192]),
         CpuWrite(JOBS + STATE, renderer_state(CODE + PAGE, push=2)),
-        CpuWrite(JOBS + PUSH, struct.pack("<QQ", DATA, WORK[0])),
+        CpuWrite(JOBS + PUSH, pointers(DATA, WORK[0])),
     ]
     others = [Area(DATA, 3, RO, b"constants"), Area(WORK[0], 5, RW, page({8: b"only the second reads this"}))]
     built = all_passes_keep(trace(areas(*others), submit(JOBS), cpu_writes, submit(JOBS)))
@@ -348,7 +347,7 @@ def test_parameters_that_are_bound(raw: Trace) -> None:
 def test_a_slot_in_the_middle_of_constants() -> None:
     """Its pages lie after the image, those around it in the image."""
     slot = Slot("input", SlotKind.INPUT, DType.FLOAT32, (8,), (4,), DATA + 2 * PAGE)
-    jobs = simple_jobs(JOBS)[:PUSH] + struct.pack("<QQ", DATA, WORK[0])
+    jobs = simple_jobs(JOBS)[:PUSH] + pointers(DATA, WORK[0])
     constants = Area(DATA, 5, RO, page({0: b"one", PAGE: b"two", 4 * PAGE: b"five"}, pages=5))
     made = trace(
         [Area(CODE, 1, RX, b"code"), Area(JOBS, 1, RW, jobs), constants, Area(WORK[0], 5)],

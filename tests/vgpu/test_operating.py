@@ -22,6 +22,7 @@ from host_tools.record.ncnn.cpu_layers import cpu_end
 from host_tools.record.ncnn.param import layers_of
 from host_tools.record.operating import check_operators, with_operators
 from host_tools.support.tensors import boxes_found
+from tests.support import ncnn_text
 from tests.support import replayer_samples as s
 from tests.support.operator_samples import on_core, on_host
 from tests.support.replayer_samples import PAGE, VA
@@ -77,10 +78,7 @@ def given_by(tensors: dict[str, Array]) -> dict[str, Array]:
 
 
 def param(tensors: dict[str, Array], *layers: str) -> bytes:
-    lines = [f"Split from.{name} 0 1 {name}" for name in tensors]
-    lines += layers
-    blobs = sum(int(line.split()[3]) for line in lines)
-    return "\n".join(["7767517", f"{len(lines)} {blobs}", *lines, ""]).encode()
+    return ncnn_text.param([*(f"Split from.{name} 0 1 {name}" for name in tensors), *layers])
 
 
 def checked(tensors: dict[str, Array], fixed: set[str], *layers: str) -> tuple[Trace, dict[str, Array]]:

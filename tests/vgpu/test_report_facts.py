@@ -22,6 +22,7 @@ from host_tools.runners.needs import secure_bytes
 from signing.delivery import Delivery
 from tests.support import mali_chains as mali
 from tests.support import replayer_samples as s
+from tests.support.chain_samples import UNIFORMS, job_page
 from tests.support.qpu_asm import assemble
 from tests.support.signing_samples import EDDSA
 from trace_format import policy
@@ -169,14 +170,8 @@ CODE, JOBS, DATA, OTHER = (0xFFFF80000000 + i * 0x100000 for i in range(4))
 
 def test_a_mali_s_descriptors_say_what_may_be_touched() -> None:
     """What jobs may touch is what chains of descriptors reach; here nothing is run."""
-    content = mali.page(
-        {
-            0: mali.compute(JOBS + 0x400, uniforms=JOBS + 0x600),
-            0x400: mali.renderer_state(CODE + 0x80, buffers=1),
-            0x600: mali.uniform_table((JOBS + 0x640, 16)),
-            0x640: DATA.to_bytes(8, "little") + bytes(8),
-        }
-    )
+    buffer = DATA.to_bytes(8, "little")
+    content = job_page(JOBS, CODE + 0x80, buffers=[(JOBS + UNIFORMS, 16)], others={UNIFORMS: buffer})
     areas = [mali.Area(CODE, 1, mali.RX, bytes(0x80) + b"code"), mali.Area(JOBS, data=content)]
     areas += [mali.Area(DATA), mali.Area(OTHER)]
     found = report(mali.trace(areas, mali.submit(JOBS)).build(), run=False)

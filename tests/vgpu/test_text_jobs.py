@@ -13,10 +13,9 @@ from host_tools.demo import RAW
 from host_tools.gpus.v3d import disassembly
 from host_tools.passes.pipeline import KEEP_INPUTS, build
 from host_tools.runners.replay import ReplayRequest
-from host_tools.text.annotate import annotations_of, job_fields, started_jobs
+from host_tools.text.annotate import job_fields, started_jobs
 from host_tools.text.places import Places
 from host_tools.text.reader import assemble
-from host_tools.text.writer import text_of
 from host_tools.vgpu.build import BuildError
 from signing.delivery import Delivery
 from signing.sign import sign_trace
@@ -38,6 +37,7 @@ from tests.support.mali_chains import (
 from tests.support.mali_chains import trace as mali_trace
 from tests.support.qpu_asm import assemble as assemble_shader
 from tests.support.signing_samples import ES256
+from tests.support.trace_text import annotated
 from trace_format.actions import Op
 from trace_format.trace import Trace
 
@@ -52,13 +52,9 @@ def built(raw: Trace) -> Trace:
     return build(raw, skip=KEEP_INPUTS)
 
 
-def text(trace: Trace) -> str:
-    return "\n".join(text_of(trace.build(), trace, annotations_of(trace))) + "\n"
-
-
 def test_comments_change_nothing(raw: Trace, built: Trace) -> None:
     for trace in (raw, built):
-        assert assemble(text(trace), "net.txt")[0] == trace.build()
+        assert assemble(annotated(trace.build()), "net.txt")[0] == trace.build()
 
 
 def test_every_job_of_the_demo_has_its_code(raw: Trace, built: Trace) -> None:
@@ -79,7 +75,9 @@ def test_every_job_of_the_demo_has_its_code(raw: Trace, built: Trace) -> None:
 
 def test_code_stands_beside_its_bytes(built: Trace) -> None:
     """Each instruction that a comment has is that of the word on its line."""
-    found = re.findall(r"^  0x[0-9a-f]+: ([0-9a-f]{16})  # (.*?)(?:  \(uniform \d+\))?$", text(built), re.M)
+    found = re.findall(
+        r"^  0x[0-9a-f]+: ([0-9a-f]{16})  # (.*?)(?:  \(uniform \d+\))?$", annotated(built.build()), re.M
+    )
     assert len(found) > 1000
     for word, said in found:
         assert disassembly.instruction("v3d42", int(word, 16)).text == said
@@ -153,7 +151,7 @@ def test_without_a_compiler_the_rest_is_said(built: Trace, monkeypatch: pytest.M
     monkeypatch.setattr(disassembly, "_library", missing)
     disassembly.instruction.cache_clear()
     try:
-        found = text(built)
+        found = annotated(built.build())
         remarks = [job["remarks"] for job in job_fields(built) if job["kind"] == "compute"]
     finally:
         disassembly.instruction.cache_clear()
@@ -185,7 +183,7 @@ def chain() -> Trace:
 
 def test_a_chain_field_by_field() -> None:
     trace = chain()
-    assert assemble(text(trace), "net.txt")[0] == trace.build()
+    assert assemble(annotated(trace.build()), "net.txt")[0] == trace.build()
     first, second, third = job_fields(trace)
     names = [d["name"] for d in first["descriptors"]]
     assert names == [
@@ -232,7 +230,7 @@ def test_a_chain_field_by_field() -> None:
 
 def test_an_edited_trace_replays(built: Trace) -> None:
     """A slot has another name, waits another length."""
-    source = text(built)
+    source = annotated(built.build())
     wait = re.search(r"WaitIrq v3d within (\d+) us", source)
     assert wait
     edited = source.replace('"prob"', '"what it is"').replace(wait[0], "WaitIrq v3d within 4000000 us")

@@ -22,7 +22,8 @@ _HEADER = f"""\
 /* clang-format off */
 /*
  * Descriptors of a Mali's jobs, for its virtual GPU. {GENERATED}
- * from host_tools/gpus/mali/descriptors.toml, which names the sources; do not edit.
+ * from host_tools/gpus/mali/descriptors.toml, which names the sources
+ * (Mesa 22.3.6 and others); do not edit.
  *
  * A function takes a descriptor's bytes and gives the value of a field; mali_set_ functions are of fields that the
  * GPU writes. Addresses come without flags.

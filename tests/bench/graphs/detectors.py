@@ -13,7 +13,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tests.bench.graphs.mobile import inverted
+from docs.examples.models import MOBILENET_V1
+from tests.bench.graphs.mobile import inverted, mobilenet_v2_backbone
 from tests.bench.graphs.residual import shuffle_stage
 from tests.bench.graphs.writer import Graph
 
@@ -83,7 +84,7 @@ def nanodet_m(seed: int) -> Graph:
     for at in (1, 0):
         net.blob = levels[at + 1]
         levels[at + 1], larger = net.split(f"down{at}_split")
-        larger = net.layer("Interp", f"down{at}_up", [larger], "0=2 1=2.000000e+00 2=2.000000e+00")
+        larger = net.twice_as_large(f"down{at}_up", larger, linear=True)
         levels[at] = net.binary(f"down{at}", 0, levels[at], larger)
     for at in (1, 2):
         net.blob = levels[at - 1]
@@ -93,8 +94,7 @@ def nanodet_m(seed: int) -> Graph:
     for at, level in enumerate(levels):
         net.blob, net.channels = level, wide
         for repeat in range(2):
-            net.conv(f"head{at}_{repeat}_dw", wide, 3, 1, LEAKY, groups=wide)
-            net.conv(f"head{at}_{repeat}_pw", wide, 1, 1, LEAKY)
+            net.separable(f"head{at}_{repeat}", wide, 3, (LEAKY, LEAKY))
         net.conv(f"head{at}", CLASSES + 32, 1)
         scores, sides = net.slices(f"head{at}_slice", CLASSES)
         scores = net.layer("Sigmoid", f"scores{at}_sigmoid", [scores])
@@ -108,7 +108,7 @@ def fastestdet(seed: int) -> Graph:
     """FastestDet at 352 x 352: object, box and classes of 22 x 22 cells."""
     net, wide = Graph(seed, 3, 352), 96
     large, middle, small = _shuffle_backbone(net, (48, 96, 192), "ReLU")
-    small = net.layer("Interp", "upsample", [small], "0=1 1=2.000000e+00 2=2.000000e+00")
+    small = net.twice_as_large("upsample", small)
     large = net.layer("Pooling", "downsample", [large], "0=1 1=3 2=2 3=1 5=1")
     net.concat("pyramid", [large, middle, small], 48 + 96 + 192)
     net.conv("spp", wide, 1, 1, "ReLU")
@@ -126,8 +126,7 @@ def fastestdet(seed: int) -> Graph:
     tops = []
     for name, way, out in zip(("object", "box", "class"), net.fork("head_split", 3), (1, 4, CLASSES), strict=True):
         net.channels = wide
-        net.conv(f"{name}_dw", wide, 5, 1, "ReLU", groups=wide, bottom=way)
-        net.conv(f"{name}_pw", out, 1)
+        net.separable(name, out, 5, ("ReLU", ""), bottom=way)
         kind = {"object": "Sigmoid", "class": "Softmax"}.get(name)
         tops.append(net.layer(kind, name, (), "0=0 1=1" if name == "class" else "") if kind else net.blob)
     net.concat("output", tops, 1 + 4 + CLASSES)
@@ -139,7 +138,7 @@ def yolo_fastestv2(seed: int) -> Graph:
     net, wide = Graph(seed, 3, 352), 72
     middle, _ = _shuffle_backbone(net, (48, 96, 192), "ReLU", 3)
     small, larger = net.split("small_split")
-    larger = net.layer("Interp", "upsample", [larger], "0=1 1=2.000000e+00 2=2.000000e+00")
+    larger = net.twice_as_large("upsample", larger)
     net.concat("pyramid", [larger, middle], 192 + 96)
     for at, bottom, channels in ((0, "pyramid", 288), (1, small, 192)):
         net.channels = channels
@@ -148,8 +147,7 @@ def yolo_fastestv2(seed: int) -> Graph:
         for kind, way in zip(("box", "class"), net.split(f"level{at}_split"), strict=True):
             net.blob = way
             for part in range(2):
-                net.conv(f"{kind}{at}_{part}_dw", wide, 5, 1, "ReLU", groups=wide)
-                net.conv(f"{kind}{at}_{part}_pw", wide, 1)
+                net.separable(f"{kind}{at}_{part}", wide, 5, ("ReLU", ""))
             tops.append(net.blob)
         heads = zip((tops[0], *net.split(f"class{at}_split")), ("boxes", "objects", "classes"), strict=True)
         for (head, name), out in zip(heads, (12, 3, CLASSES), strict=True):
@@ -187,7 +185,7 @@ def yolov4_tiny(seed: int) -> Graph:
     net.conv("boxes13", anchors, 1)
     net.channels = 256
     net.conv("fine", 128, 1, 1, LEAKY, bottom=fine)
-    larger = net.layer("Interp", "fine_up", (), "0=1 1=2.000000e+00 2=2.000000e+00")
+    larger = net.twice_as_large("fine_up")
     net.concat("fine_concat", [larger, middle], 384)
     net.conv("fine2", 256, 3, 1, LEAKY)
     net.conv("boxes26", anchors, 1)
@@ -236,11 +234,9 @@ def mobilenet_ssd(seed: int) -> Graph:
 def _mobilenet_v1(net: Graph, *, tapped: bool) -> str:
     """MobileNet v1 without its classifier; if tapped, what its last layer of 512 channels gives."""
     net.conv("conv1", 32, 3, 2, "ReLU")
-    blocks = [(64, 1), (128, 2), (128, 1), (256, 2), (256, 1), (512, 2), *[(512, 1)] * 5, (1024, 2), (1024, 1)]
     first = ""
-    for at, (out, stride) in enumerate(blocks, 2):
-        net.conv(f"conv{at}_dw", net.channels, 3, stride, "ReLU", groups=net.channels)
-        net.conv(f"conv{at}_pw", out, 1, 1, "ReLU")
+    for at, (out, stride) in enumerate(MOBILENET_V1, 2):
+        net.separable(f"conv{at}", out, 3, ("ReLU", "ReLU"), stride=stride)
         if at == 12 and tapped:
             first, net.blob = net.split("conv12_split")
     return first
@@ -269,30 +265,14 @@ def squeezenet_ssd(seed: int) -> Graph:
 def mobilenetv2_yolov3(seed: int) -> Graph:
     """YOLOv3's heads at 352 x 352 on MobileNetV2, for 20 classes: 3 anchors of 11 x 11 and of 22 x 22 cells."""
     net, anchors = Graph(seed, 3, 352), 3 * (5 + VOC - 1)
-    net.conv("conv1", 32, 3, 2, "ReLU6")
-    stages = (
-        (1, 16, 1, 1),
-        (6, 24, 2, 2),
-        (6, 32, 3, 2),
-        (6, 64, 4, 2),
-        (6, 96, 3, 1),
-        (6, 160, 3, 2),
-        (6, 320, 1, 1),
-    )
-    middle = ""
-    for number, (widen, out, repeats, stride) in enumerate(stages, 2):
-        for repeat in range(repeats):
-            inverted(net, f"conv{number}_{repeat}", widen * net.channels, out, 3, 1 if repeat else stride, "ReLU6")
-        if number == 6:
-            middle, net.blob = net.split("conv6_out")
+    middle = mobilenet_v2_backbone(net, tapped=6)
     net.conv("neck", 512, 1, 1, LEAKY)
     coarse, fine = net.split("neck_split")
-    net.conv("coarse_dw", 512, 3, 1, LEAKY, groups=512, bottom=coarse)
-    net.conv("coarse_pw", 512, 1, 1, LEAKY)
+    net.separable("coarse", 512, 3, (LEAKY, LEAKY), bottom=coarse)
     net.conv("boxes11", anchors, 1)
     net.channels = 512
     net.conv("fine", 128, 1, 1, LEAKY, bottom=fine)
-    larger = net.layer("Interp", "fine_up", (), "0=1 1=2.000000e+00 2=2.000000e+00")
+    larger = net.twice_as_large("fine_up")
     net.concat("fine_concat", [larger, middle], 128 + 96)
     net.conv("fine_pw", 256, 1, 1, LEAKY)
     net.conv("fine_dw", 256, 3, 1, LEAKY, groups=256)
@@ -305,8 +285,7 @@ def mobilenet_yolo(seed: int) -> Graph:
     net = Graph(seed, 3, 416)
     _mobilenet_v1(net, tapped=False)
     for at in range(2):
-        net.conv(f"head{at}_dw", 1024, 3, 1, "ReLU", groups=1024)
-        net.conv(f"head{at}_pw", 1024, 1, 1, "ReLU")
+        net.separable(f"head{at}", 1024, 3, ("ReLU", "ReLU"))
     net.conv("boxes", 5 * (5 + VOC - 1), 1)
     return net
 
@@ -341,12 +320,11 @@ def yolo_fastest(seed: int) -> Graph:
     net.concat("spp", [*reversed(pools), whole], 4 * 48)
     net.conv("neck", 96, 1, 1, LEAKY)
     coarse, fine = net.split("neck_split")
-    larger = net.layer("Interp", "upsample", [fine], "0=1 1=2.000000e+00 2=2.000000e+00")
+    larger = net.twice_as_large("upsample", fine)
     net.concat("pyramid", [larger, middle], 96 + 24)
     for cells, bottom, wide in ((10, coarse, 96), (20, "pyramid", 120)):
         net.blob, net.channels = bottom, wide
         for part in range(2):
-            net.conv(f"boxes{cells}_{part}_dw", wide, 5, 1, LEAKY, groups=wide)
-            net.conv(f"boxes{cells}_{part}_pw", wide, 1)
+            net.separable(f"boxes{cells}_{part}", wide, 5, (LEAKY, ""))
         net.conv(f"boxes{cells}", anchors, 1)
     return net

@@ -9,6 +9,8 @@ the same, arXiv 2104.00298, as its code has it.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from tests.bench.graphs.writer import GATED, Graph
 
 SWISH_GATE = ("Swish", "Sigmoid")
@@ -42,14 +44,24 @@ def inverted(
         net.binary(f"{name}_add", 0, short, f"{name}_narrow")
 
 
-def _stages(net: Graph, stages: tuple[tuple[int, int, int, int, int], ...], kind: str, *, excite: bool) -> None:
-    """Stages of: how much they widen, kernel, output channels, blocks, stride of the first."""
+Stage = tuple[int, int, int, int, int]
+
+
+def _stages(net: Graph, stages: Sequence[Stage], kind: str, *, excite: bool = False, tapped: int = 0) -> str:
+    """Stages of: how much they widen, kernel, output channels, blocks, stride of the first.
+
+    Returns a second name for what the stage of the number `tapped` gives; the first has number 2.
+    """
+    tap = ""
     for number, (widen, kernel, out, repeats, stride) in enumerate(stages, 2):
         for repeat in range(repeats):
             name, width = f"conv{number}_{repeat}", net.channels
             squeeze = width // 4 if excite else 0
             first = stride if repeat == 0 else 1
             inverted(net, name, widen * width, out, kernel, first, kind, excite=squeeze, gate=SWISH_GATE)
+        if number == tapped:
+            tap, net.blob = net.split(f"conv{number}_out")
+    return tap
 
 
 def _stem(seed: int, channels: int, kind: str) -> Graph:
@@ -63,19 +75,27 @@ def _head(net: Graph, kind: str) -> Graph:
     return net.classes()
 
 
+MOBILENET_V2 = (
+    (1, 3, 16, 1, 1),
+    (6, 3, 24, 2, 2),
+    (6, 3, 32, 3, 2),
+    (6, 3, 64, 4, 2),
+    (6, 3, 96, 3, 1),
+    (6, 3, 160, 3, 2),
+    (6, 3, 320, 1, 1),
+)
+
+
+def mobilenet_v2_backbone(net: Graph, *, tapped: int = 0) -> str:
+    """MobileNetV2 without its head; what the stage `tapped` gives, too."""
+    net.conv("conv1", 32, 3, 2, "ReLU6")
+    return _stages(net, MOBILENET_V2, "ReLU6", tapped=tapped)
+
+
 def mobilenet_v2(seed: int) -> Graph:
     """MobileNetV2 1.0 at 224 x 224."""
-    net = _stem(seed, 32, "ReLU6")
-    stages = (
-        (1, 3, 16, 1, 1),
-        (6, 3, 24, 2, 2),
-        (6, 3, 32, 3, 2),
-        (6, 3, 64, 4, 2),
-        (6, 3, 96, 3, 1),
-        (6, 3, 160, 3, 2),
-        (6, 3, 320, 1, 1),
-    )
-    _stages(net, stages, "ReLU6", excite=False)
+    net = Graph(seed, 3, 224)
+    mobilenet_v2_backbone(net)
     return _head(net, "ReLU6")
 
 
@@ -91,7 +111,7 @@ def mnasnet(seed: int) -> Graph:
         (6, 5, 192, 4, 2),
         (6, 3, 320, 1, 1),
     )
-    _stages(net, stages, "ReLU", excite=False)
+    _stages(net, stages, "ReLU")
     return _head(net, "ReLU")
 
 

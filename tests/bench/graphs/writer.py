@@ -101,6 +101,18 @@ class Graph(NcnnWriter):
         self.channels = out
         return name if act in FUSED else self.activation(act, f"{name}_act")
 
+    def separable(
+        self, name: str, out: int, kernel: int, acts: tuple[str, str], *, stride: int = 1, bottom: str = ""
+    ) -> str:
+        """A convolution channel by channel, then one of 1x1, each with its activation."""
+        self.conv(f"{name}_dw", self.channels, kernel, stride, acts[0], groups=self.channels, bottom=bottom)
+        return self.conv(f"{name}_pw", out, 1, 1, acts[1])
+
+    def twice_as_large(self, name: str, bottom: str = "", *, linear: bool = False) -> str:
+        """Each place becomes four."""
+        kind = 2 if linear else 1
+        return self.layer("Interp", name, [bottom] if bottom else (), f"0={kind} 1=2.000000e+00 2=2.000000e+00")
+
     def fork(self, name: str, ways: int) -> list[str]:
         """So many names for the last blob."""
         tops = [f"{name}_{at}" for at in range(ways)]

@@ -37,7 +37,7 @@ bool gr_driver_is_idle(void);
 */
 enum gr_status gr_driver_check_write(struct gr_replayer *r, uint32_t offset, uint32_t value);
 
-// Of all registers and rights, by enumeration: tests/unit/test_proof.py.
+// Of all registers and rights, by enumeration: tests/unit/project/test_proof.py.
 /*@ assigns \nothing;
     ensures \result == \null || \valid_read(\result);
     admit ensures policy: \result != \null && access == GR_ACCESS_WRITE ==> allowed(index, \result->bits,

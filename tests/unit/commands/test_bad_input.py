@@ -1,0 +1,244 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Every command, every file that it takes, every way in which such a file can be bad: one sentence and status 2.
+
+What needs the recording machine, or a replayer, is in tests/qemu/test_refusals.py.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import click
+import pytest
+
+from host_tools.cli import main
+from tests.support.bad_input import (
+    ANY,
+    ATTESTATION,
+    BOARD,
+    DEVICE_KEY,
+    DEVICE_SECRET,
+    KEY,
+    LOG_TAIL,
+    NCNN_PARAM,
+    NOISE,
+    NOTHING,
+    POLICY,
+    PRIVATE_KEY,
+    PUBLIC_KEY,
+    REPLAY_LOG,
+    SECRET,
+    SIGNED_TRACE,
+    TENSOR,
+    TEXT,
+    TRACE,
+    UNSIGNED,
+    refused,
+    working_folder,
+)
+
+# command line -> for each file in it, what is bad there
+COMMANDS: dict[str, dict[str, dict[str, bytes]]] = {
+    "build net.gtr -o out --param w=array.npy": {"net.gtr": UNSIGNED, "array.npy": TENSOR},
+    "assemble net.txt -o out": {"net.txt": TEXT},
+    "dump net.gtr": {"net.gtr": TRACE},
+    "dump net.gtr --format text -o out": {"net.gtr": TRACE},
+    "lint net.gtr": {"net.gtr": TRACE},
+    "report net.sgtr --key pub.pem --no-run": {"net.sgtr": SIGNED_TRACE, "pub.pem": PUBLIC_KEY},
+    "report net.gtr --input x=array.npy -o out": {"net.gtr": TRACE, "array.npy": TENSOR},
+    "diff net.gtr other.gtr": {"net.gtr": TRACE, "other.gtr": TRACE},
+    "keygen -o out --passphrase-file horse.txt": {"horse.txt": SECRET},
+    "getpub key.pem -o out": {"key.pem": {**KEY, "locked": PRIVATE_KEY["locked"]}},
+    "keyinfo key.pem": {"key.pem": {**KEY, "locked": PRIVATE_KEY["locked"]}},
+    "sign net.gtr --signing-key key.pem -o out": {"net.gtr": UNSIGNED, "key.pem": PRIVATE_KEY},
+    "strip net.sgtr -o out": {"net.sgtr": SIGNED_TRACE},
+    "sign net.gtr --signing-key locked.pem -o out --passphrase-file horse.txt": {"horse.txt": SECRET},
+    "verify net.sgtr --key pub.pem": {"net.sgtr": SIGNED_TRACE, "pub.pem": PUBLIC_KEY},
+    "enrol --secret device.secret -o out": {"device.secret": DEVICE_SECRET},
+    "verify-log a.log --log-key log.key --tail a.tail --trace net.sgtr": {
+        "a.log": REPLAY_LOG,
+        "log.key": DEVICE_SECRET,
+        "a.tail": LOG_TAIL,
+        "net.sgtr": TRACE,
+    },
+    "verify-log a.log --report a.cbor --key pub.pem --nonce 0001020304050607": {
+        "a.log": REPLAY_LOG,
+        "a.cbor": ATTESTATION,
+        "pub.pem": PUBLIC_KEY,
+    },
+    "verify-report a.cbor --key pub.pem --nonce 0001020304050607 --firmware-image a.bin --trace net.gtr": {
+        "a.cbor": ATTESTATION,
+        "pub.pem": PUBLIC_KEY,
+        "net.gtr": TRACE,
+        "a.bin": ANY,
+    },
+    "generate --gpu v3d42 --platform qemu-virt --key pub.pem -o out": {"pub.pem": DEVICE_KEY},
+    "generate --gpu v3d42 --board my.toml --policy my.h --key pub.pem -o out": {"my.toml": BOARD, "my.h": POLICY},
+    **{
+        f"replay net.sgtr --key pub.pem --input x=array.npy --on {runner}": {
+            "net.sgtr": SIGNED_TRACE,
+            "pub.pem": DEVICE_KEY,
+            "array.npy": TENSOR,
+        }
+        for runner in ("vgpu", "unicorn", "qemu")
+    },
+    "replay net.sgtr --key pub.pem --param w=array.npy --expect y=other.npy --top 1 --labels horse.txt": {
+        "array.npy": TENSOR,
+        "other.npy": TENSOR,
+        "horse.txt": {"too few": b"", "not text": b"\xff\n" * 6},
+    },
+    "bench net.sgtr --key pub.pem --input x=array.npy": {
+        "net.sgtr": SIGNED_TRACE,
+        "pub.pem": DEVICE_KEY,
+        "array.npy": TENSOR,
+    },
+    # Firmware itself: tests/unit/audit_firmware/test_audit_firmware.py.
+    "audit-firmware net.gtr --key pub.pem --board my.toml": {"pub.pem": DEVICE_KEY, "my.toml": BOARD},
+    "sbom -o out": {},  # its folder: tests/unit/sbom/test_sbom.py
+    # Images, and what they are made of: tests/emulated/test_flash.py.
+    "flash --check net.gtr --key pub.pem": {"pub.pem": DEVICE_KEY},
+    "record ncnn net.param net.bin --shape data=1x2x3 -o out": {"net.param": NCNN_PARAM, "net.bin": NOTHING},
+    "record run -o out --file horse.txt -- net.bin": {"net.bin": NOTHING, "horse.txt": NOTHING},
+    "record pi-kit net.param net.bin --shape data=1x2x3 -o out": {"net.param": NCNN_PARAM, "net.bin": NOTHING},
+    "record pi net.bin -o out": {"net.bin": {"no archive": b"no archive"}},  # more: test_board.py
+    # More: tests/qemu/test_frontends.py.
+    "record onnx net.bin -o out": {"net.bin": NOTHING},
+    "record pytorch net.bin --shape in0=1x2 -o out": {"net.bin": NOTHING},
+}
+# Their files: test_gpureplay.py, test_regs_history.py; test_inspect.py; test_lint.py. The others take none.
+NOT_HERE = {"import", "inspect", "cache", "manual"}
+
+CASES = [
+    pytest.param(line, name, content, id=f"{line} | {name} {what}")
+    for line, files in COMMANDS.items()
+    for name, bad in files.items()
+    for what, content in {"missing": None, "a folder": "folder", **bad}.items()
+]
+
+
+@pytest.fixture(autouse=True)
+def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    for _ in working_folder(tmp_path, monkeypatch):
+        yield
+
+
+@pytest.mark.parametrize(("line", "name", "content"), CASES)
+def test_a_bad_file_is_named(line: str, name: str, content: bytes | str | None) -> None:
+    bad = Path(f"BAD{Path(name).suffix}")
+    if content == "folder":
+        bad.mkdir()
+    elif isinstance(content, bytes):
+        bad.write_bytes(content)
+    sentence = refused(shlex.split(line.replace(name, str(bad))))
+    assert sentence.startswith(f"{bad}"), sentence
+    if content is None:
+        assert sentence == f"{bad}: No such file or directory"
+    elif content == "folder":
+        takes_folders = "--file" in line and bad.suffix == ".txt"
+        assert sentence == f"{bad}: {'a folder without files' if takes_folders else 'Is a directory'}"
+    elif name.endswith("gtr"):
+        assert " at offset 0x" in sentence
+
+
+@pytest.mark.parametrize(
+    "line", [line for line in COMMANDS if " -o out" in line and not line.startswith(("generate", "enrol"))]
+)
+@pytest.mark.parametrize(
+    ("output", "reason"),
+    {
+        "gone/out": "No such file or directory",
+        "net.gtr/out": "Not a directory",
+        ".": "not a regular file",
+        "/proc/out": "No such file or directory",  # a folder where even root cannot write
+    }.items(),
+)
+def test_an_output_that_cannot_be_written(line: str, output: str, reason: str) -> None:
+    assert refused(shlex.split(line.replace("-o out", f"-o {output}"))) == f"{output}: {reason}"
+
+
+OVERWRITING = [
+    *(
+        line.replace("-o out", f"-o {name}")
+        for line, files in COMMANDS.items()
+        for name in files
+        if " -o out" in line
+    ),
+    "sign net.gtr --signing-key key.pem -o LINK",
+    "sign net.gtr --signing-key key.pem -o SAME",
+    "sign net.sgtr --replace --signing-key key.pem -o key.pem",
+    "build net.gtr -o ./net.gtr",
+    "replay net.sgtr --key pub.pem --input x=array.npy --output y=array.npy",
+    "replay net.sgtr --key pub.pem --output y=net.sgtr",
+    "flash out -o net.sgtr --trace net.sgtr",
+]
+
+
+@pytest.mark.parametrize("line", OVERWRITING)
+def test_no_command_writes_over_what_it_reads(line: str) -> None:
+    Path("LINK").symlink_to("net.gtr")
+    Path("SAME").hardlink_to("net.gtr")
+    before = {path: path.read_bytes() for path in Path().iterdir() if path.is_file()}
+    output = line.split("-o " if " -o " in line else "--output y=")[1].split()[0]
+    assert refused(shlex.split(line)) == f"{Path(output)}: the output is one of the files that are read"
+    assert {path: path.read_bytes() for path in Path().iterdir() if path.is_file()} == before
+
+
+@pytest.mark.parametrize(
+    ("line", "option"),
+    [
+        ("generate --gpu v3d42 --platform optee --key pub.pem --key pub.pem -o out", "--key"),
+        ("generate --gpu v3d42 --gpu mali_g71 --platform optee --key pub.pem -o out", "--gpu"),
+        ("sign net.gtr --signing-key key.pem -o out --output other", "-o / --output"),
+        ("build net.gtr -o out --name=a --name b", "--name"),
+        ("replay net.sgtr --key pub.pem --on vgpu --on qemu", "--on"),
+    ],
+)
+def test_an_option_with_one_value_is_given_once(line: str, option: str) -> None:
+    assert refused(shlex.split(line)).startswith(f"{option} is given twice and takes one value (see ")
+    assert not Path("out").exists()
+
+
+@pytest.mark.parametrize("option", ["", "--on qemu"])
+def test_an_output_of_replay_that_cannot_be_written(option: str) -> None:
+    line = f"replay net.sgtr --key pub.pem --output y=gone/y.npy {option}"
+    assert refused(shlex.split(line)) == "gone/y.npy: No such file or directory"
+
+
+FIRMWARE: dict[str, Callable[[Path], object]] = {
+    "missing": lambda path: None,
+    "a file": lambda path: path.write_bytes(NOISE),
+    "without an ELF": lambda path: path.mkdir(),
+    "with an empty ELF": lambda path: in_folder(path, b""),
+    "with noise": lambda path: in_folder(path, NOISE),
+    "with the start of an ELF": lambda path: in_folder(path, b"\x7fELF\x02\x01\x01" + bytes(9)),
+    "with an ELF of noise": lambda path: in_folder(path, b"\x7fELF\x02\x01\x01" + bytes(9) + NOISE),
+}
+
+
+def in_folder(path: Path, content: bytes) -> None:
+    path.mkdir()
+    for name in ("firmware.elf", "firmware.bin"):
+        (path / name).write_bytes(content)
+
+
+@pytest.mark.parametrize("runner", ["unicorn", "qemu"])
+@pytest.mark.parametrize("what", FIRMWARE)
+def test_firmware_that_is_none(runner: str, what: str) -> None:
+    FIRMWARE[what](Path("BAD"))
+    line = f"replay net.sgtr --key pub.pem --on {runner} --firmware BAD"
+    assert refused(shlex.split(line)).startswith("BAD/firmware.elf")
+
+
+def test_all_commands_are_here() -> None:
+    assert main.lazy.keys() - NOT_HERE == {line.split()[0] for line in COMMANDS}
+    for line, files in COMMANDS.items():
+        words = shlex.split(line)
+        command = main.lazy[words[0]].load()
+        if isinstance(command, click.Group):
+            assert command.commands.keys() == {
+                other.split()[1] for other in COMMANDS if other.startswith(words[0])
+            }
+        named = {word.rpartition("=")[2] for word in words}
+        assert files.keys() <= named

@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""`gramophone manual`: a page for every command, which man formats without a complaint, and completion."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from host_tools.cli import COMMANDS, main
+from host_tools.commands.framework import GramophoneCommand
+from host_tools.device import cli as device
+from tests.support import installed
+from tests.support.places import CHECKOUT
+
+
+def commands() -> dict[str, click.Command]:
+    """Every command that runs, by its words."""
+    found: dict[str, click.Command] = {}
+    for name in COMMANDS:
+        command = COMMANDS[name].load()
+        below = command.commands if isinstance(command, click.Group) else {}
+        found |= {f"{name} {child}": item for child, item in below.items()} or {name: command}
+    return found
+
+
+@pytest.fixture(scope="module")
+def share(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("prefix")
+    done = CliRunner().invoke(main, ["manual", "-o", str(folder), "--json"], catch_exceptions=False)
+    assert sorted(json.loads(done.stdout)["files"]) == sorted(
+        str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()
+    )
+    return folder / "share"
+
+
+def test_every_command_has_a_page_with_its_options_and_examples(share: Path) -> None:
+    for name, command in commands().items():
+        text = (share / "man" / "man1" / f"gramophone-{name.replace(' ', '-')}.1").read_text().replace("\\-", "-")
+        for option in (opt for param in command.params if isinstance(param, click.Option) for opt in param.opts):
+            assert option in text, (name, option)
+        assert isinstance(command, GramophoneCommand)
+        for line in command.example.splitlines():
+            assert line in text
+    page = (share / "man" / "man1" / "gramophone-tee.1").read_text().replace("\\-", "-")
+    for name, _ in device.help_of_commands(device.parser()):
+        assert f".SH {name.upper()}\n" in page
+
+
+def test_man_formats_them(share: Path) -> None:
+    if shutil.which("groff") is None:
+        pytest.skip("groff is not installed (apt-get install groff)")
+    for page in sorted((share / "man" / "man1").iterdir()):
+        done = subprocess.run(
+            ["groff", "-man", "-Tutf8", "-P-cbou", "-ww", str(page)], capture_output=True, text=True, check=True
+        )
+        assert done.stderr == ""
+        assert "EXIT STATUS" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ("gramophone re", {"record", "replay", "report"}),
+        ("gramophone cache cl", {"clean"}),
+        ("gramophone replay --ex", {"--expect"}),
+    ],
+)
+def test_bash_completes(words: str, expected: set[str]) -> None:
+    """What the script in share asks the program."""
+    environment = {
+        **os.environ,
+        "_GRAMOPHONE_COMPLETE": "bash_complete",
+        "COMP_WORDS": words,
+        "COMP_CWORD": str(len(words.split()) - 1),
+    }
+    done = subprocess.run(
+        [sys.executable, installed.program("gramophone")],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert {line.split(",")[1] for line in done.stdout.splitlines()} == expected
+
+
+def test_every_help_has_examples_of_that_command() -> None:
+    for name in [*commands(), "record", "import", "cache", ""]:
+        done = CliRunner().invoke(main, [*name.split(), "--help"])
+        examples = done.stdout.partition("Example:\n")[2].splitlines()
+        assert examples
+        assert any(line.strip().startswith(f"gramophone {name}".rstrip()) for line in examples)
+    for name, text in device.help_of_commands(device.parser()):
+        assert f"Example:\n  gramophone-tee {name} " in text
+
+
+def test_the_page_of_commands_has_them_all() -> None:
+    """Every verb in its first table, every option that it names in some command."""
+    page = (CHECKOUT / "docs" / "COMMANDS.md").read_text(encoding="utf-8")
+    ours = {row.split("|")[2] for row in page.partition("### Verbs")[2].splitlines() if row.startswith("| ")}
+    for name in COMMANDS:
+        assert any(f"`{name}" in cell for cell in ours), name
+    rows = page.partition("## One vocabulary")[2].partition("\n\nWhere a file")[0].splitlines()
+    named = {option for row in rows for option in re.findall(r"`(--?[a-z-]+)`", row)}
+    params = [param for command in commands().values() for param in command.params]
+    known = {opt for param in params for opt in (*param.opts, *param.secondary_opts)}
+    assert named - known - {"-h", "--help"} == set()
+
+
+# An option has one meaning, and the same letters, wherever it is.
+LETTERS = {"--output": "-o", "--verbose": "-v", "--quiet": "-q"}
+
+
+def test_one_vocabulary() -> None:
+    for name, command in commands().items():
+        options = {opt: param for param in command.params for opt in param.opts if isinstance(param, click.Option)}
+        assert {"--json", "--verbose", "--quiet", "--log"} <= options.keys()
+        for long, short in LETTERS.items():
+            assert (long in options) == (short in options), name
+        if "--key" in options:
+            assert "public key" in str(options["--key"].help).lower(), name
+        if "--signing-key" in options:
+            assert "Private key" in str(options["--signing-key"].help)
+        for option, word in (("--input", "input slot"), ("--param", "parameter slot")):
+            if option in options:
+                assert word in str(options[option].help), name
+    tee = dict(device.help_of_commands(device.parser()))["replay"]
+    for option in ("--input", "--param", "-o", "--output", "--repeat", "--json", "-v", "-q", "--log"):
+        assert option in tee

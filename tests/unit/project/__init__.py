@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""The repository itself: imports, licences, Makefile, tests' own tools."""

@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""The distribution's metadata: one source of the version, typed packages, tested versions of every dependency."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from importlib import metadata
+
+from click.testing import CliRunner
+from packaging.requirements import Requirement
+
+from host_tools.cli import main
+from host_tools.support.version import VERSION
+from tests.support.places import CHECKOUT
+
+PYPROJECT = tomllib.loads((CHECKOUT / "pyproject.toml").read_text(encoding="utf-8"))
+PACKAGES = ("trace_format", "signing", "host_tools", "tee_replayer", "baremetal")
+
+
+def test_the_version_is_written_once() -> None:
+    assert metadata.version("gramophone") == VERSION, "pyproject.toml changed: run `make setup`"
+    assert CliRunner().invoke(main, ["--version"]).stdout.split()[-1] == VERSION
+    for package in PACKAGES:
+        for path in (CHECKOUT / package).rglob("*.py"):
+            if path.name != "version.py":
+                assert VERSION not in path.read_text(encoding="utf-8"), path
+
+
+def test_the_version_is_in_the_changelog() -> None:
+    headings = re.findall(
+        r"^## \[?([\w.]+)", (CHECKOUT / "CHANGELOG.md").read_text(encoding="utf-8"), re.MULTILINE
+    )
+    assert VERSION in headings
+
+
+def test_packages_have_types() -> None:
+    for package in PACKAGES:
+        assert (CHECKOUT / package / "py.typed").is_file(), package
+
+
+def test_every_dependency_has_a_tested_version() -> None:
+    """A constraint is one exact version, and one that pyproject.toml takes."""
+    lines = (CHECKOUT / "constraints.txt").read_text(encoding="utf-8").splitlines()
+    constraints = [Requirement(line) for line in lines if line and not line.startswith("#")]
+    tested = {}
+    for constraint in constraints:
+        (specifier,) = constraint.specifier
+        assert specifier.operator == "==", constraint
+        tested[constraint.name.lower()] = specifier.version
+    project = PYPROJECT["project"]
+    for line in (*project["dependencies"], *project["optional-dependencies"]["dev"]):
+        wanted = Requirement(line)
+        assert wanted.name.lower() in tested, f"{line}: not in constraints.txt: run `make constraints`"
+        assert wanted.specifier.contains(tested[wanted.name.lower()]), line

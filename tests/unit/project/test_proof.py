@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""What the proof (`make prove`) takes from elsewhere, and its own tools."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tee_replayer.generator import target
+from tee_replayer.generator.status import CORE
+from tests.proof import prover
+from tests.proof.__main__ import admitted, explained
+from tests.proof.splice import ProofError, parse, splice
+from tests.proof.units import DEFECTS, UNITS, Unit
+from tests.support.places import CHECKOUT
+from trace_format import profile
+from trace_format.emit import GENERATED
+
+SOURCE = """static int twice(int a)
+{
+    while (a)
+        a--;
+    while (a)
+        a--;
+    return a;
+}
+"""
+
+
+def expected_registers(name: str) -> set[tuple[int, int, int, int]]:
+    """Index, access, bits and bits that must be set, of each register by itself, from the profile."""
+    found: set[tuple[int, int, int, int]] = set()
+    for register in profile.load(name).by_offset.values():
+        rights = (1 if register.readable else 0) | (2 if register.may_write else 0)
+        limits = (register.may_set, register.replay_set)
+        found |= {(register.index, access, *limits) for access in (1, 2, 3) if access & rights == access}
+    return found
+
+
+@pytest.mark.parametrize("name", target.drivers())
+def test_the_list_of_registers_is_the_profiles(name: str, tmp_path: Path) -> None:
+    """All 65,536 indices with all rights, under sanitizers: what the proof admits of gr_find_register."""
+    compiler = shutil.which("gcc")
+    if compiler is None:
+        pytest.skip("needs gcc (apt-get install gcc)")
+    (tmp_path / "shipped").mkdir()
+    shutil.copyfile(CORE / "check.c", tmp_path / "shipped" / "check.c")
+    (tmp_path / "gr_target.h").write_text(target.header(profile.load(name)))
+    program = tmp_path / "register_list"
+    flags = ["-std=c11", "-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
+    includes = [f"-I{folder}" for folder in (tmp_path, CORE, GENERATED)]
+    source = prover.HERE / "register_list.c"
+    subprocess.run([compiler, *flags, *includes, str(source), "-o", str(program)], check=True)
+    lines = subprocess.run([str(program)], check=True, capture_output=True, text=True).stdout.splitlines()
+    assert {tuple(map(int, line.split())) for line in lines} == expected_registers(name)
+
+
+def test_annotations_go_before_their_lines() -> None:
+    text = (
+        "@ twice: while (a)\nloop invariant a >= 0;\nloop assigns a;\n@ twice: while (a)\nassert 1;\n\nassert 2;\n"
+    )
+    lines = splice(SOURCE, parse(text, "f.acsl"), "f.c").splitlines()
+    assert lines[2] == "/*@ loop invariant a >= 0; loop assigns a; */     while (a)"
+    assert lines[4] == "/*@ assert 1; */ /*@ assert 2; */     while (a)"
+    assert len(lines) == len(SOURCE.splitlines())
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("@ twice: until (a)\nassert 1;\n", "f.c: twice has no line .* that starts with 'until"),
+        ("@ thrice: while\nassert 1;\n", "f.c: there is no function thrice"),
+        ("@ twice\nassert 1;\n", "f.acsl: expected '@ FUNCTION: LINE', found 'twice'"),
+        ("assert 1;\n", "f.acsl: expected a block"),
+    ],
+)
+def test_an_annotation_without_its_place(text: str, message: str) -> None:
+    with pytest.raises(ProofError, match=message):
+        splice(SOURCE, parse(text, "f.acsl"), "f.c")
+
+
+def test_the_list_of_open_goals_has_reasons() -> None:
+    assert explained("# text\n\nlz4 v3d42 goal: because\n") == {("lz4", "v3d42", "goal"): "because"}
+    with pytest.raises(ProofError, match="expected 'UNIT GPU GOAL: reason'"):
+        explained("lz4 v3d42 goal\n")
+
+
+def test_what_is_not_proved_is_in_the_adr() -> None:
+    """Functions left out, open goals and admitted facts, each with a reason; so are the units' numbers."""
+    adr = (CHECKOUT / "docs" / "adr" / "0014-proof.md").read_text()
+    for unit in UNITS:
+        for function in unit.left_out:
+            assert f"`{function}`" in adr, function
+    for _, _, goal in explained((prover.HERE / "alarms.txt").read_text()):
+        assert f"`{goal}`" in adr, goal
+    assert f"{admitted()} admitted facts" in adr
+
+
+WP = [unit for unit in UNITS if unit.tool == "wp"]
+
+
+@pytest.mark.parametrize("unit", WP, ids=[unit.name for unit in WP])
+def test_every_proved_function_has_a_contract(unit: Unit) -> None:
+    """Of one without, WP assumes that it may write anything, and nothing can be proved of what calls it."""
+    folder = prover.HERE / "wp"
+    harness = (folder / f"{unit.name}.c").read_text()
+    headers = [(folder / name).read_text() for name in re.findall(r'^#include "(\w+\.h)"', harness, re.MULTILINE)]
+    contracts = re.findall(r"\*/\n[^;{/]*?\b(\w+)\(", "\n".join([harness, *headers]))
+    defined = prover.functions((CORE.parent / unit.source).read_text())
+    assert {*defined} - {*unit.left_out} - {*contracts} == set()
+
+
+@pytest.mark.parametrize("defect", DEFECTS, ids=lambda d: f"{d.unit}-{d.function}")
+def test_defects_have_their_place(defect: object) -> None:
+    assert isinstance(defect, type(DEFECTS[0]))
+    unit = next(unit for unit in UNITS if unit.name == defect.unit)
+    text = (CORE.parent / unit.source).read_text()
+    assert text.count(defect.text) == 1
+    assert defect.function in prover.functions(text)
+
+
+def test_open_goals_are_read() -> None:
+    said = (
+        "[wp] [Qed] Goal typed_a : Valid\n"
+        "[wp] [CVC4 1.8] Goal typed_b : Timeout (5s)\n"
+        "[wp] Proved goals:    1 / 2\n"
+    )
+    assert prover._read_wp(said, Path("log")) == (2, ("typed_b",))
+    with pytest.raises(ProofError, match="no number of goals"):
+        prover._read_wp("", Path("log"))
+
+
+def test_statements_that_eva_does_not_reach_are_open() -> None:
+    said = (
+        "  In these functions, 8 statements reached (out of 9): 88% coverage.\n"
+        "  1 alarm generated by the analysis:\n"
+        "    Assertions        2 valid     0 unknown     0 invalid      2 total\n"
+        "[eva:alarm] x/check.c:5: Warning: \n  out of bounds read.\n  assert p;\n"
+    )
+    assert prover._read_eva(said, Path("log")) == (
+        11,
+        ("1_statements_not_reached", "check.c:out_of_bounds_read._assert_p;"),
+    )
+
+
+def test_missing_tools_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shutil, "which", lambda _name: None)
+    with pytest.raises(ProofError, match="not installed: frama-c-base why3 cvc4"):
+        prover.check_tools()

@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Keys, envelopes, verification, replay logs and attestation."""

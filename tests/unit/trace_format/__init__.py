@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""The format: sections, actions, policy, profiles, and what is generated from the schema."""
