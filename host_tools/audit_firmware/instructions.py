@@ -122,11 +122,6 @@ class Instruction:
         return next((item for item in reversed(self.operands) if isinstance(item, int)), None)
 
     @property
-    def is_select(self) -> bool:
-        """Whether it chooses between values by the flags."""
-        return self.mnemonic in _SELECTS
-
-    @property
     def access_bytes(self) -> int:
         """Bytes that a load or store moves at once."""
         name, first = self.mnemonic, self.registers[0] if self.registers else None

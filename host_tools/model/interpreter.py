@@ -272,10 +272,6 @@ class Interpreter:
             flat.reshape(-1, data.itemsize)[:] = self.memory[self._elements(slot)]
         return data
 
-    def visible(self) -> dict[tuple[int, int], bytes]:
-        """GPU-visible memory: content of every mapped page by (address space, virtual page)."""
-        return {key: self.memory[at : at + PAGE_BYTES].tobytes() for key, at in self.tables.mapped().items()}
-
 
 def _whole_pages(start: int, end: int) -> tuple[int, int]:
     """The part of some bytes that is whole pages of the system's; empty where the first value is not smaller."""

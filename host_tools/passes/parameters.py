@@ -84,13 +84,6 @@ def forget_inputs(program: Program) -> None:
     program.replace(slots=[replace(s, bound=False) if s in recorded else s for s in program.slots])
 
 
-def drop_bound(trace: Trace) -> Trace:
-    """Remove bound parameter slots of a trace; see `constant`."""
-    program = Program(trace)
-    constant(program)
-    return program.trace()
-
-
 def constant(program: Program) -> None:
     """Remove bound parameter slots: their memory becomes constant, and later passes may share and protect it.
 

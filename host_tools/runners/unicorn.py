@@ -155,17 +155,6 @@ class Machine:
         # Only a write of a system register makes Unicorn notice the new level: CPACR_EL1, no traps.
         uc.reg_write(arm64.UC_ARM64_REG_CP_REG, (*CPACR_EL1, 3 << 20))
 
-    def map_registers(self, page: int, read: Callable[[int], int], write: Callable[[int, int], None]) -> None:
-        """A page with registers of a board that has no model here: both functions take the offset in it."""
-        self._uc.mmio_map(
-            page,
-            PAGE,
-            lambda _uc, at, _size, _: read(at),
-            None,
-            lambda _uc, at, _size, value, _: write(at, value),
-            None,
-        )
-
     def run(self) -> None:
         """From reset to the firmware's own exit; RunnerError or VgpuError when it does not get there."""
         try:

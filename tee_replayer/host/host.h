@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The replayer as a host library: the port's four functions are callbacks (as vgpu.h has them), the signed
- * trace and the carve-out are memory. Also the declarations that tee_replayer/generator/hostlib.py hands to cffi. */
+ * trace and the carve-out are memory. Also the declarations that tee_replayer/generator/hostlib.py hands to
+ * cffi. */
 #ifndef GRAMOPHONE_HOST_H
 #define GRAMOPHONE_HOST_H
 

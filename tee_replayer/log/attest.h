@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Attestations: what firmware, policy and trace produced the latest outputs, signed for a verifier's nonce. */
+/* Attestations: what firmware, policy and trace produced the latest outputs, signed for a verifier's nonce.
+ */
 #ifndef GRAMOPHONE_ATTEST_H
 #define GRAMOPHONE_ATTEST_H
 

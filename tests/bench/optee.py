@@ -10,7 +10,6 @@ from host_tools.accesses.observe import random_inputs
 from host_tools.demo import RAW
 from host_tools.passes.pipeline import build
 from host_tools.runners import libraries, run
-from host_tools.runners.optee.size import added_bytes
 from host_tools.runners.replay import ReplayRequest
 from signing.delivery import Delivery
 from signing.keys import Algorithm, generate
@@ -19,6 +18,7 @@ from tee_replayer.generator.boards import OPTEE
 from tee_replayer.generator.generate import generate as generate_sources
 from tee_replayer.generator.options import Options
 from tee_replayer.generator.platforms import platform_of
+from tests.support.optee_size import added_bytes
 from trace_format.trace import Trace
 
 SEED = 5

@@ -12,12 +12,12 @@ from elftools.elf.relocation import RelocationSection
 
 from host_tools.runners import libraries
 from host_tools.runners.optee.build import CORE_ELF, core_of
-from host_tools.runners.optee.size import RELOCATION_BYTES
 from tee_replayer.generator.boards import OPTEE
 from tee_replayer.generator.generate import generate
 from tee_replayer.generator.options import Options
 from tee_replayer.generator.platforms import platform_of
 from tests.bench.evidence import CHOICES
+from tests.support.optee_size import RELOCATION_BYTES
 from tests.support.signing_samples import ES256
 
 

@@ -8,6 +8,7 @@ import mmap
 import shutil
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -70,7 +71,12 @@ def clock_of_a_replay(folder: Path) -> list[tuple[int, int]]:
     with VirtualGpu("v3d42", {fw.board.carveout_base: carveout}, latency_ns=6000) as gpu:
         machine = unicorn.Machine(fw, gpu, carveout, dram)
         clock: list[tuple[int, int]] = []
-        machine.map_registers(0x1E000000, lambda at: int(at == 4), lambda at, value: clock.append((at, value)))
+        uc: Any = machine._uc
+        uc.mmio_map(
+            *(0x1E000000, unicorn.PAGE),
+            *(lambda _uc, at, _size, _: int(at == 4), None),
+            *(lambda _uc, at, _size, value, _: clock.append((at, value)), None),
+        )
         machine.run()
     report = mailbox.response(dram.data, buffers, places)
     assert report.ok, report

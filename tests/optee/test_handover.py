@@ -10,12 +10,12 @@ import pytest
 
 from host_tools.runners import libraries
 from host_tools.runners.optee import images
-from host_tools.runners.optee.size import added_bytes
 from signing.sign import FileSigner
 from tee_replayer.generator.generate import generate as generate_sources
 from tee_replayer.generator.options import Options
 from tee_replayer.generator.platforms import platform_of
 from tests.optee.test_client import DATA_ABORT, EXTERNAL_ABORT
+from tests.support.optee_size import added_bytes
 from tests.support.programs import run_program
 
 BETWEEN, IN_SESSION, FIREWALL, CARVEOUT, BUSY = 0, 1, 2, 3, 4

@@ -17,7 +17,6 @@ from host_tools.demo.digits import load as load_digits
 from host_tools.runners import libraries
 from host_tools.runners.optee import bare_metal as optee
 from host_tools.runners.optee.normal_world import tee_result
-from host_tools.runners.optee.size import added_bytes
 from host_tools.runners.replay import ReplayRequest, RunnerError
 from signing.delivery import Delivery
 from signing.keys import Algorithm, generate
@@ -26,6 +25,7 @@ from tee_replayer.generator.generate import generate as generate_sources
 from tee_replayer.generator.options import Options
 from tee_replayer.generator.platforms import platform_of
 from tee_replayer.generator.status import statuses, value_of
+from tests.support.optee_size import added_bytes
 from trace_format.trace import Trace
 
 KIB = 1024

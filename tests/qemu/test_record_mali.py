@@ -27,6 +27,7 @@ from signing.delivery import Delivery
 from signing.keys import Algorithm, generate
 from signing.sign import FileSigner, sign_trace
 from tests.support.guest_programs import SHADER, record, refused
+from tests.support.visible import visible
 from trace_format import profile
 from trace_format.actions import Op, actions_of
 from trace_format.schema import PAGE_BYTES
@@ -77,7 +78,7 @@ def results() -> bytes:
 
 def gpu_memory(device: Interpreter) -> bytes:
     """All pages that the GPU sees, in the order of its addresses."""
-    return b"".join(content for _, content in sorted(device.visible().items()))
+    return b"".join(content for _, content in sorted(visible(device).items()))
 
 
 def writes(trace: Trace, register: str) -> list[int]:

@@ -17,6 +17,7 @@ from host_tools.model.memory import Conflict, Memory
 from host_tools.passes.listing import PASSES
 from host_tools.passes.parameters import bind
 from host_tools.passes.program import Program
+from tests.support.visible import visible
 from trace_format.actions import ACTION_DTYPE, MAP_READ, MAP_WRITE, Action, Actions, Columns, Op, action
 from trace_format.schema import PAGE_BYTES, DType, SlotKind
 from trace_format.slots import Slot
@@ -75,7 +76,7 @@ def _visible(trace: Trace, replays: int = 1) -> dict[tuple[int, int], bytes]:
     with interpreter(trace) as run:
         for _ in range(replays):
             run.run()
-        return run.visible()
+        return visible(run)
 
 
 @settings(max_examples=60)

@@ -15,6 +15,7 @@ from tests.support import mali_model as m
 from tests.support.mali_model import AARCH64, DATA, LEAF, NX, PAGE, RO, RW, TABLE_ROOT, MaliBoard
 from tests.support.mali_samples import job_header
 from tests.support.recorder_model import Recorder, library
+from tests.support.visible import visible
 from trace_format.trace import Trace
 
 NAME = "mali_g71-arch60"
@@ -130,5 +131,5 @@ def test_memory_that_moves_between_jobs_replays_again_and_again(tmp_path: Path) 
     for replays in range(1, 4):
         device.run()
         assert device.gpu.counters().jobs == 2 * replays
-    assert [content[:20] for content in device.visible().values()] == [job_header(status=1, kind=1, index=2)[:20]]
+    assert [content[:20] for content in visible(device).values()] == [job_header(status=1, kind=1, index=2)[:20]]
     device.close()

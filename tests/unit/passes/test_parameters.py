@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 
 from host_tools.cli import main
 from host_tools.model.memory import Memory
-from host_tools.passes.parameters import bind, drop_bound
+from host_tools.passes.listing import PASSES
+from host_tools.passes.parameters import bind
 from tests.support.mali_chains import PAGE, RO, RW, Area, header, submit, trace
 from trace_format.actions import MAP_READ, Op, action
 from trace_format.errors import SlotError
@@ -131,7 +132,7 @@ def test_several_at_once_and_one_left_open() -> None:
     made = bind(source(*found), {"w0": np.full(4, 7), "w2": np.full(4, 9)})
     assert [s.bound for s in made.slots] == [True, False, True]
     assert visible(made).view("<i4")[:20].tolist() == [7] * 4 + [0] * 12 + [9] * 4
-    constant = drop_bound(made)
+    constant = PASSES["constants"](made)
     assert [s.name for s in constant.slots] == ["w1"]
     copies = constant.actions[constant.actions["op"] == Op.COPY_TO_GPU]
     assert copies["arg"].tolist() == [0]
@@ -142,7 +143,7 @@ def test_dropped_slots_leave_the_others_their_copies() -> None:
     found = [
         Slot(f"s{i}", kind, DType.INT32, (4,), (4,), BASE + i * 0x20, bound=i < 2) for i, kind in enumerate(kinds)
     ]
-    constant = drop_bound(source(*found))
+    constant = PASSES["constants"](source(*found))
     assert [s.name for s in constant.slots] == ["s1", "s2", "s3"]
     ops = constant.actions["op"]
     assert constant.actions["arg"][ops == Op.COPY_TO_GPU].tolist() == [0, 1]

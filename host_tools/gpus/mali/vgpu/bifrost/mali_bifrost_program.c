@@ -122,7 +122,8 @@ bool bifrost_target(struct bifrost_translation *t, unsigned fau, unsigned source
     enum bifrost_relative relative = t->clause.relative[number];
     uint64_t value = t->clause.constant[number] | (fau & 15);
     uint32_t word = (uint32_t)(value >> (source == 5 ? 32 : 0));
-    /* The zero that ends a thread is a word of a constant where another operand needs the constant's other one. */
+    /* The zero that ends a thread is a word of a constant where another operand needs the constant's other
+     * one. */
     if (!word && (relative == BIFROST_ABSOLUTE || relative == (source == 5 ? BIFROST_LOW : BIFROST_HIGH)))
         return true;
     if (relative == BIFROST_UNKNOWN || !(relative & (source == 5 ? BIFROST_HIGH : BIFROST_LOW)))

@@ -2,7 +2,8 @@
 /*
  * Compute jobs: from descriptors to batches of threads on worker threads.
  *
- * Layouts: mali_descriptors.h (Mesa 22.3.6 src/panfrost/lib/genxml); what their fields mean was found by running recorded jobs.
+ * Layouts: mali_descriptors.h (Mesa 22.3.6 src/panfrost/lib/genxml); what their fields mean was found by
+ * running recorded jobs.
  */
 #include "mali_compute.h"
 
