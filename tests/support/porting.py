@@ -40,13 +40,13 @@ def _behind(file: str, line: str, added: str) -> Callable[[], str]:
     return _like(file, (line, f"{line}{added}"))
 
 
-FAMILY = '''"""A dummy: registers of a Mali, jobs described by registers."""
+REGISTERS_FAMILY = '''"""A dummy: registers of a Mali, jobs described by registers."""
 
 import re
 
+from host_tools.families.family import Family, every_write
 from host_tools.gpus.dummy.conversion import Registers
 from host_tools.gpus.dummy.page_tables import DummyTables
-from host_tools.families.family import Family, every_write
 from host_tools.passes.program import Program
 
 FAMILY = Family(
@@ -62,46 +62,81 @@ FAMILY = Family(
 )
 '''
 
+CHAINS_FAMILY = """
+
+import re
+
+from host_tools.families.family import Family
+from host_tools.gpus.chained.conversion import Registers
+from host_tools.gpus.chained.page_tables import DummyTables
+
+FAMILY = Family(
+    gpus=("dummy2",),
+    page_tables=DummyTables,
+    conversion=Registers,
+    first_written={},
+    starts=starts,
+    accesses=Chains,
+    follow=follow,
+    check=check,
+    queues=True,
+    frames_are_buffers=True,
+    block_pages=1,
+    tlb_only_flushes=True,
+    cache_commands=re.compile("gpu.COMMAND"),
+    passes={"no-op-lists": (drop_markers,)},
+)
+"""
+
 GPU_TEST = '''"""The dummy's model."""
 
 from host_tools.vgpu.binding import VirtualGpu
 
 
 def test_identity() -> None:
-    with VirtualGpu("dummy1") as gpu:
+    with VirtualGpu("GPU") as gpu:
         assert gpu.read32(0) == 0x60000000
 '''
 
-GPU: Recipe = {
-    "trace_format/schema/trace.py": _behind(
-        "trace_format/schema/trace.py", "    MALI_G52 = 3\n", "    DUMMY1 = 99\n"
-    ),
-    "trace_format/gpus/dummy1.toml": _like(
-        "trace_format/gpus/mali_g71.toml",
-        ('name = "mali_g71"', 'name = "dummy1"'),
-        ('title = "Arm Mali G71"', 'title = "Dummy 1"'),
-        ('gpu = "MALI_G71"', 'gpu = "DUMMY1"'),
-    ),
-    "tee_replayer/drivers/dummy1.c": _like("tee_replayer/drivers/mali_g71.c"),
-    "host_tools/gpus/dummy/__init__.py": lambda: FAMILY,
-    "host_tools/gpus/dummy/page_tables.py": _like(
-        "host_tools/gpus/mali/page_tables.py", ("class MaliTables", "class DummyTables")
-    ),
-    "host_tools/gpus/dummy/conversion.py": _like("host_tools/gpus/v3d/conversion.py"),
-    "host_tools/gpus/dummy/guest.toml": _like(
-        "host_tools/gpus/mali/guest.toml",
-        ('module = "panfrost"', 'module = "dummy"'),
-        ("[mali_g71]", "[dummy1]"),
-        ("[[mali_g71.", "[[dummy1."),
-        ('gpu = "mali_g71-arch60"', 'gpu = "dummy1"'),
-        ('\n[mali_g72]\nlike = "mali_g71"\ngpu = "mali_g72"\n', ""),
-        ('\n[mali_g52r1]\nlike = "mali_g71"\ngpu = "mali_g52r1"\n', ""),
-        ('\n[mali_g31]\nlike = "mali_g71"\ngpu = "mali_g31"\n', ""),
-    ),
-    "host_tools/gpus/dummy/vgpu/dummy_device.c": _like("tests/support/dummy_device.c"),
-    "tests/vgpu/test_dummy.py": lambda: GPU_TEST,
-}
+
+def _gpu(name: str, number: int, family: str, description: Callable[[], str]) -> Recipe:
+    """A GPU that is a Mali G71 to the tools, in a family of its own, whose `__init__.py` is given."""
+    folder = f"host_tools/gpus/{family}"
+    return {
+        "trace_format/schema/trace.py": _behind(
+            "trace_format/schema/trace.py", "    MALI_G52 = 3\n", f"    {name.upper()} = {number}\n"
+        ),
+        f"trace_format/gpus/{name}.toml": _like(
+            "trace_format/gpus/mali_g71.toml",
+            ('name = "mali_g71"', f'name = "{name}"'),
+            ('title = "Arm Mali G71"', f'title = "{name.capitalize()}"'),
+            ('gpu = "MALI_G71"', f'gpu = "{name.upper()}"'),
+        ),
+        f"tee_replayer/drivers/{name}.c": _like("tee_replayer/drivers/mali_g71.c"),
+        f"{folder}/__init__.py": description,
+        f"{folder}/page_tables.py": _like(
+            "host_tools/gpus/mali/page_tables.py", ("class MaliTables", "class DummyTables")
+        ),
+        f"{folder}/conversion.py": _like("host_tools/gpus/v3d/conversion.py"),
+        f"{folder}/guest.toml": _like(
+            "host_tools/gpus/mali/guest.toml",
+            ('module = "panfrost"', f'module = "{family}"'),
+            ("[mali_g71]", f"[{name}]"),
+            ("[[mali_g71.", f"[[{name}."),
+            ('gpu = "mali_g71-arch60"', f'gpu = "{name}"'),
+            ('\n[mali_g72]\nlike = "mali_g71"\ngpu = "mali_g72"\n', ""),
+            ('\n[mali_g52r1]\nlike = "mali_g71"\ngpu = "mali_g52r1"\n', ""),
+            ('\n[mali_g31]\nlike = "mali_g71"\ngpu = "mali_g31"\n', ""),
+        ),
+        f"{folder}/vgpu/{family}_device.c": _like("tests/support/dummy_device.c", ("dummy1", name)),
+        f"tests/vgpu/test_{family}.py": lambda: GPU_TEST.replace('"GPU"', f'"{name}"'),
+    }
+
+
+GPU = _gpu("dummy1", 99, "dummy", lambda: REGISTERS_FAMILY)
+CHAINED_GPU = _gpu("dummy2", 98, "chained", lambda: _like("tests/support/dummy_chains.py")() + CHAINS_FAMILY)
 GPU_NAMES = {"NAME": "dummy1", "FAMILY": "dummy"}
+CHAINED_GPU_NAMES = {"NAME": "dummy2", "FAMILY": "chained"}
 
 POWER = '''"""Power of the dummy board: one register, which does nothing."""
 

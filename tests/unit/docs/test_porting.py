@@ -27,6 +27,7 @@ LIMITS = {"A GPU": 9, "A board": 4, "A pass": 3, "An opcode": 3, "An operator": 
 CHOSEN = ("NAME", "FAMILY", "PORT", "SUBJECT")  # names that are chosen
 RECIPES = {
     "A GPU": (porting.GPU, porting.GPU_NAMES),
+    "A GPU, jobs in memory": (porting.CHAINED_GPU, porting.CHAINED_GPU_NAMES),
     "A board": (porting.BOARD, porting.BOARD_NAMES),
     "A pass": (porting.PASS, porting.PASS_NAMES),
     "An opcode": (porting.OPCODE, {}),
@@ -104,9 +105,10 @@ def test_a_recipe_is_short(section: str) -> None:
     assert all((CHECKOUT / file).exists() for file in files if not any(word in file for word in CHOSEN))
 
 
-@pytest.mark.parametrize("section", RECIPES)
-def test_a_dummy_writes_the_files_of_its_recipe(section: str) -> None:
-    recipe, names = RECIPES[section]
+@pytest.mark.parametrize("title", RECIPES)
+def test_a_dummy_writes_the_files_of_its_recipe(title: str) -> None:
+    recipe, names = RECIPES[title]
+    section = title.partition(",")[0]
     files = documented(section)
     for word, name in names.items():
         files = [file.replace(word, name) for file in files]
@@ -114,6 +116,7 @@ def test_a_dummy_writes_the_files_of_its_recipe(section: str) -> None:
 
 
 GPU_SCRIPT = """
+name, family = "NAME", "FAMILY"
 from host_tools.commands.generate import device_key
 from host_tools.families.family import family_of, profile_of
 from host_tools.machine.devicetree import with_gpu
@@ -127,30 +130,95 @@ from tee_replayer.generator.platforms import platform_of
 from tests.support.device_trees import small_tree
 from trace_format.emit.__main__ import main as emit
 from trace_format.profile import for_gpu
+from trace_format.schema import Gpu
 
 assert (emit([]), emit(["--check"])) == (0, 0)
-assert "DUMMY1" in Path("docs/FORMAT.md").read_text()
-assert "dummy1" in shown("record run")
-assert "dummy1" in shown("generate")
+assert name.upper() in Path("docs/FORMAT.md").read_text()
+assert name in shown("record run")
+assert name in shown("generate")
 
-assert for_gpu(99) is profile_of("dummy1-variant")
-assert family_of("dummy1").page_tables.__name__ == "DummyTables"
-assert "dummy" in [driver.module for driver in DRIVERS]
-assert b"arm,mali-bifrost" in with_gpu(small_tree(), "dummy1")
+assert for_gpu(Gpu[name.upper()]) is profile_of(f"{name}-variant")
+assert family_of(name).page_tables.__name__ == "DummyTables"
+assert family in [driver.module for driver in DRIVERS]
+assert b"arm,mali-bifrost" in with_gpu(small_tree(), name)
 (folder / "nothing.c").write_text("typedef int nothing;")
-with VirtualGpu("dummy1", library=library(Double(folder / "nothing.c", ("v3d_", "mali_")))) as gpu:
+with VirtualGpu(name, library=library(Double(folder / "nothing.c", ("v3d_", "mali_")))) as gpu:
     assert gpu.read32(0) == 0x60000000
 trees = Libraries(folder / "bearssl", folder / "aws-lc")
 key = device_key(folder / "key.pem")
-generate(Options("dummy1", platform_of("optee"), key, trees), folder / "out")
+generate(Options(name, platform_of("optee"), key, trees), folder / "out")
 """
 
 
-def test_a_gpu(follow: Callable[[Recipe], Tree], tmp_path: Path) -> None:
-    tree = follow(porting.GPU)
+CHAINS_SCRIPT = """
+import struct
+from host_tools.audit.jobs import jobs_of
+from host_tools.audit.lint import lint
+from host_tools.audit.report.regions import regions
+from host_tools.passes.listing import PASSES
+from tests.support.mali_chains import PAGE, Area, submit, trace
+
+FIRST, SECOND, TARGET, UNUSED = (0x10000000 + i * 0x100000 for i in range(4))
+
+def chains(first, second=(0, TARGET), waits=True):
+    # Two jobs, of one descriptor each.
+    areas = [Area(at, 1, data=struct.pack("<QQ", *words)) for at, words in ((FIRST, first), (SECOND, second))]
+    areas += [Area(TARGET), Area(UNUSED, 1, data=b"x" * PAGE)]
+    return trace(areas, submit(FIRST, waits=waits), submit(SECOND)).with_(gpu="dummy2")
+
+def found(sample):
+    return [(item.rule.id, item.text) for item in lint(sample) if item.rule.id[:3] in ("GR3", "GR6")]
+
+good = chains((0, TARGET))
+assert found(good) == []
+assert found(chains((0, 0x5000))) == [("GR301", "job 0: the target at GPU address 0x5000 is not mapped")]
+assert found(chains((0x5000, TARGET))) == [("GR303", "job 0: the descriptor at 0x5000 is not mapped")]
+assert found(chains((FIRST, TARGET))) == [("GR303", "job 0 has no end")]
+assert found(chains((0, TARGET), waits=False)) == []  # it queues
+
+jobs = jobs_of(good)
+assert [(item.first * PAGE, set(item.jobs)) for item in jobs.followed.reached] == [
+    (FIRST, {0}), (SECOND, {1}), (TARGET, {0, 1})
+]
+may = {row.address: row.may for row in regions(good, jobs, None)}
+assert may == {FIRST: [0], SECOND: [1], TARGET: [0, 1], UNUSED: []}
+assert jobs_of(chains((0x5000, TARGET))).not_followed == "job 0: the descriptor at 0x5000 is not mapped"
+
+small = PASSES["dead-memory"](good)
+mapped = {row.address for row in regions(small, jobs_of(small), None)}
+assert {FIRST, SECOND, TARGET} <= mapped and UNUSED not in mapped
+
+names = list(PASSES)
+assert "dummy-markers" in names[names.index("no-op-lists") : names.index("map-once")]
+assert "dummy-markers" in shown("build")
+assert (good.jobs, PASSES["dummy-markers"](good).jobs) == (2, 0)
+other = good.with_(gpu="mali_g71")
+assert PASSES["dummy-markers"](other).jobs == 2
+"""
+
+
+def gpu_script(names: dict[str, str]) -> str:
+    """The checks of any GPU, for the one that is so called."""
+    script = GPU_SCRIPT
+    for word, name in names.items():
+        script = script.replace(f'"{word}"', f'"{name}"')
+    return script
+
+
+GPUS = {
+    "jobs in registers": (porting.GPU, porting.GPU_NAMES, ""),
+    "jobs in memory": (porting.CHAINED_GPU, porting.CHAINED_GPU_NAMES, CHAINS_SCRIPT),
+}
+
+
+@pytest.mark.parametrize("kind", GPUS)
+def test_a_gpu(follow: Callable[[Recipe], Tree], tmp_path: Path, kind: str) -> None:
+    """Of a family whose jobs are in memory, lint, reports and passes know its answers, too."""
+    recipe, names, more = GPUS[kind]
+    tree = follow(recipe)
     crypto_trees.empty(tmp_path)
     (tmp_path / "key.pem").write_bytes(KEY.pem())
-    tree.run(GPU_SCRIPT, tmp_path)
+    tree.run(gpu_script(names) + more, tmp_path)
     compile_replayer(tmp_path)
     assert tree.follows_import_rules()
 
