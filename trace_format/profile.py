@@ -132,12 +132,14 @@ class FaultBits:
 
     register: Register
     names: dict[str, int]
+    address_shift: int = 0  # of the place that is reported with it, to make an address of it
 
-    def describe(self, seen: int) -> str:
+    def describe(self, seen: int, place: int = 0) -> str:
         """The register and the names of the bits that are set; empty where others are, or none is."""
         found = {name: mask for name, mask in self.names.items() if seen & mask}
         is_all = seen and seen == sum(found.values())
-        return f"{self.register.name} {' | '.join(found)}" if is_all else ""
+        at = f" at GPU address {place << self.address_shift:#x}" if place else ""
+        return f"{self.register.name} {' | '.join(found)}{at}" if is_all else ""
 
 
 @dataclass(frozen=True)
@@ -468,7 +470,7 @@ def _faults(data: dict[str, Any], registers: dict[str, Register]) -> tuple[Fault
         names = {bit: mask for bit, mask in rows.items() if mask & row["bits"]} if "bits" in row else None
         if names is None:
             names = {bit: _mask(where) >> row.get("shift", 0) for bit, where in row["names"].items()}
-        found.append(FaultBits(registers[name], names))
+        found.append(FaultBits(registers[name], names, row.get("address_shift", 0)))
     return tuple(found)
 
 

@@ -27,6 +27,9 @@ GR_INTERNAL uint64_t gr_driver_translate(const struct gr_replayer *r, uint32_t s
 /* Bits that report a fault, which no trace can clear; 0 when there is none. */
 GR_INTERNAL uint32_t gr_driver_fault(void);
 
+/* Where the latest fault was, as the GPU has it in one register; 0 where no register has it. */
+GR_INTERNAL uint32_t gr_driver_fault_place(void);
+
 /* Whether no job runs or waits. */
 GR_INTERNAL bool gr_driver_is_idle(void);
 

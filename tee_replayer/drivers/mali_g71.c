@@ -218,6 +218,11 @@ uint32_t gr_driver_fault(void)
     return fault;
 }
 
+uint32_t gr_driver_fault_place(void)
+{
+    return 0; /* each address space has two of its own */
+}
+
 bool gr_driver_is_idle(void)
 {
     for (uint32_t at = 0; at < JOB_SLOTS * SLOT_BYTES; at += SLOT_BYTES) {

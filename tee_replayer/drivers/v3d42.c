@@ -130,3 +130,8 @@ uint32_t gr_driver_fault(void)
 {
     return gr_port_read32(GR_HUB_MMU_CTL) & MMU_CTL_FAULTS;
 }
+
+uint32_t gr_driver_fault_place(void)
+{
+    return gr_port_read32(GR_HUB_MMU_VIO_ADDR);
+}

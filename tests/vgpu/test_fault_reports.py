@@ -36,19 +36,19 @@ def _run(folder: Path, job: Job, *options: str) -> str:
 
 
 @pytest.mark.parametrize(
-    ("job", "bit"),
+    ("job", "bit", "place"),
     [
-        (("add", NOT_MAPPED, INPUT, OUTPUT), "PT_INVALID"),
-        (("add", INPUT, INPUT, CODE), "WRITE_VIOLATION"),
-        (("add", BEYOND, INPUT, OUTPUT), "CAP_EXCEEDED"),
+        (("add", NOT_MAPPED, INPUT, OUTPUT), "PT_INVALID", NOT_MAPPED),
+        (("add", INPUT, INPUT, CODE), "WRITE_VIOLATION", CODE),
+        (("add", BEYOND, INPUT, OUTPUT), "CAP_EXCEEDED", BEYOND),
     ],
     ids=["not mapped", "read-only", "beyond the cap"],
 )
-def test_a_fault_of_a_v3d(tmp_path: Path, job: Job, bit: str) -> None:
+def test_a_fault_of_a_v3d(tmp_path: Path, job: Job, bit: str, place: int) -> None:
     text = _run(tmp_path, job)
     assert text.startswith("accepted, then failed on virtual GPU")
     assert LATER in text
-    assert f": WaitIrq line 0 (interrupt v3d): hub.MMU_CTL {bit}" in text
+    assert f": WaitIrq line 0 (interrupt v3d): hub.MMU_CTL {bit} at GPU address {place:#x}" in text
     assert json.loads(_run(tmp_path, job, "--json"))["error"] in text
 
 
