@@ -132,12 +132,20 @@ class FaultBits:
 
     register: Register
     names: dict[str, int]
+    place_shift: int | None = None  # how many low bits of its GPU address are not reported; None: all
 
-    def describe(self, seen: int) -> str:
-        """The register and the names of the bits that are set; empty where others are, or none is."""
+    def describe(self, seen: int, place: int = 0) -> str:
+        """The register, the names of the bits that are set, and where; empty where others are, or none is."""
         found = {name: mask for name, mask in self.names.items() if seen & mask}
         is_all = seen and seen == sum(found.values())
-        return f"{self.register.name} {' | '.join(found)}" if is_all else ""
+        return f"{self.register.name} {' | '.join(found)}{self._where(place)}" if is_all else ""
+
+    def _where(self, place: int) -> str:
+        """The address, or from which to which where the report has not all bits of it."""
+        if self.place_shift is None:
+            return ""
+        first, last = place << self.place_shift, ((place + 1) << self.place_shift) - 1
+        return f" at GPU address {first:#x}" + (f" to {last:#x}" if last > first else "")
 
 
 @dataclass(frozen=True)
@@ -467,8 +475,10 @@ def _faults(data: dict[str, Any], registers: dict[str, Register]) -> tuple[Fault
         rows = {bit: _mask(where) for bit, where in data.get("bits", {}).get(block, {}).get(register, {}).items()}
         names = {bit: mask for bit, mask in rows.items() if mask & row["bits"]} if "bits" in row else None
         if names is None:
-            names = {bit: _mask(where) >> row.get("shift", 0) for bit, where in row["names"].items()}
-        found.append(FaultBits(registers[name], names))
+            names = {bit: _mask(where) for bit, where in row["names"].items()}
+        reported = {bit: mask << row.get("left", 0) >> row.get("right", 0) for bit, mask in names.items()}
+        bits = row.get("place_bits", data["mmu"]["va_bits"])
+        found.append(FaultBits(registers[name], reported, bits - 32 if row.get("place") else None))
     return tuple(found)
 
 

@@ -24,8 +24,12 @@ GR_INTERNAL enum gr_status gr_driver_unmap(struct gr_replayer *r, const struct g
 /* Carve-out offset that a GPU virtual address maps to; UINT64_MAX when nothing is mapped there. */
 GR_INTERNAL uint64_t gr_driver_translate(const struct gr_replayer *r, uint32_t space, uint64_t va);
 
-/* Bits that report a fault, which no trace can clear; 0 when there is none. */
+/* Bits that report a fault, which no trace can clear; 0 when there is none. Each has one meaning only. */
 GR_INTERNAL uint32_t gr_driver_fault(void);
+
+/* GPU address of a fault with these bits: the upper 32 of as many bits as the profile says ([faults]); 0
+ * where the GPU has none. */
+GR_INTERNAL uint32_t gr_driver_fault_place(uint32_t fault);
 
 /* Whether no job runs or waits. */
 GR_INTERNAL bool gr_driver_is_idle(void);

@@ -10,7 +10,7 @@ GR_NOINLINE static enum gr_status check_fault(struct gr_replayer *r)
     const uint32_t fault = gr_driver_fault();
     if (!fault)
         return GR_STATUS_OK;
-    r->report.expected = 0;
+    r->report.expected = gr_driver_fault_place(fault);
     r->report.seen = fault;
     return GR_STATUS_FAULT;
 }

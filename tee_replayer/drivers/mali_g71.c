@@ -27,9 +27,13 @@ enum {
     UPDATE = 1,          /* as.COMMAND */
     JOB_SLOTS = 3,
     SLOT_BYTES = GR_JS1_STATUS - GR_JS0_STATUS,
-    JOB_ACTIVE = 8,        /* js.STATUS */
-    GPU_FAULTS = 0x81,     /* gpu.IRQ_RAWSTAT: a fault, several */
-    JOB_FAILED_SHIFT = 16, /* job.IRQ_RAWSTAT, a bit for each slot */
+    JOB_ACTIVE = 8,             /* js.STATUS */
+    JOB_FAILED_SHIFT = 16,      /* job.IRQ_RAWSTAT, a bit for each slot */
+    GPU_FAULTS = 0x81,          /* gpu.IRQ_RAWSTAT: a fault, several */
+    SPACE_FAULTS = 1 << 16 | 1, /* mmu.IRQ_RAWSTAT, of the first address space: a bus error, a page fault */
+    /* In what is reported, between the MMU's bits and above them. */
+    JOB_REPORT_SHIFT = 8,
+    GPU_REPORT_SHIFT = 24,
 };
 #define TYPE UINT64_C(3)
 #define TABLE UINT64_C(3) /* or page, on the last level */
@@ -212,10 +216,23 @@ uint32_t gr_driver_fault(void)
 {
     uint32_t fault = gr_port_read32(GR_MMU_IRQ_RAWSTAT);
     if (!fault)
-        fault = gr_port_read32(GR_JOB_IRQ_RAWSTAT) >> JOB_FAILED_SHIFT;
+        fault = gr_port_read32(GR_JOB_IRQ_RAWSTAT) >> JOB_FAILED_SHIFT << JOB_REPORT_SHIFT;
     if (!fault)
-        fault = gr_port_read32(GR_GPU_IRQ_RAWSTAT) & GPU_FAULTS;
+        fault = (gr_port_read32(GR_GPU_IRQ_RAWSTAT) & GPU_FAULTS) << GPU_REPORT_SHIFT;
     return fault;
+}
+
+/* Of the first address space that has a fault; only the MMU's bits come to where its bits are looked for. */
+uint32_t gr_driver_fault_place(uint32_t fault)
+{
+    for (uint32_t space = 0; space < GR_ADDRESS_SPACES; space++) {
+        if (fault >> space & SPACE_FAULTS) {
+            const uint32_t at = space * SPACE_BYTES, low = gr_port_read32(GR_AS0_FAULTADDRESS_LO + at);
+            return (uint32_t)(((uint64_t)gr_port_read32(GR_AS0_FAULTADDRESS_HI + at) << 32 | low) >>
+                              (GR_VA_BITS - 32));
+        }
+    }
+    return 0;
 }
 
 bool gr_driver_is_idle(void)

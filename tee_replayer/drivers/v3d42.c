@@ -130,3 +130,10 @@ uint32_t gr_driver_fault(void)
 {
     return gr_port_read32(GR_HUB_MMU_CTL) & MMU_CTL_FAULTS;
 }
+
+/* The register has them so. */
+uint32_t gr_driver_fault_place(uint32_t fault)
+{
+    (void)fault;
+    return gr_port_read32(GR_HUB_MMU_VIO_ADDR);
+}

@@ -84,7 +84,7 @@ class Report:
 
     def _fault(self, profile: Profile) -> str:
         """Where a fault was seen: register and bits by name. What a report leaves open is said with "or"."""
-        found = [words for source in profile.faults if (words := source.describe(self.seen))]
+        found = [words for source in profile.faults if (words := source.describe(self.seen, self.expected))]
         return " or ".join(found) or f"status {self.seen:#010x}"
 
     def _action(self, profile: Profile) -> str:

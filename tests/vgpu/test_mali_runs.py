@@ -74,7 +74,7 @@ def test_a_job_that_fails_once_is_replayed_anew(small: Trace, trouble: str, job:
     ("trouble", "status", "text"),
     [
         ("hang_job", "NO_IRQ", "WaitIrq line 0"),
-        ("fault_job", "FAULT", "(interrupt job): mmu.IRQ_RAWSTAT AS0_PAGE_FAULT"),
+        ("fault_job", "FAULT", "(interrupt job): mmu.IRQ_RAWSTAT AS0_PAGE_FAULT at GPU address "),
     ],
 )
 def test_a_job_that_fails_is_reported(small: Trace, trouble: str, status: str, text: str) -> None:

@@ -69,7 +69,11 @@ def test_a_fault_after_an_interrupt_ends_the_replay_there() -> None:
 
 @pytest.mark.parametrize(
     ("register", "value", "seen"),
-    [("mmu.IRQ_RAWSTAT", 0x10001, 0x10001), ("job.IRQ_RAWSTAT", 0x20002, 2), ("gpu.IRQ_RAWSTAT", 0x101, 1)],
+    [
+        ("mmu.IRQ_RAWSTAT", 0x10001, 0x10001),
+        ("job.IRQ_RAWSTAT", 0x20002, 0x200),
+        ("gpu.IRQ_RAWSTAT", 0x101, 1 << 24),
+    ],
 )
 def test_a_fault_of_a_mali(register: str, value: int, seen: int) -> None:
     device = mali_device()

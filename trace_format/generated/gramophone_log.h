@@ -30,8 +30,8 @@ struct gr_log_entry {
     uint32_t action; /* index of the action that failed */
     uint32_t op; /* its opcode */
     uint32_t offset; /* register, slot, line or item of the report */
-    uint32_t expected; /* value that was waited for */
-    uint32_t seen; /* value that was there instead; for a fault the MMU's status bits */
+    uint32_t expected; /* value that was waited for; for a fault the upper 32 bits of its GPU address, or 0 */
+    uint32_t seen; /* value that was there instead; for a fault the GPU's status bits */
     uint32_t retries; /* resets after a divergence */
     uint32_t security_version; /* of the trace */
     uint8_t previous[32]; /* SHA-256 of all bytes of the entry before; zeros in entry 0 */

@@ -71,8 +71,8 @@ struct gr_report {
     uint32_t action; /* index of the action that failed */
     uint32_t op; /* its opcode */
     uint32_t offset; /* register (byte offset), slot or interrupt line that it names; load: index of the item */
-    uint32_t expected; /* value that it waited for, of the bits it compares */
-    uint32_t seen; /* value that was there instead, of the same bits; for a fault the MMU's status bits */
+    uint32_t expected; /* value that it waited for, of the bits it compares; for a fault the upper 32 bits of its GPU address, or 0 */
+    uint32_t seen; /* value that was there instead, of the same bits; for a fault the GPU's status bits */
     uint32_t retries; /* resets after a divergence in the last replay */
     uint32_t jobs; /* jobs of the last replay's last try */
     uint32_t reserved; /* zero */

@@ -68,8 +68,10 @@ ReportStruct = Struct(
     "action" / u32 * "index of the action that failed",
     "op" / u32 * "its opcode",
     "offset" / u32 * "register (byte offset), slot or interrupt line that it names; load: index of the item",
-    "expected" / u32 * "value that it waited for, of the bits it compares",
-    "seen" / u32 * "value that was there instead, of the same bits; for a fault the MMU's status bits",
+    "expected"
+    / u32
+    * "value that it waited for, of the bits it compares; for a fault the upper 32 bits of its GPU address, or 0",
+    "seen" / u32 * "value that was there instead, of the same bits; for a fault the GPU's status bits",
     "retries" / u32 * "resets after a divergence in the last replay",
     "jobs" / u32 * "jobs of the last replay's last try",
     "reserved" / Reserved(4) * "zero",

@@ -148,6 +148,9 @@ void gr_driver_set_table(struct gr_replayer *r, uint32_t space);
 uint32_t gr_driver_fault(void);
 
 /*@ assigns \nothing; */
+uint32_t gr_driver_fault_place(uint32_t fault);
+
+/*@ assigns \nothing; */
 bool gr_driver_is_idle(void);
 
 /*@ assigns \nothing; */

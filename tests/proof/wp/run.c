@@ -30,6 +30,9 @@ bool gr_port_wait_irq(unsigned line, uint32_t timeout_us);
 uint32_t gr_driver_fault(void);
 
 /*@ assigns \nothing; */
+uint32_t gr_driver_fault_place(uint32_t fault);
+
+/*@ assigns \nothing; */
 bool gr_driver_is_idle(void);
 
 /*@ requires carveout(r);

@@ -42,6 +42,9 @@ void gr_driver_set_table(struct gr_replayer *r, uint32_t space);
 /*@ assigns \nothing; */
 uint32_t gr_driver_fault(void);
 
+/*@ assigns \nothing; */
+uint32_t gr_driver_fault_place(uint32_t fault);
+
 /*@ axiomatic words { logic uint32_t *words(uint8_t *base, integer at); }
     logic uint32_t *entries(struct gr_replayer *r) = words(r->memory.base, r->carveout_bytes);
 */
