@@ -44,7 +44,8 @@ def telling_inputs(shapes: Shapes, compute: Compute, constant: Collection[str] =
         constant: outputs that may be the same.
 
     Raises:
-        NetworkError: names the outputs that are the same for all inputs that were tried.
+        NetworkError: names the outputs that are the same for all inputs that were tried, or those of which none of
+            these inputs makes all differ.
     """
     first = random_inputs(shapes, INPUT_SEEDS[0])
     expected = compute(first)
@@ -62,8 +63,13 @@ def telling_inputs(shapes: Shapes, compute: Compute, constant: Collection[str] =
         tried += 1
     if least:
         return first, best
+    if not same:
+        raise NetworkError(
+            f"outputs {listed(names)}: each differs for some of the {tried} random inputs that were tried, "
+            "but all of them for none; record the network with fewer outputs"
+        )
     raise NetworkError(
-        f"output {listed(sorted(same) or names)}: the same for all {tried} random inputs that were tried, so that "
+        f"output {listed(sorted(same))}: the same for all {tried} random inputs that were tried, so that "
         f"nothing shows where it lies in memory; record the network without it"
     )
 

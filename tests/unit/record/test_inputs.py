@@ -77,3 +77,15 @@ def test_outputs_that_say_little_are_compared_more_often() -> None:
     cases = held_out(SHAPES, lambda given: {"y": (given["x"][:1, 0, 0] > 0).astype(np.float32), **given})
     assert len(cases) == 8
     assert {float(expected["y"][0]) for _, expected in cases} == {0.0, 1.0}
+
+
+def test_outputs_that_do_not_differ_together() -> None:
+    """One for every second input, one for the others: it is not said that any of them is always the same."""
+    calls = iter(range(100))
+
+    def compute(inputs: Tensors) -> Tensors:
+        number = next(calls)
+        return {name: np.full(3, number % 2 == odd and number, np.float32) for odd, name in enumerate(("a", "b"))}
+
+    with pytest.raises(NetworkError, match="outputs a, b: each differs for some of the 15 random inputs"):
+        telling_inputs(SHAPES, compute)
