@@ -152,7 +152,10 @@ CODES: dict[str, tuple[bytes, int, str]] = {
     "a branch to a uniform": (one(add=0x68000 | sources(0, 1, 5), at=block(fau=0x80, first=True)), OPERAND,
                               "a branch to what is no constant"),
     "a branch to an address": (
-        one(add=0x68000 | sources(0, 1, 5), at=block(fau=0x40, first=True), constants=[5]), OPERAND,
+        one(add=0x68000 | sources(0, 1, 5), at=block(fau=0x40, first=True), constants=[5 << 28]), OPERAND,
+        "a branch that is not relative"),
+    "a branch to the low word of an address": (
+        one(add=0x68000 | sources(0, 1, 4), at=block(fau=0x40, first=True), constants=[5]), OPERAND,
         "a branch that is not relative"),
     "a branch to a quadword's middle": (
         one(add=0x6FE34 | 5 << 6, at=block(fau=0x40, first=True), head=header(), constants=[8 << 28],

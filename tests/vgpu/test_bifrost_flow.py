@@ -118,7 +118,8 @@ def test_descriptors_and_code_are_commands() -> None:
     assert board.go() == 1
     seen = {pa: flags & ACCESS_COMMAND != 0 for pa, flags in board.gpu.access_map().items()}
     assert seen[DATA + CODE - VA][:32].all()
-    assert seen[DATA][:32].all()  # the job's header
+    assert seen[DATA][16:32].all()  # the job's header
+    assert not seen[DATA][:16].any()  # its status, which the job writes
     assert not seen[DATA + INPUT - VA].any()
     assert not seen[DATA + OUTPUT - VA].any()
 

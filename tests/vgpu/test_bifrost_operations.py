@@ -20,7 +20,7 @@ from tests.support.bifrost_meaning import Row, float_rows, scale_rows
 # Rounding down is rounding to zero where results are positive, as unsigned, clamped and absolute ones are, and up
 # where they are negative; FADD_RSCALE has no product; two forms of FMA_RSCALE differ in what is not modelled.
 MEANT_ALIKE = 40
-SOURCES = Path(mali.__file__).with_name("vgpu")
+SOURCES = Path(mali.__file__).with_name("vgpu") / "bifrost"
 EDGES = (
     0, 0x80000000, 1, 0x80000001, 0x7FFFFF, 0x800000, 0x3F800000, 0xBF800000, 0x3F7FFFFF, 0x3F800001, 0x3F000000,
     0x7F7FFFFF, 0xFF7FFFFF, 0x7F800000, 0xFF800000, 0x7FC00000, 0xFFC00001, 0x4B000001, 0x4F000000, 0xCF000000,

@@ -106,9 +106,18 @@ def test_threads_that_branch_past_a_store(board: ShaderBoard) -> None:
     assert np.array_equal(board.words(OUTPUT + 1024, 256), IDS)
 
 
-def test_a_branch_without_a_target_ends_threads(board: ShaderBoard) -> None:
+@pytest.mark.parametrize(
+    ("fau", "source", "constants"),
+    [(0, asm.FAU_LOW, []), (0x40, asm.FAU_LOW, [10 << 28]), (0x40, asm.FAU_HIGH, [5])],
+    ids=["the FAU's zero", "a constant's low word", "a constant's high word"],
+)
+def test_a_branch_without_a_target_ends_threads(
+    board: ShaderBoard, fau: int, source: int, constants: list[int]
+) -> None:
     board.put_words(OUTPUT, np.full(64, 7))
-    end = clause([Tuple(block_high(60, 0), add=0x6F800 | sources(0, 0, asm.FAU_LOW))], header())  # if not zero
+    end = clause(
+        [Tuple(block_high(60, fau), add=0x6F800 | sources(0, 0, source))], header(), constants
+    )  # if not 0
     board.prepare(end + store(1, 1, 2, 60))
     assert board.go() == 1
     assert board.words(OUTPUT, 64).tolist() == [0] + [7] * 63

@@ -218,7 +218,7 @@ NOT_DESCRIPTORS = r"0x10001u << i|0x10000u << i|MALI_DONE \? index : 16 \+ index
 
 @pytest.mark.parametrize("file", ["mali_compute.c", "mali_jobs.c"])
 def test_no_c_file_has_places_in_descriptors(file: str) -> None:
-    text = re.sub(r"/\*.*?\*/", "", (MALI / "vgpu" / file).read_text(encoding="utf-8"), flags=re.DOTALL)
+    text = re.sub(r"/\*.*?\*/", "", (MALI / "vgpu" / "device" / file).read_text(encoding="utf-8"), flags=re.DOTALL)
     text = re.sub(NOT_DESCRIPTORS, "", text)
     found = {what: hit[0] for what, pattern in C_PLACES.items() if (hit := re.search(pattern, text, re.MULTILINE))}
     assert not found
