@@ -4,6 +4,8 @@
  * and mbedTLS's big numbers, as its build has compiled them. */
 #define GR_API static
 #define gr_main campaign_main
+/* The bare-metal port has the normal world's data in its mailbox, not in the carve-out as OP-TEE's has. */
+#define GR_STAGING_BYTES 0
 #include "replayer.c"
 
 #include "crypto.c"
