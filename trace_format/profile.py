@@ -18,6 +18,8 @@ from importlib import resources
 from typing import Any
 
 from trace_format.errors import ProfileError
+from trace_format.faults import FaultBits, fault_bits
+from trace_format.register_bits import bit_names, bits_like
 from trace_format.schema import Gpu
 from trace_format.toml_table import over
 
@@ -124,28 +126,6 @@ class Job:
     line: int
     done: Register
     done_bits: int
-
-
-@dataclass(frozen=True)
-class FaultBits:
-    """Bits of a register that report a fault: names and masks, as they are in a replayer's report."""
-
-    register: Register
-    names: dict[str, int]
-    place_shift: int | None = None  # how many low bits of its GPU address are not reported; None: all
-
-    def describe(self, seen: int, place: int = 0) -> str:
-        """The register, the names of the bits that are set, and where; empty where others are, or none is."""
-        found = {name: mask for name, mask in self.names.items() if seen & mask}
-        is_all = seen and seen == sum(found.values())
-        return f"{self.register.name} {' | '.join(found)}{self._where(place)}" if is_all else ""
-
-    def _where(self, place: int) -> str:
-        """The address, or from which to which where the report has not all bits of it."""
-        if self.place_shift is None:
-            return ""
-        first, last = place << self.place_shift, ((place + 1) << self.place_shift) - 1
-        return f" at GPU address {first:#x}" + (f" to {last:#x}" if last > first else "")
 
 
 @dataclass(frozen=True)
@@ -310,6 +290,7 @@ def _parse(file: str, text: bytes) -> Profile:
         found = _registers(file, data)
         _check_places(file, data["window_bytes"], found)
         registers = {register.name: register for register in found if not register.hidden}
+        names = bit_names(file, data)
         interrupts = tuple(data["interrupts"])
         identity = data["identity"]
         return Profile(
@@ -327,8 +308,8 @@ def _parse(file: str, text: bytes) -> Profile:
             by_offset={register.offset: register for register in registers.values()},
             others=tuple(register for register in found if register.hidden),
             sources=data.get("sources", {}),
-            bit_names=_bit_names(file, data),
-            bits_like=_bits_like(file, data),
+            bit_names=names,
+            bits_like=bits_like(file, data),
             identity=registers[identity["register"]],
             identity_mask=identity["id_mask"],
             identity_value=identity["id"],
@@ -349,7 +330,7 @@ def _parse(file: str, text: bytes) -> Profile:
             profile_id=_profile_id(data),
             register_map=_register_map(data),
             driver=data.get("driver", data["name"]),
-            faults=_faults(data, registers),
+            faults=fault_bits(data, registers, names),
         )
     except (KeyError, ValueError, TypeError) as error:
         raise ProfileError(f"malformed GPU profile: {error!r}", file=file) from error
@@ -432,65 +413,9 @@ def _model_lacks(row: dict[str, Any]) -> int:
     return int(model.get("lacks", 0))
 
 
-def _bit_names(file: str, data: dict[str, Any]) -> dict[str, dict[str, int]]:
-    found = {}
-    for block, rows in data.get("bits", {}).items():
-        for name, bits in rows.items():
-            if isinstance(bits, str):
-                continue
-            full = f"{block}.{name}"
-            found[full] = {bit: _mask(where) for bit, where in bits.items()}
-            named = functools.reduce(int.__or__, found[full].values())
-            if named.bit_count() != sum(mask.bit_count() for mask in found[full].values()):
-                raise ProfileError(f"{full}: a bit has two names", file=file)
-            _check_named(file, full, data["registers"][block][name], named)
-    return found
-
-
-def _bits_like(file: str, data: dict[str, Any]) -> dict[str, str]:
-    found = {}
-    for block, rows in data.get("bits", {}).items():
-        for name, like in rows.items():
-            if not isinstance(like, str):
-                continue
-            full = f"{block}.{name}"
-            if not isinstance(rows.get(like), dict):
-                raise ProfileError(f"{full}: its bits are those of {block}.{like}, which has none", file=file)
-            named = functools.reduce(int.__or__, map(_mask, rows[like].values()))
-            _check_named(file, full, data["registers"][block][name], named)
-            found[full] = f"{block}.{like}"
-    return found
-
-
-def _check_named(file: str, name: str, row: dict[str, Any], named: int) -> None:
-    if "w" in row["access"] and named & ~(row["bits"] | row.get("busy", 0)):
-        raise ProfileError(f"{name}: a bit that has a name is not among its bits", file=file)
-
-
-def _faults(data: dict[str, Any], registers: dict[str, Register]) -> tuple[FaultBits, ...]:
-    """Each register with names of its own, or `bits` that have names as bits of the register."""
-    found = []
-    for name, row in data.get("faults", {}).items():
-        block, _, register = name.partition(".")
-        rows = {bit: _mask(where) for bit, where in data.get("bits", {}).get(block, {}).get(register, {}).items()}
-        names = {bit: mask for bit, mask in rows.items() if mask & row["bits"]} if "bits" in row else None
-        if names is None:
-            names = {bit: _mask(where) for bit, where in row["names"].items()}
-        reported = {bit: mask << row.get("left", 0) >> row.get("right", 0) for bit, mask in names.items()}
-        bits = row.get("place_bits", data["mmu"]["va_bits"])
-        found.append(FaultBits(registers[name], reported, bits - 32 if row.get("place") else None))
-    return tuple(found)
-
-
 def _register_map(data: dict[str, Any]) -> tuple[str, str] | None:
     model = data.get("model")
     return (model["register_map"], model["prefix"]) if model else None
-
-
-def _mask(where: int | list[int]) -> int:
-    """Of one bit, or of bits from a highest to a lowest."""
-    high, low = (where, where) if isinstance(where, int) else where
-    return (2 << high) - (1 << low)
 
 
 def _instances(block: str, where: dict[str, Any]) -> list[tuple[str, int]]:

@@ -79,6 +79,11 @@ def commands_of(jobs: Iterable[Job]) -> dict[int, Mask]:
     return found
 
 
+def cover(given: Iterable[tuple[int, slice]], commands: Mapping[int, Mask]) -> bool:
+    """Whether what others than jobs write, frames and parts of them, has some of the bytes that decide."""
+    return any(commands[frame][part].any() for frame, part in given if frame in commands)
+
+
 def changed(jobs: Iterable[Job], given: Iterable[tuple[int, slice]]) -> bool:
     """Whether anybody, at any time, may change what decides what jobs do that do not vary.
 
@@ -92,7 +97,7 @@ def changed(jobs: Iterable[Job], given: Iterable[tuple[int, slice]]) -> bool:
         for frame, flags in job.accesses.items():
             if frame in commands and (key := (frame, id(flags))) not in known:
                 known[key] = bool((flags & ACCESS_WRITTEN)[commands[frame]].any())
-    return any(known.values()) or any(commands[frame][part].any() for frame, part in given if frame in commands)
+    return any(known.values()) or cover(given, commands)
 
 
 class InOrder:

@@ -16,7 +16,7 @@ import numpy as np
 from host_tools.accesses.job_accesses import job_accesses, moved
 from host_tools.accesses.noted_accesses import NOTE, Noted
 from host_tools.accesses.observe import Observation, Watched, observe
-from host_tools.accesses.proof import Job, commands_of
+from host_tools.accesses.proof import Job, commands_of, cover
 from host_tools.accesses.slot_places import parts_in
 from host_tools.families.accesses import Accesses
 from host_tools.families.family import family_of
@@ -196,7 +196,7 @@ class Program:
         commands = commands_of(jobs)
         given = [*self._given, *(slot for slot in self.slots if slot.kind != SlotKind.OUTPUT)]
         parts = parts_in(self.memory, commands.keys(), given)
-        if seen.changes_commands or any(commands[frame][part].any() for frame, part in parts):
+        if seen.changes_commands or cover(parts, commands):
             return None
         self._noted_seen = jobs, self.slots, Observation(seen.union, depends_on_data=False)
         return self._noted_seen[2]

@@ -63,9 +63,9 @@ class BareMetal:
         return self.board.notice
 
     @property
-    def has_hash(self) -> bool:
+    def in_optee(self) -> bool:
         """As Platform."""
-        return True
+        return False
 
     def fitted(self, options: Options) -> BareMetal:
         """As Platform."""

@@ -31,9 +31,8 @@ def resolve(text: str, known: Collection[str], defined: Collection[str]) -> str:
         ConditionalError: with the line.
     """
     lines = []
-    open_: list[
-        bool | None
-    ] = []  # of each conditional, whether its present branch stays; None: it is not resolved
+    # Of each conditional, whether its present branch stays; None: it is not resolved.
+    open_: list[bool | None] = []
     for line in text.splitlines(keepends=True):
         directive = _DIRECTIVE.match(line)
         if directive is None:

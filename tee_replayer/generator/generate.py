@@ -70,7 +70,7 @@ def _write_core(options: Options, folder: Path) -> None:
         device.definition(),
         evidence.source,
         defines=defines,
-        in_optee=not options.target.has_hash,  # whose core has one
+        in_optee=options.target.in_optee,
     )
     (folder / "replayer.h").write_text(header, encoding="utf-8")
     (folder / "replayer.c").write_text(source, encoding="utf-8")

@@ -37,9 +37,9 @@ class Linux:
         return ""
 
     @property
-    def has_hash(self) -> bool:
+    def in_optee(self) -> bool:
         """As Platform."""
-        return True
+        return False
 
     def fitted(self, options: Options) -> Linux:
         """As Platform: there is no option to fit to."""

@@ -60,9 +60,9 @@ class OpTee:
         return self.board.notice
 
     @property
-    def has_hash(self) -> bool:
+    def in_optee(self) -> bool:
         """As Platform."""
-        return False
+        return True
 
     def fitted(self, options: Options) -> OpTee:
         """As Platform; OSError when a policy cannot be read."""

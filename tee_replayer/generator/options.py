@@ -37,8 +37,8 @@ class Platform(Protocol):
         """Line of the generated files' head; empty: there is nothing to say."""
 
     @property
-    def has_hash(self) -> bool:
-        """Whether it takes SHA-256 from a library; otherwise it has one of its own."""
+    def in_optee(self) -> bool:
+        """Whether it is OP-TEE's core, which has SHA-256, and the normal world's data in the carve-out."""
 
     def fitted(self, options: Options) -> Platform:
         """The same platform with the memory, MMU and files that the options ask for.
@@ -121,4 +121,4 @@ class Options:
     @property
     def cryptography(self) -> DeviceCrypto:
         """What the device takes of the libraries."""
-        return DeviceCrypto(self.evidence, has_hash=self.platform.has_hash)
+        return DeviceCrypto(self.evidence, has_hash=not self.platform.in_optee)

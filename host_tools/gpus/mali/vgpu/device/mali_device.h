@@ -105,6 +105,8 @@ void mali_space_write(struct mali_device *dev, unsigned space, uint32_t in_space
 /* Copy bytes that the GPU reads or writes at a virtual address. False: a fault, which has been reported in
  * the address space's registers. */
 bool mali_read(struct mali_device *dev, unsigned space, uint64_t va, void *data, uint32_t bytes);
+/* The same of bytes that do not decide what the job does. */
+bool mali_read_data(struct mali_device *dev, unsigned space, uint64_t va, void *data, uint32_t bytes);
 bool mali_write(struct mali_device *dev, unsigned space, uint64_t va, const void *data, uint32_t bytes);
 /* An address space as shaders see it; good for as long as the device. */
 struct mali_memory mali_memory_of(struct mali_device *dev, unsigned space);

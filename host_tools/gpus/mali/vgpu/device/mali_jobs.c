@@ -88,24 +88,11 @@ static uint32_t run_job(struct chain *chain, uint32_t type)
  * decides nothing, and that the job writes it changes nothing that it consists of. */
 static bool read_header(const struct chain *chain, uint8_t header[MALI_JOB_HEADER_BYTES])
 {
-    struct mali_device *dev = chain->dev;
-    const struct mali_memory memory = mali_memory_of(dev, chain->space);
-    struct mali_fault fault;
-    uint8_t *flags = NULL;
-    const uint8_t *status =
-        memory.host(&memory, chain->va, MALI_JOB_HEADER_WRITTEN_BYTES, MALI_READ, &fault, &flags);
+    const uint32_t status = MALI_JOB_HEADER_WRITTEN_BYTES;
 
-    if (!status) {
-        mali_report(dev, chain->space, &fault);
-        return false;
-    }
-    if (flags)
-        access_map_mark(flags, MALI_JOB_HEADER_WRITTEN_BYTES, false);
-    memcpy(header, status, MALI_JOB_HEADER_WRITTEN_BYTES);
-    dev->base.counters.bytes_read += MALI_JOB_HEADER_WRITTEN_BYTES;
-    return mali_read(dev, chain->space, chain->va + MALI_JOB_HEADER_WRITTEN_BYTES,
-                     header + MALI_JOB_HEADER_WRITTEN_BYTES,
-                     MALI_JOB_HEADER_BYTES - MALI_JOB_HEADER_WRITTEN_BYTES);
+    return mali_read_data(chain->dev, chain->space, chain->va, header, status) &&
+           mali_read(chain->dev, chain->space, chain->va + status, header + status,
+                     MALI_JOB_HEADER_BYTES - status);
 }
 
 /* Runs one job and moves on to the next; 0, or the exception that ends the chain. */

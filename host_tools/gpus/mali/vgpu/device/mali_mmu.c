@@ -192,12 +192,24 @@ struct mali_memory mali_memory_of(struct mali_device *dev, unsigned space)
         .host = host_flags, .tracks = dev->base.options.track_access, .space = space, .owner = dev};
 }
 
+/* What an access is to the access map: a read that decides what the job does, one that does not, or a write.
+ */
+enum use { COMMAND, DATA, WRITE };
+
 /* Host memory of `bytes` bytes in one page; a fault is reported. */
-static uint8_t *access_page(struct mali_device *dev, unsigned index, uint64_t va, uint32_t bytes, bool write)
+static uint8_t *access_page(struct mali_device *dev, unsigned index, uint64_t va, uint32_t bytes,
+                            enum use use)
 {
     const struct mali_memory memory = mali_memory_of(dev, index);
     struct mali_fault fault;
-    uint8_t *at = mali_command(&memory, va, bytes, write ? MALI_WRITE : MALI_READ, &fault);
+    uint8_t *flags = NULL, *at;
+    if (use == DATA) {
+        at = memory.host(&memory, va, bytes, MALI_READ, &fault, &flags);
+        if (flags)
+            access_map_mark(flags, bytes, false);
+    } else {
+        at = mali_command(&memory, va, bytes, use == WRITE ? MALI_WRITE : MALI_READ, &fault);
+    }
     if (!at)
         mali_report(dev, index, &fault);
     return at;
@@ -209,11 +221,12 @@ static uint32_t in_page(uint64_t va, uint32_t bytes)
     return bytes < room ? bytes : room;
 }
 
-bool mali_read(struct mali_device *dev, unsigned space, uint64_t va, void *data, uint32_t bytes)
+static bool copy_in(struct mali_device *dev, unsigned space, uint64_t va, void *data, uint32_t bytes,
+                    enum use use)
 {
     for (uint8_t *to = data; bytes;) {
         uint32_t n = in_page(va, bytes);
-        const uint8_t *from = access_page(dev, space, va, n, false);
+        const uint8_t *from = access_page(dev, space, va, n, use);
         if (!from)
             return false;
         memcpy(to, from, n);
@@ -225,11 +238,21 @@ bool mali_read(struct mali_device *dev, unsigned space, uint64_t va, void *data,
     return true;
 }
 
+bool mali_read(struct mali_device *dev, unsigned space, uint64_t va, void *data, uint32_t bytes)
+{
+    return copy_in(dev, space, va, data, bytes, COMMAND);
+}
+
+bool mali_read_data(struct mali_device *dev, unsigned space, uint64_t va, void *data, uint32_t bytes)
+{
+    return copy_in(dev, space, va, data, bytes, DATA);
+}
+
 bool mali_write(struct mali_device *dev, unsigned space, uint64_t va, const void *data, uint32_t bytes)
 {
     for (const uint8_t *from = data; bytes;) {
         uint32_t n = in_page(va, bytes);
-        uint8_t *to = access_page(dev, space, va, n, true);
+        uint8_t *to = access_page(dev, space, va, n, WRITE);
         if (!to)
             return false;
         memcpy(to, from, n);
