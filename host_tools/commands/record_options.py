@@ -47,7 +47,8 @@ TOLERANCE = click.option(
     "--tolerance",
     type=float,
     help="Largest difference to ncnn's CPU result, relative to the largest value; default: "
-    f"{FP32_TOLERANCE:g}; {FP16_TOLERANCE:g} with --fp16, {INT8_TOLERANCE:g} for int8 weights.",
+    f"{FP32_TOLERANCE:g}; {FP16_TOLERANCE:g} with --fp16 or a cast to half precision; "
+    f"{INT8_TOLERANCE:g} for int8 weights.",
 )
 FP16 = click.option(
     "--fp16", is_flag=True, help="Keep weights and activations in half precision; compute in single precision."

@@ -17,11 +17,16 @@ INT8_TOLERANCE = 5e-2
 FP16_TOLERANCE = 1e-2  # activations keep 11 bits, the reference 24; measured: up to 2.5e-3
 
 
-def default_tolerance(options: Sequence[str]) -> float:
-    """Largest difference to ncnn's CPU result that rounding explains."""
+def default_tolerance(options: Sequence[str], halves: bool = False) -> float:
+    """Largest difference to ncnn's CPU result that rounding explains.
+
+    Args:
+        options: of the guest's program.
+        halves: a layer of the network itself casts to half precision.
+    """
     if "--int8" in options:
         return INT8_TOLERANCE
-    return FP16_TOLERANCE if "--fp16" in options else TOLERANCE
+    return FP16_TOLERANCE if halves or "--fp16" in options else TOLERANCE
 
 
 def relative_difference(found: Float32, reference: Float32) -> float:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from host_tools.machine.errors import RecordError
-from host_tools.record.differences import TOLERANCE, relative_difference
+from host_tools.record.differences import default_tolerance, relative_difference
 from host_tools.record.inputs import INPUT_SEEDS, random_inputs
 from host_tools.record.ncnn import cpu as ncnn_cpu
 from host_tools.record.ncnn import pnnx
@@ -36,8 +36,8 @@ def record_onnx(
     Args:
         path: the file; what it refers to lies beside it.
         shapes: of inputs, batch and all, where the file leaves them open.
-        tolerance: largest difference of what was converted to ONNX Runtime's result, both on the CPU (None:
-            TOLERANCE); and as for `record_network`.
+        tolerance: largest difference of what was converted to ONNX Runtime's result, both on the CPU (None: as
+            `record_network`); and as for `record_network`.
         external: files beside it that may be weights, whatever they are called.
         how: as for `record_network`.
 
@@ -46,13 +46,12 @@ def record_onnx(
         RecordError: what was converted computes something else, or as `record_network`.
         OSError: the file cannot be read.
     """
-    limit = TOLERANCE if tolerance is None else tolerance
-    converted = convert_onnx(path, shapes, tolerance=limit, external=external)
+    converted = convert_onnx(path, shapes, tolerance=tolerance, external=external)
     return _recorded(path, converted, tolerance=tolerance, **how)
 
 
 def convert_onnx(
-    path: Path, shapes: Mapping[str, Shape], *, tolerance: float = TOLERANCE, external: Collection[Path] = ()
+    path: Path, shapes: Mapping[str, Shape], *, tolerance: float | None = None, external: Collection[Path] = ()
 ) -> Converted:
     """The part of `record_onnx` before the recording."""
     from host_tools.record import onnx_model  # needs packages that only ONNX files need
@@ -72,7 +71,10 @@ def convert_onnx(
         raise NetworkError(
             f"{error}" + (f"; nodes of these types in the file: {nodes}" if nodes else "")
         ) from None
-    preflight(converted.param, converted.weights, converted.shapes)  # ncnn may crash on what follows otherwise
+    checked = preflight(
+        converted.param, converted.weights, converted.shapes
+    )  # ncnn may crash on what follows otherwise
+    tolerance = default_tolerance((), checked.halves) if tolerance is None else tolerance
     found = _on_cpu(converted, dict(zip(converted.shapes, inputs.values(), strict=True)))
     for at, name in enumerate(model.outputs):
         blob = converted.names.get(f"out{at}", f"out{at}")

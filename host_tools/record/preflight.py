@@ -14,7 +14,7 @@ from pathlib import Path
 from host_tools.machine.errors import RecordError
 from host_tools.record.ncnn.cpu_layers import CpuEnd, cpu_end
 from host_tools.record.ncnn.model_weights import ModelWeights
-from host_tools.record.ncnn.param import layers_of
+from host_tools.record.ncnn.param import casts_to_half, layers_of
 from host_tools.support import programs
 from host_tools.support.messages import LOG
 from host_tools.support.progress import phase
@@ -34,10 +34,12 @@ class Checked:
     Attributes:
         weights: as float32 where they were float16.
         end: what the CPU computes.
+        halves: a layer casts to half precision, so that results are further apart.
     """
 
     weights: ModelWeights
     end: CpuEnd
+    halves: bool = False
 
 
 def preflight(
@@ -73,11 +75,10 @@ def preflight(
         if halves := (folder / "halves").read_text(encoding="utf-8").splitlines():
             LOG.info("note: float16 weights are recorded as float32: %s", listed(halves))
         blobs = json.loads((folder / "shapes").read_text(encoding="utf-8"))
-        end = cpu_end(
-            layers_of(param.decode(errors="replace")), until, {blob: tuple(shape) for blob, shape in blobs.items()}
-        )
+        layers = layers_of(param.decode(errors="replace"))
+        end = cpu_end(layers, until, {blob: tuple(shape) for blob, shape in blobs.items()})
         spans = [line.split() for line in (folder / "spans").read_text(encoding="utf-8").splitlines()]
         int8, fixed = (
             tuple((int(at), int(end)) for kind, at, end in spans if kind == wanted) for wanted in ("int8", "fixed")
         )
-        return Checked(ModelWeights((folder / "net.bin").read_bytes(), int8, fixed), end)
+        return Checked(ModelWeights((folder / "net.bin").read_bytes(), int8, fixed), end, casts_to_half(layers))

@@ -17,6 +17,7 @@ from signing.keys import Algorithm, generate
 from signing.sign import FileSigner, sign_trace
 from tests.bench.graphs.writer import Graph
 from tests.support.int8 import quantised
+from tests.support.random_networks import on_virtual_gpu
 
 SHAPE = (3, 12, 12)
 
@@ -35,6 +36,29 @@ def cpu(folder: Path, files: tuple[bytes, bytes], inputs: dict[str, ncnn_cpu.Flo
     (folder / "net.param").write_bytes(files[0])
     (folder / "net.bin").write_bytes(files[1])
     return ncnn_cpu.run(folder / "net.param", folder / "net.bin", inputs)["fc"]
+
+
+CAST_SCORES = """7767517
+5 5
+Input x 0 1 x 0=9 1=7 2=3
+Convolution c 1 1 x c 0=4 1=3 4=1 5=1 6=108
+Sigmoid s 1 1 c s
+Cast halves 1 1 s h 0=1 1=2
+Cast scores 1 1 h y 0=2 1=1
+"""
+
+
+def test_scores_that_the_network_casts_to_half(tmp_path: Path) -> None:
+    """ncnn's CPU code rounds the scores, its shaders without half storage do not: they are apart as halves are."""
+    random = np.random.default_rng(5)
+    weights = np.concatenate([np.zeros(1, "<f4"), random.normal(0, 0.3, 108 + 4).astype("<f4")]).tobytes()
+    files = CAST_SCORES.encode(), weights
+    trace = build(record_network(*files, {"x": (3, 7, 9)}, name="scores", timeout=3600))
+    inputs = {"x": random.normal(0, 1, (3, 7, 9)).astype(np.float32)}
+    found = on_virtual_gpu(trace, inputs)["y"]
+    rounded = ncnn_cpu.run_files(files, inputs)["y"]
+    np.testing.assert_array_equal(rounded, rounded.astype(np.float16))
+    assert TOLERANCE < relative_difference(found.reshape(rounded.shape), rounded) <= FP16_TOLERANCE
 
 
 @pytest.mark.exhaustive

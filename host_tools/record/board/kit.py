@@ -81,7 +81,7 @@ def kit(
         "recorder": TOOL,
         "name": name,
         "shapes": {blob: list(shape) for blob, shape in shapes.items()},
-        "tolerance": default_tolerance(options) if tolerance is None else tolerance,
+        "tolerance": default_tolerance(options, checked.halves) if tolerance is None else tolerance,
         "param_sha256": hashlib.sha256(param).hexdigest(),
         "weights_sha256": hashlib.sha256(weights).hexdigest(),
     }

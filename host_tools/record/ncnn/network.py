@@ -94,7 +94,7 @@ def record_network(
         until: blobs to compute, which become the outputs; empty: all outputs of the network.
         fp16: the GPU keeps weights and activations in half precision; inputs and outputs are float32.
         tolerance: largest difference to ncnn's CPU result, relative to the largest value; None: TOLERANCE, or what
-            int8 weights or `fp16` allow. The CPU computes in float32 what is not int8.
+            int8 weights, `fp16` or a cast to half precision allow. The CPU computes in float32 what is not int8.
         timeout: time limit of each run, in seconds.
         snapshot: of Debian's archive that the guest's packages are of; "" for the newest.
         check: build and replay what was recorded with an input of its own, and compare with ncnn's CPU result.
@@ -107,7 +107,7 @@ def record_network(
     checked = preflight(param, weights, shapes, until)
     found, end = checked.weights, checked.end
     options = program_options(found, fp16)
-    tolerance = default_tolerance(options) if tolerance is None else tolerance
+    tolerance = default_tolerance(options, checked.halves) if tolerance is None else tolerance
 
     def compute(inputs: Tensors) -> Tensors:
         return ncnn_cpu.run_files((param, found.data), inputs, end.until)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+HALVES = (2, 4)  # type_to of a Cast
 ARRAY = -23300  # an option that is an array has this key, less its number
 
 
@@ -98,6 +99,14 @@ def layers_of(text: str) -> list[Layer]:
     if len(found) != expected:
         raise WrongError(f"the .param file is cut short: expected {expected} layers, found {len(found)}")
     return found
+
+
+def casts_to_half(layers: list[Layer]) -> bool:
+    """Whether a layer rounds its values to float16 or bfloat16 (ncnn src/layer/cast.h: types 2 and 4).
+
+    ncnn's shaders round them only where the GPU stores halves, its CPU code does always.
+    """
+    return any(layer.type == "Cast" and layer.number(1, 0) in HALVES for layer in layers)
 
 
 def leading_to(layers: list[Layer], blobs: list[str]) -> list[Layer]:

@@ -56,6 +56,15 @@ def test_an_odd_number_of_float16_weights() -> None:
     assert preflight(param, data, {"data": (1, 4, 4)}).weights.data == bytes(4) + values.astype("<f4").tobytes()
 
 
+@pytest.mark.parametrize(("kind", "half"), [(1, False), (2, True), (4, True)])
+def test_a_cast_to_half_precision_is_seen(kind: int, half: bool) -> None:
+    cast = f"Cast cast 1 1 prob half 0=1 1={kind}\nCast back 1 1 half score 0={kind} 1=1\n".encode()
+    header = LENET.splitlines()[1]
+    layers, blobs = map(int, header.split())
+    network = LENET.replace(header, f"{layers + 2} {blobs + 2}".encode(), 1).rstrip(b"\n") + b"\n" + cast
+    assert preflight(network, LENET_BIN, SHAPES).halves == half
+
+
 def changed(old: bytes, new: bytes) -> bytes:
     assert LENET.count(old) == 1
     return LENET.replace(old, new)
