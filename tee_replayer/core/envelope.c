@@ -93,9 +93,9 @@ static enum gr_status copy_head(struct loader *l)
 }
 
 /* From all that is signed to a verdict; called twice, since one call can be made to say anything by one
- * fault. RFC 9052, 4.4: the signature is over ["Signature1", protected header, h'', payload], in CBOR. All
+ * fault, and with another copy of the key, since a pointer to one can be made to point elsewhere. RFC 9052, 4.4: the signature is over ["Signature1", protected header, h'', payload], in CBOR. All
  * that precedes the payload is put in front of the head's copy. */
-GR_NOINLINE static enum gr_status check_signature(struct loader *l, uint32_t good)
+GR_NOINLINE static enum gr_status check_signature(struct loader *l, const uint8_t *key, uint32_t good)
 {
     static const uint8_t context[CONTEXT_BYTES] = {0x84, 0x6a, 'S', 'i', 'g', 'n',
                                                    'a',  't',  'u', 'r', 'e', '1'};
@@ -112,8 +112,7 @@ GR_NOINLINE static enum gr_status check_signature(struct loader *l, uint32_t goo
     memcpy(to_be_signed, context, sizeof context);
     if (!gr_sha256(to_be_signed, (uint32_t)(l->head - to_be_signed) + size, digest))
         return GR_STATUS_MEMORY;
-    const volatile uint32_t verdict =
-        gr_signature_verify(digest, l->policy->key, l->start + SIGNATURE_AT, good);
+    const volatile uint32_t verdict = gr_signature_verify(digest, key, l->start + SIGNATURE_AT, good);
     if (verdict != good)
         return GR_STATUS_SIGNATURE;
     l->state ^= verdict;
@@ -126,8 +125,11 @@ enum gr_status gr_check_envelope(struct loader *l)
     if (status == GR_STATUS_OK)
         status = copy_head(l);
     if (status == GR_STATUS_OK)
-        status = check_signature(l, FIRST_VERDICT);
-    if (status == GR_STATUS_OK)
-        status = check_signature(l, SECOND_VERDICT);
+        status = check_signature(l, l->policy->key, FIRST_VERDICT);
     return status;
+}
+
+enum gr_status gr_check_signature_again(struct loader *l)
+{
+    return check_signature(l, gr_port_key_again(), SECOND_VERDICT);
 }

@@ -151,7 +151,7 @@ GR_NOINLINE static uint64_t differences(const struct loader *l)
     const uint8_t *m = gr_aligned(r->manifest);
     const uint64_t image_bytes = fresh64(m + GR_MANIFEST_AT_IMAGE_BYTES);
     const uint64_t older =
-        (uint64_t)fresh32(m + GR_MANIFEST_AT_SECURITY_VERSION) - (uint32_t)~fresh32(&l->lowest_inverted);
+        (uint64_t)fresh32(m + GR_MANIFEST_AT_SECURITY_VERSION) - (uint32_t)~gr_port_lowest_inverted();
     return older >> 32 | (fresh32(m + GR_MANIFEST_AT_GPU) ^ GR_TARGET_GPU) |
            (fresh64(m + GR_MANIFEST_AT_PROFILE_ID) ^ GR_PROFILE_ID) |
            (fresh32(m + GR_MANIFEST_AT_GPU_ID) ^ GR_ID_VALUE) |
@@ -296,6 +296,9 @@ static enum gr_status load(struct loader *l)
         status = load_body(l);
     if (status == GR_STATUS_OK)
         status = check_actions(l);
+    const uint64_t loaded = gr_port_now_us();
+    if (status == GR_STATUS_OK)
+        status = gr_check_signature_again(l);
     if (status == GR_STATUS_OK) {
         const uint64_t differing = differences(l);
         l->state ^= (uint32_t)(differing | differing >> 32) |
@@ -304,8 +307,8 @@ static enum gr_status load(struct loader *l)
     if (status == GR_STATUS_OK && l->state != GR_STATE_LOADED)
         status = GR_STATUS_FLOW;
     l->r->state = l->state;
-    l->r->report.verify_us = verified - start;
-    l->r->report.load_us = gr_port_now_us() - verified;
+    l->r->report.load_us = loaded - verified;
+    l->r->report.verify_us = gr_port_now_us() - start - l->r->report.load_us;
     return status;
 }
 
@@ -331,7 +334,6 @@ GR_NOINLINE enum gr_status gr_load(struct gr_replayer *r, const struct gr_memory
     l.r = r;
     l.stream.source = source;
     l.policy = policy;
-    l.lowest_inverted = policy->min_version_inverted;
     l.trace_bytes = signed_bytes - TRACE_AT;
     r->report.status = load(&l);
     if (r->report.status != GR_STATUS_OK)

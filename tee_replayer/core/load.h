@@ -50,7 +50,6 @@ enum step {
 struct loader {
     struct gr_replayer *r;
     const struct gr_policy *policy;
-    uint32_t lowest_inverted; /* of its security version: no stray store lowers both */
     uint64_t trace_bytes;
     uint32_t state; /* becomes the replayer's */
     uint8_t *head;  /* copy of the head in the carve-out */
@@ -64,7 +63,11 @@ struct loader {
  * there is none left. */
 GR_INTERNAL void *gr_take_memory(struct loader *l, uint64_t bytes);
 
-/* Copy header, envelope and head into secure memory, check them, verify the signature, twice. */
+/* Copy header, envelope and head into secure memory, check them, verify the signature. */
 GR_INTERNAL enum gr_status gr_check_envelope(struct loader *l);
+
+/* Verify the signature of the head's copy once more, when all of it has been used: with the port's other copy
+ * of the key, and of memory as it is then. */
+GR_INTERNAL enum gr_status gr_check_signature_again(struct loader *l);
 
 #endif

@@ -53,7 +53,6 @@ struct gr_policy {
     const uint8_t *key;            /* 65 bytes: P-256 public key, 04 || x || y */
     const uint8_t *key_id;         /* 16 bytes */
     uint32_t min_security_version; /* the rollback counter: older traces are refused */
-    uint32_t min_version_inverted; /* ~min_security_version: one fault does not lose both */
 #ifdef GRAMOPHONE_LOG
     struct gr_log *log; /* that is told what is loaded and replayed; NULL: none is kept */
 #endif
@@ -128,5 +127,9 @@ GR_API uint32_t gr_port_read32(uint32_t offset);
 GR_API void gr_port_write32(uint32_t offset, uint32_t value);
 GR_API bool gr_port_wait_irq(unsigned line, uint32_t timeout_us); /* true once the line is active */
 GR_API uint64_t gr_port_now_us(void);
+/* The policy once more, not by way of a pointer that the caller has, and not where the first one lies: one
+ * fault does not exchange both. 65 bytes of key; and the lowest security version, inverted. */
+GR_API const uint8_t *gr_port_key_again(void);
+GR_API uint32_t gr_port_lowest_inverted(void);
 
 #endif

@@ -72,7 +72,11 @@ class Device:
             "    .carveout_pages = {GR_CARVEOUT_PAGES & 255, GR_CARVEOUT_PAGES >> 8 & 255,\n"
             "                       GR_CARVEOUT_PAGES >> 16 & 255},\n"
             "};\n"
-            "/* clang-format on */\n"
+            f"{_AGAIN}"
+            f"    static const uint8_t again[] = {{{key}}};\n"
+            "    /* clang-format on */\n"
+            "    return again;\n"
+            "}\n"
         )
 
     def declaration(self) -> str:
@@ -96,6 +100,17 @@ _CARVEOUT = """\
 _Static_assert(GR_CARVEOUT_PAGES >> 24 == 0, "size of the carve-out");
 """
 
+_AGAIN = """
+/* What the policy says, once more: at another place, and in the code. */
+GR_API uint32_t gr_port_lowest_inverted(void)
+{
+    return ~GR_MIN_SECURITY_VERSION;
+}
+
+GR_API const uint8_t *gr_port_key_again(void)
+{
+"""
+
 # The version is read through a volatile pointer: what an image says is what the code compares with, whatever the
 # compiler does with constants.
 _DECLARATION = """\
@@ -106,8 +121,7 @@ static inline struct gr_policy gr_device_policy(void)
 {
     const volatile uint32_t *const version = &gr_device.min_security_version;
     return (struct gr_policy){
-        .key = gr_device.key, .key_id = gr_device.key_id, .min_security_version = *version,
-        .min_version_inverted = ~*version};
+        .key = gr_device.key, .key_id = gr_device.key_id, .min_security_version = *version};
 }
 """
 

@@ -21,6 +21,8 @@ struct gr_host {
     const uint8_t *file;
     uint64_t file_bytes;
     uint64_t read_us; /* what a read takes */
+    const uint8_t *key; /* the policy's, while a trace is loaded */
+    uint32_t lowest_inverted;
 };
 
 /* The replayer that is running on this thread: the port's functions carry no context. */
@@ -62,6 +64,16 @@ uint64_t gr_port_now_us(void)
     return current->now_ns / 1000;
 }
 
+const uint8_t *gr_port_key_again(void)
+{
+    return current->key;
+}
+
+uint32_t gr_port_lowest_inverted(void)
+{
+    return current->lowest_inverted;
+}
+
 static bool read_file(void *ctx, uint64_t offset, uint8_t *to, uint32_t bytes)
 {
     const struct gr_host *host = ctx;
@@ -91,9 +103,11 @@ void gr_host_free(struct gr_host *host)
 uint32_t gr_host_load(struct gr_host *host, const uint8_t *file, uint64_t bytes, const uint8_t *key,
                       const uint8_t *key_id, uint32_t min_security_version)
 {
-    const struct gr_policy policy = {key, key_id, min_security_version, ~min_security_version};
+    const struct gr_policy policy = {key, key_id, min_security_version};
     const struct gr_source source = {read_file, host};
     current = host;
+    host->key = key;
+    host->lowest_inverted = ~min_security_version;
     host->file = file;
     host->file_bytes = bytes;
     const enum gr_status status = gr_load(&host->replayer, &host->memory, &source, bytes, &policy);

@@ -212,8 +212,8 @@ def test_the_devices_constant_in_c_is_the_one_in_python(
     need("gcc", "apt-get install gcc")
     device = Device("qemu-virt", 0x0123456789ABCDEF, 7, ES256.public, size)
     main = "int main(void) { return fwrite(&gr_device, sizeof gr_device, 1, stdout) != 1; }\n"
-    fields = "const uint8_t *key, *key_id; uint32_t min_security_version, min_version_inverted;"
-    policy = f"struct gr_policy {{ {fields} }};\n"
+    fields = "const uint8_t *key, *key_id; uint32_t min_security_version;"
+    policy = f"#define GR_API\nstruct gr_policy {{ {fields} }};\n"
     text = f"#include <stdint.h>\n#include <stdio.h>\n{policy}{device.declaration()}{device.definition()}{main}"
     (tmp_path / "device.c").write_text(text)
     subprocess.run(["gcc", "-std=c11", *flags, "device.c", "-o", "device"], cwd=tmp_path, check=True)

@@ -109,7 +109,7 @@ def policy_text() -> str:
     return (
         "static inline struct gr_policy gr_device_policy(void)\n{\n"
         f"    static const uint8_t key[65] = {{4}}, key_id[16] = {key_id()};\n"
-        "    return (struct gr_policy){key, key_id, 0, ~0u};\n}\n"
+        "    return (struct gr_policy){key, key_id, 0};\n}\n"
     )
 
 

@@ -63,6 +63,18 @@ uint64_t gr_port_now_us(void)
     return scene.clock;
 }
 
+static const uint8_t key[65] = {4};
+
+const uint8_t *gr_port_key_again(void)
+{
+    return key;
+}
+
+uint32_t gr_port_lowest_inverted(void)
+{
+    return ~(uint32_t)scene.numbers[MIN_SECURITY_VERSION];
+}
+
 static const struct fuzz_register *register_at(uint32_t offset)
 {
     static uint16_t index[FUZZ_WINDOW_BYTES / 4]; /* + 1 */
@@ -226,9 +238,9 @@ static void default_numbers(void)
 
 static uint32_t load(void)
 {
-    static const uint8_t key[65] = {4}, key_id[16];
+    static const uint8_t key_id[16];
     const uint32_t lowest = (uint32_t)scene.numbers[MIN_SECURITY_VERSION];
-    const struct gr_policy policy = {key, key_id, lowest, ~lowest};
+    const struct gr_policy policy = {key, key_id, lowest};
     const struct gr_source source = {read_file, NULL};
     memset(scene.reads, 0, scene.file_bytes);
     scene.file_reads = scene.hashes = scene.verdicts = 0;

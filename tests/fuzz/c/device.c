@@ -18,6 +18,17 @@ uint32_t gr_signature_verify(const uint8_t digest[32], const uint8_t key[65], co
     return good;
 }
 
+const uint8_t *gr_port_key_again(void)
+{
+    static const uint8_t key[65] = {4};
+    return key;
+}
+
+uint32_t gr_port_lowest_inverted(void)
+{
+    return ~(uint32_t)0;
+}
+
 uint64_t gr_port_now_us(void)
 {
     return device_state.clock_us += 7;
