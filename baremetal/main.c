@@ -12,9 +12,10 @@ uint64_t gr_stack_excess(void);
 static const struct gr_memory memory = {(uint8_t *)(uintptr_t)GR_CARVEOUT_BASE, GR_CARVEOUT_BASE,
                                         GR_CARVEOUT_BYTES};
 
+/* The mailbox; with an MMU, not at its physical address. */
 static uint8_t *shared(uint64_t offset)
 {
-    return (uint8_t *)(uintptr_t)(GR_MAILBOX_BASE + offset);
+    return (uint8_t *)(uintptr_t)(GR_MAILBOX_AT + offset);
 }
 
 /* Whether data lies in the mailbox's memory, after the response. */

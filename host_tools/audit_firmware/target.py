@@ -91,6 +91,8 @@ def _regions(image: Image, board: Board | None, profile: Profile | None) -> dict
     found: dict[str, Range] = {}
     if board:
         found = {**board.devices, **board.memory}
+        if "mailbox" in found:
+            found["mailbox"] = board.mailbox  # as the code sees it
         if board.runs_optee:  # the core's own data
             writable = [segment for segment in image.segments if "w" in segment.flags]
             if writable:

@@ -93,8 +93,9 @@ static enum gr_status copy_head(struct loader *l)
 }
 
 /* From all that is signed to a verdict; called twice, since one call can be made to say anything by one
- * fault, and with another copy of the key, since a pointer to one can be made to point elsewhere. RFC 9052, 4.4: the signature is over ["Signature1", protected header, h'', payload], in CBOR. All
- * that precedes the payload is put in front of the head's copy. */
+ * fault, and with another copy of the key, since a pointer to one can be made to point elsewhere. RFC
+ * 9052, 4.4: the signature is over ["Signature1", protected header, h'', payload], in CBOR. All that precedes
+ * the payload is put in front of the head's copy. */
 GR_NOINLINE static enum gr_status check_signature(struct loader *l, const uint8_t *key, uint32_t good)
 {
     static const uint8_t context[CONTEXT_BYTES] = {0x84, 0x6a, 'S', 'i', 'g', 'n',

@@ -142,6 +142,7 @@ def header(board: Board) -> str:
             f"#define GR_{name.upper()}_BASE {found.base:#x}",
             f"#define GR_{name.upper()}_BYTES {found.bytes:#x}",
         ]
+    lines.append(f"#define GR_MAILBOX_AT {board.mailbox.base:#x}")
     lines += [f"#define GR_{name.upper()} {number}" for name, number in board.constants.items()]
     if board.mmu:
         lines += [

@@ -15,6 +15,7 @@ from trace_format.schema import PAGE_BYTES
 
 # Of ranges of memory, the unit of base and size: Armv8-A's vector table (VBAR_EL3), the stack, pages of the GPU.
 _UNITS = {"rom": 0x800, "ram": 16, "carveout": PAGE_BYTES, "mailbox": PAGE_BYTES}
+ADDRESS_BITS = 48  # of an Armv8-A
 MAX_CARVEOUT = PAGE_BYTES << 24  # struct gr_device has 24 bits for its pages
 _COMMON = ("port.c", "main.c", "startup.S", "mmu.S", "firmware.ld")  # of every port
 _OF_OPTEE = {"GR_GPU_BASE", "GR_GIC_BASE", "GR_FIREWALL_BASE", "GR_GPU_SPI"}  # as sub.mk takes them
@@ -71,6 +72,34 @@ def check_ranges(
             continue
         if a.base < b.end and b.base < a.end:
             raise BoardError(f"{first} ({a}) overlaps {second} ({b})", file=file)
+
+
+def check_bits(file: str, secure: Mapping[str, Range], mailbox: Range) -> None:
+    """No flipped bit of a secure address leads to the mailbox.
+
+    Raises:
+        BoardError: naming `file`, the range, the bit and an address.
+    """
+    for name, found in secure.items():
+        for bit in range(ADDRESS_BITS):
+            for start, end in _flipped(found, 1 << bit):
+                both = max(start, mailbox.base), min(end, mailbox.end)
+                if both[0] < both[1]:
+                    raise BoardError(
+                        f"memory.mailbox ({mailbox}) is one bit from memory.{name} ({found}): bit {bit} of "
+                        f"{both[0] ^ 1 << bit:#x} makes it {both[0]:#x}; move it, or set mmu = true",
+                        file=file,
+                    )
+
+
+def _flipped(found: Range, bit: int) -> Iterator[tuple[int, int]]:
+    """Where a range's addresses are with one bit flipped, as pieces (start, end), but for some inside."""
+    both = 2 * bit  # an aligned block of that size, when it lies in the range, stays there
+    for block in {found.base // both * both, (found.end - 1) // both * both}:
+        for half in (block, block + bit):
+            start, end = max(half, found.base), min(half + bit, found.end)
+            if start < end:
+                yield start ^ bit, (start ^ bit) + end - start
 
 
 def _named(**tables: Mapping[str, Range]) -> Iterator[tuple[str, Range]]:

@@ -29,7 +29,9 @@ Those of the project are baremetal/boards/NAME.toml; any other file describes a 
     [image.needed]  piece without which the board does not boot = what it is; "partition ..." is never in an image
 
 The port sees a range as GR_NAME_BASE and GR_NAME_BYTES, a constant as GR_NAME, in capitals. A name that no file of
-the port uses is an error, as is an unknown key, and a range that overlaps another one.
+the port uses is an error, as is an unknown key, and a range that overlaps another one. So is a mailbox of which an
+address is one bit from one of rom, ram or carveout: a flipped bit of a pointer would lead to the normal world's
+memory. With an MMU that cannot be, for the firmware finds the mailbox at an address of its own (translation.py).
 """
 
 from __future__ import annotations
@@ -42,14 +44,22 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from tee_replayer.generator.board_checks import BoardError, Range, check_files, check_ranges, check_used
-from tee_replayer.generator.translation import Tables, checked, regions
+from tee_replayer.generator.board_checks import (
+    BoardError,
+    Range,
+    check_bits,
+    check_files,
+    check_ranges,
+    check_used,
+)
+from tee_replayer.generator.translation import Tables, checked, regions, seen_far
 from trace_format.toml_table import Table, loads, over
 
 QEMU_VIRT, OPTEE = "qemu-virt", "optee"  # those that there are complete emulated machines for
 IMAGE_KINDS = ("flash", "card", "bl31", "optee")  # how they are packed: host_tools/flash
 IMAGE_OPTIONS = ("fip", "core", "ta_signing_key", "boot_firmware", "kernel")
-MEMORY = ("rom", "ram", "carveout", "mailbox")
+SECURE = ("rom", "ram", "carveout")
+MEMORY = (*SECURE, "mailbox")
 ADDRESSES = 1 << 48  # physical ones of an Armv8-A
 LAST_SPI = 987
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,15}")  # 16 characters: the device's constant has no room for more
@@ -128,7 +138,13 @@ class Board:
         carveout = Range(self.memory["carveout"].base, size)
         board = replace(self, memory={**self.memory, "carveout": carveout})
         check_ranges(board.file, board.memory, board.devices, board.reserved)
-        return board
+        return board._checked()
+
+    def _checked(self) -> Board:
+        """Itself; BoardError when its ranges are none for its MMU, or a flipped bit leads to the mailbox."""
+        if not self.runs_optee:
+            check_bits(self.file, {name: self.memory[name] for name in SECURE}, self.mailbox)
+        return self.with_mmu(self.mmu)
 
     def with_mmu(self, mmu: bool) -> Board:
         """The same board with MMU and caches on or off; BoardError when its ranges are none for an MMU."""
@@ -136,6 +152,12 @@ class Board:
         if mmu:
             _ = board.translation
         return board
+
+    @property
+    def mailbox(self) -> Range:
+        """Where the firmware finds the mailbox: with an MMU, not at its physical address."""
+        physical = self.memory["mailbox"]
+        return seen_far(physical) if self.mmu else physical
 
     @property
     def translation(self) -> Tables:
@@ -227,7 +249,7 @@ def _board(file: str, text: bytes, folder: Path | None) -> Board:
     top.end()
     check_used(sources, devices, constants)
     check_ranges("", board.memory, board.devices, board.reserved)
-    return board.with_mmu(board.mmu)
+    return board._checked()
 
 
 def _source(name: str, folder: Path | None) -> bytes:

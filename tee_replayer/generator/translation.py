@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Translation tables of bare-metal firmware: every address it may use, mapped to itself, with attributes.
+"""Translation tables of bare-metal firmware: every address it may use, with attributes, mapped to itself but for
+the mailbox, which is seen far from everything else: no flipped bit of a secure address leads there.
 
 The tables are constants of the firmware, made here from the board's description, so that nothing can write to them
 and no code fills them. Format: Arm DDI 0487 (Armv8-A), D5: VMSAv8-64, 4 KiB granule, EL3's regime, which has one
@@ -9,7 +10,7 @@ range of addresses and one privilege.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from itertools import pairwise
 from struct import pack, unpack_from
@@ -21,6 +22,7 @@ from trace_format.schema import PAGE_BYTES as PAGE
 ENTRIES, ENTRY_BYTES = 512, 8
 SHIFTS = {1: 30, 2: 21, 3: 12}  # of an address at each level: 1 GiB, 2 MiB, 4 KiB
 ADDRESS_BITS = 39  # the most that a walk from level 1 takes
+ADDRESSES = 1 << ADDRESS_BITS - 2  # of a board
 _STEPS = {1 << shift for shift in SHIFTS.values()}
 TABLE, BLOCK, LAST_PAGE = 3, 1, 3  # the low two bits: a table, a block at level 1 or 2, a page at level 3
 OUTPUT = (1 << 48) - PAGE
@@ -31,6 +33,7 @@ INNER_SHAREABLE, OUTER_SHAREABLE = 3 << 8, 2 << 8
 DEVICE_MEMORY, CACHED_MEMORY, UNCACHED_MEMORY = 0, 1, 2
 MAIR = 0x44FF00
 CACHED_BYTES = 2 << 20  # of the carve-out: head, actions, slots and a chunk of most traces
+FAR = 3 << ADDRESS_BITS - 2  # bits of the mailbox's address that no other address has: two, so that one is too few
 GUARD_BYTES = PAGE  # below the stack, which the linker script puts at the start of `ram`
 
 
@@ -46,11 +49,17 @@ class Kind(Enum):
 
 @dataclass(frozen=True)
 class Region:
-    """Addresses of one kind, whole pages; `name` is for messages."""
+    """Addresses of one kind, whole pages.
+
+    Attributes:
+        name: for messages.
+        far: bits of the addresses that the physical ones lack.
+    """
 
     name: str
     range: Range
     kind: Kind
+    far: int = 0
 
 
 @dataclass(frozen=True)
@@ -137,6 +146,11 @@ def cached_bytes(carveout: Range) -> int:
     return min(CACHED_BYTES, carveout.bytes // 4 // PAGE * PAGE)
 
 
+def seen_far(mailbox: Range) -> Range:
+    """The addresses at which firmware with an MMU finds the mailbox."""
+    return Range(mailbox.base | FAR, mailbox.bytes)
+
+
 def regions(memory: Mapping[str, Range], devices: Mapping[str, Range]) -> list[Region]:
     """What the firmware of a board with these ranges reaches; `Board` says what they are."""
     rom, ram, carveout = (memory[name] for name in ("rom", "ram", "carveout"))
@@ -145,7 +159,7 @@ def regions(memory: Mapping[str, Range], devices: Mapping[str, Range]) -> list[R
         Region("memory.rom", rom, Kind.CODE),
         Region("memory.ram", Range(ram.base + GUARD_BYTES, ram.bytes - GUARD_BYTES), Kind.DATA),
         Region("memory.carveout", Range(carveout.base, carveout.bytes - cached), Kind.UNCACHED),
-        Region("memory.mailbox", memory["mailbox"], Kind.SHARED),
+        Region("memory.mailbox", seen_far(memory["mailbox"]), Kind.SHARED, FAR),
     ]
     if cached:
         found.append(Region("memory.carveout", Range(carveout.end - cached, cached), Kind.DATA))
@@ -165,10 +179,9 @@ def build(wanted: Sequence[Region]) -> Tables:
         found = region.range
         if found.base % PAGE or found.bytes % PAGE or found.bytes <= 0:
             raise BoardError(f"{region.name} ({found}): with an MMU, expected whole pages of {PAGE:#x} bytes")
-        if found.end > 1 << ADDRESS_BITS:
-            raise BoardError(
-                f"{region.name} ({found}): with an MMU, expected addresses below {1 << ADDRESS_BITS:#x}"
-            )
+        limit = 1 << ADDRESS_BITS if region.far else ADDRESSES
+        if found.end > limit:
+            raise BoardError(f"{region.name} ({found}): with an MMU, expected addresses below {ADDRESSES:#x}")
     ordered = sorted(wanted, key=lambda region: region.range.base)
     for one, other in pairwise(ordered):
         if one.range.end > other.range.base and one.kind != other.kind:
@@ -185,9 +198,11 @@ def _joined(ordered: Sequence[Region]) -> list[Region]:
     """One region in place of those of a kind that touch, so that a block can map them."""
     found: list[Region] = []
     for region in ordered:
-        if found and found[-1].kind == region.kind and found[-1].range.end >= region.range.base:
-            start, end = found[-1].range.base, max(found[-1].range.end, region.range.end)
-            region = Region(found.pop().name, Range(start, end - start), region.kind)
+        last = found[-1] if found else region
+        alike = (last.kind, last.far) == (region.kind, region.far)
+        if found and alike and last.range.end >= region.range.base:
+            start, end = last.range.base, max(last.range.end, region.range.end)
+            region = replace(found.pop(), range=Range(start, end - start))
         found.append(region)
     return found
 
@@ -201,7 +216,7 @@ def _fill(tables: list[list[int]], wanted: Sequence[Region], level: int, base: i
         inside = [r for r in wanted if r.range.base < address + size and r.range.end > address]
         whole = next((r for r in inside if r.range.base <= address and r.range.end >= address + size), None)
         if whole:
-            table.append(address | whole.kind.value | (LAST_PAGE if level == 3 else BLOCK))
+            table.append(address & ~whole.far | whole.kind.value | (LAST_PAGE if level == 3 else BLOCK))
         elif inside:
             table.append(_fill(tables, inside, level + 1, address, ENTRIES) << 2 | TABLE)
         else:
@@ -261,6 +276,10 @@ def checked(wanted: Sequence[Region]) -> Tables:
         first, last = region.range.base, region.range.end - PAGE
         for address in (first, last, first - PAGE, last + PAGE):
             found = walk(data, base, tables.address_bits, address) if address >= 0 else None
-            kinds = [other.kind for other in wanted if other.range.base <= address < other.range.end]
-            assert found == (Mapped(address, kinds[0]) if kinds else None), f"{address:#x}: {found}, {kinds}"
+            right = [
+                Mapped(address & ~other.far, other.kind)
+                for other in wanted
+                if other.range.base <= address < other.range.end
+            ]
+            assert found == (right[0] if right else None), f"{address:#x}: {found}, {right}"
     return tables

@@ -20,7 +20,7 @@ struct gr_host {
     uint64_t now_ns, writes;
     const uint8_t *file;
     uint64_t file_bytes;
-    uint64_t read_us; /* what a read takes */
+    uint64_t read_us;   /* what a read takes */
     const uint8_t *key; /* the policy's, while a trace is loaded */
     uint32_t lowest_inverted;
 };

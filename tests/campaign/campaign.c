@@ -32,7 +32,7 @@
 
 enum kind { SKIP, EXCHANGE, ZERO, ONES, FLIP, KIND_COUNT };
 
-enum { END_SAME = END_HANG + 1, KNOWN = 1 << 14, MEETINGS = 4 };
+enum { KNOWN = 1 << 14, MEETINGS = 4 };
 
 /* What the driver decided; its view of these two structures: faults.py. */
 struct fault {
@@ -42,7 +42,7 @@ struct fault {
 };
 
 struct outcome {
-    uint32_t end; /* enum end, or END_SAME */
+    uint32_t end; /* enum end */
     uint32_t status, answered;
     uint32_t writes, from_trace, seen_offset, seen_value, reserved;
     uint64_t replays, pc;
@@ -142,7 +142,7 @@ static struct outcome finish(struct machine *m, uint64_t limit, struct memory_of
         for (unsigned i = 0; i < MEETINGS; i++)
             if (states->unspoilt[i] == state)
                 return (struct outcome){.end = END_SAME};
-        if (states->known[state % KNOWN].state == state)
+        if (states->known[state % KNOWN].state == state && !m->hostile_pages) /* which no state has */
             return states->known[state % KNOWN].outcome;
     }
     if (m->has_met) {
@@ -151,7 +151,7 @@ static struct outcome finish(struct machine *m, uint64_t limit, struct memory_of
     }
     const struct outcome o = outcome_of(m);
     for (unsigned i = 0; i < MEETINGS; i++) {
-        if (seen[i] && !states->known[seen[i] % KNOWN].state) {
+        if (seen[i] && !m->hostile_pages && !states->known[seen[i] % KNOWN].state) {
             states->known[seen[i] % KNOWN].outcome = o;
             states->known[seen[i] % KNOWN].state = seen[i];
         }

@@ -8,6 +8,9 @@ import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+
+from elftools.elf.elffile import ELFFile
 
 from host_tools.runners import firmware, libraries
 from host_tools.runners.replay import RunnerError
@@ -62,11 +65,32 @@ class Device:
         """For tables."""
         return self.gpu if self.path == BARE_METAL else f"{self.gpu} {self.path}"
 
+    @property
+    def code(self) -> tuple[int, bytes]:
+        """Address and contents of the segment with code and constants."""
+        segments = self.firmware.segments
+        return next((at, data) for at, data in segments if at <= self.firmware.entry < at + len(data))
+
+    def objects(self, name: str) -> list[tuple[int, int]]:
+        """(address, bytes) of the objects of that name.
+
+        Raises:
+            RunnerError: there are none.
+        """
+        with (self.firmware.folder / firmware.ELF).open("rb") as stream:
+            table: Any = ELFFile(stream).get_section_by_name(".symtab")
+            found = [
+                (int(symbol["st_value"]), int(symbol["st_size"]))
+                for symbol in (table.iter_symbols() if table else ())
+                if symbol.name.partition(".")[0] == name and symbol["st_info"]["type"] == "STT_OBJECT"
+            ]
+        if not found:
+            raise RunnerError(f"{self.firmware.folder / firmware.ELF}: expected an object {name}, found none")
+        return found
+
     def words(self, addresses: Sequence[int]) -> list[int]:
         """The instructions at addresses; 0 outside the code."""
-        base, code = next(
-            (at, data) for at, data in self.firmware.segments if at <= self.firmware.entry < at + len(data)
-        )
+        base, code = self.code
         return [int.from_bytes(code[at - base : at - base + 4], "little") if base <= at else 0 for at in addresses]
 
     def places(self, addresses: Sequence[int]) -> list[Place]:

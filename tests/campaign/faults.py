@@ -34,6 +34,7 @@ class Do(IntEnum):
 
 
 ENCODING_BITS = 32
+ADDRESS_BITS = 64
 _HALF = 1 << 16  # operand of a register's fault: only 32 bits of it are used
 _LR, _SP = 30, 31
 
@@ -66,6 +67,13 @@ def _one_bit(number: int, operand: int) -> int:
     return operand | (number * 37 + 11) % bits << 8
 
 
+def _every_bit(word: int) -> list[int]:
+    """Each bit of each register that is written."""
+    return [
+        operand | bit << 8 for operand in _written(word) for bit in range(32 if operand & _HALF else ADDRESS_BITS)
+    ]
+
+
 @dataclass(frozen=True)
 class Kind:
     """A kind of fault.
@@ -75,12 +83,14 @@ class Kind:
         do: what campaign.c does.
         operands: operands for an instruction by its encoding; empty: it cannot have this fault.
         vary: the operand for an instruction by its number in the run.
+        of_all_bits: it is many faults at each instruction, tried on our own code.
     """
 
     name: str
     do: Do
     operands: Callable[[int], list[int]]
     vary: Callable[[int, int], int] = lambda _number, operand: operand
+    of_all_bits: bool = False
 
 
 def _decoded() -> Callable[[int], list[int]]:
@@ -98,6 +108,8 @@ KINDS = (
     Kind("register ones", Do.ONES, _written),
     Kind("register bit", Do.FLIP, _written, _one_bit),
     Kind("encoding bit", Do.EXCHANGE, lambda _: [1], lambda number, _: 1 << (number * 13 + 5) % ENCODING_BITS),
+    Kind("each register bit", Do.FLIP, _every_bit, of_all_bits=True),
+    Kind("each encoding bit", Do.EXCHANGE, lambda _: [1 << bit for bit in range(ENCODING_BITS)], of_all_bits=True),
 )
 
 

@@ -125,6 +125,8 @@ static void gpu_write(uc_engine *uc, uint64_t offset, unsigned size, uint64_t va
         uc_emu_stop(uc);
         return;
     }
+    if (offset < GPU_BYTES && m->is_read_only[offset / 4])
+        return;
     m->writes++;
     if (is_of_a_trace(m, offset, value) && m->from_trace++ == 0) {
         m->seen_offset = (uint32_t)offset;
@@ -180,7 +182,7 @@ bool machine_run_to(struct machine *m, uint64_t number)
 {
     m->stop_at = number;
     const uc_err error = uc_emu_start(m->uc, machine_pc(m), NOWHERE, 0, 0);
-    if (error != UC_ERR_OK)
+    if (error != UC_ERR_OK && m->end == END_NONE)
         m->end = END_CRASH;
     return m->end == END_NONE;
 }
@@ -223,6 +225,8 @@ static void describe_register(struct machine *m, const char *kind, uint64_t offs
     if (!strcmp(kind, "reads")) {
         m->has_fixed[offset / 4] = true;
         m->fixed[offset / 4] = (uint32_t)value;
+    } else if (!strcmp(kind, "identity")) {
+        m->is_read_only[offset / 4] = true;
     } else if (!strcmp(kind, "driver")) {
         m->is_driver[offset / 4] = true;
     } else if (m->trace_write_count < LIST_MAX) {
@@ -231,6 +235,18 @@ static void describe_register(struct machine *m, const char *kind, uint64_t offs
     } else {
         fail("too many registers");
     }
+}
+
+/* What an attacker's firmware would be, in whole pages. */
+static void load_mirror(struct machine *m, uint64_t base, uint64_t bytes, const char *path)
+{
+    m->mirror_at = base;
+    m->mirror_bytes = (bytes + PAGE - 1) & ~(uint64_t)(PAGE - 1);
+    m->mirror = calloc(1, m->mirror_bytes);
+    FILE *file = fopen(path, "rb");
+    if (!m->mirror || !file || fread(m->mirror, 1, bytes, file) != bytes)
+        fail("%s: cannot be read", path);
+    fclose(file);
 }
 
 static void describe(struct machine *m, const char *line)
@@ -246,7 +262,13 @@ static void describe(struct machine *m, const char *line)
     else if (!strcmp(kind, "ram"))
         map(m, a, b, UC_PROT_READ | UC_PROT_WRITE);
     else if (!strcmp(kind, "mailbox"))
-        m->mailbox = load(m, a, b, UC_PROT_READ | UC_PROT_WRITE, path);
+        m->mailbox = load(m, m->mailbox_at = a, b, UC_PROT_READ | UC_PROT_WRITE, path);
+    else if (!strcmp(kind, "hostile") && m->hostile_count < RANGE_MAX)
+        m->hostile[m->hostile_count].base = a, m->hostile[m->hostile_count++].bytes = b;
+    else if (!strcmp(kind, "mirror"))
+        load_mirror(m, a, b, path);
+    else if (!strcmp(kind, "device"))
+        m->device_at = a, m->device_bytes = b;
     else if (!strcmp(kind, "gpu"))
         check(uc_mmio_map(m->uc, a, GPU_BYTES, gpu_read, m, gpu_write, m), kind);
     else if (!strcmp(kind, "gic"))
@@ -255,7 +277,8 @@ static void describe(struct machine *m, const char *line)
         check(uc_mmio_map(m->uc, a, PAGE, uart_read, m, ignore_write, m), kind);
     else if (!strcmp(kind, "entry"))
         machine_set_pc(m, a);
-    else if (!strcmp(kind, "reads") || !strcmp(kind, "driver") || !strcmp(kind, "trace"))
+    else if (!strcmp(kind, "reads") || !strcmp(kind, "driver") || !strcmp(kind, "trace") ||
+             !strcmp(kind, "identity"))
         describe_register(m, kind, a, b);
     else
         fail("not understood: %s", line);
@@ -280,6 +303,8 @@ void machine_open(struct machine *m, const char *path)
     check(uc_hook_add(m->uc, &hook, UC_HOOK_CODE, (void *)on_code, m, 1, 0), "hook");
     check(uc_hook_add(m->uc, &hook, UC_HOOK_INTR, (void *)on_interrupt, m, 1, 0), "hook");
     check(uc_hook_add(m->uc, &hook, UC_HOOK_INSN, (void *)on_mrs, m, 1, 0, UC_ARM64_INS_MRS), "hook");
+    if (m->hostile_count)
+        machine_add_hostile(m);
     machine_set_reg(m, UC_ARM64_REG_PSTATE, PSTATE_EL3);
     /* Only a write of a system register makes Unicorn notice the new level: CPACR_EL1, no traps. */
     uc_arm64_cp_reg cpacr = {.crn = 1, .crm = 0, .op0 = 3, .op1 = 0, .op2 = 2, .val = 3 << 20};

@@ -13,6 +13,7 @@ enum {
     RESPONSE_AT = 8192, /* MAILBOX_RESPONSE_AT of the mailbox's schema */
     LIST_MAX = 64,
     RANGE_MAX = 8,
+    MAILBOX_ROOM = 1 << 30, /* more than a board's mailbox has behind what is mapped */
     PAGE = 4096,
 };
 
@@ -23,7 +24,14 @@ struct trace_write {
 };
 
 /* How a run ended. */
-enum end { END_NONE, END_EXIT, END_CRASH, END_HANG };
+enum end {
+    END_NONE,
+    END_EXIT,
+    END_CRASH,
+    END_HANG,
+    END_SAME,   /* campaign.c */
+    END_FOREIGN /* it would have executed memory of the normal world */
+};
 
 struct machine {
     uc_engine *uc;
@@ -35,6 +43,16 @@ struct machine {
         uint8_t *contents; /* at the start; NULL: zeros */
     } ranges[RANGE_MAX];
     unsigned range_count;
+    /* What the normal world fills, and with what: hostile.c. */
+    struct {
+        uint64_t base, bytes;
+    } hostile[RANGE_MAX];
+    unsigned hostile_count;
+    uint64_t hostile_pages, mailbox_at;
+    uint64_t device_at, device_bytes; /* the device's constant */
+    uint64_t mirror_at, mirror_bytes; /* the firmware that the attacker would have, in whole pages */
+    uint8_t *mirror;
+    bool is_read_only[GPU_BYTES / 4]; /* a register that ignores writes */
     uint32_t registers[GPU_BYTES / 4];
     uint32_t fixed[GPU_BYTES / 4]; /* what a register reads, whatever is written; with has_fixed */
     bool has_fixed[GPU_BYTES / 4];
@@ -58,6 +76,9 @@ struct machine {
 
 /* Read the description of a machine (campaign.py writes it); exits with a message when it is malformed. */
 void machine_open(struct machine *m, const char *path);
+
+/* Let faults lead to memory of the normal world (hostile.c). */
+void machine_add_hostile(struct machine *m);
 
 /* Execute until `number` instructions are executed, in all, or `meet_at` is reached (then has_met); false:
  * the run ended before that. */

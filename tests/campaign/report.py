@@ -25,6 +25,7 @@ COLUMNS = (
     "hung",
     "contradictory",
     "harmless",
+    "foreign",
     "accepted",
     "written",
 )
@@ -43,6 +44,8 @@ class Counts:
         contradictory: an answer that says success without all replays; the normal world takes it for an error.
         harmless: a hostile trace of a good signer was replayed, but without what it must not do: the fault hit a
             copy of the trace, and made it another one.
+        foreign: it went on in memory of the normal world. An MMU forbids that, which every board of silicon has
+            on; the emulated machine's firmware runs without.
         accepted: the normal world believes that the trace was replayed.
         written: a register was written that only a trace writes, whatever else happened.
     """
@@ -54,6 +57,7 @@ class Counts:
     hung: int = 0
     contradictory: int = 0
     harmless: int = 0
+    foreign: int = 0
     accepted: int = 0
     written: int = 0
 
@@ -62,7 +66,9 @@ class Counts:
         accepted, contradicts = runner.accepted(outcomes), runner.contradicts(outcomes)
         is_over = (outcomes["end"] == runner.End.EXIT) & (outcomes["answered"] != 0)
         hung = outcomes["end"] == runner.End.HANG
-        other = ~accepted & ~contradicts
+        foreign = outcomes["end"] == runner.End.FOREIGN
+        other = ~accepted & ~contradicts & ~foreign
+        self.foreign += int(foreign.sum())
         self.tried += len(outcomes)
         self.accepted += int(accepted.sum())
         self.contradictory += int(contradicts.sum())

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
@@ -19,10 +20,12 @@ from host_tools.runners import mailbox
 from host_tools.runners.buffers import Buffers
 from host_tools.runners.replay import RunnerError
 from tee_replayer.generator.status import value_of
-from tests.campaign.cases import DRIVER, MARK, READS, Attempt
+from tests.campaign.cases import DRIVER, MARK, READS, STRANGER, Attempt
 from tests.campaign.device import Device, Place
 from tests.campaign.faults import Run
-from trace_format import profile
+from tests.support import replayer_samples as s
+from trace_format import packing, profile
+from trace_format.schema.firmware import DEVICE_MAGIC
 
 HERE = Path(__file__).parent
 UNICORN = Path(unicorn.__file__).parent
@@ -42,6 +45,11 @@ LIMIT = 1 << 28  # instructions of a run without a fault: OP-TEE's path needs 90
 HANGS_AFTER = 1_000_000  # instructions more than without a fault: every wait of the firmware is shorter
 
 
+# Memory of QEMU's machine "virt" that the normal world has (QEMU hw/arm/virt.c): its flash, and RAM.
+HOSTILE = ((0x0400_0000, 0x0400_0000), (0x4000_0000, 8 << 30))
+MAY_SET_ALL = bytes.fromhex("ffffffff 00000000 00000000")  # struct gr_limits of internal.h
+
+
 class End(IntEnum):
     """enum end of campaign.c."""
 
@@ -50,6 +58,7 @@ class End(IntEnum):
     CRASH = 2
     HANG = 3
     SAME = 4
+    FOREIGN = 5
 
 
 def compile_program(folder: Path) -> Path:
@@ -103,6 +112,8 @@ class Bench:
             (self.folder / f"rom{index}").write_bytes(data)
             kind = "rom" if base <= fw.entry < base + len(data) else "data"
             rows.append((kind, base, len(data), self.folder / f"rom{index}"))
+        rows += self._hostile()
+        rows += [("identity", gpu.register(name).offset, 0, "") for name in s.IDENT[self.device.gpu]]
         reads = {**READS[self.device.gpu], **self.attempt.reads}
         rows += [("reads", gpu.register(name).offset, value, "") for name, value in reads.items()]
         rows += [("driver", gpu.register(name).offset, 0, "") for name in sorted(DRIVER[self.device.gpu])]
@@ -112,6 +123,22 @@ class Bench:
         path = self.folder / "machine"
         path.write_text("".join(f"{kind} {a:#x} {b:#x} {file}\n" for kind, a, b, file in rows))
         return path
+
+    def _hostile(self) -> list[tuple[str, int, int, object]]:
+        """What the normal world has, and what an attacker puts there (hostile.c)."""
+        base, code = self.device.code
+        at = code.index(DEVICE_MAGIC)
+        mirror = bytearray(code.replace(s.KEY.raw, STRANGER.public.raw))
+        lowest = at + _offset("min_security_version")
+        mirror[lowest : lowest + 4] = bytes(4)
+        for start, size in self.device.objects("limits"):
+            mirror[start - base : start - base + size] = MAY_SET_ALL * (size // len(MAY_SET_ALL))
+        (self.folder / "mirror").write_bytes(mirror)
+        return [
+            *(("hostile", *found, "") for found in HOSTILE),
+            ("mirror", base, len(mirror), self.folder / "mirror"),
+            ("device", base + at, packing.size_of("device"), ""),
+        ]
 
     def _call(self, *arguments: object) -> str:
         done = subprocess.run(
@@ -173,6 +200,12 @@ class Bench:
             list(pool.map(part, range(jobs)))
         outcomes[outcomes["end"] == End.SAME] = unspoilt[0]
         return outcomes
+
+
+def _offset(field: str) -> int:
+    """Of a field in the device's constant."""
+    before = itertools.takewhile(lambda item: item.name != field, packing.shape_of("device").subcons)
+    return sum(int(item.sizeof()) for item in before)
 
 
 def whose(places: list[Place], index: npt.NDArray[np.uint32]) -> npt.NDArray[np.bool_]:

@@ -44,15 +44,19 @@ class Shares:
         skip: of single skips.
         other: of other faults.
         signature, signature_other: the same where the signature is bad, so that the library decides.
+        all_bits: of the kinds that are many faults at each instruction.
     """
 
     skip: Share
     other: Share
     signature: Share
     signature_other: Share
+    all_bits: Share
 
     def of(self, kind: Kind, about_signature: bool) -> Share:
         """The share of a kind of fault in a case."""
+        if kind.of_all_bits:
+            return self.all_bits
         if kind is KINDS[0]:
             return self.signature if about_signature else self.skip
         return self.signature_other if about_signature else self.other
@@ -63,9 +67,10 @@ WHOLE = Shares(
     other=Share(100, ALL, 200, 100, 30),
     signature=Share(ALL, ALL, 200, ALL, 1000),
     signature_other=Share(300, ALL, 200, ALL, 300),
+    all_bits=Share(ALL, ALL, 4, 0, 0),
 )
 FEW, FEW_OF_SIGNATURE = Share(1, 24, 2, 4, 1), Share(2, 24, 2, 24, 2)
-SAMPLE = Shares(FEW, FEW, FEW_OF_SIGNATURE, FEW_OF_SIGNATURE)
+SAMPLE = Shares(FEW, FEW, FEW_OF_SIGNATURE, FEW_OF_SIGNATURE, Share(2, 3, 0, 0, 0))
 
 
 def _segments(mask: npt.NDArray[np.bool_]) -> list[tuple[int, int]]:

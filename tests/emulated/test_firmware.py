@@ -170,7 +170,7 @@ def test_a_crash_is_reported_and_ends(folder: Path) -> None:
     """The trace lies where there is no memory: a data abort, not an endless loop."""
     fw = firmware.load(folder)
     dram = np.frombuffer(mmap.mmap(-1, 1 << 16), np.uint8)
-    dram[:32] = np.frombuffer(struct.pack("<8sQQII", b"GMBXREQ1", 0x60000000, 500, 1, 0), np.uint8)
+    dram[:32] = np.frombuffer(struct.pack("<8sQQII", b"GMBXREQ1", 0x30000000, 500, 1, 0), np.uint8)
     carveout = np.frombuffer(mmap.mmap(-1, fw.board.carveout_bytes), np.uint8)
     with VirtualGpu("v3d42", {fw.board.carveout_base: carveout}) as device, pytest.raises(RunnerError):
         unicorn.Machine(fw, device, carveout, dram).run()

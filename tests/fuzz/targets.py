@@ -118,7 +118,7 @@ def board() -> str:
     return (
         '#pragma once\n#include <setjmp.h>\n#include <stdlib.h>\n#include <string.h>\n#include "replayer.h"\n'
         '#define volatile(...) ("")\n'
-        "#define GR_MAILBOX_BASE UINT64_C(0x50000000)\n#define GR_MAILBOX_BYTES UINT64_C(0x10000)\n"
+        "#define GR_MAILBOX_AT UINT64_C(0x50000000)\n#define GR_MAILBOX_BYTES UINT64_C(0x10000)\n"
         "#define GR_CARVEOUT_BASE UINT64_C(0x40000000)\n#define GR_CARVEOUT_BYTES UINT64_C(0x30000)\n"
         "#define GR_GPU_BASE UINT64_C(0)\n" + policy_text()
     )

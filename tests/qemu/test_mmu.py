@@ -33,19 +33,19 @@ uint32_t gr_board_gpu_on(void)
     uint64_t deepest;
     for (uint32_t i = 0; i < SECRETS; i++)
         *gr_word(GR_CARVEOUT_BASE + i * 4) = *gr_word(GR_CARVEOUT_BASE + GR_CARVEOUT_BYTES - 4 - i * 4) = 0xa5;
-    switch (*gr_word(GR_MAILBOX_BASE + 12288)) {
+    switch (*gr_word(GR_MAILBOX_AT + 12288)) {
     case 1: *(volatile uint32_t *)(gr_rom_start + 1024) = 0; break;
     case 2: *(volatile uint32_t *)gr_translation = 0; break;
     case 3: execute(stack); break;
     case 4: execute(gr_word(GR_RAM_BASE + 0x5000)); break;
     case 5: execute(gr_word(GR_CARVEOUT_BASE)); break;
-    case 6: execute(gr_word(GR_MAILBOX_BASE + 12288)); break;
+    case 6: execute(gr_word(GR_MAILBOX_AT + 12288)); break;
     case 7: *gr_word(GR_RAM_BASE + 0xffc) = 0; break;
     case 8:
         __asm__ volatile("mov %0, sp\\n1:\\tstr xzr, [sp, #-16]!\\n\\tb 1b" : "=r"(deepest)::"memory");
         break;
     case 9: *gr_word(0x09000000) = 'x'; break; /* the normal world's UART */
-    case 10: (void)*gr_word(GR_MAILBOX_BASE - 4); break;
+    case 10: (void)*gr_word(GR_MAILBOX_AT - 4); break;
     default: break;
     }
     return 1;

@@ -202,7 +202,7 @@ DEFECTS = {
         ),
     ),
     "another mailbox": Defect(
-        "GF606", "mailbox_base", (("board.h", "GR_MAILBOX_BASE 0x48000000", "GR_MAILBOX_BASE 0x50000000"),)
+        "GF606", "mailbox_base", (("board.h", "GR_MAILBOX_BASE 0xc0000000", "GR_MAILBOX_BASE 0xd0000000"),)
     ),
     "a wipe that is missing": Defect(
         "GF701",

@@ -61,7 +61,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static uint8_t *mailbox, *carveout;
     if (!mailbox) {
-        mailbox = fenced(GR_MAILBOX_BASE, GR_MAILBOX_BYTES);
+        mailbox = fenced(GR_MAILBOX_AT, GR_MAILBOX_BYTES);
         carveout = fenced(GR_CARVEOUT_BASE, GR_CARVEOUT_BYTES);
     }
     memset(&device_state, 0, sizeof device_state);

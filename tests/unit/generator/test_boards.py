@@ -126,7 +126,7 @@ BAD = {
     "beyond all addresses": (r"0x90000000", "0x1000000000000", r"memory\.carveout: base: expected 0 to 0xff"),
     "data over code": (r"0x80020000", "0x8001f000", r"memory\.rom \(.*\) overlaps memory\.ram \(0x8001f000 to "),
     "carve-out over the mailbox": (
-        r"0xa0000000",
+        r"0xf0000000",
         "0x97fff000",
         r"memory\.carveout \(.*\) overlaps memory\.mailbox \(0x97fff000 to 0x99ffefff\)",
     ),

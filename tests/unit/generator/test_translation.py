@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tee_replayer.generator import boards, translation
-from tee_replayer.generator.board_checks import BoardError, Range
+from tee_replayer.generator.board_checks import BoardError, Range, check_bits
 from tee_replayer.generator.translation import Kind, Mapped, Region, build, cached_bytes, walk
 
 KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
@@ -69,7 +69,7 @@ def test_every_page_of_a_board(name: str) -> None:
 
     def at(address: int) -> Kind | None:
         found = walk(encoded, BASE, tables.address_bits, address)
-        assert found is None or found.address == address
+        assert found is None or found.address == address & ~translation.FAR
         return found.kind if found else None
 
     rom, ram, carveout, mailbox = (board.memory[key] for key in boards.MEMORY)
@@ -80,10 +80,13 @@ def test_every_page_of_a_board(name: str) -> None:
     assert {at(a) for a in range(ram.base + PAGE, ram.end, PAGE)} == {Kind.DATA}
     assert {at(a) for a in range(carveout.base, carveout.end - cached, PAGE)} == {Kind.UNCACHED}
     assert {at(a) for a in range(carveout.end - cached, carveout.end, PAGE)} == {Kind.DATA}
-    assert {at(a) for a in range(mailbox.base, mailbox.end, PAGE * 16)} == {Kind.SHARED}
+    for address in range(mailbox.base, mailbox.end, PAGE * 16):
+        far = address | translation.FAR
+        assert walk(encoded, BASE, tables.address_bits, far) == Mapped(address, Kind.SHARED)
+        assert at(address) is None
     for device in board.devices.values():
         assert {at(a) for a in range(device.base, device.end, 4)} == {Kind.DEVICE}
-    ranges = [*board.memory.values(), *board.devices.values()]
+    ranges = [rom, ram, carveout, board.mailbox, *board.devices.values()]
     for found in ranges:
         for beside in (found.base - PAGE, found.end + PAGE - 1):
             inside = any(r.base <= beside | PAGE - 1 and beside & -PAGE < r.end for r in ranges)
@@ -129,7 +132,7 @@ def test_as_many_bits_as_are_needed(end: int, bits: int, physical: int) -> None:
         ([(PAGE + 16, PAGE)], r"first \(0x1010 to 0x200f\): with an MMU, expected whole pages"),
         ([(0, PAGE - 16)], "expected whole pages of 0x1000 bytes"),
         ([(0, 0)], "expected whole pages"),
-        ([(TOP, PAGE)], "expected addresses below 0x8000000000"),
+        ([(TOP, PAGE)], "expected addresses below 0x2000000000"),
         ([(0, 2 * PAGE), (PAGE, PAGE)], r"first \(.*\) and second \(.*\) share a page: their attributes differ"),
     ],
 )
@@ -175,7 +178,9 @@ def test_boards_that_have_no_mmu(tmp_path: Path) -> None:
         BoardError, match=r"odd\.toml: memory\.ram \(0x11000 to 0x7ffef\): with an MMU, expected whole"
     ):
         boards.read(odd)
-    odd.write_text(text.replace('"rpi4"', '"rpi4"\nmmu = false'))
+    odd.write_text(
+        text.replace('"rpi4"', '"rpi4"\nmmu = false') + "mailbox = { base = 0x10100000, bytes = 0x100000 }\n"
+    )
     assert not boards.read(odd).mmu
 
 
@@ -183,3 +188,28 @@ def test_only_real_boards_have_it_by_default() -> None:
     assert {name for name in boards.names() if boards.load(name).mmu} == {"hikey960", "rpi4"}
     board = boards.load("rpi4")
     assert board.with_mmu(False) == dataclasses.replace(board, mmu=False)
+
+
+@pytest.mark.parametrize("name", [name for name in boards.names() if name != boards.OPTEE])
+def test_no_flipped_bit_of_a_secure_address_leads_to_the_mailbox(name: str) -> None:
+    board = boards.load(name)
+    mailbox = board.mailbox
+    for key in boards.SECURE:
+        found = board.memory[key]
+        places = {found.base + step * PAGE for step in range(found.bytes // PAGE)} if found.bytes <= GIB else set()
+        for place in {found.base, found.end - 1, *places}:
+            for bit in range(64):
+                assert not mailbox.base <= place ^ 1 << bit < mailbox.end, (key, hex(place), bit)
+
+
+@given(st.integers(0, 1 << 36), st.integers(1, 1 << 20), st.integers(0, 36), st.data())
+def test_a_mailbox_one_bit_away_is_found(base: int, size: int, bit: int, data: st.DataObject) -> None:
+    """Whatever address of a range leads there, and no other mailbox."""
+    found = Range(base, size)
+    place = base + data.draw(st.integers(0, size - 1))
+    near = place ^ 1 << bit
+    if base <= near < base + size:
+        return
+    with pytest.raises(BoardError, match=r"is one bit from memory\.rom"):
+        check_bits("file", {"rom": found}, Range(near, 1))
+    check_bits("file", {"rom": found}, Range(near ^ 3 << 38, 1))
