@@ -178,9 +178,11 @@ def test_boards_that_have_no_mmu(tmp_path: Path) -> None:
         BoardError, match=r"odd\.toml: memory\.ram \(0x11000 to 0x7ffef\): with an MMU, expected whole"
     ):
         boards.read(odd)
-    odd.write_text(
-        text.replace('"rpi4"', '"rpi4"\nmmu = false') + "mailbox = { base = 0x10100000, bytes = 0x100000 }\n"
-    )
+    text = text.replace('"rpi4"', '"rpi4"\nmmu = false')
+    odd.write_text(text)
+    with pytest.raises(BoardError, match=r"is one bit from memory\.rom .*: bit 28 of 0x0 makes it 0x10000000"):
+        boards.read(odd)
+    odd.write_text(text + "mailbox = { base = 0x10100000, bytes = 0x100000 }\n")
     assert not boards.read(odd).mmu
 
 
