@@ -19,6 +19,7 @@ from tests.campaign.device import Device
 from tests.campaign.faults import Kind
 from tests.campaign.runner import Bench
 from tests.support import replayer_samples as s
+from trace_format.schema.firmware import DEVICE_MAGIC
 
 
 @dataclass
@@ -107,6 +108,15 @@ class Campaign:
         segments = tuple((at, code.replace(ours, theirs)) for at, code in of.firmware.segments)
         weak = replace(of, firmware=replace(of.firmware, segments=segments))
         return self.bench(weak, case, case.refused(of.gpu), "planted").outcome()
+
+    def weakened(self, of: Device) -> Device:
+        """The device with the stranger's key as its second copy: to exchange the first is enough."""
+        base, code = of.code
+        ours = s.KEY.raw
+        second = code.replace(ours, cases.STRANGER.public.raw)
+        at = code.index(ours, code.index(DEVICE_MAGIC))  # the first copy: in the device's constant
+        weak = second[:at] + ours + second[at + len(ours) :]
+        return replace(of, firmware=replace(of.firmware, segments=((base, weak), *of.firmware.segments[1:])))
 
     def attack(self, of: Device, case: cases.Case, kinds: Sequence[Kind], result: Result) -> None:
         """Inject all faults of a case."""

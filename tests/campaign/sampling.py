@@ -44,8 +44,7 @@ class Shares:
         skip: of single skips.
         other: of other faults.
         signature, signature_other: the same where the signature is bad, so that the library decides.
-        all_bits: of the kinds that are many faults at each instruction; there an instruction's first execution and
-            its last count.
+        all_bits: of the kinds that are many faults at each instruction; only its first execution counts.
     """
 
     skip: Share
@@ -103,10 +102,10 @@ def spread(numbers: Numbers, most: int) -> Numbers:
     return numbers[np.linspace(0, len(numbers) - 1, most).astype(np.int64)]
 
 
-def _ends(index: npt.NDArray[np.uint32], numbers: Numbers) -> Numbers:
-    """Of each instruction, by its index, the first and the last execution among these."""
-    first, last = np.unique(index, return_index=True)[1], np.unique(index[::-1], return_index=True)[1]
-    return numbers[np.unique(np.concatenate([first, len(index) - 1 - last]))]
+def firsts(index: npt.NDArray[np.uint32], numbers: Numbers) -> Numbers:
+    """Of these executions, the first of each instruction; `index` names the instruction of every execution."""
+    at = np.unique(index[numbers], return_index=True)[1]
+    return np.sort(numbers[at])
 
 
 def chosen(run: Run, kind: Kind, of_parts: dict[str, Numbers], share: Share) -> dict[str, tuple[int, Numbers]]:
@@ -116,6 +115,6 @@ def chosen(run: Run, kind: Kind, of_parts: dict[str, Numbers], share: Share) -> 
     for name, numbers in of_parts.items():
         candidates = numbers[able[numbers]]
         if kind.of_all_bits:
-            candidates = _ends(run.index[candidates], candidates)
+            candidates = firsts(run.index, candidates)
         found[name] = len(candidates), spread(candidates, getattr(share, name))
     return found

@@ -21,6 +21,8 @@ from tests.campaign.faults import KINDS, Do
 GPUS = tuple(cases.DRIVER)
 EACH = [pytest.param(gpu, case, id=f"{gpu}-{case.name}") for gpu in GPUS for case in cases.cases_of(gpu)]
 SKIP, DOUBLE_SKIP, INVERTED = KINDS[:3]
+EACH_BIT, EACH_ENCODING = KINDS[-2:]
+POLICY = ("gr_device_policy", "serve")
 
 
 @pytest.fixture(scope="module")
@@ -92,6 +94,46 @@ def test_no_skipped_instruction_lowers_the_version(
     plan = run.plan(SKIP, np.flatnonzero(storing[run.index]))
     outcomes = bench.inject(run, unspoilt, plan, 2)
     assert len(plan) > 200
+    assert not runner.accepted(outcomes).any()
+    assert not runner.written(outcomes).any()
+
+
+@pytest.mark.parametrize("gpu", GPUS)
+@pytest.mark.parametrize("weak", [False, True])
+def test_no_flipped_bit_of_a_pointer_leads_to_a_strangers_key(
+    campaign: Campaign, devices: dict[str, Device], gpu: str, weak: bool
+) -> None:
+    """Both verifications once took the key through one pointer: a flipped bit led to memory that the normal world
+    fills. Every bit of what the functions that hand on the policy compute, and of their instructions; on a device
+    whose second key is the stranger's, some are enough.
+    """
+    of = campaign.weakened(devices[gpu]) if weak else devices[gpu]
+    case = next(case for case in cases.cases_of(gpu) if case.name == "stranger")
+    bench = campaign.bench(of, case, case.refused(gpu), f"pointer-{weak}")
+    run, unspoilt = bench.run()
+    handing = np.array([place.function in POLICY for place in run.places])[run.index]
+    numbers = sampling.firsts(run.index, np.flatnonzero(handing))
+    plan = np.concatenate([run.plan(kind, numbers) for kind in (EACH_BIT, EACH_ENCODING)])
+    outcomes = bench.inject(run, unspoilt, plan, 2)
+    assert len(plan) > 1000
+    assert runner.accepted(outcomes).any() == weak
+    assert runner.written(outcomes).any() == weak
+
+
+@pytest.mark.parametrize("gpu", GPUS)
+def test_no_bit_lowers_the_version(campaign: Campaign, devices: dict[str, Device], gpu: str) -> None:
+    """The lowest version's inverse was once read through the same pointer as the version; and a load that became a
+    store changed the manifest. Every bit of the functions that read either.
+    """
+    case = next(case for case in cases.cases_of(gpu) if case.name == "old")
+    bench = campaign.bench(devices[gpu], case, case.refused(gpu), "version")
+    run, unspoilt = bench.run()
+    functions = ("gr_device_policy", "serve", "check_manifest")
+    reading = np.array([place.function in functions for place in run.places])[run.index]
+    numbers = sampling.firsts(run.index, np.flatnonzero(reading))
+    plan = np.concatenate([run.plan(kind, numbers) for kind in (EACH_BIT, EACH_ENCODING)])
+    outcomes = bench.inject(run, unspoilt, plan, 2)
+    assert len(plan) > 1000
     assert not runner.accepted(outcomes).any()
     assert not runner.written(outcomes).any()
 
