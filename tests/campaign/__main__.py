@@ -13,12 +13,12 @@ from pathlib import Path
 from tests.campaign import cases, sampling
 from tests.campaign.campaign import Campaign, Result
 from tests.campaign.cases import Case
-from tests.campaign.device import BARE_METAL, OPTEE, Device
+from tests.campaign.device import BARE_METAL, MMU, OPTEE, Device
 from tests.campaign.faults import KINDS
 from trace_format.errors import GramophoneError
 
 FOLDER = Path("build/campaign")
-PATHS = (BARE_METAL, OPTEE)
+PATHS = (BARE_METAL, MMU, OPTEE)
 
 
 def _arguments() -> argparse.Namespace:

@@ -72,8 +72,10 @@ class Campaign:
 
     def device(self, gpu: str, path: str = device.BARE_METAL) -> Device:
         """The program of a GPU."""
-        build = device.build if path == device.BARE_METAL else optee.build
-        return build(gpu, self.folder / f"{gpu}-{path}")
+        folder = self.folder / f"{gpu}-{path}"
+        if path == device.OPTEE:
+            return optee.build(gpu, folder)
+        return device.build(gpu, folder, mmu=path == device.MMU)
 
     def bench(self, of: Device, case: cases.Case, attempt: cases.Attempt, name: str) -> Bench:
         """A trace before a firmware."""

@@ -21,7 +21,7 @@ from tee_replayer.generator.platforms import platform_of
 from tests.campaign.cases import MIN_SECURITY_VERSION
 from tests.support import replayer_samples as s
 
-BARE_METAL, OPTEE = "bare-metal", "optee"
+BARE_METAL, MMU, OPTEE = "bare-metal", "mmu", "optee"  # of the first two, without and with an MMU
 LIBRARIES = (
     "/bearssl/",
     "/aws-lc/",
@@ -110,7 +110,7 @@ class Device:
         return found
 
 
-def build(gpu: str, folder: Path, options: str = "") -> Device:
+def build(gpu: str, folder: Path, options: str = "", *, mmu: bool = False) -> Device:
     """The firmware for the samples' key, which accepts traces from MIN_SECURITY_VERSION on.
 
     Args:
@@ -118,12 +118,17 @@ def build(gpu: str, folder: Path, options: str = "") -> Device:
         folder: where it is compiled.
         options: of the compiler; without any, the code is compared with that of a firmware without debug
             information: it is the same.
+        mmu: it runs with MMU and caches on.
 
     Raises:
         RunnerError: it does not compile, or is not the same.
     """
     out = generate(
-        Options(gpu, platform_of(QEMU_VIRT), s.KEY, libraries.source(), min_security_version=MIN_SECURITY_VERSION),
+        Options(
+            *(gpu, platform_of(QEMU_VIRT), s.KEY, libraries.source()),
+            min_security_version=MIN_SECURITY_VERSION,
+            mmu=mmu,
+        ),
         folder,
     )
     command = ["make", "-s", "-C", str(out), f"CC={firmware.CROSS}gcc -g {options}"]
@@ -131,6 +136,6 @@ def build(gpu: str, folder: Path, options: str = "") -> Device:
     if done.returncode:
         raise RunnerError(f"{out}: the firmware does not compile:\n{done.stderr.strip()}")
     found = firmware.load(out)
-    if not options and found.segments != firmware.build(s.KEY, gpu, MIN_SECURITY_VERSION).segments:
+    if not options and not mmu and found.segments != firmware.build(s.KEY, gpu, MIN_SECURITY_VERSION).segments:
         raise RunnerError(f"{out}: with debug information the firmware is another program")
-    return Device(gpu, found)
+    return Device(gpu, found, MMU if mmu else BARE_METAL)

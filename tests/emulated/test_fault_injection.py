@@ -15,7 +15,7 @@ import pytest
 from host_tools.runners import firmware
 from tests.campaign import cases, report, runner, sampling
 from tests.campaign.campaign import Campaign, Result
-from tests.campaign.device import BARE_METAL, Device
+from tests.campaign.device import BARE_METAL, MMU, Device
 from tests.campaign.faults import KINDS, Do
 
 GPUS = tuple(cases.DRIVER)
@@ -29,7 +29,7 @@ POLICY = ("gr_device_policy", "serve")
 def campaign(tmp_path_factory: pytest.TempPathFactory) -> Campaign:
     if shutil.which(f"{firmware.CROSS}gcc") is None:
         pytest.skip("no cross compiler: apt-get install gcc-aarch64-linux-gnu")
-    return Campaign(tmp_path_factory.mktemp("campaign"), {BARE_METAL: sampling.SAMPLE}, jobs=1)
+    return Campaign(tmp_path_factory.mktemp("campaign"), dict.fromkeys((BARE_METAL, MMU), sampling.SAMPLE), jobs=1)
 
 
 @pytest.fixture(scope="module")
@@ -99,23 +99,25 @@ def test_no_skipped_instruction_lowers_the_version(
 
 
 @pytest.mark.parametrize("gpu", GPUS)
-@pytest.mark.parametrize("weak", [False, True])
+@pytest.mark.parametrize("kind", [BARE_METAL, MMU, "weakened"])
 def test_no_flipped_bit_of_a_pointer_leads_to_a_strangers_key(
-    campaign: Campaign, devices: dict[str, Device], gpu: str, weak: bool
+    campaign: Campaign, devices: dict[str, Device], gpu: str, kind: str
 ) -> None:
     """Both verifications once took the key through one pointer: a flipped bit led to memory that the normal world
     fills. Every bit of what the functions that hand on the policy compute, and of their instructions; on a device
     whose second key is the stranger's, some are enough.
     """
-    of = campaign.weakened(devices[gpu]) if weak else devices[gpu]
+    weak = kind == "weakened"
+    of = campaign.weakened(devices[gpu]) if weak else campaign.device(gpu, MMU) if kind == MMU else devices[gpu]
     case = next(case for case in cases.cases_of(gpu) if case.name == "stranger")
-    bench = campaign.bench(of, case, case.refused(gpu), f"pointer-{weak}")
+    bench = campaign.bench(of, case, case.refused(gpu), f"pointer-{kind}")
     run, unspoilt = bench.run()
     handing = np.array([place.function in POLICY for place in run.places])[run.index]
     numbers = sampling.firsts(run.index, np.flatnonzero(handing))
     plan = np.concatenate([run.plan(kind, numbers) for kind in (EACH_BIT, EACH_ENCODING)])
     outcomes = bench.inject(run, unspoilt, plan, 2)
     assert len(plan) > 1000
+    assert not (kind == MMU and (outcomes["end"] == runner.End.FOREIGN).any())
     assert runner.accepted(outcomes).any() == weak
     assert runner.written(outcomes).any() == weak
 
