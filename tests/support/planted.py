@@ -202,7 +202,7 @@ DEFECTS = {
         ),
     ),
     "another mailbox": Defect(
-        "GF606", "mailbox_base", (("board.h", "GR_MAILBOX_BASE 0xc0000000", "GR_MAILBOX_BASE 0xd0000000"),)
+        "GF606", "mailbox_base", (("board.h", "GR_MAILBOX_BASE 0xc0000000", "GR_MAILBOX_BASE 0x50000000"),)
     ),
     "a wipe that is missing": Defect(
         "GF701",
@@ -221,7 +221,7 @@ DEFECTS = {
         (
             (
                 "replayer.c",
-                "        status = check_signature(l, SECOND_VERDICT);\n",
+                "        status = gr_check_signature_again(l);\n",
                 "        l->state ^= SECOND_VERDICT;\n",
             ),
         ),

@@ -41,12 +41,23 @@ static enum gr_status check_envelope(struct loader *l);
 */
 static enum gr_status copy_head(struct loader *l);
 
-/*@ requires table(l) && chunked(l);
+/*@ assigns \nothing;
+    ensures \valid_read(\result + (0 .. 64));
+*/
+const uint8_t *gr_port_key_again(void);
+
+/*@ requires table(l) && \valid_read(key + (0 .. 64));
     assigns l->state, l->r->memory.base[0 .. l->r->memory.bytes - 1];
     EACH_OF_TABLE(ensures)
-    ensures chunked(l);
+    ensures \old(chunked(l)) ==> chunked(l);
 */
-static enum gr_status check_signature(struct loader *l, uint32_t good);
+static enum gr_status check_signature(struct loader *l, const uint8_t *key, uint32_t good);
+
+/*@ requires table(l);
+    assigns l->state, l->r->memory.base[0 .. l->r->memory.bytes - 1];
+    EACH_OF_TABLE(ensures)
+*/
+enum gr_status gr_check_signature_again(struct loader *l);
 
 /*@ requires ready(l) && l->trace_bytes == (uint64_t)(file_bytes - TRACE_AT);
     assigns l->start[0 .. START_BYTES - 1], l->head, l->head_bytes, l->section_count, l->stream.chunk_bytes,
