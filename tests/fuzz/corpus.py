@@ -8,11 +8,14 @@ python -m tests.fuzz.corpus --check    # exit status 1 if that would change anyt
 from __future__ import annotations
 
 import functools
+import io
 import struct
 import sys
 from collections.abc import Iterator
 from enum import IntEnum
 from pathlib import Path
+
+import numpy as np
 
 from tests.fuzz.codec_corpus import lz4_inputs, planes_inputs
 from tests.fuzz.targets import CORPUS, GPUS
@@ -190,6 +193,49 @@ def scenes(gpu: str) -> Iterator[tuple[str, bytes]]:
     yield "slot-reserved", valid + edit(4, 100, 1, 0)
 
 
+def logged() -> Iterator[tuple[str, bytes]]:
+    """For the mailbox of firmware with a log: a log, a nonce and an attestation, and what may fail."""
+    trace_bytes = len(replayer_samples.signed(replayer_samples.trace()))
+    magic = int.from_bytes(b"GMBXREQ1", "little")
+    log, nonce, answer = (0xFFFFFF01 + kind for kind in range(3))
+    slots = ((0, 0xC000, 24), (1, 0xC100, 24))
+    both = (*slots, (log, 0xD000, 0x1000))
+    asked = (*both, (nonce, 0xC200, 16), (answer, 0xE000, 1032))
+
+    def made(buffers: tuple[tuple[int, int, int], ...], repeat: int = 2, fails_at: int = 0) -> bytes:
+        rows = b"".join(struct.pack("<IIQQ", slot, 0, offset, data) for slot, offset, data in buffers)
+        return struct.pack("<QQQII", magic, 0x4000, trace_bytes, repeat | fails_at << 2, len(buffers)) + rows
+
+    yield "log", made(both)
+    yield "attested", made(asked)
+    yield "no-log", made(slots)
+    yield "log-too-small", made((*slots, (log, 0xD000, 300)))
+    yield "log-outside", made((*slots, (log, 0xFF00, 0x1000)))
+    yield "short-nonce", made((*both, (nonce, 0xC200, 7), (answer, 0xE000, 1032)))
+    yield "long-nonce", made((*both, (nonce, 0xC200, 65), (answer, 0xE000, 1032)))
+    yield "no-answer", made((*both, (nonce, 0xC200, 16)))
+    yield "answer-over-log", made((*both, (nonce, 0xC200, 16), (answer, 0xD000, 1032)))
+    yield "odd-places", made((*slots, (log, 0xD001, 0x1000)))
+    for call in range(1, 60, 6):
+        yield f"fails-{call}", made(asked, fails_at=call)
+
+
+def files() -> Iterator[tuple[str, bytes]]:
+    """For the Linux port's .npy files: a slot, then a file."""
+    for number, (dtype, shape) in enumerate(
+        [("<f4", (2, 3)), ("<f2", (5,)), ("|u1", ()), ("<i4", (1, 2, 3, 4, 5, 1)), ("<u2", (4, 1))]
+    ):
+        kind = ("", "<f4", "<f2", "<i4", "<u4", "<i2", "<u2", "|i1", "|u1").index(dtype)
+        stream = io.BytesIO()
+        np.save(stream, np.zeros(shape, dtype))
+        setup = bytes([kind, len(shape), *(size - 1 for size in shape)]).ljust(8, b"\0")
+        yield f"slot-{number}", setup + stream.getvalue()
+        yield f"short-{number}", setup + stream.getvalue()[:-1]
+        yield f"long-{number}", setup + stream.getvalue() + bytes(1)
+    yield "order", setup + stream.getvalue().replace(b"False", b"True ")
+    yield "long-header", setup + b"\x93NUMPY\1\0\xff\xff" + b"{" * 600
+
+
 def requests() -> Iterator[tuple[str, bytes]]:
     """For the mailbox: requests as host_tools writes them, and others."""
     trace_bytes = len(replayer_samples.signed(replayer_samples.trace()))
@@ -337,6 +383,8 @@ def corpora() -> dict[str, Inputs]:
         "lz4": dict(lz4_inputs()),
         "planes": dict(planes_inputs()),
         "mailbox": dict(requests()),
+        "mailbox-log": dict(logged()),
+        "npy": dict(files()),
         "pta": dict(sessions()),
         "ta": dict(clients()),
     }

@@ -30,7 +30,7 @@ CORPUS = HERE / "corpus"
 # GPUs with a nano driver of their own: another GPU's is fuzzed there.
 GPUS = [gpu for gpu in target.drivers() if profile.load(gpu).driver == gpu]
 SANITIZERS = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
-HASH = ("src/hash/sha2small.c", "src/codec/dec32be.c", "src/codec/enc32be.c")
+HASH = ("src/hash/sha2small.c", "src/codec/dec32be.c", "src/codec/enc32be.c", "src/mac/hmac.c")
 
 
 @dataclass(frozen=True)
@@ -124,11 +124,17 @@ def board() -> str:
     )
 
 
-def around_v3d(name: str, fuzzed: Sequence[Path], headers: dict[str, Callable[[], str]], **more: Any) -> Target:
+def around_v3d(
+    name: str,
+    fuzzed: Sequence[Path],
+    headers: dict[str, Callable[[], str]],
+    around: Sequence[str] = (),
+    **more: Any,
+) -> Target:
     """A target around the core: that is compiled with sanitizers too, and its coverage not counted."""
     core_of = core("v3d42")
     generated = {**core_of.headers, "fuzz_trace.h": sample_trace, **headers}
-    own = [C / f"{name}.c", C / "device.c", C / "seam.c"]
+    own = [*(C / file for file in around or (f"{name}.c",)), C / "device.c", C / "seam.c"]
     return Target(name, fuzzed, own, generated, inside=core_of.fuzzed, **more)
 
 
@@ -156,7 +162,9 @@ def decoder(name: str, *flags: str) -> Target:
 
 
 BAREMETAL = Path(baremetal.__file__).parent
-OPTEE = CORE.parent / "optee"
+OPTEE, LOG, LINUX = (CORE.parent / name for name in ("optee", "log", "linux"))
+# What a generated replayer.h has besides, where there is a log.
+DEVICE = '#include "attest.h"\n' + "static const struct gr_device { uint8_t bytes[128]; } gr_device;\n"
 TARGETS = {
     found.name: found
     for found in (
@@ -169,6 +177,23 @@ TARGETS = {
             {"gramophone_board.h": board},
             include=[BAREMETAL],
             max_len=1024,
+        ),
+        around_v3d(
+            "mailbox-log",
+            [BAREMETAL / "main.c", LOG / "log.c", LOG / "attest.c"],
+            {"gramophone_board.h": lambda: board() + DEVICE},
+            around=["mailbox.c", "log_port.c"],
+            include=[BAREMETAL, LOG],
+            flags=["-DGRAMOPHONE_LOG", "-DGRAMOPHONE_LOG_HASHES", "-DGRAMOPHONE_ATTEST"],
+            max_len=1024,
+        ),
+        Target(
+            "npy",
+            [LINUX / "npy.c"],
+            [C / "npy.c"],
+            include=[LINUX],
+            max_len=2048,
+            hashes=False,
         ),
         around_v3d(
             "pta",

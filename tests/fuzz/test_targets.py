@@ -88,6 +88,13 @@ PLANTED = {
     "fewer codes than sequences": ("planes", "planes.c", "if (at != SEQUENCES)", "if (at > SEQUENCES)"),
     "bits after the last code": ("planes", "planes.c", "have >= 8 || window)", "have >= 8)"),
     "lengths beyond the last": ("planes", "planes.c", "if (run > BYTE_VALUES - value)", "if (run > 32)"),
+    "entries not counted": ("mailbox-log", "log.c", "    tail.entries++;\n", ""),
+    "a replay without an entry": ("mailbox-log", "main.c", '#include "evidence.c"',
+                                  '#define gr_log_append(log, kind, report) '
+                                  '((kind) == GR_LOG_KIND_REPLAY || gr_log_append(log, kind, report))\n'
+                                  '#include "evidence.c"'),
+    "more data than a slot has": ("npy", "npy.c", "fread(data, 1, (size_t)slot->bytes, file)",
+                                  "fread(data, 1, (size_t)slot->bytes + 1, file)"),
     "hash not compared": ("lz4", "stream.c", "!gr_is_same(digest, s->hashes, sizeof digest) ||", "false &&"),
 }  # fmt: skip
 

@@ -8,6 +8,19 @@
 #include "gramophone_mailbox.h"
 #include "port.h"
 
+#ifdef GRAMOPHONE_LOG
+#include "log_port.h"
+#else
+static void fuzz_evidence_begin(uint32_t fails_at)
+{
+    (void)fails_at;
+}
+static void fuzz_evidence_end(const uint8_t *mailbox, bool done, uint64_t replays)
+{
+    (void)mailbox, (void)done, (void)replays;
+}
+#endif
+
 #include <setjmp.h>
 #include <sys/mman.h>
 
@@ -70,11 +83,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     memcpy(mailbox + TRACE_PLACE, fuzz_trace, sizeof fuzz_trace);
     memcpy(mailbox, data, size < MAILBOX_RESPONSE_AT ? size : MAILBOX_RESPONSE_AT);
     struct mailbox_request *request = (struct mailbox_request *)(void *)mailbox;
-    request->repeat %= 4;
     uint8_t *before = malloc(MAILBOX_RESPONSE_AT);
     PROMISE(before, "there is memory");
-    memcpy(before, mailbox, MAILBOX_RESPONSE_AT);
     exits = 0;
+    fuzz_evidence_begin(request->repeat >> 2); /* of which only the lowest two bits count */
+    request->repeat %= 4;
+    memcpy(before, mailbox, MAILBOX_RESPONSE_AT);
     if (!setjmp(end))
         gr_main();
     const struct mailbox_response *response =
@@ -85,6 +99,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     PROMISE(response->replays <= request->repeat, "no more replays than requested");
     PROMISE(!done || response->replays == request->repeat, "an answer of success counts all replays");
     PROMISE(!memcmp(before, mailbox, MAILBOX_RESPONSE_AT), "the request stays as it is");
+    fuzz_evidence_end(before, done, response->replays);
     free(before);
     uint8_t left = 0;
     for (size_t i = 0; i < GR_CARVEOUT_BYTES; i++)
