@@ -124,6 +124,19 @@ class Noted:
                 return None
         return jobs
 
+    def jobs_at(self, mappings: Mappings) -> list[Job] | None:
+        """What it says of its jobs, whatever the program has, with memory where some mappings have it.
+
+        Pages that are mapped to one frame, which nobody writes, count together.
+
+        Returns:
+            None: one accesses what is not mapped.
+
+        Raises:
+            TraceError: as `jobs`.
+        """
+        return _read(_checked(self._note), mappings)
+
 
 def _addresses(mappings: Mappings) -> dict[int, int]:
     """GPU address by frame, the first of several."""
@@ -296,10 +309,11 @@ def _mark(found: dict[int, NDArray[np.uint8]], run: Run, frames: dict[int, int])
         _mark_several(found, run, frames)
         return
     for page, inside, _ in pieces(run.address, run.size):
-        if inside.stop - inside.start == PAGE_BYTES:
-            found[frames[page]] = _whole(run.flags)
+        frame = frames[page]
+        if inside.stop - inside.start == PAGE_BYTES and frame not in found:
+            found[frame] = _whole(run.flags)
         else:
-            _page(found, frames[page])[inside] = run.flags
+            _page(found, frame)[inside] |= np.uint8(run.flags)
 
 
 def _mark_several(found: dict[int, NDArray[np.uint8]], run: Run, frames: dict[int, int]) -> None:

@@ -125,8 +125,15 @@ def observe(trace: Trace) -> Observation:
     return judged(trace, watched(trace))
 
 
-def watched(trace: Trace) -> Watched:
-    """What jobs do in a replay with the trace's own inputs, random ones where it has none."""
+def watched(trace: Trace, inputs: Mapping[str, NDArray[Any]] | None = None) -> Watched:
+    """What jobs do in a replay.
+
+    Args:
+        trace: what is replayed.
+        inputs: values for its input slots; None: its own, random ones where it has none.
+    """
+    if inputs is not None:
+        return _replayed(trace, inputs)
     unbound = {slot.name for slot in trace.slots if slot.kind == SlotKind.INPUT and not slot.bound}
     made = random_inputs(trace, FIRST_SEED) if unbound else {}  # NumPy's generators take memory, too
     return _replayed(trace, {name: array for name, array in made.items() if name in unbound})

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from host_tools.audit.checks import Checks
+from host_tools.audit.limits import unusual
 from host_tools.audit.rules import DEVICE_RETRIES, RULES, Finding
 from host_tools.audit.state import State
 from host_tools.families.family import family_of
@@ -23,7 +24,7 @@ def lint(trace: Trace) -> list[Finding]:
     Args:
         trace: one whose actions are well-formed (`Trace.parse`).
     """
-    found = [*_registers(trace), *_actions(trace), *_family(trace), *_budget(trace)]
+    found = [*_registers(trace), *_actions(trace), *_family(trace), *_budget(trace), *unusual(trace)]
     if trace.raw:
         found.append(Finding(RULES["GR002"], "it is a raw recording: `gramophone build` makes a trace of it"))
     last = len(trace.actions)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """The rules that a trace is judged by: one table, from which docs/RULES.md comes too.
 
-What `gramophone lint` looks for is in lint.py, checks.py and dynamic.py, next to each rule's id; by which status a
-device says that a trace breaks one is in verdicts.py. An id is never given to another rule; GR402 is part of
-GR401.
+What `gramophone lint` looks for is in lint.py, limits.py, checks.py and dynamic.py, next to each rule's id; by
+which status a device says that a trace breaks one is in verdicts.py. An id is never given to another rule; GR402
+is part of GR401.
 """
 
 from __future__ import annotations
@@ -105,6 +105,14 @@ RULES = {
             _E,
             "a GPU of another revision, too little memory or a trace that was withdrawn (security version)",
             AT_LOADING + ONLY_THERE,
+        ),
+        Rule(
+            "GR006",
+            "security versions leave room",
+            _N,
+            "a rollback counter never falls: one replay of a version far above those in use, and a device refuses "
+            "all that its owner has signed before, or, of the last version, all that he will sign",
+            "a counter rises after a good replay only",
         ),
         Rule(
             "GR101",
@@ -238,6 +246,14 @@ RULES = {
             _N,
             "a device stops after so many attempts, whatever a trace allows",
             f"{DEVICE_RETRIES} retries at most",
+        ),
+        Rule(
+            "GR504",
+            "pauses are short",
+            _N,
+            "the GPU, and who waits for the replay, stand still for pauses of more than a second, in each attempt "
+            "anew; drivers pause for microseconds",
+            "the time budget ends a replay, retries included",
         ),
         Rule(
             "GR601",

@@ -10,12 +10,13 @@ from pathlib import Path
 import click
 
 from host_tools.commands.facts import NAME, facts
-from host_tools.commands.framework import FILE, GramophoneCommand, Outcome, Pair, UsageError
+from host_tools.commands.framework import FILE, STREAM, GramophoneCommand, Outcome, Pair, UsageError
 from host_tools.commands.streams import OUTPUT, check_output, read, write
 from host_tools.families.family import family_of
 from host_tools.families.page_tables import DivergenceError
 from host_tools.families.retargeting import Applied
 from host_tools.passes.listing import PASSES
+from host_tools.passes.note_check import LEFT_OUT, NOT_CHECKED
 from host_tools.passes.pipeline import KEEP_INPUTS, Step, build
 from host_tools.passes.program import Program
 from host_tools.support.messages import LOG
@@ -65,6 +66,11 @@ from trace_format.trace import Trace
     is_flag=True,
     help="Run the jobs to see what memory they access, even if the recording says it.",
 )
+@click.option(
+    "--trust-note",
+    is_flag=True,
+    help="Do not replay the built trace to check what the recording says that jobs access; the trace says so.",
+)
 @click.option("--keep-inputs", is_flag=True, help="Keep recorded inputs, for replays that are given none.")
 @click.option(
     "--gpu",
@@ -88,6 +94,7 @@ def build_command(
     open_slots: tuple[str, ...],
     skip: tuple[str, ...],
     observe: bool,
+    trust_note: bool,
     keep_inputs: bool,
     gpu: str | None,
     optimise: str,
@@ -100,6 +107,8 @@ def build_command(
         raise UsageError("--state: an input is given twice")
     if open_slots and not states:
         raise UsageError("--open: is about slots of --state")
+    if observe and trust_note:
+        raise UsageError("--trust-note: with --observe the recording is not asked")
     data = read(raw)
     check_output(output)
     trace = Trace.parse(data, str(raw))
@@ -130,9 +139,13 @@ def build_command(
                     states=dict(states),
                     open_slots=open_slots,
                     progress=done,
+                    recording=None if raw == STREAM else lambda: Trace.parse(read(raw), str(raw)),
+                    trust_note=trust_note,
                 )
         except (DivergenceError, VgpuError) as error:  # passes run the trace
             raise GramophoneError(f"{raw}: {error}") from error
+    if trust_note and program.believed:
+        trace.notes[NOT_CHECKED] = LEFT_OUT
     del program
     trace.meta["source_hash"] = source_hash
     if name is not None:
@@ -167,6 +180,8 @@ def build_command(
     if codecs:
         names = " ".join(f"--codec {codec}" for codec in codecs)
         rows.append(f"a device must decode its sections: 'gramophone generate {names}'")
+    if NOT_CHECKED in trace.notes:
+        rows.append("what the recording says that its jobs access was not checked")
     if missing := without_value(trace):
         rows.append(f"a replay must be given: {listed(missing)}")
     done_by = {"rules": [vars(c) for c in changes], "passes": [vars(s) for s in steps]}

@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 
 from host_tools.audit.judgement import judge
+from host_tools.audit.limits import unusual
 from host_tools.commands.framework import FILE, GramophoneCommand, Outcome, warn
 from host_tools.commands.keys import given_passphrase, key_data, passphrase_options, read_private_key
 from host_tools.commands.streams import OUTPUT, check_output, read, write
@@ -79,6 +80,8 @@ def sign(
     signed_bytes = len(signature) + len(data)
     for warning in _device_warnings(content, signer.alg):
         warn(f"{trace}: {warning}")
+    for finding in unusual(content):
+        warn(f"{trace}: {finding.text} [{finding.rule.id}]")
     if content.raw:
         warn(
             f"{trace} is a raw recording, which another device may not be able to replay; "

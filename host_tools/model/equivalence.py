@@ -51,6 +51,31 @@ def difference(before: Trace, after: Trace, inputs: Mapping[str, NDArray[Any]], 
     return ""
 
 
+def worst_output(before: Trace, after: Trace, inputs: Mapping[str, NDArray[Any]]) -> str:
+    """The output that a replay of `after` computes most differently, in words; "" when there is none.
+
+    Args:
+        before, after: the traces; outputs that only one of them has are left out.
+        inputs: values for the input and parameter slots of both.
+    """
+    with interpreter(before) as one, interpreter(after) as two:
+        expected, found = one.run(inputs), two.run(inputs)
+    worst, words = 0.0, ""
+    for name in expected.keys() & found.keys():
+        should, is_now = (outputs[name].astype(np.float64) for outputs in (expected, found))
+        same = (should == is_now) | (np.isnan(should) & np.isnan(is_now))
+        apart = np.where(same, 0, np.abs(is_now - should))
+        apart[np.isnan(apart)] = np.inf
+        element = np.unravel_index(int(np.argmax(apart)), apart.shape)
+        if apart[element] > worst:
+            worst = float(apart[element])
+            words = (
+                f"output {name}, element {list(map(int, element))}: "
+                f"{is_now[element]:.7g} instead of {should[element]:.7g}"
+            )
+    return words
+
+
 def _sharing(trace: Trace) -> set[tuple[int, int]]:
     """Pages that are mapped to the same frame as others, and writable."""
     mappings = Memory.of(trace).mappings

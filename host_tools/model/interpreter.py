@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from host_tools.families.family import family_of
 from host_tools.families.page_tables import TABLE_BYTES, DivergenceError
+from host_tools.model.frames import runs
 from host_tools.model.operators import compute
 from host_tools.support.pages import pieces
 from host_tools.support.sheet import MAP_NORESERVE, blank, sheet_of
@@ -155,10 +156,20 @@ class Interpreter:
 
     def _put_in_place(self, first: int, end: int) -> None:
         """Let pages of the image that are mapped hold it; the others nobody sees, and most of it is uploaded."""
-        for frame in np.flatnonzero(~self.in_place[first:end]) + first:
-            here = slice(int(frame) * PAGE_BYTES, min((int(frame) + 1) * PAGE_BYTES, len(self.image)))
-            self.memory[here] = self.image[here]
+        for start, stop in runs(~self.in_place[first:end], 1):
+            self._put(PAGE_BYTES * (first + start), min(PAGE_BYTES * (first + stop), len(self.image)))
         self.in_place[first:end] = True
+
+    def _put(self, start: int, end: int) -> None:
+        """Let memory hold what the image has there; whole pages are shared where they are worth a mapping."""
+        low, high = _whole_pages(start, end)
+        if self._sheet is None or high - low < LAID_BYTES:
+            low = high = end
+        else:
+            self._sheet.lay(self._map, low, low, high - low)
+            self._laid.append((low, high))
+        for here in (slice(start, low), slice(high, end)):
+            self.memory[here] = self.image[here]
 
     def _upload(self, target: int, source: int, size: int) -> None:
         """Copy from the image; whole pages are shared where they lie alike there and are worth a mapping."""

@@ -14,6 +14,7 @@ from host_tools.accesses.noted_accesses import NOTE
 from host_tools.model.slot_mappings import check_slots
 from host_tools.passes import memory_passes
 from host_tools.passes.listing import PASSES
+from host_tools.passes.note_check import check_note
 from host_tools.passes.parameters import bind_program
 from host_tools.passes.program import Program, Sizes
 from host_tools.passes.state import keep
@@ -46,8 +47,13 @@ def build(
     open_slots: Collection[str] = (),
     source: bytes | None = None,
     progress: Callable[[Step], None] | None = None,
+    recording: Callable[[], Trace] | None = None,
+    trust_note: bool = False,
 ) -> Trace:
     """Run all passes but those in `skip`.
+
+    Where passes have believed what the recording's notes say of its jobs' accesses, what was built is replayed to
+    see whether it is so (host_tools/passes/note_check.py).
 
     Args:
         raw: the recording; as a program, which is changed, its image need not be kept meanwhile; the trace's
@@ -57,10 +63,14 @@ def build(
         states, open_slots: as `host_tools.passes.state.keep`.
         source: the recording's file, whose SHA-256 goes into the manifest.
         progress: called after every pass.
+        recording: gives the recording again where `raw` is a program, for an error's words on outputs; None: they
+            are left out.
+        trust_note: do not replay what was built; for notes that this process has made.
 
     Raises:
         GramophoneError: a name in `skip` is no pass, a parameter does not fit its slot, the recording holds no GPU
             memory, or a slot is not mapped.
+        TraceError: the recording's note is not true.
     """
     unknown = sorted(set(skip) - PASSES.keys())
     if unknown:
@@ -82,9 +92,14 @@ def build(
                 applied.append(item.name)
             if progress:
                 progress(Step(name=item.name, not_done=not_done, **asdict(program.sizes())))
-    trace = program.trace(sheet=program is raw)
+    note = None if trust_note else program.believed
+    mappings = program.memory.mappings if note else None
+    trace = program.finish(sheet=program is raw)
     notes = {name: note for name, note in trace.notes.items() if name != NOTE}
     trace = trace.with_(raw=False, notes={**notes, "passes": applied})
+    if note and mappings:
+        again = recording or (None if isinstance(raw, Program) else lambda: raw)
+        check_note(trace, mappings, note, program.recorded_slots, again, parameters or {})
     if source is not None:
         trace = trace.with_(meta={**trace.meta, "source_hash": hashlib.sha256(source).digest()})
     return trace

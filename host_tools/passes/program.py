@@ -61,6 +61,7 @@ class Program:
         self._observed: tuple[bytes, Observation] | None = None
         self._note = Noted(trace.notes[NOTE]) if NOTE in trace.notes else None
         self._noted_seen: tuple[list[Job], list[Slot], Observation] | None = None
+        self._believes = False
         self._needs_proof = False
         self._given = [slot for slot in trace.slots if slot.kind != SlotKind.OUTPUT]  # also those that get a value
         self._jobs: tuple[Mappings, list[Job]] | Conflict | None = None
@@ -198,8 +199,19 @@ class Program:
         parts = parts_in(self.memory, commands.keys(), given)
         if seen.changes_commands or cover(parts, commands):
             return None
+        self._believes = True
         self._noted_seen = jobs, self.slots, Observation(seen.union, depends_on_data=False)
         return self._noted_seen[2]
+
+    @property
+    def believed(self) -> Noted | None:
+        """The recording's note, if something was done because it says so."""
+        return self._note if self._believes else None
+
+    @property
+    def recorded_slots(self) -> list[Slot]:
+        """Its slots, those that got a value on the way among them."""
+        return [*self._given, *(slot for slot in self.slots if slot.kind == SlotKind.OUTPUT)]
 
     def forget_accesses(self, *, unproved_only: bool = False) -> None:
         """Do not take from the recording's notes what its jobs do: run them.
@@ -236,6 +248,13 @@ class Program:
         if self._packing is None:
             return self._trace
         return self.memory.emit(self._packing, sheet=sheet)
+
+    def finish(self, *, sheet: bool = False) -> Trace:
+        """As `trace`; the program is that trace from then on, and what it was made of takes no memory any more."""
+        self._trace = self.trace(sheet=sheet)
+        self._memory = self._packing = self._jobs = self._observed = self._noted_seen = None
+        give_back()
+        return self._trace
 
 
 def memory_bytes(trace: Trace) -> int:

@@ -99,38 +99,80 @@ def test_a_second_session(device: Ta) -> None:
     assert device.open() == BUSY
 
 
+def replayed(device: Ta, version: int, name: str = "lenet") -> int:
+    """LOAD, and RUN if that went well."""
+    result = device.load(version, name)
+    return device.invoke(RUN) if result == SUCCESS else result
+
+
 def test_versions_only_grow(device: Ta) -> None:
     for version, expected in ((3, SUCCESS), (3, SUCCESS), (5, SUCCESS), (4, OLDER), (0, OLDER), (5, SUCCESS)):
-        assert device.load(version) == expected
+        assert replayed(device, version) == expected
         assert device.lib.fake_loaded() == (expected == SUCCESS)
     device.close()
     assert device.open() == SUCCESS
     assert device.load(4) == OLDER
-    assert device.load(0, "another") == SUCCESS
+    assert replayed(device, 0, "another") == SUCCESS
     assert device.lib.fake_objects() == 1  # version 0 needs none
-    assert device.load(1, "another") == SUCCESS
-    assert device.load(2**32 - 1, "lenet") == SUCCESS
+    assert replayed(device, 1, "another") == SUCCESS
+    assert replayed(device, 2**32 - 1, "lenet") == SUCCESS
     assert device.load(5) == OLDER
     assert device.lib.fake_objects() == 2
 
 
+def test_a_trace_that_never_replays_well_leaves_the_counter(device: Ta) -> None:
+    """The highest version there is: loaded, described and run without success, it locks nothing out."""
+    assert replayed(device, 5) == SUCCESS
+    for _ in range(2):
+        assert device.load(2**32 - 1) == SUCCESS
+        device.lib.fake_fail(RUN, BUSY)
+        assert device.invoke(RUN) == BUSY
+        device.lib.fake_fail(RUN, 0)
+        assert replayed(device, 5) == SUCCESS
+    assert device.load(6) == SUCCESS
+    assert device.load(7, "another") == SUCCESS  # in its place
+    assert device.invoke(RUN) == SUCCESS
+    assert replayed(device, 5) == SUCCESS
+    assert device.load(6, "another") == OLDER
+
+
+def test_the_counter_is_written_once(device: Ta) -> None:
+    """Of many replays, by the first; where a load goes wrong, by the next good replay of what stayed loaded."""
+    assert device.load(5) == SUCCESS
+    device.lib.fake_fail(LOAD, BUSY)
+    assert device.invoke(LOAD) == BUSY
+    device.lib.fake_fail(LOAD, 0)
+    assert device.invoke(RUN) == SUCCESS
+    device.lib.fake_storage(CORRUPT, NO_SPACE, 0)
+    assert device.invoke(RUN) == SUCCESS
+    device.lib.fake_storage(0, 0, 0)
+    assert device.load(4) == OLDER
+
+
 def test_the_longest_name_has_a_counter_of_its_own(device: Ta) -> None:
     longest = "n" * 64
-    assert device.load(2, longest) == SUCCESS
-    assert device.load(1, longest[:-1]) == SUCCESS
+    assert replayed(device, 2, longest) == SUCCESS
+    assert replayed(device, 1, longest[:-1]) == SUCCESS
     assert device.load(1, longest) == OLDER
 
 
-@pytest.mark.parametrize(
-    "storage", [(CORRUPT, 0, 0), (0, NO_SPACE, 0), (0, 0, 1), (0, 0, 4)], ids=["open", "create", "short", "empty"]
-)
+@pytest.mark.parametrize("storage", [(CORRUPT, 0, 0), (0, 0, 1), (0, 0, 4)], ids=["open", "short", "empty"])
 def test_without_storage_nothing_is_loaded(storage: tuple[int, int, int], device: Ta) -> None:
-    assert device.load(5) == SUCCESS
+    assert replayed(device, 5) == SUCCESS
     device.lib.fake_storage(*storage)
     assert device.load(6) == COUNTER
     assert not device.lib.fake_loaded()
     device.lib.fake_storage(0, 0, 0)
     assert device.load(5) == SUCCESS
+
+
+def test_where_the_version_cannot_be_kept_nothing_goes_out(device: Ta) -> None:
+    assert replayed(device, 5) == SUCCESS
+    device.lib.fake_storage(0, NO_SPACE, 0)
+    assert replayed(device, 6) == COUNTER
+    assert not device.lib.fake_loaded()
+    device.lib.fake_storage(0, 0, 0)
+    assert replayed(device, 5) == SUCCESS
 
 
 def test_a_trace_that_is_refused_leaves_the_counter(device: Ta) -> None:

@@ -53,6 +53,8 @@ kill -9 $pid; wait $pid 2>/tmp/job; echo status killed $?
 query older verify /job/4
 query again verify /job/4
 query newer verify /job/6
+query still verify /job/5
+query newer_runs replay /job/6 --input data=/job/data.npy
 query no_longer verify /job/5
 query other_name verify /job/other
 cp /job/default.ta /{tas}/{uuid}.ta; query other_key info
@@ -164,8 +166,12 @@ def test_an_older_version_is_refused(answers: Answers) -> None:
     """Also in a session of its own, and only under the trace's own name."""
     for name in ("older", "again", "no_longer"):
         assert (answers.statuses()[name], answers.code(name)) == (1, OLDER)
-        assert "a newer version of this trace has been loaded before" in answers[name]["error"]
-    assert [answers.statuses()[name] for name in ("newer", "other_name")] == [0, 0]
+        assert "a newer version of this trace has been replayed before" in answers[name]["error"]
+    assert [answers.statuses()[name] for name in ("newer", "newer_runs", "other_name")] == [0, 0, 0]
+
+
+def test_loading_alone_raises_no_version(answers: Answers) -> None:
+    assert answers.statuses()["still"] == 0, "after LOAD of a newer one, without a replay"
 
 
 def test_a_client_that_dies_gives_the_gpu_back(answers: Answers) -> None:
@@ -187,8 +193,8 @@ def test_a_damaged_counter_is_no_counter(answers: Answers) -> None:
 
 
 def test_the_gpu_is_left_alone(answers: Answers) -> None:
-    """One trace ran, three times; nothing of it is left, and nobody else reached the GPU."""
+    """One trace ran, three times, and a newer one once; nothing is left, and nobody else reached the GPU."""
     counters = answers.guest.counters
-    assert counters["jobs"] == 3 * answers["run"]["log"]["jobs"]
+    assert counters["jobs"] == 4 * answers["run"]["log"]["jobs"]
     assert counters["normal_accesses"] == 0
     assert counters["carveout_bytes_left"] == 0

@@ -14,7 +14,7 @@ static const struct text results[] = {
 #define STATUS_TEXT(name, value, text) {GRAMOPHONE_RESULT(value), text},
     GR_STATUS_LIST(STATUS_TEXT)
 #undef STATUS_TEXT
-        {GRAMOPHONE_TA_ERROR_OLDER, "a newer version of this trace has been loaded before"},
+        {GRAMOPHONE_TA_ERROR_OLDER, "a newer version of this trace has been replayed before"},
     {GRAMOPHONE_TA_ERROR_TRACE, "the TA's policy does not name this trace"},
     {GRAMOPHONE_TA_ERROR_COUNTER, "the TA cannot keep the trace's version: no secure storage"},
     {GRAMOPHONE_TA_ERROR_LOG, "the TA cannot keep where the replay log ends: no secure storage"},

@@ -156,11 +156,11 @@ static TEE_Result invoke_logged(uint32_t command)
     return kept == TEE_SUCCESS ? result : kept;
 }
 
-static TEE_Result load(void)
+/* After a command that went well, what must go well, too, for the trace to stay loaded. */
+static TEE_Result and_then(TEE_Result result, TEE_Result (*next)(void))
 {
-    TEE_Result result = invoke_logged(GRAMOPHONE_LOAD);
     if (result == TEE_SUCCESS) {
-        result = admit();
+        result = next();
         if (result != TEE_SUCCESS)
             (void)invoke_plain(GRAMOPHONE_UNLOAD);
     }
@@ -228,8 +228,8 @@ TEE_Result TA_InvokeCommandEntryPoint(void *session __unused, uint32_t command, 
     if (types != types_of[command])
         return TEE_ERROR_BAD_PARAMETERS;
     switch (command) {
-    case GRAMOPHONE_LOAD: return load();
-    case GRAMOPHONE_RUN: return invoke_logged(command);
+    case GRAMOPHONE_LOAD: return and_then(invoke_logged(command), admit);
+    case GRAMOPHONE_RUN: return and_then(invoke_logged(command), rollback_raise);
     case GRAMOPHONE_LOAD_DATA: return send(command, types, params, 0, false);
     case GRAMOPHONE_SET_INPUT: return send(command, types, params, 1, true);
     case GRAMOPHONE_GET_OUTPUT: return get_output(types, params);

@@ -3,10 +3,10 @@
  * The TA that applications call: for clients. It takes the pseudo-TA's commands (gramophone_pta.h) and passes
  * them on, where policy.h allows. Results of its own:
  *   TEE_ERROR_ACCESS_DENIED      of opening a session: policy_clients does not name this client
- *   GRAMOPHONE_TA_ERROR_OLDER    of LOAD: a newer version of this trace has been loaded before
+ *   GRAMOPHONE_TA_ERROR_OLDER    of LOAD: a newer version of this trace has been replayed before
  *   GRAMOPHONE_TA_ERROR_TRACE    of LOAD: policy_traces does not name this trace
- *   GRAMOPHONE_TA_ERROR_COUNTER  of LOAD: the version loaded before cannot be read or written: no secure
- *                                storage
+ *   GRAMOPHONE_TA_ERROR_COUNTER  of LOAD and RUN: the version replayed before cannot be read, or this one
+ *                                written: no secure storage
  *   GRAMOPHONE_TA_ERROR_LOG      of opening a session, LOAD, RUN, GET_ENTRIES and ATTEST_NONCE: where the
  * replay log ends cannot be read or written; of a device with a log
  *

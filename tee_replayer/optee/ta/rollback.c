@@ -13,6 +13,13 @@ struct counter {
     uint32_t version;
 };
 
+/* The trace that was checked last; there is one at a time (gramophone_ta.c). */
+static struct {
+    char name[NAME_BYTES];
+    struct counter offered;
+    bool is_higher; /* than what is kept */
+} checked;
+
 /* The highest version; 0 when there is none yet. */
 static TEE_Result read_counter(const char name[NAME_BYTES], struct counter *counter)
 {
@@ -47,15 +54,22 @@ static TEE_Result write_counter(const char name[NAME_BYTES], const struct counte
 
 TEE_Result rollback_check(const struct gr_manifest *manifest)
 {
-    const struct counter offered = {manifest->security_version};
     struct counter highest = {0};
-    char name[NAME_BYTES];
-    TEE_MemMove(name, manifest->name, NAME_BYTES);
-    if (read_counter(name, &highest) != TEE_SUCCESS)
+    TEE_MemMove(checked.name, manifest->name, NAME_BYTES);
+    checked.offered.version = manifest->security_version;
+    checked.is_higher = false;
+    if (read_counter(checked.name, &highest) != TEE_SUCCESS)
         return GRAMOPHONE_TA_ERROR_COUNTER;
-    if (offered.version < highest.version)
+    if (checked.offered.version < highest.version)
         return GRAMOPHONE_TA_ERROR_OLDER;
-    if (offered.version > highest.version && write_counter(name, &offered) != TEE_SUCCESS)
+    checked.is_higher = checked.offered.version > highest.version;
+    return TEE_SUCCESS;
+}
+
+TEE_Result rollback_raise(void)
+{
+    if (checked.is_higher && write_counter(checked.name, &checked.offered) != TEE_SUCCESS)
         return GRAMOPHONE_TA_ERROR_COUNTER;
+    checked.is_higher = false;
     return TEE_SUCCESS;
 }

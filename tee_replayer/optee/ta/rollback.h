@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The highest version of each trace that was loaded, in the TEE's secure storage. */
+/* The highest version of each trace that was replayed, in the TEE's secure storage. */
 #ifndef GRAMOPHONE_ROLLBACK_H
 #define GRAMOPHONE_ROLLBACK_H
 
@@ -7,8 +7,13 @@
 
 #include "gramophone_trace.h"
 
-/* TEE_SUCCESS, and the version of this trace's name is now the highest; or GRAMOPHONE_TA_ERROR_OLDER or
- * GRAMOPHONE_TA_ERROR_COUNTER, and nothing has changed. */
+/* Whether the trace that has just been loaded is as new as the newest of its name: TEE_SUCCESS,
+ * GRAMOPHONE_TA_ERROR_OLDER or GRAMOPHONE_TA_ERROR_COUNTER. Nothing is written: a trace that never replays
+ * well does not lock out the one that it was to replace. */
 TEE_Result rollback_check(const struct gr_manifest *manifest);
+
+/* The trace that was checked last has been replayed, and well: TEE_SUCCESS, and its version is now the
+ * highest of its name; or GRAMOPHONE_TA_ERROR_COUNTER, and nothing has changed. */
+TEE_Result rollback_raise(void);
 
 #endif

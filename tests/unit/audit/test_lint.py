@@ -73,6 +73,7 @@ BOTH = [slot("in", SlotKind.INPUT, WORK_VA), slot("out", SlotKind.OUTPUT, WORK_V
 # Rule -> a trace that breaks it.
 BROKEN: dict[str, Callable[[], Trace]] = {
     "GR002": lambda: good().with_(raw=True),
+    "GR006": lambda: good(security_version=65_536),
     "GR101": lambda: good(write("hub.MMU_CTL", 0)),
     "GR102": lambda: good(action(Op.REG_WRITE_KEPT, register=s.register("core0.CTL_L2TCACTL"), keep=1)),
     "GR103": lambda: good(action(Op.REG_READ_KEEP, register=s.register("hub.IDENT1"), keep=0)),
@@ -96,6 +97,7 @@ BROKEN: dict[str, Callable[[], Trace]] = {
     "GR501": lambda: good(time_budget_us=99),
     "GR502": lambda: good(action(Op.INTERVAL, us=1000), time_budget_us=500),
     "GR503": lambda: good(retry_limit=9),
+    "GR504": lambda: good(action(Op.INTERVAL, us=1_000_001)),
     "GR601": lambda: good(*job(number=1)),
     "GR602": lambda: good(WAIT),
     "GR603": lambda: good(*job(number=1)[1:], WAIT, DONE),

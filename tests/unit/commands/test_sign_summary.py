@@ -15,6 +15,7 @@ from tee_replayer.generator.status import ReplayError
 from tests.support import replayer_samples as s
 from tests.support.replayer_samples import PROLOGUE, REPLAY, trace
 from tests.support.signing_commands import run
+from trace_format.actions import Op, action
 from trace_format.schema import SectionType
 
 
@@ -58,6 +59,19 @@ def test_what_is_signed_is_said() -> None:
     assert (facts["name"], facts["security_version"], facts["time_budget_us"]) == ("a\x1bb", 7, 60_000_000)
     run("keygen", "-o", "ed.pem", "--algorithm", "eddsa")
     assert "devices verify ES256 only" in run("sign", "net.gtr", "--signing-key", "ed.pem", "-o", "ed.sgtr").stderr
+
+
+def test_what_is_hardly_meant_is_said() -> None:
+    """A version that burns rollback counters, and minutes of pauses: signed, and named."""
+    usual = {"name": "a", "time_budget_us": 600_000_000}
+    write("net.gtr", trace(meta=usual).build())
+    assert run("sign", "net.gtr", "--signing-key", "key.pem", "-o", "net.sgtr").stderr == ""
+    pause = action(Op.INTERVAL, us=599_000_000)
+    write("net.gtr", trace(*PROLOGUE, *REPLAY, pause, meta=usual | {"security_version": 2**32 - 1}).build())
+    found = run("sign", "net.gtr", "--signing-key", "key.pem", "-o", "net.sgtr").stderr.splitlines()
+    assert [line.rpartition(" ")[2] for line in found] == ["[GR504]", "[GR006]"]
+    assert found[0].startswith("warning: net.gtr: pauses add up to 599 s, with 2 retries to 1797 s; ")
+    assert found[1].startswith("warning: net.gtr: security version 4294967295, above 65535: ")
 
 
 REFUSED = "the policy does not allow this register access, action 9: RegWrite hub.MMU_PT_PA_BASE"
