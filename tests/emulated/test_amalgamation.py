@@ -81,10 +81,11 @@ def _sources(folder: Path, gpu: str, out: Path, evidence: Evidence) -> Path:
     files += [LOG / "log.c"] * evidence.log + [LOG / "attest.c"] * evidence.attestation
     lines = [*(f"#define GRAMOPHONE_{guard}_H" for guard in guards), "#define GR_INTERNAL static"]
     lines += [f'#include "{path}"' for path in (out / "replayer.h", *files)]
-    device = (out / "replayer.c").read_text().split("const struct gr_device gr_device = {")[1].split("};")[0]
+    text, last = (out / "replayer.c").read_text(), "    return again;\n}\n"
+    device = text[text.index("const struct gr_device gr_device = {") : text.index(last) + len(last)]
     pages = "GR_CARVEOUT_BYTES" + (" - GR_STAGING_BYTES" if _is_optee(out) else "")
     lines += [f"#define GR_CARVEOUT_PAGES (((uint64_t){pages}) / 4096)"]
-    lines += [f"const struct gr_device gr_device = {{{device}}};"]
+    lines += [device]
     (folder / "replayer.c").write_text("\n".join(lines) + "\n")
     return folder / "replayer.c"
 

@@ -127,7 +127,7 @@ def test_other_numbers_are_built_at_once(again: Path) -> None:
     [
         ("GR_UART_BASE", "GR_UART_BSAE", "GR_UART_BASE"),
         ("GR_CARVEOUT_BYTES 0x8000000", "GR_CARVEOUT_BYTES 0", "size of CARVEOUT"),
-        ("GR_CARVEOUT_BYTES 0x8000000", "GR_CARVEOUT_BYTES 0x10001000", "CARVEOUT and MAILBOX overlap"),
+        ("GR_CARVEOUT_BYTES 0x8000000", "GR_CARVEOUT_BYTES 0x60001000", "CARVEOUT and MAILBOX overlap"),
         ("GR_CARVEOUT_BASE 0x90000000", "GR_CARVEOUT_BASE 0x18000000", "CARVEOUT and GPU overlap"),
         ("GR_GPU_SPI 42", "GR_GPU_SPI 988", "interrupt of GPU"),
         ("GR_ROM_BYTES 0x20000", "GR_ROM_BYTES 0x1000", "code and constants do not fit the board's rom"),
