@@ -156,6 +156,25 @@ def build_command(
         pieces = trace.pieces(planes=optimise == "size")
     write(output, *pieces)
     trace_bytes = sum(map(len, pieces))
+    rows = _done(changes, steps)
+    rows.append(
+        f"{output}: {trace_bytes} bytes, {trace.jobs} jobs, {len(trace.actions)} actions, "
+        f"carve-out {trace.carveout_bytes} bytes"
+    )
+    head = layout.with_zeros(bytes(pieces[0]))
+    sections = layout.disassemble(head)[1]
+    codecs = [codec.name.lower() for codec in sections.linked_codecs]
+    manifest = sections.one(SectionType.MANIFEST)
+    trace_id = unpack("manifest", bytes(manifest.stored), manifest.offset)["trace_id"]
+    rows += _needs(trace, codecs)
+    done_by = {"rules": [vars(c) for c in changes], "passes": [vars(s) for s in steps]}
+    return Outcome(
+        {**facts(trace, trace_id), "trace_bytes": trace_bytes, "codecs": codecs, **done_by}, "\n".join(rows)
+    )
+
+
+def _done(changes: Sequence[Applied], steps: Sequence[Step]) -> list[str]:
+    """What rules and passes did, as a table."""
     rows = [f"{'rule':28} {'places':>7}"] if changes else []
     rows += [f"{c.rule:28} {c.places:7}" for c in changes]
     rows += [f"{'pass':20} {'actions':>9} {'image bytes':>12} {'memory bytes':>12}"]
@@ -165,18 +184,15 @@ def build_command(
         else f"{s.name:20} {s.actions:9} {s.image_bytes:12} {s.memory_bytes:12}"
         for s in steps
     ]
-    rows.append(
-        f"{output}: {trace_bytes} bytes, {trace.jobs} jobs, {len(trace.actions)} actions, "
-        f"carve-out {trace.carveout_bytes} bytes"
-    )
+    return rows
+
+
+def _needs(trace: Trace, codecs: Sequence[str]) -> list[str]:
+    """What a device, a replay, and whoever trusts the trace must know of it."""
+    rows = []
     if operators := used(trace.actions):
         names = " ".join(f"--operator {OPERATORS[operator].name}" for operator in operators)
         rows.append(f"a device computes on its CPU, too: 'gramophone generate {names}'")
-    head = layout.with_zeros(bytes(pieces[0]))
-    sections = layout.disassemble(head)[1]
-    codecs = [codec.name.lower() for codec in sections.linked_codecs]
-    manifest = sections.one(SectionType.MANIFEST)
-    trace_id = unpack("manifest", bytes(manifest.stored), manifest.offset)["trace_id"]
     if codecs:
         names = " ".join(f"--codec {codec}" for codec in codecs)
         rows.append(f"a device must decode its sections: 'gramophone generate {names}'")
@@ -184,10 +200,7 @@ def build_command(
         rows.append("what the recording says that its jobs access was not checked")
     if missing := without_value(trace):
         rows.append(f"a replay must be given: {listed(missing)}")
-    done_by = {"rules": [vars(c) for c in changes], "passes": [vars(s) for s in steps]}
-    return Outcome(
-        {**facts(trace, trace_id), "trace_bytes": trace_bytes, "codecs": codecs, **done_by}, "\n".join(rows)
-    )
+    return rows
 
 
 def _retarget(trace: Trace, gpu: str) -> tuple[Trace, Sequence[Applied]]:

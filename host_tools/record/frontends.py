@@ -71,9 +71,8 @@ def convert_onnx(
         raise NetworkError(
             f"{error}" + (f"; nodes of these types in the file: {nodes}" if nodes else "")
         ) from None
-    checked = preflight(
-        converted.param, converted.weights, converted.shapes
-    )  # ncnn may crash on what follows otherwise
+    # ncnn may crash on what follows otherwise
+    checked = preflight(converted.param, converted.weights, converted.shapes)
     tolerance = default_tolerance((), checked.halves) if tolerance is None else tolerance
     found = _on_cpu(converted, dict(zip(converted.shapes, inputs.values(), strict=True)))
     for at, name in enumerate(model.outputs):

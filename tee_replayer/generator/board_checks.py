@@ -15,7 +15,7 @@ from trace_format.schema import PAGE_BYTES
 
 # Of ranges of memory, the unit of base and size: Armv8-A's vector table (VBAR_EL3), the stack, pages of the GPU.
 _UNITS = {"rom": 0x800, "ram": 16, "carveout": PAGE_BYTES, "mailbox": PAGE_BYTES}
-ADDRESS_BITS = 48  # of an Armv8-A
+PHYSICAL_BITS = 48  # of an address of an Armv8-A
 MAX_CARVEOUT = PAGE_BYTES << 24  # struct gr_device has 24 bits for its pages
 _COMMON = ("port.c", "main.c", "startup.S", "mmu.S", "firmware.ld")  # of every port
 _OF_OPTEE = {"GR_GPU_BASE", "GR_GIC_BASE", "GR_FIREWALL_BASE", "GR_GPU_SPI"}  # as sub.mk takes them
@@ -81,7 +81,7 @@ def check_bits(file: str, secure: Mapping[str, Range], mailbox: Range) -> None:
         BoardError: naming `file`, the range, the bit and an address.
     """
     for name, found in secure.items():
-        for bit in range(ADDRESS_BITS):
+        for bit in range(PHYSICAL_BITS):
             for start, end in _flipped(found, 1 << bit):
                 both = max(start, mailbox.base), min(end, mailbox.end)
                 if both[0] < both[1]:

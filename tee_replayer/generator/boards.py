@@ -45,6 +45,7 @@ from pathlib import Path
 from typing import Any
 
 from tee_replayer.generator.board_checks import (
+    PHYSICAL_BITS,
     BoardError,
     Range,
     check_bits,
@@ -60,7 +61,7 @@ IMAGE_KINDS = ("flash", "card", "bl31", "optee")  # how they are packed: host_to
 IMAGE_OPTIONS = ("fip", "core", "ta_signing_key", "boot_firmware", "kernel")
 SECURE = ("rom", "ram", "carveout")
 MEMORY = (*SECURE, "mailbox")
-ADDRESSES = 1 << 48  # physical ones of an Armv8-A
+ADDRESSES = 1 << PHYSICAL_BITS
 LAST_SPI = 987
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,15}")  # 16 characters: the device's constant has no room for more
 _WORD = re.compile(r"[a-z][a-z0-9_]*")
@@ -137,11 +138,11 @@ class Board:
         """The same board with a carve-out of another size, in bytes; BoardError when there is no room for it."""
         carveout = Range(self.memory["carveout"].base, size)
         board = replace(self, memory={**self.memory, "carveout": carveout})
-        check_ranges(board.file, board.memory, board.devices, board.reserved)
         return board._checked()
 
     def _checked(self) -> Board:
-        """Itself; BoardError when its ranges are none for its MMU, or a flipped bit leads to the mailbox."""
+        """Itself; BoardError when ranges overlap, are none for its MMU, or a flipped bit leads to the mailbox."""
+        check_ranges(self.file, self.memory, self.devices, self.reserved)
         if not self.runs_optee:
             check_bits(self.file, {name: self.memory[name] for name in SECURE}, self.mailbox)
         return self.with_mmu(self.mmu)
@@ -248,7 +249,6 @@ def _board(file: str, text: bytes, folder: Path | None) -> Board:
     )
     top.end()
     check_used(sources, devices, constants)
-    check_ranges("", board.memory, board.devices, board.reserved)
     return board._checked()
 
 

@@ -52,6 +52,12 @@ def outcome_name(outcome: npt.NDArray[Any]) -> str:
     return status.name if status else f"{outcome['status'][0]:#x}"
 
 
+def _changed(of: Device, change: Callable[[bytes], bytes]) -> Device:
+    """The device with other contents of its segments."""
+    segments = tuple((at, change(data)) for at, data in of.firmware.segments)
+    return replace(of, firmware=replace(of.firmware, segments=segments))
+
+
 @dataclass(frozen=True)
 class Campaign:
     """Attacks firmwares.
@@ -106,19 +112,19 @@ class Campaign:
     def planted(self, of: Device) -> npt.NDArray[Any]:
         """The stranger's trace on a device whose key was exchanged for the stranger's: its outcome."""
         case = next(case for case in cases.cases_of(of.gpu) if case.status == "SIGNATURE")
-        ours, theirs = s.KEY.raw, cases.STRANGER.public.raw
-        segments = tuple((at, code.replace(ours, theirs)) for at, code in of.firmware.segments)
-        weak = replace(of, firmware=replace(of.firmware, segments=segments))
+        weak = _changed(of, lambda code: code.replace(s.KEY.raw, cases.STRANGER.public.raw))
         return self.bench(weak, case, case.refused(of.gpu), "planted").outcome()
 
     def weakened(self, of: Device) -> Device:
         """The device with the stranger's key as its second copy: to exchange the first is enough."""
-        base, code = of.code
-        ours = s.KEY.raw
-        second = code.replace(ours, cases.STRANGER.public.raw)
-        at = code.index(ours, code.index(DEVICE_MAGIC))  # the first copy: in the device's constant
-        weak = second[:at] + ours + second[at + len(ours) :]
-        return replace(of, firmware=replace(of.firmware, segments=((base, weak), *of.firmware.segments[1:])))
+
+        def second(code: bytes) -> bytes:
+            ours, at = s.KEY.raw, code.index(DEVICE_MAGIC)
+            behind = code.index(ours, at) + len(ours)  # the first copy: in the device's constant
+            before, after = (part.replace(ours, cases.STRANGER.public.raw) for part in (code[:at], code[behind:]))
+            return before + code[at:behind] + after
+
+        return _changed(of, lambda code: second(code) if DEVICE_MAGIC in code else code)
 
     def attack(self, of: Device, case: cases.Case, kinds: Sequence[Kind], result: Result) -> None:
         """Inject all faults of a case."""

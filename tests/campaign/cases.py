@@ -196,3 +196,8 @@ CASES = (
 def cases_of(gpu: str) -> list[Case]:
     """The cases that a GPU has."""
     return [case for case in CASES if gpu in case.gpus]
+
+
+def case_of(gpu: str, name: str) -> Case:
+    """The case of that name that a GPU has."""
+    return next(case for case in cases_of(gpu) if case.name == name)

@@ -8,10 +8,8 @@ import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from elftools.elf.elffile import ELFFile
-
+from host_tools.audit_firmware.image import of_elf
 from host_tools.runners import firmware, libraries
 from host_tools.runners.replay import RunnerError
 from tee_replayer.generator.boards import QEMU_VIRT
@@ -77,15 +75,14 @@ class Device:
         Raises:
             RunnerError: there are none.
         """
-        with (self.firmware.folder / firmware.ELF).open("rb") as stream:
-            table: Any = ELFFile(stream).get_section_by_name(".symtab")
-            found = [
-                (int(symbol["st_value"]), int(symbol["st_size"]))
-                for symbol in (table.iter_symbols() if table else ())
-                if symbol.name.partition(".")[0] == name and symbol["st_info"]["type"] == "STT_OBJECT"
-            ]
+        elf = self.firmware.folder / firmware.ELF
+        found = [
+            (symbol.address, symbol.size)
+            for symbol in of_elf(str(elf), elf.read_bytes()).symbols
+            if symbol.name.partition(".")[0] == name and symbol.kind == "OBJECT"
+        ]
         if not found:
-            raise RunnerError(f"{self.firmware.folder / firmware.ELF}: expected an object {name}, found none")
+            raise RunnerError(f"{elf}: expected an object {name}, found none")
         return found
 
     def words(self, addresses: Sequence[int]) -> list[int]:

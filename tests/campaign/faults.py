@@ -34,7 +34,6 @@ class Do(IntEnum):
 
 
 ENCODING_BITS = 32
-ADDRESS_BITS = 64
 _HALF = 1 << 16  # operand of a register's fault: only 32 bits of it are used
 _LR, _SP = 30, 31
 
@@ -61,17 +60,19 @@ def inversion(word: int) -> int:
     return 1 << 24 if word & 0x7C000000 == 0x34000000 else 0  # cbz, cbnz, tbz, tbnz
 
 
+def _bits(operand: int) -> int:
+    """How many of a register are used."""
+    return 32 if operand & _HALF else 64
+
+
 def _one_bit(number: int, operand: int) -> int:
     """A register's bit that changes with the instruction's number: odd factors visit them all."""
-    bits = 32 if operand & _HALF else 64
-    return operand | (number * 37 + 11) % bits << 8
+    return operand | (number * 37 + 11) % _bits(operand) << 8
 
 
 def _every_bit(word: int) -> list[int]:
     """Each bit of each register that is written."""
-    return [
-        operand | bit << 8 for operand in _written(word) for bit in range(32 if operand & _HALF else ADDRESS_BITS)
-    ]
+    return [operand | bit << 8 for operand in _written(word) for bit in range(_bits(operand))]
 
 
 @dataclass(frozen=True)

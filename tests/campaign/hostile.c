@@ -64,8 +64,7 @@ static bool on_unmapped(uc_engine *uc, uc_mem_type type, uint64_t address, int s
     struct machine *m = user;
     (void)value;
     if (type == UC_MEM_FETCH_UNMAPPED || type == UC_MEM_FETCH_PROT) {
-        const bool is_mailbox = address - m->mailbox_at < MAILBOX_ROOM;
-        if (is_hostile(m, address) || is_mailbox)
+        if (is_hostile(m, address))
             m->end = END_FOREIGN;
         return false;
     }

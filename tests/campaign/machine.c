@@ -205,14 +205,21 @@ static uint8_t *map(struct machine *m, uint64_t base, uint64_t size, uint32_t pr
     return memory + (base - start);
 }
 
+static void read_file(uint8_t *to, uint64_t size, const char *path)
+{
+    FILE *file = fopen(path, "rb");
+    if (!file || fread(to, 1, size, file) != size)
+        fail("%s: cannot be read", path);
+    fclose(file);
+}
+
 /* The same, with a file's contents. */
 static uint8_t *load(struct machine *m, uint64_t base, uint64_t size, uint32_t protection, const char *path)
 {
     uint8_t *to = map(m, base, size, protection), *copy = malloc(m->ranges[m->range_count - 1].bytes);
-    FILE *file = fopen(path, "rb");
-    if (!copy || !file || fread(to, 1, size, file) != size)
-        fail("%s: cannot be read", path);
-    fclose(file);
+    if (!copy)
+        fail("no memory for %" PRIu64 " bytes", size);
+    read_file(to, size, path);
     m->ranges[m->range_count - 1].contents = copy;
     memcpy(copy, m->ranges[m->range_count - 1].memory, m->ranges[m->range_count - 1].bytes);
     return to;
@@ -243,10 +250,9 @@ static void load_mirror(struct machine *m, uint64_t base, uint64_t bytes, const 
     m->mirror_at = base;
     m->mirror_bytes = (bytes + PAGE - 1) & ~(uint64_t)(PAGE - 1);
     m->mirror = calloc(1, m->mirror_bytes);
-    FILE *file = fopen(path, "rb");
-    if (!m->mirror || !file || fread(m->mirror, 1, bytes, file) != bytes)
-        fail("%s: cannot be read", path);
-    fclose(file);
+    if (!m->mirror)
+        fail("no memory for %" PRIu64 " bytes", bytes);
+    read_file(m->mirror, bytes, path);
 }
 
 static void describe(struct machine *m, const char *line)
@@ -262,7 +268,7 @@ static void describe(struct machine *m, const char *line)
     else if (!strcmp(kind, "ram"))
         map(m, a, b, UC_PROT_READ | UC_PROT_WRITE);
     else if (!strcmp(kind, "mailbox"))
-        m->mailbox = load(m, m->mailbox_at = a, b, UC_PROT_READ | UC_PROT_WRITE, path);
+        m->mailbox = load(m, a, b, UC_PROT_READ | UC_PROT_WRITE, path);
     else if (!strcmp(kind, "hostile") && m->hostile_count < RANGE_MAX)
         m->hostile[m->hostile_count].base = a, m->hostile[m->hostile_count++].bytes = b;
     else if (!strcmp(kind, "mirror"))

@@ -13,7 +13,6 @@ enum {
     RESPONSE_AT = 8192, /* MAILBOX_RESPONSE_AT of the mailbox's schema */
     LIST_MAX = 64,
     RANGE_MAX = 8,
-    MAILBOX_ROOM = 1 << 30, /* more than a board's mailbox has behind what is mapped */
     PAGE = 4096,
 };
 
@@ -48,7 +47,7 @@ struct machine {
         uint64_t base, bytes;
     } hostile[RANGE_MAX];
     unsigned hostile_count;
-    uint64_t hostile_pages, mailbox_at;
+    uint64_t hostile_pages;
     uint64_t device_at, device_bytes; /* the device's constant */
     uint64_t mirror_at, mirror_bytes; /* the firmware that the attacker would have, in whole pages */
     uint8_t *mirror;

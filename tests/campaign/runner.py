@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import itertools
 import os
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
@@ -24,6 +23,7 @@ from tests.campaign.cases import DRIVER, MARK, READS, STRANGER, Attempt
 from tests.campaign.device import Device, Place
 from tests.campaign.faults import Run
 from tests.support import replayer_samples as s
+from tests.support.trace_samples import offset_of
 from trace_format import packing, profile
 from trace_format.schema.firmware import DEVICE_MAGIC
 
@@ -129,7 +129,7 @@ class Bench:
         base, code = self.device.code
         at = code.index(DEVICE_MAGIC)
         mirror = bytearray(code.replace(s.KEY.raw, STRANGER.public.raw))
-        lowest = at + _offset("min_security_version")
+        lowest = at + offset_of("device", "min_security_version")
         mirror[lowest : lowest + 4] = bytes(4)
         for start, size in self.device.objects("limits"):
             mirror[start - base : start - base + size] = MAY_SET_ALL * (size // len(MAY_SET_ALL))
@@ -200,12 +200,6 @@ class Bench:
             list(pool.map(part, range(jobs)))
         outcomes[outcomes["end"] == End.SAME] = unspoilt[0]
         return outcomes
-
-
-def _offset(field: str) -> int:
-    """Of a field in the device's constant."""
-    before = itertools.takewhile(lambda item: item.name != field, packing.shape_of("device").subcons)
-    return sum(int(item.sizeof()) for item in before)
 
 
 def whose(places: list[Place], index: npt.NDArray[np.uint32]) -> npt.NDArray[np.bool_]:

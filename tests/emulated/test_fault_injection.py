@@ -7,21 +7,23 @@ The firmware is the real one, its crypto is executed, and each run has one fault
 from __future__ import annotations
 
 import shutil
+from collections.abc import Collection
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 
 from host_tools.runners import firmware
 from tests.campaign import cases, report, runner, sampling
 from tests.campaign.campaign import Campaign, Result
 from tests.campaign.device import BARE_METAL, MMU, Device
-from tests.campaign.faults import KINDS, Do
+from tests.campaign.faults import KINDS, Do, Run
 
 GPUS = tuple(cases.DRIVER)
 EACH = [pytest.param(gpu, case, id=f"{gpu}-{case.name}") for gpu in GPUS for case in cases.cases_of(gpu)]
 SKIP, DOUBLE_SKIP, INVERTED = KINDS[:3]
-EACH_BIT, EACH_ENCODING = KINDS[-2:]
 POLICY = ("gr_device_policy", "serve")
 
 
@@ -35,6 +37,17 @@ def campaign(tmp_path_factory: pytest.TempPathFactory) -> Campaign:
 @pytest.fixture(scope="module")
 def devices(campaign: Campaign) -> dict[str, Device]:
     return {gpu: campaign.device(gpu) for gpu in GPUS}
+
+
+def executed(run: Run, functions: Collection[str]) -> npt.NDArray[np.int64]:
+    """Numbers of the instructions of some functions."""
+    return np.flatnonzero(np.array([place.function in functions for place in run.places])[run.index])
+
+
+def each_bit(run: Run, functions: Collection[str]) -> npt.NDArray[Any]:
+    """Faults of every bit of what functions compute, and of their instructions."""
+    numbers = sampling.firsts(run.index, executed(run, functions))
+    return np.concatenate([run.plan(kind, numbers) for kind in KINDS if kind.of_all_bits])
 
 
 @pytest.mark.parametrize(("gpu", "case"), EACH)
@@ -65,11 +78,10 @@ def test_a_comparison_of_nothing_is_no_match(campaign: Campaign, devices: dict[s
     Every two instructions of the function that compares a chunk's hash, in every round.
     """
     of = devices[gpu]
-    case = next(case for case in cases.cases_of(gpu) if case.name == "chunk")
+    case = cases.case_of(gpu, "chunk")
     bench = campaign.bench(of, case, case.refused(gpu), "comparison")
     run, unspoilt = bench.run()
-    comparing = np.array([place.function == "next_chunk" for place in run.places])
-    plan = run.plan(DOUBLE_SKIP, np.flatnonzero(comparing[run.index]))
+    plan = run.plan(DOUBLE_SKIP, executed(run, ["next_chunk"]))
     outcomes = bench.inject(run, unspoilt, plan, 2)
     assert len(plan) > 20
     assert not runner.accepted(outcomes).any()
@@ -86,12 +98,11 @@ def test_no_skipped_instruction_lowers_the_version(
     Every instruction of the functions that make the policy, check the head and store what they find.
     """
     of = devices[gpu]
-    case = next(case for case in cases.cases_of(gpu) if case.name == "old")
+    case = cases.case_of(gpu, "old")
     bench = campaign.bench(of, case, case.refused(gpu), "stray")
     run, unspoilt = bench.run()
     functions = ("gr_device_policy", "serve", "gr_load", "check_sections", "check_manifest", "load")
-    storing = np.array([place.function in functions for place in run.places])
-    plan = run.plan(SKIP, np.flatnonzero(storing[run.index]))
+    plan = run.plan(SKIP, executed(run, functions))
     outcomes = bench.inject(run, unspoilt, plan, 2)
     assert len(plan) > 200
     assert not runner.accepted(outcomes).any()
@@ -109,12 +120,10 @@ def test_no_flipped_bit_of_a_pointer_leads_to_a_strangers_key(
     """
     weak = kind == "weakened"
     of = campaign.weakened(devices[gpu]) if weak else campaign.device(gpu, MMU) if kind == MMU else devices[gpu]
-    case = next(case for case in cases.cases_of(gpu) if case.name == "stranger")
+    case = cases.case_of(gpu, "stranger")
     bench = campaign.bench(of, case, case.refused(gpu), f"pointer-{kind}")
     run, unspoilt = bench.run()
-    handing = np.array([place.function in POLICY for place in run.places])[run.index]
-    numbers = sampling.firsts(run.index, np.flatnonzero(handing))
-    plan = np.concatenate([run.plan(kind, numbers) for kind in (EACH_BIT, EACH_ENCODING)])
+    plan = each_bit(run, POLICY)
     outcomes = bench.inject(run, unspoilt, plan, 2)
     assert len(plan) > 1000
     assert not (kind == MMU and (outcomes["end"] == runner.End.FOREIGN).any())
@@ -127,13 +136,10 @@ def test_no_bit_lowers_the_version(campaign: Campaign, devices: dict[str, Device
     """The lowest version's inverse was once read through the same pointer as the version; and a load that became a
     store changed the manifest. Every bit of the functions that read either.
     """
-    case = next(case for case in cases.cases_of(gpu) if case.name == "old")
+    case = cases.case_of(gpu, "old")
     bench = campaign.bench(devices[gpu], case, case.refused(gpu), "version")
     run, unspoilt = bench.run()
-    functions = ("gr_device_policy", "serve", "check_manifest")
-    reading = np.array([place.function in functions for place in run.places])[run.index]
-    numbers = sampling.firsts(run.index, np.flatnonzero(reading))
-    plan = np.concatenate([run.plan(kind, numbers) for kind in (EACH_BIT, EACH_ENCODING)])
+    plan = each_bit(run, (*POLICY, "check_manifest"))
     outcomes = bench.inject(run, unspoilt, plan, 2)
     assert len(plan) > 1000
     assert not runner.accepted(outcomes).any()

@@ -23,6 +23,7 @@ from tests.support import mali_samples, qpu_asm, replayer_samples
 from tests.support.bifrost_board import invocation
 from trace_format import profile
 from trace_format.actions import Op
+from trace_format.schema.mailbox import MAILBOX_ATTESTATION, MAILBOX_LOG, MAILBOX_NONCE, REQUEST_MAGIC
 
 Inputs = dict[str, bytes]
 
@@ -193,18 +194,25 @@ def scenes(gpu: str) -> Iterator[tuple[str, bytes]]:
     yield "slot-reserved", valid + edit(4, 100, 1, 0)
 
 
+BufferRow = tuple[int, int, int]  # slot, offset, bytes
+
+
+def mailbox_request(at: int, size: int, repeat: int, *buffers: BufferRow) -> bytes:
+    """A request in the mailbox for a trace of `size` bytes at an offset, whatever it asks for."""
+    rows = b"".join(struct.pack("<IIQQ", slot, 0, offset, data) for slot, offset, data in buffers)
+    return struct.pack("<8sQQII", REQUEST_MAGIC, at, size, repeat, len(buffers)) + rows
+
+
 def logged() -> Iterator[tuple[str, bytes]]:
     """For the mailbox of firmware with a log: a log, a nonce and an attestation, and what may fail."""
     trace_bytes = len(replayer_samples.signed(replayer_samples.trace()))
-    magic = int.from_bytes(b"GMBXREQ1", "little")
-    log, nonce, answer = (0xFFFFFF01 + kind for kind in range(3))
+    log, nonce, answer = MAILBOX_LOG, MAILBOX_NONCE, MAILBOX_ATTESTATION
     slots = ((0, 0xC000, 24), (1, 0xC100, 24))
     both = (*slots, (log, 0xD000, 0x1000))
     asked = (*both, (nonce, 0xC200, 16), (answer, 0xE000, 1032))
 
-    def made(buffers: tuple[tuple[int, int, int], ...], repeat: int = 2, fails_at: int = 0) -> bytes:
-        rows = b"".join(struct.pack("<IIQQ", slot, 0, offset, data) for slot, offset, data in buffers)
-        return struct.pack("<QQQII", magic, 0x4000, trace_bytes, repeat | fails_at << 2, len(buffers)) + rows
+    def made(buffers: tuple[BufferRow, ...], fails_at: int = 0) -> bytes:
+        return mailbox_request(0x4000, trace_bytes, 2 | fails_at << 2, *buffers)
 
     yield "log", made(both)
     yield "attested", made(asked)
@@ -239,11 +247,9 @@ def files() -> Iterator[tuple[str, bytes]]:
 def requests() -> Iterator[tuple[str, bytes]]:
     """For the mailbox: requests as host_tools writes them, and others."""
     trace_bytes = len(replayer_samples.signed(replayer_samples.trace()))
-    magic = int.from_bytes(b"GMBXREQ1", "little")
 
-    def made(at: int = 0x4000, size: int = trace_bytes, repeat: int = 1, *buffers: tuple[int, int, int]) -> bytes:
-        rows = b"".join(struct.pack("<IIQQ", slot, 0, offset, data) for slot, offset, data in buffers)
-        return struct.pack("<QQQII", magic, at, size, repeat, len(buffers)) + rows
+    def made(at: int = 0x4000, size: int = trace_bytes, repeat: int = 1, *buffers: BufferRow) -> bytes:
+        return mailbox_request(at, size, repeat, *buffers)
 
     both = ((0, 0xC000, 24), (1, 0xC100, 24))
     yield "bound", made(0x4000, trace_bytes, 2, *both)

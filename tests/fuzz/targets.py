@@ -183,7 +183,7 @@ TARGETS = {
             [BAREMETAL / "main.c", LOG / "log.c", LOG / "attest.c"],
             {"gramophone_board.h": lambda: board() + DEVICE},
             around=["mailbox.c", "log_port.c"],
-            include=[BAREMETAL, LOG],
+            include=[BAREMETAL, LOG, CORE.parent / "crypto"],
             flags=["-DGRAMOPHONE_LOG", "-DGRAMOPHONE_LOG_HASHES", "-DGRAMOPHONE_ATTEST"],
             max_len=1024,
         ),
@@ -194,6 +194,7 @@ TARGETS = {
             include=[LINUX],
             max_len=2048,
             hashes=False,
+            inside=[LINUX / "sysfs.c"],
         ),
         around_v3d(
             "pta",
