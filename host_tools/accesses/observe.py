@@ -3,12 +3,14 @@
 
 What a job did in one replay it does in each, if that is proved (host_tools/accesses/proof.py). Other jobs are
 looked at in a second replay, which is given other inputs and ends with the last of them: an access that depends on
-data may show as a difference (docs/adr/0030-one-replay.md).
+data may show as a difference (docs/adr/0030-one-replay.md). Where it does, or where an input has whole numbers, of
+which a replay draws few (an index into a table may be any), such jobs may access all that they access a part of:
+what is mapped there without a gap, which is a buffer object, or several.
 """
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -17,10 +19,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from host_tools.accesses.by_job import ByJob, joined, one_of
-from host_tools.accesses.proof import AccessMap, Flags, Job, changed, job_of
+from host_tools.accesses.proof import AccessMap, Flags, InOrder, Job, changed, commands_of, job_of
 from host_tools.model.frames import Mask
+from host_tools.model.memory import Conflict, Memory
 from host_tools.support.pages import pieces
-from host_tools.vgpu.binding import ACCESS_READ_FIRST, ACCESS_WRITTEN
+from host_tools.vgpu.binding import ACCESS_READ, ACCESS_READ_FIRST, ACCESS_WRITTEN
 from trace_format.actions import Action, Op
 from trace_format.operators import operands
 from trace_format.schema import PAGE_BYTES, SlotKind
@@ -28,6 +31,9 @@ from trace_format.slots import Slot
 from trace_format.trace import Trace
 
 FIRST_SEED = 0  # of inputs in place of the recording's own
+_NOTHING: Flags = np.zeros(PAGE_BYTES, np.uint8)
+_READ = np.uint8(ACCESS_READ | ACCESS_READ_FIRST)
+_WRITTEN = np.uint8(ACCESS_WRITTEN)
 OTHER_SEED = 1  # of inputs besides the recording's own: an access that depends on data shows as a difference
 
 
@@ -37,7 +43,7 @@ class Observation:
 
     Attributes:
         access: the union over the inputs tried.
-        depends_on_data: the inputs did not all give the same accesses.
+        depends_on_data: the inputs did not all give the same accesses, or others may give other ones.
     """
 
     access: AccessMap
@@ -52,11 +58,11 @@ class Observation:
         """Bytes of the page that a job reads before any job wrote them."""
         if frame not in self.access:
             return np.zeros(PAGE_BYTES, np.bool_)
-        return self._with(frame, ACCESS_READ_FIRST) if not self.depends_on_data else np.ones(PAGE_BYTES, np.bool_)
+        return self._with(frame, ACCESS_READ_FIRST)
 
     def written(self, frame: int) -> bool:
         """Some job may write to the page."""
-        return self.depends_on_data or bool(self._wrote(frame).any())
+        return bool(self._wrote(frame).any())
 
     def overwritten(self, frame: int) -> NDArray[np.bool_]:
         """Bytes of the page that jobs write whatever the data is."""
@@ -147,19 +153,64 @@ def judged(trace: Trace, first: Watched) -> Observation:
         first: as `watched`.
     """
     changes = first.changes_commands
-    if not (changes or first.open) or not any(slot.kind == SlotKind.INPUT for slot in trace.slots):
-        return Observation(first.union, depends_on_data=False)
-    second = _replayed(trace, random_inputs(trace, OTHER_SEED), None if changes else first.open[-1])
-    if (
-        _equal(first.union, second.union)
-        if changes
-        else all(_equal(first.jobs[number].accesses, second.jobs[number].accesses) for number in first.open)
-    ):
+    inputs = [slot for slot in trace.slots if slot.kind == SlotKind.INPUT]
+    if not (changes or first.open) or not inputs:
         return Observation(first.union, depends_on_data=False)
     union = dict(first.union)
-    for frame, flags in second.union.items():
-        union[frame] = union.get(frame, flags) | flags
+    jobs = list(first.jobs)
+    if all(slot.numpy_dtype.kind == "f" for slot in inputs):
+        second = _replayed(trace, random_inputs(trace, OTHER_SEED), None if changes else first.open[-1])
+        if (
+            _equal(first.union, second.union)
+            if changes
+            else all(_equal(first.jobs[number].accesses, second.jobs[number].accesses) for number in first.open)
+        ):
+            return Observation(first.union, depends_on_data=False)
+        for frame, flags in second.union.items():
+            union[frame] = union.get(frame, flags) | flags
+        jobs += second.jobs
+    proved = _proved(first.jobs, first.given)
+    opened = [job for number, job in enumerate(jobs) if not proved[number % len(proved)]]
+    commands = commands_of(jobs)
+    for frame in _beside(trace, {frame for job in opened for frame in job.accesses}):
+        union[frame] = union.get(frame, _NOTHING) | _READ
+    wrote = {frame for job in opened for frame, flags in job.accesses.items() if (flags & ACCESS_WRITTEN).any()}
+    for frame in _beside(trace, wrote) - commands.keys():
+        union[frame] = union.get(frame, _NOTHING) | _WRITTEN
     return Observation(union, depends_on_data=True)
+
+
+def _proved(jobs: Sequence[Job], given: Iterable[tuple[int, slice]]) -> list[bool]:
+    """Which jobs do the same with all data."""
+    written: dict[int, Mask] = {}
+    for frame, part in given:
+        written.setdefault(frame, np.zeros(PAGE_BYTES, np.bool_))[part] = True
+    order = InOrder(jobs, written)
+    found = []
+    for number, job in enumerate(jobs):
+        found.append(order.holds(number))
+        if found[-1]:
+            order.wrote(job.accesses)
+        else:
+            order.may_have_written(
+                frame for frame, flags in job.accesses.items() if (flags & ACCESS_WRITTEN).any()
+            )
+    return found
+
+
+def _beside(trace: Trace, frames: Collection[int]) -> set[int]:
+    """Frames that are mapped to where these are, without a gap between."""
+    try:
+        mappings = Memory.of(trace).mappings
+    except Conflict:
+        return set()  # no pass over memory does anything then
+    breaks = np.flatnonzero(np.diff(mappings.keys) != 1) + 1
+    known = np.fromiter(frames, np.int64, len(frames))
+    found: set[int] = set()
+    for part in np.split(mappings.frames, breaks):
+        if np.isin(part, known).any():
+            found.update(part.tolist())
+    return found
 
 
 def _replayed(trace: Trace, inputs: Mapping[str, NDArray[Any]], last: int | None = None) -> Watched:

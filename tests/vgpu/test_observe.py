@@ -17,7 +17,7 @@ from host_tools.model.memory import Memory
 from host_tools.vgpu.binding import ACCESS_COMMAND, VirtualGpu
 from tests.support.networks import COMMITTED
 from tests.support.observation import before_observation
-from trace_format.schema import PAGE_BYTES, SlotKind
+from trace_format.schema import PAGE_BYTES, DType, SlotKind
 from trace_format.trace import Trace
 
 JOBS = 14  # of LeNet
@@ -63,6 +63,24 @@ def test_what_is_proved_is_what_two_whole_replays_show(
     assert replays == [JOBS, JOBS]
     assert without_commands(found) == without_commands(expected)
     assert found.depends_on_data == expected.depends_on_data
+
+
+def test_a_whole_number_may_be_an_index() -> None:
+    """Two replays with small ones agree; others may reach the rest of a table, on pages that no job touched."""
+    trace = recording("v3d42")
+    whole = [replace(slot, dtype=DType.INT32) if slot.kind == SlotKind.INPUT else slot for slot in trace.slots]
+    first = observe.watched(trace.with_(slots=whole))
+    assert SPILLING in first.open
+    found = observe.judged(trace.with_(slots=whole), first)
+    assert found.depends_on_data
+    mappings = Memory.of(trace).mappings
+    frames = dict(zip(mappings.pages.tolist(), mappings.frames.tolist(), strict=True))
+    untouched = 0
+    for page, frame in frames.items():
+        if frame in first.jobs[SPILLING].accesses and page + 1 in frames:
+            assert found.needed(frames[page + 1]).all()
+            untouched += frames[page + 1] not in first.union
+    assert untouched
 
 
 def test_a_slot_may_hold_what_decides() -> None:
