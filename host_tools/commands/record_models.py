@@ -8,9 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import click
+import numpy as np
+from numpy.typing import NDArray
 
 from host_tools.commands.facts import NAME, default_name
-from host_tools.commands.framework import FILE, GramophoneCommand, Outcome, UsageError
+from host_tools.commands.framework import FILE, GramophoneCommand, Outcome, Pair, UsageError
 from host_tools.commands.record_options import (
     CHECK,
     FP16,
@@ -26,10 +28,11 @@ from host_tools.commands.streams import OUTPUT, check_output
 from host_tools.machine.snapshot import timestamp
 from host_tools.record import frontends
 from host_tools.record.preflight import NetworkError
+from host_tools.support import npy
 from trace_format.errors import GramophoneError
 from trace_format.trace import Trace
 
-ONNX_PACKAGES = ("onnx", "onnxruntime", "google")  # google: protobuf's
+ONNX_PACKAGES = ("onnx", "onnxruntime", "google", "tinygrad")  # google: protobuf's
 MODEL_NAME = click.option("--name", type=NAME, help="Name of the trace; default: that of MODEL.")
 
 
@@ -60,14 +63,35 @@ def _recording(command: Callable[..., Outcome]) -> Callable[..., Outcome]:
     multiple=True,
     help="File that MODEL may name as weights though it is not called so (*.data, *.bin, ..); repeatable.",
 )
+@click.option(
+    "--compiler",
+    type=click.Choice(frontends.COMPILERS),
+    default=frontends.COMPILERS[0],
+    show_default=True,
+    help="Who makes GPU code of the network: ncnn, which pnnx converts it for; tinygrad; auto: ncnn if it runs "
+    "all of it on the GPU, else tinygrad.",
+)
+@click.option(
+    "--input",
+    "values",
+    type=Pair("NAME=FILE"),
+    multiple=True,
+    help="Value (.npy) of what will be an input slot, where random ones mean nothing to the network; by tinygrad. "
+    "Repeatable.",
+)
 @_recording
-def record_onnx(model: Path, **how: Any) -> Outcome:
-    """Record one inference of an ONNX network, which pnnx converts to ncnn's files.
+def record_onnx(model: Path, values: tuple[tuple[str, str], ...], **how: Any) -> Outcome:
+    """Record one inference of an ONNX network, by ncnn or by tinygrad.
 
-    What was converted is compared with ONNX Runtime before anything is recorded. Inputs and outputs keep their
-    names.
+    What was converted or compiled is compared with ONNX Runtime before anything is recorded. Inputs and outputs
+    keep their names.
     """
-    return _record(frontends.record_onnx, model, **how)
+    given = {name: _array(Path(file)) for name, file in values}
+    if len(given) != len(values):
+        raise UsageError("--input: a name is given twice")
+    if given and how["compiler"] == frontends.NCNN:
+        raise UsageError("--input: networks by ncnn are recorded with random values")
+    return _record(frontends.record_onnx, model, compiler=how.pop("compiler"), values=given, **how)
 
 
 @click.command(
@@ -91,6 +115,14 @@ def record_pytorch(model: Path, **how: Any) -> Outcome:
     PyTorch is not needed. TorchScript is a program: pnnx may run parts of it.
     """
     return _record(frontends.record_pytorch, model, **how)
+
+
+def _array(path: Path) -> NDArray[Any]:
+    tensor = npy.read(path)
+    try:
+        return np.frombuffer(tensor.data, np.dtype(tensor.descr)).reshape(tensor.shape)
+    except (TypeError, ValueError) as error:
+        raise GramophoneError(f"{path}: no tensor of numbers: {error}") from None
 
 
 def _record(

@@ -7,9 +7,10 @@ import hashlib
 import zipfile
 from collections.abc import Collection, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from host_tools.machine.errors import RecordError
 from host_tools.record.differences import default_tolerance, relative_difference
@@ -19,45 +20,100 @@ from host_tools.record.ncnn import pnnx
 from host_tools.record.ncnn.network import record_network
 from host_tools.record.ncnn.pnnx import Converted, Shape, UnconvertedError
 from host_tools.record.preflight import NetworkError, preflight
+from host_tools.support.messages import LOG
 from host_tools.support.progress import phase
 from trace_format.trace import Trace
+
+if TYPE_CHECKING:
+    from host_tools.record.onnx_model import OnnxModel
+
+NCNN, TINYGRAD = "ncnn", "tinygrad"
+COMPILERS = ("auto", NCNN, TINYGRAD)
 
 
 def record_onnx(
     path: Path,
     shapes: Mapping[str, Shape],
     *,
+    compiler: str = "auto",
+    values: Mapping[str, NDArray[Any]] | None = None,
     tolerance: float | None = None,
     external: Collection[Path] = (),
+    fp16: bool = False,
     **how: Any,
 ) -> Trace:
     """Record one inference of an ONNX file's network. Inputs and outputs keep the file's names.
 
+    ncnn's kernels are for convolutional networks of float32 and take inputs that a caller can change in size; what
+    ncnn does not run wholly on the GPU, tinygrad compiles.
+
     Args:
         path: the file; what it refers to lies beside it.
         shapes: of inputs, batch and all, where the file leaves them open.
+        compiler: of COMPILERS.
+        values: of inputs, for the recorded run; only what tinygrad compiles can be recorded with them.
         tolerance: largest difference of what was converted to ONNX Runtime's result, both on the CPU (None: as
             `record_network`); and as for `record_network`.
         external: files beside it that may be weights, whatever they are called.
-        how: as for `record_network`.
+        fp16, how: as for `record_network`; of tinygrad's networks, not `fp16`.
 
     Raises:
         NetworkError: the file is not ONNX, or damaged; a shape is missing or another; what cannot be converted.
         RecordError: what was converted computes something else, or as `record_network`.
         OSError: the file cannot be read.
     """
-    converted = convert_onnx(path, shapes, tolerance=tolerance, external=external)
-    return _recorded(path, converted, tolerance=tolerance, **how)
+    from host_tools.record import onnx_model  # needs packages that only ONNX files need
+
+    model = onnx_model.read(path, external)
+    full = model.shapes(shapes)
+    said = ""
+    if compiler != TINYGRAD and not values:
+        try:
+            converted = _converted(path, model, full, tolerance)
+            return _recorded(path, converted, tolerance=tolerance, fp16=fp16, **how)
+        except RecordError as error:
+            if compiler == NCNN or fp16:
+                raise
+            said = f"{error}; and "
+            LOG.info("not by ncnn: %s; compiling it with tinygrad", error)
+    if fp16:
+        raise NetworkError("--fp16: tinygrad's networks keep the precision that the file has")
+    try:
+        return _compiled(path, model, full, values or {}, tolerance, **how)
+    except NetworkError as error:
+        raise NetworkError(f"{said}{error}") from None
+
+
+def _compiled(
+    path: Path,
+    model: OnnxModel,
+    shapes: Mapping[str, Shape],
+    values: Mapping[str, NDArray[Any]],
+    tolerance: float | None,
+    **how: Any,
+) -> Trace:
+    from host_tools.record.compiled import network
+
+    compiled = network.compile_onnx(model, shapes, values=values, tolerance=tolerance)
+    return network.record_compiled(compiled, notes=network.file_notes(path), **how)
 
 
 def convert_onnx(
     path: Path, shapes: Mapping[str, Shape], *, tolerance: float | None = None, external: Collection[Path] = ()
 ) -> Converted:
-    """The part of `record_onnx` before the recording."""
-    from host_tools.record import onnx_model  # needs packages that only ONNX files need
+    """The part of `record_onnx` before the recording, by ncnn."""
+    from host_tools.record import onnx_model
 
     model = onnx_model.read(path, external)
-    full = model.shapes(shapes)
+    return _converted(path, model, model.shapes(shapes), tolerance)
+
+
+def _converted(path: Path, model: OnnxModel, full: Mapping[str, Shape], tolerance: float | None) -> Converted:
+    from host_tools.record import onnx_model
+
+    for name, kind in model.types.items():
+        if kind != "float32":
+            raise NetworkError(f"input {name}: ncnn takes float32, found {kind}")
     inputs = random_inputs(full, INPUT_SEEDS[0])
     with phase("computing the network with ONNX Runtime"):
         expected = onnx_model.run(model, inputs)

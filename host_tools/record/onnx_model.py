@@ -31,12 +31,14 @@ class OnnxModel:
     Attributes:
         data: it, with what lay in other files beside it.
         inputs: by name, in order: size of each dimension, or None where the file leaves it open.
+        types: of inputs, NumPy's names.
         outputs: names.
         operators: type -> names of the nodes that are of it.
     """
 
     data: bytes
     inputs: dict[str, tuple[int | None, ...]]
+    types: dict[str, str]
     outputs: tuple[str, ...]
     operators: dict[str, list[str]]
 
@@ -70,7 +72,7 @@ def read(path: Path, external: Collection[Path] = ()) -> OnnxModel:
 
     Raises:
         NetworkError: it is none, it is damaged, it names a file as weights that is not called so, or it has
-            operators that ONNX does not know or inputs that are not float32.
+            operators that ONNX does not know or inputs that are no tensors.
         OSError: it cannot be read.
     """
     try:
@@ -82,15 +84,21 @@ def read(path: Path, external: Collection[Path] = ()) -> OnnxModel:
     _check_external(model, path, external)
     try:
         onnx.external_data_helper.load_external_data_for_model(model, str(path.parent))
-        _check_operators(model)
+        check_domains(model)
     except (onnx.checker.ValidationError, ValueError, FileNotFoundError) as error:
         raise NetworkError(f"weights in another file: {' '.join(str(error).split())}") from None
     constants = {item.name for item in model.graph.initializer}
     operators: dict[str, list[str]] = {}
     for node in model.graph.node:
         operators.setdefault(node.op_type, []).append(_name(node))
-    inputs = {item.name: _sizes(item) for item in model.graph.input if item.name not in constants}
-    return OnnxModel(model.SerializeToString(), inputs, tuple(item.name for item in model.graph.output), operators)
+    given = [item for item in model.graph.input if item.name not in constants]
+    return OnnxModel(
+        model.SerializeToString(),
+        {item.name: _sizes(item) for item in given},
+        {item.name: _type(item) for item in given},
+        tuple(item.name for item in model.graph.output),
+        operators,
+    )
 
 
 def run(model: OnnxModel, inputs: Mapping[str, Float32]) -> dict[str, Float32]:
@@ -146,7 +154,12 @@ def _name(node: Any) -> str:
     return str(node.name or node.output[0])
 
 
-def _check_operators(model: Any) -> None:
+def check_domains(model: Any) -> None:
+    """Refuse operators that are not ONNX's own.
+
+    Raises:
+        NetworkError: names them.
+    """
     own = {(function.domain, function.name) for function in model.functions}
     wrong = [
         f"{_name(node)} ({':'.join(filter(None, (node.domain, node.op_type)))})"
@@ -159,9 +172,13 @@ def _check_operators(model: Any) -> None:
 
 
 def _sizes(item: Any) -> tuple[int | None, ...]:
-    kind = item.type.tensor_type
-    if kind.elem_type != onnx.TensorProto.FLOAT:
-        found = onnx.TensorProto.DataType.Name(kind.elem_type)
-        raise NetworkError(f"input {item.name}: expected FLOAT (float32), found {found}")
     # Some exporters write -1 for a size that is open.
-    return tuple(size.dim_value if size.dim_value > 0 else None for size in kind.shape.dim)
+    sizes = item.type.tensor_type.shape.dim
+    return tuple(size.dim_value if size.dim_value > 0 else None for size in sizes)
+
+
+def _type(item: Any) -> str:
+    kind = item.type.tensor_type.elem_type
+    if not kind:
+        raise NetworkError(f"input {item.name}: expected a tensor, found {item.type.WhichOneof('value')}")
+    return str(onnx.helper.tensor_dtype_to_np_dtype(kind).name)

@@ -100,6 +100,30 @@ def with_slots(
     return _with_note(_add(first, slots), memory, seen)
 
 
+def declared(trace: Trace, mark: bytes, slots: Callable[[int], list[Slot]]) -> Trace:
+    """A recording with slots that whoever made it declares, in place of looking for them.
+
+    Args:
+        trace: the recording.
+        mark: what the page begins with that the slots' places are counted from; the CPU has written it.
+        slots: makes them of that page's GPU address.
+
+    Raises:
+        RecordError: the mark is not found, or more than once.
+    """
+    trace, memory = _settled(trace)
+    content = np.frombuffer(mark, np.uint8)
+    pages = [
+        page * PAGE_BYTES
+        for (_, page), mapping in memory.mappings.items()
+        if mapping.frame in memory.pages
+        and np.array_equal(memory.pages[mapping.frame].content[: len(content)], content)
+    ]
+    if len(pages) != 1:
+        raise RecordError(f"the memory of inputs and outputs was found {len(pages)} times in the recording")
+    return _with_note(_add(trace, slots(pages[0])), memory, watched(trace))
+
+
 def _settled(trace: Trace) -> tuple[Trace, Memory]:
     """The trace as what slots are found in, and its memory: no page is mapped to two places.
 

@@ -3,8 +3,9 @@
 
 from __future__ import annotations
 
+import array
 import ast
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 from pathlib import Path
 
@@ -78,6 +79,8 @@ def read(path: Path) -> Tensor:
     return Tensor(descr, shape, content[start + length :])
 
 
+# Element types that no slot has -> those that take their values.
+WIDER = {"<i8": "<i4", "|b1": "|u1"}
 HEADER = "a dictionary of descr (text), fortran_order (boolean) and shape (whole numbers)"
 
 
@@ -94,7 +97,7 @@ def _fields(header: str) -> tuple[str, bool, tuple[int, ...]]:
 
 
 def load(path: Path, name: str, dtype: int, shape: tuple[int, ...]) -> bytes:
-    """Data for a slot; a missing or extra leading dimension of 1 is forgiven.
+    """Data for a slot; a missing or extra leading dimension of 1 is forgiven, and int64 or bool where they fit.
 
     Args:
         path: the file.
@@ -108,6 +111,8 @@ def load(path: Path, name: str, dtype: int, shape: tuple[int, ...]) -> bytes:
     """
     tensor = read(path)
     descr = ELEMENTS[dtype][1]
+    if tensor.descr in WIDER and WIDER[tensor.descr] == descr:
+        tensor = _narrowed(tensor, name, str(path))
     if tensor.descr != descr:
         raise NpyError(f"element type for slot {name}", expected=descr, found=tensor.descr, file=str(path))
     if squeezed(tensor.shape) != squeezed(shape):
@@ -116,6 +121,19 @@ def load(path: Path, name: str, dtype: int, shape: tuple[int, ...]) -> bytes:
     if len(tensor.data) != expected:
         raise NpyError("bytes of data", expected=expected, found=len(tensor.data), file=str(path))
     return tensor.data
+
+
+def _narrowed(tensor: Tensor, name: str, file: str) -> Tensor:
+    """Booleans as bytes, and whole numbers of 64 bits as ones of 32, if they fit."""
+    descr = WIDER[tensor.descr]
+    if tensor.descr == "|b1":
+        return replace(tensor, descr=descr)
+    if len(tensor.data) % 8:
+        raise NpyError("bytes of data", expected="a multiple of 8", found=len(tensor.data), file=file)
+    values = array.array("q", tensor.data)
+    if wrong := next((value for value in values if not -(1 << 31) <= value < 1 << 31), None):
+        raise NpyError(f"value for slot {name}", expected="within 32 bits", found=wrong, file=file)
+    return replace(tensor, descr=descr, data=array.array("i", values).tobytes())
 
 
 def element_bytes(dtype: int) -> int:

@@ -109,11 +109,13 @@ def test_names_and_shapes_of_what_is_converted(tmp_path: Path) -> None:
 def test_layers_that_cannot_be_recorded_are_named(tmp_path: Path) -> None:
     model = tmp_path / "net.onnx"
     onnx_networks.of_operator(model, "Hardmax")
-    said = refused("onnx", model)
+    said = refused("onnx", model, "--compiler", "ncnn")
     assert said.startswith(f"{model}: pnnx ")
     assert said.endswith("(Hardmax); nodes of these types in the file: odd (Hardmax)"), said
     onnx_networks.of_operator(model, "MatMul")
-    assert "(MatMul), line 6 of the .param file: expected two matrices, found" in refused("onnx", model)
+    assert "(MatMul), line 6 of the .param file: expected two matrices, found" in refused(
+        "onnx", model, "--compiler", "ncnn"
+    )
     onnx_networks.of_operator(model, "Wishful")
     assert refused("onnx", model).endswith("has no such operators: odd (Wishful)")
 
@@ -129,7 +131,7 @@ def test_shapes_that_do_not_fit(tmp_path: Path) -> None:
     assert refused("onnx", model, "--shape", "picture=1x3x16x16") == (
         f"{model}: no input 'picture'; the network has image"
     )
-    assert "is a batch of 2" in refused("onnx", model, "--shape", "image=2x3x16x16")
+    assert "is a batch of 2" in refused("onnx", model, "--shape", "image=2x3x16x16", "--compiler", "ncnn")
     script = onnx_networks.scripted_classifier(tmp_path / "net.pt")
     assert "inputs are called in0, in1" in refused("pytorch", script, "--shape", "image=1x3x16x16")
 

@@ -22,7 +22,11 @@ BY_NAME = {
     "host_tools.runners": "host_tools.runners.",
 }
 # Modules that are run or copied, and imported by nobody.
-PROGRAMS = {"host_tools.machine.receive_job", "tee_replayer.firmware.size"}
+PROGRAMS = {
+    "host_tools.machine.receive_job",
+    "host_tools.record.compiled.schedule",
+    "tee_replayer.firmware.size",
+}
 
 
 class Graph:

@@ -1,0 +1,240 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""An ONNX network by tinygrad: compiled, tried on this machine, recorded in the guest, replayed with other inputs.
+
+Nothing is recorded before the compiled network computes what ONNX Runtime computes, and nothing is kept unless the
+guest and a replay of the built recording do, too.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import pickle
+import sys
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from host_tools.machine.errors import RecordError
+from host_tools.record import onnx_model
+from host_tools.record.checking import LEFT_OUT, UNCHECKED, check_replay
+from host_tools.record.compiled import runner, simplified
+from host_tools.record.compiled.layout import Layout, PlanError, laid_out
+from host_tools.record.compiled.plan import Kind, Plan
+from host_tools.record.compiled.recording import record_plan
+from host_tools.record.compiled.shaders import spirv
+from host_tools.record.differences import default_tolerance, relative_difference
+from host_tools.record.onnx_model import OnnxModel, Shape
+from host_tools.record.preflight import NetworkError
+from host_tools.support import programs
+from host_tools.support.progress import phase
+from trace_format.trace import Trace
+
+COMPILER = "tinygrad"
+COMPILE_TIMEOUT_S = 1800.0
+SEEDS = (1, 2)  # of the recorded inputs, and of those that a replay is checked with
+WHOLE_NUMBERS = (256, 2, 1)  # integers are below the first of these that the network takes
+Tensors = dict[str, NDArray[Any]]
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """A network that computes on this machine what ONNX Runtime does.
+
+    Attributes:
+        layout: the plan and where its buffers lie.
+        shaders: SPIR-V of its kernels.
+        cases: inputs and what ONNX Runtime makes of them: the recorded ones, and others.
+        differences: of the plan on lavapipe from these, by output, relative to the largest value.
+        tolerance: largest difference that is taken for rounding.
+    """
+
+    layout: Layout
+    shaders: list[bytes]
+    cases: list[tuple[Tensors, Tensors]]
+    differences: dict[str, float]
+    tolerance: float
+
+
+def compile_onnx(
+    model: OnnxModel,
+    shapes: Mapping[str, Shape],
+    *,
+    values: Mapping[str, NDArray[Any]] | None = None,
+    tolerance: float | None = None,
+) -> Compiled:
+    """Compile a network and try it.
+
+    Args:
+        model: from `onnx_model.read`.
+        shapes: of inputs, where the file leaves them open.
+        values: of inputs, which a network may need to be likely ones; else random.
+        tolerance: largest difference from ONNX Runtime's result, relative to the largest value; None: what
+            rounding explains.
+
+    Raises:
+        NetworkError: ONNX Runtime or the compiler does not take it.
+        RecordError: the compiled network computes something else, or a package is missing.
+    """
+    fixed, data = simplified.simplified(model, model.shapes(shapes))
+    if tolerance is None:
+        tolerance = default_tolerance((), simplified.has_halves(fixed))
+    model = replace(model, data=fixed)
+    with phase("compiling the network with tinygrad"):
+        plan = _plan(data)
+    prepared, plan = plan.preparing()
+    try:
+        if prepared.calls:
+            with phase("preparing constants"):
+                plan = plan.with_constants(
+                    {
+                        name: value.view(np.uint8)
+                        for name, value in _on_lavapipe(prepared, _zeros(prepared)).items()
+                        if name.isdecimal()
+                    }
+                )
+        layout = laid_out(plan.trimmed())
+        shaders = spirv(layout.plan.kernels)
+        cases = _cases(model, layout.plan, values or {})
+        with phase("trying the compiled network on this machine"):
+            differences: dict[str, float] = {}
+            for given, expected in cases:
+                _compare(runner.judged(layout, shaders, given), expected, tolerance, "on lavapipe", differences)
+    except PlanError as error:
+        raise NetworkError(f"{COMPILER}'s plan cannot be run: {error}") from error
+    return Compiled(layout, shaders, cases, differences, tolerance)
+
+
+def record_compiled(
+    compiled: Compiled,
+    *,
+    name: str,
+    gpu: str,
+    timeout: float,
+    snapshot: str = "",
+    check: bool = True,
+    notes: Mapping[str, Any],
+) -> Trace:
+    """Record a compiled network; arguments as for `record_network`.
+
+    Raises:
+        RecordError: as `record_plan`; the guest, or a replay with another input, computes something else.
+    """
+    (given, expected), *others = compiled.cases
+    trace, left = record_plan(
+        compiled.layout,
+        compiled.shaders,
+        given,
+        name=name,
+        gpu=gpu,
+        timeout=timeout,
+        snapshot=snapshot,
+        notes={**notes, "calls": [call.name for call in compiled.layout.plan.calls]},
+    )
+    _compare(left, expected, compiled.tolerance, f"on {gpu}", {})
+    if check:
+        check_replay(trace, others, compiled.tolerance, "ONNX Runtime's result")
+    else:
+        trace.notes[UNCHECKED] = LEFT_OUT
+    return trace
+
+
+def _plan(data: bytes) -> Plan:
+    """What tinygrad makes of a file, in a process of its own."""
+    with tempfile.TemporaryDirectory(prefix="gramophone-") as name:
+        model, plan = Path(name) / "model.onnx", Path(name) / "plan"
+        model.write_bytes(data)
+        command = [sys.executable, "-m", "host_tools.record.compiled.schedule", str(model), str(plan)]
+        done = programs.run(command, timeout_s=COMPILE_TIMEOUT_S)
+        if done.returncode or not plan.exists():
+            said = (done.stderr.strip().splitlines() or ["it said nothing"])[-1]
+            raise NetworkError(f"{COMPILER} cannot compile it: {said}")
+        found = pickle.loads(plan.read_bytes())
+        assert isinstance(found, Plan)
+        return found
+
+
+def _on_lavapipe(plan: Plan, inputs: Tensors) -> Tensors:
+    return dict(runner.judged(laid_out(plan), spirv(plan.kernels), inputs))
+
+
+def _zeros(plan: Plan) -> Tensors:
+    return {
+        name: np.zeros(plan.buffers[at].shape, plan.buffers[at].dtype)
+        for name, at in plan.named(Kind.INPUT).items()
+    }
+
+
+def _cases(model: OnnxModel, plan: Plan, values: Mapping[str, NDArray[Any]]) -> list[tuple[Tensors, Tensors]]:
+    """Inputs of each seed and ONNX Runtime's results."""
+    if unknown := sorted(values.keys() - plan.named(Kind.INPUT).keys()):
+        raise NetworkError(f"no input {unknown[0]!r}; the network has {', '.join(plan.named(Kind.INPUT))}")
+    cases = []
+    with phase("computing the network with ONNX Runtime"):
+        for seed in SEEDS:
+            for below in WHOLE_NUMBERS:
+                given = _inputs(plan, values, seed, below)
+                try:
+                    cases.append((given, dict(onnx_model.run(model, given))))
+                    break
+                except RecordError:  # an index outside of a table, for example
+                    if below == WHOLE_NUMBERS[-1]:
+                        raise
+    return cases
+
+
+def _inputs(plan: Plan, values: Mapping[str, NDArray[Any]], seed: int, below: int) -> Tensors:
+    """Inputs of both signs; integers below a number; given ones as they are, and then with some noise."""
+    generator = np.random.default_rng(seed)
+    found: Tensors = {}
+    for name, at in plan.named(Kind.INPUT).items():
+        buffer = plan.buffers[at]
+        kind = np.dtype(buffer.dtype)
+        if name in values:
+            if values[name].shape != buffer.shape:
+                raise NetworkError(f"input {name}: expected {buffer.shape}, found {values[name].shape}")
+            value = values[name].astype(kind)
+            if kind.kind == "f" and seed != SEEDS[0]:
+                value = (value * generator.uniform(0.5, 1, value.shape)).astype(kind)
+        elif kind.kind == "f":
+            value = generator.normal(0, 1, buffer.shape).astype(kind)
+        else:
+            value = generator.integers(0, 2 if kind.kind == "b" else below, buffer.shape).astype(kind)
+        found[name] = value
+    return found
+
+
+def _compare(
+    found: Mapping[str, NDArray[Any]],
+    expected: Mapping[str, NDArray[Any]],
+    tolerance: float,
+    where: str,
+    worst: dict[str, float],
+) -> None:
+    """Compare outputs; whole numbers must be equal.
+
+    Raises:
+        RecordError: names the output that differs, and by how much.
+    """
+    for name, reference in expected.items():
+        difference = relative_difference(found[name].reshape(reference.shape), reference)
+        allowed = tolerance if reference.dtype.kind == "f" else 0.0
+        worst[name] = max(worst.get(name, 0.0), difference)
+        if not difference <= allowed:
+            raise RecordError(
+                f"output {name} of the compiled network differs {where} from ONNX Runtime's result by "
+                f"{difference:.2e} of its largest value, tolerance {allowed:.0e}"
+            )
+
+
+def file_notes(path: Path) -> dict[str, Any]:
+    """What a trace's notes say of the file and who compiled it."""
+    import tinygrad
+
+    digest = hashlib.sha256(path.read_bytes()).hexdigest()
+    version = getattr(tinygrad, "__version__", "")
+    return {"model": {"file_sha256": digest, "converter": f"{COMPILER} {version}".strip()}}

@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Recording a plan: one run in the guest, whose tensors lie where the plan says.
+
+The memory of inputs and outputs begins with a mark, which the CPU writes; where the recording has it, that memory
+is. Nothing is looked for by values, so that tensors may hold anything.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from host_tools.machine.boot import RAM_END, ProgramError, boot, qemu_version
+from host_tools.machine.errors import RecordError
+from host_tools.machine.root import ready_root
+from host_tools.record.compiled import runner
+from host_tools.record.compiled.layout import TENSORS, Layout, Tensors
+from host_tools.record.compiled.plan import Buffer, Kind
+from host_tools.record.convert import convert
+from host_tools.record.program import FOLDER, GuestProgram, program_job
+from host_tools.record.slots import declared
+from host_tools.support.progress import phase
+from host_tools.support.version import TOOL
+from host_tools.vgpu.build import qemu_plugin
+from trace_format.schema import MAX_RANK, DType, SlotKind
+from trace_format.slots import Slot
+from trace_format.trace import Trace
+
+TYPES = {
+    "float32": DType.FLOAT32,
+    "float16": DType.FLOAT16,
+    "int32": DType.INT32,
+    "uint32": DType.UINT32,
+    "int16": DType.INT16,
+    "uint16": DType.UINT16,
+    "int8": DType.INT8,
+    "uint8": DType.UINT8,
+    "bool": DType.UINT8,  # 0 and 1
+}
+
+
+def record_plan(
+    layout: Layout,
+    shaders: Sequence[bytes],
+    inputs: Tensors,
+    *,
+    name: str,
+    gpu: str,
+    timeout: float,
+    snapshot: str = "",
+    notes: Mapping[str, Any],
+) -> tuple[Trace, dict[str, Any]]:
+    """Run a plan in the guest through the unmodified driver, and record the GPU.
+
+    Args:
+        layout: of the plan.
+        shaders: SPIR-V of its kernels.
+        inputs: values of the recorded run, by name.
+        name, gpu, timeout, snapshot: as for `record_network`.
+        notes: more of them for the trace.
+
+    Returns:
+        A raw trace with slots, and the outputs that the guest computed.
+
+    Raises:
+        RecordError: the driver refuses a kernel, no job reached the GPU, a fault, or the mark is not found.
+    """
+    root = ready_root(snapshot)
+    plugin = qemu_plugin()
+    with tempfile.TemporaryDirectory(prefix="gramophone-") as folder:
+        files = []
+        for file, data in runner.files(layout, shaders, inputs).items():
+            files.append(Path(folder) / file)
+            files[-1].write_bytes(data)
+        program = GuestProgram(
+            runner.for_guest(root),
+            [runner.PLAN, runner.CONSTANTS, runner.TENSORS, runner.RESULT],
+            files,
+            results={"tensors": runner.RESULT},
+        )
+        capture = Path(folder) / "capture"
+        with phase("recording the compiled network"):
+            try:
+                result = boot(
+                    program_job(root, program, gpu), root, plugin, {"capture": str(capture)}, timeout=timeout
+                )
+            except ProgramError as error:
+                said = " | ".join(error.output.strip().splitlines()[-3:])
+                raise RecordError(f"the guest cannot run the compiled network: {said}") from error
+        meta = {"name": name, "recorder": TOOL, "kernel": root.kernel_name, "driver": root.driver_name}
+        trace = convert(capture, ram_end=RAM_END, meta=meta, notes={**root.notes, "qemu": qemu_version(), **notes})
+    left = next((data for file, data in result.files.items() if len(data) == layout.sizes[TENSORS]), None)
+    if left is None:
+        raise RecordError(f"the guest left no file {runner.RESULT} of {layout.sizes[TENSORS]} bytes in {FOLDER}")
+    with phase("naming inputs and outputs"):
+        return declared(trace, layout.mark, lambda address: _slots(layout, address)), layout.results(left)
+
+
+def _slots(layout: Layout, address: int) -> list[Slot]:
+    """The slots, if the tensors' memory begins at a GPU address."""
+    found = []
+    for kind, direction in ((Kind.INPUT, SlotKind.INPUT), (Kind.OUTPUT, SlotKind.OUTPUT)):
+        for name, at in layout.plan.named(kind).items():
+            buffer = layout.plan.buffers[at]
+            shape = slot_shape(buffer)
+            size = np.dtype(buffer.dtype).itemsize
+            strides = tuple(int(np.prod(shape[axis + 1 :], dtype=np.int64)) * size for axis in range(len(shape)))
+            place = address + layout.places[at][1]
+            bound = direction == SlotKind.INPUT
+            found.append(Slot(name, direction, TYPES[buffer.dtype], shape, strides, place, bound=bound))
+    return found
+
+
+def slot_shape(buffer: Buffer) -> tuple[int, ...]:
+    """A tensor's shape as a slot has it: of one dimension at least, the outermost joined if they are too many."""
+    shape = buffer.shape or (1,)
+    joined = len(shape) - MAX_RANK + 1
+    return shape if joined <= 1 else (int(np.prod(shape[:joined])), *shape[joined:])

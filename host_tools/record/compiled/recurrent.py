@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""ONNX's LSTM and GRU as operations that tinygrad has: one step after the other, the number of steps being known.
+
+Source: the operators' text in ONNX's documentation, docs/Operators.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from tinygrad import Tensor
+
+ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
+    "Sigmoid": Tensor.sigmoid,
+    "Tanh": Tensor.tanh,
+    "Relu": Tensor.relu,
+}
+
+
+class RecurrentError(NotImplementedError):
+    """A variant of the operators that is not computed."""
+
+
+def lstm(
+    X: Tensor,
+    W: Tensor,
+    R: Tensor,
+    B: Tensor | None = None,
+    sequence_lens: Tensor | None = None,
+    initial_h: Tensor | None = None,
+    initial_c: Tensor | None = None,
+    P: Tensor | None = None,
+    **options: Any,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """ONNX's LSTM: the names and shapes of its inputs, (Y, Y_h, Y_c)."""
+    if P is not None:
+        raise RecurrentError("LSTM with peepholes")
+
+    def step(d: int, x: Tensor, state: list[Tensor], apply: Sequence[Any]) -> list[Tensor]:
+        h, c = state
+        gates = x + h @ R[d].T + (B[d].chunk(2)[1] if B is not None else 0)
+        i, o, f, g = gates.chunk(4, dim=-1)
+        sigma, inner, outer = apply
+        c = sigma(f) * c + sigma(i) * inner(g)
+        return [sigma(o) * outer(c), c]
+
+    states = [initial_h, initial_c]
+    y, (h, c) = _run(X, W, B, states, step, ["Sigmoid", "Tanh", "Tanh"], sequence_lens, R.shape[-1], options)
+    return y, h, c
+
+
+def gru(
+    X: Tensor,
+    W: Tensor,
+    R: Tensor,
+    B: Tensor | None = None,
+    sequence_lens: Tensor | None = None,
+    initial_h: Tensor | None = None,
+    linear_before_reset: int = 0,
+    **options: Any,
+) -> tuple[Tensor, Tensor]:
+    """ONNX's GRU: the names and shapes of its inputs, (Y, Y_h)."""
+
+    def step(d: int, x: Tensor, state: list[Tensor], apply: Sequence[Any]) -> list[Tensor]:
+        (h,) = state
+        rz, rr, rh = R[d].chunk(3)
+        bz, br, bh = B[d].chunk(6)[3:] if B is not None else (0, 0, 0)
+        xz, xr, xh = x.chunk(3, dim=-1)
+        sigma, inner = apply
+        z, r = sigma(xz + h @ rz.T + bz), sigma(xr + h @ rr.T + br)
+        hidden = r * (h @ rh.T + bh) if linear_before_reset else (r * h) @ rh.T + bh
+        return [(1 - z) * inner(xh + hidden) + z * h]
+
+    y, (h,) = _run(X, W, B, [initial_h], step, ["Sigmoid", "Tanh"], sequence_lens, R.shape[-1], options)
+    return y, h
+
+
+def _run(
+    x: Tensor,
+    w: Tensor,
+    b: Tensor | None,
+    states: Sequence[Tensor | None],
+    step: Callable[[int, Tensor, list[Tensor], Sequence[Any]], list[Tensor]],
+    names: list[str],
+    sequence_lens: Tensor | None,
+    hidden: int,
+    options: dict[str, Any],
+) -> tuple[Tensor, list[Tensor]]:
+    if sequence_lens is not None or options.get("clip") is not None or options.get("input_forget"):
+        raise RecurrentError("sequence_lens, clip or input_forget")
+    if options.get("layout", 0):
+        raise RecurrentError("layout 1")
+    steps, batch, _ = x.shape
+    directions = w.shape[0]
+    kinds = [str(name) for name in options.get("activations") or names * directions]
+    if unknown := sorted(set(kinds) - set(ACTIVATIONS)):
+        raise RecurrentError(f"activation {unknown[0]}")
+    ways = {"forward": [False], "reverse": [True], "bidirectional": [False, True]}
+    every, last = [], []
+    for d, backwards in enumerate(ways[str(options.get("direction") or "forward")]):
+        apply = [ACTIVATIONS[kind] for kind in kinds[d * len(names) : (d + 1) * len(names)]]
+        # All steps' inputs at once: one large product in place of many small ones.
+        fed = x @ w[d].T + (b[d].chunk(2)[0] if b is not None else 0)
+        state = [s[d] if s is not None else Tensor.zeros(batch, hidden, dtype=x.dtype) for s in states]
+        seen: list[Tensor] = []
+        for at in reversed(range(steps)) if backwards else range(steps):
+            state = [tensor.contiguous() for tensor in step(d, fed[at], state, apply)]
+            seen.append(state[0])
+        every.append(Tensor.stack(*(reversed(seen) if backwards else seen)))
+        last.append(state)
+    return Tensor.stack(*every, dim=1), [Tensor.stack(*parts) for parts in zip(*last, strict=True)]

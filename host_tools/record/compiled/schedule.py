@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""tinygrad as a compiler: an ONNX file whose shapes are fixed becomes a `Plan`.
+
+Run as a program, since tinygrad takes its settings when it is imported:
+`python -m host_tools.record.compiled.schedule MODEL.onnx PLAN`.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import sys
+from pathlib import Path
+from typing import Any
+
+# Tensors that the front end itself computes with (axes, sizes) are few: tinygrad's interpreter needs no compiler.
+os.environ["DEV"] = "PYTHON"
+os.environ["NO_MEMORY_PLANNER"] = "1"  # layout.py plans memory, once constants have been prepared
+
+from tinygrad import Tensor, dtypes
+from tinygrad.codegen import to_program
+from tinygrad.engine.realize import get_call_arg_uops
+from tinygrad.helpers import Context
+from tinygrad.nn.onnx import OnnxRunner
+from tinygrad.uop.ops import Ops, UOp, buffers
+
+from host_tools.record.compiled import recurrent
+from host_tools.record.compiled.glsl import MAX_BINDINGS, Glsl
+from host_tools.record.compiled.plan import Buffer, Call, Kind, Plan, View
+
+
+def compiled(model: Path) -> Plan:
+    """The plan of a network.
+
+    Args:
+        model: an ONNX file with weights inside and shapes fixed.
+
+    Raises:
+        NotImplementedError, RuntimeError and others of tinygrad's: what it does not compile.
+    """
+    runner = OnnxRunner(model)
+    runner.onnx_ops = {**runner.onnx_ops, "LSTM": recurrent.lstm, "GRU": recurrent.gru}
+    weights = [value for value in runner.graph_values.values() if isinstance(value, Tensor)]
+    weights += [value for node in runner.graph_nodes for value in node.opts.values() if isinstance(value, Tensor)]
+    if weights:
+        weights[0].realize(*weights[1:])
+    inputs = {
+        name: Tensor.zeros(*spec.shape, dtype=spec.dtype).contiguous().realize()
+        for name, spec in runner.graph_inputs.items()
+    }
+    left = runner(inputs)
+    # A copy of its own for each: an output may be an input, a constant, or another output.
+    outputs = {name: left[name].clone() for name in runner.graph_outputs}
+    with Context(MAX_KERNEL_BUFFERS=MAX_BINDINGS):
+        first, *others = outputs.values()
+        linear = first.schedule_linear(*others)
+        return _plan(linear, inputs, outputs)
+
+
+def _plan(linear: UOp, inputs: dict[str, Tensor], outputs: dict[str, Tensor]) -> Plan:
+    named = {tensor.uop.base: (Kind.INPUT, name, tensor) for name, tensor in inputs.items()}
+    named |= {tensor.uop.base: (Kind.OUTPUT, name, tensor) for name, tensor in outputs.items()}
+    numbers: dict[UOp, int] = {}
+    kernels: dict[str, int] = {}
+    calls = []
+    renderer = Glsl()
+
+    def view(argument: UOp) -> View:
+        whole = argument.contiguous_view()
+        base, offset = whole if whole is not None else (argument, 0)
+        at = numbers.setdefault(base, len(numbers))
+        return View(at, offset * base.dtype.itemsize, argument.max_numel() * argument.dtype.itemsize)
+
+    for item in linear.src:
+        if item.src[0].op is not Ops.SINK:
+            raise NotImplementedError(f"{item.src[0].op.name.lower()} between kernels")
+        program = to_program(item.src[0], renderer)
+        source = next(str(part.arg) for part in program.src if part.op is Ops.SOURCE)
+        info = program.arg
+        if info.vars:
+            raise NotImplementedError("sizes that are known when it runs only")
+        arguments = get_call_arg_uops(item)
+        x, y, z = (*(int(size) for size in info.global_size), 1, 1)[:3]
+        views = tuple(view(arguments[at]) for at in info.globals)
+        writes = tuple(sorted(info.globals.index(at) for at in info.outs))
+        calls.append(Call(kernels.setdefault(source, len(kernels)), (x, y, z), views, writes, _plain(info.name)))
+    for base in named:  # an input that nothing reads
+        numbers.setdefault(base, len(numbers))
+    return Plan([_buffer(base, named.get(base)) for base in numbers], list(kernels), calls)
+
+
+def _plain(name: str) -> str:
+    """A kernel's name without the colours that terminals are told."""
+    return "".join(part.split("m", 1)[-1] if at else part for at, part in enumerate(name.split("\x1b[")))
+
+
+def _buffer(base: UOp, known: Any) -> Buffer:
+    size = base.max_numel() * base.dtype.itemsize
+    if known is not None:
+        kind, name, tensor = known
+        dtype = "bool" if tensor.dtype == dtypes.bool else str(tensor.dtype).removeprefix("dtypes.")
+        numpy = {"float": "float32", "half": "float16", "int": "int32", "long": "int64", "double": "float64"}
+        unsigned = {"char": "int8", "uchar": "uint8", "short": "int16", "ushort": "uint16", "uint": "uint32"}
+        return Buffer(kind, size, b"", name, (numpy | unsigned).get(dtype, dtype), tuple(map(int, tensor.shape)))
+    held = buffers.get(base)
+    if held is not None and held.is_allocated():
+        return Buffer(Kind.CONSTANT, size, bytes(held.as_memoryview()))
+    return Buffer(Kind.WORK, size)
+
+
+def main() -> int:
+    """See the module's text; what is not compiled is one line on standard error, exit status 1."""
+    model, plan = map(Path, sys.argv[1:])
+    try:
+        found = compiled(model)
+    except Exception as error:  # whatever a front end raises for a network that it does not know
+        print(f"{type(error).__name__}: {' '.join(str(error).split())[:400]}", file=sys.stderr)
+        if os.environ.get("GRAMOPHONE_TRACEBACK"):
+            raise
+        return 1
+    plan.write_bytes(pickle.dumps(found))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

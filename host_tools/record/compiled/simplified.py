@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""An ONNX file as a compiler's front end likes it: fixed shapes, constants folded, types that slots have.
+
+ONNX Runtime's own optimizer folds what follows from the shapes and the weights: `If` with a constant condition,
+shapes that are computed, prepared weights. What it writes is standard ONNX at this level.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import onnx
+import onnxruntime
+
+from host_tools.record.onnx_model import OnnxModel, Shape, check_domains
+from host_tools.record.preflight import NetworkError
+
+# Slots have no 64-bit elements: callers give and get 32 bits, and the network converts.
+NARROWER = {
+    onnx.TensorProto.INT64: onnx.TensorProto.INT32,
+    onnx.TensorProto.UINT64: onnx.TensorProto.UINT32,
+    onnx.TensorProto.DOUBLE: onnx.TensorProto.FLOAT,
+}
+
+
+def simplified(model: OnnxModel, shapes: Mapping[str, Shape]) -> tuple[bytes, bytes]:
+    """The network with these shapes of its inputs: as the file has it otherwise, and simplified.
+
+    Args:
+        model: from `onnx_model.read`.
+        shapes: of all inputs, batch and all.
+
+    Raises:
+        NetworkError: ONNX Runtime cannot load it so, or it keeps operators that are not ONNX's.
+    """
+    network = onnx.load_model_from_string(model.data)
+    _fix(network, shapes)
+    _narrow(network)
+    reference = bytes(network.SerializeToString())
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 4
+    options.intra_op_num_threads = 1
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_BASIC
+    with tempfile.TemporaryDirectory(prefix="gramophone-") as folder:
+        path = Path(folder) / "simplified.onnx"
+        options.optimized_model_filepath = str(path)
+        try:
+            onnxruntime.InferenceSession(reference, options, providers=["CPUExecutionProvider"])
+        except Exception as error:  # its exceptions have no common class but this
+            raise NetworkError(f"ONNX Runtime cannot load it: {' '.join(str(error).split())[:300]}") from None
+        network = onnx.load(path)
+    check_domains(network)
+    used = {node.domain for node in network.graph.node} | {""}
+    kept = [item for item in network.opset_import if item.domain in used]
+    del network.opset_import[:]
+    network.opset_import.extend(kept)
+    _without_empty(network)
+    return reference, bytes(network.SerializeToString())
+
+
+def has_halves(data: bytes) -> bool:
+    """Whether a file computes with halves, which a compiler may keep in float32 on the way."""
+    network = onnx.load_model_from_string(data)
+    kinds = (onnx.TensorProto.FLOAT16, onnx.TensorProto.BFLOAT16)
+    casts = (item.i for node in network.graph.node if node.op_type == "Cast" for item in node.attribute)
+    values = (item.data_type for item in network.graph.initializer)
+    given = (item.type.tensor_type.elem_type for item in network.graph.input)
+    return any(kind in kinds for kind in (*casts, *values, *given))
+
+
+def _fix(network: Any, shapes: Mapping[str, Shape]) -> None:
+    """Fix the inputs' shapes; what else the file says of shapes may contradict them."""
+    for item in network.graph.input:
+        if item.name in shapes:
+            sizes = item.type.tensor_type.shape.dim
+            for size, value in zip(sizes, shapes[item.name], strict=True):
+                size.ClearField("dim_param")
+                size.dim_value = value
+    del network.graph.value_info[:]
+    for item in network.graph.output:
+        item.type.tensor_type.ClearField("shape")
+
+
+def _narrow(network: Any) -> None:
+    """Give inputs and outputs of 64-bit elements elements of 32, and convert inside."""
+    graph = network.graph
+    weights = {item.name for item in graph.initializer}
+    casts = []
+    for item in graph.input:
+        kind = item.type.tensor_type
+        if item.name in weights or kind.elem_type not in NARROWER:
+            continue
+        inner = f"{item.name}/wide"
+        for node in graph.node:
+            node.input[:] = [inner if name == item.name else name for name in node.input]
+        casts.append(onnx.helper.make_node("Cast", [item.name], [inner], name=inner, to=kind.elem_type))
+        kind.elem_type = NARROWER[kind.elem_type]
+    for node in reversed(casts):
+        graph.node.insert(0, node)
+    for item in graph.output:
+        kind = item.type.tensor_type
+        if kind.elem_type not in NARROWER:
+            continue
+        inner = f"{item.name}/wide"
+        for node in graph.node:
+            for names in (node.input, node.output):
+                names[:] = [inner if name == item.name else name for name in names]
+        kind.elem_type = NARROWER[kind.elem_type]
+        graph.node.append(onnx.helper.make_node("Cast", [inner], [item.name], name=item.name, to=kind.elem_type))
+
+
+def _without_empty(network: Any) -> None:
+    """Leave out optional inputs that are constants of no elements, which means the same (Resize's scales)."""
+    empty = {item.name for item in network.graph.initializer if 0 in item.dims}
+    for node in network.graph.node:
+        if node.op_type == "Constant" and any(0 in item.t.dims for item in node.attribute if item.HasField("t")):
+            empty.update(node.output)
+    for node in network.graph.node:
+        if node.op_type in ("Resize", "Upsample", "Clip"):
+            node.input[:] = ["" if name in empty else name for name in node.input]
+    kept = [item for item in network.graph.initializer if item.name not in empty]
+    del network.graph.initializer[:]
+    network.graph.initializer.extend(kept)
+    nodes = [node for node in network.graph.node if not (node.op_type == "Constant" and set(node.output) & empty)]
+    del network.graph.node[:]
+    network.graph.node.extend(nodes)

@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Networks by a compiler, on this machine: lavapipe runs the kernels, ONNX Runtime is the reference."""

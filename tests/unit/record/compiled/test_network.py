@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""What is refused before anything boots: what is not compiled, and what computes something else."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from host_tools.machine.errors import RecordError
+from host_tools.record.compiled import network, runner, shaders
+from host_tools.record.compiled.layout import Layout, laid_out
+from host_tools.record.compiled.plan import Plan
+from host_tools.record.onnx_model import OnnxModel
+from host_tools.record.preflight import NetworkError
+from tests.support.onnx_graphs import model, node
+
+
+def scaled(path: Path) -> OnnxModel:
+    nodes = [node("Mul", "x two", "y"), node("Add", "y x", "z")]
+    return model(path, nodes, {"x": ("float32", [4])}, {"z": "float32"}, {"two": np.array([2], np.float32)})
+
+
+def test_a_kernel_that_computes_something_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    honest = network._plan
+
+    def lying(data: bytes) -> Plan:
+        plan = honest(data)
+        assert any("+val" in kernel for kernel in plan.kernels)
+        return replace(plan, kernels=[kernel.replace("+val", "-val") for kernel in plan.kernels])
+
+    net = scaled(tmp_path / "net.onnx")
+    assert network.compile_onnx(net, {}).differences["z"] < 1e-6
+    monkeypatch.setattr(network, "_plan", lying)
+    with pytest.raises(RecordError, match=r"output z of the compiled network differs on lavapipe .* by 6.67e-01"):
+        network.compile_onnx(net, {})
+
+
+def test_an_operator_that_tinygrad_lacks(tmp_path: Path) -> None:
+    net = model(tmp_path / "n.onnx", [node("Det", "x", "y")], {"x": ("float32", [2, 2])}, {"y": "float32"})
+    with pytest.raises(NetworkError, match=r"tinygrad cannot compile it: .*op='Det' is not supported"):
+        network.compile_onnx(net, {})
+
+
+def test_an_index_outside_of_a_table_is_no_input(tmp_path: Path) -> None:
+    """Whole numbers are drawn below what ONNX Runtime takes."""
+    table = np.arange(6, dtype=np.float32).reshape(2, 3)
+    net = model(
+        tmp_path / "n.onnx", [node("Gather", "t i", "y")], {"i": ("int64", [5])}, {"y": "float32"}, {"t": table}
+    )
+    found = network.compile_onnx(net, {})
+    assert all(given["i"].max() < 2 for given, _ in found.cases)
+    assert found.differences == {"y": 0.0}
+
+
+def test_a_given_value_is_recorded(tmp_path: Path) -> None:
+    value = np.array([1, 2, 3, 4], np.float64)
+    found = network.compile_onnx(scaled(tmp_path / "net.onnx"), {}, values={"x": value})
+    assert found.cases[0][0]["x"].tolist() == value.tolist()
+    assert found.cases[1][0]["x"].tolist() != value.tolist()
+
+
+@pytest.mark.parametrize(
+    ("value", "said"), [(np.zeros(3), "input x: expected .*4.*found .*3"), (None, "no input 'q'")]
+)
+def test_a_value_that_does_not_fit(value: np.ndarray | None, said: str, tmp_path: Path) -> None:
+    values = {"x": value} if value is not None else {"q": np.zeros(4)}
+    with pytest.raises(NetworkError, match=said):
+        network.compile_onnx(scaled(tmp_path / "net.onnx"), {}, values=values)
+
+
+def test_a_kernel_that_is_no_glsl() -> None:
+    with pytest.raises(RecordError, match=r"glslangValidator refuses a kernel: ERROR: .*syntax error"):
+        shaders.spirv(["#version 450\nvoid main() {"])
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda words: b"", "plan ends early, at word: 0"),
+        (lambda words: b"\0\0\0\0" + words[4:], "no plan"),
+        (lambda words: words[:-4], "plan ends early"),
+        (lambda words: words[:-12] + b"\x03\0\0\0" + words[-8:], "a binding outside of its memory"),
+        (lambda words: words[:-8] + b"\xff\xff\xff\xff" + words[-4:], "a binding outside of its memory"),
+        (lambda words: words[:24] + b"\x09\0\0\0" + words[28:], "a kernel with so many bindings"),
+    ],
+)
+def test_the_runner_refuses_a_damaged_plan(
+    change: object, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = network.compile_onnx(scaled(tmp_path / "net.onnx"), {})
+    honest = Layout.words
+    assert callable(change)
+    monkeypatch.setattr(Layout, "words", lambda self, code: change(honest(self, code)))
+    with pytest.raises(RecordError, match=f"does not run on lavapipe: (?s:.*){said}"):
+        runner.judged(laid_out(found.layout.plan), found.shaders, found.cases[0][0])

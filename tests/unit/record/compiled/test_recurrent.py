@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""LSTM and GRU in every direction, with and without what they may be given, against ONNX Runtime."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from host_tools.record.compiled.network import compile_onnx
+from host_tools.record.preflight import NetworkError
+from tests.support.onnx_graphs import model, node
+
+STEPS, BATCH, FEATURES, HIDDEN = 3, 2, 4, 5
+DIRECTIONS = {"forward": 1, "reverse": 1, "bidirectional": 2}
+
+
+def weights(gates: int, directions: int) -> dict[str, np.ndarray]:
+    generator = np.random.default_rng(3)
+    shapes = {
+        "w": (directions, gates * HIDDEN, FEATURES),
+        "r": (directions, gates * HIDDEN, HIDDEN),
+        "b": (directions, 2 * gates * HIDDEN),
+    }
+    return {name: generator.normal(0, 0.5, shape).astype(np.float32) for name, shape in shapes.items()}
+
+
+@pytest.mark.parametrize("direction", DIRECTIONS)
+@pytest.mark.parametrize(("kind", "state"), [("LSTM", True), ("LSTM", False), ("GRU", True)])
+def test_it_computes_what_onnx_runtime_does(kind: str, state: bool, direction: str, tmp_path: Path) -> None:
+    directions = DIRECTIONS[direction]
+    gates = 4 if kind == "LSTM" else 3
+    outputs = dict.fromkeys(("y", "h", "c") if kind == "LSTM" else ("y", "h"), "float32")
+    inputs = {"x": ("float32", [STEPS, BATCH, FEATURES])}
+    given = "x w r b -"
+    if state:
+        names = ("h0", "c0") if kind == "LSTM" else ("h0",)
+        inputs |= {name: ("float32", [directions, BATCH, HIDDEN]) for name in names}
+        given += f" {' '.join(names)}"
+    nodes = [node(kind, given, " ".join(outputs), hidden_size=HIDDEN, direction=direction)]
+    found = compile_onnx(model(tmp_path / "n.onnx", nodes, inputs, outputs, weights(gates, directions)), {})
+    assert set(found.differences) == set(outputs)
+    assert max(found.differences.values()) < 2e-6
+
+
+def test_a_reset_before_the_product(tmp_path: Path) -> None:
+    for linear in (0, 1):
+        nodes = [node("GRU", "x w r b", "y", hidden_size=HIDDEN, linear_before_reset=linear)]
+        inputs = {"x": ("float32", [STEPS, BATCH, FEATURES])}
+        found = compile_onnx(model(tmp_path / "n.onnx", nodes, inputs, {"y": "float32"}, weights(3, 1)), {})
+        assert found.differences["y"] < 2e-6
+
+
+@pytest.mark.parametrize(
+    ("attributes", "said"),
+    [({"clip": 0.5}, "clip"), ({"activations": ["HardSigmoid", "Tanh", "Tanh"]}, "HardSigmoid")],
+)
+def test_a_variant_that_is_not_computed_is_refused(
+    attributes: dict[str, object], said: str, tmp_path: Path
+) -> None:
+    nodes = [node("LSTM", "x w r b", "y", hidden_size=HIDDEN, **attributes)]
+    inputs = {"x": ("float32", [STEPS, BATCH, FEATURES])}
+    with pytest.raises(NetworkError, match=f"tinygrad cannot compile it: RecurrentError: .*{said}"):
+        compile_onnx(model(tmp_path / "n.onnx", nodes, inputs, {"y": "float32"}, weights(4, 1)), {})
