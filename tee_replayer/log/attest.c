@@ -130,6 +130,18 @@ static bool find_ueid(const struct gr_log *log, uint8_t ueid[1 + ID_BYTES])
     return true;
 }
 
+/* Sign twice: of two signatures of one message, one with a fault in it, whoever has both computes the key. */
+static bool sign_alike(const struct gr_log *log, const uint8_t digest[GR_DIGEST_BYTES], uint8_t signature[64])
+{
+    uint8_t again[64], differences = 0;
+    memset(again, 0, sizeof again);
+    if (!gr_sign(log->secret, digest, signature) || !gr_sign(log->secret, digest, again))
+        return false;
+    for (uint32_t i = 0; i < sizeof again; i++)
+        differences |= signature[i] ^ again[i];
+    return !differences;
+}
+
 uint32_t gr_attest(const struct gr_log *log, const uint8_t *nonce, uint32_t nonce_bytes, const void *policy,
                    size_t policy_bytes, uint8_t out[GR_ATTESTATION_MAX])
 {
@@ -152,7 +164,7 @@ uint32_t gr_attest(const struct gr_log *log, const uint8_t *nonce, uint32_t nonc
     put_bytes(&tbs, header, sizeof header);
     put_head(&tbs, BYTES, 0);
     put_bytes(&tbs, claims, payload.used);
-    if (!gr_sha256(to_be_signed, tbs.used, digest) || !gr_sign(log->secret, digest, signature))
+    if (!gr_sha256(to_be_signed, tbs.used, digest) || !sign_alike(log, digest, signature))
         return 0;
 
     put(&message, start, sizeof start);

@@ -13,19 +13,20 @@ from pathlib import Path
 from tests.campaign import cases, sampling
 from tests.campaign.campaign import Campaign, Result
 from tests.campaign.cases import Case
-from tests.campaign.device import BARE_METAL, MMU, OPTEE, Device
+from tests.campaign.computing import CASES
+from tests.campaign.device import BARE_METAL, LINKED, LINKED_MMU, MMU, OPTEE, Device
 from tests.campaign.faults import KINDS
 from trace_format.errors import GramophoneError
 
 FOLDER = Path("build/campaign")
-PATHS = (BARE_METAL, MMU, OPTEE)
+PATHS = (BARE_METAL, MMU, LINKED, LINKED_MMU, OPTEE)
 
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.campaign", description=__doc__)
     parser.add_argument("--gpu", choices=list(cases.DRIVER), action="append", help="only this GPU")
     parser.add_argument("--path", choices=PATHS, action="append", help="only this port")
-    names = sorted({case.name for case in cases.CASES})
+    names = sorted({case.name for case in (*cases.CASES, *CASES)})
     parser.add_argument("--case", choices=names, action="append", help="only this case")
     parser.add_argument(
         "--fault", choices=[kind.name for kind in KINDS], action="append", help="only these faults"
@@ -36,6 +37,9 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument(
         "--minutes", type=float, default=1e9, help="start no case after that; what is left out is listed"
     )
+    parser.add_argument("--pairs", type=int, default=0, help="and so many pairs of faults at random, in each case")
+    parser.add_argument("--only-pairs", action="store_true", help="no single faults")
+    parser.add_argument("--seed", type=int, default=1, help="of the pairs")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes at a time")
     return parser.parse_args()
 
@@ -45,8 +49,11 @@ def main() -> int:
     arguments = _arguments()
     start = time.monotonic()
     kinds = [kind for kind in KINDS if not arguments.fault or kind.name in arguments.fault]
-    shares = dict.fromkeys(PATHS, sampling.SAMPLE if arguments.sample else sampling.WHOLE)
-    campaign = Campaign(FOLDER, shares, arguments.jobs)
+    kinds = [] if arguments.only_pairs else kinds
+    shares = dict.fromkeys(PATHS, sampling.WHOLE) | dict.fromkeys((LINKED, LINKED_MMU), sampling.SLOW_WHOLE)
+    if arguments.sample:
+        shares = dict.fromkeys(PATHS, sampling.SAMPLE)
+    campaign = Campaign(FOLDER, shares, arguments.jobs, arguments.pairs, arguments.seed)
     paths = itertools.product(arguments.path or PATHS, arguments.gpu or cases.DRIVER)
 
     def on_case(of: Device, case: Case, so_far: Result) -> bool:

@@ -2,11 +2,12 @@
 /*
  * Inject faults into a run of the firmware, one a run.
  *
- *     campaign MACHINE run LIMIT PCS
- *     campaign MACHINE inject LIMIT PLAN OUT MEET
+ *     campaign MACHINE run LIMIT EVIDENCE PCS
+ *     campaign MACHINE inject LIMIT EVIDENCE PLAN OUT MEET...
  *
  * run: without a fault; PCS is a file for each instruction's address (u32), or "-". inject: PLAN has struct
- * fault, in order of their numbers, OUT gets struct outcome.
+ * fault, in order of their numbers, OUT gets struct outcome. EVIDENCE gets what runs have answered beside
+ * their response, once for each that differs: its hash, then as many bytes as the first answer has.
  *
  * The run without a fault goes from fault to fault. At each the process forks: the child injects the fault
  * and runs to the end or to LIMIT instructions; its memory is the kernel's copy on write, and its code is
@@ -34,23 +35,29 @@ enum kind { SKIP, EXCHANGE, ZERO, ONES, FLIP, KIND_COUNT };
 
 enum { KNOWN = 1 << 14, MEETINGS = 4 };
 
-/* What the driver decided; its view of these two structures: faults.py. */
+/* What the driver decided; its view of these structures: faults.py. */
+struct one_fault {
+    uint64_t number;        /* of the instruction, from 0 */
+    uint32_t kind, operand; /* SKIP: how many; EXCHANGE: bits of the encoding; others: see spoil_register */
+};
+
 struct fault {
-    uint64_t number; /* of the instruction, from 0 */
-    uint32_t kind,
-        operand; /* SKIP: how many; EXCHANGE: bits of the encoding; others: struct of set_register */
+    struct one_fault first, second; /* of a pair; number 0: there is no second */
 };
 
 struct outcome {
     uint32_t end; /* enum end */
     uint32_t status, answered;
-    uint32_t writes, from_trace, seen_offset, seen_value, reserved;
-    uint64_t replays, pc;
+    uint32_t writes, from_trace, seen_offset, seen_value, leaked;
+    uint64_t replays, pc, strayed;
+    uint64_t evidence;  /* its hash; 0: there is none */
+    uint32_t judged[2]; /* the driver's */
 };
 
-/* Shared by all forks: what became of states at the meeting point. Slots are by hash; one that is taken
- * stays. */
+/* Shared by all forks: what became of states at the meeting points, and which evidence is known. Slots are by
+ * hash; one that is taken stays. */
 struct memory_of_states {
+    uint64_t evidence[KNOWN];
     uint64_t unspoilt[MEETINGS]; /* of the run without a fault; 0: none */
     struct {
         uint64_t state;
@@ -69,7 +76,7 @@ static int register_of(uint32_t number)
 
 /* Operand: the register's number (31: SP), from bit 8 the bit to flip, bit 16: only its lower half is used.
  */
-static void spoil_register(const struct machine *m, const struct fault *f)
+static void spoil_register(const struct machine *m, const struct one_fault *f)
 {
     const int reg = register_of(f->operand & 31);
     const uint64_t mask = f->operand >> 16 & 1 ? UINT32_MAX : UINT64_MAX;
@@ -81,7 +88,7 @@ static void spoil_register(const struct machine *m, const struct fault *f)
     machine_set_reg(m, reg, value & mask);
 }
 
-static void inject(struct machine *m, const struct fault *f)
+static void inject(struct machine *m, const struct one_fault *f)
 {
     const uint64_t pc = machine_pc(m);
     switch ((enum kind)f->kind) {
@@ -114,14 +121,39 @@ static struct outcome outcome_of(const struct machine *m)
         .from_trace = m->from_trace,
         .seen_offset = m->seen_offset,
         .seen_value = m->seen_value,
+        .leaked = machine_has_leaked(m),
         .pc = machine_pc(m),
+        .strayed = machine_strayed(m),
     };
     memcpy(&o.replays, response + 8, sizeof o.replays);
     memcpy(&o.status, response + 16, sizeof o.status);
     return o;
 }
 
-/* To the end, to the limit, or to the meeting point. */
+/* Note what the run has answered, and write it to the file if that is new. */
+static void keep_evidence(const struct machine *m, struct outcome *o, struct memory_of_states *states,
+                          const char *path)
+{
+    struct {
+        uint64_t hash;
+        uint8_t bytes[EVIDENCE_MAX];
+    } record = {0};
+    const uint64_t bytes = machine_evidence(m, record.bytes);
+    if (!bytes)
+        return;
+    o->evidence = record.hash = machine_hash(record.bytes, bytes);
+    if (states && states->evidence[record.hash % KNOWN] == record.hash)
+        return;
+    const int file = open(path, O_WRONLY | O_CREAT | O_APPEND, 0666);
+    const size_t size = sizeof record.hash + bytes;
+    if (file < 0 || write(file, &record, size) != (ssize_t)size)
+        fail("%s: %s", path, strerror(errno));
+    close(file);
+    if (states && !states->evidence[record.hash % KNOWN])
+        states->evidence[record.hash % KNOWN] = record.hash;
+}
+
+/* To the end, to the limit, or to a meeting point. */
 static void run_on(struct machine *m, uint64_t limit)
 {
     if (m->end == END_NONE && machine_run_to(m, limit) && !m->has_met)
@@ -129,7 +161,8 @@ static void run_on(struct machine *m, uint64_t limit)
 }
 
 /* After a fault. */
-static struct outcome finish(struct machine *m, uint64_t limit, struct memory_of_states *states)
+static struct outcome finish(struct machine *m, uint64_t limit, struct memory_of_states *states,
+                             const char *evidence)
 {
     uint64_t seen[MEETINGS] = {0};
     for (unsigned meetings = 0;; meetings++) {
@@ -142,16 +175,17 @@ static struct outcome finish(struct machine *m, uint64_t limit, struct memory_of
         for (unsigned i = 0; i < MEETINGS; i++)
             if (states->unspoilt[i] == state)
                 return (struct outcome){.end = END_SAME};
-        if (states->known[state % KNOWN].state == state && !m->hostile_pages) /* which no state has */
+        if (states->known[state % KNOWN].state == state && !m->hostile_page_count) /* which no state has */
             return states->known[state % KNOWN].outcome;
     }
     if (m->has_met) {
-        m->meet_at = NOWHERE;
+        m->meets = false;
         run_on(m, limit);
     }
-    const struct outcome o = outcome_of(m);
+    struct outcome o = outcome_of(m);
+    keep_evidence(m, &o, states, evidence);
     for (unsigned i = 0; i < MEETINGS; i++) {
-        if (seen[i] && !m->hostile_pages && !states->known[seen[i] % KNOWN].state) {
+        if (seen[i] && !m->hostile_page_count && !states->known[seen[i] % KNOWN].state) {
             states->known[seen[i] % KNOWN].outcome = o;
             states->known[seen[i] % KNOWN].state = seen[i];
         }
@@ -176,28 +210,41 @@ static int fork_and_wait(bool *is_child)
     return WIFSIGNALED(status) ? -WTERMSIG(status) : WEXITSTATUS(status);
 }
 
+/* To an instruction, without a stop at meeting points. */
+static bool go_to(struct machine *m, uint64_t number)
+{
+    do {
+        m->has_met = false;
+        machine_run_to(m, number);
+    } while (m->has_met && m->executed != number);
+    m->has_met = false;
+    return m->end == END_NONE;
+}
+
 static void attack(struct machine *m, const struct fault *f, uint64_t limit, struct memory_of_states *states,
-                   struct outcome *result)
+                   const char *evidence, struct outcome *result)
 {
     bool is_child;
     const int status = fork_and_wait(&is_child);
     if (is_child) {
         alarm(SECONDS_MAX);
-        inject(m, f);
-        *result = finish(m, limit, states);
+        inject(m, &f->first);
+        if (f->second.number && m->end == END_NONE && go_to(m, f->second.number))
+            inject(m, &f->second);
+        *result = finish(m, limit, states, evidence);
         _exit(0);
     }
     if (status < 0)
         result->end = status == -SIGALRM ? END_HANG : END_CRASH;
     else if (status)
-        fail("fault %" PRIu32 " at %" PRIu64 " could not be injected", f->kind, f->number);
+        fail("fault %" PRIu32 " at %" PRIu64 " could not be injected", f->first.kind, f->first.number);
 }
 
 /* The states of the run without a fault at the meeting point. */
 static void scout(struct machine *m, uint64_t limit, struct memory_of_states *states)
 {
     bool is_child;
-    if (m->meet_at == NOWHERE)
+    if (!m->meets)
         return;
     const int status = fork_and_wait(&is_child);
     if (is_child) {
@@ -227,28 +274,18 @@ static void *map_file(const char *path, uint64_t bytes, bool write)
     return memory;
 }
 
-/* In the run without a fault. */
-static bool go_to(struct machine *m, uint64_t number)
-{
-    do {
-        m->has_met = false;
-        machine_run_to(m, number);
-    } while (m->has_met && m->executed != number);
-    m->has_met = false;
-    return m->end == END_NONE;
-}
-
-static void inject_all(struct machine *m, uint64_t limit, const char *plan, const char *out)
+static void inject_all(struct machine *m, uint64_t limit, const char *evidence, const char *plan,
+                       const char *out)
 {
     struct memory_of_states *states =
         mmap(NULL, sizeof *states, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (states == MAP_FAILED)
         fail("no memory");
-    const uint64_t meet_at = m->meet_at;
-    m->meet_at = NOWHERE;
+    const bool meets = m->meets;
+    m->meets = false;
     run_on(m, limit); /* so that all code is translated before the first fork */
     machine_rewind(m);
-    m->meet_at = meet_at;
+    m->meets = meets;
     scout(m, limit, states);
     struct stat about;
     if (stat(plan, &about))
@@ -257,33 +294,37 @@ static void inject_all(struct machine *m, uint64_t limit, const char *plan, cons
     const struct fault *faults = map_file(plan, count * sizeof *faults, false);
     struct outcome *outcomes = map_file(out, count * sizeof *outcomes, true);
     for (uint64_t i = 0; i < count; i++) {
-        if (m->executed != faults[i].number && !go_to(m, faults[i].number))
-            fail("the run ended before instruction %" PRIu64, faults[i].number);
-        attack(m, &faults[i], limit, states, &outcomes[i]);
+        const uint64_t number = faults[i].first.number;
+        if (m->executed != number && !go_to(m, number))
+            fail("the run ended before instruction %" PRIu64, number);
+        attack(m, &faults[i], limit, states, evidence, &outcomes[i]);
     }
 }
 
 int main(int argc, char **argv)
 {
     static struct machine m;
-    if (argc < 5)
-        fail("usage: campaign MACHINE run LIMIT PCS | campaign MACHINE inject LIMIT PLAN OUT MEET");
+    if (argc < 6)
+        fail("usage: campaign MACHINE run LIMIT EVIDENCE PCS | "
+             "campaign MACHINE inject LIMIT EVIDENCE PLAN OUT MEET...");
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     machine_open(&m, argv[1]);
     const uint64_t limit = strtoull(argv[3], NULL, 0);
-    if (!strcmp(argv[2], "inject") && argc == 7) {
-        m.meet_at = strtoull(argv[6], NULL, 0);
-        inject_all(&m, limit, argv[4], argv[5]);
+    if (!strcmp(argv[2], "inject") && argc > 7 && argc <= 7 + MEET_MAX) {
+        for (int i = 0; i < MEET_MAX; i++)
+            m.meet_at[i] = 7 + i < argc ? strtoull(argv[7 + i], NULL, 0) : NOWHERE;
+        m.meets = true;
+        inject_all(&m, limit, argv[4], argv[5], argv[6]);
         return 0;
     }
-    const bool wanted = strcmp(argv[4], "-") != 0;
+    const bool wanted = strcmp(argv[5], "-") != 0;
     m.pcs_room = limit;
-    m.pcs = wanted ? map_file(argv[4], limit * sizeof *m.pcs, true) : NULL;
+    m.pcs = wanted ? map_file(argv[5], limit * sizeof *m.pcs, true) : NULL;
     run_on(&m, limit);
-    if (wanted && truncate(argv[4], (off_t)(m.executed * sizeof *m.pcs)))
-        fail("%s: %s", argv[4], strerror(errno));
-    const struct outcome o = outcome_of(&m);
-    printf("%" PRIu32 " %" PRIu32 " %" PRIu32 " %" PRIu64 " %" PRIu32 " %" PRIu32 "\n", o.end, o.answered,
-           o.status, o.replays, o.writes, o.from_trace);
+    if (wanted && truncate(argv[5], (off_t)(m.executed * sizeof *m.pcs)))
+        fail("%s: %s", argv[5], strerror(errno));
+    struct outcome o = outcome_of(&m);
+    keep_evidence(&m, &o, NULL, argv[4]);
+    fwrite(&o, sizeof o, 1, stdout);
     return 0;
 }

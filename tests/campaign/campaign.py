@@ -14,12 +14,29 @@ import numpy as np
 import numpy.typing as npt
 
 from tee_replayer.generator.status import statuses
-from tests.campaign import cases, device, optee, report, runner, sampling
+from tests.campaign import cases, computing, device, optee, report, runner, sampling
 from tests.campaign.device import Device
 from tests.campaign.faults import Kind
 from tests.campaign.runner import Bench
 from tests.support import replayer_samples as s
 from trace_format.schema.firmware import DEVICE_MAGIC
+
+PAIR = "pair"  # in tables, of two faults
+DENSE = ("before", "ours", "tail")  # parts of a run that pairs are of
+# Functions of core/planes.c and core/operate.c.
+COMPUTING = (
+    *("gr_planes_decode", "take_values", "take_lengths", "make_table", "take_codes", "take_byte"),
+    *(
+        "gr_operate",
+        "gr_operator_copy",
+        "gr_check_operator",
+        "next_element",
+        "element",
+        "gr_put",
+        "gr_get",
+        "fits",
+    ),
+)
 
 
 @dataclass
@@ -66,11 +83,15 @@ class Campaign:
         folder: for programs, firmwares and files.
         shares: how many instructions are attacked, by path of a device.
         jobs: processes at a time.
+        pairs: how many pairs of faults are tried in each case, besides.
+        seed: of these.
     """
 
     folder: Path
     shares: dict[str, sampling.Shares]
     jobs: int = os.cpu_count() or 1
+    pairs: int = 0
+    seed: int = 1
 
     @functools.cached_property
     def _program(self) -> Path:
@@ -79,9 +100,7 @@ class Campaign:
     def device(self, gpu: str, path: str = device.BARE_METAL) -> Device:
         """The program of a GPU."""
         folder = self.folder / f"{gpu}-{path}"
-        if path == device.OPTEE:
-            return optee.build(gpu, folder)
-        return device.build(gpu, folder, mmu=path == device.MMU)
+        return optee.build(gpu, folder) if path == device.OPTEE else device.build(gpu, folder, path=path)
 
     def bench(self, of: Device, case: cases.Case, attempt: cases.Attempt, name: str) -> Bench:
         """A trace before a firmware."""
@@ -97,7 +116,7 @@ class Campaign:
         """
         wrong = []
         answer, writes = outcome_name(found), runner.written(found)[0]
-        if answer != case.status or writes:
+        if answer != case.status or writes != (case.status == "OK"):
             seen = f"{answer}, and a write" if writes else answer
             wrong.append(
                 f"{of.name}, {case.name}: the trace without a fault: expected {case.status}, found {seen}"
@@ -111,7 +130,7 @@ class Campaign:
 
     def planted(self, of: Device) -> npt.NDArray[Any]:
         """The stranger's trace on a device whose key was exchanged for the stranger's: its outcome."""
-        case = next(case for case in cases.cases_of(of.gpu) if case.status == "SIGNATURE")
+        case = cases.case_of(of.gpu, "stranger")
         weak = _changed(of, lambda code: code.replace(s.KEY.raw, cases.STRANGER.public.raw))
         return self.bench(weak, case, case.refused(of.gpu), "planted").outcome()
 
@@ -131,26 +150,34 @@ class Campaign:
         bench = self.bench(of, case, case.refused(of.gpu), "refused")
         run, found = bench.run()
         result.spoilt += self.controls(of, case, found)
-        if runner.accepted(found)[0] or runner.written(found)[0]:
+        good = case.status == "OK"
+        if not good and (runner.accepted(found)[0] or runner.written(found)[0]):
             return  # it needs no fault
-        parts = sampling.parts(run)
-        plans = []
+        parts = sampling.within(run, COMPUTING) if good else sampling.parts(run)
+        plans, names = [], [kind.name for kind in kinds]
         for kind in kinds:
             share = self.shares[of.path].of(kind, case.status == "SIGNATURE")
             chosen = sampling.chosen(run, kind, parts, share)
             plans.append(run.plan(kind, np.concatenate([numbers for _, numbers in chosen.values()])))
             able = sum(count for count, _ in chosen.values())
             result.table.rows[of.name, case.name, kind.name] = report.Counts(instructions=able)
+        if self.pairs:
+            names.append(PAIR)
+            plans.append(run.pairs(np.concatenate([parts[name] for name in DENSE]), self.pairs, self.seed))
+            result.table.rows[of.name, case.name, PAIR] = report.Counts(promised=False)
         outcomes = bench.inject(run, found, np.concatenate(plans), self.jobs)
         ends = np.cumsum([len(plan) for plan in plans])
-        for kind, plan, mine in zip(kinds, plans, np.split(outcomes, ends[:-1]), strict=True):
-            where = of.name, case.name, kind.name
+        for name, plan, mine in zip(names, plans, np.split(outcomes, ends[:-1]), strict=True):
+            where = of.name, case.name, name
             counts = result.table.rows[where]
-            if bench.attempt.writes:
-                harmless = runner.accepted(mine) & ~runner.written(mine)
+            if bench.attempt.writes or good:
+                harmless = runner.accepted(mine) & (good | ~runner.written(mine))
+                counts.strayed += int((mine["strayed"][harmless] != 0).sum())
                 counts.tried += int(harmless.sum())
                 counts.harmless += int(harmless.sum())
                 plan, mine = plan[~harmless], mine[~harmless]
+            if good:
+                mine["from_trace"] = 0  # the trace may
             counts.add(mine)
             result.findings += report.findings(where, of.gpu, run, plan, mine)
 
@@ -164,7 +191,7 @@ class Campaign:
         """All cases of the devices, or those named; `on_case` says before each whether there is time."""
         result = Result()
         for of in devices:
-            for case in cases.cases_of(of.gpu):
+            for case in computing.cases_of(of):
                 if names and case.name not in names:
                     continue
                 if on_case(of, case, result):

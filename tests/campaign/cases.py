@@ -52,11 +52,13 @@ class Attempt:
         reads: what registers read, besides READS.
         writes: (register, value) that only this trace writes, though the driver writes the register too. Where
             there are any, only they count, and the mark does not: all else is its signer's to do.
+        trace: the trace, where its outputs are wanted.
     """
 
     signed: bytes
     reads: dict[str, int] = field(default_factory=dict)
     writes: tuple[tuple[str, int], ...] = ()
+    trace: Trace | None = None
 
 
 @dataclass(frozen=True)

@@ -13,13 +13,19 @@ from host_tools.audit_firmware.image import of_elf
 from host_tools.runners import firmware, libraries
 from host_tools.runners.replay import RunnerError
 from tee_replayer.generator.boards import QEMU_VIRT
+from tee_replayer.generator.evidence import Evidence
 from tee_replayer.generator.generate import generate
-from tee_replayer.generator.options import Options
+from tee_replayer.generator.options import NO_EVIDENCE, Options
 from tee_replayer.generator.platforms import platform_of
 from tests.campaign.cases import MIN_SECURITY_VERSION
 from tests.support import replayer_samples as s
+from trace_format.codec import LINKED as LINKED_CODECS
+from trace_format.operators import OPERATORS
 
-BARE_METAL, MMU, OPTEE = "bare-metal", "mmu", "optee"  # of the first two, without and with an MMU
+# On bare metal without and with an MMU; the same with all that can be linked: replay log, attestations, operators
+# and byte planes; OP-TEE's.
+BARE_METAL, MMU, LINKED, LINKED_MMU, OPTEE = "bare-metal", "mmu", "linked", "linked-mmu", "optee"
+ALL = Evidence(log=True, hashes=True, attestation=True)
 LIBRARIES = (
     "/bearssl/",
     "/aws-lc/",
@@ -62,6 +68,11 @@ class Device:
     def name(self) -> str:
         """For tables."""
         return self.gpu if self.path == BARE_METAL else f"{self.gpu} {self.path}"
+
+    @property
+    def linked(self) -> bool:
+        """Whether it has a log, attestations, operators and byte planes."""
+        return self.path in (LINKED, LINKED_MMU)
 
     @property
     def code(self) -> tuple[int, bytes]:
@@ -107,7 +118,7 @@ class Device:
         return found
 
 
-def build(gpu: str, folder: Path, options: str = "", *, mmu: bool = False) -> Device:
+def build(gpu: str, folder: Path, options: str = "", *, path: str = BARE_METAL) -> Device:
     """The firmware for the samples' key, which accepts traces from MIN_SECURITY_VERSION on.
 
     Args:
@@ -115,16 +126,20 @@ def build(gpu: str, folder: Path, options: str = "", *, mmu: bool = False) -> De
         folder: where it is compiled.
         options: of the compiler; without any, the code is compared with that of a firmware without debug
             information: it is the same.
-        mmu: it runs with MMU and caches on.
+        path: which of the bare-metal ones.
 
     Raises:
         RunnerError: it does not compile, or is not the same.
     """
+    linked = path in (LINKED, LINKED_MMU)
     out = generate(
         Options(
             *(gpu, platform_of(QEMU_VIRT), s.KEY, libraries.source()),
             min_security_version=MIN_SECURITY_VERSION,
-            mmu=mmu,
+            mmu=path in (MMU, LINKED_MMU),
+            evidence=ALL if linked else NO_EVIDENCE,
+            operators=tuple(OPERATORS) if linked else (),
+            codecs=LINKED_CODECS if linked else (),
         ),
         folder,
     )
@@ -133,6 +148,10 @@ def build(gpu: str, folder: Path, options: str = "", *, mmu: bool = False) -> De
     if done.returncode:
         raise RunnerError(f"{out}: the firmware does not compile:\n{done.stderr.strip()}")
     found = firmware.load(out)
-    if not options and not mmu and found.segments != firmware.build(s.KEY, gpu, MIN_SECURITY_VERSION).segments:
+    if (
+        not options
+        and path == BARE_METAL
+        and found.segments != firmware.build(s.KEY, gpu, MIN_SECURITY_VERSION).segments
+    ):
         raise RunnerError(f"{out}: with debug information the firmware is another program")
-    return Device(gpu, found, MMU if mmu else BARE_METAL)
+    return Device(gpu, found, path)

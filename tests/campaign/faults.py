@@ -7,6 +7,7 @@ An instruction is named by its number in the run, so the same address counts as 
 from __future__ import annotations
 
 import functools
+import random
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -20,7 +21,8 @@ import numpy.typing as npt
 from tests.campaign.device import Place
 
 # As struct fault of campaign.c.
-FAULT = np.dtype([("number", "<u8"), ("kind", "<u4"), ("operand", "<u4")])
+_ONE = (("number", "<u8"), ("kind", "<u4"), ("operand", "<u4"))
+FAULT = np.dtype([*_ONE, *((f"second_{name}", type_) for name, type_ in _ONE)])  # second_number 0: there is none
 
 
 class Do(IntEnum):
@@ -34,6 +36,7 @@ class Do(IntEnum):
 
 
 ENCODING_BITS = 32
+VERIFY, SIGNING = "gr_signature_verify", ("gr_public_key", "gr_sign")  # of the crypto seam
 _HALF = 1 << 16  # operand of a register's fault: only 32 bits of it are used
 _LR, _SP = 30, 31
 
@@ -136,11 +139,29 @@ class Run:
         """Instructions executed."""
         return len(self.index)
 
+    def parts_of(self, function: str) -> list[tuple[int, int]]:
+        """The library's parts that begin in this function: number of the first instruction, and how many."""
+        edges = np.flatnonzero(np.diff(np.concatenate(([1], self.is_ours.astype(np.int8), [1]))))
+        starts, ends = edges[::2].tolist(), edges[1::2].tolist()
+        return [
+            (start, end - start)
+            for start, end in zip(starts, ends, strict=True)
+            if self.places[self.index[start]].function == function
+        ]
+
     @functools.cached_property
     def verification(self) -> int:
-        """Number of the first instruction of the library's longest part: most of the run is after it."""
-        edges = np.flatnonzero(np.diff(np.concatenate(([1], self.is_ours.astype(np.int8), [1]))))
-        return int(edges[::2][np.argmax(edges[1::2] - edges[::2])])
+        """Number of the first instruction of the crypto seam's verification."""
+        parts = self.parts_of(VERIFY)
+        if not parts:
+            raise ValueError(f"the run does not reach {VERIFY}")
+        return parts[0][0]
+
+    @property
+    def meetings(self) -> list[int]:
+        """Addresses before long parts of a run, which need not be executed in a state that was seen before."""
+        numbers = [parts[0][0] for parts in map(self.parts_of, (VERIFY, *SIGNING)) if parts]
+        return [int(self.addresses[self.index[number]]) for number in numbers]
 
     def able(self, kind: Kind) -> npt.NDArray[np.bool_]:
         """For each instruction executed, whether it can have a fault."""
@@ -153,5 +174,22 @@ class Run:
         rows = []
         for number, at in zip(numbers.tolist(), self.index[numbers].tolist(), strict=True):
             for operand in kind.operands(self.words[at]):
-                rows.append((number, kind.do, kind.vary(number, operand)))
+                rows.append((number, kind.do, kind.vary(number, operand), 0, 0, 0))
+        return np.array(rows, FAULT)
+
+    def pairs(self, numbers: npt.NDArray[np.int64], count: int, seed: int) -> npt.NDArray[Any]:
+        """Pairs of faults at random: two different instructions of those, each with a kind that it can have.
+
+        Kinds that are many faults at each instruction are left out: their faults are among the others'.
+        """
+        draw = random.Random(seed)
+        candidates = numbers.tolist()
+        rows = []
+        for _ in range(count):
+            row: list[int] = []
+            for number in sorted(draw.sample(candidates, 2)):
+                word = self.words[int(self.index[number])]
+                kind = draw.choice([kind for kind in KINDS if not kind.of_all_bits and kind.operands(word)])
+                row += [number, kind.do, kind.vary(draw.getrandbits(16), draw.choice(kind.operands(word)))]
+            rows.append(tuple(row))
         return np.array(rows, FAULT)

@@ -7,10 +7,11 @@
  */
 #include "machine.h"
 
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
-enum { FIRST_BIT = 12, LAST_BIT = 47 };
+enum { FIRST_BIT = 12, LAST_BIT = 47, WORD = 8, FILTER = 1 << 16 };
 
 static bool is_hostile(const struct machine *m, uint64_t address)
 {
@@ -57,6 +58,75 @@ static void fill(const struct machine *m, uint64_t address, uint8_t page[PAGE])
         memcpy(page, m->mirror + address % m->mirror_bytes, PAGE);
 }
 
+/* Where memory holds eight bytes in succession of a secret; NULL: nowhere. */
+static uint8_t *find_secret(const struct machine *m, uint8_t *memory, uint64_t bytes)
+{
+    static bool begins[FILTER]; /* the first two of such eight bytes */
+    static bool is_made;
+    uint16_t start;
+    for (unsigned i = 0; !is_made && i < m->secret_count; i++) {
+        for (unsigned at = 0; at + WORD <= SECRET_BYTES; at++) {
+            memcpy(&start, m->secrets[i] + at, sizeof start);
+            begins[start] = true;
+        }
+    }
+    is_made = true;
+    for (uint64_t at = 0; m->secret_count && at + WORD <= bytes; at++) {
+        memcpy(&start, memory + at, sizeof start);
+        for (unsigned i = 0; begins[start] && i < m->secret_count; i++)
+            for (unsigned part = 0; part + WORD <= SECRET_BYTES; part++)
+                if (!memcmp(memory + at, m->secrets[i] + part, WORD))
+                    return memory + at;
+    }
+    return NULL;
+}
+
+bool machine_has_leaked(const struct machine *m)
+{
+    bool found = find_secret(m, m->mailbox, m->mailbox_bytes) != NULL;
+    for (uint64_t i = 0; i < m->hostile_page_count && !found; i++)
+        found = find_secret(m, m->hostile_pages[i].memory, PAGE) != NULL;
+    return found;
+}
+
+static bool is_answer(const struct machine *m, uint64_t offset)
+{
+    for (unsigned i = 0; i < m->answer_count; i++)
+        if (offset - m->answers[i].offset < m->answers[i].bytes)
+            return true;
+    return offset - RESPONSE_AT < RESPONSE_BYTES;
+}
+
+uint64_t machine_strayed(const struct machine *m)
+{
+    uint64_t count = 0;
+    const uint8_t *at_start = NULL;
+    for (unsigned i = 0; i < m->range_count; i++)
+        if (m->ranges[i].memory == m->mailbox)
+            at_start = m->ranges[i].contents;
+    for (uint64_t at = 0; at < m->mailbox_bytes; at++)
+        count += m->mailbox[at] != at_start[at] && !is_answer(m, at);
+    for (uint64_t i = 0; i < m->hostile_page_count; i++)
+        for (unsigned at = 0; at < PAGE; at++)
+            count += m->hostile_pages[i].memory[at] != m->hostile_pages[i].at_start[at];
+    return count;
+}
+
+/* A page of the attacker's, who does not know the device's secrets. */
+static uint8_t *add_page(struct machine *m, uint64_t address)
+{
+    uint8_t *pages = mmap(NULL, 2 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    m->hostile_pages = realloc(m->hostile_pages, (m->hostile_page_count + 1) * sizeof *m->hostile_pages);
+    if (pages == MAP_FAILED || !m->hostile_pages)
+        fail("no memory for a page");
+    fill(m, address, pages);
+    for (uint8_t *at; (at = find_secret(m, pages, PAGE));)
+        memset(at, 0, WORD);
+    memcpy(pages + PAGE, pages, PAGE);
+    m->hostile_pages[m->hostile_page_count++] = (struct page){pages, pages + PAGE};
+    return pages;
+}
+
 /* Called for memory that there is not; true when there is now. */
 static bool on_unmapped(uc_engine *uc, uc_mem_type type, uint64_t address, int size, int64_t value,
                         void *user)
@@ -72,14 +142,9 @@ static bool on_unmapped(uc_engine *uc, uc_mem_type type, uint64_t address, int s
     for (uint64_t at = address & ~(uint64_t)(PAGE - 1); at <= last; at += PAGE) {
         if (!is_hostile(m, at))
             return false;
-        uint8_t *page = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-        if (page == MAP_FAILED)
-            fail("no memory for a page");
-        fill(m, at, page);
-        const uc_err error = uc_mem_map_ptr(uc, at, PAGE, UC_PROT_READ | UC_PROT_WRITE, page);
+        const uc_err error = uc_mem_map_ptr(uc, at, PAGE, UC_PROT_READ | UC_PROT_WRITE, add_page(m, at));
         if (error != UC_ERR_OK && error != UC_ERR_MAP) /* the first of two may be there */
             fail("mapping hostile memory: %s", uc_strerror(error));
-        m->hostile_pages++;
     }
     return true;
 }

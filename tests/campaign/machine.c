@@ -73,7 +73,10 @@ static void on_code(uc_engine *uc, uint64_t address, uint32_t size, void *user)
 {
     struct machine *m = user;
     (void)size;
-    if (address == m->meet_at && m->executed != m->met_number) {
+    bool is_meeting = false;
+    for (unsigned i = 0; m->meets && i < MEET_MAX; i++)
+        is_meeting |= address == m->meet_at[i];
+    if (is_meeting && m->executed != m->met_number) {
         m->met_number = m->executed;
         m->has_met = true;
         m->stop_at = m->executed;
@@ -94,6 +97,10 @@ static void on_interrupt(uc_engine *uc, uint32_t number, void *user)
     (void)number;
     /* Only the instruction of the firmware's own exit ends a run well. */
     const bool known = uc_mem_read(uc, machine_pc(m), &word, sizeof word) == UC_ERR_OK;
+    if (known && word == HLT_SEMIHOSTING && machine_semihost(m)) {
+        machine_set_pc(m, machine_pc(m) + sizeof word);
+        return;
+    }
     m->end = known && word == HLT_SEMIHOSTING ? END_EXIT : END_CRASH;
     uc_emu_stop(uc);
 }
@@ -225,6 +232,17 @@ static uint8_t *load(struct machine *m, uint64_t base, uint64_t size, uint32_t p
     return to;
 }
 
+/* What the board has for the log, and what of it is secret. */
+static void describe_kept(struct machine *m, uint64_t number, uint64_t bytes, const char *path)
+{
+    if (number >= KEPT_MAX || bytes > KEPT_BYTES_MAX)
+        fail("no place for a file of %" PRIu64 " bytes", bytes);
+    struct kept *k = &m->kept[number];
+    k->size = bytes;
+    read_file(k->at_start, bytes, path);
+    memcpy(k->bytes, k->at_start, bytes);
+}
+
 static void describe_register(struct machine *m, const char *kind, uint64_t offset, uint64_t value)
 {
     if (offset >= GPU_BYTES || offset % 4)
@@ -268,7 +286,13 @@ static void describe(struct machine *m, const char *line)
     else if (!strcmp(kind, "ram"))
         map(m, a, b, UC_PROT_READ | UC_PROT_WRITE);
     else if (!strcmp(kind, "mailbox"))
-        m->mailbox = load(m, a, b, UC_PROT_READ | UC_PROT_WRITE, path);
+        m->mailbox = load(m, a, m->mailbox_bytes = b, UC_PROT_READ | UC_PROT_WRITE, path);
+    else if (!strcmp(kind, "answer") && m->answer_count < RANGE_MAX)
+        m->answers[m->answer_count++] = (struct part){a, b};
+    else if (!strcmp(kind, "kept"))
+        describe_kept(m, a, b, path);
+    else if (!strcmp(kind, "secret") && m->secret_count < SECRET_MAX && b == SECRET_BYTES)
+        read_file(m->secrets[m->secret_count++], SECRET_BYTES, path);
     else if (!strcmp(kind, "hostile") && m->hostile_count < RANGE_MAX)
         m->hostile[m->hostile_count].base = a, m->hostile[m->hostile_count++].bytes = b;
     else if (!strcmp(kind, "mirror"))
@@ -295,7 +319,7 @@ void machine_open(struct machine *m, const char *path)
     char line[LINE_MAX_BYTES];
     uc_hook hook;
     memset(m, 0, sizeof *m);
-    m->meet_at = m->met_number = NOWHERE;
+    m->met_number = NOWHERE;
     check(uc_open(UC_ARCH_ARM64, UC_MODE_ARM, &m->uc), "uc_open");
     check(uc_ctl_set_cpu_model(m->uc, UC_CPU_ARM64_A72), "the processor's model");
     FILE *file = fopen(path, "r");
@@ -329,6 +353,9 @@ void machine_rewind(struct machine *m)
             fail("memory cannot be cleared");
     }
     memset(m->registers, 0, sizeof m->registers);
+    for (unsigned i = 0; i < KEPT_MAX; i++)
+        memcpy(m->kept[i].bytes, m->kept[i].at_start, sizeof m->kept[i].bytes);
+    m->open_file = 0;
     m->now_ns = 0;
     m->executed = 0;
     m->end = END_NONE;

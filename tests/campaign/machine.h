@@ -11,9 +11,16 @@
 enum {
     GPU_BYTES = 1 << 16,
     RESPONSE_AT = 8192, /* MAILBOX_RESPONSE_AT of the mailbox's schema */
+    RESPONSE_BYTES = 96,
     LIST_MAX = 64,
     RANGE_MAX = 8,
     PAGE = 4096,
+    SECRET_BYTES = 32,
+    SECRET_MAX = 3,
+    KEPT_MAX = 3,
+    KEPT_BYTES_MAX = 48,
+    EVIDENCE_MAX = 4096,
+    MEET_MAX = 3,
 };
 
 /* A write that only a trace makes: this register, with this value unless any will do. */
@@ -32,10 +39,27 @@ enum end {
     END_FOREIGN /* it would have executed memory of the normal world */
 };
 
+/* Somewhere in the mailbox. */
+struct part {
+    uint64_t offset, bytes;
+};
+
 struct machine {
     uc_engine *uc;
     uc_context *start;
     uint8_t *mailbox;
+    uint64_t mailbox_bytes;
+    struct part answers[RANGE_MAX]; /* where the firmware writes, beside its response */
+    unsigned answer_count;
+    /* What nobody but the device may know. */
+    uint8_t secrets[SECRET_MAX][SECRET_BYTES];
+    unsigned secret_count;
+    /* What the board keeps for the replay log: store.c. */
+    struct kept {
+        uint8_t bytes[KEPT_BYTES_MAX], at_start[KEPT_BYTES_MAX];
+        uint64_t size; /* 0: this board has no such file */
+    } kept[KEPT_MAX];
+    unsigned open_file; /* from 1 */
     struct {
         uint8_t *memory;
         uint64_t base, bytes;
@@ -47,7 +71,10 @@ struct machine {
         uint64_t base, bytes;
     } hostile[RANGE_MAX];
     unsigned hostile_count;
-    uint64_t hostile_pages;
+    struct page {
+        uint8_t *memory, *at_start;
+    } * hostile_pages; /* that there are: a fault has led there */
+    uint64_t hostile_page_count;
     uint64_t device_at, device_bytes; /* the device's constant */
     uint64_t mirror_at, mirror_bytes; /* the firmware that the attacker would have, in whole pages */
     uint8_t *mirror;
@@ -61,9 +88,9 @@ struct machine {
     uint64_t now_ns;
     uint64_t executed, stop_at; /* instructions */
     enum end end;
-    /* Where a run stops for a look at its state: whenever this address is reached (NOWHERE: never). */
-    uint64_t meet_at, met_number; /* the latter: of the instruction where it stopped last */
-    bool has_met;
+    /* Where a run stops for a look at its state: whenever one of these addresses is reached. */
+    uint64_t meet_at[MEET_MAX], met_number; /* the latter: of the instruction where it stopped last */
+    bool meets, has_met;
     /* What reached the GPU. */
     uint32_t writes, from_trace;      /* writes in all; those that only a trace makes */
     uint32_t seen_offset, seen_value; /* the first of the latter */
@@ -79,8 +106,20 @@ void machine_open(struct machine *m, const char *path);
 /* Let faults lead to memory of the normal world (hostile.c). */
 void machine_add_hostile(struct machine *m);
 
-/* Execute until `number` instructions are executed, in all, or `meet_at` is reached (then has_met); false:
- * the run ended before that. */
+/* What a fault has done to memory of the normal world (hostile.c): whether some of a secret is there now, and
+ * how many bytes are others that no answer is written to. */
+bool machine_has_leaked(const struct machine *m);
+uint64_t machine_strayed(const struct machine *m);
+
+/* Do what an instruction of semihosting asks for (store.c); false: it asks for the end. */
+bool machine_semihost(struct machine *m);
+
+/* The answers in the mailbox, and what the board keeps, one after the other: their size, at most
+ * EVIDENCE_MAX. */
+uint64_t machine_evidence(const struct machine *m, uint8_t to[EVIDENCE_MAX]);
+
+/* Execute until `number` instructions are executed, in all, or, if it meets, one of `meet_at` is reached
+ * (then has_met); false: the run ended before that. */
 bool machine_run_to(struct machine *m, uint64_t number);
 
 /* Back to the start, with all code translated that was executed until now. */
@@ -97,6 +136,9 @@ void machine_set_word(const struct machine *m, uint64_t address, uint32_t word);
 /* A hash of all that decides how the run goes on: registers, memory, the GPU's registers, the clock; and of
  * what the outcome says (state.c). */
 uint64_t machine_state(const struct machine *m);
+
+/* Of bytes in whole words. */
+uint64_t machine_hash(const void *data, uint64_t bytes);
 
 _Noreturn void fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
 

@@ -28,6 +28,10 @@ COLUMNS = (
     "foreign",
     "accepted",
     "written",
+    "claimed",
+    "leaked",
+    "strayed",
+    "spoilt",
 )
 
 
@@ -48,6 +52,11 @@ class Counts:
             on; the emulated machine's firmware runs without.
         accepted: the normal world believes that the trace was replayed.
         written: a register was written that only a trace writes, whatever else happened.
+        claimed: the log or an attestation says that a trace was loaded or replayed, and no verifier notices.
+        leaked: some of a device's secrets was in memory of the normal world, or follows from what was there.
+        strayed: memory of the normal world has changed where no answer is written to.
+        spoilt: a verifier of the log finds something wrong with it.
+        promised: the design promises that nothing gets through: of one fault it does, of two it does not.
     """
 
     instructions: int = 0
@@ -60,6 +69,11 @@ class Counts:
     foreign: int = 0
     accepted: int = 0
     written: int = 0
+    claimed: int = 0
+    leaked: int = 0
+    strayed: int = 0
+    spoilt: int = 0
+    promised: bool = True
 
     def add(self, outcomes: npt.NDArray[Any]) -> None:
         """Count outcomes."""
@@ -76,6 +90,9 @@ class Counts:
         self.hung += int((other & hung).sum())
         self.crashed += int((other & ~is_over & ~hung).sum())
         self.written += int(runner.written(outcomes).sum())
+        self.strayed += int((outcomes["strayed"] != 0).sum())
+        for name in ("claimed", "leaked", "spoilt"):
+            setattr(self, name, getattr(self, name) + int((outcomes[name] != 0).sum()))
 
     def __iadd__(self, more: Counts) -> Counts:
         for name in COLUMNS:
@@ -85,7 +102,7 @@ class Counts:
     @property
     def ok(self) -> bool:
         """Whether nothing got through."""
-        return not (self.accepted or self.written)
+        return not (self.promised and (self.accepted or self.written or self.claimed or self.leaked))
 
 
 @dataclass(frozen=True)
@@ -123,14 +140,14 @@ class Table:
 
     def lines(self) -> Iterable[str]:
         """The table, with totals."""
-        yield f"{'device':<15} {'case':<9} {'fault':<16}" + "".join(f"{name:>14}" for name in COLUMNS)
+        yield f"{'device':<21} {'case':<9} {'fault':<17}" + "".join(f"{name:>14}" for name in COLUMNS)
         total = Counts()
         for (device, case, kind), counts in self.rows.items():
             total += counts
-            yield f"{device:<15} {case:<9} {kind:<16}" + "".join(
+            yield f"{device:<21} {case:<9} {kind:<17}" + "".join(
                 f"{getattr(counts, name):>14,}" for name in COLUMNS
             )
-        yield f"{'all':<42}" + "".join(f"{getattr(total, name):>14,}" for name in COLUMNS)
+        yield f"{'all':<49}" + "".join(f"{getattr(total, name):>14,}" for name in COLUMNS)
 
 
 def effect(gpu: str, outcome: Any) -> str:
@@ -144,6 +161,7 @@ def effect(gpu: str, outcome: Any) -> str:
         )
     if runner.accepted(one)[0]:
         said.append("accepted")
+    said += [name for name in ("claimed", "leaked") if outcome[name]]
     if runner.written(one)[0]:
         register = profile.load(gpu).describe(int(outcome["offset"]))
         said.append(f"wrote {register} = {outcome['value']:#x}")
@@ -163,6 +181,7 @@ def findings(
         outcomes: theirs.
     """
     bad = runner.accepted(outcomes) | runner.contradicts(outcomes) | runner.written(outcomes)
+    bad |= (outcomes["claimed"] != 0) | (outcomes["leaked"] != 0)
     decoder = capstone.Cs(capstone.CS_ARCH_ARM64, capstone.CS_MODE_LITTLE_ENDIAN)
     found = []
     index = run.index[plan["number"].astype(np.int64)]
@@ -171,6 +190,9 @@ def findings(
         text = next(decoder.disasm(run.words[at].to_bytes(4, "little"), address), None)
         mine = bad & (index == at)
         what = sorted({effect(gpu, outcome) for outcome in outcomes[mine]})
+        for second in run.index[plan["second_number"][mine & (plan["second_number"] != 0)].astype(np.int64)]:
+            place = run.places[second]
+            what.append(f"then a fault at {run.addresses[second]:#x} in {place.function} ({place.line})")
         found.append(
             Finding(
                 where,

@@ -16,9 +16,10 @@ import numpy.typing as npt
 import unicorn
 
 from host_tools.runners import mailbox
-from host_tools.runners.buffers import Buffers
+from host_tools.runners.buffers import Buffers, bind
 from host_tools.runners.replay import RunnerError
 from tee_replayer.generator.status import value_of
+from tests.campaign import evidence
 from tests.campaign.cases import DRIVER, MARK, READS, STRANGER, Attempt
 from tests.campaign.device import Device, Place
 from tests.campaign.faults import Run
@@ -32,15 +33,14 @@ UNICORN = Path(unicorn.__file__).parent
 FLAGS = ["-std=c11", "-D_GNU_SOURCE", "-O2", "-Wall", "-Wextra", "-Wconversion", "-Werror"]
 # As struct outcome of campaign.c.
 OUTCOME = np.dtype(
-    [
-        (name, "<u4")
-        for name in ("end", "status", "answered", "writes", "from_trace", "offset", "value", "reserved")
-    ]
-    + [("replays", "<u8"), ("pc", "<u8")]
+    [(name, "<u4") for name in ("end", "status", "answered", "writes", "from_trace", "offset", "value", "leaked")]
+    + [(name, "<u8") for name in ("replays", "pc", "strayed", "evidence")]
+    + [(name, "<u4") for name in ("claimed", "spoilt")]  # by `judged`
 )
 REPLAYS = 1
 INSTRUCTION_BYTES = 4
 MAILBOX_BYTES = 1 << 16
+WORD = 8  # what is hashed is whole words
 LIMIT = 1 << 28  # instructions of a run without a fault: OP-TEE's path needs 90 million a verification
 HANGS_AFTER = 1_000_000  # instructions more than without a fault: every wait of the firmware is shorter
 
@@ -96,7 +96,9 @@ class Bench:
         self.folder.mkdir(parents=True, exist_ok=True)
         fw, gpu = self.device.firmware, profile.load(self.device.gpu)
         memory = bytearray(MAILBOX_BYTES)
-        mailbox.request(memoryview(memory), self.attempt.signed, Buffers(), REPLAYS)
+        buffers = bind(self.attempt.trace, {}) if self.attempt.trace else Buffers()
+        extras = evidence.extras() if self.device.linked else ()
+        places = mailbox.request(memoryview(memory), self.attempt.signed, buffers, REPLAYS, extras)
         (self.folder / "mailbox").write_bytes(memory)
         board = fw.board
         rows: list[tuple[str, int, int, object]] = [
@@ -113,6 +115,11 @@ class Bench:
             kind = "rom" if base <= fw.entry < base + len(data) else "data"
             rows.append((kind, base, len(data), self.folder / f"rom{index}"))
         rows += self._hostile()
+        if self.device.linked:
+            answers = [(at, len(extra.data)) for at, extra in zip(places.extras_at, extras, strict=True)]
+            rows += evidence.describe(answers, self.folder)
+        for row, at in zip(buffers.rows, places.buffers_at, strict=True):
+            rows.append(("answer", at, -(-row.nbytes // WORD) * WORD, ""))
         rows += [("identity", gpu.register(name).offset, 0, "") for name in s.IDENT[self.device.gpu]]
         reads = {**READS[self.device.gpu], **self.attempt.reads}
         rows += [("reads", gpu.register(name).offset, value, "") for name, value in reads.items()]
@@ -140,12 +147,20 @@ class Bench:
             ("device", base + at, packing.size_of("device"), ""),
         ]
 
-    def _call(self, *arguments: object) -> str:
-        done = subprocess.run(
-            [str(self.program), *map(str, arguments)], capture_output=True, text=True, check=False
-        )
+    def said(self) -> dict[int, bytes]:
+        """What runs have answered in the mailbox beside the response, and what the board keeps: by its hash."""
+        found = {}
+        size = (self.folder / "said").stat().st_size  # of one: the run's without a fault
+        for path in self.folder.glob("said*"):
+            data = path.read_bytes()
+            for at in range(0, len(data), size):
+                found[int.from_bytes(data[at : at + WORD], "little")] = data[at + WORD : at + size]
+        return found
+
+    def _call(self, *arguments: object) -> bytes:
+        done = subprocess.run([str(self.program), *map(str, arguments)], capture_output=True, check=False)
         if done.returncode:
-            raise RunnerError(done.stderr.strip() or f"{self.program} ended with {done.returncode}")
+            raise RunnerError(done.stderr.decode().strip() or f"{self.program} ended with {done.returncode}")
         return done.stdout
 
     def outcome(self) -> npt.NDArray[Any]:
@@ -168,12 +183,9 @@ class Bench:
         return Run(addresses, self.device.words(addresses.tolist()), places, index, whose(places, index)), outcome
 
     def _run(self, pcs: Path | str) -> npt.NDArray[Any]:
-        end, answered, status, replays, writes, from_trace = map(
-            int, self._call(self._describe(), "run", LIMIT, pcs).split()
-        )
-        outcome = np.zeros(1, OUTCOME)
-        outcome[0] = (end, status, answered, writes, from_trace, 0, 0, 0, replays, 0)
-        return outcome
+        said = self.folder / "said"
+        said.unlink(missing_ok=True)
+        return np.frombuffer(self._call(self._describe(), "run", LIMIT, said, pcs), OUTCOME)
 
     def inject(self, run: Run, unspoilt: npt.NDArray[Any], plan: npt.NDArray[Any], jobs: int) -> npt.NDArray[Any]:
         """Inject faults, one a run: their outcomes, in the same order.
@@ -186,19 +198,33 @@ class Bench:
         """
         order = np.argsort(plan["number"], kind="stable")
         outcomes = np.zeros(len(plan), OUTCOME)
-        machine, meet = self._describe(), int(run.addresses[run.index[run.verification]])
+        machine = self._describe()
 
         def part(index: int) -> None:
             mine = order[index::jobs]
             if len(mine):
-                files = self.folder / f"plan{index}", self.folder / f"out{index}"
-                plan[mine].tofile(files[0])
-                self._call(machine, "inject", len(run) + HANGS_AFTER, *files, meet)
-                outcomes[mine] = np.fromfile(files[1], OUTCOME)
+                said, rows, out = (self.folder / f"{name}{index}" for name in ("said", "plan", "out"))
+                said.unlink(missing_ok=True)
+                plan[mine].tofile(rows)
+                self._call(machine, "inject", len(run) + HANGS_AFTER, said, rows, out, *run.meetings)
+                outcomes[mine] = np.fromfile(out, OUTCOME)
 
         with ThreadPoolExecutor(jobs) as pool:
             list(pool.map(part, range(jobs)))
         outcomes[outcomes["end"] == End.SAME] = unspoilt[0]
+        return self._judged(outcomes, int(unspoilt["evidence"][0]))
+
+    def _judged(self, outcomes: npt.NDArray[Any], unspoilt: int) -> npt.NDArray[Any]:
+        """The same outcomes, with what the log and the attestation of a trace are worth that was to be refused."""
+        if not self.device.linked or self.attempt.trace:
+            return outcomes
+        said = self.said()
+        for number in np.unique(outcomes["evidence"]).tolist():
+            if number:  # without one the run ended in a way that leaves no outcome
+                verdict = evidence.judge(said[number], said[unspoilt])
+                mine = outcomes["evidence"] == number
+                outcomes["claimed"][mine], outcomes["spoilt"][mine] = verdict.claimed, verdict.spoilt
+                outcomes["leaked"][mine] |= verdict.revealed
         return outcomes
 
 

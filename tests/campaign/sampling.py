@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 import numpy as np
@@ -69,6 +70,9 @@ WHOLE = Shares(
     signature_other=Share(300, ALL, 200, ALL, 300),
     all_bits=Share(ALL, ALL, 4, 0, 0),
 )
+# Where each run makes two signatures, and most faults do not end in a state that is known.
+SLOW = Share(60, 120, 6, 40, 20)
+SLOW_WHOLE = Shares(SLOW, SLOW, SLOW, SLOW, Share(6, 12, 0, 0, 0))
 FEW, FEW_OF_SIGNATURE = Share(1, 24, 2, 4, 1), Share(2, 24, 2, 24, 2)
 SAMPLE = Shares(FEW, FEW, FEW_OF_SIGNATURE, FEW_OF_SIGNATURE, Share(2, 3, 0, 0, 0))
 
@@ -93,6 +97,14 @@ def parts(run: Run) -> dict[str, Numbers]:
     first = part[: run.verification]
     first[first == ours] = before
     return {name: np.flatnonzero(part == number) for number, name in enumerate(names)}
+
+
+def within(run: Run, functions: Collection[str]) -> dict[str, Numbers]:
+    """The same for some functions only: all of them as our own code."""
+    mine = np.array([place.function in functions for place in run.places])[run.index]
+    return {
+        name: np.flatnonzero(mine) if name == "ours" else np.zeros(0, np.int64) for name in Share.__annotations__
+    }
 
 
 def spread(numbers: Numbers, most: int) -> Numbers:

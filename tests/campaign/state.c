@@ -23,6 +23,11 @@ static uint64_t mix_bytes(uint64_t hash, const void *data, uint64_t bytes)
     return hash;
 }
 
+uint64_t machine_hash(const void *data, uint64_t bytes)
+{
+    return mix_bytes(1, data, bytes);
+}
+
 /* Pages that hold only zeros count as pages that nobody has touched. */
 static uint64_t mix_range(uint64_t hash, uint8_t *memory, uint64_t bytes)
 {
@@ -62,6 +67,9 @@ uint64_t machine_state(const struct machine *m)
         hash = mix_range(hash, m->ranges[i].memory + whole, m->ranges[i].bytes - whole);
     }
     hash = mix_bytes(hash, m->registers, sizeof m->registers);
+    for (unsigned i = 0; i < KEPT_MAX; i++)
+        hash = mix_bytes(hash, m->kept[i].bytes, sizeof m->kept[i].bytes);
+    hash = mix(hash, m->open_file);
     hash = mix(mix(hash, m->now_ns), m->writes);
     return mix(mix(hash, m->from_trace), (uint64_t)m->seen_offset << 32 | m->seen_value);
 }

@@ -18,7 +18,7 @@ import pytest
 from host_tools.runners import firmware
 from tests.campaign import cases, report, runner, sampling
 from tests.campaign.campaign import Campaign, Result
-from tests.campaign.device import BARE_METAL, MMU, Device
+from tests.campaign.device import BARE_METAL, LINKED, MMU, Device
 from tests.campaign.faults import KINDS, Do, Run
 
 GPUS = tuple(cases.DRIVER)
@@ -31,7 +31,9 @@ POLICY = ("gr_device_policy", "serve")
 def campaign(tmp_path_factory: pytest.TempPathFactory) -> Campaign:
     if shutil.which(f"{firmware.CROSS}gcc") is None:
         pytest.skip("no cross compiler: apt-get install gcc-aarch64-linux-gnu")
-    return Campaign(tmp_path_factory.mktemp("campaign"), dict.fromkeys((BARE_METAL, MMU), sampling.SAMPLE), jobs=1)
+    return Campaign(
+        tmp_path_factory.mktemp("campaign"), dict.fromkeys((BARE_METAL, MMU, LINKED), sampling.SAMPLE), jobs=1
+    )
 
 
 @pytest.fixture(scope="module")
@@ -163,3 +165,20 @@ def test_faults_happen(campaign: Campaign, devices: dict[str, Device], gpu: str,
     assert {int(end) for end in outcomes["end"]} <= {runner.End.EXIT, runner.End.CRASH, runner.End.HANG}
     statuses = set(outcomes["status"].tolist())
     assert len(statuses) > 2, "inverted branches of the loader end in different refusals"
+
+
+def test_a_fault_in_signing_reveals_no_key(campaign: Campaign) -> None:
+    """Of two signatures of one message, one with a fault in it, the attestations' key was once computed.
+
+    A few instructions in the middle of each signature, skipped, and with a bit of their result flipped.
+    """
+    linked = campaign.device("v3d42", LINKED)
+    case = cases.case_of(linked.gpu, "stranger")
+    bench = campaign.bench(linked, case, case.refused(linked.gpu), "signing")
+    run, unspoilt = bench.run()
+    middles = [np.linspace(at + size // 4, at + size * 3 // 4, 3) for at, size in run.parts_of("gr_sign")]
+    numbers = np.concatenate(middles).astype(np.int64)
+    plan = np.concatenate([run.plan(kind, numbers) for kind in (SKIP, KINDS[5])])
+    outcomes = bench.inject(run, unspoilt, plan, 2)
+    assert len(plan) >= 6
+    assert not outcomes["leaked"].any()

@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Traces for devices that have operators and byte planes: one to be refused for each, and one that computes.
+
+Slots, actions and image are byte planes. The operator is COPY, three times with slots of their own: one could be
+lost to a fault, or be made good by it.
+"""
+
+from __future__ import annotations
+
+from tests.campaign import cases
+from tests.campaign.cases import IMAGE_READABLE, TIMES, Attempt, Case
+from tests.campaign.device import Device
+from tests.support.hostile_rows import resectioned
+from tests.support.replayer_samples import PAGE, VA, Parts
+from trace_format import layout, planes
+from trace_format.actions import Op, action
+from trace_format.operators import Operator
+from trace_format.schema import Codec, DType, SectionType, SlotKind
+from trace_format.slots import Slot
+from trace_format.trace import Trace
+
+IMAGE_VA = 0x18  # where IMAGE_READABLE maps it
+ELEMENTS = 8
+SOURCE_AT = 1024  # in the image, behind all results
+
+
+def computing(gpu: str, page: int = VA + 1) -> Trace:
+    """Copies the start of the image, element by element, to a page of virtual memory, and hands that out."""
+    made = []
+    for index in range(TIMES):
+        to, source = page * PAGE + 64 * index, IMAGE_VA * PAGE + SOURCE_AT + 64 * index
+        made += [
+            Slot(f"to{index}", SlotKind.OUTPUT, DType.UINT32, (ELEMENTS,), (4,), to),
+            Slot(f"from{index}", SlotKind.INTERNAL, DType.UINT32, (ELEMENTS,), (4,), source, bound=True),
+        ]
+    copies = [action(Op.OPERATE, slot=2 * i, operator=Operator.COPY, operands=2) for i in range(TIMES)]
+    out = [action(Op.COPY_FROM_GPU, slot=2 * i) for i in range(TIMES)]
+    start = [IMAGE_READABLE, action(Op.REPLAY_START)]
+    return cases.sample(gpu, *start, *copies, *out).with_(slots=made)
+
+
+def packed(trace: Trace) -> Parts:
+    """Its bytes, slots, actions and image as byte planes."""
+
+    def change(body: list[layout.Part]) -> None:
+        for index, part in enumerate(body[:2]):
+            raw = part.decode()
+            body[index] = layout.Part(part.type, planes.encode(raw), 0, Codec.PLANES, len(raw))
+
+    slots = trace.slot_bytes()
+    part = layout.Part(SectionType.SLOTS, planes.encode(slots), 0, Codec.PLANES, len(slots))
+    return resectioned(trace, change, slots=part)
+
+
+def good(gpu: str) -> Attempt:
+    trace = computing(gpu)
+    return Attempt(packed(trace).signed(), trace=trace)
+
+
+def into_the_image(gpu: str) -> Attempt:
+    """The operators' results lie in the image, which only a run finds out."""
+    return Attempt(packed(computing(gpu, IMAGE_VA)).signed())
+
+
+def tampered(gpu: str) -> Attempt:
+    """Three bits of the image's byte planes, after signing."""
+    data = bytearray(packed(computing(gpu)).signed())
+    for at in (-1, -9, -17):
+        data[at] ^= 0x10
+    return Attempt(bytes(data))
+
+
+CASES = (
+    Case("planes", "tampered byte planes", "CHUNK", tampered, lambda gpu: Attempt(good(gpu).signed)),
+    Case(
+        "operator", "signed: results in the image", "RANGE", into_the_image, lambda gpu: Attempt(good(gpu).signed)
+    ),
+    Case("compute", "a good trace computes", "OK", good, good),
+)
+
+
+def cases_of(of: Device) -> list[Case]:
+    """The cases that a device has."""
+    return [*cases.cases_of(of.gpu), *(CASES if of.linked else ())]
