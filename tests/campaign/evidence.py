@@ -12,6 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
+
 from host_tools.runners import mailbox
 from host_tools.runners.mailbox import Extra
 from host_tools.runners.replay import RunnerError
@@ -36,7 +38,9 @@ ENTRIES = 3  # of a boot, a load, a replay
 SIZE_BYTES = packing.size_of("mailbox_message")
 LOG_BYTES = SIZE_BYTES + ENTRIES * ENTRY_BYTES
 HALF = 32  # bytes of one of a signature's two numbers
-PRIVATE = KEYS.attestation.key.private_numbers().private_value
+_KEY = KEYS.attestation.key
+assert isinstance(_KEY, EllipticCurvePrivateKey)
+PRIVATE = _KEY.private_numbers().private_value
 
 
 def extras() -> tuple[Extra, ...]:
