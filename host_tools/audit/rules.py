@@ -192,6 +192,13 @@ RULES = {
             WHEN_IT_RUNS,
         ),
         Rule(
+            "GR305",
+            "no job starts while a region is locked",
+            _E,
+            "a job that reaches memory which is locked for a change of its mapping waits for the unlock",
+            WHEN_IT_RUNS,
+        ),
+        Rule(
             "GR401",
             "slots lie in mapped memory, away from code and image",
             _E,

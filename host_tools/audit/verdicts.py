@@ -25,7 +25,7 @@ _AT_LOADING = {
 _RUNNING = {
     **dict.fromkeys(("NO_IRQ", "TIMEOUT", "DIVERGED", "IDENTITY"), ("GR604",)),
     "ACTION": ("GR405",),
-    "REGISTER": ("GR102", "GR103"),
+    "REGISTER": ("GR102", "GR103", "GR305"),
     "RANGE": ("GR202",),
     "UNBOUND": ("GR406",),
     "BUDGET": ("GR501", "GR502", "GR503"),

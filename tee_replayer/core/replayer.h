@@ -90,6 +90,7 @@ struct gr_replayer {
     uint32_t code; /* GPU address of the next job's code, of drivers that check where it lies */
     bool touched;  /* the GPU has been written to */
     bool started;  /* the prologue is done */
+    uint16_t locked; /* address spaces that have a locked region, of drivers that let no job start then */
 #ifdef GRAMOPHONE_LOG
     struct gr_log *log;
 #endif

@@ -25,6 +25,9 @@ enum {
     RESET_TIMEOUT_US = 10000,
     TRANSLATION_OFF = 1, /* TRANSCFG: unmapped, every access faults */
     UPDATE = 1,          /* as.COMMAND */
+    LOCK = 2,
+    UNLOCK = 3,
+    FLUSH_MEM = 5, /* unlocks, as FLUSH_PT between them does */
     JOB_SLOTS = 3,
     SLOT_BYTES = GR_JS1_STATUS - GR_JS0_STATUS,
     JOB_ACTIVE = 8,             /* js.STATUS */
@@ -119,6 +122,7 @@ bool gr_driver_reset(struct gr_replayer *r)
         gr_port_write32(GR_AS0_COMMAND + at, UPDATE);
     }
     r->tables = GR_ADDRESS_SPACES;
+    r->locked = 0;
     return is_done;
 }
 
@@ -244,11 +248,18 @@ bool gr_driver_is_idle(void)
     return true;
 }
 
-/* Page tables say what is code. */
+/* Page tables say what is code. A job that reaches a locked region would wait for an unlock, which a trace need
+ * not have: no job starts while there is one. Below the first register of each kind a difference wraps. */
 enum gr_status gr_driver_check_write(struct gr_replayer *r, uint32_t offset, uint32_t value)
 {
-    (void)r;
-    (void)offset;
-    (void)value;
-    return GR_STATUS_OK;
+    const uint32_t in_spaces = offset - GR_AS0_COMMAND, in_slots = offset - GR_JS0_COMMAND_NEXT;
+    if (in_spaces < GR_ADDRESS_SPACES * SPACE_BYTES && in_spaces % SPACE_BYTES == 0) {
+        const uint16_t space = (uint16_t)(1u << in_spaces / SPACE_BYTES);
+        if (value == LOCK)
+            r->locked |= space;
+        else if (value >= UNLOCK && value <= FLUSH_MEM)
+            r->locked &= (uint16_t)~space;
+    }
+    const bool starts = in_slots < JOB_SLOTS * SLOT_BYTES && in_slots % SLOT_BYTES == 0 && value;
+    return starts && r->locked ? GR_STATUS_REGISTER : GR_STATUS_OK;
 }

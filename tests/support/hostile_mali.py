@@ -84,6 +84,8 @@ ROWS = rows(
         ),
         forbidden("all of a job's interrupts cleared", "job.IRQ_CLEAR", ALL_BITS),
         forbidden("a hard reset", "gpu.COMMAND", 2),
+        forbidden("the CPUs' caches snooped (ACE-Lite)", "gpu.COHERENCY_ENABLE", 0),
+        forbidden("the CPUs' caches snooped (ACE)", "gpu.COHERENCY_ENABLE", 1),
         forbidden("counters cleared", "gpu.COMMAND", 3),
         forbidden("counters sampled", "gpu.COMMAND", 4),
         forbidden("the cycle counter", "gpu.COMMAND", 5),

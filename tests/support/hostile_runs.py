@@ -261,6 +261,18 @@ MALI_ROWS = (
     on_mali("a fault that is taken for the end", "FAULT", *POWERED, *chain(JOBS + 1), DONE),
     on_mali("a job without a table", "FAULT", *POWERED[:2], *chain(), DONE),
     on_mali("a job in an address space that is off", "FAULT", *POWERED, *chain(space=5), DONE),
+    *(
+        on_mali(
+            f"a job while address space {space} is locked",
+            "REGISTER",
+            *POWERED,
+            mali_write(f"as{space}.COMMAND", 2),
+            *more,
+            *chain(),
+            DONE,
+        )
+        for space, more in ((0, ()), (7, ()), (1, (mali_write("as0.COMMAND", 3), mali_write("as1.COMMAND", 1))))
+    ),
     on_mali("a job after a reset by the trace", "FAULT", *POWERED, OTHER_JOB, *RESET, *chain(), DONE),
     on_mali("a chain in the image", "FAULT", *POWERED, mali_mapped(JOBS, 0, MAP_READ), *chain(), DONE),
     on_mali("a trace that ends while a job runs", "BUSY", *POWERED, *chain(), hang=True),

@@ -1,16 +1,20 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""What audits ask of job chains: what they reach, and what of it they must not write."""
+"""What audits ask of job chains: what they reach, what of it they must not write, and what is locked meanwhile."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
+from host_tools.accesses.job_starts import JobStarts
 from host_tools.families.accesses import Flaw, Followed, NotFollowedError, Reached
 from host_tools.gpus.mali.job_chains import ChainError, Reach, reach
+from host_tools.gpus.mali.job_manager import SpaceCommand
 from host_tools.model.memory import Conflict, Memory
-from trace_format.actions import MAP_WRITE
+from trace_format.actions import MAP_WRITE, Op, actions_of
 from trace_format.errors import SlotError
 from trace_format.trace import Trace
+
+UNLOCKING = (SpaceCommand.UNLOCK, SpaceCommand.FLUSH_PT, SpaceCommand.FLUSH_MEM)
 
 
 def follow(trace: Trace) -> Followed:
@@ -37,7 +41,10 @@ def _places(found: Reach, chain: int, code: list[int]) -> list[tuple[int, int]]:
 
 
 def check(trace: Trace) -> Iterator[Flaw]:
-    """What chains are told to write and cannot, and chains that cannot be followed (`Family.check`)."""
+    """What chains are told to write and cannot, chains that cannot be followed, and those that start while a region
+    is locked (`Family.check`).
+    """
+    yield from _locked(trace)
     try:
         for found in reach(Memory.of(trace)).written:
             if not found.flags & MAP_WRITE:
@@ -50,3 +57,25 @@ def check(trace: Trace) -> Iterator[Flaw]:
         yield "GR303", str(error)
     except Conflict as error:
         yield "GR303", f"job chains are not followed: {error}"
+
+
+def _locked(trace: Trace) -> Iterator[Flaw]:
+    """Jobs that start while a region is locked: tee_replayer/drivers/mali_g71.c refuses each. As there, only an
+    unlock or a flush ends a lock; what a kept value does is not known here, and taken for a lock.
+    """
+    gpu, starts = trace.profile, JobStarts(trace.profile)
+    spaces = {gpu.register(f"as{space}.COMMAND").index: space for space in range(gpu.address_spaces)}
+    locked: dict[int, int] = {}  # address space -> action
+    for index, row in enumerate(actions_of(trace.actions)):
+        if row.op not in (Op.REG_WRITE, Op.REG_WRITE_KEPT):
+            continue
+        if row.register in spaces:
+            command = SpaceCommand.LOCK if row.op == Op.REG_WRITE_KEPT else row.value & row.mask
+            if command == SpaceCommand.LOCK:
+                locked[spaces[row.register]] = index
+            elif command in UNLOCKING:
+                locked.pop(spaces[row.register], None)
+        elif locked and starts.of(row):
+            space, since = next(iter(locked.items()))
+            what = f"action {index} starts a job while address space {space} is locked, since action {since}"
+            yield "GR305", what

@@ -23,6 +23,7 @@ class SpaceCommand(enum.IntEnum):
 
     UPDATE = 1
     LOCK = 2
+    UNLOCK = 3
     FLUSH_PT = 4
     FLUSH_MEM = 5
 

@@ -24,7 +24,7 @@ from tests.support import replayer_samples as s
 from tests.support.hostile_rows import Hostile
 from tests.support.replayer_samples import PAGE, VA, trace, write
 from trace_format import profile
-from trace_format.actions import MAP_EXECUTE, MAP_READ, MAP_WRITE, Action, Op, action, array_of
+from trace_format.actions import ALL_BITS, MAP_EXECUTE, MAP_READ, MAP_WRITE, Action, Op, action, array_of
 from trace_format.errors import TraceError
 from trace_format.schema import DType, SlotKind
 from trace_format.slots import Slot
@@ -69,6 +69,18 @@ def on_mali(*rows: Action) -> Trace:
     return Trace("mali_g71", array_of(rows), b"", 16 * PAGE, 32 * PAGE)
 
 
+def on(register: str, value: int) -> Action:
+    return action(
+        Op.REG_WRITE, register=profile.load("mali_g71").register(register).index, value=value, mask=ALL_BITS
+    )
+
+
+def space_command(value: int, space: int = 0) -> Action:
+    return on(f"as{space}.COMMAND", value)
+
+
+START = on("js1.COMMAND_NEXT", 1)
+
 BOTH = [slot("in", SlotKind.INPUT, WORK_VA), slot("out", SlotKind.OUTPUT, WORK_VA, 256)]
 # Rule -> a trace that breaks it.
 BROKEN: dict[str, Callable[[], Trace]] = {
@@ -90,6 +102,7 @@ BROKEN: dict[str, Callable[[], Trace]] = {
     "GR301": lambda: good(*job(14, number=1), WAIT, DONE),
     "GR302": lambda: good(maps=(*MAPS[:2], *MAPS[3:])),
     "GR304": lambda: good(maps=(*MAPS[:3], MAPS[4])),
+    "GR305": lambda: on_mali(space_command(2), START),
     "GR401": lambda: good(slots=[slot("in", SlotKind.INPUT, 14)]),
     "GR403": lambda: good().with_(slots=BOTH),
     "GR405": lambda: good(action(Op.COPY_FROM_GPU, slot=0), slots=BOTH[:1]),
@@ -123,6 +136,18 @@ def test_a_rule_finds_what_breaks_it(rule: str) -> None:
 @pytest.mark.parametrize("slots", [[], BOTH])
 def test_nothing_is_found_in_what_is_good(slots: list[Slot]) -> None:
     assert ids(good(slots=slots)) == set()
+
+
+def test_what_ends_a_lock() -> None:
+    """An unlock and both flushes, of the same address space; neither an update nor what another space is told."""
+    lock = space_command(2, space=3)
+    for command in (3, 4, 5):
+        assert "GR305" not in ids(on_mali(lock, space_command(command, space=3), START))
+        assert "GR305" in ids(on_mali(lock, space_command(command, space=2), START))
+    assert "GR305" in ids(on_mali(lock, space_command(1, space=3), START))
+    assert "GR305" not in ids(on_mali(START, lock))
+    kept = action(Op.REG_WRITE_KEPT, register=space_command(0).register, keep=0)
+    assert "GR305" in ids(on_mali(kept, START))
 
 
 def test_findings_name_the_place() -> None:

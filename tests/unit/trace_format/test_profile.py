@@ -159,11 +159,11 @@ def test_the_profile_id_is_that_of_what_the_profile_says() -> None:
 @pytest.mark.parametrize(
     ("name", "profile_id"),
     [
-        ("mali_g31", 0x9C3F9FEFC2AD1D99),
-        ("mali_g52", 0x280AC377C2C671A3),
-        ("mali_g52r1", 0x42F4C77CAC2BCD18),
-        ("mali_g71", 0x566A838577B45F2),
-        ("mali_g72", 0x54359D2AE9ED4B96),
+        ("mali_g31", 0x8BD854C1757AFEBD),
+        ("mali_g52", 0xAF98246EBB9B75A3),
+        ("mali_g52r1", 0x84F48047AD9FE62B),
+        ("mali_g71", 0xD4081FE2F11C6526),
+        ("mali_g72", 0xCAD946A7151B5D55),
         ("v3d42", 0x79583F6933148782),
         ("v3d71", 0x8457EE74A4A4501A),
     ],

@@ -122,7 +122,7 @@ def test_rules_that_match_nothing_are_told(tmp_path: Path, files: dict[str, byte
 def parts_for_all() -> list[str]:
     """What must be there so that the sample's registers are allowed."""
     gone = REGISTER.replace('"register"\nk', '"gone"\nk').replace("to = 4\n", "")
-    return [gone.replace('["gpu.JM_CONFIG"]', '["gpu.*_CONFIG", "gpu.PWR_*"]')]
+    return [gone.replace('["gpu.JM_CONFIG"]', '["gpu.*_CONFIG", "gpu.PWR_*", "gpu.COHERENCY_ENABLE"]')]
 
 
 def test_an_upload_between_jobs_is_followed(tmp_path: Path, files: dict[str, bytes]) -> None:
