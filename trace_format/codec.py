@@ -97,6 +97,10 @@ def check(codec: int, stored_bytes: int, raw_bytes: int, *, offset: int) -> None
         raise CodecError(
             "stored section's two sizes differ", offset=offset, expected=raw_bytes, found=stored_bytes
         )
+    if codec == Codec.LZ4 and raw_bytes > stored_bytes * _MAX_RATIO:
+        raise CodecError(
+            "size of the LZ4 data", offset=offset, expected=f"enough for {raw_bytes} bytes", found=stored_bytes
+        )
 
 
 def decode(codec: int, stored: Buffer, raw_bytes: int, *, offset: int) -> Buffer:
@@ -123,10 +127,6 @@ def decode(codec: int, stored: Buffer, raw_bytes: int, *, offset: int) -> Buffer
 
 def _unpacked(stored: Buffer, raw_bytes: int, offset: int) -> bytes:
     """The content of an LZ4 block; CodecError, MemoryError."""
-    if raw_bytes > len(stored) * _MAX_RATIO:
-        raise CodecError(
-            "size of the LZ4 data", offset=offset, expected=f"enough for {raw_bytes} bytes", found=len(stored)
-        )
     try:
         raw = bytes(lz4.block.decompress(stored, uncompressed_size=raw_bytes))
     except lz4.block.LZ4BlockError as error:

@@ -68,6 +68,10 @@ class TruncatedError(TraceError):
     """The file ends before the structure does."""
 
 
+class LimitError(TraceError):
+    """A file, or what it claims to hold, is more than this program takes (trace_format/limits.py)."""
+
+
 class MagicError(TraceError):
     """The file is not of this kind at all."""
 

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from trace_format import codec
+from trace_format import codec, limits
 from trace_format.codec import Buffer
 from trace_format.errors import (
     MagicError,
@@ -241,6 +241,8 @@ def sections(data: Buffer, header: Mapping[str, Any]) -> Parts:
             "number of chunk hashes", offset=last.offset, expected=chunks, found=header["chunk_count"]
         )
     _check_order(parts)
+    content = sum(part.raw_bytes for part in parts)
+    limits.check("size of all sections' content in bytes", content, limits.decoded_bytes(len(data)))
     return parts
 
 

@@ -137,10 +137,15 @@ def parsed(data: bytes, offset: int) -> Slot:
     )
 
 
+def check_count(count: int, where: str = "") -> None:
+    """SlotError: a trace cannot have so many slots."""
+    if count > MAX_SLOTS:
+        raise SlotError(f"{where}too many slots", expected=f"at most {MAX_SLOTS}", found=count)
+
+
 def check_slots(slots: list[Slot], va_bytes: int, address_spaces: int, where: str = "") -> None:
     """Raise the error of the first slot that breaks a rule: SlotError, DuplicateSlotError."""
-    if len(slots) > MAX_SLOTS:
-        raise SlotError(f"{where}too many slots", expected=f"at most {MAX_SLOTS}", found=len(slots))
+    check_count(len(slots), where)
     seen = set()
     for slot in slots:
         if not slot.name or slot.name in seen:

@@ -16,8 +16,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from trace_format import codec, cuts, layout, operators, packing, profile, slots
-from trace_format.actions import ACTION_DTYPE, Actions
+from trace_format import codec, cuts, layout, limits, operators, packing, profile, slots
+from trace_format.actions import ACTION_DTYPE, Actions, Columns, Op, Type
 from trace_format.errors import (
     ChunkHashError,
     ManifestError,
@@ -26,6 +26,7 @@ from trace_format.errors import (
     SlotError,
     listed,
 )
+from trace_format.files import read_file
 from trace_format.schema import (
     HEADER_FLAG_RAW,
     MAX_CARVEOUT_BYTES,
@@ -230,6 +231,7 @@ class Trace:
                 expected=manifest["slot_count"] * size,
                 found=slots_part.raw_bytes,
             )
+        slots.check_count(manifest["slot_count"])
         slot_data = slots_part.decode()
         rows = [
             slots.parsed(slot_data[i : i + size], slots_part.offset + (0 if slots_part.codec else i))
@@ -243,6 +245,7 @@ class Trace:
                 expected=manifest["action_count"] * ACTION_DTYPE.itemsize,
                 found=packed_actions.raw_bytes,
             )
+        limits.check("actions", manifest["action_count"], limits.ACTIONS)
         image_parts = sections.all(SectionType.IMAGE)
         total = sum(part.raw_bytes for part in image_parts)
         if total != manifest["image_bytes"]:
@@ -272,6 +275,9 @@ class Trace:
             raw=bool(header["flags"] & HEADER_FLAG_RAW),
         )
         trace.check()
+        columns = Columns(trace.actions)
+        mapped = int(columns.of(Type.PAGES)[columns.is_op(Op.MAP_GPU_MEM)].sum())
+        limits.check_pages(mapped, (slot.span for slot in trace.slots), PAGE_BYTES)
         if manifest["job_count"] != trace.jobs:
             raise ManifestError("number of jobs", expected=trace.jobs, found=manifest["job_count"])
         if manifest["trace_id"] != trace.trace_id:
@@ -285,7 +291,7 @@ class Trace:
     @classmethod
     def read(cls, path: str | Path) -> Trace:
         """Read a trace file."""
-        return cls.parse(Path(path).read_bytes(), str(path))
+        return cls.parse(read_file(path), str(path))
 
 
 def notes_bytes(notes: dict[str, Any]) -> bytes:
@@ -294,6 +300,7 @@ def notes_bytes(notes: dict[str, Any]) -> bytes:
 
 
 def _notes(part: layout.Part) -> dict[str, Any]:
+    limits.check("size of the notes in bytes", part.raw_bytes, limits.NOTES_BYTES, offset=part.offset)
     try:
         notes = json.loads(part.decode())
     except (ValueError, RecursionError) as error:

@@ -15,8 +15,9 @@ from pathlib import Path
 from typing import Protocol, TypeVar
 
 from host_tools.audit.rules import RULES, Finding
-from trace_format import layout
+from trace_format import layout, limits
 from trace_format.errors import TraceError
+from trace_format.files import read_file
 from trace_format.toml_table import Table, loads
 
 MAX_ACTIONS = 1 << 32  # the manifest counts them in 32 bits
@@ -95,7 +96,7 @@ def entries(path: Path, rules: Container[str], page: str, make: Callable[[str, s
         return made
 
     with layout.naming(str(path)):
-        top = Table(loads(path.read_bytes(), AllowanceError), "", AllowanceError)
+        top = Table(loads(read_file(path, limits.SMALL_BYTES), AllowanceError), "", AllowanceError)
         rows = top.take("allow", list, [])
         top.end()
         return [entry(row, f"entry {number}") for number, row in enumerate(rows, 1)]

@@ -22,6 +22,8 @@ from trace_format.schema import PAGE_BYTES
 from trace_format.slots import Slot
 from trace_format.trace import Trace
 
+_WHOLE = np.ones(PAGE_BYTES, np.bool_)
+
 
 @dataclass
 class State:
@@ -109,13 +111,17 @@ class State:
         for page, inside, _ in pieces(slot.address, slot.span):
             found = self.mappings.get((slot.address_space, page))
             if found is not None:
-                self._of(found.frame)[inside] = True
+                self._fill_part(found.frame, inside)
 
     def _fill(self, at: int, size: int) -> None:
         for frame, inside, _ in pieces(at, size):
-            self._of(frame)[inside] = True
+            self._fill_part(frame, inside)
 
-    def _of(self, frame: int) -> Mask:
-        if frame not in self._filled:
-            self._filled[frame] = np.zeros(PAGE_BYTES, np.bool_)
-        return self._filled[frame]
+    def _fill_part(self, frame: int, inside: slice) -> None:
+        """Pages that are filled as a whole share one mask: there may be a million of them."""
+        if inside.stop - inside.start == PAGE_BYTES:
+            self._filled[frame] = _WHOLE
+        elif self._filled.get(frame) is not _WHOLE:
+            if frame not in self._filled:
+                self._filled[frame] = np.zeros(PAGE_BYTES, np.bool_)
+            self._filled[frame][inside] = True

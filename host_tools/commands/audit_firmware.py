@@ -42,6 +42,7 @@ from tee_replayer.generator import boards
 from tee_replayer.generator.boards import Board
 from tee_replayer.generator.device import find
 from trace_format import layout
+from trace_format.files import read_file
 
 
 @click.command(
@@ -129,7 +130,7 @@ def _images(path: Path, board: Board | None) -> Iterator[tuple[Image, Board | No
     folder = path if path.is_dir() and not (path / NAME).is_file() else None
     if folder is not None:
         path = folder / ELF
-    data = b"" if path.is_dir() else path.read_bytes()
+    data = b"" if path.is_dir() else read_file(path)
     if is_elf(data):
         image = of_elf(str(path), data)
         if folder is not None:
@@ -157,7 +158,7 @@ def _check_binary(path: Path, image: Image) -> None:
     if not path.is_file():
         return  # there is nothing to flash yet
     stored = [segment.data for segment in image.segments if segment.data]
-    data = path.read_bytes()
+    data = read_file(path)
     if len(stored) == 1 and data == stored[0]:
         return
     if len(stored) != 1:

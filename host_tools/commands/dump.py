@@ -20,6 +20,7 @@ from host_tools.text.reader import assemble
 from host_tools.text.words import TextError
 from host_tools.text.writer import text_of
 from signing.envelope import split
+from trace_format import limits
 from trace_format.actions import actions_of
 from trace_format.errors import printable
 
@@ -101,7 +102,7 @@ def assemble_command(text: Path, output: Path) -> Outcome:
 
     Unchanged, it gives the same bytes again; changed, a trace that is checked as any other. It is not signed.
     """
-    data = read(text)
+    data = read(text, limits.TEXT_BYTES)
     check_output(output)
     try:
         source = data.decode()

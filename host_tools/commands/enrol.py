@@ -11,6 +11,7 @@ from host_tools.commands.framework import FILE, GramophoneCommand, Outcome, Usag
 from host_tools.commands.streams import read
 from host_tools.support.files import write_atomically
 from signing import device_keys
+from trace_format import limits
 from trace_format.errors import GramophoneError
 
 SECRET, LOG_KEY, PUBLIC = "device.secret", "log.key", "device.pub.pem"
@@ -36,9 +37,9 @@ def enrol(output: Path, secret: Path | None, huk: Path | None) -> Outcome:
     """
     if secret and huk:
         raise UsageError("--secret and --huk exclude each other")
-    value = read(secret) if secret else device_keys.new_secret()
+    value = read(secret, limits.SMALL_BYTES) if secret else device_keys.new_secret()
     if huk:
-        key = read(huk)
+        key = read(huk, limits.SMALL_BYTES)
         value = device_keys.secret_of_huk(key, file=str(huk))
         if len(set(key)) == 1:
             warn(f"{huk}: {len(key)} times {key[0]:#04x}, as of a platform that has no key of its own")

@@ -20,8 +20,10 @@ from tee_replayer.generator.generate import generate as generate_sources
 from tee_replayer.generator.options import Options
 from tee_replayer.generator.platforms import platform_of
 from tee_replayer.generator.target import drivers
+from trace_format import limits
 from trace_format.codec import LINKED
 from trace_format.errors import GramophoneError
+from trace_format.files import read_file
 from trace_format.operators import OPERATORS, Operator
 from trace_format.schema import Codec
 
@@ -64,7 +66,7 @@ def operators_of(names: Collection[str]) -> list[Operator]:
 
 def device_key(path: Path) -> PublicKey:
     """The key in a file; errors name the file. Devices verify ES256 only (docs/adr)."""
-    key = load_public_key(path.read_bytes(), file=str(path))
+    key = load_public_key(read_file(path, limits.SMALL_BYTES), file=str(path))
     if key.algorithm is not Algorithm.ES256:
         raise GramophoneError(
             f"{path}: a device's key: expected ES256 ('gramophone keygen' makes one), found {key.algorithm.title}"

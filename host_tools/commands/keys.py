@@ -16,6 +16,7 @@ from host_tools.commands.streams import read, write
 from signing import keys
 from signing.errors import PassphraseError
 from signing.sign import FileSigner
+from trace_format import limits
 from trace_format.errors import GramophoneError
 
 ALGORITHMS = {"es256": keys.Algorithm.ES256, "eddsa": keys.Algorithm.EDDSA}
@@ -36,7 +37,7 @@ def given_passphrase(file: Path | None, env: str | None) -> bytes | None:
     if file and env:
         raise UsageError("--passphrase-file and --passphrase-env exclude each other")
     if file:
-        where, passphrase = str(file), file.read_bytes().split(b"\n", 1)[0].removesuffix(b"\r")
+        where, passphrase = str(file), _first_line(file)
     elif env:
         where, passphrase = f"environment variable {env}", os.environb.get(os.fsencode(env), b"")
     else:
@@ -44,6 +45,12 @@ def given_passphrase(file: Path | None, env: str | None) -> bytes | None:
     if not passphrase:
         raise PassphraseError("no passphrase there", file=where)
     return passphrase
+
+
+def _first_line(file: Path) -> bytes:
+    """What a passphrase is; the file may be a pipe from the program that knows it, as of `<(PROGRAM)`."""
+    with file.open("rb") as stream:
+        return stream.readline(limits.PASSPHRASE_BYTES).removesuffix(b"\n").removesuffix(b"\r")
 
 
 def read_private_key(path: Path, passphrase: bytes | None) -> keys.PrivateKey:

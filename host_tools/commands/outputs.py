@@ -14,7 +14,9 @@ from numpy.typing import NDArray
 
 from host_tools.record.differences import relative_difference
 from host_tools.support.tensors import load, slot_of
+from trace_format import limits
 from trace_format.errors import GramophoneError, printable
+from trace_format.files import read_file
 from trace_format.operators import BOX, counted
 from trace_format.schema import SlotKind
 from trace_format.trace import Trace
@@ -86,7 +88,7 @@ def read_labels(path: Path, trace: Trace) -> list[str]:
         GramophoneError: not text, or no output has as many elements.
     """
     try:
-        labels = path.read_bytes().decode().splitlines()
+        labels = read_file(path, limits.SMALL_BYTES).decode().splitlines()
     except UnicodeDecodeError as error:
         raise GramophoneError(
             f"{path} at offset {error.start:#x}: expected UTF-8 text, found another byte"

@@ -29,7 +29,9 @@ from host_tools.record.board.result import board_trace
 from host_tools.record.ncnn.network import record_network
 from host_tools.record.preflight import NetworkError
 from host_tools.record.program import GuestProgram, record_program
+from trace_format import limits
 from trace_format.errors import GramophoneError
+from trace_format.files import open_regular, read_file
 
 PARAM_MAGIC = b"7767517"
 
@@ -179,7 +181,7 @@ def record_run(
     sources = {slot: Path(file) for slot, file in inputs}
     for path in (program, *files, *sources.values()):
         if not (path in files and path.is_dir()):
-            path.open("rb").close()
+            open_regular(path).close()
     if results and not inputs:
         raise UsageError("--result: needs an --input that it depends on: slots are found by what differs")
     slots = [slot for slot, _ in (*inputs, *results)]
@@ -250,7 +252,7 @@ def _network(
 ) -> tuple[bytes, bytes]:
     """The network's files, once the options are checked."""
     check_network(shapes, tolerance)
-    network = param.read_bytes(), weights.read_bytes()
+    network = read_file(param, limits.MODEL_BYTES), read_file(weights, limits.MODEL_BYTES)
     _check_param(param, network[0])
     return network
 

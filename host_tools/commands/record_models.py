@@ -30,6 +30,7 @@ from host_tools.record import frontends
 from host_tools.record.preflight import NetworkError
 from host_tools.support import npy
 from trace_format.errors import GramophoneError
+from trace_format.files import open_regular
 from trace_format.trace import Trace
 
 ONNX_PACKAGES = ("onnx", "onnxruntime", "google", "tinygrad")  # google: protobuf's
@@ -137,7 +138,7 @@ def _record(
 ) -> Outcome:
     check_network(shapes, tolerance)
     stamp = timestamp(snapshot) if snapshot is not None else ""
-    model.open("rb").close()
+    open_regular(model).close()
     check_output(output)
     how |= {"name": name or default_name(model.stem), "tolerance": tolerance, "snapshot": stamp}
     try:

@@ -35,7 +35,9 @@ from host_tools.support.tensors import (
 from signing.delivery import Delivery
 from signing.replay_log import ENTRY_BYTES
 from signing.verify import Verdict, verify_delivery
+from trace_format import limits
 from trace_format.errors import GramophoneError, SlotError, listed, printable
+from trace_format.files import read_file
 from trace_format.operators import counted
 from trace_format.schema import SlotKind
 from trace_format.trace import Trace
@@ -284,7 +286,7 @@ def replay_command(
     if labels is not None and top is None:
         raise UsageError("--labels names what --top shows: give both")
     _check_evidence(runner, options["firmware"], store, entries, nonce, attestation)
-    earlier = entries.read_bytes() if entries is not None and entries.exists() else b""
+    earlier = read_file(entries, limits.LOG_BYTES) if entries is not None and entries.exists() else b""
     prepared = prepare(runner=runner, series=series, **options)
     every = assigned("output", each)
     if both := sorted(every.keys() & targets.keys()):

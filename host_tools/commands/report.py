@@ -18,7 +18,9 @@ from host_tools.support.files import check_writable, write_atomically
 from host_tools.support.progress import phase
 from host_tools.support.tensors import Assignment, assigned, load_all
 from signing import keys
+from trace_format import limits
 from trace_format.errors import listed, printable
+from trace_format.files import read_file
 from trace_format.schema import SlotKind
 
 Files = tuple[tuple[str | None, Path], ...]
@@ -67,7 +69,11 @@ def report_command(
     files = assigned("input", inputs), assigned("parameter", parameters)
     if no_run and (inputs or parameters):
         raise UsageError("--no-run excludes --input and --param, which are for the run")
-    trusted = [keys.load_public_key(path.read_bytes(), file=str(path)) for path in key] if key else None
+    trusted = (
+        [keys.load_public_key(read_file(path, limits.SMALL_BYTES), file=str(path)) for path in key]
+        if key
+        else None
+    )
     data = read(file)
     if output is not None:
         check_output(output)

@@ -21,8 +21,9 @@ from signing.envelope import shifted
 from signing.keys import Algorithm, load_public_key
 from signing.sign import FileSigner, sign_parsed
 from tee_replayer.generator.target import drivers
-from trace_format import layout, policy
+from trace_format import layout, limits, policy
 from trace_format.errors import GramophoneError, MagicError
+from trace_format.files import read_file
 from trace_format.schema import HEADER_FLAG_RAW, SIGNED_MAGIC, TRACE_MAGIC
 from trace_format.trace import Trace
 
@@ -139,7 +140,7 @@ def verify(trace: Path, key: tuple[Path, ...]) -> Outcome:
     What it does is judged too, as by `sign`. Exit status 1: it is a signed trace, but not what the owner of a
     trusted key signed, or it is, and every device refuses it.
     """
-    trusted = [load_public_key(path.read_bytes(), file=str(path)) for path in key]
+    trusted = [load_public_key(read_file(path, limits.SMALL_BYTES), file=str(path)) for path in key]
     with phase(f"verifying {trace}"):
         found = judge(read(trace), trusted, str(trace))
     result, content = found.signature, found.content

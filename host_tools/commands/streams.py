@@ -10,14 +10,21 @@ import click
 
 from host_tools.commands.framework import FILE, STREAM
 from host_tools.support.files import check_writable, write_atomically
+from trace_format import limits
 from trace_format.codec import Buffer
+from trace_format.files import read_file, read_stream
 
 OUTPUT = click.option("-o", "--output", type=FILE, required=True, help="File to write; - is standard output.")
 
 
-def read(path: Path) -> bytes:
-    """The content of a file, or of standard input."""
-    return sys.stdin.buffer.read() if path == STREAM else path.read_bytes()
+def read(path: Path, most: int = limits.FILE_BYTES) -> bytes:
+    """The content of a regular file, or of standard input.
+
+    Raises:
+        LimitError: there are more bytes than `most`, or it is no regular file.
+        OSError: it cannot be read.
+    """
+    return read_stream(sys.stdin.buffer, most, str(path)) if path == STREAM else read_file(path, most)
 
 
 def check_output(output: Path) -> None:

@@ -17,6 +17,7 @@ from signing import device_keys, keys
 from signing.attestation import Expected, check_attestation, read_attestation
 from signing.log_checks import Checked, check_log
 from signing.replay_log import Entry, Tail, head_hash, read_log, read_tail
+from trace_format import limits
 from trace_format.errors import GramophoneError, printable
 from trace_format.schema.log import LogKind
 
@@ -58,12 +59,12 @@ def verify_log_command(
         raise UsageError("--tail and --report exclude each other: both say where the log ends")
     if (report is None) != (key is None) or (report is None) != (nonce is None):
         raise UsageError("--report, --key and --nonce belong together")
-    entries = read_log(read(log_file), file=str(log_file))
-    secret = device_keys.read_log_key(read(log_key), file=str(log_key)) if log_key else None
-    tail: Tail | None = read_tail(read(tail_file), file=str(tail_file)) if tail_file else None
+    entries = read_log(read(log_file, limits.LOG_BYTES), file=str(log_file))
+    secret = device_keys.read_log_key(read(log_key, limits.SMALL_BYTES), file=str(log_key)) if log_key else None
+    tail: Tail | None = read_tail(read(tail_file, limits.SMALL_BYTES), file=str(tail_file)) if tail_file else None
     if report is not None and key is not None and nonce is not None:
-        attested = read_attestation(read(report), file=str(report))
-        public = keys.load_public_key(read(key), file=str(key))
+        attested = read_attestation(read(report, limits.SMALL_BYTES), file=str(report))
+        public = keys.load_public_key(read(key, limits.SMALL_BYTES), file=str(key))
         for name, text in check_attestation(attested, public, Expected(nonce)):
             if name != "no-replay":  # it says where the log ends all the same
                 raise GramophoneError(f"{report}: {name}: {text}")

@@ -27,6 +27,7 @@ from signing.attestation import (
 )
 from signing.replay_log import head_hash
 from tee_replayer.generator import device
+from trace_format import limits
 from trace_format.errors import GramophoneError
 from trace_format.schema import SlotKind
 from trace_format.schema.report import Status
@@ -105,8 +106,8 @@ def verify_report_command(
         raise UsageError("--expect needs one --trace, which says what slots there are")
     if given and not wanted:
         raise UsageError("--input needs --expect: both are hashed by the slots of the trace")
-    attested = read_attestation(read(report), file=str(report))
-    public = keys.load_public_key(read(key), file=str(key))
+    attested = read_attestation(read(report, limits.SMALL_BYTES), file=str(report))
+    public = keys.load_public_key(read(key, limits.SMALL_BYTES), file=str(key))
     hashes: dict[str, bytes] = {}
     if firmware is not None:
         hashes |= measured(firmware)

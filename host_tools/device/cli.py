@@ -20,6 +20,7 @@ from host_tools.support.files import check_writable, write_atomically
 from host_tools.support.messages import LOG, escape_unprintable, listening
 from host_tools.support.version import VERSION
 from trace_format.errors import GramophoneError, SlotError, listed, printable
+from trace_format.files import open_regular
 
 INPUT, OUTPUT, PARAMETER = 1, 2, 3  # SlotKind of the trace format
 KINDS = {INPUT: "input", OUTPUT: "output", PARAMETER: "parameter"}
@@ -222,7 +223,7 @@ def _open(options: argparse.Namespace) -> Session:
 
 def _load(session: Session, path: Path) -> None:
     with ExitStack() as stack:
-        file = stack.enter_context(path.open("rb"))
+        file = stack.enter_context(open_regular(path))
         if not path.stat().st_size:
             raise GramophoneError(f"{path}: expected a signed trace, found an empty file")
         data = stack.enter_context(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))

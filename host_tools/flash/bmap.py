@@ -16,6 +16,8 @@ from pathlib import Path
 from host_tools.flash import sdcard
 from host_tools.flash.contents import Finding
 from host_tools.flash.recompute import first_difference
+from trace_format import limits
+from trace_format.files import read_file
 
 BLOCK_BYTES = 4096
 _NO_HASH = "0" * 64  # of the file itself, while it is computed
@@ -50,7 +52,7 @@ def encode(image: bytes) -> bytes:
 
 def check(path: Path, image: bytes) -> list[Finding]:
     """What of an image's block map is not as packing makes it; OSError where it cannot be read."""
-    found, expected = path.read_bytes(), encode(image)
+    found, expected = read_file(path, limits.SMALL_BYTES), encode(image)
     if found == expected:
         return []
     at = first_difference(found, expected)

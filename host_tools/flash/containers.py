@@ -11,6 +11,7 @@ from pathlib import Path, PurePosixPath
 
 from host_tools.flash import sdcard
 from host_tools.flash.errors import ImageError
+from trace_format.files import read_file
 
 FIRMWARE = "firmware.bin"
 FLASH_SECTOR = 256 << 10  # of QEMU's machine "virt" (VIRT_FLASH_SECTOR_SIZE of its hw/arm/virt.c)
@@ -84,7 +85,7 @@ def _read_folder(path: Path) -> dict[str, File]:
     for entry in sorted(path.iterdir()):
         if entry.is_symlink() or not entry.is_file():
             raise ImageError(f"{entry.name!r} in the folder", expected="a file", found="something else")
-    return {entry.name: File(0, entry.read_bytes()) for entry in sorted(path.iterdir())}
+    return {entry.name: File(0, read_file(entry)) for entry in sorted(path.iterdir())}
 
 
 def take_apart(data: bytes) -> Opened:

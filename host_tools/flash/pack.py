@@ -24,6 +24,7 @@ from tee_replayer.generator import boards
 from tee_replayer.generator.board_checks import Range
 from tee_replayer.generator.boards import Board
 from trace_format import layout
+from trace_format.files import read_file, read_file_text
 
 BUILDERS: dict[str, Callable[[Mapping[str, bytes]], bytes]] = {
     "archive": pack_archive,
@@ -88,7 +89,7 @@ def board_of(out: Path) -> Board:
     """The board that a folder was generated for; FlashError when it was not."""
     header = out / "replayer.h"
     try:
-        found = _NOTICE.search(header.read_text(encoding="utf-8", errors="replace"))
+        found = _NOTICE.search(read_file_text(header))
     except OSError as error:
         raise FlashError(f"{header}: {error.strerror}: 'gramophone generate' writes it") from None
     if found is not None and (description := out / f"{found[1]}.toml").is_file():
@@ -106,7 +107,7 @@ def _traces(paths: Sequence[Path]) -> Files:
             raise FlashError(f"{path}: name of the file: expected at most 64 letters, digits, '.', '_' and '-'")
         if name.lower() in (other.lower() for other in found):
             raise FlashError(f"{path}: there are two traces called {name}")
-        found[name] = path.read_bytes()
+        found[name] = read_file(path)
     return found
 
 
@@ -123,22 +124,22 @@ def _check_staging(traces: Files, room: int) -> None:
 
 
 def _flash(_board: Board, out: Path, _sources: Sources) -> Given:
-    return Given({FIRMWARE: firmwares.load(out).binary.read_bytes()})
+    return Given({FIRMWARE: read_file(firmwares.load(out).binary)})
 
 
 def _card(board: Board, out: Path, sources: Sources) -> Given:
     firmware = _at_the_boards_mailbox(board, out)
-    files = {names.ARMSTUB: firmware.binary.read_bytes()}
-    files[names.KERNEL] = sources.kernel.read_bytes() if sources.kernel else names.PARKED
+    files = {names.ARMSTUB: read_file(firmware.binary)}
+    files[names.KERNEL] = read_file(sources.kernel) if sources.kernel else names.PARKED
     for name in names.BOOT_FIRMWARE:
         if sources.boot_firmware is not None and (sources.boot_firmware / name).is_file():
-            files[name] = (sources.boot_firmware / name).read_bytes()
+            files[name] = read_file(sources.boot_firmware / name)
     return Given(files)
 
 
 def _bl31(board: Board, out: Path, sources: Sources) -> Given:
     firmware = _at_the_boards_mailbox(board, out)
-    data = firmware.binary.read_bytes()
+    data = read_file(firmware.binary)
     where = firmware.segments[0][0]
     rom = board.memory["rom"]
     if where != rom.base or len(data) > rom.bytes:
@@ -187,7 +188,7 @@ def _at_the_boards_mailbox(board: Board, out: Path) -> firmwares.Firmware:
 
 def _read(path: Path) -> bytes:
     try:
-        return path.read_bytes()
+        return read_file(path)
     except OSError as error:
         raise FlashError(f"{path}: {error.strerror}: expected OP-TEE's core, as its build names it") from None
 
@@ -197,7 +198,7 @@ def _with_package(sources: Sources, files: Files, images: Files) -> Given:
     if sources.fip is None:
         return Given(files, images)
     with layout.naming(str(sources.fip)):
-        board = fip.parse(sources.fip.read_bytes())
+        board = fip.parse(read_file(sources.fip))
     return Given(files, {name: image.data for name, image in board.images.items()} | images, board.flags)
 
 

@@ -15,6 +15,8 @@ from construct import Bytes, Const, Int8ul, Int32ul, Struct
 from host_tools.flash import fat, fat_write
 from host_tools.flash.errors import ImageError, unpack, zeros
 from host_tools.flash.fat_write import Volume
+from trace_format import limits
+from trace_format.files import read_file
 
 MIB = 1 << 20
 SECTOR_BYTES = fat.SECTOR_BYTES
@@ -91,13 +93,14 @@ def read_device(path: Path) -> bytes:
     Of a device, which is larger than what was written to it, as far as its partition goes. Free clusters of it are
     taken as zeros: bmaptool leaves what was there before, and nothing reads it.
     """
+    if not path.is_block_device():
+        return read_file(path)
     with path.open("rb") as file:
-        if path.is_file():
-            return file.read()
         head = file.read(SECTOR_BYTES)
         if not is_card(head):
             raise ImageError("not a card that 'gramophone flash' wrote", file=str(path))
         sectors = unpack(MBR, head, 0, "partition table").sectors
+        limits.check("size of the partition in bytes", sectors * SECTOR_BYTES, limits.FILE_BYTES, file=str(path))
         data = head + file.read((FIRST_SECTOR + sectors - 1) * SECTOR_BYTES)
         used = used_bytes(data)
         return data[:used] + bytes(len(data) - used)

@@ -22,6 +22,8 @@ from host_tools.record.ncnn.pnnx import Converted, Shape, UnconvertedError
 from host_tools.record.preflight import NetworkError, preflight
 from host_tools.support.messages import LOG
 from host_tools.support.progress import phase
+from trace_format import limits
+from trace_format.files import read_file
 from trace_format.trace import Trace
 
 if TYPE_CHECKING:
@@ -166,7 +168,7 @@ def convert_pytorch(path: Path, shapes: Mapping[str, Shape]) -> Converted:
     names = [f"in{at}" for at in range(len(shapes))]
     if sorted(shapes) != sorted(names):
         raise NetworkError(f"inputs are called in0, in1, .. in the order of forward; found {', '.join(shapes)}")
-    return pnnx.convert(path.read_bytes(), ".pt", [shapes[name] for name in names])
+    return pnnx.convert(read_file(path, limits.MODEL_BYTES), ".pt", [shapes[name] for name in names])
 
 
 def _check_torchscript(path: Path) -> None:
@@ -193,5 +195,8 @@ def _on_cpu(converted: Converted, inputs: Mapping[str, ncnn_cpu.Float32]) -> dic
 
 def _recorded(path: Path, converted: Converted, **how: Any) -> Trace:
     trace = record_network(converted.param, converted.weights, converted.shapes, **how)
-    model = {"file_sha256": hashlib.sha256(path.read_bytes()).hexdigest(), "converter": pnnx.VERSION}
+    model = {
+        "file_sha256": hashlib.sha256(read_file(path, limits.MODEL_BYTES)).hexdigest(),
+        "converter": pnnx.VERSION,
+    }
     return trace.with_(notes={**trace.notes, "model": model})

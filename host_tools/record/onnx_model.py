@@ -16,7 +16,9 @@ from google.protobuf.message import DecodeError
 
 from host_tools.machine.errors import RecordError
 from host_tools.record.preflight import NetworkError
+from trace_format import limits
 from trace_format.errors import printable
+from trace_format.files import check_size, read_file
 
 Float32 = npt.NDArray[np.float32]
 Shape = tuple[int, ...]
@@ -76,7 +78,7 @@ def read(path: Path, external: Collection[Path] = ()) -> OnnxModel:
         OSError: it cannot be read.
     """
     try:
-        model = onnx.load_model_from_string(path.read_bytes())
+        model = onnx.load_model_from_string(read_file(path, limits.MODEL_BYTES))
     except DecodeError as error:
         raise NetworkError(f"not an ONNX file, or one that was cut off: {error}") from None
     if not model.graph.node:
@@ -137,6 +139,8 @@ def _check_external(model: Any, path: Path, external: Collection[Path]) -> None:
                 f"weights in another file: tensor {tensor.name} names {printable(location)!r}, which is not "
                 f"called as weights are (*{', *'.join(WEIGHTS)}); --external-data FILE allows it"
             )
+        if (file := path.parent / location).exists():  # what is missing, ONNX names
+            check_size(file, limits.MODEL_BYTES)
 
 
 def _tensors(message: Any) -> Iterator[Any]:

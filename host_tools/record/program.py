@@ -26,6 +26,8 @@ from host_tools.record.slots import with_slots
 from host_tools.support.progress import phase
 from host_tools.support.version import TOOL
 from host_tools.vgpu.build import qemu_plugin
+from trace_format import limits
+from trace_format.files import read_file
 from trace_format.trace import Trace
 
 FOLDER = "work"  # the program's working directory in the guest
@@ -100,7 +102,7 @@ def record_program(
         TraceError: register accesses that cannot be replayed.
         OSError: a file cannot be read.
     """
-    given = {slot: read_floats(path.read_bytes(), str(path)) for slot, path in program.inputs.items()}
+    given = {slot: read_floats(read_file(path), str(path)) for slot, path in program.inputs.items()}
     plans = [given, {slot: other_values(value) for slot, value in given.items()}] if given else [given]
     for path in program.files:
         if path.is_dir():
@@ -173,7 +175,7 @@ def program_job(
     taken, guest_args = _arguments(program.args)
     given = [path for path in program.files if not path.is_dir()]
     beside = _by_name([program.path, *given, *taken, *program.inputs.values()])
-    content = {f"{FOLDER}/{base}": path.read_bytes() for base, path in beside.items()}
+    content = {f"{FOLDER}/{base}": read_file(path, limits.MODEL_BYTES) for base, path in beside.items()}
     for folder in (path for path in program.files if path.is_dir()):
         content |= _in_folder(folder, beside)
     for slot, value in (values or {}).items():
@@ -226,7 +228,10 @@ def _in_folder(folder: Path, beside: Mapping[str, Path]) -> dict[str, bytes]:
     name = folder.resolve().name
     if name in beside:
         raise RecordError(f"{folder} and {beside[name]} have one name, and the guest has one folder for both")
-    return {f"{FOLDER}/{name}/{path.relative_to(folder)}": path.read_bytes() for path in _files_in(folder)}
+    return {
+        f"{FOLDER}/{name}/{path.relative_to(folder)}": read_file(path, limits.MODEL_BYTES)
+        for path in _files_in(folder)
+    }
 
 
 def _files_in(folder: Path) -> list[Path]:

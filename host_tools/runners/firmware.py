@@ -30,6 +30,7 @@ from tee_replayer.generator.generate import generate
 from tee_replayer.generator.options import Options
 from tee_replayer.generator.platforms import platform_of
 from trace_format import packing
+from trace_format.files import open_regular
 from trace_format.operators import Operator
 from trace_format.schema import Codec
 
@@ -95,7 +96,7 @@ def load(folder: Path) -> Firmware:
         if not file.is_file():
             raise RunnerError(f"{file} is missing: 'make -C {folder}' makes it")
     try:
-        with path.open("rb") as stream:
+        with open_regular(path) as stream:
             elf = ELFFile(stream)
             loads = list(elf.iter_segments("PT_LOAD"))
             segments = tuple((part["p_paddr"], part.data()) for part in loads if part["p_filesz"])

@@ -40,8 +40,8 @@ def replay(request: ReplayRequest) -> ReplayResult:
         carveout_bytes=board.carveout_bytes,
     )
     room = evidence.extras(request)
-    need = board.mailbox_base - DRAM_BASE + mailbox.layout(delivery.data, buffers, room).size
-    with dram(-(-need // MIB) * MIB) as (path, memory), memory[board.mailbox_base - DRAM_BASE :] as shared:
+    at, used = board.mailbox_base - DRAM_BASE, mailbox.layout(delivery.data, buffers, room).size
+    with dram(-(-(at + used) // MIB) * MIB, at, used) as (path, memory), memory[at:] as shared:
         places = mailbox.request(shared, delivery.data, buffers, request.repeat, room)
         run(machine, path, request.plugin_args, request.timeout_s or TIMEOUT_S, request.store)
         report = mailbox.response(shared, buffers, places)

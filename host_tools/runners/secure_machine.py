@@ -8,6 +8,7 @@ pass through it. With one instruction a nanosecond of guest time (-icount shift=
 from __future__ import annotations
 
 import mmap
+import os
 import shutil
 import subprocess
 import tempfile
@@ -62,12 +63,28 @@ class Machine:
 
 
 @contextmanager
-def dram(size: int) -> Iterator[tuple[Path, memoryview]]:
-    """Normal-world memory: its file, and the same bytes mapped here; they are gone at the end."""
+def dram(size: int, at: int = 0, used: int = 0) -> Iterator[tuple[Path, memoryview]]:
+    """Normal-world memory: its file, and the same bytes mapped here; they are gone at the end.
+
+    Args:
+        size: bytes in all; a hole, but for what is used.
+        at, used: where, and how many bytes of it, this process will write. They get their place in the file
+            system before: where a mapping of a file finds none, a signal ends the process.
+
+    Raises:
+        RunnerError: the file system is full.
+    """
     with tempfile.TemporaryDirectory(prefix="gramophone-") as name:
         path = Path(name) / "dram"
         with path.open("w+b") as file:
             file.truncate(size)
+            try:
+                os.posix_fallocate(file.fileno(), at, max(used, 1))
+            except OSError as error:
+                raise RunnerError(
+                    f"{path}: expected room for {used} bytes of the machine's memory, found: {error.strerror} "
+                    "(TMPDIR says where such files lie)"
+                ) from None
             with mmap.mmap(file.fileno(), size) as mapped, memoryview(mapped) as memory:
                 yield path, memory
 

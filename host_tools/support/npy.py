@@ -10,6 +10,7 @@ from math import prod
 from pathlib import Path
 
 from trace_format.errors import TraceError
+from trace_format.files import read_file
 
 MAGIC = b"\x93NUMPY"
 # (major version) -> bytes of the header's length, encoding of the header
@@ -55,7 +56,7 @@ def read(path: Path) -> Tensor:
         NpyError: not a .npy file, one of another version, in Fortran order, or of another size than it says.
         OSError: the file cannot be read.
     """
-    file, content = str(path), path.read_bytes()
+    file, content = str(path), read_file(path)
     if not content.startswith(MAGIC):
         found = content[: len(MAGIC)].hex() or "nothing"
         raise NpyError("not a .npy file", offset=0, expected=MAGIC.hex(), found=found, file=file)

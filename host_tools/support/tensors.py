@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from host_tools.support.npy import MAGIC, MAX_HEADER_BYTES, squeezed
 from trace_format import operators
 from trace_format.errors import GramophoneError, SlotError, listed, printable
+from trace_format.files import read_file
 from trace_format.schema import SlotKind
 from trace_format.slots import Slot
 from trace_format.trace import Trace
@@ -130,7 +131,7 @@ def load_series(path: Path, slot: Slot) -> NDArray[Any]:
 
 
 def _load(path: Path, slot: Slot) -> NDArray[Any]:
-    array = array_of(path.read_bytes(), str(path))
+    array = array_of(read_file(path), str(path))
     if array.dtype != slot.numpy_dtype:
         raise GramophoneError(
             f"{path}: element type for slot {slot.name}: expected {slot.numpy_dtype}, found {array.dtype}"

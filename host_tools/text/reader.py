@@ -17,7 +17,7 @@ from host_tools.text.image_lines import Base64Reader, ImageReader
 from host_tools.text.storage import TYPES, Storage, StorageError, Stored, file_of
 from host_tools.text.words import QUOTED, TextError, WordError, integer, shown, unquoted, without_comment
 from host_tools.text.writer import FIRST_LINE
-from trace_format import profile
+from trace_format import limits, profile
 from trace_format.actions import Action, array_of
 from trace_format.errors import TraceError
 from trace_format.layout import DEFAULT_CHUNK_BYTES
@@ -52,6 +52,7 @@ _MAX_BYTES = 1 << 32  # of a section
 class _Text:
     """What has been read so far."""
 
+    most_bytes: int  # that the image, or a section, may have
     gpu: profile.Profile | None = None
     raw: bool = False
     numbers: dict[str, int] = field(default_factory=dict)  # of the manifest, not in `meta`
@@ -170,7 +171,7 @@ class _Notes(_Block):
         super().__init__(text, head)
         self.base64 = Base64Reader()
         self.lines: list[str] = []
-        self.data = b""
+        self.data = bytearray()
         self.packed = len(self.words) == 3 and self.words[1] == "base64"
         if self.packed:
             self.base64.begin(integer(self.words[2], _MAX_BYTES))
@@ -193,7 +194,7 @@ class _Notes(_Block):
         if not isinstance(found, dict):
             raise WordError("a JSON object", shown(str(found)))
         canonical = json.dumps(found, sort_keys=True, separators=(",", ":")).encode()
-        self.text.notes = self.data if self.packed else canonical
+        self.text.notes = bytes(self.data) if self.packed else canonical
 
 
 class _StorageBlock(_Block):
@@ -201,7 +202,7 @@ class _StorageBlock(_Block):
         super().__init__(text, head)
         self._alone()
         self.base64 = Base64Reader()
-        self.data = b""
+        self.data = bytearray()
         text.sections = []
 
     def take(self, line: str) -> None:
@@ -210,7 +211,7 @@ class _StorageBlock(_Block):
             self.data += self.base64.take(line)
             if not self.base64.missing:
                 last = self.text.sections[-1]
-                self.text.sections[-1] = Stored(last.type, last.codec, last.raw_bytes, self.data)
+                self.text.sections[-1] = Stored(last.type, last.codec, last.raw_bytes, bytes(self.data))
             return
         words = line.split()
         if words[0] == "chunk_bytes" and len(words) == 2:
@@ -241,7 +242,7 @@ class _StorageBlock(_Block):
         packed = None
         if found["packed"] is not None:
             self.base64.begin(integer(found["packed"], _MAX_BYTES))
-            self.data = packed = b""
+            self.data, packed = bytearray(), b""
         if not found["name"] and method == Codec.STORED and size != self.base64.missing:
             raise WordError(f"{size} bytes in base64, for it is stored as it is", str(self.base64.missing))
         return Stored(type, method, size, packed, smallest=bool(found["smallest"]))
@@ -266,7 +267,9 @@ class _Image(_Block):
         super().__init__(text, head)
         if len(self.words) != 2:
             raise WordError("`image NUMBER`, its size in bytes", shown(head))
-        self.image = ImageReader(integer(self.words[1], MAX_CARVEOUT_BYTES))
+        size = integer(self.words[1], MAX_CARVEOUT_BYTES)
+        limits.check("size of the image in bytes", size, text.most_bytes)
+        self.image = ImageReader(size)
 
     def take(self, line: str) -> None:
         self.image.take(line.strip())
@@ -297,16 +300,16 @@ def assemble(source: str, file: str) -> tuple[bytes, Trace]:
     Raises:
         TextError: a line is not what it should be, or what it says breaks a rule of the format.
     """
-    reader = _Reader(file)
-    for number, line in enumerate(source.split("\n"), 1):
-        reader.take(number, without_comment(line))
+    reader = _Reader(file, limits.decoded_bytes(len(source)))
+    for number, line in enumerate(re.finditer(r"[^\n]*\n?", source), 1):  # one at a time: there may be many
+        reader.take(number, without_comment(line[0]))
     return reader.end()
 
 
 class _Reader:
-    def __init__(self, file: str) -> None:
+    def __init__(self, file: str, most_bytes: int) -> None:
         self.file = file
-        self.text = _Text()
+        self.text = _Text(most_bytes)
         self.number = 0
         self.block: _Block | None = None
         self.name = ""

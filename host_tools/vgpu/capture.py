@@ -11,6 +11,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from trace_format.errors import TraceError
+from trace_format.files import open_regular
 from trace_format.packing import Row
 from trace_format.schema.capture import (
     CAPTURE_ALIGNMENT,
@@ -178,7 +179,7 @@ def read_records(path: Path) -> Iterator[tuple[int, Event]]:
 
 def _open(path: Path) -> BinaryIO:
     try:
-        return path.open("rb")
+        return open_regular(path)
     except OSError as error:
         raise CaptureError(error.strerror or "cannot be opened", file=str(path)) from error
 

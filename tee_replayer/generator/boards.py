@@ -54,6 +54,8 @@ from tee_replayer.generator.board_checks import (
     check_used,
 )
 from tee_replayer.generator.translation import Tables, checked, regions, seen_far
+from trace_format import limits
+from trace_format.files import read_file
 from trace_format.toml_table import Table, loads, over
 
 QEMU_VIRT, OPTEE = "qemu-virt", "optee"  # those that there are complete emulated machines for
@@ -193,7 +195,7 @@ def read(path: Path) -> Board:
     """
     if path.stem in names():
         raise BoardError(f"{path.stem} is a board of the project: give the file another name", file=str(path))
-    return _parse(str(path), path.read_bytes(), path.parent)
+    return _parse(str(path), read_file(path, limits.SMALL_BYTES), path.parent)
 
 
 def _text(name: str) -> bytes:
@@ -257,7 +259,7 @@ def _source(name: str, folder: Path | None) -> bytes:
     if not _FILE.fullmatch(name):
         raise BoardError("sources", expected="names of files that end in .c, .S or .h", found=repr(name))
     if folder is not None and (folder / name).exists():
-        return (folder / name).read_bytes()
+        return read_file(folder / name, limits.SMALL_BYTES)
     own = resources.files("baremetal") / name
     if not own.is_file():
         where = f"in {folder}, or one of the project" if folder else "in baremetal"

@@ -20,8 +20,10 @@ from tee_replayer.generator.board_fit import copy_description, fitted_board
 from tee_replayer.generator.boards import Board
 from tee_replayer.generator.device_crypto import DeviceCrypto
 from tee_replayer.generator.options import GenerateError, Options
+from trace_format import limits
 from trace_format.emit import GENERATED
 from trace_format.errors import listed
+from trace_format.files import read_file
 from trace_format.licence import SPDX
 from trace_format.operators import Operator
 from trace_format.profile import Profile
@@ -173,7 +175,7 @@ def _policy(path: Path | None) -> bytes:
     """A policy.h; GenerateError when it lacks what the TA takes from it."""
     if path is None:
         return (HERE / "ta" / POLICY).read_bytes()
-    text = path.read_bytes()
+    text = read_file(path, limits.SMALL_BYTES)
     missing = [name for name in ("policy_clients", "policy_traces", "POLICY_STORAGE") if name.encode() not in text]
     if missing:
         raise GenerateError(f"{path}: a TA's {POLICY}: expected {listed(missing)}, found none")

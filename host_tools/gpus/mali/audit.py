@@ -41,8 +41,8 @@ def _places(found: Reach, chain: int, code: list[int]) -> list[tuple[int, int]]:
 
 
 def check(trace: Trace) -> Iterator[Flaw]:
-    """What chains are told to write and cannot, chains that cannot be followed, and those that start while a region
-    is locked (`Family.check`).
+    """What chains are told to write and cannot, chains that cannot be followed, those that start while a region is
+    locked (`Family.check`).
     """
     yield from _locked(trace)
     try:

@@ -27,6 +27,7 @@ from host_tools.record.slots import Words, with_slots
 from host_tools.support.progress import phase
 from host_tools.support.version import TOOL
 from trace_format.errors import TraceError
+from trace_format.files import open_regular
 from trace_format.schema import PAGE_BYTES
 from trace_format.trace import Trace
 
@@ -89,7 +90,7 @@ def _read(path: Path) -> dict[str, bytes]:
     files: dict[str, bytes] = {}
     left = MAX_BYTES
     try:
-        with tarfile.open(path, "r:") as archive:
+        with open_regular(path) as file, tarfile.open(fileobj=file, mode="r:") as archive:
             for member in archive:
                 left -= member.size
                 if left < 0:

@@ -24,6 +24,7 @@ from host_tools.record.importers import gpureplay
 from host_tools.record.importers.gpureplay import BUFFERS, CONTENTS, HISTORY, TABLES
 from trace_format import layout, profile
 from trace_format.actions import Action, Actions, Op, action, array_of
+from trace_format.files import read_file
 from trace_format.schema import MAX_CARVEOUT_BYTES, MAX_SLOTS, PAGE_BYTES, DType, SlotKind
 from trace_format.slots import Slot
 from trace_format.trace import Trace
@@ -76,7 +77,7 @@ def import_gpureplay(folder: Path, name: str, gpu_name: str = DEFAULT_GPU) -> Tr
         OSError: a file cannot be read.
     """
     gpu = profile.load(gpu_name)
-    data = {part: (folder / part).read_bytes() for part in (HISTORY, TABLES, CONTENTS, BUFFERS)}
+    data = {part: read_file(folder / part) for part in (HISTORY, TABLES, CONTENTS, BUFFERS)}
     with layout.naming(str(folder / HISTORY)):
         accesses = gpureplay.read_history(data[HISTORY], gpu)
     with layout.naming(str(folder / TABLES)):

@@ -20,6 +20,7 @@ from host_tools.gpus.mali import kbase
 from trace_format import layout, profile
 from trace_format.actions import ACTION_DTYPE
 from trace_format.errors import TraceError
+from trace_format.files import read_file
 from trace_format.profile import Profile
 from trace_format.schema import PAGE_BYTES
 from trace_format.trace import Trace
@@ -44,7 +45,7 @@ def import_regs_history(path: Path, name: str) -> Trace:
         RegsHistoryError, AccessError: naming file and offset.
     """
     gpu = profile.load(GPU)
-    data = path.read_bytes()
+    data = read_file(path)
     with layout.naming(str(path)):
         accesses, total = read(data, gpu)
         stream = kbase.convert(accesses, gpu, strict=False)

@@ -23,6 +23,8 @@ import numpy as np
 from host_tools.record.ncnn.cpu_layers import blobs_of_interest, check_known, cpu_end, layers_on_cpu
 from host_tools.record.ncnn.guest.guest_ncnn import load
 from host_tools.record.ncnn.param import Layer, WrongError, layers_of, leading_to
+from trace_format import limits
+from trace_format.files import read_file, read_file_text
 
 # ncnn src/modelbin.cpp: what a layer's weights begin with; anything else but zero is a table of 256 values.
 FLOAT32_TAGS = (0, 0x0002C056)
@@ -180,7 +182,7 @@ def look(param: Path, weights: Path, out: Path, shapes: dict[str, tuple[int, ...
         WrongError: what is wrong.
         ValueError: ncnn does not take the files, for a reason that it does not say.
     """
-    layers = layers_of(param.read_text(encoding="utf-8", errors="replace"))
+    layers = layers_of(read_file_text(param, limits.MODEL_BYTES))
     leading = leading_to(layers, until)
     check_known(leading)
     slow = layers_on_cpu(leading)
@@ -188,7 +190,7 @@ def look(param: Path, weights: Path, out: Path, shapes: dict[str, tuple[int, ...
     if net.load_param(str(param)):
         raise WrongError("ncnn cannot load this network")
     check_inputs(list(net.input_names()), shapes)
-    reader = Weights(weights.read_bytes())
+    reader = Weights(read_file(weights, limits.MODEL_BYTES))
     for layer, loaded in zip(layers, net.layers(), strict=True):
         reader.layer = layer
         if loaded.load_model(reader):

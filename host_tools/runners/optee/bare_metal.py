@@ -34,10 +34,11 @@ def replay(request: ReplayRequest) -> ReplayResult:
 def invoke(request: Request) -> Response:
     """Boot the machine with the small normal world."""
     signed, buffers = request.replay.delivery.data, request.buffers
-    if mailbox.layout(signed, buffers).size > NORMAL_WORLD_BASE - MAILBOX_BASE:
+    used = mailbox.layout(signed, buffers).size
+    if used > NORMAL_WORLD_BASE - MAILBOX_BASE:
         raise RunnerError("the trace and its tensors do not fit the emulated machine's memory")
     inside = slice(MAILBOX_BASE - DRAM_BASE, NORMAL_WORLD_BASE - DRAM_BASE)
-    with dram(DRAM_BYTES) as (path, memory), memory[inside] as shared:
+    with dram(DRAM_BYTES, inside.start, used) as (path, memory), memory[inside] as shared:
         places = mailbox.request(shared, signed, buffers, request.replay.repeat)
         timeout_s = request.replay.timeout_s or TIMEOUT_S
         output = run(request.image, path, request.gpu, request.replay.plugin_args, timeout_s)

@@ -21,7 +21,7 @@ FILES = (
     *(f"host_tools/support/{name}.py" for name in ("__init__", "files", "messages", "npy", "version")),
     *(f"host_tools/device/{name}.py" for name in ("__init__", "_binding", "cli", "evidence", "library")),
     "trace_format/__init__.py",
-    "trace_format/errors.py",
+    *(f"trace_format/{name}.py" for name in ("errors", "files", "limits")),
 )
 START = b"#!/usr/bin/env python3\n"  # as in the standard library's zipapp
 MAIN = b"import sys\n\nfrom host_tools.device.cli import main\n\nsys.exit(main())\n"

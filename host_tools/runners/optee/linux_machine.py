@@ -76,7 +76,7 @@ def boot(
     job = replace(job, files={**files, **job.files}, programs=job.programs | programs)
     initrd = root.base.read_bytes() + guest.layer(root).read_bytes()
     initrd += guest_archive(job, driver, "\n".join(commands))
-    with dram(DRAM_BYTES) as (path, memory):
+    with dram(DRAM_BYTES, KERNEL - DRAM_BASE, INITRD + len(initrd) - KERNEL) as (path, memory):
         console, stats, tree = (path.with_name(name) for name in ("console", "stats.json", "tree"))
         machine = machine_of(image, gpu or placement.gpu, f"file:{console}")
         run(replace(machine, options=("-machine", f"dumpdtb={tree}")), path, None, timeout_s)

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import json
 import logging
-import os
 import re
 import signal
 import subprocess
@@ -146,18 +145,21 @@ def test_standard_error_that_is_closed(tmp_path: Path) -> None:
 
 
 def test_an_interrupt_is_exit_status_130(tmp_path: Path) -> None:
-    """The command reads a pipe that nobody writes to, and is interrupted there."""
-    os.mkfifo(tmp_path / "pipe")
-    command = [sys.executable, installed.program("gramophone"), "dump", "pipe", "--json"]
+    """The command reads a pipe that nobody writes more to, and is interrupted there."""
+    command = [sys.executable, installed.program("gramophone"), "dump", "-", "--json"]
     process = subprocess.Popen(
         command,
         cwd=tmp_path,
+        stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
         preexec_fn=default_signals,
     )
-    with process, (tmp_path / "pipe").open("wb"):  # waits until the command has opened it
+    with process:
+        assert process.stdin
+        process.stdin.write(" " * (1 << 20))  # more than a pipe holds: waits until the command reads
+        process.stdin.flush()
         process.send_signal(signal.SIGINT)
         out, error = process.communicate(timeout=60)
     assert process.returncode == 130

@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Reading files that somebody else may have made: regular files of a plausible size only.
+
+A device can be read for ever, and a file that is nothing but a hole nearly so: what a file is, and how large, is
+asked before memory is taken for it. A file may grow after that; no more of it is read than may be.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from pathlib import Path
+from typing import BinaryIO
+
+from trace_format import limits
+from trace_format.errors import LimitError
+
+_KINDS = {
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+    stat.S_IFIFO: "a pipe",
+    stat.S_IFSOCK: "a socket",
+}
+_PIECE_BYTES = 1 << 20
+
+
+def open_regular(path: str | Path) -> BinaryIO:
+    """Open a regular file to be read.
+
+    Raises:
+        LimitError: it is a device, a pipe or a socket, which need not end.
+        OSError: it cannot be opened, or is a folder; `filename` is `path`.
+    """
+    # Without O_NONBLOCK a pipe that nobody writes to would never be opened; regular files do not know it.
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    try:
+        kind = stat.S_IFMT(os.fstat(descriptor).st_mode)
+        if kind == stat.S_IFDIR:
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+        if kind in _KINDS:
+            raise LimitError("what it is", expected="a regular file", found=_KINDS[kind], file=str(path))
+        return os.fdopen(descriptor, "rb")
+    except BaseException:
+        os.close(descriptor)
+        raise
+
+
+def read_file(path: str | Path, most: int = limits.FILE_BYTES) -> bytes:
+    """The content of a regular file.
+
+    Args:
+        path: the file.
+        most: bytes that it may have; one of trace_format/limits.py.
+
+    Raises:
+        LimitError: it has more, or is no regular file; nothing has been read then.
+        OSError: it cannot be read; `filename` is `path`.
+    """
+    with open_regular(path) as file:
+        data = file.read(_size(file, most, path))
+        # Files that the kernel makes when they are read have no size, and others can grow meanwhile.
+        return data + rest if (rest := read_stream(file, most - len(data), str(path))) else data
+
+
+def check_size(path: str | Path, most: int) -> None:
+    """Whether a library may be let read a file: LimitError, OSError as `read_file`."""
+    with open_regular(path) as file:
+        _size(file, most, path)
+
+
+def _size(file: BinaryIO, most: int, path: str | Path) -> int:
+    """The file's size in bytes."""
+    size = os.fstat(file.fileno()).st_size
+    limits.check("size of the file in bytes", size, most, file=str(path))
+    return size
+
+
+def read_file_text(path: str | Path, most: int = limits.SMALL_BYTES) -> str:
+    """The content of a regular file in UTF-8, with replacement characters where it is not.
+
+    Raises:
+        LimitError, OSError: as `read_file`.
+    """
+    return read_file(path, most).decode("utf-8", errors="replace")
+
+
+def read_stream(stream: BinaryIO, most: int, file: str) -> bytes:
+    """What is left of a stream of unknown size.
+
+    Args:
+        stream: open to be read.
+        most: bytes that it may have.
+        file: its name, for the error.
+
+    Raises:
+        LimitError: there is more.
+    """
+    pieces, size = [], 0
+    while piece := stream.read(min(_PIECE_BYTES, most - size + 1)):
+        pieces.append(piece)
+        size += len(piece)
+        limits.check("size of the input in bytes", size, most, file=file)
+    return b"".join(pieces)
