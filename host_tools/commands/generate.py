@@ -102,6 +102,11 @@ def board_of(platform: str | None, file: Path | None) -> Board | str:
 @click.option(
     "--share-gpu", is_flag=True, help="The normal world has the GPU between sessions (platform optee only)."
 )
+@click.option(
+    "--any-client",
+    is_flag=True,
+    help="Any client may open sessions, not only the TA, whose policy that leaves out (platform optee only).",
+)
 @click.option("--policy", type=FILE, help="The TA's policy.h, of your own (platform optee only).")
 @click.option(
     "--replay-log", is_flag=True, help="The device keeps a log of boots, loads and replays (docs/LOG.md)."
@@ -127,6 +132,7 @@ def generate_command(
     bearssl: Path | None,
     aws_lc: Path | None,
     share_gpu: bool,
+    any_client: bool,
     policy: Path | None,
     replay_log: bool,
     log_hashes: bool,
@@ -159,6 +165,7 @@ def generate_command(
             min_security_version=min_security_version,
             carveout_bytes=carveout_mib and carveout_mib * MIB,
             share_gpu=share_gpu,
+            any_client=any_client,
             policy=policy,
             programs={"client/gramophone-tee": bundle()} if optee else {},
             evidence=Evidence(replay_log, log_hashes, attest),
@@ -178,8 +185,8 @@ def generate_command(
     if replay_log and isinstance(board, Board) and not board.is_silicon:
         where = "OP-TEE's own hardware unique key is all zeros, its storage a folder" if optee else _BESIDE
         warn(f"{name} protects neither the device's secret nor its log's tail: {where}")
-    if optee and not replay_log:
-        warn(f"{folder}/sub.mk lets any client open sessions: build with GRAMOPHONE_TA_ONLY=y to ship it")
+    if any_client:
+        warn(f"{folder}/sub.mk lets any client open sessions: leave --any-client out to ship it")
     if optee and policy is None:
         warn(
             f"{folder}/ta/policy.h lets root replay all that the key has signed: --policy FILE takes "

@@ -74,6 +74,8 @@ class BareMetal:
             raise GenerateError(
                 f"on {board.name} the GPU cannot be shared with the normal world: OP-TEE does that"
             )
+        if options.any_client:
+            raise GenerateError(f"{board.name} has no clients: sessions are those of platforms with OP-TEE")
         if options.policy is not None:
             raise GenerateError(f"{board.name} takes no policy: it is the TA's, of platforms with OP-TEE")
         return replace(self, board=board)

@@ -47,6 +47,7 @@ class Linux:
         for given, reason in (
             (options.carveout_bytes, "the device tree says how large the carve-out is (carveout.dtso)"),
             (options.share_gpu, "'gramophone-gpu give-back' gives the GPU back"),
+            (options.any_client, "who may use the GPU, the kernel says (70-gramophone.rules)"),
             (options.policy, "it takes no policy: that is the TA's, of platforms with OP-TEE"),
             (options.evidence.log, "a process has nowhere to keep a secret and a log from the machine's root"),
             (options.operators, "its replayer has no operators on the CPU"),

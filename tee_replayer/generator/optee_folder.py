@@ -26,7 +26,6 @@ from trace_format.errors import listed
 from trace_format.files import read_file
 from trace_format.licence import SPDX
 from trace_format.operators import Operator
-from trace_format.profile import Profile
 
 PARTS = ("ta", "client")  # besides the pseudo-TA
 POLICY = "policy.h"  # of the TA
@@ -41,7 +40,6 @@ srcs-y += {operator_sources.SOURCE}
 cflags-remove-{operator_sources.SOURCE}-y += -mgeneral-regs-only
 cflags-{operator_sources.SOURCE}-y += -ffp-contract=off
 """
-_ANYBODY, _TA_ONLY = (f"GRAMOPHONE_TA_ONLY ?= {value}\n" for value in "ny")
 
 
 @dataclass(frozen=True)
@@ -74,11 +72,13 @@ class OpTee:
             raise GenerateError(f"{board.file}: memory.carveout ({carveout}): OP-TEE takes multiples of 2 MiB")
         if options.share_gpu and "firewall" not in board.devices:
             raise GenerateError(f"{board.file}: the GPU cannot be shared without devices.firewall")
+        if options.any_client and options.evidence.log:
+            raise GenerateError("with a replay log there is no --any-client: the log's tail comes from the TA")
         return replace(self, board=board, policy=_policy(options.policy))
 
     def write(self, options: Options, folder: Path) -> None:
         """As Platform."""
-        write(options.profile, self.board, folder, options.share_gpu, self.policy)
+        write(options, self.board, folder, self.policy)
         write_crypto(folder, options.libraries, options.cryptography)
         if options.evidence.log:
             add_log(folder)
@@ -87,27 +87,27 @@ class OpTee:
         copy_description(self.board, folder)
 
 
-def write(profile: Profile, board: Board, folder: Path, share_gpu: bool, policy: bytes) -> None:
+def write(options: Options, board: Board, folder: Path, policy: bytes) -> None:
     """Write the pseudo-TA, and in self-contained folders what calls it: the TA, the normal world's library.
 
     Args:
-        profile: of the GPU.
+        options: the GPU's profile, who has the GPU between sessions, who may open one.
         board: which; it runs OP-TEE.
         folder: to write to; it has replayer.c, replayer.h and LICENSE.
-        share_gpu: the normal world has the GPU between sessions.
         policy: the TA's policy.h.
     """
     carveout = board.memory["carveout"]
     values = {
         "@GPU@": f"{board.devices['gpu'].base:#010x}",
-        "@WINDOW@": f"{profile.window_bytes:#x}",
-        "@LINES@": str(len(profile.interrupts)),
+        "@WINDOW@": f"{options.profile.window_bytes:#x}",
+        "@LINES@": str(len(options.profile.interrupts)),
         "@INTID@": str(SPI_BASE + board.constants["gpu_spi"]),
         "@GICD@": f"{board.devices['gic'].base:#010x}",
         "@CARVEOUT_BASE@": f"{carveout.base:#x}",
         "@CARVEOUT_BYTES@": f"{carveout.bytes:#x}",
         "@STAGING@": f"{carveout.bytes // 4:#x}",
-        "@FIREWALL@": f"{board.devices['firewall'].base if share_gpu else 0:#x}",
+        "@FIREWALL@": f"{board.devices['firewall'].base if options.share_gpu else 0:#x}",
+        "@TA_ONLY@": "n" if options.any_client else "y",
     }
     for source in _files(HERE):
         text = source.read_text(encoding="utf-8")
@@ -125,16 +125,15 @@ def write(profile: Profile, board: Board, folder: Path, share_gpu: bool, policy:
 
 
 def add_log(folder: Path) -> None:
-    """Give a pseudo-TA a replay log: further sources and settings, and sessions for the TA alone.
+    """Give a pseudo-TA a replay log: further sources and settings.
 
     Args:
         folder: that `write` wrote to.
     """
     shutil.copyfile(HERE / "log" / "gramophone_pta_log.c", folder / "gramophone_pta_log.c")
-    settings = (folder / _SETTINGS).read_text(encoding="utf-8")
-    assert _ANYBODY in settings
     more = (HERE / "log" / _SETTINGS).read_text(encoding="utf-8").removeprefix(f"# {SPDX}\n")
-    (folder / _SETTINGS).write_text(settings.replace(_ANYBODY, _TA_ONLY) + more, encoding="utf-8")
+    with (folder / _SETTINGS).open("a", encoding="utf-8") as settings:
+        settings.write(more)
 
 
 def add_operators(folder: Path, operators: Collection[Operator]) -> None:

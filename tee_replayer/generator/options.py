@@ -70,6 +70,7 @@ class Options:
         min_security_version: older traces are refused.
         carveout_bytes: secure memory for traces, a multiple of 4096; without it the board's own size.
         share_gpu: the normal world has the GPU between sessions (OP-TEE, on a board with a firewall for it).
+        any_client: the pseudo-TA takes sessions of any client, not of the TA and its policy alone (OP-TEE).
         policy: the TA's policy.h (OP-TEE), instead of the one that lets root replay everything.
         programs: further files, by their path in the folder; they can be executed.
         evidence: whether the device keeps a log and signs attestations.
@@ -94,6 +95,7 @@ class Options:
     min_security_version: int = 0
     carveout_bytes: int | None = None
     share_gpu: bool = False
+    any_client: bool = False
     policy: Path | None = None
     programs: Mapping[str, bytes] = field(default_factory=dict)
     evidence: Evidence = NO_EVIDENCE

@@ -20,7 +20,7 @@ GRAMOPHONE_CARVEOUT_BYTES ?= @CARVEOUT_BYTES@
 GRAMOPHONE_STAGING_BYTES ?= @STAGING@
 
 # y: only the TA for applications (ta/) opens sessions, so that its policy cannot be bypassed.
-GRAMOPHONE_TA_ONLY ?= n
+GRAMOPHONE_TA_ONLY ?= @TA_ONLY@
 ifneq ($(GRAMOPHONE_TA_ONLY),y)
 $(warning gramophone: any client may open sessions; GRAMOPHONE_TA_ONLY=y leaves them to the TA and its policy)
 endif

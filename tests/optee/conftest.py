@@ -59,6 +59,7 @@ def pta(signer: FileSigner, tmp_path_factory: pytest.TempPathFactory) -> Path:
             signer.public,
             libraries.source(),
             min_security_version=MIN_SECURITY_VERSION,
+            any_client=True,
         ),
         folder,
     )

@@ -32,7 +32,8 @@ def image(pta: Path, signer: FileSigner, tmp_path_factory: pytest.TempPathFactor
     """`pta` is requested so that without OP-TEE the tests are skipped with its reason."""
     folder = tmp_path_factory.mktemp("shared") / "pta"
     generate_sources(
-        Options("v3d42", platform_of("optee"), signer.public, libraries.source(), share_gpu=True), folder
+        Options("v3d42", platform_of("optee"), signer.public, libraries.source(), any_client=True, share_gpu=True),
+        folder,
     )
     assert added_bytes(folder) <= 18 * 1024
     return images.image_of(folder, Path(__file__).with_name("handover.c"))

@@ -51,6 +51,7 @@ def image(pta: Path, tmp_path_factory: pytest.TempPathFactory) -> Images:
                 s.KEY,
                 libraries.source(),
                 min_security_version=MIN_SECURITY_VERSIONS[gpu],
+                any_client=True,
             ),
             folder,
         )

@@ -207,7 +207,8 @@ def hand_over(
     """One boot: record ncnn on the GPU, hand that over, replay in the secure world, take it back, ncnn again."""
     folder = tmp_path_factory.mktemp("shared")
     pta = generate_sources(
-        Options("v3d42", platform_of("optee"), signer.public, libraries.source(), share_gpu=True), folder / "pta"
+        Options("v3d42", platform_of("optee"), signer.public, libraries.source(), any_client=True, share_gpu=True),
+        folder / "pta",
     )
     param, weights, zeros = PARAM.read_bytes(), WEIGHTS.read_bytes(), {"data": np.zeros_like(digit)}
     warming = ncnn_job(param, bytes(len(weights)), zeros)  # that of recordings, so that its cache is there

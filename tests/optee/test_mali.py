@@ -29,7 +29,8 @@ def test_it_replays_and_reports_as_the_host_does(
 ) -> None:
     """`pta` is requested so that without OP-TEE the tests are skipped with its reason."""
     folder = generate_sources(
-        Options("mali_g71", platform_of("optee"), s.KEY, libraries.source(), share_gpu=share_gpu), tmp_path / "pta"
+        Options("mali_g71", platform_of("optee"), s.KEY, libraries.source(), any_client=True, share_gpu=share_gpu),
+        tmp_path / "pta",
     )
     sample, stats = small_mali(tmp_path), tmp_path / "stats.json"
     data, inputs = s.signed(sample), values(sample, 1)
@@ -55,7 +56,8 @@ def test_it_classifies_as_numpy_does(
 ) -> None:
     """GPUReplay's recording mnist with trained weights: what Arm's shaders compute, from the secure world."""
     folder = generate_sources(
-        Options("mali_g71", platform_of("optee"), ES256.public, libraries.source()), tmp_path / "pta"
+        Options("mali_g71", platform_of("optee"), ES256.public, libraries.source(), any_client=True),
+        tmp_path / "pta",
     )
     check_digits(recordings, mnist_weights, "optee", ES256, firmware=folder)
     check_held_out(recordings, mnist_weights, "optee", ES256, some_of(range(HELD_OUT), 4), firmware=folder)

@@ -134,7 +134,14 @@ def test_a_trace_that_does_not_fit_the_staging_area(
 ) -> None:
     """A carve-out of 2 MiB leaves 512 KiB."""
     small = generate_sources(
-        Options("v3d42", platform_of("optee"), signer.public, libraries.source(), carveout_bytes=2 << 20),
+        Options(
+            "v3d42",
+            platform_of("optee"),
+            signer.public,
+            libraries.source(),
+            any_client=True,
+            carveout_bytes=2 << 20,
+        ),
         tmp_path / "small",
     )
     larger = network.with_(notes={"filler": np.random.default_rng(1).bytes(600 * KIB).hex()})
@@ -148,6 +155,6 @@ def test_a_trace_that_does_not_fit_the_staging_area(
 def test_size(gpu: str, pta: Path, signer: FileSigner, tmp_path: Path) -> None:
     """What the pseudo-TA adds to OP-TEE's core; `pta` is requested so that without OP-TEE the test is skipped."""
     folder = generate_sources(
-        Options(gpu, platform_of("optee"), signer.public, libraries.source()), tmp_path / "pta"
+        Options(gpu, platform_of("optee"), signer.public, libraries.source(), any_client=True), tmp_path / "pta"
     )
     assert added_bytes(folder) <= MAX_ADDED_BYTES

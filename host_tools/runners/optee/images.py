@@ -110,6 +110,7 @@ def image_for_key(
                 operators=operators,
                 codecs=codecs,
                 min_security_version=min_security_version,
+                any_client=True,
                 carveout_bytes=-(-need // MIN_CARVEOUT_BYTES) * MIN_CARVEOUT_BYTES or MIN_CARVEOUT_BYTES,
             ),
             Path(name) / "pta",

@@ -81,7 +81,7 @@ def test_warnings_are_in_the_result() -> None:
     assert not any(text.startswith("warning") for text in found["warnings"])
     trees = crypto_trees.empty(Path("trees"))
     options = ("--bearssl", str(trees.bearssl), "--aws-lc", str(trees.aws_lc), "--key", "pub.pem", "-o", "out")
-    optee = command("generate", "--gpu", "v3d42", "--platform", "optee", *options)
+    optee = command("generate", "--gpu", "v3d42", "--platform", "optee", "--any-client", *options)
     assert any("lets any client open sessions" in text for text in optee["warnings"])
 
 

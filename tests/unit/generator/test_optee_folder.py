@@ -67,7 +67,7 @@ def libraries(tmp_path_factory: pytest.TempPathFactory) -> crypto.Libraries:
 
 
 def test_with_a_replay_log(libraries: crypto.Libraries, tmp_path: Path) -> None:
-    """BearSSL besides AWS-LC, and sessions for the TA alone; without one nothing of it."""
+    """BearSSL besides AWS-LC; without one nothing of it. Sessions are the TA's alone, and stay so."""
     out = generate_sources(Options("v3d42", platform_of("optee"), KEY, libraries, evidence=ALL), tmp_path / "out")
     plain = generate_sources(Options("v3d42", platform_of("optee"), KEY, libraries), tmp_path / "plain")
     names, less = ({path.name for path in folder.iterdir()} for folder in (out, plain))
@@ -76,6 +76,8 @@ def test_with_a_replay_log(libraries: crypto.Libraries, tmp_path: Path) -> None:
     assert "\nGRAMOPHONE_TA_ONLY ?= y\n" in settings
     assert "\nsubdirs-y += bearssl\n" in settings
     assert "bearssl" not in without
+    with pytest.raises(GenerateError, match="with a replay log there is no --any-client"):
+        Options("v3d42", platform_of("optee"), KEY, libraries, evidence=ALL, any_client=True)
     assert "\nsubdirs-y += aws-lc\n" in without
     compiled = set()
     for library in ("bearssl", "aws-lc"):
@@ -143,12 +145,25 @@ def test_the_command_adds_the_program_for_devices(libraries: crypto.Libraries, t
     line += f"--bearssl {libraries.bearssl} --aws-lc {libraries.aws_lc}"
     found = CliRunner().invoke(main, line.split(), catch_exceptions=False)
     assert found.exit_code == 0, found.output
-    assert found.stderr.startswith(f"warning: {tmp_path}/out/sub.mk lets any client open sessions")
+    assert "\nGRAMOPHONE_TA_ONLY ?= y\n" in (tmp_path / "out" / "sub.mk").read_text()
+    assert "any client" not in found.stderr
     assert "client/gramophone-tee" in json.loads(found.stdout)["files"]
     assert (tmp_path / "out" / "client" / "gramophone-tee").read_bytes() == bundle()
     assert generate_sources(
         Options("v3d42", platform_of("optee"), KEY, libraries), tmp_path / "out"
     )  # such a folder is replaced
+
+
+def test_any_client_may_open_sessions_if_asked_for(libraries: crypto.Libraries, tmp_path: Path) -> None:
+    """Without the option the TA's policy cannot be bypassed."""
+    (tmp_path / "pub.pem").write_bytes(KEY.pem())
+    line = f"generate --gpu v3d42 --platform optee --key {tmp_path}/pub.pem -o {tmp_path}/out --any-client "
+    line += f"--bearssl {libraries.bearssl} --aws-lc {libraries.aws_lc}"
+    found = CliRunner().invoke(main, line.split(), catch_exceptions=False)
+    assert found.exit_code == 0, found.output
+    assert found.stderr.startswith(f"warning: {tmp_path}/out/sub.mk lets any client open sessions")
+    assert "\nGRAMOPHONE_TA_ONLY ?= n\n" in (tmp_path / "out" / "sub.mk").read_text()
+    assert not images.is_for_ta_only(tmp_path / "out")
 
 
 @given(st.integers(1, 512))
