@@ -15,13 +15,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import cbor2
+import numpy as np
 from numpy.typing import NDArray
 
 from signing.envelope import COSE_SIGN1_TAG, HEADER_ALGORITHM, HEADER_KID, protected_header
 from signing.errors import EnvelopeError
 from signing.keys import KID_BYTES, SIGNATURE_BYTES, Algorithm, PublicKey
 from signing.replay_log import ZERO, Tail
-from trace_format.actions import Op
+from trace_format.actions import Columns, Op
 from trace_format.errors import GramophoneError
 from trace_format.schema import SlotKind
 from trace_format.schema.report import Status
@@ -245,3 +246,17 @@ def _loads(data: bytes) -> Any:
 def _wrong(what: str, expected: str, found: object) -> EnvelopeError:
     text = repr(found)
     return EnvelopeError(what, offset=0, expected=expected, found=text if len(text) <= 60 else text[:57] + "...")
+
+
+def may_keep_state(trace: Trace) -> bool:
+    """Whether what a replay leaves may count in the next one, so that the last one's inputs do not say all.
+
+    That is memory that the prologue fills and no replay does. Where jobs run in the prologue, constants are filled
+    there, too; then only a trace that allows no retry has state (host_tools/passes/state.py).
+    """
+    columns = Columns(trace.actions)
+    starts = np.flatnonzero(columns.is_op(Op.REPLAY_START))
+    prologue = slice(0, int(starts[0]) if len(starts) else 0)
+    fills = columns.is_op(Op.UPLOAD, Op.CLEAR)[prologue].any()
+    prepares = columns.is_op(Op.JOB)[prologue].any()
+    return bool(fills and (not prepares or trace.meta.get("retry_limit") == 0))

@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from host_tools.commands.framework import FILE, GramophoneCommand, Outcome, UsageError
+from host_tools.commands.framework import FILE, GramophoneCommand, Outcome, UsageError, warn
 from host_tools.commands.streams import read
 from host_tools.commands.traces import read_trace, trace_bytes
 from host_tools.runners.optee.measurement import core_measurement
@@ -22,6 +22,7 @@ from signing.attestation import (
     Attestation,
     Expected,
     check_attestation,
+    may_keep_state,
     read_attestation,
     tensor_hashes,
 )
@@ -114,6 +115,12 @@ def verify_report_command(
     if wanted:
         trace, _ = read_trace(traces[0])
         hashes |= _tensors(trace, given, wanted)
+    for path in traces:
+        if may_keep_state(read_trace(path)[0]):
+            warn(
+                f"{path}: this trace may have state, which earlier replays have changed: the attestation names "
+                "the inputs of the last one only; 'verify-log --report' shows the others (docs/LOG.md)"
+            )
     heads = {head_hash(trace_bytes(path)) for path in traces} or None
     findings = list(check_attestation(attested, public, Expected(nonce, traces=heads, **hashes)))
     claims = _claims(attested)
