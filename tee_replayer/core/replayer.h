@@ -87,9 +87,9 @@ struct gr_replayer {
     uint8_t *bound[GR_SLOTS];       /* the caller's data */
     const struct gr_limits *limits; /* of the register that the latest action writes; NULL: it writes none */
     uint32_t kept[GR_KEPT];
-    uint32_t code; /* GPU address of the next job's code, of drivers that check where it lies */
-    bool touched;  /* the GPU has been written to */
-    bool started;  /* the prologue is done */
+    uint32_t code;   /* GPU address of the next job's code, of drivers that check where it lies */
+    bool touched;    /* the GPU has been written to */
+    bool started;    /* the prologue is done */
     uint16_t locked; /* address spaces that have a locked region, of drivers that let no job start then */
 #ifdef GRAMOPHONE_LOG
     struct gr_log *log;

@@ -248,8 +248,9 @@ bool gr_driver_is_idle(void)
     return true;
 }
 
-/* Page tables say what is code. A job that reaches a locked region would wait for an unlock, which a trace need
- * not have: no job starts while there is one. Below the first register of each kind a difference wraps. */
+/* Page tables say what is code. A job that reaches a locked region would wait for an unlock, which a trace
+ * need not have: no job starts while there is one. Below the first register of each kind a difference wraps.
+ */
 enum gr_status gr_driver_check_write(struct gr_replayer *r, uint32_t offset, uint32_t value)
 {
     const uint32_t in_spaces = offset - GR_AS0_COMMAND, in_slots = offset - GR_JS0_COMMAND_NEXT;
