@@ -110,6 +110,11 @@ class Parts(list[Part]):
         """Codecs of the sections that not every device has."""
         return [method for method in codec.LINKED if any(part.codec == method for part in self)]
 
+    def check_content(self, file_bytes: int) -> None:
+        """LimitError: decoded, they are more than the host takes of a file of this size."""
+        content = sum(part.raw_bytes for part in self)
+        limits.check("size of all sections' content in bytes", content, limits.decoded_bytes(file_bytes))
+
     def chunk_hashes(self, data: Buffer, header: Mapping[str, Any]) -> Iterator[tuple[bytes, bytes]]:
         """For each chunk of the body, the SHA-256 that the head says and the one it has."""
         hashes = bytes(self.one(SectionType.CHUNKS).stored)
@@ -190,7 +195,7 @@ def pieces(head: list[Part], body: list[Part], chunk_bytes: int, flags: int) -> 
         },
     )
     found = b"".join([header, table, *_padded(head)])
-    disassemble(with_zeros(found))  # what is written can be read
+    disassemble(with_zeros(found))[1].check_content(trace_bytes)  # what is written can be read
     return [found, *_padded(body)]
 
 
@@ -241,8 +246,6 @@ def sections(data: Buffer, header: Mapping[str, Any]) -> Parts:
             "number of chunk hashes", offset=last.offset, expected=chunks, found=header["chunk_count"]
         )
     _check_order(parts)
-    content = sum(part.raw_bytes for part in parts)
-    limits.check("size of all sections' content in bytes", content, limits.decoded_bytes(len(data)))
     return parts
 
 

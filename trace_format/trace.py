@@ -254,6 +254,7 @@ class Trace:
             raise ManifestError(
                 "image is larger than the carve-out", expected=manifest["carveout_bytes"], found=total
             )
+        sections.check_content(len(data))  # before actions, image and notes are decoded
         gpu = profile.for_gpu(manifest["gpu"])
         if manifest["profile_id"] != gpu.profile_id:
             raise OtherPolicyError(

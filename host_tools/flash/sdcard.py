@@ -93,7 +93,7 @@ def read_device(path: Path) -> bytes:
     Of a device, which is larger than what was written to it, as far as its partition goes. Free clusters of it are
     taken as zeros: bmaptool leaves what was there before, and nothing reads it.
     """
-    if not path.is_block_device():
+    if path.is_file():
         return read_file(path)
     with path.open("rb") as file:
         head = file.read(SECTOR_BYTES)
