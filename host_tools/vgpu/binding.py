@@ -58,11 +58,18 @@ class Counters:
 
 @dataclasses.dataclass(frozen=True)
 class Decisions:
-    """Labels of what jobs have read, and of what decides: addresses; branches, the code or which lanes run."""
+    """Labels of what jobs have read, and of what decides: addresses; branches, the code or which lanes run; those
+    of code, uniforms and lists themselves.
+
+    Attributes:
+        branches: those that labels decide: GPU address of the instruction, whether it was taken.
+    """
 
     read: int
     addresses: int
     control: int
+    commands: int
+    branches: frozenset[tuple[int, bool]]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -286,15 +293,26 @@ class VirtualGpu:
             VgpuError: the GPU cannot.
         """
         self._labels = _ffi.from_buffer("uint32_t[]", labels, require_writable=True)
+        self._branches: set[tuple[int, bool]] = set()
+        add = self._branches.add
+        self._branch = _ffi.callback("void(void *, uint32_t, bool)", lambda _ctx, va, taken: add((va, taken)))
         self._flow = _ffi.new("struct vgpu_flow *", (self._labels, labels.size, implicit, registers))
+        self._flow.branch = self._branch
         if not self._lib.vgpu_follow(self._gpu, self._flow):
             raise VgpuError("the virtual GPU of this kind does not follow data")
 
     def decisions(self) -> Decisions:
         """What jobs have read and let decide, since `follow` or the last call."""
         flow = self._flow
-        found = Decisions(int(flow.read), int(flow.addresses), int(flow.control))
-        flow.read = flow.addresses = flow.control = 0
+        found = Decisions(
+            int(flow.read),
+            int(flow.addresses),
+            int(flow.control),
+            int(flow.commands),
+            frozenset(self._branches),
+        )
+        flow.read = flow.addresses = flow.control = flow.commands = 0
+        self._branches.clear()
         return found
 
     def mappings(self) -> list[PageRun]:

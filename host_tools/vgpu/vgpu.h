@@ -108,8 +108,10 @@ bool vgpu_access_varies(const vgpu *gpu);
  *
  * A byte has the labels of all that it was computed from. Those in `implicit` count also where they decide an
  * address, or whether a lane or a branch is taken: for what is loaded from or stored to the address, and for
- * what is written from there on. That nothing was written, because of a branch or to another address, leaves
- * no label: `addresses` and `control` say whether that is possible.
+ * what is written from there on. Where they decide whether a lane is written, or which of two conditions
+ * counts, a result has the labels of what it is and of what it would be otherwise. That nothing was written,
+ * because of a branch or to another address, leaves no label: `addresses` and `control` say whether that is
+ * possible.
  */
 struct vgpu_flow {
     uint32_t *labels; /* one a byte of physical memory, from address 0 on */
@@ -118,8 +120,13 @@ struct vgpu_flow {
     uint32_t
         registers; /* label of a register that the thread has not written; 0: such registers are ignored */
     /* Added to by jobs, cleared by the owner: labels of all that was read from memory; those in `implicit`
-     * that have decided an address; a branch, the code, or which lanes access memory. */
-    uint32_t read, addresses, control;
+     * that have decided an address; a branch, the code, or which lanes access memory; those of code, uniforms
+     * and lists themselves. */
+    uint32_t read, addresses, control, commands;
+    /* A branch that a label in `implicit` decides: where the instruction lies, whether it was taken.
+     * Optional. */
+    void (*branch)(void *ctx, uint32_t va, bool taken);
+    void *ctx;
 };
 /* Follow data from now on; `flow` stays the owner's and in use. NULL: no longer. False: the GPU cannot. */
 bool vgpu_follow(vgpu *gpu, struct vgpu_flow *flow);

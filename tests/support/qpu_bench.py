@@ -32,7 +32,10 @@ class _Flat(ctypes.Structure):
 
 class _Flow(ctypes.Structure):
     _fields_ = [("labels", ctypes.c_void_p), ("bytes", ctypes.c_uint64)]
-    _fields_ += [(n, ctypes.c_uint32) for n in ["implicit", "registers", "read", "addresses", "control"]]
+    _fields_ += [
+        (n, ctypes.c_uint32) for n in ["implicit", "registers", "read", "addresses", "control", "commands"]
+    ]
+    _fields_ += [(n, ctypes.c_void_p) for n in ["branch", "ctx"]]
 
 
 class _Result(ctypes.Structure):
@@ -80,6 +83,7 @@ class Outcome:
     read: int
     addresses: int
     control: int
+    commands: int
 
     def words(self, va: int, count: int) -> U32:
         return self.memory[(va - BASE) // 4 :][:count]
@@ -169,6 +173,7 @@ def dispatch(
         flow.read,
         flow.addresses,
         flow.control,
+        flow.commands,
     )
 
 

@@ -100,14 +100,26 @@ EXACT = {
     "untouched by the other ALU": ("add rf24, rf20, rf21; mov rf25, rf21", HIGH),
     "half kept": ("nop; mov rf25, rf20\nnop; fmov rf25.h, rf21", LANES | HIGH),
     "condition, constant": ("nop; mov.ifa rf25, rf20", LANE_3),
-    "condition, data": ("nop; mov rf25, 3\nadd.pushz -, rf20, 1\nnop; mov.ifa rf25, rf21", LANES),
+    "condition, data": ("nop; mov rf25, 3\nadd.pushz -, rf20, 1\nnop; mov.ifa rf25, rf21", LANES | HIGH),
+    "condition, data, the other side": (
+        "nop; mov rf25, rf21\nadd.pushz -, rf20, 1\nnop; mov.ifna rf25, 3", LANES | HIGH,
+    ),
+    "condition, data, by a copy": (
+        "nop; mov rf25, 3\nadd.pushz -, rf20, 1\nnop; mov.ifa rf25, rf21\nnop; mov rf25, rf25", LANES | HIGH,
+    ),
     "flags pushed twice": (
         "add.pushz -, rf20, 1\nadd.pushz -, rf22, 1\nnop; mov.ifb rf25, 1\nnop; mov.ifa rf25, 2", LANES,
     ),
     "flags, both true": ("sub.pushz -, rf20, rf20\nsub.andz -, rf21, rf21\nnop; mov.ifa rf25, 1", LANES | HIGH),
-    "flags, new one false": ("sub.pushz -, rf20, rf20\nadd.andz -, rf21, 1\nnop; mov.ifa rf25, 1", HIGH),
-    "flags, old one false": ("add.pushz -, rf20, 1\nsub.andz -, rf21, rf21\nnop; mov.ifa rf25, 1", LANES),
-    "flags, inverse false": ("sub.pushz -, rf20, rf20\nsub.andnz -, rf21, rf21\nnop; mov.ifa rf25, 1", HIGH),
+    "flags, new one false": ("sub.pushz -, rf20, rf20\nadd.andz -, rf10, 1\nnop; mov.ifa rf25, 1", NONE),
+    "flags, old one false": ("add.pushz -, rf10, 1\nsub.andz -, rf21, rf21\nnop; mov.ifa rf25, 1", NONE),
+    "flags, inverse false": ("sub.pushz -, rf20, rf20\nsub.andnz -, rf10, rf10\nnop; mov.ifa rf25, 1", NONE),
+    "flags, new one false by data": (
+        "sub.pushz -, rf20, rf20\nadd.andz -, rf21, 1\nnop; mov.ifa rf25, 1", LANES | HIGH,
+    ),
+    "flags, old one false by data": (
+        "add.pushz -, rf20, 1\nsub.andz -, rf21, rf21\nnop; mov.ifa rf25, 1", LANES | HIGH,
+    ),
     "flags, nor": ("add.pushz -, rf20, 1\nadd.norn -, rf21, 1\nnop; mov.ifa rf25, 1", LANES | HIGH),
     "flags of what is not known": (
         "sub.pushz -, rf20, rf20\nfcmp.andn -, rf21, rf20\nnop; mov.ifa rf25, 1", LANES | HIGH,
@@ -132,7 +144,7 @@ EXACT = {
     "address": (
         "and r0, rf21, 0\nadd r0, r0, rf10\nnop; mov tmua, r0\nnop; nop; ldtmu.rf25", LANES | HIGH,
     ),
-    "load of some lanes": ("add.pushz -, rf21, 1\nnop; mov.ifa tmua, rf10\nnop; nop; ldtmu.rf25", HIGH),
+    "load of some lanes": ("add.pushz -, rf21, 1\nnop; mov.ifa tmua, rf10\nnop; nop; ldtmu.rf25", LANES | HIGH),
     "queue in order": (
         "add r0, rf10, 8\nnop; mov tmua, rf10\nadd r0, r0, 8\nnop; mov tmua, r0\n"
         "nop; nop; ldtmu.rf24\nnop; nop; ldtmu.rf25", LANES << np.uint32(4),
@@ -187,6 +199,26 @@ def test_a_store_that_no_lane_makes_because_of_the_input() -> None:
         outcome = dispatch(code, [DATA, OUT, 64], words, flags=ONE_SECTION, follow=follow)
         assert (outcome.labels_at(OUT, 64) == 0xFFFF).all()
         assert outcome.words(OUT, 16).any() == words.any()
+
+
+def test_what_a_store_would_write_with_other_data() -> None:
+    """A lane whose condition data decides: memory has the labels of what is there and of what would be."""
+    store = "add.pushz -, rf20, {0}\nnop; mov tmud, rf21\nnop; mov.ifa tmua, rf11\n"
+    for constant in (0, 1):  # of ONE no word is 0; none plus 1 is 0 either
+        follow = Follow(
+            {DATA: of_words(1 << np.arange(WORDS, dtype=np.uint32)), OUT: [1 << 31] * 64}, implicit=0xFFFFFFFF
+        )
+        code = PROLOGUE + store.format(constant) + END
+        outcome = dispatch(code, [DATA, OUT, 64], ONE, flags=ONE_SECTION, follow=follow)
+        assert not outcome.words(OUT, 16).any()
+        np.testing.assert_array_equal(outcome.labels_at(OUT, 64), of_words(LANES | HIGH | 1 << 31))
+
+
+def test_lanes_that_data_rotates_by() -> None:
+    """By how many lanes data says: a lane may get any lane's."""
+    lines = "nop; mov r5rep, rf20\nnop; mov r0, rf21\nnop; nop\nnop; mov rf25, r0; rot"
+    labels = run(lines + "\n", ONE).labels_at(OUT + 64 * 5, 64)
+    np.testing.assert_array_equal(labels, of_words(NONE + 0xFFFF0001))
 
 
 def test_after_a_branch_everything_written_depends_on_it() -> None:
@@ -259,6 +291,7 @@ def test_labels_of_uniforms_configuration_and_code() -> None:
         outcome = dispatch(code, [DATA, PER_LANE | REGULAR | U32], flags=ONE_SECTION, follow=follow)
         assert outcome.error == ""
         assert outcome.control == control
+        assert outcome.commands == max(labels)
         assert outcome.labels_at(DATA, 1)[0] == max(labels)
 
 

@@ -137,6 +137,7 @@ static bool read_bytes(struct list *list, uint32_t va, uint8_t *bytes, uint32_t 
             flow->read |= *labels;
             flow->addresses |= *labels & flow->implicit;
             flow->control |= *labels & flow->implicit;
+            flow->commands |= *labels & flow->implicit;
             list->tile->implicit |= *labels & flow->implicit;
         }
     }

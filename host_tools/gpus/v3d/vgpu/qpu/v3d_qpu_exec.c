@@ -198,7 +198,7 @@ const struct qpu_uop *qpu_write_barrier(struct qpu_thread *t, const struct qpu_u
 
 /* ---- branches ---- */
 
-static bool branch_taken(const struct qpu_thread *t, const struct qpu_branch *branch)
+bool qpu_branch_taken(const struct qpu_thread *t, const struct qpu_branch *branch)
 {
     unsigned a = qpu_mask_bits(t->flag_a);
     unsigned count = branch->msfign == QPU_MSFIGN_NONE ? 0xffff
@@ -224,14 +224,15 @@ static bool agrees(const struct qpu_thread *t, const struct qpu_thread *other,
                        (branch->uniforms && branch->uniform_destination == QPU_DEST_REGFILE);
     unsigned slot = QPU_SLOT_RF + branch->raddr_a;
 
-    return branch_taken(other, branch) == taken && (!by_register || other->slot[slot][0] == t->slot[slot][0]);
+    return qpu_branch_taken(other, branch) == taken &&
+           (!by_register || other->slot[slot][0] == t->slot[slot][0]);
 }
 
 const struct qpu_uop *qpu_branch_decide(struct qpu_thread *t, const struct qpu_uop *u)
 {
     const struct qpu_program *program = t->worker->program;
     const struct qpu_branch *branch = &program->instr[u->index].branch;
-    bool taken = branch_taken(t, branch);
+    bool taken = qpu_branch_taken(t, branch);
 
     for (unsigned i = 1; i < t->gang; i++)
         if (!agrees(t, t + i, branch, taken))

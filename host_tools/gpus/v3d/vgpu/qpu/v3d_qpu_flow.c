@@ -66,8 +66,7 @@ QPU_INLINE void write_slot(struct qpu_thread *t, const struct qpu_uop *u, qpu_u3
 {
     struct qpu_labels *l = t->labels;
 
-    l->slot[u->dst] =
-        qpu_select(qpu_condition(t, u->cond), labels, l->slot[u->dst]) | condition_labels(t, u->cond);
+    l->slot[u->dst] = chosen(t, u->cond, labels, l->slot[u->dst]);
 }
 
 /* ---- ALUs ---- */
@@ -84,9 +83,7 @@ static void alu(struct qpu_thread *t, const struct qpu_uop *u)
     if (sources > 1)
         labels |= l->slot[u->b];
     switch (op) {
-    case QPU_OP_SETMSF:
-        l->msf = qpu_select(qpu_condition(t, u->cond), labels, l->msf) | condition_labels(t, u->cond);
-        return;
+    case QPU_OP_SETMSF: l->msf = chosen(t, u->cond, labels, l->msf); return;
     case QPU_OP_MSF: labels = l->msf; break;
     case QPU_OP_BALLOT:
     case QPU_OP_BCASTF:
@@ -127,8 +124,8 @@ static void alu(struct qpu_thread *t, const struct qpu_uop *u)
 
 /*
  * Flag A, which was `before`, has been combined with a condition of the result: it holds if both terms do.
- * Where one term is false, it depends on that term only: a shader excludes the lanes that do not run in this
- * way, and in those the other term says nothing.
+ * Where one term is false, and not for data to say, it depends on that term only: a shader excludes the lanes
+ * that do not run in this way, and in those the other term says nothing.
  */
 static void combined_flag(struct qpu_thread *t, const struct qpu_uop *u, qpu_i32 before)
 {
@@ -146,14 +143,21 @@ static void combined_flag(struct qpu_thread *t, const struct qpu_uop *u, qpu_i32
         known = (qpu_i32){0};
     qpu_i32 new_term = way % 2 ? ~holds : holds, old_term = way < 2 ? before : ~before;
 
-    l->flag_a = qpu_select(known & ~new_term, l->operands, qpu_select(~old_term, l->flag_a, both));
+    const uint32_t implicit = flow_of(t)->implicit;
+    qpu_i32 new_alone = known & ~new_term & (qpu_i32)((l->operands & implicit) == 0);
+    qpu_i32 old_alone = ~old_term & (qpu_i32)((l->flag_a & implicit) == 0);
+
+    l->flag_a = qpu_select(new_alone, l->operands, qpu_select(old_alone, l->flag_a, both));
 }
 
 /* ---- uniforms and branches ---- */
 
 static uint32_t uniform_labels(struct qpu_thread *t)
 {
-    return memory_labels(flow_of(t), labels_at(t, t->uniform_va), 4) | t->labels->uniform_va;
+    uint32_t labels = memory_labels(flow_of(t), labels_at(t, t->uniform_va), 4);
+
+    flow_of(t)->commands |= labels & flow_of(t)->implicit;
+    return labels | t->labels->uniform_va;
 }
 
 static void branch(struct qpu_thread *t, const struct qpu_uop *u)
@@ -172,6 +176,8 @@ static void branch(struct qpu_thread *t, const struct qpu_uop *u)
     decides &= flow->implicit;
     l->control |= decides;
     flow->control |= decides;
+    if (decides && flow->branch && b->cond != QPU_BRANCH_ALWAYS)
+        flow->branch(flow->ctx, t->worker->program->va + 8 * u->index, qpu_branch_taken(t, b));
     if (b->uniforms) {
         uint32_t where = b->uniform_destination == QPU_DEST_REGFILE ? l->slot[QPU_SLOT_RF + b->raddr_a][0]
                                                                     : uniform_labels(t);
@@ -185,8 +191,7 @@ static void branch(struct qpu_thread *t, const struct qpu_uop *u)
 static void write_unifa(struct qpu_thread *t, const struct qpu_uop *u)
 {
     struct qpu_labels *l = t->labels;
-    qpu_u32 old = qpu_splat(l->unifa_va), decides = condition_labels(t, u->cond);
-    qpu_u32 now = qpu_select(qpu_condition(t, u->cond), l->slot[u->a], old) | decides;
+    qpu_u32 now = chosen(t, u->cond, l->slot[u->a], qpu_splat(l->unifa_va));
 
     l->unifa_va = now[0] & flow_of(t)->implicit;
     flow_of(t)->addresses |= l->unifa_va;
@@ -218,8 +223,11 @@ static void rotate(struct qpu_thread *t, const struct qpu_uop *u)
     bool by_r5 = u->value == QPU_ROTATE_BY_R5;
     unsigned by = by_r5 ? t->slot[QPU_SLOT_ACC + QPU_MAGIC_R5][0] : u->value;
 
+    uint32_t decides = by_r5 ? all_lanes(&r5) : 0;
+    uint32_t others = decides & flow_of(t)->implicit ? all_lanes(&source) : 0; /* it may be any lane's */
+
     for (unsigned lane = 0; lane < QPU_LANES; lane++)
-        l->slot[u->dst][lane] = source[qpu_rotated_from(lane, by, u->b)] | (by_r5 ? all_lanes(&r5) : 0);
+        l->slot[u->dst][lane] = source[qpu_rotated_from(lane, by, u->b)] | decides | others;
 }
 
 static void step(struct qpu_thread *t, const struct qpu_uop *u, unsigned kind)
@@ -281,6 +289,7 @@ bool qpu_flow_prepare(struct qpu_program *program, struct qpu_worker *worker)
         program->labels |=
             memory_labels(flow, v3d_mmu_labels(worker->memory.mmu, program->va + 8 * i), 8) & flow->implicit;
     flow->control |= program->labels;
+    flow->commands |= program->labels;
     return true;
 }
 

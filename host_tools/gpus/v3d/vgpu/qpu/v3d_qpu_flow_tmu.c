@@ -2,15 +2,19 @@
 /* Labels of what the TMU moves between a thread and memory. Sources: see v3d_qpu_tmu.c. */
 #include "v3d_qpu_labels.h"
 
-/* Labels of a component, which may wrap. */
+/* Labels of a component, which may wrap; none of one that goes over a page's end, which no access does. */
 static uint32_t *component_at(struct qpu_thread *t, const struct qpu_access *access, unsigned lane,
                               unsigned component)
 {
-    return labels_at(t, qpu_component_address(access, lane, component));
+    uint32_t va = qpu_component_address(access, lane, component);
+
+    return va % V3D_PAGE_BYTES + access->bytes <= V3D_PAGE_BYTES ? labels_at(t, va) : NULL;
 }
 
-/* What lanes that take no part get is not known. `decides` has what a lane's taking part depends on, too. */
-static void load(struct qpu_thread *t, const struct qpu_access *access, const qpu_u32 *decides)
+/* What lanes that take no part get is not known; of those that could, as with `store`, it may be what is
+ * there. `decides` has what a lane's taking part depends on, too. */
+static void load(struct qpu_thread *t, const struct qpu_access *access, unsigned possible,
+                 const qpu_u32 *decides)
 {
     struct qpu_labels *l = t->labels;
 
@@ -18,15 +22,16 @@ static void load(struct qpu_thread *t, const struct qpu_access *access, const qp
         qpu_u32 labels = *decides;
 
         for (unsigned lane = 0; lane < QPU_LANES; lane++)
-            labels[lane] |= access->lanes >> lane & 1
-                                ? memory_labels(flow_of(t), component_at(t, access, lane, c), access->bytes)
-                                : flow_of(t)->registers;
+            labels[lane] |= (possible >> lane & 1
+                                 ? memory_labels(flow_of(t), component_at(t, access, lane, c), access->bytes)
+                                 : 0) |
+                            (access->lanes >> lane & 1 ? 0 : flow_of(t)->registers);
         l->tmu_fifo[(t->tmu_fifo_head + t->tmu_fifo_count + c) % QPU_TMU_FIFO] = labels;
     }
 }
 
 /* `possible`: lanes that write, and those that do not only because of a condition: that they did not is known
- * from memory. */
+ * from memory, where with other data they would have written. */
 static void store(struct qpu_thread *t, const struct qpu_access *access, unsigned possible,
                   const qpu_u32 *decides)
 {
@@ -37,10 +42,10 @@ static void store(struct qpu_thread *t, const struct qpu_access *access, unsigne
 
         for (unsigned c = 0; possible >> lane & 1 && c < access->components; c++) {
             uint32_t *at = component_at(t, access, lane, c);
-            uint32_t data = writes ? l->tmu_data[c][lane] : 0;
 
             for (uint32_t i = 0; at && i < access->bytes; i++)
-                at[i] = (writes ? 0 : at[i]) | data | (*decides)[lane] | l->control;
+                at[i] = (writes && !(*decides)[lane] ? 0 : at[i]) | l->tmu_data[c][lane] | (*decides)[lane] |
+                        l->control;
         }
     }
 }
@@ -83,7 +88,7 @@ void qpu_flow_access(struct qpu_thread *t, const struct qpu_uop *u, const struct
     if (access->operation != QPU_TMU_REGULAR)
         atomic(t, access, possible, &decides);
     else if (t->tmu_data_count == 0)
-        load(t, access, &decides);
+        load(t, access, possible, &decides);
     else
         store(t, access, possible, &decides);
 }

@@ -55,4 +55,14 @@ QPU_INLINE qpu_u32 condition_labels(const struct qpu_thread *t, uint8_t cond)
     return (cond == QPU_COND_IFA || cond == QPU_COND_IFNA ? l->flag_a : l->flag_b) & flow_of(t)->implicit;
 }
 
+/* A lane's labels where its condition decides whether it becomes `now` or stays `old`. If that is for data to
+ * say, both count: with other data it is the other one. */
+QPU_INLINE qpu_u32 chosen(const struct qpu_thread *t, uint8_t cond, qpu_u32 now, qpu_u32 old)
+{
+    const qpu_u32 decides = condition_labels(t, cond);
+
+    return qpu_select((qpu_i32)(decides != 0), now | old, qpu_select(qpu_condition(t, cond), now, old)) |
+           decides;
+}
+
 #endif

@@ -223,6 +223,8 @@ qpu_run qpu_stop_error, qpu_stop_fault;
 
 /* Next word of a gang's uniform stream into *value; false after a fault. */
 bool qpu_pop_uniform(struct qpu_thread *thread, uint32_t *value);
+bool qpu_branch_taken(const struct qpu_thread *thread,
+                      const struct qpu_branch *branch); /* as its flags are now */
 
 /* Run until the gang ends, reaches a barrier or fails. It may have become smaller then. */
 void qpu_thread_run(struct qpu_thread *thread);
