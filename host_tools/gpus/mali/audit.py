@@ -6,12 +6,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from host_tools.accesses.job_starts import JobStarts
+from host_tools.accesses.slot_places import parts_in
 from host_tools.families.accesses import Flaw, Followed, NotFollowedError, Reached
 from host_tools.gpus.mali.job_chains import ChainError, Reach, reach
 from host_tools.gpus.mali.job_manager import SpaceCommand
 from host_tools.model.memory import Conflict, Memory
 from trace_format.actions import MAP_WRITE, Op, actions_of
-from trace_format.errors import SlotError
+from trace_format.errors import SlotError, printable
 from trace_format.trace import Trace
 
 UNLOCKING = (SpaceCommand.UNLOCK, SpaceCommand.FLUSH_PT, SpaceCommand.FLUSH_MEM)
@@ -42,17 +43,20 @@ def _places(found: Reach, chain: int, code: list[int]) -> list[tuple[int, int]]:
 
 def check(trace: Trace) -> Iterator[Flaw]:
     """What chains are told to write and cannot, chains that cannot be followed, those that start while a region is
-    locked (`Family.check`).
+    locked, and slots over what chains follow (`Family.check`).
     """
     yield from _locked(trace)
     try:
-        for found in reach(Memory.of(trace)).written:
+        memory = Memory.of(trace)
+        reached = reach(memory)
+        for found in reached.written:
             if not found.flags & MAP_WRITE:
                 there = "not mapped" if found.region is None else "mapped without write permission"
                 yield (
                     "GR301",
                     f"job chain {found.chain.index}: the {found.what} at GPU address {found.va:#x} is {there}",
                 )
+        yield from _given(memory, reached)
     except (ChainError, SlotError) as error:
         yield "GR303", str(error)
     except Conflict as error:
@@ -79,3 +83,17 @@ def _locked(trace: Trace) -> Iterator[Flaw]:
             space, since = next(iter(locked.items()))
             what = f"action {index} starts a job while address space {space} is locked, since action {since}"
             yield "GR305", what
+
+
+def _given(memory: Memory, reached: Reach) -> Iterator[Flaw]:
+    """What callers may write of descriptors and push uniforms.
+
+    Raises:
+        SlotError: some of a slot is not mapped.
+    """
+    for slot in memory.trace.slots:
+        if slot.kind.is_given:
+            parts = parts_in(memory, reached.naming.keys(), [slot])
+            if count := sum(int(reached.naming[frame][inside].sum()) for frame, inside in parts):
+                name = f"the {slot.kind.name.lower()} {printable(slot.name)}"
+                yield "GR401", f"{name} covers {count} bytes of what job chains name memory by"

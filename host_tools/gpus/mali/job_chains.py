@@ -109,6 +109,7 @@ class Reach:
         first: region -> lowest virtual page of it that a chain can reach.
         named: frame -> first and last chain whose descriptors name some of it, of chains that are not searched.
         written: what descriptors name for the GPU to write to.
+        naming: frame -> PAGE_BYTES booleans: bytes of what names memory, descriptors and push uniforms.
         code: number of a chain -> addresses of its shaders, each once.
     """
 
@@ -118,6 +119,7 @@ class Reach:
     first: dict[Region, int] = field(default_factory=dict)
     named: dict[int, tuple[int, int]] = field(default_factory=dict)
     written: list[Written] = field(default_factory=list)
+    naming: dict[int, NDArray[np.bool_]] = field(default_factory=dict)
     code: dict[int, list[int]] = field(default_factory=dict)
 
     def add(self, region: Region, va: int, chain: int) -> None:
@@ -237,7 +239,7 @@ class Walker:
     def _region(self, va: int) -> Region | None:
         return self.by_page.get((self.chain.space, va // PAGE_BYTES))
 
-    def _bytes(self, va: int, size: int, what: str) -> bytes:
+    def _bytes(self, va: int, size: int, what: str, *, is_naming: bool = True) -> bytes:
         """Bytes with a known meaning: they are needed."""
         found = []
         for page, inside, part in pieces(va, size):
@@ -251,6 +253,8 @@ class Walker:
             else:
                 self.reach.name(frame, self.chain.index)
             self._needed(frame)[inside] = True
+            if is_naming:
+                self.reach.naming.setdefault(frame, np.zeros(PAGE_BYTES, np.bool_))[inside] = True
             found.append(self._content(frame)[inside].tobytes())
         return b"".join(found)
 
@@ -298,7 +302,7 @@ class Walker:
 
     def _uniform_buffer(self, entry: bytes) -> bytes:
         size = ENTRY_BYTES * UNIFORM_BUFFER["entries"].number(entry)
-        return self._bytes(UNIFORM_BUFFER["pointer"].address(entry), size, "uniform buffer")
+        return self._bytes(UNIFORM_BUFFER["pointer"].address(entry), size, "uniform buffer", is_naming=False)
 
     def _code(self, va: int) -> None:
         """A shader; where it ends is not known."""

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""`gramophone lint` on job chains of a Mali: what descriptors name for the GPU to write to."""
+"""`gramophone lint` on job chains of a Mali: what descriptors name for the GPU to write to, slots over them."""
 
 from __future__ import annotations
 
 import pytest
 
 from host_tools.audit.lint import lint
+from tests.support import chain_samples as samples
 from tests.support.chain_samples import job_page
 from tests.support.mali_chains import (
     RO,
@@ -17,6 +18,8 @@ from tests.support.mali_chains import (
     trace,
     write_value,
 )
+from trace_format.schema import DType, SlotKind
+from trace_format.slots import Slot
 from trace_format.trace import Trace
 
 CODE, JOBS, DATA, NOWHERE = (0xFFFF80000000 + i * 0x100000 for i in range(4))
@@ -60,3 +63,22 @@ def test_nothing_is_found_in_a_good_chain() -> None:
 )
 def test_what_the_gpu_writes_is_mapped_writable(broken: Trace, what: str, there: str) -> None:
     assert f"job chain 0: the {what} is {there}" in said(broken)
+
+
+@pytest.mark.parametrize(
+    ("part", "bytes_over"),
+    [("job", 8), ("state", 8), ("table", 8), ("push", 8), ("storage", 8), ("uniforms", 0)],
+)
+@pytest.mark.parametrize("kind", [SlotKind.INPUT, SlotKind.PARAMETER])
+def test_a_slot_over_what_names_memory(part: str, bytes_over: int, kind: SlotKind) -> None:
+    """Of a uniform buffer nothing says what it is for: data, perhaps."""
+    slot = Slot("in", kind, DType.UINT8, (8,), (1,), samples.JOBS + samples.PLACES[part], bound=True)
+    found = trace(samples.areas(samples.jobs()), submit(samples.JOBS)).with_(slots=[slot])
+    expected = f"the {kind.name.lower()} in covers {bytes_over} bytes of what job chains name memory by"
+    assert [str(f.text) for f in lint(found) if f.rule.id == "GR401"] == [expected] * (bytes_over > 0)
+
+
+def test_an_output_over_what_names_memory_is_nothing_that_a_caller_writes() -> None:
+    slot = Slot("out", SlotKind.OUTPUT, DType.UINT8, (8,), (1,), samples.JOBS)
+    found = trace(samples.areas(samples.jobs()), submit(samples.JOBS)).with_(slots=[slot])
+    assert "GR401" not in {f.rule.id for f in lint(found)}
