@@ -30,11 +30,14 @@ class Checks:
     unmarked: bool = True  # no marker since the last job
     pending: dict[int, int] = field(default_factory=dict)  # interrupt line -> action that waited for it
     copied: set[int] = field(default_factory=set)
+    by_replay: set[int] = field(default_factory=set)  # slots that are copied in each replay
     code: set[int] = field(default_factory=set)  # frames that jobs name as code
 
     def before(self, index: int, row: Action) -> Iterator[Finding]:
         """What an action breaks, in the state before it."""
         match row.op:
+            case Op.REPLAY_START:
+                self.by_replay.clear()
             case Op.MAP_GPU_MEM:
                 yield from self._map(index, row)
             case Op.REG_WRITE_KEPT if row.keep not in self.state.kept:
@@ -70,6 +73,8 @@ class Checks:
         for number, slot in enumerate(self.state.trace.slots):
             if number not in self.copied and slot.kind != SlotKind.INTERNAL:
                 yield _found("GR403", f"{_name(slot)} is not copied by any action")
+            elif slot.kind == SlotKind.OUTPUT and number not in self.by_replay:
+                yield _found("GR403", f"{_name(slot)} is copied before the replay only")
         yield from self._overlaps()
 
     def _register(self, row: Action) -> Register | None:
@@ -96,7 +101,10 @@ class Checks:
 
     def _copy(self, index: int, row: Action) -> Iterator[Finding]:
         slot = self.state.trace.slots[row.slot]
+        if slot.kind == SlotKind.OUTPUT and row.slot in self.copied:
+            yield _found("GR407", f"{_name(slot)} has been copied before", index)
         self.copied.add(row.slot)
+        self.by_replay.add(row.slot)
         if slot.kind == SlotKind.INTERNAL:
             yield _found("GR405", f"{_name(slot)} is copied, but is no caller's", index)
         elif slot.kind.is_given != (row.op == Op.COPY_TO_GPU):

@@ -30,7 +30,7 @@ def lint_dynamic(trace: Trace) -> tuple[list[Finding], Flow | None]:
         flow = follow(trace)
     except (DivergenceError, VgpuError) as error:
         return [_found("GR708", str(error))], None
-    return [*_jobs(flow), *_outputs(trace, flow)], flow
+    return [*_jobs(flow), *_outputs(trace, flow), *_draws(flow)], flow
 
 
 def _jobs(flow: Flow) -> Iterator[Finding]:
@@ -45,8 +45,16 @@ def _jobs(flow: Flow) -> Iterator[Finding]:
     if flow.state:
         yield _found("GR709", f"{_bytes(flow.state)} keep what replays make of their inputs")
     for job in flow.jobs:
+        if job.commands:
+            what = f"code, uniforms or lists depend on {_names(job.commands)}"
+            yield _found("GR401", f"job {job.number}: its {what}", job.action)
         if job.addresses or job.control:
             yield _found("GR705", _decides(job), job.action)
+        if job.one_sided:
+            count = len(job.one_sided)
+            branches = "a branch that data decides" if count == 1 else f"{count} branches that data decides"
+            where = f"GPU address {job.one_sided[0]:#x}"
+            yield _found("GR710", f"job {job.number}: of {branches} one side has not run, {where}", job.action)
 
 
 def _decides(job: JobFlow) -> str:
@@ -55,7 +63,17 @@ def _decides(job: JobFlow) -> str:
         for slots, decided in ((job.addresses, "addresses"), (job.control, "branches"))
         if slots
     ]
-    return f"job {job.number}: {', '.join(what)}"
+    faults = "; with some values the job faults" if job.faulted else ""
+    return f"job {job.number}: {', '.join(what)}{faults}"
+
+
+def _draws(flow: Flow) -> Iterator[Finding]:
+    """Replays that have not come to their end, where that inputs decide addresses does not say so."""
+    for draw in flow.draws:
+        faulted = [job for job in flow.jobs if job.faulted and job.action == draw.action]
+        if draw.stopped and not any(job.addresses or job.control for job in faulted):
+            text = f"with inputs of the kind {draw.values!r}: {draw.stopped}"
+            yield _found("GR708" if faulted else "GR710", text, draw.action)
 
 
 def _outputs(trace: Trace, flow: Flow) -> Iterator[Finding]:

@@ -1,22 +1,26 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Where the data of a trace goes: from slots through jobs to slots, byte by byte, on the virtual GPU.
 
-`follow` replays a trace twice. In the first replay every input and parameter is given, and each has its own label.
-In the second, inputs that may be left out are; what the inputs of the first have left in memory is "earlier".
+`follow` looks at four replays of a trace, with values of host_tools/audit/draws.py. In the first every input and
+parameter is given, and each has its own label. In the second, inputs that may be left out are; what the inputs of
+the first have left in memory is "earlier". In the others inputs have values that their types can hold and networks
+hardly get: each comes after a replay with usual ones, and may end early.
 """
 
 from __future__ import annotations
 
 import contextlib
+import functools
 import itertools
+import operator
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from host_tools.accesses.observe import OTHER_SEED, random_inputs
+from host_tools.audit import draws
 from host_tools.audit.follower import (
     EARLIER,
     IMAGE,
@@ -27,13 +31,12 @@ from host_tools.audit.follower import (
     Job,
     Names,
     Range,
+    joined,
     ranges,
 )
+from host_tools.families.page_tables import DivergenceError
 from host_tools.model.frames import Mask
-from trace_format.schema import SlotKind
 from trace_format.trace import Trace
-
-GIVEN = (SlotKind.INPUT, SlotKind.PARAMETER)
 
 
 @dataclass(frozen=True)
@@ -48,7 +51,10 @@ class JobFlow:
         slots: inputs and parameters that what it wrote depends on.
         addresses, control: inputs and parameters that decide where it reads or writes; which branches, or which of
             its lanes, access memory.
-        reads_earlier: in the second replay it reads what the first one's inputs have left.
+        commands: inputs and parameters that its code, its uniforms or its lists depend on.
+        one_sided: GPU addresses of branches that these decide, and of which only one side has run.
+        reads_earlier: in some replay it reads what the inputs of the one before have left.
+        faulted: with some values it faults.
     """
 
     number: int
@@ -59,7 +65,10 @@ class JobFlow:
     slots: tuple[str, ...]
     addresses: tuple[str, ...]
     control: tuple[str, ...]
+    commands: tuple[str, ...]
+    one_sided: tuple[int, ...]
     reads_earlier: bool
+    faulted: bool
 
 
 @dataclass(frozen=True)
@@ -100,13 +109,13 @@ class Part:
 
 @dataclass(frozen=True)
 class OutputFlow:
-    """An output.
+    """An output; what one of its copies has, counts.
 
     Attributes:
         parts: all of its bytes, in ascending order.
-        earlier: bytes that in the second replay depend on the inputs of the first.
+        earlier: bytes that in some replay depend on the inputs of the one before.
         intermediate: bytes that a later job than the one that wrote them has read, if somebody uses its results.
-        not_computed: bytes that no job has written in the replay.
+        not_computed: bytes that no job has written before the copy.
     """
 
     name: str
@@ -117,13 +126,30 @@ class OutputFlow:
 
 
 @dataclass(frozen=True)
+class Draw:
+    """A replay.
+
+    Attributes:
+        values: what inputs were given: a name of host_tools/audit/draws.py.
+        stopped: why it has not come to its end; "" if it has.
+        action: index of the action at which it stopped; None: it did not.
+    """
+
+    values: str
+    stopped: str
+    action: int | None
+
+
+@dataclass(frozen=True)
 class Flow:
     """What happens to data in a replay.
 
     Attributes:
-        jobs, edges, outputs: of the first replay, where nothing else is said.
-        left: bytes of the carve-out that after the second replay still depend on inputs of the first; not state.
+        jobs, outputs: labels are those of all replays; what is read and written, of the first.
+        edges: of the first replay.
+        left: bytes of the carve-out that after a replay still depend on inputs of the one before; not state.
         state: bytes of it that a replay keeps on purpose, and that depend on its inputs.
+        draws: all replays.
     """
 
     jobs: tuple[JobFlow, ...]
@@ -131,6 +157,7 @@ class Flow:
     outputs: tuple[OutputFlow, ...]
     left: tuple[Range, ...]
     state: tuple[Range, ...]
+    draws: tuple[Draw, ...]
 
     def through(self, output: str) -> set[str]:
         """Jobs that have computed anything of an output, as in `Edge`."""
@@ -146,57 +173,100 @@ class Flow:
         return asdict(self)
 
 
+@dataclass
+class _Seen:
+    """What replays have shown: of each, its jobs and what was copied; and what they have left."""
+
+    draws: list[Draw] = field(default_factory=list)
+    jobs: list[list[Job]] = field(default_factory=list)
+    copied: list[dict[str, list[Copied]]] = field(default_factory=list)
+    left: set[Range] = field(default_factory=set)
+
+    def take(self, run: Follower, values: str, stopped: str = "") -> None:
+        """The latest replay; `stopped`: why it has not come to its end."""
+        self.draws.append(Draw(values, stopped, run.index if stopped else None))
+        self.jobs.append(run.jobs)
+        self.copied.append(run.copied)
+        if not stopped:  # it may have been about to clear the rest
+            self.left.update(run.left())
+
+
 def follow(trace: Trace) -> Flow:
-    """Replay a trace twice and follow its data.
+    """Replay a trace and follow its data.
 
     Raises:
-        DivergenceError: a replay does not come to its end.
+        DivergenceError: a replay with usual values does not come to its end.
         VgpuError: the virtual GPU of this kind does not follow data.
     """
-    given = random_inputs(trace, OTHER_SEED, GIVEN)
-    optional = {slot.name for slot in trace.slots if slot.kind == SlotKind.INPUT and slot.bound}
+    usual = draws.usual(trace)
+    seen = _Seen()
     with contextlib.closing(Follower(trace)) as run:
-        run.run(given)
-        jobs, edges, copied = run.jobs, run.edges, run.copied
-        state = run.state()
-        used = [job for job in jobs if any(source == f"job:{job.number}" for source, _ in edges)]
+        run.run(usual)
+        seen.take(run, draws.USUAL)
+        names, edges, state = run.names, run.edges, run.state()
         run.next_replay()
-        run.run({name: value for name, value in given.items() if name not in optional})
-        return Flow(
-            tuple(_job(run.names, job, again) for job, again in zip(jobs, run.jobs, strict=True)),
-            tuple(Edge(source, target, count) for (source, target), count in edges.items()),
-            tuple(_output(run.names, name, copied[name], run.copied[name], used) for name in copied),
-            run.left(),
-            state,
-        )
-
-
-def _job(names: Names, job: Job, again: Job) -> JobFlow:
-    return JobFlow(
-        job.number,
-        job.action,
-        job.kind,
-        job.read,
-        job.written,
-        names.slots(job.labels),
-        names.slots(job.decisions.addresses),
-        names.slots(job.decisions.control),
-        bool(again.decisions.read & EARLIER),
+        run.run(draws.left_out(trace, usual))
+        seen.take(run, draws.LEFT_OUT)
+    for kind in (draws.WHOLE_RANGE, draws.SPECIAL):
+        with contextlib.closing(Follower(trace)) as run:
+            run.run(usual)
+            run.next_replay()
+            stopped = ""
+            try:
+                run.run(draws.unusual(trace, usual, kind))
+            except DivergenceError as error:
+                stopped = str(error)
+            seen.take(run, kind, stopped)
+    used = [job for job in seen.jobs[0] if any(source == f"job:{job.number}" for source, _ in edges)]
+    return Flow(
+        tuple(_job(names, [row[i] for row in seen.jobs if i < len(row)]) for i in range(len(seen.jobs[0]))),
+        tuple(Edge(source, target, count) for (source, target), count in edges.items()),
+        tuple(_output(names, name, seen.copied, used) for name in seen.copied[0]),
+        joined(sorted(seen.left, key=lambda part: part.first)),
+        state,
+        tuple(seen.draws),
     )
 
 
-def _output(names: Names, name: str, first: Copied, second: Copied, used: list[Job]) -> OutputFlow:
+def _job(names: Names, runs: list[Job]) -> JobFlow:
+    """runs: the job in each replay that came to it."""
+    first, decisions = runs[0], [job.decisions for job in runs]
+    branches = frozenset[tuple[int, bool]]().union(*(found.branches for found in decisions))
+    return JobFlow(
+        first.number,
+        first.action,
+        first.kind,
+        first.read,
+        first.written,
+        names.slots(_union(job.labels for job in runs)),
+        names.slots(_union(found.addresses for found in decisions)),
+        names.slots(_union(found.control for found in decisions)),
+        names.slots(_union(found.commands for found in decisions)),
+        tuple(sorted(va for va, taken in branches if (va, not taken) not in branches)),
+        any(found.read & EARLIER for found in decisions),
+        any(job.faulted for job in runs),
+    )
+
+
+def _union(labels: Iterable[int]) -> int:
+    return functools.reduce(operator.or_, labels, 0)
+
+
+def _output(names: Names, name: str, replays: list[dict[str, list[Copied]]], used: list[Job]) -> OutputFlow:
     """used: jobs whose results another one reads, or an output has."""
-    intermediate = np.zeros(len(first.where), np.bool_)
-    for job in used:
-        written_before = (first.jobs >= 0) & (first.jobs < job.number)
-        intermediate |= written_before & _inside(first.where, job.read)
+    first = replays[0][name]
+    copies = [copy for replay in replays for copy in replay.get(name, ())]
+    labels = np.bitwise_or.reduce([copy.labels for copy in copies])
+    intermediate = np.zeros(len(labels), np.bool_)
+    for copy, job in itertools.product(first, used):
+        written_before = (copy.jobs >= 0) & (copy.jobs < job.number)
+        intermediate |= written_before & _inside(copy.where, job.read)
     return OutputFlow(
         name,
-        tuple(_parts(names, first.labels)),
-        tuple(ranges(second.labels & EARLIER != 0)),
+        tuple(_parts(names, labels & ~np.uint32(EARLIER))),
+        tuple(ranges(labels & EARLIER != 0)),
         tuple(ranges(intermediate)),
-        tuple(ranges(first.jobs < 0)),
+        tuple(ranges(np.logical_or.reduce([copy.jobs < 0 for copy in first]))),
     )
 
 

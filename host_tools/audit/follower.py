@@ -21,7 +21,7 @@ from host_tools.model.frames import Mask
 from host_tools.model.interpreter import Interpreter
 from host_tools.support.pages import pages_of
 from host_tools.support.sheet import MAP_NORESERVE
-from host_tools.vgpu.binding import ACCESS_READ, ACCESS_READ_FIRST, ACCESS_WRITTEN, Decisions
+from host_tools.vgpu.binding import ACCESS_READ, ACCESS_READ_FIRST, ACCESS_WRITTEN, Decisions, VgpuError
 from trace_format.actions import Action, Columns, Op
 from trace_format.operators import operands
 from trace_format.schema import PAGE_BYTES, SlotKind
@@ -53,11 +53,12 @@ def ranges(mask: Mask, base: int = 0) -> Iterator[Range]:
 
 
 def joined(parts: list[Range]) -> tuple[Range, ...]:
-    """Ranges in ascending order, of which those that touch are one."""
+    """Ranges in the order of their first bytes, of which those that touch or overlap are one."""
     found: list[Range] = []
     for part in parts:
-        if found and found[-1].first + found[-1].bytes == part.first:
-            part = Range(found[-1].first, found.pop().bytes + part.bytes)
+        if found and (end := found[-1].first + found[-1].bytes) >= part.first:
+            first = found.pop().first
+            part = Range(first, max(end, part.first + part.bytes) - first)
         found.append(part)
     return tuple(found)
 
@@ -91,7 +92,7 @@ class Names:
 
 @dataclass(frozen=True)
 class Job:
-    """A job that has run; labels: of what it has written."""
+    """A job that has run; labels: of what it has written; faulted: it did not come to its end."""
 
     number: int
     action: int
@@ -100,6 +101,7 @@ class Job:
     written: tuple[Range, ...]
     labels: int
     decisions: Decisions
+    faulted: bool
 
 
 @dataclass(frozen=True)
@@ -123,7 +125,7 @@ class Follower(Interpreter):
 
     Attributes:
         names: of the labels.
-        jobs, copied: of the replay that has run; copied: by output.
+        jobs, copied: of the replay that has run, or that has stopped; copied: by output, one for each copy.
         computed: slot that an operator wrote -> the latest job before it.
         edges: of the same, source and target, as in `host_tools.audit.flow.Edge` -> bytes.
 
@@ -133,7 +135,7 @@ class Follower(Interpreter):
 
     jobs: list[Job] = field(default_factory=list)
     edges: Counter[tuple[str, str]] = field(default_factory=Counter)
-    copied: dict[str, Copied] = field(default_factory=dict)
+    copied: dict[str, list[Copied]] = field(default_factory=dict)
     computed: dict[int, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -188,9 +190,16 @@ class Follower(Interpreter):
         starts = row.op in (Op.REG_WRITE, Op.REG_WRITE_KEPT) and row.register in self._kinds
         if row.op == Op.MAP_GPU_MEM:
             self._know(row.frame * PAGE_BYTES, row.pages * PAGE_BYTES)
-        super()._step(row)
+        try:
+            super()._step(row)
+        except VgpuError:
+            if starts:  # what has decided so far is known
+                self._job(self._kinds[row.register])
+            raise
         if starts:
             self._job(self._kinds[row.register])
+            if self.jobs[-1].faulted:
+                raise DivergenceError(f"job {self.jobs[-1].number} causes an MMU fault")
         elif row.op in (Op.UPLOAD, Op.CLEAR):
             self._fill(row.target, row.bytes)
         elif row.op == Op.COPY_TO_GPU and self.trace.slots[row.slot].name in self.inputs:
@@ -239,8 +248,7 @@ class Follower(Interpreter):
 
     def _job(self, kind: str) -> None:
         number, labels = len(self.jobs), 0
-        if self.gpu.counters().faults:
-            raise DivergenceError(f"job {number} causes an MMU fault")
+        faulted = self.gpu.counters().faults > 0
         read: list[Range] = []
         written: list[Range] = []
         for at, flags in self.gpu.access_map().items():
@@ -253,7 +261,7 @@ class Follower(Interpreter):
             written += ranges(wrote, at)
         self.gpu.clear_access()
         decisions = self.gpu.decisions()
-        self.jobs.append(Job(number, self.index, kind, joined(read), joined(written), labels, decisions))
+        self.jobs.append(Job(number, self.index, kind, joined(read), joined(written), labels, decisions, faulted))
 
     def _operated(self, row: Action) -> None:
         """All that an operator writes depends on all that it reads; it counts to the latest job."""
@@ -282,4 +290,4 @@ class Follower(Interpreter):
         for number, job in self.computed.items():
             writers[writers == BY_SLOT + number] = self._first_job + job
         jobs = np.maximum(writers.astype(np.int64) - self._first_job, -1)
-        self.copied[slot.name] = Copied(where, self.labels[where], jobs)
+        self.copied.setdefault(slot.name, []).append(Copied(where, self.labels[where], jobs))

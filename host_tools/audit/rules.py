@@ -202,7 +202,8 @@ RULES = {
             "GR401",
             "slots lie in mapped memory, away from code and image",
             _E,
-            "a caller's data must not become code, nor change what was signed",
+            "a caller's data must not become code, nor change what was signed, nor the uniforms and descriptors "
+            "that say which memory a job reads and writes",
             WHEN_IT_RUNS,
         ),
         Rule(
@@ -232,6 +233,13 @@ RULES = {
             _E,
             "a replay on whatever lies there computes nothing that was meant",
             WHEN_IT_RUNS + ONLY_THERE,
+        ),
+        Rule(
+            "GR407",
+            "outputs are copied once",
+            _W,
+            "who waits for a result may look at the first copy, which has what memory held before: each counts",
+            NOTHING,
         ),
         Rule(
             "GR501",
@@ -329,8 +337,9 @@ RULES = {
         Rule(
             "GR705",
             "inputs decide no access",
-            _N,
-            "where an input decides an address or a branch, other inputs may reach other memory than was seen",
+            _W,
+            "where an input decides an address or a branch, other inputs may reach other memory than was seen: of "
+            "a table in which inputs are looked up it can be accepted",
             NOTHING,
         ),
         Rule(
@@ -362,6 +371,14 @@ RULES = {
             "it can be accepted. Where a trace allows retries it is no state, but GR701 and GR702",
             "wiped when the trace is unloaded, or cleared between users",
         ),
+        Rule(
+            "GR710",
+            "replays show what can happen",
+            _W,
+            "code that ran with no value that was tried, or a replay that the virtual GPU could not finish, shows "
+            "nothing of what other values do",
+            NOTHING,
+        ),
     )
 }
 
@@ -382,9 +399,11 @@ Made by `python -m host_tools.audit.document` from `host_tools/audit/rules.py`.
 `gramophone lint FILE` judges a trace, without a GPU: it follows the actions, keeps account of registers, mappings
 and of which memory has been filled, and looks at every address that a job names. Exit status 1 says that there is
 an error, with `--strict` also a warning. `--allow FILE` names findings that are accepted, each with a reason.
-Rules from GR700 on are for `--dynamic`: the trace is replayed twice on the virtual GPU, with random inputs, and
-what each byte depends on is followed through all jobs. That is what these inputs show; GR705 says where others may
-show more.
+Rules from GR700 on are for `--dynamic`, and so is what GR401 says of a V3D's uniforms: the trace is replayed on
+the virtual GPU with usual inputs, without those that may be left out, with values of all that their types can
+hold, and with limits, NaNs and random bits; they are drawn by the trace's id. What each byte depends on is
+followed through all jobs. Where data decides a condition both sides count, but of a branch only those that have
+run: GR705 and GR710 say where other values may show more.
 
 "Device" says what a replayer does about the same; `gramophone replay` names the rule beside the device's reason,
 or the rules, where a device cannot tell which it was: to a GPU an address and a chain that lead nowhere are both a

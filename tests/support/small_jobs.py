@@ -29,6 +29,8 @@ add rf11, r0, rf9; nop; ldunifrf.rf13
 add rf12, r0, rf13
 """
 STORE = "nop; mov tmud, {0}\nnop; mov tmua, {1}\n"
+DELAY = "nop; nop\n" * 3
+IS_MAGIC = "nop; mov r1, 13\nshl r1, r1, 11\nxor.pushz -, rf20, r1\n"  # a value that one in 2^32 has
 SHADERS = {
     "add": OPERANDS + LOAD.format("rf10", "rf20") + LOAD.format("rf11", "rf21") + "add rf30, rf20, rf21\n"
     + STORE.format("rf30", "rf12"),
@@ -42,11 +44,24 @@ SHADERS = {
     "branch": OPERANDS + LOAD.format("rf10", "rf20") + "add.pushz -, rf20, 0\n"
     "b.alla 0\nnop; nop\nnop; nop\nnop; nop\n"
     + STORE.format("rf20", "rf12"),
+    # c = b where a is MAGIC, else a
+    "select": OPERANDS + LOAD.format("rf10", "rf20") + LOAD.format("rf11", "rf21") + IS_MAGIC
+    + "nop; mov rf30, rf20\nnop; mov.ifa rf30, rf21\n" + STORE.format("rf30", "rf12"),
+    # the same by a branch, if all of a are
+    "hide": OPERANDS + LOAD.format("rf10", "rf30") + "nop; mov rf20, rf30\n" + IS_MAGIC + "b.anyna 16\n" + DELAY
+    + LOAD.format("rf11", "rf30") + STORE.format("rf30", "rf12"),
+    # c = b, if all of a are MAGIC, else nothing
+    "keep": OPERANDS + LOAD.format("rf10", "rf20") + IS_MAGIC + "b.anyna 32\n" + DELAY
+    + LOAD.format("rf11", "rf30") + STORE.format("rf30", "rf12"),
+    # c = b[a >> 15]
+    "far": OPERANDS + LOAD.format("rf10", "rf20") + "shr r0, rf20, 15\nshl r0, r0, 2\nadd r0, r0, rf9\n"
+    + LOAD.format("r0", "rf30") + STORE.format("rf30", "rf12"),
     # c = a + what is in a register
     "register": OPERANDS + LOAD.format("rf10", "rf20") + "add rf30, rf20, rf40\n" + STORE.format("rf30", "rf12"),
 }  # fmt: skip
+SHADER_BYTES = 0x180
 BINARIES = {name: assemble(text + END) for name, text in SHADERS.items()}
-STARTS = {name: 0x200 * i for i, name in enumerate(BINARIES)}
+STARTS = {name: SHADER_BYTES * i for i, name in enumerate(BINARIES)}
 
 Job = tuple[str, int, int, int]
 UPLOAD = action(Op.UPLOAD, bytes=BYTES, target=IMAGE_PAGES * PAGE_BYTES, source=RECORDED)
@@ -78,19 +93,24 @@ def small(
     once: tuple[Action, ...] = (),
     slots: tuple[Slot, ...] = (IN, OUT),
     last: tuple[Action, ...] = (),
+    uniforms_at: int = CONSTANTS,
     **meta: int,
 ) -> Trace:
-    """A trace with these jobs: shader, a, b, c; `first` begins each replay, `once` is done before the first."""
+    """A trace with these jobs: shader, a, b, c; `first` begins each replay, `once` is done before the first.
+
+    The image has the jobs' uniforms, 16 bytes each, at CONSTANTS; they take them from `uniforms_at` on.
+    """
     image = bytearray(IMAGE_PAGES * PAGE_BYTES)
     for name, binary in BINARIES.items():
-        assert len(binary) <= 0x200
+        assert len(binary) <= SHADER_BYTES
+        assert STARTS[name] + SHADER_BYTES <= PAGE_BYTES
         image[STARTS[name] : STARTS[name] + len(binary)] = binary
     rows = [*PROLOGUE, *once, action(Op.REPLAY_START), *first]
     rows += [action(Op.COPY_TO_GPU, slot=i) for i, item in enumerate(slots) if item.kind != SlotKind.OUTPUT]
     for number, (name, *uniforms) in enumerate(jobs):
         at = PAGE_BYTES + 16 * number
         image[at : at + 12] = np.array(uniforms, "<u4").tobytes()
-        values = (1 << 16, 1 << 16, 0x110, 0, CODE + STARTS[name] | ONE_SECTION, CODE + at)
+        values = (1 << 16, 1 << 16, 0x110, 0, CODE + STARTS[name] | ONE_SECTION, uniforms_at + 16 * number)
         rows += [write(f"core0.CSD_QUEUED_CFG{i}", value) for i, value in enumerate(values, 1)]
         rows += [action(Op.JOB, number=number), write("core0.CSD_QUEUED_CFG0", 1 << 16)]
         rows += [action(Op.WAIT_IRQ, timeout_us=9), write("core0.INT_CLR", 0x80)]

@@ -14,19 +14,23 @@ from click.testing import CliRunner
 
 from host_tools.accesses.observe import random_inputs
 from host_tools.audit.dynamic import lint_dynamic
+from host_tools.audit.findings import counts_of, fails
 from host_tools.audit.flow import Edge, Flow, Part, follow
 from host_tools.audit.follower import SLOT_LABELS, Names, Range
+from host_tools.audit.lint import lint
 from host_tools.audit.rules import RULES
 from host_tools.cli import main
 from host_tools.demo import RAW
 from host_tools.model.interpreter import interpreter
 from host_tools.passes.pipeline import KEEP_INPUTS, build
+from tests.support.qpu_asm import assemble
 from tests.support.replayer_samples import read
 from tests.support.small_jobs import (
     ADD_TO_SCRATCH,
     BINARIES,
     BYTES,
     CLEAR,
+    CODE,
     CONSTANTS,
     DOUBLE_TWICE,
     IMAGE_PAGES,
@@ -42,7 +46,7 @@ from tests.support.small_jobs import (
     small,
 )
 from trace_format.actions import Action, Op, action, actions_of, array_of
-from trace_format.schema import PAGE_BYTES, SlotKind
+from trace_format.schema import PAGE_BYTES, DType, SlotKind
 from trace_format.slots import Slot
 from trace_format.trace import Trace
 
@@ -54,6 +58,28 @@ def ids(found: Trace) -> set[str]:
 
 def also(*slots: Slot) -> tuple[Slot, ...]:
     return (IN, OUT, *slots)
+
+
+COPY_OUT = action(Op.COPY_FROM_GPU, slot=1)
+
+
+def over_uniforms() -> Trace:
+    """Uniforms are uploaded; a slot lies over one byte of the address of `a`, so that 0 and 1 name the image."""
+    place = 0x400
+    at = (IMAGE_PAGES + 1) * PAGE_BYTES + place
+    byte = Slot("where", SlotKind.INPUT, DType.UINT8, (1,), (1,), SCRATCH + place + 1, bound=True)
+    return small(
+        ("add", INPUT, INPUT, OUTPUT),
+        first=(UPLOAD, action(Op.UPLOAD, bytes=12, target=at, source=PAGE_BYTES)),
+        slots=also(byte),
+        uniforms_at=SCRATCH + place,
+    )
+
+
+def copied_once() -> Trace:
+    """Its only copy is before the first replay."""
+    found = small(*DOUBLE_TWICE, once=(COPY_OUT,))
+    return found.with_(actions=found.actions[:-1])
 
 
 GOOD = {
@@ -116,7 +142,25 @@ LEAKS: dict[str, tuple[Callable[[], Trace], set[str]]] = {
         lambda: small(("add", SCRATCH, SCRATCH, OUTPUT)), {"GR704"},
     ),
     "an address that the input decides": (lambda: small(("gather", INPUT, CONSTANTS, OUTPUT)), {"GR705"}),
-    "a branch that the input decides": (lambda: small(("branch", INPUT, INPUT, OUTPUT)), {"GR705"}),
+    "a branch that the input decides": (lambda: small(("branch", INPUT, INPUT, OUTPUT)), {"GR705", "GR710"}),
+    "a stash that a value opens": (
+        lambda: small(
+            ("select", INPUT, SCRATCH, OUTPUT), ("add", INPUT, INPUT, SCRATCH), first=(UPLOAD,), once=(CLEAR,)
+        ),
+        {"GR701", "GR702"},
+    ),
+    "a stash that one value fills and opens, by a branch": (
+        lambda: small(
+            ("hide", INPUT, SCRATCH, OUTPUT), ("keep", INPUT, INPUT, SCRATCH), first=(UPLOAD,), once=(CLEAR,)
+        ),
+        {"GR705", "GR710"},
+    ),
+    "an address that large inputs decide": (lambda: small(("far", INPUT, CONSTANTS, OUTPUT)), {"GR705"}),
+    "a caller's byte of an address among the uniforms": (over_uniforms, {"GR401", "GR705"}),
+    "an output that is copied twice, first what is left": (
+        lambda: small(*DOUBLE_TWICE, first=(UPLOAD, CLEAR, COPY_OUT)), {"GR701", "GR703", "GR706"},
+    ),
+    "an output that is copied in the prologue only": (copied_once, {"GR703", "GR704", "GR706"}),
     "a place that the input decides": (
         lambda: small(("scatter", INPUT, INPUT, SCRATCH + 256), ("add", INPUT, INPUT, OUTPUT)), {"GR702", "GR705"},
     ),
@@ -145,7 +189,27 @@ def test_a_leak_is_found(case: str) -> None:
 
 
 def test_every_rule_has_a_case() -> None:
-    assert set().union(*(rules for _, rules in LEAKS.values())) == {rule for rule in RULES if rule >= "GR700"}
+    assert set().union(*(rules for _, rules in LEAKS.values())) >= {rule for rule in RULES if rule >= "GR700"}
+
+
+@pytest.mark.parametrize("case", LEAKS)
+def test_no_leak_passes_where_warnings_count(case: str) -> None:
+    found = LEAKS[case][0]()
+    assert fails(counts_of([*lint(found), *lint_dynamic(found)[0]], {}), strict=True)
+
+
+def test_what_decides_is_named_and_what_was_not_shown() -> None:
+    (far,) = lint_dynamic(small(("far", INPUT, CONSTANTS, OUTPUT)))[0]
+    assert far.text == "job 0: in decides addresses; with some values the job faults"
+    found, flow = lint_dynamic(LEAKS["a stash that one value fills and opens, by a branch"][0]())
+    texts = [str(item.text) for item in found]
+    assert texts[0] == "job 0: in decides branches"
+    where = CODE + STARTS["hide"] + BINARIES["hide"].index(assemble("b.anyna 16"))
+    assert texts[1] == f"job 0: of a branch that data decides one side has not run, GPU address {where:#x}"
+    assert flow is not None
+    assert [draw.values for draw in flow.draws] == ["usual", "left out", "whole range", "special"]
+    (over,) = [item for item in lint_dynamic(over_uniforms())[0] if item.rule.id == "GR401"]
+    assert over.text == "job 0: its code, uniforms or lists depend on where"
 
 
 @pytest.fixture(scope="module")
