@@ -16,7 +16,8 @@ from trace_format.schema import SlotKind
 from trace_format.trace import Trace
 
 GIVEN = (SlotKind.INPUT, SlotKind.PARAMETER)
-USUAL, LEFT_OUT, WHOLE_RANGE, SPECIAL = "usual", "left out", "whole range", "special"
+KINDS = USUAL, LEFT_OUT, WHOLE_RANGE, SPECIAL = "usual", "left out", "whole range", "special"
+MAY_STOP = (WHOLE_RANGE, SPECIAL)  # values that a replay need not take: an index far outside of a table
 Values = dict[str, NDArray[Any]]
 
 
@@ -25,27 +26,25 @@ def usual(trace: Trace) -> Values:
     return random_inputs(trace, int.from_bytes(trace.trace_id, "big"), GIVEN)
 
 
-def left_out(trace: Trace, values: Values) -> Values:
-    """The same without the inputs that have a recorded value."""
-    optional = {slot.name for slot in trace.slots if slot.kind == SlotKind.INPUT and slot.bound}
-    return {name: value for name, value in values.items() if name not in optional}
-
-
-def unusual(trace: Trace, values: Values, kind: str) -> Values:
-    """The same with other values of the inputs.
+def drawn(trace: Trace, values: Values, kind: str) -> Values:
+    """Values for a replay, made of usual ones.
 
     Args:
-        kind: WHOLE_RANGE: finite numbers of all magnitudes, all integers; SPECIAL: half of them limits of the type
-            and numbers around zero, half any bits, NaNs among them.
+        trace: whose slots they are for.
+        values: as `usual`; those of parameters stay, so that the prologue does not run again.
+        kind: USUAL: the same. LEFT_OUT: without the inputs that have a recorded value. WHOLE_RANGE: finite numbers
+            of all magnitudes, all integers. SPECIAL: half of them limits of the type and numbers around zero, half
+            any bits, NaNs among them.
     """
+    inputs = [slot for slot in trace.slots if slot.kind == SlotKind.INPUT]
+    if kind == LEFT_OUT:
+        optional = {slot.name for slot in inputs if slot.bound}
+        return {name: value for name, value in values.items() if name not in optional}
+    if kind == USUAL:
+        return values
     draw = {WHOLE_RANGE: _whole_range, SPECIAL: _special}[kind]
-    generator = np.random.default_rng([int.from_bytes(trace.trace_id, "big"), len(kind)])
-    drawn = {
-        slot.name: draw(generator, slot.numpy_dtype, slot.shape)
-        for slot in trace.slots
-        if slot.kind == SlotKind.INPUT
-    }
-    return values | drawn
+    generator = np.random.default_rng([int.from_bytes(trace.trace_id, "big"), KINDS.index(kind)])
+    return values | {slot.name: draw(generator, slot.numpy_dtype, slot.shape) for slot in inputs}
 
 
 def _bits(generator: np.random.Generator, dtype: np.dtype[Any], shape: tuple[int, ...]) -> NDArray[Any]:

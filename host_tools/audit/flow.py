@@ -4,15 +4,15 @@
 `follow` looks at four replays of a trace, with values of host_tools/audit/draws.py. In the first every input and
 parameter is given, and each has its own label. In the second, inputs that may be left out are; what the inputs of
 the first have left in memory is "earlier". In the others inputs have values that their types can hold and networks
-hardly get: each comes after a replay with usual ones, and may end early.
+hardly get, and may end early.
 """
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import itertools
 import operator
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -175,15 +175,20 @@ class Flow:
 
 @dataclass
 class _Seen:
-    """What replays have shown: of each, its jobs and what was copied; and what they have left."""
+    """What replays have shown: of each, its jobs and what was copied; what they have left; edges and state of the
+    first."""
 
     draws: list[Draw] = field(default_factory=list)
     jobs: list[list[Job]] = field(default_factory=list)
     copied: list[dict[str, list[Copied]]] = field(default_factory=list)
     left: set[Range] = field(default_factory=set)
+    edges: Counter[tuple[str, str]] = field(default_factory=Counter)
+    state: tuple[Range, ...] = ()
 
-    def take(self, run: Follower, values: str, stopped: str = "") -> None:
+    def take(self, run: Follower, values: str, stopped: str) -> None:
         """The latest replay; `stopped`: why it has not come to its end."""
+        if not self.draws:
+            self.edges, self.state = run.edges, run.state()
         self.draws.append(Draw(values, stopped, run.index if stopped else None))
         self.jobs.append(run.jobs)
         self.copied.append(run.copied)
@@ -198,34 +203,41 @@ def follow(trace: Trace) -> Flow:
         DivergenceError: a replay with usual values does not come to its end.
         VgpuError: the virtual GPU of this kind does not follow data.
     """
-    usual = draws.usual(trace)
-    seen = _Seen()
-    with contextlib.closing(Follower(trace)) as run:
-        run.run(usual)
-        seen.take(run, draws.USUAL)
-        names, edges, state = run.names, run.edges, run.state()
-        run.next_replay()
-        run.run(draws.left_out(trace, usual))
-        seen.take(run, draws.LEFT_OUT)
-    for kind in (draws.WHOLE_RANGE, draws.SPECIAL):
-        with contextlib.closing(Follower(trace)) as run:
-            run.run(usual)
-            run.next_replay()
-            stopped = ""
-            try:
-                run.run(draws.unusual(trace, usual, kind))
-            except DivergenceError as error:
-                stopped = str(error)
-            seen.take(run, kind, stopped)
+    seen = _replayed(trace)
+    names, edges = Names.of(trace.slots), seen.edges
     used = [job for job in seen.jobs[0] if any(source == f"job:{job.number}" for source, _ in edges)]
     return Flow(
         tuple(_job(names, [row[i] for row in seen.jobs if i < len(row)]) for i in range(len(seen.jobs[0]))),
         tuple(Edge(source, target, count) for (source, target), count in edges.items()),
         tuple(_output(names, name, seen.copied, used) for name in seen.copied[0]),
         joined(sorted(seen.left, key=lambda part: part.first)),
-        state,
+        seen.state,
         tuple(seen.draws),
     )
+
+
+def _replayed(trace: Trace) -> _Seen:
+    seen, usual = _Seen(), draws.usual(trace)
+    run = Follower(trace)
+    try:
+        for kind in draws.KINDS:
+            if seen.draws and seen.draws[-1].stopped:  # nobody knows in which state
+                run.close()
+                run = Follower(trace)
+                run.run(usual)
+            if seen.draws:
+                run.next_replay()
+            stopped = ""
+            try:
+                run.run(draws.drawn(trace, usual, kind))
+            except DivergenceError as error:
+                if kind not in draws.MAY_STOP:
+                    raise
+                stopped = str(error)
+            seen.take(run, kind, stopped)
+    finally:
+        run.close()
+    return seen
 
 
 def _job(names: Names, runs: list[Job]) -> JobFlow:

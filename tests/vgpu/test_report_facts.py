@@ -25,6 +25,7 @@ from tests.support import replayer_samples as s
 from tests.support.chain_samples import UNIFORMS, job_page
 from tests.support.qpu_asm import assemble
 from tests.support.signing_samples import EDDSA
+from tests.support.small_jobs import CONSTANTS, INPUT, OUTPUT, small
 from trace_format import policy
 from trace_format.actions import Action, Op, action
 from trace_format.profile import load
@@ -41,6 +42,13 @@ def report(data: bytes, **options: Any) -> facts.Report:
 def raw() -> facts.Report:
     """Of the demo's recording: a network whose steps are known."""
     return report(RAW.read_bytes())
+
+
+def test_findings_say_where_data_goes() -> None:
+    """What `lint --dynamic` finds, unless nothing is to be run."""
+    data = small(("gather", INPUT, CONSTANTS, OUTPUT)).build()
+    assert [finding.rule for finding in report(data).findings if finding.rule >= "GR700"] == ["GR705"]
+    assert not any(finding.rule >= "GR700" for finding in report(data, run=False).findings)
 
 
 def computing(found: facts.Report) -> list[facts.Job]:

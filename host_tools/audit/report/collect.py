@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from host_tools.accesses import data_flow
 from host_tools.accesses.observe import random_inputs
+from host_tools.audit.dynamic import lint_dynamic
 from host_tools.audit.jobs import Code, Jobs, jobs_of
 from host_tools.audit.judgement import judge
 from host_tools.audit.lint import lint
@@ -23,7 +24,7 @@ from host_tools.audit.report.regions import regions
 from host_tools.audit.rules import Severity
 from host_tools.runners.needs import memory_for
 from host_tools.support.version import VERSION
-from host_tools.vgpu.binding import executes_shaders
+from host_tools.vgpu.binding import executes_shaders, follows_data
 from signing.delivery import Delivery
 from signing.keys import PublicKey
 from trace_format import layout, policy
@@ -74,7 +75,7 @@ def collect(asked: Asked, trace: Trace) -> facts.Report:
     run, seen = _run(asked, trace)
     shaders = _shaders(jobs)
     number_of = {shader.sha256: number for number, shader in enumerate(shaders)}
-    findings = _findings(trace)
+    findings = _findings(trace, follows=asked.run and follows_data(trace.gpu))
     counts = Counter(finding.severity for finding in findings)
     return facts.Report(
         tool=f"gramophone {VERSION}",
@@ -276,10 +277,11 @@ def _registers(trace: Trace) -> list[facts.Register]:
     return found
 
 
-def _findings(trace: Trace) -> list[facts.Finding]:
-    """By severity, the worst first."""
+def _findings(trace: Trace, *, follows: bool) -> list[facts.Finding]:
+    """By severity, the worst first; `follows`: also where its data goes."""
     order = list(Severity)
-    found = sorted(lint(trace), key=lambda item: order.index(item.rule.severity))
+    every = [*lint(trace), *(lint_dynamic(trace)[0] if follows else ())]
+    found = sorted(every, key=lambda item: order.index(item.rule.severity))
     return [
         facts.Finding(
             item.rule.id,

@@ -27,7 +27,7 @@ def with_slots(*slots: Slot, image: bytes = b"") -> Trace:
 
 def drawn(dtype: DType, kind: str) -> np.ndarray:
     found = with_slots(slot("in", SlotKind.INPUT, dtype))
-    values = draws.unusual(found, draws.usual(found), kind)["in"]
+    values = draws.drawn(found, draws.usual(found), kind)["in"]
     assert (values.dtype, values.shape) == (found.slots[0].numpy_dtype, (COUNT,))
     return values
 
@@ -83,7 +83,7 @@ def test_they_are_of_the_trace() -> None:
     one, other = (with_slots(slot("in", SlotKind.INPUT, DType.INT32), image=image) for image in (b"", b"x"))
     for draw in (
         draws.usual,
-        *(lambda t, k=k: draws.unusual(t, {}, k) for k in (draws.WHOLE_RANGE, draws.SPECIAL)),
+        *(lambda t, k=k: draws.drawn(t, {}, k) for k in (draws.WHOLE_RANGE, draws.SPECIAL)),
     ):
         np.testing.assert_array_equal(draw(one)["in"], draw(one)["in"])
         assert (draw(one)["in"] != draw(other)["in"]).any()
@@ -98,7 +98,8 @@ def test_parameters_stay_and_what_may_be_left_out_is() -> None:
     )
     usual = draws.usual(found)
     assert set(usual) == {"in", "more", "weights"}
-    assert set(draws.left_out(found, usual)) == {"in", "weights"}
-    unusual = draws.unusual(found, usual, draws.SPECIAL)
+    assert draws.drawn(found, usual, draws.USUAL) is usual
+    assert set(draws.drawn(found, usual, draws.LEFT_OUT)) == {"in", "weights"}
+    unusual = draws.drawn(found, usual, draws.SPECIAL)
     assert unusual["weights"] is usual["weights"]  # so that the prologue does not run again
     assert (unusual["in"] != usual["in"]).any()
