@@ -12,12 +12,13 @@ from host_tools.support.cache import cache_dir, locked
 
 
 @cache
-def source(package: str, suite: str, purpose: str) -> Path:
+def source(package: str, suite: str, purpose: str, stamp: str = "") -> Path:
     """The source tree of a package: of the tested version, or the newest where the suite no longer has that.
 
     Args:
         package, suite: of Debian.
         purpose: what it is for, for errors.
+        stamp: name of a snapshot of the archive that has the tested version; "": the archive as it is.
 
     Returns:
         The folder, whose name is the version.
@@ -29,7 +30,7 @@ def source(package: str, suite: str, purpose: str) -> Path:
     with locked(folder / "in-use"):
         tree = folder / TESTED[package]
         if not tree.exists():
-            apt = AptRoot(suite, "all", "source", f"source of {package}, {purpose}")
+            apt = AptRoot(suite, "all", "source", f"source of {package}, {purpose}", stamp=stamp)
             tree = folder / apt.source_version(package, TESTED[package])
             if not tree.exists():
                 with tempfile.TemporaryDirectory(dir=folder) as name:

@@ -2,7 +2,8 @@
 """The crypto libraries that replayers link: which files of BearSSL and of AWS-LC are needed for what, and the
 seams between them and the core's crypto.h, in C.
 
-Not in here: the libraries' sources, which are fetched, and the host's cryptography (`signing`).
+Not in here: the libraries' sources, which are fetched and compared with hashes.py, and the host's cryptography
+(`signing`).
 
 Read first: s2n_p256.c
 """
@@ -11,9 +12,12 @@ from __future__ import annotations
 
 import platform
 import re
+from collections.abc import Collection
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
+from tee_replayer.crypto import hashes
 from trace_format.errors import GramophoneError
 
 # Files of BearSSL. SHA-256, of host builds and of the replay log:
@@ -68,6 +72,10 @@ AWS_LC_HASH_HEADERS = tuple(
 )
 AWS_LC_INCLUDE = (f"{_S2N}/include", "aws-lc/include")
 AWS_LC_LICENCE = "aws-lc/LICENSE"
+BEARSSL_INCLUDE = ("inc", "src")
+
+# Environment variable with `hashes.digest` of trees that are taken though their files are others, by commas.
+ACCEPT = "GRAMOPHONE_ACCEPT_CRYPTO"
 
 
 def s2n_machine(name: str = "") -> str | None:
@@ -90,14 +98,21 @@ def s2n_headers(machine: str) -> tuple[str, ...]:
 class Libraries:
     """Source trees: BearSSL's, and AWS-LC's in Debian's source package of aws-lc-sys.
 
-    Without AWS-LC, host builds take all from BearSSL; firmware needs both.
+    Without AWS-LC, host builds take all from BearSSL; firmware needs both. Files are hashed once.
     """
 
     bearssl: Path
     aws_lc: Path | None = None
 
-    def check(self) -> None:
-        """Raise GramophoneError if a tree is not what it should be."""
+    def check(self, accepted: Collection[str] = ()) -> None:
+        """Refuse trees that are not what they must be, file by file.
+
+        Args:
+            accepted: `hashes.digest` of trees that are taken although their files are others.
+
+        Raises:
+            GramophoneError: it is another program's tree, or a file has another SHA-256.
+        """
         _check(
             self.bearssl,
             "a BearSSL source tree",
@@ -107,12 +122,34 @@ class Libraries:
             needed = [name for each in _S2N_REDUCTION for name in (*s2n_sources(each), *s2n_headers(each))]
             needed += [AWS_LC_HASH, *AWS_LC_HASH_HEADERS, AWS_LC_LICENCE]
             _check(self.aws_lc, "a source tree of aws-lc-sys", needed)
+        for library, (tree, rows) in self._files.items():
+            wrong, digest = hashes.differences(library, rows), hashes.digest(rows)
+            if wrong and digest not in accepted:
+                more = f", and {len(wrong) - 1} more files differ" if len(wrong) > 1 else ""
+                raise GramophoneError(
+                    f"{tree / wrong[0].name}: SHA-256: expected {wrong[0].expected}, found {wrong[0].found}{more}"
+                    f"; {ACCEPT}={digest} takes all as it is, and what is made of it says 'unverified'"
+                )
 
     @property
     def versions(self) -> dict[str, str]:
-        """By name, as Debian's changelogs give them."""
-        found = {"BearSSL": _version(self.bearssl, "bearssl")}
-        return found | ({"AWS-LC": _version(self.aws_lc, "rust-aws-lc-sys")} if self.aws_lc else {})
+        """By name, as Debian's changelogs give them; "(unverified)" behind that of files with other hashes."""
+        names = {"bearssl": ("BearSSL", "bearssl"), "aws-lc": ("AWS-LC", "rust-aws-lc-sys")}
+        return {
+            names[library][0]: _version(tree, names[library][1])
+            + (" (unverified)" if hashes.differences(library, rows) else "")
+            for library, (tree, rows) in self._files.items()
+        }
+
+    @cached_property
+    def _files(self) -> dict[str, tuple[Path, dict[str, str]]]:
+        """Library -> its tree, and the hashes of its files."""
+        trees = {"bearssl": (self.bearssl, BEARSSL_INCLUDE), "aws-lc": (self.aws_lc, AWS_LC_INCLUDE)}
+        return {
+            library: (tree, hashes.found(library, tree, include))
+            for library, (tree, include) in trees.items()
+            if tree is not None
+        }
 
 
 @dataclass(frozen=True)
@@ -139,16 +176,16 @@ def linked(libraries: Libraries | None) -> Linked:
     if libraries is None:
         return Linked(("openssl.c",), flags=("-lcrypto",))
     bearssl, aws_lc, machine = libraries.bearssl, libraries.aws_lc, s2n_machine()
-    hashes = tuple(bearssl / name for name in HASH)
+    hashing = tuple(bearssl / name for name in HASH)
     include: tuple[Path, ...] = bearssl / "inc", bearssl / "src"
     if aws_lc is None or machine is None:
         curve = tuple(bearssl / name for name in (*CURVE, *VERIFICATION))
         included = tuple(bearssl / name for name in INCLUDED)
-        return Linked(("bearssl_hash.c", "bearssl_p256.c"), (*hashes, *curve), included, include)
+        return Linked(("bearssl_hash.c", "bearssl_p256.c"), (*hashing, *curve), included, include)
     proved = tuple(aws_lc / name for name in s2n_sources(machine))
     headers = tuple(aws_lc / name for name in s2n_headers(machine))
     include += tuple(aws_lc / name for name in AWS_LC_INCLUDE)
-    return Linked(("bearssl_hash.c", "s2n_p256.c"), (*hashes, *proved), headers, include)
+    return Linked(("bearssl_hash.c", "s2n_p256.c"), (*hashing, *proved), headers, include)
 
 
 def _check(folder: Path, what: str, needed: list[str]) -> None:

@@ -3,14 +3,19 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from tee_replayer import crypto
+from tee_replayer.crypto import hashes
 from tee_replayer.generator.evidence import Evidence
 
 
 def empty(folder: Path, text: str = "") -> crypto.Libraries:
-    """The trees, in `folder`/bearssl and `folder`/aws-lc; each file holds `text`."""
+    """The trees, in `folder`/bearssl and `folder`/aws-lc; each file holds `text`.
+
+    Commands of this process and of its children take them from then on, although no hash is right.
+    """
     s2n = [crypto.s2n_machine(name) for name in ("aarch64", "x86_64")]
     machines = [name for name in s2n if name]
     proved = [name for each in machines for name in (*crypto.s2n_sources(each), *crypto.s2n_headers(each))]
@@ -27,4 +32,13 @@ def empty(folder: Path, text: str = "") -> crypto.Libraries:
         for name in names:
             (folder / tree / name).parent.mkdir(parents=True, exist_ok=True)
             (folder / tree / name).write_text(text, encoding="utf-8")
-    return crypto.Libraries(folder / "bearssl", folder / "aws-lc")
+    found = crypto.Libraries(folder / "bearssl", folder / "aws-lc")
+    os.environ[crypto.ACCEPT] = ",".join((os.environ.get(crypto.ACCEPT, ""), *digests(found)))
+    return found
+
+
+def digests(libraries: crypto.Libraries) -> list[str]:
+    """What accepts these trees as they are."""
+    assert libraries.aws_lc is not None
+    bearssl = hashes.found("bearssl", libraries.bearssl, crypto.BEARSSL_INCLUDE)
+    return [hashes.digest(bearssl), hashes.digest(hashes.found("aws-lc", libraries.aws_lc, crypto.AWS_LC_INCLUDE))]

@@ -72,7 +72,7 @@ def test_a_folder_for_optee(tmp_path: Path) -> None:
     subject = bill["metadata"]["component"]
     assert (subject["type"], subject["name"]) == ("firmware", "gramophone-replayer-optee")
     said = {row["name"]: row["value"] for row in subject["properties"]}
-    assert said["gramophone:crypto"] == "AWS-LC of unknown version"
+    assert said["gramophone:crypto"] == "AWS-LC of unknown version (unverified)"
     assert said["gramophone:gpu_profile"].startswith("v3d42 0x")
     files = {name: part for name, part in parts(bill).items() if part["type"] == "file"}
     found = listed(parts(bill)["aws-lc"]) | {name: part["hashes"][0]["content"] for name, part in files.items()}
