@@ -13,6 +13,7 @@ from host_tools.audit_firmware.image import Image
 from host_tools.audit_firmware.instructions import Register
 from host_tools.audit_firmware.loops import Loop, Movers, loops
 from host_tools.audit_firmware.mmio import Store, Stores
+from host_tools.audit_firmware.places import Places
 from host_tools.audit_firmware.program import Function, Program
 from host_tools.audit_firmware.stack import Frames, Worst, frames, worst
 from host_tools.audit_firmware.target import Target
@@ -82,7 +83,12 @@ class Analysis:
             if symbol and device in self.target.regions:
                 cells[symbol.address] = self.target.regions[device].base
         before = {start: found.before for start, found in self.frames.items()}
-        return Values(self.program, self.flows, before, Bounds(self.loops, self.flows), cells)
+        return Values(self.program, self.flows, before, Bounds(self.loops, self.flows), cells, self.places)
+
+    @cached_property
+    def places(self) -> Places:
+        """Devices and memory."""
+        return Places(self.target.regions)
 
     @cached_property
     def worst(self) -> dict[int, Worst]:
@@ -116,7 +122,7 @@ class Analysis:
     def store_finder(self) -> Stores:
         """What tells where stores go."""
         return Stores(
-            self.program, self.values, self.flows, self.target.regions, self.finders, self.finders | self.checkers
+            self.program, self.values, self.flows, self.places, self.finders, self.finders | self.checkers
         )
 
     @cached_property

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass, field
 from functools import cached_property
 from io import BytesIO
@@ -80,6 +81,7 @@ class Image:
         data_at: where mapping symbols ($x, $d) say that data starts (True) or code (False), by address.
         sections: of an ELF file.
         board: what the section for runners says about the board; empty where there is none.
+        sha256: of the file or piece, in hexadecimal.
     """
 
     name: str
@@ -90,6 +92,14 @@ class Image:
     data_at: tuple[tuple[int, bool], ...] = ()
     sections: tuple[Section, ...] = ()
     board: dict[str, int] = field(default_factory=dict)
+    sha256: str = ""
+
+    @property
+    def flashed_sha256(self) -> str | None:
+        """SHA-256 of the bytes that are flashed; None of what is not flashed in one piece, as OP-TEE's core."""
+        stored = [segment.data for segment in self.segments if segment.data]
+        is_whole = len(stored) == 1 and (self.kind == "raw" or bool(self.board))
+        return hashlib.sha256(stored[0]).hexdigest() if is_whole else None
 
     def read(self, address: int, count: int) -> bytes:
         """Bytes that the image holds at an address; fewer at the end of a segment."""
@@ -102,6 +112,10 @@ class Image:
     def is_code(self, address: int) -> bool:
         """Whether an address lies in what can be executed."""
         return any(s.address <= address < s.address + len(s.data) and "x" in s.flags for s in self.segments)
+
+    def is_writable(self, address: int) -> bool:
+        """Whether an address lies in what can be written."""
+        return any(s.address <= address < s.end and "w" in s.flags for s in self.segments)
 
     @property
     def executable(self) -> tuple[Segment, ...]:
@@ -154,6 +168,7 @@ def of_elf(name: str, data: bytes) -> Image:
                 if row["sh_flags"] & SH_FLAGS.SHF_ALLOC and row["sh_size"]
             ),
             packing.unpack("board", board.data()) if board is not None and has_board else {},
+            hashlib.sha256(data).hexdigest(),
         )
     except (
         ELFError,
@@ -200,7 +215,8 @@ def of_bytes(name: str, data: bytes, base: int, *, offsets: tuple[int, ...] = (0
         offsets: where execution starts; by default reset and the vector for exceptions.
     """
     segment = Segment(base, data, len(data), "rx")
-    return Image(name, "raw", (segment,), tuple(base + at for at in offsets if at < len(data)))
+    entries = tuple(base + at for at in offsets if at < len(data))
+    return Image(name, "raw", (segment,), entries, sha256=hashlib.sha256(data).hexdigest())
 
 
 def _flags(flags: int) -> str:

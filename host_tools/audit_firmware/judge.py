@@ -6,19 +6,22 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from host_tools.audit_firmware import constants, expected, mapping, rules
+from host_tools.audit_firmware import constants, control, expected, mapping, rules
 from host_tools.audit_firmware.analysis import Analysis
 from host_tools.audit_firmware.arguments import passed
 from host_tools.audit_firmware.loops import NONE
-from host_tools.audit_firmware.mmio import COMPUTED, FIXED, Store
+from host_tools.audit_firmware.mmio import COMPUTED, FIXED, POINTER, Store
 from host_tools.audit_firmware.rules import RULES, FirmwareFinding
 from host_tools.audit_firmware.stack import recursions
 from host_tools.audit_firmware.unknown import unknown
+from host_tools.audit_firmware.values import Frame
 from signing.keys import PublicKey
 from trace_format.schema.log import LogKind
 
 # The replay log's function, and the register with the kind of its entry (its second parameter; AAPCS64, 6.8.2).
 LOG_APPEND, LOG_APPEND_KIND = "gr_log_append", 1
+VERIFY, VERIFY_KEY = "gr_signature_verify", 1  # likewise
+MMU_OFF = "gr_mmu_off"
 SHOWN = 8  # places of one finding
 # Fields of the section for runners -> (region, field) of the board's description.
 _BOARD = {
@@ -38,9 +41,17 @@ def findings(analysis: Analysis, key: PublicKey | None = None) -> list[FirmwareF
         analysis: of the firmware.
         key: whose traces it is to accept; None: that is not judged.
     """
-    found = [*_layout(analysis), *_instructions(analysis), *_stack(analysis), *_loops(analysis)]
+    found = [*_layout(analysis), *_instructions(analysis), *control.findings(analysis)]
+    found += [*_stack(analysis), *_loops(analysis), *_key(analysis)]
     found += [*_stores(analysis), *_constants(analysis, key), *mapping.findings(analysis), *_steps(analysis)]
     return sorted(found, key=lambda item: item.rule.id)
+
+
+def not_known(analysis: Analysis, *, is_rebuilt: bool) -> tuple[str, ...]:
+    """What findings cannot be about, in words; nothing of an image that was built again, whatever that gave."""
+    if is_rebuilt:
+        return ()
+    return (*rules.UNKNOWN, *(() if analysis.image.symbols else (rules.UNKNOWN_BARE,)))
 
 
 def not_judged(analysis: Analysis, *, has_key: bool, is_rebuilt: bool) -> dict[str, str]:
@@ -61,6 +72,7 @@ def not_judged(analysis: Analysis, *, has_key: bool, is_rebuilt: bool) -> dict[s
     if analysis.is_pta and analysis.image.symbols:
         for name in ("GF102", "GF103", "GF104", "GF302", "GF606", "GF607"):
             found[name] = "it is about the whole core, of which the pseudo-TA is a part"
+        found["GF608"] = "the core verifies signatures, behind a seam of the pseudo-TA"
     elif analysis.target.board is None:
         found["GF606"] = found["GF607"] = "no description of the board: --board names one"
     if analysis.target.profile is None:
@@ -159,7 +171,9 @@ def _stores(analysis: Analysis) -> Iterator[FirmwareFinding]:
     gpu = target.regions["gpu"].base
     driver = expected.driver_registers(target.profile)
     others = expected.other_devices(target.platform)
+    yield from _copies(analysis)
     for store in analysis.stores:
+        yield from _normal_world(analysis, store)
         if store.kind == COMPUTED and store.region == "gpu":
             missing = finder.guard(store).missing
             if missing:
@@ -175,6 +189,42 @@ def _stores(analysis: Analysis) -> Iterator[FirmwareFinding]:
             if wrong:
                 words = ", ".join(f"{address:#x}" for address in wrong[:SHOWN])
                 yield _store(analysis, store, "GF503", f"to {words}: neither memory nor a device of this board")
+
+
+def _normal_world(analysis: Analysis, store: Store) -> Iterator[FirmwareFinding]:
+    """Stores that the normal world aims, or that it reads secrets from."""
+    finder = analysis.store_finder
+    if store.kind == POINTER or (store.kind == COMPUTED and store.region not in ("gpu", "mailbox")):
+        kinds = {kind for kind, _ in finder.address(store).roots}
+        if "mailbox" in kinds and kinds <= {"mailbox", "const", "loop"}:
+            yield _store(analysis, store, "GF504", "to an address that was read from the mailbox")
+    if store.region == "mailbox" and any(value.has("carveout") for value in finder.stored(store)):
+        yield _store(analysis, store, "GF505", "to the mailbox of what was read from the carve-out")
+
+
+def _copies(analysis: Analysis) -> Iterator[FirmwareFinding]:
+    """Calls of memcpy and the like from the carve-out to the mailbox."""
+    for function in analysis.program.running:
+        for call in function.calls:
+            ends = [analysis.values.register(Frame(function), call.at, number) for number in (0, 1)]
+            if [analysis.places.of_sum(end.low, end.roots) for end in ends] == ["mailbox", "carveout"]:
+                text = "a call with a place in the mailbox and one in the carve-out, to copy"
+                yield FirmwareFinding(RULES["GF505"], text, analysis.program.name(call.at), call.at)
+
+
+def _key(analysis: Analysis) -> Iterator[FirmwareFinding]:
+    """The last of the verifications has the key by its address: the others take a pointer from the policy."""
+    device = analysis.target.device
+    for function in analysis.program.running if device and not analysis.is_pta else ():
+        if function.name.partition(".")[0] != VERIFY or not analysis.image.symbols:
+            continue
+        assert device is not None
+        keys = passed(analysis.program, analysis.values, function, VERIFY_KEY)
+        right = {at for at in keys if analysis.image.read(at, len(device.key.raw)) == device.key.raw}
+        if not right or keys - right:
+            said = ", ".join(f"{at:#x}" for at in sorted(keys - right)) or "a place that the code does not show"
+            text = f"expected at least one call with the key in the code, and none with another; found {said}"
+            yield FirmwareFinding(RULES["GF608"], text, function.name, function.start)
 
 
 def _store(analysis: Analysis, store: Store, rule: str, text: str) -> FirmwareFinding:
@@ -229,6 +279,9 @@ def _steps(analysis: Analysis) -> Iterator[FirmwareFinding]:
         if name in present and called[name] < count:  # one that is nowhere is a part of its callers
             text = f"the source calls it in {count} places, the code in {called[name]}"
             yield FirmwareFinding(RULES["GF701"], text, name)
+        elif name == MMU_OFF and called[name] > count:
+            text = f"the source calls it in {count} places, the code in {called[name]}"
+            yield FirmwareFinding(RULES["GF607"], text, name)
     if any(name.startswith("gr_log_") for name in present):
         written: frozenset[int] = frozenset()
         for function in analysis.program.running:

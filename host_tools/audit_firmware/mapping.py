@@ -27,6 +27,10 @@ def findings(analysis: Analysis) -> Iterator[FirmwareFinding]:
     if not any(row.words == TURN_ON for row in analysis.system):
         yield FirmwareFinding(RULES["GF607"], f"the board {board.name} has `mmu = true`, and no code turns it on")
         return
+    off = [at for at, value in written["sctlr_el3"] if value == SCTLR_OFF]
+    for at in off[1:]:
+        text = f"turns the MMU off, as {analysis.program.name(off[0])} does: expected one place"
+        yield FirmwareFinding(RULES["GF607"], text, analysis.program.name(at), at)
     right = {
         "sctlr_el3": (SCTLR_ON, SCTLR_OFF),
         "mair_el3": (MAIR,),

@@ -16,13 +16,13 @@ from dataclasses import dataclass
 from host_tools.audit_firmware.flow import Flow
 from host_tools.audit_firmware.graph import reachable
 from host_tools.audit_firmware.instructions import FLAGS, ZERO, Instruction, Register
+from host_tools.audit_firmware.masking import is_masked
+from host_tools.audit_firmware.places import SMALL, Places
 from host_tools.audit_firmware.program import Function, Program
 from host_tools.audit_firmware.values import MAX_CALLERS, Frame, Root, Value, Values
-from tee_replayer.generator.board_checks import Range
 
 FIXED, COMPUTED, POINTER, STACK = "fixed", "computed", "pointer", "stack"
 MAX_ADDRESSES = 512  # that are looked at one by one
-SMALL = 0x1000  # smaller constants are offsets in structures
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class Guard:
         lookup: the look-up in the allow list.
         found: the branch on whether it found the register.
         compared: the branch that compares the value with the limits.
-        masked: whether the value that is stored was computed with the limits.
+        masked: whether the value that is stored was computed with the limits, and by nothing after that.
     """
 
     lookup: int | None
@@ -69,7 +69,7 @@ class Guard:
             (self.lookup, "the look-up of the register in the allow list"),
             (self.found, "the test of its result"),
             (self.compared, "the comparison of the value with the register's limits"),
-            (self.masked or None, "the limits in the value that is written"),
+            (self.masked or None, "the limits as the last that changes the value"),
         )
         return [text for present, text in rows if present is None]
 
@@ -82,7 +82,7 @@ class Stores:
         program: Program,
         values: Values,
         flows: Mapping[int, Flow],
-        regions: Mapping[str, Range],
+        places: Places,
         finders: frozenset[int],
         checkers: frozenset[int],
     ) -> None:
@@ -90,11 +90,11 @@ class Stores:
 
         Args:
             program, values, flows: of it.
-            regions: name -> addresses of devices and memory.
+            places: devices and memory.
             finders: functions that look a register up in the allow list.
             checkers: these, and those that call them: they judge a whole action.
         """
-        self._program, self._values, self._flows, self._regions = program, values, flows, regions
+        self._program, self._values, self._flows, self._places = program, values, flows, places
         self._finders, self._checkers = finders, checkers
 
     def all(self) -> Iterator[Store]:
@@ -126,17 +126,10 @@ class Stores:
         count = (value.high - value.low) // (value.step or 1) + 1
         if count <= MAX_ADDRESSES and (value.is_single or value.low >= SMALL):
             addresses = tuple(range(value.low, value.high + 1, value.step or 1))
-            names = {self.region(address) for address in addresses}
+            names = {self._places.of(address) for address in addresses}
             return store(FIXED, names.pop() if len(names) == 1 else "", addresses)
-        for kind, constant in sorted(value.roots):
-            if kind == "const" and constant >= SMALL and (name := self.region(constant)):
-                return store(COMPUTED, name)
-        name = self.region(value.low) if value.low >= SMALL else ""
+        name = self._places.of_sum(value.low, value.roots)
         return store(COMPUTED, name) if name else store(POINTER)
-
-    def region(self, address: int) -> str:
-        """Name of what lies at an address; "" for nothing that the board's description names."""
-        return next((name for name, r in self._regions.items() if r.base <= address < r.base + r.bytes), "")
 
     def guard(self, store: Store, *, of_action: bool = False) -> Guard:
         """The checks on every way to a store with a computed address, in its function or in one on the way.
@@ -146,21 +139,29 @@ class Stores:
             of_action: a check of the whole action counts as well.
         """
         best = Guard(None, None, None, False)
-        stored = self._stored(store)
         places = [store.at, *store.way]
         for frame, at in zip(_chain(store.frame), places, strict=False):
             for lookup in self._lookups(frame.function, self._checkers if of_action else self._finders):
                 if not self._dominates(frame.function, lookup, at):
                     continue
                 found, compared = self._tests(frame, lookup, at)
-                guard = Guard(lookup, found, compared, ("via", lookup) in stored.roots)
+                guard = Guard(lookup, found, compared, self._is_masked(store, lookup))
                 if len(guard.missing) < len(best.missing):
                     best = guard
         return best
 
-    def _stored(self, store: Store) -> Value:
+    def _is_masked(self, store: Store, lookup: int) -> bool:
         row = store.frame.function.instructions[store.at]
-        return self._values.register(store.frame, store.at, row.registers[0])
+        return is_masked(self._flows, self._values, store.frame, store.at, row.registers[0], lookup)
+
+    def address(self, store: Store) -> Value:
+        """Where a store goes, on its way."""
+        return self._values.address(store.frame, store.frame.function.instructions[store.at])
+
+    def stored(self, store: Store) -> list[Value]:
+        """What it writes: of a pair, two values."""
+        row = store.frame.function.instructions[store.at]
+        return [self._values.register(store.frame, store.at, item) for item in row.registers]
 
     @staticmethod
     def _lookups(function: Function, wanted: frozenset[int]) -> list[int]:

@@ -10,7 +10,7 @@ from typing import Any
 
 from host_tools.audit.findings import counts_of, line, summary
 from host_tools.audit_firmware.analysis import Analysis
-from host_tools.audit_firmware.judge import findings, not_judged
+from host_tools.audit_firmware.judge import findings, not_judged, not_known
 from host_tools.audit_firmware.mmio import COMPUTED, FIXED, POINTER, Store
 from host_tools.audit_firmware.rebuild import Rebuilt
 from host_tools.audit_firmware.rules import FirmwareFinding
@@ -26,6 +26,7 @@ class Audit:
     analysis: Analysis
     findings: tuple[FirmwareFinding, ...]
     not_judged: Mapping[str, str]
+    not_known: tuple[str, ...]
     rebuilt: Rebuilt | None = None
 
 
@@ -33,7 +34,7 @@ def audit(analysis: Analysis, key: PublicKey | None = None, rebuilt: Rebuilt | N
     """Judge a firmware."""
     found = [*findings(analysis, key), *(rebuilt.findings if rebuilt else ())]
     skipped = not_judged(analysis, has_key=key is not None, is_rebuilt=rebuilt is not None)
-    return Audit(analysis, tuple(found), skipped, rebuilt)
+    return Audit(analysis, tuple(found), skipped, not_known(analysis, is_rebuilt=rebuilt is not None), rebuilt)
 
 
 def as_data(found: Audit, reasons: Mapping[int, str]) -> dict[str, Any]:
@@ -43,6 +44,8 @@ def as_data(found: Audit, reasons: Mapping[int, str]) -> dict[str, Any]:
     return {
         "name": analysis.image.name,
         "kind": analysis.image.kind,
+        "sha256": analysis.image.sha256,
+        "flashed_sha256": analysis.image.flashed_sha256,
         "has_symbols": bool(analysis.image.symbols),
         "platform": analysis.target.platform or None,
         "gpu": analysis.target.profile.name if analysis.target.profile else None,
@@ -88,6 +91,7 @@ def as_data(found: Audit, reasons: Mapping[int, str]) -> dict[str, Any]:
             for index, item in enumerate(found.findings)
         ],
         "not_judged": dict(found.not_judged),
+        "not_known": list(found.not_known),
         "rebuilt_with": dict(found.rebuilt.tools) if found.rebuilt else None,
     }
 
@@ -147,7 +151,12 @@ def as_text(found: Audit, reasons: Mapping[int, str]) -> str:
     code = sum(row.bytes for row in program.running)
     symbols = "with symbols" if analysis.image.symbols else "without symbols"
     gpu = target.profile.title if target.profile else "an unknown GPU"
-    lines = [f"{analysis.image.name}: {symbols}, for {gpu} on {target.platform or 'an unknown board'}"]
+    lines = []
+    if found.not_known:
+        lines.append(f"NOT KNOWN without --rebuild: {'; '.join(found.not_known)}")
+    lines += [f"{analysis.image.name}: {symbols}, for {gpu} on {target.platform or 'an unknown board'}"]
+    lines.append(f"file             sha256 {analysis.image.sha256}")
+    lines.append(f"flashed          sha256 {analysis.image.flashed_sha256 or 'of several pieces: none'}")
     if target.device:
         lines.append(
             f"key              ES256 {target.device.key.kid.hex()}, security version "

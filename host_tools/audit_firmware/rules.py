@@ -105,6 +105,12 @@ RULES = {
             _W,
             "where an indirect call leads is not known: any function whose address is taken",
         ),
+        FirmwareRule(
+            "GF306",
+            "control flow stays in functions",
+            _E,
+            "what leads to data, the stack or the mailbox runs what others write",
+        ),
         FirmwareRule("GF401", "every loop has a visible bound", _E, "one that never ends holds the secure world"),
         FirmwareRule(
             "GF501",
@@ -120,6 +126,18 @@ RULES = {
         ),
         FirmwareRule(
             "GF503", "stores go where the board's description says", _E, "other addresses are other devices"
+        ),
+        FirmwareRule(
+            "GF504",
+            "no store goes where the mailbox says",
+            _E,
+            "whoever writes the mailbox could write all that the secure world can",
+        ),
+        FirmwareRule(
+            "GF505",
+            "the carve-out is not copied to the mailbox",
+            _E,
+            "only slots leave it, through the page table: another copy gives away weights and inputs",
         ),
         FirmwareRule(
             "GF601",
@@ -160,6 +178,13 @@ RULES = {
             "other attributes let what goes wrong change code, execute data, or leave caches and memory different",
         ),
         FirmwareRule(
+            "GF608",
+            "signatures are verified with the key in the code",
+            _E,
+            "a key from elsewhere makes anybody the owner",
+            SYMBOLS,
+        ),
+        FirmwareRule(
             "GF701",
             "every step of the source is there",
             _E,
@@ -175,6 +200,12 @@ RULES = {
         ),
     )
 }
+# What no rule can say of an image that was not built again; each is a back door that was planted and not found.
+UNKNOWN = (
+    "that the answers of checks are used, and that they compare as the source does",
+    "where pointers that lie in memory lead",
+)
+UNKNOWN_BARE = "that what is executed is no constant, and that steps are left out nowhere"  # without symbols, too
 
 
 def document() -> str:

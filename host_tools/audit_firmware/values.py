@@ -14,6 +14,7 @@ from math import gcd
 from host_tools.audit_firmware.bounds import Bounds
 from host_tools.audit_firmware.flow import AT_ENTRY, Flow
 from host_tools.audit_firmware.instructions import SP, ZERO, Instruction, Register
+from host_tools.audit_firmware.places import Places
 from host_tools.audit_firmware.program import Function, Program
 
 WORD, LONG = (1 << 32) - 1, (1 << 64) - 1
@@ -30,7 +31,8 @@ class Value:
         roots: ("param", n): register n at the function's start; ("load", at), ("call", at), ("system", at): what
             the instruction there gave; ("stack", 0): the stack pointer, and then the numbers count from that at
             the function's start; ("loop", at): itself, an iteration earlier; ("via", at): memory that a pointer
-            leads to, which the call there gave; ("const", n): n plus something that is not known.
+            leads to, which the call there gave; ("const", n): n plus something that is not known; ("mailbox", at)
+            and ("carveout", at): what the load there found in that memory.
     """
 
     low: int
@@ -143,6 +145,7 @@ class Values:
         stack_before: Mapping[int, Mapping[int, int]],
         bounds: Bounds | None = None,
         cells: Mapping[int, int] | None = None,
+        places: Places | None = None,
     ) -> None:
         """Take what has been found out.
 
@@ -151,12 +154,14 @@ class Values:
             stack_before: the stack pointer at each instruction, by function.
             bounds: limits of counters.
             cells: address of a variable -> what it is taken to hold.
+            places: devices and memory; None: what is loaded from where is not looked at.
         """
         self._program = program
         self._flows = flows
         self._stack = stack_before
         self._bounds = bounds
         self._cells = cells or {}
+        self._places = places or Places({})
         self._active: set[tuple[Frame, int, int]] = set()
         self._known: dict[tuple[Frame, int, int], Value] = {}
 
@@ -237,7 +242,12 @@ class Values:
     def _computed(self, frame: Frame, row: Instruction, place: int, depth: int) -> Value:
         name, operands, at = row.mnemonic, row.operands, row.address
         memory = row.memory
-        if memory and memory.mode and place == memory.base and (row.is_store or place not in _loaded(row)):
+        if (
+            memory
+            and memory.mode
+            and place == memory.base
+            and (row.is_store or place not in [reg.number for reg in row.registers])
+        ):
             return added(self.register(frame, at, place, depth), Value(memory.step, memory.step, 0))
         if name in ("bl", "blr"):
             return anything(frozenset((("call", at),)))
@@ -334,8 +344,10 @@ class Values:
             return number(self._cells[where.low])
         if where.is_single and not where.is_on_stack and not row.mnemonic.startswith("ldrs"):
             data = image.read(where.low + place_in_pair * size, size)
-            if len(data) == size and not self._is_writable(where.low):
+            if len(data) == size and not image.is_writable(where.low):
                 return number(int.from_bytes(data, "little"))
+        if (told := self._places.told_by(where.low, where.roots)) is not None:
+            roots = frozenset(((told, row.address),))
         via = frozenset(("via", at) for kind, at in where.roots if kind in ("call", "via"))
         return anything(roots | via, top if not row.mnemonic.startswith("ldrs") else LONG)
 
@@ -346,6 +358,8 @@ class Values:
         flow = self._flows[frame.function.start]
         for source in flow.sources(row.address, slot):
             store = frame.function.instructions.get(source)
+            if store is not None and store.mnemonic == "bl" and self._copies_mailbox(frame, source, slot, depth):
+                return anything(frozenset((("mailbox", row.address),)), top)
             if store is None or slot not in flow.slots.get(source, ()) or depth > MAX_DEPTH:
                 return anything(roots, top)
             place = flow.slots[source].index(slot)
@@ -360,12 +374,11 @@ class Values:
         value = joined(found)
         return Value(value.low, value.high, value.step, value.roots | roots)
 
-    def _is_writable(self, address: int) -> bool:
-        return any(s.address <= address < s.end and "w" in s.flags for s in self._program.image.segments)
-
-
-def _loaded(row: Instruction) -> list[int]:
-    return [reg.number for reg in row.registers]
+    def _copies_mailbox(self, frame: Frame, call: int, slot: tuple[str, int], depth: int) -> bool:
+        """Whether a call is given a place on the stack, up to the slot, and one in the mailbox, as memcpy is."""
+        to, source = (self.register(frame, call, number, depth + 1) for number in (0, 1))
+        is_shared = self._places.told_by(source.low, source.roots) == "mailbox"
+        return is_shared and to.is_on_stack and to.low <= slot[1]
 
 
 def _shifted(value: Value, register: Register, limit: int) -> Value:

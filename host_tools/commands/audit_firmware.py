@@ -34,7 +34,7 @@ from host_tools.flash.containers import open_image
 from host_tools.flash.errors import ImageError
 from host_tools.flash.manifest import NAME
 from host_tools.runners import libraries
-from host_tools.runners.firmware import BINARY, ELF
+from host_tools.runners.firmware import BINARY, ELF, check_binary
 from host_tools.support.elf import is_elf
 from host_tools.support.files import check_writable, write_atomically
 from host_tools.support.progress import phase
@@ -133,8 +133,8 @@ def _images(path: Path, board: Board | None) -> Iterator[tuple[Image, Board | No
     data = b"" if path.is_dir() else read_file(path)
     if is_elf(data):
         image = of_elf(str(path), data)
-        if folder is not None:
-            _check_binary(folder / BINARY, image)
+        if folder is not None and (folder / BINARY).is_file():  # else there is nothing to flash yet
+            check_binary(folder / BINARY, path, [segment.data for segment in image.segments if segment.data])
         yield image, board
         return
     try:
@@ -148,30 +148,6 @@ def _images(path: Path, board: Board | None) -> Iterator[tuple[Image, Board | No
     for name in contents.layout.firmware:
         if name in contents.pieces and (name == contents.place[0] or contents.device is None):
             yield _raw(f"{path}: {name}", contents.pieces[name].data, contents.board)
-
-
-def _check_binary(path: Path, image: Image) -> None:
-    """Refuse a folder whose firmware.bin, which is what `flash` packs, is not what its ELF file would load.
-
-    A back door in the one is none in the other, and only the ELF file has names to be judged by.
-    """
-    if not path.is_file():
-        return  # there is nothing to flash yet
-    stored = [segment.data for segment in image.segments if segment.data]
-    data = read_file(path)
-    if len(stored) == 1 and data == stored[0]:
-        return
-    if len(stored) != 1:
-        why = f"{image.name} loads {len(stored)} pieces"
-    elif len(data) != len(stored[0]):
-        why = f"expected {len(stored[0])} bytes, found {len(data)}"
-    else:
-        at = next(at for at, (one, other) in enumerate(zip(data, stored[0], strict=True)) if one != other)
-        why = f"offset {at:#x}: expected {stored[0][at]:#04x}, found {data[at]:#04x}"
-    raise FirmwareError(
-        f"{path}: not the bytes of {image.name}, which would be judged in its place, while 'gramophone flash' "
-        f"packs this one: {why}; audit it by itself, or make the folder anew"
-    )
 
 
 def _raw(name: str, data: bytes, board: Board | None) -> tuple[Image, Board | None]:

@@ -15,8 +15,9 @@ from host_tools.commands.streams import check_output, write
 from host_tools.flash import bmap, sdcard
 from host_tools.flash.check import Checked
 from host_tools.flash.check import check as check_image
+from host_tools.flash.containers import FIRMWARE
 from host_tools.flash.manifest import Manifest, sha256
-from host_tools.flash.names import CERTIFICATE, FIP, TA_KEY
+from host_tools.flash.names import ARMSTUB, CERTIFICATE, FIP, TA_KEY
 from host_tools.flash.pack import Sources, pack
 from host_tools.flash.signed_ta import PUBLISHED_KEY
 from host_tools.support.files import check_writable, write_atomically
@@ -94,6 +95,7 @@ def flash_command(
         f"{output}: {len(data)} bytes for {manifest.platform}, {len(manifest.pieces)} pieces",
         *([f"block map        {block_map}"] if block_map else []),
         *_text(manifest),
+        *_firmware(manifest),
         f"manifest         sha256 {written['manifest_sha256']}",
     ]
     return Outcome({**written, **asdict(manifest)}, "\n".join(lines))
@@ -144,6 +146,12 @@ def _text(manifest: Manifest) -> list[str]:
     ]
 
 
+def _firmware(manifest: Manifest) -> list[str]:
+    """The firmware's hash in full, as `gramophone audit-firmware` prints it of the same bytes."""
+    named = (FIRMWARE, ARMSTUB)
+    return [f"{p.name:16} sha256 {p.sha256}" for p in manifest.pieces if p.name in named]
+
+
 def _checked_data(path: Path, found: Checked) -> dict[str, Any]:
     return {
         "file": str(path),
@@ -167,4 +175,5 @@ def _checked_text(path: Path, found: Checked) -> str:
         lines.append(f"block map        {found.block_map}, of this image")
     lines += _text(found.manifest)
     lines.append(f"{'not derived':16} {', '.join(found.given)}: compare their hashes with those of their sources")
+    lines += _firmware(found.manifest)
     return "\n".join([*lines, f"manifest         sha256 {found.manifest_sha256}"])

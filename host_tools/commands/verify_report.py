@@ -125,14 +125,18 @@ def verify_report_command(
     findings = list(check_attestation(attested, public, Expected(nonce, traces=heads, **hashes)))
     claims = _claims(attested)
     checked = ["key", "nonce", *(["traces"] if heads else []), *sorted(hashes)]
+    image = {"file": str(firmware), "sha256": hashlib.sha256(read(firmware)).hexdigest()} if firmware else None
     data = {
         "file": str(report),
+        "firmware_image": image,
         "key_id": attested.kid.hex(),
         "findings": [{"fault": name, "text": text} for name, text in findings],
         "claims": claims,
         "checked": checked,
     }
     lines = [f"{name:16} {value}" for name, value in claims.items()]
+    if image:
+        lines.append(f"{'firmware image':16} {image['file']}: sha256 {image['sha256']}")
     lines += [f"{name}: {text}" for name, text in findings]
     verdict = "REFUSED" if findings else f"verified: {', '.join(checked)}"
     return Outcome(data, "\n".join([*lines, verdict]), ok=not findings)

@@ -8,7 +8,7 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from struct import error as StructError
@@ -89,8 +89,38 @@ def compile_firmware(folder: Path, *arguments: str) -> None:
         raise RunnerError(f"{folder}: the firmware does not compile:\n{(done.stderr or done.stdout).strip()}")
 
 
+def check_binary(path: Path, elf: Path, stored: Sequence[bytes]) -> None:
+    """Refuse a firmware.bin that is not what the ELF file beside it loads.
+
+    The one is flashed and the other is judged, by its names: a back door in the one is none in the other.
+
+    Args:
+        path: firmware.bin.
+        elf: the ELF file, for the error.
+        stored: what its segments hold.
+
+    Raises:
+        RunnerError: they differ.
+        OSError: it cannot be read.
+    """
+    data = path.read_bytes()
+    if len(stored) == 1 and data == stored[0]:
+        return
+    if len(stored) != 1:
+        why = f"it loads {len(stored)} pieces"
+    elif len(data) != len(stored[0]):
+        why = f"expected {len(stored[0])} bytes, found {len(data)}"
+    else:
+        at = next(at for at, (one, other) in enumerate(zip(data, stored[0], strict=True)) if one != other)
+        why = f"offset {at:#x}: expected {stored[0][at]:#04x}, found {data[at]:#04x}"
+    raise RunnerError(
+        f"{path}: not the bytes of {elf}: {why}; 'gramophone flash' packs the one and 'gramophone audit-firmware' "
+        "judges the other: make the folder anew"
+    )
+
+
 def load(folder: Path) -> Firmware:
-    """Read a compiled firmware; RunnerError when there is none, or it is a different program."""
+    """Read a compiled firmware; RunnerError when there is none, it is a different program, or its files differ."""
     path = folder / ELF
     for file in (path, folder / BINARY):
         if not file.is_file():
@@ -109,6 +139,7 @@ def load(folder: Path) -> Firmware:
                     f"{path}: not a Gramophone firmware: expected data in one segment, found {len(rams)}"
                 )
             board = Board(**packing.unpack("board", section.data()))
+            check_binary(folder / BINARY, path, [data for _, data in segments])
             return Firmware(folder, board, segments, rams[0], int(elf.header["e_entry"]))
     except (
         ELFError,

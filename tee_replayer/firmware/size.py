@@ -6,6 +6,7 @@ Usage: size.py CROSS_COMPILE FIRMWARE.elf OBJECT... [--json]
 A symbol belongs to the object file that defines it. Inlined code counts where it ended up.
 """
 
+import hashlib
 import json
 import re
 import subprocess
@@ -99,6 +100,9 @@ def main() -> None:
         print(f"{sums[name, CODE]:6}  {sums[name, CONSTANT]:9}  {name}")
     print(f"{own[CODE]:6}  {own[CONSTANT]:9}  our own")
     print(f"{total:6}  in all")
+    for file in (Path(elf), Path(elf).with_suffix(".bin")):
+        if file.is_file():
+            print(f"{file.name}  sha256 {hashlib.sha256(file.read_bytes()).hexdigest()}")
 
 
 main()

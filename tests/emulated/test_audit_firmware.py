@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import mmap
 import shutil
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -114,7 +116,7 @@ def test_nothing_is_found_in_our_images(
     (only,) = audited(tmp_path / "image", "--key", key)["firmware"]
     assert (only["kind"], only["has_symbols"], only["platform"]) == ("raw", False, platform)
     assert only["findings"] == []
-    assert only["not_judged"].keys() == {"GF101", "GF104", "GF606", "GF701", "GF801"}
+    assert only["not_judged"].keys() == {"GF101", "GF104", "GF606", "GF608", "GF701", "GF801"}
 
 
 @pytest.mark.parametrize("group", GROUPS)
@@ -191,6 +193,22 @@ def test_a_folder_is_what_it_would_flash(good: Path, tmp_path: Path) -> None:
             assert (result.exit_code, result.stdout) == (2, "")
             assert f"{folder / BINARY}: not the bytes of {folder / ELF}" in result.stderr
             assert why in result.stderr
+        image = tmp_path / "image"
+        result = CliRunner().invoke(main, ["flash", str(folder), "-o", str(image)])
+        assert (result.exit_code, result.stdout, image.exists()) == (2, "", False)
+        assert f"{folder / BINARY}: not the bytes of {folder / ELF}" in result.stderr
+
+
+def test_all_reports_name_the_same_bytes(good: Path, tmp_path: Path) -> None:
+    """Of the file that was read, and of what is flashed: of the folder, the ELF file, the binary and the image."""
+    elf, flashed = (hashlib.sha256((good / name).read_bytes()).hexdigest() for name in (ELF, BINARY))
+    packed = CliRunner().invoke(main, ["flash", str(good), "-o", str(tmp_path / "image")])
+    assert f"sha256 {flashed}" in packed.stdout
+    for path, file in ((good, elf), (good / ELF, elf), (good / BINARY, flashed), (tmp_path / "image", flashed)):
+        (only,) = audited(path)["firmware"]
+        assert (only["sha256"], only["flashed_sha256"]) == (file, flashed)
+    size = subprocess.run(["make", "-s", "-C", str(good), "size"], check=True, capture_output=True, text=True)
+    assert size.stdout.splitlines()[-2:] == [f"{ELF}  sha256 {elf}", f"{BINARY}  sha256 {flashed}"]
 
 
 def test_a_build_that_is_repeated(good: Path) -> None:

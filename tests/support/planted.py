@@ -135,7 +135,7 @@ DEFECTS = {
         ),
         group=2,
         also=frozenset(
-            ("GF103", "GF104", "GF605", "GF701")
+            ("GF103", "GF104", "GF306", "GF605", "GF701")
         ),  # where the jump leads is not known, nor what follows
     ),
     "a wait without an end": Defect(

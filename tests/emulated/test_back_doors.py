@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Back doors in generated C: what `gramophone audit-firmware` finds in the image alone, and what it cannot."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from host_tools.audit_firmware import target
+from host_tools.audit_firmware.analysis import Analysis
+from host_tools.audit_firmware.image import Image, of_elf
+from host_tools.audit_firmware.judge import findings
+from host_tools.audit_firmware.rebuild import compare
+from host_tools.audit_firmware.rules import UNKNOWN
+from host_tools.cli import main
+from host_tools.runners import firmware
+from host_tools.runners.firmware import ELF
+from tests.support import replayer_samples as s
+from tests.support.back_doors import FOUND, NOT_FOUND, WITH_MMU
+from tests.support.firmware_samples import GCC, compiled
+from tests.support.planted import Defect, plant
+
+
+@pytest.fixture(scope="module")
+def good() -> Path:
+    """A firmware with its objects, for the emulated board."""
+    if shutil.which(GCC) is None:
+        pytest.skip(f"{GCC} is missing: apt-get install gcc-aarch64-linux-gnu")
+    return firmware.build(s.KEY).folder
+
+
+@pytest.fixture(scope="module")
+def with_mmu(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One whose EL3 has an MMU."""
+    return compiled(tmp_path_factory.mktemp("mmu"), "v3d42", mmu=True)
+
+
+def image(folder: Path) -> Image:
+    return of_elf(str(folder / ELF), (folder / ELF).read_bytes())
+
+
+@pytest.mark.parametrize("name", FOUND)
+def test_what_the_image_shows(name: str, good: Path, with_mmu: Path, tmp_path: Path) -> None:
+    """By the rule that it breaks; nothing is found in the same firmware without it."""
+    clean = with_mmu if name in WITH_MMU else good
+    bad = image(plant(clean, tmp_path / "out", [FOUND[name]]))
+    found = findings(Analysis(bad, target.of_image(bad)))
+    defect = FOUND[name]
+    assert any(row.rule.id == defect.rule and defect.where in f"{row.place} {row.text}" for row in found), found
+    assert {row.rule.id for row in found} - defect.also == {defect.rule}
+    assert compare(bad, image(clean)), "what is built again differs"
+
+
+@pytest.mark.parametrize("name", NOT_FOUND)
+def test_what_only_a_build_shows(name: str, good: Path, tmp_path: Path) -> None:
+    """Nothing is found in the image; the first line of the report says what that leaves open."""
+    folder = plant(good, tmp_path / "out", [Defect("", "", NOT_FOUND[name])])
+    result = CliRunner().invoke(main, ["audit-firmware", str(folder), "--strict"])
+    assert result.exit_code == 0, result.output
+    first = result.stdout.splitlines()[0]
+    assert first.startswith("NOT KNOWN without --rebuild: ")
+    assert all(words in first for words in UNKNOWN)
+    again = CliRunner().invoke(main, ["audit-firmware", str(folder), "--rebuild"])
+    assert again.exit_code == 1, again.output
+    assert "GF801" in again.stdout
+    assert "NOT KNOWN" not in again.stdout
+
+
+def test_nothing_is_found_without_a_back_door(good: Path, with_mmu: Path) -> None:
+    for folder in (good, with_mmu):
+        clean = image(folder)
+        assert findings(Analysis(clean, target.of_image(clean))) == []

@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Back doors for firmware: changes to generated sources that a person with bad intent would make, each with what
+an audit of the image alone says of it. Built again, every one of them differs from the sources.
+"""
+
+from __future__ import annotations
+
+from tests.support.planted import Defect
+
+# Of firmware whose EL3 has an MMU.
+WITH_MMU = frozenset(("the MMU is turned off on a word of the mailbox",))
+_TRACE = "*(volatile uint32_t *)(uintptr_t)(GR_MAILBOX_BASE + 0x100000)"  # the normal world writes there
+_WORD = "*(volatile uint64_t *)(uintptr_t)(GR_MAILBOX_BASE + 0x100008)"
+_CALL = "(*(void (*)(void))(uintptr_t)({}))();"
+_NUMBER = "    load_number(r, signature);\n"
+_WRITE = "    if (status == GR_STATUS_OK)\n        gr_port_write32(index * 4, kept);\n"
+_AGAIN = "    return check_signature(l, gr_port_key_again(), SECOND_VERDICT);"
+_FIRST = "        status = check_signature(l, l->policy->key, FIRST_VERDICT);"
+_ROLLBACK = "    if (gr_load32(m + GR_MANIFEST_AT_SECURITY_VERSION) < l->policy->min_security_version)"
+_OWN = "l->head[200] ? l->head + 256"
+_EXCESS = "    if (gr_stack_excess())\n"
+_EXPECTED = "    r->report.expected = a->value & a->a;\n"
+_START = "    gr_board_start();\n"
+
+
+def _at_start(*lines: str, before: str = "") -> tuple[tuple[str, str, str], ...]:
+    """Statements of gr_main, and declarations in front of it."""
+    found = [("main.c", _START, _START + "".join(f"    {line}\n" for line in lines))]
+    if before:
+        old = "static const struct gr_memory memory"
+        found.append(("main.c", old, f"{before}\n\n{old}"))
+    return tuple(found)
+
+
+# Found in the image.
+FOUND = {
+    "the GPU's MMU goes off on a word of the mailbox, after the masking": Defect(
+        "GF502",
+        "the limits as the last that changes the value",
+        (
+            (
+                "replayer.c",
+                _WRITE,
+                "    if (status == GR_STATUS_OK)\n        gr_port_write32(index * 4, "
+                f"index == 0x480 && {_TRACE} == 0x5a ? kept & ~1u : kept);\n",
+            ),
+        ),
+    ),
+    "a call into the mailbox": Defect(
+        "GF306",
+        "into the mailbox",
+        _at_start(f"if ({_TRACE} == 0x5a) " + _CALL.format("GR_MAILBOX_BASE + 0x200000")),
+    ),
+    "a call where the mailbox says": Defect(
+        "GF306", "where the mailbox says", _at_start(f"if ({_TRACE} == 0x5a) " + _CALL.format(_WORD))
+    ),
+    "a return where the mailbox says": Defect(
+        "GF306",
+        "where the mailbox says",
+        _at_start(
+            f"if ({_TRACE} == 0x5a) gr_go({_WORD});",
+            before="__attribute__((noinline)) static void gr_go(uint64_t to)\n{\n"
+            '    __asm__ volatile("mov x30, %0\\n\\tret" ::"r"(to));\n}',
+        ),
+        also=frozenset(("GF103",)),  # the compiler's own return behind it
+    ),
+    "exceptions that lead into the mailbox": Defect(
+        "GF306",
+        "exceptions lead elsewhere",
+        _at_start('__asm__ volatile("msr vbar_el3, %0" ::"r"((uint64_t)GR_MAILBOX_BASE + 0x200000));'),
+    ),
+    "code that is copied to the stack": Defect(
+        "GF306",
+        "to the stack",
+        _at_start(
+            "uint32_t code[16];",
+            "for (uint32_t i = 0; i < 16; i++) code[i] = (&" + _TRACE + ")[i];",
+            '__asm__ volatile("isb" ::"r"(code) : "memory");',
+            _CALL.format("code"),
+        ),
+    ),
+    "code among constants": Defect(
+        "GF306",
+        "where no function begins",
+        _at_start(
+            "const uint32_t *volatile at = gr_numbers;",
+            '__asm__ volatile("" ::"r"(at));',
+            "uint64_t to;",
+            '__asm__("adr %0, gr_numbers" : "=r"(to));',
+            _CALL.format("to"),
+            before="__attribute__((used)) const uint32_t gr_numbers[] = {0xd2800000, 0xd65f03c0};",
+        ),
+    ),
+    "the carve-out is copied to the mailbox": Defect(
+        "GF505",
+        "to copy",
+        _at_start(
+            f"if ({_TRACE} == 0x5a) memcpy(shared(0x200000), (void *)(uintptr_t)GR_CARVEOUT_BASE, 0x100000);"
+        ),
+    ),
+    "the carve-out is copied to the mailbox by a loop": Defect(
+        "GF505",
+        "gr_main",
+        _at_start(
+            "for (uint64_t i = 0; i < 0x100000; i += 8)",
+            "    *(volatile uint64_t *)(void *)shared(0x200000 + i) = "
+            "*(volatile uint64_t *)(uintptr_t)(GR_CARVEOUT_BASE + i);",
+        ),
+    ),
+    "a store where the mailbox says": Defect(
+        "GF504",
+        "read from the mailbox",
+        _at_start(f"if ({_TRACE} == 0x5a) *(volatile uint32_t *)(uintptr_t){_WORD} = 1;"),
+    ),
+    "the key is the trace's": Defect(
+        "GF608",
+        "the key in the code",
+        (
+            ("replayer.c", _FIRST, _FIRST.replace("l->policy->key", "l->head + 256")),
+            ("replayer.c", _AGAIN, _AGAIN.replace("gr_port_key_again()", "l->head + 256")),
+        ),
+    ),
+    "the key is the trace's if a byte says so": Defect(
+        "GF608",
+        "the key in the code",
+        (
+            ("replayer.c", _FIRST, _FIRST.replace("l->policy", f"{_OWN} : l->policy")),
+            ("replayer.c", _AGAIN, _AGAIN.replace("gr_port", f"{_OWN} : gr_port")),
+        ),
+    ),
+    "the MMU is turned off on a word of the mailbox": Defect(
+        "GF607",
+        "the code in 2",
+        (("main.c", _EXCESS, f"    if ({_TRACE} == 0x5a) gr_mmu_off();\n{_EXCESS}"),),
+    ),
+}
+# Not found in the image: what the report says is not known.
+NOT_FOUND = {
+    "a signature is accepted on a byte": (
+        ("crypto.c", _NUMBER, "    if (signature[0] == 0x5a)\n        return good;\n" + _NUMBER),
+    ),
+    "a weaker comparison of versions": (
+        ("replayer.c", _ROLLBACK, _ROLLBACK.replace("SECURITY_VERSION) <", "SECURITY_VERSION) + 2 <")),
+    ),
+    "a store through a pointer that was kept": (
+        (
+            "replayer.c",
+            _EXPECTED,
+            f"{_EXPECTED}    if (a->a == 0x5a)\n"
+            "        *(uint32_t *)(uintptr_t)*(uint64_t *)(void *)r->memory.base = a->b;\n",
+        ),
+    ),
+}
