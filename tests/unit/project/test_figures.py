@@ -9,6 +9,7 @@ import re
 
 import pytest
 
+from tee_replayer.crypto import hashes
 from tests.campaign import sampling
 from tests.emulated import test_evidence as evidence
 from tests.optee import test_cycles as cycles
@@ -18,7 +19,7 @@ from tests.qemu import test_detector as detector
 from tests.qemu import test_mmu as mmu
 from tests.qemu import test_second_source as second_source
 from tests.qemu import test_training as training
-from tests.support import hostile, hostile_operators, planted
+from tests.support import back_doors, hostile, hostile_operators, planted
 from tests.support.described_networks import HELD_OUT
 from tests.support.figures import documented, is_near
 from tests.support.places import CHECKOUT
@@ -66,6 +67,9 @@ FIGURES = [
     (EVIDENCE, r"([\d,]+) triples each", second_source.ITEMS),
     (EVIDENCE, r"([\d,]+) registered words", len(qpu_decode.GOLDEN)),
     (EVIDENCE, r"(\d+) planted defects are found, nothing", len(planted.DEFECTS)),
+    (EVIDENCE, r"(\d+) back doors are found in the image", len(back_doors.FOUND)),
+    (EVIDENCE, r"(\d+) named as not known", len(back_doors.NOT_FOUND)),
+    (EVIDENCE, r"(\d+) files by their hashes", len(hashes.known("bearssl")) + len(hashes.known("aws-lc"))),
     (EVIDENCE, r"(\d+) attacks, each named", len(replay_log.ATTACKS)),
     (EVIDENCE, r"([\d,]+) bits of an attestation", 8 * len(attestation.MESSAGE)),
     (EVIDENCE, r"after (\d+) replayed training steps", training.STEPS),
