@@ -100,9 +100,9 @@ def main() -> None:
         print(f"{sums[name, CODE]:6}  {sums[name, CONSTANT]:9}  {name}")
     print(f"{own[CODE]:6}  {own[CONSTANT]:9}  our own")
     print(f"{total:6}  in all")
-    for file in (Path(elf), Path(elf).with_suffix(".bin")):
-        if file.is_file():
-            print(f"{file.name}  sha256 {hashlib.sha256(file.read_bytes()).hexdigest()}")
+    for path in (Path(elf), Path(elf).with_suffix(".bin")):
+        if path.is_file():
+            print(f"{path.name}  sha256 {hashlib.sha256(path.read_bytes()).hexdigest()}")
 
 
 main()
