@@ -9,6 +9,7 @@ from host_tools.audit.flow import Flow, JobFlow, OutputFlow, Part, follow
 from host_tools.audit.follower import Range
 from host_tools.audit.rules import RULES, Finding
 from host_tools.families.page_tables import DivergenceError
+from host_tools.vgpu import confined
 from host_tools.vgpu.binding import VgpuError, follows_data
 from trace_format.errors import printable
 from trace_format.schema import SlotKind
@@ -27,7 +28,7 @@ def lint_dynamic(trace: Trace) -> tuple[list[Finding], Flow | None]:
     if not follows_data(trace.gpu):
         return [_found("GR700", f"the virtual {trace.gpu} does not follow data")], None
     try:
-        flow = follow(trace)
+        flow = confined.call(lambda: follow(trace), Flow)
     except (DivergenceError, VgpuError) as error:
         return [_found("GR708", str(error))], None
     return [*_jobs(flow), *_outputs(trace, flow), *_draws(flow)], flow

@@ -5,7 +5,9 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -22,6 +24,7 @@ from host_tools.passes.program import Program
 from host_tools.support.messages import LOG
 from host_tools.support.progress import phase
 from host_tools.support.tensors import Assignment, assigned, load_all, without_value
+from host_tools.vgpu import confined
 from host_tools.vgpu.binding import VgpuError
 from trace_format import layout, profile
 from trace_format.errors import GramophoneError, TraceError, listed
@@ -119,17 +122,20 @@ def build_command(
         with layout.naming(str(raw)):
             trace, changes = _retarget(trace, gpu)
     values = load_all(trace, files, SlotKind.PARAMETER)
-    steps: list[Step] = []
 
-    def done(step: Step) -> None:
-        steps.append(step)
-        LOG.debug("%s: %d actions, %d bytes", step.name, step.actions, step.image_bytes)
+    def work() -> _Built:
+        """Passes run the trace's shaders, and so does the check of what the recording's note says."""
+        nonlocal trace
+        steps: list[Step] = []
 
-    program = Program(trace)
-    if observe:
-        program.forget_accesses()
-    del trace
-    with phase("running the passes"):
+        def done(step: Step) -> None:
+            steps.append(step)
+            LOG.debug("%s: %d actions, %d bytes", step.name, step.actions, step.image_bytes)
+
+        program = Program(trace)
+        if observe:
+            program.forget_accesses()
+        del trace
         try:
             with layout.naming(str(raw)):
                 trace = build(
@@ -144,17 +150,36 @@ def build_command(
                 )
         except (DivergenceError, VgpuError) as error:  # passes run the trace
             raise GramophoneError(f"{raw}: {error}") from error
-    if trust_note and program.believed:
-        trace.notes[NOT_CHECKED] = LEFT_OUT
-    del program
-    trace.meta["source_hash"] = source_hash
-    if name is not None:
-        trace.meta["name"] = name
-    if security_version is not None:
-        trace.meta["security_version"] = security_version
-    with phase("compressing"):
-        pieces = trace.pieces(planes=optimise == "size")
-    write(output, *pieces)
+        if trust_note and program.believed:
+            trace.notes[NOT_CHECKED] = LEFT_OUT
+        del program
+        trace.meta["source_hash"] = source_hash
+        if name is not None:
+            trace.meta["name"] = name
+        if security_version is not None:
+            trace.meta["security_version"] = security_version
+        with phase("compressing"):
+            pieces = trace.pieces(planes=optimise == "size")
+        return _built(trace, pieces, changes, steps, output)
+
+    with phase("running the passes"):
+        built = confined.call(work, _Built, reads=() if raw == STREAM else (raw,))
+    write(output, *built.pieces)
+    return Outcome(built.data, "\n".join(built.rows))
+
+
+@dataclass(frozen=True)
+class _Built:
+    """A trace's bytes, and what is said of it."""
+
+    pieces: list[bytes]
+    data: dict[str, Any]
+    rows: list[str]
+
+
+def _built(
+    trace: Trace, pieces: Sequence[Any], changes: Sequence[Applied], steps: Sequence[Step], output: Path
+) -> _Built:
     trace_bytes = sum(map(len, pieces))
     rows = _done(changes, steps)
     rows.append(
@@ -168,9 +193,8 @@ def build_command(
     trace_id = unpack("manifest", bytes(manifest.stored), manifest.offset)["trace_id"]
     rows += _needs(trace, codecs)
     done_by = {"rules": [vars(c) for c in changes], "passes": [vars(s) for s in steps]}
-    return Outcome(
-        {**facts(trace, trace_id), "trace_bytes": trace_bytes, "codecs": codecs, **done_by}, "\n".join(rows)
-    )
+    data = {**facts(trace, trace_id), "trace_bytes": trace_bytes, "codecs": codecs, **done_by}
+    return _Built(list(pieces), data, rows)
 
 
 def _done(changes: Sequence[Applied], steps: Sequence[Step]) -> list[str]:

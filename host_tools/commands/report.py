@@ -17,6 +17,7 @@ from host_tools.commands.streams import check_output, read, write
 from host_tools.support.files import check_writable, write_atomically
 from host_tools.support.progress import phase
 from host_tools.support.tensors import Assignment, assigned, load_all
+from host_tools.vgpu import confined
 from signing import keys
 from trace_format import limits
 from trace_format.errors import listed, printable
@@ -86,7 +87,8 @@ def report_command(
     origins = {name: str(path) for given in files for name, path in given.items()}
     command = _command(file, key, inputs, parameters, no_run)
     with phase("reading the trace" if no_run else "running it on the virtual GPU"):
-        found = collect(Asked(str(file), data, trusted, command, not no_run, values, origins), trace)
+        asked = Asked(str(file), data, trusted, command, not no_run, values, origins)
+        found = confined.call(lambda: collect(asked, trace), facts.Report)
     written = []
     if output is not None:
         write(output, page(found).encode())

@@ -16,6 +16,8 @@ from google.protobuf.message import DecodeError
 
 from host_tools.machine.errors import RecordError
 from host_tools.record.preflight import NetworkError
+from host_tools.support import contained
+from host_tools.support.sandbox import Sandbox
 from trace_format import limits
 from trace_format.errors import printable
 from trace_format.files import check_size, read_file
@@ -77,13 +79,32 @@ def read(path: Path, external: Collection[Path] = ()) -> OnnxModel:
             operators that ONNX does not know or inputs that are no tensors.
         OSError: it cannot be read.
     """
+    found = contained.call("ONNX's reader", lambda: _named(path), list[tuple[str, str]], Sandbox(reads=(path,)))
+    allowed = _check_external(found, path, external)
+    return contained.call("ONNX's reader", lambda: _read(path), OnnxModel, Sandbox(reads=(path, *allowed)))
+
+
+def _load(path: Path) -> Any:
     try:
         model = onnx.load_model_from_string(read_file(path, limits.MODEL_BYTES))
     except DecodeError as error:
         raise NetworkError(f"not an ONNX file, or one that was cut off: {error}") from None
     if not model.graph.node:
         raise NetworkError("not an ONNX file: it has no graph of operators")
-    _check_external(model, path, external)
+    return model
+
+
+def _named(path: Path) -> list[tuple[str, str]]:
+    """Tensors whose values lie in other files, and the names of these."""
+    return [
+        (tensor.name, next((entry.value for entry in tensor.external_data if entry.key == "location"), ""))
+        for tensor in _tensors(_load(path))
+        if onnx.external_data_helper.uses_external_data(tensor)
+    ]
+
+
+def _read(path: Path) -> OnnxModel:
+    model = _load(path)
     try:
         onnx.external_data_helper.load_external_data_for_model(model, str(path.parent))
         check_domains(model)
@@ -116,6 +137,10 @@ def run(model: OnnxModel, inputs: Mapping[str, Float32]) -> dict[str, Float32]:
     Raises:
         RecordError: it cannot run the network.
     """
+    return contained.call("ONNX Runtime", lambda: _run(model, inputs), dict[str, Float32])
+
+
+def _run(model: OnnxModel, inputs: Mapping[str, Float32]) -> dict[str, Float32]:
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 4
     options.intra_op_num_threads = 1
@@ -127,20 +152,19 @@ def run(model: OnnxModel, inputs: Mapping[str, Float32]) -> dict[str, Float32]:
     return dict(zip(model.outputs, values, strict=True))
 
 
-def _check_external(model: Any, path: Path, external: Collection[Path]) -> None:
-    """Refuse files as weights that are neither named for it nor called so: a model may name any file beside it."""
+def _check_external(named: Sequence[tuple[str, str]], path: Path, external: Collection[Path]) -> list[Path]:
+    """The files that a model names as weights. It may name any file beside it, and is refused those that are
+    neither given for it nor called so."""
     allowed = {file.resolve() for file in external}
-    for tensor in _tensors(model):
-        if not onnx.external_data_helper.uses_external_data(tensor):
-            continue
-        location = next((entry.value for entry in tensor.external_data if entry.key == "location"), "")
+    for name, location in named:
         if Path(location).suffix.lower() not in WEIGHTS and (path.parent / location).resolve() not in allowed:
             raise NetworkError(
-                f"weights in another file: tensor {tensor.name} names {printable(location)!r}, which is not "
+                f"weights in another file: tensor {printable(name)} names {printable(location)!r}, which is not "
                 f"called as weights are (*{', *'.join(WEIGHTS)}); --external-data FILE allows it"
             )
         if (file := path.parent / location).exists():  # what is missing, ONNX names
             check_size(file, limits.MODEL_BYTES)
+    return [path.parent / location for _, location in named]
 
 
 def _tensors(message: Any) -> Iterator[Any]:

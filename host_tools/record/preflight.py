@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 import signal
-import sys
+import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -16,8 +16,10 @@ from host_tools.record.ncnn.cpu_layers import CpuEnd, cpu_end
 from host_tools.record.ncnn.model_weights import ModelWeights
 from host_tools.record.ncnn.param import casts_to_half, layers_of
 from host_tools.support import programs
+from host_tools.support.confined import PYTHON
 from host_tools.support.messages import LOG
 from host_tools.support.progress import phase
+from host_tools.support.sandbox import Sandbox
 from trace_format.errors import listed
 
 PROGRAM = "host_tools.record.ncnn.files"
@@ -61,9 +63,11 @@ def preflight(
         (folder / "given.bin").write_bytes(weights)
         words = [word for blob in until for word in ("--until", blob)]
         words += [f"{blob}={'x'.join(map(str, shape))}" for blob, shape in shapes.items()]
-        # -P: what lies in the working directory is not imported
-        command = [sys.executable, "-P", "-m", PROGRAM, "given.param", "given.bin", ".", *words]
-        done = programs.run(command, cwd=folder)
+        command = [*PYTHON, PROGRAM, "given.param", "given.bin", ".", *words]
+        try:
+            done = programs.run(command, cwd=folder, sandbox=Sandbox(writes=(folder,)))
+        except subprocess.TimeoutExpired as error:
+            raise NetworkError(f"ncnn takes more than {error.timeout:.0f} s on these files") from None
         LOG.debug("ncnn: %s", " | ".join(done.stderr.split("\n")))
         if done.returncode < 0:
             raise NetworkError(f"ncnn ends with {signal.Signals(-done.returncode).name} on these files")

@@ -30,7 +30,7 @@ from tee_replayer.generator.generate import generate
 from tee_replayer.generator.options import Options
 from tee_replayer.generator.platforms import platform_of
 from trace_format import packing
-from trace_format.files import open_regular
+from trace_format.files import open_regular, read_file
 from trace_format.operators import Operator
 from trace_format.schema import Codec
 
@@ -103,7 +103,7 @@ def check_binary(path: Path, elf: Path, stored: Sequence[bytes]) -> None:
         RunnerError: they differ.
         OSError: it cannot be read.
     """
-    data = path.read_bytes()
+    data = read_file(path)
     if len(stored) == 1 and data == stored[0]:
         return
     if len(stored) != 1:

@@ -19,11 +19,12 @@ from unicorn import arm64_const as arm64
 
 from host_tools.runners import evidence, mailbox
 from host_tools.runners import firmware as firmwares
-from host_tools.runners.buffers import bind
+from host_tools.runners.buffers import Buffers, bind
 from host_tools.runners.needs import gpu_of
 from host_tools.runners.power import model
 from host_tools.runners.power.block import PowerBlock
 from host_tools.runners.replay import ReplayRequest, ReplayResult, RunnerError, Tensor, result
+from host_tools.vgpu import confined
 from host_tools.vgpu.binding import VgpuError, VirtualGpu
 from tee_replayer.generator import boards
 
@@ -69,7 +70,19 @@ def replay(request: ReplayRequest) -> ReplayResult:
             f"the trace and its tensors need a mailbox of {size} bytes; "
             f"the firmware's has {fw.board.mailbox_bytes}"
         )
-    dram = np.frombuffer(mmap.mmap(-1, size), np.uint8)
+    name = f"{DEVICE}, {block.TITLE}" if block else DEVICE
+    return confined.call(
+        lambda: _replay(request, fw, gpu, buffers, name, size),
+        ReplayResult,
+        writes=(request.store,) if request.store else (),
+    )
+
+
+def _replay(
+    request: ReplayRequest, fw: firmwares.Firmware, gpu: str, buffers: Buffers, name: str, mailbox_bytes: int
+) -> ReplayResult:
+    delivery, room = request.delivery, evidence.extras(request)
+    dram = np.frombuffer(mmap.mmap(-1, mailbox_bytes), np.uint8)
     carveout = np.frombuffer(mmap.mmap(-1, fw.board.carveout_bytes), np.uint8)
     places = mailbox.request(dram.data, delivery.data, buffers, request.repeat, room)
     memory = {fw.board.carveout_base: carveout}
@@ -78,7 +91,6 @@ def replay(request: ReplayRequest) -> ReplayResult:
     ) as device:
         Machine(fw, device, carveout, dram, store=request.store).run()
     report = mailbox.response(dram.data, buffers, places)
-    name = f"{DEVICE}, {block.TITLE}" if block else DEVICE
     said = evidence.answer(dram.data, request, places)
     return result(report, name, buffers.outputs, None, delivery, gpu, said)
 

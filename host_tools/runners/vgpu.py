@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Replays on the virtual GPU in this process: the host build of the replayer's core, with no emulator."""
+"""Replays on the virtual GPU in a process of its own: the host build of the replayer's core, with no emulator."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ from pathlib import Path
 
 from host_tools.families.family import profile_of
 from host_tools.runners import libraries
-from host_tools.runners.buffers import bind
+from host_tools.runners.buffers import Buffers, bind
 from host_tools.runners.needs import gpu_of, secure_bytes
 from host_tools.runners.replay import ReplayRequest, ReplayResult, result
 from host_tools.support.cache import cache_dir
 from host_tools.support.gpu_folders import DEFAULT_GPU
+from host_tools.vgpu import confined
 from host_tools.vgpu.binding import VgpuError, VirtualGpu
 from tee_replayer.crypto import Libraries
 from tee_replayer.generator import hostlib
@@ -40,13 +41,18 @@ def replay(request: ReplayRequest) -> ReplayResult:
     delivery = request.delivery
     gpu = gpu_of(delivery, request.gpu)
     buffers = bind(delivery.trace, request.inputs, request.series, request.each, request.repeat)
+    built = library(gpu, libraries.source(request.bearssl, request.aws_lc))
+    return confined.call(lambda: _replay(request, gpu, buffers, built), ReplayResult, reads=(built,))
+
+
+def _replay(request: ReplayRequest, gpu: str, buffers: Buffers, built: Path) -> ReplayResult:
+    delivery = request.delivery
     carveout = mmap.mmap(-1, secure_bytes(delivery))
     memory = {CARVEOUT_PHYS: carveout}
     seconds: list[float] = []
     with VirtualGpu(
         gpu, memory, latency_ns=request.latency_ns, hang_job=request.hang_job, fault_job=request.fault_job
     ) as device:
-        built = library(gpu, libraries.source(request.bearssl, request.aws_lc))
         replayer = hostlib.HostReplayer(built, profile_of(gpu), device.c_interface, carveout, CARVEOUT_PHYS)
         try:
             report = replayer.load(delivery.data, request.key, request.min_security_version)

@@ -16,7 +16,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import FrameType
 
+from host_tools.support import confined
 from host_tools.support.messages import LOG
+from host_tools.support.sandbox import Sandbox, wanted
 
 GRACE_S = 2.0  # for a program to remove its own temporary files, before it is killed
 SIGNALS = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
@@ -56,6 +58,7 @@ def run(
     cwd: Path | None = None,
     env: Mapping[str, str] | None = None,
     pass_fds: Sequence[int] = (),
+    sandbox: Sandbox | None = None,
 ) -> subprocess.CompletedProcess[str]:
     """Run a program to its end, without input.
 
@@ -66,6 +69,7 @@ def run(
         cwd: its folder.
         env: its environment; without it this process's.
         pass_fds: open files that it gets, by their numbers here.
+        sandbox: what it may do, if it is or reads what is foreign; its time is then that of `timeout_s`, too.
 
     Returns:
         Exit status and what it printed, as UTF-8.
@@ -73,7 +77,10 @@ def run(
     Raises:
         subprocess.TimeoutExpired: it was ended.
         OSError: it cannot be started.
+        SandboxError: as `sandbox.wanted`.
     """
+    if sandbox and wanted():
+        command, timeout_s = confined.command(sandbox, command), timeout_s or sandbox.cpu_s
     LOG.debug("running %s", shlex.join(command))
     _check()
     is_main = threading.current_thread() is threading.main_thread()

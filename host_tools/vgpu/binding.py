@@ -100,14 +100,19 @@ def _load(path: Path) -> Any:
     return _ffi.dlopen(str(path))
 
 
+def load() -> Any:
+    """The C library, compiled if need be; BuildError if it cannot be."""
+    return _load(build.library())
+
+
 def executes_shaders(gpu: str) -> bool:
     """Whether the virtual GPU of that name computes what its jobs compute."""
-    return bool(_load(build.library()).vgpu_executes_shaders(gpu.encode()))
+    return bool(load().vgpu_executes_shaders(gpu.encode()))
 
 
 def follows_data(gpu: str) -> bool:
     """Whether the virtual GPU of that name can follow where data comes from (`VirtualGpu.follow`)."""
-    return bool(_load(build.library()).vgpu_follows_data(gpu.encode()))
+    return bool(load().vgpu_follows_data(gpu.encode()))
 
 
 class VirtualGpu:

@@ -11,6 +11,8 @@ import numpy.typing as npt
 
 from host_tools.machine.errors import RecordError
 from host_tools.record.ncnn.guest.guest_ncnn import infer, load
+from host_tools.support import contained
+from host_tools.support.sandbox import Sandbox
 
 Float32 = npt.NDArray[np.float32]
 
@@ -18,7 +20,7 @@ Float32 = npt.NDArray[np.float32]
 def run(
     param: Path, weights: Path, inputs: Mapping[str, Float32], outputs: Sequence[str] = ()
 ) -> dict[str, Float32]:
-    """One inference in float32 on one thread.
+    """One inference in float32 on one thread, in a sandbox.
 
     Args:
         param: the network, ncnn's text form.
@@ -35,6 +37,11 @@ def run(
     for path in (param, weights):
         if not path.is_file():
             raise RecordError(f"{path}: file is missing")
+    sandbox = Sandbox(reads=(param, weights))
+    return contained.call("ncnn", lambda: _run(param, weights, inputs, outputs), dict[str, Float32], sandbox)
+
+
+def _run(param: Path, weights: Path, inputs: Mapping[str, Float32], outputs: Sequence[str]) -> dict[str, Float32]:
     try:
         net = load(str(param), str(weights), gpu=False)
         names = list(outputs) or list(net.output_names())

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 import signal
+import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -22,6 +23,7 @@ from host_tools.record.ncnn.param import WrongError, layers_of
 from host_tools.record.preflight import NetworkError
 from host_tools.support import programs
 from host_tools.support.progress import phase
+from host_tools.support.sandbox import Sandbox
 
 VERSION = f"pnnx {PNNX_VERSION}"
 Shape = tuple[int, ...]
@@ -95,7 +97,10 @@ def convert(
         (folder / f"net{suffix}").write_bytes(model)
         # fp16=0: weights would be rounded to half precision.
         command = [str(program), f"net{suffix}", f"inputshape={given}", "fp16=0"]
-        done = programs.run(command, cwd=folder, merged=True)
+        try:
+            done = programs.run(command, cwd=folder, merged=True, sandbox=Sandbox(writes=(folder,)))
+        except subprocess.TimeoutExpired as error:
+            raise NetworkError(f"{VERSION} takes more than {error.timeout:.0f} s on it") from None
         said = _COLOURS.sub("", done.stdout)
         param, weights, example = folder / "net.ncnn.param", folder / "net.ncnn.bin", folder / "net_ncnn.py"
         if done.returncode or not (param.exists() and weights.exists() and example.exists()):

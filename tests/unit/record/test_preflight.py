@@ -183,6 +183,7 @@ def test_a_network_may_end_before_a_layer_that_needs_a_cpu() -> None:
 def test_a_program_that_crashes_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "crashing.py").write_text("import os, signal\nos.kill(os.getpid(), signal.SIGSEGV)\n")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.setenv("GRAMOPHONE_SANDBOX", "off")  # there it could not read what lies in this folder
     monkeypatch.setattr("host_tools.record.preflight.PROGRAM", "crashing")
     with pytest.raises(NetworkError, match=r"ncnn ends with SIGSEGV on these files"):
         preflight(LENET, LENET_BIN, SHAPES)

@@ -1,0 +1,234 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Runs a function that executes foreign code in a process of its own, in a sandbox.
+
+The process is a fork: it has what this one has in memory, and all it can do is to answer. What it says is taken as
+anybody's: the answer is read by its type (host_tools/support/plain.py), an error is one of ours with a text, and
+messages are text.
+"""
+
+from __future__ import annotations
+
+import builtins
+import contextlib
+import ctypes
+import json
+import logging
+import os
+import resource
+import select
+import signal
+import time
+import traceback
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any, NoReturn, TypeVar
+
+from host_tools.support import plain
+from host_tools.support.messages import LOG
+from host_tools.support.sandbox import Sandbox, confine, wanted
+from trace_format.errors import GramophoneError
+
+T = TypeVar("T")
+PR_SET_PDEATHSIG = 1  # linux/prctl.h
+MOST_LOGGED = 1 << 20  # bytes of a message
+LEVELS = (logging.DEBUG, logging.INFO, logging.WARNING, logging.ERROR)
+ANSWER, ERROR = b"a", b"e"
+
+
+class ContainedError(GramophoneError):
+    """The process did not answer: it crashed, ran out of memory or time, or answered what is no answer."""
+
+
+def call(what: str, work: Callable[[], T], kind: Any, sandbox: Sandbox | None = None) -> T:
+    """What `work` returns, from a process in a sandbox; from this one if GRAMOPHONE_SANDBOX is off.
+
+    Args:
+        what: the work in words, for errors: "the virtual GPU".
+        work: may read what this process has in memory. Whatever it changes is not changed here.
+        kind: the type of its result, as for `plain.loads`.
+        sandbox: what it may do; None: nothing besides.
+
+    Raises:
+        GramophoneError, or a built-in exception: as `work`, with the text only.
+        ContainedError: there is no answer.
+        SandboxError: as `sandbox.wanted`.
+    """
+    if not wanted():
+        return work()
+    chosen = sandbox or Sandbox()
+    answer = os.memfd_create("answer")
+    messages, said = os.pipe()
+    parent = os.getpid()
+    try:
+        with warnings.catch_warnings():
+            # Python warns of forks beside threads. Ours wait for an event or a file; the child has none of them.
+            warnings.simplefilter("ignore", DeprecationWarning)
+            child = os.fork()
+        if not child:
+            _work(work, chosen, parent, answer, said)
+        os.close(said)
+        said = -1
+        with _ended(child) as end:
+            in_time = _listen(messages, chosen.cpu_s)
+            if not in_time:
+                os.kill(child, signal.SIGKILL)
+            status = end()
+        if not in_time:
+            raise ContainedError(f"{what} took more than {chosen.cpu_s} s and was ended")
+        return _answer(what, status, answer, kind, chosen)
+    finally:
+        for number in (answer, messages, said):
+            if number >= 0:
+                os.close(number)
+
+
+@contextlib.contextmanager
+def _ended(child: int) -> Iterator[Callable[[], int]]:
+    """Gives what waits for a child; at the end it is no more, whatever has happened here."""
+    status: list[int] = []
+
+    def wait() -> int:
+        status.append(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+        return status[0]
+
+    try:
+        yield wait
+    finally:
+        if not status:
+            os.kill(child, signal.SIGKILL)
+            wait()
+
+
+def _listen(messages: int, seconds: float) -> bool:
+    """Pass on what the child logs, until it closes the pipe; False: it takes longer than that."""
+    until, left = time.monotonic() + seconds, b""
+    poll = select.poll()
+    poll.register(messages, select.POLLIN)
+    while poll.poll(max(0, until - time.monotonic()) * 1000):
+        data = os.read(messages, 1 << 16)
+        if not data:
+            return True
+        *lines, left = (left + data).split(b"\n")
+        for line in lines:
+            _log(line)
+        if len(left) > MOST_LOGGED:
+            left = b""
+    return False
+
+
+def _log(line: bytes) -> None:
+    with contextlib.suppress(ValueError, TypeError, RecursionError):  # what is no message is not shown
+        level, text = json.loads(line)
+        if level in LEVELS and isinstance(text, str):
+            LOG.log(int(level), "%s", text)
+
+
+def _answer(what: str, status: int, answer: int, kind: Any, sandbox: Sandbox) -> Any:
+    size = os.fstat(answer).st_size
+    if status == -signal.SIGXCPU or (status == -signal.SIGKILL and not size):
+        raise ContainedError(f"{what} took more than {sandbox.cpu_s} s, or too much memory, and was ended")
+    if status < 0:
+        raise ContainedError(f"{what} ended with {_name(-status)}")
+    if status or not 0 < size <= sandbox.most_bytes:
+        raise ContainedError(f"{what} ended with status {status} and without an answer")
+    with open(os.dup(answer), "rb") as file:
+        file.seek(0)
+        mark, data = file.read(1), file.read()
+    if mark == ERROR:
+        raise _error(*plain.loads(tuple[str, str, list[Any], dict[str, Any], str], data))
+    try:
+        return plain.loads(kind, data)
+    except plain.PlainError as error:
+        raise ContainedError(f"{what} gave a wrong answer: {error}") from None
+
+
+def _name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:  # of real-time signals only the first and the last have names
+        return f"signal {number}"
+
+
+def _error(name: str, text: str, arguments: list[Any], attributes: dict[str, Any], trace: str) -> Exception:
+    """An exception of a class that is there, ours or Python's, without what its constructor would do; one of ours
+    with the same text where it would not say this."""
+    ours, classes = {GramophoneError.__name__: GramophoneError}, [GramophoneError]
+    while classes:
+        found = classes.pop().__subclasses__()
+        ours |= {item.__name__: item for item in found}
+        classes += found
+    python = getattr(builtins, name, None)
+    kind: Any = ours.get(name) or python
+    error: Exception = GramophoneError(text)
+    if isinstance(kind, type) and issubclass(kind, Exception):
+        with contextlib.suppress(Exception):
+            same: Exception = kind.__new__(kind, *arguments)
+            same.__dict__.update(attributes)
+            error = same if str(same) == text else error
+    error.add_note(trace)
+    return error
+
+
+def _work(work: Callable[[], Any], sandbox: Sandbox, parent: int, answer: int, said: int) -> NoReturn:
+    """The child's part: it never returns, so that nothing of the parent's is done twice."""
+    status = 1
+    try:
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, signal.SIG_DFL)
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != parent:  # it ended before that
+            os._exit(status)
+        _close_others(answer, said)
+        LOG.handlers[:] = [_Pipe(said)]
+        confine(sandbox)
+        _write(answer, *_result(work))
+        status = 0
+    finally:
+        os._exit(status)
+
+
+def _result(work: Callable[[], Any]) -> tuple[bytes, bytes]:
+    try:
+        return ANSWER, plain.dumps(work())
+    except MemoryError:
+        text = "it needs more memory than it may have"
+        return ERROR, plain.dumps((ContainedError.__name__, text, [text], {}, ""))
+    except Exception as error:
+        attributes = {name: value for name, value in vars(error).items() if type(value) in (str, int)}
+        nothing = {name: None for name, value in vars(error).items() if value is None}
+        arguments = [item for item in error.args if type(item) in (str, int)]
+        if isinstance(error, OSError) and error.filename:
+            arguments += [str(error.filename), None, *([str(error.filename2)] if error.filename2 else [])]
+        said = (type(error).__name__, str(error), arguments, attributes | nothing, traceback.format_exc())
+        return ERROR, plain.dumps(said)
+
+
+def _write(answer: int, *pieces: bytes) -> None:
+    with open(answer, "wb", closefd=False) as file:
+        for piece in pieces:
+            file.write(piece)
+
+
+def _close_others(*kept: int) -> None:
+    """No open file is left but these: no socket, and no standard stream, which may be a terminal."""
+    nothing = os.open(os.devnull, os.O_RDWR)
+    for number in range(3):
+        os.dup2(nothing, number)
+    first = 3
+    for number in sorted(kept):
+        os.closerange(first, number)
+        first = number + 1
+    os.closerange(first, resource.getrlimit(resource.RLIMIT_NOFILE)[0])
+
+
+class _Pipe(logging.Handler):
+    """Sends messages to the parent, which has the handlers that show them."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__()
+        self.number = number
+
+    def emit(self, record: logging.LogRecord) -> None:
+        line = json.dumps([record.levelno, record.getMessage()]).encode() + b"\n"
+        while line:
+            line = line[os.write(self.number, line) :]

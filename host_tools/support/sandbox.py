@@ -1,0 +1,229 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""What a process may do that runs foreign code: shaders, or the parsers of other people's formats.
+
+Two parts of the kernel, both for ordinary users and in containers: Landlock says which files a process reaches,
+seccomp takes system calls away, the network's among them. Limits of memory, time and file size are the process's
+own. What is taken away stays so, for the process and for what it starts. docs/adr/0045-sandbox.md says what this
+holds off, and what not.
+"""
+
+from __future__ import annotations
+
+import errno
+import functools
+import importlib
+import os
+import resource
+import site
+import sysconfig
+import termios
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from host_tools.support.messages import warn
+from trace_format.errors import GramophoneError
+
+VARIABLE = "GRAMOPHONE_SANDBOX"
+ON, REQUIRE, OFF = "on", "require", "off"
+HOUR_S = 3600
+OPEN_FILES = 256
+FIRST_NEWER, LAST_NEWER = (
+    450,
+    511,
+)  # numbers of system calls that are the same on all machines, and came since 2021
+CLONE_THREAD = 0x10000  # linux/sched.h
+TIOCLINUX = 0x541C  # linux/tty.h; termios has not all of them
+# By what they would reach. Those of files that Landlock does not know change owners, modes, times and attributes,
+# through a file that is open for reading, too.
+DENIED = """
+    socket socketpair bind listen connect accept accept4 sendmmsg execve execveat fork vfork ptrace
+    process_vm_readv process_vm_writev process_madvise process_mrelease kcmp pidfd_open pidfd_getfd
+    pidfd_send_signal tkill rt_sigqueueinfo rt_tgsigqueueinfo setsid setpgid chmod fchmod fchmodat chown fchown
+    lchown fchownat utime utimes futimesat utimensat truncate setxattr lsetxattr fsetxattr removexattr
+    lremovexattr fremovexattr name_to_handle_at open_by_handle_at inotify_init inotify_init1 inotify_add_watch
+    fanotify_init mount umount umount2 pivot_root chroot unshare setns fsopen fsmount fspick fsconfig
+    move_mount open_tree mount_setattr swapon swapoff quotactl quotactl_fd acct shmget shmat shmctl msgget msgsnd msgrcv msgctl
+    semget semop semtimedop semctl mq_open mq_unlink keyctl add_key request_key bpf perf_event_open userfaultfd
+    io_uring_setup io_uring_enter io_uring_register init_module finit_module delete_module kexec_load
+    kexec_file_load reboot syslog personality vhangup sethostname setdomainname settimeofday clock_settime
+    clock_adjtime adjtimex iopl ioperm modify_ldt setrlimit setpriority ioprio_set sched_setscheduler
+    sched_setattr sched_setparam sched_setaffinity migrate_pages move_pages memfd_secret
+"""
+PROGRAMS = ("execve", "execveat")  # Landlock says which, where one is to be started
+
+
+class SandboxError(GramophoneError):
+    """A sandbox was required and cannot be had, or the variable says something else."""
+
+
+@dataclass(frozen=True)
+class Sandbox:
+    """What is left to a process, besides the interpreter, its packages and the system's libraries for reading.
+
+    Attributes:
+        reads: files, or folders with all that is in them.
+        writes: folders that it may change.
+        program: the one that it may start; None: none.
+        cpu_s: processor time of all threads in seconds, and time that may pass.
+        memory_bytes: of addresses, beyond what the process has; None: as much as the machine has of memory.
+    """
+
+    reads: tuple[Path, ...] = ()
+    writes: tuple[Path, ...] = ()
+    program: Path | None = None
+    cpu_s: int = HOUR_S
+    memory_bytes: int | None = None
+
+    @property
+    def most_bytes(self) -> int:
+        """`memory_bytes`, or the machine's."""
+        return self.memory_bytes or os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+
+def wanted() -> bool:
+    """Whether foreign code is to run in a sandbox; what is missing for it is a warning, once.
+
+    Raises:
+        SandboxError: it is required, and something is missing; or GRAMOPHONE_SANDBOX is none of its values.
+    """
+    mode = os.environ.get(VARIABLE, ON)
+    if mode not in (ON, REQUIRE, OFF):
+        raise SandboxError(f"{VARIABLE}: expected {ON}, {REQUIRE} or {OFF}, found {mode!r}")
+    if mode == REQUIRE and (lacking := missing()):
+        raise SandboxError(f"{VARIABLE}={REQUIRE}: {'; '.join(lacking)}")
+    if mode == ON:
+        _say_missing()
+    return mode != OFF
+
+
+@functools.cache
+def _say_missing() -> None:
+    if lacking := missing():
+        warn(f"foreign code runs with a part of the sandbox only: {'; '.join(lacking)} ({VARIABLE})")
+
+
+@functools.cache
+def missing() -> tuple[str, ...]:
+    """Which parts of a sandbox this machine does not have, and why; empty: none."""
+    found = []
+    landlock, why = _library("landlockpy")
+    if landlock is None or not landlock.supported():
+        found.append(f"no limit to files, {why or 'the kernel has no Landlock'}")
+    seccomp, why = _library("pyseccomp")
+    if seccomp is None:
+        found.append(f"no limit to network and system calls, {why}")
+    return tuple(found)
+
+
+@functools.cache
+def _library(name: str) -> tuple[ModuleType | None, str]:
+    """A module, or None and why it cannot be had: pyseccomp needs libseccomp, of the system."""
+    try:
+        return importlib.import_module(name), ""
+    except (ImportError, RuntimeError, OSError) as error:
+        return None, f"{name}: {error}"
+
+
+def confine(sandbox: Sandbox) -> None:
+    """Confine this process, which must have one thread, for good.
+
+    Raises:
+        OSError: the kernel refuses; nothing foreign must run then.
+    """
+    landlock, seccomp = (_library(name)[0] for name in ("landlockpy", "pyseccomp"))
+    _limit(sandbox)
+    if landlock and landlock.supported():
+        _restrict_files(landlock, sandbox)
+    if seccomp:
+        _restrict_calls(seccomp, sandbox)
+
+
+def _limit(sandbox: Sandbox) -> None:
+    """Bounds of memory and time, which the kernel keeps; where memory is short it ends this process first."""
+    with open("/proc/self/statm", encoding="ascii") as file:
+        now = int(file.read().split()[0]) * os.sysconf("SC_PAGE_SIZE")
+    for kind, most in (
+        (resource.RLIMIT_AS, now + sandbox.most_bytes),
+        (resource.RLIMIT_FSIZE, sandbox.most_bytes),
+        (resource.RLIMIT_CPU, sandbox.cpu_s),
+        (resource.RLIMIT_CORE, 0),
+        (resource.RLIMIT_NOFILE, OPEN_FILES),
+    ):
+        hard = resource.getrlimit(kind)[1]
+        least = most if hard == resource.RLIM_INFINITY else min(most, hard)
+        resource.setrlimit(kind, (least, least))
+    with open("/proc/self/oom_score_adj", "w", encoding="ascii") as file:
+        file.write("1000")
+
+
+def _restrict_files(landlock: Any, sandbox: Sandbox) -> None:
+    rights = landlock.AccessFS
+    read = rights.READ_FILE | rights.READ_DIR
+    write = (
+        read | rights.WRITE_FILE | rights.TRUNCATE | rights.MAKE_REG | rights.MAKE_DIR
+        | rights.REMOVE_FILE | rights.REMOVE_DIR | rights.REFER
+    )  # fmt: skip
+    of_files = rights.READ_FILE | rights.WRITE_FILE | rights.TRUNCATE | rights.EXECUTE
+    with landlock.Ruleset() as rules:
+        for paths, access in (
+            ((*runtime(), *sandbox.reads), read),
+            ((*sandbox.writes, Path(os.devnull)), write),
+            (_started(sandbox.program), read | rights.EXECUTE),
+        ):
+            for path in paths:
+                if path.exists():
+                    rules.allow_path(path, access if path.is_dir() else access & of_files)
+        rules.restrict()
+
+
+def runtime() -> list[Path]:
+    """What the interpreter, its packages and the C library read while they run; none of it is secret."""
+    packages = Path(__file__).resolve().parents[2]
+    ours = [packages / name for name in ("trace_format", "signing", "host_tools", "tee_replayer", "baremetal")]
+    python = [Path(sysconfig.get_path(name)) for name in ("stdlib", "platstdlib", "purelib", "platlib")]
+    python += [Path(site.getusersitepackages())] if site.ENABLE_USER_SITE else []
+    libraries = [Path(name) for name in ("/lib", "/lib64", "/usr/lib", "/usr/lib64", "/usr/local/lib")]
+    library = sysconfig.get_config_var("LIBDIR")
+    machine = [
+        "/etc/ld.so.cache", "/etc/localtime", "/usr/share/zoneinfo", "/dev/urandom", "/dev/zero",
+        "/proc/self", "/proc/cpuinfo", "/proc/meminfo", "/proc/stat", "/sys/devices/system/cpu",
+    ]  # fmt: skip
+    return [*ours, *python, *libraries, *([Path(library)] if library else []), *map(Path, machine)]
+
+
+def _started(program: Path | None) -> Iterable[Path]:
+    """A program, and the loaders of dynamic ones, which the kernel starts in its place."""
+    return [program, *Path("/").glob("lib*/ld-linux*"), *Path("/lib").glob("*/ld-linux*")] if program else []
+
+
+def _restrict_calls(seccomp: Any, sandbox: Sandbox) -> None:
+    """Refuse calls with EPERM, and what is newer than this list with ENOSYS: libraries have other ways then."""
+    rules = seccomp.SyscallFilter(seccomp.ALLOW)
+    denied, unknown = seccomp.ERRNO(errno.EPERM), seccomp.ERRNO(errno.ENOSYS)
+    for name in DENIED.split():
+        if not (sandbox.program and name in PROGRAMS):
+            _refuse(rules, denied, name)
+    # Signals to itself, as abort sends them; threads, but no processes. clone3 has its flags in memory, where a
+    # filter cannot look; the C library then takes clone.
+    argument = seccomp.Arg
+    for name in ("kill", "tgkill"):
+        _refuse(rules, denied, name, argument(0, seccomp.NE, os.getpid()))
+    _refuse(rules, denied, "clone", argument(0, seccomp.MASKED_EQ, CLONE_THREAD, 0))
+    _refuse(rules, unknown, "clone3")
+    _refuse(rules, denied, "prlimit64", argument(2, seccomp.NE, 0))
+    for request in (termios.TIOCSTI, TIOCLINUX):  # what is put into a terminal, its shell reads
+        _refuse(rules, denied, "ioctl", argument(1, seccomp.MASKED_EQ, 0xFFFFFFFF, request))
+    for number in range(FIRST_NEWER, LAST_NEWER + 1):
+        rules.add_rule(unknown, number)
+    rules.load()
+
+
+def _refuse(rules: Any, action: int, name: str, *arguments: Any) -> None:
+    try:
+        rules.add_rule(action, name, *arguments)
+    except OSError as error:
+        if error.errno not in (errno.EINVAL, errno.EDOM):  # no such call on this machine, or libseccomp is older
+            raise

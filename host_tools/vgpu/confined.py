@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""What makes the virtual GPU run jobs of a trace, in a sandbox: shaders are foreign code, and it is a C program."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+from host_tools.support import contained
+from host_tools.support.sandbox import HOUR_S, Sandbox
+from host_tools.vgpu import binding
+
+T = TypeVar("T")
+CPU_S = 12 * HOUR_S  # a large network's passes take minutes
+
+
+def call(work: Callable[[], T], kind: Any, *, reads: tuple[Path, ...] = (), writes: tuple[Path, ...] = ()) -> T:
+    """What `work` returns, which uses virtual GPUs; see `contained.call`.
+
+    Args:
+        work: it cannot compile anything: there is no compiler in a sandbox.
+        kind: type of its result.
+        reads, writes: files that it needs; folders that it changes.
+
+    Raises:
+        BuildError: the virtual GPU cannot be compiled.
+    """
+    binding.load()
+    return contained.call("the virtual GPU", work, kind, Sandbox(reads, writes, cpu_s=CPU_S))
