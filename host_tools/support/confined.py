@@ -35,9 +35,10 @@ def main(arguments: list[str]) -> None:
     """Run as the module's text says."""
     said, *program = arguments
     fields = json.loads(said)
-    paths = {name: tuple(map(Path, fields.pop(name))) for name in ("reads", "writes")}
-    start = fields.pop("program")
-    confine(Sandbox(program=Path(start) if start else None, **paths, **fields))
+    start = fields["program"]
+    for name in ("reads", "writes"):
+        fields[name] = tuple(map(Path, fields[name]))
+    confine(Sandbox(**{**fields, "program": Path(start) if start else None}))
     if start:
         os.execv(start, program)
     module, *sys.argv[1:] = program[len(PYTHON) :]

@@ -21,7 +21,7 @@ import time
 import traceback
 import warnings
 from collections.abc import Callable, Iterator
-from typing import Any, NoReturn, TypeVar
+from typing import Any, NoReturn, TypeVar, cast
 
 from host_tools.support import plain
 from host_tools.support.messages import LOG
@@ -75,7 +75,7 @@ def call(what: str, work: Callable[[], T], kind: Any, sandbox: Sandbox | None = 
             status = end()
         if not in_time:
             raise ContainedError(f"{what} took more than {chosen.cpu_s} s and was ended")
-        return _answer(what, status, answer, kind, chosen)
+        return cast(T, _answer(what, status, answer, kind, chosen))
     finally:
         for number in (answer, messages, said):
             if number >= 0:

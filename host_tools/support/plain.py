@@ -96,7 +96,7 @@ def _typed(kind: Any, data: Any) -> Any:
     if origin is np.ndarray or kind is np.ndarray:
         return _array(data)
     if dataclasses.is_dataclass(kind):
-        types_of = _fields(kind)
+        types_of = _fields(typing.cast(Any, kind))
         values = zip(types_of.items(), _of(list, data), strict=True)
         return typing.cast(Any, kind)(**{name: _typed(inside, item) for (name, inside), item in values})
     if origin is not None and issubclass(origin, Mapping):

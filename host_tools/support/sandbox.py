@@ -41,16 +41,17 @@ TIOCLINUX = 0x541C  # linux/tty.h; termios has not all of them
 DENIED = """
     socket socketpair bind listen connect accept accept4 sendmmsg execve execveat fork vfork ptrace
     process_vm_readv process_vm_writev process_madvise process_mrelease kcmp pidfd_open pidfd_getfd
-    pidfd_send_signal tkill rt_sigqueueinfo rt_tgsigqueueinfo setsid setpgid chmod fchmod fchmodat chown fchown
-    lchown fchownat utime utimes futimesat utimensat truncate setxattr lsetxattr fsetxattr removexattr
-    lremovexattr fremovexattr name_to_handle_at open_by_handle_at inotify_init inotify_init1 inotify_add_watch
-    fanotify_init mount umount umount2 pivot_root chroot unshare setns fsopen fsmount fspick fsconfig
-    move_mount open_tree mount_setattr swapon swapoff quotactl quotactl_fd acct shmget shmat shmctl msgget msgsnd msgrcv msgctl
-    semget semop semtimedop semctl mq_open mq_unlink keyctl add_key request_key bpf perf_event_open userfaultfd
-    io_uring_setup io_uring_enter io_uring_register init_module finit_module delete_module kexec_load
-    kexec_file_load reboot syslog personality vhangup sethostname setdomainname settimeofday clock_settime
-    clock_adjtime adjtimex iopl ioperm modify_ldt setrlimit setpriority ioprio_set sched_setscheduler
-    sched_setattr sched_setparam sched_setaffinity migrate_pages move_pages memfd_secret
+    pidfd_send_signal tkill rt_sigqueueinfo rt_tgsigqueueinfo setsid setpgid chmod fchmod fchmodat chown
+    fchown lchown fchownat utime utimes futimesat utimensat truncate setxattr lsetxattr fsetxattr
+    removexattr lremovexattr fremovexattr name_to_handle_at open_by_handle_at inotify_init inotify_init1
+    inotify_add_watch fanotify_init mount umount umount2 pivot_root chroot unshare setns fsopen fsmount
+    fspick fsconfig move_mount open_tree mount_setattr swapon swapoff quotactl quotactl_fd acct shmget shmat
+    shmctl msgget msgsnd msgrcv msgctl semget semop semtimedop semctl mq_open mq_unlink keyctl add_key
+    request_key bpf perf_event_open userfaultfd io_uring_setup io_uring_enter io_uring_register init_module
+    finit_module delete_module kexec_load kexec_file_load reboot syslog personality vhangup sethostname
+    setdomainname settimeofday clock_settime clock_adjtime adjtimex iopl ioperm modify_ldt setrlimit
+    setpriority ioprio_set sched_setscheduler sched_setattr sched_setparam sched_setaffinity migrate_pages
+    move_pages memfd_secret
 """
 PROGRAMS = ("execve", "execveat")  # Landlock says which, where one is to be started
 

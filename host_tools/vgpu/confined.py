@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""What makes the virtual GPU run jobs of a trace, in a sandbox: shaders are foreign code, and it is a C program."""
+"""What makes the virtual GPU run jobs of a trace, in a sandbox: shaders are foreign code, run by a C library."""
 
 from __future__ import annotations
 

@@ -14,6 +14,9 @@ import socket
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
+
+from trace_format.errors import GramophoneError
 
 SECRET = b"a secret of the user's"
 
@@ -198,6 +201,15 @@ def outcome(name: str, folder: Path) -> str:
             raise
         return "refused"
     return "done"
+
+
+def hostile(name: str, folder: Path) -> Callable[..., None]:
+    """A function in place of any other: an error, which comes out of a sandbox, says what became of the attack."""
+
+    def attack(*_: Any, **__: Any) -> None:
+        raise GramophoneError(f"the attack was {outcome(name, folder)}")
+
+    return attack
 
 
 def untouched(folder: Path) -> bool:

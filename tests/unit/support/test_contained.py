@@ -5,11 +5,13 @@ each attack succeeds, so that it is known to be one."""
 from __future__ import annotations
 
 import ctypes
+import functools
 import logging
 import os
 import signal
 import sys
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -78,7 +80,7 @@ def test_what_is_for_reading_is_not_written(outside: Path) -> None:
     sandbox = Sandbox(reads=(outside,))
     assert contained.call("it", lambda: attacks.outcome("read_a_file", outside), str, sandbox) == "done"
     for name in ("write_a_file", "change_a_file", "remove_a_file", "truncate_a_file", "change_a_mode"):
-        assert contained.call("it", lambda name=name: attacks.outcome(name, outside), str, sandbox) == "refused"
+        assert contained.call("it", functools.partial(attacks.outcome, name, outside), str, sandbox) == "refused"
     assert attacks.untouched(outside)
 
 
@@ -106,7 +108,7 @@ def test_memory_ends() -> None:
 
 
 @pytest.mark.parametrize("work", [attacks.run_forever, attacks.sleep_forever])
-def test_time_ends(work: attacks.Callable[[], int]) -> None:
+def test_time_ends(work: Callable[[], int]) -> None:
     with pytest.raises(ContainedError, match=r"it took more than 1 s"):
         contained.call("it", work, int, Sandbox(cpu_s=1))
 
