@@ -9,6 +9,7 @@ holds off, and what not.
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import functools
 import importlib
@@ -156,7 +157,7 @@ def _limit(sandbox: Sandbox) -> None:
         hard = resource.getrlimit(kind)[1]
         least = most if hard == resource.RLIM_INFINITY else min(most, hard)
         resource.setrlimit(kind, (least, least))
-    with open("/proc/self/oom_score_adj", "w", encoding="ascii") as file:
+    with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w", encoding="ascii") as file:
         file.write("1000")
 
 
