@@ -15,7 +15,7 @@ from host_tools.runners.needs import gpu_of, secure_bytes
 from host_tools.runners.replay import ReplayRequest, ReplayResult, result
 from host_tools.support.cache import cache_dir
 from host_tools.support.gpu_folders import DEFAULT_GPU
-from host_tools.vgpu import confined
+from host_tools.vgpu import binding, confined
 from host_tools.vgpu.binding import VgpuError, VirtualGpu
 from tee_replayer.crypto import Libraries
 from tee_replayer.generator import hostlib
@@ -41,6 +41,7 @@ def replay(request: ReplayRequest) -> ReplayResult:
     delivery = request.delivery
     gpu = gpu_of(delivery, request.gpu)
     buffers = bind(delivery.trace, request.inputs, request.series, request.each, request.repeat)
+    binding.VirtualGpu(gpu, threads=1).close()  # an unknown name is an error before anything is compiled for it
     built = library(gpu, libraries.source(request.bearssl, request.aws_lc))
     return confined.call(lambda: _replay(request, gpu, buffers, built), ReplayResult, reads=(built,))
 
