@@ -69,7 +69,7 @@ def call(what: str, work: Callable[[], T], kind: Any, sandbox: Sandbox | None = 
         os.close(said)
         said = -1
         with _ended(child) as end:
-            in_time = _listen(messages, chosen.cpu_s)
+            in_time = _listen(messages, child, chosen.cpu_s)
             if not in_time:
                 os.kill(child, signal.SIGKILL)
             status = end()
@@ -99,21 +99,28 @@ def _ended(child: int) -> Iterator[Callable[[], int]]:
             wait()
 
 
-def _listen(messages: int, seconds: float) -> bool:
-    """Pass on what the child logs, until it closes the pipe; False: it takes longer than that."""
+def _listen(messages: int, child: int, seconds: float) -> bool:
+    """Pass on what the child logs, until it ends; False: it takes longer than that."""
     until, left = time.monotonic() + seconds, b""
     poll = select.poll()
     poll.register(messages, select.POLLIN)
-    while poll.poll(max(0, until - time.monotonic()) * 1000):
-        data = os.read(messages, 1 << 16)
-        if not data:
-            return True
-        *lines, left = (left + data).split(b"\n")
-        for line in lines:
-            _log(line)
-        if len(left) > MOST_LOGGED:
-            left = b""
-    return False
+    process = os.pidfd_open(child)
+    try:
+        poll.register(process, select.POLLIN)
+        while (left_s := until - time.monotonic()) > 0 and (ready := poll.poll(left_s * 1000)):
+            if messages not in dict(ready):
+                return True
+            data = os.read(messages, 1 << 16)
+            if not data:  # closed, by its end or before
+                poll.unregister(messages)
+            *lines, left = (left + data).split(b"\n")
+            for line in lines:
+                _log(line)
+            if len(left) > MOST_LOGGED:
+                left = b""
+        return False
+    finally:
+        os.close(process)
 
 
 def _log(line: bytes) -> None:

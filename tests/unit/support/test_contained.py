@@ -11,6 +11,7 @@ import os
 import signal
 import sys
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -197,3 +198,24 @@ def test_a_wrong_value_of_the_variable(monkeypatch: pytest.MonkeyPatch) -> None:
         contained.call("it", os.getpid, int)
     assert issubclass(SandboxError, GramophoneError)
     assert isinstance(missing(), tuple)
+
+
+def test_time_ends_for_who_says_nothing_more() -> None:
+    """The pipe's end is not the process's."""
+
+    def work() -> int:
+        os.closerange(3, 100)
+        return attacks.sleep_forever()
+
+    with pytest.raises(ContainedError, match="it took more than 1 s"):
+        contained.call("it", work, int, Sandbox(cpu_s=1))
+
+
+def test_time_ends_for_who_never_stops_talking() -> None:
+    def work() -> int:
+        while True:
+            LOG.debug("and")
+            time.sleep(0)
+
+    with pytest.raises(ContainedError, match="it took more than 1 s"):
+        contained.call("it", work, int, Sandbox(cpu_s=1))
