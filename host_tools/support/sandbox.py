@@ -3,7 +3,7 @@
 
 Two parts of the kernel, both for ordinary users and in containers: Landlock says which files a process reaches,
 seccomp takes system calls away, the network's among them. Limits of memory, time and file size are the process's
-own. What is taken away stays so, for the process and for what it starts. docs/adr/0045-sandbox.md says what this
+own. What is taken away stays so, for the process and for what it starts. docs/adr/0046-sandbox.md says what this
 holds off, and what not.
 """
 
