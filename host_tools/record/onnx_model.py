@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import numpy.typing as npt
 import onnx
 import onnxruntime
@@ -22,7 +21,7 @@ from trace_format import limits
 from trace_format.errors import printable
 from trace_format.files import check_size, read_file
 
-Float32 = npt.NDArray[np.float32]
+Numbers = npt.NDArray[Any]
 Shape = tuple[int, ...]
 OWN_DOMAINS = ("", "ai.onnx")
 WEIGHTS = (".data", ".onnx_data", ".bin", ".weights", ".weight", ".bias", ".raw")  # what exporters call them
@@ -124,7 +123,7 @@ def _read(path: Path) -> OnnxModel:
     )
 
 
-def run(model: OnnxModel, inputs: Mapping[str, Float32]) -> dict[str, Float32]:
+def run(model: OnnxModel, inputs: Mapping[str, Numbers]) -> dict[str, Numbers]:
     """What ONNX Runtime computes of it on the CPU.
 
     Args:
@@ -137,10 +136,10 @@ def run(model: OnnxModel, inputs: Mapping[str, Float32]) -> dict[str, Float32]:
     Raises:
         RecordError: it cannot run the network.
     """
-    return contained.call("ONNX Runtime", lambda: _run(model, inputs), dict[str, Float32])
+    return contained.call("ONNX Runtime", lambda: _run(model, inputs), dict[str, Numbers])
 
 
-def _run(model: OnnxModel, inputs: Mapping[str, Float32]) -> dict[str, Float32]:
+def _run(model: OnnxModel, inputs: Mapping[str, Numbers]) -> dict[str, Numbers]:
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 4
     options.intra_op_num_threads = 1

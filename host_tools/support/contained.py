@@ -39,8 +39,12 @@ class ContainedError(GramophoneError):
     """The process did not answer: it crashed, ran out of memory or time, or answered what is no answer."""
 
 
+class _Process:
+    confined = False  # this one is in a sandbox already, and can start no other
+
+
 def call(what: str, work: Callable[[], T], kind: Any, sandbox: Sandbox | None = None) -> T:
-    """What `work` returns, from a process in a sandbox; from this one if GRAMOPHONE_SANDBOX is off.
+    """What `work` returns, from a process in a sandbox; from this one if it is in one, or GRAMOPHONE_SANDBOX is off.
 
     Args:
         what: the work in words, for errors: "the virtual GPU".
@@ -53,7 +57,7 @@ def call(what: str, work: Callable[[], T], kind: Any, sandbox: Sandbox | None = 
         ContainedError: there is no answer.
         SandboxError: as `sandbox.wanted`.
     """
-    if not wanted():
+    if _Process.confined or not wanted():
         return work()
     chosen = sandbox or Sandbox()
     answer = os.memfd_create("answer")
@@ -188,6 +192,7 @@ def _work(work: Callable[[], Any], sandbox: Sandbox, parent: int, answer: int, s
         _close_others(answer, said)
         LOG.handlers[:] = [_Pipe(said)]
         confine(sandbox)
+        _Process.confined = True
         _write(answer, *_result(work))
         status = 0
     finally:

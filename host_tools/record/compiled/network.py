@@ -8,8 +8,7 @@ guest and a replay of the built recording do, too.
 from __future__ import annotations
 
 import hashlib
-import pickle
-import sys
+import subprocess
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -30,8 +29,10 @@ from host_tools.record.compiled.shaders import spirv
 from host_tools.record.differences import default_tolerance, relative_difference
 from host_tools.record.onnx_model import OnnxModel, Shape
 from host_tools.record.preflight import NetworkError
-from host_tools.support import programs
+from host_tools.support import plain, programs
+from host_tools.support.confined import PYTHON
 from host_tools.support.progress import phase
+from host_tools.support.sandbox import Sandbox
 from trace_format.trace import Trace
 
 COMPILER = "tinygrad"
@@ -80,9 +81,9 @@ def compile_onnx(
         NetworkError: ONNX Runtime or the compiler does not take it.
         RecordError: the compiled network computes something else, or a package is missing.
     """
-    fixed, data = simplified.simplified(model, model.shapes(shapes))
+    fixed, data, halves = simplified.simplified(model, model.shapes(shapes))
     if tolerance is None:
-        tolerance = default_tolerance((), simplified.has_halves(fixed))
+        tolerance = default_tolerance((), halves)
     model = replace(model, data=fixed)
     with phase("compiling the network with tinygrad"):
         plan = _plan(data)
@@ -148,13 +149,15 @@ def _plan(data: bytes) -> Plan:
     with tempfile.TemporaryDirectory(prefix="gramophone-") as name:
         model, plan = Path(name) / "model.onnx", Path(name) / "plan"
         model.write_bytes(data)
-        command = [sys.executable, "-m", "host_tools.record.compiled.schedule", str(model), str(plan)]
-        done = programs.run(command, timeout_s=COMPILE_TIMEOUT_S)
+        command = [*PYTHON, "host_tools.record.compiled.schedule", str(model), str(plan)]
+        try:
+            done = programs.run(command, timeout_s=COMPILE_TIMEOUT_S, sandbox=Sandbox(writes=(Path(name),)))
+        except subprocess.TimeoutExpired as error:
+            raise NetworkError(f"{COMPILER} takes more than {error.timeout:.0f} s to compile it") from None
         if done.returncode or not plan.exists():
             said = (done.stderr.strip().splitlines() or ["it said nothing"])[-1]
             raise NetworkError(f"{COMPILER} cannot compile it: {said}")
-        found = pickle.loads(plan.read_bytes())
-        assert isinstance(found, Plan)
+        found: Plan = plain.loads(Plan, plan.read_bytes())
         return found
 
 

@@ -8,7 +8,7 @@ is computed on the CPU between them.
 from __future__ import annotations
 
 import enum
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -87,9 +87,9 @@ class Call:
 class Plan:
     """A compiled network; its kernels are GLSL for Vulkan 1.1."""
 
-    buffers: Sequence[Buffer]
-    kernels: Sequence[str]
-    calls: Sequence[Call]
+    buffers: list[Buffer]
+    kernels: list[str]
+    calls: list[Call]
 
     def named(self, kind: Kind) -> dict[str, int]:
         """Name -> number of the inputs, or of the outputs, in the network's order."""

@@ -20,6 +20,7 @@ from host_tools.machine.root import RecordRoot
 from host_tools.record.compiled.layout import Layout, Tensors
 from host_tools.support import programs
 from host_tools.support.cache import cache_dir, made_once
+from host_tools.support.sandbox import Sandbox
 
 SOURCE = Path(__file__).parent / "guest" / "runner.c"
 HEADER = Path("/usr/include/vulkan/vulkan.h")
@@ -64,6 +65,7 @@ def judged(layout: Layout, shaders: Sequence[bytes], inputs: Tensors) -> dict[st
             timeout_s=TIMEOUT_S,
             merged=True,
             cwd=folder,
+            sandbox=Sandbox(reads=(driver,), writes=(folder,)),
             env={**os.environ, "VK_ICD_FILENAMES": str(driver), "MESA_SHADER_CACHE_DISABLE": "true"},
         )
         if done.returncode:

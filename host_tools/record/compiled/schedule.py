@@ -8,13 +8,13 @@ Run as a program, since tinygrad takes its settings when it is imported:
 from __future__ import annotations
 
 import os
-import pickle
 import sys
 from pathlib import Path
 from typing import Any
 
 # Tensors that the front end itself computes with (axes, sizes) are few: tinygrad's interpreter needs no compiler.
 os.environ["DEV"] = "PYTHON"
+os.environ["CACHELEVEL"] = "0"  # nothing of its own is kept between networks
 os.environ["NO_MEMORY_PLANNER"] = "1"  # layout.py plans memory, once constants have been prepared
 
 from tinygrad import Tensor, dtypes
@@ -27,6 +27,7 @@ from tinygrad.uop.ops import Ops, UOp, buffers
 from host_tools.record.compiled import recurrent
 from host_tools.record.compiled.glsl import MAX_BINDINGS, Glsl
 from host_tools.record.compiled.plan import Buffer, Call, Kind, Plan, View
+from host_tools.support import plain
 
 
 def compiled(model: Path) -> Plan:
@@ -118,7 +119,7 @@ def main() -> int:
         if os.environ.get("GRAMOPHONE_TRACEBACK"):
             raise
         return 1
-    plan.write_bytes(pickle.dumps(found))
+    plan.write_bytes(plain.dumps(found))
     return 0
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from host_tools.machine.errors import RecordError
 from host_tools.support import programs
+from host_tools.support.sandbox import Sandbox
 
 COMPILER = "glslangValidator"
 PACKAGE = "glslang-tools"
@@ -23,19 +24,21 @@ def spirv(kernels: Sequence[str]) -> list[bytes]:
     Raises:
         RecordError: there is no compiler, or it refuses a kernel.
     """
-    if shutil.which(COMPILER) is None:
+    compiler = shutil.which(COMPILER)
+    if compiler is None:
         raise RecordError(f"{COMPILER} is missing; as root: apt-get install {PACKAGE}")
     with tempfile.TemporaryDirectory(prefix="gramophone-") as name, ThreadPoolExecutor(2) as pool:
-        return list(pool.map(lambda item: _one(Path(name), *item), enumerate(kernels)))
+        return list(pool.map(lambda item: _one(compiler, Path(name), *item), enumerate(kernels)))
 
 
-def _one(folder: Path, number: int, kernel: str) -> bytes:
+def _one(compiler: str, folder: Path, number: int, kernel: str) -> bytes:
     source, made = folder / f"{number}.comp", folder / f"{number}.spv"
     source.write_text(kernel, encoding="utf-8")
     done = programs.run(
-        [COMPILER, "-V", "--target-env", "vulkan1.1", "-o", str(made), str(source)],
+        [compiler, "-V", "--target-env", "vulkan1.1", "-o", str(made), str(source)],
         timeout_s=TIMEOUT_S,
         merged=True,
+        sandbox=Sandbox(writes=(folder,)),
     )
     if done.returncode:
         said = [line for line in done.stdout.splitlines() if line.startswith("ERROR")]

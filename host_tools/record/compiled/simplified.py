@@ -17,6 +17,8 @@ import onnxruntime
 
 from host_tools.record.onnx_model import OnnxModel, Shape, check_domains
 from host_tools.record.preflight import NetworkError
+from host_tools.support import contained
+from host_tools.support.sandbox import Sandbox
 
 # Slots have no 64-bit elements: callers give and get 32 bits, and the network converts.
 NARROWER = {
@@ -26,16 +28,28 @@ NARROWER = {
 }
 
 
-def simplified(model: OnnxModel, shapes: Mapping[str, Shape]) -> tuple[bytes, bytes]:
+def simplified(model: OnnxModel, shapes: Mapping[str, Shape]) -> tuple[bytes, bytes, bool]:
     """The network with these shapes of its inputs: as the file has it otherwise, and simplified.
 
     Args:
         model: from `onnx_model.read`.
         shapes: of all inputs, batch and all.
 
+    Returns:
+        The two files, and whether it computes with halves, which a compiler may keep in float32 on the way.
+
     Raises:
         NetworkError: ONNX Runtime cannot load it so, or it keeps operators that are not ONNX's.
     """
+    with tempfile.TemporaryDirectory(prefix="gramophone-") as name:
+        path = Path(name) / "simplified.onnx"
+        allowed = Sandbox(writes=(path.parent,))
+        return contained.call(
+            "ONNX Runtime", lambda: _simplified(model, shapes, path), tuple[bytes, bytes, bool], allowed
+        )
+
+
+def _simplified(model: OnnxModel, shapes: Mapping[str, Shape], path: Path) -> tuple[bytes, bytes, bool]:
     network = onnx.load_model_from_string(model.data)
     _fix(network, shapes)
     _narrow(network)
@@ -44,26 +58,23 @@ def simplified(model: OnnxModel, shapes: Mapping[str, Shape]) -> tuple[bytes, by
     options.log_severity_level = 4
     options.intra_op_num_threads = 1
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_BASIC
-    with tempfile.TemporaryDirectory(prefix="gramophone-") as folder:
-        path = Path(folder) / "simplified.onnx"
-        options.optimized_model_filepath = str(path)
-        try:
-            onnxruntime.InferenceSession(reference, options, providers=["CPUExecutionProvider"])
-        except Exception as error:  # its exceptions have no common class but this
-            raise NetworkError(f"ONNX Runtime cannot load it: {' '.join(str(error).split())[:300]}") from None
-        network = onnx.load(path)
+    options.optimized_model_filepath = str(path)
+    try:
+        onnxruntime.InferenceSession(reference, options, providers=["CPUExecutionProvider"])
+    except Exception as error:  # its exceptions have no common class but this
+        raise NetworkError(f"ONNX Runtime cannot load it: {' '.join(str(error).split())[:300]}") from None
+    network = onnx.load(path)
     check_domains(network)
+    halves = _has_halves(network)
     used = {node.domain for node in network.graph.node} | {""}
     kept = [item for item in network.opset_import if item.domain in used]
     del network.opset_import[:]
     network.opset_import.extend(kept)
     _without_empty(network)
-    return reference, bytes(network.SerializeToString())
+    return reference, bytes(network.SerializeToString()), halves
 
 
-def has_halves(data: bytes) -> bool:
-    """Whether a file computes with halves, which a compiler may keep in float32 on the way."""
-    network = onnx.load_model_from_string(data)
+def _has_halves(network: Any) -> bool:
     kinds = (onnx.TensorProto.FLOAT16, onnx.TensorProto.BFLOAT16)
     casts = (item.i for node in network.graph.node if node.op_type == "Cast" for item in node.attribute)
     values = (item.data_type for item in network.graph.initializer)
