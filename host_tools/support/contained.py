@@ -44,7 +44,7 @@ class _Process:
 
 
 def call(what: str, work: Callable[[], T], kind: Any, sandbox: Sandbox | None = None) -> T:
-    """What `work` returns, from a process in a sandbox; from this one if it is in one, or GRAMOPHONE_SANDBOX is off.
+    """What `work` returns, from a process in a sandbox; from this one if it is in one, or there are to be none.
 
     Args:
         what: the work in words, for errors: "the virtual GPU".

@@ -10,8 +10,12 @@ from typing import Any, TypeVar
 from host_tools.support import contained
 from host_tools.support.sandbox import HOUR_S, Sandbox
 from host_tools.vgpu import binding
+from trace_format.schema import MAX_CARVEOUT_BYTES
 
 T = TypeVar("T")
+# Carve-outs, and labels of four bytes for each of theirs, are mapped whole and used in part. Where memory itself
+# is short, the kernel ends this process before others.
+SPARSE_BYTES = 16 * MAX_CARVEOUT_BYTES
 CPU_S = 12 * HOUR_S  # a large network's passes take minutes
 
 
@@ -27,4 +31,5 @@ def call(work: Callable[[], T], kind: Any, *, reads: tuple[Path, ...] = (), writ
         BuildError: the virtual GPU cannot be compiled.
     """
     binding.load()
-    return contained.call("the virtual GPU", work, kind, Sandbox(reads, writes, cpu_s=CPU_S))
+    most = Sandbox().most_bytes + SPARSE_BYTES
+    return contained.call("the virtual GPU", work, kind, Sandbox(reads, writes, cpu_s=CPU_S, memory_bytes=most))
