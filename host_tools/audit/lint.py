@@ -17,6 +17,10 @@ from trace_format.actions import Columns, Op, Type, actions_of
 from trace_format.operands import REGISTERS
 from trace_format.trace import Trace
 
+# Rules of which each finding ends every replay on every device. A slot that lies wrongly (GR401) may only leak,
+# and a job that is not waited for (GR601) may have ended.
+STOPPED = {"GR202", "GR301", "GR303", "GR304", "GR305", "GR405", "GR502"}
+
 
 def lint(trace: Trace) -> list[Finding]:
     """All findings, those about one action in the order of actions, then those about the whole.
@@ -29,6 +33,11 @@ def lint(trace: Trace) -> list[Finding]:
         found.append(Finding(RULES["GR002"], "it is a raw recording: `gramophone build` makes a trace of it"))
     last = len(trace.actions)
     return sorted(found, key=lambda item: last if item.action is None else item.action)
+
+
+def stopped(trace: Trace) -> list[Finding]:
+    """What every device refuses, or stops at, whatever its inputs are."""
+    return [finding for finding in lint(trace) if finding.rule.id in STOPPED]
 
 
 def _registers(trace: Trace) -> Iterator[Finding]:

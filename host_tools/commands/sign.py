@@ -10,6 +10,7 @@ import click
 
 from host_tools.audit.judgement import judge
 from host_tools.audit.limits import unusual
+from host_tools.audit.lint import stopped
 from host_tools.commands.framework import FILE, GramophoneCommand, Outcome, warn
 from host_tools.commands.keys import given_passphrase, key_data, passphrase_options, read_private_key
 from host_tools.commands.streams import OUTPUT, check_output, read, write
@@ -48,9 +49,10 @@ def sign(
 ) -> Outcome:
     """Sign a trace. The same trace and key always give the same bytes.
 
-    What it does is printed. A trace that every device refuses is not signed: one that is malformed, or that does
-    to a register what its GPU's policy does not allow (docs/REGISTERS.md). Traces that 'gramophone build' makes of
-    recordings are accepted.
+    What it does is printed. A trace that every device refuses is not signed: one that is malformed, that does to a
+    register what its GPU's policy does not allow (docs/REGISTERS.md), or that no device replays to its end: of a
+    V3D, one whose jobs name code outside of the image, for example (docs/RULES.md). Traces that 'gramophone build'
+    makes of recordings are accepted.
     """
     file, offset = read(trace), 0
     check_output(output)
@@ -76,6 +78,7 @@ def sign(
         is_raw = layout.read_header(data)["flags"] & HEADER_FLAG_RAW
         advice = "; 'gramophone build' makes a trace of a raw recording that devices accept" if is_raw else ""
         raise GramophoneError(f"{error}: every device refuses it, so it is not signed{advice}") from error
+    _check_replayable(content, trace)
     with phase(f"writing {output}"):
         write(output, signature, data)
     signed_bytes = len(signature) + len(data)
@@ -121,6 +124,25 @@ def strip(signed: Path, output: Path) -> Outcome:
         {"file": str(output), "bytes": len(content), "removed_bytes": found.offset},
         f"{output}: {len(content)} bytes, without a signature",
     )
+
+
+def _check_replayable(content: Trace, file: Path) -> None:
+    """Refuse what every device stops at; raw recordings are for the device that they were made on.
+
+    Raises:
+        GramophoneError: names the first such thing, and how many there are.
+    """
+    if content.raw:
+        return
+    with phase(f"checking what {file} does"):
+        found = stopped(content)
+    if found:
+        first = found[0]
+        where = "" if first.action is None else f", action {first.action}"
+        more = f" (and {len(found) - 1} more: 'gramophone lint' has them)" if len(found) > 1 else ""
+        raise GramophoneError(
+            f"{file}{where}: {first.text} [{first.rule.id}]: every device stops there, so it is not signed{more}"
+        )
 
 
 def _device_warnings(trace: Trace, algorithm: Algorithm) -> Iterator[str]:

@@ -13,12 +13,13 @@ import pytest
 from click.testing import CliRunner
 
 from host_tools.audit.document import TARGET
-from host_tools.audit.lint import lint
+from host_tools.audit.lint import STOPPED, lint, stopped
 from host_tools.audit.rules import RULES, Severity, document
 from host_tools.cli import main
 from host_tools.demo import RAW
 from host_tools.passes.pipeline import build
 from signing.envelope import split
+from signing.keys import private_pem
 from tests.support import hostile
 from tests.support import replayer_samples as s
 from tests.support.hostile_rows import Hostile
@@ -149,6 +150,18 @@ def test_what_ends_a_lock() -> None:
     assert "GR305" not in ids(on_mali(START, lock))
     kept = action(Op.REG_WRITE_KEPT, register=space_command(0).register, keep=0)
     assert "GR305" in ids(on_mali(kept, START))
+
+
+@pytest.mark.parametrize("rule", sorted(STOPPED - ELSEWHERE))
+def test_what_every_device_stops_at_is_not_signed(rule: str, tmp_path: Path) -> None:
+    (tmp_path / "key.pem").write_bytes(private_pem(s.ES256.key))
+    (tmp_path / "net.gtr").write_bytes(BROKEN[rule]().build())
+    words = ["sign", tmp_path / "net.gtr", "--signing-key", tmp_path / "key.pem", "-o", tmp_path / "net.sgtr"]
+    result = CliRunner().invoke(main, list(map(str, words)))
+    assert result.exit_code == 2, result.output
+    assert "]: every device stops there, so it is not signed" in result.stderr
+    assert rule in {finding.rule.id for finding in stopped(BROKEN[rule]())}
+    assert not (tmp_path / "net.sgtr").exists()
 
 
 def test_findings_name_the_place() -> None:
