@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from host_tools.accesses.by_job import ByJob, joined, one_of
 from host_tools.accesses.proof import AccessMap, Flags, InOrder, Job, changed, commands_of, job_of
 from host_tools.model.frames import Mask
+from host_tools.model.mappings import Mappings
 from host_tools.model.memory import Conflict, Memory
 from host_tools.support.pages import pieces
 from host_tools.vgpu.binding import ACCESS_READ, ACCESS_READ_FIRST, ACCESS_WRITTEN
@@ -169,18 +170,22 @@ def judged(trace: Trace, first: Watched) -> Observation:
         for frame, flags in second.union.items():
             union[frame] = union.get(frame, flags) | flags
         jobs += second.jobs
-    proved = _proved(first.jobs, first.given)
-    opened = [job for number, job in enumerate(jobs) if not proved[number % len(proved)]]
+    holds = proved(first.jobs, first.given)
+    opened = [job for number, job in enumerate(jobs) if not holds[number % len(holds)]]
     commands = commands_of(jobs)
-    for frame in _beside(trace, {frame for job in opened for frame in job.accesses}):
+    try:
+        mappings = Memory.of(trace).mappings
+    except Conflict:  # no pass over memory does anything then
+        return Observation(union, depends_on_data=True)
+    for frame in beside(mappings, {frame for job in opened for frame in job.accesses}):
         union[frame] = union.get(frame, _NOTHING) | _READ
     wrote = {frame for job in opened for frame, flags in job.accesses.items() if (flags & ACCESS_WRITTEN).any()}
-    for frame in _beside(trace, wrote) - commands.keys():
+    for frame in beside(mappings, wrote) - commands.keys():
         union[frame] = union.get(frame, _NOTHING) | _WRITTEN
     return Observation(union, depends_on_data=True)
 
 
-def _proved(jobs: Sequence[Job], given: Iterable[tuple[int, slice]]) -> list[bool]:
+def proved(jobs: Sequence[Job], given: Iterable[tuple[int, slice]]) -> list[bool]:
     """Which jobs do the same with all data."""
     written: dict[int, Mask] = {}
     for frame, part in given:
@@ -198,12 +203,8 @@ def _proved(jobs: Sequence[Job], given: Iterable[tuple[int, slice]]) -> list[boo
     return found
 
 
-def _beside(trace: Trace, frames: Collection[int]) -> set[int]:
+def beside(mappings: Mappings, frames: Collection[int]) -> set[int]:
     """Frames that are mapped to where these are, without a gap between."""
-    try:
-        mappings = Memory.of(trace).mappings
-    except Conflict:
-        return set()  # no pass over memory does anything then
     breaks = np.flatnonzero(np.diff(mappings.keys) != 1) + 1
     known = np.fromiter(frames, np.int64, len(frames))
     found: set[int] = set()

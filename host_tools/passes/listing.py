@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from host_tools.families.family import families
-from host_tools.passes import list_passes, memory_passes, mmu_passes, register_passes
+from host_tools.passes import early_uploads, list_passes, memory_passes, mmu_passes, register_passes
 from host_tools.passes.registry import Pass, of_family
 
 # Those for all GPUs. Families say after which of these their own run (`Family.passes`).
@@ -19,6 +19,7 @@ _GENERAL = (
     list_passes.drop_lists,
     mmu_passes.map_once,
     register_passes.drop_repeated_cache_maintenance,
+    early_uploads.upload_early,
     memory_passes.map_read_only,
     memory_passes.drop_dead_memory,
     memory_passes.drop_recorded_inputs,

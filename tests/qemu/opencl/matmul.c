@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A product of two matrices of float32 by OpenCL: matmul ROWS INNER COLUMNS A B C, with the kernel of
- * matmul.cl; reads the files A and B and writes C. */
+/* A product of two matrices of float32, and one more, by OpenCL: matmul ROWS INNER COLUMNS A B C, with the
+ * kernels of matmul.cl; reads the files A and B and writes C. */
 #define CL_TARGET_OPENCL_VERSION 300
 #include <CL/cl.h>
 #include <stdio.h>
@@ -48,7 +48,10 @@ int main(int argc, char **argv)
     check(status, "clCreateContext");
     cl_command_queue queue = clCreateCommandQueueWithProperties(context, device, NULL, &status);
     check(status, "clCreateCommandQueueWithProperties");
-    cl_kernel kernel = clCreateKernel(program_of(context, device), "matmul", &status);
+    cl_program program = program_of(context, device);
+    cl_kernel kernel = clCreateKernel(program, "matmul", &status);
+    check(status, "clCreateKernel");
+    cl_kernel plus_one = clCreateKernel(program, "plus_one", &status);
     check(status, "clCreateKernel");
     cl_mem buffers[3];
     for (cl_uint i = 0; i < 3; i++) {
@@ -67,6 +70,10 @@ int main(int argc, char **argv)
     check(clSetKernelArg(kernel, 3, sizeof inner, &inner), "clSetKernelArg");
     const size_t items[2] = {columns, rows}, group[2] = {8, 8};
     check(clEnqueueNDRangeKernel(queue, kernel, 2, NULL, items, group, 0, NULL, NULL),
+          "clEnqueueNDRangeKernel");
+    check(clSetKernelArg(plus_one, 0, sizeof(cl_mem), &buffers[2]), "clSetKernelArg");
+    check(clSetKernelArg(plus_one, 1, sizeof columns, &columns), "clSetKernelArg");
+    check(clEnqueueNDRangeKernel(queue, plus_one, 2, NULL, items, group, 0, NULL, NULL),
           "clEnqueueNDRangeKernel");
     float *result = malloc(sizes[2]);
     if (!result)
