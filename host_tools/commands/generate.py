@@ -185,6 +185,8 @@ def generate_command(
     if replay_log and isinstance(board, Board) and not board.is_silicon:
         where = "OP-TEE's own hardware unique key is all zeros, its storage a folder" if optee else _BESIDE
         warn(f"{name} protects neither the device's secret nor its log's tail: {where}")
+    if mmu is False and isinstance(board, Board) and (why := board.with_mmu(False).bit_from_mailbox):
+        warn(f"without an MMU one flipped bit leads out of secure memory: {why}")
     if any_client:
         warn(f"{folder}/sub.mk lets any client open sessions: leave --any-client out to ship it")
     if optee and policy is None:

@@ -157,6 +157,15 @@ class Board:
         return board
 
     @property
+    def bit_from_mailbox(self) -> str:
+        """Which secure address a flipped bit makes one of the mailbox's; "" where none does."""
+        try:
+            check_bits(self.file, {name: self.memory[name] for name in SECURE}, self.mailbox)
+        except BoardError as error:
+            return str(error)
+        return ""
+
+    @property
     def mailbox(self) -> Range:
         """Where the firmware finds the mailbox: with an MMU, not at its physical address."""
         physical = self.memory["mailbox"]

@@ -174,3 +174,13 @@ def test_sharing_needs_a_firewall(generate: Generate) -> None:
 @pytest.mark.parametrize("platform", [(), ("--platform", "optee", "--board", "mine.toml")])
 def test_one_board(platform: tuple[str, ...], generate: Generate) -> None:
     refused(generate(platform=platform), "expected either --platform NAME or --board FILE")
+
+
+@pytest.mark.parametrize(("more", "warns"), [((), False), (("--no-mmu",), True)])
+def test_an_mmu_that_is_off_brings_back_what_it_forbids(
+    more: tuple[str, ...], warns: bool, generate: Generate
+) -> None:
+    """A Raspberry Pi's mailbox is one bit from its firmware; an MMU shows it elsewhere."""
+    result = generate(*more, "--force", platform=("--platform", "rpi4"))
+    assert result.exit_code == 0, result.output
+    assert ("without an MMU one flipped bit leads out of secure memory" in result.stderr) == warns
