@@ -116,7 +116,7 @@ class Campaign:
         """
         wrong = []
         answer, writes = outcome_name(found), runner.written(found)[0]
-        if answer != case.status or writes != (case.status == "OK"):
+        if answer != case.status or writes:
             seen = f"{answer}, and a write" if writes else answer
             wrong.append(
                 f"{of.name}, {case.name}: the trace without a fault: expected {case.status}, found {seen}"
@@ -171,13 +171,11 @@ class Campaign:
             where = of.name, case.name, name
             counts = result.table.rows[where]
             if bench.attempt.writes or good:
-                harmless = runner.accepted(mine) & (good | ~runner.written(mine))
+                harmless = runner.accepted(mine) & ~runner.written(mine)
                 counts.strayed += int((mine["strayed"][harmless] != 0).sum())
                 counts.tried += int(harmless.sum())
                 counts.harmless += int(harmless.sum())
                 plan, mine = plan[~harmless], mine[~harmless]
-            if good:
-                mine["from_trace"] = 0  # the trace may
             counts.add(mine)
             result.findings += report.findings(where, of.gpu, run, plan, mine)
 

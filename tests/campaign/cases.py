@@ -52,7 +52,7 @@ class Attempt:
         reads: what registers read, besides READS.
         writes: (register, value) that only this trace writes, though the driver writes the register too. Where
             there are any, only they count, and the mark does not: all else is its signer's to do.
-        trace: the trace, where its outputs are wanted.
+        trace: the trace, where it is a good one and its outputs are wanted; the mark does not count then.
     """
 
     signed: bytes

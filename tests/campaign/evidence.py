@@ -86,7 +86,8 @@ class Verdict:
     """Of what a device has answered.
 
     Attributes:
-        claimed: a good entry or attestation says that a trace was loaded or replayed, and nothing notices.
+        claimed: a good entry or attestation says that a trace was loaded or replayed, which the run without a
+            fault does not say, and nothing notices.
         spoilt: a verifier of the log finds something wrong with it.
         revealed: the attestations' key can be computed from the attestation, and one of a run without a fault.
     """
@@ -107,12 +108,9 @@ def judge(answer: bytes, unspoilt: bytes) -> Verdict:
     kept = read_tail(answer[-TAIL_BYTES - 8 : -8])
     log = check_log(read_log(_earlier().data + entries), key=KEYS.log, tail=kept)
     spoilt = bool(log.findings) or len(entries) != len(b"".join(_entries(unspoilt)))
-    # An entry that was written to its place counts, whatever the size before them says.
-    every = [answer[at : at + ENTRY_BYTES] for at in range(SIZE_BYTES, LOG_BYTES, ENTRY_BYTES)]
-    said = [entry for raw in every if raw.startswith(LOG_MAGIC) for entry in read_log(raw)]
     good, other = _attestation(unspoilt), _attestation(answer)
     return Verdict(
-        any(map(_claims, said)) or (other is not None and _attests(other)),
+        bool(_claims(answer, other) - _claims(unspoilt, good)),
         spoilt,
         good is not None and other is not None and recovered(good, other) is not None,
     )
@@ -125,7 +123,16 @@ def _entries(answer: bytes) -> list[bytes]:
     return [answer[SIZE_BYTES + i * ENTRY_BYTES :][:ENTRY_BYTES] for i in range(count)]
 
 
-def _claims(entry: Entry) -> bool:
+def _claims(answer: bytes, attestation: Attestation | None) -> set[str]:
+    """What the device said that it has done well: load, replay, attest."""
+    # An entry that was written to its place counts, whatever the size before them says.
+    every = [answer[at : at + ENTRY_BYTES] for at in range(SIZE_BYTES, LOG_BYTES, ENTRY_BYTES)]
+    said = [entry for raw in every if raw.startswith(LOG_MAGIC) for entry in read_log(raw)]
+    claims = {str(entry.kind) for entry in said if _is_good(entry)}
+    return claims | {"attestation"} if attestation and _attests(attestation) else claims
+
+
+def _is_good(entry: Entry) -> bool:
     """Whether the device said that a trace was loaded or replayed, and that this went well."""
     return (
         entry.is_of(KEYS.log)

@@ -46,13 +46,14 @@ class Counts:
         crashed: an exception, or no answer.
         hung: still running long after the end of a run without a fault.
         contradictory: an answer that says success without all replays; the normal world takes it for an error.
-        harmless: a hostile trace of a good signer was replayed, but without what it must not do: the fault hit a
-            copy of the trace, and made it another one.
+        harmless: a good trace was replayed, whatever it computed; or a hostile one of a good signer, but without
+            what it must not do: the fault hit a copy of the trace, and made it another one.
         foreign: it went on in memory of the normal world. An MMU forbids that, which every board of silicon has
             on; the emulated machine's firmware runs without.
         accepted: the normal world believes that the trace was replayed.
         written: a register was written that only a trace writes, whatever else happened.
-        claimed: the log or an attestation says that a trace was loaded or replayed, and no verifier notices.
+        claimed: the log or an attestation says that a trace was loaded or replayed, which they do not say without
+            the fault, and no verifier notices.
         leaked: some of a device's secrets was in memory of the normal world, or follows from what was there.
         strayed: memory of the normal world has changed where no answer is written to.
         spoilt: a verifier of the log finds something wrong with it.

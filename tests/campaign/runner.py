@@ -124,7 +124,7 @@ class Bench:
         reads = {**READS[self.device.gpu], **self.attempt.reads}
         rows += [("reads", gpu.register(name).offset, value, "") for name, value in reads.items()]
         rows += [("driver", gpu.register(name).offset, 0, "") for name in sorted(DRIVER[self.device.gpu])]
-        if self.attempt.writes:
+        if self.attempt.writes or self.attempt.trace:
             rows.append(("driver", gpu.register(MARK[self.device.gpu]).offset, 0, ""))
         rows += [("trace", gpu.register(name).offset, value, "") for name, value in self.attempt.writes]
         path = self.folder / "machine"

@@ -16,29 +16,38 @@ import numpy.typing as npt
 import pytest
 
 from host_tools.runners import firmware
-from tests.campaign import cases, report, runner, sampling
+from tests.campaign import cases, computing, evidence, report, runner, sampling
 from tests.campaign.campaign import Campaign, Result
-from tests.campaign.device import BARE_METAL, LINKED, MMU, Device
+from tests.campaign.device import BARE_METAL, LINKED, LINKED_MMU, MMU, Device
 from tests.campaign.faults import KINDS, Do, Run
 
 GPUS = tuple(cases.DRIVER)
 EACH = [pytest.param(gpu, case, id=f"{gpu}-{case.name}") for gpu in GPUS for case in cases.cases_of(gpu)]
 SKIP, DOUBLE_SKIP, INVERTED = KINDS[:3]
+REGISTER_BIT, ENCODING_BIT = KINDS[5:7]
 POLICY = ("gr_device_policy", "serve")
+LINKED_OF = {"v3d42": LINKED, "mali_g71": LINKED_MMU}
+PER_PART = sampling.Share(before=1, ours=6, bulk=1, tail=2, library=1)
+PER_KIND = sampling.Shares(PER_PART, PER_PART, PER_PART, PER_PART, PER_PART)
 
 
 @pytest.fixture(scope="module")
 def campaign(tmp_path_factory: pytest.TempPathFactory) -> Campaign:
     if shutil.which(f"{firmware.CROSS}gcc") is None:
         pytest.skip("no cross compiler: apt-get install gcc-aarch64-linux-gnu")
-    return Campaign(
-        tmp_path_factory.mktemp("campaign"), dict.fromkeys((BARE_METAL, MMU, LINKED), sampling.SAMPLE), jobs=1
-    )
+    shares = dict.fromkeys((BARE_METAL, MMU), sampling.SAMPLE) | dict.fromkeys(LINKED_OF.values(), PER_KIND)
+    return Campaign(tmp_path_factory.mktemp("campaign"), shares, jobs=1)
 
 
 @pytest.fixture(scope="module")
 def devices(campaign: Campaign) -> dict[str, Device]:
     return {gpu: campaign.device(gpu) for gpu in GPUS}
+
+
+@pytest.fixture(scope="module")
+def linked(campaign: Campaign) -> dict[str, Device]:
+    """With log, attestations, operators and byte planes; one of them with an MMU."""
+    return {gpu: campaign.device(gpu, path) for gpu, path in LINKED_OF.items()}
 
 
 def executed(run: Run, functions: Collection[str]) -> npt.NDArray[np.int64]:
@@ -167,18 +176,48 @@ def test_faults_happen(campaign: Campaign, devices: dict[str, Device], gpu: str,
     assert len(statuses) > 2, "inverted branches of the loader end in different refusals"
 
 
-def test_a_fault_in_signing_reveals_no_key(campaign: Campaign) -> None:
+@pytest.mark.parametrize("gpu", GPUS)
+def test_no_single_fault_gets_through_what_computes(
+    campaign: Campaign, linked: dict[str, Device], gpu: str
+) -> None:
+    """Operators and byte planes, and what log and attestation say of them. A log that truly told of a load, and of
+    a replay that was refused, was once counted as a lie.
+    """
+    result = Result()
+    for case in computing.CASES:
+        campaign.attack(linked[gpu], case, (SKIP, REGISTER_BIT, ENCODING_BIT), result)
+    assert not result.spoilt
+    assert min(counts.tried for counts in result.table.rows.values()) >= 6
+    assert result.ok, "\n".join(map(str, result.findings))
+
+
+@pytest.mark.parametrize("gpu", GPUS)
+@pytest.mark.parametrize("name", ["planes", "operator"])
+def test_a_claim_is_noticed(campaign: Campaign, linked: dict[str, Device], gpu: str, name: str) -> None:
+    """What a device answers to the control, in the place of what it answers to the trace that it refuses."""
+    case = next(case for case in computing.CASES if case.name == name)
+    said = []
+    for attempt in (case.refused(gpu), case.control(gpu)):
+        bench = campaign.bench(linked[gpu], case, attempt, "claim")
+        number = int(bench.outcome()["evidence"][0])
+        said.append(bench.said()[number])
+    refused, good = said
+    assert not evidence.judge(refused, refused).claimed
+    assert evidence.judge(good, refused).claimed
+
+
+def test_a_fault_in_signing_reveals_no_key(campaign: Campaign, linked: dict[str, Device]) -> None:
     """Of two signatures of one message, one with a fault in it, the attestations' key was once computed.
 
     A few instructions in the middle of each signature, skipped, and with a bit of their result flipped.
     """
-    linked = campaign.device("v3d42", LINKED)
-    case = cases.case_of(linked.gpu, "stranger")
-    bench = campaign.bench(linked, case, case.refused(linked.gpu), "signing")
+    of = linked["v3d42"]
+    case = cases.case_of(of.gpu, "stranger")
+    bench = campaign.bench(of, case, case.refused(of.gpu), "signing")
     run, unspoilt = bench.run()
     middles = [np.linspace(at + size // 4, at + size * 3 // 4, 3) for at, size in run.parts_of("gr_sign")]
     numbers = np.concatenate(middles).astype(np.int64)
-    plan = np.concatenate([run.plan(kind, numbers) for kind in (SKIP, KINDS[5])])
+    plan = np.concatenate([run.plan(kind, numbers) for kind in (SKIP, REGISTER_BIT)])
     outcomes = bench.inject(run, unspoilt, plan, 2)
     assert len(plan) >= 6
     assert not outcomes["leaked"].any()
