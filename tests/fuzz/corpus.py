@@ -8,16 +8,15 @@ python -m tests.fuzz.corpus --check    # exit status 1 if that would change anyt
 from __future__ import annotations
 
 import functools
-import io
 import struct
 import sys
 from collections.abc import Iterator
 from enum import IntEnum
 from pathlib import Path
 
-import numpy as np
-
 from tests.fuzz.codec_corpus import lz4_inputs, planes_inputs
+from tests.fuzz.linux_corpus import files
+from tests.fuzz.operator_corpus import operator_inputs
 from tests.fuzz.targets import CORPUS, GPUS
 from tests.support import mali_samples, qpu_asm, replayer_samples
 from tests.support.bifrost_board import invocation
@@ -228,22 +227,6 @@ def logged() -> Iterator[tuple[str, bytes]]:
         yield f"fails-{call}", made(asked, fails_at=call)
 
 
-def files() -> Iterator[tuple[str, bytes]]:
-    """For the Linux port's .npy files: a slot, then a file."""
-    for number, (dtype, shape) in enumerate(
-        [("<f4", (2, 3)), ("<f2", (5,)), ("|u1", ()), ("<i4", (1, 2, 3, 4, 5, 1)), ("<u2", (4, 1))]
-    ):
-        kind = ("", "<f4", "<f2", "<i4", "<u4", "<i2", "<u2", "|i1", "|u1").index(dtype)
-        stream = io.BytesIO()
-        np.save(stream, np.zeros(shape, dtype))
-        setup = bytes([kind, len(shape), *(size - 1 for size in shape)]).ljust(8, b"\0")
-        yield f"slot-{number}", setup + stream.getvalue()
-        yield f"short-{number}", setup + stream.getvalue()[:-1]
-        yield f"long-{number}", setup + stream.getvalue() + bytes(1)
-    yield "order", setup + stream.getvalue().replace(b"False", b"True ")
-    yield "long-header", setup + b"\x93NUMPY\1\0\xff\xff" + b"{" * 600
-
-
 def requests() -> Iterator[tuple[str, bytes]]:
     """For the mailbox: requests as host_tools writes them, and others."""
     trace_bytes = len(replayer_samples.signed(replayer_samples.trace()))
@@ -391,6 +374,7 @@ def corpora() -> dict[str, Inputs]:
         "mailbox": dict(requests()),
         "mailbox-log": dict(logged()),
         "npy": dict(files()),
+        "operators": dict(operator_inputs()),
         "pta": dict(sessions()),
         "ta": dict(clients()),
     }

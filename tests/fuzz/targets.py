@@ -17,12 +17,14 @@ from typing import Any
 import baremetal
 from host_tools.runners import libraries
 from host_tools.vgpu import build as build_vgpu
+from tee_replayer import operators
 from tee_replayer.generator import target
 from tee_replayer.generator.status import CORE
 from tests.fuzz import policy
 from trace_format import profile
 from trace_format.emit import GENERATED
 from trace_format.errors import GramophoneError
+from trace_format.operators import OPERATORS
 
 HERE = Path(__file__).parent
 C = HERE / "c"
@@ -219,6 +221,16 @@ TARGETS = {
             include=[OPTEE, OPTEE / "ta"],
             max_len=1024,
             hashes=False,
+        ),
+        Target(
+            "operators",
+            [CORE / "operate.c", *sorted(operators.HERE.glob("*.c"))],
+            [C / "operators.c"],
+            {"gr_target.h": lambda: target.header(profile.load("mali_g71"))},  # it has several address spaces
+            include=[operators.HERE],
+            flags=[f"-DGRAMOPHONE_OPERATORS(X)={operators.listed(OPERATORS)}"],
+            hashes=False,
+            inside=[CORE / "slots.c"],
         ),
         decoder("lz4"),
         decoder("planes", "-DGRAMOPHONE_PLANES"),

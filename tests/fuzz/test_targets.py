@@ -95,6 +95,14 @@ PLANTED = {
                                   '#include "evidence.c"'),
     "more data than a slot has": ("npy", "npy.c", "fread(data, 1, (size_t)slot->bytes, file)",
                                   "fread(data, 1, (size_t)slot->bytes + 1, file)"),
+    "operands that overlap": ("operators", "operate.c",
+                              "!is_apart(operand_slot(r, first + i), operand_slot(r, first + k))", "false"),
+    "an input that is written": ("operators", "operate.c",
+                                 "kind != GR_SLOT_KIND_OUTPUT && kind != GR_SLOT_KIND_INTERNAL", "false"),
+    "other sizes": ("operators", "operate.c", "if (found != wanted)", "if (false)"),
+    "fewer rows than cells": ("operators", "operate.c", "if (cells > rows)", "if (false)"),
+    "a box more than there is room for": ("operators", "boxes.c", "if (at == room)", "if (at > room)"),
+    "boxes of an earlier run": ("operators", "boxes.c", "gr_put(w, BOXES, n, i, 0);", ";"),
     "hash not compared": ("lz4", "stream.c", "!gr_is_same(digest, s->hashes, sizeof digest) ||", "false &&"),
 }  # fmt: skip
 

@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Committed inputs for operators (c/operators.c): each operator with operands that fit, and what is refused."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from trace_format.operators import OPERATORS, OperandType, Operator, OperatorType
+from trace_format.schema import DType, SlotKind
+
+PAGE, IMAGE_PAGES, VA_PAGES = 4096, 2, 16
+FRAMES = bytes(range(IMAGE_PAGES, 12)).ljust(VA_PAGES, b"\xff")
+# Of the named sizes; a YOLO's cells are box * height * width, of which there are no more than rows.
+SIZES = {"keep": 3, "rows": 8, "prior": 6, "class": 3, "box": 2, "attributes": 7, "height": 2, "width": 2}
+SEED = 1
+
+
+@dataclass(frozen=True)
+class Case:
+    """An input: the operator, its operands' rows, and what the rest of it says."""
+
+    operator: int
+    rows: tuple[bytes, ...]
+    data: bytes
+    first: int = 0
+    operands: int | None = None
+    clock_step: int = 1
+    frames: bytes = FRAMES
+
+    def packed(self) -> bytes:
+        """The bytes that c/operators.c takes apart."""
+        operands = len(self.rows) if self.operands is None else self.operands
+        setup = bytes([self.operator, self.first, operands, len(self.rows), IMAGE_PAGES, self.clock_step])
+        return setup + self.frames + b"".join(self.rows) + self.data
+
+
+def row(kind: SlotKind, dtype: DType, shape: tuple[int, ...], address: int, gap: int = 0) -> bytes:
+    """A slot."""
+    sizes = bytes(size - 1 for size in shape).ljust(6, b"\0")
+    return struct.pack("<4BH6s4B", kind - 1, dtype - 1, len(shape) - 1, 0, address, sizes, gap, 0, 0, 0)
+
+
+def values(type: OperandType, shape: tuple[int, ...], numbers: np.random.Generator) -> bytes:
+    """What lies in an operand: numbers that lead to a few boxes."""
+    if type.name == "parameters":
+        return np.array([0.2, 0.6, 4], np.float32)[: shape[0]].tobytes()
+    if type.dtype is DType.INT32:
+        return numbers.integers(-1, 6, shape, np.int32).tobytes()
+    return numbers.normal(0.4, 0.5, shape).astype(np.float32).tobytes()
+
+
+def fitting(operator: Operator, row_of: OperatorType, repetitions: int, sizes: Mapping[str, int] = SIZES) -> Case:
+    """An operator with operands that fit."""
+    numbers = np.random.default_rng(SEED)
+    count = len(row_of.operands) + repetitions * len(row_of.repeated)
+    rows, data = [], b""
+    for type in row_of.types(count):
+        shape = tuple(size if isinstance(size, int) else sizes.get(size, 4) for size in type.shape or (2, 3))
+        kind = SlotKind.INTERNAL if type.name == "work" else SlotKind.OUTPUT if type.written else SlotKind.INPUT
+        rows.append(row(kind, type.dtype or DType.FLOAT32, shape, len(data)))
+        data += values(type, shape, numbers)
+    return Case(operator, tuple(rows), data)
+
+
+def operator_inputs() -> Iterator[tuple[str, bytes]]:
+    """By name."""
+    cases: dict[str, Case] = {}
+    for operator, found in OPERATORS.items():
+        for repetitions in sorted({found.least, min(found.most, found.least + 1)}):
+            cases[f"{found.name}-{repetitions}"] = fitting(operator, found, repetitions)
+    copy, argmax, matmul = cases["copy-0"], cases["argmax-0"], cases["matmul-0"]
+    yolo = cases["yolo_detection_output-1"]
+    to, source = row(SlotKind.OUTPUT, DType.INT16, (4, 3), 64, 3), row(SlotKind.INPUT, DType.INT16, (2, 6), 0)
+    cases["copy-strides"] = replace(copy, rows=(to, source))
+    cases["copy-long"] = replace(
+        copy,
+        rows=tuple(
+            row(kind, DType.UINT8, (12, 12, 12, 2), at)
+            for kind, at in ((SlotKind.OUTPUT, 3), (SlotKind.INPUT, 3 * PAGE))
+        ),
+        clock_step=255,
+    )
+    shifted = row(SlotKind.OUTPUT, DType.INT16, (12,), 2)
+    cases["overlap"] = replace(copy, rows=(shifted, row(SlotKind.INPUT, DType.INT16, (12,), 0)))
+    cases["written-input"] = replace(copy, rows=(row(SlotKind.INPUT, DType.INT16, (12,), 64), source))
+    cases["other-type"] = replace(copy, rows=(row(SlotKind.OUTPUT, DType.INT32, (12,), 64), source))
+    cases["other-count"] = replace(copy, rows=(row(SlotKind.OUTPUT, DType.INT16, (11,), 64), source))
+    cases["other-shape"] = replace(argmax, rows=(argmax.rows[0], row(SlotKind.INPUT, DType.FLOAT32, (2, 2), 64)))
+    narrow = row(SlotKind.INPUT, DType.FLOAT32, (2, 4), 2 * PAGE)
+    cases["other-size"] = replace(matmul, rows=(*matmul.rows[:2], narrow))
+    sized = {
+        "few-rows": (Operator.YOLO_DETECTION_OUTPUT, {"rows": 5}),
+        "few-numbers": (Operator.YOLOV3_DETECTION_OUTPUT, {"attributes": 3}),
+        "few-boxes": (Operator.YOLOV3_DETECTION_OUTPUT, {"keep": 12}),
+    }
+    for name, (operator, sizes) in sized.items():
+        cases[name] = fitting(operator, OPERATORS[operator], 1, {**SIZES, **sizes})
+    cases["no-operator"] = replace(copy, operator=0)
+    cases["one-operand"] = replace(copy, operands=1)
+    cases["no-such-slot"] = replace(copy, first=1)
+    cases["half-a-head"] = replace(yolo, operands=5)
+    cases["no-time"] = replace(yolo, clock_step=255, data=bytes(4) + yolo.data)
+    cases["nothing-mapped"] = replace(copy, frames=b"\xff" * VA_PAGES)
+    cases["into-the-image"] = replace(copy, frames=bytes(VA_PAGES))
+    cases["outside"] = replace(argmax, frames=b"\x0c" * VA_PAGES)
+    cases["not-a-number"] = replace(argmax, data=b"\xff" * 16 + argmax.data)
+    for name, case in cases.items():
+        yield name, case.packed()
