@@ -158,16 +158,9 @@ static void print_report(bool json)
     puts("}");
 }
 
-static int serve(struct request *request)
+/* Verify a trace, and replay it where that is asked for. */
+static int serve(struct request *request, const void *trace, size_t bytes)
 {
-    const int file = open(request->trace, O_RDONLY | O_CLOEXEC);
-    struct stat info;
-    if (file < 0 || fstat(file, &info))
-        return gr_fail("%s: %s", request->trace, strerror(errno)), failed(2);
-    const size_t bytes = (size_t)info.st_size;
-    const void *trace = mmap(NULL, bytes, PROT_READ, MAP_PRIVATE, file, 0);
-    if (trace == MAP_FAILED)
-        return gr_fail("%s: %s", request->trace, bytes ? strerror(errno) : "empty"), failed(2);
     int status = gramophone_gpu_open();
     if (status != GRAMOPHONE_GPU_OK)
         return failed(status);
@@ -179,6 +172,25 @@ static int serve(struct request *request)
     if (status != GRAMOPHONE_GPU_OK)
         failed(status);
     gramophone_gpu_close();
+    for (size_t i = 0; i < request->count; i++)
+        free(request->files[i].data);
+    return status;
+}
+
+static int serve_file(struct request *request)
+{
+    const int file = open(request->trace, O_RDONLY | O_CLOEXEC);
+    struct stat info;
+    if (file < 0 || fstat(file, &info))
+        return gr_fail("%s: %s", request->trace, strerror(errno)), failed(2);
+    const size_t bytes = (size_t)info.st_size;
+    void *trace = mmap(NULL, bytes, PROT_READ, MAP_PRIVATE, file, 0);
+    const int error = errno;
+    close(file);
+    if (trace == MAP_FAILED)
+        return gr_fail("%s: %s", request->trace, bytes ? strerror(error) : "empty"), failed(2);
+    const int status = serve(request, trace, bytes);
+    munmap(trace, bytes);
     return status;
 }
 
@@ -194,7 +206,7 @@ static int pass_on(int (*pass)(char driver[64]), const char *words)
 
 int main(int argc, char **argv)
 {
-    static struct request request = {.repeat = 1};
+    struct request request = {.repeat = 1};
     const char *command = argc > 1 ? argv[1] : "";
     if (argc == 2 && !strcmp(command, "--help"))
         return fputs(usage, stdout) < 0;
@@ -216,7 +228,7 @@ int main(int argc, char **argv)
     sigaddset(&ending, SIGTERM);
     sigaddset(&ending, SIGHUP);
     sigprocmask(SIG_BLOCK, &ending, NULL);
-    const int status = serve(&request);
+    const int status = serve_file(&request);
     sigprocmask(SIG_UNBLOCK, &ending, NULL);
     return status;
 }

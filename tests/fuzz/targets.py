@@ -199,6 +199,13 @@ TARGETS = {
             inside=[LINUX / "sysfs.c"],
         ),
         around_v3d(
+            "linux",
+            [LINUX / name for name in ("main.c", "gramophone_gpu.c", "npy.c", "sysfs.c")],
+            {"replayer.c": lambda: '#include "driver.h"\n' + policy_text(), "crypto.c": lambda: ""},
+            include=[LINUX],
+            flags=["-Dmain=fuzzed_main"],
+        ),
+        around_v3d(
             "pta",
             [OPTEE / "gramophone_pta.c"],
             {

@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#undef main /* a target that is a command gives the command's another name */
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t max_size);
 
