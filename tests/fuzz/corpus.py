@@ -16,6 +16,7 @@ from pathlib import Path
 
 from tests.fuzz.codec_corpus import lz4_inputs, planes_inputs
 from tests.fuzz.linux_corpus import commands, files
+from tests.fuzz.log_corpus import histories
 from tests.fuzz.operator_corpus import operator_inputs
 from tests.fuzz.optee_corpus import clients, sessions
 from tests.fuzz.targets import CORPUS, GPUS
@@ -322,10 +323,11 @@ def corpora() -> dict[str, Inputs]:
         **found,
         "lz4": dict(lz4_inputs()),
         "planes": dict(planes_inputs()),
+        "log": dict(histories()),
         "mailbox": dict(requests()),
         "mailbox-log": dict(logged()),
         "linux": dict(commands()),
-        "npy": dict(files()),
+        "linux-npy": dict(files()),
         "operators": dict(operator_inputs()),
         "pta": dict(sessions()),
         "ta": dict(clients()),

@@ -189,8 +189,17 @@ TARGETS = {
             flags=["-DGRAMOPHONE_LOG", "-DGRAMOPHONE_LOG_HASHES", "-DGRAMOPHONE_ATTEST"],
             max_len=1024,
         ),
+        around_v3d(
+            "log",
+            [LOG / "log.c", LOG / "attest.c"],
+            {"gramophone_board.h": lambda: board() + DEVICE},
+            around=["log.c", "log_port.c"],
+            include=[BAREMETAL, LOG, CORE.parent / "crypto"],
+            flags=["-DGRAMOPHONE_LOG", "-DGRAMOPHONE_LOG_HASHES", "-DGRAMOPHONE_ATTEST"],
+            max_len=1024,
+        ),
         Target(
-            "npy",
+            "linux-npy",
             [LINUX / "npy.c"],
             [C / "npy.c"],
             include=[LINUX],
