@@ -175,6 +175,7 @@ DEFECTS = (
         "at < GR_ADDRESS_SPACES * SPACE_BYTES",
         "at <= GR_ADDRESS_SPACES * SPACE_BYTES",
     ),
+    Defect("mali_g71", "mali_g71", "gr_driver_check_write", "starts && r->locked", "starts && !r->locked"),
     Defect(
         "mali_g71",
         "mali_g71",

@@ -134,8 +134,9 @@ enum gr_status gr_driver_unmap(struct gr_replayer *r, const struct gr_action *a)
 uint64_t gr_driver_translate(const struct gr_replayer *r, uint32_t space, uint64_t va);
 
 /*@ requires \valid(r);
-    assigns r->tables;
+    assigns r->tables, r->locked;
     ensures r->tables == GR_ADDRESS_SPACES;
+    ensures unlocked: r->locked == 0;
 */
 bool gr_driver_reset(struct gr_replayer *r);
 
@@ -153,6 +154,15 @@ uint32_t gr_driver_fault_place(uint32_t fault);
 /*@ assigns \nothing; */
 bool gr_driver_is_idle(void);
 
-/*@ assigns \nothing; */
+/* Whether a write starts a job, of three slots of 128 bytes. */
+/*@ predicate starts(integer offset, integer value) =
+      value != 0 && (offset == GR_JS0_COMMAND_NEXT || offset == GR_JS0_COMMAND_NEXT + 128 ||
+                     offset == GR_JS0_COMMAND_NEXT + 256);
+*/
+
+/*@ requires \valid(r);
+    assigns r->locked;
+    ensures unlocked: starts(offset, value) && \result == GR_STATUS_OK ==> r->locked == 0;
+*/
 enum gr_status gr_driver_check_write(struct gr_replayer *r, uint32_t offset, uint32_t value);
 #include "shipped/mali_g71.c"

@@ -36,7 +36,7 @@ uint32_t gr_driver_fault_place(uint32_t fault);
 bool gr_driver_is_idle(void);
 
 /*@ requires carveout(r);
-    assigns r->code;
+    assigns r->code, r->locked;
 */
 enum gr_status gr_driver_check_write(struct gr_replayer *r, uint32_t offset, uint32_t value);
 
@@ -59,7 +59,7 @@ static enum gr_status check_fault(struct gr_replayer *r);
 static enum gr_status settle(struct gr_replayer *r);
 
 /*@ requires carveout(r) && index <= 65535 && writable(r, index);
-    assigns r->report, r->code;
+    assigns r->report, r->code, r->locked;
 */
 static enum gr_status write_register(struct gr_replayer *r, uint32_t index, uint32_t value, uint32_t mask);
 
@@ -119,18 +119,18 @@ enum gr_status gr_driver_unmap(struct gr_replayer *r, const struct gr_action *a)
                 r->image_end <= a->a && a->a + a->value <= r->carveout_bytes;
     requires pages: (a->op == GR_OP_MAP_GPU_MEM || a->op == GR_OP_UNMAP_GPU_MEM) ==> pages(r, a);
     requires slot: (a->op == GR_OP_COPY_TO_GPU || a->op == GR_OP_COPY_FROM_GPU) ==> a->arg < r->slot_count;
-    assigns r->report, r->code, r->kept[0 .. GR_KEPT - 1], r->tables, r->memory.base[r->image_end ..
+    assigns r->report, r->code, r->locked, r->kept[0 .. GR_KEPT - 1], r->tables, r->memory.base[r->image_end ..
    r->low_bytes - 1];
 */
 static enum gr_status execute(struct gr_replayer *r, const struct gr_action *a);
 
 /*@ requires ready(r) && from <= to <= r->action_count;
-    assigns r->report, r->code, r->limits, r->kept[0 .. GR_KEPT - 1], r->tables, r->memory.base[r->image_end
+    assigns r->report, r->code, r->locked, r->limits, r->kept[0 .. GR_KEPT - 1], r->tables, r->memory.base[r->image_end
    .. r->low_bytes - 1];
 */
 static enum gr_status execute_range(struct gr_replayer *r, uint32_t from, uint32_t to);
 
-/*@ assigns r->tables; */
+/*@ assigns r->tables, r->locked; */
 bool gr_driver_reset(struct gr_replayer *r);
 
 /*@ requires \valid(r);
@@ -139,7 +139,7 @@ bool gr_driver_reset(struct gr_replayer *r);
 void gr_restart(struct gr_replayer *r);
 
 /*@ requires ready(r);
-    assigns r->report, r->code, r->limits, r->kept[0 .. GR_KEPT - 1], r->tables, r->touched, r->started,
+    assigns r->report, r->code, r->locked, r->limits, r->kept[0 .. GR_KEPT - 1], r->tables, r->touched, r->started,
             r->memory.base[r->image_end .. r->low_bytes - 1];
     admit ensures frame: ready(r);
 */
@@ -158,7 +158,7 @@ bool gr_lacks_data(const struct gr_replayer *r, uint32_t slot);
 
 /*@ requires r->state == GR_STATE_LOADED ==> ready(r);
     requires \valid(r);
-    assigns r->report, r->code, r->limits, r->kept[0 .. GR_KEPT - 1], r->tables, r->touched, r->started,
+    assigns r->report, r->code, r->locked, r->limits, r->kept[0 .. GR_KEPT - 1], r->tables, r->touched, r->started,
    r->deadline_us, r->memory.base[r->image_end .. r->low_bytes - 1];
 */
 enum gr_status gr_run(struct gr_replayer *r);
