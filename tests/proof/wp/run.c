@@ -119,13 +119,14 @@ enum gr_status gr_driver_unmap(struct gr_replayer *r, const struct gr_action *a)
                 r->image_end <= a->a && a->a + a->value <= r->carveout_bytes;
     requires pages: (a->op == GR_OP_MAP_GPU_MEM || a->op == GR_OP_UNMAP_GPU_MEM) ==> pages(r, a);
     requires slot: (a->op == GR_OP_COPY_TO_GPU || a->op == GR_OP_COPY_FROM_GPU) ==> a->arg < r->slot_count;
-    assigns r->report, r->code, r->locked, r->kept[0 .. GR_KEPT - 1], r->tables, r->memory.base[r->image_end ..
-   r->low_bytes - 1];
+    assigns r->report, r->code, r->locked, r->kept[0 .. GR_KEPT - 1], r->tables, r->memory.base[r->image_end
+   .. r->low_bytes - 1];
 */
 static enum gr_status execute(struct gr_replayer *r, const struct gr_action *a);
 
 /*@ requires ready(r) && from <= to <= r->action_count;
-    assigns r->report, r->code, r->locked, r->limits, r->kept[0 .. GR_KEPT - 1], r->tables, r->memory.base[r->image_end
+    assigns r->report, r->code, r->locked, r->limits, r->kept[0 .. GR_KEPT - 1], r->tables,
+   r->memory.base[r->image_end
    .. r->low_bytes - 1];
 */
 static enum gr_status execute_range(struct gr_replayer *r, uint32_t from, uint32_t to);
@@ -139,9 +140,8 @@ bool gr_driver_reset(struct gr_replayer *r);
 void gr_restart(struct gr_replayer *r);
 
 /*@ requires ready(r);
-    assigns r->report, r->code, r->locked, r->limits, r->kept[0 .. GR_KEPT - 1], r->tables, r->touched, r->started,
-            r->memory.base[r->image_end .. r->low_bytes - 1];
-    admit ensures frame: ready(r);
+    assigns r->report, r->code, r->locked, r->limits, r->kept[0 .. GR_KEPT - 1], r->tables, r->touched,
+   r->started, r->memory.base[r->image_end .. r->low_bytes - 1]; admit ensures frame: ready(r);
 */
 static enum gr_status try_once(struct gr_replayer *r);
 
@@ -158,8 +158,8 @@ bool gr_lacks_data(const struct gr_replayer *r, uint32_t slot);
 
 /*@ requires r->state == GR_STATE_LOADED ==> ready(r);
     requires \valid(r);
-    assigns r->report, r->code, r->locked, r->limits, r->kept[0 .. GR_KEPT - 1], r->tables, r->touched, r->started,
-   r->deadline_us, r->memory.base[r->image_end .. r->low_bytes - 1];
+    assigns r->report, r->code, r->locked, r->limits, r->kept[0 .. GR_KEPT - 1], r->tables, r->touched,
+   r->started, r->deadline_us, r->memory.base[r->image_end .. r->low_bytes - 1];
 */
 enum gr_status gr_run(struct gr_replayer *r);
 #include "shipped/run.c"
