@@ -80,19 +80,31 @@ def _recording(command: Callable[..., Outcome]) -> Callable[..., Outcome]:
     help="Value (.npy) of what will be an input slot, where random ones mean nothing to the network; by tinygrad. "
     "Repeatable.",
 )
+@click.option(
+    "--constant",
+    "constants",
+    type=Pair("NAME=FILE"),
+    multiple=True,
+    help="Value (.npy) of an input that the network is always to have, such as a sampling rate; it will be no slot. "
+    "Repeatable.",
+)
 @_recording
-def record_onnx(model: Path, values: tuple[tuple[str, str], ...], **how: Any) -> Outcome:
+def record_onnx(
+    model: Path, values: tuple[tuple[str, str], ...], constants: tuple[tuple[str, str], ...], **how: Any
+) -> Outcome:
     """Record one inference of an ONNX network, by ncnn or by tinygrad.
 
     What was converted or compiled is compared with ONNX Runtime before anything is recorded. Inputs and outputs
     keep their names.
     """
-    given = {name: _array(Path(file)) for name, file in values}
-    if len(given) != len(values):
-        raise UsageError("--input: a name is given twice")
+    given, fixed = ({name: _array(Path(file)) for name, file in pairs} for pairs in (values, constants))
+    if len(given | fixed) != len(values) + len(constants):
+        raise UsageError("--input, --constant: a name is given twice")
     if given and how["compiler"] == frontends.NCNN:
         raise UsageError("--input: networks by ncnn are recorded with random values")
-    return _record(frontends.record_onnx, model, compiler=how.pop("compiler"), values=given, **how)
+    return _record(
+        frontends.record_onnx, model, compiler=how.pop("compiler"), values=given, constants=fixed, **how
+    )
 
 
 @click.command(

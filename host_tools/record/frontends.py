@@ -39,6 +39,7 @@ def record_onnx(
     *,
     compiler: str = "auto",
     values: Mapping[str, NDArray[Any]] | None = None,
+    constants: Mapping[str, NDArray[Any]] | None = None,
     tolerance: float | None = None,
     external: Collection[Path] = (),
     fp16: bool = False,
@@ -54,6 +55,7 @@ def record_onnx(
         shapes: of inputs, batch and all, where the file leaves them open.
         compiler: of COMPILERS.
         values: of inputs, for the recorded run; only what tinygrad compiles can be recorded with them.
+        constants: values of inputs that the recording is not to have.
         tolerance: largest difference of what was converted to ONNX Runtime's result, both on the CPU (None: as
             `record_network`); and as for `record_network`.
         external: files beside it that may be weights, whatever they are called.
@@ -67,6 +69,8 @@ def record_onnx(
     from host_tools.record import onnx_model  # needs packages that only ONNX files need
 
     model = onnx_model.read(path, external)
+    if constants:
+        model = onnx_model.with_constants(model, constants)
     full = model.shapes(shapes)
     said = ""
     if compiler != TINYGRAD and not values:

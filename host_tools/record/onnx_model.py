@@ -3,11 +3,13 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import numpy.typing as npt
 import onnx
 import onnxruntime
@@ -109,6 +111,10 @@ def _read(path: Path) -> OnnxModel:
         check_domains(model)
     except (onnx.checker.ValidationError, ValueError, FileNotFoundError) as error:
         raise NetworkError(f"weights in another file: {' '.join(str(error).split())}") from None
+    return _described(model)
+
+
+def _described(model: Any) -> OnnxModel:
     constants = {item.name for item in model.graph.initializer}
     operators: dict[str, list[str]] = {}
     for node in model.graph.node:
@@ -121,6 +127,71 @@ def _read(path: Path) -> OnnxModel:
         tuple(item.name for item in model.graph.output),
         operators,
     )
+
+
+def with_constants(model: OnnxModel, values: Mapping[str, Numbers]) -> OnnxModel:
+    """The network with inputs that are constants from now on, and without what these decide: an `If` becomes the
+    branch that it takes, whatever the shapes in the other.
+
+    Args:
+        model: from `read`.
+        values: of the inputs, by name; converted to the type that the file has.
+
+    Raises:
+        NetworkError: there is no such input, the value is of another shape, no input is left, or ONNX Runtime
+            cannot load the network so.
+    """
+    for name, value in values.items():
+        if name not in model.inputs:
+            raise NetworkError(f"no input {name!r}; the network has {', '.join(model.inputs)}")
+        sizes = model.inputs[name]
+        if len(sizes) != value.ndim or any(a not in (None, b) for a, b in zip(sizes, value.shape, strict=True)):
+            text, found = ("x".join(str(size or "?") for size in of) or "a number" for of in (sizes, value.shape))
+            raise NetworkError(f"input {name}: expected a value of shape {text}, found {found}")
+    if len(values) == len(model.inputs):
+        raise NetworkError(f"all of its inputs are constants: {', '.join(values)}")
+    with tempfile.TemporaryDirectory(prefix="gramophone-") as folder:
+        path = Path(folder) / "network.onnx"
+        return contained.call(
+            "ONNX Runtime",
+            lambda: _with_constants(model, values, path),
+            OnnxModel,
+            Sandbox(writes=(path.parent,)),
+        )
+
+
+def _with_constants(model: OnnxModel, values: Mapping[str, Numbers], path: Path) -> OnnxModel:
+    network = onnx.load_model_from_string(model.data)
+    graph = network.graph
+    for name, value in values.items():
+        constant = np.asarray(value, np.dtype(model.types[name]))
+        graph.initializer.append(onnx.numpy_helper.from_array(constant, name))
+    left = [item for item in graph.input if item.name not in values]
+    del graph.input[:]
+    graph.input.extend(left)
+    return _described(optimized(network, path))
+
+
+def optimized(network: Any, path: Path) -> Any:
+    """What ONNX Runtime's optimizer leaves of a network: ONNX's own operators, with all folded that is constant.
+
+    Args:
+        network: a ModelProto.
+        path: a file that it may write.
+
+    Raises:
+        NetworkError: ONNX Runtime cannot load it, or it keeps operators that are not ONNX's.
+    """
+    options = _options()
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_BASIC
+    options.optimized_model_filepath = str(path)
+    try:
+        onnxruntime.InferenceSession(network.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    except Exception as error:  # its exceptions have no common class but this
+        raise NetworkError(f"ONNX Runtime cannot load it: {' '.join(str(error).split())[:300]}") from None
+    left = onnx.load(path)
+    check_domains(left)
+    return left
 
 
 def run(model: OnnxModel, inputs: Mapping[str, Numbers]) -> dict[str, Numbers]:
@@ -140,15 +211,19 @@ def run(model: OnnxModel, inputs: Mapping[str, Numbers]) -> dict[str, Numbers]:
 
 
 def _run(model: OnnxModel, inputs: Mapping[str, Numbers]) -> dict[str, Numbers]:
-    options = onnxruntime.SessionOptions()
-    options.log_severity_level = 4
-    options.intra_op_num_threads = 1
     try:
-        session = onnxruntime.InferenceSession(model.data, options, providers=["CPUExecutionProvider"])
+        session = onnxruntime.InferenceSession(model.data, _options(), providers=["CPUExecutionProvider"])
         values = session.run(list(model.outputs), dict(inputs))
     except Exception as error:  # its exceptions have no common class but this
         raise RecordError(f"ONNX Runtime cannot run the network: {' '.join(str(error).split())}") from None
     return dict(zip(model.outputs, values, strict=True))
+
+
+def _options() -> Any:
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 4
+    options.intra_op_num_threads = 1
+    return options
 
 
 def _check_external(named: Sequence[tuple[str, str]], path: Path, external: Collection[Path]) -> list[Path]:

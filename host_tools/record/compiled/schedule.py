@@ -14,6 +14,7 @@ from typing import Any
 
 # Tensors that the front end itself computes with (axes, sizes) are few: tinygrad's interpreter needs no compiler.
 os.environ["DEV"] = "PYTHON"
+os.environ["PARALLEL"] = "0"  # it starts no processes
 os.environ["CACHELEVEL"] = "0"  # nothing of its own is kept between networks
 os.environ["NO_MEMORY_PLANNER"] = "1"  # layout.py plans memory, once constants have been prepared
 
@@ -41,6 +42,10 @@ def compiled(model: Path) -> Plan:
     """
     runner = OnnxRunner(model)
     runner.onnx_ops = {**runner.onnx_ops, "LSTM": recurrent.lstm, "GRU": recurrent.gru}
+    for name, value in runner.graph_values.items():
+        # tinygrad reads whole numbers that are indices, and those without dimensions by a C compiler: not with memory.
+        if isinstance(value, Tensor) and value.uop.device is None and dtypes.is_int(value.dtype):
+            runner.graph_values[name] = value.clone(os.environ["DEV"])
     weights = [value for value in runner.graph_values.values() if isinstance(value, Tensor)]
     weights += [value for node in runner.graph_nodes for value in node.opts.values() if isinstance(value, Tensor)]
     if weights:

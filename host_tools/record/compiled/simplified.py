@@ -13,10 +13,9 @@ from pathlib import Path
 from typing import Any
 
 import onnx
-import onnxruntime
 
-from host_tools.record.onnx_model import OnnxModel, Shape, check_domains
-from host_tools.record.preflight import NetworkError
+from host_tools.record import onnx_model
+from host_tools.record.onnx_model import OnnxModel, Shape
 from host_tools.support import contained
 from host_tools.support.sandbox import Sandbox
 
@@ -54,17 +53,7 @@ def _simplified(model: OnnxModel, shapes: Mapping[str, Shape], path: Path) -> tu
     _fix(network, shapes)
     _narrow(network)
     reference = bytes(network.SerializeToString())
-    options = onnxruntime.SessionOptions()
-    options.log_severity_level = 4
-    options.intra_op_num_threads = 1
-    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_BASIC
-    options.optimized_model_filepath = str(path)
-    try:
-        onnxruntime.InferenceSession(reference, options, providers=["CPUExecutionProvider"])
-    except Exception as error:  # its exceptions have no common class but this
-        raise NetworkError(f"ONNX Runtime cannot load it: {' '.join(str(error).split())[:300]}") from None
-    network = onnx.load(path)
-    check_domains(network)
+    network = onnx_model.optimized(network, path)
     halves = _has_halves(network)
     used = {node.domain for node in network.graph.node} | {""}
     kept = [item for item in network.opset_import if item.domain in used]
