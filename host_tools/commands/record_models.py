@@ -85,8 +85,8 @@ def _recording(command: Callable[..., Outcome]) -> Callable[..., Outcome]:
     "constants",
     type=Pair("NAME=FILE"),
     multiple=True,
-    help="Value (.npy) of an input that the network is always to have, such as a sampling rate; it will be no slot. "
-    "Repeatable.",
+    help="Value (.npy) of an input that the network is always to have, such as a sampling rate; it is "
+    "no slot. Repeatable.",
 )
 @_recording
 def record_onnx(

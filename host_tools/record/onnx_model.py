@@ -26,6 +26,8 @@ from trace_format.files import check_size, read_file
 Numbers = npt.NDArray[Any]
 Shape = tuple[int, ...]
 OWN_DOMAINS = ("", "ai.onnx")
+# What ONNX Runtime's quantizer writes, and is compiled as ONNX's own are.
+RUNTIME_OPERATORS = {("com.microsoft", "DynamicQuantizeLSTM")}
 WEIGHTS = (".data", ".onnx_data", ".bin", ".weights", ".weight", ".bias", ".raw")  # what exporters call them
 
 
@@ -194,12 +196,13 @@ def optimized(network: Any, path: Path) -> Any:
     return left
 
 
-def run(model: OnnxModel, inputs: Mapping[str, Numbers]) -> dict[str, Numbers]:
+def run(model: OnnxModel, inputs: Mapping[str, Numbers], *, optimize: bool = True) -> dict[str, Numbers]:
     """What ONNX Runtime computes of it on the CPU.
 
     Args:
         model: from `read`.
         inputs: by name, in the shapes that the file has.
+        optimize: by kernels that compute several operators at once, as is its default.
 
     Returns:
         The outputs by name.
@@ -207,12 +210,15 @@ def run(model: OnnxModel, inputs: Mapping[str, Numbers]) -> dict[str, Numbers]:
     Raises:
         RecordError: it cannot run the network.
     """
-    return contained.call("ONNX Runtime", lambda: _run(model, inputs), dict[str, Numbers])
+    return contained.call("ONNX Runtime", lambda: _run(model, inputs, optimize), dict[str, Numbers])
 
 
-def _run(model: OnnxModel, inputs: Mapping[str, Numbers]) -> dict[str, Numbers]:
+def _run(model: OnnxModel, inputs: Mapping[str, Numbers], optimize: bool) -> dict[str, Numbers]:
+    options = _options()
+    if not optimize:
+        options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
     try:
-        session = onnxruntime.InferenceSession(model.data, _options(), providers=["CPUExecutionProvider"])
+        session = onnxruntime.InferenceSession(model.data, options, providers=["CPUExecutionProvider"])
         values = session.run(list(model.outputs), dict(inputs))
     except Exception as error:  # its exceptions have no common class but this
         raise RecordError(f"ONNX Runtime cannot run the network: {' '.join(str(error).split())}") from None
@@ -262,7 +268,7 @@ def check_domains(model: Any) -> None:
     Raises:
         NetworkError: names them.
     """
-    own = {(function.domain, function.name) for function in model.functions}
+    own = RUNTIME_OPERATORS | {(function.domain, function.name) for function in model.functions}
     wrong = [
         f"{_name(node)} ({':'.join(filter(None, (node.domain, node.op_type)))})"
         for node in model.graph.node

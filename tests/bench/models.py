@@ -14,10 +14,8 @@ import json
 import sys
 import time
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
 
@@ -108,9 +106,7 @@ def _measured(name: str, model: Model, gpu: str, compiler: str) -> Row:
         return Row(name, model.what, error=f"its replay fails: {result.error}")
     typed = {of: np.asarray(value, network.types[of]) for of, value in {**given, **constants}.items()}
     expected = onnx_model.run(network, typed)
-    found: dict[str, NDArray[Any]] = {
-        of: result.outputs[of].reshape(value.shape) for of, value in expected.items()
-    }
+    found = {of: result.outputs[of].reshape(value.shape) for of, value in expected.items()}
     return Row(
         name,
         model.what,

@@ -43,7 +43,7 @@ def picture(shape: tuple[int, ...], seed: int) -> Float32:
     ink = _smooth(np.kron(word, np.ones((dot, dot), np.float32)))[: height - 2, : width - 2]
     top, left = (height - ink.shape[0]) // 2, (width - ink.shape[1]) // 2
     paper[top : top + ink.shape[0], left : left + ink.shape[1]] -= 1.6 * ink
-    return np.broadcast_to(paper, shape).astype(np.float32)
+    return np.array(np.broadcast_to(paper, shape), np.float32)
 
 
 def _digit(digit: int) -> Float32:
@@ -58,7 +58,7 @@ def _smooth(ink: Float32) -> Float32:
         padded[y : y + ink.shape[0], x : x + ink.shape[1]]
         for y, x in ((0, 1), (1, 0), (1, 1), (1, 1), (1, 2), (2, 1))
     ]
-    return np.mean(parts, axis=0, dtype=np.float32)
+    return np.array(np.mean(parts, axis=0), np.float32)
 
 
 def voice(shape: tuple[int, ...], seed: int) -> Float32:

@@ -45,7 +45,8 @@ def graph(
         [helper.make_tensor_value_info(name, kind(of), None) for name, of in outputs.items()],
         [numpy_helper.from_array(value, name) for name, value in (constants or {}).items()],
     )
-    model = helper.make_model(made, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=10)
+    domains = [helper.make_opsetid(name, 1) for name in sorted({node.domain for node in nodes} - {""})]
+    model = helper.make_model(made, opset_imports=[helper.make_opsetid("", OPSET), *domains], ir_version=10)
     path.write_bytes(model.SerializeToString())
     return path
 

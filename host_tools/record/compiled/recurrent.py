@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """ONNX's LSTM and GRU as operations that tinygrad has: one step after the other, the number of steps being known.
 
-Source: the operators' text in ONNX's documentation, docs/Operators.md.
+Source: the operators' text in ONNX's documentation, docs/Operators.md; of DynamicQuantizeLSTM, which ONNX
+Runtime's quantizer writes, in its docs/ContribOperators.md.
 """
 
 from __future__ import annotations
@@ -9,13 +10,17 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tinygrad import Tensor
+from tinygrad import Tensor, dtypes
+from tinygrad.nn.onnx import onnx_ops
 
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "Sigmoid": Tensor.sigmoid,
     "Tanh": Tensor.tanh,
     "Relu": Tensor.relu,
 }
+
+
+Product = Callable[[int, Tensor], Tensor]  # of a direction's weights and a tensor
 
 
 class RecurrentError(NotImplementedError):
@@ -34,19 +39,69 @@ def lstm(
     **options: Any,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """ONNX's LSTM: the names and shapes of its inputs, (Y, Y_h, Y_c)."""
+
+    def fed(d: int, x: Tensor) -> Tensor:
+        return x @ W[d].T
+
+    def fed_back(d: int, h: Tensor) -> Tensor:
+        return h @ R[d].T
+
+    sizes = W.shape[0], R.shape[-1]
+    return _lstm(X, fed, fed_back, sizes, B, sequence_lens, [initial_h, initial_c], P, options)
+
+
+def quantized_lstm(
+    X: Tensor,
+    W: Tensor,
+    R: Tensor,
+    B: Tensor | None,
+    sequence_lens: Tensor | None,
+    initial_h: Tensor | None,
+    initial_c: Tensor | None,
+    P: Tensor | None,
+    *scales: Tensor,
+    **options: Any,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """ONNX Runtime's DynamicQuantizeLSTM: `lstm` of weights of 8 bits, which lie the other way, with their scales
+    and zero points. What a product multiplies them with is rounded to 8 bits by its own range."""
+
+    def product(matrix: Tensor, scale: Tensor, zero: Tensor) -> Product:
+        def of(d: int, x: Tensor) -> Tensor:
+            rounded, step, middle = onnx_ops["DynamicQuantizeLinear"](x)
+            whole = matrix[d].cast(dtypes.int32) - zero[d].cast(dtypes.int32)
+            return ((rounded.cast(dtypes.int32) - middle.cast(dtypes.int32)) @ whole) * (step * scale[d])
+
+        return of
+
+    of_input, zero_input, of_state, zero_state = scales
+    fed, fed_back = product(W, of_input, zero_input), product(R, of_state, zero_state)
+    sizes = W.shape[0], R.shape[1]
+    return _lstm(X, fed, fed_back, sizes, B, sequence_lens, [initial_h, initial_c], P, options)
+
+
+def _lstm(
+    x: Tensor,
+    fed: Product,
+    fed_back: Product,
+    sizes: tuple[int, int],
+    B: Tensor | None,
+    sequence_lens: Tensor | None,
+    states: Sequence[Tensor | None],
+    P: Tensor | None,
+    options: dict[str, Any],
+) -> tuple[Tensor, Tensor, Tensor]:
     if P is not None:
         raise RecurrentError("LSTM with peepholes")
 
     def step(d: int, x: Tensor, state: list[Tensor], apply: Sequence[Any]) -> list[Tensor]:
         h, c = state
-        gates = x + h @ R[d].T + (B[d].chunk(2)[1] if B is not None else 0)
+        gates = x + fed_back(d, h) + (B[d].chunk(2)[1] if B is not None else 0)
         i, o, f, g = gates.chunk(4, dim=-1)
         sigma, inner, outer = apply
         c = sigma(f) * c + sigma(i) * inner(g)
         return [sigma(o) * outer(c), c]
 
-    states = [initial_h, initial_c]
-    y, (h, c) = _run(X, W, B, states, step, ["Sigmoid", "Tanh", "Tanh"], sequence_lens, R.shape[-1], options)
+    y, (h, c) = _run(x, fed, B, states, step, ["Sigmoid", "Tanh", "Tanh"], sequence_lens, sizes, options)
     return y, h, c
 
 
@@ -72,19 +127,23 @@ def gru(
         hidden = r * (h @ rh.T + bh) if linear_before_reset else (r * h) @ rh.T + bh
         return [(1 - z) * inner(xh + hidden) + z * h]
 
-    y, (h,) = _run(X, W, B, [initial_h], step, ["Sigmoid", "Tanh"], sequence_lens, R.shape[-1], options)
+    def fed(d: int, x: Tensor) -> Tensor:
+        return x @ W[d].T
+
+    sizes = W.shape[0], R.shape[-1]
+    y, (h,) = _run(X, fed, B, [initial_h], step, ["Sigmoid", "Tanh"], sequence_lens, sizes, options)
     return y, h
 
 
 def _run(
     x: Tensor,
-    w: Tensor,
+    feed: Product,
     b: Tensor | None,
     states: Sequence[Tensor | None],
     step: Callable[[int, Tensor, list[Tensor], Sequence[Any]], list[Tensor]],
     names: list[str],
     sequence_lens: Tensor | None,
-    hidden: int,
+    sizes: tuple[int, int],
     options: dict[str, Any],
 ) -> tuple[Tensor, list[Tensor]]:
     if sequence_lens is not None or options.get("clip") is not None or options.get("input_forget"):
@@ -92,7 +151,7 @@ def _run(
     if options.get("layout", 0):
         raise RecurrentError("layout 1")
     steps, batch, _ = x.shape
-    directions = w.shape[0]
+    directions, hidden = sizes
     kinds = [str(name) for name in options.get("activations") or names * directions]
     if unknown := sorted(set(kinds) - set(ACTIVATIONS)):
         raise RecurrentError(f"activation {unknown[0]}")
@@ -101,7 +160,7 @@ def _run(
     for d, backwards in enumerate(ways[str(options.get("direction") or "forward")]):
         apply = [ACTIVATIONS[kind] for kind in kinds[d * len(names) : (d + 1) * len(names)]]
         # All steps' inputs at once: one large product in place of many small ones.
-        fed = x @ w[d].T + (b[d].chunk(2)[0] if b is not None else 0)
+        fed = feed(d, x) + (b[d].chunk(2)[0] if b is not None else 0)
         state = [s[d] if s is not None else Tensor.zeros(batch, hidden, dtype=x.dtype) for s in states]
         seen: list[Tensor] = []
         for at in reversed(range(steps)) if backwards else range(steps):

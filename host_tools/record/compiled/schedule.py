@@ -25,9 +25,10 @@ from tinygrad.helpers import Context
 from tinygrad.nn.onnx import OnnxRunner
 from tinygrad.uop.ops import Ops, UOp, buffers
 
-from host_tools.record.compiled import recurrent
+from host_tools.record.compiled import recurrent, spectrum
 from host_tools.record.compiled.glsl import MAX_BINDINGS, Glsl
 from host_tools.record.compiled.plan import Buffer, Call, Kind, Plan, View
+from host_tools.record.compiled.scan import within
 from host_tools.support import plain
 
 
@@ -41,9 +42,16 @@ def compiled(model: Path) -> Plan:
         NotImplementedError, RuntimeError and others of tinygrad's: what it does not compile.
     """
     runner = OnnxRunner(model)
-    runner.onnx_ops = {**runner.onnx_ops, "LSTM": recurrent.lstm, "GRU": recurrent.gru}
+    runner.onnx_ops = {
+        **runner.onnx_ops,
+        "LSTM": recurrent.lstm,
+        "GRU": recurrent.gru,
+        "DynamicQuantizeLSTM": recurrent.quantized_lstm,
+        "Scan": within(runner),
+        **spectrum.OPERATORS,
+    }
     for name, value in runner.graph_values.items():
-        # tinygrad reads whole numbers that are indices, and those without dimensions by a C compiler: not with memory.
+        # tinygrad reads whole numbers that are indices: by a C compiler unless they have memory.
         if isinstance(value, Tensor) and value.uop.device is None and dtypes.is_int(value.dtype):
             runner.graph_values[name] = value.clone(os.environ["DEV"])
     weights = [value for value in runner.graph_values.values() if isinstance(value, Tensor)]

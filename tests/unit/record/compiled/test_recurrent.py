@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from onnx import helper
 
 from host_tools.record.compiled.network import compile_onnx
 from host_tools.record.preflight import NetworkError
@@ -63,3 +64,24 @@ def test_a_variant_that_is_not_computed_is_refused(
     inputs = {"x": ("float32", [STEPS, BATCH, FEATURES])}
     with pytest.raises(NetworkError, match=f"tinygrad cannot compile it: RecurrentError: .*{said}"):
         compile_onnx(model(tmp_path / "n.onnx", nodes, inputs, {"y": "float32"}, weights(4, 1)), {})
+
+
+def test_weights_and_activations_of_8_bits(tmp_path: Path) -> None:
+    """ONNX Runtime's own operator, which its quantizer writes."""
+    generator = np.random.default_rng(5)
+    constants = {
+        "w": generator.integers(-127, 128, (2, FEATURES, 4 * HIDDEN)).astype(np.int8),
+        "r": generator.integers(-127, 128, (2, HIDDEN, 4 * HIDDEN)).astype(np.int8),
+        "b": weights(4, 2)["b"],
+        "ws": np.array([0.01, 0.012], np.float32),
+        "wz": np.array([0, 3], np.int8),
+        "rs": np.array([0.008, 0.01], np.float32),
+        "rz": np.array([1, 0], np.int8),
+    }
+    kind = node("DynamicQuantizeLSTM", "x w r b - - - - ws wz rs rz", "y h c", direction="bidirectional")
+    kind.domain = "com.microsoft"
+    kind.attribute.append(helper.make_attribute("hidden_size", HIDDEN))
+    outputs = dict.fromkeys(("y", "h", "c"), "float32")
+    net = model(tmp_path / "n.onnx", [kind], {"x": ("float32", [STEPS, 1, FEATURES])}, outputs, constants)
+    found = compile_onnx(net, {})
+    assert max(found.differences.values()) < 2e-6
