@@ -4,16 +4,20 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import onnx
 import pytest
 from click.testing import CliRunner
 
 from host_tools.cli import main
+from host_tools.record import onnx_model
 from host_tools.record.preflight import NetworkError
+from tests.support import onnx_graphs as graphs
 from tests.support import onnx_networks
+from tests.support.onnx_graphs import node
 
-onnx = pytest.importorskip("onnx")
 SECRET = b"-----BEGIN PRIVATE KEY-----" + bytes(4096)
 
 
@@ -36,8 +40,6 @@ def with_weights_in(folder: Path, location: str) -> Path:
 
 @pytest.mark.parametrize("location", ["net.onnx.data", "model.onnx_data", "weights.bin", "parts/conv1.weight"])
 def test_weights_beside_the_file(location: str, tmp_path: Path) -> None:
-    from host_tools.record import onnx_model
-
     plain = onnx_model.read(onnx_networks.classifier(tmp_path / "plain.onnx"))
     assert onnx_model.read(with_weights_in(tmp_path, location)).inputs == plain.inputs
 
@@ -45,8 +47,6 @@ def test_weights_beside_the_file(location: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("location", ["key.pem", "id_rsa", ".ssh/key", "net.onnx"])
 def test_a_file_that_is_not_called_weights_is_not_read(location: str, tmp_path: Path) -> None:
     """A private key beside the model became a tensor of the trace."""
-    from host_tools.record import onnx_model
-
     if location == "net.onnx":
         location = "other.onnx"
     path = with_weights_in(tmp_path, location)
@@ -59,8 +59,6 @@ def test_a_file_that_is_not_called_weights_is_not_read(location: str, tmp_path: 
 
 
 def test_a_tensor_of_an_attribute_is_looked_at_too(tmp_path: Path) -> None:
-    from host_tools.record import onnx_model
-
     path = onnx_networks.classifier(tmp_path / "net.onnx")
     model = onnx.load(path)
     tensor = onnx.numpy_helper.from_array(np.zeros(4, np.float32), "hidden")
@@ -76,8 +74,6 @@ def test_a_tensor_of_an_attribute_is_looked_at_too(tmp_path: Path) -> None:
 
 
 def test_an_open_size_written_as_minus_one(tmp_path: Path) -> None:
-    from host_tools.record import onnx_model
-
     path = onnx_networks.classifier(tmp_path / "net.onnx")
     model = onnx.load(path)
     model.graph.input[0].type.tensor_type.shape.dim[0].dim_value = -1
@@ -87,3 +83,49 @@ def test_an_open_size_written_as_minus_one(tmp_path: Path) -> None:
     assert read.shapes({"image": onnx_networks.SHAPE}) == {"image": onnx_networks.SHAPE}
     with pytest.raises(NetworkError, match="give --shape image="):
         read.shapes({})
+
+
+def by_rate(path: Path) -> onnx_model.OnnxModel:
+    """A network that is another one at 16 kHz: its branches take inputs of other widths."""
+
+    def branch(name: str, width: int) -> Any:
+        value = onnx.helper.make_tensor_value_info(f"{name}y", onnx.TensorProto.FLOAT, None)
+        weights = onnx.numpy_helper.from_array(np.ones((width, 2), np.float32), f"{name}w")
+        return onnx.helper.make_graph([node("MatMul", f"x {name}w", f"{name}y")], name, [], [value], [weights])
+
+    nodes = [
+        node("Equal", "rate high", "is_high"),
+        node("If", "is_high", "y", then_branch=branch("then", 6), else_branch=branch("else", 3)),
+    ]
+    inputs = {"x": ("float32", ["batch", "width"]), "rate": ("int64", [])}
+    return graphs.model(path, nodes, inputs, {"y": "float32"}, {"high": np.array(16000)})
+
+
+def test_an_input_that_is_a_constant_decides(tmp_path: Path) -> None:
+    model = onnx_model.with_constants(by_rate(tmp_path / "n.onnx"), {"rate": np.array(16000, np.int32)})
+    assert model.inputs == {"x": (None, None)}
+    assert "If" not in model.operators
+    assert onnx_model.run(model, {"x": np.ones((1, 6), np.float32)})["y"].tolist() == [[6, 6]]
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        ({"q": np.array(1)}, "no input 'q'; the network has x, rate"),
+        ({"rate": np.zeros(2)}, "input rate: expected a value of shape a number, found 2"),
+        ({"x": np.zeros((1, 3)), "rate": np.array(1)}, "all of its inputs are constants: x, rate"),
+    ],
+)
+def test_a_constant_that_does_not_fit(values: dict[str, np.ndarray], said: str, tmp_path: Path) -> None:
+    with pytest.raises(NetworkError, match=said):
+        onnx_model.with_constants(by_rate(tmp_path / "n.onnx"), values)
+
+
+def test_an_input_and_a_constant_of_one_name(tmp_path: Path) -> None:
+    by_rate(tmp_path / "n.onnx")
+    np.save(tmp_path / "rate.npy", np.array(8000))
+    value = f"rate={tmp_path}/rate.npy"
+    words = ["record", "onnx", f"{tmp_path}/n.onnx", "-o", f"{tmp_path}/n.gtr"]
+    found = CliRunner().invoke(main, [*words, "--input", value, "--constant", value])
+    assert found.exit_code == 2
+    assert "--input, --constant: a name is given twice" in found.output

@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,6 +15,7 @@ from host_tools.machine.errors import RecordError
 from host_tools.record.compiled import network, runner, shaders
 from host_tools.record.compiled.layout import Layout, laid_out
 from host_tools.record.compiled.plan import Plan
+from host_tools.record.differences import FP16_TOLERANCE, TOLERANCE
 from host_tools.record.onnx_model import OnnxModel
 from host_tools.record.preflight import NetworkError
 from tests.support.onnx_graphs import model, node
@@ -36,6 +39,34 @@ def test_a_kernel_that_computes_something_else(tmp_path: Path, monkeypatch: pyte
     monkeypatch.setattr(network, "_plan", lying)
     with pytest.raises(RecordError, match=r"output z of the compiled network differs on lavapipe .* by 6.67e-01"):
         network.compile_onnx(net, {})
+
+
+def test_rounding_that_onnx_runtime_has_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What its results differ with its optimizer and without is allowed, but no more than halves are."""
+    net = scaled(tmp_path / "n.onnx")
+    honest = network.onnx_model.run
+    assert network.compile_onnx(net, {}).tolerance == TOLERANCE
+
+    def wavering(by: float) -> None:
+        def run(net: OnnxModel, inputs: Mapping[str, Any], *, optimize: bool = True) -> dict[str, Any]:
+            return {name: value * (1 if optimize else 1 + by) for name, value in honest(net, inputs).items()}
+
+        monkeypatch.setattr(network.onnx_model, "run", run)
+
+    wavering(1e-3)
+    assert network.compile_onnx(net, {}).tolerance == pytest.approx(2e-3, rel=0.01)
+    wavering(0.5)
+    assert network.compile_onnx(net, {}).tolerance == FP16_TOLERANCE
+
+
+def test_an_index_without_dimensions(tmp_path: Path) -> None:
+    """tinygrad would start a C compiler to read it."""
+    constants = {"at": np.array(1), "to": np.array(2)}
+    nodes = [node("Gather", "x at", "a", axis=0), node("Gather", "x to", "b", axis=0), node("Add", "a b", "y")]
+    found = network.compile_onnx(
+        model(tmp_path / "n.onnx", nodes, {"x": ("float32", [3, 4])}, {"y": "float32"}, constants), {}
+    )
+    assert found.differences["y"] < 1e-6
 
 
 def test_an_operator_that_tinygrad_lacks(tmp_path: Path) -> None:

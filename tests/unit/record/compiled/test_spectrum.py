@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tinygrad import Tensor
 
+from host_tools.record.compiled import spectrum
 from host_tools.record.compiled.network import compile_onnx
-from host_tools.record.preflight import NetworkError
 from tests.support.onnx_graphs import model, node
 
 WINDOW = np.hanning(8).astype(np.float32)
@@ -53,8 +54,8 @@ def test_a_transform(shape: list[int], length: int | None, attributes: dict[str,
     assert found.differences["y"] < 1e-6
 
 
-def test_an_inverse_of_one_side_is_refused(tmp_path: Path) -> None:
-    nodes = [node("DFT", "x", "y", inverse=1, onesided=1)]
-    net = model(tmp_path / "n.onnx", nodes, {"x": ("float32", [1, 8, 2])}, {"y": "float32"})
-    with pytest.raises(NetworkError, match="inverse and of one side|ONNX Runtime cannot load it"):
-        compile_onnx(net, {})
+def test_what_is_not_computed() -> None:
+    with pytest.raises(spectrum.SpectrumError, match="inverse and of one side"):
+        spectrum._dft17(Tensor.zeros(1, 8, 2), inverse=1, onesided=1)
+    with pytest.raises(spectrum.SpectrumError, match="without a window and without a length"):
+        spectrum.stft(Tensor.zeros(1, 8, 1), 2)
