@@ -41,6 +41,7 @@ class OnnxModel:
         types: of inputs, NumPy's names.
         outputs: names.
         operators: type -> names of the nodes that are of it.
+        sigmoids: outputs that are computed by a Sigmoid.
     """
 
     data: bytes
@@ -48,6 +49,7 @@ class OnnxModel:
     types: dict[str, str]
     outputs: tuple[str, ...]
     operators: dict[str, list[str]]
+    sigmoids: tuple[str, ...]
 
     def shapes(self, given: Mapping[str, Shape]) -> dict[str, Shape]:
         """The shape of every input: the file's own, or the given one.
@@ -122,12 +124,21 @@ def _described(model: Any) -> OnnxModel:
     for node in model.graph.node:
         operators.setdefault(node.op_type, []).append(_name(node))
     given = [item for item in model.graph.input if item.name not in constants]
+    outputs = tuple(item.name for item in model.graph.output)
+    sigmoids = {node.output[0] for node in model.graph.node if node.op_type == "Sigmoid"}
     return OnnxModel(
         model.SerializeToString(),
         {item.name: _sizes(item) for item in given},
         {item.name: _type(item) for item in given},
-        tuple(item.name for item in model.graph.output),
+        outputs,
         operators,
+        tuple(
+            name
+            for node in model.graph.node
+            if node.op_type == "Sigmoid"
+            for name in node.output
+            if name in outputs
+        ),
     )
 
 
@@ -196,13 +207,12 @@ def optimized(network: Any, path: Path) -> Any:
     return left
 
 
-def run(model: OnnxModel, inputs: Mapping[str, Numbers], *, optimize: bool = True) -> dict[str, Numbers]:
+def run(model: OnnxModel, inputs: Mapping[str, Numbers]) -> dict[str, Numbers]:
     """What ONNX Runtime computes of it on the CPU.
 
     Args:
         model: from `read`.
         inputs: by name, in the shapes that the file has.
-        optimize: by kernels that compute several operators at once, as is its default.
 
     Returns:
         The outputs by name.
@@ -210,15 +220,12 @@ def run(model: OnnxModel, inputs: Mapping[str, Numbers], *, optimize: bool = Tru
     Raises:
         RecordError: it cannot run the network.
     """
-    return contained.call("ONNX Runtime", lambda: _run(model, inputs, optimize), dict[str, Numbers])
+    return contained.call("ONNX Runtime", lambda: _run(model, inputs), dict[str, Numbers])
 
 
-def _run(model: OnnxModel, inputs: Mapping[str, Numbers], optimize: bool) -> dict[str, Numbers]:
-    options = _options()
-    if not optimize:
-        options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+def _run(model: OnnxModel, inputs: Mapping[str, Numbers]) -> dict[str, Numbers]:
     try:
-        session = onnxruntime.InferenceSession(model.data, options, providers=["CPUExecutionProvider"])
+        session = onnxruntime.InferenceSession(model.data, _options(), providers=["CPUExecutionProvider"])
         values = session.run(list(model.outputs), dict(inputs))
     except Exception as error:  # its exceptions have no common class but this
         raise RecordError(f"ONNX Runtime cannot run the network: {' '.join(str(error).split())}") from None
