@@ -132,13 +132,7 @@ def _described(model: Any) -> OnnxModel:
         {item.name: _type(item) for item in given},
         outputs,
         operators,
-        tuple(
-            name
-            for node in model.graph.node
-            if node.op_type == "Sigmoid"
-            for name in node.output
-            if name in outputs
-        ),
+        tuple(name for name in outputs if name in sigmoids),
     )
 
 

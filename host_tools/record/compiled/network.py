@@ -40,8 +40,8 @@ COMPILE_TIMEOUT_S = 1800.0
 SEEDS = (1, 2)  # of the recorded inputs, and of those that a replay is checked with
 WHOLE_NUMBERS = (256, 2, 1)  # integers are below the first of these that the network takes
 ROUNDING = {"DynamicQuantizeLinear", "DynamicQuantizeLSTM", "QuantizeLinear"}  # of activations to 8 bits
-# ONNX Runtime's sigmoid is a quotient of polynomials (mlas/lib/logistic.cpp): off by 8e-8 near 3e-4, by a tenth near
-# 1e-6. A detector that sees nothing has no larger values.
+# ONNX Runtime's sigmoid is a quotient of polynomials (mlas/lib/logistic.cpp): off by 8e-8 near 3e-4, by a tenth
+# near 1e-6. A detector that sees nothing has no larger values.
 SIGMOID_ERROR, MOST_OF_SIGMOIDS = 2e-7, 1e-2
 Tensors = dict[str, NDArray[Any]]
 

@@ -39,14 +39,14 @@ def test_a_kernel_that_computes_something_else(tmp_path: Path, monkeypatch: pyte
         network.compile_onnx(net, {})
 
 
-@pytest.mark.parametrize(("shift", "tolerance"), [(0.0, TOLERANCE), (13.0, 1e-2)])
-def test_sigmoids_that_are_all_small(shift: float, tolerance: float, tmp_path: Path) -> None:
+@pytest.mark.parametrize("shift", [0.0, 11.0])
+def test_sigmoids_that_are_all_small(shift: float, tmp_path: Path) -> None:
     """ONNX Runtime's are off by as much whatever their size: there the error is large beside the values."""
     nodes = [node("Tanh", "x", "t"), node("Sub", "t shift", "s"), node("Sigmoid", "s", "y")]
     constants = {"shift": np.array([shift], np.float32)}
     net = model(tmp_path / "n.onnx", nodes, {"x": ("float32", [64])}, {"y": "float32"}, constants)
     found = network.compile_onnx(net, {})
-    assert found.tolerance == tolerance
+    assert (found.tolerance > TOLERANCE) == (shift > 0)
     assert (found.differences["y"] > TOLERANCE) == (shift > 0)
 
 
