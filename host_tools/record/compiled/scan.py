@@ -51,7 +51,8 @@ def _scan(
             slices.append(_slice(tensor, axis, at))
         body.graph_values.update(outer.graph_values)
         body._python_const_cache.clear()  # tinygrad keeps what a name was once
-        left = list(body(dict(zip(body.graph_inputs, [*states, *slices], strict=True))).values())
+        made = body(dict(zip(body.graph_inputs, [*states, *slices], strict=True)))
+        left = [made[name] for name in body.graph_outputs]  # one may be there twice
         states = [tensor.contiguous() for tensor in left[: len(states)]]
         for seen, tensor in zip(found, left[len(states) :], strict=True):
             seen.append(tensor)
