@@ -93,13 +93,8 @@ def compile_onnx(
     try:
         if prepared.calls:
             with phase("preparing constants"):
-                plan = plan.with_constants(
-                    {
-                        name: value.view(np.uint8)
-                        for name, value in _on_lavapipe(prepared, _zeros(prepared)).items()
-                        if name.isdecimal()
-                    }
-                )
+                made = runner.judged(laid_out(prepared), spirv(prepared.kernels), {})
+                plan = plan.with_constants({name: value.view(np.uint8) for name, value in made.items()})
         layout = laid_out(plan.trimmed())
         shaders = spirv(layout.plan.kernels)
         cases = _cases(model, layout.plan, values or {})
@@ -164,17 +159,6 @@ def _plan(data: bytes) -> Plan:
             raise NetworkError(f"{COMPILER} cannot compile it: {said}")
         found: Plan = plain.loads(Plan, plan.read_bytes())
         return found
-
-
-def _on_lavapipe(plan: Plan, inputs: Tensors) -> Tensors:
-    return dict(runner.judged(laid_out(plan), spirv(plan.kernels), inputs))
-
-
-def _zeros(plan: Plan) -> Tensors:
-    return {
-        name: np.zeros(plan.buffers[at].shape, plan.buffers[at].dtype)
-        for name, at in plan.named(Kind.INPUT).items()
-    }
 
 
 def _cases(model: OnnxModel, plan: Plan, values: Mapping[str, NDArray[Any]]) -> list[tuple[Tensors, Tensors]]:

@@ -120,6 +120,8 @@ class Plan:
         buffers = [
             replace(buffer, kind=Kind.OUTPUT, name=str(at), dtype="uint8", shape=(buffer.size,))
             if at in made
+            else replace(buffer, kind=Kind.WORK)
+            if buffer.kind in (Kind.INPUT, Kind.OUTPUT)  # none of these calls has it, and its name may be a number
             else buffer
             for at, buffer in enumerate(self.buffers)
         ]

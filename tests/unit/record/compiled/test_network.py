@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 
 from host_tools.machine.errors import RecordError
-from host_tools.record.compiled import network, runner, shaders
+from host_tools.record.compiled import network, runner, shaders, simplified
 from host_tools.record.compiled.layout import Layout, laid_out
-from host_tools.record.compiled.plan import Plan
+from host_tools.record.compiled.plan import Kind, Plan
 from host_tools.record.differences import TOLERANCE
 from host_tools.record.onnx_model import OnnxModel
 from host_tools.record.preflight import NetworkError
-from tests.support.onnx_graphs import model, node
+from tests.support.onnx_graphs import cast, model, node
 
 
 def scaled(path: Path) -> OnnxModel:
@@ -58,6 +58,22 @@ def test_an_index_without_dimensions(tmp_path: Path) -> None:
         model(tmp_path / "n.onnx", nodes, {"x": ("float32", [3, 4])}, {"y": "float32"}, constants), {}
     )
     assert found.differences["y"] < 1e-6
+
+
+def test_an_output_whose_name_is_a_number(tmp_path: Path) -> None:
+    """It is not taken for the number of a buffer that constants are prepared in."""
+    constants = {"w": np.arange(64, dtype=np.int8).reshape(8, 8)}
+    nodes = [node("MatMulInteger", "x w", "m"), cast("m", "387", "float32")]
+    plan = network._plan(
+        simplified.simplified(
+            model(tmp_path / "n.onnx", nodes, {"x": ("int8", [1, 8])}, {"387": "float32"}, constants),
+            {"x": (1, 8)},
+        )[1]
+    )
+    prepared, _ = plan.preparing()
+    assert "387" in plan.named(Kind.OUTPUT)
+    assert not prepared.named(Kind.INPUT)
+    assert "387" not in prepared.named(Kind.OUTPUT)
 
 
 def test_an_operator_that_tinygrad_lacks(tmp_path: Path) -> None:
