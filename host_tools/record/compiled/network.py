@@ -89,14 +89,8 @@ def compile_onnx(
     model = replace(model, data=fixed)
     with phase("compiling the network with tinygrad"):
         plan = _plan(data)
-    prepared, plan = plan.preparing()
     try:
-        if prepared.calls:
-            with phase("preparing constants"):
-                made = runner.judged(laid_out(prepared), spirv(prepared.kernels), {})
-                plan = plan.with_constants({name: value.view(np.uint8) for name, value in made.items()})
-        layout = laid_out(plan.trimmed())
-        shaders = spirv(layout.plan.kernels)
+        layout, shaders = ready(plan)
         cases = _cases(model, layout.plan, values or {})
         if tolerance is None:
             int8 = ("--int8",) if ROUNDING & model.operators.keys() else ()
@@ -108,6 +102,22 @@ def compile_onnx(
     except PlanError as error:
         raise NetworkError(f"{COMPILER}'s plan cannot be run: {error}") from error
     return Compiled(layout, shaders, cases, differences, tolerance)
+
+
+def ready(plan: Plan) -> tuple[Layout, list[bytes]]:
+    """A plan as the runner takes it: constants prepared, buffers placed, kernels compiled.
+
+    Raises:
+        PlanError: the runner cannot have it.
+        RecordError: a kernel is refused, or lavapipe cannot prepare the constants.
+    """
+    preparing, plan = plan.preparing()
+    if preparing.calls:
+        with phase("preparing constants"):
+            made = runner.judged(laid_out(preparing), spirv(preparing.kernels), {})
+            plan = plan.with_constants({name: value.view(np.uint8) for name, value in made.items()})
+    layout = laid_out(plan.trimmed())
+    return layout, spirv(layout.plan.kernels)
 
 
 def record_compiled(

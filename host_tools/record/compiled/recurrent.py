@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""ONNX's LSTM and GRU as operations that tinygrad has: one step after the other, the number of steps being known.
+"""ONNX's RNN, LSTM and GRU as operations that tinygrad has: one step after the other, of a known number.
 
 Source: the operators' text in ONNX's documentation, docs/Operators.md; of DynamicQuantizeLSTM, which ONNX
 Runtime's quantizer writes, in its docs/ContribOperators.md.
@@ -90,15 +90,15 @@ def _lstm(
     P: Tensor | None,
     options: dict[str, Any],
 ) -> tuple[Tensor, Tensor, Tensor]:
-    if P is not None:
-        raise RecurrentError("LSTM with peepholes")
 
     def step(d: int, x: Tensor, state: list[Tensor], apply: Sequence[Any]) -> list[Tensor]:
         h, c = state
         gates = x + fed_back(d, h) + (B[d].chunk(2)[1] if B is not None else 0)
         i, o, f, g = gates.chunk(4, dim=-1)
         sigma, inner, outer = apply
-        c = sigma(f) * c + sigma(i) * inner(g)
+        pi, po, pf = P[d].chunk(3) if P is not None else (0, 0, 0)
+        c = sigma(f + pf * c) * c + sigma(i + pi * c) * inner(g)
+        o = o + po * c
         return [sigma(o) * outer(c), c]
 
     y, (h, c) = _run(x, fed, B, states, step, ["Sigmoid", "Tanh", "Tanh"], sequence_lens, sizes, options)
@@ -135,6 +135,28 @@ def gru(
     return y, h
 
 
+def rnn(
+    X: Tensor,
+    W: Tensor,
+    R: Tensor,
+    B: Tensor | None = None,
+    sequence_lens: Tensor | None = None,
+    initial_h: Tensor | None = None,
+    **options: Any,
+) -> tuple[Tensor, Tensor]:
+    """ONNX's RNN: the names and shapes of its inputs, (Y, Y_h)."""
+
+    def step(d: int, x: Tensor, state: list[Tensor], apply: Sequence[Any]) -> list[Tensor]:
+        return [apply[0](x + state[0] @ R[d].T + (B[d].chunk(2)[1] if B is not None else 0))]
+
+    def fed(d: int, x: Tensor) -> Tensor:
+        return x @ W[d].T
+
+    sizes = W.shape[0], R.shape[-1]
+    y, (h,) = _run(X, fed, B, [initial_h], step, ["Tanh"], sequence_lens, sizes, options)
+    return y, h
+
+
 def _run(
     x: Tensor,
     feed: Product,
@@ -146,12 +168,15 @@ def _run(
     sizes: tuple[int, int],
     options: dict[str, Any],
 ) -> tuple[Tensor, list[Tensor]]:
-    if sequence_lens is not None or options.get("clip") is not None or options.get("input_forget"):
-        raise RecurrentError("sequence_lens, clip or input_forget")
-    if options.get("layout", 0):
-        raise RecurrentError("layout 1")
+    if options.get("clip") is not None or options.get("input_forget"):
+        raise RecurrentError("clip or input_forget")
+    batch_first = bool(options.get("layout", 0))
+    if batch_first:
+        x = x.transpose(0, 1)
+        states = [s.transpose(0, 1) if s is not None else None for s in states]
     steps, batch, _ = x.shape
     directions, hidden = sizes
+    lengths = sequence_lens.reshape(batch, 1) if sequence_lens is not None else None
     kinds = [str(name) for name in options.get("activations") or names * directions]
     if unknown := sorted(set(kinds) - set(ACTIVATIONS)):
         raise RecurrentError(f"activation {unknown[0]}")
@@ -164,8 +189,15 @@ def _run(
         state = [s[d] if s is not None else Tensor.zeros(batch, hidden, dtype=x.dtype) for s in states]
         seen: list[Tensor] = []
         for at in reversed(range(steps)) if backwards else range(steps):
-            state = [tensor.contiguous() for tensor in step(d, fed[at], state, apply)]
-            seen.append(state[0])
+            new = step(d, fed[at], state, apply)
+            if lengths is not None:  # a sequence that has ended, or has not begun from its end, stays as it is
+                runs = lengths > at
+                new = [runs.where(one, old) for one, old in zip(new, state, strict=True)]
+            state = [tensor.contiguous() for tensor in new]
+            seen.append(runs.where(state[0], 0) if lengths is not None else state[0])
         every.append(Tensor.stack(*(reversed(seen) if backwards else seen)))
         last.append(state)
-    return Tensor.stack(*every, dim=1), [Tensor.stack(*parts) for parts in zip(*last, strict=True)]
+    y, left = Tensor.stack(*every, dim=1), [Tensor.stack(*parts) for parts in zip(*last, strict=True)]
+    if batch_first:
+        return y.permute(2, 0, 1, 3), [tensor.transpose(0, 1) for tensor in left]
+    return y, left

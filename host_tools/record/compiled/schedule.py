@@ -27,9 +27,23 @@ from tinygrad.uop.ops import Ops, UOp, buffers
 
 from host_tools.record.compiled import recurrent, spectrum
 from host_tools.record.compiled.glsl import MAX_BINDINGS, Glsl
+from host_tools.record.compiled.operators import OPERATORS
 from host_tools.record.compiled.plan import Buffer, Call, Kind, Plan, View
 from host_tools.record.compiled.scan import within
 from host_tools.support import plain
+
+
+def front_end(model: Path) -> OnnxRunner:
+    """tinygrad's reader of an ONNX file, with our operators besides its own."""
+    runner = OnnxRunner(model)
+    runner.onnx_ops = {
+        **runner.onnx_ops,
+        **OPERATORS,
+        **spectrum.OPERATORS,
+        "DynamicQuantizeLSTM": recurrent.quantized_lstm,
+        "Scan": within(runner),
+    }
+    return runner
 
 
 def compiled(model: Path) -> Plan:
@@ -41,15 +55,7 @@ def compiled(model: Path) -> Plan:
     Raises:
         NotImplementedError, RuntimeError and others of tinygrad's: what it does not compile.
     """
-    runner = OnnxRunner(model)
-    runner.onnx_ops = {
-        **runner.onnx_ops,
-        "LSTM": recurrent.lstm,
-        "GRU": recurrent.gru,
-        "DynamicQuantizeLSTM": recurrent.quantized_lstm,
-        "Scan": within(runner),
-        **spectrum.OPERATORS,
-    }
+    runner = front_end(model)
     for name, value in runner.graph_values.items():
         # tinygrad reads whole numbers that are indices: by a C compiler unless they have memory.
         if isinstance(value, Tensor) and value.uop.device is None and dtypes.is_int(value.dtype):

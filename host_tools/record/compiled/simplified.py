@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import onnx
 
 from host_tools.record import onnx_model
@@ -49,18 +50,51 @@ def simplified(model: OnnxModel, shapes: Mapping[str, Shape]) -> tuple[bytes, by
 
 
 def _simplified(model: OnnxModel, shapes: Mapping[str, Shape], path: Path) -> tuple[bytes, bytes, bool]:
-    network = onnx.load_model_from_string(model.data)
-    _fix(network, shapes)
-    _narrow(network)
+    network = fixed(model.data, shapes)
     reference = bytes(network.SerializeToString())
     network = onnx_model.optimized(network, path)
     halves = _has_halves(network)
+    return reference, for_compiler(network), halves
+
+
+def fixed(data: bytes, shapes: Mapping[str, Shape]) -> Any:
+    """ONNX's message of a file with these shapes of its inputs, and no types of 64 bits outside."""
+    network = onnx.load_model_from_string(data)
+    _fix(network, shapes)
+    _narrow(network)
+    return network
+
+
+def for_compiler(network: Any) -> bytes:
+    """The file of a network without what the front end cannot read: unused domains, empty constants, doubles."""
     used = {node.domain for node in network.graph.node} | {""}
     kept = [item for item in network.opset_import if item.domain in used]
     del network.opset_import[:]
     network.opset_import.extend(kept)
     _without_empty(network)
-    return reference, bytes(network.SerializeToString()), halves
+    _without_doubles(network.graph)
+    return bytes(network.SerializeToString())
+
+
+def _without_doubles(graph: Any) -> None:
+    """Compute in float32 what is double: the GPUs have no doubles."""
+    double, single = onnx.TensorProto.DOUBLE, onnx.TensorProto.FLOAT
+    for item in (*graph.input, *graph.output, *graph.value_info):
+        if item.type.tensor_type.elem_type == double:
+            item.type.tensor_type.elem_type = single
+    tensors = list(graph.initializer)
+    for node in graph.node:
+        for attribute in node.attribute:
+            if attribute.name in ("to", "dtype", "output_dtype") and attribute.i == double:
+                attribute.i = single
+            if attribute.HasField("t"):
+                tensors.append(attribute.t)
+            if attribute.HasField("g"):
+                _without_doubles(attribute.g)
+    for tensor in tensors:
+        if tensor.data_type == double:
+            values = onnx.numpy_helper.to_array(tensor).astype(np.float32)
+            tensor.CopyFrom(onnx.numpy_helper.from_array(values, tensor.name))
 
 
 def _has_halves(network: Any) -> bool:
@@ -113,13 +147,14 @@ def _narrow(network: Any) -> None:
 
 
 def _without_empty(network: Any) -> None:
-    """Leave out optional inputs that are constants of no elements, which means the same (Resize's scales)."""
+    """Leave out optional inputs that are constants of no elements, which means the same (Resize's scales,
+    axes of sums)."""
     empty = {item.name for item in network.graph.initializer if 0 in item.dims}
     for node in network.graph.node:
         if node.op_type == "Constant" and any(0 in item.t.dims for item in node.attribute if item.HasField("t")):
             empty.update(node.output)
     for node in network.graph.node:
-        if node.op_type in ("Resize", "Upsample", "Clip"):
+        if node.op_type in ("Resize", "Upsample", "Clip") or node.op_type.startswith("Reduce"):
             node.input[:] = ["" if name in empty else name for name in node.input]
     kept = [item for item in network.graph.initializer if item.name not in empty]
     del network.graph.initializer[:]

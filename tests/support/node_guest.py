@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Compiled cases on a virtual GPU: many in one boot of the recording machine, each by a process of the runner."""
+
+from __future__ import annotations
+
+import dataclasses
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from host_tools.machine.boot import boot
+from host_tools.machine.errors import RecordError
+from host_tools.machine.root import ready_root
+from host_tools.record.compiled import runner
+from host_tools.record.program import FOLDER, GuestProgram, program_job
+from host_tools.vgpu.build import qemu_plugin
+from tests.support.node_cases import Prepared, Why, judged
+
+BATCH = 40
+SECONDS = 900.0  # for a boot
+
+
+def in_guest(cases: Sequence[Prepared], gpu: str) -> dict[str, tuple[Why, str]]:
+    """What came of cases, by name, on a virtual GPU through its unmodified driver.
+
+    Where the machine ends early, because of a case that its GPU does not model, halves are tried.
+    """
+    if not cases:
+        return {}
+    try:
+        return _booted(cases, gpu)
+    except RecordError as error:
+        if len(cases) == 1:
+            return {cases[0].case.name: (Why.PLAN, str(error))}
+        half = len(cases) // 2
+        return in_guest(cases[:half], gpu) | in_guest(cases[half:], gpu)
+
+
+def _booted(cases: Sequence[Prepared], gpu: str) -> dict[str, tuple[Why, str]]:
+    root = ready_root("")
+    with tempfile.TemporaryDirectory(prefix="gramophone-") as folder:
+        files, lines = [], [f"cd /{FOLDER}"]
+        for at, ready in enumerate(cases):
+            for file, data in runner.files(ready.layout, ready.shaders, ready.inputs).items():
+                files.append(Path(folder) / f"{file}{at}")
+                files[-1].write_bytes(data)
+            words = " ".join(f"{name}{at}" for name in (runner.PLAN, runner.CONSTANTS, runner.TENSORS))
+            result = f"/out/{runner.RESULT}{at}"
+            lines.append(f"./runner {words} {result} >/out/said{at} 2>&1 || rm -f {result}")
+        job = program_job(root, GuestProgram(runner.for_guest(root), files=files), gpu)
+        job = dataclasses.replace(job, command="\n".join([*lines, "true"]))
+        left = boot(job, root, qemu_plugin(), timeout=SECONDS).files
+    found = {}
+    for at, ready in enumerate(cases):
+        answer = left.get(f"{runner.RESULT}{at}")
+        said = left.get(f"said{at}", b"").decode(errors="replace").strip()
+        name = ready.case.name
+        found[name] = (Why.PLAN, said) if answer is None else judged(ready.case, ready.layout.results(answer))
+    return found

@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""A sample of ONNX's own tests of its operators; `python -m tests.bench.node_tests` runs them all."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+from onnx import helper
+
+from host_tools.support.sandbox import OFF, VARIABLE
+from tests.support import node_cases
+from tests.support.node_cases import NodeCase, Why
+
+# Operators that are ours, and what our reader of files or our renderer had wrong before.
+SAMPLE = """
+    test_attention_3d_gqa_causal test_bitcast_float32_to_int32 test_bitshift_left_uint8
+    test_bitshift_right_uint32 test_col2im_pads test_col2im_dilations test_cumprod_1d_exclusive
+    test_cumprod_2d_axis_1 test_einsum_batch_matmul test_gru_batchwise test_gru_seq_length
+    test_gridsample_reflection_padding test_gridsample_bicubic_align_corners_0_additional_1
+    test_gridsample_volumetric_nearest_align_corners_1 test_lstm_batchwise test_lstm_with_peepholes
+    test_lppool_2d_default test_lppool_2d_dilations test_simple_rnn_with_initial_bias
+    test_simple_rnn_batchwise test_reduce_log_sum_exp_default_axes_keepdims_example_expanded
+    test_reversesequence_batch test_reversesequence_time test_max_int16 test_div_uint16 test_swish
+    test_mul_int8 test_argmax_keepdims_random test_convtranspose_1d test_sinh_example test_spacetodepth
+    test_clip_default_int8_max test_tril test_pow_types_float32_int64
+"""
+
+
+@pytest.fixture(autouse=True)
+def without_sandboxes(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A sandbox a kernel takes longer than a case, and all that runs is ONNX's own."""
+    monkeypatch.setenv(VARIABLE, OFF)
+    yield
+    assert os.environ[VARIABLE] == OFF
+
+
+def test_a_sample() -> None:
+    cases = [case for case in node_cases.collect()[0] if case.name in SAMPLE.split()]
+    assert len(cases) == len(SAMPLE.split())
+    node_cases.run(cases[0])  # the others' processes have what it imports
+    with ThreadPoolExecutor(2) as pool:
+        found = list(pool.map(lambda case: node_cases.apart(node_cases.run, case), cases))
+    wrong = {case.name: said for case, said in zip(cases, found, strict=True) if said[0] is not Why.PASSED}
+    assert wrong == {}
+
+
+def negation(wanted: np.ndarray) -> NodeCase:
+    given = np.array([1, -2], wanted.dtype)
+    kind = helper.np_dtype_to_tensor_dtype(wanted.dtype)
+    infos = [helper.make_tensor_value_info(name, kind, [2]) for name in "xy"]
+    made = helper.make_graph([helper.make_node("Neg", ["x"], ["y"])], "n", infos[:1], infos[1:])
+    model = helper.make_model(made, opset_imports=[helper.make_opsetid("", 17)], ir_version=10)
+    return NodeCase("negation", model.SerializeToString(), {"x": given}, {"y": wanted}, 1e-3, 1e-7)
+
+
+def test_what_is_wrong_is_said() -> None:
+    assert node_cases.run(negation(np.array([-1, 2], np.float32))) == (Why.PASSED, "")
+    why, said = node_cases.run(negation(np.array([-1, 2.5], np.float32)))
+    assert (why, said) == (Why.WRONG, "y: differs by up to 0.5")
+    assert node_cases.run(negation(np.array([-1, 2 << 32], np.int64)))[0] == Why.RANGE
+
+
+def test_a_crash_and_a_hang_are_one_case(monkeypatch: pytest.MonkeyPatch) -> None:
+    case = negation(np.array([-1, 2], np.float32))
+
+    def crash(_: NodeCase) -> tuple[Why, str]:
+        os._exit(3)
+
+    def hang(_: NodeCase) -> tuple[Why, str]:
+        while True:
+            pass
+
+    assert node_cases.apart(crash, case) == (Why.TIME, "ended with status 3")
+    monkeypatch.setattr(node_cases, "TIME_S", 1)
+    assert node_cases.apart(hang, case)[0] == Why.TIME
