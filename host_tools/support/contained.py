@@ -144,13 +144,12 @@ def _answer(what: str, status: int, answer: int, kind: Any, sandbox: Sandbox) ->
         raise ContainedError(f"{what} ended with status {status} and without an answer")
     with open(os.dup(answer), "rb") as file:
         file.seek(0)
-        mark, data = file.read(1), file.read()
-    if mark == ERROR:
-        raise _error(*plain.loads(tuple[str, str, list[Any], dict[str, Any], str], data))
-    try:
-        return plain.loads(kind, data)
-    except plain.PlainError as error:
-        raise ContainedError(f"{what} gave a wrong answer: {error}") from None
+        if file.read(1) == ERROR:
+            raise _error(*plain.load(tuple[str, str, list[Any], dict[str, Any], str], file))
+        try:
+            return plain.load(kind, file)
+        except plain.PlainError as error:
+            raise ContainedError(f"{what} gave a wrong answer: {error}") from None
 
 
 def _name(number: int) -> str:
@@ -193,32 +192,39 @@ def _work(work: Callable[[], Any], sandbox: Sandbox, parent: int, answer: int, s
         LOG.handlers[:] = [_Pipe(said)]
         confine(sandbox)
         _Process.confined = True
-        _write(answer, *_result(work))
+        _give(work, answer)
         status = 0
     finally:
         os._exit(status)
 
 
-def _result(work: Callable[[], Any]) -> tuple[bytes, bytes]:
-    try:
-        return ANSWER, plain.dumps(work())
-    except MemoryError:
-        text = "it needs more memory than it may have"
-        return ERROR, plain.dumps((ContainedError.__name__, text, [text], {}, ""))
-    except Exception as error:
-        attributes = {name: value for name, value in vars(error).items() if type(value) in (str, int)}
-        nothing = {name: None for name, value in vars(error).items() if value is None}
-        arguments = [item for item in error.args if type(item) in (str, int)]
-        if isinstance(error, OSError) and error.filename:
-            arguments += [str(error.filename), None, *([str(error.filename2)] if error.filename2 else [])]
-        said = (type(error).__name__, str(error), arguments, attributes | nothing, traceback.format_exc())
-        return ERROR, plain.dumps(said)
-
-
-def _write(answer: int, *pieces: bytes) -> None:
+def _give(work: Callable[[], Any], answer: int) -> None:
+    """Write the result, without another copy of it in memory, or the error in its place."""
     with open(answer, "wb", closefd=False) as file:
-        for piece in pieces:
-            file.write(piece)
+        try:
+            value = work()
+            file.write(ANSWER)
+            plain.dump(value, file)
+        except BaseException as error:
+            file.seek(0)
+            file.truncate()
+            file.write(ERROR)
+            plain.dump(_said(error), file)
+
+
+def _said(error: BaseException) -> tuple[str, str, list[Any], dict[str, Any], str]:
+    """An error as `_error` takes it."""
+    if isinstance(error, MemoryError):
+        text = "it needs more memory than it may have"
+        return ContainedError.__name__, text, [text], {}, ""
+    if not isinstance(error, Exception):
+        raise error
+    attributes = {name: value for name, value in vars(error).items() if type(value) in (str, int)}
+    nothing = {name: None for name, value in vars(error).items() if value is None}
+    arguments = [item for item in error.args if type(item) in (str, int)]
+    if isinstance(error, OSError) and error.filename:
+        arguments += [str(error.filename), None, *([str(error.filename2)] if error.filename2 else [])]
+    return type(error).__name__, str(error), arguments, attributes | nothing, traceback.format_exc()
 
 
 def _close_others(*kept: int) -> None:

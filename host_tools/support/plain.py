@@ -12,9 +12,9 @@ import enum
 import functools
 import types
 import typing
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import cbor2
 import numpy as np
@@ -38,6 +38,16 @@ def dumps(value: Any) -> bytes:
     return cbor2.dumps(_plain(value))
 
 
+def dump(value: Any, file: IO[bytes]) -> None:
+    """As `dumps`, into a file."""
+    cbor2.dump(_plain(value), file)
+
+
+def load(kind: Any, file: IO[bytes]) -> Any:
+    """As `loads`, of what is left in a file."""
+    return _loaded(kind, lambda: cbor2.load(file))
+
+
 def loads(kind: Any, data: bytes) -> Any:
     """The value of type `kind` that `dumps` wrote.
 
@@ -49,8 +59,12 @@ def loads(kind: Any, data: bytes) -> Any:
     Raises:
         PlainError: it is no such value.
     """
+    return _loaded(kind, lambda: cbor2.loads(data))
+
+
+def _loaded(kind: Any, read: Callable[[], Any]) -> Any:
     try:
-        return _typed(kind, cbor2.loads(data))
+        return _typed(kind, read())
     except (cbor2.CBORDecodeError, TypeError, ValueError, KeyError, RecursionError) as error:
         raise PlainError(f"expected {_name(kind)}, found something else: {error}") from None
 

@@ -62,7 +62,7 @@ def test_copies_of_what_jobs_may_read(tmp_path: Path) -> None:
     slot = Slot("more", SlotKind.OUTPUT, DType.UINT8, (SIZE,), (1,), VA_PAGE * PAGE_BYTES)
     large = larger(recording)
     grown = peak(large.with_(slots=[*large.slots, slot]), tmp_path) - peak(recording, tmp_path)
-    assert grown < 2.75 * SIZE
+    assert grown < 3.9 * SIZE  # one of them is the answer of the process in the sandbox
     assert grown > SIZE
 
 

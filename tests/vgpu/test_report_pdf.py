@@ -30,7 +30,7 @@ def stand_in(folder: Path, monkeypatch: pytest.MonkeyPatch, script: str) -> None
     """A program with Chromium's name, and nothing else on the path that could be one."""
     programs = folder / "programs"
     programs.mkdir()
-    for name in ("sh", "cat", "sleep"):
+    for name in ("sh", "cat", "sleep", "cc", "as", "ld"):
         (programs / name).symlink_to(str(shutil.which(name)))
     if script:
         path = programs / "chromium"
