@@ -46,7 +46,7 @@ SNAPSHOT = click.option(
 TOLERANCE = click.option(
     "--tolerance",
     type=float,
-    help="Largest difference to ncnn's CPU result, relative to the largest value; default: "
+    help="Largest difference to ncnn's or ONNX Runtime's CPU result, relative to the largest value; default: "
     f"{FP32_TOLERANCE:g}; {FP16_TOLERANCE:g} with --fp16 or a cast to half precision; "
     f"{INT8_TOLERANCE:g} for int8 weights.",
 )

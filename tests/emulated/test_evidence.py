@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import baremetal
 from host_tools import runners
 from host_tools.commands.verify_report import measured
 from host_tools.runners import firmware, libraries
@@ -273,3 +274,10 @@ def test_a_board_without_a_place_for_a_secret(tmp_path: Path) -> None:
                 Options(gpu, platform_of(platform), s.KEY, libraries.source(), evidence=ALL), tmp_path / "out"
             )
     assert not (tmp_path / "out").exists()
+
+
+def test_what_goes_to_the_mailbox_is_bounded() -> None:
+    """A flipped bit of memcpy's length copied the stack, and keys on it, after what was to be copied."""
+    source = (Path(baremetal.__file__).parent / "evidence.c").read_text(encoding="utf-8")
+    assert "memcpy(shared(" not in source
+    assert source.count("publish(e->") == 2
