@@ -134,7 +134,8 @@ def _images(path: Path, board: Board | None) -> Iterator[tuple[Image, Board | No
     if is_elf(data):
         image = of_elf(str(path), data)
         if folder is not None and (folder / BINARY).is_file():  # else there is nothing to flash yet
-            check_binary(folder / BINARY, path, [segment.data for segment in image.segments if segment.data])
+            stored = [(segment.address, segment.data) for segment in image.segments if segment.data]
+            check_binary(folder / BINARY, path, stored)
         yield image, board
         return
     try:

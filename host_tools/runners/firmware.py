@@ -89,7 +89,10 @@ def compile_firmware(folder: Path, *arguments: str) -> None:
         raise RunnerError(f"{folder}: the firmware does not compile:\n{(done.stderr or done.stdout).strip()}")
 
 
-def check_binary(path: Path, elf: Path, stored: Sequence[bytes]) -> None:
+MAX_FLAT_BYTES = 64 << 20  # far more than any firmware
+
+
+def check_binary(path: Path, elf: Path, stored: Sequence[tuple[int, bytes]]) -> None:
     """Refuse a firmware.bin that is not what the ELF file beside it loads.
 
     The one is flashed and the other is judged, by its names: a back door in the one is none in the other.
@@ -97,26 +100,38 @@ def check_binary(path: Path, elf: Path, stored: Sequence[bytes]) -> None:
     Args:
         path: firmware.bin.
         elf: the ELF file, for the error.
-        stored: what its segments hold.
+        stored: where its segments are loaded, and what they hold; zeros are between them.
 
     Raises:
         RunnerError: they differ.
         OSError: it cannot be read.
     """
-    data = read_file(path)
-    if len(stored) == 1 and data == stored[0]:
+    data, right = read_file(path), _flat(stored)
+    if data == right:
         return
-    if len(stored) != 1:
-        why = f"it loads {len(stored)} pieces"
-    elif len(data) != len(stored[0]):
-        why = f"expected {len(stored[0])} bytes, found {len(data)}"
+    if right is None:
+        why = f"expected pieces within {MAX_FLAT_BYTES} bytes, one after the other"
+    elif len(data) != len(right):
+        why = f"expected {len(right)} bytes, found {len(data)}"
     else:
-        at = next(at for at, (one, other) in enumerate(zip(data, stored[0], strict=True)) if one != other)
-        why = f"offset {at:#x}: expected {stored[0][at]:#04x}, found {data[at]:#04x}"
+        at = next(at for at, (one, other) in enumerate(zip(data, right, strict=True)) if one != other)
+        why = f"offset {at:#x}: expected {right[at]:#04x}, found {data[at]:#04x}"
     raise RunnerError(
         f"{path}: not the bytes of {elf}: {why}; 'gramophone flash' packs the one and 'gramophone audit-firmware' "
         "judges the other: make the folder anew"
     )
+
+
+def _flat(stored: Sequence[tuple[int, bytes]]) -> bytes | None:
+    """What `objcopy -O binary` makes of segments; None: they overlap, or lie too far apart."""
+    pieces = sorted(stored)
+    found = bytearray()
+    for address, data in pieces:
+        offset = address - pieces[0][0]
+        if not len(found) <= offset <= MAX_FLAT_BYTES - len(data):
+            return None
+        found += bytes(offset - len(found)) + data
+    return bytes(found)
 
 
 def load(folder: Path) -> Firmware:
@@ -125,6 +140,13 @@ def load(folder: Path) -> Firmware:
     for file in (path, folder / BINARY):
         if not file.is_file():
             raise RunnerError(f"{file} is missing: 'make -C {folder}' makes it")
+    found = read_elf(path)
+    check_binary(folder / BINARY, path, found.segments)
+    return found
+
+
+def read_elf(path: Path) -> Firmware:
+    """What a firmware's ELF file loads, whatever lies beside it; RunnerError when it is a different program."""
     try:
         with open_regular(path) as stream:
             elf = ELFFile(stream)
@@ -139,8 +161,7 @@ def load(folder: Path) -> Firmware:
                     f"{path}: not a Gramophone firmware: expected data in one segment, found {len(rams)}"
                 )
             board = Board(**packing.unpack("board", section.data()))
-            check_binary(folder / BINARY, path, [data for _, data in segments])
-            return Firmware(folder, board, segments, rams[0], int(elf.header["e_entry"]))
+            return Firmware(path.parent, board, segments, rams[0], int(elf.header["e_entry"]))
     except (
         ELFError,
         ValueError,

@@ -65,7 +65,7 @@ def build(gpu: str, folder: Path) -> Device:
     tree = optee.source(*optee.CORE)
     with locked(cache_dir("optee") / optee.IN_USE):
         _compile(tree, tree.parent / f"{tree.name}.out", pta, board, folder)
-    return Device(gpu, firmware.load(folder), device.OPTEE)
+    return Device(gpu, firmware.read_elf(folder / firmware.ELF), device.OPTEE)
 
 
 def _compile(tree: Path, out: Path, pta: Path, board: Path, folder: Path) -> None:
@@ -107,7 +107,6 @@ def _compile(tree: Path, out: Path, pta: Path, board: Path, folder: Path) -> Non
         "-Wl,--no-warn-rwx-segments",
     ]
     _run(cc, *link, "-T", str(HERE / "core.ld"), "-o", str(elf), *map(str, objects), *libraries)
-    _run(f"{firmware.CROSS}objcopy", "-O", "binary", "-j", ".text", str(elf), str(folder / firmware.BINARY))
 
 
 def _run(*command: str) -> None:
