@@ -159,15 +159,20 @@ def _name(number: int) -> str:
         return f"signal {number}"
 
 
+def _full_name(kind: type) -> str:
+    """Two modules may have errors of one name."""
+    return f"{kind.__module__}.{kind.__qualname__}"
+
+
 def _error(name: str, text: str, arguments: list[Any], attributes: dict[str, Any], trace: str) -> Exception:
     """An exception of a class that is there, ours or Python's, without what its constructor would do; one of ours
     with the same text where it would not say this."""
-    ours, classes = {GramophoneError.__name__: GramophoneError}, [GramophoneError]
+    ours, classes = {_full_name(GramophoneError): GramophoneError}, [GramophoneError]
     while classes:
         found = classes.pop().__subclasses__()
-        ours |= {item.__name__: item for item in found}
+        ours |= {_full_name(item): item for item in found}
         classes += found
-    python = getattr(builtins, name, None)
+    python = getattr(builtins, name.removeprefix("builtins."), None)
     kind: Any = ours.get(name) or python
     error: Exception = GramophoneError(text)
     if isinstance(kind, type) and issubclass(kind, Exception):
@@ -216,7 +221,7 @@ def _said(error: BaseException) -> tuple[str, str, list[Any], dict[str, Any], st
     """An error as `_error` takes it."""
     if isinstance(error, MemoryError):
         text = "it needs more memory than it may have"
-        return ContainedError.__name__, text, [text], {}, ""
+        return _full_name(ContainedError), text, [text], {}, ""
     if not isinstance(error, Exception):
         raise error
     attributes = {name: value for name, value in vars(error).items() if type(value) in (str, int)}
@@ -224,7 +229,7 @@ def _said(error: BaseException) -> tuple[str, str, list[Any], dict[str, Any], st
     arguments = [item for item in error.args if type(item) in (str, int)]
     if isinstance(error, OSError) and error.filename:
         arguments += [str(error.filename), None, *([str(error.filename2)] if error.filename2 else [])]
-    return type(error).__name__, str(error), arguments, attributes | nothing, traceback.format_exc()
+    return _full_name(type(error)), str(error), arguments, attributes | nothing, traceback.format_exc()
 
 
 def _close_others(*kept: int) -> None:

@@ -19,6 +19,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from host_tools.record import preflight
+from host_tools.record.importers.networks import file
 from host_tools.support import contained
 from host_tools.support.contained import ContainedError
 from host_tools.support.messages import LOG
@@ -135,6 +137,15 @@ def test_errors_keep_their_class_and_text() -> None:
 def test_no_other_class_is_raised(name: str) -> None:
     """The answer names the class, and is anybody's."""
     assert type(contained._error(name, "text", ["text"], {}, "")) is GramophoneError
+
+
+def test_of_two_errors_of_one_name_the_right_one_is_raised() -> None:
+    def no_network() -> None:
+        raise preflight.NetworkError("no network")
+
+    assert file.NetworkError.__name__ == preflight.NetworkError.__name__
+    with pytest.raises(preflight.NetworkError, match="no network"):
+        contained.call("it", no_network, str)
 
 
 def test_an_answer_of_another_type_is_an_error() -> None:
