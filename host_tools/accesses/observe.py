@@ -32,10 +32,10 @@ from trace_format.slots import Slot
 from trace_format.trace import Trace
 
 FIRST_SEED = 0  # of inputs in place of the recording's own
+OTHER_SEED = 1  # of inputs besides the recording's own: an access that depends on data shows as a difference
 _NOTHING: Flags = np.zeros(PAGE_BYTES, np.uint8)
 _READ = np.uint8(ACCESS_READ | ACCESS_READ_FIRST)
 _WRITTEN = np.uint8(ACCESS_WRITTEN)
-OTHER_SEED = 1  # of inputs besides the recording's own: an access that depends on data shows as a difference
 
 
 @dataclass

@@ -6,6 +6,7 @@ from __future__ import annotations
 import hashlib
 import zipfile
 from collections.abc import Collection, Mapping
+from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -101,7 +102,7 @@ def _compiled(
     from host_tools.record.compiled import network
 
     compiled = network.compile_onnx(model, shapes, values=values, tolerance=tolerance)
-    return network.record_compiled(compiled, notes=network.file_notes(path), **how)
+    return network.record_compiled(compiled, notes=_file_notes(path, f"{TINYGRAD} {version(TINYGRAD)}"), **how)
 
 
 def convert_onnx(
@@ -199,8 +200,10 @@ def _on_cpu(converted: Converted, inputs: Mapping[str, ncnn_cpu.Float32]) -> dic
 
 def _recorded(path: Path, converted: Converted, **how: Any) -> Trace:
     trace = record_network(converted.param, converted.weights, converted.shapes, **how)
-    model = {
-        "file_sha256": hashlib.sha256(read_file(path, limits.MODEL_BYTES)).hexdigest(),
-        "converter": pnnx.VERSION,
-    }
-    return trace.with_(notes={**trace.notes, "model": model})
+    return trace.with_(notes={**trace.notes, **_file_notes(path, pnnx.VERSION)})
+
+
+def _file_notes(path: Path, converter: str) -> dict[str, Any]:
+    """What a trace's notes say of the file, and of who made GPU code of it."""
+    digest = hashlib.sha256(read_file(path, limits.MODEL_BYTES)).hexdigest()
+    return {"model": {"file_sha256": digest, "converter": converter}}

@@ -37,6 +37,7 @@ from trace_format.schema import Codec
 CROSS = "aarch64-linux-gnu-"
 CARVEOUT_STEP = 256 << 20  # so that few firmwares serve many traces
 ELF, BINARY = "firmware.elf", "firmware.bin"
+MAX_FLAT_BYTES = 64 << 20  # far more than any firmware
 BOARD_SECTION = ".gramophone.board"
 
 
@@ -87,9 +88,6 @@ def compile_firmware(folder: Path, *arguments: str) -> None:
     done = programs.run(command)
     if done.returncode:
         raise RunnerError(f"{folder}: the firmware does not compile:\n{(done.stderr or done.stdout).strip()}")
-
-
-MAX_FLAT_BYTES = 64 << 20  # far more than any firmware
 
 
 def check_binary(path: Path, elf: Path, stored: Sequence[tuple[int, bytes]]) -> None:

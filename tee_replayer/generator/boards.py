@@ -146,7 +146,7 @@ class Board:
         """Itself; BoardError when ranges overlap, are none for its MMU, or a flipped bit leads to the mailbox."""
         check_ranges(self.file, self.memory, self.devices, self.reserved)
         if not self.runs_optee:
-            check_bits(self.file, {name: self.memory[name] for name in SECURE}, self.mailbox)
+            self._check_bits()
         return self.with_mmu(self.mmu)
 
     def with_mmu(self, mmu: bool) -> Board:
@@ -160,10 +160,13 @@ class Board:
     def bit_from_mailbox(self) -> str:
         """Which secure address a flipped bit makes one of the mailbox's; "" where none does."""
         try:
-            check_bits(self.file, {name: self.memory[name] for name in SECURE}, self.mailbox)
+            self._check_bits()
         except BoardError as error:
             return str(error)
         return ""
+
+    def _check_bits(self) -> None:
+        check_bits(self.file, {name: self.memory[name] for name in SECURE}, self.mailbox)
 
     @property
     def mailbox(self) -> Range:

@@ -7,7 +7,6 @@ guest and a replay of the built recording do, too.
 
 from __future__ import annotations
 
-import hashlib
 import subprocess
 import tempfile
 from collections.abc import Mapping
@@ -237,12 +236,3 @@ def _compare(
                 f"output {name} of the compiled network differs {where} from ONNX Runtime's result by "
                 f"{difference:.2e} of its largest value, tolerance {allowed:.0e}"
             )
-
-
-def file_notes(path: Path) -> dict[str, Any]:
-    """What a trace's notes say of the file and who compiled it."""
-    import tinygrad
-
-    digest = hashlib.sha256(path.read_bytes()).hexdigest()
-    version = getattr(tinygrad, "__version__", "")
-    return {"model": {"file_sha256": digest, "converter": f"{COMPILER} {version}".strip()}}

@@ -21,7 +21,7 @@ from host_tools.record.compiled import runner
 from host_tools.record.compiled.layout import TENSORS, Layout, Tensors
 from host_tools.record.compiled.plan import Buffer, Kind
 from host_tools.record.convert import convert
-from host_tools.record.program import FOLDER, GuestProgram, program_job
+from host_tools.record.program import FOLDER, RESULT, GuestProgram, program_job
 from host_tools.record.slots import declared
 from host_tools.support.progress import phase
 from host_tools.support.version import TOOL
@@ -30,17 +30,7 @@ from trace_format.schema import MAX_RANK, DType, SlotKind
 from trace_format.slots import Slot
 from trace_format.trace import Trace
 
-TYPES = {
-    "float32": DType.FLOAT32,
-    "float16": DType.FLOAT16,
-    "int32": DType.INT32,
-    "uint32": DType.UINT32,
-    "int16": DType.INT16,
-    "uint16": DType.UINT16,
-    "int8": DType.INT8,
-    "uint8": DType.UINT8,
-    "bool": DType.UINT8,  # 0 and 1
-}
+TYPES = {dtype.name.lower(): dtype for dtype in DType} | {"bool": DType.UINT8}  # 0 and 1
 
 
 def record_plan(
@@ -93,8 +83,8 @@ def record_plan(
                 raise RecordError(f"the guest cannot run the compiled network: {said}") from error
         meta = {"name": name, "recorder": TOOL, "kernel": root.kernel_name, "driver": root.driver_name}
         trace = convert(capture, ram_end=RAM_END, meta=meta, notes={**root.notes, "qemu": qemu_version(), **notes})
-    left = next((data for file, data in result.files.items() if len(data) == layout.sizes[TENSORS]), None)
-    if left is None:
+    left = result.files.get(f"{RESULT}0", b"")
+    if len(left) != layout.sizes[TENSORS]:
         raise RecordError(f"the guest left no file {runner.RESULT} of {layout.sizes[TENSORS]} bytes in {FOLDER}")
     with phase("naming inputs and outputs"):
         return declared(trace, layout.mark, lambda address: _slots(layout, address)), layout.results(left)
