@@ -213,31 +213,51 @@ void gr_put(struct gr_work *w, uint32_t operand, uint32_t i, uint32_t j, uint32_
         memcpy(__builtin_assume_aligned(at, 4), &bits, sizeof bits);
 }
 
-/* The indices of the next element in C order. */
-static void next_element(const uint8_t *slot, uint32_t *index)
+/* How many elements lie without a gap, the innermost dimensions' first. */
+static uint64_t elements_in_a_row(const uint8_t *slot)
 {
-    for (uint32_t i = slot[GR_SLOT_AT_RANK]; i--; index[i] = 0) {
-        if (++index[i] < operand_dimension(slot, i))
-            return;
-    }
+    uint64_t elements = 1;
+    for (uint32_t i = slot[GR_SLOT_AT_RANK];
+         i && operand_stride(slot, i - 1) == elements * gr_dtype_bytes(slot[GR_SLOT_AT_DTYPE]); i--)
+        elements *= operand_dimension(slot, i - 1);
+    return elements;
+}
+
+/* Where the element with number `at` in C order lies, NULL when it may not be accessed; `*most` becomes no
+ * more than the elements that follow it in its row and its page, itself among them. */
+static uint8_t *elements_from(struct gr_work *w, uint32_t operand, uint64_t at, bool to_write, uint64_t *most)
+{
+    const struct gr_operand *o = &w->operands[operand];
+    uint32_t index[GR_MAX_RANK] = {0};
+    uint64_t left = at;
+    for (uint32_t i = o->slot[GR_SLOT_AT_RANK]; i--; left /= operand_dimension(o->slot, i))
+        index[i] = (uint32_t)(left % operand_dimension(o->slot, i));
+    uint8_t *first = element(w, operand, index, to_write);
+    if (!first)
+        return NULL;
+    const uint64_t row = elements_in_a_row(o->slot), in_row = row - at % row;
+    const uint64_t in_page =
+        (GR_PAGE_BYTES - (uint64_t)(first - o->at)) / gr_dtype_bytes(o->slot[GR_SLOT_AT_DTYPE]);
+    if (*most > in_row)
+        *most = in_row;
+    if (*most > in_page)
+        *most = in_page;
+    return first;
 }
 
 void gr_operator_copy(struct gr_work *w)
 {
-    const uint8_t *to = w->operands[0].slot, *from = w->operands[1].slot;
-    const uint32_t bytes = gr_dtype_bytes(to[GR_SLOT_AT_DTYPE]);
-    uint32_t to_index[GR_MAX_RANK] = {0}, from_index[GR_MAX_RANK] = {0};
+    const uint8_t *to = w->operands[0].slot;
     uint64_t elements = 1;
     for (uint32_t i = 0; i < to[GR_SLOT_AT_RANK]; i++)
         elements *= operand_dimension(to, i);
-    for (uint64_t i = 0; i < elements; i++) {
-        const uint8_t *source = element(w, 1, from_index, false);
-        uint8_t *target = element(w, 0, to_index, true);
+    for (uint64_t i = 0, n; i < elements; i += n) {
+        n = elements - i;
+        const uint8_t *source = elements_from(w, 1, i, false, &n);
+        uint8_t *target = elements_from(w, 0, i, true, &n);
         if (!source || !target)
             return;
-        memcpy(target, source, bytes);
-        next_element(to, to_index);
-        next_element(from, from_index);
+        memcpy(target, source, (size_t)(n * gr_dtype_bytes(to[GR_SLOT_AT_DTYPE])));
     }
 }
 
