@@ -63,6 +63,12 @@ from trace_format.trace import Trace
     multiple=True,
     help="Slot of --state that callers may set or read; repeatable. Without it the state is the trace's own.",
 )
+@click.option(
+    "--first",
+    type=Assignment(folders=True),
+    multiple=True,
+    help="First value of an input of --state, or a folder with SLOT.npy files; default: the recorded one.",
+)
 @click.option("--skip", metavar="PASS", multiple=True, help="Leave out a pass (again for more).")
 @click.option(
     "--observe",
@@ -95,6 +101,7 @@ def build_command(
     parameters: tuple[tuple[str | None, Path], ...],
     states: tuple[tuple[str, str], ...],
     open_slots: tuple[str, ...],
+    first: tuple[tuple[str | None, Path], ...],
     skip: tuple[str, ...],
     observe: bool,
     trust_note: bool,
@@ -108,8 +115,9 @@ def build_command(
     files = assigned("parameter", parameters)
     if len(dict(states)) != len(states):
         raise UsageError("--state: an input is given twice")
-    if open_slots and not states:
-        raise UsageError("--open: is about slots of --state")
+    for option, given in (("--open", open_slots), ("--first", first)):
+        if given and not states:
+            raise UsageError(f"{option}: is about slots of --state")
     if observe and trust_note:
         raise UsageError("--trust-note: with --observe the recording is not asked")
     data = read(raw)
@@ -122,6 +130,7 @@ def build_command(
         with layout.naming(str(raw)):
             trace, changes = _retarget(trace, gpu)
     values = load_all(trace, files, SlotKind.PARAMETER)
+    begins = load_all(trace, assigned("first value", first), SlotKind.INPUT, SlotKind.PARAMETER)
 
     def work() -> _Built:
         """Passes run the trace's shaders, and so does the check of what the recording's note says."""
@@ -144,6 +153,7 @@ def build_command(
                     parameters=values,
                     states=dict(states),
                     open_slots=open_slots,
+                    first=begins,
                     progress=done,
                     recording=None if raw == STREAM else lambda: Trace.parse(read(raw), str(raw)),
                     trust_note=trust_note,

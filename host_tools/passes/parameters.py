@@ -52,12 +52,12 @@ def bind_program(program: Program, values: Mapping[str, NDArray[Any]]) -> None:
             raise SlotError(f"slot {name} is an {slot.kind.name.lower()}, not a parameter")
         if array.shape != slot.shape:
             raise SlotError(f"shape of parameter {name}", expected=slot.shape, found=array.shape)
-        _store(memory, slot, array.astype(slot.numpy_dtype))
+        store(memory, slot, array.astype(slot.numpy_dtype))
     program.commit()
     program.replace(slots=[replace(s, bound=True) if s.name in values else s for s in program.slots])
 
 
-def _store(memory: Memory, slot: Slot, array: NDArray[Any]) -> None:
+def store(memory: Memory, slot: Slot, array: NDArray[Any]) -> None:
     """Put a tensor where its slot says."""
     data = np.ascontiguousarray(array).view(np.uint8).reshape(-1)
     data.flags.writeable = False  # pages share it

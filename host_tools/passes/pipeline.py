@@ -45,6 +45,7 @@ def build(
     parameters: Mapping[str, NDArray[Any]] | None = None,
     states: Mapping[str, str] | None = None,
     open_slots: Collection[str] = (),
+    first: Mapping[str, NDArray[Any]] | None = None,
     source: bytes | None = None,
     progress: Callable[[Step], None] | None = None,
     recording: Callable[[], Trace] | None = None,
@@ -60,7 +61,7 @@ def build(
             image is a view of a sheet then.
         skip: names of passes to leave out.
         parameters: values for parameter slots, by name.
-        states, open_slots: as `host_tools.passes.state.keep`.
+        states, open_slots, first: as `host_tools.passes.state.keep`.
         source: the recording's file, whose SHA-256 goes into the manifest.
         progress: called after every pass.
         recording: gives the recording again where `raw` is a program, for an error's words on outputs; None: they
@@ -81,9 +82,9 @@ def build(
         raise TraceError("it holds registers only, no GPU memory: it can be dumped and compared, not built")
     check_slots(program.trace())
     bind_program(program, parameters or {})
-    if parameters:
+    if parameters or first:
         program.forget_accesses(unproved_only=True)
-    keep(program, states or {}, open_slots)
+    keep(program, states or {}, open_slots, first)
     applied = []
     for item in PASSES.values():
         if item.name not in skip:

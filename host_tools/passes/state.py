@@ -12,12 +12,14 @@ from __future__ import annotations
 import itertools
 from collections.abc import Collection, Mapping
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from host_tools.accesses.slot_places import places
 from host_tools.model.memory import Conflict
-from host_tools.passes.parameters import settable, without_slots
+from host_tools.passes.parameters import settable, store, without_slots
 from host_tools.passes.program import Program
 from trace_format.actions import Action, Actions, Columns, Op, action, actions_of, array_of
 from trace_format.errors import SlotError, listed
@@ -28,7 +30,12 @@ from trace_format.slots import Slot
 NEXT = ".next"  # ends the name of the operand that is written where a slot of callers lies
 
 
-def keep(program: Program, states: Mapping[str, str], open_slots: Collection[str] = ()) -> None:
+def keep(
+    program: Program,
+    states: Mapping[str, str],
+    open_slots: Collection[str] = (),
+    first: Mapping[str, NDArray[Any]] | None = None,
+) -> None:
     """Let replays go on where the one before ended: what one leaves in a slot is what the next finds in another.
 
     Where both lie in one place nothing is to be done; else the operator `copy` brings the value there at the end.
@@ -36,6 +43,7 @@ def keep(program: Program, states: Mapping[str, str], open_slots: Collection[str
     Args:
         states: name of an input or parameter with a recorded value -> name of the output that is its next value.
         open_slots: which of these callers may still set and read; the others are theirs no more.
+        first: first values that are not the recorded ones, by the input's name, of its shape and element type.
 
     Raises:
         SlotError: no such slot, two that do not fit together, or memory that the recording maps again.
@@ -54,12 +62,16 @@ def keep(program: Program, states: Mapping[str, str], open_slots: Collection[str
     for (one, _), (other, _) in itertools.combinations(pairs, 2):
         if _overlap(slots[one], slots[other]):
             raise SlotError(f"state: slots {slots[one].name} and {slots[other].name} overlap")
+    if others := sorted((first or {}).keys() - states.keys()):
+        raise SlotError(
+            f"slot {listed(others)} is no state's, so it has no first value; there are: {listed(states)}"
+        )
     operated = {i for _, row in operations(program.actions) for i in range(row.slot, row.slot + row.operands)}
     if found := [slots[number].name for pair in pairs for number in pair if number in operated]:
         raise SlotError(f"state: slot {listed(found)} is an operand of an operator")
     if not Columns(program.actions).is_op(Op.REPLAY_START).any():
         raise SlotError("state cannot be kept: the whole trace runs in every replay")
-    _keep_memory(program, [slots[given] for given, _ in pairs])
+    _keep_memory(program, [slots[given] for given, _ in pairs], first or {})
     _change_slots(program, pairs, set(open_slots))
     program.replace(meta={**program.meta, "retry_limit": 0})
 
@@ -121,13 +133,15 @@ def _same_place(one: Slot, other: Slot) -> bool:
     )
 
 
-def _keep_memory(program: Program, given: list[Slot]) -> None:
+def _keep_memory(program: Program, given: list[Slot], first: Mapping[str, NDArray[Any]]) -> None:
     try:
         memory = program.memory
     except Conflict as error:
         raise SlotError(f"state cannot be kept: {error}") from None
     memory.frames_of(given)
     for slot in given:
+        if slot.name in first:
+            store(memory, slot, first[slot.name])
         for page, inside, _ in places(memory, slot):
             page.keep(inside, True)
     program.commit()

@@ -100,6 +100,15 @@ def test_state_that_callers_neither_set_nor_see(on: str) -> None:
 
 
 @in_two_places
+def test_a_first_value_that_is_not_the_recorded_one(in_place: bool) -> None:
+    trace = build(sums(in_place), states={"sum": "sum_next"}, open_slots=BOTH[1:], first={"sum": FIRST})
+    found = run("vgpu", trace, each=("sum_next",)).outputs["sum_next"]
+    assert np.array_equal(found, FIRST + BATCHES.cumsum(0))
+    with pytest.raises(SlotError, match="slot x is no state's, so it has no first value; there are: sum"):
+        build(sums(in_place), states={"sum": "sum_next"}, first={"x": FIRST})
+
+
+@in_two_places
 @pytest.mark.parametrize("left_out", [None, *PASSES])
 def test_every_pass_leaves_it(left_out: str | None, in_place: bool) -> None:
     """With each pass left out, and all others after one another."""
