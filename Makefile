@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # Gramophone. Plain `make` lists what there is.
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-test usable system system-test demo demo-mali check test test-all coverage prove lint bench optee record-root record-demo demo-train generated clean
+.PHONY: help setup setup-test usable system system-test demo demo-mali demo-text demo-text-train check test test-all coverage prove lint bench optee record-root record-demo demo-train generated clean
 
 PYTHON ?= python3
 VENV := .venv
@@ -87,6 +87,9 @@ clean: ## remove what was built here
 demo: setup ## sign the committed recording, boot the secure world, classify digits, refuse a tampered trace
 	@$(BIN)/python -m host_tools.demo
 
+demo-text: setup-test record-root ## record a language model, write text in the secure world (ARGS="--prompt TEXT --on optee")
+	@$(BIN)/python -m docs.examples.text.demo $(ARGS)
+
 RECORDINGS ?= $(or $(GRAMOPHONE_RECORDINGS),../shared/recordings)
 demo-mali: setup ## the same with GPUReplay's recording of a Mali, and trained weights: README (RECORDINGS=FOLDER)
 	@$(BIN)/python -m docs.examples.mali $(RECORDINGS)/gpureplay $(ARGS)
@@ -168,6 +171,9 @@ record-demo: setup record-root ## record the demo network and compare with the c
 
 demo-train: setup ## train the demo network
 	$(BIN)/python -m docs.examples.train
+
+demo-text-train: setup ## train the language model of demo-text
+	$(BIN)/python -m docs.examples.text.train
 
 .PHONY: constraints
 NEWEST_PYTHON := 3.13

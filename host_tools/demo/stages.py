@@ -6,7 +6,7 @@ from __future__ import annotations
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 
 import numpy as np
@@ -30,6 +30,7 @@ from tee_replayer.generator.generate import generate
 from tee_replayer.generator.options import Options
 from tee_replayer.generator.platforms import platform_of
 from trace_format.errors import GramophoneError
+from trace_format.operators import Operator
 
 DIGITS = 20
 Pixels = npt.NDArray[np.float32]
@@ -56,10 +57,13 @@ def run_demo(demo: Callable[[Console, Path], bool]) -> int:
     return 0 if good else 1
 
 
-def make_firmware(console: Console, gpu: str, key: PublicKey, folder: Path) -> Path:
-    """Generate and compile the firmware that trusts a key, in `folder`."""
+def make_firmware(
+    console: Console, gpu: str, key: PublicKey, folder: Path, operators: Collection[Operator] = ()
+) -> Path:
+    """Generate and compile the firmware that trusts a key, in `folder`, with these operators of the CPU."""
     with phase("generating the replayer and compiling it for AArch64"):
-        firmware = generate(Options(gpu, platform_of("qemu-virt"), key, libraries.source()), folder / "out")
+        options = Options(gpu, platform_of("qemu-virt"), key, libraries.source(), operators=operators)
+        firmware = generate(options, folder / "out")
         compile_firmware(firmware)
     size = (firmware / "firmware.bin").stat().st_size
     say(console, "Firmware", f"{size} bytes, EL3, secure world of QEMU's virt")

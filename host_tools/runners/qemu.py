@@ -9,9 +9,10 @@ from host_tools.runners.buffers import bind
 from host_tools.runners.needs import gpu_of
 from host_tools.runners.replay import ReplayRequest, ReplayResult, RunnerError, result
 from host_tools.runners.secure_machine import DRAM_BASE, MIB, Machine, dram, instructions, run
+from host_tools.runners.watching import watched
 
 DEVICE = "QEMU virt, EL3, secure world"
-OPTIONS = frozenset(("firmware", "plugin_args", "timeout_s", "store", "nonce", "series", "each"))
+OPTIONS = frozenset(("firmware", "plugin_args", "timeout_s", "store", "nonce", "series", "each", "watch"))
 TIMEOUT_S = 600
 
 
@@ -43,7 +44,8 @@ def replay(request: ReplayRequest) -> ReplayResult:
     at, used = board.mailbox_base - DRAM_BASE, mailbox.layout(delivery.data, buffers, room).size
     with dram(-(-(at + used) // MIB) * MIB, at, used) as (path, memory), memory[at:] as shared:
         places = mailbox.request(shared, delivery.data, buffers, request.repeat, room)
-        run(machine, path, request.plugin_args, request.timeout_s or TIMEOUT_S, request.store)
+        with watched(request, shared, buffers, places):
+            run(machine, path, request.plugin_args, request.timeout_s or TIMEOUT_S, request.store)
         report = mailbox.response(shared, buffers, places)
         said = evidence.answer(shared, request, places)
     return result(report, DEVICE, buffers.outputs, instructions(report), delivery, gpu, said)

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Protocol
@@ -18,6 +18,7 @@ from tee_replayer.generator.status import Report
 from trace_format.errors import GramophoneError, listed
 
 Tensor = npt.NDArray[Any]
+Watch = Callable[[int, Mapping[str, bytes]], None]
 
 FULL, NONE = "full", "none"  # ReplayResult.compute
 EVERY_RUNNER = frozenset(  # takes these
@@ -53,6 +54,8 @@ class ReplayRequest:
         nonce: of a verifier, for an attestation.
         series: slot name -> tensors of all replays, the first dimension being the replay's.
         each: outputs that are wanted of all replays, in the same form.
+        watch: called while a machine runs, from another thread, with the number of a replay that is over (from 0)
+            and the bytes of what `each` names; not of the last replay.
         hang_job, fault_job: test aids: the compute job (from 1) that never completes, or faults.
     """
 
@@ -72,6 +75,7 @@ class ReplayRequest:
     nonce: bytes | None = None
     series: Mapping[str, Tensor] = field(default_factory=dict)
     each: frozenset[str] = frozenset()
+    watch: Watch | None = None
     hang_job: int = 0
     fault_job: int = 0
 

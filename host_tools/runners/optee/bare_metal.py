@@ -13,11 +13,12 @@ from host_tools.runners.optee.images import Image
 from host_tools.runners.optee.normal_world import NormalWorld, Request, Response, machine_of
 from host_tools.runners.replay import ReplayRequest, ReplayResult, RunnerError
 from host_tools.runners.secure_machine import DRAM_BASE, MIB, dram
+from host_tools.runners.watching import watched
 from trace_format import packing
 from trace_format.schema.mailbox import MAILBOX_RESPONSE_AT
 
 DEVICE = "QEMU virt, OP-TEE, secure world"
-OPTIONS = normal_world.OPTIONS | {"series", "each"}
+OPTIONS = normal_world.OPTIONS | {"series", "each", "watch"}
 TIMEOUT_S = 600
 MAILBOX_BASE = 0x48000000  # baremetal/optee/normal_world.h
 NORMAL_WORLD_BASE = 0x60000000  # where TF-A starts it: baremetal/optee/normal_world.ld
@@ -41,7 +42,8 @@ def invoke(request: Request) -> Response:
     with dram(DRAM_BYTES, inside.start, used) as (path, memory), memory[inside] as shared:
         places = mailbox.request(shared, signed, buffers, request.replay.repeat)
         timeout_s = request.replay.timeout_s or TIMEOUT_S
-        output = run(request.image, path, request.gpu, request.replay.plugin_args, timeout_s)
+        with watched(request.replay, shared, buffers, places):
+            output = run(request.image, path, request.gpu, request.replay.plugin_args, timeout_s)
         report = mailbox.response(shared, buffers, places)
         answer = bytes(shared[MAILBOX_RESPONSE_AT : MAILBOX_RESPONSE_AT + RESPONSE_BYTES])
     found = packing.unpack("normal_world_response", answer, MAILBOX_RESPONSE_AT)
