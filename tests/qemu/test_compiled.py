@@ -12,6 +12,7 @@ from click.testing import CliRunner
 from numpy.typing import NDArray
 
 from host_tools import runners
+from host_tools.audit.dynamic import lint_dynamic
 from host_tools.cli import main
 from host_tools.machine.root import RecordRoot
 from host_tools.record import onnx_model
@@ -21,6 +22,7 @@ from signing.delivery import Delivery
 from signing.keys import Algorithm, generate
 from signing.sign import FileSigner, sign_trace
 from tests.support.onnx_graphs import cast, graph, node
+from trace_format.trace import Trace
 
 TOLERANCE = 1e-5
 LETTERS, WIDTH, HIDDEN, STEPS = 11, 6, 8, 4
@@ -68,6 +70,10 @@ def test_a_network_of_several_types(gpu: str, root: RecordRoot, tmp_path: Path) 
     said = gramophone("record", "onnx", model, "--gpu", gpu, "-o", raw)
     assert "not by ncnn: input text: ncnn takes float32, found int64; compiling it with tinygrad" in said
     gramophone("build", raw, "-o", built)
+    errors = {
+        finding.rule.id for finding in lint_dynamic(Trace.read(built))[0] if finding.rule.severity.value == "error"
+    }
+    assert errors == set()  # GR707, of registers that are not written, where a load was a branch
     generator = np.random.default_rng(9)
     inputs: dict[str, NDArray[Any]] = {
         "text": generator.integers(0, LETTERS, (STEPS, 1)),

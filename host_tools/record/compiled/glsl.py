@@ -138,7 +138,7 @@ class Glsl(CStyleLanguage):  # type: ignore[misc]  # tinygrad's types are not fo
                 (UPat(Ops.INDEX, src=(UPat.var("b"), UPat.var("at"))), lambda ctx, b, at: ctx.element(b, at)),
                 (
                     UPat(Ops.LOAD, src=(UPat.var("b"), UPat.var("v"), UPat.var("gate"))),
-                    lambda ctx, b, v, gate: f"({ctx[gate]}?{ctx.loaded(b)}:{ctx[v]})",
+                    lambda ctx, b, v, gate: ctx.loaded_if(b, ctx[v], ctx[gate]),
                 ),
                 (UPat(Ops.LOAD, src=(UPat.var("b"),)), lambda ctx, b: ctx.loaded(b)),
                 (UPat(Ops.STORE, src=(UPat.var("b"), UPat.var("v"))), lambda ctx, b, v: ctx.stored(b, v)),
@@ -168,8 +168,18 @@ class Glsl(CStyleLanguage):  # type: ignore[misc]  # tinygrad's types are not fo
         return f"{self[buffer]}[{strip_parens(self[at]) if at.op is Ops.ADD else self[at]}]"
 
     def loaded(self, x: UOp) -> str:
+        return self.typed(x, str(self[x]))
+
+    def typed(self, x: UOp, element: str) -> str:
+        """An element of a buffer as a register's value."""
         packed = x.addrspace == AddrSpace.GLOBAL and x.dtype in STORED
-        return f"{REGISTER[x.dtype]}({self[x]})" if packed else str(self[x])
+        return f"{REGISTER[x.dtype]}({element})" if packed else element
+
+    def loaded_if(self, x: UOp, otherwise: str, gate: str) -> str:
+        """A load of what is there, or another value. All items load, those without at index 0: a branch costs
+        more, and to whom judges the code, what another job left in a register could be its result."""
+        buffer, at = x.src
+        return f"mix({otherwise},{self.typed(x, f'{self[buffer]}[mix(0,{self[at]},{gate})]')},{gate})"
 
     def stored(self, x: UOp, value: UOp) -> str:
         text = self[value]

@@ -22,7 +22,7 @@ from tinygrad import Tensor, dtypes
 from tinygrad.codegen import to_program
 from tinygrad.engine.realize import get_call_arg_uops
 from tinygrad.helpers import Context
-from tinygrad.nn.onnx import OnnxRunner
+from tinygrad.nn.onnx import OnnxRunner, required_input_python_consts
 from tinygrad.uop.ops import Ops, UOp, buffers
 
 from host_tools.record.compiled import recurrent, spectrum
@@ -56,9 +56,16 @@ def compiled(model: Path) -> Plan:
         NotImplementedError, RuntimeError and others of tinygrad's: what it does not compile.
     """
     runner = front_end(model)
+    settings = {
+        node.inputs[at]
+        for node in runner.graph_nodes
+        for at in required_input_python_consts.get(node.op, ())
+        if at < len(node.inputs)
+    }
     for name, value in runner.graph_values.items():
-        # tinygrad reads whole numbers that are indices: by a C compiler unless they have memory.
-        if isinstance(value, Tensor) and value.uop.device is None and dtypes.is_int(value.dtype):
+        # tinygrad reads settings, and whole numbers that are indices: by a C compiler unless they have memory.
+        read = isinstance(value, Tensor) and (name in settings or dtypes.is_int(value.dtype))
+        if read and value.uop.device is None:
             runner.graph_values[name] = value.clone(os.environ["DEV"])
     weights = [value for value in runner.graph_values.values() if isinstance(value, Tensor)]
     weights += [value for node in runner.graph_nodes for value in node.opts.values() if isinstance(value, Tensor)]

@@ -49,6 +49,23 @@ def test_inputs_and_outputs_of_64_bits_become_32(tmp_path: Path) -> None:
     assert found.differences == {"sum": 0.0}
 
 
+def test_a_load_under_a_condition_is_no_branch(tmp_path: Path) -> None:
+    """Of each type that is stored in fewer bits, too: padding, which is where there is nothing to load."""
+    nodes, outputs = [], {}
+    for kind in ("float32", "int32", "int8", "uint8"):
+        nodes += [cast("x", f"{kind}-as", kind), cast("pad", f"{kind}-pad", kind)]
+        nodes.append(node("Pad", f"{kind}-as sizes {kind}-pad", f"{kind}-out"))
+        outputs[f"{kind}-out"] = kind
+    constants = {"sizes": np.array([2, 3], np.int64), "pad": np.array(7, np.int32)}
+    found = compile_onnx(model(tmp_path / "net.onnx", nodes, {"x": ("int32", [16])}, outputs, constants), {})
+    loads = [line for kernel in found.layout.plan.kernels for line in kernel.splitlines() if "mix(" in line]
+    assert loads
+    assert not any(
+        "?" in line.split("mix(", 1)[1] and "[" in line.split("?", 1)[1] for line in loads if "?" in line
+    )
+    assert not any(found.differences.values())
+
+
 def test_truth_values(tmp_path: Path) -> None:
     nodes = [
         node("Greater", "x y", "more"),
