@@ -6,7 +6,6 @@ from __future__ import annotations
 import hashlib
 import zipfile
 from collections.abc import Collection, Mapping
-from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from host_tools.machine.errors import RecordError
+from host_tools.record.compiled import compilers
+from host_tools.record.compiled.compilers import Compiler
 from host_tools.record.differences import default_tolerance, relative_difference
 from host_tools.record.inputs import INPUT_SEEDS, random_inputs
 from host_tools.record.ncnn import cpu as ncnn_cpu
@@ -30,8 +31,8 @@ from trace_format.trace import Trace
 if TYPE_CHECKING:
     from host_tools.record.onnx_model import OnnxModel
 
-NCNN, TINYGRAD = "ncnn", "tinygrad"
-COMPILERS = ("auto", NCNN, TINYGRAD)
+NCNN, TINYGRAD = "ncnn", compilers.TINYGRAD.name
+COMPILERS = ("auto", NCNN, *compilers.COMPILERS)
 
 
 def record_onnx(
@@ -74,7 +75,7 @@ def record_onnx(
         model = onnx_model.with_constants(model, constants)
     full = model.shapes(shapes)
     said = ""
-    if compiler != TINYGRAD and not values:
+    if compiler not in compilers.COMPILERS and not values:
         try:
             converted = _converted(path, model, full, tolerance)
             return _recorded(path, converted, tolerance=tolerance, fp16=fp16, **how)
@@ -82,11 +83,12 @@ def record_onnx(
             if compiler == NCNN or fp16:
                 raise
             said = f"{error}; and "
-            LOG.info("not by ncnn: %s; compiling it with tinygrad", error)
+            LOG.info("not by ncnn: %s; compiling it with %s", error, TINYGRAD)
     if fp16:
-        raise NetworkError("--fp16: tinygrad's networks keep the precision that the file has")
+        raise NetworkError("--fp16: compiled networks keep the precision that the file has")
+    by = compilers.COMPILERS.get(compiler, compilers.TINYGRAD)
     try:
-        return _compiled(path, model, full, values or {}, tolerance, **how)
+        return _compiled(path, model, full, by, values or {}, tolerance, **how)
     except NetworkError as error:
         raise NetworkError(f"{said}{error}") from None
 
@@ -95,14 +97,15 @@ def _compiled(
     path: Path,
     model: OnnxModel,
     shapes: Mapping[str, Shape],
+    by: Compiler,
     values: Mapping[str, NDArray[Any]],
     tolerance: float | None,
     **how: Any,
 ) -> Trace:
     from host_tools.record.compiled import network
 
-    compiled = network.compile_onnx(model, shapes, values=values, tolerance=tolerance)
-    return network.record_compiled(compiled, notes=_file_notes(path, f"{TINYGRAD} {version(TINYGRAD)}"), **how)
+    compiled = network.compile_onnx(model, shapes, compiler=by, values=values, tolerance=tolerance)
+    return network.record_compiled(compiled, notes=_file_notes(path, by.version), **how)
 
 
 def convert_onnx(

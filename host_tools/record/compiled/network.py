@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""An ONNX network by tinygrad: compiled, tried on this machine, recorded in the guest, replayed with other inputs.
+"""An ONNX network by a compiler: compiled, tried on this machine, recorded in the guest, replayed with other
+inputs.
 
 Nothing is recorded before the compiled network computes what ONNX Runtime computes, and nothing is kept unless the
 guest and a replay of the built recording do, too.
@@ -7,11 +8,8 @@ guest and a replay of the built recording do, too.
 
 from __future__ import annotations
 
-import subprocess
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,6 +19,7 @@ from host_tools.machine.errors import RecordError
 from host_tools.record import onnx_model
 from host_tools.record.checking import LEFT_OUT, UNCHECKED, check_replay
 from host_tools.record.compiled import runner, simplified
+from host_tools.record.compiled.compilers import TINYGRAD, Compiler
 from host_tools.record.compiled.layout import Layout, PlanError, laid_out
 from host_tools.record.compiled.plan import Kind, Plan
 from host_tools.record.compiled.recording import record_plan
@@ -28,14 +27,9 @@ from host_tools.record.compiled.shaders import spirv
 from host_tools.record.differences import default_tolerance, relative_difference
 from host_tools.record.onnx_model import OnnxModel, Shape
 from host_tools.record.preflight import NetworkError
-from host_tools.support import plain, programs
-from host_tools.support.confined import PYTHON
 from host_tools.support.progress import phase
-from host_tools.support.sandbox import Sandbox
 from trace_format.trace import Trace
 
-COMPILER = "tinygrad"
-COMPILE_TIMEOUT_S = 1800.0
 SEEDS = (1, 2)  # of the recorded inputs, and of those that a replay is checked with
 WHOLE_NUMBERS = (256, 2, 1)  # integers are below the first of these that the network takes
 ROUNDING = {"DynamicQuantizeLinear", "DynamicQuantizeLSTM", "QuantizeLinear"}  # of activations to 8 bits
@@ -68,6 +62,7 @@ def compile_onnx(
     model: OnnxModel,
     shapes: Mapping[str, Shape],
     *,
+    compiler: Compiler = TINYGRAD,
     values: Mapping[str, NDArray[Any]] | None = None,
     tolerance: float | None = None,
 ) -> Compiled:
@@ -76,6 +71,7 @@ def compile_onnx(
     Args:
         model: from `onnx_model.read`.
         shapes: of inputs, where the file leaves them open.
+        compiler: who compiles it.
         values: of inputs, which a network may need to be likely ones; else random.
         tolerance: largest difference from ONNX Runtime's result, relative to the largest value; None: what
             rounding explains, that of ONNX Runtime's own sigmoid included.
@@ -86,8 +82,8 @@ def compile_onnx(
     """
     fixed, data, halves = simplified.simplified(model, model.shapes(shapes))
     model = replace(model, data=fixed)
-    with phase("compiling the network with tinygrad"):
-        plan = _plan(data)
+    with phase(f"compiling the network with {compiler.name}"):
+        plan = compiler.plan(data)
     try:
         layout, shaders = ready(plan)
         cases = _cases(model, layout.plan, values or {})
@@ -99,7 +95,7 @@ def compile_onnx(
             for given, expected in cases:
                 _compare(runner.judged(layout, shaders, given), expected, tolerance, "on lavapipe", differences)
     except PlanError as error:
-        raise NetworkError(f"{COMPILER}'s plan cannot be run: {error}") from error
+        raise NetworkError(f"{compiler.name}'s plan cannot be run: {error}") from error
     return Compiled(layout, shaders, cases, differences, tolerance)
 
 
@@ -151,23 +147,6 @@ def record_compiled(
     else:
         trace.notes[UNCHECKED] = LEFT_OUT
     return trace
-
-
-def _plan(data: bytes) -> Plan:
-    """What tinygrad makes of a file, in a process of its own."""
-    with tempfile.TemporaryDirectory(prefix="gramophone-") as name:
-        model, plan = Path(name) / "model.onnx", Path(name) / "plan"
-        model.write_bytes(data)
-        command = [*PYTHON, "host_tools.record.compiled.schedule", str(model), str(plan)]
-        try:
-            done = programs.run(command, timeout_s=COMPILE_TIMEOUT_S, sandbox=Sandbox(writes=(Path(name),)))
-        except subprocess.TimeoutExpired as error:
-            raise NetworkError(f"{COMPILER} takes more than {error.timeout:.0f} s to compile it") from None
-        if done.returncode or not plan.exists():
-            said = (done.stderr.strip().splitlines() or ["it said nothing"])[-1]
-            raise NetworkError(f"{COMPILER} cannot compile it: {said}")
-        found: Plan = plain.loads(Plan, plan.read_bytes())
-        return found
 
 
 def _cases(model: OnnxModel, plan: Plan, values: Mapping[str, NDArray[Any]]) -> list[tuple[Tensors, Tensors]]:

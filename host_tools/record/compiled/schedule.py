@@ -26,11 +26,11 @@ from tinygrad.nn.onnx import OnnxRunner, required_input_python_consts
 from tinygrad.uop.ops import Ops, UOp, buffers
 
 from host_tools.record.compiled import recurrent, spectrum
+from host_tools.record.compiled.compilers import program_of
 from host_tools.record.compiled.glsl import MAX_BINDINGS, Glsl
 from host_tools.record.compiled.operators import OPERATORS
 from host_tools.record.compiled.plan import Buffer, Call, Kind, Plan, View
 from host_tools.record.compiled.scan import within
-from host_tools.support import plain
 
 
 def front_end(model: Path) -> OnnxRunner:
@@ -135,19 +135,5 @@ def _buffer(base: UOp, known: Any) -> Buffer:
     return Buffer(Kind.WORK, size)
 
 
-def main() -> int:
-    """See the module's text; what is not compiled is one line on standard error, exit status 1."""
-    model, plan = map(Path, sys.argv[1:])
-    try:
-        found = compiled(model)
-    except Exception as error:  # whatever a front end raises for a network that it does not know
-        print(f"{type(error).__name__}: {' '.join(str(error).split())[:400]}", file=sys.stderr)
-        if os.environ.get("GRAMOPHONE_TRACEBACK"):
-            raise
-        return 1
-    plan.write_bytes(plain.dumps(found))
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(program_of(compiled))

@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""The compilers that there are, and what each is to the recorder: a program that makes a `Plan` of an ONNX file.
+
+A compiler is one file here and its row in `COMPILERS` (docs/PORTING.md). It runs in a process of its own, in a
+sandbox: `python -m PROGRAM MODEL.onnx PLAN`. The model has its weights inside and its shapes fixed, and ONNX
+Runtime has simplified it; what is made of it is tried on this machine, and recorded, by what is the same for all.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+
+from host_tools.record.compiled.plan import Plan
+from host_tools.record.preflight import NetworkError
+from host_tools.support import plain, programs
+from host_tools.support.confined import PYTHON
+from host_tools.support.sandbox import Sandbox
+
+TIMEOUT_S = 1800.0
+
+
+@dataclass(frozen=True)
+class Compiler:
+    """A compiler.
+
+    Attributes:
+        name: `record onnx --compiler NAME`; a distribution on PyPI, whose version a recording's notes have.
+        program: the module that is run, whose `main` is `program_of` its function.
+    """
+
+    name: str
+    program: str
+
+    @property
+    def version(self) -> str:
+        """Name and version."""
+        return f"{self.name} {version(self.name)}"
+
+    def plan(self, data: bytes) -> Plan:
+        """What it makes of an ONNX file.
+
+        Raises:
+            NetworkError: it does not take the network, or takes too long; in its own words.
+        """
+        with tempfile.TemporaryDirectory(prefix="gramophone-") as name:
+            model, plan = Path(name) / "model.onnx", Path(name) / "plan"
+            model.write_bytes(data)
+            command = [*PYTHON, self.program, str(model), str(plan)]
+            try:
+                done = programs.run(command, timeout_s=TIMEOUT_S, sandbox=Sandbox(writes=(Path(name),)))
+            except subprocess.TimeoutExpired as error:
+                raise NetworkError(f"{self.name} takes more than {error.timeout:.0f} s to compile it") from None
+            if done.returncode or not plan.exists():
+                said = (done.stderr.strip().splitlines() or ["it said nothing"])[-1]
+                raise NetworkError(f"{self.name} cannot compile it: {said}")
+            found: Plan = plain.loads(Plan, plan.read_bytes())
+            return found
+
+
+TINYGRAD = Compiler("tinygrad", "host_tools.record.compiled.schedule")
+COMPILERS = {compiler.name: compiler for compiler in (TINYGRAD,)}
+
+
+def program_of(compiled: Callable[[Path], Plan]) -> int:
+    """The `main` of a compiler's module: exit status 1, with one line on standard error, for what is not compiled.
+
+    Args:
+        compiled: makes a plan of an ONNX file; raises whatever it likes.
+    """
+    model, plan = map(Path, sys.argv[1:])
+    try:
+        found = compiled(model)
+    except Exception as error:  # whatever a front end raises for a network that it does not know
+        print(f"{type(error).__name__}: {' '.join(str(error).split())[:400]}", file=sys.stderr)
+        if os.environ.get("GRAMOPHONE_TRACEBACK"):
+            raise
+        return 1
+    plan.write_bytes(plain.dumps(found))
+    return 0
