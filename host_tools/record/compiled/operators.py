@@ -16,6 +16,7 @@ from tinygrad.nn.onnx import OnnxDataType, onnx_ops
 
 from host_tools.record.compiled import recurrent
 from host_tools.record.compiled.attention import attention
+from host_tools.record.compiled.pieces import concat
 
 CUBIC = -0.75  # the constant of cubic interpolation, of GridSample
 
@@ -174,6 +175,7 @@ OPERATORS = {
     "BitShift": bit_shift,
     "Cast": cast,
     "Col2Im": col2im,
+    "Concat": concat,
     "CumProd": cum_prod,
     "GRU": recurrent.gru,
     "GridSample": grid_sample,

@@ -13,6 +13,8 @@ from typing import Any
 from tinygrad import Tensor, dtypes
 from tinygrad.nn.onnx import onnx_ops
 
+from host_tools.record.compiled.pieces import stacked
+
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "Sigmoid": Tensor.sigmoid,
     "Tanh": Tensor.tanh,
@@ -195,9 +197,9 @@ def _run(
                 new = [runs.where(one, old) for one, old in zip(new, state, strict=True)]
             state = [tensor.contiguous() for tensor in new]
             seen.append(runs.where(state[0], 0) if lengths is not None else state[0])
-        every.append(Tensor.stack(*(reversed(seen) if backwards else seen)))
+        every.append(stacked(seen[::-1] if backwards else seen))
         last.append(state)
-    y, left = Tensor.stack(*every, dim=1), [Tensor.stack(*parts) for parts in zip(*last, strict=True)]
+    y, left = stacked(every, 1).contiguous(), [stacked(parts) for parts in zip(*last, strict=True)]
     if batch_first:
         return y.permute(2, 0, 1, 3), [tensor.transpose(0, 1) for tensor in left]
     return y, left

@@ -12,6 +12,8 @@ from typing import Any
 from tinygrad import Tensor
 from tinygrad.nn.onnx import OnnxRunner
 
+from host_tools.record.compiled.pieces import stacked
+
 
 def within(outer: OnnxRunner) -> Callable[..., tuple[Tensor, ...]]:
     """ONNX's Scan from opset 9 on, in a graph whose values its body may use."""
@@ -57,7 +59,7 @@ def _scan(
         for seen, tensor in zip(found, left[len(states) :], strict=True):
             seen.append(tensor)
     stacked = [
-        Tensor.stack(*(reversed(seen) if backwards else seen), dim=axis)
+        stacked(seen[::-1] if backwards else seen, axis)
         for seen, axis, backwards in zip(found, axes_out, backwards_out, strict=True)
     ]
     return (*states, *stacked)

@@ -111,6 +111,9 @@ def _plan(linear: UOp, inputs: dict[str, Tensor], outputs: dict[str, Tensor]) ->
         views = tuple(view(arguments[at]) for at in info.globals)
         writes = tuple(sorted(info.globals.index(at) for at in info.outs))
         calls.append(Call(kernels.setdefault(source, len(kernels)), (x, y, z), views, writes, _plain(info.name)))
+    # It cuts kernels with more buffers than it is told, but not at each operator.
+    if (most := max((len(call.views) for call in calls), default=0)) > MAX_BINDINGS:
+        raise NotImplementedError(f"a kernel with {most} buffers, where the driver has {MAX_BINDINGS}")
     for base in named:  # an input that nothing reads
         numbers.setdefault(base, len(numbers))
     return Plan([_buffer(base, named.get(base)) for base in numbers], list(kernels), calls)

@@ -9,8 +9,10 @@ import numpy as np
 import pytest
 from onnx import helper
 
+from host_tools.record import onnx_model
 from host_tools.record.compiled.network import compile_onnx
 from host_tools.record.preflight import NetworkError
+from tests.support.onnx_drawing import drawn
 from tests.support.onnx_graphs import model, node
 
 STEPS, BATCH, FEATURES, HIDDEN = 3, 2, 4, 5
@@ -85,3 +87,14 @@ def test_weights_and_activations_of_8_bits(tmp_path: Path) -> None:
     net = model(tmp_path / "n.onnx", [kind], {"x": ("float32", [STEPS, 1, FEATURES])}, outputs, constants)
     found = compile_onnx(net, {})
     assert max(found.differences.values()) < 2e-6
+
+
+def test_steps_that_a_product_reads(tmp_path: Path) -> None:
+    """Two layers of two directions: a kernel read each step's result, had nine buffers, and no driver took it."""
+    path = tmp_path / "net.onnx"
+    path.write_bytes(drawn([54]))
+    network = onnx_model.read(path)
+    assert {"GRU", "RNN"} <= network.operators.keys()
+    found = compile_onnx(network, {})
+    assert max(found.differences.values()) < 1e-6
+    assert max(len(call.views) for call in found.layout.plan.calls) <= 8
