@@ -87,6 +87,14 @@ def test_tmu_fifo_of_a_thread_among_four_overflows() -> None:
     assert "overflows its 4 entries" in dispatch(code, [DATA], flags=ONE_SECTION | FOUR_THREADS).error
 
 
+def test_an_instruction_that_takes_a_result_makes_room_for_one() -> None:
+    """Mesa puts the fifth access and the first ldtmu into one instruction, on a V3D 7.1."""
+    code = LANE_ADDRESS + "nop; mov tmua, rf10\n" * 4 + "nop; mov tmua, rf10; ldtmu.rf11\n"
+    assert dispatch(code + END, [DATA], flags=ONE_SECTION | FOUR_THREADS).error == ""
+    more = code + "nop; mov tmua, rf10\n" + END
+    assert "overflows its 4 entries" in dispatch(more, [DATA], flags=ONE_SECTION | FOUR_THREADS).error
+
+
 END_OF_MEMORY = BASE + PAGES * 4096
 
 

@@ -251,7 +251,7 @@ static void step(struct qpu_thread *t, const struct qpu_uop *u, unsigned kind)
         break;
     case KIND_TMU_CONFIGURE: configuration(t, all_lanes(&l->slot[u->a])); break;
     case KIND_TMU_ADDRESS:
-        if (u->value)
+        if (u->value & QPU_TMU_CONFIGURED)
             configuration(t, uniform_labels(t));
         break;
     case KIND_TMU_LOAD: l->slot[u->dst] = l->tmu_fifo[t->tmu_fifo_head]; break;

@@ -177,13 +177,16 @@ static void emit_magic_write(struct emitter *e, uint8_t waddr, uint8_t from, uin
     case QPU_MAGIC_TMUA: run = qpu_tmu_address; break;
     case QPU_MAGIC_TMUAU:
         run = qpu_tmu_address;
-        value = 1;
+        value = QPU_TMU_CONFIGURED;
         break;
     default: run = qpu_write_sfu; value = sfu[waddr - QPU_MAGIC_RECIP];
     }
     struct qpu_uop *u = emit(e, run);
-    if (run == qpu_tmu_address)
+    if (run == qpu_tmu_address) {
         u->b = (uint8_t)(QPU_SITE_TMU + e->tmu_accesses++ % (QPU_SITES - QPU_SITE_TMU));
+        if (e->program->instr[e->index].signals & QPU_SIG_LDTMU)
+            value |= QPU_TMU_TAKES;
+    }
     u->a = from;
     u->dst = final_slot(waddr, true);
     u->cond = cond;

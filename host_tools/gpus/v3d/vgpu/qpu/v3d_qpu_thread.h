@@ -39,6 +39,10 @@ static inline unsigned qpu_payload_slot(enum v3d_version version)
  */
 enum { QPU_TMU_FIFO = 16, QPU_TMU_DATA = 16 };
 
+/* `value` of a micro-operation that starts an access: its configuration comes from the uniform stream; the
+ * same instruction takes a result, which makes room for one. */
+enum { QPU_TMU_CONFIGURED = 1, QPU_TMU_TAKES = 2 };
+
 /* Instructions that one thread may run before it counts as hung: half a minute on the real GPU, which the
  * kernel driver would have reset after half a second without progress. A dispatch has a limit too
  * (v3d_csd.c), but only here is it known where a thread hangs. */

@@ -286,17 +286,18 @@ static bool take_part(struct qpu_thread *t, const struct qpu_uop *u, struct qpu_
     return false;
 }
 
-/* Write to tmua or, with u->value, tmuau: the configuration comes from the uniform stream. */
+/* Write to tmua or tmuau. */
 const struct qpu_uop *qpu_tmu_address(struct qpu_thread *t, const struct qpu_uop *u)
 {
     const uint32_t uniform_va = t->uniform_va, tmu_config = t->tmu_config;
 
-    if (u->value && !qpu_pop_uniform(t, &t->tmu_config))
+    if (u->value & QPU_TMU_CONFIGURED && !qpu_pop_uniform(t, &t->tmu_config))
         return NULL;
     unsigned config = t->tmu_config & 0xff;
     t->tmu_config = t->tmu_config >> 8 | 0xff000000;
 
-    const unsigned type = config & 7;
+    const unsigned type = config & 7, more = t->tmu_fifo_limit < QPU_TMU_FIFO && u->value & QPU_TMU_TAKES,
+                   limit = t->tmu_fifo_limit + more;
     struct qpu_access access = {
         .site = u->b,
         .type = type,
@@ -305,7 +306,7 @@ const struct qpu_uop *qpu_tmu_address(struct qpu_thread *t, const struct qpu_uop
         .bytes = elements[type].bytes,
         .words = t->tmu_data_count,
         .entry = (t->tmu_fifo_head + t->tmu_fifo_count) % QPU_TMU_FIFO,
-        .room = t->tmu_fifo_limit - t->tmu_fifo_count,
+        .room = limit - t->tmu_fifo_count,
         /* Mesa 25.0.7, src/broadcom/vulkan/v3dv_device.c (scalarBlockLayout): a V3D 4.2 does, a 7.1 does not.
          */
         .wraps = elements[type].components > 1 && v3d_traits(t->worker->program->version)->vectors_wrap,
@@ -327,7 +328,7 @@ const struct qpu_uop *qpu_tmu_address(struct qpu_thread *t, const struct qpu_uop
         struct qpu_thread *rest = qpu_gang_part(t, u, i);
         rest->uniform_va = uniform_va;
         rest->tmu_config = tmu_config;
-        if (u->value) /* which they read again */
+        if (u->value & QPU_TMU_CONFIGURED) /* which they read again */
             t->worker->bytes_read -= 4 * rest->gang;
     }
     if (!prefetch)
