@@ -100,7 +100,7 @@ def _measured(name: str, model: Model, gpu: str, compiler: str) -> Row:
     signed = sign_trace(build(raw).build(), signer)
     given = {of: value for of, value in model.make(REPLAYED).items() if of in network.inputs}
     slots = {slot.name: slot for slot in raw.slots}
-    inputs = {of: value.reshape(slots[of].shape) for of, value in given.items()}
+    inputs = {of: value.reshape(slots[of].shape).astype(slots[of].numpy_dtype) for of, value in given.items()}
     result = runners.run("qemu", ReplayRequest(Delivery(signed), signer.public, inputs))
     if not result.ok or result.instructions is None:
         return Row(name, model.what, error=f"its replay fails: {result.error}")

@@ -58,11 +58,11 @@ def _scan(
         states = [tensor.contiguous() for tensor in left[: len(states)]]
         for seen, tensor in zip(found, left[len(states) :], strict=True):
             seen.append(tensor)
-    stacked = [
+    scanned = [
         stacked(seen[::-1] if backwards else seen, axis)
         for seen, axis, backwards in zip(found, axes_out, backwards_out, strict=True)
     ]
-    return (*states, *stacked)
+    return (*states, *scanned)
 
 
 def _each(options: dict[str, Any], name: str, count: int) -> Sequence[int]:
