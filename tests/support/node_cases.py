@@ -47,7 +47,12 @@ NUMBERS = [
     "float32",
     "float64",
 ]
-READ = {**required_input_python_consts, "Col2Im": (1, 2), "CumProd": (1,)}  # inputs that decide shapes
+READ = {
+    **required_input_python_consts,
+    "Col2Im": (1, 2),
+    "CumProd": (1,),
+    "DFT": (1, 2),
+}  # inputs that decide shapes
 SHAPES_ONLY = ("Shape", "Size")  # operators whose results do not depend on values
 Tensors = dict[str, NDArray[Any]]
 T = TypeVar("T")

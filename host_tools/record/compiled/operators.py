@@ -17,6 +17,7 @@ from tinygrad.nn.onnx import OnnxDataType, onnx_ops
 from host_tools.record.compiled import recurrent
 from host_tools.record.compiled.attention import attention
 from host_tools.record.compiled.pieces import concat
+from host_tools.record.compiled.scattered import scatter_nd
 
 CUBIC = -0.75  # the constant of cubic interpolation, of GridSample
 
@@ -183,4 +184,5 @@ OPERATORS = {
     "LpPool": lp_pool,
     "RNN": recurrent.rnn,
     "ReverseSequence": reverse_sequence,
+    "ScatterND": scatter_nd,
 }
