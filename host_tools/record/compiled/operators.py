@@ -170,6 +170,34 @@ def _cubic(t: Tensor) -> Tensor:
     return (t <= 1).where(near, far)
 
 
+def conv_integer(
+    x: Tensor,
+    w: Tensor,
+    x_zero_point: Tensor | None = None,
+    w_zero_point: Tensor | None = None,
+    **options: Any,
+) -> Tensor:
+    """ConvInteger: zero points, the weights' one for each output or for all, are taken off before padding."""
+    x, w = x.cast(dtypes.int32), w.cast(dtypes.int32)
+    if x_zero_point is not None:
+        x = x - x_zero_point.cast(dtypes.int32)
+    if w_zero_point is not None:
+        w = w - w_zero_point.cast(dtypes.int32).reshape(-1, *[1] * (w.ndim - 1))
+    made: Tensor = onnx_ops["Conv"](x, w, **options)
+    return made
+
+
+def size(data: Tensor) -> Tensor:
+    """Size."""
+    return Tensor([data.numel()], dtype=dtypes.int64).reshape(())
+
+
+def space_to_depth(x: Tensor, blocksize: int, mode: str = "DCR") -> Tensor:
+    """SpaceToDepth; `mode` is whether the block or the channel comes first."""
+    order = {"DCR": "(h1 w1 c)", "CRD": "(c h1 w1)"}[mode]
+    return x.rearrange(f"b c (h h1) (w w1) -> b {order} h w", h1=blocksize, w1=blocksize)
+
+
 OPERATORS = {
     "Attention": attention,
     "BitCast": bit_cast,
@@ -177,6 +205,7 @@ OPERATORS = {
     "Cast": cast,
     "Col2Im": col2im,
     "Concat": concat,
+    "ConvInteger": conv_integer,
     "CumProd": cum_prod,
     "GRU": recurrent.gru,
     "GridSample": grid_sample,
@@ -185,4 +214,6 @@ OPERATORS = {
     "RNN": recurrent.rnn,
     "ReverseSequence": reverse_sequence,
     "ScatterND": scatter_nd,
+    "Size": size,
+    "SpaceToDepth": space_to_depth,
 }

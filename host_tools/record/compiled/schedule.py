@@ -25,7 +25,7 @@ from tinygrad.helpers import Context
 from tinygrad.nn.onnx import OnnxRunner, required_input_python_consts
 from tinygrad.uop.ops import Ops, UOp, buffers
 
-from host_tools.record.compiled import recurrent, spectrum
+from host_tools.record.compiled import recurrent, spectrum, training
 from host_tools.record.compiled.compilers import program_of
 from host_tools.record.compiled.glsl import MAX_BINDINGS, Glsl
 from host_tools.record.compiled.operators import OPERATORS
@@ -40,6 +40,7 @@ def front_end(model: Path) -> OnnxRunner:
         **runner.onnx_ops,
         **OPERATORS,
         **spectrum.OPERATORS,
+        **training.OPERATORS,
         "DynamicQuantizeLSTM": recurrent.quantized_lstm,
         "Scan": within(runner),
     }

@@ -36,13 +36,16 @@ def stft(
 
 
 def _dft(x: Tensor, dft_length: Tensor | int | None, axis: int, inverse: int, onesided: int) -> Tensor:
-    if inverse and onesided:
-        raise SpectrumError("DFT that is inverse and of one side")
     moved = x.transpose(axis, -2)
-    size = moved.shape[-2] if dft_length is None else _number(dft_length)
-    missing = max(size - moved.shape[-2], 0)
+    half = inverse and onesided
+    found = (moved.shape[-2] - 1) * 2 if half else moved.shape[-2]
+    size = found if dft_length is None else _number(dft_length)
+    taken = size // 2 + 1 if half else size
     outer = (None,) * (x.ndim - 2)
-    fit = moved.pad((*outer, (0, missing), None)).shrink((*outer, (0, size), None))
+    missing = max(taken - moved.shape[-2], 0)
+    fit = moved.pad((*outer, (0, missing), None)).shrink((*outer, (0, taken), None))
+    if half:
+        return _real(fit, size).transpose(axis, -2)
     return _transformed(fit, size, bool(onesided), bool(inverse)).transpose(axis, -2)
 
 
@@ -66,6 +69,16 @@ OPERATORS: dict[str, Any] = {
     "STFT": stft,
     "DFT": {OpSetId(Domain.ONNX, 17): _dft17, OpSetId(Domain.ONNX, 20): _dft20},  # where the axis is an input
 }
+
+
+def _real(x: Tensor, size: int) -> Tensor:
+    """[.., bins, 2], half of a spectrum -> [.., size, 1], real values; the other half are its conjugates."""
+    bins = size // 2 + 1
+    angle = 2 * np.pi / size * (np.outer(np.arange(bins), np.arange(size)) % size)
+    twice = np.where((np.arange(bins) == 0) | (2 * np.arange(bins) == size), 1, 2)[:, None] / size
+    matrix = np.stack([twice * np.cos(angle), -twice * np.sin(angle)], 1).reshape(2 * bins, size)
+    flat = x.reshape(*x.shape[:-2], 2 * bins) @ Tensor(matrix.astype(np.float32)).realize()
+    return flat.unsqueeze(-1)
 
 
 def _number(value: Any) -> Any:
