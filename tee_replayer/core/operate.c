@@ -248,6 +248,7 @@ static uint8_t *elements_from(struct gr_work *w, uint32_t operand, uint64_t at, 
 void gr_operator_copy(struct gr_work *w)
 {
     const uint8_t *to = w->operands[0].slot;
+    const uint32_t bytes = gr_dtype_bytes(to[GR_SLOT_AT_DTYPE]);
     uint64_t elements = 1;
     for (uint32_t i = 0; i < to[GR_SLOT_AT_RANK]; i++)
         elements *= operand_dimension(to, i);
@@ -257,7 +258,11 @@ void gr_operator_copy(struct gr_work *w)
         uint8_t *target = elements_from(w, 0, i, true, &n);
         if (!source || !target)
             return;
-        memcpy(target, source, (size_t)(n * gr_dtype_bytes(to[GR_SLOT_AT_DTYPE])));
+        /* Apart by address, they may still be one page: then element by element, which are whole or apart. */
+        const uint64_t between = (uint64_t)(target > source ? target - source : source - target);
+        if (between < n * bytes)
+            n = 1;
+        memcpy(target, source, (size_t)(n * bytes));
     }
 }
 

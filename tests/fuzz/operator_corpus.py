@@ -76,6 +76,9 @@ def operator_inputs() -> Iterator[tuple[str, bytes]]:
     yolo = cases["yolo_detection_output-1"]
     to, source = row(SlotKind.OUTPUT, DType.INT16, (4, 3), 64, 3), row(SlotKind.INPUT, DType.INT16, (2, 6), 0)
     cases["copy-strides"] = replace(copy, rows=(to, source))
+    # Apart by address, and eight bytes from each other in one page.
+    near = row(SlotKind.OUTPUT, DType.INT32, (12,), 0), row(SlotKind.INPUT, DType.INT32, (12,), 4096 + 8)
+    cases["copy-one-page"] = replace(copy, rows=near, frames=bytes([3]) * 2 + FRAMES[2:])
     cases["copy-long"] = replace(
         copy,
         rows=tuple(

@@ -42,6 +42,7 @@ VALUES: dict[str, Any] = {
     **{"firmware": Path("fw"), "plugin_args": {"stats": "x"}, "timeout_s": 1.0},
     **{"latency_ns": 1, "hang_job": 1, "fault_job": 1, "store": Path("store"), "nonce": bytes(8)},
     **{"series": {"x": np.zeros((1, 1))}, "each": frozenset({"y"})},
+    "watch": lambda number, outputs: None,
 }
 OTHERS = [(name, option) for name in RUNNERS for option in VALUES if option not in MODULES[name].OPTIONS]
 
