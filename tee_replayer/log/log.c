@@ -54,6 +54,16 @@ bool gr_log_open(struct gr_log *log, const struct gr_log_sink *sink, const uint8
            derive_secret(log, secret) && gr_log_append(log, GR_LOG_KIND_BOOT, &report);
 }
 
+/* In pieces so small that compilers copy them without a length: with a flipped bit, the length of a memcpy
+ * would take the keys along that lie behind the tail. */
+GR_INLINE void copy_tail(struct gr_log_tail *to, const struct gr_log_tail *from)
+{
+    to->entries = from->entries;
+    to->boots = from->boots;
+    memcpy(to->hash, from->hash, 16);
+    memcpy(to->hash + 16, from->hash + 16, sizeof to->hash - 16);
+}
+
 /* noipa: audit-firmware looks for the calls that write each kind of entry (GF701), so neither may this
  * function become a part of its callers nor its parameters change. clang has no such attribute. */
 #ifdef __clang__
@@ -64,7 +74,8 @@ __attribute__((noipa))
 bool gr_log_append(struct gr_log *log, enum gr_log_kind kind, const struct gr_report *report)
 {
     struct gr_log_entry e;
-    struct gr_log_tail tail = log->tail;
+    struct gr_log_tail tail;
+    copy_tail(&tail, &log->tail);
     memset(&e, 0, sizeof e);
     e.magic = GR_LOG_ENTRY_MAGIC;
     e.sequence = tail.entries;
@@ -99,7 +110,7 @@ bool gr_log_append(struct gr_log *log, enum gr_log_kind kind, const struct gr_re
         !gr_sha256(&e, sizeof e, tail.hash))
         return false;
     tail.entries++;
-    log->tail = tail;
+    copy_tail(&log->tail, &tail);
     return log->sink.keep(log->sink.ctx, &e, &tail);
 }
 
