@@ -22,11 +22,9 @@ from rich.console import Console
 from rich.table import Table
 
 from docs.examples.text import decoder, export
-from docs.examples.text.demo import CHOSEN, Decoder, recorded, with_state
+from docs.examples.text.demo import CHOSEN, Decoder, asked, recorded, with_state
 from host_tools import runners
-from host_tools.runners.replay import ReplayRequest
 from host_tools.support.gpu_folders import DEFAULT_GPU
-from signing.delivery import Delivery
 from signing.keys import Algorithm, generate
 from signing.sign import FileSigner, sign_trace
 from trace_format import profile
@@ -93,15 +91,7 @@ def _measured(name: str, path: Path, gpu: str) -> Row:
     seconds = between - start, time.monotonic() - between
     given = np.array(GIVEN + [-1] * WRITTEN, np.int32).reshape(-1, 1)
     settings = {"temperature": np.ones(1, np.float32), "seed": np.ones(1, np.int32)}
-    request = ReplayRequest(
-        Delivery(signed),
-        signer.public,
-        settings,
-        repeat=len(given),
-        series={"given": given},
-        each=frozenset([CHOSEN]),
-        timeout_s=3600,
-    )
+    request = asked(signed, signer.public, given, settings, timeout_s=3600)
     result = runners.run("qemu", request)
     if not result.ok or result.instructions is None:
         return Row(name, error=f"its replay fails: {result.error}")

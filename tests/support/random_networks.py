@@ -104,13 +104,7 @@ def take_the_road(seeds: Sequence[int], gpu: str, replay: Replay = on_virtual_gp
         with patch.object(network, "with_shader_cache", _SHADERS[gpu].with_shader_cache):
             raw = network.record_network(*made.files(), made.inputs, name="random", gpu=gpu)
     except RecordError as error:
-        if len(seeds) == 1:
-            yield Outcome(seeds[0], said=str(error), refused=True)
-            return
-        print(f"{list(seeds)}: {error}", file=sys.stderr)
-        half = len(seeds) // 2
-        for part in (seeds[:half], seeds[half:]):
-            yield from take_the_road(part, gpu, replay)
+        yield from refused(seeds, error, lambda part: take_the_road(part, gpu, replay))
         return
     try:
         trace = build(Trace.parse(raw.build(), "random"))
@@ -120,6 +114,19 @@ def take_the_road(seeds: Sequence[int], gpu: str, replay: Replay = on_virtual_gp
         return
     for seed in seeds:
         yield Outcome(seed, max(value for name, value in worst.items() if name.startswith(f"n{seed}_")))
+
+
+def refused(
+    seeds: Sequence[int], error: RecordError, again: Callable[[Sequence[int]], Iterator[Outcome]]
+) -> Iterator[Outcome]:
+    """Of networks that were refused as one: which of them it is, by the same for each half."""
+    if len(seeds) == 1:
+        yield Outcome(seeds[0], said=str(error), refused=True)
+        return
+    print(f"{list(seeds)}: {error}", file=sys.stderr)
+    half = len(seeds) // 2
+    for part in (seeds[:half], seeds[half:]):
+        yield from again(part)
 
 
 def _is_constant(seed: int) -> str:

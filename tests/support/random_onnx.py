@@ -27,7 +27,7 @@ from host_tools.record.frontends import TINYGRAD, record_onnx
 from host_tools.record.onnx_model import OnnxModel
 from host_tools.support.gpu_folders import DEFAULT_GPU
 from tests.support.onnx_drawing import drawn
-from tests.support.random_networks import Outcome, Replay, on_virtual_gpu
+from tests.support.random_networks import Outcome, Replay, on_virtual_gpu, refused
 from trace_format.errors import GramophoneError
 from trace_format.trace import Trace
 
@@ -44,13 +44,7 @@ def take_the_road(seeds: Sequence[int], gpu: str, replay: Replay = on_virtual_gp
             how: dict[str, Any] = {"name": "random", "gpu": gpu, "timeout": BOOT_TIMEOUT_S}
             raw = record_onnx(path, {}, compiler=TINYGRAD, **how)
         except RecordError as error:
-            if len(seeds) == 1:
-                yield Outcome(seeds[0], said=str(error), refused=True)
-                return
-            print(f"{list(seeds)}: {error}", file=sys.stderr)
-            half = len(seeds) // 2
-            for part in (seeds[:half], seeds[half:]):
-                yield from take_the_road(part, gpu, replay)
+            yield from refused(seeds, error, lambda part: take_the_road(part, gpu, replay))
             return
         network = onnx_model.read(path)
         try:

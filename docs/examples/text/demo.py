@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from rich.console import Console
 
 from docs.examples.text import DECODER, book
+from docs.examples.text.export import NEXT, TOKENS
 from host_tools.demo.stages import make_firmware, run_demo, say, sizes
 from host_tools.machine.boot import BOOT_TIMEOUT_S
 from host_tools.passes.pipeline import build
@@ -33,7 +34,7 @@ from host_tools.support.gpu_folders import DEFAULT_GPU
 from host_tools.support.messages import listening
 from host_tools.support.progress import phase
 from signing.delivery import Delivery
-from signing.keys import Algorithm, generate
+from signing.keys import Algorithm, PublicKey, generate
 from signing.sign import FileSigner, sign_trace
 from trace_format import profile
 from trace_format.errors import GramophoneError
@@ -41,7 +42,6 @@ from trace_format.operators import used
 from trace_format.schema import SlotKind
 from trace_format.trace import Trace
 
-NEXT = "next_"  # begins the name of what a run leaves for the next one
 CHOSEN = NEXT + "token"
 NONE_GIVEN = -1  # in place of a token of the caller's: the one that was chosen last
 MACHINES = ("qemu", OPTEE)
@@ -74,7 +74,7 @@ class Decoder:
             for name, shape in model.shapes({}).items()
             if NEXT + name in model.outputs
         }
-        return cls(model, json.loads(properties["tokens"]), state, state["keys"].shape[2])
+        return cls(model, json.loads(properties[TOKENS]), state, state["keys"].shape[2])
 
     def begin(self, text: str, count: int) -> Values:
         """What the caller gives in each run: the tokens of a paragraph that begins so, then none, until there are
@@ -144,13 +144,11 @@ def _demo(console: Console, folder: Path, options: argparse.Namespace) -> bool:
     first = len(given) - options.tokens
     result = run(
         options.on,
-        ReplayRequest(
-            Delivery(signed),
+        asked(
+            signed,
             signer.public,
+            given,
             settings,
-            repeat=len(given),
-            series={"given": given},
-            each=frozenset([CHOSEN]),
             firmware=firmware,
             watch=_printing(console, decoder.tokens, first),
         ),
@@ -179,6 +177,21 @@ def with_state(raw: Trace, decoder: Decoder) -> Trace:
     """What is built of a recording: state lies in the device, and callers see the token that was chosen."""
     states = {name: NEXT + name for name in decoder.state}
     return build(raw, states=states, open_slots=[CHOSEN], first=decoder.state)
+
+
+def asked(
+    signed: bytes, key: PublicKey, given: Values, settings: Mapping[str, Values], **how: Any
+) -> ReplayRequest:
+    """A replay for each token that is given, and the token that is chosen in each; `how`: further attributes."""
+    return ReplayRequest(
+        Delivery(signed),
+        key,
+        settings,
+        repeat=len(given),
+        series={"given": given},
+        each=frozenset([CHOSEN]),
+        **how,
+    )
 
 
 def _printing(console: Console, tokens: Sequence[str], first: int) -> Callable[[int, Mapping[str, bytes]], None]:
