@@ -17,7 +17,7 @@ struct evidence {
 };
 
 /* Copy to the normal world `bytes` of what has room for `most`, which is a number in the code. Not memcpy:
- * one flipped bit of its length made the loop go on through all memory above the source, where keys are. Here
+ * one flipped bit of its length made the loop go on through all memory above the source. Here
  * what is beyond the source's room is not read, however one of the counts is changed. */
 static inline __attribute__((always_inline)) void publish(uint64_t offset, const void *from, uint32_t bytes,
                                                           const uint32_t most)
@@ -52,6 +52,12 @@ static bool keep(void *ctx, const struct gr_log_entry *entry, const struct gr_lo
     return true;
 }
 
+static bool give_secret(void *ctx, uint8_t secret[GR_SECRET_BYTES])
+{
+    (void)ctx;
+    return gr_board_secret(secret);
+}
+
 /* Copy the buffers that are for evidence; whether they are well formed. */
 static bool find_buffers(struct evidence *e, uint32_t count)
 {
@@ -73,19 +79,17 @@ static bool find_buffers(struct evidence *e, uint32_t count)
 /* GR_STATUS_OK once the log's first entry of this boot is written, and there is room for all others. */
 static enum gr_status open_evidence(struct evidence *e, const struct mailbox_request *request)
 {
-    uint8_t secret[GR_SECRET_BYTES], firmware[GR_DIGEST_BYTES];
+    uint8_t firmware[GR_DIGEST_BYTES];
     struct gr_log_tail tail;
-    const struct gr_log_sink sink = {keep, e};
+    const struct gr_log_port port = {keep, give_secret, e};
     const uint64_t most =
         sizeof(struct mailbox_message) + (UINT64_C(2) + request->repeat) * sizeof(struct gr_log_entry);
     if (!find_buffers(e, request->buffer_count))
         return GR_STATUS_REQUEST;
-    if (e->entries.bytes < most || !gr_board_secret(secret))
+    if (e->entries.bytes < most)
         return GR_STATUS_LOG;
     const bool good = gr_sha256(gr_rom_start, (uintptr_t)gr_rom_end - (uintptr_t)gr_rom_start, firmware) &&
-                      gr_board_start_log(&tail) && gr_log_open(&e->log, &sink, secret, &tail, firmware);
-    for (uint32_t i = 0; i < sizeof secret; i++)
-        *(volatile uint8_t *)&secret[i] = 0;
+                      gr_board_start_log(&tail) && gr_log_open(&e->log, &port, &tail, firmware);
     return good ? GR_STATUS_OK : GR_STATUS_LOG;
 }
 

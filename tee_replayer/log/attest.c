@@ -15,7 +15,6 @@ enum {
     ARRAY = 4 << 5,
     MAP = 5 << 5,
     ID_BYTES = 16,
-    KEY_BYTES = 65,
     CLAIM_NONCE = 10, /* RFC 9711, 4 */
     CLAIM_UEID = 256,
     CLAIM_PROFILE = 265,
@@ -114,6 +113,29 @@ static void put_claims(struct writer *w, const struct gr_log *log, const uint8_t
 #endif
 }
 
+/* The attestations' key: the first of a few candidates that is one. */
+static bool derive_private(const struct gr_log *log, uint8_t key[GR_DIGEST_BYTES])
+{
+    enum { CANDIDATES = 4 };
+    char info[] = "gramophone attestation\0"; /* and its number */
+    for (uint32_t i = 0; i < CANDIDATES; i++) {
+        info[sizeof info - 2] = (char)i;
+        if (!gr_log_derive(log, info, sizeof info - 1, key))
+            return false;
+        if (gr_is_private_key(key))
+            return true;
+    }
+    return false;
+}
+
+bool gr_attest_key(const struct gr_log *log, uint8_t key[GR_PUBLIC_KEY_BYTES])
+{
+    uint8_t private[GR_DIGEST_BYTES];
+    const bool good = derive_private(log, private) && gr_public_key(private, key);
+    gr_wipe(private, sizeof private);
+    return good;
+}
+
 /* UEID (RFC 9711, 4.2.1.1): type 1, and the key's id: the start of the SHA-256 of its SubjectPublicKeyInfo
  * (RFC 5480), as for every key of Gramophone's. */
 static bool find_ueid(const struct gr_log *log, uint8_t ueid[1 + ID_BYTES])
@@ -121,9 +143,9 @@ static bool find_ueid(const struct gr_log *log, uint8_t ueid[1 + ID_BYTES])
     static const uint8_t prefix[] = {0x30, 0x59, 0x30, 0x13, 0x06, 0x07, 0x2a, 0x86, 0x48,
                                      0xce, 0x3d, 0x02, 0x01, 0x06, 0x08, 0x2a, 0x86, 0x48,
                                      0xce, 0x3d, 0x03, 0x01, 0x07, 0x03, 0x42, 0x00};
-    uint8_t info[sizeof prefix + KEY_BYTES], digest[GR_DIGEST_BYTES];
+    uint8_t info[sizeof prefix + GR_PUBLIC_KEY_BYTES], digest[GR_DIGEST_BYTES];
     memcpy(info, prefix, sizeof prefix);
-    if (!gr_public_key(log->secret, info + sizeof prefix) || !gr_sha256(info, sizeof info, digest))
+    if (!gr_attest_key(log, info + sizeof prefix) || !gr_sha256(info, sizeof info, digest))
         return false;
     ueid[0] = 1;
     memcpy(ueid + 1, digest, ID_BYTES);
@@ -133,9 +155,12 @@ static bool find_ueid(const struct gr_log *log, uint8_t ueid[1 + ID_BYTES])
 /* Sign twice: of two signatures of one message, one with a fault in it, whoever has both computes the key. */
 static bool sign_alike(const struct gr_log *log, const uint8_t digest[GR_DIGEST_BYTES], uint8_t signature[64])
 {
-    uint8_t again[64], differences = 0;
+    uint8_t private[GR_DIGEST_BYTES], again[64], differences = 0;
     memset(again, 0, sizeof again);
-    if (!gr_sign(log->secret, digest, signature) || !gr_sign(log->secret, digest, again))
+    const bool good = derive_private(log, private) && gr_sign(private, digest, signature) &&
+                      gr_sign(private, digest, again);
+    gr_wipe(private, sizeof private);
+    if (!good)
         return false;
     for (uint32_t i = 0; i < sizeof again; i++)
         differences |= signature[i] ^ again[i];

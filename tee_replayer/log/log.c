@@ -1,37 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The replay log: entries, and what the core says for them. */
+/* The replay log: keys, entries, and what the core says for them. */
 #include "log.h"
 #include "internal.h"
-
-/* HKDF-Expand of RFC 5869 for one block: HMAC(secret, info || 1). Verifiers derive keys in the same way. */
-static bool expand(const uint8_t secret[GR_SECRET_BYTES], const char *info, uint32_t bytes, uint8_t key[32])
-{
-    uint8_t text[32];
-    memcpy(text, info, bytes);
-    text[bytes] = 1;
-    return gr_hmac(secret, text, bytes + 1, key);
-}
-
-/* The key of attestations: the first of a few candidates that is one. */
-static bool derive_secret(struct gr_log *log, const uint8_t secret[GR_SECRET_BYTES])
-{
-#ifdef GRAMOPHONE_ATTEST
-    enum { CANDIDATES = 4 };
-    char info[] = "gramophone attestation\0"; /* and its number */
-    for (uint32_t i = 0; i < CANDIDATES; i++) {
-        info[sizeof info - 2] = (char)i;
-        if (!expand(secret, info, sizeof info - 1, log->secret))
-            return false;
-        if (gr_is_private_key(log->secret))
-            return true;
-    }
-    return false;
-#else
-    (void)log;
-    (void)secret;
-    return true;
-#endif
-}
 
 static bool is_blank(const uint8_t secret[GR_SECRET_BYTES])
 {
@@ -41,21 +11,44 @@ static bool is_blank(const uint8_t secret[GR_SECRET_BYTES])
     return !differences;
 }
 
-bool gr_log_open(struct gr_log *log, const struct gr_log_sink *sink, const uint8_t secret[GR_SECRET_BYTES],
-                 const struct gr_log_tail *tail, const uint8_t firmware[GR_DIGEST_BYTES])
+/* HKDF-Expand of RFC 5869 for one block: HMAC(secret, info || 1). Verifiers derive keys in the same way. */
+bool gr_log_derive(const struct gr_log *log, const char *info, uint32_t bytes, uint8_t key[GR_DIGEST_BYTES])
+{
+    uint8_t secret[GR_SECRET_BYTES], text[GR_INFO_MAX + 1];
+    if (bytes > GR_INFO_MAX)
+        return false;
+    memcpy(text, info, bytes);
+    text[bytes] = 1;
+    const bool good =
+        log->port.secret(log->port.ctx, secret) && !is_blank(secret) && gr_hmac(secret, text, bytes + 1, key);
+    gr_wipe(secret, sizeof secret);
+    return good;
+}
+
+/* Give an entry its MAC. */
+static bool seal(const struct gr_log *log, struct gr_log_entry *e)
 {
     static const char info[] = "gramophone log";
+    uint8_t key[GR_DIGEST_BYTES];
+    const bool good = gr_log_derive(log, info, sizeof info - 1, key) &&
+                      gr_hmac(key, e, offsetof(struct gr_log_entry, mac), e->mac);
+    gr_wipe(key, sizeof key);
+    return good;
+}
+
+bool gr_log_open(struct gr_log *log, const struct gr_log_port *port, const struct gr_log_tail *tail,
+                 const uint8_t firmware[GR_DIGEST_BYTES])
+{
     const struct gr_report report = {.status = GR_STATUS_OK};
     memset(log, 0, sizeof *log);
-    log->sink = *sink;
+    log->port = *port;
     log->tail = *tail;
     memcpy(log->firmware, firmware, GR_DIGEST_BYTES);
-    return !is_blank(secret) && expand(secret, info, sizeof info - 1, log->key) &&
-           derive_secret(log, secret) && gr_log_append(log, GR_LOG_KIND_BOOT, &report);
+    return gr_log_append(log, GR_LOG_KIND_BOOT, &report);
 }
 
 /* In pieces so small that compilers copy them without a length: with a flipped bit, the length of a memcpy
- * would take the keys along that lie behind the tail. */
+ * would take along what lies behind the tail. */
 GR_INLINE void copy_tail(struct gr_log_tail *to, const struct gr_log_tail *from)
 {
     to->entries = from->entries;
@@ -106,12 +99,11 @@ bool gr_log_append(struct gr_log *log, enum gr_log_kind kind, const struct gr_re
         memcpy(e.inputs, log->inputs, sizeof e.inputs);
         memcpy(e.outputs, log->outputs, sizeof e.outputs);
     }
-    if (log->failed || !gr_hmac(log->key, &e, offsetof(struct gr_log_entry, mac), e.mac) ||
-        !gr_sha256(&e, sizeof e, tail.hash))
+    if (log->failed || !seal(log, &e) || !gr_sha256(&e, sizeof e, tail.hash))
         return false;
     tail.entries++;
     copy_tail(&log->tail, &tail);
-    return log->sink.keep(log->sink.ctx, &e, &tail);
+    return log->port.keep(log->port.ctx, &e, &tail);
 }
 
 void gr_log_close(struct gr_log *log)

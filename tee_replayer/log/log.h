@@ -4,7 +4,9 @@
  * gr_log_open once, puts the log into the policy of gr_load, and appends an entry after each load and each
  * replay. The core says what is loaded and what is copied, by functions of its own.
  *
- * struct gr_log holds keys: it lies in secure memory, and gr_log_close wipes it.
+ * Keys follow from the device's secret each time that one is needed, and are wiped before anything goes out:
+ * no pointer or length that a fault has changed finds one in memory that is copied. struct gr_log lies in
+ * secure memory, and gr_log_close wipes it.
  */
 #ifndef GRAMOPHONE_LOG_H
 #define GRAMOPHONE_LOG_H
@@ -15,21 +17,21 @@
 #include "replayer.h"
 #include "tell.h"
 
-enum { GR_DIGEST_BYTES = 32, GR_SECRET_BYTES = 32, GR_TRACE_ID_BYTES = 16 };
+enum { GR_DIGEST_BYTES = 32, GR_SECRET_BYTES = 32, GR_TRACE_ID_BYTES = 16, GR_INFO_MAX = 31 };
 
-/* Where entries go. */
-struct gr_log_sink {
+/* What the platform does for the log. */
+struct gr_log_port {
     /* Keep the tail where the normal world cannot change it; then hand the entry out. False: one of the two
      * cannot be done. */
     bool (*keep)(void *ctx, const struct gr_log_entry *entry, const struct gr_log_tail *tail);
+    /* The device's secret, from where it is kept. False: there is none. */
+    bool (*secret)(void *ctx, uint8_t secret[GR_SECRET_BYTES]);
     void *ctx;
 };
 
 struct gr_log {
-    struct gr_log_sink sink;
+    struct gr_log_port port;
     struct gr_log_tail tail;
-    uint8_t key[GR_DIGEST_BYTES];    /* of the MACs */
-    uint8_t secret[GR_DIGEST_BYTES]; /* of the attestations' key */
     uint8_t firmware[GR_DIGEST_BYTES];
     /* Of the latest trace whose signature was good; zeros before. */
     uint8_t subject[GR_DIGEST_BYTES], trace_id[GR_TRACE_ID_BYTES];
@@ -42,11 +44,15 @@ struct gr_log {
     bool failed; /* a hash could not be computed */
 };
 
-/* Derive the keys, and write the entry of a boot. `tail` is what the platform kept, its boots counted up.
- * False: the log cannot be kept, and nothing is to be replayed. */
-GR_API bool gr_log_open(struct gr_log *log, const struct gr_log_sink *sink,
-                        const uint8_t secret[GR_SECRET_BYTES], const struct gr_log_tail *tail,
+/* Write the entry of a boot. `tail` is what the platform kept, its boots counted up. False: the log cannot be
+ * kept, and nothing is to be replayed. */
+GR_API bool gr_log_open(struct gr_log *log, const struct gr_log_port *port, const struct gr_log_tail *tail,
                         const uint8_t firmware[GR_DIGEST_BYTES]);
+
+/* A key of this device's, for a purpose of at most GR_INFO_MAX bytes. Whoever uses it wipes it. False: the
+ * device has no secret, or the library failed. */
+GR_API bool gr_log_derive(const struct gr_log *log, const char *info, uint32_t bytes,
+                          uint8_t key[GR_DIGEST_BYTES]);
 
 /* Write an entry on what the report says; false as for gr_log_open. */
 GR_API bool gr_log_append(struct gr_log *log, enum gr_log_kind kind, const struct gr_report *report);

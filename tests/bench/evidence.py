@@ -7,27 +7,21 @@ small trace with an input of 24 bytes. A boot with the log hashes the firmware, 
 
 from __future__ import annotations
 
-import mmap
 import tempfile
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from unicorn import UC_HOOK_BLOCK
 
-from host_tools.runners import evidence, firmware, libraries, mailbox, unicorn
-from host_tools.runners.buffers import bind
-from host_tools.runners.replay import ReplayRequest
-from host_tools.vgpu.binding import VirtualGpu
-from signing.delivery import Delivery
+from host_tools.runners import firmware, libraries
 from tee_replayer.generator.evidence import Evidence
 from tee_replayer.generator.generate import generate
 from tee_replayer.generator.options import Options
 from tee_replayer.generator.platforms import platform_of
 from tests.support import replayer_samples as s
 from tests.support.log_samples import SECRET
+from tests.support.logging_boot import boot
 
-INPUT = np.arange(6, dtype="<f4").reshape(2, 3)
 NONCE = bytes(32)
 CHOICES = {
     "nothing": Evidence(),
@@ -40,28 +34,17 @@ CHOICES = {
 
 def instructions(folder: Path, store: Path | None, nonce: bytes | None = None, repeat: int = 1) -> int:
     """Instructions of one boot of a firmware, with this many replays."""
-    fw = firmware.load(folder)
-    trace = s.trace()
-    data = s.signed(trace)
-    request = ReplayRequest(Delivery(data), s.KEY, {"in": INPUT}, repeat=repeat, store=store, nonce=nonce)
-    buffers = bind(trace, request.inputs)
-    dram = np.frombuffer(mmap.mmap(-1, 1 << 20), np.uint8)
-    carveout = np.frombuffer(mmap.mmap(-1, fw.board.carveout_bytes), np.uint8)
-    places = mailbox.request(dram.data, data, buffers, repeat, evidence.extras(request))
     executed = 0
 
     def block(_uc: Any, _at: int, size: int, _user: Any) -> None:
         nonlocal executed
         executed += size // 4
 
-    with VirtualGpu("v3d42", {fw.board.carveout_base: carveout}) as device:
-        machine = unicorn.Machine(fw, device, carveout, dram, store=store)
-        engine: Any = machine._uc
-        engine.hook_add(UC_HOOK_BLOCK, block)
-        machine.run()
-    report = mailbox.response(dram.data, buffers, places)
+    report = boot(
+        folder, store, lambda engine, _: engine.hook_add(UC_HOOK_BLOCK, block), nonce=nonce, repeat=repeat
+    )
     if not report.ok:
-        raise SystemExit(f"{folder}: {report.describe(trace.profile)}")
+        raise SystemExit(f"{folder}: {report.describe(s.trace().profile)}")
     return executed
 
 

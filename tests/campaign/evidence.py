@@ -12,8 +12,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
-
 from host_tools.runners import mailbox
 from host_tools.runners.mailbox import Extra
 from host_tools.runners.replay import RunnerError
@@ -22,7 +20,7 @@ from signing.curves import P256_ORDER
 from signing.errors import EnvelopeError
 from signing.log_checks import check_log
 from signing.replay_log import ENTRY_BYTES, TAIL_BYTES, Entry, read_log, read_tail
-from tests.support.log_samples import KEYS, SECRET, LoggingDevice
+from tests.support.log_samples import KEYS, PRIVATE, SECRET, LoggingDevice
 from trace_format import packing
 from trace_format.schema.log import LOG_MAGIC, LogKind
 from trace_format.schema.mailbox import (
@@ -38,9 +36,6 @@ ENTRIES = 3  # of a boot, a load, a replay
 SIZE_BYTES = packing.size_of("mailbox_message")
 LOG_BYTES = SIZE_BYTES + ENTRIES * ENTRY_BYTES
 HALF = 32  # bytes of one of a signature's two numbers
-_KEY = KEYS.attestation.key
-assert isinstance(_KEY, EllipticCurvePrivateKey)
-PRIVATE = _KEY.private_numbers().private_value
 
 
 def extras() -> tuple[Extra, ...]:

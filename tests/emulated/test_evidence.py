@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from unicorn import UC_HOOK_MEM_WRITE
 
 import baremetal
 from host_tools import runners
@@ -29,7 +30,8 @@ from tee_replayer.generator.platforms import platform_of
 from tests.support import replayer_samples as s
 from tests.support.figures import documented, is_near
 from tests.support.firmware_samples import compiled
-from tests.support.log_samples import KEYS, SECRET
+from tests.support.log_samples import KEYS, PRIVATE, SECRET
+from tests.support.logging_boot import DRAM_BYTES, boot
 from tests.support.replayer_samples import signed, trace
 from trace_format.actions import Op, action
 from trace_format.schema import SlotKind
@@ -37,6 +39,8 @@ from trace_format.schema.log import LogKind
 from trace_format.schema.report import Status
 from trace_format.trace import Trace
 
+# Pieces of keys that are looked for, as they are, and as HMAC's blocks have them (RFC 2104).
+PIECE, MASKS = 8, (0, 0x36, 0x5C)
 INPUT = np.arange(6, dtype="<f4").reshape(2, 3)
 NONCE = bytes(range(20))
 SAMPLE = trace(meta={"security_version": 7, "name": "small"})
@@ -281,3 +285,31 @@ def test_what_goes_to_the_mailbox_is_bounded() -> None:
     source = (Path(baremetal.__file__).parent / "evidence.c").read_text(encoding="utf-8")
     assert "memcpy(shared(" not in source
     assert source.count("publish(e->") == 2
+
+
+def test_no_key_is_in_memory_while_something_goes_out(folder: Path, store: Path) -> None:
+    """One flipped bit of a pointer or of a length publishes other memory than it should: there must be no key."""
+    private = PRIVATE.to_bytes(len(SECRET), "big")
+    keys = {"secret": SECRET, "log key": KEYS.log, "private key": private}
+    pieces = {
+        bytes(byte ^ mask for byte in key[at : at + PIECE]): name
+        for name, key in keys.items()
+        for at in range(0, len(key), PIECE)
+        for mask in MASKS
+    }
+    found: set[str] = set()
+    writes = 0
+
+    def watch(engine: Any, fw: firmware.Firmware) -> None:
+        def look(*_: object) -> None:
+            nonlocal writes
+            writes += 1
+            memory = bytes(engine.mem_read(*fw.ram))
+            found.update(name for piece, name in pieces.items() if piece in memory)
+
+        start = fw.board.mailbox_base
+        engine.hook_add(UC_HOOK_MEM_WRITE, look, None, start, start + DRAM_BYTES - 1)
+
+    assert boot(folder, store, watch, nonce=NONCE).ok
+    assert writes > ENTRY_BYTES
+    assert not found

@@ -7,6 +7,8 @@ import hashlib
 import hmac
 from dataclasses import dataclass, field
 
+from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
+
 from signing.device_keys import DeviceKeys, derive
 from signing.replay_log import Tail
 from trace_format import packing
@@ -15,6 +17,9 @@ from trace_format.schema.report import Status
 
 SECRET = hashlib.sha256(b"a device").digest()
 KEYS = derive(SECRET)
+_KEY = KEYS.attestation.key
+assert isinstance(_KEY, EllipticCurvePrivateKey)
+PRIVATE = _KEY.private_numbers().private_value  # of the attestations' key
 FIRMWARE = hashlib.sha256(b"a firmware").digest()
 TRACES = tuple(hashlib.sha256(b"trace %d" % number).digest() for number in range(3))
 NONE = bytes(32)

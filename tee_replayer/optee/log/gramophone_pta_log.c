@@ -15,7 +15,6 @@
 
 #include <kernel/huk_subkey.h>
 #include <kernel/linker.h>
-#include <string_ext.h>
 
 enum { WAITING_MAX = 64 };
 
@@ -38,6 +37,14 @@ static bool keep_entry(void *ctx __unused, const struct gr_log_entry *entry,
     evidence.waiting[(evidence.first + evidence.count) % WAITING_MAX] = *entry;
     evidence.count++;
     return true;
+}
+
+static bool give_secret(void *ctx __unused, uint8_t secret[GR_SECRET_BYTES])
+{
+    /* Of huk_subkey.h's numbers none, nor one that OP-TEE will ever get to. */
+    static const enum huk_subkey_usage usage = (enum huk_subkey_usage)GRAMOPHONE_HUK_USAGE;
+    static const char purpose[] = GRAMOPHONE_HUK_PURPOSE;
+    return huk_subkey_derive(usage, purpose, sizeof purpose - 1, secret, GR_SECRET_BYTES) == TEE_SUCCESS;
 }
 
 static bool log_is_ready(void)
@@ -84,11 +91,8 @@ static bool measure(uint8_t digest[GR_DIGEST_BYTES])
 
 static TEE_Result log_open(TEE_Param params[TEE_NUM_PARAMS])
 {
-    /* Of huk_subkey.h's numbers none, nor one that OP-TEE will ever get to. */
-    static const enum huk_subkey_usage usage = (enum huk_subkey_usage)GRAMOPHONE_HUK_USAGE;
-    static const char purpose[] = GRAMOPHONE_HUK_PURPOSE;
-    const struct gr_log_sink sink = {keep_entry, NULL};
-    uint8_t secret[GR_SECRET_BYTES], firmware[GR_DIGEST_BYTES];
+    const struct gr_log_port port = {keep_entry, give_secret, NULL};
+    uint8_t firmware[GR_DIGEST_BYTES];
     struct gr_log_tail tail;
     if (params[0].memref.size != sizeof tail)
         return TEE_ERROR_BAD_PARAMETERS;
@@ -98,10 +102,7 @@ static TEE_Result log_open(TEE_Param params[TEE_NUM_PARAMS])
     tail.boots++;
     evidence.first = 0;
     evidence.count = 0;
-    evidence.open =
-        huk_subkey_derive(usage, purpose, sizeof purpose - 1, secret, sizeof secret) == TEE_SUCCESS &&
-        measure(firmware) && gr_log_open(&evidence.log, &sink, secret, &tail, firmware);
-    memzero_explicit(secret, sizeof secret);
+    evidence.open = measure(firmware) && gr_log_open(&evidence.log, &port, &tail, firmware);
     return result_of(evidence.open ? GR_STATUS_OK : GR_STATUS_LOG);
 }
 
@@ -147,7 +148,7 @@ static TEE_Result device_key(TEE_Param params[TEE_NUM_PARAMS])
     uint8_t key[GRAMOPHONE_DEVICE_KEY_BYTES];
     if (!evidence.open)
         return TEE_ERROR_BAD_STATE;
-    if (!gr_public_key(evidence.log.secret, key))
+    if (!gr_attest_key(&evidence.log, key))
         return result_of(GR_STATUS_LOG);
     return answer(&params[0], key, sizeof key);
 }

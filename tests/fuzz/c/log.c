@@ -22,6 +22,7 @@ struct reader {
 
 static struct gr_log state;
 static struct gr_log_tail last;
+static uint8_t secret[GR_SECRET_BYTES];
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -41,21 +42,34 @@ static void digest_of(const void *data, size_t bytes, uint8_t digest[32])
     br_sha256_out(&context, digest);
 }
 
+static void hmac(const uint8_t key[32], const void *data, size_t bytes, uint8_t mac[32])
+{
+    br_hmac_key_context keyed;
+    br_hmac_context context;
+    br_hmac_key_init(&keyed, &br_sha256_vtable, key, 32);
+    br_hmac_init(&context, &keyed, 0);
+    br_hmac_update(&context, data, bytes);
+    br_hmac_out(&context, mac);
+}
+
+static bool give_secret(void *ctx, uint8_t out[GR_SECRET_BYTES])
+{
+    memcpy(out, secret, sizeof secret);
+    return ctx != NULL;
+}
+
 static bool keep(void *ctx, const struct gr_log_entry *entry, const struct gr_log_tail *tail)
 {
     static const uint8_t zeros[32];
-    uint8_t expected[32];
-    br_hmac_key_context keyed;
-    br_hmac_context context;
+    static const uint8_t info[] = "gramophone log\1";
+    uint8_t expected[32], key[32];
     PROMISE(entry->sequence == last.entries && tail->entries == last.entries + 1, "entries are counted");
     PROMISE(entry->boot == last.boots && tail->boots == last.boots, "an entry is of this boot");
     PROMISE(!memcmp(entry->previous, last.hash, 32), "an entry names the one before");
     digest_of(entry, sizeof *entry, expected);
     PROMISE(!memcmp(tail->hash, expected, 32), "the tail is the hash of the last entry");
-    br_hmac_key_init(&keyed, &br_sha256_vtable, state.key, 32);
-    br_hmac_init(&context, &keyed, 0);
-    br_hmac_update(&context, entry, offsetof(struct gr_log_entry, mac));
-    br_hmac_out(&context, expected);
+    hmac(secret, info, sizeof info - 1, key);
+    hmac(key, entry, offsetof(struct gr_log_entry, mac), expected);
     PROMISE(!memcmp(entry->mac, expected, 32), "an entry has its MAC");
     if (entry->kind == GR_LOG_KIND_REPLAY && entry->status != GR_STATUS_OK)
         PROMISE(!memcmp(entry->inputs, zeros, 32) && !memcmp(entry->outputs, zeros, 32),
@@ -123,6 +137,19 @@ static void check_claims(struct reader *r, const uint8_t *nonce, size_t nonce_by
     PROMISE(!r->left, "nothing after the claims");
 }
 
+/* Whether a key is one of those that attestations may have. */
+static bool is_derived(const uint8_t key[32])
+{
+    uint8_t info[] = "gramophone attestation\0\1", expected[32];
+    bool found = false;
+    for (uint8_t i = 0; i < 4; i++) {
+        info[sizeof info - 3] = i;
+        hmac(secret, info, sizeof info - 1, expected);
+        found |= !memcmp(key, expected, sizeof expected);
+    }
+    return found;
+}
+
 static void attest(struct reader *input)
 {
     static const uint8_t policy[] = "a device", start[] = {0xd2, 0x84}, empty[] = {0xa0},
@@ -159,7 +186,7 @@ static void attest(struct reader *input)
         memcpy(signed_bytes + used, item, item_bytes);
         digest_of(signed_bytes, used + item_bytes, digest);
         const uint8_t *signature = bytes_of(&r, BYTES, 64); /* secret and digest: see log_port.c */
-        PROMISE(!memcmp(signature, state.secret, 32) && !memcmp(signature + 32, digest, 32),
+        PROMISE(is_derived(signature) && !memcmp(signature + 32, digest, 32),
                 "what is signed is what is said");
         PROMISE(!r.left, "nothing after the signature");
     }
@@ -215,9 +242,8 @@ static void step(struct reader *input)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static const uint8_t firmware[32] = {'f'};
-    const struct gr_log_sink sink = {keep, &state};
+    const struct gr_log_port port = {keep, give_secret, &state};
     struct reader input = {data, size};
-    uint8_t secret[32];
     if (size < SETUP_BYTES)
         return 0;
     fuzz_evidence_begin((uint32_t)take(&input, 1));
@@ -229,13 +255,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     last.boots = take(&input, 8);
     memset(last.hash, (int)take(&input, 1), sizeof last.hash);
     const struct gr_log_tail tail = last;
-    const bool open = gr_log_open(&state, &sink, secret, &tail, firmware);
+    const bool open = gr_log_open(&state, &port, &tail, firmware);
     PROMISE(!open || more, "a blank secret opens no log");
     PROMISE(!open || last.entries == tail.entries + 1, "a boot has its entry");
     while (open && input.left)
         step(&input);
     gr_log_close(&state);
     for (size_t i = 0; i < sizeof state; i++)
-        PROMISE(!((const uint8_t *)&state)[i], "keys are wiped");
+        PROMISE(!((const uint8_t *)&state)[i], "a closed log is wiped");
     return 0;
 }
