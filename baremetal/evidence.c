@@ -97,7 +97,7 @@ static enum gr_status open_evidence(struct evidence *e, const struct mailbox_req
 static bool attest(struct evidence *e)
 {
 #ifdef GRAMOPHONE_ATTEST
-    uint8_t nonce[GR_NONCE_MAX], out[GR_ATTESTATION_MAX];
+    uint8_t nonce[GR_NONCE_MAX], out[GR_ATTESTATION_MAX] = {0};
     const uint64_t room = e->attestation.bytes - sizeof(struct mailbox_message);
     if (!e->nonce.bytes)
         return true;

@@ -114,15 +114,15 @@ static void put_claims(struct writer *w, const struct gr_log *log, const uint8_t
 }
 
 /* The attestations' key: the first of a few candidates that is one. */
-static bool derive_private(const struct gr_log *log, uint8_t key[GR_DIGEST_BYTES])
+static bool derive_private(const struct gr_log *log, struct gr_log_key *key)
 {
     enum { CANDIDATES = 4 };
     char info[] = "gramophone attestation\0"; /* and its number */
     for (uint32_t i = 0; i < CANDIDATES; i++) {
         info[sizeof info - 2] = (char)i;
-        if (!gr_log_derive(log, info, sizeof info - 1, key))
+        if (!gr_log_derive(log, info, sizeof info - 1, key) || gr_log_is_blank(key->bytes))
             return false;
-        if (gr_is_private_key(key))
+        if (gr_is_private_key(key->bytes))
             return true;
     }
     return false;
@@ -130,9 +130,10 @@ static bool derive_private(const struct gr_log *log, uint8_t key[GR_DIGEST_BYTES
 
 bool gr_attest_key(const struct gr_log *log, uint8_t key[GR_PUBLIC_KEY_BYTES])
 {
-    uint8_t private[GR_DIGEST_BYTES];
-    const bool good = derive_private(log, private) && gr_public_key(private, key);
-    gr_wipe(private, sizeof private);
+    struct gr_log_key private = {{0}, {0}, {0}};
+    const bool good =
+        derive_private(log, &private) && !gr_log_is_blank(private.bytes) && gr_public_key(private.bytes, key);
+    gr_wipe(&private, sizeof private);
     return good;
 }
 
@@ -155,11 +156,12 @@ static bool find_ueid(const struct gr_log *log, uint8_t ueid[1 + ID_BYTES])
 /* Sign twice: of two signatures of one message, one with a fault in it, whoever has both computes the key. */
 static bool sign_alike(const struct gr_log *log, const uint8_t digest[GR_DIGEST_BYTES], uint8_t signature[64])
 {
-    uint8_t private[GR_DIGEST_BYTES], again[64], differences = 0;
+    struct gr_log_key private = {{0}, {0}, {0}};
+    uint8_t again[64], differences = 0;
     memset(again, 0, sizeof again);
-    const bool good = derive_private(log, private) && gr_sign(private, digest, signature) &&
-                      gr_sign(private, digest, again);
-    gr_wipe(private, sizeof private);
+    const bool good = derive_private(log, &private) && !gr_log_is_blank(private.bytes) &&
+                      gr_sign(private.bytes, digest, signature) && gr_sign(private.bytes, digest, again);
+    gr_wipe(&private, sizeof private);
     if (!good)
         return false;
     for (uint32_t i = 0; i < sizeof again; i++)

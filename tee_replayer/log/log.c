@@ -3,25 +3,26 @@
 #include "log.h"
 #include "internal.h"
 
-static bool is_blank(const uint8_t secret[GR_SECRET_BYTES])
+bool gr_log_is_blank(const uint8_t *bytes)
 {
     uint8_t differences = 0;
-    for (uint32_t i = 1; i < GR_SECRET_BYTES; i++)
-        differences |= secret[i] ^ secret[0];
+    for (uint32_t i = 1; i < GR_DIGEST_BYTES; i++)
+        differences |= bytes[i] ^ bytes[0];
     return !differences;
 }
 
 /* HKDF-Expand of RFC 5869 for one block: HMAC(secret, info || 1). Verifiers derive keys in the same way. */
-bool gr_log_derive(const struct gr_log *log, const char *info, uint32_t bytes, uint8_t key[GR_DIGEST_BYTES])
+bool gr_log_derive(const struct gr_log *log, const char *info, uint32_t bytes, struct gr_log_key *key)
 {
-    uint8_t secret[GR_SECRET_BYTES], text[GR_INFO_MAX + 1];
+    struct gr_log_key secret = {{0}, {0}, {0}};
+    uint8_t text[GR_INFO_MAX + 1];
     if (bytes > GR_INFO_MAX)
         return false;
     memcpy(text, info, bytes);
     text[bytes] = 1;
-    const bool good =
-        log->port.secret(log->port.ctx, secret) && !is_blank(secret) && gr_hmac(secret, text, bytes + 1, key);
-    gr_wipe(secret, sizeof secret);
+    const bool good = log->port.secret(log->port.ctx, secret.bytes) && !gr_log_is_blank(secret.bytes) &&
+                      gr_hmac(secret.bytes, text, bytes + 1, key->bytes);
+    gr_wipe(&secret, sizeof secret);
     return good;
 }
 
@@ -29,11 +30,20 @@ bool gr_log_derive(const struct gr_log *log, const char *info, uint32_t bytes, u
 static bool seal(const struct gr_log *log, struct gr_log_entry *e)
 {
     static const char info[] = "gramophone log";
-    uint8_t key[GR_DIGEST_BYTES];
-    const bool good = gr_log_derive(log, info, sizeof info - 1, key) &&
-                      gr_hmac(key, e, offsetof(struct gr_log_entry, mac), e->mac);
-    gr_wipe(key, sizeof key);
+    struct gr_log_key key = {{0}, {0}, {0}};
+    const bool good = gr_log_derive(log, info, sizeof info - 1, &key) && !gr_log_is_blank(key.bytes) &&
+                      gr_hmac(key.bytes, e, offsetof(struct gr_log_entry, mac), e->mac);
+    gr_wipe(&key, sizeof key);
     return good;
+}
+
+/* Whether it is the entry that was asked for, and says of no load or replay that it went well without a
+ * trace. Looked at once more when all is written: one fault must not make another entry of it. */
+static bool is_asked_for(const volatile struct gr_log_entry *e, enum gr_log_kind kind,
+                         const uint8_t subject[GR_DIGEST_BYTES])
+{
+    return e->kind == kind &&
+           (kind == GR_LOG_KIND_BOOT || e->status != GR_STATUS_OK || !gr_log_is_blank(subject));
 }
 
 bool gr_log_open(struct gr_log *log, const struct gr_log_port *port, const struct gr_log_tail *tail,
@@ -99,8 +109,12 @@ bool gr_log_append(struct gr_log *log, enum gr_log_kind kind, const struct gr_re
         memcpy(e.inputs, log->inputs, sizeof e.inputs);
         memcpy(e.outputs, log->outputs, sizeof e.outputs);
     }
-    if (log->failed || !seal(log, &e) || !gr_sha256(&e, sizeof e, tail.hash))
+    if (log->failed || !is_asked_for(&e, kind, log->subject) || !seal(log, &e) ||
+        !gr_sha256(&e, sizeof e, tail.hash)) {
+        log->failed = true;
+        gr_wipe(&e, sizeof e); /* a key may have been written to it */
         return false;
+    }
     tail.entries++;
     copy_tail(&log->tail, &tail);
     return log->port.keep(log->port.ctx, &e, &tail);

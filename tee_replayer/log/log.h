@@ -41,7 +41,7 @@ struct gr_log {
     uint8_t inputs[GR_DIGEST_BYTES], outputs[GR_DIGEST_BYTES];
     uint8_t prologue[GR_DIGEST_BYTES];
     struct gr_hash in, out;
-    bool failed; /* a hash could not be computed */
+    bool failed; /* a hash or a key could not be computed: there are no more entries or attestations */
 };
 
 /* Write the entry of a boot. `tail` is what the platform kept, its boots counted up. False: the log cannot be
@@ -49,10 +49,19 @@ struct gr_log {
 GR_API bool gr_log_open(struct gr_log *log, const struct gr_log_port *port, const struct gr_log_tail *tail,
                         const uint8_t firmware[GR_DIGEST_BYTES]);
 
-/* A key of this device's, for a purpose of at most GR_INFO_MAX bytes. Whoever uses it wipes it. False: the
- * device has no secret, or the library failed. */
-GR_API bool gr_log_derive(const struct gr_log *log, const char *info, uint32_t bytes,
-                          uint8_t key[GR_DIGEST_BYTES]);
+/* A key for one use. A fault in a pointer to it writes the key elsewhere: a few bytes off it stays inside of
+ * this, further off `bytes` stays blank. So whoever derives a key begins with zeros, looks at `bytes` where
+ * it lies, publishes nothing when it is blank, and wipes all of it. */
+struct gr_log_key {
+    uint8_t before[GR_DIGEST_BYTES], bytes[GR_DIGEST_BYTES], after[GR_DIGEST_BYTES];
+};
+
+/* Whether 32 bytes are all the same. */
+GR_API bool gr_log_is_blank(const uint8_t *bytes);
+
+/* A key of this device's, for a purpose of at most GR_INFO_MAX bytes. False: the device has no secret, or the
+ * library failed. */
+GR_API bool gr_log_derive(const struct gr_log *log, const char *info, uint32_t bytes, struct gr_log_key *key);
 
 /* Write an entry on what the report says; false as for gr_log_open. */
 GR_API bool gr_log_append(struct gr_log *log, enum gr_log_kind kind, const struct gr_report *report);

@@ -14,12 +14,12 @@ from tests.campaign import cases, sampling
 from tests.campaign.campaign import Campaign, Result
 from tests.campaign.cases import Case
 from tests.campaign.computing import CASES
-from tests.campaign.device import BARE_METAL, LINKED, LINKED_MMU, MMU, OPTEE, Device
+from tests.campaign.device import BARE_METAL, LINKED, LINKED_MMU, LOG_MMU, MMU, OPTEE, Device
 from tests.campaign.faults import KINDS
 from trace_format.errors import GramophoneError
 
 FOLDER = Path("build/campaign")
-PATHS = (BARE_METAL, MMU, LINKED, LINKED_MMU, OPTEE)
+PATHS = (BARE_METAL, MMU, LINKED, LINKED_MMU, LOG_MMU, OPTEE)
 
 
 def _arguments() -> argparse.Namespace:
@@ -30,6 +30,9 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--case", choices=names, action="append", help="only this case")
     parser.add_argument(
         "--fault", choices=[kind.name for kind in KINDS], action="append", help="only these faults"
+    )
+    parser.add_argument(
+        "--function", metavar="PATTERN", action="append", help="only in functions of such a name, each instruction"
     )
     parser.add_argument(
         "--sample", action="store_true", help="few instructions of each part: seconds, not minutes"
@@ -51,9 +54,13 @@ def main() -> int:
     kinds = [kind for kind in KINDS if not arguments.fault or kind.name in arguments.fault]
     kinds = [] if arguments.only_pairs else kinds
     shares = dict.fromkeys(PATHS, sampling.WHOLE) | dict.fromkeys((LINKED, LINKED_MMU), sampling.SLOW_WHOLE)
+    if arguments.function:
+        shares = dict.fromkeys(PATHS, sampling.WHOLE)
     if arguments.sample:
         shares = dict.fromkeys(PATHS, sampling.SAMPLE)
-    campaign = Campaign(FOLDER, shares, arguments.jobs, arguments.pairs, arguments.seed)
+    campaign = Campaign(
+        FOLDER, shares, arguments.jobs, arguments.pairs, arguments.seed, tuple(arguments.function or ())
+    )
     paths = itertools.product(arguments.path or PATHS, arguments.gpu or cases.DRIVER)
 
     def on_case(of: Device, case: Case, so_far: Result) -> bool:

@@ -86,6 +86,7 @@ class Campaign:
         jobs: processes at a time.
         pairs: how many pairs of faults are tried in each case, besides.
         seed: of these.
+        functions: patterns of names; only instructions of such functions are attacked; () for all.
     """
 
     folder: Path
@@ -93,6 +94,7 @@ class Campaign:
     jobs: int = os.cpu_count() or 1
     pairs: int = 0
     seed: int = 1
+    functions: tuple[str, ...] = ()
 
     @functools.cached_property
     def _program(self) -> Path:
@@ -154,7 +156,8 @@ class Campaign:
         good = case.status == "OK"
         if not good and (runner.accepted(found)[0] or runner.written(found)[0]):
             return  # it needs no fault
-        parts = sampling.within(run, COMPUTING) if good else sampling.parts(run)
+        functions = self.functions or (COMPUTING if good else ())
+        parts = sampling.within(run, functions) if functions else sampling.parts(run)
         plans, names = [], [kind.name for kind in kinds]
         for kind in kinds:
             share = self.shares[of.path].of(kind, case.status == "SIGNATURE")

@@ -23,9 +23,11 @@ from trace_format.codec import LINKED as LINKED_CODECS
 from trace_format.operators import OPERATORS
 
 # On bare metal without and with an MMU; the same with all that can be linked: replay log, attestations, operators
-# and byte planes; OP-TEE's.
-BARE_METAL, MMU, LINKED, LINKED_MMU, OPTEE = "bare-metal", "mmu", "linked", "linked-mmu", "optee"
+# and byte planes; with an MMU, and a log without attestations, whose runs are short; OP-TEE's.
+BARE_METAL, MMU, LINKED, LINKED_MMU, LOG_MMU = "bare-metal", "mmu", "linked", "linked-mmu", "log-mmu"
+OPTEE = "optee"
 ALL = Evidence(log=True, hashes=True, attestation=True)
+EVIDENCE = {LINKED: ALL, LINKED_MMU: ALL, LOG_MMU: Evidence(log=True, hashes=True)}
 LIBRARIES = (
     "/bearssl/",
     "/aws-lc/",
@@ -73,6 +75,11 @@ class Device:
     def linked(self) -> bool:
         """Whether it has a log, attestations, operators and byte planes."""
         return self.path in (LINKED, LINKED_MMU)
+
+    @property
+    def evidence(self) -> Evidence:
+        """What it gives of that."""
+        return EVIDENCE.get(self.path, NO_EVIDENCE)
 
     @property
     def code(self) -> tuple[int, bytes]:
@@ -136,8 +143,8 @@ def build(gpu: str, folder: Path, options: str = "", *, path: str = BARE_METAL) 
         Options(
             *(gpu, platform_of(QEMU_VIRT), s.KEY, libraries.source()),
             min_security_version=MIN_SECURITY_VERSION,
-            mmu=path in (MMU, LINKED_MMU),
-            evidence=ALL if linked else NO_EVIDENCE,
+            mmu=path in (MMU, LINKED_MMU, LOG_MMU),
+            evidence=EVIDENCE.get(path, NO_EVIDENCE),
             operators=tuple(OPERATORS) if linked else (),
             codecs=LINKED_CODECS if linked else (),
         ),

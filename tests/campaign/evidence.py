@@ -20,6 +20,7 @@ from signing.curves import P256_ORDER
 from signing.errors import EnvelopeError
 from signing.log_checks import check_log
 from signing.replay_log import ENTRY_BYTES, TAIL_BYTES, Entry, read_log, read_tail
+from tee_replayer.generator.evidence import Evidence
 from tests.support.log_samples import KEYS, PRIVATE, SECRET, LoggingDevice
 from trace_format import packing
 from trace_format.schema.log import LOG_MAGIC, LogKind
@@ -38,13 +39,11 @@ LOG_BYTES = SIZE_BYTES + ENTRIES * ENTRY_BYTES
 HALF = 32  # bytes of one of a signature's two numbers
 
 
-def extras() -> tuple[Extra, ...]:
-    """Room for the log and an attestation in the mailbox."""
-    return (
-        Extra(MAILBOX_LOG, bytes(LOG_BYTES)),
-        Extra(MAILBOX_NONCE, NONCE),
-        Extra(MAILBOX_ATTESTATION, bytes(MAILBOX_ATTESTATION_BYTES)),
-    )
+def extras(of: Evidence) -> tuple[Extra, ...]:
+    """Room for the log and an attestation in the mailbox, where a firmware has them."""
+    log = (Extra(MAILBOX_LOG, bytes(LOG_BYTES)),)
+    nonce = Extra(MAILBOX_NONCE, NONCE), Extra(MAILBOX_ATTESTATION, bytes(MAILBOX_ATTESTATION_BYTES))
+    return (log if of.log else ()) + (nonce if of.attestation else ())
 
 
 @functools.cache
@@ -67,8 +66,9 @@ def describe(buffers: Sequence[tuple[int, int]], folder: Path) -> list[tuple[str
         packing.pack("log_tail", {"entries": tail.entries, "boots": tail.boots, "hash": tail.hash}),
         tail.boots.to_bytes(8, "little"),
     )
-    log, _, attestation = buffers
-    rows: list[tuple[str, int, int, object]] = [("answer", *log, ""), ("answer", *attestation, "")]
+    log, *asked = buffers
+    rows: list[tuple[str, int, int, object]] = [("answer", *log, "")]
+    rows += [("answer", *attestation, "") for attestation in asked[1:]]  # behind the nonce
     for name, files in (("kept", kept), ("secret", (SECRET, KEYS.log, PRIVATE.to_bytes(HALF, "big")))):
         for index, data in enumerate(files):
             (folder / f"{name}{index}").write_bytes(data)

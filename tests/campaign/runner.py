@@ -97,7 +97,7 @@ class Bench:
         fw, gpu = self.device.firmware, profile.load(self.device.gpu)
         memory = bytearray(MAILBOX_BYTES)
         buffers = bind(self.attempt.trace, {}) if self.attempt.trace else Buffers()
-        extras = evidence.extras() if self.device.linked else ()
+        extras = evidence.extras(self.device.evidence)
         places = mailbox.request(memoryview(memory), self.attempt.signed, buffers, REPLAYS, extras)
         (self.folder / "mailbox").write_bytes(memory)
         board = fw.board
@@ -115,7 +115,7 @@ class Bench:
             kind = "rom" if base <= fw.entry < base + len(data) else "data"
             rows.append((kind, base, len(data), self.folder / f"rom{index}"))
         rows += self._hostile()
-        if self.device.linked:
+        if extras:
             answers = [(at, len(extra.data)) for at, extra in zip(places.extras_at, extras, strict=True)]
             rows += evidence.describe(answers, self.folder)
         for row, at in zip(buffers.rows, places.buffers_at, strict=True):
@@ -216,7 +216,7 @@ class Bench:
 
     def _judged(self, outcomes: npt.NDArray[Any], unspoilt: int) -> npt.NDArray[Any]:
         """The same outcomes, with what the log and the attestation of a trace are worth that was to be refused."""
-        if not self.device.linked or self.attempt.trace:
+        if not self.device.evidence.log or self.attempt.trace:
             return outcomes
         said = self.said()
         for number in np.unique(outcomes["evidence"]).tolist():

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 
 import numpy as np
 import numpy.typing as npt
@@ -100,8 +101,10 @@ def parts(run: Run) -> dict[str, Numbers]:
 
 
 def within(run: Run, functions: Collection[str]) -> dict[str, Numbers]:
-    """The same for some functions only: all of them as our own code."""
-    mine = np.array([place.function in functions for place in run.places])[run.index]
+    """The same for some functions only, by patterns of their names: all of them as our own code."""
+    names = {place.function for place in run.places}
+    wanted = {name for name in names if any(fnmatchcase(name, pattern) for pattern in functions)}
+    mine = np.array([place.function in wanted for place in run.places])[run.index]
     return {
         name: np.flatnonzero(mine) if name == "ours" else np.zeros(0, np.int64) for name in Share.__annotations__
     }

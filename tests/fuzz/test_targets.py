@@ -104,7 +104,7 @@ PLANTED = {
     "an attestation after a failure": ("log", "attest.c", "if (log->failed ||", "if ("),
     "results of a replay that failed": ("log", "log.c", "if (report->status != GR_STATUS_OK)", "if (false)"),
     "a chain that is not one": ("log", "log.c", "memcpy(e.previous, tail.hash, sizeof e.previous);", ""),
-    "keys of a blank secret": ("log", "log.c", "!is_blank(secret) &&", "true &&"),
+    "keys of a blank secret": ("log", "log.c", "!gr_log_is_blank(secret.bytes) &&", "true &&"),
     "keys that stay": ("log", "log.c", "    gr_wipe(log, sizeof *log);", "    (void)0;"),
     "more files than there is room for": ("linux", "main.c", "if (request->count == FILES)", "if (false)"),
     "a GPU that stays open": ("linux", "gramophone_gpu.c", "        gr_uio_close();\n    gpu.is_open = false;",

@@ -19,6 +19,7 @@ from trace_format import profile
 from trace_format.emit import GENERATED
 
 HERE = Path(__file__).parent
+LOG = CORE.parent / "log"
 TOOLS = {"frama-c": "frama-c-base", "why3": "why3", "cvc4": "cvc4"}
 # Seconds of wall time: what is proved takes less than seven on a free machine.
 GOAL_SECONDS, DEFECT_SECONDS, RUN_SECONDS = 120, 3, 1800
@@ -84,7 +85,7 @@ def prove(unit: Unit, gpu: str, folder: Path, environment: dict[str, str], defec
     (folder / "shipped").mkdir(parents=True)
     (folder / "shipped" / path.name).write_text(text)
     (folder / "gr_target.h").write_text(target.header(profile.load(gpu)))
-    includes = " ".join(f"-I{part}" for part in (folder, CORE, GENERATED, HERE / "wp"))
+    includes = " ".join(f"-I{part}" for part in (folder, CORE, LOG, GENERATED, HERE / "wp"))
     command = ["frama-c", "-c11", "-machdep", "gcc_x86_64", f"-cpp-extra-args={includes}"]
     command.append(str(HERE / unit.tool / f"{unit.name}.c"))
     if unit.tool == "wp":

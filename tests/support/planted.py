@@ -239,7 +239,7 @@ DEFECTS = {
         (
             (
                 "replayer.c",
-                "gr_hmac(key, e, offsetof(struct gr_log_entry, mac), e->mac)",
+                "gr_hmac(key.bytes, e, offsetof(struct gr_log_entry, mac), e->mac)",
                 "true",
             ),
         ),

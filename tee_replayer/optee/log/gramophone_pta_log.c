@@ -145,7 +145,7 @@ static TEE_Result attest(TEE_Param params[TEE_NUM_PARAMS])
 
 static TEE_Result device_key(TEE_Param params[TEE_NUM_PARAMS])
 {
-    uint8_t key[GRAMOPHONE_DEVICE_KEY_BYTES];
+    uint8_t key[GRAMOPHONE_DEVICE_KEY_BYTES] = {};
     if (!evidence.open)
         return TEE_ERROR_BAD_STATE;
     if (!gr_attest_key(&evidence.log, key))
