@@ -8,6 +8,10 @@
 static struct gr_log state;
 static uint8_t out[GR_ATTESTATION_MAX], policy[96];
 
+/*@ requires \valid_read(bytes + (0 .. 31)) && \initialized(bytes + (0 .. 31));
+    assigns \result \from bytes[0 .. 31]; ensures 0 <= \result <= 1; */
+bool gr_log_is_blank(const uint8_t *bytes);
+
 bool gr_log_derive(const struct gr_log *log, const char *info, uint32_t bytes, struct gr_log_key *key)
 {
     //@ assert purpose: bytes <= GR_INFO_MAX && \valid_read(info + (0 .. bytes - 1));
