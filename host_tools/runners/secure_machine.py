@@ -10,6 +10,7 @@ from __future__ import annotations
 import mmap
 import os
 import shutil
+import signal
 import subprocess
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
@@ -109,7 +110,7 @@ def run(
         What QEMU and the machine's serial ports printed, in one line.
 
     Raises:
-        RunnerError: QEMU is missing, did not end, or the guest took an exception.
+        RunnerError: QEMU is missing, did not end, found the file system full, or the guest took an exception.
     """
     arguments = {
         "gpu": machine.gpu,
@@ -130,7 +131,7 @@ def run(
         *("-semihosting", "-bios", str(machine.image.resolve()), *(ICOUNT if machine.icount else ())),
         *("-plugin", build.plugin_option(build.qemu_plugin(), arguments), *machine.options),
     ]
-    return _run(command, timeout_s, store)
+    return _run(command, memory, timeout_s, store)
 
 
 def instructions(report: Report) -> Instructions:
@@ -145,12 +146,18 @@ def _qemu() -> str:
     return found
 
 
-def _run(command: Sequence[str], timeout_s: float, cwd: Path | None) -> str:
+def _run(command: Sequence[str], memory: Path, timeout_s: float, cwd: Path | None) -> str:
     try:
         done = programs.run(command, timeout_s=timeout_s, cwd=cwd)
     except subprocess.TimeoutExpired:
         raise RunnerError(f"QEMU did not end within {timeout_s:.0f} s (--timeout gives it more)") from None
     output = " ".join((done.stdout + done.stderr).split())
+    if done.returncode == -signal.SIGBUS:  # what QEMU and the guest write of it, nobody knows before
+        free = shutil.disk_usage(memory).free
+        raise RunnerError(
+            f"{memory}: QEMU found no room for what the machine writes to its memory: {free} bytes are free there "
+            "(TMPDIR says where such files lie)"
+        )
     if done.returncode not in EXITS:
         raise RunnerError(f"QEMU ended with status {done.returncode}: {output or 'it printed nothing'}")
     return output

@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import shlex
 import tempfile
 from collections.abc import Callable
@@ -159,6 +161,18 @@ def test_a_well_formed_trace_is_refused_with_status_1(compiled: object, runner: 
     assert found["error"] in result.stdout
     assert found["outputs"] == {}
     assert not Path("out.npy").exists()
+
+
+def test_a_temporary_folder_without_room(compiled: object, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In one of 60 KiB a signal ended the command when it wrote the trace."""
+
+    def small(_: int, at: int, size: int) -> None:
+        if size > 60 << 10:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "posix_fallocate", small)
+    sentence = refused("replay net.sgtr --key pub.pem --on qemu")
+    assert "of the machine's memory, found: No space left on device" in sentence
 
 
 def test_no_temporary_files_of_commands_that_refuse(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,12 +5,14 @@ from __future__ import annotations
 
 import errno
 import os
+from pathlib import Path
 from typing import NoReturn
 
 import pytest
 
 from host_tools.runners.replay import RunnerError
-from host_tools.runners.secure_machine import MIB, dram
+from host_tools.runners.secure_machine import MIB, Machine, dram, run
+from host_tools.vgpu import build
 
 SIZE, AT, USED = 2100 * MIB, 2048 * MIB, 3 * MIB
 BLOCK = 512  # of st_blocks
@@ -36,3 +38,17 @@ def test_a_full_file_system_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None
     what = f"expected room for {USED} bytes of the machine's memory, found: No space left on device"
     with pytest.raises(RunnerError, match=what), dram(SIZE, AT, USED):
         pass
+
+
+def test_a_file_system_that_is_full_for_the_guest_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """QEMU and the guest write to that memory, too: a bus error ends QEMU, which said nothing of the reason."""
+    program = tmp_path / build.QEMU
+    program.write_text("#!/bin/sh\nkill -BUS $$\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    monkeypatch.setattr(build, "qemu_plugin", lambda: tmp_path / "plugin.so")
+    machine = Machine(tmp_path / "image", 2, ("null", "stdio"), "v3d42", 0, 0, 0, 0)
+    with dram(MIB) as (path, _), pytest.raises(RunnerError, match=rf"^{path}: QEMU found no room .*: \d+ bytes"):
+        run(machine, path, None, 60)

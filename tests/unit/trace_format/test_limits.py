@@ -19,7 +19,7 @@ from tests.support.signing_samples import ES256
 from tests.support.trace_samples import Damage, sample
 from trace_format import layout, limits, packing
 from trace_format.actions import MAP_READ, Op, action, array_of
-from trace_format.errors import LimitError, SlotError
+from trace_format.errors import CodecError, LimitError, SlotError
 from trace_format.schema import Codec, DType, SectionType, SlotKind
 from trace_format.slots import Slot
 from trace_format.trace import Trace
@@ -99,6 +99,18 @@ def test_a_signature_does_not_help_a_trace_that_claims_too_much() -> None:
 )
 def test_how_much_a_file_may_hold(file_bytes: int, most: int) -> None:
     assert limits.decoded_bytes(file_bytes) == most
+
+
+def test_a_section_is_no_more_than_its_codec_can_make_of_it() -> None:
+    """200 MiB would be within the limit, and memory was taken for them before 16 KiB were decoded."""
+    damage = Damage(claiming(SectionType.IMAGE, 200 * MIB, PACKED))
+    damage.manifest("image_bytes", 200 * MIB)
+    damage.manifest("carveout_bytes", 1 << 32)
+    with (
+        little_memory(),
+        pytest.raises(CodecError, match=f"size of the LZ4 data: expected enough for {200 * MIB}"),
+    ):
+        Trace.parse(bytes(damage.data))
 
 
 def test_slots_are_counted_before_they_are_read() -> None:
