@@ -17,6 +17,7 @@ from host_tools.runners.firmware import BINARY
 from host_tools.sbom.document import CRYPTO, Bill, compiler, crypto_library, files, properties, sha256
 from host_tools.support.version import VERSION
 from trace_format.errors import GramophoneError
+from trace_format.files import read_file_text
 
 # In the head of replayer.h, after the licence: tee_replayer/generator/generate.py writes it.
 _SUBJECT = re.compile(r"^ \* Gramophone replayer for (.+) on ([\w-]+); generated", re.MULTILINE)
@@ -31,7 +32,7 @@ def bill(folder: Path) -> Bill:
         OSError: a file cannot be read.
     """
     header = folder / "replayer.h"
-    head = header.read_text(encoding="utf-8", errors="replace").partition("*/\n/*\n * The replayer")[0]
+    head = read_file_text(header).partition("*/\n/*\n * The replayer")[0]
     found = _SUBJECT.search(head)
     if found is None:
         raise GramophoneError(f"{header}: expected a head that 'gramophone generate' writes, found none")

@@ -19,6 +19,7 @@ from pathlib import Path
 
 from tee_replayer.crypto import hashes
 from trace_format.errors import GramophoneError
+from trace_format.files import read_file_text
 
 # Files of BearSSL. SHA-256, of host builds and of the replay log:
 HASH = ("src/codec/dec32be.c", "src/codec/enc32be.c", "src/hash/sha2small.c")
@@ -196,6 +197,6 @@ def _check(folder: Path, what: str, needed: list[str]) -> None:
 
 def _version(folder: Path, package: str) -> str:
     changelog = folder / "debian" / "changelog"
-    text = changelog.read_text(encoding="utf-8") if changelog.is_file() else ""
+    text = read_file_text(changelog) if changelog.is_file() else ""
     match = re.match(rf"{package} \(([^)]+)\)", text)
     return match[1] if match else "of unknown version"

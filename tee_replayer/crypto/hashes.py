@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
 
+from trace_format.files import read_file
+
 NO_FILE = "no file"
 
 
@@ -72,4 +74,4 @@ def digest(rows: dict[str, str]) -> str:
 
 
 def _hash(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else NO_FILE
+    return hashlib.sha256(read_file(path)).hexdigest() if path.is_file() else NO_FILE

@@ -8,6 +8,7 @@ import re
 from pathlib import Path
 
 from trace_format.errors import GramophoneError, listed
+from trace_format.files import read_file, read_file_text
 
 LIST = "generated.sha256"  # in the form of sha256sum, which checks it too
 # What the folder's Makefiles write.
@@ -48,7 +49,7 @@ def check_replaceable(folder: Path, *, force: bool) -> None:
             f"{folder}: an earlier version generated it, so edits in it cannot be told ({LIST} is missing); "
             "--force replaces it with all that is in it"
         )
-    lines = (folder / LIST).read_text(encoding="utf-8", errors="replace").splitlines()
+    lines = read_file_text(folder / LIST).splitlines()
     found = {row[2]: row[1] for line in lines if (row := _ROW.fullmatch(line))}
     names = [name for name in _files(folder) if name != LIST]
     edited = [name for name in names if name in found and _hash(folder / name) != found[name]]
@@ -66,4 +67,4 @@ def _files(folder: Path) -> list[str]:
 
 
 def _hash(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()
+    return hashlib.sha256(read_file(path)).hexdigest()

@@ -34,6 +34,7 @@ from tee_replayer.generator.options import Options
 from tee_replayer.generator.platforms import platform_of
 from tee_replayer.generator.strictness import WARNINGS
 from trace_format.emit import GENERATED
+from trace_format.files import read_file_text
 from trace_format.operators import Operator
 from trace_format.schema import Codec
 
@@ -152,7 +153,7 @@ def read_board(pta: Path) -> Board:
     """The numbers in a pseudo-TA's sub.mk; RunnerError when `pta` is not such a folder."""
     file = pta / "sub.mk"
     try:
-        text = file.read_text(encoding="utf-8", errors="replace")
+        text = read_file_text(file)
     except OSError as error:
         raise RunnerError(f"{file}: {error.strerror}: 'gramophone generate --platform optee' writes it") from None
     found = {name.lower(): int(value, 0) for name, value in SETTING.findall(text)}
@@ -165,7 +166,7 @@ def read_board(pta: Path) -> Board:
 def is_for_ta_only(pta: Path) -> bool:
     """Whether a pseudo-TA's sub.mk leaves sessions to the TA, as with a replay log."""
     file = pta / "sub.mk"
-    return file.is_file() and TA_ONLY in file.read_text(encoding="utf-8", errors="replace").splitlines()
+    return file.is_file() and TA_ONLY in read_file_text(file).splitlines()
 
 
 def compile_normal_world(program: Path | None = None) -> Path:

@@ -15,6 +15,8 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat,
 from host_tools.runners.optee.build import CROSS, TA_KEY, digest_of, run_program, ta_dev_kit
 from host_tools.runners.replay import RunnerError
 from host_tools.support.cache import cache_dir, locked, written_whole
+from trace_format import limits
+from trace_format.files import read_file
 
 
 def build_ta(folder: Path, ta_key: Path | None = None) -> Path:
@@ -77,7 +79,7 @@ def public_part(ta_key: Path) -> bytes:
     """
     expected = "expected a private RSA key without a password (PEM)"
     try:
-        key = load_pem_private_key(ta_key.read_bytes(), None)
+        key = load_pem_private_key(read_file(ta_key, limits.SMALL_BYTES), None)
     except (ValueError, TypeError, UnsupportedAlgorithm) as error:
         raise RunnerError(f"{ta_key}: {expected}: {error}") from None
     if not isinstance(key, rsa.RSAPrivateKey):

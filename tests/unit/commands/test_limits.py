@@ -4,18 +4,23 @@
 from __future__ import annotations
 
 import tracemalloc
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
 from host_tools.cli import main
+from host_tools.runners.optee import images, ta
 from host_tools.text.reader import assemble
 from host_tools.text.words import TextError
+from tee_replayer import crypto
+from tee_replayer.crypto import hashes
 from tests.support.signing_samples import ES256
 from tests.support.trace_samples import sample
 from tests.support.trace_text import plain
 from trace_format import limits
+from trace_format.errors import LimitError
 
 GIB = 1 << 30
 
@@ -65,6 +70,65 @@ def test_a_hole_of_40_gib_is_refused(line: str, tmp_path: Path, monkeypatch: pyt
     assert "hole: size of the file in bytes: expected at most " in found.stderr
     assert str(40 * GIB) in found.stderr
     assert not Path("out").exists()
+
+
+# Of these the file is not the first word, or one in a folder; hole: what is one there.
+ELSEWHERE = (
+    ("keyinfo hole", "hole"),
+    ("bench hole --key pub.pem", "hole"),
+    ("audit-firmware hole", "hole"),
+    ("audit-firmware folder", "folder/firmware.elf"),
+    ("flash --check hole", "hole"),
+    ("lint net.gtr --allow hole", "hole"),
+    ("diff net.gtr hole", "hole"),
+    ("sign net.gtr --signing-key hole -o out", "hole"),
+    ("verify net.gtr --key hole", "hole"),
+    ("replay net.gtr --key hole --on vgpu", "hole"),
+    ("replay hole --key pub.pem --on vgpu", "hole"),
+    ("enrol --secret hole -o out", "hole"),
+    ("generate --gpu v3d42 --platform qemu-virt --key hole -o out", "hole"),
+    ("generate --gpu v3d42 --board hole --key pub.pem -o out", "hole"),
+    ("generate --gpu v3d42 --platform qemu-virt --key pub.pem -o folder", "folder/generated.sha256"),
+    ("sbom folder -o out", "folder/replayer.h"),
+    ("record onnx hole -o out", "hole"),
+    ("import regs-history hole -o out", "hole"),
+)
+
+
+@pytest.mark.parametrize(("line", "hole"), ELSEWHERE)
+def test_a_hole_elsewhere_is_refused(
+    line: str, hole: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("folder").mkdir()
+    with Path(hole).open("wb") as file:
+        file.truncate(40 * GIB)
+    Path("net.gtr").write_bytes(sample().build())
+    Path("pub.pem").write_bytes(ES256.public.pem())
+    found = CliRunner().invoke(main, line.split())
+    assert found.exit_code == 2, found.output
+    assert f"error: {hole}: size of the file in bytes: expected at most " in found.stderr
+    assert not Path("out").exists()
+
+
+@pytest.mark.parametrize(
+    ("read", "name"),
+    [
+        (lambda folder: hashes.found("bearssl", folder, ()), "inc/bearssl.h"),
+        (lambda folder: crypto.Libraries(folder).versions, "debian/changelog"),
+        (images.read_board, "sub.mk"),
+        (images.is_for_ta_only, "sub.mk"),
+        (lambda folder: ta.public_part(folder / "key.pem"), "key.pem"),
+    ],
+    ids=["library", "changelog", "board", "TA only", "TA key"],
+)
+def test_a_hole_in_a_folder_is_refused(read: Callable[[Path], object], name: str, tmp_path: Path) -> None:
+    path = tmp_path / name
+    path.parent.mkdir(exist_ok=True)
+    with path.open("wb") as file:
+        file.truncate(40 * GIB)
+    with pytest.raises(LimitError, match=f"^{path}: size of the file in bytes: expected at most "):
+        read(tmp_path)
 
 
 @pytest.mark.parametrize("line", ["dump", "lint", "assemble -o out", "verify-log --log-key key"])
