@@ -19,6 +19,7 @@ from tests.campaign.device import Device
 from tests.campaign.faults import Kind
 from tests.campaign.runner import Bench
 from tests.support import replayer_samples as s
+from tests.support.trace_samples import offset_of
 from trace_format.schema.firmware import DEVICE_MAGIC
 
 PAIR = "pair"  # in tables, of two faults
@@ -136,6 +137,15 @@ class Campaign:
         case = cases.case_of(of.gpu, "stranger")
         weak = _changed(of, lambda code: code.replace(s.KEY.raw, cases.STRANGER.public.raw))
         return self.bench(weak, case, case.refused(of.gpu), "planted").outcome()
+
+    def misled(self, of: Device, field: str, value: bytes) -> Device:
+        """The device with another value in a field of its constant."""
+
+        def change(code: bytes) -> bytes:
+            at = code.find(DEVICE_MAGIC) + offset_of("device", field)
+            return code[:at] + value + code[at + len(value) :] if DEVICE_MAGIC in code else code
+
+        return _changed(of, change)
 
     def weakened(self, of: Device) -> Device:
         """The device with the stranger's key as its second copy: to exchange the first is enough."""

@@ -17,7 +17,7 @@ import pytest
 
 from host_tools.runners import firmware
 from tests.campaign import cases, computing, evidence, report, runner, sampling
-from tests.campaign.campaign import Campaign, Result
+from tests.campaign.campaign import Campaign, Result, outcome_name
 from tests.campaign.device import BARE_METAL, LINKED, LINKED_MMU, MMU, Device
 from tests.campaign.faults import KINDS, Do, Run
 
@@ -155,6 +155,43 @@ def test_no_bit_lowers_the_version(campaign: Campaign, devices: dict[str, Device
     assert len(plan) > 1000
     assert not runner.accepted(outcomes).any()
     assert not runner.written(outcomes).any()
+
+
+@pytest.mark.parametrize("gpu", GPUS)
+@pytest.mark.parametrize(
+    ("name", "field", "value", "status"),
+    [
+        ("stranger", "key", cases.STRANGER.public.raw, "SIGNATURE"),
+        ("old", "min_security_version", bytes(4), "MANIFEST"),
+    ],
+    ids=["stranger", "old"],
+)
+def test_the_devices_constant_does_not_decide_alone(
+    campaign: Campaign, devices: dict[str, Device], gpu: str, name: str, field: str, value: bytes, status: str
+) -> None:
+    """It has one of two keys, and one of two lowest versions: with an attacker's there the other one refuses."""
+    case = cases.case_of(gpu, name)
+    of = campaign.misled(devices[gpu], field, value)
+    found = campaign.bench(of, case, case.refused(gpu), "misled").outcome()
+    assert outcome_name(found) == status
+    assert not runner.written(found).any()
+
+
+@pytest.mark.parametrize("gpu", GPUS)
+def test_a_read_that_becomes_a_store_changes_nothing(
+    campaign: Campaign, devices: dict[str, Device], gpu: str
+) -> None:
+    """The registers that identify a GPU are read before a trace is accepted, and one bit of such a load's encoding
+    makes it a store to the same one, which ignores it. Every bit of what reads them; nothing else is written.
+    """
+    case = cases.case_of(gpu, "gpu")
+    bench = campaign.bench(devices[gpu], case, case.refused(gpu), "identity")
+    run, unspoilt = bench.run()
+    plan = each_bit(run, ("check_identity", "gr_port_read32"))
+    outcomes = bench.inject(run, unspoilt, plan, 2)
+    assert len(plan) > 500
+    assert not outcomes["writes"].any()
+    assert not runner.accepted(outcomes).any()
 
 
 @pytest.mark.parametrize("gpu", GPUS)

@@ -6,6 +6,7 @@ from __future__ import annotations
 import tracemalloc
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import lz4.block
 import numpy as np
@@ -111,6 +112,13 @@ def test_a_section_is_no_more_than_its_codec_can_make_of_it() -> None:
         pytest.raises(CodecError, match=f"size of the LZ4 data: expected enough for {200 * MIB}"),
     ):
         Trace.parse(bytes(damage.data))
+
+
+def test_a_file_of_40_gib_is_not_read(tmp_path: Path) -> None:
+    with (tmp_path / "hole").open("wb") as file:
+        file.truncate(40 << 30)
+    with pytest.raises(LimitError, match="size of the file in bytes: expected at most"):
+        Trace.read(tmp_path / "hole")
 
 
 def test_slots_are_counted_before_they_are_read() -> None:

@@ -131,6 +131,14 @@ def test_a_block_can_be_repeated() -> None:
         )
 
 
+@pytest.mark.parametrize("name", profile.names())
+def test_what_is_read_before_a_trace_is_accepted_cannot_be_written(name: str) -> None:
+    """One flipped bit of such a load makes it a store to the same register."""
+    gpu = profile.load(name)
+    for register in (gpu.identity, gpu.cores.register, gpu.revision.register):
+        assert (register.readable, register.writable, register.replay_bits) == (True, False, None)
+
+
 def test_a_profile_can_be_like_another() -> None:
     """It says what differs: here the name, the identity's value and one register."""
     base = profile.load("v3d42")
