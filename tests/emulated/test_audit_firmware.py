@@ -207,6 +207,8 @@ def test_all_reports_name_the_same_bytes(good: Path, tmp_path: Path) -> None:
     for path, file in ((good, elf), (good / ELF, elf), (good / BINARY, flashed), (tmp_path / "image", flashed)):
         (only,) = audited(path)["firmware"]
         assert (only["sha256"], only["flashed_sha256"]) == (file, flashed)
+        said = CliRunner().invoke(main, ["audit-firmware", str(path)]).stdout.splitlines()
+        assert {f"file             sha256 {file}", f"flashed          sha256 {flashed}"} <= {*said}
     size = subprocess.run(["make", "-s", "-C", str(good), "size"], check=True, capture_output=True, text=True)
     assert size.stdout.splitlines()[-2:] == [f"{ELF}  sha256 {elf}", f"{BINARY}  sha256 {flashed}"]
 
