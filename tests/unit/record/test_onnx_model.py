@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from host_tools.record.preflight import NetworkError
 from tests.support import onnx_graphs as graphs
 from tests.support import onnx_networks
 from tests.support.onnx_graphs import node
+from trace_format.errors import LimitError
 
 SECRET = b"-----BEGIN PRIVATE KEY-----" + bytes(4096)
 
@@ -57,6 +59,42 @@ def test_a_file_that_is_not_called_weights_is_not_read(location: str, tmp_path: 
     result = CliRunner().invoke(main, ["record", "onnx", str(path), "-o", str(tmp_path / "raw.gtr")])
     assert (result.exit_code, len(result.stderr.splitlines())) == (2, 1)
     assert location in result.stderr
+
+
+def test_weights_of_40_gib_are_not_read(tmp_path: Path) -> None:
+    path = with_weights_in(tmp_path, "weights.bin")
+    with (tmp_path / "weights.bin").open("r+b") as file:
+        file.truncate(40 << 30)
+    with pytest.raises(LimitError, match=r"weights\.bin: size of the file in bytes: expected at most"):
+        onnx_model.read(path)
+
+
+def test_weights_from_a_pipe_are_not_waited_for(tmp_path: Path) -> None:
+    path = with_weights_in(tmp_path, "weights.bin")
+    (tmp_path / "weights.bin").unlink()
+    os.mkfifo(tmp_path / "weights.bin")
+    with pytest.raises(LimitError, match=r"weights\.bin: what it is: expected a regular file, found a pipe"):
+        onnx_model.read(path)
+
+
+@pytest.mark.parametrize("way", ["symbolic link", "link", "absolute", "above"])
+def test_a_name_of_weights_that_leads_elsewhere(way: str, tmp_path: Path) -> None:
+    """To a file that is not beside the model, or to one that is no copy; ONNX's reader refuses them."""
+    folder, key = tmp_path / "model", tmp_path / "key.bin"
+    folder.mkdir()
+    path = with_weights_in(folder, "weights.bin")
+    (folder / "weights.bin").rename(key)
+    if way == "symbolic link":
+        (folder / "weights.bin").symlink_to(key)
+    elif way == "link":
+        (folder / "weights.bin").hardlink_to(key)
+    else:
+        model = onnx.load(path, load_external_data=False)
+        (location,) = (e for e in model.graph.initializer[0].external_data if e.key == "location")
+        location.value = str(key) if way == "absolute" else "../key.bin"
+        path.write_bytes(model.SerializeToString())
+    with pytest.raises(NetworkError, match="weights in another file: "):
+        onnx_model.read(path)
 
 
 def test_a_tensor_of_an_attribute_is_looked_at_too(tmp_path: Path) -> None:
