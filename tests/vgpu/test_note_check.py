@@ -13,16 +13,18 @@ import numpy as np
 import pytest
 
 from host_tools.accesses import noted_accesses
-from host_tools.accesses.noted_accesses import NOTE
+from host_tools.accesses.noted_accesses import NOTE, Noted
+from host_tools.accesses.observe import random_inputs, watched
 from host_tools.accesses.proof import Job
 from host_tools.demo.digits import load
 from host_tools.model.interpreter import interpreter
-from host_tools.passes.note_check import LEFT_OUT, NOT_CHECKED
+from host_tools.passes.note_check import LEFT_OUT, NOT_CHECKED, check_note
 from host_tools.passes.pipeline import build
 from host_tools.passes.program import Program
 from tests.support.networks import COMMITTED
 from tests.support.observation import before_observation
 from tests.support.signing_commands import run
+from tests.support.small_jobs import CONSTANTS, INPUT, OUTPUT, small
 from trace_format.errors import TraceError
 from trace_format.trace import Trace
 
@@ -114,6 +116,19 @@ def nothing_decides(note: Note, trace: Trace) -> None:
 def test_a_lie_is_refused(lie: Lie, what: str, raw: Trace) -> None:
     with pytest.raises(TraceError, match=re.escape(REFUSED) + what):
         build(lying(raw, lie))
+
+
+@pytest.mark.parametrize("shader", ["gather", "far", "branch"])
+def test_what_a_caller_s_data_decides_is_not_proved(shader: str) -> None:
+    """Each byte is as the note says in this replay, and would be another with another input."""
+    built = small((shader, INPUT, CONSTANTS, OUTPUT))
+    memory = before_observation(built).memory
+    note = noted_accesses.noted(memory, watched(built, random_inputs(built, 1)).jobs, proved=False)
+    assert note is not None
+    check_note(built, memory.mappings, Noted(note), built.slots, None, {})
+    note[0]["proved"] = True
+    with pytest.raises(TraceError, match=re.escape(f"{REFUSED}what job 0 accesses is not proved; nothing was")):
+        check_note(built, memory.mappings, Noted(note), built.slots, None, {})
 
 
 def test_what_the_lie_would_do(raw: Trace) -> None:
