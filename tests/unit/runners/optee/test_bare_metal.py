@@ -14,6 +14,7 @@ from host_tools.runners.optee import bare_metal
 from host_tools.runners.optee.images import Board, Image
 from host_tools.runners.optee.normal_world import Request
 from host_tools.runners.replay import ReplayRequest, RunnerError
+from host_tools.runners.secure_machine import DRAM_BASE
 from signing.delivery import Delivery
 from signing.sign import sign_trace
 from tests.support.signing_samples import ES256, small_trace
@@ -24,7 +25,7 @@ def test_a_temporary_folder_without_room(monkeypatch: pytest.MonkeyPatch) -> Non
     delivery = Delivery(sign_trace(small_trace(), ES256))
 
     def small(_: int, at: int, size: int) -> None:
-        assert at == bare_metal.MAILBOX_BASE - bare_metal.DRAM_BASE
+        assert at == bare_metal.MAILBOX_BASE - DRAM_BASE
         if size > len(delivery.data):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
