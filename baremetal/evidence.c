@@ -77,7 +77,8 @@ static bool find_buffers(struct evidence *e, uint32_t count)
 }
 
 /* GR_STATUS_OK once the log's first entry of this boot is written, and there is room for all others. */
-static enum gr_status open_evidence(struct evidence *e, const struct mailbox_request *request)
+__attribute__((noinline)) static enum gr_status open_evidence(struct evidence *e,
+                                                              const struct mailbox_request *request)
 {
     uint8_t firmware[GR_DIGEST_BYTES];
     struct gr_log_tail tail;

@@ -110,6 +110,14 @@ _Noreturn void gr_main(void)
         replayer.report = (struct gr_report){.status = GR_STATUS_REQUEST};
     if (gr_stack_excess())
         gr_exception(0, 0);
+#ifdef GRAMOPHONE_LOG
+    /* A fault may have sent a branch into the middle of serve, past all that loads a trace. */
+    if (!gr_is_accepted()) {
+        response->replays = 0;
+        if (replayer.report.status == GR_STATUS_OK)
+            replayer.report.status = GR_STATUS_LOG;
+    }
+#endif
     response->report = replayer.report;
     __asm__ volatile("dsb sy" ::: "memory");
     *(volatile uint64_t *)&response->magic = MAILBOX_RESPONSE_MAGIC;

@@ -128,7 +128,7 @@ static bool derive_private(const struct gr_log *log, struct gr_log_key *key)
     return false;
 }
 
-bool gr_attest_key(const struct gr_log *log, uint8_t key[GR_PUBLIC_KEY_BYTES])
+GR_NOINLINE bool gr_attest_key(const struct gr_log *log, uint8_t key[GR_PUBLIC_KEY_BYTES])
 {
     struct gr_log_key private = {{0}, {0}, {0}};
     const bool good =
@@ -154,7 +154,8 @@ static bool find_ueid(const struct gr_log *log, uint8_t ueid[1 + ID_BYTES])
 }
 
 /* Sign twice: of two signatures of one message, one with a fault in it, whoever has both computes the key. */
-static bool sign_alike(const struct gr_log *log, const uint8_t digest[GR_DIGEST_BYTES], uint8_t signature[64])
+GR_NOINLINE static bool sign_alike(const struct gr_log *log, const uint8_t digest[GR_DIGEST_BYTES],
+                                   uint8_t signature[64])
 {
     struct gr_log_key private = {{0}, {0}, {0}};
     uint8_t again[64], differences = 0;

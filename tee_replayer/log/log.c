@@ -12,7 +12,8 @@ bool gr_log_is_blank(const uint8_t *bytes)
 }
 
 /* HKDF-Expand of RFC 5869 for one block: HMAC(secret, info || 1). Verifiers derive keys in the same way. */
-bool gr_log_derive(const struct gr_log *log, const char *info, uint32_t bytes, struct gr_log_key *key)
+GR_NOINLINE bool gr_log_derive(const struct gr_log *log, const char *info, uint32_t bytes,
+                               struct gr_log_key *key)
 {
     struct gr_log_key secret = {{0}, {0}, {0}};
     uint8_t text[GR_INFO_MAX + 1];
@@ -27,7 +28,7 @@ bool gr_log_derive(const struct gr_log *log, const char *info, uint32_t bytes, s
 }
 
 /* Give an entry its MAC. */
-static bool seal(const struct gr_log *log, struct gr_log_entry *e)
+GR_NOINLINE static bool seal(const struct gr_log *log, struct gr_log_entry *e)
 {
     static const char info[] = "gramophone log";
     struct gr_log_key key = {{0}, {0}, {0}};

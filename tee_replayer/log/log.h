@@ -51,7 +51,8 @@ GR_API bool gr_log_open(struct gr_log *log, const struct gr_log_port *port, cons
 
 /* A key for one use. A fault in a pointer to it writes the key elsewhere: a few bytes off it stays inside of
  * this, further off `bytes` stays blank. So whoever derives a key begins with zeros, looks at `bytes` where
- * it lies, publishes nothing when it is blank, and wipes all of it. */
+ * it lies, publishes nothing when it is blank, and wipes all of it. It has a frame of its own, too
+ * (GR_NOINLINE): with a stack pointer that a fault has moved, it does not get back to what publishes. */
 struct gr_log_key {
     uint8_t before[GR_DIGEST_BYTES], bytes[GR_DIGEST_BYTES], after[GR_DIGEST_BYTES];
 };
