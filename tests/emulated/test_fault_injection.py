@@ -18,7 +18,7 @@ import pytest
 from host_tools.runners import firmware
 from tests.campaign import cases, computing, evidence, report, runner, sampling
 from tests.campaign.campaign import Campaign, Result, outcome_name
-from tests.campaign.device import BARE_METAL, LINKED, LINKED_MMU, MMU, Device
+from tests.campaign.device import BARE_METAL, LINKED, LINKED_MMU, LOG_MMU, MMU, Device
 from tests.campaign.faults import ENCODING_BITS, KINDS, Do, Run
 
 GPUS = tuple(cases.DRIVER)
@@ -242,6 +242,23 @@ def test_a_claim_is_noticed(campaign: Campaign, linked: dict[str, Device], gpu: 
     refused, good = said
     assert not evidence.judge(refused, refused).claimed
     assert evidence.judge(good, refused).claimed
+
+
+def test_no_bit_in_the_log_reveals_a_key_or_counts_a_replay(campaign: Campaign) -> None:
+    """Where the log's key is made, and where the log is opened: every bit. A key was once written to the entry
+    that was to have its MAC; a moved stack pointer published one; a branch from the log's opening ended where
+    replays are counted.
+    """
+    of = campaign.device("v3d42", LOG_MMU)
+    case = cases.case_of("v3d42", "stranger")
+    bench = campaign.bench(of, case, case.refused("v3d42"), "keys")
+    run, unspoilt = bench.run()
+    plan = each_bit(run, ("gr_log_derive", "seal", "gr_log_open"))
+    outcomes = bench.inject(run, unspoilt, plan, 2)
+    assert len(plan) > 4000
+    for name in ("writes", "leaked", "claimed"):
+        assert not outcomes[name].any(), name
+    assert not runner.accepted(outcomes).any()
 
 
 def test_a_fault_in_signing_reveals_no_key(campaign: Campaign, linked: dict[str, Device]) -> None:

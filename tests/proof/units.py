@@ -153,7 +153,9 @@ DEFECTS = (
     Defect("bind", "v3d42", "gr_bind", "index >= r->slot_count || ", ""),
     Defect("log", "v3d42", "gr_log_derive", "text[GR_INFO_MAX + 1]", "text[14]"),
     Defect("log", "v3d42", "gr_log_append", "    memset(&e, 0, sizeof e);\n", ""),
-    Defect("attest", "v3d42", "put_claims", "put_bytes(w, ueid, 1 + ID_BYTES)", "put_bytes(w, ueid, 2 + ID_BYTES)"),
+    Defect(
+        "attest", "v3d42", "put_claims", "put_bytes(w, ueid, 1 + ID_BYTES)", "put_bytes(w, ueid, 2 + ID_BYTES)"
+    ),
     Defect("attest", "v3d42", "gr_attest", "nonce_bytes - GR_NONCE_MIN > GR_NONCE_MAX - GR_NONCE_MIN || ", ""),
     Defect("slots", "v3d42", "copy_run", "place < r->image_end || ", ""),
     Defect("slots", "v3d42", "copy_run", " || place >= r->carveout_bytes", ""),
