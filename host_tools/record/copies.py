@@ -9,7 +9,7 @@ whose own results no job reads.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from host_tools.accesses.proof import AccessMap, Job
 from host_tools.model.mappings import Mappings
 from host_tools.record.layouts import WORD
+from host_tools.record.tensors import Placement
 from host_tools.vgpu.binding import ACCESS_READ, ACCESS_READ_FIRST, ACCESS_WRITTEN
 from trace_format.schema import PAGE_BYTES
 
@@ -123,6 +124,17 @@ class Copies:
                 found.append(np.flatnonzero(starts) + page * PAGE_BYTES)
                 before = page, bool(written[-1])
         return np.unique(np.concatenate(found))
+
+
+def handed_out(ranks: Mapping[Placement, Rank], taken: Sequence[Placement] = ()) -> Placement:
+    """The copy that a program was given: what it was given before is another output's, if there is a choice."""
+    most = max(rank[:2] for rank in ranks.values())
+    best = sorted(
+        (place for place, rank in ranks.items() if rank[:2] == most), key=lambda place: ranks[place].last
+    )
+    if most[0] == HANDED_OUT:
+        return next((place for place in best if place not in taken), best[-1])
+    return best[-1]
 
 
 def _common(job: AccessMap, marks: Marks) -> list[tuple[NDArray[np.uint8], NDArray[np.bool_]]]:

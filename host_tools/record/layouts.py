@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -35,6 +35,9 @@ class Layout:
     def offsets(self) -> NDArray[np.int64]:
         """Bytes from the first element to each, in C order."""
         return offsets(self.shape, self.strides).reshape(-1)
+
+
+Layouts = Callable[[Shape], Sequence[Layout]]  # those that a framework uses for a shape
 
 
 def in_order(shape: Shape) -> Sequence[Layout]:

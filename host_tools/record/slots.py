@@ -7,7 +7,8 @@ What the GPU is made to do must be the same in all; memory may differ only where
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,8 +24,9 @@ from host_tools.model.interpreter import interpreter
 from host_tools.model.memory import Conflict, Memory
 from host_tools.model.remapping import one_frame_each
 from host_tools.passes.list_passes import list_jobs
-from host_tools.record.copies import HANDED_OUT, Copies, Rank
-from host_tools.record.layouts import WORD, Layout, Shape, in_order
+from host_tools.record.copies import Copies, handed_out
+from host_tools.record.handed_over import HandedOver, hand_over
+from host_tools.record.layouts import WORD, Layouts, in_order
 from host_tools.record.tensors import PairedMemory, Placement, RepeatedError, find, joined, pairs_of
 from trace_format.actions import ACTION_DTYPE, Action, Columns, Op, action
 from trace_format.schema import PAGE_BYTES, DType, SlotKind
@@ -32,13 +34,26 @@ from trace_format.slots import Slot
 from trace_format.trace import Trace
 
 Tensors = Mapping[str, NDArray[np.float32]]
-Layouts = Callable[[Shape], Sequence[Layout]]  # those that a framework uses for a shape
 Words = dict[int, NDArray[np.uint32]]
 Needed = dict[int, list[tuple[int, int]]]  # GPU page -> runs of words in it
 MAX_PARAMETERS = 48  # parameter slots; more runs of weights than this are joined
 # Memory is compared by GPU address and content: which physical pages the guest finds free is its own business.
 # Time is not compared.
 _NOT_COMPARED = (Op.MAP_GPU_MEM, Op.UNMAP_GPU_MEM, Op.UPLOAD, Op.CLEAR, Op.INTERVAL)
+
+
+@dataclass(frozen=True)
+class CpuWork:
+    """What the CPU computes between jobs.
+
+    Attributes:
+        taken, returned: tensors of two recordings, by blob: those that the CPU takes of the GPU, and gives it.
+        operate: makes the trace that computes them.
+    """
+
+    taken: tuple[Tensors, Tensors]
+    returned: tuple[Tensors, Tensors]
+    operate: Callable[[Trace, HandedOver], Trace]
 
 
 def same_stream(first: Trace, second: Trace, what: str) -> None:
@@ -75,6 +90,7 @@ def with_slots(
     outputs: tuple[Tensors, Tensors],
     layouts: Layouts,
     finals: tuple[Words, Words] | None = None,
+    work: CpuWork | None = None,
 ) -> Trace:
     """The first recording, with its slots.
 
@@ -86,6 +102,7 @@ def with_slots(
         layouts: how whoever made them lays tensors out (record/layouts.py).
         finals: what the last jobs of the two left in memory; None: what they leave on the virtual GPU, which
             computes as the recorded one if that was virtual, too.
+        work: of the CPU between jobs; None: all that depends on the inputs is the GPU's.
 
     Raises:
         RecordError: an input or output is not found, or memory depends on the inputs in another way.
@@ -94,10 +111,23 @@ def with_slots(
     seen = watched(first)
     needed = _needed(memory, judged(first, seen))
     copies = Copies(seen.jobs, memory.mappings)
-    slots = _tensors(first, memory, needed, _settled(second()), inputs, outputs, layouts, copies, finals)
+    other = _settled(second())
+    _check_alike((first, other[0]), (memory, other[1]))
+    handed = None
+    if work is None:
+        _check_cpu_writes(memory, other[1])
+    else:
+        traces, memories = (first, other[0]), (memory, other[1])
+        handed = hand_over(traces, memories, seen.jobs, work.taken, work.returned, layouts)
+    slots = _tensors(first, memory, needed, other, inputs, outputs, layouts, copies, finals)
+    del other
     if other_weights is not None:
         slots += _parameters(first, memory, needed, _settled(other_weights()))
-    return _with_note(_add(first, slots), memory, seen)
+    trace = _add(first, slots)
+    if work is not None and handed is not None:
+        trace = work.operate(trace, handed)
+        memory = Memory.of(trace)
+    return _with_note(trace, memory, seen)
 
 
 def declared(trace: Trace, mark: bytes, slots: Callable[[int], list[Slot]]) -> Trace:
@@ -174,15 +204,22 @@ def _tensors(
 ) -> list[Slot]:
     """Inputs and outputs, by a recording with other inputs."""
     second, memory2 = other
-    same_stream(first, second, "inputs")
-    _same_mappings(memory, memory2, "inputs")
-    if _cpu_writes(memory) != _cpu_writes(memory2):
-        raise RecordError("memory that the CPU changes between jobs depends on the inputs")
     paired = PairedMemory(_initial(memory, needed), _initial(memory2, needed))
     slots = [_input(paired, name, inputs[0][name], inputs[1][name], layouts) for name in inputs[0]]
     _check_explained(paired, slots)
     finals = finals or _replayed((first, second), (memory, memory2))
     return slots + _outputs(finals, outputs, layouts, copies)
+
+
+def _check_alike(traces: tuple[Trace, Trace], memories: tuple[Memory, Memory]) -> None:
+    """Whether the recordings make the GPU do the same."""
+    same_stream(*traces, "inputs")
+    _same_mappings(*memories, "inputs")
+
+
+def _check_cpu_writes(first: Memory, second: Memory) -> None:
+    if _cpu_writes(first) != _cpu_writes(second):
+        raise RecordError("memory that the CPU changes between jobs depends on the inputs")
 
 
 def _same_mappings(first: Memory, other: Memory, what: str) -> None:
@@ -292,19 +329,8 @@ def _outputs(
         if not places:
             raise RecordError(f"a replay of the recording does not leave output {name} anywhere in GPU memory")
         ranks = {place: copies.rank(place.addresses(), downloads.get(name)) for place in places}
-        found[name] = _handed_out(ranks, list(found.values()))
+        found[name] = handed_out(ranks, list(found.values()))
     return [_slot(name, SlotKind.OUTPUT, place) for name, place in found.items()]
-
-
-def _handed_out(ranks: Mapping[Placement, Rank], taken: list[Placement]) -> Placement:
-    """The copy that a program was given: what it was given before is another output's, if there is a choice."""
-    most = max(rank[:2] for rank in ranks.values())
-    best = sorted(
-        (place for place, rank in ranks.items() if rank[:2] == most), key=lambda place: ranks[place].last
-    )
-    if most[0] == HANDED_OUT:
-        return next((place for place in best if place not in taken), best[-1])
-    return best[-1]
 
 
 def _parameters(first: Trace, memory: Memory, needed: Needed, other: tuple[Trace, Memory]) -> list[Slot]:

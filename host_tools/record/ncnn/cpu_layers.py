@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""The end of a network that ncnn computes on the CPU: which layers that are, and the operators that do the same.
+"""The layers of a network that ncnn computes on the CPU: which these are, and the operators that do the same.
+
+They stand between those on the GPU, whose input they compute, or at the network's end.
 
 Options of layers are those of ncnn's sources (src/layer/detectionoutput.cpp, yolodetectionoutput.cpp,
 yolov3detectionoutput.cpp, matmul.cpp, expanddims.cpp, squeeze.cpp at github.com/Tencent/ncnn).
@@ -60,27 +62,63 @@ class Step:
     operator: Operator
     operands: tuple[Operand, ...]
 
+    @property
+    def results(self) -> list[str]:
+        """Blobs that it writes."""
+        return [operand.blob for operand in self.operands if isinstance(operand, Result) and operand.blob]
+
+
+@dataclass(frozen=True)
+class Between:
+    """What the CPU computes for the GPU.
+
+    Attributes:
+        steps: in order.
+        taken: blobs that these read and none of them writes.
+        returned: blobs that these write and the GPU reads.
+    """
+
+    steps: tuple[Step, ...] = ()
+    taken: tuple[str, ...] = ()
+    returned: tuple[str, ...] = ()
+
+    @property
+    def written(self) -> tuple[str, ...]:
+        """All blobs that these write."""
+        return tuple(blob for step in self.steps for blob in step.results)
+
 
 @dataclass(frozen=True)
 class CpuEnd:
     """What is left to the CPU.
 
     Attributes:
-        steps: in order; none where the GPU computes all.
+        steps: at the end, in order; none where the GPU computes what comes last.
         outputs: blobs that are the network's, or were asked for; empty: all that ncnn gives.
-        until: blobs that the GPU computes, `outputs` where there are no steps.
+        until: blobs that are there before these steps, `outputs` where there are none.
+        between: what the CPU computes before that.
     """
 
     steps: tuple[Step, ...] = ()
     outputs: tuple[str, ...] = ()
     until: tuple[str, ...] = ()
+    between: Between = Between()
+
+    @property
+    def asked(self) -> tuple[str, ...]:
+        """Blobs that tell all of that, in an order in which nothing but what the network does is done for them.
+
+        What the CPU has read or written ncnn keeps, so what layers read comes after what they write.
+        """
+        between = [blob for step in self.between.steps for blob in (*step.results, *step.layer.bottoms)]
+        return tuple(dict.fromkeys([*between, *self.until])) if self.until else ()
 
 
 def layers_on_cpu(layers: Sequence[Layer]) -> list[Layer]:
-    """The layers that ncnn has no code on GPUs for, all at the network's end.
+    """The layers that ncnn has no code on GPUs for.
 
     Raises:
-        WrongError: one has no operator, or is followed by a layer on the GPU; names each such layer.
+        WrongError: one has no operator, or no trace can have it where it stands; names each such layer.
     """
     slow = [
         layer
@@ -91,11 +129,11 @@ def layers_on_cpu(layers: Sequence[Layer]) -> list[Layer]:
     boxes = {top for layer in slow if layer.type in DETECTIONS for top in layer.tops}
     wrong = []
     for layer in slow:
-        after = next((x for x in layers if x not in slow and set(x.bottoms) & set(layer.tops)), None)
+        after = next((x for x in layers if x not in slow and boxes & set(x.bottoms) & set(layer.tops)), None)
         if layer.type not in LAYERS:
             wrong.append(f"{layer.place}, which no operator of a trace computes")
         elif after is not None:
-            wrong.append(f"{layer.place}, whose result goes back to the GPU, to {after.place}")
+            wrong.append(f"{layer.place}, whose result is of varying size and goes to the GPU, to {after.place}")
         elif taken := sorted(given & set(layer.bottoms)):
             wrong.append(f"{layer.place}, whose input {taken[0]!r} never reaches the GPU")
         elif taken := sorted(boxes & set(layer.bottoms)):
@@ -106,6 +144,17 @@ def layers_on_cpu(layers: Sequence[Layer]) -> list[Layer]:
             f"recorded around it: {'; '.join(wrong[:8])}{'; ...' if len(wrong) > 8 else ''}"
         )
     return slow
+
+
+def _leading_to_gpu(slow: Sequence[Layer], read_by_gpu: set[str]) -> list[Layer]:
+    """Those on the CPU whose results reach the GPU, in order."""
+    read = set(read_by_gpu)
+    found: list[Layer] = []
+    for layer in reversed(slow):
+        if read & set(layer.tops):
+            found.insert(0, layer)
+            read |= set(layer.bottoms)
+    return found
 
 
 def cpu_end(layers: list[Layer], until: Sequence[str], shapes: Shapes) -> CpuEnd:
@@ -125,10 +174,24 @@ def cpu_end(layers: list[Layer], until: Sequence[str], shapes: Shapes) -> CpuEnd
         return CpuEnd((), tuple(until), tuple(until))
     read = {blob for layer in layers for blob in layer.bottoms}
     outputs = list(until) or [top for layer in layers for top in layer.tops if top not in read]
-    written = {top for layer in slow for top in layer.tops}
-    needed = [blob for layer in slow for blob in layer.bottoms] + outputs
-    steps = tuple(LAYERS[layer.type](layer, shapes) for layer in slow)
-    return CpuEnd(steps, tuple(outputs), tuple(dict.fromkeys(b for b in needed if b not in written)))
+    by_gpu = {blob for layer in layers if layer not in slow for blob in layer.bottoms}
+    middle = _leading_to_gpu(slow, by_gpu)
+    last = [layer for layer in slow if layer not in middle]
+    written = {top for layer in last for top in layer.tops}
+    needed = [blob for layer in last for blob in layer.bottoms] + outputs
+    before = tuple(dict.fromkeys(blob for blob in needed if blob not in written))
+    return CpuEnd(_steps(last, shapes), tuple(outputs), before, _between(middle, by_gpu, shapes))
+
+
+def _steps(layers: Sequence[Layer], shapes: Shapes) -> tuple[Step, ...]:
+    return tuple(LAYERS[layer.type](layer, shapes) for layer in layers)
+
+
+def _between(middle: Sequence[Layer], read_by_gpu: set[str], shapes: Shapes) -> Between:
+    written = [top for layer in middle for top in layer.tops]
+    taken = dict.fromkeys(blob for layer in middle for blob in layer.bottoms if blob not in written)
+    returned = tuple(blob for blob in written if blob in read_by_gpu)
+    return Between(_steps(middle, shapes), tuple(taken), returned)
 
 
 def blobs_of_interest(slow: Sequence[Layer]) -> list[str]:

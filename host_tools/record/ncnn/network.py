@@ -6,7 +6,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -20,6 +20,7 @@ from host_tools.passes.pipeline import build
 from host_tools.record.checking import LEFT_OUT, UNCHECKED, check_replay
 from host_tools.record.convert import convert
 from host_tools.record.differences import default_tolerance, relative_difference
+from host_tools.record.handed_over import HandedOver
 from host_tools.record.inputs import Tensors, held_out, telling_inputs
 from host_tools.record.layouts import of_ncnn
 from host_tools.record.ncnn import cpu as ncnn_cpu
@@ -27,9 +28,10 @@ from host_tools.record.ncnn.cpu_layers import CpuEnd
 from host_tools.record.ncnn.job import Float32, NcnnResult, ncnn_job, ncnn_result
 from host_tools.record.ncnn.model_weights import ModelWeights
 from host_tools.record.operating import check_operators, with_operators
+from host_tools.record.operating_between import with_operators_between
 from host_tools.record.preflight import NetworkError, preflight
 from host_tools.record.shader_cache import with_shader_cache
-from host_tools.record.slots import with_slots
+from host_tools.record.slots import CpuWork, with_slots
 from host_tools.support.gpu_folders import DEFAULT_GPU
 from host_tools.support.progress import phase
 from host_tools.support.version import TOOL
@@ -85,7 +87,7 @@ def record_network(
     snapshot: str = "",
     check: bool = True,
 ) -> Trace:
-    """Record one inference of a network; layers at its end that ncnn computes on the CPU become operators.
+    """Record one inference of a network; layers that ncnn computes on the CPU become operators.
 
     Args:
         param, weights: ncnn's text and binary files.
@@ -116,7 +118,7 @@ def record_network(
     root = ready_root(snapshot)
     with phase("compiling the virtual GPU"):
         plugin = qemu_plugin()
-    network = Network(param, found.data, found.blank(), end.until, options)
+    network = Network(param, found.data, found.blank(), end.asked, options)
     with tempfile.TemporaryDirectory(prefix="gramophone-") as folder, ThreadPoolExecutor(2) as pool:
         machines = [Machine(number, root, plugin, Path(folder), gpu, timeout) for number in range(1, RUNS + 1)]
         jobs = [
@@ -130,48 +132,65 @@ def record_network(
             raise
         for run in runs:
             check_result(run.result, tolerance)
-        fixed = _fixed(end, *runs[:2])
-        trace = _with_slots(runs, fixed)
+        constants = _constants(end, *runs[:2])
+        trace = _with_slots(runs, end, constants)
     trace.notes["weights_sha256"] = hashlib.sha256(weights).hexdigest()  # of the file, also where it has float16
     if options:
         trace.notes["precision"] = [option.removeprefix("--") for option in options]
     tested = [(run.inputs, run.result.outputs) for run in runs[:2]]
     if check:
-        cases = [(given, _without(expected, fixed)) for given, expected in held_out(shapes, compute)]
+        cases = [(given, _without(expected, constants)) for given, expected in held_out(shapes, compute)]
         tensors = check_replay(trace, cases, tolerance, "ncnn's CPU result")
-        constants = {name: runs[0].result.outputs[name] for name in fixed}
         for (given, expected), left in zip(cases, tensors, strict=True):
             shaped = {name: left[name].reshape(tensor.shape) for name, tensor in expected.items()}
             tested.append((given, shaped | constants))
     else:
         trace.notes[UNCHECKED] = LEFT_OUT
     if end.steps:
-        trace = with_operators(trace, end, {name: runs[0].result.outputs[name] for name in fixed})
+        trace = with_operators(trace, end, constants)
         check_operators(build(trace, trust_note=True) if check else trace, end, (param, found.data), tested)
     return trace
 
 
-def _with_slots(runs: Sequence[Run], fixed: set[str]) -> Trace:
-    """The trace of the first run, with its slots; `fixed`: what is none."""
+def _with_slots(runs: Sequence[Run], end: CpuEnd, constants: Tensors) -> Trace:
+    """The trace of the first run, with its slots and with the operators between its jobs."""
     first, second, third = runs
+    between = end.between
+    by_gpu = set(end.until) - set(between.written)
+    outputs, taken, returned = (
+        (_only(first.result.outputs, varying), _only(second.result.outputs, varying))
+        for varying in (set(names) - constants.keys() for names in (by_gpu, between.taken, between.returned))
+    )
+    if not end.until:
+        outputs = first.result.outputs, second.result.outputs
+
+    def operate(trace: Trace, handed: HandedOver) -> Trace:
+        return with_operators_between(trace, end, handed, constants)
+
     with phase("following inputs, outputs and parameters"):
         return with_slots(
             first.trace(),
             second.trace,
             third.trace,
             (first.inputs, second.inputs),
-            (_without(first.result.outputs, fixed), _without(second.result.outputs, fixed)),
+            outputs,
             of_ncnn,
+            work=CpuWork(taken, returned, operate) if between.steps else None,
         )
 
 
-def _fixed(end: CpuEnd, first: Run, second: Run) -> set[str]:
-    """What the CPU gets of the GPU and does not depend on the inputs, such as the priors of an SSD."""
+def _constants(end: CpuEnd, first: Run, second: Run) -> dict[str, Float32]:
+    """What the CPU reads or computes and does not depend on the inputs, such as the priors of an SSD."""
     one, two = first.result.outputs, second.result.outputs
-    return {name for name in one if end.steps and np.array_equal(one[name], two[name])}
+    on_cpu = one.keys() if end.steps else set(end.asked) - set(end.until)
+    return {name: one[name] for name in on_cpu if np.array_equal(one[name], two[name])}
 
 
-def _without(tensors: dict[str, Float32], names: set[str]) -> dict[str, Float32]:
+def _only(tensors: dict[str, Float32], names: Collection[str]) -> dict[str, Float32]:
+    return {name: tensor for name, tensor in tensors.items() if name in names}
+
+
+def _without(tensors: dict[str, Float32], names: Collection[str]) -> dict[str, Float32]:
     return {name: tensor for name, tensor in tensors.items() if name not in names}
 
 

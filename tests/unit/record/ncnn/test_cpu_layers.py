@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from host_tools.record.board.kit import kit
 from host_tools.record.ncnn.cpu_layers import MOST_BOXES, Result, View, cpu_end
 from host_tools.record.ncnn.param import WrongError, layers_of
-from host_tools.record.operating import dense, restrided
+from host_tools.record.operator_slots import dense, restrided
 from host_tools.record.preflight import NetworkError, preflight
 from tests.support import ncnn_text
 from trace_format.operators import OPERATORS, Operator
