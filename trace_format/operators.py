@@ -213,6 +213,17 @@ def written(actions: Actions, slots: Sequence[Slot]) -> list[Slot]:
     return [slot for _, row in operations(actions) for type, slot in operands(row, slots) if type.written]
 
 
+def read(actions: Actions, slots: Sequence[Slot]) -> list[Slot]:
+    """Slots that operators read."""
+    return [slot for _, row in operations(actions) for type, slot in operands(row, slots) if not type.written]
+
+
+def given(actions: Actions, slots: Sequence[Slot]) -> list[Slot]:
+    """Slots that others than jobs may write: callers and operators."""
+    by_operators = [slot for slot in written(actions, slots) if slot.kind is SlotKind.OUTPUT]
+    return [*(slot for slot in slots if slot.kind is not SlotKind.OUTPUT), *by_operators]
+
+
 def counted(actions: Actions, slots: Sequence[Slot]) -> dict[str, str]:
     """Slots of boxes, and for each the slot that says how many of its rows are boxes; in the operators' order."""
     found = {}

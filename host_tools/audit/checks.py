@@ -112,6 +112,8 @@ class Checks:
         yield from self._place(index, slot)
 
     def _operate(self, index: int, row: Action) -> Iterator[Finding]:
+        if self.running is not None:
+            yield _found("GR601", f"an operator works while the job of action {self.running} may run", index)
         for type, slot in operands(row, self.state.trace.slots):
             yield from self._place(index, slot, may_be_image=not type.written)
 

@@ -16,6 +16,7 @@ from host_tools.model.memory import Memory
 from host_tools.passes.program import Program
 from host_tools.passes.registry import memory_pass
 from host_tools.support.pages import pieces
+from trace_format import operators
 from trace_format.actions import Columns, Op
 from trace_format.schema import PAGE_BYTES, SlotKind
 
@@ -36,7 +37,7 @@ def upload_early(program: Program) -> None:
     markers = np.flatnonzero(Columns(memory.stream).is_op(Op.JOB))
     if memory.prepares or len(markers) != len(jobs):
         return
-    slots = [slot for slot in program.slots if slot.kind != SlotKind.OUTPUT]
+    slots = operators.given(memory.stream, program.slots)
     frames = {frame for job in jobs for frame in job.accesses}
     holds = proved(jobs, parts_in(memory, frames, slots))
     around = [() if held else beside(memory.mappings, job.accesses) for job, held in zip(jobs, holds, strict=True)]

@@ -13,6 +13,7 @@ from host_tools.model.memory import Memory
 from host_tools.passes.parameters import constant, forget_inputs
 from host_tools.passes.program import Program
 from host_tools.passes.registry import memory_pass, program_pass
+from trace_format import operators
 from trace_format.actions import MAP_EXECUTE, MAP_WRITE
 from trace_format.schema import PAGE_BYTES, SlotKind
 
@@ -41,6 +42,7 @@ def drop_dead_memory(program: Program) -> None:
     for i in range(1, GUARD_PAGES + 1):
         kept |= np.isin(mappings.keys, mappings.keys[touched] + i)
     copied_out = bytes_of(memory, (slot for slot in program.slots if slot.kind == SlotKind.OUTPUT))
+    by_operators = bytes_of(memory, operators.read(program.actions, program.slots))  # before a job, perhaps
     memory.mappings = mappings.where(kept)
     memory.cpu_writes = [item for item in memory.cpu_writes if not memory.frames.isdisjoint(item.frames)]
     with_values = SlotKind.INPUT, SlotKind.PARAMETER, SlotKind.INTERNAL
@@ -50,6 +52,8 @@ def drop_dead_memory(program: Program) -> None:
             needed = seen.needed(frame)
             if frame in copied_out:
                 needed = needed | copied_out[frame] & ~seen.overwritten(frame)
+            if frame in by_operators:
+                needed = needed | by_operators[frame]
             page.drop(~needed)
     program.commit()
 

@@ -26,6 +26,7 @@ from host_tools.model.memory import Conflict, Memory
 from host_tools.model.packing import Packing
 from host_tools.model.remapping import one_frame_each
 from host_tools.support.sheet import give_back
+from trace_format import operators
 from trace_format.actions import Actions, Columns, Op
 from trace_format.profile import Profile
 from trace_format.schema import PAGE_BYTES, SlotKind
@@ -63,7 +64,7 @@ class Program:
         self._noted_seen: tuple[list[Job], list[Slot], Observation] | None = None
         self._believes = False
         self._needs_proof = False
-        self._given = [slot for slot in trace.slots if slot.kind != SlotKind.OUTPUT]  # also those that get a value
+        self._given = operators.given(trace.actions, trace.slots)  # also those that get a value
         self._jobs: tuple[Mappings, list[Job]] | Conflict | None = None
 
     @property
@@ -195,7 +196,7 @@ class Program:
             return self._noted_seen[2]
         seen = Watched(jobs, [])
         commands = commands_of(jobs)
-        given = [*self._given, *(slot for slot in self.slots if slot.kind != SlotKind.OUTPUT)]
+        given = [*self._given, *operators.given(self.memory.stream, self.slots)]
         parts = parts_in(self.memory, commands.keys(), given)
         if seen.changes_commands or cover(parts, commands):
             return None

@@ -135,6 +135,9 @@ class Builder:
         for at, (type, operand) in enumerate(zip(types, step.operands, strict=True)):
             name = f"op{number}.{type.name}{at}"
             match operand:
+                case View() if step.operator is Operator.COPY and operand.blob in self.blobs:
+                    blob = self.blobs[operand.blob]  # of any shape with these elements
+                    operands.append(replace(blob, name=name, kind=SlotKind.INTERNAL, bound=False))
                 case View():
                     operands.append(self._view(name, operand))
                 case Result() if operand.blob in self.direct:

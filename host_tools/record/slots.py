@@ -28,6 +28,7 @@ from host_tools.record.copies import Copies, handed_out
 from host_tools.record.handed_over import HandedOver, hand_over
 from host_tools.record.layouts import WORD, Layouts, in_order
 from host_tools.record.tensors import PairedMemory, Placement, RepeatedError, find, joined, pairs_of
+from trace_format import operators
 from trace_format.actions import ACTION_DTYPE, Action, Columns, Op, action
 from trace_format.schema import PAGE_BYTES, DType, SlotKind
 from trace_format.slots import Slot
@@ -183,7 +184,7 @@ def _with_note(trace: Trace, memory: Memory, seen: Watched) -> Trace:
     if computes is None or len(computes) != len(seen.jobs) or any(item.writes for item in list_jobs(trace)):
         return trace
     jobs = [job if is_one else Job({}, False) for job, is_one in zip(seen.jobs, computes, strict=True)]
-    given = (slot for slot in trace.slots if slot.kind != SlotKind.OUTPUT)
+    given = operators.given(trace.actions, trace.slots)
     first = Watched(jobs, parts_in(memory, commands_of(jobs).keys(), given))
     note = noted(memory, seen.jobs, proved=not first.changes_commands)
     if note is None or judged(trace, first).depends_on_data:

@@ -100,7 +100,11 @@ static enum gr_status execute(struct gr_replayer *r, const struct gr_action *a)
     case GR_OP_COPY_TO_GPU: return gr_copy_slot(r, a->arg, true);
     case GR_OP_COPY_FROM_GPU: return gr_copy_slot(r, a->arg, false);
 #ifdef GRAMOPHONE_OPERATORS
-    case GR_OP_OPERATE: return gr_operate(r, a);
+    case GR_OP_OPERATE: {
+        /* What a job still writes is no operand, and what faulted has left none. */
+        const enum gr_status status = settle(r);
+        return status == GR_STATUS_OK ? gr_operate(r, a) : status;
+    }
 #endif
     case GR_OP_WAIT_IRQ: return wait_irq(r, a);
     case GR_OP_INTERVAL: return wait_for(r, a, a->value, GR_STATUS_OK);

@@ -165,6 +165,21 @@ RUNS = (
         operators=ALL,
     ),
     stopped(
+        "an operator while a job runs",
+        "BUSY",
+        *(WORK, code(), *job(), OPERATE),
+        slots=copied(VA, VA + 1),
+        hang=True,
+        operators=ALL,
+    ),
+    stopped(
+        "an operator on what a faulted job has left",
+        "FAULT",
+        *(WORK, *job(), OPERATE),
+        slots=copied(VA, VA + 1),
+        operators=ALL,
+    ),
+    stopped(
         "an internal slot that is copied",
         "ACTION",
         *(WORK, IN),

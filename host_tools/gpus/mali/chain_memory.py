@@ -23,7 +23,8 @@ from host_tools.model.memory import Conflict, Memory
 from host_tools.passes.program import Program
 from host_tools.support.pages import pages_of
 from host_tools.vgpu.binding import ACCESS_READ_FIRST, ACCESS_WRITTEN
-from trace_format.schema import PAGE_BYTES, SlotKind
+from trace_format import operators
+from trace_format.schema import PAGE_BYTES
 
 NONE: Mask = np.zeros(PAGE_BYTES, np.bool_)
 NONE.flags.writeable = False
@@ -142,5 +143,5 @@ def chain_memory(program: Program) -> ChainMemory:
         jobs = program.jobs()
     except Conflict:
         jobs = []
-    given = (slot for slot in program.slots if slot.kind != SlotKind.OUTPUT)
+    given = operators.given(program.memory.stream, program.slots)
     return ChainMemory(program.memory, jobs, bytes_of(program.memory, given))
