@@ -34,6 +34,9 @@ class Operator(enum.IntEnum):
     MATMUL = 5
     EMBED = 6
     ARGMAX = 7
+    GLU = 8
+    CUMULATIVE_SUM = 9
+    FLIP = 10
 
 
 @dataclass(frozen=True)
@@ -114,6 +117,8 @@ _HEAD = (
     OperandType("anchors", "width and height of each box, as parts of the picture's", ("box", 2)),
 )
 
+_ALONG = ("outer", "length", "inner")  # a tensor, of which one dimension is the middle one
+
 OPERATORS: dict[Operator, OperatorType] = {
     row.operator: row
     for row in (
@@ -180,6 +185,31 @@ OPERATORS: dict[Operator, OperatorType] = {
             (
                 OperandType("to", "their numbers; -1 where there is none left", ("most",), I32, written=True),
                 OperandType("from", "the elements", ("elements",)),
+            ),
+        ),
+        OperatorType(
+            Operator.GLU,
+            "numbers, each times the sigmoid of another; ncnn's GLU, whose halves these are",
+            (
+                OperandType("to", "the products", _ALONG, written=True),
+                OperandType("from", "the numbers", _ALONG),
+                OperandType("gate", "what decides how much of each passes", _ALONG),
+            ),
+        ),
+        OperatorType(
+            Operator.CUMULATIVE_SUM,
+            "of each number the sum of it and of those before it; ncnn's CumulativeSum",
+            (
+                OperandType("to", "the sums", _ALONG, written=True),
+                OperandType("from", "the numbers", _ALONG),
+            ),
+        ),
+        OperatorType(
+            Operator.FLIP,
+            "the last ones first; ncnn's Flip, of one dimension",
+            (
+                OperandType("to", "in the other order", _ALONG, written=True),
+                OperandType("from", "the numbers", _ALONG),
             ),
         ),
     )

@@ -51,6 +51,13 @@ def compute(operator: Operator, operands: Sequence[Array]) -> list[Array]:
                 return [_embed(*operands[1:])]
             case Operator.ARGMAX:
                 return [_argmax(operands[1], len(operands[0]))]
+            case Operator.GLU:
+                numbers, gate = (operand.astype(np.float64) for operand in operands[1:])
+                return [(numbers * _sigmoid(gate)).astype(np.float32)]
+            case Operator.CUMULATIVE_SUM:
+                return [np.cumsum(operands[1], axis=1, dtype=np.float64).astype(np.float32)]
+            case Operator.FLIP:
+                return [operands[1][:, ::-1]]
 
 
 def _matmul(left: Array, right: Array, bias: Array | None = None) -> Array:

@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 from host_tools.machine.errors import RecordError
 from host_tools.model.memory import Memory
 from host_tools.record.handed_over import HandedOver, Returned, Taken
-from host_tools.record.ncnn.cpu_layers import Between, CpuEnd, Result, Step
+from host_tools.record.ncnn.cpu_layers import Between, CpuEnd
+from host_tools.record.ncnn.cpu_operators import Result, Step
 from host_tools.record.operator_slots import Builder, Room, copied_out_from, inserted, with_data, with_room
 from host_tools.record.tensors import Placement
 from trace_format.actions import Action, Columns, Op, action
@@ -145,7 +146,7 @@ class _Plan:
         steps = [step for step in self._steps if item.blob in step.results]
         fits = [
             step.operator is Operator.COPY
-            or any(isinstance(x, Result) and (x.blob, x.shape) == (item.blob, slot.shape) for x in step.operands)
+            or any(isinstance(x, Result) and x == Result(item.blob, slot.shape) for x in step.operands)
             for step in steps
         ]
         return (

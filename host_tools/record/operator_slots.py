@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from host_tools.machine.errors import RecordError
-from host_tools.record.ncnn.cpu_layers import COUNT, Result, Step, View
+from host_tools.record.ncnn.cpu_operators import COUNT, Index, Result, Step, View
 from trace_format.actions import MAP_READ, Action, Actions, Columns, Op, Type, action, array_of, rewritten
 from trace_format.operators import OPERATORS, Operator
 from trace_format.schema import DTYPE_BYTES, PAGE_BYTES, DType, SlotKind
@@ -59,6 +59,19 @@ def restrided(shape: Shape, strides: Shape, wanted: Shape, size: int) -> Shape |
 def dense(shape: Shape, size: int) -> Shape:
     """Strides of elements without gaps."""
     return tuple(int(np.prod(shape[axis + 1 :])) * size for axis in range(len(shape)))
+
+
+def part(slot: Slot, index: Index) -> Slot:
+    """A part of a tensor, as NumPy takes it; slices have no step."""
+    address, shape, strides = slot.address, list[int](), list[int]()
+    for axis, (size, stride) in enumerate(zip(slot.shape, slot.strides, strict=True)):
+        at = index[axis] if axis < len(index) else slice(None)
+        begin, end, _ = (at if isinstance(at, slice) else slice(at, at + 1)).indices(size)
+        address += begin * stride
+        if isinstance(at, slice):
+            shape.append(end - begin)
+            strides.append(stride)
+    return replace(slot, shape=tuple(shape), strides=tuple(strides), address=address, split=None)
 
 
 @dataclass
@@ -143,20 +156,34 @@ class Builder:
                 case Result() if operand.blob in self.direct:
                     operands.append(replace(self.direct[operand.blob], name=name))
                 case Result():
-                    is_output = operand.blob.removesuffix(COUNT) in self.outputs
-                    kind = SlotKind.OUTPUT if is_output else SlotKind.INTERNAL
-                    named = operand.blob if is_output else name
-                    operands.append(self.room.take(named, kind, operand.shape, operand.dtype))
-                    self.blobs[operand.blob] = operands[-1]
+                    operands.append(self._result(name, operand))
                 case _:
                     operands.append(self.room.constant(name, operand))
         self.operate(step.operator, operands)
 
+    def _result(self, name: str, result: Result) -> Slot:
+        """A place for what an operator writes; of a blob that is written in parts, the first one makes it."""
+        is_output = result.blob.removesuffix(COUNT) in self.outputs
+        kind = SlotKind.OUTPUT if is_output else SlotKind.INTERNAL
+        is_whole = not (result.index or result.taken_as)
+        whole = self.blobs.get(result.blob) if result.index else None
+        if whole is None:
+            named = result.blob if is_output else name
+            whole = self.room.take(named, kind, result.shape, result.dtype)
+            self.blobs[result.blob] = whole
+            if is_output and not is_whole:
+                self.slots.append(whole)
+        if is_whole:
+            return whole
+        found = replace(part(whole, result.index), name=name, kind=SlotKind.INTERNAL)
+        shape = result.taken_as or found.shape
+        return replace(found, shape=shape, strides=dense(shape, DTYPE_BYTES[found.dtype]))
+
     def _view(self, name: str, view: View) -> Slot:
-        """The blob as an operand takes it."""
-        axes = view.axes or tuple(range(len(view.shape)))
+        """The blob, or its part, as an operand takes it."""
         if view.blob in self.constants:
-            return self.room.constant(name, self.constants[view.blob].reshape(view.shape).transpose(axes))
+            values = self.constants[view.blob].reshape(view.shape)[view.index]
+            return self.room.constant(name, values.transpose(view.axes) if view.axes else values)
         blob = self.blobs[view.blob]
         strides = restrided(blob.shape, blob.strides, view.shape, DTYPE_BYTES[blob.dtype])
         if strides is None:
@@ -165,8 +192,10 @@ class Builder:
             self.operate(Operator.COPY, [blob, source])
             self.blobs[view.blob] = blob
             strides = blob.strides
-        shape, strides = (tuple(sizes[axis] for axis in axes) for sizes in (view.shape, strides))
-        return Slot(name, SlotKind.INTERNAL, blob.dtype, shape, strides, blob.address)
+        found = part(Slot(name, SlotKind.INTERNAL, blob.dtype, view.shape, strides, blob.address), view.index)
+        axes = view.axes or tuple(range(len(found.shape)))
+        shape, strides = (tuple(sizes[axis] for axis in axes) for sizes in (found.shape, found.strides))
+        return replace(found, shape=shape, strides=strides)
 
 
 def inserted(actions: Actions, rows: Mapping[int, Sequence[Action]]) -> Actions:

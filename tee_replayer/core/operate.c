@@ -205,9 +205,9 @@ uint32_t gr_get(struct gr_work *w, uint32_t operand, uint32_t i, uint32_t j, uin
     return at ? gr_load32(__builtin_assume_aligned(at, 4)) : 0;
 }
 
-void gr_put(struct gr_work *w, uint32_t operand, uint32_t i, uint32_t j, uint32_t bits)
+void gr_put(struct gr_work *w, uint32_t operand, uint32_t i, uint32_t j, uint32_t k, uint32_t bits)
 {
-    const uint32_t index[GR_MAX_RANK] = {i, j};
+    const uint32_t index[GR_MAX_RANK] = {i, j, k};
     uint8_t *at = element(w, operand, index, true);
     if (at)
         memcpy(__builtin_assume_aligned(at, 4), &bits, sizeof bits);

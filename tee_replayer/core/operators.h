@@ -15,7 +15,7 @@ uint32_t gr_size(const struct gr_work *w, uint32_t operand, uint32_t dimension);
 
 /* An element's bits, by its indices; those of dimensions that the operand has not are left out. */
 uint32_t gr_get(struct gr_work *w, uint32_t operand, uint32_t i, uint32_t j, uint32_t k, uint32_t l);
-void gr_put(struct gr_work *w, uint32_t operand, uint32_t i, uint32_t j, uint32_t bits);
+void gr_put(struct gr_work *w, uint32_t operand, uint32_t i, uint32_t j, uint32_t k, uint32_t bits);
 
 /* Whether there is time left, and nothing has gone wrong: asked in every outer loop. */
 bool gr_goes_on(struct gr_work *w);

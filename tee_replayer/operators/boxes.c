@@ -12,13 +12,13 @@ static double candidate(struct gr_work *w, uint32_t n, uint32_t column)
 void gr_candidate(struct gr_work *w, uint32_t n, uint32_t label, double score, double x, double y,
                   double width, double height)
 {
-    gr_store(w, WORK, n, LABEL, label);
-    gr_store(w, WORK, n, SCORE, score);
-    gr_store(w, WORK, n, LEFT, x - width * 0.5);
-    gr_store(w, WORK, n, TOP, y - height * 0.5);
-    gr_store(w, WORK, n, RIGHT, x + width * 0.5);
-    gr_store(w, WORK, n, BOTTOM, y + height * 0.5);
-    gr_store(w, WORK, n, STATE, WAITS);
+    gr_store(w, WORK, n, LABEL, 0, label);
+    gr_store(w, WORK, n, SCORE, 0, score);
+    gr_store(w, WORK, n, LEFT, 0, x - width * 0.5);
+    gr_store(w, WORK, n, TOP, 0, y - height * 0.5);
+    gr_store(w, WORK, n, RIGHT, 0, x + width * 0.5);
+    gr_store(w, WORK, n, BOTTOM, 0, y + height * 0.5);
+    gr_store(w, WORK, n, STATE, 0, WAITS);
 }
 
 /* Intersection over union; a NaN where a corner is one. */
@@ -52,12 +52,12 @@ static uint32_t insert(struct gr_work *w, uint32_t n, uint32_t boxes)
     while (at > 0 && gr_number(w, BOXES, at - 1, SCORE, 0, 0) < score) {
         at--;
         for (uint32_t i = LABEL; i <= BOTTOM && at + 1 < room; i++)
-            gr_put(w, BOXES, at + 1, i, gr_get(w, BOXES, at, i, 0, 0));
+            gr_put(w, BOXES, at + 1, i, 0, gr_get(w, BOXES, at, i, 0, 0));
     }
     if (at == room)
         return boxes;
     for (uint32_t i = LABEL; i <= BOTTOM; i++)
-        gr_put(w, BOXES, at, i, gr_get(w, WORK, n, i, 0, 0));
+        gr_put(w, BOXES, at, i, 0, gr_get(w, WORK, n, i, 0, 0));
     return boxes < room ? boxes + 1 : boxes;
 }
 
@@ -77,13 +77,13 @@ uint32_t gr_choose(struct gr_work *w, uint32_t candidates, uint32_t most, uint32
         if (best == candidates)
             break;
         const bool is_box = candidate(w, best, STATE) < OVERLAPS;
-        gr_store(w, WORK, best, STATE, DONE);
+        gr_store(w, WORK, best, STATE, 0, DONE);
         if (!is_box)
             continue;
         boxes = insert(w, best, boxes);
         for (uint32_t n = 0; n < candidates; n++) {
             if (candidate(w, n, STATE) < OVERLAPS && overlap(w, n, best) > greatest)
-                gr_store(w, WORK, n, STATE, OVERLAPS);
+                gr_store(w, WORK, n, STATE, 0, OVERLAPS);
         }
     }
     return boxes;
@@ -91,9 +91,9 @@ uint32_t gr_choose(struct gr_work *w, uint32_t candidates, uint32_t most, uint32
 
 void gr_finish(struct gr_work *w, uint32_t boxes)
 {
-    gr_put(w, COUNT, 0, 0, boxes);
+    gr_put(w, COUNT, 0, 0, 0, boxes);
     for (uint32_t n = boxes; n < gr_size(w, BOXES, 0) && gr_goes_on(w); n++) {
         for (uint32_t i = LABEL; i <= BOTTOM; i++)
-            gr_put(w, BOXES, n, i, 0);
+            gr_put(w, BOXES, n, i, 0, 0);
     }
 }

@@ -10,13 +10,13 @@ double gr_number(struct gr_work *w, uint32_t operand, uint32_t i, uint32_t j, ui
     return (double)number.value;
 }
 
-void gr_store(struct gr_work *w, uint32_t operand, uint32_t i, uint32_t j, double value)
+void gr_store(struct gr_work *w, uint32_t operand, uint32_t i, uint32_t j, uint32_t k, double value)
 {
     const union {
         float value;
         uint32_t bits;
     } number = {.value = (float)value};
-    gr_put(w, operand, i, j, number.bits);
+    gr_put(w, operand, i, j, k, number.bits);
 }
 
 uint32_t gr_whole(double value)
@@ -47,4 +47,9 @@ double gr_exp(double x)
         double value;
     } power = {.bits = (uint64_t)(k + 1023) << 52};
     return sum * power.value;
+}
+
+double gr_sigmoid(double x)
+{
+    return 1 / (1 + gr_exp(-x));
 }

@@ -17,7 +17,7 @@ void gr_operator_matmul(struct gr_work *w)
                 sum += gr_number(w, LEFT, row, i, 0, 0) * gr_number(w, RIGHT, i, column, 0, 0);
             if (gr_repetitions(w))
                 sum += gr_number(w, BIAS, column, 0, 0, 0);
-            gr_store(w, TO, row, column, sum);
+            gr_store(w, TO, row, column, 0, sum);
         }
     }
 }
@@ -31,7 +31,7 @@ void gr_operator_embed(struct gr_work *w)
         const uint32_t entry = found >> 31 ? 0 : found < entries ? found : entries - 1;
         for (uint32_t i = 0; i < width; i++) {
             const double bias = gr_repetitions(w) ? gr_number(w, BIAS, i, 0, 0, 0) : 0;
-            gr_store(w, TO, word, i, gr_number(w, TABLE, entry, i, 0, 0) + bias);
+            gr_store(w, TO, word, i, 0, gr_number(w, TABLE, entry, i, 0, 0) + bias);
         }
     }
 }
@@ -57,6 +57,6 @@ void gr_operator_argmax(struct gr_work *w)
             }
         }
         last = highest;
-        gr_put(w, TO, n, 0, found < elements ? found : UINT32_MAX);
+        gr_put(w, TO, n, 0, 0, found < elements ? found : UINT32_MAX);
     }
 }

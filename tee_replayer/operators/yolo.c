@@ -7,11 +7,6 @@ enum { X, Y, WIDTH, HEIGHT, OBJECTNESS, CLASSES }; /* what a head says of a box 
 #define HEAD(repetition) (OTHERS + 2 * (repetition))
 #define ANCHORS(repetition) (HEAD(repetition) + 1)
 
-static double sigmoid(double x)
-{
-    return 1 / (1 + gr_exp(-x));
-}
-
 /* Rounded as a number that is stored. */
 static double rounded(double x)
 {
@@ -42,12 +37,12 @@ static void find(struct gr_work *w, bool has_softmax)
                     const double objectness = gr_number(w, head, box, OBJECTNESS, y, x);
                     /* The brackets of version 3 are ncnn's: not a product of two sigmoids. */
                     const double score =
-                        rounded(has_softmax ? sigmoid(objectness) / sum
+                        rounded(has_softmax ? gr_sigmoid(objectness) / sum
                                             : 1 / (1 + gr_exp(-objectness) * (1 + gr_exp(-highest))));
                     if (!(score >= lowest))
                         continue;
-                    const double centre_x = (x + sigmoid(gr_number(w, head, box, X, y, x))) / width;
-                    const double centre_y = (y + sigmoid(gr_number(w, head, box, Y, y, x))) / height;
+                    const double centre_x = (x + gr_sigmoid(gr_number(w, head, box, X, y, x))) / width;
+                    const double centre_y = (y + gr_sigmoid(gr_number(w, head, box, Y, y, x))) / height;
                     const double box_width =
                         gr_exp(gr_number(w, head, box, WIDTH, y, x)) * gr_number(w, ANCHORS(r), box, 0, 0, 0);
                     const double box_height = gr_exp(gr_number(w, head, box, HEIGHT, y, x)) *

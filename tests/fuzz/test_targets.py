@@ -119,7 +119,7 @@ PLANTED = {
     "other sizes": ("operators", "operate.c", "if (found != wanted)", "if (false)"),
     "fewer rows than cells": ("operators", "operate.c", "if (cells > rows)", "if (false)"),
     "a box more than there is room for": ("operators", "boxes.c", "if (at == room)", "if (at > room)"),
-    "boxes of an earlier run": ("operators", "boxes.c", "gr_put(w, BOXES, n, i, 0);", ";"),
+    "boxes of an earlier run": ("operators", "boxes.c", "gr_put(w, BOXES, n, i, 0, 0);", ";"),
     "hash not compared": ("lz4", "stream.c", "!gr_is_same(digest, s->hashes, sizeof digest) ||", "false &&"),
 }  # fmt: skip
 

@@ -69,7 +69,7 @@ def _dims(*sizes: int) -> int:
 
 
 _TABLE = [
-    at("an operator that is not there", "ACTION", WRONG, PRODUCT, value=8),
+    at("an operator that is not there", "ACTION", WRONG, PRODUCT, value=max(OPERATORS) + 1),
     at("operator zero", "ACTION", WRONG, PRODUCT, value=0),
     at("an operator far away", "ACTION", WRONG, PRODUCT, value=HUGE),
     at("an operator without operands", "ACTION", WRONG, PRODUCT, a=0),

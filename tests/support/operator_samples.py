@@ -60,6 +60,9 @@ OPERANDS: dict[Operator, list[Array]] = {
     Operator.MATMUL: [empty(5, 7), numbers(5, 9), numbers(9, 7), numbers(7)],
     Operator.EMBED: [empty(3, 4), _INDICES, numbers(6, 4), numbers(4)],
     Operator.ARGMAX: [empty(4, dtype="int32"), numbers(20)],
+    Operator.GLU: [empty(2, 5, 3), numbers(2, 5, 3), numbers(2, 5, 3)],
+    Operator.CUMULATIVE_SUM: [empty(3, 7, 2), numbers(3, 7, 2)],
+    Operator.FLIP: [empty(2, 6, 3), numbers(2, 6, 3)],
 }
 
 

@@ -260,7 +260,7 @@ void gr_operator_dummy(struct gr_work *w)
 {
     enum { TO, FROM };
     for (uint32_t i = 0; i < gr_size(w, TO, 0) && gr_goes_on(w); i++)
-        gr_store(w, TO, i, 0, -gr_number(w, FROM, i, 0, 0, 0));
+        gr_store(w, TO, i, 0, 0, -gr_number(w, FROM, i, 0, 0, 0));
 }
 """
 

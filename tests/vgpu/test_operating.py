@@ -169,6 +169,42 @@ def test_products_and_shapes_at_the_end(transposed: int) -> None:
     np.testing.assert_allclose(found["out"], expected[None], rtol=1e-5, atol=1e-5)
 
 
+SEQUENCES = {
+    "halves": ("GLU layer 1 1 a out 0=1", (4, 6, 5), (4, 3, 5)),
+    "halves of channels": ("GLU layer 1 1 a out 0=0", (8, 6, 5), (4, 6, 5)),
+    "sums": ("CumulativeSum layer 1 1 a out 0=-1", (4, 6), (4, 6)),
+    "backwards": ("Flip layer 1 1 a out -23300=1,0", (8, 3, 2), (8, 3, 2)),
+}
+
+
+@pytest.mark.parametrize("what", SEQUENCES)
+def test_layers_along_an_axis_at_the_end(what: str) -> None:
+    """Outputs have the network's shape, whatever the operator takes it for."""
+    layer, shape, result = SEQUENCES[what]
+    tensors = {"a": np.random.default_rng(7).normal(0, 1, shape).astype(np.float32)}
+    text = param(tensors, layer)
+    end = cpu_end(layers_of(text.decode()), [], {"a": shape, "out": result})
+    whole = with_operators(recording(tensors), end, {})
+    check_operators(whole, end, (text, b""), [(given_by(tensors), tensors)])
+    assert on_core(build(whole), given_by(tensors))["out"].shape == result
+
+
+@pytest.mark.parametrize("shapes", [((3, 4, 6), (3, 6, 5)), ((2, 3, 4, 6), (3, 6, 5)), ((4, 6), (3, 6, 5))])
+def test_products_of_many_matrices(shapes: tuple[tuple[int, ...], ...]) -> None:
+    """One operator for each, in one tensor."""
+    generator = np.random.default_rng(8)
+    tensors = {name: generator.normal(0, 1, s).astype(np.float32) for name, s in zip("ab", shapes, strict=True)}
+    expected = tensors["a"] @ tensors["b"]
+    text = param(tensors, "MatMul mm 2 1 a b out")
+    end = cpu_end(
+        layers_of(text.decode()), [], {**{n: t.shape for n, t in tensors.items()}, "out": expected.shape}
+    )
+    whole = with_operators(recording(tensors), end, {})
+    check_operators(whole, end, (text, b""), [(given_by(tensors), tensors)])
+    found = on_core(build(whole), given_by(tensors))["out"]
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
+
+
 def test_memory_moves_up_where_the_image_grows_into_it() -> None:
     """In recordings of a Mali, memory begins after the image."""
     generator = np.random.default_rng(1)

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -197,6 +198,30 @@ def test_argmax_orders_as_ncnn_does(seed: int) -> None:
     assert found.tolist() == [i for _, i in expected][:most]
 
 
+def _along(shape: tuple[int, ...], axis: int) -> tuple[int, int, int]:
+    return math.prod(shape[:axis]), shape[axis], math.prod(shape[axis + 1 :])
+
+
+@few
+@given(seed=seeds, rank=st.integers(1, 3))
+def test_layers_along_an_axis_are_ncnns(seed: int, rank: int, tmp_path: Path) -> None:
+    generator = np.random.default_rng(seed)
+    shape = tuple(2 * int(size) for size in generator.integers(1, 5, rank))
+    data = generator.normal(0, 2, shape).astype(np.float32)
+    for axis in range(rank):
+        whole = _along(shape, axis)
+        halves = [np.ascontiguousarray(half) for half in np.split(data.reshape(whole), 2, axis=1)]
+        for operator, layer, text, operands in (
+            (Operator.GLU, "GLU", f"0={axis}", halves),
+            (Operator.CUMULATIVE_SUM, "CumulativeSum", f"0={axis}", [data.reshape(whole)]),
+            (Operator.FLIP, "Flip", f"-23300=1,{axis}", [data.reshape(whole)]),
+        ):
+            (found,) = same(operator, [empty(*operands[0].shape), *operands])
+            expected = by_ncnn(layer, text, [data], tmp_path)
+            assert expected is not None
+            np.testing.assert_allclose(found.reshape(expected.shape), expected, rtol=NEAR, atol=NEAR)
+
+
 @few
 @given(seed=seeds)
 def test_no_number_is_too_odd(seed: int) -> None:
@@ -209,6 +234,9 @@ def test_no_number_is_too_odd(seed: int) -> None:
 
     same(Operator.MATMUL, [empty(4, 5), odd(4, 3), odd(3, 5), odd(5)])
     same(Operator.ARGMAX, [empty(9, dtype="int32"), odd(12)])
+    same(Operator.GLU, [empty(2, 3, 4), odd(2, 3, 4), odd(2, 3, 4)])
+    same(Operator.CUMULATIVE_SUM, [empty(2, 5, 4), odd(2, 5, 4)])
+    same(Operator.FLIP, [empty(2, 5, 4), odd(2, 5, 4)])
     lowest, overlap = (float(value) for value in odd(2))
     same(Operator.YOLOV3_DETECTION_OUTPUT, yolo([odd(2, 8, 3, 4)], [odd(2, 2)], lowest, overlap, 30))
     same(Operator.YOLO_DETECTION_OUTPUT, yolo([odd(2, 8, 3, 4)], [odd(2, 2)], lowest, overlap, 30))

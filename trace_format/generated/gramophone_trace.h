@@ -633,6 +633,9 @@ enum gr_operator {
     GR_OPERATOR_MATMUL = 5,
     GR_OPERATOR_EMBED = 6,
     GR_OPERATOR_ARGMAX = 7,
+    GR_OPERATOR_GLU = 8,
+    GR_OPERATOR_CUMULATIVE_SUM = 9,
+    GR_OPERATOR_FLIP = 10,
 };
 
 #define GR_MAX_OPERANDS 12u
@@ -670,6 +673,12 @@ struct gr_operator_type {
     {GR_OPERATOR_EMBED, 3, 1, 0, 1, {{1, GR_DTYPE_FLOAT32, 2, {0x80, 0x81}}, {0, GR_DTYPE_INT32, 1, {0x80}}, {0, GR_DTYPE_FLOAT32, 2, {0x82, 0x81}}, {0, GR_DTYPE_FLOAT32, 1, {0x81}}}}
 #define GR_OPERANDS_ARGMAX \
     {GR_OPERATOR_ARGMAX, 2, 0, 0, 0, {{1, GR_DTYPE_INT32, 1, {0x80}}, {0, GR_DTYPE_FLOAT32, 1, {0x81}}}}
+#define GR_OPERANDS_GLU \
+    {GR_OPERATOR_GLU, 3, 0, 0, 0, {{1, GR_DTYPE_FLOAT32, 3, {0x80, 0x81, 0x82}}, {0, GR_DTYPE_FLOAT32, 3, {0x80, 0x81, 0x82}}, {0, GR_DTYPE_FLOAT32, 3, {0x80, 0x81, 0x82}}}}
+#define GR_OPERANDS_CUMULATIVE_SUM \
+    {GR_OPERATOR_CUMULATIVE_SUM, 2, 0, 0, 0, {{1, GR_DTYPE_FLOAT32, 3, {0x80, 0x81, 0x82}}, {0, GR_DTYPE_FLOAT32, 3, {0x80, 0x81, 0x82}}}}
+#define GR_OPERANDS_FLIP \
+    {GR_OPERATOR_FLIP, 2, 0, 0, 0, {{1, GR_DTYPE_FLOAT32, 3, {0x80, 0x81, 0x82}}, {0, GR_DTYPE_FLOAT32, 3, {0x80, 0x81, 0x82}}}}
 
 static inline bool gr_signed_header_load(struct gr_signed_header *out, const uint8_t *p, size_t n)
 {

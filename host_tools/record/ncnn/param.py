@@ -50,6 +50,17 @@ class Layer:
         """An option that is a float32."""
         return _float32(self.options[key]) if key in self.options else default
 
+    def numbers(self, key: int) -> list[int]:
+        """An option that is an array of whole numbers: its length, then its numbers.
+
+        Raises:
+            WrongError: as `array`.
+        """
+        words = self.options.get(ARRAY - key, "").split(",")
+        if not words[0].isdecimal() or int(words[0]) != len(words) - 1:
+            raise WrongError(f"{self.place}: expected an array as option {ARRAY - key}, found {','.join(words)!r}")
+        return [int(word) for word in words[1:]]
+
     def array(self, key: int) -> list[float]:
         """An option that is an array of float32: its length, then its numbers.
 

@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from host_tools.record.board.kit import kit
-from host_tools.record.ncnn.cpu_layers import MOST_BOXES, Result, View, cpu_end
+from host_tools.record.ncnn.cpu_layers import cpu_end
+from host_tools.record.ncnn.cpu_operators import MOST_BOXES, Result, View
 from host_tools.record.ncnn.param import WrongError, layers_of
 from host_tools.record.operator_slots import dense, restrided
 from host_tools.record.preflight import NetworkError, preflight
@@ -40,17 +41,27 @@ def text(*lines: str) -> str:
 
 REFUSED = {
     "no operator": (
-        [INPUT, RELU, "CumulativeSum sum 1 1 relu out 0=0"],
-        "layer sum (CumulativeSum), line 5 of the .param file, which no operator of a trace computes",
+        [INPUT, RELU, "Log log 1 1 relu out"],
+        "layer log (Log), line 5 of the .param file, which no operator of a trace computes",
     ),
     "no operator, between jobs": (
         [INPUT, RELU, "Exp exp 1 1 relu exp", "ReLU last 1 1 exp out"],
         "layer exp (Exp), line 5 of the .param file, which no operator of a trace computes",
     ),
-    "between jobs": (
-        [INPUT, RELU, "ExpandDims more 1 1 relu more -23303=1,0", "ReLU last 1 1 more out"],
-        "layer more (ExpandDims), line 5 of the .param file, whose result goes back to the GPU, "
-        "to layer last (ReLU), line 6 of the .param file",
+    "boxes to the GPU": (
+        [
+            INPUT,
+            "Split split 1 3 data x y z",
+            *(f"ReLU relu{i} 1 1 {i} {i}0" for i in "xyz"),
+            "DetectionOutput detection 3 1 x0 y0 z0 boxes 0=3",
+            "ReLU last 1 1 boxes out",
+        ],
+        "layer detection (DetectionOutput), line 8 of the .param file, whose result is of varying size and goes "
+        "to the GPU, to layer last (ReLU), line 9 of the .param file",
+    ),
+    "two axes": (
+        [INPUT, RELU, "ExpandDims more 1 1 relu two -23303=1,0", "Flip flip 1 1 two out -23300=2,0,1"],
+        "layer flip (Flip), line 6 of the .param file: expected one axis, found 2",
     ),
     "an input": (
         [INPUT, "Input other 0 1 other", RELU, "MatMul product 2 1 relu other out"],
@@ -58,7 +69,8 @@ REFUSED = {
     ),
     "vectors": (
         [INPUT, "Split split 1 2 data x y", "ReLU one 1 1 x a", "ReLU two 1 1 y b", "MatMul mm 2 1 a b out"],
-        "layer mm (MatMul), line 7 of the .param file: expected two matrices, found tensors of 8 and 8",
+        "layer mm (MatMul), line 7 of the .param file: expected two matrices, or at most 16 products of such; "
+        "found tensors of 8 and 8",
     ),
     "MXNet's boxes": (
         [
