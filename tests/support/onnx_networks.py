@@ -73,6 +73,31 @@ def residual(path: Path) -> Path:
     return _save(path, nodes, inputs, ("495", [1, 7]), {k: v.astype(np.float32) for k, v in values.items()})
 
 
+def attention(path: Path) -> Path:
+    """A layer of attention over pixels, between convolutions: products of matrices that are both computed."""
+    generator = np.random.default_rng(11)
+    shapes = {"w1": (24, 3, 1, 1), "w2": (8, 8, 3, 3), "w3": (CLASSES, 8)}
+    values: dict[str, Any] = {name: generator.normal(0, 0.3, shape) for name, shape in shapes.items()}
+    values = {name: value.astype(np.float32) for name, value in values.items()}
+    values |= {"flat": np.array([1, 24, 64]), "square": np.array([1, 8, 8, 8])}
+    nodes = [
+        helper.make_node("Conv", ["image", "w1"], ["c1"]),
+        helper.make_node("Reshape", ["c1", "flat"], ["r"]),
+        helper.make_node("Split", ["r"], ["query", "key", "value"], axis=1, num_outputs=3),
+        helper.make_node("Transpose", ["query"], ["turned"], perm=[0, 2, 1]),
+        helper.make_node("MatMul", ["turned", "key"], ["scores"]),
+        helper.make_node("Softmax", ["scores"], ["weights"], axis=1),
+        helper.make_node("MatMul", ["value", "weights"], ["seen"]),
+        helper.make_node("Reshape", ["seen", "square"], ["picture"]),
+        helper.make_node("Conv", ["picture", "w2"], ["c2"], pads=[1, 1, 1, 1]),
+        helper.make_node("Relu", ["c2"], ["a"]),
+        helper.make_node("GlobalAveragePool", ["a"], ["g"]),
+        helper.make_node("Flatten", ["g"], ["f"]),
+        helper.make_node("Gemm", ["f", "w3"], ["classes"], transB=1),
+    ]
+    return _save(path, nodes, {"image": (1, 3, 8, 8)}, ("classes", [1, CLASSES]), values, opset=18)
+
+
 def of_operator(path: Path, kind: str, **attributes: Any) -> Path:
     """A ReLU called "begin" and an operator of one input called "odd" after it: 4x8x8 throughout."""
     nodes = [
@@ -107,7 +132,8 @@ def _save(
     nodes: Sequence[Any],
     inputs: Mapping[str, Sequence[int | str]],
     output: tuple[str, Sequence[int | str]],
-    values: Mapping[str, Float32],
+    values: Mapping[str, npt.NDArray[Any]],
+    opset: int = OPSET,
 ) -> Path:
     float32 = onnx.TensorProto.FLOAT
     graph = helper.make_graph(
@@ -117,6 +143,6 @@ def _save(
         [helper.make_tensor_value_info(output[0], float32, output[1])],
         [numpy_helper.from_array(value, name) for name, value in values.items()],
     )
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=10)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=10)
     path.write_bytes(model.SerializeToString())
     return path

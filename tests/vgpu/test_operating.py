@@ -210,7 +210,7 @@ def test_memory_moves_up_where_the_image_grows_into_it() -> None:
     generator = np.random.default_rng(1)
     left, table = (generator.random(shape).astype(np.float32) for shape in ((3, 2), (2, 4096)))
     text = param({"left": left, "table": table}, "MatMul mm 2 1 left table out")
-    end = cpu_end(layers_of(text.decode()), [], {"left": left.shape, "table": table.shape})
+    end = cpu_end(layers_of(text.decode()), [], {"left": left.shape, "table": table.shape, "out": (3, 4096)})
     full = replace(recording({"left": left}), image=bytes(s.MEMORY_PAGE * PAGE))
     found = on_host(with_operators(full, end, {"table": table}), given_by({"left": left}))["out"]
     np.testing.assert_allclose(found, left @ table, rtol=1e-5)
