@@ -50,7 +50,8 @@ def record_onnx(
     """Record one inference of an ONNX file's network. Inputs and outputs keep the file's names.
 
     ncnn's kernels are for convolutional networks of float32 and take inputs that a caller can change in size; what
-    ncnn does not run wholly on the GPU, tinygrad compiles.
+    ncnn does not run on the GPU, but for layers at the end, tinygrad compiles. With the compiler "ncnn" layers on
+    the CPU may stand anywhere.
 
     Args:
         path: the file; what it refers to lies beside it.
@@ -77,7 +78,7 @@ def record_onnx(
     said = ""
     if compiler not in compilers.COMPILERS and not values:
         try:
-            converted = _converted(path, model, full, tolerance)
+            converted = _converted(path, model, full, tolerance, between=compiler == NCNN)
             return _recorded(path, converted, tolerance=tolerance, fp16=fp16, **how)
         except RecordError as error:
             if compiler == NCNN or fp16:
@@ -118,7 +119,10 @@ def convert_onnx(
     return _converted(path, model, model.shapes(shapes), tolerance)
 
 
-def _converted(path: Path, model: OnnxModel, full: Mapping[str, Shape], tolerance: float | None) -> Converted:
+def _converted(
+    path: Path, model: OnnxModel, full: Mapping[str, Shape], tolerance: float | None, *, between: bool = True
+) -> Converted:
+    """The network as ncnn's; `between`: the CPU may compute layers between the GPU's jobs."""
     from host_tools.record import onnx_model
 
     for name, kind in model.types.items():
@@ -139,6 +143,11 @@ def _converted(path: Path, model: OnnxModel, full: Mapping[str, Shape], toleranc
         ) from None
     # ncnn may crash on what follows otherwise
     checked = preflight(converted.param, converted.weights, converted.shapes)
+    if checked.end.between.steps and not between:
+        place = checked.end.between.steps[0].layer.place
+        raise NetworkError(
+            f"ncnn computes {place}, on the CPU, between others on the GPU ('--compiler ncnn' takes it)"
+        )
     tolerance = default_tolerance((), checked.halves) if tolerance is None else tolerance
     found = _on_cpu(converted, dict(zip(converted.shapes, inputs.values(), strict=True)))
     for at, name in enumerate(model.outputs):

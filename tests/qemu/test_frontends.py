@@ -19,6 +19,7 @@ from host_tools.record import frontends, onnx_model
 from host_tools.record.differences import relative_difference
 from host_tools.record.inputs import random_inputs
 from host_tools.record.ncnn.cpu import Float32
+from host_tools.record.preflight import NetworkError
 from host_tools.runners.replay import ReplayRequest
 from signing.delivery import Delivery
 from signing.keys import Algorithm, generate
@@ -78,10 +79,10 @@ def check_replay(raw: Path, reference: Path, names: dict[str, str]) -> None:
 
 
 @pytest.mark.exhaustive  # two minutes each
-@pytest.mark.parametrize("make", [onnx_networks.classifier, onnx_networks.residual])
+@pytest.mark.parametrize("make", [onnx_networks.classifier, onnx_networks.residual, onnx_networks.attention])
 def test_onnx(make: Callable[[Path], Path], root: RecordRoot, tmp_path: Path) -> None:
     model, raw = make(tmp_path / "net.onnx"), tmp_path / "net.raw.gtr"
-    said = json.loads(gramophone("record", "onnx", model, "-o", raw, "--json"))
+    said = json.loads(gramophone("record", "onnx", model, "--compiler", "ncnn", "-o", raw, "--json"))
     assert said["name"] == "net"
     check_replay(raw, model, {})
 
@@ -112,12 +113,20 @@ def test_layers_that_cannot_be_recorded_are_named(tmp_path: Path) -> None:
     said = refused("onnx", model, "--compiler", "ncnn")
     assert said.startswith(f"{model}: pnnx ")
     assert said.endswith("(Hardmax); nodes of these types in the file: odd (Hardmax)"), said
-    onnx_networks.of_operator(model, "MatMul")
-    assert "(MatMul), line 6 of the .param file: expected two matrices, found" in refused(
-        "onnx", model, "--compiler", "ncnn"
-    )
     onnx_networks.of_operator(model, "Wishful")
     assert refused("onnx", model).endswith("has no such operators: odd (Wishful)")
+
+
+def test_layers_on_the_cpu_between_others_are_compiled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Unless ncnn is asked for."""
+
+    def compiled(*_: object, **__: object) -> None:
+        raise NetworkError("this one does not")
+
+    monkeypatch.setattr(frontends, "_compiled", compiled)
+    said = refused("onnx", onnx_networks.attention(tmp_path / "net.onnx"))
+    assert "ncnn computes layer matmul_9 (MatMul), line 7 of the .param file, on the CPU, between others" in said
+    assert said.endswith("; and this one does not"), said
 
 
 def test_shapes_that_do_not_fit(tmp_path: Path) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""A small network of which ncnn computes layers on the CPU: between those on the GPU, one after another, at the end.
+"""A small network of which ncnn computes layers on the CPU: between others, one after another, at the end.
 
 `python -m tests.support.mixed` makes the committed recording again.
 """
@@ -32,9 +32,8 @@ def graph() -> bytes:
 
     def convolution(name: str) -> str:
         bottom, outputs, inputs, kernel = _CONVOLUTIONS[name]
-        return _CONVOLUTION.format(
-            name, bottom, outputs, inputs, kernel, kernel // 2, outputs * inputs * kernel**2
-        )
+        numbers = outputs * inputs * kernel**2
+        return _CONVOLUTION.format(name, bottom, outputs, inputs, kernel, kernel // 2, numbers)
 
     return ncnn_text.param(
         [

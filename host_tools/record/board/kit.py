@@ -71,10 +71,8 @@ def kit(
         BuildError: as `recorder_library`.
     """
     checked = preflight(param, weights, shapes)
-    if checked.end.steps:
-        raise NetworkError(
-            f"a board records nothing that ncnn computes on the CPU: {checked.end.steps[0].layer.place}"
-        )
+    if steps := (*checked.end.between.steps, *checked.end.steps):
+        raise NetworkError(f"a board records nothing that ncnn computes on the CPU: {steps[0].layer.place}")
     options = program_options(checked.weights)
     spec = {
         "version": KIT_VERSION,
