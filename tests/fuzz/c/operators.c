@@ -144,6 +144,16 @@ static void check_result(const struct gr_replayer *r, const struct gr_action *a,
                             gr_dtype_bytes(to[GR_SLOT_AT_DTYPE])),
                     "a copy is what was copied");
         break;
+    case GR_OPERATOR_FLIP: {
+        const uint32_t length = gr_load32(to + GR_SLOT_AT_DIMS + 4),
+                       inner = gr_load32(to + GR_SLOT_AT_DIMS + 8);
+        for (uint64_t n = 0; n < elements; n++) {
+            const uint64_t along = n / inner % length, other = n + (length - 1 - 2 * along) * inner;
+            PROMISE(word(r, after, a->arg, n) == gr_load32(before + place_of(r, from, other)),
+                    "what is turned round is there, the last first");
+        }
+        break;
+    }
     case GR_OPERATOR_ARGMAX:
         for (uint64_t n = 0; n < elements; n++) {
             const uint32_t number = word(r, after, a->arg, n);
