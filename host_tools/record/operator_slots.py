@@ -208,8 +208,15 @@ def inserted(actions: Actions, rows: Mapping[int, Sequence[Action]]) -> Actions:
 
 
 def copied_out_from(actions: Actions) -> int:
-    """Number of the first action that copies an output; no job comes after it."""
-    return int(np.flatnonzero(Columns(actions).is_op(Op.COPY_FROM_GPU))[0])
+    """Number of the first action that copies an output; no job comes after it.
+
+    Raises:
+        RecordError: there is none.
+    """
+    found = np.flatnonzero(Columns(actions).is_op(Op.COPY_FROM_GPU))
+    if not len(found):
+        raise RecordError("nothing that the GPU computes depends on the inputs")
+    return int(found[0])
 
 
 def with_room(trace: Trace, room: Room) -> Trace:
