@@ -50,7 +50,7 @@ def check(found: dict[str, np.ndarray], seed: int) -> None:
 def test_operators_stand_between_jobs_and_at_the_end(raw: Trace) -> None:
     markers = np.flatnonzero(Columns(raw.actions).is_op(Op.JOB))
     places = {row.operator: int(np.searchsorted(markers, at)) for at, row in operations(raw.actions)}
-    assert 0 < places[Operator.GLU] < places[Operator.MATMUL] < len(markers)
+    assert 0 < places[Operator.GLU] <= places[Operator.MATMUL] < len(markers)
     assert places[Operator.FLIP] <= places[Operator.MATMUL]
     assert places[Operator.CUMULATIVE_SUM] == len(markers)
     assert set(used(raw.actions)) == {
@@ -65,7 +65,7 @@ def test_operators_stand_between_jobs_and_at_the_end(raw: Trace) -> None:
 @pytest.mark.parametrize("name", ["vgpu", "unicorn"])
 def test_replays_give_what_ncnn_does(built: Trace, name: str) -> None:
     if name == "unicorn":
-        require(COMPILER)
+        require(COMPILER, "gcc-aarch64-linux-gnu")
     delivery = Delivery(sign_trace(built.build(), ES256))
     for seed in SEEDS:
         result = runners.run(name, ReplayRequest(delivery, ES256.public, {"data": mixed.given(seed)}))
@@ -86,4 +86,4 @@ def test_data_is_followed_through_the_operators(built: Trace, tmp_path: Path) ->
     result = CliRunner().invoke(main, ["lint", "--dynamic", str(path)], catch_exceptions=False)
     assert result.exit_code == 0, result.output
     for name, tensor in mixed.by_ncnn(SEEDS[0]).items():
-        assert f"flow     {name}: {tensor.nbytes} bytes of data, through " in result.stdout
+        assert f"flow     {name}: {tensor.nbytes:,} bytes of data, through " in result.stdout
