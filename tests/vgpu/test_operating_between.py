@@ -92,7 +92,7 @@ def bare(slots: Trace) -> Trace:
 @pytest.fixture(scope="module")
 def place(bare: Trace) -> Place:
     starts = JobStarts(bare.profile)
-    kinds = [job.kind for row in actions_of(bare.actions) if (job := starts.of(row))]
+    kinds = [start.kind for row in actions_of(bare.actions) if (start := starts.of(row))]
     jobs = [job for job, kind in zip(Program(bare).jobs(), kinds, strict=True) if kind == "compute"]
     for number in range(len(jobs) - 1, 0, -1):
         before, job = jobs[number - 1].accesses, jobs[number].accesses
