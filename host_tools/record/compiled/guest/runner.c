@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Runs a plan on the first GPU that Vulkan offers: PLAN CONSTANTS TENSORS RESULT. In the recording guest it
 // is the program that is recorded; on this machine, with Mesa's driver for the CPU, it judges what a compiler
-// made.
+// made. More such fours are more plans, one after the other, on one device, whose driver compiles equal kernels
+// once; the memory of all stays until the end.
 //
 // PLAN is of 32-bit little-endian words, as host_tools/record/compiled/layout.py writes them. It has three
 // memories: constants and tensors begin as the files of these names, work as zeros. All pipelines exist
@@ -13,7 +14,7 @@
 #include <vulkan/vulkan.h>
 
 enum { CONSTANTS, TENSORS, WORK, MEMORIES };
-enum { MAGIC = 0x4e4c5047, MAX_BINDINGS = 8 };
+enum { MAGIC = 0x4e4c5047, MAX_BINDINGS = 8, FILES = 4 };
 
 static void die(const char *what, long found)
 {
@@ -316,24 +317,20 @@ static void submit(const struct gpu *gpu, VkCommandBuffer commands)
     check(vkQueueWaitIdle(gpu->queue), "the GPU");
 }
 
-int main(int argc, char **argv)
+static void run(const struct gpu *gpu, char **files)
 {
-    if (argc != 5) {
-        die("expected PLAN CONSTANTS TENSORS RESULT, found arguments", argc - 1);
-    }
-    struct plan plan = read_plan(argv[1]);
-    const struct gpu gpu = open_gpu();
+    struct plan plan = read_plan(files[0]);
     struct memory memories[MEMORIES];
     for (int i = 0; i < MEMORIES; i++) {
-        memories[i] = open_memory(&gpu, next(&plan));
+        memories[i] = open_memory(gpu, next(&plan));
     }
-    fill(&memories[CONSTANTS], argv[2]);
-    fill(&memories[TENSORS], argv[3]);
+    fill(&memories[CONSTANTS], files[1]);
+    fill(&memories[TENSORS], files[2]);
     memset(memories[WORK].mapped, 0, memories[WORK].bytes);
     const uint32_t count = next(&plan), calls = next(&plan);
     struct kernel *kernels = allocate(count, sizeof *kernels);
     for (uint32_t i = 0; i < count; i++) {
-        kernels[i] = make_kernel(&gpu, &plan);
+        kernels[i] = make_kernel(gpu, &plan);
     }
     const VkDescriptorPoolSize size = {VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, (calls + 1) * MAX_BINDINGS};
     const VkDescriptorPoolCreateInfo create = {
@@ -343,29 +340,42 @@ int main(int argc, char **argv)
         .pPoolSizes = &size,
     };
     VkDescriptorPool pool;
-    check(vkCreateDescriptorPool(gpu.device, &create, NULL, &pool), "descriptor pool");
+    check(vkCreateDescriptorPool(gpu->device, &create, NULL, &pool), "descriptor pool");
     const VkCommandPoolCreateInfo commands_of = {.sType = VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO,
-                                                 .queueFamilyIndex = gpu.family};
+                                                 .queueFamilyIndex = gpu->family};
     VkCommandPool command_pool;
-    check(vkCreateCommandPool(gpu.device, &commands_of, NULL, &command_pool), "command pool");
+    check(vkCreateCommandPool(gpu->device, &commands_of, NULL, &command_pool), "command pool");
     const VkCommandBufferAllocateInfo take = {
         .sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO,
         .commandPool = command_pool,
         .commandBufferCount = 1,
     };
     VkCommandBuffer commands;
-    check(vkAllocateCommandBuffers(gpu.device, &take, &commands), "command buffer");
+    check(vkAllocateCommandBuffers(gpu->device, &take, &commands), "command buffer");
     const VkCommandBufferBeginInfo begin = {.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO};
     check(vkBeginCommandBuffer(commands, &begin), "command buffer");
     for (uint32_t i = 0; i < calls; i++) {
-        add_call(&gpu, &plan, kernels, count, memories, pool, commands);
+        add_call(gpu, &plan, kernels, count, memories, pool, commands);
     }
-    submit(&gpu, commands);
-    FILE *result = fopen(argv[4], "wb");
+    submit(gpu, commands);
+    FILE *result = fopen(files[3], "wb");
     if (!result ||
         fwrite(memories[TENSORS].mapped, 1, memories[TENSORS].bytes, result) != memories[TENSORS].bytes ||
         fclose(result)) {
         die("cannot write the result, bytes", (long)memories[TENSORS].bytes);
+    }
+    free(kernels);
+    free(plan.words);
+}
+
+int main(int argc, char **argv)
+{
+    if (argc < 5 || argc % FILES != 1) {
+        die("expected PLAN CONSTANTS TENSORS RESULT, found arguments", argc - 1);
+    }
+    const struct gpu gpu = open_gpu();
+    for (int at = 1; at < argc; at += FILES) {
+        run(&gpu, &argv[at]);
     }
     return 0;
 }
