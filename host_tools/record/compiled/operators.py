@@ -2,13 +2,12 @@
 """ONNX's operators that tinygrad lacks, or has without an attribute, as operations that it has.
 
 Source: the operators' text in ONNX's documentation, docs/Operators.md. Not in here: recurrent networks
-(recurrent.py).
+(recurrent.py), and what reads between elements (sampled.py, resized.py).
 """
 
 from __future__ import annotations
 
 import math
-from itertools import product
 from typing import Any
 
 from tinygrad import Tensor, dtypes
@@ -19,7 +18,7 @@ from host_tools.record.compiled.attention import attention
 from host_tools.record.compiled.pieces import concat
 from host_tools.record.compiled.scattered import scatter_nd
 
-CUBIC = -0.75  # the constant of cubic interpolation, of GridSample
+MAX_DET = 4  # rows; what is added grows with their factorial
 
 
 def cast(x: Tensor, to: int, **_: Any) -> Tensor:
@@ -33,12 +32,25 @@ def bit_cast(x: Tensor, to: int) -> Tensor:
 
 
 def bit_shift(X: Tensor, Y: Tensor, direction: str) -> Tensor:
-    """BitShift of unsigned integers, a power of two after the other: these GPUs have no shift of 64 bits."""
-    for bit in range((X.dtype.itemsize * 8).bit_length() - 1):
+    """BitShift, a power of two after the other: these GPUs have no shift of 64 bits. By as many bits as there are,
+    or by a negative number, nothing is left but the sign."""
+    width = X.dtype.itemsize * 8
+    sign = X if direction == "RIGHT" else X.zeros_like()
+    everything = (sign < 0).where(X.full_like(-1), 0) if X.dtype in dtypes.sints else 0
+    for bit in range(width.bit_length() - 1):
         step = 1 << (1 << bit)
         moved = X * step if direction == "LEFT" else X // step
         X = (Y.bitwise_and(1 << bit) != 0).where(moved, X)
-    return X
+    return ((Y < 0) | (width <= Y)).where(everything, X)
+
+
+def mod(x: Tensor, y: Tensor, fmod: int = 0) -> Tensor:
+    """Mod; of floats it has the divisor's sign, and an infinite divisor leaves what is finite."""
+    if not x.is_floating_point():
+        made: Tensor = onnx_ops["Mod"](x, y, fmod=fmod)
+        return made
+    rest = (y.isinf() & ~x.isinf()).where(x, x.fmod(y))
+    return rest if fmod else ((rest != 0) & ((rest < 0) != (y < 0))).where(rest + y, rest)
 
 
 def cum_prod(X: Tensor, axis: Tensor, exclusive: int = 0, reverse: int = 0) -> Tensor:
@@ -101,73 +113,16 @@ def reverse_sequence(
     return found.transpose(0, 1) if time_axis == 1 else found
 
 
-def grid_sample(
-    X: Tensor, grid: Tensor, align_corners: int = 0, mode: str = "linear", padding_mode: str = "zeros"
-) -> Tensor:
-    """GridSample of X[N, C, D1, .., Dr] at grid[N, P1, .., Pr, r]; its last axis has the last dimension first."""
-    sizes = [int(size) for size in X.shape[2:]]
-    flat = X.reshape(X.shape[0], X.shape[1], -1)
-    choices = [
-        _taps(grid[..., len(sizes) - 1 - axis], size, align_corners, mode, padding_mode)
-        for axis, size in enumerate(sizes)
-    ]
-    total: Tensor | None = None
-    for taps in product(*choices):
-        place, weight = Tensor(0, dtype=dtypes.int32), Tensor(1.0, dtype=X.dtype)
-        for (at, part), size in zip(taps, sizes, strict=True):
-            place, weight = place * size + at, weight * part.cast(X.dtype)
-        index = place.reshape(X.shape[0], 1, -1).expand(X.shape[0], X.shape[1], -1)
-        value = flat.gather(2, index).reshape(*X.shape[:2], *grid.shape[1:-1]) * weight.unsqueeze(1)
-        total = value if total is None else total + value
-    assert total is not None
-    return total
-
-
-def _taps(g: Tensor, size: int, align: int, mode: str, padding: str) -> list[tuple[Tensor, Tensor]]:
-    """Indices along a dimension and their weights; a weight of 0 where the index is outside and counts as zero."""
-    low, high = (0.0, size - 1.0) if align else (-0.5, size - 0.5)
-    x = (g + 1) / 2 * (size - 1) if align else ((g + 1) * size - 1) / 2
-    if mode == "nearest":
-        x = x.round()
-    if padding == "border":
-        x = x.clamp(0, size - 1)
-    elif padding == "reflection":
-        x = _reflected(x, low, high)
-    if mode == "nearest":
-        weights = [(x, x.ones_like())]
-    else:
-        floor = x.floor()
-        t = x - floor
-        if mode in ("linear", "bilinear"):
-            weights = [(floor, 1 - t), (floor + 1, t)]
-        else:
-            weights = [(floor + at, _cubic((t - at).abs())) for at in (-1, 0, 1, 2)]
-    found = []
-    for at, weight in weights:
-        if padding == "zeros":
-            weight = ((at >= 0) & (at <= size - 1)).where(weight, 0)
-        elif padding == "reflection":
-            at = _reflected(at, low, high)
-        found.append((at.clamp(0, size - 1).cast(dtypes.int32), weight))
-    return found
-
-
-def _reflected(x: Tensor, low: float, high: float) -> Tensor:
-    """Between the bounds, mirrored at them as often as it takes."""
-    width = high - low
-    if width == 0:
-        return x.zeros_like() + low
-    away = (x - low).abs()
-    turns = (away / width).floor()
-    rest = away - turns * width
-    return (turns % 2 == 0).where(low + rest, high - rest)
-
-
-def _cubic(t: Tensor) -> Tensor:
-    """Weight of a point at a distance of up to 2."""
-    near = ((CUBIC + 2) * t - (CUBIC + 3)) * t * t + 1
-    far = ((CUBIC * t - 5 * CUBIC) * t + 8 * CUBIC) * t - 4 * CUBIC
-    return (t <= 1).where(near, far)
+def det(X: Tensor) -> Tensor:
+    """Det of small matrices, by their first row."""
+    size = int(X.shape[-1])
+    if size > MAX_DET:
+        raise NotImplementedError(f"Det of {size} rows, more than {MAX_DET}")
+    if size == 1:
+        return X[..., 0, 0]
+    rest = X[..., 1:, :]
+    parts = [X[..., 0, at] * det(rest[..., [i for i in range(size) if i != at]]) for at in range(size)]
+    return sum(parts[2::2], parts[0]) - sum(parts[3::2], parts[1])
 
 
 def conv_integer(
@@ -198,6 +153,12 @@ def space_to_depth(x: Tensor, blocksize: int, mode: str = "DCR") -> Tensor:
     return x.rearrange(f"b c (h h1) (w w1) -> b {order} h w", h1=blocksize, w1=blocksize)
 
 
+def unsqueeze(data: Tensor, axes: list[int] | int) -> Tensor:
+    """Unsqueeze; ONNX's own AffineGrid gives a number for the list of axes."""
+    made: Tensor = onnx_ops["Unsqueeze"](data, [axes] if isinstance(axes, int) else axes)
+    return made
+
+
 OPERATORS = {
     "Attention": attention,
     "BitCast": bit_cast,
@@ -207,13 +168,15 @@ OPERATORS = {
     "Concat": concat,
     "ConvInteger": conv_integer,
     "CumProd": cum_prod,
+    "Det": det,
     "GRU": recurrent.gru,
-    "GridSample": grid_sample,
     "LSTM": recurrent.lstm,
     "LpPool": lp_pool,
+    "Mod": mod,
     "RNN": recurrent.rnn,
     "ReverseSequence": reverse_sequence,
     "ScatterND": scatter_nd,
     "Size": size,
     "SpaceToDepth": space_to_depth,
+    "Unsqueeze": unsqueeze,
 }

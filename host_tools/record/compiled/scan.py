@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""ONNX's Scan, one step after the other: the number of steps is that of the slices, which is known.
+"""ONNX's Scan and Loop, one step after the other: the number of steps is known, a Loop's by a constant.
 
-Source: the operator's text in ONNX's documentation, docs/Operators.md.
+Source: the operators' text in ONNX's documentation, docs/Operators.md.
 """
 
 from __future__ import annotations
@@ -9,19 +9,60 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tinygrad import Tensor
+from tinygrad import Tensor, dtypes
 from tinygrad.nn.onnx import OnnxRunner
 
 from host_tools.record.compiled.pieces import stacked
 
 
-def within(outer: OnnxRunner) -> Callable[..., tuple[Tensor, ...]]:
-    """ONNX's Scan from opset 9 on, in a graph whose values its body may use."""
+class LoopError(NotImplementedError):
+    """A loop whose number of steps is not known."""
+
+
+def within(outer: OnnxRunner) -> dict[str, Callable[..., tuple[Tensor, ...]]]:
+    """ONNX's Scan from opset 9 on, and Loop, in a graph whose values their bodies may use."""
 
     def scan(*inputs: Tensor, body: OnnxRunner, num_scan_inputs: int, **options: Any) -> tuple[Tensor, ...]:
         return _scan(outer, inputs, body, num_scan_inputs, options)
 
-    return scan  # tinygrad takes functions only, no partial ones
+    def loop(*inputs: Tensor, body: OnnxRunner) -> tuple[Tensor, ...]:
+        return _loop(outer, inputs, body)
+
+    return {"Scan": scan, "Loop": loop}  # tinygrad takes functions only, no partial ones
+
+
+def _loop(outer: OnnxRunner, inputs: Sequence[Tensor | None], body: OnnxRunner) -> tuple[Tensor, ...]:
+    """The last states, then what was collected, of a loop whose condition is passed on as it came."""
+    trips, condition, *states = inputs
+    _, passed, *_ = body.graph_inputs
+    goes_on, *names = body.graph_outputs
+    same = any(
+        node.op == "Identity" and node.inputs[0] == passed and goes_on in node.outputs for node in body.graph_nodes
+    )
+    if trips is None or not (same or goes_on == passed):
+        raise LoopError("Loop that ends by what it computes")
+    steps = 0 if condition is not None and not condition.item() else int(trips.item())
+    found: list[list[Tensor]] = [[] for _ in names[len(states) :]]
+    if found and not steps:
+        raise LoopError("Loop of no steps, whose results have no elements")
+    for step in range(steps):
+        left = _step(outer, body, [Tensor(step, dtype=dtypes.int64), Tensor(True), *states])[1:]
+        states = [tensor.contiguous() for tensor in left[: len(states)]]
+        for seen, tensor in zip(found, left[len(states) :], strict=True):
+            seen.append(tensor)
+    return (*states, *(stacked(seen) for seen in found))
+
+
+def _step(outer: OnnxRunner, body: OnnxRunner, inputs: Sequence[Tensor]) -> list[Tensor]:
+    """The body's outputs; one may be there twice."""
+    body.onnx_ops = outer.onnx_ops
+    body.graph_values.update(outer.graph_values)
+    constants = (value for node in body.graph_nodes for value in node.opts.values() if isinstance(value, Tensor))
+    for value in constants:
+        value.realize()
+    body._python_const_cache.clear()  # tinygrad keeps what a name was once
+    made = body(dict(zip(body.graph_inputs, inputs, strict=True)))
+    return [made[name] for name in body.graph_outputs]
 
 
 def _scan(
@@ -36,7 +77,6 @@ def _scan(
         num_scan_inputs: how many of the inputs are scanned.
         options: the other attributes.
     """
-    body.onnx_ops = outer.onnx_ops
     states = list(inputs[: len(inputs) - num_scan_inputs])
     scanned = inputs[len(states) :]
     collected = len(body.graph_outputs) - len(states)
@@ -51,10 +91,7 @@ def _scan(
         for tensor, axis, backwards in zip(scanned, axes_in, backwards_in, strict=True):
             at = steps - 1 - step if backwards else step
             slices.append(_slice(tensor, axis, at))
-        body.graph_values.update(outer.graph_values)
-        body._python_const_cache.clear()  # tinygrad keeps what a name was once
-        made = body(dict(zip(body.graph_inputs, [*states, *slices], strict=True)))
-        left = [made[name] for name in body.graph_outputs]  # one may be there twice
+        left = _step(outer, body, [*states, *slices])
         states = [tensor.contiguous() for tensor in left[: len(states)]]
         for seen, tensor in zip(found, left[len(states) :], strict=True):
             seen.append(tensor)

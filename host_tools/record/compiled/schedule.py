@@ -25,12 +25,11 @@ from tinygrad.helpers import Context
 from tinygrad.nn.onnx import OnnxRunner, required_input_python_consts
 from tinygrad.uop.ops import Ops, UOp, buffers
 
-from host_tools.record.compiled import recurrent, spectrum, training
+from host_tools.record.compiled import grams, recurrent, resized, sampled, scan, spectrum, training
 from host_tools.record.compiled.compilers import program_of
 from host_tools.record.compiled.glsl import MAX_BINDINGS, Glsl
 from host_tools.record.compiled.operators import OPERATORS
 from host_tools.record.compiled.plan import Buffer, Call, Kind, Plan, View
-from host_tools.record.compiled.scan import within
 
 
 def front_end(model: Path) -> OnnxRunner:
@@ -39,10 +38,13 @@ def front_end(model: Path) -> OnnxRunner:
     runner.onnx_ops = {
         **runner.onnx_ops,
         **OPERATORS,
+        **grams.OPERATORS,
+        **resized.OPERATORS,
+        **sampled.OPERATORS,
         **spectrum.OPERATORS,
         **training.OPERATORS,
         "DynamicQuantizeLSTM": recurrent.quantized_lstm,
-        "Scan": within(runner),
+        **scan.within(runner),
     }
     return runner
 
@@ -79,6 +81,8 @@ def compiled(model: Path) -> Plan:
     left = runner(inputs)
     # A copy of its own for each: an output may be an input, a constant, or another output.
     outputs = {name: left[name].clone() for name in runner.graph_outputs}
+    if without := [name for name, tensor in outputs.items() if 0 in tensor.shape]:
+        raise NotImplementedError(f"output {without[0]} has no elements")
     with Context(MAX_KERNEL_BUFFERS=MAX_BINDINGS):
         first, *others = outputs.values()
         linear = first.schedule_linear(*others)

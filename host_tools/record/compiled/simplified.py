@@ -14,9 +14,11 @@ from typing import Any
 
 import numpy as np
 import onnx
+import onnx.inliner
 
 from host_tools.record import onnx_model
 from host_tools.record.onnx_model import OnnxModel, Shape
+from host_tools.record.preflight import NetworkError
 from host_tools.support import contained
 from host_tools.support.sandbox import Sandbox
 
@@ -26,6 +28,13 @@ NARROWER = {
     onnx.TensorProto.UINT64: onnx.TensorProto.UINT32,
     onnx.TensorProto.DOUBLE: onnx.TensorProto.FLOAT,
 }
+# ONNX defines these by others of its operators, which the compiler has; ONNX Runtime may lack them, too.
+FUNCTIONS = [
+    ("", "CausalConvWithState"),
+    ("", "LinearAttention"),
+    ("", "SwiGLU"),
+    ("ai.onnx.preview", "FlexAttention"),
+]
 
 
 def simplified(model: OnnxModel, shapes: Mapping[str, Shape]) -> tuple[bytes, bytes, bool]:
@@ -39,7 +48,8 @@ def simplified(model: OnnxModel, shapes: Mapping[str, Shape]) -> tuple[bytes, by
         The two files, and whether it computes with halves, which a compiler may keep in float32 on the way.
 
     Raises:
-        NetworkError: ONNX Runtime cannot load it so, or it keeps operators that are not ONNX's.
+        NetworkError: ONNX Runtime cannot load it so, it keeps operators that are not ONNX's, or an output has no
+            elements.
     """
     with tempfile.TemporaryDirectory(prefix="gramophone-") as name:
         path = Path(name) / "simplified.onnx"
@@ -61,6 +71,11 @@ def fixed(data: bytes, shapes: Mapping[str, Shape]) -> Any:
     """ONNX's message of a file with these shapes of its inputs, and no types of 64 bits outside."""
     network = onnx.load_model_from_string(data)
     _fix(network, shapes)
+    if {(node.domain, node.op_type) for node in network.graph.node} & set(FUNCTIONS):
+        # Its inliner asks for the type of each input, of one that is left out, too.
+        network.graph.value_info.append(onnx.helper.make_tensor_value_info("", onnx.TensorProto.FLOAT, None))
+        network = onnx.inliner.inline_selected_functions(network, FUNCTIONS, inline_schema_functions=True)
+        del network.graph.value_info[:]
     _narrow(network)
     return network
 
@@ -128,8 +143,7 @@ def _narrow(network: Any) -> None:
         if item.name in weights or kind.elem_type not in NARROWER:
             continue
         inner = f"{item.name}/wide"
-        for node in graph.node:
-            node.input[:] = [inner if name == item.name else name for name in node.input]
+        _rename(graph, item.name, inner)
         casts.append(onnx.helper.make_node("Cast", [item.name], [inner], name=inner, to=kind.elem_type))
         kind.elem_type = NARROWER[kind.elem_type]
     for node in reversed(casts):
@@ -139,16 +153,25 @@ def _narrow(network: Any) -> None:
         if kind.elem_type not in NARROWER:
             continue
         inner = f"{item.name}/wide"
-        for node in graph.node:
-            for names in (node.input, node.output):
-                names[:] = [inner if name == item.name else name for name in names]
+        _rename(graph, item.name, inner)
         kind.elem_type = NARROWER[kind.elem_type]
         graph.node.append(onnx.helper.make_node("Cast", [inner], [item.name], name=item.name, to=kind.elem_type))
 
 
+def _rename(graph: Any, old: str, new: str) -> None:
+    """Rename a value wherever nodes read or make it, in branches and bodies, too."""
+    for node in graph.node:
+        for names in (node.input, node.output):
+            names[:] = [new if name == old else name for name in names]
+        for attribute in node.attribute:
+            _rename(attribute.g, old, new)
+            for item in attribute.g.output:  # a branch may hand on what is outside of it
+                item.name = new if item.name == old else item.name
+
+
 def _without_empty(network: Any) -> None:
     """Leave out optional inputs that are constants of no elements, which means the same (Resize's scales,
-    axes of sums)."""
+    axes of sums), and such pieces of what is joined."""
     empty = {item.name for item in network.graph.initializer if 0 in item.dims}
     for node in network.graph.node:
         if node.op_type == "Constant" and any(0 in item.t.dims for item in node.attribute if item.HasField("t")):
@@ -156,6 +179,10 @@ def _without_empty(network: Any) -> None:
     for node in network.graph.node:
         if node.op_type in ("Resize", "Upsample", "Clip") or node.op_type.startswith("Reduce"):
             node.input[:] = ["" if name in empty else name for name in node.input]
+        if node.op_type == "Concat" and not set(node.input) <= empty:
+            node.input[:] = [name for name in node.input if name not in empty]
+    if without := [item.name for item in network.graph.output if item.name in empty]:
+        raise NetworkError(f"output {without[0]} has no elements")
     kept = [item for item in network.graph.initializer if item.name not in empty]
     del network.graph.initializer[:]
     network.graph.initializer.extend(kept)

@@ -29,7 +29,13 @@ SAMPLE = """
     test_clip_default_int8_max test_tril test_pow_types_float32_int64
     test_scatternd test_scatternd_multiply test_scatternd_max_with_element_indices test_convinteger_with_padding
     test_size test_spacetodepth_crd_mode_example test_adagrad_multiple test_adam test_nesterov_momentum
-    test_dft_irfft test_scan9_scalar
+    test_dft_irfft test_scan9_scalar test_loop11 test_det_nd test_bitshift_right_int32_shift_ge_width
+    test_bitshift_left_int8_negative_shift test_mod_float_edge_cases_fmod_0_float32 test_roialign_mode_max
+    test_roialign_aligned_true test_deform_conv_with_mask_bias test_deform_conv_with_multiple_offset_groups
+    test_tfidfvectorizer_tf_batch_uniandbigrams_skip5 test_resize_downsample_scales_linear_align_corners
+    test_resize_downsample_sizes_cubic_antialias test_resize_tf_crop_and_resize_extrapolation_value
+    test_linear_attention_gated_delta test_flexattention_score_mod test_causal_conv_with_state_silu_with_past_state
+    test_affine_grid_2d_expanded
 """
 
 
