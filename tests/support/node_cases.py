@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import enum
 import functools
+import gc
 import multiprocessing
 import tempfile
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -52,8 +53,12 @@ READ = {
     "Col2Im": (1, 2),
     "CumProd": (1,),
     "DFT": (1, 2),
+    "Loop": (0, 1),
+    "MelWeightMatrix": (0, 1, 2, 3, 4),
 }  # inputs that decide shapes
 SHAPES_ONLY = ("Shape", "Size")  # operators whose results do not depend on values
+# Operators whose kernels take seconds to compile, up to half a minute.
+SLOW = {"Attention", "FlexAttention", "GRU", "GridSample", "LSTM", "LinearAttention", "RNN", "Scan"}
 Tensors = dict[str, NDArray[Any]]
 T = TypeVar("T")
 
@@ -151,13 +156,33 @@ def _array(value: Any) -> NDArray[Any] | None:
 
 def _read_as_constants(graph: Any) -> set[str]:
     """Inputs whose values decide shapes: a compiler of one static schedule takes them when it compiles."""
-    wanted: set[str] = set()
-    for node in reversed(graph.node):
+    wanted = _decide(graph.node, set())
+    return {item.name for item in graph.input if item.name in wanted}
+
+
+def _decide(nodes: Sequence[Any], wanted: set[str]) -> set[str]:
+    """Names whose values decide shapes, and those that wanted ones follow from; in branches and bodies, too."""
+    for node in reversed(nodes):
         if wanted & set(node.output) and node.op_type not in SHAPES_ONLY:
-            wanted |= set(node.input)
+            wanted |= _read_by(node)
         places = READ.get(node.op_type, ())
         wanted |= {name for at, name in enumerate(node.input) if at in places}
-    return {item.name for item in graph.input if item.name in wanted}
+        for attribute in node.attribute:
+            wanted |= _decide(attribute.g.node, wanted)
+    return wanted
+
+
+def _read_by(node: Any) -> set[str]:
+    """Names that a node reads, those in its branches and bodies among them."""
+    inner = [item for attribute in node.attribute for item in attribute.g.node]
+    return set(node.input).union(*map(_read_by, inner))
+
+
+def effort(case: NodeCase) -> tuple[bool, int]:
+    """For sorting: cases that compile in a moment come first."""
+    wide = {np.dtype(np.int64), np.dtype(np.uint64)} & {value.dtype for value in case.inputs.values()}
+    nodes = onnx.load_model_from_string(case.model).graph.node
+    return bool(SLOW & {node.op_type for node in nodes}), len(nodes) + 2 * len(wide)
 
 
 @dataclass(frozen=True)
@@ -252,6 +277,7 @@ def run(case: NodeCase) -> tuple[Why, str]:
 def apart(work: Callable[[NodeCase], T], case: NodeCase) -> T | tuple[Why, str]:
     """What `work` makes of a case in a process of its own, within `TIME_S`: a crash ends no other case."""
     context = multiprocessing.get_context("fork")
+    gc.freeze()  # what all processes share need not be looked at by each
     answer, said = context.Pipe(duplex=False)
     process = context.Process(target=lambda: said.send(work(case)))
     process.start()

@@ -16,7 +16,9 @@ from host_tools.record.program import FOLDER, GuestProgram, program_job
 from host_tools.vgpu.build import qemu_plugin
 from tests.support.node_cases import Prepared, Why, judged
 
-BATCH = 40
+GUESTS = ("v3d42", "v3d71")
+BATCH = 80  # cases of a boot
+TOGETHER = 20  # of a process of the runner
 SECONDS = 900.0  # for a boot
 
 
@@ -39,14 +41,19 @@ def in_guest(cases: Sequence[Prepared], gpu: str) -> dict[str, tuple[Why, str]]:
 def _booted(cases: Sequence[Prepared], gpu: str) -> dict[str, tuple[Why, str]]:
     root = ready_root("")
     with tempfile.TemporaryDirectory(prefix="gramophone-") as folder:
-        files, lines = [], [f"cd /{FOLDER}"]
+        files, words = [], []
         for at, ready in enumerate(cases):
             for file, data in runner.files(ready.layout, ready.shaders, ready.inputs).items():
                 files.append(Path(folder) / f"{file}{at}")
                 files[-1].write_bytes(data)
-            words = " ".join(f"{name}{at}" for name in (runner.PLAN, runner.CONSTANTS, runner.TENSORS))
-            result = f"/out/{runner.RESULT}{at}"
-            lines.append(f"./runner {words} {result} >/out/said{at} 2>&1 || rm -f {result}")
+            names = (runner.PLAN, runner.CONSTANTS, runner.TENSORS, f"/out/{runner.RESULT}")
+            words.append(" ".join(f"{name}{at}" for name in names))
+        lines = [f"cd /{FOLDER}"]
+        lines += [
+            f"./runner {' '.join(words[at : at + TOGETHER])} || true" for at in range(0, len(words), TOGETHER)
+        ]
+        for at, those in enumerate(words):  # what ended one of these runs ends no other case
+            lines.append(f"[ -f /out/{runner.RESULT}{at} ] || ./runner {those} >/out/said{at} 2>&1 || true")
         job = program_job(root, GuestProgram(runner.for_guest(root), files=files), gpu)
         job = dataclasses.replace(job, command="\n".join([*lines, "true"]))
         left = boot(job, root, qemu_plugin(), timeout=SECONDS).files
