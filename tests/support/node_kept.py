@@ -6,6 +6,7 @@ A run that is broken off, or that has not all cases, is continued where it was.
 
 from __future__ import annotations
 
+import contextlib
 import json
 from dataclasses import dataclass
 from pathlib import Path
@@ -72,9 +73,12 @@ class Kept:
     def answers(self, judge: str) -> dict[str, Answer]:
         """What came of cases, by name; of one that was judged twice, the last."""
         path = self._lines(judge)
-        lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
-        rows = (json.loads(line) for line in lines if line.endswith("]"))  # the last may have been broken off
-        return {name: (Why[why], said) for name, why, said in rows}
+        found = {}
+        for line in path.read_text(encoding="utf-8").splitlines() if path.exists() else []:
+            with contextlib.suppress(ValueError):  # a line that was broken off
+                name, why, said = json.loads(line)
+                found[name] = Why[why], said
+        return found
 
     def add(self, judge: str, name: str, answer: Answer) -> None:
         """Keep what came of a case."""

@@ -64,7 +64,7 @@ def _failures(cases: Sequence[NodeCase], answers: Answers) -> list[str]:
 
 def _operator(case: NodeCase) -> str:
     nodes = onnx.load_model_from_string(case.model).graph.node
-    return nodes[0].op_type if len(nodes) == 1 else "several"
+    return str(nodes[0].op_type) if len(nodes) == 1 else "several"
 
 
 def _reason(why: Why, text: str) -> str:

@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,7 +15,9 @@ from onnx import helper
 
 from host_tools.support.sandbox import OFF, VARIABLE
 from tests.support import node_cases
-from tests.support.node_cases import NodeCase, Why
+from tests.support.node_cases import NodeCase, Prepared, Why
+from tests.support.node_kept import Kept
+from tests.support.node_page import page
 
 # Operators that are ours, and what our reader of files or our renderer had wrong before.
 SAMPLE = """
@@ -86,3 +90,39 @@ def test_a_crash_and_a_hang_are_one_case(monkeypatch: pytest.MonkeyPatch) -> Non
     assert node_cases.apart(crash, case) == (Why.TIME, "ended with status 3")
     monkeypatch.setattr(node_cases, "TIME_S", 1)
     assert node_cases.apart(hang, case)[0] == Why.TIME
+
+
+def test_what_is_kept_is_continued(tmp_path: Path) -> None:
+    case, kept = negation(np.array([-1, 2], np.float32)), Kept(tmp_path / "kept")
+    assert kept.compiled(case) is None
+    ready = node_cases.prepared(case)
+    kept.keep(case, ready)
+    again = Kept(tmp_path / "kept").compiled(case)
+    assert isinstance(again, Prepared)
+    assert node_cases.on_lavapipe(again) == (Why.PASSED, "")
+    kept.forget(case.name)
+    assert kept.compiled(case) is None
+    kept.keep(case, (Why.COMPILER, "no"))
+    assert kept.compiled(case) == (Why.COMPILER, "no")
+
+    kept.add("lavapipe", "a", (Why.WRONG, "by 1"))
+    kept.add("lavapipe", "a", (Why.PASSED, ""))
+    with (tmp_path / "kept" / "lavapipe.rows").open("a") as file:
+        file.write('["b", "PASS]')
+    assert kept.answers("lavapipe") == {"a": (Why.PASSED, "")}
+    assert kept.answers("v3d42") == {}
+
+
+def test_the_page() -> None:
+    """Counts are of what was judged; a case that a GPU alone has wrong is told from one that all refuse."""
+    names = ["right", "here", "nowhere"]
+    cases = [dataclasses.replace(negation(np.array([-1, 2], np.float32)), name=f"test_{name}") for name in names]
+    passed, wrong, refused = (Why.PASSED, ""), (Why.WRONG, "y: differs by up to 3"), (Why.COMPILER, "no")
+    lavapipe = {"test_right": passed, "test_here": passed, "test_nowhere": refused}
+    gpu = {"test_right": passed, "test_here": wrong, "test_nowhere": refused}
+    made = page(cases, 2, {"lavapipe": lavapipe, "v3d42": gpu, "v3d71": {"test_nowhere": refused}})
+    assert "5 cases, 3 of them of numbers only" in made
+    assert "| v3d42 | 3 | 1 | 1 of 2 | 2 |" in made
+    assert "| v3d71 | 1 | 0 | 0 of 0 | 1 |" in made
+    assert "| Neg | here | v3d42 | wrong result: differs by up to 3 |" in made
+    assert "| Neg | nowhere | all | the compiler refuses it: no |" in made
