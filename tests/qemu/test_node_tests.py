@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""ONNX's own tests on a virtual GPU: several in one boot, where one that fails ends no other."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Iterator
+
+import pytest
+
+from host_tools.machine.root import RecordRoot
+from host_tools.support.sandbox import OFF, VARIABLE
+from tests.support import node_cases
+from tests.support.node_cases import Prepared, Why
+from tests.support.node_guest import GUESTS, in_guest
+
+NAMES = ("test_abs", "test_clip_default_int8_max", "test_sinh_example")
+
+
+@pytest.fixture(autouse=True)
+def without_sandboxes(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """As for the other tests of ONNX's own."""
+    monkeypatch.setenv(VARIABLE, OFF)
+    yield
+    assert os.environ[VARIABLE] == OFF
+
+
+@pytest.mark.parametrize("gpu", GUESTS)
+def test_one_that_fails_ends_no_other(gpu: str, root: RecordRoot) -> None:
+    made = [node_cases.prepared(case) for case in node_cases.collect()[0] if case.name in NAMES]
+    first, second, third = (case for case in made if isinstance(case, Prepared))
+    no_code = dataclasses.replace(second, shaders=[b"\0" * len(second.shaders[0])])
+    found = in_guest([first, no_code, third], gpu)
+    assert found[first.case.name] == found[third.case.name] == (Why.PASSED, "")
+    assert found[second.case.name][0] is Why.PLAN
