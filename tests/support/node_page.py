@@ -69,8 +69,8 @@ def _operator(case: NodeCase) -> str:
 
 def _reason(why: Why, text: str) -> str:
     if why in (Why.OPERATOR, Why.TIME):
-        return why.value
-    text = re.sub(r"^\w+: (differs by .*)", r"\1", text)  # which output it was
+        return str(why.value)
+    text = re.sub(r"^\w+: (?=differs by )", "", text)  # which output it was
     text = text.removeprefix("NotImplementedError: ").replace("|", "/")
     return f"{why.value}: {text[:MOST].strip()}"
 
