@@ -176,6 +176,8 @@ def _without_empty(network: Any) -> None:
     for node in network.graph.node:
         if node.op_type == "Constant" and any(0 in item.t.dims for item in node.attribute if item.HasField("t")):
             empty.update(node.output)
+        elif node.op_type in ("Cast", "CastLike", "Identity") and node.input[0] in empty:
+            empty.update(node.output)
     for node in network.graph.node:
         if node.op_type in ("Resize", "Upsample", "Clip") or node.op_type.startswith("Reduce"):
             node.input[:] = ["" if name in empty else name for name in node.input]
@@ -186,6 +188,6 @@ def _without_empty(network: Any) -> None:
     kept = [item for item in network.graph.initializer if item.name not in empty]
     del network.graph.initializer[:]
     network.graph.initializer.extend(kept)
-    nodes = [node for node in network.graph.node if not (node.op_type == "Constant" and set(node.output) & empty)]
+    nodes = [node for node in network.graph.node if not set(node.output) & empty]
     del network.graph.node[:]
     network.graph.node.extend(nodes)
