@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Runs a plan on the first GPU that Vulkan offers: PLAN CONSTANTS TENSORS RESULT. In the recording guest it
 // is the program that is recorded; on this machine, with Mesa's driver for the CPU, it judges what a compiler
-// made. More such fours are more plans, one after the other, on one device, whose driver compiles equal kernels
-// once; the memory of all stays until the end.
+// made. More such fours are more plans, one after the other, on one device, whose driver compiles equal
+// kernels once; the memory of all stays until the end.
 //
 // PLAN is of 32-bit little-endian words, as host_tools/record/compiled/layout.py writes them. It has three
 // memories: constants and tensors begin as the files of these names, work as zeros. All pipelines exist
