@@ -34,6 +34,22 @@ from trace_format.files import open_regular
 from trace_format.trace import Trace
 
 ONNX_PACKAGES = ("onnx", "onnxruntime", "google", "tinygrad")  # google: protobuf's
+COMPILER = click.option(
+    "--compiler",
+    type=click.Choice(frontends.COMPILERS),
+    default=frontends.COMPILERS[0],
+    show_default=True,
+    help="Who makes GPU code of the network: ncnn, which pnnx converts it for; tinygrad; auto: ncnn if it runs "
+    "all of it on the GPU, else tinygrad.",
+)
+VALUES = click.option(
+    "--input",
+    "values",
+    type=Pair("NAME=FILE"),
+    multiple=True,
+    help="Value (.npy) of what will be an input slot, where random ones mean nothing to the network; by tinygrad. "
+    "Repeatable.",
+)
 MODEL_NAME = click.option("--name", type=NAME, help="Name of the trace; default: that of MODEL.")
 
 
@@ -64,22 +80,8 @@ def _recording(command: Callable[..., Outcome]) -> Callable[..., Outcome]:
     multiple=True,
     help="File that MODEL may name as weights though it is not called so (*.data, *.bin, ..); repeatable.",
 )
-@click.option(
-    "--compiler",
-    type=click.Choice(frontends.COMPILERS),
-    default=frontends.COMPILERS[0],
-    show_default=True,
-    help="Who makes GPU code of the network: ncnn, which pnnx converts it for; tinygrad; auto: ncnn if it runs "
-    "all of it on the GPU, else tinygrad.",
-)
-@click.option(
-    "--input",
-    "values",
-    type=Pair("NAME=FILE"),
-    multiple=True,
-    help="Value (.npy) of what will be an input slot, where random ones mean nothing to the network; by tinygrad. "
-    "Repeatable.",
-)
+@COMPILER
+@VALUES
 @click.option(
     "--constant",
     "constants",
@@ -97,20 +99,16 @@ def record_onnx(
     What was converted or compiled is compared with ONNX Runtime before anything is recorded. Inputs and outputs
     keep their names.
     """
-    given, fixed = ({name: _array(Path(file)) for name, file in pairs} for pairs in (values, constants))
+    given, fixed = _arrays(values), _arrays(constants)
     if len(given | fixed) != len(values) + len(constants):
         raise UsageError("--input, --constant: a name is given twice")
-    if given and how["compiler"] == frontends.NCNN:
-        raise UsageError("--input: networks by ncnn are recorded with random values")
-    return _record(
-        frontends.record_onnx, model, compiler=how.pop("compiler"), values=given, constants=fixed, **how
-    )
+    return _record(frontends.record_onnx, model, values=given, constants=fixed, **how)
 
 
 @click.command(
     "pytorch",
     cls=GramophoneCommand,
-    example="gramophone record pytorch net.pt --shape in0=1x3x224x224 -o net.raw.gtr",
+    example="gramophone record pytorch net.pt2 -o net.raw.gtr",
 )
 @click.argument("model", type=FILE)
 @click.option(
@@ -118,16 +116,26 @@ def record_onnx(
     "shapes",
     type=Shape(),
     multiple=True,
-    required=True,
-    help="Input (in0, in1, .. in the order of forward) and its shape, batch and all; repeatable.",
+    help="Of TorchScript, which has none: each input (in0, in1, .. in the order of forward) and its shape, batch "
+    "and all; repeatable.",
 )
+@COMPILER
+@VALUES
 @_recording
-def record_pytorch(model: Path, **how: Any) -> Outcome:
-    """Record one inference of a TorchScript network (torch.jit.save), which pnnx converts to ncnn's files.
+def record_pytorch(model: Path, values: tuple[tuple[str, str], ...], **how: Any) -> Outcome:
+    """Record one inference of a network of PyTorch's, by ncnn or by tinygrad: a program that torch.export.save
+    wrote, whose inputs keep forward's names; or TorchScript (torch.jit.save), which is for ncnn only.
 
-    PyTorch is not needed. TorchScript is a program: pnnx may run parts of it.
+    PyTorch is not needed. A program is data; TorchScript is code, of which pnnx may run parts.
     """
-    return _record(frontends.record_pytorch, model, **how)
+    given = _arrays(values)
+    if len(given) != len(values):
+        raise UsageError("--input: a name is given twice")
+    return _record(frontends.record_pytorch, model, values=given, **how)
+
+
+def _arrays(pairs: tuple[tuple[str, str], ...]) -> dict[str, NDArray[Any]]:
+    return {name: _array(Path(file)) for name, file in pairs}
 
 
 def _array(path: Path) -> NDArray[Any]:
@@ -149,6 +157,8 @@ def _record(
     **how: Any,
 ) -> Outcome:
     check_network(shapes, tolerance)
+    if how["values"] and how["compiler"] == frontends.NCNN:
+        raise UsageError("--input: networks by ncnn are recorded with random values")
     stamp = timestamp(snapshot) if snapshot is not None else ""
     open_regular(model).close()
     check_output(output)

@@ -22,6 +22,7 @@ from host_tools.record.ncnn import pnnx
 from host_tools.record.ncnn.network import record_network
 from host_tools.record.ncnn.pnnx import Converted, Shape, UnconvertedError
 from host_tools.record.preflight import NetworkError, preflight
+from host_tools.record.pytorch import program
 from host_tools.support.messages import LOG
 from host_tools.support.progress import phase
 from trace_format import limits
@@ -74,6 +75,23 @@ def record_onnx(
     model = onnx_model.read(path, external)
     if constants:
         model = onnx_model.with_constants(model, constants)
+    return _record_model(
+        path, model, shapes, compiler=compiler, values=values or {}, tolerance=tolerance, fp16=fp16, **how
+    )
+
+
+def _record_model(
+    path: Path,
+    model: OnnxModel,
+    shapes: Mapping[str, Shape],
+    *,
+    compiler: str,
+    values: Mapping[str, NDArray[Any]],
+    tolerance: float | None,
+    fp16: bool,
+    **how: Any,
+) -> Trace:
+    """Record a network of ONNX's, by who takes it."""
     full = model.shapes(shapes)
     said = ""
     if compiler not in compilers.COMPILERS and not values:
@@ -89,7 +107,7 @@ def record_onnx(
         raise NetworkError("--fp16: compiled networks keep the precision that the file has")
     by = compilers.COMPILERS.get(compiler, compilers.TINYGRAD)
     try:
-        return _compiled(path, model, full, by, values or {}, tolerance, **how)
+        return _compiled(path, model, full, by, values, tolerance, **how)
     except NetworkError as error:
         raise NetworkError(f"{said}{error}") from None
 
@@ -163,25 +181,55 @@ def _converted(
     return converted
 
 
-def record_pytorch(path: Path, shapes: Mapping[str, Shape], **how: Any) -> Trace:
-    """Record one inference of a TorchScript file's network. Inputs are in0, in1, .., outputs out0, out1, ..
+def record_pytorch(
+    path: Path,
+    shapes: Mapping[str, Shape],
+    *,
+    compiler: str = "auto",
+    values: Mapping[str, NDArray[Any]] | None = None,
+    tolerance: float | None = None,
+    fp16: bool = False,
+    **how: Any,
+) -> Trace:
+    """Record one inference of a file of PyTorch's: a program of torch.export, or TorchScript.
+
+    A program's inputs keep the names that forward has for them, its outputs are out0, out1, ..; TorchScript's
+    inputs are in0, in1, .. The one becomes an ONNX network here (`record.pytorch`), the other is for ncnn only.
 
     Args:
-        path: what `torch.jit.save` wrote.
-        shapes: of all inputs by name, batch and all.
-        how: as for `record_network`.
+        path: what `torch.export.save` or `torch.jit.save` wrote.
+        shapes: of TorchScript, those of all inputs by name, batch and all; a program has them.
+        compiler, values, tolerance, fp16, how: as for `record_onnx`.
 
     Raises:
-        NetworkError: the file is not TorchScript, or damaged; shapes of other inputs; what cannot be converted.
-        RecordError: as `record_network`.
+        NetworkError: the file is neither, or damaged; shapes of other inputs; what cannot be converted.
+        RecordError: as `record_onnx`.
         OSError: the file cannot be read.
     """
-    return _recorded(path, convert_pytorch(path, shapes), **how)
+    if program.is_program(path):
+        from host_tools.record.pytorch.convert import read_program  # needs packages, as ONNX files do
+
+        return _record_model(
+            path,
+            read_program(path),
+            shapes,
+            compiler=compiler,
+            values=values or {},
+            tolerance=tolerance,
+            fp16=fp16,
+            **how,
+        )
+    if compiler in compilers.COMPILERS or values:
+        raise NetworkError(f"TorchScript is for ncnn: {compiler} takes what torch.export.save writes")
+    _check_torchscript(path)
+    try:
+        return _recorded(path, convert_pytorch(path, shapes), tolerance=tolerance, fp16=fp16, **how)
+    except NetworkError as error:
+        raise NetworkError(f"{error}; {TINYGRAD} may take it, from a file of torch.export.save") from None
 
 
 def convert_pytorch(path: Path, shapes: Mapping[str, Shape]) -> Converted:
-    """The part of `record_pytorch` before the recording."""
-    _check_torchscript(path)
+    """The part of `record_pytorch` before the recording, of TorchScript."""
     names = [f"in{at}" for at in range(len(shapes))]
     if sorted(shapes) != sorted(names):
         raise NetworkError(f"inputs are called in0, in1, .. in the order of forward; found {', '.join(shapes)}")

@@ -116,10 +116,11 @@ def _read(path: Path) -> OnnxModel:
         check_domains(model)
     except (onnx.checker.ValidationError, ValueError, FileNotFoundError) as error:
         raise NetworkError(f"weights in another file: {' '.join(str(error).split())}") from None
-    return _described(model)
+    return described(model)
 
 
-def _described(model: Any) -> OnnxModel:
+def described(model: Any) -> OnnxModel:
+    """What a network's message says of it; its weights are inside."""
     constants = {item.name for item in model.graph.initializer}
     operators: dict[str, list[str]] = {}
     for node in model.graph.node:
@@ -177,7 +178,7 @@ def _with_constants(model: OnnxModel, values: Mapping[str, Numbers], path: Path)
     left = [item for item in graph.input if item.name not in values]
     del graph.input[:]
     graph.input.extend(left)
-    return _described(optimized(network, path))
+    return described(optimized(network, path))
 
 
 def optimized(network: Any, path: Path) -> Any:

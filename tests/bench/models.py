@@ -33,6 +33,7 @@ from tests.bench.recordings import BOOT_S
 from tests.bench.trained import MODELS, Model, Tensors
 from trace_format import profile
 from trace_format.errors import GramophoneError
+from trace_format.trace import Trace
 
 LIMIT = 1e-5  # of the difference, in float32
 STEP = 1 / 127  # of it, where a network rounds activations to 8 bits: one rounding
@@ -96,32 +97,47 @@ def _measured(name: str, model: Model, gpu: str, compiler: str) -> Row:
         timeout=BOOT_S,
     )
     seconds = time.monotonic() - start
+    given = {of: value for of, value in model.make(REPLAYED).items() if of in network.inputs}
+    typed = {of: np.asarray(value, network.types[of]) for of, value in {**given, **constants}.items()}
+    row, found = replayed(Row(name, model.what, seconds=seconds), raw, given, onnx_model.run(network, typed))
+    if any(kind in network.operators for kind in ROUNDING):
+        row = dataclasses.replace(row, limit=STEP)
+    return row if row.error else dataclasses.replace(row, says=model.says(model.package.folder(), found))
+
+
+def replayed(row: Row, raw: Trace, given: Tensors, expected: Tensors) -> tuple[Row, Tensors]:
+    """Build, sign and replay a recording.
+
+    Args:
+        row: what is known of it.
+        raw: the recording.
+        given: inputs, in the shapes that the network has.
+        expected: what it should make of them.
+
+    Returns:
+        The row with what was found, and the outputs in the shapes of what was expected.
+    """
     signer = FileSigner(generate(Algorithm.ES256))
     signed = sign_trace(build(raw).build(), signer)
-    given = {of: value for of, value in model.make(REPLAYED).items() if of in network.inputs}
     slots = {slot.name: slot for slot in raw.slots}
     inputs = {of: value.reshape(slots[of].shape).astype(slots[of].numpy_dtype) for of, value in given.items()}
     result = runners.run("qemu", ReplayRequest(Delivery(signed), signer.public, inputs))
     if not result.ok or result.instructions is None:
-        return Row(name, model.what, error=f"its replay fails: {result.error}")
-    typed = {of: np.asarray(value, network.types[of]) for of, value in {**given, **constants}.items()}
-    expected = onnx_model.run(network, typed)
+        return dataclasses.replace(row, error=f"its replay fails: {result.error}"), {}
     found = {of: result.outputs[of].reshape(value.shape) for of, value in expected.items()}
-    return Row(
-        name,
-        model.what,
-        result.jobs,
-        result.instructions.replay,
-        len(signed),
-        result.secure_bytes,
-        _difference(found, expected),
-        STEP if any(kind in network.operators for kind in ROUNDING) else LIMIT,
-        seconds,
-        model.says(model.package.folder(), found),
+    measured = dataclasses.replace(
+        row,
+        jobs=result.jobs,
+        instructions=result.instructions.replay,
+        signed_bytes=len(signed),
+        secure_bytes=result.secure_bytes,
+        difference=difference(found, expected),
     )
+    return measured, found
 
 
-def _difference(found: Tensors, expected: Tensors) -> float:
+def difference(found: Tensors, expected: Tensors) -> float:
+    """The greatest of any output's, relative to its largest value."""
     return max(relative_difference(found[name], tensor) for name, tensor in expected.items())
 
 
@@ -140,20 +156,21 @@ def main() -> int:
     if options.json:
         print(json.dumps({row.name: dataclasses.asdict(row) for row in rows}))
     else:
-        Console(highlight=False).print(_table(rows))
+        Console(highlight=False).print(table(rows))
     return 0 if all(row.good for row in rows) else 1
 
 
-def _table(rows: list[Row]) -> Table:
+def table(rows: list[Row]) -> Table:
+    """What to print."""
     titles = ("network", "jobs", "instructions", "signed", "carve-out", "difference", "recorded in", "says")
-    table = Table(*titles, box=None, pad_edge=False)
-    for column in table.columns[1:-1]:
+    made = Table(*titles, box=None, pad_edge=False)
+    for column in made.columns[1:-1]:
         column.justify = "right"
     for row in rows:
         counts = (row.jobs, row.instructions, row.signed_bytes, row.secure_bytes)
         cells = [f"{count:,}" for count in counts] + [f"{row.difference:.1e}", f"{row.seconds:.0f} s", row.says]
-        table.add_row(row.name, *([""] * 6 + [row.error] if row.error else cells))
-    return table
+        made.add_row(row.name, *([""] * 6 + [row.error] if row.error else cells))
+    return made
 
 
 if __name__ == "__main__":
