@@ -25,10 +25,13 @@ CHECKS = ("_assert", "sym_constrain", "_assert_tensor_metadata", "_assert_scalar
 # What may return a part of its argument's memory, or all of it.
 SHARING = """
     view reshape flatten unflatten squeeze unsqueeze view_as reshape_as alias detach contiguous dropout
-    feature_dropout alpha_dropout to type_as float positive permute transpose swapaxes swapdims t numpy_T mT movedim
-    expand expand_as broadcast_to chunk split split_with_sizes tensor_split unbind select slice narrow lift_fresh
+    feature_dropout alpha_dropout to type_as float positive permute transpose swapaxes swapdims t numpy_T mT
+    movedim expand expand_as broadcast_to chunk split split_with_sizes tensor_split unbind select slice narrow
+    lift_fresh
 """
 VIEWS = frozenset(SHARING.split())
+# What translations of a damaged program may raise: its arguments are of any type and value.
+ODD = (TypeError, ValueError, ArithmeticError, LookupError, AttributeError, AssertionError, StopIteration)
 DECOMPOSED = "torch.export.export(net, inputs).run_decompositions() writes a program without such"
 
 
@@ -179,6 +182,11 @@ class _Conversion:
             made: Name | Sequence[Name] = function(self.graph, **arguments)
         except NetworkError as error:
             raise NetworkError(f"operator {printable(operator)}: {error}") from None
+        except ODD as error:
+            words = printable(f"{type(error).__name__} {error}")[:200]
+            raise NetworkError(
+                f"operator {printable(operator)} with arguments that it does not take: {words}"
+            ) from None
         return made
 
 

@@ -100,7 +100,7 @@ def _adaptive(kind: str, spatial: int, g: Graph, x: Tensor, output_size: Sizes) 
 for dims in (1, 2, 3):
     aten(f"max_pool{dims}d", f"max_pool{dims}d_with_indices")(partial(_max_pool, dims))
     aten(f"avg_pool{dims}d")(partial(_avg_pool, dims))
-    aten(f"adaptive_avg_pool{dims}d", f"_adaptive_avg_pool{dims}d")(partial(_adaptive, "AveragePool", dims))
+    aten(f"adaptive_avg_pool{dims}d")(partial(_adaptive, "AveragePool", dims))
     aten(f"adaptive_max_pool{dims}d")(partial(_adaptive, "MaxPool", dims))
 
 
@@ -125,7 +125,7 @@ def _resized(
         given = [None, None, g.constant(g.results[0].shape)]
     if mode.startswith("nearest"):
         corners, nearest = (
-            ("half_pixel", "round_prefer_floor") if mode == "nearest-exact" else ("asymmetric", "floor")
+            ("half_pixel", "round_prefer_ceil") if mode == "nearest-exact" else ("asymmetric", "floor")
         )
         return g.node(
             "Resize", x.name, *given, mode="nearest", coordinate_transformation_mode=corners, nearest_mode=nearest
@@ -138,6 +138,8 @@ def _resized(
     return g.node("Resize", x.name, *given, mode=mode, coordinate_transformation_mode=corners)
 
 
+for dims in (2, 3):
+    aten(f"_adaptive_avg_pool{dims}d")(partial(_adaptive, "AveragePool", dims))
 for kind, mode in (
     ("nearest1d", "nearest"),
     ("nearest2d", "nearest"),

@@ -8,8 +8,10 @@ Nothing in it is run, and nothing of it is unpickled.
 from __future__ import annotations
 
 import json
+import lzma
 import math
 import zipfile
+import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -39,6 +41,8 @@ DTYPES = {
     34: "uint32",
     35: "uint64",
 }
+# What zipfile raises for archives that are none, damaged, or encrypted.
+UNREADABLE = (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError, zlib.error, lzma.LZMAError)
 OLDER = "torch.export of PyTorch 2.8 or newer writes it"
 MODEL, WEIGHTS, CONSTANTS = "models/model.json", "data/weights/", "data/constants/"
 CONFIGS = {WEIGHTS: "model_weights_config.json", CONSTANTS: "model_constants_config.json"}
@@ -97,7 +101,7 @@ def is_program(path: Path) -> bool:
     try:
         with zipfile.ZipFile(path) as archive:
             return any(_below(name) == MODEL for name in archive.namelist())
-    except (zipfile.BadZipFile, NotImplementedError, ValueError):
+    except (*UNREADABLE, ValueError):
         return False
 
 
@@ -112,9 +116,9 @@ def read(path: Path) -> Program:
     try:
         with open_regular(path) as file, zipfile.ZipFile(file) as archive:
             return _Reader(archive).program()
-    except (zipfile.BadZipFile, NotImplementedError, json.JSONDecodeError, UnicodeDecodeError) as error:
+    except (*UNREADABLE, json.JSONDecodeError, UnicodeDecodeError) as error:
         raise NetworkError(f"not a file of torch.export.save, or one that was cut off: {error}") from None
-    except (KeyError, TypeError, AttributeError, IndexError, RecursionError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError, RecursionError) as error:
         raise NetworkError(f"a damaged file of torch.export.save: {type(error).__name__} {error}") from None
 
 
@@ -133,7 +137,7 @@ class _Reader:
             raise NetworkError(f"not a program of torch.export: there is no {MODEL} in it; {OLDER}")
         if self.content("byteorder", "little") != "little":
             raise NetworkError("weights in the order of bytes of another machine: expected little")
-        saved = json.loads(self.bytes(MODEL))
+        saved = self.json(MODEL)
         major = saved["schema_version"]["major"]
         if major != MAJOR:
             raise NetworkError(f"a program of schema version {major!r:.20}: expected {MAJOR}; {OLDER}")
@@ -144,6 +148,10 @@ class _Reader:
 
     def bytes(self, name: str) -> bytes:
         return self.archive.read(self.members[name])
+
+    def json(self, name: str) -> Any:
+        limits.check(f"bytes of {name}", self.members[name].file_size, limits.NOTES_BYTES)
+        return json.loads(self.bytes(name))
 
     def content(self, name: str, default: str) -> str:
         return self.bytes(name).decode() if name in self.members else default
@@ -182,7 +190,7 @@ class _Reader:
         for folder, config in CONFIGS.items():
             if folder + config not in self.members:
                 continue
-            for name, meta in json.loads(self.bytes(folder + config))["config"].items():
+            for name, meta in self.json(folder + config)["config"].items():
                 tensor = self.described(name, meta["tensor_meta"])
                 if meta["use_pickle"]:
                     raise NetworkError(f"{printable(name)} is no plain tensor (a subclass, or an object)")
@@ -228,6 +236,8 @@ class _Reader:
             return None
         if kind in _PLAIN:
             return value
+        if kind in ("as_float", "as_floats"):  # those that JSON does not have are texts
+            return [float(item) for item in value] if isinstance(value, list) else float(value)
         if kind == "as_tensor":
             return self.tensor(value["name"])
         if kind == "as_tensors":
@@ -248,7 +258,7 @@ class _Reader:
 
 
 _NAMES = ("parameter_name", "buffer_name", "tensor_constant_name", "user_input_name")
-_PLAIN = ("as_int", "as_ints", "as_float", "as_floats", "as_bool", "as_bools", "as_string", "as_strings")
+_PLAIN = ("as_int", "as_ints", "as_bool", "as_bools", "as_string", "as_strings")
 
 
 def _tensor_name(argument: Mapping[str, Any], what: str) -> str:

@@ -177,3 +177,12 @@ def _sort(g: Graph, x: Tensor, dim: int = -1, descending: bool = False, stable: 
 @aten("argsort")
 def _argsort(g: Graph, x: Tensor, dim: int = -1, descending: bool = False, stable: bool | None = None) -> Name:
     return _sort(g, x, dim, descending)[1]
+
+
+@aten("cosine_similarity")
+def _cosine(g: Graph, x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -> Name:
+    axis = axis_of(dim, max(len(x1.shape), len(x2.shape))) - max(len(x1.shape), len(x2.shape))
+    least = g.constant(np.array(eps, x1.dtype))
+    norms = [g.node("Max", g.node("ReduceL2", of.name, axes=[axis], keepdims=1), least) for of in (x1, x2)]
+    scaled = [g.node("Div", of.name, norm) for of, norm in zip((x1, x2), norms, strict=True)]
+    return g.node("ReduceSum", g.node("Mul", *scaled), g.constant([axis]), keepdims=0)

@@ -39,13 +39,18 @@ def _permute(g: Graph, x: Tensor, dims: Sequence[int]) -> Name:
     return g.node("Transpose", x.name, perm=[axis_of(dim, len(x.shape)) for dim in dims])
 
 
-@aten("transpose", "swapaxes", "swapdims")
+@aten("transpose", "swapdims")
 def _transpose(g: Graph, x: Tensor, dim0: int, dim1: int) -> Name:
     order = list(range(len(x.shape)))
     a, b = axis_of(dim0, len(order)), axis_of(dim1, len(order))
     if order:
         order[a], order[b] = b, a
     return g.node("Transpose", x.name, perm=order)
+
+
+@aten("swapaxes")
+def _swapaxes(g: Graph, x: Tensor, axis0: int, axis1: int) -> Name:
+    return _transpose(g, x, axis0, axis1)
 
 
 @aten("t", "numpy_T", "mT")
