@@ -248,7 +248,8 @@ def _check_torchscript(path: Path) -> None:
         raise NetworkError(f"a damaged TorchScript file: {damaged} in it has another checksum")
     if not any(name.endswith("/constants.pkl") for name in members):
         raise NetworkError(
-            "not a TorchScript file: it has no code; torch.jit.save(torch.jit.trace(net, inputs), FILE) writes one"
+            "neither a program nor TorchScript: it has no code; "
+            "torch.export.save(torch.export.export(net, inputs), FILE) writes one"
         )
 
 
