@@ -53,6 +53,7 @@ class Row:
         seconds: to record it, with the checks of `record`.
         says: what the replay's outputs mean.
         error: why there is no row, else empty.
+        gpu_instructions: of one replay; 0: not counted.
     """
 
     name: str
@@ -66,6 +67,7 @@ class Row:
     seconds: float = 0.0
     says: str = ""
     error: str = ""
+    gpu_instructions: int = 0
 
     @property
     def good(self) -> bool:
@@ -162,14 +164,18 @@ def main() -> int:
 
 def table(rows: list[Row]) -> Table:
     """What to print."""
-    titles = ("network", "jobs", "instructions", "signed", "carve-out", "difference", "recorded in", "says")
+    counted = any(row.gpu_instructions for row in rows)
+    titles = ["network", "jobs", "instructions", "signed", "carve-out", "difference", "recorded in", "says"]
+    if counted:
+        titles.insert(3, "of the GPU")
     made = Table(*titles, box=None, pad_edge=False)
     for column in made.columns[1:-1]:
         column.justify = "right"
     for row in rows:
-        counts = (row.jobs, row.instructions, row.signed_bytes, row.secure_bytes)
+        gpu = [row.gpu_instructions] if counted else []
+        counts = (row.jobs, row.instructions, *gpu, row.signed_bytes, row.secure_bytes)
         cells = [f"{count:,}" for count in counts] + [f"{row.difference:.1e}", f"{row.seconds:.0f} s", row.says]
-        made.add_row(row.name, *([""] * 6 + [row.error] if row.error else cells))
+        made.add_row(row.name, *([""] * (len(titles) - 2) + [row.error] if row.error else cells))
     return made
 
 

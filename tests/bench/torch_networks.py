@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Five networks as plain PyTorch code, with weights by a seed, and the files that PyTorch writes of them.
+"""Seven networks as plain PyTorch code, with weights by a seed, and the files that PyTorch writes of them.
 
 `python tests/bench/torch_networks.py FOLDER [NAME...]`, by any Python that has PyTorch: a network becomes NAME.pt2
 (torch.export), NAME.pt (TorchScript), NAME.onnx (torch.onnx, which needs onnxscript) and NAME.npz, inputs with
 what PyTorch computes of them: `python -m tests.bench.pytorch FOLDER` takes them further.
 
 U-Net: arXiv 1505.04597, with batch norms and padding as everybody builds it; ResNet-18: arXiv 1512.03385; the
-super-resolution is ESPCN, arXiv 1609.05158; the detector is of YOLOX's kind, arXiv 2107.08430, with its decoding.
+super-resolution is ESPCN, arXiv 1609.05158; the detector is of YOLOX's kind, arXiv 2107.08430, with its decoding;
+SqueezeNet 1.1: arXiv 1602.07360; MobileNet: arXiv 1704.04861.
 """
 
 from __future__ import annotations
@@ -189,6 +190,53 @@ class ResNet18(nn.Module):  # type: ignore[misc]
         return self.fc(torch.flatten(x, 1))
 
 
+class Fire(nn.Module):  # type: ignore[misc]
+    def __init__(self, before: int, squeezed: int, after: int) -> None:
+        super().__init__()
+        self.squeeze = nn.Conv2d(before, squeezed, 1)
+        self.expand1 = nn.Conv2d(squeezed, after // 2, 1)
+        self.expand3 = nn.Conv2d(squeezed, after // 2, 3, padding=1)
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = F.relu(self.squeeze(x))
+        return torch.cat([F.relu(self.expand1(x)), F.relu(self.expand3(x))], 1)
+
+
+class SqueezeNet(nn.Sequential):  # type: ignore[misc]
+    """Classes of pictures, SqueezeNet 1.1."""
+
+    def __init__(self, classes: int = 1000) -> None:
+        def pool() -> nn.Module:
+            return nn.MaxPool2d(3, 2, ceil_mode=True)
+
+        super().__init__(
+            *(nn.Conv2d(3, 64, 3, 2), nn.ReLU(), pool(), Fire(64, 16, 128), Fire(128, 16, 128), pool()),
+            *(Fire(128, 32, 256), Fire(256, 32, 256), pool(), Fire(256, 48, 384), Fire(384, 48, 384)),
+            *(Fire(384, 64, 512), Fire(512, 64, 512), nn.Conv2d(512, classes, 1), nn.ReLU()),
+            *(nn.AdaptiveAvgPool2d(1), nn.Flatten()),
+        )
+
+
+def _separable(before: int, after: int, stride: int) -> nn.Module:
+    return nn.Sequential(
+        *(nn.Conv2d(before, before, 3, stride, 1, groups=before, bias=False), nn.BatchNorm2d(before), nn.ReLU()),
+        *(nn.Conv2d(before, after, 1, bias=False), nn.BatchNorm2d(after), nn.ReLU()),
+    )
+
+
+class MobileNet(nn.Sequential):  # type: ignore[misc]
+    """Classes of pictures, MobileNet v1."""
+
+    def __init__(self, classes: int = 1000) -> None:
+        sizes = [(64, 1), (128, 2), (128, 1), (256, 2), (256, 1), (512, 2), *[(512, 1)] * 5, (1024, 2), (1024, 1)]
+        before = [32, *(after for after, _ in sizes)]
+        super().__init__(
+            *(nn.Conv2d(3, 32, 3, 2, 1, bias=False), nn.BatchNorm2d(32), nn.ReLU()),
+            *(_separable(a, b, stride) for a, (b, stride) in zip(before, sizes, strict=False)),
+            *(nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(1024, classes)),
+        )
+
+
 # The largest value of an input, and its shape.
 NETWORKS = {
     "unet": (UNet, 1.0, (1, 3, 64, 64)),
@@ -196,6 +244,8 @@ NETWORKS = {
     "detector": (Detector, 255.0, (1, 3, 128, 128)),
     "super_resolution": (SuperResolution, 1.0, (1, 3, 32, 32)),
     "resnet18": (ResNet18, 1.0, (1, 3, 224, 224)),
+    "squeezenet": (SqueezeNet, 1.0, (1, 3, 224, 224)),
+    "mobilenet": (MobileNet, 1.0, (1, 3, 224, 224)),
 }
 COUNT = 2  # inputs with PyTorch's outputs
 

@@ -8,6 +8,7 @@ Each runs in a process of its own, with limits of memory and of time for an inpu
 from __future__ import annotations
 
 import functools
+import json
 import struct
 import tempfile
 import uuid
@@ -22,12 +23,15 @@ from host_tools.flash import containers, fat, fat_write, fip, manifest, signed_t
 from host_tools.flash.check import check_opened
 from host_tools.record.importers import gpureplay, regs_history
 from host_tools.record.importers.gpureplay_trace import import_gpureplay
+from host_tools.record.pytorch import program
+from host_tools.record.pytorch.convert import converted
 from host_tools.support import npy
 from host_tools.vgpu import capture
 from signing import envelope, keys, verify
 from signing.sign import FileSigner
 from tee_replayer.generator import boards
 from tests.support import mali_samples as mali
+from tests.support import torch_program
 from trace_format import profile
 from trace_format.errors import GramophoneError
 from trace_format.schema import DType
@@ -193,6 +197,21 @@ def _all(found: Iterator[object]) -> None:
 
 
 G71 = profile.load("mali_g71")
+
+
+def _exported(path: Path) -> object:
+    """A program of torch.export whose JSON is the input: an archive's checksum would refuse damaged ones."""
+    return converted(program.read(torch_program.write(path.with_suffix(".pt2"), path.read_bytes())))
+
+
+def _programs() -> list[bytes]:
+    calls = [
+        torch_program.call("aten.relu_.default", ["a"], self="x"),
+        torch_program.call("aten.slice.Tensor", ["y"], self="a", dim=0, start=0, end=2),
+    ]
+    return [json.dumps(torch_program.program(calls)).encode()]
+
+
 PARSERS = {
     "trace": Parser(
         lambda data: Trace.parse(data).check(), _traces, ("trace_format.trace", "trace_format.layout")
@@ -208,6 +227,11 @@ PARSERS = {
     ),
     "capture": Parser(
         in_file(lambda path: _all(iter(capture.read_capture(path)))), _capture, ("host_tools.vgpu.capture",)
+    ),
+    "pt2": Parser(
+        in_file(_exported),
+        _programs,
+        ("host_tools.record.pytorch.program", "host_tools.record.pytorch.convert"),
     ),
     "fat": Parser(
         patched(_fat, lambda data: fat.read(data, 0, len(data))),

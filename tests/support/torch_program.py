@@ -70,7 +70,7 @@ def program(
 
 def write(
     path: Path,
-    saved: Saved,
+    saved: Saved | bytes,
     weights: Mapping[str, NDArray[np.float32]] | None = None,
     described: Mapping[str, Saved] | None = None,
     **members: bytes,
@@ -79,7 +79,7 @@ def write(
 
     Args:
         path: of the file.
-        saved: the program.
+        saved: the program, or what stands in its place.
         weights: by name.
         described: how they are, where that is not as `meta` says.
         members: content of others by the names that they have below the archive's folder, "/" as "__".
@@ -96,7 +96,7 @@ def write(
         for at, (name, value) in enumerate(weights.items())
     }
     with zipfile.ZipFile(path, "w") as archive:
-        archive.writestr("net/models/model.json", json.dumps(saved))
+        archive.writestr("net/models/model.json", saved if isinstance(saved, bytes) else json.dumps(saved))
         archive.writestr("net/data/weights/model_weights_config.json", json.dumps({"config": config}))
         for at, value in enumerate(weights.values()):
             archive.writestr(f"net/data/weights/weight_{at}", value.tobytes())
