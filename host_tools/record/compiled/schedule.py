@@ -20,6 +20,7 @@ os.environ["NO_MEMORY_PLANNER"] = "1"  # layout.py plans memory, once constants 
 
 from tinygrad import Tensor, dtypes
 from tinygrad.codegen import to_program
+from tinygrad.codegen.opt import heuristic
 from tinygrad.engine.realize import get_call_arg_uops
 from tinygrad.helpers import Context
 from tinygrad.nn.onnx import OnnxRunner, required_input_python_consts
@@ -30,6 +31,9 @@ from host_tools.record.compiled.compilers import program_of
 from host_tools.record.compiled.glsl import MAX_BINDINGS, Glsl
 from host_tools.record.compiled.operators import OPERATORS
 from host_tools.record.compiled.plan import Buffer, Call, Kind, Plan, View
+from host_tools.record.compiled.unrolling import within_registers
+
+heuristic.hand_coded_optimizations = within_registers(heuristic.hand_coded_optimizations)
 
 
 def front_end(model: Path) -> OnnxRunner:
