@@ -50,6 +50,20 @@ def _each(names: str, of: Any, given: str, by: float) -> Operators:
     return {name: one(name) for name in names.split()}
 
 
+def _written(t: dict[str, Tensor]) -> tuple[Tensor, ...]:
+    """Through views of several kinds; older views see it, and so does the whole."""
+    whole = t["m"].clone()
+    turned, row = whole.T, whole[1]
+    whole[:, 1:3] = 7
+    whole[0] += t["p"][1]
+    turned[2, ::2].mul_(2)
+    left, right = whole.chunk(2, 1)
+    left.relu_()
+    right.unsqueeze(0)[:, 3].fill_(-1)
+    whole.view(2, 2, 6).select(0, 1).copy_(t["p"][:2])
+    return whole, turned, row, left, right
+
+
 ELEMENTS: Operators = {
     **_each(POSITIVE, torch, "p", 1.5),
     **_each(BELOW_ONE, torch, "p", 0.8),
@@ -100,6 +114,7 @@ ELEMENTS: Operators = {
     "addcmul": lambda t: (torch.addcmul(t["m"], t["p"], t["p"], value=2), torch.addcdiv(t["m"], t["m"], t["p"])),
     "lerp": lambda t: (torch.lerp(t["m"], t["p"], 0.3), torch.lerp(t["m"], t["p"], t["p"])),
     "types": lambda t: (t["m"].to(torch.int32), t["i"].float(), t["b"].to(torch.int64), t["m"].half().float()),
+    "written through views": _written,
     "in place": lambda t: (t["m"] + 1).mul_(2).relu_().add_(t["p"]),
 }
 SHAPES: Operators = {

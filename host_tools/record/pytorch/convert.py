@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,20 +16,13 @@ from host_tools.record.preflight import NetworkError
 from host_tools.record.pytorch import arithmetic, layers, pictures, recurrent, reductions, shapes
 from host_tools.record.pytorch.graph import OPSET, TABLE, Graph, Name, kind_of
 from host_tools.record.pytorch.program import Call, Program, Tensor, read
+from host_tools.record.pytorch.sharing import PERHAPS, View, view_of, written_back
 from host_tools.support import contained
 from host_tools.support.sandbox import Sandbox
 from trace_format.errors import printable
 
 ROOMS = (arithmetic, layers, pictures, recurrent, reductions, shapes)  # which fill TABLE
 CHECKS = ("_assert", "sym_constrain", "_assert_tensor_metadata", "_assert_scalar", "_assert_async")
-# What may return a part of its argument's memory, or all of it.
-SHARING = """
-    view reshape flatten unflatten squeeze unsqueeze view_as reshape_as alias detach contiguous dropout
-    feature_dropout alpha_dropout to type_as float positive permute transpose swapaxes swapdims t numpy_T mT
-    movedim expand expand_as broadcast_to chunk split split_with_sizes tensor_split unbind select slice narrow
-    lift_fresh
-"""
-VIEWS = frozenset(SHARING.split())
 # What translations of a damaged program may raise: its arguments are of any type and value.
 ODD = (TypeError, ValueError, ArithmeticError, LookupError, AttributeError, AssertionError, StopIteration)
 DECOMPOSED = "torch.export.export(net, inputs).run_decompositions() writes a program without such"
@@ -78,17 +71,13 @@ def _nothing(g: Graph, **_: Any) -> list[Name]:
 
 
 class _Conversion:
-    """A program's calls, one after the other.
-
-    PyTorch's tensors share memory, ONNX's do not: where a call changes its argument, what shares memory with that
-    must not be read any more.
-    """
+    """A program's calls, one after the other."""
 
     def __init__(self, program: Program) -> None:
         self.program = program
         self.graph = Graph()
         self.names: dict[str, Name] = {tensor.name: tensor.name for tensor in program.inputs}
-        self.owner: dict[str, str] = {}  # whose memory a value is in
+        self.views: dict[str, View] = {}  # in the order in which they were made
         self.lacking: dict[str, str] = {}  # results that were not translated, and whose they are
         self.stale: dict[str, str] = {}  # values whose memory has changed since, and by which operator
         for name, value in program.constants.items():
@@ -129,41 +118,55 @@ class _Conversion:
         return self.names[tensor.name]
 
     def add(self, call: Call) -> None:
-        function = _translation(call.operator)
-        assert function is not None
-        arguments = {_renamed(name): self.resolved(value) for name, value in call.arguments.items()}
-        self.graph.results = tuple(tensor for tensor in call.results if tensor is not None)
-        made = self.translated(call.operator, function, arguments)
-        names: list[Name | None] = [made] if isinstance(made, str) else list(made)
-        names += [None] * (len(call.results) - len(names))
-        for tensor, name in zip(call.results, names, strict=True):
-            if tensor is not None and name is not None:
-                self.names[tensor.name] = name
-            elif tensor is not None:
+        names = self.translated(call)
+        for at, (tensor, name) in enumerate(zip(call.results, names, strict=True)):
+            if tensor is None:
+                continue
+            if name is None:
                 self.lacking[tensor.name] = call.operator
+                continue
+            if tensor.name in self.names:
+                raise NetworkError(f"a damaged program: {printable(tensor.name)} is made twice")
+            self.names[tensor.name] = name
+            view = view_of(call, at)
+            if view is not None:
+                self.views[tensor.name] = view
         first = next(iter(call.arguments.values()), None)
-        if isinstance(first, list):
-            first = next((item for item in first if isinstance(item, Tensor)), None)
-        if not isinstance(first, Tensor):
-            return
-        owner = self.owner.get(first.name, first.name)
-        if _plain(call.operator) != call.operator and names:
-            self.changed(call, first, owner, names[0])
-        elif call.operator in VIEWS:
-            self.owner |= {tensor.name: owner for tensor in call.results if tensor is not None}
+        if _plain(call.operator) != call.operator and isinstance(first, Tensor) and names[0] is not None:
+            self.changed(call.operator, first, names[0])
+            if call.results and call.results[0] is not None:  # the same memory by another name
+                self.views[call.results[0].name] = View(Call("alias", {"self": first}, call.results), 0, first)
 
-    def changed(self, call: Call, first: Tensor, owner: str, name: Name | None) -> None:
-        """A call has changed its first argument, which from now on is what the call has made."""
-        assert name is not None
-        old = self.names[first.name]
-        results = {tensor.name for tensor in call.results if tensor is not None}
-        for value in self.names.keys() - results:
-            if self.owner.get(value, value) == owner:
-                if self.names[value] == old:  # the whole of it by another name
-                    self.names[value] = name
-                else:
-                    self.stale[value] = call.operator
-        self.owner |= dict.fromkeys(results, owner)
+    def changed(self, operator: str, first: Tensor, name: Name) -> None:
+        """An operator has changed a tensor, which now has a new value: so have others in its memory."""
+        self.names[first.name] = name
+        fresh, at = {first.name}, first.name
+        while at in self.views:
+            view, part = self.views[at], at
+            at = view.of.name
+            lost = part in self.stale or at in self.stale
+            whole = None if lost else written_back(self.graph, view, self.names[at], self.names[part])
+            if whole is None:
+                self.stale[at] = operator
+            else:
+                self.names[at] = whole
+                fresh.add(at)
+        root = at
+        for value, view in self.views.items():
+            if value in fresh or self.root(value) != root:
+                continue
+            if view.of.name in self.stale or view.call.operator in PERHAPS:
+                self.stale[value] = operator
+            else:
+                renewed = self.translated(view.call)[view.at]
+                assert renewed is not None
+                self.names[value] = renewed
+
+    def root(self, value: str) -> str:
+        """Whose memory a value is in."""
+        while value in self.views:
+            value = self.views[value].of.name
+        return value
 
     def resolved(self, value: Any) -> Any:
         """An argument whose tensors have the names that they have in the graph."""
@@ -171,23 +174,26 @@ class _Conversion:
             return Tensor(self.name_of(value), value.shape, value.dtype)
         return [self.resolved(item) for item in value] if isinstance(value, list) else value
 
-    def translated(
-        self, operator: str, function: Callable[..., Any], arguments: Mapping[str, Any]
-    ) -> Name | Sequence[Name]:
+    def translated(self, call: Call) -> list[Name | None]:
+        """The names of a call's results; None for those that are not translated."""
+        function = _translation(call.operator)
+        assert function is not None
+        arguments = {_renamed(name): self.resolved(value) for name, value in call.arguments.items()}
+        self.graph.results = tuple(tensor for tensor in call.results if tensor is not None)
+        operator = printable(call.operator)
         try:
             inspect.signature(function).bind(self.graph, **arguments)
         except TypeError as error:
-            raise NetworkError(f"operator {printable(operator)}: {error}") from None
+            raise NetworkError(f"operator {operator}: {error}") from None
         try:
-            made: Name | Sequence[Name] = function(self.graph, **arguments)
+            made = function(self.graph, **arguments)
         except NetworkError as error:
-            raise NetworkError(f"operator {printable(operator)}: {error}") from None
+            raise NetworkError(f"operator {operator}: {error}") from None
         except ODD as error:
             words = printable(f"{type(error).__name__} {error}")[:200]
-            raise NetworkError(
-                f"operator {printable(operator)} with arguments that it does not take: {words}"
-            ) from None
-        return made
+            raise NetworkError(f"operator {operator} with arguments that it does not take: {words}") from None
+        names: list[Name | None] = [made] if isinstance(made, str) else list(made)
+        return names + [None] * (len(call.results) - len(names))
 
 
 def _renamed(argument: str) -> str:

@@ -313,9 +313,9 @@ aten("tril")(partial(_triangle, False))
 aten("triu")(partial(_triangle, True))
 
 
-def _filled(value: Number | None, g: Graph, **arguments: Any) -> Name:
+def _filled(constant: Number | None, g: Graph, /, **arguments: Any) -> Name:
     """A tensor all of whose elements are the same: those of a constant, or of an argument."""
-    given = next((arguments[key] for key in FILLED_BY if key in arguments), 0) if value is None else value
+    given = next((arguments[key] for key in FILLED_BY if key in arguments), 0) if constant is None else constant
     of, shape = g.results[0].dtype, g.results[0].shape
     if isinstance(given, Tensor):
         return g.node("Expand", g.of(given, of), g.constant(shape))
