@@ -38,12 +38,12 @@ def most_live(
 
 
 def test_a_convolution_fits_into_registers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """tinygrad's own choice for 3 by 3 does not; one that fits stays as it is."""
+    """tinygrad unrolls a sum over 32 channels wholly, one over 64 four times; a 3 by 3 kernel stays as it is."""
     ours = heuristic.hand_coded_optimizations
     own = ours.__wrapped__
     path = tmp_path / "net.onnx"
-    # Of several numbers of channels, since tinygrad remembers what it has made of a kernel.
-    assert most_live(own, 16, 3, path, monkeypatch) > unrolling.REGISTERS
-    assert most_live(ours, 32, 3, path, monkeypatch) <= unrolling.REGISTERS
     assert most_live(own, 32, 1, path, monkeypatch) > unrolling.REGISTERS
+    # Of other numbers of channels, since tinygrad remembers what it has made of a kernel.
+    assert most_live(ours, 24, 1, path, monkeypatch) <= unrolling.REGISTERS
     assert most_live(own, 64, 1, path, monkeypatch) == most_live(ours, 128, 1, path, monkeypatch)
+    assert most_live(own, 16, 3, path, monkeypatch) == most_live(ours, 32, 3, path, monkeypatch)
