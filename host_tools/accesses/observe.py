@@ -45,10 +45,14 @@ class Observation:
     Attributes:
         access: the union over the inputs tried.
         depends_on_data: the inputs did not all give the same accesses, or others may give other ones.
+        jobs: what each did.
+        opened: frames that jobs may access of which that is not known.
     """
 
     access: AccessMap
     depends_on_data: bool
+    jobs: Sequence[Job] = ()
+    opened: Collection[int] = ()
     _masks: dict[tuple[int, int], Mask] = field(default_factory=dict, repr=False)
 
     def touched(self, frame: int) -> bool:
@@ -156,7 +160,7 @@ def judged(trace: Trace, first: Watched) -> Observation:
     changes = first.changes_commands
     inputs = [slot for slot in trace.slots if slot.kind == SlotKind.INPUT]
     if not (changes or first.open) or not inputs:
-        return Observation(first.union, depends_on_data=False)
+        return Observation(first.union, depends_on_data=False, jobs=first.jobs)
     union = dict(first.union)
     jobs = list(first.jobs)
     if all(slot.numpy_dtype.kind == "f" for slot in inputs):
@@ -166,7 +170,7 @@ def judged(trace: Trace, first: Watched) -> Observation:
             if changes
             else all(_equal(first.jobs[number].accesses, second.jobs[number].accesses) for number in first.open)
         ):
-            return Observation(first.union, depends_on_data=False)
+            return Observation(first.union, depends_on_data=False, jobs=first.jobs)
         for frame, flags in second.union.items():
             union[frame] = union.get(frame, flags) | flags
         jobs += second.jobs
@@ -177,12 +181,13 @@ def judged(trace: Trace, first: Watched) -> Observation:
         mappings = Memory.of(trace).mappings
     except Conflict:  # no pass over memory does anything then
         return Observation(union, depends_on_data=True)
-    for frame in beside(mappings, {frame for job in opened for frame in job.accesses}):
+    reach = beside(mappings, {frame for job in opened for frame in job.accesses})
+    for frame in reach:
         union[frame] = union.get(frame, _NOTHING) | _READ
     wrote = {frame for job in opened for frame, flags in job.accesses.items() if (flags & ACCESS_WRITTEN).any()}
     for frame in beside(mappings, wrote) - commands.keys():
         union[frame] = union.get(frame, _NOTHING) | _WRITTEN
-    return Observation(union, depends_on_data=True)
+    return Observation(union, depends_on_data=True, jobs=first.jobs, opened=reach)
 
 
 def proved(jobs: Sequence[Job], given: Iterable[tuple[int, slice]]) -> list[bool]:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from trace_format.errors import TraceError
 
 Mask = NDArray[np.bool_]  # a page's bytes
+Span = tuple[int, int]  # numbers of the first job and of the last one
 
 
 class NotFollowedError(TraceError):

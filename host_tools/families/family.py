@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from host_tools.families.accesses import Accesses, Flaw, Followed, nothing
+from host_tools.families.accesses import Accesses, Flaw, Followed, Span, nothing
 from host_tools.families.conversion import Conversion
 from host_tools.families.listing import Listing, Read
 from host_tools.families.page_tables import PageTables
@@ -74,6 +74,8 @@ class Family:
         starts: whether a write of this value under this mask to a register that starts jobs starts one.
         accesses: what a program's jobs do to memory, given the program (host_tools/passes/program.py). Raises
             NotFollowedError.
+        spans: from which job to which pages of working memory are in use, given the program: frame -> jobs; those
+            that are not in it are in use always. None: it is not known of any. Raises NotFollowedError.
         follow: what descriptors in memory say of a trace's jobs; None: there are none, registers describe a job.
             Raises NotFollowedError.
         check: what `lint` finds in a trace besides what registers and actions say, as rule and text.
@@ -107,6 +109,7 @@ class Family:
     first_written: Mapping[str, str]
     starts: Callable[[int, int], bool]
     accesses: Callable[[Any], Accesses]
+    spans: Callable[[Any], Mapping[int, Span] | None]
     block_pages: int
     tlb_only_flushes: bool
     cache_commands: re.Pattern[str]

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from host_tools.families.family import families
-from host_tools.passes import early_uploads, list_passes, memory_passes, mmu_passes, register_passes
+from host_tools.passes import early_uploads, list_passes, memory_passes, mmu_passes, planning, register_passes
 from host_tools.passes.registry import Pass, of_family
 
 # Those for all GPUs. Families say after which of these their own run (`Family.passes`).
@@ -24,6 +24,7 @@ _GENERAL = (
     memory_passes.drop_dead_memory,
     memory_passes.drop_recorded_inputs,
     memory_passes.share_duplicate_pages,
+    planning.plan_memory,
     memory_passes.relocate,
     memory_passes.trim_address_space,
 )

@@ -122,6 +122,8 @@ def moved(memory: Memory) -> int:
     )  # the first counts
     fixed = sorted(memory.frames - written, key=lambda frame: order[frame])
     working = sorted(memory.frames & written, key=lambda frame: order[frame])
+    if len(working) < np.count_nonzero(mappings.frames_that(written.__contains__)):
+        working.sort()  # some share pages: they lie as planned
     memory.pages.update({frame: memory.pages[frame] for frame in fixed})
     for frame, page in memory.pages.items():
         page.in_image = frame not in written

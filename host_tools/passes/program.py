@@ -18,7 +18,7 @@ from host_tools.accesses.noted_accesses import NOTE, Noted
 from host_tools.accesses.observe import Observation, Watched, observe
 from host_tools.accesses.proof import Job, commands_of, cover
 from host_tools.accesses.slot_places import parts_in
-from host_tools.families.accesses import Accesses
+from host_tools.families.accesses import Accesses, Span
 from host_tools.families.family import family_of
 from host_tools.model.frames import Mask
 from host_tools.model.mappings import Mappings
@@ -64,6 +64,7 @@ class Program:
         self._noted_seen: tuple[list[Job], list[Slot], Observation] | None = None
         self._believes = False
         self._needs_proof = False
+        self._latest: tuple[Mappings, Observation] | None = None  # of jobs that are still these
         self._given = operators.given(trace.actions, trace.slots)  # also those that get a value
         self._jobs: tuple[Mappings, list[Job]] | Conflict | None = None
 
@@ -90,7 +91,7 @@ class Program:
     @actions.setter
     def actions(self, rows: Actions) -> None:
         self._trace = self.trace().with_(actions=rows, raw=False)
-        self._memory = self._packing = self._jobs = None
+        self._memory = self._packing = self._jobs = self._latest = None
 
     def replace(self, **changes: Any) -> None:
         """Change what is neither actions nor memory: slots, va_bytes, notes, meta, raw."""
@@ -177,8 +178,37 @@ class Program:
 
         Kept while they do the same. Memory is read anew after a run: meanwhile the trace is all that is kept.
         """
-        if noted := self._noted():
-            return noted
+        found = self._noted() or self._ran()
+        self._latest = self.memory.mappings, found
+        return found
+
+    def spans(self, jobs: int) -> dict[int, Span]:
+        """Frame -> first and last job that accesses it, where that is known for all data.
+
+        Args:
+            jobs: how many there are; {} where others have been observed.
+        """
+        before, seen = self._latest or (self.memory.mappings, self.observed())
+        if len(seen.jobs) != jobs:
+            return {}
+        use: dict[int, Span] = {}
+        for number, job in enumerate(seen.jobs):
+            for frame in job.accesses:
+                use[frame] = use.get(frame, (number, number))[0], number
+        frames = dict(zip(self.memory.mappings.keys.tolist(), self.memory.mappings.frames.tolist(), strict=True))
+        found: dict[int, Span] = {}
+        unknown = set()
+        for key, frame in zip(before.keys.tolist(), before.frames.tolist(), strict=True):
+            if key in frames and frame in use:
+                first, last = use[frame]
+                other = found.get(frames[key], (first, last))
+                found[frames[key]] = min(first, other[0]), max(last, other[1])
+            if key in frames and frame in seen.opened:
+                unknown.add(frames[key])
+        return {frame: span for frame, span in found.items() if frame not in unknown}
+
+    def _ran(self) -> Observation:
+        """What its jobs do to memory, by running them, if they have not been run as they are now."""
         key = self.memory.behaviour()
         if self._observed is None or self._observed[0] != key:
             self._trace = self._to_run()
@@ -201,7 +231,7 @@ class Program:
         if seen.changes_commands or cover(parts, commands):
             return None
         self._believes = True
-        self._noted_seen = jobs, self.slots, Observation(seen.union, depends_on_data=False)
+        self._noted_seen = jobs, self.slots, Observation(seen.union, depends_on_data=False, jobs=jobs)
         return self._noted_seen[2]
 
     @property
@@ -253,7 +283,7 @@ class Program:
     def finish(self, *, sheet: bool = False) -> Trace:
         """As `trace`; the program is that trace from then on, and what it was made of takes no memory any more."""
         self._trace = self.trace(sheet=sheet)
-        self._memory = self._packing = self._jobs = self._observed = self._noted_seen = None
+        self._memory = self._packing = self._jobs = self._latest = self._observed = self._noted_seen = None
         give_back()
         return self._trace
 

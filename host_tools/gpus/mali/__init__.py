@@ -19,7 +19,7 @@ from host_tools.gpus.mali.listing import list_job
 from host_tools.gpus.mali.page_tables import MaliTables
 from host_tools.gpus.mali.panfrost import Registers
 from host_tools.gpus.mali.passes import FAULT_CLEARS, PASSES
-from host_tools.gpus.mali.planning import plan_memory
+from host_tools.gpus.mali.planning import chain_spans
 from host_tools.gpus.mali.preparation import prepare_once
 from host_tools.gpus.mali.rules import retarget
 
@@ -30,6 +30,7 @@ FAMILY = Family(
     first_written={f"js{slot}.COMMAND_NEXT": f"js{slot}.HEAD_NEXT_LO" for slot in range(3)},  # panfrost_job.c
     starts=starts_chain,
     accesses=chain_memory,
+    spans=chain_spans,
     follow=follow,
     check=check,
     queues=True,  # js*.*_NEXT
@@ -42,5 +43,5 @@ FAMILY = Family(
     cache_states=re.compile(r"as\d+\.STATUS"),
     fault_clears=FAULT_CLEARS,
     describes_job=re.compile(r"js\d+\.(HEAD|TAIL|AFFINITY|CONFIG|XAFFINITY)\w*_NEXT\w*"),
-    passes={"no-op-lists": PASSES, "dead-memory": (prepare_once,), "duplicate-pages": (plan_memory,)},
+    passes={"no-op-lists": PASSES, "dead-memory": (prepare_once,)},
 )

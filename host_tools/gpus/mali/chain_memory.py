@@ -17,6 +17,7 @@ import numpy as np
 from host_tools.accesses.by_job import joined
 from host_tools.accesses.proof import AccessMap, InOrder, Job
 from host_tools.accesses.slot_places import bytes_of
+from host_tools.families.accesses import Span
 from host_tools.gpus.mali.job_chains import Region, Walker, chains
 from host_tools.model.frames import Mask
 from host_tools.model.memory import Conflict, Memory
@@ -28,7 +29,6 @@ from trace_format.schema import PAGE_BYTES
 
 NONE: Mask = np.zeros(PAGE_BYTES, np.bool_)
 NONE.flags.writeable = False
-Span = tuple[int, int]  # first, last
 
 
 class ChainMemory:

@@ -15,6 +15,7 @@ from host_tools.gpus.v3d.copies import TRANSFERS
 from host_tools.gpus.v3d.jobs import addresses, work
 from host_tools.gpus.v3d.listing import list_job
 from host_tools.gpus.v3d.page_tables import V3dTables
+from host_tools.gpus.v3d.planning import job_spans
 from host_tools.gpus.v3d.shaders import read_shader
 from host_tools.gpus.v3d.versions import VERSIONS
 from host_tools.passes.program import Program
@@ -26,6 +27,7 @@ FAMILY = Family(
     first_written={"core0.CSD_QUEUED_CFG0": "core0.CSD_QUEUED_CFG1"},  # Linux v3d_sched.c
     starts=every_write,
     accesses=Program.observed,
+    spans=job_spans,
     list_job=list_job,
     block_pages=1,
     tlb_only_flushes=True,

@@ -91,7 +91,7 @@ _UNIFORMS = struct.Struct("<8I32x")  # uniforms and the colour; a line of the ca
 _CODE = struct.Struct(f"<{len(PROGRAM)}Q")
 _UNIFORMS_AT = -(-_CODE.size // 256) * 256
 _COLOR_AT = 28
-_WRITE_BACK, _CLEAN = 0x100, 0x005  # CTL_L2TCACTL: the TMU's write combiner; the cache (Linux v3d_gem.c)
+_WRITE_BACK, CLEAN = 0x100, 0x005  # CTL_L2TCACTL: the TMU's write combiner; the cache (Linux v3d_gem.c)
 _WAIT_US = 100_000
 
 
@@ -131,7 +131,7 @@ def settle(gpu: Profile) -> list[Action]:
     cache = gpu.register("core0.CTL_L2TCACTL")
     return [
         row
-        for value in (_WRITE_BACK, _CLEAN)
+        for value in (_WRITE_BACK, CLEAN)
         for row in (
             action(Op.REG_WRITE, register=cache.index, value=value, mask=ALL_BITS),
             action(Op.REG_READ_WAIT, register=cache.index, mask=cache.busy, timeout_us=_WAIT_US),

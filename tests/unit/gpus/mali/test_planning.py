@@ -14,10 +14,11 @@ from hypothesis import strategies as st
 
 from host_tools.accesses.proof import Job
 from host_tools.gpus.mali.chain_memory import ChainMemory
-from host_tools.gpus.mali.planning import ALWAYS, Item, items, place
+from host_tools.gpus.mali.planning import spans
 from host_tools.model.memory import BLOCK_PAGES, Memory
 from host_tools.passes.listing import PASSES
 from host_tools.passes.pipeline import build
+from host_tools.passes.planning import ALWAYS, Item, items, place
 from host_tools.vgpu.binding import ACCESS_WRITTEN
 from tests.support.chain_samples import job_page, pointers
 from tests.support.mali_chains import PAGE, RO, RX, Area, CpuWrite, submit, trace
@@ -65,7 +66,7 @@ def test_a_region_with_a_whole_block_keeps_its_place_in_a_block(found: list[Item
     for item, at in place(found, start).items():
         blocks = [p for p in range(item.page, item.page + item.pages) if p % BLOCK_PAGES == 0]
         whole = any(p + BLOCK_PAGES <= item.page + item.pages for p in blocks)
-        assert (item.block_offset is not None) == whole
+        assert (item.block_offset(BLOCK_PAGES) is not None) == whole
         if whole:
             assert at % BLOCK_PAGES == item.page % BLOCK_PAGES
 
@@ -209,7 +210,7 @@ def test_content_shares_with_none() -> None:
     memory = Memory.of(source)
     memory.pages[memory.mappings[0, (WORK + SPACING) // PAGE + 2].frame].own()
     assert overlap(PASSES["plan-memory"](source)) == {(0, 1), (0, 2), (1, 2)}
-    filled = items(memory, ChainMemory(memory, [], {}), memory.frames & memory.written_frames())
+    filled = items(memory, spans(memory, ChainMemory(memory, [], {})), memory.frames & memory.written_frames())
     (second,) = [item for item in filled if item.page == (WORK + SPACING) // PAGE]
     assert (second.first, second.last) == ALWAYS
 
@@ -236,7 +237,7 @@ def test_a_read_only_region_of_which_a_caller_writes_a_page() -> None:
     assert planned.carveout_bytes <= build(source, skip=["plan-memory"]).carveout_bytes
 
 
-def test_a_gpu_without_job_chains_is_left_alone() -> None:
+def test_a_trace_without_jobs_is_left_alone() -> None:
     source = network([7, 7], [[0], [1]])
     maps = source.actions[source.actions["op"] == Op.MAP_GPU_MEM]
     other = source.with_(gpu="v3d42", va_bytes=1 << 32, actions=maps)
@@ -259,11 +260,11 @@ def test_pages_of_one_region_share_where_it_is_proved_when_each_is_used() -> Non
     written = np.full(PAGE, ACCESS_WRITTEN, np.uint8)
     jobs = [Job(dict.fromkeys(part, written), False) for part in (frames[:3], frames[3:])]
     working = set(frames)
-    found = items(memory, ChainMemory(memory, jobs, {}), working)
+    found = items(memory, spans(memory, ChainMemory(memory, jobs, {})), working)
     assert [(item.page - WORK // PAGE, item.pages, item.first, item.last) for item in found] == [
         (0, 3, 0, 0),
         (3, 5, 1, 1),
     ]
     assert size(found, 0) == 5
-    (whole,) = items(memory, ChainMemory(memory, [], {}), working)
+    (whole,) = items(memory, spans(memory, ChainMemory(memory, [], {})), working)
     assert (whole.pages, whole.first, whole.last) == (8, 0, 1)
