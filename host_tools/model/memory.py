@@ -17,6 +17,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from itertools import groupby
 from operator import itemgetter
 
 import numpy as np
@@ -341,9 +342,9 @@ class Memory:
 
     def _stream(self, cpu_writes: list[tuple[int, Action]]) -> Iterator[Actions]:
         at = 0
-        for before, row in cpu_writes:
+        for before, several in groupby(cpu_writes, key=itemgetter(0)):
             yield self.stream[at:before]
-            yield array_of([row])
+            yield array_of([row for _, row in several])
             at = before
         yield self.stream[at:]
 

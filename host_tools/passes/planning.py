@@ -115,13 +115,12 @@ def plan_memory(program: Program) -> None:
 
     Traces in which pages of working memory are mapped twice already are left as they are.
     """
-    memory, family = program.memory, family_of(program.profile)
+    family = family_of(program.profile)
+    spans = family.spans(program)  # jobs may run for it, and memory is read anew then
+    memory = program.memory
     working = memory.frames & memory.written_frames()
     mapped = memory.mappings.frames_that(working.__contains__)
-    if np.count_nonzero(mapped) > len(working):
-        return
-    spans = family.spans(program)
-    if spans is None:
+    if spans is None or np.count_nonzero(mapped) > len(working):
         return
     target = {frame: frame for frame in memory.in_image()}
     first = -(-program.sizes().image_bytes // PAGE_BYTES)

@@ -7,7 +7,8 @@ they are register accesses and a memory model. Sizes are known without writing i
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,12 +21,14 @@ from host_tools.accesses.proof import Job, commands_of, cover
 from host_tools.accesses.slot_places import parts_in
 from host_tools.families.accesses import Accesses, Span
 from host_tools.families.family import family_of
+from host_tools.families.page_tables import DivergenceError
 from host_tools.model.frames import Mask
 from host_tools.model.mappings import Mappings
 from host_tools.model.memory import Conflict, Memory
 from host_tools.model.packing import Packing
 from host_tools.model.remapping import one_frame_each
 from host_tools.support.sheet import give_back
+from host_tools.vgpu.binding import VgpuError
 from trace_format import operators
 from trace_format.actions import Actions, Columns, Op
 from trace_format.profile import Profile
@@ -165,13 +168,23 @@ class Program:
         """
         if self._jobs is None:
             try:
-                self._jobs = self.memory.mappings, job_accesses(self._to_run())
+                self._jobs = self._run_jobs()
             except Conflict as conflict:
                 self._jobs = conflict
         if isinstance(self._jobs, Conflict):
             raise self._jobs
         before, jobs = self._jobs
         return moved(jobs, before, self.memory.mappings)
+
+    def _run_jobs(self) -> tuple[Mappings, list[Job]]:
+        """What each job accesses, and where memory is mapped; where passes ask `observed`, as that has it."""
+        if family_of(self.profile).follow is not None:
+            return self.memory.mappings, job_accesses(self._to_run())
+        try:
+            jobs = list(self.observed().jobs)
+        except (DivergenceError, VgpuError) as error:
+            raise Conflict(f"its jobs cannot be observed: {error}") from None
+        return self.memory.mappings, jobs
 
     def observed(self) -> Observation:
         """What its jobs do to memory: what the recording's notes say, else by running them.
@@ -216,6 +229,16 @@ class Program:
             give_back()
             self._observed = key, observe(self._trace)
         return self._observed[1]
+
+    @contextmanager
+    def same_accesses(self) -> Iterator[None]:
+        """Within, memory is changed so that each job accesses what it did: what is known of that stays known."""
+        known, mappings = self._noted(), self.memory.mappings
+        if known is None and self._observed and self._observed[0] == self.memory.behaviour():
+            known = self._observed[1]
+        yield
+        if known and mappings.same_places(self.memory.mappings):
+            self._observed = self.memory.behaviour(), known
 
     def _noted(self) -> Observation | None:
         """What the recording's notes say of its jobs; None: nothing, or not of these."""

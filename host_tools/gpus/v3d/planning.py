@@ -30,8 +30,9 @@ def job_spans(program: Program) -> Mapping[int, Span] | None:
     starts = written_back(actions_of(np.concatenate([memory.prologue, memory.stream])), program.profile)
     if memory.prepares or not starts:
         return None
-    own = pinned(memory)
-    return {frame: span for frame, span in program.spans(starts).items() if frame not in own}
+    found = program.spans(starts)
+    own = pinned(program.memory)
+    return {frame: span for frame, span in found.items() if frame not in own}
 
 
 def written_back(rows: Iterable[Action], gpu: Profile) -> int:
