@@ -25,6 +25,9 @@ from host_tools.passes.registry import memory_pass
 from trace_format.schema import PAGE_BYTES, SlotKind
 
 ALWAYS: Span = (-1, 1 << 32)
+WORTH = (
+    8  # pieces are actions: without blocks, which want their places anyhow, an eighth of the pages must be saved
+)
 
 
 @dataclass(frozen=True)
@@ -113,7 +116,8 @@ def frames_of(placement: Mapping[Item, int]) -> dict[int, int]:
 def plan_memory(program: Program) -> None:
     """Let memory that jobs never use at the same time share pages; place large regions for page tables' blocks.
 
-    Traces in which pages of working memory are mapped twice already are left as they are.
+    Traces in which pages of working memory are mapped twice already are left as they are; of GPUs without blocks
+    also those where little would be saved.
     """
     family = family_of(program.profile)
     spans = family.spans(program)  # jobs may run for it, and memory is read anew then
@@ -130,5 +134,9 @@ def plan_memory(program: Program) -> None:
             first += 1
     image_pages = moved(memory.copy())  # planned memory will follow the image of that size
     start = first + (image_pages - first) % family.block_pages
-    memory.move(target | frames_of(place(items(memory, spans, working), start, family.block_pages)))
+    placement = place(items(memory, spans, working), start, family.block_pages)
+    pages = max((at + item.pages for item, at in placement.items()), default=start) - start
+    if family.block_pages == 1 and (len(working) - pages) * WORTH < image_pages + len(working):
+        return
+    memory.move(target | frames_of(placement))
     fit(program)

@@ -16,7 +16,8 @@ from host_tools.passes.listing import PASSES
 from host_tools.passes.pipeline import build
 from tests.support.small_jobs import CLEAR, IN, INPUT, OUT, OUTPUT, UPLOAD, Job, slot, small
 from trace_format.actions import MAP_READ, MAP_WRITE, Action, Op, action, actions_of, array_of
-from trace_format.schema import PAGE_BYTES, SlotKind
+from trace_format.schema import PAGE_BYTES, DType, SlotKind
+from trace_format.slots import Slot
 from trace_format.trace import Trace
 
 WORK = [OUTPUT + PAGE_BYTES * (2 + 2 * i) for i in range(3)]  # of a page each, none beside another
@@ -59,6 +60,17 @@ def test_pages_share_that_no_job_uses_at_the_same_time() -> None:
     assert difference(raw, built, values, replays=2) == ""
     with interpreter(built) as run:
         assert np.array_equal(run.run(values)["out"], values["in"] * 16)
+
+
+def test_what_saves_little_is_left_as_it_is() -> None:
+    """Slots of eight pages more: one page of so many is not worth its actions."""
+    raw = network()
+    more = [action(Op.MAP_GPU_MEM, flags=MAP_READ | MAP_WRITE, pages=8, va_page=0x30, frame=8)]
+    large = Slot("large", SlotKind.INPUT, DType.INT32, (8 * PAGE_BYTES // 4,), (4,), 0x30 * PAGE_BYTES)
+    start = int(np.flatnonzero(raw.actions["op"] == Op.MAP_GPU_MEM)[0])
+    actions = np.concatenate([raw.actions[:start], array_of(more), raw.actions[start:]])
+    raw = raw.with_(actions=actions, slots=[*raw.slots, large], carveout_bytes=16 * PAGE_BYTES)
+    assert sharing(build(raw)) == set()
 
 
 def test_a_trace_is_planned_once() -> None:
