@@ -16,6 +16,7 @@ from host_tools.accesses.job_costs import JobCost, job_costs
 from host_tools.commands.framework import GramophoneCommand, Outcome, UsageError, warn
 from host_tools.commands.replay import Prepared, outcome, prepare, run_options
 from host_tools.families.page_tables import DivergenceError
+from host_tools.model.job_names import job_names
 from host_tools.runners.replay import NONE, ReplayResult
 from host_tools.support.progress import phase
 from trace_format.errors import GramophoneError
@@ -75,7 +76,7 @@ def bench_command(signed: Path, runner: str, repeat: int, **options: Any) -> Out
         ),
         "job_costs": [asdict(job) for job in jobs],
     }
-    return Outcome(data, "\n".join(_text(data, results[-1], jobs)))
+    return Outcome(data, "\n".join(_text(data, results[-1], jobs, job_names(prepared.trace))))
 
 
 def _results(prepared: Prepared, repeat: int) -> tuple[list[ReplayResult], list[float]]:
@@ -96,7 +97,7 @@ def _spread(values: Sequence[float]) -> dict[str, float]:
     return {"minimum": min(values), "median": statistics.median(values)}
 
 
-def _text(data: dict[str, Any], result: ReplayResult, jobs: list[JobCost]) -> list[str]:
+def _text(data: dict[str, Any], result: ReplayResult, jobs: list[JobCost], names: list[str]) -> list[str]:
     lines = [f"{data['device']}: {result.jobs} jobs, {result.actions} actions, {data['replays']} replays"]
     lines.append(f"{'':22} {'minimum':>14} {'median':>14}")
     lines += [
@@ -109,10 +110,10 @@ def _text(data: dict[str, Any], result: ReplayResult, jobs: list[JobCost]) -> li
     lines.append("on the virtual GPU:")
     lines.append(
         f"{'job':>5} {'actions':>8} {'writes':>7} {'instructions':>13} {'bytes read':>11} {'written':>10} "
-        f"{'minimum ms':>11} {'median ms':>10}"
+        f"{'minimum ms':>11} {'median ms':>10}{'  name' if names else ''}"
     )
     return lines + [
         f"{number:5} {job.actions:8} {job.writes:7} {job.instructions:13,} {job.bytes_read:11,} "
-        f"{job.bytes_written:10,} {job.minimum_s * 1e3:11.3f} {job.median_s * 1e3:10.3f}"
-        for number, job in enumerate(jobs, 1)
+        f"{job.bytes_written:10,} {job.minimum_s * 1e3:11.3f} {job.median_s * 1e3:10.3f}{name and f'  {name}'}"
+        for number, (job, name) in enumerate(zip(jobs, names or [""] * len(jobs), strict=True), 1)
     ]

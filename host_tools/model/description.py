@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from host_tools.model.job_names import job_names
 from trace_format.actions import ACTIONS, ALL_BITS, Action, Op, Type, actions_of
 from trace_format.errors import printable
 from trace_format.operands import Operand
@@ -119,6 +120,13 @@ def describe_slot(slot: Slot) -> str:
 
 
 def describe_actions(trace: Trace) -> list[str]:
-    """All actions of a trace, a line each, without numbers."""
-    gpu = trace.profile
-    return [describe_action(action, gpu, trace.slots) for action in actions_of(trace.actions)]
+    """All actions of a trace, a line each, without numbers; jobs with the names that the trace has for them."""
+    gpu, names = trace.profile, iter(job_names(trace))
+    return [
+        describe_action(action, gpu, trace.slots) + (_named(next(names, "")) if action.op == Op.JOB else "")
+        for action in actions_of(trace.actions)
+    ]
+
+
+def _named(name: str) -> str:
+    return f" ({name})" if name else ""

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from host_tools.machine.errors import RecordError
+from host_tools.model.job_names import NOTE as CALLS
 from host_tools.record import onnx_model
 from host_tools.record.checking import LEFT_OUT, UNCHECKED, check_replay
 from host_tools.record.compiled import runner, simplified
@@ -139,7 +140,7 @@ def record_compiled(
         gpu=gpu,
         timeout=timeout,
         snapshot=snapshot,
-        notes={**notes, "calls": [call.name for call in compiled.layout.plan.calls]},
+        notes={**notes, CALLS: [call.name for call in compiled.layout.plan.calls]},
     )
     _compare(left, expected, compiled.tolerance, f"on {gpu}", {})
     if check:

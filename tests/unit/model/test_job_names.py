@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Names of jobs are a file's claim: of one kind and number, short, and on one line."""
+
+from __future__ import annotations
+
+import pytest
+
+from host_tools.model.description import describe_actions
+from host_tools.model.job_names import LONGEST, job_names
+from tests.support.small_jobs import DOUBLE_TWICE, small
+
+
+def test_names_stand_beside_jobs() -> None:
+    trace = small(*DOUBLE_TWICE).with_(notes={"calls": ["conv1", "relu1"]})
+    assert job_names(trace) == ["conv1", "relu1"]
+    lines = [line for line in describe_actions(trace) if line.startswith("Job")]
+    assert lines == ["Job 0 (conv1)", "Job 1 (relu1)"]
+
+
+@pytest.mark.parametrize("note", [None, "ab", ["one"], ["one", "two", "three"], ["one", 2], {"a": "b"}])
+def test_what_names_no_jobs(note: object) -> None:
+    trace = small(*DOUBLE_TWICE).with_(notes={} if note is None else {"calls": note})
+    assert job_names(trace) == []
+    assert [line for line in describe_actions(trace) if line.startswith("Job")] == ["Job 0", "Job 1"]
+
+
+def test_a_name_is_short_and_moves_no_terminal() -> None:
+    trace = small(*DOUBLE_TWICE).with_(notes={"calls": ["\x1b[2J\nok", "x" * 1000]})
+    first, second = job_names(trace)
+    assert first == r"\x1b[2J\nok"
+    assert second == "x" * (LONGEST - 3) + "..."
