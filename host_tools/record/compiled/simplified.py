@@ -174,9 +174,9 @@ def _without_empty(network: Any) -> None:
     axes of sums), and such pieces of what is joined."""
     empty = {item.name for item in network.graph.initializer if 0 in item.dims}
     for node in network.graph.node:
-        if (
-            node.op_type == "Constant" and any(0 in item.t.dims for item in node.attribute if item.HasField("t"))
-        ) or (node.op_type in ("Cast", "CastLike", "Identity") and node.input[0] in empty):
+        is_empty = any(0 in item.t.dims for item in node.attribute if item.HasField("t"))
+        hands_on = node.op_type in ("Cast", "CastLike", "Identity") and node.input[0] in empty
+        if (node.op_type == "Constant" and is_empty) or hands_on:
             empty.update(node.output)
     for node in network.graph.node:
         if node.op_type in ("Resize", "Upsample", "Clip") or node.op_type.startswith("Reduce"):
