@@ -151,8 +151,9 @@ def test_a_barrier_between_threads_of_a_group(board: ShaderBoard) -> None:
     assert board.words(OUTPUT, 200).tolist() == list(range(199, -1, -1))
 
 
-def test_each_thread_has_storage_of_its_own(board: ShaderBoard) -> None:
-    """16 << 1 bytes; stored by offset, and by an address that SEG_ADD makes of it."""
+@pytest.mark.parametrize("size", [0, 1, 3])
+def test_each_thread_has_storage_of_its_own(board: ShaderBoard, size: int) -> None:
+    """16 << size bytes; stored by offset, and by an address that SEG_ADD makes of it."""
     put = clause([Tuple(block_high(60, 0x48), add=asm.STORE[1] | asm.THREAD << 6 | sources(asm.FAU_LOW,
         asm.FAU_HIGH))],
                  header(message=asm.STORE_MESSAGE, staging=60), [0])  # fmt: skip
@@ -164,11 +165,13 @@ def test_each_thread_has_storage_of_its_own(board: ShaderBoard) -> None:
         ], header(), [0])  # fmt: skip
     take = clause([Tuple(block(8, 9, first=True), add=asm.LOAD[1] | asm.PLAIN << 6 | sources(0, 1))],
                   header(message=asm.LOAD_MESSAGE))  # fmt: skip
-    storage = struct.pack("<IIQQ", 1, 31, INPUT, 0)
-    board.prepare(put + pointer + take + store(1, 1, 2, 0), storage=storage)
+    threads = 8 if size == 3 else 64  # all within a page
+    storage = struct.pack("<IIQQ", size, 31, INPUT, 0)
+    board.prepare(put + pointer + take + store(1, 1, 2, 0), size=(threads, 1, 1), storage=storage)
     assert board.go() == 1
-    assert board.words(OUTPUT, 64).tolist() == list(range(64))
-    assert board.words(INPUT, 64 * 8).reshape(64, 8)[:, 2].tolist() == list(range(64))
+    assert board.words(OUTPUT, threads).tolist() == list(range(threads))
+    words = 4 << size
+    assert board.words(INPUT, threads * words).reshape(threads, words)[:, 2].tolist() == list(range(threads))
 
 
 def test_multiplications_of_64_bits(board: ShaderBoard) -> None:

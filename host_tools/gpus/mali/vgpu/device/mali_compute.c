@@ -110,8 +110,10 @@ static uint32_t read_storage(struct dispatch *d, uint64_t va)
     if (size > MAX_STORAGE)
         return refuse(d, MALI_JOB_CONFIG_FAULT, "an unknown size of thread storage",
                       mali_local_storage_tls(storage));
-    d->environment.thread_bytes = size ? 16u << size : 0;
     d->environment.thread_storage = mali_local_storage_tls_base_pointer(storage);
+    /* The smallest size is 0, too, and has an address (Mesa 25.0.7 src/panfrost/lib/pan_scratch.c,
+     * pan_desc.c). */
+    d->environment.thread_bytes = size || d->environment.thread_storage ? 16u << size : 0;
     d->environment.group_storage = mali_local_storage_wls_base_pointer(storage);
     d->environment.has_group_storage =
         mali_local_storage_wls_instances(storage) != MALI_LOCAL_STORAGE_WLS_INSTANCES_NONE &&
